@@ -1,0 +1,69 @@
+package reason_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+func TestEntryJSON(t *testing.T) {
+	var got reason.Trail
+	in := `[["user","für Müller 😀",1363088484000000000],["tool","",1.5e9]]`
+	if err := json.Unmarshal([]byte(in), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := reason.Trail{{Source: "user", Reason: "für Müller 😀", Time: 1363088484000000000}, {Source: "tool", Time: 1500000000}}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	out, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `[["user","für Müller 😀",1363088484000000000],["tool","",1500000000]]`; string(out) != want {
+		t.Errorf("wrote %s, want %s", out, want)
+	}
+}
+
+func TestEntryJSONRefuses(t *testing.T) {
+	for _, in := range []string{`["a","b"]`, `{}`, `[1,"b",1]`, `["a",null,1]`, `["a","b","1"]`, `["a","b",1e300]`} {
+		var e reason.Entry
+		if err := json.Unmarshal([]byte(in), &e); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: error %v, want code invalid", in, err)
+		}
+	}
+}
+
+func TestAppendSharesNothing(t *testing.T) {
+	base := make(reason.Trail, 1, 8)
+	a := base.Append(reason.Entry{Source: "a"})
+	b := base.Append(reason.Entry{Source: "b"})
+	if a[1].Source != "a" || b[1].Source != "b" || len(base) != 1 {
+		t.Errorf("trails share room: %v %v %v", base, a, b)
+	}
+}
+
+func TestCheckOutside(t *testing.T) {
+	trail := reason.Trail{{Source: "user"}, {Source: "gnt:user"}}
+	err := reason.CheckOutside(trail, nil)
+	if !fault.Is(err, fault.Invalid) || err.(*fault.Error).Field != "reason[1]" {
+		t.Errorf("reserved source: %v", err)
+	}
+	if err := reason.CheckOutside(trail, func(s string) bool { return s == "gnt:user" }); err != nil {
+		t.Errorf("allowed source refused: %v", err)
+	}
+}
+
+func TestBuckets(t *testing.T) {
+	trail := reason.Trail{
+		{Reason: "rate-limit:2:maint"}, {Reason: "rate-limit:5"}, {Reason: "rate-limit:2:maint"},
+		{Reason: "rate-limit:0:x"}, {Reason: "rate-limit:x"}, {Reason: "not rate-limit:1"}, {Reason: "rate-limit:1:a:b"},
+	}
+	want := []reason.Bucket{{Limit: 2, Label: "maint"}, {Limit: 5}, {Limit: 1, Label: "a:b"}}
+	if got := trail.Buckets(); !reflect.DeepEqual(got, want) {
+		t.Errorf("Buckets = %v, want %v", got, want)
+	}
+}
