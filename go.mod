@@ -1,3 +1,5 @@
 module github.com/drover-project/drover
 
 go 1.26.8
+
+require pgregory.net/rapid v1.3.0

@@ -48,6 +48,9 @@ const (
 	Drained Code = "drained"
 	// Conflict: somebody else changed the same thing first.
 	Conflict Code = "conflict"
+	// Compacted: the part of the history that was asked for is no longer kept;
+	// read the present state instead.
+	Compacted Code = "compacted"
 	// Fenced: this controller is no longer the leader and may commit nothing.
 	Fenced Code = "fenced"
 	// Unavailable: a part that is needed does not answer.
