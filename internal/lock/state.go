@@ -1,0 +1,102 @@
+package lock
+
+import (
+	"cmp"
+	"slices"
+)
+
+// State is one lock as a client may see it: who holds it how, and who waits.
+type State struct {
+	Name Name
+	// Mode is how the lock is held; meaningless without holders.
+	Mode    Mode
+	Holders []Owner
+	Pending []Pending
+}
+
+// Pending is one waiter of a lock.
+type Pending struct {
+	Mode  Mode
+	Owner Owner
+}
+
+// Wait tells what an owner waits for, and why.
+type Wait struct {
+	Name Name
+	Mode Mode
+	// Holders have the lock now; Ahead wait for it too and are served first.
+	Holders []Owner
+	Ahead   []Owner
+}
+
+// Waiting returns what the owner waits for, and whether it waits at all.
+func (t *Table) Waiting(owner Owner) (Wait, bool) {
+	h := t.owners[owner]
+	if h == nil || h.waiting == nil {
+		return Wait{}, false
+	}
+	want := h.plan[h.have]
+	e := t.locks[want.Name]
+	w := Wait{Name: want.Name, Mode: want.Mode, Holders: e.sortedHolders()}
+	for _, other := range e.inOrder() {
+		if other == h.waiting {
+			break
+		}
+		w.Ahead = append(w.Ahead, other.holding.owner)
+	}
+	return w, true
+}
+
+// Held returns the locks that the owner holds, in the order it took them.
+// Announcements at locksets are left out.
+func (t *Table) Held(owner Owner) []Want {
+	h := t.owners[owner]
+	if h == nil {
+		return nil
+	}
+	var out []Want
+	for _, w := range h.plan[:h.have] {
+		if w.Mode >= Shared {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// States returns every lock that is held or waited for, by name. A lockset at
+// which members were merely announced is left out until somebody waits for it.
+func (t *Table) States() []State {
+	out := make([]State, 0, len(t.locks))
+	for _, e := range t.locks {
+		if e.count[Shared]+e.count[Exclusive] == 0 && len(e.queue) == 0 {
+			continue
+		}
+		s := State{Name: e.name, Mode: Shared, Holders: e.sortedHolders()}
+		if e.count[Exclusive]+e.count[intendExclusive] > 0 {
+			s.Mode = Exclusive
+		}
+		for _, w := range e.inOrder() {
+			s.Pending = append(s.Pending, Pending{w.holding.plan[w.holding.have].Mode, w.holding.owner})
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b State) int { return a.Name.compare(b.Name) })
+	return out
+}
+
+func (e *entry) sortedHolders() []Owner {
+	out := make([]Owner, 0, len(e.holders))
+	for o := range e.holders {
+		out = append(out, o)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (e *entry) inOrder() []*waiter {
+	out := slices.Clone(e.queue)
+	slices.SortFunc(out, func(a, b *waiter) int {
+		return cmp.Or(cmp.Compare(a.holding.priority, b.holding.priority), cmp.Compare(a.seq, b.seq))
+	})
+	return out
+}
