@@ -1,0 +1,96 @@
+package fake
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/hypervisor/hypertest"
+)
+
+func open(t *testing.T, cfg Config) *Driver {
+	t.Helper()
+	d, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestPort(t *testing.T) {
+	hypertest.Run(t, func(t *testing.T, dir string) hypervisor.Driver { return open(t, Config{Dir: dir}) })
+}
+
+func TestMemoryRunsOut(t *testing.T) {
+	d := open(t, Config{Dir: t.TempDir(), Memory: 1000, MemoryNode: 100})
+	start := func(name string) error {
+		_, err := d.Start(t.Context(), hypervisor.Spec{Name: name, Memory: 400})
+		return err
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := start(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := start("c"); !fault.Is(err, fault.Exhausted) || err.Error() != "not enough memory: 400 MiB needed, 100 MiB free" {
+		t.Fatalf("third start: %v", err)
+	}
+	if _, err := d.Stop(t.Context(), "a", hypervisor.Stop{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := start("c"); err != nil {
+		t.Fatal("after one stopped:", err)
+	}
+	if n, err := d.Node(t.Context()); err != nil || n.MemoryFree != 100 {
+		t.Fatalf("node: %+v, %v", n, err)
+	}
+}
+
+func TestFaultHook(t *testing.T) {
+	broken := errors.New("broken")
+	var fail Call
+	d := open(t, Config{Dir: t.TempDir(), Fault: func(c Call) error {
+		if c == fail {
+			return broken
+		}
+		return nil
+	}})
+	fail = Call{Method: "start", Name: "a"}
+	if _, err := d.Start(t.Context(), hypervisor.Spec{Name: "a"}); !errors.Is(err, broken) {
+		t.Fatalf("start: %v", err)
+	}
+	if _, err := d.Instance(t.Context(), "a"); !fault.Is(err, fault.NotFound) {
+		t.Fatalf("a start that failed before left something: %v", err)
+	}
+	fail.After = true
+	if _, err := d.Start(t.Context(), hypervisor.Spec{Name: "a"}); !errors.Is(err, broken) {
+		t.Fatalf("start: %v", err)
+	}
+	if i, err := d.Instance(t.Context(), "a"); err != nil || i.State != hypervisor.Running {
+		t.Fatalf("a start that failed after left %+v, %v", i, err)
+	}
+}
+
+func TestOpenRefusesBrokenState(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Config{Dir: dir}); !fault.Is(err, fault.Environment) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestOpenIgnoresHalfWrittenFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.json.new"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := open(t, Config{Dir: dir}).Instances(t.Context())
+	if err != nil || len(list) != 0 {
+		t.Fatalf("got %v, %v", list, err)
+	}
+}
