@@ -2,4 +2,7 @@ module github.com/drover-project/drover
 
 go 1.26.8
 
-require pgregory.net/rapid v1.3.0
+require (
+	golang.org/x/text v0.43.0
+	pgregory.net/rapid v1.3.0
+)
