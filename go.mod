@@ -6,3 +6,5 @@ require (
 	golang.org/x/text v0.43.0
 	pgregory.net/rapid v1.3.0
 )
+
+require github.com/tidwall/btree v1.8.2

@@ -1,0 +1,117 @@
+package cluster
+
+import "slices"
+
+// Node is one machine of the cluster.
+type Node struct {
+	Meta
+	Name            string `json:"name"`
+	PrimaryIP       string `json:"primary_ip"`
+	SecondaryIP     string `json:"secondary_ip"`
+	Group           string `json:"group"` // UUID
+	MasterCandidate bool   `json:"master_candidate"`
+	Offline         bool   `json:"offline"`
+	Drained         bool   `json:"drained"`
+	MasterCapable   bool   `json:"master_capable"`
+	VMCapable       bool   `json:"vm_capable"`
+	Powered         bool   `json:"powered"`
+	// NDParams are the node parameters set on the node itself.
+	NDParams Params `json:"ndparams"`
+}
+
+// Kind is KindNode.
+func (*Node) Kind() Kind { return KindNode }
+
+// Label returns the node's name.
+func (n *Node) Label() string { return n.Name }
+
+// Clone returns a deep copy that may be altered.
+func (n *Node) Clone() *Node {
+	c := *n
+	c.Tags = slices.Clone(n.Tags)
+	c.NDParams = n.NDParams.Clone()
+	return &c
+}
+
+// NewNode returns a node as it is when just added: master capable, VM capable,
+// powered, online; the caller decides about candidacy.
+func NewNode(uuid, name, ip, group string, now int64) *Node {
+	return &Node{
+		Meta: NewMeta(uuid, now), Name: name, PrimaryIP: ip, SecondaryIP: ip, Group: group,
+		MasterCapable: true, VMCapable: true, Powered: true, NDParams: Params{},
+	}
+}
+
+// Roles of a node, as one letter.
+const (
+	RoleMaster    = "M"
+	RoleCandidate = "C"
+	RoleDrained   = "D"
+	RoleOffline   = "O"
+	RoleRegular   = "R"
+)
+
+// Role returns the first role that applies to the node, in the order master,
+// candidate, drained, offline, regular.
+func (c *Cluster) Role(n *Node) string {
+	switch {
+	case n.UUID == c.MasterNode:
+		return RoleMaster
+	case n.MasterCandidate:
+		return RoleCandidate
+	case n.Drained:
+		return RoleDrained
+	case n.Offline:
+		return RoleOffline
+	}
+	return RoleRegular
+}
+
+// Allocation policies of a group.
+const (
+	AllocPreferred     = "preferred"
+	AllocLastResort    = "last_resort"
+	AllocUnallocatable = "unallocable"
+)
+
+// Group is a node group.
+type Group struct {
+	Meta
+	Name        string `json:"name"`
+	AllocPolicy string `json:"alloc_policy"`
+	// The parameters set on the group itself.
+	NDParams   Params            `json:"ndparams"`
+	IPolicy    Params            `json:"ipolicy"`
+	DiskParams map[string]Params `json:"diskparams"` // by disk template
+	// Networks maps the UUID of each connected network to its nicparams in
+	// this group: mode, link, vlan.
+	Networks map[string]Params `json:"networks"`
+}
+
+// Kind is KindGroup.
+func (*Group) Kind() Kind { return KindGroup }
+
+// Label returns the group's name.
+func (g *Group) Label() string { return g.Name }
+
+// Clone returns a deep copy that may be altered.
+func (g *Group) Clone() *Group {
+	c := *g
+	c.Tags = slices.Clone(g.Tags)
+	c.NDParams = g.NDParams.Clone()
+	c.IPolicy = g.IPolicy.Clone()
+	c.DiskParams = cloneParamsMap(g.DiskParams)
+	c.Networks = cloneParamsMap(g.Networks)
+	return &c
+}
+
+// DefaultGroup is the name of the group that every new cluster has.
+const DefaultGroup = "default"
+
+// NewGroup returns an empty group that allocates by preference.
+func NewGroup(uuid, name string, now int64) *Group {
+	return &Group{
+		Meta: NewMeta(uuid, now), Name: name, AllocPolicy: AllocPreferred,
+		NDParams: Params{}, IPolicy: Params{}, DiskParams: map[string]Params{}, Networks: map[string]Params{},
+	}
+}
