@@ -1,0 +1,212 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/hypervisor/fake"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+func testAgent(t *testing.T) *Agent {
+	t.Helper()
+	dir := t.TempDir()
+	driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(Config{Node: "node1", Dir: dir, Driver: driver, Now: func() time.Time { return time.Unix(0, 7) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func reasonOf(t *testing.T, a *Agent, instance string) string {
+	t.Helper()
+	data, err := os.ReadFile(a.ReasonFile(instance))
+	if os.IsNotExist(err) {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestReasonFileFollowsRealChanges(t *testing.T) {
+	a := testAgent(t)
+	ctx := t.Context()
+	spec := hypervisor.Spec{Name: "größe", Memory: 64}
+	trail := func(text string) reason.Trail {
+		return reason.Trail{{Source: "user", Reason: text, Time: 1}}
+	}
+	stop := hypervisor.Stop{Force: true}
+	steps := []struct {
+		name string
+		do   func() error
+		want string
+	}{
+		{"stop of what is not there", func() error { return a.Stop(ctx, spec.Name, stop, trail("a")) }, ""},
+		{"start", func() error { return a.Start(ctx, spec, trail("b")) }, `[["user","b",1],["gnt:daemon:noded:start","",7]]`},
+		{"second start", func() error { return a.Start(ctx, spec, trail("c")) }, `[["user","b",1],["gnt:daemon:noded:start","",7]]`},
+		{"soft reboot", func() error { return a.RebootSoft(ctx, spec.Name, trail("d")) }, `[["user","d",1],["gnt:daemon:noded:reboot","",7]]`},
+		{"hard reboot", func() error { return a.RebootHard(ctx, spec, stop, trail("e")) }, `[["user","e",1],["gnt:daemon:noded:reboot","",7]]`},
+		{"stop", func() error { return a.Stop(ctx, spec.Name, stop, trail("f")) }, `[["user","f",1],["gnt:daemon:noded:shutdown","",7]]`},
+		{"second stop", func() error { return a.Stop(ctx, spec.Name, stop, trail("g")) }, `[["user","f",1],["gnt:daemon:noded:shutdown","",7]]`},
+		{"remove", func() error { return a.Remove(ctx, spec.Name) }, `[["user","f",1],["gnt:daemon:noded:shutdown","",7]]`},
+	}
+	for _, s := range steps {
+		if err := s.do(); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		if got := strings.TrimSuffix(reasonOf(t, a, spec.Name), "\n"); got != s.want {
+			t.Fatalf("after %s the reason file holds %s, want %s", s.name, got, s.want)
+		}
+	}
+	if len(a.locks) != 0 {
+		t.Fatalf("%d locks are left", len(a.locks))
+	}
+}
+
+func TestRebootOfStoppedInstance(t *testing.T) {
+	a := testAgent(t)
+	if err := a.RebootSoft(t.Context(), "one", nil); !fault.Is(err, fault.WrongState) {
+		t.Fatalf("got %v", err)
+	}
+	if got := reasonOf(t, a, "one"); got != "" {
+		t.Fatalf("reason file after a failed reboot: %s", got)
+	}
+}
+
+func TestDelayEndsWithItsContext(t *testing.T) {
+	a := testAgent(t)
+	if err := a.Delay(t.Context(), time.Microsecond); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.Delay(ctx, time.Hour); !fault.Is(err, fault.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// writeOS makes an operating system definition from file contents.
+func writeOS(t *testing.T, a *Agent, name string, files map[string]string) {
+	t.Helper()
+	dir := filepath.Join(a.cfg.Dir, osDir, name)
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	for file, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOSes(t *testing.T) {
+	a := testAgent(t)
+	writeOS(t, a, "debian", map[string]string{
+		"ganeti_api_version": "20\n", "variants.list": "minimal\nfull\n",
+		"parameters.list": "mirror where packages come from\n", "create": "#!/bin/sh\n",
+	})
+	writeOS(t, a, "broken", map[string]string{"ganeti_api_version": "5\n"})
+	writeOS(t, a, "scriptless", map[string]string{"ganeti_api_version": "20\n"})
+	list, err := a.OSes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range list {
+		got = append(got, o.Name+":"+o.Problem[:min(len(o.Problem), 13)])
+	}
+	if want := "broken:no supported |debian:|noop:|scriptless:Required file"; strings.Join(got, "|") != want {
+		t.Fatalf("got %q", got)
+	}
+	if d := list[1]; len(d.Variants) != 2 || d.Parameters[0] != (Parameter{"mirror", "where packages come from"}) {
+		t.Fatalf("debian is %+v", d)
+	}
+}
+
+func TestFindOS(t *testing.T) {
+	a := testAgent(t)
+	writeOS(t, a, "plain", map[string]string{"ganeti_api_version": "20\n", "create": "#!/bin/sh\n"})
+	writeOS(t, a, "broken", nil)
+	writeOS(t, a, "two", map[string]string{"ganeti_api_version": "20\n", "create": "#!/bin/sh\n", "variants.list": "a\nb\n"})
+	cases := []struct {
+		name  string
+		force bool
+		want  fault.Code
+	}{
+		{"noop+default", false, ""},
+		{"noop", false, ""},
+		{"two", false, fault.Invalid},
+		{"two", true, ""},
+		{"two+b", false, ""},
+		{"noop+other", false, fault.Invalid},
+		{"noop+other", true, ""},
+		{"plain", false, ""},
+		{"plain+x", false, fault.Invalid},
+		{"broken", false, fault.WrongState},
+		{"nosuch", true, fault.NotFound},
+	}
+	for _, c := range cases {
+		if _, err := a.FindOS(t.Context(), c.name, c.force); fault.CodeOf(err) != c.want {
+			t.Errorf("FindOS(%q, %v): %v, want code %q", c.name, c.force, err, c.want)
+		}
+	}
+}
+
+func TestInstallRunsTheScript(t *testing.T) {
+	a := testAgent(t)
+	writeOS(t, a, "works", map[string]string{"ganeti_api_version": "20\n",
+		"create": "#!/bin/sh\n[ \"$INSTANCE_NAME $OS_VARIANT $OSP_COLOR $DISK_0_SIZE\" = \"one v red 8\" ]\n"})
+	writeOS(t, a, "failing", map[string]string{"ganeti_api_version": "20\n",
+		"create": "#!/bin/sh\necho create script fails on purpose\nexit 1\n"})
+	spec := hypervisor.Spec{Name: "one", Disks: []hypervisor.Disk{{UUID: "d", Size: 8}}}
+	if err := a.Install(t.Context(), spec, "works+v", map[string]string{"color": "red"}); err != nil {
+		t.Error("works:", err)
+	}
+	if err := a.Install(t.Context(), spec, "noop+default", nil); err != nil {
+		t.Error("noop:", err)
+	}
+	err := a.Install(t.Context(), spec, "failing", nil)
+	want := "OS create script failed (exited with exit code 1), last lines in the log file:\ncreate script fails on purpose"
+	if !fault.Is(err, fault.Failed) || err.Error() != want {
+		t.Errorf("failing: %v", err)
+	}
+}
+
+func TestFleet(t *testing.T) {
+	opened := 0
+	f := NewFleet(func(node string) (*Agent, error) {
+		if node == "down" {
+			return nil, fault.New(fault.Environment, "no such machine")
+		}
+		opened++
+		return testAgent(t), nil
+	})
+	first, err := f.Agent("node1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := f.Agent("node1"); err != nil || again != first || opened != 1 {
+		t.Fatalf("second look-up: %v, %d opened", err, opened)
+	}
+	if _, err := f.Agent("down"); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("a node that cannot be opened: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Agent("node1"); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("after Close: %v", err)
+	}
+}

@@ -1,0 +1,199 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+)
+
+const osDir = "os"
+
+// BuiltinOS is the operating system that every node has: installing it does
+// nothing. It exists so that instances can be tried without any image.
+const BuiltinOS = "noop"
+
+// apiVersions are the versions of the definition format that agents support.
+var apiVersions = []int{20, 15, 10}
+
+// Parameter is one parameter that an operating system's scripts understand.
+type Parameter struct {
+	Name, Doc string
+}
+
+// OS is one operating system definition on a node.
+type OS struct {
+	Name string
+	// Path is the directory of the definition, empty for the built-in one.
+	Path string
+	// Problem says why the definition cannot be used; empty when it can.
+	Problem string
+	// Variants may be asked for as NAME+VARIANT; without any, NAME alone.
+	Variants    []string
+	Parameters  []Parameter
+	APIVersions []int
+}
+
+// OSes lists the operating systems of the node, by name. A definition is a
+// directory in the format of the reference: files ganeti_api_version,
+// variants.list, parameters.list and an executable create.
+func (a *Agent) OSes(ctx context.Context) ([]OS, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fault.New(fault.Canceled, "listing operating systems was interrupted: %w", err)
+	}
+	entries, err := os.ReadDir(filepath.Join(a.cfg.Dir, osDir))
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot list the operating systems of node %s: %w", a.cfg.Node, err)
+	}
+	out := []OS{builtinOS()}
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != BuiltinOS {
+			out = append(out, a.readOS(e.Name()))
+		}
+	}
+	slices.SortFunc(out, func(x, y OS) int { return strings.Compare(x.Name, y.Name) })
+	return out, nil
+}
+
+func builtinOS() OS {
+	return OS{Name: BuiltinOS, Variants: []string{"default"}, APIVersions: slices.Clone(apiVersions),
+		Parameters: []Parameter{{Name: "test_param", Doc: "a parameter for tests"}}}
+}
+
+func (a *Agent) readOS(name string) OS {
+	dir := filepath.Join(a.cfg.Dir, osDir, name)
+	o := OS{Name: name, Path: dir}
+	for _, line := range readLines(filepath.Join(dir, "ganeti_api_version")) {
+		if v, err := strconv.Atoi(line); err == nil {
+			o.APIVersions = append(o.APIVersions, v)
+		}
+	}
+	o.Variants = readLines(filepath.Join(dir, "variants.list"))
+	for _, line := range readLines(filepath.Join(dir, "parameters.list")) {
+		param, doc, _ := strings.Cut(line, " ")
+		o.Parameters = append(o.Parameters, Parameter{Name: param, Doc: strings.TrimSpace(doc)})
+	}
+	script, err := os.Stat(filepath.Join(dir, "create"))
+	switch {
+	case !slices.ContainsFunc(o.APIVersions, func(v int) bool { return slices.Contains(apiVersions, v) }):
+		o.Problem = "no supported API version in ganeti_api_version"
+	case err != nil:
+		o.Problem = "Required file 'create' not found under path " + dir
+	case script.Mode()&0o100 == 0:
+		o.Problem = "File 'create' under path '" + dir + "' is not executable"
+	}
+	return o
+}
+
+// readLines returns the lines of a file that are not blank, none when it
+// cannot be read.
+func readLines(path string) []string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line != "" {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// FindOS returns the definition that NAME or NAME+VARIANT asks for: NotFound
+// when the node has none of that name, WrongState when it is broken, Invalid
+// when the variant does not fit; with force any variant will do.
+func (a *Agent) FindOS(ctx context.Context, name string, force bool) (OS, error) {
+	list, err := a.OSes(ctx)
+	if err != nil {
+		return OS{}, err
+	}
+	base, variant, _ := strings.Cut(name, "+")
+	i := slices.IndexFunc(list, func(o OS) bool { return o.Name == base })
+	if i < 0 {
+		return OS{}, fault.New(fault.NotFound, "OS '%s' not in supported OS list for node %s", base, a.cfg.Node)
+	}
+	o := list[i]
+	switch {
+	case o.Problem != "":
+		return OS{}, fault.New(fault.WrongState, "OS '%s' is not usable on node %s: %s", base, a.cfg.Node, o.Problem)
+	case force:
+		return o, nil
+	case len(o.Variants) == 0 && variant != "":
+		return OS{}, fault.New(fault.Invalid, "OS '%s' does not support variants ('%s' passed)", base, variant)
+	case variant == "" && len(o.Variants) < 2: // there is nothing to choose
+		return o, nil
+	case variant == "":
+		return OS{}, fault.New(fault.Invalid, "OS name must include a variant").WithHint("one of: %s", strings.Join(o.Variants, ", "))
+	case !slices.Contains(o.Variants, variant):
+		return OS{}, fault.New(fault.Invalid, "Unsupported OS variant").WithHint("one of: %s", strings.Join(o.Variants, ", "))
+	}
+	return o, nil
+}
+
+// Install runs the creation script of an operating system for an instance
+// whose disks are prepared. The name may carry a variant; params are the
+// parameters for the script.
+func (a *Agent) Install(ctx context.Context, spec hypervisor.Spec, name string, params map[string]string) error {
+	defer a.lock(spec.Name)()
+	o, err := a.FindOS(ctx, name, true)
+	if err != nil || o.Path == "" {
+		return err
+	}
+	_, variant, _ := strings.Cut(name, "+")
+	cmd := exec.CommandContext(ctx, filepath.Join(o.Path, "create"))
+	cmd.Dir = o.Path
+	cmd.Env = a.scriptEnvironment(spec, o.Name, variant, params)
+	output, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	if _, exited := errors.AsType[*exec.ExitError](err); !exited {
+		return fault.New(fault.Failed, "OS create script failed (%w)", err)
+	}
+	return fault.New(fault.Failed, "OS create script failed (exited with exit code %d), last lines in the log file:\n%s",
+		cmd.ProcessState.ExitCode(), lastLines(output, 20))
+}
+
+// scriptEnvironment is what a creation script may rely on.
+func (a *Agent) scriptEnvironment(spec hypervisor.Spec, name, variant string, params map[string]string) []string {
+	env := []string{
+		"PATH=/sbin:/bin:/usr/sbin:/usr/bin", "OS_API_VERSION=" + strconv.Itoa(apiVersions[0]),
+		"INSTANCE_NAME=" + spec.Name, "OS_NAME=" + name, "OS_VARIANT=" + variant,
+		"HYPERVISOR=" + a.cfg.Driver.Kind(),
+		"DISK_COUNT=" + strconv.Itoa(len(spec.Disks)), "NIC_COUNT=" + strconv.Itoa(len(spec.NICs)),
+	}
+	for i, disk := range spec.Disks {
+		n := strconv.Itoa(i)
+		env = append(env, "DISK_"+n+"_UUID="+disk.UUID, "DISK_"+n+"_SIZE="+strconv.Itoa(disk.Size))
+	}
+	for i, nic := range spec.NICs {
+		n := strconv.Itoa(i)
+		env = append(env, "NIC_"+n+"_MAC="+nic.MAC, "NIC_"+n+"_MODE="+nic.Mode, "NIC_"+n+"_LINK="+nic.Link)
+		if nic.IP != "" {
+			env = append(env, "NIC_"+n+"_IP="+nic.IP)
+		}
+	}
+	for param, value := range params {
+		env = append(env, "OSP_"+strings.ToUpper(param)+"="+value)
+	}
+	slices.Sort(env)
+	return env
+}
+
+func lastLines(output []byte, count int) string {
+	lines := bytes.Split(bytes.TrimRight(output, "\n"), []byte("\n"))
+	if len(lines) > count {
+		lines = lines[len(lines)-count:]
+	}
+	return string(bytes.Join(lines, []byte("\n")))
+}
