@@ -1,0 +1,167 @@
+package luxi
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// Request is one call. Args is the JSON text of the arguments; the server
+// checks its form, because the text of the error depends on the method.
+type Request struct {
+	Method string
+	Args   json.RawMessage
+}
+
+// ParseRequest reads a request from a frame. Keys other than "method" and
+// "args" are ignored, among them the "version" that Ganeti's clients send. The
+// error has the code fault.Invalid; its text is what follows ParsePrefix in
+// the answer.
+func ParseRequest(frame []byte) (Request, error) {
+	object, err := topLevel(frame)
+	if err != nil {
+		return Request{}, err
+	}
+	for _, key := range []string{"method", "args"} {
+		if _, ok := object[key]; !ok {
+			return Request{}, fault.New(fault.Invalid, "key '%s' not found, object contains only %s", key, keyList(frame))
+		}
+	}
+	req := Request{Args: object["args"]}
+	if err := json.Unmarshal(object["method"], &req.Method); err != nil || string(object["method"]) == "null" {
+		return Request{}, fault.New(fault.Invalid, "Can't parse value for 'method': Unable to read String")
+	}
+	return req, nil
+}
+
+func topLevel(frame []byte) (map[string]json.RawMessage, error) {
+	const where = "parsing top-level JSON message: "
+	trimmed := bytes.TrimLeft(frame, " \t\r\n")
+	if len(trimmed) == 0 || (trimmed[0] != '{' && trimmed[0] != '[') {
+		return nil, fault.New(fault.Invalid,
+			where+"Invalid JSON: a JSON text a serialized object or array at the top level.")
+	}
+	if i := firstInvalidUTF8(frame); i >= 0 {
+		return nil, fault.New(fault.Invalid, where+"Malformed JSON: the byte at position %d is not valid UTF-8", i)
+	}
+	if !json.Valid(frame) {
+		var v any
+		return nil, fault.New(fault.Invalid, where+"Malformed JSON: %v", json.Unmarshal(frame, &v))
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(frame, &object); err != nil {
+		return nil, fault.New(fault.Invalid, where+"Unable to read JSObject")
+	}
+	return object, nil
+}
+
+func firstInvalidUTF8(text []byte) int {
+	if utf8.Valid(text) {
+		return -1
+	}
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+// keyList returns the keys of the object in the text as a JSON list, in the
+// order they were written.
+func keyList(object []byte) string {
+	keys := KeysOf(object)
+	text, err := json.Marshal(keys)
+	if err != nil { // strings always encode
+		return "[]"
+	}
+	return string(text)
+}
+
+// KeysOf returns the keys of a JSON object in the order they were written,
+// each once. It returns an empty list for anything else.
+func KeysOf(object []byte) []string {
+	keys := []string{}
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return keys
+	}
+	for dec.More() {
+		t, err := dec.Token()
+		key, ok := t.(string)
+		if err != nil || !ok {
+			return keys
+		}
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+		var skipped json.RawMessage
+		if err := dec.Decode(&skipped); err != nil {
+			return keys
+		}
+	}
+	return keys
+}
+
+// Response is one answer. Fault is an addition of ours beside the two keys
+// that every client reads: the code, field and hint of an error, for clients
+// that can use them.
+type Response struct {
+	Success bool            `json:"success"`
+	Result  json.RawMessage `json:"result"`
+	Fault   *Fault          `json:"fault,omitempty"`
+}
+
+// Fault is the part of an error that the pair [class, [arguments]] has no room
+// for.
+type Fault struct {
+	Code    fault.Code `json:"code"`
+	Message string     `json:"message"`
+	Field   string     `json:"field,omitempty"`
+	Hint    string     `json:"hint,omitempty"`
+}
+
+// ParsePrefix begins the string that answers a request which was not
+// understood.
+const ParsePrefix = "Failed to parse request: "
+
+// ResultFrame encodes a successful answer.
+func ResultFrame(result any) ([]byte, error) {
+	return encode(struct {
+		Success bool `json:"success"`
+		Result  any  `json:"result"`
+	}{true, result})
+}
+
+// ParseFailureFrame encodes the answer to a request that was not understood.
+// The connection is to be closed after it.
+func ParseFailureFrame(err error) ([]byte, error) {
+	return failureFrame(ParsePrefix+err.Error(), err)
+}
+
+// ErrorFrame encodes the answer to a request that failed.
+func ErrorFrame(pair Error, err error) ([]byte, error) { return failureFrame(pair, err) }
+
+func failureFrame(result any, err error) ([]byte, error) {
+	return encode(struct {
+		Success bool   `json:"success"`
+		Result  any    `json:"result"`
+		Fault   *Fault `json:"fault"`
+	}{false, result, faultOf(err)})
+}
+
+// encode is json.Marshal without the escapes that only HTML needs.
+func encode(v any) ([]byte, error) {
+	var buffer bytes.Buffer
+	enc := json.NewEncoder(&buffer)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
+}
