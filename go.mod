@@ -8,3 +8,5 @@ require (
 )
 
 require github.com/tidwall/btree v1.8.2
+
+require github.com/dlclark/regexp2/v2 v2.12.0

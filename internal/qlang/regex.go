@@ -1,0 +1,104 @@
+package qlang
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"time"
+
+	"github.com/dlclark/regexp2/v2"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// MatchLimit is how long one match of a pattern that needs backtracking may
+// take; patterns within RE2 take linear time and need no limit.
+const MatchLimit = 100 * time.Millisecond
+
+// Regex is a compiled pattern in the dialect of the reference's PCRE build:
+// unanchored search, "^" and "$" also match at line breaks, "." stops at them.
+// Unlike there, "." matches a whole letter of any script.
+type Regex struct {
+	pattern string
+	linear  *regexp.Regexp
+	// backtracking is set, and linear nil, for what RE2 lacks: look-around,
+	// back-references, possessive quantifiers.
+	backtracking *regexp2.Regexp
+}
+
+// CompileRegex compiles a pattern. Its error is a *RegexError.
+func CompileRegex(pattern string) (*Regex, error) {
+	linear, err := regexp.Compile("(?m)" + pattern)
+	if err == nil {
+		return &Regex{pattern: pattern, linear: linear}, nil
+	}
+	second, err2 := regexp2.Compile(pattern, regexp2.Multiline)
+	if err2 != nil {
+		return nil, newRegexError(pattern, err)
+	}
+	second.MatchTimeout = MatchLimit
+	return &Regex{pattern: pattern, backtracking: second}, nil
+}
+
+// Pattern returns the source of the pattern.
+func (r *Regex) Pattern() string { return r.pattern }
+
+// Linear reports whether matching takes time linear in the text.
+func (r *Regex) Linear() bool { return r.linear != nil }
+
+// MatchString reports whether the pattern is found in s. Only a pattern that
+// needs backtracking can fail, with code TooLarge, by exceeding its limits.
+func (r *Regex) MatchString(s string) (bool, error) {
+	if r.linear != nil {
+		return r.linear.MatchString(s), nil
+	}
+	ok, err := r.backtracking.MatchString(s)
+	if err != nil {
+		return false, fault.New(fault.TooLarge, "matching the regular expression %q took more than %s: %w", clip(r.pattern), MatchLimit, err).
+			WithHint("write it without look-around, back-references and possessive quantifiers")
+	}
+	return ok, nil
+}
+
+// RegexError says why a pattern does not compile.
+type RegexError struct {
+	Pattern string
+	code    syntax.ErrorCode
+	part    string // the part of the pattern at fault
+}
+
+func newRegexError(pattern string, err error) *RegexError {
+	e := &RegexError{Pattern: pattern}
+	if detail, ok := errors.AsType[*syntax.Error](err); ok {
+		e.code, e.part = detail.Code, detail.Expr
+	}
+	return e
+}
+
+// Error words the commonest faults as the reference's server does (a pair of
+// offset and text), others in our words.
+func (e *RegexError) Error() string {
+	switch e.code {
+	case syntax.ErrMissingBracket:
+		return fmt.Sprintf(`(%d,"missing terminating ] for character class")`, len(e.Pattern))
+	case syntax.ErrMissingParen:
+		return fmt.Sprintf(`(%d,"missing )")`, len(e.Pattern))
+	}
+	return fmt.Sprintf("bad regular expression %q: %s", clip(e.Pattern), e.detail())
+}
+
+// short words the commonest faults as the reference's command line does.
+func (e *RegexError) short() string {
+	if e.code == syntax.ErrMissingBracket {
+		return fmt.Sprintf("unterminated character set at position %d", len([]rune(e.Pattern))-len([]rune(e.part)))
+	}
+	return e.detail()
+}
+
+func (e *RegexError) detail() string {
+	if e.part == "" {
+		return string(e.code)
+	}
+	return fmt.Sprintf("%s: %s", e.code, clip(e.part))
+}
