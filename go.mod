@@ -10,3 +10,5 @@ require (
 require github.com/tidwall/btree v1.8.2
 
 require github.com/dlclark/regexp2/v2 v2.12.0
+
+require github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3

@@ -1,0 +1,139 @@
+package opcode_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/drover-project/drover/internal/opcode"
+)
+
+func conformanceFile(t *testing.T, elem ...string) []byte {
+	t.Helper()
+	dir := os.Getenv("DROVER_CONFORMANCE")
+	if dir == "" {
+		dir = "../../../shared/conformance"
+	}
+	raw, err := os.ReadFile(filepath.Join(append([]string{dir}, elem...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+type recordedOpcode struct {
+	ID       string `json:"op_id"`
+	DscField string `json:"dsc_field"`
+	Result   string `json:"result"`
+	Source   string `json:"reason_source"`
+	Params   []struct {
+		Name     string   `json:"name"`
+		Type     string   `json:"type"`
+		Default  any      `json:"default"`
+		Required bool     `json:"required"`
+		Enum     []string `json:"enum"`
+	} `json:"params"`
+}
+
+// The catalogue must be the reference's in every id, summary field, result,
+// and parameter with its type, default and whether it is required.
+func TestConformanceCatalogue(t *testing.T) {
+	var recorded []recordedOpcode
+	if err := json.Unmarshal(conformanceFile(t, "ganeti-opcodes.json"), &recorded); err != nil {
+		t.Fatal(err)
+	}
+	if len(opcode.All()) != len(recorded) {
+		t.Errorf("catalogue has %d opcodes, the reference %d", len(opcode.All()), len(recorded))
+	}
+	passed := 0
+	for _, r := range recorded {
+		d, ok := opcode.Lookup(r.ID)
+		if !ok {
+			t.Errorf("%s is not in the catalogue", r.ID)
+			continue
+		}
+		if sameDefinition(t, d, r) {
+			passed++
+		}
+	}
+	t.Logf("ganeti-opcodes.json: %d of %d opcodes agree", passed, len(recorded))
+}
+
+func sameDefinition(t *testing.T, d *opcode.Definition, r recordedOpcode) bool {
+	t.Helper()
+	ok := true
+	differ := func(what string, got, want any) {
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %s is %v, want %v", r.ID, what, got, want)
+			ok = false
+		}
+	}
+	differ("summary field", d.SummaryField, r.DscField)
+	differ("result", d.Result, r.Result)
+	differ("reason source", opcode.ReasonSource(d.ID), r.Source)
+	differ("number of parameters", len(d.Params), len(r.Params))
+	for i, p := range r.Params {
+		got, found := d.Param(p.Name)
+		if !found {
+			differ("parameter "+p.Name, nil, "there")
+			continue
+		}
+		if i < len(d.Params) {
+			differ("place of "+p.Name, d.Params[i].Name, p.Name)
+		}
+		differ("type of "+p.Name, got.Type.String(), p.Type)
+		differ("words of "+p.Name, got.Type.Allowed(), p.Enum)
+		differ("required "+p.Name, got.Required, p.Required)
+		gotDefault, err := json.Marshal(got.Default)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plain any
+		if err := json.Unmarshal(gotDefault, &plain); err != nil {
+			t.Fatal(err)
+		}
+		differ("default of "+p.Name, plain, p.Default)
+	}
+	return ok
+}
+
+// Every recorded submission over LUXI must be accepted or refused as it was,
+// in the same words.
+func TestConformanceSubmissions(t *testing.T) {
+	passed, total := 0, 0
+	for _, name := range []string{"bad_priority", "bad_type", "dep_unknown", "empty", "extra_param", "missing_param", "neg_duration",
+		"no_reason", "ok", "unknown_opcode", "zero_duration"} {
+		var golden struct {
+			Header struct {
+				Request struct {
+					Args [][]json.RawMessage
+				}
+			}
+			Response struct{ Result any }
+		}
+		if err := json.Unmarshal(conformanceFile(t, "golden", "luxi", "SubmitJob_"+name+".json"), &golden); err != nil {
+			t.Fatal(err)
+		}
+		total++
+		got := ""
+		for _, raw := range golden.Header.Request.Args[0] {
+			if _, err := opcode.Parse(raw, opcode.Options{RequireReason: true}); err != nil {
+				p, ok := opcode.AsParamError(err)
+				if !ok {
+					t.Errorf("%s: %v is no ParamError", name, err)
+					continue
+				}
+				got = "Failed to parse request: SubmitJob: " + p.Luxi()
+			}
+		}
+		want, _ := golden.Response.Result.(string)
+		if got != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
+			continue
+		}
+		passed++
+	}
+	t.Logf("golden/luxi/SubmitJob_*: %d of %d agree", passed, total)
+}

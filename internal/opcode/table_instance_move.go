@@ -1,0 +1,71 @@
+package opcode
+
+// instanceMoveOpcodes are the opcodes about moving instances.
+var instanceMoveOpcodes = []*Definition{
+	{
+		ID:           "OP_INSTANCE_FAILOVER",
+		SummaryField: "instance_name",
+		Doc:          "Moves an instance to its other node by stopping and starting it.",
+		Result:       "null",
+		Params: []Param{
+			required("instance_name", String, "name of the instance"),
+			optional("instance_uuid", NonEmptyString, "UUID of the instance, instead of its name"),
+			defaulted("shutdown_timeout", NonNegative, int64(120), "seconds until an instance that does not stop is switched off"),
+			defaulted("ignore_consistency", Bool, false, "go on although disks may be out of date"),
+			optional("target_node", NonEmptyString, "the node to move to"),
+			optional("target_node_uuid", NonEmptyString, "UUID of the node to move to, instead of its name"),
+			defaulted("ignore_ipolicy", Bool, false, "accept what breaks the policy of the node group"),
+			defaulted("cleanup", Bool, false, "finish or undo a migration that broke off"),
+			optional("iallocator", NonEmptyString, "allocator that chooses nodes"),
+		},
+	},
+	{
+		ID:           "OP_INSTANCE_MIGRATE",
+		SummaryField: "instance_name",
+		Doc:          "Moves an instance to another node without stopping it.",
+		Result:       "null",
+		Params: []Param{
+			required("instance_name", String, "name of the instance"),
+			optional("instance_uuid", NonEmptyString, "UUID of the instance, instead of its name"),
+			optional("mode", migrationMode, "live, or stopped for the move"),
+			optional("live", Bool, "old form of mode: true is live, false non-live"),
+			optional("target_node", NonEmptyString, "the node to move to"),
+			optional("target_node_uuid", NonEmptyString, "UUID of the node to move to, instead of its name"),
+			defaulted("allow_runtime_changes", Bool, true, "memory may be reduced to make the migration fit"),
+			defaulted("ignore_ipolicy", Bool, false, "accept what breaks the policy of the node group"),
+			defaulted("cleanup", Bool, false, "finish or undo a migration that broke off"),
+			optional("iallocator", NonEmptyString, "allocator that chooses nodes"),
+			defaulted("allow_failover", Bool, false, "fall back to a failover if the instance cannot be migrated"),
+			defaulted("ignore_hvversions", Bool, false, "migrate between different hypervisor versions"),
+		},
+	},
+	{
+		ID:           "OP_INSTANCE_MOVE",
+		SummaryField: "instance_name",
+		Doc:          "Moves an instance to any node by copying its disks.",
+		Result:       "null",
+		Params: []Param{
+			required("instance_name", String, "name of the instance"),
+			optional("instance_uuid", NonEmptyString, "UUID of the instance, instead of its name"),
+			defaulted("shutdown_timeout", NonNegative, int64(120), "seconds until an instance that does not stop is switched off"),
+			defaulted("ignore_ipolicy", Bool, false, "accept what breaks the policy of the node group"),
+			required("target_node", NonEmptyString, "the node to move to"),
+			optional("target_node_uuid", NonEmptyString, "UUID of the node to move to, instead of its name"),
+			defaulted("compress", String, "none", "compression tool for moving data; none for none"),
+			defaulted("ignore_consistency", Bool, false, "go on although disks may be out of date"),
+		},
+	},
+	{
+		ID:           "OP_INSTANCE_CHANGE_GROUP",
+		SummaryField: "instance_name",
+		Doc:          "Submits jobs that move an instance to another node group.",
+		Result:       `object{string: list of array[bool, (string or job id)]} (key "jobs")`,
+		Params: []Param{
+			required("instance_name", String, "name of the instance"),
+			optional("instance_uuid", NonEmptyString, "UUID of the instance, instead of its name"),
+			defaulted("early_release", Bool, false, "release locks before disks are in sync, so that other work may start"),
+			optional("iallocator", NonEmptyString, "allocator that chooses nodes"),
+			optional("target_groups", List(NonEmptyString), "names or UUIDs of the groups to move to; any if unset"),
+		},
+	},
+}
