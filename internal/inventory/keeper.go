@@ -1,0 +1,237 @@
+// Package inventory keeps the live inventory of a cluster: the newest durable
+// snapshot in memory, and the one way to change it.
+//
+// Invariants:
+//   - Snapshot never shows what is not durable.
+//   - Updates take effect one after the other; each sees all before it. Those
+//     that arrive while a transaction is being written are written together
+//     in the next, so their number does not depend on the disk.
+//   - A failed update leaves no trace. When the store cannot say what became
+//     of a transaction, the keeper reads the inventory anew before the next.
+package inventory
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// kinds are the kinds of objects that make up the inventory.
+var kinds = [...]cluster.Kind{
+	cluster.KindCluster, cluster.KindGroup, cluster.KindNode, cluster.KindNetwork, cluster.KindInstance,
+}
+
+// Keeper is safe for concurrent use.
+type Keeper struct {
+	store store.Store
+	epoch int64
+	now   atomic.Pointer[cluster.Snapshot]
+
+	mu       sync.Mutex
+	waiting  []*update
+	watchers []func(*cluster.Snapshot)
+	writing  bool // a goroutine carries out updates
+	closed   bool
+	stale    bool // the snapshot may differ from the store
+	idle     sync.WaitGroup
+}
+
+// update is one call of Update.
+type update struct {
+	ctx    context.Context
+	change Change
+	answer chan error
+}
+
+// Change decides, from the newest inventory, what to change; an error refuses
+// the update. It may be called on another goroutine than the caller's of
+// Update, must be quick, and must not call Update itself.
+type Change func(*cluster.Snapshot) ([]cluster.Change, error)
+
+// Open reads the inventory from a store. All changes are made under the
+// epoch; see store.Tx.
+func Open(ctx context.Context, s store.Store, epoch int64) (*Keeper, error) {
+	k := &Keeper{store: s, epoch: epoch}
+	snap, err := k.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k.now.Store(snap)
+	return k, nil
+}
+
+func (k *Keeper) load(ctx context.Context) (*cluster.Snapshot, error) {
+	var changes []cluster.Change
+	for _, kind := range kinds {
+		for o, err := range k.store.List(ctx, store.Kind(kind), store.Options{}) {
+			if err != nil {
+				return nil, err
+			}
+			value, err := cluster.Decode(string(kind), o.Value)
+			if err != nil {
+				return nil, err
+			}
+			changes = append(changes, cluster.Put(value))
+		}
+	}
+	return cluster.Empty().With(changes...), nil
+}
+
+// Snapshot returns the newest durable inventory.
+func (k *Keeper) Snapshot() *cluster.Snapshot { return k.now.Load() }
+
+// OnChange makes watch be called with each new snapshot, in order and before
+// the updates that led to it return. It must be quick.
+func (k *Keeper) OnChange(watch func(*cluster.Snapshot)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.watchers = append(k.watchers, watch)
+}
+
+// Update changes the inventory and returns when the change is durable and
+// shown by Snapshot. A change of nothing writes nothing. The end of ctx ends
+// the wait for one's turn; an update whose turn has come is finished.
+func (k *Keeper) Update(ctx context.Context, change Change) error {
+	u := &update{ctx: ctx, change: change, answer: make(chan error, 1)}
+	k.mu.Lock()
+	if k.closed {
+		k.mu.Unlock()
+		return fault.New(fault.Unavailable, "the inventory is closed")
+	}
+	k.waiting = append(k.waiting, u)
+	if !k.writing {
+		k.writing = true
+		k.idle.Go(k.write)
+	}
+	k.mu.Unlock()
+	return <-u.answer
+}
+
+// Close waits for the updates that were begun; later ones are refused.
+func (k *Keeper) Close() {
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	k.idle.Wait()
+}
+
+// write carries out updates until none waits.
+func (k *Keeper) write() {
+	for {
+		k.mu.Lock()
+		batch := k.waiting
+		k.waiting = nil
+		k.writing = len(batch) > 0
+		k.mu.Unlock()
+		if len(batch) == 0 {
+			return
+		}
+		k.carryOut(batch)
+	}
+}
+
+// carryOut writes a batch in one transaction and answers each of its updates.
+func (k *Keeper) carryOut(batch []*update) {
+	base := k.now.Load()
+	if k.stale {
+		fresh, err := k.load(context.Background())
+		if err != nil {
+			answerAll(batch, err)
+			return
+		}
+		k.stale = false
+		k.publish(fresh)
+		base = fresh
+	}
+	next, tx, accepted := gather(base, batch)
+	if len(tx.Put)+len(tx.Delete) == 0 {
+		answerAll(accepted, nil)
+		return
+	}
+	tx.Epoch = k.epoch
+	if _, err := store.Commit(context.Background(), k.store, tx); err != nil {
+		k.stale = true
+		answerAll(accepted, err)
+		return
+	}
+	k.publish(next)
+	answerAll(accepted, nil)
+}
+
+func (k *Keeper) publish(snap *cluster.Snapshot) {
+	k.now.Store(snap)
+	k.mu.Lock()
+	watchers := k.watchers
+	k.mu.Unlock()
+	for _, watch := range watchers {
+		watch(snap)
+	}
+}
+
+func answerAll(updates []*update, err error) {
+	for _, u := range updates {
+		u.answer <- err
+	}
+}
+
+// gather makes the changes of a batch one after the other, and one transaction
+// of them. Updates that are refused are answered at once and left out.
+func gather(base *cluster.Snapshot, batch []*update) (*cluster.Snapshot, store.Tx, []*update) {
+	puts := map[store.Key]store.Put{}
+	deletes := map[store.Key]bool{}
+	accepted := make([]*update, 0, len(batch))
+	for _, u := range batch {
+		changes, encoded, err := u.decide(base)
+		if err != nil {
+			u.answer <- err
+			continue
+		}
+		accepted = append(accepted, u)
+		base = base.With(changes...)
+		for i, c := range changes {
+			key := store.Key{Kind: store.Kind(c.Kind), ID: c.UUID}
+			if c.Put == nil {
+				delete(puts, key)
+				deletes[key] = true
+				continue
+			}
+			delete(deletes, key)
+			puts[key] = encoded[i]
+		}
+	}
+	tx := store.Tx{Put: slices.Collect(maps.Values(puts)), Delete: slices.Collect(maps.Keys(deletes))}
+	return base, tx, accepted
+}
+
+// decide asks what the update wants to change and encodes it, so that what
+// the store would refuse is refused here, alone.
+func (u *update) decide(base *cluster.Snapshot) ([]cluster.Change, []store.Put, error) {
+	if err := u.ctx.Err(); err != nil {
+		return nil, nil, fault.New(fault.Canceled, "the change of the inventory was not begun: %w", err)
+	}
+	changes, err := u.change(base)
+	if err != nil {
+		return nil, nil, err
+	}
+	encoded := make([]store.Put, len(changes))
+	for i, c := range changes {
+		if c.Put == nil {
+			continue
+		}
+		value, err := cluster.Encode(c.Put)
+		if err != nil {
+			return nil, nil, err
+		}
+		encoded[i] = store.Put{Key: store.Key{Kind: store.Kind(c.Kind), ID: c.UUID}, Value: value}
+		if err := (store.Tx{Put: encoded[i : i+1]}).Check(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return changes, encoded, nil
+}
