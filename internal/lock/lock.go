@@ -104,6 +104,9 @@ type Want struct {
 // not matter.
 type Request []Want
 
+// Equal reports whether two requests ask for the same locks, in any order.
+func (r Request) Equal(o Request) bool { return slices.Equal(r.plan(), o.plan()) }
+
 // plan returns the wants in the order of acquisition: duplicates merged to the
 // stronger mode, intentions added, members dropped where their lockset implies
 // them.

@@ -21,6 +21,9 @@ import (
 // ReservedPrefix begins the sources that only our own components may use.
 const ReservedPrefix = "gnt:"
 
+// LimitPrefix begins a reason text that asks for an ad-hoc limit (Bucket).
+const LimitPrefix = "rate-limit:"
+
 // Sources that several components share.
 const (
 	SourceUser   = "gnt:user"
@@ -130,7 +133,7 @@ func (t Trail) Buckets() []Bucket {
 }
 
 func parseBucket(text string) (Bucket, bool) {
-	rest, ok := strings.CutPrefix(text, "rate-limit:")
+	rest, ok := strings.CutPrefix(text, LimitPrefix)
 	if !ok {
 		return Bucket{}, false
 	}

@@ -1,0 +1,224 @@
+package job_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+var submitted = time.Unix(1700000000, 123456000)
+
+func dummy(t testing.TB, text string) *opcode.Opcode {
+	t.Helper()
+	op, err := opcode.Parse([]byte(text), opcode.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return op
+}
+
+func delay(t testing.TB) *opcode.Opcode {
+	return dummy(t, `{"OP_ID":"OP_TEST_DELAY","duration":1,"reason":[["user","für Müller",5]]}`)
+}
+
+func TestNewAppendsToTheTrail(t *testing.T) {
+	j := job.New(7, []*opcode.Opcode{delay(t), delay(t)}, "", submitted)
+	want := reason.Trail{
+		{Source: "user", Reason: "für Müller", Time: 5},
+		{Source: "gnt:opcode:test_delay", Reason: "job=7;index=1", Time: submitted.UnixNano()},
+	}
+	if got := j.Ops[1].Input.Reason; !reflect.DeepEqual(got, want) {
+		t.Errorf("trail %v, want %v", got, want)
+	}
+}
+
+func TestStatusIsDerived(t *testing.T) {
+	for _, tc := range []struct {
+		ops  string
+		want job.Status
+	}{
+		{"", job.Success},
+		{"queued queued", job.Queued},
+		{"success queued", job.Queued},
+		{"success waiting", job.Waiting},
+		{"success running queued", job.Running},
+		{"success success", job.Success},
+		{"success error error", job.Error},
+		{"canceled queued", job.Canceled},
+		{"success canceling", job.Canceling},
+	} {
+		j := &job.Job{}
+		for _, s := range strings.Fields(tc.ops) {
+			j.Ops = append(j.Ops, job.Op{Status: job.Status(s)})
+		}
+		if got := j.Status(); got != tc.want {
+			t.Errorf("%q: %s, want %s", tc.ops, got, tc.want)
+		}
+	}
+}
+
+func TestFailEndsTheJob(t *testing.T) {
+	j := job.New(1, []*opcode.Opcode{delay(t), delay(t), delay(t)}, "", submitted)
+	j = j.BeginWait(0, 10).BeginRun(0, 11).Succeed(0, json.RawMessage("null"), 12).BeginWait(1, 13).BeginRun(1, 14)
+	j = j.Fail(1, fault.New(fault.NotFound, "Instance web9 not found"), 15)
+	if j.Status() != job.Error || j.Ended != 15 || j.Started != 10 {
+		t.Errorf("status %s, started %d, ended %d", j.Status(), j.Started, j.Ended)
+	}
+	for i, want := range []string{
+		`null`,
+		`["OpPrereqError",["Instance web9 not found","unknown_entity"]]`,
+		`["OpExecError",["Preceding opcode failed"]]`,
+	} {
+		if got := string(j.Ops[i].Result); got != want {
+			t.Errorf("result %d: %s, want %s", i, got, want)
+		}
+	}
+}
+
+func TestCancelSaysWhy(t *testing.T) {
+	j := job.New(1, []*opcode.Opcode{delay(t), delay(t)}, "", submitted)
+	if got := j.Dequeue(9); got.Status() != job.Canceled || got.Ops[0].Result != nil {
+		t.Errorf("dequeued: %s %s", got.Status(), got.Ops[0].Result)
+	}
+	if got := j.Cancel(job.ByRequest, 9); string(got.Ops[1].Result) != `"Job canceled by request"` || len(got.Ops[0].Log) != 0 {
+		t.Errorf("by request: %s, log %v", got.Ops[1].Result, got.Ops[0].Log)
+	}
+	got := j.Cancel("rejected by rule x", 9)
+	if class, text, ok := job.DecodeError(got.Ops[0].Result); !ok || class != "OpExecError" || text != "rejected by rule x" {
+		t.Errorf("by a rule: %s", got.Ops[0].Result)
+	}
+	if log := got.Ops[0].Log; len(log) != 1 || string(log[0].Payload) != `"rejected by rule x"` {
+		t.Errorf("log: %v", log)
+	}
+}
+
+func TestResolveDependencies(t *testing.T) {
+	ops := []*opcode.Opcode{dummy(t, `{"OP_ID":"OP_TEST_DELAY","duration":1,"depends":[[-1,["success"]],["3",[]]]}`)}
+	got, err := job.ResolveDependencies(10, ops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := got[0].Depends; d[0].Job != 9 || d[1].Job != 3 {
+		t.Errorf("resolved to %v", d)
+	}
+	if ops[0].Depends[0].Job != -1 {
+		t.Error("the submitted opcode was changed")
+	}
+	for id, why := range map[job.ID]string{3: "itself", 1: "before the first"} {
+		if _, err := job.ResolveDependencies(id, ops); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), why) {
+			t.Errorf("job %d: %v, want an error with %q", id, err, why)
+		}
+	}
+}
+
+func TestCheckDependency(t *testing.T) {
+	for _, tc := range []struct {
+		statuses string
+		status   job.Status
+		exists   bool
+		want     job.DependencyState
+	}{
+		{"", job.Success, true, job.DependencyMet},
+		{"", job.Error, true, job.DependencyMet},
+		{"", job.Canceled, true, job.DependencyCanceled},
+		{"canceled", job.Canceled, true, job.DependencyMet},
+		{"success", job.Canceled, true, job.DependencyCanceled},
+		{"success", job.Error, true, job.DependencyFailed},
+		{"success error", job.Error, true, job.DependencyMet},
+		{"success", job.Running, true, job.DependencyPending},
+		{"", "", false, job.DependencyFailed},
+	} {
+		got, why := job.CheckDependency(opcode.Dependency{Job: 1, Statuses: strings.Fields(tc.statuses)}, tc.status, tc.exists)
+		if got != tc.want || why == "" {
+			t.Errorf("%q on %s: %v (%s), want %v", tc.statuses, tc.status, got, why, tc.want)
+		}
+	}
+}
+
+func TestFindCycle(t *testing.T) {
+	j := job.New(12, []*opcode.Opcode{dummy(t, `{"OP_ID":"OP_TEST_DELAY","duration":1,"depends":[[10,[]]]}`)}, "", submitted)
+	graph := map[job.ID][]job.ID{10: {11}, 11: {12}}
+	if got, want := job.FindCycle(j, func(id job.ID) []job.ID { return graph[id] }), []job.ID{12, 10, 11, 12}; !reflect.DeepEqual(got, want) {
+		t.Errorf("circle %v, want %v", got, want)
+	}
+	delete(graph, 11)
+	if got := job.FindCycle(j, func(id job.ID) []job.ID { return graph[id] }); got != nil {
+		t.Errorf("a circle where there is none: %v", got)
+	}
+}
+
+// TestRandomLife drives a job through random transitions and
+// checks that storing and reading gives the same job, and that the invariants
+// of the package hold on the way.
+func TestRandomLife(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var ops []*opcode.Opcode
+		for range rapid.IntRange(1, 4).Draw(rt, "ops") {
+			ops = append(ops, delay(t))
+		}
+		j := job.New(3, ops, rapid.SampledFrom([]string{"", "key-ü"}).Draw(rt, "key"), submitted)
+		now := j.Received
+		for range rapid.IntRange(0, 12).Draw(rt, "steps") {
+			now++
+			j = step(rt, j, now)
+			checkInvariants(rt, j)
+		}
+		got, err := job.Decode(j.Encode())
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if string(got.Encode()) != string(j.Encode()) || got.Status() != j.Status() || got.LastSerial() != j.LastSerial() {
+			rt.Fatalf("read %s, wrote %s", got.Encode(), j.Encode())
+		}
+	})
+}
+
+func step(rt *rapid.T, j *job.Job, now job.Time) *job.Job {
+	i := j.Next()
+	if i == len(j.Ops) {
+		return j
+	}
+	switch j.Ops[i].Status {
+	case job.Queued:
+		return rapid.SampledFrom([]*job.Job{j.BeginWait(i, now), j.BeginWait(i, now), j.SetPriority(-10), j.Dequeue(now)}).Draw(rt, "queued")
+	case job.Waiting:
+		return rapid.SampledFrom([]*job.Job{j.BeginRun(i, now), j.Requeue(i), j.Cancel(job.ByRequest, now)}).Draw(rt, "waiting")
+	default:
+		return rapid.SampledFrom([]*job.Job{
+			j.AddMessage(i, "schön \x01 \"quoted\"", now), j.Succeed(i, json.RawMessage(`{"a":[1]}`), now),
+			j.Fail(i, fault.New(fault.Failed, "no"), now), j.RequestCancel("rule"), j.Lost(i, "crash", submitted),
+		}).Draw(rt, "running")
+	}
+}
+
+func checkInvariants(rt *rapid.T, j *job.Job) {
+	next := j.Next()
+	for i := range j.Ops {
+		op := &j.Ops[i]
+		if final := op.Status.Final(); i > next && next < len(j.Ops) && final {
+			rt.Fatalf("opcode %d is final behind an unfinished one", i)
+		}
+		if op.Status.Final() != (op.End != 0) {
+			rt.Fatalf("opcode %d is %s with end %d", i, op.Status, op.End)
+		}
+	}
+	if j.Final() != (j.Ended != 0) {
+		rt.Fatalf("job is %s with end %d", j.Status(), j.Ended)
+	}
+	serial := int64(0)
+	for _, e := range j.LogAfter(0) {
+		if e.Serial != serial+1 {
+			rt.Fatalf("log serial %d after %d", e.Serial, serial)
+		}
+		serial = e.Serial
+	}
+}

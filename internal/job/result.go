@@ -1,0 +1,72 @@
+package job
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// ByRequest is the result of an opcode that was cancelled by a client while it
+// waited, or before it was reached.
+const ByRequest = "Job canceled by request"
+
+// precedingFailed is the result of the opcodes behind one that failed.
+var precedingFailed = json.RawMessage(`["OpExecError",["Preceding opcode failed"]]`)
+
+// errorCodes maps codes to the second argument of OpPrereqError. A code that
+// is missing here makes an OpExecError: the work had begun.
+var errorCodes = map[fault.Code]string{
+	fault.Invalid:     "wrong_input",
+	fault.TooLarge:    "wrong_input",
+	fault.NotFound:    "unknown_entity",
+	fault.Exists:      "already_exists",
+	fault.Ambiguous:   "resource_not_unique",
+	fault.WrongState:  "wrong_state",
+	fault.Exhausted:   "insufficient_resources",
+	fault.Busy:        "temp_insufficient_resources",
+	fault.Environment: "environment_error",
+}
+
+// EncodeError returns an error as clients expect it in an opcode's result:
+// ["OpPrereqError", [message, code]] when nothing was begun, else
+// ["OpExecError", [message]].
+func EncodeError(err error) json.RawMessage {
+	code, ok := errorCodes[fault.CodeOf(err)]
+	if !ok {
+		return EncodeText(err.Error())
+	}
+	return mustJSON([2]any{"OpPrereqError", [2]string{err.Error(), code}})
+}
+
+// EncodeText returns a failure without a code: ["OpExecError", [text]].
+func EncodeText(text string) json.RawMessage {
+	return mustJSON([2]any{"OpExecError", [1]string{text}})
+}
+
+// DecodeError reads an opcode's result as a failure: the class and the text for
+// a person. It reports false for a result that is no failure.
+func DecodeError(result json.RawMessage) (class, text string, ok bool) {
+	var pair []json.RawMessage
+	if json.Unmarshal(result, &pair) != nil || len(pair) != 2 {
+		return "", "", false
+	}
+	var args []any
+	if json.Unmarshal(pair[0], &class) != nil || json.Unmarshal(pair[1], &args) != nil || len(args) == 0 {
+		return "", "", false
+	}
+	return class, fmt.Sprint(args[0]), true
+}
+
+func quote(text string) json.RawMessage { return mustJSON(text) }
+
+// mustJSON encodes values that cannot fail to encode: strings and lists of
+// them. Text that is not UTF-8 is made so by the encoder.
+func mustJSON(v any) json.RawMessage {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(errors.Join(errors.New("job: a result that cannot be encoded"), err))
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// New returns a queued job. Each opcode's trail gains the entry that says by
+// which job it was taken up, at the time of submission. A job without opcodes
+// is a success at once.
+func New(id ID, ops []*opcode.Opcode, key string, now time.Time) *Job {
+	j := &Job{ID: id, Key: key, Received: At(now), Ops: make([]Op, len(ops))}
+	for i, in := range ops {
+		entry := reason.Entry{
+			Source: in.ReasonSource(),
+			Reason: fmt.Sprintf("job=%d;index=%d", id, i),
+			Time:   now.UnixNano(),
+		}
+		j.Ops[i] = Op{Input: in.WithReason(in.Reason.Append(entry)), Status: Queued, Priority: in.Priority}
+	}
+	if len(ops) == 0 {
+		j.Started, j.Ended = j.Received, j.Received
+	}
+	return j
+}
+
+// with returns a copy of j whose opcode i was changed by f.
+func (j *Job) with(i int, f func(*Op)) *Job {
+	c := *j
+	c.Ops = slices.Clone(j.Ops)
+	f(&c.Ops[i])
+	return &c
+}
+
+// BeginWait marks opcode i as waiting for its locks.
+func (j *Job) BeginWait(i int, now Time) *Job {
+	c := j.with(i, func(op *Op) { op.Status, op.Start = Waiting, now })
+	if c.Started == 0 {
+		c.Started = now
+	}
+	return c
+}
+
+// BeginRun marks opcode i as running: it has its locks and a slot.
+func (j *Job) BeginRun(i int, now Time) *Job {
+	return j.with(i, func(op *Op) { op.Status, op.Exec = Running, now })
+}
+
+// Requeue puts opcode i, which waited for locks, back into the queue because a
+// rule holds the job now.
+func (j *Job) Requeue(i int) *Job {
+	return j.with(i, func(op *Op) { op.Status, op.Start = Queued, 0 })
+}
+
+// Succeed ends opcode i with its result. With the last opcode the job ends.
+func (j *Job) Succeed(i int, result json.RawMessage, now Time) *Job {
+	c := j.with(i, func(op *Op) { op.Status, op.Result, op.End = Success, result, now })
+	if i == len(c.Ops)-1 {
+		c.Ended = now
+	}
+	return c
+}
+
+// Fail ends opcode i, and with it the job, by an error. The opcodes behind it
+// become errors that say so.
+func (j *Job) Fail(i int, err error, now Time) *Job {
+	return j.finish(i, now, Error, EncodeError(err), precedingFailed)
+}
+
+// Dequeue ends a job that no opcode of has begun as canceled, without a result:
+// a client asked for it before anything happened.
+func (j *Job) Dequeue(now Time) *Job { return j.finish(j.Next(), now, Canceled, nil, nil) }
+
+// Cancel ends every opcode that is not final yet as canceled, with a result
+// that says why. ByRequest is the reason of clients; any other one is also left
+// in the log of the first of these opcodes, since nobody asked for it.
+func (j *Job) Cancel(why string, now Time) *Job {
+	result := quote(why)
+	if why == ByRequest {
+		return j.finish(j.Next(), now, Canceled, result, result)
+	}
+	result = EncodeText(why)
+	return j.finish(j.Next(), now, Canceled, result, result).AddMessage(j.Next(), why, now)
+}
+
+// finish ends opcode i with one result and those behind it with another.
+func (j *Job) finish(i int, now Time, status Status, first, rest json.RawMessage) *Job {
+	c := *j
+	c.Ops = slices.Clone(j.Ops)
+	for k := i; k < len(c.Ops); k++ {
+		op := &c.Ops[k]
+		op.Status, op.Result, op.End = status, rest, now
+		if k == i {
+			op.Result = first
+		}
+	}
+	c.Ended, c.Hold = now, nil
+	return &c
+}
+
+// RequestCancel notes that the opcodes behind the running one shall not start,
+// and why.
+func (j *Job) RequestCancel(why string) *Job {
+	c := *j
+	c.CancelReason = why
+	return &c
+}
+
+// Lost ends a job whose opcode i was running when the controller died, and
+// which cannot be resumed. The trail of each opcode that had not ended gains
+// an entry that says why. Opcodes that had succeeded keep their results.
+func (j *Job) Lost(i int, why string, now time.Time) *Job {
+	c := j.finish(i, At(now), Error, EncodeText(why), precedingFailed)
+	for k := i; k < len(c.Ops); k++ {
+		in := c.Ops[k].Input
+		entry := reason.Entry{Source: "gnt:daemon:luxid:deathdetection", Reason: why, Time: now.UnixNano()}
+		c.Ops[k].Input = in.WithReason(in.Reason.Append(entry))
+	}
+	return c
+}
+
+// AddLog appends a log entry to opcode i.
+func (j *Job) AddLog(i int, kind string, payload json.RawMessage, now Time) *Job {
+	e := LogEntry{Serial: j.LastSerial() + 1, Time: now, Type: kind, Payload: payload}
+	return j.with(i, func(op *Op) { op.Log = append(slices.Clip(op.Log), e) })
+}
+
+// AddMessage appends a text to the log of opcode i.
+func (j *Job) AddMessage(i int, text string, now Time) *Job {
+	return j.AddLog(i, LogMessage, quote(text), now)
+}
+
+// SetPriority changes the priority of every opcode that is not final.
+func (j *Job) SetPriority(priority int) *Job {
+	c := *j
+	c.Ops = slices.Clone(j.Ops)
+	for i := range c.Ops {
+		if !c.Ops[i].Status.Final() {
+			c.Ops[i].Priority = priority
+		}
+	}
+	return &c
+}
+
+// WithHold returns the job with its hold changed; nil when nothing holds it.
+func (j *Job) WithHold(h *Hold) *Job {
+	c := *j
+	c.Hold = h
+	return &c
+}
