@@ -2,10 +2,12 @@ package opcode
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/qlang"
 )
 
 // Kind says what is wrong with a parameter.
@@ -115,12 +117,12 @@ func (e *ParamError) fault() *fault.Error {
 	switch e.Kind {
 	case Unknown:
 		f.Hint = "known are " + strings.Join(e.Allowed, ", ")
-		if best, ok := fault.Nearest(e.Param, e.Allowed); ok {
+		if best := qlang.Suggest(e.Param, slices.Values(e.Allowed)); best != "" {
 			f.Hint = "did you mean " + quote(best) + "?"
 		}
 	case UnknownOpcode:
 		f.Field = "OP_ID"
-		if best, ok := fault.Nearest(e.Opcode, sortedKeys(byID)); ok {
+		if best := qlang.Suggest(e.Opcode, slices.Values(sortedKeys(byID))); best != "" {
 			f.Hint = "did you mean " + quote(best) + "?"
 		}
 	}

@@ -75,7 +75,7 @@ func TestRefusalsNameOpcodeAndParameter(t *testing.T) {
 		{`{"OP_ID":"OP_CLUSTER_QUERY","OP_ID":"OP_CLUSTER_QUERY"}`, "", ``},
 		{"{\"OP_ID\":\"OP_\xff\"}", "", ``},
 		{``, "", ``},
-		{`{"OP_ID":"OP_TEST_DUMMY","result":` + strings.Repeat("[", 102) + strings.Repeat("]", 102) + `}`, "", `an opcode's values are nested deeper than 100`},
+		{`{"OP_ID":"OP_TEST_DUMMY","result":` + strings.Repeat("[", 102) + strings.Repeat("]", 102) + `}`, "", `lists and objects are nested deeper than 100`},
 		{`{"OP_ID":"OP_TEST_DUMMY","result":1e999}`, "", `the number 1e999 is out of range`},
 	} {
 		_, err := opcode.Parse([]byte(tc.in), opcode.Options{})

@@ -35,9 +35,22 @@ func Parse(raw []byte, options Options) (*Opcode, error) {
 		err = expectEnd(dec)
 	}
 	if err != nil {
-		return nil, syntaxFault(err)
+		return nil, syntaxFault("an opcode must be a JSON object", err)
 	}
 	return build(members, options)
+}
+
+// ParseValue reads any JSON value into the shapes that Params holds.
+func ParseValue(raw []byte) (any, error) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	v, err := readValue(dec, 0)
+	if err == nil {
+		err = expectEnd(dec)
+	}
+	if err != nil {
+		return nil, syntaxFault("not a JSON value", err)
+	}
+	return v, nil
 }
 
 // FromMap makes an opcode of an id and decoded parameters, own and common
@@ -52,11 +65,11 @@ func FromMap(id string, params map[string]any) (*Opcode, error) {
 	return build(members, Options{})
 }
 
-func syntaxFault(err error) error {
+func syntaxFault(what string, err error) error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f
 	}
-	return fault.New(fault.Invalid, "an opcode must be a JSON object: %w", err)
+	return fault.New(fault.Invalid, "%s: %w", what, err)
 }
 
 func readMembers(dec *jsontext.Decoder) ([]member, error) {
@@ -93,7 +106,7 @@ func expectEnd(dec *jsontext.Decoder) error {
 	case err != nil:
 		return err
 	}
-	return fault.New(fault.Invalid, "an opcode must be one JSON object; there is more after it")
+	return fault.New(fault.Invalid, "there is more after the end of the JSON text")
 }
 
 // maxDepth bounds how deep lists and objects may be nested, so that no input
@@ -102,7 +115,7 @@ const maxDepth = 100
 
 func readValue(dec *jsontext.Decoder, depth int) (any, error) {
 	if depth > maxDepth {
-		return nil, fault.New(fault.Invalid, "an opcode's values are nested deeper than %d", maxDepth)
+		return nil, fault.New(fault.Invalid, "lists and objects are nested deeper than %d", maxDepth)
 	}
 	tok, err := dec.ReadToken()
 	if err != nil {
