@@ -1,0 +1,116 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// conn is the writer's connection. It speaks to the driver without
+// database/sql in between, which would cost more than the statements do.
+// Only one goroutine may use it.
+type conn struct {
+	raw driver.Conn
+}
+
+func openConn(dsn string) (*conn, error) {
+	raw, err := new(sqlite.Driver).Open(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{raw: raw}, nil
+}
+
+// script runs any number of statements without parameters.
+func (c *conn) script(sql string) error {
+	_, err := c.raw.(driver.ExecerContext).ExecContext(context.Background(), sql, nil)
+	return err
+}
+
+// rollback ends a transaction if one is open. Its own failure says nothing that
+// the error which led here does not: there may be none to end.
+func (c *conn) rollback() { _ = c.script("ROLLBACK") }
+
+func (c *conn) prepare(sql string) (*stmt, error) {
+	raw, err := c.raw.Prepare(sql)
+	if err != nil {
+		return nil, fmt.Errorf("cannot prepare %q: %w", sql, err)
+	}
+	return &stmt{raw: raw}, nil
+}
+
+// integer runs a query for one integer.
+func (c *conn) integer(sql string) (int64, error) {
+	s, err := c.prepare(sql)
+	if err != nil {
+		return 0, err
+	}
+	n, _, err := s.integer()
+	return n, errors.Join(err, s.raw.Close())
+}
+
+// stmt is a prepared statement with room for its arguments.
+type stmt struct {
+	raw  driver.Stmt
+	args []driver.NamedValue
+}
+
+func (s *stmt) bind(args []any) []driver.NamedValue {
+	for len(s.args) < len(args) {
+		s.args = append(s.args, driver.NamedValue{Ordinal: len(s.args) + 1})
+	}
+	for i, arg := range args {
+		s.args[i].Value = arg
+	}
+	return s.args[:len(args)]
+}
+
+// exec runs a statement that gives no rows. Arguments are int64 or string.
+func (s *stmt) exec(args ...any) error {
+	_, err := s.raw.(driver.StmtExecContext).ExecContext(context.Background(), s.bind(args))
+	return err
+}
+
+// rows runs a query and calls each with the values of every row.
+func (s *stmt) rows(each func(row []driver.Value), args ...any) error {
+	rows, err := s.raw.(driver.StmtQueryContext).QueryContext(context.Background(), s.bind(args))
+	if err != nil {
+		return err
+	}
+	row := make([]driver.Value, len(rows.Columns()))
+	for {
+		err := rows.Next(row)
+		if err == nil {
+			each(row)
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return errors.Join(err, rows.Close())
+	}
+}
+
+// integer runs a query for one integer and tells whether there was a row.
+func (s *stmt) integer(args ...any) (n int64, found bool, err error) {
+	err = s.rows(func(row []driver.Value) { n, found = row[0].(int64) }, args...)
+	return n, found, err
+}
+
+// writeError turns an error of the writer's connection into the one that is answered, and
+// tells whether the state on disk is certain all the same: it is when the disk was full,
+// since SQLite takes that back whole.
+func writeError(err error) (answer error, certain bool) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == sqlite3.SQLITE_FULL {
+		return fault.New(fault.Exhausted, "the disk of the store is full: %w", err), true
+	}
+	return fault.New(fault.Unavailable, "the store cannot write and stopped: %w", err).
+		WithHint("see to the disk, then start again"), false
+}

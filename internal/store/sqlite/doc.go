@@ -1,0 +1,17 @@
+// Package sqlite keeps a store in one SQLite database file.
+//
+// One goroutine writes. It takes what has queued up since its last commit, at
+// most maxBatch transactions, decides each in order in memory (epoch,
+// expectations), writes the final state of every object that the batch touched
+// once, and commits with one fsync. Readers have connections of their own and never wait
+// for it, nor it for them.
+//
+// Invariants:
+//   - One process at a time has a directory open; the lock file tells which.
+//   - Nothing is answered before the commit that holds it has returned, with
+//     journal_mode=WAL and synchronous=FULL.
+//   - After a commit that failed in an unknown way nothing is accepted until
+//     the store is opened anew, for the state in memory could differ from that on disk.
+//   - The live end of the feed is kept in memory as well, bounded in size; who follows
+//     closely is served from there, everybody else from the database.
+package sqlite

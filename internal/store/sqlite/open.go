@@ -1,0 +1,223 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// FileName is the database's name in its directory; SQLite adds -wal and -shm.
+const FileName = "drover.db"
+
+// KeepRevisions is how many of the newest revisions stay in the feed, unless Options say
+// otherwise. At about 30 bytes each that is 30 MB of disk.
+const KeepRevisions store.Revision = 1_000_000
+
+// oldestSQLite is the first version without the WAL reset race, which could lose
+// commits: one connection resets the log while another writes to it.
+const oldestSQLite = "3.51.3"
+
+// Options adjust a store. The zero value is meant for use.
+type Options struct {
+	// Now is the clock by which leases expire; nil is the system's.
+	Now func() time.Time
+	// Keep is how many of the newest revisions the feed keeps at least; zero is KeepRevisions.
+	Keep store.Revision
+}
+
+// Store is the store in one directory. It implements store.Store.
+type Store struct {
+	lock    *os.File
+	readers *sql.DB
+	keep    store.Revision
+	writer  *writer
+	queue   *queue
+	feed    *feed
+	closing sync.Once
+	closed  error
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens the store in a directory, and makes both if they are missing. It
+// answers fault.Busy while another process, or another Open, has the directory.
+func Open(dir string, opts Options) (*Store, error) {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Keep == 0 {
+		opts.Keep = KeepRevisions
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fault.New(fault.Environment, "cannot make the directory of the store: %w", err)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := open(dir, opts)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	s.lock = lock
+	go s.writer.run(s.queue, s.feed)
+	return s, nil
+}
+
+func open(dir string, opts Options) (*Store, error) {
+	file := filepath.Join(dir, FileName)
+	if err := createPrivate(file); err != nil {
+		return nil, err
+	}
+	c, err := openConn(dsn(file, "journal_mode(wal)", "synchronous(full)", "fullfsync(1)", "cache_size(-16384)"))
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot open %s: %w", file, err)
+	}
+	w, err := prepareWriter(c, opts)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot open %s: %w", file, err), c.raw.Close())
+	}
+	readers, err := sql.Open("sqlite", dsn(file, "query_only(1)"))
+	if err != nil {
+		return nil, errors.Join(err, c.raw.Close())
+	}
+	// Readers are not limited in number: a listing may read other objects while it goes on.
+	const idleReaders = 4
+	readers.SetMaxIdleConns(idleReaders)
+	return &Store{readers: readers, keep: opts.Keep, writer: w, queue: newQueue(), feed: newFeed(w.revision)}, nil
+}
+
+func prepareWriter(c *conn, opts Options) (*writer, error) {
+	if err := checkVersion(c); err != nil {
+		return nil, err
+	}
+	steps, err := migrations(migrationFiles)
+	if err != nil {
+		return nil, err
+	}
+	if err := migrate(c, steps); err != nil {
+		return nil, err
+	}
+	return newWriter(c, opts)
+}
+
+func dsn(file string, pragmas ...string) string {
+	q := url.Values{"_pragma": append(pragmas, "busy_timeout(10000)")}
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: q.Encode()}).String()
+}
+
+// createPrivate makes sure that the database file exists and that nobody but
+// its owner can read it: jobs carry secrets. SQLite gives its other files the same mode.
+func createPrivate(file string) error {
+	const private = 0o600
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, private)
+	if err != nil {
+		return fault.New(fault.Environment, "cannot open the store: %w", err)
+	}
+	err = errors.Join(f.Chmod(private), f.Close(), syncDir(filepath.Dir(file)))
+	if err != nil {
+		return fault.New(fault.Environment, "cannot prepare %s: %w", file, err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func checkVersion(c *conn) error {
+	s, err := c.prepare("SELECT sqlite_version()")
+	if err != nil {
+		return err
+	}
+	version, _, err := s.text()
+	if err = errors.Join(err, s.raw.Close()); err != nil {
+		return err
+	}
+	return versionError(version)
+}
+
+func versionError(version string) error {
+	if !olderVersion(version, oldestSQLite) {
+		return nil
+	}
+	return fault.New(fault.Environment, "SQLite %s can lose commits; %s is the oldest that cannot", version, oldestSQLite)
+}
+
+// olderVersion compares dotted numbers.
+func olderVersion(a, b string) bool {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(as), len(bs)) {
+		an, errA := strconv.Atoi(as[i])
+		bn, errB := strconv.Atoi(bs[i])
+		if errA != nil || errB != nil || an != bn {
+			return errA != nil || an < bn
+		}
+	}
+	return len(as) < len(bs)
+}
+
+// Close implements store.Store.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		s.queue.close()
+		<-s.writer.done
+		s.feed.close(errClosed)
+		s.closed = errors.Join(s.readers.Close(), s.writer.conn.raw.Close(), s.lock.Close())
+	})
+	return s.closed
+}
+
+var errClosed error = fault.New(fault.Unavailable, "the store is closed")
+
+// Enqueue implements store.Store.
+func (s *Store) Enqueue(tx store.Tx, done func(store.Revision, error)) {
+	if done == nil {
+		done = func(store.Revision, error) {}
+	}
+	r := &request{tx: tx, done: done, err: tx.Check()}
+	for i := range tx.Put {
+		r.size += len(tx.Put[i].Value)
+	}
+	if !s.queue.add(r) {
+		go done(0, errClosed)
+	}
+}
+
+// lease hands over an operation on leases, in its order among the
+// transactions, and waits for its outcome.
+func (s *Store) lease(ctx context.Context, op leaseOp) (store.Lease, error) {
+	answer := make(chan error, 1)
+	var got store.Lease
+	r := &request{
+		lease: func(t *leases) (err error) { got, err = op(t); return err },
+		done:  func(_ store.Revision, err error) { answer <- err },
+	}
+	if !s.queue.add(r) {
+		return store.Lease{}, errClosed
+	}
+	select {
+	case err := <-answer:
+		if err != nil {
+			return store.Lease{}, err
+		}
+		return got, nil
+	case <-ctx.Done():
+		return store.Lease{}, context.Cause(ctx)
+	}
+}
