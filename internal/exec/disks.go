@@ -1,0 +1,163 @@
+package exec
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// none is what clients say to take a name, an address or a network away.
+const none = "none"
+
+// logicalIDs says how a disk of each supported template is called on its
+// storage. In file names the dot keeps them apart from other files.
+var logicalIDs = map[string]func(c *cluster.Cluster, place diskPlace) []any{
+	cluster.DiskFile: func(c *cluster.Cluster, p diskPlace) []any {
+		return []any{p.driver, p.file(c.FileDir)}
+	},
+	cluster.DiskSharedFile: func(c *cluster.Cluster, p diskPlace) []any {
+		return []any{p.driver, p.file(c.SharedFileDir)}
+	},
+	cluster.DiskPlain: func(c *cluster.Cluster, p diskPlace) []any {
+		vg := p.vg
+		if vg == "" {
+			vg = c.VolumeGroup
+		}
+		return []any{vg, p.uuid + ".disk" + strconv.Itoa(p.index)}
+	},
+}
+
+// diskPlace is what the storage name of a disk is made from.
+type diskPlace struct {
+	instance, dir, driver, vg, uuid string
+	index                           int
+}
+
+func (p diskPlace) file(base string) string {
+	dir := base
+	if p.dir != "" {
+		dir += "/" + p.dir
+	}
+	return dir + "/" + p.instance + "/" + p.uuid + ".file.disk" + strconv.Itoa(p.index)
+}
+
+// newDisks reads the disks of OP_INSTANCE_CREATE.
+func newDisks(env *Env, c *cluster.Cluster, inst *cluster.Instance) ([]cluster.Disk, error) {
+	list := env.Op.List("disks")
+	template, err := chooseTemplate(c, env.Op.Str("disk_template"), len(list))
+	if err != nil {
+		return nil, err
+	}
+	maker := diskMaker{env: env, cluster: c, instance: inst.Name, template: template}
+	disks := make([]cluster.Disk, len(list))
+	for i, item := range list {
+		m, _ := item.(map[string]any)
+		if disks[i], err = maker.disk(i, m); err != nil {
+			return nil, err
+		}
+	}
+	return disks, nil
+}
+
+// chooseTemplate returns the template asked for, or without one the first
+// enabled that fits; it refuses what is not enabled or does not fit.
+func chooseTemplate(c *cluster.Cluster, asked string, disks int) (string, error) {
+	switch {
+	case asked == "" && disks == 0:
+		return cluster.DiskDiskless, nil
+	case asked == "":
+		for _, t := range c.EnabledDiskTemplates {
+			if logicalIDs[t] != nil {
+				return t, nil
+			}
+		}
+	case !slices.Contains(c.EnabledDiskTemplates, asked):
+		return "", fault.New(fault.Invalid, "Disk template '%s' is not enabled in cluster. Enabled disk templates are: %s",
+			asked, strings.Join(c.EnabledDiskTemplates, ",")).At("disk_template")
+	case asked == cluster.DiskDiskless && disks > 0:
+		return "", fault.New(fault.Invalid, "A diskless instance can't have disks").At("disks")
+	case asked == cluster.DiskDiskless || logicalIDs[asked] != nil:
+		return asked, nil
+	}
+	return "", fault.New(fault.Invalid, "Disks of template '%s' can't be made yet", asked).At("disk_template").
+		WithHint("use one of %s", strings.Join(sortedKeys(logicalIDs), ", "))
+}
+
+// diskMaker makes the disks of one instance.
+type diskMaker struct {
+	env                *Env
+	cluster            *cluster.Cluster
+	instance, template string
+}
+
+func (m diskMaker) disk(index int, given map[string]any) (cluster.Disk, error) {
+	place := "disks[" + strconv.Itoa(index) + "]"
+	size, err := diskSize(given["size"])
+	if err != nil {
+		return cluster.Disk{}, err.At(place + ".size")
+	}
+	now := m.env.nanos()
+	d := cluster.Disk{
+		UUID: m.env.NewUUID(), CTime: now, MTime: now, Type: m.template, Size: size, Mode: "rw",
+		IVName: "disk/" + strconv.Itoa(index), Params: cluster.Params{}, Name: nameParam(given),
+	}
+	if mode, _ := given["mode"].(string); mode != "" {
+		d.Mode = mode
+	}
+	d.Spindles, _ = given["spindles"].(int64)
+	if given["adopt"] != nil {
+		return d, fault.New(fault.Invalid, "Disks can't be adopted yet").At(place + ".adopt")
+	}
+	driver := m.env.Op.Str("file_driver")
+	if driver == "" {
+		driver = "loop"
+	}
+	vg, _ := given["vg"].(string)
+	d.LogicalID = logicalIDs[m.template](m.cluster, diskPlace{instance: m.instance, index: index, uuid: d.UUID,
+		dir: m.env.Op.Str("file_storage_dir"), driver: driver, vg: vg})
+	return d, nil
+}
+
+// diskSize reads a size in MiB, or as text with a unit.
+func diskSize(v any) (int64, *fault.Error) {
+	switch v := v.(type) {
+	case nil:
+		return 0, fault.New(fault.Invalid, "Missing disk size")
+	case int64:
+		if v > 0 {
+			return v, nil
+		}
+	case string:
+		if n, ok := cluster.ParseSize(v); ok && n > 0 {
+			return n, nil
+		}
+	}
+	return 0, fault.New(fault.Invalid, "Invalid disk size '%v'", v)
+}
+
+// nameParam returns the name that a disk or interface is given; "none" is none.
+func nameParam(given map[string]any) string {
+	name, _ := given["name"].(string)
+	if strings.EqualFold(name, none) {
+		return ""
+	}
+	return name
+}
+
+// sizeText writes a size as the reference's messages do: in M, G or T with one
+// decimal where it is not whole.
+func sizeText(mib int64) string {
+	units := []struct {
+		suffix string
+		size   int64
+	}{{"T", 1 << 20}, {"G", 1 << 10}}
+	for _, u := range units {
+		if mib >= u.size {
+			return strconv.FormatFloat(float64(mib)/float64(u.size), 'f', 1, 64) + u.suffix
+		}
+	}
+	return strconv.FormatInt(mib, 10) + "M"
+}

@@ -1,0 +1,187 @@
+// Package exec holds what each opcode does: one entry per opcode in a table,
+// with the locks it needs, the checks before it begins, and its work.
+//
+// Invariants:
+//   - Locks is a function of the opcode and the inventory alone.
+//   - Prepare changes nothing. What it refuses is a failed prerequisite; what
+//     goes wrong later is a failed execution, whatever its cause.
+//   - A dry run is Prepare without the work that it returns.
+//   - The inventory tells of a change on a node after the node has made it, and
+//     forgets a thing after the node has removed it, so that a job that dies
+//     half way leaves nothing on a node that the inventory does not know.
+//   - Opcodes that may be run again after a crash say so and why (Resumable).
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/opcode"
+)
+
+// Executor is one opcode's entry in the catalogue.
+type Executor struct {
+	// Locks tells what the opcode needs to hold before Prepare. Every opcode
+	// shares the cluster lock besides, unless it asks for it itself.
+	Locks func(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error)
+	// Prepare checks everything that can be known before and returns the work.
+	Prepare func(ctx context.Context, env *Env) (Plan, error)
+	// Resumable opcodes may be run again from the beginning after the
+	// controller died while they ran.
+	Resumable bool
+	// Why says why it is resumable or not, for people.
+	Why string
+}
+
+// Plan is what Prepare decided.
+type Plan struct {
+	// Do carries the work out and returns the opcode's result.
+	Do func(ctx context.Context) (any, error)
+	// Dry is the result of a dry run.
+	Dry any
+}
+
+// Nodes finds the agent of a node by the node's name; Unavailable when the
+// node does not answer.
+type Nodes func(node string) (*agent.Agent, error)
+
+// Submitted says what became of a job that a job submitted.
+type Submitted struct {
+	ID  job.ID
+	Err error
+}
+
+// Flags are settings of the queue that opcodes can ask for.
+type Flags struct {
+	Drained bool
+	// WatcherPause is the end of the watcher's pause in seconds since the
+	// epoch, nil when it is not paused.
+	WatcherPause *float64
+}
+
+// Env is what an opcode finds when it runs.
+type Env struct {
+	Job       job.ID
+	Index     int
+	Op        *opcode.Opcode
+	Inventory *inventory.Keeper
+	Nodes     Nodes
+	// Log leaves an entry of a type in the opcode's log; payload must encode
+	// to JSON.
+	Log func(kind string, payload any)
+	// Release gives locks back early.
+	Release func(names ...lock.Name)
+	// Submit submits jobs, each a list of opcodes.
+	Submit func(ctx context.Context, jobs [][]*opcode.Opcode) ([]Submitted, error)
+	// Flags returns the settings of the queue.
+	Flags   func() Flags
+	Now     func() time.Time
+	NewUUID func() string
+}
+
+// Logf leaves a message in the opcode's log.
+func (e *Env) Logf(format string, args ...any) {
+	e.Log(job.LogMessage, fmt.Sprintf(format, args...))
+}
+
+// Infof leaves a message that clients show as information.
+func (e *Env) Infof(format string, args ...any) { e.Logf(" - INFO: "+format, args...) }
+
+// Warnf leaves a message that clients show as a warning.
+func (e *Env) Warnf(format string, args ...any) { e.Logf(" - WARNING: "+format, args...) }
+
+// snapshot returns the newest inventory.
+func (e *Env) snapshot() *cluster.Snapshot { return e.Inventory.Snapshot() }
+
+// nanos returns the time for inventory objects.
+func (e *Env) nanos() int64 { return e.Now().UnixNano() }
+
+// Catalogue maps OP_IDs to their executors.
+type Catalogue map[string]Executor
+
+// Locks returns what an opcode needs to hold. An opcode without an executor
+// needs nothing: it will be refused when it runs.
+func (c Catalogue) Locks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+	x, known := c[op.ID]
+	if !known {
+		return nil, nil
+	}
+	if x.Locks == nil {
+		return shareCluster, nil
+	}
+	request, err := x.Locks(op, snap)
+	if err != nil {
+		return nil, err
+	}
+	return append(request, shareCluster...), nil
+}
+
+// Resumable reports whether an opcode may be run again after the controller
+// died while it ran, and why or why not.
+func (c Catalogue) Resumable(id string) (resumable bool, why string) {
+	x, known := c[id]
+	if !known {
+		return true, "it is refused anyway: it has no executor"
+	}
+	return x.Resumable, x.Why
+}
+
+// Run carries an opcode out and returns its result. An error of one of the
+// prerequisite codes means that nothing was begun; Failed, that work was begun
+// and did not succeed; Canceled, Unavailable and Fenced, that it was
+// interrupted.
+func (c Catalogue) Run(ctx context.Context, env *Env) (json.RawMessage, error) {
+	x, known := c[env.Op.ID]
+	if !known {
+		return nil, fault.New(fault.WrongState, "Opcode %s can't be executed yet", env.Op.ID).
+			WithHint("it is known and was checked, but has no executor in this version")
+	}
+	plan, err := x.Prepare(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	if env.Op.DryRun {
+		env.Infof("dry-run mode requested, not actually executing the operation")
+		return encodeResult(plan.Dry)
+	}
+	result, err := plan.Do(ctx)
+	if err != nil {
+		return nil, begun(err)
+	}
+	return encodeResult(result)
+}
+
+// begun turns an error that came up during the work into one that says so.
+// Interruptions keep their code: the queue needs to tell them apart.
+func begun(err error) error {
+	switch fault.CodeOf(err) {
+	case fault.Failed, fault.Canceled, fault.Fenced, fault.Unavailable:
+		return err
+	}
+	return fault.New(fault.Failed, "%w", err)
+}
+
+// failed returns the error of work on a node that did not succeed.
+func failed(err error, format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	if code := fault.CodeOf(err); code == fault.Canceled || code == fault.Fenced {
+		return fault.New(code, "%s: %w", what, err)
+	}
+	return fault.New(fault.Failed, "%s: %w", what, err)
+}
+
+func encodeResult(result any) (json.RawMessage, error) {
+	out, err := json.Marshal(result)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "the opcode's result cannot be encoded: %w", err)
+	}
+	return out, nil
+}

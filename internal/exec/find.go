@@ -1,0 +1,127 @@
+package exec
+
+import (
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/opcode"
+)
+
+// findInstance returns the instance that the opcode names by instance_uuid or
+// instance_name. When it gives both they must mean the same one.
+func findInstance(op *opcode.Opcode, snap *cluster.Snapshot) (*cluster.Instance, error) {
+	name, uuid := op.Str("instance_name"), op.Str("instance_uuid")
+	if uuid == "" {
+		return namedInstance(name, snap)
+	}
+	inst := snap.Instance(uuid)
+	if inst == nil {
+		return nil, unknown("Instance", uuid).At("instance_uuid")
+	}
+	if named, err := snap.FindInstance(name); name != "" && (err != nil || named != inst) {
+		return nil, fault.New(fault.Invalid, "Instance '%s' has not the UUID %s", name, uuid).At("instance_uuid")
+	}
+	return inst, nil
+}
+
+func namedInstance(name string, snap *cluster.Snapshot) (*cluster.Instance, error) {
+	inst, err := snap.FindInstance(name)
+	return inst, reword(err, "Instance", name)
+}
+
+// findNode returns the node that the opcode names in the parameters
+// PREFIX_name and PREFIX_uuid, or PREFIX and PREFIX_uuid.
+func findNode(op *opcode.Opcode, prefix string, snap *cluster.Snapshot) (*cluster.Node, error) {
+	name, uuid := op.Str(prefix), op.Str(prefix+"_uuid")
+	if op.Has(prefix + "_name") {
+		name = op.Str(prefix + "_name")
+	}
+	if uuid == "" {
+		return namedNode(name, snap)
+	}
+	node := snap.Node(uuid)
+	if node == nil {
+		return nil, unknown("Node", uuid).At(prefix + "_uuid")
+	}
+	if named, err := snap.FindNode(name); name != "" && (err != nil || named != node) {
+		return nil, fault.New(fault.Invalid, "Node '%s' has not the UUID %s", name, uuid).At(prefix + "_uuid")
+	}
+	return node, nil
+}
+
+func namedNode(name string, snap *cluster.Snapshot) (*cluster.Node, error) {
+	node, err := snap.FindNode(name)
+	return node, reword(err, "Node", name)
+}
+
+func findGroup(name string, snap *cluster.Snapshot) (*cluster.Group, error) {
+	group, err := snap.FindGroup(name)
+	return group, reword(err, "Node group", name)
+}
+
+func findNetwork(name string, snap *cluster.Snapshot) (*cluster.Network, error) {
+	network, err := snap.FindNetwork(name)
+	return network, reword(err, "Network", name)
+}
+
+// reword gives a failed look-up the words that opcodes use for it.
+func reword(err error, what, name string) error {
+	if fault.Is(err, fault.NotFound) {
+		return unknown(what, name)
+	}
+	return err
+}
+
+func unknown(what, name string) *fault.Error {
+	return fault.New(fault.NotFound, "%s '%s' not known", what, name)
+}
+
+// online refuses a node that is marked offline: nothing may be done there.
+func online(node *cluster.Node) error {
+	if node.Offline {
+		return fault.New(fault.WrongState, "Can't use offline node: %s", node.Name)
+	}
+	return nil
+}
+
+// hosting refuses a node that may take no new instances.
+func hosting(node *cluster.Node) error {
+	if err := online(node); err != nil {
+		return err
+	}
+	if node.Drained {
+		return fault.New(fault.WrongState, "Can't use drained node: %s", node.Name)
+	}
+	if !node.VMCapable {
+		return fault.New(fault.WrongState, "Can't use non-vm_capable node: %s", node.Name)
+	}
+	return nil
+}
+
+// onlineAgent returns the agent of a node that is not marked offline.
+func (e *Env) onlineAgent(node *cluster.Node) (*agent.Agent, error) {
+	if err := online(node); err != nil {
+		return nil, err
+	}
+	return e.agent(node)
+}
+
+// agent returns the agent of a node. A node that does not answer is a failed
+// prerequisite.
+func (e *Env) agent(node *cluster.Node) (*agent.Agent, error) {
+	a, err := e.Nodes(node.Name)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "Can't contact node %s: %w", node.Name, err)
+	}
+	return a, nil
+}
+
+// primary returns an instance's primary node with its agent.
+func (e *Env) primary(inst *cluster.Instance) (*cluster.Node, *agent.Agent, error) {
+	node := e.snapshot().Node(inst.PrimaryNode)
+	if node == nil {
+		return nil, nil, fault.New(fault.WrongState, "Instance '%s' has no primary node", inst.Name)
+	}
+	a, err := e.onlineAgent(node)
+	return node, a, err
+}

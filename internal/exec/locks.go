@@ -1,0 +1,72 @@
+package exec
+
+import (
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/opcode"
+)
+
+// bgl is the lock that nearly every opcode shares and that opcodes which
+// change the shape of the cluster take alone.
+var bgl = lock.Name{Level: lock.Cluster, Item: lock.BGL}
+
+// shareCluster is the least that an opcode holds. It has no room behind its
+// end, so that appending to it copies.
+var shareCluster = lock.Request{{Name: bgl, Mode: lock.Shared}}
+
+// want returns one lock in one mode.
+func want(level lock.Level, item string, mode lock.Mode) lock.Want {
+	return lock.Want{Name: lock.Name{Level: level, Item: item}, Mode: mode}
+}
+
+// exclusiveCluster is the lock need of opcodes that run alone.
+func exclusiveCluster(*opcode.Opcode, *cluster.Snapshot) (lock.Request, error) {
+	return lock.Request{{Name: bgl, Mode: lock.Exclusive}}, nil
+}
+
+// ownInstance locks the instance that the opcode names, and shares its nodes:
+// whoever wants to change a node waits until nothing is done on it.
+func ownInstance(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+	inst, err := findInstance(op, snap)
+	if err != nil {
+		return nil, err
+	}
+	request := lock.Request{want(lock.Instance, inst.Name, lock.Exclusive)}
+	for _, node := range instanceNodes(inst) {
+		request = append(request, want(lock.Node, node, lock.Shared), want(lock.NodeRes, node, lock.Shared))
+	}
+	return request, nil
+}
+
+// ownNode locks the node that the opcode names.
+func ownNode(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+	node, err := findNode(op, "node", snap)
+	if err != nil {
+		return nil, err
+	}
+	return lock.Request{want(lock.Node, node.UUID, lock.Exclusive), want(lock.NodeRes, node.UUID, lock.Exclusive)}, nil
+}
+
+// ownGroup locks the group that the opcode names.
+func ownGroup(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+	group, err := findGroup(op.Str("group_name"), snap)
+	if err != nil {
+		return nil, err
+	}
+	return lock.Request{want(lock.NodeGroup, group.UUID, lock.Exclusive)}, nil
+}
+
+// ownNetwork locks the network that the opcode names.
+func ownNetwork(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+	network, err := findNetwork(op.Str("network_name"), snap)
+	if err != nil {
+		return nil, err
+	}
+	return lock.Request{want(lock.Network, network.UUID, lock.Exclusive)}, nil
+}
+
+// instanceNodes returns the UUIDs of the nodes that hold anything of the
+// instance, the primary first.
+func instanceNodes(inst *cluster.Instance) []string {
+	return append([]string{inst.PrimaryNode}, inst.SecondaryNodes()...)
+}

@@ -1,0 +1,46 @@
+package exec
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// checkHV checks hypervisor parameters for one instance. Those that belong to
+// the whole cluster are refused.
+func checkHV(hypervisor string, given map[string]any) (cluster.Params, error) {
+	var global []string
+	for name := range given {
+		if cluster.IsGlobalHVParam(name) {
+			global = append(global, name)
+		}
+	}
+	if len(global) > 0 {
+		slices.Sort(global)
+		return nil, fault.New(fault.Invalid, "The following hypervisor parameters are global and cannot be customized at instance level,"+
+			" please modify them at cluster level: %s", strings.Join(global, ", ")).At("hvparams." + global[0])
+	}
+	return cluster.CheckParams(given, cluster.HVTypes(hypervisor), true)
+}
+
+// sortedKeys returns the keys of a map in order, so that results and logs do
+// not depend on chance.
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// texts returns parameter values as the text that scripts get.
+func quoted(names []string) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = "'" + n + "'"
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,81 @@
+package exec
+
+import (
+	"context"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
+)
+
+// instanceRemove prepares OP_INSTANCE_REMOVE: stop, take away what the node
+// has, forget. With ignore_failures a node that fails, or is offline, does
+// not keep the instance in the inventory.
+func instanceRemove(_ context.Context, env *Env) (Plan, error) {
+	op := env.Op
+	inst, err := findInstance(op, env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	node, a, err := env.primary(inst)
+	ignore := op.Bool("ignore_failures")
+	if err != nil && !ignore {
+		return Plan{}, err
+	}
+	return Plan{Do: func(ctx context.Context) (any, error) {
+		if err != nil {
+			env.Warnf("%v", err)
+		} else if err := env.clear(ctx, a, node, inst, ignore); err != nil {
+			return nil, err
+		}
+		return nil, env.forget(ctx, inst.UUID)
+	}}, nil
+}
+
+// clear stops an instance and removes it from its node.
+func (e *Env) clear(ctx context.Context, a *agent.Agent, node *cluster.Node, inst *cluster.Instance, ignore bool) error {
+	if err := a.Stop(ctx, inst.Name, stopWithin(e.Op.Int("shutdown_timeout")), e.Op.Reason); err != nil {
+		if !ignore {
+			return failed(err, "Could not shutdown instance %s on node %s", inst.Name, node.Name)
+		}
+		e.Logf("Warning: can't shutdown instance: %v", err)
+	}
+	if err := a.Remove(ctx, inst.Name); err != nil {
+		if !ignore {
+			return failed(err, "Can't remove instance's disks")
+		}
+		e.Logf("Warning: can't remove instance's disks: %v", err)
+	}
+	return nil
+}
+
+// forget takes an instance out of the inventory and gives its addresses back.
+func (e *Env) forget(ctx context.Context, uuid string) error {
+	return e.Inventory.Update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+		inst := snap.Instance(uuid)
+		if inst == nil {
+			return nil, nil
+		}
+		return append(releaseAddresses(snap, inst.NICs, e.nanos()), cluster.Delete(cluster.KindInstance, uuid)), nil
+	})
+}
+
+// releaseAddresses returns the networks of the interfaces without their
+// addresses.
+func releaseAddresses(snap *cluster.Snapshot, nics []cluster.NIC, now int64) []cluster.Change {
+	networks := map[string]*cluster.Network{}
+	for i := range nics {
+		nic := &nics[i]
+		if nic.Network == "" || nic.IP == "" {
+			continue
+		}
+		if networks[nic.Network] == nil {
+			old := snap.Network(nic.Network)
+			if old == nil {
+				continue
+			}
+			networks[nic.Network] = old.Clone()
+		}
+		networks[nic.Network].Release(nic.IP)
+	}
+	return changedNetworks(networks, now)
+}

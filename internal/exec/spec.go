@@ -1,0 +1,47 @@
+package exec
+
+import (
+	"time"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/hypervisor"
+)
+
+// specOf returns what a node needs to run an instance as the inventory
+// describes it, with hypervisor and backend parameters for this start only
+// over its own.
+func specOf(c *cluster.Cluster, inst *cluster.Instance, hv, be cluster.Params) hypervisor.Spec {
+	backend := cluster.Fill(c.FillBE(inst), be)
+	spec := hypervisor.Spec{
+		Name: inst.Name, UUID: inst.UUID,
+		Memory: intParam(backend, "maxmem"), VCPUs: intParam(backend, "vcpus"),
+		Disks: make([]hypervisor.Disk, len(inst.Disks)), NICs: make([]hypervisor.NIC, len(inst.NICs)),
+		Params: cluster.Fill(c.FillHV(inst), hv),
+	}
+	for i := range inst.Disks {
+		spec.Disks[i] = diskOf(&inst.Disks[i])
+	}
+	for i := range inst.NICs {
+		nic := &inst.NICs[i]
+		spec.NICs[i] = hypervisor.NIC{UUID: nic.UUID, MAC: nic.MAC, IP: nic.IP,
+			Mode: c.NICParam(nic, "mode"), Link: c.NICParam(nic, "link"), VLAN: c.NICParam(nic, "vlan")}
+	}
+	return spec
+}
+
+func diskOf(d *cluster.Disk) hypervisor.Disk {
+	return hypervisor.Disk{UUID: d.UUID, Size: int(d.Size), Template: d.Type, ReadOnly: d.Mode == "ro"}
+}
+
+func intParam(p cluster.Params, name string) int {
+	n, _ := p[name].(int64)
+	return int(n)
+}
+
+// seconds turns a timeout parameter into a duration.
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
+
+// stopWithin asks the guest to stop and forces it after a timeout in seconds.
+func stopWithin(timeout int64) hypervisor.Stop {
+	return hypervisor.Stop{Timeout: seconds(timeout), Force: timeout == 0}
+}

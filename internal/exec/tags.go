@@ -1,0 +1,135 @@
+package exec
+
+import (
+	"context"
+	"slices"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/opcode"
+)
+
+// tagged returns the object whose tags the opcode is about.
+func tagged(op *opcode.Opcode, snap *cluster.Snapshot) (cluster.Object, error) {
+	name := op.Str("name")
+	switch kind := op.Str("kind"); kind {
+	case "cluster":
+		return snap.Cluster(), nil
+	case "instance":
+		return namedInstance(name, snap)
+	case "node":
+		return namedNode(name, snap)
+	case "nodegroup":
+		return findGroup(name, snap)
+	case "network":
+		return findNetwork(name, snap)
+	default:
+		return nil, fault.New(fault.Invalid, "'%s' is no kind of thing that has tags", kind).At("kind")
+	}
+}
+
+// tagLocks locks what the tags are on. Tags of the cluster need nothing but
+// the order of updates.
+func tagLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+	o, err := tagged(op, snap)
+	if err != nil {
+		return nil, err
+	}
+	switch o.Kind() {
+	case cluster.KindInstance:
+		return lock.Request{want(lock.Instance, o.Label(), lock.Exclusive)}, nil
+	case cluster.KindNode:
+		return lock.Request{want(lock.Node, o.Identity(), lock.Exclusive)}, nil
+	case cluster.KindGroup:
+		return lock.Request{want(lock.NodeGroup, o.Identity(), lock.Exclusive)}, nil
+	case cluster.KindNetwork:
+		return lock.Request{want(lock.Network, o.Identity(), lock.Exclusive)}, nil
+	}
+	return nil, nil
+}
+
+func tagsGet(_ context.Context, env *Env) (Plan, error) {
+	o, err := tagged(env.Op, env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	return answer(o.Labels()), nil
+}
+
+// answer is the plan of an opcode that only asks: nothing is left to do.
+func answer(result any) Plan {
+	return Plan{Do: func(context.Context) (any, error) { return result, nil }, Dry: result}
+}
+
+func tagsSet(_ context.Context, env *Env) (Plan, error) {
+	return changeTags(env, func(t cluster.Tags) (cluster.Tags, error) {
+		return cluster.AddTags(t, env.Op.Strings("tags"))
+	})
+}
+
+func tagsDel(_ context.Context, env *Env) (Plan, error) {
+	return changeTags(env, func(t cluster.Tags) (cluster.Tags, error) {
+		rest, missing := t.Without(env.Op.Strings("tags")...)
+		if len(missing) > 0 {
+			slices.Sort(missing)
+			return nil, fault.New(fault.NotFound, "Tag(s) %s not found", quoted(missing))
+		}
+		return rest, nil
+	})
+}
+
+func changeTags(env *Env, change func(cluster.Tags) (cluster.Tags, error)) (Plan, error) {
+	o, err := tagged(env.Op, env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	if _, err := change(o.Labels()); err != nil {
+		return Plan{}, err
+	}
+	kind, uuid := o.Kind(), o.Identity()
+	return Plan{Do: func(ctx context.Context) (any, error) {
+		return nil, env.Inventory.Update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+			old := snap.Object(kind, uuid)
+			if old == nil {
+				return nil, fault.New(fault.Conflict, "what the tags are on was removed meanwhile")
+			}
+			tags, err := change(old.Labels())
+			if err != nil || slices.Equal(tags, old.Labels()) {
+				return nil, err
+			}
+			return []cluster.Change{cluster.Put(withTags(old, tags, env.nanos()))}, nil
+		})
+	}}, nil
+}
+
+// withTags returns a copy of an object with other tags.
+func withTags(o cluster.Object, tags cluster.Tags, now int64) cluster.Object {
+	set := func(m *cluster.Meta) {
+		m.Tags = tags
+		m.Touch(now)
+	}
+	switch o := o.(type) {
+	case *cluster.Cluster:
+		c := *o
+		set(&c.Meta)
+		return &c
+	case *cluster.Group:
+		c := *o
+		set(&c.Meta)
+		return &c
+	case *cluster.Node:
+		c := *o
+		set(&c.Meta)
+		return &c
+	case *cluster.Instance:
+		c := *o
+		set(&c.Meta)
+		return &c
+	case *cluster.Network:
+		c := *o
+		set(&c.Meta)
+		return &c
+	}
+	return o
+}

@@ -1,0 +1,233 @@
+package exec
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/opcode"
+)
+
+// delayNodes returns the nodes on which OP_TEST_DELAY waits besides the master.
+func delayNodes(op *opcode.Opcode, snap *cluster.Snapshot) ([]*cluster.Node, error) {
+	wanted := op.Strings("on_nodes")
+	if len(wanted) == 0 {
+		wanted = op.Strings("on_node_uuids")
+	}
+	nodes := make([]*cluster.Node, 0, len(wanted))
+	for _, name := range wanted {
+		node, err := namedNode(name, snap)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes, nil
+}
+
+// delayLocks locks the nodes that the delay is on, unless it asked for none.
+func delayLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+	if op.Bool("no_locks") {
+		return nil, nil
+	}
+	nodes, err := delayNodes(op, snap)
+	if err != nil {
+		return nil, err
+	}
+	var request lock.Request
+	for _, n := range nodes {
+		request = append(request, want(lock.Node, n.UUID, lock.Exclusive))
+	}
+	if op.Bool("on_master") {
+		request = append(request, want(lock.Node, snap.Cluster().MasterNode, lock.Exclusive))
+	}
+	return request, nil
+}
+
+// longestDelay in seconds keeps a duration within what the clock can count.
+const longestDelay = math.MaxInt64 / float64(time.Second) / 2
+
+func testDelay(_ context.Context, env *Env) (Plan, error) {
+	op := env.Op
+	length := op.Float("duration")
+	if length <= 0 {
+		return Plan{}, fault.New(fault.Invalid, "Duration must be greater than zero").At("duration")
+	}
+	if length > longestDelay {
+		return Plan{}, fault.New(fault.Invalid, "Duration must be at most %.0f seconds", float64(longestDelay)).At("duration")
+	}
+	if op.Bool("interruptible") {
+		return Plan{}, fault.New(fault.Invalid, "A delay can't be interrupted through a socket").At("interruptible").
+			WithHint("cancel the job instead")
+	}
+	agents, err := env.delayAgents()
+	if err != nil {
+		return Plan{}, err
+	}
+	d := time.Duration(length * float64(time.Second))
+	return Plan{Do: func(ctx context.Context) (any, error) {
+		repeat := op.Int("repeat")
+		if repeat == 0 {
+			return nil, env.delay(ctx, d, agents)
+		}
+		for i := range repeat {
+			env.Infof("Test delay iteration %d/%d", i, repeat-1)
+			if err := env.delay(ctx, d, agents); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}}, nil
+}
+
+func (e *Env) delayAgents() ([]*agent.Agent, error) {
+	nodes, err := delayNodes(e.Op, e.snapshot())
+	if err != nil {
+		return nil, err
+	}
+	agents := make([]*agent.Agent, len(nodes))
+	for i, node := range nodes {
+		if agents[i], err = e.onlineAgent(node); err != nil {
+			return nil, err
+		}
+	}
+	return agents, nil
+}
+
+// delay waits on the master first, then on all nodes at once.
+func (e *Env) delay(ctx context.Context, d time.Duration, agents []*agent.Agent) error {
+	if e.Op.Bool("on_master") {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return fault.New(fault.Canceled, "the delay was interrupted: %w", context.Cause(ctx))
+		}
+	}
+	failures := make([]error, len(agents))
+	var all sync.WaitGroup
+	for i, a := range agents {
+		all.Go(func() { failures[i] = a.Delay(ctx, d) })
+	}
+	all.Wait()
+	if i := slices.IndexFunc(failures, func(err error) bool { return err != nil }); i >= 0 {
+		return failures[i]
+	}
+	return nil
+}
+
+// testDummy does what its parameters say. The reference knows the opcode but
+// cannot run it.
+func testDummy(_ context.Context, env *Env) (Plan, error) {
+	messages, err := textList(env.Op.Params["messages"], "messages")
+	if err != nil {
+		return Plan{}, err
+	}
+	jobs, err := jobList(env.Op.Params["submit_jobs"], "submit_jobs")
+	if err != nil {
+		return Plan{}, err
+	}
+	fail, isBool := env.Op.Params["fail"].(bool)
+	if !isBool && env.Op.Params["fail"] != nil {
+		return Plan{}, fault.New(fault.Invalid, "parameter 'fail' must be true or false").At("fail")
+	}
+	return Plan{Do: func(ctx context.Context) (any, error) {
+		for _, m := range messages {
+			env.Logf("%s", m)
+		}
+		if fail {
+			return nil, fault.New(fault.Failed, "Opcode failed as it was told to")
+		}
+		result := env.Op.Params["result"]
+		if len(jobs) == 0 {
+			return result, nil
+		}
+		submitted, err := env.submitChildren(ctx, jobs)
+		return map[string]any{"jobs": submitted, "result": result}, err
+	}, Dry: env.Op.Params["result"]}, nil
+}
+
+// textList reads a text, a list of texts, or null.
+func textList(v any, field string) ([]string, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		return []string{v}, nil
+	case []any:
+		out := make([]string, len(v))
+		for i, item := range v {
+			s, ok := item.(string)
+			if !ok {
+				return nil, fault.New(fault.Invalid, "parameter '%s' must be a list of texts", field).At(field + "[" + strconv.Itoa(i) + "]")
+			}
+			out[i] = s
+		}
+		return out, nil
+	}
+	return nil, fault.New(fault.Invalid, "parameter '%s' must be a list of texts", field).At(field)
+}
+
+// jobList reads a list of jobs, each a list of opcodes in their wire form.
+func jobList(v any, field string) ([][]*opcode.Opcode, error) {
+	list, ok := v.([]any)
+	if !ok && v != nil {
+		return nil, fault.New(fault.Invalid, "parameter '%s' must be a list of jobs", field).At(field)
+	}
+	jobs := make([][]*opcode.Opcode, len(list))
+	for i, one := range list {
+		place := field + "[" + strconv.Itoa(i) + "]"
+		ops, ok := one.([]any)
+		if !ok {
+			return nil, fault.New(fault.Invalid, "each of '%s' must be a list of opcodes", field).At(place)
+		}
+		for n, raw := range ops {
+			op, err := parseChild(raw)
+			if err != nil {
+				return nil, fault.New(fault.Invalid, "%s[%d]: %w", place, n, err).At(place + "[" + strconv.Itoa(n) + "]")
+			}
+			jobs[i] = append(jobs[i], op)
+		}
+	}
+	return jobs, nil
+}
+
+func parseChild(raw any) (*opcode.Opcode, error) {
+	text, err := encodeResult(raw)
+	if err != nil {
+		return nil, err
+	}
+	return opcode.Parse(text, opcode.Options{})
+}
+
+// testJobQueue logs and fails as told. The notifications that the reference
+// sends to a test over a socket are log entries here.
+func testJobQueue(_ context.Context, env *Env) (Plan, error) {
+	return Plan{Do: func(context.Context) (any, error) {
+		op := env.Op
+		if op.Bool("notify_exec") {
+			env.Log(job.LogQueueTest, []any{"exec", nil})
+		}
+		messages := op.Strings("log_messages")
+		if len(messages) > 0 {
+			env.Log(job.LogQueueTest, []any{"startmsg", len(messages)})
+		}
+		for i, m := range messages {
+			env.Logf("%s", m)
+			env.Log(job.LogQueueTest, []any{"logmsg", i + 1})
+		}
+		if op.Bool("fail") {
+			return nil, fault.New(fault.Failed, "Opcode failure was requested")
+		}
+		return true, nil
+	}, Dry: true}, nil
+}
