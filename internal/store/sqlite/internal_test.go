@@ -1,0 +1,344 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"pgregory.net/rapid"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+)
+
+func TestPlaceKeepsTheOrderOfIDs(t *testing.T) {
+	id := rapid.OneOf(rapid.StringMatching(`[0-9]{1,22}`), rapid.StringMatching(`[ -~é世]{1,5}`))
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := id.Draw(t, "a"), id.Draw(t, "b")
+		if placeID(place(a)) != a {
+			t.Fatalf("place of %q leads back to %q", a, placeID(place(a)))
+		}
+		if got, want := strings.Compare(place(a), place(b)), store.CompareIDs(a, b); got != want {
+			t.Fatalf("%q and %q: places compare as %d, ids as %d", a, b, got, want)
+		}
+	})
+}
+
+func TestEntriesReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first := store.Revision(rapid.Int64Range(1, 1<<40).Draw(t, "first"))
+		var want []store.Change
+		var text []byte
+		rev := first
+		for range rapid.IntRange(0, 20).Draw(t, "n") {
+			rev += store.Revision(rapid.Int64Range(0, 3).Draw(t, "step"))
+			c := store.Change{Revision: rev, Deleted: rapid.Bool().Draw(t, "deleted"), Key: store.Key{
+				Kind: store.Kind(rapid.StringMatching(`[a-zé -]{1,8}`).Draw(t, "kind")),
+				ID:   rapid.StringMatching(`[ -~世]{1,8}`).Draw(t, "id"),
+			}}
+			want = append(want, c)
+			text = appendEntry(text, first, &c)
+		}
+		after := first - 1 + store.Revision(rapid.Int64Range(0, 10).Draw(t, "after"))
+		want = slices.DeleteFunc(want, func(c store.Change) bool { return c.Revision <= after })
+		got, err := parseEntries(nil, string(text), first, after)
+		if err != nil || !slices.EqualFunc(got, want, func(a, b store.Change) bool {
+			return a.Revision == b.Revision && a.Key == b.Key && a.Deleted == b.Deleted
+		}) {
+			t.Fatalf("%v: got %v, want %v", err, got, want)
+		}
+	})
+}
+
+func TestEntriesThatCannotBeRead(t *testing.T) {
+	for _, text := range []string{"x\tjob\t1\tP\n", "1\tjob\n", "\n"} {
+		if got, err := parseEntries(nil, text, 1, 0); !fault.Is(err, fault.Internal) {
+			t.Errorf("%q: %v and %v", text, got, err)
+		}
+	}
+}
+
+func TestOldSQLiteIsRefused(t *testing.T) {
+	for version, refused := range map[string]bool{
+		"3.51.2": true, "3.51.3": false, "3.51.10": false, "3.53.4": false, "3.9.0": true, "4.0": false, "3.51": true, "x": true,
+	} {
+		if err := versionError(version); (err != nil) != refused || (refused && !fault.Is(err, fault.Environment)) {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
+
+func TestMigrationsAreNumberedWithoutGaps(t *testing.T) {
+	steps, err := migrations(migrationFiles)
+	if err != nil || len(steps) == 0 {
+		t.Fatalf("%d steps, %v", len(steps), err)
+	}
+	for _, names := range [][]string{{"0002_x.sql"}, {"0001_x.sql", "0003_x.sql"}, {"0001_x.sql", "0001_y.sql"}, {"x.sql"}} {
+		files := fstest.MapFS{}
+		for _, name := range names {
+			files["migrations/"+name] = &fstest.MapFile{}
+		}
+		if _, err := migrations(files); err == nil {
+			t.Errorf("%v: accepted", names)
+		}
+	}
+}
+
+func openTest(t *testing.T) *conn {
+	t.Helper()
+	c, err := openConn(dsn(filepath.Join(t.TempDir(), FileName)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.raw.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func TestMigrateStepByStep(t *testing.T) {
+	c := openTest(t)
+	one := migration{1, "0001_a.sql", "CREATE TABLE a (x); INSERT INTO a VALUES (7)"}
+	two := migration{2, "0002_b.sql", "UPDATE a SET x = x + 1; CREATE TABLE b (y)"}
+	bad := migration{3, "0003_c.sql", "UPDATE a SET x = 100; CREATE TABLE b (y)"}
+	want := func(name string, x, version int64) {
+		t.Helper()
+		gotX, errX := c.integer("SELECT x FROM a")
+		gotV, errV := c.integer("SELECT version FROM schema_version")
+		if err := errors.Join(errX, errV); err != nil || gotX != x || gotV != version {
+			t.Errorf("%s: x %d version %d (%v), want %d and %d", name, gotX, gotV, err, x, version)
+		}
+	}
+	for _, tc := range []struct {
+		name       string
+		steps      []migration
+		x, version int64
+		err        string
+	}{
+		{"first", []migration{one}, 7, 1, ""},
+		{"again", []migration{one}, 7, 1, ""},
+		{"second", []migration{one, two}, 8, 2, ""},
+		{"failing step leaves no trace", []migration{one, two, bad}, 8, 2, "0003_c.sql"},
+		{"older program", []migration{one}, 8, 2, "schema version 2"},
+	} {
+		err := migrate(c, tc.steps)
+		if (err == nil) != (tc.err == "") || (err != nil && !strings.Contains(err.Error(), tc.err)) {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		want(tc.name, tc.x, tc.version)
+	}
+}
+
+func TestOneProcessPerDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made", "by", "open")
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(dir, Options{})
+	if !fault.Is(err, fault.Busy) || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
+		t.Errorf("opened twice: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err = Open(dir, Options{})
+	if err != nil {
+		t.Fatalf("opened after close: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFilesArePrivate(t *testing.T) {
+	dir := t.TempDir()
+	const loose = 0o644
+	if err := os.WriteFile(filepath.Join(dir, FileName), nil, loose); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := store.Commit(t.Context(), s, store.Tx{}); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v (%v)", f.Name(), info.Mode(), err)
+		}
+	}
+}
+
+func TestUnusableDirectories(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("this is not a database, but it is long enough to be read as one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(file, Options{}); !fault.Is(err, fault.Environment) {
+		t.Errorf("a file as directory: %v", err)
+	}
+	if err := os.Rename(file, filepath.Join(dir, FileName)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{}); err == nil {
+		t.Error("a file that is no database was opened")
+	}
+}
+
+func TestOpenSetsDurability(t *testing.T) {
+	s := openStore(t)
+	for pragma, want := range map[string]int64{"synchronous": 2, "fullfsync": 1} {
+		if got, err := s.writer.conn.integer("PRAGMA " + pragma); err != nil || got != want {
+			t.Errorf("%s is %d (%v), want %d", pragma, got, err, want)
+		}
+	}
+	mode, err := s.writer.conn.prepare("PRAGMA journal_mode")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := mode.text(); err != nil || got != "wal" {
+		t.Errorf("journal_mode is %s (%v)", got, err)
+	}
+	if err := mode.raw.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func openStore(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // the tests of failure break the connection
+	return s
+}
+
+func job(id, value string) store.Tx {
+	return store.Tx{Put: []store.Put{{Key: store.Key{Kind: "job", ID: id}, Value: []byte(value)}}}
+}
+
+// onWriter runs a function on the writer's goroutine.
+func onWriter(s *Store, f func()) {
+	done := make(chan struct{})
+	s.Enqueue(store.Tx{}, func(store.Revision, error) { f(); close(done) })
+	<-done
+}
+
+func pageLimit(t *testing.T, s *Store, pages string) {
+	t.Helper()
+	onWriter(s, func() {
+		if err := s.writer.conn.script("PRAGMA max_page_count = " + pages); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFullDiskRefusesAndRecovers(t *testing.T) {
+	s := openStore(t)
+	first, err := store.Commit(t.Context(), s, job("1", "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pageLimit(t, s, "30")
+	big := `"` + strings.Repeat("x", 200_000) + `"`
+	if _, err := store.Commit(t.Context(), s, job("2", big)); !fault.Is(err, fault.Exhausted) {
+		t.Fatalf("on a full disk: %v", err)
+	}
+	if _, err := s.Get(t.Context(), store.Key{Kind: "job", ID: "2"}); !fault.Is(err, fault.NotFound) {
+		t.Errorf("what was refused is there: %v", err)
+	}
+	pageLimit(t, s, "1000000")
+	rev, err := store.Commit(t.Context(), s, job("2", big))
+	if err != nil || rev <= first {
+		t.Fatalf("after space was made: revision %d, %v", rev, err)
+	}
+	changes, err := s.Changes(t.Context(), 0, 100)
+	if err != nil || len(changes) != 2 || changes[1].Revision != rev {
+		t.Errorf("the feed has %d changes, %v", len(changes), err)
+	}
+}
+
+func TestUnknownOutcomeStopsTheStore(t *testing.T) {
+	s := openStore(t)
+	if _, err := store.Commit(t.Context(), s, job("1", "1")); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	following := make(chan struct{})
+	go func() {
+		for changes, err := range s.Watch(context.Background(), 0) {
+			if err != nil {
+				ended <- err
+				return
+			}
+			if changes[0].ID == "1" {
+				close(following)
+			}
+		}
+	}()
+	<-following
+	onWriter(s, func() {
+		if err := s.writer.conn.script("DROP TABLE feed"); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 2 {
+		if _, err := store.Commit(t.Context(), s, job("2", "2")); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("a broken store answers %v", err)
+		}
+	}
+	if err := <-ended; !fault.Is(err, fault.Unavailable) {
+		t.Errorf("the watch ended with %v", err)
+	}
+	if _, err := s.Get(t.Context(), store.Key{Kind: "job", ID: "2"}); !fault.Is(err, fault.NotFound) {
+		t.Errorf("half a transaction is there: %v", err)
+	}
+}
+
+func TestQueueBatches(t *testing.T) {
+	q := newQueue()
+	for i := range maxBatch + 3 {
+		size := 1
+		if i == 1 {
+			size = maxBatchBytes + 1
+		}
+		q.add(&request{size: size})
+	}
+	q.close()
+	if q.add(&request{}) {
+		t.Error("a closed queue takes requests")
+	}
+	var sizes []int
+	for {
+		batch, more := q.take(nil)
+		if !more {
+			break
+		}
+		sizes = append(sizes, len(batch))
+	}
+	if want := []int{1, 1, maxBatch, 1}; !slices.Equal(sizes, want) {
+		t.Errorf("batches of %v, want %v", sizes, want)
+	}
+}
