@@ -3,6 +3,7 @@ package qlang_test
 import (
 	"errors"
 	"maps"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -152,6 +153,27 @@ func TestRegexDialect(t *testing.T) {
 			t.Errorf("%q on %q: got %v, %v, linear %v", tc.pattern, tc.text, got, err, re.Linear())
 		}
 	}
+}
+
+// TestLiteralPatternsMatchLikeTheEngine holds the short cut for literal
+// patterns against the same pattern in a form that has no short cut.
+func TestLiteralPatternsMatchLikeTheEngine(t *testing.T) {
+	letters := rapid.SampledFrom([]rune{'a', 'b', '\n', 'ü', '\uFFFD'})
+	text := rapid.StringOfN(letters, 0, 8, -1)
+	rapid.Check(t, func(t *rapid.T) {
+		pattern := rapid.SampledFrom([]string{"", "^"}).Draw(t, "begin") +
+			rapid.StringOfN(letters, 0, 3, -1).Draw(t, "literal") +
+			rapid.SampledFrom([]string{"", "$"}).Draw(t, "end")
+		quick, err := qlang.CompileRegex(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		engine := regexp.MustCompile("(?m)(?:" + pattern + ")")
+		s := text.Draw(t, "text")
+		if got, err := quick.MatchString(s); err != nil || got != engine.MatchString(s) {
+			t.Fatalf("%q on %q: got %v, %v", pattern, s, got, err)
+		}
+	})
 }
 
 func TestRegexTimeLimit(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"time"
 
 	"github.com/dlclark/regexp2/v2"
@@ -25,13 +26,15 @@ type Regex struct {
 	// backtracking is set, and linear nil, for what RE2 lacks: look-around,
 	// back-references, possessive quantifiers.
 	backtracking *regexp2.Regexp
+	// simple, if set, answers the same without an engine.
+	simple func(s string) bool
 }
 
 // CompileRegex compiles a pattern. Its error is a *RegexError.
 func CompileRegex(pattern string) (*Regex, error) {
 	linear, err := regexp.Compile("(?m)" + pattern)
 	if err == nil {
-		return &Regex{pattern: pattern, linear: linear}, nil
+		return &Regex{pattern: pattern, linear: linear, simple: literalSearch(pattern)}, nil
 	}
 	second, err2 := regexp2.Compile(pattern, regexp2.Multiline)
 	if err2 != nil {
@@ -50,6 +53,9 @@ func (r *Regex) Linear() bool { return r.linear != nil }
 // MatchString reports whether the pattern is found in s. Only a pattern that
 // needs backtracking can fail, with code TooLarge, by exceeding its limits.
 func (r *Regex) MatchString(s string) (bool, error) {
+	if r.simple != nil {
+		return r.simple(s), nil
+	}
 	if r.linear != nil {
 		return r.linear.MatchString(s), nil
 	}
@@ -59,6 +65,54 @@ func (r *Regex) MatchString(s string) (bool, error) {
 			WithHint("write it without look-around, back-references and possessive quantifiers")
 	}
 	return ok, nil
+}
+
+// literalSearch recognises the patterns that most filters use, a literal text
+// with or without anchors, and searches for it directly, several times as fast
+// as the engine does. It returns nil for all others.
+func literalSearch(pattern string) func(s string) bool {
+	tree, err := syntax.Parse("(?m)"+pattern, syntax.Perl)
+	if err != nil {
+		return nil
+	}
+	parts := []*syntax.Regexp{tree}
+	if tree.Op == syntax.OpConcat {
+		parts = tree.Sub
+	}
+	begin := len(parts) > 0 && parts[0].Op == syntax.OpBeginLine
+	if begin {
+		parts = parts[1:]
+	}
+	end := len(parts) > 0 && parts[len(parts)-1].Op == syntax.OpEndLine
+	if end {
+		parts = parts[:len(parts)-1]
+	}
+	if len(parts) != 1 || parts[0].Op != syntax.OpLiteral || parts[0].Flags&syntax.FoldCase != 0 {
+		return nil
+	}
+	text := string(parts[0].Rune)
+	switch {
+	case strings.ContainsAny(text, "\n\uFFFD"):
+		return nil // a line break meets the anchors; U+FFFD stands for broken UTF-8 too
+	case begin && end:
+		return func(s string) bool { return s == text || strings.Contains(s, "\n") && lineIs(s, text) }
+	case begin:
+		inner := "\n" + text
+		return func(s string) bool { return strings.HasPrefix(s, text) || strings.Contains(s, inner) }
+	case end:
+		inner := text + "\n"
+		return func(s string) bool { return strings.HasSuffix(s, text) || strings.Contains(s, inner) }
+	}
+	return func(s string) bool { return strings.Contains(s, text) }
+}
+
+func lineIs(s, text string) bool {
+	for line := range strings.SplitSeq(s, "\n") {
+		if line == text {
+			return true
+		}
+	}
+	return false
 }
 
 // RegexError says why a pattern does not compile.
