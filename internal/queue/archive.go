@@ -1,0 +1,137 @@
+package queue
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// archiveBatch is how many jobs move into the archive in one transaction.
+const archiveBatch = 500
+
+// Archive moves a job that has ended out of the live list. It reports false for
+// a job that is not there or has not ended.
+func (q *Queue) Archive(ctx context.Context, id job.ID) (bool, error) {
+	n, err := q.archive(ctx, []job.ID{id})
+	return n == 1, err
+}
+
+// AutoArchive moves the jobs that ended longer ago than age into the archive;
+// every job that has ended if age is zero or negative. It stops after the
+// limit, and returns how many it moved and how many it did not look at.
+func (q *Queue) AutoArchive(ctx context.Context, age, limit time.Duration) (archived, left int, err error) {
+	now := q.cfg.Now()
+	due := q.endedBefore(now.Add(-max(age, 0)))
+	deadline := now.Add(limit)
+	for len(due) > 0 && q.cfg.Now().Before(deadline) {
+		batch := due[:min(archiveBatch, len(due))]
+		due = due[len(batch):]
+		n, err := q.archive(ctx, batch)
+		archived += n
+		if err != nil {
+			return archived, len(due), err
+		}
+	}
+	return archived, len(due), nil
+}
+
+func (q *Queue) endedBefore(t time.Time) []job.ID {
+	limit := job.At(t)
+	var due []job.ID
+	q.published.snapshot().Scan(func(id job.ID, j *job.Job) bool {
+		if j.Final() && j.Ended <= limit {
+			due = append(due, id)
+		}
+		return true
+	})
+	return due
+}
+
+func (q *Queue) archive(ctx context.Context, ids []job.ID) (int, error) {
+	n := 0
+	err := q.change(ctx, func() error {
+		var moved []job.ID
+		for _, id := range ids {
+			j := q.published.get(id)
+			if j == nil || !j.Final() || q.ending[id] != nil || q.archiving[id] != nil {
+				continue
+			}
+			q.archiving[id] = j
+			q.work.touch(jobKey(id))
+			q.work.touch(store.Key{Kind: KindArchived, ID: id.String()})
+			moved = append(moved, id)
+		}
+		n = len(moved)
+		if n > 0 {
+			q.work.then(func() { q.archivedNow(moved) })
+		}
+		return nil
+	})
+	return n, err
+}
+
+// archivedNow takes jobs out of sight that are in the archive now.
+func (q *Queue) archivedNow(ids []job.ID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, id := range ids {
+		q.published.remove(id)
+		if j := q.archiving[id]; j.Key != "" {
+			delete(q.keys, j.Key)
+		}
+		delete(q.archiving, id)
+	}
+}
+
+// Job returns a job, live or archived; fault.NotFound if there is none.
+func (q *Queue) Job(ctx context.Context, id job.ID) (*job.Job, error) {
+	if j := q.published.get(id); j != nil {
+		return j, nil
+	}
+	return q.archived(ctx, id)
+}
+
+func (q *Queue) archived(ctx context.Context, id job.ID) (*job.Job, error) {
+	o, err := q.cfg.Store.Get(ctx, store.Key{Kind: KindArchived, ID: id.String()})
+	if fault.Is(err, fault.NotFound) {
+		return nil, notFound(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decodeArchived(o)
+}
+
+func decodeArchived(o store.Object) (*job.Job, error) {
+	j, err := job.Decode(o.Value)
+	if err != nil {
+		return nil, err
+	}
+	j.Archived = true
+	return j, nil
+}
+
+// Archived reads the archived jobs that ended at or after a moment, in the
+// order in which they ended; all of them, by id, for the zero time.
+func (q *Queue) Archived(ctx context.Context, since time.Time) iter.Seq2[*job.Job, error] {
+	opts := store.Options{}
+	if !since.IsZero() {
+		opts = store.Options{ByAt: true, Since: since.UnixMicro()}
+	}
+	return func(yield func(*job.Job, error) bool) {
+		for o, err := range q.cfg.Store.List(ctx, KindArchived, opts) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			j, err := decodeArchived(o)
+			if !yield(j, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package queue_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/sqlite"
+)
+
+// rig is a queue on a real store, with opcodes that do what a test tells
+// them: each says that it began, and ends when it is told to.
+type rig struct {
+	t      testing.TB
+	dir    string
+	store  store.Store
+	keeper *inventory.Keeper
+	q      *queue.Queue
+	wrap   func(store.Store) store.Store
+
+	mu    sync.Mutex
+	gates map[string]*gate
+}
+
+// gate is one run of one opcode.
+type gate struct {
+	began chan struct{}
+	end   chan error
+}
+
+func newRig(t testing.TB, maxRunning int) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}}
+	r.open()
+	t.Cleanup(func() { r.close() })
+	r.setMax(maxRunning)
+	return r
+}
+
+func (r *rig) open() {
+	r.t.Helper()
+	s, err := sqlite.Open(filepath.Join(r.dir, "store"), sqlite.Options{})
+	r.check(err)
+	r.store = s
+	if r.wrap != nil {
+		r.store = r.wrap(s)
+	}
+	r.keeper, err = inventory.Open(ctx, s, 0)
+	r.check(err)
+	if r.keeper.Snapshot().Cluster() == nil {
+		r.check(r.keeper.Bootstrap(ctx, inventory.Setup{
+			Name: "test", Nodes: []string{"node1", "node2"}, Hypervisors: []string{"fake"},
+			DiskTemplates: []string{"diskless"}, Now: time.Now(), NewUUID: newUUID,
+		}))
+	}
+	r.q, err = queue.Open(ctx, queue.Config{
+		Store: r.store, Inventory: r.keeper, Executors: r.catalogue(),
+		Nodes: func(string) (*agent.Agent, error) { return nil, fault.New(fault.Unavailable, "no nodes here") },
+		Now:   time.Now, NewUUID: newUUID, Log: slog.New(slog.NewTextHandler(r.t.Output(), nil)),
+	})
+	r.check(err)
+}
+
+func (r *rig) close() {
+	r.q.Close()
+	r.keeper.Close()
+	r.check(r.store.Close())
+}
+
+// crash ends the queue without letting opcodes end, and opens it again.
+func (r *rig) crash() {
+	r.t.Helper()
+	r.close()
+	r.gates = map[string]*gate{}
+	r.open()
+}
+
+func (r *rig) setMax(n int) {
+	r.t.Helper()
+	r.check(r.keeper.Update(ctx, func(s *cluster.Snapshot) ([]cluster.Change, error) {
+		c := *s.Cluster()
+		c.MaxRunningJobs = int64(n)
+		return []cluster.Change{cluster.Put(&c)}, nil
+	}))
+}
+
+func (r *rig) check(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+var ctx = context.Background()
+
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:])
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// catalogue makes OP_TEST_DUMMY an opcode that a test controls, and
+// OP_INSTANCE_SHUTDOWN the same with the instance locked. OP_TEST_DELAY ends
+// at once; only it is resumable.
+func (r *rig) catalogue() exec.Catalogue {
+	controlled := func(_ context.Context, env *exec.Env) (exec.Plan, error) {
+		return exec.Plan{Do: func(ctx context.Context) (any, error) { return env.Op.ID, r.run(ctx, env) }}, nil
+	}
+	return exec.Catalogue{
+		"OP_TEST_DUMMY": {Prepare: controlled, Why: "the test says so"},
+		"OP_TEST_DELAY": {Resumable: true, Why: "waiting again does no harm", Prepare: func(context.Context, *exec.Env) (exec.Plan, error) {
+			return exec.Plan{Do: func(context.Context) (any, error) { return nil, nil }}, nil
+		}},
+		"OP_INSTANCE_SHUTDOWN": {Prepare: controlled, Why: "the test says so", Locks: func(op *opcode.Opcode, _ *cluster.Snapshot) (lock.Request, error) {
+			return lock.Request{{Name: lock.Name{Level: lock.Instance, Item: op.Str("instance_name")}, Mode: lock.Exclusive}}, nil
+		}},
+	}
+}
+
+func (r *rig) gate(id job.ID, index int) *gate {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := fmt.Sprintf("%d/%d", id, index)
+	g := r.gates[key]
+	if g == nil {
+		g = &gate{began: make(chan struct{}), end: make(chan error, 1)}
+		r.gates[key] = g
+	}
+	return g
+}
+
+func (r *rig) run(ctx context.Context, env *exec.Env) error {
+	g := r.gate(env.Job, env.Index)
+	close(g.began)
+	select {
+	case err := <-g.end:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// began waits until an opcode runs.
+func (r *rig) began(id job.ID, index int) {
+	r.t.Helper()
+	select {
+	case <-r.gate(id, index).began:
+	case <-time.After(10 * time.Second):
+		x, err := r.q.Explain(ctx, id)
+		r.t.Fatalf("opcode %d of job %d did not begin: %+v %v", index, id, x, err)
+	}
+}
+
+// finish lets an opcode end.
+func (r *rig) finish(id job.ID, index int, err error) { r.gate(id, index).end <- err }
+
+// reaches waits until a job fits.
+func (r *rig) reaches(id job.ID, what string, fits func(*job.Job) bool) *job.Job {
+	r.t.Helper()
+	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	j, err := r.q.Wait(limited, id, fits)
+	r.check(err)
+	if !fits(j) {
+		x, err := r.q.Explain(ctx, id)
+		r.t.Fatalf("job %d is %s, not %s: %+v %v", id, j.Status(), what, x, err)
+	}
+	return j
+}
+
+func (r *rig) status(id job.ID, want job.Status) *job.Job {
+	r.t.Helper()
+	return r.reaches(id, string(want), func(j *job.Job) bool { return j.Status() == want })
+}
+
+func (r *rig) held(id job.ID, rule string) *job.Job {
+	r.t.Helper()
+	return r.reaches(id, "held by "+rule, func(j *job.Job) bool { return j.Hold != nil && j.Hold.Rule == rule })
+}
+
+func (r *rig) submit(ops ...string) job.ID {
+	r.t.Helper()
+	id, err := r.q.Submit(ctx, queue.Submission{Ops: parse(r.t, ops...)})
+	r.check(err)
+	return id
+}
+
+func (r *rig) rule(priority int, action, predicates string) string {
+	r.t.Helper()
+	uuid, _, err := r.q.PutFilter(ctx, "", rule(r.t, priority, action, predicates))
+	r.check(err)
+	return uuid
+}
+
+func rule(t testing.TB, priority int, action, predicates string) jobfilter.Rule {
+	t.Helper()
+	a, err := jobfilter.ParseAction([]byte(action))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := jobfilter.ParsePredicates([]byte(predicates))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return jobfilter.Rule{Priority: priority, Action: a, Predicates: p}
+}
+
+func parse(t testing.TB, texts ...string) []*opcode.Opcode {
+	t.Helper()
+	var ops []*opcode.Opcode
+	for _, text := range texts {
+		op, err := opcode.Parse([]byte(text), opcode.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+const (
+	dummy = `{"OP_ID":"OP_TEST_DUMMY","result":1,"messages":[],"fail":false,"submit_jobs":[]}`
+	delay = `{"OP_ID":"OP_TEST_DELAY","duration":1}`
+)
+
+func because(text string) string {
+	return fmt.Sprintf(`{"OP_ID":"OP_TEST_DUMMY","result":1,"messages":[],"fail":false,"submit_jobs":[],"reason":[["user",%q,1]]}`, text)
+}
+
+func shutdown(instance string) string {
+	return fmt.Sprintf(`{"OP_ID":"OP_INSTANCE_SHUTDOWN","instance_name":%q}`, instance)
+}
+
+func after(id job.ID, statuses string) string {
+	return fmt.Sprintf(`{"OP_ID":"OP_TEST_DELAY","duration":1,"depends":[[%d,%s]]}`, id, statuses)
+}

@@ -1,0 +1,124 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// load reads everything from the store into memory, but for the archive.
+func (q *Queue) load(ctx context.Context) error {
+	if err := q.loadJobs(ctx); err != nil {
+		return err
+	}
+	if err := q.loadRules(ctx); err != nil {
+		return err
+	}
+	o, err := q.cfg.Store.Get(ctx, flagsKey)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(o.Value, &q.flags)
+}
+
+func (q *Queue) loadJobs(ctx context.Context) error {
+	for o, err := range q.cfg.Store.List(ctx, KindJob, store.Options{}) {
+		if err != nil {
+			return err
+		}
+		j, err := job.Decode(o.Value)
+		if err != nil {
+			return err
+		}
+		q.published.put([]*job.Job{j})
+		q.lastID = max(q.lastID, j.ID)
+		if j.Key != "" {
+			q.keys[j.Key] = j.ID
+		}
+		if !j.Final() {
+			q.entries[j.ID] = newEntry(j)
+		}
+	}
+	for o, err := range q.cfg.Store.List(ctx, KindArchived, store.Options{Desc: true, Limit: 1}) {
+		if err != nil {
+			return err
+		}
+		id, err := job.ParseID(o.ID)
+		if err != nil {
+			return err
+		}
+		q.lastID = max(q.lastID, id)
+	}
+	return nil
+}
+
+func (q *Queue) loadRules(ctx context.Context) error {
+	for o, err := range q.cfg.Store.List(ctx, KindFilter, store.Options{}) {
+		if err != nil {
+			return err
+		}
+		var r jobfilter.Rule
+		if err := json.Unmarshal(o.Value, &r); err != nil {
+			return fault.New(fault.Internal, "the stored filter rule %s cannot be read: %w", o.ID, err)
+		}
+		q.rules = append(q.rules, r)
+	}
+	chain, err := jobfilter.Compile(q.rules)
+	q.chain = chain
+	return err
+}
+
+// recover is the first event of a queue: each job that had not ended goes to
+// its place. What was in flight when the controller ended is resumed where its
+// opcode is declared to be resumable, and else ends in an error that says so.
+func (q *Queue) recover() {
+	q.recovering = true
+	defer func() { q.recovering = false }()
+	for _, e := range q.inOrder() {
+		e.rule = q.chain.Decide(int64(e.id()), e.inputs)
+		if e.job.Busy() {
+			q.recoverBusy(e)
+		}
+		if !e.job.Final() {
+			q.sort(e)
+		}
+	}
+}
+
+func (q *Queue) recoverBusy(e *entry) {
+	i := e.job.Next()
+	op := &e.job.Ops[i]
+	resumable, because := q.cfg.Executors.Resumable(op.Input.ID)
+	switch {
+	case op.Status != job.Running:
+		e.job = e.job.Requeue(i)
+	case resumable:
+		e.job = e.job.Requeue(i).AddMessage(i, "The controller ended while this opcode ran; it is run again: "+because, q.now())
+	default:
+		why := fmt.Sprintf("The controller ended while opcode %d (%s) of job %d ran, and it is not run again: %s",
+			i, op.Input.ID, e.id(), because)
+		q.end(e, e.job.Lost(i, why, q.cfg.Now()))
+		return
+	}
+	q.changed(e)
+}
+
+// inOrder returns all entries by job id.
+func (q *Queue) inOrder() []*entry {
+	out := make([]*entry, 0, len(q.entries))
+	for _, e := range q.entries {
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b *entry) int { return cmp.Compare(a.id(), b.id()) })
+	return out
+}

@@ -1,0 +1,119 @@
+package queue
+
+import (
+	"container/heap"
+	"context"
+
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/schedule"
+)
+
+// place is where the queue keeps an entry.
+type place uint8
+
+const (
+	nowhere      place = iota // being decided upon
+	inReady                   // in the ready heap: waits for a slot
+	inHold                    // a rule holds it
+	inDependents              // waits for other jobs
+	inBucket                  // waits in q.full
+	inLocks                   // waits in the lock table
+	inGranted                 // has its locks, waits for a slot
+	inRunner                  // its opcode runs, or will when that is durable
+)
+
+// entry is a job that has not ended, with what the queue knows about it.
+type entry struct {
+	job    *job.Job // newest decision, perhaps not durable yet
+	inputs []*opcode.Opcode
+	adhoc  []reason.Bucket
+	rule   jobfilter.Decision
+
+	place    place
+	heap     *entryHeap        // with inReady, inBucket, inGranted
+	index    int               // place in the heap
+	buckets  []schedule.Bucket // counted in, while in flight
+	request  lock.Request      // what was asked of the lock table
+	kill     context.CancelCauseFunc
+	awaiting []job.ID // with inDependents
+}
+
+func newEntry(j *job.Job) *entry {
+	return &entry{job: j, inputs: j.Inputs(), adhoc: schedule.AdHoc(j)}
+}
+
+func (e *entry) id() job.ID { return e.job.ID }
+
+func (e *entry) owner() lock.Owner { return lock.Owner(e.job.ID) }
+
+// leave takes the entry out of its place.
+func (q *Queue) leave(e *entry) {
+	switch e.place {
+	case inReady, inGranted, inBucket:
+		heap.Remove(e.heap, e.index)
+		e.heap = nil
+	case inDependents:
+		for _, id := range e.awaiting {
+			q.forgetDependent(id, e)
+		}
+		e.awaiting = nil
+	}
+	e.place = nowhere
+}
+
+func (q *Queue) enter(e *entry, p place, h *entryHeap) {
+	e.place, e.heap = p, h
+	heap.Push(h, e)
+}
+
+func (q *Queue) forgetDependent(id job.ID, e *entry) {
+	list := q.dependents[id]
+	for i, other := range list {
+		if other == e {
+			list[i] = list[len(list)-1]
+			list = list[:len(list)-1]
+			break
+		}
+	}
+	if len(list) == 0 {
+		delete(q.dependents, id)
+		return
+	}
+	q.dependents[id] = list
+}
+
+// entryHeap orders entries by priority, then by id.
+type entryHeap []*entry
+
+func (h entryHeap) Len() int { return len(h) }
+
+func (h entryHeap) Less(i, j int) bool { return before(h[i], h[j]) }
+
+func before(a, b *entry) bool {
+	return schedule.Before(a.job.Priority(), a.job.ID, b.job.Priority(), b.job.ID)
+}
+
+func (h entryHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (h *entryHeap) Push(x any) {
+	e := x.(*entry)
+	e.index = len(*h)
+	*h = append(*h, e)
+}
+
+// Pop implements heap.Interface.
+func (h *entryHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return e
+}

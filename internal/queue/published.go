@@ -1,0 +1,110 @@
+package queue
+
+import (
+	"context"
+	"sync"
+
+	"github.com/tidwall/btree"
+
+	"github.com/drover-project/drover/internal/job"
+)
+
+// published is what readers see: the newest durable value of every job that is
+// not archived, and who waits for a change of one.
+type published struct {
+	mu      sync.Mutex
+	jobs    *btree.Map[job.ID, *job.Job]
+	waiters map[job.ID][]chan struct{}
+}
+
+func (p *published) init() {
+	p.jobs = &btree.Map[job.ID, *job.Job]{}
+	p.waiters = map[job.ID][]chan struct{}{}
+}
+
+func (p *published) get(id job.ID) *job.Job {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	j, _ := p.jobs.Get(id)
+	return j
+}
+
+func (p *published) put(jobs []*job.Job) {
+	if len(jobs) == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, j := range jobs {
+		p.jobs.Set(j.ID, j)
+		p.wake(j.ID)
+	}
+}
+
+func (p *published) hold(id job.ID, h *job.Hold) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if j, ok := p.jobs.Get(id); ok && !j.Final() {
+		p.jobs.Set(id, j.WithHold(h))
+		p.wake(id)
+	}
+}
+
+func (p *published) remove(id job.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.jobs.Delete(id)
+	p.wake(id)
+}
+
+// wake tells those who wait for a change of the job. The caller holds mu.
+func (p *published) wake(id job.ID) {
+	for _, c := range p.waiters[id] {
+		close(c)
+	}
+	delete(p.waiters, id)
+}
+
+// snapshot returns all jobs as they are now; later changes do not show in it.
+func (p *published) snapshot() *btree.Map[job.ID, *job.Job] {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.jobs.Copy()
+}
+
+// wait returns the job's value as soon as until holds for it, or its value (nil
+// if there is none) when ctx ends.
+func (p *published) wait(ctx context.Context, id job.ID, until func(*job.Job) bool) *job.Job {
+	for {
+		p.mu.Lock()
+		j, _ := p.jobs.Get(id)
+		if j == nil || until(j) {
+			p.mu.Unlock()
+			return j
+		}
+		c := make(chan struct{})
+		p.waiters[id] = append(p.waiters[id], c)
+		p.mu.Unlock()
+		select {
+		case <-c:
+		case <-ctx.Done():
+			p.forget(id, c)
+			return j
+		}
+	}
+}
+
+func (p *published) forget(id job.ID, c chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.waiters[id]
+	for i, other := range list {
+		if other == c {
+			p.waiters[id] = append(list[:i:i], list[i+1:]...)
+			break
+		}
+	}
+	if len(p.waiters[id]) == 0 {
+		delete(p.waiters, id)
+	}
+}

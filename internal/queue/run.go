@@ -1,0 +1,144 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/opcode"
+)
+
+// errKilled is the cause that ends an opcode whose job is killed.
+var errKilled = fault.New(fault.Failed, "Job killed on request")
+
+// start runs an opcode in a goroutine of its own. That it runs is durable.
+func (q *Queue) start(e *entry, i int) {
+	ctx, cancel := context.WithCancelCause(q.ctx)
+	q.mu.Lock()
+	stopping := q.closing || q.failed != nil
+	e.kill = cancel
+	if !stopping {
+		q.runners.Add(1)
+	}
+	q.mu.Unlock()
+	if stopping {
+		cancel(errStopping)
+		return
+	}
+	go func() {
+		defer q.runners.Done()
+		defer cancel(nil)
+		result, err := q.execute(ctx, e, i)
+		if err != nil && q.ctx.Err() != nil {
+			return // interrupted by the end of the controller, not by itself
+		}
+		if err != nil && context.Cause(ctx) == errKilled {
+			err = errKilled
+		}
+		q.update(func() { q.opDone(e, i, result, err) })
+	}()
+}
+
+// execute runs the opcode. A panic of an executor fails its job alone.
+func (q *Queue) execute(ctx context.Context, e *entry, i int) (result json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			q.cfg.Log.Error("an executor panicked", "job", e.id(), "opcode", e.inputs[i].ID, "panic", p, "stack", string(debug.Stack()))
+			err = fault.New(fault.Internal, "internal error in %s: %v", e.inputs[i].ID, p)
+		}
+	}()
+	return q.cfg.Executors.Run(ctx, q.env(e, i))
+}
+
+// env is what the opcode sees of the system.
+func (q *Queue) env(e *entry, i int) *exec.Env {
+	return &exec.Env{
+		Job:       e.id(),
+		Index:     i,
+		Op:        e.inputs[i],
+		Inventory: q.cfg.Inventory,
+		Nodes:     q.cfg.Nodes,
+		Now:       q.cfg.Now,
+		NewUUID:   q.cfg.NewUUID,
+		Flags:     q.Flags,
+		Log: func(kind string, payload any) {
+			entry := encode(payload)
+			q.update(func() {
+				e.job = e.job.AddLog(i, kind, entry, q.now())
+				q.changed(e)
+			})
+		},
+		Release: func(names ...lock.Name) {
+			q.update(func() { q.serve(q.locks.ReleaseSome(e.owner(), names...)) })
+		},
+		Submit: func(ctx context.Context, jobs [][]*opcode.Opcode) ([]exec.Submitted, error) {
+			return q.submitChildren(ctx, e.inputs[i], jobs)
+		},
+	}
+}
+
+// opDone records how an opcode ended and lets the job go on.
+func (q *Queue) opDone(e *entry, i int, result json.RawMessage, err error) {
+	e.kill = nil
+	if err != nil {
+		q.end(e, e.job.Fail(i, err, q.now()))
+		return
+	}
+	done := e.job.Succeed(i, result, q.now())
+	if i == len(done.Ops)-1 {
+		q.end(e, done)
+		return
+	}
+	q.settleOp(e)
+	e.job = done
+	q.changed(e)
+	q.sort(e)
+}
+
+// submitChildren submits jobs on behalf of an opcode. They inherit its trail,
+// its priority, and a comment that says where they come from.
+func (q *Queue) submitChildren(ctx context.Context, parent *opcode.Opcode, jobs [][]*opcode.Opcode) ([]exec.Submitted, error) {
+	subs := make([]Submission, len(jobs))
+	for i, ops := range jobs {
+		for _, op := range ops {
+			subs[i].Ops = append(subs[i].Ops, inherit(parent, op))
+		}
+		subs[i].IgnoreDrain = true
+	}
+	outcomes, err := q.SubmitMany(ctx, subs)
+	if err != nil {
+		return nil, err
+	}
+	children := make([]exec.Submitted, len(outcomes))
+	for i, o := range outcomes {
+		children[i] = exec.Submitted{ID: o.ID, Err: o.Err}
+	}
+	return children, nil
+}
+
+func inherit(parent, child *opcode.Opcode) *opcode.Opcode {
+	c := *child
+	c.Reason = child.Reason.Append(parent.Reason...)
+	c.Priority = parent.Priority
+	if c.Comment == nil {
+		text := fmt.Sprintf("Submitted by %s", parent.ID)
+		c.Comment = &text
+	}
+	return &c
+}
+
+// Wait returns the job as soon as until holds for it, and as it is when ctx
+// ends. It looks at live jobs only; fault.NotFound for any other.
+func (q *Queue) Wait(ctx context.Context, id job.ID, until func(*job.Job) bool) (*job.Job, error) {
+	if j := q.published.wait(ctx, id, until); j != nil {
+		return j, nil
+	}
+	return nil, notFound(id)
+}
+
+func notFound(id job.ID) error { return fault.New(fault.NotFound, "Job %d not found", id) }

@@ -1,0 +1,254 @@
+package queue
+
+import (
+	"encoding/json"
+	"sync"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// maxAttempts is how often a transaction is tried before the queue gives up
+// and stops: what it has decided would otherwise be lost silently.
+const maxAttempts = 4
+
+// work is what one update made: the keys whose present state has to become
+// durable, and what has to happen after that.
+type work struct {
+	keys     []store.Key
+	seen     map[store.Key]bool
+	held     []*entry
+	after    []func(error)
+	jobs     []*job.Job // as written, to be published
+	attempts int
+}
+
+// then adds something to be done once the work is durable. It is not done if
+// the work fails.
+func (w *work) then(f func()) {
+	w.after = append(w.after, func(err error) {
+		if err == nil {
+			f()
+		}
+	})
+}
+
+// answer makes the work report its outcome.
+func (w *work) answer() <-chan error {
+	c := make(chan error, 1)
+	w.after = append(w.after, func(err error) { c <- err })
+	return c
+}
+
+// touch marks a key as changed.
+func (w *work) touch(key store.Key) {
+	if w.seen[key] {
+		return
+	}
+	if w.seen == nil {
+		w.seen = map[store.Key]bool{}
+	}
+	w.seen[key] = true
+	w.keys = append(w.keys, key)
+}
+
+func (q *Queue) changed(e *entry) { q.work.touch(jobKey(e.id())) }
+
+func jobKey(id job.ID) store.Key { return store.Key{Kind: KindJob, ID: id.String()} }
+
+// flush hands the work of an update to the store. A transaction always writes
+// the present state of its keys, so writing one again after a failure, even
+// behind later ones, can only repeat what is true.
+func (q *Queue) flush() {
+	w := q.work
+	q.work = nil
+	if len(w.keys) == 0 && len(w.after) == 0 {
+		q.publishHolds(w)
+		return
+	}
+	tx := store.Tx{Epoch: q.cfg.Epoch}
+	w.jobs = w.jobs[:0]
+	for _, key := range w.keys {
+		put, exists, j := q.present(key)
+		if !exists {
+			tx.Delete = append(tx.Delete, key)
+			continue
+		}
+		tx.Put = append(tx.Put, put)
+		if j != nil {
+			w.jobs = append(w.jobs, j)
+		}
+	}
+	q.cfg.Store.Enqueue(tx, func(_ store.Revision, err error) { q.outcomes.add(outcome{w, err}) })
+}
+
+// present returns what the store should hold under a key now, and the job if
+// the key is that of a live one.
+func (q *Queue) present(key store.Key) (store.Put, bool, *job.Job) {
+	switch key.Kind {
+	case KindJob:
+		return q.presentJob(key)
+	case KindArchived:
+		id, _ := job.ParseID(key.ID)
+		j := q.archiving[id]
+		return store.Put{Key: key, At: int64(j.Ended), Value: j.Encode()}, true, nil
+	case KindSubmission:
+		return store.Put{Key: key, Value: []byte(q.keys[key.ID].String())}, true, nil
+	case KindFilter:
+		for i := range q.rules {
+			if q.rules[i].UUID == key.ID {
+				return store.Put{Key: key, Value: encode(q.rules[i])}, true, nil
+			}
+		}
+		return store.Put{}, false, nil
+	default:
+		return store.Put{Key: key, Value: encode(q.flags)}, true, nil
+	}
+}
+
+func (q *Queue) presentJob(key store.Key) (store.Put, bool, *job.Job) {
+	id, _ := job.ParseID(key.ID)
+	e := q.entries[id]
+	if e == nil {
+		e = q.ending[id]
+	}
+	if e == nil {
+		return store.Put{}, false, nil
+	}
+	return store.Put{Key: key, At: int64(e.job.Ended), Value: e.job.Encode()}, true, e.job
+}
+
+// encode writes values of our own that cannot fail to encode.
+func encode(v any) []byte {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(fault.New(fault.Internal, "queue: a value that cannot be encoded: %w", err))
+	}
+	return out
+}
+
+// outcome is what became of a work.
+type outcome struct {
+	work *work
+	err  error
+}
+
+// outcomes carries outcomes from the store's writer to a goroutine of the
+// queue, so that the writer never waits for the queue.
+type outcomes struct {
+	mu     sync.Mutex
+	wake   *sync.Cond
+	list   []outcome
+	closed bool
+	done   chan struct{}
+}
+
+func (o *outcomes) init() {
+	o.wake = sync.NewCond(&o.mu)
+	o.done = make(chan struct{})
+}
+
+func (o *outcomes) add(x outcome) {
+	o.mu.Lock()
+	o.list = append(o.list, x)
+	o.mu.Unlock()
+	o.wake.Signal()
+}
+
+// run settles outcomes in order until drain.
+func (o *outcomes) run(settle func([]outcome)) {
+	defer close(o.done)
+	for {
+		o.mu.Lock()
+		for len(o.list) == 0 && !o.closed {
+			o.wake.Wait()
+		}
+		batch := o.list
+		o.list = nil
+		o.mu.Unlock()
+		if len(batch) == 0 {
+			return
+		}
+		settle(batch)
+	}
+}
+
+// drain waits until everything enqueued so far is settled, and ends run.
+func (o *outcomes) drain(s store.Store) {
+	s.Enqueue(store.Tx{}, func(store.Revision, error) {
+		o.mu.Lock()
+		o.closed = true
+		o.mu.Unlock()
+		o.wake.Signal()
+	})
+	<-o.done
+}
+
+// settle publishes what became durable, then does what waited for it.
+func (q *Queue) settle(batch []outcome) {
+	q.mu.Lock()
+	var after []func()
+	for _, o := range batch {
+		switch {
+		case o.err == nil:
+			q.published.put(o.work.jobs)
+			for _, j := range o.work.jobs {
+				if e := q.ending[j.ID]; e != nil && e.job == j {
+					delete(q.ending, j.ID)
+				}
+			}
+		case q.retry(o):
+			continue
+		default:
+			q.fail(o.err)
+		}
+		for _, f := range o.work.after {
+			after = append(after, func() { f(q.outcome(o.err)) })
+		}
+		q.publishHolds(o.work)
+	}
+	q.mu.Unlock()
+	for _, f := range after {
+		f()
+	}
+}
+
+func (q *Queue) outcome(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fault.New(fault.Unavailable, "the change could not be stored: %w", err)
+}
+
+// retry enqueues a work again whose outcome is unknown, with the state of its
+// keys as it is now. It reports false when there is no point in that.
+func (q *Queue) retry(o outcome) bool {
+	if fault.Is(o.err, fault.Fenced) || o.work.attempts+1 >= maxAttempts {
+		return false
+	}
+	q.cfg.Log.Warn("writing again after a failure of the store", "attempt", o.work.attempts+2, "error", o.err)
+	o.work.attempts++
+	q.work = o.work
+	q.flush()
+	return true
+}
+
+// fail stops the queue: it takes no more requests and starts nothing.
+func (q *Queue) fail(err error) {
+	if q.failed != nil {
+		return
+	}
+	q.failed = fault.New(fault.Unavailable, "the job queue has stopped: %w", err).
+		WithHint("see the controller's log, and restart it when the store works again")
+	q.cfg.Log.Error("the job queue stops: its decisions cannot be stored", "error", err)
+	q.stop(q.failed)
+}
+
+// publishHolds shows which jobs are held. Holds are derived from the rules and
+// not stored, so they show on whatever is published of the job.
+func (q *Queue) publishHolds(w *work) {
+	for _, e := range w.held {
+		q.published.hold(e.job.ID, e.job.Hold)
+	}
+}

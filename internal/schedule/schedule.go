@@ -1,0 +1,210 @@
+// Package schedule decides what a job may do next, and says why. The decision
+// is a function of values: the job, what the filter rules say of it, how the
+// jobs it depends on ended, how full its buckets are and how many slots are
+// free. The queue carries decisions out; explanations show the same values.
+//
+// Invariants:
+//   - The order of the questions is fixed: ended, cancel, rules, dependencies,
+//     buckets, slots. Locks come last and are the queue's business, so a job
+//     that waits for a lock takes no slot.
+//   - A job counts in a bucket only while an opcode of it is in flight, so a
+//     held job starves nobody.
+package schedule
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// Step is what happens to a job next.
+type Step string
+
+// The steps.
+const (
+	// Ended: the job is final, there is no next step.
+	Ended Step = "ended"
+	// InFlight: an opcode waits for its locks or runs.
+	InFlight Step = "in-flight"
+	// Cancel: what is left of the job is cancelled.
+	Cancel Step = "cancel"
+	// Fail: the next opcode fails without being tried.
+	Fail Step = "fail"
+	// Hold: a filter rule pauses the job.
+	Hold Step = "hold"
+	// WaitDependency: another job has to end first.
+	WaitDependency Step = "wait-dependency"
+	// WaitBucket: as many jobs as allowed run in a bucket of this job.
+	WaitBucket Step = "wait-bucket"
+	// WaitSlot: as many jobs as allowed run in the cluster.
+	WaitSlot Step = "wait-slot"
+	// Run: the next opcode may take its locks and run.
+	Run Step = "run"
+)
+
+// Bucket limits how many jobs are in flight at once: those to which one
+// RATE_LIMIT rule applies, or those that name the same ad-hoc limit in a
+// reason. The zero value is no bucket.
+type Bucket struct {
+	// Rule is the UUID of the rule; empty for an ad-hoc limit.
+	Rule  string
+	Label string // of an ad-hoc limit
+	Limit int
+}
+
+// String names the bucket for a person.
+func (b Bucket) String() string {
+	if b.Rule != "" {
+		return fmt.Sprintf("rate limit %d of filter rule %s", b.Limit, b.Rule)
+	}
+	return fmt.Sprintf("ad-hoc limit rate-limit:%d:%s", b.Limit, b.Label)
+}
+
+// Buckets returns the buckets of a job: that of the rule which applies to it,
+// then the ad-hoc ones of its reason trails.
+func Buckets(d jobfilter.Decision, adhoc []reason.Bucket) []Bucket {
+	var out []Bucket
+	if a := d.Action(); a.Kind == jobfilter.RateLimit {
+		out = append(out, Bucket{Rule: d.Rule.UUID, Limit: a.Limit})
+	}
+	for _, b := range adhoc {
+		out = append(out, Bucket{Label: b.Label, Limit: b.Limit})
+	}
+	return out
+}
+
+// AdHoc returns the ad-hoc limits that any opcode of the job names.
+func AdHoc(j *job.Job) []reason.Bucket {
+	var all reason.Trail
+	for i := range j.Ops {
+		for _, e := range j.Ops[i].Input.Reason {
+			if strings.HasPrefix(e.Reason, reason.LimitPrefix) {
+				all = append(all, e)
+			}
+		}
+	}
+	return all.Buckets()
+}
+
+// Facts is what a decision depends on beside the job itself.
+type Facts struct {
+	// Rule is what the filter rules say.
+	Rule jobfilter.Decision
+	// Depend gives the status of another job and whether it exists.
+	Depend func(job.ID) (job.Status, bool)
+	// Buckets are those of the job; InFlight counts the jobs in one.
+	Buckets  []Bucket
+	InFlight func(Bucket) int
+	// SlotsFree is how many more jobs may run.
+	SlotsFree int
+}
+
+// Verdict is a decision with its reason.
+type Verdict struct {
+	Step Step
+	// Why tells a person.
+	Why string
+	// Rule is the filter rule that decided, if one did.
+	Rule *jobfilter.Rule
+	// On are the jobs that have to end first, with WaitDependency.
+	On []job.ID
+	// Bucket is the full one, with WaitBucket.
+	Bucket Bucket
+	// Err is what the next opcode fails with, with Fail.
+	Err error
+}
+
+// Next decides the next step of a job.
+func Next(j *job.Job, f Facts) Verdict {
+	if s := j.Status(); s.Final() {
+		return Verdict{Step: Ended, Why: "the job ended as " + string(s)}
+	}
+	if j.Busy() {
+		return Verdict{Step: InFlight, Why: fmt.Sprintf("opcode %d is %s", j.Next(), j.Ops[j.Next()].Status)}
+	}
+	if j.CancelReason != "" {
+		return Verdict{Step: Cancel, Why: j.CancelReason}
+	}
+	for _, decide := range []func(*job.Job, Facts) (Verdict, bool){byRule, byDependency, byBucket, bySlot} {
+		if v, decided := decide(j, f); decided {
+			return v
+		}
+	}
+	return Verdict{Step: Run, Why: "nothing stands in the way", Rule: f.Rule.Rule}
+}
+
+func byRule(_ *job.Job, f Facts) (Verdict, bool) {
+	switch r := f.Rule.Rule; f.Rule.Action().Kind {
+	case jobfilter.Reject:
+		return Verdict{Step: Cancel, Rule: r, Why: "rejected by " + r.Describe()}, true
+	case jobfilter.Pause:
+		return Verdict{Step: Hold, Rule: r, Why: "paused by " + r.Describe()}, true
+	default:
+		return Verdict{}, false
+	}
+}
+
+func byDependency(j *job.Job, f Facts) (Verdict, bool) {
+	var pending []job.ID
+	for _, id := range j.Dependencies() {
+		if status, exists := f.Depend(id); exists && !status.Final() {
+			pending = append(pending, id)
+		}
+	}
+	if len(pending) > 0 {
+		return Verdict{Step: WaitDependency, On: pending, Why: "waits for " + list(pending) + " to end"}, true
+	}
+	for _, d := range j.Ops[j.Next()].Input.Depends {
+		status, exists := f.Depend(job.ID(d.Job))
+		switch state, why := job.CheckDependency(d, status, exists); state {
+		case job.DependencyCanceled:
+			return Verdict{Step: Cancel, Why: why}, true
+		case job.DependencyFailed:
+			return Verdict{Step: Fail, Why: why, Err: fault.New(fault.Failed, "%s", why)}, true
+		}
+	}
+	return Verdict{}, false
+}
+
+func byBucket(_ *job.Job, f Facts) (Verdict, bool) {
+	for _, b := range f.Buckets {
+		if n := f.InFlight(b); n >= b.Limit {
+			return Verdict{Step: WaitBucket, Bucket: b, Why: fmt.Sprintf("%d of %d jobs of the %s are in flight", n, b.Limit, b)}, true
+		}
+	}
+	return Verdict{}, false
+}
+
+func bySlot(_ *job.Job, f Facts) (Verdict, bool) {
+	if f.SlotsFree > 0 {
+		return Verdict{}, false
+	}
+	return Verdict{Step: WaitSlot, Why: "as many jobs run as max_running_jobs allows"}, true
+}
+
+func list(ids []job.ID) string {
+	var b strings.Builder
+	b.WriteString("job")
+	if len(ids) > 1 {
+		b.WriteString("s")
+	}
+	for i, id := range ids {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		b.WriteString(" " + id.String())
+	}
+	return b.String()
+}
+
+// Before is the order in which jobs are served: by priority, then by id.
+func Before(priorityA int, a job.ID, priorityB int, b job.ID) bool {
+	if priorityA != priorityB {
+		return priorityA < priorityB
+	}
+	return a < b
+}
