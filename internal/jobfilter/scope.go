@@ -24,6 +24,9 @@ type scope[T any] struct {
 	direct func(n qlang.Node, watermark int64) test
 	// field looks a field up by name once, for reading it many times.
 	field func(name string) func(T) value
+	// text is field for the fields that always are text, which need no check
+	// of types; nil for others.
+	text func(name string) func(T) string
 	// shown is field as explanations may show it; nil if it is the same.
 	shown func(name string) func(T) value
 	// constants says that the text "watermark" in value positions stands for
@@ -57,6 +60,7 @@ func jobScope() scope[int64] {
 			}
 			return intValue
 		},
+		text:      func(string) func(int64) string { return nil },
 		constants: true,
 		warn:      warnJobID,
 	}
@@ -115,6 +119,12 @@ func opcodeScope() scope[*opcode.Opcode] {
 		},
 		direct: compareOpID,
 		field:  opcodeField,
+		text: func(name string) func(*opcode.Opcode) string {
+			if name != "OP_ID" {
+				return nil
+			}
+			return func(op *opcode.Opcode) string { return op.ID }
+		},
 		shown: func(name string) func(*opcode.Opcode) value {
 			get := opcodeField(name)
 			return func(op *opcode.Opcode) value { return get(op.ForDisplay()) }
@@ -237,6 +247,7 @@ func reasonScope() scope[*reason.Entry] {
 			}
 		},
 		field: reasonField,
+		text:  reasonText,
 		warn:  warnReason,
 	}
 }
@@ -244,15 +255,23 @@ func reasonScope() scope[*reason.Entry] {
 var reasonFields = []string{"source", "reason", "timestamp"}
 
 func reasonField(name string) func(*reason.Entry) value {
-	switch name {
-	case "source":
-		return func(e *reason.Entry) value { return textValue(e.Source) }
-	case "reason":
-		return func(e *reason.Entry) value { return textValue(e.Reason) }
-	case "timestamp":
+	if get := reasonText(name); get != nil {
+		return func(e *reason.Entry) value { return textValue(get(e)) }
+	}
+	if name == "timestamp" {
 		return func(e *reason.Entry) value { return intValue(e.Time) }
 	}
 	return func(*reason.Entry) value { return value{} }
+}
+
+func reasonText(name string) func(*reason.Entry) string {
+	switch name {
+	case "source":
+		return func(e *reason.Entry) string { return e.Source }
+	case "reason":
+		return func(e *reason.Entry) string { return e.Reason }
+	}
+	return nil
 }
 
 // compile turns an expression into a test on jobs.
@@ -285,6 +304,9 @@ func (s scope[T]) closure(n qlang.Node, constant func(qlang.Value) qlang.Value) 
 		return s.greatest(x.Args, constant)
 	}
 	name, _ := qlang.Field(n)
+	if get, q := s.text(name), askText(n); get != nil && q != nil {
+		return func(c T) truth { return q(get(c)) }
+	}
 	get, q := s.field(name), ask(n, constant)
 	return func(c T) truth { return q(get(c)) }
 }

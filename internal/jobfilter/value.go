@@ -3,6 +3,7 @@ package jobfilter
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -39,10 +40,9 @@ func (t truth) String() string { return [...]string{"false", "unknown", "true"}[
 // that deciding allocates nothing.
 type value struct {
 	kind  valueKind
-	n     int64   // integer
-	f     float64 // float
-	s     string  // text
-	inner any     // boolean, list, object
+	n     int64  // integer; 1 for the boolean true; the bits of a float
+	s     string // text
+	inner any    // list, object
 }
 
 type valueKind uint8
@@ -72,7 +72,7 @@ func valueOf(v any) value {
 	case int64:
 		return intValue(x)
 	case float64:
-		return value{kind: float, f: x}
+		return value{kind: float, n: int64(math.Float64bits(x))}
 	case []any:
 		return value{kind: list, inner: v}
 	case map[string]any:
@@ -89,6 +89,8 @@ func boolValue(b bool) value {
 	return v
 }
 
+func (v value) float() float64 { return math.Float64frombits(uint64(v.n)) }
+
 // plain returns the value for JSON.
 func (v value) plain() any {
 	switch v.kind {
@@ -97,7 +99,7 @@ func (v value) plain() any {
 	case integer:
 		return v.n
 	case float:
-		return v.f
+		return v.float()
 	case text:
 		return v.s
 	case list, object:
@@ -134,6 +136,27 @@ func ask(n qlang.Node, constant func(qlang.Value) qlang.Value) question {
 		return match(x.Regex)
 	}
 	return func(value) truth { return unknown } // not reached: n is a leaf
+}
+
+// askText is ask for a field that always is text; nil if the question is not
+// about text.
+func askText(n qlang.Node) func(s string) truth {
+	switch x := n.(type) {
+	case *qlang.Compare:
+		c := x.Value.Text
+		if x.Op == qlang.Eq && !x.Value.IsInt() {
+			return func(s string) truth { return truthOf(s == c) }
+		}
+	case *qlang.Match:
+		return func(s string) truth {
+			found, err := x.Regex.MatchString(s)
+			if err != nil {
+				return unknown
+			}
+			return truthOf(found)
+		}
+	}
+	return nil
 }
 
 func isTrue(v value) truth {
@@ -201,7 +224,7 @@ func compareNumber(c *big.Int) func(value) (int, bool) {
 		case integer:
 			return cmp.Compare(v.n, n), true
 		case float:
-			return cmp.Compare(v.f, f), true
+			return cmp.Compare(v.float(), f), true
 		}
 		return 0, false
 	}
@@ -229,7 +252,7 @@ func match(re *qlang.Regex) question {
 		case integer:
 			s = strconv.FormatInt(v.n, 10)
 		case float:
-			s = strconv.FormatFloat(v.f, 'g', -1, 64)
+			s = strconv.FormatFloat(v.float(), 'g', -1, 64)
 		default:
 			return unknown
 		}
