@@ -1,0 +1,272 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/hypervisor/fake"
+	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/store/sqlite"
+)
+
+// rig is a cluster of fake nodes on a real store.
+type rig struct {
+	*testing.T
+	dir       string
+	keeper    *inventory.Keeper
+	fleet     *agent.Fleet
+	submitted [][]*opcode.Opcode
+
+	mu    sync.Mutex
+	uuids int
+	log   []string
+	// broken fails the driver calls of a node whose method and phase it names.
+	broken map[string]fake.Call
+	// down are the nodes that do not answer.
+	down map[string]bool
+}
+
+var errBroken = errors.New("the driver is broken on purpose")
+
+func newRig(t *testing.T, nodes ...string) *rig {
+	t.Helper()
+	if len(nodes) == 0 {
+		nodes = []string{"node1"}
+	}
+	r := &rig{T: t, dir: t.TempDir(), broken: map[string]fake.Call{}, down: map[string]bool{}}
+	s, err := sqlite.Open(filepath.Join(r.dir, "store"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.keeper, err = inventory.Open(t.Context(), s, 0); err != nil {
+		t.Fatal(err)
+	}
+	err = r.keeper.Bootstrap(t.Context(), inventory.Setup{Name: "cluster.example", Nodes: nodes,
+		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file", "plain"},
+		Now: time.Unix(1000, 0), NewUUID: r.newUUID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.fleet = agent.NewFleet(r.openAgent)
+	t.Cleanup(func() {
+		if err := errors.Join(r.fleet.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func (r *rig) newUUID() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.uuids++
+	return fmt.Sprintf("00000000-0000-4000-8000-%012x", r.uuids)
+}
+
+func (r *rig) openAgent(node string) (*agent.Agent, error) {
+	dir := filepath.Join(r.dir, node)
+	driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake"), Memory: 8192, Fault: func(c fake.Call) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if b, ok := r.broken[node]; ok && b.Method == c.Method && b.After == c.After {
+			return errBroken
+		}
+		return nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return agent.New(agent.Config{Node: node, Dir: dir, Driver: driver, Now: func() time.Time { return time.Unix(3000, 0) }})
+}
+
+// failOn makes a driver method of a node fail, before or after its effect; an
+// empty method mends the node.
+func (r *rig) failOn(node, method string, after bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken[node] = fake.Call{Method: method, After: after}
+}
+
+func (r *rig) nodes(name string) (*agent.Agent, error) {
+	if r.down[name] {
+		return nil, fault.New(fault.Unavailable, "node %s does not answer", name)
+	}
+	return r.fleet.Agent(name)
+}
+
+// env returns what the opcode would find.
+func (r *rig) env(op *opcode.Opcode) *Env {
+	return &Env{
+		Job: 7, Op: op, Inventory: r.keeper, Nodes: r.nodes,
+		Log: func(kind string, payload any) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if kind != job.LogMessage {
+				payload = fmt.Sprint(kind, payload)
+			}
+			r.log = append(r.log, payload.(string))
+		},
+		Release: func(...lock.Name) {},
+		Submit: func(_ context.Context, jobs [][]*opcode.Opcode) ([]Submitted, error) {
+			out := make([]Submitted, len(jobs))
+			for i := range jobs {
+				r.submitted = append(r.submitted, jobs[i])
+				out[i].ID = job.ID(100 + len(r.submitted))
+				if len(jobs[i]) == 0 {
+					out[i].Err = errors.New("an empty job")
+				}
+			}
+			return out, nil
+		},
+		Flags:   func() Flags { return Flags{} },
+		Now:     func() time.Time { return time.Unix(2000, 0) },
+		NewUUID: r.newUUID,
+	}
+}
+
+// params is shorthand for the parameters of an opcode.
+type params = map[string]any
+
+func (r *rig) opcode(id string, p params) *opcode.Opcode {
+	r.Helper()
+	all := params{"reason": []any{[]any{"user", "testing " + id, int64(5)}}}
+	for k, v := range p {
+		all[k] = v
+	}
+	op, err := opcode.FromMap(id, all)
+	if err != nil {
+		r.Fatalf("%s: %v", id, err)
+	}
+	return op
+}
+
+// run takes the opcode's locks' needs and carries it out; log holds its
+// messages afterwards.
+func (r *rig) run(id string, p params) (string, error) {
+	r.Helper()
+	op := r.opcode(id, p)
+	r.log = nil
+	if _, err := All().Locks(op, r.keeper.Snapshot()); err != nil && fault.CodeOf(err) == fault.Internal {
+		r.Fatalf("locks of %s: %v", id, err)
+	}
+	result, err := All().Run(r.Context(), r.env(op))
+	return string(result), err
+}
+
+// must runs an opcode that has to succeed with this result.
+func (r *rig) must(want, id string, p params) {
+	r.Helper()
+	got, err := r.run(id, p)
+	if err != nil {
+		r.Fatalf("%s%v: %v", id, p, err)
+	}
+	if got != want {
+		r.Fatalf("%s%v = %s, want %s", id, p, got, want)
+	}
+}
+
+// refuses runs an opcode that has to fail with this result on the wire, and
+// checks that the inventory is as it was.
+func (r *rig) refuses(class, text, id string, p params) {
+	r.Helper()
+	before := r.dump()
+	got, err := r.run(id, p)
+	if err == nil {
+		r.Fatalf("%s%v = %s, want an error", id, p, got)
+	}
+	gotClass, gotText, _ := job.DecodeError(job.EncodeError(err))
+	if gotClass != class || gotText != text {
+		r.Fatalf("%s%v:\n got %s: %s\nwant %s: %s", id, p, gotClass, gotText, class, text)
+	}
+	if after := r.dump(); after != before {
+		r.Fatalf("%s%v failed and changed the inventory\n from %s\n to   %s", id, p, before, after)
+	}
+}
+
+// dump returns the whole inventory as text.
+func (r *rig) dump() string {
+	r.Helper()
+	snap := r.keeper.Snapshot()
+	all := []any{snap.Cluster(), slices.Collect(snap.Groups()), slices.Collect(snap.Nodes()),
+		slices.Collect(snap.Networks()), slices.Collect(snap.Instances())}
+	text, err := json.Marshal(all)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return string(text)
+}
+
+// create makes an instance on node1, started or not.
+func (r *rig) create(name string, start bool) {
+	r.Helper()
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", params{"instance_name": name, "mode": "create", "pnode": "node1",
+		"disk_template": "file", "disks": []any{params{"size": 8}}, "nics": []any{params{}}, "os_type": "noop+default", "start": start})
+}
+
+func (r *rig) instance(name string) *cluster.Instance {
+	r.Helper()
+	inst := r.keeper.Snapshot().InstanceNamed(name)
+	if inst == nil {
+		r.Fatalf("there is no instance %s", name)
+	}
+	return inst
+}
+
+// state returns what a node says of an instance, empty if it knows none.
+func (r *rig) state(node, name string) hypervisor.State {
+	r.Helper()
+	a, err := r.fleet.Agent(node)
+	if err != nil {
+		r.Fatal(err)
+	}
+	i, err := a.Instance(r.Context(), name)
+	if fault.Is(err, fault.NotFound) {
+		return ""
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	return i.State
+}
+
+// lastReason returns the source of the last entry of an instance's reason
+// file, empty when there is no file.
+func (r *rig) lastReason(node, name string) string {
+	r.Helper()
+	data, err := os.ReadFile(filepath.Join(r.dir, node, "instance-reason", name))
+	if os.IsNotExist(err) {
+		return ""
+	}
+	var trail reason.Trail
+	if err == nil {
+		err = json.Unmarshal(data, &trail)
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	return trail[0].Reason + " " + trail[len(trail)-1].Source
+}
+
+func (r *rig) logged(want ...string) {
+	r.Helper()
+	if !slices.Equal(r.log, want) {
+		r.Fatalf("log is\n%s\nwant\n%s", strings.Join(r.log, "\n"), strings.Join(want, "\n"))
+	}
+}

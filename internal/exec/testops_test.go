@@ -1,0 +1,179 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/opcode"
+)
+
+func TestDelayRefusals(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.setNode("node2", func(n *cluster.Node) { n.Offline = true })
+	cases := []struct {
+		text string
+		p    params
+	}{
+		{"Duration must be greater than zero", params{"duration": 0}},
+		{"Duration must be greater than zero", params{"duration": -1.5}},
+		{"Duration must be at most 4611686018 seconds", params{"duration": 1e300}},
+		{"Node 'nosuch' not known", params{"duration": 1, "on_nodes": []any{"nosuch"}}},
+		{"Can't use offline node: node2", params{"duration": 1, "on_nodes": []any{"node2"}}},
+		{"A delay can't be interrupted through a socket (cancel the job instead)", params{"duration": 1, "interruptible": true}},
+	}
+	for _, c := range cases {
+		r.refuses("OpPrereqError", c.text, "OP_TEST_DELAY", c.p)
+	}
+}
+
+func TestDelayRepeats(t *testing.T) {
+	r := newRig(t)
+	r.must("null", "OP_TEST_DELAY", params{"duration": 0.0001, "repeat": 2, "on_nodes": []any{"node1"}})
+	r.logged(" - INFO: Test delay iteration 0/1", " - INFO: Test delay iteration 1/1")
+}
+
+// The master waits first, then all nodes at once.
+func TestDelayTime(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	plan := func(p params) Plan {
+		plan, err := testDelay(t.Context(), r.env(r.opcode("OP_TEST_DELAY", p)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan
+	}
+	both := plan(params{"duration": 2, "on_nodes": []any{"node1", "node2"}})
+	nobody := plan(params{"duration": 2, "on_master": false})
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		if _, err := both.Do(t.Context()); err != nil || time.Since(begin) != 4*time.Second {
+			t.Errorf("took %v, %v", time.Since(begin), err)
+		}
+		begin = time.Now()
+		if _, err := nobody.Do(t.Context()); err != nil || time.Since(begin) != 0 {
+			t.Errorf("with nobody to wait it took %v, %v", time.Since(begin), err)
+		}
+	})
+}
+
+func TestDelayIsInterrupted(t *testing.T) {
+	r := newRig(t)
+	for _, p := range []params{{"duration": 1e6}, {"duration": 1e6, "on_master": false, "on_nodes": []any{"node1"}}} {
+		plan, err := testDelay(t.Context(), r.env(r.opcode("OP_TEST_DELAY", p)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := plan.Do(ctx); !fault.Is(err, fault.Canceled) {
+			t.Errorf("%v: %v", p, err)
+		}
+	}
+}
+
+func TestDelayLocks(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	snap := r.keeper.Snapshot()
+	one, two := snap.NodeNamed("node1").UUID, snap.NodeNamed("node2").UUID
+	cases := []struct {
+		p    params
+		want []string
+	}{
+		{params{}, nil},
+		{params{"no_locks": false}, []string{one}},
+		{params{"no_locks": false, "on_master": false}, nil},
+		{params{"no_locks": false, "on_master": false, "on_nodes": []any{"node2"}}, []string{two}},
+		{params{"no_locks": false, "on_master": false, "on_node_uuids": []any{two}}, []string{two}},
+	}
+	for _, c := range cases {
+		c.p["duration"] = 1
+		request, err := All().Locks(r.opcode("OP_TEST_DELAY", c.p), snap)
+		if err != nil || len(request) != len(c.want)+1 {
+			t.Errorf("%v: %v, %v", c.p, request, err)
+			continue
+		}
+		for i, uuid := range c.want {
+			if got := request[i].Name.String(); got != "node/"+uuid {
+				t.Errorf("%v: lock %d is %s", c.p, i, got)
+			}
+		}
+	}
+}
+
+func dummy(changes params) params {
+	p := params{"result": nil, "messages": nil, "fail": false, "submit_jobs": nil}
+	for k, v := range changes {
+		p[k] = v
+	}
+	return p
+}
+
+func TestDummyDoesAsItIsTold(t *testing.T) {
+	r := newRig(t)
+	r.must(`{"a":[1,null]}`, "OP_TEST_DUMMY", dummy(params{"result": params{"a": []any{1, nil}}, "messages": []any{"hällo", "100%s"}}))
+	r.logged("hällo", "100%s")
+	r.must("null", "OP_TEST_DUMMY", dummy(params{"messages": "one text"}))
+	r.logged("one text")
+	r.refuses("OpExecError", "Opcode failed as it was told to", "OP_TEST_DUMMY", dummy(params{"fail": true, "messages": []any{"before"}}))
+	r.logged("before")
+	r.refuses("OpPrereqError", "parameter 'messages' must be a list of texts", "OP_TEST_DUMMY", dummy(params{"messages": []any{1}}))
+	r.refuses("OpPrereqError", "parameter 'fail' must be true or false", "OP_TEST_DUMMY", dummy(params{"fail": "yes"}))
+	r.refuses("OpPrereqError", "parameter 'submit_jobs' must be a list of jobs", "OP_TEST_DUMMY", dummy(params{"submit_jobs": 1}))
+}
+
+func TestDummySubmitsJobs(t *testing.T) {
+	r := newRig(t)
+	delay := params{"OP_ID": "OP_TEST_DELAY", "duration": 1, "reason": []any{[]any{"mine", "", 1}}}
+	commented := params{"OP_ID": "OP_TEST_DELAY", "duration": 1, "comment": "mine"}
+	r.must(`{"jobs":[[true,101],[false,"an empty job"]],"result":"done"}`, "OP_TEST_DUMMY",
+		dummy(params{"result": "done", "submit_jobs": []any{[]any{delay, commented}, []any{}}, "priority": -10, "debug_level": 2}))
+	if len(r.submitted) != 2 || len(r.submitted[0]) != 2 {
+		t.Fatalf("submitted %v", r.submitted)
+	}
+	first, second := r.submitted[0][0], r.submitted[0][1]
+	if len(first.Reason) != 2 || first.Reason[0].Source != "mine" || first.Reason[1].Source != "user" {
+		t.Errorf("trail is %v", first.Reason)
+	}
+	if *first.Comment != "Submitted by OP_TEST_DUMMY" || *second.Comment != "mine" || first.Priority != -10 || first.DebugLevel != 2 {
+		t.Errorf("children are %+v and %+v", first, second)
+	}
+	r.refuses("OpPrereqError", "submit_jobs[0][0]: unknown opcode \"OP_NOSUCH\"", "OP_TEST_DUMMY",
+		dummy(params{"submit_jobs": []any{[]any{params{"OP_ID": "OP_NOSUCH"}}}}))
+}
+
+func TestJobQueueOpcode(t *testing.T) {
+	r := newRig(t)
+	r.must("true", "OP_TEST_JQUEUE", params{"notify_exec": true, "log_messages": []any{"hello"}})
+	r.logged("jqueue-test[exec <nil>]", "jqueue-test[startmsg 1]", "hello", "jqueue-test[logmsg 1]")
+	r.refuses("OpExecError", "Opcode failure was requested", "OP_TEST_JQUEUE", params{"fail": true})
+}
+
+func TestOpcodeWithoutExecutor(t *testing.T) {
+	r := newRig(t)
+	r.refuses("OpPrereqError", "Opcode OP_BACKUP_REMOVE can't be executed yet (it is known and was checked, but has no executor in this version)",
+		"OP_BACKUP_REMOVE", one(nil))
+}
+
+// Every entry of the catalogue is an opcode, says whether it may be run again,
+// and a result that its own dry run gives encodes.
+func TestCatalogueIsComplete(t *testing.T) {
+	for id, x := range All() {
+		if _, known := opcode.Lookup(id); !known {
+			t.Errorf("%s is no opcode", id)
+		}
+		if x.Prepare == nil || x.Why == "" {
+			t.Errorf("%s: no work, or no word on running it again", id)
+		}
+	}
+	if _, err := encodeResult(func() {}); !fault.Is(err, fault.Internal) {
+		t.Errorf("a result that cannot be encoded: %v", err)
+	}
+	if out, err := encodeResult(json.RawMessage("1")); err != nil || string(out) != "1" {
+		t.Errorf("got %s, %v", out, err)
+	}
+}
