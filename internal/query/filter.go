@@ -1,0 +1,297 @@
+package query
+
+import (
+	"math"
+	"math/big"
+	"strings"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+// verdict is what a test says about a row.
+type verdict uint8
+
+const (
+	no verdict = iota
+	yes
+	// undecided: a value is needed that only nodes know. It ends evaluation at
+	// once and keeps the row, also below a negation.
+	undecided
+)
+
+func decide(b bool) verdict {
+	if b {
+		return yes
+	}
+	return no
+}
+
+// test is a compiled filter.
+type test[R any] func(*view, R) (verdict, error)
+
+// check is a compiled test of one value whose status is Normal.
+type check func(value any) (bool, error)
+
+// compile turns a filter, whose fields all exist, into a test; nil stands for
+// the one that always holds. Without nodesAnswered live fields are undecided.
+func (t *table[R]) compile(n qlang.Node, nodesAnswered bool) test[R] {
+	switch n := n.(type) {
+	case *qlang.And:
+		return t.compileMany(n.Args, nodesAnswered, no)
+	case *qlang.Or:
+		return t.compileMany(n.Args, nodesAnswered, yes)
+	case *qlang.Not:
+		return negate(t.compile(n.Arg, nodesAnswered))
+	case *qlang.All, nil:
+		return nil
+	}
+	name, _ := qlang.Field(n)
+	f := t.field(name)
+	if f.from == Live && !nodesAnswered {
+		return func(*view, R) (verdict, error) { return undecided, nil }
+	}
+	return leaf(f, n)
+}
+
+// compileMany joins tests: the first that gives the stopping verdict, or is
+// undecided, decides.
+func (t *table[R]) compileMany(args []qlang.Node, nodesAnswered bool, stop verdict) test[R] {
+	tests := make([]test[R], len(args))
+	for i, a := range args {
+		tests[i] = t.compile(a, nodesAnswered)
+	}
+	otherwise := yes - stop
+	return func(v *view, r R) (verdict, error) {
+		for _, test := range tests {
+			got := yes
+			if test != nil {
+				var err error
+				if got, err = test(v, r); err != nil {
+					return no, err
+				}
+			}
+			if got == stop || got == undecided {
+				return got, nil
+			}
+		}
+		return otherwise, nil
+	}
+}
+
+func negate[R any](inner test[R]) test[R] {
+	if inner == nil {
+		return func(*view, R) (verdict, error) { return no, nil }
+	}
+	return func(v *view, r R) (verdict, error) {
+		got, err := inner(v, r)
+		if err != nil || got == undecided {
+			return got, err
+		}
+		return yes - got, nil
+	}
+}
+
+// leaf compiles the test of one field.
+func leaf[R any](f *field[R], n qlang.Node) test[R] {
+	// != is the negation of ==, so it drops rows whose value is not there.
+	if c, ok := n.(*qlang.Compare); ok && c.Op == qlang.Ne {
+		return negate(leaf(f, &qlang.Compare{Op: qlang.Eq, Field: c.Field, Value: c.Value}))
+	}
+	check, get := checkOf(n, f.mode), f.get
+	if f.mode == seconds {
+		check = onSeconds(check)
+	}
+	return func(v *view, r R) (verdict, error) {
+		c := get(v, r)
+		if c.Status != Normal {
+			return yes, nil
+		}
+		holds, err := check(c.Value)
+		return decide(holds), err
+	}
+}
+
+func checkOf(n qlang.Node, m mode) check {
+	switch n := n.(type) {
+	case *qlang.True:
+		return isTrue
+	case *qlang.Match:
+		return matches(n.Regex)
+	case *qlang.Contains:
+		return contains(n.Value)
+	case *qlang.Compare:
+		return compare(n, m)
+	}
+	// Not reached: qlang has no further leaves.
+	return func(any) (bool, error) { return false, programmerError("unknown filter leaf %T", n) }
+}
+
+func isTrue(value any) (bool, error) {
+	b, ok := value.(bool)
+	if !ok {
+		return false, parameterError("Unexpected value '%s' in boolean context", show(value))
+	}
+	return b, nil
+}
+
+func matches(re *qlang.Regex) check {
+	return func(value any) (bool, error) {
+		s, ok := value.(string)
+		if !ok {
+			return false, parameterError("Invalid field value used in regexp matching, expecting string but got '%s'", show(value))
+		}
+		return re.MatchString(s)
+	}
+}
+
+// compare compiles the comparisons but !=.
+func compare(n *qlang.Compare, m mode) check {
+	if n.Value.IsInt() {
+		return compareNumber(n, m)
+	}
+	want, holds := n.Value.Text, relation(n.Op)
+	equal := func(s string) bool { return s == want }
+	if m == hostname {
+		equal = func(s string) bool {
+			return strings.HasPrefix(s, want) && (len(s) == len(want) || s[len(want)] == '.')
+		}
+	}
+	return func(value any) (bool, error) {
+		s, ok := value.(string)
+		switch {
+		case !ok:
+			return false, wrongType(value, n.Value, m)
+		case n.Op == qlang.Eq:
+			return equal(s), nil
+		}
+		return holds(strings.Compare(s, want)), nil
+	}
+}
+
+func compareNumber(n *qlang.Compare, m mode) check {
+	holds, want := relation(n.Op), n.Value.Int
+	small, fits := want.Int64(), want.IsInt64()
+	return func(value any) (bool, error) {
+		if i, ok := value.(int64); ok && fits && m != hostname {
+			return holds(compareInts(i, small)), nil
+		}
+		c, ok := compareBig(value, want)
+		if !ok || m == hostname {
+			return false, wrongType(value, n.Value, m)
+		}
+		return holds(c), nil
+	}
+}
+
+func compareInts(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// compareBig compares a number of any type with a whole number of any size.
+func compareBig(value any, want *big.Int) (int, bool) {
+	switch x := value.(type) {
+	case int64:
+		return big.NewInt(x).Cmp(want), true
+	case int:
+		return big.NewInt(int64(x)).Cmp(want), true
+	case float64:
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return 0, false
+		}
+		return big.NewFloat(x).Cmp(new(big.Float).SetInt(want)), true
+	}
+	return 0, false
+}
+
+func relation(op qlang.Op) func(int) bool {
+	switch op {
+	case qlang.Lt:
+		return func(c int) bool { return c < 0 }
+	case qlang.Le:
+		return func(c int) bool { return c <= 0 }
+	case qlang.Gt:
+		return func(c int) bool { return c > 0 }
+	case qlang.Ge:
+		return func(c int) bool { return c >= 0 }
+	}
+	return func(c int) bool { return c == 0 }
+}
+
+func wrongType(value any, want qlang.Value, m mode) error {
+	if _, number := compareBig(value, new(big.Int)); number && m == hostname {
+		return programmerError("QffHostname field returned a numeric value")
+	}
+	constant := "QuotedString " + want.String()
+	if want.IsInt() {
+		constant = "NumericValue " + want.String()
+	}
+	return parameterError("Invalid types in comparison, trying to compare %s with '%s'", show(value), constant)
+}
+
+// contains compiles the membership test: every element of the list must have
+// the type of the value.
+func contains(want qlang.Value) check {
+	if !want.IsInt() {
+		return func(value any) (bool, error) {
+			if list, ok := value.([]string); ok {
+				return hasString(list, want.Text), nil
+			}
+			if tags, ok := value.(cluster.Tags); ok {
+				return tags.Has(want.Text), nil
+			}
+			return containsAny(value, "String", func(e any) (bool, bool) {
+				s, ok := e.(string)
+				return s == want.Text, ok
+			})
+		}
+	}
+	return func(value any) (bool, error) {
+		return containsAny(value, "Integer", func(e any) (bool, bool) {
+			c, ok := compareBig(e, want.Int)
+			return c == 0, ok
+		})
+	}
+}
+
+func hasString(list []string, want string) bool {
+	for _, s := range list {
+		if s == want {
+			return true
+		}
+	}
+	return false
+}
+
+func containsAny(value any, typ string, equal func(any) (same, ok bool)) (bool, error) {
+	list, ok := generic(value).([]any)
+	if !ok {
+		return false, genericError("Cannot convert value '%s', error: Unable to read list", show(value))
+	}
+	found := false
+	for _, e := range list {
+		same, ok := equal(e)
+		if !ok {
+			return false, genericError("Cannot convert value '%s', error: Unable to read %s", show(value), typ)
+		}
+		found = found || same
+	}
+	return found, nil
+}
+
+// onSeconds applies a check to the seconds of a [seconds, microseconds] pair.
+func onSeconds(inner check) check {
+	return func(value any) (bool, error) {
+		pair, ok := generic(value).([]any)
+		if !ok || len(pair) != 2 {
+			return false, programmerError("Internal error: Getter returned non-timestamp for QffTimestamp")
+		}
+		return inner(pair[0])
+	}
+}

@@ -1,0 +1,223 @@
+package query
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// The items "opcode" and "reason" look at jobs from another side; both know
+// archived jobs, too. The reference has nothing like them.
+
+// opcodeRow is one opcode of a job.
+type opcodeRow struct {
+	j     *job.Job
+	index int
+}
+
+func (r opcodeRow) op() *job.Op { return &r.j.Ops[r.index] }
+
+func (r opcodeRow) identity() string { return r.j.ID.String() + "." + itoa(int64(r.index)) }
+
+var opcodeTable = table[opcodeRow]{
+	what:     "opcode",
+	fields:   opcodeFields(),
+	rows:     func(v *view, _ []qlang.Value) ([]opcodeRow, error) { return opcodeRows(v), nil },
+	identity: opcodeRow.identity,
+	dynamic:  opcodeParameter,
+}.indexed()
+
+func opcodeRows(v *view) []opcodeRow {
+	var out []opcodeRow
+	for _, r := range allJobs(v, true) {
+		for i := range r.j.Ops {
+			out = append(out, opcodeRow{r.j, i})
+		}
+	}
+	return out
+}
+
+// ofOp makes a getter of an opcode row.
+func ofOp[R any](row func(R) opcodeRow, get func(opcodeRow) Cell) func(*view, R) Cell {
+	return func(_ *view, r R) Cell { return get(row(r)) }
+}
+
+// jobSideFields are what opcode and reason rows both tell about their job.
+func jobSideFields[R any](row func(R) opcodeRow) []field[R] {
+	return []field[R]{
+		{Def: Def{"job", "Job", KindNumber, "Number of the job"}, from: InMemory,
+			get: ofOp(row, func(r opcodeRow) Cell { return known(int64(r.j.ID)) })},
+		{Def: Def{"index", "Index", KindNumber, "Place of the opcode in its job, counted from zero"}, from: InMemory,
+			get: ofOp(row, func(r opcodeRow) Cell { return known(int64(r.index)) })},
+		{Def: Def{"job_status", "Job_status", KindText, "State of the job"}, from: InMemory,
+			get: ofOp(row, func(r opcodeRow) Cell { return text(string(r.j.Status())) })},
+		{Def: Def{"opcode", "OpCode", KindText, "What the opcode does, for example OP_INSTANCE_SHUTDOWN"}, from: InMemory,
+			get: ofOp(row, func(r opcodeRow) Cell { return text(r.op().Input.ID) })},
+		{Def: Def{"status", "Status", KindText, "State of the opcode"}, from: InMemory,
+			get: ofOp(row, func(r opcodeRow) Cell { return text(string(r.op().Status)) })},
+		{Def: Def{"summary", "Summary", KindText, "One short text for the opcode"}, from: InMemory,
+			get: ofOp(row, func(r opcodeRow) Cell { return text(r.op().Input.Summary()) })},
+		{Def: Def{"object_kind", "Object_kind", KindText, "What kind of object the opcode is about: instance, node, group, network or cluster"}, from: InMemory,
+			get: ofOp(row, func(r opcodeRow) Cell { kind, _ := objectOf(r.op().Input); return textOrUnavail(kind) })},
+		{Def: Def{"object", "Object", KindText, "Name of the object that the opcode is about"}, from: InMemory, mode: hostname,
+			get: ofOp(row, func(r opcodeRow) Cell { _, name := objectOf(r.op().Input); return textOrUnavail(name) })},
+		{Def: Def{"end_ts", "End", KindTimestamp, "When the opcode ended"}, from: InMemory,
+			get: ofOp(row, func(r opcodeRow) Cell { return opcodeTime(r.op().End) })},
+		{Def: Def{"archived", "Archived", KindBool, "Whether the job was moved to the archive"}, from: InMemory,
+			get: ofOp(row, func(r opcodeRow) Cell { return truth(r.j.Archived) })},
+	}
+}
+
+func opcodeFields() []field[opcodeRow] {
+	self := func(r opcodeRow) opcodeRow { return r }
+	return append(jobSideFields(self), []field[opcodeRow]{
+		{Def: Def{"id", "ID", KindText, "Number of the job and place of the opcode, with a dot between"}, from: InMemory,
+			get: ofOp(self, func(r opcodeRow) Cell { return text(r.identity()) })},
+		{Def: Def{"priority", "Priority", KindNumber, "How urgent the opcode is, where smaller is more urgent"}, from: InMemory,
+			get: ofOp(self, func(r opcodeRow) Cell { return known(int64(r.op().Priority)) })},
+		{Def: Def{"comment", "Comment", KindText, "Comment that the submitter left"}, from: InMemory,
+			get: ofOp(self, func(r opcodeRow) Cell {
+				if c := r.op().Input.Comment; c != nil {
+					return text(*c)
+				}
+				return Cell{Status: Unavail}
+			})},
+		{Def: Def{"params", "Parameters", KindOther, "Parameters of the opcode; each one is a field of its own, too, with dots for its parts"}, from: InMemory,
+			get: ofOp(self, func(r opcodeRow) Cell { return known(r.op().Input.ForDisplay().Params) })},
+		{Def: Def{"result", "Result", KindOther, "Result of the opcode"}, from: InMemory,
+			get: ofOp(self, func(r opcodeRow) Cell { return known(opResult(r.op())) })},
+		{Def: Def{"log", "Log", KindOther, "Log of the opcode: entries of serial number, time, type and message"}, from: InMemory,
+			get: ofOp(self, func(r opcodeRow) Cell { return known(opLog(r.op())) })},
+		{Def: Def{"start_ts", "Start", KindTimestamp, "When the opcode began to wait for its locks"}, from: InMemory,
+			get: ofOp(self, func(r opcodeRow) Cell { return opcodeTime(r.op().Start) })},
+		{Def: Def{"exec_ts", "Exec", KindTimestamp, "When the opcode had its locks and began to run"}, from: InMemory,
+			get: ofOp(self, func(r opcodeRow) Cell { return opcodeTime(r.op().Exec) })},
+		{Def: Def{"reason_trail", "Reason_trail", KindOther, "Who wanted the opcode and why, hop by hop: source, reason and nanoseconds since the epoch"}, from: InMemory,
+			get: ofOp(self, func(r opcodeRow) Cell { return known(r.op().Input.Reason) })},
+		{Def: Def{"reason", "Reason", KindText, "The reason trail as one text, without what the system itself added"}, from: InMemory,
+			get: ofOp(self, func(r opcodeRow) Cell { return text(trailText(r.op().Input.Reason)) })},
+	}...)
+}
+
+func opcodeTime(t job.Time) Cell {
+	if t == 0 {
+		return Cell{Status: Unavail}
+	}
+	return known(float64(t) / 1e6)
+}
+
+// opcodeParameters are the names of all parameters of all opcodes.
+var opcodeParameters = allParameters()
+
+func allParameters() map[string]bool {
+	out := map[string]bool{}
+	for _, d := range opcode.All() {
+		for _, p := range d.Params {
+			out[p.Name] = true
+		}
+	}
+	return out
+}
+
+// opcodeParameter makes a field of a parameter or a part of one, such as
+// "beparams.maxmem" or "nics.0.ip"; nil for a name that is no parameter.
+func opcodeParameter(name string) *field[opcodeRow] {
+	steps := strings.Split(name, ".")
+	if !opcodeParameters[steps[0]] {
+		return nil
+	}
+	return &field[opcodeRow]{
+		Def:  Def{name, name, KindOther, "Parameter " + name + " of the opcode"},
+		from: InMemory,
+		get: func(_ *view, r opcodeRow) Cell {
+			value, ok := any(r.op().Input.ForDisplay().Params), true
+			for _, s := range steps {
+				if value, ok = stepInto(value, s); !ok {
+					return Cell{Status: Unavail}
+				}
+			}
+			return known(value)
+		},
+	}
+}
+
+// stepInto returns a part of an object or a list.
+func stepInto(v any, key string) (any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		part, ok := v[key]
+		return part, ok
+	case []any:
+		i, err := strconv.Atoi(key)
+		if err != nil || i < 0 || i >= len(v) {
+			return nil, false
+		}
+		return v[i], true
+	}
+	return nil, false
+}
+
+// objectParams are the parameters that name what an opcode is about.
+var objectParams = []struct{ param, kind string }{
+	{"instance_name", "instance"}, {"node_name", "node"}, {"group_name", "group"}, {"network_name", "network"},
+}
+
+// objectOf tells what an opcode is about; both empty when it is about nothing
+// in particular.
+func objectOf(o *opcode.Opcode) (kind, name string) {
+	for _, p := range objectParams {
+		if name := o.Str(p.param); name != "" {
+			return p.kind, name
+		}
+	}
+	if kind := o.Str("kind"); kind != "" {
+		return kind, o.Str("name")
+	}
+	if strings.HasPrefix(o.ID, "OP_CLUSTER_") {
+		return "cluster", ""
+	}
+	return "", ""
+}
+
+// reasonRow is one entry of an opcode's reason trail.
+type reasonRow struct {
+	opcodeRow
+	place int
+}
+
+func (r reasonRow) entry() reason.Entry { return r.op().Input.Reason[r.place] }
+
+var reasonTable = table[reasonRow]{
+	what:     "reason",
+	fields:   reasonFields(),
+	rows:     func(v *view, _ []qlang.Value) ([]reasonRow, error) { return reasonRows(v), nil },
+	identity: func(r reasonRow) string { return r.identity() + "." + itoa(int64(r.place)) },
+}.indexed()
+
+func reasonRows(v *view) []reasonRow {
+	var out []reasonRow
+	for _, r := range opcodeRows(v) {
+		for n := range r.op().Input.Reason {
+			out = append(out, reasonRow{r, n})
+		}
+	}
+	return out
+}
+
+func reasonFields() []field[reasonRow] {
+	return slices.Concat(jobSideFields(func(r reasonRow) opcodeRow { return r.opcodeRow }), []field[reasonRow]{
+		{Def: Def{"source", "Source", KindText, "Who gave the reason"}, from: InMemory,
+			get: func(_ *view, r reasonRow) Cell { return text(r.entry().Source) }},
+		{Def: Def{"reason", "Reason", KindText, "The reason that was given, possibly empty"}, from: InMemory,
+			get: func(_ *view, r reasonRow) Cell { return text(r.entry().Reason) }},
+		{Def: Def{"timestamp", "Time", KindTimestamp, "When the reason was given"}, from: InMemory,
+			get: func(_ *view, r reasonRow) Cell { return timestamp(r.entry().Time) }},
+		{Def: Def{"hop", "Hop", KindNumber, "Place of the entry in the trail, counted from zero"}, from: InMemory,
+			get: func(_ *view, r reasonRow) Cell { return known(int64(r.place)) }},
+	})
+}

@@ -1,0 +1,243 @@
+package query
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// jobRow is a job, or the id of one that does not exist: an id that was asked
+// for is a row in any case.
+type jobRow struct {
+	id job.ID
+	j  *job.Job
+}
+
+var jobTable = table[jobRow]{
+	what:      "job",
+	nameField: "id",
+	fields:    slices.Concat(jobFields(), jobOpFields(), jobNewFields()),
+	rows:      jobRows,
+	identity:  func(r jobRow) string { return r.id.String() },
+}.indexed()
+
+func jobRows(v *view, names []qlang.Value) ([]jobRow, error) {
+	if len(names) == 0 {
+		return allJobs(v, v.asked["archived"]), nil
+	}
+	out := make([]jobRow, 0, len(names))
+	seen := make(map[job.ID]bool, len(names))
+	for _, n := range names {
+		id, err := jobID(n)
+		if err != nil {
+			return nil, err
+		}
+		if !seen[id] {
+			seen[id] = true
+			out = append(out, jobRow{id, oneJob(v, id)})
+		}
+	}
+	return out, nil
+}
+
+func allJobs(v *view, archived bool) []jobRow {
+	if v.Jobs == nil {
+		return nil
+	}
+	var out []jobRow
+	for j := range v.Jobs(archived) {
+		out = append(out, jobRow{j.ID, j})
+	}
+	return out
+}
+
+func oneJob(v *view, id job.ID) *job.Job {
+	if v.Job == nil {
+		return nil
+	}
+	return v.Job(id)
+}
+
+// jobID reads a job id out of a filter, a number or a numeric text.
+func jobID(n qlang.Value) (job.ID, error) {
+	written := n.Text
+	if n.IsInt() {
+		written = n.Int.String()
+	}
+	id, err := strconv.ParseInt(strings.TrimSpace(written), 10, 64)
+	if err != nil {
+		return 0, genericError("parsing job id: cannot parse string '%s'", written)
+	}
+	if id < 0 {
+		return 0, genericError("Invalid value for job ID ' %d'", id)
+	}
+	return job.ID(id), nil
+}
+
+// ofJob makes a getter that is Unavail for a job that does not exist.
+func ofJob(get func(*job.Job) Cell) func(*view, jobRow) Cell {
+	return func(_ *view, r jobRow) Cell {
+		if r.j == nil {
+			return Cell{Status: Unavail}
+		}
+		return get(r.j)
+	}
+}
+
+// moment shows a time that may not have come yet.
+func moment(t job.Time) Cell {
+	if t == 0 {
+		return Cell{Status: Unavail}
+	}
+	return known(pair(t))
+}
+
+func pair(t job.Time) [2]int64 { return [2]int64{int64(t) / 1e6, int64(t) % 1e6} }
+
+func jobFields() []field[jobRow] {
+	return []field[jobRow]{
+		{Def: Def{"id", "ID", KindNumber, "Number of the job"}, from: InMemory,
+			get: func(_ *view, r jobRow) Cell { return known(int64(r.id)) }},
+		{Def: Def{"status", "Status", KindText, "State of the job: queued, waiting, canceling, running, canceled, success or error"}, from: InMemory,
+			get: ofJob(func(j *job.Job) Cell { return text(string(j.Status())) })},
+		{Def: Def{"priority", "Priority", KindNumber, "Most urgent priority among its unfinished opcodes, where smaller is more urgent"}, from: InMemory,
+			get: ofJob(func(j *job.Job) Cell { return known(int64(j.Priority())) })},
+		{Def: Def{"archived", "Archived", KindBool, "Whether it was moved to the archive; asking for it lists archived jobs, too"}, from: InMemory,
+			get: ofJob(func(j *job.Job) Cell { return truth(j.Archived) })},
+		{Def: Def{"received_ts", "Received", KindOther, "When it was submitted, in seconds and microseconds"}, from: InMemory, mode: seconds,
+			get: ofJob(func(j *job.Job) Cell { return moment(j.Received) })},
+		{Def: Def{"start_ts", "Start", KindOther, "When its first opcode was begun, in seconds and microseconds"}, from: InMemory, mode: seconds,
+			get: ofJob(func(j *job.Job) Cell { return moment(j.Started) })},
+		{Def: Def{"end_ts", "End", KindOther, "When it ended, in seconds and microseconds"}, from: InMemory, mode: seconds,
+			get: ofJob(func(j *job.Job) Cell { return moment(j.Ended) })},
+		{Def: Def{"summary", "Summary", KindOther, "One short text for each opcode"}, from: InMemory,
+			get: ofJob(func(j *job.Job) Cell { return known(j.Summary()) })},
+	}
+}
+
+// eachOp makes a getter of the list of a value of each opcode.
+func eachOp[T any](get func(*job.Op) T) func(*view, jobRow) Cell {
+	return ofJob(func(j *job.Job) Cell {
+		out := make([]T, len(j.Ops))
+		for i := range j.Ops {
+			out[i] = get(&j.Ops[i])
+		}
+		return known(out)
+	})
+}
+
+func jobOpFields() []field[jobRow] {
+	return []field[jobRow]{
+		{Def: Def{"ops", "OpCodes", KindOther, "Its opcodes as they were submitted"}, from: InMemory,
+			get: eachOp(func(op *job.Op) json.RawMessage { return op.Input.ForDisplay().AppendJSON(nil) })},
+		{Def: Def{"opresult", "OpCode_result", KindOther, "Result of each opcode"}, from: InMemory,
+			get: eachOp(opResult)},
+		{Def: Def{"opstatus", "OpCode_status", KindOther, "State of each opcode"}, from: InMemory,
+			get: eachOp(func(op *job.Op) string { return string(op.Status) })},
+		{Def: Def{"oplog", "OpCode_log", KindOther, "Log of each opcode: entries of serial number, time, type and message"}, from: InMemory,
+			get: eachOp(opLog)},
+		{Def: Def{"opstart", "OpCode_start", KindOther, "When each opcode began to wait for its locks"}, from: InMemory,
+			get: eachOp(func(op *job.Op) any { return opTime(op.Start) })},
+		{Def: Def{"opexec", "OpCode_exec", KindOther, "When each opcode had its locks and began to run"}, from: InMemory,
+			get: eachOp(func(op *job.Op) any { return opTime(op.Exec) })},
+		{Def: Def{"opend", "OpCode_end", KindOther, "When each opcode ended"}, from: InMemory,
+			get: eachOp(func(op *job.Op) any { return opTime(op.End) })},
+		{Def: Def{"oppriority", "OpCode_prio", KindOther, "Priority of each opcode"}, from: InMemory,
+			get: eachOp(func(op *job.Op) any { return int64(op.Priority) })},
+	}
+}
+
+func opTime(t job.Time) any {
+	if t == 0 {
+		return nil
+	}
+	return pair(t)
+}
+
+func opResult(op *job.Op) json.RawMessage {
+	if op.Result == nil {
+		return json.RawMessage("null")
+	}
+	return op.Result
+}
+
+func opLog(op *job.Op) any {
+	out := make([]any, len(op.Log))
+	for i, e := range op.Log {
+		out[i] = []any{e.Serial, pair(e.Time), e.Type, e.Payload}
+	}
+	return out
+}
+
+// jobNewFields are fields that the reference does not have.
+func jobNewFields() []field[jobRow] {
+	return []field[jobRow]{
+		{Def: Def{"reason_trail", "Reason_trail", KindOther, "Who wanted the job and why, hop by hop: source, reason and nanoseconds since the epoch"}, from: InMemory,
+			get: ofJob(func(j *job.Job) Cell { return known(jobTrail(j)) })},
+		{Def: Def{"reason", "Reason", KindText, "The reason trail as one text, without what the system itself added"}, from: InMemory,
+			get: ofJob(func(j *job.Job) Cell { return text(trailText(jobTrail(j))) })},
+		{Def: Def{"held_by", "Held_by", KindText, "UUID of the filter rule that keeps the job from going on"}, from: InMemory,
+			get: ofJob(func(j *job.Job) Cell {
+				if j.Hold == nil {
+					return Cell{Status: Unavail}
+				}
+				return text(j.Hold.Rule)
+			})},
+		{Def: Def{"held_since", "Held_since", KindOther, "Since when a filter rule holds the job, in seconds and microseconds"}, from: InMemory, mode: seconds,
+			get: ofJob(func(j *job.Job) Cell {
+				if j.Hold == nil {
+					return Cell{Status: Unavail}
+				}
+				return moment(j.Hold.Since)
+			})},
+	}
+}
+
+// jobTrail is the trail of the first opcode, without the entry that names the
+// job itself; the other opcodes of a job nearly always have the same.
+func jobTrail(j *job.Job) reason.Trail {
+	if len(j.Ops) == 0 {
+		return reason.Trail{}
+	}
+	return j.Ops[0].Input.Reason
+}
+
+// trailText joins what people and clients said: sources and reasons.
+func trailText(t reason.Trail) string {
+	if len(t) == 1 {
+		return entryText(t[0])
+	}
+	var b strings.Builder
+	for _, e := range t {
+		if strings.HasPrefix(e.Source, opcodeSource) {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(e.Source)
+		if e.Reason != "" {
+			b.WriteString(": ")
+			b.WriteString(e.Reason)
+		}
+	}
+	return b.String()
+}
+
+// opcodeSource begins the sources of entries that name a job and an opcode.
+const opcodeSource = reason.ReservedPrefix + "opcode:"
+
+func entryText(e reason.Entry) string {
+	switch {
+	case strings.HasPrefix(e.Source, opcodeSource):
+		return ""
+	case e.Reason == "":
+		return e.Source
+	}
+	return e.Source + ": " + e.Reason
+}

@@ -1,0 +1,137 @@
+package query
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+type rule = *jobfilter.Rule
+
+var filterTable = table[rule]{
+	what: "filter",
+	fields: []field[rule]{
+		{Def: Def{"uuid", "UUID", KindOther, "Identity of the rule"},
+			get: func(_ *view, r rule) Cell { return text(r.UUID) }},
+		{Def: Def{"watermark", "Watermark", KindOther, "Highest job number that was in use when the rule was added or replaced"},
+			get: func(_ *view, r rule) Cell { return known(r.Watermark) }},
+		{Def: Def{"priority", "Priority", KindOther, "Place among the rules, the smallest first"},
+			get: func(_ *view, r rule) Cell { return known(int64(r.Priority)) }},
+		{Def: Def{"predicates", "Predicates", KindOther, "Conditions that must all hold"},
+			get: func(_ *view, r rule) Cell { return known(r.Predicates) }},
+		{Def: Def{"action", "Action", KindOther, "What becomes of jobs that meet the conditions"},
+			get: func(_ *view, r rule) Cell { return known(r.Action) }},
+		{Def: Def{"reason_trail", "ReasonTrail", KindOther, "Who added the rule and why"},
+			get: func(_ *view, r rule) Cell { return known(r.Reason) }},
+	},
+	rows: func(v *view, _ []qlang.Value) ([]rule, error) {
+		if v.Rules == nil {
+			return nil, nil
+		}
+		list := slices.Clone(v.Rules())
+		slices.SortFunc(list, func(a, b rule) int { return compareIdentities(a.UUID, b.UUID) })
+		return list, nil
+	},
+	identity: func(r rule) string { return r.UUID },
+}.indexed()
+
+var lockTable = table[lock.State]{
+	what: "lock",
+	fields: []field[lock.State]{
+		{Def: Def{"name", "Name", KindOther, "Name of the lock"}, from: InMemory,
+			get: func(_ *view, s lock.State) Cell { return text(s.Name.String()) }},
+		{Def: Def{"mode", "Mode", KindOther, "How it is held: exclusive or shared; null when it is only waited for"}, from: InMemory,
+			get: func(_ *view, s lock.State) Cell {
+				if len(s.Holders) == 0 {
+					return known(nil)
+				}
+				return text(s.Mode.String())
+			}},
+		{Def: Def{"owner", "Owner", KindOther, "Jobs that hold it"}, from: InMemory,
+			get: func(_ *view, s lock.State) Cell {
+				out := make([]string, len(s.Holders))
+				for i, o := range s.Holders {
+					out[i] = owner(o)
+				}
+				return known(out)
+			}},
+		{Def: Def{"pending", "Pending", KindOther, "Who waits for it: mode and job of each"}, from: InMemory,
+			get: func(_ *view, s lock.State) Cell {
+				out := make([]any, len(s.Pending))
+				for i, p := range s.Pending {
+					out[i] = []any{p.Mode.String(), []any{owner(p.Owner)}}
+				}
+				return known(out)
+			}},
+	},
+	rows: func(v *view, _ []qlang.Value) ([]lock.State, error) {
+		if v.Locks == nil {
+			return nil, nil
+		}
+		list := slices.Clone(v.Locks())
+		slices.SortStableFunc(list, func(a, b lock.State) int { return cluster.CompareNames(a.Name.String(), b.Name.String()) })
+		return list, nil
+	},
+	identity: func(s lock.State) string { return s.Name.String() },
+}.indexed()
+
+// owner writes a job's number as clients read it: text that holds JSON.
+func owner(o lock.Owner) string { return strconv.FormatInt(int64(o), 10) }
+
+// exportRow is an export on a node; status tells why there is none to show.
+type exportRow struct {
+	node   *cluster.Node
+	export string
+	status Status
+}
+
+var exportTable = table[exportRow]{
+	what:      "export",
+	nameField: "node",
+	fields: []field[exportRow]{
+		{Def: Def{"node", "Node", KindText, "Name of the node that keeps the export"}, from: Live, mode: hostname, need: NeedExports,
+			get: func(_ *view, r exportRow) Cell { return text(r.node.Name) }},
+		{Def: Def{"export", "Export", KindText, "Name of the export"}, from: Live, need: NeedExports,
+			get: func(_ *view, r exportRow) Cell {
+				if r.status != Normal {
+					return Cell{Status: r.status}
+				}
+				return text(r.export)
+			}},
+	},
+	rows: func(v *view, names []qlang.Value) ([]exportRow, error) {
+		nodes, err := nodeRows(v, names)
+		out := make([]exportRow, len(nodes))
+		for i, n := range nodes {
+			out[i].node = n
+		}
+		return out, err
+	},
+	identity: func(r exportRow) string { return r.node.UUID + "/" + r.export },
+	nodes:    func(_ *view, r exportRow) string { return r.node.UUID },
+	always:   NeedExports,
+	expand:   exportsOf,
+}.indexed()
+
+// exportsOf makes a row of each export of a node, and one of a node that could
+// not tell.
+func exportsOf(v *view, r exportRow) []exportRow {
+	if r.node.Offline {
+		r.status = Offline
+		return []exportRow{r}
+	}
+	answer, ok := v.live.of(r.node.UUID)
+	if !ok {
+		r.status = NoData
+		return []exportRow{r}
+	}
+	out := make([]exportRow, len(answer.Exports))
+	for i, name := range answer.Exports {
+		out[i] = exportRow{node: r.node, export: name}
+	}
+	return out
+}

@@ -1,0 +1,197 @@
+package query
+
+import (
+	"slices"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+// Plan is a query that was compiled and has done all that needs no node.
+type Plan struct {
+	// Need and Nodes say what must be asked of which nodes, by UUID, before
+	// Finish; no nodes when nothing needs to be asked.
+	Need  Need
+	Nodes []string
+	// Explain tells how the query is carried out.
+	Explain Explanation
+	finish  func(map[string]NodeState) (*Result, error)
+}
+
+// Explanation tells how a query is carried out.
+type Explanation struct {
+	What string `json:"what"`
+	// Access says where the rows come from: "names" (each found by its name),
+	// "index" or "scan".
+	Access string `json:"access"`
+	// Index names the index that narrowed the rows, if any did.
+	Index string `json:"index,omitempty"`
+	// Considered rows were looked at; Kept of them are left before any node
+	// was asked.
+	Considered int `json:"considered"`
+	Kept       int `json:"kept"`
+	// Live are the fields that only nodes know, among columns and filter;
+	// Nodes is how many nodes are asked for them.
+	Live  []string `json:"live,omitempty"`
+	Nodes int      `json:"nodes"`
+	// FilterLive: the filter has to be applied again once nodes answered.
+	FilterLive bool `json:"filter_live"`
+}
+
+// Finish takes the nodes' answers by UUID; a node that is left out counts as
+// failed.
+func (p *Plan) Finish(answers map[string]NodeState) (*Result, error) { return p.finish(answers) }
+
+// prepare is Prepare for one item.
+func (t *table[R]) prepare(src *Source, r Request) (*Plan, error) {
+	filterFields := qlang.Fields(r.Filter)
+	if err := t.checkFilterFields(filterFields); err != nil {
+		return nil, err
+	}
+	order, err := t.ordering(r)
+	if err != nil {
+		return nil, err
+	}
+	v := newView(src, r.Fields)
+	ex := Explanation{What: t.what}
+	rows, err := t.candidates(v, r.Filter, &ex)
+	if err != nil {
+		return nil, err
+	}
+	used := slices.Concat(r.Fields, filterFields, order.names())
+	need := t.always | t.needs(slices.Values(used))
+	filterLive := t.needs(slices.Values(filterFields)) != 0
+	rows, err = keep(v, rows, t.compile(r.Filter, need == 0))
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Need: need, Explain: ex}
+	if need != 0 {
+		p.Nodes = t.nodesOf(v, rows)
+		p.Explain.Live = t.liveNames(used)
+		p.Explain.FilterLive = filterLive
+	}
+	p.Explain.Kept, p.Explain.Nodes = len(rows), len(p.Nodes)
+	p.finish = func(answers map[string]NodeState) (*Result, error) {
+		final := rows
+		if need != 0 {
+			v.live = newLiveIndex(p.Nodes, answers, need)
+			if final, err = t.expandAndKeep(v, rows, r.Filter); err != nil {
+				return nil, err
+			}
+		}
+		return t.result(v, final, r, order)
+	}
+	return p, nil
+}
+
+func newView(src *Source, fields []string) *view {
+	v := &view{Source: src, inv: src.Inventory, cluster: src.Inventory.Cluster(), live: &liveIndex{}, asked: map[string]bool{}}
+	if v.cluster == nil {
+		v.cluster = &cluster.Cluster{}
+	}
+	for _, name := range fields {
+		v.asked[name] = true
+	}
+	return v
+}
+
+func (t *table[R]) checkFilterFields(names []string) error {
+	for _, n := range names {
+		if t.field(n) == nil {
+			return parameterError("Can't find field named '%s'", n).withHint(suggestion(n, t.names()))
+		}
+	}
+	return nil
+}
+
+// candidates returns the rows that the filter is to be applied to.
+func (t *table[R]) candidates(v *view, filter qlang.Node, ex *Explanation) ([]R, error) {
+	names, byName := requestedNames(filter, t.nameField)
+	ex.Access = "scan"
+	if byName && len(names) > 0 {
+		ex.Access = "names"
+	} else if t.narrow != nil {
+		if rows, how := t.narrow(v, firstTest(filter)); how != "" {
+			ex.Access, ex.Index, ex.Considered = "index", how, len(rows)
+			return rows, nil
+		}
+	}
+	rows, err := t.rows(v, names)
+	ex.Considered = len(rows)
+	return rows, err
+}
+
+// keep returns the rows that a test lets through or cannot decide about yet.
+func keep[R any](v *view, rows []R, test test[R]) ([]R, error) {
+	if test == nil {
+		return rows, nil
+	}
+	out := make([]R, 0, len(rows)/4+1)
+	for _, r := range rows {
+		verdict, err := test(v, r)
+		if err != nil {
+			return nil, err
+		}
+		if verdict != no {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+func (t *table[R]) expandAndKeep(v *view, rows []R, filter qlang.Node) ([]R, error) {
+	if t.expand != nil {
+		var out []R
+		for _, r := range rows {
+			out = append(out, t.expand(v, r)...)
+		}
+		rows = out
+	}
+	return keep(v, rows, t.compile(filter, true))
+}
+
+// nodesOf returns the nodes that know about the rows, each once, without those
+// that are marked offline.
+func (t *table[R]) nodesOf(v *view, rows []R) []string {
+	switch {
+	case t.everyNode:
+		return vmNodes(v)
+	case t.nodes == nil:
+		return nil
+	}
+	seen := map[string]bool{"": true}
+	var out []string
+	for _, r := range rows {
+		uuid := t.nodes(v, r)
+		if seen[uuid] {
+			continue
+		}
+		seen[uuid] = true
+		if n := v.inv.Node(uuid); n != nil && !n.Offline {
+			out = append(out, uuid)
+		}
+	}
+	return out
+}
+
+// vmNodes returns the nodes that can run instances and are not marked offline.
+func vmNodes(v *view) []string {
+	var out []string
+	for n := range v.inv.Nodes() {
+		if n.VMCapable && !n.Offline {
+			out = append(out, n.UUID)
+		}
+	}
+	return out
+}
+
+func (t *table[R]) liveNames(used []string) []string {
+	var out []string
+	for _, n := range used {
+		if f := t.field(n); f != nil && f.from == Live && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}

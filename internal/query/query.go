@@ -1,0 +1,220 @@
+// Package query answers questions about everything that Drover knows: any
+// field of any item, with a status for each value, narrowed by a filter of
+// package qlang. It is a function of values: the caller hands in a Source (an
+// inventory snapshot, jobs, rules, locks) and fetches what only nodes know.
+//
+// A query runs in two steps. Prepare compiles fields and filter, picks the
+// rows that the filter lets through as far as it can be told without asking a
+// node, and says in Plan which nodes must be asked for what. Finish takes their
+// answers, applies the filter again and returns a Result, whose cells are
+// computed only when they are read. Run does both.
+//
+// Invariants:
+//   - Each item has one table of fields (the item_*.go files); what a query can
+//     return, list and filter by comes from it alone.
+//   - A cell whose status is not Normal has no value.
+//   - A filter test on such a cell holds, whatever the test (the reference's
+//     rule; docs/compat/query.md); negation is applied after.
+//   - Evaluation in two passes keeps the same rows as evaluation in one.
+//   - Unknown fields are columns of their own; an unknown field in a filter is
+//     an error.
+package query
+
+import (
+	"iter"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+// Status says what is known of one value. The numbers are the wire form.
+type Status uint8
+
+// The statuses.
+const (
+	Normal  Status = 0 // the value is there
+	Unknown Status = 1 // there is no such field
+	NoData  Status = 2 // the value could not be had now
+	Unavail Status = 3 // the value makes no sense for this item
+	Offline Status = 4 // the node that knows is marked offline
+)
+
+// Kind is the type of a field's values. The texts are the wire form.
+type Kind string
+
+// The kinds of fields.
+const (
+	KindUnknown   Kind = "unknown"
+	KindText      Kind = "text"
+	KindBool      Kind = "bool"
+	KindNumber    Kind = "number" // an integer
+	KindFloat     Kind = "float"
+	KindUnit      Kind = "unit"      // an integer, MiB
+	KindTimestamp Kind = "timestamp" // seconds since the epoch
+	KindOther     Kind = "other"     // any JSON
+)
+
+// Cell is one value with its status. Value is nil unless Status is Normal (and
+// may be nil then, too).
+type Cell struct {
+	Status Status
+	Value  any
+}
+
+// Def describes a field to clients.
+type Def struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	Kind  Kind   `json:"kind"`
+	Doc   string `json:"doc"`
+}
+
+// Origin says where a field's values come from.
+type Origin uint8
+
+// The origins.
+const (
+	// Config values are in the inventory or the stored rules.
+	Config Origin = iota
+	// InMemory values are in the memory of the controller: jobs, locks.
+	InMemory
+	// Live values are asked from nodes.
+	Live
+)
+
+// String returns "config", "memory" or "live".
+func (o Origin) String() string { return [...]string{"config", "memory", "live"}[o] }
+
+// Source is the state that a query is answered from. Only Inventory is needed
+// for all items; a nil function stands for "there are none".
+type Source struct {
+	Inventory *cluster.Snapshot
+	// Jobs yields jobs in order of their ids, with or without archived ones.
+	Jobs func(archived bool) iter.Seq[*job.Job]
+	// Job returns one job, archived or not, nil if there is none.
+	Job func(job.ID) *job.Job
+	// Rules returns the filter rules.
+	Rules func() []*jobfilter.Rule
+	// Locks returns the locks that are held or waited for.
+	Locks func() []lock.State
+	// Runtime is what only the running program knows.
+	Runtime Runtime
+	// Live asks nodes, by UUID, for what need says. Nodes that it leaves out
+	// of its answer count as failed.
+	Live func(need Need, nodes []string) map[string]NodeState
+}
+
+// Runtime is what the running program knows about itself and the cluster item
+// shows.
+type Runtime struct {
+	SoftwareVersion string
+	VCSVersion      string
+	// The versions of protocols and formats, as the reference numbers them.
+	ProtocolVersion, ConfigVersion, ExportVersion, OSAPIVersion int64
+	// Architecture is a pair such as ["64bits", "x86_64"].
+	Architecture [2]string
+	Drained      bool
+}
+
+// Request is a query.
+type Request struct {
+	// What is the item, for example "instance".
+	What string
+	// Fields are the columns, in order; repeats are kept.
+	Fields []string
+	// Filter is the condition; nil is that of every item.
+	Filter qlang.Node
+	Options
+}
+
+// Options of a query beyond the reference's.
+type Options struct {
+	// Sort orders the rows by fields; without any they have their usual order.
+	Sort []SortKey
+	// Limit is the largest number of rows, 0 for any.
+	Limit int
+	// After is the page token of an earlier Result; rows begin after it.
+	After string
+}
+
+// SortKey is a field to sort by.
+type SortKey struct {
+	Field      string
+	Descending bool
+}
+
+// Items lists the items that can be asked for, in order.
+func Items() []string {
+	out := make([]string, len(items))
+	for i, it := range items {
+		out[i] = it.name()
+	}
+	return out
+}
+
+// Legacy reports whether old clients can query the item over LUXI and RAPI; the
+// others are answered by jobs there (or are new).
+func Legacy(what string) bool {
+	switch what {
+	case "instance", "node", "group", "network", "export", "job", "lock", "filter":
+		return true
+	}
+	return false
+}
+
+// lookup returns the table of an item.
+func lookup(what string) (item, error) {
+	for _, it := range items {
+		if it.name() == what {
+			return it, nil
+		}
+	}
+	return nil, fault.New(fault.Invalid, "Can't parse value '%s' as neitherQueryTypeLuxi nor QueryTypeOp", what).
+		WithHint("%s", didYouMean(what, Items()))
+}
+
+// Fields describes fields of an item: the named ones in that order, unknown
+// ones included, or all listed ones in nice order for an empty list.
+func Fields(what string, names []string) ([]Def, error) {
+	it, err := lookup(what)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return it.defs(), nil
+	}
+	out := make([]Def, len(names))
+	for i, n := range names {
+		out[i] = it.def(n)
+	}
+	return out, nil
+}
+
+// Prepare compiles a query and does what needs no node.
+func Prepare(src *Source, r Request) (*Plan, error) {
+	it, err := lookup(r.What)
+	if err != nil {
+		return nil, err
+	}
+	if r.Filter == nil {
+		r.Filter = &qlang.All{}
+	}
+	return it.prepare(src, r)
+}
+
+// Run answers a query, asking nodes through src.Live when it must.
+func Run(src *Source, what string, fields []string, filter qlang.Node, opts Options) (*Result, error) {
+	plan, err := Prepare(src, Request{What: what, Fields: fields, Filter: filter, Options: opts})
+	if err != nil {
+		return nil, err
+	}
+	var answers map[string]NodeState
+	if len(plan.Nodes) > 0 && src.Live != nil {
+		answers = src.Live(plan.Need, plan.Nodes)
+	}
+	return plan.Finish(answers)
+}

@@ -1,0 +1,189 @@
+package query
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+// view is what the getters of one query see.
+type view struct {
+	*Source
+	inv     *cluster.Snapshot
+	cluster *cluster.Cluster
+	live    *liveIndex
+	// asked says which fields the query names, for items whose rows depend on
+	// it (jobs look into the archive when asked for "archived").
+	asked map[string]bool
+}
+
+// mode says how a filter compares the values of a field.
+type mode uint8
+
+const (
+	plain mode = iota
+	// hostname: an equality test is also met by the name's first labels.
+	hostname
+	// seconds: a [seconds, microseconds] pair counts as its seconds.
+	seconds
+)
+
+// field is one entry of an item's table. R is the type of the item's rows.
+type field[R any] struct {
+	Def
+	from Origin
+	mode mode
+	// need is what a Live field wants from nodes.
+	need Need
+	get  func(*view, R) Cell
+}
+
+// table is an item: its fields and where its rows come from.
+type table[R any] struct {
+	what string
+	// nameField is the field that names select rows by; empty for none.
+	nameField string
+	fields    []field[R]
+	// aliases are further names of fields that are not listed.
+	aliases map[string]string
+	// rows returns the rows to be considered, in the item's order: those with
+	// the names, or all when names is empty.
+	rows func(v *view, names []qlang.Value) ([]R, error)
+	// narrow returns fewer rows than all for a test that the filter makes
+	// first, when an index answers it; how names the index. nil for none.
+	narrow func(v *view, first qlang.Node) (rows []R, how string)
+	// identity tells rows apart, for page tokens.
+	identity func(R) string
+	// nodes returns the node that a row's live values come from, empty for
+	// none. everyNode asks all nodes that can run instances instead.
+	nodes     func(v *view, row R) string
+	everyNode bool
+	// expand turns a row into those that exist once nodes answered; always is
+	// what nodes are asked for whatever the fields, because rows depend on it.
+	expand func(v *view, row R) []R
+	always Need
+	// dynamic makes a field of a name that is not in the table; nil when the
+	// name means nothing.
+	dynamic func(name string) *field[R]
+
+	index map[string]*field[R]
+}
+
+// item is a table without its row type.
+type item interface {
+	name() string
+	defs() []Def
+	def(name string) Def
+	prepare(src *Source, r Request) (*Plan, error)
+}
+
+// indexed returns the table ready for use: fields in nice order and found by
+// name.
+func (t table[R]) indexed() *table[R] {
+	slices.SortStableFunc(t.fields, func(a, b field[R]) int { return cluster.CompareNames(a.Name, b.Name) })
+	t.index = make(map[string]*field[R], len(t.fields)+len(t.aliases))
+	for i := range t.fields {
+		t.index[t.fields[i].Name] = &t.fields[i]
+	}
+	for alias, target := range t.aliases {
+		f := *t.index[target]
+		f.Name = alias
+		t.index[alias] = &f
+	}
+	return &t
+}
+
+func (t *table[R]) name() string { return t.what }
+
+func (t *table[R]) defs() []Def {
+	out := make([]Def, len(t.fields))
+	for i := range t.fields {
+		out[i] = t.fields[i].Def
+	}
+	return out
+}
+
+// field returns the field of a name, nil if there is none.
+func (t *table[R]) field(name string) *field[R] {
+	f := t.index[name]
+	if f == nil && t.dynamic != nil {
+		f = t.dynamic(name)
+	}
+	return f
+}
+
+func (t *table[R]) def(name string) Def {
+	if f := t.field(name); f != nil {
+		return f.Def
+	}
+	return Def{Name: name, Title: name, Kind: KindUnknown, Doc: "Unknown field '" + name + "'"}
+}
+
+// names yields every name that can be asked for, for suggestions.
+func (t *table[R]) names() iter.Seq[string] { return maps.Keys(t.index) }
+
+// column is a requested field.
+type column[R any] struct {
+	def Def
+	get func(*view, R) Cell
+}
+
+func (t *table[R]) columns(names []string) []column[R] {
+	out := make([]column[R], len(names))
+	for i, n := range names {
+		out[i] = column[R]{def: t.def(n), get: unknownCell[R]}
+		if f := t.field(n); f != nil {
+			out[i].get = f.get
+		}
+	}
+	return out
+}
+
+func unknownCell[R any](*view, R) Cell { return Cell{Status: Unknown} }
+
+// needs returns what the fields want from nodes together.
+func (t *table[R]) needs(names iter.Seq[string]) Need {
+	var need Need
+	for n := range names {
+		if f := t.field(n); f != nil && f.from == Live {
+			need |= f.need
+		}
+	}
+	return need
+}
+
+// Shorthands of the field tables.
+
+func known(v any) Cell { return Cell{Value: v} }
+
+func text(s string) Cell { return Cell{Value: s} }
+
+// textOrUnavail is Unavail for an empty text.
+func textOrUnavail(s string) Cell {
+	if s == "" {
+		return Cell{Status: Unavail}
+	}
+	return Cell{Value: s}
+}
+
+// textOrNoData is NoData for an empty text: the item lacks what it should have.
+func textOrNoData(s string) Cell {
+	if s == "" {
+		return Cell{Status: NoData}
+	}
+	return Cell{Value: s}
+}
+
+// seconds since the epoch as clients see times.
+func timestamp(ns int64) Cell { return Cell{Value: float64(ns) / 1e9} }
+
+// boxedBool avoids an allocation for each value.
+func truth(b bool) Cell {
+	if b {
+		return Cell{Value: true}
+	}
+	return Cell{Value: false}
+}
