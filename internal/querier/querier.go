@@ -1,0 +1,205 @@
+// Package querier answers queries from the running system: it takes one
+// picture of the inventory, the jobs, the rules and the locks, and asks the
+// nodes for what only they know. What is asked and what the answers mean is
+// decided in package query.
+//
+// Invariants:
+//   - A query reads one immutable picture; it neither waits for writers nor
+//     makes them wait.
+//   - A node that does not answer in time costs its own rows only.
+package querier
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/queue"
+)
+
+// nodeTimeout is how long a query waits for a node.
+const nodeTimeout = 5 * time.Second
+
+// Querier answers queries.
+type Querier struct {
+	Queue     *queue.Queue
+	Inventory *inventory.Keeper
+	Nodes     exec.Nodes
+	Runtime   query.Runtime
+	Log       *slog.Logger
+}
+
+// Source returns the state that a query is answered from, as it is now. Nodes
+// are asked, and archived jobs read, until ctx ends.
+func (q *Querier) Source(ctx context.Context) *query.Source {
+	jobs := q.Queue.Jobs()
+	runtime := q.Runtime
+	runtime.Drained = q.Queue.Flags().Drained
+	return &query.Source{
+		Inventory: q.Inventory.Snapshot(),
+		Jobs:      func(archived bool) iter.Seq[*job.Job] { return q.jobs(ctx, jobs, archived) },
+		Job:       func(id job.ID) *job.Job { return q.job(ctx, jobs, id) },
+		Rules:     q.Queue.Filters,
+		Locks:     q.Queue.Locks,
+		Runtime:   runtime,
+		Live:      func(need query.Need, nodes []string) map[string]query.NodeState { return q.live(ctx, need, nodes) },
+	}
+}
+
+// Query answers a query of any item.
+func (q *Querier) Query(ctx context.Context, r query.Request) (*query.Result, error) {
+	return query.Run(q.Source(ctx), r.What, r.Fields, r.Filter, r.Options)
+}
+
+// jobs yields archived and live jobs in the order of their ids.
+func (q *Querier) jobs(ctx context.Context, live queue.Jobs, archived bool) iter.Seq[*job.Job] {
+	if !archived {
+		return live.All()
+	}
+	return func(yield func(*job.Job) bool) {
+		next, stop := iter.Pull(live.All())
+		defer stop()
+		current, more := next()
+		for old, err := range q.Queue.Archived(ctx, time.Time{}) {
+			if err != nil {
+				q.Log.Error("cannot read the job archive", "error", err)
+				break
+			}
+			for more && current.ID < old.ID {
+				if !yield(current) {
+					return
+				}
+				current, more = next()
+			}
+			if more && current.ID == old.ID { // archived after the picture was taken
+				current, more = next()
+			}
+			if !yield(old) {
+				return
+			}
+		}
+		for ; more; current, more = next() {
+			if !yield(current) {
+				return
+			}
+		}
+	}
+}
+
+func (q *Querier) job(ctx context.Context, live queue.Jobs, id job.ID) *job.Job {
+	if j := live.Get(id); j != nil {
+		return j
+	}
+	j, err := q.Queue.Job(ctx, id)
+	if err != nil {
+		return nil
+	}
+	return j
+}
+
+// live asks all nodes at the same time.
+func (q *Querier) live(ctx context.Context, need query.Need, nodes []string) map[string]query.NodeState {
+	snap := q.Inventory.Snapshot()
+	answers := make([]query.NodeState, len(nodes))
+	var all sync.WaitGroup
+	for i, uuid := range nodes {
+		node := snap.Node(uuid)
+		if node == nil {
+			answers[i].Failed = "the node was removed"
+			continue
+		}
+		all.Go(func() { answers[i] = q.ask(ctx, need, node.Name) })
+	}
+	all.Wait()
+	out := make(map[string]query.NodeState, len(nodes))
+	for i, uuid := range nodes {
+		out[uuid] = answers[i]
+	}
+	return out
+}
+
+// ask asks one node.
+func (q *Querier) ask(ctx context.Context, need query.Need, name string) query.NodeState {
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
+	defer cancel()
+	state := query.NodeState{AsOf: time.Now().UnixNano()}
+	a, err := q.Nodes(name)
+	for _, part := range parts {
+		if err != nil {
+			break
+		}
+		if need&part.need != 0 {
+			err = part.ask(ctx, a, &state)
+		}
+	}
+	if err != nil {
+		state.Failed = err.Error()
+	}
+	return state
+}
+
+// parts are the questions to a node, each for some needs.
+var parts = [...]struct {
+	need query.Need
+	ask  func(context.Context, *agent.Agent, *query.NodeState) error
+}{
+	{query.NeedNode | query.NeedHypervisor | query.NeedStorage, askNode},
+	{query.NeedInstances | query.NeedConsole, askInstances},
+	{query.NeedOS, askOS},
+}
+
+func askNode(ctx context.Context, a *agent.Agent, state *query.NodeState) error {
+	n, err := a.Info(ctx)
+	if err != nil {
+		return err
+	}
+	state.BootID = n.BootID
+	state.Hypervisor = &query.HypervisorState{
+		MemoryTotal: int64(n.MemoryTotal), MemoryNode: int64(n.MemoryNode), MemoryFree: int64(n.MemoryFree),
+		CPUs: int64(n.CPUs), CPUNodes: int64(n.CPUNodes), CPUSockets: int64(n.CPUSockets), CPUsReserved: int64(n.CPUReserved),
+	}
+	state.Storage = &query.Space{Total: int64(n.DiskTotal), Free: int64(n.DiskFree)}
+	return nil
+}
+
+func askInstances(ctx context.Context, a *agent.Agent, state *query.NodeState) error {
+	list, err := a.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	state.Instances = make(map[string]query.InstanceState, len(list))
+	for _, i := range list {
+		if i.State == hypervisor.Stopped {
+			continue
+		}
+		state.Instances[i.UUID] = query.InstanceState{Memory: int64(i.Memory), VCPUs: int64(i.VCPUs)}
+	}
+	return nil
+}
+
+func askOS(ctx context.Context, a *agent.Agent, state *query.NodeState) error {
+	list, err := a.OSes(ctx)
+	if err != nil {
+		return err
+	}
+	state.OS = make(map[string]query.OSState, len(list))
+	for _, o := range list {
+		s := query.OSState{Path: o.Path, Valid: o.Problem == "", Diagnose: o.Problem, Variants: o.Variants}
+		for _, p := range o.Parameters {
+			s.Parameters = append(s.Parameters, [2]string{p.Name, p.Doc})
+		}
+		for _, v := range o.APIVersions {
+			s.APIVersions = append(s.APIVersions, int64(v))
+		}
+		state.OS[o.Name] = s
+	}
+	return nil
+}
