@@ -1,0 +1,90 @@
+# Drover's tasks. `make` alone lists them.
+
+GO ?= go
+export GOTOOLCHAIN ?= local
+
+BIN    := bin
+TOOLS  := .cache/bin
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+
+# Debian packages that the tests drive Drover with, or compare it to.
+TEST_PACKAGES := python3-ganeti-rapi python3-yaql
+# The race detector needs a C compiler.
+RACE_PACKAGES := gcc libc6-dev
+
+TEST_TIMEOUT ?= 9m
+RACE_TIMEOUT ?= 15m
+FUZZTIME     ?= 10s
+BENCHTIME    ?= 1s
+SOAKTIME     ?= 10m
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/drover, one static binary
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/drover ./cmd/drover
+
+.PHONY: test
+test: test-deps ## install what the tests need and run them all
+	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: test-deps
+test-deps: ## install the Debian packages that the tests use
+	@./.ci/install $(TEST_PACKAGES)
+
+.PHONY: race
+race: test-deps ## run the tests under the race detector
+	@./.ci/install $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) ./...
+
+.PHONY: conformance
+conformance: test-deps ## run all conformance cases and print how many passed
+	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIMEOUT) -count=1 -v -run Conformance ./... | grep -v -e '=== ' -e 'no test files' -e 'no tests to run'
+
+.PHONY: lint
+lint: $(GOLANGCI) ## run go vet and all linters
+	$(GO) vet ./...
+	$(GOLANGCI) run
+
+$(GOLANGCI):
+	@mkdir -p $(TOOLS)
+	GOBIN=$(abspath $(TOOLS)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv $(TOOLS)/golangci-lint $@
+
+.PHONY: fmt
+fmt: ## format all Go files
+	gofmt -w .
+
+.PHONY: fmt-check
+fmt-check: ## fail if a Go file is not formatted
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted (make fmt):"; echo "$$out"; exit 1; fi
+
+.PHONY: tidy-check
+tidy-check: ## fail if go.mod or go.sum is not tidy
+	$(GO) mod tidy -diff
+
+.PHONY: bench
+bench: ## run the benchmarks
+	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -timeout 60m ./...
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME each
+	@FUZZTIME=$(FUZZTIME) GO=$(GO) ./.ci/fuzz
+
+.PHONY: soak
+soak: build ## run the crash and endurance tests for SOAKTIME each
+	DROVER_SOAK=$(SOAKTIME) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 0 ./test/...
+
+.PHONY: cover
+cover: ## measure test coverage, in .cache/cover.html
+	@mkdir -p .cache
+	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIMEOUT) -coverpkg=./... -coverprofile=.cache/cover.out ./...
+	$(GO) tool cover -html=.cache/cover.out -o .cache/cover.html
+	$(GO) tool cover -func=.cache/cover.out | tail -1
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(BIN) .cache

@@ -1,0 +1,127 @@
+// Package archtest holds the rules of the architecture as data, and the tests
+// that hold the tree to them: which package belongs to which layer, who may
+// import whom, and what the pure layers must not touch.
+//
+// Invariants:
+//   - Every package has a place in the table of layers; a new one fails the test
+//     until somebody has decided where it belongs.
+//   - A lower layer never imports a higher one, and adapters never one another.
+//   - The two lowest layers are pure: no files, network, clock, randomness or
+//     goroutines. What they need of these is handed to them as a value.
+//   - yaql stands alone, so that anyone can use it.
+package archtest
+
+import "path"
+
+// Layer says how high a package stands.
+type Layer int
+
+// The layers, and beside them the packages that only tests may use.
+const (
+	Leaf Layer = iota
+	Core
+	Engine
+	Adapter
+	Composition
+	ForTests
+)
+
+var layerNames = [...]string{"leaf", "pure core", "engine or port", "adapter", "composition", "for tests only"}
+
+func (l Layer) String() string { return layerNames[l] }
+
+// layers is the table: the first pattern (see path.Match) that matches a
+// package's path within the module decides.
+var layers = []struct {
+	pattern string
+	layer   Layer
+}{
+	{"internal/archtest", ForTests},
+	{"internal/*/*test", ForTests},
+	{"internal/store/faultstore", ForTests},
+	{"internal/testkit", ForTests},
+	{"internal/testkit/*", ForTests},
+	{"test", ForTests},
+	{"test/*", ForTests},
+
+	{"internal/fault", Leaf},
+	{"internal/reason", Leaf},
+	{"internal/qlang", Leaf},
+	{"yaql", Leaf},
+	{"yaql/*", Leaf},
+	{"yaql/internal/*", Leaf},
+
+	{"internal/opcode", Core},
+	{"internal/job", Core},
+	{"internal/jobfilter", Core},
+	{"internal/query", Core},
+	{"internal/cluster", Core},
+	{"internal/lock", Core},
+	{"internal/schedule", Core},
+	{"internal/servertag", Core},
+	{"internal/deploy", Core},
+
+	{"internal/queue", Engine},
+	{"internal/exec", Engine},
+	{"internal/inventory", Engine},
+	{"internal/store", Engine},
+	{"internal/hypervisor", Engine},
+	{"internal/events", Engine},
+	{"internal/tagsync", Engine},
+	{"internal/rollout", Engine},
+	{"internal/agent", Engine},
+	{"internal/luxi", Engine}, // the protocol and its client, below the transport that serves it
+
+	{"internal/store/*", Adapter},
+	{"internal/hypervisor/*", Adapter},
+	{"internal/events/*", Adapter},
+	{"internal/api/*", Adapter},
+
+	{"internal/app", Composition},
+	{"internal/cli", Composition},
+	{"internal/cli/*", Composition},
+	{"cmd/*", Composition},
+}
+
+// layerOf looks a package up in the table.
+func layerOf(rel string) (Layer, bool) {
+	for _, l := range layers {
+		if ok, err := path.Match(l.pattern, rel); ok && err == nil {
+			return l.layer, true
+		}
+	}
+	return 0, false
+}
+
+// impureImports are what the pure layers must not import, with what to do instead.
+var impureImports = map[string]string{
+	"net":           "addresses are net/netip values; connections belong to adapters",
+	"net/http":      "transports belong to adapters",
+	"net/rpc":       "transports belong to adapters",
+	"os":            "take the content as a value, or an fs.FS",
+	"os/exec":       "running programs belongs to adapters",
+	"os/signal":     "signals belong to the composition",
+	"os/user":       "take the user as a value",
+	"syscall":       "belongs to adapters",
+	"log":           "return what happened; whoever called decides what to log",
+	"log/slog":      "return what happened; whoever called decides what to log",
+	"database/sql":  "belongs to store adapters",
+	"math/rand":     "take the random value, or its source, as a parameter",
+	"math/rand/v2":  "take the random value, or its source, as a parameter",
+	"crypto/rand":   "take the random value as a parameter",
+	"testing":       "belongs to test files",
+	"path/filepath": "files belong to adapters; package path handles slashes",
+}
+
+// impureCalls are functions that the pure layers must not name, by package.
+var impureCalls = map[string][]string{
+	"time":    {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+	"sync":    {"WaitGroup", "Cond", "NewCond"},
+	"context": {"Background", "TODO", "WithCancel", "WithTimeout", "WithDeadline", "AfterFunc"},
+}
+
+// vagueNames are package names that say what kind of code it is, not what it is about.
+var vagueNames = map[string]bool{
+	"util": true, "utils": true, "common": true, "helper": true, "helpers": true, "types": true, "models": true,
+	"misc": true, "shared": true, "base": true, "lib": true, "tools": true, "interfaces": true, "constants": true,
+}
