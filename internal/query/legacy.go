@@ -1,0 +1,114 @@
+package query
+
+import (
+	"strings"
+
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+// oldNames says by which fields the old list requests look items up.
+var oldNames = map[string][]string{
+	"instance": {"name", "uuid"}, "node": {"name", "uuid"}, "group": {"name", "uuid"}, "network": {"name", "uuid"},
+	"job": {"id", "id"}, "export": {"node", "node"}, "filter": {"uuid"},
+}
+
+// OldFilter returns the filter that an old list request (QueryInstances,
+// QueryJobs and so on) stands for: items with one of the names, all for none.
+// Job ids may be written as texts.
+func OldFilter(what string, names []string) (qlang.Node, error) {
+	if len(names) == 0 {
+		return &qlang.All{}, nil
+	}
+	values := make([]qlang.Value, len(names))
+	for i, n := range names {
+		values[i] = qlang.TextValue(n)
+		if what == "job" {
+			id, err := jobID(values[i])
+			if err != nil {
+				return nil, err
+			}
+			values[i] = qlang.IntValue(int64(id))
+		}
+	}
+	either := &qlang.Or{}
+	for _, fieldName := range oldNames[what] {
+		tests := &qlang.Or{}
+		for _, v := range values {
+			tests.Args = append(tests.Args, &qlang.Compare{Op: qlang.Eq, Field: fieldName, Value: v})
+		}
+		either.Args = append(either.Args, tests)
+	}
+	return either, nil
+}
+
+// Old answers an old list request; Result.AppendValues writes its answer. An
+// unknown field makes it fail. Names that match nothing are no error, except
+// that an unknown job is a row of nulls.
+func Old(src *Source, what string, names, fields []string) (*Result, error) {
+	if err := CheckFields(what, fields); err != nil {
+		return nil, err
+	}
+	filter, err := OldFilter(what, names)
+	if err != nil {
+		return nil, err
+	}
+	return Run(src, what, fields, filter, Options{})
+}
+
+// CheckFields refuses unknown fields in the words of the old list requests.
+func CheckFields(what string, fields []string) error {
+	it, err := lookup(what)
+	if err != nil {
+		return err
+	}
+	var unknown []string
+	for _, name := range fields {
+		if it.def(name).Kind == KindUnknown {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) > 0 {
+		return prereqError("wrong_input", "Unknown output fields selected: %s", strings.Join(unknown, ", "))
+	}
+	return nil
+}
+
+// JobValues returns a function that appends the values of some fields of a
+// job as a JSON list, null where there is none. Unknown fields are null.
+func JobValues(fields []string) func(dst []byte, j *job.Job) []byte {
+	columns := jobTable.columns(fields)
+	return func(dst []byte, j *job.Job) []byte {
+		row := jobRow{j.ID, j}
+		return appendList(dst, columns, func(b []byte, c column[jobRow]) []byte {
+			return appendValue(b, c.get(nil, row).Value)
+		})
+	}
+}
+
+// Fields that nearly all bulk lists end with.
+const commonFields = " ctime mtime uuid serial_no tags"
+
+// bulkFields are the fields of bulk lists, in the order in which old clients
+// read them.
+var bulkFields = map[string]string{
+	"instance": "name admin_state os pnode snodes disk_template nic.ips nic.macs nic.modes nic.uuids nic.names nic.links nic.networks" +
+		" nic.networks.names nic.bridges network_port disk.sizes disk.spindles disk_usage disk.uuids disk.names beparams hvparams" +
+		" oper_state oper_ram oper_vcpus status custom_hvparams custom_beparams custom_nicparams custom_osparams" + commonFields,
+	"node": "name offline master_candidate drained dtotal dfree sptotal spfree mtotal mnode mfree pinst_cnt sinst_cnt ctotal cnos" +
+		" cnodes csockets pip sip role pinst_list sinst_list master_capable vm_capable ndparams group.uuid" + commonFields,
+	"group": "alloc_policy name node_cnt node_list ipolicy custom_ipolicy diskparams custom_diskparams ndparams custom_ndparams" +
+		commonFields,
+	"network": "name network gateway network6 gateway6 mac_prefix free_count reserved_count map group_list inst_list" +
+		" external_reservations" + commonFields,
+	"job":    "id ops status summary opstatus received_ts start_ts end_ts",
+	"filter": "watermark priority predicates action reason_trail uuid",
+	"os":     "name valid variants parameters api_versions blacklisted hidden trusted",
+}
+
+// BulkFields returns the fields of an item's bulk list over RAPI, in order; nil
+// for an item without one.
+func BulkFields(what string) []string { return strings.Fields(bulkFields[what]) }
+
+// JobInfoFields returns the fields that RAPI shows of a single job.
+func JobInfoFields() []string { return append(BulkFields("job"), "oplog", "opresult") }
