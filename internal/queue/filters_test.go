@@ -215,3 +215,26 @@ func TestRulesSurviveARestart(t *testing.T) {
 		t.Errorf("replaced: %+v", rules)
 	}
 }
+
+func TestPreviewChangesNothing(t *testing.T) {
+	r := newRig(t, 1)
+	done := r.submit(delay)
+	r.status(done, job.Success)
+	if ok, err := r.q.Archive(ctx, done); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	busy := r.submit(dummy)
+	r.began(busy, 0)
+	queued := r.submit(shutdown("web1"))
+	f, err := r.q.PreviewFilter(ctx, rule(t, 0, `"REJECT"`, `[]`), 1)
+	r.check(err)
+	if len(f.Jobs) != 2 || f.Jobs[1].ID != queued || f.Headline == "" {
+		t.Errorf("forecast %+v", f)
+	}
+	if len(r.q.Filters()) != 0 || r.q.Jobs().Get(queued).Final() {
+		t.Error("the preview had an effect")
+	}
+	r.finish(busy, 0, nil)
+	r.began(queued, 0)
+	r.finish(queued, 0, nil)
+}

@@ -1,0 +1,58 @@
+package queue
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+)
+
+// PreviewFilter tells what a rule would do to each job that is in the queue now,
+// and would have done to the jobs that ended in the last days, without adding
+// it. A rule with the UUID of an existing one is seen as its replacement.
+func (q *Queue) PreviewFilter(ctx context.Context, r jobfilter.Rule, days int) (*jobfilter.Forecast, error) {
+	q.mu.Lock()
+	rules := slices.Clone(q.rules)
+	r.Watermark = int64(q.lastID)
+	q.mu.Unlock()
+	jobs := q.Jobs()
+	past, err := q.past(ctx, jobs, days)
+	if err != nil {
+		return nil, err
+	}
+	return jobfilter.Preview(rules, r, unfinished(jobs), slices.Values(past))
+}
+
+func unfinished(jobs Jobs) iter.Seq[*job.Job] {
+	return func(yield func(*job.Job) bool) {
+		for j := range jobs.All() {
+			if !j.Final() && !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+// past returns the jobs that ended in the last days, archived or not.
+func (q *Queue) past(ctx context.Context, jobs Jobs, days int) ([]*job.Job, error) {
+	if days <= 0 {
+		return nil, nil
+	}
+	since := q.cfg.Now().Add(-time.Duration(days) * 24 * time.Hour)
+	var out []*job.Job
+	for j := range jobs.All() {
+		if j.Final() && j.Ended >= job.At(since) {
+			out = append(out, j)
+		}
+	}
+	for j, err := range q.Archived(ctx, since) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, j)
+	}
+	return out, nil
+}
