@@ -12,6 +12,7 @@ import (
 // benchRules are n rules of the kinds that operators write, of which only the
 // very last concerns any job: every job is held against all of them.
 func benchRules(t testing.TB, n int) []jobfilter.Rule {
+	t.Helper()
 	kinds := []string{
 		`[["opcode", ["=", "OP_ID", "OP_CLUSTER_VERIFY"]]]`,
 		`[["jobid", [">", "id", "watermark"]], ["not", ["reason", ["=~", "reason", "maintenance pink bunny"]]]]`,

@@ -13,8 +13,6 @@ import (
 	"github.com/drover-project/drover/internal/reason"
 )
 
-func comment(s string) *string { return &s }
-
 // op makes an opcode without asking the catalogue.
 func op(id string, params map[string]any, entries ...reason.Entry) *opcode.Opcode {
 	return &opcode.Opcode{ID: id, Params: params, Reason: entries}
@@ -60,7 +58,7 @@ func TestPredicates(t *testing.T) {
 		"disks": []any{map[string]any{"size": int64(1024)}}, "tags": []any{"a", "größe"}, "sizes": []any{int64(1), 2.0, "x"}, "empty": nil,
 	}, maint)
 	create.Priority = -10
-	create.Comment = comment("für Müller")
+	create.Comment = new("für Müller")
 	ops := []*opcode.Opcode{delay(maint), create}
 	for predicate, want := range map[string]bool{
 		`["jobid", null]`:                                                                    true,

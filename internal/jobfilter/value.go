@@ -178,8 +178,8 @@ func compare(op qlang.Op, c qlang.Value) question {
 		if v.kind == absent {
 			return unknown
 		}
-		sign, comparable := order(v)
-		if !comparable {
+		sign, ok := order(v)
+		if !ok {
 			return differs
 		}
 		return truthOf(accept[sign+1])

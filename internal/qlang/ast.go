@@ -121,7 +121,7 @@ type Value struct {
 	Int  *big.Int
 }
 
-// Text returns a string value.
+// TextValue returns a string value.
 func TextValue(s string) Value { return Value{Text: s} }
 
 // IntValue returns an integer value.

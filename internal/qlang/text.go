@@ -58,8 +58,8 @@ func newTextError(text, reason string, offset int) *TextError {
 //
 //	expr      = and { "or" and }
 //	and       = not { "and" not }
-//	not       = "not" not | "(" expr ")" | condition
-//	condition = FIELD [ OPERATOR VALUE | ( "=~" | "!~" ) REGEX | ( "=*" | "!*" ) STRING ]
+//	not       = "not" not | "(" expr ")" | test
+//	test      = FIELD [ OPERATOR VALUE | ( "=~" | "!~" ) REGEX | ( "=*" | "!*" ) STRING ]
 //	          | VALUE [ "not" ] "in" FIELD
 //
 // The keywords are lower case and may also be names of fields. Refused texts
@@ -194,7 +194,8 @@ func (p *parser) chain(i int, forGood bool, word string, operand func(int, bool)
 		if !ok {
 			return args, start, end, nil
 		}
-		pending, after := p.pending, 0
+		pending := p.pending
+		var after int
 		n, after, err = operand(next, forGood && len(args) > 1)
 		switch {
 		case err != nil && (err.final || err.cause != nil):
