@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"errors"
 	"strconv"
 	"unicode/utf8"
 
@@ -78,7 +79,7 @@ func (p *Put) check() error {
 }
 
 func at(err error, part string, i int) error {
-	if f, ok := err.(*fault.Error); ok {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.At(part + "[" + strconv.Itoa(i) + "]")
 	}
 	return err

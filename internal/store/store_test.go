@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func TestTxCheckNamesTheFault(t *testing.T) {
 		if fault.CodeOf(err) != tc.code {
 			t.Errorf("%s: got %v, want code %q", tc.name, err, tc.code)
 		}
-		if f, isFault := err.(*fault.Error); isFault && f.Field != tc.field {
+		if f, isFault := errors.AsType[*fault.Error](err); isFault && f.Field != tc.field {
 			t.Errorf("%s: field %q, want %q", tc.name, f.Field, tc.field)
 		}
 	}

@@ -52,7 +52,7 @@ func (c *conn) integer(sql string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, _, err := s.integer()
+	n, err := s.integer()
 	return n, errors.Join(err, s.raw.Close())
 }
 
@@ -98,10 +98,16 @@ func (s *stmt) rows(each func(row []driver.Value), args ...any) error {
 	}
 }
 
-// integer runs a query for one integer and tells whether there was a row.
-func (s *stmt) integer(args ...any) (n int64, found bool, err error) {
-	err = s.rows(func(row []driver.Value) { n, found = row[0].(int64) }, args...)
-	return n, found, err
+// integer runs a query for one integer; zero if there is no row.
+func (s *stmt) integer(args ...any) (n int64, err error) {
+	err = s.rows(func(row []driver.Value) { n = row[0].(int64) }, args...)
+	return n, err
+}
+
+// text runs a query for one text; empty if there is no row.
+func (s *stmt) text() (text string, err error) {
+	err = s.rows(func(row []driver.Value) { text = row[0].(string) })
+	return text, err
 }
 
 // writeError turns an error of the writer's connection into the one that is answered, and

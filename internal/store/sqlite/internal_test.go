@@ -217,7 +217,7 @@ func TestOpenSetsDurability(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := mode.text(); err != nil || got != "wal" {
+	if got, err := mode.text(); err != nil || got != "wal" {
 		t.Errorf("journal_mode is %s (%v)", got, err)
 	}
 	if err := mode.raw.Close(); err != nil {

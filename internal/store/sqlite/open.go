@@ -145,7 +145,7 @@ func checkVersion(c *conn) error {
 	if err != nil {
 		return err
 	}
-	version, _, err := s.text()
+	version, err := s.text()
 	if err = errors.Join(err, s.raw.Close()); err != nil {
 		return err
 	}

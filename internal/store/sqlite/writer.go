@@ -1,8 +1,6 @@
 package sqlite
 
 import (
-	"database/sql/driver"
-	"errors"
 	"fmt"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -52,12 +50,6 @@ func (s *statements) prepare(c *conn) error {
 	return nil
 }
 
-// text runs a query for one text.
-func (s *stmt) text(args ...any) (text string, found bool, err error) {
-	err = s.rows(func(row []driver.Value) { text, found = row[0].(string) }, args...)
-	return text, found, err
-}
-
 func newWriter(c *conn, opts Options) (*writer, error) {
 	w := &writer{conn: c, keep: opts.Keep, done: make(chan struct{})}
 	newest, err := c.integer("SELECT coalesce(max(last), 0) FROM feed")
@@ -105,7 +97,11 @@ func (w *writer) handle(requests []*request, f *feed) {
 	if b.err == nil && b.empty() {
 		return
 	}
-	if err := errors.Join(b.err, w.commit(b)); err != nil {
+	err := b.err
+	if err == nil {
+		err = w.commit(b)
+	}
+	if err != nil {
 		w.conn.rollback()
 		answer, certain := writeError(err)
 		if !certain {
@@ -130,9 +126,6 @@ func refuse(requests []*request, err error) {
 
 // commit writes what the batch comes to and makes it durable.
 func (w *writer) commit(b *batch) error {
-	if b.err != nil {
-		return nil
-	}
 	if err := w.sql.begin.exec(); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
@@ -192,7 +185,7 @@ func (w *writer) log(b *batch) error {
 
 // currentRevision reads the committed revision of an object; zero if there is none.
 func (w *writer) currentRevision(key store.Key) (store.Revision, error) {
-	n, _, err := w.sql.get.integer(string(key.Kind), place(key.ID))
+	n, err := w.sql.get.integer(string(key.Kind), place(key.ID))
 	if err != nil {
 		return 0, fault.New(fault.Unavailable, "cannot read the revision of %s %q: %w", key.Kind, key.ID, err)
 	}

@@ -123,7 +123,10 @@ func listMoment(f *fixture) {
 func readInsideList(f *fixture) {
 	f.commit(puts(put(key("a", "1"), "1"), put(key("a", "2"), "2"), put(key("b", "1"), "1")))
 	n := 0
-	for range f.List(f.ctx, "a", store.Options{}) {
+	for _, err := range f.List(f.ctx, "a", store.Options{}) {
+		if err != nil {
+			f.Fatal(err)
+		}
 		for o, err := range f.List(f.ctx, "b", store.Options{}) {
 			if err != nil {
 				f.Fatal(err)
@@ -132,7 +135,10 @@ func readInsideList(f *fixture) {
 			n++
 		}
 	}
-	for range f.List(f.ctx, "a", store.Options{}) {
+	for _, err := range f.List(f.ctx, "a", store.Options{}) {
+		if err != nil {
+			f.Fatal(err)
+		}
 		n++
 		break // a consumer may stop early
 	}
