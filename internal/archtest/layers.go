@@ -62,6 +62,7 @@ var layers = []struct {
 	{"internal/deploy", Core},
 
 	{"internal/queue", Engine},
+	{"internal/querier", Engine},
 	{"internal/exec", Engine},
 	{"internal/inventory", Engine},
 	{"internal/store", Engine},

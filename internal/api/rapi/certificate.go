@@ -1,0 +1,97 @@
+package rapi
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// certificateLifetime is how long a certificate that we made is valid.
+const certificateLifetime = 5 * 365 * 24 * time.Hour
+
+// Certificate reads the certificate and key of the server from one PEM file.
+// If there is no such file, it makes a self-signed certificate for this host
+// and stores it there, readable by the owner only.
+func Certificate(path string, now time.Time) (tls.Certificate, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = makeCertificate(now)
+		if err == nil {
+			err = writePrivate(path, text)
+		}
+	}
+	if err != nil {
+		return tls.Certificate{}, fault.New(fault.Environment, "the certificate %s: %w", path, err)
+	}
+	cert, err := tls.X509KeyPair(text, text)
+	if err != nil {
+		return tls.Certificate{}, fault.New(fault.Environment, "the certificate %s: %w", path, err)
+	}
+	return cert, nil
+}
+
+func makeCertificate(now time.Time) ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber:          serial,
+		Subject:               pkix.Name{CommonName: host},
+		NotBefore:             now.Add(-time.Hour), // clocks differ
+		NotAfter:              now.Add(certificateLifetime),
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+		IsCA:                  true, // so that clients can name the file as what they trust
+		DNSNames:              []string{host, "localhost"},
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	return append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...), nil
+}
+
+// writePrivate puts the file in place whole or not at all.
+func writePrivate(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package rapi
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/queue"
+)
+
+// protocolVersion is the version of this interface; it has been 2 for ever.
+const protocolVersion = 2
+
+// features are the extensions of the interface that clients ask for by name.
+var features = []string{"instance-create-reqv1", "instance-reinstall-reqv1", "node-migrate-reqv1", "node-evac-res1"}
+
+// constant returns a handler that always gives the same answer.
+func constant(v any) handler {
+	return handler{serve: func(*request) (any, error) { return v, nil }}
+}
+
+// oldInfoNames are names under which cluster settings are repeated.
+var oldInfoNames = map[string]string{"vg_name": "volume_group_name", "drbd_helper": "drbd_usermode_helper"}
+
+func clusterInfo(r *request) (any, error) {
+	info := query.ClusterInfo(r.Querier.Source(r.Context()))
+	for old, name := range oldInfoNames {
+		info[old] = info[name]
+	}
+	return info, nil
+}
+
+// refuseCompressionTools keeps remote clients from choosing programs that the
+// nodes will run.
+func refuseCompressionTools(_ *request, body parameters) (parameters, error) {
+	if _, ok := body["compression_tools"]; ok {
+		return nil, failure(http.StatusForbidden, "The parameter compression_tools cannot be set via RAPI")
+	}
+	return nil, nil
+}
+
+func tagsOfQuery(r *request, _ parameters) (parameters, error) {
+	more := parameters{"tags": r.query["tag"]}
+	if more["tags"] == nil || len(r.query["tag"]) == 0 {
+		more["tags"] = []string{}
+	}
+	if name, ok := r.variables["name"]; ok {
+		more["name"] = name
+	}
+	return more, nil
+}
+
+// listTags returns the handler for the tags of an object, or of the cluster.
+func listTags(what string) func(*request) (any, error) {
+	return func(r *request) (any, error) {
+		if what == "cluster" {
+			return query.ClusterInfo(r.Querier.Source(r.Context()))["tags"], nil
+		}
+		it := &item{what: what}
+		result, err := it.find(r, []string{"tags"})
+		if err != nil {
+			return nil, err
+		}
+		row := make([]query.Cell, 1)
+		result.Row(0, row)
+		return row[0].Value, nil
+	}
+}
+
+// osFields are what the job that lists operating systems is asked for.
+var (
+	osNameFields = []string{"name", "variants"}
+	osBulkFields = []string{"name", "valid", "variants", "parameters", "api_versions", "blacklisted", "hidden", "trusted"}
+)
+
+// listOS submits a job that asks the nodes, and waits for it.
+func listOS(r *request) (any, error) {
+	bulk, err := r.flag("bulk")
+	if err != nil {
+		return nil, err
+	}
+	fields := osNameFields
+	if bulk {
+		fields = osBulkFields
+	}
+	op, err := opcode.FromMap("OP_OS_DIAGNOSE", parameters{"output_fields": fields, "names": []string{}, "reason": r.trail("os")})
+	if err != nil {
+		return nil, err
+	}
+	id, err := r.Queue.Submit(r.Context(), queue.Submission{Ops: []*opcode.Opcode{op}})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.osResult(id)
+	if err != nil {
+		return nil, err
+	}
+	if bulk {
+		return osObjects(rows), nil
+	}
+	return osNames(rows), nil
+}
+
+// osResult waits for the end of the job and returns its rows.
+func (r *request) osResult(id job.ID) ([][]json.RawMessage, error) {
+	j, err := r.Queue.Wait(r.Context(), id, (*job.Job).Final)
+	if err != nil {
+		return nil, err
+	}
+	if !j.Final() {
+		return nil, fault.New(fault.Unavailable, "job %d has not ended yet", id)
+	}
+	var rows [][]json.RawMessage
+	if j.Status() != job.Success || json.Unmarshal(j.Ops[0].Result, &rows) != nil {
+		return nil, failure(http.StatusBadGateway, "Can't get OS list: job %d ended as %s", id, j.Status())
+	}
+	return rows, nil
+}
+
+// osNames are the names with their variants: "debian+minimal".
+func osNames(rows [][]json.RawMessage) []string {
+	names := []string{}
+	for _, row := range rows {
+		var name string
+		var variants []string
+		if len(row) < 2 || json.Unmarshal(row[0], &name) != nil || json.Unmarshal(row[1], &variants) != nil {
+			continue
+		}
+		if len(variants) == 0 {
+			names = append(names, name)
+		}
+		for _, v := range variants {
+			names = append(names, name+"+"+v)
+		}
+	}
+	return names
+}
+
+func osObjects(rows [][]json.RawMessage) []map[string]any {
+	out := make([]map[string]any, 0, len(rows))
+	for _, row := range rows {
+		object := map[string]any{}
+		for i, field := range osBulkFields {
+			if i < len(row) {
+				object[field] = row[i]
+			}
+		}
+		var pairs [][]string
+		if raw, ok := object["parameters"].(json.RawMessage); ok && json.Unmarshal(raw, &pairs) == nil {
+			object["parameters"] = describeParameters(pairs)
+		}
+		out = append(out, object)
+	}
+	return out
+}
+
+func describeParameters(pairs [][]string) []map[string]string {
+	out := []map[string]string{}
+	for _, p := range pairs {
+		if len(p) == 2 {
+			out = append(out, map[string]string{"name": p[0], "description": p[1]})
+		}
+	}
+	return out
+}
+
+func queryByURL(r *request) (any, error) {
+	fields, err := r.fieldsOfQuery()
+	if err != nil {
+		return nil, err
+	}
+	return r.Querier.Query(r.Context(), query.Request{What: r.variables["item"], Fields: fields})
+}
+
+func (r *request) fieldsOfQuery() ([]string, error) {
+	fields := splitWords(r.text("fields"))
+	if fields == nil {
+		return nil, badRequest("Missing 'fields' query argument")
+	}
+	return fields, nil
+}
+
+func queryByBody(r *request) (any, error) {
+	body, err := r.requiredObject()
+	if err != nil {
+		return nil, err
+	}
+	var fields []string
+	switch list := body["fields"].(type) {
+	case nil:
+		fields, err = r.fieldsOfQuery()
+	case []any:
+		fields, err = textList("fields", list)
+	default:
+		err = badRequest("The 'fields' parameter should be a list")
+	}
+	if err != nil {
+		return nil, err
+	}
+	filter := body["qfilter"]
+	if filter == nil {
+		filter = body["filter"]
+	}
+	node, err := qlang.FromValue(filter)
+	if err != nil {
+		return nil, err
+	}
+	return r.Querier.Query(r.Context(), query.Request{What: r.variables["item"], Fields: fields, Filter: node})
+}
+
+func textList(name string, list []any) ([]string, error) {
+	out := make([]string, len(list))
+	for i, v := range list {
+		text, ok := v.(string)
+		if !ok {
+			return nil, badRequest("The '%s' parameter should be a list of strings, item %d is of type '%s'", name, i, typeName(v))
+		}
+		out[i] = text
+	}
+	return out, nil
+}
+
+func queryFields(r *request) (any, error) {
+	defs, err := query.Fields(r.variables["item"], splitWords(r.text("fields")))
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"fields": defs}, nil
+}

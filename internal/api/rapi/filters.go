@@ -1,0 +1,73 @@
+package rapi
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+func singleFilter(r *request) (any, error) {
+	uuid := r.variables["uuid"]
+	result, err := r.Querier.Query(r.Context(), query.Request{What: "filter", Fields: filterItem.bulk,
+		Filter: &qlang.Compare{Op: qlang.Eq, Field: "uuid", Value: qlang.TextValue(uuid)}})
+	if err != nil {
+		return nil, err
+	}
+	if result.Len() == 0 {
+		return nil, fault.New(fault.NotFound, "Filter rule with UUID %s does not exist", uuid)
+	}
+	return json.RawMessage(result.AppendObject(nil, 0)), nil
+}
+
+// putFilter adds or replaces a rule. Clients expect the bare UUID as the
+// answer, so warnings about the rule travel in a header.
+func putFilter(r *request) (any, error) {
+	rule, err := r.rule()
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range jobfilter.Check(&rule) {
+		r.answerHeader.Add("Warning", "299 drover "+strconv.QuoteToASCII(w.String()))
+	}
+	uuid, _, err := r.Queue.PutFilter(r.Context(), r.variables["uuid"], rule)
+	return uuid, err
+}
+
+func deleteFilter(r *request) (any, error) {
+	return nil, r.Queue.DeleteFilter(r.Context(), r.variables["uuid"])
+}
+
+// rule reads a rule from the body. A reason in the query string comes after
+// those of the body.
+func (r *request) rule() (jobfilter.Rule, error) {
+	text := r.rawBody
+	if len(text) == 0 {
+		text = []byte("null")
+	}
+	rule, err := jobfilter.ParseRule(text)
+	if err != nil {
+		return rule, err
+	}
+	if err := reason.CheckOutside(withoutClientMark(rule.Reason), nil); err != nil {
+		return rule, err
+	}
+	if text := r.text("reason"); text != "" {
+		rule.Reason = rule.Reason.Append(reason.Entry{Source: reason.SourceUser, Reason: text, Time: r.Now().UnixNano()})
+	}
+	return rule, nil
+}
+
+// withoutClientMark leaves out the entry that the stock client library adds at
+// the end of every rule's trail: reserved, but harmless, and no user can keep
+// the library from it.
+func withoutClientMark(t reason.Trail) reason.Trail {
+	if n := len(t); n > 0 && t[n-1].Source == reason.SourceClient && t[n-1].Reason == "" {
+		return t[:n-1]
+	}
+	return t
+}

@@ -1,0 +1,204 @@
+package rapi
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// creationRenames are the keys that had other names in creation requests.
+var creationRenames = map[string]string{"os": "os_type", "name": "instance_name"}
+
+// versionKey says in the body of a creation request which form it has.
+const versionKey = "__version__"
+
+func requireVersion(_ *request, body parameters) (parameters, error) {
+	version := body[versionKey]
+	delete(body, versionKey)
+	switch version {
+	case nil, int64(0), false:
+		return nil, badRequest("Instance creation request version 0 is no longer supported")
+	case int64(1), true:
+		return nil, nil
+	}
+	raw, err := json.Marshal(version)
+	if err != nil {
+		return nil, err
+	}
+	return nil, badRequest("Unsupported request data version %s", raw)
+}
+
+// innerCreations reads the creation requests of several instances at once.
+func innerCreations(_ *request, body parameters) (parameters, error) {
+	list, ok := body["instances"].([]any)
+	if !ok {
+		return nil, badRequest("Request is missing required 'instances' field in body")
+	}
+	inner := make([]any, len(list))
+	for i, item := range list {
+		m, ok := item.(map[string]any)
+		if !ok {
+			return nil, badRequest("Body contents of instances[%d]: Type is '%s', but 'dict' is expected", i, typeName(item))
+		}
+		m = maps.Clone(m)
+		delete(m, "OP_ID")
+		if err := renameKeys(m, creationRenames); err != nil {
+			return nil, err
+		}
+		op, err := opcode.FromMap("OP_INSTANCE_CREATE", m)
+		if err != nil {
+			return nil, err
+		}
+		if err := reason.CheckOutside(op.Reason, nil); err != nil {
+			return nil, err
+		}
+		if inner[i], err = opcode.ParseValue(op.AppendJSON(nil)); err != nil {
+			return nil, err
+		}
+	}
+	body["instances"] = inner
+	return nil, nil
+}
+
+func onlyThisInstance(r *request, _ parameters) (parameters, error) {
+	return parameters{"instances": []string{r.variables["name"]}}, nil
+}
+
+func rebootType(r *request, _ parameters) (parameters, error) {
+	kind := r.text("type")
+	if kind == "" {
+		kind = "hard"
+	}
+	return parameters{"reboot_type": kind}, nil
+}
+
+// replacedDisks also takes the disks as text, "0,1", and all parameters from
+// the query string, as old clients send them.
+func replacedDisks(r *request, body parameters) (parameters, error) {
+	if r.body == nil {
+		for _, name := range []string{"remote_node", "mode", "disks", "iallocator"} {
+			if text := r.text(name); text != "" {
+				body[name] = text
+			}
+		}
+	}
+	text, ok := body["disks"].(string)
+	if !ok {
+		return nil, nil
+	}
+	disks := []any{}
+	for _, word := range splitWords(text) {
+		n, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return nil, badRequest("Invalid disk index passed: %s", word)
+		}
+		disks = append(disks, n)
+	}
+	body["disks"] = disks
+	return nil, nil
+}
+
+// splitUSBDevices lets spaces separate USB devices, which commas do inside.
+func splitUSBDevices(_ *request, body parameters) (parameters, error) {
+	for _, key := range []string{"hvparams", "custom_hvparams"} {
+		hvparams, ok := body[key].(map[string]any)
+		if !ok {
+			continue
+		}
+		if devices, ok := hvparams["usb_devices"].(string); ok {
+			hvparams["usb_devices"] = strings.ReplaceAll(devices, " ", ",")
+		}
+	}
+	return nil, nil
+}
+
+func diskOfPath(r *request, _ parameters) (parameters, error) {
+	n, err := strconv.ParseInt(r.variables["disk"], 10, 64)
+	if err != nil {
+		return nil, badRequest("Invalid disk index passed: %s", r.variables["disk"])
+	}
+	return parameters{"disk": n}, nil
+}
+
+// reinstall makes a job of two or three opcodes: stop, install, start. Old
+// clients say in the query string what newer ones say in the body.
+func reinstall(r *request) (any, error) {
+	body, err := r.object()
+	if err != nil {
+		return nil, err
+	}
+	if r.text("os") != "" || r.text("nostartup") != "" {
+		if r.body != nil {
+			return nil, badRequest("Can't combine query and body parameters")
+		}
+		noStart, err := r.flag("nostartup")
+		if err != nil {
+			return nil, err
+		}
+		body["start"] = !noStart
+		if os := r.text("os"); os != "" {
+			body["os"] = os
+		}
+	}
+	start, ok := body["start"].(bool)
+	if !ok && body["start"] != nil {
+		return nil, badRequest("'start' parameter: Type is '%s', but 'bool' is expected", typeName(body["start"]))
+	}
+	ops, err := r.reinstallOpcodes(body, start || !ok)
+	if err != nil {
+		return nil, err
+	}
+	return r.submit(ops...)
+}
+
+func (r *request) reinstallOpcodes(body parameters, start bool) ([]*opcode.Opcode, error) {
+	static := parameters{"instance_name": r.variables["name"], "reason": r.trail("instances_name_reinstall")}
+	delete(body, "start")
+	if err := renameKeys(body, map[string]string{"os": "os_type"}); err != nil {
+		return nil, err
+	}
+	if err := checkOverwrite(body, static); err != nil {
+		return nil, err
+	}
+	stop := maps.Clone(static)
+	if depends, ok := body["depends"]; ok {
+		stop["depends"] = depends
+	}
+	maps.Copy(body, static)
+	steps := []struct {
+		opcode string
+		params parameters
+	}{{"OP_INSTANCE_SHUTDOWN", stop}, {"OP_INSTANCE_REINSTALL", body}, {"OP_INSTANCE_STARTUP", static}}
+	if !start {
+		steps = steps[:2]
+	}
+	var ops []*opcode.Opcode
+	for _, step := range steps {
+		op, err := opcode.FromMap(step.opcode, step.params)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, op)
+	}
+	return ops, nil
+}
+
+// console tells how to reach the console of a running instance.
+func console(r *request) (any, error) {
+	result, err := instanceItem.find(r, []string{"console", "oper_state"})
+	if err != nil {
+		return nil, err
+	}
+	row := make([]query.Cell, 2)
+	result.Row(0, row)
+	if row[0].Status != query.Normal || row[0].Value == nil || row[1].Value != true {
+		return nil, fault.New(fault.Unavailable, "Instance console unavailable")
+	}
+	return row[0].Value, nil
+}

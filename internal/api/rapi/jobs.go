@@ -1,0 +1,120 @@
+package rapi
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/query"
+)
+
+// jobWait is the longest time that a request waits for a job to change.
+const jobWait = 10 * time.Second
+
+// singleJob answers 404 for a job that is not there, as the documentation has
+// it; queries know such a job by its id alone.
+func singleJob(r *request) (any, error) {
+	id, err := r.jobID()
+	if err != nil {
+		return nil, err
+	}
+	fields := append(append([]string{}, jobItem.bulk...), jobItem.single...)
+	filter := &qlang.Compare{Op: qlang.Eq, Field: "id", Value: qlang.IntValue(int64(id))}
+	result, err := r.Querier.Query(r.Context(), query.Request{What: "job", Fields: fields, Filter: filter})
+	if err != nil {
+		return nil, err
+	}
+	row := make([]query.Cell, len(fields))
+	if result.Len() == 1 {
+		result.Row(0, row)
+	}
+	if row[2].Status != query.Normal || row[2].Value == nil {
+		return nil, fault.New(fault.NotFound, "there is no job %d", id)
+	}
+	return json.RawMessage(result.AppendObject(nil, 0)), nil
+}
+
+// cancelJob answers with whether the job could be cancelled, and why.
+func cancelJob(r *request) (any, error) {
+	id, err := r.jobID()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := r.Queue.Cancel(r.Context(), id, false)
+	return [2]any{answer.OK, answer.Message}, err
+}
+
+// waitForJob waits until a job changes. What to wait for is in the body,
+// although the method is GET.
+func waitForJob(r *request) (any, error) {
+	id, err := r.jobID()
+	if err != nil {
+		return nil, err
+	}
+	body, err := r.requiredObject()
+	if err != nil {
+		return nil, err
+	}
+	list, ok := body["fields"].([]any)
+	if !ok {
+		return nil, badRequest("The 'fields' parameter should be a list")
+	}
+	fields, err := textList("fields", list)
+	if err != nil {
+		return nil, err
+	}
+	previous := body["previous_job_info"]
+	if _, ok := previous.([]any); !ok && previous != nil {
+		return nil, badRequest("The 'previous_job_info' parameter should be a list")
+	}
+	serial, ok := body["previous_log_serial"].(int64)
+	if !ok && body["previous_log_serial"] != nil {
+		return nil, badRequest("The 'previous_log_serial' parameter should be a number")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), jobWait)
+	defer cancel()
+	j, err := r.Queue.Wait(ctx, id, func(j *job.Job) bool {
+		return j.Final() || j.LastSerial() > serial || !sameJSON(previous, jobValues(j, fields))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"job_info": jobValues(j, fields), "log_entries": logEntries(j.LogAfter(serial))}, nil
+}
+
+// jobValues returns the values of a job's fields as a JSON list; all are null
+// if there is a field that jobs do not have.
+func jobValues(j *job.Job, fields []string) json.RawMessage {
+	only := func(bool) iter.Seq[*job.Job] { return func(yield func(*job.Job) bool) { yield(j) } }
+	result, err := query.Run(&query.Source{Inventory: cluster.Empty(), Jobs: only}, "job", fields, nil, query.Options{})
+	known := err == nil && result.Len() == 1 && !slices.ContainsFunc(result.Fields, func(d query.Def) bool { return d.Kind == query.KindUnknown })
+	if !known {
+		return json.RawMessage("[" + strings.TrimSuffix(strings.Repeat("null,", len(fields)), ",") + "]")
+	}
+	rows := result.AppendValues(nil) // a list of one row
+	return json.RawMessage(rows[1 : len(rows)-1])
+}
+
+// sameJSON compares a decoded value with JSON text.
+func sameJSON(v any, text []byte) bool {
+	decoded, err := opcode.ParseValue(text)
+	return err == nil && reflect.DeepEqual(v, decoded)
+}
+
+// logEntries are lists [serial, time, type, payload].
+func logEntries(entries []job.LogEntry) [][4]any {
+	out := make([][4]any, len(entries))
+	for i, e := range entries {
+		out[i] = [4]any{e.Serial, e.Time.Pair(), e.Type, e.Payload}
+	}
+	return out
+}

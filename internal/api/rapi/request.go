@@ -1,0 +1,168 @@
+package rapi
+
+import (
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// maxBody is the largest body of a request in bytes.
+const maxBody = 10 << 20
+
+// request is what a handler works on.
+type request struct {
+	*http.Request
+	*Config
+	// variables are the texts in the place of the segments in braces.
+	variables map[string]string
+	query     url.Values
+	// body is the decoded body, in the shapes of opcode parameters; nil if
+	// there was none, or null.
+	body any
+	// rawBody is the body as it came.
+	rawBody []byte
+	// answerHeader is the header of the answer.
+	answerHeader http.Header
+}
+
+func (r *request) readQuery() error {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return badRequest("The query string cannot be read: %s", err)
+	}
+	for name, list := range values {
+		kept := list[:0]
+		for _, v := range list {
+			if !utf8.ValidString(v) {
+				return badRequest("The '%s' parameter is not valid UTF-8", name)
+			}
+			if v != "" {
+				kept = append(kept, v)
+			}
+		}
+		values[name] = kept
+	}
+	r.query = values
+	return nil
+}
+
+// readBody reads the body, if there is one. A content type with parameters is
+// taken too; the reference refuses it.
+func (r *request) readBody() error {
+	if r.ContentLength > maxBody {
+		return bodyTooLarge()
+	}
+	raw, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return badRequest("The body cannot be read: %s", err)
+	case len(raw) > maxBody:
+		return bodyTooLarge()
+	case len(raw) == 0:
+		return nil
+	}
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := strings.ToLower(parameters["charset"])
+	if err != nil || kind != "application/json" || (charset != "" && charset != "utf-8") {
+		return failure(http.StatusUnsupportedMediaType, "Unsupported Media Type")
+	}
+	body, err := opcode.ParseValue(raw)
+	if err != nil {
+		return badRequest("Unable to parse JSON data: %s", err)
+	}
+	r.body, r.rawBody = body, raw
+	return nil
+}
+
+func bodyTooLarge() error {
+	return failure(http.StatusRequestEntityTooLarge, "The body is larger than %d bytes", maxBody)
+}
+
+// text returns a query parameter, empty if it was not given.
+func (r *request) text(name string) string {
+	if list := r.query[name]; len(list) > 0 {
+		return list[0]
+	}
+	return ""
+}
+
+// flag returns a query parameter that is 0 or 1; other integers count as 1.
+func (r *request) flag(name string) (bool, error) {
+	text := r.text(name)
+	if text == "" {
+		return false, nil
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil {
+		return false, badRequest("Invalid value for the '%s' parameter", name)
+	}
+	return n != 0, nil
+}
+
+// object returns the body as an object; empty if there was no body.
+func (r *request) object() (map[string]any, error) {
+	if r.body == nil {
+		return map[string]any{}, nil
+	}
+	return r.requiredObject()
+}
+
+func (r *request) requiredObject() (map[string]any, error) {
+	m, ok := r.body.(map[string]any)
+	if !ok {
+		return nil, badRequest("Body contents: Type is '%s', but 'dict' is expected", typeName(r.body))
+	}
+	return m, nil
+}
+
+// typeName is what clients' error texts call the type of a JSON value.
+func typeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "NoneType"
+	case bool:
+		return "bool"
+	case int64:
+		return "int"
+	case float64:
+		return "float"
+	case string:
+		return "str"
+	case []any:
+		return "list"
+	}
+	return "dict"
+}
+
+// jobID returns the job that the path names.
+func (r *request) jobID() (job.ID, error) {
+	id, err := job.ParseID(r.variables["id"])
+	if err != nil {
+		return 0, fault.New(fault.NotFound, "there is no job %s", r.variables["id"])
+	}
+	return id, nil
+}
+
+// trail is the reason trail of a request: the user's reason, if one was
+// given, and the resource that carries it on.
+func (r *request) trail(class string) reason.Trail {
+	now := r.Now().UnixNano()
+	var t reason.Trail
+	if text := r.text("reason"); text != "" {
+		t = append(t, reason.Entry{Source: reason.SourceUser, Reason: text, Time: now})
+	}
+	return append(t, reason.Entry{Source: sourceLibrary + class, Time: now})
+}
+
+// sourceLibrary begins the source of the trail entries of this interface; the
+// name of the resource follows.
+const sourceLibrary = "gnt:library:rlib2:"

@@ -1,0 +1,194 @@
+package rapi_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/hypervisor/fake"
+	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/querier"
+	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/store/sqlite"
+)
+
+const usersText = `# accounts of the tests
+admin {HA1}%s write
+reader read read
+`
+
+// rig is a server on a real queue, store and fake node.
+type rig struct {
+	testing.TB
+	queue  *queue.Queue
+	server *httptest.Server
+	dir    string
+}
+
+type rigOptions struct{ openReading bool }
+
+func newRig(t testing.TB, options rigOptions) *rig {
+	t.Helper()
+	r := &rig{TB: t, dir: t.TempDir()}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	s, err := sqlite.Open(filepath.Join(r.dir, "store"), sqlite.Options{})
+	r.check(err)
+	keeper, err := inventory.Open(t.Context(), s, 0)
+	r.check(err)
+	r.check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
+		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: newUUID}))
+	fleet := agent.NewFleet(r.openAgent)
+	r.queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Executors: exec.All(), Nodes: fleet.Agent,
+		Now: time.Now, NewUUID: newUUID, Log: log})
+	r.check(err)
+	usersPath := filepath.Join(r.dir, "users")
+	r.check(os.WriteFile(usersPath, fmt.Appendf(nil, usersText, rapi.HA1("admin", "secret")), 0o600))
+	users, err := rapi.OpenUsers(usersPath)
+	r.check(err)
+	r.server = httptest.NewServer(rapi.New(rapi.Config{
+		Queue: r.queue, Users: users, RequireAuthentication: !options.openReading, Now: time.Now, Log: log,
+		Querier: &querier.Querier{Queue: r.queue, Inventory: keeper, Nodes: fleet.Agent, Log: log,
+			Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}},
+	}))
+	t.Cleanup(func() {
+		r.server.Close()
+		r.queue.Close()
+		keeper.Close()
+		if err := errors.Join(fleet.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func (r *rig) openAgent(node string) (*agent.Agent, error) {
+	dir := filepath.Join(r.dir, node)
+	driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake"), Memory: 24105})
+	if err != nil {
+		return nil, err
+	}
+	return agent.New(agent.Config{Node: node, Dir: dir, Driver: driver, Now: time.Now})
+}
+
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:])
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+func (r *rig) check(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// answer is an answer of the server.
+type answer struct {
+	status int
+	header http.Header
+	text   string
+}
+
+// decode reads the answer's body.
+func (a answer) decode(t testing.TB, into any) {
+	t.Helper()
+	dec := json.NewDecoder(strings.NewReader(a.text))
+	dec.UseNumber()
+	if err := dec.Decode(into); err != nil {
+		t.Fatalf("answer %q: %v", a.text, err)
+	}
+}
+
+func (a answer) message(t testing.TB) string {
+	t.Helper()
+	var body struct{ Message string }
+	a.decode(t, &body)
+	return body.Message
+}
+
+// send sends a request. A body that is no string is sent as JSON.
+func (r *rig) send(method, path string, body any, header http.Header) answer {
+	r.Helper()
+	var reader io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		reader = strings.NewReader(b)
+	default:
+		raw, err := json.Marshal(b)
+		r.check(err)
+		reader = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(r.Context(), method, r.server.URL+path, reader)
+	r.check(err)
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	resp, err := r.server.Client().Do(req)
+	r.check(err)
+	text, err := io.ReadAll(resp.Body)
+	r.check(errors.Join(err, resp.Body.Close()))
+	return answer{resp.StatusCode, resp.Header, string(text)}
+}
+
+// do sends a request as the administrator.
+func (r *rig) do(method, path string, body any) answer {
+	r.Helper()
+	return r.send(method, path, body, header("admin", "secret"))
+}
+
+func header(name, password string) http.Header {
+	req := &http.Request{Header: http.Header{"Content-Type": {"application/json"}}}
+	if name != "" {
+		req.SetBasicAuth(name, password)
+	}
+	return req.Header
+}
+
+// job sends a request that makes a job and returns the job when it has ended.
+func (r *rig) job(method, path string, body any) *job.Job {
+	r.Helper()
+	a := r.do(method, path, body)
+	if a.status != http.StatusOK {
+		r.Fatalf("%s %s: %d %s", method, path, a.status, a.text)
+	}
+	var id job.ID
+	a.decode(r, &id)
+	j, err := r.queue.Wait(r.Context(), id, (*job.Job).Final)
+	r.check(err)
+	return j
+}
+
+// succeed is job for one that must succeed.
+func (r *rig) succeed(method, path string, body any) *job.Job {
+	r.Helper()
+	j := r.job(method, path, body)
+	if j.Status() != job.Success {
+		r.Fatalf("%s %s: job %d ended as %s: %s", method, path, j.ID, j.Status(), j.Ops[len(j.Ops)-1].Result)
+	}
+	return j
+}
+
+// create makes a running diskless instance.
+func (r *rig) create(name string) {
+	r.Helper()
+	r.succeed(http.MethodPost, "/2/instances", map[string]any{"__version__": 1, "mode": "create", "name": name, "disk_template": "diskless",
+		"disks": []any{}, "nics": []any{map[string]any{}}, "os": "noop", "pnode": "node1.gntpeer.example", "ip_check": false, "name_check": false})
+}

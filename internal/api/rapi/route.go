@@ -1,0 +1,99 @@
+package rapi
+
+import (
+	"strings"
+)
+
+// access says who may use a method of a resource.
+type access uint8
+
+const (
+	// open: everyone, or every user if authentication is required.
+	open access = iota
+	// reading: users with the option read or write.
+	reading
+	// writing: users with the option write.
+	writing
+)
+
+// handler answers one method of one resource.
+type handler struct {
+	access access
+	// serve returns what is sent as JSON.
+	serve func(*request) (any, error)
+}
+
+// route is a path of the interface. A segment in braces stands for any text:
+// {id} and {disk} for digits, others for a name.
+type route struct {
+	path    string
+	methods map[string]handler
+}
+
+// router finds routes by the number of segments of their paths.
+type router map[int][]compiled
+
+type compiled struct {
+	segments []string
+	methods  map[string]handler
+}
+
+func newRouter(routes []route) router {
+	r := router{}
+	for _, x := range routes {
+		segments := strings.Split(x.path, "/")[1:]
+		r[len(segments)] = append(r[len(segments)], compiled{segments: segments, methods: x.methods})
+	}
+	return r
+}
+
+// find returns the methods of a path, nil if there is no such path, and what
+// stands in the place of the segments in braces. The path is not decoded:
+// names are made of letters, digits, "_", "." and "-".
+func (r router) find(path string) (map[string]handler, map[string]string) {
+	if !strings.HasPrefix(path, "/") {
+		return nil, nil
+	}
+	segments := strings.Split(path, "/")[1:]
+	for _, c := range r[len(segments)] {
+		if variables, ok := c.match(segments); ok {
+			return c.methods, variables
+		}
+	}
+	return nil, nil
+}
+
+func (c *compiled) match(segments []string) (map[string]string, bool) {
+	var variables map[string]string
+	for i, want := range c.segments {
+		name, isVariable := strings.CutPrefix(want, "{")
+		if !isVariable {
+			if want != segments[i] {
+				return nil, false
+			}
+			continue
+		}
+		name = strings.TrimSuffix(name, "}")
+		if !fits(name, segments[i]) {
+			return nil, false
+		}
+		if variables == nil {
+			variables = map[string]string{}
+		}
+		variables[name] = segments[i]
+	}
+	return variables, true
+}
+
+func fits(variable, text string) bool {
+	digitsOnly := variable == "id" || variable == "disk"
+	for i := range len(text) {
+		c := text[i]
+		digit := c >= '0' && c <= '9'
+		word := digit || c == '_' || c == '.' || c == '-' || (c|0x20 >= 'a' && c|0x20 <= 'z')
+		if !word || (digitsOnly && !digit) {
+			return false
+		}
+	}
+	return text != ""
+}

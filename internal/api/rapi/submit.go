@@ -1,0 +1,152 @@
+package rapi
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/queue"
+)
+
+// bodyUse says what a resource that makes a job does with the body.
+type bodyUse uint8
+
+const (
+	// bodyIgnored: only the key depends is taken from it.
+	bodyIgnored bodyUse = iota
+	// bodyOptional: its keys are parameters of the opcode.
+	bodyOptional
+	// bodyRequired: the same, and a request without it is refused.
+	bodyRequired
+)
+
+// parameters are values by name of an opcode's parameter.
+type parameters = map[string]any
+
+// jobSpec describes a resource that makes a job of one opcode.
+type jobSpec struct {
+	// class is the name of the resource in reason trails.
+	class  string
+	opcode string
+	body   bodyUse
+	// path maps a variable of the path to the parameter that it sets, flags an
+	// integer of the query string to a boolean parameter, texts a text of the
+	// query string to a parameter that stays unset without it.
+	path, flags, texts map[string]string
+	// fixed are parameters with the same value in all requests.
+	fixed parameters
+	// renames maps old keys of the body to parameters.
+	renames map[string]string
+	// more computes further parameters; body may be changed by it.
+	more func(r *request, body parameters) (parameters, error)
+}
+
+// submits returns the handler of a resource that makes a job.
+func submits(spec jobSpec) handler {
+	return handler{access: writing, serve: func(r *request) (any, error) {
+		op, err := spec.build(r)
+		if err != nil {
+			return nil, err
+		}
+		return r.submit(op)
+	}}
+}
+
+// submit makes a job. A key in the header Idempotency-Key makes that safe to
+// repeat.
+func (r *request) submit(ops ...*opcode.Opcode) (any, error) {
+	return r.Queue.Submit(r.Context(), queue.Submission{Ops: ops, Key: r.Header.Get("Idempotency-Key")})
+}
+
+// build makes the opcode out of the request. Parameters that path and query
+// string set cannot be set by the body too.
+func (s *jobSpec) build(r *request) (*opcode.Opcode, error) {
+	body, err := s.readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	static, err := s.static(r, body)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.rename(body); err != nil {
+		return nil, err
+	}
+	if err := checkOverwrite(body, static); err != nil {
+		return nil, err
+	}
+	maps.Copy(body, static)
+	return opcode.FromMap(s.opcode, body)
+}
+
+func (s *jobSpec) readBody(r *request) (parameters, error) {
+	switch s.body {
+	case bodyRequired:
+		return r.requiredObject()
+	case bodyOptional:
+		return r.object()
+	}
+	if m, ok := r.body.(map[string]any); ok && m["depends"] != nil {
+		return parameters{"depends": m["depends"]}, nil
+	}
+	return parameters{}, nil
+}
+
+func (s *jobSpec) static(r *request, body parameters) (parameters, error) {
+	static := parameters{"reason": r.trail(s.class)}
+	maps.Copy(static, s.fixed)
+	for variable, name := range s.path {
+		static[name] = r.variables[variable]
+	}
+	for key, name := range s.flags {
+		on, err := r.flag(key)
+		if err != nil {
+			return nil, err
+		}
+		static[name] = on
+	}
+	for key, name := range s.texts {
+		if text := r.text(key); text != "" {
+			static[name] = text
+		}
+	}
+	if s.more == nil {
+		return static, nil
+	}
+	more, err := s.more(r, body)
+	maps.Copy(static, more)
+	return static, err
+}
+
+// rename gives keys of the body their present names.
+func (s *jobSpec) rename(body parameters) error { return renameKeys(body, s.renames) }
+
+func renameKeys(body parameters, renames map[string]string) error {
+	for _, old := range slices.Sorted(maps.Keys(renames)) {
+		value, ok := body[old]
+		if !ok {
+			continue
+		}
+		if _, both := body[renames[old]]; both {
+			return badRequest("Parameter '%s' was renamed to '%s', but both are specified", old, renames[old])
+		}
+		delete(body, old)
+		body[renames[old]] = value
+	}
+	return nil
+}
+
+func checkOverwrite(body, static parameters) error {
+	var twice []string
+	for _, name := range slices.Sorted(maps.Keys(body)) {
+		if _, ok := static[name]; ok {
+			twice = append(twice, "'"+name+"'")
+		}
+	}
+	if twice == nil {
+		return nil
+	}
+	return failure(http.StatusBadRequest, "Can't overwrite static parameters {%s}", strings.Join(twice, ", "))
+}
