@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/dlclark/regexp2/v2"
@@ -17,6 +18,12 @@ import (
 // take; patterns within RE2 take linear time and need no limit.
 const MatchLimit = 100 * time.Millisecond
 
+// maxStrikes is how many matches may exceed the limit before the pattern is
+// given up: a filter is asked of very many rows, and 100 ms each is too long.
+const maxStrikes = 3
+
+const slowHint = "write it without look-around, back-references and possessive quantifiers"
+
 // Regex is a compiled pattern in the dialect of the reference's PCRE build:
 // unanchored search, "^" and "$" also match at line breaks, "." stops at them.
 // Unlike there, "." matches a whole letter of any script.
@@ -26,6 +33,8 @@ type Regex struct {
 	// backtracking is set, and linear nil, for what RE2 lacks: look-around,
 	// back-references, possessive quantifiers.
 	backtracking *regexp2.Regexp
+	// strikes counts the matches that exceeded their limits.
+	strikes atomic.Int32
 	// simple, if set, answers the same without an engine.
 	simple func(s string) bool
 }
@@ -51,7 +60,8 @@ func (r *Regex) Pattern() string { return r.pattern }
 func (r *Regex) Linear() bool { return r.linear != nil }
 
 // MatchString reports whether the pattern is found in s. Only a pattern that
-// needs backtracking can fail, with code TooLarge, by exceeding its limits.
+// needs backtracking can fail, with code TooLarge, by exceeding its limits;
+// when it has done so a few times, it fails at once.
 func (r *Regex) MatchString(s string) (bool, error) {
 	if r.simple != nil {
 		return r.simple(s), nil
@@ -59,10 +69,15 @@ func (r *Regex) MatchString(s string) (bool, error) {
 	if r.linear != nil {
 		return r.linear.MatchString(s), nil
 	}
+	if r.strikes.Load() >= maxStrikes {
+		return false, fault.New(fault.TooLarge, "the regular expression %q is given up: matching it took more than %s several times", clip(r.pattern), MatchLimit).
+			WithHint(slowHint)
+	}
 	ok, err := r.backtracking.MatchString(s)
 	if err != nil {
+		r.strikes.Add(1)
 		return false, fault.New(fault.TooLarge, "matching the regular expression %q took more than %s: %w", clip(r.pattern), MatchLimit, err).
-			WithHint("write it without look-around, back-references and possessive quantifiers")
+			WithHint(slowHint)
 	}
 	return ok, nil
 }

@@ -58,7 +58,7 @@ func newTextError(text, reason string, offset int) *TextError {
 //
 //	expr      = and { "or" and }
 //	and       = not { "and" not }
-//	not       = "not" not | "(" expr ")" | test
+//	not       = "not" not | test | "(" expr ")"
 //	test      = FIELD [ OPERATOR VALUE | ( "=~" | "!~" ) REGEX | ( "=*" | "!*" ) STRING ]
 //	          | VALUE [ "not" ] "in" FIELD
 //
