@@ -151,6 +151,8 @@ func TestDesignExamples(t *testing.T) {
 		{"maintenance, an old job", maintenance(t), 99, other, jobfilter.Accept},
 		{"maintenance by not, its job", maintenanceByNot(t), 101, maint, jobfilter.Accept},
 		{"maintenance by not, another job", maintenanceByNot(t), 101, other, jobfilter.Pause},
+		{"maintenance as the design writes it, its job", []jobfilter.Rule{rule(t, 1, 100, jobfilter.Pause,
+			`[["reason", ["!", ["=~", "reason", "maintenance pink bunny"]]]]`)}, 101, maint, jobfilter.Pause},
 		{"no creations, a creation", []jobfilter.Rule{rule(t, 1, 0, jobfilter.Reject, `[["opcode", ["=", "OP_ID", "OP_INSTANCE_CREATE"]]]`)}, 1, create, jobfilter.Reject},
 		{"no creations, another job", []jobfilter.Rule{rule(t, 1, 0, jobfilter.Reject, `[["opcode", ["=", "OP_ID", "OP_INSTANCE_CREATE"]]]`)}, 1, other, jobfilter.Accept},
 		{"switched off", []jobfilter.Rule{rule(t, 0, 0, jobfilter.Continue, `[]`), rule(t, 1, 0, jobfilter.Pause, `[]`)}, 1, other, jobfilter.Pause},
