@@ -40,6 +40,13 @@ var ndParams = []struct {
 	{"ssh_port", "ndp/ssh_port", KindNumber},
 }
 
+// ndOrder and beOrder are the orders in which clients get node and backend
+// parameters.
+var (
+	ndOrder = []string{"oob_program", "spindle_count", "exclusive_storage", "ovs", "ovs_name", "ovs_link", "ssh_port", "cpu_speed"}
+	beOrder = []string{"minmem", "maxmem", "vcpus", "auto_balance", "always_failover", "spindle_use"}
+)
+
 // ndFields are the fields of the effective node parameters; params looks one
 // of them up.
 func ndFields[R any](param func(v *view, r R, name string) Cell) []field[R] {

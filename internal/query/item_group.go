@@ -43,7 +43,7 @@ func groupFields() []field[group] {
 		{Def: Def{"alloc_policy", "AllocPolicy", KindText, "Whether new instances go there: preferred, last_resort or unallocable"},
 			get: func(_ *view, g group) Cell { return text(g.AllocPolicy) }},
 		{Def: Def{"ndparams", "NDParams", KindOther, "Node parameters that are in effect in the group"},
-			get: func(v *view, g group) Cell { return known(v.cluster.FillND(g, nil)) }},
+			get: func(v *view, g group) Cell { return known(ordered{ndOrder, v.cluster.FillND(g, nil)}) }},
 		{Def: Def{"custom_ndparams", "CustomNDParams", KindOther, "Node parameters set on the group itself"},
 			get: func(_ *view, g group) Cell { return orEmpty(g.NDParams) }},
 		{Def: Def{"ipolicy", "InstancePolicy", KindOther, "Bounds for instances that are in effect in the group"},

@@ -110,7 +110,7 @@ func instanceFields() []field[instance] {
 				if v.cluster == nil || v.cluster.BEParams[cluster.DefaultProfile] == nil {
 					return Cell{Status: NoData}
 				}
-				return known(v.cluster.FillBE(i))
+				return known(ordered{beOrder, v.cluster.FillBE(i)})
 			}},
 		{Def: Def{"custom_beparams", "CustomBackendParameters", KindOther, "Backend parameters set on the instance itself"},
 			get: func(_ *view, i instance) Cell { return orEmpty(i.BEParams) }},

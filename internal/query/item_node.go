@@ -104,7 +104,7 @@ func nodeParamFields() []field[node] {
 		field[node]{Def: Def{"ndparams", "NodeParameters", KindOther, "Node parameters that are in effect"},
 			get: func(v *view, n node) Cell {
 				if g := v.inv.Group(n.Group); g != nil {
-					return known(v.cluster.FillND(g, n))
+					return known(ordered{ndOrder, v.cluster.FillND(g, n)})
 				}
 				return Cell{Status: NoData}
 			}},

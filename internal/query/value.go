@@ -15,7 +15,7 @@ import (
 // Values of cells are of these Go types: nil, bool, string, int64, float64,
 // []string, cluster.Tags, []any, map[string]any, cluster.Params,
 // map[string]cluster.Params, json.RawMessage, []json.RawMessage, [2]int64 (a
-// time as seconds and microseconds), reason.Trail.
+// time as seconds and microseconds), ordered, reason.Trail.
 
 // appendValue appends a value as JSON.
 func appendValue(dst []byte, v any) []byte {
@@ -51,10 +51,35 @@ func appendValue(dst []byte, v any) []byte {
 		return appendMap(dst, v)
 	case map[string]cluster.Params:
 		return appendMap(dst, v)
+	case ordered:
+		return v.append(dst)
 	case reason.Trail:
 		return appendList(dst, v, appendEntry)
 	}
 	return appendOther(dst, v)
+}
+
+// ordered is an object whose keys come in an order of their own: the command
+// line shows some objects as they come.
+type ordered struct {
+	keys   []string // all keys that may occur, in order
+	values cluster.Params
+}
+
+func (o ordered) append(dst []byte) []byte {
+	dst = append(dst, '{')
+	for _, k := range o.keys {
+		v, ok := o.values[k]
+		if !ok {
+			continue
+		}
+		if dst[len(dst)-1] != '{' {
+			dst = append(dst, ',')
+		}
+		dst = append(appendString(dst, k), ':')
+		dst = appendValue(dst, v)
+	}
+	return append(dst, '}')
 }
 
 // appendOther encodes types outside the list above, which only callers with

@@ -1,0 +1,89 @@
+package listing_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/cli/listing"
+)
+
+// list writes rows of one column.
+func list(t *testing.T, what, name, kind string, o listing.Options, cells ...string) string {
+	t.Helper()
+	a := &listing.Answer{Fields: []listing.Field{{Name: name, Title: "T", Kind: kind}}}
+	for _, c := range cells {
+		var cell listing.Cell
+		if err := json.Unmarshal([]byte(c), &cell); err != nil {
+			t.Fatal(err)
+		}
+		a.Data = append(a.Data, []listing.Cell{cell})
+	}
+	o.NoHeaders, o.Separator, o.Location = true, "|", time.UTC
+	var b strings.Builder
+	if err := listing.Write(&b, what, a, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestValues(t *testing.T) {
+	for _, tc := range []struct{ what, name, kind, units, cell, want string }{
+		{"x", "f", "other", "", `[0, {"a": [1, null, true, 1.5, "it's"], "b": {}}]`, `{'a': [1, None, True, 1.5, "it's"], 'b': {}}`},
+		{"x", "f", "other", "", `[0, ["a'b\"c", "\u00e4\u0007\n\\", "\u2028"]]`, `['a\'b"c', 'ä\x07\n\\', '\u2028']`},
+		{"x", "f", "other", "", `[0, [1e16, 1e-5, 123456789.0, 0.0001]]`, `[1e+16, 1e-05, 123456789.0, 0.0001]`},
+		{"x", "f", "text", "", `[0, null]`, `None`},
+		{"x", "f", "text", "", `[0, "a b"]`, `a b`},
+		{"x", "f", "float", "", `[0, 1]`, `1`},
+		{"x", "f", "unit", "h", `[0, 1023]`, `1023M`},
+		{"x", "f", "unit", "h", `[0, 1536]`, `1.5G`},
+		{"x", "f", "unit", "h", `[0, 1572864]`, `1.5T`},
+		{"x", "f", "unit", "g", `[0, 512]`, `0.5`},
+		{"x", "f", "unit", "t", `[0, 1048576]`, `1.0`},
+		{"x", "f", "unit", "", `[0, 1536]`, `1536`},
+		{"x", "f", "timestamp", "", `[0, 1700000000.9]`, `2023-11-14 22:13:20`},
+		{"job", "opstart", "other", "", `[0, [[1700000000, 500], null]]`, `['2023-11-14 22:13:20.000500', '?']`},
+		{"instance", "nic.ips", "other", "", `[0, ["192.0.2.5", null]]`, `192.0.2.5,None`},
+		{"lock", "mode", "other", "", `[0, null]`, `-`},
+		{"x", "f", "other", "", `[4, null]`, `*`},
+	} {
+		got := list(t, tc.what, tc.name, tc.kind, listing.Options{Units: tc.units}, tc.cell)
+		if got != tc.want+"\n" {
+			t.Errorf("%s %s of kind %s, %s: got %q, want %q", tc.what, tc.name, tc.kind, tc.cell, got, tc.want)
+		}
+	}
+}
+
+func TestColorsDoNotMoveColumns(t *testing.T) {
+	a := &listing.Answer{
+		Fields: []listing.Field{{Name: "a", Title: "Ä", Kind: "text"}, {Name: "b", Title: "B", Kind: "text"}},
+		Data:   [][]listing.Cell{{{Status: 3}, {Value: json.RawMessage(`"x"`)}}, {{Value: json.RawMessage(`"öö"`)}, {Status: 2}}},
+	}
+	var plain, colored strings.Builder
+	if err := listing.Write(&plain, "x", a, listing.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := listing.Write(&colored, "x", a, listing.Options{Color: true}); err != nil {
+		t.Fatal(err)
+	}
+	if plain.String() != "Ä  B\n-  x\nöö ?\n" {
+		t.Errorf("got %q", plain.String())
+	}
+	stripped := strings.NewReplacer("\x1b[2m", "", "\x1b[33m", "", "\x1b[0m", "").Replace(colored.String())
+	if stripped != plain.String() || colored.String() == plain.String() {
+		t.Errorf("coloured %q", colored.String())
+	}
+}
+
+func TestBrokenCellsAreRefused(t *testing.T) {
+	var c listing.Cell
+	for _, bad := range []string{`[0]`, `[0,1,2]`, `{}`, `["a",1]`} {
+		if err := json.Unmarshal([]byte(bad), &c); err == nil {
+			t.Errorf("%s was accepted", bad)
+		}
+	}
+	if listing.CheckUnits("k") == nil || listing.CheckUnits("hm") == nil || listing.CheckUnits("h") != nil {
+		t.Error("CheckUnits is wrong")
+	}
+}
