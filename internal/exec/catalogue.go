@@ -20,6 +20,16 @@ func All() Catalogue {
 		"OP_INSTANCE_SHUTDOWN": {Locks: ownInstance, Prepare: shutdown, Resumable: true, Why: setsAState},
 		"OP_INSTANCE_REBOOT":   {Locks: ownInstance, Prepare: reboot, Resumable: true, Why: "it ends with the instance running; at worst the guest restarts twice"},
 
+		"OP_INSTANCE_SET_PARAMS": {Locks: ownInstance, Prepare: instanceModify, Why: listsOnce},
+
+		"OP_NODE_ADD":        {Locks: exclusiveCluster, Prepare: nodeAdd, Why: createsOnce},
+		"OP_NODE_SET_PARAMS": {Locks: ownNode, Prepare: nodeModify, Resumable: true, Why: setsAState},
+
+		"OP_CLUSTER_QUERY":        {Prepare: clusterQuery, Resumable: true, Why: asksOnly},
+		"OP_CLUSTER_CONFIG_QUERY": {Prepare: clusterConfigQuery, Resumable: true, Why: asksOnly},
+		"OP_CLUSTER_SET_PARAMS":   {Prepare: clusterModify, Resumable: true, Why: setsAState},
+		"OP_OS_DIAGNOSE":          {Prepare: osDiagnose, Resumable: true, Why: asksOnly},
+
 		"OP_TAGS_GET": {Prepare: tagsGet, Resumable: true, Why: asksOnly},
 		"OP_TAGS_SET": {Locks: tagLocks, Prepare: tagsSet, Resumable: true, Why: setsAState},
 		"OP_TAGS_DEL": {Locks: tagLocks, Prepare: tagsDel, Why: removesOnce},

@@ -38,3 +38,8 @@ func (e *Env) setState(ctx context.Context, uuid, state, source string) error {
 		return nil, nil
 	})
 }
+
+// connecting returns what wiring needs to know from the opcode.
+func (e *Env) connecting() connecting {
+	return connecting{now: e.nanos(), newUUID: e.NewUUID, check: e.Op.Bool("conflicts_check")}
+}

