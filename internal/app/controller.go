@@ -1,0 +1,157 @@
+// Package app puts the parts together: it knows every adapter, builds the
+// controller of a cluster from them, and serves its interfaces.
+//
+// Invariants:
+//   - Parts are opened bottom up and closed top down; what cannot be opened
+//     leaves nothing behind that runs.
+//   - A controller holds the leader's lease for as long as it runs, and ends
+//     when it loses it.
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor/fake"
+	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/querier"
+	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/sqlite"
+)
+
+// Version is the program's version.
+const Version = "0.1.0"
+
+// controller is a running control plane with the nodes that live in its
+// process.
+type controller struct {
+	store   store.Store
+	lease   store.Lease
+	fleet   *agent.Fleet
+	keeper  *inventory.Keeper
+	queue   *queue.Queue
+	querier *querier.Querier
+	log     *slog.Logger
+}
+
+// openController opens the controller whose state is in the directory, and
+// makes a cluster with so many nodes if there is none.
+func openController(ctx context.Context, dir string, nodes int, log *slog.Logger) (c *controller, err error) {
+	c = &controller{log: log}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	if c.store, err = sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{}); err != nil {
+		return c, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return c, fault.New(fault.Environment, "cannot tell this machine's name: %w", err)
+	}
+	holder := fmt.Sprintf("%s/%s", host, dir)
+	if c.lease, err = c.store.AcquireLease(ctx, leaseName, holder, leaseTime); err != nil {
+		return c, err
+	}
+	if c.keeper, err = inventory.Open(ctx, c.store, c.lease.Epoch); err != nil {
+		return c, err
+	}
+	if err = c.bootstrap(ctx, nodes); err != nil {
+		return c, err
+	}
+	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) { return openAgent(dir, node) })
+	c.queue, err = queue.Open(ctx, queue.Config{
+		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Executors: exec.All(), Nodes: c.fleet.Agent,
+		Now: time.Now, NewUUID: newUUID, Log: log,
+	})
+	if err != nil {
+		return c, err
+	}
+	c.querier = &querier.Querier{Queue: c.queue, Inventory: c.keeper, Nodes: c.fleet.Agent,
+		Runtime: runtime(), Log: log}
+	return c, nil
+}
+
+// bootstrap makes a cluster where there is none.
+func (c *controller) bootstrap(ctx context.Context, nodes int) error {
+	if c.keeper.Snapshot().Cluster() != nil {
+		return nil
+	}
+	setup := inventory.Setup{
+		Name: "dev.drover.example", Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"},
+		Now: time.Now(), NewUUID: newUUID,
+	}
+	for i := range nodes {
+		setup.Nodes = append(setup.Nodes, fmt.Sprintf("node%d.drover.example", i+1))
+	}
+	return c.keeper.Bootstrap(ctx, setup)
+}
+
+// openAgent opens the agent of a node that lives in this process; its files are
+// below the data directory.
+func openAgent(dir, node string) (*agent.Agent, error) {
+	home := filepath.Join(dir, "nodes", node)
+	driver, err := fake.Open(fake.Config{Dir: filepath.Join(home, "hypervisor")})
+	if err != nil {
+		return nil, err
+	}
+	return agent.New(agent.Config{Node: node, Dir: home, Driver: driver})
+}
+
+// close ends the parts that were opened.
+func (c *controller) close() {
+	if c.queue != nil {
+		c.queue.Close()
+	}
+	if c.keeper != nil {
+		c.keeper.Close()
+	}
+	var all []error
+	if c.fleet != nil {
+		all = append(all, c.fleet.Close())
+	}
+	if c.store != nil {
+		if c.lease.Epoch != 0 {
+			all = append(all, c.store.ReleaseLease(context.Background(), c.lease))
+		}
+		all = append(all, c.store.Close())
+	}
+	if err := errors.Join(all...); err != nil {
+		c.log.Error("closing the controller", "error", err)
+	}
+}
+
+// newUUID returns a random UUID (version 4).
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// newPassword returns a random password.
+func newPassword() string { return strings.ToLower(rand.Text()) }
+
+// runtime is what the program tells about itself: the reference whose
+// interfaces it speaks, under the reference's numbers, and its own version.
+func runtime() query.Runtime {
+	const protocol = 3000000
+	return query.Runtime{
+		SoftwareVersion: "3.0.2", VCSVersion: "(drover) version " + Version,
+		ProtocolVersion: protocol, ConfigVersion: protocol, OSAPIVersion: 20,
+		Architecture: [2]string{"64bits", "x86_64"},
+	}
+}

@@ -1,0 +1,153 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// DevOptions are the settings of `drover dev`.
+type DevOptions struct {
+	// Data is the directory of everything that lasts.
+	Data string
+	// RAPI is the address to listen on; port 0 picks a free one.
+	RAPI string
+	// LUXI is the path of the socket; empty for one in the data directory.
+	LUXI string
+	// Nodes is how many nodes a new cluster gets.
+	Nodes int
+	// Demo fills a new cluster with instances, jobs and rules to look at.
+	Demo bool
+	// ReadyFile is written when everything listens, beside the one in the data
+	// directory; empty for none.
+	ReadyFile string
+	// Out gets the same for a person.
+	Out io.Writer
+	Log *slog.Logger
+}
+
+// Dev runs a whole cluster in this process until ctx ends: an embedded store,
+// nodes with the fake hypervisor, RAPI and LUXI.
+func Dev(ctx context.Context, o DevOptions) error {
+	if err := os.MkdirAll(o.Data, 0o700); err != nil {
+		return fault.New(fault.Environment, "cannot make the data directory: %w", err)
+	}
+	fresh := isFresh(o.Data)
+	c, err := openController(ctx, o.Data, o.Nodes, o.Log)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	s, err := c.listen(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var parts sync.WaitGroup
+	run := func(part func(context.Context) error) {
+		parts.Go(func() {
+			if err := part(ctx); err != nil {
+				stop(err)
+			}
+		})
+	}
+	run(c.keepLease)
+	run(c.keepTidy)
+	run(s.serveRAPI)
+	if o.Demo && fresh {
+		run(c.seed)
+	}
+	if err := s.announce(o); err != nil {
+		stop(err)
+	}
+	<-ctx.Done()
+	parts.Wait()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// isFresh reports whether the directory holds no cluster yet.
+func isFresh(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "store"))
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// surfaces are the interfaces of a controller, listening.
+type surfaces struct {
+	ready Ready
+
+	rapiListener net.Listener
+	serveRAPI    func(context.Context) error
+}
+
+// listen opens the interfaces, so that clients can connect from now on.
+func (c *controller) listen(ctx context.Context, o DevOptions) (s *surfaces, err error) {
+	s = &surfaces{ready: Ready{PID: os.Getpid()}}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	return s, c.listenRAPI(ctx, s, o)
+}
+
+func (c *controller) listenRAPI(ctx context.Context, s *surfaces, o DevOptions) error {
+	dir := filepath.Join(o.Data, "rapi")
+	login, err := openAccount(dir)
+	if err != nil {
+		return err
+	}
+	users, err := rapi.OpenUsers(login.usersFile)
+	if err != nil {
+		return err
+	}
+	cert, err := rapi.Certificate(filepath.Join(dir, "rapi.pem"), time.Now())
+	if err != nil {
+		return err
+	}
+	var listen net.ListenConfig
+	if s.rapiListener, err = listen.Listen(ctx, "tcp", o.RAPI); err != nil {
+		return fault.New(fault.Environment, "cannot listen for RAPI: %w", err).WithHint("choose another address with --rapi; port 0 picks a free one")
+	}
+	server := rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Users: users, Now: time.Now, Log: o.Log})
+	s.serveRAPI = func(ctx context.Context) error { return server.Serve(ctx, s.rapiListener, cert) }
+	s.ready.RAPI = "https://" + s.rapiListener.Addr().String()
+	s.ready.RAPIUser, s.ready.RAPIPassword = login.name, login.password
+	return nil
+}
+
+// announce says where the controller can be reached.
+func (s *surfaces) announce(o DevOptions) error {
+	for _, path := range []string{filepath.Join(o.Data, readyName), o.ReadyFile} {
+		if path == "" {
+			continue
+		}
+		if err := writeReady(path, s.ready); err != nil {
+			return err
+		}
+	}
+	return s.ready.print(o.Out)
+}
+
+// close closes what listens; what serves already has done so.
+func (s *surfaces) close() {
+	for _, l := range []net.Listener{s.rapiListener} {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// Ready says where a controller can be reached. It is what `drover dev` writes
+// to its ready file; surfaces that are not there are left out.
+type Ready struct {
+	RAPI         string `json:"rapi"`
+	RAPIUser     string `json:"rapi_user"`
+	RAPIPassword string `json:"rapi_password"`
+	LUXI         string `json:"luxi"`
+	PID          int    `json:"pid"`
+}
+
+// readyName is the ready file in the data directory, where the command line
+// looks for a controller.
+const readyName = "ready.json"
+
+// writeReady writes the file so that a reader sees all of it or nothing. It is
+// readable by its owner only, for it holds a password.
+func writeReady(path string, r Ready) error {
+	text, err := json.Marshal(r)
+	if err == nil {
+		err = os.WriteFile(path+".new", append(text, '\n'), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fault.New(fault.Environment, "cannot write the ready file: %w", err)
+	}
+	return nil
+}
+
+// print tells a person the same.
+func (r Ready) print(w io.Writer) error {
+	_, err := fmt.Fprintf(w, `Drover %s is ready.
+
+  RAPI   %s   user %s   password %s
+  LUXI   %s
+
+Try:  drover --luxi %s job list
+Stop it with Ctrl-C; it goes on where it was at the next start.
+`, Version, r.RAPI, r.RAPIUser, r.RAPIPassword, r.LUXI, r.LUXI)
+	return err
+}
