@@ -140,8 +140,9 @@ func ResultFrame(result any) ([]byte, error) {
 
 // ParseFailureFrame encodes the answer to a request that was not understood.
 // The connection is to be closed after it.
+// A hint is not part of the text, which clients compare.
 func ParseFailureFrame(err error) ([]byte, error) {
-	return failureFrame(ParsePrefix+err.Error(), err)
+	return failureFrame(ParsePrefix+faultOf(err).Message, err)
 }
 
 // ErrorFrame encodes the answer to a request that failed.

@@ -1,0 +1,200 @@
+package luxi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+// arguments reads the arguments of one request. The first one that does not
+// fit is remembered and answered by bad; readers after it return zero values.
+type arguments struct {
+	text  raw
+	items []raw
+	err   error
+}
+
+// arityNames are what the reference calls lists of a fixed length.
+var arityNames = map[int]string{0: "Null", 1: "OneTuple", 2: "Pair", 3: "Triple", 4: "Tuple4", 5: "Tuple5"}
+
+// arguments splits the argument list and checks its length.
+func (m method) arguments(text raw) (*arguments, error) {
+	a := &arguments{text: text}
+	if err := json.Unmarshal(text, &a.items); err != nil || bytes.Equal(text, []byte("null")) ||
+		len(a.items) < m.min || len(a.items) > m.max {
+		a.fail(fault.New(fault.Invalid, "Unable to read %s", arityNames[m.min]).WithHint("%s takes %s", m.name, m.arity()))
+		return nil, a.bad()
+	}
+	return a, nil
+}
+
+func (m method) arity() string {
+	noun := "arguments"
+	if m.max == 1 {
+		noun = "argument"
+	}
+	if m.min == m.max {
+		return fmt.Sprintf("%d %s", m.min, noun)
+	}
+	return fmt.Sprintf("%d to %d %s", m.min, m.max, noun)
+}
+
+// bad returns the first error as the answer to the request, or nil.
+func (a *arguments) bad() error {
+	if a.err == nil {
+		return nil
+	}
+	f, ok := errors.AsType[*fault.Error](a.err)
+	if !ok {
+		f = fault.New(fault.Invalid, "%w", a.err)
+	}
+	c := *f
+	c.Message = fmt.Sprintf("Cannot convert value '%s', error: %s", spaced(a.text), f.Message)
+	return &notUnderstood{&c}
+}
+
+func (a *arguments) fail(err error) {
+	if a.err == nil {
+		a.err = err
+	}
+}
+
+// has reports whether the argument was given and is not null.
+func (a *arguments) has(i int) bool {
+	return i < len(a.items) && string(a.items[i]) != "null"
+}
+
+// decode reads an argument into a Go value; kind is what the reference calls
+// the type in its errors.
+func (a *arguments) decode(i int, kind string, into any) {
+	if i >= len(a.items) || string(a.items[i]) == "null" || json.Unmarshal(a.items[i], into) != nil {
+		a.fail(fault.New(fault.Invalid, "Unable to read %s", kind).At(fmt.Sprintf("args[%d]", i)))
+	}
+}
+
+func (a *arguments) str(i int) (out string)       { a.decode(i, "String", &out); return out }
+func (a *arguments) boolean(i int) (out bool)     { a.decode(i, "Bool", &out); return out }
+func (a *arguments) integer(i int) (out int64)    { a.decode(i, "Int", &out); return out }
+func (a *arguments) strs(i int) (out []string)    { a.decode(i, "[String]", &out); return out }
+func (a *arguments) number(i int) (out float64)   { a.decode(i, "Double", &out); return out }
+func (a *arguments) raws(i int) (out []raw)       { a.decode(i, "[JSValue]", &out); return out }
+func (a *arguments) rawLists(i int) (out [][]raw) { a.decode(i, "[[JSValue]]", &out); return out }
+func (a *arguments) optionalStrs(i int) []string  { return optional(a, i, a.strs) }
+func (a *arguments) optionalStr(i int) string     { return optional(a, i, a.str) }
+func (a *arguments) optionalBool(i int) bool      { return optional(a, i, a.boolean) }
+func (a *arguments) optionalInteger(i int) int64  { return optional(a, i, a.integer) }
+
+// optional reads an argument that may be null or left out.
+func optional[T any](a *arguments, i int, read func(int) T) T {
+	if !a.has(i) {
+		var zero T
+		return zero
+	}
+	return read(i)
+}
+
+// jobID reads a job id, a number or its decimal text.
+func (a *arguments) jobID(i int) job.ID {
+	if i >= len(a.items) {
+		a.fail(fault.New(fault.Invalid, "Unable to read JobId"))
+		return 0
+	}
+	id, err := parseJobID(a.items[i])
+	if err != nil {
+		a.fail(err)
+	}
+	return id
+}
+
+func parseJobID(text raw) (job.ID, error) {
+	digits := string(text)
+	var quoted string
+	if json.Unmarshal(text, &quoted) == nil && digits != "null" {
+		digits = quoted
+	}
+	id, err := job.ParseID(digits)
+	if err != nil {
+		return 0, fault.New(fault.Invalid, "Invalid value for job ID '%s': it must be a whole number that is not negative", clip(digits))
+	}
+	return id, nil
+}
+
+// jobIDs reads a list of job ids; null stands for all.
+func (a *arguments) jobIDs(i int) (ids []job.ID, all bool) {
+	if !a.has(i) {
+		return nil, true
+	}
+	ids = []job.ID{}
+	for _, item := range a.raws(i) {
+		id, err := parseJobID(item)
+		if err != nil {
+			a.fail(err)
+			return nil, false
+		}
+		ids = append(ids, id)
+	}
+	return ids, false
+}
+
+// filter reads a query filter; null stands for all.
+func (a *arguments) filter(i int) qlang.Node {
+	if i >= len(a.items) {
+		return &qlang.All{}
+	}
+	n, err := qlang.ParseJSON(a.items[i])
+	if err != nil {
+		a.fail(err)
+		return &qlang.All{}
+	}
+	return n
+}
+
+// spacedLimit is how much of the arguments an error repeats, in bytes.
+const spacedLimit = 2000
+
+// spaced writes JSON the way the reference does in its errors, with a blank
+// after each comma and colon, and shortens it.
+func spaced(text raw) string {
+	if len(text) > 4*spacedLimit { // a listing of megabytes need not be formatted to be cut
+		text = text[:4*spacedLimit]
+	}
+	var b strings.Builder
+	inString, escaped := false, false
+	for _, c := range text {
+		switch {
+		case inString:
+			b.WriteByte(c)
+			inString = escaped || c != '"'
+			escaped = c == '\\' && !escaped
+			continue
+		case c == ' ', c == '\t', c == '\n', c == '\r':
+			continue
+		case c == '"':
+			inString = true
+		}
+		b.WriteByte(c)
+		if c == ',' || c == ':' {
+			b.WriteByte(' ')
+		}
+	}
+	out := b.String()
+	if len(out) > spacedLimit {
+		return strings.ToValidUTF8(out[:spacedLimit], "") + "..."
+	}
+	return out
+}
+
+// clip shortens a text for an error.
+func clip(text string) string {
+	const limit = 80
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "..."
+}

@@ -1,0 +1,265 @@
+package luxi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+func submitJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	return submitOne(ctx, d, a, "SubmitJob", false)
+}
+
+func submitDrained(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	return submitOne(ctx, d, a, "SubmitJobToDrainedQueue", true)
+}
+
+func submitOne(ctx context.Context, d *Deps, a *arguments, name string, ignoreDrain bool) (any, error) {
+	texts, key := a.raws(0), a.optionalStr(1)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	ops, err := parseOps(name, texts)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkTrails(ops); err != nil {
+		return nil, err
+	}
+	return d.Queue.Submit(ctx, queue.Submission{Ops: ops, Key: key, IgnoreDrain: ignoreDrain})
+}
+
+// submitManyJobs takes several jobs. When an opcode cannot be parsed nothing
+// is submitted at all; what else keeps a job from being taken is answered in
+// its place.
+func submitManyJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	lists, keys := a.rawLists(0), a.optionalStrs(1)
+	if len(keys) > 0 && len(keys) != len(lists) {
+		a.fail(fault.New(fault.Invalid, "%d submission keys for %d jobs", len(keys), len(lists)).At("args[1]"))
+	}
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	answers := make([][2]any, len(lists))
+	var subs []queue.Submission
+	var places []int
+	for i, texts := range lists {
+		ops, err := parseOps("SubmitManyJobs", texts)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkTrails(ops); err != nil {
+			answers[i] = [2]any{false, err.Error()}
+			continue
+		}
+		s := queue.Submission{Ops: ops}
+		if len(keys) > 0 {
+			s.Key = keys[i]
+		}
+		subs, places = append(subs, s), append(places, i)
+	}
+	outcomes, err := d.Queue.SubmitMany(ctx, subs)
+	if err != nil {
+		return nil, err
+	}
+	for i, o := range outcomes {
+		if fault.Is(o.Err, fault.Drained) { // holds for all of them
+			return nil, o.Err
+		}
+		answers[places[i]] = [2]any{true, o.ID}
+		if o.Err != nil {
+			answers[places[i]] = [2]any{false, o.Err.Error()}
+		}
+	}
+	return answers, nil
+}
+
+func parseOps(method string, texts []raw) ([]*opcode.Opcode, error) {
+	ops := make([]*opcode.Opcode, len(texts))
+	for i, text := range texts {
+		op, err := opcode.Parse(text, opcode.Options{RequireReason: true})
+		if err != nil {
+			return nil, &notUnderstood{opcodeFault(method, i, err)}
+		}
+		ops[i] = op
+	}
+	return ops, nil
+}
+
+// opcodeFault words the fault of an opcode as clients know it.
+func opcodeFault(method string, index int, err error) error {
+	text, field, hint := err.Error(), "", ""
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		text, field, hint = f.Message, "."+f.Field, f.Hint
+	}
+	if p, ok := opcode.AsParamError(err); ok {
+		text = p.Luxi()
+	}
+	return &fault.Error{Code: fault.Invalid, Message: method + ": " + text, Hint: hint, Cause: err,
+		Field: fmt.Sprintf("ops[%d]%s", index, field)}
+}
+
+// checkTrails refuses reason entries that only the system may make.
+func checkTrails(ops []*opcode.Opcode) error {
+	for i, op := range ops {
+		if err := reason.CheckOutside(op.Reason, allowedSource); err != nil {
+			if f, ok := errors.AsType[*fault.Error](err); ok {
+				return f.At(fmt.Sprintf("ops[%d].%s", i, f.Field))
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func cancelJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	id, kill := a.jobID(0), a.optionalBool(1)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	answer, err := d.Queue.Cancel(ctx, id, kill)
+	return [2]any{answer.OK, answer.Message}, err
+}
+
+func changeJobPriority(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	id, priority := a.jobID(0), a.integer(1)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	answer, err := d.Queue.ChangePriority(ctx, id, int(priority))
+	return [2]any{answer.OK, answer.Message}, err
+}
+
+func archiveJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	id := a.jobID(0)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Queue.Archive(ctx, id)
+}
+
+func autoArchiveJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	age, limit := a.number(0), a.number(1)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	archived, left, err := d.Queue.AutoArchive(ctx, seconds(age), min(seconds(limit), luxi.MaxWait))
+	return [2]int{archived, left}, err
+}
+
+// seconds turns a number of seconds into a duration, without overflow.
+func seconds(n float64) time.Duration {
+	const century = 100 * 365 * 24 * 3600
+	return time.Duration(max(-century, min(century, n)) * float64(time.Second))
+}
+
+func pickupJob(_ context.Context, _ *Deps, a *arguments) (any, error) {
+	a.jobID(0)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return nil, luxi.Generic("Luxi call 'PickupJob' is for internal use only")
+}
+
+func setDrainFlag(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	on := a.boolean(0)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return true, d.Queue.SetDrained(ctx, on)
+}
+
+func setWatcherPause(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	var until *float64
+	if a.has(0) {
+		t := a.number(0)
+		until = &t
+	}
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return a.items[0], d.Queue.SetWatcherPause(ctx, until)
+}
+
+func explainJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	id := a.jobID(0)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Queue.Explain(ctx, id)
+}
+
+// waitForJobChange returns the values of some fields and the log entries that
+// are new, as soon as the job has ended, the values differ from those that the
+// client knows, or there are new entries; else when the time is up.
+func waitForJobChange(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	id, fields, timeout := a.jobID(0), a.strs(1), a.number(4)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	known := canonical(a.items[2])
+	serial := lastKnownSerial(a.items[3])
+	row := jobRow(fields)
+	ctx, cancel := context.WithTimeout(ctx, min(seconds(timeout), luxi.MaxWait))
+	defer cancel()
+	var values raw
+	j, err := d.Queue.Wait(ctx, id, func(j *job.Job) bool {
+		if j.Final() || j.LastSerial() > serial {
+			return true
+		}
+		values = row(j)
+		return !bytes.Equal(canonical(values), known)
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil, &luxi.Error{Class: "JobLost", Args: []any{"Can't load job file"}}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return [2]any{row(j), logRows(j.LogAfter(serial))}, nil
+}
+
+// lastKnownSerial reads the serial of the newest entry that a client has;
+// anything but a number means none.
+func lastKnownSerial(text raw) int64 {
+	var n int64
+	if json.Unmarshal(text, &n) != nil {
+		return 0
+	}
+	return n
+}
+
+// canonical writes JSON in one form, so that equal values have equal texts.
+func canonical(text raw) raw {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return text
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return text
+	}
+	return out
+}
+
+// logRows writes log entries as clients know them: [serial, [seconds,
+// microseconds], type, payload].
+func logRows(entries []job.LogEntry) [][4]any {
+	out := make([][4]any, len(entries))
+	for i, e := range entries {
+		out[i] = [4]any{e.Serial, e.Time.Pair(), e.Type, e.Payload}
+	}
+	return out
+}

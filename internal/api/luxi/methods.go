@@ -1,0 +1,115 @@
+// Package luxi serves the control socket: it reads requests of the LUXI
+// protocol, hands them to the queue and the query engine, and writes what they
+// answer. Every method is in one table, Methods.
+//
+// A connection handles its requests in order, each connection in a goroutine
+// of its own: whatever a client sends, or fails to send, holds up nobody else.
+//
+// Invariants:
+//   - A request that is not understood changes nothing; it is answered with a
+//     text and the connection is closed.
+//   - A request that was understood and failed is answered with a pair
+//     [class, [arguments]], and the connection goes on.
+//   - Reason entries from outside never carry a source of the system, other
+//     than those of the command line (see allowedSource).
+package luxi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"strings"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/querier"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// Deps is what the methods work with.
+type Deps struct {
+	Queue   *queue.Queue
+	Querier *querier.Querier
+	Log     *slog.Logger
+}
+
+// method is one row of the table: its name, how many arguments it takes, and
+// what it does. Beyond the protocol, our own additions are optional arguments
+// at the end of a method, and the methods of the last part of the table.
+type method struct {
+	name     string
+	min, max int
+	run      func(ctx context.Context, d *Deps, a *arguments) (any, error)
+}
+
+// Methods are all the requests that the server understands.
+var Methods = []method{
+	{"SubmitJob", 1, 2, submitJob},                   // opcodes, [key]
+	{"SubmitJobToDrainedQueue", 1, 2, submitDrained}, // opcodes, [key]
+	{"SubmitManyJobs", 1, 2, submitManyJobs},         // lists of opcodes, [keys]
+	{"WaitForJobChange", 5, 5, waitForJobChange},     // id, fields, previous values, previous log serial, seconds
+	{"CancelJob", 1, 2, cancelJob},                   // id, [kill]
+	{"ChangeJobPriority", 2, 2, changeJobPriority},   // id, priority
+	{"ArchiveJob", 1, 1, archiveJob},                 // id
+	{"AutoArchiveJobs", 2, 2, autoArchiveJobs},       // age and timeout in seconds
+	{"PickupJob", 1, 1, pickupJob},                   // id
+	{"SetDrainFlag", 1, 1, setDrainFlag},             // on or off
+	{"SetWatcherPause", 1, 1, setWatcherPause},       // until, in seconds since the epoch, or null
+
+	{"ReplaceFilter", 5, 5, replaceFilter}, // uuid or null, priority, predicates, action, reason
+	{"DeleteFilter", 1, 1, deleteFilter},   // uuid
+	{"QueryFilters", 2, 2, queryFilters},   // uuids or null, fields
+
+	{"Query", 3, 4, runQuery},                        // kind, fields, filter or null, [options]
+	{"QueryFields", 2, 2, queryFields},               // kind, fields or null
+	{"QueryJobs", 2, 2, queryJobs},                   // ids or null, fields
+	{"QueryInstances", 3, 3, queryItems("instance")}, // names, fields, lock
+	{"QueryNodes", 3, 3, queryItems("node")},
+	{"QueryGroups", 3, 3, queryItems("group")},
+	{"QueryNetworks", 3, 3, queryItems("network")},
+	{"QueryExports", 2, 2, queryExports}, // nodes, lock
+	{"QueryTags", 2, 2, queryTags},       // kind, name
+	{"QueryClusterInfo", 0, 0, queryClusterInfo},
+	{"QueryConfigValues", 1, 1, queryConfigValues}, // names
+
+	// Our own.
+	{"ExplainJob", 1, 1, explainJob}, // id
+	{"TestFilter", 2, 2, testFilter}, // rule, days of archived jobs
+}
+
+// unknownMethod is the answer to a request of a method that is not in the
+// table.
+func unknownMethod(name string, known map[string]method) error {
+	err := fault.New(fault.Invalid, "Unable to parse LUXI request method: Invalid string value for type LuxiReq: %q", name)
+	if best := qlang.Suggest(name, maps.Keys(known)); best != "" {
+		err = err.WithHint("did you mean %s?", best)
+	}
+	return &notUnderstood{err}
+}
+
+// pairOf is how an error travels. Errors that name their class keep it; for
+// others the code decides, as it does in the result of an opcode.
+func pairOf(err error) luxi.Error {
+	if pair, ok := errors.AsType[*luxi.Error](err); ok {
+		return *pair
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == fault.Drained {
+		return luxi.Error{Class: "JobQueueDrainError", Args: []any{f.Message}}
+	}
+	var pair luxi.Error
+	if pair.UnmarshalJSON(job.EncodeError(err)) != nil || pair.Class != "OpPrereqError" {
+		return *luxi.Generic("%s", err.Error())
+	}
+	return pair
+}
+
+// allowedSource says which reserved sources clients may send: those with which
+// the command line and the client libraries begin a trail.
+func allowedSource(source string) bool {
+	return source == reason.SourceUser || source == reason.SourceClient ||
+		strings.HasPrefix(source, reason.SourceClient+":")
+}

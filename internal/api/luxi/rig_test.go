@@ -1,0 +1,197 @@
+package luxi
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/hypervisor/fake"
+	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/querier"
+	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/store/sqlite"
+)
+
+// rig is a whole cluster of one fake node, with a server in front.
+type rig struct {
+	*testing.T
+	queue  *queue.Queue
+	server *Server
+	path   string
+}
+
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	dir := t.TempDir()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	s, err := sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{})
+	check(err)
+	keeper, err := inventory.Open(t.Context(), s, 0)
+	check(err)
+	check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
+		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: newUUID}))
+	fleet := agent.NewFleet(func(node string) (*agent.Agent, error) {
+		driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, node, "fake")})
+		if err != nil {
+			return nil, err
+		}
+		return agent.New(agent.Config{Node: node, Dir: filepath.Join(dir, node), Driver: driver})
+	})
+	q, err := queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Executors: exec.All(), Nodes: fleet.Agent,
+		Now: time.Now, NewUUID: newUUID, Log: log})
+	check(err)
+	server := New(Deps{Queue: q, Log: log, Querier: &querier.Querier{Queue: q, Inventory: keeper, Nodes: fleet.Agent, Log: log,
+		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}})
+	t.Cleanup(func() {
+		q.Close()
+		keeper.Close()
+		check(fleet.Close())
+		check(s.Close())
+	})
+	return &rig{T: t, queue: q, server: server, path: listen(t, server)}
+}
+
+// listen serves on a socket until the test ends, and returns its path.
+func listen(t *testing.T, s *Server) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "luxi")
+	listener, err := Listen(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return path
+}
+
+func (r *rig) client() *luxi.Client {
+	r.Helper()
+	c, err := luxi.Dial(r.Context(), r.path)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// call sends a request that must succeed.
+func (r *rig) call(method string, result any, args ...any) {
+	r.Helper()
+	if err := r.client().Call(r.Context(), method, args, result); err != nil {
+		r.Fatalf("%s %v: %v", method, args, err)
+	}
+}
+
+// op is an opcode that waits for some seconds.
+func delay(seconds float64, more ...any) map[string]any {
+	op := map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": seconds, "no_locks": true, "reason": []any{}}
+	for i := 0; i < len(more); i += 2 {
+		op[fmt.Sprint(more[i])] = more[i+1]
+	}
+	return op
+}
+
+func (r *rig) submit(ops ...any) job.ID {
+	r.Helper()
+	var id job.ID
+	r.call("SubmitJob", &id, ops)
+	return id
+}
+
+// end waits until a job is final and returns its status.
+func (r *rig) end(id job.ID) string {
+	r.Helper()
+	j, err := r.queue.Wait(r.Context(), id, (*job.Job).Final)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return string(j.Status())
+}
+
+// conn is a bare connection, for what no client would send.
+type conn struct {
+	*testing.T
+	net.Conn
+	frames *luxi.FrameReader
+}
+
+func (r *rig) dial() *conn { return dialRaw(r.T, r.path) }
+
+func dialRaw(t *testing.T, path string) *conn {
+	t.Helper()
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return &conn{T: t, Conn: c, frames: luxi.NewFrameReader(c, luxi.MaxFrame)}
+}
+
+func (c *conn) send(text string) {
+	c.Helper()
+	if _, err := c.Write([]byte(text)); err != nil {
+		c.Fatal(err)
+	}
+}
+
+type response struct {
+	Success bool
+	Result  any
+	Fault   *luxi.Fault
+}
+
+// receive reads an answer; ok is false when the connection was closed instead.
+func (c *conn) receive() (r response, ok bool) {
+	c.Helper()
+	frame, err := c.frames.Next()
+	if err != nil {
+		return r, false
+	}
+	if err := json.Unmarshal(frame, &r); err != nil {
+		c.Fatalf("%s: %v", frame, err)
+	}
+	return r, true
+}
+
+func (c *conn) ask(text string) response {
+	c.Helper()
+	c.send(text + "\x03")
+	r, ok := c.receive()
+	if !ok {
+		c.Fatalf("no answer to %s", text)
+	}
+	return r
+}

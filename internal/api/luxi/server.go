@@ -1,0 +1,259 @@
+package luxi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"runtime/debug"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/query"
+)
+
+// maxConnections is how many clients may be connected at once; another one is
+// told so and sent away. It keeps file descriptors for the rest of the
+// controller.
+const maxConnections = 1000
+
+// lingerTime is how long, and lingerBytes how much, a connection that is about
+// to be closed still takes in, so that a client in the middle of sending gets
+// to read why.
+const (
+	lingerTime  = time.Second
+	lingerBytes = 4 * luxi.MaxFrame
+)
+
+// Server answers the requests of LUXI clients.
+type Server struct {
+	deps    Deps
+	methods map[string]method
+	// The limits of the protocol; tests take smaller ones.
+	idle     time.Duration
+	maxFrame int
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	done  sync.WaitGroup
+}
+
+// New returns a server of all methods over the given parts of the controller.
+func New(deps Deps) *Server { return newServer(deps, Methods) }
+
+func newServer(deps Deps, table []method) *Server {
+	s := &Server{
+		deps:     deps,
+		methods:  make(map[string]method, len(table)),
+		idle:     luxi.IdleTimeout,
+		maxFrame: luxi.MaxFrame,
+		conns:    map[net.Conn]bool{},
+	}
+	for _, m := range table {
+		s.methods[m.name] = m
+	}
+	return s
+}
+
+// Serve answers on the listener until the context ends or the listener fails.
+// Requests that are being carried out when the context ends are answered
+// before Serve returns; the listener is then closed.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	stop := context.AfterFunc(ctx, func() {
+		_ = listener.Close() // Accept reports it
+		s.wakeAll()
+	})
+	defer stop()
+	defer s.done.Wait()
+	for {
+		conn, err := listener.Accept()
+		switch {
+		case err == nil:
+			s.admit(ctx, conn)
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ECONNABORTED):
+			s.deps.Log.Warn("a LUXI client could not be accepted", "error", err)
+			pause(ctx, 50*time.Millisecond)
+		default:
+			return err
+		}
+	}
+}
+
+// pause lets some time pass, unless the context ends first.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// wakeAll interrupts the connections that wait for a request.
+func (s *Server) wakeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for conn := range s.conns {
+		_ = conn.SetReadDeadline(time.Unix(1, 0)) // it is going away
+	}
+}
+
+func (s *Server) admit(ctx context.Context, conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	full := len(s.conns) >= maxConnections
+	if !full {
+		s.conns[conn] = true
+	}
+	s.done.Go(func() {
+		defer func() { _ = conn.Close() }() // nothing is left to be said
+		if full {
+			s.refuse(conn, fault.New(fault.Busy, "there are already %d connections", maxConnections))
+			return
+		}
+		s.serveConn(ctx, conn)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.conns, conn)
+	})
+}
+
+// serveConn answers the requests of one connection, in order.
+func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
+	frames := luxi.NewFrameReader(conn, s.maxFrame)
+	for {
+		if conn.SetReadDeadline(time.Now().Add(s.idle)) != nil || ctx.Err() != nil {
+			return
+		}
+		frame, err := frames.Next()
+		if fault.Is(err, fault.TooLarge) {
+			s.refuse(conn, err)
+			return
+		}
+		if err != nil { // gone, too slow, or cut short: nobody to answer
+			return
+		}
+		if !s.answer(ctx, conn, frame) {
+			return
+		}
+	}
+}
+
+// answer carries out one request. It reports whether the connection can be
+// used for another.
+func (s *Server) answer(ctx context.Context, conn net.Conn, frame []byte) bool {
+	req, err := luxi.ParseRequest(frame)
+	if err != nil {
+		s.refuse(conn, err)
+		return false
+	}
+	result, err := s.call(ctx, req)
+	if bad, ok := errors.AsType[*notUnderstood](err); ok {
+		s.refuse(conn, bad.err)
+		return false
+	}
+	if list, ok := result.(*query.Result); ok && err == nil {
+		return s.stream(conn, list)
+	}
+	var out []byte
+	if err == nil {
+		out, err = luxi.ResultFrame(result)
+	}
+	if err != nil {
+		out, err = luxi.ErrorFrame(pairOf(err), err)
+	}
+	return err == nil && s.send(conn, out)
+}
+
+// stream writes a listing as it is computed, so that a long one neither waits
+// for its end nor is held in memory twice.
+func (s *Server) stream(conn net.Conn, list *query.Result) bool {
+	out := bufio.NewWriterSize(&patient{conn}, 64<<10)
+	if _, err := out.WriteString(`{"success":true,"result":`); err != nil {
+		return false
+	}
+	for piece := range list.Chunks() {
+		if _, err := out.Write(piece); err != nil {
+			return false
+		}
+	}
+	if _, err := out.Write([]byte{'}', luxi.Terminator}); err != nil {
+		return false
+	}
+	return out.Flush() == nil
+}
+
+// patient gives every write the time that a message may take.
+type patient struct{ conn net.Conn }
+
+func (p *patient) Write(piece []byte) (int, error) {
+	if err := p.conn.SetWriteDeadline(time.Now().Add(luxi.SendTimeout)); err != nil {
+		return 0, err
+	}
+	return p.conn.Write(piece)
+}
+
+// call runs the method of a request. A panic in it becomes an error of this
+// request alone.
+func (s *Server) call(ctx context.Context, req luxi.Request) (result any, err error) {
+	m, ok := s.methods[req.Method]
+	if !ok {
+		return nil, unknownMethod(req.Method, s.methods)
+	}
+	args, err := m.arguments(req.Args)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.deps.Log.Error("a LUXI method panicked", "method", req.Method, "panic", p, "stack", string(debug.Stack()))
+			err = fault.New(fault.Internal, "%s failed by a fault of the controller: %v", req.Method, p)
+		}
+	}()
+	return m.run(ctx, &s.deps, args)
+}
+
+// refuse answers a request that was not understood, then takes in and drops
+// what the client is still sending, for a while.
+func (s *Server) refuse(conn net.Conn, why error) {
+	out, err := luxi.ParseFailureFrame(why)
+	if err != nil || !s.send(conn, out) {
+		return
+	}
+	if half, ok := conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
+		return
+	}
+	if conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		drop(conn, lingerBytes)
+	}
+}
+
+// drop reads and forgets up to n bytes.
+func drop(conn net.Conn, n int) {
+	buffer := make([]byte, 64<<10)
+	for n > 0 {
+		got, err := conn.Read(buffer)
+		if err != nil {
+			return
+		}
+		n -= got
+	}
+}
+
+func (s *Server) send(conn net.Conn, message []byte) bool {
+	return conn.SetWriteDeadline(time.Now().Add(luxi.SendTimeout)) == nil && luxi.WriteFrame(conn, message) == nil
+}
+
+// notUnderstood marks an error as one of the request itself: it is answered as
+// a plain string, and the connection is closed.
+type notUnderstood struct{ err error }
+
+func (e *notUnderstood) Error() string { return e.err.Error() }
+func (e *notUnderstood) Unwrap() error { return e.err }
+
+// raw is a value that is already JSON.
+type raw = json.RawMessage

@@ -1,0 +1,259 @@
+package luxi
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/luxi"
+)
+
+// echoServer answers Echo, blocks in Block until the channel is closed, and
+// panics in Panic.
+func echoServer(t *testing.T, block chan struct{}) (*Server, string) {
+	t.Helper()
+	s := newServer(Deps{Log: slog.New(slog.DiscardHandler)}, []method{
+		{"Echo", 1, 1, func(_ context.Context, _ *Deps, a *arguments) (any, error) { return a.items[0], nil }},
+		{"Fail", 0, 0, func(context.Context, *Deps, *arguments) (any, error) {
+			return nil, fault.New(fault.NotFound, "no such thing").At("x").WithHint("look elsewhere")
+		}},
+		{"Block", 0, 0, func(context.Context, *Deps, *arguments) (any, error) { <-block; return true, nil }},
+		{"Panic", 0, 0, func(context.Context, *Deps, *arguments) (any, error) { panic("on purpose") }},
+	})
+	s.maxFrame = 100_000
+	return s, listen(t, s)
+}
+
+func TestRequestsOfAConnectionAreAnsweredInOrder(t *testing.T) {
+	_, path := echoServer(t, nil)
+	c := dialRaw(t, path)
+	c.send(`{"method":"Echo","args":[1]}` + "\x03" + `{"method":"Echo","args":["für 保"]}` + "\x03" + `{"method":"Fail","args":[]}` + "\x03")
+	for _, want := range []any{1.0, "für 保"} {
+		if r, ok := c.receive(); !ok || !r.Success || r.Result != want {
+			t.Errorf("got %+v, want %v", r, want)
+		}
+	}
+	r, ok := c.receive()
+	if !ok || r.Success || r.Fault == nil || r.Fault.Code != fault.NotFound || r.Fault.Field != "x" || r.Fault.Hint != "look elsewhere" {
+		t.Errorf("got %+v %+v", r, r.Fault)
+	}
+	if r := c.ask(`{"method":"Echo","args":[2]}`); r.Result != 2.0 {
+		t.Errorf("after an error: %+v", r)
+	}
+}
+
+func TestWhatIsNotUnderstoodClosesTheConnection(t *testing.T) {
+	_, path := echoServer(t, nil)
+	for name, text := range map[string]string{
+		"garbage": "\x00\xff\x1b[", "empty": "", "no object": "[1]", "method": `{"method":"echo","args":[1]}`,
+		"arity": `{"method":"Echo","args":[]}`, "no list": `{"method":"Echo","args":{}}`, "null": `{"method":"Echo","args":null}`,
+		"nested": `{"method":"Echo","args":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`,
+	} {
+		c := dialRaw(t, path)
+		c.send(text + "\x03" + `{"method":"Echo","args":[1]}` + "\x03")
+		r, ok := c.receive()
+		message, _ := r.Result.(string)
+		if !ok || r.Success || !strings.HasPrefix(message, "Failed to parse request: ") {
+			t.Errorf("%s: got %+v, %v", name, r, ok)
+		}
+		if r, ok := c.receive(); ok {
+			t.Errorf("%s: the connection goes on: %+v", name, r)
+		}
+	}
+}
+
+func TestOverlongFrameIsRefusedWithItsLimit(t *testing.T) {
+	_, path := echoServer(t, nil)
+	c := dialRaw(t, path)
+	sent := make(chan error, 1)
+	go func() { // far more than the socket's buffer, and no end of the message
+		_, err := c.Write([]byte(`{"method":"Echo","args":["` + strings.Repeat("x", 2_000_000)))
+		sent <- err
+	}()
+	r, ok := c.receive()
+	if message, _ := r.Result.(string); !ok || !strings.Contains(message, "limit of 100000 bytes") {
+		t.Errorf("got %+v, %v", r, ok)
+	}
+	if _, ok := c.receive(); ok {
+		t.Error("the connection goes on")
+	}
+	if err := <-sent; err != nil {
+		t.Errorf("the client was cut off before it could read why: %v", err)
+	}
+}
+
+func TestNobodyStallsOthers(t *testing.T) {
+	block := make(chan struct{})
+	_, path := echoServer(t, block)
+	var stuck []*conn
+	for _, text := range []string{"", "{", `{"method":"Block","args":[]}` + "\x03", "\xff\xff", `{"method":"Panic","args":[]}` + "\x03"} {
+		c := dialRaw(t, path)
+		c.send(text)
+		stuck = append(stuck, c)
+	}
+	half := dialRaw(t, path)
+	half.send(`{"method":"Echo","args":["half"]}` + "\x03")
+	if err := half.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if r := dialRaw(t, path).ask(`{"method":"Echo","args":["me"]}`); r.Result != "me" {
+		t.Errorf("got %+v", r)
+	}
+	if r, ok := half.receive(); !ok || r.Result != "half" {
+		t.Errorf("a client that only closed its sending side: %+v, %v", r, ok)
+	}
+	if r, ok := stuck[4].receive(); !ok || r.Fault == nil || r.Fault.Code != fault.Internal {
+		t.Errorf("after a panic: %+v", r)
+	}
+	close(block)
+	if r, ok := stuck[2].receive(); !ok || r.Result != true {
+		t.Errorf("the blocked one: %+v", r)
+	}
+}
+
+func TestIdleConnectionIsClosed(t *testing.T) {
+	s := newServer(Deps{Log: slog.New(slog.DiscardHandler)}, nil)
+	s.idle = 10 * time.Millisecond
+	c := dialRaw(t, listen(t, s))
+	if _, ok := c.receive(); ok {
+		t.Error("an answer to nothing")
+	}
+}
+
+func TestServeAnswersWhatItBegan(t *testing.T) {
+	block := make(chan struct{})
+	entered := make(chan struct{})
+	s := newServer(Deps{Log: slog.New(slog.DiscardHandler)}, []method{
+		{"Block", 0, 0, func(context.Context, *Deps, *arguments) (any, error) {
+			close(entered)
+			<-block
+			return "done", nil
+		}},
+	})
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := Listen(path, 0o660)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, listener) }()
+	busy, idle := dialRaw(t, path), dialRaw(t, path)
+	busy.send(`{"method":"Block","args":[]}` + "\x03")
+	<-entered
+	stop()
+	if _, ok := idle.receive(); ok {
+		t.Error("an idle connection is not closed")
+	}
+	close(block)
+	if r, ok := busy.receive(); !ok || r.Result != "done" {
+		t.Errorf("got %+v, %v", r, ok)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+func TestListen(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s")
+	first, err := Listen(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if _, err := Listen(path, 0o600); !fault.Is(err, fault.Exists) {
+		t.Errorf("a socket in use: %v", err)
+	}
+	// A dead process leaves its socket behind.
+	if err := first.(*socket).UnixListener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Listen(path, 0o660)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(path, 0o600); !fault.Is(err, fault.Exists) {
+		t.Errorf("a file in the way: %v", err)
+	}
+	if _, err := Listen(filepath.Join(dir, strings.Repeat("x", 120)), 0o600); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a long path: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestTableOfMethods(t *testing.T) {
+	var names []string
+	for _, m := range Methods {
+		if m.min > m.max || m.run == nil || arityNames[m.min] == "" {
+			t.Errorf("%s: bad row", m.name)
+		}
+		names = append(names, m.name)
+	}
+	slices.Sort(names)
+	if again := slices.Compact(slices.Clone(names)); len(again) != len(names) {
+		t.Error("a method is there twice")
+	}
+}
+
+func TestSpaced(t *testing.T) {
+	for text, want := range map[string]string{
+		`[null,1,"a,b:c\",d",{"k":[ ]}]`: `[null, 1, "a,b:c\",d", {"k": []}]`,
+		`"\\",1`:                         `"\\", 1`,
+	} {
+		if got := spaced(raw(text)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if got := spaced(raw(`"` + strings.Repeat("é", 100_000) + `"`)); len(got) > spacedLimit+10 || !strings.HasSuffix(got, "é...") {
+		t.Errorf("a long text: %d bytes", len(got))
+	}
+}
+
+// FuzzConnection sends any bytes to the methods of a server without a
+// controller behind it; it must answer or close, and go on with others.
+func FuzzConnection(f *testing.F) {
+	f.Add([]byte(`{"method":"Echo","args":[1]}`))
+	f.Add([]byte("{\"method\":\"Echo\",\"args\":[\"\\u0003\"]}\x03\x03"))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		for _, m := range []method{{name: "A", min: 1, max: 5}} {
+			a, err := m.arguments(stream)
+			if err != nil {
+				if _, err := luxi.ParseFailureFrame(err); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			a.jobID(0)
+			a.jobIDs(0)
+			a.filter(0)
+			a.strs(0)
+			a.trail(0)
+			if err := a.bad(); err != nil {
+				if _, err := luxi.ParseFailureFrame(err); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
