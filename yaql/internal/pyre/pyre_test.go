@@ -2,6 +2,7 @@ package pyre
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -24,13 +25,12 @@ type recordedCase struct {
 }
 
 func TestRecordedPatterns(t *testing.T) {
-	file, err := os.Open("testdata/python.jsonl")
+	file, err := os.ReadFile("testdata/python.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
 	count := 0
-	for lines := bufio.NewScanner(file); lines.Scan(); count++ {
+	for lines := bufio.NewScanner(bytes.NewReader(file)); lines.Scan(); count++ {
 		var c recordedCase
 		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
 			t.Fatal(err)
@@ -100,8 +100,7 @@ func throughJSON(t *testing.T, value any) []any {
 }
 
 func class(err error) string {
-	var refused *Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*Error](err); ok {
 		return refused.Class
 	}
 	return err.Error()

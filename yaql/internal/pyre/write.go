@@ -9,11 +9,14 @@ import (
 // mean the same without any option of the engine.
 type writer struct {
 	strings.Builder
+
 	linear      bool // for the standard library, else for regexp2
 	unsupported bool // the standard library cannot express a part
 	asciiText   bool // the result is right for ASCII text only
 	noFinalLine bool // the result is right only for text that does not end with a newline
 }
+
+func (w *writer) printf(format string, args ...any) { w.WriteString(fmt.Sprintf(format, args...)) }
 
 // What Python counts as \w, \d and \s, as the inside of a class.
 var categoryText = map[byte]string{'w': `\p{L}\p{N}_`, 'd': `\p{Nd}`, 's': "\t-\r\x1c- \u0085\\p{Z}"}
@@ -94,10 +97,10 @@ func (n position) writeBoundary(w *writer) {
 		word = "[a-zA-Z0-9_]"
 	}
 	if n.kind == 'b' {
-		fmt.Fprintf(w, "(?:(?<=%[1]s)(?!%[1]s)|(?<!%[1]s)(?=%[1]s))", word)
+		w.printf("(?:(?<=%[1]s)(?!%[1]s)|(?<!%[1]s)(?=%[1]s))", word)
 		return
 	}
-	fmt.Fprintf(w, `(?:(?<=%[1]s)(?=%[1]s)|(?<!%[1]s)(?!%[1]s)(?!\A\z))`, word)
+	w.printf(`(?:(?<=%[1]s)(?=%[1]s)|(?<!%[1]s)(?!%[1]s)(?!\A\z))`, word)
 }
 
 func (n sequence) write(w *writer) {
@@ -130,9 +133,9 @@ func (n repeat) write(w *writer) {
 	case n.min == 1 && n.max == unlimited:
 		w.WriteByte('+')
 	case n.max == unlimited:
-		fmt.Fprintf(w, "{%d,}", n.min)
+		w.printf("{%d,}", n.min)
 	default:
-		fmt.Fprintf(w, "{%d,%d}", n.min, n.max)
+		w.printf("{%d,%d}", n.min, n.max)
 	}
 	if n.mode == '?' {
 		w.WriteByte('?')
@@ -174,15 +177,15 @@ func (n look) write(w *writer) {
 func (n reference) write(w *writer) {
 	w.unsupported = true
 	if n.flags&IgnoreCase != 0 {
-		fmt.Fprintf(w, `(?i:\%d)`, n.number)
+		w.printf(`(?i:\%d)`, n.number)
 		return
 	}
-	fmt.Fprintf(w, `(?:\%d)`, n.number)
+	w.printf(`(?:\%d)`, n.number)
 }
 
 func (n conditional) write(w *writer) {
 	w.unsupported = true
-	fmt.Fprintf(w, "(?(%d)(?:", n.number)
+	w.printf("(?(%d)(?:", n.number)
 	n.yes.write(w)
 	w.WriteString(")|(?:")
 	if n.no != nil {

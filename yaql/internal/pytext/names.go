@@ -1,6 +1,7 @@
 package pytext
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,9 +44,7 @@ var runesByName = sync.OnceValue(func() map[string]rune {
 			names[name] = r
 		}
 	}
-	for name, r := range controlNames {
-		names[name] = r
-	}
+	maps.Copy(names, controlNames)
 	return names
 })
 

@@ -163,7 +163,7 @@ func (d DateTime) Offset() Span {
 
 // Midnight returns the start of the day.
 func (d DateTime) Midnight() DateTime {
-	return DateTime{clock: d.clock - int64(d.TimeOfDay().clock), zone: d.zone}
+	return DateTime{clock: d.clock - d.TimeOfDay().clock, zone: d.zone}
 }
 
 // TimeOfDay returns the time that passed since midnight.

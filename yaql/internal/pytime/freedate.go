@@ -161,28 +161,30 @@ func (d *dateNumbers) orderOfThree() string {
 		order[d.yearAt], order[d.monthAt] = 'y', 'm'
 		return string(order)
 	}
-	large, small := "", ""
 	switch d.monthAt {
 	case 0:
-		large, small = "myd", "mdy"
+		return d.yearInMiddle("myd", "mdy")
 	case 1:
 		if d.large(0) {
 			return "ymd"
 		}
 		return "dmy"
 	case 2:
-		large, small = "dym", "ydm"
-	default:
-		switch {
-		case d.large(0) || d.yearAt == 0:
-			return "ymd"
-		case d.values[0] > 12:
-			return "dmy"
-		}
-		return "mdy"
+		return d.yearInMiddle("dym", "ydm")
 	}
+	switch {
+	case d.large(0) || d.yearAt == 0:
+		return "ymd"
+	case d.values[0] > 12:
+		return "dmy"
+	}
+	return "mdy"
+}
+
+// yearInMiddle picks the order by whether the number in the middle can only be a year.
+func (d *dateNumbers) yearInMiddle(yes, no string) string {
 	if d.large(1) {
-		return large
+		return yes
 	}
-	return small
+	return no
 }

@@ -63,7 +63,7 @@ var (
 func wordTable(entries ...string) map[string]int64 {
 	table := map[string]int64{}
 	for i, words := range entries {
-		for _, word := range strings.Fields(words) {
+		for word := range strings.FieldsSeq(words) {
 			table[word] = int64(i)
 		}
 	}

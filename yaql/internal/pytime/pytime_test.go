@@ -2,6 +2,7 @@ package pytime
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
@@ -24,8 +25,7 @@ func must[T any](value T, err error) T {
 }
 
 func class(err error) string {
-	var refused *Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*Error](err); ok {
 		return refused.Class
 	}
 	return ""
@@ -34,13 +34,12 @@ func class(err error) string {
 // TestRecordedTexts compares the three text functions with what CPython 3.11, dateutil 2.8 and the C
 // library answered, in UTC and the C locale.
 func TestRecordedTexts(t *testing.T) {
-	file, err := os.Open("testdata/python.jsonl")
+	file, err := os.ReadFile("testdata/python.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
 	count := 0
-	for lines := bufio.NewScanner(file); lines.Scan(); count++ {
+	for lines := bufio.NewScanner(bytes.NewReader(file)); lines.Scan(); count++ {
 		var c struct {
 			Kind string
 			Args []string

@@ -185,7 +185,7 @@ func (s spec) padFlag() byte {
 
 func (s spec) apply(dir directive, d DateTime) string {
 	w := d.wall()
-	text := ""
+	var text string
 	switch {
 	case dir.number != nil:
 		return s.number(dir, dir.number(d, w))
