@@ -27,6 +27,10 @@ help: ## list the targets
 build: ## build bin/drover, one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/drover ./cmd/drover
 
+.PHONY: dev
+dev: build ## run a whole cluster on this machine (Ctrl-C stops it)
+	$(BIN)/drover dev
+
 .PHONY: test
 test: test-deps ## install what the tests need and run them all
 	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIMEOUT) ./...

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"crypto/md5" // the users file's format asks for it
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/fault"
 )
 
@@ -16,8 +16,6 @@ import (
 type account struct {
 	usersFile, name, password string
 }
-
-const rapiRealm = "Ganeti Remote API"
 
 // openAccount reads the account in the directory, or makes it with a random
 // password. The users file holds a hash; the password itself is kept beside
@@ -34,10 +32,9 @@ func openAccount(dir string) (account, error) {
 		return a, fault.New(fault.Environment, "cannot read the RAPI password: %w", err)
 	}
 	a.password = newPassword()
-	hash := md5.Sum([]byte(a.name + ":" + rapiRealm + ":" + a.password))
 	err = errors.Join(
 		os.MkdirAll(dir, 0o700),
-		os.WriteFile(a.usersFile, fmt.Appendf(nil, "# name password [options]\n%s {HA1}%x read,write\n", a.name, hash), 0o600),
+		os.WriteFile(a.usersFile, fmt.Appendf(nil, "# name password [options]\n%s {HA1}%s read,write\n", a.name, rapi.HA1(a.name, a.password)), 0o600),
 		os.WriteFile(secret, []byte(a.password+"\n"), 0o600))
 	if err != nil {
 		return a, fault.New(fault.Environment, "cannot make the RAPI account: %w", err)

@@ -140,7 +140,7 @@ func (s *surfaces) announce(o DevOptions) error {
 			return err
 		}
 	}
-	return s.ready.print(o.Out)
+	return s.ready.tell(o.Out)
 }
 
 // close closes what listens; what serves already has done so.

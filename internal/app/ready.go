@@ -39,8 +39,8 @@ func writeReady(path string, r Ready) error {
 	return nil
 }
 
-// print tells a person the same.
-func (r Ready) print(w io.Writer) error {
+// tell tells a person the same.
+func (r Ready) tell(w io.Writer) error {
 	_, err := fmt.Fprintf(w, `Drover %s is ready.
 
   RAPI   %s   user %s   password %s

@@ -87,7 +87,7 @@ func FindCycle(j *Job, dependsOn func(ID) []ID) []ID {
 	return visit([]ID{j.ID}, j.Dependencies())
 }
 
-// Dependency verdicts, from best to worst.
+// DependencyState is what a dependency has come to, from best to worst.
 type DependencyState int
 
 // What a dependency means for the job that has it.

@@ -173,10 +173,10 @@ func (j *Job) Busy() bool {
 // Priority is the most urgent priority of the opcodes that are not final, and
 // 0 when there are none. Smaller is more urgent.
 func (j *Job) Priority() int {
-	priority, any := 0, false
+	priority, found := 0, false
 	for i := range j.Ops {
-		if op := &j.Ops[i]; !op.Status.Final() && (!any || op.Priority < priority) {
-			priority, any = op.Priority, true
+		if op := &j.Ops[i]; !op.Status.Final() && (!found || op.Priority < priority) {
+			priority, found = op.Priority, true
 		}
 	}
 	return priority

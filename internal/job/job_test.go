@@ -27,6 +27,7 @@ func dummy(t testing.TB, text string) *opcode.Opcode {
 }
 
 func delay(t testing.TB) *opcode.Opcode {
+	t.Helper()
 	return dummy(t, `{"OP_ID":"OP_TEST_DELAY","duration":1,"reason":[["user","für Müller",5]]}`)
 }
 
@@ -57,7 +58,7 @@ func TestStatusIsDerived(t *testing.T) {
 		{"success canceling", job.Canceling},
 	} {
 		j := &job.Job{}
-		for _, s := range strings.Fields(tc.ops) {
+		for s := range strings.FieldsSeq(tc.ops) {
 			j.Ops = append(j.Ops, job.Op{Status: job.Status(s)})
 		}
 		if got := j.Status(); got != tc.want {

@@ -94,7 +94,7 @@ func TestWaitingForALockTakesNoSlot(t *testing.T) {
 func TestDependencies(t *testing.T) {
 	r := newRig(t, 5)
 	base := r.submit(dummy)
-	ok, bad, any := r.submit(after(base, `["success"]`)), r.submit(after(base, `["error"]`)), r.submit(after(base, `[]`))
+	ok, bad, either := r.submit(after(base, `["success"]`)), r.submit(after(base, `["error"]`)), r.submit(after(base, `[]`))
 	unknown := r.submit(after(99, `[]`))
 	if j := r.status(unknown, job.Error); !strings.Contains(string(j.Ops[0].Result), "Job 99 not found") {
 		t.Errorf("unknown dependency: %s", j.Ops[0].Result)
@@ -106,7 +106,7 @@ func TestDependencies(t *testing.T) {
 	}
 	r.finish(base, 0, nil)
 	r.status(ok, job.Success)
-	r.status(any, job.Success)
+	r.status(either, job.Success)
 	if j := r.status(bad, job.Error); !strings.Contains(string(j.Ops[0].Result), "finished with status 'success'") {
 		t.Errorf("unmet dependency: %s", j.Ops[0].Result)
 	}

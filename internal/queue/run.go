@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -37,7 +38,7 @@ func (q *Queue) start(e *entry, i int) {
 		if err != nil && q.ctx.Err() != nil {
 			return // interrupted by the end of the controller, not by itself
 		}
-		if err != nil && context.Cause(ctx) == errKilled {
+		if err != nil && errors.Is(context.Cause(ctx), errKilled) {
 			err = errKilled
 		}
 		q.update(func() { q.opDone(e, i, result, err) })

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -164,12 +165,9 @@ func (q *Queue) dependsOn(id job.ID) []job.ID {
 }
 
 func describeCircle(ids []job.ID) string {
-	text := ""
+	names := make([]string, len(ids))
 	for i, id := range ids {
-		if i > 0 {
-			text += " depends on "
-		}
-		text += "job " + id.String()
+		names[i] = "job " + id.String()
 	}
-	return text
+	return strings.Join(names, " depends on ")
 }

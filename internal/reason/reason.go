@@ -12,6 +12,7 @@ package reason
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -125,7 +126,7 @@ func (t Trail) Buckets() []Bucket {
 	var out []Bucket
 	for _, e := range t {
 		b, ok := parseBucket(e.Reason)
-		if ok && !contains(out, b) {
+		if ok && !slices.Contains(out, b) {
 			out = append(out, b)
 		}
 	}
@@ -143,13 +144,4 @@ func parseBucket(text string) (Bucket, bool) {
 		return Bucket{}, false
 	}
 	return Bucket{Limit: n, Label: label}, true
-}
-
-func contains(list []Bucket, b Bucket) bool {
-	for _, x := range list {
-		if x == b {
-			return true
-		}
-	}
-	return false
 }

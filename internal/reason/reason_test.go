@@ -2,6 +2,7 @@ package reason_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"testing"
 
@@ -49,7 +50,7 @@ func TestAppendSharesNothing(t *testing.T) {
 func TestCheckOutside(t *testing.T) {
 	trail := reason.Trail{{Source: "user"}, {Source: "gnt:user"}}
 	err := reason.CheckOutside(trail, nil)
-	if !fault.Is(err, fault.Invalid) || err.(*fault.Error).Field != "reason[1]" {
+	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != fault.Invalid || f.Field != "reason[1]" {
 		t.Errorf("reserved source: %v", err)
 	}
 	if err := reason.CheckOutside(trail, func(s string) bool { return s == "gnt:user" }); err != nil {
