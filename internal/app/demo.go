@@ -47,7 +47,7 @@ func (c *controller) seedHeldJob(ctx context.Context, trail reason.Trail) error 
 	if err != nil {
 		return err
 	}
-	why := trail.Append(reason.Entry{Source: "drover dev", Reason: "the database is being backed up", Time: time.Now().UnixNano()})
+	why := reason.Trail{{Source: "drover dev", Reason: "demo: the database is being backed up", Time: time.Now().UnixNano()}}
 	rule := jobfilter.Rule{Priority: 10, Predicates: predicates, Action: jobfilter.Action{Kind: jobfilter.Pause}, Reason: why}
 	if _, _, err := c.queue.PutFilter(ctx, "", rule); err != nil {
 		return fmt.Errorf("demo data: %w", err)

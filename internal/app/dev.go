@@ -66,6 +66,7 @@ func Dev(ctx context.Context, o DevOptions) error {
 	run(c.keepLease)
 	run(c.keepTidy)
 	run(s.serveRAPI)
+	run(s.serveLUXI)
 	if o.Demo && fresh {
 		run(c.seed)
 	}
@@ -92,6 +93,8 @@ type surfaces struct {
 
 	rapiListener net.Listener
 	serveRAPI    func(context.Context) error
+	luxiListener net.Listener
+	serveLUXI    func(context.Context) error
 }
 
 // listen opens the interfaces, so that clients can connect from now on.
@@ -102,7 +105,10 @@ func (c *controller) listen(ctx context.Context, o DevOptions) (s *surfaces, err
 			s.close()
 		}
 	}()
-	return s, c.listenRAPI(ctx, s, o)
+	if err = c.listenRAPI(ctx, s, o); err != nil {
+		return s, err
+	}
+	return s, c.listenLUXI(s, o)
 }
 
 func (c *controller) listenRAPI(ctx context.Context, s *surfaces, o DevOptions) error {
@@ -145,7 +151,7 @@ func (s *surfaces) announce(o DevOptions) error {
 
 // close closes what listens; what serves already has done so.
 func (s *surfaces) close() {
-	for _, l := range []net.Listener{s.rapiListener} {
+	for _, l := range []net.Listener{s.rapiListener, s.luxiListener} {
 		if l != nil {
 			_ = l.Close()
 		}
