@@ -1,26 +1,32 @@
-// Command drover is the whole of Drover: the control plane and its command
-// line.
+// Command drover is the whole of Drover in one binary: the controller with its
+// nodes, and the command line, which also answers to the names gnt-job,
+// gnt-instance and so on.
 package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/drover-project/drover/internal/app"
+	"github.com/drover-project/drover/internal/cli"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	root := &cobra.Command{Use: "drover", Short: "control plane for clusters of virtual machines", SilenceUsage: true, SilenceErrors: true}
-	root.AddCommand(app.Command())
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "drover:", err)
-		os.Exit(1)
-	}
+	status := cli.Main(ctx, cli.Env{
+		Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Now: time.Now,
+		StdoutTerminal: isTerminal(os.Stdout),
+		StderrTerminal: isTerminal(os.Stderr) && isTerminal(os.Stdin),
+		Extra:          []*cobra.Command{app.Command()},
+	})
+	stop()
+	os.Exit(status)
 }
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

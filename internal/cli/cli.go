@@ -1,0 +1,145 @@
+// Package cli is the command line: `drover NOUN VERB`, and the same commands
+// under the names that operators' scripts use (gnt-job, gnt-instance, ...).
+//
+// Commands speak LUXI to a controller, like any other client; nothing here
+// reaches into it. Standard output carries data alone: progress, questions and
+// errors go to standard error. Exit statuses (exit.go) are a contract, listed
+// in docs/cli.md.
+//
+// Invariants:
+//   - No command keeps state between two runs.
+//   - Every request that changes something says who asked and why: trail.go.
+//   - A submission carries a key of its own, so that it can be repeated after
+//     a lost connection and still makes one job.
+package cli
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Env is what a command touches outside itself.
+type Env struct {
+	// Args is the command line; Args[0] is the name of the program, which
+	// decides the persona.
+	Args           []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
+	// StdoutTerminal and StderrTerminal say whether a person is watching:
+	// colours go to the one, progress to the other.
+	StdoutTerminal, StderrTerminal bool
+	Now                            func() time.Time
+	// Extra are commands that other packages bring along.
+	Extra []*cobra.Command
+}
+
+// Main runs one command line and returns the exit status.
+func Main(ctx context.Context, env Env) int {
+	sh := newShell(env)
+	root := newRoot(sh, env.Extra)
+	root.SetArgs(sh.persona.arguments(env.Args[1:]))
+	err := root.ExecuteContext(ctx)
+	if closeErr := sh.close(); err == nil {
+		err = closeErr
+	}
+	return sh.report(ctx, err)
+}
+
+// persona is the name under which the program was called.
+type persona struct {
+	name string // "drover" or "gnt-job"
+	noun string // the noun that the name stands for; empty for drover
+}
+
+func personaOf(program string) persona {
+	name := filepath.Base(program)
+	if noun, ok := strings.CutPrefix(name, "gnt-"); ok {
+		return persona{name: name, noun: noun}
+	}
+	return persona{name: "drover"}
+}
+
+// arguments returns the command line as drover would have been called.
+// Completion requests name the noun themselves.
+func (p persona) arguments(args []string) []string {
+	if p.noun == "" {
+		return args
+	}
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		return append([]string{args[0], p.noun}, args[1:]...)
+	}
+	return append([]string{p.noun}, args...)
+}
+
+// classic reports whether the caller expects the words of the tools that the
+// name comes from.
+func (p persona) classic() bool { return p.noun != "" }
+
+func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "drover",
+		Short:         "Control a cluster of virtual machines",
+		Long:          rootHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          needsCommand,
+		Args:          cobra.ArbitraryArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			sh.verb = cmd.CalledAs()
+			return sh.flags.check()
+		},
+	}
+	root.SetIn(sh.in)
+	root.SetOut(sh.out)
+	root.SetErr(sh.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
+	root.CompletionOptions.HiddenDefaultCmd = false
+	sh.flags.register(root.PersistentFlags())
+	for _, noun := range nouns {
+		root.AddCommand(noun(sh))
+	}
+	root.AddCommand(extra...)
+	return root
+}
+
+const rootHelp = `Drover accepts jobs, decides when each may run, runs them on the nodes,
+remembers why, and answers questions about all of it.
+
+Commands talk to a controller through its LUXI socket: --luxi PATH, or the
+environment variable DROVER_LUXI, or that of the ` + "`drover dev`" + ` cluster that
+runs on this machine. Exit statuses: 0 done, 1 failed, 2 wrong usage,
+3 no controller, 13 not confirmed, 14 unknown field, 130 interrupted.`
+
+// nouns are the commands that talk to a controller.
+var nouns = []func(*shell) *cobra.Command{
+	jobCommand, filterCommand, instanceCommand, nodeCommand, groupCommand, networkCommand,
+	tagCommand, clusterCommand, queryCommand, lockCommand, debugCommand,
+}
+
+// group returns a noun: a command that only has others below it.
+func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, RunE: needsCommand, Args: cobra.ArbitraryArgs}
+	c.AddCommand(verbs...)
+	return c
+}
+
+// needsCommand answers a noun without a verb, or with one that it does not
+// have.
+func needsCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		if err := cmd.Help(); err != nil {
+			return err
+		}
+		return &exitError{status: ExitUsage}
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return usage("%s has no command %q; did you mean %q?", cmd.CommandPath(), args[0], near[0])
+	}
+	return usage("%s has no command %q; %s --help lists them", cmd.CommandPath(), args[0], cmd.CommandPath())
+}

@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/opcode"
+)
+
+func clusterCommand(sh *shell) *cobra.Command {
+	queue := group("queue", "The job queue as a whole",
+		drainCommand(sh, "drain", true), drainCommand(sh, "undrain", false), queueInfo(sh))
+	watcher := group("watcher", "The watcher, which repairs what broke",
+		watcherPause(sh), watcherContinue(sh), watcherInfo(sh))
+	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterVersion(sh), queue, watcher,
+		operation{noun: "cluster", verb: "modify", short: "Change the settings of the cluster", id: "OP_CLUSTER_SET_PARAMS",
+			letters: map[string]string{"beparams": "B", "hvparams": "H"}, fixed: map[string]any{}}.command(sh),
+		operation{noun: "cluster", verb: "verify", short: "Check the configuration and the nodes", id: "OP_CLUSTER_VERIFY"}.command(sh),
+		operation{noun: "cluster", verb: "redist-conf", short: "Send the configuration to all nodes again", id: "OP_CLUSTER_REDIST_CONF"}.command(sh),
+	}
+	verbs = append(verbs, itemTags(sh, "cluster")...)
+	return group("cluster", "Settings and state of the whole cluster", verbs...)
+}
+
+func clusterInfo(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "info", Short: "Show the settings of the cluster", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var text json.RawMessage
+			if err := sh.ask(cmd.Context(), "QueryClusterInfo", &text); err != nil {
+				return err
+			}
+			return sh.show(text, func() error {
+				v, _ := parseJSON(string(text))
+				return sh.printf("%s", outline(v))
+			})
+		},
+	}
+}
+
+// configValue asks for one of the values that need no job.
+func (sh *shell) configValue(cmd *cobra.Command, name string, into any) error {
+	var values []json.RawMessage
+	if err := sh.ask(cmd.Context(), "QueryConfigValues", &values, []string{name}); err != nil {
+		return err
+	}
+	if len(values) != 1 {
+		return fmt.Errorf("the controller returned %d values instead of 1", len(values))
+	}
+	return json.Unmarshal(values[0], into)
+}
+
+func clusterMaster(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "getmaster", Short: "Show the name of the master node", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var name string
+			if err := sh.configValue(cmd, "master_node", &name); err != nil {
+				return err
+			}
+			return sh.show(map[string]string{"master": name}, func() error { return sh.printf("%s\n", name) })
+		},
+	}
+}
+
+func clusterVersion(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Show the versions of the controller and its protocols", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var info map[string]any
+			if err := sh.ask(cmd.Context(), "QueryClusterInfo", &info); err != nil {
+				return err
+			}
+			value := record{
+				{"Software version", info["software_version"]},
+				{"Internode protocol", info["protocol_version"]},
+				{"Configuration format", info["config_version"]},
+				{"OS api version", info["os_api_version"]},
+				{"Export interface", info["export_version"]},
+				{"VCS version", info["vcs_version"]},
+			}
+			data := map[string]any{}
+			for _, key := range []string{"software_version", "protocol_version", "config_version", "os_api_version", "export_version", "vcs_version"} {
+				data[key] = info[key]
+			}
+			return sh.show(data, func() error { return sh.printf("%s", outline(value)) })
+		},
+	}
+}
+
+func queueInfo(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "info", Short: "Tell whether the queue takes new jobs", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var drained bool
+			if err := sh.configValue(cmd, "drain_flag", &drained); err != nil {
+				return err
+			}
+			return sh.show(map[string]bool{"drained": drained}, func() error {
+				return sh.printf("The drain flag is %s\n", map[bool]string{true: "set", false: "unset"}[drained])
+			})
+		},
+	}
+}
+
+func watcherPause(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "pause DURATION", Short: "Ask the watcher to do nothing for a while", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			seconds, err := ageOf(args[0])
+			if err != nil || seconds < 0 {
+				return usage("the duration is a number with an optional s, m, h, d or w, got %q", args[0])
+			}
+			until := float64(sh.now().Unix() + seconds)
+			if err := sh.ask(cmd.Context(), "SetWatcherPause", nil, until); err != nil {
+				return err
+			}
+			return sh.showPause(&until)
+		},
+	}
+}
+
+func watcherContinue(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "continue", Short: "Let the watcher work again", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := sh.ask(cmd.Context(), "SetWatcherPause", nil, nil); err != nil {
+				return err
+			}
+			return sh.showPause(nil)
+		},
+	}
+}
+
+func watcherInfo(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "info", Short: "Tell whether the watcher is paused", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var until *float64
+			if err := sh.configValue(cmd, "watcher_pause", &until); err != nil {
+				return err
+			}
+			return sh.showPause(until)
+		},
+	}
+}
+
+func (sh *shell) showPause(until *float64) error {
+	return sh.show(map[string]any{"paused_until": until}, func() error {
+		if until == nil {
+			return sh.printf("The watcher is not paused.\n")
+		}
+		return sh.printf("The watcher is paused until %s.\n", time.Unix(int64(*until), 0).Format(time.ANSIC))
+	})
+}
+
+func nodeCommand(sh *shell) *cobra.Command {
+	verbs := []*cobra.Command{listCommand(sh, nodeList), fieldsCommand(sh, nodeList), itemInfo(sh, nodeList)}
+	for _, o := range []operation{
+		{verb: "add", short: "Add a node to the cluster", id: "OP_NODE_ADD", target: "node_name",
+			letters: map[string]string{"secondary_ip": "s", "group": "g"}},
+		{verb: "modify", short: "Change the settings of nodes", id: "OP_NODE_SET_PARAMS", target: "node_name", complete: "node",
+			letters: map[string]string{"master_candidate": "C", "offline": "O", "drained": "D"}},
+		{verb: "remove", short: "Remove nodes from the cluster", id: "OP_NODE_REMOVE", target: "node_name", complete: "node",
+			question: "Remove %s from the cluster?"},
+		{verb: "evacuate", short: "Move the instances off nodes", id: "OP_NODE_EVACUATE", target: "node_name", complete: "node",
+			question: "Move all instances off %s?", letters: map[string]string{"remote_node": "n", "iallocator": "I"}},
+		{verb: "migrate", short: "Migrate the primary instances of nodes", id: "OP_NODE_MIGRATE", target: "node_name", complete: "node",
+			question: "Migrate the instances of %s?", letters: map[string]string{"target_node": "n", "iallocator": "I"}},
+		{verb: "powercycle", short: "Switch nodes off and on", id: "OP_NODE_POWERCYCLE", target: "node_name", complete: "node",
+			question: "Switch %s off and on, at once?"},
+	} {
+		o.noun = "node"
+		verbs = append(verbs, o.command(sh))
+	}
+	return group("node", "Nodes of the cluster", append(verbs, itemTags(sh, "node")...)...)
+}
+
+func groupCommand(sh *shell) *cobra.Command {
+	verbs := []*cobra.Command{listCommand(sh, groupList), fieldsCommand(sh, groupList), itemInfo(sh, groupList)}
+	for _, o := range []operation{
+		{verb: "add", short: "Make a node group", id: "OP_GROUP_ADD", target: "group_name"},
+		{verb: "modify", short: "Change the settings of node groups", id: "OP_GROUP_SET_PARAMS", target: "group_name", complete: "group"},
+		{verb: "remove", short: "Remove empty node groups", id: "OP_GROUP_REMOVE", target: "group_name", complete: "group",
+			question: "Remove the node group %s?"},
+		{verb: "rename", short: "Give a node group another name", id: "OP_GROUP_RENAME", target: "group_name",
+			places: []string{"new_name"}, complete: "group"},
+		{verb: "assign-nodes", short: "Put nodes into a node group", id: "OP_GROUP_ASSIGN_NODES", target: "group_name", complete: "group"},
+		{verb: "evacuate", short: "Move the instances out of node groups", id: "OP_GROUP_EVACUATE", target: "group_name",
+			complete: "group", question: "Move all instances out of %s?"},
+	} {
+		o.noun = "group"
+		verbs = append(verbs, o.command(sh))
+	}
+	return group("group", "Groups of nodes", append(verbs, itemTags(sh, "group")...)...)
+}
+
+func networkCommand(sh *shell) *cobra.Command {
+	verbs := []*cobra.Command{listCommand(sh, networkList), fieldsCommand(sh, networkList), itemInfo(sh, networkList)}
+	for _, o := range []operation{
+		{verb: "add", short: "Define a network", id: "OP_NETWORK_ADD", target: "network_name"},
+		{verb: "modify", short: "Change the settings of networks", id: "OP_NETWORK_SET_PARAMS", target: "network_name", complete: "network"},
+		{verb: "remove", short: "Remove networks", id: "OP_NETWORK_REMOVE", target: "network_name", complete: "network",
+			question: "Remove the network %s?"},
+		{verb: "connect", short: "Connect a network to a node group", id: "OP_NETWORK_CONNECT", target: "network_name",
+			places: []string{"group_name", "network_mode", "network_link"}, complete: "network"},
+		{verb: "disconnect", short: "Disconnect a network from a node group", id: "OP_NETWORK_DISCONNECT", target: "network_name",
+			places: []string{"group_name"}, complete: "network"},
+	} {
+		o.noun = "network"
+		verbs = append(verbs, o.command(sh))
+	}
+	return group("network", "Networks of the instances", append(verbs, itemTags(sh, "network")...)...)
+}
+
+func lockCommand(sh *shell) *cobra.Command {
+	return group("lock", "Locks that jobs hold or wait for", listCommand(sh, lockList), fieldsCommand(sh, lockList))
+}
+
+func debugCommand(sh *shell) *cobra.Command {
+	locks := listCommand(sh, lockList)
+	locks.Use = "locks [NAME...]"
+	return group("debug", "Tools for tests and for looking inside", locks, debugDelay(sh),
+		operation{noun: "debug", verb: "allocator", short: "Ask an allocator what it would do", id: "OP_TEST_ALLOCATOR"}.command(sh))
+}
+
+func debugDelay(sh *shell) *cobra.Command {
+	cmd := &cobra.Command{Use: "delay SECONDS", Short: "Run a job that only waits", Args: exactly(1)}
+	onNodes := cmd.Flags().StringArrayP("node", "n", nil, "wait on this node; may be repeated")
+	noMaster := cmd.Flags().Bool("no-master", false, "do not wait on the master")
+	noLocks := cmd.Flags().Bool("no-locks", false, "take no locks")
+	repeat := cmd.Flags().Int("repeat", 0, "wait so often")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		duration, err := strconv.ParseFloat(args[0], 64)
+		if err != nil {
+			return usage("the duration is a number of seconds, got %q", args[0])
+		}
+		op, err := sh.newOp("debug", "OP_TEST_DELAY", map[string]any{"duration": duration, "on_master": !*noMaster,
+			"on_nodes": nonNil(*onNodes), "no_locks": *noLocks, "repeat": *repeat})
+		if err != nil {
+			return err
+		}
+		return sh.run(cmd.Context(), []task{{ops: []*opcode.Opcode{op}}})
+	}
+	return cmd
+}

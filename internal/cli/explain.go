@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/schedule"
+)
+
+// paint puts a colour around a text, when a person watches.
+func (sh *shell) paint(colour, text string) string {
+	if !sh.colour || colour == "" {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// The colours, by their numbers in terminals.
+const (
+	bold   = "1"
+	dim    = "2"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)
+
+// stepColours show at a glance how a job stands.
+var stepColours = map[schedule.Step]string{
+	schedule.Run: green, schedule.InFlight: green, schedule.Ended: bold, schedule.Cancel: red, schedule.Fail: red,
+	schedule.Hold: yellow, schedule.WaitDependency: yellow, schedule.WaitBucket: yellow, schedule.WaitSlot: yellow,
+}
+
+// outcomeColours do so for rules.
+var outcomeColours = map[jobfilter.Outcome]string{
+	jobfilter.Decides: bold, jobfilter.DoesNotApply: dim, jobfilter.NotReached: dim,
+}
+
+// printExplanation writes an explanation for people.
+func (sh *shell) printExplanation(text json.RawMessage) error {
+	var x queue.Explanation
+	if err := json.Unmarshal(text, &x); err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", sh.paint(bold, fmt.Sprintf("Job %d", x.Job)), strings.Join(x.Summary, ", "))
+	fmt.Fprintf(&b, "%s\n", sh.paint(stepColours[x.Step], fmt.Sprintf("%s: %s", x.Status, x.Why)))
+	if x.Held != nil {
+		since := time.UnixMicro(int64(x.Held.Since))
+		fmt.Fprintf(&b, "held since %s (%s) by %s\n", since.Format(time.DateTime), sh.now().Sub(since).Round(time.Second), x.Held.By)
+	}
+	sh.explainRules(&b, x.Rules)
+	if x.Step != schedule.Ended {
+		sh.explainDependencies(&b, x.Dependencies)
+		sh.explainLimits(&b, x.Buckets, x.Slots)
+		sh.explainLocks(&b, x.Locks)
+	}
+	if len(x.Change) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", sh.paint(bold, "For it to go on"))
+		for _, line := range x.Change {
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
+	}
+	return sh.printf("%s", b.String())
+}
+
+// explainRules shows the chain of rules in the order in which they are asked.
+func (sh *shell) explainRules(b *strings.Builder, verdicts []jobfilter.Verdict) {
+	if len(verdicts) == 0 {
+		fmt.Fprintf(b, "\n%s\n  there are none\n", sh.paint(bold, "Filter rules"))
+		return
+	}
+	fmt.Fprintf(b, "\n%s, in the order in which they are asked\n", sh.paint(bold, "Filter rules"))
+	t := &table{}
+	for i, v := range verdicts {
+		t.add("", strconv.Itoa(i+1)+".", "priority "+strconv.Itoa(v.Rule.Priority), v.Rule.UUID, v.Rule.Action.String(), string(v.Outcome))
+	}
+	for i, line := range strings.Split(strings.TrimSuffix(t.String(), "\n"), "\n") {
+		v := verdicts[i]
+		fmt.Fprintf(b, "%s\n", sh.paint(outcomeColours[v.Outcome], line))
+		if v.Outcome != jobfilter.NotReached {
+			fmt.Fprintf(b, "      %s\n", sh.paint(outcomeColours[v.Outcome], v.Because))
+		}
+		if v.Outcome == jobfilter.Decides && len(v.Rule.Reason) > 0 {
+			fmt.Fprintf(b, "      added by %s\n", v.Rule.Describe())
+		}
+	}
+}
+
+func (sh *shell) explainDependencies(b *strings.Builder, deps []queue.Dependency) {
+	if len(deps) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", sh.paint(bold, "Dependencies"))
+	t := &table{}
+	for _, d := range deps {
+		met := "not met"
+		if d.Met {
+			met = "met"
+		}
+		wanted := "any end but canceled"
+		if len(d.Statuses) > 0 {
+			wanted = strings.Join(d.Statuses, " or ")
+		}
+		t.add(" ", fmt.Sprintf("job %d", d.Job), "has to end as "+wanted+":", met+",", d.Why)
+	}
+	b.WriteString(t.String())
+}
+
+func (sh *shell) explainLimits(b *strings.Builder, buckets []queue.BucketPlace, s queue.Slots) {
+	fmt.Fprintf(b, "\n%s\n", sh.paint(bold, "Limits"))
+	for _, p := range buckets {
+		fmt.Fprintf(b, "  %s: %d of %d in flight", p.Name, len(p.InFlight), p.Limit)
+		if len(p.InFlight) > 0 {
+			fmt.Fprintf(b, " (jobs %s)", joinIDs(p.InFlight))
+		}
+		switch {
+		case p.Inside:
+			b.WriteString("; this job is one of them")
+		case p.Place > 0:
+			fmt.Fprintf(b, "; this job is number %d in the line", p.Place)
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(b, "  slots: %d of %d jobs run", s.Running, s.Max)
+	if s.Has {
+		b.WriteString(", this one among them")
+	}
+	fmt.Fprintf(b, "; priority %d", s.Priority)
+	if !s.Has && s.Ahead > 0 {
+		fmt.Fprintf(b, "; %d jobs are served before it", s.Ahead)
+	}
+	b.WriteByte('\n')
+}
+
+func (sh *shell) explainLocks(b *strings.Builder, l queue.Locks) {
+	if len(l.Needs) == 0 && len(l.Held) == 0 {
+		fmt.Fprintf(b, "\n%s\n  it needs none\n", sh.paint(bold, "Locks"))
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", sh.paint(bold, "Locks"))
+	held := map[string]bool{}
+	for _, h := range l.Held {
+		held[h.Name] = true
+	}
+	needs := l.Needs
+	if len(needs) == 0 {
+		needs = l.Held
+	}
+	t := &table{}
+	for _, n := range needs {
+		state := "not asked for yet"
+		switch {
+		case held[n.Name]:
+			state = "held"
+		case l.Waits != nil && l.Waits.Name == n.Name:
+			state = "waits; " + inTheWay(l.Waits)
+		case l.Waits != nil:
+			state = "comes after the one it waits for"
+		}
+		t.add(" ", n.Name, n.Mode, state)
+	}
+	b.WriteString(t.String())
+}
+
+func inTheWay(w *queue.LockWait) string {
+	text := "held by " + owners(w.Holders)
+	if len(w.Ahead) > 0 {
+		text += ", wanted before by " + owners(w.Ahead)
+	}
+	return text
+}
+
+func owners(list []lock.Owner) string {
+	parts := make([]string, len(list))
+	for i, o := range list {
+		parts[i] = fmt.Sprintf("job %d", o)
+	}
+	if len(parts) == 0 {
+		return "nobody"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// effectColours show what a rule would do to a job.
+var effectColours = map[jobfilter.Effect]string{
+	jobfilter.WouldCancel: red, jobfilter.WouldHold: yellow, jobfilter.WouldLimit: yellow, jobfilter.WouldRelease: green,
+}
+
+// printPreview writes the forecast of a rule for people.
+func (sh *shell) printPreview(text json.RawMessage) error {
+	var f jobfilter.Forecast
+	if err := json.Unmarshal(text, &f); err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", sh.paint(bold, f.Headline))
+	fmt.Fprintf(&b, "It would be asked as number %d of %d.\n", f.Place, f.Of)
+	for _, w := range f.Warnings {
+		fmt.Fprintf(&b, "%s %s\n", sh.paint(yellow, "warning:"), w)
+	}
+	if len(f.Jobs) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", sh.paint(bold, "Jobs in the queue"))
+		t := &table{}
+		for _, j := range f.Jobs {
+			t.add(" ", j.ID.String(), string(j.Status), strings.Join(j.Summary, ","), sh.paint(effectColours[j.Effect], j.Text))
+		}
+		b.WriteString(t.String())
+	}
+	if f.Unaffected > 0 {
+		fmt.Fprintf(&b, "%d other jobs in the queue would go on as they do.\n", f.Unaffected)
+	}
+	sh.pastForecast(&b, f.Past)
+	return sh.printf("%s", b.String())
+}
+
+// pastForecast tells what the rule would have done to jobs that have ended.
+func (sh *shell) pastForecast(b *strings.Builder, p jobfilter.PastForecast) {
+	if p.Jobs == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s: %d jobs from %s to %s\n", sh.paint(bold, "Jobs that have ended"), p.Jobs, moment(p.From), moment(p.To))
+	if len(p.Affected) == 0 {
+		b.WriteString("  it would have concerned none of them\n")
+		return
+	}
+	fmt.Fprintf(b, "  it would have concerned %d of them, at most %d at once (%s)\n", len(p.Affected), p.Peak, moment(p.PeakAt))
+	if p.Delayed > 0 {
+		fmt.Fprintf(b, "  %d would have waited, %s in all and up to %s\n", p.Delayed, span(p.TotalDelay), span(p.MaxDelay))
+	}
+	t := &table{}
+	for i, j := range p.Affected {
+		if i == shownPast {
+			t.add(" ", "...", fmt.Sprintf("and %d more; --output json shows all", len(p.Affected)-shownPast))
+			break
+		}
+		delay := ""
+		if j.Delay > 0 {
+			delay = "would have waited " + span(j.Delay)
+		}
+		t.add(" ", j.ID.String(), string(j.Status), strings.Join(j.Summary, ","), delay)
+	}
+	b.WriteString(t.String())
+}
+
+// shownPast is how many jobs of the past are listed one by one.
+const shownPast = 20
+
+func moment(t job.Time) string { return time.UnixMicro(int64(t)).Format(time.DateTime) }
+
+func span(seconds float64) string {
+	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond).String()
+}

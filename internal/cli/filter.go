@@ -1,0 +1,279 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/jobfilter"
+)
+
+func filterCommand(sh *shell) *cobra.Command {
+	return group("filter", "Rules that hold, reject or limit jobs",
+		listCommand(sh, filterList), fieldsCommand(sh, filterList), filterAdd(sh), filterReplace(sh),
+		filterDelete(sh), filterInfo(sh), filterTest(sh))
+}
+
+// ruleText is a rule as options describe it.
+type ruleText struct {
+	priority           int
+	predicates, action string
+}
+
+const ruleHelp = `
+Predicates are a JSON list; each is [NAME, EXPRESSION] with the names jobid,
+opcode and reason, or ["not", PREDICATE]; all of them must hold:
+  [["opcode", ["=", "OP_ID", "OP_INSTANCE_CREATE"]]]
+  [["jobid", [">", "id", "watermark"]]]
+  [["reason", ["=~", "reason", "maintenance"]]]
+Actions: ACCEPT, PAUSE, REJECT, CONTINUE, "RATE_LIMIT n".`
+
+func (r *ruleText) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.IntVar(&r.priority, "rule-priority", 0, "rules with smaller numbers are asked first")
+	f.StringVar(&r.predicates, "predicates", "[]", "the conditions, as JSON; [] concerns every job")
+	f.StringVar(&r.action, "action", "CONTINUE", "what to do with jobs that the rule applies to")
+}
+
+// rateLimit is how the limit is written on the command line.
+var rateLimit = regexp.MustCompile(`^RATE_LIMIT\s+(\d+)`)
+
+// actionJSON is the wire form of an action.
+func actionJSON(text string) (json.RawMessage, error) {
+	if m := rateLimit.FindStringSubmatch(text); m != nil {
+		return json.RawMessage(`["RATE_LIMIT",` + m[1] + `]`), nil
+	}
+	if v, ok := parseJSON(text); ok && startsJSON(text) {
+		return json.Marshal(v)
+	}
+	return json.Marshal(text)
+}
+
+// rulePriority is the priority of a rule. --priority means it here, as the
+// classic tool has it.
+func (r *ruleText) rulePriority(sh *shell) (int, error) {
+	if sh.flags.priority == "" {
+		return r.priority, nil
+	}
+	n, ok := numberValue(sh.flags.priority).(int64)
+	if !ok {
+		return 0, usage("--priority of a rule must be a whole number, got %q", sh.flags.priority)
+	}
+	return int(n), nil
+}
+
+// parts are the arguments of ReplaceFilter behind the UUID.
+func (r *ruleText) parts(sh *shell) ([]any, error) {
+	priority, err := r.rulePriority(sh)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := parseJSON(r.predicates); !ok {
+		var probe any
+		return nil, usage("--predicates is not JSON: %v", json.Unmarshal([]byte(r.predicates), &probe))
+	}
+	action, err := actionJSON(r.action)
+	if err != nil {
+		return nil, err
+	}
+	return []any{priority, json.RawMessage(r.predicates), action, sh.userTrail()}, nil
+}
+
+// warn tells about parts of a rule that hardly mean what they say.
+func (sh *shell) warn(parts []any) {
+	rule := jobfilter.Rule{}
+	text, _ := parts[1].(json.RawMessage)
+	var err error
+	if rule.Predicates, err = jobfilter.ParsePredicates(text); err != nil {
+		return // the controller says so
+	}
+	for _, w := range jobfilter.Check(&rule) {
+		sh.note("warning: %s\n", w)
+	}
+}
+
+func (sh *shell) putFilter(ctx context.Context, uuid any, r *ruleText) error {
+	parts, err := r.parts(sh)
+	if err != nil {
+		return err
+	}
+	sh.warn(parts)
+	if sh.flags.dryRun {
+		return sh.testRule(ctx, ruleObject(parts), 0)
+	}
+	var made string
+	if err := sh.do(ctx, "ReplaceFilter", &made, append([]any{uuid}, parts...)...); err != nil {
+		return err
+	}
+	return sh.show(map[string]string{"uuid": made}, func() error { return sh.printf("%s\n", made) })
+}
+
+// ruleObject is a rule as TestFilter reads it.
+func ruleObject(parts []any) map[string]any {
+	return map[string]any{"priority": parts[0], "predicates": parts[1], "action": parts[2], "reason": parts[3]}
+}
+
+func filterAdd(sh *shell) *cobra.Command {
+	var r ruleText
+	cmd := &cobra.Command{
+		Use: "add", Short: "Add a rule", Args: exactly(0),
+		Long: "Add a rule and print its UUID. It takes effect at once.\n" + ruleHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error { return sh.putFilter(cmd.Context(), nil, &r) },
+	}
+	r.register(cmd)
+	return cmd
+}
+
+func filterReplace(sh *shell) *cobra.Command {
+	var r ruleText
+	cmd := &cobra.Command{
+		Use: "replace UUID", Short: "Replace all parts of a rule", Args: exactly(1),
+		Long:              "Replace a rule. Parts that are not given get their defaults, not their old values.\n" + ruleHelp,
+		ValidArgsFunction: sh.completeNames("filter", false),
+		RunE:              func(cmd *cobra.Command, args []string) error { return sh.putFilter(cmd.Context(), args[0], &r) },
+	}
+	r.register(cmd)
+	return cmd
+}
+
+func filterDelete(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "delete UUID...", Short: "Remove rules", Args: atLeast(1),
+		ValidArgsFunction: sh.completeNames("filter", true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, uuid := range args {
+				if err := sh.do(cmd.Context(), "DeleteFilter", nil, uuid); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// ruleRow is a rule as QueryFilters returns it.
+type ruleRow struct {
+	UUID       string `json:"uuid"`
+	Watermark  int64  `json:"watermark"`
+	Priority   int    `json:"priority"`
+	Predicates any    `json:"predicates"`
+	Action     any    `json:"action"`
+	Reason     any    `json:"reason_trail"`
+}
+
+var ruleFields = []string{"uuid", "watermark", "priority", "predicates", "action", "reason_trail"}
+
+// UnmarshalJSON reads the row in the order of ruleFields.
+func (r *ruleRow) UnmarshalJSON(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber() // times are longer than a float is exact
+	places := []any{&r.UUID, &r.Watermark, &r.Priority, &r.Predicates, &r.Action, &r.Reason}
+	return dec.Decode(&places)
+}
+
+func filterInfo(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "info [UUID...]", Short: "Show rules", Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: sh.completeNames("filter", true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found := []ruleRow{}
+			if err := sh.ask(cmd.Context(), "QueryFilters", &found, nonNil(args), ruleFields); err != nil {
+				return err
+			}
+			return sh.show(found, func() error {
+				for _, r := range found {
+					if err := sh.printRule(r); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func nonNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+func (sh *shell) printRule(r ruleRow) error {
+	return sh.printf("UUID: %s\n  Watermark: %d\n  Priority: %d\n  Predicates: %s\n  Action: %s\n  Reason trail: %s\n",
+		r.UUID, r.Watermark, r.Priority, listing.Str(r.Predicates), listing.Str(r.Action), listing.Str(r.Reason))
+}
+
+func filterTest(sh *shell) *cobra.Command {
+	var r ruleText
+	days := 0
+	cmd := &cobra.Command{
+		Use: "test [RULE|FILE|-]", Short: "Tell what a rule would do, without adding it",
+		Long: "Tell what a rule would do to each job in the queue, and would have done to those of\n" +
+			"the last days, without adding it. RULE is JSON with the keys priority, predicates,\n" +
+			"action and reason, a file with it, or - for standard input; or use the options.\n" + ruleHelp,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("%s takes one rule", cmd.CommandPath())
+			}
+			return nil
+		},
+	}
+	r.register(cmd)
+	cmd.Flags().IntVar(&days, "days", 0, "look at the jobs that ended in the last days too")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			rule, err := sh.readRule(args[0])
+			if err != nil {
+				return err
+			}
+			return sh.testRule(cmd.Context(), rule, days)
+		}
+		parts, err := r.parts(sh)
+		if err != nil {
+			return err
+		}
+		sh.warn(parts)
+		return sh.testRule(cmd.Context(), ruleObject(parts), days)
+	}
+	return cmd
+}
+
+// readRule reads a rule that is given as JSON or in a file. What a rule shows
+// beside its parts (UUID, watermark, trail under its other name) is left out.
+func (sh *shell) readRule(arg string) (map[string]any, error) {
+	text := []byte(arg)
+	if !strings.HasPrefix(strings.TrimSpace(arg), "{") {
+		var err error
+		if text, err = sh.read(arg); err != nil {
+			return nil, err
+		}
+	}
+	v, ok := parseJSON(string(text))
+	rule, isMap := v.(map[string]any)
+	if !ok || !isMap {
+		return nil, fault.New(fault.Invalid, "a rule must be a JSON object, got %.60s", text)
+	}
+	if trail, ok := rule["reason_trail"]; ok {
+		rule["reason"] = trail
+	}
+	for _, key := range []string{"uuid", "watermark", "reason_trail"} {
+		delete(rule, key)
+	}
+	return rule, nil
+}
+
+func (sh *shell) testRule(ctx context.Context, rule map[string]any, days int) error {
+	var text json.RawMessage
+	if err := sh.ask(ctx, "TestFilter", &text, rule, days); err != nil {
+		return err
+	}
+	return sh.show(text, func() error { return sh.printPreview(text) })
+}

@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/luxi"
+)
+
+// answer is a pair [ok, value] as several requests return it.
+type answer struct {
+	ok    bool
+	value any
+}
+
+// UnmarshalJSON reads the pair.
+func (a *answer) UnmarshalJSON(data []byte) error {
+	dec := json.NewDecoder(strings.NewReader(string(data)))
+	dec.UseNumber()
+	var pair []any
+	if err := dec.Decode(&pair); err != nil || len(pair) != 2 {
+		return fmt.Errorf("expected a pair [bool, value], got %s", data)
+	}
+	ok, isBool := pair[0].(bool)
+	if !isBool {
+		return fmt.Errorf("expected a pair [bool, value], got %s", data)
+	}
+	a.ok, a.value = ok, pair[1]
+	return nil
+}
+
+// logEntry is a message of a running job: [serial, [seconds, microseconds],
+// type, payload].
+type logEntry struct {
+	serial  int64
+	at      time.Time
+	kind    string
+	payload json.RawMessage
+}
+
+// UnmarshalJSON reads the list.
+func (e *logEntry) UnmarshalJSON(data []byte) error {
+	var at [2]int64
+	parts := []any{&e.serial, &at, &e.kind, &e.payload}
+	if err := json.Unmarshal(data, &parts); err != nil || len(parts) != 4 {
+		return errors.Join(fmt.Errorf("a log entry has an unexpected form: %s", data), err)
+	}
+	e.at = time.Unix(at[0], at[1]*1000)
+	return nil
+}
+
+// text is the message, or the payload as JSON when it is no text.
+func (e logEntry) text() string {
+	var s string
+	if json.Unmarshal(e.payload, &s) == nil {
+		return s
+	}
+	return string(e.payload)
+}
+
+// line is the entry as people read it.
+func (e logEntry) line() string { return e.at.Format(time.ANSIC) + " " + e.text() }
+
+// ending is how a job ended.
+type ending struct {
+	ID       job.ID
+	Status   string
+	Statuses []string
+	Results  []json.RawMessage
+}
+
+// change is what WaitForJobChange returns: the fields, then new log entries.
+type change struct {
+	fields []json.RawMessage
+	log    []logEntry
+}
+
+// UnmarshalJSON reads the pair.
+func (c *change) UnmarshalJSON(data []byte) error {
+	parts := []any{&c.fields, &c.log}
+	return json.Unmarshal(data, &parts)
+}
+
+// waitSeconds is how long one request waits for a change.
+const waitSeconds = 60
+
+// follow waits until the job has ended and hands over its log entries as they
+// come. A person who watches sees what an idle job waits for.
+func (sh *shell) follow(ctx context.Context, id job.ID, onLog func(logEntry) error) (ending, error) {
+	fields := []string{"status", "start_ts", "opstatus", "opresult"}
+	var previous []json.RawMessage
+	var serial any // null until the first entry
+	progress := sh.newProgress(id)
+	defer progress.clear()
+	for {
+		var c change
+		if err := sh.wait(ctx, &c, progress, id, fields, previous, serial); err != nil {
+			return ending{}, err
+		}
+		progress.clear()
+		for _, e := range c.log {
+			serial = e.serial
+			if err := onLog(e); err != nil {
+				return ending{}, err
+			}
+		}
+		end, err := readEnding(id, c.fields)
+		if err != nil || job.Status(end.Status).Final() {
+			return end, err
+		}
+		previous = c.fields
+		progress.note(end.Status)
+	}
+}
+
+// wait asks for the next change. While it waits, the progress line is kept
+// up to date.
+func (sh *shell) wait(ctx context.Context, c *change, p *progress, id job.ID, fields []string, previous []json.RawMessage, serial any) error {
+	if p == nil {
+		return sh.ask(ctx, "WaitForJobChange", c, id, fields, previous, serial, waitSeconds)
+	}
+	done := make(chan error, 1)
+	go func() { done <- sh.ask(ctx, "WaitForJobChange", c, id, fields, previous, serial, waitSeconds) }()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			p.draw()
+		}
+	}
+}
+
+func readEnding(id job.ID, fields []json.RawMessage) (ending, error) {
+	end := ending{ID: id}
+	if len(fields) != 4 {
+		return end, fault.New(fault.Internal, "the controller returned %d fields of job %d instead of 4", len(fields), id)
+	}
+	if string(fields[0]) == "null" {
+		return end, fault.New(fault.NotFound, "Job with id %d lost", id)
+	}
+	err := errors.Join(json.Unmarshal(fields[0], &end.Status),
+		json.Unmarshal(fields[2], &end.Statuses), json.Unmarshal(fields[3], &end.Results))
+	return end, err
+}
+
+// failure is the text of the first opcode that did not succeed, in our words
+// or in the classic ones.
+func (e ending) failure(classic bool) string {
+	for i, status := range e.Statuses {
+		if status == string(job.Success) || i >= len(e.Results) {
+			continue
+		}
+		return resultText(e.Results[i], classic)
+	}
+	return ""
+}
+
+// verdict says how a job that did not succeed ended.
+func (e ending) verdict(classic bool) string {
+	text := e.failure(classic)
+	if e.Status == string(job.Canceled) {
+		if text == "" || text == "Job canceled by request" {
+			return "was canceled"
+		}
+		return "was canceled: " + text
+	}
+	return "failed: " + text
+}
+
+// resultText words an opcode's result as a failure.
+func resultText(result json.RawMessage, classic bool) string {
+	var pair luxi.Error
+	var text string
+	switch {
+	case json.Unmarshal(result, &pair) == nil && classic:
+		return classicPair(pair.Class, pair.Args)
+	case json.Unmarshal(result, &pair) == nil && len(pair.Args) > 1:
+		return fmt.Sprintf("%s (%v)", pair.Error(), pair.Args[1])
+	case json.Unmarshal(result, &pair) == nil:
+		return pair.Error()
+	case json.Unmarshal(result, &text) == nil:
+		return text
+	default:
+		return string(result)
+	}
+}
+
+// progress is the line that tells a person how long a job has been waited for.
+type progress struct {
+	sh      *shell
+	id      job.ID
+	begun   time.Time
+	status  string
+	visible bool
+}
+
+// newProgress returns nil when nobody watches.
+func (sh *shell) newProgress(id job.ID) *progress {
+	if !sh.person {
+		return nil
+	}
+	return &progress{sh: sh, id: id, begun: time.Now()}
+}
+
+// note remembers the status to show.
+func (p *progress) note(status string) {
+	if p != nil {
+		p.status = status
+	}
+}
+
+func (p *progress) draw() {
+	status := p.status
+	if status == "" {
+		status = "submitted"
+	}
+	p.sh.note("\r\x1b[Kjob %d: %s, %s", p.id, status, time.Since(p.begun).Round(time.Second))
+	p.visible = true
+}
+
+func (p *progress) clear() {
+	if p != nil && p.visible {
+		p.sh.note("\r\x1b[K")
+		p.visible = false
+	}
+}

@@ -1,0 +1,410 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+func jobCommand(sh *shell) *cobra.Command {
+	return group("job", "Submit, follow and explain jobs",
+		listCommand(sh, jobList), fieldsCommand(sh, jobList), jobInfo(sh), jobSubmit(sh),
+		jobCancel(sh), jobArchive(sh), jobAutoArchive(sh), jobWatch(sh), jobWait(sh),
+		jobPriority(sh), jobExplain(sh), drainCommand(sh, "drain", true), drainCommand(sh, "undrain", false))
+}
+
+// statusSets are the options that pick jobs by their status.
+var statusSets = map[string][]job.Status{
+	"pending":  {job.Queued, job.Waiting, job.Canceling},
+	"queued":   {job.Queued},
+	"waiting":  {job.Waiting},
+	"running":  {job.Running},
+	"error":    {job.Error},
+	"finished": {job.Success, job.Canceled, job.Error},
+}
+
+// statusOptions registers some of them; the function that it returns gives the
+// filter for those that were given, nil for none.
+func statusOptions(cmd *cobra.Command, names ...string) func() qlang.Node {
+	for _, name := range names {
+		cmd.Flags().Bool(name, false, "jobs that are "+strings.ReplaceAll(name, "error", "failed"))
+	}
+	return func() qlang.Node {
+		var any []string
+		for _, name := range names {
+			if cmd.Flags().Changed(name) {
+				for _, s := range statusSets[name] {
+					any = append(any, string(s))
+				}
+			}
+		}
+		if len(any) == 0 {
+			return nil
+		}
+		return qlang.AnyOf("status", any...)
+	}
+}
+
+func jobListOptions(cmd *cobra.Command) func([]string, qlang.Node) ([]string, qlang.Node) {
+	chosen := statusOptions(cmd, "pending", "queued", "waiting", "running", "error", "finished")
+	archived := cmd.Flags().Bool("archived", false, "archived jobs too")
+	return func(fields []string, filter qlang.Node) ([]string, qlang.Node) {
+		if byStatus := chosen(); byStatus != nil {
+			filter = both(filter, byStatus)
+		}
+		if *archived && !slices.Contains(fields, "archived") {
+			fields = append(slices.Clone(fields), "archived")
+		}
+		return fields, filter
+	}
+}
+
+// jobID reads an id from the command line.
+func jobID(text string) (job.ID, error) {
+	id, err := job.ParseID(text)
+	if err != nil {
+		return 0, &exitError{status: ExitUsage, err: err}
+	}
+	return id, nil
+}
+
+func jobIDs(texts []string) ([]job.ID, error) {
+	ids := make([]job.ID, len(texts))
+	for i, text := range texts {
+		id, err := jobID(text)
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
+
+// exactly checks the number of arguments.
+func exactly(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usage("%s takes %d arguments, got %d", cmd.UseLine(), n, len(args))
+		}
+		return nil
+	}
+}
+
+// atLeast checks the number of arguments.
+func atLeast(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < n {
+			return usage("%s: missing argument", cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+func jobWatch(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "watch ID", Short: "Follow a job and print its log as it comes", Args: exactly(1),
+		ValidArgsFunction: sh.completeNames("job", false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := jobID(args[0])
+			if err != nil {
+				return err
+			}
+			title := fmt.Sprintf("Output from job %d follows", id)
+			if err := sh.printf("%s\n%s\n", title, strings.Repeat("-", len(title))); err != nil {
+				return err
+			}
+			return sh.await(cmd.Context(), id, func(e logEntry) error { return sh.printf("%s\n", e.line()) })
+		},
+	}
+}
+
+func jobWait(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "wait ID...", Short: "Wait until jobs have ended", Args: atLeast(1),
+		ValidArgsFunction: sh.completeNames("job", true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := jobIDs(args)
+			if err != nil {
+				return err
+			}
+			var worst error
+			for _, id := range ids {
+				err := sh.await(cmd.Context(), id, func(logEntry) error { return nil })
+				switch {
+				case err == nil:
+				case err == error(failed):
+					worst = err
+				default:
+					return err
+				}
+			}
+			return worst
+		},
+	}
+}
+
+// await follows a job to its end. One that failed makes the command fail.
+func (sh *shell) await(ctx context.Context, id job.ID, onLog func(logEntry) error) error {
+	end, err := sh.follow(ctx, id, onLog)
+	if fault.Is(err, fault.NotFound) {
+		if end, err = sh.archivedEnding(ctx, id); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if end.Status == string(job.Success) {
+		return nil
+	}
+	sh.note("Job %d %s\n", id, end.verdict(sh.persona.classic()))
+	return failed
+}
+
+// archivedEnding finds out how a job ended that is in the archive by now.
+func (sh *shell) archivedEnding(ctx context.Context, id job.ID) (ending, error) {
+	var rows [][]json.RawMessage
+	err := sh.ask(ctx, "QueryJobs", &rows, []job.ID{id}, []string{"status", "start_ts", "opstatus", "opresult"})
+	if err != nil {
+		return ending{}, err
+	}
+	if len(rows) != 1 {
+		return ending{}, fault.New(fault.NotFound, "Job with id %d lost", id)
+	}
+	return readEnding(id, rows[0])
+}
+
+// chosenJobs returns the jobs that a command is for: those named, or those
+// with a status.
+func (sh *shell) chosenJobs(ctx context.Context, cmd *cobra.Command, args []string, byStatus qlang.Node) ([]job.ID, error) {
+	if byStatus == nil {
+		if err := atLeast(1)(cmd, args); err != nil {
+			return nil, err
+		}
+		return jobIDs(args)
+	}
+	if len(args) > 0 {
+		return nil, usage("%s: give ids or a status, not both", cmd.CommandPath())
+	}
+	var found listing.Answer
+	if err := sh.ask(ctx, "Query", &found, "job", []string{"id"}, json.RawMessage(qlang.JSON(byStatus))); err != nil {
+		return nil, err
+	}
+	ids := make([]job.ID, len(found.Data))
+	for i, row := range found.Data {
+		if err := json.Unmarshal(row[0].Value, &ids[i]); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// eachJob asks the same of several jobs and shows the answers.
+func (sh *shell) eachJob(ids []job.ID, ask func(id job.ID) (answer, error)) error {
+	type result struct {
+		Job     job.ID `json:"job"`
+		OK      bool   `json:"ok"`
+		Message string `json:"message"`
+	}
+	results := []result{}
+	bad := false
+	for _, id := range ids {
+		a, err := ask(id)
+		if err != nil {
+			return err
+		}
+		results = append(results, result{id, a.ok, fmt.Sprint(a.value)})
+		bad = bad || !a.ok
+	}
+	err := sh.show(results, func() error {
+		for _, r := range results {
+			if err := sh.printf("%s\n", r.Message); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && bad {
+		return failed
+	}
+	return err
+}
+
+func jobCancel(sh *shell) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "cancel ID...", Short: "Cancel jobs",
+		Long: "Cancel jobs. What has not begun is cancelled at once. Of a running job the\n" +
+			"present opcode completes and the rest is cancelled; --kill ends that opcode too.",
+		ValidArgsFunction: sh.completeNames("job", true),
+	}
+	chosen := statusOptions(cmd, "pending", "queued", "waiting")
+	kill := cmd.Flags().Bool("kill", false, "end the running opcode as well; needs --yes-do-it or --yes")
+	sure := cmd.Flags().Bool("yes-do-it", false, "confirm --kill")
+	force := cmd.Flags().BoolP("force", "f", false, "do not ask for confirmation")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *kill && !*sure && !sh.flags.yes {
+			return usage("--kill ends opcodes in the middle of their work; confirm it with --yes-do-it")
+		}
+		byStatus := chosen()
+		ids, err := sh.chosenJobs(cmd.Context(), cmd, args, byStatus)
+		if err != nil {
+			return err
+		}
+		if byStatus != nil && !*force && len(ids) > 0 {
+			if err := sh.confirm(fmt.Sprintf("Cancel %d jobs: %s?", len(ids), joinIDs(ids))); err != nil {
+				return err
+			}
+		}
+		return sh.eachJob(ids, func(id job.ID) (answer, error) {
+			var a answer
+			err := sh.ask(cmd.Context(), "CancelJob", &a, id, *kill)
+			return a, err
+		})
+	}
+	return cmd
+}
+
+func joinIDs(ids []job.ID) string {
+	parts := make([]string, len(ids))
+	for i, id := range ids {
+		parts[i] = id.String()
+	}
+	return strings.Join(parts, ", ")
+}
+
+func jobArchive(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "archive ID...", Short: "Put jobs that have ended into the archive", Args: atLeast(1),
+		ValidArgsFunction: sh.completeNames("job", true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := jobIDs(args)
+			if err != nil {
+				return err
+			}
+			bad := false
+			for _, id := range ids {
+				var done bool
+				if err := sh.do(cmd.Context(), "ArchiveJob", &done, id); err != nil {
+					return err
+				}
+				if !done {
+					sh.note("Failed to archive job with ID '%d'\n", id)
+					bad = true
+				}
+			}
+			if bad {
+				return failed
+			}
+			return nil
+		},
+	}
+}
+
+// archiveLimit is how long one request for archiving may take.
+const archiveLimit = 89
+
+func jobAutoArchive(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "autoarchive AGE|all", Short: "Put jobs that ended long ago into the archive",
+		Long: "Put the jobs into the archive that ended longer ago than AGE, a number of\nseconds or a number with s, m, h, d or w behind it; \"all\" for every ended job.",
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			age, err := ageOf(args[0])
+			if err != nil {
+				return err
+			}
+			var counts [2]int
+			if err := sh.ask(cmd.Context(), "AutoArchiveJobs", &counts, age, archiveLimit); err != nil {
+				return err
+			}
+			result := map[string]int{"archived": counts[0], "left": counts[1]}
+			return sh.show(result, func() error {
+				return sh.printf("Archived %d jobs, %d unchecked left\n", counts[0], counts[1])
+			})
+		},
+	}
+}
+
+// ageUnits are the seconds in a unit of time.
+var ageUnits = map[byte]int64{'s': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 7 * 86400}
+
+// ageOf reads an age in seconds; all ages are over that of "all", -1.
+func ageOf(text string) (int64, error) {
+	if text == "all" {
+		return -1, nil
+	}
+	digits, factor := text, int64(1)
+	if n := len(text); n > 0 && ageUnits[text[n-1]] != 0 {
+		digits, factor = text[:n-1], ageUnits[text[n-1]]
+	}
+	n, err := strconv.ParseInt(digits, 10, 32)
+	if err != nil || n < 0 {
+		return 0, usage("an age is a number with an optional s, m, h, d or w, or \"all\"; got %q", text)
+	}
+	return n * factor, nil
+}
+
+func jobPriority(sh *shell) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "change-priority --priority low|normal|high ID...", Short: "Change how urgent jobs are",
+		ValidArgsFunction: sh.completeNames("job", true),
+	}
+	chosen := statusOptions(cmd, "pending", "queued", "waiting")
+	force := cmd.Flags().BoolP("force", "f", false, "do not ask for confirmation")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if sh.flags.priority == "" {
+			return &exitError{status: ExitFailed, err: fault.New(fault.Invalid, "--priority option must be given.")}
+		}
+		priority, err := priorityOf(sh.flags.priority)
+		if err != nil {
+			return err
+		}
+		byStatus := chosen()
+		ids, err := sh.chosenJobs(cmd.Context(), cmd, args, byStatus)
+		if err != nil {
+			return err
+		}
+		if byStatus != nil && !*force && len(ids) > 0 {
+			if err := sh.confirm(fmt.Sprintf("Change the priority of %d jobs: %s?", len(ids), joinIDs(ids))); err != nil {
+				return err
+			}
+		}
+		return sh.eachJob(ids, func(id job.ID) (answer, error) {
+			var a answer
+			err := sh.ask(cmd.Context(), "ChangeJobPriority", &a, id, priority)
+			return a, err
+		})
+	}
+	return cmd
+}
+
+func drainCommand(sh *shell, verb string, on bool) *cobra.Command {
+	short := map[bool]string{true: "Take no new jobs; those in the queue go on", false: "Take new jobs again"}[on]
+	return &cobra.Command{
+		Use: verb, Short: short, Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return sh.ask(cmd.Context(), "SetDrainFlag", nil, on)
+		},
+	}
+}
+
+const stampLayout = "2006-01-02 15:04:05.000000"
+
+// stamp shows a time of a job: [seconds, microseconds].
+func stamp(pair *[2]int64) string {
+	if pair == nil {
+		return "N/A"
+	}
+	return time.Unix(pair[0], pair[1]*1000).Format(stampLayout)
+}

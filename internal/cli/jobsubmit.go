@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+const submitHelp = `Submit a job.
+
+With an opcode: the name (OP_TEST_DELAY, or test-delay) and its parameters as
+KEY=VALUE; values are read by the parameter's type, lists as a,b,c and objects
+as k=v,k=v or as JSON. Without parameters, --describe shows what there is.
+
+  drover job submit test-delay duration=5 on_nodes=node1,node2
+  drover job submit --describe OP_INSTANCE_CREATE
+
+With a file, or - for standard input: JSON. One opcode, a list of opcodes (one
+job), or a list of lists (several jobs).`
+
+func jobSubmit(sh *shell) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "submit OPCODE [KEY=VALUE...] | FILE | -", Short: "Submit a job of any opcodes", Long: submitHelp,
+		Args: atLeast(1), ValidArgsFunction: completeOpcode,
+	}
+	describe := cmd.Flags().Bool("describe", false, "show the parameters of the opcode instead")
+	key := cmd.Flags().String("key", "", "submission key: a second submission with the same key makes no second job")
+	depends := cmd.Flags().StringArray("depend", nil, "wait for job ID, or ID:STATUS,...; may be repeated")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id := opcodeID(args[0])
+		def, known := opcode.Lookup(id)
+		switch {
+		case *describe && known:
+			return sh.describeOpcode(def)
+		case *describe:
+			return unknownOpcode(id)
+		}
+		jobs, err := sh.jobsFrom(args, def)
+		if err != nil {
+			return err
+		}
+		if err := addDependencies(jobs, *depends); err != nil {
+			return err
+		}
+		tasks := make([]task, len(jobs))
+		for i, ops := range jobs {
+			for n, op := range ops {
+				if ops[n], err = sh.finishOp(op, sh.trail("job")); err != nil {
+					return err
+				}
+			}
+			tasks[i] = task{ops: ops, key: *key}
+		}
+		if *key != "" && len(tasks) != 1 {
+			return usage("--key is for one job; there are %d", len(tasks))
+		}
+		return sh.run(cmd.Context(), tasks)
+	}
+	return cmd
+}
+
+// opcodeID turns instance-shutdown into OP_INSTANCE_SHUTDOWN.
+func opcodeID(text string) string {
+	id := strings.ToUpper(strings.ReplaceAll(text, "-", "_"))
+	if !strings.HasPrefix(id, "OP_") {
+		id = "OP_" + id
+	}
+	return id
+}
+
+func unknownOpcode(id string) error {
+	names := func(yield func(string) bool) {
+		for _, d := range opcode.All() {
+			if !yield(d.ID) {
+				return
+			}
+		}
+	}
+	if near := qlang.Suggest(id, names); near != "" {
+		return usage("there is no opcode %s; did you mean %s?", id, near)
+	}
+	return usage("there is no opcode %s", id)
+}
+
+func completeOpcode(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var out []cobra.Completion
+	if len(args) == 0 {
+		for _, d := range opcode.All() {
+			out = append(out, cobra.CompletionWithDesc(d.ID, d.Doc))
+		}
+		return out, cobra.ShellCompDirectiveDefault // files too
+	}
+	if def, ok := opcode.Lookup(opcodeID(args[0])); ok {
+		for i := range def.Params {
+			out = append(out, cobra.CompletionWithDesc(def.Params[i].Name+"=", def.Params[i].Doc))
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// jobsFrom reads the jobs: an opcode with parameters, or JSON from a file.
+func (sh *shell) jobsFrom(args []string, def *opcode.Definition) ([][]*opcode.Opcode, error) {
+	if def != nil {
+		params, err := keyValues(def, args[1:])
+		if err != nil {
+			return nil, err
+		}
+		op, err := opcode.FromMap(def.ID, params)
+		if err != nil {
+			return nil, &exitError{status: ExitUsage, err: err}
+		}
+		return [][]*opcode.Opcode{{op}}, nil
+	}
+	if len(args) > 1 {
+		return nil, unknownOpcode(opcodeID(args[0]))
+	}
+	text, err := sh.read(args[0])
+	if err != nil {
+		if args[0] != "-" && !strings.ContainsAny(args[0], "./") {
+			return nil, unknownOpcode(opcodeID(args[0]))
+		}
+		return nil, err
+	}
+	return parseJobs(text)
+}
+
+// read returns the contents of a file, or of standard input for "-".
+func (sh *shell) read(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(sh.in)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot read %s: %w", name, err)
+	}
+	return text, nil
+}
+
+// keyValues reads KEY=VALUE arguments by the definition of the opcode.
+func keyValues(def *opcode.Definition, args []string) (map[string]any, error) {
+	params := map[string]any{}
+	for _, arg := range args {
+		key, text, ok := strings.Cut(arg, "=")
+		if !ok {
+			return nil, usage("%s: a parameter is given as KEY=VALUE, got %q", def.ID, arg)
+		}
+		p, known := def.Param(key)
+		if !known {
+			p = commonParam(key)
+		}
+		if p == nil {
+			params[key] = text // refused by the opcode's own check, with a hint
+			continue
+		}
+		params[key] = paramValue(p, text)
+	}
+	return params, nil
+}
+
+func commonParam(name string) *opcode.Param {
+	for _, p := range opcode.CommonParams() {
+		if p.Name == name {
+			return &p
+		}
+	}
+	return nil
+}
+
+// parseJobs reads one opcode, the opcodes of one job, or several jobs.
+func parseJobs(text []byte) ([][]*opcode.Opcode, error) {
+	v, ok := parseJSON(string(text))
+	if !ok {
+		var probe any
+		return nil, fault.New(fault.Invalid, "the jobs are not JSON: %v", json.Unmarshal(text, &probe))
+	}
+	list, isList := v.([]any)
+	if !isList {
+		list = []any{v}
+	}
+	if len(list) > 0 {
+		if _, nested := list[0].([]any); !nested {
+			list = []any{list}
+		}
+	}
+	jobs := make([][]*opcode.Opcode, len(list))
+	for i, item := range list {
+		ops, ok := item.([]any)
+		if !ok {
+			return nil, fault.New(fault.Invalid, "job %d must be a list of opcodes, like the first", i)
+		}
+		for n, op := range ops {
+			raw, err := json.Marshal(op)
+			if err != nil {
+				return nil, err
+			}
+			parsed, err := opcode.Parse(raw, opcode.Options{})
+			if err != nil {
+				return nil, fault.New(fault.CodeOf(err), "job %d, opcode %d: %w", i, n, err)
+			}
+			jobs[i] = append(jobs[i], parsed)
+		}
+	}
+	return jobs, nil
+}
+
+// addDependencies makes the first opcode of each job wait for others.
+func addDependencies(jobs [][]*opcode.Opcode, texts []string) error {
+	for _, text := range texts {
+		id, statuses, _ := strings.Cut(text, ":")
+		target, ok := numberValue(id).(int64)
+		if !ok {
+			return usage("--depend is ID or ID:STATUS,..., got %q", text)
+		}
+		d := opcode.Dependency{Job: target, Statuses: []string{}}
+		if statuses != "" {
+			d.Statuses = strings.Split(statuses, ",")
+		}
+		for _, ops := range jobs {
+			if len(ops) == 0 {
+				continue
+			}
+			c := *ops[0]
+			c.Depends = append(append([]opcode.Dependency{}, c.Depends...), d)
+			ops[0] = &c
+		}
+	}
+	return nil
+}
+
+// describeOpcode shows an opcode's entry in the catalogue.
+func (sh *shell) describeOpcode(def *opcode.Definition) error {
+	type param struct {
+		Name     string   `json:"name"`
+		Type     string   `json:"type"`
+		Required bool     `json:"required,omitempty"`
+		Default  any      `json:"default,omitempty"`
+		Allowed  []string `json:"allowed,omitempty"`
+		Doc      string   `json:"doc"`
+	}
+	params := []param{}
+	for _, p := range append(def.Params, opcode.CommonParams()...) {
+		params = append(params, param{p.Name, p.Type.String(), p.Required, p.Default, p.Type.Allowed(), p.Doc})
+	}
+	value := map[string]any{"opcode": def.ID, "doc": def.Doc, "result": def.Result, "parameters": params}
+	return sh.show(value, func() error {
+		t := newTable("Parameter", "Type", "Default", "Description")
+		for _, p := range params {
+			fallback := ""
+			switch {
+			case p.Required && p.Name != "reason":
+				fallback = "(required)"
+			case p.Default != nil:
+				text, err := json.Marshal(p.Default)
+				if err != nil {
+					return err
+				}
+				fallback = string(text)
+			}
+			t.add(p.Name, p.Type, fallback, p.Doc)
+		}
+		return sh.printf("%s: %s.\nReturns %s.\n\n%s", def.ID, def.Doc, def.Result, t)
+	})
+}

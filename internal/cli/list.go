@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+// list describes the list command of one kind of item.
+type list struct {
+	what   string
+	fields []string // shown by default
+	// nameField is what arguments are compared with; numeric names are ids.
+	nameField string
+	numeric   bool
+	short     string
+	// extra registers options of the command's own; the function that it
+	// returns changes the fields and the filter by them.
+	extra func(cmd *cobra.Command) func(fields []string, filter qlang.Node) ([]string, qlang.Node)
+}
+
+// The lists.
+var (
+	jobList = list{what: "job", fields: []string{"id", "status", "summary"}, nameField: "id", numeric: true,
+		short: "List jobs", extra: jobListOptions}
+	filterList = list{what: "filter", fields: []string{"uuid", "watermark", "priority", "predicates", "action", "reason_trail"},
+		nameField: "uuid", short: "List the filter rules"}
+	instanceList = list{what: "instance", fields: []string{"name", "hypervisor", "os", "pnode", "status", "oper_ram"},
+		nameField: "name", short: "List instances"}
+	nodeList = list{what: "node", fields: []string{"name", "dtotal", "dfree", "mtotal", "mnode", "mfree", "pinst_cnt", "sinst_cnt"},
+		nameField: "name", short: "List nodes"}
+	groupList = list{what: "group", fields: []string{"name", "node_cnt", "pinst_cnt", "alloc_policy", "ndparams"},
+		nameField: "name", short: "List node groups"}
+	networkList = list{what: "network", fields: []string{"name", "network", "gateway", "mac_prefix", "group_list", "tags"},
+		nameField: "name", short: "List networks"}
+	lockList = list{what: "lock", fields: []string{"name", "mode", "owner", "pending"}, nameField: "name",
+		short: "List the locks that are held or waited for"}
+)
+
+// listOptions are the options that all lists share.
+type listOptions struct {
+	fields, separator, filter, units string
+	noHeaders, force, verbose        bool
+	sort                             []string
+	limit                            int
+}
+
+func (o *listOptions) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&o.fields, "fields", "o", "", "comma-separated fields to show; +a,b adds to the usual ones")
+	f.StringVar(&o.separator, "separator", "", "put this between the columns and do not align them")
+	f.StringVar(&o.filter, "filter", "", "show only what this filter lets through, for example 'status == \"running\"'")
+	f.BoolVar(&o.noHeaders, "no-headers", false, "leave out the header line")
+	f.BoolVarP(&o.force, "force-filter", "F", false, "the argument is a filter, whatever it looks like")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "tell in words why a value is missing")
+	f.StringVar(&o.units, "units", "", "unit of sizes: h (fitting), m, g or t")
+	f.StringSliceVar(&o.sort, "sort", nil, "sort by these fields; -FIELD for descending order")
+	f.IntVar(&o.limit, "limit", 0, "show at most so many rows")
+}
+
+func listCommand(sh *shell, l list) *cobra.Command {
+	var o listOptions
+	cmd := &cobra.Command{
+		Use: "list [NAME...]", Short: l.short, Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: sh.completeNames(l.what, true),
+	}
+	o.register(cmd)
+	change := func(fields []string, filter qlang.Node) ([]string, qlang.Node) { return fields, filter }
+	if l.extra != nil {
+		change = l.extra(cmd)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := listing.CheckUnits(o.units); err != nil {
+			return usage("%v", err)
+		}
+		filter, err := l.filter(args, &o)
+		if err != nil {
+			return err
+		}
+		fields, filter := change(l.selected(o.fields), filter)
+		return sh.list(cmd.Context(), l.what, fields, filter, &o)
+	}
+	return cmd
+}
+
+// selected returns the fields to show.
+func (l list) selected(text string) []string {
+	if text == "" {
+		return l.fields
+	}
+	more, add := strings.CutPrefix(text, "+")
+	fields := strings.Split(more, ",")
+	if add {
+		return slices.Concat(l.fields, fields)
+	}
+	return fields
+}
+
+// filter joins what the arguments and --filter say.
+func (l list) filter(args []string, o *listOptions) (qlang.Node, error) {
+	byName, err := qlang.FromArguments(args, qlang.ArgOptions{NameField: l.nameField, Numeric: l.numeric, Force: o.force})
+	if err != nil || o.filter == "" {
+		return byName, err
+	}
+	byText, err := qlang.ParseText(o.filter)
+	return both(byName, byText), err
+}
+
+// both is the filter for what two filters let through.
+func both(a, b qlang.Node) qlang.Node {
+	if _, all := a.(*qlang.All); all {
+		return b
+	}
+	if _, all := b.(*qlang.All); all {
+		return a
+	}
+	return &qlang.And{Args: []qlang.Node{a, b}}
+}
+
+// list asks and shows.
+func (sh *shell) list(ctx context.Context, what string, fields []string, filter qlang.Node, o *listOptions) error {
+	args := []any{what, fields, json.RawMessage(qlang.JSON(filter))}
+	if len(o.sort) > 0 || o.limit > 0 {
+		args = append(args, map[string]any{"sort": o.sort, "limit": o.limit})
+	}
+	var a listing.Answer
+	if err := sh.ask(ctx, "Query", &a, args...); err != nil {
+		return err
+	}
+	return sh.showAnswer(what, &a, o)
+}
+
+// fieldsCommand lists the fields of a kind of item.
+func fieldsCommand(sh *shell, l list) *cobra.Command {
+	var o listOptions
+	cmd := &cobra.Command{Use: "list-fields [FIELD...]", Short: "List the fields that lists can show", Args: cobra.ArbitraryArgs}
+	f := cmd.Flags()
+	f.BoolVar(&o.noHeaders, "no-headers", false, "leave out the header line")
+	f.StringVar(&o.separator, "separator", "", "put this between the columns and do not align them")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var names any
+		if len(args) > 0 {
+			names = args
+		}
+		var a listing.Answer
+		if err := sh.ask(cmd.Context(), "QueryFields", &a, l.what, names); err != nil {
+			return err
+		}
+		return sh.showFields(a.Fields, &o)
+	}
+	return cmd
+}

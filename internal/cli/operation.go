@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/opcode"
+)
+
+// operation describes a command that makes one opcode per argument, or one in
+// all. Its options come from the opcode's definition: one for each parameter,
+// with dashes for underscores, described as the catalogue does.
+type operation struct {
+	noun, verb string
+	// aliases are other names of the command.
+	aliases []string
+	short   string
+	// long describes the options that stand for more than one parameter.
+	long string
+	id   string
+	// target is the parameter that the arguments fill, one job for each;
+	// empty when the command takes none.
+	target string
+	// places are further parameters that are given by position, after the
+	// target; there is one job then.
+	places []string
+	// fixed are parameters that the command sets by itself.
+	fixed map[string]any
+	// letters and names are further spellings of options: a letter, or a
+	// name, for a parameter.
+	letters map[string]string
+	names   map[string]string
+	// hidden parameters have no option.
+	hidden []string
+	// question is asked before anything is done; %s is the list of targets.
+	question string
+	// extra registers options of the command's own; the function that it
+	// returns puts their values into the parameters.
+	extra func(cmd *cobra.Command) func(params map[string]any) error
+	// complete names the items that arguments may be, for the shell.
+	complete string
+}
+
+// command makes the command of an operation.
+func (o operation) command(sh *shell) *cobra.Command {
+	def, ok := opcode.Lookup(o.id)
+	if !ok {
+		panic("cli: no opcode " + o.id) // a fault of the tables in this package
+	}
+	cmd := &cobra.Command{Use: o.use(), Aliases: o.aliases, Short: o.short, Long: o.long, Args: o.checkArgs}
+	if o.complete != "" {
+		cmd.ValidArgsFunction = sh.completeNames(o.complete, len(o.places) == 0)
+	}
+	read := o.register(cmd, def)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		tasks, err := o.tasks(sh, args, read)
+		if err != nil {
+			return err
+		}
+		return o.carryOut(cmd.Context(), sh, args, tasks)
+	}
+	return cmd
+}
+
+func (o operation) use() string {
+	use := o.verb
+	if o.target != "" {
+		use += " " + strings.ToUpper(strings.TrimSuffix(o.target, "_name"))
+		if len(o.places) == 0 {
+			use += "..."
+		}
+	}
+	for _, p := range o.places {
+		use += " " + strings.ToUpper(p)
+	}
+	return use
+}
+
+func (o operation) checkArgs(cmd *cobra.Command, args []string) error {
+	switch {
+	case o.target == "" && len(o.places) == 0 && len(args) > 0:
+		return usage("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
+	case o.target != "" && len(o.places) == 0 && len(args) == 0:
+		return usage("%s: missing argument: %s", cmd.CommandPath(), o.use())
+	case len(o.places) > 0 && len(args) != o.positional():
+		return usage("%s takes %d arguments: %s", cmd.CommandPath(), o.positional(), o.use())
+	}
+	return nil
+}
+
+func (o operation) positional() int {
+	n := len(o.places)
+	if o.target != "" {
+		n++
+	}
+	return n
+}
+
+// register adds the options. The function that it returns reads those that
+// were given.
+func (o operation) register(cmd *cobra.Command, def *opcode.Definition) func() (map[string]any, error) {
+	texts := map[string]*string{} // by option
+	params := map[string]*opcode.Param{}
+	add := func(name, letter string, p *opcode.Param, hide bool) {
+		texts[name], params[name] = new(string), p
+		cmd.Flags().StringVarP(texts[name], name, letter, "", optionHelp(p))
+		flag := cmd.Flags().Lookup(name)
+		flag.Hidden = hide
+		if strings.TrimPrefix(p.Type.String(), "optional ") == "bool" {
+			flag.NoOptDefVal = "true"
+		}
+		if words := p.Type.Allowed(); len(words) > 0 {
+			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
+		}
+	}
+	for i := range def.Params {
+		p := &def.Params[i]
+		if o.hasOption(p.Name) {
+			add(strings.ReplaceAll(p.Name, "_", "-"), o.letters[p.Name], p, strings.HasSuffix(p.Name, "_uuid"))
+		}
+	}
+	for name, param := range o.names {
+		if p, ok := def.Param(param); ok {
+			add(name, "", p, true)
+		}
+	}
+	var own func(map[string]any) error
+	if o.extra != nil {
+		own = o.extra(cmd)
+	}
+	return func() (map[string]any, error) {
+		out := map[string]any{}
+		for name, text := range texts {
+			if cmd.Flags().Changed(name) {
+				out[params[name].Name] = paramValue(params[name], *text)
+			}
+		}
+		if own == nil {
+			return out, nil
+		}
+		return out, own(out)
+	}
+}
+
+// hasOption reports whether a parameter is set by an option.
+func (o operation) hasOption(param string) bool {
+	_, fixed := o.fixed[param]
+	return !fixed && param != o.target && !slices.Contains(o.places, param) && !slices.Contains(o.hidden, param)
+}
+
+// optionHelp describes an option by its parameter: what it is, which words it
+// takes, the default.
+func optionHelp(p *opcode.Param) string {
+	text := p.Doc
+	if words := p.Type.Allowed(); len(words) > 0 && len(words) <= 12 {
+		text += " (" + strings.Join(words, ", ") + ")"
+	}
+	switch d := p.Default.(type) {
+	case nil, bool, []any, map[string]any:
+		return text
+	case string:
+		return fmt.Sprintf("%s (default %q)", text, d)
+	default:
+		return fmt.Sprintf("%s (default %v)", text, d)
+	}
+}
+
+// tasks makes the opcodes.
+func (o operation) tasks(sh *shell, args []string, read func() (map[string]any, error)) ([]task, error) {
+	params, err := read()
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range o.fixed {
+		if _, given := params[name]; !given {
+			params[name] = value
+		}
+	}
+	targets := []string{""}
+	if o.target != "" {
+		targets = args
+		if len(o.places) > 0 {
+			targets, args = args[:1], args[1:]
+		}
+	}
+	for i, place := range o.places {
+		params[place] = args[i]
+	}
+	tasks := make([]task, len(targets))
+	for i, target := range targets {
+		if o.target != "" {
+			params[o.target] = target
+		}
+		op, err := sh.newOp(o.noun, o.id, params)
+		if err != nil {
+			return nil, err
+		}
+		tasks[i] = task{target: target, ops: []*opcode.Opcode{op}}
+	}
+	return tasks, nil
+}
+
+func (o operation) carryOut(ctx context.Context, sh *shell, args []string, tasks []task) error {
+	if o.question != "" && !sh.flags.dryRun {
+		if err := sh.confirm(fmt.Sprintf(o.question, strings.Join(args, ", "))); err != nil {
+			return err
+		}
+	}
+	return sh.run(ctx, tasks)
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+// queryCommand asks about any kind of item.
+func queryCommand(sh *shell) *cobra.Command {
+	var o listOptions
+	items := &cobra.Command{
+		Use: "items KIND -o FIELDS", Short: "List any fields of any kind of item",
+		Long: "List any fields of any kind of item: instance, node, group, network, job, filter,\n" +
+			"lock, export, opcode, reason.", Args: exactly(1),
+	}
+	o.register(items)
+	items.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.fields == "" {
+			return usage("%s needs -o FIELDS; list them with: drover query fields %s", cmd.CommandPath(), args[0])
+		}
+		l := list{what: args[0], nameField: "name"}
+		filter, err := l.filter(nil, &o)
+		if err != nil {
+			return err
+		}
+		return sh.list(cmd.Context(), l.what, l.selected(o.fields), filter, &o)
+	}
+	fields := &cobra.Command{Use: "fields KIND [FIELD...]", Short: "List the fields of a kind of item", Args: atLeast(1)}
+	var fo listOptions
+	fields.RunE = func(cmd *cobra.Command, args []string) error {
+		var names any
+		if len(args) > 1 {
+			names = args[1:]
+		}
+		var a listing.Answer
+		if err := sh.ask(cmd.Context(), "QueryFields", &a, args[0], names); err != nil {
+			return err
+		}
+		return sh.showFields(a.Fields, &fo)
+	}
+	parse := &cobra.Command{
+		Use: "parse FILTER", Short: "Show a text filter in the form that requests carry", Args: exactly(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			n, err := qlang.ParseText(args[0])
+			if err != nil {
+				return err
+			}
+			return sh.show(json.RawMessage(qlang.JSON(n)), func() error { return sh.printf("%s\n", qlang.JSON(n)) })
+		},
+	}
+	return group("query", "Ask about anything", items, fields, parse)
+}
+
+// itemInfo shows all fields of items.
+func itemInfo(sh *shell, l list) *cobra.Command {
+	return &cobra.Command{
+		Use: "info [NAME...]", Short: "Show everything about them", Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: sh.completeNames(l.what, true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := qlang.FromArguments(args, qlang.ArgOptions{NameField: l.nameField})
+			if err != nil {
+				return err
+			}
+			var defs, found listing.Answer
+			if err := sh.ask(cmd.Context(), "QueryFields", &defs, l.what, nil); err != nil {
+				return err
+			}
+			names := make([]string, len(defs.Fields))
+			for i, d := range defs.Fields {
+				names[i] = d.Name
+			}
+			if err := sh.ask(cmd.Context(), "Query", &found, l.what, names, json.RawMessage(qlang.JSON(filter))); err != nil {
+				return err
+			}
+			data, err := objects(&found)
+			if err != nil {
+				return err
+			}
+			return sh.show(data, func() error { return sh.printItems(&found) })
+		},
+	}
+}
+
+// printItems shows rows as outlines, without the fields that have no value.
+func (sh *shell) printItems(a *listing.Answer) error {
+	items := make([]any, len(a.Data))
+	for i, row := range a.Data {
+		item := record{}
+		for n, cell := range row {
+			if cell.Status != 0 {
+				continue
+			}
+			v, _ := parseJSON(string(cell.Value))
+			item = append(item, entry{a.Fields[n].Name, v})
+		}
+		items[i] = item
+	}
+	return sh.printf("%s", outline(items))
+}
+
+// instanceInfo asks by a job, as it contacts the nodes; --static leaves them
+// alone.
+func instanceInfo(sh *shell) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "info [NAME...]", Short: "Show everything about instances", Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: sh.completeNames("instance", true),
+	}
+	static := cmd.Flags().BoolP("static", "s", false, "only what is configured; no node is asked")
+	all := cmd.Flags().Bool("all", false, "all instances")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && !*all {
+			return usage("%s: give names, or --all", cmd.CommandPath())
+		}
+		return sh.instanceInfo(cmd, args, *static)
+	}
+	return cmd
+}
+
+func (sh *shell) instanceInfo(cmd *cobra.Command, names []string, static bool) error {
+	op, err := sh.newOp("instance", "OP_INSTANCE_QUERY_DATA",
+		map[string]any{"instances": nonNil(names), "static": static, "use_locking": false})
+	if err != nil {
+		return err
+	}
+	subs, err := sh.submit(cmd.Context(), []task{{ops: []*opcode.Opcode{op}}})
+	if err != nil {
+		return err
+	}
+	end, err := sh.follow(cmd.Context(), subs[0].id, func(logEntry) error { return nil })
+	if err != nil {
+		return err
+	}
+	if end.Status != "success" {
+		sh.note("%s\n", end.failure(sh.persona.classic()))
+		return failed
+	}
+	return sh.show(end.Results[0], func() error {
+		v, _ := parseJSON(string(end.Results[0]))
+		return sh.printf("%s", outline(v))
+	})
+}

@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/luxi"
+)
+
+// shell is what the commands of one run share.
+type shell struct {
+	in       io.Reader
+	out, err io.Writer
+	getenv   func(string) string
+	now      func() time.Time
+	persona  persona
+	verb     string // the name of the command that runs
+	colour   bool   // standard output is a terminal that wants colours
+	person   bool   // a person watches standard error
+	flags    flags
+	client   *luxi.Client
+}
+
+func newShell(env Env) *shell {
+	return &shell{
+		in: env.Stdin, out: env.Stdout, err: env.Stderr, getenv: env.Getenv, now: env.Now,
+		persona: personaOf(env.Args[0]),
+		colour:  env.StdoutTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb",
+		person:  env.StderrTerminal,
+	}
+}
+
+// flags are the options that all commands take.
+type flags struct {
+	luxi, output, reason, priority string
+	submit, dryRun, yes            bool
+}
+
+func (f *flags) register(set *pflag.FlagSet) {
+	set.StringVar(&f.luxi, "luxi", "", "the controller's socket (default: $DROVER_LUXI, else that of the local controller)")
+	set.StringVar(&f.output, "output", "table", "how to show results: table, json or yaml")
+	set.StringVar(&f.reason, "reason", "", "why; it travels with the job and is remembered")
+	set.StringVar(&f.priority, "priority", "", "urgency of jobs: low, normal or high")
+	set.BoolVar(&f.submit, "submit", false, "print the job's id and do not wait for its end")
+	set.BoolVar(&f.dryRun, "dry-run", false, "check everything and change nothing")
+	set.BoolVar(&f.yes, "yes", false, "do not ask for confirmation")
+}
+
+func (f *flags) check() error {
+	switch f.output {
+	case "table", "json", "yaml":
+	default:
+		return usage("--output must be table, json or yaml, got %q", f.output)
+	}
+	return nil
+}
+
+// priorities are the names of the three priorities that a job may be given.
+var priorities = map[string]int{"low": 10, "normal": 0, "high": -10}
+
+// priorityOf reads the name of a priority, or the number itself.
+func priorityOf(text string) (int, error) {
+	if n, ok := priorities[text]; ok {
+		return n, nil
+	}
+	for _, n := range priorities {
+		if fmt.Sprint(n) == text {
+			return n, nil
+		}
+	}
+	return 0, usage("--priority must be low, normal or high, got %q", text)
+}
+
+// connect returns the client, and dials when it is first needed.
+func (sh *shell) connect(ctx context.Context) (*luxi.Client, error) {
+	if sh.client != nil {
+		return sh.client, nil
+	}
+	path, err := sh.socket()
+	if err != nil {
+		return nil, err
+	}
+	sh.client, err = luxi.Dial(ctx, path)
+	return sh.client, err
+}
+
+func (sh *shell) close() error {
+	if sh.client == nil {
+		return nil
+	}
+	return sh.client.Close()
+}
+
+// socket finds the controller: by the option, by the environment, by the file
+// that a running controller wrote when it was ready, or at the usual places.
+func (sh *shell) socket() (string, error) {
+	if sh.flags.luxi != "" {
+		return sh.flags.luxi, nil
+	}
+	if path := sh.getenv("DROVER_LUXI"); path != "" {
+		return path, nil
+	}
+	places := sh.places()
+	for _, place := range places {
+		if path := luxiAt(place); path != "" {
+			return path, nil
+		}
+	}
+	return "", fault.New(fault.Unavailable, "no controller was found; looked at %s", strings.Join(places, ", ")).
+		WithHint("give --luxi PATH or set DROVER_LUXI, or start a cluster with: drover dev")
+}
+
+// places are the files that lead to a controller: ready files, which name the
+// socket, and sockets.
+func (sh *shell) places() []string {
+	var out []string
+	if file := sh.getenv("DROVER_READY_FILE"); file != "" {
+		out = append(out, file)
+	}
+	return append(out, filepath.Join(DevDataDir(sh.getenv), "ready.json"), "/run/drover/luxi.sock")
+}
+
+// DevDataDir is where `drover dev` keeps its cluster when it is not told
+// otherwise, and where commands look for it.
+func DevDataDir(getenv func(string) string) string {
+	if dir := getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "drover", "dev")
+	}
+	return filepath.Join(getenv("HOME"), ".local", "state", "drover", "dev")
+}
+
+// luxiAt returns the socket that a place leads to, or nothing.
+func luxiAt(place string) string {
+	info, err := os.Stat(place)
+	if err != nil {
+		return ""
+	}
+	if info.Mode().Type() == os.ModeSocket {
+		return place
+	}
+	text, err := os.ReadFile(place)
+	var ready struct{ Luxi string }
+	if err != nil || json.Unmarshal(text, &ready) != nil {
+		return ""
+	}
+	return ready.Luxi
+}
+
+// tries is how often a request that may be repeated is sent before a lost
+// controller is given up.
+const tries = 4
+
+// ask sends a request that only asks, or that may be carried out twice.
+func (sh *shell) ask(ctx context.Context, method string, result any, args ...any) error {
+	client, err := sh.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return client.Resend(ctx, tries, method, args, result)
+}
+
+// do sends a request that is never repeated.
+func (sh *shell) do(ctx context.Context, method string, result any, args ...any) error {
+	client, err := sh.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return client.Call(ctx, method, args, result)
+}
+
+// confirm asks a question on the terminal. Without --yes, and without a person
+// to ask, the answer is no.
+func (sh *shell) confirm(question string) error {
+	if sh.flags.yes {
+		return nil
+	}
+	if !sh.person {
+		return notConfirmed("not confirmed: %s Give --yes to go on.", question)
+	}
+	sh.note("%s [y/N] ", question)
+	line, err := bufio.NewReader(sh.in).ReadString('\n')
+	if err != nil && line == "" {
+		return notConfirmed("not confirmed")
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	default:
+		return notConfirmed("not confirmed")
+	}
+}
+
+// note writes to standard error.
+func (sh *shell) note(format string, args ...any) {
+	_, _ = fmt.Fprintf(sh.err, format, args...) // nowhere else to say it
+}
+
+// printf writes data to standard output.
+func (sh *shell) printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(sh.out, format, args...)
+	return err
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// structured reports whether --output asks for data rather than a text.
+func (sh *shell) structured() bool { return sh.flags.output != "table" }
+
+// show writes a value as --output says; text makes the form for people.
+func (sh *shell) show(value any, text func() error) error {
+	switch sh.flags.output {
+	case "json":
+		return sh.showJSON(value)
+	case "yaml":
+		return sh.showYAML(value)
+	default:
+		return text()
+	}
+}
+
+func (sh *shell) showJSON(value any) error {
+	enc := json.NewEncoder(sh.out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(value)
+}
+
+// showYAML goes through JSON, so that both forms have the same keys.
+func (sh *shell) showYAML(value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	var node yaml.Node // keeps the order of keys
+	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&node); err != nil {
+		return err
+	}
+	blockStyle(&node)
+	enc := yaml.NewEncoder(sh.out)
+	enc.SetIndent(2)
+	if err := enc.Encode(&node); err != nil {
+		return err
+	}
+	return enc.Close()
+}
+
+// blockStyle takes away the braces and quotes that came with JSON; the encoder
+// puts back the quotes that are needed.
+func blockStyle(node *yaml.Node) {
+	empty := len(node.Content) == 0 && (node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode)
+	if !empty {
+		node.Style = 0
+	}
+	for _, child := range node.Content {
+		blockStyle(child)
+	}
+}

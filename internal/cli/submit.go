@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// task is one job that a command wants: its opcodes and what it is for.
+type task struct {
+	target string // shown with the job's id; empty for the command as a whole
+	ops    []*opcode.Opcode
+	key    string // submission key; empty for one of our own
+}
+
+// submissionKey returns the key of a task. Without one of the user's it is one
+// that no other submission has.
+func (t task) submissionKey() string {
+	if t.key != "" {
+		return t.key
+	}
+	return "cli-" + rand.Text()
+}
+
+// newOp makes an opcode of this command: its parameters, the options that all
+// commands share, and the trail.
+func (sh *shell) newOp(noun, id string, params map[string]any) (*opcode.Opcode, error) {
+	op, err := opcode.FromMap(id, params)
+	if err != nil {
+		return nil, &exitError{status: ExitUsage, err: err}
+	}
+	return sh.finishOp(op, sh.trail(noun))
+}
+
+// finishOp gives an opcode the options that all commands share and adds the
+// entries to its trail.
+func (sh *shell) finishOp(op *opcode.Opcode, trail reason.Trail) (*opcode.Opcode, error) {
+	c := op.WithReason(op.Reason.Append(trail...))
+	if sh.flags.dryRun {
+		c.DryRun = true
+	}
+	if sh.flags.priority != "" {
+		p, err := priorityOf(sh.flags.priority)
+		if err != nil {
+			return nil, err
+		}
+		c.Priority = p
+	}
+	return c, nil
+}
+
+// outcome is what became of a task.
+type outcome struct {
+	Target string `json:"target,omitempty"`
+	Job    job.ID `json:"job,omitempty"`
+	Status string `json:"status"`
+	Result any    `json:"result,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+// submitted is what a task's submission returned: an id, or a refusal.
+type submitted struct {
+	id    job.ID
+	error string
+}
+
+// submit sends the tasks, each as a job. The keys make it safe to repeat the
+// request after a lost connection.
+func (sh *shell) submit(ctx context.Context, tasks []task) ([]submitted, error) {
+	if len(tasks) == 1 {
+		var id job.ID
+		err := sh.ask(ctx, "SubmitJob", &id, tasks[0].ops, tasks[0].submissionKey())
+		return []submitted{{id: id}}, err
+	}
+	jobs, keys := make([][]*opcode.Opcode, len(tasks)), make([]string, len(tasks))
+	for i, t := range tasks {
+		jobs[i], keys[i] = t.ops, t.submissionKey()
+	}
+	var answers []answer
+	if err := sh.ask(ctx, "SubmitManyJobs", &answers, jobs, keys); err != nil {
+		return nil, err
+	}
+	if len(answers) != len(tasks) {
+		return nil, fmt.Errorf("%d jobs were submitted and %d answers came", len(tasks), len(answers))
+	}
+	out := make([]submitted, len(answers))
+	for i, a := range answers {
+		if !a.ok {
+			out[i].error = fmt.Sprint(a.value)
+			continue
+		}
+		id, err := job.ParseID(fmt.Sprint(a.value))
+		if err != nil {
+			return nil, err
+		}
+		out[i].id = id
+	}
+	return out, nil
+}
+
+// run submits the tasks and, unless --submit says otherwise, waits until all
+// have ended. A task that failed makes the command fail.
+func (sh *shell) run(ctx context.Context, tasks []task) error {
+	subs, err := sh.submit(ctx, tasks)
+	if err != nil {
+		return err
+	}
+	if sh.flags.submit {
+		return sh.showSubmitted(tasks, subs)
+	}
+	outcomes := make([]outcome, len(tasks))
+	bad := false
+	for i, t := range tasks {
+		if outcomes[i], err = sh.finish(ctx, t, subs[i]); err != nil {
+			return err
+		}
+		bad = bad || outcomes[i].Status != string(job.Success)
+	}
+	if sh.structured() {
+		if err := sh.show(outcomes, nil); err != nil {
+			return err
+		}
+	}
+	if bad {
+		return failed
+	}
+	return nil
+}
+
+// finish waits for one task's job and tells how it ended.
+func (sh *shell) finish(ctx context.Context, t task, s submitted) (outcome, error) {
+	if s.error != "" {
+		sh.note("%s\n", prefixed(t.target, s.error))
+		return outcome{Target: t.target, Status: "refused", Error: s.error}, nil
+	}
+	if err := sh.announce(t, s.id); err != nil {
+		return outcome{}, err
+	}
+	end, err := sh.follow(ctx, s.id, func(e logEntry) error {
+		if sh.persona.classic() {
+			return sh.printf("%s\n", e.line())
+		}
+		sh.note("%s\n", e.line())
+		return nil
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	out := outcome{Target: t.target, Job: s.id, Status: end.Status}
+	switch {
+	case end.Status == string(job.Success):
+		out.Result = end.Results[len(end.Results)-1:]
+		if len(end.Results) > 1 {
+			out.Result = end.Results
+		} else if len(end.Results) == 1 {
+			out.Result = end.Results[0]
+		}
+	default:
+		out.Error = end.failure(false)
+		sh.note("%s\n", prefixed(t.target, fmt.Sprintf("Job %d %s", s.id, end.verdict(sh.persona.classic()))))
+	}
+	return out, nil
+}
+
+func prefixed(target, text string) string {
+	if target == "" {
+		return text
+	}
+	return target + ": " + text
+}
+
+// announce says that a job is being waited for. Scripts that call the classic
+// names read it from standard output.
+func (sh *shell) announce(t task, id job.ID) error {
+	if t.target == "" {
+		return nil
+	}
+	text := fmt.Sprintf("Waiting for job %d for %s ...\n", id, t.target)
+	if sh.persona.classic() {
+		return sh.printf("%s", text)
+	}
+	if sh.person {
+		sh.note("%s", text)
+	}
+	return nil
+}
+
+func (sh *shell) showSubmitted(tasks []task, subs []submitted) error {
+	outcomes := make([]outcome, len(tasks))
+	var result error
+	for i, t := range tasks {
+		outcomes[i] = outcome{Target: t.target, Job: subs[i].id, Status: "submitted", Error: subs[i].error}
+		if subs[i].error != "" {
+			outcomes[i].Status, result = "refused", failed
+			sh.note("%s\n", prefixed(t.target, subs[i].error))
+		}
+	}
+	err := sh.show(outcomes, func() error {
+		for _, o := range outcomes {
+			if err := sh.printSubmitted(o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return result
+}
+
+func (sh *shell) printSubmitted(o outcome) error {
+	switch {
+	case o.Error != "":
+		return nil
+	case o.Target == "":
+		return sh.printf("%d\n", o.Job)
+	default:
+		return sh.printf("%d: %s\n", o.Job, o.Target)
+	}
+}
