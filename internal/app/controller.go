@@ -55,9 +55,11 @@ func openController(ctx context.Context, dir string, nodes int, log *slog.Logger
 			c.close()
 		}
 	}()
-	if c.store, err = sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{}); err != nil {
+	opened, err := sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{})
+	if err != nil {
 		return c, err
 	}
+	c.store = opened // assigned only now: an interface that holds a nil pointer is not nil
 	host, err := os.Hostname()
 	if err != nil {
 		return c, fault.New(fault.Environment, "cannot tell this machine's name: %w", err)

@@ -1,0 +1,13 @@
+package app_test
+
+import (
+	"crypto/tls"
+	"net/http"
+)
+
+// trusting returns a client that takes the self-signed certificate of a test
+// cluster.
+func trusting() *http.Client {
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the server is this process
+	return &http.Client{Transport: transport}
+}
