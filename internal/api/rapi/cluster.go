@@ -116,7 +116,8 @@ func (r *request) osResult(id job.ID) ([][]json.RawMessage, error) {
 	}
 	var rows [][]json.RawMessage
 	if j.Status() != job.Success || json.Unmarshal(j.Ops[0].Result, &rows) != nil {
-		return nil, failure(http.StatusBadGateway, "Can't get OS list: job %d ended as %s", id, j.Status())
+		_, why, _ := job.DecodeError(j.Ops[0].Result)
+		return nil, failure(http.StatusBadGateway, "Can't get OS list: job %d ended as %s: %s", id, j.Status(), why)
 	}
 	return rows, nil
 }

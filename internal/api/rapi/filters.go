@@ -25,7 +25,8 @@ func singleFilter(r *request) (any, error) {
 }
 
 // putFilter adds or replaces a rule. Clients expect the bare UUID as the
-// answer, so warnings about the rule travel in a header.
+// answer, so warnings about the rule travel in a header. With dry-run=1 it only
+// tells what the rule would do.
 func putFilter(r *request) (any, error) {
 	rule, err := r.rule()
 	if err != nil {
@@ -34,8 +35,34 @@ func putFilter(r *request) (any, error) {
 	for _, w := range jobfilter.Check(&rule) {
 		r.answerHeader.Add("Warning", "299 drover "+strconv.QuoteToASCII(w.String()))
 	}
+	preview, err := r.flag("dry-run")
+	if err != nil {
+		return nil, err
+	}
+	if preview {
+		return r.preview(rule)
+	}
 	uuid, _, err := r.Queue.PutFilter(r.Context(), r.variables["uuid"], rule)
 	return uuid, err
+}
+
+// How many days of archived jobs a preview looks at: as many as days= says, by
+// default those of the last week.
+const (
+	defaultPreviewDays = 7
+	maxPreviewDays     = 3650
+)
+
+func (r *request) preview(rule jobfilter.Rule) (any, error) {
+	days := defaultPreviewDays
+	if text := r.text("days"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > maxPreviewDays {
+			return nil, badRequest("Invalid value for the 'days' parameter: it must be a number from 0 to %d", maxPreviewDays)
+		}
+		days = n
+	}
+	return r.Queue.PreviewFilter(r.Context(), rule, days)
 }
 
 func deleteFilter(r *request) (any, error) {

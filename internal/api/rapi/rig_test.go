@@ -37,6 +37,7 @@ reader read read
 type rig struct {
 	testing.TB
 	queue  *queue.Queue
+	keeper *inventory.Keeper
 	server *httptest.Server
 	dir    string
 }
@@ -51,6 +52,7 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	r.check(err)
 	keeper, err := inventory.Open(t.Context(), s, 0)
 	r.check(err)
+	r.keeper = keeper
 	r.check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
 		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: newUUID}))
 	fleet := agent.NewFleet(r.openAgent)
@@ -190,5 +192,5 @@ func (r *rig) succeed(method, path string, body any) *job.Job {
 func (r *rig) create(name string) {
 	r.Helper()
 	r.succeed(http.MethodPost, "/2/instances", map[string]any{"__version__": 1, "mode": "create", "name": name, "disk_template": "diskless",
-		"disks": []any{}, "nics": []any{map[string]any{}}, "os": "noop", "pnode": "node1.gntpeer.example", "ip_check": false, "name_check": false})
+		"disks": []any{}, "nics": []any{map[string]any{}}, "beparams": map[string]any{"maxmem": 128, "minmem": 128, "vcpus": 1}, "os": "noop", "pnode": "node1.gntpeer.example", "ip_check": false, "name_check": false})
 }

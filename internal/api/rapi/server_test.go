@@ -1,27 +1,354 @@
 package rapi_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/reason"
 )
+
+const web1 = "/2/instances/web1.gntpeer.example"
 
 func TestInstanceLife(t *testing.T) {
 	r := newRig(t, rigOptions{})
-	const path = "/2/instances/web1.gntpeer.example"
 	r.create("web1.gntpeer.example")
-	r.succeed(http.MethodPut, path+"/shutdown", nil)
-	r.succeed(http.MethodPut, path+"/startup", nil)
-	r.succeed(http.MethodPost, path+"/reboot?type=hard", nil)
-	r.succeed(http.MethodPut, path+"/tags?tag=a&tag=b", nil)
+	r.succeed(http.MethodPut, web1+"/shutdown", nil)
+	r.succeed(http.MethodPut, web1+"/startup", nil)
+	r.succeed(http.MethodPost, web1+"/reboot?type=hard", nil)
+	r.succeed(http.MethodPut, web1+"/tags?tag=a&tag=b", nil)
 	var tags []string
-	r.do(http.MethodGet, path+"/tags", nil).decode(t, &tags)
+	r.do(http.MethodGet, web1+"/tags", nil).decode(t, &tags)
 	if strings.Join(tags, ",") != "a,b" {
 		t.Errorf("tags = %v", tags)
 	}
-	r.succeed(http.MethodDelete, path+"/tags?tag=a", nil)
-	r.succeed(http.MethodDelete, path, nil)
-	if a := r.do(http.MethodGet, path, nil); a.status != http.StatusNotFound {
+	r.succeed(http.MethodDelete, web1+"/tags?tag=a", nil)
+	r.succeed(http.MethodDelete, web1, nil)
+	if a := r.do(http.MethodGet, web1, nil); a.status != http.StatusNotFound {
 		t.Errorf("removed instance: %d %s", a.status, a.text)
 	}
+}
+
+func TestAuthentication(t *testing.T) {
+	closed, opened := newRig(t, rigOptions{}), newRig(t, rigOptions{openReading: true})
+	garbage := http.Header{"Authorization": {"Basic %%%"}}
+	bearer := http.Header{"Authorization": {"Bearer x"}}
+	for _, tc := range []struct {
+		rig          *rig
+		method, path string
+		header       http.Header
+		status       int
+	}{
+		{closed, "GET", "/version", nil, 401},
+		{closed, "GET", "/2/nosuch", nil, 401},
+		{closed, "GET", "/version", header("reader", "read"), 200},
+		{closed, "GET", "/version", header("admin", "secret"), 200},
+		{closed, "GET", "/version", header("reader", "wrong"), 401},
+		{closed, "GET", "/version", garbage, 401},
+		{closed, "GET", "/version", bearer, 401},
+		{closed, "PUT", "/2/tags?tag=x", header("reader", "read"), 403},
+		{closed, "GET", "/2/jobs/1/wait", header("reader", "read"), 403},
+		{closed, "GET", "/2/query/job?fields=id", header("reader", "read"), 200},
+		{closed, "GET", "/2/query/job?fields=id", header("admin", "secret"), 200},
+		{opened, "GET", "/version", nil, 200},
+		{opened, "GET", "/version", garbage, 401},
+		{opened, "GET", "/2/nosuch", nil, 404},
+		{opened, "GET", "/2/query/job?fields=id", nil, 401},
+		{opened, "PUT", "/2/tags?tag=x", nil, 401},
+		{opened, "POST", "/2/filters", nil, 401},
+	} {
+		got := tc.rig.send(tc.method, tc.path, nil, tc.header)
+		if got.status != tc.status {
+			t.Errorf("%s %s %v: %d, want %d", tc.method, tc.path, tc.header, got.status, tc.status)
+		}
+		if got.status == http.StatusUnauthorized && got.header.Get("WWW-Authenticate") != `Basic realm="Ganeti Remote API"` {
+			t.Errorf("%s %s: WWW-Authenticate %q", tc.method, tc.path, got.header.Get("WWW-Authenticate"))
+		}
+	}
+}
+
+func TestBadRequestsAreExplainedAndChangeNothing(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.create("web1.gntpeer.example")
+	before := r.queue.Jobs().Len()
+	create := map[string]any{"__version__": 1, "mode": "create", "disks": []any{}, "nics": []any{}}
+	for _, tc := range []struct {
+		method, path string
+		body         any
+		status       int
+		text         string
+	}{
+		{"POST", "/2/instances", create, 400, "('Parameter 'OP_INSTANCE_CREATE.instance_name' fails validation', 'wrong_input')"},
+		{"POST", "/2/instances", map[string]any{"__version__": 2}, 400, "Unsupported request data version 2"},
+		{"POST", "/2/instances", map[string]any{"__version__": 1, "os": "a", "os_type": "b"}, 400, "Parameter 'os' was renamed to 'os_type', but both are specified"},
+		{"POST", "/2/instances", `{"__version__":1,"reason":[]}`, 400, "Can't overwrite static parameters {'reason'}"},
+		{"POST", "/2/instances?dry-run=1", `{"__version__":1,"dry_run":true}`, 400, "Can't overwrite static parameters {'dry_run'}"},
+		{"POST", "/2/instances", `[]`, 400, "Body contents: Type is 'list', but 'dict' is expected"},
+		{"POST", "/2/instances", `{"a":1}{"b":2}`, 400, "Unable to parse JSON data"},
+		{"POST", "/2/instances", `{"a":1,"a":2}`, 400, "Unable to parse JSON data"},
+		{"POST", "/2/instances", "{\"a\":\"\xff\"}", 400, "Unable to parse JSON data"},
+		{"PUT", web1 + "/modify", nil, 400, "Body contents: Type is 'NoneType', but 'dict' is expected"},
+		{"PUT", web1 + "/modify", map[string]any{"instance_name": "x"}, 400, "Can't overwrite static parameters {'instance_name'}"},
+		{"PUT", web1 + "/modify", map[string]any{"hvparam": 1}, 400, "Object OpInstanceSetParams doesn't support the parameter 'hvparam' (did you mean \"hvparams\"?)"},
+		{"PUT", "/2/modify", map[string]any{"compression_tools": []any{}}, 403, "compression_tools cannot be set via RAPI"},
+		{"PUT", "/2/modify", nil, 400, "'dict' is expected"},
+		{"PUT", web1 + "/startup?force=yes", nil, 400, "Invalid value for the 'force' parameter"},
+		{"PUT", "/2/tags?tag=%ff", nil, 400, "not valid UTF-8"},
+		{"PUT", "/2/tags?tag=%zz", nil, 400, "query string"},
+		{"POST", web1 + "/replace-disks", map[string]any{"mode": "replace_auto", "disks": "0,x"}, 400, "Invalid disk index passed: x"},
+		{"POST", web1 + "/reboot?type=quick", nil, 400, "OP_INSTANCE_REBOOT.reboot_type"},
+		{"POST", web1 + "/reinstall?os=a", map[string]any{}, 400, "Can't combine query and body parameters"},
+		{"POST", "/2/instances-multi-alloc", nil, 400, "Request is missing required 'instances' field in body"},
+		{"POST", "/2/nodes/node1.gntpeer.example/migrate?live=1&mode=live", nil, 400, "Only one of"},
+		{"GET", "/2/nodes/node1.gntpeer.example/storage", nil, 400, "Missing the required 'output_fields' parameter"},
+		{"PUT", "/2/nodes/node1.gntpeer.example/storage/repair", nil, 400, "Missing the required 'name' parameter"},
+		{"GET", "/2/jobs/1/wait", nil, 400, "'dict' is expected"},
+		{"GET", "/2/jobs/1/wait", `{"fields":["id"],"previous_job_info":1}`, 400, "The 'previous_job_info' parameter should be a list"},
+		{"GET", "/2/jobs/1/wait", `{"fields":["id"],"previous_log_serial":"x"}`, 400, "The 'previous_log_serial' parameter should be a number"},
+		{"GET", "/2/jobs/99999999999999999999", nil, 404, "there is no job"},
+		{"GET", "/2/jobs/77/wait", `{"fields":["id"]}`, 404, "Job 77"},
+		{"GET", "/2/instances/nosuch/console", nil, 404, "nosuch"},
+		{"GET", "/2/nodes/nosuch/role", nil, 404, "nosuch"},
+		{"GET", "/2/instances/nosuch/tags", nil, 404, "nosuch"},
+		{"GET", "/2/instances/%77eb1", nil, 404, "Not Found"},
+		{"GET", "/2/query/instance?fields=,", nil, 400, "Missing 'fields' query argument"},
+		{"PUT", "/2/query/instance", map[string]any{"fields": []any{1}}, 400, "list of strings"},
+		{"PUT", "/2/query/instance", map[string]any{"fields": []any{"name"}, "qfilter": []any{"=", "nam", "x"}}, 400, "nam"},
+		{"POST", "/2/filters", map[string]any{"priorty": 1}, 400, "filter rule doesn't support the parameter 'priorty' (did you mean \"priority\"?)"},
+		{"POST", "/2/filters", map[string]any{"priority": true}, 400, "Type is 'bool', but 'int' is expected"},
+		{"POST", "/2/filters", `{"predicates":[["reason",["=~","reason","("]]]}`, 400, "predicates[0]"},
+		{"PUT", "/2/filters/" + "01234567-89AB-cdef-0123-456789abcdef", map[string]any{}, 400, "UUID"},
+		{"POST", "/2/filters?dry-run=1&days=x", map[string]any{}, 400, "Invalid value for the 'days' parameter"},
+		{"DELETE", "/2/filters/none", nil, 404, "Filter rule with UUID none does not exist"},
+	} {
+		got := r.do(tc.method, tc.path, tc.body)
+		if got.status != tc.status {
+			t.Errorf("%s %s: %d %s, want %d", tc.method, tc.path, got.status, got.text, tc.status)
+			continue
+		}
+		text := strings.NewReplacer("&#x27;", "'", "&quot;", `"`).Replace(got.message(t))
+		if !strings.Contains(strings.ReplaceAll(text, `"`, "'"), strings.ReplaceAll(tc.text, `"`, "'")) {
+			t.Errorf("%s %s: message %s, want %s", tc.method, tc.path, text, tc.text)
+		}
+	}
+	if after := r.queue.Jobs().Len(); after != before || len(r.queue.Filters()) != 0 {
+		t.Errorf("bad requests made %d jobs and %d filter rules", after-before, len(r.queue.Filters()))
+	}
+}
+
+func TestBodyLimitAndContentType(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	large := `{"fields":["` + strings.Repeat("x", 10<<20) + `"]}`
+	if a := r.do(http.MethodPut, "/2/query/job", large); a.status != http.StatusRequestEntityTooLarge || !strings.Contains(a.text, "10485760") {
+		t.Errorf("large body: %d %.200s", a.status, a.text)
+	}
+	for contentType, status := range map[string]int{
+		"application/json": 200, "Application/JSON": 200, "application/json; charset=utf-8": 200,
+		"": 415, "text/plain": 415, "application/json; charset=latin1": 415, "application/jsonp": 415,
+	} {
+		h := header("admin", "secret")
+		h["Content-Type"] = []string{contentType}
+		if a := r.send(http.MethodPut, "/2/query/job", `{"fields":["id"]}`, h); a.status != status {
+			t.Errorf("content type %q: %d %s, want %d", contentType, a.status, a.text, status)
+		}
+	}
+}
+
+func TestReasonTrails(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.create("web1.gntpeer.example")
+	j := r.succeed(http.MethodPut, web1+"/startup?reason=f%C3%BCr+M%C3%BCller", nil)
+	want := reason.Trail{{Source: "gnt:user", Reason: "für Müller"}, {Source: "gnt:library:rlib2:instances_name_startup"},
+		{Source: "gnt:opcode:instance_startup", Reason: fmt.Sprintf("job=%d;index=0", j.ID)}}
+	if got := withoutTimes(j.Ops[0].Input.Reason); !reflect.DeepEqual(got, want) {
+		t.Errorf("trail %v, want %v", got, want)
+	}
+	reinstall := r.job(http.MethodPost, web1+"/reinstall?reason=why", map[string]any{"os": "noop", "start": false})
+	if len(reinstall.Ops) != 2 || reinstall.Ops[1].Input.Reason[0].Reason != "why" {
+		t.Errorf("reinstall: %d opcodes, trail %v", len(reinstall.Ops), reinstall.Ops[0].Input.Reason)
+	}
+}
+
+func withoutTimes(t reason.Trail) reason.Trail {
+	out := reason.Trail{}
+	for _, e := range t {
+		out = append(out, reason.Entry{Source: e.Source, Reason: e.Reason})
+	}
+	return out
+}
+
+func TestReservedSources(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	for trail, status := range map[string]int{
+		`[["user","a",1],["gnt:client","",2]]`:              200, // what the stock client sends
+		`[["user","für Müller 😀",1]]`:                       200,
+		`[["gnt:client","",1],["user","a",2]]`:              400,
+		`[["user","a",1],["gnt:client","b",2]]`:             400,
+		`[["gnt:client","",1],["gnt:client","",2]]`:         400,
+		`[["gnt:user","a",1]]`:                              400,
+		`[["gnt:opcode:test","a",1],["gnt:client","",2]]`:   400,
+		`[["gnt:client:gnt-filter","a",1],["user","b",12]]`: 400,
+	} {
+		a := r.do(http.MethodPost, "/2/filters", `{"reason":`+trail+`}`)
+		if a.status != status {
+			t.Errorf("%s: %d %s, want %d", trail, a.status, a.text, status)
+		}
+	}
+	body := `{"instances":[{"name":"a","mode":"create","disks":[],"nics":[],"reason":[["gnt:user","x",1]]}]}`
+	if a := r.do(http.MethodPost, "/2/instances-multi-alloc", body); a.status != http.StatusBadRequest || !strings.Contains(a.text, "reserved") {
+		t.Errorf("inner trail: %d %s", a.status, a.text)
+	}
+}
+
+func TestFilterRoundTrip(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	var uuid string
+	a := r.do(http.MethodPost, "/2/filters?reason=calm+down", map[string]any{"priority": 3, "action": []any{"RATE_LIMIT", 2},
+		"predicates": []any{[]any{"opcode", []any{"=", "OP_ID", "OP_INSTANCE_CREATE"}}}, "reason": []any{[]any{"user", "中文", 7}}})
+	a.decode(t, &uuid)
+	var rule struct {
+		UUID        string
+		Action      any
+		ReasonTrail reason.Trail `json:"reason_trail"`
+	}
+	r.do(http.MethodGet, "/2/filters/"+uuid, nil).decode(t, &rule)
+	if rule.UUID != uuid || fmt.Sprint(rule.Action) != "[RATE_LIMIT 2]" {
+		t.Errorf("rule %+v", rule)
+	}
+	if len(rule.ReasonTrail) != 3 || rule.ReasonTrail[0].Reason != "中文" || rule.ReasonTrail[1].Reason != "calm down" {
+		t.Errorf("trail %v", rule.ReasonTrail)
+	}
+	preview := r.do(http.MethodPost, "/2/filters?dry-run=1&days=0", `{"action":"REJECT"}`)
+	if preview.status != http.StatusOK || !strings.Contains(preview.text, "{") || len(r.queue.Filters()) != 1 {
+		t.Errorf("preview: %d %s, then %d rules", preview.status, preview.text, len(r.queue.Filters()))
+	}
+	warned := r.do(http.MethodPut, "/2/filters/"+uuid, `{"predicates":[["opcode",["=","OP_IDD","x"]]]}`)
+	if warned.status != http.StatusOK || !strings.Contains(warned.header.Get("Warning"), "OP_ID") {
+		t.Errorf("unknown field: %d %s, warning %q", warned.status, warned.text, warned.header.Get("Warning"))
+	}
+	if d := r.do(http.MethodDelete, "/2/filters/"+uuid, nil); d.status != http.StatusOK || d.text != "null\n" {
+		t.Errorf("delete: %d %s", d.status, d.text)
+	}
+	if g := r.do(http.MethodGet, "/2/filters/"+uuid, nil); g.status != http.StatusNotFound {
+		t.Errorf("deleted rule: %d", g.status)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.do(http.MethodPost, "/2/filters", `{"action":"PAUSE"}`)
+	var id job.ID
+	r.do(http.MethodPut, "/2/tags?tag=x", nil).decode(t, &id)
+	if a := r.do(http.MethodDelete, fmt.Sprintf("/2/jobs/%d", id), nil); a.text != fmt.Sprintf("[true,\"Dequeued job %d\"]\n", id) {
+		t.Errorf("cancel: %d %s", a.status, a.text)
+	}
+	var j struct{ Status string }
+	r.do(http.MethodGet, fmt.Sprintf("/2/jobs/%d", id), nil).decode(t, &j)
+	if j.Status != "canceled" {
+		t.Errorf("status %s", j.Status)
+	}
+}
+
+func TestWaitForChange(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.do(http.MethodPost, "/2/filters", `{"action":"PAUSE"}`)
+	var id job.ID
+	r.do(http.MethodPut, "/2/tags?tag=x", nil).decode(t, &id)
+	path := fmt.Sprintf("/2/jobs/%d/wait", id)
+	if a := r.do(http.MethodGet, path, `{"fields":["status","id"],"previous_job_info":null,"previous_log_serial":null}`); a.text !=
+		fmt.Sprintf("{\"job_info\":[\"queued\",%d],\"log_entries\":[]}\n", id) {
+		t.Errorf("first answer: %s", a.text)
+	}
+	changed := make(chan answer, 1)
+	go func() { changed <- r.do(http.MethodGet, path, fmt.Sprintf(`{"fields":["status","id"],"previous_job_info":["queued",%d]}`, id)) }()
+	r.do(http.MethodDelete, fmt.Sprintf("/2/jobs/%d", id), nil)
+	if a := <-changed; !strings.Contains(a.text, `"canceled"`) {
+		t.Errorf("after the change: %d %s", a.status, a.text)
+	}
+	if a := r.do(http.MethodGet, path, `{"fields":["status","nosuch"]}`); a.text != "{\"job_info\":[null,null],\"log_entries\":[]}\n" {
+		t.Errorf("unknown field: %s", a.text)
+	}
+}
+
+func TestConsole(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.create("web1.gntpeer.example")
+	if a := r.do(http.MethodGet, web1+"/console", nil); a.status != http.StatusOK || !strings.Contains(a.text, `"instance":"web1.gntpeer.example"`) {
+		t.Errorf("console: %d %s", a.status, a.text)
+	}
+	r.succeed(http.MethodPut, web1+"/shutdown", nil)
+	if a := r.do(http.MethodGet, web1+"/console", nil); a.status != http.StatusServiceUnavailable || !strings.Contains(a.text, "Instance console unavailable") {
+		t.Errorf("console of a stopped instance: %d %s", a.status, a.text)
+	}
+}
+
+func TestObjectsByUUID(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.create("web1.gntpeer.example")
+	var byName, byUUID map[string]json.RawMessage
+	r.do(http.MethodGet, web1, nil).decode(t, &byName)
+	r.do(http.MethodGet, "/2/instances/"+strings.Trim(string(byName["uuid"]), `"`), nil).decode(t, &byUUID)
+	if string(byUUID["name"]) != `"web1.gntpeer.example"` {
+		t.Errorf("by UUID: %s", byUUID["name"])
+	}
+}
+
+func TestRepeatedSubmission(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	h := header("admin", "secret")
+	h["Idempotency-Key"] = []string{"deploy-17"}
+	first := r.send(http.MethodPut, "/2/tags?tag=x", nil, h)
+	second := r.send(http.MethodPut, "/2/tags?tag=x", nil, h)
+	if first.status != http.StatusOK || first.text != second.text {
+		t.Errorf("answers %s and %s", first.text, second.text)
+	}
+	if n := r.queue.Jobs().Len(); n != 1 {
+		t.Errorf("%d jobs", n)
+	}
+}
+
+func TestConnectionsAreKept(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	for range 3 {
+		if a := r.do(http.MethodGet, "/version", nil); a.header.Get("Connection") == "close" {
+			t.Fatal("the server closes the connection")
+		}
+	}
+}
+
+// FuzzBody sends any body to resources that read it: an answer must come, a
+// refusal must be explained, and it must not be the server's fault.
+func FuzzBody(f *testing.F) {
+	paths := []string{"POST /2/instances", "PUT " + web1 + "/modify", "POST /2/filters", "PUT /2/query/job", "POST /2/instances-multi-alloc",
+		"PUT /2/nodes/node1.gntpeer.example/role", "POST " + web1 + "/reinstall", "POST " + web1 + "/replace-disks", "GET /2/jobs/999/wait"}
+	f.Add(uint8(0), `{"__version__":1,"mode":"create","name":"a","disks":[{"size":"1g"}],"nics":[{}],"depends":[[-1,[]]]}`)
+	f.Add(uint8(1), `{"hvparams":{"usb_devices":"a b"},"disks":[["add",{}]]}`)
+	f.Add(uint8(2), `{"priority":1,"predicates":[["not",["reason",["=~","reason","x"]]]],"action":["RATE_LIMIT",2],"reason":[["u","r",1.5]]}`)
+	f.Add(uint8(3), `{"fields":["id"],"qfilter":["|",["=","id",1],["!",["=[]","ops","x"]]]}`)
+	f.Add(uint8(4), `{"instances":[{"mode":"create"}]}`)
+	f.Add(uint8(5), `"drained"`)
+	f.Add(uint8(6), `{"os":"noop","start":true}`)
+	f.Add(uint8(7), `{"disks":"0,1","mode":"replace_auto"}`)
+	f.Add(uint8(8), `{"fields":["status"],"previous_job_info":[1],"previous_log_serial":2}`)
+	shared := newRig(f, rigOptions{})
+	shared.check(shared.queue.SetDrained(f.Context(), true))
+	f.Fuzz(func(t *testing.T, which uint8, body string) {
+		r := *shared
+		r.TB = t
+		method, path, _ := strings.Cut(paths[int(which)%len(paths)], " ")
+		a := r.do(method, path, body)
+		if a.status == http.StatusOK {
+			return
+		}
+		if a.status >= 500 && a.status != http.StatusServiceUnavailable {
+			t.Fatalf("%s %s %q: %d %s", method, path, body, a.status, a.text)
+		}
+		if a.message(t) == "" {
+			t.Fatalf("%s %s %q: %d without a message", method, path, body, a.status)
+		}
+	})
 }

@@ -101,6 +101,9 @@ func splitWords(text string) []string {
 	return words
 }
 
+// Verify reports whether the credentials are those of an account.
+func (u *Users) Verify(name, password string) bool { return u.find(name, password) != nil }
+
 // find returns the user that the credentials belong to, nil for none.
 func (u *Users) find(name, password string) *user {
 	if found := u.byName[name]; found != nil && found.verify(password) {
