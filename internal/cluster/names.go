@@ -22,11 +22,9 @@ func CompareNames(a, b string) int {
 		case !digitsA && digitsB:
 			return 1
 		}
-		c := 0
+		c := strings.Compare(runA, runB)
 		if digitsA {
 			c = compareDigits(runA, runB)
-		} else {
-			c = strings.Compare(runA, runB)
 		}
 		if c != 0 {
 			return c

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -202,7 +203,7 @@ func BenchmarkChangeOneInstance(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		s := bigSnapshot(n)
 		i := s.InstanceNamed("web500.example.com")
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				c := i.Clone()

@@ -75,7 +75,7 @@ func (t Tags) Without(tags ...string) (rest Tags, missing []string) {
 var tagSyntax = regexp.MustCompile(`^[\p{L}\p{N}_.+*/:@-]+$`)
 
 // CheckTag refuses a tag that the reference would refuse: empty, too long, or
-// with a character that is no letter, digit or one of _ . + * / : @ -
+// with a character that is no letter or digit and none of "_.+*/:@-".
 func CheckTag(tag string) error {
 	switch {
 	case tag == "":

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"maps"
 	"runtime"
 	"slices"
 
@@ -35,9 +36,7 @@ func Architecture() [2]string {
 func ClusterInfo(snap *cluster.Snapshot) map[string]any {
 	c := snap.Cluster()
 	info := clusterSettings(c)
-	for name, value := range clusterParams(c) {
-		info[name] = value
-	}
+	maps.Copy(info, clusterParams(c))
 	active, intervals := map[string]bool{}, map[string]int64{}
 	for name, collector := range c.Collectors {
 		active[name], intervals[name] = collector.Active, collector.Interval

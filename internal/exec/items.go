@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -202,9 +203,7 @@ func withOld(given map[string]any, nic *cluster.NIC) map[string]any {
 			out[key] = old
 		}
 	}
-	for k, v := range given {
-		out[k] = v
-	}
+	maps.Copy(out, given)
 	if given["network"] == none && given["ip"] == nil {
 		delete(out, "ip") // the address was the network's
 	}

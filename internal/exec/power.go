@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/drover-project/drover/internal/agent"
@@ -12,10 +13,8 @@ import (
 
 // requireState refuses an instance whose wanted state is none of these.
 func requireState(inst *cluster.Instance, consequence string, states ...string) error {
-	for _, s := range states {
-		if inst.AdminState == s {
-			return nil
-		}
+	if slices.Contains(states, inst.AdminState) {
+		return nil
 	}
 	if consequence == "" {
 		consequence = "can't use instance from outside " + strings.Join(states, ", ") + " states"

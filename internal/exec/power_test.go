@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -8,9 +9,7 @@ import (
 
 func one(more params) params {
 	p := params{"instance_name": "one"}
-	for k, v := range more {
-		p[k] = v
-	}
+	maps.Copy(p, more)
 	return p
 }
 

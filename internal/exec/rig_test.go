@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -147,9 +148,7 @@ type params = map[string]any
 func (r *rig) opcode(id string, p params) *opcode.Opcode {
 	r.Helper()
 	all := params{"reason": []any{[]any{"user", "testing " + id, int64(5)}}}
-	for k, v := range p {
-		all[k] = v
-	}
+	maps.Copy(all, p)
 	op, err := opcode.FromMap(id, all)
 	if err != nil {
 		r.Fatalf("%s: %v", id, err)

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"maps"
 	"testing"
 )
 
@@ -14,9 +15,7 @@ func TestTags(t *testing.T) {
 	}
 	with := func(target params, tags ...any) params {
 		p := params{"tags": tags}
-		for k, v := range target {
-			p[k] = v
-		}
+		maps.Copy(p, target)
 		return p
 	}
 	for _, target := range targets {

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,9 +108,7 @@ func TestDelayLocks(t *testing.T) {
 
 func dummy(changes params) params {
 	p := params{"result": nil, "messages": nil, "fail": false, "submit_jobs": nil}
-	for k, v := range changes {
-		p[k] = v
-	}
+	maps.Copy(p, changes)
 	return p
 }
 

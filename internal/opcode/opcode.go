@@ -16,6 +16,7 @@
 package opcode
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 
@@ -115,9 +116,7 @@ func (o *Opcode) Strings(name string) []string {
 func (o *Opcode) With(name string, value any) *Opcode {
 	c := *o
 	c.Params = make(map[string]any, len(o.Params)+1)
-	for k, v := range o.Params {
-		c.Params[k] = v
-	}
+	maps.Copy(c.Params, o.Params)
 	if value == nil {
 		delete(c.Params, name)
 	} else {

@@ -2,6 +2,7 @@ package opcode_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -79,7 +80,7 @@ func TestRefusalsNameOpcodeAndParameter(t *testing.T) {
 		{`{"OP_ID":"OP_TEST_DUMMY","result":1e999}`, "", `the number 1e999 is out of range`},
 	} {
 		_, err := opcode.Parse([]byte(tc.in), opcode.Options{})
-		f, ok := err.(*fault.Error)
+		f, ok := errors.AsType[*fault.Error](err)
 		if !ok || f.Code != fault.Invalid || f.Field != tc.field || (tc.text != "" && f.Error() != tc.text) {
 			t.Errorf("%s:\n got %v (%+v)\nwant %s, field %q", tc.in, err, f, tc.text, tc.field)
 		}

@@ -101,7 +101,7 @@ func readMembers(dec *jsontext.Decoder) ([]member, error) {
 func expectEnd(dec *jsontext.Decoder) error {
 	_, err := dec.ReadToken()
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
 		return err

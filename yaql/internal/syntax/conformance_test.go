@@ -97,7 +97,10 @@ func checkParse(c parseCase) string {
 		return "no error, not " + c.Expect.Error
 	}
 	if got := n.Tree(); !sameTree(got, c.Expect.Tree) {
-		b, _ := json.Marshal(got)
+		b, err := json.Marshal(got)
+		if err != nil {
+			return err.Error()
+		}
 		return "got " + string(b)
 	}
 	return ""

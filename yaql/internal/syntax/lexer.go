@@ -178,8 +178,7 @@ func (l *lexer) number() (token, bool) {
 
 // escapeError places an error of the escapes of a string whose text begins at offset at.
 func (l *lexer) escapeError(err error, at int) *Error {
-	var e *pytext.EscapeError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*pytext.EscapeError](err); ok {
 		at += runesLen(l.src[at:], e.Offset)
 	}
 	return l.fail(Decode, at, "%s", err)

@@ -249,7 +249,8 @@ func (s *state) args(kind Kind, name string, pos int, closing string, args ...*N
 		if err != nil {
 			return nil, err
 		}
-		if s.pairSign() {
+		switch {
+		case s.pairSign():
 			if commas > 1 || commas == 1 && positional == 0 {
 				return nil, s.unexpected("',' or '" + closing + "'")
 			}
@@ -257,9 +258,9 @@ func (s *state) args(kind Kind, name string, pos int, closing string, args ...*N
 				return nil, err
 			}
 			pairs++
-		} else if pairs > 0 {
+		case pairs > 0:
 			return nil, s.unexpected("'" + s.g.pair + "'")
-		} else {
+		default:
 			positional, commas = positional+1, 0
 		}
 		args = append(args, arg)
