@@ -65,7 +65,7 @@ func unknownEntity(err error) *Error {
 
 // suggestion is a hint for a name that is not known.
 func suggestion(name string, candidates iter.Seq[string]) string {
-	return didYouMean(name, slices.Sorted(candidates))
+	return didYouMean(name, slices.Collect(candidates))
 }
 
 func didYouMean(name string, candidates []string) string {

@@ -1,8 +1,9 @@
 package query
 
 import (
+	"iter"
+
 	"github.com/drover-project/drover/internal/cluster"
-	"github.com/drover-project/drover/internal/qlang"
 )
 
 type clusterRow = *cluster.Cluster
@@ -10,7 +11,7 @@ type clusterRow = *cluster.Cluster
 var clusterTable = table[clusterRow]{
 	what:     "cluster",
 	fields:   append(clusterFields(), clusterRuntimeFields()...),
-	rows:     func(v *view, _ []qlang.Value) ([]clusterRow, error) { return []clusterRow{v.cluster}, nil },
+	all:      func(v *view) iter.Seq[clusterRow] { return oneOrNone(v.cluster) },
 	identity: func(c clusterRow) string { return c.UUID },
 }.indexed()
 

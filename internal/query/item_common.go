@@ -1,6 +1,10 @@
 package query
 
-import "github.com/drover-project/drover/internal/cluster"
+import (
+	"iter"
+
+	"github.com/drover-project/drover/internal/cluster"
+)
 
 // items are all that can be asked for, in the order in which they are listed.
 var items = []item{
@@ -87,10 +91,24 @@ func groupName(v *view, uuid string) Cell {
 }
 
 // taggedRows answers a first test "TAG in tags" from the index of tags.
-func taggedRows[R any](v *view, kind cluster.Kind, tag string, get func(string) R) []R {
-	var out []R
-	for uuid := range v.inv.Tagged(kind, tag) {
-		out = append(out, get(uuid))
+func taggedRows[R any](v *view, kind cluster.Kind, tag string, get func(string) R) iter.Seq[R] {
+	return func(yield func(R) bool) {
+		for uuid := range v.inv.Tagged(kind, tag) {
+			if !yield(get(uuid)) {
+				return
+			}
+		}
 	}
-	return out
+}
+
+// none yields nothing.
+func none[R any](func(R) bool) {}
+
+// oneOrNone yields a row that an index found, nothing for nil.
+func oneOrNone[T any](row *T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		if row != nil {
+			yield(row)
+		}
+	}
 }

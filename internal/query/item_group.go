@@ -17,19 +17,17 @@ var groupTable = table[group]{
 	nameField: "name",
 	fields: slices.Concat(groupFields(), groupMemberFields(), ndFields(groupParam),
 		metaFields(func(g group) *cluster.Meta { return &g.Meta })),
-	rows:     groupRows,
+	all:      func(v *view) iter.Seq[group] { return v.inv.Groups() },
+	named:    groupNamed,
 	narrow:   groupIndex,
 	identity: func(g group) string { return g.UUID },
 }.indexed()
 
-func groupRows(v *view, names []qlang.Value) ([]group, error) {
-	if !onlyNumbers(names) {
-		return find(names, v.inv.FindGroup)
-	}
-	return slices.AppendSeq(make([]group, 0, v.inv.GroupCount()), v.inv.Groups()), nil
+func groupNamed(v *view, names []qlang.Value) ([]group, bool, error) {
+	return find(names, v.inv.FindGroup)
 }
 
-func groupIndex(v *view, first qlang.Node) ([]group, string) {
+func groupIndex(v *view, first qlang.Node) (iter.Seq[group], string) {
 	if n, ok := first.(*qlang.Contains); ok && n.Field == "tags" && !n.Value.IsInt() {
 		return taggedRows(v, cluster.KindGroup, n.Value.Text, v.inv.Group), "tags"
 	}

@@ -1,13 +1,13 @@
 package query
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
-	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -27,19 +27,21 @@ func (r opcodeRow) identity() string { return r.j.ID.String() + "." + itoa(int64
 var opcodeTable = table[opcodeRow]{
 	what:     "opcode",
 	fields:   opcodeFields(),
-	rows:     func(v *view, _ []qlang.Value) ([]opcodeRow, error) { return opcodeRows(v), nil },
+	all:      opcodeRows,
 	identity: opcodeRow.identity,
 	dynamic:  opcodeParameter,
 }.indexed()
 
-func opcodeRows(v *view) []opcodeRow {
-	var out []opcodeRow
-	for _, r := range allJobs(v, true) {
-		for i := range r.j.Ops {
-			out = append(out, opcodeRow{r.j, i})
+func opcodeRows(v *view) iter.Seq[opcodeRow] {
+	return func(yield func(opcodeRow) bool) {
+		for r := range allJobs(v, true) {
+			for i := range r.j.Ops {
+				if !yield(opcodeRow{r.j, i}) {
+					return
+				}
+			}
 		}
 	}
-	return out
 }
 
 // ofOp makes a getter of an opcode row.
@@ -195,18 +197,20 @@ func (r reasonRow) entry() reason.Entry { return r.op().Input.Reason[r.place] }
 var reasonTable = table[reasonRow]{
 	what:     "reason",
 	fields:   reasonFields(),
-	rows:     func(v *view, _ []qlang.Value) ([]reasonRow, error) { return reasonRows(v), nil },
+	all:      reasonRows,
 	identity: func(r reasonRow) string { return r.identity() + "." + itoa(int64(r.place)) },
 }.indexed()
 
-func reasonRows(v *view) []reasonRow {
-	var out []reasonRow
-	for _, r := range opcodeRows(v) {
-		for n := range r.op().Input.Reason {
-			out = append(out, reasonRow{r, n})
+func reasonRows(v *view) iter.Seq[reasonRow] {
+	return func(yield func(reasonRow) bool) {
+		for r := range opcodeRows(v) {
+			for n := range r.op().Input.Reason {
+				if !yield(reasonRow{r, n}) {
+					return
+				}
+			}
 		}
 	}
-	return out
 }
 
 func reasonFields() []field[reasonRow] {

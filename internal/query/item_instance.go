@@ -1,6 +1,7 @@
 package query
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -17,24 +18,18 @@ var instanceTable = table[instance]{
 		metaFields(func(i instance) *cluster.Meta { return &i.Meta }),
 	),
 	aliases:  instanceAliases(),
-	rows:     instanceRows,
+	all:      func(v *view) iter.Seq[instance] { return v.inv.Instances() },
+	named:    instanceNamed,
 	narrow:   instanceIndex,
 	identity: func(i instance) string { return i.UUID },
 	nodes:    func(_ *view, i instance) string { return i.PrimaryNode },
 }.indexed()
 
-func instanceRows(v *view, names []qlang.Value) ([]instance, error) {
-	if !onlyNumbers(names) {
-		return find(names, v.inv.FindInstance)
-	}
-	out := make([]instance, 0, v.inv.InstanceCount())
-	for i := range v.inv.Instances() {
-		out = append(out, i)
-	}
-	return out, nil
+func instanceNamed(v *view, names []qlang.Value) ([]instance, bool, error) {
+	return find(names, v.inv.FindInstance)
 }
 
-func instanceIndex(v *view, first qlang.Node) ([]instance, string) {
+func instanceIndex(v *view, first qlang.Node) (iter.Seq[instance], string) {
 	switch n := first.(type) {
 	case *qlang.Contains:
 		if n.Field == "tags" && !n.Value.IsInt() {
@@ -42,10 +37,7 @@ func instanceIndex(v *view, first qlang.Node) ([]instance, string) {
 		}
 	case *qlang.Compare:
 		if n.Field == "uuid" && n.Op == qlang.Eq && !n.Value.IsInt() {
-			if i := v.inv.Instance(n.Value.Text); i != nil {
-				return []instance{i}, "uuid"
-			}
-			return nil, "uuid"
+			return oneOrNone(v.inv.Instance(n.Value.Text)), "uuid"
 		}
 	}
 	return nil, ""

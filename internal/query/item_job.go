@@ -2,6 +2,7 @@ package query
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,38 +23,38 @@ var jobTable = table[jobRow]{
 	what:      "job",
 	nameField: "id",
 	fields:    slices.Concat(jobFields(), jobOpFields(), jobNewFields()),
-	rows:      jobRows,
+	all:       func(v *view) iter.Seq[jobRow] { return allJobs(v, v.asked["archived"]) },
+	named:     jobsNamed,
 	identity:  func(r jobRow) string { return r.id.String() },
 }.indexed()
 
-func jobRows(v *view, names []qlang.Value) ([]jobRow, error) {
-	if len(names) == 0 {
-		return allJobs(v, v.asked["archived"]), nil
-	}
+func jobsNamed(v *view, names []qlang.Value) ([]jobRow, bool, error) {
 	out := make([]jobRow, 0, len(names))
 	seen := make(map[job.ID]bool, len(names))
 	for _, n := range names {
 		id, err := jobID(n)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if !seen[id] {
 			seen[id] = true
 			out = append(out, jobRow{id, oneJob(v, id)})
 		}
 	}
-	return out, nil
+	return out, true, nil
 }
 
-func allJobs(v *view, archived bool) []jobRow {
+func allJobs(v *view, archived bool) iter.Seq[jobRow] {
 	if v.Jobs == nil {
-		return nil
+		return none[jobRow]
 	}
-	var out []jobRow
-	for j := range v.Jobs(archived) {
-		out = append(out, jobRow{j.ID, j})
+	return func(yield func(jobRow) bool) {
+		for j := range v.Jobs(archived) {
+			if !yield(jobRow{j.ID, j}) {
+				return
+			}
+		}
 	}
-	return out
 }
 
 func oneJob(v *view, id job.ID) *job.Job {
@@ -89,6 +90,20 @@ func ofJob(get func(*job.Job) Cell) func(*view, jobRow) Cell {
 	}
 }
 
+// statusValues are the words of the statuses as values, made once: lists of
+// many jobs ask for them for each.
+var statusValues = makeStatusValues()
+
+func makeStatusValues() map[job.Status]any {
+	out := map[job.Status]any{}
+	for _, s := range job.Statuses {
+		out[s] = string(s)
+	}
+	return out
+}
+
+func statusText(s job.Status) Cell { return Cell{Value: statusValues[s]} }
+
 // moment shows a time that may not have come yet.
 func moment(t job.Time) Cell {
 	if t == 0 {
@@ -104,7 +119,7 @@ func jobFields() []field[jobRow] {
 		{Def: Def{"id", "ID", KindNumber, "Number of the job"}, from: InMemory,
 			get: func(_ *view, r jobRow) Cell { return known(int64(r.id)) }},
 		{Def: Def{"status", "Status", KindText, "State of the job: queued, waiting, canceling, running, canceled, success or error"}, from: InMemory,
-			get: ofJob(func(j *job.Job) Cell { return text(string(j.Status())) })},
+			get: ofJob(func(j *job.Job) Cell { return statusText(j.Status()) })},
 		{Def: Def{"priority", "Priority", KindNumber, "Most urgent priority among its unfinished opcodes, where smaller is more urgent"}, from: InMemory,
 			get: ofJob(func(j *job.Job) Cell { return known(int64(j.Priority())) })},
 		{Def: Def{"archived", "Archived", KindBool, "Whether it was moved to the archive; asking for it lists archived jobs, too"}, from: InMemory,

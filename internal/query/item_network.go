@@ -1,6 +1,7 @@
 package query
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -15,19 +16,17 @@ var networkTable = table[network]{
 	nameField: "name",
 	fields: slices.Concat(networkFields(), networkUseFields(),
 		metaFields(func(n network) *cluster.Meta { return &n.Meta })),
-	rows:     networkRows,
+	all:      func(v *view) iter.Seq[network] { return v.inv.Networks() },
+	named:    networkNamed,
 	narrow:   networkIndex,
 	identity: func(n network) string { return n.UUID },
 }.indexed()
 
-func networkRows(v *view, names []qlang.Value) ([]network, error) {
-	if !onlyNumbers(names) {
-		return find(names, v.inv.FindNetwork)
-	}
-	return slices.AppendSeq(make([]network, 0, v.inv.NetworkCount()), v.inv.Networks()), nil
+func networkNamed(v *view, names []qlang.Value) ([]network, bool, error) {
+	return find(names, v.inv.FindNetwork)
 }
 
-func networkIndex(v *view, first qlang.Node) ([]network, string) {
+func networkIndex(v *view, first qlang.Node) (iter.Seq[network], string) {
 	if n, ok := first.(*qlang.Contains); ok && n.Field == "tags" && !n.Value.IsInt() {
 		return taggedRows(v, cluster.KindNetwork, n.Value.Text, v.inv.Network), "tags"
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -15,7 +16,8 @@ var nodeTable = table[node]{
 	fields: slices.Concat(nodeFields(), nodeInstanceFields(), nodeParamFields(), nodeLiveFields(),
 		metaFields(func(n node) *cluster.Meta { return &n.Meta })),
 	aliases:  map[string]string{"ip": "pip", "primary_ip": "pip", "secondary_ip": "sip", "mem": "mtotal"},
-	rows:     nodeRows,
+	all:      func(v *view) iter.Seq[node] { return v.inv.Nodes() },
+	named:    nodeNamed,
 	narrow:   nodeIndex,
 	identity: func(n node) string { return n.UUID },
 	nodes: func(v *view, n node) string {
@@ -26,14 +28,11 @@ var nodeTable = table[node]{
 	},
 }.indexed()
 
-func nodeRows(v *view, names []qlang.Value) ([]node, error) {
-	if !onlyNumbers(names) {
-		return find(names, v.inv.FindNode)
-	}
-	return slices.AppendSeq(make([]node, 0, v.inv.NodeCount()), v.inv.Nodes()), nil
+func nodeNamed(v *view, names []qlang.Value) ([]node, bool, error) {
+	return find(names, v.inv.FindNode)
 }
 
-func nodeIndex(v *view, first qlang.Node) ([]node, string) {
+func nodeIndex(v *view, first qlang.Node) (iter.Seq[node], string) {
 	if n, ok := first.(*qlang.Contains); ok && n.Field == "tags" && !n.Value.IsInt() {
 		return taggedRows(v, cluster.KindNode, n.Value.Text, v.inv.Node), "tags"
 	}

@@ -1,11 +1,11 @@
 package query
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
 	"github.com/drover-project/drover/internal/cluster"
-	"github.com/drover-project/drover/internal/qlang"
 )
 
 // osRow is one operating system over all nodes. Before the nodes answered there
@@ -21,7 +21,7 @@ type osRow struct {
 var osTable = table[osRow]{
 	what:      "os",
 	fields:    osFields(),
-	rows:      func(*view, []qlang.Value) ([]osRow, error) { return []osRow{{}}, nil },
+	all:       func(*view) iter.Seq[osRow] { return slices.Values([]osRow{{}}) },
 	identity:  func(r osRow) string { return r.name },
 	everyNode: true,
 	always:    NeedOS,
@@ -175,7 +175,7 @@ type extRow struct {
 var extStorageTable = table[extRow]{
 	what:      "extstorage",
 	fields:    extFields(),
-	rows:      func(*view, []qlang.Value) ([]extRow, error) { return []extRow{{}}, nil },
+	all:       func(*view) iter.Seq[extRow] { return slices.Values([]extRow{{}}) },
 	identity:  func(r extRow) string { return r.name },
 	everyNode: true,
 	always:    NeedExtStorage,

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 
@@ -28,13 +29,13 @@ var filterTable = table[rule]{
 		{Def: Def{"reason_trail", "ReasonTrail", KindOther, "Who added the rule and why"},
 			get: func(_ *view, r rule) Cell { return known(r.Reason) }},
 	},
-	rows: func(v *view, _ []qlang.Value) ([]rule, error) {
+	all: func(v *view) iter.Seq[rule] {
 		if v.Rules == nil {
-			return nil, nil
+			return none[rule]
 		}
 		list := slices.Clone(v.Rules())
 		slices.SortFunc(list, func(a, b rule) int { return compareIdentities(a.UUID, b.UUID) })
-		return list, nil
+		return slices.Values(list)
 	},
 	identity: func(r rule) string { return r.UUID },
 }.indexed()
@@ -68,13 +69,13 @@ var lockTable = table[lock.State]{
 				return known(out)
 			}},
 	},
-	rows: func(v *view, _ []qlang.Value) ([]lock.State, error) {
+	all: func(v *view) iter.Seq[lock.State] {
 		if v.Locks == nil {
-			return nil, nil
+			return none[lock.State]
 		}
 		list := slices.Clone(v.Locks())
 		slices.SortStableFunc(list, func(a, b lock.State) int { return cluster.CompareNames(a.Name.String(), b.Name.String()) })
-		return list, nil
+		return slices.Values(list)
 	},
 	identity: func(s lock.State) string { return s.Name.String() },
 }.indexed()
@@ -103,19 +104,27 @@ var exportTable = table[exportRow]{
 				return text(r.export)
 			}},
 	},
-	rows: func(v *view, names []qlang.Value) ([]exportRow, error) {
-		nodes, err := nodeRows(v, names)
-		out := make([]exportRow, len(nodes))
-		for i, n := range nodes {
-			out[i].node = n
-		}
-		return out, err
+	all: func(v *view) iter.Seq[exportRow] { return exportRows(v.inv.Nodes()) },
+	named: func(v *view, names []qlang.Value) ([]exportRow, bool, error) {
+		nodes, ok, err := nodeNamed(v, names)
+		return slices.Collect(exportRows(slices.Values(nodes))), ok, err
 	},
 	identity: func(r exportRow) string { return r.node.UUID + "/" + r.export },
 	nodes:    func(_ *view, r exportRow) string { return r.node.UUID },
 	always:   NeedExports,
 	expand:   exportsOf,
 }.indexed()
+
+// exportRows yields a row for each node, which stands for the exports there.
+func exportRows(nodes iter.Seq[*cluster.Node]) iter.Seq[exportRow] {
+	return func(yield func(exportRow) bool) {
+		for n := range nodes {
+			if !yield(exportRow{node: n}) {
+				return
+			}
+		}
+	}
+}
 
 // exportsOf makes a row of each export of a node, and one of a node that could
 // not tell.

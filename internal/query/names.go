@@ -50,8 +50,11 @@ func firstTest(n qlang.Node) qlang.Node {
 }
 
 // find resolves names by a look-up; numbers are passed over, as the reference
-// does.
-func find[R any](names []qlang.Value, look func(string) (R, error)) ([]R, error) {
+// does, and when there is nothing else all rows are to be looked at.
+func find[R any](names []qlang.Value, look func(string) (R, error)) (rows []R, ok bool, err error) {
+	if onlyNumbers(names) {
+		return nil, false, nil
+	}
 	out := make([]R, 0, len(names))
 	for _, n := range names {
 		if n.IsInt() {
@@ -59,11 +62,11 @@ func find[R any](names []qlang.Value, look func(string) (R, error)) ([]R, error)
 		}
 		r, err := look(n.Text)
 		if err != nil {
-			return nil, unknownEntity(err)
+			return nil, false, unknownEntity(err)
 		}
 		out = append(out, r)
 	}
-	return out, nil
+	return out, true, nil
 }
 
 // onlyNumbers reports whether there is no text among the names.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -54,14 +55,14 @@ func (t *table[R]) prepare(src *Source, r Request) (*Plan, error) {
 	}
 	v := newView(src, r.Fields)
 	ex := Explanation{What: t.what}
-	rows, err := t.candidates(v, r.Filter, &ex)
+	considered, err := t.candidates(v, r.Filter, &ex)
 	if err != nil {
 		return nil, err
 	}
 	used := slices.Concat(r.Fields, filterFields, order.names())
 	need := t.always | t.needs(slices.Values(used))
 	filterLive := t.needs(slices.Values(filterFields)) != 0
-	rows, err = keep(v, rows, t.compile(r.Filter, need == 0))
+	rows, err := keep(v, counted(considered, &ex.Considered), t.compile(r.Filter, need == 0))
 	if err != nil {
 		return nil, err
 	}
@@ -105,30 +106,44 @@ func (t *table[R]) checkFilterFields(names []string) error {
 	return nil
 }
 
-// candidates returns the rows that the filter is to be applied to.
-func (t *table[R]) candidates(v *view, filter qlang.Node, ex *Explanation) ([]R, error) {
-	names, byName := requestedNames(filter, t.nameField)
-	ex.Access = "scan"
-	if byName && len(names) > 0 {
-		ex.Access = "names"
-	} else if t.narrow != nil {
+// candidates yields the rows that the filter is to be applied to.
+func (t *table[R]) candidates(v *view, filter qlang.Node, ex *Explanation) (iter.Seq[R], error) {
+	if names, byName := requestedNames(filter, t.nameField); byName && len(names) > 0 {
+		rows, ok, err := t.named(v, names)
+		if ok || err != nil {
+			ex.Access = "names"
+			return slices.Values(rows), err
+		}
+	}
+	if t.narrow != nil {
 		if rows, how := t.narrow(v, firstTest(filter)); how != "" {
-			ex.Access, ex.Index, ex.Considered = "index", how, len(rows)
+			ex.Access, ex.Index = "index", how
 			return rows, nil
 		}
 	}
-	rows, err := t.rows(v, names)
-	ex.Considered = len(rows)
-	return rows, err
+	ex.Access = "scan"
+	return t.all(v), nil
+}
+
+// counted yields the rows and counts them.
+func counted[R any](rows iter.Seq[R], n *int) iter.Seq[R] {
+	return func(yield func(R) bool) {
+		for r := range rows {
+			*n++
+			if !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 // keep returns the rows that a test lets through or cannot decide about yet.
-func keep[R any](v *view, rows []R, test test[R]) ([]R, error) {
+func keep[R any](v *view, rows iter.Seq[R], test test[R]) ([]R, error) {
 	if test == nil {
-		return rows, nil
+		return slices.Collect(rows), nil
 	}
-	out := make([]R, 0, len(rows)/4+1)
-	for _, r := range rows {
+	var out []R
+	for r := range rows {
 		verdict, err := test(v, r)
 		if err != nil {
 			return nil, err
@@ -148,7 +163,7 @@ func (t *table[R]) expandAndKeep(v *view, rows []R, filter qlang.Node) ([]R, err
 		}
 		rows = out
 	}
-	return keep(v, rows, t.compile(filter, true))
+	return keep(v, slices.Values(rows), t.compile(filter, true))
 }
 
 // nodesOf returns the nodes that know about the rows, each once, without those

@@ -2,7 +2,6 @@ package query
 
 import (
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -49,12 +48,15 @@ type table[R any] struct {
 	fields    []field[R]
 	// aliases are further names of fields that are not listed.
 	aliases map[string]string
-	// rows returns the rows to be considered, in the item's order: those with
-	// the names, or all when names is empty.
-	rows func(v *view, names []qlang.Value) ([]R, error)
-	// narrow returns fewer rows than all for a test that the filter makes
+	// all yields all rows in the item's order.
+	all func(v *view) iter.Seq[R]
+	// named returns the rows with the names, in the order of the names; ok is
+	// false when all rows are to be looked at after all. nil without a
+	// nameField.
+	named func(v *view, names []qlang.Value) (rows []R, ok bool, err error)
+	// narrow yields fewer rows than all for a test that the filter makes
 	// first, when an index answers it; how names the index. nil for none.
-	narrow func(v *view, first qlang.Node) (rows []R, how string)
+	narrow func(v *view, first qlang.Node) (rows iter.Seq[R], how string)
 	// identity tells rows apart, for page tokens.
 	identity func(R) string
 	// nodes returns the node that a row's live values come from, empty for
@@ -122,8 +124,16 @@ func (t *table[R]) def(name string) Def {
 	return Def{Name: name, Title: name, Kind: KindUnknown, Doc: "Unknown field '" + name + "'"}
 }
 
-// names yields every name that can be asked for, for suggestions.
-func (t *table[R]) names() iter.Seq[string] { return maps.Keys(t.index) }
+// names yields the listed names, for suggestions.
+func (t *table[R]) names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range t.fields {
+			if !yield(t.fields[i].Name) {
+				return
+			}
+		}
+	}
+}
 
 // column is a requested field.
 type column[R any] struct {

@@ -1,0 +1,202 @@
+package query
+
+import (
+	"iter"
+	"regexp"
+	"slices"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+// Calc is a figure of a grouped answer: "count", or one of count, sum, min and
+// max of a field.
+type Calc struct {
+	Func  string
+	Field string // empty for the number of rows
+}
+
+var calcSyntax = regexp.MustCompile(`^(?:(count)|(count|sum|min|max)\(([A-Za-z0-9_./]+)\))$`)
+
+// ParseCalc reads "count" or "sum(oper_ram)".
+func ParseCalc(text string) (Calc, error) {
+	m := calcSyntax.FindStringSubmatch(text)
+	if m == nil {
+		return Calc{}, fault.New(fault.Invalid, "%q is no figure", text).
+			WithHint("count, count(FIELD), sum(FIELD), min(FIELD) or max(FIELD)")
+	}
+	return Calc{Func: m[1] + m[2], Field: m[3]}, nil
+}
+
+// String returns the text that ParseCalc reads.
+func (c Calc) String() string {
+	if c.Field == "" {
+		return c.Func
+	}
+	return c.Func + "(" + c.Field + ")"
+}
+
+// Group answers a query by groups: one row for each combination of values of
+// the fields in by, with the figures over its rows. r.Fields is not used;
+// r.Options apply to the groups, whose columns are the fields of by and the
+// texts of the figures. Values that are not there are left out of figures; a
+// sum or extreme of none is Unavail.
+func Group(src *Source, r Request, by []string, calcs []Calc) (*Result, error) {
+	inner := Request{What: r.What, Filter: r.Filter, Fields: slices.Clone(by)}
+	for _, c := range calcs {
+		if c.Field != "" {
+			inner.Fields = append(inner.Fields, c.Field)
+		}
+	}
+	for _, name := range inner.Fields {
+		if def, err := Fields(r.What, []string{name}); err != nil {
+			return nil, err
+		} else if def[0].Kind == KindUnknown {
+			return nil, parameterError("Can't find field named '%s'", name)
+		}
+	}
+	rows, err := Run(src, inner.What, inner.Fields, inner.Filter, Options{})
+	if err != nil {
+		return nil, err
+	}
+	groups, err := gather(rows, len(by), calcs)
+	if err != nil {
+		return nil, err
+	}
+	t, names := groupTableOf(r.What, rows.Fields, len(by), calcs, groups)
+	opts := r.Options
+	if len(opts.Sort) == 0 {
+		for _, name := range by {
+			opts.Sort = append(opts.Sort, SortKey{Field: name})
+		}
+	}
+	plan, err := t.prepare(src, Request{What: r.What, Fields: names, Filter: &qlang.All{}, Options: opts})
+	if err != nil {
+		return nil, err
+	}
+	return plan.Finish(nil)
+}
+
+// groupRow is a group: its key, and the cells of its columns.
+type groupRow struct {
+	key   string
+	cells []Cell
+}
+
+// gather folds rows, whose first columns are the key, into groups in order of
+// their first rows.
+func gather(rows *Result, keys int, calcs []Calc) ([]*groupRow, error) {
+	index := map[string]*groupRow{}
+	var out []*groupRow
+	var buf []byte
+	for row := range rows.Rows() {
+		buf = appendList(buf[:0], row[:keys], appendCell)
+		g := index[string(buf)]
+		if g == nil {
+			g = &groupRow{key: string(buf), cells: slices.Clone(row[:keys])}
+			for _, c := range calcs {
+				g.cells = append(g.cells, c.start())
+			}
+			index[g.key] = g
+			out = append(out, g)
+		}
+		next := keys
+		for i, c := range calcs {
+			value := Cell{}
+			if c.Field != "" {
+				value = row[next]
+				next++
+			}
+			if err := c.add(&g.cells[keys+i], value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func (c Calc) start() Cell {
+	if c.Func == "count" {
+		return known(int64(0))
+	}
+	return Cell{Status: Unavail}
+}
+
+// add takes one more value into a figure.
+func (c Calc) add(sum *Cell, value Cell) error {
+	if value.Status != Normal {
+		return nil
+	}
+	first := sum.Status != Normal
+	switch c.Func {
+	case "count":
+		sum.Value = sum.Value.(int64) + 1
+	case "sum":
+		total, err := plus(sum.Value, value.Value)
+		if err != nil {
+			return err
+		}
+		*sum = known(total)
+	case "min":
+		if first || compareCells(value, *sum) < 0 {
+			*sum = value
+		}
+	case "max":
+		if first || compareCells(value, *sum) > 0 {
+			*sum = value
+		}
+	}
+	return nil
+}
+
+// plus adds numbers; a is nil for the first.
+func plus(a, b any) (any, error) {
+	switch b := b.(type) {
+	case int64:
+		if a == nil {
+			return b, nil
+		}
+		if n, ok := a.(int64); ok {
+			return n + b, nil
+		}
+		return asFloat(a) + float64(b), nil
+	case float64:
+		return asFloat(a) + b, nil
+	}
+	return nil, parameterError("Cannot add up %s, which is no number", show(b))
+}
+
+// groupTableOf makes an item of the groups, so that they can be sorted and
+// paged as any rows.
+func groupTableOf(what string, defs []Def, keys int, calcs []Calc, groups []*groupRow) (*table[*groupRow], []string) {
+	t := table[*groupRow]{
+		what:     what,
+		all:      func(*view) iter.Seq[*groupRow] { return slices.Values(groups) },
+		identity: func(g *groupRow) string { return g.key },
+	}
+	add := func(d Def) {
+		n := len(t.fields)
+		t.fields = append(t.fields, field[*groupRow]{Def: d, get: func(_ *view, g *groupRow) Cell { return g.cells[n] }})
+	}
+	for _, d := range defs[:keys] {
+		add(d)
+	}
+	next := keys
+	for _, c := range calcs {
+		d := Def{Name: c.String(), Title: c.String(), Kind: KindNumber, Doc: "Number of rows"}
+		if c.Field != "" {
+			d.Doc = "Figure " + c.Func + " of " + c.Field
+			if c.Func != "count" {
+				d.Kind = defs[next].Kind
+			}
+			d.Title = c.Func + "(" + defs[next].Title + ")"
+			next++
+		}
+		add(d)
+	}
+	names := make([]string, len(t.fields))
+	for i := range t.fields {
+		names[i] = t.fields[i].Name
+	}
+	return t.indexed(), names
+}

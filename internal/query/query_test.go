@@ -1,0 +1,505 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// run answers a query given as text and returns the rows as text.
+func run(t testing.TB, src *Source, what, fields, filter string, opts Options) string {
+	t.Helper()
+	var n qlang.Node
+	if filter != "" {
+		n = mustParse(t, filter)
+	}
+	res, err := Run(src, what, strings.Split(fields, ","), n, opts)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	return rowsText(res)
+}
+
+func rowsText(res *Result) string {
+	var lines []string
+	for row := range res.Rows() {
+		cells := make([]string, len(row))
+		for i, c := range row {
+			cells[i] = string(appendValue(nil, c.Value))
+			if c.Status != Normal {
+				cells[i] = fmt.Sprint("!", c.Status)
+			}
+		}
+		lines = append(lines, strings.Join(cells, " "))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// smallSource has three nodes: one answers, one fails, one is marked offline,
+// and an instance for each state that can be told.
+func smallSource() *Source {
+	c := cluster.New(cluster.Init{Name: "c", UUID: "c", MasterNode: "up", Hypervisors: []string{"fake"}})
+	s := cluster.Empty().With(cluster.Put(c), cluster.Put(cluster.NewGroup("g", "default", 1)))
+	for _, name := range []string{"up", "down", "off", "other"} {
+		n := cluster.NewNode(name, name+".example.com", "192.0.2.1", "g", 1)
+		n.Offline = name == "off"
+		s = s.With(cluster.Put(n))
+	}
+	live := map[string]NodeState{
+		"up":    {BootID: "b", Hypervisor: &HypervisorState{MemoryFree: 100}, Instances: map[string]InstanceState{}},
+		"other": {Instances: map[string]InstanceState{"moved": {Memory: 1, VCPUs: 1}}},
+		"down":  {Failed: "no answer"},
+	}
+	for _, i := range []struct {
+		name, node, admin string
+		reported, shut    bool
+	}{
+		{"running", "up", cluster.AdminUp, true, false}, {"crashed", "up", cluster.AdminUp, false, false},
+		{"stopped", "up", cluster.AdminDown, false, false}, {"ghost", "up", cluster.AdminDown, true, false},
+		{"parked", "up", cluster.AdminOffline, false, false}, {"moved", "up", cluster.AdminUp, false, false},
+		{"shut", "up", cluster.AdminUp, true, true}, {"lost", "down", cluster.AdminUp, false, false},
+		{"dark", "off", cluster.AdminUp, false, false}, {"home", "other", cluster.AdminDown, false, false},
+	} {
+		s = s.With(cluster.Put(&cluster.Instance{Meta: cluster.NewMeta(i.name, 1), Name: i.name, PrimaryNode: i.node, AdminState: i.admin, Hypervisor: "fake"}))
+		if i.reported {
+			live[i.node].Instances[i.name] = InstanceState{Memory: 64, VCPUs: 2, Shutdown: i.shut}
+		}
+	}
+	return &Source{Inventory: s, Live: func(_ Need, nodes []string) map[string]NodeState {
+		out := map[string]NodeState{}
+		for _, n := range nodes {
+			if n == "off" {
+				panic("a node that is marked offline was asked")
+			}
+			out[n] = live[n]
+		}
+		return out
+	}}
+}
+
+func TestInstanceStatus(t *testing.T) {
+	want := `"crashed" "ERROR_down" false !3; "dark" "ERROR_nodeoffline" !2 !4; "ghost" "ERROR_up" true 64; "home" "ADMIN_down" false !3; ` +
+		`"lost" "ERROR_nodedown" !2 !2; "moved" "ERROR_wrongnode" true 1; "parked" "ADMIN_offline" false !3; "running" "running" true 64; ` +
+		`"shut" "ERROR_down" true 64; "stopped" "ADMIN_down" false !3`
+	if got := run(t, smallSource(), "instance", "name,status,oper_state,oper_ram", "", Options{}); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// An instance alone is looked for on the nodes of the selected ones only.
+func TestOnlyPrimariesOfSelectedInstancesAreAsked(t *testing.T) {
+	got := run(t, smallSource(), "instance", "name,status", `name == "moved"`, Options{})
+	if got != `"moved" "ERROR_down"` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestNodeLiveFields(t *testing.T) {
+	want := `"down.example.com" !2 !2 !2; "off.example.com" !4 !4 !4; "other.example.com" !2 !2 !2; "up.example.com" "b" 100 !2`
+	if got := run(t, smallSource(), "node", "name,bootid,mfree,dtotal", "", Options{}); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	// A test on a value that is not there holds; its negation does not.
+	if got := run(t, smallSource(), "node", "name", `mfree == 5`, Options{}); got != `"down.example.com"; "off.example.com"; "other.example.com"` {
+		t.Errorf("mfree == 5: %s", got)
+	}
+	if got := run(t, smallSource(), "node", "name", `mfree != 5`, Options{}); got != `"up.example.com"` {
+		t.Errorf("mfree != 5: %s", got)
+	}
+}
+
+func TestPlanAsksNoMoreThanNeeded(t *testing.T) {
+	src := smallSource()
+	for _, tc := range []struct {
+		fields, filter string
+		nodes          []string
+		need           Need
+	}{
+		{"name", `pnode == "up"`, nil, 0},
+		{"name,status", `pnode == "up"`, []string{"up"}, NeedInstances},
+		{"name", `pnode == "down" and status == "x"`, []string{"down"}, NeedInstances},
+		{"name", `status == "x" and pnode == "down"`, []string{"up", "down", "other"}, NeedInstances},
+		{"console", `name == "lost"`, []string{"down"}, NeedInstances | NeedConsole},
+	} {
+		plan, err := Prepare(src, Request{What: "instance", Fields: strings.Split(tc.fields, ","), Filter: mustParse(t, tc.filter)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := slices.Sorted(slices.Values(plan.Nodes)), slices.Sorted(slices.Values(tc.nodes))
+		if !slices.Equal(got, want) || plan.Need != tc.need {
+			t.Errorf("%s where %s: asks %v for %b, want %v for %b", tc.fields, tc.filter, got, plan.Need, want, tc.need)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	src := recordedSource(t)
+	for _, tc := range []struct{ what, filter, want string }{
+		{"instance", `name == "web2" or name == "web1" or name == "web2"`, `"web2.gntpeer.example"; "web1.gntpeer.example"; "web2.gntpeer.example"`},
+		{"instance", `name == "nosuch"`, "error: Instance name nosuch not found"},
+		{"instance", `(name == "nosuch") and uuid == "x"`, ""},
+		{"group", `name == "nosuch"`, "error: NodeGroup name nosuch not found"},
+		{"instance", `name == "18d4996e-7ee3-4493-b24f-521c41192177"`, ""},
+		{"instance", `uuid == "18d4996e-7ee3-4493-b24f-521c41192177"`, `"web1.gntpeer.example"`},
+		{"instance", `uuid == "nosuch"`, ""},
+		{"instance", `"web" in tags`, `"web1.gntpeer.example"; "web2.gntpeer.example"`},
+		{"instance", `nosuch == 1`, "error: Can't find field named 'nosuch'"},
+		{"instance", `statu == "running"`, "error: Can't find field named 'statu' (did you mean 'status'?)"},
+	} {
+		if got := run(t, src, tc.what, "name", tc.filter, Options{}); got != tc.want {
+			t.Errorf("%s where %s: got %s, want %s", tc.what, tc.filter, got, tc.want)
+		}
+	}
+}
+
+func TestJobIDs(t *testing.T) {
+	src := recordedSource(t)
+	for filter, want := range map[string]string{
+		`id == 3 or id == 1 or id == 3`: `3 "success"; 1 "success"`,
+		`id == 999999`:                  `999999 !3`,
+		`id == "x"`:                     "error: parsing job id: cannot parse string 'x'",
+		`id == -5`:                      "error: Invalid value for job ID ' -5'",
+		`id < 3`:                        `1 "success"; 2 "success"`,
+		`id == "7"`:                     `error: Invalid types in comparison, trying to compare 7 with 'QuotedString "7"'`,
+	} {
+		if got := run(t, src, "job", "id,status", filter, Options{}); got != want {
+			t.Errorf("%s: got %s, want %s", filter, got, want)
+		}
+	}
+}
+
+func TestUnknownItem(t *testing.T) {
+	_, err := Run(smallSource(), "instnce", nil, nil, Options{})
+	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "instance") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAliasesAreNotListed(t *testing.T) {
+	src := recordedSource(t)
+	if got := run(t, src, "instance", "nic1.ip,disk0.size,mem,autostart", `name == "web2"`, Options{}); got != `"192.0.2.2" !3 256 true` {
+		t.Errorf("got %s", got)
+	}
+	if slices.Contains(fieldNames(t, "instance"), "mem") {
+		t.Error("an alias is listed")
+	}
+}
+
+func TestSortAndPages(t *testing.T) {
+	src := recordedSource(t)
+	opts := Options{Sort: []SortKey{{Field: "be/maxmem", Descending: true}, {Field: "name"}}, Limit: 3}
+	whole := run(t, src, "instance", "be/maxmem,name", "", Options{Sort: opts.Sort})
+	var pages []string
+	for {
+		res, err := Run(src, "instance", []string{"be/maxmem", "name"}, nil, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, rowsText(res))
+		if res.Next == "" {
+			break
+		}
+		opts.After = res.Next
+	}
+	if got := strings.Join(pages, "; "); got != whole || len(pages) != 4 || !strings.HasPrefix(whole, `512 "db1`) {
+		t.Errorf("%d pages %s\nwhole %s", len(pages), got, whole)
+	}
+	for _, bad := range []string{"x", "e30", "%"} {
+		if _, err := Run(src, "instance", nil, nil, Options{Sort: opts.Sort, After: bad}); !fault.Is(err, fault.Invalid) {
+			t.Errorf("token %q: %v", bad, err)
+		}
+	}
+	if _, err := Run(src, "instance", nil, nil, Options{Sort: []SortKey{{Field: "nosuch"}}}); err == nil {
+		t.Error("sorting by an unknown field was accepted")
+	}
+}
+
+// A page goes on where the last row of the page before was, though it is gone.
+func TestPageAfterARowThatIsGone(t *testing.T) {
+	src := recordedSource(t)
+	opts := Options{Sort: []SortKey{{Field: "name"}}, Limit: 2}
+	first, err := Run(src, "instance", []string{"name"}, nil, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src.Inventory = src.Inventory.With(cluster.Delete(cluster.KindInstance, first.Identity(1)))
+	opts.After = first.Next
+	if got := run(t, src, "instance", "name", "", opts); got != `"db1.gntpeer.example"; "db2.gntpeer.example"` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestGroup(t *testing.T) {
+	src := recordedSource(t)
+	calcs := make([]Calc, 0, 4)
+	for _, text := range []string{"count", "sum(oper_ram)", "min(be/vcpus)", "max(name)"} {
+		c, err := ParseCalc(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calcs = append(calcs, c)
+	}
+	res, err := Group(src, Request{What: "instance"}, []string{"admin_state"}, calcs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `"down" 3 128 1 "mail2.gntpeer.example"; "offline" 1 !3 1 "offline1.gntpeer.example"; "up" 6 1280 1 "web2.gntpeer.example"`
+	if got := rowsText(res); got != want || res.Fields[2].Title != "sum(Memory)" || res.Fields[2].Kind != KindUnit {
+		t.Errorf("got %s, %+v", got, res.Fields)
+	}
+	for _, bad := range []string{"", "sum", "avg(x)", "sum()", "sum(a b)"} {
+		if _, err := ParseCalc(bad); err == nil {
+			t.Errorf("figure %q was accepted", bad)
+		}
+	}
+	if _, err := Group(src, Request{What: "instance"}, []string{"nosuch"}, nil); err == nil {
+		t.Error("grouping by an unknown field was accepted")
+	}
+	if _, err := Group(src, Request{What: "instance"}, nil, []Calc{{"sum", "name"}}); err == nil {
+		t.Error("names were added up")
+	}
+}
+
+func TestWatch(t *testing.T) {
+	src := smallSource()
+	var w Watch
+	step := func() string {
+		res, err := Run(src, "instance", []string{"name", "serial_no"}, mustParse(t, `admin_state == "down"`), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, e := range w.Step(res) {
+			out = append(out, e.Type+" "+e.ID+" "+string(e.Row))
+		}
+		return strings.Join(out, "; ")
+	}
+	if got := step(); got != `enter ghost [[0,"ghost"],[0,1]]; enter home [[0,"home"],[0,1]]; enter stopped [[0,"stopped"],[0,1]]` {
+		t.Errorf("first: %s", got)
+	}
+	if got := step(); got != "" {
+		t.Errorf("nothing changed: %s", got)
+	}
+	ghost := src.Inventory.Instance("ghost").Clone()
+	ghost.Touch(2)
+	src.Inventory = src.Inventory.With(cluster.Put(ghost), cluster.Delete(cluster.KindInstance, "home"))
+	if got := step(); got != `change ghost [[0,"ghost"],[0,2]]; leave home ` {
+		t.Errorf("then: %s", got)
+	}
+}
+
+func historySource(t testing.TB) *Source {
+	t.Helper()
+	parse := func(s string) *opcode.Opcode {
+		o, err := opcode.Parse([]byte(s), opcode.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	jobs := []*job.Job{
+		{ID: 1, Archived: true, Ops: []job.Op{{Status: job.Success, End: 1e6, Input: parse(`{"OP_ID":"OP_INSTANCE_SHUTDOWN","instance_name":"web1.example.com",` +
+			`"reason":[["alice","OPS-123",1000000000],["gnt:opcode:instance_shutdown","job=1;index=0",2000000000]]}`)}}},
+		{ID: 2, Hold: &job.Hold{Rule: "r", Since: 5e6}, Ops: []job.Op{{Status: job.Queued, Input: parse(`{"OP_ID":"OP_INSTANCE_SET_PARAMS",` +
+			`"instance_name":"web2","beparams":{"maxmem":512},"nics":[["add",-1,{"ip":"192.0.2.7"}]],"reason":[["bob","because",3]]}`)}}},
+	}
+	return &Source{Inventory: cluster.Empty(), Jobs: func(archived bool) iter.Seq[*job.Job] {
+		if !archived {
+			return slices.Values(jobs[1:])
+		}
+		return slices.Values(jobs)
+	}}
+}
+
+func TestHistoryItems(t *testing.T) {
+	src := historySource(t)
+	for _, tc := range []struct{ what, fields, filter, want string }{
+		{"reason", "job,object,opcode,timestamp", `reason =~ m/OPS-123/`, `1 "web1.example.com" "OP_INSTANCE_SHUTDOWN" 1`},
+		{"reason", "source,reason", `object == "web1" and opcode == "OP_INSTANCE_SHUTDOWN" and hop == 0`, `"alice" "OPS-123"`},
+		{"opcode", "id,status,object_kind,end_ts", ``, `"1.0" "success" "instance" 1; "2.0" "queued" "instance" !3`},
+		{"opcode", "id,beparams.maxmem,nics.0.2.ip,instance_name", ``, `"1.0" !3 !3 "web1.example.com"; "2.0" 512 "192.0.2.7" "web2"`},
+		{"opcode", "id", `beparams.maxmem == 512 and status == "queued"`, `"2.0"`},
+		{"opcode", "nosuch.part", ``, `!1; !1`},
+		{"job", "id,held_by,held_since,reason", ``, `2 "r" [5,0] "bob: because"`},
+		{"job", "id,archived,held_by", ``, `1 true !3; 2 false "r"`},
+	} {
+		if got := run(t, src, tc.what, tc.fields, tc.filter, Options{}); got != tc.want {
+			t.Errorf("%s %s where %s: got %s, want %s", tc.what, tc.fields, tc.filter, got, tc.want)
+		}
+	}
+}
+
+func TestOperatingSystems(t *testing.T) {
+	src := smallSource()
+	sound := OSState{Path: "/p", Valid: true, Variants: []string{"b", "a"}, APIVersions: []int64{20, 10}, Parameters: [][2]string{{"x", "help"}}}
+	poor := OSState{Path: "/p", Valid: true, Variants: []string{"a"}, APIVersions: []int64{20}}
+	src.Live = func(Need, []string) map[string]NodeState {
+		return map[string]NodeState{"up": {OS: map[string]OSState{"noop": sound, "rare": sound}}, "other": {OS: map[string]OSState{"noop": poor}}, "down": {Failed: "x"}}
+	}
+	want := `"noop" true ["a"] [20] []; "rare" false [] [] []`
+	if got := run(t, src, "os", "name,valid,variants,api_versions,parameters", "", Options{}); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestExports(t *testing.T) {
+	src := smallSource()
+	src.Live = func(Need, []string) map[string]NodeState {
+		return map[string]NodeState{"up": {Exports: []string{"a", "b"}}, "other": {}, "down": {Failed: "x"}}
+	}
+	want := `"down.example.com" !2; "off.example.com" !4; "up.example.com" "a"; "up.example.com" "b"`
+	if got := run(t, src, "export", "node,export", "", Options{}); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := run(t, src, "export", "node,export", `node == "up"`, Options{}); got != `"up.example.com" "a"; "up.example.com" "b"` {
+		t.Errorf("one node: %s", got)
+	}
+}
+
+// leafTexts are tests on configuration and live fields of nodes and instances.
+var leafTexts = []string{`admin_up`, `status == "running"`, `oper_ram > 50`, `oper_ram != 64`, `name =~ m/^[a-m]/`, `not admin_up`,
+	`pnode == "up"`, `oper_vcpus == 2`, `network_port == 1`, `name != "ghost"`, `oper_ram == 1`}
+
+func drawFilter(t *rapid.T, depth int) qlang.Node {
+	if depth == 0 || rapid.IntRange(0, 2).Draw(t, "leaf") == 0 {
+		n, err := qlang.ParseText(rapid.SampledFrom(leafTexts).Draw(t, "text"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	args := make([]qlang.Node, rapid.IntRange(1, 3).Draw(t, "n"))
+	for i := range args {
+		args[i] = drawFilter(t, depth-1)
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "op") {
+	case 0:
+		return &qlang.And{Args: args}
+	case 1:
+		return &qlang.Or{Args: args}
+	}
+	return &qlang.Not{Arg: args[0]}
+}
+
+// Evaluation in two passes keeps the same rows as evaluation in one.
+func TestTwoPassesKeepTheRowsOfOne(t *testing.T) {
+	src := smallSource()
+	rapid.Check(t, func(t *rapid.T) {
+		filter := drawFilter(t, 3)
+		v := newView(src, nil)
+		// All nodes answer in both cases: which are asked may change a status.
+		nodes := []string{"up", "down", "other"}
+		v.live = newLiveIndex(nodes, src.Live(0, nodes), NeedInstances)
+		var one, two []string
+		for i := range src.Inventory.Instances() {
+			before, err1 := instanceTable.compile(filter, false)(v, i)
+			after, err2 := instanceTable.compile(filter, true)(v, i)
+			if err1 != nil || err2 != nil {
+				t.Fatal(err1, err2)
+			}
+			if after != no {
+				one = append(one, i.Name)
+				if before == no {
+					t.Fatalf("%s: %s is kept by the second pass only", qlang.JSON(filter), i.Name)
+				}
+			}
+			if before != no && after != no {
+				two = append(two, i.Name)
+			}
+		}
+		if !slices.Equal(one, two) {
+			t.Fatalf("%s: one pass %q, two %q", qlang.JSON(filter), one, two)
+		}
+	})
+}
+
+// A first test that an index answers gives the rows that a scan gives.
+func TestIndexGivesTheRowsOfAScan(t *testing.T) {
+	src := bigSource(300)
+	for _, first := range []string{`"rack:7" in tags`, `"nosuch" in tags`, `uuid == "nosuch"`} {
+		byIndex := run(t, src, "instance", "name,uuid", first+` and be/vcpus > 1`, Options{})
+		byScan := run(t, src, "instance", "name,uuid", `be/vcpus > 1 and `+first, Options{})
+		if byIndex != byScan {
+			t.Errorf("%s: by index %s\nby scan %s", first, byIndex, byScan)
+		}
+		plan, err := Prepare(src, Request{What: "instance", Filter: mustParse(t, first+` and be/vcpus > 1`)})
+		if err != nil || plan.Explain.Access != "index" {
+			t.Errorf("%s: %+v, %v", first, plan, err)
+		}
+	}
+}
+
+func TestCellsAreInATotalOrder(t *testing.T) {
+	cell := rapid.Custom(func(t *rapid.T) Cell {
+		values := []any{nil, true, false, int64(1), 1.5, int64(-2), "a", "a10", "a9", "A", []string{"x"}, []any{int64(1)}, [2]int64{1, 2}}
+		if s := Status(rapid.IntRange(0, 6).Draw(t, "status")); s > Normal && s <= Offline {
+			return Cell{Status: s}
+		}
+		return Cell{Value: rapid.SampledFrom(values).Draw(t, "value")}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := cell.Draw(t, "a"), cell.Draw(t, "b"), cell.Draw(t, "c")
+		if compareCells(a, b) != -compareCells(b, a) {
+			t.Fatalf("not antisymmetric: %v %v", a, b)
+		}
+		if compareCells(a, b) <= 0 && compareCells(b, c) <= 0 && compareCells(a, c) > 0 {
+			t.Fatalf("not transitive: %v %v %v", a, b, c)
+		}
+	})
+}
+
+// Whatever the filter, a query answers or fails with a coded error.
+func FuzzFilter(f *testing.F) {
+	f.Add(`["&",["==","name","x"],["!",["?","admin_up"]]]`)
+	f.Add(`["=[]","tags",5]`)
+	f.Add(`["<","oper_ram",1e400]`)
+	src := smallSource()
+	f.Fuzz(func(t *testing.T, text string) {
+		n, err := qlang.ParseJSON([]byte(text))
+		if err != nil {
+			return
+		}
+		if _, err := Run(src, "instance", []string{"name"}, n, Options{}); err != nil {
+			var coded *fault.Error
+			if !errors.As(err, &coded) {
+				t.Errorf("%s: %v has no code", text, err)
+			}
+		}
+	})
+}
+
+func TestTrailText(t *testing.T) {
+	trail := reason.Trail{{Source: "gnt:user"}, {Source: "alice", Reason: "x"}, {Source: "gnt:opcode:a", Reason: "job=1;index=0"}}
+	if got := trailText(trail); got != "gnt:user; alice: x" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestChunksAreOneDocument(t *testing.T) {
+	src := bigSource(2000)
+	res, err := Run(src, "instance", sevenFields, nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces, whole := 0, []byte(nil)
+	for p := range res.Chunks() {
+		pieces++
+		whole = append(whole, p...)
+	}
+	answer, ok := canonicalJSON(t, whole).(map[string]any)
+	if data, _ := answer["data"].([]any); !ok || len(data) != 2000 || pieces < 3 {
+		t.Errorf("%d pieces, %d rows", pieces, len(data))
+	}
+}
