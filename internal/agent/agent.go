@@ -123,6 +123,14 @@ func (a *Agent) Remove(ctx context.Context, name string) error {
 	return err
 }
 
+// Rename moves all there is of a stopped instance to another name. Its reason
+// file stays under the old one.
+func (a *Agent) Rename(ctx context.Context, name, to string) error {
+	defer a.lock(name)()
+	_, err := a.cfg.Driver.Rename(ctx, name, to)
+	return err
+}
+
 // Start runs an instance and writes its reason file if it did not run before.
 func (a *Agent) Start(ctx context.Context, spec hypervisor.Spec, trail reason.Trail) error {
 	defer a.lock(spec.Name)()

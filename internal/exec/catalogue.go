@@ -1,5 +1,7 @@
 package exec
 
+import "maps"
+
 // Reasons why opcodes may or may not be run again after a crash.
 const (
 	asksOnly    = "it changes nothing"
@@ -13,29 +15,66 @@ const (
 
 // All returns the catalogue of the opcodes that can be executed.
 func All() Catalogue {
-	return Catalogue{
-		"OP_INSTANCE_CREATE":   {Locks: createLocks, Prepare: instanceCreate, Why: createsOnce},
-		"OP_INSTANCE_REMOVE":   {Locks: ownInstance, Prepare: instanceRemove, Why: removesOnce},
-		"OP_INSTANCE_STARTUP":  {Locks: ownInstance, Prepare: startup, Resumable: true, Why: setsAState},
-		"OP_INSTANCE_SHUTDOWN": {Locks: ownInstance, Prepare: shutdown, Resumable: true, Why: setsAState},
-		"OP_INSTANCE_REBOOT":   {Locks: ownInstance, Prepare: reboot, Resumable: true, Why: "it ends with the instance running; at worst the guest restarts twice"},
-
-		"OP_INSTANCE_SET_PARAMS": {Locks: ownInstance, Prepare: instanceModify, Why: listsOnce},
-
-		"OP_NODE_ADD":        {Locks: exclusiveCluster, Prepare: nodeAdd, Why: createsOnce},
-		"OP_NODE_SET_PARAMS": {Locks: ownNode, Prepare: nodeModify, Resumable: true, Why: setsAState},
-
-		"OP_CLUSTER_QUERY":        {Prepare: clusterQuery, Resumable: true, Why: asksOnly},
-		"OP_CLUSTER_CONFIG_QUERY": {Prepare: clusterConfigQuery, Resumable: true, Why: asksOnly},
-		"OP_CLUSTER_SET_PARAMS":   {Prepare: clusterModify, Resumable: true, Why: setsAState},
-		"OP_OS_DIAGNOSE":          {Prepare: osDiagnose, Resumable: true, Why: asksOnly},
-
-		"OP_TAGS_GET": {Prepare: tagsGet, Resumable: true, Why: asksOnly},
-		"OP_TAGS_SET": {Locks: tagLocks, Prepare: tagsSet, Resumable: true, Why: setsAState},
-		"OP_TAGS_DEL": {Locks: tagLocks, Prepare: tagsDel, Why: removesOnce},
-
-		"OP_TEST_DELAY":  {Locks: delayLocks, Prepare: testDelay, Resumable: true, Why: waitsAgain},
-		"OP_TEST_DUMMY":  {Prepare: testDummy, Why: submitsOnce},
-		"OP_TEST_JQUEUE": {Prepare: testJobQueue, Resumable: true, Why: asksOnly},
+	all := Catalogue{}
+	for _, part := range []Catalogue{instanceExecutors, clusterExecutors, groupExecutors, tagAndTestExecutors} {
+		maps.Copy(all, part)
 	}
+	return all
+}
+
+var instanceExecutors = Catalogue{
+	"OP_INSTANCE_CREATE":     {Locks: createLocks, Prepare: instanceCreate, Why: createsOnce},
+	"OP_INSTANCE_REMOVE":     {Locks: ownInstance, Prepare: instanceRemove, Why: removesOnce},
+	"OP_INSTANCE_RENAME":     {Locks: renameLocks, Prepare: instanceRename, Why: removesOnce},
+	"OP_INSTANCE_STARTUP":    {Locks: ownInstance, Prepare: startup, Resumable: true, Why: setsAState},
+	"OP_INSTANCE_SHUTDOWN":   {Locks: ownInstance, Prepare: shutdown, Resumable: true, Why: setsAState},
+	"OP_INSTANCE_REBOOT":     {Locks: ownInstance, Prepare: reboot, Resumable: true, Why: "it ends with the instance running; at worst the guest restarts twice"},
+	"OP_INSTANCE_REINSTALL":  {Locks: ownInstance, Prepare: reinstall, Resumable: true, Why: "it installs from the beginning"},
+	"OP_INSTANCE_SET_PARAMS": {Locks: ownInstance, Prepare: instanceModify, Why: listsOnce},
+	"OP_INSTANCE_GROW_DISK":  {Locks: ownInstance, Prepare: growDisk, Why: "a second run would grow the disk again"},
+	"OP_INSTANCE_QUERY_DATA": {Prepare: instanceQueryData, Resumable: true, Why: asksOnly},
+	"OP_INSTANCE_CONSOLE":    {Prepare: console, Resumable: true, Why: asksOnly},
+}
+
+var clusterExecutors = Catalogue{
+	"OP_CLUSTER_QUERY":         {Prepare: clusterQuery, Resumable: true, Why: asksOnly},
+	"OP_CLUSTER_CONFIG_QUERY":  {Prepare: clusterConfigQuery, Resumable: true, Why: asksOnly},
+	"OP_CLUSTER_SET_PARAMS":    {Prepare: clusterModify, Resumable: true, Why: setsAState},
+	"OP_CLUSTER_RENAME":        {Locks: exclusiveCluster, Prepare: clusterRename, Why: "a second run would refuse the name, which is then the present one"},
+	"OP_CLUSTER_REDIST_CONF":   {Prepare: redistribute, Resumable: true, Why: asksOnly},
+	"OP_CLUSTER_VERIFY":        {Prepare: clusterVerify, Why: submitsOnce},
+	"OP_CLUSTER_VERIFY_CONFIG": {Prepare: clusterVerifyConfig, Resumable: true, Why: asksOnly},
+	"OP_CLUSTER_VERIFY_GROUP":  {Prepare: clusterVerifyGroup, Resumable: true, Why: asksOnly},
+	"OP_CLUSTER_VERIFY_DISKS":  {Prepare: clusterVerifyDisks, Why: submitsOnce},
+	"OP_GROUP_VERIFY_DISKS":    {Prepare: groupVerifyDisks, Resumable: true, Why: asksOnly},
+	"OP_OS_DIAGNOSE":           {Prepare: osDiagnose, Resumable: true, Why: asksOnly},
+	"OP_NODE_ADD":              {Locks: exclusiveCluster, Prepare: nodeAdd, Why: createsOnce},
+	"OP_NODE_REMOVE":           {Locks: exclusiveCluster, Prepare: nodeRemove, Why: removesOnce},
+	"OP_NODE_SET_PARAMS":       {Locks: ownNode, Prepare: nodeModify, Resumable: true, Why: setsAState},
+}
+
+var groupExecutors = Catalogue{
+	"OP_GROUP_ADD":          {Prepare: groupAdd, Why: createsOnce},
+	"OP_GROUP_REMOVE":       {Locks: ownGroup, Prepare: groupRemove, Why: removesOnce},
+	"OP_GROUP_RENAME":       {Locks: ownGroup, Prepare: groupRename, Why: removesOnce},
+	"OP_GROUP_SET_PARAMS":   {Locks: ownGroup, Prepare: groupModify, Resumable: true, Why: setsAState},
+	"OP_GROUP_ASSIGN_NODES": {Locks: assignLocks, Prepare: groupAssign, Resumable: true, Why: setsAState},
+
+	"OP_NETWORK_ADD":        {Prepare: networkAdd, Why: createsOnce},
+	"OP_NETWORK_REMOVE":     {Locks: ownNetwork, Prepare: networkRemove, Why: removesOnce},
+	"OP_NETWORK_RENAME":     {Locks: ownNetwork, Prepare: networkRename, Why: removesOnce},
+	"OP_NETWORK_SET_PARAMS": {Locks: ownNetwork, Prepare: networkModify, Why: "a second run would find the addresses taken that the first one set aside"},
+	"OP_NETWORK_CONNECT":    {Locks: connectLocks, Prepare: networkConnect, Resumable: true, Why: setsAState},
+	"OP_NETWORK_DISCONNECT": {Locks: connectLocks, Prepare: networkDisconnect, Resumable: true, Why: setsAState},
+}
+
+var tagAndTestExecutors = Catalogue{
+	"OP_TAGS_GET":    {Prepare: tagsGet, Resumable: true, Why: asksOnly},
+	"OP_TAGS_SEARCH": {Prepare: tagsSearch, Resumable: true, Why: asksOnly},
+	"OP_TAGS_SET":    {Locks: tagLocks, Prepare: tagsSet, Resumable: true, Why: setsAState},
+	"OP_TAGS_DEL":    {Locks: tagLocks, Prepare: tagsDel, Why: removesOnce},
+
+	"OP_TEST_DELAY":  {Locks: delayLocks, Prepare: testDelay, Resumable: true, Why: waitsAgain},
+	"OP_TEST_DUMMY":  {Prepare: testDummy, Why: submitsOnce},
+	"OP_TEST_JQUEUE": {Prepare: testJobQueue, Resumable: true, Why: asksOnly},
 }

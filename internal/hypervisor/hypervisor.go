@@ -8,7 +8,7 @@
 // Invariants that every driver keeps, and that package hypertest checks:
 //   - Each call either has happened or has not: a state that a call reports is
 //     still there after the driver was closed, or killed, and opened again.
-//   - Start, Stop, Prepare, Drop and Remove are idempotent. Where the wanted
+//   - Start, Stop, Prepare, Drop, Rename and Remove are idempotent. Where the wanted
 //     state is there already they succeed and report that nothing changed.
 //   - Calls for different instances may run at the same time; calls for one
 //     instance take place one after the other.
@@ -133,6 +133,11 @@ type Driver interface {
 	// Remove removes the instance with all its disks. WrongState when it is
 	// active.
 	Remove(ctx context.Context, name string) (changed bool, err error)
+	// Rename moves all there is of a stopped instance to another name.
+	// WrongState when it is active, Exists when the new name is taken,
+	// NotFound when neither is known; when only the new one is, it happened
+	// before.
+	Rename(ctx context.Context, name, to string) (changed bool, err error)
 	// Start runs the instance. Exhausted when memory is short, WrongState
 	// when a disk of the specification does not exist.
 	Start(ctx context.Context, spec Spec) (changed bool, err error)

@@ -70,7 +70,7 @@ type Driver struct {
 // record is the content of one instance's file. A record is never changed
 // once it is in the map; changes put a new one in its place.
 type record struct {
-	Name  string            `json:"name"`
+	Name  string            `json:"-"` // the file's
 	UUID  string            `json:"uuid"`
 	State hypervisor.State  `json:"state"`
 	Disks []hypervisor.Disk `json:"disks"`
@@ -115,6 +115,8 @@ func (d *Driver) load() error {
 		if err := json.Unmarshal(data, r); err != nil {
 			return fault.New(fault.Environment, "the state file %s is not readable: %w", file, err)
 		}
+		// The name of the file counts: a rename changes nothing else.
+		r.Name = strings.TrimSuffix(filepath.Base(file), suffix)
 		d.put(r)
 	}
 	return nil
@@ -293,6 +295,36 @@ func (d *Driver) Remove(ctx context.Context, name string) (changed bool, err err
 			return fault.New(fault.Environment, "cannot remove the state of %s: %w", name, err)
 		}
 		d.forget(name)
+		changed = true
+		return nil
+	})
+	return changed && err == nil, err
+}
+
+// Rename renames the instance's file.
+func (d *Driver) Rename(ctx context.Context, name, to string) (changed bool, err error) {
+	err = d.within(ctx, "rename", name, func() error {
+		if err := hypervisor.CheckName(to); err != nil {
+			return err
+		}
+		old, taken := d.instances[name], d.instances[to]
+		switch {
+		case old == nil && taken == nil:
+			return fault.New(fault.NotFound, "instance %s is not known on this node", name)
+		case old == nil || name == to:
+			return nil
+		case taken != nil:
+			return fault.New(fault.Exists, "instance %s is on this node already", to)
+		case old.active():
+			return fault.New(fault.WrongState, "instance %s is %s and can't be renamed", name, old.State)
+		}
+		if err := os.Rename(d.path(name), d.path(to)); err != nil {
+			return fault.New(fault.Environment, "cannot rename the state of %s: %w", name, err)
+		}
+		d.forget(name)
+		next := *old
+		next.Name = to
+		d.put(&next)
 		changed = true
 		return nil
 	})

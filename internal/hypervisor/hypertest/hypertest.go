@@ -31,6 +31,7 @@ func Run(t *testing.T, open Opener) {
 		{"reboot", (*suite).reboot},
 		{"paused", (*suite).paused},
 		{"removeRunning", (*suite).removeRunning},
+		{"rename", (*suite).rename},
 		{"unknown", (*suite).unknown},
 		{"badNames", (*suite).badNames},
 		{"memory", (*suite).memory},
@@ -193,6 +194,32 @@ func (s *suite) removeRunning() {
 	_, err := s.d.Remove(s.Context(), "one")
 	s.refused("Remove of a running instance", fault.WrongState, err)
 	s.state("one", hypervisor.Running)
+}
+
+func (s *suite) rename() {
+	ctx := s.Context()
+	_, err := s.d.Rename(ctx, "a", "b")
+	s.refused("Rename of an unknown instance", fault.NotFound, err)
+	disk := hypervisor.Disk{UUID: "d", Size: 8}
+	i := spec("a", disk)
+	s.do("Prepare", true)(s.d.Prepare(ctx, i.Name, i.UUID, i.Disks))
+	s.do("Prepare", true)(s.d.Prepare(ctx, "taken", "t", nil))
+	_, err = s.d.Rename(ctx, "a", "taken")
+	s.refused("Rename to a name in use", fault.Exists, err)
+	_, err = s.d.Rename(ctx, "a", "../b")
+	s.refused("Rename to a bad name", fault.Invalid, err)
+	s.do("first Rename", true)(s.d.Rename(ctx, "a", "b"))
+	s.do("second Rename", false)(s.d.Rename(ctx, "a", "b"))
+	s.d = s.open(s.T, s.dir)
+	if got := s.state("b", hypervisor.Stopped); got.Name != "b" || got.UUID != i.UUID || len(got.Disks) != 1 {
+		s.Fatalf("renamed instance is %+v", got)
+	}
+	_, err = s.d.Instance(ctx, "a")
+	s.refused("Instance under the old name", fault.NotFound, err)
+	i.Name = "b"
+	s.do("Start", true)(s.d.Start(ctx, i))
+	_, err = s.d.Rename(ctx, "b", "c")
+	s.refused("Rename of a running instance", fault.WrongState, err)
 }
 
 func (s *suite) unknown() {

@@ -1,0 +1,242 @@
+package exec
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/opcode"
+)
+
+// groupAdd prepares OP_GROUP_ADD.
+func groupAdd(_ context.Context, env *Env) (Plan, error) {
+	apply := func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+		name := env.Op.Str("group_name")
+		if err := freeGroupName(snap, name, "Desired group name '%s' already exists as a node group (UUID: %s)"); err != nil {
+			return nil, err
+		}
+		group := cluster.NewGroup(env.NewUUID(), name, env.nanos())
+		if _, err := setGroup(env.Op, group); err != nil {
+			return nil, err
+		}
+		return []cluster.Change{cluster.Put(group)}, nil
+	}
+	return updatePlan(env, nil, apply)
+}
+
+// updatePlan is the plan of an opcode that is one change of the inventory: it
+// is tried first, and made when its turn comes.
+func updatePlan(env *Env, result any, apply func(*cluster.Snapshot) ([]cluster.Change, error)) (Plan, error) {
+	if _, err := apply(env.snapshot()); err != nil {
+		return Plan{}, err
+	}
+	return Plan{Dry: result, Do: func(ctx context.Context) (any, error) {
+		return result, env.Inventory.Update(ctx, apply)
+	}}, nil
+}
+
+func freeGroupName(snap *cluster.Snapshot, name, refusal string) error {
+	if strings.TrimSpace(name) == "" {
+		return fault.New(fault.Invalid, "The name of a node group can't be empty").At("group_name")
+	}
+	if other := snap.GroupNamed(name); other != nil {
+		return fault.New(fault.Exists, refusal, other.Name, other.UUID)
+	}
+	return nil
+}
+
+// setGroup sets what the opcode says about a group, and returns what it set.
+func setGroup(op *opcode.Opcode, group *cluster.Group) ([]pair, error) {
+	result := []pair{}
+	if op.Has("hv_state") || op.Has("disk_state") {
+		return nil, fault.New(fault.Invalid, "Parameters 'hv_state' and 'disk_state' can't be changed yet")
+	}
+	nd, err := cluster.CheckParams(op.Map("ndparams"), cluster.NDTypes(), true)
+	if err != nil {
+		return nil, err
+	}
+	if op.Has("ndparams") {
+		group.NDParams = cluster.SetParams(group.NDParams, nd)
+		result = append(result, pair{"ndparams", group.NDParams})
+	}
+	if given := op.Map("diskparams"); op.Has("diskparams") {
+		for _, template := range sortedKeys(given) {
+			values, _ := given[template].(map[string]any)
+			group.DiskParams[template] = cluster.SetParams(group.DiskParams[template], values)
+		}
+		result = append(result, pair{"diskparams", group.DiskParams})
+	}
+	if op.Has("alloc_policy") {
+		group.AllocPolicy = op.Str("alloc_policy")
+		result = append(result, pair{"alloc_policy", group.AllocPolicy})
+	}
+	if op.Has("ipolicy") {
+		if group.IPolicy, err = changePolicy(group.IPolicy, op.Map("ipolicy"), "ipolicy"); err != nil {
+			return nil, err
+		}
+		result = append(result, pair{"ipolicy", group.IPolicy})
+	}
+	return result, nil
+}
+
+// groupModify prepares OP_GROUP_SET_PARAMS.
+func groupModify(_ context.Context, env *Env) (Plan, error) {
+	group, err := findGroup(env.Op.Str("group_name"), env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	result, err := setGroup(env.Op, group.Clone())
+	if err != nil {
+		return Plan{}, err
+	}
+	if len(result) == 0 {
+		return Plan{}, fault.New(fault.Invalid, "Please pass at least one modification")
+	}
+	return updatePlan(env, result, changeGroup(env, group.UUID, func(_ *cluster.Snapshot, g *cluster.Group) error {
+		_, err := setGroup(env.Op, g)
+		return err
+	}))
+}
+
+// changeGroup returns an update that alters a copy of a group.
+func changeGroup(env *Env, uuid string, alter func(*cluster.Snapshot, *cluster.Group) error) func(*cluster.Snapshot) ([]cluster.Change, error) {
+	return func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+		old := snap.Group(uuid)
+		if old == nil {
+			return nil, fault.New(fault.Conflict, "the node group with UUID %s was removed meanwhile", uuid)
+		}
+		group := old.Clone()
+		if err := alter(snap, group); err != nil {
+			return nil, err
+		}
+		group.Touch(env.nanos())
+		return []cluster.Change{cluster.Put(group)}, nil
+	}
+}
+
+// groupRename prepares OP_GROUP_RENAME.
+func groupRename(_ context.Context, env *Env) (Plan, error) {
+	group, err := findGroup(env.Op.Str("group_name"), env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	name := env.Op.Str("new_name")
+	return updatePlan(env, name, changeGroup(env, group.UUID, func(snap *cluster.Snapshot, g *cluster.Group) error {
+		g.Name = name
+		return freeGroupName(snap, name, "Desired new name '%s' clashes with existing node group (UUID: %s)")
+	}))
+}
+
+// groupRemove prepares OP_GROUP_REMOVE.
+func groupRemove(_ context.Context, env *Env) (Plan, error) {
+	group, err := findGroup(env.Op.Str("group_name"), env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	return updatePlan(env, nil, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+		var members []string
+		for n := range snap.NodesIn(group.UUID) {
+			members = append(members, n.Name)
+		}
+		switch {
+		case len(members) > 0:
+			return nil, fault.New(fault.WrongState, "Group '%s' not empty, has the following nodes: %s", group.Name, strings.Join(members, ", "))
+		case snap.GroupCount() == 1:
+			return nil, fault.New(fault.WrongState, "Group '%s' is the only group, cannot be removed", group.Name)
+		}
+		return []cluster.Change{cluster.Delete(cluster.KindGroup, group.UUID)}, nil
+	})
+}
+
+// assignedNodes returns the nodes that OP_GROUP_ASSIGN_NODES moves.
+func assignedNodes(op *opcode.Opcode, snap *cluster.Snapshot) ([]*cluster.Node, error) {
+	keys := op.Strings("node_uuids")
+	if len(keys) == 0 {
+		keys = op.Strings("nodes")
+	}
+	nodes := make([]*cluster.Node, len(keys))
+	for i, key := range keys {
+		var err error
+		if nodes[i], err = namedNode(key, snap); err != nil {
+			return nil, err
+		}
+	}
+	return nodes, nil
+}
+
+// assignLocks locks the nodes that move and the group they move to.
+func assignLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+	request, err := ownGroup(op, snap)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := assignedNodes(op, snap)
+	for _, n := range nodes {
+		if n != nil {
+			request = append(request, want(lock.Node, n.UUID, lock.Exclusive))
+		}
+	}
+	return request, err
+}
+
+// groupAssign prepares OP_GROUP_ASSIGN_NODES. Without force it refuses to tear
+// an instance with disks on two nodes over two groups.
+func groupAssign(_ context.Context, env *Env) (Plan, error) {
+	group, err := findGroup(env.Op.Str("group_name"), env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	return updatePlan(env, nil, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+		nodes, err := assignedNodes(env.Op, snap)
+		if err != nil {
+			return nil, err
+		}
+		var changes []cluster.Change
+		for _, n := range nodes {
+			if n.Group == group.UUID {
+				continue
+			}
+			next := n.Clone()
+			next.Group = group.UUID
+			next.Touch(env.nanos())
+			changes = append(changes, cluster.Put(next))
+		}
+		if torn := tornInstances(snap, snap.With(changes...), nodes); len(torn) > 0 && !env.Op.Bool("force") {
+			return nil, fault.New(fault.WrongState, "The following instances get split by this change and --force was not given: %s", strings.Join(torn, ", "))
+		}
+		return changes, nil
+	})
+}
+
+// tornInstances returns the names of instances on the nodes whose nodes are in
+// one group before and in several after.
+func tornInstances(before, after *cluster.Snapshot, nodes []*cluster.Node) []string {
+	var torn []string
+	check := func(inst *cluster.Instance) {
+		if !slices.Contains(torn, inst.Name) && !split(before, inst) && split(after, inst) {
+			torn = append(torn, inst.Name)
+		}
+	}
+	for _, n := range nodes {
+		for inst := range before.PrimariesOn(n.UUID) {
+			check(inst)
+		}
+		for inst := range before.SecondariesOn(n.UUID) {
+			check(inst)
+		}
+	}
+	return torn
+}
+
+func split(snap *cluster.Snapshot, inst *cluster.Instance) bool {
+	groups := map[string]bool{}
+	for _, uuid := range instanceNodes(inst) {
+		if n := snap.Node(uuid); n != nil {
+			groups[n.Group] = true
+		}
+	}
+	return len(groups) > 1
+}

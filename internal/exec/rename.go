@@ -1,0 +1,62 @@
+package exec
+
+import (
+	"context"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/opcode"
+)
+
+// renameLocks locks the instance under its old and its new name.
+func renameLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+	request, err := ownInstance(op, snap)
+	if err != nil {
+		return nil, err
+	}
+	name, err := cluster.NormalName(op.Str("new_name"))
+	return append(request, want(lock.Instance, name, lock.Exclusive)), err
+}
+
+// instanceRename prepares OP_INSTANCE_RENAME.
+func instanceRename(ctx context.Context, env *Env) (Plan, error) {
+	inst, err := findInstance(env.Op, env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	name, err := cluster.NormalName(env.Op.Str("new_name"))
+	if err == nil {
+		err = hypervisor.CheckName(name)
+	}
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := requireState(inst, "cannot rename", cluster.AdminDown, cluster.AdminOffline); err != nil {
+		return Plan{}, err
+	}
+	_, a, err := env.primary(inst)
+	if err != nil {
+		return Plan{}, err
+	}
+	running, err := active(ctx, a, inst.Name)
+	if err != nil {
+		return Plan{}, err
+	}
+	if running {
+		return Plan{}, fault.New(fault.WrongState, "Instance '%s' is running, cannot rename", inst.Name)
+	}
+	if other := env.snapshot().InstanceNamed(name); other != nil {
+		return Plan{}, fault.New(fault.Exists, "Instance '%s' is already in the cluster", name)
+	}
+	return Plan{Dry: name, Do: func(ctx context.Context) (any, error) {
+		if err := a.Rename(ctx, inst.Name, name); err != nil {
+			return nil, failed(err, "Could not rename instance %s on node %s", inst.Name, a.Node())
+		}
+		return name, env.changeInstance(ctx, inst.UUID, func(_ *cluster.Snapshot, inst *cluster.Instance) ([]cluster.Change, error) {
+			inst.Name = name
+			return nil, nil
+		})
+	}}, nil
+}

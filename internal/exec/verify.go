@@ -1,0 +1,315 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/opcode"
+)
+
+// clusterVerify prepares OP_CLUSTER_VERIFY: one job for the configuration and,
+// after it, one for each node group. For one group only its job is submitted.
+func clusterVerify(_ context.Context, env *Env) (Plan, error) {
+	op, snap := env.Op, env.snapshot()
+	common := func(names ...string) map[string]any {
+		p := map[string]any{}
+		for _, name := range names {
+			p[name] = op.Params[name]
+		}
+		return p
+	}
+	var groups []string
+	if op.Has("group_name") {
+		g, err := findGroup(op.Str("group_name"), snap)
+		if err != nil {
+			return Plan{}, err
+		}
+		groups = []string{g.Name}
+	}
+	var jobs [][]*opcode.Opcode
+	if len(groups) == 0 {
+		config, err := opcode.FromMap("OP_CLUSTER_VERIFY_CONFIG", common("debug_simulate_errors", "error_codes", "ignore_errors", "verbose"))
+		if err != nil {
+			return Plan{}, err
+		}
+		jobs = append(jobs, []*opcode.Opcode{config})
+		for g := range snap.Groups() {
+			groups = append(groups, g.Name)
+		}
+	}
+	for _, name := range groups {
+		p := common("debug_simulate_errors", "error_codes", "skip_checks", "ignore_errors", "verbose", "verify_clutter")
+		p["group_name"] = name
+		if len(jobs) > 0 {
+			p["depends"] = []any{[]any{int64(-len(jobs)), []any{}}}
+		}
+		group, err := opcode.FromMap("OP_CLUSTER_VERIFY_GROUP", p)
+		if err != nil {
+			return Plan{}, err
+		}
+		jobs = append(jobs, []*opcode.Opcode{group})
+	}
+	return submitPlan(env, jobs), nil
+}
+
+// submitPlan is the plan of an opcode that only submits jobs.
+func submitPlan(env *Env, jobs [][]*opcode.Opcode) Plan {
+	return Plan{Do: func(ctx context.Context) (any, error) {
+		submitted, err := env.submitChildren(ctx, jobs)
+		return map[string]any{"jobs": submitted}, err
+	}}
+}
+
+// report collects what a verification finds and logs it in the form that
+// clients parse.
+type report struct {
+	env    *Env
+	failed bool
+}
+
+// problem notes an error of a kind, unless errors of that kind are ignored:
+// then it is a warning.
+func (r *report) problem(code, kind, item, format string, args ...any) {
+	op, text := r.env.Op, fmt.Sprintf(format, args...)
+	level := "ERROR"
+	if slices.Contains(op.Strings("ignore_errors"), code) {
+		level = "WARNING"
+	} else {
+		r.failed = true
+	}
+	if op.Bool("error_codes") {
+		r.env.Logf("  - %s:%s:%s:%s:%s", level, code, kind, item, text)
+		return
+	}
+	if item != "" {
+		kind += " " + item
+	}
+	r.env.Logf("  - %s: %s: %s", level, kind, text)
+}
+
+// clusterVerifyConfig prepares OP_CLUSTER_VERIFY_CONFIG: whether the inventory
+// agrees with itself.
+func clusterVerifyConfig(_ context.Context, env *Env) (Plan, error) {
+	return Plan{Dry: true, Do: func(context.Context) (any, error) {
+		r, snap := &report{env: env}, env.snapshot()
+		env.Logf("* Verifying cluster config")
+		r.references(snap)
+		env.Logf("* Verifying hypervisor parameters")
+		r.parameters(snap)
+		env.Logf("* Verifying all nodes belong to an existing group")
+		for n := range snap.Nodes() {
+			if snap.Group(n.Group) == nil {
+				r.problem("ECLUSTERDANGLINGNODES", "node", n.Name, "the node's group %s does not exist", n.Group)
+			}
+		}
+		return !r.failed, nil
+	}}, nil
+}
+
+func (r *report) references(snap *cluster.Snapshot) {
+	if snap.Node(snap.Cluster().MasterNode) == nil {
+		r.problem("ECLUSTERCFG", "cluster", "", "the master node does not exist")
+	}
+	for inst := range snap.Instances() {
+		for _, uuid := range instanceNodes(inst) {
+			if snap.Node(uuid) == nil {
+				r.problem("ECLUSTERDANGLINGINST", "instance", inst.Name, "its node %s does not exist", uuid)
+			}
+		}
+		for i := range inst.NICs {
+			if uuid := inst.NICs[i].Network; uuid != "" && snap.Network(uuid) == nil {
+				r.problem("ECLUSTERCFG", "instance", inst.Name, "the network %s of interface %d does not exist", uuid, i)
+			}
+		}
+	}
+}
+
+func (r *report) parameters(snap *cluster.Snapshot) {
+	for _, hv := range snap.Cluster().EnabledHypervisors {
+		if _, err := cluster.CheckParams(snap.Cluster().HVParams[hv], cluster.HVTypes(hv), false); err != nil {
+			r.problem("ECLUSTERCFG", "cluster", "", "hypervisor %s: %v", hv, err)
+		}
+	}
+	for inst := range snap.Instances() {
+		if _, err := cluster.CheckParams(inst.HVParams, cluster.HVTypes(inst.Hypervisor), true); err != nil {
+			r.problem("ECLUSTERCFG", "instance", inst.Name, "hypervisor %s: %v", inst.Hypervisor, err)
+		}
+	}
+}
+
+// clusterVerifyGroup prepares OP_CLUSTER_VERIFY_GROUP: whether the nodes of a
+// group are as the inventory says.
+func clusterVerifyGroup(_ context.Context, env *Env) (Plan, error) {
+	group, err := findGroup(env.Op.Str("group_name"), env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	return Plan{Dry: true, Do: func(ctx context.Context) (any, error) {
+		r, snap := &report{env: env}, env.snapshot()
+		nodes := slices.Collect(snap.NodesIn(group.UUID))
+		env.Logf("* Verifying group '%s'", group.Name)
+		if len(nodes) == 0 {
+			env.Logf("* Empty node group, skipping verification")
+			return true, nil
+		}
+		env.Logf("* Gathering data (%d nodes)", len(nodes))
+		live := r.nodes(ctx, nodes)
+		env.Logf("* Verifying instance status")
+		r.instances(snap, nodes, live)
+		env.Logf("* Other Notes")
+		r.notes(snap, nodes)
+		return !r.failed, nil
+	}}, nil
+}
+
+// nodes asks each node for its instances; nodes that cannot answer have no
+// entry.
+func (r *report) nodes(ctx context.Context, nodes []*cluster.Node) map[string][]hypervisor.Instance {
+	live := map[string][]hypervisor.Instance{}
+	r.env.Logf("* Verifying node status")
+	for _, n := range nodes {
+		if n.Offline {
+			continue
+		}
+		a, err := r.env.agent(n)
+		if err == nil {
+			live[n.UUID], err = a.Instances(ctx)
+		}
+		if err != nil {
+			delete(live, n.UUID)
+			r.problem("ENODERPC", "node", n.Name, "while contacting node: %v", err)
+		}
+	}
+	return live
+}
+
+// instances compares what runs with what should run, both ways.
+func (r *report) instances(snap *cluster.Snapshot, nodes []*cluster.Node, live map[string][]hypervisor.Instance) {
+	for _, n := range nodes {
+		seen, answered := live[n.UUID]
+		running := map[string]bool{}
+		for _, i := range seen {
+			running[i.Name] = i.Active()
+			inst := snap.InstanceNamed(i.Name)
+			switch {
+			case inst == nil:
+				r.problem("ENODEORPHANINSTANCE", "node", n.Name, "unknown instance %s on this node", i.Name)
+			case i.Active() && inst.PrimaryNode != n.UUID:
+				r.problem("EINSTANCEWRONGNODE", "instance", i.Name, "instance should not run on node %s", n.Name)
+			}
+		}
+		for inst := range snap.PrimariesOn(n.UUID) {
+			switch {
+			case n.Offline && inst.AdminState == cluster.AdminUp:
+				r.problem("EINSTANCEBADNODE", "instance", inst.Name, "instance is marked as running and lives on offline node %s", n.Name)
+			case answered && inst.AdminState == cluster.AdminUp && !running[inst.Name]:
+				r.problem("EINSTANCEDOWN", "instance", inst.Name, "instance not running on its primary node %s", n.Name)
+			}
+		}
+	}
+}
+
+func (r *report) notes(snap *cluster.Snapshot, nodes []*cluster.Node) {
+	single, offline := 0, 0
+	offlineNodes, drained := 0, 0
+	for _, n := range nodes {
+		if n.Offline {
+			offlineNodes++
+		}
+		if n.Drained {
+			drained++
+		}
+		for inst := range snap.PrimariesOn(n.UUID) {
+			switch {
+			case inst.AdminState == cluster.AdminOffline:
+				offline++
+			case inst.DiskTemplate() != cluster.DiskDiskless && len(inst.SecondaryNodes()) == 0:
+				single++
+			}
+		}
+	}
+	for _, note := range []struct {
+		count int
+		what  string
+	}{{single, "non-redundant instance(s)"}, {offline, "offline instance(s)"}, {offlineNodes, "offline node(s)"}, {drained, "drained node(s)"}} {
+		if note.count > 0 {
+			r.env.Logf("  - NOTICE: %d %s found.", note.count, note.what)
+		}
+	}
+}
+
+// clusterVerifyDisks prepares OP_CLUSTER_VERIFY_DISKS: a job for each group.
+func clusterVerifyDisks(_ context.Context, env *Env) (Plan, error) {
+	var jobs [][]*opcode.Opcode
+	for g := range env.snapshot().Groups() {
+		if name := env.Op.Str("group_name"); name != "" && name != g.Name && name != g.UUID {
+			continue
+		}
+		op, err := opcode.FromMap("OP_GROUP_VERIFY_DISKS", map[string]any{"group_name": g.Name, "is_strict": env.Op.Bool("is_strict")})
+		if err != nil {
+			return Plan{}, err
+		}
+		jobs = append(jobs, []*opcode.Opcode{op})
+	}
+	if len(jobs) == 0 {
+		return Plan{}, unknown("Node group", env.Op.Str("group_name"))
+	}
+	return submitPlan(env, jobs), nil
+}
+
+// groupVerifyDisks prepares OP_GROUP_VERIFY_DISKS. Its result is: errors by
+// node, instances whose disks have to be activated (never any: disks here are
+// in use while their instance runs), and missing disks by instance, as
+// [node, disk].
+func groupVerifyDisks(ctx context.Context, env *Env) (Plan, error) {
+	group, err := findGroup(env.Op.Str("group_name"), env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	broken, missing := map[string]string{}, map[string][][2]string{}
+	snap := env.snapshot()
+	for n := range snap.NodesIn(group.UUID) {
+		if n.Offline || !n.VMCapable {
+			continue
+		}
+		live, err := env.disksOn(ctx, n)
+		if fault.Is(err, fault.Canceled) {
+			return Plan{}, err
+		}
+		if err != nil {
+			broken[n.UUID] = err.Error()
+			continue
+		}
+		for inst := range snap.PrimariesOn(n.UUID) {
+			for i := range inst.Disks {
+				if !live[inst.Disks[i].UUID] {
+					missing[inst.Name] = append(missing[inst.Name], [2]string{n.UUID, inst.Disks[i].UUID})
+				}
+			}
+		}
+	}
+	return answer([]any{broken, []string{}, missing}), nil
+}
+
+// disksOn returns the UUIDs of the disks that are on a node.
+func (e *Env) disksOn(ctx context.Context, node *cluster.Node) (map[string]bool, error) {
+	a, err := e.agent(node)
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]bool{}
+	for _, i := range list {
+		for _, d := range i.Disks {
+			out[d.UUID] = true
+		}
+	}
+	return out, nil
+}
