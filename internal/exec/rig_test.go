@@ -29,7 +29,7 @@ import (
 
 // rig is a cluster of fake nodes on a real store.
 type rig struct {
-	*testing.T
+	testing.TB
 	dir       string
 	keeper    *inventory.Keeper
 	fleet     *agent.Fleet
@@ -46,12 +46,12 @@ type rig struct {
 
 var errBroken = errors.New("the driver is broken on purpose")
 
-func newRig(t *testing.T, nodes ...string) *rig {
+func newRig(t testing.TB, nodes ...string) *rig {
 	t.Helper()
 	if len(nodes) == 0 {
 		nodes = []string{"node1"}
 	}
-	r := &rig{T: t, dir: t.TempDir(), broken: map[string]fake.Call{}, down: map[string]bool{}}
+	r := &rig{TB: t, dir: t.TempDir(), broken: map[string]fake.Call{}, down: map[string]bool{}}
 	s, err := sqlite.Open(filepath.Join(r.dir, "store"), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
