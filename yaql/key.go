@@ -1,0 +1,311 @@
+package yaql
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+)
+
+// The types of hash keys that are not the value itself. A hash key is comparable in Go, and two values are equal
+// in the language if and only if their hash keys are.
+type (
+	nullKey  struct{}
+	bigKey   string
+	tupleKey string
+	setKey   string
+	dictKey  string
+	nanKey   *byte
+	cplxKey  complex128
+	regexKey struct {
+		pattern string
+		flags   int
+	}
+)
+
+func unhashable(v any) error {
+	return errorf(TypeError, "unhashable type: '%s'", typeName(v))
+}
+
+// hashKey returns the comparable stand-in of v, or an error for values that cannot be keys.
+func hashKey(v any) (any, error) {
+	switch x := v.(type) {
+	case string, int64, Timespan:
+		return x, nil
+	case nil:
+		return nullKey{}, nil
+	case bool:
+		if x {
+			return int64(1), nil
+		}
+		return int64(0), nil
+	case float64:
+		return floatKey(x), nil
+	case *big.Int:
+		return bigKey(x.String()), nil
+	case complex128:
+		if imag(x) == 0 {
+			return floatKey(real(x)), nil
+		}
+		return cplxKey(x), nil
+	case []any:
+		b, err := appendItems(nil, x)
+		return tupleKey(b), err
+	case *Set:
+		return setHash(x)
+	case map[string]any, *Dict, Mapping:
+		return dictHash(v)
+	case DateTime:
+		return x.Key(), nil
+	case *Regex:
+		return regexKey{x.Pattern(), int(x.Flags())}, nil
+	case *List, *View:
+		return nil, unhashable(v)
+	case Sequence:
+		items, _ := seqItems(x)
+		b, err := appendItems(nil, items)
+		return tupleKey(b), err
+	}
+	if n := norm(v); !sameType(n, v) {
+		return hashKey(n)
+	}
+	return identityKey(v)
+}
+
+// identityKey is the key of values that are equal only to themselves.
+func identityKey(v any) (key any, err error) {
+	defer func() {
+		if recover() != nil {
+			key, err = nil, unhashable(v)
+		}
+	}()
+	_ = v == v //nolint:gocritic,staticcheck // panics for types that Go cannot compare
+	return v, nil
+}
+
+func floatKey(f float64) any {
+	if f == math.Trunc(f) && !math.IsInf(f, 0) {
+		if f >= -1<<63 && f < 1<<63 {
+			return int64(f)
+		}
+		b, _ := big.NewFloat(f).Int(nil)
+		return bigKey(b.String())
+	}
+	if math.IsNaN(f) {
+		return nanKey(new(byte))
+	}
+	return f
+}
+
+func setHash(s *Set) (any, error) {
+	parts := make([]string, 0, s.Len())
+	for i := range s.d.entries {
+		b, err := appendKey(nil, s.d.entries[i].key)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, string(b))
+	}
+	return setKey(joinSized(sortCanonical(parts))), nil
+}
+
+func dictHash(v any) (any, error) {
+	if !isHashableDict(v) {
+		return nil, unhashable(v)
+	}
+	parts := make([]string, 0, dictLen(v))
+	var err error
+	dictRange(v, func(k, x any) bool {
+		var b []byte
+		if b, err = appendItems(nil, []any{k, x}); err != nil {
+			return false
+		}
+		parts = append(parts, string(b))
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return dictKey(joinSized(sortCanonical(parts))), nil
+}
+
+func joinSized(parts []string) []byte {
+	var b []byte
+	for _, p := range parts {
+		b = appendSized(b, p)
+	}
+	return b
+}
+
+func appendItems(b []byte, items []any) ([]byte, error) {
+	var err error
+	for _, x := range items {
+		if b, err = appendKey(b, norm(x)); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// appendKey appends an unambiguous text of the hash key of v.
+func appendKey(b []byte, v any) ([]byte, error) {
+	h, err := hashKey(v)
+	if err != nil {
+		return nil, err
+	}
+	switch k := h.(type) {
+	case string:
+		return appendSized(append(b, 's'), k), nil
+	case int64:
+		return binary.BigEndian.AppendUint64(append(b, 'i'), uint64(k)), nil
+	case nullKey:
+		return append(b, 'n'), nil
+	case float64:
+		return binary.BigEndian.AppendUint64(append(b, 'f'), math.Float64bits(k)), nil
+	case bigKey:
+		return appendSized(append(b, 'b'), string(k)), nil
+	case tupleKey:
+		return appendSized(append(b, 't'), string(k)), nil
+	case setKey:
+		return appendSized(append(b, 'S'), string(k)), nil
+	case dictKey:
+		return appendSized(append(b, 'd'), string(k)), nil
+	case Timespan:
+		return appendSized(append(b, 'T'), k.Repr()), nil
+	}
+	return appendSized(fmt.Appendf(append(b, 'o'), "%T", h), fmt.Sprintf("%v", h)), nil
+}
+
+func sameType(a, b any) bool { return fmt.Sprintf("%T", a) == fmt.Sprintf("%T", b) }
+
+// equal compares as the language's = does: numbers by value, booleans as 0 and 1, lists by kind and items, maps
+// and sets by contents, everything else by identity.
+func equal(a, b any) bool {
+	switch x := a.(type) {
+	case nil:
+		return b == nil
+	case string:
+		y, ok := b.(string)
+		return ok && x == y
+	case bool, int64, float64, *big.Int, complex128:
+		return equalNumbers(a, b)
+	case []any:
+		switch y := b.(type) {
+		case []any:
+			return equalItems(x, y)
+		case Sequence:
+			items, _ := seqItems(y)
+			return equalItems(x, items)
+		}
+		return false
+	case *List:
+		y, ok := b.(*List)
+		return ok && equalItems(x.Items, y.Items)
+	case DateTime:
+		y, ok := b.(DateTime)
+		return ok && x.Equal(y)
+	case Timespan:
+		y, ok := b.(Timespan)
+		return ok && x == y
+	case *Regex:
+		y, ok := b.(*Regex)
+		return ok && x.Pattern() == y.Pattern() && x.Flags() == y.Flags()
+	case *Set, *View:
+		return equalSets(a, b)
+	case map[string]any, *Dict, Mapping:
+		return isMapping(b) && equalDicts(a, b)
+	case Sequence:
+		if y, ok := seqItems(b); ok {
+			if _, list := b.(*List); !list {
+				items, _ := seqItems(x)
+				return equalItems(items, y)
+			}
+		}
+		return false
+	}
+	return identical(a, b)
+}
+
+func identical(a, b any) (same bool) {
+	defer func() {
+		if recover() != nil {
+			same = false // of a type that Go cannot compare
+		}
+	}()
+	return a == b
+}
+
+func equalItems(a, b []any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !equal(norm(a[i]), norm(b[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+func equalDicts(a, b any) bool {
+	if dictLen(a) != dictLen(b) {
+		return false
+	}
+	same := true
+	dictRange(a, func(k, x any) bool {
+		y, ok, err := dictGet(b, k)
+		same = err == nil && ok && equal(x, y)
+		return same
+	})
+	return same
+}
+
+// equalSets compares sets and the views that count as sets.
+func equalSets(a, b any) bool {
+	x, ok := setItems(a)
+	y, ok2 := setItems(b)
+	if !ok || !ok2 {
+		return identical(a, b)
+	}
+	return len(x) == len(y) && containsAll(y, x)
+}
+
+// setItems returns the items of sets, keys() and items().
+func setItems(v any) ([]any, bool) {
+	switch s := v.(type) {
+	case *Set:
+		return s.Items(), true
+	case *View:
+		if s.kind != valuesView {
+			return s.Items(), true
+		}
+	}
+	return nil, false
+}
+
+// containsAll reports whether every item of small is in big. Items that cannot be hashed are compared one by
+// one.
+func containsAll(big, small []any) bool {
+	s, err := NewSet(big...)
+	for _, x := range small {
+		if err == nil {
+			if !s.Has(x) {
+				return false
+			}
+			continue
+		}
+		if !contains(big, x) {
+			return false
+		}
+	}
+	return true
+}
+
+func contains(items []any, x any) bool {
+	for _, y := range items {
+		if equal(x, norm(y)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,161 @@
+package yaql
+
+// generating are the functions that make collections of other values.
+func generating() []definition {
+	return []definition{
+		{"generate", FunctionKind, "initial: any?, predicate: lambda, producer: lambda, selector: lambda = null, decycle: bool = false", generate,
+			"Gives the initial value, then what the producer makes of it, and so on while the predicate is true.", "generate(1, $ < 10, $ * 2) ⇒ [1,2,4,8]", 0},
+		{"generateMany", FunctionKind, "initial: any?, producer: lambda, selector: lambda = null, decycle: bool = false, depthFirst: bool = false", generateMany,
+			"Walks through a tree: the producer gives the children of a node.", "generateMany(1, switch($ < 3 => [$ * 2], true => [])) ⇒ [1,2,4]", 0},
+		{"range", FunctionKind, "start: int, stop: int, step: int = 1", func(c *Context, a []any) (any, error) { return rangeOf(c, asIndex(a[0]), a[1], asIndex(a[2])) },
+			"Gives the integers from start up to stop, which is not included.", "range(1, 7, 2) ⇒ [1,3,5]", 0},
+		{"range", FunctionKind, "stop: int", func(c *Context, a []any) (any, error) { return rangeOf(c, int64(0), a[0], int64(1)) },
+			"Gives the integers from 0 up to stop, which is not included.", "range(3) ⇒ [0,1,2]", 0},
+		{"repeat", MethodKind, "value: any?, times: int = -1", func(c *Context, a []any) (any, error) {
+			left := clampInt(a[1])
+			return lazily(c, func() (any, bool, error) {
+				if left == 0 {
+					return nil, false, nil
+				}
+				if left > 0 {
+					left--
+				}
+				return a[0], true, c.run.step()
+			}), nil
+		}, "Gives the value a number of times, or without end if the number is negative.", "x.repeat(2) ⇒ [\"x\",\"x\"]", 0},
+		{"sequence", FunctionKind, "start: int = 0, step: int = 1", func(c *Context, a []any) (any, error) {
+			return countFrom(c, asIndex(a[0]), asIndex(a[1])), nil
+		}, "Gives start, start + step, and so on without end.", "sequence(1, 2).take(3) ⇒ [1,3,5]", 0},
+	}
+}
+
+// countFrom yields start, start + step and so on.
+func countFrom(c *Context, start, step any) *Iterator {
+	next := start
+	return lazily(c, func() (any, bool, error) {
+		if err := c.run.step(); err != nil {
+			return nil, false, err
+		}
+		x := next
+		var err error
+		next, err = arith('+', next, step)
+		return x, err == nil, err
+	})
+}
+
+func rangeOf(c *Context, start, stop, step any) (any, error) {
+	direction, _ := compareNumbers(step, int64(0))
+	if direction == 0 {
+		return nil, errorf(ValueError, "range() arg 3 must not be zero")
+	}
+	all := countFrom(c, start, step)
+	return lazily(c, func() (any, bool, error) {
+		x, ok, err := all.src.Next()
+		if err != nil || !ok {
+			return nil, false, err
+		}
+		o, _ := compareNumbers(x, stop)
+		return x, o*direction < 0, nil
+	}), nil
+}
+
+// seenBefore enters x and reports whether it was there. Without a set nothing has been seen.
+func seenBefore(past *Set, x any) (bool, error) {
+	if past == nil {
+		return false, nil
+	}
+	n := past.Len()
+	err := past.add(x)
+	return past.Len() == n, err
+}
+
+func pastItems(decycle any) *Set {
+	if decycle == true {
+		return &Set{}
+	}
+	return nil
+}
+
+func generate(c *Context, a []any) (any, error) {
+	predicate, producer := a[1].(*Lambda), a[2].(*Lambda)
+	selector, _ := a[3].(*Lambda)
+	past := pastItems(a[4])
+	value, started := a[0], false
+	return lazily(c, func() (any, bool, error) {
+		if err := c.run.step(); err != nil {
+			return nil, false, err
+		}
+		if started {
+			var err error
+			if value, err = producer.call1(value); err != nil {
+				return nil, false, err
+			}
+		}
+		started = true
+		t, err := predicate.test1(value)
+		if err != nil || !t {
+			return nil, false, err
+		}
+		if seen, err := seenBefore(past, value); err != nil || seen {
+			return nil, false, err
+		}
+		x, err := callItem(selector, value)
+		return x, err == nil, err
+	}), nil
+}
+
+func generateMany(c *Context, a []any) (any, error) {
+	producer := a[1].(*Lambda)
+	selector, _ := a[2].(*Lambda)
+	past := pastItems(a[3])
+	queue := []any{a[0]}
+	var node any
+	started := false
+	return lazily(c, func() (any, bool, error) {
+		if started {
+			children, err := produced(c, producer, node)
+			if err != nil {
+				return nil, false, err
+			}
+			if a[4] == true {
+				queue = append(append(make([]any, 0, len(queue)+len(children)), children...), queue...)
+			} else {
+				queue = append(queue, children...)
+			}
+		}
+		for len(queue) > 0 {
+			if err := c.run.step(); err != nil {
+				return nil, false, err
+			}
+			node = queue[0]
+			queue = queue[1:]
+			seen, err := seenBefore(past, node)
+			if err != nil {
+				return nil, false, err
+			}
+			if seen {
+				continue
+			}
+			started = true
+			x, err := callItem(selector, node)
+			return x, err == nil, err
+		}
+		return nil, false, nil
+	}), nil
+}
+
+// produced returns the children of a node. Strings are collections of characters here.
+func produced(c *Context, producer *Lambda, node any) ([]any, error) {
+	v, err := producer.call1(node)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := v.(string); ok {
+		return charItems(s), nil
+	}
+	src, err := iterate(c, v)
+	if err != nil {
+		return nil, err
+	}
+	return drainSlowly(src)
+}

@@ -1,0 +1,548 @@
+package yaql
+
+func queriesModule() module {
+	return module{"queries", append(append(append(selecting(), folding()...), grouping()...), generating()...)}
+}
+
+// selecting are the functions that pick and map items.
+func selecting() []definition {
+	const predicate = "collection: iterable, predicate: lambda"
+	return []definition{
+		{"#operator_.", FunctionKind, "collection: iterable, attribute: keyword", func(c *Context, a []any) (any, error) { return c.attribute(nil, a[0], a[1].(string)) },
+			"Gives the same member of each item, lazily.", "[{a => 1}, {a => 2}].a ⇒ [1,2]", 0},
+		{"append", ExtensionKind, "collection: iterable, *args: any?", func(c *Context, a []any) (any, error) {
+			return concatenated(c, []any{a[0], a[1:]}), nil
+		}, "Puts values after the items.", "[1].append(2, 3) ⇒ [1,2,3]", 0},
+		{"concat", ExtensionKind, "*collections: iterable", func(c *Context, a []any) (any, error) { return concatenated(c, a), nil },
+			"Puts collections one after the other.", "[1].concat([2], [3]) ⇒ [1,2,3]", 0},
+		{"cycle", MethodKind, "collection: iterable", cycle, "Repeats the items without end.", "[1, 2].cycle().take(3) ⇒ [1,2,1]", 0},
+		{"defaultIfEmpty", MethodKind, "collection: iterable, default: iterable", defaultIfEmpty, "Gives the other collection if this one has no items.", "[].defaultIfEmpty([0]) ⇒ [0]", 0},
+		{"distinct", ExtensionKind, "collection: iterable, keySelector: lambda = null", distinct, "Leaves out items that are equal to an earlier one, or whose keys are.", "[1, 2, 1].distinct() ⇒ [1,2]", 0},
+		{"enumerate", ExtensionKind, "collection: iterable, start: int? = 0", enumerate, "Gives [number, item] for each item.", "[a, b].enumerate(1) ⇒ [[1,\"a\"],[2,\"b\"]]", 0},
+		{"filter", MethodKind, predicate, where, "Keeps the items for which the predicate is true.", "[1, 2, 3].filter($ > 1) ⇒ [2,3]", 0},
+		{"limit", MethodKind, "collection: iterable, count: int", take, "Keeps the first items.", "[1, 2, 3].limit(2) ⇒ [1,2]", 0},
+		{"map", MethodKind, "collection: iterable, selector: lambda", selectItems, "Gives the value of the selector for each item.", "[1, 2].map($ * 2) ⇒ [2,4]", 0},
+		{"memorize", MethodKind, "collection: iterable", func(c *Context, a []any) (any, error) { return memorized(c, a[0]), nil },
+			"Keeps the items of a lazy collection, so that it can be walked through again.", "let(range(3).memorize()) -> $.sum() + $.sum() ⇒ 6", 0},
+		{"reverse", MethodKind, "collection: iterable", reverse, "Gives the items from the last to the first.", "[1, 2].reverse() ⇒ [2,1]", 0},
+		{"select", MethodKind, "collection: iterable, selector: lambda", selectItems, "Gives the value of the selector for each item.", "[1, 2].select($ * 2) ⇒ [2,4]", 0},
+		{"selectMany", MethodKind, "collection: iterable, selector: lambda", selectMany, "Like select, but the items of collections take the place of the collections.", "[1, 2].selectMany([$, $]) ⇒ [1,1,2,2]", 0},
+		{"skip", MethodKind, "collection: iterable, count: int", skip, "Leaves out the first items.", "[1, 2, 3].skip(1) ⇒ [2,3]", 0},
+		{"skipWhile", MethodKind, predicate, skipWhile, "Leaves out the first items as long as the predicate is true.", "[1, 5, 2].skipWhile($ < 3) ⇒ [5,2]", 0},
+		{"slice", MethodKind, "collection: iterable, length: int", slice, "Cuts the collection into lists of that length.", "range(5).slice(2) ⇒ [[0,1],[2,3],[4]]", 0},
+		{"sliceWhere", MethodKind, predicate, sliceWhere, "Cuts the collection into lists of neighbours for which the predicate gives equal values.", "[1, 1, 2].sliceWhere($) ⇒ [[1,1],[2]]", 0},
+		{"splitAt", MethodKind, "collection: iterable, index: int", splitAt, "Cuts the collection in two.", "[1, 2, 3].splitAt(1) ⇒ [[1],[2,3]]", 0},
+		{"splitWhere", MethodKind, predicate, splitWhere, "Cuts the collection at the items for which the predicate is true, and drops these.", "[1, 0, 2].splitWhere($ = 0) ⇒ [[1],[2]]", 0},
+		{"take", MethodKind, "collection: iterable, count: int", take, "Keeps the first items.", "[1, 2, 3].take(2) ⇒ [1,2]", 0},
+		{"takeWhile", MethodKind, predicate, takeWhile, "Keeps the first items as long as the predicate is true.", "[1, 5, 2].takeWhile($ < 3) ⇒ [1]", 0},
+		{"where", MethodKind, predicate, where, "Keeps the items for which the predicate is true.", "[1, 2, 3].where($ > 1) ⇒ [2,3]", 0},
+		{"zip", MethodKind, "*collections: iterable", func(c *Context, a []any) (any, error) { return zip(c, a, nil, false) },
+			"Gives lists of the first items of all collections, the second ones, and so on, until one ends.", "[1, 2].zip([a, b]) ⇒ [[1,\"a\"],[2,\"b\"]]", 0},
+		{"zipLongest", MethodKind, "*collections: iterable, **kwargs: any?", func(c *Context, a []any) (any, error) {
+			keywords, _ := a[len(a)-1].([]named)
+			var fill any
+			for _, k := range keywords {
+				if k.name == "default" {
+					fill = k.value
+				}
+			}
+			return zip(c, a[:len(a)-1], fill, true)
+		}, "Like zip, but until all end; the keyword default stands in for missing items.", "[1].zipLongest([a, b], default => 0) ⇒ [[1,\"a\"],[0,\"b\"]]", 0},
+	}
+}
+
+// whereSource keeps the items for which a predicate is true.
+type whereSource struct {
+	src  source
+	test *Lambda
+}
+
+func where(c *Context, a []any) (any, error) {
+	src, err := iterate(c, a[0])
+	return &Iterator{src: &whereSource{src, a[1].(*Lambda)}, run: c.run}, err
+}
+
+func (s *whereSource) Next() (any, bool, error) {
+	for {
+		x, ok, err := s.src.Next()
+		if err != nil || !ok {
+			return nil, false, err
+		}
+		t, err := s.test.test1(x)
+		if err != nil {
+			return nil, false, err
+		}
+		if t {
+			return x, true, nil
+		}
+	}
+}
+
+// drain yields what is left of a list in one loop.
+func (s *whereSource) drain() ([]any, error) {
+	var out []any
+	src, ok := s.src.(*sliceSource)
+	if !ok || s.test.code.retains {
+		return drainSlowly(s)
+	}
+	test := s.test.code.test
+	if test == nil {
+		test = s.test.code.truth
+	}
+	frame := s.test.bind(nil)
+	items, run := src.items[src.at:], src.run
+	src.at = len(src.items)
+	for _, x := range items {
+		if err := run.step(); err != nil {
+			return nil, err
+		}
+		x = norm(x)
+		frame.item = x
+		t, err := test(frame)
+		if err != nil {
+			return nil, err
+		}
+		if t {
+			out = append(out, x)
+		}
+	}
+	return out, nil
+}
+
+func drainSlowly(s source) ([]any, error) {
+	var out []any
+	for {
+		x, ok, err := s.Next()
+		if err != nil || !ok {
+			return out, err
+		}
+		out = append(out, x)
+	}
+}
+
+// selectSource maps items.
+type selectSource struct {
+	src source
+	f   *Lambda
+}
+
+func selectItems(c *Context, a []any) (any, error) {
+	src, err := iterate(c, a[0])
+	return &Iterator{src: &selectSource{src, a[1].(*Lambda)}, run: c.run}, err
+}
+
+func (s *selectSource) Next() (any, bool, error) {
+	x, ok, err := s.src.Next()
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	y, err := s.f.call1(x)
+	return y, err == nil, err
+}
+
+func selectMany(c *Context, a []any) (any, error) {
+	src, err := iterate(c, a[0])
+	if err != nil {
+		return nil, err
+	}
+	f := a[1].(*Lambda)
+	var inner source
+	return lazily(c, func() (any, bool, error) {
+		for {
+			if inner != nil {
+				y, ok, err := inner.Next()
+				if ok || err != nil {
+					return y, ok, err
+				}
+				inner = nil
+			}
+			x, ok, err := src.Next()
+			if err != nil || !ok {
+				return nil, false, err
+			}
+			y, err := f.call1(x)
+			if err != nil {
+				return nil, false, err
+			}
+			if !isCollection(y) {
+				return y, true, nil
+			}
+			if inner, err = iterate(c, y); err != nil {
+				return nil, false, err
+			}
+		}
+	}), nil
+}
+
+func cycle(c *Context, a []any) (any, error) {
+	src, err := iterate(c, a[0])
+	if err != nil {
+		return nil, err
+	}
+	var seen []any
+	at, ended := 0, false
+	return lazily(c, func() (any, bool, error) {
+		if !ended {
+			x, ok, err := src.Next()
+			if err != nil {
+				return nil, false, err
+			}
+			if ok {
+				seen = append(seen, x)
+				return x, true, c.run.chargeItems(len(seen))
+			}
+			ended = true
+		}
+		if len(seen) == 0 {
+			return nil, false, nil
+		}
+		if err := c.run.step(); err != nil {
+			return nil, false, err
+		}
+		x := seen[at%len(seen)]
+		at++
+		return x, true, nil
+	}), nil
+}
+
+// memorized makes a lazy collection one that can be walked through again. Others are that already.
+func memorized(c *Context, coll any) any {
+	switch x := coll.(type) {
+	case *Iterator:
+		return &memo{src: x, run: c.run}
+	case *ordering:
+		return &memo{src: nextOf(c, x), run: c.run}
+	case *View:
+		if x.kind == valuesView {
+			return &memo{src: nextOf(c, x), run: c.run}
+		}
+	}
+	return coll
+}
+
+// nextOf starts a walk when the first item is asked for.
+func nextOf(c *Context, coll any) source {
+	var src source
+	return nextFunc(func() (any, bool, error) {
+		if src == nil {
+			var err error
+			if src, err = iterate(c, coll); err != nil {
+				return nil, false, err
+			}
+		}
+		return src.Next()
+	})
+}
+
+func defaultIfEmpty(c *Context, a []any) (any, error) {
+	coll := memorized(c, a[0])
+	if n, ok := sizeIfSized(coll); ok {
+		if n == 0 {
+			return a[1], nil
+		}
+		return coll, nil
+	}
+	src, err := iterate(c, coll)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok, err := src.Next(); err != nil || !ok {
+		return a[1], err
+	}
+	return coll, nil
+}
+
+func distinct(c *Context, a []any) (any, error) {
+	src, err := iterate(c, a[0])
+	if err != nil {
+		return nil, err
+	}
+	key, _ := a[1].(*Lambda)
+	words, others := map[string]struct{}{}, map[any]struct{}{}
+	return lazily(c, func() (any, bool, error) {
+		for {
+			x, ok, err := src.Next()
+			if err != nil || !ok {
+				return nil, false, err
+			}
+			k, err := callItem(key, x)
+			if err != nil {
+				return nil, false, err
+			}
+			if s, ok := k.(string); ok {
+				if _, seen := words[s]; seen {
+					continue
+				}
+				words[s] = struct{}{}
+				return x, true, nil
+			}
+			h, err := hashKey(k)
+			if err != nil {
+				return nil, false, err
+			}
+			if _, seen := others[h]; seen {
+				continue
+			}
+			others[h] = struct{}{}
+			return x, true, nil
+		}
+	}), nil
+}
+
+func enumerate(c *Context, a []any) (any, error) {
+	if a[1] == nil {
+		return nil, errorf(TypeError, "'NoneType' object cannot be interpreted as an integer")
+	}
+	src, err := iterate(c, a[0])
+	if err != nil {
+		return nil, err
+	}
+	i := asIndex(a[1])
+	return lazily(c, func() (any, bool, error) {
+		x, ok, err := src.Next()
+		if err != nil || !ok {
+			return nil, false, err
+		}
+		pair := &List{Items: []any{i, x}}
+		i, err = arith('+', i, int64(1))
+		return pair, true, err
+	}), nil
+}
+
+// checkCount refuses counts that are negative or beyond what can be counted.
+func checkCount(v any) (int64, error) {
+	n := clampInt(v)
+	if _, ok := smallInt(v); !ok || n < 0 {
+		return 0, errorf(ValueError, "a count must be between 0 and 9223372036854775807")
+	}
+	return n, nil
+}
+
+func take(c *Context, a []any) (any, error) {
+	n, err := checkCount(a[1])
+	if err != nil {
+		return nil, err
+	}
+	src, err := iterate(c, a[0])
+	if err != nil {
+		return nil, err
+	}
+	return lazily(c, func() (any, bool, error) {
+		if n == 0 {
+			return nil, false, nil
+		}
+		n--
+		return src.Next()
+	}), nil
+}
+
+func skip(c *Context, a []any) (any, error) {
+	n, err := checkCount(a[1])
+	if err != nil {
+		return nil, err
+	}
+	src, err := iterate(c, a[0])
+	if err != nil {
+		return nil, err
+	}
+	return lazily(c, func() (any, bool, error) {
+		for ; n > 0; n-- {
+			if _, ok, err := src.Next(); err != nil || !ok {
+				return nil, false, err
+			}
+		}
+		return src.Next()
+	}), nil
+}
+
+func takeWhile(c *Context, a []any) (any, error) {
+	src, err := iterate(c, a[0])
+	if err != nil {
+		return nil, err
+	}
+	f := a[1].(*Lambda)
+	return lazily(c, func() (any, bool, error) {
+		x, ok, err := src.Next()
+		if err != nil || !ok {
+			return nil, false, err
+		}
+		t, err := f.test1(x)
+		return x, t && err == nil, err
+	}), nil
+}
+
+func skipWhile(c *Context, a []any) (any, error) {
+	src, err := iterate(c, a[0])
+	if err != nil {
+		return nil, err
+	}
+	f := a[1].(*Lambda)
+	skipping := true
+	return lazily(c, func() (any, bool, error) {
+		for {
+			x, ok, err := src.Next()
+			if err != nil || !ok || !skipping {
+				return x, ok, err
+			}
+			if skipping, err = f.test1(x); err != nil || !skipping {
+				return x, err == nil, err
+			}
+		}
+	}), nil
+}
+
+func reverse(c *Context, a []any) (any, error) {
+	items, err := listOf(c, a[0])
+	if err != nil {
+		return nil, err
+	}
+	at := len(items)
+	return lazily(c, func() (any, bool, error) {
+		if at == 0 {
+			return nil, false, nil
+		}
+		at--
+		return norm(items[at]), true, c.run.step()
+	}), nil
+}
+
+func slice(c *Context, a []any) (any, error) {
+	n := clampInt(a[1])
+	src, err := iterate(c, a[0])
+	if err != nil {
+		return nil, err
+	}
+	return lazily(c, func() (any, bool, error) {
+		if n < 0 {
+			_, err := checkCount(n)
+			return nil, false, err
+		}
+		var part []any
+		for int64(len(part)) < n {
+			x, ok, err := src.Next()
+			if err != nil {
+				return nil, false, err
+			}
+			if !ok {
+				break
+			}
+			part = append(part, x)
+		}
+		return checkedPart(c, part, len(part) > 0)
+	}), nil
+}
+
+// checkedPart applies the iterator limit to a list that a function makes of some items.
+func checkedPart(c *Context, part []any, ok bool) (any, bool, error) {
+	if _, err := limited(c, part); err != nil {
+		return nil, false, err
+	}
+	return c.madeList(part), ok, nil
+}
+
+// cut makes a lazy collection of parts of a list. The function cuts calls emit for each part.
+func cut(c *Context, coll any, next func(items []any, from int) (part []any, to int, ok bool, err error)) *Iterator {
+	var items []any
+	at := -1
+	return lazily(c, func() (any, bool, error) {
+		if at < 0 {
+			var err error
+			if items, err = listOf(c, coll); err != nil {
+				return nil, false, err
+			}
+			at = 0
+		}
+		part, to, ok, err := next(items, at)
+		if err != nil || !ok {
+			return nil, false, err
+		}
+		at = to
+		return c.madeList(part), true, nil
+	})
+}
+
+func splitWhere(c *Context, a []any) (any, error) {
+	f := a[1].(*Lambda)
+	return cut(c, a[0], func(items []any, from int) ([]any, int, bool, error) {
+		for i := from; i < len(items); i++ {
+			t, err := f.test1(norm(items[i]))
+			if err != nil {
+				return nil, 0, false, err
+			}
+			if t {
+				return items[from:i:i], i + 1, true, nil
+			}
+		}
+		return items[from:], len(items), from < len(items), nil
+	}), nil
+}
+
+func sliceWhere(c *Context, a []any) (any, error) {
+	f := a[1].(*Lambda)
+	var last any = NoValue
+	return cut(c, a[0], func(items []any, from int) ([]any, int, bool, error) {
+		i := from
+		if last != NoValue && from < len(items) {
+			i++ // the value of the first item is known from the cut before it
+		}
+		for ; i < len(items); i++ {
+			v, err := f.call1(norm(items[i]))
+			if err != nil {
+				return nil, 0, false, err
+			}
+			before := last
+			last = v
+			if before != NoValue && !equal(v, before) {
+				return items[from:i:i], i, true, nil
+			}
+		}
+		return items[from:], len(items), from < len(items), nil
+	}), nil
+}
+
+func splitAt(c *Context, a []any) (any, error) {
+	items, err := listOf(c, a[0])
+	if err != nil {
+		return nil, err
+	}
+	n := int64(len(items))
+	at := clampInt(a[1])
+	if at < 0 {
+		at = max(at+n, 0)
+	}
+	at = min(at, n)
+	return &List{Items: []any{c.madeList(items[:at:at]), c.madeList(items[at:])}}, nil
+}
+
+func zip(c *Context, colls []any, fill any, longest bool) (any, error) {
+	sources := make([]source, len(colls))
+	for i, coll := range colls {
+		var err error
+		if sources[i], err = iterate(c, coll); err != nil {
+			return nil, err
+		}
+	}
+	return lazily(c, func() (any, bool, error) {
+		row := make([]any, len(sources))
+		live := 0
+		for i, src := range sources {
+			row[i] = fill
+			if src == nil {
+				continue
+			}
+			x, ok, err := src.Next()
+			switch {
+			case err != nil:
+				return nil, false, err
+			case ok:
+				row[i] = x
+				live++
+			case !longest:
+				return nil, false, nil
+			default:
+				sources[i] = nil
+			}
+		}
+		return row, live > 0, nil
+	}), nil
+}

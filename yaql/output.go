@@ -1,0 +1,253 @@
+package yaql
+
+// finalize turns the value of an expression into its result.
+func finalize(c *Context, v any) (out any, err error) {
+	defer rescue(&err)
+	cfg := c.run.cfg
+	if cfg.finalizer != nil {
+		return cfg.finalizer(v)
+	}
+	if !cfg.convertOutput {
+		return v, nil
+	}
+	return (&output{c: c, cfg: cfg}).convert(v, 0)
+}
+
+// output converts values of the language to plain Go values.
+type output struct {
+	c   *Context
+	cfg *config
+}
+
+func (o *output) checkSize(n int) error {
+	if o.cfg.limitIterators >= 0 && n > o.cfg.limitIterators {
+		return tooLarge(o.cfg.limitIterators)
+	}
+	return nil
+}
+
+func (o *output) convert(v any, depth int) (any, error) {
+	switch x := v.(type) {
+	case nil, string, bool, int64, float64:
+		return v, nil
+	case []any:
+		items, err := o.items(x, depth)
+		if err == nil && !o.cfg.tuplesToLists {
+			return Tuple(items), nil
+		}
+		return items, err
+	case map[string]any:
+		return o.hostMap(x, depth)
+	case *Dict:
+		return o.dict(x, depth)
+	case *List:
+		return o.items(x.Items, depth)
+	case *Set:
+		return o.set(x.Items(), depth)
+	case *View:
+		if x.kind == valuesView {
+			return o.items(x.Items(), depth)
+		}
+		return o.set(x.Items(), depth)
+	case *Iterator, *ordering, *memo:
+		l, err := limited(o.c, v)
+		if err != nil {
+			return nil, err
+		}
+		items, err := listOf(o.c, l)
+		if err != nil {
+			return nil, err
+		}
+		return o.items(items, depth)
+	}
+	return o.hostValue(v, depth)
+}
+
+// hostValue leaves values of the host as they are, and those that are converted lazily too.
+func (o *output) hostValue(v any, depth int) (any, error) {
+	switch x := v.(type) {
+	case hostSeq, hostMap, hostStruct, stringSeq:
+		return unwrapHost(x), nil
+	case Mapping:
+		return o.dict(toDict(x, 0), depth)
+	case Sequence:
+		items, _ := seqItems(x)
+		return o.items(items, depth)
+	}
+	return v, nil
+}
+
+func unwrapHost(v any) any {
+	switch x := v.(type) {
+	case hostSeq:
+		return x.v.Interface()
+	case hostMap:
+		return x.v.Interface()
+	case hostStruct:
+		return x.v.Interface()
+	case stringSeq:
+		return []string(x)
+	}
+	return v
+}
+
+// items converts the items of a list. The slice is copied only if an item changes.
+func (o *output) items(items []any, depth int) ([]any, error) {
+	checkValueDepth(depth)
+	if err := o.checkSize(len(items)); err != nil {
+		return nil, err
+	}
+	if items == nil {
+		return []any{}, nil
+	}
+	shared := true
+	for i, x := range items {
+		switch x.(type) {
+		case nil, string, bool, int64, float64:
+			continue
+		case map[string]any:
+			if o.cfg.limitIterators < 0 {
+				continue
+			}
+		}
+		y, err := o.convert(x, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if shared && !sameValue(x, y) {
+			items = append([]any(nil), items...)
+			shared = false
+		}
+		items[i] = y
+	}
+	return items, nil
+}
+
+// sameValue reports whether conversion left a value as it was.
+func sameValue(x, y any) bool {
+	switch a := x.(type) {
+	case []any:
+		b, ok := y.([]any)
+		return ok && len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+	case map[string]any:
+		_, ok := y.(map[string]any)
+		return ok
+	case *Dict, *List, *Set, *View, *Iterator, *ordering, *memo, Mapping, Sequence:
+		return false
+	}
+	return true
+}
+
+// hostMap leaves a map of the host as it is, for it holds what the host put there; only limits are checked.
+func (o *output) hostMap(m map[string]any, depth int) (any, error) {
+	checkValueDepth(depth)
+	if o.cfg.limitIterators < 0 {
+		return m, nil
+	}
+	if err := o.checkSize(len(m)); err != nil {
+		return nil, err
+	}
+	for _, x := range m {
+		switch x.(type) {
+		case map[string]any, []any:
+			if _, err := o.convert(x, depth+1); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return m, nil
+}
+
+func (o *output) dict(d *Dict, depth int) (any, error) {
+	checkValueDepth(depth)
+	if err := o.checkSize(len(d.entries)); err != nil {
+		return nil, err
+	}
+	if !o.cfg.ordered && allStrings(d) {
+		m := make(map[string]any, len(d.entries))
+		for i := range d.entries {
+			x, err := o.convert(d.entries[i].value, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			m[d.entries[i].key.(string)] = x
+		}
+		return m, nil
+	}
+	out := NewDict(len(d.entries))
+	for i := range d.entries {
+		k, err := o.key(d.entries[i].key, depth)
+		if err != nil {
+			return nil, err
+		}
+		x, err := o.convert(d.entries[i].value, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if err := out.Set(k, x); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func allStrings(d *Dict) bool {
+	for i := range d.entries {
+		if _, ok := d.entries[i].key.(string); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// key converts a key of a map or an item of a set. Conversion makes lists, maps and sets mutable, and mutable
+// values cannot be keys.
+func (o *output) key(k any, depth int) (any, error) {
+	x, err := o.convert(k, depth+1)
+	if err != nil {
+		return nil, err
+	}
+	if name := mutableName(x); name != "" {
+		return nil, errorf(TypeError, "unhashable type: '%s'", name)
+	}
+	return x, nil
+}
+
+// mutableName names the reference's type of a converted value that cannot be hashed, or is empty.
+func mutableName(v any) string {
+	switch x := v.(type) {
+	case []any:
+		return "list"
+	case map[string]any, *Dict:
+		return "dict"
+	case *Set:
+		return "set"
+	case Tuple:
+		for _, e := range x {
+			if name := mutableName(e); name != "" {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+func (o *output) set(items []any, depth int) (any, error) {
+	if o.cfg.setsToLists {
+		return o.items(items, depth)
+	}
+	if err := o.checkSize(len(items)); err != nil {
+		return nil, err
+	}
+	out := &Set{}
+	for _, x := range items {
+		k, err := o.key(x, depth)
+		if err != nil {
+			return nil, err
+		}
+		if err := out.add(k); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

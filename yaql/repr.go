@@ -1,0 +1,169 @@
+package yaql
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/drover-project/drover/yaql/internal/pytext"
+)
+
+// text is the text of v as str() and join() write it.
+func text(v any) (string, error) {
+	switch x := v.(type) {
+	case nil:
+		return "null", nil
+	case string:
+		return x, nil
+	case bool:
+		if x {
+			return "true", nil
+		}
+		return "false", nil
+	case *big.Int:
+		s, err := pytext.FormatBigInt(x)
+		if err != nil {
+			return "", errorf(ValueError, "%s", err)
+		}
+		return s, nil
+	case DateTime:
+		return x.String(), nil
+	case Timespan:
+		return x.String(), nil
+	}
+	return repr(v), nil
+}
+
+// repr is the text of v in the notation of the reference's host language.
+func repr(v any) string {
+	var b strings.Builder
+	writeRepr(&b, v, 0)
+	return b.String()
+}
+
+// writeRepr appends the text of v.
+func writeRepr(b *strings.Builder, v any, depth int) {
+	checkValueDepth(depth)
+	switch x := v.(type) {
+	case nil:
+		b.WriteString("None")
+	case bool:
+		if x {
+			b.WriteString("True")
+		} else {
+			b.WriteString("False")
+		}
+	case int64, *big.Int:
+		fmt.Fprint(b, x)
+	case float64:
+		b.WriteString(pytext.FormatFloat(x))
+	case complex128:
+		writeComplex(b, x)
+	case string:
+		b.WriteString(pytext.Quote(x))
+	case []any:
+		writeTuple(b, x, depth)
+	case *List:
+		b.WriteByte('[')
+		writeItems(b, x.Items, depth)
+		b.WriteByte(']')
+	case *Set:
+		writeSet(b, x, depth)
+	case *View:
+		b.WriteString(typeName(x))
+		b.WriteByte('(')
+		writeDict(b, x.dict, depth)
+		b.WriteByte(')')
+	case map[string]any, *Dict, Mapping:
+		writeDict(b, v, depth)
+	case Sequence:
+		items, _ := seqItems(x)
+		writeTuple(b, items, depth)
+	case DateTime:
+		b.WriteString(x.Repr())
+	case Timespan:
+		b.WriteString(x.Repr())
+	case *Regex:
+		b.WriteString("re.compile(" + pytext.Quote(x.Pattern()) + ")")
+	case Pair:
+		writeRepr(b, x.Key, depth+1)
+		b.WriteString("=>")
+		writeRepr(b, x.Value, depth+1)
+	default:
+		writeOpaque(b, v)
+	}
+}
+
+func writeOpaque(b *strings.Builder, v any) {
+	switch v.(type) {
+	case *Iterator, *memo:
+		b.WriteString("<generator object>")
+	case *ordering:
+		b.WriteString("<ordered collection>")
+	case *Context:
+		b.WriteString("<context>")
+	case *callable, *Function:
+		b.WriteString("<function>")
+	case noValueType:
+		b.WriteString("<NoValue>")
+	default:
+		fmt.Fprintf(b, "%v", v)
+	}
+}
+
+func writeComplex(b *strings.Builder, x complex128) {
+	im := strings.TrimSuffix(pytext.FormatFloat(imag(x)), ".0") + "j"
+	re := strings.TrimSuffix(pytext.FormatFloat(real(x)), ".0")
+	switch {
+	case real(x) == 0:
+		b.WriteString(im)
+	case strings.HasPrefix(im, "-"):
+		b.WriteString("(" + re + im + ")")
+	default:
+		b.WriteString("(" + re + "+" + im + ")")
+	}
+}
+
+func writeItems(b *strings.Builder, items []any, depth int) {
+	for i, x := range items {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		writeRepr(b, norm(x), depth+1)
+	}
+}
+
+func writeTuple(b *strings.Builder, items []any, depth int) {
+	b.WriteByte('(')
+	writeItems(b, items, depth)
+	if len(items) == 1 {
+		b.WriteByte(',')
+	}
+	b.WriteByte(')')
+}
+
+func writeSet(b *strings.Builder, s *Set, depth int) {
+	if s.Len() == 0 {
+		b.WriteString("frozenset()")
+		return
+	}
+	b.WriteString("frozenset({")
+	writeItems(b, s.Items(), depth)
+	b.WriteString("})")
+}
+
+func writeDict(b *strings.Builder, d any, depth int) {
+	b.WriteByte('{')
+	first := true
+	dictRange(d, func(k, x any) bool {
+		if !first {
+			b.WriteString(", ")
+		}
+		first = false
+		writeRepr(b, k, depth+1)
+		b.WriteString(": ")
+		writeRepr(b, x, depth+1)
+		return true
+	})
+	b.WriteByte('}')
+}

@@ -1,0 +1,172 @@
+package yaql
+
+import (
+	"context"
+	"math"
+	"math/big"
+	"unicode/utf8"
+)
+
+// run is the state of one evaluation. It belongs to one goroutine.
+type run struct {
+	cfg   *config
+	ctx   context.Context
+	done  <-chan struct{}
+	steps int64 // left; negative when spent
+	depth int   // of nested calls and of iterators that pull from iterators
+	// patterns are the regular expressions compiled in this evaluation.
+	patterns map[patternKey]*Regex
+}
+
+func newRun(ctx context.Context, e *Engine) *run {
+	r := &run{cfg: &e.cfg, ctx: ctx, done: ctx.Done(), steps: math.MaxInt64}
+	if e.cfg.steps > 0 {
+		r.steps = e.cfg.steps
+	}
+	return r
+}
+
+// stepCheck is how many steps may pass between two looks at the deadline; a power of two.
+const stepCheck = 256
+
+// step counts one step and fails when the budget is spent or the deadline has passed.
+func (r *run) step() error {
+	r.steps--
+	if r.steps&(stepCheck-1) == 0 || r.steps < 0 {
+		return r.checkLimits()
+	}
+	return nil
+}
+
+// spend counts n steps at once, for operations whose cost grows with their arguments.
+func (r *run) spend(n int) error {
+	if n <= 0 {
+		return nil
+	}
+	r.steps -= int64(n)
+	if r.steps < 0 || n >= stepCheck {
+		return r.checkLimits()
+	}
+	return nil
+}
+
+func (r *run) checkLimits() error {
+	if r.steps < 0 {
+		return errorf(StepBudgetExceeded, "Expression took too many steps")
+	}
+	select {
+	case <-r.done:
+		return asError(context.Cause(r.ctx))
+	default:
+		return nil
+	}
+}
+
+// enter counts one level of nesting; leave must follow.
+func (r *run) enter() error {
+	r.depth++
+	if r.depth > r.cfg.depth {
+		return errTooDeep
+	}
+	return nil
+}
+
+func (r *run) leave() { r.depth-- }
+
+var errTooDeep = errorf(RecursionError, "maximum recursion depth exceeded")
+
+// maxValueDepth bounds the nesting of values that are compared, hashed or printed.
+const maxValueDepth = 10000
+
+// valueTooDeep unwinds from the depths of a nested value to the start of the evaluation.
+type valueTooDeep struct{}
+
+func checkValueDepth(depth int) {
+	if depth > maxValueDepth {
+		panic(valueTooDeep{})
+	}
+}
+
+// rescue turns the panic of checkValueDepth into an error.
+func rescue(err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case valueTooDeep:
+		*err = errTooDeep
+	default:
+		panic(p)
+	}
+}
+
+// tooLarge is the error of a collection with more items than allowed.
+func tooLarge(limit int) error {
+	return errorf(CollectionTooLargeException, "Collection length exceeds %d elements", limit)
+}
+
+// charge fails if the value v is larger than the memory quota allows for a single value.
+func (r *run) charge(v any) error {
+	if r.cfg.memoryQuota <= 0 || sizeOf(v) <= r.cfg.memoryQuota {
+		return nil
+	}
+	return errQuota
+}
+
+var errQuota = errorf(MemoryQuotaExceededException, "Expression consumed too much memory")
+
+// chargeItems fails if a list of n items would be too large.
+func (r *run) chargeItems(n int) error {
+	if r.cfg.memoryQuota > 0 && 56+8*int64(n) > r.cfg.memoryQuota {
+		return errQuota
+	}
+	return nil
+}
+
+// sizeOf is roughly what the reference counts for a value, without the values inside it.
+func sizeOf(v any) int64 {
+	switch x := v.(type) {
+	case nil:
+		return 16
+	case bool, int64:
+		return 28
+	case float64:
+		return 24
+	case *big.Int:
+		return 24 + 4*int64((x.BitLen()+29)/30)
+	case string:
+		return stringSize(x)
+	case []any:
+		return 40 + 8*int64(len(x))
+	case *List:
+		return 56 + 8*int64(len(x.Items))
+	case *Set:
+		return tableSize(x.Len(), 216, 16*2)
+	case map[string]any, *Dict, Mapping:
+		return 48 + tableSize(dictLen(v), 64, 36)
+	case Sequence:
+		return 40 + 8*int64(x.Len())
+	}
+	return 56
+}
+
+func tableSize(n int, least, item int64) int64 { return least + int64(n)*item }
+
+// stringSize follows CPython's compact strings: one, two or four bytes for each character.
+func stringSize(s string) int64 {
+	if len(s) < 32 {
+		return 49 + int64(len(s))
+	}
+	widest, n := rune(0), int64(0)
+	for _, r := range s {
+		widest = max(widest, r)
+		n++
+	}
+	switch {
+	case widest < utf8.RuneSelf:
+		return 49 + n
+	case widest < 0x100:
+		return 73 + n
+	case widest < 0x10000:
+		return 74 + 2*n
+	}
+	return 76 + 4*n
+}
