@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -107,7 +108,7 @@ func BenchmarkAllFields(b *testing.B) {
 // to the end of the answer's JSON.
 func BenchmarkFilter(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			src := bigSource(n)
 			filter := mustParse(b, `be/vcpus >= 3 and pnode == "node7"`)
 			var buf []byte

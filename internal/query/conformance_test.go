@@ -74,8 +74,7 @@ func outcome(v verdict, err error) any {
 	if err == nil {
 		return v != no
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return map[string]any{"error": []any{e.Class, anyList(e.Args)}}
 	}
 	return err.Error()
@@ -98,8 +97,7 @@ func TestFilterEvaluationConformance(t *testing.T) {
 		var got any
 		n, err := qlang.FromValue(tc.Filter)
 		if err != nil {
-			var f *fault.Error
-			errors.As(err, &f)
+			f, _ := errors.AsType[*fault.Error](err)
 			got = map[string]any{"parse_error": f.Message}
 		} else if err := tab.checkFilterFields(qlang.Fields(n)); err != nil {
 			got = outcome(no, err)

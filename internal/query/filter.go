@@ -3,6 +3,7 @@ package query
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -241,7 +242,7 @@ func contains(want qlang.Value) check {
 	if !want.IsInt() {
 		return func(value any) (bool, error) {
 			if list, ok := value.([]string); ok {
-				return hasString(list, want.Text), nil
+				return slices.Contains(list, want.Text), nil
 			}
 			if tags, ok := value.(cluster.Tags); ok {
 				return tags.Has(want.Text), nil
@@ -258,15 +259,6 @@ func contains(want qlang.Value) check {
 			return c == 0, ok
 		})
 	}
-}
-
-func hasString(list []string, want string) bool {
-	for _, s := range list {
-		if s == want {
-			return true
-		}
-	}
-	return false
 }
 
 func containsAny(value any, typ string, equal func(any) (same, ok bool)) (bool, error) {

@@ -137,11 +137,13 @@ func opcodeParameter(name string) *field[opcodeRow] {
 		Def:  Def{name, name, KindOther, "Parameter " + name + " of the opcode"},
 		from: InMemory,
 		get: func(_ *view, r opcodeRow) Cell {
-			value, ok := any(r.op().Input.ForDisplay().Params), true
+			var value any = r.op().Input.ForDisplay().Params
 			for _, s := range steps {
-				if value, ok = stepInto(value, s); !ok {
+				part, ok := stepInto(value, s)
+				if !ok {
 					return Cell{Status: Unavail}
 				}
+				value = part
 			}
 			return known(value)
 		},

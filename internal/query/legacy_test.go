@@ -88,8 +88,7 @@ func old(t *testing.T, src *Source, what string, args []any) any {
 	}
 	res, err := Old(src, what, texts(args[0]), fields)
 	if err != nil {
-		var e *Error
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[*Error](err); ok {
 			return []any{e.Class, anyList(e.Args)}
 		}
 		t.Fatal(err)

@@ -472,8 +472,7 @@ func FuzzFilter(f *testing.F) {
 			return
 		}
 		if _, err := Run(src, "instance", []string{"name"}, n, Options{}); err != nil {
-			var coded *fault.Error
-			if !errors.As(err, &coded) {
+			if _, ok := errors.AsType[*fault.Error](err); !ok {
 				t.Errorf("%s: %v has no code", text, err)
 			}
 		}

@@ -316,12 +316,10 @@ func ask(src *Source, args []any) any {
 }
 
 func failure(err error) any {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return []any{e.Class, anyList(e.Args)}
 	}
-	var f *fault.Error
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Message
 	}
 	return err.Error()

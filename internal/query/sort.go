@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -199,7 +200,7 @@ func compareCells(a, b Cell) int {
 	case float64:
 		return cmp.Compare(x, asFloat(y))
 	}
-	return strings.Compare(string(appendValue(nil, x)), string(appendValue(nil, y)))
+	return bytes.Compare(appendValue(nil, x), appendValue(nil, y))
 }
 
 func rank(v any) int {

@@ -3,6 +3,7 @@ package listing
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -51,7 +52,7 @@ func size(v any, unit string) string {
 	}
 	switch {
 	case unit == "m":
-		return fmt.Sprintf("%d", int64(math.RoundToEven(mib)))
+		return strconv.FormatInt(int64(math.RoundToEven(mib)), 10)
 	case unit == "g":
 		return fmt.Sprintf("%.1f", mib/1024)
 	case unit == "t":

@@ -9,7 +9,7 @@
 package listing
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -110,10 +110,12 @@ func (o *Options) location() *time.Location {
 
 // CheckUnits refuses a unit that is not known.
 func CheckUnits(unit string) error {
-	if unit != "" && !strings.Contains("hmgt", unit) || len(unit) > 1 {
+	switch unit {
+	case "", "h", "m", "g", "t":
+		return nil
+	default:
 		return fmt.Errorf("invalid unit %q: h, m, g or t", unit)
 	}
-	return nil
 }
 
 // missing are the words for values that are not there, by status: short and
@@ -209,15 +211,16 @@ type table struct {
 func (t *table) add(row []entry) { t.rows = append(t.rows, row) }
 
 func (t *table) write(w io.Writer) error {
-	out := bufio.NewWriter(w)
+	var out bytes.Buffer
 	widths := t.widths()
 	for _, row := range t.rows {
 		for i, e := range row {
-			t.writeEntry(out, i, e, widths)
+			t.writeEntry(&out, i, e, widths)
 		}
 		out.WriteByte('\n')
 	}
-	return out.Flush()
+	_, err := w.Write(out.Bytes())
+	return err
 }
 
 // widths returns the width of each column in characters; all 0 when a
@@ -235,7 +238,7 @@ func (t *table) widths() []int {
 	return out
 }
 
-func (t *table) writeEntry(out *bufio.Writer, i int, e entry, widths []int) {
+func (t *table) writeEntry(out *bytes.Buffer, i int, e entry, widths []int) {
 	if i > 0 {
 		if t.separator != "" {
 			out.WriteString(t.separator)
