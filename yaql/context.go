@@ -68,7 +68,7 @@ func (c *Context) lookup(name string) (any, bool) {
 	}
 	for x := c; x != nil; x = x.parent {
 		for i := range x.vars {
-			if x.vars[i].name == name {
+			if x.vars[i].name == name && x.vars[i].value != NoValue {
 				return norm(x.vars[i].value), true
 			}
 		}
@@ -84,7 +84,7 @@ func (c *Context) lookup(name string) (any, bool) {
 // dollar returns the value of $.
 func (c *Context) dollar() (any, bool) {
 	for x := c; x != nil; x = x.parent {
-		if x.hasItem {
+		if x.hasItem && x.item != NoValue {
 			return norm(x.item), true
 		}
 		for _, p := range x.peers {

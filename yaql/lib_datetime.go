@@ -29,7 +29,9 @@ func timeOrder(op string) impl {
 }
 
 func spanOrder(op string) impl {
-	return func(_ *Context, a []any) (any, error) { return order(asSpan(a[0]).Compare(asSpan(a[1]))).holds(op), nil }
+	return func(_ *Context, a []any) (any, error) {
+		return order(asSpan(a[0]).Compare(asSpan(a[1]))).holds(op), nil
+	}
 }
 
 func timeProperty(f func(d DateTime) any) impl {

@@ -3,8 +3,6 @@ package yaql
 import (
 	"strconv"
 	"strings"
-
-	"github.com/drover-project/drover/yaql/internal/syntax"
 )
 
 // coreModule is the outermost layer: what everything else falls back to.
@@ -227,12 +225,8 @@ func objectsModule() module {
 			v, err := a[0].(Object).Attribute(a[1].(string))
 			return norm(v), err
 		}, "Gives an attribute of a host object.", "", 0},
-		{"#operator_.", FunctionKind, "receiver: object, expr: expression", func(c *Context, a []any) (any, error) {
-			right := a[1].(arg)
-			if right.code == nil || right.code.node.Kind != syntax.Call {
-				return nil, errorf(ValueError, "not a method call")
-			}
-			return (&Lambda{code: right.code, c: c}).callMethod(c, a[0])
+		{"#operator_.", FunctionKind, "receiver: object, expr: method", func(c *Context, a []any) (any, error) {
+			return a[1].(*Lambda).callMethod(c, a[0])
 		}, "Calls a method of a host object.", "", keeps},
 	}}
 }
