@@ -17,16 +17,18 @@ import (
 	"github.com/drover-project/drover/internal/cli"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+// run carries out the command line and returns the exit status.
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := cli.Main(ctx, cli.Env{
+	defer stop()
+	return cli.Main(ctx, cli.Env{
 		Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Now: time.Now,
 		StdoutTerminal: isTerminal(os.Stdout),
 		StderrTerminal: isTerminal(os.Stderr) && isTerminal(os.Stdin),
 		Extra:          []*cobra.Command{app.Command()},
 	})
-	stop()
-	os.Exit(status)
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -88,8 +88,10 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 		Long:          rootHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          needsCommand,
+		RunE:          sh.needsCommand,
 		Args:          cobra.ArbitraryArgs,
+
+		SuggestionsMinimumDistance: 2,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			sh.verb = cmd.CalledAs()
 			return sh.flags.check()
@@ -123,18 +125,21 @@ var nouns = []func(*shell) *cobra.Command{
 }
 
 // group returns a noun: a command that only has others below it.
-func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, RunE: needsCommand, Args: cobra.ArbitraryArgs}
+func (sh *shell) group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, RunE: sh.needsCommand, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2}
 	c.AddCommand(verbs...)
 	return c
 }
 
 // needsCommand answers a noun without a verb, or with one that it does not
-// have.
-func needsCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
+// have. The classic tools answer both with their usage and a failure.
+func (sh *shell) needsCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || sh.persona.classic() {
 		if err := cmd.Help(); err != nil {
 			return err
+		}
+		if sh.persona.classic() {
+			return failed
 		}
 		return &exitError{status: ExitUsage}
 	}

@@ -12,18 +12,18 @@ import (
 )
 
 func clusterCommand(sh *shell) *cobra.Command {
-	queue := group("queue", "The job queue as a whole",
+	queue := sh.group("queue", "The job queue as a whole",
 		drainCommand(sh, "drain", true), drainCommand(sh, "undrain", false), queueInfo(sh))
-	watcher := group("watcher", "The watcher, which repairs what broke",
+	watcher := sh.group("watcher", "The watcher, which repairs what broke",
 		watcherPause(sh), watcherContinue(sh), watcherInfo(sh))
 	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterVersion(sh), queue, watcher,
 		operation{noun: "cluster", verb: "modify", short: "Change the settings of the cluster", id: "OP_CLUSTER_SET_PARAMS",
 			letters: map[string]string{"beparams": "B", "hvparams": "H"}, fixed: map[string]any{}}.command(sh),
-		operation{noun: "cluster", verb: "verify", short: "Check the configuration and the nodes", id: "OP_CLUSTER_VERIFY"}.command(sh),
+		operation{noun: "cluster", verb: "verify", short: "Check the configuration and the nodes", id: "OP_CLUSTER_VERIFY", shown: true}.command(sh),
 		operation{noun: "cluster", verb: "redist-conf", short: "Send the configuration to all nodes again", id: "OP_CLUSTER_REDIST_CONF"}.command(sh),
 	}
 	verbs = append(verbs, itemTags(sh, "cluster")...)
-	return group("cluster", "Settings and state of the whole cluster", verbs...)
+	return sh.group("cluster", "Settings and state of the whole cluster", verbs...)
 }
 
 func clusterInfo(sh *shell) *cobra.Command {
@@ -177,7 +177,7 @@ func nodeCommand(sh *shell) *cobra.Command {
 		o.noun = "node"
 		verbs = append(verbs, o.command(sh))
 	}
-	return group("node", "Nodes of the cluster", append(verbs, itemTags(sh, "node")...)...)
+	return sh.group("node", "Nodes of the cluster", append(verbs, itemTags(sh, "node")...)...)
 }
 
 func groupCommand(sh *shell) *cobra.Command {
@@ -196,7 +196,7 @@ func groupCommand(sh *shell) *cobra.Command {
 		o.noun = "group"
 		verbs = append(verbs, o.command(sh))
 	}
-	return group("group", "Groups of nodes", append(verbs, itemTags(sh, "group")...)...)
+	return sh.group("group", "Groups of nodes", append(verbs, itemTags(sh, "group")...)...)
 }
 
 func networkCommand(sh *shell) *cobra.Command {
@@ -214,18 +214,18 @@ func networkCommand(sh *shell) *cobra.Command {
 		o.noun = "network"
 		verbs = append(verbs, o.command(sh))
 	}
-	return group("network", "Networks of the instances", append(verbs, itemTags(sh, "network")...)...)
+	return sh.group("network", "Networks of the instances", append(verbs, itemTags(sh, "network")...)...)
 }
 
 func lockCommand(sh *shell) *cobra.Command {
-	return group("lock", "Locks that jobs hold or wait for", listCommand(sh, lockList), fieldsCommand(sh, lockList))
+	return sh.group("lock", "Locks that jobs hold or wait for", listCommand(sh, lockList), fieldsCommand(sh, lockList))
 }
 
 func debugCommand(sh *shell) *cobra.Command {
 	locks := listCommand(sh, lockList)
 	locks.Use = "locks [NAME...]"
-	return group("debug", "Tools for tests and for looking inside", locks, debugDelay(sh),
-		operation{noun: "debug", verb: "allocator", short: "Ask an allocator what it would do", id: "OP_TEST_ALLOCATOR"}.command(sh))
+	return sh.group("debug", "Tools for tests and for looking inside", locks, debugDelay(sh),
+		operation{noun: "debug", verb: "allocator", short: "Ask an allocator what it would do", id: "OP_TEST_ALLOCATOR", shown: true}.command(sh))
 }
 
 func debugDelay(sh *shell) *cobra.Command {

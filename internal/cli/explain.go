@@ -52,8 +52,7 @@ func (sh *shell) printExplanation(text json.RawMessage) error {
 	fmt.Fprintf(&b, "%s %s\n", sh.paint(bold, fmt.Sprintf("Job %d", x.Job)), strings.Join(x.Summary, ", "))
 	fmt.Fprintf(&b, "%s\n", sh.paint(stepColours[x.Step], fmt.Sprintf("%s: %s", x.Status, x.Why)))
 	if x.Held != nil {
-		since := time.UnixMicro(int64(x.Held.Since))
-		fmt.Fprintf(&b, "held since %s (%s) by %s\n", since.Format(time.DateTime), sh.now().Sub(since).Round(time.Second), x.Held.By)
+		fmt.Fprintf(&b, "held since %s, for %s\n", moment(x.Held.Since), span(sh.now().Sub(time.UnixMicro(int64(x.Held.Since))).Seconds()))
 	}
 	sh.explainRules(&b, x.Rules)
 	if x.Step != schedule.Ended {
@@ -84,13 +83,38 @@ func (sh *shell) explainRules(b *strings.Builder, verdicts []jobfilter.Verdict) 
 	for i, line := range strings.Split(strings.TrimSuffix(t.String(), "\n"), "\n") {
 		v := verdicts[i]
 		fmt.Fprintf(b, "%s\n", sh.paint(outcomeColours[v.Outcome], line))
-		if v.Outcome != jobfilter.NotReached {
-			fmt.Fprintf(b, "      %s\n", sh.paint(outcomeColours[v.Outcome], v.Because))
-		}
-		if v.Outcome == jobfilter.Decides && len(v.Rule.Reason) > 0 {
-			fmt.Fprintf(b, "      added by %s\n", v.Rule.Describe())
+		for _, line := range because(v) {
+			fmt.Fprintf(b, "      %s\n", sh.paint(outcomeColours[v.Outcome], line))
 		}
 	}
+}
+
+// because lists the parts of a rule that settled its outcome, and for the rule
+// that decides who added it.
+func because(v jobfilter.Verdict) []string {
+	if v.Outcome == jobfilter.NotReached {
+		return nil
+	}
+	var lines []string
+	for _, f := range v.Findings {
+		holds := map[bool]string{true: "holds", false: "does not hold"}[f.Holds]
+		lines = append(lines, fmt.Sprintf("%s: %s", holds, f.Text))
+		for _, e := range f.Evidence {
+			lines = append(lines, "  "+e.String())
+		}
+	}
+	if len(v.Findings) == 0 || len(v.Findings[0].Evidence) == 0 {
+		lines = append(lines, v.Because)
+	}
+	if v.Outcome != jobfilter.Decides {
+		return lines
+	}
+	for _, e := range v.Rule.Reason {
+		if e.Reason != "" {
+			lines = append(lines, fmt.Sprintf("added %s by %s: %q", time.Unix(0, e.Time).Format(time.DateTime), e.Source, e.Reason))
+		}
+	}
+	return lines
 }
 
 func (sh *shell) explainDependencies(b *strings.Builder, deps []queue.Dependency) {

@@ -15,7 +15,7 @@ import (
 )
 
 func filterCommand(sh *shell) *cobra.Command {
-	return group("filter", "Rules that hold, reject or limit jobs",
+	return sh.group("filter", "Rules that hold, reject or limit jobs",
 		listCommand(sh, filterList), fieldsCommand(sh, filterList), filterAdd(sh), filterReplace(sh),
 		filterDelete(sh), filterInfo(sh), filterTest(sh))
 }

@@ -145,7 +145,7 @@ func readEnding(id job.ID, fields []json.RawMessage) (ending, error) {
 		return end, fault.New(fault.Internal, "the controller returned %d fields of job %d instead of 4", len(fields), id)
 	}
 	if string(fields[0]) == "null" {
-		return end, fault.New(fault.NotFound, "Job with id %d lost", id)
+		return end, fault.New(fault.NotFound, "Job %d not found", id)
 	}
 	err := errors.Join(json.Unmarshal(fields[0], &end.Status),
 		json.Unmarshal(fields[2], &end.Statuses), json.Unmarshal(fields[3], &end.Results))

@@ -18,7 +18,7 @@ func instanceCommand(sh *shell) *cobra.Command {
 		verbs = append(verbs, o.command(sh))
 	}
 	verbs = append(verbs, itemTags(sh, "instance")...)
-	return group("instance", "Create, run and inspect instances", verbs...)
+	return sh.group("instance", "Create, run and inspect instances", verbs...)
 }
 
 var instanceOperations = []operation{
@@ -110,7 +110,7 @@ var instanceOperations = []operation{
 		target: "instance_name", complete: "instance",
 	},
 	{
-		noun: "instance", verb: "console", short: "Ask how to reach the console of an instance", id: "OP_INSTANCE_CONSOLE",
+		noun: "instance", verb: "console", short: "Ask how to reach the console of an instance", id: "OP_INSTANCE_CONSOLE", shown: true,
 		target: "instance_name", complete: "instance",
 	},
 	{
@@ -212,9 +212,6 @@ func addDisks(params map[string]any, disks []string, size string) error {
 		if err := sizeInMiB(disk); err != nil {
 			return err
 		}
-	}
-	if len(list) > 0 && params["disk_template"] == nil {
-		params["disk_template"] = "plain"
 	}
 	if len(list) == 0 && params["disk_template"] == nil {
 		params["disk_template"] = "diskless"

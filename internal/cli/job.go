@@ -18,7 +18,7 @@ import (
 )
 
 func jobCommand(sh *shell) *cobra.Command {
-	return group("job", "Submit, follow and explain jobs",
+	return sh.group("job", "Submit, follow and explain jobs",
 		listCommand(sh, jobList), fieldsCommand(sh, jobList), jobInfo(sh), jobSubmit(sh),
 		jobCancel(sh), jobArchive(sh), jobAutoArchive(sh), jobWatch(sh), jobWait(sh),
 		jobPriority(sh), jobExplain(sh), drainCommand(sh, "drain", true), drainCommand(sh, "undrain", false))
@@ -180,7 +180,7 @@ func (sh *shell) archivedEnding(ctx context.Context, id job.ID) (ending, error) 
 		return ending{}, err
 	}
 	if len(rows) != 1 {
-		return ending{}, fault.New(fault.NotFound, "Job with id %d lost", id)
+		return ending{}, fault.New(fault.NotFound, "Job %d not found", id)
 	}
 	return readEnding(id, rows[0])
 }

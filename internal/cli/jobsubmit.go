@@ -56,7 +56,7 @@ func jobSubmit(sh *shell) *cobra.Command {
 					return err
 				}
 			}
-			tasks[i] = task{ops: ops, key: *key}
+			tasks[i] = task{ops: ops, key: *key, shown: true}
 		}
 		if *key != "" && len(tasks) != 1 {
 			return usage("--key is for one job; there are %d", len(tasks))

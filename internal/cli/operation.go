@@ -41,6 +41,8 @@ type operation struct {
 	// extra registers options of the command's own; the function that it
 	// returns puts their values into the parameters.
 	extra func(cmd *cobra.Command) func(params map[string]any) error
+	// shown says that the result is what the user asked for.
+	shown bool
 	// complete names the items that arguments may be, for the shell.
 	complete string
 }
@@ -199,7 +201,7 @@ func (o operation) tasks(sh *shell, args []string, read func() (map[string]any, 
 		if err != nil {
 			return nil, err
 		}
-		tasks[i] = task{target: target, ops: []*opcode.Opcode{op}}
+		tasks[i] = task{target: target, ops: []*opcode.Opcode{op}, shown: o.shown}
 	}
 	return tasks, nil
 }

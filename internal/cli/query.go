@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-project/drover/internal/cli/listing"
-	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
 )
 
@@ -53,7 +52,7 @@ func queryCommand(sh *shell) *cobra.Command {
 			return sh.show(json.RawMessage(qlang.JSON(n)), func() error { return sh.printf("%s\n", qlang.JSON(n)) })
 		},
 	}
-	return group("query", "Ask about anything", items, fields, parse)
+	return sh.group("query", "Ask about anything", items, fields, parse)
 }
 
 // itemInfo shows all fields of items.
@@ -101,46 +100,4 @@ func (sh *shell) printItems(a *listing.Answer) error {
 		items[i] = item
 	}
 	return sh.printf("%s", outline(items))
-}
-
-// instanceInfo asks by a job, as it contacts the nodes; --static leaves them
-// alone.
-func instanceInfo(sh *shell) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "info [NAME...]", Short: "Show everything about instances", Args: cobra.ArbitraryArgs,
-		ValidArgsFunction: sh.completeNames("instance", true),
-	}
-	static := cmd.Flags().BoolP("static", "s", false, "only what is configured; no node is asked")
-	all := cmd.Flags().Bool("all", false, "all instances")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 && !*all {
-			return usage("%s: give names, or --all", cmd.CommandPath())
-		}
-		return sh.instanceInfo(cmd, args, *static)
-	}
-	return cmd
-}
-
-func (sh *shell) instanceInfo(cmd *cobra.Command, names []string, static bool) error {
-	op, err := sh.newOp("instance", "OP_INSTANCE_QUERY_DATA",
-		map[string]any{"instances": nonNil(names), "static": static, "use_locking": false})
-	if err != nil {
-		return err
-	}
-	subs, err := sh.submit(cmd.Context(), []task{{ops: []*opcode.Opcode{op}}})
-	if err != nil {
-		return err
-	}
-	end, err := sh.follow(cmd.Context(), subs[0].id, func(logEntry) error { return nil })
-	if err != nil {
-		return err
-	}
-	if end.Status != "success" {
-		sh.note("%s\n", end.failure(sh.persona.classic()))
-		return failed
-	}
-	return sh.show(end.Results[0], func() error {
-		v, _ := parseJSON(string(end.Results[0]))
-		return sh.printf("%s", outline(v))
-	})
 }

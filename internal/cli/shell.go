@@ -90,8 +90,10 @@ func (sh *shell) connect(ctx context.Context) (*luxi.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	sh.client, err = luxi.Dial(ctx, path)
-	return sh.client, err
+	if sh.client, err = luxi.Dial(ctx, path); err != nil {
+		return nil, &exitError{status: ExitUnreachable, err: err}
+	}
+	return sh.client, nil
 }
 
 func (sh *shell) close() error {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 
 	"github.com/drover-project/drover/internal/job"
@@ -15,6 +16,7 @@ type task struct {
 	target string // shown with the job's id; empty for the command as a whole
 	ops    []*opcode.Opcode
 	key    string // submission key; empty for one of our own
+	shown  bool   // the result is what the user asked for
 }
 
 // submissionKey returns the key of a task. Without one of the user's it is one
@@ -151,19 +153,33 @@ func (sh *shell) finish(ctx context.Context, t task, s submitted) (outcome, erro
 		return outcome{}, err
 	}
 	out := outcome{Target: t.target, Job: s.id, Status: end.Status}
-	switch {
-	case end.Status == string(job.Success):
-		out.Result = end.Results[len(end.Results)-1:]
-		if len(end.Results) > 1 {
-			out.Result = end.Results
-		} else if len(end.Results) == 1 {
-			out.Result = end.Results[0]
-		}
-	default:
+	if end.Status != string(job.Success) {
 		out.Error = end.failure(false)
 		sh.note("%s\n", prefixed(t.target, fmt.Sprintf("Job %d %s", s.id, end.verdict(sh.persona.classic()))))
+		return out, nil
+	}
+	out.Result = end.Results
+	if len(end.Results) == 1 {
+		out.Result = end.Results[0]
+	}
+	if t.shown && !sh.structured() {
+		return out, sh.printResults(end.Results)
 	}
 	return out, nil
+}
+
+// printResults shows what opcodes returned, those that returned something.
+func (sh *shell) printResults(results []json.RawMessage) error {
+	for _, result := range results {
+		v, ok := parseJSON(string(result))
+		if !ok || v == nil {
+			continue
+		}
+		if err := sh.printf("%s", outline(v)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func prefixed(target, text string) string {

@@ -32,7 +32,7 @@ func tagCommand(sh *shell) *cobra.Command {
 			},
 		}
 	}
-	return group("tag", "Tags of the cluster, groups, nodes, instances and networks", list,
+	return sh.group("tag", "Tags of the cluster, groups, nodes, instances and networks", list,
 		change("add", "Add tags", "OP_TAGS_SET"), change("remove", "Remove tags", "OP_TAGS_DEL"), tagSearch(sh))
 }
 
@@ -97,7 +97,7 @@ func (sh *shell) changeTags(cmd *cobra.Command, noun, id, kind, name string, tag
 
 func tagSearch(sh *shell) *cobra.Command {
 	return operation{noun: "tag", verb: "search", short: "Find tags by a regular expression", id: "OP_TAGS_SEARCH",
-		places: []string{"pattern"}}.command(sh)
+		places: []string{"pattern"}, shown: true}.command(sh)
 }
 
 // itemTags are the tag commands under the noun of a thing.

@@ -89,7 +89,7 @@ func FuzzFrames(f *testing.F) {
 			}
 			req, err := ParseRequest(frame)
 			if err != nil {
-				if _, err := ParseFailureFrame(err); err != nil {
+				if _, err := ParseFailureFrame(err.Error(), err); err != nil {
 					t.Fatalf("the answer cannot be encoded: %v", err)
 				}
 				continue

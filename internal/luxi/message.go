@@ -138,11 +138,11 @@ func ResultFrame(result any) ([]byte, error) {
 	}{true, result})
 }
 
-// ParseFailureFrame encodes the answer to a request that was not understood.
-// The connection is to be closed after it.
-// A hint is not part of the text, which clients compare.
-func ParseFailureFrame(err error) ([]byte, error) {
-	return failureFrame(ParsePrefix+faultOf(err).Message, err)
+// ParseFailureFrame encodes the answer to a request that was not understood: a
+// text in the words that clients know, and beside it the error itself. The
+// connection is to be closed after it.
+func ParseFailureFrame(text string, err error) ([]byte, error) {
+	return failureFrame(ParsePrefix+text, err)
 }
 
 // ErrorFrame encodes the answer to a request that failed.

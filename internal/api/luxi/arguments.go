@@ -54,9 +54,7 @@ func (a *arguments) bad() error {
 	if !ok {
 		f = fault.New(fault.Invalid, "%w", a.err)
 	}
-	c := *f
-	c.Message = fmt.Sprintf("Cannot convert value '%s', error: %s", spaced(a.text), f.Message)
-	return &notUnderstood{&c}
+	return &notUnderstood{fmt.Sprintf("Cannot convert value '%s', error: %s", spaced(a.text), f.Message), f}
 }
 
 func (a *arguments) fail(err error) {

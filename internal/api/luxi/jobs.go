@@ -89,7 +89,7 @@ func parseOps(method string, texts []raw) ([]*opcode.Opcode, error) {
 	for i, text := range texts {
 		op, err := opcode.Parse(text, opcode.Options{RequireReason: true})
 		if err != nil {
-			return nil, &notUnderstood{opcodeFault(method, i, err)}
+			return nil, opcodeFault(method, i, err)
 		}
 		ops[i] = op
 	}
@@ -98,15 +98,14 @@ func parseOps(method string, texts []raw) ([]*opcode.Opcode, error) {
 
 // opcodeFault words the fault of an opcode as clients know it.
 func opcodeFault(method string, index int, err error) error {
-	text, field, hint := err.Error(), "", ""
+	out := &notUnderstood{text: method + ": " + err.Error(), err: err}
 	if f, ok := errors.AsType[*fault.Error](err); ok {
-		text, field, hint = f.Message, "."+f.Field, f.Hint
+		out.text, out.err = method+": "+f.Message, f.At(fmt.Sprintf("ops[%d].%s", index, f.Field))
 	}
 	if p, ok := opcode.AsParamError(err); ok {
-		text = p.Luxi()
+		out.text = method + ": " + p.Luxi()
 	}
-	return &fault.Error{Code: fault.Invalid, Message: method + ": " + text, Hint: hint, Cause: err,
-		Field: fmt.Sprintf("ops[%d]%s", index, field)}
+	return out
 }
 
 // checkTrails refuses reason entries that only the system may make.

@@ -112,7 +112,8 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 	s.done.Go(func() {
 		defer func() { _ = conn.Close() }() // nothing is left to be said
 		if full {
-			s.refuse(conn, fault.New(fault.Busy, "there are already %d connections", maxConnections))
+			err := fault.New(fault.Busy, "there are already %d connections", maxConnections)
+			s.refuse(conn, err.Error(), err)
 			return
 		}
 		s.serveConn(ctx, conn)
@@ -131,7 +132,7 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 		}
 		frame, err := frames.Next()
 		if fault.Is(err, fault.TooLarge) {
-			s.refuse(conn, err)
+			s.refuse(conn, err.Error(), err)
 			return
 		}
 		if err != nil { // gone, too slow, or cut short: nobody to answer
@@ -148,12 +149,12 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 func (s *Server) answer(ctx context.Context, conn net.Conn, frame []byte) bool {
 	req, err := luxi.ParseRequest(frame)
 	if err != nil {
-		s.refuse(conn, err)
+		s.refuse(conn, err.Error(), err)
 		return false
 	}
 	result, err := s.call(ctx, req)
 	if bad, ok := errors.AsType[*notUnderstood](err); ok {
-		s.refuse(conn, bad.err)
+		s.refuse(conn, bad.text, bad.err)
 		return false
 	}
 	if list, ok := result.(*query.Result); ok && err == nil {
@@ -219,8 +220,8 @@ func (s *Server) call(ctx context.Context, req luxi.Request) (result any, err er
 
 // refuse answers a request that was not understood, then takes in and drops
 // what the client is still sending, for a while.
-func (s *Server) refuse(conn net.Conn, why error) {
-	out, err := luxi.ParseFailureFrame(why)
+func (s *Server) refuse(conn net.Conn, text string, why error) {
+	out, err := luxi.ParseFailureFrame(text, why)
 	if err != nil || !s.send(conn, out) {
 		return
 	}
@@ -248,9 +249,12 @@ func (s *Server) send(conn net.Conn, message []byte) bool {
 	return conn.SetWriteDeadline(time.Now().Add(luxi.SendTimeout)) == nil && luxi.WriteFrame(conn, message) == nil
 }
 
-// notUnderstood marks an error as one of the request itself: it is answered as
-// a plain string, and the connection is closed.
-type notUnderstood struct{ err error }
+// notUnderstood is an error of the request itself: it is answered as a plain
+// text in the words that clients know, and the connection is closed.
+type notUnderstood struct {
+	text string
+	err  error
+}
 
 func (e *notUnderstood) Error() string { return e.err.Error() }
 func (e *notUnderstood) Unwrap() error { return e.err }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/drover-project/drover/internal/app"
+)
+
+// The scripts in testdata/script call the program under all its names.
+func TestMain(m *testing.M) {
+	program := func() { os.Exit(run()) }
+	testscript.Main(m, map[string]func(){
+		"drover": program, "gnt-job": program, "gnt-filter": program, "gnt-instance": program,
+		"gnt-node": program, "gnt-cluster": program, "gnt-debug": program,
+	})
+}
+
+// TestScripts runs each script against a cluster of its own.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: startCluster,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits}})
+}
+
+// exits runs a program that must end with a status: exits STATUS PROGRAM ...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	if err != nil || neg {
+		ts.Fatalf("usage: exits STATUS PROGRAM [ARG...]")
+	}
+	status := 0
+	if exit, ok := errors.AsType[*exec.ExitError](ts.Exec(args[1], args[2:]...)); ok {
+		status = exit.ExitCode()
+	}
+	if status != want {
+		ts.Fatalf("status %d, want %d", status, want)
+	}
+}
+
+// startCluster runs an empty cluster until the script ends.
+func startCluster(env *testscript.Env) error {
+	dir, err := os.MkdirTemp("", "drv") // sockets need short paths
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ready, ended := make(readiness, 1), make(chan error, 1)
+	go func() {
+		ended <- app.Dev(ctx, app.DevOptions{Data: dir, RAPI: "127.0.0.1:0", Nodes: 2, Out: ready, Log: slog.New(slog.DiscardHandler)})
+	}()
+	env.Defer(func() {
+		stop()
+		<-ended
+		_ = os.RemoveAll(dir)
+	})
+	select {
+	case <-ready:
+	case err := <-ended:
+		ended <- nil
+		return err
+	case <-time.After(30 * time.Second):
+		return context.DeadlineExceeded
+	}
+	env.Setenv("DROVER_LUXI", filepath.Join(dir, "luxi.sock"))
+	env.Setenv("TZ", "UTC")
+	return nil
+}
+
+// readiness is where the cluster says that it is ready.
+type readiness chan struct{}
+
+func (r readiness) Write(text []byte) (int, error) {
+	select {
+	case r <- struct{}{}:
+	default:
+	}
+	return len(text), nil
+}
+
+var _ io.Writer = readiness(nil)
