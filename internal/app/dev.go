@@ -64,6 +64,7 @@ func Dev(ctx context.Context, o DevOptions) error {
 		})
 	}
 	run(c.keepLease)
+	run(c.queue.Failed)
 	run(c.keepTidy)
 	run(s.serveRAPI)
 	run(s.serveLUXI)

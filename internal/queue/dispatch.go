@@ -239,7 +239,7 @@ func (q *Queue) end(e *entry, final *job.Job) {
 	delete(q.dependents, e.id())
 	for _, d := range waiting {
 		q.leave(d)
-		q.enter(d, inReady, &q.ready)
+		q.sort(d)
 	}
 }
 

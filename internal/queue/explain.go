@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
@@ -177,14 +178,13 @@ func (q *Queue) explainBuckets(e *entry) []BucketPlace {
 	out := []BucketPlace{}
 	for _, b := range schedule.Buckets(e.rule, e.adhoc) {
 		p := BucketPlace{Name: b.String(), Rule: b.Rule, Limit: b.Limit, InFlight: []job.ID{}}
-		for _, other := range q.inOrder() {
-			for _, taken := range other.buckets {
-				if taken == b {
-					p.InFlight = append(p.InFlight, other.id())
-					p.Inside = p.Inside || other == e
-				}
+		for _, other := range q.entries {
+			if slices.Contains(other.buckets, b) {
+				p.InFlight = append(p.InFlight, other.id())
+				p.Inside = p.Inside || other == e
 			}
 		}
+		slices.Sort(p.InFlight)
 		if h := q.full[b]; h != nil && e.heap == h {
 			p.Place = 1 + ahead(*h, e)
 		}

@@ -28,6 +28,7 @@ const (
 
 // entry is a job that has not ended, with what the queue knows about it.
 type entry struct {
+	number job.ID   // the job's id; unlike job it may be read without the mutex
 	job    *job.Job // newest decision, perhaps not durable yet
 	inputs []*opcode.Opcode
 	adhoc  []reason.Bucket
@@ -39,16 +40,17 @@ type entry struct {
 	buckets  []schedule.Bucket // counted in, while in flight
 	request  lock.Request      // what was asked of the lock table
 	kill     context.CancelCauseFunc
+	killed   bool // asked to end, perhaps before the opcode began
 	awaiting []job.ID // with inDependents
 }
 
 func newEntry(j *job.Job) *entry {
-	return &entry{job: j, inputs: j.Inputs(), adhoc: schedule.AdHoc(j)}
+	return &entry{number: j.ID, job: j, inputs: j.Inputs(), adhoc: schedule.AdHoc(j)}
 }
 
-func (e *entry) id() job.ID { return e.job.ID }
+func (e *entry) id() job.ID { return e.number }
 
-func (e *entry) owner() lock.Owner { return lock.Owner(e.job.ID) }
+func (e *entry) owner() lock.Owner { return lock.Owner(e.number) }
 
 // leave takes the entry out of its place.
 func (q *Queue) leave(e *entry) {

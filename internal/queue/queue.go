@@ -19,6 +19,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -135,6 +136,20 @@ func (q *Queue) Close() {
 	q.stop(errStopping)
 	q.runners.Wait()
 	q.outcomes.drain(q.cfg.Store)
+}
+
+// Failed waits until the queue stops by itself, because its decisions can no
+// longer be stored, and returns why. It returns nil when ctx ends first or the
+// queue is closed.
+func (q *Queue) Failed(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+	case <-q.ctx.Done():
+		if cause := context.Cause(q.ctx); !errors.Is(cause, errStopping) {
+			return cause
+		}
+	}
+	return nil
 }
 
 // update applies one event under the mutex, draws the consequences, and hands

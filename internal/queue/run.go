@@ -23,6 +23,9 @@ func (q *Queue) start(e *entry, i int) {
 	q.mu.Lock()
 	stopping := q.closing || q.failed != nil
 	e.kill = cancel
+	if e.killed {
+		cancel(errKilled)
+	}
 	if !stopping {
 		q.runners.Add(1)
 	}
