@@ -208,6 +208,13 @@ func (c *creation) checkNode(ctx context.Context) error {
 			return err
 		}
 	}
+	running, err := active(ctx, c.agent, c.inst.Name)
+	if err != nil {
+		return err
+	}
+	if running {
+		return fault.New(fault.WrongState, "Instance '%s' is not in the cluster, but runs on node %s", c.inst.Name, c.node.Name)
+	}
 	if !c.start {
 		return nil
 	}
@@ -231,6 +238,11 @@ func (c *creation) run(ctx context.Context) error {
 	disks := make([]hypervisor.Disk, len(inst.Disks))
 	for i := range inst.Disks {
 		disks[i] = diskOf(&inst.Disks[i])
+	}
+	// The name is new and locked, so whatever the node has under it was left by
+	// a creation that died.
+	if err := c.agent.Remove(ctx, inst.Name); err != nil {
+		return failed(err, "Could not clear the disks of an earlier instance %s on node %s", inst.Name, c.node.Name)
 	}
 	if err := c.agent.Prepare(ctx, inst.Name, inst.UUID, disks); err != nil {
 		return failed(err, "Could not create the disks of instance %s on node %s", inst.Name, c.node.Name)

@@ -7,8 +7,8 @@
 //     goes wrong later is a failed execution, whatever its cause.
 //   - A dry run is Prepare without the work that it returns.
 //   - The inventory tells of a change on a node after the node has made it, and
-//     forgets a thing after the node has removed it, so that a job that dies
-//     half way leaves nothing on a node that the inventory does not know.
+//     forgets a thing after the node has removed it. What a creation that died
+//     half way left on a node, the next one under the same name clears away.
 //   - Opcodes that may be run again after a crash say so and why (Resumable).
 package exec
 

@@ -71,9 +71,9 @@ type report struct {
 	failed bool
 }
 
-// problem notes an error of a kind, unless errors of that kind are ignored:
+// problemf notes an error of a kind, unless errors of that kind are ignored:
 // then it is a warning.
-func (r *report) problem(code, kind, item, format string, args ...any) {
+func (r *report) problemf(code, kind, item, format string, args ...any) {
 	op, text := r.env.Op, fmt.Sprintf(format, args...)
 	level := "ERROR"
 	if slices.Contains(op.Strings("ignore_errors"), code) {
@@ -103,7 +103,7 @@ func clusterVerifyConfig(_ context.Context, env *Env) (Plan, error) {
 		env.Logf("* Verifying all nodes belong to an existing group")
 		for n := range snap.Nodes() {
 			if snap.Group(n.Group) == nil {
-				r.problem("ECLUSTERDANGLINGNODES", "node", n.Name, "the node's group %s does not exist", n.Group)
+				r.problemf("ECLUSTERDANGLINGNODES", "node", n.Name, "the node's group %s does not exist", n.Group)
 			}
 		}
 		return !r.failed, nil
@@ -112,17 +112,17 @@ func clusterVerifyConfig(_ context.Context, env *Env) (Plan, error) {
 
 func (r *report) references(snap *cluster.Snapshot) {
 	if snap.Node(snap.Cluster().MasterNode) == nil {
-		r.problem("ECLUSTERCFG", "cluster", "", "the master node does not exist")
+		r.problemf("ECLUSTERCFG", "cluster", "", "the master node does not exist")
 	}
 	for inst := range snap.Instances() {
 		for _, uuid := range instanceNodes(inst) {
 			if snap.Node(uuid) == nil {
-				r.problem("ECLUSTERDANGLINGINST", "instance", inst.Name, "its node %s does not exist", uuid)
+				r.problemf("ECLUSTERDANGLINGINST", "instance", inst.Name, "its node %s does not exist", uuid)
 			}
 		}
 		for i := range inst.NICs {
 			if uuid := inst.NICs[i].Network; uuid != "" && snap.Network(uuid) == nil {
-				r.problem("ECLUSTERCFG", "instance", inst.Name, "the network %s of interface %d does not exist", uuid, i)
+				r.problemf("ECLUSTERCFG", "instance", inst.Name, "the network %s of interface %d does not exist", uuid, i)
 			}
 		}
 	}
@@ -131,12 +131,12 @@ func (r *report) references(snap *cluster.Snapshot) {
 func (r *report) parameters(snap *cluster.Snapshot) {
 	for _, hv := range snap.Cluster().EnabledHypervisors {
 		if _, err := cluster.CheckParams(snap.Cluster().HVParams[hv], cluster.HVTypes(hv), false); err != nil {
-			r.problem("ECLUSTERCFG", "cluster", "", "hypervisor %s: %v", hv, err)
+			r.problemf("ECLUSTERCFG", "cluster", "", "hypervisor %s: %v", hv, err)
 		}
 	}
 	for inst := range snap.Instances() {
 		if _, err := cluster.CheckParams(inst.HVParams, cluster.HVTypes(inst.Hypervisor), true); err != nil {
-			r.problem("ECLUSTERCFG", "instance", inst.Name, "hypervisor %s: %v", inst.Hypervisor, err)
+			r.problemf("ECLUSTERCFG", "instance", inst.Name, "hypervisor %s: %v", inst.Hypervisor, err)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func (r *report) nodes(ctx context.Context, nodes []*cluster.Node) map[string][]
 		}
 		if err != nil {
 			delete(live, n.UUID)
-			r.problem("ENODERPC", "node", n.Name, "while contacting node: %v", err)
+			r.problemf("ENODERPC", "node", n.Name, "while contacting node: %v", err)
 		}
 	}
 	return live
@@ -197,17 +197,17 @@ func (r *report) instances(snap *cluster.Snapshot, nodes []*cluster.Node, live m
 			inst := snap.InstanceNamed(i.Name)
 			switch {
 			case inst == nil:
-				r.problem("ENODEORPHANINSTANCE", "node", n.Name, "unknown instance %s on this node", i.Name)
+				r.problemf("ENODEORPHANINSTANCE", "node", n.Name, "unknown instance %s on this node", i.Name)
 			case i.Active() && inst.PrimaryNode != n.UUID:
-				r.problem("EINSTANCEWRONGNODE", "instance", i.Name, "instance should not run on node %s", n.Name)
+				r.problemf("EINSTANCEWRONGNODE", "instance", i.Name, "instance should not run on node %s", n.Name)
 			}
 		}
 		for inst := range snap.PrimariesOn(n.UUID) {
 			switch {
 			case n.Offline && inst.AdminState == cluster.AdminUp:
-				r.problem("EINSTANCEBADNODE", "instance", inst.Name, "instance is marked as running and lives on offline node %s", n.Name)
+				r.problemf("EINSTANCEBADNODE", "instance", inst.Name, "instance is marked as running and lives on offline node %s", n.Name)
 			case answered && inst.AdminState == cluster.AdminUp && !running[inst.Name]:
-				r.problem("EINSTANCEDOWN", "instance", inst.Name, "instance not running on its primary node %s", n.Name)
+				r.problemf("EINSTANCEDOWN", "instance", inst.Name, "instance not running on its primary node %s", n.Name)
 			}
 		}
 	}
