@@ -163,9 +163,9 @@ func (p param) show(prefix string) string {
 
 // parseParams reads parameters in the notation "name: type? = default, *rest: type, **keywords: type". Types
 // are those of typeNames; a question mark or the default null makes a parameter nullable.
-func (f *Function) parseParams(signature string) {
+func (f *Function) parseParams(signature string) error {
 	if signature == "" {
-		return
+		return nil
 	}
 	for _, text := range strings.Split(signature, ", ") {
 		name, rest, _ := strings.Cut(text, ": ")
@@ -173,7 +173,7 @@ func (f *Function) parseParams(signature string) {
 		nullable := strings.HasSuffix(typ, "?")
 		t, ok := typeNames[strings.TrimSuffix(typ, "?")]
 		if !ok {
-			panic("yaql: unknown parameter type in " + f.name + "(" + signature + ")")
+			return errorf(ValueError, "function %s: parameter %q has no known type", f.name, text)
 		}
 		p := param{name: strings.TrimLeft(name, "*"), typ: t, nullable: nullable || t == tNull || t.lazy(), hasDefault: hasDefault}
 		if hasDefault {
@@ -189,6 +189,7 @@ func (f *Function) parseParams(signature string) {
 			f.params = append(f.params, p)
 		}
 	}
+	return nil
 }
 
 func parseDefault(text string) any {

@@ -139,8 +139,8 @@ func callFunction(c *Context, a []any) (any, error) {
 func define(c *Context, a []any) (any, error) {
 	inner := c.Child()
 	body := &Lambda{code: a[1].(*Lambda).code, c: inner}
-	fn := &Function{name: camelCase(a[0].(string)), module: "def", defined: body, retains: true}
-	fn.parseParams("*args: any?, **kwargs: any?")
+	anything := param{name: "args", typ: tAny, nullable: true}
+	fn := &Function{name: camelCase(a[0].(string)), module: "def", defined: body, retains: true, variadic: &anything, keywords: &anything}
 	fn.call = func(_ *Context, a []any) (any, error) {
 		keywords, _ := a[len(a)-1].([]named)
 		return body.callFresh(a[:len(a)-1], keywords)

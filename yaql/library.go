@@ -102,7 +102,9 @@ func addLayer(all map[string][][]*Function, layer map[string][]*Function) {
 func (d *definition) function(module string) *Function {
 	fn := &Function{name: d.name, kind: d.kind, noKwargs: d.flags&noKwargs != 0, call: d.call, doc: d.doc,
 		example: d.example, module: module, exclusive: d.flags&exclusiveName != 0}
-	fn.parseParams(d.params)
+	if err := fn.parseParams(d.params); err != nil {
+		panic(err) // a mistake in a table of this package, which every test would meet
+	}
 	fn.retains = d.flags&keeps != 0
 	if d.flags&eager == 0 {
 		for _, p := range fn.params {
