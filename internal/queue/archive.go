@@ -63,6 +63,10 @@ func (q *Queue) archive(ctx context.Context, ids []job.ID) (int, error) {
 			q.archiving[id] = j
 			q.work.touch(jobKey(id))
 			q.work.touch(store.Key{Kind: KindArchived, ID: id.String()})
+			if j.Key != "" {
+				// Once the job is out of sight nobody else can write it again.
+				q.work.touch(submissionKey(j.Key))
+			}
 			moved = append(moved, id)
 		}
 		n = len(moved)

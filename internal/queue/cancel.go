@@ -46,10 +46,7 @@ func (q *Queue) Cancel(ctx context.Context, id job.ID, kill bool) (Answer, error
 func (q *Queue) kill(e *entry) Answer {
 	e.job = e.job.RequestCancel(job.ByRequest)
 	q.changed(e)
-	e.killed = true
-	if e.kill != nil {
-		e.kill(errKilled)
-	}
+	e.kill(errKilled)
 	return Answer{true, "The running opcode was told to end"}
 }
 

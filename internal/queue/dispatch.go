@@ -2,6 +2,7 @@ package queue
 
 import (
 	"container/heap"
+	"context"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -13,7 +14,7 @@ import (
 // dispatch gives free slots to the jobs that come first, until there is no
 // slot or nobody who could use one.
 func (q *Queue) dispatch() {
-	for !q.closing && q.failed == nil && q.running < q.maxRunning() {
+	for q.admit(); !q.closing && q.failed == nil && q.running < q.maxRunning(); q.admit() {
 		e := q.first()
 		if e == nil {
 			return
@@ -62,7 +63,6 @@ func (q *Queue) sort(e *entry) { q.decide(e, 0) }
 func (q *Queue) decide(e *entry, slots int) {
 	v := schedule.Next(e.job, q.facts(e, slots))
 	q.hold(e, v)
-	defer q.passOn(e, v)
 	switch v.Step {
 	case schedule.Hold:
 		e.place = inHold
@@ -88,17 +88,6 @@ func (q *Queue) decide(e *entry, slots int) {
 		q.end(e, e.job.Fail(e.job.Next(), v.Err, q.now()))
 	case schedule.InFlight, schedule.Ended:
 		panic("queue: decided upon a job that is in flight or ended")
-	}
-}
-
-// passOn offers the places in buckets that the entry did not take to those who
-// wait for them.
-func (q *Queue) passOn(e *entry, v schedule.Verdict) {
-	if v.Step == schedule.Run || v.Step == schedule.WaitSlot {
-		return
-	}
-	for _, b := range schedule.Buckets(e.rule, e.adhoc) {
-		q.admit(b)
 	}
 }
 
@@ -167,7 +156,9 @@ func (q *Queue) begin(e *entry) {
 	i := e.job.Next()
 	e.job = e.job.BeginRun(i, q.now())
 	q.changed(e)
-	q.work.then(func() { q.start(e, i) })
+	ctx, kill := context.WithCancelCause(q.ctx)
+	e.kill = kill
+	q.work.then(func() { q.start(ctx, e, i) })
 }
 
 // serve moves entries on that were granted all their locks. The cluster may
@@ -201,31 +192,46 @@ func (q *Queue) settleOp(e *entry) {
 	q.serve(q.locks.Release(e.owner()))
 }
 
-// leaveBuckets gives up the entry's places and lets the next ones in.
+// leaveBuckets gives up the entry's places.
 func (q *Queue) leaveBuckets(e *entry) {
 	for _, b := range e.buckets {
 		if q.inFlight[b]--; q.inFlight[b] == 0 {
 			delete(q.inFlight, b)
 		}
-		q.admit(b)
 	}
+	q.offer(e.buckets)
 	e.buckets = nil
 }
 
-// admit lets as many waiters of a bucket try again as it has free places.
-func (q *Queue) admit(b schedule.Bucket) {
-	h := q.full[b]
-	if h == nil {
-		return
+// offer notes that there may be places in buckets: one was given up, or an
+// entry that could have taken one goes another way.
+func (q *Queue) offer(buckets []schedule.Bucket) {
+	for _, b := range buckets {
+		if q.full[b] != nil {
+			q.offered = append(q.offered, b)
+		}
 	}
-	for free := b.Limit - q.inFlight[b]; free > 0 && h.Len() > 0; free-- {
-		e := heap.Pop(h).(*entry)
-		e.place, e.heap = nowhere, nil
-		q.enter(e, inReady, &q.ready)
+}
+
+// admit lets as many waiters of each bucket on offer try again as it has free
+// places. To let in too many does no harm: they are decided upon once more
+// when a slot is free. So as long as a bucket has both waiters and a free
+// place, one who wants that place is ready.
+func (q *Queue) admit() {
+	for _, b := range q.offered {
+		h := q.full[b]
+		if h == nil {
+			continue
+		}
+		for free := b.Limit - q.inFlight[b]; free > 0 && h.Len() > 0; free-- {
+			e := heap.Pop(h).(*entry)
+			q.enter(e, inReady, &q.ready)
+		}
+		if h.Len() == 0 {
+			delete(q.full, b)
+		}
 	}
-	if h.Len() == 0 {
-		delete(q.full, b)
-	}
+	q.offered = q.offered[:0]
 }
 
 // end records the final value of a job and lets go of everything it had.
@@ -238,13 +244,18 @@ func (q *Queue) end(e *entry, final *job.Job) {
 	waiting := q.dependents[e.id()]
 	delete(q.dependents, e.id())
 	for _, d := range waiting {
-		q.leave(d)
-		q.sort(d)
+		// The end of one of them may have moved others of them on already.
+		if d.place == inDependents {
+			q.leave(d)
+			q.sort(d)
+		}
 	}
 }
 
 // status answers what a job that others depend on has come to. A job that has
-// ended is looked up among the published ones and in the archive.
+// ended is looked up among the published ones and in the archive. If the store
+// cannot tell, the answer is that the job has not ended, so that nothing is
+// decided upon a guess, and the queue stops.
 func (q *Queue) status(id job.ID) (job.Status, bool) {
 	if e := q.entries[id]; e != nil {
 		return e.job.Status(), true
@@ -252,24 +263,30 @@ func (q *Queue) status(id job.ID) (job.Status, bool) {
 	if e := q.ending[id]; e != nil {
 		return e.job.Status(), true
 	}
-	if j := q.ended(id); j != nil {
+	j, err := q.Job(context.Background(), id)
+	switch {
+	case err == nil:
 		return j.Status(), true
+	case fault.Is(err, fault.NotFound):
+		return "", false
 	}
-	return "", false
+	q.fail(err)
+	return job.Queued, true
 }
 
 // redecide asks the rules again about a job, and carries out what they now say
 // of a job in flight.
 func (q *Queue) redecide(e *entry, rule jobfilter.Decision) {
-	e.rule = rule
 	switch e.place {
 	case inRunner:
+		e.rule = rule
 		q.recount(e)
 		if rule.Action().Kind == jobfilter.Reject && e.job.CancelReason == "" && e.job.Next() < len(e.job.Ops)-1 {
 			e.job = e.job.RequestCancel("rejected by " + rule.Rule.Describe())
 			q.changed(e)
 		}
 	case inLocks, inGranted:
+		e.rule = rule
 		if k := rule.Action().Kind; k != jobfilter.Pause && k != jobfilter.Reject {
 			q.recount(e)
 			return
@@ -280,6 +297,7 @@ func (q *Queue) redecide(e *entry, rule jobfilter.Decision) {
 		q.sort(e)
 	default:
 		q.leave(e)
+		e.rule = rule
 		q.sort(e)
 	}
 }
@@ -291,16 +309,4 @@ func (q *Queue) recount(e *entry) {
 	for _, b := range e.buckets {
 		q.inFlight[b]++
 	}
-}
-
-// ended finds a job that is final: published, or in the archive.
-func (q *Queue) ended(id job.ID) *job.Job {
-	if j := q.published.get(id); j != nil {
-		return j
-	}
-	j, err := q.archived(q.ctx, id)
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		q.cfg.Log.Error("cannot read the archive", "job", id, "error", err)
-	}
-	return j
 }

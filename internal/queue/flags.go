@@ -18,10 +18,8 @@ var flagsKey = store.Key{Kind: KindQueue, ID: "flags"}
 // SetDrained makes the queue refuse new jobs, or take them again.
 func (q *Queue) SetDrained(ctx context.Context, drained bool) error {
 	return q.change(ctx, func() error {
-		if q.flags.Drained != drained {
-			q.flags.Drained = drained
-			q.work.touch(flagsKey)
-		}
+		q.flags.Drained = drained
+		q.work.touch(flagsKey)
 		return nil
 	})
 }

@@ -42,6 +42,7 @@ type rig struct {
 type gate struct {
 	began chan struct{}
 	end   chan error
+	env   *exec.Env // once it began
 }
 
 func newRig(t testing.TB, maxRunning int) *rig {
@@ -147,12 +148,55 @@ func (r *rig) gate(id job.ID, index int) *gate {
 
 func (r *rig) run(ctx context.Context, env *exec.Env) error {
 	g := r.gate(env.Job, env.Index)
+	g.env = env
 	close(g.began)
+	if c := env.Op.Comment; c != nil && *c == stubborn {
+		return <-g.end
+	}
 	select {
 	case err := <-g.end:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// stubborn is the comment of opcodes that do not end because they are told to.
+const stubborn = "stubborn"
+
+// probe is a context that tells when somebody begins to wait for its end. The
+// queue does so when it has carried a request out and waits for it to be
+// durable.
+type probe struct {
+	context.Context
+	once    sync.Once
+	waiting chan struct{}
+}
+
+func (p *probe) Done() <-chan struct{} {
+	p.once.Do(func() { close(p.waiting) })
+	return p.Context.Done()
+}
+
+// handedOver makes a request and returns when the queue has carried it out,
+// though it may not be durable yet; the channel gives the answer.
+func handedOver(request func(context.Context) error) <-chan error {
+	p := &probe{Context: ctx, waiting: make(chan struct{})}
+	answer := make(chan error, 1)
+	go func() { answer <- request(p) }()
+	<-p.waiting
+	return answer
+}
+
+// soon gives what a channel gives within a time that is long enough.
+func soon[T any](t testing.TB, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing came")
+		panic("unreachable")
 	}
 }
 

@@ -35,13 +35,12 @@ type entry struct {
 	rule   jobfilter.Decision
 
 	place    place
-	heap     *entryHeap        // with inReady, inBucket, inGranted
-	index    int               // place in the heap
-	buckets  []schedule.Bucket // counted in, while in flight
-	request  lock.Request      // what was asked of the lock table
-	kill     context.CancelCauseFunc
-	killed   bool // asked to end, perhaps before the opcode began
-	awaiting []job.ID // with inDependents
+	heap     *entryHeap              // with inReady, inBucket, inGranted
+	index    int                     // place in the heap
+	buckets  []schedule.Bucket       // counted in, while in flight
+	request  lock.Request            // what was asked of the lock table
+	kill     context.CancelCauseFunc // with inRunner
+	awaiting []job.ID                // with inDependents
 }
 
 func newEntry(j *job.Job) *entry {
@@ -52,12 +51,16 @@ func (e *entry) id() job.ID { return e.number }
 
 func (e *entry) owner() lock.Owner { return lock.Owner(e.number) }
 
-// leave takes the entry out of its place.
+// leave takes the entry out of its place. One that was ready may have been let
+// in from a bucket: its place there is on offer again until it takes it.
 func (q *Queue) leave(e *entry) {
 	switch e.place {
 	case inReady, inGranted, inBucket:
 		heap.Remove(e.heap, e.index)
 		e.heap = nil
+		if e.place == inReady && len(q.full) > 0 {
+			q.offer(schedule.Buckets(e.rule, e.adhoc))
+		}
 	case inDependents:
 		for _, id := range e.awaiting {
 			q.forgetDependent(id, e)

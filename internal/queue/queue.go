@@ -77,6 +77,8 @@ type Queue struct {
 	full map[schedule.Bucket]*entryHeap
 	// inFlight counts the entries in each bucket.
 	inFlight map[schedule.Bucket]int
+	// offered are buckets that may have places for those who wait in full.
+	offered []schedule.Bucket
 	// dependents lists the entries that wait for a job to end.
 	dependents map[job.ID][]*entry
 	running    int
@@ -135,7 +137,7 @@ func (q *Queue) Close() {
 	q.mu.Unlock()
 	q.stop(errStopping)
 	q.runners.Wait()
-	q.outcomes.drain(q.cfg.Store)
+	q.outcomes.drain()
 }
 
 // Failed waits until the queue stops by itself, because its decisions can no

@@ -18,25 +18,15 @@ import (
 var errKilled = fault.New(fault.Failed, "Job killed on request")
 
 // start runs an opcode in a goroutine of its own. That it runs is durable.
-func (q *Queue) start(e *entry, i int) {
-	ctx, cancel := context.WithCancelCause(q.ctx)
+func (q *Queue) start(ctx context.Context, e *entry, i int) {
 	q.mu.Lock()
-	stopping := q.closing || q.failed != nil
-	e.kill = cancel
-	if e.killed {
-		cancel(errKilled)
-	}
-	if !stopping {
-		q.runners.Add(1)
-	}
-	q.mu.Unlock()
-	if stopping {
-		cancel(errStopping)
+	defer q.mu.Unlock()
+	if q.closing || q.failed != nil {
 		return
 	}
+	q.runners.Add(1)
 	go func() {
 		defer q.runners.Done()
-		defer cancel(nil)
 		result, err := q.execute(ctx, e, i)
 		if err != nil && q.ctx.Err() != nil {
 			return // interrupted by the end of the controller, not by itself
@@ -72,13 +62,13 @@ func (q *Queue) env(e *entry, i int) *exec.Env {
 		Flags:     q.Flags,
 		Log: func(kind string, payload any) {
 			entry := encode(payload)
-			q.update(func() {
+			q.whileRunning(e, i, func() {
 				e.job = e.job.AddLog(i, kind, entry, q.now())
 				q.changed(e)
 			})
 		},
 		Release: func(names ...lock.Name) {
-			q.update(func() { q.serve(q.locks.ReleaseSome(e.owner(), names...)) })
+			q.whileRunning(e, i, func() { q.serve(q.locks.ReleaseSome(e.owner(), names...)) })
 		},
 		Submit: func(ctx context.Context, jobs [][]*opcode.Opcode) ([]exec.Submitted, error) {
 			return q.submitChildren(ctx, e.inputs[i], jobs)
@@ -86,8 +76,19 @@ func (q *Queue) env(e *entry, i int) *exec.Env {
 	}
 }
 
+// whileRunning applies an event of a running opcode. One that comes late, from
+// something that an opcode left behind, has no effect.
+func (q *Queue) whileRunning(e *entry, i int, event func()) {
+	q.update(func() {
+		if e.place == inRunner && e.job.Next() == i {
+			event()
+		}
+	})
+}
+
 // opDone records how an opcode ended and lets the job go on.
 func (q *Queue) opDone(e *entry, i int, result json.RawMessage, err error) {
+	e.kill(nil)
 	e.kill = nil
 	if err != nil {
 		q.end(e, e.job.Fail(i, err, q.now()))

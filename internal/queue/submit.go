@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"strconv"
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -79,25 +78,39 @@ func (q *Queue) takeAll(ctx context.Context, subs []Submission) []Outcome {
 	for i, s := range subs {
 		out[i].ID, taken[i], out[i].Err = q.take(ctx, s)
 	}
+	q.refuseCircles(out, taken)
 	for i, e := range taken {
-		if e == nil {
-			continue
-		}
-		if circle := job.FindCycle(e.job, q.dependsOn); circle != nil {
-			out[i] = Outcome{Err: fault.New(fault.Invalid, "the job would wait for itself: %s", describeCircle(circle)).At("depends")}
-		}
-	}
-	for i, e := range taken {
-		switch {
-		case e == nil:
-		case out[i].Err != nil:
-			delete(q.entries, e.id())
-			delete(q.keys, e.job.Key)
-		default:
+		if e != nil && out[i].Err == nil {
 			q.enqueue(e)
 		}
 	}
 	return out
+}
+
+// refuseCircles forgets the jobs of a submission that would wait for
+// themselves, before any other is decided upon: what depends on one of them
+// depends on nothing.
+func (q *Queue) refuseCircles(out []Outcome, taken []*entry) {
+	refused := map[job.ID]error{}
+	for _, e := range taken {
+		if e == nil {
+			continue
+		}
+		if circle := job.FindCycle(e.job, q.dependsOn); circle != nil {
+			refused[e.id()] = fault.New(fault.Invalid, "the job would wait for itself: %s", describeCircle(circle)).At("depends")
+		}
+	}
+	for i := range out {
+		err := refused[out[i].ID]
+		if err == nil {
+			continue
+		}
+		if e := taken[i]; e != nil {
+			delete(q.entries, e.id())
+			delete(q.keys, e.job.Key)
+		}
+		out[i] = Outcome{Err: err}
+	}
 }
 
 // take makes a job of a submission, with an entry, unless there is one for its
@@ -109,8 +122,8 @@ func (q *Queue) take(ctx context.Context, s Submission) (job.ID, *entry, error) 
 	if len(s.Key) > MaxKey {
 		return 0, nil, fault.New(fault.TooLarge, "a submission key may have at most %d bytes", MaxKey).At("key")
 	}
-	if id, known := q.known(ctx, s.Key); known {
-		return id, nil, nil
+	if id, err := q.known(ctx, s.Key); id != 0 || err != nil {
+		return id, nil, err
 	}
 	q.lastID++
 	id := q.lastID
@@ -130,7 +143,7 @@ func (q *Queue) take(ctx context.Context, s Submission) (job.ID, *entry, error) 
 func (q *Queue) enqueue(e *entry) {
 	q.changed(e)
 	if key := e.job.Key; key != "" {
-		q.work.touch(store.Key{Kind: KindSubmission, ID: key})
+		q.work.touch(submissionKey(key))
 	}
 	if e.job.Final() {
 		q.end(e, e.job)
@@ -140,20 +153,30 @@ func (q *Queue) enqueue(e *entry) {
 	q.sort(e)
 }
 
-// known returns the job that was submitted with a key before.
-func (q *Queue) known(ctx context.Context, key string) (job.ID, bool) {
+func submissionKey(key string) store.Key { return store.Key{Kind: KindSubmission, ID: key} }
+
+// known returns the job that was submitted with a key before, 0 if there is
+// none. A job that is not durable yet is written again, so that this answer
+// waits for it too.
+func (q *Queue) known(ctx context.Context, key string) (job.ID, error) {
 	if key == "" {
-		return 0, false
+		return 0, nil
 	}
 	if id, ok := q.keys[key]; ok {
-		return id, true
+		if q.published.get(id) == nil {
+			q.work.touch(jobKey(id))
+			q.work.touch(submissionKey(key))
+		}
+		return id, nil
 	}
-	o, err := q.cfg.Store.Get(ctx, store.Key{Kind: KindSubmission, ID: key})
+	o, err := q.cfg.Store.Get(ctx, submissionKey(key))
+	if fault.Is(err, fault.NotFound) {
+		return 0, nil
+	}
 	if err != nil {
-		return 0, false
+		return 0, fault.New(fault.Unavailable, "the store cannot tell whether the submission key is known: %w", err)
 	}
-	id, err := strconv.ParseInt(string(o.Value), 10, 64)
-	return job.ID(id), err == nil
+	return job.ParseID(string(o.Value))
 }
 
 // dependsOn returns what a job that has not ended waits for.

@@ -70,6 +70,9 @@ func (q *Queue) flush() {
 	tx := store.Tx{Epoch: q.cfg.Epoch}
 	w.jobs = w.jobs[:0]
 	for _, key := range w.keys {
+		if key.Kind == KindSubmission && q.keys[key.ID] == 0 {
+			continue // written for good when the job was archived
+		}
 		put, exists, j := q.present(key)
 		if !exists {
 			tx.Delete = append(tx.Delete, key)
@@ -80,6 +83,7 @@ func (q *Queue) flush() {
 			w.jobs = append(w.jobs, j)
 		}
 	}
+	q.outcomes.expect()
 	q.cfg.Store.Enqueue(tx, func(_ store.Revision, err error) { q.outcomes.add(outcome{w, err}) })
 }
 
@@ -109,14 +113,26 @@ func (q *Queue) present(key store.Key) (store.Put, bool, *job.Job) {
 
 func (q *Queue) presentJob(key store.Key) (store.Put, bool, *job.Job) {
 	id, _ := job.ParseID(key.ID)
-	e := q.entries[id]
-	if e == nil {
-		e = q.ending[id]
-	}
-	if e == nil {
+	j := q.newest(id)
+	if j == nil {
 		return store.Put{}, false, nil
 	}
-	return store.Put{Key: key, At: int64(e.job.Ended), Value: e.job.Encode()}, true, e.job
+	return store.Put{Key: key, At: int64(j.Ended), Value: j.Encode()}, true, j
+}
+
+// newest returns the newest value of a live job, nil if it is archived or on
+// its way there.
+func (q *Queue) newest(id job.ID) *job.Job {
+	if e := q.entries[id]; e != nil {
+		return e.job
+	}
+	if e := q.ending[id]; e != nil {
+		return e.job
+	}
+	if q.archiving[id] != nil {
+		return nil
+	}
+	return q.published.get(id)
 }
 
 // encode writes values of our own that cannot fail to encode.
@@ -137,16 +153,24 @@ type outcome struct {
 // outcomes carries outcomes from the store's writer to a goroutine of the
 // queue, so that the writer never waits for the queue.
 type outcomes struct {
-	mu     sync.Mutex
-	wake   *sync.Cond
-	list   []outcome
-	closed bool
-	done   chan struct{}
+	mu      sync.Mutex
+	wake    *sync.Cond
+	list    []outcome
+	pending int // works handed to the store that are not settled
+	closed  bool
+	done    chan struct{}
 }
 
 func (o *outcomes) init() {
 	o.wake = sync.NewCond(&o.mu)
 	o.done = make(chan struct{})
+}
+
+// expect announces an outcome.
+func (o *outcomes) expect() {
+	o.mu.Lock()
+	o.pending++
+	o.mu.Unlock()
 }
 
 func (o *outcomes) add(x outcome) {
@@ -159,9 +183,11 @@ func (o *outcomes) add(x outcome) {
 // run settles outcomes in order until drain.
 func (o *outcomes) run(settle func([]outcome)) {
 	defer close(o.done)
+	settled := 0
 	for {
 		o.mu.Lock()
-		for len(o.list) == 0 && !o.closed {
+		o.pending -= settled
+		for len(o.list) == 0 && !(o.closed && o.pending == 0) {
 			o.wake.Wait()
 		}
 		batch := o.list
@@ -171,17 +197,17 @@ func (o *outcomes) run(settle func([]outcome)) {
 			return
 		}
 		settle(batch)
+		settled = len(batch)
 	}
 }
 
-// drain waits until everything enqueued so far is settled, and ends run.
-func (o *outcomes) drain(s store.Store) {
-	s.Enqueue(store.Tx{}, func(store.Revision, error) {
-		o.mu.Lock()
-		o.closed = true
-		o.mu.Unlock()
-		o.wake.Signal()
-	})
+// drain waits until everything handed to the store is settled, also what has
+// to be written again, and ends run.
+func (o *outcomes) drain() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.wake.Signal()
 	<-o.done
 }
 

@@ -1,0 +1,289 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/faultstore"
+)
+
+// newFaultyRig is a rig whose store fails as it is told.
+func newFaultyRig(t testing.TB, maxRunning int) (*rig, *faultstore.Store) {
+	t.Helper()
+	var faulty *faultstore.Store
+	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}}
+	r.wrap = func(s store.Store) store.Store {
+		faulty = faultstore.New(s)
+		return faulty
+	}
+	r.open()
+	r.wrap = nil
+	t.Cleanup(func() { r.close() })
+	r.setMax(maxRunning)
+	return r, faulty
+}
+
+// touches chooses the transactions that write or delete an object.
+func touches(kind store.Kind, id string) func(store.Tx) bool {
+	key := store.Key{Kind: kind, ID: id}
+	return func(tx store.Tx) bool {
+		return slices.Contains(tx.Delete, key) || slices.ContainsFunc(tx.Put, func(p store.Put) bool { return p.Key == key })
+	}
+}
+
+// stall keeps all answers of the store from now on until it is called again.
+func stall(t testing.TB, r *rig, faulty *faultstore.Store) (goOn func()) {
+	t.Helper()
+	gate := make(chan struct{})
+	held := faulty.Inject(faultstore.Fault{Do: faultstore.Hold, When: touches(queue.KindQueue, "flags"), Gate: gate})
+	answer := handedOver(func(ctx context.Context) error { return r.q.SetDrained(ctx, false) })
+	soon(t, held)
+	return func() {
+		close(gate)
+		r.check(soon(t, answer))
+	}
+}
+
+func TestFailuresOfTheStoreLoseNothing(t *testing.T) {
+	for effect, name := range map[faultstore.Effect]string{faultstore.FailBefore: "before", faultstore.FailAfter: "after"} {
+		t.Run(name, func(t *testing.T) {
+			r, faulty := newFaultyRig(t, 1)
+			for skip := range 6 {
+				faulty.Inject(faultstore.Fault{Do: effect, Skip: 2 * skip, When: func(tx store.Tx) bool { return len(tx.Put) > 0 }})
+			}
+			var ids []job.ID
+			for range 6 {
+				ids = append(ids, r.submit(dummy, delay))
+			}
+			for _, id := range ids {
+				r.began(id, 0)
+				r.finish(id, 0, nil)
+				r.status(id, job.Success)
+			}
+			r.crash()
+			for _, id := range ids {
+				r.status(id, job.Success)
+			}
+		})
+	}
+}
+
+func TestStoreThatStaysBrokenStopsTheQueue(t *testing.T) {
+	r, faulty := newFaultyRig(t, 1)
+	running := r.submit(dummy)
+	r.began(running, 0)
+	faulty.Inject(faultstore.Fault{Do: faultstore.CrashBefore})
+	for range 2 {
+		if _, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay)}); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("submission to a broken store: %v", err)
+		}
+	}
+	r.crash()
+	r.status(running, job.Error)
+	if r.q.Jobs().Len() != 1 {
+		t.Errorf("%d jobs, of which one was acknowledged", r.q.Jobs().Len())
+	}
+}
+
+// A write that fails twice, while a later write of the same job succeeds and
+// is settled in between, must not remove the job.
+func TestWritingAgainKeepsAJobThatEnded(t *testing.T) {
+	r, faulty := newFaultyRig(t, 1)
+	r.began(r.submit(dummy), 0)
+	goOn := stall(t, r, faulty)
+	faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: touches(queue.KindJob, "2")})
+	again := faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, Skip: 2, When: touches(queue.KindJob, "2")})
+	submitted := handedOver(func(ctx context.Context) error {
+		_, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, dummy)})
+		return err
+	})
+	cancelled := handedOver(func(ctx context.Context) error {
+		_, err := r.q.Cancel(ctx, 2, false)
+		return err
+	})
+	goOn()
+	r.check(soon(t, cancelled))
+	r.check(soon(t, submitted))
+	soon(t, again)
+	r.crash()
+	r.status(2, job.Canceled)
+}
+
+func TestCloseSettlesWhatIsWrittenAgain(t *testing.T) {
+	r, faulty := newFaultyRig(t, 1)
+	goOn := stall(t, r, faulty)
+	faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: touches(queue.KindJob, "1")})
+	submitted := handedOver(func(ctx context.Context) error {
+		_, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay)})
+		return err
+	})
+	closed := r.closeInBackground()
+	goOn()
+	soon(t, closed)
+	r.check(soon(t, submitted))
+}
+
+// closeInBackground begins to close the queue; it takes no requests any more
+// when this returns.
+func (r *rig) closeInBackground() <-chan struct{} {
+	closed := make(chan struct{})
+	go func() {
+		r.q.Close()
+		close(closed)
+	}()
+	for {
+		if _, err := r.q.Cancel(ctx, 999_999, false); err != nil {
+			return closed
+		}
+	}
+}
+
+func TestSubmissionKeyIsAnsweredWhenItsJobIsDurable(t *testing.T) {
+	r, faulty := newFaultyRig(t, 1)
+	goOn := stall(t, r, faulty)
+	for range 8 {
+		faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: touches(queue.KindJob, "1")})
+	}
+	submit := func(ctx context.Context) error {
+		_, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay), Key: "k"})
+		return err
+	}
+	first, second := handedOver(submit), handedOver(submit)
+	goOn()
+	for _, answer := range []<-chan error{first, second} {
+		if err := soon(t, answer); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("a job that could not be stored was answered with %v", err)
+		}
+	}
+}
+
+// unreadable is a store that cannot read single objects when it is told so.
+type unreadable struct {
+	store.Store
+	now atomic.Bool
+}
+
+func (u *unreadable) Get(ctx context.Context, key store.Key) (store.Object, error) {
+	if u.now.Load() {
+		return store.Object{}, fault.New(fault.Unavailable, "cannot read")
+	}
+	return u.Store.Get(ctx, key)
+}
+
+func newUnreadableRig(t *testing.T) (*rig, *unreadable) {
+	t.Helper()
+	u := &unreadable{}
+	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}}
+	r.wrap = func(s store.Store) store.Store {
+		u.Store = s
+		return u
+	}
+	r.open()
+	r.wrap = nil
+	t.Cleanup(func() { r.close() })
+	r.setMax(1)
+	return r, u
+}
+
+func TestUnreadableSubmissionKeyMakesNoSecondJob(t *testing.T) {
+	r, u := newUnreadableRig(t)
+	sub := queue.Submission{Ops: parse(t, delay), Key: "k"}
+	id, err := r.q.Submit(ctx, sub)
+	r.check(err)
+	r.status(id, job.Success)
+	if ok, err := r.q.Archive(ctx, id); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	u.now.Store(true)
+	if again, err := r.q.Submit(ctx, sub); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("submitted again: job %d, %v", again, err)
+	}
+}
+
+// A dependency that cannot be read is no reason to fail a job.
+func TestUnreadableDependencyFailsNothing(t *testing.T) {
+	r, u := newUnreadableRig(t)
+	base := r.submit(delay)
+	r.status(base, job.Success)
+	if ok, err := r.q.Archive(ctx, base); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	id := r.submit(depending(base), dummy)
+	r.began(id, 0)
+	u.now.Store(true)
+	r.finish(id, 0, nil)
+	r.reaches(id, "queued", func(j *job.Job) bool { return j.Ops[0].Status == job.Success })
+	r.crash()
+	r.began(id, 1)
+	r.finish(id, 1, nil)
+	r.status(id, job.Success)
+}
+
+func depending(on job.ID) string {
+	return strings.Replace(dummy, `"result"`, fmt.Sprintf(`"depends":[[%d,["success"]]],"result"`, on), 1)
+}
+
+// An opcode that completes while the controller shuts down leaves the rest of
+// its job to the next start, also when that depends on an archived job.
+func TestShutdownBetweenOpcodes(t *testing.T) {
+	r := newRig(t, 1)
+	base := r.submit(delay)
+	r.status(base, job.Success)
+	if ok, err := r.q.Archive(ctx, base); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	id := r.submit(strings.Replace(depending(base), `"result"`, `"comment":"`+stubborn+`","result"`, 1), dummy)
+	r.began(id, 0)
+	closed := r.closeInBackground()
+	r.finish(id, 0, nil)
+	soon(t, closed)
+	r.crash()
+	r.began(id, 1)
+	r.finish(id, 1, nil)
+	r.status(id, job.Success)
+}
+
+func TestKillBeforeTheOpcodeBegan(t *testing.T) {
+	r, faulty := newFaultyRig(t, 1)
+	goOn := stall(t, r, faulty)
+	submitted := handedOver(func(ctx context.Context) error {
+		_, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, dummy)})
+		return err
+	})
+	killed := handedOver(func(ctx context.Context) error {
+		a, err := r.q.Cancel(ctx, 1, true)
+		if !a.OK {
+			t.Errorf("answer %v", a)
+		}
+		return err
+	})
+	goOn()
+	r.check(soon(t, submitted))
+	r.check(soon(t, killed))
+	if j := r.status(1, job.Error); !strings.Contains(string(j.Ops[0].Result), "killed on request") {
+		t.Errorf("killed job: %s", j.Ops[0].Result)
+	}
+}
+
+// Something that an opcode left behind writes to the log when its job has long
+// ended.
+func TestLateLogMessageLeavesTheJobAlone(t *testing.T) {
+	r := newRig(t, 1)
+	id := r.submit(dummy)
+	r.began(id, 0)
+	r.finish(id, 0, nil)
+	r.status(id, job.Success)
+	r.gate(id, 0).env.Infof("too late")
+	r.crash()
+	if j := r.status(id, job.Success); len(j.Ops[0].Log) != 0 {
+		t.Errorf("log %v", j.Ops[0].Log)
+	}
+}
