@@ -16,7 +16,7 @@ type writer struct {
 	noFinalLine bool // the result is right only for text that does not end with a newline
 }
 
-func (w *writer) printf(format string, args ...any) { fmt.Fprintf(w, format, args...) }
+func (w *writer) printf(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
 // What Python counts as \w, \d and \s, as the inside of a class.
 var categoryText = map[byte]string{'w': `\p{L}\p{N}_`, 'd': `\p{Nd}`, 's': "\t-\r\x1c- \u0085\\p{Z}"}
