@@ -65,10 +65,10 @@ func checkName(p *Package, rel string) []string {
 func checkImport(module, rel string, layer Layer, imported string) string {
 	target, ours := inModule(module, imported)
 	if !ours {
-		if layer <= Core {
-			return impureImports[imported]
+		if layer > Core || allowed[rel][imported] != "" {
+			return ""
 		}
-		return ""
+		return impureImports[imported]
 	}
 	if isYAQL(rel) && !isYAQL(target) {
 		return "yaql must not need the rest of the project"
@@ -91,9 +91,9 @@ func checkImport(module, rel string, layer Layer, imported string) string {
 
 func isYAQL(rel string) bool { return rel == "yaql" || strings.HasPrefix(rel, "yaql/") }
 
-// impurities lists what a source file of a pure layer must not hold: goroutines,
-// waiting, and the clock.
-func impurities(name string, src any) ([]string, error) {
+// impurities lists what a source file of a package in a pure layer must not
+// hold: goroutines, waiting, and the clock.
+func impurities(rel, name string, src any) ([]string, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
 	if err != nil {
@@ -109,15 +109,29 @@ func impurities(name string, src any) ([]string, error) {
 		case *ast.GoStmt:
 			report(n, "go statement")
 		case *ast.SelectStmt:
-			report(n, "select statement")
+			if waits(n) {
+				report(n, "waiting select statement")
+			}
 		case *ast.SelectorExpr:
-			if id, ok := n.X.(*ast.Ident); ok && slices.Contains(impureCalls[names[id.Name]], n.Sel.Name) {
+			id, ok := n.X.(*ast.Ident)
+			if !ok || !slices.Contains(impureCalls[names[id.Name]], n.Sel.Name) {
+				break
+			}
+			if allowed[rel][path.Base(names[id.Name])+"."+n.Sel.Name] == "" {
 				report(n, id.Name+"."+n.Sel.Name)
 			}
 		}
 		return true
 	})
 	return out, nil
+}
+
+// waits tells whether a select statement has no default.
+func waits(s *ast.SelectStmt) bool {
+	return !slices.ContainsFunc(s.Body.List, func(c ast.Stmt) bool {
+		clause, ok := c.(*ast.CommClause)
+		return ok && clause.Comm == nil
+	})
 }
 
 // importNames maps the names that a file uses for its imports to their paths.

@@ -72,6 +72,9 @@ func TestStoreKeepsWhatItAcknowledged(t *testing.T) {
 		acknowledged, killed = n, killed+1
 		checkStore(t, dir, acknowledged)
 	})
+	if t.Failed() {
+		return
+	}
 	t.Logf("%d times killed, %d transactions acknowledged, none lost", killed, acknowledged)
 }
 
