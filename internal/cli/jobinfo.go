@@ -61,13 +61,7 @@ func jobInfo(sh *shell) *cobra.Command {
 			}); err != nil {
 				return err
 			}
-			for _, id := range missing {
-				sh.note("Job ID %d not found\n", id)
-			}
-			if len(missing) > 0 {
-				return failed
-			}
-			return nil
+			return sh.missingJobs(missing)
 		},
 	}
 }
@@ -84,23 +78,52 @@ func (sh *shell) jobDetails(ctx context.Context, ids []job.ID) (all []*jobDetail
 			missing = append(missing, ids[i])
 			continue
 		}
-		d := &jobDetails{}
-		_, places := d.details()
-		for n := range places {
-			if err := json.Unmarshal(row[n], places[n]); err != nil {
-				return nil, nil, err
-			}
-		}
-		for _, text := range d.Log {
-			var entries []logEntry
-			if err := json.Unmarshal(text, &entries); err != nil {
-				return nil, nil, err
-			}
-			d.OpLog = append(d.OpLog, entries)
+		d, err := newJobDetails(row)
+		if err != nil {
+			return nil, nil, err
 		}
 		all = append(all, d)
 	}
 	return all, missing, nil
+}
+
+// missingJobs tells about jobs that do not exist. To the classic tool they are
+// an answer, to us a failure.
+func (sh *shell) missingJobs(ids []job.ID) error {
+	for _, id := range ids {
+		text := fmt.Sprintf("Job ID %d not found\n", id)
+		if !sh.persona.classic() {
+			sh.note("%s", text)
+		} else if err := sh.printf("- %s", text); err != nil {
+			return err
+		}
+	}
+	if len(ids) > 0 && !sh.persona.classic() {
+		return failed
+	}
+	return nil
+}
+
+// newJobDetails reads a row with the fields of details.
+func newJobDetails(row []json.RawMessage) (*jobDetails, error) {
+	d := &jobDetails{}
+	_, places := d.details()
+	if len(row) != len(places) {
+		return nil, fmt.Errorf("a job has %d fields instead of %d", len(row), len(places))
+	}
+	for n := range places {
+		if err := json.Unmarshal(row[n], places[n]); err != nil {
+			return nil, err
+		}
+	}
+	for _, text := range d.Log {
+		var entries []logEntry
+		if err := json.Unmarshal(text, &entries); err != nil {
+			return nil, err
+		}
+		d.OpLog = append(d.OpLog, entries)
+	}
+	return d, nil
 }
 
 // outline is the job as info shows it.

@@ -147,7 +147,7 @@ func mebibytes(text string) (int64, bool) {
 		}
 	}
 	n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-	if err != nil || n < 0 || n*factor > 1<<50 {
+	if err != nil || !(n >= 0 && n*factor <= 1<<50) { // so that NaN is refused too
 		return 0, false
 	}
 	size := int64(n * factor)

@@ -1,0 +1,285 @@
+package luxi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/luxi"
+)
+
+// refused sends a request that must fail, and returns the code, the class and
+// the text.
+func (r *rig) refused(method string, args ...any) (fault.Code, string, string) {
+	r.Helper()
+	err := r.client().Call(r.Context(), method, args, nil)
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		r.Fatalf("%s %v: %v", method, args, err)
+	}
+	class := "text"
+	if pair, ok := errors.AsType[*luxi.Error](err); ok {
+		class = pair.Class
+	}
+	return f.Code, class, f.Message
+}
+
+func TestJobIDsInBothSpellings(t *testing.T) {
+	r := newRig(t)
+	id := r.submit(delay(0.001))
+	r.end(id)
+	for _, spelling := range []any{id, id.String()} {
+		var rows [][]any
+		r.call("QueryJobs", &rows, []any{spelling}, []string{"id", "status"})
+		if !reflect.DeepEqual(rows, [][]any{{1.0, "success"}}) {
+			t.Errorf("%v: %v", spelling, rows)
+		}
+		var answer []any
+		r.call("CancelJob", &answer, spelling)
+		if !reflect.DeepEqual(answer, []any{false, "Job 1 not found in queue"}) {
+			t.Errorf("%v: %v", spelling, answer)
+		}
+	}
+	for _, bad := range []any{-1, 1.5, "one", nil, true, []any{1}} {
+		if code, class, text := r.refused("ArchiveJob", bad); code != fault.Invalid || class != "text" || !strings.Contains(text, "job ID") {
+			t.Errorf("%v: %s %s %s", bad, code, class, text)
+		}
+	}
+}
+
+func TestSubmissionKeys(t *testing.T) {
+	r := newRig(t)
+	var first, again, other job.ID
+	r.call("SubmitJob", &first, []any{delay(0.001)}, "key")
+	r.call("SubmitJob", &again, []any{delay(0.001)}, "key")
+	r.call("SubmitJobToDrainedQueue", &other, []any{delay(0.001)}, nil)
+	if first != again || other == first {
+		t.Errorf("ids %d, %d, %d", first, again, other)
+	}
+	var many [][2]any
+	r.call("SubmitManyJobs", &many, [][]any{{delay(0.001)}, {delay(0.001)}}, []string{"key", "b"})
+	if many[0] != [2]any{true, float64(first)} || many[1] != [2]any{true, float64(other) + 1} {
+		t.Errorf("got %v", many)
+	}
+	if code, _, text := r.refused("SubmitManyJobs", [][]any{{}}, []string{"a", "b"}); code != fault.Invalid || text != "2 submission keys for 1 jobs" {
+		t.Errorf("%s %s", code, text)
+	}
+}
+
+func TestSubmitManyAnswersForEachJob(t *testing.T) {
+	r := newRig(t)
+	outside := delay(0.001, "reason", []any{[]any{"gnt:opcode:x", "", 1}})
+	var many [][2]any
+	r.call("SubmitManyJobs", &many, [][]any{{outside}, {delay(0.001)}, {delay(0.001, "depends", []any{[]any{-1, []any{"success"}}})}})
+	if many[0][0] != false || many[1] != [2]any{true, 1.0} || many[2] != [2]any{true, 2.0} {
+		t.Errorf("got %v", many)
+	}
+	if code, class, _ := r.refused("SubmitManyJobs", [][]any{{delay(0.001)}, {map[string]any{"OP_ID": "OP_NOPE", "reason": []any{}}}}); code != fault.Invalid || class != "text" {
+		t.Errorf("one that cannot be parsed: %s %s", code, class)
+	}
+	var rows [][]any
+	r.call("QueryJobs", &rows, nil, []string{"id"})
+	if len(rows) != 2 {
+		t.Errorf("jobs: %v", rows)
+	}
+}
+
+func TestReservedSourcesAreRefused(t *testing.T) {
+	r := newRig(t)
+	for source, allowed := range map[string]bool{
+		"user": true, "gnt:user": true, "gnt:client": true, "gnt:client:gnt-instance": true, "gnt:clientele": false,
+		"gnt:opcode:test_delay": false, "gnt:library:rlib2:x": false, "gnt:watcher": false, "gnt:": false,
+	} {
+		entry := []any{[]any{source, "x", 1}}
+		err := r.client().Call(t.Context(), "SubmitJob", []any{[]any{delay(0.001, "reason", entry)}}, nil)
+		if (err == nil) != allowed || (err != nil && !strings.Contains(err.Error(), "reserved source")) {
+			t.Errorf("a job with %s: %v", source, err)
+		}
+		err = r.client().Call(t.Context(), "ReplaceFilter", []any{nil, 5, []any{}, "CONTINUE", entry}, nil)
+		if (err == nil) != allowed {
+			t.Errorf("a rule with %s: %v", source, err)
+		}
+	}
+}
+
+func TestTextInAnyScript(t *testing.T) {
+	r := newRig(t)
+	const text = "für Müller — 保守 <&> \u2028 ў"
+	var uuid string
+	r.call("ReplaceFilter", &uuid, nil, 1, []any{[]any{"reason", []any{"=~", "reason", "^für Müller"}}}, "ACCEPT", []any{[]any{"user", text, 1}})
+	r.call("SetDrainFlag", nil, false)
+	id := r.submit(delay(0.001, "comment", text, "reason", []any{[]any{"Ärzte", text, 5}}))
+	r.end(id)
+	var rows [][]any
+	r.call("QueryFilters", &rows, []string{uuid}, []string{"reason_trail"})
+	if got := fmt.Sprint(rows); !strings.Contains(got, text) {
+		t.Errorf("rule: %s", got)
+	}
+	r.call("QueryJobs", &rows, []any{id}, []string{"ops"})
+	if got := fmt.Sprint(rows); strings.Count(got, text) != 2 || !strings.Contains(got, "Ärzte") {
+		t.Errorf("job: %s", got)
+	}
+	var next job.ID
+	r.call("SubmitJob", &next, []any{delay(0.001)})
+	if status := r.end(next); status != "success" {
+		t.Errorf("the queue is hurt: %s", status)
+	}
+}
+
+func TestDrainedQueue(t *testing.T) {
+	r := newRig(t)
+	var answer any
+	for _, on := range []bool{false, true, true} { // also when nothing changes
+		if r.call("SetDrainFlag", &answer, on); answer != true {
+			t.Errorf("got %v", answer)
+		}
+	}
+	for method, arg := range map[string]any{"SubmitJob": []any{delay(0.001)}, "SubmitManyJobs": [][]any{{delay(0.001)}, {}}} {
+		if code, class, text := r.refused(method, arg); code != fault.Drained || class != "JobQueueDrainError" || text != "Queue drained" {
+			t.Errorf("%s: %s %s %s", method, code, class, text)
+		}
+	}
+	var id job.ID
+	r.call("SubmitJobToDrainedQueue", &id, []any{delay(0.001)})
+	if status := r.end(id); status != "success" {
+		t.Error(status)
+	}
+}
+
+func TestWaitForJobChange(t *testing.T) {
+	r := newRig(t)
+	r.furnish()
+	const id = 1 // the first creation
+	wait := func(id any, fields []string, previous, serial any, timeout int) (values []any, log [][]any) {
+		t.Helper()
+		out := []any{&values, &log}
+		r.call("WaitForJobChange", &out, id, fields, previous, serial, timeout)
+		return values, log
+	}
+	// A job that has ended is answered at once, whatever the client knows.
+	values, log := wait(id, []string{"status", "id"}, []any{"x"}, nil, 60)
+	if len(values) != 2 || values[0] != "success" || values[1] != 1.0 {
+		t.Errorf("values %v", values)
+	}
+	if len(log) < 3 || log[0][0] != 1.0 || log[0][2] != "message" || log[2][0] != 3.0 {
+		t.Errorf("log %v", log)
+	}
+	if _, later := wait(id, []string{"id"}, nil, 2, 60); len(later) != len(log)-2 || later[0][0] != 3.0 {
+		t.Errorf("the log after the second entry: %v", later)
+	}
+	begun := time.Now()
+	known := values
+	values, log = wait("1", []string{"status", "id"}, known, 1<<40, 60)
+	if !reflect.DeepEqual(values, known) || len(log) != 0 || time.Since(begun) > 30*time.Second {
+		t.Errorf("values %v, log %v", values, log)
+	}
+	if values, log = wait(id, []string{"status", "nosuch"}, nil, nil, 60); !reflect.DeepEqual(values, []any{nil, nil}) {
+		t.Errorf("with an unknown field: %v %v", values, log)
+	}
+	if code, class, text := r.refused("WaitForJobChange", 4711, []string{"status"}, nil, nil, 60); code != fault.NotFound || class != "JobLost" || text != "Can't load job file" {
+		t.Errorf("%s %s %s", code, class, text)
+	}
+	r.call("ArchiveJob", nil, id)
+	if _, class, _ := r.refused("WaitForJobChange", id, []string{"status"}, nil, nil, 60); class != "JobLost" {
+		t.Errorf("an archived job: %s", class)
+	}
+}
+
+func TestWaitForJobChangeSeesChanges(t *testing.T) {
+	r := newRig(t)
+	id := r.submit(delay(60))
+	running := func(j *job.Job) bool { return j.Status() == job.Running }
+	if _, err := r.queue.Wait(t.Context(), id, running); err != nil {
+		t.Fatal(err)
+	}
+	var change []any
+	r.call("WaitForJobChange", &change, id, []string{"status"}, nil, nil, 60)
+	if !reflect.DeepEqual(change, []any{[]any{"running"}, []any{}}) {
+		t.Errorf("the first answer: %v", change)
+	}
+	r.call("WaitForJobChange", &change, id, []string{"status"}, []string{"running"}, 0, 0)
+	if !reflect.DeepEqual(change, []any{[]any{"running"}, []any{}}) {
+		t.Errorf("when the time is up: %v", change)
+	}
+	var all sync.WaitGroup
+	client := r.client()
+	all.Go(func() {
+		var later []any
+		if err := client.Call(context.Background(), "WaitForJobChange", []any{id, []string{"status"}, []string{"running"}, 0, 60}, &later); err != nil {
+			t.Error(err)
+		}
+		if !reflect.DeepEqual(later, []any{[]any{"error"}, []any{}}) && !reflect.DeepEqual(later, []any{[]any{"canceled"}, []any{}}) {
+			t.Errorf("after the end: %v", later)
+		}
+	})
+	r.call("CancelJob", nil, id, true)
+	all.Wait()
+}
+
+func TestQueryWithOptions(t *testing.T) {
+	r := newRig(t)
+	for range 5 {
+		r.end(r.submit(delay(0.001)))
+	}
+	var got struct{ Data [][][2]any }
+	r.call("Query", &got, "job", []string{"id"}, []any{">", "id", 1}, map[string]any{"sort": []string{"-id"}, "limit": 2})
+	if fmt.Sprint(got.Data) != "[[[0 5]] [[0 4]]]" {
+		t.Errorf("got %v", got.Data)
+	}
+	if code, _, _ := r.refused("Query", "job", []string{"id"}, nil, map[string]any{"sort": 5}); code != fault.Invalid {
+		t.Error(code)
+	}
+}
+
+func TestExplainAndTest(t *testing.T) {
+	r := newRig(t)
+	r.call("ReplaceFilter", nil, nil, 5, []any{}, "PAUSE", []any{[]any{"ops", "freeze", 1}})
+	id := r.submit(delay(0.001))
+	var x struct {
+		Step string
+		Why  string
+		Held struct{ Rule string }
+	}
+	r.call("ExplainJob", &x, id)
+	if x.Step != "hold" || !strings.Contains(x.Why, "freeze") || x.Held.Rule == "" {
+		t.Errorf("got %+v", x)
+	}
+	var f struct {
+		Headline string
+		Jobs     []struct{ Effect string }
+	}
+	r.call("TestFilter", &f, map[string]any{"priority": 1, "action": "ACCEPT"}, 7)
+	if len(f.Jobs) != 1 || f.Jobs[0].Effect != "release" {
+		t.Errorf("got %+v", f)
+	}
+	for _, rule := range []any{nil, "x", map[string]any{"prority": 1}, map[string]any{"action": "NO"}, map[string]any{"priority": -1}} {
+		if code, class, _ := r.refused("TestFilter", rule, 0); code != fault.Invalid || class != "text" {
+			t.Errorf("%v: %s %s", rule, code, class)
+		}
+	}
+	if code, _, text := r.refused("TestFilter", map[string]any{}, -1); code != fault.Invalid || !strings.Contains(text, "days") {
+		t.Errorf("%s %s", code, text)
+	}
+	if code, class, _ := r.refused("ExplainJob", 4711); code != fault.NotFound || class != "OpPrereqError" {
+		t.Errorf("%s %s", code, class)
+	}
+}
+
+func TestSecondsDoNotOverflow(t *testing.T) {
+	if d := seconds(1e300); d <= 0 {
+		t.Error(d)
+	}
+	if d := seconds(-1e300); d >= 0 {
+		t.Error(d)
+	}
+	if d := seconds(0.5); d != 500*time.Millisecond {
+		t.Error(d)
+	}
+}
