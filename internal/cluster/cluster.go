@@ -122,7 +122,6 @@ type Cluster struct {
 	ModifySSHSetup     bool       `json:"modify_ssh_setup"`
 	SSHKeyType         string     `json:"ssh_key_type"`
 	SSHKeyBits         int64      `json:"ssh_key_bits"`
-	WatcherPausedUntil int64      `json:"watcher_pause"` // ns, 0: not paused
 
 	Collectors map[string]Collector `json:"data_collectors"`
 }

@@ -42,7 +42,11 @@ type Querier struct {
 func (q *Querier) Source(ctx context.Context) *query.Source {
 	jobs := q.Queue.Jobs()
 	runtime := q.Runtime
-	runtime.Drained = q.Queue.Flags().Drained
+	flags := q.Queue.Flags()
+	runtime.Drained = flags.Drained
+	if flags.WatcherPause != nil {
+		runtime.WatcherPause = *flags.WatcherPause
+	}
 	return &query.Source{
 		Inventory: q.Inventory.Snapshot(),
 		Jobs:      func(archived bool) iter.Seq[*job.Job] { return q.jobs(ctx, jobs, archived) },

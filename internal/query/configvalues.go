@@ -20,10 +20,10 @@ func configValue(v *view, name string) any {
 	case "drain_flag":
 		return v.Runtime.Drained
 	case "watcher_pause":
-		if v.cluster.WatcherPausedUntil == 0 {
+		if v.Runtime.WatcherPause == 0 {
 			return nil
 		}
-		return timestamp(v.cluster.WatcherPausedUntil).Value
+		return v.Runtime.WatcherPause
 	case "modify_ssh_setup":
 		return v.cluster.ModifySSHSetup
 	case "ssh_key_type":

@@ -37,7 +37,12 @@ func clusterFields() []field[clusterRow] {
 		{Def: Def{"mtime", "MTime", KindTimestamp, "When the settings of the cluster were last changed"},
 			get: func(_ *view, c clusterRow) Cell { return timeOrUnavail(c.MTime) }},
 		{Def: Def{"watcher_pause", "WatcherPause", KindTimestamp, "Until when the watcher pauses"},
-			get: func(_ *view, c clusterRow) Cell { return timeOrUnavail(c.WatcherPausedUntil) }},
+			from: InMemory, get: func(v *view, _ clusterRow) Cell {
+				if v.Runtime.WatcherPause == 0 {
+					return Cell{Status: Unavail}
+				}
+				return known(v.Runtime.WatcherPause)
+			}},
 	}
 }
 

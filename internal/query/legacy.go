@@ -75,9 +75,15 @@ func CheckFields(what string, fields []string) error {
 }
 
 // JobValues returns a function that appends the values of some fields of a
-// job as a JSON list, null where there is none. Unknown fields are null.
+// job as a JSON list, null where there is none. A field that jobs do not have
+// makes all of them null, as clients that wait for changes know it.
 func JobValues(fields []string) func(dst []byte, j *job.Job) []byte {
 	columns := jobTable.columns(fields)
+	if CheckFields("job", fields) != nil {
+		for i := range columns {
+			columns[i].get = unknownCell[jobRow]
+		}
+	}
 	return func(dst []byte, j *job.Job) []byte {
 		row := jobRow{j.ID, j}
 		return appendList(dst, columns, func(b []byte, c column[jobRow]) []byte {

@@ -102,9 +102,7 @@ func TestConfigValuesConformance(t *testing.T) {
 		src := recordedSource(t)
 		src.Runtime.Drained = strings.Contains(name, "drained")
 		if strings.Contains(name, "paused") {
-			c := src.Inventory.Cluster().Clone()
-			c.WatcherPausedUntil = 1900000000 * 1e9
-			src.Inventory = src.Inventory.With(cluster.Put(c))
+			src.Runtime.WatcherPause = 1900000000
 		}
 		var rec recording
 		conformance(t, "golden/luxi/"+name+".json", &rec)
@@ -159,8 +157,9 @@ func TestOldRequestsFindByUUIDAndIgnoreUnknown(t *testing.T) {
 
 func TestJobValues(t *testing.T) {
 	src := recordedSource(t)
-	got := string(JobValues([]string{"id", "status", "nosuch"})(nil, src.Job(1)))
-	if got != `[1,"success",null]` {
-		t.Errorf("got %s", got)
+	for fields, want := range map[string]string{"id,status,held_by": `[1,"success",null]`, "id,nosuch": `[null,null]`} {
+		if got := string(JobValues(strings.Split(fields, ","))(nil, src.Job(1))); got != want {
+			t.Errorf("%s: got %s, want %s", fields, got, want)
+		}
 	}
 }

@@ -118,6 +118,9 @@ type Runtime struct {
 	// Architecture is a pair such as ["64bits", "x86_64"].
 	Architecture [2]string
 	Drained      bool
+	// WatcherPause is until when watchers pause, in seconds since the epoch; 0
+	// when they do not.
+	WatcherPause float64
 }
 
 // Request is a query.

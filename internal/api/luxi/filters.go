@@ -9,7 +9,6 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/luxi"
-	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -96,7 +95,7 @@ func queryFilters(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return oldRows(ctx, d, "filter", fields, qlang.AnyOf("uuid", uuids...))
+	return old(ctx, d, "filter", uuids, fields)
 }
 
 // testFilter tells what a rule would do, without adding it. The rule is an

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
@@ -208,7 +209,7 @@ func waitForJobChange(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	}
 	known := canonical(a.items[2])
 	serial := lastKnownSerial(a.items[3])
-	row := jobRow(fields)
+	row := query.JobValues(fields)
 	ctx, cancel := context.WithTimeout(ctx, min(seconds(timeout), luxi.MaxWait))
 	defer cancel()
 	var values raw
@@ -216,7 +217,7 @@ func waitForJobChange(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		if j.Final() || j.LastSerial() > serial {
 			return true
 		}
-		values = row(j)
+		values = row(nil, j)
 		return !bytes.Equal(canonical(values), known)
 	})
 	if fault.Is(err, fault.NotFound) {
@@ -225,7 +226,7 @@ func waitForJobChange(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return [2]any{row(j), logRows(j.LogAfter(serial))}, nil
+	return [2]any{raw(row(nil, j)), logRows(j.LogAfter(serial))}, nil
 }
 
 // lastKnownSerial reads the serial of the newest entry that a client has;

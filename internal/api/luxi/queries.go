@@ -3,14 +3,11 @@ package luxi
 import (
 	"context"
 	"errors"
-	"iter"
 	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/luxi"
-	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 )
 
@@ -99,27 +96,10 @@ func answered(result *query.Result, err error) (*query.Result, error) {
 	return nil, errors.Join(&luxi.Error{Class: e.Class, Args: args}, e)
 }
 
-// oldRows answers in the old form: rows of bare values. An unknown field makes
+// old answers an old list request: rows of bare values. An unknown field makes
 // the whole request fail.
-func oldRows(ctx context.Context, d *Deps, what string, fields []string, filter qlang.Node) (any, error) {
-	return oldRowsOf(d.Querier.Source(ctx), what, fields, filter)
-}
-
-func oldRowsOf(src *query.Source, what string, fields []string, filter qlang.Node) (any, error) {
-	defs, err := query.Fields(what, fields)
-	if err != nil {
-		return nil, err
-	}
-	var unknown []string
-	for _, def := range defs {
-		if def.Kind == query.KindUnknown && len(fields) > 0 {
-			unknown = append(unknown, def.Name)
-		}
-	}
-	if len(unknown) > 0 {
-		return nil, luxi.Prereq("wrong_input", "Unknown output fields selected: %s", strings.Join(unknown, ", "))
-	}
-	result, err := answered(query.Run(src, what, fields, filter, query.Options{}))
+func old(ctx context.Context, d *Deps, what string, names, fields []string) (any, error) {
+	result, err := answered(query.Old(d.Querier.Source(ctx), what, names, fields))
 	if err != nil {
 		return nil, err
 	}
@@ -127,22 +107,16 @@ func oldRowsOf(src *query.Source, what string, fields []string, filter qlang.Nod
 }
 
 func queryJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	ids, all := a.jobIDs(0)
+	ids, _ := a.jobIDs(0)
 	fields := a.strs(1)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	if all {
-		return oldRows(ctx, d, "job", fields, &qlang.All{})
-	}
-	if len(ids) == 0 {
-		return oldRows(ctx, d, "job", fields, &qlang.All{})
-	}
-	tests := make([]qlang.Node, len(ids))
+	names := make([]string, len(ids))
 	for i, id := range ids {
-		tests[i] = &qlang.Compare{Op: qlang.Eq, Field: "id", Value: qlang.IntValue(int64(id))}
+		names[i] = id.String()
 	}
-	return oldRows(ctx, d, "job", fields, &qlang.Or{Args: tests})
+	return old(ctx, d, "job", names, fields)
 }
 
 // queryItems answers the old list requests of one kind of item: names (none
@@ -156,24 +130,19 @@ func queryItems(what string) func(context.Context, *Deps, *arguments) (any, erro
 		if lock {
 			return nil, luxi.Prereq("wrong_input", "Sync queries are not allowed")
 		}
-		src := d.Querier.Source(ctx)
-		return oldRowsOf(src, what, fields, anyExisting(src.Inventory, what, names))
+		return old(ctx, d, what, names, fields)
 	}
 }
 
-// anyExisting is the filter for the items with the given names; those that do
-// not exist are left out, as the old requests have it.
-func anyExisting(inv *cluster.Snapshot, what string, names []string) qlang.Node {
-	if len(names) == 0 {
-		return &qlang.All{}
+func queryExports(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	nodes, lock := a.strs(0), a.boolean(1)
+	if err := a.bad(); err != nil {
+		return nil, err
 	}
-	tests := []qlang.Node{}
-	for _, name := range names {
-		if find(inv, cluster.Kind(what), name) != nil {
-			tests = append(tests, &qlang.Compare{Op: qlang.Eq, Field: "name", Value: qlang.TextValue(name)})
-		}
+	if lock {
+		return nil, luxi.Prereq("wrong_input", "Sync queries are not allowed")
 	}
-	return &qlang.Or{Args: tests}
+	return old(ctx, d, "export", nodes, []string{"node", "export"})
 }
 
 // find looks an item up by name or UUID; nil if there is none.
@@ -197,17 +166,6 @@ func found[T cluster.Object](o T, err error) cluster.Object {
 		return nil
 	}
 	return o
-}
-
-func queryExports(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	nodes, lock := a.strs(0), a.boolean(1)
-	if err := a.bad(); err != nil {
-		return nil, err
-	}
-	if lock {
-		return nil, luxi.Prereq("wrong_input", "Sync queries are not allowed")
-	}
-	return oldRows(ctx, d, "export", []string{"node", "export"}, qlang.AnyOf("node", nodes...))
 }
 
 // tagKinds are the kinds of things with tags, by their names in requests.
@@ -247,55 +205,5 @@ func queryConfigValues(ctx context.Context, d *Deps, a *arguments) (any, error) 
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	inv := d.Querier.Source(ctx).Inventory
-	c := inv.Cluster()
-	flags := d.Queue.Flags()
-	out := make([]any, len(names))
-	for i, name := range names {
-		switch name {
-		case "cluster_name":
-			out[i] = c.Name
-		case "master_node":
-			if n := inv.Node(c.MasterNode); n != nil {
-				out[i] = n.Name
-			}
-		case "drain_flag":
-			out[i] = flags.Drained
-		case "watcher_pause":
-			out[i] = flags.WatcherPause
-		case "modify_ssh_setup":
-			out[i] = c.ModifySSHSetup
-		case "ssh_key_type":
-			out[i] = c.SSHKeyType
-		case "ssh_key_bits":
-			out[i] = c.SSHKeyBits
-		}
-	}
-	return out, nil
-}
-
-// jobRow returns a function that gives the values of some fields of a job, as
-// JSON. An unknown field makes all of them null.
-func jobRow(fields []string) func(*job.Job) raw {
-	defs, err := query.Fields("job", fields)
-	for _, def := range defs {
-		if err == nil && len(fields) > 0 && def.Kind == query.KindUnknown {
-			err = fault.New(fault.Invalid, "unknown field")
-		}
-	}
-	if err != nil || len(fields) == 0 {
-		nulls := raw("[" + strings.TrimSuffix(strings.Repeat("null,", len(fields)), ",") + "]")
-		return func(*job.Job) raw { return nulls }
-	}
-	return func(j *job.Job) raw {
-		src := &query.Source{Inventory: cluster.Empty(), Jobs: func(bool) iter.Seq[*job.Job] {
-			return func(yield func(*job.Job) bool) { yield(j) }
-		}}
-		result, err := query.Run(src, "job", fields, nil, query.Options{})
-		if err != nil || result.Len() != 1 {
-			return raw("null")
-		}
-		values := result.AppendValues(nil) // a list of one row
-		return raw(values[1 : len(values)-1])
-	}
+	return query.ConfigValues(d.Querier.Source(ctx), names), nil
 }

@@ -3,13 +3,9 @@ package rapi
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"reflect"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
@@ -80,28 +76,16 @@ func waitForJob(r *request) (any, error) {
 	if !ok && body["previous_log_serial"] != nil {
 		return nil, badRequest("The 'previous_log_serial' parameter should be a number")
 	}
+	values := query.JobValues(fields)
 	ctx, cancel := context.WithTimeout(r.Context(), jobWait)
 	defer cancel()
 	j, err := r.Queue.Wait(ctx, id, func(j *job.Job) bool {
-		return j.Final() || j.LastSerial() > serial || !sameJSON(previous, jobValues(j, fields))
+		return j.Final() || j.LastSerial() > serial || !sameJSON(previous, values(nil, j))
 	})
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"job_info": jobValues(j, fields), "log_entries": logEntries(j.LogAfter(serial))}, nil
-}
-
-// jobValues returns the values of a job's fields as a JSON list; all are null
-// if there is a field that jobs do not have.
-func jobValues(j *job.Job, fields []string) json.RawMessage {
-	only := func(bool) iter.Seq[*job.Job] { return func(yield func(*job.Job) bool) { yield(j) } }
-	result, err := query.Run(&query.Source{Inventory: cluster.Empty(), Jobs: only}, "job", fields, nil, query.Options{})
-	known := err == nil && result.Len() == 1 && !slices.ContainsFunc(result.Fields, func(d query.Def) bool { return d.Kind == query.KindUnknown })
-	if !known {
-		return json.RawMessage("[" + strings.TrimSuffix(strings.Repeat("null,", len(fields)), ",") + "]")
-	}
-	rows := result.AppendValues(nil) // a list of one row
-	return json.RawMessage(rows[1 : len(rows)-1])
+	return map[string]any{"job_info": json.RawMessage(values(nil, j)), "log_entries": logEntries(j.LogAfter(serial))}, nil
 }
 
 // sameJSON compares a decoded value with JSON text.
