@@ -245,7 +245,7 @@ func (c *creation) run(ctx context.Context) error {
 		return failed(err, "Could not clear the disks of an earlier instance %s on node %s", inst.Name, c.node.Name)
 	}
 	if err := c.agent.Prepare(ctx, inst.Name, inst.UUID, disks); err != nil {
-		return failed(err, "Could not create the disks of instance %s on node %s", inst.Name, c.node.Name)
+		return c.undo(ctx, failed(err, "Could not create the disks of instance %s on node %s", inst.Name, c.node.Name))
 	}
 	env.Logf("adding instance %s to cluster config", inst.Name)
 	if err := c.add(ctx); err != nil {
