@@ -102,8 +102,8 @@ type memberSource struct {
 	name string
 }
 
-func (s *memberSource) Next() (any, bool, error) {
-	x, ok, err := s.src.Next()
+func (s *memberSource) next() (any, bool, error) {
+	x, ok, err := s.src.next()
 	if err != nil || !ok {
 		return nil, false, err
 	}

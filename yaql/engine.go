@@ -2,6 +2,7 @@ package yaql
 
 import (
 	"context"
+	"sync"
 
 	"github.com/drover-project/drover/yaql/internal/syntax"
 )
@@ -130,6 +131,7 @@ type Engine struct {
 	cfg    config
 	parser *syntax.Parser
 	lib    *library
+	spare  *sync.Pool // of *evaluation
 }
 
 // New returns an engine. Without options it has the standard language and library, no limits but on depth, and
@@ -156,7 +158,7 @@ func New(options ...Option) (*Engine, error) {
 	if err != nil {
 		return nil, errorf(InvalidOperatorTableException, "%s", err)
 	}
-	return &Engine{cfg: cfg, parser: p, lib: newLibrary(&cfg)}, nil
+	return &Engine{cfg: cfg, parser: p, lib: newLibrary(&cfg), spare: &sync.Pool{}}, nil
 }
 
 // Functions returns the overloads of the standard library of the engine, in the order of the reference pages.
@@ -197,42 +199,83 @@ func (x *Expression) Eval(ctx context.Context, data any) (any, error) {
 
 // EvalIn evaluates the expression in a child of c with data as $. A nil c means the standard library alone.
 func (x *Expression) EvalIn(ctx context.Context, c *Context, data any) (any, error) {
-	r := newRun(ctx, x.engine)
-	child := &Context{lib: x.engine.lib, run: r, untouched: true, item: data, hasItem: true}
-	if c != nil {
-		child.parent, child.lib, child.untouched = c, c.lib, c.untouched
-	}
+	e := x.begin(ctx, c)
+	e.c.item, e.c.hasItem = data, true
 	if !x.engine.cfg.convertInput {
-		child.item = Unconverted(data)
+		e.c.item = Unconverted(data)
 	}
-	v, err := x.eval(child)
-	if err != nil {
-		return nil, x.place(err)
-	}
-	return v, nil
+	return x.finish(e)
 }
 
 // EvalHere is like EvalIn but evaluates with the $ that c already has.
 func (x *Expression) EvalHere(ctx context.Context, c *Context) (any, error) {
-	child := c.Child()
-	child.run = newRun(ctx, x.engine)
-	v, err := x.eval(child)
+	return x.finish(x.begin(ctx, c))
+}
+
+// Test returns the truth value of the expression with data as $. It is what conditions are for: it does not
+// convert the result, and simple ones allocate nothing.
+func (x *Expression) Test(ctx context.Context, data any) (t bool, err error) {
+	e := x.begin(ctx, nil)
+	e.c.item, e.c.hasItem = data, true
+	if !x.engine.cfg.convertInput {
+		e.c.item = Unconverted(data)
+	}
+	defer rescue(&err)
+	t, err = x.code.truth(&e.c)
+	if err != nil {
+		return false, x.place(err)
+	}
+	x.end(e)
+	return t, nil
+}
+
+// begin prepares an evaluation in a child of c.
+func (x *Expression) begin(ctx context.Context, c *Context) *evaluation {
+	e, _ := x.engine.spare.Get().(*evaluation)
+	if e == nil {
+		e = &evaluation{}
+	}
+	e.run.init(ctx, x.engine)
+	e.c.run, e.c.lib, e.c.untouched = &e.run, x.engine.lib, true
+	if c != nil {
+		e.c.parent, e.c.lib, e.c.untouched = c, c.lib, c.untouched
+	}
+	return e
+}
+
+// end keeps what an evaluation needed for the next one, unless something may still use it.
+func (x *Expression) end(e *evaluation) {
+	if !x.code.retains && e.c.untouched {
+		*e = evaluation{}
+		x.engine.spare.Put(e)
+	}
+}
+
+func (x *Expression) finish(e *evaluation) (any, error) {
+	v, err := x.eval(&e.c)
 	if err != nil {
 		return nil, x.place(err)
+	}
+	if x.engine.cfg.convertOutput && x.engine.cfg.finalizer == nil {
+		x.end(e)
 	}
 	return v, nil
 }
 
-func (x *Expression) eval(c *Context) (any, error) {
-	code := x.code
-	if !c.untouched || c.lib != x.engine.lib {
-		code = x.slow.get(x.engine)
+func (x *Expression) eval(c *Context) (out any, err error) {
+	defer rescue(&err)
+	if c.untouched && c.lib == x.engine.lib {
+		v, err := x.code.eval(c)
+		if err != nil {
+			return nil, err
+		}
+		return finalize(c, v)
 	}
-	v, err := code.eval(c)
+	v, err := x.slow.get(x.engine).eval(c)
 	if err != nil {
 		return nil, err
 	}
-	return finalize(c, v)
+	return c.callValues(nil, "#finalize", v)
 }
 
 // place completes an error with the source of the expression.

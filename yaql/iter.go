@@ -4,7 +4,7 @@ import "errors"
 
 // source yields values one by one. After the last one and after an error it is not asked again.
 type source interface {
-	Next() (value any, ok bool, err error)
+	next() (value any, ok bool, err error)
 }
 
 // Iterator is a lazy sequence that can be walked through once.
@@ -16,7 +16,12 @@ type Iterator struct {
 }
 
 // Next returns the next item and whether there was one. After the end and after an error there is none.
-func (it *Iterator) Next() (any, bool, error) {
+func (it *Iterator) Next() (value any, ok bool, err error) {
+	defer rescue(&err)
+	return it.next()
+}
+
+func (it *Iterator) next() (any, bool, error) {
 	if it.done {
 		return nil, false, nil
 	}
@@ -28,7 +33,7 @@ func (it *Iterator) Next() (any, bool, error) {
 	var v any
 	var ok bool
 	if err == nil {
-		v, ok, err = it.src.Next()
+		v, ok, err = it.src.next()
 	}
 	it.run.leave()
 	it.busy = false
@@ -43,7 +48,7 @@ func (it *Iterator) Next() (any, bool, error) {
 // nextFunc is a source made of a function.
 type nextFunc func() (any, bool, error)
 
-func (f nextFunc) Next() (any, bool, error) { return f() }
+func (f nextFunc) next() (any, bool, error) { return f() }
 
 // lazily returns an iterator over what next yields.
 func lazily(c *Context, next nextFunc) *Iterator { return &Iterator{src: next, run: c.run} }
@@ -55,7 +60,7 @@ type sliceSource struct {
 	run   *run
 }
 
-func (s *sliceSource) Next() (any, bool, error) {
+func (s *sliceSource) next() (any, bool, error) {
 	if s.at >= len(s.items) {
 		return nil, false, nil
 	}
@@ -73,8 +78,8 @@ type limitSource struct {
 	taken int
 }
 
-func (s *limitSource) Next() (any, bool, error) {
-	v, ok, err := s.src.Next()
+func (s *limitSource) next() (any, bool, error) {
+	v, ok, err := s.src.next()
 	if !ok || err != nil {
 		return nil, false, err
 	}
@@ -96,12 +101,12 @@ type memoSource struct {
 	at int
 }
 
-func (s *memoSource) Next() (any, bool, error) {
+func (s *memoSource) next() (any, bool, error) {
 	if s.at == len(s.m.seen) {
 		if s.m.src == nil {
 			return nil, false, nil
 		}
-		v, ok, err := s.m.src.Next()
+		v, ok, err := s.m.src.next()
 		if !ok || err != nil {
 			s.m.src = nil
 			return nil, false, err
@@ -232,7 +237,7 @@ func each(c *Context, v any, f func(x any) error) error {
 		return err
 	}
 	for {
-		x, ok, err := src.Next()
+		x, ok, err := src.next()
 		if err != nil || !ok {
 			return err
 		}

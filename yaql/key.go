@@ -30,6 +30,15 @@ func unhashable(v any) error {
 // hashKey returns the comparable stand-in of v, or an error for values that cannot be keys.
 func hashKey(v any) (any, error) {
 	switch x := v.(type) {
+	case string, int64:
+		return x, nil
+	}
+	return hashAt(v, &walk{})
+}
+
+// hashAt is hashKey for a value at some depth of another one.
+func hashAt(v any, w *walk) (any, error) {
+	switch x := v.(type) {
 	case string, int64, Timespan:
 		return x, nil
 	case nil:
@@ -49,12 +58,12 @@ func hashKey(v any) (any, error) {
 		}
 		return cplxKey(x), nil
 	case []any:
-		b, err := appendItems(nil, x)
+		b, err := appendItems(nil, x, w)
 		return tupleKey(b), err
 	case *Set:
-		return setHash(x)
+		return setHash(x, w)
 	case map[string]any, *Dict, Mapping:
-		return dictHash(v)
+		return dictHash(v, w)
 	case DateTime:
 		return x.Key(), nil
 	case *Regex:
@@ -63,11 +72,11 @@ func hashKey(v any) (any, error) {
 		return nil, unhashable(v)
 	case Sequence:
 		items, _ := seqItems(x)
-		b, err := appendItems(nil, items)
+		b, err := appendItems(nil, items, w)
 		return tupleKey(b), err
 	}
 	if n := norm(v); !sameType(n, v) {
-		return hashKey(n)
+		return hashAt(n, w)
 	}
 	return identityKey(v)
 }
@@ -97,10 +106,12 @@ func floatKey(f float64) any {
 	return f
 }
 
-func setHash(s *Set) (any, error) {
+func setHash(s *Set, w *walk) (any, error) {
+	w = w.enter(s.Len())
+	defer w.leave()
 	parts := make([]string, 0, s.Len())
 	for i := range s.d.entries {
-		b, err := appendKey(nil, s.d.entries[i].key)
+		b, err := appendKey(nil, s.d.entries[i].key, w)
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +120,7 @@ func setHash(s *Set) (any, error) {
 	return setKey(joinSized(sortCanonical(parts))), nil
 }
 
-func dictHash(v any) (any, error) {
+func dictHash(v any, w *walk) (any, error) {
 	if !isHashableDict(v) {
 		return nil, unhashable(v)
 	}
@@ -117,7 +128,7 @@ func dictHash(v any) (any, error) {
 	var err error
 	dictRange(v, func(k, x any) bool {
 		var b []byte
-		if b, err = appendItems(nil, []any{k, x}); err != nil {
+		if b, err = appendItems(nil, []any{k, x}, w); err != nil {
 			return false
 		}
 		parts = append(parts, string(b))
@@ -137,10 +148,12 @@ func joinSized(parts []string) []byte {
 	return b
 }
 
-func appendItems(b []byte, items []any) ([]byte, error) {
+func appendItems(b []byte, items []any, w *walk) ([]byte, error) {
+	w = w.enter(len(items))
+	defer w.leave()
 	var err error
 	for _, x := range items {
-		if b, err = appendKey(b, norm(x)); err != nil {
+		if b, err = appendKey(b, norm(x), w); err != nil {
 			return nil, err
 		}
 	}
@@ -148,8 +161,8 @@ func appendItems(b []byte, items []any) ([]byte, error) {
 }
 
 // appendKey appends an unambiguous text of the hash key of v.
-func appendKey(b []byte, v any) ([]byte, error) {
-	h, err := hashKey(v)
+func appendKey(b []byte, v any, w *walk) ([]byte, error) {
+	h, err := hashAt(v, w)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +193,9 @@ func sameType(a, b any) bool { return fmt.Sprintf("%T", a) == fmt.Sprintf("%T", 
 
 // equal compares as the language's = does: numbers by value, booleans as 0 and 1, lists by kind and items, maps
 // and sets by contents, everything else by identity.
-func equal(a, b any) bool {
+func equal(a, b any) bool { return equalAt(a, b, nil) }
+
+func equalAt(a, b any, w *walk) bool {
 	switch x := a.(type) {
 	case nil:
 		return b == nil
@@ -192,15 +207,15 @@ func equal(a, b any) bool {
 	case []any:
 		switch y := b.(type) {
 		case []any:
-			return equalItems(x, y)
+			return equalItems(x, y, w)
 		case Sequence:
 			items, _ := seqItems(y)
-			return equalItems(x, items)
+			return equalItems(x, items, w)
 		}
 		return false
 	case *List:
 		y, ok := b.(*List)
-		return ok && equalItems(x.Items, y.Items)
+		return ok && equalItems(x.Items, y.Items, w)
 	case DateTime:
 		y, ok := b.(DateTime)
 		return ok && x.Equal(y)
@@ -213,12 +228,12 @@ func equal(a, b any) bool {
 	case *Set, *View:
 		return equalSets(a, b)
 	case map[string]any, *Dict, Mapping:
-		return isMapping(b) && equalDicts(a, b)
+		return isMapping(b) && equalDicts(a, b, w)
 	case Sequence:
 		if y, ok := seqItems(b); ok {
 			if _, list := b.(*List); !list {
 				items, _ := seqItems(x)
-				return equalItems(items, y)
+				return equalItems(items, y, w)
 			}
 		}
 		return false
@@ -235,26 +250,30 @@ func identical(a, b any) (same bool) {
 	return a == b
 }
 
-func equalItems(a, b []any) bool {
+func equalItems(a, b []any, w *walk) bool {
 	if len(a) != len(b) {
 		return false
 	}
+	w = w.enter(len(a))
+	defer w.leave()
 	for i := range a {
-		if !equal(norm(a[i]), norm(b[i])) {
+		if !equalAt(norm(a[i]), norm(b[i]), w) {
 			return false
 		}
 	}
 	return true
 }
 
-func equalDicts(a, b any) bool {
+func equalDicts(a, b any, w *walk) bool {
 	if dictLen(a) != dictLen(b) {
 		return false
 	}
+	w = w.enter(dictLen(a))
+	defer w.leave()
 	same := true
 	dictRange(a, func(k, x any) bool {
 		y, ok, err := dictGet(b, k)
-		same = err == nil && ok && equal(x, y)
+		same = err == nil && ok && equalAt(x, y, w)
 		return same
 	})
 	return same

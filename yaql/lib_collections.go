@@ -135,7 +135,7 @@ func concatenated(c *Context, colls []any) *Iterator {
 				}
 				colls = colls[1:]
 			}
-			x, ok, err := src.Next()
+			x, ok, err := src.next()
 			if ok || err != nil {
 				return x, ok, err
 			}
@@ -166,13 +166,13 @@ func edited(c *Context, coll any, position, count int64, others any) (any, error
 	return lazily(c, func() (any, bool, error) {
 		for {
 			if inner != nil {
-				x, ok, err := inner.Next()
+				x, ok, err := inner.next()
 				if ok || err != nil {
 					return x, ok, err
 				}
 				inner = nil
 			}
-			x, ok, err := src.Next()
+			x, ok, err := src.next()
 			if !ok || err != nil {
 				return nil, false, err
 			}
@@ -198,7 +198,7 @@ func flatten(c *Context, a []any) (any, error) {
 	stack := []source{first}
 	return lazily(c, func() (any, bool, error) {
 		for len(stack) > 0 {
-			x, ok, err := stack[len(stack)-1].Next()
+			x, ok, err := stack[len(stack)-1].next()
 			if err != nil {
 				return nil, false, err
 			}
@@ -247,7 +247,7 @@ func inserted(c *Context, coll any, position int64, values any, many bool) (any,
 				}
 			}
 			if inner != nil {
-				x, ok, err := inner.Next()
+				x, ok, err := inner.next()
 				if ok || err != nil {
 					return x, ok, err
 				}
@@ -257,7 +257,7 @@ func inserted(c *Context, coll any, position int64, values any, many bool) (any,
 				holding = false
 				return held, true, nil
 			}
-			x, ok, err := src.Next()
+			x, ok, err := src.next()
 			if err != nil {
 				return nil, false, err
 			}
@@ -296,17 +296,19 @@ func insertIntoList(c *Context, a []any) (any, error) {
 // expanded yields the arguments, and the items of lazy ones in their place.
 func expanded(c *Context, args []any) ([]any, error) {
 	var out []any
-	var add func(x any, depth int) error
-	add = func(x any, depth int) error {
+	w := &walk{}
+	var add func(x any) error
+	add = func(x any) error {
 		if !isIterator(x) {
 			out = append(out, x)
 			return nil
 		}
-		checkValueDepth(depth)
-		return each(c, x, func(y any) error { return add(y, depth+1) })
+		w.enter(0)
+		defer w.leave()
+		return each(c, x, add)
 	}
 	for _, x := range args {
-		if err := add(x, 0); err != nil {
+		if err := add(x); err != nil {
 			return nil, err
 		}
 	}

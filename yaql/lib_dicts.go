@@ -115,7 +115,7 @@ func firstTwo(c *Context, x any) (k, v any, err error) {
 	}
 	pair := [2]any{}
 	for i := range pair {
-		y, ok, err := src.Next()
+		y, ok, err := src.next()
 		if err != nil {
 			return nil, nil, err
 		}

@@ -102,7 +102,7 @@ func accumulate(c *Context, a []any) (any, error) {
 			started = true
 			return total, true, nil
 		}
-		x, ok, err := src.Next()
+		x, ok, err := src.next()
 		if err != nil {
 			return nil, false, err
 		}
@@ -165,7 +165,7 @@ func first(c *Context, a []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, ok, err := src.Next()
+	x, ok, err := src.next()
 	if err != nil {
 		return nil, err
 	}
@@ -209,11 +209,11 @@ func single(c *Context, a []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, ok, err := src.Next()
+	x, ok, err := src.next()
 	if err != nil || !ok {
 		return firstError(err)
 	}
-	if _, more, err := src.Next(); err != nil || more {
+	if _, more, err := src.next(); err != nil || more {
 		return firstError(err)
 	}
 	return x, nil

@@ -50,7 +50,7 @@ func rangeOf(c *Context, start, stop, step any) (any, error) {
 	}
 	all := countFrom(c, start, step)
 	return lazily(c, func() (any, bool, error) {
-		x, ok, err := all.src.Next()
+		x, ok, err := all.src.next()
 		if err != nil || !ok {
 			return nil, false, err
 		}

@@ -116,14 +116,14 @@ func join(c *Context, a []any) (any, error) {
 			if right == nil {
 				var ok bool
 				var err error
-				if x, ok, err = left.Next(); err != nil || !ok {
+				if x, ok, err = left.next(); err != nil || !ok {
 					return nil, false, err
 				}
 				if right, err = iterate(c, others); err != nil {
 					return nil, false, err
 				}
 			}
-			y, ok, err := right.Next()
+			y, ok, err := right.next()
 			if err != nil {
 				return nil, false, err
 			}
@@ -147,24 +147,26 @@ func join(c *Context, a []any) (any, error) {
 type merger struct {
 	c           *Context
 	lists, item *Lambda
+	walk
 }
 
 func mergeWith(c *Context, a []any) (any, error) {
 	m := &merger{c: c}
 	m.lists, _ = a[2].(*Lambda)
 	m.item, _ = a[3].(*Lambda)
-	return m.dicts(a[0], a[1], clampInt(a[4]), 0)
+	return m.dicts(a[0], a[1], clampInt(a[4]))
 }
 
-func (m *merger) dicts(a, b any, levels int64, depth int) (*Dict, error) {
-	checkValueDepth(depth)
+func (m *merger) dicts(a, b any, levels int64) (*Dict, error) {
+	m.enter(dictLen(a) + dictLen(b))
+	defer m.leave()
 	out := NewDict(dictLen(a) + dictLen(b))
 	out.mutable = true
 	var err error
 	dictRange(a, func(k, x any) bool {
 		y, ok, e := dictGet(b, k)
 		if err = e; err == nil && ok {
-			x, err = m.values(x, y, levels, depth)
+			x, err = m.values(x, y, levels)
 		}
 		if err == nil {
 			err = out.Set(k, x)
@@ -187,13 +189,13 @@ func (m *merger) dicts(a, b any, levels int64, depth int) (*Dict, error) {
 	return out, m.c.run.spend(out.Len())
 }
 
-func (m *merger) values(x, y any, levels int64, depth int) (any, error) {
+func (m *merger) values(x, y any, levels int64) (any, error) {
 	switch {
 	case levels != 1 && isMapping(y):
 		if !isMapping(x) {
 			return nil, cannotMerge(x, y)
 		}
-		return m.dicts(x, y, max(levels-1, 0), depth+1)
+		return m.dicts(x, y, max(levels-1, 0))
 	case levels != 1 && isSequence(y):
 		if !isSequence(x) {
 			return nil, cannotMerge(x, y)

@@ -62,9 +62,9 @@ func where(c *Context, a []any) (any, error) {
 	return &Iterator{src: &whereSource{src, a[1].(*Lambda)}, run: c.run}, err
 }
 
-func (s *whereSource) Next() (any, bool, error) {
+func (s *whereSource) next() (any, bool, error) {
 	for {
-		x, ok, err := s.src.Next()
+		x, ok, err := s.src.next()
 		if err != nil || !ok {
 			return nil, false, err
 		}
@@ -112,7 +112,7 @@ func (s *whereSource) drain() ([]any, error) {
 func drainSlowly(s source) ([]any, error) {
 	var out []any
 	for {
-		x, ok, err := s.Next()
+		x, ok, err := s.next()
 		if err != nil || !ok {
 			return out, err
 		}
@@ -131,8 +131,8 @@ func selectItems(c *Context, a []any) (any, error) {
 	return &Iterator{src: &selectSource{src, a[1].(*Lambda)}, run: c.run}, err
 }
 
-func (s *selectSource) Next() (any, bool, error) {
-	x, ok, err := s.src.Next()
+func (s *selectSource) next() (any, bool, error) {
+	x, ok, err := s.src.next()
 	if err != nil || !ok {
 		return nil, false, err
 	}
@@ -150,13 +150,13 @@ func selectMany(c *Context, a []any) (any, error) {
 	return lazily(c, func() (any, bool, error) {
 		for {
 			if inner != nil {
-				y, ok, err := inner.Next()
+				y, ok, err := inner.next()
 				if ok || err != nil {
 					return y, ok, err
 				}
 				inner = nil
 			}
-			x, ok, err := src.Next()
+			x, ok, err := src.next()
 			if err != nil || !ok {
 				return nil, false, err
 			}
@@ -183,7 +183,7 @@ func cycle(c *Context, a []any) (any, error) {
 	at, ended := 0, false
 	return lazily(c, func() (any, bool, error) {
 		if !ended {
-			x, ok, err := src.Next()
+			x, ok, err := src.next()
 			if err != nil {
 				return nil, false, err
 			}
@@ -230,7 +230,7 @@ func nextOf(c *Context, coll any) source {
 				return nil, false, err
 			}
 		}
-		return src.Next()
+		return src.next()
 	})
 }
 
@@ -246,7 +246,7 @@ func defaultIfEmpty(c *Context, a []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok, err := src.Next(); err != nil || !ok {
+	if _, ok, err := src.next(); err != nil || !ok {
 		return a[1], err
 	}
 	return coll, nil
@@ -261,7 +261,7 @@ func distinct(c *Context, a []any) (any, error) {
 	words, others := map[string]struct{}{}, map[any]struct{}{}
 	return lazily(c, func() (any, bool, error) {
 		for {
-			x, ok, err := src.Next()
+			x, ok, err := src.next()
 			if err != nil || !ok {
 				return nil, false, err
 			}
@@ -299,7 +299,7 @@ func enumerate(c *Context, a []any) (any, error) {
 	}
 	i := asIndex(a[1])
 	return lazily(c, func() (any, bool, error) {
-		x, ok, err := src.Next()
+		x, ok, err := src.next()
 		if err != nil || !ok {
 			return nil, false, err
 		}
@@ -332,7 +332,7 @@ func take(c *Context, a []any) (any, error) {
 			return nil, false, nil
 		}
 		n--
-		return src.Next()
+		return src.next()
 	}), nil
 }
 
@@ -347,11 +347,11 @@ func skip(c *Context, a []any) (any, error) {
 	}
 	return lazily(c, func() (any, bool, error) {
 		for ; n > 0; n-- {
-			if _, ok, err := src.Next(); err != nil || !ok {
+			if _, ok, err := src.next(); err != nil || !ok {
 				return nil, false, err
 			}
 		}
-		return src.Next()
+		return src.next()
 	}), nil
 }
 
@@ -362,7 +362,7 @@ func takeWhile(c *Context, a []any) (any, error) {
 	}
 	f := a[1].(*Lambda)
 	return lazily(c, func() (any, bool, error) {
-		x, ok, err := src.Next()
+		x, ok, err := src.next()
 		if err != nil || !ok {
 			return nil, false, err
 		}
@@ -380,7 +380,7 @@ func skipWhile(c *Context, a []any) (any, error) {
 	skipping := true
 	return lazily(c, func() (any, bool, error) {
 		for {
-			x, ok, err := src.Next()
+			x, ok, err := src.next()
 			if err != nil || !ok || !skipping {
 				return x, ok, err
 			}
@@ -419,7 +419,7 @@ func slice(c *Context, a []any) (any, error) {
 		}
 		var part []any
 		for int64(len(part)) < n {
-			x, ok, err := src.Next()
+			x, ok, err := src.next()
 			if err != nil {
 				return nil, false, err
 			}
@@ -530,7 +530,7 @@ func zip(c *Context, colls []any, fill any, longest bool) (any, error) {
 			if src == nil {
 				continue
 			}
-			x, ok, err := src.Next()
+			x, ok, err := src.next()
 			switch {
 			case err != nil:
 				return nil, false, err

@@ -186,7 +186,7 @@ func unpack(c *Context, a []any) (any, error) {
 	}
 	var first []any
 	for len(first) <= len(names) {
-		x, ok, err := src.Next()
+		x, ok, err := src.next()
 		if err != nil {
 			return nil, err
 		}

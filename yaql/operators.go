@@ -142,11 +142,7 @@ func equality(n *syntax.Node, l, r *code, want bool) *code {
 		l, r = r, l // one side does nothing, so their order does not matter
 	}
 	if s, ok := r.value.(string); ok && r.constant {
-		return testCode(n, retains, func(c *Context) (bool, error) {
-			v, err := l.eval(c)
-			t, ok := v.(string)
-			return (ok && t == s) == want, err
-		})
+		return equalsWord(n, l, s, want)
 	}
 	if b, ok := r.value.(bool); ok && r.constant {
 		return testCode(n, retains, func(c *Context) (bool, error) {
@@ -163,6 +159,37 @@ func equality(n *syntax.Node, l, r *code, want bool) *code {
 			return false, err
 		}
 		return equal(a, b) == want, nil
+	})
+}
+
+// field is $.key, if $ is a map of the host that has the key.
+func (c *Context) field(key string) (any, bool) {
+	m, ok := c.item.(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	x, ok := m[key]
+	return x, ok
+}
+
+// equalsWord compares with a constant string.
+func equalsWord(n *syntax.Node, l *code, s string, want bool) *code {
+	slow := func(c *Context) (bool, error) {
+		v, err := l.eval(c)
+		t, ok := v.(string)
+		return (ok && t == s) == want, err
+	}
+	if len(l.path) != 1 {
+		return testCode(n, l.retains, slow)
+	}
+	key := l.path[0]
+	return testCode(n, l.retains, func(c *Context) (bool, error) {
+		if x, ok := c.field(key); ok {
+			if t, ok := x.(string); ok {
+				return (t == s) == want, nil
+			}
+		}
+		return slow(c)
 	})
 }
 
@@ -337,13 +364,7 @@ func membership(n *syntax.Node, l, r *code) *code {
 		})
 	}
 	if s, ok := l.value.(string); ok && l.constant {
-		return testCode(n, retains, func(c *Context) (bool, error) {
-			v, err := r.eval(c)
-			if err != nil {
-				return false, err
-			}
-			return c.hasWord(n, s, v)
-		})
+		return wordIn(n, s, r)
 	}
 	return testCode(n, retains, func(c *Context) (bool, error) {
 		a, b, err := evalTwo(c, l, r)
@@ -351,6 +372,29 @@ func membership(n *syntax.Node, l, r *code) *code {
 			return false, err
 		}
 		return c.isIn(n, a, b)
+	})
+}
+
+// wordIn looks a constant string up in a collection or string.
+func wordIn(n *syntax.Node, s string, r *code) *code {
+	slow := func(c *Context) (bool, error) {
+		v, err := r.eval(c)
+		if err != nil {
+			return false, err
+		}
+		return c.hasWord(n, s, v)
+	}
+	if len(r.path) != 1 {
+		return testCode(n, r.retains, slow)
+	}
+	key := r.path[0]
+	return testCode(n, r.retains, func(c *Context) (bool, error) {
+		if x, ok := c.field(key); ok {
+			if _, ok := x.([]any); ok {
+				return c.hasWord(n, s, x)
+			}
+		}
+		return slow(c)
 	})
 }
 
@@ -383,19 +427,21 @@ func (c *Context) hasWord(n *syntax.Node, s string, v any) (bool, error) {
 		return false, err
 	}
 	for _, x := range items {
-		switch y := x.(type) {
-		case string:
-			if y == s {
-				return true, nil
-			}
-		case int64, bool, float64, nil, map[string]any, []any:
-		default:
-			if equal(s, norm(x)) {
-				return true, nil
-			}
+		y, ok := x.(string)
+		if ok && y == s || !ok && mayBeWord(x) && equal(s, norm(x)) {
+			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// mayBeWord reports whether a value that is no string may become one.
+func mayBeWord(v any) bool {
+	switch v.(type) {
+	case int64, bool, float64, nil, map[string]any, []any:
+		return false
+	}
+	return true
 }
 
 // isIn carries out the operator in.

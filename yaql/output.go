@@ -1,8 +1,7 @@
 package yaql
 
 // finalize turns the value of an expression into its result.
-func finalize(c *Context, v any) (out any, err error) {
-	defer rescue(&err)
+func finalize(c *Context, v any) (any, error) {
 	cfg := c.run.cfg
 	if cfg.finalizer != nil {
 		return cfg.finalizer(v)
@@ -10,13 +9,18 @@ func finalize(c *Context, v any) (out any, err error) {
 	if !cfg.convertOutput {
 		return v, nil
 	}
-	return (&output{c: c, cfg: cfg}).convert(v, 0)
+	switch v.(type) {
+	case nil, string, bool, int64, float64:
+		return v, nil
+	}
+	return (&output{c: c, cfg: cfg}).convert(v)
 }
 
 // output converts values of the language to plain Go values.
 type output struct {
 	c   *Context
 	cfg *config
+	walk
 }
 
 func (o *output) checkSize(n int) error {
@@ -26,29 +30,29 @@ func (o *output) checkSize(n int) error {
 	return nil
 }
 
-func (o *output) convert(v any, depth int) (any, error) {
+func (o *output) convert(v any) (any, error) {
 	switch x := v.(type) {
 	case nil, string, bool, int64, float64:
 		return v, nil
 	case []any:
-		items, err := o.items(x, depth)
+		items, err := o.items(x)
 		if err == nil && !o.cfg.tuplesToLists {
 			return Tuple(items), nil
 		}
 		return items, err
 	case map[string]any:
-		return o.hostMap(x, depth)
+		return o.hostMap(x)
 	case *Dict:
-		return o.dict(x, depth)
+		return o.dict(x)
 	case *List:
-		return o.items(x.Items, depth)
+		return o.items(x.Items)
 	case *Set:
-		return o.set(x.Items(), depth)
+		return o.set(x.Items())
 	case *View:
 		if x.kind == valuesView {
-			return o.items(x.Items(), depth)
+			return o.items(x.Items())
 		}
-		return o.set(x.Items(), depth)
+		return o.set(x.Items())
 	case *Iterator, *ordering, *memo:
 		l, err := limited(o.c, v)
 		if err != nil {
@@ -58,21 +62,21 @@ func (o *output) convert(v any, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return o.items(items, depth)
+		return o.items(items)
 	}
-	return o.hostValue(v, depth)
+	return o.hostValue(v)
 }
 
 // hostValue leaves values of the host as they are, and those that are converted lazily too.
-func (o *output) hostValue(v any, depth int) (any, error) {
+func (o *output) hostValue(v any) (any, error) {
 	switch x := v.(type) {
 	case hostSeq, hostMap, hostStruct, stringSeq:
 		return unwrapHost(x), nil
 	case Mapping:
-		return o.dict(toDict(x, 0), depth)
+		return o.dict(toDict(x, 0))
 	case Sequence:
 		items, _ := seqItems(x)
-		return o.items(items, depth)
+		return o.items(items)
 	}
 	return v, nil
 }
@@ -92,8 +96,9 @@ func unwrapHost(v any) any {
 }
 
 // items converts the items of a list. The slice is copied only if an item changes.
-func (o *output) items(items []any, depth int) ([]any, error) {
-	checkValueDepth(depth)
+func (o *output) items(items []any) ([]any, error) {
+	o.enter(len(items))
+	defer o.leave()
 	if err := o.checkSize(len(items)); err != nil {
 		return nil, err
 	}
@@ -110,7 +115,7 @@ func (o *output) items(items []any, depth int) ([]any, error) {
 				continue
 			}
 		}
-		y, err := o.convert(x, depth+1)
+		y, err := o.convert(x)
 		if err != nil {
 			return nil, err
 		}
@@ -139,18 +144,19 @@ func sameValue(x, y any) bool {
 }
 
 // hostMap leaves a map of the host as it is, for it holds what the host put there; only limits are checked.
-func (o *output) hostMap(m map[string]any, depth int) (any, error) {
-	checkValueDepth(depth)
+func (o *output) hostMap(m map[string]any) (any, error) {
 	if o.cfg.limitIterators < 0 {
 		return m, nil
 	}
+	o.enter(len(m))
+	defer o.leave()
 	if err := o.checkSize(len(m)); err != nil {
 		return nil, err
 	}
 	for _, x := range m {
 		switch x.(type) {
 		case map[string]any, []any:
-			if _, err := o.convert(x, depth+1); err != nil {
+			if _, err := o.convert(x); err != nil {
 				return nil, err
 			}
 		}
@@ -158,15 +164,16 @@ func (o *output) hostMap(m map[string]any, depth int) (any, error) {
 	return m, nil
 }
 
-func (o *output) dict(d *Dict, depth int) (any, error) {
-	checkValueDepth(depth)
+func (o *output) dict(d *Dict) (any, error) {
+	o.enter(len(d.entries))
+	defer o.leave()
 	if err := o.checkSize(len(d.entries)); err != nil {
 		return nil, err
 	}
 	if !o.cfg.ordered && allStrings(d) {
 		m := make(map[string]any, len(d.entries))
 		for i := range d.entries {
-			x, err := o.convert(d.entries[i].value, depth+1)
+			x, err := o.convert(d.entries[i].value)
 			if err != nil {
 				return nil, err
 			}
@@ -176,11 +183,11 @@ func (o *output) dict(d *Dict, depth int) (any, error) {
 	}
 	out := NewDict(len(d.entries))
 	for i := range d.entries {
-		k, err := o.key(d.entries[i].key, depth)
+		k, err := o.key(d.entries[i].key)
 		if err != nil {
 			return nil, err
 		}
-		x, err := o.convert(d.entries[i].value, depth+1)
+		x, err := o.convert(d.entries[i].value)
 		if err != nil {
 			return nil, err
 		}
@@ -202,8 +209,8 @@ func allStrings(d *Dict) bool {
 
 // key converts a key of a map or an item of a set. Conversion makes lists, maps and sets mutable, and mutable
 // values cannot be keys.
-func (o *output) key(k any, depth int) (any, error) {
-	x, err := o.convert(k, depth+1)
+func (o *output) key(k any) (any, error) {
+	x, err := o.convert(k)
 	if err != nil {
 		return nil, err
 	}
@@ -232,16 +239,16 @@ func mutableName(v any) string {
 	return ""
 }
 
-func (o *output) set(items []any, depth int) (any, error) {
+func (o *output) set(items []any) (any, error) {
 	if o.cfg.setsToLists {
-		return o.items(items, depth)
+		return o.items(items)
 	}
 	if err := o.checkSize(len(items)); err != nil {
 		return nil, err
 	}
 	out := &Set{}
 	for _, x := range items {
-		k, err := o.key(x, depth)
+		k, err := o.key(x)
 		if err != nil {
 			return nil, err
 		}

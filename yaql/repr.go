@@ -37,13 +37,12 @@ func text(v any) (string, error) {
 // repr is the text of v in the notation of the reference's host language.
 func repr(v any) string {
 	var b strings.Builder
-	writeRepr(&b, v, 0)
+	writeRepr(&b, v, &walk{})
 	return b.String()
 }
 
 // writeRepr appends the text of v.
-func writeRepr(b *strings.Builder, v any, depth int) {
-	checkValueDepth(depth)
+func writeRepr(b *strings.Builder, v any, w *walk) {
 	switch x := v.(type) {
 	case nil:
 		b.WriteString("None")
@@ -62,23 +61,23 @@ func writeRepr(b *strings.Builder, v any, depth int) {
 	case string:
 		b.WriteString(pytext.Quote(x))
 	case []any:
-		writeTuple(b, x, depth)
+		writeTuple(b, x, w)
 	case *List:
 		b.WriteByte('[')
-		writeItems(b, x.Items, depth)
+		writeItems(b, x.Items, w)
 		b.WriteByte(']')
 	case *Set:
-		writeSet(b, x, depth)
+		writeSet(b, x, w)
 	case *View:
 		b.WriteString(typeName(x))
 		b.WriteByte('(')
-		writeDict(b, x.dict, depth)
+		writeDict(b, x.dict, w)
 		b.WriteByte(')')
 	case map[string]any, *Dict, Mapping:
-		writeDict(b, v, depth)
+		writeDict(b, v, w)
 	case Sequence:
 		items, _ := seqItems(x)
-		writeTuple(b, items, depth)
+		writeTuple(b, items, w)
 	case DateTime:
 		b.WriteString(x.Repr())
 	case Timespan:
@@ -86,9 +85,9 @@ func writeRepr(b *strings.Builder, v any, depth int) {
 	case *Regex:
 		b.WriteString("re.compile(" + pytext.Quote(x.Pattern()) + ")")
 	case Pair:
-		writeRepr(b, x.Key, depth+1)
+		writeRepr(b, x.Key, w)
 		b.WriteString("=>")
-		writeRepr(b, x.Value, depth+1)
+		writeRepr(b, x.Value, w)
 	default:
 		writeOpaque(b, v)
 	}
@@ -124,35 +123,39 @@ func writeComplex(b *strings.Builder, x complex128) {
 	}
 }
 
-func writeItems(b *strings.Builder, items []any, depth int) {
+func writeItems(b *strings.Builder, items []any, w *walk) {
+	w.enter(len(items))
+	defer w.leave()
 	for i, x := range items {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		writeRepr(b, norm(x), depth+1)
+		writeRepr(b, norm(x), w)
 	}
 }
 
-func writeTuple(b *strings.Builder, items []any, depth int) {
+func writeTuple(b *strings.Builder, items []any, w *walk) {
 	b.WriteByte('(')
-	writeItems(b, items, depth)
+	writeItems(b, items, w)
 	if len(items) == 1 {
 		b.WriteByte(',')
 	}
 	b.WriteByte(')')
 }
 
-func writeSet(b *strings.Builder, s *Set, depth int) {
+func writeSet(b *strings.Builder, s *Set, w *walk) {
 	if s.Len() == 0 {
 		b.WriteString("frozenset()")
 		return
 	}
 	b.WriteString("frozenset({")
-	writeItems(b, s.Items(), depth)
+	writeItems(b, s.Items(), w)
 	b.WriteString("})")
 }
 
-func writeDict(b *strings.Builder, d any, depth int) {
+func writeDict(b *strings.Builder, d any, w *walk) {
+	w.enter(dictLen(d))
+	defer w.leave()
 	b.WriteByte('{')
 	first := true
 	dictRange(d, func(k, x any) bool {
@@ -160,9 +163,9 @@ func writeDict(b *strings.Builder, d any, depth int) {
 			b.WriteString(", ")
 		}
 		first = false
-		writeRepr(b, k, depth+1)
+		writeRepr(b, k, w)
 		b.WriteString(": ")
-		writeRepr(b, x, depth+1)
+		writeRepr(b, x, w)
 		return true
 	})
 	b.WriteByte('}')

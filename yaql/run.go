@@ -11,19 +11,23 @@ import (
 type run struct {
 	cfg   *config
 	ctx   context.Context
-	done  <-chan struct{}
 	steps int64 // left; negative when spent
 	depth int   // of nested calls and of iterators that pull from iterators
 	// patterns are the regular expressions compiled in this evaluation.
 	patterns map[patternKey]*Regex
 }
 
-func newRun(ctx context.Context, e *Engine) *run {
-	r := &run{cfg: &e.cfg, ctx: ctx, done: ctx.Done(), steps: math.MaxInt64}
+func (r *run) init(ctx context.Context, e *Engine) {
+	r.cfg, r.ctx, r.steps = &e.cfg, ctx, math.MaxInt64
 	if e.cfg.steps > 0 {
 		r.steps = e.cfg.steps
 	}
-	return r
+}
+
+// evaluation is what an evaluation needs at its start, in one piece.
+type evaluation struct {
+	run run
+	c   Context
 }
 
 // stepCheck is how many steps may pass between two looks at the deadline; a power of two.
@@ -54,12 +58,10 @@ func (r *run) checkLimits() error {
 	if r.steps < 0 {
 		return errorf(StepBudgetExceeded, "Expression took too many steps")
 	}
-	select {
-	case <-r.done:
+	if r.ctx.Err() != nil {
 		return asError(context.Cause(r.ctx))
-	default:
-		return nil
 	}
+	return nil
 }
 
 // enter counts one level of nesting; leave must follow.
@@ -75,19 +77,36 @@ func (r *run) leave() { r.depth-- }
 
 var errTooDeep = errorf(RecursionError, "maximum recursion depth exceeded")
 
-// maxValueDepth bounds the nesting of values that are compared, hashed or printed.
-const maxValueDepth = 10000
+// The bounds of the values that are compared, hashed, printed and converted: how deep they may be nested, and
+// how many values they may consist of. A short expression can build a value that holds itself twice, the
+// result of which holds that twice, and so on.
+const (
+	maxValueDepth = 10000
+	maxValueNodes = 20_000_000
+)
 
-// valueTooDeep unwinds from the depths of a nested value to the start of the evaluation.
+// valueTooDeep unwinds from the depths of a value to the start of the evaluation.
 type valueTooDeep struct{}
 
-func checkValueDepth(depth int) {
-	if depth > maxValueDepth {
+// walk counts what a walk through a value has met.
+type walk struct{ depth, nodes int }
+
+// enter counts a container of n values; leave must follow. A nil walk begins a new one.
+func (w *walk) enter(n int) *walk {
+	if w == nil {
+		w = &walk{}
+	}
+	w.depth++
+	w.nodes += n
+	if w.depth > maxValueDepth || w.nodes > maxValueNodes {
 		panic(valueTooDeep{})
 	}
+	return w
 }
 
-// rescue turns the panic of checkValueDepth into an error.
+func (w *walk) leave() { w.depth-- }
+
+// rescue turns the panic of a walk that went too far into an error.
 func rescue(err *error) {
 	switch p := recover().(type) {
 	case nil:
