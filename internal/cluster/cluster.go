@@ -106,22 +106,22 @@ type Cluster struct {
 	// OSParamsPrivate holds values that no query shows.
 	OSParamsPrivate map[string]Params `json:"osparams_private_cluster"`
 
-	UIDPool            [][2]int64 `json:"uid_pool"`
-	ReservedLVs        []string   `json:"reserved_lvs"`
-	HiddenOS           []string   `json:"hidden_os"`
-	BlacklistedOS      []string   `json:"blacklisted_os"`
-	IAllocator         string     `json:"default_iallocator"`
-	IAllocatorParams   Params     `json:"default_iallocator_params"`
-	PreallocWipe       bool       `json:"prealloc_wipe_disks"`
-	InstallImage       string     `json:"install_image"`
-	CommNetwork        string     `json:"instance_communication_network"`
-	ZeroingImage       string     `json:"zeroing_image"`
-	CompressionTools   []string   `json:"compression_tools"`
-	UserShutdown       bool       `json:"enabled_user_shutdown"`
-	ModifyEtcHosts     bool       `json:"modify_etc_hosts"`
-	ModifySSHSetup     bool       `json:"modify_ssh_setup"`
-	SSHKeyType         string     `json:"ssh_key_type"`
-	SSHKeyBits         int64      `json:"ssh_key_bits"`
+	UIDPool          [][2]int64 `json:"uid_pool"`
+	ReservedLVs      []string   `json:"reserved_lvs"`
+	HiddenOS         []string   `json:"hidden_os"`
+	BlacklistedOS    []string   `json:"blacklisted_os"`
+	IAllocator       string     `json:"default_iallocator"`
+	IAllocatorParams Params     `json:"default_iallocator_params"`
+	PreallocWipe     bool       `json:"prealloc_wipe_disks"`
+	InstallImage     string     `json:"install_image"`
+	CommNetwork      string     `json:"instance_communication_network"`
+	ZeroingImage     string     `json:"zeroing_image"`
+	CompressionTools []string   `json:"compression_tools"`
+	UserShutdown     bool       `json:"enabled_user_shutdown"`
+	ModifyEtcHosts   bool       `json:"modify_etc_hosts"`
+	ModifySSHSetup   bool       `json:"modify_ssh_setup"`
+	SSHKeyType       string     `json:"ssh_key_type"`
+	SSHKeyBits       int64      `json:"ssh_key_bits"`
 
 	Collectors map[string]Collector `json:"data_collectors"`
 }

@@ -28,6 +28,19 @@ func ParseCalc(text string) (Calc, error) {
 	return Calc{Func: m[1] + m[2], Field: m[3]}, nil
 }
 
+// ParseCalcs reads a list of figures.
+func ParseCalcs(texts []string) ([]Calc, error) {
+	out := make([]Calc, len(texts))
+	for i, text := range texts {
+		c, err := ParseCalc(text)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = c
+	}
+	return out, nil
+}
+
 // String returns the text that ParseCalc reads.
 func (c Calc) String() string {
 	if c.Field == "" {

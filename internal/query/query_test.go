@@ -243,13 +243,9 @@ func TestPageAfterARowThatIsGone(t *testing.T) {
 
 func TestGroup(t *testing.T) {
 	src := recordedSource(t)
-	calcs := make([]Calc, 0, 4)
-	for _, text := range []string{"count", "sum(oper_ram)", "min(be/vcpus)", "max(name)"} {
-		c, err := ParseCalc(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		calcs = append(calcs, c)
+	calcs, err := ParseCalcs([]string{"count", "sum(oper_ram)", "min(be/vcpus)", "max(name)"})
+	if err != nil {
+		t.Fatal(err)
 	}
 	res, err := Group(src, Request{What: "instance"}, []string{"admin_state"}, calcs)
 	if err != nil {
@@ -260,7 +256,7 @@ func TestGroup(t *testing.T) {
 		t.Errorf("got %s, %+v", got, res.Fields)
 	}
 	for _, bad := range []string{"", "sum", "avg(x)", "sum()", "sum(a b)"} {
-		if _, err := ParseCalc(bad); err == nil {
+		if _, err := ParseCalcs([]string{bad}); err == nil {
 			t.Errorf("figure %q was accepted", bad)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/luxi"
-	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
 )

@@ -11,12 +11,19 @@ import (
 	"github.com/drover-project/drover/internal/query"
 )
 
-// options are what our own fourth argument of Query may hold: the order, the
-// number of rows, and the place to go on from.
+// options are what our own fourth argument of Query may hold.
 type options struct {
-	Sort  []string `json:"sort"` // field names, with "-" before one for descending order
+	// The order (field names, with "-" before one for descending order), the
+	// number of rows, and the place to go on from.
+	Sort  []string `json:"sort"`
 	Limit int      `json:"limit"`
 	After string   `json:"after"`
+	// GroupBy and Figures ask for groups instead of rows; figures are "count",
+	// "sum(oper_ram)" and so on.
+	GroupBy []string `json:"group_by"`
+	Figures []string `json:"figures"`
+	// Explain asks how the query would be carried out instead.
+	Explain bool `json:"explain"`
 }
 
 func (o options) decode() query.Options {
@@ -26,6 +33,26 @@ func (o options) decode() query.Options {
 		out.Sort = append(out.Sort, query.SortKey{Field: field, Descending: descending})
 	}
 	return out
+}
+
+// run answers the query in the way that the options ask for.
+func (o options) run(src *query.Source, r query.Request) (any, error) {
+	switch {
+	case o.Explain:
+		plan, err := query.Prepare(src, r)
+		if err != nil {
+			_, err = answered(nil, err)
+			return nil, err
+		}
+		return plan.Explain, nil
+	case len(o.GroupBy)+len(o.Figures) > 0:
+		calcs, err := query.ParseCalcs(o.Figures)
+		if err != nil {
+			return nil, err
+		}
+		return answered(query.Group(src, r, o.GroupBy, calcs))
+	}
+	return answered(query.Run(src, r.What, r.Fields, r.Filter, r.Options))
 }
 
 func runQuery(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -41,7 +68,7 @@ func runQuery(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := servedHere("Query", what); err != nil {
 		return nil, err
 	}
-	return answered(query.Run(d.Querier.Source(ctx), what, fields, filter, opts.decode()))
+	return opts.run(d.Querier.Source(ctx), query.Request{What: what, Fields: fields, Filter: filter, Options: opts.decode()})
 }
 
 // what reads the name of an item.
