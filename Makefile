@@ -79,8 +79,9 @@ fuzz: ## run every fuzz target for FUZZTIME each
 	@FUZZTIME=$(FUZZTIME) GO=$(GO) ./.ci/fuzz
 
 .PHONY: soak
-soak: build ## run the crash and endurance tests for SOAKTIME each
-	DROVER_SOAK=$(SOAKTIME) CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 0 ./test/...
+soak: ## run the crash and endurance tests for SOAKTIME each
+	@./.ci/install strace
+	DROVER_SOAK=$(SOAKTIME) CGO_ENABLED=0 $(GO) test -tags soak -count=1 -v -timeout 0 ./test/...
 
 .PHONY: cover
 cover: ## measure test coverage, in .cache/cover.html
