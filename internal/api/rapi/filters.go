@@ -2,6 +2,7 @@ package rapi
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -80,7 +81,7 @@ func (r *request) rule() (jobfilter.Rule, error) {
 	if err != nil {
 		return rule, err
 	}
-	if err := reason.CheckOutside(withoutClientMark(rule.Reason), nil); err != nil {
+	if err := reason.CheckOutside(withoutClientMarks(rule.Reason), nil); err != nil {
 		return rule, err
 	}
 	if text := r.text("reason"); text != "" {
@@ -89,12 +90,12 @@ func (r *request) rule() (jobfilter.Rule, error) {
 	return rule, nil
 }
 
-// withoutClientMark leaves out the entry that the stock client library adds at
-// the end of every rule's trail: reserved, but harmless, and no user can keep
-// the library from it.
-func withoutClientMark(t reason.Trail) reason.Trail {
-	if n := len(t); n > 0 && t[n-1].Source == reason.SourceClient && t[n-1].Reason == "" {
-		return t[:n-1]
-	}
-	return t
+// withoutClientMarks leaves out the entries that the stock client library adds
+// to every rule's trail: reserved, but harmless, and no user can keep the
+// library from it. There may be several, of a rule that was read and is sent
+// back.
+func withoutClientMarks(t reason.Trail) reason.Trail {
+	return slices.DeleteFunc(slices.Clone(t), func(e reason.Entry) bool {
+		return e.Source == reason.SourceClient && e.Reason == ""
+	})
 }

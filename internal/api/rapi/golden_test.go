@@ -232,6 +232,8 @@ func (p *player) resubmit(name string) {
 	}
 	id, err := p.queue.Submit(p.Context(), queue.Submission{Ops: ops})
 	p.check(err)
+	_, err = p.queue.Wait(p.Context(), id, (*job.Job).Final) // else the rule that rejects would find it
+	p.check(err)
 	p.ids[fmt.Sprint(recorded["id"])] = id
 }
 

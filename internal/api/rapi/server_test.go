@@ -184,14 +184,13 @@ func withoutTimes(t reason.Trail) reason.Trail {
 func TestReservedSources(t *testing.T) {
 	r := newRig(t, rigOptions{})
 	for trail, status := range map[string]int{
-		`[["user","a",1],["gnt:client","",2]]`:              200, // what the stock client sends
-		`[["user","für Müller 😀",1]]`:                       200,
-		`[["gnt:client","",1],["user","a",2]]`:              400,
-		`[["user","a",1],["gnt:client","b",2]]`:             400,
-		`[["gnt:client","",1],["gnt:client","",2]]`:         400,
-		`[["gnt:user","a",1]]`:                              400,
-		`[["gnt:opcode:test","a",1],["gnt:client","",2]]`:   400,
-		`[["gnt:client:gnt-filter","a",1],["user","b",12]]`: 400,
+		`[["user","a",1],["gnt:client","",2]]`:                                    200, // what the stock client sends
+		`[["user","für Müller 😀",1]]`:                                             200,
+		`[["user","a",1],["gnt:client","",1],["luxid","",2],["gnt:client","",3]]`: 200, // a rule that was read and is sent back
+		`[["user","a",1],["gnt:client","b",2]]`:                                   400,
+		`[["gnt:user","a",1]]`:                                                    400,
+		`[["gnt:opcode:test","a",1],["gnt:client","",2]]`:                         400,
+		`[["gnt:client:gnt-filter","a",1],["user","b",12]]`:                       400,
 	} {
 		a := r.do(http.MethodPost, "/2/filters", `{"reason":`+trail+`}`)
 		if a.status != status {
@@ -264,7 +263,9 @@ func TestWaitForChange(t *testing.T) {
 		t.Errorf("first answer: %s", a.text)
 	}
 	changed := make(chan answer, 1)
-	go func() { changed <- r.do(http.MethodGet, path, fmt.Sprintf(`{"fields":["status","id"],"previous_job_info":["queued",%d]}`, id)) }()
+	go func() {
+		changed <- r.do(http.MethodGet, path, fmt.Sprintf(`{"fields":["status","id"],"previous_job_info":["queued",%d]}`, id))
+	}()
 	r.do(http.MethodDelete, fmt.Sprintf("/2/jobs/%d", id), nil)
 	if a := <-changed; !strings.Contains(a.text, `"canceled"`) {
 		t.Errorf("after the change: %d %s", a.status, a.text)

@@ -1,0 +1,376 @@
+"""Drives a running cluster with the stock RAPI client of Debian.
+
+Arguments: the file that `drover dev --ready-file` wrote. Every check is one line
+of JSON on standard output: {"check": name} or {"check": name, "error": text}.
+"""
+
+import json
+import sys
+import time
+import traceback
+
+from ganeti.rapi import client as rapi
+
+
+class Cluster(object):
+    """A client, with the few steps that all checks share."""
+
+    def __init__(self, ready):
+        self.ready = ready
+        host, port = ready["rapi"][len("https://"):].rsplit(":", 1)
+        self.host, self.port = host, int(port)
+        self.client = self.connect(ready["rapi_user"], ready["rapi_password"])
+        self.node = None
+        self.client_rules = []
+
+    def connect(self, user, password):
+        return rapi.GanetiRapiClient(self.host, port=self.port, username=user, password=password)
+
+    def wait(self, job):
+        """Waits until the job has ended and returns it."""
+        info, serial = None, None
+        end = time.time() + 60
+        while time.time() < end:
+            change = self.client.WaitForJobChange(job, ["status"], info, serial)
+            info = change["job_info"]
+            if change["log_entries"]:
+                serial = change["log_entries"][-1][0]
+            if info[0] in rapi.JOB_STATUS_FINALIZED:
+                return self.client.GetJobStatus(job)
+        raise AssertionError("job %s has not ended: %s" % (job, self.client.GetJobStatus(job)))
+
+    def succeed(self, job):
+        result = self.wait(job)
+        assert result["status"] == "success", (job, result["status"], result["opresult"])
+        return result
+
+    def status(self, job):
+        return self.client.GetJobStatus(job)["status"]
+
+    def create(self, name, **kwargs):
+        return self.client.CreateInstance("create", name, "diskless", [], [{}], os="noop", pnode=self.node,
+                                          ip_check=False, name_check=False, **kwargs)
+
+    def tag(self, tag, **kwargs):
+        return self.client.AddClusterTags([tag], **kwargs)
+
+    def rule(self, priority, predicates, action, reason="a check"):
+        uuid = self.client.AddFilter(priority, predicates, action, [["check", reason, 1]])
+        self.client_rules.append(uuid)
+        return uuid
+
+    def drop(self, uuid):
+        self.client.DeleteFilter(uuid)
+        self.client_rules.remove(uuid)
+
+    def clean(self):
+        for uuid in self.client.GetFilters():
+            self.client.DeleteFilter(uuid)
+        self.client_rules = []
+
+
+def refused(code, call, *args, **kwargs):
+    """Returns the message of the error that the call must end in."""
+    try:
+        call(*args, **kwargs)
+    except rapi.GanetiApiError as err:
+        assert err.code == code, "code %s, want %s: %s" % (err.code, code, err)
+        return str(err)
+    raise AssertionError("not refused")
+
+
+NEW_JOBS = ["jobid", [">", "id", "watermark"]]
+CREATIONS = ["opcode", ["=", "OP_ID", "OP_INSTANCE_CREATE"]]
+
+
+def check_versions(c):
+    assert c.client.GetVersion() == 2
+    assert "instance-create-reqv1" in c.client.GetFeatures()
+    assert c.client.GetInfo()["name"]
+    assert any(name.startswith("noop") for name in c.client.GetOperatingSystems())
+
+
+def check_credentials(c):
+    refused(401, c.connect("nobody", "x").GetInfo)
+    refused(401, c.connect(c.ready["rapi_user"], "wrong").GetInfo)
+
+
+def check_instance_life(c):
+    name = "web1.example.com"
+    done = c.succeed(c.create(name, reason="a new shop"))
+    trail = done["ops"][0]["reason"]
+    assert [e[:2] for e in trail][:2] == [["gnt:user", "a new shop"], ["gnt:library:rlib2:instances", ""]], trail
+    assert trail[2][0] == "gnt:opcode:instance_create", trail
+    info = c.client.GetInstance(name)
+    assert info["status"] == "running" and info["pnode"] == c.node and info["beparams"]["memory"] > 0, info
+    c.succeed(c.client.ShutdownInstance(name, timeout=5, reason="night"))
+    assert c.client.GetInstance(name)["status"] == "ADMIN_down"
+    c.succeed(c.client.StartupInstance(name))
+    assert c.client.GetInstance(name)["oper_state"] is True
+    for kind in ("hard", "soft", "full"):
+        c.succeed(c.client.RebootInstance(name, reboot_type=kind))
+    c.succeed(c.client.ModifyInstance(name, beparams={"maxmem": 256}))
+    assert c.client.GetInstance(name)["beparams"]["maxmem"] == 256
+    c.succeed(c.client.AddInstanceTags(name, ["a", "b:c"]))
+    assert sorted(c.client.GetInstanceTags(name)) == ["a", "b:c"]
+    c.succeed(c.client.DeleteInstanceTags(name, ["a"]))
+    assert c.client.GetInstanceTags(name) == ["b:c"]
+    assert name in c.client.GetInstances()
+    assert [i["name"] for i in c.client.GetInstances(bulk=True)].count(name) == 1
+    assert c.client.GetInstanceConsole(name)["instance"] == name
+    c.succeed(c.client.DeleteInstance(name))
+    refused(404, c.client.GetInstance, name)
+    assert name not in c.client.GetInstances()
+
+
+def check_dry_run(c):
+    c.succeed(c.create("dry.example.com", dry_run=True))
+    assert "dry.example.com" not in c.client.GetInstances()
+
+
+def check_failed_job(c):
+    job = c.client.StartupInstance("nosuch.example.com")
+    done = c.wait(job)
+    assert done["status"] == "error", done
+    kind, args = done["opresult"][0]
+    assert kind == "OpPrereqError" and args[1] == "unknown_entity", done["opresult"]
+    assert c.client.WaitForJobCompletion(job, period=0) is False
+
+
+def check_refused_parameters(c):
+    text = refused(400, c.create, "bad.example.com", nosuch=1)
+    assert "OpInstanceCreate" in text and "nosuch" in text, text
+    text = refused(400, c.client.CreateInstance, "create", "bad.example.com", "no-template", [], [])
+    assert "disk_template" in text, text
+    assert "bad.example.com" not in c.client.GetInstances()
+
+
+def check_jobs(c):
+    job = c.tag("jobs")
+    c.succeed(job)
+    assert int(job) in c.client.GetJobs()
+    assert [j["status"] for j in c.client.GetJobs(bulk=True) if j["id"] == job] == ["success"]
+    assert c.client.WaitForJobCompletion(job, period=0) is True
+    assert c.client.CancelJob(job) == [False, "Job %s not found in queue" % job]
+    refused(404, c.client.GetJobStatus, 99999999)
+    refused(404, c.client.WaitForJobChange, 99999999, ["status"], None, None)
+
+
+def check_cancel(c):
+    hold = c.rule(0, [], "PAUSE")
+    job = c.tag("never")
+    assert c.status(job) == "queued"
+    assert c.client.CancelJob(job) == [True, "Dequeued job %s" % job]
+    assert c.status(job) == "canceled"
+    c.drop(hold)
+    assert "never" not in c.client.GetClusterTags()
+
+
+def check_filters(c):
+    before = len(c.client.GetFilters())
+    uuid = c.client.AddFilter(10, [NEW_JOBS], "CONTINUE", [["check", "why", 5]])
+    rule = c.client.GetFilter(uuid)
+    assert rule["uuid"] == uuid and rule["priority"] == 10 and rule["action"] == "CONTINUE", rule
+    assert rule["predicates"] == [NEW_JOBS] and rule["reason_trail"][0] == ["check", "why", 5], rule
+    assert rule["watermark"] == max(c.client.GetJobs()), rule
+    assert uuid in c.client.GetFilters()
+    # A trail that was read can be sent back.
+    same = c.client.ReplaceFilter(uuid, 20, [CREATIONS], ["RATE_LIMIT", 2], [e for e in rule["reason_trail"]])
+    assert same == uuid
+    rule = c.client.GetFilter(uuid)
+    assert rule["priority"] == 20 and rule["action"] == ["RATE_LIMIT", 2], rule
+    assert rule["predicates"] == [["opcode", ["==", "OP_ID", "OP_INSTANCE_CREATE"]]], rule
+    assert [r for r in c.client.GetFilters(bulk=True) if r["uuid"] == uuid] == [rule]
+    assert c.client.DeleteFilter(uuid) is None
+    refused(404, c.client.GetFilter, uuid)
+    refused(404, c.client.DeleteFilter, uuid)
+    own = "01234567-89ab-cdef-0123-456789abcdef"
+    assert c.client.ReplaceFilter(own, 0, [], "CONTINUE") == own
+    c.client.DeleteFilter(own)
+    assert len(c.client.GetFilters()) == before
+
+
+def check_bad_filters(c):
+    for priority, predicates, action, place in [
+            (-1, [], "ACCEPT", "-1"),
+            (0, [["nosuch", ["=", "id", 1]]], "ACCEPT", "nosuch"),
+            (0, [["jobid", ["frobnicate", "id", 1]]], "ACCEPT", "frobnicate"),
+            (0, [["opcode", ["=~", "OP_ID", "("]]], "ACCEPT", "predicates[0]"),
+            (0, [], "EXPLODE", "EXPLODE"),
+            (0, [], ["RATE_LIMIT", 0], "RATE_LIMIT"),
+    ]:
+        text = refused(400, c.client.AddFilter, priority, predicates, action)
+        assert place in text, text
+    text = refused(400, c.client.AddFilter, 0, [], "ACCEPT", [["gnt:user", "no", 1]])
+    assert "reserved" in text, text
+    assert c.client.GetFilters() == []
+
+
+HELD = "held back"
+
+
+def held_job(c):
+    """A job that was queued before the rule that a check is about."""
+    hold = c.rule(5, [["reason", ["=", "reason", HELD]]], "PAUSE", "keeps jobs in the queue")
+    old = c.tag("old", reason=HELD)
+    assert c.status(old) == "queued"
+    return hold, old
+
+
+def check_drain(c):
+    hold, old = held_job(c)
+    drain = c.rule(0, [NEW_JOBS], "REJECT", "drained for the move")
+    new = c.wait(c.tag("new"))
+    assert new["status"] == "canceled", new
+    assert drain in json.dumps(new["opresult"]) and "drained for the move" in json.dumps(new["opresult"]), new["opresult"]
+    assert c.status(old) == "queued"
+    c.drop(hold)
+    c.succeed(old)
+    c.drop(drain)
+    c.succeed(c.tag("after-the-drain"))
+
+
+def check_soft_drain(c):
+    hold, old = held_job(c)
+    drain = c.rule(0, [NEW_JOBS], "PAUSE", "soft drain")
+    new = c.tag("soft")
+    c.drop(hold)
+    c.succeed(old)
+    assert c.status(new) == "queued"
+    c.drop(drain)
+    c.succeed(new)
+
+
+def check_one_maintenance(c):
+    """Both ways to say it; the design's own text is a negation inside reason."""
+    words = ["=~", "reason", "maintenance pink bunny"]
+    for rules in ([(1, [NEW_JOBS, ["not", ["reason", words]]], "PAUSE")],
+                  [(1, [["reason", words]], "ACCEPT"), (2, [NEW_JOBS], "PAUSE")]):
+        hold, old = held_job(c)
+        added = [c.rule(*rule) for rule in rules]
+        other = c.tag("other")
+        c.succeed(c.tag("bunny", reason="for maintenance pink bunny, step 1"))
+        assert c.status(other) == "queued"
+        c.drop(hold)
+        c.succeed(old)  # it was there before
+        assert c.status(other) == "queued"
+        for uuid in added:
+            c.drop(uuid)
+        c.succeed(other)
+
+
+def check_no_creations(c):
+    hold, old = held_job(c)
+    queued = c.create("queued.example.com", reason=HELD)
+    assert c.status(queued) == "queued"
+    rule = c.rule(1, [CREATIONS], "REJECT", "no new instances")
+    for job in (queued, c.create("new.example.com")):
+        done = c.wait(job)
+        assert done["status"] == "canceled" and rule in json.dumps(done["opresult"]), done
+    assert c.status(old) == "queued"
+    c.drop(hold)
+    c.succeed(old)
+    c.drop(rule)
+    c.succeed(c.create("later.example.com"))
+    c.succeed(c.client.DeleteInstance("later.example.com"))
+    assert not [n for n in c.client.GetInstances() if n in ("queued.example.com", "new.example.com")]
+
+
+def check_rate_limit(c):
+    rule = c.rule(1, [["opcode", ["=", "OP_ID", "OP_TAGS_SET"]]], ["RATE_LIMIT", 1])
+    jobs = [c.tag("rate%d" % i) for i in range(5)]
+    for job in jobs:
+        c.succeed(job)
+    c.drop(rule)
+
+
+def check_text_of_any_script(c):
+    text = u"f\u00fcr M\u00fcller \u4e2d\u6587 \U0001f600"
+    rule = c.client.AddFilter(9, [["reason", ["=", "reason", text]]], "CONTINUE", [["check", text, 1]])
+    assert c.client.GetFilter(rule)["reason_trail"][0][1] == text
+    job = c.tag(u"\u00e4", reason=text)
+    done = c.wait(job)
+    assert done["ops"][0]["reason"][0][1] == text, done
+    assert done["status"] == "success" or u"\u00e4" in json.dumps(done["opresult"], ensure_ascii=False), done
+    assert job in [j["id"] for j in c.client.GetJobs(bulk=True)]
+    assert rule in [r["uuid"] for r in c.client.GetFilters(bulk=True)]
+    c.client.DeleteFilter(rule)
+
+
+def check_queries(c):
+    c.succeed(c.create("query.example.com"))
+    result = c.client.Query("instance", ["name", "status"], ["=", "name", "query.example.com"])
+    assert result["data"] == [[[0, "query.example.com"], [0, "running"]]], result
+    assert [f["name"] for f in result["fields"]] == ["name", "status"], result
+    assert c.client.Query("node", ["name", "role"])["data"][0][1] == [0, "M"]
+    assert c.client.Query("group", ["name"])["data"] == [[[0, "default"]]]
+    assert c.client.Query("filter", ["uuid"])["data"] == []
+    job = c.tag("query")
+    c.succeed(job)
+    assert c.client.Query("job", ["status"], ["=", "id", int(job)])["data"] == [[[0, "success"]]]
+    names = [f["name"] for f in c.client.QueryFields("instance", ["name", "status"])["fields"]]
+    assert names == ["name", "status"], names
+    assert "nosuch" in refused(400, c.client.Query, "instance", ["name"], ["=", "nosuch", "x"])
+    c.succeed(c.client.DeleteInstance("query.example.com"))
+
+
+def check_nodes_and_groups(c):
+    assert c.client.GetNodes() and c.client.GetNodes(bulk=True)[0]["role"] == "M"
+    assert c.client.GetNode(c.node)["name"] == c.node
+    assert c.client.GetNodeRole(c.node) == "master"
+    refused(404, c.client.GetNode, "nosuch")
+    c.succeed(c.client.AddNodeTags(c.node, ["rack:1"]))
+    assert c.client.GetNodeTags(c.node) == ["rack:1"]
+    assert c.client.GetGroups() == ["default"]
+    assert c.client.GetGroup("default")["node_list"]
+    refused(404, c.client.GetGroup, "nosuch")
+    assert c.client.GetNetworks() == []
+    assert "rack" in c.client.GetClusterTags() or c.succeed(c.tag("rack"))
+
+
+def check_every_method(c):
+    """All other methods of the client must be understood: each makes a job."""
+    c.succeed(c.create("all.example.com"))
+    hold = c.rule(0, [], "PAUSE", "these jobs shall not run")
+    x, i, n = c.client, "all.example.com", c.node
+    jobs = [
+        x.RedistributeConfig(), x.ModifyCluster(candidate_pool_size=5), x.DeleteClusterTags(["a"]), x.GetInstanceInfo(i, static=True),
+        x.InstancesMultiAlloc([x.InstanceAllocation("create", "m.example.com", "diskless", [], [], os="noop")], iallocator="hail"),
+        x.ActivateInstanceDisks(i, ignore_size=True), x.DeactivateInstanceDisks(i, force=True),
+        x.RecreateInstanceDisks(i, disks=[0]), x.GrowInstanceDisk(i, 0, 1024, wait_for_sync=True),
+        x.ReinstallInstance(i, os="noop", no_startup=True), x.ReplaceInstanceDisks(i, disks=[0], iallocator="hail"),
+        x.PrepareExport(i, "local"), x.ExportInstance(i, "local", n, shutdown=True), x.MigrateInstance(i, mode="live"),
+        x.FailoverInstance(i), x.RenameInstance(i, "other.example.com"), x.EvacuateNode(n, iallocator="hail", mode="all"),
+        x.MigrateNode(n, mode="live"), x.SetNodeRole(n, "drained", force=True), x.PowercycleNode(n), x.ModifyNode(n, vm_capable=True),
+        x.GetNodeStorageUnits(n, "file", "name,size"), x.ModifyNodeStorageUnits(n, "lvm-pv", "sda", allocatable=False),
+        x.RepairNodeStorageUnits(n, "lvm-vg", "vg"), x.DeleteNodeTags(n, ["a"]), x.CreateNetwork("net", "192.0.2.0/24"),
+        x.ConnectNetwork("net", "default", "bridged", "br0"), x.DisconnectNetwork("net", "default"), x.ModifyNetwork("net", gateway="192.0.2.1"),
+        x.AddNetworkTags("net", ["a"]), x.DeleteNetworkTags("net", ["a"]), x.DeleteNetwork("net"), x.CreateGroup("g", alloc_policy="preferred"),
+        x.ModifyGroup("default", alloc_policy="preferred"), x.RenameGroup("default", "d"), x.AssignGroupNodes("default", [n]),
+        x.AddGroupTags("default", ["a"]), x.DeleteGroupTags("default", ["a"]), x.DeleteGroup("nosuch"),
+    ]
+    assert x.GetGroupTags("default") == []
+    for job in jobs:
+        assert x.CancelJob(job)[0] is True, job
+        assert c.status(job) == "canceled"
+    c.drop(hold)
+    c.succeed(c.client.DeleteInstance(i))
+
+
+def main():
+    with open(sys.argv[1]) as ready:
+        cluster = Cluster(json.load(ready))
+    cluster.node = cluster.client.GetNodes()[0]
+    checks = [(name, value) for name, value in globals().items() if name.startswith("check_")]
+    for name, check in checks:
+        line = {"check": name[len("check_"):]}
+        try:
+            check(cluster)
+        except Exception:  # every kind of failure is reported
+            line["error"] = traceback.format_exc()
+        cluster.clean()
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+// Package rapi drives the real binary with the RAPI client that Debian ships.
+package rapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// python is Debian's own interpreter, which sees Debian's packages.
+const python = "/usr/bin/python3"
+
+// startLimit is how long a cluster may take to start, checkLimit how long all
+// checks may take.
+const (
+	startLimit = 30 * time.Second
+	checkLimit = 3 * time.Minute
+)
+
+func TestStockClient(t *testing.T) {
+	needClient(t)
+	ready := startCluster(t)
+	ctx, cancel := context.WithTimeout(t.Context(), checkLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, python, "stock_client.py", ready)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	checks := 0
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var line struct{ Check, Error string }
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Errorf("the client wrote %q", lines.Text())
+			continue
+		}
+		checks++
+		t.Run(line.Check, func(t *testing.T) {
+			if line.Error != "" {
+				t.Error(line.Error)
+			}
+		})
+	}
+	if err := cmd.Wait(); err != nil || checks == 0 {
+		t.Fatalf("the client ended after %d checks: %v", checks, err)
+	}
+	t.Logf("%d checks with the stock client", checks)
+}
+
+// needClient installs the client's package if it is missing.
+func needClient(t *testing.T) {
+	t.Helper()
+	try := func() error { return exec.CommandContext(t.Context(), python, "-c", "import ganeti.rapi.client").Run() }
+	if try() == nil {
+		return
+	}
+	if out, err := exec.CommandContext(t.Context(), "../../.ci/install", "python3-ganeti-rapi").CombinedOutput(); err != nil || try() != nil {
+		t.Fatalf("python3-ganeti-rapi is missing and cannot be installed: %v\n%s", err, out)
+	}
+}
+
+// startCluster builds and runs the binary until the test ends, and returns
+// the path of its ready file.
+func startCluster(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	binary, ready := filepath.Join(dir, "drover"), filepath.Join(dir, "ready.json")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/drover").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	cmd := exec.Command(binary, "dev", "--demo=false", "--data", filepath.Join(dir, "data"), "--rapi", "127.0.0.1:0",
+		"--luxi", filepath.Join(dir, "luxi"), "--ready-file", ready)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, cmd) })
+	// It writes the ready file before it says the same for a person.
+	said := make(chan struct{})
+	go func() {
+		lines := bufio.NewScanner(out)
+		if lines.Scan() {
+			close(said)
+		}
+		for lines.Scan() { // let it write on
+		}
+	}()
+	select {
+	case <-said:
+	case <-time.After(startLimit):
+		t.Fatalf("the cluster did not start within %v", startLimit)
+	}
+	return ready
+}
+
+func stop(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("drover dev ended with: %v", err)
+	}
+}
