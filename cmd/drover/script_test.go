@@ -60,8 +60,9 @@ func startCluster(env *testscript.Env) error {
 	}()
 	env.Defer(func() {
 		stop()
-		<-ended
-		_ = os.RemoveAll(dir)
+		if err := errors.Join(<-ended, os.RemoveAll(dir)); err != nil {
+			env.T().Log(err)
+		}
 	})
 	select {
 	case <-ready:

@@ -95,7 +95,7 @@ func (sh *shell) warn(parts []any) {
 		return // the controller says so
 	}
 	for _, w := range jobfilter.Check(&rule) {
-		sh.note("warning: %s\n", w)
+		sh.notef("warning: %s\n", w)
 	}
 }
 

@@ -223,13 +223,13 @@ func (p *progress) draw() {
 	if status == "" {
 		status = "submitted"
 	}
-	p.sh.note("\r\x1b[Kjob %d: %s, %s", p.id, status, time.Since(p.begun).Round(time.Second))
+	p.sh.notef("\r\x1b[Kjob %d: %s, %s", p.id, status, time.Since(p.begun).Round(time.Second))
 	p.visible = true
 }
 
 func (p *progress) clear() {
 	if p != nil && p.visible {
-		p.sh.note("\r\x1b[K")
+		p.sh.notef("\r\x1b[K")
 		p.visible = false
 	}
 }

@@ -37,7 +37,7 @@ func instanceInfo(sh *shell) *cobra.Command {
 			return err
 		}
 		var found listing.Answer
-		if err := sh.ask(cmd.Context(), "Query", &found, "instance", instanceFields, json.RawMessage(qlang.JSON(filter))); err != nil {
+		if err := sh.ask(cmd.Context(), "Query", &found, "instance", instanceFields, qlang.JSON(filter)); err != nil {
 			return err
 		}
 		data, err := objects(&found)

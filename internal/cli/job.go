@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -41,18 +42,18 @@ func statusOptions(cmd *cobra.Command, names ...string) func() qlang.Node {
 		cmd.Flags().Bool(name, false, "jobs that are "+strings.ReplaceAll(name, "error", "failed"))
 	}
 	return func() qlang.Node {
-		var any []string
+		var words []string
 		for _, name := range names {
 			if cmd.Flags().Changed(name) {
 				for _, s := range statusSets[name] {
-					any = append(any, string(s))
+					words = append(words, string(s))
 				}
 			}
 		}
-		if len(any) == 0 {
+		if len(words) == 0 {
 			return nil
 		}
-		return qlang.AnyOf("status", any...)
+		return qlang.AnyOf("status", words...)
 	}
 }
 
@@ -143,7 +144,7 @@ func jobWait(sh *shell) *cobra.Command {
 				err := sh.await(cmd.Context(), id, func(logEntry) error { return nil })
 				switch {
 				case err == nil:
-				case err == error(failed):
+				case errors.Is(err, failed):
 					worst = err
 				default:
 					return err
@@ -168,7 +169,7 @@ func (sh *shell) await(ctx context.Context, id job.ID, onLog func(logEntry) erro
 	if end.Status == string(job.Success) {
 		return nil
 	}
-	sh.note("Job %d %s\n", id, end.verdict(sh.persona.classic()))
+	sh.notef("Job %d %s\n", id, end.verdict(sh.persona.classic()))
 	return failed
 }
 
@@ -198,7 +199,7 @@ func (sh *shell) chosenJobs(ctx context.Context, cmd *cobra.Command, args []stri
 		return nil, usage("%s: give ids or a status, not both", cmd.CommandPath())
 	}
 	var found listing.Answer
-	if err := sh.ask(ctx, "Query", &found, "job", []string{"id"}, json.RawMessage(qlang.JSON(byStatus))); err != nil {
+	if err := sh.ask(ctx, "Query", &found, "job", []string{"id"}, qlang.JSON(byStatus)); err != nil {
 		return nil, err
 	}
 	ids := make([]job.ID, len(found.Data))
@@ -299,7 +300,7 @@ func jobArchive(sh *shell) *cobra.Command {
 					return err
 				}
 				if !done {
-					sh.note("Failed to archive job with ID '%d'\n", id)
+					sh.notef("Failed to archive job with ID '%d'\n", id)
 					bad = true
 				}
 			}

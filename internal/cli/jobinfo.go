@@ -93,7 +93,7 @@ func (sh *shell) missingJobs(ids []job.ID) error {
 	for _, id := range ids {
 		text := fmt.Sprintf("Job ID %d not found\n", id)
 		if !sh.persona.classic() {
-			sh.note("%s", text)
+			sh.notef("%s", text)
 		} else if err := sh.printf("- %s", text); err != nil {
 			return err
 		}

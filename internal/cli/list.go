@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -125,7 +124,7 @@ func both(a, b qlang.Node) qlang.Node {
 
 // list asks and shows.
 func (sh *shell) list(ctx context.Context, what string, fields []string, filter qlang.Node, o *listOptions) error {
-	args := []any{what, fields, json.RawMessage(qlang.JSON(filter))}
+	args := []any{what, fields, qlang.JSON(filter)}
 	if len(o.sort) > 0 || o.limit > 0 {
 		args = append(args, map[string]any{"sort": o.sort, "limit": o.limit})
 	}

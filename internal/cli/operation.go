@@ -69,17 +69,18 @@ func (o operation) command(sh *shell) *cobra.Command {
 }
 
 func (o operation) use() string {
-	use := o.verb
+	words := []string{o.verb}
 	if o.target != "" {
-		use += " " + strings.ToUpper(strings.TrimSuffix(o.target, "_name"))
+		target := strings.ToUpper(strings.TrimSuffix(o.target, "_name"))
 		if len(o.places) == 0 {
-			use += "..."
+			target += "..."
 		}
+		words = append(words, target)
 	}
 	for _, p := range o.places {
-		use += " " + strings.ToUpper(p)
+		words = append(words, strings.ToUpper(p))
 	}
-	return use
+	return strings.Join(words, " ")
 }
 
 func (o operation) checkArgs(cmd *cobra.Command, args []string) error {

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
-
 	"github.com/spf13/cobra"
 
 	"github.com/drover-project/drover/internal/cli/listing"
@@ -49,7 +47,7 @@ func queryCommand(sh *shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return sh.show(json.RawMessage(qlang.JSON(n)), func() error { return sh.printf("%s\n", qlang.JSON(n)) })
+			return sh.show(qlang.JSON(n), func() error { return sh.printf("%s\n", qlang.JSON(n)) })
 		},
 	}
 	return sh.group("query", "Ask about anything", items, fields, parse)
@@ -73,7 +71,7 @@ func itemInfo(sh *shell, l list) *cobra.Command {
 			for i, d := range defs.Fields {
 				names[i] = d.Name
 			}
-			if err := sh.ask(cmd.Context(), "Query", &found, l.what, names, json.RawMessage(qlang.JSON(filter))); err != nil {
+			if err := sh.ask(cmd.Context(), "Query", &found, l.what, names, qlang.JSON(filter)); err != nil {
 				return err
 			}
 			data, err := objects(&found)

@@ -52,7 +52,7 @@ func (sh *shell) warnUnknown(fields []listing.Field, err error) error {
 	if err != nil || len(unknown) == 0 {
 		return err
 	}
-	sh.note("%s\n", listing.UnknownFields(unknown))
+	sh.notef("%s\n", listing.UnknownFields(unknown))
 	return &exitError{status: ExitUnknownField}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,7 +75,7 @@ func priorityOf(text string) (int, error) {
 		return n, nil
 	}
 	for _, n := range priorities {
-		if fmt.Sprint(n) == text {
+		if strconv.Itoa(n) == text {
 			return n, nil
 		}
 	}
@@ -151,7 +152,9 @@ func luxiAt(place string) string {
 		return place
 	}
 	text, err := os.ReadFile(place)
-	var ready struct{ Luxi string }
+	var ready struct {
+		Luxi string `json:"luxi"`
+	}
 	if err != nil || json.Unmarshal(text, &ready) != nil {
 		return ""
 	}
@@ -189,7 +192,7 @@ func (sh *shell) confirm(question string) error {
 	if !sh.person {
 		return notConfirmed("not confirmed: %s Give --yes to go on.", question)
 	}
-	sh.note("%s [y/N] ", question)
+	sh.notef("%s [y/N] ", question)
 	line, err := bufio.NewReader(sh.in).ReadString('\n')
 	if err != nil && line == "" {
 		return notConfirmed("not confirmed")
@@ -202,8 +205,8 @@ func (sh *shell) confirm(question string) error {
 	}
 }
 
-// note writes to standard error.
-func (sh *shell) note(format string, args ...any) {
+// notef writes to standard error.
+func (sh *shell) notef(format string, args ...any) {
 	_, _ = fmt.Fprintf(sh.err, format, args...) // nowhere else to say it
 }
 

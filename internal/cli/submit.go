@@ -136,7 +136,7 @@ func (sh *shell) run(ctx context.Context, tasks []task) error {
 // finish waits for one task's job and tells how it ended.
 func (sh *shell) finish(ctx context.Context, t task, s submitted) (outcome, error) {
 	if s.error != "" {
-		sh.note("%s\n", prefixed(t.target, s.error))
+		sh.notef("%s\n", prefixed(t.target, s.error))
 		return outcome{Target: t.target, Status: "refused", Error: s.error}, nil
 	}
 	if err := sh.announce(t, s.id); err != nil {
@@ -146,7 +146,7 @@ func (sh *shell) finish(ctx context.Context, t task, s submitted) (outcome, erro
 		if sh.persona.classic() {
 			return sh.printf("%s\n", e.line())
 		}
-		sh.note("%s\n", e.line())
+		sh.notef("%s\n", e.line())
 		return nil
 	})
 	if err != nil {
@@ -155,7 +155,7 @@ func (sh *shell) finish(ctx context.Context, t task, s submitted) (outcome, erro
 	out := outcome{Target: t.target, Job: s.id, Status: end.Status}
 	if end.Status != string(job.Success) {
 		out.Error = end.failure(false)
-		sh.note("%s\n", prefixed(t.target, fmt.Sprintf("Job %d %s", s.id, end.verdict(sh.persona.classic()))))
+		sh.notef("%s\n", prefixed(t.target, fmt.Sprintf("Job %d %s", s.id, end.verdict(sh.persona.classic()))))
 		return out, nil
 	}
 	out.Result = end.Results
@@ -200,7 +200,7 @@ func (sh *shell) announce(t task, id job.ID) error {
 		return sh.printf("%s", text)
 	}
 	if sh.person {
-		sh.note("%s", text)
+		sh.notef("%s", text)
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func (sh *shell) showSubmitted(tasks []task, subs []submitted) error {
 		outcomes[i] = outcome{Target: t.target, Job: subs[i].id, Status: "submitted", Error: subs[i].error}
 		if subs[i].error != "" {
 			outcomes[i].Status, result = "refused", failed
-			sh.note("%s\n", prefixed(t.target, subs[i].error))
+			sh.notef("%s\n", prefixed(t.target, subs[i].error))
 		}
 	}
 	err := sh.show(outcomes, func() error {

@@ -54,7 +54,7 @@ func (a *arguments) bad() error {
 	if !ok {
 		f = fault.New(fault.Invalid, "%w", a.err)
 	}
-	return &notUnderstood{fmt.Sprintf("Cannot convert value '%s', error: %s", spaced(a.text), f.Message), f}
+	return &parseError{fmt.Sprintf("Cannot convert value '%s', error: %s", spaced(a.text), f.Message), f}
 }
 
 func (a *arguments) fail(err error) {
@@ -86,7 +86,6 @@ func (a *arguments) rawLists(i int) (out [][]raw) { a.decode(i, "[[JSValue]]", &
 func (a *arguments) optionalStrs(i int) []string  { return optional(a, i, a.strs) }
 func (a *arguments) optionalStr(i int) string     { return optional(a, i, a.str) }
 func (a *arguments) optionalBool(i int) bool      { return optional(a, i, a.boolean) }
-func (a *arguments) optionalInteger(i int) int64  { return optional(a, i, a.integer) }
 
 // optional reads an argument that may be null or left out.
 func optional[T any](a *arguments, i int, read func(int) T) T {
@@ -97,13 +96,14 @@ func optional[T any](a *arguments, i int, read func(int) T) T {
 	return read(i)
 }
 
-// jobID reads a job id, a number or its decimal text.
-func (a *arguments) jobID(i int) job.ID {
-	if i >= len(a.items) {
+// jobID reads the job id, a number or its decimal text, with which a request
+// about one job begins.
+func (a *arguments) jobID() job.ID {
+	if len(a.items) == 0 {
 		a.fail(fault.New(fault.Invalid, "Unable to read JobId"))
 		return 0
 	}
-	id, err := parseJobID(a.items[i])
+	id, err := parseJobID(a.items[0])
 	if err != nil {
 		a.fail(err)
 	}
@@ -123,21 +123,21 @@ func parseJobID(text raw) (job.ID, error) {
 	return id, nil
 }
 
-// jobIDs reads a list of job ids; null stands for all.
-func (a *arguments) jobIDs(i int) (ids []job.ID, all bool) {
+// jobIDs reads a list of job ids. Null, like an empty list, stands for all.
+func (a *arguments) jobIDs(i int) []job.ID {
 	if !a.has(i) {
-		return nil, true
+		return nil
 	}
-	ids = []job.ID{}
+	var ids []job.ID
 	for _, item := range a.raws(i) {
 		id, err := parseJobID(item)
 		if err != nil {
 			a.fail(err)
-			return nil, false
+			return nil
 		}
 		ids = append(ids, id)
 	}
-	return ids, false
+	return ids
 }
 
 // filter reads a query filter; null stands for all.

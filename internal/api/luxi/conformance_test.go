@@ -121,11 +121,9 @@ func readRecording(t *testing.T, file string) (rec recording) {
 // replay sends a recorded request and looks whether the connection goes on.
 func (r *rig) replay(rec recording) (response, bool) {
 	c := r.dial()
-	text := ""
+	text := fmt.Sprintf(`{"method":%q,"args":%s,"version":3000000}`, rec.Header.Request.Method, rec.Header.Request.Args)
 	if raw := rec.Header.Request.RawBytes; raw != nil {
 		text = *raw
-	} else {
-		text = fmt.Sprintf(`{"method":%q,"args":%s,"version":3000000}`, rec.Header.Request.Method, rec.Header.Request.Args)
 	}
 	got := c.ask(text)
 	if _, err := c.Write([]byte(`{"method":"QueryConfigValues","args":[[]]}` + "\x03")); err != nil {

@@ -99,7 +99,7 @@ func parseOps(method string, texts []raw) ([]*opcode.Opcode, error) {
 
 // opcodeFault words the fault of an opcode as clients know it.
 func opcodeFault(method string, index int, err error) error {
-	out := &notUnderstood{text: method + ": " + err.Error(), err: err}
+	out := &parseError{text: method + ": " + err.Error(), err: err}
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		out.text, out.err = method+": "+f.Message, f.At(fmt.Sprintf("ops[%d].%s", index, f.Field))
 	}
@@ -123,7 +123,7 @@ func checkTrails(ops []*opcode.Opcode) error {
 }
 
 func cancelJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	id, kill := a.jobID(0), a.optionalBool(1)
+	id, kill := a.jobID(), a.optionalBool(1)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func cancelJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
 }
 
 func changeJobPriority(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	id, priority := a.jobID(0), a.integer(1)
+	id, priority := a.jobID(), a.integer(1)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func changeJobPriority(ctx context.Context, d *Deps, a *arguments) (any, error) 
 }
 
 func archiveJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	id := a.jobID(0)
+	id := a.jobID()
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func seconds(n float64) time.Duration {
 }
 
 func pickupJob(_ context.Context, _ *Deps, a *arguments) (any, error) {
-	a.jobID(0)
+	a.jobID()
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func setWatcherPause(ctx context.Context, d *Deps, a *arguments) (any, error) {
 }
 
 func explainJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	id := a.jobID(0)
+	id := a.jobID()
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func explainJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
 // are new, as soon as the job has ended, the values differ from those that the
 // client knows, or there are new entries; else when the time is up.
 func waitForJobChange(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	id, fields, timeout := a.jobID(0), a.strs(1), a.number(4)
+	id, fields, timeout := a.jobID(), a.strs(1), a.number(4)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}

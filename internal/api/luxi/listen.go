@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -58,7 +59,8 @@ func checkFree(path string) error {
 	if info.Mode().Type() != fs.ModeSocket {
 		return fault.New(fault.Exists, "%s exists and is not a socket", path)
 	}
-	conn, err := net.Dial("unix", path)
+	dialer := net.Dialer{Timeout: time.Second} // a socket on this machine answers at once or not at all
+	conn, err := dialer.Dial("unix", path)
 	if err == nil {
 		_ = conn.Close() // it was only to see whether somebody answers
 		return fault.New(fault.Exists, "another process answers on the socket %s", path)

@@ -88,7 +88,7 @@ func unknownMethod(name string, known map[string]method) error {
 	if best := qlang.Suggest(name, maps.Keys(known)); best != "" {
 		err = err.WithHint("did you mean %s?", best)
 	}
-	return &notUnderstood{err.Message, err}
+	return &parseError{err.Message, err}
 }
 
 // pairOf is how an error travels. Errors that name their class keep it; for

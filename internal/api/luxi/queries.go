@@ -134,8 +134,7 @@ func old(ctx context.Context, d *Deps, what string, names, fields []string) (any
 }
 
 func queryJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	ids, _ := a.jobIDs(0)
-	fields := a.strs(1)
+	ids, fields := a.jobIDs(0), a.strs(1)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}

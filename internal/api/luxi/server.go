@@ -153,7 +153,7 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, frame []byte) bool {
 		return false
 	}
 	result, err := s.call(ctx, req)
-	if bad, ok := errors.AsType[*notUnderstood](err); ok {
+	if bad, ok := errors.AsType[*parseError](err); ok {
 		s.refuse(conn, bad.text, bad.err)
 		return false
 	}
@@ -249,15 +249,15 @@ func (s *Server) send(conn net.Conn, message []byte) bool {
 	return conn.SetWriteDeadline(time.Now().Add(luxi.SendTimeout)) == nil && luxi.WriteFrame(conn, message) == nil
 }
 
-// notUnderstood is an error of the request itself: it is answered as a plain
+// parseError is an error of the request itself: it is answered as a plain
 // text in the words that clients know, and the connection is closed.
-type notUnderstood struct {
+type parseError struct {
 	text string
 	err  error
 }
 
-func (e *notUnderstood) Error() string { return e.err.Error() }
-func (e *notUnderstood) Unwrap() error { return e.err }
+func (e *parseError) Error() string { return e.err.Error() }
+func (e *parseError) Unwrap() error { return e.err }
 
 // raw is a value that is already JSON.
 type raw = json.RawMessage

@@ -244,7 +244,7 @@ func FuzzConnection(f *testing.F) {
 				}
 				continue
 			}
-			a.jobID(0)
+			a.jobID()
 			a.jobIDs(0)
 			a.filter(0)
 			a.strs(0)
