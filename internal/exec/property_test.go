@@ -2,6 +2,7 @@ package exec
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -40,9 +41,7 @@ func draw(rt *rapid.T) (string, params) {
 	name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "name")
 	with := func(more params) params {
 		p := params{"instance_name": name}
-		for k, v := range more {
-			p[k] = v
-		}
+		maps.Copy(p, more)
 		return p
 	}
 	item := func(p params) any {
