@@ -154,8 +154,7 @@ func addAlias(object []byte, name, alias string) (json.RawMessage, error) {
 	if !ok {
 		return object, nil
 	}
-	out := append(object[:len(object)-1:len(object)-1], `,"`+alias+`":`...)
-	return append(append(out, value...), '}'), nil
+	return slices.Concat(object[:len(object)-1], []byte(`,"`+alias+`":`), value, []byte{'}'}), nil
 }
 
 // withMemory repeats the maximum memory of an instance under the name that it

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,6 +39,7 @@ type rig struct {
 	testing.TB
 	queue  *queue.Queue
 	keeper *inventory.Keeper
+	rapi   *rapi.Server
 	server *httptest.Server
 	dir    string
 }
@@ -63,11 +65,12 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	r.check(os.WriteFile(usersPath, fmt.Appendf(nil, usersText, rapi.HA1("admin", "secret")), 0o600))
 	users, err := rapi.OpenUsers(usersPath)
 	r.check(err)
-	r.server = httptest.NewServer(rapi.New(rapi.Config{
+	r.rapi = rapi.New(rapi.Config{
 		Queue: r.queue, Users: users, RequireAuthentication: !options.openReading, Now: time.Now, Log: log,
 		Querier: &querier.Querier{Queue: r.queue, Inventory: keeper, Nodes: fleet.Agent, Log: log,
 			Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}},
-	}))
+	})
+	r.server = httptest.NewServer(r.rapi)
 	t.Cleanup(func() {
 		r.server.Close()
 		r.queue.Close()
@@ -140,9 +143,7 @@ func (r *rig) send(method, path string, body any, header http.Header) answer {
 	}
 	req, err := http.NewRequestWithContext(r.Context(), method, r.server.URL+path, reader)
 	r.check(err)
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	resp, err := r.server.Client().Do(req)
 	r.check(err)
 	text, err := io.ReadAll(resp.Body)

@@ -82,16 +82,14 @@ func (s *jobSpec) build(r *request) (*opcode.Opcode, error) {
 }
 
 func (s *jobSpec) readBody(r *request) (parameters, error) {
-	switch s.body {
-	case bodyRequired:
-		return r.requiredObject()
-	case bodyOptional:
-		return r.object()
-	}
-	if m, ok := r.body.(map[string]any); ok && m["depends"] != nil {
+	m, isObject := r.body.(map[string]any)
+	switch {
+	case s.body == bodyIgnored && isObject && m["depends"] != nil:
 		return parameters{"depends": m["depends"]}, nil
+	case s.body == bodyIgnored, r.body == nil && s.body == bodyOptional:
+		return parameters{}, nil
 	}
-	return parameters{}, nil
+	return r.requiredObject()
 }
 
 func (s *jobSpec) static(r *request, body parameters) (parameters, error) {
