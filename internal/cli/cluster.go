@@ -16,7 +16,8 @@ func clusterCommand(sh *shell) *cobra.Command {
 		drainCommand(sh, "drain", true), drainCommand(sh, "undrain", false), queueInfo(sh))
 	watcher := sh.group("watcher", "The watcher, which repairs what broke",
 		watcherPause(sh), watcherContinue(sh), watcherInfo(sh))
-	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterVersion(sh), queue, watcher,
+	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterVersion(sh), queue, watcher,
+		tagSearch(sh, "cluster", "search-tags"),
 		operation{noun: "cluster", verb: "modify", short: "Change the settings of the cluster", id: "OP_CLUSTER_SET_PARAMS",
 			letters: map[string]string{"beparams": "B", "hvparams": "H"}, fixed: map[string]any{}}.command(sh),
 		operation{noun: "cluster", verb: "verify", short: "Check the configuration and the nodes", id: "OP_CLUSTER_VERIFY", shown: true}.command(sh),
@@ -63,6 +64,16 @@ func clusterMaster(sh *shell) *cobra.Command {
 				return err
 			}
 			return sh.show(map[string]string{"master": name}, func() error { return sh.printf("%s\n", name) })
+		},
+	}
+}
+
+func clusterPing(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "master-ping", Short: "Tell by the exit status whether the controller answers", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var name *string
+			return sh.configValue(cmd, "cluster_name", &name)
 		},
 	}
 }

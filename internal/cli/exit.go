@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/qlang"
 )
 
 // The exit statuses. They are a contract with scripts; docs/cli.md lists them.
@@ -89,6 +90,9 @@ func (sh *shell) errorText(err error) string {
 			return text
 		}
 	}
+	if e, ok := errors.AsType[*qlang.TextError](err); ok {
+		return sh.filterErrorText(e)
+	}
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
 		return sh.persona.name + ": " + err.Error()
@@ -101,6 +105,16 @@ func (sh *shell) errorText(err error) string {
 		text += "\n  hint: " + f.Hint
 	}
 	return text
+}
+
+// filterErrorText shows the place in the text of a filter.
+func (sh *shell) filterErrorText(e *qlang.TextError) string {
+	report := e.Report()
+	if sh.persona.classic() {
+		return report
+	}
+	_, lines, _ := strings.Cut(report, "\n")
+	return sh.persona.name + ": the filter cannot be read\n" + lines
 }
 
 // classicText words the errors of a controller as operators' scripts know

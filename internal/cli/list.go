@@ -80,12 +80,21 @@ func listCommand(sh *shell, l list) *cobra.Command {
 		}
 		filter, err := l.filter(args, &o)
 		if err != nil {
-			return err
+			return sh.badFilter(err)
 		}
 		fields, filter := change(l.selected(o.fields), filter)
 		return sh.list(cmd.Context(), l.what, fields, filter, &o)
 	}
 	return cmd
+}
+
+// badFilter is the error of a filter that cannot be read. To the classic tools
+// it is a failure like others.
+func (sh *shell) badFilter(err error) error {
+	if sh.persona.classic() {
+		return err
+	}
+	return &exitError{status: ExitUsage, err: err}
 }
 
 // selected returns the fields to show.

@@ -23,7 +23,7 @@ func queryCommand(sh *shell) *cobra.Command {
 		l := list{what: args[0], nameField: "name"}
 		filter, err := l.filter(nil, &o)
 		if err != nil {
-			return err
+			return sh.badFilter(err)
 		}
 		return sh.list(cmd.Context(), l.what, l.selected(o.fields), filter, &o)
 	}
@@ -45,7 +45,7 @@ func queryCommand(sh *shell) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			n, err := qlang.ParseText(args[0])
 			if err != nil {
-				return err
+				return sh.badFilter(err)
 			}
 			return sh.show(qlang.JSON(n), func() error { return sh.printf("%s\n", qlang.JSON(n)) })
 		},

@@ -168,6 +168,23 @@ func (sh *shell) finish(ctx context.Context, t task, s submitted) (outcome, erro
 	return out, nil
 }
 
+// result runs a job of one opcode and reads what it returned.
+func (sh *shell) result(ctx context.Context, op *opcode.Opcode, into any) error {
+	subs, err := sh.submit(ctx, []task{{ops: []*opcode.Opcode{op}}})
+	if err != nil {
+		return err
+	}
+	end, err := sh.follow(ctx, subs[0].id, func(logEntry) error { return nil })
+	if err != nil {
+		return err
+	}
+	if end.Status != string(job.Success) {
+		sh.notef("Job %d %s\n", end.ID, end.verdict(sh.persona.classic()))
+		return failed
+	}
+	return json.Unmarshal(end.Results[0], into)
+}
+
 // printResults shows what opcodes returned, those that returned something.
 func (sh *shell) printResults(results []json.RawMessage) error {
 	for _, result := range results {

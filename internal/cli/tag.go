@@ -33,7 +33,7 @@ func tagCommand(sh *shell) *cobra.Command {
 		}
 	}
 	return sh.group("tag", "Tags of the cluster, groups, nodes, instances and networks", list,
-		change("add", "Add tags", "OP_TAGS_SET"), change("remove", "Remove tags", "OP_TAGS_DEL"), tagSearch(sh))
+		change("add", "Add tags", "OP_TAGS_SET"), change("remove", "Remove tags", "OP_TAGS_DEL"), tagSearch(sh, "tag", "search"))
 }
 
 // tagArgs checks KIND [NAME] and at least so many tags.
@@ -95,9 +95,29 @@ func (sh *shell) changeTags(cmd *cobra.Command, noun, id, kind, name string, tag
 	return sh.run(cmd.Context(), []task{{ops: []*opcode.Opcode{op}}})
 }
 
-func tagSearch(sh *shell) *cobra.Command {
-	return operation{noun: "tag", verb: "search", short: "Find tags by a regular expression", id: "OP_TAGS_SEARCH",
-		places: []string{"pattern"}, shown: true}.command(sh)
+// tagSearch finds tags in the whole cluster.
+func tagSearch(sh *shell, noun, verb string) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " PATTERN", Short: "Find tags in the whole cluster by a regular expression", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			op, err := sh.newOp(noun, "OP_TAGS_SEARCH", map[string]any{"pattern": args[0]})
+			if err != nil {
+				return err
+			}
+			var pairs [][2]string
+			if err := sh.result(cmd.Context(), op, &pairs); err != nil {
+				return err
+			}
+			return sh.show(pairs, func() error {
+				for _, p := range pairs {
+					if err := sh.printf("%s %s\n", p[0], p[1]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
 }
 
 // itemTags are the tag commands under the noun of a thing.
