@@ -48,6 +48,7 @@ type listOptions struct {
 	noHeaders, force, verbose        bool
 	sort                             []string
 	limit                            int
+	groupBy, figures                 []string
 }
 
 func (o *listOptions) register(cmd *cobra.Command) {
@@ -61,6 +62,28 @@ func (o *listOptions) register(cmd *cobra.Command) {
 	f.StringVar(&o.units, "units", "", "unit of sizes: h (fitting), m, g or t")
 	f.StringSliceVar(&o.sort, "sort", nil, "sort by these fields; -FIELD for descending order")
 	f.IntVar(&o.limit, "limit", 0, "show at most so many rows")
+	f.StringSliceVar(&o.groupBy, "group-by", nil, "show groups of equal values of these fields instead of rows")
+	f.StringSliceVar(&o.figures, "figures", nil, "with or without --group-by: count, count(F), sum(F), min(F), max(F) over the rows")
+}
+
+// extended is what the controller is asked for beyond fields and filter; nil
+// for nothing.
+func (o *listOptions) extended() map[string]any {
+	out := map[string]any{}
+	if len(o.sort) > 0 || o.limit > 0 {
+		out["sort"], out["limit"] = nonNil(o.sort), o.limit
+	}
+	if len(o.groupBy) > 0 || len(o.figures) > 0 {
+		figures := o.figures
+		if len(figures) == 0 {
+			figures = []string{"count"}
+		}
+		out["group_by"], out["figures"] = nonNil(o.groupBy), figures
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
 }
 
 func listCommand(sh *shell, l list) *cobra.Command {
@@ -134,8 +157,8 @@ func both(a, b qlang.Node) qlang.Node {
 // list asks and shows.
 func (sh *shell) list(ctx context.Context, what string, fields []string, filter qlang.Node, o *listOptions) error {
 	args := []any{what, fields, qlang.JSON(filter)}
-	if len(o.sort) > 0 || o.limit > 0 {
-		args = append(args, map[string]any{"sort": o.sort, "limit": o.limit})
+	if more := o.extended(); more != nil {
+		args = append(args, more)
 	}
 	var a listing.Answer
 	if err := sh.ask(ctx, "Query", &a, args...); err != nil {

@@ -50,7 +50,7 @@ func queryCommand(sh *shell) *cobra.Command {
 			return sh.show(qlang.JSON(n), func() error { return sh.printf("%s\n", qlang.JSON(n)) })
 		},
 	}
-	return sh.group("query", "Ask about anything", items, fields, parse)
+	return sh.group("query", "Ask about anything", items, fields, parse, queryExplain(sh))
 }
 
 // itemInfo shows all fields of items.

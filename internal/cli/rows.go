@@ -34,6 +34,9 @@ func objects(a *listing.Answer) ([]json.RawMessage, error) {
 
 // showAnswer shows what a list found.
 func (sh *shell) showAnswer(what string, a *listing.Answer, o *listOptions) error {
+	if sh.flags.output == "csv" {
+		return sh.warnUnknown(a.Fields, listing.WriteCSV(sh.out, a))
+	}
 	data, err := objects(a)
 	if err != nil {
 		return err

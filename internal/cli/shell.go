@@ -49,7 +49,7 @@ type flags struct {
 
 func (f *flags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.luxi, "luxi", "", "the controller's socket (default: $DROVER_LUXI, else that of the local controller)")
-	set.StringVar(&f.output, "output", "table", "how to show results: table, json or yaml")
+	set.StringVar(&f.output, "output", "table", "how to show results: table, json, yaml, or csv for lists")
 	set.StringVar(&f.reason, "reason", "", "why; it travels with the job and is remembered")
 	set.StringVar(&f.priority, "priority", "", "urgency of jobs: low, normal or high")
 	set.BoolVar(&f.submit, "submit", false, "print the job's id and do not wait for its end")
@@ -59,9 +59,9 @@ func (f *flags) register(set *pflag.FlagSet) {
 
 func (f *flags) check() error {
 	switch f.output {
-	case "table", "json", "yaml":
+	case "table", "json", "yaml", "csv":
 	default:
-		return usage("--output must be table, json or yaml, got %q", f.output)
+		return usage("--output must be table, json, yaml or csv, got %q", f.output)
 	}
 	return nil
 }

@@ -17,6 +17,8 @@ func (sh *shell) show(value any, text func() error) error {
 		return sh.showJSON(value)
 	case "yaml":
 		return sh.showYAML(value)
+	case "csv":
+		return usage("only lists can be shown as csv")
 	default:
 		return text()
 	}

@@ -87,3 +87,21 @@ func TestBrokenCellsAreRefused(t *testing.T) {
 		t.Error("CheckUnits is wrong")
 	}
 }
+
+func TestCSV(t *testing.T) {
+	a := &listing.Answer{Fields: []listing.Field{{Name: "name"}, {Name: "n"}, {Name: "tags"}}}
+	for _, row := range []string{`[[0,"a,b"],[0,5],[0,["x","y"]]]`, `[[0,"ä"],[3,null],[0,null]]`} {
+		var cells []listing.Cell
+		if err := json.Unmarshal([]byte(row), &cells); err != nil {
+			t.Fatal(err)
+		}
+		a.Data = append(a.Data, cells)
+	}
+	var b strings.Builder
+	if err := listing.WriteCSV(&b, a); err != nil {
+		t.Fatal(err)
+	}
+	if want := "name,n,tags\n\"a,b\",5,\"[\"\"x\"\",\"\"y\"\"]\"\nä,,\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/query"
+)
+
+// queryExplain tells how a query would be carried out.
+func queryExplain(sh *shell) *cobra.Command {
+	var o listOptions
+	cmd := &cobra.Command{
+		Use: "explain KIND [-o FIELDS] [--filter FILTER]", Args: exactly(1),
+		Short: "Tell how a query is carried out: from an index or a scan, and what nodes are asked",
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.fields, "fields", "o", "", "comma-separated fields")
+	f.StringVar(&o.filter, "filter", "", "the filter")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		l := list{what: args[0], fields: []string{}, nameField: "name"}
+		filter, err := l.filter(nil, &o)
+		if err != nil {
+			return err
+		}
+		var ex query.Explanation
+		err = sh.ask(cmd.Context(), "Query", &ex, l.what, l.selected(o.fields), qlang.JSON(filter), map[string]bool{"explain": true})
+		if err != nil {
+			return err
+		}
+		return sh.show(ex, func() error { return sh.printf("%s", explained(&ex)) })
+	}
+	return cmd
+}
+
+// explained puts an explanation in words.
+func explained(ex *query.Explanation) string {
+	var b strings.Builder
+	how := map[string]string{"names": "found by their names", "index": "found by the index of " + ex.Index, "scan": "all looked at"}[ex.Access]
+	fmt.Fprintf(&b, "rows:  %d considered (%s), %d left by the filter\n", ex.Considered, how, ex.Kept)
+	if len(ex.Live) == 0 {
+		b.WriteString("nodes: none is asked\n")
+		return b.String()
+	}
+	fmt.Fprintf(&b, "nodes: %d asked, for %s\n", ex.Nodes, strings.Join(ex.Live, ", "))
+	if ex.FilterLive {
+		b.WriteString("       the filter is applied again once they answered\n")
+	}
+	return b.String()
+}
