@@ -20,7 +20,7 @@ func listDefinitions() []definition {
 			"Tells whether the value is in the collection.", "2 in [1, 2] ⇒ true", 0},
 		{"contains", MethodKind, "collection: iterable, value: any?", func(c *Context, a []any) (any, error) { return hasItem(c, a[0], a[1]) },
 			"Tells whether the value is in the collection.", "[1, 2].contains(2) ⇒ true", 0},
-		{"delete", MethodKind, "collection: unordered, position: int, count: int = 1", func(c *Context, a []any) (any, error) {
+		{"delete", MethodKind, "collection: iterable, position: int, count: int = 1", func(c *Context, a []any) (any, error) {
 			return edited(c, a[0], clampInt(a[1]), clampInt(a[2]), nil)
 		}, "Leaves out count items from a place on; a negative count means all that follow.", "[1, 2, 3, 4].delete(1, 2) ⇒ [1,4]", 0},
 		{"flatten", MethodKind, "collection: iterable", flatten, "Gives the items of the collection and of all collections within it; maps and strings stay whole.", "[1, [2, [3]]].flatten() ⇒ [1,2,3]", 0},
@@ -28,16 +28,16 @@ func listDefinitions() []definition {
 			return inserted(c, a[0], clampInt(a[1]), []any{a[2]}, false)
 		}, "Puts a value before the item at a place, or at the end of a shorter collection.", "range(2).insert(1, x) ⇒ [0,\"x\",1]", 0},
 		{"insert", MethodKind, "collection: sequence, position: int, value: any?", insertIntoList, "Puts a value before the item at a place of a list; negative places count from the end.", "[1, 2].insert(-1, x) ⇒ [1,\"x\",2]", 0},
-		{"insertMany", MethodKind, "collection: unordered, position: int, values: iterable", func(c *Context, a []any) (any, error) {
+		{"insertMany", MethodKind, "collection: iterable, position: int, values: iterable", func(c *Context, a []any) (any, error) {
 			return inserted(c, a[0], clampInt(a[1]), a[2], true)
 		}, "Puts the items of another collection before the item at a place, at the start if the place is negative, at the end if there is none.", "[1, 2].insertMany(1, [x, y]) ⇒ [1,\"x\",\"y\",2]", 0},
 		{"isList", FunctionKind, "arg: any?", isOf(isSequence), "Tells whether the value is a list; lazy collections are none.", "isList([]) ⇒ true", 0},
 		{"len", ExtensionKind, "sequence: sequence", lengthOf, "Gives the number of items.", "[1, 2].len() ⇒ 2", 0},
 		{"list", FunctionKind, "*args: any?", listFunction, "Makes a list of the arguments; the items of lazy ones are taken in one by one.", "list(1, range(2)) ⇒ [1,0,1]", 0},
-		{"replace", MethodKind, "collection: unordered, position: int, value: any?, count: int = 1", func(c *Context, a []any) (any, error) {
+		{"replace", MethodKind, "collection: iterable, position: int, value: any?, count: int = 1", func(c *Context, a []any) (any, error) {
 			return edited(c, a[0], clampInt(a[1]), clampInt(a[3]), []any{a[2]})
 		}, "Puts one value in place of count items from a place on; a negative count means all that follow.", "[1, 2, 3].replace(1, x) ⇒ [1,\"x\",3]", 0},
-		{"replaceMany", MethodKind, "collection: unordered, position: int, values: iterable, count: int = 1", func(c *Context, a []any) (any, error) {
+		{"replaceMany", MethodKind, "collection: iterable, position: int, values: iterable, count: int = 1", func(c *Context, a []any) (any, error) {
 			return edited(c, a[0], clampInt(a[1]), clampInt(a[3]), a[2])
 		}, "Puts the items of another collection in place of count items from a place on.", "[1, 2, 3].replaceMany(1, [x, y]) ⇒ [1,\"x\",\"y\",3]", 0},
 		{"toList", MethodKind, "collection: iterable", func(c *Context, a []any) (any, error) { return tupleOf(c, a[0]) },

@@ -2,6 +2,7 @@ package yaqljson
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -35,7 +36,7 @@ func ParseOptions(text []byte) (Options, error) {
 	}
 	given, ok := value.(*yaql.Dict)
 	if !ok {
-		return o, fmt.Errorf("options: want an object")
+		return o, errors.New("options: want an object")
 	}
 	var failed error
 	given.Range(func(key, value any) bool {

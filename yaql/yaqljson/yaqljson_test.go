@@ -2,6 +2,7 @@ package yaqljson
 
 import (
 	"context"
+	"errors"
 	"math/big"
 	"strings"
 	"testing"
@@ -152,7 +153,10 @@ func evaluate(t *testing.T, options, expression, data string) string {
 	}
 	result, err := x.EvalIn(context.Background(), scope, input)
 	if err != nil {
-		return "!" + err.(*yaql.Error).Class
+		if fault, ok := errors.AsType[*yaql.Error](err); ok {
+			return "!" + fault.Class
+		}
+		t.Fatal(err)
 	}
 	write := Encode
 	if o.Raw {

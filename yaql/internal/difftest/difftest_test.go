@@ -1,0 +1,276 @@
+package difftest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/yaql"
+	"github.com/drover-project/drover/yaql/yaqljson"
+)
+
+// The reference is asked in batches, so that both sides work at the same time. After a number of differences more
+// of them tell nothing new.
+const (
+	batchSize      = 200
+	maxDifferences = 20
+)
+
+// address is what the reference's text of an opaque value holds, another one in each run; expressions may have
+// changed the text around it.
+var (
+	address     = regexp.MustCompile(`(?i)0x7f[0-9a-f]{4,}`)
+	punctuation = regexp.MustCompile(`[^0-9A-Za-z]+`)
+)
+
+// reference is a running Python that answers requests in order.
+type reference struct {
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// startReference skips the test where Debian's python3-yaql is not installed.
+func startReference(t *testing.T) *reference {
+	t.Helper()
+	const python = "/usr/bin/python3"
+	if err := exec.Command(python, "-c", "import collections.abc, yaql").Run(); err != nil {
+		t.Skip("python3-yaql is not installed")
+	}
+	cmd := exec.CommandContext(t.Context(), python, "-B", "testdata/reference.py")
+	cmd.Env = append(os.Environ(), "TZ=UTC", "PYTHONHASHSEED=0")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	return &reference{in, bufio.NewReaderSize(out, 1<<20)}
+}
+
+// testCase is what both engines are asked.
+type testCase struct {
+	Expr string          `json:"expr"`
+	Data json.RawMessage `json:"data"`
+}
+
+func TestAgainstTheReference(t *testing.T) {
+	ref := startReference(t)
+	engine, err := yaql.New(yaql.ReferenceDefaults(), yaql.StepBudget(1_000_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := setting(t, "DROVER_YAQL_DIFF", 2000)
+	seed := setting(t, "DROVER_YAQL_SEED", 1)
+	g := generator{rand.New(rand.NewPCG(uint64(seed), 0))}
+	counts := map[string]int{}
+	agreed := func() int { return counts["value"] + counts["error"] }
+	for agreed() < want && counts["difference"] < maxDifferences {
+		cases := make([]testCase, batchSize)
+		for i := range cases {
+			cases[i] = g.testCase(t)
+		}
+		compare(t, ref, engine, cases, counts)
+	}
+	t.Logf("%d cases agree: %d values and %d errors; %d could not be compared", agreed(), counts["value"], counts["error"], counts["skipped"])
+}
+
+func setting(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+func (g generator) testCase(t *testing.T) testCase {
+	t.Helper()
+	data, err := json.Marshal(g.document())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return testCase{g.expression(pick(g, kinds), []string{"doc"}, 1+g.IntN(4)), data}
+}
+
+// compare asks both engines for all cases.
+func compare(t *testing.T, ref *reference, engine *yaql.Engine, cases []testCase, counts map[string]int) {
+	t.Helper()
+	sent := make(chan error, 1)
+	go func() {
+		encoder := json.NewEncoder(ref.in)
+		for _, c := range cases {
+			if err := encoder.Encode(c); err != nil {
+				sent <- err
+				return
+			}
+		}
+		sent <- nil
+	}()
+	for _, c := range cases {
+		line, err := ref.out.ReadBytes('\n')
+		if err != nil {
+			t.Fatalf("the reference stopped at %s: %v", c.Expr, err)
+		}
+		var theirs map[string]json.RawMessage
+		if err := json.Unmarshal(line, &theirs); err != nil {
+			t.Fatal(err)
+		}
+		ours := ask(t, engine, c)
+		if theirs["skip"] != nil || address.Match(punctuation.ReplaceAll(line, nil)) || string(ours["error"]) == `"`+yaql.StepBudgetExceeded+`"` {
+			counts["skipped"]++
+			continue
+		}
+		if hasSet.MatchString(c.Expr) && bytes.Equal(letters(ours["value"]), letters(theirs["value"])) && !agree(t, ours, theirs) {
+			counts["skipped"]++
+			continue
+		}
+		if !agree(t, ours, theirs) {
+			t.Errorf("%s\n  on %s\n  reference %s  ours      %s", c.Expr, c.Data, line, show(ours))
+			counts["difference"]++
+			continue
+		}
+		for kind := range theirs {
+			counts[kind]++
+		}
+	}
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask evaluates a case with the Go engine, in the form of the reference's answers.
+func ask(t *testing.T, engine *yaql.Engine, c testCase) map[string]json.RawMessage {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	text, err := evaluate(ctx, engine, c)
+	if err == nil {
+		return map[string]json.RawMessage{"value": text}
+	}
+	fault, ok := errors.AsType[*yaql.Error](err)
+	if !ok {
+		t.Fatalf("%s: %v", c.Expr, err)
+	}
+	class, err := json.Marshal(fault.Class)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]json.RawMessage{"error": class}
+}
+
+func evaluate(ctx context.Context, engine *yaql.Engine, c testCase) ([]byte, error) {
+	data, err := yaqljson.Decode(c.Data)
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := engine.Compile(c.Expr)
+	if err != nil {
+		return nil, err
+	}
+	value, err := compiled.Eval(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	return yaqljson.Encode(value)
+}
+
+// hasSet finds expressions that may make a list from a set. The reference leaves its order open.
+var hasSet = regexp.MustCompile(`[sS]et\(|keys\(|union|differ`)
+
+// letters are the sorted bytes of a value, equal for values that differ in order only.
+func letters(value []byte) []byte {
+	sorted := bytes.ReplaceAll(value, []byte(" "), nil)
+	slices.Sort(sorted)
+	return sorted
+}
+
+func agree(t *testing.T, a, b map[string]json.RawMessage) bool {
+	t.Helper()
+	for _, kind := range []string{"value", "error"} {
+		if (a[kind] == nil) != (b[kind] == nil) || a[kind] != nil && canonical(t, a[kind]) != canonical(t, b[kind]) {
+			return false
+		}
+	}
+	return true
+}
+
+// canonical is the text of a value in which the order of keys, sets and maps does not count.
+func canonical(t *testing.T, text []byte) string {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		t.Fatal(err)
+	}
+	sorted, err := json.Marshal(unordered(t, value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(sorted)
+}
+
+// unordered sorts the contents of sets and maps, and gives floats one spelling.
+func unordered(t *testing.T, value any) any {
+	t.Helper()
+	switch v := value.(type) {
+	case json.Number:
+		if f, err := v.Float64(); err == nil && bytes.ContainsAny([]byte(v), ".eE") {
+			return map[string]any{"float": f}
+		}
+	case []any:
+		for i := range v {
+			v[i] = unordered(t, v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = unordered(t, v[key])
+			if list, ok := v[key].([]any); ok && (key == "$set" || key == "$dict") {
+				slices.SortFunc(list, func(a, b any) int { return bytes.Compare(marshal(t, a), marshal(t, b)) })
+			}
+		}
+	}
+	return value
+}
+
+func marshal(t *testing.T, value any) []byte {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func show(answer map[string]json.RawMessage) string {
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

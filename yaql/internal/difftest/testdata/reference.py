@@ -1,0 +1,82 @@
+"""Answers expressions with the Python reference, for the differential test.
+
+Reads lines {"expr", "data"} and writes for each a line {"value"} or {"error": class}, in the encoding of package
+yaqljson. The engine has the options of the library's own eval(). What takes too long or too much memory is
+answered with {"skip": true}.
+"""
+import collections.abc  # noqa: F401  yaql needs it loaded
+import datetime
+import json
+import math
+import re
+import resource
+import signal
+import sys
+
+import yaql
+from yaql.language import contexts, utils
+
+ENGINE = yaql.YaqlFactory().create()
+ROOT = yaql.create_context()
+EPOCH = datetime.timedelta(microseconds=1)
+
+
+def encode(v):
+    if v is None or isinstance(v, (bool, int, str)):
+        return v
+    if isinstance(v, float):
+        if math.isnan(v) or math.isinf(v):
+            return {'$float': repr(v)}
+        return v
+    if isinstance(v, (list, tuple)):
+        items = [encode(x) for x in v]
+        return {'$tuple': items} if isinstance(v, tuple) else items
+    if isinstance(v, (set, frozenset)):
+        return {'$set': sorted((encode(x) for x in v), key=lambda x: json.dumps(x, sort_keys=True))}
+    if isinstance(v, (dict, utils.FrozenDict)):
+        if all(isinstance(k, str) and not k.startswith('$') for k in v):
+            return {k: encode(x) for k, x in v.items()}
+        return {'$dict': [[encode(k), encode(x)] for k, x in v.items()]}
+    if isinstance(v, datetime.datetime):
+        return {'$datetime': v.isoformat()}
+    if isinstance(v, datetime.timedelta):
+        return {'$timespan': v // EPOCH}
+    if isinstance(v, re.Pattern):
+        flags = [(re.I, 'ignoreCase'), (re.M, 'multiLine'), (re.S, 'dotAll')]
+        return {'$regex': {'pattern': v.pattern, 'flags': [name for bit, name in flags if v.flags & bit]}}
+    if isinstance(v, contexts.ContextBase):
+        return {'$opaque': 'context'}
+    if isinstance(v, complex):
+        return {'$opaque': 'complex'}
+    if v is utils.NO_VALUE:
+        return {'$opaque': 'noValue'}
+    return {'$opaque': 'function'}
+
+
+class TooLong(BaseException):
+    pass
+
+
+def give_up(*_):
+    raise TooLong
+
+
+def answer(request):
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        value = ENGINE(request['expr']).evaluate(data=request['data'], context=ROOT.create_child_context())
+        return {'value': encode(value)}
+    except (TooLong, MemoryError, RecursionError):
+        return {'skip': True}
+    except re.error:
+        return {'error': 're.error'}
+    except Exception as e:  # noqa: B902  every class is an answer
+        return {'error': type(e).__name__}
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+signal.signal(signal.SIGALRM, give_up)
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+for line in sys.stdin:
+    print(json.dumps(answer(json.loads(line))), flush=True)
