@@ -99,16 +99,17 @@ type jobRow struct {
 	ended   string
 	ops     []struct{ Reason [][]any }
 	results string
-	log     string
+	// archived jobs are listed only because this is asked for.
+	archived bool
 }
 
 // jobFields are the fields of a jobRow.
-var jobFields = []string{"id", "status", "end_ts", "ops", "opresult", "oplog"}
+var jobFields = []string{"id", "status", "end_ts", "ops", "opresult", "archived"}
 
 func (r *jobRow) UnmarshalJSON(data []byte) error {
-	var ended, results, log json.RawMessage
-	err := json.Unmarshal(data, &[]any{&r.id, &r.status, &ended, &r.ops, &results, &log})
-	r.ended, r.results, r.log = string(ended), string(results), string(log)
+	var ended, results json.RawMessage
+	err := json.Unmarshal(data, &[]any{&r.id, &r.status, &ended, &r.ops, &results, &r.archived})
+	r.ended, r.results = string(ended), string(results)
 	return err
 }
 
