@@ -1,10 +1,11 @@
 package rapi
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
-	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
@@ -105,14 +106,19 @@ func listOS(r *request) (any, error) {
 	return osNames(rows), nil
 }
 
+// osWait is how long a request waits for the job that lists operating systems.
+const osWait = 60 * time.Second
+
 // osResult waits for the end of the job and returns its rows.
 func (r *request) osResult(id job.ID) ([][]json.RawMessage, error) {
-	j, err := r.Queue.Wait(r.Context(), id, (*job.Job).Final)
+	ctx, cancel := context.WithTimeout(r.Context(), osWait)
+	defer cancel()
+	j, err := r.Queue.Wait(ctx, id, (*job.Job).Final)
 	if err != nil {
 		return nil, err
 	}
 	if !j.Final() {
-		return nil, fault.New(fault.Unavailable, "job %d has not ended yet", id)
+		return nil, failure(http.StatusGatewayTimeout, "Can't get OS list: job %d has not ended yet, it is %s", id, j.Status())
 	}
 	var rows [][]json.RawMessage
 	if j.Status() != job.Success || json.Unmarshal(j.Ops[0].Result, &rows) != nil {

@@ -49,6 +49,15 @@ func cancelJob(r *request) (any, error) {
 	return [2]any{answer.OK, answer.Message}, err
 }
 
+// explainJob tells why a job is where it is.
+func explainJob(r *request) (any, error) {
+	id, err := r.jobID()
+	if err != nil {
+		return nil, err
+	}
+	return r.Queue.Explain(r.Context(), id)
+}
+
 // waitForJob waits until a job changes. What to wait for is in the body,
 // although the method is GET.
 func waitForJob(r *request) (any, error) {

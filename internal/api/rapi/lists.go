@@ -1,9 +1,13 @@
 package rapi
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"iter"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/qlang"
@@ -55,7 +59,7 @@ func list(it *item) handler {
 			return nil, err
 		}
 		if bulk {
-			return it.objects(r, it.bulk, nil)
+			return it.objects(r)
 		}
 		return it.names(r)
 	}}
@@ -67,44 +71,64 @@ func (it *item) names(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]map[string]any, 0, result.Len())
-	var names []string
+	names := make([]string, 0, result.Len()) // as JSON
 	for row := range result.Rows() {
-		if text, ok := row[0].Value.(string); ok {
-			names = append(names, text)
-			continue
-		}
-		raw, err := json.Marshal(row[0].Value)
+		name, err := json.Marshal(row[0].Value)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, map[string]any{it.key: row[0].Value, "uri": it.path + string(raw)})
+		names = append(names, string(name))
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		out = append(out, map[string]any{it.key: name, "uri": it.path + name})
+	if it != jobItem {
+		slices.Sort(names)
 	}
-	return out, nil
+	out := []byte{'['}
+	for i, name := range names {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = fmt.Appendf(out, `{"%s":%s,"uri":"%s%s"}`, it.key, name, it.path, strings.Trim(name, `"`))
+	}
+	return json.RawMessage(append(out, ']')), nil
 }
 
-// objects returns the rows that the filter selects as a JSON list of objects.
-func (it *item) objects(r *request, fields []string, filter qlang.Node) (any, error) {
-	result, err := r.Querier.Query(r.Context(), query.Request{What: it.what, Fields: fields, Filter: filter})
+// objectList is the answer of a long list, written in pieces.
+type objectList struct {
+	item   *item
+	result *query.Result
+}
+
+// pieceSize is how much of a list is gathered before it is handed on, in bytes.
+const pieceSize = 64 << 10
+
+// Chunks yields the JSON list of objects in pieces. The slice is overwritten
+// each time.
+func (l objectList) Chunks() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		b := append(make([]byte, 0, pieceSize+pieceSize/2), '[')
+		for i := range l.result.Len() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = l.item.appendObject(b, l.result, i)
+			if len(b) >= pieceSize {
+				if !yield(b) {
+					return
+				}
+				b = b[:0]
+			}
+		}
+		yield(append(b, ']'))
+	}
+}
+
+// objects answers with all objects of the item.
+func (it *item) objects(r *request) (any, error) {
+	result, err := r.Querier.Query(r.Context(), query.Request{What: it.what, Fields: it.bulk})
 	if err != nil {
 		return nil, err
 	}
-	raw := []byte{'['}
-	for i := range result.Len() {
-		if i > 0 {
-			raw = append(raw, ',')
-		}
-		object, err := it.withMemory(result.AppendObject(nil, i))
-		if err != nil {
-			return nil, err
-		}
-		raw = append(raw, object...)
-	}
-	return json.RawMessage(append(raw, ']')), nil
+	return objectList{it, result}, nil
 }
 
 // single returns the handler of one object, found by name or UUID.
@@ -119,11 +143,11 @@ func (it *item) object(r *request, fields []string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	object, err := it.withMemory(result.AppendObject(nil, 0))
-	if err == nil && it == nodeItem {
+	object := it.appendObject(nil, result, 0)
+	if it == nodeItem {
 		return addAlias(object, "sip", "secondary_ip")
 	}
-	return object, err
+	return object, nil
 }
 
 // find returns the one row of the object that the path names: by its name,
@@ -157,25 +181,21 @@ func addAlias(object []byte, name, alias string) (json.RawMessage, error) {
 	return slices.Concat(object[:len(object)-1], []byte(`,"`+alias+`":`), value, []byte{'}'}), nil
 }
 
-// withMemory repeats the maximum memory of an instance under the name that it
-// had when memory was one value.
-func (it *item) withMemory(object []byte) (json.RawMessage, error) {
+// appendObject appends a row as a JSON object. Of an instance it repeats the
+// maximum memory under the name that it had when memory was one value.
+func (it *item) appendObject(dst []byte, result *query.Result, row int) []byte {
+	start := len(dst)
+	dst = result.AppendObject(dst, row)
 	if it != instanceItem {
-		return object, nil
+		return dst
 	}
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(object, &m); err != nil {
-		return nil, err
+	// The backend parameters are a flat object, and no field before them is one.
+	_, beparams, found := bytes.Cut(dst[start:], []byte(`"beparams":{`))
+	_, value, known := bytes.Cut(beparams, []byte(`"maxmem":`))
+	end := bytes.IndexAny(value, ",}")
+	if !found || !known || end < 0 {
+		return dst
 	}
-	var beparams map[string]json.RawMessage
-	if err := json.Unmarshal(m["beparams"], &beparams); err != nil || beparams["maxmem"] == nil {
-		return object, nil //nolint:nilerr // no such field, nothing to repeat
-	}
-	beparams["memory"] = beparams["maxmem"]
-	raw, err := json.Marshal(beparams)
-	if err != nil {
-		return nil, err
-	}
-	m["beparams"] = raw
-	return json.Marshal(m)
+	at := len(dst) - len(beparams)
+	return slices.Insert(dst, at, slices.Concat([]byte(`"memory":`), value[:end], []byte{','})...)
 }

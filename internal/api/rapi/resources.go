@@ -159,6 +159,7 @@ func tagMethods(class, kind, item string) methods {
 var jobResources = []route{
 	{"/2/jobs", methods{get: list(jobItem)}},
 	{"/2/jobs/{id}", methods{get: {serve: singleJob}, del: {access: writing, serve: cancelJob}}},
+	{"/2/jobs/{id}/explain", methods{get: {serve: explainJob}}},
 	{"/2/jobs/{id}/wait", methods{get: {access: writing, serve: waitForJob}}},
 }
 

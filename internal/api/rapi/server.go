@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -90,8 +91,15 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, cert tls.Certificate
 	return <-stopped
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP answers one request. A fault of ours is answered too, and does not
+// stop others.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.config.Log.Error("a RAPI request panicked", "panic", p, "stack", string(debug.Stack()))
+			s.writeError(w, r, failure(http.StatusInternalServerError, "internal error: %v", p))
+		}
+	}()
 	answer, err := s.answer(w.Header(), r)
 	if err == nil {
 		err = s.write(w, answer)

@@ -110,6 +110,7 @@ func TestBadRequestsAreExplainedAndChangeNothing(t *testing.T) {
 		{"GET", "/2/jobs/1/wait", `{"fields":["id"],"previous_job_info":1}`, 400, "The 'previous_job_info' parameter should be a list"},
 		{"GET", "/2/jobs/1/wait", `{"fields":["id"],"previous_log_serial":"x"}`, 400, "The 'previous_log_serial' parameter should be a number"},
 		{"GET", "/2/jobs/99999999999999999999", nil, 404, "there is no job"},
+		{"GET", "/2/jobs/77/explain", nil, 404, "Job 77"},
 		{"GET", "/2/jobs/77/wait", `{"fields":["id"]}`, 404, "Job 77"},
 		{"GET", "/2/instances/nosuch/console", nil, 404, "nosuch"},
 		{"GET", "/2/nodes/nosuch/role", nil, 404, "nosuch"},
@@ -242,6 +243,11 @@ func TestCancel(t *testing.T) {
 	r.do(http.MethodPost, "/2/filters", `{"action":"PAUSE"}`)
 	var id job.ID
 	r.do(http.MethodPut, "/2/tags?tag=x", nil).decode(t, &id)
+	var why struct{ Why string }
+	r.do(http.MethodGet, fmt.Sprintf("/2/jobs/%d/explain", id), nil).decode(t, &why)
+	if !strings.Contains(why.Why, "PAUSE") && !strings.Contains(why.Why, "rule") {
+		t.Errorf("explanation %q does not speak of the rule", why.Why)
+	}
 	if a := r.do(http.MethodDelete, fmt.Sprintf("/2/jobs/%d", id), nil); a.text != fmt.Sprintf("[true,\"Dequeued job %d\"]\n", id) {
 		t.Errorf("cancel: %d %s", a.status, a.text)
 	}
