@@ -97,7 +97,7 @@ func (sh *shell) follow(ctx context.Context, id job.ID, onLog func(logEntry) err
 	var previous []json.RawMessage
 	var serial any // null until the first entry
 	progress := sh.newProgress(id)
-	defer progress.clear()
+	defer progress.close()
 	for {
 		var c change
 		if err := sh.wait(ctx, &c, progress, id, fields, previous, serial); err != nil {
@@ -134,7 +134,7 @@ func (sh *shell) wait(ctx context.Context, c *change, p *progress, id job.ID, fi
 		case err := <-done:
 			return err
 		case <-tick.C:
-			p.draw()
+			p.draw(ctx)
 		}
 	}
 }
@@ -194,12 +194,16 @@ func resultText(result json.RawMessage, classic bool) string {
 	}
 }
 
-// progress is the line that tells a person how long a job has been waited for.
+// progress is the line that tells a person how long a job has been waited for,
+// and why it does not begin.
 type progress struct {
 	sh      *shell
 	id      job.ID
 	begun   time.Time
 	status  string
+	why     string
+	asked   time.Time    // when why was asked for
+	client  *luxi.Client // the shell's own is busy waiting
 	visible bool
 }
 
@@ -208,28 +212,73 @@ func (sh *shell) newProgress(id job.ID) *progress {
 	if !sh.person {
 		return nil
 	}
-	return &progress{sh: sh, id: id, begun: time.Now()}
+	return &progress{sh: sh, id: id, begun: time.Now(), status: "submitted"}
 }
 
 // note remembers the status to show.
 func (p *progress) note(status string) {
 	if p != nil {
-		p.status = status
+		p.status, p.why = status, ""
 	}
 }
 
-func (p *progress) draw() {
-	status := p.status
-	if status == "" {
-		status = "submitted"
+// patience is how long a job may wait before a person is told why, and how
+// often that is asked for again.
+const patience = 2 * time.Second
+
+func (p *progress) draw(ctx context.Context) {
+	if job.Status(p.status) != job.Running && time.Since(p.begun) >= patience && time.Since(p.asked) >= patience {
+		p.asked = time.Now()
+		p.explain(ctx)
 	}
-	p.sh.notef("\r\x1b[Kjob %d: %s, %s", p.id, status, time.Since(p.begun).Round(time.Second))
+	line := fmt.Sprintf("job %d: %s, %s", p.id, p.status, time.Since(p.begun).Round(time.Second))
+	if p.why != "" {
+		line += ": " + p.why
+	}
+	const width = 120
+	if runes := []rune(line); len(runes) > width {
+		line = string(runes[:width-3]) + "..."
+	}
+	p.sh.notef("\r\x1b[K%s", line)
 	p.visible = true
+}
+
+// explain asks why the job waits. Without an answer there is just less to show.
+func (p *progress) explain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if p.client == nil {
+		path, err := p.sh.socket()
+		if err != nil {
+			return
+		}
+		if p.client, err = luxi.Dial(ctx, path); err != nil {
+			p.client = nil
+			return
+		}
+	}
+	var x struct {
+		Why string `json:"why"`
+	}
+	if p.client.Call(ctx, "ExplainJob", []any{p.id}, &x) == nil {
+		p.why = x.Why
+	}
 }
 
 func (p *progress) clear() {
 	if p != nil && p.visible {
 		p.sh.notef("\r\x1b[K")
 		p.visible = false
+	}
+}
+
+// close ends the line.
+func (p *progress) close() {
+	if p == nil {
+		return
+	}
+	p.clear()
+	if p.client != nil {
+		_ = p.client.Close() // it only asked
 	}
 }

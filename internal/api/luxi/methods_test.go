@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
@@ -281,5 +283,59 @@ func TestSecondsDoNotOverflow(t *testing.T) {
 	}
 	if d := seconds(0.5); d != 500*time.Millisecond {
 		t.Error(d)
+	}
+}
+
+// TestLostAnswer cuts the connection after the job was taken and before the
+// client knows: with a key the repeated submission finds the job it made.
+func TestLostAnswer(t *testing.T) {
+	r := newRig(t)
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	go func() {
+		for cut := true; ; cut = false {
+			front, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			relay(front, r.path, cut)
+		}
+	}()
+	client, err := luxi.Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	var id job.ID
+	if err := client.Resend(t.Context(), 3, "SubmitJob", []any{[]any{delay(0.001)}, "once"}, &id); err != nil || id != 1 {
+		t.Errorf("id %d: %v", id, err)
+	}
+	var rows [][]any
+	r.call("QueryJobs", &rows, nil, []string{"id"})
+	if len(rows) != 1 {
+		t.Errorf("jobs: %v", rows)
+	}
+}
+
+// relay passes one request on to the server and its answer back, unless the
+// answer is to be lost.
+func relay(front net.Conn, path string, cut bool) {
+	defer func() { _ = front.Close() }()
+	back, err := net.Dial("unix", path)
+	if err != nil {
+		return
+	}
+	defer func() { _ = back.Close() }()
+	request, err := luxi.NewFrameReader(front, luxi.MaxFrame).Next()
+	if err != nil || luxi.WriteFrame(back, request) != nil {
+		return
+	}
+	answer, err := luxi.NewFrameReader(back, luxi.MaxFrame).Next()
+	if err == nil && !cut {
+		_ = luxi.WriteFrame(front, answer) // the client sees what is wrong
 	}
 }
