@@ -75,8 +75,15 @@ func openController(ctx context.Context, dir string, nodes int, log *slog.Logger
 		return c, err
 	}
 	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) { return openAgent(dir, node) })
+	// Opcodes that are queries need the querier, which needs the queue, which
+	// runs opcodes as soon as it is open.
+	ready := make(chan struct{})
+	executors := exec.All(func(ctx context.Context) *query.Source {
+		<-ready
+		return c.querier.Source(ctx)
+	})
 	c.queue, err = queue.Open(ctx, queue.Config{
-		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Executors: exec.All(), Nodes: c.fleet.Agent,
+		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Executors: executors, Nodes: c.fleet.Agent,
 		Now: time.Now, NewUUID: newUUID, Log: log,
 	})
 	if err != nil {
@@ -84,6 +91,7 @@ func openController(ctx context.Context, dir string, nodes int, log *slog.Logger
 	}
 	c.querier = &querier.Querier{Queue: c.queue, Inventory: c.keeper, Nodes: c.fleet.Agent,
 		Runtime: runtime(), Log: log}
+	close(ready)
 	return c, nil
 }
 

@@ -39,7 +39,7 @@ func BenchmarkOpcodes(b *testing.B) {
 		r := newRig(b, "node1")
 		r.fill(count)
 		r.create("one", true)
-		all := All()
+		all := r.all
 		for _, c := range cases {
 			op := r.opcode(c.id, c.p)
 			b.Run(fmt.Sprintf("%s/%d", c.id, count), func(b *testing.B) {

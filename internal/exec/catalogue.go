@@ -13,9 +13,10 @@ const (
 	submitsOnce = "a second run would submit its jobs again"
 )
 
-// All returns the catalogue of the opcodes that can be executed.
-func All() Catalogue {
-	all := Catalogue{}
+// All returns the catalogue of the opcodes that can be executed. Those that
+// are queries are answered from the source.
+func All(source Source) Catalogue {
+	all := queryExecutors(source)
 	for _, part := range []Catalogue{instanceExecutors, clusterExecutors, groupExecutors, tagAndTestExecutors} {
 		maps.Copy(all, part)
 	}
@@ -37,8 +38,6 @@ var instanceExecutors = Catalogue{
 }
 
 var clusterExecutors = Catalogue{
-	"OP_CLUSTER_QUERY":         {Prepare: clusterQuery, Resumable: true, Why: asksOnly},
-	"OP_CLUSTER_CONFIG_QUERY":  {Prepare: clusterConfigQuery, Resumable: true, Why: asksOnly},
 	"OP_CLUSTER_SET_PARAMS":    {Prepare: clusterModify, Resumable: true, Why: setsAState},
 	"OP_CLUSTER_RENAME":        {Locks: exclusiveCluster, Prepare: clusterRename, Why: "a second run would refuse the name, which is then the present one"},
 	"OP_CLUSTER_REDIST_CONF":   {Prepare: redistribute, Resumable: true, Why: asksOnly},
@@ -47,7 +46,6 @@ var clusterExecutors = Catalogue{
 	"OP_CLUSTER_VERIFY_GROUP":  {Prepare: clusterVerifyGroup, Resumable: true, Why: asksOnly},
 	"OP_CLUSTER_VERIFY_DISKS":  {Prepare: clusterVerifyDisks, Why: submitsOnce},
 	"OP_GROUP_VERIFY_DISKS":    {Prepare: groupVerifyDisks, Resumable: true, Why: asksOnly},
-	"OP_OS_DIAGNOSE":           {Prepare: osDiagnose, Resumable: true, Why: asksOnly},
 	"OP_NODE_ADD":              {Locks: exclusiveCluster, Prepare: nodeAdd, Why: createsOnce},
 	"OP_NODE_REMOVE":           {Locks: exclusiveCluster, Prepare: nodeRemove, Why: removesOnce},
 	"OP_NODE_SET_PARAMS":       {Locks: ownNode, Prepare: nodeModify, Resumable: true, Why: setsAState},

@@ -59,14 +59,6 @@ type Submitted struct {
 	Err error
 }
 
-// Flags are settings of the queue that opcodes can ask for.
-type Flags struct {
-	Drained bool
-	// WatcherPause is the end of the watcher's pause in seconds since the
-	// epoch, nil when it is not paused.
-	WatcherPause *float64
-}
-
 // Env is what an opcode finds when it runs.
 type Env struct {
 	Job       job.ID
@@ -81,9 +73,7 @@ type Env struct {
 	Release func(names ...lock.Name)
 	// Submit submits jobs, each a list of opcodes, which inherit what children
 	// inherit: the trail, the urgency, and a comment that names the parent.
-	Submit func(ctx context.Context, jobs [][]*opcode.Opcode) ([]Submitted, error)
-	// Flags returns the settings of the queue.
-	Flags   func() Flags
+	Submit  func(ctx context.Context, jobs [][]*opcode.Opcode) ([]Submitted, error)
 	Now     func() time.Time
 	NewUUID func() string
 }

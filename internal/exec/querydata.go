@@ -89,6 +89,17 @@ func runState(live *hypervisor.Instance) any {
 	return "down"
 }
 
+// nodeName returns the name of a node, or its UUID if there is no such node.
+func nodeName(snap *cluster.Snapshot, uuid string) string {
+	if n := snap.Node(uuid); n != nil {
+		return n.Name
+	}
+	return uuid
+}
+
+// epochSeconds turns nanoseconds into the seconds that clients see.
+func epochSeconds(ns int64) float64 { return float64(ns/1000) / 1e6 }
+
 func groupOf(snap *cluster.Snapshot, node string) (uuid, name string) {
 	n := snap.Node(node)
 	if n == nil {

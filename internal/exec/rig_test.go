@@ -23,6 +23,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/store/sqlite"
 )
@@ -33,6 +34,7 @@ type rig struct {
 	dir       string
 	keeper    *inventory.Keeper
 	fleet     *agent.Fleet
+	all       Catalogue
 	submitted [][]*opcode.Opcode
 
 	mu    sync.Mutex
@@ -66,6 +68,7 @@ func newRig(t testing.TB, nodes ...string) *rig {
 		t.Fatal(err)
 	}
 	r.fleet = agent.NewFleet(r.openAgent)
+	r.all = All(r.source)
 	t.Cleanup(func() {
 		if err := errors.Join(r.fleet.Close(), s.Close()); err != nil {
 			t.Error(err)
@@ -112,6 +115,36 @@ func (r *rig) nodes(name string) (*agent.Agent, error) {
 	return r.fleet.Agent(name)
 }
 
+// source is what queries are answered from: of the nodes, their operating
+// systems.
+func (r *rig) source(ctx context.Context) *query.Source {
+	snap := r.keeper.Snapshot()
+	return &query.Source{Inventory: snap, Runtime: query.Runtime{SoftwareVersion: "1"},
+		Live: func(_ query.Need, nodes []string) map[string]query.NodeState {
+			out := map[string]query.NodeState{}
+			for _, uuid := range nodes {
+				out[uuid] = r.oses(ctx, snap.Node(uuid).Name)
+			}
+			return out
+		}}
+}
+
+func (r *rig) oses(ctx context.Context, node string) query.NodeState {
+	a, err := r.nodes(node)
+	if err != nil {
+		return query.NodeState{Failed: err.Error()}
+	}
+	list, err := a.OSes(ctx)
+	if err != nil {
+		return query.NodeState{Failed: err.Error()}
+	}
+	state := query.NodeState{OS: map[string]query.OSState{}}
+	for _, o := range list {
+		state.OS[o.Name] = query.OSState{Valid: o.Problem == "", Variants: o.Variants}
+	}
+	return state
+}
+
 // env returns what the opcode would find.
 func (r *rig) env(op *opcode.Opcode) *Env {
 	return &Env{
@@ -136,7 +169,6 @@ func (r *rig) env(op *opcode.Opcode) *Env {
 			}
 			return out, nil
 		},
-		Flags:   func() Flags { return Flags{} },
 		Now:     func() time.Time { return time.Unix(2000, 0) },
 		NewUUID: r.newUUID,
 	}
@@ -162,10 +194,10 @@ func (r *rig) run(id string, p params) (string, error) {
 	r.Helper()
 	op := r.opcode(id, p)
 	r.log = nil
-	if _, err := All().Locks(op, r.keeper.Snapshot()); err != nil && fault.CodeOf(err) == fault.Internal {
+	if _, err := r.all.Locks(op, r.keeper.Snapshot()); err != nil && fault.CodeOf(err) == fault.Internal {
 		r.Fatalf("locks of %s: %v", id, err)
 	}
-	result, err := All().Run(r.Context(), r.env(op))
+	result, err := r.all.Run(r.Context(), r.env(op))
 	return string(result), err
 }
 

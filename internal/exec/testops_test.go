@@ -93,7 +93,7 @@ func TestDelayLocks(t *testing.T) {
 	}
 	for _, c := range cases {
 		c.p["duration"] = 1
-		request, err := All().Locks(r.opcode("OP_TEST_DELAY", c.p), snap)
+		request, err := r.all.Locks(r.opcode("OP_TEST_DELAY", c.p), snap)
 		if err != nil || len(request) != len(c.want)+1 {
 			t.Errorf("%v: %v, %v", c.p, request, err)
 			continue
@@ -154,7 +154,7 @@ func TestOpcodeWithoutExecutor(t *testing.T) {
 // Every entry of the catalogue is an opcode, says whether it may be run again,
 // and a result that its own dry run gives encodes.
 func TestCatalogueIsComplete(t *testing.T) {
-	for id, x := range All() {
+	for id, x := range All(nil) {
 		if _, known := opcode.Lookup(id); !known {
 			t.Errorf("%s is no opcode", id)
 		}

@@ -196,7 +196,7 @@ func askOS(ctx context.Context, a *agent.Agent, state *query.NodeState) error {
 	}
 	state.OS = make(map[string]query.OSState, len(list))
 	for _, o := range list {
-		s := query.OSState{Path: o.Path, Valid: o.Problem == "", Diagnose: o.Problem, Variants: o.Variants}
+		s := query.OSState{Path: o.Path, Valid: o.Problem == "", Diagnose: o.Problem, Variants: o.Variants, Trusted: true}
 		for _, p := range o.Parameters {
 			s.Parameters = append(s.Parameters, [2]string{p.Name, p.Doc})
 		}

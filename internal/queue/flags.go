@@ -3,13 +3,15 @@ package queue
 import (
 	"context"
 
-	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/store"
 )
 
-// flags are the switches of the queue as a whole.
-type flags struct {
-	Drained      bool     `json:"drained"`
+// Flags are the switches of the queue as a whole.
+type Flags struct {
+	// Drained: the queue takes no new jobs.
+	Drained bool `json:"drained"`
+	// WatcherPause is until when watchers do nothing, in seconds since the
+	// epoch; nil when they are not paused.
 	WatcherPause *float64 `json:"watcher_pause,omitempty"`
 }
 
@@ -36,10 +38,10 @@ func (q *Queue) SetWatcherPause(ctx context.Context, until *float64) error {
 
 // Flags returns the switches of the queue. A watcher pause that is over is
 // none.
-func (q *Queue) Flags() exec.Flags {
+func (q *Queue) Flags() Flags {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	out := exec.Flags{Drained: q.flags.Drained}
+	out := Flags{Drained: q.flags.Drained}
 	if p := q.flags.WatcherPause; p != nil && *p > float64(q.cfg.Now().UnixNano())/1e9 {
 		out.WatcherPause = p
 	}

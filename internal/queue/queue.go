@@ -86,7 +86,7 @@ type Queue struct {
 	rules      []jobfilter.Rule
 	chain      *jobfilter.Chain
 	keys       map[string]job.ID // by submission key, of live jobs
-	flags      flags
+	flags      Flags
 	recovering bool  // true during the first update
 	work       *work // what the present update has to make durable
 	failed     error // why the queue stopped, if it did

@@ -59,7 +59,6 @@ func (q *Queue) env(e *entry, i int) *exec.Env {
 		Nodes:     q.cfg.Nodes,
 		Now:       q.cfg.Now,
 		NewUUID:   q.cfg.NewUUID,
-		Flags:     q.Flags,
 		Log: func(kind string, payload any) {
 			entry := encode(payload)
 			q.whileRunning(e, i, func() {

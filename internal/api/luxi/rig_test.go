@@ -60,11 +60,13 @@ func newRig(t *testing.T) *rig {
 		}
 		return agent.New(agent.Config{Node: node, Dir: filepath.Join(dir, node), Driver: driver})
 	})
-	q, err := queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Executors: exec.All(), Nodes: fleet.Agent,
+	asking := &querier.Querier{Inventory: keeper, Nodes: fleet.Agent, Log: log,
+		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
+	q, err := queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Executors: exec.All(asking.Source), Nodes: fleet.Agent,
 		Now: time.Now, NewUUID: newUUID, Log: log})
 	check(err)
-	server := New(Deps{Queue: q, Log: log, Querier: &querier.Querier{Queue: q, Inventory: keeper, Nodes: fleet.Agent, Log: log,
-		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}})
+	asking.Queue = q
+	server := New(Deps{Queue: q, Log: log, Querier: asking})
 	t.Cleanup(func() {
 		q.Close()
 		keeper.Close()

@@ -58,17 +58,19 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	r.check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
 		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: newUUID}))
 	fleet := agent.NewFleet(r.openAgent)
-	r.queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Executors: exec.All(), Nodes: fleet.Agent,
+	asking := &querier.Querier{Inventory: keeper, Nodes: fleet.Agent, Log: log,
+		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
+	r.queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Executors: exec.All(asking.Source), Nodes: fleet.Agent,
 		Now: time.Now, NewUUID: newUUID, Log: log})
 	r.check(err)
+	asking.Queue = r.queue
 	usersPath := filepath.Join(r.dir, "users")
 	r.check(os.WriteFile(usersPath, fmt.Appendf(nil, usersText, rapi.HA1("admin", "secret")), 0o600))
 	users, err := rapi.OpenUsers(usersPath)
 	r.check(err)
 	r.rapi = rapi.New(rapi.Config{
 		Queue: r.queue, Users: users, RequireAuthentication: !options.openReading, Now: time.Now, Log: log,
-		Querier: &querier.Querier{Queue: r.queue, Inventory: keeper, Nodes: fleet.Agent, Log: log,
-			Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}},
+		Querier: asking,
 	})
 	r.server = httptest.NewServer(r.rapi)
 	t.Cleanup(func() {
