@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-project/drover/internal/app"
 	"github.com/drover-project/drover/internal/cli"
+	"github.com/drover-project/drover/internal/cli/yaqlcmd"
 )
 
 func main() { os.Exit(run()) }
@@ -27,7 +28,7 @@ func run() int {
 		Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Now: time.Now,
 		StdoutTerminal: isTerminal(os.Stdout),
 		StderrTerminal: isTerminal(os.Stderr) && isTerminal(os.Stdin),
-		Extra:          []*cobra.Command{app.Command()},
+		Extra:          []*cobra.Command{app.Command(), yaqlcmd.New()},
 	})
 }
 
