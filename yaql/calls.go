@@ -68,6 +68,9 @@ func (cp *compiler) byName(n *syntax.Node, name string, args ...arg) *code {
 
 // onlyDefined returns the function of that name made by def(), if it is the only one of the name.
 func (c *Context) onlyDefined(name string) *Function {
+	if c.lib.has(name) {
+		return nil
+	}
 	var only *Function
 	for x := c; x != nil; x = x.parent {
 		if x.peers != nil {

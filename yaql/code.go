@@ -122,7 +122,8 @@ func (cp *compiler) compileAll(nodes []*syntax.Node) []*code {
 
 func (cp *compiler) variable(n *syntax.Node) *code {
 	if !cp.fast {
-		return cp.byName(n, "#get_context_data", constantArg(n.Name))
+		name := constantCode(n, n.Name)
+		return cp.byName(n, "#get_context_data", arg{code: name, value: n.Name, known: true})
 	}
 	if n.Name == "$" || n.Name == "$1" {
 		return &code{node: n, isPath: true, eval: func(c *Context) (any, error) {

@@ -44,7 +44,7 @@ func (c *Context) Set(name string, value any) { c.set(strings.TrimPrefix(name, "
 
 func (c *Context) set(name string, value any) {
 	if name == "" || name == "1" {
-		c.item, c.hasItem = value, true
+		c.item, c.hasItem = value, value != NoValue
 		return
 	}
 	for i := range c.vars {
@@ -84,7 +84,7 @@ func (c *Context) lookup(name string) (any, bool) {
 // dollar returns the value of $.
 func (c *Context) dollar() (any, bool) {
 	for x := c; x != nil; x = x.parent {
-		if x.hasItem && x.item != NoValue {
+		if x.hasItem {
 			return norm(x.item), true
 		}
 		for _, p := range x.peers {

@@ -22,6 +22,9 @@ func (l *Lambda) Call(args ...any) (any, error) {
 
 // bind returns the context for a call with x as $.
 func (l *Lambda) bind(x any) *Context {
+	if x == NoValue {
+		return l.c.Child()
+	}
 	if l.code.retains {
 		return l.c.withItem(x)
 	}
@@ -67,7 +70,7 @@ func (l *Lambda) callNamed(args []any, keywords []named) (any, error) {
 
 // callFresh is callNamed with an own context for every call, for bodies that call themselves.
 func (l *Lambda) callFresh(args []any, keywords []named) (any, error) {
-	if len(args) == 1 && len(keywords) == 0 {
+	if len(args) == 1 && len(keywords) == 0 && args[0] != NoValue {
 		return l.code.eval(l.c.withItem(args[0]))
 	}
 	return l.callNamed(args, keywords)

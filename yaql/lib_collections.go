@@ -70,7 +70,10 @@ func tupleOf(c *Context, coll any) (any, error) {
 
 func repeatList(c *Context, list, times any) (any, error) {
 	items, _ := seqItems(list)
-	n := clampInt(times)
+	n, err := machineInt(times)
+	if err != nil {
+		return nil, err
+	}
 	if n <= 0 || len(items) == 0 {
 		items, n = nil, 0
 	}
@@ -146,11 +149,43 @@ func concatenated(c *Context, colls []any) *Iterator {
 
 // hasItem looks a value up in a set by its hash, and in other collections item by item.
 func hasItem(c *Context, coll, x any) (any, error) {
-	if s, ok := coll.(*Set); ok {
+	switch s := coll.(type) {
+	case *Set:
 		i, err := s.d.find(x)
 		return i >= 0, err
+	case *View:
+		if s.kind == keysView {
+			_, ok, err := dictGet(s.dict, x)
+			return ok, err
+		}
+		if s.kind == itemsView {
+			return s.hasEntry(c, x)
+		}
 	}
 	return containsValue(c, coll, x)
+}
+
+// hasEntry looks up an entry, which should be a list of key and value. Views of maps that cannot be keys do not
+// insist on that.
+func (v *View) hasEntry(c *Context, x any) (bool, error) {
+	entry, ok := x.([]any)
+	if !isHashableDict(v.dict) {
+		if !ok || len(entry) != 2 {
+			return false, nil
+		}
+	} else if s, isText := x.(string); isText {
+		entry = charItems(s)
+	} else if !ok {
+		var err error
+		if entry, err = listOf(c, x); err != nil {
+			return false, errorf(TypeError, "cannot unpack non-iterable %s object", typeName(x))
+		}
+	}
+	if len(entry) != 2 {
+		return false, errorf(ValueError, "an entry has a key and a value, not %d parts", len(entry))
+	}
+	value, ok, err := dictGet(v.dict, norm(entry[0]))
+	return ok && err == nil && equal(value, norm(entry[1])), err
 }
 
 // edited leaves out count items from position on, all if count is negative, and yields the items of others in
@@ -283,7 +318,10 @@ func inserted(c *Context, coll any, position int64, values any, many bool) (any,
 func insertIntoList(c *Context, a []any) (any, error) {
 	items, _ := seqItems(a[0])
 	n := int64(len(items))
-	at := clampInt(a[1])
+	at, err := machineInt(a[1])
+	if err != nil {
+		return nil, err
+	}
 	if at < 0 {
 		at = max(at+n, 0)
 	}

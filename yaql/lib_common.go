@@ -1,9 +1,9 @@
 package yaql
 
 import (
+	"math"
+	"math/big"
 	"math/rand/v2"
-
-	"github.com/drover-project/drover/yaql/internal/syntax"
 )
 
 // constantly is an implementation that always gives v.
@@ -152,19 +152,31 @@ func caseSource(conditions []any, pick func(i int, t bool) (any, bool)) nextFunc
 }
 
 func randomInt(_ *Context, a []any) (any, error) {
-	if !syntax.IsInt(a[0]) && !isBool(a[0]) || !syntax.IsInt(a[1]) && !isBool(a[1]) {
-		if isNumber(a[0]) && isNumber(a[1]) {
-			return nil, errorf(ValueError, "non-integer argument for random()")
+	var bounds [2]*big.Int
+	for i := range bounds {
+		switch x := a[i].(type) {
+		case float64:
+			if x != math.Trunc(x) || math.IsInf(x, 0) {
+				return nil, errorf(ValueError, "non-integer argument for random()")
+			}
+			bounds[i], _ = big.NewFloat(x).Int(nil)
+		default:
+			if bounds[i] = bigOf(x); bounds[i] == nil {
+				return nil, errorf(TypeError, "'%s' object cannot be interpreted as an integer", typeName(x))
+			}
 		}
-		return nil, errorf(TypeError, "random() takes integers")
 	}
-	from, to := clampInt(a[0]), clampInt(a[1])
-	if from > to {
+	span := new(big.Int).Sub(bounds[1], bounds[0])
+	if span.Sign() < 0 {
 		return nil, errorf(ValueError, "empty range for random()")
 	}
-	span := uint64(to) - uint64(from) + 1
-	if span == 0 {
-		return int64(rand.Uint64()), nil
+	span.Add(span, big.NewInt(1))
+	n := new(big.Int)
+	for n.BitLen() < span.BitLen()+64 {
+		n.Or(n.Lsh(n, 64), new(big.Int).SetUint64(rand.Uint64()))
+		if n.Sign() == 0 {
+			n.SetInt64(1)
+		}
 	}
-	return int64(uint64(from) + rand.Uint64N(span)), nil
+	return intValue(n.Add(n.Mod(n, span), bounds[0])), nil
 }

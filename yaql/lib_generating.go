@@ -13,6 +13,11 @@ func generating() []definition {
 			"Gives the integers from 0 up to stop, which is not included.", "range(3) ⇒ [0,1,2]", 0},
 		{"repeat", MethodKind, "value: any?, times: int = -1", func(c *Context, a []any) (any, error) {
 			left := clampInt(a[1])
+			if left > 0 {
+				if _, err := machineInt(a[1]); err != nil {
+					return nil, err
+				}
+			}
 			return lazily(c, func() (any, bool, error) {
 				if left == 0 {
 					return nil, false, nil

@@ -76,7 +76,7 @@ func mathModule() module {
 		{"sign", FunctionKind, "num: number", func(_ *Context, a []any) (any, error) {
 			o, _ := compareOrdered(a[0], int64(0))
 			if o == unordered {
-				o = less
+				o = same
 			}
 			return int64(o), nil
 		}, "Gives 1, 0 or -1 as the number is positive, zero or negative.", "sign(-0.1) ⇒ -1", 0},

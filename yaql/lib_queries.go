@@ -413,8 +413,8 @@ func slice(c *Context, a []any) (any, error) {
 		return nil, err
 	}
 	return lazily(c, func() (any, bool, error) {
-		if n < 0 {
-			_, err := checkCount(n)
+		if _, ok := smallInt(a[1]); n < 0 || !ok {
+			_, err := checkCount(a[1])
 			return nil, false, err
 		}
 		var part []any

@@ -70,7 +70,11 @@ func stringsModule() module {
 			return s, nil
 		}, "Trims a string and gives null if nothing is left.", "\" a \".norm() ⇒ \"a\"", 0},
 		{"replace", MethodKind, "string: string, old: string, new: string, count: int = -1", func(c *Context, a []any) (any, error) {
-			return replaceText(c, a[0].(string), a[1].(string), a[2].(string), clampInt(a[3]))
+			count, err := machineInt(a[3])
+			if err != nil {
+				return nil, err
+			}
+			return replaceText(c, a[0].(string), a[1].(string), a[2].(string), count)
 		}, "Replaces occurrences of a string, all or the first count of them.", "banana.replace(an, AN, 1) ⇒ \"bANana\"", 0},
 		{"replace", MethodKind, "string: string, replacements: mapping, count: int = -1", replaceByMap, "Replaces the texts of the keys by those of the values, one key after the other.", "abc.replace({a => 1, b => 2}) ⇒ \"12c\"", 0},
 		{"rightSplit", MethodKind, "string: string, separator: string = null, maxSplits: int = -1", splitText(pytext.FieldsRight, pytext.SplitRight), "Splits like split, but counts the splits from the end.", "\"a b c\".rightSplit(\" \", 1) ⇒ [\"a b\",\"c\"]", 0},
@@ -99,7 +103,10 @@ func trimmed(f func(string, *string) string) impl {
 }
 
 func repeatText(c *Context, s string, times any) (any, error) {
-	n := clampInt(times)
+	n, err := machineInt(times)
+	if err != nil {
+		return nil, err
+	}
 	if n <= 0 || s == "" {
 		return "", nil
 	}
@@ -279,8 +286,11 @@ func replaceText(c *Context, s, old, with string, count int64) (any, error) {
 }
 
 func replaceByMap(c *Context, a []any) (any, error) {
-	s, count := a[0].(string), clampInt(a[2])
-	var err error
+	s := a[0].(string)
+	count, err := machineInt(a[2])
+	if err != nil {
+		return nil, err
+	}
 	dictRange(a[1], func(k, x any) bool {
 		var old, with string
 		if old, err = textOf(c, k); err != nil {
@@ -302,13 +312,15 @@ func replaceByMap(c *Context, a []any) (any, error) {
 // splitText makes a function of two: one for white space and one for separators.
 func splitText(fields func(string, int) []string, split func(string, string, int) ([]string, error)) impl {
 	return func(c *Context, a []any) (any, error) {
-		limit := int(clampInt(a[2]))
+		limit, err := machineInt(a[2])
+		if err != nil {
+			return nil, err
+		}
 		var parts []string
 		if a[1] == nil {
-			parts = fields(a[0].(string), limit)
+			parts = fields(a[0].(string), int(limit))
 		} else {
-			var err error
-			if parts, err = split(a[0].(string), a[1].(string), limit); err != nil {
+			if parts, err = split(a[0].(string), a[1].(string), int(limit)); err != nil {
 				return nil, errorf(ValueError, "%s", err)
 			}
 		}

@@ -89,6 +89,9 @@ func callValue(c *Context, fn *Function, values []any, keywords []named) (any, e
 // callMethod evaluates an argument of the form name(args) as a method call of the receiver.
 func (l *Lambda) callMethod(c *Context, receiver any) (any, error) {
 	n := l.code.node
+	if n == nil {
+		return l.Call() // a value that call() passes in place of an expression
+	}
 	name := trimUnderscores(n.Name)
 	if o, ok := receiver.(Object); ok {
 		return callObject(l.c, n, o, &site{name: name, node: n, args: l.code.args})
@@ -132,7 +135,7 @@ func callFunction(c *Context, a []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.callByName(nil, a[0].(string), a[3] != NoValue, a[3], args)
+	return c.callByName(nil, trimUnderscores(a[0].(string)), a[3] != NoValue, a[3], args)
 }
 
 // define makes the context of def(). Names in snake_case become camelCase, as those of host functions do.
@@ -146,7 +149,7 @@ func define(c *Context, a []any) (any, error) {
 		return body.callFresh(a[:len(a)-1], keywords)
 	}
 	inner.Register(fn)
-	if !inner.untouched {
+	if !inner.untouched && body.code.node != nil {
 		body.code = (&compiler{engine: &Engine{cfg: *c.run.cfg, lib: c.lib}, lib: c.lib}).compile(body.code.node)
 	}
 	return inner, nil
@@ -157,13 +160,18 @@ func camelCase(name string) string {
 	if strings.HasPrefix(name, "#") || strings.HasPrefix(name, "*") {
 		return name
 	}
-	parts := strings.Split(strings.TrimRight(name, "_"), "_")
-	for i, p := range parts {
-		if i > 0 && p != "" {
-			parts[i] = strings.ToUpper(p[:1]) + p[1:]
+	name = strings.TrimRight(name, "_")
+	var b strings.Builder
+	runes := []rune(name)
+	for i := 0; i < len(runes); i++ {
+		if i > 0 && runes[i] == '_' && i+1 < len(runes) {
+			i++
+			b.WriteString(strings.ToUpper(string(runes[i])))
+			continue
 		}
+		b.WriteRune(runes[i])
 	}
-	return strings.Join(parts, "")
+	return b.String()
 }
 
 func let(c *Context, a []any) (any, error) {

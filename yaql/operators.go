@@ -459,7 +459,11 @@ func (c *Context) isIn(n *syntax.Node, a, b any) (bool, error) {
 	if err != nil {
 		return false, at(err, n)
 	}
-	return containsValue(c, coll, a)
+	found, err := hasItem(c, coll, a)
+	if err != nil {
+		return false, at(err, n)
+	}
+	return truth(found), nil
 }
 
 // containsValue walks through a collection until it meets a value equal to x.

@@ -12,6 +12,8 @@ func finalize(c *Context, v any) (any, error) {
 	switch v.(type) {
 	case nil, string, bool, int64, float64:
 		return v, nil
+	case noValueType:
+		return nil, errorf(NoMatchingFunctionException, "No function \"#finalize\" matches supplied arguments")
 	}
 	return (&output{c: c, cfg: cfg}).convert(v)
 }

@@ -142,7 +142,11 @@ func regexFunction(c *Context, a []any) (any, error) {
 
 func replaceMatches(regex, text int) impl {
 	return func(c *Context, a []any) (any, error) {
-		s, err := a[regex].(*Regex).Replace(a[text].(string), a[2].(string), int(clampInt(a[3])))
+		count, err := machineInt(a[3])
+		if err != nil {
+			return nil, err
+		}
+		s, err := a[regex].(*Regex).Replace(a[text].(string), a[2].(string), int(count))
 		if err != nil {
 			return nil, regexError(err)
 		}
@@ -153,7 +157,11 @@ func replaceMatches(regex, text int) impl {
 func replaceBy(regex, text int) impl {
 	return func(c *Context, a []any) (any, error) {
 		f := a[2].(*Lambda)
-		s, err := a[regex].(*Regex).ReplaceFunc(a[text].(string), int(clampInt(a[3])), func(m *pyre.Match) (string, error) {
+		count, err := machineInt(a[3])
+		if err != nil {
+			return nil, err
+		}
+		s, err := a[regex].(*Regex).ReplaceFunc(a[text].(string), int(count), func(m *pyre.Match) (string, error) {
 			v, err := onMatch(a[regex].(*Regex), m, f)
 			if err != nil || v == nil {
 				return "", err
@@ -261,7 +269,11 @@ func searchAll(c *Context, a []any) (any, error) {
 
 func splitByRegex(regex, text int) impl {
 	return func(c *Context, a []any) (any, error) {
-		parts, err := a[regex].(*Regex).Split(a[text].(string), int(clampInt(a[2])))
+		limit, err := machineInt(a[2])
+		if err != nil {
+			return nil, err
+		}
+		parts, err := a[regex].(*Regex).Split(a[text].(string), int(limit))
 		if err != nil {
 			return nil, regexError(err)
 		}

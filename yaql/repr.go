@@ -69,10 +69,7 @@ func writeRepr(b *strings.Builder, v any, w *walk) {
 	case *Set:
 		writeSet(b, x, w)
 	case *View:
-		b.WriteString(typeName(x))
-		b.WriteByte('(')
-		writeDict(b, x.dict, w)
-		b.WriteByte(')')
+		writeView(b, x, w)
 	case map[string]any, *Dict, Mapping:
 		writeDict(b, v, w)
 	case Sequence:
@@ -151,6 +148,19 @@ func writeSet(b *strings.Builder, s *Set, w *walk) {
 	b.WriteString("frozenset({")
 	writeItems(b, s.Items(), w)
 	b.WriteString("})")
+}
+
+func writeView(b *strings.Builder, v *View, w *walk) {
+	b.WriteString(typeName(v))
+	b.WriteByte('(')
+	if isHashableDict(v.dict) {
+		writeDict(b, v.dict, w)
+	} else {
+		b.WriteByte('[')
+		writeItems(b, v.Items(), w)
+		b.WriteByte(']')
+	}
+	b.WriteByte(')')
 }
 
 func writeDict(b *strings.Builder, d any, w *walk) {

@@ -23,32 +23,28 @@ func (a *arg) isPair() bool { return a.key != nil }
 // turn out to be of any, and lazy types take what they can work with.
 func (a *arg) fits(cfg *config, p *param) bool {
 	if a.skip {
-		return p.hasDefault || p.typ == tAny
+		return p.hasDefault || p.typ == tAny || p.typ == tLambda
 	}
 	switch p.typ {
-	case tLambda, tExpression:
+	case tLambda:
 		return true
+	case tExpression:
+		return a.code != nil
 	case tMethod:
-		return a.code != nil && a.code.node.Kind == syntax.Call
+		return a.code == nil || a.code.node.Kind == syntax.Call
 	case tRule:
 		return a.isPair()
 	case tKeyword:
 		return a.isWord()
 	case tStringConst:
 		_, ok := a.value.(string)
-		return a.known && ok
+		return a.known && ok && a.code != nil
 	}
 	return !a.known || p.accepts(cfg, a.value)
 }
 
-// isWord reports whether the argument is a bare word, or a string given by the engine in its place.
-func (a *arg) isWord() bool {
-	if a.code == nil {
-		_, ok := a.value.(string)
-		return a.known && ok
-	}
-	return a.code.node.Kind == syntax.Keyword
-}
+// isWord reports whether the argument is a bare word.
+func (a *arg) isWord() bool { return a.code != nil && a.code.node.Kind == syntax.Keyword }
 
 // candidate is an overload that an argument list may be meant for.
 type candidate struct {
@@ -108,6 +104,9 @@ func prepare(cfg *config, n *syntax.Node, name string, method bool, layers [][]*
 func splitArgs(noKwargs bool, args []arg) (pos, named []arg, err *Error) {
 	pos = make([]arg, 0, len(args))
 	for _, a := range args {
+		if noKwargs && a.name != "" {
+			return nil, nil, errorf(ArgumentException, "Invalid argument %s", a.name)
+		}
 		if noKwargs || !a.isPair() && a.name == "" {
 			pos = append(pos, a)
 			continue
@@ -287,6 +286,8 @@ func (s *site) evaluate(c *Context, k *candidate, receiver any, values []any) ([
 
 func (a *arg) evaluate(c *Context, p *param) (any, error) {
 	switch {
+	case a.skip && p.typ == tLambda && !p.hasDefault:
+		return &Lambda{code: constantCode(nil, NoValue), c: c}, nil
 	case a.skip:
 		return NoValue, nil
 	case p.typ == tRule:
@@ -294,7 +295,7 @@ func (a *arg) evaluate(c *Context, p *param) (any, error) {
 	case p.typ == tExpression:
 		return *a, nil
 	case p.typ.lazy():
-		if a.code == nil && a.value == nil {
+		if a.code == nil && a.value == nil && p.hasDefault {
 			return nil, nil
 		}
 		return a.lambda(c), nil
@@ -306,7 +307,10 @@ func (a *arg) evaluate(c *Context, p *param) (any, error) {
 
 // lambda returns the argument as a function of $. Values given by the engine are constant functions.
 func (a *arg) lambda(c *Context) *Lambda {
-	if a.code == nil {
+	switch {
+	case a.code == nil && a.value == nil:
+		return &Lambda{code: failing(nil, errorf(TypeError, "'NoneType' object is not callable")), c: c}
+	case a.code == nil:
 		return &Lambda{code: constantCode(nil, a.value), c: c}
 	}
 	return &Lambda{code: a.code, c: c}
@@ -338,7 +342,13 @@ func (s *site) choose(c *Context, live []*candidate, values []any, receiver any)
 func (s *site) accepts(cfg *config, k *candidate, values []any) bool {
 	for i, v := range values {
 		p := k.param(i)
-		if p.typ.lazy() || v == NoValue && (p.hasDefault || p == k.fn.variadic) {
+		if p.typ.lazy() {
+			continue
+		}
+		if v == NoValue {
+			if !p.hasDefault && p != k.fn.variadic {
+				return false
+			}
 			continue
 		}
 		if !p.accepts(cfg, v) {

@@ -456,6 +456,15 @@ func truth(v any) bool {
 	return true
 }
 
+// machineInt returns an integer argument where the reference's host language takes only what fits a machine word.
+func machineInt(v any) (int64, error) {
+	if _, ok := v.(*big.Int); ok {
+		return 0, errorf(OverflowError, "Python int too large to convert to C ssize_t")
+	}
+	n, _ := smallInt(v)
+	return n, nil
+}
+
 // typeName is the reference's name of the type of v, for messages.
 func typeName(v any) string {
 	switch x := v.(type) {
@@ -478,6 +487,9 @@ func typeName(v any) string {
 	case *Set:
 		return "frozenset"
 	case *View:
+		if !isHashableDict(x.dict) {
+			return [...]string{"dict_keys", "dict_values", "dict_items"}[x.kind]
+		}
 		return [...]string{"KeysView", "ValuesView", "ItemsView"}[x.kind]
 	case *Dict:
 		if x.mutable {
