@@ -71,3 +71,13 @@ func TestCancelGoesThroughDependents(t *testing.T) {
 	r.status(next, job.Canceled)
 	r.status(both, job.Canceled)
 }
+
+func TestRejectGoesThroughDependents(t *testing.T) {
+	r := newRig(t, 1)
+	r.began(r.submit(dummy), 0)
+	base := r.submit(dummy)
+	next := r.submit(depending(base))
+	r.rule(0, `"REJECT"`, `[["jobid",["<=","id","watermark"]]]`)
+	r.status(base, job.Canceled)
+	r.status(next, job.Canceled)
+}

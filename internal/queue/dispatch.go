@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"container/heap"
 	"context"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -77,6 +76,7 @@ func (q *Queue) decide(e *entry, slots int) {
 			h = &entryHeap{}
 			q.full[v.Bucket] = h
 		}
+		e.wants = v.Bucket
 		q.enter(e, inBucket, h)
 	case schedule.WaitSlot:
 		q.enter(e, inReady, &q.ready)
@@ -213,25 +213,22 @@ func (q *Queue) offer(buckets []schedule.Bucket) {
 	}
 }
 
-// admit lets as many waiters of each bucket on offer try again as it has free
+// admit lets as many waiters of each bucket on offer go on as it has free
 // places. To let in too many does no harm: they are decided upon once more
 // when a slot is free. So as long as a bucket has both waiters and a free
 // place, one who wants that place is ready.
 func (q *Queue) admit() {
-	for _, b := range q.offered {
-		h := q.full[b]
-		if h == nil {
-			continue
-		}
-		for free := b.Limit - q.inFlight[b]; free > 0 && h.Len() > 0; free-- {
-			e := heap.Pop(h).(*entry)
-			q.enter(e, inReady, &q.ready)
-		}
-		if h.Len() == 0 {
-			delete(q.full, b)
+	for len(q.offered) > 0 {
+		b := q.offered[len(q.offered)-1]
+		q.offered = q.offered[:len(q.offered)-1]
+		for free := b.Limit - q.inFlight[b]; free > 0 && q.full[b] != nil; {
+			e := (*q.full[b])[0]
+			q.leave(e)
+			if q.sort(e); e.place == inReady {
+				free--
+			}
 		}
 	}
-	q.offered = q.offered[:0]
 }
 
 // end records the final value of a job and lets go of everything it had.

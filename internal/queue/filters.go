@@ -64,11 +64,13 @@ func (q *Queue) setRules(rules []jobfilter.Rule, changed string) error {
 	entries := q.inOrder()
 	decisions := decideAll(chain, entries)
 	for i, e := range entries {
-		if sameEffect(e.rule, decisions[i]) {
+		switch {
+		case q.entries[e.id()] != e: // it has ended with one on which it depends
+		case sameEffect(e.rule, decisions[i]):
 			e.rule = decisions[i]
-			continue
+		default:
+			q.redecide(e, decisions[i])
 		}
-		q.redecide(e, decisions[i])
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ type rig struct {
 
 	mu    sync.Mutex
 	gates map[string]*gate
+	runs  map[string]int // how often each opcode ran, over all lives of the queue
 }
 
 // gate is one run of one opcode.
@@ -116,15 +117,16 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// catalogue makes OP_TEST_DUMMY an opcode that a test controls, and
-// OP_INSTANCE_SHUTDOWN the same with the instance locked. OP_TEST_DELAY ends
-// at once; only it is resumable.
+// catalogue makes OP_TEST_DUMMY an opcode that a test controls,
+// OP_INSTANCE_SHUTDOWN the same with the instance locked, and OP_TEST_JQUEUE
+// the same but resumable. OP_TEST_DELAY ends at once, and is resumable.
 func (r *rig) catalogue() exec.Catalogue {
 	controlled := func(_ context.Context, env *exec.Env) (exec.Plan, error) {
 		return exec.Plan{Do: func(ctx context.Context) (any, error) { return env.Op.ID, r.run(ctx, env) }}, nil
 	}
 	return exec.Catalogue{
-		"OP_TEST_DUMMY": {Prepare: controlled, Why: "the test says so"},
+		"OP_TEST_DUMMY":  {Prepare: controlled, Why: "the test says so"},
+		"OP_TEST_JQUEUE": {Prepare: controlled, Resumable: true, Why: "the test says so"},
 		"OP_TEST_DELAY": {Resumable: true, Why: "waiting again does no harm", Prepare: func(context.Context, *exec.Env) (exec.Plan, error) {
 			return exec.Plan{Do: func(context.Context) (any, error) { return nil, nil }}, nil
 		}},
@@ -149,6 +151,7 @@ func (r *rig) gate(id job.ID, index int) *gate {
 func (r *rig) run(ctx context.Context, env *exec.Env) error {
 	g := r.gate(env.Job, env.Index)
 	g.env = env
+	r.count(env)
 	close(g.began)
 	if c := env.Op.Comment; c != nil && *c == stubborn {
 		return <-g.end
@@ -159,6 +162,15 @@ func (r *rig) run(ctx context.Context, env *exec.Env) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+func (r *rig) count(env *exec.Env) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.runs == nil {
+		r.runs = map[string]int{}
+	}
+	r.runs[fmt.Sprintf("%d/%d", env.Job, env.Index)]++
 }
 
 // stubborn is the comment of opcodes that do not end because they are told to.

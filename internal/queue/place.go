@@ -41,6 +41,7 @@ type entry struct {
 	request  lock.Request            // what was asked of the lock table
 	kill     context.CancelCauseFunc // with inRunner
 	awaiting []job.ID                // with inDependents
+	wants    schedule.Bucket         // with inBucket
 }
 
 func newEntry(j *job.Job) *entry {
@@ -60,6 +61,9 @@ func (q *Queue) leave(e *entry) {
 		e.heap = nil
 		if e.place == inReady && len(q.full) > 0 {
 			q.offer(schedule.Buckets(e.rule, e.adhoc))
+		}
+		if e.place == inBucket && q.full[e.wants].Len() == 0 {
+			delete(q.full, e.wants)
 		}
 	case inDependents:
 		for _, id := range e.awaiting {
