@@ -1,0 +1,112 @@
+package exec
+
+import (
+	"encoding/json"
+	"maps"
+	"testing"
+
+	"github.com/drover-project/drover/internal/hypervisor"
+)
+
+// samples has a request for every opcode of the catalogue that succeeds on the
+// cluster that TestDryRunsChangeNothing makes.
+var samples = map[string]params{
+	"OP_INSTANCE_CREATE":       {"instance_name": "new", "mode": "create", "disks": []any{params{"size": 8}}, "nics": []any{params{"network": "net", "ip": "pool"}}, "os_type": "noop"},
+	"OP_INSTANCE_REMOVE":       {"instance_name": "up"},
+	"OP_INSTANCE_RENAME":       {"instance_name": "down", "new_name": "other"},
+	"OP_INSTANCE_STARTUP":      {"instance_name": "down"},
+	"OP_INSTANCE_SHUTDOWN":     {"instance_name": "up"},
+	"OP_INSTANCE_REBOOT":       {"instance_name": "up", "reboot_type": "hard"},
+	"OP_INSTANCE_REINSTALL":    {"instance_name": "down", "os_type": "noop"},
+	"OP_INSTANCE_SET_PARAMS":   {"instance_name": "down", "beparams": params{"vcpus": 2}, "disks": []any{[]any{"remove", params{}}}, "nics": []any{[]any{"add", params{}}}},
+	"OP_INSTANCE_GROW_DISK":    {"instance_name": "down", "disk": 0, "amount": 8},
+	"OP_INSTANCE_QUERY_DATA":   {},
+	"OP_INSTANCE_CONSOLE":      {"instance_name": "up"},
+	"OP_QUERY":                 {"what": "node", "fields": []any{"name"}},
+	"OP_QUERY_FIELDS":          {"what": "node"},
+	"OP_CLUSTER_QUERY":         {},
+	"OP_CLUSTER_CONFIG_QUERY":  {"output_fields": []any{"cluster_name"}},
+	"OP_CLUSTER_SET_PARAMS":    {"max_running_jobs": 3},
+	"OP_CLUSTER_RENAME":        {"name": "other.example"},
+	"OP_CLUSTER_REDIST_CONF":   {},
+	"OP_CLUSTER_VERIFY":        {},
+	"OP_CLUSTER_VERIFY_CONFIG": {},
+	"OP_CLUSTER_VERIFY_GROUP":  {"group_name": "default"},
+	"OP_CLUSTER_VERIFY_DISKS":  {},
+	"OP_GROUP_VERIFY_DISKS":    {"group_name": "default"},
+	"OP_OS_DIAGNOSE":           {"output_fields": []any{"name"}},
+	"OP_NODE_ADD":              {"node_name": "node3"},
+	"OP_NODE_REMOVE":           {"node_name": "node2"},
+	"OP_NODE_SET_PARAMS":       {"node_name": "node2", "drained": true},
+	"OP_GROUP_ADD":             {"group_name": "new"},
+	"OP_GROUP_REMOVE":          {"group_name": "empty"},
+	"OP_GROUP_RENAME":          {"group_name": "empty", "new_name": "other"},
+	"OP_GROUP_SET_PARAMS":      {"group_name": "empty", "alloc_policy": "last_resort"},
+	"OP_GROUP_ASSIGN_NODES":    {"group_name": "empty", "nodes": []any{"node2"}},
+	"OP_NETWORK_ADD":           {"network_name": "new", "network": "198.51.100.0/24"},
+	"OP_NETWORK_REMOVE":        {"network_name": "free"},
+	"OP_NETWORK_RENAME":        {"network_name": "free", "new_name": "other"},
+	"OP_NETWORK_SET_PARAMS":    {"network_name": "free", "gateway": "203.0.113.1"},
+	"OP_NETWORK_CONNECT":       {"network_name": "free", "group_name": "default", "network_mode": "bridged", "network_link": "br1"},
+	"OP_NETWORK_DISCONNECT":    {"network_name": "net", "group_name": "default"},
+	"OP_TAGS_GET":              {"kind": "cluster"},
+	"OP_TAGS_SEARCH":           {"pattern": "."},
+	"OP_TAGS_SET":              {"kind": "cluster", "tags": []any{"new"}},
+	"OP_TAGS_DEL":              {"kind": "cluster", "tags": []any{"there"}},
+	"OP_TEST_DELAY":            {"duration": 1000},
+	"OP_TEST_DUMMY":            {"result": 1, "messages": []any{"x"}, "fail": true, "submit_jobs": []any{[]any{params{"OP_ID": "OP_CLUSTER_QUERY"}}}},
+	"OP_TEST_JQUEUE":           {"fail": true},
+}
+
+// A dry run succeeds where the opcode would, changes neither the inventory nor
+// a node, and submits nothing; so does asking for the locks.
+func TestDryRunsChangeNothing(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.create("up", true)
+	r.create("down", false)
+	r.network("net", "192.0.2.0/28", "")
+	r.must("null", "OP_NETWORK_ADD", params{"network_name": "free", "network": "203.0.113.0/28"})
+	r.must("null", "OP_GROUP_ADD", params{"group_name": "empty"})
+	r.must("null", "OP_TAGS_SET", params{"kind": "cluster", "tags": []any{"there"}})
+	before, nodes := r.dump(), r.nodeStates()
+	for id := range r.all {
+		p, ok := samples[id]
+		if !ok {
+			t.Errorf("%s has no sample", id)
+			continue
+		}
+		p = maps.Clone(p)
+		p["dry_run"] = true
+		if _, err := r.all.Locks(r.opcode(id, p), r.keeper.Snapshot()); err != nil {
+			t.Errorf("locks of %s: %v", id, err)
+		}
+		if _, err := r.run(id, p); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		if r.dump() != before || r.nodeStates() != nodes || len(r.submitted) > 0 {
+			t.Fatalf("a dry run of %s left traces", id)
+		}
+	}
+}
+
+// nodeStates returns what the nodes have, as text.
+func (r *rig) nodeStates() string {
+	r.Helper()
+	var all [][]hypervisor.Instance
+	for _, name := range []string{"node1", "node2"} {
+		a, err := r.fleet.Agent(name)
+		var list []hypervisor.Instance
+		if err == nil {
+			list, err = a.Instances(r.Context())
+		}
+		if err != nil {
+			r.Fatal(err)
+		}
+		all = append(all, list)
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return string(text)
+}
