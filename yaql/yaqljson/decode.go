@@ -109,18 +109,15 @@ func (d decoder) object(depth int) (any, error) {
 	if _, err := d.tokens.Token(); err != nil {
 		return nil, err
 	}
-	if dict.Len() == 1 && strings.HasPrefix(last, "$") {
-		read, ok := special[last]
-		if !ok {
-			return nil, fmt.Errorf("%q is no kind of value", last)
-		}
-		value, err := read(lastValue)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", last, err)
-		}
-		return value, nil
+	read, ok := special[last]
+	if !ok || dict.Len() != 1 {
+		return dict, nil
 	}
-	return dict, nil
+	value, err := read(lastValue)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", last, err)
+	}
+	return value, nil
 }
 
 // special reads the kinds that JSON lacks.

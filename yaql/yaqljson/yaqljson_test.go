@@ -32,9 +32,19 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+func TestOtherKeysWithADollarSignArePlain(t *testing.T) {
+	value, err := Decode([]byte(`{"$":{"$set":[1],"b":2}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := Encode(value); err != nil || string(text) != `{"$dict":[["$",{"$dict":[["$set",[1]],["b",2]]}]]}` {
+		t.Errorf("it is read as %s, %v", text, err)
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "unexpected EOF", "[1": "EOF", "{": "EOF", "1 2": "more than one value", `{"$nope":1}`: `"$nope" is no kind`, `{"$float":1}`: "wrong form", `{"$set":1}`: "wrong form", `{"$set":[{"$set":1}]}`: "wrong form",
+		"": "unexpected EOF", "[1": "EOF", "{": "EOF", "1 2": "more than one value", `{"$float":1}`: "wrong form", `{"$set":1}`: "wrong form", `{"$set":[{"$set":1}]}`: "wrong form",
 		`{"$tuple":1}`: "wrong form", `{"$dict":[1]}`: "wrong form", `{"$dict":[[1]]}`: "wrong form", `{"$dict":1}`: "wrong form", `{"$datetime":1}`: "wrong form", `{"$datetime":"x"}`: "ISO 8601", `{"$timespan":1.5}`: "wrong form",
 		`{"$timespan":864000000000000000000000}`: "magnitude", `{"$regex":1}`: "wrong form", `{"$regex":{"pattern":1}}`: "wrong form", `{"$regex":{"pattern":"("}}`: "unterminated", `{"$regex":{"pattern":"a","flags":["x"]}}`: "no flag",
 		`{"$opaque":"context"}`: "cannot be read", strings.Repeat("[", 10100): "nested", `{"a" 1}`: "invalid", "[1,}": "invalid", "nope": "invalid", `{"$dict":[[{"$dict":[[1,2]]},1],[[1],2]]}`: "",
