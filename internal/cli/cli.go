@@ -121,7 +121,7 @@ runs on this machine. Exit statuses: 0 done, 1 failed, 2 wrong usage,
 // nouns are the commands that talk to a controller.
 var nouns = []func(*shell) *cobra.Command{
 	jobCommand, filterCommand, instanceCommand, nodeCommand, groupCommand, networkCommand,
-	tagCommand, clusterCommand, queryCommand, lockCommand, debugCommand,
+	osCommand, backupCommand, tagCommand, clusterCommand, queryCommand, lockCommand, debugCommand,
 }
 
 // group returns a noun: a command that only has others below it.

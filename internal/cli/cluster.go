@@ -170,7 +170,7 @@ func (sh *shell) showPause(until *float64) error {
 }
 
 func nodeCommand(sh *shell) *cobra.Command {
-	verbs := []*cobra.Command{listCommand(sh, nodeList), fieldsCommand(sh, nodeList), itemInfo(sh, nodeList)}
+	verbs := []*cobra.Command{listCommand(sh, nodeList), fieldsCommand(sh, nodeList), infoCommand(sh, nodeDescription, always)}
 	for _, o := range []operation{
 		{verb: "add", short: "Add a node to the cluster", id: "OP_NODE_ADD", target: "node_name",
 			letters: map[string]string{"secondary_ip": "s", "group": "g"}},

@@ -124,3 +124,39 @@ func firstDifference(got, want string) string {
 	}
 	return "no difference"
 }
+
+// TestConformanceNodeInfo compares what info shows of the recorded node.
+func TestConformanceNodeInfo(t *testing.T) {
+	var rec struct{ Response struct{ Result listing.Answer } }
+	if err := json.Unmarshal(conformance(t, "golden/luxi/Query_node_all_fields.json"), &rec); err != nil {
+		t.Fatal(err)
+	}
+	answer := rec.Response.Result
+	names := make([]string, len(answer.Fields))
+	for i, f := range answer.Fields {
+		names[i] = f.Name
+	}
+	got := outline([]any{nodeDescription.show(newCells(names, answer.Data[0]))})
+	if want := recorded(t, "gnt-node_info.txt"); got != want {
+		t.Error(firstDifference(got, want))
+	}
+	t.Log("gnt-node info: 1 of 1 outputs equal")
+}
+
+// TestConformanceOSInfo compares what is shown of the operating systems of the
+// recorded cluster.
+func TestConformanceOSInfo(t *testing.T) {
+	out := ""
+	for _, name := range []string{"failing", "noop"} {
+		var o osDefinition
+		row := `["` + name + `",true,false,false,[20,15,10],["default"],[["test_param","a parameter for tests"]],true]`
+		if err := json.Unmarshal([]byte(row), &o); err != nil {
+			t.Fatal(err)
+		}
+		out += o.text() + "\n"
+	}
+	if want := recorded(t, "gnt-os_info.txt"); out != want {
+		t.Error(firstDifference(out, want))
+	}
+	t.Log("gnt-os info: 1 of 1 outputs equal")
+}

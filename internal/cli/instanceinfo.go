@@ -1,16 +1,9 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/drover-project/drover/internal/cli/listing"
-	"github.com/drover-project/drover/internal/qlang"
 )
 
 // instanceFields are what info shows of an instance.
@@ -22,60 +15,22 @@ var instanceFields = []string{
 }
 
 func instanceInfo(sh *shell) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "info [NAME...]", Short: "Show everything about instances", Args: cobra.ArbitraryArgs,
-		ValidArgsFunction: sh.completeNames("instance", true),
-	}
-	all := cmd.Flags().Bool("all", false, "all instances")
+	var all bool
+	cmd := infoCommand(sh, description{what: "instance", fields: instanceFields, show: instanceOutline},
+		func(*cobra.Command) bool { return all })
+	cmd.Flags().BoolVar(&all, "all", false, "all instances")
 	cmd.Flags().BoolP("static", "s", false, "accepted for old scripts: the newest known state is shown, no job is made")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 && !*all {
-			return usage("%s: give names, or --all", cmd.CommandPath())
-		}
-		filter, err := qlang.FromArguments(args, qlang.ArgOptions{NameField: "name"})
-		if err != nil {
-			return err
-		}
-		var found listing.Answer
-		if err := sh.ask(cmd.Context(), "Query", &found, "instance", instanceFields, qlang.JSON(filter)); err != nil {
-			return err
-		}
-		data, err := objects(&found)
-		if err != nil {
-			return err
-		}
-		return sh.show(data, func() error {
-			items := make([]any, len(found.Data))
-			for i, row := range found.Data {
-				items[i] = instanceRow(row).outline()
-			}
-			return sh.printf("%s", outline(items))
-		})
-	}
 	return cmd
 }
 
-// instanceCells are the values of one instance by field.
-type instanceCells map[string]any
-
-func instanceRow(row []listing.Cell) instanceCells {
-	out := instanceCells{}
-	for i, cell := range row {
-		if cell.Status == 0 {
-			out[instanceFields[i]], _ = parseJSON(string(cell.Value))
-		}
-	}
-	return out
-}
-
-func (c instanceCells) outline() record {
+func instanceOutline(c cells) record {
 	return record{
 		{"Instance name", c["name"]},
 		{"UUID", c["uuid"]},
 		{"Serial number", c["serial_no"]},
 		{"Creation time", c.time("ctime")},
 		{"Modification time", c.time("mtime")},
-		{"State", c.state()},
+		{"State", instanceState(c)},
 		{"Nodes", []any{
 			record{{"primary", c["pnode"]}, {"group", fmt.Sprintf("%v (UUID %v)", c["pnode.group"], c["pnode.group.uuid"])}},
 			record{{"secondaries", c.list("snodes")}},
@@ -86,36 +41,14 @@ func (c instanceCells) outline() record {
 		{"Hypervisor", c["hypervisor"]},
 		{"Hypervisor parameters", c.params("custom_hvparams", "hvparams")},
 		{"Back-end parameters", c.params("custom_beparams", "beparams")},
-		{"NICs", c.nics()},
+		{"NICs", instanceNICs(c)},
 		{"Disk template", c["disk_template"]},
-		{"Disks", c.disks()},
+		{"Disks", instanceDisks(c)},
 		{"Tags", c.list("tags")},
 	}
 }
 
-func (c instanceCells) list(field string) []any {
-	list, _ := c[field].([]any)
-	return list
-}
-
-func (c instanceCells) object(field string) map[string]any {
-	m, _ := c[field].(map[string]any)
-	return m
-}
-
-func (c instanceCells) time(field string) string {
-	n, ok := c[field].(json.Number)
-	if !ok {
-		return "N/A"
-	}
-	seconds, err := n.Float64()
-	if err != nil {
-		return n.String()
-	}
-	return time.Unix(int64(seconds), 0).Format(time.DateTime)
-}
-
-func (c instanceCells) state() string {
+func instanceState(c cells) string {
 	text := fmt.Sprintf("configured to be %v", c["admin_state"])
 	switch c["oper_state"] {
 	case true:
@@ -127,29 +60,7 @@ func (c instanceCells) state() string {
 	}
 }
 
-// params shows each parameter: its own value, or the default in parentheses.
-func (c instanceCells) params(own, filled string) record {
-	set, all := c.object(own), c.object(filled)
-	out := record{}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		var value any = fmt.Sprintf("default (%s)", pythonText(all[name]))
-		if v, ok := set[name]; ok {
-			value = v
-		}
-		out = append(out, entry{name, value})
-	}
-	return out
-}
-
-// at returns one entry of a field that lists a value for each device.
-func (c instanceCells) at(field string, i int) any {
-	if list := c.list(field); i < len(list) {
-		return list[i]
-	}
-	return nil
-}
-
-func (c instanceCells) nics() []any {
+func instanceNICs(c cells) []any {
 	out := make([]any, len(c.list("nic.macs")))
 	for i := range out {
 		out[i] = record{
@@ -162,7 +73,7 @@ func (c instanceCells) nics() []any {
 	return out
 }
 
-func (c instanceCells) disks() []any {
+func instanceDisks(c cells) []any {
 	out := make([]any, len(c.list("disk.sizes")))
 	for i := range out {
 		out[i] = record{

@@ -38,7 +38,8 @@ var (
 		nameField: "name", short: "List node groups"}
 	networkList = list{what: "network", fields: []string{"name", "network", "gateway", "mac_prefix", "group_list", "tags"},
 		nameField: "name", short: "List networks"}
-	lockList = list{what: "lock", fields: []string{"name", "mode", "owner", "pending"}, nameField: "name",
+	exportList = list{what: "export", fields: []string{"node", "export"}, nameField: "export", short: "List the exports of instances"}
+	lockList   = list{what: "lock", fields: []string{"name", "mode", "owner", "pending"}, nameField: "name",
 		short: "List the locks that are held or waited for"}
 )
 
