@@ -135,6 +135,10 @@ func (c Catalogue) Run(ctx context.Context, env *Env) (json.RawMessage, error) {
 		return nil, fault.New(fault.WrongState, "Opcode %s can't be executed yet", env.Op.ID).
 			WithHint("it is known and was checked, but has no executor in this version")
 	}
+	if name := env.Op.LostSecret(); name != "" {
+		return nil, fault.New(fault.WrongState, "the parameter %s of %s was lost when the controller ended: secrets are not stored", name, env.Op.ID).
+			At(name).WithHint("submit the job again")
+	}
 	plan, err := x.Prepare(ctx, env)
 	if err != nil {
 		return nil, err

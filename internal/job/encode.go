@@ -35,7 +35,7 @@ func (j *Job) Encode() []byte {
 }
 
 func (op *Op) append(b []byte) []byte {
-	b = op.Input.AppendJSON(append(b, `{"input":`...))
+	b = op.Input.ForStore().AppendJSON(append(b, `{"input":`...))
 	b = append(append(append(b, `,"status":"`...), op.Status...), '"')
 	b = append(b, `,"priority":`...)
 	b = strconv.AppendInt(b, int64(op.Priority), 10)

@@ -223,3 +223,21 @@ func checkInvariants(rt *rapid.T, j *job.Job) {
 		serial = e.Serial
 	}
 }
+
+func TestSecretsAreNotStored(t *testing.T) {
+	j := job.New(1, []*opcode.Opcode{dummy(t, `{"OP_ID":"OP_TEST_OS_PARAMS","osparams_secret":{"root":"hunter2"}}`)}, "", submitted)
+	stored := j.Encode()
+	if strings.Contains(string(stored), "hunter2") {
+		t.Fatalf("the secret is in %s", stored)
+	}
+	if got := j.Ops[0].Input.Map("osparams_secret")["root"]; got != "hunter2" {
+		t.Errorf("the live job has %v", got)
+	}
+	read, err := job.Decode(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read.Ops[0].Input.LostSecret(); got != "osparams_secret" {
+		t.Errorf("LostSecret of the stored job = %q", got)
+	}
+}

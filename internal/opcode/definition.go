@@ -19,6 +19,8 @@ type Definition struct {
 	Params []Param
 
 	place map[string]int
+	// secrecy is the highest among the parameters.
+	secrecy Secrecy
 }
 
 // Param is one parameter of an opcode.
@@ -72,6 +74,7 @@ func indexByID(all []*Definition) map[string]*Definition {
 		d.place = make(map[string]int, len(d.Params))
 		for i := range d.Params {
 			d.place[d.Params[i].Name] = i
+			d.secrecy = max(d.secrecy, d.Params[i].Type.Secrecy())
 		}
 		m[d.ID] = d
 	}

@@ -63,6 +63,12 @@ var (
 	listChanges  = List(Tuple(listChange, NonEmptyString))
 )
 
+// plannedInstance is an OP_INSTANCE_CREATE inside another opcode; whoever makes
+// it checks the rest.
+var plannedInstance = Named("any", Record("object", map[string]Type{
+	"osparams_private": MapOf(String, PrivateAny), "osparams_secret": MapOf(String, SecretAny),
+}, &Any))
+
 // modificationsOf is the list with which instances change disks or interfaces:
 // [what, object], where what is an action or the index to modify, or
 // [action, index or name, object].

@@ -174,9 +174,16 @@ func TestSecretsAreHidden(t *testing.T) {
 	if got := op.Map("osparams_secret")["s"]; got == "<redacted>" {
 		t.Error("the original was changed")
 	}
+	if op.LostSecret() != "" || shown.ForStore().LostSecret() != "osparams_secret" {
+		t.Errorf("lost secrets: %q and %q", op.LostSecret(), stored.LostSecret())
+	}
 	nested := mustParse(t, `{"OP_ID":"OP_CLUSTER_SET_PARAMS","osparams_private_cluster":{"debian":{"p":"2"}}}`).ForDisplay()
 	if got := nested.Map("osparams_private_cluster")["debian"]; !reflect.DeepEqual(got, map[string]any{"p": "<redacted>"}) {
 		t.Errorf("nested private value %v", got)
+	}
+	inner := mustParse(t, `{"OP_ID":"OP_INSTANCE_MULTI_ALLOC","instances":[{"OP_ID":"OP_INSTANCE_CREATE","osparams_secret":{"s":"4"}}]}`).ForStore()
+	if got := string(inner.AppendJSON(nil)); strings.Contains(got, `"4"`) || !strings.Contains(got, `{"s":"<redacted>"}`) {
+		t.Errorf("secret inside another opcode: %s", got)
 	}
 	plain := mustParse(t, `{"OP_ID":"OP_CLUSTER_QUERY"}`)
 	if plain.ForDisplay() != plain {

@@ -1,5 +1,7 @@
 package opcode
 
+import "slices"
+
 // redacted takes the place of a value that may not be stored or shown.
 const redacted = "<redacted>"
 
@@ -11,9 +13,41 @@ func (o *Opcode) ForStore() *Opcode { return o.without(Secret) }
 // secret values are replaced. An opcode without any is returned as it is.
 func (o *Opcode) ForDisplay() *Opcode { return o.without(Private) }
 
+// LostSecret returns the name of a parameter whose secret values are no longer
+// there, because the opcode was read from a store; empty if there is none.
+func (o *Opcode) LostSecret() string {
+	d := o.Definition()
+	if d == nil || d.secrecy < Secret {
+		return ""
+	}
+	for i := range d.Params {
+		if p := &d.Params[i]; lostSecret(p.Type, o.Params[p.Name]) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+func lostSecret(t Type, v any) bool {
+	if t.Secrecy() < Secret {
+		return false
+	}
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return lostSecret(t.part(""), item) })
+	case map[string]any:
+		for k, item := range v {
+			if lostSecret(t.part(k), item) {
+				return true
+			}
+		}
+	}
+	return t.secrecy == Secret && v == redacted
+}
+
 func (o *Opcode) without(level Secrecy) *Opcode {
 	d := o.Definition()
-	if d == nil {
+	if d == nil || d.secrecy < level {
 		return o
 	}
 	out := o
@@ -33,13 +67,29 @@ func redact(t Type, v any, level Secrecy) any {
 	if t.secrecy >= level {
 		return redacted
 	}
-	m, ok := v.(map[string]any)
-	if !ok || t.elem == nil {
+	if t.Secrecy() < level {
 		return v
 	}
-	out := make(map[string]any, len(m))
-	for k, item := range m {
-		out[k] = redact(*t.elem, item, level)
+	switch v := v.(type) {
+	case []any:
+		return toList(v, func(item any) any { return redact(t.part(""), item, level) })
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, item := range v {
+			out[k] = redact(t.part(k), item, level)
+		}
+		return out
 	}
-	return out
+	return v
+}
+
+// part returns the type of the value under a key, or of a list's items.
+func (t Type) part(key string) Type {
+	if field, ok := t.fields[key]; ok {
+		return field
+	}
+	if t.elem != nil {
+		return *t.elem
+	}
+	return Any
 }

@@ -61,7 +61,7 @@ var instanceOpcodes = []*Definition{
 		Params: []Param{
 			defaulted("opportunistic_locking", Bool, false, "consider only nodes whose locks are free"),
 			optional("iallocator", NonEmptyString, "allocator that chooses nodes"),
-			defaulted("instances", List(Any), []any{}, "the OP_INSTANCE_CREATE opcodes of the instances"),
+			defaulted("instances", List(plannedInstance), []any{}, "the OP_INSTANCE_CREATE opcodes of the instances"),
 		},
 	},
 	{

@@ -26,8 +26,10 @@ type Type struct {
 	name    string
 	allowed []string
 	secrecy Secrecy
-	// elem is the type of the values of an object; only redaction needs it.
-	elem *Type
+	// elem is the type of the items of a list or the values of an object, fields
+	// those of the known keys of a record; only redaction needs them.
+	elem   *Type
+	fields map[string]Type
 	// convert checks a value and returns it in the shape that Params holds.
 	convert func(v any) (any, *mismatch)
 }
@@ -48,10 +50,14 @@ func (t Type) Allowed() []string { return slices.Clone(t.allowed) }
 
 // Secrecy returns the highest secrecy among the type and its parts.
 func (t Type) Secrecy() Secrecy {
+	highest := t.secrecy
 	if t.elem != nil {
-		return max(t.secrecy, t.elem.Secrecy())
+		highest = max(highest, t.elem.Secrecy())
 	}
-	return t.secrecy
+	for _, field := range t.fields {
+		highest = max(highest, field.Secrecy())
+	}
+	return highest
 }
 
 func simple(name string, convert func(v any) (any, bool)) Type {
@@ -160,7 +166,7 @@ func Named(name string, t Type) Type {
 
 // List is a list whose items are all of type t.
 func List(t Type) Type {
-	return Type{name: "list of " + t.name, allowed: t.allowed, convert: func(v any) (any, *mismatch) {
+	return Type{name: "list of " + t.name, allowed: t.allowed, elem: &t, convert: func(v any) (any, *mismatch) {
 		return convertList(v, t, "list of "+t.name)
 	}}
 }
@@ -257,7 +263,7 @@ func MapOf(key, value Type) Type {
 // for an unset key. rest is the type of all other keys, nil when there may be
 // none.
 func Record(name string, known map[string]Type, rest *Type) Type {
-	return Type{name: name, convert: func(v any) (any, *mismatch) {
+	return Type{name: name, fields: known, convert: func(v any) (any, *mismatch) {
 		m, ok := v.(map[string]any)
 		if !ok {
 			return nil, &mismatch{want: name, got: v}
