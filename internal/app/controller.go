@@ -89,7 +89,7 @@ func openController(ctx context.Context, dir string, nodes int, log *slog.Logger
 	if err != nil {
 		return c, err
 	}
-	c.querier = &querier.Querier{Queue: c.queue, Inventory: c.keeper, Nodes: c.fleet.Agent,
+	c.querier = &querier.Querier{Queue: c.queue, Inventory: c.keeper, Store: c.store, Nodes: c.fleet.Agent,
 		Runtime: runtime(), Log: log}
 	close(ready)
 	return c, nil

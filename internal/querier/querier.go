@@ -23,6 +23,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/store"
 )
 
 // nodeTimeout is how long a query waits for a node.
@@ -32,9 +33,12 @@ const nodeTimeout = 5 * time.Second
 type Querier struct {
 	Queue     *queue.Queue
 	Inventory *inventory.Keeper
-	Nodes     exec.Nodes
-	Runtime   query.Runtime
-	Log       *slog.Logger
+	// Store is what Queue and Inventory keep their state in; its feed tells
+	// when an answer may be different.
+	Store   store.Store
+	Nodes   exec.Nodes
+	Runtime query.Runtime
+	Log     *slog.Logger
 }
 
 // Source returns the state that a query is answered from, as it is now. Nodes

@@ -57,7 +57,8 @@ const chunk = 64 << 10
 
 // Chunks yields the answer as clients read it, {"fields": [...], "data":
 // [[[status, value], ...], ...]}, in pieces of some ten kilobytes. The slice
-// is overwritten each time.
+// is overwritten each time. When Limit cut rows off there is the page token,
+// too, as "next".
 func (r *Result) Chunks() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		b := append(appendDefs(append(make([]byte, 0, chunk+chunk/2), `{"fields":`...), r.Fields), `,"data":[`...)
@@ -75,7 +76,11 @@ func (r *Result) Chunks() iter.Seq[[]byte] {
 				b = b[:0]
 			}
 		}
-		yield(append(b, "]}"...))
+		b = append(b, ']')
+		if r.Next != "" {
+			b = appendString(append(b, `,"next":`...), r.Next)
+		}
+		yield(append(b, '}'))
 	}
 }
 

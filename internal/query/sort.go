@@ -23,6 +23,16 @@ type sortColumn[R any] struct {
 	sign int
 }
 
+// ParseSort reads field names, with "-" before one for descending order.
+func ParseSort(names []string) []SortKey {
+	var out []SortKey
+	for _, name := range names {
+		field, descending := strings.CutPrefix(name, "-")
+		out = append(out, SortKey{Field: field, Descending: descending})
+	}
+	return out
+}
+
 func (t *table[R]) ordering(r Request) (ordering[R], error) {
 	var o ordering[R]
 	for _, k := range r.Sort {

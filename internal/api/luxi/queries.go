@@ -3,12 +3,12 @@ package luxi
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/luxi"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/store"
 )
 
 // options are what our own fourth argument of Query may hold.
@@ -24,19 +24,25 @@ type options struct {
 	Figures []string `json:"figures"`
 	// Explain asks how the query would be carried out instead.
 	Explain bool `json:"explain"`
+	// Watch asks for what is new since a revision (0 for all at once), and to
+	// wait until there is something; the answer is a querier.Update.
+	Watch *store.Revision `json:"watch"`
 }
 
 func (o options) decode() query.Options {
-	out := query.Options{Limit: o.Limit, After: o.After}
-	for _, name := range o.Sort {
-		field, descending := strings.CutPrefix(name, "-")
-		out.Sort = append(out.Sort, query.SortKey{Field: field, Descending: descending})
-	}
-	return out
+	return query.Options{Sort: query.ParseSort(o.Sort), Limit: o.Limit, After: o.After}
 }
 
 // run answers the query in the way that the options ask for.
-func (o options) run(src *query.Source, r query.Request) (any, error) {
+func (o options) run(ctx context.Context, d *Deps, r query.Request) (any, error) {
+	if o.Watch != nil {
+		ctx, cancel := context.WithTimeout(ctx, luxi.MaxWait)
+		defer cancel()
+		u, err := d.Querier.Next(ctx, r, *o.Watch)
+		_, err = answered(nil, err)
+		return u, err
+	}
+	src := d.Querier.Source(ctx)
 	switch {
 	case o.Explain:
 		plan, err := query.Prepare(src, r)
@@ -68,7 +74,7 @@ func runQuery(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := servedHere("Query", what); err != nil {
 		return nil, err
 	}
-	return opts.run(d.Querier.Source(ctx), query.Request{What: what, Fields: fields, Filter: filter, Options: opts.decode()})
+	return opts.run(ctx, d, query.Request{What: what, Fields: fields, Filter: filter, Options: opts.decode()})
 }
 
 // what reads the name of an item.

@@ -60,7 +60,7 @@ func newRig(t *testing.T) *rig {
 		}
 		return agent.New(agent.Config{Node: node, Dir: filepath.Join(dir, node), Driver: driver})
 	})
-	asking := &querier.Querier{Inventory: keeper, Nodes: fleet.Agent, Log: log,
+	asking := &querier.Querier{Inventory: keeper, Store: s, Nodes: fleet.Agent, Log: log,
 		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
 	q, err := queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Executors: exec.All(asking.Source), Nodes: fleet.Agent,
 		Now: time.Now, NewUUID: newUUID, Log: log})

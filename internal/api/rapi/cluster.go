@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/drover-project/drover/internal/job"
@@ -180,7 +181,30 @@ func queryByURL(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.Querier.Query(r.Context(), query.Request{What: r.variables["item"], Fields: fields})
+	return r.runQuery(query.Request{What: r.variables["item"], Fields: fields})
+}
+
+// runQuery answers a query, with what the query string asks for beyond the
+// reference: sort=a,-b limit=N after=TOKEN, or groups by group_by=a,b
+// figures=count,sum(c) with the fields left out of account.
+func (r *request) runQuery(q query.Request) (any, error) {
+	q.Sort, q.After = query.ParseSort(splitWords(r.text("sort"))), r.text("after")
+	if text := r.text("limit"); text != "" {
+		limit, err := strconv.Atoi(text)
+		if err != nil || limit < 0 {
+			return nil, badRequest("Invalid value for the 'limit' parameter")
+		}
+		q.Limit = limit
+	}
+	by, figures := splitWords(r.text("group_by")), splitWords(r.text("figures"))
+	if len(by)+len(figures) == 0 {
+		return r.Querier.Query(r.Context(), q)
+	}
+	calcs, err := query.ParseCalcs(figures)
+	if err != nil {
+		return nil, err
+	}
+	return query.Group(r.Querier.Source(r.Context()), q, by, calcs)
 }
 
 func (r *request) fieldsOfQuery() ([]string, error) {
@@ -216,7 +240,7 @@ func queryByBody(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.Querier.Query(r.Context(), query.Request{What: r.variables["item"], Fields: fields, Filter: node})
+	return r.runQuery(query.Request{What: r.variables["item"], Fields: fields, Filter: node})
 }
 
 func textList(name string, list []any) ([]string, error) {

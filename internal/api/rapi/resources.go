@@ -167,6 +167,7 @@ var jobResources = []route{
 var queryResources = []route{
 	{"/2/query/{item}", methods{get: {access: reading, serve: queryByURL}, put: {access: reading, serve: queryByBody}}},
 	{"/2/query/{item}/fields", methods{get: {serve: queryFields}}},
+	{"/2/query/{item}/watch", methods{get: {access: reading, serve: queryWatch}}},
 }
 
 // filterResources are the resources of filter rules.

@@ -177,8 +177,32 @@ func authorize(account *user, needed access) error {
 // chunked is an answer that writes itself in pieces, for large lists.
 type chunked interface{ Chunks() iter.Seq[[]byte] }
 
+// stream sends an answer that goes on for as long as the client stays.
+func (s *Server) stream(w http.ResponseWriter, e eventStream) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	control := http.NewResponseController(w)
+	err := control.SetWriteDeadline(time.Time{})
+	for piece := range e.Chunks() {
+		if err == nil {
+			_, err = w.Write(piece)
+		}
+		if err == nil {
+			err = control.Flush()
+		}
+		if err != nil {
+			s.config.Log.Debug("a RAPI client went away", "error", err)
+			return
+		}
+	}
+}
+
 // write sends an answer. It returns an error only while nothing has been sent.
 func (s *Server) write(w http.ResponseWriter, answer any) error {
+	if e, ok := answer.(eventStream); ok {
+		s.stream(w, e)
+		return nil
+	}
 	if c, ok := answer.(chunked); ok {
 		w.Header().Set("Content-Type", "application/json")
 		for piece := range c.Chunks() {

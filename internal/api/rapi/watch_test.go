@@ -1,0 +1,156 @@
+package rapi_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// follower reads a stream of server-sent events.
+type follower struct {
+	*testing.T
+	lines *bufio.Scanner
+	// last is the newest event id.
+	last string
+}
+
+func (r *rig) follow(t *testing.T, path, last string) (*follower, func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.server.URL+path, nil)
+	r.check(err)
+	req.SetBasicAuth("admin", "secret")
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	resp, err := r.server.Client().Do(req)
+	r.check(err)
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		body, _ := io.ReadAll(resp.Body)
+		t.Fatalf("%d %s %s", resp.StatusCode, kind, body)
+	}
+	stop := func() {
+		cancel()
+		_ = resp.Body.Close() // it was cut off
+	}
+	return &follower{t, bufio.NewScanner(resp.Body), last}, stop
+}
+
+// next returns the next event: its type and data.
+func (f *follower) next() string {
+	f.Helper()
+	var event, data string
+	for f.lines.Scan() {
+		line := f.lines.Text()
+		name, value, _ := strings.Cut(line, ": ")
+		switch name {
+		case "event":
+			event = value
+		case "id":
+			f.last = value
+		case "data":
+			data = value
+		case "":
+			if event != "" {
+				return event + " " + data
+			}
+		}
+	}
+	f.Fatalf("the stream ended: %v", f.lines.Err())
+	return ""
+}
+
+// until reads events until one contains a text.
+func (f *follower) until(text string) string {
+	f.Helper()
+	for {
+		if e := f.next(); strings.Contains(e, text) {
+			return e
+		}
+	}
+}
+
+func TestWatchFollowsChangesAndResumes(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	const path = "/2/query/instance/watch?fields=name,tags,status"
+	f, stop := r.follow(t, path, "")
+	if e := f.next(); !strings.HasPrefix(e, `reset {"fields":[{"name":"name"`) {
+		t.Errorf("first: %s", e)
+	}
+	r.create("web1.gntpeer.example")
+	if e := f.until("running"); !strings.Contains(e, `[0,"web1.gntpeer.example"],[0,[]],[0,"running"]`) {
+		t.Errorf("created: %s", e)
+	}
+	r.succeed(http.MethodPut, web1+"/tags?tag=a", nil)
+	if e := f.until(`["a"]`); !strings.HasPrefix(e, "change ") {
+		t.Errorf("tagged: %s", e)
+	}
+	last := f.last
+	stop()
+
+	// What happened meanwhile, and nothing else, comes after the last event.
+	r.succeed(http.MethodPut, web1+"/tags?tag=b", nil)
+	f, stop = r.follow(t, "/2/query/instance/watch?fields=name,tags", last)
+	if e := f.next(); !strings.HasPrefix(e, "change ") || !strings.Contains(e, `["a","b"]`) {
+		t.Errorf("resumed: %s", e)
+	}
+	r.succeed(http.MethodDelete, web1, nil)
+	f.until("leave ")
+	stop()
+
+	// A filter decides what enters and leaves.
+	f, stop = r.follow(t, `/2/query/job/watch?fields=id,status&filter=status+%3D%3D+"success"+and+id+%3E+4`, "")
+	defer stop()
+	if e := f.next(); !strings.HasPrefix(e, "reset ") {
+		t.Errorf("jobs: %s", e)
+	}
+	r.create("web2.gntpeer.example")
+	if e := f.next(); !strings.HasPrefix(e, "enter ") || !strings.Contains(e, `[0,"success"]`) {
+		t.Errorf("a job that succeeded: %s", e)
+	}
+}
+
+func TestWatchRefusesBadRequests(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	for path, want := range map[string]string{
+		"/2/query/instance/watch":                                "query argument",
+		"/2/query/instance/watch?fields=name&filter=name+%3D%3D": "parse",
+		"/2/query/instance/watch?fields=name&qfilter=[]":         "Cannot deserialise filter",
+		"/2/query/instance/watch?fields=name&since=x":            "since",
+		"/2/query/nosuch/watch?fields=name":                      "nosuch",
+		"/2/query/instance?fields=name&limit=x":                  "limit",
+		"/2/query/instance?fields=name&figures=avg(x)":           "avg(x)",
+	} {
+		if a := r.do(http.MethodGet, path, nil); a.status != http.StatusBadRequest || !strings.Contains(a.message(t), want) {
+			t.Errorf("%s: %d %s", path, a.status, a.text)
+		}
+	}
+}
+
+func TestQueryPagesAndGroups(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.create("web1.gntpeer.example")
+	r.create("web2.gntpeer.example")
+	var page struct {
+		Data [][][2]any
+		Next string
+	}
+	r.do(http.MethodGet, "/2/query/instance?fields=name&sort=-name&limit=1", nil).decode(t, &page)
+	if len(page.Data) != 1 || page.Data[0][0][1] != "web2.gntpeer.example" || page.Next == "" {
+		t.Fatalf("first page %+v", page)
+	}
+	next := page.Next
+	page.Next = ""
+	r.do(http.MethodGet, "/2/query/instance?fields=name&sort=-name&limit=1&after="+next, nil).decode(t, &page)
+	if page.Data[0][0][1] != "web1.gntpeer.example" || page.Next != "" {
+		t.Errorf("second page %+v", page)
+	}
+	a := r.do(http.MethodGet, "/2/query/instance?fields=name&group_by=pnode&figures=count,sum(oper_ram)", nil)
+	if !strings.Contains(a.text, `"data":[[[0,"node1.gntpeer.example"],[0,2],[0,256]]]`) {
+		t.Errorf("groups: %s", a.text)
+	}
+}
