@@ -270,7 +270,7 @@ func (p *param) acceptsOther(v any) (ok bool) {
 		_, ok = v.(*Context)
 	case tCallable:
 		switch v.(type) {
-		case *callable, *Function:
+		case *callable, *Function, *Context:
 			ok = true
 		}
 	case tTuple:

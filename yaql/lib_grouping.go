@@ -226,5 +226,9 @@ func (m *merger) sequences(x, y any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tupleOf(m.c, it)
+	items, err := listOf(m.c, it)
+	if err != nil {
+		return nil, err
+	}
+	return m.c.madeList(items), nil
 }

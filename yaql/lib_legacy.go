@@ -44,7 +44,11 @@ func legacyDefinitions() []definition {
 		{"#operator_=>", FunctionKind, "left: expression, right: any?", makeTuple, "Makes a tuple; a => b => c has three items.", "", 0},
 		{"as", MethodKind, "receiver: any?, *mappings: lambda", asNames,
 			"Gives a context in which the names stand for the values before the arrows, and $0 for the receiver.", "", noKwargs | keeps},
-		{"dict", ExtensionKind, "*tuples: tuple", dictFromTuples, "Makes a map of tuples.", "", noKwargs},
+		{"dict", FunctionKind, "*tuples: tuple", dictFromTuples, "Makes a map of tuples.", "", noKwargs},
+		{"dict", MethodKind, "*tuples: tuple", func(_ *Context, a []any) (any, error) {
+			// The reference passes such a call on to the standard library, which knows dict as a function only.
+			return nil, errorf(NoMethodRegisteredException, "Unknown method \"dict\" for receiver %s", shown(a[0]))
+		}, "Fails, as it does in the reference: dict is a function.", "", noKwargs},
 		{"range", ExtensionKind, "start: int, stop: int = null", func(c *Context, a []any) (any, error) {
 			if a[1] == nil {
 				return countFrom(c, asIndex(a[0]), int64(1)), nil

@@ -64,7 +64,11 @@ func delegateDefinitions() []definition {
 			if fn, ok := a[0].(*callable); ok {
 				return fn.lambda.callFresh(a[1:len(a)-1], keywords)
 			}
-			return callValue(c, a[0].(*Function), a[1:len(a)-1], keywords)
+			fn, ok := a[0].(*Function)
+			if !ok {
+				return nil, errorf(TypeError, "a context is not called with such arguments")
+			}
+			return callValue(c, fn, a[1:len(a)-1], keywords)
 		}, "Calls a value that is a function. Exists only where delegates are allowed.", "", keeps},
 		{"lambda", FunctionKind, "func: lambda", func(_ *Context, a []any) (any, error) {
 			return &callable{a[0].(*Lambda)}, nil
