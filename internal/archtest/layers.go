@@ -79,6 +79,7 @@ var layers = []struct {
 	{"internal/api/*", Adapter},
 
 	{"internal/app", Composition},
+	{"internal/bench", Composition},
 	{"internal/cli", Composition},
 	{"internal/cli/*", Composition},
 	{"cmd/*", Composition},

@@ -1,0 +1,256 @@
+package queue_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/bench"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/queue"
+)
+
+// unit is the time of one fdatasync on the disk of the tests' directories.
+func unit(b *testing.B) time.Duration {
+	b.Helper()
+	u, err := bench.Fdatasync(b.TempDir(), 500)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(u.Microseconds()), "us/fdatasync")
+	return u
+}
+
+// reportMedian reports the median of times in fdatasyncs.
+func reportMedian(b *testing.B, u time.Duration, took []time.Duration) {
+	b.Helper()
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2])/float64(u), "fdatasyncs/median")
+	b.ReportMetric(float64(took[len(took)*99/100])/float64(u), "fdatasyncs/p99")
+}
+
+// addInstances puts instances into the inventory.
+func (r *rig) addInstances(n int) {
+	r.t.Helper()
+	r.check(r.keeper.Update(ctx, func(s *cluster.Snapshot) ([]cluster.Change, error) {
+		node := s.Cluster().MasterNode
+		changes := make([]cluster.Change, n)
+		for i := range changes {
+			changes[i] = cluster.Put(&cluster.Instance{
+				Meta: cluster.Meta{UUID: newUUID()}, Name: fmt.Sprintf("bench%d.example", i), PrimaryNode: node,
+			})
+		}
+		return changes, nil
+	}))
+}
+
+// BenchmarkSubmitAlone is one client that waits for each acknowledgement.
+func BenchmarkSubmitAlone(b *testing.B) {
+	r := newRig(b, 20)
+	u := unit(b)
+	var took []time.Duration
+	for b.Loop() {
+		start := time.Now()
+		r.submit(delay)
+		took = append(took, time.Since(start))
+	}
+	reportMedian(b, u, took)
+}
+
+// BenchmarkNoopJob is one client that submits a job and waits for its end.
+func BenchmarkNoopJob(b *testing.B) {
+	for _, instances := range []int{0, 10_000} {
+		b.Run(fmt.Sprintf("instances=%d", instances), func(b *testing.B) {
+			r := newRig(b, 20)
+			if instances > 0 {
+				r.addInstances(instances)
+			}
+			u := unit(b)
+			var took []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				r.status(r.submit(delay), job.Success)
+				took = append(took, time.Since(start))
+			}
+			reportMedian(b, u, took)
+		})
+	}
+}
+
+// BenchmarkNoopJobs is many clients that submit jobs and wait for their end.
+func BenchmarkNoopJobs(b *testing.B) {
+	r := newRig(b, 20)
+	u := unit(b)
+	ops := parse(b, delay)
+	const clients = 200
+	var all sync.WaitGroup
+	work := make(chan struct{}, clients)
+	for range clients {
+		all.Go(func() {
+			for range work {
+				id, err := r.q.Submit(ctx, queue.Submission{Ops: ops})
+				if err == nil {
+					_, err = r.q.Wait(ctx, id, (*job.Job).Final)
+				}
+				if err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	n := 0
+	for ; b.Loop(); n++ {
+		work <- struct{}{}
+	}
+	close(work)
+	all.Wait()
+	perSecond := float64(n) / b.Elapsed().Seconds()
+	b.ReportMetric(perSecond, "jobs/s")
+	b.ReportMetric(perSecond*u.Seconds(), "jobs/fdatasync")
+}
+
+// fill puts jobs into the queue that a rule holds.
+func (r *rig) fill(n int) {
+	r.t.Helper()
+	r.rule(9, `"PAUSE"`, `[["opcode",["=","OP_ID","OP_TEST_DUMMY"]]]`)
+	const batch = 1000
+	for range n / batch {
+		subs := make([]queue.Submission, batch)
+		for i := range subs {
+			subs[i].Ops = parse(r.t, because("filled"))
+		}
+		_, err := r.q.SubmitMany(ctx, subs)
+		r.check(err)
+	}
+}
+
+// BenchmarkRedecide asks 50 rules about 100,000 queued jobs again. With effect,
+// the rule also lets go of all of them and takes them over.
+func BenchmarkRedecide(b *testing.B) {
+	r := newRig(b, 20)
+	for i := range 49 {
+		r.rule(i%8, `"PAUSE"`, fmt.Sprintf(`[["jobid",[">","id","watermark"]],["opcode",["=","OP_ID","OP_TEST_DUMMY"]],["reason",["=","reason","topic %d"]]]`, i))
+	}
+	r.fill(100_000)
+	for name, predicates := range map[string]string{
+		"no effect": `[["reason",["=","reason","nothing has this"]]]`, "all jobs": `[["reason",["=","reason","filled"]]]`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				uuid := r.rule(0, `"PAUSE"`, predicates)
+				r.check(r.q.DeleteFilter(ctx, uuid))
+			}
+			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(2*b.N), "ms/change")
+		})
+	}
+}
+
+// BenchmarkRuleTakesEffect adds a rule that lets one of 10,000 held jobs go,
+// and waits until that runs.
+func BenchmarkRuleTakesEffect(b *testing.B) {
+	r := newRig(b, 20)
+	r.fill(10_000)
+	u := unit(b)
+	var took []time.Duration
+	for id := job.ID(1); b.Loop(); id++ {
+		start := time.Now()
+		uuid := r.rule(0, `"ACCEPT"`, fmt.Sprintf(`[["jobid",["=","id",%d]]]`, id))
+		r.began(id, 0)
+		took = append(took, time.Since(start))
+		r.check(r.q.DeleteFilter(ctx, uuid))
+		r.finish(id, 0, nil)
+	}
+	reportMedian(b, u, took)
+}
+
+// BenchmarkCancel ends waiting jobs among 10,000.
+func BenchmarkCancel(b *testing.B) {
+	r := newRig(b, 20)
+	r.fill(10_000)
+	u := unit(b)
+	var took []time.Duration
+	id := job.ID(0)
+	for b.Loop() {
+		id++
+		if id > 10_000 {
+			b.StopTimer()
+			r.fill(10_000)
+			b.StartTimer()
+		}
+		start := time.Now()
+		_, err := r.q.Cancel(ctx, id, false)
+		r.check(err)
+		took = append(took, time.Since(start))
+	}
+	reportMedian(b, u, took)
+}
+
+// BenchmarkRunningJob measures the memory of a job that runs.
+func BenchmarkRunningJob(b *testing.B) {
+	const jobs = 2000
+	for b.Loop() {
+		r := newRig(b, jobs)
+		r.submit(delay)
+		before := memory()
+		var ids []job.ID
+		for range jobs {
+			ids = append(ids, r.submit(dummy))
+		}
+		for _, id := range ids {
+			r.began(id, 0)
+		}
+		b.ReportMetric(float64(memory()-before)/jobs, "bytes/job")
+	}
+}
+
+// memory is what live objects and stacks take.
+func memory() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+// BenchmarkOpen opens a queue with 10,000 archived jobs, and with 10,000 that
+// have ended and are not archived.
+func BenchmarkOpen(b *testing.B) {
+	for _, archived := range []bool{true, false} {
+		b.Run(fmt.Sprintf("archived=%v", archived), func(b *testing.B) {
+			r := newRig(b, 20)
+			r.fill(10_000)
+			r.cancelAll()
+			if archived {
+				_, _, err := r.q.AutoArchive(ctx, -1, time.Minute)
+				r.check(err)
+			}
+			for b.Loop() {
+				r.crash()
+			}
+		})
+	}
+}
+
+// cancelAll cancels all jobs, many at a time.
+func (r *rig) cancelAll() {
+	var all sync.WaitGroup
+	ids := make(chan job.ID)
+	for range 100 {
+		all.Go(func() {
+			for id := range ids {
+				if _, err := r.q.Cancel(ctx, id, false); err != nil {
+					r.t.Error(err)
+				}
+			}
+		})
+	}
+	for j := range r.q.Jobs().All() {
+		ids <- j.ID
+	}
+	close(ids)
+	all.Wait()
+}
