@@ -46,7 +46,7 @@ var (
 // listOptions are the options that all lists share.
 type listOptions struct {
 	fields, separator, filter, units string
-	noHeaders, force, verbose        bool
+	noHeaders, force, verbose, watch bool
 	sort                             []string
 	limit                            int
 	groupBy, figures                 []string
@@ -63,6 +63,7 @@ func (o *listOptions) register(cmd *cobra.Command) {
 	f.StringVar(&o.units, "units", "", "unit of sizes: h (fitting), m, g or t")
 	f.StringSliceVar(&o.sort, "sort", nil, "sort by these fields; -FIELD for descending order")
 	f.IntVar(&o.limit, "limit", 0, "show at most so many rows")
+	f.BoolVar(&o.watch, "watch", false, "then show rows as they enter (+), change (~) and leave (-)")
 	f.StringSliceVar(&o.groupBy, "group-by", nil, "show groups of equal values of these fields instead of rows")
 	f.StringSliceVar(&o.figures, "figures", nil, "with or without --group-by: count, count(F), sum(F), min(F), max(F) over the rows")
 }
@@ -158,7 +159,14 @@ func both(a, b qlang.Node) qlang.Node {
 // list asks and shows.
 func (sh *shell) list(ctx context.Context, what string, fields []string, filter qlang.Node, o *listOptions) error {
 	args := []any{what, fields, qlang.JSON(filter)}
-	if more := o.extended(); more != nil {
+	more := o.extended()
+	if o.watch {
+		if more != nil || sh.flags.output == "yaml" || sh.flags.output == "csv" {
+			return usage("--watch goes with neither --sort, --limit, --group-by and --figures nor --output yaml and csv")
+		}
+		return sh.watch(ctx, what, fields, filter, o)
+	}
+	if more != nil {
 		args = append(args, more)
 	}
 	var a listing.Answer
