@@ -27,22 +27,6 @@ func clusterCommand(sh *shell) *cobra.Command {
 	return sh.group("cluster", "Settings and state of the whole cluster", verbs...)
 }
 
-func clusterInfo(sh *shell) *cobra.Command {
-	return &cobra.Command{
-		Use: "info", Short: "Show the settings of the cluster", Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var text json.RawMessage
-			if err := sh.ask(cmd.Context(), "QueryClusterInfo", &text); err != nil {
-				return err
-			}
-			return sh.show(text, func() error {
-				v, _ := parseJSON(string(text))
-				return sh.printf("%s", outline(v))
-			})
-		},
-	}
-}
-
 // configValue asks for one of the values that need no job.
 func (sh *shell) configValue(cmd *cobra.Command, name string, into any) error {
 	var values []json.RawMessage

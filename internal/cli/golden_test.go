@@ -127,7 +127,9 @@ func firstDifference(got, want string) string {
 
 // TestConformanceNodeInfo compares what info shows of the recorded node.
 func TestConformanceNodeInfo(t *testing.T) {
-	var rec struct{ Response struct{ Result listing.Answer } }
+	var rec struct {
+		Response struct{ Result listing.Answer }
+	}
 	if err := json.Unmarshal(conformance(t, "golden/luxi/Query_node_all_fields.json"), &rec); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +140,7 @@ func TestConformanceNodeInfo(t *testing.T) {
 	}
 	got := outline([]any{nodeDescription.show(newCells(names, answer.Data[0]))})
 	if want := recorded(t, "gnt-node_info.txt"); got != want {
-		t.Error(firstDifference(got, want))
+		t.Fatal(firstDifference(got, want))
 	}
 	t.Log("gnt-node info: 1 of 1 outputs equal")
 }
@@ -156,7 +158,56 @@ func TestConformanceOSInfo(t *testing.T) {
 		out += o.text() + "\n"
 	}
 	if want := recorded(t, "gnt-os_info.txt"); out != want {
-		t.Error(firstDifference(out, want))
+		t.Fatal(firstDifference(out, want))
 	}
 	t.Log("gnt-os info: 1 of 1 outputs equal")
+}
+
+// TestConformanceClusterInfo compares what info shows of the recorded cluster.
+// Between the two recordings a few settings were changed, and the paths that
+// are built into the classic tool have no counterpart.
+func TestConformanceClusterInfo(t *testing.T) {
+	var rec struct {
+		Response struct{ Result json.RawMessage }
+	}
+	if err := json.Unmarshal(conformance(t, "golden/luxi/QueryClusterInfo.json"), &rec); err != nil {
+		t.Fatal(err)
+	}
+	v, _ := parseJSON(string(rec.Response.Result))
+	info, _ := v.(map[string]any)
+	info["candidate_pool_size"], info["tags"] = 5, []any{"env:test", "golden", "owner:peer", "rapi"}
+	want := recorded(t, "gnt-cluster_info.txt")
+	for _, line := range []string{"OS search path", "ExtStorage Providers search path"} {
+		want = regexp.MustCompile("(?m)^  "+line+": .*\n").ReplaceAllString(want, "")
+	}
+	changed := regexp.MustCompile("(?m)^Modification time: .*$")
+	got := changed.ReplaceAllString(outline(clusterOutline(info)), "Modification time:")
+	if want = changed.ReplaceAllString(want, "Modification time:"); got != want {
+		t.Fatal(firstDifference(got, want))
+	}
+	t.Log("gnt-cluster info: 1 of 1 outputs equal")
+}
+
+// TestConformanceJobWatch compares the recorded outputs of following a job with
+// what its recorded log and results give.
+func TestConformanceJobWatch(t *testing.T) {
+	jobs := recordedJobs(t)
+	for file, id := range map[string]string{"gnt-job_watch.txt": "54", "gnt-job_watch_error.txt": "56"} {
+		d := jobs[id]
+		got := watchHeading(d.ID)
+		for _, entries := range d.OpLog {
+			for _, e := range entries {
+				got += e.line() + "\n"
+			}
+		}
+		if want := recorded(t, file); got != want {
+			t.Fatalf("%s: %s", file, firstDifference(got, want))
+		}
+		_, failure, _ := strings.Cut(string(conformance(t, "golden/cli/"+file)), "# ---- stderr\n")
+		end := ending{ID: d.ID, Status: d.Status, Statuses: d.OpStatus, Results: d.OpResult}
+		if text := fmt.Sprintf("Job %d %s\n", d.ID, end.verdict(true)); failure != "" && text != failure {
+			t.Fatalf("%s: %s", file, firstDifference(text, failure))
+		}
+	}
+	t.Log("gnt-job watch: 2 of 2 outputs equal")
 }

@@ -53,16 +53,18 @@ var instanceOperations = []operation{
 	{
 		noun: "instance", verb: "reboot", short: "Reboot instances", id: "OP_INSTANCE_REBOOT",
 		target: "instance_name", complete: "instance",
-		names: map[string]string{"type": "reboot_type"},
-		extra: rebootOptions,
+		letters: map[string]string{"reboot_type": "t"},
+		names:   map[string]string{"type": "reboot_type"},
+		extra:   rebootOptions,
 	},
 	{
 		noun: "instance", verb: "modify", short: "Change the parameters of instances", id: "OP_INSTANCE_SET_PARAMS",
 		target: "instance_name", complete: "instance",
-		letters: map[string]string{"beparams": "B", "hvparams": "H", "osparams": "O", "os_name": "o", "disk_template": "t"},
-		names:   map[string]string{"backend-parameters": "beparams", "hypervisor-parameters": "hvparams"},
-		hidden:  []string{"disks", "nics"},
-		extra:   instanceModifyOptions,
+		letters:  map[string]string{"beparams": "B", "hvparams": "H", "osparams": "O", "os_name": "o", "disk_template": "t"},
+		names:    map[string]string{"backend-parameters": "beparams", "hypervisor-parameters": "hvparams", "os-type": "os_name"},
+		switches: []string{"offline"},
+		hidden:   []string{"disks", "nics"},
+		extra:    instanceModifyOptions,
 	},
 	{
 		noun: "instance", verb: "rename", short: "Give an instance another name", id: "OP_INSTANCE_RENAME",
@@ -142,10 +144,7 @@ func forceConfirms(cmd *cobra.Command) func(map[string]any) error {
 }
 
 // rebootOptions makes a hard reboot the default.
-func rebootOptions(cmd *cobra.Command) func(map[string]any) error {
-	if f := cmd.Flags().Lookup("type"); f != nil {
-		f.Hidden, f.Usage = false, "how: hard, soft or full (default hard)"
-	}
+func rebootOptions(*cobra.Command) func(map[string]any) error {
 	return func(params map[string]any) error {
 		if params["reboot_type"] == nil {
 			params["reboot_type"] = "hard"

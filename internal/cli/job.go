@@ -121,13 +121,18 @@ func jobWatch(sh *shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			title := fmt.Sprintf("Output from job %d follows", id)
-			if err := sh.printf("%s\n%s\n", title, strings.Repeat("-", len(title))); err != nil {
+			if err := sh.printf("%s", watchHeading(id)); err != nil {
 				return err
 			}
 			return sh.await(cmd.Context(), id, func(e logEntry) error { return sh.printf("%s\n", e.line()) })
 		},
 	}
+}
+
+// watchHeading announces the log of a job.
+func watchHeading(id job.ID) string {
+	title := fmt.Sprintf("Output from job %d follows", id)
+	return title + "\n" + strings.Repeat("-", len(title)) + "\n"
 }
 
 func jobWait(sh *shell) *cobra.Command {

@@ -34,6 +34,8 @@ type operation struct {
 	// name, for a parameter.
 	letters map[string]string
 	names   map[string]string
+	// switches are parameters without a default that need no value to be set.
+	switches []string
 	// hidden parameters have no option.
 	hidden []string
 	// question is asked before anything is done; %s is the list of targets.
@@ -106,14 +108,14 @@ func (o operation) positional() int {
 // register adds the options. The function that it returns reads those that
 // were given.
 func (o operation) register(cmd *cobra.Command, def *opcode.Definition) func() (map[string]any, error) {
-	texts := map[string]*string{} // by option
+	texts := map[string]*paramText{} // by option
 	params := map[string]*opcode.Param{}
 	add := func(name, letter string, p *opcode.Param, hide bool) {
-		texts[name], params[name] = new(string), p
-		cmd.Flags().StringVarP(texts[name], name, letter, "", optionHelp(p))
+		texts[name], params[name] = &paramText{kind: kindOf(p)}, p
+		cmd.Flags().VarP(texts[name], name, letter, optionHelp(p))
 		flag := cmd.Flags().Lookup(name)
 		flag.Hidden = hide
-		if strings.TrimPrefix(p.Type.String(), "optional ") == "bool" {
+		if p.Type.String() == "bool" || slices.Contains(o.switches, p.Name) {
 			flag.NoOptDefVal = "true"
 		}
 		if words := p.Type.Allowed(); len(words) > 0 {
@@ -124,6 +126,14 @@ func (o operation) register(cmd *cobra.Command, def *opcode.Definition) func() (
 		p := &def.Params[i]
 		if o.hasOption(p.Name) {
 			add(strings.ReplaceAll(p.Name, "_", "-"), o.letters[p.Name], p, strings.HasSuffix(p.Name, "_uuid"))
+		}
+	}
+	negated := map[string]*bool{} // by parameter: --no-X for what is on by default
+	for i := range def.Params {
+		if p := &def.Params[i]; p.Default == true && o.hasOption(p.Name) {
+			name := "no-" + strings.ReplaceAll(p.Name, "_", "-")
+			negated[p.Name] = cmd.Flags().Bool(name, false, "do not "+p.Doc)
+			cmd.Flags().Lookup(name).Hidden = true
 		}
 	}
 	for name, param := range o.names {
@@ -139,7 +149,12 @@ func (o operation) register(cmd *cobra.Command, def *opcode.Definition) func() (
 		out := map[string]any{}
 		for name, text := range texts {
 			if cmd.Flags().Changed(name) {
-				out[params[name].Name] = paramValue(params[name], *text)
+				out[params[name].Name] = paramValue(params[name], text.text)
+			}
+		}
+		for param, off := range negated {
+			if *off {
+				out[param] = false
 			}
 		}
 		if own == nil {

@@ -19,23 +19,63 @@ func paramValue(p *opcode.Param, text string) any {
 	if v, ok := parseJSON(text); ok && startsJSON(text) {
 		return v
 	}
-	kind := strings.TrimPrefix(p.Type.String(), "optional ")
-	switch {
-	case strings.HasPrefix(kind, "bool"):
+	switch kindOf(p) {
+	case kindBool:
 		return boolValue(text)
-	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "float"), strings.HasPrefix(kind, "enum OpSubmitPriority"):
+	case kindNumber:
 		return numberValue(text)
-	case strings.HasPrefix(kind, "list"):
+	case kindList:
 		return listValue(text)
-	case strings.HasPrefix(kind, "object"):
+	case kindObject:
 		return objectValue(text)
-	case kind == "any":
+	case kindAny:
 		if v, ok := parseJSON(text); ok {
 			return v
 		}
 	}
 	return text
 }
+
+// The kinds of values that command lines tell apart, as help texts name them.
+const (
+	kindBool   = "bool"
+	kindNumber = "number"
+	kindList   = "a,b"
+	kindObject = "k=v"
+	kindAny    = "json"
+	kindText   = "text"
+)
+
+// kindPrefixes lead from the names of types to kinds.
+var kindPrefixes = []struct{ prefix, kind string }{
+	{"bool", kindBool}, {"int", kindNumber}, {"float", kindNumber}, {"enum OpSubmitPriority", kindNumber},
+	{"list", kindList}, {"object", kindObject}, {"any", kindAny},
+}
+
+func kindOf(p *opcode.Param) string {
+	name := strings.TrimPrefix(p.Type.String(), "optional ")
+	for _, k := range kindPrefixes {
+		if strings.HasPrefix(name, k.prefix) {
+			return k.kind
+		}
+	}
+	return kindText
+}
+
+// paramText is an option that holds the text of a parameter.
+type paramText struct{ kind, text string }
+
+// String returns the text.
+func (p *paramText) String() string { return p.text }
+
+// Set takes any text; the opcode's check says whether it fits.
+func (p *paramText) Set(text string) error {
+	p.text = text
+	return nil
+}
+
+// Type names the kind in help texts.
+func (p *paramText) Type() string { return p.kind }
 
 func startsJSON(text string) bool {
 	trimmed := strings.TrimSpace(text)
