@@ -132,7 +132,7 @@ func (m *model) submit(rt *rapid.T) {
 // what crashes here is the queue, not the machine, and the disk would take
 // most of the time.
 func inMemory(t *testing.T) string {
-	dir, err := os.MkdirTemp("/dev/shm", "drover-model-")
+	dir, err := os.MkdirTemp("/dev/shm", "drover-model-") //nolint:usetesting // t.TempDir cannot be told where
 	if err != nil {
 		return t.TempDir()
 	}

@@ -24,9 +24,7 @@ func (q *Queue) start(ctx context.Context, e *entry, i int) {
 	if q.closing || q.failed != nil {
 		return
 	}
-	q.runners.Add(1)
-	go func() {
-		defer q.runners.Done()
+	q.runners.Go(func() {
 		result, err := q.execute(ctx, e, i)
 		if err != nil && q.ctx.Err() != nil {
 			return // interrupted by the end of the controller, not by itself
@@ -35,7 +33,7 @@ func (q *Queue) start(ctx context.Context, e *entry, i int) {
 			err = errKilled
 		}
 		q.update(func() { q.opDone(e, i, result, err) })
-	}()
+	})
 }
 
 // execute runs the opcode. A panic of an executor fails its job alone.
