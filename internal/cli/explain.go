@@ -232,10 +232,14 @@ func (sh *shell) printPreview(text json.RawMessage) error {
 	if len(f.Jobs) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", sh.paint(bold, "Jobs in the queue"))
 		t := &table{}
-		for _, j := range f.Jobs {
+		for i, j := range f.Jobs {
+			if i == shownJobs {
+				break
+			}
 			t.add(" ", j.ID.String(), string(j.Status), strings.Join(j.Summary, ","), sh.paint(effectColours[j.Effect], j.Text))
 		}
 		b.WriteString(t.String())
+		andMore(&b, len(f.Jobs))
 	}
 	if f.Unaffected > 0 {
 		fmt.Fprintf(&b, "%d other jobs in the queue would go on as they do.\n", f.Unaffected)
@@ -260,8 +264,7 @@ func (sh *shell) pastForecast(b *strings.Builder, p jobfilter.PastForecast) {
 	}
 	t := &table{}
 	for i, j := range p.Affected {
-		if i == shownPast {
-			t.add(" ", "...", fmt.Sprintf("and %d more; --output json shows all", len(p.Affected)-shownPast))
+		if i == shownJobs {
 			break
 		}
 		delay := ""
@@ -271,10 +274,18 @@ func (sh *shell) pastForecast(b *strings.Builder, p jobfilter.PastForecast) {
 		t.add(" ", j.ID.String(), string(j.Status), strings.Join(j.Summary, ","), delay)
 	}
 	b.WriteString(t.String())
+	andMore(b, len(p.Affected))
 }
 
-// shownPast is how many jobs of the past are listed one by one.
-const shownPast = 20
+// shownJobs is how many jobs are listed one by one.
+const shownJobs = 20
+
+// andMore tells about those that are not.
+func andMore(b *strings.Builder, all int) {
+	if all > shownJobs {
+		fmt.Fprintf(b, "  ... and %d more; --output json shows all\n", all-shownJobs)
+	}
+}
 
 func moment(t job.Time) string { return time.UnixMicro(int64(t)).Format(time.DateTime) }
 
