@@ -137,6 +137,9 @@ func (m hostMap) Len() int { return m.v.Len() }
 func (m hostMap) Get(key any) (any, bool) {
 	k := reflect.ValueOf(key)
 	want := m.v.Type().Key()
+	if want.Kind() == reflect.Interface {
+		return m.scan(key)
+	}
 	if !k.IsValid() {
 		return nil, false
 	}
@@ -155,6 +158,17 @@ func (m hostMap) Get(key any) (any, bool) {
 		return nil, false
 	}
 	return x.Interface(), true
+}
+
+// scan looks for a key among keys of different types.
+func (m hostMap) scan(key any) (value any, ok bool) {
+	m.Range(func(k, x any) bool {
+		if ok = equal(norm(k), key); ok {
+			value = x
+		}
+		return !ok
+	})
+	return value, ok
 }
 
 func (m hostMap) Range(f func(key, value any) bool) {

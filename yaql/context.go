@@ -1,6 +1,8 @@
 package yaql
 
 import (
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -115,8 +117,7 @@ func (c *Context) Register(functions ...*Function) {
 // Multi returns a context that consults c and the others side by side: the first that knows a variable gives its
 // value, and functions of the same name are overloads of equal rank.
 func (c *Context) Multi(others ...*Context) *Context {
-	m := c.Child()
-	m.peers = others
+	m := &Context{lib: c.lib, run: c.run, untouched: c.untouched, peers: append([]*Context{c}, others...)}
 	for _, o := range others {
 		m.untouched = m.untouched && o.untouched && o.lib == c.lib
 	}
@@ -136,45 +137,76 @@ func (c *Context) Link(parent *Context) *Context {
 	return &l
 }
 
-// collect appends to layers the functions of that name, innermost first, that may be called as a method, or as a
-// function.
+// collect returns the functions of that name that may be called as a method, or as a function, in layers, the
+// innermost first.
 func (c *Context) collect(name string, method bool) [][]*Function {
-	var layers [][]*Function
-	for x := c; x != nil; x = x.parent {
-		layer, exclusive := x.own(name, method)
-		if len(layer) > 0 {
-			layers = append(layers, layer)
+	own, exclusive := c.layers(name, method)
+	layers := own[:0]
+	for _, l := range own {
+		if len(l) > 0 {
+			layers = append(layers, l)
 		}
-		if exclusive {
-			return layers
-		}
+	}
+	if exclusive {
+		return layers
 	}
 	return append(layers, c.lib.layersOf(name, method)...)
 }
 
-func (c *Context) own(name string, method bool) (layer []*Function, exclusive bool) {
-	for _, f := range c.funcs[name] {
-		exclusive = exclusive || f.exclusive
-		if method && f.isMethod() || !method && f.isFunction() {
-			layer = append(layer, f)
+// layers returns a layer, which may be empty, for each context of the chain, and whether outer ones are hidden.
+func (c *Context) layers(name string, method bool) (layers [][]*Function, exclusive bool) {
+	for x := c; x != nil; x = x.parent {
+		if x.funcs != nil {
+			var layer []*Function
+			for _, f := range x.funcs[name] {
+				exclusive = exclusive || f.exclusive
+				if method && f.isMethod() || !method && f.isFunction() {
+					layer = append(layer, f)
+				}
+			}
+			layers = append(layers, layer)
+			if exclusive {
+				return layers, true
+			}
+		}
+		if x.peers != nil {
+			side, hidden := x.sideBySide(name, method)
+			layers = append(layers, side...)
+			if hidden {
+				return layers, true
+			}
 		}
 	}
-	for _, p := range c.peers {
-		for x := p; x != nil; x = x.parent {
-			l, e := x.own(name, method)
-			layer, exclusive = append(layer, l...), exclusive || e
-		}
-	}
-	return layer, exclusive
+	return layers, false
 }
 
-// Functions returns the names of the functions that c itself or a parent made by the host adds.
-func (c *Context) Functions() []*Function {
-	var out []*Function
-	for x := c; x != nil; x = x.parent {
-		for _, fs := range x.funcs {
-			out = append(out, fs...)
+// sideBySide pools the layers of contexts that are consulted side by side, level by level.
+func (c *Context) sideBySide(name string, method bool) (layers [][]*Function, exclusive bool) {
+	for _, p := range c.peers {
+		side, hidden := p.layers(name, method)
+		exclusive = exclusive || hidden
+		for i, l := range side {
+			if i == len(layers) {
+				layers = append(layers, nil)
+			}
+			layers[i] = append(layers[i], l...)
 		}
 	}
-	return append(out, c.lib.all...)
+	return layers, exclusive
+}
+
+// Functions returns all functions that expressions in c can call, those of the library last.
+func (c *Context) Functions() []*Function { return append(c.added(nil), c.lib.all...) }
+
+// added appends the functions that c and the contexts around it add to the library.
+func (c *Context) added(out []*Function) []*Function {
+	for x := c; x != nil; x = x.parent {
+		for _, name := range slices.Sorted(maps.Keys(x.funcs)) {
+			out = append(out, x.funcs[name]...)
+		}
+		for _, p := range x.peers {
+			out = p.added(out)
+		}
+	}
+	return out
 }

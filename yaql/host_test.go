@@ -1,0 +1,290 @@
+package yaql_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/yaql"
+)
+
+type disk struct {
+	Size int64  `json:"size"`
+	Name string `json:"-"`
+	Kind string
+}
+
+type node struct {
+	ID      int               `json:"id,omitempty"`
+	Roles   []string          `json:"roles"`
+	Disks   []*disk           `json:"disks"`
+	Labels  map[string]string `json:"labels"`
+	Ports   map[int]bool      `json:"ports"`
+	Started time.Time         `json:"started"`
+	Uptime  time.Duration     `json:"uptime"`
+	Next    *node             `json:"next"`
+	Load    float32           `json:"load"`
+	secret  string
+}
+
+type level uint8
+
+type word string
+
+func testNode() node {
+	return node{ID: 7, Roles: []string{"a", "b"}, Disks: []*disk{{Size: 5, Kind: "ssd"}, {Size: 7}},
+		Labels: map[string]string{"rack": "r1", "az": "z"}, Ports: map[int]bool{80: true, 22: false},
+		Started: time.Date(2015, 3, 4, 5, 6, 7, 0, time.FixedZone("x", 3600)), Uptime: 90 * time.Second, Load: 0.5, secret: "s"}
+}
+
+// object is a host object with attributes and methods.
+type object struct{ fail error }
+
+func (o object) Attribute(name string) (any, error) {
+	if name != "color" {
+		return nil, fmt.Errorf("no attribute %s", name)
+	}
+	return "red", o.fail
+}
+
+func (o object) Item(key any) (any, error) { return key, o.fail }
+
+func (o object) Call(name string, args []any) (any, error) {
+	return []any{name, len(args), args}, o.fail
+}
+
+// squares is a sequence of the host that is never built.
+type squares int
+
+func (s squares) Len() int     { return int(s) }
+func (s squares) At(i int) any { return i * i }
+
+// env is a mapping of the host.
+type env map[string]int
+
+func (e env) Len() int { return len(e) }
+
+func (e env) Get(key any) (any, bool) {
+	s, _ := key.(string)
+	v, ok := e[s]
+	return v, ok
+}
+
+func (e env) Range(f func(key, value any) bool) {
+	for _, k := range []string{"a", "b"} {
+		if v, ok := e[k]; ok && !f(k, v) {
+			return
+		}
+	}
+}
+
+func TestHostValues(t *testing.T) {
+	engine := newEngine(t, yaql.OrderedResults())
+	n := testNode()
+	for _, c := range []struct {
+		expr string
+		data any
+		want string
+	}{
+		{"$.id + 1", n, "8"},
+		{"$.id", &n, "7"},
+		{"$.roles", n, `["a","b"]`},
+		{"a in $.roles", n, "true"},
+		{"$.roles[1]", n, `"b"`},
+		{"$.roles.len() + $.roles.select($ + x).len()", n, "4"},
+		{"$.roles = [a, b]", n, "true"},
+		{"[a, b] = $.roles", n, "true"},
+		{"$.roles = $.roles.insert(0, x)", n, "false"},
+		{"$.roles + [c]", n, `["a","b","c"]`},
+		{"{$.roles => 1}[[a, b]]", n, "1"},
+		{"$.disks.size.sum()", n, "12"},
+		{"$.disks.Kind", n, `["ssd",""]`},
+		{"$.disks.Name", n, "!KeyError"},
+		{"$.secret", n, "!KeyError"},
+		{"$.labels.rack", n, `"r1"`},
+		{"$.labels.keys().toList()", n, `["az","rack"]`},
+		{"$.labels.len()", n, "2"},
+		{"$.labels", n, `{"az":"z","rack":"r1"}`},
+		{"$.labels + {x => 1}", n, `{"az":"z","rack":"r1","x":1}`},
+		{"$.ports.keys().toList()", n, "[22,80]"},
+		{"$.ports[80]", n, "true"},
+		{"$.ports.get(80.0)", n, "true"},
+		{"$.ports.get(80.5)", n, "null"},
+		{"$.ports.get(a)", n, "null"},
+		{"$.ports.get(null)", n, "null"},
+		{"$.labels.get(1)", n, "null"},
+		{"$.started.year", n, "2015"},
+		{"$.started.offset.hours", n, "1.0"},
+		{"$.uptime.minutes", n, "1.5"},
+		{"$.next", n, "null"},
+		{"$.next?.id", n, "null"},
+		{"$.load", n, "0.5"},
+		{"$.keys().len()", n, "9"},
+		{"isDict($)", n, "true"},
+		{"$.where($.id > 5).id", []node{n, {ID: 3}}, "[7]"},
+		{"$.a", env{"a": 1, "b": 2}, "1"},
+		{"$.items().toList()", env{"a": 1, "b": 2}, `[["a",1],["b",2]]`},
+		{"$", env{"a": 1, "b": 2}, `{"a":1,"b":2}`},
+		{"$ = {b => 2, a => 1}", env{"a": 1, "b": 2}, "true"},
+		{"$", squares(3), "[0,1,4]"},
+		{"$.last()", squares(4), "9"},
+		{"$[-1]", squares(4), "9"},
+		{"not $", squares(0), "true"},
+		{"$.len()", squares(5), "5"},
+		{"str($)", squares(3), `"(0, 1, 4)"`},
+		{"$.toSet()", squares(3), "[0,1,4]"},
+		{"$ + 1", level(3), "4"},
+		{"$ + b", word("a"), `"ab"`},
+		{"$", uint64(1 << 63), "9223372036854775808"},
+		{"$ + 1", int8(1), "2"},
+		{"$", big.NewInt(5), "5"},
+		{"$ + 1", json.Number("41"), "42"},
+		{"$ + 1", json.Number("1.5"), "2.5"},
+		{"$", json.Number("99999999999999999999"), "99999999999999999999"},
+		{"$.len()", json.Number("x"), "1"},
+		{"$.a", map[any]any{"a": 1, 2: "b"}, "1"},
+		{"$.keys().toSet() = set(a, 2)", map[any]any{"a": 1, 2: "b"}, "true"},
+		{"$", []int(nil), "null"},
+		{"$", map[int]int(nil), "null"},
+		{"$", [2]int{1, 2}, "[1,2]"},
+		{"$ + 1", new(int), "1"},
+		{"$", yaql.Tuple{1, 2}, "[1,2]"},
+		{"$.color", object{}, `"red"`},
+		{"$.x", object{}, "!Exception"},
+		{"$[a]", object{}, `"a"`},
+		{"$.paint(a, 2)", object{}, `["paint",2,["a",2]]`},
+		{"$?.paint()", object{}, `["paint",0,[]]`},
+		{"$?.color", object{}, `"red"`},
+		{"$.color", object{errors.New("broken")}, "!Exception"},
+		{"$[1]", object{errors.New("broken")}, "!Exception"},
+		{"$.paint()", object{errors.New("broken")}, "!Exception"},
+		{"$.paint(1/0)", object{}, "!ZeroDivisionError"},
+		{"$.paint(,1)", object{}, `["paint",2,[null,1]]`},
+		{"[$].color", object{}, `["red"]`},
+	} {
+		if got := evalText(t, engine, nil, c.expr, c.data); got != c.want {
+			t.Errorf("%s on %T gives %s, not %s", c.expr, c.data, got, c.want)
+		}
+		scope := engine.NewContext()
+		scope.Touch()
+		if got := evalText(t, engine, scope, c.expr, c.data); got != c.want {
+			t.Errorf("by name: %s on %T gives %s, not %s", c.expr, c.data, got, c.want)
+		}
+	}
+}
+
+func TestUnconvertedHostValues(t *testing.T) {
+	engine := newEngine(t, yaql.ConvertInputData(false))
+	for expr, want := range map[string]string{
+		"$.roles = [a, b]":      "false",
+		"$.roles.toSet().len()": "2",
+		"$.disks.toSet()":       "!TypeError",
+		"set($.labels)":         "!TypeError",
+		"str($.roles)":          `"['a', 'b']"`,
+		"$.t = [1]":             "!KeyError",
+	} {
+		if got := evalText(t, engine, nil, expr, testNode()); got != want {
+			t.Errorf("%s gives %s, not %s", expr, got, want)
+		}
+	}
+	if got := evalText(t, engine, nil, "$ = [1, 2]", yaql.Tuple{1, 2}); got != "true" {
+		t.Errorf("a tuple counts as %s", got)
+	}
+}
+
+// TestResultsShareTheInput checks that maps and lists of the input come back as they are.
+func TestResultsShareTheInput(t *testing.T) {
+	engine := newEngine(t)
+	inner := map[string]any{"a": 1}
+	items := []any{inner}
+	v, err := mustCompile(t, engine, "$").Eval(t.Context(), items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, ok := v.([]any)
+	if !ok || len(out) != 1 || &out[0] != &items[0] {
+		t.Errorf("the list was copied: %v", v)
+	}
+	out[0].(map[string]any)["b"] = 2
+	if inner["b"] != 2 {
+		t.Error("the map was copied")
+	}
+}
+
+func mustCompile(t testing.TB, e *yaql.Engine, expr string) *yaql.Expression {
+	t.Helper()
+	x, err := e.Compile(expr)
+	if err != nil {
+		t.Fatalf("%s: %v", expr, err)
+	}
+	return x
+}
+
+func TestResultTypes(t *testing.T) {
+	plain, ordered := newEngine(t), newEngine(t, yaql.OrderedResults())
+	v, err := mustCompile(t, plain, "{b => [1].where(true), a => {c => set(1)}}").Eval(t.Context(), nil)
+	if m, ok := v.(map[string]any); err != nil || !ok || len(m) != 2 {
+		t.Errorf("got %#v, %v", v, err)
+	}
+	v, err = mustCompile(t, ordered, "{b => 1, a => 2}").Eval(t.Context(), nil)
+	if d, ok := v.(*yaql.Dict); err != nil || !ok || d.Len() != 2 {
+		t.Errorf("got %#v, %v", v, err)
+	}
+	v, err = mustCompile(t, plain, "{1 => a}").Eval(t.Context(), nil)
+	if d, ok := v.(*yaql.Dict); err != nil || !ok || d.Len() != 1 {
+		t.Errorf("got %#v, %v", v, err)
+	}
+	v, err = mustCompile(t, newEngine(t, yaql.ReferenceDefaults()), "set(1, a)").Eval(t.Context(), nil)
+	if s, ok := v.(*yaql.Set); err != nil || !ok || !s.Has("a") || s.Has(2) || s.Has([]any{&yaql.List{}}) {
+		t.Errorf("got %#v, %v", v, err)
+	}
+	v, err = mustCompile(t, newEngine(t, yaql.ConvertOutputData(false)), "[1, 2].where($ > 1)").Eval(t.Context(), nil)
+	it, ok := v.(*yaql.Iterator)
+	if err != nil || !ok {
+		t.Fatalf("got %#v, %v", v, err)
+	}
+	if x, ok, err := it.Next(); x != int64(2) || !ok || err != nil {
+		t.Errorf("got %v, %v, %v", x, ok, err)
+	}
+	if x, ok, err := it.Next(); x != nil || ok || err != nil {
+		t.Errorf("got %v, %v, %v", x, ok, err)
+	}
+}
+
+func TestDictAndSet(t *testing.T) {
+	d := yaql.NewDict(0)
+	for i := range 20 {
+		if err := errors.Join(d.Set(i, i), d.Set(fmt.Sprint(i), i), d.Set(float64(i), -i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.Len() != 40 {
+		t.Errorf("%d entries", d.Len())
+	}
+	if v, ok := d.Get(int64(7)); !ok || v != -7 {
+		t.Errorf("got %v, %v", v, ok)
+	}
+	if v, ok := d.Get("7"); !ok || v != 7 {
+		t.Errorf("got %v, %v", v, ok)
+	}
+	if _, ok := d.Get("x"); ok {
+		t.Error("found a key that is not there")
+	}
+	if _, ok := d.Get(&yaql.List{}); ok {
+		t.Error("found a list")
+	}
+	if err := d.Set(&yaql.List{}, 1); err == nil {
+		t.Error("a list was taken for a key")
+	}
+	n := 0
+	d.Range(func(any, any) bool { n++; return n < 3 })
+	if n != 3 {
+		t.Errorf("walked through %d entries", n)
+	}
+	if _, err := yaql.NewSet(&yaql.List{}); err == nil {
+		t.Error("a list was taken into a set")
+	}
+}
