@@ -112,12 +112,13 @@ func (q *Querier) Next(ctx context.Context, r query.Request, since store.Revisio
 		return nil, err
 	}
 	if since > 0 {
-		_, err := f.await(ctx, since, true)
-		switch {
-		case ctx.Err() != nil:
-			return &Update{Revision: since, Events: []query.Event{}}, nil
-		case err != nil:
+		if _, err := f.await(ctx, since, true); err != nil && ctx.Err() == nil {
 			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return &Update{Revision: since, Events: []query.Event{}}, nil
+		default:
 		}
 	}
 	return f.resume(ctx, since)

@@ -25,8 +25,9 @@ import (
 
 // rig is a whole cluster of one fake node, with a server in front.
 type rig struct {
-	*testing.T
+	testing.TB
 	queue  *queue.Queue
+	keeper *inventory.Keeper
 	server *Server
 	path   string
 }
@@ -37,7 +38,7 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	t.Helper()
 	dir := t.TempDir()
 	check := func(err error) {
@@ -73,11 +74,11 @@ func newRig(t *testing.T) *rig {
 		check(fleet.Close())
 		check(s.Close())
 	})
-	return &rig{T: t, queue: q, server: server, path: listen(t, server)}
+	return &rig{TB: t, queue: q, keeper: keeper, server: server, path: listen(t, server)}
 }
 
 // listen serves on a socket until the test ends, and returns its path.
-func listen(t *testing.T, s *Server) string {
+func listen(t testing.TB, s *Server) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "luxi")
 	listener, err := Listen(path, 0o600)
@@ -142,14 +143,14 @@ func (r *rig) end(id job.ID) string {
 
 // conn is a bare connection, for what no client would send.
 type conn struct {
-	*testing.T
+	testing.TB
 	net.Conn
 	frames *luxi.FrameReader
 }
 
-func (r *rig) dial() *conn { return dialRaw(r.T, r.path) }
+func (r *rig) dial() *conn { return dialRaw(r.TB, r.path) }
 
-func dialRaw(t *testing.T, path string) *conn {
+func dialRaw(t testing.TB, path string) *conn {
 	t.Helper()
 	c, err := net.Dial("unix", path)
 	if err != nil {
@@ -159,7 +160,7 @@ func dialRaw(t *testing.T, path string) *conn {
 	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	return &conn{T: t, Conn: c, frames: luxi.NewFrameReader(c, luxi.MaxFrame)}
+	return &conn{TB: t, Conn: c, frames: luxi.NewFrameReader(c, luxi.MaxFrame)}
 }
 
 func (c *conn) send(text string) {

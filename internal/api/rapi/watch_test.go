@@ -33,11 +33,8 @@ func (r *rig) follow(t *testing.T, path, last string) (*follower, func()) {
 		body, _ := io.ReadAll(resp.Body)
 		t.Fatalf("%d %s %s", resp.StatusCode, kind, body)
 	}
-	stop := func() {
-		cancel()
-		_ = resp.Body.Close() // it was cut off
-	}
-	return &follower{t, bufio.NewScanner(resp.Body), last}, stop
+	t.Cleanup(func() { _ = resp.Body.Close() }) // an error says that it was cut off
+	return &follower{t, bufio.NewScanner(resp.Body), last}, cancel
 }
 
 // next returns the next event: its type and data.
