@@ -1,32 +1,41 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/qlang"
 )
 
+const queryHelp = `List any fields of any kind of item: instance, node, group, network, job, filter,
+lock, export, opcode (those of all jobs, with their parameters as fields) and
+reason (the entries of all trails, with the job and the thing they are about).
+
+  drover query instance -o name,status,be/memory --filter 'status != "running"'
+  drover query reason -o job,object,source,reason --filter 'reason =~ m/OPS-123/'
+  drover query fields reason`
+
+// usualLists are the kinds of items whose lists have usual fields.
+var usualLists = []list{instanceList, nodeList, groupList, networkList, jobList, filterList, lockList, exportList,
+	{what: "opcode"}, {what: "reason"}}
+
 // queryCommand asks about any kind of item.
 func queryCommand(sh *shell) *cobra.Command {
 	var o listOptions
 	items := &cobra.Command{
-		Use: "items KIND -o FIELDS", Short: "List any fields of any kind of item",
-		Long: "List any fields of any kind of item: instance, node, group, network, job, filter,\n" +
-			"lock, export, opcode, reason.", Args: exactly(1),
+		Use: "items KIND [-o FIELDS]", Short: "List any fields of any kind of item", Long: queryHelp, Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			i := slices.IndexFunc(usualLists, func(l list) bool { return l.what == args[0] })
+			l := list{what: args[0]}
+			if i >= 0 {
+				l = usualLists[i]
+			}
+			return sh.queryItems(cmd, l, &o)
+		},
 	}
 	o.register(items)
-	items.RunE = func(cmd *cobra.Command, args []string) error {
-		if o.fields == "" {
-			return usage("%s needs -o FIELDS; list them with: drover query fields %s", cmd.CommandPath(), args[0])
-		}
-		l := list{what: args[0], nameField: "name"}
-		filter, err := l.filter(nil, &o)
-		if err != nil {
-			return sh.badFilter(err)
-		}
-		return sh.list(cmd.Context(), l.what, l.selected(o.fields), filter, &o)
-	}
 	fields := &cobra.Command{Use: "fields KIND [FIELD...]", Short: "List the fields of a kind of item", Args: atLeast(1)}
 	var fo listOptions
 	fields.RunE = func(cmd *cobra.Command, args []string) error {
@@ -50,7 +59,28 @@ func queryCommand(sh *shell) *cobra.Command {
 			return sh.show(qlang.JSON(n), func() error { return sh.printf("%s\n", qlang.JSON(n)) })
 		},
 	}
-	return sh.group("query", "Ask about anything", items, fields, parse, queryExplain(sh))
+	query := sh.group("query", "Ask about anything", items, fields, parse, queryExplain(sh))
+	query.Long = queryHelp
+	// `drover query KIND` is short for `drover query items KIND`.
+	for _, l := range usualLists {
+		var o listOptions
+		kind := &cobra.Command{Use: l.what, Short: "List any fields of this kind of item", Args: exactly(0), Hidden: true,
+			RunE: func(cmd *cobra.Command, _ []string) error { return sh.queryItems(cmd, l, &o) }}
+		o.register(kind)
+		query.AddCommand(kind)
+	}
+	return query
+}
+
+func (sh *shell) queryItems(cmd *cobra.Command, l list, o *listOptions) error {
+	if o.fields == "" && len(l.fields) == 0 && len(o.groupBy)+len(o.figures) == 0 {
+		return usage("%s needs -o FIELDS; list them with: drover query fields %s", cmd.CommandPath(), l.what)
+	}
+	filter, err := l.filter(nil, o)
+	if err != nil {
+		return sh.badFilter(err)
+	}
+	return sh.list(cmd.Context(), l.what, l.selected(o.fields), filter, o)
 }
 
 // itemInfo shows all fields of items.
