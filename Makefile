@@ -71,8 +71,9 @@ tidy-check: ## fail if go.mod or go.sum is not tidy
 	$(GO) mod tidy -diff
 
 .PHONY: bench
-bench: ## run the benchmarks
+bench: build ## run the benchmarks, and measure a running controller
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -timeout 60m ./...
+	@./.ci/bench $(BIN)/drover
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME each

@@ -1,0 +1,116 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// Command returns `drover bench`.
+func Command() *cobra.Command {
+	cmd := &cobra.Command{Use: "bench", Short: "measure a running controller", Args: cobra.NoArgs}
+	cmd.AddCommand(queueCommand())
+	return cmd
+}
+
+// options are the settings of a run.
+type options struct {
+	readyFile string
+	jobs      int
+	rounds    int
+}
+
+func queueCommand() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "queue",
+		Short: "measure how fast the job queue is",
+		Long: `queue submits jobs that do nothing over LUXI and RAPI and measures how long that
+takes, in milliseconds and in proportion to one fdatasync of the disk that the
+controller writes to, measured in the same run. The jobs stay in the list of
+jobs; "drover job autoarchive" moves them out of it. Measure a controller that
+has nothing else to do.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := run(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if f := cmd.Flag("output"); f != nil && f.Value.String() == "json" {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+			}
+			return report.table(cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.readyFile, "ready-file", "", "ready file of the controller, in its data directory (required)")
+	f.IntVar(&o.jobs, "jobs", 20_000, "how many jobs to send through for the sustained rates")
+	f.IntVar(&o.rounds, "rounds", 200, "how often to measure what is measured one at a time")
+	return cmd
+}
+
+// controller is where the controller can be reached, as its ready file says.
+type controller struct {
+	RAPI     string `json:"rapi"`
+	User     string `json:"rapi_user"`
+	Password string `json:"rapi_password"`
+	LUXI     string `json:"luxi"`
+	PID      int    `json:"pid"`
+	dir      string // on the disk that it writes to
+}
+
+func find(readyFile string) (controller, error) {
+	c := controller{dir: filepath.Dir(readyFile)}
+	if readyFile == "" {
+		return c, fault.New(fault.Invalid, "--ready-file is missing").At("ready-file").
+			WithHint("drover dev writes ready.json into its data directory")
+	}
+	text, err := os.ReadFile(readyFile)
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	if err != nil {
+		return c, fault.New(fault.Environment, "cannot read the ready file: %w", err)
+	}
+	return c, nil
+}
+
+// Figure is one thing that was measured.
+type Figure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+	// Fdatasyncs is the value in proportion to one fdatasync: how many of them a
+	// time lasts, or how many happen during one. Zero where that means nothing.
+	Fdatasyncs float64 `json:"fdatasyncs,omitempty"`
+	Target     string  `json:"target"`
+	Met        bool    `json:"met"`
+}
+
+// Report is what a run found.
+type Report struct {
+	// Fdatasync is the median of one, in milliseconds, before and after the run.
+	Fdatasync [2]float64 `json:"fdatasync_ms"`
+	Figures   []Figure   `json:"figures"`
+}
+
+func (r Report) table(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, err := fmt.Fprintf(t, "one fdatasync of this disk: %.3f ms before, %.3f ms after\n\nMEASURED\tVALUE\tUNIT\tFDATASYNCS\tTARGET\tMET\n", r.Fdatasync[0], r.Fdatasync[1])
+	for _, f := range r.Figures {
+		if err == nil {
+			_, err = fmt.Fprintf(t, "%s\t%.3f\t%s\t%.2f\t%s\t%v\n", f.Name, f.Value, f.Unit, f.Fdatasyncs, f.Target, f.Met)
+		}
+	}
+	if err == nil {
+		err = t.Flush()
+	}
+	return err
+}
