@@ -120,6 +120,24 @@ func (s *memoSource) next() (any, bool, error) {
 	return s.m.seen[s.at-1], true, nil
 }
 
+// orderedSource walks through an ordered collection, which is sorted only when the first item is asked for.
+type orderedSource struct {
+	ordering *ordering
+	items    source // nil until then
+	run      *run
+}
+
+func (s *orderedSource) next() (any, bool, error) {
+	if s.items == nil {
+		items, err := s.ordering.sorted()
+		if err != nil {
+			return nil, false, err
+		}
+		s.items = &sliceSource{items: items, run: s.run}
+	}
+	return s.items.next()
+}
+
 // isIterable reports whether v may be passed where a collection is expected.
 func isIterable(cfg *config, v any) bool {
 	switch v.(type) {
@@ -186,8 +204,7 @@ func iterate(c *Context, v any) (source, error) {
 	case *memo:
 		return &memoSource{m: x}, nil
 	case *ordering:
-		items, err := x.sorted()
-		return &sliceSource{items: items, run: c.run}, err
+		return &orderedSource{ordering: x, run: c.run}, nil
 	}
 	if items, ok := itemsOf(v); ok {
 		return &sliceSource{items: items, run: c.run}, nil
