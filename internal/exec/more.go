@@ -7,6 +7,7 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/query"
 )
 
 // nodeRemove prepares OP_NODE_REMOVE.
@@ -190,7 +191,5 @@ func console(_ context.Context, env *Env) (Plan, error) {
 	if inst.AdminState != cluster.AdminUp {
 		return Plan{}, fault.New(fault.WrongState, "Instance %s is not running (state %s)", inst.Name, inst.AdminState)
 	}
-	return answer(map[string]any{
-		"instance": inst.Name, "kind": "msg", "message": "Console not available for " + inst.Hypervisor + " hypervisor",
-	}), nil
+	return answer(query.NoConsole(inst)), nil
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/inventory"
@@ -124,12 +125,27 @@ func (q *Querier) live(ctx context.Context, need query.Need, nodes []string) map
 			answers[i].Failed = "the node was removed"
 			continue
 		}
-		all.Go(func() { answers[i] = q.ask(ctx, need, node.Name) })
+		all.Go(func() {
+			answers[i] = q.ask(ctx, need, node.Name)
+			if need&query.NeedConsole != 0 {
+				answers[i].Consoles = consoles(snap, uuid)
+			}
+		})
 	}
 	all.Wait()
 	out := make(map[string]query.NodeState, len(nodes))
 	for i, uuid := range nodes {
 		out[uuid] = answers[i]
+	}
+	return out
+}
+
+// consoles tells of the instances of a node how to reach their consoles. No
+// driver has one to reach yet.
+func consoles(snap *cluster.Snapshot, node string) map[string]map[string]any {
+	out := map[string]map[string]any{}
+	for i := range snap.PrimariesOn(node) {
+		out[i.UUID] = query.NoConsole(i)
 	}
 	return out
 }

@@ -123,6 +123,14 @@ func reported(v *view, i instance, get func(InstanceState) any) Cell {
 	return known(get(at.state))
 }
 
+// NoConsole is what clients are told about the console of an instance whose
+// hypervisor has none to reach, as the reference tells it of its fake.
+func NoConsole(i *cluster.Instance) map[string]any {
+	return map[string]any{
+		"instance": i.Name, "kind": "msg", "message": "Console not available for " + i.Hypervisor + " hypervisor",
+	}
+}
+
 func console(v *view, i instance) Cell {
 	if s := primaryState(v, i); s != Normal {
 		return Cell{Status: s}

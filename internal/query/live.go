@@ -30,7 +30,8 @@ type NodeState struct {
 	// Instances are those that the hypervisor reports, by UUID: the active
 	// ones, and those that their own user shut down.
 	Instances map[string]InstanceState
-	// Consoles tell, by instance UUID, how to reach the console.
+	// Consoles tell, by instance UUID, how to reach the console; also of
+	// instances that do not run.
 	Consoles map[string]map[string]any
 	// Exports are the names of the exports it keeps.
 	Exports []string

@@ -2,7 +2,6 @@ package rapi
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -190,21 +189,16 @@ func (r *request) reinstallOpcodes(body parameters, start bool) ([]*opcode.Opcod
 	return ops, nil
 }
 
-// console tells how to reach the console of a running instance. Where its
-// hypervisor has none, the answer is a message that says so.
+// console tells how to reach the console of a running instance.
 func console(r *request) (any, error) {
-	result, err := instanceItem.find(r, []string{"oper_state", "console", "name", "hypervisor"})
+	result, err := instanceItem.find(r, []string{"oper_state", "console"})
 	if err != nil {
 		return nil, err
 	}
 	row := make([]query.Cell, len(result.Fields))
 	result.Row(0, row)
-	if row[0].Value != true {
+	if row[0].Value != true || row[1].Value == nil {
 		return nil, fault.New(fault.Unavailable, "Instance console unavailable")
 	}
-	if row[1].Value != nil {
-		return row[1].Value, nil
-	}
-	return map[string]any{"instance": row[2].Value, "kind": "msg",
-		"message": fmt.Sprintf("Console not available for %s hypervisor", row[3].Value)}, nil
+	return row[1].Value, nil
 }
