@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/luxi"
 	"github.com/drover-project/drover/internal/opcode"
@@ -402,5 +403,83 @@ func TestVerdicts(t *testing.T) {
 	}
 	if got := fmt.Sprint(joinIDs([]job.ID{1, 2})); got != "1, 2" {
 		t.Error(got)
+	}
+}
+
+func TestForecastText(t *testing.T) {
+	jobs := make([]jobfilter.JobForecast, 25)
+	for i := range jobs {
+		jobs[i] = jobfilter.JobForecast{ID: job.ID(i + 1), Status: job.Queued, Summary: []string{"TEST_DELAY(1.0)"}, Effect: jobfilter.WouldCancel, Text: "is cancelled"}
+	}
+	f := jobfilter.Forecast{
+		Rule: &jobfilter.Rule{Action: jobfilter.Action{Kind: jobfilter.Reject}}, Place: 2, Of: 3, Jobs: jobs, Unaffected: 4,
+		Headline: "it would cancel 25", Warnings: []jobfilter.Warning{{Place: "predicates[0]", Message: "odd", Hint: "mean it?"}},
+		Past: jobfilter.PastForecast{Jobs: 7, From: 1e6, To: 2e6, Peak: 2, PeakAt: 15e5, Delayed: 1, TotalDelay: 1.5, MaxDelay: 1.5,
+			Affected: []jobfilter.PastJob{{ID: 1, Status: job.Success, Summary: []string{"A", "B"}, Delay: 1.5}}},
+	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScreen("", nil)
+	if err := s.printPreview(text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"it would cancel 25\nIt would be asked as number 2 of 3.\nwarning: predicates[0]: odd (mean it?)\n",
+		"\n  20 queued TEST_DELAY(1.0) is cancelled\n  ... and 5 more; --output json shows all\n4 other jobs",
+		"\nJobs that have ended: 7 jobs from 1970-01-01 00:00:01 to 1970-01-01 00:00:02\n",
+		"  it would have concerned 1 of them, at most 2 at once (1970-01-01 00:00:01)\n  1 would have waited, 1.5s in all and up to 1.5s\n",
+		"  1 success A,B would have waited 1.5s\n",
+	} {
+		if !strings.Contains(s.out.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, &s.out)
+		}
+	}
+}
+
+func TestProgress(t *testing.T) {
+	s := newScreen("", nil)
+	if p := s.newProgress(1); p != nil {
+		t.Error("progress although nobody watches")
+	}
+	s.person = true
+	p := s.newProgress(7)
+	p.draw(t.Context())
+	p.note("queued")
+	p.begun = p.begun.Add(-time.Minute)
+	p.draw(t.Context()) // asks why; there is no controller to answer
+	p.why = strings.Repeat("für ", 100)
+	p.asked = time.Now()
+	p.draw(t.Context())
+	p.close()
+	parts := strings.Split(s.err.String(), "\r\x1b[K")
+	if len(parts) != 5 || parts[1] != "job 7: submitted, 0s" || parts[2] != "job 7: queued, 1m0s" ||
+		len([]rune(parts[3])) != 120 || !strings.HasSuffix(parts[3], "...") || parts[4] != "" {
+		t.Errorf("got %q", parts)
+	}
+	if s.out.Len() > 0 {
+		t.Errorf("progress on standard output: %q", &s.out)
+	}
+}
+
+func TestRulesFromCommandLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"PAUSE": `"PAUSE"`, "RATE_LIMIT 3": `["RATE_LIMIT",3]`, "RATE_LIMIT  3 please": `["RATE_LIMIT",3]`, `["RATE_LIMIT", 2]`: `["RATE_LIMIT",2]`,
+		"nonsense": `"nonsense"`,
+	} {
+		if got, err := actionJSON(text); err != nil || string(got) != want {
+			t.Errorf("%q: %s, %v", text, got, err)
+		}
+	}
+	s := newScreen(`{"uuid": "u", "watermark": 5, "priority": 1, "reason_trail": [["a", "b", 1]], "action": "PAUSE"}`, nil)
+	rule, err := s.readRule("-")
+	if err != nil || len(rule) != 3 || rule["reason"] == nil {
+		t.Errorf("got %v, %v", rule, err)
+	}
+	for _, bad := range []string{"{", "[]", "/nonexistent"} {
+		if rule, err := s.readRule(bad); err == nil {
+			t.Errorf("%s: %v", bad, rule)
+		}
 	}
 }

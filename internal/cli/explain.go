@@ -54,7 +54,7 @@ func (sh *shell) printExplanation(text json.RawMessage) error {
 	if x.Held != nil {
 		fmt.Fprintf(&b, "held since %s, for %s\n", moment(x.Held.Since), span(sh.now().Sub(time.UnixMicro(int64(x.Held.Since))).Seconds()))
 	}
-	sh.explainRules(&b, x.Rules)
+	sh.explainRules(&b, x.Rules, x.Step == schedule.Ended)
 	if x.Step != schedule.Ended {
 		sh.explainDependencies(&b, x.Dependencies)
 		sh.explainLimits(&b, x.Buckets, x.Slots)
@@ -70,12 +70,17 @@ func (sh *shell) printExplanation(text json.RawMessage) error {
 }
 
 // explainRules shows the chain of rules in the order in which they are asked.
-func (sh *shell) explainRules(b *strings.Builder, verdicts []jobfilter.Verdict) {
+// For a job that has ended it is the chain as it is now.
+func (sh *shell) explainRules(b *strings.Builder, verdicts []jobfilter.Verdict, ended bool) {
 	if len(verdicts) == 0 {
 		fmt.Fprintf(b, "\n%s\n  there are none\n", sh.paint(bold, "Filter rules"))
 		return
 	}
-	fmt.Fprintf(b, "\n%s, in the order in which they are asked\n", sh.paint(bold, "Filter rules"))
+	note := "in the order in which they are asked"
+	if ended {
+		note = "as they are now and would decide on such a job"
+	}
+	fmt.Fprintf(b, "\n%s, %s\n", sh.paint(bold, "Filter rules"), note)
 	t := &table{}
 	for i, v := range verdicts {
 		t.add("", strconv.Itoa(i+1)+".", "priority "+strconv.Itoa(v.Rule.Priority), v.Rule.UUID, v.Rule.Action.String(), string(v.Outcome))

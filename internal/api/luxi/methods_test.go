@@ -339,3 +339,71 @@ func relay(front net.Conn, path string, cut bool) {
 		_ = luxi.WriteFrame(front, answer) // the client sees what is wrong
 	}
 }
+
+func TestTagsOfEverything(t *testing.T) {
+	r := newRig(t)
+	r.furnish()
+	r.end(r.submit(map[string]any{"OP_ID": "OP_TAGS_SET", "kind": "cluster", "tags": []string{"b", "a"}, "reason": []any{}}))
+	for _, tc := range []struct{ kind, name, want string }{
+		{"cluster", "", "[a b]"}, {"instance", "web1.gntpeer.example", "[web]"}, {"instance", "web1", "[web]"},
+		{"node", "node1.gntpeer.example", "[]"}, {"nodegroup", "default", "[]"},
+	} {
+		tags := []string{"unset"}
+		r.call("QueryTags", &tags, tc.kind, tc.name)
+		if fmt.Sprint(tags) != tc.want {
+			t.Errorf("%s %s: %v", tc.kind, tc.name, tags)
+		}
+	}
+	for _, tc := range []struct {
+		kind, name any
+		class      string
+		text       string
+	}{
+		{"instance", "nosuch", "OpPrereqError", "Instance name nosuch not found"},
+		{"network", "nosuch", "OpPrereqError", "Network name nosuch not found"},
+		{"cluster", nil, "text", "Unable to read String"},
+		{"nosuch", "x", "text", `Invalid string value for type TagKind: "nosuch"`},
+	} {
+		if _, class, text := r.refused("QueryTags", tc.kind, tc.name); class != tc.class || text != tc.text {
+			t.Errorf("%v %v: %s %s", tc.kind, tc.name, class, text)
+		}
+	}
+}
+
+func TestConfigValues(t *testing.T) {
+	r := newRig(t)
+	until := float64(time.Now().Unix() + 3600)
+	var echo any
+	r.call("SetWatcherPause", &echo, until)
+	if echo != until {
+		t.Errorf("got %v", echo)
+	}
+	r.call("SetDrainFlag", nil, true)
+	var values []any
+	r.call("QueryConfigValues", &values, []string{"cluster_name", "master_node", "drain_flag", "watcher_pause", "volume_group_name", "nosuch"})
+	want := []any{"cluster.gntpeer.example", "node1.gntpeer.example", true, until, nil, nil}
+	if !reflect.DeepEqual(values, want) {
+		t.Errorf("got %v", values)
+	}
+	r.call("SetWatcherPause", &echo, nil)
+	r.call("QueryConfigValues", &values, []string{"watcher_pause"})
+	if echo != nil || values[0] != nil {
+		t.Errorf("after the pause: %v, %v", echo, values)
+	}
+}
+
+func TestChangePriority(t *testing.T) {
+	r := newRig(t)
+	r.call("ReplaceFilter", nil, nil, 5, []any{}, "PAUSE", []any{})
+	id := r.submit(delay(0.001))
+	for priority, want := range map[int]any{-10: true, 19: true, -20: true, 20: false, -21: false} {
+		var answer []any
+		if r.call("ChangeJobPriority", &answer, id, priority); answer[0] != want {
+			t.Errorf("%d: %v", priority, answer)
+		}
+	}
+	var answer []any
+	if r.call("ChangeJobPriority", &answer, 4711, 0); !reflect.DeepEqual(answer, []any{false, "Job 4711 not found in queue"}) {
+		t.Errorf("got %v", answer)
+	}
+}
