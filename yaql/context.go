@@ -29,7 +29,7 @@ type variable struct {
 }
 
 // NewContext returns a context right above the standard library of the engine.
-func (e *Engine) NewContext() *Context { return &Context{lib: e.lib, untouched: true} }
+func (e *Engine) NewContext() *Context { return &Context{lib: e.lib, untouched: e.lib.whole} }
 
 // Child returns a new context whose parent is c.
 func (c *Context) Child() *Context {

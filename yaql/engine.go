@@ -221,7 +221,11 @@ func (x *Expression) Test(ctx context.Context, data any) (t bool, err error) {
 		e.c.item = Unconverted(data)
 	}
 	defer rescue(&err)
-	t, err = x.code.truth(&e.c)
+	code := x.code
+	if !e.c.untouched {
+		code = x.slow.get(x.engine)
+	}
+	t, err = code.truth(&e.c)
 	if err != nil {
 		return false, x.place(err)
 	}
@@ -236,7 +240,7 @@ func (x *Expression) begin(ctx context.Context, c *Context) *evaluation {
 		e = &evaluation{}
 	}
 	e.run.init(ctx, x.engine)
-	e.c.run, e.c.lib, e.c.untouched = &e.run, x.engine.lib, true
+	e.c.run, e.c.lib, e.c.untouched = &e.run, x.engine.lib, x.engine.lib.whole
 	if c != nil {
 		e.c.parent, e.c.lib, e.c.untouched = c, c.lib, c.untouched
 	}

@@ -213,7 +213,11 @@ func unpack(c *Context, a []any) (any, error) {
 		i := 0
 		return inner, each(c, a[0], func(x any) error {
 			i++
-			inner.set(strconv.Itoa(i), x)
+			if i == 1 {
+				inner.set("1", x)
+				return nil
+			}
+			inner.vars = append(inner.vars, variable{strconv.Itoa(i), x})
 			return nil
 		})
 	}

@@ -12,6 +12,7 @@ type library struct {
 	functions map[string][][]*Function
 	methods   map[string][][]*Function
 	names     map[string]bool
+	whole     bool // no module was left out
 }
 
 // definition is an entry of the tables that the library is made of. The notation of params is that of
@@ -59,7 +60,7 @@ func libraryLayers(cfg *config) [][]module {
 }
 
 func newLibrary(cfg *config) *library {
-	l := &library{functions: map[string][][]*Function{}, methods: map[string][][]*Function{}, names: map[string]bool{}}
+	l := &library{functions: map[string][][]*Function{}, methods: map[string][][]*Function{}, names: map[string]bool{}, whole: len(cfg.withoutModules) == 0}
 	for _, layer := range libraryLayers(cfg) {
 		functions, methods := map[string][]*Function{}, map[string][]*Function{}
 		for _, m := range layer {

@@ -25,11 +25,12 @@ type output struct {
 	walk
 }
 
+// checkSize counts a container of n values.
 func (o *output) checkSize(n int) error {
 	if o.cfg.limitIterators >= 0 && n > o.cfg.limitIterators {
 		return tooLarge(o.cfg.limitIterators)
 	}
-	return nil
+	return o.c.run.spend(n)
 }
 
 func (o *output) convert(v any) (any, error) {

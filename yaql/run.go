@@ -83,6 +83,7 @@ var errTooDeep = errorf(RecursionError, "maximum recursion depth exceeded")
 const (
 	maxValueDepth = 10000
 	maxValueNodes = 20_000_000
+	maxKeyNodes   = 2_000_000 // of keys and items of sets, for which a text is made
 )
 
 // valueTooDeep unwinds from the depths of a value to the start of the evaluation.

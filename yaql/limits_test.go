@@ -1,0 +1,192 @@
+package yaql_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/yaql"
+)
+
+// hostile are expressions that would run for ever, take all memory or nest without end.
+var hostile = []string{
+	"sequence().len()",
+	"1.repeat().toList()",
+	"[1].cycle().where(false).first()",
+	"generate(1, true, $ + 1).last()",
+	"generateMany(1, [$, $]).len()",
+	"sequence().join(sequence(), false, $).first()",
+	"sequence().select($).where($ < 0).any()",
+	"sequence().all(true)",
+	"sequence().sum()",
+	"sequence().max()",
+	"sequence().orderBy($).first()",
+	"sequence().toDict($)",
+	"sequence().groupBy($)",
+	"sequence().aggregate($1 + $2)",
+	"sequence().distinct().len()",
+	"sequence().contains(-1)",
+	"-1 in sequence()",
+	"sequence().indexOf(-1)",
+	"sequence().select(abc).join(x)",
+	"sequence().zip(sequence()).len()",
+	"sequence().takeWhile(true).len()",
+	"sequence().skipWhile(true).first()",
+	"sequence().skip(9223372036854775807).first()",
+	"sequence().slice(9223372036854775807).first()",
+	"sequence().flatten().len()",
+	"sequence().enumerate().len()",
+	"sequence().accumulate($1).len()",
+	"sequence().reverse()",
+	"sequence().memorize().len()",
+	"sequence().insert(9223372036854775807, 1).len()",
+	"sequence().delete(0, -1).len()",
+	"list(sequence())",
+	"set(sequence())",
+	"dict(sequence().select([$, $]))",
+	"sequence().unpack()",
+	"def(f, f($)) -> f(1)",
+	"def(f, f($ + 1) + 1) -> f(1)",
+	"def(f, [f($)]) -> f(1)",
+	"def(f, $ and f($)) -> f(1)",
+	"def(f, switch(true => f(1))) -> f(1)",
+	"def(f, f($ - 1) + f($ - 2)) -> f(60)",
+	"def(f, $.select(f([$]))) -> f([1])",
+	"range(100000000).toList()",
+	"[0] * 60000000 + [0] * 60000000 + [0] * 60000000",
+	"a * 200000000 + a * 200000000",
+	"(a * 200000000).replace(a, bb)",
+	"range(64).aggregate($1 + $1, abcdefgh).len()",
+	"range(64).aggregate($1 + $1, [1]).len()",
+	"range(64).aggregate([$1, $1], 1)",
+	"range(64).aggregate([$1, $1], 1) = range(64).aggregate([$1, $1], 1)",
+	"str(range(64).aggregate([$1, $1], 1))",
+	"set(range(64).aggregate([$1, $1], 1))",
+	"range(64).aggregate({a => $1, b => $1}, 1)",
+	"range(1000000).aggregate([$1], 1)",
+	"set(range(1000000).aggregate([$1], 1))",
+	"range(1000000).aggregate([$1], 1) = range(1000000).aggregate([$1], 1)",
+	"str(range(1000000).aggregate([$1], 1))",
+	"range(1000000).aggregate([$1], 1).flatten()",
+	"range(1000000).aggregate({a => $1}, {}).mergeWith(range(1000000).aggregate({a => $1}, {}))",
+	"range(1000000).aggregate($1.select($), [1]).first()",
+	"range(1000000).aggregate($1 + [$2].where(true), [1]).first()",
+	"range(40).aggregate($1 * $1, 3)",
+	"pow(10, 10000000)",
+	"pow(3, pow(3, pow(3, 3)))",
+	"shiftBitsLeft(1, 10000000000)",
+	"str(pow(7, 1000000))",
+	"(a * 40) =~ '(a+)+b'",
+	"regex('(a|a)*b').matches(a * 64)",
+	"(abc * 10000).split(b).select($.toUpper()).join(abc * 10000)",
+}
+
+func TestHostileExpressionsAreStopped(t *testing.T) {
+	engine := newEngine(t, yaql.StepBudget(300_000), yaql.MemoryQuota(64<<20))
+	unbounded := newEngine(t)
+	for _, expr := range hostile {
+		x, err := engine.Compile(expr)
+		if err != nil {
+			t.Errorf("%s: %v", expr, err)
+			continue
+		}
+		start := time.Now()
+		_, err = x.Eval(t.Context(), nil)
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("%s took %v", expr, took)
+		}
+		if err != nil && err.(*yaql.Error).Class == "" { //nolint:errorlint,forcetypeassert // the type is promised
+			t.Errorf("%s: error without a class: %v", expr, err)
+		}
+		if strings.HasPrefix(expr, "sequence()") && err == nil {
+			t.Errorf("%s came to an end", expr)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	for _, expr := range hostile[:12] {
+		_, err := mustCompile(t, unbounded, expr).Eval(ctx, nil)
+		if err == nil || err.(*yaql.Error).Class != yaql.DeadlineExceeded { //nolint:errorlint,forcetypeassert // the type is promised
+			t.Errorf("%s gave %v, want a passed deadline", expr, err)
+		}
+	}
+}
+
+func TestDeepTexts(t *testing.T) {
+	engine := newEngine(t)
+	const n = 100_000
+	for _, text := range []string{
+		strings.Repeat("(", n) + "1" + strings.Repeat(")", n),
+		strings.Repeat("[", n) + strings.Repeat("]", n),
+		strings.Repeat("-", n) + "1",
+		strings.Repeat("not ", n) + "1",
+		"1" + strings.Repeat(" + 1", n),
+		"$" + strings.Repeat(".a", n),
+		"$" + strings.Repeat("[0]", n),
+		strings.Repeat("let() -> ", n) + "1",
+		strings.Repeat("f(", n) + strings.Repeat(")", n),
+		strings.Repeat("{a => ", n) + "1" + strings.Repeat("}", n),
+	} {
+		if _, err := engine.Compile(text); err == nil || err.(*yaql.Error).Class != yaql.RecursionError { //nolint:errorlint,forcetypeassert // the type is promised
+			t.Errorf("%.20s... gave %.100v", text, err)
+		}
+	}
+	deep := "1" + strings.Repeat(" + 1", 3000)
+	if got := evalText(t, engine, nil, deep, nil); got != "3001" {
+		t.Errorf("3000 additions give %s", got)
+	}
+	if got := evalText(t, engine, nil, "def(f, switch($ = 0 => 0, true => 1 + f($ - 1))) -> f(2000)", nil); got != "2000" {
+		t.Errorf("2000 nested calls give %s", got)
+	}
+	if got := evalText(t, newEngine(t, yaql.DepthLimit(100)), nil, "def(f, switch($ = 0 => 0, true => 1 + f($ - 1))) -> f(200)", nil); got != "!RecursionError" {
+		t.Errorf("a depth limit of 100 gives %s", got)
+	}
+}
+
+func TestStepBudget(t *testing.T) {
+	engine := newEngine(t, yaql.StepBudget(100))
+	for expr, want := range map[string]string{
+		"range(50).len()": "50", "range(200).len()": "!StepBudgetExceededException", "[1, 2] + [3]": "[1,2,3]",
+	} {
+		if got := evalText(t, engine, nil, expr, nil); got != want {
+			t.Errorf("%s gives %s, not %s", expr, got, want)
+		}
+	}
+}
+
+func TestIteratorLimitOnHostMaps(t *testing.T) {
+	engine := newEngine(t, yaql.LimitIterators(2))
+	for _, c := range []struct {
+		data any
+		want string
+	}{
+		{map[string]any{"a": 1, "b": []any{1, 2}}, `{"a":1,"b":[1,2]}`},
+		{map[string]any{"a": 1, "b": 2, "c": 3}, "!CollectionTooLargeException"},
+		{map[string]any{"a": []any{1, 2, 3}}, "!CollectionTooLargeException"},
+		{[]any{map[string]any{"a": map[string]any{"a": 1, "b": 2, "c": 3}}}, "!CollectionTooLargeException"},
+	} {
+		if got := evalText(t, engine, nil, "$", c.data); got != c.want {
+			t.Errorf("%v gives %s, not %s", c.data, got, c.want)
+		}
+	}
+}
+
+func TestCustomFinalizer(t *testing.T) {
+	engine := newEngine(t, yaql.Finalizer(func(v any) (any, error) { return []any{v}, nil }))
+	if got := evalText(t, engine, nil, "5", nil); got != "[5]" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestLibraryWithoutModules(t *testing.T) {
+	engine := newEngine(t, yaql.Without("math", "regex"))
+	for expr, want := range map[string]string{
+		"1 + 1": "!NoMatchingFunctionException", "a + b": `"ab"`, "abs(1)": "!NoFunctionRegisteredException", "a =~ b": "!NoFunctionRegisteredException",
+		"-1": "!NoMatchingFunctionException", "2 < 3": "!NoMatchingFunctionException", "a < b": "true", "[1, 2].max()": "!NoFunctionRegisteredException",
+	} {
+		if got := evalText(t, engine, nil, expr, nil); got != want {
+			t.Errorf("%s gives %s, not %s", expr, got, want)
+		}
+	}
+}
