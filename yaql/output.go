@@ -57,17 +57,43 @@ func (o *output) convert(v any) (any, error) {
 		}
 		return o.set(x.Items())
 	case *Iterator, *ordering, *memo:
-		l, err := limited(o.c, v)
-		if err != nil {
-			return nil, err
-		}
-		items, err := listOf(o.c, l)
-		if err != nil {
-			return nil, err
-		}
-		return o.items(items)
+		return o.lazy(v)
 	}
 	return o.hostValue(v)
+}
+
+// lazy converts the items of a collection as they come, so that of several errors the first item's is reported.
+func (o *output) lazy(v any) (any, error) {
+	l, err := limited(o.c, v)
+	if err != nil {
+		return nil, err
+	}
+	if it, ok := l.(*Iterator); ok {
+		if _, ok := it.src.(bulk); ok {
+			items, err := listOf(o.c, l)
+			if err != nil {
+				return nil, err
+			}
+			return o.items(items)
+		}
+	}
+	out := []any{}
+	err = each(o.c, l, func(x any) error {
+		o.enter(1)
+		defer o.leave()
+		if len(out)&1023 == 1023 {
+			if err := o.c.run.chargeItems(len(out)); err != nil {
+				return err
+			}
+		}
+		y, err := o.convert(x)
+		out = append(out, y)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // hostValue leaves values of the host as they are, and those that are converted lazily too.

@@ -25,7 +25,7 @@ var grammar = map[string][]string{
 	"small": {"0", "1", "2", "3"},
 	"float": {
 		"<float> + <num>", "<num> / 2.0", "<float> * <num>", "float(<int>)", "float(<str>)", "<float> - <int>", "-<float>", "round(<float>, 1)", "round(<float>)", "abs(<float>)",
-		"pow(<num>, 0.5)", "pow(2, -1)", "<span>.hours", "<span>.seconds", "<float> mod <num>", "max(<num>, <float>)", "<date>.timestamp", "[<float>, <int>].sum()",
+		"pow(abs(<num>), 0.5)", "pow(2, -1)", "<span>.hours", "<span>.seconds", "<float> mod <num>", "max(<num>, <float>)", "<date>.timestamp", "[<float>, <int>].sum()",
 	},
 	"num": {"<int>", "<float>"},
 	"bool": {
