@@ -26,6 +26,9 @@ type ruleText struct {
 	predicates, action string
 }
 
+const ruleSource = "It is described by options, or RULE is JSON\n" +
+	"with the keys priority, predicates, action and reason, a file with it, or - for\nstandard input.\n"
+
 const ruleHelp = `
 Predicates are a JSON list; each is [NAME, EXPRESSION] with the names jobid,
 opcode and reason, or ["not", PREDICATE]; all of them must hold:
@@ -99,15 +102,44 @@ func (sh *shell) warn(parts []any) {
 	}
 }
 
-func (sh *shell) putFilter(ctx context.Context, uuid any, r *ruleText) error {
-	parts, err := r.parts(sh)
+// ruleParts are the parts of a rule that is given as JSON or in a file, or by
+// options.
+func (sh *shell) ruleParts(args []string, r *ruleText) ([]any, error) {
+	if len(args) == 0 {
+		return r.parts(sh)
+	}
+	rule, err := sh.readRule(args[0])
+	if err != nil {
+		return nil, err
+	}
+	parts := []any{0, json.RawMessage("[]"), json.RawMessage(`"CONTINUE"`), sh.userTrail()}
+	for i, key := range []string{"priority", "predicates", "action", "reason"} {
+		value, given := rule[key]
+		if !given {
+			continue
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		parts[i] = json.RawMessage(text)
+		delete(rule, key)
+	}
+	for key := range rule {
+		return nil, usage("a filter rule has no key %q; it has priority, predicates, action and reason", key)
+	}
+	return parts, nil
+}
+
+func (sh *shell) putFilter(ctx context.Context, uuid any, args []string, r *ruleText) error {
+	parts, err := sh.ruleParts(args, r)
 	if err != nil {
 		return err
 	}
-	sh.warn(parts)
 	if sh.flags.dryRun {
 		return sh.testRule(ctx, ruleObject(parts), 0)
 	}
+	sh.warn(parts)
 	var made string
 	if err := sh.do(ctx, "ReplaceFilter", &made, append([]any{uuid}, parts...)...); err != nil {
 		return err
@@ -123,9 +155,9 @@ func ruleObject(parts []any) map[string]any {
 func filterAdd(sh *shell) *cobra.Command {
 	var r ruleText
 	cmd := &cobra.Command{
-		Use: "add", Short: "Add a rule", Args: exactly(0),
-		Long: "Add a rule and print its UUID. It takes effect at once.\n" + ruleHelp,
-		RunE: func(cmd *cobra.Command, _ []string) error { return sh.putFilter(cmd.Context(), nil, &r) },
+		Use: "add [RULE|FILE|-]", Short: "Add a rule", Args: between(0, 1),
+		Long: "Add a rule and print its UUID. It takes effect at once. " + ruleSource + ruleHelp,
+		RunE: func(cmd *cobra.Command, args []string) error { return sh.putFilter(cmd.Context(), nil, args, &r) },
 	}
 	r.register(cmd)
 	return cmd
@@ -134,10 +166,13 @@ func filterAdd(sh *shell) *cobra.Command {
 func filterReplace(sh *shell) *cobra.Command {
 	var r ruleText
 	cmd := &cobra.Command{
-		Use: "replace UUID", Short: "Replace all parts of a rule", Args: exactly(1),
-		Long:              "Replace a rule. Parts that are not given get their defaults, not their old values.\n" + ruleHelp,
+		Use: "replace UUID [RULE|FILE|-]", Short: "Replace all parts of a rule", Args: between(1, 2),
+		Long: "Replace a rule. Parts that are not given get their defaults, not their old values.\n" +
+			ruleSource + ruleHelp,
 		ValidArgsFunction: sh.completeNames("filter", false),
-		RunE:              func(cmd *cobra.Command, args []string) error { return sh.putFilter(cmd.Context(), args[0], &r) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return sh.putFilter(cmd.Context(), args[0], args[1:], &r)
+		},
 	}
 	r.register(cmd)
 	return cmd
@@ -217,30 +252,16 @@ func filterTest(sh *shell) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "test [RULE|FILE|-]", Short: "Tell what a rule would do, without adding it",
 		Long: "Tell what a rule would do to each job in the queue, and would have done to those of\n" +
-			"the last days, without adding it. RULE is JSON with the keys priority, predicates,\n" +
-			"action and reason, a file with it, or - for standard input; or use the options.\n" + ruleHelp,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage("%s takes one rule", cmd.CommandPath())
-			}
-			return nil
-		},
+			"the last days, without adding it. " + ruleSource + ruleHelp,
+		Args: between(0, 1),
 	}
 	r.register(cmd)
 	cmd.Flags().IntVar(&days, "days", 0, "look at the jobs that ended in the last days too")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 {
-			rule, err := sh.readRule(args[0])
-			if err != nil {
-				return err
-			}
-			return sh.testRule(cmd.Context(), rule, days)
-		}
-		parts, err := r.parts(sh)
+		parts, err := sh.ruleParts(args, &r)
 		if err != nil {
 			return err
 		}
-		sh.warn(parts)
 		return sh.testRule(cmd.Context(), ruleObject(parts), days)
 	}
 	return cmd

@@ -102,6 +102,16 @@ func exactly(n int) cobra.PositionalArgs {
 	}
 }
 
+// between checks the number of arguments.
+func between(low, high int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < low || len(args) > high {
+			return usage("%s takes %d to %d arguments, got %d", cmd.UseLine(), low, high, len(args))
+		}
+		return nil
+	}
+}
+
 // atLeast checks the number of arguments.
 func atLeast(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
