@@ -189,6 +189,29 @@ func TestFilesArePrivate(t *testing.T) {
 	}
 }
 
+func TestDirectoriesWithUnusualNames(t *testing.T) {
+	for _, name := range []string{"with space", "100%41?x=1&y#z", "Größe 世界", "a;b'c\"d\\e", "file:x"} {
+		dir := filepath.Join(t.TempDir(), name)
+		s, err := Open(dir, Options{})
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if _, err := store.Commit(t.Context(), s, job("1", "1")); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		if _, err := s.Get(t.Context(), store.Key{Kind: "job", ID: "1"}); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, FileName)); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 func TestUnusableDirectories(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
