@@ -35,7 +35,12 @@ func conformanceCases(t testing.TB) []conformanceCase {
 	if dir == "" {
 		dir = "../../shared/conformance"
 	}
-	f, err := os.Open(filepath.Join(dir, "yaql-conformance.jsonl"))
+	return readCases(t, filepath.Join(dir, "yaql-conformance.jsonl"))
+}
+
+func readCases(t testing.TB, path string) []conformanceCase {
+	t.Helper()
+	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +100,18 @@ func TestYaqlConformance(t *testing.T) {
 			}
 			t.Logf("yaql-conformance.jsonl: %d of %d cases passed, %d known differences", passed, len(cases), len(known))
 		})
+	}
+}
+
+// TestEdgesOfTheReference runs unusual expressions of our own, most of them with options, whose outcomes the
+// reference gave.
+func TestEdgesOfTheReference(t *testing.T) {
+	for _, c := range readCases(t, "testdata/edge.jsonl") {
+		for _, touch := range []bool{false, true} {
+			if msg := runConformance(c, touch); msg != "" {
+				t.Errorf("%s: %s with %s, by name %v: %s", c.ID, c.Expr, c.Options, touch, msg)
+			}
+		}
 	}
 }
 
