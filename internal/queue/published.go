@@ -72,19 +72,31 @@ func (p *published) snapshot() *btree.Map[job.ID, *job.Job] {
 	return p.jobs.Copy()
 }
 
+// follow returns the job's value and a channel that is closed when it changes.
+func (p *published) follow(id job.ID) (*job.Job, chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	j, ok := p.jobs.Get(id)
+	if !ok {
+		return nil, nil
+	}
+	c := make(chan struct{})
+	p.waiters[id] = append(p.waiters[id], c)
+	return j, c
+}
+
 // wait returns the job's value as soon as until holds for it, or its value (nil
-// if there is none) when ctx ends.
+// if there is none) when ctx ends. until may take its time: it holds up nobody.
 func (p *published) wait(ctx context.Context, id job.ID, until func(*job.Job) bool) *job.Job {
 	for {
-		p.mu.Lock()
-		j, _ := p.jobs.Get(id)
-		if j == nil || until(j) {
-			p.mu.Unlock()
+		j, c := p.follow(id)
+		if j == nil {
+			return nil
+		}
+		if until(j) {
+			p.forget(id, c)
 			return j
 		}
-		c := make(chan struct{})
-		p.waiters[id] = append(p.waiters[id], c)
-		p.mu.Unlock()
 		select {
 		case <-c:
 		case <-ctx.Done():

@@ -82,6 +82,8 @@ type Queue struct {
 	// dependents lists the entries that wait for a job to end.
 	dependents map[job.ID][]*entry
 	running    int
+	// unwritten are entries with log messages that are not written yet.
+	unwritten  []*entry
 	locks      *lock.Table
 	rules      []jobfilter.Rule
 	chain      *jobfilter.Chain
@@ -137,6 +139,7 @@ func (q *Queue) Close() {
 	q.mu.Unlock()
 	q.stop(errStopping)
 	q.runners.Wait()
+	q.writeLogs()
 	q.outcomes.drain()
 }
 

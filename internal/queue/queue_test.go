@@ -279,3 +279,21 @@ func TestRefusedDependencyKeepsIDs(t *testing.T) {
 		t.Errorf("a dependency before the first job: %v", err)
 	}
 }
+
+func TestLogMessagesShowWhileTheOpcodeRuns(t *testing.T) {
+	r := newRig(t, 1)
+	id := r.submit(resumable)
+	r.began(id, 0)
+	env := r.gate(id, 0).env
+	env.Infof("one")
+	env.Infof("two")
+	r.reaches(id, "running with two messages", func(j *job.Job) bool { return j.Status() == job.Running && j.LastSerial() == 2 })
+	env.Infof("three")
+	r.crash()
+	r.began(id, 0)
+	r.gate(id, 0).env.Infof("five")
+	r.finish(id, 0, nil)
+	if j := r.status(id, job.Success); len(j.Ops[0].Log) != 5 || string(j.Ops[0].Log[2].Payload) != `" - INFO: three"` {
+		t.Errorf("job %s", j.Encode())
+	}
+}

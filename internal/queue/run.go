@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
@@ -61,7 +62,7 @@ func (q *Queue) env(e *entry, i int) *exec.Env {
 			entry := encode(payload)
 			q.whileRunning(e, i, func() {
 				e.job = e.job.AddLog(i, kind, entry, q.now())
-				q.changed(e)
+				q.writeSoon(e)
 			})
 		},
 		Release: func(names ...lock.Name) {
@@ -80,6 +81,31 @@ func (q *Queue) whileRunning(e *entry, i int, event func()) {
 		if e.place == inRunner && e.job.Next() == i {
 			event()
 		}
+	})
+}
+
+// logDelay is how long a log message may wait to be written together with
+// others, or with the end of its opcode.
+const logDelay = 5 * time.Millisecond
+
+// writeSoon has the log of an entry written, a little later.
+func (q *Queue) writeSoon(e *entry) {
+	if len(q.unwritten) == 0 {
+		time.AfterFunc(logDelay, q.writeLogs)
+	}
+	q.unwritten = append(q.unwritten, e)
+}
+
+// writeLogs writes the log messages that wait for it. Those of a job that has
+// ended were written with its end.
+func (q *Queue) writeLogs() {
+	q.update(func() {
+		for _, e := range q.unwritten {
+			if q.entries[e.id()] == e {
+				q.changed(e)
+			}
+		}
+		q.unwritten = nil
 	})
 }
 

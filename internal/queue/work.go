@@ -2,6 +2,7 @@ package queue
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -43,15 +44,27 @@ func (w *work) answer() <-chan error {
 
 // touch marks a key as changed.
 func (w *work) touch(key store.Key) {
-	if w.seen[key] {
+	if len(w.keys) < fewKeys {
+		if !slices.Contains(w.keys, key) {
+			w.keys = append(w.keys, key)
+		}
 		return
 	}
 	if w.seen == nil {
-		w.seen = map[store.Key]bool{}
+		w.seen = make(map[store.Key]bool, 2*fewKeys)
+		for _, k := range w.keys {
+			w.seen[k] = true
+		}
 	}
-	w.seen[key] = true
-	w.keys = append(w.keys, key)
+	if !w.seen[key] {
+		w.seen[key] = true
+		w.keys = append(w.keys, key)
+	}
 }
+
+// fewKeys are so many that it is quicker to compare with all of them than to
+// keep a map.
+const fewKeys = 8
 
 func (q *Queue) changed(e *entry) { q.work.touch(jobKey(e.id())) }
 
