@@ -46,6 +46,8 @@ func Compile(rules []Rule) (*Chain, error) {
 	sorted := make([]*Rule, len(rules))
 	for i := range rules {
 		r := rules[i]
+		r.description = ""
+		r.description = r.Describe()
 		sorted[i] = &r
 	}
 	slices.SortStableFunc(sorted, Compare)

@@ -37,6 +37,10 @@ type Rule struct {
 	Action     Action      `json:"action"`
 	// Reason tells who added the rule and why.
 	Reason reason.Trail `json:"reason_trail"`
+
+	// description is what Describe returns, kept in the rules of a Chain: it is
+	// part of the verdict on every job that a rule holds.
+	description string
 }
 
 // Compare orders rules as they are evaluated.
@@ -48,6 +52,9 @@ func Compare(a, b *Rule) int {
 //
 //	filter rule 8b53… (REJECT; user: "maintenance of rack 3")
 func (r *Rule) Describe() string {
+	if r.description != "" {
+		return r.description
+	}
 	name := "the new filter rule"
 	if r.UUID != "" {
 		name = "filter rule " + r.UUID

@@ -1,10 +1,10 @@
 package queue
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -116,9 +116,8 @@ func (q *Queue) recoverBusy(e *entry) {
 // inOrder returns all entries by job id.
 func (q *Queue) inOrder() []*entry {
 	out := make([]*entry, 0, len(q.entries))
-	for _, e := range q.entries {
-		out = append(out, e)
+	for _, id := range slices.Sorted(maps.Keys(q.entries)) {
+		out = append(out, q.entries[id])
 	}
-	slices.SortFunc(out, func(a, b *entry) int { return cmp.Compare(a.id(), b.id()) })
 	return out
 }
