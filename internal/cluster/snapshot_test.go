@@ -172,6 +172,34 @@ func TestUnreadableObjectIsRefused(t *testing.T) {
 	}
 }
 
+// Objects that come from a store share what is equal, and no more.
+func TestStoredObjectsShareWhatIsEqual(t *testing.T) {
+	var stored []cluster.Stored
+	for k, p := range []cluster.Params{{"maxmem": int64(1), "x": "1"}, {"maxmem": int64(1), "x": "1"}, {"maxmem": int64(1), "x": int64(1)}, {"maxmem": []any{}}, {"maxmem": []any{}}} {
+		i := instance(fmt.Sprint("u", k), fmt.Sprint("i", k), "n")
+		i.BEParams = p
+		data, err := cluster.Encode(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored = append(stored, cluster.Stored{Kind: "instance", UUID: i.UUID, Data: data})
+	}
+	s, err := cluster.Empty().Apply(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func(a, b string) bool {
+		x, y := s.Instance(a).BEParams, s.Instance(b).BEParams
+		return reflect.ValueOf(x).Pointer() == reflect.ValueOf(y).Pointer()
+	}
+	if !same("u0", "u1") || same("u0", "u2") || same("u3", "u4") {
+		t.Errorf("shared: %v, %v, %v", same("u0", "u1"), same("u0", "u2"), same("u3", "u4"))
+	}
+	if s.Instance("u2").BEParams["x"] != int64(1) || s.Instance("u1").BEParams["x"] != "1" {
+		t.Error("parameters that differ were taken for equal")
+	}
+}
+
 func TestCloneSharesNothing(t *testing.T) {
 	i := instance("i", "a", "n")
 	i.BEParams = cluster.Params{"maxmem": int64(1), "list": []any{int64(1)}}

@@ -64,6 +64,7 @@ func Holds(kind string) bool {
 // s is what stands.
 func (s *Snapshot) Apply(stored []Stored) (*Snapshot, error) {
 	changes := make([]Change, 0, len(stored))
+	share := newSharer()
 	for _, st := range stored {
 		switch {
 		case !Holds(st.Kind):
@@ -74,6 +75,7 @@ func (s *Snapshot) Apply(stored []Stored) (*Snapshot, error) {
 			if err != nil {
 				return nil, err
 			}
+			share.object(o)
 			changes = append(changes, Put(o))
 		}
 	}

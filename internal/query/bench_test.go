@@ -32,9 +32,26 @@ func bigSource(n int) *Source {
 		live[i.PrimaryNode].Instances[i.UUID] = InstanceState{Memory: 1024, VCPUs: 2}
 	}
 	return &Source{
-		Inventory: cluster.Empty().With(changes...),
+		Inventory: stored(changes),
 		Live:      func(Need, []string) map[string]NodeState { return live },
 	}
+}
+
+// stored returns the inventory as it is after it was read from a store.
+func stored(changes []cluster.Change) *cluster.Snapshot {
+	list := make([]cluster.Stored, len(changes))
+	for i, c := range changes {
+		data, err := cluster.Encode(c.Put)
+		if err != nil {
+			panic(err)
+		}
+		list[i] = cluster.Stored{Kind: string(c.Kind), UUID: c.UUID, Data: data}
+	}
+	s, err := cluster.Empty().Apply(list)
+	if err != nil {
+		panic(err)
+	}
+	return s
 }
 
 func bigInstance(k int, node string) *cluster.Instance {
