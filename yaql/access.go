@@ -2,6 +2,7 @@ package yaql
 
 import (
 	"math/big"
+	"slices"
 
 	"github.com/drover-project/drover/yaql/internal/syntax"
 )
@@ -23,7 +24,7 @@ func (cp *compiler) member(n *syntax.Node, l *code, name string) *code {
 	out := &code{node: n, retains: l.retains}
 	if l.isPath && !cp.engine.cfg.legacy {
 		out.isPath = true
-		out.path = append(l.path[:len(l.path):len(l.path)], name)
+		out.path = append(slices.Clone(l.path), name)
 	}
 	if len(out.path) == 1 {
 		out.eval = func(c *Context) (any, error) {
@@ -176,7 +177,8 @@ func (cp *compiler) safeDot(n *syntax.Node) *code {
 			return s.dispatch(c, v)
 		}
 	default:
-		rest = cp.noMatchValue(n, "#operator_.")
+		none := cp.noMatch(n, "#operator_.")
+		rest = func(c *Context, _ any) (any, error) { return none.eval(c) }
 	}
 	return &code{node: n, retains: l.retains || retains, eval: func(c *Context) (any, error) {
 		v, err := l.eval(c)
@@ -185,11 +187,6 @@ func (cp *compiler) safeDot(n *syntax.Node) *code {
 		}
 		return rest(c, v)
 	}}
-}
-
-func (cp *compiler) noMatchValue(n *syntax.Node, fn string) func(*Context, any) (any, error) {
-	k := cp.noMatch(n, fn)
-	return func(c *Context, _ any) (any, error) { return k.eval(c) }
 }
 
 // arrow compiles context -> expression.

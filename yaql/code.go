@@ -1,6 +1,7 @@
 package yaql
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/drover-project/drover/yaql/internal/syntax"
@@ -248,10 +249,8 @@ func distinctWords(keys []*code) ([]string, bool) {
 		if !ok || !k.constant {
 			return nil, false
 		}
-		for _, w := range words[:i] {
-			if w == s {
-				return nil, false
-			}
+		if slices.Contains(words[:i], s) {
+			return nil, false
 		}
 		words[i] = s
 	}

@@ -11,6 +11,7 @@ import (
 
 // must fails the test if a function could not be made.
 func must(t testing.TB) func(f *yaql.Function, err error) *yaql.Function {
+	t.Helper()
 	return func(f *yaql.Function, err error) *yaql.Function {
 		t.Helper()
 		if err != nil {

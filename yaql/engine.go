@@ -9,26 +9,25 @@ import (
 
 // config is what an engine may be told.
 type config struct {
-	limitIterators   int
-	memoryQuota      int64
-	steps            int64
-	depth            int
-	convertInput     bool
-	convertOutput    bool
-	tuplesToLists    bool
-	setsToLists      bool
-	iterableDicts    bool
-	ordered          bool
-	delegates        bool
-	legacy           bool
-	noSets           bool
-	groupByFallback  bool
-	withoutModules   map[string]bool
-	table            syntax.Table
-	tableChange      []func(*syntax.Table) error
-	finalizer        func(any) (any, error)
-	snakeCase        bool
-	setTuples, pairs bool
+	limitIterators  int
+	memoryQuota     int64
+	steps           int64
+	depth           int
+	convertInput    bool
+	convertOutput   bool
+	tuplesToLists   bool
+	setsToLists     bool
+	iterableDicts   bool
+	ordered         bool
+	delegates       bool
+	legacy          bool
+	noSets          bool
+	groupByFallback bool
+	withoutModules  map[string]bool
+	table           syntax.Table
+	tableChange     []func(*syntax.Table) error
+	finalizer       func(any) (any, error)
+	tuplesSet       bool // by an option
 }
 
 // Option changes how an engine behaves.
@@ -58,7 +57,7 @@ func ConvertOutputData(on bool) Option { return func(c *config) { c.convertOutpu
 
 // ConvertTuplesToLists tells whether tuples in results become []any, as by default, or [Tuple].
 func ConvertTuplesToLists(on bool) Option {
-	return func(c *config) { c.tuplesToLists, c.setTuples = on, true }
+	return func(c *config) { c.tuplesToLists, c.tuplesSet = on, true }
 }
 
 // ConvertSetsToLists tells whether sets in results become []any, as by default, or *[Set].
@@ -79,7 +78,7 @@ func Legacy() Option { return func(c *config) { c.legacy = true } }
 // KeywordOperator changes the sign between name and value of keyword arguments and map entries from =>; an
 // empty sign turns both off.
 func KeywordOperator(sign string) Option {
-	return func(c *config) { c.table.Pair, c.pairs = sign, true }
+	return func(c *config) { c.table.Pair = sign }
 }
 
 // NoSets leaves out the functions on sets.
@@ -145,7 +144,7 @@ func New(options ...Option) (*Engine, error) {
 	if cfg.legacy {
 		cfg.table = syntax.Legacy()
 		cfg.iterableDicts = true
-		if !cfg.setTuples {
+		if !cfg.tuplesSet {
 			cfg.tuplesToLists = false
 		}
 	}

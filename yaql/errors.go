@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/drover-project/drover/yaql/internal/pytime"
 	"github.com/drover-project/drover/yaql/internal/syntax"
@@ -120,10 +121,5 @@ func isClass(err error, classes ...string) bool {
 	if !errors.As(err, &e) {
 		return false
 	}
-	for _, c := range classes {
-		if e.Class == c {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(classes, e.Class)
 }

@@ -167,7 +167,7 @@ func (f *Function) parseParams(signature string) error {
 	if signature == "" {
 		return nil
 	}
-	for _, text := range strings.Split(signature, ", ") {
+	for text := range strings.SplitSeq(signature, ", ") {
 		name, rest, _ := strings.Cut(text, ": ")
 		typ, def, hasDefault := strings.Cut(rest, " = ")
 		nullable := strings.HasSuffix(typ, "?")

@@ -90,9 +90,7 @@ func TestParallelEvaluation(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for range 8 {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for range 30 {
 				for _, x := range expressions {
 					for _, c := range []*yaql.Context{nil, scope, changed} {
@@ -101,7 +99,7 @@ func TestParallelEvaluation(t *testing.T) {
 					_, _ = x.Test(context.Background(), data)
 				}
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	if got := evalText(t, engine, changed, "$.s + 1", data); got != `"sum"` {

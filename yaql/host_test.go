@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"strconv"
 	"testing"
 	"time"
 
@@ -83,12 +84,27 @@ func (e env) Range(f func(key, value any) bool) {
 
 func TestHostValues(t *testing.T) {
 	engine := newEngine(t, yaql.OrderedResults())
+	for _, c := range hostCases() {
+		if got := evalText(t, engine, nil, c.expr, c.data); got != c.want {
+			t.Errorf("%s on %T gives %s, not %s", c.expr, c.data, got, c.want)
+		}
+		scope := engine.NewContext()
+		scope.Touch()
+		if got := evalText(t, engine, scope, c.expr, c.data); got != c.want {
+			t.Errorf("by name: %s on %T gives %s, not %s", c.expr, c.data, got, c.want)
+		}
+	}
+}
+
+type hostCase struct {
+	expr string
+	data any
+	want string
+}
+
+func hostCases() []hostCase {
 	n := testNode()
-	for _, c := range []struct {
-		expr string
-		data any
-		want string
-	}{
+	return []hostCase{
 		{"$.id + 1", n, "8"},
 		{"$.id", &n, "7"},
 		{"$.roles", n, `["a","b"]`},
@@ -164,15 +180,6 @@ func TestHostValues(t *testing.T) {
 		{"$.paint(1/0)", object{}, "!ZeroDivisionError"},
 		{"$.paint(,1)", object{}, `["paint",2,[null,1]]`},
 		{"[$].color", object{}, `["red"]`},
-	} {
-		if got := evalText(t, engine, nil, c.expr, c.data); got != c.want {
-			t.Errorf("%s on %T gives %s, not %s", c.expr, c.data, got, c.want)
-		}
-		scope := engine.NewContext()
-		scope.Touch()
-		if got := evalText(t, engine, scope, c.expr, c.data); got != c.want {
-			t.Errorf("by name: %s on %T gives %s, not %s", c.expr, c.data, got, c.want)
-		}
 	}
 }
 
@@ -257,7 +264,7 @@ func TestResultTypes(t *testing.T) {
 func TestDictAndSet(t *testing.T) {
 	d := yaql.NewDict(0)
 	for i := range 20 {
-		if err := errors.Join(d.Set(i, i), d.Set(fmt.Sprint(i), i), d.Set(float64(i), -i)); err != nil {
+		if err := errors.Join(d.Set(i, i), d.Set(strconv.Itoa(i), i), d.Set(float64(i), -i)); err != nil {
 			t.Fatal(err)
 		}
 	}

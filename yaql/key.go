@@ -88,7 +88,7 @@ func identityKey(v any) (key any, err error) {
 			key, err = nil, unhashable(v)
 		}
 	}()
-	_ = v == v //nolint:gocritic,staticcheck // panics for types that Go cannot compare
+	_ = v == v //nolint:gocritic // panics for types that Go cannot compare
 	return v, nil
 }
 

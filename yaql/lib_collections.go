@@ -263,56 +263,64 @@ var plainConfig = &config{}
 // isCollection reports whether v can be walked through; strings and maps do not count.
 func isCollection(v any) bool { return isIterable(plainConfig, v) }
 
-// inserted yields the values before the item at position. If many is set, a negative position means the start.
-func inserted(c *Context, coll any, position int64, values any, many bool) (any, error) {
+// inserter yields the items of a collection, and further values before the one at a place.
+type inserter struct {
+	c        *Context
+	src      source
+	values   any
+	position int64
+	at       int64  // the place of the next item
+	inner    source // the values, while they are yielded
+	held     []any  // the item that comes after the values
+	done     bool   // the values have been begun
+}
+
+// inserted yields the values before the item at position, or at the end if that is where position is or further
+// on. If first is set, a negative position means the start.
+func inserted(c *Context, coll any, position int64, values any, first bool) (any, error) {
 	src, err := iterate(c, coll)
 	if err != nil {
 		return nil, err
 	}
-	i := int64(-1)
-	var inner source
-	var held any
-	holding, done := false, false
-	return lazily(c, func() (any, bool, error) {
-		for {
-			if inner == nil && many && position < 0 && !done {
-				done = true
-				if inner, err = iterate(c, values); err != nil {
-					return nil, false, err
-				}
+	in := &inserter{c: c, src: src, values: values, position: position}
+	if first {
+		in.position = max(position, 0)
+	}
+	return lazily(c, in.step), nil
+}
+
+func (in *inserter) step() (any, bool, error) {
+	for {
+		if in.inner != nil {
+			x, ok, err := in.inner.next()
+			if ok || err != nil {
+				return x, ok, err
 			}
-			if inner != nil {
-				x, ok, err := inner.next()
-				if ok || err != nil {
-					return x, ok, err
-				}
-				inner = nil
-			}
-			if holding {
-				holding = false
-				return held, true, nil
-			}
-			x, ok, err := src.next()
-			if err != nil {
-				return nil, false, err
-			}
-			if ok {
-				i++
-			}
-			switch {
-			case ok && i != position:
-				return x, true, nil
-			case ok:
-				held, holding = x, true
-			case done || position <= i:
-				return nil, false, nil
-			}
-			done = true
-			if inner, err = iterate(c, values); err != nil {
-				return nil, false, err
-			}
+			in.inner = nil
 		}
-	}), nil
+		if len(in.held) > 0 {
+			x := in.held[0]
+			in.held = nil
+			return x, true, nil
+		}
+		x, ok, err := in.src.next()
+		if err != nil {
+			return nil, false, err
+		}
+		here := !in.done && (ok && in.at == in.position || !ok && in.position >= in.at)
+		if !here {
+			in.at++
+			return x, ok, nil
+		}
+		in.done = true
+		if ok {
+			in.at++
+			in.held = []any{x}
+		}
+		if in.inner, err = iterate(in.c, in.values); err != nil {
+			return nil, false, err
+		}
+	}
 }
 
 func insertIntoList(c *Context, a []any) (any, error) {

@@ -75,7 +75,7 @@ func branchingModule() module {
 	return module{"branching", []definition{
 		{"coalesce", FunctionKind, "*args: lambda", func(_ *Context, a []any) (any, error) {
 			for _, x := range a {
-				if v, err := callOr(x, nil); v != nil || err != nil {
+				if v, err := callLazy(x); v != nil || err != nil {
 					return v, err
 				}
 			}
@@ -89,7 +89,7 @@ func branchingModule() module {
 		}, "Gives the places of the arguments that are true, counted from 0.", "selectAllCases(true, false, true) ⇒ [0,2]", 0},
 		{"selectCase", FunctionKind, "*args: lambda", func(_ *Context, a []any) (any, error) {
 			for i, x := range a {
-				v, err := callOr(x, nil)
+				v, err := callLazy(x)
 				if err != nil {
 					return nil, err
 				}
@@ -120,25 +120,20 @@ func branchingModule() module {
 			if i < 0 || i >= int64(len(a)-1) {
 				i = int64(len(a) - 2)
 			}
-			return callOr(a[1+i], nil)
+			return callLazy(a[1+i])
 		}, "Gives the argument at the place that the receiver says, or the last one if there is no such place.", "1.switchCase(a, b, c) ⇒ \"b\"", eager},
 	}}
 }
 
-// callOr evaluates a lazy argument, which may have been left out.
-func callOr(x, def any) (any, error) {
-	if l, ok := x.(*Lambda); ok {
-		return l.Call()
-	}
-	return def, nil
-}
+// callLazy evaluates a lazy argument.
+func callLazy(x any) (any, error) { return x.(*Lambda).Call() }
 
 // caseSource evaluates conditions one by one and yields what pick makes of each.
 func caseSource(conditions []any, pick func(i int, t bool) (any, bool)) nextFunc {
 	i := 0
 	return func() (any, bool, error) {
 		for i < len(conditions) {
-			v, err := callOr(conditions[i], nil)
+			v, err := callLazy(conditions[i])
 			if err != nil {
 				return nil, false, err
 			}

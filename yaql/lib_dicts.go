@@ -35,7 +35,7 @@ func dictDefinitions() []definition {
 		{"items", MethodKind, "dict: mapping", viewOf(itemsView), "Gives the entries as [key, value] lists.", "{a => 1}.items().toList() ⇒ [[\"a\",1]]", 0},
 		{"keys", MethodKind, "dict: mapping", viewOf(keysView), "Gives the keys.", "{a => 1}.keys().toList() ⇒ [\"a\"]", 0},
 		{"len", ExtensionKind, "dict: mapping", lengthOf, "Gives the number of entries.", "{a => 1}.len() ⇒ 1", 0},
-		{"set", MethodKind, "dict: mapping, *args: rulevalue", func(c *Context, a []any) (any, error) {
+		{"set", MethodKind, "dict: mapping, *args: rulevalue", func(_ *Context, a []any) (any, error) {
 			d := toDict(a[0], len(a)-1)
 			for _, x := range a[1:] {
 				if err := d.Set(x.(Pair).Key, x.(Pair).Value); err != nil {

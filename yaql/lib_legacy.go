@@ -7,7 +7,7 @@ import (
 )
 
 // legacyModules are what the first version of the language has over the standard library, or instead of it.
-func legacyModules(cfg *config) []module {
+func legacyModules() []module {
 	again := func(m module, names ...string) []definition {
 		var defs []definition
 		for _, d := range m.defs {
@@ -39,7 +39,7 @@ func legacyDefinitions() []definition {
 			inner := a[0].(*Context).Child()
 			inner.run = c.run
 			receiver, _ := inner.lookup("0")
-			return (&Lambda{code: a[1].(*Lambda).code, c: inner}).callMethod(inner, receiver)
+			return (&Lambda{code: a[1].(*Lambda).code, c: inner}).callMethod(receiver)
 		}, "Calls a method of $0 in a context.", "", keeps},
 		{"#operator_=>", FunctionKind, "left: expression, right: any?", makeTuple, "Makes a tuple; a => b => c has three items.", "", 0},
 		{"as", MethodKind, "receiver: any?, *mappings: lambda", asNames,

@@ -479,7 +479,7 @@ func splitWhere(c *Context, a []any) (any, error) {
 
 func sliceWhere(c *Context, a []any) (any, error) {
 	f := a[1].(*Lambda)
-	var last any = NoValue
+	last := NoValue
 	return cut(c, a[0], func(items []any, from int) ([]any, int, bool, error) {
 		i := from
 		if last != NoValue && from < len(items) {

@@ -80,7 +80,7 @@ func stringsModule() module {
 		{"rightSplit", MethodKind, "string: string, separator: string = null, maxSplits: int = -1", splitText(pytext.FieldsRight, pytext.SplitRight), "Splits like split, but counts the splits from the end.", "\"a b c\".rightSplit(\" \", 1) ⇒ [\"a b\",\"c\"]", 0},
 		{"split", MethodKind, "string: string, separator: string = null, maxSplits: int = -1", splitText(pytext.Fields, pytext.Split), "Splits at each separator, or at runs of white space if there is none.", "\"a,b\".split(\",\") ⇒ [\"a\",\"b\"]", 0},
 		{"startsWith", MethodKind, "string: string, *prefixes: string", anyAffix(strings.HasPrefix), "Tells whether the string starts with one of the arguments.", "hello.startsWith(x, he) ⇒ true", 0},
-		{"str", FunctionKind, "value: any?", func(c *Context, a []any) (any, error) { return text(a[0]) }, "Gives the text of any value.", "str([1, true]) ⇒ \"(1, True)\"", 0},
+		{"str", FunctionKind, "value: any?", func(_ *Context, a []any) (any, error) { return text(a[0]) }, "Gives the text of any value.", "str([1, true]) ⇒ \"(1, True)\"", 0},
 		{"substring", MethodKind, "string: string, start: int, length: int = -1", substring, "Gives length characters from start, counted from the end if negative; a negative length means all.", "hello.substring(-4, 2) ⇒ \"el\"", 0},
 		{"toCharArray", MethodKind, "string: string", func(c *Context, a []any) (any, error) {
 			s := a[0].(string)

@@ -23,8 +23,8 @@ func systemModule(cfg *config) module {
 		{"#get_context_data", FunctionKind, "name: stringconst", func(c *Context, a []any) (any, error) {
 			return c.Get(a[0].(string)), nil
 		}, "Gives the value of a variable: $ and $1 are the current item, $2 and so on further arguments, $name what let() or the host set. An unknown variable is null.", "let(x => 2) -> [$x, $nobody] ⇒ [2,null]", 0},
-		{"#operator_.", FunctionKind, "receiver: any?, expr: method", func(c *Context, a []any) (any, error) {
-			return a[1].(*Lambda).callMethod(c, a[0])
+		{"#operator_.", FunctionKind, "receiver: any?, expr: method", func(_ *Context, a []any) (any, error) {
+			return a[1].(*Lambda).callMethod(a[0])
 		}, "Calls a method of the value on the left.", "abc.toUpper() ⇒ \"ABC\"", keeps},
 		{"#operator_?.", FunctionKind, "receiver: any?, expr: expression", func(c *Context, a []any) (any, error) {
 			if a[0] == nil {
@@ -91,7 +91,7 @@ func callValue(c *Context, fn *Function, values []any, keywords []named) (any, e
 }
 
 // callMethod evaluates an argument of the form name(args) as a method call of the receiver.
-func (l *Lambda) callMethod(c *Context, receiver any) (any, error) {
+func (l *Lambda) callMethod(receiver any) (any, error) {
 	n := l.code.node
 	if n == nil {
 		return l.Call() // a value that call() passes in place of an expression
@@ -241,8 +241,8 @@ func objectsModule() module {
 			v, err := a[0].(Object).Attribute(a[1].(string))
 			return norm(v), err
 		}, "Gives an attribute of a host object.", "", 0},
-		{"#operator_.", FunctionKind, "receiver: object, expr: method", func(c *Context, a []any) (any, error) {
-			return a[1].(*Lambda).callMethod(c, a[0])
+		{"#operator_.", FunctionKind, "receiver: object, expr: method", func(_ *Context, a []any) (any, error) {
+			return a[1].(*Lambda).callMethod(a[0])
 		}, "Calls a method of a host object.", "", keeps},
 	}}
 }

@@ -54,7 +54,7 @@ func libraryLayers(cfg *config) [][]module {
 		regexModule(), collectionsModule(), queriesModule(), datetimeModule()}
 	layers := [][]module{{objectsModule()}, standard, {coreModule()}}
 	if cfg.legacy {
-		layers = slices.Insert(layers, 0, legacyModules(cfg))
+		layers = slices.Insert(layers, 0, legacyModules())
 	}
 	return layers
 }

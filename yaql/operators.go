@@ -1,6 +1,7 @@
 package yaql
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/drover-project/drover/yaql/internal/syntax"
@@ -355,12 +356,7 @@ func membership(n *syntax.Node, l, r *code) *code {
 			if limit := c.run.cfg.limitIterators; limit >= 0 && len(words) > limit {
 				return false, at(tooLarge(limit), n)
 			}
-			for _, w := range words {
-				if w == s {
-					return true, nil
-				}
-			}
-			return false, nil
+			return slices.Contains(words, s), nil
 		})
 	}
 	if s, ok := l.value.(string); ok && l.constant {
