@@ -67,20 +67,16 @@ func Open(ctx context.Context, s store.Store, epoch int64) (*Keeper, error) {
 }
 
 func (k *Keeper) load(ctx context.Context) (*cluster.Snapshot, error) {
-	var changes []cluster.Change
+	var stored []cluster.Stored
 	for _, kind := range kinds {
 		for o, err := range k.store.List(ctx, store.Kind(kind), store.Options{}) {
 			if err != nil {
 				return nil, err
 			}
-			value, err := cluster.Decode(string(kind), o.Value)
-			if err != nil {
-				return nil, err
-			}
-			changes = append(changes, cluster.Put(value))
+			stored = append(stored, cluster.Stored{Kind: string(kind), UUID: o.ID, Data: o.Value})
 		}
 	}
-	return cluster.Empty().With(changes...), nil
+	return cluster.Empty().Apply(stored)
 }
 
 // Snapshot returns the newest durable inventory.
