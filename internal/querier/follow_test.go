@@ -1,0 +1,217 @@
+package querier_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor/fake"
+	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/querier"
+	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/sqlite"
+)
+
+// rig is a cluster of one node on a store of its own.
+type rig struct {
+	*testing.T
+	keeper *inventory.Keeper
+	*querier.Querier
+}
+
+func newRig(t *testing.T, keep store.Revision) *rig {
+	t.Helper()
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{Keep: keep})
+	check(err)
+	keeper, err := inventory.Open(t.Context(), s, 0)
+	check(err)
+	var ids atomic.Int64
+	newUUID := func() string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", ids.Add(1)) }
+	check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "c.example.com", Nodes: []string{"node1.example.com"},
+		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless"}, Now: time.Now(), NewUUID: newUUID}))
+	fleet := agent.NewFleet(func(node string) (*agent.Agent, error) {
+		driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, node)})
+		if err != nil {
+			return nil, err
+		}
+		return agent.New(agent.Config{Node: node, Dir: filepath.Join(dir, node), Driver: driver})
+	})
+	q := &querier.Querier{Inventory: keeper, Store: s, Nodes: fleet.Agent, Log: log}
+	q.Queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Executors: exec.All(q.Source), Nodes: fleet.Agent,
+		Now: time.Now, NewUUID: newUUID, Log: log})
+	check(err)
+	t.Cleanup(func() {
+		q.Queue.Close()
+		keeper.Close()
+		check(fleet.Close())
+		check(s.Close())
+	})
+	return &rig{t, keeper, q}
+}
+
+// change changes the inventory.
+func (r *rig) change(changes ...cluster.Change) {
+	r.Helper()
+	err := r.keeper.Update(r.Context(), func(*cluster.Snapshot) ([]cluster.Change, error) { return changes, nil })
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func put(name, state string) cluster.Change {
+	return cluster.Put(&cluster.Instance{Meta: cluster.NewMeta("uuid-"+name, 1), Name: name, AdminState: state})
+}
+
+func words(u *querier.Update) string {
+	var out []string
+	if u.Reset {
+		out = append(out, "reset")
+	}
+	for _, e := range u.Events {
+		out = append(out, e.Type+" "+e.ID)
+	}
+	return strings.Join(out, ", ")
+}
+
+var instances = query.Request{What: "instance", Fields: []string{"name", "admin_state"}}
+
+func (r *rig) next(since store.Revision) *querier.Update {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
+	defer cancel()
+	u, err := r.Next(ctx, instances, since)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return u
+}
+
+func TestNextTellsWhatIsNew(t *testing.T) {
+	r := newRig(t, 0)
+	r.change(put("a", "up"), put("b", "up"))
+	u := r.next(0)
+	if got := words(u); got != "reset, enter uuid-a, enter uuid-b" {
+		t.Errorf("at first: %s", got)
+	}
+	before := u.Revision
+	for _, step := range []struct {
+		change cluster.Change
+		want   string
+	}{
+		{put("b", "down"), "change uuid-b"},
+		{put("c", "up"), "change uuid-c"},
+		{cluster.Delete(cluster.KindInstance, "uuid-a"), "leave uuid-a"},
+		{cluster.Put(cluster.NewGroup("g", "more", 1)), "reset, enter uuid-b, enter uuid-c"},
+	} {
+		r.change(step.change)
+		u = r.next(u.Revision)
+		if got := words(u); got != step.want {
+			t.Errorf("got %s, want %s", got, step.want)
+		}
+	}
+	// From further back, where something changed that all rows depend on.
+	if got := words(r.next(before)); got != "reset, enter uuid-b, enter uuid-c" {
+		t.Errorf("from before: %s", got)
+	}
+}
+
+func TestNextWaits(t *testing.T) {
+	r := newRig(t, 0)
+	u := r.next(0)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	again, err := r.Next(ctx, instances, u.Revision)
+	if err != nil || again.Revision != u.Revision || words(again) != "" {
+		t.Errorf("without news: %+v, %v", again, err)
+	}
+	type result struct {
+		u   *querier.Update
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		u, err := r.Next(t.Context(), instances, u.Revision)
+		done <- result{u, err}
+	}()
+	r.change(put("a", "up"))
+	select {
+	case got := <-done:
+		if got.err != nil || words(got.u) != "change uuid-a" {
+			t.Errorf("got %+v", got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the change was not seen")
+	}
+}
+
+func TestNextStartsAnewWhenTheFeedIsGone(t *testing.T) {
+	r := newRig(t, 1)
+	u := r.next(0)
+	for n := range 50 {
+		r.change(put("a", fmt.Sprint("state", n)))
+	}
+	if got := words(r.next(u.Revision)); got != "reset, enter uuid-a" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestFollow(t *testing.T) {
+	r := newRig(t, 0)
+	r.change(put("a", "up"))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	only := instances
+	only.Filter = nil
+	next, stop := iter.Pull2(r.Follow(ctx, only, 0))
+	defer stop()
+	for _, step := range []struct {
+		change []cluster.Change
+		want   string
+	}{
+		{nil, "reset, enter uuid-a"},
+		{[]cluster.Change{put("b", "up")}, "enter uuid-b"},
+		{[]cluster.Change{put("b", "down")}, "change uuid-b"},
+		// A change of nothing that is shown is no news.
+		{[]cluster.Change{cluster.Put(cluster.NewGroup("g", "more", 1)), cluster.Delete(cluster.KindInstance, "uuid-a")}, "leave uuid-a"},
+	} {
+		if step.change != nil {
+			r.change(step.change...)
+		}
+		u, err, ok := next()
+		if err != nil || !ok || words(u) != step.want {
+			t.Fatalf("got %+v, %v, %v; want %s", u, err, ok, step.want)
+		}
+	}
+	cancel()
+	if u, err, ok := next(); ok {
+		t.Errorf("after the end: %+v, %v", u, err)
+	}
+}
+
+func TestFollowRefusesBadQueries(t *testing.T) {
+	r := newRig(t, 0)
+	for u, err := range r.Follow(t.Context(), query.Request{What: "nosuch"}, 0) {
+		if !fault.Is(err, fault.Invalid) {
+			t.Errorf("got %+v, %v", u, err)
+		}
+	}
+}
