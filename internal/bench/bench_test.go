@@ -19,7 +19,7 @@ import (
 // startDev runs a cluster and returns its ready file.
 func startDev(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "bench") // short, for the path of a socket
+	dir, err := os.MkdirTemp("", "bench") //nolint:usetesting // short, for the path of a socket
 	if err != nil {
 		t.Fatal(err)
 	}
