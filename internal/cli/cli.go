@@ -43,7 +43,7 @@ type Env struct {
 func Main(ctx context.Context, env Env) int {
 	sh := newShell(env)
 	root := newRoot(sh, env.Extra)
-	root.SetArgs(sh.persona.arguments(env.Args[1:]))
+	root.SetArgs(sh.persona.arguments(sh.persona.withEnvironment(env.Args[1:], env.Getenv)))
 	err := root.ExecuteContext(ctx)
 	if closeErr := sh.close(); err == nil {
 		err = closeErr
