@@ -178,7 +178,9 @@ func (s *site) match(cfg *config, fn *Function) (candidate, bool) {
 		case at >= 0 && given:
 			return c, false
 		case at >= 0:
-			if !s.named[at].fits(cfg, p) {
+			// The reference does not look at a keyword argument before all arguments are evaluated, even if it is
+			// constant; only what it must be as written counts here.
+			if (p.typ.lazy() || p.typ == tKeyword || p.typ == tStringConst) && !s.named[at].fits(cfg, p) {
 				return c, false
 			}
 			c.named[at] = p

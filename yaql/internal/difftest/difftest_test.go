@@ -70,27 +70,54 @@ func startReference(t *testing.T) *reference {
 
 // testCase is what both engines are asked.
 type testCase struct {
-	Expr string          `json:"expr"`
-	Data json.RawMessage `json:"data"`
+	Expr    string          `json:"expr"`
+	Data    json.RawMessage `json:"data"`
+	Options json.RawMessage `json:"options,omitempty"`
+	Parse   bool            `json:"parse,omitempty"`
+}
+
+// variants are options that some of the cases are asked with; most have none.
+var variants = []string{
+	`{"engine":{"yaql.convertSetsToLists":true}}`, `{"engine":{"yaql.convertTuplesToLists":false}}`, `{"engine":{"yaql.limitIterators":3}}`,
+	`{"engine":{"yaql.iterableDicts":true}}`, `{"engine":{"yaql.convertInputData":false}}`, `{"delegates":true}`, `{"keywordOperator":":"}`,
+	`{"legacy":true}`, `{"legacy":true,"delegates":true}`, `{"context":{"no_sets":true}}`,
 }
 
 func TestAgainstTheReference(t *testing.T) {
+	run(t, setting(t, "DROVER_YAQL_DIFF", 2000), func(g generator) testCase {
+		c := testCase{Expr: g.expression(pick(g, kinds), []string{"doc"}, 1+g.IntN(4)), Data: marshal(t, g.document())}
+		if g.IntN(8) == 0 {
+			c.Options = json.RawMessage(pick(g, variants))
+		}
+		return c
+	})
+}
+
+// TestParseAgainstTheReference compares syntax trees, also of expressions with slips of the pen.
+func TestParseAgainstTheReference(t *testing.T) {
+	run(t, setting(t, "DROVER_YAQL_DIFF", 2000), func(g generator) testCase {
+		c := testCase{Expr: g.slip(g.expression(pick(g, kinds), []string{"doc"}, 1+g.IntN(3))), Parse: true}
+		if g.IntN(4) == 0 {
+			c.Options = json.RawMessage(pick(g, []string{`{"delegates":true}`, `{"keywordOperator":":"}`, `{"legacy":true}`, `{"legacy":true,"delegates":true}`}))
+		}
+		return c
+	})
+}
+
+// run asks for cases until so many agree.
+func run(t *testing.T, want int, next func(generator) testCase) {
+	t.Helper()
 	ref := startReference(t)
-	engine, err := yaql.New(yaql.ReferenceDefaults(), yaql.StepBudget(1_000_000))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := setting(t, "DROVER_YAQL_DIFF", 2000)
-	seed := setting(t, "DROVER_YAQL_SEED", 1)
-	g := generator{rand.New(rand.NewPCG(uint64(seed), 0))}
+	g := generator{rand.New(rand.NewPCG(uint64(setting(t, "DROVER_YAQL_SEED", 1)), 0))}
 	counts := map[string]int{}
+	engines := engineCache{}
 	agreed := func() int { return counts["value"] + counts["error"] }
 	for agreed() < want && counts["difference"] < maxDifferences {
 		cases := make([]testCase, batchSize)
 		for i := range cases {
-			cases[i] = g.testCase(t)
+			cases[i] = next(g)
 		}
-		compare(t, ref, engine, cases, counts)
+		compare(t, ref, engines, cases, counts)
 	}
 	t.Logf("%d cases agree: %d values and %d errors; %d could not be compared", agreed(), counts["value"], counts["error"], counts["skipped"])
 }
@@ -108,17 +135,8 @@ func setting(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-func (g generator) testCase(t *testing.T) testCase {
-	t.Helper()
-	data, err := json.Marshal(g.document())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return testCase{g.expression(pick(g, kinds), []string{"doc"}, 1+g.IntN(4)), data}
-}
-
 // compare asks both engines for all cases.
-func compare(t *testing.T, ref *reference, engine *yaql.Engine, cases []testCase, counts map[string]int) {
+func compare(t *testing.T, ref *reference, engines engineCache, cases []testCase, counts map[string]int) {
 	t.Helper()
 	sent := make(chan error, 1)
 	go func() {
@@ -140,7 +158,7 @@ func compare(t *testing.T, ref *reference, engine *yaql.Engine, cases []testCase
 		if err := json.Unmarshal(line, &theirs); err != nil {
 			t.Fatal(err)
 		}
-		ours := ask(t, engine, c)
+		ours := ask(t, engines, c)
 		if theirs["skip"] != nil || address.Match(punctuation.ReplaceAll(line, nil)) || string(ours["error"]) == `"`+yaql.StepBudgetExceeded+`"` {
 			counts["skipped"]++
 			continue
@@ -150,7 +168,7 @@ func compare(t *testing.T, ref *reference, engine *yaql.Engine, cases []testCase
 			continue
 		}
 		if !agree(t, ours, theirs) {
-			t.Errorf("%s\n  on %s\n  reference %s  ours      %s", c.Expr, c.Data, line, show(ours))
+			t.Errorf("%s\n  on %s %s\n  reference %s  ours      %s", c.Expr, c.Data, c.Options, line, show(ours))
 			counts["difference"]++
 			continue
 		}
@@ -164,11 +182,11 @@ func compare(t *testing.T, ref *reference, engine *yaql.Engine, cases []testCase
 }
 
 // ask evaluates a case with the Go engine, in the form of the reference's answers.
-func ask(t *testing.T, engine *yaql.Engine, c testCase) map[string]json.RawMessage {
+func ask(t *testing.T, engines engineCache, c testCase) map[string]json.RawMessage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	text, err := evaluate(ctx, engine, c)
+	text, err := engines.evaluate(ctx, c)
 	if err == nil {
 		return map[string]json.RawMessage{"value": text}
 	}
@@ -183,12 +201,35 @@ func ask(t *testing.T, engine *yaql.Engine, c testCase) map[string]json.RawMessa
 	return map[string]json.RawMessage{"error": class}
 }
 
-func evaluate(ctx context.Context, engine *yaql.Engine, c testCase) ([]byte, error) {
-	data, err := yaqljson.Decode(c.Data)
+// engineCache holds an engine for each set of options.
+type engineCache map[string]*yaql.Engine
+
+func (e engineCache) engine(options yaqljson.Options) (*yaql.Engine, error) {
+	if engine := e[options.Key]; engine != nil {
+		return engine, nil
+	}
+	engine, err := yaql.New(append(options.Engine, yaql.StepBudget(1_000_000))...)
+	e[options.Key] = engine
+	return engine, err
+}
+
+func (e engineCache) evaluate(ctx context.Context, c testCase) ([]byte, error) {
+	options, err := yaqljson.ParseOptions(c.Options)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := e.engine(options)
 	if err != nil {
 		return nil, err
 	}
 	compiled, err := engine.Compile(c.Expr)
+	if err != nil {
+		return nil, err
+	}
+	if c.Parse {
+		return yaqljson.Encode(compiled.Tree())
+	}
+	data, err := yaqljson.Decode(c.Data)
 	if err != nil {
 		return nil, err
 	}

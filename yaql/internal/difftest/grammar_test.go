@@ -179,6 +179,27 @@ func (g generator) operand(kind string, scope []string, depth int, before, after
 	return "(" + text + ")"
 }
 
+// pieces are what a slip of the pen may put into an expression.
+var pieces = []string{
+	" ", "(", ")", "[", "]", "{", "}", ",", ",,", "=>", "->", ".", "?.", "+", "-", "*", "/", "<=", "=~", "!", "=", ":", "$", "$1", "a", "not ", " and ", " or", " in ", " mod ", "'", `"`, "`", "\\",
+	"1", "1.5", ".5", "1e5", "007", "é", "_", "__x", "x__", "f(", "true", "null", "True", "\n", "'\\n'", `"\x41"`, "'\\u00e9'", "'\\xzz'", "'\\400'", "'\\N{DIGIT ONE}'", "`\\``", "٣", "->$", "#", "%", "&", "\u00a0", "\t",
+}
+
+// slip puts pieces into an expression, takes some out, or leaves it as it is.
+func (g generator) slip(text string) string {
+	for range g.IntN(3) {
+		runes := []rune(text)
+		at := g.IntN(len(runes) + 1)
+		end := min(len(runes), at+g.IntN(3))
+		piece := ""
+		if g.IntN(3) > 0 {
+			piece = pick(g, pieces)
+		}
+		text = string(runes[:at]) + piece + string(runes[end:])
+	}
+	return text
+}
+
 // document makes random data in the shape that members describes.
 func (g generator) document() map[string]any {
 	words := []string{"a", "b", "abc", "node", "x y", "", "é", "a,b", "12", "Straße"}

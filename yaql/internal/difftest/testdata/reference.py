@@ -1,7 +1,8 @@
 """Answers expressions with the Python reference, for the differential test.
 
-Reads lines {"expr", "data"} and writes for each a line {"value"} or {"error": class}, in the encoding of package
-yaqljson. The engine has the options of the library's own eval(). What takes too long or too much memory, or makes a
+Reads lines {"expr", "data", "options"} and writes for each a line {"value"} or {"error": class}, in the encoding of
+package yaqljson. Without options the engine has those of the library's own eval(). With {"parse": true} the value is
+the syntax tree. What takes too long or too much memory, or makes a
 text of an address, is answered with {"skip": true}.
 """
 import collections.abc  # noqa: F401  yaql needs it loaded
@@ -14,11 +15,11 @@ import signal
 import sys
 
 import yaql
-from yaql.language import contexts, specs, utils
+from yaql import legacy
+from yaql.language import contexts, expressions, specs, utils
 from yaql.standard_library import strings
 
-ENGINE = yaql.YaqlFactory().create()
-ROOT = yaql.create_context().create_child_context()
+ENGINES = {}
 OPAQUE = re.compile(r' at 0x[0-9a-f]+>|dict_(keys|values|items)\(')
 EPOCH = datetime.timedelta(microseconds=1)
 
@@ -72,13 +73,52 @@ def checked_str(value):
     return text
 
 
-ROOT.register_function(checked_str)
+def engine_and_root(options):
+    key = json.dumps(options, sort_keys=True)
+    if key not in ENGINES:
+        delegates = options.get('delegates', False)
+        if options.get('legacy'):
+            factory, create = legacy.YaqlFactory(allow_delegates=delegates), legacy.create_context
+        else:
+            sign = options.get('keywordOperator', '=>')
+            factory, create = yaql.YaqlFactory(keyword_operator=sign, allow_delegates=delegates), yaql.create_context
+        root = create(delegates=delegates, **options.get('context', {})).create_child_context()
+        root.register_function(checked_str)
+        ENGINES[key] = factory.create(options.get('engine')), root
+    return ENGINES[key]
+
+
+def tree(e):
+    if e is utils.NO_VALUE:
+        return ['skip']
+    if isinstance(e, expressions.Statement):
+        return tree(e.expression)
+    if isinstance(e, expressions.BinaryOperator):
+        return ['bin', e.operator] + [tree(x) for x in e.args]
+    if isinstance(e, expressions.UnaryOperator):
+        return ['un', e.operator] + [tree(x) for x in e.args]
+    if isinstance(e, expressions.GetContextValue):
+        return ['var', e.path.value]
+    if isinstance(e, expressions.KeywordConstant):
+        return ['kw', e.value]
+    if isinstance(e, expressions.Constant):
+        return ['const', encode(e.value)]
+    if isinstance(e, expressions.Wrap):
+        return ['wrap', tree(e.expr)]
+    if isinstance(e, expressions.MappingRuleExpression):
+        return ['map', tree(e.source), tree(e.destination)]
+    kinds = {'#indexer': ['index'], '#list': ['list'], '#map': ['dict']}
+    return kinds.get(e.name, ['call', e.name]) + [tree(x) for x in e.args]
 
 
 def answer(request):
     signal.setitimer(signal.ITIMER_REAL, 0.5)
     try:
-        value = ENGINE(request['expr']).evaluate(data=request['data'], context=ROOT.create_child_context())
+        engine, root = engine_and_root(request.get('options') or {})
+        parsed = engine(request['expr'])
+        if request.get('parse'):
+            return {'value': tree(parsed)}
+        value = parsed.evaluate(data=request['data'], context=root.create_child_context())
         return {'value': encode(value)}
     except (Skip, MemoryError, RecursionError):
         return {'skip': True}
