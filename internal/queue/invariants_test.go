@@ -120,6 +120,9 @@ func (m *model) checkNobodyIsForgotten(s *state) error {
 		if v.Step == schedule.WaitBucket && j.Hold == nil {
 			continue // it waits for something else too, since before the bucket filled
 		}
+		if v.Step == schedule.WaitSlot && s.promised(j) {
+			rule = s.rule(j).Rule.UUID
+		}
 		if got := j.Hold; (got == nil) != (rule == "") || got != nil && got.Rule != rule {
 			return fmt.Errorf("job %d is shown as held by %v, but the decision is %s, %s", id, got, v.Step, v.Why)
 		}
@@ -127,7 +130,27 @@ func (m *model) checkNobodyIsForgotten(s *state) error {
 	return nil
 }
 
-// began tells that an opcode of the job has begun to run since the queue was
+// promised tells that the job is held by a rule that limits, and that others
+// which also wait for a slot have been promised the free places.
+func (s *state) promised(j *job.Job) bool {
+	limit := s.rule(j)
+	if j.Hold == nil || limit.Action().Kind != jobfilter.RateLimit {
+		return false
+	}
+	bucket := schedule.Buckets(limit, nil)[0]
+	free := bucket.Limit - s.inFlight[bucket]
+	for _, other := range s.jobs {
+		if other.Final() || other.Busy() || other.Hold != nil || s.next(other, 0).Step != schedule.WaitSlot {
+			continue
+		}
+		if slices.Contains(s.buckets(other), bucket) {
+			free--
+		}
+	}
+	return free <= 0
+}
+
+// hasBegun tells that an opcode of the job has begun to run since the queue was
 // at rest last.
 func (m *model) hasBegun(j *job.Job) bool {
 	before := m.last[j.ID]
