@@ -14,7 +14,7 @@ func folding() []definition {
 		{"first", MethodKind, "collection: iterable, default: any? = none", first, "Gives the first item, or the default if there is none.", "[3, 4].first() ⇒ 3", 0},
 		{"indexOf", MethodKind, "collection: iterable, item: any?", indexOf(false), "Gives the place of the first item that is equal, or -1.", "[a, b].indexOf(b) ⇒ 1", 0},
 		{"indexWhere", MethodKind, predicate, indexWhere(false), "Gives the place of the first item for which the predicate is true, or -1.", "[1, 2].indexWhere($ > 1) ⇒ 1", eager},
-		{"isIterable", FunctionKind, "value: any?", func(c *Context, a []any) (any, error) { return isIterable(c.run.cfg, a[0]), nil },
+		{"isIterable", FunctionKind, "value: any?", func(c *Context, a []any) (any, error) { return isIterable(c.run.cfg, a[0]) && !isMapping(a[0]), nil },
 			"Tells whether the value is a collection; strings and maps are none.", "isIterable([]) ⇒ true", 0},
 		{"last", MethodKind, "collection: iterable, default: any? = none", last, "Gives the last item, or the default if there is none.", "[3, 4].last() ⇒ 4", 0},
 		{"lastIndexOf", MethodKind, "collection: iterable, item: any?", indexOf(true), "Gives the place of the last item that is equal, or -1.", "[a, a].lastIndexOf(a) ⇒ 1", 0},

@@ -3,8 +3,11 @@ package difftest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/drover-project/drover/yaql"
 )
 
 // grammar lists for each kind of value the ways to compute one. A hole <kind> is filled with an expression of that
@@ -111,11 +114,47 @@ func (g generator) expression(kind string, scope []string, depth int) string {
 	if depth <= 0 || g.IntN(5) == 0 {
 		return g.leaf(kind, scope)
 	}
+	if kind == "any" && g.IntN(2) == 0 {
+		return g.call(scope, depth-1)
+	}
 	ways := grammar[kind]
 	if len(ways) == 0 {
 		return g.leaf(kind, scope)
 	}
 	return g.fill(pick(g, ways), scope, depth-1)
+}
+
+// names are what functions and methods are called, with the names of their parameters. Those that depend on the time, on
+// chance, or on the order of sets are left out.
+var names = func() []string {
+	engine, err := yaql.New()
+	if err != nil {
+		panic(err)
+	}
+	var all []string
+	for _, f := range engine.Functions() {
+		if !strings.ContainsAny(f.Name(), "#*") && !slices.Contains([]string{"now", "random", "localtz", "characters", "call", "def", "format"}, f.Name()) {
+			all = append(all, f.Name())
+		}
+	}
+	return all
+}()
+
+// call makes a call of any function or method with any arguments, few of which will fit.
+func (g generator) call(scope []string, depth int) string {
+	var arguments []string
+	for range g.IntN(4) {
+		argument := g.expression(pick(g, kinds), scope, depth)
+		if g.IntN(6) == 0 {
+			argument = pick(g, []string{"start", "count", "predicate", "position", "selector", "a", "length", "default", "maxSplits"}) + " => " + argument
+		}
+		arguments = append(arguments, argument)
+	}
+	text := pick(g, names) + "(" + strings.Join(arguments, ", ") + ")"
+	if g.IntN(3) > 0 {
+		return "(" + g.expression(pick(g, kinds), scope, depth) + ")." + text
+	}
+	return text
 }
 
 func (g generator) leaf(kind string, scope []string) string {
