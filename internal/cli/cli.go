@@ -15,6 +15,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -134,12 +135,15 @@ func (sh *shell) group(use, short string, verbs ...*cobra.Command) *cobra.Comman
 // needsCommand answers a noun without a verb, or with one that it does not
 // have. The classic tools answer both with their usage and a failure.
 func (sh *shell) needsCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 || sh.persona.classic() {
-		if err := cmd.Help(); err != nil {
+	if sh.persona.classic() {
+		if err := sh.printf("%s", sh.classicUsage(cmd)); err != nil {
 			return err
 		}
-		if sh.persona.classic() {
-			return failed
+		return failed
+	}
+	if len(args) == 0 {
+		if err := cmd.Help(); err != nil {
+			return err
 		}
 		return &exitError{status: ExitUsage}
 	}
@@ -147,4 +151,27 @@ func (sh *shell) needsCommand(cmd *cobra.Command, args []string) error {
 		return usage("%s has no command %q; did you mean %q?", cmd.CommandPath(), args[0], near[0])
 	}
 	return usage("%s has no command %q; %s --help lists them", cmd.CommandPath(), args[0], cmd.CommandPath())
+}
+
+// classicUsage lists the commands of a noun the way the classic tools do.
+func (sh *shell) classicUsage(noun *cobra.Command) string {
+	name := sh.persona.name
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage: %s {command} [options...] [argument...]\n%s <command> --help to see details, or man %s\n\nCommands:\n", name, name, name)
+	width := 0
+	for _, c := range noun.Commands() {
+		width = max(width, len(classicName(c)))
+	}
+	for _, c := range noun.Commands() {
+		fmt.Fprintf(&b, " %-*s - %s\n", width, classicName(c), c.Short)
+	}
+	return b.String() + "\n"
+}
+
+// classicName is the name that the classic tool has for a command.
+func classicName(c *cobra.Command) string {
+	if len(c.Aliases) > 0 {
+		return c.Aliases[0]
+	}
+	return c.Name()
 }

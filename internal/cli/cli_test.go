@@ -194,6 +194,8 @@ func TestErrorTexts(t *testing.T) {
 			"Unhandled protocol error while talking to the master daemon:\nFailed to parse request: x"},
 		{classic, &fault.Error{Cause: luxi.Generic("Queue drained")}, "Unhandled Ganeti error: Queue drained"},
 		{classic, fault.New(fault.Unavailable, "nobody"), "gnt-job: nobody"},
+		{classic, fault.New(fault.Invalid, "bad id"), "Failure: prerequisites not met for this operation:\nerror type: wrong_input, error details:\nbad id"},
+		{classic, usage("no such option: --x"), "gnt-job: error: no such option: --x"},
 	} {
 		if got := tc.sh.errorText(tc.err); got != tc.want {
 			t.Errorf("got %q, want %q", got, tc.want)
@@ -387,17 +389,17 @@ func TestVerdicts(t *testing.T) {
 		status, result, ours, classic string
 	}{
 		{"error", `["OpPrereqError",["no","wrong_input"]]`, "failed: no (wrong_input)",
-			"failed: Failure: prerequisites not met for this operation:\nerror type: wrong_input, error details:\nno"},
-		{"error", `["OpExecError",["broken"]]`, "failed: broken", "failed: Failure: command execution error:\nbroken"},
-		{"error", `"detected death of job 1"`, "failed: detected death of job 1", "failed: detected death of job 1"},
-		{"canceled", `"Job canceled by request"`, "was canceled", "was canceled"},
-		{"canceled", `["OpExecError",["Rejected by x"]]`, "was canceled: Rejected by x", "was canceled: Failure: command execution error:\nRejected by x"},
+			"Failure: prerequisites not met for this operation:\nerror type: wrong_input, error details:\nno"},
+		{"error", `["OpExecError",["broken"]]`, "failed: broken", "Failure: command execution error:\nbroken"},
+		{"error", `"detected death of job 1"`, "failed: detected death of job 1", "detected death of job 1"},
+		{"canceled", `"Job canceled by request"`, "was canceled", "Unhandled Ganeti error: Job was canceled"},
+		{"canceled", `["OpExecError",["Rejected by x"]]`, "was canceled: Rejected by x", "Unhandled Ganeti error: Job was canceled"},
 	} {
 		e := ending{Status: tc.status, Statuses: []string{tc.status}, Results: []json.RawMessage{json.RawMessage(tc.result)}}
-		if got := e.verdict(false); got != tc.ours {
+		if got := e.verdict(); got != tc.ours {
 			t.Errorf("%s: %q", tc.result, got)
 		}
-		if got := e.verdict(true); got != tc.classic {
+		if got := e.classicVerdict(); got != tc.classic {
 			t.Errorf("%s: %q", tc.result, got)
 		}
 	}

@@ -66,10 +66,12 @@ func clusterVersion(sh *shell) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Show the versions of the controller and its protocols", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var info map[string]any
-			if err := sh.ask(cmd.Context(), "QueryClusterInfo", &info); err != nil {
+			var text json.RawMessage
+			if err := sh.ask(cmd.Context(), "QueryClusterInfo", &text); err != nil {
 				return err
 			}
+			v, _ := parseJSON(string(text))
+			info, _ := v.(map[string]any)
 			value := record{
 				{"Software version", info["software_version"]},
 				{"Internode protocol", info["protocol_version"]},
@@ -126,7 +128,9 @@ func watcherContinue(sh *shell) *cobra.Command {
 			if err := sh.ask(cmd.Context(), "SetWatcherPause", nil, nil); err != nil {
 				return err
 			}
-			return sh.showPause(nil)
+			return sh.show(map[string]any{"paused_until": nil}, func() error {
+				return sh.printf("The watcher is no longer paused.\n")
+			})
 		},
 	}
 }
@@ -176,7 +180,7 @@ func nodeCommand(sh *shell) *cobra.Command {
 }
 
 func groupCommand(sh *shell) *cobra.Command {
-	verbs := []*cobra.Command{listCommand(sh, groupList), fieldsCommand(sh, groupList), itemInfo(sh, groupList)}
+	verbs := []*cobra.Command{listCommand(sh, groupList), fieldsCommand(sh, groupList), infoCommand(sh, groupDescription, always)}
 	for _, o := range []operation{
 		{verb: "add", short: "Make a node group", id: "OP_GROUP_ADD", target: "group_name"},
 		{verb: "modify", short: "Change the settings of node groups", id: "OP_GROUP_SET_PARAMS", target: "group_name", complete: "group"},

@@ -117,12 +117,15 @@ func policyOutline(p cells) record {
 	out := record{{"bounds specs", bounds}, {"std", p.object("std")},
 		{"allowed disk templates", joined(p.list("disk-templates"), "")}}
 	for _, name := range slices.Sorted(maps.Keys(p)) {
-		if _, number := p[name].(json.Number); number {
-			out = append(out, entry{name, json.Number(strings.TrimSuffix(fmt.Sprint(p[name]), ".0"))})
+		if n, number := p[name].(json.Number); number {
+			out = append(out, entry{name, wholeNumber(n)})
 		}
 	}
 	return out
 }
+
+// wholeNumber shows a number without a point where it needs none.
+func wholeNumber(n json.Number) string { return strings.TrimSuffix(n.String(), ".0") }
 
 // collectors shows which data collectors are on, and how often they look.
 func collectors(c cells) record {

@@ -94,6 +94,15 @@ func (sh *shell) errorText(err error) string {
 		return sh.filterErrorText(e)
 	}
 	f, ok := errors.AsType[*fault.Error](err)
+	if sh.persona.classic() && ok && statusOf(context.Background(), err) == ExitFailed {
+		if f.Code == fault.Invalid {
+			return classicPair("OpPrereqError", []any{f.Message, "wrong_input"})
+		}
+		return f.Message
+	}
+	if sh.persona.classic() && !ok {
+		return sh.persona.name + ": error: " + err.Error()
+	}
 	if !ok {
 		return sh.persona.name + ": " + err.Error()
 	}

@@ -165,15 +165,23 @@ func (e ending) failure(classic bool) string {
 }
 
 // verdict says how a job that did not succeed ended.
-func (e ending) verdict(classic bool) string {
-	text := e.failure(classic)
+func (e ending) verdict() string {
+	text := e.failure(false)
 	if e.Status == string(job.Canceled) {
-		if text == "" || text == "Job canceled by request" {
+		if text == "" || text == "null" || text == "Job canceled by request" {
 			return "was canceled"
 		}
 		return "was canceled: " + text
 	}
 	return "failed: " + text
+}
+
+// classicVerdict says it in the classic way.
+func (e ending) classicVerdict() string {
+	if e.Status == string(job.Canceled) {
+		return "Unhandled Ganeti error: Job was canceled"
+	}
+	return e.failure(true)
 }
 
 // resultText words an opcode's result as a failure.

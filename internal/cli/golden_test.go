@@ -205,7 +205,7 @@ func TestConformanceJobWatch(t *testing.T) {
 		}
 		_, failure, _ := strings.Cut(string(conformance(t, "golden/cli/"+file)), "# ---- stderr\n")
 		end := ending{ID: d.ID, Status: d.Status, Statuses: d.OpStatus, Results: d.OpResult}
-		if text := fmt.Sprintf("Job %d %s\n", d.ID, end.verdict(true)); failure != "" && text != failure {
+		if text := fmt.Sprintf("Job %d failed: %s\n", d.ID, end.classicVerdict()); failure != "" && text != failure {
 			t.Fatalf("%s: %s", file, firstDifference(text, failure))
 		}
 	}

@@ -41,17 +41,17 @@ var instanceOperations = []operation{
 		extra:    forceConfirms,
 	},
 	{
-		noun: "instance", verb: "start", aliases: []string{"startup"}, short: "Start instances", id: "OP_INSTANCE_STARTUP",
+		noun: "instance", verb: "start", aliases: []string{"startup"}, short: "Start instances", id: "OP_INSTANCE_STARTUP", selects: true,
 		target: "instance_name", complete: "instance", letters: map[string]string{"hvparams": "H", "beparams": "B"},
 		names: map[string]string{"ignore-offline": "ignore_offline_nodes", "paused": "startup_paused"},
 	},
 	{
-		noun: "instance", verb: "stop", aliases: []string{"shutdown"}, short: "Stop instances", id: "OP_INSTANCE_SHUTDOWN",
+		noun: "instance", verb: "stop", aliases: []string{"shutdown"}, short: "Stop instances", id: "OP_INSTANCE_SHUTDOWN", selects: true,
 		target: "instance_name", complete: "instance",
 		names: map[string]string{"ignore-offline": "ignore_offline_nodes", "shutdown-timeout": "timeout"},
 	},
 	{
-		noun: "instance", verb: "reboot", short: "Reboot instances", id: "OP_INSTANCE_REBOOT",
+		noun: "instance", verb: "reboot", short: "Reboot instances", id: "OP_INSTANCE_REBOOT", selects: true,
 		target: "instance_name", complete: "instance",
 		letters: map[string]string{"reboot_type": "t"},
 		names:   map[string]string{"type": "reboot_type"},

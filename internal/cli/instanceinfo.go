@@ -19,7 +19,14 @@ func instanceInfo(sh *shell) *cobra.Command {
 	cmd := infoCommand(sh, description{what: "instance", fields: instanceFields, show: instanceOutline},
 		func(*cobra.Command) bool { return all })
 	cmd.Flags().BoolVar(&all, "all", false, "all instances")
-	cmd.Flags().BoolP("static", "s", false, "accepted for old scripts: the newest known state is shown, no job is made")
+	static := cmd.Flags().BoolP("static", "s", false, "under the classic name: ask no node")
+	ours := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if sh.persona.classic() && (len(args) > 0 || all) {
+			return sh.classicInfo(cmd, args, *static)
+		}
+		return ours(cmd, args)
+	}
 	return cmd
 }
 

@@ -174,9 +174,11 @@ func jobWait(sh *shell) *cobra.Command {
 func (sh *shell) await(ctx context.Context, id job.ID, onLog func(logEntry) error) error {
 	end, err := sh.follow(ctx, id, onLog)
 	if fault.Is(err, fault.NotFound) {
-		if end, err = sh.archivedEnding(ctx, id); err != nil {
-			return err
-		}
+		end, err = sh.archivedEnding(ctx, id)
+	}
+	if fault.Is(err, fault.NotFound) && sh.persona.classic() {
+		sh.notef("Job %d failed: Error checking job status: Can't load job file\n", id)
+		return failed
 	}
 	if err != nil {
 		return err
@@ -184,7 +186,11 @@ func (sh *shell) await(ctx context.Context, id job.ID, onLog func(logEntry) erro
 	if end.Status == string(job.Success) {
 		return nil
 	}
-	sh.notef("Job %d %s\n", id, end.verdict(sh.persona.classic()))
+	if sh.persona.classic() {
+		sh.notef("Job %d failed: %s\n", id, end.classicVerdict())
+	} else {
+		sh.notef("Job %d %s\n", id, end.verdict())
+	}
 	return failed
 }
 
@@ -380,7 +386,7 @@ func jobPriority(sh *shell) *cobra.Command {
 	force := cmd.Flags().BoolP("force", "f", false, "do not ask for confirmation")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if sh.flags.priority == "" {
-			return &exitError{status: ExitFailed, err: fault.New(fault.Invalid, "--priority option must be given.")}
+			return &exitError{status: ExitFailed, err: fault.New(fault.WrongState, "--priority option must be given.")}
 		}
 		priority, err := priorityOf(sh.flags.priority)
 		if err != nil {

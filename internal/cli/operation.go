@@ -8,7 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/qlang"
 )
 
 // operation describes a command that makes one opcode per argument, or one in
@@ -34,6 +37,9 @@ type operation struct {
 	// name, for a parameter.
 	letters map[string]string
 	names   map[string]string
+	// selects says that the classic tool looks the arguments up first, and shows
+	// their full names.
+	selects bool
 	// switches are parameters without a default that need no value to be set.
 	switches []string
 	// hidden parameters have no option.
@@ -61,6 +67,12 @@ func (o operation) command(sh *shell) *cobra.Command {
 	}
 	read := o.register(cmd, def)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.selects && sh.persona.classic() {
+			var err error
+			if args, err = sh.fullNames(cmd.Context(), o.complete, args); err != nil {
+				return err
+			}
+		}
 		tasks, err := o.tasks(sh, args, read)
 		if err != nil {
 			return err
@@ -68,6 +80,24 @@ func (o operation) command(sh *shell) *cobra.Command {
 		return o.carryOut(cmd.Context(), sh, args, tasks)
 	}
 	return cmd
+}
+
+// fullNames looks items up by their names or beginnings of them.
+func (sh *shell) fullNames(ctx context.Context, kind string, names []string) ([]string, error) {
+	filter, err := qlang.FromArguments(names, qlang.ArgOptions{NameField: "name"})
+	if err != nil {
+		return nil, err
+	}
+	var found listing.Answer
+	err = sh.ask(ctx, "Query", &found, kind, []string{"name"}, qlang.JSON(filter))
+	if fault.Is(err, fault.NotFound) || (err == nil && len(found.Data) == 0) {
+		return nil, fault.New(fault.Invalid, "Selection filter does not match any %ss", kind)
+	}
+	out := make([]string, len(found.Data))
+	for i, row := range found.Data {
+		out[i] = cellText(row[0])
+	}
+	return out, err
 }
 
 func (o operation) use() string {

@@ -155,7 +155,7 @@ func (sh *shell) finish(ctx context.Context, t task, s submitted) (outcome, erro
 	out := outcome{Target: t.target, Job: s.id, Status: end.Status}
 	if end.Status != string(job.Success) {
 		out.Error = end.failure(false)
-		sh.notef("%s\n", prefixed(t.target, fmt.Sprintf("Job %d %s", s.id, end.verdict(sh.persona.classic()))))
+		sh.notef("%s\n", sh.failedTask(t, end))
 		return out, nil
 	}
 	out.Result = end.Results
@@ -179,10 +179,23 @@ func (sh *shell) result(ctx context.Context, op *opcode.Opcode, into any) error 
 		return err
 	}
 	if end.Status != string(job.Success) {
-		sh.notef("Job %d %s\n", end.ID, end.verdict(sh.persona.classic()))
+		sh.notef("%s\n", sh.failedTask(task{}, end))
 		return failed
 	}
 	return json.Unmarshal(end.Results[0], into)
+}
+
+// failedTask says that a task's job did not succeed. The classic tools name
+// the job only where there may be several.
+func (sh *shell) failedTask(t task, end ending) string {
+	switch {
+	case !sh.persona.classic():
+		return prefixed(t.target, fmt.Sprintf("Job %d %s", end.ID, end.verdict()))
+	case t.target == "":
+		return end.classicVerdict()
+	default:
+		return fmt.Sprintf("Job %d for %s has failed: %s", end.ID, t.target, end.classicVerdict())
+	}
 }
 
 // printResults shows what opcodes returned, those that returned something.

@@ -51,7 +51,7 @@ func freeGroupName(snap *cluster.Snapshot, name, refusal string) error {
 // setGroup sets what the opcode says about a group, and returns what it set.
 func setGroup(op *opcode.Opcode, group *cluster.Group) ([]pair, error) {
 	result := []pair{}
-	if op.Has("hv_state") || op.Has("disk_state") {
+	if len(op.Map("hv_state")) > 0 || len(op.Map("disk_state")) > 0 { // clients send empty ones
 		return nil, fault.New(fault.Invalid, "Parameters 'hv_state' and 'disk_state' can't be changed yet")
 	}
 	nd, err := cluster.CheckParams(op.Map("ndparams"), cluster.NDTypes(), true)

@@ -190,7 +190,7 @@ func checkNodeRequest(env *Env, node *cluster.Node) error {
 		}
 	}
 	switch {
-	case op.Has("hv_state"), op.Has("disk_state"):
+	case len(op.Map("hv_state")) > 0, len(op.Map("disk_state")) > 0: // clients send empty ones
 		return fault.New(fault.Invalid, "Parameters 'hv_state' and 'disk_state' can't be changed yet")
 	case given+roles == 0:
 		return fault.New(fault.Invalid, "Please pass at least one modification")
