@@ -121,20 +121,7 @@ func (s *memberSource) next() (any, bool, error) {
 func (cp *compiler) methodCall(n *syntax.Node, l *code) *code {
 	call := n.Args[1]
 	s, retains := cp.site(call, trimUnderscores(call.Name), true, call.Args)
-	legacy := cp.engine.cfg.legacy
-	return &code{node: n, retains: retains || l.retains, eval: func(c *Context) (any, error) {
-		v, err := l.eval(c)
-		if err != nil {
-			return nil, err
-		}
-		if o, ok := v.(Object); ok {
-			return callObject(c, call, o, s)
-		}
-		if x, ok := v.(*Context); ok && legacy {
-			return cp.insideContext(c, n, x)
-		}
-		return s.dispatch(c, v)
-	}}
+	return cp.methodCode(n, l, s, retains)
 }
 
 // callObject calls a method of a host object, or of the library if the object has no such method.

@@ -22,6 +22,9 @@ type code struct {
 	path   []string
 	isPath bool
 	args   []arg // of a call, as they were written; not for calls resolved at compile time
+	// whole does the work of eval and of draining its result, for expressions that filter a list. The frame is
+	// for its use. It gives either the items or, for other receivers, what eval gives.
+	whole func(c, frame *Context) (items []any, v any, err error)
 }
 
 func (k *code) truth(c *Context) (bool, error) {
@@ -30,6 +33,14 @@ func (k *code) truth(c *Context) (bool, error) {
 	}
 	v, err := k.eval(c)
 	return truth(v), err
+}
+
+// tester returns the function that truth calls.
+func (k *code) tester() func(c *Context) (bool, error) {
+	if k.test != nil {
+		return k.test
+	}
+	return k.truth
 }
 
 // lazyCode compiles a node for contexts that replace functions of the library, when one is met.

@@ -248,14 +248,14 @@ func (x *Expression) begin(ctx context.Context, c *Context) *evaluation {
 
 // end keeps what an evaluation needed for the next one, unless something may still use it.
 func (x *Expression) end(e *evaluation) {
-	if !x.code.retains && e.c.untouched {
+	if e.unseen || !x.code.retains && e.c.untouched {
 		*e = evaluation{}
 		x.engine.spare.Put(e)
 	}
 }
 
 func (x *Expression) finish(e *evaluation) (any, error) {
-	v, err := x.eval(&e.c)
+	v, err := x.eval(e)
 	if err != nil {
 		return nil, x.place(err)
 	}
@@ -265,9 +265,13 @@ func (x *Expression) finish(e *evaluation) (any, error) {
 	return v, nil
 }
 
-func (x *Expression) eval(c *Context) (out any, err error) {
+func (x *Expression) eval(e *evaluation) (out any, err error) {
 	defer rescue(&err)
+	c := &e.c
 	if c.untouched && c.lib == x.engine.lib {
+		if x.code.whole != nil && x.engine.cfg.convertOutput && x.engine.cfg.finalizer == nil {
+			return x.evalWhole(e)
+		}
 		v, err := x.code.eval(c)
 		if err != nil {
 			return nil, err
@@ -279,6 +283,23 @@ func (x *Expression) eval(c *Context) (out any, err error) {
 		return nil, err
 	}
 	return c.callValues(nil, "#finalize", v)
+}
+
+// evalWhole evaluates an expression that filters a list.
+func (x *Expression) evalWhole(e *evaluation) (any, error) {
+	items, v, err := x.code.whole(&e.c, &e.frame)
+	if err != nil {
+		return nil, err
+	}
+	if items == nil {
+		return finalize(&e.c, v)
+	}
+	e.unseen = true
+	items, err = (&output{c: &e.c, cfg: &x.engine.cfg}).items(items)
+	if err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 // place completes an error with the source of the expression.

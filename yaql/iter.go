@@ -285,7 +285,10 @@ func listOf(c *Context, v any) ([]any, error) {
 			it.busy = true
 			items, err := b.drain()
 			it.done, it.busy, it.src = true, false, nil
-			return items, err
+			if err != nil {
+				return nil, err
+			}
+			return items, c.run.chargeItems(len(items))
 		}
 	}
 	err := each(c, v, func(x any) error {

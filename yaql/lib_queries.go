@@ -80,18 +80,19 @@ func (s *whereSource) next() (any, bool, error) {
 
 // drain yields what is left of a list in one loop.
 func (s *whereSource) drain() ([]any, error) {
-	var out []any
 	src, ok := s.src.(*sliceSource)
 	if !ok || s.test.code.retains {
 		return drainSlowly(s)
 	}
-	test := s.test.code.test
-	if test == nil {
-		test = s.test.code.truth
-	}
-	frame := s.test.bind(nil)
-	items, run := src.items[src.at:], src.run
+	items := src.items[src.at:]
 	src.at = len(src.items)
+	return filterList(items, s.test.code, s.test.bind(nil))
+}
+
+// filterList keeps the items for which the predicate is true. The frame is the context in which each is $.
+func filterList(items []any, predicate *code, frame *Context) ([]any, error) {
+	test, run := predicate.tester(), frame.run
+	var out []any
 	for _, x := range items {
 		if err := run.step(); err != nil {
 			return nil, err
@@ -103,6 +104,9 @@ func (s *whereSource) drain() ([]any, error) {
 			return nil, err
 		}
 		if t {
+			if out == nil {
+				out = make([]any, 0, min(len(items), 8))
+			}
 			out = append(out, x)
 		}
 	}
@@ -138,6 +142,30 @@ func (s *selectSource) next() (any, bool, error) {
 	}
 	y, err := s.f.call1(x)
 	return y, err == nil, err
+}
+
+// drain maps what is left of a list in one loop.
+func (s *selectSource) drain() ([]any, error) {
+	src, ok := s.src.(*sliceSource)
+	if !ok || s.f.code.retains {
+		return drainSlowly(s)
+	}
+	eval, frame := s.f.code.eval, s.f.bind(nil)
+	items, run := src.items[src.at:], src.run
+	src.at = len(src.items)
+	out := make([]any, 0, len(items))
+	for _, x := range items {
+		if err := run.step(); err != nil {
+			return nil, err
+		}
+		frame.item = norm(x)
+		y, err := eval(frame)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, y)
+	}
+	return out, nil
 }
 
 func selectMany(c *Context, a []any) (any, error) {

@@ -93,6 +93,7 @@ func (cp *compiler) binary(n *syntax.Node) *code {
 }
 
 func and(n *syntax.Node, l, r *code) *code {
+	left, right := l.tester(), r.tester()
 	return &code{node: n, retains: l.retains || r.retains,
 		eval: func(c *Context) (any, error) {
 			v, err := l.eval(c)
@@ -102,15 +103,16 @@ func and(n *syntax.Node, l, r *code) *code {
 			return r.eval(c)
 		},
 		test: func(c *Context) (bool, error) {
-			t, err := l.truth(c)
+			t, err := left(c)
 			if err != nil || !t {
 				return false, err
 			}
-			return r.truth(c)
+			return right(c)
 		}}
 }
 
 func or(n *syntax.Node, l, r *code) *code {
+	left, right := l.tester(), r.tester()
 	return &code{node: n, retains: l.retains || r.retains,
 		eval: func(c *Context) (any, error) {
 			v, err := l.eval(c)
@@ -120,11 +122,11 @@ func or(n *syntax.Node, l, r *code) *code {
 			return r.eval(c)
 		},
 		test: func(c *Context) (bool, error) {
-			t, err := l.truth(c)
+			t, err := left(c)
 			if err != nil || t {
 				return t, err
 			}
-			return r.truth(c)
+			return right(c)
 		}}
 }
 

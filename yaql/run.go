@@ -26,8 +26,10 @@ func (r *run) init(ctx context.Context, e *Engine) {
 
 // evaluation is what an evaluation needs at its start, in one piece.
 type evaluation struct {
-	run run
-	c   Context
+	run    run
+	c      Context
+	frame  Context
+	unseen bool // nothing outside can still use it, although the code might have let it out
 }
 
 // stepCheck is how many steps may pass between two looks at the deadline; a power of two.
