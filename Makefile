@@ -48,6 +48,10 @@ race: test-deps ## run the tests under the race detector
 conformance: test-deps ## run all conformance cases and print how many passed
 	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIMEOUT) -count=1 -v -run Conformance ./... | grep -v -e '=== ' -e 'no test files' -e 'no tests to run'
 
+.PHONY: stock-tools
+stock-tools: ## hold gnt-* against Ganeti's own tools on one cluster
+	CGO_ENABLED=0 $(GO) test -tags stock -count=1 -v -timeout $(TEST_TIMEOUT) ./test/luxi
+
 .PHONY: lint
 lint: $(GOLANGCI) ## run go vet and all linters
 	$(GO) vet ./...
