@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,11 +86,16 @@ var variants = []string{
 
 func TestAgainstTheReference(t *testing.T) {
 	run(t, setting(t, "DROVER_YAQL_DIFF", 2000), func(g generator) testCase {
-		c := testCase{Expr: g.expression(pick(g, kinds), []string{"doc"}, 1+g.IntN(4)), Data: marshal(t, g.document())}
-		if g.IntN(8) == 0 {
-			c.Options = json.RawMessage(pick(g, variants))
+		if g.IntN(8) > 0 {
+			return testCase{Expr: g.expression(pick(g, kinds), []string{"doc"}, 1+g.IntN(4)), Data: marshal(t, g.document())}
 		}
-		return c
+		options := pick(g, variants)
+		g.delegates, g.legacy = strings.Contains(options, "delegates"), strings.Contains(options, "legacy")
+		expr := g.expression(pick(g, kinds), []string{"doc"}, 1+g.IntN(4))
+		if strings.Contains(options, "keywordOperator") {
+			expr = strings.ReplaceAll(expr, " => ", ": ")
+		}
+		return testCase{Expr: expr, Data: marshal(t, g.document()), Options: json.RawMessage(options)}
 	})
 }
 
@@ -108,7 +114,7 @@ func TestParseAgainstTheReference(t *testing.T) {
 func run(t *testing.T, want int, next func(generator) testCase) {
 	t.Helper()
 	ref := startReference(t)
-	g := generator{rand.New(rand.NewPCG(uint64(setting(t, "DROVER_YAQL_SEED", 1)), 0))}
+	g := generator{Rand: rand.New(rand.NewPCG(uint64(setting(t, "DROVER_YAQL_SEED", 1)), 0))}
 	counts := map[string]int{}
 	engines := engineCache{}
 	agreed := func() int { return counts["value"] + counts["error"] }

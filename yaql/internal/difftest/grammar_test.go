@@ -33,7 +33,7 @@ var grammar = map[string][]string{
 	"num": {"<int>", "<float>"},
 	"bool": {
 		"<int> < <int>", "<big> > <num>", "<big> = <num>", "<num> >= <num>", "<int> = <int>", "<any> = <any>", "<any> != <any>", "<str> = <str>", "<str> < <str>", "<bool> and <bool>", "<bool> or <bool>", "not <bool>",
-		"<int> in <ints>", "<str> in <strs>", "<str> in <str>", "<str> =~ `a.`", "<str> !~ '^n'", "<str>.matches('[a-c]+$')", "isString(<any>)", "isInteger(<any>)", "isNumber(<any>)",
+		"<int> in <ints>", "<str> in <strs>", "<str> in <str>", "<str> =~ `a.`", "<str> !~ '^n'", "<str> =~ <pattern>", "<str>.matches(<pattern>)", "regex(<pattern>, multiLine => true).matches(<str>)", "regex(<pattern>, ignoreCase => true).matches(<str>)", "<str>.matches('[a-c]+$')", "isString(<any>)", "isInteger(<any>)", "isNumber(<any>)",
 		"isBoolean(<any>)", "isList(<any>)", "isDict(<any>)", "isSet(<any>)", "bool(<any>)", "<ints>.any()", "<ints>.any(<bool@int>)", "<ints>.all(<bool@int>)", "<ints>.contains(<int>)",
 		"<dict>.containsKey(<str>)", "<dict>.containsValue(<int>)", "<str>.startsWith(<str>)", "<str>.endsWith(<str>, <str>)", "<set>.contains(<int>)", "<set> < <set>", "<set> = <set>",
 		"<str>.isEmpty()", "isEmpty(<str>)", "<span> > <span>", "<date> >= <date>", "null < <any>", "<nodes>.any($.ram > <int>)", "isIterable(<any>)", "isDatetime(<any>)", "isTimespan(<any>)", "isRegex(<any>)", "<any> and <any>", "<any> or <any>",
@@ -42,7 +42,7 @@ var grammar = map[string][]string{
 	"str": {
 		"<str> + <str>", "<str>.toUpper()", "<str>.toLower()", "str(<int>)", "str(<float>)", "str(<big> / <int>)", "str(<any>)", "<strs>.join('-')", "', '.join(<strs>)", "<ints>.join(';')", "<str>.trim()", "<str>.trim(<str>)",
 		"<str>.trimLeft()", "<str>.trimRight('ab')", "<str>.substring(<int>)", "<str>.substring(<int>, <int>)", "<str>.replace(<str>, <str>)", "<str>.replace(<str>, <str>, 1)", "<strs>.first('none')",
-		"<strs>[<int>]", "concat(<str>, <str>)", "<str> * <small>", "<small> * <str>", "regex('[aeiou]').replace(<str>, '_')", "regex('(a)(b)?').replace(<str>, `<\\2\\1>`)", "<str>.norm()", "hex(<int>)",
+		"<strs>[<int>]", "concat(<str>, <str>)", "<str> * <small>", "<small> * <str>", "regex('[aeiou]').replace(<str>, '_')", "regex(<pattern>).replace(<str>, '<>')", "regex(<pattern>).replace(<str>, `[\\g<0>]`, <int>)", "regex(<pattern>).search(<str>)", "<str>.replaceBy(regex(<pattern>), $.value + str($.start))", "regex('(a)(b)?').replace(<str>, `<\\2\\1>`)", "<str>.norm()", "hex(<int>)",
 		"<str>.replace({a => b, b => c})", "<!date>.format('%Y-%m-%d %H:%M')", "regex('[a-z]+').search(<str>)", "<nodes>.first().name", "<nodes>[0].status", "str(<date>)", "str(<span>)", "escapeRegex(<str>)",
 		"<strs>.max()", "<strs>.min('x')", "<strs>.sum()", "<strs>.sum('')", "'abc'.replaceBy(regex('[ab]'), $.value.toUpper())", "<str>.toCharArray().join('.')", "str(<list>)", "str(<dict>)", "coalesce(null, <str>)", "<strs>.last('z')",
 		"<str>.split(',').join('|')", "str(<bool>)",
@@ -59,7 +59,7 @@ var grammar = map[string][]string{
 	"iter": {"<ints>.where(<bool@int>)", "<strs>.select(<any@str>)", "<ints>.zip(<strs>)", "<ints>.enumerate()", "<strs>.enumerate(<int>)", "<ints>.zipLongest(<strs>)", "<ints>.zipLongest(<ints>, default => <int>)"},
 	"strs": {
 		"[<str>, <str>]", "[<str>]", "[a, b, c]", "<strs>.where(<bool@str>)", "<strs>.select(<str@str>)", "<str>.split(' ')", "<str>.split(<str>)", "<str>.split()", "<str>.split(',', 1)", "<str>.rightSplit(<str>, 1)", "<nodes>.name",
-		"<nodes>.select($.status)", "<strs>.orderBy($)", "<strs>.orderBy(len($)).thenByDescending($)", "<strs>.distinct()", "<nodes>.selectMany($.roles)", "<str>.toCharArray()", "regex('[a-z]').searchAll(<str>)", "regex(',|;').split(<str>)",
+		"<nodes>.select($.status)", "<strs>.orderBy($)", "<strs>.orderBy(len($)).thenByDescending($)", "<strs>.distinct()", "<nodes>.selectMany($.roles)", "<str>.toCharArray()", "regex('[a-z]').searchAll(<str>)", "regex(<pattern>).searchAll(<str>)", "regex(<pattern>).split(<str>)", "<str>.split(regex(<pattern>), <small>)", "regex(<pattern>).searchAll(<str>, str([$.start, $.end, $2.value]))", "regex(',|;').split(<str>)",
 		"<strs>.reverse()", "<strs> + <strs>", "<nodes>.where($.status = ready).name", "<strs>.append(<str>)", "<ints>.select(str($))", "<strs>.insert(<small>, <str>)", "<strs>.take(<small>)", "<strs>.toList()", "<nodes>.roles.flatten()", "<dict>.keys().orderBy($)",
 	},
 	"list": {
@@ -78,17 +78,37 @@ var grammar = map[string][]string{
 	"span": {"timespan(hours => <int>)", "timespan(days => <int>, minutes => <int>)", "<span> + <span>", "<span> - <span>", "<span> * <num>", "<span> / <num>", "-<span>", "<date> - <date>", "timespan(seconds => <int>)", "<date>.time", "timespan()", "<date>.offset"},
 	"date": {
 		"datetime(2020, 1, 1)", "datetime(<int>, 2, <int>)", "<date> + <span>", "<date> - <span>", "<date>.date", "<date>.replace(month => <int>)", "datetime(<int>)", "datetime(<float>)", "datetime('2015-09-29T12:30:15+03:00')", "<date>.utc",
-		"datetime(2019, 12, 31, 23, 59, 59, 5, timespan(hours => <small>))", "datetime('2020-02-29', '%Y-%m-%d')", "datetime(<str>)",
+		"datetime(2019, 12, 31, 23, 59, 59, 5, timespan(hours => <small>))", "datetime('2020-02-29', '%Y-%m-%d')", "datetime(<str>)", "datetime(<str>, '%Y-%m-%d')", "datetime(<str>, '%H:%M')",
 	},
 	"nodes": {"<nodes>.where(<bool@node>)", "<nodes>.orderBy($.ram)", "<nodes>.orderByDescending($.status)", "<nodes>.take(<small>)", "<nodes>.skip(1)", "<nodes>.reverse()", "<nodes>.orderBy($.status).thenBy($.ram)", "<nodes>.where($.ram > <int>)", "<nodes>.where(ready = $.status)", "<nodes>.where($.get(nothing) = null)", "<nodes>.where(cinder in $.roles)"},
 	"mixed": {"[<any>, <any>, <any>]", "[null, <int>, <bool>]", "[<int>, <float>, <int>]"},
 	"any":   {"<int>", "<float>", "<bool>", "<str>", "<list>", "<dict>", "<set>", "null", "<span>", "<date>", "<iter>", "<nodes>", "<ints>", "<strs>", "switch(<bool> => <any>, <bool> => <any>)", "coalesce(<any>, <any>)", "<any>?.len()", "let(x => <any>) -> [$x, $x]", "<dict>[<any>]", "<any>.nothing", "examine(<any>)", "regex(`a|b`)", "<any>[<any>]", "call(len, [<any>], {})", "<any>.len()", "<any>.select($)", "<any> + <any>", "<any> * <any>"},
 }
 
+// delegateWays and legacyWays are those that only engines with these options know.
+var (
+	delegateWays = map[string][]string{
+		"int":  {"lambda(<int@int>)(<int>)", "let(f => lambda(<int@int>)) -> $f(<int>)", "lambda($1 + $2)(<int>, <int>)", "1 + lambda($)(<int>)", "let(f => lambda($ * 2)) -> ($f(<int>) + <int>)"},
+		"ints": {"<ints>.select(lambda(<int@int>)($))", "let(f => lambda($ > 1)) -> <ints>.where($f($))", "def(f, lambda($ + 1)) -> <ints>.select(f()($))"},
+		"any":  {"lambda(<any>)", "<any>(<any>)", "lambda(<any@int>)(<any>)", "<str>(<int>)"},
+		"bool": {"not lambda($)(<bool>)", "lambda(<bool@str>)(<str>)"},
+	}
+	legacyWays = map[string][]string{
+		"int":   {"<ints>[<int>]", "<ints>.sum()", "sum(<ints>)", "int(<str>)", "<str>.int()", "switch(<int>, $ > 1 => <int>, true => <int>)", "<ints>.as(sum($) => s) -> $s", "get(<dict>, a)", "<dict>.get(b, <int>)", "<dict>.nothing"},
+		"ints":  {"<ints>[<bool@int>]", "<ints>[$ > <int>]", "where(<ints>, <bool@int>)", "select(<ints>, <int@int>)", "range(<int>).take(3)", "range(<int>, <int>)", "<ints>.takeWhile($ < 3)", "takeWhile(<ints>, $ < 3)", "list(<ints>)", "<ints>.list()", "<ints>.toList()"},
+		"nodes": {"<nodes>[$.ram > <int>]", "<nodes>[$.status = ready]", "where(<nodes>, <bool@node>)"},
+		"dict":  {"<dict>[$ = a]", "{a => <int>, b => <str>}", "dict(a => <int>)", "{(<str> => <int>)}", "dict((a => 1), (b => <int>))"},
+		"list":  {"<any> => <any>", "<int> => <int> => <str>", "(<int> => <int>) => <str>", "tuple(<int>, <any>)", "[<any> => <any>]", "join(<ints>, <ints>, $1 < $2, [$1, $2])", "<ints>.select($ => $ * 2)", "<any>[<any>]"},
+		"float": {"<int>.float()", "float(<str>)"}, "bool": {"bool(<any>)", "<any>.bool()", "a in <dict>"}, "strs": {"<nodes>[$.ram > 0].name", "<dict>.keys().orderBy($)"},
+	}
+)
+
 // constants are what ends a branch.
 var constants = map[string][]string{
 	"int": {"0", "1", "2", "-3", "7", "10", "100"}, "big": {"12345678901234567890", "-9223372036854775809"}, "float": {"0.5", "1.0", "2.25", "-1.5", "0.1"}, "num": {"1", "2.5"}, "bool": {"true", "false"},
-	"str": {"''", "a", "abc", "'x y'", `"it's"`, "'é'", "'a,b'", "'12'", "`a\\b`", "'ab ab'"}, "ints": {"[1, 2, 3]", "[]", "[3, 1, 2, 1]"}, "strs": {"[a, b]", "['x y', '']", "[]"}, "list": {"[]", "[1, a]", "[[1, 2], [3]]"},
+	"str": {"''", "a", "abc", "'x y'", `"it's"`, "'é'", "'a,b'", "'12'", "`a\\b`", "'ab ab'", "'Straße İ ΑΣ'", "'\\t a\\n'", "'1_000'", "' -12 '", "'1e5'", "'٣'", "'2015-09-29'", "'12:30'", "'nan'", "'\u00a0x\u2003'", "'ab\\nba'"}, "pattern": {
+		"'a'", "`^a`", "`b$`", "`(a)(b)?`", "`[a-c]+`", "`\\s+`", "`\\w*`", "`x*`", "`(?P<n>\\d)`", "`(?i)STRASSE|ß`", "`(?<=a)b`", "`a(?!b)`", "`(\\w)\\1`", "`,|;| `", "`\\bn`", "`.`", "`a|`", "'('", "`a{1,2}`", "`[^a]`", "`\\p`",
+	}, "ints": {"[1, 2, 3]", "[]", "[3, 1, 2, 1]"}, "strs": {"[a, b]", "['x y', '']", "[]"}, "list": {"[]", "[1, a]", "[[1, 2], [3]]"},
 	"dict": {"{}", "{a => 1}", "{a => 1, b => 2}", "{a => {b => 1}}"}, "set": {"set()", "set(1, 2)"}, "span": {"timespan()", "timespan(hours => 1)"}, "date": {"datetime(2020, 2, 29)", "datetime(0)"}, "nodes": {"[]"}, "mixed": {"[1, a, null]"},
 	"any": {"null", "1", "a", "true", "[]", "0.5"}, "iter": {"[1].where(true)"},
 }
@@ -102,7 +122,11 @@ var members = map[string]map[string][]string{
 var kinds = []string{"int", "float", "bool", "str", "ints", "strs", "list", "dict", "set", "span", "date", "any", "nodes", "iter"}
 
 // generator makes random expressions.
-type generator struct{ *rand.Rand }
+type generator struct {
+	*rand.Rand
+
+	delegates, legacy bool // the expressions are for an engine with these options
+}
 
 func pick[T any](g generator, from []T) T { return from[g.IntN(len(from))] }
 
@@ -118,6 +142,12 @@ func (g generator) expression(kind string, scope []string, depth int) string {
 		return g.call(scope, depth-1)
 	}
 	ways := grammar[kind]
+	if g.delegates && g.IntN(3) == 0 && len(delegateWays[kind]) > 0 {
+		ways = delegateWays[kind]
+	}
+	if g.legacy && g.IntN(3) == 0 && len(legacyWays[kind]) > 0 {
+		ways = legacyWays[kind]
+	}
 	if len(ways) == 0 {
 		return g.leaf(kind, scope)
 	}

@@ -20,7 +20,7 @@ from yaql.language import contexts, expressions, specs, utils
 from yaql.standard_library import strings
 
 ENGINES = {}
-OPAQUE = re.compile(r' at 0x[0-9a-f]+>|dict_(keys|values|items)\(')
+OPAQUE = re.compile(r' at 0x[0-9a-f]+>|dict_(keys|values|items)\(|\brepeat\(')
 EPOCH = datetime.timedelta(microseconds=1)
 
 
