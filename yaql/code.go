@@ -22,9 +22,7 @@ type code struct {
 	path   []string
 	isPath bool
 	args   []arg // of a call, as they were written; not for calls resolved at compile time
-	// whole does the work of eval and of draining its result, for expressions that filter a list. The frame is
-	// for its use. It gives either the items or, for other receivers, what eval gives.
-	whole func(c, frame *Context) (items []any, v any, err error)
+	filter *filter // what the code does, if it is a call of where()
 }
 
 func (k *code) truth(c *Context) (bool, error) {

@@ -239,6 +239,7 @@ func (x *Expression) begin(ctx context.Context, c *Context) *evaluation {
 		e = &evaluation{}
 	}
 	e.run.init(ctx, x.engine)
+	e.run.spare = &e.frame
 	e.c.run, e.c.lib, e.c.untouched = &e.run, x.engine.lib, x.engine.lib.whole
 	if c != nil {
 		e.c.parent, e.c.lib, e.c.untouched = c, c.lib, c.untouched
@@ -269,8 +270,8 @@ func (x *Expression) eval(e *evaluation) (out any, err error) {
 	defer rescue(&err)
 	c := &e.c
 	if c.untouched && c.lib == x.engine.lib {
-		if x.code.whole != nil && x.engine.cfg.convertOutput && x.engine.cfg.finalizer == nil {
-			return x.evalWhole(e)
+		if x.code.filter != nil && x.engine.cfg.convertOutput && x.engine.cfg.finalizer == nil {
+			return x.evalFilter(e)
 		}
 		v, err := x.code.eval(c)
 		if err != nil {
@@ -285,21 +286,26 @@ func (x *Expression) eval(e *evaluation) (out any, err error) {
 	return c.callValues(nil, "#finalize", v)
 }
 
-// evalWhole evaluates an expression that filters a list.
-func (x *Expression) evalWhole(e *evaluation) (any, error) {
-	items, v, err := x.code.whole(&e.c, &e.frame)
+// evalFilter evaluates an expression that filters a list.
+func (x *Expression) evalFilter(e *evaluation) (any, error) {
+	items, ok, v, err := x.code.filter.receiver(&e.c)
 	if err != nil {
 		return nil, err
 	}
-	if items == nil {
+	if !ok {
 		return finalize(&e.c, v)
 	}
-	e.unseen = true
-	items, err = (&output{c: &e.c, cfg: &x.engine.cfg}).items(items)
+	frame := e.run.takeFrame(&e.c)
+	kept, err := filterList(items, x.code.filter.predicate, frame)
 	if err != nil {
 		return nil, err
 	}
-	return items, nil
+	e.unseen = true
+	kept, err = (&output{c: &e.c, cfg: &x.engine.cfg}).items(kept)
+	if err != nil {
+		return nil, err
+	}
+	return kept, nil
 }
 
 // place completes an error with the source of the expression.

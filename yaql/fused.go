@@ -81,46 +81,64 @@ func (frame *Context) frameOf(c *Context) {
 	frame.parent, frame.lib, frame.run, frame.untouched, frame.hasItem = c, c.lib, c.run, c.untouched, true
 }
 
-// wholeFilter is where() at the top of an expression, the result of which nobody else can see.
-func wholeFilter(l *code, s *site) func(c, frame *Context) ([]any, any, error) {
-	body := s.args[0].code
-	return func(c, frame *Context) ([]any, any, error) {
-		v, err := l.eval(c)
-		if err != nil {
-			return nil, nil, err
-		}
-		list, ok := v.([]any)
-		if !ok || !fitsLimit(c, list) {
-			v, err = s.call(c, v)
-			return nil, v, err
-		}
-		frame.frameOf(c)
-		out, err := filterList(list, body, frame)
-		if out == nil {
-			out = []any{}
-		}
-		return out, nil, err
-	}
+// filter is a call of where() that can be carried out at once, when nobody can see that it is not lazy: the
+// predicate does not keep its context.
+type filter struct {
+	list      *code // the receiver
+	predicate *code
+	site      *site
 }
 
-// countWhole counts what where() keeps of a list without making anything lazy.
-func countWhole(n *syntax.Node, l *code, s *site) *code {
+// receiver evaluates the receiver. If it is a list, the items are given; else v is what the call gives.
+func (f *filter) receiver(c *Context) (items []any, ok bool, v any, err error) {
+	v, err = f.list.eval(c)
+	if err != nil {
+		return nil, false, nil, err
+	}
+	if items, ok = v.([]any); ok && fitsLimit(c, items) {
+		return items, true, nil, nil
+	}
+	v, err = f.site.call(c, v)
+	return nil, false, v, err
+}
+
+// takeFrame returns a context for predicates. giveFrame takes it back.
+func (r *run) takeFrame(c *Context) *Context {
+	frame := r.spare
+	r.spare = nil
+	if frame == nil {
+		frame = &Context{}
+	}
+	frame.frameOf(c)
+	return frame
+}
+
+func (r *run) giveFrame(frame *Context) {
+	*frame = Context{}
+	r.spare = frame
+}
+
+// countFiltered counts what where() keeps of a list.
+func countFiltered(n *syntax.Node, f *filter, s *site) *code {
 	return &code{node: n, eval: func(c *Context) (any, error) {
-		items, v, err := l.whole(c, &Context{})
-		switch {
-		case err != nil:
+		items, ok, v, err := f.receiver(c)
+		if err != nil {
 			return nil, err
-		case items == nil:
+		}
+		if !ok {
 			return s.call(c, v)
 		}
-		return int64(len(items)), nil
+		frame := c.run.takeFrame(c)
+		count, err := countList(items, f.predicate, frame)
+		c.run.giveFrame(frame)
+		return int64(count), err
 	}}
 }
 
 // methodCode is the code of a method call whose site is prepared.
 func (cp *compiler) methodCode(n *syntax.Node, l *code, s *site, retains bool) *code {
-	if l.whole != nil && (s.name == "len" || s.name == "count") && len(s.args) == 0 && !s.dynamic {
-		return countWhole(n, l, s)
+	if l.filter != nil && (s.name == "len" || s.name == "count") && len(s.args) == 0 && !s.dynamic {
+		return countFiltered(n, l.filter, s)
 	}
 	call := n.Args[1]
 	legacy := cp.engine.cfg.legacy
@@ -146,7 +164,7 @@ func (cp *compiler) methodCode(n *syntax.Node, l *code, s *site, retains bool) *
 		return s.dispatch(c, v)
 	}}
 	if direct != nil && !l.retains && !s.args[0].code.retains && (s.name == "where" || s.name == "filter") {
-		k.whole = wholeFilter(l, s)
+		k.filter = &filter{list: l, predicate: s.args[0].code, site: s}
 	}
 	return k
 }

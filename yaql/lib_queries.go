@@ -124,6 +124,26 @@ func drainSlowly(s source) ([]any, error) {
 	}
 }
 
+// countList counts the items for which the predicate is true.
+func countList(items []any, predicate *code, frame *Context) (int, error) {
+	test, run := predicate.tester(), frame.run
+	n := 0
+	for _, x := range items {
+		if err := run.step(); err != nil {
+			return 0, err
+		}
+		frame.item = norm(x)
+		t, err := test(frame)
+		if err != nil {
+			return 0, err
+		}
+		if t {
+			n++
+		}
+	}
+	return n, nil
+}
+
 // selectSource maps items.
 type selectSource struct {
 	src source

@@ -15,6 +15,7 @@ type run struct {
 	depth int   // of nested calls and of iterators that pull from iterators
 	// patterns are the regular expressions compiled in this evaluation.
 	patterns map[patternKey]*Regex
+	spare    *Context // for takeFrame
 }
 
 func (r *run) init(ctx context.Context, e *Engine) {
