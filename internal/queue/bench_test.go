@@ -269,3 +269,22 @@ func (r *rig) cancelAll() {
 	close(ids)
 	all.Wait()
 }
+
+// BenchmarkRedecideDependents asks a rule about 20,000 jobs that wait for one.
+func BenchmarkRedecideDependents(b *testing.B) {
+	r := newRig(b, 1)
+	base := r.submit(dummy)
+	const jobs, batch = 20_000, 1000
+	for range jobs / batch {
+		subs := make([]queue.Submission, batch)
+		for i := range subs {
+			subs[i].Ops = parse(b, depending(base))
+		}
+		_, err := r.q.SubmitMany(ctx, subs)
+		r.check(err)
+	}
+	for b.Loop() {
+		r.check(r.q.DeleteFilter(ctx, r.rule(0, `"PAUSE"`, `[["jobid",[">","id",1]]]`)))
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(2*b.N), "ms/change")
+}

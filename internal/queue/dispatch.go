@@ -2,6 +2,8 @@ package queue
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -68,7 +70,10 @@ func (q *Queue) decide(e *entry, slots int) {
 	case schedule.WaitDependency:
 		e.place, e.awaiting = inDependents, v.On
 		for _, id := range v.On {
-			q.dependents[id] = append(q.dependents[id], e)
+			if q.dependents[id] == nil {
+				q.dependents[id] = map[job.ID]*entry{}
+			}
+			q.dependents[id][e.id()] = e
 		}
 	case schedule.WaitBucket:
 		h := q.full[v.Bucket]
@@ -240,9 +245,9 @@ func (q *Queue) end(e *entry, final *job.Job) {
 	q.ending[e.id()] = e
 	waiting := q.dependents[e.id()]
 	delete(q.dependents, e.id())
-	for _, d := range waiting {
+	for _, id := range slices.Sorted(maps.Keys(waiting)) {
 		// The end of one of them may have moved others of them on already.
-		if d.place == inDependents {
+		if d := waiting[id]; d.place == inDependents {
 			q.leave(d)
 			q.sort(d)
 		}

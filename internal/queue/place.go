@@ -80,19 +80,10 @@ func (q *Queue) enter(e *entry, p place, h *entryHeap) {
 }
 
 func (q *Queue) forgetDependent(id job.ID, e *entry) {
-	list := q.dependents[id]
-	for i, other := range list {
-		if other == e {
-			list[i] = list[len(list)-1]
-			list = list[:len(list)-1]
-			break
-		}
-	}
-	if len(list) == 0 {
+	delete(q.dependents[id], e.id())
+	if len(q.dependents[id]) == 0 {
 		delete(q.dependents, id)
-		return
 	}
-	q.dependents[id] = list
 }
 
 // entryHeap orders entries by priority, then by id.

@@ -79,8 +79,8 @@ type Queue struct {
 	inFlight map[schedule.Bucket]int
 	// offered are buckets that may have places for those who wait in full.
 	offered []schedule.Bucket
-	// dependents lists the entries that wait for a job to end.
-	dependents map[job.ID][]*entry
+	// dependents are the entries that wait for a job to end, by their own ids.
+	dependents map[job.ID]map[job.ID]*entry
 	running    int
 	// unwritten are entries with log messages that are not written yet.
 	unwritten  []*entry
@@ -112,7 +112,7 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 		entries:    map[job.ID]*entry{},
 		full:       map[schedule.Bucket]*entryHeap{},
 		inFlight:   map[schedule.Bucket]int{},
-		dependents: map[job.ID][]*entry{},
+		dependents: map[job.ID]map[job.ID]*entry{},
 		locks:      lock.NewTable(),
 		ending:     map[job.ID]*entry{},
 		archiving:  map[job.ID]*job.Job{},
