@@ -24,6 +24,7 @@ import (
 var packages = []string{
 	"ganeti-3.0", "python3-pyparsing", "python3-openssl", "python3-pycurl", "python3-pyinotify", "python3-psutil",
 	"python3-bitarray", "python3-cryptography", "python3-cffi-backend", "python3-six", "python3-simplejson",
+	"ganeti-htools-3.0", "libpcre3",
 }
 
 const commandLimit = time.Minute
@@ -34,6 +35,7 @@ type bench struct {
 	dir    string // with our tools under their classic names
 	socket string
 	stock  string // PYTHONPATH of Ganeti's tools
+	root   string // where its packages are unpacked
 }
 
 func newBench(t *testing.T) *bench {
@@ -45,7 +47,7 @@ func newBench(t *testing.T) *bench {
 	if out, err := exec.CommandContext(t.Context(), "../../.ci/unpack", append([]string{cache}, packages...)...).CombinedOutput(); err != nil {
 		t.Fatalf("Ganeti's tools cannot be fetched: %v\n%s", err, out)
 	}
-	b := &bench{T: t, dir: t.TempDir()}
+	b := &bench{T: t, dir: t.TempDir(), root: filepath.Join(cache, "root")}
 	b.stock = filepath.Join(cache, "root/usr/lib/python3/dist-packages") + ":" + filepath.Join(cache, "root/usr/share/ganeti/3.0")
 	binary := filepath.Join(b.dir, "drover")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/drover").CombinedOutput(); err != nil {
@@ -160,6 +162,24 @@ func TestToolsWriteTheSame(t *testing.T) {
 		equal++
 	}
 	t.Logf("%d of %d commands write the same", equal, len(lines))
+}
+
+// TestBalancers runs Ganeti's balancing tools, which read the whole cluster
+// through the socket.
+func TestBalancers(t *testing.T) {
+	b := newBench(t)
+	b.furnish()
+	libraries, err := filepath.Glob(filepath.Join(b.root, "lib", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range []string{"hinfo", "hbal", "hspace", "hcheck"} {
+		out := b.run([]string{"HTOOLS=" + tool, "LC_ALL=C.UTF-8", "LD_LIBRARY_PATH=" + strings.Join(libraries, ":")},
+			filepath.Join(b.root, "usr/lib/ganeti/3.0/usr/bin/htools"), "-L"+b.socket)
+		if out.status != 0 || out.stdout == "" || out.stderr != "" {
+			t.Errorf("%s: status %d\n%s%s", tool, out.status, out.stdout, out.stderr)
+		}
+	}
 }
 
 var lines = [][]string{
