@@ -78,17 +78,22 @@ func (q *Queue) setRules(rules []jobfilter.Rule, changed string) error {
 // decideAll asks the rules about all entries, on all processors.
 func decideAll(chain *jobfilter.Chain, entries []*entry) []jobfilter.Decision {
 	out := make([]jobfilter.Decision, len(entries))
-	share := len(entries)/runtime.GOMAXPROCS(0) + 1
+	spread(len(entries), func(i int) { out[i] = chain.Decide(int64(entries[i].id()), entries[i].inputs) })
+	return out
+}
+
+// spread calls f with each number below n, on all processors.
+func spread(n int, f func(int)) {
+	share := n/runtime.GOMAXPROCS(0) + 1
 	var all sync.WaitGroup
-	for from := 0; from < len(entries); from += share {
+	for from := 0; from < n; from += share {
 		all.Go(func() {
-			for i := from; i < min(from+share, len(entries)); i++ {
-				out[i] = chain.Decide(int64(entries[i].id()), entries[i].inputs)
+			for i := from; i < min(from+share, n); i++ {
+				f(i)
 			}
 		})
 	}
 	all.Wait()
-	return out
 }
 
 // sameEffect reports whether two decisions treat a job alike.

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,23 +32,24 @@ func (q *Queue) load(ctx context.Context) error {
 	return json.Unmarshal(o.Value, &q.flags)
 }
 
+// loadChunk is how many jobs are decoded together.
+const loadChunk = 2000
+
 func (q *Queue) loadJobs(ctx context.Context) error {
+	var chunk [][]byte
 	for o, err := range q.cfg.Store.List(ctx, KindJob, store.Options{}) {
 		if err != nil {
 			return err
 		}
-		j, err := job.Decode(o.Value)
-		if err != nil {
-			return err
+		if chunk = append(chunk, o.Value); len(chunk) == loadChunk {
+			if err := q.takeUp(chunk); err != nil {
+				return err
+			}
+			chunk = chunk[:0]
 		}
-		q.published.put([]*job.Job{j})
-		q.lastID = max(q.lastID, j.ID)
-		if j.Key != "" {
-			q.keys[j.Key] = j.ID
-		}
-		if !j.Final() {
-			q.entries[j.ID] = newEntry(j)
-		}
+	}
+	if err := q.takeUp(chunk); err != nil {
+		return err
 	}
 	for o, err := range q.cfg.Store.List(ctx, KindArchived, store.Options{Desc: true, Limit: 1}) {
 		if err != nil {
@@ -58,6 +60,26 @@ func (q *Queue) loadJobs(ctx context.Context) error {
 			return err
 		}
 		q.lastID = max(q.lastID, id)
+	}
+	return nil
+}
+
+// takeUp takes stored jobs into memory.
+func (q *Queue) takeUp(stored [][]byte) error {
+	jobs, failures := make([]*job.Job, len(stored)), make([]error, len(stored))
+	spread(len(stored), func(i int) { jobs[i], failures[i] = job.Decode(stored[i]) })
+	if err := errors.Join(failures...); err != nil {
+		return err
+	}
+	q.published.put(jobs)
+	for _, j := range jobs {
+		q.lastID = max(q.lastID, j.ID)
+		if j.Key != "" {
+			q.keys[j.Key] = j.ID
+		}
+		if !j.Final() {
+			q.entries[j.ID] = newEntry(j)
+		}
 	}
 	return nil
 }
