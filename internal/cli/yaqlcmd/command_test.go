@@ -93,6 +93,9 @@ func TestTabCompletes(t *testing.T) {
 	if out := session(t, "$.n\t\t\r", nodes); !strings.Contains(out, "network  nodes  norm(") {
 		t.Errorf("two tabs list %q", out)
 	}
+	if out := session(t, "$.network.\t\r", nodes); !strings.Contains(out, "ip  port\r") {
+		t.Errorf("a dot lists %q", out)
+	}
 	if out := session(t, "$x\t.$\t\r", nodes); !strings.Contains(out, "$x.$") {
 		t.Errorf("variables complete to %q", out)
 	}

@@ -46,7 +46,10 @@ func (c *console) complete(text string) (candidates []string, start int) {
 		}
 	case strings.HasSuffix(before, "."):
 		receiver := path.FindString(strings.TrimRight(before, "?."))
-		candidates = append(c.members(receiver), c.callable(yaql.MethodKind)...)
+		candidates = c.members(receiver)
+		if word != "" || len(candidates) == 0 { // the keys alone tell more than all methods
+			candidates = append(candidates, c.callable(yaql.MethodKind)...)
+		}
 	case strings.HasSuffix(before, "$"):
 		candidates = nil
 	default:
