@@ -211,3 +211,22 @@ func TestConformanceJobWatch(t *testing.T) {
 	}
 	t.Log("gnt-job watch: 2 of 2 outputs equal")
 }
+
+// TestConformanceOSDiagnose compares what is shown of one of the recorded
+// definitions.
+func TestConformanceOSDiagnose(t *testing.T) {
+	out := ""
+	for _, name := range []string{"failing", "noop"} {
+		var o osDiagnosis
+		row := `["` + name + `",true,["default"],{"3259c452-4c19-4cb9-9bd1-e490c962ce39":[["/srv/ganeti/os/` + name +
+			`",true,"",["default"],[["test_param","a parameter for tests"]],[20,15,10],true]]},false,false]`
+		if err := json.Unmarshal([]byte(row), &o); err != nil {
+			t.Fatal(err)
+		}
+		out += o.text() + "\n"
+	}
+	if want := recorded(t, "gnt-os_diagnose.txt"); out != want {
+		t.Fatal(firstDifference(out, want))
+	}
+	t.Log("gnt-os diagnose: 1 of 1 outputs equal")
+}

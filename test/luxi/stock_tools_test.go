@@ -212,5 +212,5 @@ var lines = [][]string{
 	{"gnt-cluster", "queue", "info"}, {"gnt-instance", "startup", "web1"}, {"gnt-cluster", "queue", "undrain"},
 	{"gnt-cluster", "watcher", "continue"},
 	{"gnt-debug", "locks"}, {"gnt-debug", "delay", "0"}, {"gnt-debug", "delay", "0.01"},
-	{"gnt-os", "list"}, {"gnt-os", "info"}, {"gnt-backup", "list"}, {"gnt-backup", "list-fields"},
+	{"gnt-os", "list"}, {"gnt-os", "info"}, {"gnt-os", "diagnose"}, {"gnt-backup", "list"}, {"gnt-backup", "list-fields"},
 }

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// osDiagnosis is what each node says of an operating system.
+type osDiagnosis struct {
+	Name     string                   `json:"name"`
+	Valid    bool                     `json:"valid"`
+	Variants []string                 `json:"variants"`
+	Nodes    map[string][]osOnOneNode `json:"nodes"` // by the node's UUID
+}
+
+var diagnoseFields = []string{"name", "valid", "variants", "node_status", "hidden", "blacklisted"}
+
+// UnmarshalJSON reads the row in the order of diagnoseFields. The last two are
+// asked for because definitions that are hidden are left out otherwise.
+func (o *osDiagnosis) UnmarshalJSON(data []byte) error {
+	var hidden, blacklisted bool
+	places := []any{&o.Name, &o.Valid, &o.Variants, &o.Nodes, &hidden, &blacklisted}
+	if err := json.Unmarshal(data, &places); err != nil {
+		return fault.New(fault.Internal, "an operating system has an unexpected form: %w", err)
+	}
+	return nil
+}
+
+// osOnOneNode is a definition as one node has it.
+type osOnOneNode struct {
+	Path        string      `json:"path"`
+	Valid       bool        `json:"valid"`
+	Problem     string      `json:"problem,omitempty"`
+	Variants    []string    `json:"variants"`
+	Parameters  [][2]string `json:"parameters"`
+	APIVersions []int       `json:"api_versions"`
+	Trusted     bool        `json:"trusted"`
+}
+
+// UnmarshalJSON reads the list of its parts.
+func (o *osOnOneNode) UnmarshalJSON(data []byte) error {
+	places := []any{&o.Path, &o.Valid, &o.Problem, &o.Variants, &o.Parameters, &o.APIVersions, &o.Trusted}
+	return json.Unmarshal(data, &places)
+}
+
+func osDiagnose(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "diagnose", Short: "Show what each node says of them", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			op, err := sh.newOp("os", "OP_OS_DIAGNOSE", map[string]any{"output_fields": diagnoseFields, "names": []string{}})
+			if err != nil {
+				return err
+			}
+			found := []osDiagnosis{}
+			if err := sh.result(cmd.Context(), op, &found); err != nil {
+				return err
+			}
+			if err := sh.show(found, func() error {
+				for i := range found {
+					if err := sh.printf("%s\n", found[i].text()); err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			if slices.ContainsFunc(found, func(o osDiagnosis) bool { return !o.Valid }) {
+				return failed
+			}
+			return nil
+		},
+	}
+}
+
+// text is the diagnosis as the classic tool shows it.
+func (o *osDiagnosis) text() string {
+	good, bad := 0, 0
+	var lines strings.Builder
+	for _, node := range slices.Sorted(maps.Keys(o.Nodes)) {
+		for i, d := range o.Nodes[node] {
+			if i > 0 { // another definition of the same name, further down the search path
+				fmt.Fprintf(&lines, "    [hidden] %s\n", d.text())
+				continue
+			}
+			if d.Valid {
+				good++
+			} else {
+				bad++
+			}
+			fmt.Fprintf(&lines, "  Node: %s, status: %s\n", node, d.text())
+		}
+	}
+	status := "partial valid"
+	switch {
+	case bad == 0:
+		status = "valid"
+	case good == 0:
+		status = "invalid"
+	}
+	head := fmt.Sprintf("OS: %s [global status: %s]\n", o.Name, status)
+	if len(o.Variants) > 0 {
+		head += fmt.Sprintf("  Variants: [%s]\n", strings.Join(o.Variants, ", "))
+	}
+	return head + lines.String()
+}
+
+func (o osOnOneNode) text() string {
+	if !o.Valid {
+		return fmt.Sprintf("invalid - %s (path: %s)", o.Problem, o.Path)
+	}
+	versions, names := make([]string, len(o.APIVersions)), make([]string, len(o.Parameters))
+	for i, v := range o.APIVersions {
+		versions[i] = strconv.Itoa(v)
+	}
+	for i, p := range o.Parameters {
+		names[i] = p[0]
+	}
+	trusted := "untrusted"
+	if o.Trusted {
+		trusted = "trusted"
+	}
+	return fmt.Sprintf("valid (path: %s) [API versions: %s] [variants: %s] [parameters: %s] [%s]", o.Path,
+		strings.Join(versions, ", "), strings.Join(o.Variants, ", "), strings.Join(names, ", "), trusted)
+}
