@@ -5,6 +5,7 @@
 // Invariants:
 //   - The reason file of an instance is written after a real change of state
 //     only; a start of what runs already leaves it alone.
+//   - A state that State hands out knows every change whose call returned before.
 //   - Calls for one instance take place one after the other; calls for
 //     different instances do not wait for each other.
 package agent
@@ -45,9 +46,10 @@ type Config struct {
 
 // Agent is safe for concurrent use.
 type Agent struct {
-	cfg   Config
-	mu    sync.Mutex
-	locks map[string]*instanceLock
+	cfg      Config
+	reporter *reporter
+	mu       sync.Mutex
+	locks    map[string]*instanceLock
 }
 
 type instanceLock struct {
@@ -55,7 +57,7 @@ type instanceLock struct {
 	users int
 }
 
-// New returns the agent of a node.
+// New returns the agent of a node, which reports its state until it is closed.
 func New(cfg Config) (*Agent, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -65,7 +67,7 @@ func New(cfg Config) (*Agent, error) {
 			return nil, fault.New(fault.Environment, "cannot make a directory of the node agent: %w", err)
 		}
 	}
-	return &Agent{cfg: cfg, locks: map[string]*instanceLock{}}, nil
+	return &Agent{cfg: cfg, reporter: newReporter(cfg.Node, cfg.Driver, cfg.Now), locks: map[string]*instanceLock{}}, nil
 }
 
 const reasonDir = "instance-reason"
@@ -78,8 +80,21 @@ func (a *Agent) ReasonFile(instance string) string {
 	return filepath.Join(a.cfg.Dir, reasonDir, instance)
 }
 
-// Close closes the driver. Instances keep running.
-func (a *Agent) Close() error { return a.cfg.Driver.Close() }
+// Close ends the reports and closes the driver. Instances keep running.
+func (a *Agent) Close() error {
+	a.reporter.close()
+	return a.cfg.Driver.Close()
+}
+
+// change makes calls that change one instance follow each other; it returns
+// what to do when the call ends.
+func (a *Agent) change(instance string) func() {
+	unlock := a.lock(instance)
+	return func() {
+		a.reporter.changed()
+		unlock()
+	}
+}
 
 // lock makes calls for one instance follow each other; it returns the unlock.
 func (a *Agent) lock(instance string) func() {
@@ -104,21 +119,21 @@ func (a *Agent) lock(instance string) func() {
 
 // Prepare makes and grows the disks of an instance, see hypervisor.Driver.
 func (a *Agent) Prepare(ctx context.Context, name, uuid string, disks []hypervisor.Disk) error {
-	defer a.lock(name)()
+	defer a.change(name)()
 	_, err := a.cfg.Driver.Prepare(ctx, name, uuid, disks)
 	return err
 }
 
 // Drop removes disks of an instance by UUID.
 func (a *Agent) Drop(ctx context.Context, name string, disks []string) error {
-	defer a.lock(name)()
+	defer a.change(name)()
 	_, err := a.cfg.Driver.Drop(ctx, name, disks)
 	return err
 }
 
 // Remove removes a stopped instance with its disks. Its reason file stays.
 func (a *Agent) Remove(ctx context.Context, name string) error {
-	defer a.lock(name)()
+	defer a.change(name)()
 	_, err := a.cfg.Driver.Remove(ctx, name)
 	return err
 }
@@ -126,14 +141,14 @@ func (a *Agent) Remove(ctx context.Context, name string) error {
 // Rename moves all there is of a stopped instance to another name. Its reason
 // file stays under the old one.
 func (a *Agent) Rename(ctx context.Context, name, to string) error {
-	defer a.lock(name)()
+	defer a.change(name)()
 	_, err := a.cfg.Driver.Rename(ctx, name, to)
 	return err
 }
 
 // Start runs an instance and writes its reason file if it did not run before.
 func (a *Agent) Start(ctx context.Context, spec hypervisor.Spec, trail reason.Trail) error {
-	defer a.lock(spec.Name)()
+	defer a.change(spec.Name)()
 	changed, err := a.cfg.Driver.Start(ctx, spec)
 	if err != nil || !changed {
 		return err
@@ -143,7 +158,7 @@ func (a *Agent) Start(ctx context.Context, spec hypervisor.Spec, trail reason.Tr
 
 // Stop ends an instance and writes its reason file if it ran.
 func (a *Agent) Stop(ctx context.Context, name string, how hypervisor.Stop, trail reason.Trail) error {
-	defer a.lock(name)()
+	defer a.change(name)()
 	changed, err := a.cfg.Driver.Stop(ctx, name, how)
 	if err != nil || !changed {
 		return err
@@ -153,7 +168,7 @@ func (a *Agent) Stop(ctx context.Context, name string, how hypervisor.Stop, trai
 
 // RebootSoft restarts the guest inside its machine.
 func (a *Agent) RebootSoft(ctx context.Context, name string, trail reason.Trail) error {
-	defer a.lock(name)()
+	defer a.change(name)()
 	if err := a.cfg.Driver.Reboot(ctx, name); err != nil {
 		return err
 	}
@@ -163,7 +178,7 @@ func (a *Agent) RebootSoft(ctx context.Context, name string, trail reason.Trail)
 // RebootHard ends the instance and starts it anew, with the parameters of the
 // specification.
 func (a *Agent) RebootHard(ctx context.Context, spec hypervisor.Spec, how hypervisor.Stop, trail reason.Trail) error {
-	defer a.lock(spec.Name)()
+	defer a.change(spec.Name)()
 	if _, err := a.cfg.Driver.Stop(ctx, spec.Name, how); err != nil {
 		return err
 	}

@@ -24,15 +24,18 @@ import (
 	"github.com/drover-project/drover/internal/store/sqlite"
 )
 
-// rig is a cluster of one node on a store of its own.
+// rig is a cluster of two nodes on a store of its own.
 type rig struct {
 	*testing.T
 	keeper *inventory.Keeper
 	*querier.Querier
+	// hook sees each call of a node's driver.
+	hook atomic.Pointer[func(node string, c fake.Call)]
 }
 
 func newRig(t *testing.T, keep store.Revision) *rig {
 	t.Helper()
+	r := &rig{T: t}
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	check := func(err error) {
 		t.Helper()
@@ -46,10 +49,15 @@ func newRig(t *testing.T, keep store.Revision) *rig {
 	check(err)
 	var ids atomic.Int64
 	newUUID := func() string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", ids.Add(1)) }
-	check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "c.example.com", Nodes: []string{"node1.example.com"},
+	check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "c.example.com", Nodes: []string{"node1.example.com", "node2.example.com"},
 		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless"}, Now: time.Now(), NewUUID: newUUID}))
 	fleet := agent.NewFleet(func(node string) (*agent.Agent, error) {
-		driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, node)})
+		driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, node), Fault: func(c fake.Call) error {
+			if hook := r.hook.Load(); hook != nil {
+				(*hook)(node, c)
+			}
+			return nil
+		}})
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +73,8 @@ func newRig(t *testing.T, keep store.Revision) *rig {
 		check(fleet.Close())
 		check(s.Close())
 	})
-	return &rig{t, keeper, q}
+	r.keeper, r.Querier = keeper, q
+	return r
 }
 
 // change changes the inventory.

@@ -1,6 +1,6 @@
 // Package querier answers queries from the running system: it takes one
-// picture of the inventory, the jobs, the rules and the locks, and asks the
-// nodes for what only they know. What is asked and what the answers mean is
+// picture of the inventory, the jobs, the rules and the locks, and the newest
+// state that the nodes reported. What is asked and what the answers mean is
 // decided in package query.
 //
 // Invariants:
@@ -114,7 +114,7 @@ func (q *Querier) job(ctx context.Context, live queue.Jobs, id job.ID) *job.Job 
 	return j
 }
 
-// live asks all nodes at the same time.
+// live takes the states of all nodes at the same time.
 func (q *Querier) live(ctx context.Context, need query.Need, nodes []string) map[string]query.NodeState {
 	snap := q.Inventory.Snapshot()
 	answers := make([]query.NodeState, len(nodes))
@@ -150,19 +150,17 @@ func consoles(snap *cluster.Snapshot, node string) map[string]map[string]any {
 	return out
 }
 
-// ask asks one node.
+// ask takes the state of one node; operating systems are not in it and asked for.
 func (q *Querier) ask(ctx context.Context, need query.Need, name string) query.NodeState {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
-	state := query.NodeState{AsOf: time.Now().UnixNano()}
+	var state query.NodeState
 	a, err := q.Nodes(name)
-	for _, part := range parts {
-		if err != nil {
-			break
-		}
-		if need&part.need != 0 {
-			err = part.ask(ctx, a, &state)
-		}
+	if err == nil && need&reported != 0 {
+		err = takeReport(ctx, a, &state)
+	}
+	if err == nil && need&query.NeedOS != 0 {
+		err = askOS(ctx, a, &state)
 	}
 	if err != nil {
 		state.Failed = err.Error()
@@ -170,41 +168,30 @@ func (q *Querier) ask(ctx context.Context, need query.Need, name string) query.N
 	return state
 }
 
-// parts are the questions to a node, each for some needs.
-var parts = [...]struct {
-	need query.Need
-	ask  func(context.Context, *agent.Agent, *query.NodeState) error
-}{
-	{query.NeedNode | query.NeedHypervisor | query.NeedStorage, askNode},
-	{query.NeedInstances | query.NeedConsole, askInstances},
-	{query.NeedOS, askOS},
-}
+// reported are the needs that nodes report without being asked.
+const reported = query.NeedNode | query.NeedHypervisor | query.NeedStorage | query.NeedInstances | query.NeedConsole
 
-func askNode(ctx context.Context, a *agent.Agent, state *query.NodeState) error {
-	n, err := a.Info(ctx)
+func takeReport(ctx context.Context, a *agent.Agent, state *query.NodeState) error {
+	s, err := a.State(ctx, false)
+	if err == nil {
+		err = s.Err
+	}
 	if err != nil {
 		return err
 	}
+	n := s.Node
+	state.AsOf = s.At.UnixNano()
 	state.BootID = n.BootID
 	state.Hypervisor = &query.HypervisorState{
 		MemoryTotal: int64(n.MemoryTotal), MemoryNode: int64(n.MemoryNode), MemoryFree: int64(n.MemoryFree),
 		CPUs: int64(n.CPUs), CPUNodes: int64(n.CPUNodes), CPUSockets: int64(n.CPUSockets), CPUsReserved: int64(n.CPUReserved),
 	}
 	state.Storage = &query.Space{Total: int64(n.DiskTotal), Free: int64(n.DiskFree)}
-	return nil
-}
-
-func askInstances(ctx context.Context, a *agent.Agent, state *query.NodeState) error {
-	list, err := a.Instances(ctx)
-	if err != nil {
-		return err
-	}
-	state.Instances = make(map[string]query.InstanceState, len(list))
-	for _, i := range list {
-		if i.State == hypervisor.Stopped {
-			continue
+	state.Instances = make(map[string]query.InstanceState, len(s.Instances))
+	for _, i := range s.Instances {
+		if i.State != hypervisor.Stopped {
+			state.Instances[i.UUID] = query.InstanceState{Memory: int64(i.Memory), VCPUs: int64(i.VCPUs)}
 		}
-		state.Instances[i.UUID] = query.InstanceState{Memory: int64(i.Memory), VCPUs: int64(i.VCPUs)}
 	}
 	return nil
 }
@@ -213,6 +200,9 @@ func askOS(ctx context.Context, a *agent.Agent, state *query.NodeState) error {
 	list, err := a.OSes(ctx)
 	if err != nil {
 		return err
+	}
+	if state.AsOf == 0 {
+		state.AsOf = time.Now().UnixNano()
 	}
 	state.OS = make(map[string]query.OSState, len(list))
 	for _, o := range list {

@@ -1,0 +1,179 @@
+package agent
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+)
+
+// Times of reports.
+const (
+	// heartbeat is how often the state is read while nothing changes, so that
+	// what changed from outside shows as well.
+	heartbeat = 10 * time.Second
+	// maxAge is how old a state may be and still be handed out.
+	maxAge = 15 * time.Second
+	// answerTime is how long the driver may take to tell its state.
+	answerTime = 5 * time.Second
+	// gather lets changes of a moment come together before they are read, when
+	// nobody waits for them.
+	gather = 250 * time.Millisecond
+)
+
+// State is what the node told about itself at one moment. Who is given one must
+// not change it.
+type State struct {
+	// At is when the driver was asked.
+	At        time.Time
+	Node      hypervisor.Node
+	Instances []hypervisor.Instance // by name
+	// Err says why there are no figures; nil when there are.
+	Err error
+	// revision is how many changes had ended when the driver was asked.
+	revision uint64
+}
+
+// reporter keeps the newest state of a node at hand. It alone asks the driver,
+// one question at a time however many want to know: after changes, on a regular
+// basis, and when somebody waits for a state that is newer than the last.
+type reporter struct {
+	node   string
+	driver hypervisor.Driver
+	now    func() time.Time
+	stop   context.CancelFunc
+	ended  chan struct{} // closed when there are no more reports
+	asking chan struct{} // holds a token while the driver is asked
+	stale  chan struct{} // there was a change
+	wanted chan struct{} // somebody waits
+
+	mu        sync.Mutex
+	revision  uint64
+	newest    State
+	published chan struct{} // closed with the next report
+}
+
+func newReporter(node string, driver hypervisor.Driver, now func() time.Time) *reporter {
+	ctx, stop := context.WithCancel(context.Background())
+	r := &reporter{
+		node: node, driver: driver, now: now, stop: stop, ended: make(chan struct{}), asking: make(chan struct{}, 1),
+		stale: make(chan struct{}, 1), wanted: make(chan struct{}, 1), revision: 1, published: make(chan struct{}),
+	}
+	go r.run(ctx)
+	return r
+}
+
+// close ends the reports.
+func (r *reporter) close() {
+	r.stop()
+	<-r.ended
+}
+
+func (r *reporter) run(ctx context.Context) {
+	defer close(r.ended)
+	ticker := time.NewTicker(heartbeat)
+	defer ticker.Stop()
+	for {
+		r.publish(r.read(ctx))
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-r.wanted:
+		case <-r.stale:
+			select {
+			case <-ctx.Done():
+				return
+			case <-r.wanted:
+			case <-time.After(gather):
+			}
+		}
+	}
+}
+
+// read asks the driver, unless it still owes the answer to an earlier question.
+func (r *reporter) read(ctx context.Context) State {
+	r.mu.Lock()
+	s := State{At: r.now(), revision: r.revision}
+	r.mu.Unlock()
+	silent := s
+	silent.Err = fault.New(fault.Unavailable, "node %s did not tell its state in time", r.node)
+	select {
+	case r.asking <- struct{}{}:
+	default:
+		return silent
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	answer := make(chan State, 1)
+	go func() {
+		if s.Node, s.Err = r.driver.Node(ctx); s.Err == nil {
+			s.Instances, s.Err = r.driver.Instances(ctx)
+		}
+		<-r.asking
+		answer <- s
+		if ctx.Err() != nil { // too late for this report
+			signal(r.stale)
+		}
+	}()
+	select {
+	case s := <-answer:
+		return s
+	case <-ctx.Done():
+		return silent
+	}
+}
+
+func (r *reporter) publish(s State) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.newest = s
+	close(r.published)
+	r.published = make(chan struct{})
+}
+
+// changed is to be called when a call that may have changed something is about
+// to return: from then on earlier states are not handed out any more.
+func (r *reporter) changed() {
+	r.mu.Lock()
+	r.revision++
+	r.mu.Unlock()
+	signal(r.stale)
+}
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// State returns the newest state if it knows all changes that this agent made
+// and is not too old, and waits for the next otherwise; the driver is then asked
+// once for all who wait. With fresh, it is always asked. A driver that fails is
+// an error of the state. Unavailable when ctx ends first or the agent is closed.
+func (a *Agent) State(ctx context.Context, fresh bool) (State, error) {
+	r := a.reporter
+	r.mu.Lock()
+	if fresh || r.now().Sub(r.newest.At) > maxAge {
+		r.revision++
+	}
+	s, want, published := r.newest, r.revision, r.published
+	r.mu.Unlock()
+	for s.revision < want {
+		signal(r.wanted)
+		select {
+		case <-published:
+		case <-ctx.Done():
+			return State{}, fault.New(fault.Unavailable, "node %s did not tell its state in time: %w", r.node, context.Cause(ctx))
+		case <-r.ended:
+			return State{}, fault.New(fault.Unavailable, "node %s does not tell its state: its agent is shut down", r.node)
+		}
+		r.mu.Lock()
+		s, published = r.newest, r.published
+		r.mu.Unlock()
+	}
+	return s, nil
+}

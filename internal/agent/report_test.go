@@ -1,0 +1,183 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/hypervisor/fake"
+)
+
+// reporting returns an agent on the clock of the test whose driver calls hook
+// whenever it is asked for its state.
+func reporting(t *testing.T, hook func() error) *Agent {
+	t.Helper()
+	dir := t.TempDir()
+	driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake"), Fault: func(c fake.Call) error {
+		if c.Method == "node" && !c.After {
+			return hook()
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(Config{Node: "node1", Dir: dir, Driver: driver})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+func stateOf(t *testing.T, a *Agent, fresh bool) State {
+	t.Helper()
+	s, err := a.State(t.Context(), fresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestStateIsAskedOnceForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		a := reporting(t, func() error { asked.Add(1); return nil })
+		check := func(when string, want int64) {
+			t.Helper()
+			if got := asked.Load(); got != want {
+				t.Errorf("%s: asked %d times, want %d", when, got, want)
+			}
+		}
+		synctest.Wait()
+		for range 100 {
+			stateOf(t, a, false)
+		}
+		check("opened", 1)
+		stateOf(t, a, true)
+		check("fresh", 2)
+		<-time.After(heartbeat + time.Second)
+		check("after a heartbeat", 3)
+		if age := time.Since(stateOf(t, a, false).At); age > heartbeat {
+			t.Errorf("the state is %v old", age)
+		}
+		check("read after a heartbeat", 3)
+	})
+}
+
+func TestStateKnowsTheOwnChanges(t *testing.T) {
+	a := reporting(t, func() error { return nil })
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			spec := hypervisor.Spec{Name: fmt.Sprint("i", n), UUID: fmt.Sprint("u", n), Memory: 64}
+			for range 20 {
+				if err := a.Start(t.Context(), spec, nil); err != nil {
+					t.Error(err)
+				}
+				if got := stateIn(t, a, spec.Name); got != hypervisor.Running {
+					t.Errorf("%s is %q after its start", spec.Name, got)
+				}
+				if err := a.Stop(t.Context(), spec.Name, hypervisor.Stop{Force: true}, nil); err != nil {
+					t.Error(err)
+				}
+				if got := stateIn(t, a, spec.Name); got != hypervisor.Stopped {
+					t.Errorf("%s is %q after its stop", spec.Name, got)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func stateIn(t *testing.T, a *Agent, name string) hypervisor.State {
+	s, err := a.State(t.Context(), false)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, i := range s.Instances {
+		if i.Name == name {
+			return i.State
+		}
+	}
+	return ""
+}
+
+func TestChangesAreReportedUnasked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		a := reporting(t, func() error { asked.Add(1); return nil })
+		synctest.Wait()
+		for n := range 50 {
+			if err := a.Prepare(t.Context(), fmt.Sprint("i", n), fmt.Sprint("u", n), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-time.After(2 * gather)
+		if got := asked.Load(); got < 2 || got > 3 {
+			t.Errorf("asked %d times for 50 changes of a moment", got)
+		}
+		before := asked.Load()
+		stateOf(t, a, false)
+		if asked.Load() != before {
+			t.Error("the state of after the changes was not there")
+		}
+	})
+}
+
+func TestADriverThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		a := reporting(t, func() error { <-release; return nil })
+		began := time.Now()
+		if s := stateOf(t, a, false); !fault.Is(s.Err, fault.Unavailable) || time.Since(began) != answerTime {
+			t.Errorf("got %v after %v", s.Err, time.Since(began))
+		}
+		// It is known to hang, so nobody waits for it again.
+		began = time.Now()
+		for _, fresh := range []bool{false, true, true} {
+			if s := stateOf(t, a, fresh); s.Err == nil || time.Since(began) != 0 {
+				t.Errorf("fresh %v: got %v after %v", fresh, s.Err, time.Since(began))
+			}
+		}
+		close(release)
+		<-time.After(2 * gather)
+		if s := stateOf(t, a, false); s.Err != nil || s.Node.CPUs == 0 {
+			t.Errorf("answering again: %+v", s)
+		}
+	})
+}
+
+func TestStateEndsWithItsContextAndItsAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		a := reporting(t, func() error { <-release; return errors.New("broken") })
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := a.State(ctx, false); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("context: %v", err)
+		}
+		close(release)
+		if s := stateOf(t, a, false); s.Err == nil {
+			t.Error("a broken driver told its state")
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.State(t.Context(), true); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("closed: %v", err)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package querier_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/hypervisor/fake"
+	"github.com/drover-project/drover/internal/query"
+)
+
+// asked is a query for what only nodes know.
+var asked = query.Request{What: "instance", Fields: []string{"name", "oper_state", "oper_ram"}}
+
+// onBoth puts an instance on each node, and returns the nodes' names.
+func (r *rig) onBoth() []string {
+	r.Helper()
+	var names []string
+	for n := range r.keeper.Snapshot().Nodes() {
+		name := "on-" + n.Name
+		r.change(cluster.Put(&cluster.Instance{Meta: cluster.NewMeta("uuid-"+name, 1), Name: name, AdminState: "up", PrimaryNode: n.UUID}))
+		names = append(names, n.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// rows returns the answer as text, with the statuses of values.
+func (r *rig) rows(ctx context.Context, q query.Request) string {
+	r.Helper()
+	result, err := r.Query(ctx, q)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return strings.ReplaceAll(string(result.AppendValues(nil)), ".example.com", "")
+}
+
+func (r *rig) onCall(hook func(node string, c fake.Call)) { r.hook.Store(&hook) }
+
+func (r *rig) start(node string) {
+	r.Helper()
+	a, err := r.Nodes(node)
+	if err == nil {
+		err = a.Start(r.Context(), hypervisor.Spec{Name: "on-" + node, UUID: "uuid-on-" + node, Memory: 64, VCPUs: 1}, nil)
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func TestQueriesReadReportsWithoutAsking(t *testing.T) {
+	r := newRig(t, 0)
+	nodes := r.onBoth()
+	var calls atomic.Int64
+	r.onCall(func(_ string, c fake.Call) {
+		if c.Method == "instances" && !c.After {
+			calls.Add(1)
+		}
+	})
+	const stopped = `[["on-node1",false,null],["on-node2",false,null]]`
+	for range 100 {
+		if got := r.rows(t.Context(), asked); got != stopped {
+			t.Fatalf("got %s", got)
+		}
+	}
+	// One report of each node when it is opened; heartbeats are far apart.
+	if got := calls.Load(); got > 6 {
+		t.Errorf("the nodes were asked %d times for 100 queries", got)
+	}
+	// What was changed is seen by the next query.
+	r.start(nodes[0])
+	if got, want := r.rows(t.Context(), asked), `[["on-node1",true,64],["on-node2",false,null]]`; got != want {
+		t.Errorf("after a start: got %s, want %s", got, want)
+	}
+}
+
+func TestANodeThatHangsCostsItsRowsOnly(t *testing.T) {
+	r := newRig(t, 0)
+	nodes := r.onBoth()
+	for _, n := range nodes {
+		r.start(n)
+	}
+	const both = `[["on-node1",true,64],["on-node2",true,64]]`
+	if got := r.rows(t.Context(), asked); got != both {
+		t.Fatalf("got %s", got)
+	}
+	hung, release := make(chan struct{}, 1), make(chan struct{})
+	r.onCall(func(node string, c fake.Call) {
+		if node == nodes[1] && c.Method == "node" && !c.After {
+			select {
+			case hung <- struct{}{}:
+			default:
+			}
+			<-release
+		}
+	})
+	defer close(release)
+	r.start(nodes[1]) // makes what is known of it out of date
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-hung
+		cancel()
+	}()
+	if got, want := r.rows(ctx, asked), `[["on-node1",true,64],["on-node2",null,null]]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
