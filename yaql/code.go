@@ -21,7 +21,7 @@ type code struct {
 	// path lists the keys of an expression such as $.a.b; isPath tells $ alone from other expressions.
 	path   []string
 	isPath bool
-	args   []arg // of a call, as they were written; not for calls resolved at compile time
+	args   []arg   // of a call, as they were written; not for calls resolved at compile time
 	filter *filter // what the code does, if it is a call of where()
 }
 

@@ -76,9 +76,9 @@ func (l *Lambda) start(body *code, c, frame *Context) {
 	}
 }
 
-// frameOf makes the context a child of c in which $ will be set.
-func (frame *Context) frameOf(c *Context) {
-	frame.parent, frame.lib, frame.run, frame.untouched, frame.hasItem = c, c.lib, c.run, c.untouched, true
+// frameOf makes c a child of outer in which $ will be set.
+func (c *Context) frameOf(outer *Context) {
+	c.parent, c.lib, c.run, c.untouched, c.hasItem = outer, outer.lib, outer.run, outer.untouched, true
 }
 
 // filter is a call of where() that can be carried out at once, when nobody can see that it is not lazy: the
