@@ -44,6 +44,7 @@ func groupBy(c *Context, a []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	groups.mutable = true // which it is, as far as its size is concerned
 	if err := c.run.charge(groups); err != nil {
 		return nil, err
 	}

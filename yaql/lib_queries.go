@@ -322,7 +322,7 @@ func distinct(c *Context, a []any) (any, error) {
 					continue
 				}
 				words[s] = struct{}{}
-				return x, true, nil
+				return x, true, c.run.chargeSet(len(words))
 			}
 			h, err := hashKey(k)
 			if err != nil {
@@ -332,7 +332,7 @@ func distinct(c *Context, a []any) (any, error) {
 				continue
 			}
 			others[h] = struct{}{}
-			return x, true, nil
+			return x, true, c.run.chargeSet(len(others))
 		}
 	}), nil
 }

@@ -116,6 +116,9 @@ func repeatText(c *Context, s string, times any) (any, error) {
 	if err := c.checkString(len(s) * int(n)); err != nil {
 		return nil, err
 	}
+	if quota := c.run.cfg.memoryQuota; quota > 0 && 49+n*(stringSize(s)-49) > quota {
+		return nil, errQuota // the reference counts the header of a wide string each time
+	}
 	return strings.Repeat(s, int(n)), nil
 }
 

@@ -15,7 +15,11 @@ func finalize(c *Context, v any) (any, error) {
 	case noValueType:
 		return nil, errorf(NoMatchingFunctionException, "No function \"#finalize\" matches supplied arguments")
 	}
-	return (&output{c: c, cfg: cfg}).convert(v)
+	out, err := (&output{c: c, cfg: cfg}).convert(v)
+	if err != nil {
+		return nil, err
+	}
+	return out, c.run.chargeResult(out)
 }
 
 // output converts values of the language to plain Go values.

@@ -144,6 +144,34 @@ func (r *run) chargeItems(n int) error {
 	return nil
 }
 
+// chargeResult fails if the result is too large. Its lists and maps are new ones, with room to grow.
+func (r *run) chargeResult(v any) error {
+	if r.cfg.memoryQuota <= 0 {
+		return nil
+	}
+	size := int64(0)
+	switch x := v.(type) {
+	case []any:
+		size = 56 + 8*int64(max(8, len(x)+len(x)/8))
+	case map[string]any:
+		size = dictSize(len(x))
+	case *Dict:
+		size = dictSize(len(x.entries))
+	}
+	if size > r.cfg.memoryQuota {
+		return errQuota
+	}
+	return nil
+}
+
+// chargeSet fails if a set of n items would be too large.
+func (r *run) chargeSet(n int) error {
+	if r.cfg.memoryQuota > 0 && setSize(n) > r.cfg.memoryQuota {
+		return errQuota
+	}
+	return nil
+}
+
 // sizeOf is roughly what the reference counts for a value, without the values inside it.
 func sizeOf(v any) int64 {
 	switch x := v.(type) {
@@ -162,22 +190,50 @@ func sizeOf(v any) int64 {
 	case *List:
 		return 56 + 8*int64(len(x.Items))
 	case *Set:
-		return tableSize(x.Len(), 216, 16*2)
-	case map[string]any, *Dict, Mapping:
-		return 48 + tableSize(dictLen(v), 64, 36)
+		return setSize(x.Len())
+	case *Dict:
+		if x.mutable {
+			return dictSize(len(x.entries))
+		}
+		return 56 // the wrapper that makes a map immutable
+	case map[string]any, Mapping:
+		return 56
 	case Sequence:
 		return 40 + 8*int64(x.Len())
 	}
 	return 56
 }
 
-func tableSize(n int, least, item int64) int64 { return least + int64(n)*item }
+// setSize is that of a hash table of 8, 32, 128 ... places, of which three in five may be taken.
+func setSize(n int) int64 {
+	places := 8
+	for n*5 >= (places-1)*3 {
+		places *= 4
+	}
+	if places == 8 {
+		return 216
+	}
+	return 216 + 16*int64(places)
+}
+
+// dictSize is that of a hash table of 8, 16, 32 ... places, of which two in three may be taken.
+func dictSize(n int) int64 {
+	if n == 0 {
+		return 64
+	}
+	places := int64(8)
+	for int64(n) > places*2/3 {
+		places *= 2
+	}
+	index := places
+	if places > 0xff {
+		index *= 2
+	}
+	return 96 + index + places*2/3*24
+}
 
 // stringSize follows CPython's compact strings: one, two or four bytes for each character.
 func stringSize(s string) int64 {
-	if len(s) < 32 {
-		return 49 + int64(len(s))
-	}
 	widest, n := rune(0), int64(0)
 	for _, r := range s {
 		widest = max(widest, r)
