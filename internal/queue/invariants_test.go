@@ -120,7 +120,7 @@ func (m *model) checkNobodyIsForgotten(s *state) error {
 		if v.Step == schedule.WaitBucket && j.Hold == nil {
 			continue // it waits for something else too, since before the bucket filled
 		}
-		if v.Step == schedule.WaitSlot && s.promised(j) {
+		if waitsInLine(v) && s.promised(j) {
 			rule = s.rule(j).Rule.UUID
 		}
 		if got := j.Hold; (got == nil) != (rule == "") || got != nil && got.Rule != rule {
@@ -128,6 +128,12 @@ func (m *model) checkNobodyIsForgotten(s *state) error {
 		}
 	}
 	return nil
+}
+
+// waitsInLine: an ad-hoc limit may have filled since the job was let in from the
+// bucket of its rule, or noted to wait there.
+func waitsInLine(v schedule.Verdict) bool {
+	return v.Step == schedule.WaitSlot || v.Step == schedule.WaitBucket
 }
 
 // promised tells that the job is held by a rule that limits, and that others
@@ -140,7 +146,7 @@ func (s *state) promised(j *job.Job) bool {
 	bucket := schedule.Buckets(limit, nil)[0]
 	free := bucket.Limit - s.inFlight[bucket]
 	for _, other := range s.jobs {
-		if other.Final() || other.Busy() || other.Hold != nil || s.next(other, 0).Step != schedule.WaitSlot {
+		if other.Final() || other.Busy() || other.Hold != nil || !waitsInLine(s.next(other, 0)) {
 			continue
 		}
 		if slices.Contains(s.buckets(other), bucket) {
