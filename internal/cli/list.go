@@ -47,6 +47,7 @@ var (
 type listOptions struct {
 	fields, separator, filter, units string
 	noHeaders, force, verbose, watch bool
+	fresh                            bool
 	sort                             []string
 	limit                            int
 	groupBy, figures                 []string
@@ -63,6 +64,7 @@ func (o *listOptions) register(cmd *cobra.Command) {
 	f.StringVar(&o.units, "units", "", "unit of sizes: h (fitting), m, g or t")
 	f.StringSliceVar(&o.sort, "sort", nil, "sort by these fields; -FIELD for descending order")
 	f.IntVar(&o.limit, "limit", 0, "show at most so many rows")
+	f.BoolVar(&o.fresh, "fresh", false, "ask the nodes now, instead of taking what they told last")
 	f.BoolVar(&o.watch, "watch", false, "then show rows as they enter (+), change (~) and leave (-)")
 	f.StringSliceVar(&o.groupBy, "group-by", nil, "show groups of equal values of these fields instead of rows")
 	f.StringSliceVar(&o.figures, "figures", nil, "with or without --group-by: count, count(F), sum(F), min(F), max(F) over the rows")
@@ -81,6 +83,9 @@ func (o *listOptions) extended() map[string]any {
 			figures = []string{"count"}
 		}
 		out["group_by"], out["figures"] = nonNil(o.groupBy), figures
+	}
+	if o.fresh {
+		out["fresh"] = true
 	}
 	if len(out) == 0 {
 		return nil
@@ -162,7 +167,7 @@ func (sh *shell) list(ctx context.Context, what string, fields []string, filter 
 	more := o.extended()
 	if o.watch {
 		if more != nil || sh.flags.output == "yaml" || sh.flags.output == "csv" {
-			return usage("--watch goes with neither --sort, --limit, --group-by and --figures nor --output yaml and csv")
+			return usage("--watch goes with neither --sort, --limit, --fresh, --group-by and --figures nor --output yaml and csv")
 		}
 		return sh.watch(ctx, what, fields, filter, o)
 	}

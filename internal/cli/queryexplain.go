@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,13 +32,13 @@ func queryExplain(sh *shell) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return sh.show(ex, func() error { return sh.printf("%s", explained(&ex)) })
+		return sh.show(ex, func() error { return sh.printf("%s", explained(&ex, time.Now())) })
 	}
 	return cmd
 }
 
 // explained puts an explanation in words.
-func explained(ex *query.Explanation) string {
+func explained(ex *query.Explanation, now time.Time) string {
 	var b strings.Builder
 	how := map[string]string{"names": "found by their names", "index": "found by the index of " + ex.Index, "scan": "all looked at"}[ex.Access]
 	fmt.Fprintf(&b, "rows:  %d considered (%s), %d left by the filter\n", ex.Considered, how, ex.Kept)
@@ -45,9 +46,16 @@ func explained(ex *query.Explanation) string {
 		b.WriteString("nodes: none is asked\n")
 		return b.String()
 	}
-	fmt.Fprintf(&b, "nodes: %d asked, for %s\n", ex.Nodes, strings.Join(ex.Live, ", "))
+	fmt.Fprintf(&b, "nodes: %d tell of %s\n", ex.Nodes, strings.Join(ex.Live, ", "))
+	if ex.AsOf != 0 {
+		age := max(0, now.Sub(time.Unix(0, ex.AsOf)))
+		fmt.Fprintf(&b, "       the oldest of what they told is %.1f s old (lists ask them now with --fresh)\n", age.Seconds())
+	}
+	if ex.Silent > 0 {
+		fmt.Fprintf(&b, "       %d of them do not answer\n", ex.Silent)
+	}
 	if ex.FilterLive {
-		b.WriteString("       the filter is applied again once they answered\n")
+		b.WriteString("       the filter is applied again to what they told\n")
 	}
 	return b.String()
 }

@@ -71,6 +71,15 @@ func TestQueriesReadReportsWithoutAsking(t *testing.T) {
 	if got := calls.Load(); got > 6 {
 		t.Errorf("the nodes were asked %d times for 100 queries", got)
 	}
+	// Who wants to know what is true now has them asked, both.
+	before, fresh := calls.Load(), asked
+	fresh.Fresh = true
+	if got := r.rows(t.Context(), fresh); got != stopped {
+		t.Errorf("fresh: got %s", got)
+	}
+	if got := calls.Load(); got < before+2 {
+		t.Errorf("the nodes were asked %d times more for a fresh answer", got-before)
+	}
 	// What was changed is seen by the next query.
 	r.start(nodes[0])
 	if got, want := r.rows(t.Context(), asked), `[["on-node1",true,64],["on-node2",false,null]]`; got != want {

@@ -157,7 +157,7 @@ func (q *Querier) ask(ctx context.Context, need query.Need, name string) query.N
 	var state query.NodeState
 	a, err := q.Nodes(name)
 	if err == nil && need&reported != 0 {
-		err = takeReport(ctx, a, &state)
+		err = takeReport(ctx, a, need&query.NeedFresh != 0, &state)
 	}
 	if err == nil && need&query.NeedOS != 0 {
 		err = askOS(ctx, a, &state)
@@ -171,8 +171,8 @@ func (q *Querier) ask(ctx context.Context, need query.Need, name string) query.N
 // reported are the needs that nodes report without being asked.
 const reported = query.NeedNode | query.NeedHypervisor | query.NeedStorage | query.NeedInstances | query.NeedConsole
 
-func takeReport(ctx context.Context, a *agent.Agent, state *query.NodeState) error {
-	s, err := a.State(ctx, false)
+func takeReport(ctx context.Context, a *agent.Agent, fresh bool, state *query.NodeState) error {
+	s, err := a.State(ctx, fresh)
 	if err == nil {
 		err = s.Err
 	}

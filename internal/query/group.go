@@ -68,7 +68,7 @@ func Group(src *Source, r Request, by []string, calcs []Calc) (*Result, error) {
 			return nil, parameterError("Can't find field named '%s'", name)
 		}
 	}
-	rows, err := Run(src, inner.What, inner.Fields, inner.Filter, Options{})
+	rows, err := Run(src, inner.What, inner.Fields, inner.Filter, Options{Fresh: r.Fresh})
 	if err != nil {
 		return nil, err
 	}

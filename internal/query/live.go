@@ -1,7 +1,7 @@
 package query
 
 // Need says what a query wants from nodes; the parts combine by |.
-type Need uint8
+type Need uint16
 
 // What nodes can be asked for.
 const (
@@ -13,6 +13,10 @@ const (
 	NeedExports                     // exports kept there
 	NeedOS                          // operating system definitions
 	NeedExtStorage                  // external storage providers
+
+	// NeedFresh goes with others: nodes are to be asked now, what they told
+	// before will not do.
+	NeedFresh
 )
 
 // NodeState is what a node answered.

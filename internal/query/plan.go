@@ -37,6 +37,10 @@ type Explanation struct {
 	Nodes int      `json:"nodes"`
 	// FilterLive: the filter has to be applied again once nodes answered.
 	FilterLive bool `json:"filter_live"`
+	// AsOf is when the oldest of the nodes' answers was taken, in ns since the
+	// epoch; Silent nodes have none. Only Explain sets them.
+	AsOf   int64 `json:"as_of,omitempty"`
+	Silent int   `json:"silent,omitempty"`
 }
 
 // Finish takes the nodes' answers by UUID; a node that is left out counts as
@@ -68,6 +72,9 @@ func (t *table[R]) prepare(src *Source, r Request) (*Plan, error) {
 	}
 	p := &Plan{Need: need, Explain: ex}
 	if need != 0 {
+		if r.Fresh {
+			p.Need |= NeedFresh
+		}
 		p.Nodes = t.nodesOf(v, rows)
 		p.Explain.Live = t.liveNames(used)
 		p.Explain.FilterLive = filterLive

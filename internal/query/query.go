@@ -142,6 +142,9 @@ type Options struct {
 	Limit int
 	// After is the page token of an earlier Result; rows begin after it.
 	After string
+	// Fresh asks nodes for what only they know, instead of taking what they
+	// told last.
+	Fresh bool
 }
 
 // SortKey is a field to sort by.
@@ -215,9 +218,31 @@ func Run(src *Source, what string, fields []string, filter qlang.Node, opts Opti
 	if err != nil {
 		return nil, err
 	}
-	var answers map[string]NodeState
-	if len(plan.Nodes) > 0 && src.Live != nil {
-		answers = src.Live(plan.Need, plan.Nodes)
+	return plan.Finish(plan.answers(src))
+}
+
+// answers takes what the nodes know through src.Live.
+func (p *Plan) answers(src *Source) map[string]NodeState {
+	if len(p.Nodes) == 0 || src.Live == nil {
+		return nil
 	}
-	return plan.Finish(answers)
+	return src.Live(p.Need, p.Nodes)
+}
+
+// Explain tells how a query is carried out, and how old what nodes know is.
+func Explain(src *Source, r Request) (Explanation, error) {
+	plan, err := Prepare(src, r)
+	if err != nil {
+		return Explanation{}, err
+	}
+	ex, answers := plan.Explain, plan.answers(src)
+	for _, node := range plan.Nodes {
+		switch answer, ok := answers[node]; {
+		case !ok || answer.Failed != "":
+			ex.Silent++
+		case ex.AsOf == 0 || answer.AsOf < ex.AsOf:
+			ex.AsOf = answer.AsOf
+		}
+	}
+	return ex, nil
 }

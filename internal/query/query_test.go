@@ -106,6 +106,28 @@ func TestOnlyPrimariesOfSelectedInstancesAreAsked(t *testing.T) {
 	}
 }
 
+func TestExplainTellsHowOldAnswersAre(t *testing.T) {
+	src := smallSource()
+	var needs []Need
+	src.Live = func(need Need, _ []string) map[string]NodeState {
+		needs = append(needs, need)
+		return map[string]NodeState{"up": {AsOf: 9}, "other": {AsOf: 5}, "down": {AsOf: 1, Failed: "no answer"}}
+	}
+	r := Request{What: "node", Fields: []string{"mfree"}}
+	ex, err := Explain(src, r)
+	if err != nil || ex.AsOf != 5 || ex.Silent != 1 || ex.Nodes != 3 {
+		t.Errorf("got %+v, %v", ex, err)
+	}
+	r.Fresh = true
+	if _, err = Explain(src, r); err != nil || len(needs) != 2 || needs[1] != needs[0]|NeedFresh {
+		t.Errorf("asked for %v, %v", needs, err)
+	}
+	r.Fields = []string{"name"}
+	if ex, err = Explain(src, r); err != nil || ex.AsOf != 0 || len(needs) != 2 {
+		t.Errorf("nothing from nodes: %+v, %v, asked for %v", ex, err, needs)
+	}
+}
+
 func TestNodeLiveFields(t *testing.T) {
 	want := `"down.example.com" !2 !2 !2; "off.example.com" !4 !4 !4; "other.example.com" !2 !2 !2; "up.example.com" "b" 100 !2`
 	if got := run(t, smallSource(), "node", "name,bootid,mfree,dtotal", "", Options{}); got != want {

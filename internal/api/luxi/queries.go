@@ -18,6 +18,8 @@ type options struct {
 	Sort  []string `json:"sort"`
 	Limit int      `json:"limit"`
 	After string   `json:"after"`
+	// Fresh asks nodes instead of taking what they told last.
+	Fresh bool `json:"fresh"`
 	// GroupBy and Figures ask for groups instead of rows; figures are "count",
 	// "sum(oper_ram)" and so on.
 	GroupBy []string `json:"group_by"`
@@ -30,7 +32,7 @@ type options struct {
 }
 
 func (o options) decode() query.Options {
-	return query.Options{Sort: query.ParseSort(o.Sort), Limit: o.Limit, After: o.After}
+	return query.Options{Sort: query.ParseSort(o.Sort), Limit: o.Limit, After: o.After, Fresh: o.Fresh}
 }
 
 // run answers the query in the way that the options ask for.
@@ -45,12 +47,12 @@ func (o options) run(ctx context.Context, d *Deps, r query.Request) (any, error)
 	src := d.Querier.Source(ctx)
 	switch {
 	case o.Explain:
-		plan, err := query.Prepare(src, r)
+		ex, err := query.Explain(src, r)
 		if err != nil {
 			_, err = answered(nil, err)
 			return nil, err
 		}
-		return plan.Explain, nil
+		return ex, nil
 	case len(o.GroupBy)+len(o.Figures) > 0:
 		calcs, err := query.ParseCalcs(o.Figures)
 		if err != nil {

@@ -21,6 +21,7 @@ type answer struct {
 	Events   []struct{ Type, ID string }
 	Access   string
 	Kept     int
+	AsOf     int64 `json:"as_of"`
 }
 
 func (r *rig) query(what string, fields []string, filter any, more ...any) answer {
@@ -62,6 +63,18 @@ func TestQueryGroupsAndExplains(t *testing.T) {
 	_, class, text := r.refused("Query", "job", []string{"id"}, []any{"==", "nosuch", 1}, map[string]any{"explain": true})
 	if class != "ParameterError" || text != "Can't find field named 'nosuch'" {
 		t.Errorf("unknown field: %s %s", class, text)
+	}
+}
+
+func TestQueryFresh(t *testing.T) {
+	r := newRig(t)
+	first := r.query("node", []string{"mfree"}, nil, map[string]any{"explain": true})
+	second := r.query("node", []string{"mfree"}, nil, map[string]any{"explain": true, "fresh": true})
+	if first.AsOf == 0 || second.AsOf <= first.AsOf {
+		t.Errorf("as of %d, fresh as of %d", first.AsOf, second.AsOf)
+	}
+	if a := r.query("node", []string{"mfree"}, nil, map[string]any{"fresh": true}); len(a.Data) != 1 || a.Data[0][0][0] != 0.0 {
+		t.Errorf("fresh: %+v", a)
 	}
 }
 

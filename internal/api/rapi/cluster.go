@@ -185,7 +185,7 @@ func queryByURL(r *request) (any, error) {
 }
 
 // runQuery answers a query, with what the query string asks for beyond the
-// reference: sort=a,-b limit=N after=TOKEN, or groups by group_by=a,b
+// reference: sort=a,-b limit=N after=TOKEN fresh=1, or groups by group_by=a,b
 // figures=count,sum(c) with the fields left out of account.
 func (r *request) runQuery(q query.Request) (any, error) {
 	q.Sort, q.After = query.ParseSort(splitWords(r.text("sort"))), r.text("after")
@@ -195,6 +195,12 @@ func (r *request) runQuery(q query.Request) (any, error) {
 			return nil, badRequest("Invalid value for the 'limit' parameter")
 		}
 		q.Limit = limit
+	}
+	switch text := r.text("fresh"); text {
+	case "", "0", "1":
+		q.Fresh = text == "1"
+	default:
+		return nil, badRequest("Invalid value for the 'fresh' parameter")
 	}
 	by, figures := splitWords(r.text("group_by")), splitWords(r.text("figures"))
 	if len(by)+len(figures) == 0 {

@@ -120,6 +120,7 @@ func TestWatchRefusesBadRequests(t *testing.T) {
 		"/2/query/instance/watch?fields=name&since=x":            "since",
 		"/2/query/nosuch/watch?fields=name":                      "nosuch",
 		"/2/query/instance?fields=name&limit=x":                  "limit",
+		"/2/query/instance?fields=name&fresh=x":                  "fresh",
 		"/2/query/instance?fields=name&figures=avg(x)":           "avg(x)",
 	} {
 		if a := r.do(http.MethodGet, path, nil); a.status != http.StatusBadRequest || !strings.Contains(a.message(t), want) {
@@ -146,7 +147,7 @@ func TestQueryPagesAndGroups(t *testing.T) {
 	if page.Data[0][0][1] != "web1.gntpeer.example" || page.Next != "" {
 		t.Errorf("second page %+v", page)
 	}
-	a := r.do(http.MethodGet, "/2/query/instance?fields=name&group_by=pnode&figures=count,sum(oper_ram)", nil)
+	a := r.do(http.MethodGet, "/2/query/instance?fields=name&fresh=1&group_by=pnode&figures=count,sum(oper_ram)", nil)
 	if !strings.Contains(a.text, `"data":[[[0,"node1.gntpeer.example"],[0,2],[0,256]]]`) {
 		t.Errorf("groups: %s", a.text)
 	}
