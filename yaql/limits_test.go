@@ -93,7 +93,7 @@ func TestHostileExpressionsAreStopped(t *testing.T) {
 		}
 		start := time.Now()
 		_, err = x.Eval(t.Context(), nil)
-		if took := time.Since(start); took > 10*time.Second {
+		if took := time.Since(start); took > time.Minute { // with the race detector on a busy machine; unstopped they take for ever
 			t.Errorf("%s took %v", expr, took)
 		}
 		if err != nil && err.(*yaql.Error).Class == "" { //nolint:errorlint,forcetypeassert // the type is promised
