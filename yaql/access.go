@@ -138,6 +138,7 @@ func callObject(c *Context, n *syntax.Node, o Object, s *site) (any, error) {
 		}
 		args[i] = v
 	}
+	c.run.kept = true
 	v, err := o.Call(s.name, args)
 	if err != nil {
 		return nil, at(err, n)
@@ -242,6 +243,7 @@ func (c *Context) indexed(n *syntax.Node, v, key any) (any, error) {
 		}
 		return y, nil
 	case Object:
+		c.run.kept = true
 		y, err := x.Item(key)
 		if err != nil {
 			return nil, at(err, n)

@@ -249,7 +249,7 @@ func (x *Expression) begin(ctx context.Context, c *Context) *evaluation {
 
 // end keeps what an evaluation needed for the next one, unless something may still use it.
 func (x *Expression) end(e *evaluation) {
-	if e.unseen || !x.code.retains && e.c.untouched {
+	if !e.run.kept && (e.unseen || !x.code.retains && e.c.untouched) {
 		*e = evaluation{}
 		x.engine.spare.Put(e)
 	}

@@ -33,7 +33,7 @@ func hashKey(v any) (any, error) {
 	case string, int64:
 		return x, nil
 	}
-	return hashAt(v, &walk{nodes: maxValueNodes - maxKeyNodes})
+	return hashAt(v, &walk{nodes: maxValueNodes - maxTextNodes})
 }
 
 // hashAt is hashKey for a value at some depth of another one.

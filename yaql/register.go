@@ -110,7 +110,7 @@ func Func0[R any](name string, f func() (R, error), options ...FunctionOption) (
 // called a, b and c.
 func Func1[A, R any](name string, f func(A) (R, error), options ...FunctionOption) (*Function, error) {
 	pa, ca := parameter[A]("a")
-	fn := &Function{name: name, module: "host", retains: pa.typ.lazy(), params: []param{pa}}
+	fn := &Function{name: name, module: "host", retains: true, params: []param{pa}}
 	fn.call = func(_ *Context, a []any) (any, error) {
 		x, err := ca(a[0])
 		if err != nil {
@@ -126,7 +126,7 @@ func Func1[A, R any](name string, f func(A) (R, error), options ...FunctionOptio
 func Func2[A, B, R any](name string, f func(A, B) (R, error), options ...FunctionOption) (*Function, error) {
 	pa, ca := parameter[A]("a")
 	pb, cb := parameter[B]("b")
-	fn := &Function{name: name, module: "host", retains: pa.typ.lazy() || pb.typ.lazy(), params: []param{pa, pb}}
+	fn := &Function{name: name, module: "host", retains: true, params: []param{pa, pb}}
 	fn.call = func(_ *Context, a []any) (any, error) {
 		x, err := ca(a[0])
 		if err != nil {

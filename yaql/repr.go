@@ -37,7 +37,7 @@ func text(v any) (string, error) {
 // repr is the text of v in the notation of the reference's host language.
 func repr(v any) string {
 	var b strings.Builder
-	writeRepr(&b, v, &walk{})
+	writeRepr(&b, v, &walk{nodes: maxValueNodes - maxTextNodes})
 	return b.String()
 }
 

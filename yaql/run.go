@@ -16,6 +16,7 @@ type run struct {
 	// patterns are the regular expressions compiled in this evaluation.
 	patterns map[patternKey]*Regex
 	spare    *Context // for takeFrame
+	kept     bool     // the host got values that may refer to the evaluation
 }
 
 func (r *run) init(ctx context.Context, e *Engine) {
@@ -86,7 +87,7 @@ var errTooDeep = errorf(RecursionError, "maximum recursion depth exceeded")
 const (
 	maxValueDepth = 10000
 	maxValueNodes = 20_000_000
-	maxKeyNodes   = 2_000_000 // of keys and items of sets, for which a text is made
+	maxTextNodes  = 2_000_000 // of values that are turned into text, which keys are as well
 )
 
 // valueTooDeep unwinds from the depths of a value to the start of the evaluation.

@@ -44,11 +44,7 @@ func (t token) shown() string {
 		}
 		return "False"
 	case float64:
-		s := strconv.FormatFloat(v, 'g', -1, 64)
-		if !strings.ContainsAny(s, ".e") {
-			s += ".0"
-		}
-		return s
+		return pytext.FormatFloat(v)
 	default:
 		return fmt.Sprint(v)
 	}
