@@ -58,6 +58,11 @@ func (cp *compiler) member(n *syntax.Node, l *code, name string) *code {
 
 // attribute is value.name for a value of any type.
 func (c *Context) attribute(n *syntax.Node, v any, name string) (any, error) {
+	if d, ok := v.(*Dict); ok {
+		if x, ok := d.text(name); ok {
+			return norm(x), nil
+		}
+	}
 	if isMapping(v) {
 		x, ok, err := dictGet(v, name)
 		if err == nil && !ok && !c.run.cfg.legacy {

@@ -15,7 +15,7 @@ type Dict struct {
 	mutable bool
 }
 
-const smallDict = 8
+const smallDict = 16
 
 // NewDict returns an empty map with room for n entries.
 func NewDict(n int) *Dict { return &Dict{entries: make([]entry, 0, n)} }
@@ -125,6 +125,14 @@ func (d *Dict) findString(s string) int {
 		}
 	}
 	return -1
+}
+
+// text returns the value of a string key and whether there is one.
+func (d *Dict) text(key string) (any, bool) {
+	if i := d.findString(key); i >= 0 {
+		return d.entries[i].value, true
+	}
+	return nil, false
 }
 
 func (d *Dict) clone(extra int) *Dict {
@@ -307,4 +315,13 @@ func toDict(v any, extra int) *Dict {
 func isHashableDict(v any) bool {
 	d, ok := v.(*Dict)
 	return !ok || !d.mutable
+}
+
+// head copies the first n entries into a map with room for all.
+func (d *Dict) head(n int) *Dict {
+	c := NewDict(len(d.entries))
+	for _, e := range d.entries[:n] {
+		_ = c.Set(e.key, e.value) // the keys were hashed before
+	}
+	return c
 }

@@ -167,12 +167,14 @@ func equality(n *syntax.Node, l, r *code, want bool) *code {
 
 // field is $.key, if $ is a map of the host that has the key.
 func (c *Context) field(key string) (any, bool) {
-	m, ok := c.item.(map[string]any)
-	if !ok {
-		return nil, false
+	switch m := c.item.(type) {
+	case map[string]any:
+		x, ok := m[key]
+		return x, ok
+	case *Dict:
+		return m.text(key)
 	}
-	x, ok := m[key]
-	return x, ok
+	return nil, false
 }
 
 // equalsWord compares with a constant string.

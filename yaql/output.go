@@ -170,7 +170,10 @@ func sameValue(x, y any) bool {
 	case map[string]any:
 		_, ok := y.(map[string]any)
 		return ok
-	case *Dict, *List, *Set, *View, *Iterator, *ordering, *memo, Mapping, Sequence:
+	case *Dict:
+		b, ok := y.(*Dict)
+		return ok && a == b
+	case *List, *Set, *View, *Iterator, *ordering, *memo, Mapping, Sequence:
 		return false
 	}
 	return true
@@ -214,19 +217,38 @@ func (o *output) dict(d *Dict) (any, error) {
 		}
 		return m, nil
 	}
-	out := NewDict(len(d.entries))
+	return o.orderedDict(d)
+}
+
+// orderedDict converts keys and values. The map is copied only if one of them changes, or if it is of the kind that
+// cannot be a key, which results are not.
+func (o *output) orderedDict(d *Dict) (any, error) {
+	var out *Dict
+	if d.mutable || !o.cfg.ordered {
+		out = NewDict(len(d.entries))
+	}
 	for i := range d.entries {
-		k, err := o.key(d.entries[i].key)
+		e := &d.entries[i]
+		k, err := o.key(e.key)
 		if err != nil {
 			return nil, err
 		}
-		x, err := o.convert(d.entries[i].value)
+		x, err := o.convert(e.value)
 		if err != nil {
 			return nil, err
+		}
+		if out == nil && sameValue(e.key, k) && sameValue(e.value, x) {
+			continue
+		}
+		if out == nil {
+			out = d.head(i)
 		}
 		if err := out.Set(k, x); err != nil {
 			return nil, err
 		}
+	}
+	if out == nil {
+		return d, nil
 	}
 	return out, nil
 }

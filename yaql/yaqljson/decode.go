@@ -2,111 +2,121 @@ package yaqljson
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/big"
 	"strconv"
-	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/drover-project/drover/yaql"
 	"github.com/drover-project/drover/yaql/internal/pyre"
 	"github.com/drover-project/drover/yaql/internal/pytime"
 )
 
-// maxDepth bounds the nesting of values.
-const maxDepth = 10000
-
 // Decode reads one JSON value. Objects become *yaql.Dict, which keeps their order, and arrays []any.
 func Decode(text []byte) (any, error) {
-	d := decoder{tokens: json.NewDecoder(bytes.NewReader(text))}
-	d.tokens.UseNumber()
-	value, err := d.value(0)
+	d := decoder{jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
+	value, err := d.value()
 	if err != nil {
-		return nil, fmt.Errorf("at byte %d: %w", d.tokens.InputOffset(), err)
+		return nil, fmt.Errorf("at byte %d: %w", d.InputOffset(), err)
 	}
-	if _, err := d.tokens.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("at byte %d: there is more than one value", d.tokens.InputOffset())
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("at byte %d: there is more than one value", d.InputOffset())
 	}
 	return value, nil
 }
 
-type decoder struct{ tokens *json.Decoder }
+type decoder struct{ *jsontext.Decoder }
 
-func (d decoder) value(depth int) (any, error) {
-	token, err := d.tokens.Token()
+func (d decoder) value() (any, error) {
+	switch d.PeekKind() {
+	case '[':
+		return d.array()
+	case '{':
+		return d.object()
+	case '0':
+		text, err := d.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		return number(text)
+	}
+	token, err := d.ReadToken()
 	if errors.Is(err, io.EOF) {
 		return nil, io.ErrUnexpectedEOF
 	}
 	if err != nil {
 		return nil, err
 	}
-	if depth > maxDepth {
-		return nil, fmt.Errorf("values are nested more than %d deep", maxDepth)
+	switch token.Kind() {
+	case '"':
+		return token.String(), nil
+	case 't', 'f':
+		return token.Bool(), nil
 	}
-	switch t := token.(type) {
-	case json.Number:
-		return number(string(t))
-	case json.Delim:
-		if t == '[' {
-			return d.array(depth)
-		}
-		return d.object(depth)
-	default:
-		return t, nil
-	}
+	return nil, nil
 }
 
-func number(text string) (any, error) {
-	if strings.ContainsAny(text, ".eE") {
-		f, err := strconv.ParseFloat(text, 64)
+func number(text []byte) (any, error) {
+	if bytes.ContainsAny(text, ".eE") {
+		f, err := strconv.ParseFloat(string(text), 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
 			return nil, err
 		}
 		return f, nil
 	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 		return n, nil
 	}
-	n, ok := new(big.Int).SetString(text, 10)
+	n, ok := new(big.Int).SetString(string(text), 10)
 	if !ok {
 		return nil, fmt.Errorf("%s is no number", text)
 	}
 	return n, nil
 }
 
-func (d decoder) array(depth int) (any, error) {
+func (d decoder) array() (any, error) {
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
 	items := []any{}
-	for d.tokens.More() {
-		item, err := d.value(depth + 1)
+	for d.PeekKind() != ']' {
+		item, err := d.value()
 		if err != nil {
 			return nil, err
 		}
 		items = append(items, item)
 	}
-	_, err := d.tokens.Token()
+	_, err := d.ReadToken()
 	return items, err
 }
 
-func (d decoder) object(depth int) (any, error) {
-	dict := yaql.NewDict(4)
+// usualKeys is room for as many keys as most objects have.
+const usualKeys = 8
+
+func (d decoder) object() (any, error) {
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	dict := yaql.NewDict(usualKeys)
 	last, lastValue := "", any(nil)
-	for d.tokens.More() {
-		key, err := d.tokens.Token()
+	for d.PeekKind() != '}' {
+		key, err := d.ReadToken()
 		if err != nil {
 			return nil, err
 		}
-		last, _ = key.(string)
-		if lastValue, err = d.value(depth + 1); err != nil {
+		last = key.String()
+		if lastValue, err = d.value(); err != nil {
 			return nil, err
 		}
 		if err := dict.Set(last, lastValue); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := d.tokens.Token(); err != nil {
+	if _, err := d.ReadToken(); err != nil {
 		return nil, err
 	}
 	read, ok := special[last]

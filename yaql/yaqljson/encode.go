@@ -22,6 +22,9 @@ func Encode(value any) ([]byte, error) { return encode(value, false) }
 // *yaql.List is a list.
 func EncodeRaw(value any) ([]byte, error) { return encode(value, true) }
 
+// maxDepth bounds the nesting of values, here and in what Decode reads.
+const maxDepth = 10000
+
 func encode(value any, raw bool) ([]byte, error) {
 	e := encoder{raw: raw}
 	if err := e.value(value, 0); err != nil {

@@ -47,7 +47,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"": "unexpected EOF", "[1": "EOF", "{": "EOF", "1 2": "more than one value", `{"$float":1}`: "wrong form", `{"$set":1}`: "wrong form", `{"$set":[{"$set":1}]}`: "wrong form",
 		`{"$tuple":1}`: "wrong form", `{"$dict":[1]}`: "wrong form", `{"$dict":[[1]]}`: "wrong form", `{"$dict":1}`: "wrong form", `{"$datetime":1}`: "wrong form", `{"$datetime":"x"}`: "ISO 8601", `{"$timespan":1.5}`: "wrong form",
 		`{"$timespan":864000000000000000000000}`: "magnitude", `{"$regex":1}`: "wrong form", `{"$regex":{"pattern":1}}`: "wrong form", `{"$regex":{"pattern":"("}}`: "unterminated", `{"$regex":{"pattern":"a","flags":["x"]}}`: "no flag",
-		`{"$opaque":"context"}`: "cannot be read", strings.Repeat("[", 10100): "nested", `{"a" 1}`: "invalid", "[1,}": "invalid", "nope": "invalid", `{"$dict":[[{"$dict":[[1,2]]},1],[[1],2]]}`: "",
+		`{"$opaque":"context"}`: "cannot be read", strings.Repeat("[", 10100): "max depth", `{"a" 1}`: "invalid", "[1,}": "invalid", "nope": "invalid", `{"$dict":[[{"$dict":[[1,2]]},1],[[1],2]]}`: "",
 	} {
 		_, err := Decode([]byte(text))
 		if want == "" && err == nil {
