@@ -75,9 +75,10 @@ tidy-check: ## fail if go.mod or go.sum is not tidy
 	$(GO) mod tidy -diff
 
 .PHONY: bench
-bench: build ## run the benchmarks, and measure a running controller
+bench: build test-deps ## run the benchmarks, measure a running controller, and YAQL beside its peers
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -timeout 60m ./...
 	@./.ci/bench $(BIN)/drover
+	-@cd bench/yaql && $(GO) run .
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME each
