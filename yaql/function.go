@@ -275,6 +275,7 @@ func (p *param) acceptsOther(v any) (ok bool) {
 		}
 	case tTuple:
 		switch v.(type) {
+		case intRange: // a list, but not of the kind that + joins at once
 		case []any, Sequence:
 			ok = true
 		}

@@ -53,6 +53,9 @@ func legacyDefinitions() []definition {
 			if a[1] == nil {
 				return countFrom(c, asIndex(a[0]), int64(1)), nil
 			}
+			if r, ok := shortRange(asIndex(a[0]), asIndex(a[1])); ok {
+				return r, nil
+			}
 			return rangeOf(c, asIndex(a[0]), a[1], int64(1))
 		}, "Gives the integers from start up to stop, or without end.", "", 0},
 		{"switch", ExtensionKind, "value: any?, *conditions: lambda", legacySwitch,
@@ -155,4 +158,25 @@ func legacySwitch(_ *Context, a []any) (any, error) {
 		}
 	}
 	return nil, nil
+}
+
+// intRange is a list of successive integers, which the first version of the language does not take for an iterator.
+type intRange struct{ start, count int64 }
+
+// Len returns the number of integers.
+func (r intRange) Len() int { return int(r.count) }
+
+// At returns one of the integers.
+func (r intRange) At(i int) any { return r.start + int64(i) }
+
+// longestRange keeps lists of integers small: longer ranges are made item by item.
+const longestRange = 100_000
+
+func shortRange(start, stop any) (intRange, bool) {
+	from, ok1 := start.(int64)
+	to, ok2 := stop.(int64)
+	if !ok1 || !ok2 || to > from && uint64(to-from) > longestRange {
+		return intRange{}, false
+	}
+	return intRange{from, max(0, to-from)}, true
 }

@@ -72,6 +72,8 @@ func writeRepr(b *strings.Builder, v any, w *walk) {
 		writeView(b, x, w)
 	case map[string]any, *Dict, Mapping:
 		writeDict(b, v, w)
+	case intRange:
+		fmt.Fprintf(b, "range(%d, %d)", x.start, x.start+x.count)
 	case Sequence:
 		items, _ := seqItems(x)
 		writeTuple(b, items, w)
