@@ -275,7 +275,7 @@ func (p *param) acceptsOther(v any) (ok bool) {
 		}
 	case tTuple:
 		switch v.(type) {
-		case intRange: // a list, but not of the kind that + joins at once
+		case intRange: // a list of another kind
 		case []any, Sequence:
 			ok = true
 		}

@@ -101,7 +101,8 @@ func repeatList(c *Context, list, times any) (any, error) {
 // isTuple reports whether v is an immutable list.
 func isTuple(v any) bool {
 	_, list := v.(*List)
-	return isSequence(v) && !list
+	_, numbers := v.(intRange)
+	return isSequence(v) && !list && !numbers
 }
 
 // chained puts collections one after the other.
