@@ -69,6 +69,9 @@ func tupleOf(c *Context, coll any) (any, error) {
 }
 
 func repeatList(c *Context, list, times any) (any, error) {
+	if _, ok := list.(intRange); ok {
+		return nil, errorf(TypeError, "unsupported operand type(s) for *: 'range' and 'int'")
+	}
 	items, _ := seqItems(list)
 	n, err := machineInt(times)
 	if err != nil {
