@@ -89,6 +89,10 @@ soak: ## run the crash and endurance tests for SOAKTIME each
 	@./.ci/install strace
 	DROVER_SOAK=$(SOAKTIME) CGO_ENABLED=0 $(GO) test -tags soak -count=1 -v -timeout 0 ./test/...
 
+.PHONY: yaql-diff
+yaql-diff: test-deps ## compare 100,000 random YAQL expressions with the reference
+	DROVER_YAQL_DIFF=100000 CGO_ENABLED=0 $(GO) test -timeout 30m -count=1 -v ./yaql/internal/difftest
+
 .PHONY: cover
 cover: ## measure test coverage, in .cache/cover.html
 	@mkdir -p .cache
