@@ -287,8 +287,11 @@ func inserted(c *Context, coll any, position int64, values any, first bool) (any
 		return nil, err
 	}
 	in := &inserter{c: c, src: src, values: values, position: position}
-	if first {
-		in.position = max(position, 0)
+	if first && position < 0 { // before the first item is even asked for
+		in.done = true
+		if in.inner, err = iterate(c, values); err != nil {
+			return nil, err
+		}
 	}
 	return lazily(c, in.step), nil
 }
