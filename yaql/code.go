@@ -1,7 +1,6 @@
 package yaql
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/drover-project/drover/yaql/internal/syntax"
@@ -219,12 +218,12 @@ func (cp *compiler) dict(n *syntax.Node) *code {
 		keys[i], values[i] = cp.compile(p.Args[0]), cp.compile(p.Args[1])
 		out.retains = out.retains || keys[i].retains || values[i].retains
 	}
-	if fixed, ok := distinctWords(keys); ok {
-		out.eval = fixedDict(fixed, values)
+	if known, ok := constantKeys(keys); ok {
+		out.eval = fixedDict(known, values)
 		return out
 	}
 	out.eval = func(c *Context) (any, error) {
-		entries := make([]entry, len(keys))
+		ks, vs := make([]any, len(keys)), make([]any, len(keys))
 		for i := range keys {
 			k, err := keys[i].eval(c)
 			if err != nil {
@@ -234,11 +233,11 @@ func (cp *compiler) dict(n *syntax.Node) *code {
 			if err != nil {
 				return nil, err
 			}
-			entries[i] = entry{k, v}
+			ks[i], vs[i] = k, v
 		}
-		d := NewDict(len(entries))
-		for _, e := range entries {
-			if err := d.Set(e.key, e.value); err != nil {
+		d := NewDict(len(keys))
+		for i, k := range ks {
+			if err := d.Set(k, vs[i]); err != nil {
 				return nil, at(err, n)
 			}
 		}
@@ -247,39 +246,29 @@ func (cp *compiler) dict(n *syntax.Node) *code {
 	return out
 }
 
-// distinctWords returns the values of keys if they are few distinct constant strings.
-func distinctWords(keys []*code) ([]string, bool) {
-	if len(keys) > smallDict {
-		return nil, false
-	}
-	words := make([]string, len(keys))
+// constantKeys returns the keys of a map literal if they are known, distinct strings.
+func constantKeys(keys []*code) (*Keys, bool) {
+	words := make([]any, len(keys))
 	for i, k := range keys {
-		s, ok := k.value.(string)
-		if !ok || !k.constant {
+		if _, ok := k.value.(string); !ok || !k.constant {
 			return nil, false
 		}
-		if slices.Contains(words[:i], s) {
-			return nil, false
-		}
-		words[i] = s
+		words[i] = k.value
 	}
-	return words, true
+	known, err := NewKeys(words...)
+	return known, err == nil
 }
 
 // fixedDict evaluates a map literal whose keys are known.
-func fixedDict(keys []string, values []*code) func(c *Context) (any, error) {
-	boxed := make([]any, len(keys))
-	for i, k := range keys {
-		boxed[i] = k
-	}
+func fixedDict(keys *Keys, values []*code) func(c *Context) (any, error) {
 	return func(c *Context) (any, error) {
-		d := NewDict(len(keys))
-		for i := range keys {
+		d := &Dict{keys: keys, values: make([]any, len(values))}
+		for i := range values {
 			v, err := values[i].eval(c)
 			if err != nil {
 				return nil, err
 			}
-			d.entries = append(d.entries, entry{boxed[i], v})
+			d.values[i] = v
 		}
 		return d, c.run.charge(d)
 	}

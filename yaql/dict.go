@@ -1,27 +1,32 @@
 package yaql
 
 import (
+	"slices"
 	"sort"
 )
-
-type entry struct{ key, value any }
 
 // Dict is a map that keeps the order of insertion and whose keys may be any hashable values. Mutable marks the
 // kind of the reference's maps that cannot be keys themselves. A Dict is complete when an expression sees it.
 type Dict struct {
-	entries []entry
-	strs    map[string]int32 // index of the string keys, made when there are more than smallDict entries
-	index   map[any]int32    // index of the other keys, by their hash keys
+	keys    *Keys
+	values  []any
 	mutable bool
+	plain   uint8 // see plainDepth
 }
 
-const smallDict = 16
-
 // NewDict returns an empty map with room for n entries.
-func NewDict(n int) *Dict { return &Dict{entries: make([]entry, 0, n)} }
+func NewDict(n int) *Dict {
+	d := &struct {
+		Dict
+		own Keys
+	}{}
+	d.own.list = make([]any, 0, n)
+	d.keys, d.values = &d.own, make([]any, 0, n)
+	return &d.Dict
+}
 
 // Len returns the number of entries.
-func (d *Dict) Len() int { return len(d.entries) }
+func (d *Dict) Len() int { return len(d.values) }
 
 // Get returns the value of key and whether there is one.
 func (d *Dict) Get(key any) (any, bool) {
@@ -29,13 +34,13 @@ func (d *Dict) Get(key any) (any, bool) {
 	if err != nil || i < 0 {
 		return nil, false
 	}
-	return d.entries[i].value, true
+	return d.values[i], true
 }
 
 // Range calls f for each entry in the order of insertion until f returns false.
 func (d *Dict) Range(f func(key, value any) bool) {
-	for _, e := range d.entries {
-		if !f(e.key, e.value) {
+	for i, v := range d.values {
+		if !f(d.keys.list[i], v) {
 			return
 		}
 	}
@@ -48,104 +53,80 @@ func (d *Dict) Set(key, value any) error {
 	if err != nil {
 		return err
 	}
+	d.plain = 0
 	if i >= 0 {
-		d.entries[i].value = value
+		d.values[i] = value
 		return nil
 	}
-	d.entries = append(d.entries, entry{key, value})
-	if len(d.entries) > smallDict {
-		return d.addIndex()
+	if d.keys == nil {
+		d.keys = &Keys{}
+	} else if d.keys.shared {
+		d.keys = d.keys.clone(1)
 	}
-	return nil
-}
-
-// addIndex enters the entries that the index lacks.
-func (d *Dict) addIndex() error {
-	from := len(d.entries) - 1
-	if d.strs == nil {
-		d.strs = make(map[string]int32, cap(d.entries))
-		from = 0
-	}
-	for i := from; i < len(d.entries); i++ {
-		if s, ok := d.entries[i].key.(string); ok {
-			d.strs[s] = int32(i)
-			continue
-		}
-		h, err := hashKey(d.entries[i].key)
-		if err != nil {
-			return err
-		}
-		if d.index == nil {
-			d.index = map[any]int32{}
-		}
-		d.index[h] = int32(i)
-	}
-	return nil
+	d.values = append(d.values, value)
+	return d.keys.add(key)
 }
 
 // find returns the place of key or -1. Keys that cannot be hashed are an error.
-func (d *Dict) find(key any) (int, error) {
-	if s, ok := key.(string); ok {
-		return d.findString(s), nil
-	}
-	h, err := hashKey(key)
-	if err != nil {
-		return -1, err
-	}
-	if s, ok := h.(string); ok {
-		return d.findString(s), nil
-	}
-	if d.strs != nil {
-		if i, ok := d.index[h]; ok {
-			return int(i), nil
-		}
-		return -1, nil
-	}
-	for i := range d.entries {
-		if _, ok := d.entries[i].key.(string); ok {
-			continue
-		}
-		if k, _ := hashKey(d.entries[i].key); k == h {
-			return i, nil
-		}
-	}
-	return -1, nil
-}
-
-func (d *Dict) findString(s string) int {
-	if d.strs != nil {
-		if i, ok := d.strs[s]; ok {
-			return int(i)
-		}
-		return -1
-	}
-	for i := range d.entries {
-		if k, ok := d.entries[i].key.(string); ok && k == s {
-			return i
-		}
-	}
-	return -1
-}
+func (d *Dict) find(key any) (int, error) { return d.keys.find(key) }
 
 // text returns the value of a string key and whether there is one.
 func (d *Dict) text(key string) (any, bool) {
-	if i := d.findString(key); i >= 0 {
-		return d.entries[i].value, true
+	if i := d.keys.findString(key); i >= 0 {
+		return d.values[i], true
 	}
 	return nil, false
 }
 
 func (d *Dict) clone(extra int) *Dict {
-	c := &Dict{entries: make([]entry, len(d.entries), len(d.entries)+extra), mutable: d.mutable}
-	copy(c.entries, d.entries)
-	if d.strs != nil {
-		_ = c.addIndex() // the keys were hashed before
+	c := &Dict{keys: d.keys, values: make([]any, len(d.values), len(d.values)+extra), mutable: d.mutable}
+	copy(c.values, d.values)
+	if d.keys != nil && !d.keys.shared {
+		c.keys = d.keys.clone(extra)
 	}
 	return c
 }
 
+// head copies the first n entries into a map with room for all.
+func (d *Dict) head(n int) *Dict {
+	c := NewDict(len(d.values))
+	for i, v := range d.values[:n] {
+		_ = c.Set(d.keys.list[i], v) // the keys were hashed before
+	}
+	return c
+}
+
+// maxPlainDepth bounds how deep a value is searched for being plain.
+const maxPlainDepth = 64
+
+// plainDepth tells whether the conversion of results leaves v as it is, whatever the options for tuples and limits
+// are: 0 if it may not, and otherwise one more than the maps and lists that are nested in it.
+func plainDepth(v any) uint8 {
+	switch x := v.(type) {
+	case nil, string, bool, int64, float64:
+		return 1
+	case *Dict:
+		return x.plain
+	case []any:
+		return plainItems(x)
+	}
+	return 0
+}
+
+func plainItems(items []any) uint8 {
+	deepest := uint8(1)
+	for _, x := range items {
+		depth := plainDepth(x)
+		if depth == 0 || depth >= maxPlainDepth {
+			return 0
+		}
+		deepest = max(deepest, depth)
+	}
+	return deepest + 1
+}
+
 // Set is a set of hashable values in the order of insertion, without duplicates.
-type Set struct{ d Dict }
+type Set struct{ keys Keys }
 
 // NewSet returns the set of items, or an error if one cannot be hashed.
 func NewSet(items ...any) (*Set, error) {
@@ -159,29 +140,23 @@ func NewSet(items ...any) (*Set, error) {
 }
 
 // Len returns the number of items.
-func (s *Set) Len() int { return len(s.d.entries) }
+func (s *Set) Len() int { return len(s.keys.list) }
 
 // Items returns the items in the order of insertion, in a new slice.
-func (s *Set) Items() []any {
-	items := make([]any, len(s.d.entries))
-	for i := range s.d.entries {
-		items[i] = s.d.entries[i].key
-	}
-	return items
-}
+func (s *Set) Items() []any { return slices.Clone(s.keys.list) }
 
 // Has reports whether x is in the set.
 func (s *Set) Has(x any) bool {
-	i, err := s.d.find(x)
+	i, err := s.keys.find(x)
 	return err == nil && i >= 0
 }
 
 func (s *Set) add(x any) error {
-	i, err := s.d.find(x)
+	i, err := s.keys.find(x)
 	if err != nil || i >= 0 {
 		return err
 	}
-	return s.d.Set(x, nil)
+	return s.keys.add(x)
 }
 
 type viewKind uint8
@@ -232,7 +207,7 @@ func dictLen(v any) int {
 	case map[string]any:
 		return len(d)
 	case *Dict:
-		return len(d.entries)
+		return len(d.values)
 	case Mapping:
 		return d.Len()
 	}
@@ -255,7 +230,7 @@ func dictGet(v, key any) (any, bool, error) {
 		if err != nil || i < 0 {
 			return nil, false, err
 		}
-		return norm(d.entries[i].value), true, nil
+		return norm(d.values[i]), true, nil
 	case Mapping:
 		if _, err := hashKey(key); err != nil {
 			return nil, false, err
@@ -277,8 +252,8 @@ func dictRange(v any, f func(key, value any) bool) {
 			}
 		}
 	case *Dict:
-		for i := range d.entries {
-			if !f(norm(d.entries[i].key), norm(d.entries[i].value)) {
+		for i, x := range d.values {
+			if !f(norm(d.keys.list[i]), norm(x)) {
 				return
 			}
 		}
@@ -315,13 +290,4 @@ func toDict(v any, extra int) *Dict {
 func isHashableDict(v any) bool {
 	d, ok := v.(*Dict)
 	return !ok || !d.mutable
-}
-
-// head copies the first n entries into a map with room for all.
-func (d *Dict) head(n int) *Dict {
-	c := NewDict(len(d.entries))
-	for _, e := range d.entries[:n] {
-		_ = c.Set(e.key, e.value) // the keys were hashed before
-	}
-	return c
 }

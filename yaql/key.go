@@ -110,8 +110,8 @@ func setHash(s *Set, w *walk) (any, error) {
 	w = w.enter(s.Len())
 	defer w.leave()
 	parts := make([]string, 0, s.Len())
-	for i := range s.d.entries {
-		b, err := appendKey(nil, s.d.entries[i].key, w)
+	for _, x := range s.keys.list {
+		b, err := appendKey(nil, x, w)
 		if err != nil {
 			return nil, err
 		}

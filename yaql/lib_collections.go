@@ -155,7 +155,7 @@ func concatenated(c *Context, colls []any) *Iterator {
 func hasItem(c *Context, coll, x any) (any, error) {
 	switch s := coll.(type) {
 	case *Set:
-		i, err := s.d.find(x)
+		i, err := s.keys.find(x)
 		return i >= 0, err
 	case *View:
 		if s.kind == keysView {

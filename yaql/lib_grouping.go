@@ -37,7 +37,7 @@ func groupBy(c *Context, a []any) (any, error) {
 		if i < 0 {
 			return groups.Set(k, &List{Items: []any{v}})
 		}
-		l := groups.entries[i].value.(*List)
+		l := groups.values[i].(*List)
 		l.Items = append(l.Items, v)
 		return nil
 	})
@@ -51,12 +51,11 @@ func groupBy(c *Context, a []any) (any, error) {
 	g := &aggregation{f: aggregator, fallback: c.run.cfg.groupByFallback}
 	at := 0
 	return lazily(c, func() (any, bool, error) {
-		if at == len(groups.entries) {
+		if at == len(groups.values) {
 			return nil, false, nil
 		}
-		e := groups.entries[at]
+		v, err := g.apply(groups.keys.list[at], groups.values[at].(*List))
 		at++
-		v, err := g.apply(e.key, e.value.(*List))
 		return v, err == nil, err
 	}), nil
 }

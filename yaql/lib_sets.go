@@ -93,7 +93,7 @@ func onSets(f func(x, y *Set) (*Set, error)) impl {
 }
 
 func addedTo(s *Set, items []any) (*Set, error) {
-	out := &Set{d: *s.d.clone(len(items))}
+	out := &Set{keys: *s.keys.clone(len(items))}
 	for _, x := range items {
 		if err := out.add(x); err != nil {
 			return nil, err
@@ -116,8 +116,8 @@ func intersection(x, y *Set) (*Set, error) {
 
 func selected(s *Set, keep func(v any) bool) (*Set, error) {
 	out := &Set{}
-	for i := range s.d.entries {
-		if v := s.d.entries[i].key; keep(v) {
+	for _, v := range s.keys.list {
+		if keep(v) {
 			if err := out.add(v); err != nil {
 				return nil, err
 			}

@@ -201,19 +201,22 @@ func (o *output) hostMap(m map[string]any) (any, error) {
 }
 
 func (o *output) dict(d *Dict) (any, error) {
-	o.enter(len(d.entries))
+	if d.plain > 0 && o.leavesPlain() {
+		return d, nil
+	}
+	o.enter(len(d.values))
 	defer o.leave()
-	if err := o.checkSize(len(d.entries)); err != nil {
+	if err := o.checkSize(len(d.values)); err != nil {
 		return nil, err
 	}
-	if !o.cfg.ordered && allStrings(d) {
-		m := make(map[string]any, len(d.entries))
-		for i := range d.entries {
-			x, err := o.convert(d.entries[i].value)
+	if !o.cfg.ordered && d.keys.onlyTexts() {
+		m := make(map[string]any, len(d.values))
+		for i, v := range d.values {
+			x, err := o.convert(v)
 			if err != nil {
 				return nil, err
 			}
-			m[d.entries[i].key.(string)] = x
+			m[d.keys.list[i].(string)] = x
 		}
 		return m, nil
 	}
@@ -225,19 +228,19 @@ func (o *output) dict(d *Dict) (any, error) {
 func (o *output) orderedDict(d *Dict) (any, error) {
 	var out *Dict
 	if d.mutable || !o.cfg.ordered {
-		out = NewDict(len(d.entries))
+		out = NewDict(len(d.values))
 	}
-	for i := range d.entries {
-		e := &d.entries[i]
-		k, err := o.key(e.key)
+	for i, v := range d.values {
+		key := d.keys.list[i]
+		k, err := o.key(key)
 		if err != nil {
 			return nil, err
 		}
-		x, err := o.convert(e.value)
+		x, err := o.convert(v)
 		if err != nil {
 			return nil, err
 		}
-		if out == nil && sameValue(e.key, k) && sameValue(e.value, x) {
+		if out == nil && sameValue(key, k) && sameValue(v, x) {
 			continue
 		}
 		if out == nil {
@@ -253,13 +256,9 @@ func (o *output) orderedDict(d *Dict) (any, error) {
 	return out, nil
 }
 
-func allStrings(d *Dict) bool {
-	for i := range d.entries {
-		if _, ok := d.entries[i].key.(string); !ok {
-			return false
-		}
-	}
-	return true
+// leavesPlain tells whether plain maps need no conversion.
+func (o *output) leavesPlain() bool {
+	return o.cfg.ordered && o.cfg.tuplesToLists && o.cfg.limitIterators < 0
 }
 
 // key converts a key of a map or an item of a set. Conversion makes lists, maps and sets mutable, and mutable

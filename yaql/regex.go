@@ -218,14 +218,14 @@ func namedGroupDefect(re *Regex, m *pyre.Match) error {
 	return errorf(ValueError, "selectors do not work with named groups")
 }
 
+var matchKeys = &Keys{list: []any{"value", "start", "end"}, shared: true}
+
 func matchRecord(g pyre.Group) *Dict {
-	d := &Dict{mutable: true, entries: make([]entry, 0, 3)}
 	var text any
 	if g.Matched {
 		text = g.Text
 	}
-	d.entries = append(d.entries, entry{"value", text}, entry{"start", int64(g.Start)}, entry{"end", int64(g.End)})
-	return d
+	return &Dict{keys: matchKeys, values: []any{text, int64(g.Start), int64(g.End)}, mutable: true}
 }
 
 func matchResult(re *Regex, m *pyre.Match, selector any) (any, error) {

@@ -157,7 +157,7 @@ func (r *run) chargeResult(v any) error {
 	case map[string]any:
 		size = dictSize(len(x))
 	case *Dict:
-		size = dictSize(len(x.entries))
+		size = dictSize(len(x.values))
 	}
 	if size > r.cfg.memoryQuota {
 		return errQuota
@@ -194,7 +194,7 @@ func sizeOf(v any) int64 {
 		return setSize(x.Len())
 	case *Dict:
 		if x.mutable {
-			return dictSize(len(x.entries))
+			return dictSize(len(x.values))
 		}
 		return 56 // the wrapper that makes a map immutable
 	case map[string]any, Mapping:

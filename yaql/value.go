@@ -141,7 +141,7 @@ func truth(v any) bool {
 	case map[string]any:
 		return len(x) > 0
 	case *Dict:
-		return len(x.entries) > 0
+		return len(x.values) > 0
 	case Mapping:
 		return x.Len() > 0
 	case Sequence:

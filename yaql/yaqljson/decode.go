@@ -2,6 +2,7 @@ package yaqljson
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,11 @@ import (
 
 // Decode reads one JSON value. Objects become *yaql.Dict, which keeps their order, and arrays []any.
 func Decode(text []byte) (any, error) {
-	d := decoder{jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
+	d := &decoder{
+		Decoder: jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
+		texts:   map[string]any{},
+		shapes:  map[string]*yaql.Keys{},
+	}
 	value, err := d.value()
 	if err != nil {
 		return nil, fmt.Errorf("at byte %d: %w", d.InputOffset(), err)
@@ -29,14 +34,46 @@ func Decode(text []byte) (any, error) {
 	return value, nil
 }
 
-type decoder struct{ *jsontext.Decoder }
+// decoder reads one document. Documents repeat their short texts and have many objects with the same keys; each
+// text and each row of keys is kept once, so that a large document is small and quick to search.
+type decoder struct {
+	*jsontext.Decoder
+	texts  map[string]any        // by how they are written
+	shapes map[string]*yaql.Keys // by the keys, each with its length before it
+	shape  []byte                // the keys of the object at hand, likewise
+	stack  []any                 // keys and values of the objects and arrays that are not at their end
+}
 
-func (d decoder) value() (any, error) {
+const (
+	sharedLength = 32   // texts up to this length, in bytes as written, are kept once
+	maxShared    = 4096 // as many different texts and rows of keys
+)
+
+// text reads a string.
+func (d *decoder) text() (any, error) {
+	quoted, err := d.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	if shared, ok := d.texts[string(quoted)]; ok {
+		return shared, nil
+	}
+	unquoted, _ := jsontext.AppendUnquote(nil, quoted) // that is not UTF-8 is replaced
+	v := any(string(unquoted))
+	if len(quoted) <= sharedLength && len(d.texts) < maxShared {
+		d.texts[string(quoted)] = v
+	}
+	return v, nil
+}
+
+func (d *decoder) value() (any, error) {
 	switch d.PeekKind() {
 	case '[':
 		return d.array()
 	case '{':
 		return d.object()
+	case '"':
+		return d.text()
 	case '0':
 		text, err := d.ReadValue()
 		if err != nil {
@@ -51,13 +88,10 @@ func (d decoder) value() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch token.Kind() {
-	case '"':
-		return token.String(), nil
-	case 't', 'f':
-		return token.Bool(), nil
+	if token.Kind() == 'n' {
+		return nil, nil
 	}
-	return nil, nil
+	return token.Bool(), nil
 }
 
 func number(text []byte) (any, error) {
@@ -78,56 +112,102 @@ func number(text []byte) (any, error) {
 	return n, nil
 }
 
-func (d decoder) array() (any, error) {
+func (d *decoder) array() (any, error) {
 	if _, err := d.ReadToken(); err != nil {
 		return nil, err
 	}
-	items := []any{}
+	start := len(d.stack)
 	for d.PeekKind() != ']' {
 		item, err := d.value()
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, item)
+		d.stack = append(d.stack, item)
 	}
+	items := append([]any{}, d.stack[start:]...)
+	d.drop(start)
 	_, err := d.ReadToken()
 	return items, err
 }
 
-// usualKeys is room for as many keys as most objects have.
-const usualKeys = 8
-
-func (d decoder) object() (any, error) {
+func (d *decoder) object() (any, error) {
 	if _, err := d.ReadToken(); err != nil {
 		return nil, err
 	}
-	dict := yaql.NewDict(usualKeys)
-	last, lastValue := "", any(nil)
+	start := len(d.stack)
 	for d.PeekKind() != '}' {
-		key, err := d.ReadToken()
+		key, err := d.text()
 		if err != nil {
 			return nil, err
 		}
-		last = key.String()
-		if lastValue, err = d.value(); err != nil {
+		d.stack = append(d.stack, key)
+		value, err := d.value()
+		if err != nil {
 			return nil, err
 		}
-		if err := dict.Set(last, lastValue); err != nil {
-			return nil, err
-		}
+		d.stack = append(d.stack, value)
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return nil, err
 	}
-	read, ok := special[last]
-	if !ok || dict.Len() != 1 {
-		return dict, nil
+	pairs := d.stack[start:]
+	defer d.drop(start)
+	if len(pairs) == 2 {
+		name, _ := pairs[0].(string)
+		if read, ok := special[name]; ok {
+			value, err := read(pairs[1])
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			return value, nil
+		}
 	}
-	value, err := read(lastValue)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", last, err)
+	return d.dict(pairs)
+}
+
+// drop takes what is above start off the stack, and lets go of it.
+func (d *decoder) drop(start int) {
+	clear(d.stack[start:])
+	d.stack = d.stack[:start]
+}
+
+// dict makes a map of keys and values that take turns.
+func (d *decoder) dict(pairs []any) (*yaql.Dict, error) {
+	d.shape = d.shape[:0]
+	for i := 0; i < len(pairs); i += 2 {
+		key := pairs[i].(string)
+		d.shape = append(binary.AppendUvarint(d.shape, uint64(len(key))), key...)
 	}
-	return value, nil
+	keys, ok := d.shapes[string(d.shape)]
+	if !ok {
+		names := make([]any, 0, len(pairs)/2)
+		for i := 0; i < len(pairs); i += 2 {
+			names = append(names, pairs[i])
+		}
+		var err error
+		if keys, err = yaql.NewKeys(names...); err != nil {
+			return repeatedKeys(pairs)
+		}
+		if len(d.shapes) < maxShared {
+			d.shapes[string(d.shape)] = keys
+		}
+	}
+	values := make([]any, 0, len(pairs)/2)
+	for i := 1; i < len(pairs); i += 2 {
+		values = append(values, pairs[i])
+	}
+	return keys.Dict(values)
+}
+
+// repeatedKeys makes a map of pairs in which the last one of a key counts.
+func repeatedKeys(pairs []any) (*yaql.Dict, error) {
+	dict := yaql.NewDict(len(pairs) / 2)
+	for i := 0; i < len(pairs); i += 2 {
+		if err := dict.Set(pairs[i], pairs[i+1]); err != nil {
+			return nil, err
+		}
+	}
+	return dict, nil
 }
 
 // special reads the kinds that JSON lacks.

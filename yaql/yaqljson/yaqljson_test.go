@@ -3,6 +3,7 @@ package yaqljson
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -39,6 +40,49 @@ func TestOtherKeysWithADollarSignArePlain(t *testing.T) {
 	}
 	if text, err := Encode(value); err != nil || string(text) != `{"$dict":[["$",{"$dict":[["$set",[1]],["b",2]]}]]}` {
 		t.Errorf("it is read as %s, %v", text, err)
+	}
+}
+
+func TestTheLastOfRepeatedKeysCounts(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":1,"b":2,"a":3}`:                   `{"a":3,"b":2}`,
+		`[{"a":1,"b":2},{"a":1,"a":2},{"a":4}]`: `[{"a":1,"b":2},{"a":2},{"a":4}]`,
+	} {
+		value, err := Decode([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Encode(value); err != nil || string(got) != want {
+			t.Errorf("%s is read as %s, %v", text, got, err)
+		}
+	}
+}
+
+// More different keys than are shared must be read all the same.
+func TestDecodeManyDifferentObjects(t *testing.T) {
+	var text strings.Builder
+	for i := range maxShared + 10 {
+		fmt.Fprintf(&text, `,{"k%d":%d,"ab":"t%d"}`, i, i, i)
+	}
+	want := "[" + text.String()[1:] + "]"
+	value, err := Decode([]byte(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Encode(value); err != nil || string(got) != want {
+		t.Errorf("it comes back as %.200s..., %v", got, err)
+	}
+}
+
+// An object of a list costs its values, not its keys once more.
+func TestEqualObjectsShareTheirKeys(t *testing.T) {
+	object := `{"a_long_name_of_a_key":1,"another_name":2,"status":"ready","role":"controller"}`
+	one, many := "["+object+"]", "["+strings.Repeat(object+",", 999)+object+"]"
+	cost := func(text string) float64 {
+		return testing.AllocsPerRun(10, func() { _, _ = Decode([]byte(text)) })
+	}
+	if each := (cost(many) - cost(one)) / 999; each > 2.1 {
+		t.Errorf("%.1f allocations for one more object, want 2: the map and its values", each)
 	}
 }
 
