@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/yaql"
+	"github.com/drover-project/drover/yaql/yaqljson"
 )
 
 // The targets: how many times faster than the reference each case must be, the seed predicates among them,
@@ -80,7 +81,7 @@ func compareWithReference(out io.Writer, r reference, budget time.Duration) (boo
 	}
 	fmt.Fprintf(out, "\nPython %s against this engine, microseconds (median)\n", theirs.Python)
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "case\tparse, reference\tparse, ours\teval, reference\teval, ours\tratio\twanted\tsame result\t")
+	fmt.Fprintln(table, "case\tparse, reference\tparse, ours\teval, reference\teval, ours\tratio\twanted\tover Go maps\tratio\tsame result\t")
 	met, logs := true, 0.0
 	cases := r.wanted(file.Cases)
 	for i, c := range cases {
@@ -95,9 +96,10 @@ func compareWithReference(out io.Writer, r reference, budget time.Duration) (boo
 		if strings.HasPrefix(c.Name, "seed-") {
 			want = wantSeed
 		}
-		same := ours.sha == python.SHA
+		same := ours.same && ours.sha == python.SHA
 		met = met && ratio >= want && same
-		fmt.Fprintf(table, "%s\t%.1f\t%.2f\t%.0f\t%.3f\t%.0f\t%.0f\t%v\t\n", c.Name, python.ParseUS, ours.parse, python.EvalUS, ours.eval, ratio, want, same)
+		fmt.Fprintf(table, "%s\t%.1f\t%.2f\t%.0f\t%.3f\t%.0f\t%.0f\t%.3f\t%.0f\t%v\t\n", c.Name, python.ParseUS, ours.parse, python.EvalUS, ours.eval, ratio, want,
+			ours.maps, python.EvalUS/ours.maps, same)
 	}
 	mean := math.Exp(logs / float64(len(cases)))
 	if err := table.Flush(); err != nil {
@@ -130,24 +132,71 @@ func (r reference) run(budget time.Duration) (*referenceResult, error) {
 	return &result, json.Unmarshal(text, &result)
 }
 
-// measured are the costs of a case in microseconds, and the digest of its result.
+// measured are the costs of a case in microseconds, the digest of its result, and whether both forms of the data
+// gave that.
 type measured struct {
-	parse, eval float64
-	sha         string
+	parse, eval, maps float64
+	sha               string
+	same              bool
+}
+
+// documents are one document in both forms that the engine reads: as it decodes JSON, which is the counterpart of
+// what the reference converts its data to before it is timed, and as the maps that a Go program may have.
+type documents struct{ decoded, maps any }
+
+func (s dataSpec) documents() (documents, error) {
+	value := whole(s.Value)
+	if s.Gen == "nodes" {
+		value = nodes(s.N)
+	}
+	text, err := yaqljson.Encode(value)
+	if err != nil {
+		return documents{}, err
+	}
+	var d documents
+	if d.decoded, err = yaqljson.Decode(text); err != nil {
+		return documents{}, err
+	}
+	err = json.Unmarshal(text, &d.maps)
+	d.maps = whole(d.maps)
+	return d, err
 }
 
 func measureCase(c benchCase, data map[string]dataSpec, budget time.Duration) (measured, error) {
-	engine, err := yaql.New(engineOptions(c.Options)...)
+	ordered, err := yaql.New(append(engineOptions(c.Options), yaql.OrderedResults())...)
 	if err != nil {
 		return measured{}, err
 	}
-	expression, err := engine.Compile(c.Expr)
+	plain, err := yaql.New(engineOptions(c.Options)...)
 	if err != nil {
 		return measured{}, err
 	}
-	var input any
+	var input documents
 	if c.Data != nil {
-		input = data[*c.Data].build()
+		if input, err = data[*c.Data].documents(); err != nil {
+			return measured{}, err
+		}
+	}
+	decoded, err := measureEval(ordered, c.Expr, input.decoded, budget)
+	if err != nil {
+		return measured{}, err
+	}
+	input.decoded = nil
+	maps, err := measureEval(plain, c.Expr, input.maps, budget)
+	if err != nil {
+		return measured{}, err
+	}
+	return measured{
+		parse: microseconds(budget, func() { _, _ = ordered.Compile(c.Expr) }),
+		eval:  decoded.eval, maps: maps.eval, sha: decoded.sha, same: decoded.sha == maps.sha,
+	}, nil
+}
+
+// measureEval evaluates an expression over one form of its data.
+func measureEval(engine *yaql.Engine, text string, input any, budget time.Duration) (measured, error) {
+	expression, err := engine.Compile(text)
+	if err != nil {
+		return measured{}, err
 	}
 	result, err := expression.Eval(context.Background(), input)
 	if err != nil {
@@ -157,11 +206,7 @@ func measureCase(c benchCase, data map[string]dataSpec, budget time.Duration) (m
 	if err != nil {
 		return measured{}, err
 	}
-	return measured{
-		parse: microseconds(budget, func() { _, _ = engine.Compile(c.Expr) }),
-		eval:  microseconds(budget, func() { _, _ = expression.Eval(context.Background(), input) }),
-		sha:   sha,
-	}, nil
+	return measured{eval: microseconds(budget, func() { _, _ = expression.Eval(context.Background(), input) }), sha: sha}, nil
 }
 
 func engineOptions(options map[string]any) []yaql.Option {
@@ -174,13 +219,23 @@ func engineOptions(options map[string]any) []yaql.Option {
 
 // digest is the SHA-256 of a result as JSON with sorted keys and without spaces, non-ASCII escaped.
 func digest(result any) (string, error) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(result); err != nil {
+	text, err := yaqljson.Encode(result)
+	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var sorted any
+	if err := decoder.Decode(&sorted); err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(sorted); err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(bytes.TrimSuffix(out.Bytes(), []byte("\n")))
 	return hex.EncodeToString(sum[:]), nil
 }
 
@@ -189,28 +244,30 @@ var (
 	roles    = []string{"controller", "compute", "cinder", "ceph-osd", "mongo"}
 )
 
-// build makes the document of a specification. The generator is that of the reference's script.
-func (s dataSpec) build() any {
-	if s.Gen != "nodes" {
-		return whole(s.Value)
-	}
-	nodes := make([]any, s.N)
-	for i := range nodes {
+// nodes makes a document of n nodes, as the generator of the reference's script does.
+func nodes(n int) any {
+	all := make([]any, n)
+	for i := range all {
 		own := []any{roles[i%5], roles[(i/5)%5]}
 		if i%3 == 0 {
 			own = own[:1]
 		}
-		nodes[i] = map[string]any{
-			"uid": fmt.Sprint(i), "name": fmt.Sprintf("node-%d", i), "status": statuses[i%5], "roles": own,
-			"pending_addition": i%7 == 0, "cpu": int64(1) << (i % 6), "ram": int64(1024 * (1 + i%64)),
-			"network": map[string]any{"ip": fmt.Sprintf("10.%d.%d.%d", i/65536%256, i/256%256, i%256), "vlan": int64(100 + i%50)},
-			"rack":    fmt.Sprintf("r%d", i%40),
-		}
+		all[i] = object("uid", fmt.Sprint(i), "name", fmt.Sprintf("node-%d", i), "status", statuses[i%5], "roles", own,
+			"pending_addition", i%7 == 0, "cpu", int64(1)<<(i%6), "ram", int64(1024*(1+i%64)),
+			"network", object("ip", fmt.Sprintf("10.%d.%d.%d", i/65536%256, i/256%256, i%256), "vlan", int64(100+i%50)),
+			"rack", fmt.Sprintf("r%d", i%40))
 	}
-	return map[string]any{
-		"cluster": map[string]any{"id": int64(1), "status": "operational"}, "nodes": nodes,
-		"configs": map[string]any{"nova": map[string]any{"debug": false, "parameter": map[string]any{"value": true}}},
+	return object("cluster", object("id", int64(1), "status", "operational"), "nodes", all,
+		"configs", object("nova", object("debug", false, "parameter", object("value", true))))
+}
+
+// object makes a map of keys and values that take turns; the keys are strings.
+func object(pairs ...any) *yaql.Dict {
+	d := yaql.NewDict(len(pairs) / 2)
+	for i := 0; i < len(pairs); i += 2 {
+		_ = d.Set(pairs[i], pairs[i+1]) // strings can be hashed
 	}
+	return d
 }
 
 // whole turns the numbers of decoded JSON, which are whole here, into integers.
