@@ -21,6 +21,7 @@ var instanceTable = table[instance]{
 	all:      func(v *view) iter.Seq[instance] { return v.inv.Instances() },
 	named:    instanceNamed,
 	narrow:   instanceIndex,
+	touch:    func(i instance) int { return len(i.Name) + len(i.BEParams) + len(i.NICs) },
 	identity: func(i instance) string { return i.UUID },
 	nodes:    func(_ *view, i instance) string { return i.PrimaryNode },
 }.indexed()

@@ -66,7 +66,7 @@ func (t *table[R]) prepare(src *Source, r Request) (*Plan, error) {
 	used := slices.Concat(r.Fields, filterFields, order.names())
 	need := t.always | t.needs(slices.Values(used))
 	filterLive := t.needs(slices.Values(filterFields)) != 0
-	rows, err := keep(v, counted(considered, &ex.Considered), t.compile(r.Filter, need == 0))
+	rows, err := t.keep(v, counted(considered, &ex.Considered), t.compile(r.Filter, need == 0))
 	if err != nil {
 		return nil, err
 	}
@@ -145,21 +145,57 @@ func counted[R any](rows iter.Seq[R], n *int) iter.Seq[R] {
 }
 
 // keep returns the rows that a test lets through or cannot decide about yet.
-func keep[R any](v *view, rows iter.Seq[R], test test[R]) ([]R, error) {
+func (t *table[R]) keep(v *view, rows iter.Seq[R], test test[R]) ([]R, error) {
 	if test == nil {
 		return slices.Collect(rows), nil
 	}
 	var out []R
-	for r := range rows {
-		verdict, err := test(v, r)
-		if err != nil {
-			return nil, err
-		}
-		if verdict != no {
-			out = append(out, r)
+	for block := range t.blocks(v, rows) {
+		for _, r := range block {
+			verdict, err := test(v, r)
+			if err != nil {
+				return nil, err
+			}
+			if verdict != no {
+				out = append(out, r)
+			}
 		}
 	}
 	return out, nil
+}
+
+// blockSize is how many rows are fetched from memory together: some more than
+// a processor has reads under way at once.
+const blockSize = 16
+
+// blocks yields the rows by blocks, in a slice that is the same each time. The
+// rows of a large inventory are not in the processor's caches. A test would
+// wait for the memory once for each row; touching the rows of a block right
+// after each other waits once for all.
+func (t *table[R]) blocks(v *view, rows iter.Seq[R]) iter.Seq[[]R] {
+	return func(yield func([]R) bool) {
+		block := make([]R, 0, blockSize)
+		for r := range rows {
+			if block = append(block, r); len(block) < blockSize {
+				continue
+			}
+			t.touchAll(v, block)
+			if !yield(block) {
+				return
+			}
+			block = block[:0]
+		}
+		yield(block)
+	}
+}
+
+func (t *table[R]) touchAll(v *view, rows []R) {
+	if t.touch == nil {
+		return
+	}
+	for _, r := range rows {
+		v.touched += t.touch(r)
+	}
 }
 
 func (t *table[R]) expandAndKeep(v *view, rows []R, filter qlang.Node) ([]R, error) {
@@ -170,7 +206,7 @@ func (t *table[R]) expandAndKeep(v *view, rows []R, filter qlang.Node) ([]R, err
 		}
 		rows = out
 	}
-	return keep(v, slices.Values(rows), t.compile(filter, true))
+	return t.keep(v, slices.Values(rows), t.compile(filter, true))
 }
 
 // nodesOf returns the nodes that know about the rows, each once, without those

@@ -17,6 +17,8 @@ type view struct {
 	// asked says which fields the query names, for items whose rows depend on
 	// it (jobs look into the archive when asked for "archived").
 	asked map[string]bool
+	// touched is what touch returned, added up, so that it is really done.
+	touched int
 }
 
 // mode says how a filter compares the values of a field.
@@ -57,6 +59,9 @@ type table[R any] struct {
 	// narrow yields fewer rows than all for a test that the filter makes
 	// first, when an index answers it; how names the index. nil for none.
 	narrow func(v *view, first qlang.Node) (rows iter.Seq[R], how string)
+	// touch reads a word from each cache line that filters mostly read of a
+	// row; nil for items that are few or small. See blocks.
+	touch func(R) int
 	// identity tells rows apart, for page tokens.
 	identity func(R) string
 	// nodes returns the node that a row's live values come from, empty for
