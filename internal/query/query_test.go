@@ -504,6 +504,30 @@ func TestTrailText(t *testing.T) {
 	}
 }
 
+// The old form comes in pieces, too, and they join to the rows as they are.
+func TestValuesAreTheRows(t *testing.T) {
+	for _, n := range []int{0, 1, 2000} {
+		res, err := Run(bigSource(n), "instance", append(sevenFields, "network_port"), nil, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := appendList(nil, res.All(), func(dst []byte, row []Cell) []byte {
+			return appendList(dst, row, func(dst []byte, c Cell) []byte { return appendValue(dst, c.Value) })
+		})
+		pieces, got := 0, []byte(nil)
+		for p := range res.Values().Chunks() {
+			pieces++
+			got = append(got, p...)
+			if len(p) > 2*chunk {
+				t.Errorf("a piece of %d bytes", len(p))
+			}
+		}
+		if string(got) != string(want) || pieces < len(want)/(2*chunk) {
+			t.Errorf("%d rows: %d pieces, %.100s, want %.100s", n, pieces, got, want)
+		}
+	}
+}
+
 func TestChunksAreOneDocument(t *testing.T) {
 	src := bigSource(2000)
 	res, err := Run(src, "instance", sevenFields, nil, Options{})

@@ -55,20 +55,17 @@ func (r *Result) All() [][]Cell {
 // chunk is how much JSON is gathered before it is handed on, in bytes.
 const chunk = 64 << 10
 
-// Chunks yields the answer as clients read it, {"fields": [...], "data":
-// [[[status, value], ...], ...]}, in pieces of some ten kilobytes. The slice
-// is overwritten each time. When Limit cut rows off there is the page token,
-// too, as "next".
-func (r *Result) Chunks() iter.Seq[[]byte] {
+// Pieces yields a JSON list between two texts in pieces of some ten kilobytes:
+// what comes before, n elements with commas between, and what comes after. The
+// slice is overwritten each time.
+func Pieces(before string, n int, one func(dst []byte, i int) []byte, after string) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		b := append(appendDefs(append(make([]byte, 0, chunk+chunk/2), `{"fields":`...), r.Fields), `,"data":[`...)
-		first := true
-		for row := range r.Rows() {
-			if !first {
+		b := append(make([]byte, 0, chunk+chunk/2), before...)
+		for i := range n {
+			if i > 0 {
 				b = append(b, ',')
 			}
-			first = false
-			b = appendList(b, row, appendCell)
+			b = one(b, i)
 			if len(b) >= chunk {
 				if !yield(b) {
 					return
@@ -76,11 +73,28 @@ func (r *Result) Chunks() iter.Seq[[]byte] {
 				b = b[:0]
 			}
 		}
-		b = append(b, ']')
-		if r.Next != "" {
-			b = appendString(append(b, `,"next":`...), r.Next)
-		}
-		yield(append(b, '}'))
+		yield(append(b, after...))
+	}
+}
+
+// Chunks yields the answer as clients read it, {"fields": [...], "data":
+// [[[status, value], ...], ...]}, in pieces as Pieces has them. When Limit cut
+// rows off there is the page token, too, as "next".
+func (r *Result) Chunks() iter.Seq[[]byte] {
+	before := append(appendDefs([]byte(`{"fields":`), r.Fields), `,"data":[`...)
+	after := []byte{']'}
+	if r.Next != "" {
+		after = appendString(append(after, `,"next":`...), r.Next)
+	}
+	return Pieces(string(before), r.rows, r.listOf(appendCell), string(append(after, '}')))
+}
+
+// listOf returns a function that appends a row as a list of its cells.
+func (r *Result) listOf(one func([]byte, Cell) []byte) func(dst []byte, i int) []byte {
+	row := make([]Cell, len(r.Fields))
+	return func(dst []byte, i int) []byte {
+		r.row(i, row)
+		return appendList(dst, row, one)
 	}
 }
 
@@ -110,32 +124,26 @@ func appendDefs(dst []byte, defs []Def) []byte {
 	})
 }
 
-// AppendValues appends the answer in the old form: a list of rows of bare
-// values, null where there is none.
-func (r *Result) AppendValues(dst []byte) []byte {
-	dst = append(dst, '[')
-	first := true
-	for row := range r.Rows() {
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-		dst = appendList(dst, row, func(b []byte, c Cell) []byte { return appendValue(b, c.Value) })
-	}
-	return append(dst, ']')
+// Values is the answer in the old form: a list of rows of bare values, null
+// where there is none.
+type Values struct{ result *Result }
+
+// Values returns the answer in the old form.
+func (r *Result) Values() Values { return Values{r} }
+
+// Chunks yields the list in pieces as Pieces has them.
+func (v Values) Chunks() iter.Seq[[]byte] {
+	return Pieces("[", v.result.rows, v.result.listOf(appendBare), "]")
 }
 
-// AppendObjects appends the answer as a list of objects with the field names
-// as keys, null where there is no value, as bulk lists are read.
-func (r *Result) AppendObjects(dst []byte) []byte {
-	dst = append(dst, '[')
-	for i := range r.rows {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = r.AppendObject(dst, i)
+func appendBare(dst []byte, c Cell) []byte { return appendValue(dst, c.Value) }
+
+// AppendValues appends the whole answer in the old form.
+func (r *Result) AppendValues(dst []byte) []byte {
+	for piece := range r.Values().Chunks() {
+		dst = append(dst, piece...)
 	}
-	return append(dst, ']')
+	return dst
 }
 
 // AppendObject appends row i as an object with the field names as keys.

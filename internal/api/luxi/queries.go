@@ -138,7 +138,7 @@ func old(ctx context.Context, d *Deps, what string, names, fields []string) (any
 	if err != nil {
 		return nil, err
 	}
-	return raw(result.AppendValues(nil)), nil
+	return result.Values(), nil
 }
 
 func queryJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"net"
 	"runtime/debug"
 	"sync"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/luxi"
-	"github.com/drover-project/drover/internal/query"
 )
 
 // maxConnections is how many clients may be connected at once; another one is
@@ -157,7 +157,7 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, frame []byte) bool {
 		s.refuse(conn, bad.text, bad.err)
 		return false
 	}
-	if list, ok := result.(*query.Result); ok && err == nil {
+	if list, ok := result.(listing); ok && err == nil {
 		return s.stream(conn, list)
 	}
 	var out []byte
@@ -170,9 +170,19 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, frame []byte) bool {
 	return err == nil && s.send(conn, out)
 }
 
+// listing is a result that computes itself piece by piece.
+type listing interface{ Chunks() iter.Seq[[]byte] }
+
 // stream writes a listing as it is computed, so that a long one neither waits
-// for its end nor is held in memory twice.
-func (s *Server) stream(conn net.Conn, list *query.Result) bool {
+// for its end nor is held in memory. A panic on the way ends the connection,
+// for its client has read a beginning that nothing can follow.
+func (s *Server) stream(conn net.Conn, list listing) (sent bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.deps.Log.Error("a LUXI listing panicked", "panic", p, "stack", string(debug.Stack()))
+			sent = false
+		}
+	}()
 	out := bufio.NewWriterSize(&patient{conn}, 64<<10)
 	if _, err := out.WriteString(`{"success":true,"result":`); err != nil {
 		return false

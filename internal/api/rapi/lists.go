@@ -98,28 +98,10 @@ type objectList struct {
 	result *query.Result
 }
 
-// pieceSize is how much of a list is gathered before it is handed on, in bytes.
-const pieceSize = 64 << 10
-
 // Chunks yields the JSON list of objects in pieces. The slice is overwritten
 // each time.
 func (l objectList) Chunks() iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		b := append(make([]byte, 0, pieceSize+pieceSize/2), '[')
-		for i := range l.result.Len() {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = l.item.appendObject(b, l.result, i)
-			if len(b) >= pieceSize {
-				if !yield(b) {
-					return
-				}
-				b = b[:0]
-			}
-		}
-		yield(append(b, ']'))
-	}
+	return query.Pieces("[", l.result.Len(), func(dst []byte, i int) []byte { return l.item.appendObject(dst, l.result, i) }, "]")
 }
 
 // objects answers with all objects of the item.
