@@ -27,6 +27,7 @@ type state struct {
 	instancesByNode    refs // primary node -> instances
 	secondariesByNode  refs // secondary node -> instances
 	instancesByNetwork refs // network -> instances
+	groupsByNetwork    refs // network -> groups
 	tagged             refs // kind, NUL, tag -> objects
 }
 
@@ -41,6 +42,7 @@ func Empty() *Snapshot {
 		instancesByNode:    newRefs(),
 		secondariesByNode:  newRefs(),
 		instancesByNetwork: newRefs(),
+		groupsByNetwork:    newRefs(),
 		tagged:             newRefs(),
 	}}
 }
@@ -50,7 +52,7 @@ func (s state) copy() state {
 		groups: s.groups.copy(), nodes: s.nodes.copy(), instances: s.instances.copy(), networks: s.networks.copy(),
 		nodesByGroup: s.nodesByGroup.copy(), instancesByNode: s.instancesByNode.copy(),
 		secondariesByNode: s.secondariesByNode.copy(), instancesByNetwork: s.instancesByNetwork.copy(),
-		tagged: s.tagged.copy(),
+		groupsByNetwork: s.groupsByNetwork.copy(), tagged: s.tagged.copy(),
 	}
 }
 
@@ -133,6 +135,10 @@ func (s *Snapshot) eachRef(o Object, do func(r refs, key, name, uuid string)) {
 		do(s.tagged, tagKey(o.Kind(), tag), name, uuid)
 	}
 	switch o := o.(type) {
+	case *Group:
+		for network := range o.Networks {
+			do(s.groupsByNetwork, network, name, uuid)
+		}
 	case *Node:
 		do(s.nodesByGroup, o.Group, name, uuid)
 	case *Instance:
@@ -243,30 +249,67 @@ func (s *Snapshot) InstanceCount() int { return s.instances.byUUID.Len() }
 // NetworkCount returns the number of networks.
 func (s *Snapshot) NetworkCount() int { return s.networks.byUUID.Len() }
 
+// InstancesCalled yields the instances with a name, or with a name that begins
+// with it and a dot.
+func (s *Snapshot) InstancesCalled(name string) iter.Seq[*Instance] { return s.instances.called(name) }
+
 // NodesIn yields the nodes of a group, by UUID of the group.
 func (s *Snapshot) NodesIn(group string) iter.Seq[*Node] {
 	return resolve(s.nodesByGroup.of(group), s.Node)
 }
+
+// CountNodesIn is the number of nodes of a group. Like the other counts it
+// looks at few of them.
+func (s *Snapshot) CountNodesIn(group string) int { return s.nodesByGroup.count(group) }
+
+// NodeGroups yields the UUIDs that nodes name as their group, whether there is
+// such a group or not.
+func (s *Snapshot) NodeGroups() iter.Seq[string] { return s.nodesByGroup.keys() }
 
 // PrimariesOn yields the instances whose primary node has the UUID.
 func (s *Snapshot) PrimariesOn(node string) iter.Seq[*Instance] {
 	return resolve(s.instancesByNode.of(node), s.Instance)
 }
 
+// CountPrimariesOn is the number of instances that PrimariesOn yields.
+func (s *Snapshot) CountPrimariesOn(node string) int { return s.instancesByNode.count(node) }
+
+// PrimaryNodes yields the UUIDs that instances name as their primary node,
+// whether there is such a node or not.
+func (s *Snapshot) PrimaryNodes() iter.Seq[string] { return s.instancesByNode.keys() }
+
 // SecondariesOn yields the instances that have the node as a secondary.
 func (s *Snapshot) SecondariesOn(node string) iter.Seq[*Instance] {
 	return resolve(s.secondariesByNode.of(node), s.Instance)
 }
+
+// CountSecondariesOn is the number of instances that SecondariesOn yields.
+func (s *Snapshot) CountSecondariesOn(node string) int { return s.secondariesByNode.count(node) }
+
+// SecondaryNodes yields the UUIDs that instances name as a secondary node,
+// whether there is such a node or not.
+func (s *Snapshot) SecondaryNodes() iter.Seq[string] { return s.secondariesByNode.keys() }
 
 // InstancesIn yields the instances that have a NIC in a network.
 func (s *Snapshot) InstancesIn(network string) iter.Seq[*Instance] {
 	return resolve(s.instancesByNetwork.of(network), s.Instance)
 }
 
+// CountInstancesIn is the number of instances that InstancesIn yields.
+func (s *Snapshot) CountInstancesIn(network string) int { return s.instancesByNetwork.count(network) }
+
+// GroupsOn yields the groups that a network is connected to.
+func (s *Snapshot) GroupsOn(network string) iter.Seq[*Group] {
+	return resolve(s.groupsByNetwork.of(network), s.Group)
+}
+
 // Tagged yields the UUIDs of the objects of a kind that carry a tag.
 func (s *Snapshot) Tagged(kind Kind, tag string) iter.Seq[string] {
 	return s.tagged.of(tagKey(kind, tag))
 }
+
+// CountTagged is the number of objects that Tagged yields.
+func (s *Snapshot) CountTagged(kind Kind, tag string) int { return s.tagged.count(tagKey(kind, tag)) }
 
 func resolve[T any](uuids iter.Seq[string], get func(string) T) iter.Seq[T] {
 	return func(yield func(T) bool) {

@@ -82,6 +82,39 @@ func checkAgainstModel(t *rapid.T, s *cluster.Snapshot, model map[string]*cluste
 	equal("tagged x", tagged, pick(func(i *cluster.Instance) bool { return i.Tags.Has("x") }))
 	for _, key := range []string{"w", "w1", "w01", "w.a", "u3"} {
 		checkFind(t, s, model, key)
+		equal("called "+key, names(s.InstancesCalled(key)), pick(func(i *cluster.Instance) bool {
+			return i.Name == key || strings.HasPrefix(i.Name, key+".")
+		}))
+	}
+	checkNodes(t, s, model)
+}
+
+// checkNodes compares what the indexes say of nodes, the counts in particular.
+func checkNodes(t *rapid.T, s *cluster.Snapshot, model map[string]*cluster.Instance) {
+	primaries, secondaries := map[string]int{}, map[string]int{}
+	for _, i := range model {
+		primaries[i.PrimaryNode]++
+		for _, n := range i.SecondaryNodes() {
+			secondaries[n]++
+		}
+	}
+	if got, want := slices.Collect(s.PrimaryNodes()), slices.Sorted(maps.Keys(primaries)); !slices.Equal(got, want) {
+		t.Fatalf("primary nodes %q, want %q", got, want)
+	}
+	if got, want := slices.Collect(s.SecondaryNodes()), slices.Sorted(maps.Keys(secondaries)); !slices.Equal(got, want) {
+		t.Fatalf("secondary nodes %q, want %q", got, want)
+	}
+	tagged := 0
+	for range s.Tagged(cluster.KindInstance, "x") {
+		tagged++
+	}
+	if got := s.CountTagged(cluster.KindInstance, "x"); got != tagged {
+		t.Fatalf("%d instances are tagged, counted %d", tagged, got)
+	}
+	for _, n := range []string{"n1", "n2", "n"} {
+		if s.CountPrimariesOn(n) != primaries[n] || s.CountSecondariesOn(n) != secondaries[n] {
+			t.Fatalf("%s: counted %d and %d, want %d and %d", n, s.CountPrimariesOn(n), s.CountSecondariesOn(n), primaries[n], secondaries[n])
+		}
 	}
 }
 

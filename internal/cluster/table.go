@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"iter"
+	"sort"
 	"strings"
 
 	"github.com/tidwall/btree"
@@ -102,6 +103,29 @@ func (t table[T]) short(name string) (item T, matches int) {
 	return item, matches
 }
 
+// called yields the objects with a name, or with a name that begins with it and
+// a dot, in nice order.
+func (t table[T]) called(name string) iter.Seq[T] {
+	prefix := name + "."
+	end := named[T]{name: name + "/"} // as in short
+	return func(yield func(T) bool) {
+		more := true
+		t.byName.Ascend(named[T]{name: name}, func(e named[T]) bool {
+			if CompareNames(e.name, name) != 0 {
+				return false
+			}
+			more = e.name != name || yield(e.item)
+			return more
+		})
+		if !more {
+			return
+		}
+		t.byName.Ascend(named[T]{name: prefix}, func(e named[T]) bool {
+			return lessNamed(e, end) && (!strings.HasPrefix(e.name, prefix) || yield(e.item))
+		})
+	}
+}
+
 // find looks an object up by UUID, by its exact name, or by a unique beginning
 // of its name that ends before a dot.
 func (t table[T]) find(key string) (T, error) {
@@ -157,5 +181,35 @@ func (r refs) of(key string) iter.Seq[string] {
 		r.tree.Ascend(ref{key: key}, func(e ref) bool {
 			return e.key == key && yield(e.uuid)
 		})
+	}
+}
+
+// count is the number of entries under a key.
+func (r refs) count(key string) int {
+	before := func(key string) int {
+		return sort.Search(r.tree.Len(), func(i int) bool {
+			e, _ := r.tree.GetAt(i)
+			return e.key >= key
+		})
+	}
+	return before(key+"\x00") - before(key)
+}
+
+// keys yields the keys that have entries, in order, at the cost of a look-up
+// each.
+func (r refs) keys() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for from, found := "", true; found; {
+			found = false
+			var key string
+			r.tree.Ascend(ref{key: from}, func(e ref) bool {
+				key, found = e.key, true
+				return false
+			})
+			if found && !yield(key) {
+				return
+			}
+			from = key + "\x00"
+		}
 	}
 }

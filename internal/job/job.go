@@ -17,6 +17,7 @@ package job
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 
@@ -41,6 +42,9 @@ func ParseID(text string) (ID, error) {
 
 // Time is a moment in microseconds since the epoch; 0 means "not yet".
 type Time int64
+
+// Never is later than every moment.
+const Never Time = math.MaxInt64
 
 // At returns the moment of t, rounded down to microseconds.
 func At(t time.Time) Time { return Time(t.UnixMicro()) }

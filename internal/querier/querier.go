@@ -55,6 +55,8 @@ func (q *Querier) Source(ctx context.Context) *query.Source {
 	return &query.Source{
 		Inventory: q.Inventory.Snapshot(),
 		Jobs:      func(archived bool) iter.Seq[*job.Job] { return q.jobs(ctx, jobs, archived) },
+		JobTable:  jobs,
+		Archived:  func(from, until job.Time) iter.Seq[*job.Job] { return q.archived(ctx, from, until) },
 		Job:       func(id job.ID) *job.Job { return q.job(ctx, jobs, id) },
 		Rules:     q.Queue.Filters,
 		Locks:     q.Queue.Locks,
@@ -69,7 +71,7 @@ func (q *Querier) Query(ctx context.Context, r query.Request) (*query.Result, er
 }
 
 // jobs yields archived and live jobs in the order of their ids.
-func (q *Querier) jobs(ctx context.Context, live queue.Jobs, archived bool) iter.Seq[*job.Job] {
+func (q *Querier) jobs(ctx context.Context, live *job.Table, archived bool) iter.Seq[*job.Job] {
 	if !archived {
 		return live.All()
 	}
@@ -77,11 +79,7 @@ func (q *Querier) jobs(ctx context.Context, live queue.Jobs, archived bool) iter
 		next, stop := iter.Pull(live.All())
 		defer stop()
 		current, more := next()
-		for old, err := range q.Queue.Archived(ctx, time.Time{}) {
-			if err != nil {
-				q.Log.Error("cannot read the job archive", "error", err)
-				break
-			}
+		for old := range q.archived(ctx, 0, job.Never) {
 			for more && current.ID < old.ID {
 				if !yield(current) {
 					return
@@ -103,7 +101,23 @@ func (q *Querier) jobs(ctx context.Context, live queue.Jobs, archived bool) iter
 	}
 }
 
-func (q *Querier) job(ctx context.Context, live queue.Jobs, id job.ID) *job.Job {
+// archived yields the archived jobs with from <= end < until, as far as they
+// can be read.
+func (q *Querier) archived(ctx context.Context, from, until job.Time) iter.Seq[*job.Job] {
+	return func(yield func(*job.Job) bool) {
+		for j, err := range q.Queue.Archived(ctx, from, until) {
+			if err != nil {
+				q.Log.Error("cannot read the job archive", "error", err)
+				return
+			}
+			if !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+func (q *Querier) job(ctx context.Context, live *job.Table, id job.ID) *job.Job {
 	if j := live.Get(id); j != nil {
 		return j
 	}

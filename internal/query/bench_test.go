@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,6 +153,35 @@ func BenchmarkTagIndex(b *testing.B) {
 	}
 }
 
+// BenchmarkNodeIndex is the list of a node's instances: 1,000 out of 100,000.
+func BenchmarkNodeIndex(b *testing.B) {
+	src := bigSource(100_000)
+	filter := mustParse(b, `pnode == "node7.example.com"`)
+	rows := 0
+	for b.Loop() {
+		res, err := Run(src, "instance", sevenFields, filter, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		rows = res.Len()
+	}
+	b.ReportMetric(float64(rows), "rows")
+}
+
+// BenchmarkNodeCounts is the list of nodes with how many instances each has, of
+// 100,000.
+func BenchmarkNodeCounts(b *testing.B) {
+	src := bigSource(100_000)
+	for b.Loop() {
+		res, err := Run(src, "node", []string{"name", "pinst_cnt", "sinst_cnt"}, nil, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range res.Rows() {
+		}
+	}
+}
+
 func BenchmarkOneName(b *testing.B) {
 	src := bigSource(100_000)
 	filter := mustParse(b, `name == "web5000"`)
@@ -174,7 +204,7 @@ func bigJobs(n int) []*job.Job {
 }
 
 func jobSource(jobs []*job.Job) *Source {
-	return &Source{Inventory: cluster.Empty(), Jobs: func(bool) iter.Seq[*job.Job] { return slices.Values(jobs) }}
+	return &Source{Inventory: cluster.Empty(), JobTable: job.NewTable(jobs...), Jobs: func(bool) iter.Seq[*job.Job] { return slices.Values(jobs) }}
 }
 
 // BenchmarkJobs is a filter by status and by a regular expression on the
@@ -191,4 +221,33 @@ func BenchmarkJobs(b *testing.B) {
 		found = res.Len()
 	}
 	b.ReportMetric(float64(found), "found")
+}
+
+// BenchmarkJobIndexes are lists of a few jobs out of a million: those that run,
+// and those that were received in the last 20 seconds.
+func BenchmarkJobIndexes(b *testing.B) {
+	const n, few = 1_000_000, 20
+	jobs := bigJobs(n)
+	for k, j := range jobs {
+		j.Received, j.Started, j.Ended = job.Time(k*1e6+1), job.Time(k*1e6+2), job.Time(k*1e6+3)
+		j.Ops[0].Status = job.Success
+		if k%(n/few) == 0 {
+			j.Ops[0].Status, j.Ended = job.Running, 0
+		}
+	}
+	src := jobSource(jobs)
+	for _, text := range []string{`status == "running"`, fmt.Sprintf("received_ts >= %d", n-few)} {
+		filter := mustParse(b, text)
+		b.Run(strings.Fields(text)[0], func(b *testing.B) {
+			rows := 0
+			for b.Loop() {
+				res, err := Run(src, "job", []string{"id", "status", "summary"}, filter, Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				rows = res.Len()
+			}
+			b.ReportMetric(float64(rows), "rows")
+		})
+	}
 }

@@ -19,7 +19,8 @@ var groupTable = table[group]{
 		metaFields(func(g group) *cluster.Meta { return &g.Meta })),
 	all:      func(v *view) iter.Seq[group] { return v.inv.Groups() },
 	named:    groupNamed,
-	narrow:   groupIndex,
+	narrow:   groupPaths,
+	compare:  compareObjects[group],
 	identity: func(g group) string { return g.UUID },
 }.indexed()
 
@@ -27,11 +28,8 @@ func groupNamed(v *view, names []qlang.Value) ([]group, bool, error) {
 	return find(names, v.inv.FindGroup)
 }
 
-func groupIndex(v *view, first qlang.Node) (iter.Seq[group], string) {
-	if n, ok := first.(*qlang.Contains); ok && n.Field == "tags" && !n.Value.IsInt() {
-		return taggedRows(v, cluster.KindGroup, n.Value.Text, v.inv.Group), "tags"
-	}
-	return nil, ""
+func groupPaths(_ *table[group], v *view, tests []qlang.Node) []path[group] {
+	return append(tagPaths(v, cluster.KindGroup, tests, v.inv.Group), uuidPaths(tests, v.inv.Group)...)
 }
 
 func groupFields() []field[group] {
@@ -58,11 +56,17 @@ func groupFields() []field[group] {
 func groupMemberFields() []field[group] {
 	return []field[group]{
 		{Def: Def{"node_cnt", "Nodes", KindNumber, "How many nodes it has"},
-			get: func(v *view, g group) Cell { return count(v.inv.NodesIn(g.UUID)) }},
+			get: func(v *view, g group) Cell { return known(int64(v.inv.CountNodesIn(g.UUID))) }},
 		{Def: Def{"node_list", "NodeList", KindOther, "Names of its nodes, ordered by UUID"},
 			get: func(v *view, g group) Cell { return labelsByUUID(v.inv.NodesIn(g.UUID)) }},
 		{Def: Def{"pinst_cnt", "Instances", KindNumber, "How many instances have their primary node in it"},
-			get: func(v *view, g group) Cell { return count(instancesOfGroup(v, g)) }},
+			get: func(v *view, g group) Cell {
+				total := 0
+				for n := range v.inv.NodesIn(g.UUID) {
+					total += v.inv.CountPrimariesOn(n.UUID)
+				}
+				return known(int64(total))
+			}},
 		{Def: Def{"pinst_list", "InstanceList", KindOther, "Names of the instances that have their primary node in it"},
 			get: func(v *view, g group) Cell {
 				names, _ := labels(instancesOfGroup(v, g)).Value.([]string)
@@ -89,14 +93,6 @@ func groupParam(v *view, g group, name string) Cell {
 		return known(value)
 	}
 	return Cell{Status: NoData}
-}
-
-func count[T any](seq iter.Seq[T]) Cell {
-	var n int64
-	for range seq {
-		n++
-	}
-	return known(n)
 }
 
 // labels lists names in the order they come.

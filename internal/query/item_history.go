@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -28,6 +29,8 @@ var opcodeTable = table[opcodeRow]{
 	what:     "opcode",
 	fields:   opcodeFields(),
 	all:      opcodeRows,
+	narrow:   opcodePaths,
+	compare:  compareOpcodes,
 	identity: opcodeRow.identity,
 	dynamic:  opcodeParameter,
 }.indexed()
@@ -35,13 +38,27 @@ var opcodeTable = table[opcodeRow]{
 func opcodeRows(v *view) iter.Seq[opcodeRow] {
 	return func(yield func(opcodeRow) bool) {
 		for r := range allJobs(v, true) {
-			for i := range r.j.Ops {
-				if !yield(opcodeRow{r.j, i}) {
+			for row := range opcodesOf(r.j) {
+				if !yield(row) {
 					return
 				}
 			}
 		}
 	}
+}
+
+func opcodesOf(j *job.Job) iter.Seq[opcodeRow] {
+	return func(yield func(opcodeRow) bool) {
+		for i := range j.Ops {
+			if !yield(opcodeRow{j, i}) {
+				return
+			}
+		}
+	}
+}
+
+func opcodePaths(t *table[opcodeRow], v *view, tests []qlang.Node) []path[opcodeRow] {
+	return pathsToOpcodes(t, v, tests, opcodesOf, func(r opcodeRow) opcodeRow { return r })
 }
 
 // ofOp makes a getter of an opcode row.
@@ -200,12 +217,26 @@ var reasonTable = table[reasonRow]{
 	what:     "reason",
 	fields:   reasonFields(),
 	all:      reasonRows,
+	narrow:   reasonPaths,
+	compare:  compareReasons,
 	identity: func(r reasonRow) string { return r.identity() + "." + itoa(int64(r.place)) },
 }.indexed()
 
 func reasonRows(v *view) iter.Seq[reasonRow] {
 	return func(yield func(reasonRow) bool) {
-		for r := range opcodeRows(v) {
+		for r := range allJobs(v, true) {
+			for row := range reasonsOf(r.j) {
+				if !yield(row) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func reasonsOf(j *job.Job) iter.Seq[reasonRow] {
+	return func(yield func(reasonRow) bool) {
+		for r := range opcodesOf(j) {
 			for n := range r.op().Input.Reason {
 				if !yield(reasonRow{r, n}) {
 					return
@@ -213,6 +244,10 @@ func reasonRows(v *view) iter.Seq[reasonRow] {
 			}
 		}
 	}
+}
+
+func reasonPaths(t *table[reasonRow], v *view, tests []qlang.Node) []path[reasonRow] {
+	return pathsToOpcodes(t, v, tests, reasonsOf, func(r opcodeRow) reasonRow { return reasonRow{r, 0} })
 }
 
 func reasonFields() []field[reasonRow] {

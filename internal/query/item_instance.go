@@ -20,7 +20,9 @@ var instanceTable = table[instance]{
 	aliases:  instanceAliases(),
 	all:      func(v *view) iter.Seq[instance] { return v.inv.Instances() },
 	named:    instanceNamed,
-	narrow:   instanceIndex,
+	narrow:   instancePaths,
+	size:     func(v *view) int { return v.inv.InstanceCount() },
+	compare:  compareObjects[instance],
 	touch:    func(i instance) int { return len(i.Name) + len(i.BEParams) + len(i.NICs) },
 	identity: func(i instance) string { return i.UUID },
 	nodes:    func(_ *view, i instance) string { return i.PrimaryNode },
@@ -28,20 +30,6 @@ var instanceTable = table[instance]{
 
 func instanceNamed(v *view, names []qlang.Value) ([]instance, bool, error) {
 	return find(names, v.inv.FindInstance)
-}
-
-func instanceIndex(v *view, first qlang.Node) (iter.Seq[instance], string) {
-	switch n := first.(type) {
-	case *qlang.Contains:
-		if n.Field == "tags" && !n.Value.IsInt() {
-			return taggedRows(v, cluster.KindInstance, n.Value.Text, v.inv.Instance), "tags"
-		}
-	case *qlang.Compare:
-		if n.Field == "uuid" && n.Op == qlang.Eq && !n.Value.IsInt() {
-			return oneOrNone(v.inv.Instance(n.Value.Text)), "uuid"
-		}
-	}
-	return nil, ""
 }
 
 func instanceFields() []field[instance] {
@@ -75,29 +63,17 @@ func instanceFields() []field[instance] {
 		{Def: Def{"os", "OS", KindText, "Operating system, with its variant after a plus sign"},
 			get: func(_ *view, i instance) Cell { return textOrNoData(i.OS) }},
 		{Def: Def{"pnode", "Primary_node", KindText, "Name of the primary node"}, mode: hostname,
-			get: func(v *view, i instance) Cell {
-				return ofPrimary(v, i, func(n *cluster.Node) Cell { return text(n.Name) })
-			}},
+			get: func(v *view, i instance) Cell { return ofPrimary(v, i, nodeName) }},
 		{Def: Def{"pnode.group", "PrimaryNodeGroup", KindText, "Name of the primary node's group"},
-			get: func(v *view, i instance) Cell {
-				return ofPrimary(v, i, func(n *cluster.Node) Cell { return groupName(v, n.Group) })
-			}},
+			get: func(v *view, i instance) Cell { return ofPrimary(v, i, nodeGroup) }},
 		{Def: Def{"pnode.group.uuid", "PrimaryNodeGroupUUID", KindText, "UUID of the primary node's group"},
-			get: func(v *view, i instance) Cell {
-				return ofPrimary(v, i, func(n *cluster.Node) Cell { return text(n.Group) })
-			}},
+			get: func(v *view, i instance) Cell { return ofPrimary(v, i, nodeGroupUUID) }},
 		{Def: Def{"snodes", "Secondary_Nodes", KindOther, "Names of the nodes that hold the second copies of its disks"},
-			get: func(v *view, i instance) Cell {
-				return ofSecondaries(v, i, func(n *cluster.Node) Cell { return text(n.Name) })
-			}},
+			get: func(v *view, i instance) Cell { return ofSecondaries(v, i, nodeName) }},
 		{Def: Def{"snodes.group", "SecondaryNodesGroups", KindOther, "Names of the secondary nodes' groups"},
-			get: func(v *view, i instance) Cell {
-				return ofSecondaries(v, i, func(n *cluster.Node) Cell { return groupName(v, n.Group) })
-			}},
+			get: func(v *view, i instance) Cell { return ofSecondaries(v, i, nodeGroup) }},
 		{Def: Def{"snodes.group.uuid", "SecondaryNodesGroupsUUID", KindOther, "UUIDs of the secondary nodes' groups"},
-			get: func(v *view, i instance) Cell {
-				return ofSecondaries(v, i, func(n *cluster.Node) Cell { return text(n.Group) })
-			}},
+			get: func(v *view, i instance) Cell { return ofSecondaries(v, i, nodeGroupUUID) }},
 		{Def: Def{"beparams", "BackendParameters", KindOther, "Backend parameters that are in effect"},
 			get: func(v *view, i instance) Cell {
 				if v.cluster == nil || v.cluster.BEParams[cluster.DefaultProfile] == nil {
@@ -120,17 +96,22 @@ func instanceFields() []field[instance] {
 	}
 }
 
+// What instances tell of their nodes.
+func nodeName(_ *view, n node) Cell      { return text(n.Name) }
+func nodeGroup(v *view, n node) Cell     { return groupName(v, n.Group) }
+func nodeGroupUUID(_ *view, n node) Cell { return text(n.Group) }
+
 // ofPrimary looks at the primary node.
-func ofPrimary(v *view, i instance, get func(*cluster.Node) Cell) Cell {
+func ofPrimary(v *view, i instance, get func(*view, node) Cell) Cell {
 	n := v.inv.Node(i.PrimaryNode)
 	if n == nil || i.Name == "" {
 		return Cell{Status: NoData}
 	}
-	return get(n)
+	return get(v, n)
 }
 
 // ofSecondaries makes a list of a value of each secondary node.
-func ofSecondaries(v *view, i instance, get func(*cluster.Node) Cell) Cell {
+func ofSecondaries(v *view, i instance, get func(*view, node) Cell) Cell {
 	if i.Name == "" || v.inv.Node(i.PrimaryNode) == nil {
 		return Cell{Status: NoData}
 	}
@@ -140,7 +121,7 @@ func ofSecondaries(v *view, i instance, get func(*cluster.Node) Cell) Cell {
 		if n == nil {
 			return Cell{Status: NoData}
 		}
-		c := get(n)
+		c := get(v, n)
 		if c.Status != Normal {
 			return c
 		}

@@ -3,6 +3,7 @@ package query
 import (
 	"encoding/json"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,9 @@ var jobTable = table[jobRow]{
 	fields:    slices.Concat(jobFields(), jobOpFields(), jobNewFields()),
 	all:       func(v *view) iter.Seq[jobRow] { return allJobs(v, v.asked["archived"]) },
 	named:     jobsNamed,
+	narrow:    jobPaths,
+	size:      jobCount,
+	compare:   compareJobs,
 	identity:  func(r jobRow) string { return r.id.String() },
 }.indexed()
 
@@ -55,6 +59,13 @@ func allJobs(v *view, archived bool) iter.Seq[jobRow] {
 			}
 		}
 	}
+}
+
+func jobCount(v *view) int {
+	if v.asked["archived"] {
+		return math.MaxInt
+	}
+	return v.JobTable.Len()
 }
 
 func oneJob(v *view, id job.ID) *job.Job {

@@ -18,7 +18,8 @@ var networkTable = table[network]{
 		metaFields(func(n network) *cluster.Meta { return &n.Meta })),
 	all:      func(v *view) iter.Seq[network] { return v.inv.Networks() },
 	named:    networkNamed,
-	narrow:   networkIndex,
+	narrow:   networkPaths,
+	compare:  compareObjects[network],
 	identity: func(n network) string { return n.UUID },
 }.indexed()
 
@@ -26,11 +27,8 @@ func networkNamed(v *view, names []qlang.Value) ([]network, bool, error) {
 	return find(names, v.inv.FindNetwork)
 }
 
-func networkIndex(v *view, first qlang.Node) (iter.Seq[network], string) {
-	if n, ok := first.(*qlang.Contains); ok && n.Field == "tags" && !n.Value.IsInt() {
-		return taggedRows(v, cluster.KindNetwork, n.Value.Text, v.inv.Network), "tags"
-	}
-	return nil, ""
+func networkPaths(_ *table[network], v *view, tests []qlang.Node) []path[network] {
+	return append(tagPaths(v, cluster.KindNetwork, tests, v.inv.Network), uuidPaths(tests, v.inv.Network)...)
 }
 
 func networkFields() []field[network] {
@@ -65,7 +63,7 @@ func networkUseFields() []field[network] {
 		{Def: Def{"group_list", "GroupList", KindOther, "Connected node groups, each as name, mode, link and VLAN"},
 			get: func(v *view, n network) Cell { return known(connected(v, n)) }},
 		{Def: Def{"inst_cnt", "Instances", KindNumber, "How many instances have a network interface in it"},
-			get: func(v *view, n network) Cell { return count(v.inv.InstancesIn(n.UUID)) }},
+			get: func(v *view, n network) Cell { return known(int64(v.inv.CountInstancesIn(n.UUID))) }},
 		{Def: Def{"inst_list", "InstanceList", KindOther, "Names of the instances with a network interface in it, ordered by UUID"},
 			get: func(v *view, n network) Cell { return labelsByUUID(v.inv.InstancesIn(n.UUID)) }},
 	}
@@ -74,12 +72,7 @@ func networkUseFields() []field[network] {
 // connected lists the groups that a network is connected to, in the order of
 // their UUIDs: name, mode, link, VLAN each, "-" for a part that is not set.
 func connected(v *view, n network) []any {
-	var groups []group
-	for g := range v.inv.Groups() {
-		if _, ok := g.Networks[n.UUID]; ok {
-			groups = append(groups, g)
-		}
-	}
+	groups := slices.Collect(v.inv.GroupsOn(n.UUID))
 	slices.SortFunc(groups, func(a, b group) int { return strings.Compare(a.UUID, b.UUID) })
 	out := make([]any, len(groups))
 	for i, g := range groups {

@@ -18,7 +18,9 @@ var nodeTable = table[node]{
 	aliases:  map[string]string{"ip": "pip", "primary_ip": "pip", "secondary_ip": "sip", "mem": "mtotal"},
 	all:      func(v *view) iter.Seq[node] { return v.inv.Nodes() },
 	named:    nodeNamed,
-	narrow:   nodeIndex,
+	narrow:   nodePaths,
+	size:     func(v *view) int { return v.inv.NodeCount() },
+	compare:  compareObjects[node],
 	identity: func(n node) string { return n.UUID },
 	nodes: func(v *view, n node) string {
 		if v.inv.Group(n.Group) == nil {
@@ -32,11 +34,31 @@ func nodeNamed(v *view, names []qlang.Value) ([]node, bool, error) {
 	return find(names, v.inv.FindNode)
 }
 
-func nodeIndex(v *view, first qlang.Node) (iter.Seq[node], string) {
-	if n, ok := first.(*qlang.Contains); ok && n.Field == "tags" && !n.Value.IsInt() {
-		return taggedRows(v, cluster.KindNode, n.Value.Text, v.inv.Node), "tags"
+func nodePaths(t *table[node], v *view, tests []qlang.Node) []path[node] {
+	ways := append(tagPaths(v, cluster.KindNode, tests, v.inv.Node), uuidPaths(tests, v.inv.Node)...)
+	for _, test := range tests {
+		if only(test, "group", "group.uuid") {
+			ways = append(ways, groupPath(t, v, test)...)
+		}
 	}
-	return nil, ""
+	return ways
+}
+
+// groupPath is the way to the nodes of the groups that a test is about; none if
+// it fails for one of them.
+func groupPath(t *table[node], v *view, test qlang.Node) []path[node] {
+	holds := t.compile(test, false)
+	var parts []path[node]
+	for group := range v.inv.NodeGroups() {
+		verdict, err := holds(v, &cluster.Node{Group: group})
+		if err != nil {
+			return nil
+		}
+		if verdict != no {
+			parts = append(parts, path[node]{count: v.inv.CountNodesIn(group), rows: v.inv.NodesIn(group), sorted: true})
+		}
+	}
+	return []path[node]{joined("group", parts...)}
 }
 
 func nodeFields() []field[node] {
@@ -62,9 +84,9 @@ func nodeFields() []field[node] {
 		{Def: Def{"role", "Role", KindText, "Role as one letter: M master, C candidate, D drained, O offline, R regular"},
 			get: func(v *view, n node) Cell { return text(v.cluster.Role(n)) }},
 		{Def: Def{"group", "Group", KindText, "Name of its group"},
-			get: func(v *view, n node) Cell { return groupName(v, n.Group) }},
+			get: nodeGroup},
 		{Def: Def{"group.uuid", "GroupUUID", KindText, "UUID of its group"},
-			get: func(_ *view, n node) Cell { return text(n.Group) }},
+			get: nodeGroupUUID},
 		{Def: Def{"powered", "Powered", KindBool, "Whether it is recorded as powered on; known only with out-of-band management"}, get: powered},
 		{Def: Def{"hv_state", "HypervisorState", KindOther, "Kept for old clients and never filled"},
 			get: func(*view, node) Cell { return Cell{Status: Unavail} }},
@@ -88,11 +110,11 @@ func powered(v *view, n node) Cell {
 func nodeInstanceFields() []field[node] {
 	return []field[node]{
 		{Def: Def{"pinst_cnt", "Pinst", KindNumber, "How many instances have it as primary node"},
-			get: func(v *view, n node) Cell { return count(v.inv.PrimariesOn(n.UUID)) }},
+			get: func(v *view, n node) Cell { return known(int64(v.inv.CountPrimariesOn(n.UUID))) }},
 		{Def: Def{"pinst_list", "PriInstances", KindOther, "Names of the instances that have it as primary node"},
 			get: func(v *view, n node) Cell { return labels(v.inv.PrimariesOn(n.UUID)) }},
 		{Def: Def{"sinst_cnt", "Sinst", KindNumber, "How many instances have it as secondary node"},
-			get: func(v *view, n node) Cell { return count(v.inv.SecondariesOn(n.UUID)) }},
+			get: func(v *view, n node) Cell { return known(int64(v.inv.CountSecondariesOn(n.UUID))) }},
 		{Def: Def{"sinst_list", "SecInstances", KindOther, "Names of the instances that have it as secondary node"},
 			get: func(v *view, n node) Cell { return labels(v.inv.SecondariesOn(n.UUID)) }},
 	}

@@ -30,25 +30,6 @@ func requestedNames(n qlang.Node, nameField string) (names []qlang.Value, ok boo
 	return nil, false
 }
 
-// firstTest returns the leaf that a filter evaluates before any other and that
-// must hold for the filter to hold; nil if there is none.
-func firstTest(n qlang.Node) qlang.Node {
-	for {
-		and, ok := n.(*qlang.And)
-		if !ok {
-			break
-		}
-		if len(and.Args) == 0 {
-			return nil
-		}
-		n = and.Args[0]
-	}
-	if _, leaf := qlang.Field(n); leaf {
-		return n
-	}
-	return nil
-}
-
 // find resolves names by a look-up; numbers are passed over, as the reference
 // does, and when there is nothing else all rows are to be looked at.
 func find[R any](names []qlang.Value, look func(string) (R, error)) (rows []R, ok bool, err error) {

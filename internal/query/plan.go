@@ -25,7 +25,7 @@ type Explanation struct {
 	// Access says where the rows come from: "names" (each found by its name),
 	// "index" or "scan".
 	Access string `json:"access"`
-	// Index names the index that narrowed the rows, if any did.
+	// Index names the fields whose index narrowed the rows, if any did.
 	Index string `json:"index,omitempty"`
 	// Considered rows were looked at; Kept of them are left before any node
 	// was asked.
@@ -122,11 +122,9 @@ func (t *table[R]) candidates(v *view, filter qlang.Node, ex *Explanation) (iter
 			return slices.Values(rows), err
 		}
 	}
-	if t.narrow != nil {
-		if rows, how := t.narrow(v, firstTest(filter)); how != "" {
-			ex.Access, ex.Index = "index", how
-			return rows, nil
-		}
+	if p := t.route(v, filter); p != nil && p.count <= t.indexLimit(v) {
+		ex.Access, ex.Index = "index", p.index
+		return t.inOrder(p), nil
 	}
 	ex.Access = "scan"
 	return t.all(v), nil

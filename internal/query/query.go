@@ -95,6 +95,11 @@ type Source struct {
 	Inventory *cluster.Snapshot
 	// Jobs yields jobs in order of their ids, with or without archived ones.
 	Jobs func(archived bool) iter.Seq[*job.Job]
+	// JobTable holds the jobs that are not archived, those that Jobs yields, with
+	// their indexes; without it each query about jobs walks all of them.
+	JobTable *job.Table
+	// Archived yields the archived jobs with from <= end < until, in any order.
+	Archived func(from, until job.Time) iter.Seq[*job.Job]
 	// Job returns one job, archived or not, nil if there is none.
 	Job func(job.ID) *job.Job
 	// Rules returns the filter rules.

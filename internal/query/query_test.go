@@ -443,22 +443,6 @@ func TestTwoPassesKeepTheRowsOfOne(t *testing.T) {
 	})
 }
 
-// A first test that an index answers gives the rows that a scan gives.
-func TestIndexGivesTheRowsOfAScan(t *testing.T) {
-	src := bigSource(300)
-	for _, first := range []string{`"rack:7" in tags`, `"nosuch" in tags`, `uuid == "nosuch"`} {
-		byIndex := run(t, src, "instance", "name,uuid", first+` and be/vcpus > 1`, Options{})
-		byScan := run(t, src, "instance", "name,uuid", `be/vcpus > 1 and `+first, Options{})
-		if byIndex != byScan {
-			t.Errorf("%s: by index %s\nby scan %s", first, byIndex, byScan)
-		}
-		plan, err := Prepare(src, Request{What: "instance", Filter: mustParse(t, first+` and be/vcpus > 1`)})
-		if err != nil || plan.Explain.Access != "index" {
-			t.Errorf("%s: %+v, %v", first, plan, err)
-		}
-	}
-}
-
 func TestCellsAreInATotalOrder(t *testing.T) {
 	cell := rapid.Custom(func(t *rapid.T) Cell {
 		values := []any{nil, true, false, int64(1), 1.5, int64(-2), "a", "a10", "a9", "A", []string{"x"}, []any{int64(1)}, [2]int64{1, 2}}

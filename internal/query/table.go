@@ -56,9 +56,13 @@ type table[R any] struct {
 	// false when all rows are to be looked at after all. nil without a
 	// nameField.
 	named func(v *view, names []qlang.Value) (rows []R, ok bool, err error)
-	// narrow yields fewer rows than all for a test that the filter makes
-	// first, when an index answers it; how names the index. nil for none.
-	narrow func(v *view, first qlang.Node) (rows iter.Seq[R], how string)
+	// narrow returns ways to rows by an index; see route. nil for none.
+	narrow func(t *table[R], v *view, tests []qlang.Node) []path[R]
+	// size is the number of all rows, which tells whether an index is worth
+	// it; nil where they are always too many.
+	size func(v *view) int
+	// compare is the order of the rows; nil without narrow.
+	compare func(a, b R) int
 	// touch reads a word from each cache line that filters mostly read of a
 	// row; nil for items that are few or small. See blocks.
 	touch func(R) int

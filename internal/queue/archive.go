@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -39,15 +40,13 @@ func (q *Queue) AutoArchive(ctx context.Context, age, limit time.Duration) (arch
 	return archived, len(due), nil
 }
 
+// endedBefore returns the jobs that ended at a moment or earlier, by id.
 func (q *Queue) endedBefore(t time.Time) []job.ID {
-	limit := job.At(t)
 	var due []job.ID
-	q.published.snapshot().Scan(func(id job.ID, j *job.Job) bool {
-		if j.Final() && j.Ended <= limit {
-			due = append(due, id)
-		}
-		return true
-	})
+	for j := range q.published.snapshot().Between(job.ByEnded, 1, job.At(t)+1) {
+		due = append(due, j.ID)
+	}
+	slices.Sort(due)
 	return due
 }
 
@@ -119,12 +118,12 @@ func decodeArchived(o store.Object) (*job.Job, error) {
 	return j, nil
 }
 
-// Archived reads the archived jobs that ended at or after a moment, in the
-// order in which they ended; all of them, by id, for the zero time.
-func (q *Queue) Archived(ctx context.Context, since time.Time) iter.Seq2[*job.Job, error] {
+// Archived reads the archived jobs with from <= end < until, in the order in
+// which they ended; all of them, by id, from 0 until job.Never.
+func (q *Queue) Archived(ctx context.Context, from, until job.Time) iter.Seq2[*job.Job, error] {
 	opts := store.Options{}
-	if !since.IsZero() {
-		opts = store.Options{ByAt: true, Since: since.UnixMicro()}
+	if from > 0 || until < job.Never {
+		opts = store.Options{ByAt: true, Since: int64(from), Until: int64(until)}
 	}
 	return func(yield func(*job.Job, error) bool) {
 		for o, err := range q.cfg.Store.List(ctx, KindArchived, opts) {

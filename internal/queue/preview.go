@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"time"
 
@@ -23,32 +22,17 @@ func (q *Queue) PreviewFilter(ctx context.Context, r jobfilter.Rule, days int) (
 	if err != nil {
 		return nil, err
 	}
-	return jobfilter.Preview(rules, r, unfinished(jobs), slices.Values(past))
-}
-
-func unfinished(jobs Jobs) iter.Seq[*job.Job] {
-	return func(yield func(*job.Job) bool) {
-		for j := range jobs.All() {
-			if !j.Final() && !yield(j) {
-				return
-			}
-		}
-	}
+	return jobfilter.Preview(rules, r, jobs.Unfinished(), slices.Values(past))
 }
 
 // past returns the jobs that ended in the last days, archived or not.
-func (q *Queue) past(ctx context.Context, jobs Jobs, days int) ([]*job.Job, error) {
+func (q *Queue) past(ctx context.Context, jobs *job.Table, days int) ([]*job.Job, error) {
 	if days <= 0 {
 		return nil, nil
 	}
-	since := q.cfg.Now().Add(-time.Duration(days) * 24 * time.Hour)
-	var out []*job.Job
-	for j := range jobs.All() {
-		if j.Final() && j.Ended >= job.At(since) {
-			out = append(out, j)
-		}
-	}
-	for j, err := range q.Archived(ctx, since) {
+	since := max(job.At(q.cfg.Now().Add(-time.Duration(days)*24*time.Hour)), 1) // 0 is the end of what has not ended
+	out := slices.Collect(jobs.Between(job.ByEnded, since, job.Never))
+	for j, err := range q.Archived(ctx, since, job.Never) {
 		if err != nil {
 			return nil, err
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/tidwall/btree"
-
 	"github.com/drover-project/drover/internal/job"
 )
 
@@ -13,20 +11,19 @@ import (
 // not archived, and who waits for a change of one.
 type published struct {
 	mu      sync.Mutex
-	jobs    *btree.Map[job.ID, *job.Job]
+	jobs    *job.Table
 	waiters map[job.ID][]chan struct{}
 }
 
 func (p *published) init() {
-	p.jobs = &btree.Map[job.ID, *job.Job]{}
+	p.jobs = job.NewTable()
 	p.waiters = map[job.ID][]chan struct{}{}
 }
 
 func (p *published) get(id job.ID) *job.Job {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	j, _ := p.jobs.Get(id)
-	return j
+	return p.jobs.Get(id)
 }
 
 func (p *published) put(jobs []*job.Job) {
@@ -36,7 +33,7 @@ func (p *published) put(jobs []*job.Job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, j := range jobs {
-		p.jobs.Set(j.ID, j)
+		p.jobs.Put(j)
 		p.wake(j.ID)
 	}
 }
@@ -44,8 +41,8 @@ func (p *published) put(jobs []*job.Job) {
 func (p *published) hold(id job.ID, h *job.Hold) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if j, ok := p.jobs.Get(id); ok && !j.Final() {
-		p.jobs.Set(id, j.WithHold(h))
+	if j := p.jobs.Get(id); j != nil && !j.Final() {
+		p.jobs.Put(j.WithHold(h))
 		p.wake(id)
 	}
 }
@@ -53,7 +50,7 @@ func (p *published) hold(id job.ID, h *job.Hold) {
 func (p *published) remove(id job.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.jobs.Delete(id)
+	p.jobs.Remove(id)
 	p.wake(id)
 }
 
@@ -66,7 +63,7 @@ func (p *published) wake(id job.ID) {
 }
 
 // snapshot returns all jobs as they are now; later changes do not show in it.
-func (p *published) snapshot() *btree.Map[job.ID, *job.Job] {
+func (p *published) snapshot() *job.Table {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.jobs.Copy()
@@ -76,8 +73,8 @@ func (p *published) snapshot() *btree.Map[job.ID, *job.Job] {
 func (p *published) follow(id job.ID) (*job.Job, chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	j, ok := p.jobs.Get(id)
-	if !ok {
+	j := p.jobs.Get(id)
+	if j == nil {
 		return nil, nil
 	}
 	c := make(chan struct{})

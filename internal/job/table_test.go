@@ -1,0 +1,126 @@
+package job_test
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/drover-project/drover/internal/job"
+)
+
+func tableJob(id job.ID, status job.Status, received, started, ended job.Time) *job.Job {
+	return &job.Job{ID: id, Ops: []job.Op{{Status: status}}, Received: received, Started: started, Ended: ended}
+}
+
+// A table and its indexes answer as a plain map would after any changes, and
+// copies answer as they did when they were made.
+func TestTableAgreesWithModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table, model := job.NewTable(), map[job.ID]*job.Job{}
+		var copies []*job.Table
+		var models []map[job.ID]*job.Job
+		moment := rapid.Map(rapid.IntRange(0, 4), func(n int) job.Time { return job.Time(n) })
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			id := job.ID(rapid.IntRange(1, 12).Draw(t, "id"))
+			switch rapid.IntRange(0, 5).Draw(t, "step") {
+			case 0:
+				table.Remove(id)
+				delete(model, id)
+			case 1:
+				copies = append(copies, table.Copy())
+				models = append(models, copyOf(model))
+			default:
+				j := tableJob(id, rapid.SampledFrom(job.Statuses[:]).Draw(t, "status"), moment.Draw(t, "received"), moment.Draw(t, "started"), moment.Draw(t, "ended"))
+				table.Put(j)
+				model[id] = j
+			}
+		}
+		checkTable(t, table, model)
+		for i := range copies {
+			checkTable(t, copies[i], models[i])
+		}
+	})
+}
+
+func copyOf(m map[job.ID]*job.Job) map[job.ID]*job.Job {
+	out := map[job.ID]*job.Job{}
+	for id, j := range m {
+		out[id] = j
+	}
+	return out
+}
+
+func checkTable(t *rapid.T, table *job.Table, model map[job.ID]*job.Job) {
+	pick := func(keep func(*job.Job) bool) []*job.Job {
+		var out []*job.Job
+		for _, j := range model {
+			if keep(j) {
+				out = append(out, j)
+			}
+		}
+		slices.SortFunc(out, func(a, b *job.Job) int { return cmp.Compare(a.ID, b.ID) })
+		return out
+	}
+	equal := func(what string, got, want []*job.Job) {
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s: got %v, want %v", what, got, want)
+		}
+	}
+	equal("all", slices.Collect(table.All()), pick(func(*job.Job) bool { return true }))
+	if table.Len() != len(model) || table.Get(13) != nil {
+		t.Fatalf("%d jobs, want %d", table.Len(), len(model))
+	}
+	for id, j := range model {
+		if table.Get(id) != j {
+			t.Fatalf("job %d is %v, want %v", id, table.Get(id), j)
+		}
+	}
+	for _, s := range job.Statuses {
+		want := pick(func(j *job.Job) bool { return j.Status() == s })
+		equal(string(s), slices.Collect(table.In(s)), want)
+		if table.CountIn(s) != len(want) {
+			t.Fatalf("%d jobs are %s, want %d", table.CountIn(s), s, len(want))
+		}
+	}
+	for c, read := range map[job.Clock]func(*job.Job) job.Time{
+		job.ByReceived: func(j *job.Job) job.Time { return j.Received },
+		job.ByStarted:  func(j *job.Job) job.Time { return j.Started },
+		job.ByEnded:    func(j *job.Job) job.Time { return j.Ended },
+	} {
+		for _, span := range [][2]job.Time{{0, 1}, {1, 3}, {2, job.Never}, {-5, 9}, {3, 1}} {
+			want := pick(func(j *job.Job) bool { return span[0] <= read(j) && read(j) < span[1] })
+			slices.SortStableFunc(want, func(a, b *job.Job) int { return cmp.Compare(read(a), read(b)) })
+			equal("between", slices.Collect(table.Between(c, span[0], span[1])), want)
+			if n := table.CountBetween(c, span[0], span[1]); n != len(want) {
+				t.Fatalf("%d jobs between %v, want %d", n, span, len(want))
+			}
+		}
+	}
+}
+
+// BenchmarkTableChange is the whole life of a job in a table that has many:
+// received, running, ended, with a picture taken in between, as readers do.
+func BenchmarkTableChange(b *testing.B) {
+	for _, n := range []int{1_000, 1_000_000} {
+		table := job.NewTable()
+		for k := range n {
+			at := job.Time(k * 10)
+			table.Put(tableJob(job.ID(k+1), job.Success, at+1, at+2, at+3))
+		}
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for id := job.ID(n + 1); b.Loop(); id++ {
+				at := job.Time(id * 10)
+				table.Put(tableJob(id, job.Queued, at, 0, 0))
+				table.Put(tableJob(id, job.Running, at, at+1, 0))
+				if id%16 == 0 {
+					table.Copy()
+				}
+				table.Put(tableJob(id, job.Success, at, at+1, at+2))
+			}
+		})
+	}
+}

@@ -1,0 +1,193 @@
+package query
+
+import (
+	"cmp"
+	"iter"
+	"math"
+	"math/big"
+
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+// jobClocks are the times of jobs by their fields.
+var jobClocks = []struct {
+	field string
+	clock job.Clock
+}{{"received_ts", job.ByReceived}, {"start_ts", job.ByStarted}, {"end_ts", job.ByEnded}}
+
+// jobPaths are the ways to jobs by an index. The archive has one by the time of
+// the end alone; beyond that nothing but a number or a status that no archived
+// job has spares a query reading all of it.
+func jobPaths(t *table[jobRow], v *view, tests []qlang.Node) []path[jobRow] {
+	if v.JobTable == nil {
+		return nil
+	}
+	archived := v.asked["archived"]
+	ways := idPaths(v, tests, "id", archived)
+	for _, test := range tests {
+		if only(test, "status") {
+			holds := t.compile(test, false)
+			ways = append(ways, statusPath(v, archived, func(j *job.Job) (verdict, error) { return holds(v, jobRow{j.ID, j}) })...)
+		}
+	}
+	for _, c := range jobClocks {
+		if from, until, bounded := bounds(tests, c.field); bounded && (!archived || c.clock == job.ByEnded && v.Archived != nil) {
+			ways = append(ways, timePath(v, c.field, c.clock, from, until, archived))
+		}
+	}
+	return lift(ways, func(j *job.Job) iter.Seq[jobRow] {
+		return func(yield func(jobRow) bool) { yield(jobRow{j.ID, j}) }
+	})
+}
+
+// lift turns ways to jobs into ways to what belongs to them.
+func lift[R any](ways []path[*job.Job], rows func(*job.Job) iter.Seq[R]) []path[R] {
+	out := make([]path[R], len(ways))
+	for i, w := range ways {
+		out[i] = path[R]{index: w.index, count: w.count, sorted: w.sorted, rows: func(yield func(R) bool) {
+			for j := range w.rows {
+				for r := range rows(j) {
+					if !yield(r) {
+						return
+					}
+				}
+			}
+		}}
+	}
+	return out
+}
+
+// idPaths are the ways to the job with a number.
+func idPaths(v *view, tests []qlang.Node, field string, archived bool) []path[*job.Job] {
+	var out []path[*job.Job]
+	for _, test := range tests {
+		c, ok := test.(*qlang.Compare)
+		if !ok || c.Op != qlang.Eq || c.Field != field || !c.Value.IsInt() {
+			continue
+		}
+		var found *job.Job
+		if c.Value.Int.IsInt64() {
+			found = knownJob(v, job.ID(c.Value.Int.Int64()), archived)
+		}
+		out = append(out, path[*job.Job]{index: field, count: 1, sorted: true, rows: oneOrNone(found)})
+	}
+	return out
+}
+
+// knownJob returns the job with a number as a scan would find it.
+func knownJob(v *view, id job.ID, archived bool) *job.Job {
+	if j := v.JobTable.Get(id); j != nil || !archived {
+		return j
+	}
+	if j := oneJob(v, id); j != nil && j.Archived {
+		return j
+	}
+	return nil
+}
+
+// statusPath is the way to the jobs with the statuses for which a test of the
+// status alone holds; none if it fails for one of them, or holds for one that
+// archived jobs have.
+func statusPath(v *view, archived bool, holds func(*job.Job) (verdict, error)) []path[*job.Job] {
+	var parts []path[*job.Job]
+	for _, s := range job.Statuses {
+		verdict, err := holds(&job.Job{Ops: []job.Op{{Status: s}}})
+		switch {
+		case err != nil, verdict != no && archived && s.Final():
+			return nil
+		case verdict != no:
+			parts = append(parts, path[*job.Job]{count: v.JobTable.CountIn(s), rows: v.JobTable.In(s), sorted: true})
+		}
+	}
+	return []path[*job.Job]{joined("status", parts...)}
+}
+
+// manyArchived stands for a number of archived jobs, which nobody counts.
+const manyArchived = 1 << 40
+
+// timePath is the way to the jobs with from <= time < until, and to those whose
+// time has not come: tests hold for what is not there.
+func timePath(v *view, field string, c job.Clock, from, until job.Time, archived bool) path[*job.Job] {
+	span := func(from, until job.Time) path[*job.Job] {
+		return path[*job.Job]{count: v.JobTable.CountBetween(c, from, until), rows: v.JobTable.Between(c, from, until)}
+	}
+	live := joined(field, span(0, 1), span(from, until))
+	if !archived || from >= until {
+		return live
+	}
+	return path[*job.Job]{index: field, count: live.count + manyArchived, rows: func(yield func(*job.Job) bool) {
+		for _, part := range []iter.Seq[*job.Job]{v.Archived(from, until), live.rows} {
+			for j := range part {
+				if !yield(j) {
+					return
+				}
+			}
+		}
+	}}
+}
+
+// bounds returns the times for which the comparisons of a field with numbers
+// hold; bounded is false if there is none.
+func bounds(tests []qlang.Node, field string) (from, until job.Time, bounded bool) {
+	from, until = 1, job.Never // 0 is "not yet"
+	for _, test := range tests {
+		c, ok := test.(*qlang.Compare)
+		if !ok || c.Field != field || !c.Value.IsInt() || c.Op == qlang.Ne {
+			continue
+		}
+		bounded = true
+		second := wholeSecond(c.Value.Int)
+		if c.Op == qlang.Ge || c.Op == qlang.Eq {
+			from = max(from, second)
+		}
+		if c.Op == qlang.Gt {
+			from = max(from, second+1e6)
+		}
+		if c.Op == qlang.Lt {
+			until = min(until, second)
+		}
+		if c.Op == qlang.Le || c.Op == qlang.Eq {
+			until = min(until, second+1e6)
+		}
+	}
+	return from, until, bounded
+}
+
+// wholeSecond returns when a second begins; one beyond all times is the last.
+func wholeSecond(n *big.Int) job.Time {
+	const last = math.MaxInt64/1_000_000 - 1
+	switch {
+	case n.Sign() < 0:
+		return -1e6
+	case !n.IsInt64() || n.Int64() > last:
+		return last * 1_000_000
+	}
+	return job.Time(n.Int64()) * 1e6
+}
+
+// pathsToOpcodes are the ways to what belongs to the opcodes of jobs, archived
+// or not: by the number of the job, or a status that no archived job has.
+func pathsToOpcodes[R any](t *table[R], v *view, tests []qlang.Node, rows func(*job.Job) iter.Seq[R], probe func(opcodeRow) R) []path[R] {
+	if v.JobTable == nil {
+		return nil
+	}
+	ways := idPaths(v, tests, "job", true)
+	for _, test := range tests {
+		if only(test, "job_status") {
+			holds := t.compile(test, false)
+			ways = append(ways, statusPath(v, true, func(j *job.Job) (verdict, error) { return holds(v, probe(opcodeRow{j, 0})) })...)
+		}
+	}
+	return lift(ways, rows)
+}
+
+func compareJobs(a, b jobRow) int { return cmp.Compare(a.id, b.id) }
+
+func compareOpcodes(a, b opcodeRow) int {
+	return cmp.Or(cmp.Compare(a.j.ID, b.j.ID), cmp.Compare(a.index, b.index))
+}
+
+func compareReasons(a, b reasonRow) int {
+	return cmp.Or(compareOpcodes(a.opcodeRow, b.opcodeRow), cmp.Compare(a.place, b.place))
+}
