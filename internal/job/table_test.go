@@ -2,6 +2,7 @@ package job_test
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -31,7 +32,7 @@ func TestTableAgreesWithModel(t *testing.T) {
 				delete(model, id)
 			case 1:
 				copies = append(copies, table.Copy())
-				models = append(models, copyOf(model))
+				models = append(models, maps.Clone(model))
 			default:
 				j := tableJob(id, rapid.SampledFrom(job.Statuses[:]).Draw(t, "status"), moment.Draw(t, "received"), moment.Draw(t, "started"), moment.Draw(t, "ended"))
 				table.Put(j)
@@ -43,14 +44,6 @@ func TestTableAgreesWithModel(t *testing.T) {
 			checkTable(t, copies[i], models[i])
 		}
 	})
-}
-
-func copyOf(m map[job.ID]*job.Job) map[job.ID]*job.Job {
-	out := map[job.ID]*job.Job{}
-	for id, j := range m {
-		out[id] = j
-	}
-	return out
 }
 
 func checkTable(t *rapid.T, table *job.Table, model map[job.ID]*job.Job) {

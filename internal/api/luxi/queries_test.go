@@ -20,6 +20,7 @@ type answer struct {
 	Reset    bool
 	Events   []struct{ Type, ID string }
 	Access   string
+	Index    string
 	Kept     int
 	AsOf     int64 `json:"as_of"`
 }
@@ -59,6 +60,10 @@ func TestQueryGroupsAndExplains(t *testing.T) {
 	a = r.query("job", []string{"id"}, []any{">", "id", 1}, map[string]any{"explain": true})
 	if a.Access != "scan" || a.Kept != 1 {
 		t.Errorf("explanation %+v", a)
+	}
+	a = r.query("job", []string{"id"}, []any{"&", []any{">", "id", 1}, []any{"=", "status", "success"}}, map[string]any{"explain": true})
+	if a.Access != "index" || a.Index != "status" || a.Kept != 1 {
+		t.Errorf("explanation of an index %+v", a)
 	}
 	_, class, text := r.refused("Query", "job", []string{"id"}, []any{"==", "nosuch", 1}, map[string]any{"explain": true})
 	if class != "ParameterError" || text != "Can't find field named 'nosuch'" {

@@ -111,7 +111,7 @@ func TestListingsBeginBeforeTheyEnd(t *testing.T) {
 	}
 	close(read)
 	rest, err := luxi.NewFrameReader(far, luxi.MaxFrame).Next()
-	if err != nil || !<-sent || !json.Valid(append(first, rest...)) {
+	if err != nil || !<-sent || !json.Valid(slices.Concat(first, rest)) {
 		t.Errorf("after %q: %.100q, %v", first, rest, err)
 	}
 }
