@@ -251,3 +251,25 @@ func BenchmarkJobIndexes(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkManyNames are old lists of 10,000 items that are asked for by name.
+func BenchmarkManyNames(b *testing.B) {
+	const n = 10_000
+	instances, jobs := bigSource(2*n), jobSource(bigJobs(2*n))
+	jobs.Job = jobs.JobTable.Get
+	names, ids := make([]string, n), make([]string, n)
+	for k := range n {
+		names[k], ids[k] = fmt.Sprintf("web%d.example.com", 2*k), strconv.Itoa(2*k+1)
+	}
+	for what, list := range map[string][]string{"instance": names, "job": ids} {
+		src := map[string]*Source{"instance": instances, "job": jobs}[what]
+		b.Run(what, func(b *testing.B) {
+			for b.Loop() {
+				res, err := Old(src, what, list, []string{"status"})
+				if err != nil || res.Len() != n {
+					b.Fatal(res.Len(), err)
+				}
+			}
+		})
+	}
+}

@@ -41,7 +41,11 @@ func (t *table[R]) compile(n qlang.Node, nodesAnswered bool) test[R] {
 	case *qlang.And:
 		return t.compileMany(n.Args, nodesAnswered, no)
 	case *qlang.Or:
-		return t.compileMany(n.Args, nodesAnswered, yes)
+		oneByOne := t.compileMany(n.Args, nodesAnswered, yes)
+		if set, f := t.valueSetOf(n); set != nil && (f.from != Live || nodesAnswered) {
+			return throughSet(set, f, oneByOne)
+		}
+		return oneByOne
 	case *qlang.Not:
 		return negate(t.compile(n.Arg, nodesAnswered))
 	case *qlang.All, nil:

@@ -34,7 +34,13 @@ func instancePaths(t *table[instance], v *view, tests []qlang.Node) []path[insta
 
 // nameless are the instances without a name. Most of what is to be known of
 // them is not, so most tests hold for them.
-func nameless(v *view) path[instance] { return called(v, "") }
+func nameless(v *view) path[instance] {
+	if v.nameless == nil {
+		found := called(v, "")
+		v.nameless = &found
+	}
+	return *v.nameless
+}
 
 func called(v *view, name string) path[instance] {
 	found := slices.Collect(v.inv.InstancesCalled(name))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -439,6 +440,35 @@ func TestTwoPassesKeepTheRowsOfOne(t *testing.T) {
 		}
 		if !slices.Equal(one, two) {
 			t.Fatalf("%s: one pass %q, two %q", qlang.JSON(filter), one, two)
+		}
+	})
+}
+
+// An "or" of many equality tests decides as its tests do one by one.
+func TestManyValuesDecideAsOneByOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		what := rapid.SampledFrom([]string{"name", "os", "network_port"}).Draw(t, "field")
+		f := &field[any]{Def: Def{Name: what}, get: func(_ *view, r any) Cell { return r.(Cell) }, mode: map[string]mode{"name": hostname}[what]}
+		items := (&table[any]{fields: []field[any]{*f}}).indexed()
+		texts := rapid.SampledFrom([]string{"", ".", "a", "a.", "a.b", "a.b.c", "a.bc", "b", "b.a"})
+		or := &qlang.Or{}
+		for range rapid.IntRange(0, 2*manyValues).Draw(t, "n") {
+			value := qlang.TextValue(texts.Draw(t, "text"))
+			if what == "network_port" {
+				value = qlang.IntValue(int64(rapid.IntRange(-3, 12).Draw(t, "int")))
+			}
+			if rapid.IntRange(0, 60).Draw(t, "odd") == 0 {
+				value = qlang.Value{Int: new(big.Int).Lsh(big.NewInt(1), 70)}
+			}
+			or.Args = append(or.Args, &qlang.Compare{Op: qlang.Eq, Field: what, Value: value})
+		}
+		cells := []Cell{{Status: NoData}, {Value: int64(2)}, {Value: 2.0}, {Value: nil}, {Value: true}, {Value: texts.Draw(t, "value")}}
+		for _, c := range cells {
+			got, err := items.compile(or, true)(nil, c)
+			want, wantErr := items.compileMany(or.Args, true, yes)(nil, c)
+			if got != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+				t.Fatalf("%+v in %s: %v, %v; want %v, %v", c, qlang.JSON(or), got, err, want, wantErr)
+			}
 		}
 	})
 }

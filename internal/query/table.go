@@ -17,6 +17,8 @@ type view struct {
 	// asked says which fields the query names, for items whose rows depend on
 	// it (jobs look into the archive when asked for "archived").
 	asked map[string]bool
+	// nameless is the way to the instances without a name, once it was needed.
+	nameless *path[instance]
 	// touched is what touch returned, added up, so that it is really done.
 	touched int
 }
