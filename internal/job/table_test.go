@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -116,4 +117,29 @@ func BenchmarkTableChange(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Pictures are read while the table goes on, and stay as they were.
+func TestPicturesAreReadWhileTheTableChanges(t *testing.T) {
+	table := job.NewTable()
+	for id := job.ID(1); id <= 500; id++ {
+		table.Put(tableJob(id, job.Queued, job.Time(id), 0, 0))
+	}
+	var readers sync.WaitGroup
+	for round := range 20 {
+		picture, running := table.Copy(), round*25
+		readers.Go(func() {
+			queued := 0
+			for range picture.In(job.Queued) {
+				queued++
+			}
+			if queued != 500-running || picture.CountBetween(job.ByStarted, 1, job.Never) != running {
+				t.Errorf("%d queued, want %d", queued, 500-running)
+			}
+		})
+		for id := job.ID(running + 1); id <= job.ID(running+25); id++ {
+			table.Put(tableJob(id, job.Running, job.Time(id), job.Time(id+1), 0))
+		}
+	}
+	readers.Wait()
 }

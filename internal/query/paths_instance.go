@@ -26,7 +26,7 @@ func instancePaths(t *table[instance], v *view, tests []qlang.Node) []path[insta
 			ways = append(ways, primaryPath(t, v, test)...)
 		}
 		if c, ok := test.(*qlang.Contains); ok && secondarySides[c.Field] != nil {
-			ways = append(ways, secondaryPath(v, c)...)
+			ways = append(ways, secondaryPath(t, v, c)...)
 		}
 	}
 	return ways
@@ -57,44 +57,59 @@ func namePath(v *view, name string) path[instance] {
 // is about; none if the test fails for one of them.
 func primaryPath(t *table[instance], v *view, test qlang.Node) []path[instance] {
 	holds := t.compile(test, false)
-	parts := []path[instance]{nameless(v)}
+	ways := nodeWays{limit: t.indexLimit(v), parts: []path[instance]{nameless(v)}}
 	for uuid := range v.inv.PrimaryNodes() {
 		verdict, err := holds(v, &cluster.Instance{Name: "any", PrimaryNode: uuid})
-		if err != nil {
+		if err != nil || verdict != no && !ways.add(primariesOn(v, uuid)) {
 			return nil
 		}
-		if verdict != no {
-			parts = append(parts, primariesOn(v, uuid))
-		}
 	}
-	return []path[instance]{joined("pnode", parts...)}
-}
-
-func primariesOn(v *view, uuid string) path[instance] {
-	return path[instance]{count: v.inv.CountPrimariesOn(uuid), rows: v.inv.PrimariesOn(uuid), sorted: true}
+	return []path[instance]{joined("pnode", ways.parts...)}
 }
 
 // secondaryPath is the way to the instances with the secondary nodes that a
 // test is about. The lists of others hold texts alone, if there are any: those
 // of instances with a node that nothing is known about are missing.
-func secondaryPath(v *view, test *qlang.Contains) []path[instance] {
+func secondaryPath(t *table[instance], v *view, test *qlang.Contains) []path[instance] {
 	if test.Value.IsInt() {
 		return nil
 	}
 	side := secondarySides[test.Field]
-	parts := []path[instance]{nameless(v)}
+	ways := nodeWays{limit: t.indexLimit(v), parts: []path[instance]{nameless(v)}}
 	for uuid := range v.inv.SecondaryNodes() {
 		n := v.inv.Node(uuid)
-		if n == nil || missingOr(side(v, n), test.Value.Text) {
-			parts = append(parts, path[instance]{count: v.inv.CountSecondariesOn(uuid), rows: v.inv.SecondariesOn(uuid), sorted: true})
+		if (n == nil || missingOr(side(v, n), test.Value.Text)) && !ways.add(secondariesOn(v, uuid)) {
+			return nil
 		}
 	}
 	for uuid := range v.inv.PrimaryNodes() {
-		if v.inv.Node(uuid) == nil {
-			parts = append(parts, primariesOn(v, uuid))
+		if v.inv.Node(uuid) == nil && !ways.add(primariesOn(v, uuid)) {
+			return nil
 		}
 	}
-	return []path[instance]{joined("snodes", parts...)}
+	return []path[instance]{joined("snodes", ways.parts...)}
 }
 
 func missingOr(c Cell, text string) bool { return c.Status != Normal || c.Value == text }
+
+func primariesOn(v *view, uuid string) path[instance] {
+	return path[instance]{count: v.inv.CountPrimariesOn(uuid), rows: v.inv.PrimariesOn(uuid), sorted: true}
+}
+
+func secondariesOn(v *view, uuid string) path[instance] {
+	return path[instance]{count: v.inv.CountSecondariesOn(uuid), rows: v.inv.SecondariesOn(uuid), sorted: true}
+}
+
+// nodeWays gathers the ways to the instances of nodes, as long as they lead to
+// few enough to be worth it.
+type nodeWays struct {
+	limit, count int
+	parts        []path[instance]
+}
+
+// add takes a way in; false: it leads to too many.
+func (w *nodeWays) add(p path[instance]) bool {
+	w.count += p.count
+	w.parts = append(w.parts, p)
+	return w.count <= w.limit
+}

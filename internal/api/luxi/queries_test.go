@@ -22,7 +22,9 @@ type answer struct {
 	Access   string
 	Index    string
 	Kept     int
-	AsOf     int64 `json:"as_of"`
+	// Considered rows were looked at.
+	Considered int
+	AsOf       int64 `json:"as_of"`
 }
 
 func (r *rig) query(what string, fields []string, filter any, more ...any) answer {
@@ -70,6 +72,38 @@ func TestQueryGroupsAndExplains(t *testing.T) {
 		t.Errorf("unknown field: %s %s", class, text)
 	}
 }
+
+// Live and archived jobs are found by the time of their end, each once.
+func TestQueryFindsArchivedJobsByTheirEnd(t *testing.T) {
+	r := newRig(t)
+	for range 3 {
+		r.end(r.submit(delay(0.001)))
+	}
+	var archived bool
+	r.call("ArchiveJob", &archived, 2)
+	all := r.query("job", []string{"id", "archived", "end_ts"}, nil)
+	if !archived || len(all.Data) != 3 {
+		t.Fatalf("archived: %v, jobs %v", archived, all.Data)
+	}
+	first, last := second(all.Data[0][2]), second(all.Data[2][2])
+	for _, c := range []struct {
+		from, to int64
+		rows     int
+	}{{first, last, 3}, {0, last, 3}, {last + 1, last + 9, 0}, {0, first - 1, 0}} {
+		filter := []any{"&", []any{">=", "end_ts", c.from}, []any{"<=", "end_ts", c.to}}
+		got := r.query("job", []string{"id", "archived", "end_ts"}, filter)
+		ex := r.query("job", []string{"id", "archived"}, filter, map[string]any{"explain": true})
+		if len(got.Data) != c.rows || ex.Index != "end_ts" || ex.Considered != c.rows {
+			t.Errorf("from %d to %d: %v, %+v", c.from, c.to, got.Data, ex)
+		}
+		if c.rows == 3 && fmt.Sprint(got.Data) != fmt.Sprint(all.Data) {
+			t.Errorf("from %d to %d: %v, want %v", c.from, c.to, got.Data, all.Data)
+		}
+	}
+}
+
+// second is the second of a time in an answer.
+func second(cell [2]any) int64 { return int64(cell[1].([]any)[0].(float64)) }
 
 func TestQueryFresh(t *testing.T) {
 	r := newRig(t)

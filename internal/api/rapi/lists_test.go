@@ -1,0 +1,23 @@
+package rapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A long list, which is sent in pieces, is the objects as each is by itself.
+func TestBulkListIsItsObjects(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	var objects []string
+	for k := range 80 {
+		name := fmt.Sprintf("web%d.gntpeer.example", k)
+		r.create(name)
+		objects = append(objects, strings.TrimSuffix(r.do(http.MethodGet, "/2/instances/"+name, nil).text, "\n"))
+	}
+	got := r.do(http.MethodGet, "/2/instances?bulk=1", nil).text
+	if want := "[" + strings.Join(objects, ",") + "]\n"; got != want || len(want) < 64<<10 {
+		t.Errorf("%d bytes: %.300s\nwant %d: %.300s", len(got), got, len(want), want)
+	}
+}
