@@ -34,8 +34,9 @@ func FromArguments(args []string, o ArgOptions) (Node, error) {
 		return &All{}, nil
 	}
 	tests := make([]Node, len(args))
+	patterns := allowance{left: maxProgram}
 	for i, arg := range args {
-		n, err := nameTest(arg, o)
+		n, err := nameTest(&patterns, arg, o)
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +45,7 @@ func FromArguments(args []string, o ArgOptions) (Node, error) {
 	return &Or{Args: tests}, nil
 }
 
-func nameTest(arg string, o ArgOptions) (Node, error) {
+func nameTest(patterns *allowance, arg string, o ArgOptions) (Node, error) {
 	if o.Numeric {
 		digits := strings.TrimPrefix(strings.TrimSpace(arg), "+")
 		n, ok := new(big.Int).SetString(digits, 10)
@@ -56,13 +57,13 @@ func nameTest(arg string, o ArgOptions) (Node, error) {
 	if !strings.ContainsAny(arg, "*?") {
 		return &Compare{Op: Eq, Field: o.NameField, Value: TextValue(arg)}, nil
 	}
-	return glob(o.NameField, arg)
+	return glob(patterns, o.NameField, arg)
 }
 
-func glob(field, pattern string) (Node, error) {
-	re, err := CompileRegex(Glob(pattern))
+func glob(patterns *allowance, field, pattern string) (Node, error) {
+	re, err := patterns.compile(Glob(pattern))
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "%w", err)
+		return nil, err
 	}
 	return &Match{Field: field, Regex: re}, nil
 }

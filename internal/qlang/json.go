@@ -3,6 +3,7 @@ package qlang
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"math/big"
@@ -34,7 +35,21 @@ func ParseJSON(data []byte) (Node, error) {
 // FromValue reads a filter from decoded JSON: nil, string, []any and the
 // number types json.Number, int, int64 and float64. Its errors are those of
 // ParseJSON.
-func FromValue(v any) (Node, error) { return readNode(v, "", MaxDepth) }
+func FromValue(v any) (Node, error) {
+	return readNode(v, "", room{levels: MaxDepth, patterns: &allowance{left: maxProgram}})
+}
+
+// room is how much more a filter may hold: levels below a node, and patterns in
+// the whole of it.
+type room struct {
+	levels   int
+	patterns *allowance
+}
+
+func (r room) deeper() room {
+	r.levels--
+	return r
+}
 
 func tooLong(n int) error {
 	return fault.New(fault.TooLarge, "the filter has %d bytes; the limit is %d", n, MaxBytes)
@@ -49,7 +64,7 @@ func invalid(path, format string, args ...any) *fault.Error {
 }
 
 // A reader turns the operands of one operator into a node.
-type reader func(op, path string, args []any, depth int) (Node, error)
+type reader func(op, path string, args []any, left room) (Node, error)
 
 func readers(op string) reader {
 	switch op {
@@ -69,11 +84,11 @@ func readers(op string) reader {
 	return nil
 }
 
-func readNode(v any, path string, depth int) (Node, error) {
+func readNode(v any, path string, left room) (Node, error) {
 	if v == nil {
 		return &All{}, nil
 	}
-	if depth == 0 {
+	if left.levels == 0 {
 		return nil, tooDeep().At(path)
 	}
 	list, _ := v.([]any)
@@ -88,7 +103,7 @@ func readNode(v any, path string, depth int) (Node, error) {
 	if read == nil {
 		return nil, unknownOperator(op, path)
 	}
-	return read(op, path, list[1:], depth)
+	return read(op, path, list[1:], left)
 }
 
 func notFilter(v any, path string) error {
@@ -114,10 +129,10 @@ func unknownOperator(op, path string) error {
 	return err
 }
 
-func readMany(op, path string, args []any, depth int) (Node, error) {
+func readMany(op, path string, args []any, left room) (Node, error) {
 	nodes := make([]Node, len(args))
 	for i, arg := range args {
-		n, err := readNode(arg, step(path, i+1), depth-1)
+		n, err := readNode(arg, step(path, i+1), left.deeper())
 		if err != nil {
 			return nil, err
 		}
@@ -129,18 +144,18 @@ func readMany(op, path string, args []any, depth int) (Node, error) {
 	return &Or{Args: nodes}, nil
 }
 
-func readNot(_, path string, args []any, depth int) (Node, error) {
+func readNot(_, path string, args []any, left room) (Node, error) {
 	if len(args) != 1 {
 		return nil, invalid(path, "Cannot deserialise field, expected [filter] but got %s", show(args))
 	}
-	n, err := readNode(args[0], step(path, 1), depth-1)
+	n, err := readNode(args[0], step(path, 1), left.deeper())
 	if err != nil {
 		return nil, err
 	}
 	return &Not{Arg: n}, nil
 }
 
-func readTrue(_, path string, args []any, _ int) (Node, error) {
+func readTrue(_, path string, args []any, _ room) (Node, error) {
 	if len(args) != 1 {
 		return nil, invalid(path, "Cannot deserialise field, expected [fieldname] but got %s", show(args))
 	}
@@ -151,7 +166,7 @@ func readTrue(_, path string, args []any, _ int) (Node, error) {
 	return &True{Field: field}, nil
 }
 
-func readCompare(op, path string, args []any, _ int) (Node, error) {
+func readCompare(op, path string, args []any, _ room) (Node, error) {
 	field, value, err := readPair(path, args)
 	if err != nil {
 		return nil, err
@@ -162,7 +177,7 @@ func readCompare(op, path string, args []any, _ int) (Node, error) {
 	return &Compare{Op: Op(op), Field: field, Value: value}, nil
 }
 
-func readContains(_, path string, args []any, _ int) (Node, error) {
+func readContains(_, path string, args []any, _ room) (Node, error) {
 	field, value, err := readPair(path, args)
 	if err != nil {
 		return nil, err
@@ -170,7 +185,7 @@ func readContains(_, path string, args []any, _ int) (Node, error) {
 	return &Contains{Field: field, Value: value}, nil
 }
 
-func readMatch(_, path string, args []any, _ int) (Node, error) {
+func readMatch(_, path string, args []any, left room) (Node, error) {
 	field, err := readField(path, args)
 	if err != nil {
 		return nil, err
@@ -179,7 +194,10 @@ func readMatch(_, path string, args []any, _ int) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	re, err := CompileRegex(pattern)
+	re, err := left.patterns.compile(pattern)
+	if large, ok := errors.AsType[*fault.Error](err); ok {
+		return nil, large.At(step(path, 2))
+	}
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%w", err).At(step(path, 2))
 	}

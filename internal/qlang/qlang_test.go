@@ -4,8 +4,10 @@ import (
 	"errors"
 	"maps"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -55,15 +57,54 @@ func TestJSONLimits(t *testing.T) {
 	if !fault.Is(err, fault.TooLarge) {
 		t.Errorf("long JSON: %v", err)
 	}
+	places := map[string]string{"parens": "char 100", "nots": "char 399"}
 	for name, text := range map[string]string{
 		"long":   strings.Repeat(" ", qlang.MaxBytes+1),
 		"parens": strings.Repeat("(", 100_000),
 		"nots":   strings.Repeat("not ", 100_000),
 		"tree":   strings.Repeat("(a or b and ", 60) + "c" + strings.Repeat(")", 60),
 	} {
-		if _, err := qlang.ParseText(text); !fault.Is(err, fault.TooLarge) {
+		_, err := qlang.ParseText(text)
+		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != fault.TooLarge || places[name] != "" && f.Field != places[name] {
 			t.Errorf("%s: %.80v", name, err)
 		}
+	}
+}
+
+// What a repetition takes is its length times the number, so a short filter can
+// ask for gigabytes.
+func TestPatternsOfAFilterAreBounded(t *testing.T) {
+	for name, read := range map[string]func() (qlang.Node, error){
+		"JSON": func() (qlang.Node, error) {
+			return qlang.ParseJSON([]byte(`["|"` + strings.Repeat(`,["=~","f","a{1000}"]`, 300_000) + `]`))
+		},
+		"text": func() (qlang.Node, error) {
+			return qlang.ParseText("f =~ m/a{1000}/i" + strings.Repeat(" or f =~ m/a{1000}/i", 300_000))
+		},
+		"globs": func() (qlang.Node, error) {
+			return qlang.ParseText("f =* 'a?'" + strings.Repeat(" or f =* 'web????'", 300_000))
+		},
+		"one": func() (qlang.Node, error) {
+			return qlang.ParseJSON([]byte(`["=~","f","` + strings.Repeat("(a|b)*", 200_000) + `"]`))
+		},
+		"names": func() (qlang.Node, error) {
+			return qlang.FromArguments(strings.Fields(strings.Repeat("web????.example.com ", 300_000)), qlang.ArgOptions{NameField: "f"})
+		},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		n, err := read()
+		runtime.ReadMemStats(&after)
+		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != fault.TooLarge || f.Hint == "" || name != "names" && f.Field == "" {
+			t.Errorf("%s: %T, %.200v", name, n, err)
+		}
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 500 {
+			t.Errorf("%s: took %d MB", name, took)
+		}
+	}
+	n, err := qlang.FromArguments(strings.Fields(strings.Repeat("web* ", 5000)), qlang.ArgOptions{NameField: "f"})
+	if err != nil || len(qlang.Children(n)) != 5000 {
+		t.Errorf("5000 names with wildcards: %v", err)
 	}
 }
 
@@ -189,9 +230,9 @@ func TestRegexTimeLimit(t *testing.T) {
 }
 
 func TestSuggest(t *testing.T) {
-	fields := map[string]bool{"name": true, "pnode": true, "snodes": true, "be/vcpus": true, "OP_ID": true, "instance_name": true}
+	fields := map[string]bool{"job": true, "name": true, "pnode": true, "snodes": true, "be/vcpus": true, "OP_ID": true, "instance_name": true}
 	for in, want := range map[string]string{
-		"nmae": "name", "pnod": "pnode", "op_id": "OP_ID", "be/vcpu": "be/vcpus", "zzz": "", "instance": "", "instnace_nam": "instance_name",
+		"nmae": "name", "pnod": "pnode", "op_id": "OP_ID", "be/vcpu": "be/vcpus", "zzz": "", "foo": "", "instance": "", "instnace_nam": "instance_name",
 	} {
 		if got := qlang.Suggest(in, maps.Keys(fields)); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
@@ -271,11 +312,23 @@ func TestPrintedFiltersReadBack(t *testing.T) {
 	})
 }
 
+// notSlow fails when reading what a fuzzer makes, which is short, took longer
+// than a machine under load could explain.
+func notSlow(t *testing.T, begun time.Time) {
+	t.Helper()
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
 func FuzzParseText(f *testing.F) {
+	f.Add(strings.Repeat("(a or b and ", 40) + "c" + strings.Repeat(")", 40))
+	f.Add(strings.Repeat("not ", 60) + "a =~ m/x/ and b")
 	for _, s := range []string{`a == 1 and (b or not "x" in c)`, `n =~ m/^a\/b/i or n !* 'web?'`, `not not in in`, `"a""b" not in x`, "(((", `a =~ m/x/ and b`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer notSlow(t, time.Now())
 		n, err := qlang.ParseText(text)
 		if err != nil {
 			if e, ok := errors.AsType[*qlang.TextError](err); ok && e.Report() == "" {
@@ -295,10 +348,12 @@ func FuzzParseText(f *testing.F) {
 }
 
 func FuzzParseJSON(f *testing.F) {
+	f.Add([]byte(strings.Repeat(`["!",`, 90) + "null" + strings.Repeat("]", 90)))
 	for _, s := range []string{`["&",["==","a",1],null,["|"]]`, `["!",["=~","b","^x(?=y)"]]`, `["=[]","c",-5e2]`, `["?","d"]`, `["!=","a",""]`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer notSlow(t, time.Now())
 		n, err := qlang.ParseJSON(data)
 		if err != nil {
 			return

@@ -39,11 +39,38 @@ type Regex struct {
 	simple func(s string) bool
 }
 
-// CompileRegex compiles a pattern. Its error is a *RegexError.
+// maxProgram is how large all patterns of one filter may be together, in
+// instructions of their programs. A repetition is written out in the program:
+// a{1000} takes 40 kB, and a filter within MaxBytes could hold 300,000 of it.
+const maxProgram = 200_000
+
+// allowance is what is left of maxProgram.
+type allowance struct{ left int }
+
+// CompileRegex compiles a pattern. Its error is a *RegexError, or has code
+// TooLarge.
 func CompileRegex(pattern string) (*Regex, error) {
-	linear, err := regexp.Compile("(?m)" + pattern)
+	a := allowance{left: maxProgram}
+	return a.compile(pattern)
+}
+
+// compile is CompileRegex for one pattern of several.
+func (a *allowance) compile(pattern string) (*Regex, error) {
+	tree, err := syntax.Parse("(?m)"+pattern, syntax.Perl)
+	size := len(pattern)
 	if err == nil {
-		return &Regex{pattern: pattern, linear: linear, simple: literalSearch(pattern)}, nil
+		size = programSize(tree)
+	}
+	if a.left -= size; a.left < 0 {
+		return nil, fault.New(fault.TooLarge, "the regular expressions of the filter are too large; the limit is %d steps, where {1000} counts a thousand times", maxProgram).
+			WithHint("compare with == or =[] instead, or repeat less")
+	}
+	var linear *regexp.Regexp
+	if err == nil {
+		linear, err = regexp.Compile("(?m)" + pattern)
+	}
+	if err == nil {
+		return &Regex{pattern: pattern, linear: linear, simple: literalSearch(tree)}, nil
 	}
 	second, err2 := regexp2.Compile(pattern, regexp2.Multiline)
 	if err2 != nil {
@@ -82,14 +109,22 @@ func (r *Regex) MatchString(s string) (bool, error) {
 	return ok, nil
 }
 
+// programSize is about how many instructions the program of a pattern has.
+func programSize(tree *syntax.Regexp) int {
+	size := len(tree.Rune)
+	for _, part := range tree.Sub {
+		size += programSize(part)
+	}
+	if tree.Op == syntax.OpRepeat {
+		return size * max(tree.Min+1, tree.Max)
+	}
+	return 1 + size
+}
+
 // literalSearch recognises the patterns that most filters use, a literal text
 // with or without anchors, and searches for it directly, several times as fast
 // as the engine does. It returns nil for all others.
-func literalSearch(pattern string) func(s string) bool {
-	tree, err := syntax.Parse("(?m)"+pattern, syntax.Perl)
-	if err != nil {
-		return nil
-	}
+func literalSearch(tree *syntax.Regexp) func(s string) bool {
 	parts := []*syntax.Regexp{tree}
 	if tree.Op == syntax.OpConcat {
 		parts = tree.Sub
@@ -140,7 +175,7 @@ type RegexError struct {
 func newRegexError(pattern string, err error) *RegexError {
 	e := &RegexError{Pattern: pattern}
 	if detail, ok := errors.AsType[*syntax.Error](err); ok {
-		e.code, e.part = detail.Code, detail.Expr
+		e.code, e.part = detail.Code, strings.TrimPrefix(detail.Expr, "(?m)") // ours
 	}
 	return e
 }

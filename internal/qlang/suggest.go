@@ -7,10 +7,10 @@ import (
 
 // Suggest returns the candidate that name was probably meant to be, or "" if
 // none is near: the one with the fewest letters to insert, delete, replace or
-// swap, at most one third of the name. Case counts less than a letter; of
+// swap, at most one third of the name, or one. Case counts less than a letter; of
 // equally near ones the first wins.
 func Suggest(name string, candidates iter.Seq[string]) string {
-	best, bestCost := "", 2*(1+len([]rune(name))/3)
+	best, bestCost := "", 2*max(1, (1+len([]rune(name)))/3)
 	for c := range candidates {
 		if cost := distance(name, c, bestCost); cost <= bestCost && (cost < bestCost || best == "") {
 			best, bestCost = c, cost

@@ -72,7 +72,7 @@ func ParseText(text string) (Node, error) {
 	if !utf8.ValidString(text) {
 		return nil, fault.New(fault.Invalid, "the filter is not valid UTF-8")
 	}
-	p := &parser{text: text}
+	p := &parser{text: text, patterns: allowance{left: maxProgram}}
 	n, end, err := p.expr(0, true)
 	if err == nil {
 		end = p.skip(end)
@@ -149,9 +149,15 @@ func (p *parser) found(at int) string {
 // text is reported: a bad pattern met in the first pass waits in pending until
 // that pass has succeeded.
 type parser struct {
-	text    string
-	depth   int
-	pending *failure
+	text     string
+	depth    int
+	pending  *failure
+	patterns allowance
+}
+
+// place names a position in errors.
+func (p *parser) place(at int) string {
+	return fmt.Sprintf("char %d", utf8.RuneCountInString(p.text[:at]))
 }
 
 func (p *parser) skip(i int) int {
@@ -212,7 +218,7 @@ func (p *parser) chain(i int, forGood bool, word string, operand func(int, bool)
 
 func (p *parser) not(i int, forGood bool) (Node, int, *failure) {
 	if p.depth++; p.depth > MaxDepth {
-		return nil, i, &failure{at: i, cause: tooDeep()}
+		return nil, i, &failure{at: i, cause: tooDeep().At(p.place(i))}
 	}
 	defer func() { p.depth-- }()
 	var missed *failure
@@ -308,7 +314,10 @@ func (p *parser) fieldCondition(i int, field string, end int, forGood bool) (Nod
 		}
 	case "=*", "!*":
 		if pattern, after, ok := p.quoted(at); ok {
-			n, err := glob(field, pattern)
+			n, err := glob(&p.patterns, field, pattern)
+			if large, ok := errors.AsType[*fault.Error](err); ok {
+				return nil, i, &failure{at: at, cause: large.At(p.place(at))}
+			}
 			if err != nil {
 				return nil, i, &failure{at: at, reason: err.Error(), final: true}
 			}
@@ -327,7 +336,10 @@ func (p *parser) fieldCondition(i int, field string, end int, forGood bool) (Nod
 }
 
 func (p *parser) match(s Span, field string, raw rawRegex, at int, negated, forGood bool) (Node, int, *failure) {
-	re, reason := raw.compile()
+	re, reason, large := raw.compile(&p.patterns)
+	if large != nil {
+		return nil, s.Start, &failure{at: at, cause: large.At(p.place(at))}
+	}
 	if reason != "" {
 		bad := &failure{at: at, reason: reason, final: true}
 		if forGood {
@@ -475,27 +487,30 @@ func (p *parser) regex(i int) (rawRegex, int, bool) {
 }
 
 // compile takes one level of backslashes away and sets the flags in front. A
-// reason tells why it is impossible.
-func (r rawRegex) compile() (re *Regex, reason string) {
+// reason tells why it is impossible, large that the filter holds too much.
+func (r rawRegex) compile(patterns *allowance) (re *Regex, reason string, large *fault.Error) {
 	flags := []rune(r.flags)
 	unknown := slices.DeleteFunc(slices.Clone(flags), func(f rune) bool { return f == 's' || f == 'i' })
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		return nil, fmt.Sprintf("Unknown regular expression flags: '%s'", string(slices.Compact(unknown)))
+		return nil, fmt.Sprintf("Unknown regular expression flags: '%s'", string(slices.Compact(unknown))), nil
 	}
 	pattern := unescape(r.body)
 	if len(flags) > 0 {
 		slices.Sort(flags)
 		pattern = "(?" + string(flags) + ")" + pattern
 	}
-	re, err := CompileRegex(pattern)
+	re, err := patterns.compile(pattern)
 	if err == nil {
-		return re, ""
+		return re, "", nil
+	}
+	if large, ok := errors.AsType[*fault.Error](err); ok {
+		return nil, "", large
 	}
 	if bad, ok := errors.AsType[*RegexError](err); ok {
 		reason = bad.short()
 	}
-	return nil, fmt.Sprintf("Invalid regular expression (%s)", reason)
+	return nil, fmt.Sprintf("Invalid regular expression (%s)", reason), nil
 }
 
 var controlEscapes = map[rune]rune{'t': '\t', 'n': '\n', 'r': '\r', 'f': '\f'}
