@@ -214,6 +214,9 @@ func Prepare(src *Source, r Request) (*Plan, error) {
 	if r.Filter == nil {
 		r.Filter = &qlang.All{}
 	}
+	if r.Limit < 0 {
+		return nil, fault.New(fault.Invalid, "the number of rows must not be negative, got %d", r.Limit).At("limit")
+	}
 	return it.prepare(src, r)
 }
 

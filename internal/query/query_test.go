@@ -475,7 +475,7 @@ func TestManyValuesDecideAsOneByOne(t *testing.T) {
 
 func TestCellsAreInATotalOrder(t *testing.T) {
 	cell := rapid.Custom(func(t *rapid.T) Cell {
-		values := []any{nil, true, false, int64(1), 1.5, int64(-2), "a", "a10", "a9", "A", []string{"x"}, []any{int64(1)}, [2]int64{1, 2}}
+		values := []any{nil, true, false, int64(1), 1.5, int64(-2), int64(1<<53 + 1), int64(1 << 53), float64(1 << 53), 1e300, "a", "a10", "a9", "A", []string{"x"}, []any{int64(1)}, [2]int64{1, 2}}
 		if s := Status(rapid.IntRange(0, 6).Draw(t, "status")); s > Normal && s <= Offline {
 			return Cell{Status: s}
 		}
@@ -490,6 +490,13 @@ func TestCellsAreInATotalOrder(t *testing.T) {
 			t.Fatalf("not transitive: %v %v %v", a, b, c)
 		}
 	})
+}
+
+func TestWholeAndBrokenNumbersAreInOneOrder(t *testing.T) {
+	whole, next, broken := Cell{Value: int64(1 << 53)}, Cell{Value: int64(1<<53 + 1)}, Cell{Value: float64(1 << 53)}
+	if compareCells(whole, broken) != 0 || compareCells(next, broken) != 1 || compareCells(broken, next) != -1 {
+		t.Errorf("%d, %d, %d", compareCells(whole, broken), compareCells(next, broken), compareCells(broken, next))
+	}
 }
 
 // Whatever the filter, a query answers or fails with a coded error.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -62,6 +63,9 @@ type keyed[R any] struct {
 	row    R
 	id     string
 	values []Cell
+	// nth tells rows of one identity apart: a name asked for twice is there
+	// twice.
+	nth int
 }
 
 // page sorts the rows and cuts the page out that the options ask for. Without
@@ -71,8 +75,11 @@ func (o ordering[R]) page(v *view, rows []R, opts Options, identity func(R) stri
 		return rows, "", nil
 	}
 	list := make([]keyed[R], len(rows))
+	seen := make(map[string]int, len(rows))
 	for i, r := range rows {
-		list[i] = keyed[R]{row: r, id: identity(r), values: o.values(v, r)}
+		id := identity(r)
+		list[i] = keyed[R]{row: r, id: id, values: o.values(v, r), nth: seen[id]}
+		seen[id]++
 	}
 	if len(o.keys) > 0 {
 		slices.SortStableFunc(list, o.compare)
@@ -108,7 +115,7 @@ func (o ordering[R]) compare(a, b keyed[R]) int {
 			return c * k.sign
 		}
 	}
-	return compareIdentities(a.id, b.id)
+	return cmp.Or(compareIdentities(a.id, b.id), cmp.Compare(a.nth, b.nth))
 }
 
 // compareIdentities puts names and ids in nice order and tells different ones
@@ -127,7 +134,7 @@ func (o ordering[R]) after(list []keyed[R], token string) ([]keyed[R], error) {
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(list, func(k keyed[R]) bool { return k.id == last.id }); i >= 0 && len(o.keys) == 0 {
+	if i := slices.IndexFunc(list, func(k keyed[R]) bool { return k.id == last.id && k.nth == last.nth }); i >= 0 && len(o.keys) == 0 {
 		return list[i+1:], nil
 	}
 	if len(o.keys) == 0 {
@@ -149,10 +156,11 @@ type tokenBody struct {
 	ID     string   `json:"id"`
 	Names  []string `json:"by,omitempty"`
 	Values []any    `json:"at,omitempty"` // [status, value] each
+	Nth    int      `json:"nth,omitempty"`
 }
 
 func (o ordering[R]) token(k keyed[R]) string {
-	body := tokenBody{ID: k.id, Names: o.names()}
+	body := tokenBody{ID: k.id, Names: o.names(), Nth: k.nth}
 	for _, c := range k.values {
 		body.Values = append(body.Values, json.RawMessage(appendCell(nil, c)))
 	}
@@ -169,7 +177,7 @@ func (o ordering[R]) parseToken(token string) (keyed[R], error) {
 	if json.Unmarshal(data, &body) != nil || !slices.Equal(body.Names, o.names()) || len(body.Values) != len(o.keys) {
 		return keyed[R]{}, bad
 	}
-	k := keyed[R]{id: body.ID}
+	k := keyed[R]{id: body.ID, nth: body.Nth}
 	for _, v := range body.Values {
 		pair, ok := cluster.Canonical(v).([]any)
 		if !ok || len(pair) != 2 {
@@ -206,8 +214,11 @@ func compareCells(a, b Cell) int {
 		if i, ok := y.(int64); ok {
 			return cmp.Compare(x, i)
 		}
-		return cmp.Compare(asFloat(x), asFloat(y))
+		return compareMixed(x, asFloat(y))
 	case float64:
+		if i, ok := y.(int64); ok {
+			return -compareMixed(i, x)
+		}
 		return cmp.Compare(x, asFloat(y))
 	}
 	return bytes.Compare(appendValue(nil, x), appendValue(nil, y))
@@ -235,6 +246,12 @@ func compareBools(a, b bool) int {
 		return -1
 	}
 	return 1
+}
+
+// compareMixed compares without loss: if 2^53+1 were made a float, it would
+// equal 2^53, and the order would be none.
+func compareMixed(i int64, f float64) int {
+	return new(big.Float).SetInt64(i).Cmp(new(big.Float).SetFloat64(f))
 }
 
 func asFloat(v any) float64 {
