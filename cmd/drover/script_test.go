@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -8,7 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +33,60 @@ func TestMain(m *testing.M) {
 // TestScripts runs each script against a cluster of its own.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: startCluster,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits}})
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "follows": follows}})
+}
+
+// follows runs a program that shows changes, carries out another when the first
+// pattern was shown, and waits for the second: follows FIRST SECOND PROGRAM
+// [ARG...] : PROGRAM [ARG...]. The program must go on until it is interrupted.
+func follows(ts *testscript.TestScript, neg bool, args []string) {
+	colon := slices.Index(args, ":")
+	if neg || colon < 3 || colon == len(args)-1 {
+		ts.Fatalf("usage: follows FIRST SECOND PROGRAM [ARG...] : PROGRAM [ARG...]")
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	cmd := exec.CommandContext(ctx, programIn(ts, args[2]), args[3:colon]...)
+	for _, name := range []string{"DROVER_LUXI", "PATH", "TZ"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	lines := bufio.NewScanner(out)
+	awaitLine(ts, lines, args[0])
+	ts.Check(ts.Exec(args[colon+1], args[colon+2:]...))
+	awaitLine(ts, lines, args[1])
+	ts.Check(cmd.Process.Signal(os.Interrupt))
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
+		ts.Fatalf("interrupted, it ended with %v", err)
+	}
+}
+
+// programIn finds a program as the script does.
+func programIn(ts *testscript.TestScript, name string) string {
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	ts.Fatalf("there is no program %s", name)
+	return ""
+}
+
+func awaitLine(ts *testscript.TestScript, lines *bufio.Scanner, pattern string) {
+	re, err := regexp.Compile(pattern)
+	ts.Check(err)
+	var seen []string
+	for lines.Scan() {
+		if re.MatchString(lines.Text()) {
+			return
+		}
+		seen = append(seen, lines.Text())
+	}
+	ts.Fatalf("no line matches %s:\n%s", pattern, strings.Join(seen, "\n"))
 }
 
 // exits runs a program that must end with a status: exits STATUS PROGRAM ...

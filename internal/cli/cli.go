@@ -101,7 +101,10 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 	root.SetIn(sh.in)
 	root.SetOut(sh.out)
 	root.SetErr(sh.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		text, _, _ := strings.Cut(err.Error(), ": strconv.") // behind it is how the value was read
+		return usage("%s", text)
+	})
 	root.CompletionOptions.HiddenDefaultCmd = false
 	sh.flags.register(root.PersistentFlags())
 	for _, noun := range nouns {

@@ -48,6 +48,31 @@ func runWithout(t *testing.T, args ...string) (status int, out, err string) {
 	return status, stdout.String(), stderr.String()
 }
 
+// What is wrong with a filter is found before anything is sent.
+func TestBadFiltersAreRefusedWithoutAController(t *testing.T) {
+	deep, long := strings.Repeat("not ", 200)+"name", `name == "`+strings.Repeat("x", 10<<20)+`"`
+	heavy := "name =~ m/a{1000}/i" + strings.Repeat(" or name =~ m/a{1000}/i", 100_000)
+	for _, noun := range []string{"instance", "node", "job"} {
+		for filter, want := range map[string]string{
+			deep: "the limit is 100 levels\n  at: char 399", long: "the limit is 8388608", heavy: "expressions of the filter are too large",
+			"name ~~ 1": "     ^\n", "name ==": "     ^\n", "(name": "Expected", "name =~ m/[/": "unterminated character set", "not": "", "1 == name": "Expected",
+		} {
+			for _, args := range [][]string{{"--filter", filter}, {"-F", filter}} {
+				status, out, text := runWithout(t, append([]string{"drover", noun, "list"}, args...)...)
+				if filter == "not" { // a field of that name
+					if status != ExitUnreachable {
+						t.Errorf("%s: %d %s", filter, status, text)
+					}
+					continue
+				}
+				if status != ExitUsage || out != "" || !strings.Contains(text, want) || len(text) > 1000 {
+					t.Errorf("%s list %s %.40s: status %d, %.300s", noun, args[0], filter, status, text)
+				}
+			}
+		}
+	}
+}
+
 func TestParamValues(t *testing.T) {
 	for _, tc := range []struct {
 		op, param, text string

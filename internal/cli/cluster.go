@@ -199,7 +199,7 @@ func groupCommand(sh *shell) *cobra.Command {
 }
 
 func networkCommand(sh *shell) *cobra.Command {
-	verbs := []*cobra.Command{listCommand(sh, networkList), fieldsCommand(sh, networkList), itemInfo(sh, networkList)}
+	verbs := []*cobra.Command{listCommand(sh, networkList), fieldsCommand(sh, networkList), networkInfo(sh)}
 	for _, o := range []operation{
 		{verb: "add", short: "Define a network", id: "OP_NETWORK_ADD", target: "network_name"},
 		{verb: "modify", short: "Change the settings of networks", id: "OP_NETWORK_SET_PARAMS", target: "network_name", complete: "network"},

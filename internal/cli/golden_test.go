@@ -158,6 +158,7 @@ func TestConformanceItemInfo(t *testing.T) {
 // recorded cluster.
 func TestConformanceOSInfo(t *testing.T) {
 	out := ""
+	var all []osDefinition
 	for _, name := range []string{"failing", "noop"} {
 		var o osDefinition
 		row := `["` + name + `",true,false,false,[20,15,10],["default"],[["test_param","a parameter for tests"]],true]`
@@ -165,11 +166,16 @@ func TestConformanceOSInfo(t *testing.T) {
 			t.Fatal(err)
 		}
 		out += o.text() + "\n"
+		all = append(all, o)
 	}
 	if want := recorded(t, "gnt-os_info.txt"); out != want {
 		t.Fatal(firstDifference(out, want))
 	}
-	t.Log("gnt-os info: 1 of 1 outputs equal")
+	list := strings.Join(withTitle("Name", installableNames(all)), "\n") + "\n"
+	if want := recorded(t, "gnt-os_list.txt"); list != want {
+		t.Fatal(firstDifference(list, want))
+	}
+	t.Log("gnt-os info, gnt-os list: 2 of 2 outputs equal")
 }
 
 // TestConformanceClusterInfo compares what info shows of the recorded cluster.

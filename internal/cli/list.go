@@ -105,9 +105,6 @@ func listCommand(sh *shell, l list) *cobra.Command {
 		change = l.extra(cmd)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := listing.CheckUnits(o.units); err != nil {
-			return usage("%v", err)
-		}
 		filter, err := l.filter(args, &o)
 		if err != nil {
 			return sh.badFilter(err)
@@ -127,13 +124,17 @@ func (sh *shell) badFilter(err error) error {
 	return &exitError{status: ExitUsage, err: err}
 }
 
-// selected returns the fields to show.
+// selected returns the fields to show. No name of a field has blanks, so those
+// around one do no harm.
 func (l list) selected(text string) []string {
 	if text == "" {
 		return l.fields
 	}
 	more, add := strings.CutPrefix(text, "+")
 	fields := strings.Split(more, ",")
+	for i, f := range fields {
+		fields[i] = strings.TrimSpace(f)
+	}
 	if add {
 		return slices.Concat(l.fields, fields)
 	}
@@ -161,8 +162,25 @@ func both(a, b qlang.Node) qlang.Node {
 	return &qlang.And{Args: []qlang.Node{a, b}}
 }
 
+// check refuses options that mean nothing.
+func (o *listOptions) check(fields []string) error {
+	if err := listing.CheckUnits(o.units); err != nil {
+		return usage("--units: %v", err)
+	}
+	if o.limit < 0 {
+		return usage("--limit must be a number of rows, or 0 for all of them, got %d", o.limit)
+	}
+	if slices.Contains(fields, "") {
+		return usage("-o %q has a field without a name", o.fields)
+	}
+	return nil
+}
+
 // list asks and shows.
 func (sh *shell) list(ctx context.Context, what string, fields []string, filter qlang.Node, o *listOptions) error {
+	if err := o.check(fields); err != nil {
+		return err
+	}
 	args := []any{what, fields, qlang.JSON(filter)}
 	more := o.extended()
 	if o.watch {
@@ -178,7 +196,8 @@ func (sh *shell) list(ctx context.Context, what string, fields []string, filter 
 	if err := sh.ask(ctx, "Query", &a, args...); err != nil {
 		return err
 	}
-	return sh.showAnswer(what, &a, o)
+	err := sh.showAnswer(what, &a, o)
+	return sh.warnUnknown(ctx, what, a.Fields, err)
 }
 
 // fieldsCommand lists the fields of a kind of item.
@@ -197,7 +216,7 @@ func fieldsCommand(sh *shell, l list) *cobra.Command {
 		if err := sh.ask(cmd.Context(), "QueryFields", &a, l.what, names); err != nil {
 			return err
 		}
-		return sh.showFields(a.Fields, &o)
+		return sh.showFields(cmd.Context(), l.what, a.Fields, &o)
 	}
 	return cmd
 }

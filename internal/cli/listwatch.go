@@ -92,7 +92,7 @@ func (sh *shell) watch(ctx context.Context, what string, fields []string, filter
 		}
 		if since == 0 {
 			if unknown := listing.Unknown(u.Fields); len(unknown) > 0 {
-				sh.notef("%s\n", listing.UnknownFields(unknown))
+				sh.noteUnknown(ctx, what, unknown)
 			}
 		}
 		since = u.Revision

@@ -70,16 +70,11 @@ func osList(sh *shell) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		names := []string{}
-		for i := range found {
-			if o := &found[i]; o.Valid && !o.Hidden && !o.Blacklisted {
-				names = append(names, o.installable()...)
-			}
-		}
+		names := installableNames(found)
 		return sh.show(names, func() error {
 			lines := names
 			if !*noHeaders {
-				lines = append([]string{padded("Name", names)}, names...)
+				lines = withTitle("Name", names)
 			}
 			return sh.printf("%s", strings.Join(append(lines, ""), "\n"))
 		})
@@ -87,13 +82,25 @@ func osList(sh *shell) *cobra.Command {
 	return cmd
 }
 
-// padded makes the title as wide as the longest name, as the classic tool does.
-func padded(title string, names []string) string {
+// installableNames are the names that may be chosen of all definitions.
+func installableNames(found []osDefinition) []string {
+	names := []string{}
+	for i := range found {
+		if o := &found[i]; o.Valid && !o.Hidden && !o.Blacklisted {
+			names = append(names, o.installable()...)
+		}
+	}
+	return names
+}
+
+// withTitle puts a title before the names, as wide as the longest of them, as
+// the classic tool does.
+func withTitle(title string, names []string) []string {
 	width := len(title)
 	for _, n := range names {
 		width = max(width, len(n))
 	}
-	return fmt.Sprintf("%-*s", width, title)
+	return append([]string{fmt.Sprintf("%-*s", width, title)}, names...)
 }
 
 func osInfo(sh *shell) *cobra.Command {

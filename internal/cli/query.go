@@ -2,10 +2,12 @@ package cli
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/qlang"
 )
 
@@ -27,10 +29,9 @@ func queryCommand(sh *shell) *cobra.Command {
 	items := &cobra.Command{
 		Use: "items KIND [-o FIELDS]", Short: "List any fields of any kind of item", Long: queryHelp, Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			i := slices.IndexFunc(usualLists, func(l list) bool { return l.what == args[0] })
-			l := list{what: args[0]}
-			if i >= 0 {
-				l = usualLists[i]
+			l, err := listOf(args[0])
+			if err != nil {
+				return err
 			}
 			return sh.queryItems(cmd, l, &o)
 		},
@@ -43,11 +44,14 @@ func queryCommand(sh *shell) *cobra.Command {
 		if len(args) > 1 {
 			names = args[1:]
 		}
+		if _, err := listOf(args[0]); err != nil {
+			return err
+		}
 		var a listing.Answer
 		if err := sh.ask(cmd.Context(), "QueryFields", &a, args[0], names); err != nil {
 			return err
 		}
-		return sh.showFields(a.Fields, &fo)
+		return sh.showFields(cmd.Context(), args[0], a.Fields, &fo)
 	}
 	parse := &cobra.Command{
 		Use: "parse FILTER", Short: "Show a text filter in the form that requests carry", Args: exactly(1),
@@ -70,6 +74,22 @@ func queryCommand(sh *shell) *cobra.Command {
 		query.AddCommand(kind)
 	}
 	return query
+}
+
+// listOf returns the list of a kind of item.
+func listOf(what string) (list, error) {
+	kinds := make([]string, len(usualLists))
+	for i, l := range usualLists {
+		if l.what == what {
+			return l, nil
+		}
+		kinds[i] = l.what
+	}
+	hint := "one of " + strings.Join(kinds, ", ")
+	if near := qlang.Suggest(what, slices.Values(kinds)); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return list{}, &exitError{status: ExitUsage, err: fault.New(fault.Invalid, "there is no kind of item %q", what).WithHint("%s", hint)}
 }
 
 func (sh *shell) queryItems(cmd *cobra.Command, l list, o *listOptions) error {

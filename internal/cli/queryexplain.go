@@ -22,10 +22,13 @@ func queryExplain(sh *shell) *cobra.Command {
 	f.StringVarP(&o.fields, "fields", "o", "", "comma-separated fields")
 	f.StringVar(&o.filter, "filter", "", "the filter")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if _, err := listOf(args[0]); err != nil {
+			return err
+		}
 		l := list{what: args[0], fields: []string{}, nameField: "name"}
 		filter, err := l.filter(nil, &o)
 		if err != nil {
-			return err
+			return sh.badFilter(err)
 		}
 		var ex query.Explanation
 		err = sh.ask(cmd.Context(), "Query", &ex, l.what, l.selected(o.fields), qlang.JSON(filter), map[string]bool{"explain": true})

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/qlang"
 )
 
 // objects are rows as JSON shows them: an object for each, with the fields in
@@ -35,34 +38,55 @@ func objects(a *listing.Answer) ([]json.RawMessage, error) {
 // showAnswer shows what a list found.
 func (sh *shell) showAnswer(what string, a *listing.Answer, o *listOptions) error {
 	if sh.flags.output == "csv" {
-		return sh.warnUnknown(a.Fields, listing.WriteCSV(sh.out, a))
+		return listing.WriteCSV(sh.out, a)
 	}
 	data, err := objects(a)
 	if err != nil {
 		return err
 	}
-	err = sh.show(data, func() error {
+	return sh.show(data, func() error {
 		return listing.Write(sh.out, what, a, listing.Options{Separator: o.separator, NoHeaders: o.noHeaders,
 			Verbose: o.verbose, Units: o.units, Color: sh.colour})
 	})
-	return sh.warnUnknown(a.Fields, err)
 }
 
 // warnUnknown makes a list of fields that do not exist end with a status of its
 // own.
-func (sh *shell) warnUnknown(fields []listing.Field, err error) error {
+func (sh *shell) warnUnknown(ctx context.Context, what string, fields []listing.Field, err error) error {
 	unknown := listing.Unknown(fields)
 	if err != nil || len(unknown) == 0 {
 		return err
 	}
-	sh.notef("%s\n", listing.UnknownFields(unknown))
+	sh.noteUnknown(ctx, what, unknown)
 	return &exitError{status: ExitUnknownField}
 }
 
+// noteUnknown warns of fields that do not exist, and tells those that may have
+// been meant. The classic tools say no more than that.
+func (sh *shell) noteUnknown(ctx context.Context, what string, unknown []string) {
+	sh.notef("%s\n", listing.UnknownFields(unknown))
+	var all listing.Answer
+	if sh.persona.classic() || sh.ask(ctx, "QueryFields", &all, what, nil) != nil {
+		return
+	}
+	names := make([]string, len(all.Fields))
+	for i, f := range all.Fields {
+		names[i] = f.Name
+	}
+	for _, name := range unknown {
+		if near := qlang.Suggest(name, slices.Values(names)); near != "" {
+			sh.notef("  hint: did you mean %s instead of %s?\n", near, name)
+		}
+	}
+}
+
 // showFields shows descriptions of fields.
-func (sh *shell) showFields(fields []listing.Field, o *listOptions) error {
+func (sh *shell) showFields(ctx context.Context, what string, fields []listing.Field, o *listOptions) error {
+	if sh.flags.output == "csv" {
+		return sh.warnUnknown(ctx, what, fields, listing.WriteFieldsCSV(sh.out, fields))
+	}
 	err := sh.show(fields, func() error {
 		return listing.WriteFields(sh.out, fields, listing.Options{Separator: o.separator, NoHeaders: o.noHeaders})
 	})
-	return sh.warnUnknown(fields, err)
+	return sh.warnUnknown(ctx, what, fields, err)
 }

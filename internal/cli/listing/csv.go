@@ -30,6 +30,15 @@ func WriteCSV(w io.Writer, a *Answer) error {
 	return out.Error()
 }
 
+// WriteFieldsCSV writes a list of fields as comma-separated values.
+func WriteFieldsCSV(w io.Writer, fields []Field) error {
+	lines := [][]string{{"name", "title", "kind", "doc"}}
+	for _, f := range fields {
+		lines = append(lines, []string{f.Name, f.Title, f.Kind, f.Doc})
+	}
+	return csv.NewWriter(w).WriteAll(lines)
+}
+
 func csvText(c Cell) string {
 	if c.Status != 0 || string(c.Value) == "null" {
 		return ""
