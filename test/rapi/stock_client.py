@@ -328,6 +328,182 @@ def check_nodes_and_groups(c):
     assert "rack" in c.client.GetClusterTags() or c.succeed(c.tag("rack"))
 
 
+# How many fields each item has; those of jobs are four more than Ganeti's.
+FIELD_COUNTS = {"instance": 292, "node": 46, "group": 25, "network": 19, "export": 2, "job": 20, "lock": 4, "filter": 6}
+
+# The Python types of the values of each kind of field.
+NUMBER, ANY = (int, float), (object, )
+TYPES = {"text": (str, ), "bool": (bool, ), "number": (int, ), "unit": (int, ), "float": NUMBER, "timestamp": NUMBER, "other": ANY}
+
+
+def furnish(c):
+    """Makes one of everything that can be asked for, and returns the ids."""
+    x = c.client
+    c.succeed(x.CreateNetwork("asked", "192.0.2.0/24", gateway="192.0.2.1"))
+    c.succeed(x.ConnectNetwork("asked", "default", "bridged", "br0"))
+    c.succeed(x.CreateGroup("empty", alloc_policy="last_resort"))
+    job = x.CreateInstance("create", "asked.example.com", "file", [{"size": 1024}], [{"network": "asked", "ip": "192.0.2.7"}], os="noop",
+                           pnode=c.node, ip_check=False, name_check=False, beparams={"maxmem": 256, "minmem": 256, "vcpus": 2},
+                           tags=["env:prod", "b"])
+    c.succeed(job)
+    return {"instance": "asked.example.com", "node": c.node, "group": "empty", "network": "asked", "job": int(job),
+            "filter": c.rule(7, [CREATIONS], ["RATE_LIMIT", 3])}
+
+
+def unfurnish(c):
+    x = c.client
+    for step in (lambda: x.DeleteInstance("asked.example.com"), lambda: x.DisconnectNetwork("asked", "default"),
+                 lambda: x.DeleteNetwork("asked"), lambda: x.DeleteGroup("empty")):
+        c.succeed(step())
+
+
+def rows(result):
+    """The rows of a query as dictionaries of [status, value]."""
+    names = [f["name"] for f in result["fields"]]
+    return [dict(zip(names, row)) for row in result["data"]]
+
+
+def check_fields_of_every_item(c):
+    for what, count in FIELD_COUNTS.items():
+        fields = c.client.QueryFields(what)["fields"]
+        names = [f["name"] for f in fields]
+        assert len(fields) == len(set(names)) == count, (what, len(fields))
+        for f in fields:
+            assert sorted(f) == ["doc", "kind", "name", "title"] and f["kind"] in TYPES, f
+            assert f["title"] and not set(f["title"]) & set(" \t") and f["doc"][0].isupper(), f
+        some = c.client.QueryFields(what, [names[-1], "nosuch", names[0]])["fields"]
+        assert some == [fields[-1], {"name": "nosuch", "title": "nosuch", "kind": "unknown", "doc": "Unknown field 'nosuch'"}, fields[0]], some
+
+
+def check_query_of_every_item(c):
+    ids = furnish(c)
+    for what in FIELD_COUNTS:
+        defs = c.client.QueryFields(what)["fields"]
+        names = [f["name"] for f in defs]
+        whole = c.client.Query(what, names)
+        assert whole["fields"] == defs, what
+        for row in whole["data"]:
+            assert len(row) == len(names)
+            for f, (status, value) in zip(defs, row):
+                assert status in (0, 2, 3, 4), (what, f["name"], status)
+                fits = isinstance(value, TYPES[f["kind"]]) if status == 0 else value is None
+                assert fits or value is None, (what, f, status, value)
+        # Any order, each field twice, none at all.
+        mixed = c.client.Query(what, names[::-1] + names)
+        assert [len(row) for row in mixed["data"]] == [2 * len(names)] * len(whole["data"]), what
+        assert [f["name"] for f in mixed["fields"]] == names[::-1] + names
+        assert c.client.Query(what, []) == {"fields": [], "data": [[]] * len(whole["data"])}, what
+        unknown = c.client.Query(what, ["nosuch"])
+        assert unknown["data"] == [[[1, None]]] * len(whole["data"]), unknown
+        if what not in ids:
+            continue
+        key = {"job": "id", "filter": "uuid"}.get(what, "name")
+        one = c.client.Query(what, names, ["&", ["==", key, ids[what]]])
+        assert len(one["data"]) == 1 and rows(one)[0][key] == [0, ids[what]], one["data"]
+        others = c.client.Query(what, [key], ["!=", key, ids[what]])
+        assert len(others["data"]) == len(whole["data"]) - 1, (what, others)
+    unfurnish(c)
+
+
+def check_values_of_queries(c):
+    ids = furnish(c)
+    wanted = {
+        "instance": {"name": "asked.example.com", "status": "running", "oper_ram": 256, "be/vcpus": 2, "be/memory": 256, "pnode": c.node,
+                     "tags": ["b", "env:prod"], "disk.sizes": [1024], "disk_template": "file", "nic.ip/0": "192.0.2.7", "admin_up": True,
+                     "nic.network.name/0": "asked", "nic.link/0": "br0", "os": "noop", "admin_state": "up", "disk.count": 1},
+        "node": {"name": c.node, "role": "M", "master": True, "offline": False, "pinst_cnt": 1, "pinst_list": ["asked.example.com"],
+                 "group": "default", "sinst_list": []},
+        "group": {"name": "empty", "alloc_policy": "last_resort", "node_cnt": 0, "node_list": [], "pinst_list": []},
+        "network": {"name": "asked", "network": "192.0.2.0/24", "gateway": "192.0.2.1", "inst_list": ["asked.example.com"], "free_count": 252,
+                    "reserved_count": 4, "group_list": [["default", "bridged", "br0", ""]]},
+        "job": {"id": ids["job"], "status": "success", "summary": ["INSTANCE_CREATE(asked.example.com)"], "opstatus": ["success"],
+                "archived": False, "priority": 0},
+        "filter": {"uuid": ids["filter"], "priority": 7, "action": ["RATE_LIMIT", 3],
+                   "predicates": [["opcode", ["==", "OP_ID", "OP_INSTANCE_CREATE"]]]},
+    }
+    for what, values in wanted.items():
+        key = {"job": "id", "filter": "uuid"}.get(what, "name")
+        found = rows(c.client.Query(what, list(values), ["==", key, values[key]]))
+        assert found == [dict((name, [0, value]) for name, value in values.items())], (what, found)
+    missing = rows(c.client.Query("instance", ["nic.ip/1", "snodes", "network_port"], ["==", "name", "asked.example.com"]))
+    assert missing == [{"nic.ip/1": [3, None], "snodes": [0, []], "network_port": [3, None]}], missing
+    exports = c.client.Query("export", ["node", "export"])
+    assert exports["data"] == [], exports
+    assert c.client.Query("lock", ["name", "mode", "owner", "pending"])["data"] == []
+    unfurnish(c)
+
+
+COMMON = ["ctime", "mtime", "uuid", "serial_no", "tags"]
+BULK = {
+    "instance": ["name", "admin_state", "os", "pnode", "snodes", "disk_template", "nic.ips", "nic.macs", "nic.modes", "nic.uuids", "nic.names",
+                 "nic.links", "nic.networks", "nic.networks.names", "nic.bridges", "network_port", "disk.sizes", "disk.spindles", "disk_usage",
+                 "disk.uuids", "disk.names", "beparams", "hvparams", "oper_state", "oper_ram", "oper_vcpus", "status", "custom_hvparams",
+                 "custom_beparams", "custom_nicparams", "custom_osparams"] + COMMON,
+    "node": ["name", "offline", "master_candidate", "drained", "dtotal", "dfree", "sptotal", "spfree", "mtotal", "mnode", "mfree",
+             "pinst_cnt", "sinst_cnt", "ctotal", "cnos", "cnodes", "csockets", "pip", "sip", "role", "pinst_list", "sinst_list",
+             "master_capable", "vm_capable", "ndparams", "group.uuid"] + COMMON,
+    "group": ["alloc_policy", "name", "node_cnt", "node_list", "ipolicy", "custom_ipolicy", "diskparams", "custom_diskparams", "ndparams",
+              "custom_ndparams"] + COMMON,
+    "network": ["name", "network", "gateway", "network6", "gateway6", "mac_prefix", "free_count", "reserved_count", "map", "group_list",
+                "inst_list", "external_reservations"] + COMMON,
+    "job": ["id", "ops", "status", "summary", "opstatus", "received_ts", "start_ts", "end_ts"],
+    "filter": ["watermark", "priority", "predicates", "action", "reason_trail", "uuid"],
+}
+
+
+def check_bulk_getters(c):
+    """The long lists have the fields that they must, with the values of queries, and the short lists their names."""
+    ids = furnish(c)
+    x = c.client
+    getters = {"instance": (x.GetInstances, x.GetInstance), "node": (x.GetNodes, x.GetNode), "group": (x.GetGroups, x.GetGroup),
+               "network": (x.GetNetworks, x.GetNetwork), "job": (x.GetJobs, x.GetJobStatus), "filter": (x.GetFilters, x.GetFilter)}
+    for what, (several, single) in getters.items():
+        key = {"job": "id", "filter": "uuid"}.get(what, "name")
+        objects = several(bulk=True)
+        assert sorted(str(o[key]) for o in objects) == sorted(str(n) for n in several()), (what, several())
+        queried = dict((row[key][1], row) for row in rows(x.Query(what, BULK[what])))
+        assert len(queried) == len(objects) and ids[what] in queried, what
+        for o in objects:
+            assert sorted(o) == sorted(BULK[what]), (what, sorted(o))
+            if what == "instance":
+                assert o["beparams"].pop("memory") == o["beparams"]["maxmem"], o
+            assert o == dict((name, cell[1]) for name, cell in queried[o[key]].items()), (what, o)
+        alone = single(ids[what])
+        for name, value in alone.items():
+            if what == "instance" and name == "beparams":
+                assert value.pop("memory") == value["maxmem"]
+            if name in BULK[what]:
+                assert value == queried[ids[what]][name][1], (what, name, value)
+        more = {"node": ["secondary_ip"], "job": ["oplog", "opresult"]}.get(what, [])
+        assert sorted(alone) == sorted(BULK[what] + more), (what, sorted(alone))
+    unfurnish(c)
+
+
+def check_bad_queries(c):
+    deep = None
+    for _ in range(120):
+        deep = ["!", deep]
+    for what, fields, qfilter, place in [
+            ("instanc", ["name"], None, "instance"),
+            ("node", ["name"], ["foo", "a"], "Unknown filter operand 'foo'"),
+            ("node", ["name"], ["&", ["==", "name"]], "qfilter[1]"),
+            ("node", ["name"], ["==", "name", 5], "Invalid types"),
+            ("node", ["name"], ["==", "offline", True], "string or integer, got true"),
+            ("node", ["name"], ["?", "name"], "boolean context"),
+            ("node", ["name"], ["=~", "name", "("], "qfilter[2]"),
+            ("node", None, None, "Missing 'fields'"),
+            ("node", ["name"], ["==", "nmae", "x"], "did you mean 'name'?"),
+            ("node", ["name"], deep, "nested deeper than 100"),
+    ]:
+        text = refused(400, c.client.Query, what, fields, qfilter)
+        for coded, plain in (("&#x27;", "'"), ("&quot;", '"'), ("&amp;", "&")):
+            text = text.replace(coded, plain)
+        assert place in text, text
+    assert "node" in refused(400, c.client.QueryFields, "nodes")
+    refused(413, c.client.Query, "node", ["name"], ["==", "name", "x" * (11 << 20)])
+    assert c.node in c.client.GetNodes()
+
+
 def check_every_method(c):
     """All other methods of the client must be understood: each makes a job."""
     c.succeed(c.create("all.example.com"))

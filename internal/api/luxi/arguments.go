@@ -76,6 +76,26 @@ func (a *arguments) decode(i int, kind string, into any) {
 	}
 }
 
+// object reads an object of options; one that there is not is refused, since
+// nothing would come of it.
+func (a *arguments) object(i int, into any) {
+	dec := json.NewDecoder(bytes.NewReader(a.items[i]))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(into)
+	if err == nil {
+		return
+	}
+	_, unknown, _ := strings.Cut(err.Error(), "unknown field ")
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		unknown = wrong.Field + " as " + wrong.Value
+	}
+	f := fault.New(fault.Invalid, "Unable to read JSObject").At(fmt.Sprintf("args[%d]", i))
+	if unknown != "" {
+		f = f.WithHint("there is no option %s", unknown)
+	}
+	a.fail(f)
+}
+
 func (a *arguments) str(i int) (out string)       { a.decode(i, "String", &out); return out }
 func (a *arguments) boolean(i int) (out bool)     { a.decode(i, "Bool", &out); return out }
 func (a *arguments) integer(i int) (out int64)    { a.decode(i, "Int", &out); return out }

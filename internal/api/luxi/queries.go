@@ -68,7 +68,7 @@ func runQuery(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	filter := a.filter(2)
 	var opts options
 	if a.has(3) {
-		a.decode(3, "JSObject", &opts)
+		a.object(3, &opts)
 	}
 	if err := a.bad(); err != nil {
 		return nil, err

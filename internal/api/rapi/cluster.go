@@ -3,10 +3,12 @@ package rapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
@@ -243,6 +245,9 @@ func queryByBody(r *request) (any, error) {
 		filter = body["filter"]
 	}
 	node, err := qlang.FromValue(filter)
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return nil, fault.New(f.Code, "%s, at qfilter%s", f.Message, f.Field).WithHint("%s", f.Hint)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -59,6 +59,7 @@ func (r *request) readQuery() error {
 // taken too; the reference refuses it.
 func (r *request) readBody() error {
 	if r.ContentLength > maxBody {
+		drop(r.Body)
 		return bodyTooLarge()
 	}
 	raw, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
@@ -66,6 +67,7 @@ func (r *request) readBody() error {
 	case err != nil:
 		return badRequest("The body cannot be read: %s", err)
 	case len(raw) > maxBody:
+		drop(r.Body)
 		return bodyTooLarge()
 	case len(raw) == 0:
 		return nil
@@ -81,6 +83,12 @@ func (r *request) readBody() error {
 	}
 	r.body, r.rawBody = body, raw
 	return nil
+}
+
+// drop reads and forgets a while more of a body, so that a client that sends
+// all of it before it reads gets to know why it is refused.
+func drop(body io.Reader) {
+	_, _ = io.CopyN(io.Discard, body, 4*maxBody) // what is wrong is known already
 }
 
 func bodyTooLarge() error {

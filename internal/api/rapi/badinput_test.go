@@ -1,0 +1,116 @@
+package rapi_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestBadQueriesAreRefusedAndDisturbNobody(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.create("web1.gntpeer.example")
+	var all sync.WaitGroup
+	for _, tc := range []struct {
+		path, filter string
+		status       int
+		text         string
+	}{
+		{"/2/query/instanc", `null`, 400, "(did you mean 'instance'?)"},
+		{"", `["foo","a"]`, 400, "Unknown filter operand 'foo', at qfilter[0]"},
+		{"", `["&",["and",null]]`, 400, `Unknown filter operand 'and', at qfilter[1][0] (did you mean "&"?)`},
+		{"", `[]`, 400, "expected array [string, args]"},
+		{"", `"name"`, 400, "expected array [string, args]"},
+		{"", `["|",["==","name"]]`, 400, `expected [fieldname, value] but got ["name"], at qfilter[1]`},
+		{"", `["!",null,null]`, 400, "expected [filter]"},
+		{"", `["==","admin_up",true]`, 400, "expecting string or integer, got true, at qfilter[2]"},
+		{"", `["<","ctime",1.5]`, 400, "fractional value: 3 % 2, at qfilter[2]"},
+		{"", `["=~","name","("]`, 400, `missing )"), at qfilter[2]`},
+		{"", `["==","nmae","x"]`, 400, "Can't find field named 'nmae' (did you mean 'name'?)"},
+		{"", `["==","name",5]`, 400, "Invalid types in comparison"},
+		{"", `["?","name"]`, 400, "in boolean context"},
+		{"", `["==","name","nosuch"]`, 404, "Instance name nosuch not found"},
+		{"", strings.Repeat(`["!",`, 100) + "null" + strings.Repeat("]", 100), 400, "nested deeper than 100"},
+		{"", strings.Repeat(`["!",`, 200_000) + "null" + strings.Repeat("]", 200_000), 400, "nested deeper than 100"},
+		{"", `["==","name","` + strings.Repeat("x", 10<<20) + `"]`, 413, "larger than 10485760 bytes"},
+		{"", `["|"` + strings.Repeat(`,["=~","name","a{1000}"]`, 300_000) + `]`, 413, "expressions of the filter are too large"},
+		{"", `["|"` + strings.Repeat(`,["==","os","noo"]`, 400_000) + `]`, 200, ""},
+		{"?sort=nmae", `null`, 400, "(did you mean 'name'?)"},
+		{"?limit=-1", `null`, 400, "'limit'"},
+		{"?after=x", `null`, 400, "token"},
+		{"?figures=avg(x)", `null`, 400, "avg(x)"},
+	} {
+		all.Go(func() {
+			path := tc.path
+			if !strings.HasPrefix(path, "/") {
+				path = "/2/query/instance" + path
+			}
+			a := r.do(http.MethodPut, path, `{"fields":["name"],"qfilter":`+tc.filter+`}`)
+			text := ""
+			if a.status != http.StatusOK {
+				text = strings.NewReplacer("&#x27;", "'", "&quot;", `"`, "&amp;", "&").Replace(a.message(t))
+			}
+			if a.status != tc.status || !strings.Contains(text, tc.text) || len(text) > 10_000 {
+				t.Errorf("%s %.60s: %d %.300s", path, tc.filter, a.status, text)
+			}
+		})
+	}
+	// Meanwhile others are served, and jobs go on.
+	for i := range 3 {
+		r.succeed(http.MethodPut, fmt.Sprintf("/2/tags?tag=t%d", i), nil)
+		if a := r.do(http.MethodGet, "/2/query/node?fields=name", nil); a.status != http.StatusOK {
+			t.Errorf("a query beside it: %d %s", a.status, a.text)
+		}
+	}
+	all.Wait()
+}
+
+func TestBadTextFilterOfAWatchNamesThePlace(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	for filter, want := range map[string]string{
+		"name === x":                         "(at char 5), (line:1, col:6)",
+		strings.Repeat("(", 200):             "nested too deep",
+		strings.Repeat("not ", 200) + "name": "nested too deep",
+		"nmae == 1":                          "nmae",
+	} {
+		a := r.do(http.MethodGet, "/2/query/instance/watch?fields=name&filter="+url.QueryEscape(filter), nil)
+		if a.status < 400 || a.status >= 500 || !strings.Contains(a.message(t), want) {
+			t.Errorf("%.40s: %d %s", filter, a.status, a.text)
+		}
+	}
+}
+
+// The clients in use send a whole body before they read.
+func TestOverlongBodyIsAnsweredToThoseWhoSendItAll(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.server.URL, "http://"))
+	r.check(err)
+	defer func() { r.check(conn.Close()) }()
+	const size = 12 << 20
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, r.server.URL+"/2/query/instance", io.LimitReader(zeros{}, size))
+	r.check(err)
+	req.ContentLength = size
+	req.Header = header("admin", "secret")
+	r.check(req.Write(conn))
+	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
+	r.check(err)
+	defer func() { r.check(resp.Body.Close()) }()
+	if resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("got %s", resp.Status)
+	}
+}
+
+// zeros is a body without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '0'
+	}
+	return len(p), nil
+}
