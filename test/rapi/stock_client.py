@@ -390,7 +390,10 @@ def check_query_of_every_item(c):
                 assert fits or value is None, (what, f, status, value)
         # Any order, each field twice, none at all.
         mixed = c.client.Query(what, names[::-1] + names)
-        assert [len(row) for row in mixed["data"]] == [2 * len(names)] * len(whole["data"]), what
+        assert set(len(row) for row in mixed["data"]) <= set([2 * len(names)]), what
+        if what == "lock":  # they come and go by themselves
+            continue
+        assert len(mixed["data"]) == len(whole["data"]), what
         assert [f["name"] for f in mixed["fields"]] == names[::-1] + names
         assert c.client.Query(what, []) == {"fields": [], "data": [[]] * len(whole["data"])}, what
         unknown = c.client.Query(what, ["nosuch"])
@@ -429,7 +432,6 @@ def check_values_of_queries(c):
     assert missing == [{"nic.ip/1": [3, None], "snodes": [0, []], "network_port": [3, None]}], missing
     exports = c.client.Query("export", ["node", "export"])
     assert exports["data"] == [], exports
-    assert c.client.Query("lock", ["name", "mode", "owner", "pending"])["data"] == []
     unfurnish(c)
 
 
@@ -451,6 +453,10 @@ BULK = {
 }
 
 
+# What nodes report may be different at the next look.
+LIVE = ["dtotal", "dfree", "sptotal", "spfree", "mtotal", "mnode", "mfree", "ctotal", "cnos", "cnodes", "csockets"]
+
+
 def check_bulk_getters(c):
     """The long lists have the fields that they must, with the values of queries, and the short lists their names."""
     ids = furnish(c)
@@ -467,12 +473,13 @@ def check_bulk_getters(c):
             assert sorted(o) == sorted(BULK[what]), (what, sorted(o))
             if what == "instance":
                 assert o["beparams"].pop("memory") == o["beparams"]["maxmem"], o
-            assert o == dict((name, cell[1]) for name, cell in queried[o[key]].items()), (what, o)
+            for name, value in o.items():
+                assert name in LIVE or value == queried[o[key]][name][1], (what, name, value, queried[o[key]][name])
         alone = single(ids[what])
         for name, value in alone.items():
             if what == "instance" and name == "beparams":
                 assert value.pop("memory") == value["maxmem"]
-            if name in BULK[what]:
+            if name in BULK[what] and name not in LIVE:
                 assert value == queried[ids[what]][name][1], (what, name, value)
         more = {"node": ["secondary_ip"], "job": ["oplog", "opresult"]}.get(what, [])
         assert sorted(alone) == sorted(BULK[what] + more), (what, sorted(alone))
