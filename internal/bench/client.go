@@ -44,9 +44,18 @@ func (c *client) submit(ctx context.Context) (id int64, err error) {
 }
 
 func (c *client) submitMany(ctx context.Context, n int) ([]int64, error) {
-	jobs := make([]any, n)
-	for i := range jobs {
-		jobs[i] = []any{c.op}
+	ops := make([]any, n)
+	for i := range ops {
+		ops[i] = c.op
+	}
+	return c.submitAll(ctx, ops)
+}
+
+// submitAll submits a job for each opcode.
+func (c *client) submitAll(ctx context.Context, ops []any) ([]int64, error) {
+	jobs := make([]any, len(ops))
+	for i, op := range ops {
+		jobs[i] = []any{op}
 	}
 	var answers [][2]json.RawMessage
 	if err := c.call(ctx, "SubmitManyJobs", &answers, jobs); err != nil {

@@ -16,7 +16,7 @@ import (
 // Command returns `drover bench`.
 func Command() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "measure a running controller", Args: cobra.NoArgs}
-	cmd.AddCommand(queueCommand())
+	cmd.AddCommand(queueCommand(), queryCommand())
 	return cmd
 }
 
@@ -25,6 +25,7 @@ type options struct {
 	readyFile string
 	jobs      int
 	rounds    int
+	instances int
 }
 
 func queueCommand() *cobra.Command {
@@ -38,22 +39,47 @@ controller writes to, measured in the same run. The jobs stay in the list of
 jobs; "drover job autoarchive" moves them out of it. Measure a controller that
 has nothing else to do.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			report, err := run(cmd.Context(), o)
-			if err != nil {
-				return err
-			}
-			if f := cmd.Flag("output"); f != nil && f.Value.String() == "json" {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
-			}
-			return report.table(cmd.OutOrStdout())
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return show(cmd, o, ofQueue) },
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.readyFile, "ready-file", "", "ready file of the controller, in its data directory (required)")
-	f.IntVar(&o.jobs, "jobs", 20_000, "how many jobs to send through for the sustained rates")
-	f.IntVar(&o.rounds, "rounds", 200, "how often to measure what is measured one at a time")
+	o.flags(cmd, 200)
+	cmd.Flags().IntVar(&o.jobs, "jobs", 20_000, "how many jobs to send through for the sustained rates")
 	return cmd
+}
+
+func queryCommand() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "query",
+		Short: "measure how fast lists are, and whether jobs wait for them",
+		Long: `query lists the instances of the cluster over LUXI, with all fields and with a
+filter, and measures how long that takes. It measures how many jobs that do
+nothing one client can submit, one after the other, alone and while another
+client reads one list of all fields after the other. With --instances, it
+creates small ones first until there are so many; they stay.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return show(cmd, o, ofQuery) },
+	}
+	o.flags(cmd, 20)
+	cmd.Flags().IntVar(&o.instances, "instances", 0, "create instances until there are so many")
+	return cmd
+}
+
+// flags adds what all measurements need.
+func (o *options) flags(cmd *cobra.Command, rounds int) {
+	cmd.Flags().StringVar(&o.readyFile, "ready-file", "", "ready file of the controller, in its data directory (required)")
+	cmd.Flags().IntVar(&o.rounds, "rounds", rounds, "how often to measure what is measured one at a time")
+}
+
+// show measures and prints what was found.
+func show(cmd *cobra.Command, o options, parts []measurement) error {
+	report, err := run(cmd.Context(), o, parts)
+	if err != nil {
+		return err
+	}
+	if f := cmd.Flag("output"); f != nil && f.Value.String() == "json" {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+	}
+	return report.table(cmd.OutOrStdout())
 }
 
 // controller is where the controller can be reached, as its ready file says.

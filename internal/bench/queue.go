@@ -35,7 +35,13 @@ type runner struct {
 	label  string // reason of this run's jobs
 }
 
-func run(ctx context.Context, o options) (Report, error) {
+// measurement is one part of a run.
+type measurement func(*runner, context.Context) error
+
+// ofQueue are the measurements of the job queue.
+var ofQueue = []measurement{(*runner).memory, (*runner).alone, (*runner).sustained, (*runner).overRAPI, (*runner).rules}
+
+func run(ctx context.Context, o options, parts []measurement) (Report, error) {
 	c, err := find(o.readyFile)
 	if err != nil {
 		return Report{}, err
@@ -45,10 +51,8 @@ func run(ctx context.Context, o options) (Report, error) {
 		return Report{}, err
 	}
 	r.report.Fdatasync[0] = milliseconds(r.unit)
-	for _, measure := range []func(context.Context) error{
-		r.memory, r.alone, r.sustained, r.overRAPI, r.rules,
-	} {
-		if err := measure(ctx); err != nil {
+	for _, measure := range parts {
+		if err := measure(r, ctx); err != nil {
 			return Report{}, err
 		}
 	}
