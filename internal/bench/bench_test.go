@@ -85,8 +85,30 @@ func TestQueueIsMeasured(t *testing.T) {
 	}
 }
 
+func TestListsAreMeasured(t *testing.T) {
+	ready := startDev(t)
+	for range 2 { // the second time the instances are there
+		out, err := run("query", "--ready-file", ready, "--instances", "60", "--rounds", "3", "--output", "json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var report bench.Report
+		if err := json.Unmarshal([]byte(out), &report); err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Figures) != 8 {
+			t.Errorf("report %s", out)
+		}
+		for _, f := range report.Figures {
+			if f.Name == "" || f.Value <= 0 || f.Target == "" {
+				t.Errorf("figure %+v", f)
+			}
+		}
+	}
+}
+
 func TestMissingReadyFile(t *testing.T) {
-	for _, args := range [][]string{{"queue"}, {"queue", "--ready-file", filepath.Join(t.TempDir(), "none")}} {
+	for _, args := range [][]string{{"queue"}, {"query"}, {"queue", "--ready-file", filepath.Join(t.TempDir(), "none")}} {
 		if _, err := run(args...); err == nil || !strings.Contains(err.Error(), "ready") {
 			t.Errorf("%v: %v", args, err)
 		}

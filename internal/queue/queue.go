@@ -22,6 +22,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -96,6 +97,7 @@ type Queue struct {
 
 	published published
 	outcomes  outcomes
+	writes    atomic.Uint64
 	runners   sync.WaitGroup
 	stop      context.CancelCauseFunc
 	ctx       context.Context // ends when the queue closes
@@ -156,6 +158,10 @@ func (q *Queue) Failed(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Writes returns how often something was handed to the store to be made durable,
+// since the queue was opened: while it grows, jobs are on the move.
+func (q *Queue) Writes() uint64 { return q.writes.Load() }
 
 // update applies one event under the mutex, draws the consequences, and hands
 // what changed to the store.

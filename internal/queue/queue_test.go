@@ -297,3 +297,19 @@ func TestLogMessagesShowWhileTheOpcodeRuns(t *testing.T) {
 		t.Errorf("job %s", j.Encode())
 	}
 }
+
+func TestWritesGrowWhileJobsMove(t *testing.T) {
+	r := newRig(t, 1)
+	before := r.q.Writes()
+	if r.q.Jobs(); r.q.Writes() != before {
+		t.Error("reading counts as a write")
+	}
+	id := r.submit(dummy)
+	r.began(id, 0)
+	submitted := r.q.Writes()
+	r.finish(id, 0, nil)
+	r.status(id, job.Success)
+	if ended := r.q.Writes(); submitted <= before || ended <= submitted {
+		t.Errorf("%d at first, %d once the job ran, %d at its end", before, submitted, ended)
+	}
+}

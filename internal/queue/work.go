@@ -97,6 +97,7 @@ func (q *Queue) flush() {
 		}
 	}
 	q.outcomes.expect()
+	q.writes.Add(1)
 	q.cfg.Store.Enqueue(tx, func(_ store.Revision, err error) { q.outcomes.add(outcome{w, err}) })
 }
 

@@ -187,7 +187,7 @@ func (s *Server) stream(conn net.Conn, list listing) (sent bool) {
 	if _, err := out.WriteString(`{"success":true,"result":`); err != nil {
 		return false
 	}
-	for piece := range list.Chunks() {
+	for piece := range s.deps.Querier.Paced(list.Chunks()) {
 		if _, err := out.Write(piece); err != nil {
 			return false
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -90,7 +89,7 @@ func (p pieces) Chunks() iter.Seq[[]byte] { return iter.Seq[[]byte](p) }
 
 // A client reads the beginning of a listing before the rest of it is made.
 func TestListingsBeginBeforeTheyEnd(t *testing.T) {
-	server := newServer(Deps{Log: slog.New(slog.DiscardHandler)}, nil)
+	server := newRig(t).server
 	near, far := net.Pipe()
 	if err := far.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
@@ -118,7 +117,7 @@ func TestListingsBeginBeforeTheyEnd(t *testing.T) {
 
 // A listing that panics costs its connection and nothing else.
 func TestListingThatPanics(t *testing.T) {
-	server := newServer(Deps{Log: slog.New(slog.DiscardHandler)}, nil)
+	server := newRig(t).server
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
 	if server.stream(near, pieces(func(func([]byte) bool) { panic("a fault") })) {

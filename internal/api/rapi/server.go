@@ -205,7 +205,7 @@ func (s *Server) write(w http.ResponseWriter, answer any) error {
 	}
 	if c, ok := answer.(chunked); ok {
 		w.Header().Set("Content-Type", "application/json")
-		for piece := range c.Chunks() {
+		for piece := range s.config.Querier.Paced(c.Chunks()) {
 			if _, err := w.Write(piece); err != nil {
 				s.config.Log.Debug("a RAPI client went away", "error", err)
 				return nil
