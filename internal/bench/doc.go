@@ -5,6 +5,7 @@
 // Invariants:
 //   - What is measured is real: jobs are submitted, run and end like any others,
 //     and every one of them is checked to have succeeded.
-//   - A run leaves the cluster as it found it, but for its jobs: rules that it
-//     adds are deleted, and hold no job but its own.
+//   - A run leaves the cluster as it found it, but for its jobs and the
+//     instances that it is told to create: rules that it adds are deleted, and
+//     hold no job but its own.
 package bench
