@@ -17,19 +17,50 @@ var instanceTable = table[instance]{
 		instanceFields(), beFields(), hvFields(), diskFields(), nicFields(), instanceLiveFields(),
 		metaFields(func(i instance) *cluster.Meta { return &i.Meta }),
 	),
-	aliases:  instanceAliases(),
-	all:      func(v *view) iter.Seq[instance] { return v.inv.Instances() },
-	named:    instanceNamed,
-	narrow:   instancePaths,
-	size:     func(v *view) int { return v.inv.InstanceCount() },
-	compare:  compareObjects[instance],
-	touch:    func(i instance) int { return len(i.Name) + len(i.BEParams) + len(i.NICs) },
-	identity: func(i instance) string { return i.UUID },
-	nodes:    func(_ *view, i instance) string { return i.PrimaryNode },
+	aliases:    instanceAliases(),
+	all:        func(v *view) iter.Seq[instance] { return v.inv.Instances() },
+	named:      instanceNamed,
+	narrow:     instancePaths,
+	size:       func(v *view) int { return v.inv.InstanceCount() },
+	compare:    compareObjects[instance],
+	touch:      func(i instance) int { return len(i.Name) + len(i.BEParams) + len(i.NICs) },
+	touchParts: touchParts,
+	identity:   func(i instance) string { return i.UUID },
+	nodes:      func(_ *view, i instance) string { return i.PrimaryNode },
 }.indexed()
+
+// touchParts reads a word of the name, the tags, and each disk and NIC.
+func touchParts(i instance) int {
+	sum := 0
+	if i.Name != "" {
+		sum += int(i.Name[0])
+	}
+	if len(i.Tags) > 0 {
+		sum += len(i.Tags[0])
+	}
+	for n := range i.Disks {
+		sum += int(i.Disks[n].Size)
+	}
+	for n := range i.NICs {
+		sum += len(i.NICs[n].IP)
+	}
+	return sum
+}
 
 func instanceNamed(v *view, names []qlang.Value) ([]instance, bool, error) {
 	return find(names, v.inv.FindInstance)
+}
+
+// adminState has its words as values made once: lists of many instances ask for
+// one for each.
+func adminState(state string) Cell {
+	switch state {
+	case cluster.AdminUp:
+		return Cell{Value: cluster.AdminUp}
+	case cluster.AdminDown:
+		return Cell{Value: cluster.AdminDown}
+	}
+	return textOrNoData(state)
 }
 
 func instanceFields() []field[instance] {
@@ -37,7 +68,7 @@ func instanceFields() []field[instance] {
 		{Def: Def{"name", "Instance", KindText, "Name of the instance"}, mode: hostname,
 			get: func(_ *view, i instance) Cell { return textOrNoData(i.Name) }},
 		{Def: Def{"admin_state", "InstanceState", KindText, "Power state that is wanted: up, down or offline"},
-			get: func(_ *view, i instance) Cell { return textOrNoData(i.AdminState) }},
+			get: func(_ *view, i instance) Cell { return adminState(i.AdminState) }},
 		{Def: Def{"admin_state_source", "InstanceStateSource", KindText, "Who last set the wanted power state: admin or user"},
 			get: func(_ *view, i instance) Cell { return textOrNoData(i.AdminStateSource) }},
 		{Def: Def{"admin_up", "Autostart", KindBool, "Whether the wanted power state is up"},

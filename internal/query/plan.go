@@ -148,7 +148,7 @@ func (t *table[R]) keep(v *view, rows iter.Seq[R], test test[R]) ([]R, error) {
 		return slices.Collect(rows), nil
 	}
 	var out []R
-	for block := range t.blocks(v, rows) {
+	for block := range t.blocks(rows) {
 		for _, r := range block {
 			verdict, err := test(v, r)
 			if err != nil {
@@ -160,40 +160,6 @@ func (t *table[R]) keep(v *view, rows iter.Seq[R], test test[R]) ([]R, error) {
 		}
 	}
 	return out, nil
-}
-
-// blockSize is how many rows are fetched from memory together: some more than
-// a processor has reads under way at once.
-const blockSize = 16
-
-// blocks yields the rows by blocks, in a slice that is the same each time. The
-// rows of a large inventory are not in the processor's caches. A test would
-// wait for the memory once for each row; touching the rows of a block right
-// after each other waits once for all.
-func (t *table[R]) blocks(v *view, rows iter.Seq[R]) iter.Seq[[]R] {
-	return func(yield func([]R) bool) {
-		block := make([]R, 0, blockSize)
-		for r := range rows {
-			if block = append(block, r); len(block) < blockSize {
-				continue
-			}
-			t.touchAll(v, block)
-			if !yield(block) {
-				return
-			}
-			block = block[:0]
-		}
-		yield(block)
-	}
-}
-
-func (t *table[R]) touchAll(v *view, rows []R) {
-	if t.touch == nil {
-		return
-	}
-	for _, r := range rows {
-		v.touched += t.touch(r)
-	}
 }
 
 func (t *table[R]) expandAndKeep(v *view, rows []R, filter qlang.Node) ([]R, error) {

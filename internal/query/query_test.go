@@ -528,7 +528,7 @@ func TestTrailText(t *testing.T) {
 // The old form comes in pieces, too, and they join to the rows as they are.
 func TestValuesAreTheRows(t *testing.T) {
 	for _, n := range []int{0, 1, 2000} {
-		res, err := Run(bigSource(n), "instance", append(sevenFields, "network_port"), nil, Options{})
+		res, err := Run(bigSource(n), "instance", append(eightFields, "network_port"), nil, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -551,7 +551,7 @@ func TestValuesAreTheRows(t *testing.T) {
 
 func TestChunksAreOneDocument(t *testing.T) {
 	src := bigSource(2000)
-	res, err := Run(src, "instance", sevenFields, nil, Options{})
+	res, err := Run(src, "instance", eightFields, nil, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,6 +173,11 @@ func (t *table[R]) result(v *view, rows []R, r Request, order ordering[R]) (*Res
 		out.Fields[i] = columns[i].def
 	}
 	out.row = func(i int, into []Cell) {
+		if i%blockSize == 0 {
+			block := rows[i:min(i+blockSize, len(rows))]
+			fetch(block, t.touch)
+			fetch(block, t.touchParts)
+		}
 		row := rows[i]
 		for n := range columns {
 			into[n] = columns[n].get(v, row)

@@ -19,8 +19,6 @@ type view struct {
 	asked map[string]bool
 	// nameless is the way to the instances without a name, once it was needed.
 	nameless *path[instance]
-	// touched is what touch returned, added up, so that it is really done.
-	touched int
 }
 
 // mode says how a filter compares the values of a field.
@@ -66,8 +64,10 @@ type table[R any] struct {
 	// compare is the order of the rows; nil without narrow.
 	compare func(a, b R) int
 	// touch reads a word from each cache line that filters mostly read of a
-	// row; nil for items that are few or small. See blocks.
-	touch func(R) int
+	// row, and touchParts from what the row points to; nil for items that are
+	// few or small. See fetch.
+	touch      func(R) int
+	touchParts func(R) int
 	// identity tells rows apart, for page tokens.
 	identity func(R) string
 	// nodes returns the node that a row's live values come from, empty for
