@@ -141,6 +141,7 @@ func BenchmarkFilter(b *testing.B) {
 }
 
 func benchmarkFilter(b *testing.B, src *Source, n int, filter qlang.Node) {
+	b.Helper()
 	var buf []byte
 	b.ReportAllocs()
 	for b.Loop() {
