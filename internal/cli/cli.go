@@ -101,7 +101,10 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 	root.SetIn(sh.in)
 	root.SetOut(sh.out)
 	root.SetErr(sh.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if verbs := cmd.Flags().Args(); cmd.HasSubCommands() && len(verbs) > 0 {
+			return sh.needsCommand(cmd, verbs) // the flag belongs to a command that is not there
+		}
 		text, _, _ := strings.Cut(err.Error(), ": strconv.") // behind it is how the value was read
 		return usage("%s", text)
 	})

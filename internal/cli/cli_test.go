@@ -295,7 +295,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"job list --output xml", "job submit", "job submit OP_NOPE", "job submit test-delay x", "instance stop", "instance add",
 		"instance add a --disk x", "instance add a -s 1 --disk 0:size=1", "instance add a -s much", "instance info", "instance rename a",
 		"tag list", "tag list thing x", "tag add node", "tag add cluster", "filter add x y", "filter replace", "filter test a b",
-		"cluster watcher pause soon", "debug delay x", "query items reason", "query reason", "query nosuch", "instance list --units q", "job wait", "job autoarchive",
+		"cluster watcher pause soon", "debug delay x", "query reason web1", "query nosuch", "nosuch --limit 3", "query nosuch --limit 3", "instance list --units q", "job wait", "job autoarchive",
 	} {
 		status, out, text := runWithout(t, append([]string{"drover"}, strings.Fields(line)...)...)
 		if status != ExitUsage {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -16,27 +17,17 @@ lock, export, opcode (those of all jobs, with their parameters as fields) and
 reason (the entries of all trails, with the job and the thing they are about).
 
   drover query instance -o name,status,be/memory --filter 'status != "running"'
-  drover query reason -o job,object,source,reason --filter 'reason =~ m/OPS-123/'
+  drover query reason --filter 'reason =~ m/OPS-123/'
+  drover query opcode -o +disk_template --filter 'object == "web1.example.com"'
   drover query fields reason`
 
 // usualLists are the kinds of items whose lists have usual fields.
 var usualLists = []list{instanceList, nodeList, groupList, networkList, jobList, filterList, lockList, exportList,
-	{what: "opcode"}, {what: "reason"}}
+	{what: "opcode", fields: []string{"id", "status", "opcode", "object", "reason"}},
+	{what: "reason", fields: []string{"timestamp", "job", "opcode", "object", "source", "reason"}}}
 
 // queryCommand asks about any kind of item.
 func queryCommand(sh *shell) *cobra.Command {
-	var o listOptions
-	items := &cobra.Command{
-		Use: "items KIND [-o FIELDS]", Short: "List any fields of any kind of item", Long: queryHelp, Args: exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := listOf(args[0])
-			if err != nil {
-				return err
-			}
-			return sh.queryItems(cmd, l, &o)
-		},
-	}
-	o.register(items)
 	fields := &cobra.Command{Use: "fields KIND [FIELD...]", Short: "List the fields of a kind of item", Args: atLeast(1)}
 	var fo listOptions
 	fields.RunE = func(cmd *cobra.Command, args []string) error {
@@ -63,13 +54,12 @@ func queryCommand(sh *shell) *cobra.Command {
 			return sh.show(qlang.JSON(n), func() error { return sh.printf("%s\n", qlang.JSON(n)) })
 		},
 	}
-	query := sh.group("query", "Ask about anything", items, fields, parse, queryExplain(sh))
+	query := sh.group("query", "Ask about anything", fields, parse, queryExplain(sh))
 	query.Long = queryHelp
-	// `drover query KIND` is short for `drover query items KIND`.
 	for _, l := range usualLists {
 		var o listOptions
-		kind := &cobra.Command{Use: l.what, Short: "List any fields of this kind of item", Args: exactly(0), Hidden: true,
-			RunE: func(cmd *cobra.Command, _ []string) error { return sh.queryItems(cmd, l, &o) }}
+		kind := &cobra.Command{Use: l.what + " [-o FIELDS]", Short: "List any fields of every " + l.what, Long: queryHelp, Args: exactly(0),
+			RunE: func(cmd *cobra.Command, _ []string) error { return sh.queryItems(cmd.Context(), l, &o) }}
 		o.register(kind)
 		query.AddCommand(kind)
 	}
@@ -92,15 +82,12 @@ func listOf(what string) (list, error) {
 	return list{}, &exitError{status: ExitUsage, err: fault.New(fault.Invalid, "there is no kind of item %q", what).WithHint("%s", hint)}
 }
 
-func (sh *shell) queryItems(cmd *cobra.Command, l list, o *listOptions) error {
-	if o.fields == "" && len(l.fields) == 0 && len(o.groupBy)+len(o.figures) == 0 {
-		return usage("%s needs -o FIELDS; list them with: drover query fields %s", cmd.CommandPath(), l.what)
-	}
+func (sh *shell) queryItems(ctx context.Context, l list, o *listOptions) error {
 	filter, err := l.filter(nil, o)
 	if err != nil {
 		return sh.badFilter(err)
 	}
-	return sh.list(cmd.Context(), l.what, l.selected(o.fields), filter, o)
+	return sh.list(ctx, l.what, l.selected(o.fields), filter, o)
 }
 
 // itemInfo shows all fields of items.
