@@ -35,7 +35,7 @@ func queryCommand(sh *shell) *cobra.Command {
 		if len(args) > 1 {
 			names = args[1:]
 		}
-		if _, err := listOf(args[0]); err != nil {
+		if err := checkKind(args[0]); err != nil {
 			return err
 		}
 		var a listing.Answer
@@ -66,12 +66,12 @@ func queryCommand(sh *shell) *cobra.Command {
 	return query
 }
 
-// listOf returns the list of a kind of item.
-func listOf(what string) (list, error) {
+// checkKind refuses what is no kind of item.
+func checkKind(what string) error {
 	kinds := make([]string, len(usualLists))
 	for i, l := range usualLists {
 		if l.what == what {
-			return l, nil
+			return nil
 		}
 		kinds[i] = l.what
 	}
@@ -79,7 +79,7 @@ func listOf(what string) (list, error) {
 	if near := qlang.Suggest(what, slices.Values(kinds)); near != "" {
 		hint = "did you mean " + near + "?"
 	}
-	return list{}, &exitError{status: ExitUsage, err: fault.New(fault.Invalid, "there is no kind of item %q", what).WithHint("%s", hint)}
+	return &exitError{status: ExitUsage, err: fault.New(fault.Invalid, "there is no kind of item %q", what).WithHint("%s", hint)}
 }
 
 func (sh *shell) queryItems(ctx context.Context, l list, o *listOptions) error {

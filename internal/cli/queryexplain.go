@@ -22,7 +22,7 @@ func queryExplain(sh *shell) *cobra.Command {
 	f.StringVarP(&o.fields, "fields", "o", "", "comma-separated fields")
 	f.StringVar(&o.filter, "filter", "", "the filter")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if _, err := listOf(args[0]); err != nil {
+		if err := checkKind(args[0]); err != nil {
 			return err
 		}
 		l := list{what: args[0], fields: []string{}, nameField: "name"}
