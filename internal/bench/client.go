@@ -99,13 +99,18 @@ func (c *client) end(ctx context.Context, id int64) (string, error) {
 	}
 }
 
-// succeeded waits for the end of a job, which has to be a success.
-func (c *client) succeeded(ctx context.Context, id int64) error {
-	status, err := c.end(ctx, id)
-	if err == nil && status != "success" {
-		err = fault.New(fault.Failed, "job %d ended as %s", id, status)
+// succeeded waits for the ends of jobs, which have to be successes.
+func (c *client) succeeded(ctx context.Context, ids ...int64) error {
+	for _, id := range ids {
+		status, err := c.end(ctx, id)
+		if err != nil {
+			return err
+		}
+		if status != "success" {
+			return fault.New(fault.Failed, "job %d ended as %s", id, status)
+		}
 	}
-	return err
+	return nil
 }
 
 // pause adds a rule that holds the jobs of a label.

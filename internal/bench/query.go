@@ -48,12 +48,10 @@ func (r *runner) fill(ctx context.Context) error {
 			}
 		}
 		ids, err := c.submitAll(ctx, ops)
-		for _, id := range ids {
-			if err == nil {
-				err = c.succeeded(ctx, id)
-			}
-		}
 		if err != nil {
+			return err
+		}
+		if err := c.succeeded(ctx, ids...); err != nil {
 			return err
 		}
 	}

@@ -140,12 +140,10 @@ func (r *runner) sustained(ctx context.Context) error {
 		defer c.close()
 		for range batches {
 			ids, err := c.submitMany(ctx, batch)
-			for _, id := range ids {
-				if err == nil {
-					err = c.succeeded(ctx, id)
-				}
-			}
 			if err != nil {
+				return err
+			}
+			if err := c.succeeded(ctx, ids...); err != nil {
 				return err
 			}
 		}
