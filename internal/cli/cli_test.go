@@ -289,6 +289,18 @@ func TestStructuredOutput(t *testing.T) {
 	}
 }
 
+func TestInterruptionTellsWhatGoesOn(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for submitted, want := range map[bool]string{false: "interrupted\n", true: "interrupted; what was submitted goes on\n"} {
+		s := newScreen("", nil)
+		s.submitted = submitted
+		if status := s.report(ctx, ctx.Err()); status != ExitInterrupted || s.err.String() != want {
+			t.Errorf("%d, %q, want %q", status, s.err.String(), want)
+		}
+	}
+}
+
 func TestWrongCommandLines(t *testing.T) {
 	for _, line := range []string{
 		"job", "nosuch", "job nosuch", "job list --nosuch", "job watch", "job watch 1 2", "job watch one", "job cancel", "job cancel --kill 1",

@@ -76,7 +76,10 @@ func (sh *shell) report(ctx context.Context, err error) int {
 	}
 	text := sh.errorText(err)
 	if status == ExitInterrupted {
-		text = "interrupted; what was submitted goes on"
+		text = "interrupted"
+		if sh.submitted {
+			text += "; what was submitted goes on"
+		}
 	}
 	_, _ = fmt.Fprintln(sh.err, strings.TrimRight(text, "\n")) // nowhere else to say it
 	return status

@@ -30,6 +30,8 @@ type shell struct {
 	person   bool   // a person watches standard error
 	flags    flags
 	client   *luxi.Client
+	// submitted: jobs were sent, which go on when the command is interrupted.
+	submitted bool
 }
 
 func newShell(env Env) *shell {

@@ -73,6 +73,7 @@ type submitted struct {
 // submit sends the tasks, each as a job. The keys make it safe to repeat the
 // request after a lost connection.
 func (sh *shell) submit(ctx context.Context, tasks []task) ([]submitted, error) {
+	sh.submitted = true
 	if len(tasks) == 1 {
 		var id job.ID
 		err := sh.ask(ctx, "SubmitJob", &id, tasks[0].ops, tasks[0].submissionKey())
