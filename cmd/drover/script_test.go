@@ -44,7 +44,7 @@ func follows(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || colon < 3 || colon == len(args)-1 {
 		ts.Fatalf("usage: follows FIRST SECOND PROGRAM [ARG...] : PROGRAM [ARG...]")
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer stop()
 	cmd := exec.CommandContext(ctx, programIn(ts, args[2]), args[3:colon]...)
 	for _, name := range []string{"DROVER_LUXI", "PATH", "TZ"} {
@@ -126,7 +126,7 @@ func startCluster(env *testscript.Env) error {
 	case err := <-ended:
 		ended <- nil
 		return err
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		return context.DeadlineExceeded
 	}
 	env.Setenv("DROVER_LUXI", filepath.Join(dir, "luxi.sock"))

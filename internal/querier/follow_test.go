@@ -24,6 +24,10 @@ import (
 	"github.com/drover-project/drover/internal/store/sqlite"
 )
 
+// patience is how long a test waits for what must come. It only ends tests that
+// would hang: a machine may be under load, or stand still for half a minute.
+const patience = 2 * time.Minute
+
 // rig is a cluster of two nodes on a store of its own.
 type rig struct {
 	*testing.T
@@ -105,7 +109,7 @@ var instances = query.Request{What: "instance", Fields: []string{"name", "admin_
 
 func (r *rig) next(since store.Revision) *querier.Update {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	u, err := r.Next(ctx, instances, since)
 	if err != nil {
@@ -167,7 +171,7 @@ func TestNextWaits(t *testing.T) {
 		if got.err != nil || words(got.u) != "change uuid-a" {
 			t.Errorf("got %+v", got)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("the change was not seen")
 	}
 }
@@ -186,7 +190,7 @@ func TestNextStartsAnewWhenTheFeedIsGone(t *testing.T) {
 func TestFollow(t *testing.T) {
 	r := newRig(t, 0)
 	r.change(put("a", "up"))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	only := instances
 	only.Filter = nil

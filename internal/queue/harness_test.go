@@ -200,13 +200,17 @@ func handedOver(request func(context.Context) error) <-chan error {
 	return answer
 }
 
-// soon gives what a channel gives within a time that is long enough.
+// patience is how long a test waits for what must come. It only ends tests that
+// would hang: a machine may be under load, or stand still for half a minute.
+const patience = 2 * time.Minute
+
+// soon gives what a channel gives.
 func soon[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("nothing came")
 		panic("unreachable")
 	}
@@ -217,7 +221,7 @@ func (r *rig) began(id job.ID, index int) {
 	r.t.Helper()
 	select {
 	case <-r.gate(id, index).began:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		x, err := r.q.Explain(ctx, id)
 		r.t.Fatalf("opcode %d of job %d did not begin: %+v %v", index, id, x, err)
 	}
@@ -229,7 +233,7 @@ func (r *rig) finish(id job.ID, index int, err error) { r.gate(id, index).end <-
 // reaches waits until a job fits.
 func (r *rig) reaches(id job.ID, what string, fits func(*job.Job) bool) *job.Job {
 	r.t.Helper()
-	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	j, err := r.q.Wait(limited, id, fits)
 	r.check(err)

@@ -12,6 +12,28 @@ import traceback
 from ganeti.rapi import client as rapi
 
 
+# What the server grants for a handshake, in seconds, and curl's code for one that failed.
+HANDSHAKE_TIME = 10
+HANDSHAKE_FAILED = 35
+
+
+class Client(rapi.GanetiRapiClient):
+    """The stock client on a machine that may stand still.
+
+    A virtual machine that is halted for a while finds, when it goes on, that the time for the handshake under way is over, and
+    the server hangs up. Nothing had been asked yet, so the request is made once more.
+    """
+
+    def _SendRequest(self, *args):
+        begun = time.monotonic()
+        try:
+            return rapi.GanetiRapiClient._SendRequest(self, *args)
+        except rapi.GanetiApiError as err:
+            if err.code != HANDSHAKE_FAILED or time.monotonic() - begun < HANDSHAKE_TIME:
+                raise
+        return rapi.GanetiRapiClient._SendRequest(self, *args)
+
+
 class Cluster(object):
     """A client, with the few steps that all checks share."""
 
@@ -24,7 +46,7 @@ class Cluster(object):
         self.client_rules = []
 
     def connect(self, user, password):
-        return rapi.GanetiRapiClient(self.host, port=self.port, username=user, password=password)
+        return Client(self.host, port=self.port, username=user, password=password)
 
     def wait(self, job):
         """Waits until the job has ended and returns it."""

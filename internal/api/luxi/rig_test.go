@@ -23,6 +23,10 @@ import (
 	"github.com/drover-project/drover/internal/store/sqlite"
 )
 
+// patience is how long a test waits for what must come. It only ends tests that
+// would hang: a machine may be under load, or stand still for half a minute.
+const patience = 2 * time.Minute
+
 // rig is a whole cluster of one fake node, with a server in front.
 type rig struct {
 	testing.TB
@@ -157,7 +161,7 @@ func dialRaw(t testing.TB, path string) *conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	return &conn{TB: t, Conn: c, frames: luxi.NewFrameReader(c, luxi.MaxFrame)}

@@ -91,7 +91,7 @@ func (p pieces) Chunks() iter.Seq[[]byte] { return iter.Seq[[]byte](p) }
 func TestListingsBeginBeforeTheyEnd(t *testing.T) {
 	server := newRig(t).server
 	near, far := net.Pipe()
-	if err := far.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := far.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	read := make(chan struct{})

@@ -20,7 +20,7 @@ type follower struct {
 
 func (r *rig) follow(t *testing.T, path, last string) (*follower, func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.server.URL+path, nil)
 	r.check(err)
 	req.SetBasicAuth("admin", "secret")
