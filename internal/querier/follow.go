@@ -107,18 +107,21 @@ func (q *Querier) Follow(ctx context.Context, r query.Request, since store.Revis
 // something to be new after a revision, or for ctx to end, which gives an empty
 // update. With revision 0 it answers at once.
 func (q *Querier) Next(ctx context.Context, r query.Request, since store.Revision) (*Update, error) {
+	u, err := q.next(ctx, r, since)
+	if err != nil && since > 0 && ctx.Err() != nil {
+		u, err = &Update{Revision: since, Events: []query.Event{}}, nil
+	}
+	return u, err
+}
+
+func (q *Querier) next(ctx context.Context, r query.Request, since store.Revision) (*Update, error) {
 	f, err := q.follow(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	if since > 0 {
-		if _, err := f.await(ctx, since, true); err != nil && ctx.Err() == nil {
+		if _, err := f.await(ctx, since, true); err != nil {
 			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return &Update{Revision: since, Events: []query.Event{}}, nil
-		default:
 		}
 	}
 	return f.resume(ctx, since)

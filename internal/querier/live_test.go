@@ -2,12 +2,14 @@ package querier_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/query"
@@ -29,13 +31,17 @@ func (r *rig) onBoth() []string {
 	return names
 }
 
-// rows returns the answer as text, with the statuses of values.
+// rows returns the answer as text.
 func (r *rig) rows(ctx context.Context, q query.Request) string {
 	r.Helper()
 	result, err := r.Query(ctx, q)
 	if err != nil {
 		r.Fatal(err)
 	}
+	return valuesOf(result)
+}
+
+func valuesOf(result *query.Result) string {
 	return strings.ReplaceAll(string(result.AppendValues(nil)), ".example.com", "")
 }
 
@@ -109,12 +115,34 @@ func TestANodeThatHangsCostsItsRowsOnly(t *testing.T) {
 	})
 	defer close(release)
 	r.start(nodes[1]) // makes what is known of it out of date
+	// The end of this context stands for the time that a node is given.
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-hung
 		cancel()
 	}()
-	if got, want := r.rows(ctx, asked), `[["on-node1",true,64],["on-node2",null,null]]`; got != want {
+	src := r.Source(t.Context())
+	src.Live = r.Source(ctx).Live
+	result, err := query.Run(src, asked.What, asked.Fields, nil, query.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := valuesOf(result), `[["on-node1",true,64],["on-node2",null,null]]`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// The end of a query's context is an error, not an answer with the rows that
+// were there until then.
+func TestAQueryEndsWithItsContext(t *testing.T) {
+	r := newRig(t, 0)
+	r.onBoth()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, q := range []query.Request{asked, {What: "job", Fields: []string{"id", "archived"}}} {
+		result, err := r.Query(ctx, q)
+		if !fault.Is(err, fault.Canceled) || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "given up") {
+			t.Errorf("%s: got %v, %v", q.What, result, err)
+		}
 	}
 }

@@ -7,6 +7,7 @@
 //   - A query reads one immutable picture; it neither waits for writers nor
 //     makes them wait.
 //   - A node that does not answer in time costs its own rows only.
+//   - A query whose context has ended ends soon, with an error.
 package querier
 
 import (
@@ -19,6 +20,7 @@ import (
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
@@ -42,8 +44,8 @@ type Querier struct {
 	Log     *slog.Logger
 }
 
-// Source returns the state that a query is answered from, as it is now. Nodes
-// are asked, and archived jobs read, until ctx ends.
+// Source returns the state that a query is answered from, as it is now. The end
+// of ctx ends the query: nobody waits for its answer any more.
 func (q *Querier) Source(ctx context.Context) *query.Source {
 	jobs := q.Queue.Jobs()
 	runtime := q.Runtime
@@ -62,6 +64,12 @@ func (q *Querier) Source(ctx context.Context) *query.Source {
 		Locks:     q.Queue.Locks,
 		Runtime:   runtime,
 		Live:      func(need query.Need, nodes []string) map[string]query.NodeState { return q.live(ctx, need, nodes) },
+		Interrupted: func() error {
+			if ctx.Err() == nil {
+				return nil
+			}
+			return fault.New(fault.Canceled, "the query was given up: %w", context.Cause(ctx))
+		},
 	}
 }
 

@@ -72,7 +72,7 @@ func Group(src *Source, r Request, by []string, calcs []Calc) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, err := gather(rows, len(by), calcs)
+	groups, err := gather(src, rows, len(by), calcs)
 	if err != nil {
 		return nil, err
 	}
@@ -98,11 +98,17 @@ type groupRow struct {
 
 // gather folds rows, whose first columns are the key, into groups in order of
 // their first rows.
-func gather(rows *Result, keys int, calcs []Calc) ([]*groupRow, error) {
+func gather(src *Source, rows *Result, keys int, calcs []Calc) ([]*groupRow, error) {
 	index := map[string]*groupRow{}
 	var out []*groupRow
 	var buf []byte
+	taken := 0
 	for row := range rows.Rows() {
+		if taken++; taken%blockSize == 0 {
+			if err := src.interrupted(); err != nil {
+				return nil, err
+			}
+		}
 		buf = appendList(buf[:0], row[:keys], appendCell)
 		g := index[string(buf)]
 		if g == nil {

@@ -145,10 +145,13 @@ func counted[R any](rows iter.Seq[R], n *int) iter.Seq[R] {
 // keep returns the rows that a test lets through or cannot decide about yet.
 func (t *table[R]) keep(v *view, rows iter.Seq[R], test test[R]) ([]R, error) {
 	if test == nil {
-		return slices.Collect(rows), nil
+		return slices.Collect(rows), v.interrupted()
 	}
 	var out []R
 	for block := range t.blocks(rows) {
+		if err := v.interrupted(); err != nil {
+			return nil, err
+		}
 		for _, r := range block {
 			verdict, err := test(v, r)
 			if err != nil {

@@ -18,6 +18,7 @@
 //   - Evaluation in two passes keeps the same rows as evaluation in one.
 //   - Unknown fields are columns of their own; an unknown field in a filter is
 //     an error.
+//   - A query that is interrupted is an error, never a part of its answer.
 package query
 
 import (
@@ -111,6 +112,18 @@ type Source struct {
 	// Live asks nodes, by UUID, for what need says. Nodes that it leaves out
 	// of its answer count as failed.
 	Live func(need Need, nodes []string) map[string]NodeState
+	// Interrupted is asked again and again while rows are picked, sorted and
+	// grouped: an error ends the query, whose error it then is. nil lets every
+	// query go on to its end.
+	Interrupted func() error
+}
+
+// interrupted returns the error that is to end the query, if there is one.
+func (src *Source) interrupted() error {
+	if src.Interrupted == nil {
+		return nil
+	}
+	return src.Interrupted()
 }
 
 // Runtime is what the running program knows about itself and the cluster item

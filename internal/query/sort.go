@@ -77,6 +77,11 @@ func (o ordering[R]) page(v *view, rows []R, opts Options, identity func(R) stri
 	list := make([]keyed[R], len(rows))
 	seen := make(map[string]int, len(rows))
 	for i, r := range rows {
+		if i%blockSize == 0 {
+			if err := v.interrupted(); err != nil {
+				return nil, "", err
+			}
+		}
 		id := identity(r)
 		list[i] = keyed[R]{row: r, id: id, values: o.values(v, r), nth: seen[id]}
 		seen[id]++

@@ -33,8 +33,10 @@ const (
 type Server struct {
 	deps    Deps
 	methods map[string]method
-	// The limits of the protocol; tests take smaller ones.
+	// The limits of the protocol, and how often to look whether a client is still
+	// there; tests take smaller ones.
 	idle     time.Duration
+	look     time.Duration
 	maxFrame int
 
 	mu    sync.Mutex
@@ -50,6 +52,7 @@ func newServer(deps Deps, table []method) *Server {
 		deps:     deps,
 		methods:  make(map[string]method, len(table)),
 		idle:     luxi.IdleTimeout,
+		look:     lookTime,
 		maxFrame: luxi.MaxFrame,
 		conns:    map[net.Conn]bool{},
 	}
@@ -144,14 +147,16 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// answer carries out one request. It reports whether the connection can be
-// used for another.
+// answer carries out one request, as long as the client is there to read the
+// answer. It reports whether the connection can be used for another.
 func (s *Server) answer(ctx context.Context, conn net.Conn, frame []byte) bool {
 	req, err := luxi.ParseRequest(frame)
 	if err != nil {
 		s.refuse(conn, err.Error(), err)
 		return false
 	}
+	ctx, done := s.attended(ctx, conn)
+	defer done()
 	result, err := s.call(ctx, req)
 	if bad, ok := errors.AsType[*parseError](err); ok {
 		s.refuse(conn, bad.text, bad.err)

@@ -57,6 +57,7 @@ var statuses = map[fault.Code]int{
 	fault.Drained:     http.StatusServiceUnavailable,
 	fault.Fenced:      http.StatusServiceUnavailable,
 	fault.Unavailable: http.StatusServiceUnavailable,
+	fault.Canceled:    http.StatusServiceUnavailable,
 }
 
 // drainedMessage is the text by which clients know a drained queue.

@@ -1,9 +1,11 @@
 package rapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -323,6 +325,23 @@ func TestConnectionsAreKept(t *testing.T) {
 	for range 3 {
 		if a := r.do(http.MethodGet, "/version", nil); a.header.Get("Connection") == "close" {
 			t.Fatal("the server closes the connection")
+		}
+	}
+}
+
+// The end of a request's context, which is when its client leaves, ends what is
+// computed for it. That is no fault of ours.
+func TestQueryOfAClientThatLeft(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	for _, path := range []string{"/2/jobs", "/2/instances?bulk=1", "/2/query/node?fields=name", "/2/query/job?fields=id&group_by=status&figures=count"} {
+		request := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+		request.Header = header("admin", "secret")
+		answer := httptest.NewRecorder()
+		r.rapi.ServeHTTP(answer, request)
+		if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "given up") {
+			t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
 		}
 	}
 }
