@@ -5,41 +5,70 @@ import (
 	"time"
 )
 
-// A long answer rests between its pieces while jobs are on the move, for rest
-// at a time and up to maxRests times. A piece takes about a third of a
-// millisecond to compute, so a list that always has to rest still gets some
-// hundredths of a processor.
+// A long query rests while jobs are on the move: between the pieces of its
+// answer, each a third of a millisecond of computing, and whenever it has looked
+// at some two thousand rows, which take about half of that. It rests for rest at
+// a time and up to maxRests times, so a query that always has to rest still gets
+// some hundredths of a processor.
 const (
 	rest     = time.Millisecond
 	maxRests = 5
+	// looksPerRest is how many looks whether it is interrupted a query takes
+	// between two rests; it looks once for each block of rows.
+	looksPerRest = 128
 )
 
-// Paced yields the pieces of an answer and lets jobs go first: a list of all
-// fields of many instances computes for seconds, and whoever submits jobs
-// meanwhile should not notice. An answer of one piece is not held up, nor is
-// any while the queue writes nothing.
-func (q *Querier) Paced(pieces iter.Seq[[]byte]) iter.Seq[[]byte] {
-	return paced(pieces, q.Queue.Writes, func() { time.Sleep(rest) })
+// pacer lets jobs go before one query. A list of all fields of many instances
+// computes for seconds, and whoever submits jobs meanwhile should not notice.
+type pacer struct {
+	writes func() uint64 // grows while jobs are on the move
+	pause  func()
+	seen   uint64
 }
 
-// paced pauses as long as writes grows.
-func paced(pieces iter.Seq[[]byte], writes func() uint64, pause func()) iter.Seq[[]byte] {
+func (q *Querier) newPacer() *pacer {
+	return &pacer{q.Queue.Writes, func() { time.Sleep(rest) }, q.Queue.Writes()}
+}
+
+// giveWay pauses as long as something is written.
+func (p *pacer) giveWay() {
+	for range maxRests {
+		now := p.writes()
+		if now == p.seen {
+			return
+		}
+		p.seen = now
+		p.pause()
+	}
+}
+
+// Paced yields the pieces of an answer and lets jobs go first in between. An
+// answer of one piece is not held up, nor is any while the queue writes
+// nothing.
+func (q *Querier) Paced(pieces iter.Seq[[]byte]) iter.Seq[[]byte] { return q.newPacer().paced(pieces) }
+
+func (p *pacer) paced(pieces iter.Seq[[]byte]) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		seen := writes()
 		first := true
 		for piece := range pieces {
-			for n := 0; !first && n < maxRests; n++ {
-				now := writes()
-				if now == seen {
-					break
-				}
-				seen = now
-				pause()
+			if !first {
+				p.giveWay()
 			}
 			first = false
 			if !yield(piece) {
 				return
 			}
 		}
+	}
+}
+
+// pacing adds rests to the looks whether a query is interrupted.
+func (p *pacer) pacing(interrupted func() error) func() error {
+	looks := 0
+	return func() error {
+		if looks++; looks%looksPerRest == 0 {
+			p.giveWay()
+		}
+		return interrupted()
 	}
 }

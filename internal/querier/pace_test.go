@@ -1,9 +1,14 @@
 package querier
 
 import (
+	"errors"
 	"slices"
 	"testing"
 )
+
+func newTestPacer(writes func() uint64, pauses *int) *pacer {
+	return &pacer{writes, func() { *pauses++ }, writes()}
+}
 
 func TestLongAnswersLetJobsGoFirst(t *testing.T) {
 	pieces := [][]byte{[]byte("a"), []byte("b"), []byte("c")}
@@ -30,7 +35,7 @@ func TestLongAnswersLetJobsGoFirst(t *testing.T) {
 				return written
 			}
 			var got []string
-			for piece := range paced(slices.Values(pieces[:c.pieces]), writes, func() { pauses++ }) {
+			for piece := range newTestPacer(writes, &pauses).paced(slices.Values(pieces[:c.pieces])) {
 				got = append(got, string(piece))
 			}
 			if want := []string{"a", "b", "c"}[:c.pieces]; !slices.Equal(got, want) || pauses != c.pauses {
@@ -50,10 +55,40 @@ func TestAnswersEndWhenTheReaderLeaves(t *testing.T) {
 			}
 		}
 	}
-	for range paced(pieces, func() uint64 { return 0 }, func() {}) {
+	for range newTestPacer(func() uint64 { return 0 }, new(int)).paced(pieces) {
 		break
 	}
 	if computed != 1 {
 		t.Errorf("%d pieces were computed", computed)
+	}
+}
+
+func TestLongScansLetJobsGoFirst(t *testing.T) {
+	stop := errors.New("stop")
+	for _, busy := range []bool{false, true} {
+		pauses, written, looks := 0, uint64(0), 0
+		writes := func() uint64 {
+			if busy {
+				written++
+			}
+			return written
+		}
+		look := newTestPacer(writes, &pauses).pacing(func() error {
+			if looks++; looks == 3*looksPerRest {
+				return stop
+			}
+			return nil
+		})
+		for n := 1; n < 3*looksPerRest; n++ {
+			if err := look(); err != nil {
+				t.Fatalf("look %d: %v", n, err)
+			}
+		}
+		if err := look(); err != stop {
+			t.Errorf("interrupted: %v", err)
+		}
+		if want := map[bool]int{true: 3 * maxRests}[busy]; pauses != want {
+			t.Errorf("busy %v: %d pauses, want %d", busy, pauses, want)
+		}
 	}
 }

@@ -64,12 +64,12 @@ func (q *Querier) Source(ctx context.Context) *query.Source {
 		Locks:     q.Queue.Locks,
 		Runtime:   runtime,
 		Live:      func(need query.Need, nodes []string) map[string]query.NodeState { return q.live(ctx, need, nodes) },
-		Interrupted: func() error {
+		Interrupted: q.newPacer().pacing(func() error {
 			if ctx.Err() == nil {
 				return nil
 			}
 			return fault.New(fault.Canceled, "the query was given up: %w", context.Cause(ctx))
-		},
+		}),
 	}
 }
 
