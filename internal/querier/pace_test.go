@@ -84,7 +84,7 @@ func TestLongScansLetJobsGoFirst(t *testing.T) {
 				t.Fatalf("look %d: %v", n, err)
 			}
 		}
-		if err := look(); err != stop {
+		if err := look(); !errors.Is(err, stop) {
 			t.Errorf("interrupted: %v", err)
 		}
 		if want := map[bool]int{true: 3 * maxRests}[busy]; pauses != want {
