@@ -69,11 +69,7 @@ func jsonNumber(n json.Number) any {
 // hostTime keeps the offset of t but not the name of its zone. Times outside the calendar stay opaque.
 func hostTime(t time.Time) any {
 	_, seconds := t.Zone()
-	zone, err := pytime.FixedZone(pytime.Microseconds(int64(seconds) * 1e6))
-	if err != nil {
-		return t
-	}
-	d, err := pytime.FromTime(t, zone)
+	d, err := pytime.FromTime(t, pytime.FixedZone(pytime.Microseconds(int64(seconds)*1e6)))
 	if err != nil {
 		return t
 	}

@@ -65,11 +65,16 @@ func hashAt(v any, w *walk) (any, error) {
 	case map[string]any, *Dict, Mapping:
 		return dictHash(v, w)
 	case DateTime:
-		return x.Key(), nil
+		return x.Key(), dateFault(x)
 	case *Regex:
 		return regexKey{x.Pattern(), int(x.Flags())}, nil
-	case *List, *View:
+	case *List:
 		return nil, unhashable(v)
+	case *View:
+		if x.kind != valuesView {
+			return nil, unhashable(v)
+		}
+		return x, nil
 	case Sequence:
 		items, _ := seqItems(x)
 		b, err := appendItems(nil, items, w)

@@ -192,6 +192,15 @@ func (v *View) hasEntry(c *Context, x any) (bool, error) {
 	return ok && err == nil && equal(value, norm(entry[1])), err
 }
 
+func (v *View) hasEntries(c *Context, parts []any) (bool, error) {
+	for _, x := range parts {
+		if found, err := v.hasEntry(c, norm(x)); !found || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // edited leaves out count items from position on, all if count is negative, and yields the items of others in
 // their place.
 func edited(c *Context, coll any, position, count int64, others any) (any, error) {

@@ -15,6 +15,14 @@ func checked[T any](v T, err error) (any, error) {
 	return v, nil
 }
 
+// dateFault is the error of looking at the offset of a date, which may be too large for that.
+func dateFault(d DateTime) error {
+	if err := d.Fault(); err != nil {
+		return asError(err)
+	}
+	return nil
+}
+
 func asTime(v any) DateTime { return v.(DateTime) }
 func asSpan(v any) Timespan { return v.(Timespan) }
 
@@ -98,7 +106,7 @@ func timeProperties() []definition {
 		{"#property#minute", FunctionKind, "obj: time", fieldProperty(func(x pytime.Fields) int64 { return x.Minute }), "The minute.", example + ".minute ⇒ 30", 0},
 		{"#property#minutes", FunctionKind, "obj: timespan", spanIn(minute), "The timespan in minutes.", "timespan(hours => 1).minutes ⇒ 60.0", 0},
 		{"#property#month", FunctionKind, "obj: time", fieldProperty(func(x pytime.Fields) int64 { return x.Month }), "The month.", example + ".month ⇒ 11", 0},
-		{"#property#offset", FunctionKind, "obj: time", timeProperty(func(d DateTime) any { return d.Offset() }), "The offset from UTC as a timespan.", example + ".offset.hours ⇒ 0.0", 0},
+		{"#property#offset", FunctionKind, "obj: time", func(_ *Context, a []any) (any, error) { return checked(asTime(a[0]).Offset()) }, "The offset from UTC as a timespan.", example + ".offset.hours ⇒ 0.0", 0},
 		{"#property#second", FunctionKind, "obj: time", fieldProperty(func(x pytime.Fields) int64 { return x.Second }), "The second.", example + ".second ⇒ 2", 0},
 		{"#property#seconds", FunctionKind, "obj: timespan", spanIn(second), "The timespan in seconds.", "timespan(minutes => 1).seconds ⇒ 60.0", 0},
 		{"#property#time", FunctionKind, "obj: datetime", timeProperty(func(d DateTime) any { return d.TimeOfDay() }), "The timespan since the start of the day.", example + ".time.hours > 16 ⇒ true", 0},
@@ -114,7 +122,7 @@ func timeFunctions() []definition {
 		{"datetime", FunctionKind, "string: string, format: string = null", parseTime, "Reads a time from a text, with a strptime format or, without one, in the usual notations.", "datetime(\"2015-09-29T12:30\").minute ⇒ 30", 0},
 		{"datetime", FunctionKind, "timestamp: number, offset: timespan = zero", timeOfTimestamp, "Gives the time so many seconds after the start of 1970.", "datetime(86400).day ⇒ 2", 0},
 		{"datetime", FunctionKind, "year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0, microsecond: int = 0, offset: timespan = zero", makeTime, "Gives a time by its parts.", "datetime(2015, 9, 29).weekday ⇒ 1", 0},
-		{"format", MethodKind, "dt: datetime, format: string", func(_ *Context, a []any) (any, error) { return asTime(a[0]).Strftime(a[1].(string)), nil }, "Writes a time in a strftime format.", "datetime(2015, 9, 29).format(\"%d.%m.%Y\") ⇒ \"29.09.2015\"", 0},
+		{"format", MethodKind, "dt: datetime, format: string", func(_ *Context, a []any) (any, error) { return checked(asTime(a[0]).Strftime(a[1].(string))) }, "Writes a time in a strftime format.", "datetime(2015, 9, 29).format(\"%d.%m.%Y\") ⇒ \"29.09.2015\"", 0},
 		{"isDatetime", FunctionKind, "value: any?", isOf(func(v any) bool { _, ok := v.(DateTime); return ok }), "Tells whether the value is a time.", "isDatetime(now()) ⇒ true", 0},
 		{"isTimespan", FunctionKind, "value: any?", isOf(func(v any) bool { _, ok := v.(Timespan); return ok }), "Tells whether the value is a timespan.", "isTimespan(timespan()) ⇒ true", 0},
 		{"localtz", FunctionKind, "", func(*Context, []any) (any, error) {
@@ -145,7 +153,7 @@ func divided(_ *Context, a []any) (any, error) {
 func parseTime(_ *Context, a []any) (any, error) {
 	var d DateTime
 	var err error
-	if a[1] == nil {
+	if a[1] == nil || a[1] == "" {
 		var today DateTime
 		if today, err = pytime.FromTime(time.Now(), pytime.UTC()); err != nil {
 			return nil, asError(err)
@@ -158,10 +166,7 @@ func parseTime(_ *Context, a []any) (any, error) {
 }
 
 func timeOfTimestamp(_ *Context, a []any) (any, error) {
-	zone, err := pytime.FixedZone(asSpan(a[1]))
-	if err != nil {
-		return nil, asError(err)
-	}
+	zone := pytime.FixedZone(asSpan(a[1]))
 	if f, ok := a[0].(float64); ok {
 		return checked(pytime.FromFloatTimestamp(f, zone))
 	}
@@ -169,10 +174,7 @@ func timeOfTimestamp(_ *Context, a []any) (any, error) {
 }
 
 func makeTime(_ *Context, a []any) (any, error) {
-	zone, err := pytime.FixedZone(asSpan(a[7]))
-	if err != nil {
-		return nil, asError(err)
-	}
+	zone := pytime.FixedZone(asSpan(a[7]))
 	return checked(pytime.New(pytime.Fields{Year: clampInt(a[0]), Month: clampInt(a[1]), Day: clampInt(a[2]), Hour: clampInt(a[3]),
 		Minute: clampInt(a[4]), Second: clampInt(a[5]), Microsecond: clampInt(a[6])}, zone))
 }
@@ -187,10 +189,7 @@ func replaceFields(_ *Context, a []any) (any, error) {
 	}
 	zone := d.Zone()
 	if span, ok := a[8].(Timespan); ok {
-		var err error
-		if zone, err = pytime.FixedZone(span); err != nil {
-			return nil, asError(err)
-		}
+		zone = pytime.FixedZone(span)
 	}
 	return checked(pytime.New(f, zone))
 }
@@ -204,11 +203,7 @@ func now(_ *Context, a []any) (any, error) {
 		d, err := pytime.FromTime(t.Add(time.Duration(seconds)*time.Second), pytime.UTC())
 		return checked(d.In(nil), err)
 	}
-	zone, err := pytime.FixedZone(span)
-	if err != nil {
-		return nil, asError(err)
-	}
-	return checked(pytime.FromTime(t, zone))
+	return checked(pytime.FromTime(t, pytime.FixedZone(span)))
 }
 
 func makeSpan(_ *Context, a []any) (any, error) {

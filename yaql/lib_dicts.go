@@ -139,6 +139,9 @@ func charItems(s string) []any {
 // without copies a map but for some keys.
 func without(dict any, keys []any) (any, error) {
 	drop := &Set{}
+	if dictLen(dict) == 0 {
+		keys = nil // even those that could not be looked up
+	}
 	for _, k := range keys {
 		if err := drop.add(norm(k)); err != nil {
 			return nil, err

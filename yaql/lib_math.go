@@ -181,10 +181,10 @@ func floatPower(x, y float64) (any, error) {
 		return nil, errorf(ZeroDivisionError, "0.0 cannot be raised to a negative power")
 	}
 	if x < 0 && y != math.Trunc(y) && !math.IsInf(x, 0) {
-		r, theta := math.Pow(-x, y), math.Pi*y
+		r, theta := realPower(-x, y), math.Pi*y
 		return complex(r*math.Cos(theta), r*math.Sin(theta)), nil
 	}
-	r := math.Pow(x, y)
+	r := realPower(x, y)
 	if math.IsInf(r, 0) && !math.IsInf(x, 0) && !math.IsInf(y, 0) {
 		return nil, errorf(OverflowError, "Numerical result out of range")
 	}
@@ -200,7 +200,7 @@ func powerMod(a, b, m any) (any, error) {
 		return nil, errorf(ValueError, "pow() 3rd argument cannot be 0")
 	}
 	size := new(big.Int).Abs(n)
-	r := new(big.Int).Exp(x, y, size)
+	r := new(big.Int).Exp(new(big.Int).Mod(x, size), y, size) // with a negative exponent Exp is wrong for a negative base
 	if y.Sign() < 0 && (r == nil || new(big.Int).GCD(nil, nil, new(big.Int).Mod(x, size), size).Cmp(big.NewInt(1)) != 0) {
 		return nil, errorf(ValueError, "base is not invertible for the given modulus")
 	}

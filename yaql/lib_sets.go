@@ -128,15 +128,19 @@ func selected(s *Set, keep func(v any) bool) (*Set, error) {
 
 // subset compares two sets; turned swaps them.
 func subset(turned, proper bool) impl {
-	return func(_ *Context, a []any) (any, error) {
-		small, _ := setItems(a[0])
-		large, _ := setItems(a[1])
+	return func(c *Context, a []any) (any, error) {
+		small, large := a[0], a[1]
 		if turned {
 			small, large = large, small
 		}
-		if len(small) > len(large) || proper && len(small) == len(large) {
+		parts, _ := setItems(small)
+		all, _ := setItems(large)
+		if len(parts) > len(all) || proper && len(parts) == len(all) {
 			return false, nil
 		}
-		return containsAll(large, small), nil
+		if view, ok := large.(*View); ok && view.kind == itemsView {
+			return view.hasEntries(c, parts)
+		}
+		return containsAll(all, parts), nil
 	}
 }

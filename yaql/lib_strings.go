@@ -2,6 +2,7 @@ package yaql
 
 import (
 	"fmt"
+	"math/big"
 	"strings"
 	"unicode/utf8"
 
@@ -263,14 +264,14 @@ func saturatingAdd(a, b int64) int64 {
 func substring(_ *Context, a []any) (any, error) {
 	s := a[0].(string)
 	n := int64(utf8.RuneCountInString(s))
-	start, length := clampInt(a[1]), clampInt(a[2])
-	if length < 0 {
-		length = n
+	start, length := bigOf(a[1]), bigOf(a[2])
+	if length.Sign() < 0 {
+		length = big.NewInt(n)
 	}
-	if start < 0 {
-		start = saturatingAdd(start, n)
+	if start.Sign() < 0 {
+		start = new(big.Int).Add(start, big.NewInt(n))
 	}
-	lo, hi, _ := runeBounds(s, start, saturatingAdd(start, length))
+	lo, hi, _ := runeBounds(s, clampInt(intValue(start)), clampInt(intValue(new(big.Int).Add(start, length))))
 	return s[lo:hi], nil
 }
 

@@ -127,7 +127,7 @@ func (cp *compiler) matching(n *syntax.Node, l, r *code) *code {
 }
 
 func regexFunction(c *Context, a []any) (any, error) {
-	var flags pyre.Flags
+	flags := pyre.Unicode // which a pattern may not take back
 	for i, f := range []pyre.Flags{pyre.IgnoreCase, pyre.MultiLine, pyre.DotAll} {
 		if truth(a[i+1]) {
 			flags |= f

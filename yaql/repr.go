@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strings"
 
+	"github.com/drover-project/drover/yaql/internal/pyre"
 	"github.com/drover-project/drover/yaql/internal/pytext"
 )
 
@@ -27,7 +28,9 @@ func text(v any) (string, error) {
 		}
 		return s, nil
 	case DateTime:
-		return x.String(), nil
+		return x.String(), dateFault(x)
+	case noValueType:
+		return "", errorf(NoMatchingFunctionException, "No function \"str\" matches supplied arguments")
 	case Timespan:
 		return x.String(), nil
 	}
@@ -82,7 +85,7 @@ func writeRepr(b *strings.Builder, v any, w *walk) {
 	case Timespan:
 		b.WriteString(x.Repr())
 	case *Regex:
-		b.WriteString("re.compile(" + pytext.Quote(x.Pattern()) + ")")
+		writeRegex(b, x)
 	case Pair:
 		writeRepr(b, x.Key, w)
 		b.WriteString("=>")
@@ -90,6 +93,25 @@ func writeRepr(b *strings.Builder, v any, w *walk) {
 	default:
 		writeOpaque(b, v)
 	}
+}
+
+// shownPattern is how many characters of a pattern are written.
+const shownPattern = 200
+
+func writeRegex(b *strings.Builder, r *Regex) {
+	pattern := []rune(pytext.Quote(r.Pattern()))
+	b.WriteString("re.compile(" + string(pattern[:min(len(pattern), shownPattern)]))
+	separator := ", "
+	for _, f := range []struct {
+		flag pyre.Flags
+		name string
+	}{{IgnoreCase, "IGNORECASE"}, {MultiLine, "MULTILINE"}, {DotAll, "DOTALL"}, {pyre.Verbose, "VERBOSE"}} {
+		if r.Flags()&f.flag != 0 {
+			b.WriteString(separator + "re." + f.name)
+			separator = "|"
+		}
+	}
+	b.WriteString(")")
 }
 
 func writeOpaque(b *strings.Builder, v any) {

@@ -82,6 +82,9 @@ func (e *encoder) other(v any, depth int) error {
 	case *yaql.Set:
 		return e.set(x.Items(), depth)
 	case yaql.DateTime:
+		if err := x.Fault(); err != nil {
+			return &yaql.Error{Class: yaql.ValueError, Message: err.Error(), Offset: -1}
+		}
 		return e.object("$datetime", x.ISOFormat())
 	case yaql.Timespan:
 		fmt.Fprintf(&e.out, `{"$timespan":%s}`, x.Total())
@@ -120,7 +123,7 @@ func opaqueKind(v any) string {
 	switch v.(type) {
 	case *yaql.Context:
 		return "context"
-	case *yaql.Function:
+	case *yaql.Function, yaql.Pair:
 		return "function"
 	case complex128:
 		return "complex"

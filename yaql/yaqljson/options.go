@@ -46,6 +46,9 @@ func ParseOptions(text []byte) (Options, error) {
 	if failed != nil {
 		return o, fmt.Errorf("options: %w", failed)
 	}
+	if legacy, _ := given.Get("legacy"); legacy == true {
+		o.Engine = append(o.Engine, yaql.ConvertTuplesToLists(false)) // the reference's legacy factory insists on it
+	}
 	o.Key = engineKey(text)
 	return o, nil
 }

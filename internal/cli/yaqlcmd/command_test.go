@@ -47,12 +47,15 @@ func (t typing) readLine(prompt string) (string, error) {
 	return t.ReadLine()
 }
 
+// unlimited are the settings of a command without flags.
+func unlimited() *settings { return &settings{limit: -1, memory: -1, steps: -1} }
+
 // session types keys into a console with a document and returns all that was printed.
 func session(t *testing.T, keys, document string) string {
 	t.Helper()
 	s := &screen{keys: strings.NewReader(keys)}
 	terminal := term.NewTerminal(s, firstPrompt)
-	c, err := newConsole(&settings{limit: -1, memory: -1, steps: -1}, terminal)
+	c, err := newConsole(unlimited(), terminal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +158,7 @@ func TestLinesAnswerAProgramThatWaits(t *testing.T) {
 	in, questions := io.Pipe()
 	answers, out := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- evalLines(t.Context(), in, out) }()
+	go func() { done <- unlimited().evalLines(t.Context(), in, out) }()
 	buffer := make([]byte, 100)
 	for i := range 3 {
 		if _, err := fmt.Fprintf(questions, "{\"id\": %d, \"expr\": \"1 + %d\"}\n", i, i); err != nil {
@@ -182,10 +185,10 @@ func (broken) Write([]byte) (int, error) { return 0, errBroken }
 var errBroken = errors.New("broken")
 
 func TestBrokenStreams(t *testing.T) {
-	if err := evalLines(t.Context(), broken{}, io.Discard); !errors.Is(err, errBroken) {
+	if err := unlimited().evalLines(t.Context(), broken{}, io.Discard); !errors.Is(err, errBroken) {
 		t.Errorf("a broken input gave %v", err)
 	}
-	if err := evalLines(t.Context(), strings.NewReader(`{"expr":"1"}`), broken{}); !errors.Is(err, errBroken) {
+	if err := unlimited().evalLines(t.Context(), strings.NewReader(`{"expr":"1"}`), broken{}); !errors.Is(err, errBroken) {
 		t.Errorf("a broken output gave %v", err)
 	}
 	cmd := New()

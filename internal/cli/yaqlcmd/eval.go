@@ -21,8 +21,9 @@ func newEval() *cobra.Command {
 		Long: `Evaluate an expression and print its result as JSON.
 
 With --jsonl, read lines {"id", "expr", "data", "options"} from standard input and write for each, in the same
-order, a line {"id", "value"} or {"id", "error": {"type", "message"}}. There a line's options decide, not the
-flags, and without options the defaults are those of the language's reference.
+order, a line {"id", "value"} or {"id", "error": {"type", "message"}}. --steps and --timeout
+hold for each line; a line's options decide about the rest, and without options the defaults are those of the
+language's reference.
 
 What JSON lacks is written as an object with one key: {"$set": [1]}, {"$datetime": "..."}, {"$timespan": 1000000}.`,
 		Example: `  drover yaql eval '[1, 2, 3].where($ > 1).sum()'
@@ -36,14 +37,16 @@ What JSON lacks is written as an object with one key: {"$set": [1]}, {"$datetime
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cmd.SilenceUsage = true
 			if lines {
-				return evalLines(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+				return s.evalLines(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 			}
 			return s.evalOne(cmd, args[0])
 		},
 	}
 	s.register(cmd)
 	cmd.Flags().BoolVar(&lines, "jsonl", false, "evaluate lines of JSON from standard input")
-	cmd.MarkFlagsMutuallyExclusive("jsonl", "data")
+	for _, other := range []string{"data", "legacy", "delegates", "limit", "memory"} {
+		cmd.MarkFlagsMutuallyExclusive("jsonl", other)
+	}
 	return cmd
 }
 

@@ -36,14 +36,14 @@ const invalidRequest = "InvalidRequest"
 
 // evalLines answers each line of in with one of out. The answers are flushed when no further line waits, so that a
 // program may talk with it.
-func evalLines(ctx context.Context, in io.Reader, out io.Writer) error {
+func (s *settings) evalLines(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReaderSize(in, 1<<16)
 	answers := bufio.NewWriter(out)
-	engines := engineCache{}
+	e := evaluator{s, map[string]*yaql.Engine{}}
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(bytes.TrimSpace(line)) > 0 {
-			if werr := writeLine(answers, engines.answer(ctx, line)); werr != nil {
+			if werr := writeLine(answers, e.answer(ctx, line)); werr != nil {
 				return werr
 			}
 		}
@@ -64,10 +64,14 @@ func writeLine(out io.Writer, a answer) error {
 	return encoder.Encode(a)
 }
 
-// engineCache holds an engine for each set of options met.
-type engineCache map[string]*yaql.Engine
+// evaluator holds an engine for each set of options met.
+type evaluator struct {
+	*settings
 
-func (c engineCache) answer(ctx context.Context, line []byte) answer {
+	engines map[string]*yaql.Engine
+}
+
+func (e evaluator) answer(ctx context.Context, line []byte) answer {
 	var r request
 	if err := json.Unmarshal(line, &r); err != nil {
 		return answer{ID: nullID, Error: &answerError{invalidRequest, err.Error()}}
@@ -78,7 +82,7 @@ func (c engineCache) answer(ctx context.Context, line []byte) answer {
 	if r.Expr == nil {
 		return answer{ID: r.ID, Error: &answerError{invalidRequest, `"expr" is missing`}}
 	}
-	value, err := c.evaluate(ctx, r)
+	value, err := e.evaluate(ctx, r)
 	if err != nil {
 		return answer{ID: r.ID, Error: describe(err)}
 	}
@@ -95,12 +99,12 @@ func describe(err error) *answerError {
 	return &answerError{invalidRequest, err.Error()}
 }
 
-func (c engineCache) evaluate(ctx context.Context, r request) ([]byte, error) {
+func (e evaluator) evaluate(ctx context.Context, r request) ([]byte, error) {
 	options, err := yaqljson.ParseOptions(r.Options)
 	if err != nil {
 		return nil, err
 	}
-	engine, err := c.engine(options)
+	engine, err := e.engineFor(options)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +122,8 @@ func (c engineCache) evaluate(ctx context.Context, r request) ([]byte, error) {
 	for name, value := range options.Vars {
 		scope.Set(name, value)
 	}
+	ctx, cancel := e.deadline(ctx)
+	defer cancel()
 	result, err := compiled.EvalIn(ctx, scope, data)
 	if err != nil {
 		return nil, err
@@ -128,13 +134,13 @@ func (c engineCache) evaluate(ctx context.Context, r request) ([]byte, error) {
 	return yaqljson.Encode(result)
 }
 
-func (c engineCache) engine(options yaqljson.Options) (*yaql.Engine, error) {
-	if engine, ok := c[options.Key]; ok {
+func (e evaluator) engineFor(options yaqljson.Options) (*yaql.Engine, error) {
+	if engine, ok := e.engines[options.Key]; ok {
 		return engine, nil
 	}
-	engine, err := yaql.New(append(options.Engine, yaql.OrderedResults())...)
+	engine, err := yaql.New(append(options.Engine, yaql.StepBudget(e.steps), yaql.OrderedResults())...)
 	if err == nil {
-		c[options.Key] = engine
+		e.engines[options.Key] = engine
 	}
 	return engine, err
 }

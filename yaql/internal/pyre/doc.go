@@ -43,7 +43,7 @@ const (
 	DotAll                       // s: the dot also matches a newline
 	Verbose                      // x: white space and comments are skipped
 	ASCII                        // a: \w, \d, \s and \b know ASCII only
-	unicode                      // u: accepted, and the default
+	Unicode                      // u: accepted, and the default
 )
 
-var flagLetters = map[rune]Flags{'i': IgnoreCase, 'm': MultiLine, 's': DotAll, 'x': Verbose, 'a': ASCII, 'u': unicode}
+var flagLetters = map[rune]Flags{'i': IgnoreCase, 'm': MultiLine, 's': DotAll, 'x': Verbose, 'a': ASCII, 'u': Unicode}

@@ -44,7 +44,7 @@ func parse(pattern string, flags Flags) (n node, p *parser, err error) {
 			p.fail(at, fmt.Sprintf("invalid group reference %d", number))
 		}
 	}
-	if p.flags&ASCII != 0 && p.flags&unicode != 0 {
+	if p.flags&ASCII != 0 && p.flags&Unicode != 0 {
 		panic(failure{&Error{ValueError, "ASCII and UNICODE flags are incompatible", 0}})
 	}
 	return n, p, nil

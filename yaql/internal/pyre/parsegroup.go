@@ -60,9 +60,9 @@ func (p *parser) flagGroup(c rune, start int, flags *Flags, first bool) node {
 	}
 	scoped := *flags
 	if on&ASCII != 0 {
-		scoped &^= unicode
+		scoped &^= Unicode
 	}
-	if on&unicode != 0 {
+	if on&Unicode != 0 {
 		scoped &^= ASCII
 	}
 	return p.finish(&group{}, start, (scoped|on)&^off)
@@ -72,7 +72,7 @@ func (p *parser) flagGroup(c rune, start int, flags *Flags, first bool) node {
 func (p *parser) inlineFlags(c rune) (on, off Flags, whole bool) {
 	if c != '-' {
 		on, c = p.flagRun(c, ")-:", "missing -, : or )")
-		if on&ASCII != 0 && on&unicode != 0 {
+		if on&ASCII != 0 && on&Unicode != 0 {
 			p.fail(p.pos, "bad inline flags: flags 'a', 'u' and 'L' are incompatible")
 		}
 		if c == ')' {
@@ -85,7 +85,7 @@ func (p *parser) inlineFlags(c rune) (on, off Flags, whole bool) {
 			p.fail(p.pos, "missing flag")
 		}
 		off, _ = p.flagRun(next, ":", "missing :")
-		if off&(ASCII|unicode) != 0 {
+		if off&(ASCII|Unicode) != 0 {
 			p.fail(p.pos, "bad inline flags: cannot turn off flags 'a', 'u' and 'L'")
 		}
 	}

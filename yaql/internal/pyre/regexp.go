@@ -44,7 +44,7 @@ func Compile(pattern string, flags Flags) (*Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Regexp{pattern: pattern, flags: flags, groups: len(p.groups), names: p.names, linear: linear(tree)}
+	r := &Regexp{pattern: pattern, flags: p.flags, groups: len(p.groups), names: p.names, linear: linear(tree)}
 	w := &writer{}
 	tree.write(w)
 	if r.full, err = compileFull(w.String()); err != nil {
@@ -93,7 +93,7 @@ func isASCII(text string) bool {
 // Pattern returns the text that was compiled.
 func (r *Regexp) Pattern() string { return r.pattern }
 
-// Flags returns the flags given to Compile.
+// Flags returns the flags given to Compile and those that the pattern begins with.
 func (r *Regexp) Flags() Flags { return r.flags }
 
 // Groups returns the number of capturing groups.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/drover-project/drover/yaql/internal/pytext"
 )
 
 // A Part is a piece of a split text, or a group that took no part in the match of a separator.
@@ -173,11 +175,14 @@ func (p *templateParser) groupEscape(start int) {
 		p.group(number, at)
 		return
 	}
-	number, err := strconv.ParseUint(name, 10, 31)
-	if err != nil {
+	number, err := pytext.ParseInt(name)
+	if err != nil || number.Sign() < 0 {
 		p.fail(at, "bad character in group name '"+name+"'")
 	}
-	p.group(int(number), start+1)
+	if !number.IsInt64() {
+		p.fail(start+1, "invalid group reference "+name)
+	}
+	p.group(int(number.Int64()), start+1)
 }
 
 func (p *templateParser) group(number, at int) {

@@ -13,6 +13,8 @@ import (
 const (
 	minYear = 1
 	maxYear = 9999
+
+	calendarDays = maxYear * 366 // more than there are
 )
 
 // The first microsecond of the calendar and the first after it, as clocks count them.
@@ -153,12 +155,28 @@ func (d DateTime) Aware() DateTime {
 	return d
 }
 
-// Offset returns the distance of the zone from UTC, zero when naive.
-func (d DateTime) Offset() Span {
+// Fault tells what is wrong with the offset, which then may neither be shown nor used to find the instant.
+func (d DateTime) Fault() error {
 	if d.zone == nil {
-		return Span{}
+		return nil
 	}
-	return d.zone.Offset()
+	return d.zone.fault
+}
+
+// together returns the error of relating dates. Dates of one zone need no offset for that.
+func (d DateTime) together(other DateTime) error {
+	if d.Fault() != nil && other.Fault() != nil && d.zone.repr == other.zone.repr {
+		return nil
+	}
+	return cmp.Or(d.Fault(), other.Fault())
+}
+
+// Offset returns the distance of the zone from UTC, zero when naive.
+func (d DateTime) Offset() (Span, error) {
+	if d.zone == nil {
+		return Span{}, nil
+	}
+	return d.zone.Offset(), d.Fault()
 }
 
 // Midnight returns the start of the day.
@@ -171,7 +189,12 @@ func (d DateTime) TimeOfDay() Span { return Span{clock: Microseconds(d.clock).cl
 
 // ShiftedToUTC moves the clock to UTC and keeps the zone, which names another instant. That is a defect of
 // the reference's property "utc", kept because expressions see it.
-func (d DateTime) ShiftedToUTC() (DateTime, error) { return d.shift(-d.zoneOffset()) }
+func (d DateTime) ShiftedToUTC() (DateTime, error) {
+	if err := d.Fault(); err != nil {
+		return DateTime{}, err
+	}
+	return d.shift(-d.zoneOffset())
+}
 
 // Timestamp returns the seconds since 1970 as the reference's property does: off by the offset once
 // more when there is one, and a TypeError for a naive date.
@@ -202,7 +225,6 @@ func (d DateTime) shift(microseconds int64) (DateTime, error) {
 
 // Add returns the date a span later, or OverflowError outside of the calendar.
 func (d DateTime) Add(span Span) (DateTime, error) {
-	const calendarDays = maxYear * 366
 	if span.days > calendarDays || span.days < -calendarDays {
 		return DateTime{}, outOfRange()
 	}
@@ -223,7 +245,7 @@ func (d DateTime) Since(other DateTime) (Span, error) {
 	if (d.zone == nil) != (other.zone == nil) {
 		return Span{}, fail(TypeError, "can't subtract offset-naive and offset-aware datetimes")
 	}
-	return Microseconds(d.instant() - other.instant()), nil
+	return Microseconds(d.instant() - other.instant()), d.together(other)
 }
 
 // Compare orders dates by instant. Mixing a naive date with another is a TypeError.
@@ -231,7 +253,7 @@ func (d DateTime) Compare(other DateTime) (int, error) {
 	if (d.zone == nil) != (other.zone == nil) {
 		return 0, fail(TypeError, "can't compare offset-naive and offset-aware datetimes")
 	}
-	return cmp.Compare(d.instant(), other.instant()), nil
+	return cmp.Compare(d.instant(), other.instant()), d.together(other)
 }
 
 // A Key stands for an instant: dates are equal exactly when their keys are.

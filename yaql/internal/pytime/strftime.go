@@ -67,8 +67,16 @@ var directives = map[byte]directive{
 
 // Strftime formats the date by a format of the C library: its directives in the C locale with the flags
 // "_", "-", "0", "^" and "#", a width, and the modifiers E and O. Years below 1000 are not padded.
-// What is no directive stays as written.
-func (d DateTime) Strftime(format string) string {
+// What is no directive stays as written. A NUL ends the format.
+func (d DateTime) Strftime(format string) (string, error) {
+	format, _, _ = strings.Cut(format, "\x00")
+	if err := d.Fault(); err != nil && strings.Contains(strings.ReplaceAll(format, "%%", ""), "%z") {
+		return "", err
+	}
+	return d.strftime(format), nil
+}
+
+func (d DateTime) strftime(format string) string {
 	var out strings.Builder
 	for format != "" {
 		at := strings.IndexByte(format, '%')
@@ -190,7 +198,7 @@ func (s spec) apply(dir directive, d DateTime) string {
 	case dir.number != nil:
 		return s.number(dir, dir.number(d, w))
 	case dir.format != "":
-		text = d.Strftime(dir.format)
+		text = d.strftime(dir.format)
 	default:
 		text = dir.text(d, w)
 	}

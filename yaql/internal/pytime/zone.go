@@ -2,14 +2,16 @@ package pytime
 
 import (
 	"fmt"
+	"math/big"
 	"strings"
 )
 
 // A Zone is a fixed offset from UTC. A nil *Zone is no zone at all: the date is naive.
 type Zone struct {
-	offset int64 // microseconds east of UTC, less than a day to either side
+	offset int64 // microseconds east of UTC
 	name   string
 	repr   string // how Python's repr shows it
+	fault  error  // of an offset of a day or more: there are dates in such a zone, but none tells its offset
 }
 
 var (
@@ -21,12 +23,19 @@ var (
 func UTC() *Zone { return utcZone }
 
 // FixedZone returns the zone of an offset as the YAQL functions make it: UTC for no offset, else a
-// zone without a name. An offset of a day or more is a ValueError.
-func FixedZone(offset Span) (*Zone, error) {
+// zone without a name. What needs to know an offset of a day or more fails, see [DateTime.Fault].
+func FixedZone(offset Span) *Zone {
 	if offset.IsZero() {
-		return utcZone, nil
+		return utcZone
 	}
-	return namedZone(offset, "")
+	zone, err := namedZone(offset, "")
+	if err == nil {
+		return zone
+	}
+	// No calendar is as long as the bounds, which keep sums with clocks in range.
+	days := max(-calendarDays, min(calendarDays, offset.days))
+	seconds := new(big.Int).Quo(offset.Total(), big.NewInt(Second))
+	return &Zone{offset: days*Day + offset.clock, repr: fmt.Sprintf("tzoffset(None, %d)", seconds), fault: err}
 }
 
 // namedZone is a zone that a parsed text named.
