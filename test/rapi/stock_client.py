@@ -9,29 +9,8 @@ import sys
 import time
 import traceback
 
+import pycurl
 from ganeti.rapi import client as rapi
-
-
-# What the server grants for a handshake, in seconds, and curl's code for one that failed.
-HANDSHAKE_TIME = 10
-HANDSHAKE_FAILED = 35
-
-
-class Client(rapi.GanetiRapiClient):
-    """The stock client on a machine that may stand still.
-
-    A virtual machine that is halted for a while finds, when it goes on, that the time for the handshake under way is over, and
-    the server hangs up. Nothing had been asked yet, so the request is made once more.
-    """
-
-    def _SendRequest(self, *args):
-        begun = time.monotonic()
-        try:
-            return rapi.GanetiRapiClient._SendRequest(self, *args)
-        except rapi.GanetiApiError as err:
-            if err.code != HANDSHAKE_FAILED or time.monotonic() - begun < HANDSHAKE_TIME:
-                raise
-        return rapi.GanetiRapiClient._SendRequest(self, *args)
 
 
 class Cluster(object):
@@ -41,12 +20,14 @@ class Cluster(object):
         self.ready = ready
         host, port = ready["rapi"][len("https://"):].rsplit(":", 1)
         self.host, self.port = host, int(port)
-        self.client = self.connect(ready["rapi_user"], ready["rapi_password"])
+        # One connection for all requests. The client makes a new one for each else, and most of the time goes into handshakes.
+        curl = pycurl.Curl()
+        self.client = self.connect(ready["rapi_user"], ready["rapi_password"], curl_factory=lambda: curl)
         self.node = None
         self.client_rules = []
 
-    def connect(self, user, password):
-        return Client(self.host, port=self.port, username=user, password=password)
+    def connect(self, user, password, **kwargs):
+        return rapi.GanetiRapiClient(self.host, port=self.port, username=user, password=password, **kwargs)
 
     def wait(self, job):
         """Waits until the job has ended and returns it."""

@@ -17,8 +17,7 @@ import (
 const python = "/usr/bin/python3"
 
 // startLimit is how long a cluster may take to start, checkLimit how long all
-// checks may take. They only end what hangs: the client makes a connection for
-// each of its many requests, which takes two minutes on a machine under load.
+// checks may take. They only end what hangs.
 const (
 	startLimit = 2 * time.Minute
 	checkLimit = 7 * time.Minute
