@@ -44,9 +44,12 @@ func (c *Context) withItem(x any) *Context {
 // Set gives a variable a value in this context; the name may be written with its dollar sign or without.
 func (c *Context) Set(name string, value any) { c.set(strings.TrimPrefix(name, "$"), value) }
 
+// setItem gives $ a value. A gap in a list hides no $ further out.
+func (c *Context) setItem(x any) { c.item, c.hasItem = x, x != NoValue }
+
 func (c *Context) set(name string, value any) {
 	if name == "" || name == "1" {
-		c.item, c.hasItem = value, value != NoValue
+		c.setItem(value)
 		return
 	}
 	for i := range c.vars {

@@ -32,7 +32,7 @@ func (l *Lambda) bind(x any) *Context {
 		l.frame = l.c.withItem(x)
 		return l.frame
 	}
-	l.frame.item = x
+	l.frame.setItem(x)
 	return l.frame
 }
 

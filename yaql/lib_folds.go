@@ -30,10 +30,10 @@ func folding() []definition {
 
 // foldItems folds a collection, with the first item as the seed if there is none.
 func foldItems(c *Context, coll, seed any, name string, f func(total, x any) (any, error)) (any, error) {
-	total := seed
+	total, started := seed, seed != NoValue
 	err := each(c, coll, func(x any) error {
-		if total == NoValue {
-			total = x
+		if !started {
+			total, started = x, true
 			return nil
 		}
 		var err error
@@ -43,7 +43,7 @@ func foldItems(c *Context, coll, seed any, name string, f func(total, x any) (an
 	if err != nil {
 		return nil, err
 	}
-	if total == NoValue {
+	if !started {
 		return nil, emptyFold(name)
 	}
 	return total, nil

@@ -98,7 +98,7 @@ func filterList(items []any, predicate *code, frame *Context) ([]any, error) {
 			return nil, err
 		}
 		x = norm(x)
-		frame.item = x
+		frame.setItem(x)
 		t, err := test(frame)
 		if err != nil {
 			return nil, err
@@ -132,7 +132,7 @@ func countList(items []any, predicate *code, frame *Context) (int, error) {
 		if err := run.step(); err != nil {
 			return 0, err
 		}
-		frame.item = norm(x)
+		frame.setItem(norm(x))
 		t, err := test(frame)
 		if err != nil {
 			return 0, err
@@ -178,7 +178,7 @@ func (s *selectSource) drain() ([]any, error) {
 		if err := run.step(); err != nil {
 			return nil, err
 		}
-		frame.item = norm(x)
+		frame.setItem(norm(x))
 		y, err := eval(frame)
 		if err != nil {
 			return nil, err
@@ -338,15 +338,18 @@ func distinct(c *Context, a []any) (any, error) {
 }
 
 func enumerate(c *Context, a []any) (any, error) {
-	if a[1] == nil {
-		return nil, errorf(TypeError, "'NoneType' object cannot be interpreted as an integer")
-	}
 	src, err := iterate(c, a[0])
 	if err != nil {
 		return nil, err
 	}
-	i := asIndex(a[1])
+	var i any
+	if a[1] != nil {
+		i = asIndex(a[1])
+	}
 	return lazily(c, func() (any, bool, error) {
+		if i == nil {
+			return nil, false, errorf(TypeError, "'NoneType' object cannot be interpreted as an integer")
+		}
 		x, ok, err := src.next()
 		if err != nil || !ok {
 			return nil, false, err

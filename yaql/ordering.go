@@ -30,7 +30,7 @@ func thenBy(descending bool) impl {
 	}
 }
 
-// row is an item with its keys, of which those after the first are evaluated when they decide.
+// row is an item with those of its keys that have been evaluated so far.
 type row struct {
 	item any
 	keys []any
@@ -54,40 +54,101 @@ func (o *ordering) sorted() ([]any, error) {
 	return out, nil
 }
 
+// fewItems is how many items are sorted by insertion.
+const fewItems = 64
+
 func (o *ordering) sort(items []any) ([]any, error) {
 	rows := make([]row, len(items))
-	keys := make([]any, 0, len(items)*len(o.keys))
+	keys := make([]any, len(items)*len(o.keys))
+	order := make([]*row, len(items))
 	for i, x := range items {
-		rows[i].item = norm(x)
-		k, err := o.keys[0].selector.call1(rows[i].item)
-		if err != nil {
-			return nil, err
-		}
-		at := len(keys)
-		keys = append(keys, k)
-		keys = keys[:at+len(o.keys)]
-		rows[i].keys = keys[at : at+1 : at+len(o.keys)]
+		at := i * len(o.keys)
+		rows[i] = row{norm(x), keys[at : at : at+len(o.keys)]}
+		order[i] = &rows[i]
 	}
-	var failure error
-	slices.SortStableFunc(rows, func(a, b row) int {
-		if failure != nil {
-			return 0
-		}
-		n, err := o.compare(&a, &b)
+	sorting := insertionSort
+	if len(order) >= fewItems {
+		sorting = mergeSort
+	}
+	err := sorting(order, func(a, b *row) (int, error) {
+		n, err := o.compare(a, b)
 		if err == nil {
 			err = o.c.run.step()
 		}
-		failure = err
-		return n
+		return n, err
 	})
-	if failure != nil {
-		return nil, failure
+	if err != nil {
+		return nil, err
 	}
-	out := make([]any, len(rows))
-	for i := range rows {
-		out[i] = rows[i].item
+	out := make([]any, len(order))
+	for i, r := range order {
+		out[i] = r.item
 	}
 	return out, nil
+}
+
+type rowOrder func(a, b *row) (int, error)
+
+// insertionSort asks for the same comparisons in the same order as Python does for few items: which one fails first
+// decides about the error, and what is not comparable to everything about the result.
+func insertionSort(rows []*row, compare rowOrder) error {
+	sorted, err := leadingRun(rows, compare)
+	for ; err == nil && sorted < len(rows); sorted++ {
+		pivot := rows[sorted]
+		low, high := 0, sorted
+		for low < high {
+			middle := (low + high) / 2
+			n, err := compare(pivot, rows[middle])
+			if err != nil {
+				return err
+			}
+			if n < 0 {
+				high = middle
+			} else {
+				low = middle + 1
+			}
+		}
+		copy(rows[low+1:sorted+1], rows[low:sorted])
+		rows[low] = pivot
+	}
+	return err
+}
+
+// leadingRun returns how many rows at the start are in order, after turning round those that strictly descend.
+func leadingRun(rows []*row, compare rowOrder) (int, error) {
+	descending := false
+	for i := 1; i < len(rows); i++ {
+		n, err := compare(rows[i], rows[i-1])
+		if err != nil {
+			return 0, err
+		}
+		if i == 1 {
+			descending = n < 0
+		} else if descending != (n < 0) {
+			return turned(rows[:i], descending), nil
+		}
+	}
+	return turned(rows, descending), nil
+}
+
+func turned(rows []*row, descending bool) int {
+	if descending {
+		slices.Reverse(rows)
+	}
+	return len(rows)
+}
+
+func mergeSort(rows []*row, compare rowOrder) error {
+	var failure error
+	slices.SortStableFunc(rows, func(a, b *row) int {
+		if failure != nil {
+			return 0
+		}
+		var n int
+		n, failure = compare(a, b)
+		return n
+	})
+	return failure
 }
 
 // compare orders two rows by the keys. The operators < and > decide, in this order.
@@ -136,22 +197,15 @@ func (o *ordering) compareKeys(x, y any) (int, error) {
 	return 1, nil
 }
 
-// key returns the i-th key of a row. Rows share the room for their keys, so that copies see them too.
+// key returns the i-th key of a row. Keys are evaluated when they decide, which is in their order.
 func (o *ordering) key(r *row, i int) (any, error) {
-	if i == 0 {
-		return r.keys[0], nil
-	}
-	room := r.keys[:cap(r.keys)]
-	if k, ok := room[i].(keyOf); ok {
-		return k.value, nil
+	if i < len(r.keys) {
+		return r.keys[i], nil
 	}
 	k, err := o.keys[i].selector.call1(r.item)
 	if err != nil {
 		return nil, err
 	}
-	room[i] = keyOf{k}
+	r.keys = append(r.keys, k)
 	return k, nil
 }
-
-// keyOf marks a key that has been evaluated.
-type keyOf struct{ value any }

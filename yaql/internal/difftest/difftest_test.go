@@ -254,7 +254,15 @@ var picksByOrder = regexp.MustCompile(`zip|first|last|take|limit|skip|slice|spli
 
 // onlyOrderDiffers reports whether two values of an expression with a set differ in what the reference leaves open.
 func onlyOrderDiffers(expr string, a, b []byte) bool {
-	return a != nil && b != nil && (bytes.Equal(letters(a), letters(b)) || picksByOrder.MatchString(expr) && len(a) > 0 && a[0] == b[0])
+	return a != nil && b != nil && (bytes.Equal(letters(a), letters(b)) || picksByOrder.MatchString(expr) && kindOf(a) == kindOf(b))
+}
+
+// kindOf is how a value begins; all numbers begin alike.
+func kindOf(value []byte) byte {
+	if strings.IndexByte("-0123456789", value[0]) >= 0 {
+		return '0'
+	}
+	return value[0]
 }
 
 // letters are the sorted bytes of a value, equal for values that differ in order only.
