@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"reflect"
 )
 
 // The types of hash keys that are not the value itself. A hash key is comparable in Go, and two values are equal
@@ -191,7 +192,11 @@ func appendKey(b []byte, v any, w *walk) ([]byte, error) {
 	case Timespan:
 		return appendSized(append(b, 'T'), k.Repr()), nil
 	}
-	return appendSized(fmt.Appendf(append(b, 'o'), "%T", h), fmt.Sprintf("%v", h)), nil
+	notation := "%v"
+	if reflect.TypeOf(h).Kind() == reflect.Pointer {
+		notation = "%p" // equal to itself only, whatever it holds
+	}
+	return appendSized(fmt.Appendf(append(b, 'o'), "%T", h), fmt.Sprintf(notation, h)), nil
 }
 
 func sameType(a, b any) bool { return fmt.Sprintf("%T", a) == fmt.Sprintf("%T", b) }
