@@ -18,15 +18,7 @@ func generating() []definition {
 					return nil, err
 				}
 			}
-			return lazily(c, func() (any, bool, error) {
-				if left == 0 {
-					return nil, false, nil
-				}
-				if left > 0 {
-					left--
-				}
-				return a[0], true, c.run.step()
-			}), nil
+			return &Iterator{src: &repeater{a[0], left, c.run}, run: c.run}, nil
 		}, "Gives the value a number of times, or without end if the number is negative.", "x.repeat(2) ⇒ [\"x\",\"x\"]", 0},
 		{"sequence", FunctionKind, "start: int = 0, step: int = 1", func(c *Context, a []any) (any, error) {
 			return countFrom(c, asIndex(a[0]), asIndex(a[1])), nil
@@ -34,18 +26,42 @@ func generating() []definition {
 	}
 }
 
+// repeater yields a value as often as is left, without end if that is negative.
+type repeater struct {
+	value any
+	left  int64
+	run   *run
+}
+
+func (r *repeater) next() (any, bool, error) {
+	if r.left == 0 {
+		return nil, false, nil
+	}
+	if r.left > 0 {
+		r.left--
+	}
+	return r.value, true, r.run.step()
+}
+
+// counter yields integers that are step apart.
+type counter struct {
+	at, step any
+	run      *run
+}
+
+func (n *counter) next() (any, bool, error) {
+	if err := n.run.step(); err != nil {
+		return nil, false, err
+	}
+	x := n.at
+	var err error
+	n.at, err = arith('+', n.at, n.step)
+	return x, err == nil, err
+}
+
 // countFrom yields start, start + step and so on.
 func countFrom(c *Context, start, step any) *Iterator {
-	next := start
-	return lazily(c, func() (any, bool, error) {
-		if err := c.run.step(); err != nil {
-			return nil, false, err
-		}
-		x := next
-		var err error
-		next, err = arith('+', next, step)
-		return x, err == nil, err
-	})
+	return &Iterator{src: &counter{start, step, c.run}, run: c.run}
 }
 
 func rangeOf(c *Context, start, stop, step any) (any, error) {

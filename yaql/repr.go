@@ -90,8 +90,33 @@ func writeRepr(b *strings.Builder, v any, w *walk) {
 		writeRepr(b, x.Key, w)
 		b.WriteString("=>")
 		writeRepr(b, x.Value, w)
+	case *Iterator:
+		writeIterator(b, x, w)
 	default:
 		writeOpaque(b, v)
+	}
+}
+
+// writeIterator shows what the reference shows of lazy values without an address.
+func writeIterator(b *strings.Builder, it *Iterator, w *walk) {
+	switch src := it.src.(type) {
+	case *repeater:
+		b.WriteString("repeat(")
+		writeRepr(b, src.value, w)
+		if src.left >= 0 {
+			fmt.Fprintf(b, ", %d", src.left)
+		}
+		b.WriteString(")")
+	case *counter:
+		b.WriteString("count(")
+		writeRepr(b, src.at, w)
+		if src.step != int64(1) {
+			b.WriteString(", ")
+			writeRepr(b, src.step, w)
+		}
+		b.WriteString(")")
+	default:
+		b.WriteString("<generator object>")
 	}
 }
 
@@ -116,7 +141,7 @@ func writeRegex(b *strings.Builder, r *Regex) {
 
 func writeOpaque(b *strings.Builder, v any) {
 	switch v.(type) {
-	case *Iterator, *memo:
+	case *memo:
 		b.WriteString("<generator object>")
 	case *ordering:
 		b.WriteString("<ordered collection>")
