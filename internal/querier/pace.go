@@ -7,7 +7,7 @@ import (
 
 // A long query rests while jobs are on the move: between the pieces of its
 // answer, each a third of a millisecond of computing, and whenever it has looked
-// at some two thousand rows, which take about half of that. It rests for rest at
+// at some thousand rows, a tenth of a millisecond. It rests for rest at
 // a time and up to maxRests times, so a query that always has to rest still gets
 // some hundredths of a processor.
 const (
@@ -15,7 +15,7 @@ const (
 	maxRests = 5
 	// looksPerRest is how many looks whether it is interrupted a query takes
 	// between two rests; it looks once for each block of rows.
-	looksPerRest = 128
+	looksPerRest = 64
 )
 
 // pacer lets jobs go before one query. A list of all fields of many instances
