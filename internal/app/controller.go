@@ -24,7 +24,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/inventory"
-	"github.com/drover-project/drover/internal/querier"
+	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
@@ -42,7 +42,7 @@ type controller struct {
 	fleet   *agent.Fleet
 	keeper  *inventory.Keeper
 	queue   *queue.Queue
-	querier *querier.Querier
+	querier *live.Querier
 	log     *slog.Logger
 }
 
@@ -89,7 +89,7 @@ func openController(ctx context.Context, dir string, nodes int, log *slog.Logger
 	if err != nil {
 		return c, err
 	}
-	c.querier = &querier.Querier{Queue: c.queue, Inventory: c.keeper, Store: c.store, Nodes: c.fleet.Agent,
+	c.querier = &live.Querier{Queue: c.queue, Inventory: c.keeper, Store: c.store, Nodes: c.fleet.Agent,
 		Runtime: runtime(), Log: log}
 	close(ready)
 	return c, nil

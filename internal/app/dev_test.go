@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/app"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 )
 
 // cluster is a development cluster that runs inside the test.
@@ -50,7 +50,7 @@ func start(t *testing.T, dir string, demo bool) cluster {
 
 func (c cluster) call(t *testing.T, method string, result any, args ...any) {
 	t.Helper()
-	client, err := luxi.Dial(t.Context(), c.ready.LUXI)
+	client, err := luxiwire.Dial(t.Context(), c.ready.LUXI)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ var layers = []struct {
 	{"internal/deploy", Core},
 
 	{"internal/queue", Engine},
-	{"internal/querier", Engine},
+	{"internal/live", Engine},
 	{"internal/exec", Engine},
 	{"internal/inventory", Engine},
 	{"internal/store", Engine},
@@ -71,7 +71,7 @@ var layers = []struct {
 	{"internal/tagsync", Engine},
 	{"internal/rollout", Engine},
 	{"internal/agent", Engine},
-	{"internal/luxi", Engine}, // the protocol and its client, below the transport that serves it
+	{"internal/luxiwire", Engine}, // the protocol and its client, below the transport that serves it
 
 	{"internal/store/*", Adapter},
 	{"internal/hypervisor/*", Adapter},

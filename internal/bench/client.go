@@ -11,17 +11,17 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 )
 
 // client is a connection over LUXI.
 type client struct {
-	luxi *luxi.Client
+	luxi *luxiwire.Client
 	op   map[string]any // the opcode that is submitted
 }
 
 func (r *runner) dial(ctx context.Context) (*client, error) {
-	c, err := luxi.Dial(ctx, r.LUXI)
+	c, err := luxiwire.Dial(ctx, r.LUXI)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
 )
@@ -205,7 +205,7 @@ func TestExitStatuses(t *testing.T) {
 }
 
 func TestErrorTexts(t *testing.T) {
-	hinted := &fault.Error{Code: fault.Invalid, Message: "bad", Field: "ops[0].x", Hint: "do better", Cause: luxi.Prereq("wrong_input", "bad")}
+	hinted := &fault.Error{Code: fault.Invalid, Message: "bad", Field: "ops[0].x", Hint: "do better", Cause: luxiwire.Prereq("wrong_input", "bad")}
 	ours, classic := newScreen("", nil), newScreen("", nil)
 	classic.persona = personaOf("gnt-job")
 	for _, tc := range []struct {
@@ -215,9 +215,9 @@ func TestErrorTexts(t *testing.T) {
 	}{
 		{ours, hinted, "drover: bad\n  at: ops[0].x\n  hint: do better"},
 		{classic, hinted, "Failure: prerequisites not met for this operation:\nerror type: wrong_input, error details:\nbad"},
-		{classic, &fault.Error{Cause: &luxi.ProtocolError{Text: "Failed to parse request: x"}},
+		{classic, &fault.Error{Cause: &luxiwire.ProtocolError{Text: "Failed to parse request: x"}},
 			"Unhandled protocol error while talking to the master daemon:\nFailed to parse request: x"},
-		{classic, &fault.Error{Cause: luxi.Generic("Queue drained")}, "Unhandled Ganeti error: Queue drained"},
+		{classic, &fault.Error{Cause: luxiwire.Generic("Queue drained")}, "Unhandled Ganeti error: Queue drained"},
 		{classic, fault.New(fault.Unavailable, "nobody"), "gnt-job: nobody"},
 		{classic, fault.New(fault.Invalid, "bad id"), "Failure: prerequisites not met for this operation:\nerror type: wrong_input, error details:\nbad id"},
 		{classic, usage("no such option: --x"), "gnt-job: error: no such option: --x"},

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/qlang"
 )
 
@@ -132,10 +132,10 @@ func (sh *shell) filterErrorText(e *qlang.TextError) string {
 // classicText words the errors of a controller as operators' scripts know
 // them.
 func classicText(err error) (string, bool) {
-	if p, ok := errors.AsType[*luxi.ProtocolError](err); ok {
+	if p, ok := errors.AsType[*luxiwire.ProtocolError](err); ok {
 		return "Unhandled protocol error while talking to the master daemon:\n" + p.Text, true
 	}
-	if pair, ok := errors.AsType[*luxi.Error](err); ok {
+	if pair, ok := errors.AsType[*luxiwire.Error](err); ok {
 		return classicPair(pair.Class, pair.Args), true
 	}
 	return "", false

@@ -10,7 +10,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 )
 
 // answer is a pair [ok, value] as several requests return it.
@@ -186,7 +186,7 @@ func (e ending) classicVerdict() string {
 
 // resultText words an opcode's result as a failure.
 func resultText(result json.RawMessage, classic bool) string {
-	var pair luxi.Error
+	var pair luxiwire.Error
 	var text string
 	switch {
 	case json.Unmarshal(result, &pair) == nil && classic:
@@ -211,7 +211,7 @@ type progress struct {
 	status  string
 	why     string
 	asked   time.Time    // when why was asked for
-	client  *luxi.Client // the shell's own is busy waiting
+	client  *luxiwire.Client // the shell's own is busy waiting
 	visible bool
 }
 
@@ -260,7 +260,7 @@ func (p *progress) explain(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		if p.client, err = luxi.Dial(ctx, path); err != nil {
+		if p.client, err = luxiwire.Dial(ctx, path); err != nil {
 			p.client = nil
 			return
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 )
 
 // shell is what the commands of one run share.
@@ -29,7 +29,7 @@ type shell struct {
 	colour   bool   // standard output is a terminal that wants colours
 	person   bool   // a person watches standard error
 	flags    flags
-	client   *luxi.Client
+	client   *luxiwire.Client
 	// submitted: jobs were sent, which go on when the command is interrupted.
 	submitted bool
 }
@@ -85,7 +85,7 @@ func priorityOf(text string) (int, error) {
 }
 
 // connect returns the client, and dials when it is first needed.
-func (sh *shell) connect(ctx context.Context) (*luxi.Client, error) {
+func (sh *shell) connect(ctx context.Context) (*luxiwire.Client, error) {
 	if sh.client != nil {
 		return sh.client, nil
 	}
@@ -93,7 +93,7 @@ func (sh *shell) connect(ctx context.Context) (*luxi.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sh.client, err = luxi.Dial(ctx, path); err != nil {
+	if sh.client, err = luxiwire.Dial(ctx, path); err != nil {
 		return nil, &exitError{status: ExitUnreachable, err: err}
 	}
 	return sh.client, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-project/drover/internal/cli"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 )
@@ -243,7 +243,7 @@ func run(t *testing.T, src *query.Source, words []string) commandLine {
 
 func serve(t *testing.T, src *query.Source, conn net.Conn) {
 	defer func() { _ = conn.Close() }() // the command has gone before
-	for frames := luxi.NewFrameReader(conn, luxi.MaxFrame); ; {
+	for frames := luxiwire.NewFrameReader(conn, luxiwire.MaxFrame); ; {
 		frame, err := frames.Next()
 		if err != nil {
 			return
@@ -253,7 +253,7 @@ func serve(t *testing.T, src *query.Source, conn net.Conn) {
 			t.Error(err)
 			return
 		}
-		if err := luxi.WriteFrame(conn, answer); err != nil {
+		if err := luxiwire.WriteFrame(conn, answer); err != nil {
 			t.Error(err)
 			return
 		}
@@ -262,7 +262,7 @@ func serve(t *testing.T, src *query.Source, conn net.Conn) {
 
 // reply answers a request as a controller in that state would.
 func reply(src *query.Source, frame []byte) ([]byte, error) {
-	req, err := luxi.ParseRequest(frame)
+	req, err := luxiwire.ParseRequest(frame)
 	if err != nil {
 		return nil, err
 	}
@@ -272,16 +272,16 @@ func reply(src *query.Source, frame []byte) ([]byte, error) {
 	}
 	result, err := asked(src, req.Method, args)
 	if e, ok := errors.AsType[*query.Error](err); ok {
-		pair := luxi.Error{Class: e.Class}
+		pair := luxiwire.Error{Class: e.Class}
 		for _, arg := range e.Args {
 			pair.Args = append(pair.Args, arg)
 		}
-		return luxi.ErrorFrame(pair, e)
+		return luxiwire.ErrorFrame(pair, e)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", req.Method, req.Args, err)
 	}
-	return luxi.ResultFrame(result)
+	return luxiwire.ResultFrame(result)
 }
 
 func asked(src *query.Source, method string, args []json.RawMessage) (any, error) {

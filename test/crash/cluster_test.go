@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 )
 
 // cluster is `drover dev` on a data directory, as a process of its own.
@@ -82,9 +82,9 @@ func (c *cluster) stop() {
 	}
 }
 
-func (c *cluster) dial() *luxi.Client {
+func (c *cluster) dial() *luxiwire.Client {
 	c.Helper()
-	client, err := luxi.Dial(c.Context(), c.socket)
+	client, err := luxiwire.Dial(c.Context(), c.socket)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (r *jobRow) final() bool {
 }
 
 // jobs lists all jobs.
-func jobs(t *testing.T, client *luxi.Client) []jobRow {
+func jobs(t *testing.T, client *luxiwire.Client) []jobRow {
 	t.Helper()
 	var rows []jobRow
 	if err := client.Call(t.Context(), "QueryJobs", []any{nil, jobFields}, &rows); err != nil {
@@ -134,7 +134,7 @@ func jobs(t *testing.T, client *luxi.Client) []jobRow {
 }
 
 // waitFinal waits until a job has ended, and returns its status and end.
-func waitFinal(t *testing.T, client *luxi.Client, id int) (end string, err error) {
+func waitFinal(t *testing.T, client *luxiwire.Client, id int) (end string, err error) {
 	t.Helper()
 	var previous []json.RawMessage
 	for {

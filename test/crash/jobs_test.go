@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 )
 
 // record is what the clients of a cluster know.
@@ -72,7 +72,7 @@ func (r *record) submission() (name string, ops []any) {
 }
 
 // submit submits a job with its name as key.
-func (r *record) submit(t *testing.T, client *luxi.Client, name string, ops []any) (id int, err error) {
+func (r *record) submit(t *testing.T, client *luxiwire.Client, name string, ops []any) (id int, err error) {
 	err = client.Call(t.Context(), "SubmitJob", []any{ops, name}, &id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +93,7 @@ func (r *record) sawEnd(id int, end string) {
 
 // tidy archives some jobs that have ended, and adds and deletes filter rules that
 // hold for no job.
-func (r *record) tidy(t *testing.T, client *luxi.Client, id int) error {
+func (r *record) tidy(t *testing.T, client *luxiwire.Client, id int) error {
 	if id%2 == 0 {
 		var done bool
 		if err := client.Call(t.Context(), "ArchiveJob", []any{id}, &done); err != nil {
@@ -210,7 +210,7 @@ func (r *record) check(t *testing.T, c *cluster) {
 	r.checkRules(t, client)
 }
 
-func (r *record) checkRules(t *testing.T, client *luxi.Client) {
+func (r *record) checkRules(t *testing.T, client *luxiwire.Client) {
 	t.Helper()
 	var rows [][]string
 	if err := client.Call(t.Context(), "QueryFilters", []any{nil, []string{"uuid"}}, &rows); err != nil {
@@ -285,7 +285,7 @@ func installCountedOS(t *testing.T, data, installs string) {
 }
 
 // checkEnds checks how the jobs ended, and what they did, once all have ended.
-func (r *record) checkEnds(t *testing.T, client *luxi.Client, installs string) {
+func (r *record) checkEnds(t *testing.T, client *luxiwire.Client, installs string) {
 	t.Helper()
 	installed := countLines(t, installs)
 	tags := tagsOf(t, client)
@@ -317,7 +317,7 @@ func (r *record) checkEnds(t *testing.T, client *luxi.Client, installs string) {
 	}
 }
 
-func tagsOf(t *testing.T, client *luxi.Client) map[string]int {
+func tagsOf(t *testing.T, client *luxiwire.Client) map[string]int {
 	t.Helper()
 	var list []string
 	if err := client.Call(t.Context(), "QueryTags", []any{"cluster", ""}, &list); err != nil {

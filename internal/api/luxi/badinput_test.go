@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 )
 
 // badFilters are filters that must be refused, with what the refusal says and
@@ -55,7 +55,7 @@ func TestBadFiltersAreRefusedAndDisturbNobody(t *testing.T) {
 			}
 			got, ok := bad[i].receive()
 			text, _ := got.Result.(string)
-			if !ok || got.Success || !strings.HasPrefix(text, luxi.ParsePrefix) || got.Fault == nil {
+			if !ok || got.Success || !strings.HasPrefix(text, luxiwire.ParsePrefix) || got.Fault == nil {
 				t.Errorf("%s: %.200v, %v", name, got, ok)
 				return
 			}
@@ -102,7 +102,7 @@ func TestUnanswerableQueriesKeepTheConnection(t *testing.T) {
 		{[]any{"cluster", []string{"name"}, nil}, "GenericError", "not supported", ""},
 	} {
 		err := client.Call(t.Context(), "Query", tc.args, nil)
-		pair, ok := errors.AsType[*luxi.Error](err)
+		pair, ok := errors.AsType[*luxiwire.Error](err)
 		f, known := errors.AsType[*fault.Error](err)
 		if !ok || !known || pair.Class != tc.class || !strings.Contains(fmt.Sprint(pair.Args...), tc.text) || f.Hint != tc.hint {
 			t.Errorf("%v: %v", tc.args, err)

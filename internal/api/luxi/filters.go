@@ -8,7 +8,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/jobfilter"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -25,7 +25,7 @@ func replaceFilter(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	}
 	if uuid != "" {
 		if err := jobfilter.CheckUUID(uuid); err != nil {
-			return nil, luxi.Generic("Unable to parse UUID")
+			return nil, luxiwire.Generic("Unable to parse UUID")
 		}
 	}
 	made, _, err := d.Queue.PutFilter(ctx, uuid, rule)
@@ -83,7 +83,7 @@ func deleteFilter(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	}
 	err := d.Queue.DeleteFilter(ctx, uuid)
 	if fault.Is(err, fault.NotFound) {
-		return nil, luxi.Generic("Filter rule with UUID %s does not exist", uuid)
+		return nil, luxiwire.Generic("Filter rule with UUID %s does not exist", uuid)
 	}
 	return nil, err
 }

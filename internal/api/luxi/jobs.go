@@ -10,7 +10,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
@@ -153,7 +153,7 @@ func autoArchiveJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	archived, left, err := d.Queue.AutoArchive(ctx, seconds(age), min(seconds(limit), luxi.MaxWait))
+	archived, left, err := d.Queue.AutoArchive(ctx, seconds(age), min(seconds(limit), luxiwire.MaxWait))
 	return [2]int{archived, left}, err
 }
 
@@ -168,7 +168,7 @@ func pickupJob(_ context.Context, _ *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return nil, luxi.Generic("Luxi call 'PickupJob' is for internal use only")
+	return nil, luxiwire.Generic("Luxi call 'PickupJob' is for internal use only")
 }
 
 func setDrainFlag(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -210,7 +210,7 @@ func waitForJobChange(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	known := canonical(a.items[2])
 	serial := lastKnownSerial(a.items[3])
 	row := query.JobValues(fields)
-	ctx, cancel := context.WithTimeout(ctx, min(seconds(timeout), luxi.MaxWait))
+	ctx, cancel := context.WithTimeout(ctx, min(seconds(timeout), luxiwire.MaxWait))
 	defer cancel()
 	var values raw
 	j, err := d.Queue.Wait(ctx, id, func(j *job.Job) bool {
@@ -221,7 +221,7 @@ func waitForJobChange(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		return !bytes.Equal(canonical(values), known)
 	})
 	if fault.Is(err, fault.NotFound) {
-		return nil, &luxi.Error{Class: "JobLost", Args: []any{"Can't load job file"}}
+		return nil, &luxiwire.Error{Class: "JobLost", Args: []any{"Can't load job file"}}
 	}
 	if err != nil {
 		return nil, err

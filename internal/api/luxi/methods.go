@@ -23,9 +23,9 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/qlang"
-	"github.com/drover-project/drover/internal/querier"
+	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -33,7 +33,7 @@ import (
 // Deps is what the methods work with.
 type Deps struct {
 	Queue   *queue.Queue
-	Querier *querier.Querier
+	Querier *live.Querier
 	Log     *slog.Logger
 }
 
@@ -93,16 +93,16 @@ func unknownMethod(name string, known map[string]method) error {
 
 // pairOf is how an error travels. Errors that name their class keep it; for
 // others the code decides, as it does in the result of an opcode.
-func pairOf(err error) luxi.Error {
-	if pair, ok := errors.AsType[*luxi.Error](err); ok {
+func pairOf(err error) luxiwire.Error {
+	if pair, ok := errors.AsType[*luxiwire.Error](err); ok {
 		return *pair
 	}
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == fault.Drained {
-		return luxi.Error{Class: "JobQueueDrainError", Args: []any{f.Message}}
+		return luxiwire.Error{Class: "JobQueueDrainError", Args: []any{f.Message}}
 	}
-	var pair luxi.Error
+	var pair luxiwire.Error
 	if pair.UnmarshalJSON(job.EncodeError(err)) != nil || pair.Class != "OpPrereqError" {
-		return *luxi.Generic("%s", err.Error())
+		return *luxiwire.Generic("%s", err.Error())
 	}
 	return pair
 }

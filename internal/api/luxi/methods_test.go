@@ -14,7 +14,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 )
 
 // refused sends a request that must fail, and returns the code, the class and
@@ -27,7 +27,7 @@ func (r *rig) refused(method string, args ...any) (fault.Code, string, string) {
 		r.Fatalf("%s %v: %v", method, args, err)
 	}
 	class := "text"
-	if pair, ok := errors.AsType[*luxi.Error](err); ok {
+	if pair, ok := errors.AsType[*luxiwire.Error](err); ok {
 		class = pair.Class
 	}
 	return f.Code, class, f.Message
@@ -305,7 +305,7 @@ func TestLostAnswer(t *testing.T) {
 			relay(front, r.path, cut)
 		}
 	}()
-	client, err := luxi.Dial(t.Context(), path)
+	client, err := luxiwire.Dial(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,13 +330,13 @@ func relay(front net.Conn, path string, cut bool) {
 		return
 	}
 	defer func() { _ = back.Close() }()
-	request, err := luxi.NewFrameReader(front, luxi.MaxFrame).Next()
-	if err != nil || luxi.WriteFrame(back, request) != nil {
+	request, err := luxiwire.NewFrameReader(front, luxiwire.MaxFrame).Next()
+	if err != nil || luxiwire.WriteFrame(back, request) != nil {
 		return
 	}
-	answer, err := luxi.NewFrameReader(back, luxi.MaxFrame).Next()
+	answer, err := luxiwire.NewFrameReader(back, luxiwire.MaxFrame).Next()
 	if err == nil && !cut {
-		_ = luxi.WriteFrame(front, answer) // the client sees what is wrong
+		_ = luxiwire.WriteFrame(front, answer) // the client sees what is wrong
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/store"
 )
@@ -38,7 +38,7 @@ func (o options) decode() query.Options {
 // run answers the query in the way that the options ask for.
 func (o options) run(ctx context.Context, d *Deps, r query.Request) (any, error) {
 	if o.Watch != nil {
-		ctx, cancel := context.WithTimeout(ctx, luxi.MaxWait)
+		ctx, cancel := context.WithTimeout(ctx, luxiwire.MaxWait)
 		defer cancel()
 		u, err := d.Querier.Next(ctx, r, *o.Watch)
 		_, err = answered(nil, err)
@@ -97,7 +97,7 @@ func (a *arguments) what(i int) string {
 // servedHere refuses the items that the reference answers by jobs only.
 func servedHere(method, what string) error {
 	if what == "os" || what == "cluster" {
-		return luxi.Generic("%s 'ItemTypeOpCode %s' not supported", method, map[string]string{"os": "QROs", "cluster": "QRCluster"}[what])
+		return luxiwire.Generic("%s 'ItemTypeOpCode %s' not supported", method, map[string]string{"os": "QROs", "cluster": "QRCluster"}[what])
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func answered(result *query.Result, err error) (*query.Result, error) {
 		args[i] = arg
 	}
 	// Both are kept: the pair for the answer, the code and hint beside it.
-	return nil, errors.Join(&luxi.Error{Class: e.Class, Args: args}, e)
+	return nil, errors.Join(&luxiwire.Error{Class: e.Class, Args: args}, e)
 }
 
 // old answers an old list request: rows of bare values. An unknown field makes
@@ -162,7 +162,7 @@ func queryItems(what string) func(context.Context, *Deps, *arguments) (any, erro
 			return nil, err
 		}
 		if lock {
-			return nil, luxi.Prereq("wrong_input", "Sync queries are not allowed")
+			return nil, luxiwire.Prereq("wrong_input", "Sync queries are not allowed")
 		}
 		return old(ctx, d, what, names, fields)
 	}
@@ -174,7 +174,7 @@ func queryExports(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		return nil, err
 	}
 	if lock {
-		return nil, luxi.Prereq("wrong_input", "Sync queries are not allowed")
+		return nil, luxiwire.Prereq("wrong_input", "Sync queries are not allowed")
 	}
 	return old(ctx, d, "export", nodes, []string{"node", "export"})
 }
@@ -222,7 +222,7 @@ func queryTags(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	}
 	o := find(inv, tagKinds[kind], name)
 	if o == nil {
-		return nil, luxi.Prereq("unknown_entity", "%s name %s not found", tagWords[kind], name)
+		return nil, luxiwire.Prereq("unknown_entity", "%s name %s not found", tagWords[kind], name)
 	}
 	return o.Labels(), nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/luxi"
-	"github.com/drover-project/drover/internal/querier"
+	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store/sqlite"
@@ -65,7 +65,7 @@ func newRig(t testing.TB) *rig {
 		}
 		return agent.New(agent.Config{Node: node, Dir: filepath.Join(dir, node), Driver: driver})
 	})
-	asking := &querier.Querier{Inventory: keeper, Store: s, Nodes: fleet.Agent, Log: log,
+	asking := &live.Querier{Inventory: keeper, Store: s, Nodes: fleet.Agent, Log: log,
 		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
 	q, err := queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Executors: exec.All(asking.Source), Nodes: fleet.Agent,
 		Now: time.Now, NewUUID: newUUID, Log: log})
@@ -101,9 +101,9 @@ func listen(t testing.TB, s *Server) string {
 	return path
 }
 
-func (r *rig) client() *luxi.Client {
+func (r *rig) client() *luxiwire.Client {
 	r.Helper()
-	c, err := luxi.Dial(r.Context(), r.path)
+	c, err := luxiwire.Dial(r.Context(), r.path)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func (r *rig) end(id job.ID) string {
 type conn struct {
 	testing.TB
 	net.Conn
-	frames *luxi.FrameReader
+	frames *luxiwire.FrameReader
 }
 
 func (r *rig) dial() *conn { return dialRaw(r.TB, r.path) }
@@ -164,7 +164,7 @@ func dialRaw(t testing.TB, path string) *conn {
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	return &conn{TB: t, Conn: c, frames: luxi.NewFrameReader(c, luxi.MaxFrame)}
+	return &conn{TB: t, Conn: c, frames: luxiwire.NewFrameReader(c, luxiwire.MaxFrame)}
 }
 
 func (c *conn) send(text string) {
@@ -177,7 +177,7 @@ func (c *conn) send(text string) {
 type response struct {
 	Success bool
 	Result  any
-	Fault   *luxi.Fault
+	Fault   *luxiwire.Fault
 }
 
 // receive reads an answer; ok is false when the connection was closed instead.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 )
 
 // maxConnections is how many clients may be connected at once; another one is
@@ -26,7 +26,7 @@ const maxConnections = 1000
 // to read why.
 const (
 	lingerTime  = time.Second
-	lingerBytes = 4 * luxi.MaxFrame
+	lingerBytes = 4 * luxiwire.MaxFrame
 )
 
 // Server answers the requests of LUXI clients.
@@ -51,9 +51,9 @@ func newServer(deps Deps, table []method) *Server {
 	s := &Server{
 		deps:     deps,
 		methods:  make(map[string]method, len(table)),
-		idle:     luxi.IdleTimeout,
+		idle:     luxiwire.IdleTimeout,
 		look:     lookTime,
-		maxFrame: luxi.MaxFrame,
+		maxFrame: luxiwire.MaxFrame,
 		conns:    map[net.Conn]bool{},
 	}
 	for _, m := range table {
@@ -128,7 +128,7 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 
 // serveConn answers the requests of one connection, in order.
 func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
-	frames := luxi.NewFrameReader(conn, s.maxFrame)
+	frames := luxiwire.NewFrameReader(conn, s.maxFrame)
 	for {
 		if conn.SetReadDeadline(time.Now().Add(s.idle)) != nil || ctx.Err() != nil {
 			return
@@ -150,7 +150,7 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 // answer carries out one request, as long as the client is there to read the
 // answer. It reports whether the connection can be used for another.
 func (s *Server) answer(ctx context.Context, conn net.Conn, frame []byte) bool {
-	req, err := luxi.ParseRequest(frame)
+	req, err := luxiwire.ParseRequest(frame)
 	if err != nil {
 		s.refuse(conn, err.Error(), err)
 		return false
@@ -167,10 +167,10 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, frame []byte) bool {
 	}
 	var out []byte
 	if err == nil {
-		out, err = luxi.ResultFrame(result)
+		out, err = luxiwire.ResultFrame(result)
 	}
 	if err != nil {
-		out, err = luxi.ErrorFrame(pairOf(err), err)
+		out, err = luxiwire.ErrorFrame(pairOf(err), err)
 	}
 	return err == nil && s.send(conn, out)
 }
@@ -197,7 +197,7 @@ func (s *Server) stream(conn net.Conn, list listing) (sent bool) {
 			return false
 		}
 	}
-	if _, err := out.Write([]byte{'}', luxi.Terminator}); err != nil {
+	if _, err := out.Write([]byte{'}', luxiwire.Terminator}); err != nil {
 		return false
 	}
 	return out.Flush() == nil
@@ -207,7 +207,7 @@ func (s *Server) stream(conn net.Conn, list listing) (sent bool) {
 type patient struct{ conn net.Conn }
 
 func (p *patient) Write(piece []byte) (int, error) {
-	if err := p.conn.SetWriteDeadline(time.Now().Add(luxi.SendTimeout)); err != nil {
+	if err := p.conn.SetWriteDeadline(time.Now().Add(luxiwire.SendTimeout)); err != nil {
 		return 0, err
 	}
 	return p.conn.Write(piece)
@@ -215,7 +215,7 @@ func (p *patient) Write(piece []byte) (int, error) {
 
 // call runs the method of a request. A panic in it becomes an error of this
 // request alone.
-func (s *Server) call(ctx context.Context, req luxi.Request) (result any, err error) {
+func (s *Server) call(ctx context.Context, req luxiwire.Request) (result any, err error) {
 	m, ok := s.methods[req.Method]
 	if !ok {
 		return nil, unknownMethod(req.Method, s.methods)
@@ -236,7 +236,7 @@ func (s *Server) call(ctx context.Context, req luxi.Request) (result any, err er
 // refuse answers a request that was not understood, then takes in and drops
 // what the client is still sending, for a while.
 func (s *Server) refuse(conn net.Conn, text string, why error) {
-	out, err := luxi.ParseFailureFrame(text, why)
+	out, err := luxiwire.ParseFailureFrame(text, why)
 	if err != nil || !s.send(conn, out) {
 		return
 	}
@@ -261,7 +261,7 @@ func drop(conn net.Conn, n int) {
 }
 
 func (s *Server) send(conn net.Conn, message []byte) bool {
-	return conn.SetWriteDeadline(time.Now().Add(luxi.SendTimeout)) == nil && luxi.WriteFrame(conn, message) == nil
+	return conn.SetWriteDeadline(time.Now().Add(luxiwire.SendTimeout)) == nil && luxiwire.WriteFrame(conn, message) == nil
 }
 
 // parseError is an error of the request itself: it is answered as a plain

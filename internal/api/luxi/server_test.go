@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 )
 
 // echoServer answers Echo, blocks in Block until the channel is closed, and
@@ -239,7 +239,7 @@ func FuzzConnection(f *testing.F) {
 		for _, m := range []method{{name: "A", min: 1, max: 5}} {
 			a, err := m.arguments(stream)
 			if err != nil {
-				if _, err := luxi.ParseFailureFrame(err.Error(), err); err != nil {
+				if _, err := luxiwire.ParseFailureFrame(err.Error(), err); err != nil {
 					t.Fatal(err)
 				}
 				continue
@@ -250,7 +250,7 @@ func FuzzConnection(f *testing.F) {
 			a.strs(0)
 			a.trail(0)
 			if err := a.bad(); err != nil {
-				if _, err := luxi.ParseFailureFrame(err.Error(), err); err != nil {
+				if _, err := luxiwire.ParseFailureFrame(err.Error(), err); err != nil {
 					t.Fatal(err)
 				}
 			}

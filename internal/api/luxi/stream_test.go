@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
-	"github.com/drover-project/drover/internal/luxi"
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/query"
 )
 
@@ -72,7 +72,7 @@ func TestOldListsAreTheFramesOfTheirAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := luxi.ResultFrame(json.RawMessage(result.AppendValues(nil)))
+		want, err := luxiwire.ResultFrame(json.RawMessage(result.AppendValues(nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestListingsBeginBeforeTheyEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(read)
-	rest, err := luxi.NewFrameReader(far, luxi.MaxFrame).Next()
+	rest, err := luxiwire.NewFrameReader(far, luxiwire.MaxFrame).Next()
 	if err != nil || !<-sent || !json.Valid(slices.Concat(first, rest)) {
 		t.Errorf("after %q: %.100q, %v", first, rest, err)
 	}

@@ -27,7 +27,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/drover-project/drover/internal/querier"
+	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/queue"
 )
 
@@ -35,7 +35,7 @@ import (
 // needed.
 type Config struct {
 	Queue   *queue.Queue
-	Querier *querier.Querier
+	Querier *live.Querier
 	Users   *UsersFile
 	// RequireAuthentication refuses requests without an account even where
 	// reading needs no right.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/qlang"
-	"github.com/drover-project/drover/internal/querier"
+	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/store"
 )
@@ -66,7 +66,7 @@ func (r *request) since() (store.Revision, error) {
 // (forget all rows), and "enter", "change" and "leave" with the id of a row and
 // its cells. The last event of an update carries its revision as id.
 type eventStream struct {
-	updates iter.Seq2[*querier.Update, error]
+	updates iter.Seq2[*live.Update, error]
 }
 
 // Chunks yields the stream; each piece is to be sent at once.
@@ -95,7 +95,7 @@ func failed(err error) []byte {
 }
 
 // update writes the events of an update.
-func update(u *querier.Update) []byte {
+func update(u *live.Update) []byte {
 	var out []byte
 	id := func(last bool) store.Revision {
 		if last {

@@ -1,4 +1,4 @@
-package querier_test
+package live_test
 
 import (
 	"context"

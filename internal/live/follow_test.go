@@ -1,4 +1,4 @@
-package querier_test
+package live_test
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/inventory"
-	"github.com/drover-project/drover/internal/querier"
+	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
@@ -32,7 +32,7 @@ const patience = 2 * time.Minute
 type rig struct {
 	*testing.T
 	keeper *inventory.Keeper
-	*querier.Querier
+	*live.Querier
 	// hook sees each call of a node's driver.
 	hook atomic.Pointer[func(node string, c fake.Call)]
 }
@@ -67,7 +67,7 @@ func newRig(t *testing.T, keep store.Revision) *rig {
 		}
 		return agent.New(agent.Config{Node: node, Dir: filepath.Join(dir, node), Driver: driver})
 	})
-	q := &querier.Querier{Inventory: keeper, Store: s, Nodes: fleet.Agent, Log: log}
+	q := &live.Querier{Inventory: keeper, Store: s, Nodes: fleet.Agent, Log: log}
 	q.Queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Executors: exec.All(q.Source), Nodes: fleet.Agent,
 		Now: time.Now, NewUUID: newUUID, Log: log})
 	check(err)
@@ -94,7 +94,7 @@ func put(name, state string) cluster.Change {
 	return cluster.Put(&cluster.Instance{Meta: cluster.NewMeta("uuid-"+name, 1), Name: name, AdminState: state})
 }
 
-func words(u *querier.Update) string {
+func words(u *live.Update) string {
 	var out []string
 	if u.Reset {
 		out = append(out, "reset")
@@ -107,7 +107,7 @@ func words(u *querier.Update) string {
 
 var instances = query.Request{What: "instance", Fields: []string{"name", "admin_state"}}
 
-func (r *rig) next(since store.Revision) *querier.Update {
+func (r *rig) next(since store.Revision) *live.Update {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
@@ -157,7 +157,7 @@ func TestNextWaits(t *testing.T) {
 		t.Errorf("without news: %+v, %v", again, err)
 	}
 	type result struct {
-		u   *querier.Update
+		u   *live.Update
 		err error
 	}
 	done := make(chan result, 1)

@@ -1,4 +1,4 @@
-package luxi
+package luxiwire
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-// Package querier answers queries from the running system: it takes one
+// Package live answers queries from the running system: it takes one
 // picture of the inventory, the jobs, the rules and the locks, and the newest
 // state that the nodes reported. What is asked and what the answers mean is
 // decided in package query.
@@ -8,7 +8,7 @@
 //     makes them wait.
 //   - A node that does not answer in time costs its own rows only.
 //   - A query whose context has ended ends soon, with an error.
-package querier
+package live
 
 import (
 	"context"

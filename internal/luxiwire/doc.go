@@ -1,4 +1,4 @@
-// Package luxi is the protocol of the local control socket, without what the
+// Package luxiwire is the protocol of the local control socket, without what the
 // requests mean: frames on a stream, the request and response objects, the
 // error pairs, and a client.
 //
@@ -15,4 +15,4 @@
 //   - What is written is valid UTF-8, and what is read must be.
 //   - The client never sends a request twice on its own, unless the caller
 //     says that this is safe (Client.Resend).
-package luxi
+package luxiwire
