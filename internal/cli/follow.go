@@ -210,7 +210,7 @@ type progress struct {
 	begun   time.Time
 	status  string
 	why     string
-	asked   time.Time    // when why was asked for
+	asked   time.Time        // when why was asked for
 	client  *luxiwire.Client // the shell's own is busy waiting
 	visible bool
 }

@@ -23,9 +23,9 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/qlang"
-	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
 )

@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/store"
 )
