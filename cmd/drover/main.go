@@ -25,6 +25,9 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// The first signal asks the command to end in an orderly way. The next ends the process, as
+	// it would end one that does not listen to signals.
+	context.AfterFunc(ctx, stop)
 	return cli.Main(ctx, cli.Env{
 		Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Now: time.Now,
 		StdoutTerminal: isTerminal(os.Stdout),

@@ -42,6 +42,7 @@ type Env struct {
 
 // Main runs one command line and returns the exit status.
 func Main(ctx context.Context, env Env) int {
+	env.Stdin = &input{ctx: ctx, beneath: env.Stdin}
 	sh := newShell(env)
 	root := newRoot(sh, env.Extra)
 	root.SetArgs(sh.persona.arguments(sh.persona.withEnvironment(env.Args[1:], env.Getenv)))

@@ -262,6 +262,10 @@ func TestWhereTheControllerIs(t *testing.T) {
 	if got, err := s.socket(); got != "/ready" || err != nil {
 		t.Errorf("by the ready file: %q, %v", got, err)
 	}
+	environment["DROVER_READY_FILE"] = filepath.Join(dir, "missing.json")
+	if got, err := s.socket(); err == nil || statusOf(t.Context(), err) != ExitUnreachable {
+		t.Errorf("by a ready file that is missing: %q, %v", got, err)
+	}
 	environment["DROVER_LUXI"] = "/env"
 	if got, err := s.socket(); got != "/env" || err != nil {
 		t.Errorf("by the environment: %q, %v", got, err)

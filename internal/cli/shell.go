@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -106,14 +107,22 @@ func (sh *shell) close() error {
 	return sh.client.Close()
 }
 
-// socket finds the controller: by the option, by the environment, by the file
-// that a running controller wrote when it was ready, or at the usual places.
+// socket finds the controller: by the option, by the environment (the socket,
+// or the file that a running controller wrote when it was ready), or at the usual places.
 func (sh *shell) socket() (string, error) {
 	if sh.flags.luxi != "" {
 		return sh.flags.luxi, nil
 	}
 	if path := sh.getenv("DROVER_LUXI"); path != "" {
 		return path, nil
+	}
+	if file := sh.getenv("DROVER_READY_FILE"); file != "" {
+		// Whoever names a controller means that one: another would do what was meant for it.
+		if path := luxiAt(file); path != "" {
+			return path, nil
+		}
+		return "", fault.New(fault.Unavailable, "DROVER_READY_FILE names %s, which does not lead to a controller", file).At("DROVER_READY_FILE").
+			WithHint("the file is there while its controller runs; unset the variable to use the controller of this machine")
 	}
 	places := sh.places()
 	for _, place := range places {
@@ -125,14 +134,10 @@ func (sh *shell) socket() (string, error) {
 		WithHint("give --luxi PATH or set DROVER_LUXI, or start a cluster with: drover dev")
 }
 
-// places are the files that lead to a controller: ready files, which name the
-// socket, and sockets.
+// places are the files that may lead to a controller: a ready file, which names
+// the socket, and a socket.
 func (sh *shell) places() []string {
-	var out []string
-	if file := sh.getenv("DROVER_READY_FILE"); file != "" {
-		out = append(out, file)
-	}
-	return append(out, filepath.Join(DevDataDir(sh.getenv), "ready.json"), "/run/drover/luxi.sock")
+	return []string{filepath.Join(DevDataDir(sh.getenv), "ready.json"), "/run/drover/luxi.sock"}
 }
 
 // DevDataDir is where `drover dev` keeps its cluster when it is not told
@@ -196,8 +201,13 @@ func (sh *shell) confirm(question string) error {
 	}
 	sh.notef("%s [y/N] ", question)
 	line, err := bufio.NewReader(sh.in).ReadString('\n')
-	if err != nil && line == "" {
+	switch {
+	case err == nil || line != "":
+	case errors.Is(err, io.EOF):
 		return notConfirmed("not confirmed")
+	default:
+		sh.notef("\n") // the question stands there without an answer
+		return err
 	}
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":

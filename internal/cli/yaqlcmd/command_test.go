@@ -2,6 +2,7 @@ package yaqlcmd
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +43,7 @@ func (s *screen) Write(p []byte) (int, error) { return s.out.Write(p) }
 // typing reads lines from a terminal without a device behind it.
 type typing struct{ *term.Terminal }
 
-func (t typing) readLine(prompt string) (string, error) {
+func (t typing) readLine(_ context.Context, prompt string) (string, error) {
 	t.SetPrompt(prompt)
 	return t.ReadLine()
 }

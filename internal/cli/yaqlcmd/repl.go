@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,9 +40,10 @@ the data; an expression that is not complete goes on in the next line. :help lis
 			if c.data, err = s.load(nil); err != nil {
 				return err
 			}
-			input, ok := cmd.InOrStdin().(*os.File)
-			if ok && term.IsTerminal(int(input.Fd())) {
-				return c.interact(cmd.Context(), input)
+			if in, ok := cmd.InOrStdin().(interface{ Terminal() (*os.File, bool) }); ok {
+				if input, ok := in.Terminal(); ok {
+					return c.interact(cmd.Context(), input)
+				}
 			}
 			return c.run(cmd.Context(), &scanner{bufio.NewScanner(cmd.InOrStdin())})
 		},
@@ -73,13 +75,13 @@ const (
 
 // lineReader gives the lines that were typed. It ends with io.EOF.
 type lineReader interface {
-	readLine(prompt string) (string, error)
+	readLine(ctx context.Context, prompt string) (string, error)
 }
 
 // scanner reads lines that nobody types: from a pipe or a file. It shows no prompt.
 type scanner struct{ *bufio.Scanner }
 
-func (s *scanner) readLine(string) (string, error) {
+func (s *scanner) readLine(context.Context, string) (string, error) {
 	if s.Scan() {
 		return s.Text(), nil
 	}
@@ -92,7 +94,7 @@ func (s *scanner) readLine(string) (string, error) {
 // run reads and answers until the input ends or :quit.
 func (c *console) run(ctx context.Context, lines lineReader) error {
 	for {
-		text, err := c.readExpression(lines)
+		text, err := c.readExpression(ctx, lines)
 		if strings.TrimSpace(text) != "" {
 			if quit := c.answer(ctx, strings.TrimSpace(text)); quit {
 				return nil
@@ -109,10 +111,10 @@ func (c *console) run(ctx context.Context, lines lineReader) error {
 
 // readExpression reads lines until they make a whole expression, a command or nonsense. An empty line ends an
 // expression that is not whole.
-func (c *console) readExpression(lines lineReader) (string, error) {
+func (c *console) readExpression(ctx context.Context, lines lineReader) (string, error) {
 	text, prompt := "", firstPrompt
 	for {
-		line, err := lines.readLine(prompt)
+		line, err := lines.readLine(ctx, prompt)
 		if err != nil {
 			return text, err
 		}
@@ -183,10 +185,10 @@ func (c *console) evaluate(ctx context.Context, text string) error {
 	return nil
 }
 
-// value evaluates with the console's data and $_. An interrupt ends the evaluation and leaves the console: what
-// it does to the program's own context does not count.
+// value evaluates with the console's data and $_. An interrupt ends the evaluation; a console that somebody types
+// at goes on (see interact).
 func (c *console) value(ctx context.Context, compiled *yaql.Expression) (any, error) {
-	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	ctx, cancel := c.settings.deadline(ctx)
 	defer cancel()
@@ -268,8 +270,12 @@ func (c *console) toggleTiming(string) error {
 	return nil
 }
 
-// interact runs the console on a terminal, with a history that lasts and completion.
+// interact runs the console on a terminal, with a history that lasts and completion. It outlives the interrupt of
+// an evaluation, which ends the program's own context, and so has one of its own, which ends when the
+// program is to end.
 func (c *console) interact(ctx context.Context, input *os.File) error {
+	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
+	defer stop()
 	past := loadHistory(historyFile())
 	screen := term.NewTerminal(readWriter{input, os.Stdout}, firstPrompt)
 	screen.History = past
@@ -291,7 +297,10 @@ type typist struct {
 	screen *term.Terminal
 }
 
-func (t *typist) readLine(prompt string) (line string, err error) {
+// In that mode the terminal sends no signals, but others may.
+func (t *typist) readLine(ctx context.Context, prompt string) (line string, err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
 	before, err := term.MakeRaw(int(t.input.Fd()))
 	if err != nil {
 		return "", err
@@ -301,11 +310,24 @@ func (t *typist) readLine(prompt string) (line string, err error) {
 		_ = t.screen.SetSize(width, height) // only a hint where lines wrap
 	}
 	t.screen.SetPrompt(prompt)
-	line, err = t.screen.ReadLine()
-	if errors.Is(err, term.ErrPasteIndicator) {
-		err = nil
+	type typed struct {
+		line string
+		err  error
 	}
-	return line, err
+	answer := make(chan typed, 1)
+	go func() {
+		line, err := t.screen.ReadLine()
+		answer <- typed{line, err}
+	}()
+	select {
+	case a := <-answer:
+		if errors.Is(a.err, term.ErrPasteIndicator) {
+			a.err = nil
+		}
+		return a.line, a.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
 }
 
 // historyFile is where the lines typed are kept, empty if there is no place.
