@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/drover-project/drover/internal/testkit"
 	"github.com/drover-project/drover/yaql"
 	"github.com/drover-project/drover/yaql/yaqljson"
 )
@@ -31,11 +31,7 @@ type conformanceCase struct {
 // conformanceCases reads the corpus.
 func conformanceCases(t testing.TB) []conformanceCase {
 	t.Helper()
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = "../../shared/conformance"
-	}
-	return readCases(t, filepath.Join(dir, "yaql-conformance.jsonl"))
+	return readCases(t, testkit.Conformance(t, "yaql-conformance.jsonl"))
 }
 
 func readCases(t testing.TB, path string) []conformanceCase {

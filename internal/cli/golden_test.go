@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -18,23 +19,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func conformance(t *testing.T, name string) []byte {
-	t.Helper()
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "conformance")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatalf("conformance data: %v", err)
-	}
-	return data
-}
-
 // recorded returns the standard output of a recorded command.
 func recorded(t *testing.T, file string) string {
 	t.Helper()
-	_, out, ok := strings.Cut(string(conformance(t, "golden/cli/"+file)), "# ---- stdout\n")
+	_, out, ok := strings.Cut(string(testkit.ReadConformance(t, "golden/cli/"+file)), "# ---- stdout\n")
 	if !ok {
 		t.Fatalf("%s has no output", file)
 	}
@@ -48,7 +36,7 @@ func recordedJobs(t *testing.T) map[string]*jobDetails {
 	var rec struct {
 		Response struct{ Result listing.Answer }
 	}
-	if err := json.Unmarshal(conformance(t, "golden/luxi/Query_job_all_fields.json"), &rec); err != nil {
+	if err := json.Unmarshal(testkit.ReadConformance(t, "golden/luxi/Query_job_all_fields.json"), &rec); err != nil {
 		t.Fatal(err)
 	}
 	answer := rec.Response.Result
@@ -77,11 +65,7 @@ func recordedJobs(t *testing.T) map[string]*jobDetails {
 // have no counterpart among the recorded values.
 func TestConformanceJobInfo(t *testing.T) {
 	jobs := recordedJobs(t)
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "conformance")
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "golden", "cli", "gnt-job_info_*.txt"))
+	files, err := filepath.Glob(filepath.Join(testkit.Conformance(t, "golden", "cli"), "gnt-job_info_*.txt"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recordings: %v", err)
 	}
@@ -132,7 +116,7 @@ func TestConformanceItemInfo(t *testing.T) {
 		var rec struct {
 			Response struct{ Result listing.Answer }
 		}
-		if err := json.Unmarshal(conformance(t, "golden/luxi/Query_"+what+"_all_fields.json"), &rec); err != nil {
+		if err := json.Unmarshal(testkit.ReadConformance(t, "golden/luxi/Query_"+what+"_all_fields.json"), &rec); err != nil {
 			t.Fatal(err)
 		}
 		answer := rec.Response.Result
@@ -185,7 +169,7 @@ func TestConformanceClusterInfo(t *testing.T) {
 	var rec struct {
 		Response struct{ Result json.RawMessage }
 	}
-	if err := json.Unmarshal(conformance(t, "golden/luxi/QueryClusterInfo.json"), &rec); err != nil {
+	if err := json.Unmarshal(testkit.ReadConformance(t, "golden/luxi/QueryClusterInfo.json"), &rec); err != nil {
 		t.Fatal(err)
 	}
 	v, _ := parseJSON(string(rec.Response.Result))
@@ -218,7 +202,7 @@ func TestConformanceJobWatch(t *testing.T) {
 		if want := recorded(t, file); got != want {
 			t.Fatalf("%s: %s", file, firstDifference(got, want))
 		}
-		_, failure, _ := strings.Cut(string(conformance(t, "golden/cli/"+file)), "# ---- stderr\n")
+		_, failure, _ := strings.Cut(string(testkit.ReadConformance(t, "golden/cli/"+file)), "# ---- stderr\n")
 		end := ending{ID: d.ID, Status: d.Status, Statuses: d.OpStatus, Results: d.OpResult}
 		if text := fmt.Sprintf("Job %d failed: %s\n", d.ID, end.classicVerdict()); failure != "" && text != failure {
 			t.Fatalf("%s: %s", file, firstDifference(text, failure))

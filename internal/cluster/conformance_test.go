@@ -3,37 +3,20 @@ package cluster_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/testkit"
 )
-
-// conformance reads a file of the conformance directory as JSON.
-func conformance(t *testing.T, name string, into any) {
-	t.Helper()
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "conformance")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatalf("conformance data: %v", err)
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-}
 
 func TestNiceSortConformance(t *testing.T) {
 	var file struct {
 		NiceSort []struct{ In, Out []string } `json:"nice_sort"`
 	}
-	conformance(t, "query-filter-vectors.json", &file)
+	testkit.DecodeConformance(t, &file, "query-filter-vectors.json")
 	passed := 0
 	for _, tc := range file.NiceSort {
 		got := slices.Clone(tc.In)
@@ -56,7 +39,7 @@ func TestNameLookupConformance(t *testing.T) {
 			Match   *string
 		} `json:"name_lookup"`
 	}
-	conformance(t, "query-filter-vectors.json", &file)
+	testkit.DecodeConformance(t, &file, "query-filter-vectors.json")
 	passed := 0
 	for _, tc := range file.NameLookup {
 		s := cluster.Empty()
@@ -79,7 +62,7 @@ func TestDefaultsConformance(t *testing.T) {
 	var file struct {
 		Response struct{ Result cluster.Params }
 	}
-	conformance(t, "golden/luxi/QueryClusterInfo.json", &file)
+	testkit.DecodeConformance(t, &file, "golden/luxi/QueryClusterInfo.json")
 	want := file.Response.Result
 	c := cluster.New(cluster.Init{Name: "c", Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}})
 	data, err := cluster.Encode(c)

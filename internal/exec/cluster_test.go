@@ -9,19 +9,13 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // The answer has the keys that a recorded one of the reference has, and values
 // of the same kinds.
 func TestConformanceOfClusterInfo(t *testing.T) {
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "conformance")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "golden", "luxi", "QueryClusterInfo.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.ReadConformance(t, "golden", "luxi", "QueryClusterInfo.json")
 	var recorded struct {
 		Response struct{ Result map[string]any }
 	}

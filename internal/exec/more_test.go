@@ -2,14 +2,13 @@ package exec
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 func TestRename(t *testing.T) {
@@ -54,14 +53,7 @@ func TestReinstallAndGrow(t *testing.T) {
 
 // The answer has the keys that a recorded one of the reference has.
 func TestConformanceOfInstanceData(t *testing.T) {
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "conformance")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "golden", "rapi", "instance_info_job.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.ReadConformance(t, "golden", "rapi", "instance_info_job.json")
 	var recorded struct {
 		Response struct {
 			Results []map[string]map[string]any `json:"opresult"`

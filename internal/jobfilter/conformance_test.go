@@ -2,30 +2,14 @@ package jobfilter_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/testkit"
 )
-
-func golden(t *testing.T, name string, into any) {
-	t.Helper()
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "conformance")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "golden", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // deviations are the predicates of the recorded matrix that match here and did
 // not there, because there only comparisons work in reason and jobid.
@@ -48,7 +32,7 @@ func TestConformancePredicateMatrix(t *testing.T) {
 			Refused   string            `json:"refused"`
 		} `json:"response"`
 	}
-	golden(t, "luxi/effect_predicate_matrix.json", &recorded)
+	testkit.DecodeConformance(t, &recorded, "golden", "luxi", "effect_predicate_matrix.json")
 	ops := []*opcode.Opcode{delay(reason.Entry{Source: "user", Reason: "maintenance window", Time: 1795249676439303579})}
 	passed, deviating := 0, 0
 	for _, c := range recorded.Response {

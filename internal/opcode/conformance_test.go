@@ -2,26 +2,12 @@ package opcode_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"reflect"
 	"testing"
 
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/testkit"
 )
-
-func conformanceFile(t *testing.T, elem ...string) []byte {
-	t.Helper()
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = "../../../shared/conformance"
-	}
-	raw, err := os.ReadFile(filepath.Join(append([]string{dir}, elem...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
-}
 
 type recordedOpcode struct {
 	ID       string `json:"op_id"`
@@ -41,7 +27,7 @@ type recordedOpcode struct {
 // and parameter with its type, default and whether it is required.
 func TestConformanceCatalogue(t *testing.T) {
 	var recorded []recordedOpcode
-	if err := json.Unmarshal(conformanceFile(t, "ganeti-opcodes.json"), &recorded); err != nil {
+	if err := json.Unmarshal(testkit.ReadConformance(t, "ganeti-opcodes.json"), &recorded); err != nil {
 		t.Fatal(err)
 	}
 	if len(opcode.All()) != len(recorded) {
@@ -113,7 +99,7 @@ func TestConformanceSubmissions(t *testing.T) {
 			}
 			Response struct{ Result any }
 		}
-		if err := json.Unmarshal(conformanceFile(t, "golden", "luxi", "SubmitJob_"+name+".json"), &golden); err != nil {
+		if err := json.Unmarshal(testkit.ReadConformance(t, "golden", "luxi", "SubmitJob_"+name+".json"), &golden); err != nil {
 			t.Fatal(err)
 		}
 		total++

@@ -3,29 +3,12 @@ package qlang_test
 import (
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/testkit"
 )
-
-// conformance reads a file of recorded vectors.
-func conformance(t *testing.T, name string, into any) {
-	t.Helper()
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "conformance")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
-}
 
 type vectors struct {
 	Pairs []struct {
@@ -100,7 +83,7 @@ func count[T any](t *testing.T, what string, cases []T, check func(T) bool) {
 
 func TestConformanceTextToFilter(t *testing.T) {
 	var v vectors
-	conformance(t, "qlang-examples.json", &v)
+	testkit.DecodeConformance(t, &v, "qlang-examples.json")
 	count(t, "pairs", v.Pairs, func(c struct {
 		Text   string          `json:"text"`
 		Filter json.RawMessage `json:"filter"`
@@ -135,7 +118,7 @@ func TestConformanceTextToFilter(t *testing.T) {
 
 func TestConformanceRefusedTexts(t *testing.T) {
 	var v vectors
-	conformance(t, "qlang-examples.json", &v)
+	testkit.DecodeConformance(t, &v, "qlang-examples.json")
 	count(t, "errors", v.Errors, func(c struct {
 		Text   string `json:"text"`
 		Column int    `json:"column"`
@@ -163,7 +146,7 @@ func TestConformanceRefusedTexts(t *testing.T) {
 
 func TestConformanceArguments(t *testing.T) {
 	var v vectors
-	conformance(t, "qlang-examples.json", &v)
+	testkit.DecodeConformance(t, &v, "qlang-examples.json")
 	count(t, "make_filter", v.MakeFilter, func(c struct {
 		Args      []string        `json:"args"`
 		Force     bool            `json:"force_filter"`
@@ -215,7 +198,7 @@ func TestConformanceParseErrors(t *testing.T) {
 			Result json.RawMessage `json:"result"`
 		} `json:"evaluate"`
 	}
-	conformance(t, "query-filter-vectors.json", &v)
+	testkit.DecodeConformance(t, &v, "query-filter-vectors.json")
 	passed := 0
 	for _, c := range v.Evaluate {
 		var want struct {

@@ -21,6 +21,7 @@ import (
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -40,7 +41,7 @@ var heading = regexp.MustCompile(`(?s)\A# request: ([^\n]*)\n.*?# exit status: (
 
 func recordedCommandLines(t *testing.T) []commandLine {
 	t.Helper()
-	files, err := filepath.Glob(query.Conformance("golden/cli/*.txt"))
+	files, err := filepath.Glob(filepath.Join(testkit.Conformance(t, "golden", "cli"), "*.txt"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recordings: %v", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -14,25 +13,14 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/testkit"
 )
-
-func conformancePath(name string) string {
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "conformance")
-	}
-	return filepath.Join(dir, name)
-}
 
 // conformance reads a file of the conformance directory; numbers stay as they
 // are written.
 func conformance(t testing.TB, name string, into any) {
 	t.Helper()
-	data, err := os.ReadFile(conformancePath(name))
-	if err != nil {
-		t.Fatalf("conformance data: %v", err)
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
+	dec := json.NewDecoder(bytes.NewReader(testkit.ReadConformance(t, name)))
 	dec.UseNumber()
 	if err := dec.Decode(into); err != nil {
 		t.Fatalf("%s: %v", name, err)
@@ -247,7 +235,7 @@ type recording struct {
 }
 
 func TestQueryFieldsRecordingsConformance(t *testing.T) {
-	files, err := filepath.Glob(conformancePath("golden/luxi/QueryFields_*.json"))
+	files, err := filepath.Glob(filepath.Join(testkit.Conformance(t, "golden/luxi"), "QueryFields_*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recordings: %v", err)
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 )
 
-// Conformance is conformancePath for the tests outside the package.
-var Conformance = conformancePath
-
 // RecordedSource is the state in which the recordings of the control socket
 // were made.
 func RecordedSource(t testing.TB) *Source {

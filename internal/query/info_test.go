@@ -3,23 +3,18 @@ package query
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // The settings of the recorded configuration must read as the recorded cluster
 // gave them. (vg_name and drbd_helper are added by the remote API alone.)
 func TestClusterInfoConformance(t *testing.T) {
 	var golden struct{ Response map[string]any }
-	recorded, err := os.ReadFile(conformancePath("golden/rapi/info.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(recorded, &golden); err != nil {
-		t.Fatal(err)
-	}
+	testkit.DecodeConformance(t, &golden, "golden", "rapi", "info.json")
 	delete(golden.Response, "vg_name")
 	delete(golden.Response, "drbd_helper")
 	src := recordedSource(t)

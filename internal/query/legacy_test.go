@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 func canonicalJSON(t testing.TB, data []byte) any {
@@ -34,7 +35,7 @@ func TestOldRequestsConformance(t *testing.T) {
 	src := recordedSource(t)
 	passed, total := 0, 0
 	for method, what := range oldRecordings {
-		files, err := filepath.Glob(conformancePath("golden/luxi/" + method + "*.json"))
+		files, err := filepath.Glob(filepath.Join(testkit.Conformance(t, "golden/luxi"), method+"*.json"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: no recordings (%v)", method, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // recordedSource is the state in which the recordings were made: the inventory
@@ -220,7 +221,7 @@ var notComparable = map[string]string{
 // asked, of the same inventory, and compares the answers as data.
 func TestQueryRecordingsConformance(t *testing.T) {
 	src := recordedSource(t)
-	files, err := filepath.Glob(conformancePath("golden/luxi/Query_*.json"))
+	files, err := filepath.Glob(filepath.Join(testkit.Conformance(t, "golden/luxi"), "Query_*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recordings: %v", err)
 	}

@@ -9,21 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-)
 
-// recordings is the directory with the recorded exchanges.
-func recordings(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = "../../../../shared/conformance"
-	}
-	dir = filepath.Join(dir, "golden", "luxi")
-	if _, err := os.Stat(dir); err != nil {
-		t.Fatalf("no recordings: %v", err)
-	}
-	return dir
-}
+	"github.com/drover-project/drover/internal/testkit"
+)
 
 type recording struct {
 	Header struct {
@@ -59,7 +47,7 @@ var (
 func TestConformanceRecordings(t *testing.T) {
 	r := newRig(t)
 	r.furnish()
-	dir := recordings(t)
+	dir := testkit.Conformance(t, "golden", "luxi")
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recordings in %s: %v", dir, err)

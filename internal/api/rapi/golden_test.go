@@ -21,6 +21,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // recording is an exchange with a real cluster.
@@ -39,11 +40,8 @@ type recording struct {
 
 func recordings(t *testing.T) map[string]*recording {
 	t.Helper()
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = "../../../../shared/conformance"
-	}
-	paths, err := filepath.Glob(filepath.Join(dir, "golden", "rapi", "*.json"))
+	dir := testkit.Conformance(t, "golden", "rapi")
+	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no recordings in %s (%v)", dir, err)
 	}

@@ -2,32 +2,18 @@ package listing_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/testkit"
 )
-
-func conformance(t *testing.T, name string) []byte {
-	t.Helper()
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "conformance")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatalf("conformance data: %v", err)
-	}
-	return data
-}
 
 // recordedOutput returns the standard output of a recorded command.
 func recordedOutput(t *testing.T, name string) string {
 	t.Helper()
-	_, out, ok := strings.Cut(string(conformance(t, "golden/cli/"+name+".txt")), "# ---- stdout\n")
+	_, out, ok := strings.Cut(string(testkit.ReadConformance(t, "golden/cli/"+name+".txt")), "# ---- stdout\n")
 	if !ok {
 		t.Fatalf("%s has no output", name)
 	}
@@ -42,7 +28,7 @@ func recordedAnswer(t *testing.T, name string, fields []string, text string) *li
 	var rec struct {
 		Response struct{ Result listing.Answer }
 	}
-	if err := json.Unmarshal(conformance(t, "golden/luxi/"+name+".json"), &rec); err != nil {
+	if err := json.Unmarshal(testkit.ReadConformance(t, "golden/luxi/"+name+".json"), &rec); err != nil {
 		t.Fatal(err)
 	}
 	all := rec.Response.Result
@@ -141,7 +127,7 @@ func TestListFieldsConformance(t *testing.T) {
 				Result struct{ Fields []listing.Field }
 			}
 		}
-		if err := json.Unmarshal(conformance(t, "golden/luxi/QueryFields_"+what+".json"), &rec); err != nil {
+		if err := json.Unmarshal(testkit.ReadConformance(t, "golden/luxi/QueryFields_"+what+".json"), &rec); err != nil {
 			t.Fatal(err)
 		}
 		var got strings.Builder

@@ -6,20 +6,17 @@ import (
 	"encoding/json"
 	"math/big"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // conformance opens a file of the conformance data.
 func conformance(t *testing.T, name string) *os.File {
 	t.Helper()
-	dir := os.Getenv("DROVER_CONFORMANCE")
-	if dir == "" {
-		dir = "../../../../shared/conformance"
-	}
-	f, err := os.Open(filepath.Join(dir, name))
+	f, err := os.Open(testkit.Conformance(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
