@@ -11,8 +11,18 @@ import (
 // used by several goroutines at once.
 type Chain struct {
 	rules []compiled
-	// deciding are the rules that can decide: all but those that CONTINUE.
+	// deciding are the rules that can decide: all but shadows and those that
+	// CONTINUE.
 	deciding []compiled
+	// shadows are the shadows that would decide if they were in force, each with
+	// how many of the deciding ones are asked before it.
+	shadows []shadow
+}
+
+type shadow struct {
+	compiled
+
+	behind int
 }
 
 type compiled struct {
@@ -58,8 +68,11 @@ func Compile(rules []Rule) (*Chain, error) {
 			return nil, err
 		}
 		c.rules = append(c.rules, compiled)
-		if r.Action.Kind != Continue {
+		switch {
+		case r.Deciding():
 			c.deciding = append(c.deciding, compiled)
+		case r.Action.Kind != Continue:
+			c.shadows = append(c.shadows, shadow{compiled, len(c.deciding)})
 		}
 	}
 	return c, nil
@@ -110,4 +123,28 @@ func (c *Chain) Decide(id int64, ops []*opcode.Opcode) Decision {
 		}
 	}
 	return Decision{}
+}
+
+// Without returns what the rules would say if one of them were gone.
+func (c *Chain) Without(uuid string, id int64, ops []*opcode.Opcode) Decision {
+	for i := range c.deciding {
+		if r := &c.deciding[i]; r.rule.UUID != uuid && r.holds(id, ops) {
+			return Decision{Rule: r.rule}
+		}
+	}
+	return Decision{}
+}
+
+// Shadows returns the shadow rules that would decide about a job if they, each
+// by itself, were in force: those that hold and are asked before the rule that
+// decides. It is nil where there are none.
+func (c *Chain) Shadows(id int64, ops []*opcode.Opcode) []*Rule {
+	var out []*Rule
+	for i := range c.shadows {
+		s := &c.shadows[i]
+		if s.holds(id, ops) && !slices.ContainsFunc(c.deciding[:s.behind], func(r compiled) bool { return r.holds(id, ops) }) {
+			out = append(out, s.rule)
+		}
+	}
+	return out
 }

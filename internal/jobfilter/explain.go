@@ -19,6 +19,8 @@ const (
 	DoesNotApply Outcome = "does not apply"
 	// Continues: its predicates hold, but its action is CONTINUE.
 	Continues Outcome = "continues"
+	// Watches: its predicates hold, but it is a shadow, which only counts.
+	Watches Outcome = "watches"
 	// NotReached: a rule before it decided.
 	NotReached Outcome = "not reached"
 )
@@ -27,8 +29,11 @@ const (
 type Verdict struct {
 	Rule    *Rule   `json:"rule"`
 	Outcome Outcome `json:"outcome"`
-	// Findings are the predicates that settled the outcome: all of them if
-	// they hold, the first that does not otherwise, none if not reached.
+	// Would is what the outcome of a rule that was not reached would be if no
+	// rule before it had decided; empty for the others.
+	Would Outcome `json:"would,omitempty"`
+	// Findings are the predicates that settled the outcome, or what it would be:
+	// all of them if they hold, the first that does not otherwise.
 	Findings []Finding `json:"findings"`
 	// Because says in one line how the outcome came about.
 	Because string `json:"because"`
@@ -92,17 +97,22 @@ func (c *Chain) Explain(id int64, ops []*opcode.Opcode) []Verdict {
 	var decided *Rule
 	for i := range c.rules {
 		r := c.rules[i].rule
-		if decided != nil {
-			out = append(out, Verdict{Rule: r, Outcome: NotReached, Because: decided.Describe() + " has decided"})
-			continue
-		}
 		v := r.explain(subject{id, ops})
-		if v.Outcome == Decides {
+		switch {
+		case decided != nil:
+			v.Would, v.Outcome = v.Outcome, NotReached
+			v.Because = fmt.Sprintf("%s has decided; else this rule %s: %s", decided.Describe(), would[v.Would], v.Because)
+		case v.Outcome == Decides:
 			decided = r
 		}
 		out = append(out, v)
 	}
 	return out
+}
+
+// would words the outcome of a rule that was not reached.
+var would = map[Outcome]string{
+	Decides: "would decide", DoesNotApply: "would not apply", Continues: "would continue", Watches: "would only watch",
 }
 
 func (r *Rule) explain(j subject) Verdict {
@@ -124,6 +134,10 @@ func (r *Rule) explain(j subject) Verdict {
 	if r.Action.Kind == Continue {
 		return Verdict{Rule: r, Outcome: Continues, Findings: findings,
 			Because: "its action is CONTINUE, though " + strings.Join(because, "; ")}
+	}
+	if r.Shadow {
+		return Verdict{Rule: r, Outcome: Watches, Findings: findings,
+			Because: "it is a shadow, which decides nothing, though " + strings.Join(because, "; ")}
 	}
 	return Verdict{Rule: r, Outcome: Decides, Findings: findings, Because: strings.Join(because, "; ")}
 }

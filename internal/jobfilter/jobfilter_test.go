@@ -219,6 +219,15 @@ func TestParseRuleFaults(t *testing.T) {
 		{`{"reason":"because"}`, "reason", "'reason' parameter: Type is 'str', but 'list' is expected"},
 		{`{"priority":-1}`, "priority", "Invalid value for non-negative type '-1'"},
 		{`{"priority":3000000000}`, "priority", "priority 3000000000 is too large; the largest is 2147483647"},
+		{`{"priority":1e400}`, "priority", "'priority' parameter: Type is 'float', but 'int' is expected"},
+		{`{"name":7}`, "name", "'name' parameter: Type is 'int', but 'str' is expected"},
+		{`{"name":"rack 3"}`, "name", `the name "rack 3" of a filter rule has ' ' at byte 4`},
+		{`{"name":"3rd"}`, "name", `the name "3rd" of a filter rule has '3' at byte 0`},
+		{`{"name":"b53f7dee-f8e2-4470-99bd-1efe746e434f"}`, "name", `the name "b53f7dee-f8e2-4470-99bd-1efe746e434f" of a filter rule looks like a UUID`},
+		{`{"name":"` + strings.Repeat("x", 65) + `"}`, "name", `the name "` + strings.Repeat("x", 65) + `" of a filter rule has 65 bytes, at most 64 are allowed`},
+		{`{"comment":"` + strings.Repeat("x", 4097) + `"}`, "comment", "a comment may have at most 4096 bytes, this one has 4097"},
+		{`{"until":"tomorrow"}`, "until", `until is no moment: "tomorrow"`},
+		{`{"shadow":"yes"}`, "shadow", "'shadow' parameter: Type is 'str', but 'bool' is expected"},
 		{`{"action":"EXPLODE"}`, "action", `malformed FilterAction JSON: "EXPLODE"`},
 		{`{"action":null}`, "action", `malformed FilterAction JSON: null`},
 		{`{"action":"RATE_LIMIT"}`, "action", `malformed FilterAction JSON: "RATE_LIMIT"`},
@@ -318,7 +327,8 @@ func TestExplain(t *testing.T) {
 			`predicate 1 holds (opcode: OP_ID == "OP_NODE_ADD" or pnode == "node1" and (instance_name !~ m/^db/)): ` +
 			`opcode 1: pnode == "node1" and (instance_name !~ m/^db/) is true (pnode is "node1", instance_name is "web1"); ` +
 			`predicate 2 holds (not opcode: dry_run): opcode 0: dry_run is false (dry_run is false); opcode 1: dry_run is false (dry_run is false)`,
-		`filter rule d (REJECT; no reason given) not reached: filter rule c (PAUSE; added by gnt:client without a reason) has decided`,
+		`filter rule d (REJECT; no reason given) not reached: filter rule c (PAUSE; added by gnt:client without a reason) has decided; ` +
+			`else this rule would decide: predicate 0 holds (jobid: not id < 1): job: not id < 1 is true (id is 25)`,
 	}
 	for i, v := range chain(t, rules...).Explain(25, []*opcode.Opcode{delay(), create}) {
 		if v.String() != want[i] {

@@ -82,6 +82,7 @@ func genRule() *rapid.Generator[jobfilter.Rule] {
 			Priority:   rapid.IntRange(0, 2).Draw(t, "priority"),
 			Predicates: rapid.SliceOfN(genPredicate(1), 0, 3).Draw(t, "predicates"),
 			Action:     a,
+			Shadow:     rapid.IntRange(0, 3).Draw(t, "shadow") == 0,
 		}
 	})
 }
@@ -132,7 +133,7 @@ func TestExplainAgreesWithDecide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if applies := alone.Decide(id, ops).Rule != nil; v.Outcome != jobfilter.NotReached && applies != (v.Outcome == jobfilter.Decides) {
+			if applies := alone.Decide(id, ops).Rule != nil; applies != (outcome(v) == jobfilter.Decides) {
 				t.Fatalf("alone it applies: %v; %s", applies, v)
 			}
 		}
@@ -142,9 +143,66 @@ func TestExplainAgreesWithDecide(t *testing.T) {
 	})
 }
 
+// outcome is what comes of a rule, reached or not.
+func outcome(v jobfilter.Verdict) jobfilter.Outcome {
+	if v.Outcome == jobfilter.NotReached {
+		return v.Would
+	}
+	return v.Outcome
+}
+
+// TestShadowsAgreeWithDecide: a shadow is told exactly where it would decide if
+// it alone were in force, and decides nothing.
+func TestShadowsAgreeWithDecide(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules := rapid.SliceOfNDistinct(genRule(), 0, 5, func(r jobfilter.Rule) string { return r.UUID }).Draw(t, "rules")
+		id, ops := numbers.Draw(t, "id"), genOps().Draw(t, "ops")
+		told := map[string]bool{}
+		for _, r := range compiled(t, rules).Shadows(id, ops) {
+			told[r.UUID] = true
+		}
+		for i := range rules {
+			if !rules[i].Shadow {
+				continue
+			}
+			inForce := slices.Clone(rules)
+			inForce[i].Shadow = false
+			d := compiled(t, inForce).Decide(id, ops)
+			if would := d.Rule != nil && d.Rule.UUID == rules[i].UUID; would != told[rules[i].UUID] {
+				t.Fatalf("shadow %s would decide: %v, told: %v", rules[i].UUID, would, told[rules[i].UUID])
+			}
+		}
+		if d := compiled(t, rules).Decide(id, ops); d.Rule != nil && d.Rule.Shadow {
+			t.Fatalf("a shadow decided: %s", d)
+		}
+	})
+}
+
+// TestWithoutIsTheChainWithoutTheRule compares the answer for a rule that is
+// gone in thought with that of a chain which really lacks it.
+func TestWithoutIsTheChainWithoutTheRule(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules := rapid.SliceOfNDistinct(genRule(), 1, 5, func(r jobfilter.Rule) string { return r.UUID }).Draw(t, "rules")
+		id, ops := numbers.Draw(t, "id"), genOps().Draw(t, "ops")
+		gone := rules[0].UUID
+		got, want := compiled(t, rules).Without(gone, id, ops), compiled(t, rules[1:]).Decide(id, ops)
+		if got.String() != want.String() {
+			t.Fatalf("without %s: %s, want %s", gone, got, want)
+		}
+	})
+}
+
+func compiled(t *rapid.T, rules []jobfilter.Rule) *jobfilter.Chain {
+	c, err := jobfilter.Compile(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func checkFindings(t *rapid.T, v jobfilter.Verdict) {
 	for _, f := range v.Findings {
-		if f.Holds != (v.Outcome != jobfilter.DoesNotApply) {
+		if f.Holds != (outcome(v) != jobfilter.DoesNotApply) {
 			t.Fatalf("finding against its verdict: %s", v)
 		}
 		satisfied := f.Holds != (v.Rule.Predicates[f.Predicate].Name == "not")

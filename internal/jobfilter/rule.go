@@ -18,6 +18,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/reason"
@@ -37,6 +38,14 @@ type Rule struct {
 	Action     Action      `json:"action"`
 	// Reason tells who added the rule and why.
 	Reason reason.Trail `json:"reason_trail"`
+	// Name is what people call the rule by, unique among the rules; empty if it
+	// has none. Comment is for people alone.
+	Name    string `json:"name,omitempty"`
+	Comment string `json:"comment,omitempty"`
+	// Until is when the rule ends by itself; zero if it stays.
+	Until time.Time `json:"until,omitzero"`
+	// Shadow rules are asked and counted, and decide nothing.
+	Shadow bool `json:"shadow,omitempty"`
 
 	// description is what Describe returns, kept in the rules of a Chain: it is
 	// part of the verdict on every job that a rule holds.
@@ -51,15 +60,34 @@ func Compare(a, b *Rule) int {
 // Describe names the rule, its action, and who added it why, in one line:
 //
 //	filter rule 8b53… (REJECT; user: "maintenance of rack 3")
+//	filter rule rack3 (8b53…; PAUSE; user: "maintenance of rack 3")
 func (r *Rule) Describe() string {
 	if r.description != "" {
 		return r.description
 	}
-	name := "the new filter rule"
-	if r.UUID != "" {
-		name = "filter rule " + r.UUID
+	switch {
+	case r.UUID == "":
+		return fmt.Sprintf("the new filter rule (%s; %s)", r.Action, r.author())
+	case r.Name != "":
+		return fmt.Sprintf("filter rule %s (%s; %s; %s)", r.Name, r.UUID, r.Action, r.author())
 	}
-	return fmt.Sprintf("%s (%s; %s)", name, r.Action, r.author())
+	return fmt.Sprintf("filter rule %s (%s; %s)", r.UUID, r.Action, r.author())
+}
+
+// Deciding reports whether the rule can decide about a job: it is neither
+// switched off by CONTINUE nor a shadow.
+func (r *Rule) Deciding() bool { return r.Action.Kind != Continue && !r.Shadow }
+
+// Expired reports whether the rule's time is over.
+func (r *Rule) Expired(now time.Time) bool { return !r.Until.IsZero() && !now.Before(r.Until) }
+
+// Short is what people call the rule: its name, or the first part of its UUID.
+func (r *Rule) Short() string {
+	if r.Name != "" {
+		return r.Name
+	}
+	short, _, _ := strings.Cut(r.UUID, "-")
+	return short
 }
 
 // author picks the entry of the trail that tells most: the first with words.
