@@ -2,6 +2,7 @@ package exec
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,7 +33,7 @@ func TestConformanceOfClusterInfo(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatal(err)
 	}
-	if a, b := sortedKeys(got), sortedKeys(want); !slices.Equal(a, b) {
+	if a, b := slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)); !slices.Equal(a, b) {
 		t.Fatalf("keys are\n%v\nwant\n%v", a, b)
 	}
 	passed := 0
@@ -152,4 +153,11 @@ func TestQuery(t *testing.T) {
 	if _, err := r.run("OP_QUERY", params{"what": "node", "fields": []any{"name"}, "qfilter": []any{"~", "name"}}); !fault.Is(err, fault.Invalid) {
 		t.Fatalf("a bad filter: %v", err)
 	}
+}
+
+func TestClusterRenameAndRedistribute(t *testing.T) {
+	r := newRig(t)
+	r.must("null", "OP_CLUSTER_REDIST_CONF", nil)
+	r.must(`"new.example"`, "OP_CLUSTER_RENAME", params{"name": "New.example"})
+	r.refuses("OpPrereqError", "Neither the name nor the IP address of the cluster has changed", "OP_CLUSTER_RENAME", params{"name": "new.example"})
 }

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,7 +84,7 @@ func chooseTemplate(c *cluster.Cluster, asked string, disks int) (string, error)
 		return asked, nil
 	}
 	return "", fault.New(fault.Invalid, "Disks of template '%s' can't be made yet", asked).At("disk_template").
-		WithHint("use one of %s", strings.Join(sortedKeys(logicalIDs), ", "))
+		WithHint("use one of %s", strings.Join(slices.Sorted(maps.Keys(logicalIDs)), ", "))
 }
 
 // diskMaker makes the disks of one instance.

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -63,7 +64,7 @@ func setGroup(op *opcode.Opcode, group *cluster.Group) ([]pair, error) {
 		result = append(result, pair{"ndparams", group.NDParams})
 	}
 	if given := op.Map("diskparams"); op.Has("diskparams") {
-		for _, template := range sortedKeys(given) {
+		for _, template := range slices.Sorted(maps.Keys(given)) {
 			values, _ := given[template].(map[string]any)
 			group.DiskParams[template] = cluster.SetParams(group.DiskParams[template], values)
 		}

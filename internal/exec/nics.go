@@ -1,8 +1,10 @@
 package exec
 
 import (
+	"maps"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -122,7 +124,7 @@ func (w *wiring) network(uuid string) *cluster.Network {
 // changes returns the networks as they then are.
 func (w *wiring) changes() []cluster.Change {
 	var out []cluster.Change
-	for _, uuid := range sortedKeys(w.networks) {
+	for _, uuid := range slices.Sorted(maps.Keys(w.networks)) {
 		w.networks[uuid].Touch(w.how.now)
 		out = append(out, cluster.Put(w.networks[uuid]))
 	}
@@ -210,7 +212,7 @@ func outsideNetworks(snap *cluster.Snapshot, group *cluster.Group, ip, place str
 	if err != nil {
 		return fault.New(fault.Invalid, "Invalid IP address '%s'", ip).At(place + ".ip")
 	}
-	for _, uuid := range sortedKeys(group.Networks) {
+	for _, uuid := range slices.Sorted(maps.Keys(group.Networks)) {
 		network := snap.Network(uuid)
 		if network == nil {
 			continue

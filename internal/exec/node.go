@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -322,7 +323,7 @@ func (c *nodeChange) settings(node *cluster.Node) error {
 		return err
 	}
 	node.NDParams = cluster.SetParams(node.NDParams, nd)
-	for _, name := range sortedKeys(nd) {
+	for _, name := range slices.Sorted(maps.Keys(nd)) {
 		c.result = append(c.result, pair{"ndparams/" + name, nd[name]})
 	}
 	return nil
@@ -366,4 +367,24 @@ func pythonBool(b bool) string {
 		return "True"
 	}
 	return "False"
+}
+
+// nodeRemove prepares OP_NODE_REMOVE.
+func nodeRemove(_ context.Context, env *Env) (Plan, error) {
+	node, err := findNode(env.Op, "node", env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	return updatePlan(env, nil, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+		if node.UUID == snap.Cluster().MasterNode {
+			return nil, fault.New(fault.Invalid, "Node is the master node, failover to another node is required")
+		}
+		for inst := range snap.PrimariesOn(node.UUID) {
+			return nil, fault.New(fault.Invalid, "Instance %s is still running on the node, please remove first", inst.Name)
+		}
+		for inst := range snap.SecondariesOn(node.UUID) {
+			return nil, fault.New(fault.Invalid, "Instance %s is still running on the node, please remove first", inst.Name)
+		}
+		return []cluster.Change{cluster.Delete(cluster.KindNode, node.UUID)}, nil
+	})
 }

@@ -100,3 +100,13 @@ func TestNodeModifyKeepsThePoolFull(t *testing.T) {
 		t.Fatal("node3 was not promoted")
 	}
 }
+
+func TestNodeRemove(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.must(`["node2"]`, "OP_INSTANCE_CREATE", creating(params{"pnode": "node2", "start": false}))
+	r.refuses("OpPrereqError", "Node is the master node, failover to another node is required", "OP_NODE_REMOVE", params{"node_name": "node1"})
+	r.refuses("OpPrereqError", "Instance one is still running on the node, please remove first", "OP_NODE_REMOVE", params{"node_name": "node2"})
+	r.must("null", "OP_INSTANCE_REMOVE", one(nil))
+	r.must("null", "OP_NODE_REMOVE", params{"node_name": "node2"})
+	r.refuses("OpPrereqError", "Node 'node2' not known", "OP_NODE_REMOVE", params{"node_name": "node2"})
+}

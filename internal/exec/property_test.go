@@ -6,10 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"pgregory.net/rapid"
 )
 
 // TestInventoryStaysConsistent carries out random opcodes on nodes that fail at

@@ -2,7 +2,9 @@ package exec
 
 import (
 	"context"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
@@ -132,4 +134,45 @@ func withTags(o cluster.Object, tags cluster.Tags, now int64) cluster.Object {
 		return &c
 	}
 	return o
+}
+
+// tagsSearch prepares OP_TAGS_SEARCH: pairs [path, tag] of all objects, the
+// cluster first.
+func tagsSearch(_ context.Context, env *Env) (Plan, error) {
+	pattern, err := regexp.Compile(env.Op.Str("pattern"))
+	if err != nil {
+		return Plan{}, fault.New(fault.Invalid, "Invalid search pattern '%s': %w", env.Op.Str("pattern"), err).At("pattern")
+	}
+	snap := env.snapshot()
+	found := [][2]string{}
+	look := func(path string, o cluster.Object) {
+		for _, tag := range o.Labels() {
+			if pattern.MatchString(tag) {
+				found = append(found, [2]string{path, tag})
+			}
+		}
+	}
+	look("/cluster", snap.Cluster())
+	for i := range snap.Instances() {
+		look("/instances/"+i.Name, i)
+	}
+	for n := range snap.Nodes() {
+		look("/nodes/"+n.Name, n)
+	}
+	for g := range snap.Groups() {
+		look("/nodegroup/"+g.Name, g)
+	}
+	for n := range snap.Networks() {
+		look("/network/"+n.Name, n)
+	}
+	return answer(found), nil
+}
+
+// quoted lists names for a message.
+func quoted(names []string) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = "'" + n + "'"
+	}
+	return strings.Join(out, ", ")
 }

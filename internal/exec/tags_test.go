@@ -55,3 +55,17 @@ func TestTagsDryRun(t *testing.T) {
 		t.Fatal("a dry run left traces")
 	}
 }
+
+func TestTagsSearch(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	for _, p := range []params{{"kind": "cluster"}, {"kind": "instance", "name": "one"}, {"kind": "node", "name": "node1"}} {
+		p["tags"] = []any{"env:prod", "x"}
+		r.must("null", "OP_TAGS_SET", p)
+	}
+	r.must(`[["/cluster","env:prod"],["/instances/one","env:prod"],["/nodes/node1","env:prod"]]`, "OP_TAGS_SEARCH", params{"pattern": "^env:"})
+	r.must(`[]`, "OP_TAGS_SEARCH", params{"pattern": "nothing"})
+	if _, err := r.run("OP_TAGS_SEARCH", params{"pattern": "("}); err == nil {
+		t.Fatal("a broken pattern was taken")
+	}
+}

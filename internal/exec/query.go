@@ -12,7 +12,7 @@ import (
 )
 
 // Source returns the state that queries are answered from, as it is now;
-// querier.Querier has one.
+// live.Querier has one.
 type Source func(context.Context) *query.Source
 
 // queryExecutors returns the entries of the opcodes that are queries.

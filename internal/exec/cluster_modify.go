@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -162,7 +163,7 @@ func setTemplates(c *cluster.Cluster, op *opcode.Opcode, name string, snap *clus
 
 func setHVParams(c *cluster.Cluster, op *opcode.Opcode, name string, _ *cluster.Snapshot) error {
 	given := op.Map(name)
-	for _, hv := range sortedKeys(given) {
+	for _, hv := range slices.Sorted(maps.Keys(given)) {
 		values, _ := given[hv].(map[string]any)
 		if c.HVParams[hv] == nil {
 			return fault.New(fault.Invalid, "Unknown hypervisor '%s'", hv).At(name + "." + hv)
@@ -191,7 +192,7 @@ func setBEParams(c *cluster.Cluster, op *opcode.Opcode, name string, _ *cluster.
 // noDefaults refuses "default" as a value where there is no other default to
 // fall back to.
 func noDefaults(p cluster.Params, field string) error {
-	for _, name := range sortedKeys(p) {
+	for _, name := range slices.Sorted(maps.Keys(p)) {
 		if p[name] == cluster.UseDefault {
 			return fault.New(fault.Invalid, "parameter '%s' of the cluster can't be set to its default", name).At(field + "." + name)
 		}
@@ -221,7 +222,7 @@ func setOSParams(c *cluster.Cluster, op *opcode.Opcode, name string, _ *cluster.
 		target = c.OSParamsPrivate
 	}
 	given := op.Map(name)
-	for _, os := range sortedKeys(given) {
+	for _, os := range slices.Sorted(maps.Keys(given)) {
 		values, _ := given[os].(map[string]any)
 		target[os] = cluster.SetParams(target[os], values)
 		if len(target[os]) == 0 {
@@ -248,11 +249,11 @@ func changePolicy(own cluster.Params, given map[string]any, field string) (clust
 		"vcpu-ratio":     isNumber,
 		"spindle-ratio":  isNumber,
 	}
-	for _, part := range sortedKeys(given) {
+	for _, part := range slices.Sorted(maps.Keys(given)) {
 		fits, known := shapes[part]
 		if !known || (given[part] != cluster.UseDefault && !fits(given[part])) {
 			return nil, fault.New(fault.Invalid, "Invalid part '%s' of an instance policy", part).At(field+"."+part).
-				WithHint("the parts are %s", strings.Join(sortedKeys(shapes), ", "))
+				WithHint("the parts are %s", strings.Join(slices.Sorted(maps.Keys(shapes)), ", "))
 		}
 	}
 	return cluster.SetParams(own, given), nil
@@ -267,7 +268,7 @@ func isNumber(v any) bool {
 }
 
 func setCollectors(c *cluster.Cluster, given map[string]any, field string, set func(*cluster.Collector, any)) error {
-	for _, name := range sortedKeys(given) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		collector, known := c.Collectors[name]
 		if !known {
 			return fault.New(fault.Invalid, "Unknown data collector '%s'", name).At(field + "." + name)
@@ -282,7 +283,7 @@ func setCollectors(c *cluster.Cluster, given map[string]any, field string, set f
 func clusterModify(_ context.Context, env *Env) (Plan, error) {
 	apply := func(snap *cluster.Snapshot) ([]cluster.Change, error) {
 		c := snap.Cluster().Clone()
-		for _, name := range sortedKeys(env.Op.Params) {
+		for _, name := range slices.Sorted(maps.Keys(env.Op.Params)) {
 			if name == "force" {
 				continue
 			}

@@ -2,6 +2,8 @@ package exec
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/drover-project/drover/internal/agent"
@@ -137,7 +139,7 @@ func (m *modification) setParams(inst *cluster.Instance) {
 			return
 		}
 		*own = cluster.SetParams(*own, changes)
-		for _, name := range sortedKeys(changes) {
+		for _, name := range slices.Sorted(maps.Keys(changes)) {
 			value := changes[name]
 			if !show {
 				value = "<redacted>"
@@ -251,7 +253,7 @@ func (d *diskChanges) change(c itemChange, i int, maker diskMaker, node string) 
 
 // alter changes what can be changed of a disk: its name and its mode.
 func (d *diskChanges) alter(c itemChange, disk *cluster.Disk, n string, now int64) error {
-	for _, key := range sortedKeys(c.values) {
+	for _, key := range slices.Sorted(maps.Keys(c.values)) {
 		switch key {
 		case "name":
 			disk.Name = nameParam(c.values)

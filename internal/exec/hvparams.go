@@ -24,23 +24,3 @@ func checkHV(hypervisor string, given map[string]any) (cluster.Params, error) {
 	}
 	return cluster.CheckParams(given, cluster.HVTypes(hypervisor), true)
 }
-
-// sortedKeys returns the keys of a map in order, so that results and logs do
-// not depend on chance.
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// texts returns parameter values as the text that scripts get.
-func quoted(names []string) string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = "'" + n + "'"
-	}
-	return strings.Join(out, ", ")
-}

@@ -1,0 +1,91 @@
+package exec
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/hypervisor"
+)
+
+func TestVerifySubmitsJobs(t *testing.T) {
+	r := newRig(t)
+	r.must("null", "OP_GROUP_ADD", params{"group_name": "rack2"})
+	r.must(`{"jobs":[[true,101],[true,102],[true,103]]}`, "OP_CLUSTER_VERIFY", params{"verbose": true, "ignore_errors": []any{"ENODERPC"}})
+	second := r.submitted[2][0]
+	if second.Str("group_name") != "rack2" || second.Depends[0].Job != -2 || !second.Bool("verbose") || len(second.Strings("ignore_errors")) != 1 {
+		t.Fatalf("submitted %+v", second)
+	}
+	r.must(`{"jobs":[[true,104]]}`, "OP_CLUSTER_VERIFY", params{"group_name": "rack2"})
+	r.must(`{"jobs":[[true,105],[true,106]]}`, "OP_CLUSTER_VERIFY_DISKS", nil)
+	r.must(`{"jobs":[[true,107]]}`, "OP_CLUSTER_VERIFY_DISKS", params{"group_name": "rack2"})
+	for _, id := range []string{"OP_CLUSTER_VERIFY", "OP_CLUSTER_VERIFY_DISKS"} {
+		r.refuses("OpPrereqError", "Node group 'nosuch' not known", id, params{"group_name": "nosuch"})
+	}
+}
+
+func TestVerifyConfig(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	r.must("true", "OP_CLUSTER_VERIFY_CONFIG", nil)
+	r.logged("* Verifying cluster config", "* Verifying hypervisor parameters", "* Verifying all nodes belong to an existing group")
+	r.setNode("node1", func(n *cluster.Node) { n.Group = "lost" })
+	r.update(func(snap *cluster.Snapshot) []cluster.Change {
+		i := snap.InstanceNamed("one").Clone()
+		i.PrimaryNode, i.HVParams, i.NICs[0].Network = "gone", cluster.Params{"x": true}, "away"
+		return []cluster.Change{cluster.Put(i)}
+	})
+	r.must("false", "OP_CLUSTER_VERIFY_CONFIG", params{"error_codes": true, "ignore_errors": []any{"ECLUSTERDANGLINGNODES"}})
+	r.logged("* Verifying cluster config", "  - ERROR:ECLUSTERDANGLINGINST:instance:one:its node gone does not exist",
+		"  - ERROR:ECLUSTERCFG:instance:one:the network away of interface 0 does not exist", "* Verifying hypervisor parameters",
+		"  - ERROR:ECLUSTERCFG:instance:one:hypervisor fake: Unknown parameter 'x'", "* Verifying all nodes belong to an existing group",
+		"  - WARNING:ECLUSTERDANGLINGNODES:node:node1:the node's group lost does not exist")
+}
+
+func TestVerifyGroup(t *testing.T) {
+	r := newRig(t, "node1", "node2", "node3")
+	r.create("one", true)
+	verify := params{"group_name": "default"}
+	r.must("true", "OP_CLUSTER_VERIFY_GROUP", verify)
+	begin := []string{"* Verifying group 'default'", "* Gathering data (3 nodes)", "* Verifying node status"}
+	notes := []string{"* Verifying instance status", "* Other Notes", "  - NOTICE: 1 non-redundant instance(s) found."}
+	r.logged(slices.Concat(begin, notes)...)
+	a, err := r.fleet.Agent("node1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Stop(t.Context(), "one", hypervisor.Stop{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Start(t.Context(), hypervisor.Spec{Name: "stranger"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.down["node2"] = true
+	r.setNode("node3", func(n *cluster.Node) { n.Offline = true })
+	r.must("false", "OP_CLUSTER_VERIFY_GROUP", verify)
+	r.logged(slices.Concat(begin, []string{"  - ERROR: node node2: while contacting node: Can't contact node node2: node node2 does not answer",
+		"* Verifying instance status", "  - ERROR: node node1: unknown instance stranger on this node",
+		"  - ERROR: instance one: instance not running on its primary node node1", "* Other Notes",
+		"  - NOTICE: 1 non-redundant instance(s) found.", "  - NOTICE: 1 offline node(s) found."})...)
+	r.must("null", "OP_GROUP_ADD", params{"group_name": "rack2"})
+	r.must("true", "OP_CLUSTER_VERIFY_GROUP", params{"group_name": "rack2"})
+	r.logged("* Verifying group 'rack2'", "* Empty node group, skipping verification")
+}
+
+func TestVerifyDisks(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.create("one", false)
+	r.must(`[{},[],{}]`, "OP_GROUP_VERIFY_DISKS", params{"group_name": "default"})
+	a, err := r.fleet.Agent("node1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := r.instance("one").Disks[0].UUID
+	if err := a.Drop(t.Context(), "one", []string{disk}); err != nil {
+		t.Fatal(err)
+	}
+	snap := r.keeper.Snapshot()
+	r.down["node2"] = true
+	r.must(`[{"`+snap.NodeNamed("node2").UUID+`":"Can't contact node node2: node node2 does not answer"},[],{"one":[["`+
+		snap.NodeNamed("node1").UUID+`","`+disk+`"]]}]`, "OP_GROUP_VERIFY_DISKS", params{"group_name": "default"})
+}
