@@ -15,7 +15,8 @@ import (
 
 // Command returns `drover bench`.
 func Command() *cobra.Command {
-	cmd := &cobra.Command{Use: "bench", Short: "measure a running controller", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "bench", Short: "measure a running controller", Args: cobra.NoArgs,
+		Annotations: map[string]string{"drover/heeds": "output"}} // of the options that the program's commands share
 	cmd.AddCommand(queueCommand(), queryCommand())
 	return cmd
 }

@@ -96,6 +96,9 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			sh.verb = cmd.CalledAs()
+			if err := sh.checkShared(cmd); err != nil {
+				return err
+			}
 			return sh.flags.check()
 		},
 	}
@@ -112,9 +115,14 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = false
 	sh.flags.register(root.PersistentFlags())
 	for _, noun := range nouns {
-		root.AddCommand(noun(sh))
+		root.AddCommand(heeding(asking, noun(sh)))
 	}
 	root.AddCommand(extra...)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		hideUnheeded(cmd)
+		help(cmd, args)
+	})
 	return root
 }
 

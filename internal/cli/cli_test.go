@@ -526,3 +526,15 @@ func TestRulesFromCommandLines(t *testing.T) {
 		}
 	}
 }
+
+// The hops of a command are in the order of time.
+func TestHopsAreInOrder(t *testing.T) {
+	s := newScreen("", nil, "job", "submit")
+	ticks := int64(0)
+	s.now = func() time.Time { ticks++; return time.Unix(1000, ticks) }
+	s.flags.reason, s.verb = "why", "submit"
+	trail := s.trail("job")
+	if len(trail) != 2 || trail[0].Reason != "why" || trail[1].Time < trail[0].Time {
+		t.Errorf("got %v", trail)
+	}
+}

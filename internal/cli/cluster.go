@@ -13,14 +13,14 @@ import (
 
 func clusterCommand(sh *shell) *cobra.Command {
 	queue := sh.group("queue", "The job queue as a whole",
-		drainCommand(sh, "drain", true), drainCommand(sh, "undrain", false), queueInfo(sh))
+		heeding(changing, drainCommand(sh, "drain", true)), heeding(changing, drainCommand(sh, "undrain", false)), queueInfo(sh))
 	watcher := sh.group("watcher", "The watcher, which repairs what broke",
-		watcherPause(sh), watcherContinue(sh), watcherInfo(sh))
+		heeding(changing, watcherPause(sh)), heeding(changing, watcherContinue(sh)), watcherInfo(sh))
 	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterVersion(sh), queue, watcher,
 		tagSearch(sh, "cluster", "search-tags"),
 		operation{noun: "cluster", verb: "modify", short: "Change the settings of the cluster", id: "OP_CLUSTER_SET_PARAMS",
 			letters: map[string]string{"beparams": "B", "hvparams": "H"}, fixed: map[string]any{}}.command(sh),
-		operation{noun: "cluster", verb: "verify", short: "Check the configuration and the nodes", id: "OP_CLUSTER_VERIFY", shown: true}.command(sh),
+		operation{noun: "cluster", verb: "verify", short: "Check the configuration and the nodes", id: "OP_CLUSTER_VERIFY", children: true}.command(sh),
 		operation{noun: "cluster", verb: "redist-conf", short: "Send the configuration to all nodes again", id: "OP_CLUSTER_REDIST_CONF"}.command(sh),
 	}
 	verbs = append(verbs, itemTags(sh, "cluster")...)
@@ -113,6 +113,11 @@ func watcherPause(sh *shell) *cobra.Command {
 				return usage("the duration is a number with an optional s, m, h, d or w, got %q", args[0])
 			}
 			until := float64(sh.now().Unix() + seconds)
+			if sh.flags.dryRun {
+				return sh.show(map[string]any{"would_pause_until": until}, func() error {
+					return sh.printf("The watcher would be paused until %s.\n", time.Unix(int64(until), 0).Format(time.ANSIC))
+				})
+			}
 			if err := sh.ask(cmd.Context(), "SetWatcherPause", nil, until); err != nil {
 				return err
 			}
@@ -125,6 +130,9 @@ func watcherContinue(sh *shell) *cobra.Command {
 	return &cobra.Command{
 		Use: "continue", Short: "Let the watcher work again", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if sh.flags.dryRun {
+				return sh.show(map[string]any{"would_pause_until": nil}, func() error { return sh.printf("The watcher would work again.\n") })
+			}
 			if err := sh.ask(cmd.Context(), "SetWatcherPause", nil, nil); err != nil {
 				return err
 			}
@@ -223,7 +231,7 @@ func lockCommand(sh *shell) *cobra.Command {
 func debugCommand(sh *shell) *cobra.Command {
 	locks := listCommand(sh, lockList)
 	locks.Use = "locks [NAME...]"
-	return sh.group("debug", "Tools for tests and for looking inside", locks, debugDelay(sh),
+	return sh.group("debug", "Tools for tests and for looking inside", locks, heeding(making, debugDelay(sh)),
 		operation{noun: "debug", verb: "allocator", short: "Ask an allocator what it would do", id: "OP_TEST_ALLOCATOR", shown: true}.command(sh))
 }
 

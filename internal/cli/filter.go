@@ -16,9 +16,13 @@ import (
 
 func filterCommand(sh *shell) *cobra.Command {
 	return sh.group("filter", "Rules that hold, reject or limit jobs",
-		listCommand(sh, filterList), fieldsCommand(sh, filterList), filterAdd(sh), filterReplace(sh),
-		filterDelete(sh), filterInfo(sh), filterTest(sh))
+		listCommand(sh, filterList), fieldsCommand(sh, filterList),
+		heeding(ruleOptions, filterAdd(sh)), heeding(ruleOptions, filterReplace(sh)), heeding(changing, filterDelete(sh)),
+		filterInfo(sh), heeding([]string{"luxi", "output", "reason", "priority"}, filterTest(sh)))
 }
+
+// ruleOptions are the shared options of the commands that make rules.
+var ruleOptions = []string{"luxi", "output", "reason", "priority", "dry-run", "yes"}
 
 // ruleText is a rule as options describe it.
 type ruleText struct {
@@ -183,6 +187,9 @@ func filterDelete(sh *shell) *cobra.Command {
 		Use: "delete UUID...", Short: "Remove rules", Args: atLeast(1),
 		ValidArgsFunction: sh.completeNames("filter", true),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if sh.flags.dryRun {
+				return sh.wouldDelete(cmd.Context(), args)
+			}
 			for _, uuid := range args {
 				if err := sh.do(cmd.Context(), "DeleteFilter", nil, uuid); err != nil {
 					return err

@@ -19,10 +19,12 @@ import (
 )
 
 func jobCommand(sh *shell) *cobra.Command {
-	return sh.group("job", "Submit, follow and explain jobs",
-		listCommand(sh, jobList), fieldsCommand(sh, jobList), jobInfo(sh), jobSubmit(sh),
-		jobCancel(sh), jobArchive(sh), jobAutoArchive(sh), jobWatch(sh), jobWait(sh),
-		jobPriority(sh), jobExplain(sh), drainCommand(sh, "drain", true), drainCommand(sh, "undrain", false))
+	noun := sh.group("job", "Submit, follow and explain jobs",
+		listCommand(sh, jobList), fieldsCommand(sh, jobList), jobInfo(sh), heeding(making, jobSubmit(sh)), jobWatch(sh), jobWait(sh),
+		heeding(append(slices.Clone(changing), "priority"), jobPriority(sh)), jobExplain(sh))
+	noun.AddCommand(heeds(changing, jobCancel(sh), jobArchive(sh), jobAutoArchive(sh),
+		drainCommand(sh, "drain", true), drainCommand(sh, "undrain", false))...)
+	return noun
 }
 
 // statusSets are the options that pick jobs by their status.
@@ -219,8 +221,13 @@ func (sh *shell) chosenJobs(ctx context.Context, cmd *cobra.Command, args []stri
 	if len(args) > 0 {
 		return nil, usage("%s: give ids or a status, not both", cmd.CommandPath())
 	}
+	return sh.jobsWhere(ctx, byStatus)
+}
+
+// jobsWhere returns the jobs that a filter lets through.
+func (sh *shell) jobsWhere(ctx context.Context, filter qlang.Node) ([]job.ID, error) {
 	var found listing.Answer
-	if err := sh.ask(ctx, "Query", &found, "job", []string{"id"}, qlang.JSON(byStatus)); err != nil {
+	if err := sh.ask(ctx, "Query", &found, "job", []string{"id"}, qlang.JSON(filter)); err != nil {
 		return nil, err
 	}
 	ids := make([]job.ID, len(found.Data))
@@ -283,6 +290,11 @@ func jobCancel(sh *shell) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if sh.flags.dryRun {
+			return sh.eachJob(ids, sh.foreseen(cmd.Context(), func(id job.ID, s job.Status, _ bool) job.Forecast {
+				return job.ForecastCancel(id, s, *kill)
+			}))
+		}
 		if byStatus != nil && !*force && len(ids) > 0 {
 			if err := sh.confirm(fmt.Sprintf("Cancel %d jobs: %s?", len(ids), joinIDs(ids))); err != nil {
 				return err
@@ -313,6 +325,9 @@ func jobArchive(sh *shell) *cobra.Command {
 			ids, err := jobIDs(args)
 			if err != nil {
 				return err
+			}
+			if sh.flags.dryRun {
+				return sh.eachJob(ids, sh.foreseen(cmd.Context(), job.ForecastArchive))
 			}
 			bad := false
 			for _, id := range ids {
@@ -345,6 +360,9 @@ func jobAutoArchive(sh *shell) *cobra.Command {
 			age, err := ageOf(args[0])
 			if err != nil {
 				return err
+			}
+			if sh.flags.dryRun {
+				return sh.wouldArchive(cmd.Context(), age)
 			}
 			var counts [2]int
 			if err := sh.ask(cmd.Context(), "AutoArchiveJobs", &counts, age, archiveLimit); err != nil {
@@ -397,6 +415,11 @@ func jobPriority(sh *shell) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if sh.flags.dryRun {
+			return sh.eachJob(ids, sh.foreseen(cmd.Context(), func(id job.ID, s job.Status, _ bool) job.Forecast {
+				return job.ForecastPriority(id, s, priority)
+			}))
+		}
 		if byStatus != nil && !*force && len(ids) > 0 {
 			if err := sh.confirm(fmt.Sprintf("Change the priority of %d jobs: %s?", len(ids), joinIDs(ids))); err != nil {
 				return err
@@ -416,6 +439,9 @@ func drainCommand(sh *shell, verb string, on bool) *cobra.Command {
 	return &cobra.Command{
 		Use: verb, Short: short, Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if sh.flags.dryRun {
+				return sh.wouldDrain(cmd.Context(), on)
+			}
 			return sh.ask(cmd.Context(), "SetDrainFlag", nil, on)
 		},
 	}

@@ -51,6 +51,8 @@ type operation struct {
 	extra func(cmd *cobra.Command) func(params map[string]any) error
 	// shown says that the result is what the user asked for.
 	shown bool
+	// children says that the jobs which the result names are waited for too.
+	children bool
 	// complete names the items that arguments may be, for the shell.
 	complete string
 }
@@ -61,7 +63,7 @@ func (o operation) command(sh *shell) *cobra.Command {
 	if !ok {
 		panic("cli: no opcode " + o.id) // a fault of the tables in this package
 	}
-	cmd := &cobra.Command{Use: o.use(), Aliases: o.aliases, Short: o.short, Long: o.long, Args: o.checkArgs}
+	cmd := heeding(making, &cobra.Command{Use: o.use(), Aliases: o.aliases, Short: o.short, Long: o.long, Args: o.checkArgs})
 	if o.complete != "" {
 		cmd.ValidArgsFunction = sh.completeNames(o.complete, len(o.places) == 0)
 	}
@@ -235,8 +237,9 @@ func (o operation) tasks(sh *shell, args []string, read func() (map[string]any, 
 			targets, args = args[:1], args[1:]
 		}
 	}
+	def, _ := opcode.Lookup(o.id)
 	for i, place := range o.places {
-		params[place] = args[i]
+		params[place] = placeValue(def, place, args[i])
 	}
 	tasks := make([]task, len(targets))
 	for i, target := range targets {
@@ -247,9 +250,23 @@ func (o operation) tasks(sh *shell, args []string, read func() (map[string]any, 
 		if err != nil {
 			return nil, err
 		}
-		tasks[i] = task{target: target, ops: []*opcode.Opcode{op}, shown: o.shown}
+		tasks[i] = task{target: target, ops: []*opcode.Opcode{op}, shown: o.shown, children: o.children && !sh.flags.dryRun}
 	}
 	return tasks, nil
+}
+
+// placeValue reads what is given by position as an option of that name would be.
+func placeValue(def *opcode.Definition, name, text string) any {
+	p, ok := def.Param(name)
+	if !ok {
+		return text
+	}
+	if name == "amount" { // of a disk: with a unit, as sizes are written everywhere
+		if n, ok := mebibytes(text); ok {
+			return n
+		}
+	}
+	return paramValue(p, text)
 }
 
 func (o operation) carryOut(ctx context.Context, sh *shell, args []string, tasks []task) error {

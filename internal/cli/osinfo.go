@@ -49,7 +49,8 @@ func (o *osDefinition) installable() []string {
 }
 
 func osCommand(sh *shell) *cobra.Command {
-	return sh.group("os", "Operating systems that nodes can install", osList(sh), osInfo(sh), osDiagnose(sh))
+	return sh.group("os", "Operating systems that nodes can install",
+		heeds(readingByJob, osList(sh), osInfo(sh), osDiagnose(sh))...)
 }
 
 // definitions asks all nodes, by a job.

@@ -17,6 +17,9 @@ type task struct {
 	ops    []*opcode.Opcode
 	key    string // submission key; empty for one of our own
 	shown  bool   // the result is what the user asked for
+	// children: the result names jobs that are waited for too, and what they
+	// find is what the user asked for.
+	children bool
 }
 
 // submissionKey returns the key of a task. Without one of the user's it is one
@@ -62,6 +65,9 @@ type outcome struct {
 	Status string `json:"status"`
 	Result any    `json:"result,omitempty"`
 	Error  string `json:"error,omitempty"`
+	// Jobs are those that the job made, if the command waits for them too.
+	Jobs []childOutcome `json:"jobs,omitempty"`
+	bad  bool
 }
 
 // submitted is what a task's submission returned: an id, or a refusal.
@@ -121,7 +127,7 @@ func (sh *shell) run(ctx context.Context, tasks []task) error {
 		if outcomes[i], err = sh.finish(ctx, t, subs[i]); err != nil {
 			return err
 		}
-		bad = bad || outcomes[i].Status != string(job.Success)
+		bad = bad || outcomes[i].bad || outcomes[i].Status != string(job.Success)
 	}
 	if sh.structured() {
 		if err := sh.show(outcomes, nil); err != nil {
@@ -162,6 +168,12 @@ func (sh *shell) finish(ctx context.Context, t task, s submitted) (outcome, erro
 	out.Result = end.Results
 	if len(end.Results) == 1 {
 		out.Result = end.Results[0]
+	}
+	if t.children && len(end.Results) == 1 {
+		var good bool
+		out.Jobs, good, err = sh.awaitChildren(ctx, end.Results[0])
+		out.bad = !good
+		return out, err
 	}
 	if t.shown && !sh.structured() {
 		return out, sh.printResults(end.Results)

@@ -24,13 +24,13 @@ func tagCommand(sh *shell) *cobra.Command {
 		},
 	}
 	change := func(verb, short, id string) *cobra.Command {
-		return &cobra.Command{
+		return heeding(making, &cobra.Command{
 			Use: verb + " KIND [NAME] TAG...", Short: short, Args: tagArgs(1), ValidArgsFunction: sh.completeTagged,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				kind, name, tags := splitTagArgs(args)
 				return sh.changeTags(cmd, "tag", id, kind, name, tags)
 			},
-		}
+		})
 	}
 	return sh.group("tag", "Tags of the cluster, groups, nodes, instances and networks", list,
 		change("add", "Add tags", "OP_TAGS_SET"), change("remove", "Remove tags", "OP_TAGS_DEL"), tagSearch(sh, "tag", "search"))
@@ -97,7 +97,7 @@ func (sh *shell) changeTags(cmd *cobra.Command, noun, id, kind, name string, tag
 
 // tagSearch finds tags in the whole cluster.
 func tagSearch(sh *shell, noun, verb string) *cobra.Command {
-	return &cobra.Command{
+	return heeding(readingByJob, &cobra.Command{
 		Use: verb + " PATTERN", Short: "Find tags in the whole cluster by a regular expression", Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			op, err := sh.newOp(noun, "OP_TAGS_SEARCH", map[string]any{"pattern": args[0]})
@@ -117,7 +117,7 @@ func tagSearch(sh *shell, noun, verb string) *cobra.Command {
 				return nil
 			})
 		},
-	}
+	})
 }
 
 // itemTags are the tag commands under the noun of a thing.
@@ -134,13 +134,13 @@ func itemTags(sh *shell, noun string) []*cobra.Command {
 	}
 	use := strings.Repeat(strings.ToUpper(noun)+" ", needs)
 	change := func(verb, short, id string) *cobra.Command {
-		c := &cobra.Command{
+		c := heeding(making, &cobra.Command{
 			Use: verb + " " + use + "TAG...", Short: short, Args: atLeast(needs + 1),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				item, tags := name(args)
 				return sh.changeTags(cmd, noun, id, kind, item, tags)
 			},
-		}
+		})
 		if needs > 0 {
 			c.ValidArgsFunction = sh.completeNames(noun, false)
 		}

@@ -6,12 +6,12 @@ import "github.com/drover-project/drover/internal/reason"
 // reason, if anything, then the program and command that passed it on, for
 // example ["gnt:client:gnt-instance", "shutdown"].
 func (sh *shell) trail(noun string) reason.Trail {
-	now := sh.now().UnixNano()
+	trail, now := sh.userTrail(), sh.now().UnixNano()
 	program := "gnt:client:" + sh.persona.name
 	if !sh.persona.classic() {
 		program += "-" + noun
 	}
-	return sh.userTrail().Append(reason.Entry{Source: program, Reason: sh.verb, Time: now})
+	return trail.Append(reason.Entry{Source: program, Reason: sh.verb, Time: now})
 }
 
 // userTrail holds the reason that the user gave, if any.
