@@ -66,6 +66,7 @@ var layers = []struct {
 	{"internal/exec", Engine},
 	{"internal/inventory", Engine},
 	{"internal/store", Engine},
+	{"internal/store/groupcommit", Engine}, // what the adapters of the store share
 	{"internal/hypervisor", Engine},
 	{"internal/events", Engine},
 	{"internal/tagsync", Engine},

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/groupcommit"
 )
 
 // FileName is the database's name in its directory; SQLite adds -wal and -shm.
@@ -38,12 +38,12 @@ type Options struct {
 
 // Store is the store in one directory. It implements store.Store.
 type Store struct {
+	*groupcommit.Front
+
 	lock    *os.File
 	readers *sql.DB
 	keep    store.Revision
 	writer  *writer
-	queue   *queue
-	feed    *feed
 	closing sync.Once
 	closed  error
 }
@@ -71,7 +71,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	s.lock = lock
-	go s.writer.run(s.queue, s.feed)
+	go s.writer.run(s.Front)
 	return s, nil
 }
 
@@ -95,7 +95,9 @@ func open(dir string, opts Options) (*Store, error) {
 	// Readers are not limited in number: a listing may read other objects while it goes on.
 	const idleReaders = 4
 	readers.SetMaxIdleConns(idleReaders)
-	return &Store{readers: readers, keep: opts.Keep, writer: w, queue: newQueue(), feed: newFeed(w.revision)}, nil
+	s := &Store{readers: readers, keep: opts.Keep, writer: w}
+	s.Front = groupcommit.NewFront(w.revision, s.stored)
+	return s, nil
 }
 
 func prepareWriter(c *conn, opts Options) (*writer, error) {
@@ -175,49 +177,12 @@ func olderVersion(a, b string) bool {
 // Close implements store.Store.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.queue.close()
+		s.CloseQueue()
 		<-s.writer.done
-		s.feed.close(errClosed)
+		s.CloseFeed(groupcommit.ErrClosed)
 		s.closed = errors.Join(s.readers.Close(), s.writer.conn.raw.Close(), s.lock.Close())
 	})
 	return s.closed
 }
 
 var errClosed error = fault.New(fault.Unavailable, "the store is closed")
-
-// Enqueue implements store.Store.
-func (s *Store) Enqueue(tx store.Tx, done func(store.Revision, error)) {
-	if done == nil {
-		done = func(store.Revision, error) {}
-	}
-	r := &request{tx: tx, done: done, err: tx.Check()}
-	for i := range tx.Put {
-		r.size += len(tx.Put[i].Value)
-	}
-	if !s.queue.add(r) {
-		go done(0, errClosed)
-	}
-}
-
-// lease hands over an operation on leases, in its order among the
-// transactions, and waits for its outcome.
-func (s *Store) lease(ctx context.Context, op leaseOp) (store.Lease, error) {
-	answer := make(chan error, 1)
-	var got store.Lease
-	r := &request{
-		lease: func(t *leases) (err error) { got, err = op(t); return err },
-		done:  func(_ store.Revision, err error) { answer <- err },
-	}
-	if !s.queue.add(r) {
-		return store.Lease{}, errClosed
-	}
-	select {
-	case err := <-answer:
-		if err != nil {
-			return store.Lease{}, err
-		}
-		return got, nil
-	case <-ctx.Done():
-		return store.Lease{}, context.Cause(ctx)
-	}
-}

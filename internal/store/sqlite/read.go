@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/groupcommit"
 )
 
 // readError gives an error of a reader its code.
@@ -17,7 +18,7 @@ func (s *Store) readError(ctx context.Context, err error) error {
 	}
 	select {
 	case <-s.writer.done:
-		return errClosed
+		return groupcommit.ErrClosed
 	default:
 		return fault.New(fault.Unavailable, "cannot read the store: %w", err)
 	}
@@ -26,7 +27,7 @@ func (s *Store) readError(ctx context.Context, err error) error {
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, key store.Key) (store.Object, error) {
 	o := store.Object{Key: key}
-	row := s.readers.QueryRowContext(ctx, "SELECT revision, at, value FROM object WHERE kind = ?1 AND place = ?2", string(key.Kind), place(key.ID))
+	row := s.readers.QueryRowContext(ctx, "SELECT revision, at, value FROM object WHERE kind = ?1 AND place = ?2", string(key.Kind), groupcommit.Place(key.ID))
 	err := row.Scan(&o.Revision, &o.At, &o.Value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return store.Object{}, fault.New(fault.NotFound, "%s %q does not exist", key.Kind, key.ID)
@@ -65,7 +66,7 @@ func eachObject(rows *sql.Rows, kind store.Kind, yield func(store.Object, error)
 		if err := rows.Scan(&at, &o.Revision, &o.At, &o.Value); err != nil {
 			return true, err
 		}
-		o.ID = placeID(at)
+		o.ID = groupcommit.PlaceID(at)
 		if !yield(o, nil) {
 			return false, nil
 		}
@@ -80,7 +81,7 @@ func listQuery(kind store.Kind, opts store.Options) (query string, args []any) {
 		args = append(args, value)
 	}
 	if opts.After != "" {
-		bound(map[bool]string{false: "place > ?", true: "place < ?"}[opts.Desc], place(opts.After))
+		bound(map[bool]string{false: "place > ?", true: "place < ?"}[opts.Desc], groupcommit.Place(opts.After))
 	}
 	if opts.ByAt {
 		query += " AND at <> 0"
@@ -168,7 +169,7 @@ func readFeed(ctx context.Context, tx *sql.Tx, after store.Revision, limit int) 
 		var first store.Revision
 		var entries string
 		if err = rows.Scan(&last, &first, &entries); err == nil {
-			changes, err = parseEntries(changes, entries, first, after)
+			changes, err = groupcommit.ParseEntries(changes, entries, first, after)
 		}
 		if err != nil {
 			return nil, 0, errors.Join(err, rows.Close())
@@ -177,18 +178,8 @@ func readFeed(ctx context.Context, tx *sql.Tx, after store.Revision, limit int) 
 	if err = errors.Join(rows.Err(), rows.Close()); err != nil {
 		return nil, 0, err
 	}
-	changes, last = wholeTransactions(changes, limit, last)
+	changes, last = groupcommit.WholeTransactions(changes, limit, last)
 	return changes, last, nil
-}
-
-// wholeTransactions cuts changes at the first end of a transaction at or beyond the limit.
-func wholeTransactions(changes []store.Change, limit int, last store.Revision) ([]store.Change, store.Revision) {
-	for i := limit; i < len(changes); i++ {
-		if changes[i].Revision != changes[i-1].Revision {
-			return changes[:i:i], changes[i-1].Revision
-		}
-	}
-	return changes, last
 }
 
 // readValues fills in the newest value of every object that was changed.
@@ -202,7 +193,7 @@ func readValues(ctx context.Context, tx *sql.Tx, changes []store.Change) error {
 		c := &changes[i]
 		value, known := values[c.Key]
 		if !known {
-			err := get.QueryRowContext(ctx, string(c.Kind), place(c.ID)).Scan(&value)
+			err := get.QueryRowContext(ctx, string(c.Kind), groupcommit.Place(c.ID)).Scan(&value)
 			if err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return errors.Join(err, get.Close())
 			}

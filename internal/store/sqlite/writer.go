@@ -1,10 +1,13 @@
 package sqlite
 
 import (
+	"database/sql/driver"
 	"fmt"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/groupcommit"
 )
 
 // writer is the one goroutine that writes, and what it knows: the newest
@@ -15,7 +18,7 @@ type writer struct {
 	keep     store.Revision
 	revision store.Revision
 	oldest   store.Revision
-	leases   *leases
+	leases   *groupcommit.Leases
 	// broken is the answer to everything, once a commit failed in an unknown way.
 	broken error
 	// done is closed when the goroutine has ended.
@@ -68,36 +71,36 @@ func newWriter(c *conn, opts Options) (*writer, error) {
 }
 
 // run commits batch after batch until the queue is closed and empty.
-func (w *writer) run(q *queue, f *feed) {
+func (w *writer) run(f *groupcommit.Front) {
 	defer close(w.done)
-	buf := make([]*request, 0, maxBatch)
+	buf := make([]*groupcommit.Request, 0, groupcommit.MaxBatch)
 	for {
-		requests, more := q.take(buf)
+		requests, more := f.Take(buf)
 		if !more {
 			return
 		}
 		w.handle(requests, f)
 		for _, r := range requests {
-			r.done(r.rev, r.err)
+			r.Answer()
 		}
 		clear(requests)
 	}
 }
 
 // handle decides and commits a batch and sets every request's answer.
-func (w *writer) handle(requests []*request, f *feed) {
+func (w *writer) handle(requests []*groupcommit.Request, f *groupcommit.Front) {
 	if w.broken != nil {
-		refuse(requests, w.broken)
+		groupcommit.Refuse(requests, w.broken)
 		return
 	}
-	b := newBatch(w)
+	b := groupcommit.NewBatch(w.revision, w.leases, w.currentRevision)
 	for _, r := range requests {
-		b.decide(r)
+		b.Decide(r)
 	}
-	if b.err == nil && b.empty() {
+	if b.Err == nil && b.Empty() {
 		return
 	}
-	err := b.err
+	err := b.Err
 	if err == nil {
 		err = w.commit(b)
 	}
@@ -106,39 +109,32 @@ func (w *writer) handle(requests []*request, f *feed) {
 		answer, certain := writeError(err)
 		if !certain {
 			w.broken = answer
-			f.close(answer)
+			f.CloseFeed(answer)
 		}
-		refuse(requests, answer)
+		groupcommit.Refuse(requests, answer)
 		return
 	}
-	w.revision, w.leases = b.revision, b.leases
-	f.publish(span{first: b.first, last: b.revision, changes: b.changes})
-}
-
-// refuse answers a whole batch that could not be committed. What was refused on
-// its own account keeps that answer only if it did not depend on others; since it
-// might, all get the same.
-func refuse(requests []*request, err error) {
-	for _, r := range requests {
-		r.rev, r.err = 0, err
-	}
+	w.revision, w.leases = b.Revision, b.Leases
+	f.Publish(b.Span())
 }
 
 // commit writes what the batch comes to and makes it durable.
-func (w *writer) commit(b *batch) error {
+func (w *writer) commit(b *groupcommit.Batch) error {
 	if err := w.sql.begin.exec(); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	for i := range b.writes {
-		if err := w.write(&b.writes[i]); err != nil {
+	for i := range b.Writes {
+		if err := w.write(&b.Writes[i]); err != nil {
 			return err
 		}
 	}
 	if err := w.log(b); err != nil {
 		return fmt.Errorf("write the feed: %w", err)
 	}
-	if err := b.leases.save(w.sql.lease); err != nil {
-		return fmt.Errorf("write leases: %w", err)
+	for _, l := range b.Leases.Changed() {
+		if err := w.sql.lease.exec(l.Name, l.Holder, l.Epoch, l.Expires.UnixMicro()); err != nil {
+			return fmt.Errorf("write leases: %w", err)
+		}
 	}
 	if err := w.sql.commit.exec(); err != nil {
 		return fmt.Errorf("commit: %w", err)
@@ -146,16 +142,16 @@ func (w *writer) commit(b *batch) error {
 	return nil
 }
 
-func (w *writer) write(o *write) error {
-	kind, at := string(o.key.Kind), place(o.key.ID)
-	if o.deleted {
+func (w *writer) write(o *groupcommit.Write) error {
+	kind, at := string(o.Key.Kind), groupcommit.Place(o.Key.ID)
+	if o.Deleted {
 		if err := w.sql.remove.exec(kind, at); err != nil {
-			return fmt.Errorf("delete %s %q: %w", kind, o.key.ID, err)
+			return fmt.Errorf("delete %s %q: %w", kind, o.Key.ID, err)
 		}
 		return nil
 	}
-	if err := w.sql.put.exec(kind, at, int64(o.revision), o.at, string(o.value)); err != nil {
-		return fmt.Errorf("put %s %q: %w", kind, o.key.ID, err)
+	if err := w.sql.put.exec(kind, at, int64(o.Revision), o.At, string(o.Value)); err != nil {
+		return fmt.Errorf("put %s %q: %w", kind, o.Key.ID, err)
 	}
 	return nil
 }
@@ -165,29 +161,41 @@ func (w *writer) write(o *write) error {
 const trimParts = 64
 
 // log adds the batch's row to the feed, and trims the feed now and then.
-func (w *writer) log(b *batch) error {
-	if b.revision < b.first {
+func (w *writer) log(b *groupcommit.Batch) error {
+	if b.Revision < b.First {
 		return nil
 	}
-	var entries []byte
-	for i := range b.changes {
-		entries = appendEntry(entries, b.first, &b.changes[i])
-	}
-	if err := w.sql.log.exec(int64(b.revision), int64(b.first), string(entries)); err != nil {
+	if err := w.sql.log.exec(int64(b.Revision), int64(b.First), b.Entries()); err != nil {
 		return err
 	}
-	if b.revision-w.oldest < w.keep+w.keep/trimParts {
+	if b.Revision-w.oldest < w.keep+w.keep/trimParts {
 		return nil
 	}
-	w.oldest = b.revision - w.keep
+	w.oldest = b.Revision - w.keep
 	return w.sql.trim.exec(int64(w.oldest))
 }
 
 // currentRevision reads the committed revision of an object; zero if there is none.
 func (w *writer) currentRevision(key store.Key) (store.Revision, error) {
-	n, err := w.sql.get.integer(string(key.Kind), place(key.ID))
+	n, err := w.sql.get.integer(string(key.Kind), groupcommit.Place(key.ID))
 	if err != nil {
 		return 0, fault.New(fault.Unavailable, "cannot read the revision of %s %q: %w", key.Kind, key.ID, err)
 	}
 	return store.Revision(n), nil
+}
+
+// loadLeases reads the table.
+func loadLeases(c *conn, now func() time.Time) (*groupcommit.Leases, error) {
+	s, err := c.prepare("SELECT name, holder, epoch, expires FROM lease")
+	if err != nil {
+		return nil, err
+	}
+	var stored []store.Lease
+	err = s.rows(func(row []driver.Value) {
+		stored = append(stored, store.Lease{Name: row[0].(string), Holder: row[1].(string), Epoch: row[2].(int64), Expires: time.UnixMicro(row[3].(int64))})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return groupcommit.NewLeases(stored, now), s.raw.Close()
 }

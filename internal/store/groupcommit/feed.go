@@ -1,16 +1,14 @@
-package sqlite
+package groupcommit
 
 import (
-	"context"
-	"iter"
 	"sort"
 	"sync"
 
 	"github.com/drover-project/drover/internal/store"
 )
 
-// span is the changes of one commit, revisions first to last.
-type span struct {
+// Span is the changes of one commit, revisions first to last.
+type Span struct {
 	first, last store.Revision
 	changes     []store.Change
 }
@@ -26,7 +24,7 @@ const (
 type feed struct {
 	mu     sync.Mutex
 	newest store.Revision
-	spans  []span // oldest first, without gaps
+	spans  []Span // oldest first, without gaps
 	bytes  int
 	// changed is closed and replaced at each commit.
 	changed chan struct{}
@@ -44,7 +42,7 @@ func (f *feed) wake() {
 }
 
 // publish adds a commit.
-func (f *feed) publish(s span) {
+func (f *feed) publish(s Span) {
 	if s.last < s.first {
 		return
 	}
@@ -66,12 +64,26 @@ func (f *feed) publish(s span) {
 	f.wake()
 }
 
-func (s span) bytes() int {
+func (s Span) bytes() int {
 	n := 0
 	for i := range s.changes {
 		n += len(s.changes[i].Value)
 	}
 	return n
+}
+
+// advance tells of commits that somebody else made: they have to be read from
+// the store.
+func (f *feed) advance(newest store.Revision) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if newest <= f.newest {
+		return
+	}
+	f.newest, f.bytes = newest, 0
+	clear(f.spans)
+	f.spans = f.spans[:0]
+	f.wake()
 }
 
 // close ends all watches with an error; the first one counts.
@@ -112,46 +124,4 @@ func (f *feed) after(rev store.Revision) (position, error) {
 	s := f.spans[i]
 	from := sort.Search(len(s.changes), func(j int) bool { return s.changes[j].Revision > rev })
 	return position{changes: s.changes[from:], last: s.last}, nil
-}
-
-// watchChunk is how many changes a watch reads from the database at a time, roughly.
-const watchChunk = 1024
-
-// Watch implements store.Store.
-func (s *Store) Watch(ctx context.Context, after store.Revision) iter.Seq2[[]store.Change, error] {
-	return func(yield func([]store.Change, error) bool) {
-		for {
-			changes, last, err := s.follow(ctx, after)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if len(changes) > 0 && !yield(changes, nil) {
-				return
-			}
-			after = last
-		}
-	}
-}
-
-// follow waits for changes after a revision; last is where to go on, and the
-// changes may be none.
-func (s *Store) follow(ctx context.Context, after store.Revision) (changes []store.Change, last store.Revision, err error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, 0, err
-	}
-	p, err := s.feed.after(after)
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case p.stored:
-		return s.stored(ctx, after, watchChunk)
-	case p.wait == nil:
-		return p.changes, p.last, nil
-	}
-	select {
-	case <-p.wait:
-	case <-ctx.Done():
-	}
-	return nil, after, nil
 }

@@ -1,19 +1,19 @@
-package sqlite
+package groupcommit
 
 import "github.com/drover-project/drover/internal/store"
 
-// place turns an id into text whose order by bytes is that of
+// Place turns an id into text whose order by bytes is that of
 // store.CompareIDs: a number gets its count of digits in front, as one control
 // character, which no id holds.
-func place(id string) string {
+func Place(id string) string {
 	if store.IsNumber(id) {
 		return string(rune(len(id))) + id
 	}
 	return id
 }
 
-// placeID is the id that place was made of.
-func placeID(place string) string {
+// PlaceID is the id that place was made of.
+func PlaceID(place string) string {
 	if place != "" && place[0] < ' ' {
 		return place[1:]
 	}

@@ -1,18 +1,18 @@
-package sqlite
+package groupcommit
 
 import (
 	"context"
-	"database/sql/driver"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
 )
 
-// leases is the writer's copy of the lease table. A batch works on a clone,
+// Leases is a writer's copy of the lease table. A batch works on a clone,
 // which takes its place when the batch is committed.
-type leases struct {
+type Leases struct {
 	byName map[string]store.Lease
 	// newest is the highest epoch ever given.
 	newest  int64
@@ -20,17 +20,36 @@ type leases struct {
 	changed bool
 }
 
-// leaseOp decides one operation on the table.
-type leaseOp func(*leases) (store.Lease, error)
-
-func (t *leases) clone() *leases {
-	return &leases{byName: maps.Clone(t.byName), newest: t.newest, now: t.now}
+// NewLeases returns the table with the leases that are stored, also those that
+// were released; now is the clock by which leases expire.
+func NewLeases(stored []store.Lease, now func() time.Time) *Leases {
+	t := &Leases{byName: map[string]store.Lease{}, now: now}
+	for _, l := range stored {
+		t.byName[l.Name] = l
+		t.newest = max(t.newest, l.Epoch)
+	}
+	return t
 }
 
-func (t *leases) set(l store.Lease) { t.byName[l.Name], t.changed = l, true }
+// Changed returns the leases to write: all of them if an operation changed one.
+func (t *Leases) Changed() []store.Lease {
+	if !t.changed {
+		return nil
+	}
+	return slices.Collect(maps.Values(t.byName))
+}
+
+// leaseOp decides one operation on the table.
+type leaseOp func(*Leases) (store.Lease, error)
+
+func (t *Leases) clone() *Leases {
+	return &Leases{byName: maps.Clone(t.byName), newest: t.newest, now: t.now}
+}
+
+func (t *Leases) set(l store.Lease) { t.byName[l.Name], t.changed = l, true }
 
 // inForce tells whether transactions of this epoch are accepted.
-func (t *leases) inForce(epoch int64) bool {
+func (t *Leases) inForce(epoch int64) bool {
 	for _, l := range t.byName {
 		if l.Epoch == epoch {
 			return l.Holder != ""
@@ -40,11 +59,11 @@ func (t *leases) inForce(epoch int64) bool {
 }
 
 // AcquireLease implements store.Store.
-func (s *Store) AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (store.Lease, error) {
+func (f *Front) AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (store.Lease, error) {
 	if name == "" || holder == "" || ttl <= 0 {
 		return store.Lease{}, fault.New(fault.Invalid, "a lease needs a name, a holder and a time to live, got %q, %q and %v", name, holder, ttl)
 	}
-	return s.lease(ctx, func(t *leases) (store.Lease, error) {
+	return f.lease(ctx, func(t *Leases) (store.Lease, error) {
 		now := t.now()
 		if have := t.byName[name]; have.Holder != "" && have.Holder != holder && now.Before(have.Expires) {
 			return have, fault.New(fault.Busy, "%s holds the lease %q for another %v", have.Holder, name, have.Expires.Sub(now).Round(time.Millisecond))
@@ -57,8 +76,8 @@ func (s *Store) AcquireLease(ctx context.Context, name, holder string, ttl time.
 }
 
 // RenewLease implements store.Store.
-func (s *Store) RenewLease(ctx context.Context, lease store.Lease, ttl time.Duration) (store.Lease, error) {
-	return s.lease(ctx, func(t *leases) (store.Lease, error) {
+func (f *Front) RenewLease(ctx context.Context, lease store.Lease, ttl time.Duration) (store.Lease, error) {
+	return f.lease(ctx, func(t *Leases) (store.Lease, error) {
 		have := t.byName[lease.Name]
 		if have.Epoch != lease.Epoch || have.Holder == "" {
 			return have, fenced(lease.Epoch)
@@ -70,8 +89,8 @@ func (s *Store) RenewLease(ctx context.Context, lease store.Lease, ttl time.Dura
 }
 
 // ReleaseLease implements store.Store.
-func (s *Store) ReleaseLease(ctx context.Context, lease store.Lease) error {
-	_, err := s.lease(ctx, func(t *leases) (store.Lease, error) {
+func (f *Front) ReleaseLease(ctx context.Context, lease store.Lease) error {
+	_, err := f.lease(ctx, func(t *Leases) (store.Lease, error) {
 		if have := t.byName[lease.Name]; have.Epoch == lease.Epoch && have.Holder != "" {
 			t.set(store.Lease{Name: have.Name, Epoch: have.Epoch, Expires: time.UnixMicro(0)})
 		}
@@ -87,35 +106,4 @@ func expiry(now time.Time, ttl time.Duration) time.Time {
 
 func fenced(epoch int64) error {
 	return fault.New(fault.Fenced, "the lease with epoch %d is no longer in force", epoch)
-}
-
-// loadLeases reads the table.
-func loadLeases(c *conn, now func() time.Time) (*leases, error) {
-	t := &leases{byName: map[string]store.Lease{}, now: now}
-	s, err := c.prepare("SELECT name, holder, epoch, expires FROM lease")
-	if err != nil {
-		return nil, err
-	}
-	err = s.rows(func(row []driver.Value) {
-		l := store.Lease{Name: row[0].(string), Holder: row[1].(string), Epoch: row[2].(int64), Expires: time.UnixMicro(row[3].(int64))}
-		t.byName[l.Name] = l
-		t.newest = max(t.newest, l.Epoch)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return t, s.raw.Close()
-}
-
-// save writes the table if an operation changed it.
-func (t *leases) save(upsert *stmt) error {
-	if !t.changed {
-		return nil
-	}
-	for _, l := range t.byName {
-		if err := upsert.exec(l.Name, l.Holder, l.Epoch, l.Expires.UnixMicro()); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package sqlite
+package groupcommit
 
 import (
 	"sync"
@@ -6,17 +6,18 @@ import (
 	"github.com/drover-project/drover/internal/store"
 )
 
-// maxBatch bounds how many requests are committed together: enough that the
-// fsync costs little beside them, few enough that the first is not kept waiting.
-const maxBatch = 512
+// MaxBatch bounds how many requests are committed together: enough that the
+// flush costs little beside them, few enough that the first is not kept waiting.
+const MaxBatch = 512
 
-// maxBatchBytes bounds the values of a batch; one request may exceed it alone.
-const maxBatchBytes = 8 << 20
+// MaxBatchBytes bounds the values of a batch; one request may exceed it alone.
+const MaxBatchBytes = 8 << 20
 
-// request is a transaction, or an operation on leases.
-type request struct {
+// Request is a transaction, or an operation on leases, that waits for its
+// answer.
+type Request struct {
 	tx    store.Tx
-	lease func(*leases) error
+	lease func(*Leases) error
 	done  func(store.Revision, error)
 	// size is how many bytes the values have.
 	size int
@@ -25,11 +26,26 @@ type request struct {
 	rev store.Revision
 }
 
+// Expected returns the keys on whose revisions the request depends.
+func (r *Request) Expected() []store.Expect { return r.tx.Expect }
+
+// Answer tells the one who asked what Decide or Refuse set.
+func (r *Request) Answer() { r.done(r.rev, r.err) }
+
+// Refuse sets the same answer for a whole batch that could not be committed.
+// What was refused on its own account keeps that answer only if it did not
+// depend on others; since it might, all get the same.
+func Refuse(requests []*Request, err error) {
+	for _, r := range requests {
+		r.rev, r.err = 0, err
+	}
+}
+
 // queue holds the requests that wait for the writer. It has no bound: callers
 // answer for how much they have in flight.
 type queue struct {
 	mu      sync.Mutex
-	waiting []*request
+	waiting []*Request
 	closed  bool
 	// ready has a token when there may be something to take, or the queue was closed.
 	ready chan struct{}
@@ -45,7 +61,7 @@ func (q *queue) signal() {
 }
 
 // add appends a request; false if the queue is closed.
-func (q *queue) add(r *request) bool {
+func (q *queue) add(r *Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -65,7 +81,7 @@ func (q *queue) close() {
 
 // take waits for requests and moves the next batch into buf; false when the
 // queue is closed and empty.
-func (q *queue) take(buf []*request) ([]*request, bool) {
+func (q *queue) take(buf []*Request) ([]*Request, bool) {
 	for {
 		if batch, more := q.next(buf[:0]); len(batch) > 0 || !more {
 			return batch, more
@@ -74,12 +90,12 @@ func (q *queue) take(buf []*request) ([]*request, bool) {
 	}
 }
 
-func (q *queue) next(buf []*request) (batch []*request, more bool) {
+func (q *queue) next(buf []*Request) (batch []*Request, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	bytes := 0
 	for _, r := range q.waiting {
-		if len(buf) == maxBatch || (len(buf) > 0 && bytes+r.size > maxBatchBytes) {
+		if len(buf) == MaxBatch || (len(buf) > 0 && bytes+r.size > MaxBatchBytes) {
 			break
 		}
 		bytes += r.size

@@ -1,4 +1,4 @@
-package sqlite
+package groupcommit
 
 import (
 	"strconv"
@@ -28,9 +28,9 @@ func appendEntry(buf []byte, first store.Revision, c *store.Change) []byte {
 	return append(buf, "\tP\n"...)
 }
 
-// parseEntries appends the changes of a row that are newer than after, without
+// ParseEntries appends the changes of a row that are newer than after, without
 // their values.
-func parseEntries(out []store.Change, entries string, first, after store.Revision) ([]store.Change, error) {
+func ParseEntries(out []store.Change, entries string, first, after store.Revision) ([]store.Change, error) {
 	for line := range strings.Lines(entries) {
 		offset, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		kind, rest, _ := strings.Cut(rest, "\t")
@@ -44,4 +44,15 @@ func parseEntries(out []store.Change, entries string, first, after store.Revisio
 		}
 	}
 	return out, nil
+}
+
+// WholeTransactions cuts changes at the first end of a transaction at or beyond
+// the limit; last is the revision up to which they were read, and then reach.
+func WholeTransactions(changes []store.Change, limit int, last store.Revision) ([]store.Change, store.Revision) {
+	for i := limit; i < len(changes); i++ {
+		if changes[i].Revision != changes[i-1].Revision {
+			return changes[:i:i], changes[i-1].Revision
+		}
+	}
+	return changes, last
 }

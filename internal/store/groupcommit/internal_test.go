@@ -1,0 +1,85 @@
+package groupcommit
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+)
+
+func TestPlaceKeepsTheOrderOfIDs(t *testing.T) {
+	id := rapid.OneOf(rapid.StringMatching(`[0-9]{1,22}`), rapid.StringMatching(`[ -~é世]{1,5}`))
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := id.Draw(t, "a"), id.Draw(t, "b")
+		if PlaceID(Place(a)) != a {
+			t.Fatalf("place of %q leads back to %q", a, PlaceID(Place(a)))
+		}
+		if got, want := strings.Compare(Place(a), Place(b)), store.CompareIDs(a, b); got != want {
+			t.Fatalf("%q and %q: places compare as %d, ids as %d", a, b, got, want)
+		}
+	})
+}
+
+func TestEntriesReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first := store.Revision(rapid.Int64Range(1, 1<<40).Draw(t, "first"))
+		var want []store.Change
+		var text []byte
+		rev := first
+		for range rapid.IntRange(0, 20).Draw(t, "n") {
+			rev += store.Revision(rapid.Int64Range(0, 3).Draw(t, "step"))
+			c := store.Change{Revision: rev, Deleted: rapid.Bool().Draw(t, "deleted"), Key: store.Key{
+				Kind: store.Kind(rapid.StringMatching(`[a-zé -]{1,8}`).Draw(t, "kind")),
+				ID:   rapid.StringMatching(`[ -~世]{1,8}`).Draw(t, "id"),
+			}}
+			want = append(want, c)
+			text = appendEntry(text, first, &c)
+		}
+		after := first - 1 + store.Revision(rapid.Int64Range(0, 10).Draw(t, "after"))
+		want = slices.DeleteFunc(want, func(c store.Change) bool { return c.Revision <= after })
+		got, err := ParseEntries(nil, string(text), first, after)
+		if err != nil || !slices.EqualFunc(got, want, func(a, b store.Change) bool {
+			return a.Revision == b.Revision && a.Key == b.Key && a.Deleted == b.Deleted
+		}) {
+			t.Fatalf("%v: got %v, want %v", err, got, want)
+		}
+	})
+}
+
+func TestEntriesThatCannotBeRead(t *testing.T) {
+	for _, text := range []string{"x\tjob\t1\tP\n", "1\tjob\n", "\n"} {
+		if got, err := ParseEntries(nil, text, 1, 0); !fault.Is(err, fault.Internal) {
+			t.Errorf("%q: %v and %v", text, got, err)
+		}
+	}
+}
+
+func TestQueueBatches(t *testing.T) {
+	q := newQueue()
+	for i := range MaxBatch + 3 {
+		size := 1
+		if i == 1 {
+			size = MaxBatchBytes + 1
+		}
+		q.add(&Request{size: size})
+	}
+	q.close()
+	if q.add(&Request{}) {
+		t.Error("a closed queue takes requests")
+	}
+	var sizes []int
+	for {
+		batch, more := q.take(nil)
+		if !more {
+			break
+		}
+		sizes = append(sizes, len(batch))
+	}
+	if want := []int{1, 1, MaxBatch, 1}; !slices.Equal(sizes, want) {
+		t.Errorf("batches of %v, want %v", sizes, want)
+	}
+}
