@@ -25,6 +25,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
@@ -68,7 +69,8 @@ func openController(ctx context.Context, dir string, nodes int, log *slog.Logger
 	if c.lease, err = c.store.AcquireLease(ctx, leaseName, holder, leaseTime); err != nil {
 		return c, err
 	}
-	if c.keeper, err = inventory.Open(ctx, c.store, c.lease.Epoch); err != nil {
+	shown := picture.New()
+	if c.keeper, err = inventory.Open(ctx, c.store, c.lease.Epoch, shown); err != nil {
 		return c, err
 	}
 	if err = c.bootstrap(ctx, nodes); err != nil {
@@ -83,13 +85,13 @@ func openController(ctx context.Context, dir string, nodes int, log *slog.Logger
 		return c.querier.Source(ctx)
 	})
 	c.queue, err = queue.Open(ctx, queue.Config{
-		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Executors: executors, Nodes: c.fleet.Agent,
+		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Picture: shown, Executors: executors, Nodes: c.fleet.Agent,
 		Now: time.Now, NewUUID: newUUID, Log: log,
 	})
 	if err != nil {
 		return c, err
 	}
-	c.querier = &live.Querier{Queue: c.queue, Inventory: c.keeper, Store: c.store, Nodes: c.fleet.Agent,
+	c.querier = &live.Querier{Queue: c.queue, Picture: shown, Store: c.store, Nodes: c.fleet.Agent,
 		Runtime: runtime(), Log: log}
 	close(ready)
 	return c, nil

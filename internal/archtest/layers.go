@@ -58,11 +58,13 @@ var layers = []struct {
 	{"internal/cluster", Core},
 	{"internal/lock", Core},
 	{"internal/schedule", Core},
+	{"internal/state", Core},
 	{"internal/servertag", Core},
 	{"internal/deploy", Core},
 
 	{"internal/queue", Engine},
 	{"internal/live", Engine},
+	{"internal/picture", Engine},
 	{"internal/exec", Engine},
 	{"internal/inventory", Engine},
 	{"internal/store", Engine},

@@ -23,6 +23,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/store/sqlite"
@@ -58,7 +59,7 @@ func newRig(t testing.TB, nodes ...string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.keeper, err = inventory.Open(t.Context(), s, 0); err != nil {
+	if r.keeper, err = inventory.Open(t.Context(), s, 0, picture.New()); err != nil {
 		t.Fatal(err)
 	}
 	err = r.keeper.Bootstrap(t.Context(), inventory.Setup{Name: "cluster.example", Nodes: nodes,

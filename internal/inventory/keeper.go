@@ -15,10 +15,11 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
 
@@ -31,7 +32,7 @@ var kinds = [...]cluster.Kind{
 type Keeper struct {
 	store store.Store
 	epoch int64
-	now   atomic.Pointer[cluster.Snapshot]
+	shown *picture.Picture
 
 	mu       sync.Mutex
 	waiting  []*update
@@ -54,15 +55,20 @@ type update struct {
 // Update, must be quick, and must not call Update itself.
 type Change func(*cluster.Snapshot) ([]cluster.Change, error)
 
-// Open reads the inventory from a store. All changes are made under the
-// epoch; see store.Tx.
-func Open(ctx context.Context, s store.Store, epoch int64) (*Keeper, error) {
-	k := &Keeper{store: s, epoch: epoch}
+// Open reads the inventory from a store, and shows it in the picture from now
+// on. All changes are made under the epoch; see store.Tx.
+func Open(ctx context.Context, s store.Store, epoch int64, shown *picture.Picture) (*Keeper, error) {
+	k := &Keeper{store: s, epoch: epoch, shown: shown}
+	revision, err := s.Revision(ctx)
+	if err != nil {
+		return nil, err
+	}
 	snap, err := k.load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	k.now.Store(snap)
+	shown.Committed(&state.Change{Revision: int64(revision), Inventory: snap})
+	shown.Publish()
 	return k, nil
 }
 
@@ -80,7 +86,7 @@ func (k *Keeper) load(ctx context.Context) (*cluster.Snapshot, error) {
 }
 
 // Snapshot returns the newest durable inventory.
-func (k *Keeper) Snapshot() *cluster.Snapshot { return k.now.Load() }
+func (k *Keeper) Snapshot() *cluster.Snapshot { return k.shown.Load().Inventory }
 
 // OnChange makes watch be called with each new snapshot, in order and before
 // the updates that led to it return. It must be quick.
@@ -134,40 +140,67 @@ func (k *Keeper) write() {
 
 // carryOut writes a batch in one transaction and answers each of its updates.
 func (k *Keeper) carryOut(batch []*update) {
-	base := k.now.Load()
 	if k.stale {
-		fresh, err := k.load(context.Background())
-		if err != nil {
+		if err := k.refresh(); err != nil {
 			answerAll(batch, err)
 			return
 		}
 		k.stale = false
-		k.publish(fresh)
-		base = fresh
 	}
-	next, tx, accepted := gather(base, batch)
+	next, tx, accepted := gather(k.Snapshot(), batch)
 	if len(tx.Put)+len(tx.Delete) == 0 {
 		answerAll(accepted, nil)
 		return
 	}
-	tx.Epoch = k.epoch
-	if _, err := store.Commit(context.Background(), k.store, tx); err != nil {
-		k.stale = true
-		answerAll(accepted, err)
-		return
-	}
-	k.publish(next)
-	answerAll(accepted, nil)
+	err := k.commit(tx, &state.Change{Inventory: next, Objects: objects(tx)})
+	k.stale = err != nil
+	answerAll(accepted, err)
 }
 
-func (k *Keeper) publish(snap *cluster.Snapshot) {
-	k.now.Store(snap)
+// refresh reads the inventory anew and shows it, under a revision of its own.
+func (k *Keeper) refresh() error {
+	fresh, err := k.load(context.Background())
+	if err != nil {
+		return err
+	}
+	return k.commit(store.Tx{}, &state.Change{Inventory: fresh})
+}
+
+// commit makes a transaction durable, shows what it changed and tells the
+// watchers.
+func (k *Keeper) commit(tx store.Tx, c *state.Change) error {
+	tx.Epoch = k.epoch
+	durable := make(chan error, 1)
+	k.store.Enqueue(tx, func(revision store.Revision, err error) {
+		if err == nil {
+			c.Revision = int64(revision)
+			k.shown.Committed(c)
+		}
+		durable <- err
+	})
+	if err := <-durable; err != nil {
+		return err
+	}
+	k.shown.Publish()
 	k.mu.Lock()
 	watchers := k.watchers
 	k.mu.Unlock()
 	for _, watch := range watchers {
-		watch(snap)
+		watch(c.Inventory)
 	}
+	return nil
+}
+
+// objects names what a transaction puts or deletes.
+func objects(tx store.Tx) []state.Object {
+	var out []state.Object
+	for i := range tx.Put {
+		out = append(out, state.Object{Kind: cluster.Kind(tx.Put[i].Kind), UUID: tx.Put[i].ID})
+	}
+	for _, key := range tx.Delete {
+		out = append(out, state.Object{Kind: cluster.Kind(key.Kind), UUID: key.ID})
+	}
+	return out
 }
 
 func answerAll(updates []*update, err error) {

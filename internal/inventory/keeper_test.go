@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/store/sqlite"
@@ -31,7 +32,7 @@ func openStore(t *testing.T, dir string) store.Store {
 
 func open(t *testing.T, s store.Store, epoch int64) *Keeper {
 	t.Helper()
-	k, err := Open(t.Context(), s, epoch)
+	k, err := Open(t.Context(), s, epoch, picture.New())
 	if err != nil {
 		t.Fatal(err)
 	}

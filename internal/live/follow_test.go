@@ -18,6 +18,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
@@ -49,7 +50,8 @@ func newRig(t *testing.T, keep store.Revision) *rig {
 	}
 	s, err := sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{Keep: keep})
 	check(err)
-	keeper, err := inventory.Open(t.Context(), s, 0)
+	shown := picture.New()
+	keeper, err := inventory.Open(t.Context(), s, 0, shown)
 	check(err)
 	var ids atomic.Int64
 	newUUID := func() string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", ids.Add(1)) }
@@ -67,8 +69,8 @@ func newRig(t *testing.T, keep store.Revision) *rig {
 		}
 		return agent.New(agent.Config{Node: node, Dir: filepath.Join(dir, node), Driver: driver})
 	})
-	q := &live.Querier{Inventory: keeper, Store: s, Nodes: fleet.Agent, Log: log}
-	q.Queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Executors: exec.All(q.Source), Nodes: fleet.Agent,
+	q := &live.Querier{Picture: shown, Store: s, Nodes: fleet.Agent, Log: log}
+	q.Queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(q.Source), Nodes: fleet.Agent,
 		Now: time.Now, NewUUID: newUUID, Log: log})
 	check(err)
 	t.Cleanup(func() {

@@ -14,6 +14,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,8 +23,10 @@ import (
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
-	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
@@ -34,9 +37,9 @@ const nodeTimeout = 5 * time.Second
 
 // Querier answers queries.
 type Querier struct {
-	Queue     *queue.Queue
-	Inventory *inventory.Keeper
-	// Store is what Queue and Inventory keep their state in; its feed tells
+	Queue   *queue.Queue
+	Picture *picture.Picture
+	// Store is what the state is kept in; its feed tells
 	// when an answer may be different.
 	Store   store.Store
 	Nodes   exec.Nodes
@@ -47,23 +50,25 @@ type Querier struct {
 // Source returns the state that a query is answered from, as it is now. The end
 // of ctx ends the query: nobody waits for its answer any more.
 func (q *Querier) Source(ctx context.Context) *query.Source {
-	jobs := q.Queue.Jobs()
+	now := q.Picture.Load()
+	jobs := now.Jobs
 	runtime := q.Runtime
-	flags := q.Queue.Flags()
-	runtime.Drained = flags.Drained
-	if flags.WatcherPause != nil {
-		runtime.WatcherPause = *flags.WatcherPause
+	runtime.Drained = now.Flags.Drained
+	if until := now.Flags.PausedUntil(time.Now()); until != nil {
+		runtime.WatcherPause = *until
 	}
 	return &query.Source{
-		Inventory: q.Inventory.Snapshot(),
+		Inventory: now.Inventory,
 		Jobs:      func(archived bool) iter.Seq[*job.Job] { return q.jobs(ctx, jobs, archived) },
 		JobTable:  jobs,
 		Archived:  func(from, until job.Time) iter.Seq[*job.Job] { return q.archived(ctx, from, until) },
 		Job:       func(id job.ID) *job.Job { return q.job(ctx, jobs, id) },
-		Rules:     q.Queue.Filters,
-		Locks:     q.Queue.Locks,
+		Rules:     func() []*jobfilter.Rule { return now.Rules },
+		Locks:     func() []lock.State { return slices.Collect(now.Locks.All()) },
 		Runtime:   runtime,
-		Live:      func(need query.Need, nodes []string) map[string]query.NodeState { return q.live(ctx, need, nodes) },
+		Live: func(need query.Need, nodes []string) map[string]query.NodeState {
+			return q.live(ctx, now.Inventory, need, nodes)
+		},
 		Interrupted: q.newPacer().pacing(func() error {
 			if ctx.Err() == nil {
 				return nil
@@ -137,8 +142,7 @@ func (q *Querier) job(ctx context.Context, live *job.Table, id job.ID) *job.Job 
 }
 
 // live takes the states of all nodes at the same time.
-func (q *Querier) live(ctx context.Context, need query.Need, nodes []string) map[string]query.NodeState {
-	snap := q.Inventory.Snapshot()
+func (q *Querier) live(ctx context.Context, snap *cluster.Snapshot, need query.Need, nodes []string) map[string]query.NodeState {
 	answers := make([]query.NodeState, len(nodes))
 	var all sync.WaitGroup
 	for i, uuid := range nodes {

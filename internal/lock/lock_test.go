@@ -3,6 +3,7 @@ package lock_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -93,10 +94,12 @@ func TestReleaseSome(t *testing.T) {
 
 // TestModel drives random owners through random requests and checks after each
 // step that no two holders exclude one another, that every grant is announced
-// exactly once, and that nobody waits for a lock that is free to take.
+// exactly once, that nobody waits for a lock that is free to take, and that a
+// view kept by the changes is what the table tells as a whole.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tab := lock.NewTable()
+		var view lock.View
 		granted := map[lock.Owner]bool{} // present: known to the table
 		next := lock.Owner(1)
 		note := func(owners []lock.Owner) {
@@ -132,12 +135,31 @@ func TestModel(t *testing.T) {
 					note(tab.Release(o))
 				}
 			},
+			"release some": func(*rapid.T) {
+				if o := owner(); o != 0 && granted[o] {
+					held := tab.Held(o)
+					if i := slices.IndexFunc(held, func(w lock.Want) bool { return w.Name.Item != lock.All }); i >= 0 {
+						note(tab.ReleaseSome(o, held[i].Name))
+					}
+				}
+			},
 			"hurry": func(t *rapid.T) {
 				if o := owner(); o != 0 {
 					note(tab.SetPriority(o, rapid.IntRange(-3, 3).Draw(t, "priority")))
 				}
 			},
-			"": func(t *rapid.T) { checkTable(t, tab, granted) },
+			"": func(t *rapid.T) {
+				checkTable(t, tab, granted)
+				earlier := slices.Collect(view.All())
+				next := view.With(tab.Changed())
+				if got, want := slices.Collect(next.All()), tab.States(); len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+					t.Fatalf("the view shows %v, the table %v", got, want)
+				}
+				if still := slices.Collect(view.All()); !reflect.DeepEqual(still, earlier) {
+					t.Fatalf("an earlier view changed from %v to %v", earlier, still)
+				}
+				view = next
+			},
 		})
 		for o := range granted {
 			delete(granted, o)

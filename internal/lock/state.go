@@ -68,21 +68,57 @@ func (t *Table) Held(owner Owner) []Want {
 func (t *Table) States() []State {
 	out := make([]State, 0, len(t.locks))
 	for _, e := range t.locks {
-		if e.count[Shared]+e.count[Exclusive] == 0 && len(e.queue) == 0 {
-			continue
+		if s := e.state(); !s.Free() {
+			out = append(out, s)
 		}
-		s := State{Name: e.name, Mode: Shared, Holders: e.sortedHolders()}
-		if e.count[Exclusive]+e.count[intendExclusive] > 0 {
-			s.Mode = Exclusive
-		}
-		for _, w := range e.inOrder() {
-			s.Pending = append(s.Pending, Pending{w.holding.plan[w.holding.have].Mode, w.holding.owner})
-		}
-		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b State) int { return a.Name.compare(b.Name) })
 	return out
 }
+
+// Changed returns the locks that may look different since it was called last,
+// as they are now, in no order.
+func (t *Table) Changed() []State {
+	if len(t.touched) == 0 {
+		return nil
+	}
+	out := make([]State, 0, len(t.touched))
+	for n := range t.touched {
+		s := State{Name: n}
+		if e := t.locks[n]; e != nil {
+			s = e.state()
+		}
+		out = append(out, s)
+	}
+	clear(t.touched)
+	return out
+}
+
+// Again makes Changed tell once more about locks that it told about before.
+func (t *Table) Again(told []State) {
+	for i := range told {
+		t.touched[told[i].Name] = true
+	}
+}
+
+// state is the lock as a client may see it: free if its members were merely
+// announced.
+func (e *entry) state() State {
+	if e.count[Shared]+e.count[Exclusive] == 0 && len(e.queue) == 0 {
+		return State{Name: e.name}
+	}
+	s := State{Name: e.name, Mode: Shared, Holders: e.sortedHolders()}
+	if e.count[Exclusive]+e.count[intendExclusive] > 0 {
+		s.Mode = Exclusive
+	}
+	for _, w := range e.inOrder() {
+		s.Pending = append(s.Pending, Pending{w.holding.plan[w.holding.have].Mode, w.holding.owner})
+	}
+	return s
+}
+
+// Free reports whether nobody holds the lock and nobody waits for it.
+func (s *State) Free() bool { return len(s.Holders) == 0 && len(s.Pending) == 0 }
 
 func (e *entry) sortedHolders() []Owner {
 	out := make([]Owner, 0, len(e.holders))

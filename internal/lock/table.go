@@ -14,6 +14,8 @@ type Table struct {
 	locks  map[Name]*entry
 	owners map[Owner]*holding
 	seq    uint64
+	// touched are the locks that may look different since Changed.
+	touched map[Name]bool
 }
 
 // entry is one lock.
@@ -42,7 +44,7 @@ type waiter struct {
 
 // NewTable returns a table in which every lock is free.
 func NewTable() *Table {
-	return &Table{locks: map[Name]*entry{}, owners: map[Owner]*holding{}}
+	return &Table{locks: map[Name]*entry{}, owners: map[Owner]*holding{}, touched: map[Name]bool{}}
 }
 
 // Acquire begins to take the locks of a request and reports whether all of
@@ -73,6 +75,7 @@ func (t *Table) advance(h *holding) bool {
 }
 
 func (t *Table) entry(n Name) *entry {
+	t.touched[n] = true
 	e := t.locks[n]
 	if e == nil {
 		e = &entry{name: n, holders: map[Owner]Mode{}}
@@ -92,7 +95,7 @@ func (t *Table) Release(owner Owner) []Owner {
 	delete(t.owners, owner)
 	var freed []*entry
 	if h.waiting != nil {
-		e := t.locks[h.plan[h.have].Name]
+		e := t.entry(h.plan[h.have].Name)
 		heap.Remove(&e.queue, h.waiting.index)
 		freed = append(freed, e)
 	}
@@ -123,7 +126,7 @@ func (t *Table) ReleaseSome(owner Owner, names ...Name) []Owner {
 
 // drop gives back the lock at place i of the plan.
 func (t *Table) drop(h *holding, i int) *entry {
-	e := t.locks[h.plan[i].Name]
+	e := t.entry(h.plan[i].Name)
 	e.count[h.plan[i].Mode]--
 	delete(e.holders, h.owner)
 	return e
@@ -166,7 +169,7 @@ func (t *Table) SetPriority(owner Owner, priority int) []Owner {
 	if h.waiting == nil {
 		return nil
 	}
-	e := t.locks[h.plan[h.have].Name]
+	e := t.entry(h.plan[h.have].Name)
 	heap.Fix(&e.queue, h.waiting.index)
 	return t.serve([]*entry{e})
 }

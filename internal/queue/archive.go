@@ -43,7 +43,7 @@ func (q *Queue) AutoArchive(ctx context.Context, age, limit time.Duration) (arch
 // endedBefore returns the jobs that ended at a moment or earlier, by id.
 func (q *Queue) endedBefore(t time.Time) []job.ID {
 	var due []job.ID
-	for j := range q.published.snapshot().Between(job.ByEnded, 1, job.At(t)+1) {
+	for j := range q.Jobs().Between(job.ByEnded, 1, job.At(t)+1) {
 		due = append(due, j.ID)
 	}
 	slices.Sort(due)
@@ -55,10 +55,11 @@ func (q *Queue) archive(ctx context.Context, ids []job.ID) (int, error) {
 	err := q.change(ctx, func() error {
 		var moved []job.ID
 		for _, id := range ids {
-			j := q.published.get(id)
-			if j == nil || !j.Final() || q.ending[id] != nil || q.archiving[id] != nil {
+			j := q.live(id)
+			if j == nil || !j.Final() || q.archiving[id] != nil {
 				continue
 			}
+			delete(q.ending, id) // what is published is durable, settled or not
 			q.archiving[id] = j
 			q.work.touch(jobKey(id))
 			q.work.touch(store.Key{Kind: KindArchived, ID: id.String()})
@@ -77,12 +78,11 @@ func (q *Queue) archive(ctx context.Context, ids []job.ID) (int, error) {
 	return n, err
 }
 
-// archivedNow takes jobs out of sight that are in the archive now.
+// archivedNow forgets jobs that are in the archive now.
 func (q *Queue) archivedNow(ids []job.ID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, id := range ids {
-		q.published.remove(id)
 		if j := q.archiving[id]; j.Key != "" {
 			delete(q.keys, j.Key)
 		}
@@ -92,7 +92,7 @@ func (q *Queue) archivedNow(ids []job.ID) {
 
 // Job returns a job, live or archived; fault.NotFound if there is none.
 func (q *Queue) Job(ctx context.Context, id job.ID) (*job.Job, error) {
-	if j := q.published.get(id); j != nil {
+	if j := q.live(id); j != nil {
 		return j, nil
 	}
 	return q.archived(ctx, id)

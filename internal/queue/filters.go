@@ -8,7 +8,6 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/jobfilter"
-	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/store"
 )
@@ -102,18 +101,4 @@ func sameEffect(a, b jobfilter.Decision) bool {
 		return a.Rule == b.Rule
 	}
 	return a.Rule.UUID == b.Rule.UUID && a.Rule.Watermark == b.Rule.Watermark && a.Rule.Action == b.Rule.Action
-}
-
-// Filters returns the rules in the order in which they are evaluated.
-func (q *Queue) Filters() []*jobfilter.Rule {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.chain.Rules()
-}
-
-// Locks returns every lock that is held or waited for, by name.
-func (q *Queue) Locks() []lock.State {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.locks.States()
 }

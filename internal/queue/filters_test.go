@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,7 +92,7 @@ func TestPauseBetweenOpcodes(t *testing.T) {
 	if j.Ops[0].Status != job.Success || j.Ops[1].Status != job.Queued {
 		t.Errorf("paused job %s", j.Encode())
 	}
-	if held := r.q.Locks(); len(held) != 0 {
+	if held := slices.Collect(r.shown.Load().Locks.All()); len(held) != 0 {
 		t.Errorf("locks are kept: %v", held)
 	}
 	r.check(r.q.DeleteFilter(ctx, uuid))
@@ -200,7 +201,7 @@ func TestRulesSurviveARestart(t *testing.T) {
 	uuid, _, err := r.q.PutFilter(ctx, "", in)
 	r.check(err)
 	r.crash()
-	rules := r.q.Filters()
+	rules := r.shown.Load().Rules
 	if len(rules) != 1 || rules[0].UUID != uuid || rules[0].Watermark != 1 || rules[0].Reason[0].Source != "luxid" {
 		t.Fatalf("rules %+v", rules)
 	}
@@ -211,7 +212,7 @@ func TestRulesSurviveARestart(t *testing.T) {
 	if _, _, err := r.q.PutFilter(ctx, uuid, rule(t, 0, `"CONTINUE"`, `[]`)); err != nil {
 		t.Fatal(err)
 	}
-	if rules := r.q.Filters(); len(rules) != 1 || rules[0].Watermark != 2 {
+	if rules := r.shown.Load().Rules; len(rules) != 1 || rules[0].Watermark != 2 {
 		t.Errorf("replaced: %+v", rules)
 	}
 }
@@ -231,7 +232,7 @@ func TestPreviewChangesNothing(t *testing.T) {
 	if len(f.Jobs) != 2 || f.Jobs[1].ID != queued || f.Headline == "" {
 		t.Errorf("forecast %+v", f)
 	}
-	if len(r.q.Filters()) != 0 || r.q.Jobs().Get(queued).Final() {
+	if len(r.shown.Load().Rules) != 0 || r.q.Jobs().Get(queued).Final() {
 		t.Error("the preview had an effect")
 	}
 	r.finish(busy, 0, nil)

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/sqlite"
@@ -31,6 +32,7 @@ type rig struct {
 	dir    string
 	store  store.Store
 	keeper *inventory.Keeper
+	shown  *picture.Picture
 	q      *queue.Queue
 	wrap   func(store.Store) store.Store
 
@@ -63,7 +65,8 @@ func (r *rig) open() {
 	if r.wrap != nil {
 		r.store = r.wrap(s)
 	}
-	r.keeper, err = inventory.Open(ctx, s, 0)
+	r.shown = picture.New()
+	r.keeper, err = inventory.Open(ctx, s, 0, r.shown)
 	r.check(err)
 	if r.keeper.Snapshot().Cluster() == nil {
 		r.check(r.keeper.Bootstrap(ctx, inventory.Setup{
@@ -72,7 +75,7 @@ func (r *rig) open() {
 		}))
 	}
 	r.q, err = queue.Open(ctx, queue.Config{
-		Store: r.store, Inventory: r.keeper, Executors: r.catalogue(),
+		Store: r.store, Inventory: r.keeper, Picture: r.shown, Executors: r.catalogue(),
 		Nodes: func(string) (*agent.Agent, error) { return nil, fault.New(fault.Unavailable, "no nodes here") },
 		Now:   time.Now, NewUUID: newUUID, Log: slog.New(slog.NewTextHandler(r.t.Output(), nil)),
 	})

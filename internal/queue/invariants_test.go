@@ -25,7 +25,7 @@ type state struct {
 func (m *model) look() *state {
 	s := &state{jobs: map[job.ID]*job.Job{}, inFlight: map[schedule.Bucket]int{}, max: m.max}
 	var rules []jobfilter.Rule
-	for _, r := range m.q.Filters() {
+	for _, r := range m.shown.Load().Rules {
 		rules = append(rules, *r)
 	}
 	var err error

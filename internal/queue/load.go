@@ -11,17 +11,33 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
 
 // load reads everything from the store into memory, but for the archive.
 func (q *Queue) load(ctx context.Context) error {
-	if err := q.loadJobs(ctx); err != nil {
+	revision, err := q.cfg.Store.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	loaded := &state.Change{Revision: int64(revision), Flags: &q.flags}
+	if loaded.Jobs, err = q.loadJobs(ctx); err != nil {
 		return err
 	}
 	if err := q.loadRules(ctx); err != nil {
 		return err
 	}
+	loaded.Rules = q.chain.Rules()
+	if err := q.loadFlags(ctx); err != nil {
+		return err
+	}
+	q.cfg.Picture.Committed(loaded)
+	q.cfg.Picture.Publish()
+	return nil
+}
+
+func (q *Queue) loadFlags(ctx context.Context) error {
 	o, err := q.cfg.Store.Get(ctx, flagsKey)
 	if fault.Is(err, fault.NotFound) {
 		return nil
@@ -35,43 +51,45 @@ func (q *Queue) load(ctx context.Context) error {
 // loadChunk is how many jobs are decoded together.
 const loadChunk = 2000
 
-func (q *Queue) loadJobs(ctx context.Context) error {
+func (q *Queue) loadJobs(ctx context.Context) (all []*job.Job, err error) {
 	var chunk [][]byte
 	for o, err := range q.cfg.Store.List(ctx, KindJob, store.Options{}) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if chunk = append(chunk, o.Value); len(chunk) == loadChunk {
-			if err := q.takeUp(chunk); err != nil {
-				return err
+			jobs, err := q.takeUp(chunk)
+			if err != nil {
+				return nil, err
 			}
+			all = append(all, jobs...)
 			chunk = chunk[:0]
 		}
 	}
-	if err := q.takeUp(chunk); err != nil {
-		return err
+	jobs, err := q.takeUp(chunk)
+	if err != nil {
+		return nil, err
 	}
 	for o, err := range q.cfg.Store.List(ctx, KindArchived, store.Options{Desc: true, Limit: 1}) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		id, err := job.ParseID(o.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		q.lastID = max(q.lastID, id)
 	}
-	return nil
+	return append(all, jobs...), nil
 }
 
 // takeUp takes stored jobs into memory.
-func (q *Queue) takeUp(stored [][]byte) error {
+func (q *Queue) takeUp(stored [][]byte) ([]*job.Job, error) {
 	jobs, failures := make([]*job.Job, len(stored)), make([]error, len(stored))
 	spread(len(stored), func(i int) { jobs[i], failures[i] = job.Decode(stored[i]) })
 	if err := errors.Join(failures...); err != nil {
-		return err
+		return nil, err
 	}
-	q.published.put(jobs)
 	for _, j := range jobs {
 		q.lastID = max(q.lastID, j.ID)
 		if j.Key != "" {
@@ -81,7 +99,7 @@ func (q *Queue) takeUp(stored [][]byte) error {
 			q.entries[j.ID] = newEntry(j)
 		}
 	}
-	return nil
+	return jobs, nil
 }
 
 func (q *Queue) loadRules(ctx context.Context) error {

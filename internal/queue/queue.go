@@ -10,7 +10,7 @@
 // Invariants:
 //   - Acknowledged is durable: no answer is given and no opcode begins before
 //     the transaction with the decision is on disk.
-//   - Readers see durable values only (published), each immutable.
+//   - Readers see durable values only (publish.go), each immutable.
 //   - Every live job that is not final has an entry, and the entry is in just
 //     one place (place.go).
 //   - Nothing polls: a job moves when an event concerns it.
@@ -32,7 +32,9 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/schedule"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
 
@@ -50,6 +52,8 @@ type Config struct {
 	Store     store.Store
 	Epoch     int64 // of the leader lease; 0 where there is none
 	Inventory *inventory.Keeper
+	// Picture is where the queue shows what became durable.
+	Picture   *picture.Picture
 	Executors exec.Catalogue
 	// Nodes gives executors access to the node daemons.
 	Nodes exec.Nodes
@@ -63,7 +67,7 @@ type Config struct {
 type Queue struct {
 	cfg Config
 
-	mu      sync.Mutex // guards everything below, up to published
+	mu      sync.Mutex // guards everything below, up to outcomes
 	entries map[job.ID]*entry
 	// ending holds the entries of jobs whose end is not durable yet.
 	ending map[job.ID]*entry
@@ -89,18 +93,17 @@ type Queue struct {
 	rules      []jobfilter.Rule
 	chain      *jobfilter.Chain
 	keys       map[string]job.ID // by submission key, of live jobs
-	flags      Flags
+	flags      state.Flags
 	recovering bool  // true during the first update
 	work       *work // what the present update has to make durable
 	failed     error // why the queue stopped, if it did
 	closing    bool
 
-	published published
-	outcomes  outcomes
-	writes    atomic.Uint64
-	runners   sync.WaitGroup
-	stop      context.CancelCauseFunc
-	ctx       context.Context // ends when the queue closes
+	outcomes outcomes
+	writes   atomic.Uint64
+	runners  sync.WaitGroup
+	stop     context.CancelCauseFunc
+	ctx      context.Context // ends when the queue closes
 }
 
 // errStopping is the cause that ends opcodes when the queue closes.
@@ -120,7 +123,6 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 		archiving:  map[job.ID]*job.Job{},
 		keys:       map[string]job.ID{},
 	}
-	q.published.init()
 	q.outcomes.init()
 	q.ctx, q.stop = context.WithCancelCause(context.Background())
 	if err := q.load(ctx); err != nil {

@@ -195,7 +195,7 @@ func TestDrain(t *testing.T) {
 	r.check(err)
 	r.status(id, job.Success)
 	r.crash()
-	if !r.q.Flags().Drained {
+	if !r.shown.Load().Flags.Drained {
 		t.Error("the drain flag was forgotten")
 	}
 	r.check(r.q.SetDrained(ctx, false))

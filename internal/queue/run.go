@@ -160,13 +160,4 @@ func inherit(parent, child *opcode.Opcode) *opcode.Opcode {
 	return &c
 }
 
-// Wait returns the job as soon as until holds for it, and as it is when ctx
-// ends. It looks at live jobs only; fault.NotFound for any other.
-func (q *Queue) Wait(ctx context.Context, id job.ID, until func(*job.Job) bool) (*job.Job, error) {
-	if j := q.published.wait(ctx, id, until); j != nil {
-		return j, nil
-	}
-	return nil, notFound(id)
-}
-
 func notFound(id job.ID) error { return fault.New(fault.NotFound, "Job %d not found", id) }

@@ -163,7 +163,7 @@ func (q *Queue) known(ctx context.Context, key string) (job.ID, error) {
 		return 0, nil
 	}
 	if id, ok := q.keys[key]; ok {
-		if q.published.get(id) == nil {
+		if q.live(id) == nil {
 			q.work.touch(jobKey(id))
 			q.work.touch(submissionKey(key))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
 
@@ -21,7 +22,7 @@ type work struct {
 	seen     map[store.Key]bool
 	held     []*entry
 	after    []func(error)
-	jobs     []*job.Job // as written, to be published
+	change   *state.Change // what the picture gains
 	attempts int
 }
 
@@ -76,62 +77,65 @@ func jobKey(id job.ID) store.Key { return store.Key{Kind: KindJob, ID: id.String
 func (q *Queue) flush() {
 	w := q.work
 	q.work = nil
-	if len(w.keys) == 0 && len(w.after) == 0 {
-		q.publishHolds(w)
+	w.change = q.changeOf(w)
+	if len(w.keys) == 0 && len(w.after) == 0 && nothing(w.change) {
 		return
 	}
+	// What changes in the picture without being stored gets a revision, too: then
+	// whoever knows a revision knows what was to be seen.
 	tx := store.Tx{Epoch: q.cfg.Epoch}
-	w.jobs = w.jobs[:0]
 	for _, key := range w.keys {
 		if key.Kind == KindSubmission && q.keys[key.ID] == 0 {
 			continue // written for good when the job was archived
 		}
-		put, exists, j := q.present(key)
+		put, exists := q.present(key)
 		if !exists {
 			tx.Delete = append(tx.Delete, key)
 			continue
 		}
 		tx.Put = append(tx.Put, put)
-		if j != nil {
-			w.jobs = append(w.jobs, j)
-		}
 	}
 	q.outcomes.expect()
 	q.writes.Add(1)
-	q.cfg.Store.Enqueue(tx, func(_ store.Revision, err error) { q.outcomes.add(outcome{w, err}) })
+	q.cfg.Store.Enqueue(tx, func(revision store.Revision, err error) {
+		if err == nil {
+			w.change.Revision = int64(revision)
+			q.cfg.Picture.Committed(w.change)
+		}
+		q.outcomes.add(outcome{w, err})
+	})
 }
 
-// present returns what the store should hold under a key now, and the job if
-// the key is that of a live one.
-func (q *Queue) present(key store.Key) (store.Put, bool, *job.Job) {
+// present returns what the store should hold under a key now.
+func (q *Queue) present(key store.Key) (store.Put, bool) {
 	switch key.Kind {
 	case KindJob:
 		return q.presentJob(key)
 	case KindArchived:
 		id, _ := job.ParseID(key.ID)
 		j := q.archiving[id]
-		return store.Put{Key: key, At: int64(j.Ended), Value: j.Encode()}, true, nil
+		return store.Put{Key: key, At: int64(j.Ended), Value: j.Encode()}, true
 	case KindSubmission:
-		return store.Put{Key: key, Value: []byte(q.keys[key.ID].String())}, true, nil
+		return store.Put{Key: key, Value: []byte(q.keys[key.ID].String())}, true
 	case KindFilter:
 		for i := range q.rules {
 			if q.rules[i].UUID == key.ID {
-				return store.Put{Key: key, Value: encode(q.rules[i])}, true, nil
+				return store.Put{Key: key, Value: encode(q.rules[i])}, true
 			}
 		}
-		return store.Put{}, false, nil
+		return store.Put{}, false
 	default:
-		return store.Put{Key: key, Value: encode(q.flags)}, true, nil
+		return store.Put{Key: key, Value: encode(q.flags)}, true
 	}
 }
 
-func (q *Queue) presentJob(key store.Key) (store.Put, bool, *job.Job) {
+func (q *Queue) presentJob(key store.Key) (store.Put, bool) {
 	id, _ := job.ParseID(key.ID)
 	j := q.newest(id)
 	if j == nil {
-		return store.Put{}, false, nil
+		return store.Put{}, false
 	}
-	return store.Put{Key: key, At: int64(j.Ended), Value: j.Encode()}, true, j
+	return store.Put{Key: key, At: int64(j.Ended), Value: j.Encode()}, true
 }
 
 // newest returns the newest value of a live job, nil if it is archived or on
@@ -146,7 +150,7 @@ func (q *Queue) newest(id job.ID) *job.Job {
 	if q.archiving[id] != nil {
 		return nil
 	}
-	return q.published.get(id)
+	return q.live(id)
 }
 
 // encode writes values of our own that cannot fail to encode.
@@ -227,13 +231,13 @@ func (o *outcomes) drain() {
 
 // settle publishes what became durable, then does what waited for it.
 func (q *Queue) settle(batch []outcome) {
+	q.cfg.Picture.Publish()
 	q.mu.Lock()
 	var after []func()
 	for _, o := range batch {
 		switch {
 		case o.err == nil:
-			q.published.put(o.work.jobs)
-			for _, j := range o.work.jobs {
+			for _, j := range o.work.change.Jobs {
 				if e := q.ending[j.ID]; e != nil && e.job == j {
 					delete(q.ending, j.ID)
 				}
@@ -246,7 +250,6 @@ func (q *Queue) settle(batch []outcome) {
 		for _, f := range o.work.after {
 			after = append(after, func() { f(q.outcome(o.err)) })
 		}
-		q.publishHolds(o.work)
 	}
 	q.mu.Unlock()
 	for _, f := range after {
@@ -269,6 +272,7 @@ func (q *Queue) retry(o outcome) bool {
 	}
 	q.cfg.Log.Warn("writing again after a failure of the store", "attempt", o.work.attempts+2, "error", o.err)
 	o.work.attempts++
+	q.locks.Again(o.work.change.Locks)
 	q.work = o.work
 	q.flush()
 	return true
@@ -283,12 +287,4 @@ func (q *Queue) fail(err error) {
 		WithHint("see the controller's log, and restart it when the store works again")
 	q.cfg.Log.Error("the job queue stops: its decisions cannot be stored", "error", err)
 	q.stop(q.failed)
-}
-
-// publishHolds shows which jobs are held. Holds are derived from the rules and
-// not stored, so they show on whatever is published of the job.
-func (q *Queue) publishHolds(w *work) {
-	for _, e := range w.held {
-		q.published.hold(e.job.ID, e.job.Hold)
-	}
 }

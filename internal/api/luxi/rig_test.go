@@ -18,6 +18,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store/sqlite"
@@ -54,7 +55,8 @@ func newRig(t testing.TB) *rig {
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	s, err := sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{})
 	check(err)
-	keeper, err := inventory.Open(t.Context(), s, 0)
+	shown := picture.New()
+	keeper, err := inventory.Open(t.Context(), s, 0, shown)
 	check(err)
 	check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
 		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: newUUID}))
@@ -65,9 +67,9 @@ func newRig(t testing.TB) *rig {
 		}
 		return agent.New(agent.Config{Node: node, Dir: filepath.Join(dir, node), Driver: driver})
 	})
-	asking := &live.Querier{Inventory: keeper, Store: s, Nodes: fleet.Agent, Log: log,
+	asking := &live.Querier{Picture: shown, Store: s, Nodes: fleet.Agent, Log: log,
 		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
-	q, err := queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Executors: exec.All(asking.Source), Nodes: fleet.Agent,
+	q, err := queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(asking.Source), Nodes: fleet.Agent,
 		Now: time.Now, NewUUID: newUUID, Log: log})
 	check(err)
 	asking.Queue = q

@@ -24,6 +24,7 @@ import (
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store/sqlite"
@@ -39,6 +40,7 @@ type rig struct {
 	testing.TB
 	queue  *queue.Queue
 	keeper *inventory.Keeper
+	shown  *picture.Picture
 	rapi   *rapi.Server
 	server *httptest.Server
 	dir    string
@@ -52,15 +54,16 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	s, err := sqlite.Open(filepath.Join(r.dir, "store"), sqlite.Options{})
 	r.check(err)
-	keeper, err := inventory.Open(t.Context(), s, 0)
+	shown := picture.New()
+	keeper, err := inventory.Open(t.Context(), s, 0, shown)
 	r.check(err)
-	r.keeper = keeper
+	r.keeper, r.shown = keeper, shown
 	r.check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
 		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: newUUID}))
 	fleet := agent.NewFleet(r.openAgent)
-	asking := &live.Querier{Inventory: keeper, Store: s, Nodes: fleet.Agent, Log: log,
+	asking := &live.Querier{Picture: shown, Store: s, Nodes: fleet.Agent, Log: log,
 		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
-	r.queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Executors: exec.All(asking.Source), Nodes: fleet.Agent,
+	r.queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(asking.Source), Nodes: fleet.Agent,
 		Now: time.Now, NewUUID: newUUID, Log: log})
 	r.check(err)
 	asking.Queue = r.queue

@@ -138,8 +138,8 @@ func TestBadRequestsAreExplainedAndChangeNothing(t *testing.T) {
 			t.Errorf("%s %s: message %s, want %s", tc.method, tc.path, text, tc.text)
 		}
 	}
-	if after := r.queue.Jobs().Len(); after != before || len(r.queue.Filters()) != 0 {
-		t.Errorf("bad requests made %d jobs and %d filter rules", after-before, len(r.queue.Filters()))
+	if after := r.queue.Jobs().Len(); after != before || len(r.shown.Load().Rules) != 0 {
+		t.Errorf("bad requests made %d jobs and %d filter rules", after-before, len(r.shown.Load().Rules))
 	}
 }
 
@@ -225,8 +225,8 @@ func TestFilterRoundTrip(t *testing.T) {
 		t.Errorf("trail %v", rule.ReasonTrail)
 	}
 	preview := r.do(http.MethodPost, "/2/filters?dry-run=1&days=0", `{"action":"REJECT"}`)
-	if preview.status != http.StatusOK || !strings.Contains(preview.text, "{") || len(r.queue.Filters()) != 1 {
-		t.Errorf("preview: %d %s, then %d rules", preview.status, preview.text, len(r.queue.Filters()))
+	if preview.status != http.StatusOK || !strings.Contains(preview.text, "{") || len(r.shown.Load().Rules) != 1 {
+		t.Errorf("preview: %d %s, then %d rules", preview.status, preview.text, len(r.shown.Load().Rules))
 	}
 	warned := r.do(http.MethodPut, "/2/filters/"+uuid, `{"predicates":[["opcode",["=","OP_IDD","x"]]]}`)
 	if warned.status != http.StatusOK || !strings.Contains(warned.header.Get("Warning"), "OP_ID") {

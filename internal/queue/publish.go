@@ -1,0 +1,70 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/state"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// changeOf tells what the picture gains by a work that becomes durable: the
+// present state of its keys, and what follows from it that is not stored.
+func (q *Queue) changeOf(w *work) *state.Change {
+	c := &state.Change{Locks: q.locks.Changed()}
+	for _, key := range w.keys {
+		q.tell(c, key)
+	}
+	for _, e := range w.held {
+		c.Holds = append(c.Holds, state.Hold{Job: e.id(), By: e.job.Hold})
+	}
+	return c
+}
+
+// tell adds the present state of a key.
+func (q *Queue) tell(c *state.Change, key store.Key) {
+	switch key.Kind {
+	case KindJob:
+		id, _ := job.ParseID(key.ID)
+		if j := q.newest(id); j != nil {
+			c.Jobs = append(c.Jobs, j)
+		}
+	case KindArchived:
+		id, _ := job.ParseID(key.ID)
+		last := *q.archiving[id]
+		last.Archived = true
+		c.Archived = append(c.Archived, &last)
+	case KindFilter:
+		for _, r := range q.chain.Rules() {
+			if r.UUID == key.ID {
+				c.Rules = append(c.Rules, r)
+				return
+			}
+		}
+		c.RulesRemoved = append(c.RulesRemoved, key.ID)
+	case KindQueue:
+		flags := q.flags
+		c.Flags = &flags
+	}
+}
+
+// nothing reports whether a change leaves the picture as it is.
+func nothing(c *state.Change) bool {
+	return len(c.Jobs)+len(c.Holds)+len(c.Archived)+len(c.Rules)+len(c.RulesRemoved)+len(c.Locks) == 0 && c.Flags == nil
+}
+
+// Jobs returns all jobs that are not archived, as they are now.
+func (q *Queue) Jobs() *job.Table { return q.cfg.Picture.Load().Jobs }
+
+// live returns the newest durable value of a job that is not archived, nil if
+// there is none.
+func (q *Queue) live(id job.ID) *job.Job { return q.Jobs().Get(id) }
+
+// Wait returns the job as soon as until holds for it, and as it is when ctx
+// ends. It looks at live jobs only; fault.NotFound for any other.
+func (q *Queue) Wait(ctx context.Context, id job.ID, until func(*job.Job) bool) (*job.Job, error) {
+	if j := q.cfg.Picture.WaitJob(ctx, id, until); j != nil {
+		return j, nil
+	}
+	return nil, notFound(id)
+}

@@ -1,0 +1,144 @@
+// Package state is what a controller knows at one moment, as a value: its jobs,
+// rules, locks and switches and the inventory, as of one revision of the store.
+//
+// Invariants:
+//   - A State never changes and may be read from any number of goroutines.
+//   - It is what the store holds at its revision, with what follows from that
+//     (which rule holds a job, who has which lock); never a part of a transaction.
+//   - With costs what the changes cost, whatever the size of the State.
+package state
+
+import (
+	"slices"
+	"time"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/lock"
+)
+
+// State is one picture of everything.
+type State struct {
+	// Revision is that of the newest transaction of the store whose effect is in
+	// the picture; the effects of all before it are, too.
+	Revision int64
+	// Jobs are those that are not archived.
+	Jobs *job.Table
+	// Rules are in the order in which they are asked.
+	Rules []*jobfilter.Rule
+	// Locks are those that are held or waited for.
+	Locks     lock.View
+	Flags     Flags
+	Inventory *cluster.Snapshot
+}
+
+// Flags are the switches of the queue as a whole.
+type Flags struct {
+	// Drained: the queue takes no new jobs.
+	Drained bool `json:"drained"`
+	// WatcherPause is until when watchers do nothing, in seconds since the
+	// epoch; nil when they are not paused.
+	WatcherPause *float64 `json:"watcher_pause,omitempty"`
+}
+
+// PausedUntil is until when watchers do nothing, nil at a time when they are not
+// paused or the pause is over.
+func (f Flags) PausedUntil(now time.Time) *float64 {
+	if f.WatcherPause == nil || *f.WatcherPause <= float64(now.UnixNano())/1e9 {
+		return nil
+	}
+	return f.WatcherPause
+}
+
+// Change is what one transaction of the store changed in the picture.
+type Change struct {
+	Revision int64
+	// Jobs are the new values of jobs that are not archived.
+	Jobs []*job.Job
+	// Holds are changes of what holds jobs, on top of Jobs.
+	Holds []Hold
+	// Archived are jobs that went into the archive, with their last values.
+	Archived []*job.Job
+	// Rules were added or replaced, those in RulesRemoved (by UUID) taken out.
+	Rules        []*jobfilter.Rule
+	RulesRemoved []string
+	// Locks are those that look different, as they are now.
+	Locks []lock.State
+	// Flags are the new switches, nil if they stay.
+	Flags *Flags
+	// Inventory is the new inventory, nil if it stays. Objects are those of it
+	// that were put or deleted; nil with an inventory says that any may have been.
+	Inventory *cluster.Snapshot
+	Objects   []Object
+}
+
+// Hold says which rule holds a job, nil for none.
+type Hold struct {
+	Job job.ID
+	By  *job.Hold
+}
+
+// Object names an object of the inventory.
+type Object struct {
+	Kind cluster.Kind
+	UUID string
+}
+
+// Empty returns the picture of nothing.
+func Empty() *State { return &State{Jobs: job.NewTable(), Inventory: cluster.Empty()} }
+
+// With returns the picture after changes, made in order. The receiver stays as
+// it is. It must not be called on one State from several goroutines at a time.
+func (s *State) With(changes ...*Change) *State {
+	next := *s
+	if slices.ContainsFunc(changes, (*Change).ofJobs) {
+		next.Jobs = s.Jobs.Copy()
+	}
+	var locks []lock.State
+	for _, c := range changes {
+		next.apply(c)
+		locks = append(locks, c.Locks...)
+	}
+	next.Locks = s.Locks.With(locks)
+	return &next
+}
+
+func (c *Change) ofJobs() bool { return len(c.Jobs)+len(c.Holds)+len(c.Archived) > 0 }
+
+// apply makes one change in place; the State is not shared yet, nor is its table
+// of jobs if the change is about jobs.
+func (s *State) apply(c *Change) {
+	s.Revision = max(s.Revision, c.Revision)
+	for _, j := range c.Jobs {
+		s.Jobs.Put(j)
+	}
+	for _, h := range c.Holds {
+		if j := s.Jobs.Get(h.Job); j != nil && !j.Final() {
+			s.Jobs.Put(j.WithHold(h.By))
+		}
+	}
+	for _, j := range c.Archived {
+		s.Jobs.Remove(j.ID)
+	}
+	s.setRules(c)
+	if c.Flags != nil {
+		s.Flags = *c.Flags
+	}
+	if c.Inventory != nil {
+		s.Inventory = c.Inventory
+	}
+}
+
+func (s *State) setRules(c *Change) {
+	if len(c.Rules)+len(c.RulesRemoved) == 0 {
+		return
+	}
+	changed := slices.Clone(c.RulesRemoved)
+	for _, r := range c.Rules {
+		changed = append(changed, r.UUID)
+	}
+	rest := slices.DeleteFunc(slices.Clone(s.Rules), func(r *jobfilter.Rule) bool { return slices.Contains(changed, r.UUID) })
+	s.Rules = append(rest, c.Rules...)
+	slices.SortStableFunc(s.Rules, jobfilter.Compare)
+}
