@@ -9,8 +9,9 @@
 // Invariants:
 //   - The status of a job is derived from its opcodes, never stored.
 //   - An opcode's status only moves forward: queued, waiting, running, then one
-//     of success, error, canceled. It goes back from waiting to queued only
-//     when the job is held before the opcode began to run.
+//     of success, error, canceled. It goes back to queued, with no times, only
+//     from waiting when the job is held before the opcode began to run, and when
+//     the controller ended while the opcode was in flight and it may begin anew.
 //   - The opcodes before the first unfinished one all succeeded.
 //   - Log serials count up from 1 within the job, over all its opcodes.
 package job

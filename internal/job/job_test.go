@@ -104,7 +104,10 @@ func TestCancelSaysWhy(t *testing.T) {
 
 func TestResolveDependencies(t *testing.T) {
 	ops := []*opcode.Opcode{dummy(t, `{"OP_ID":"OP_TEST_DELAY","duration":1,"depends":[[-1,["success"]],["3",[]]]}`)}
-	got, err := job.ResolveDependencies(10, ops)
+	before := func(id job.ID) func(int64) job.ID {
+		return func(relative int64) job.ID { return id + job.ID(relative) }
+	}
+	got, err := job.ResolveDependencies(10, ops, before(10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +118,7 @@ func TestResolveDependencies(t *testing.T) {
 		t.Error("the submitted opcode was changed")
 	}
 	for id, why := range map[job.ID]string{3: "itself", 1: "before the first"} {
-		if _, err := job.ResolveDependencies(id, ops); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), why) {
+		if _, err := job.ResolveDependencies(id, ops, before(id)); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), why) {
 			t.Errorf("job %d: %v, want an error with %q", id, err, why)
 		}
 	}
@@ -145,15 +148,106 @@ func TestCheckDependency(t *testing.T) {
 	}
 }
 
-func TestFindCycle(t *testing.T) {
-	j := job.New(12, []*opcode.Opcode{dummy(t, `{"OP_ID":"OP_TEST_DELAY","duration":1,"depends":[[10,[]]]}`)}, "", submitted)
-	graph := map[job.ID][]job.ID{10: {11}, 11: {12}}
-	if got, want := job.FindCycle(j, func(id job.ID) []job.ID { return graph[id] }), []job.ID{12, 10, 11, 12}; !reflect.DeepEqual(got, want) {
-		t.Errorf("circle %v, want %v", got, want)
+func TestCircles(t *testing.T) {
+	graph := map[job.ID][]job.ID{1: {2, 99}, 2: {3}, 3: {2, 4}, 4: {}, 5: {6, 4}, 6: {7}, 7: {5, 3}, 8: {1, 5}}
+	want := map[job.ID][]job.ID{2: {2, 3}, 3: {2, 3}, 5: {5, 6, 7}, 6: {5, 6, 7}, 7: {5, 6, 7}}
+	if got := job.Circles(graph); !reflect.DeepEqual(got, want) {
+		t.Errorf("circles %v, want %v", got, want)
 	}
-	delete(graph, 11)
-	if got := job.FindCycle(j, func(id job.ID) []job.ID { return graph[id] }); got != nil {
-		t.Errorf("a circle where there is none: %v", got)
+}
+
+// TestCirclesAreThoseOfTheClosure compares with a search for every job.
+func TestCirclesAreThoseOfTheClosure(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		graph := map[job.ID][]job.ID{}
+		n := rapid.IntRange(1, 8).Draw(rt, "jobs")
+		for id := range n {
+			graph[job.ID(id)] = rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) job.ID {
+				return job.ID(rapid.IntRange(0, n).Draw(rt, "on"))
+			}), 0, 3).Draw(rt, "depends")
+		}
+		found := job.Circles(graph)
+		for id := range graph {
+			want := len(graph[id]) > 0 && reaches(graph, graph[id], id, map[job.ID]bool{}) && !onlyItself(graph, id)
+			if _, got := found[id]; got != want {
+				rt.Fatalf("job %d in a circle: %v, want %v, of %v", id, got, want, graph)
+			}
+		}
+	})
+}
+
+func reaches(graph map[job.ID][]job.ID, from []job.ID, to job.ID, seen map[job.ID]bool) bool {
+	for _, id := range from {
+		if id == to {
+			return true
+		}
+		if !seen[id] {
+			seen[id] = true
+			if reaches(graph, graph[id], to, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// onlyItself tells that the job is in no circle but that with itself, which is
+// refused elsewhere.
+func onlyItself(graph map[job.ID][]job.ID, id job.ID) bool {
+	others := map[job.ID][]job.ID{}
+	for k, v := range graph {
+		for _, d := range v {
+			if k != d {
+				others[k] = append(others[k], d)
+			}
+		}
+	}
+	return !reaches(others, others[id], id, map[job.ID]bool{})
+}
+
+// TestOpcodesLeaveNoMoreThanTheLimits: what is too long is clipped, and says so.
+func TestOpcodesLeaveNoMoreThanTheLimits(t *testing.T) {
+	j := job.New(1, []*opcode.Opcode{delay(t)}, "", submitted).BeginWait(0, 2).BeginRun(0, 3)
+	long := strings.Repeat("ü<", job.MaxText)
+	text, err := json.Marshal(long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := j.Fail(0, fault.New(fault.NotFound, "%s", long), 4)
+	if class, why, ok := job.DecodeError(failed.Ops[0].Result); !ok || class != "OpPrereqError" || len(why) > job.MaxText || !strings.Contains(why, "more bytes") {
+		t.Errorf("error: %v %s, %d bytes", ok, class, len(why))
+	}
+	if got := len(j.AddLog(0, job.LogMessage, text, 4).Ops[0].Log[0].Payload); got > job.MaxLogPayload {
+		t.Errorf("a message of %d bytes", got)
+	}
+	other := json.RawMessage("[" + strings.Repeat("1,", job.MaxLogPayload) + "1]")
+	if got := string(j.AddLog(0, job.LogDelayTest, other, 4).Ops[0].Log[0].Payload); !strings.Contains(got, "left out") {
+		t.Errorf("an entry: %.80s", got)
+	}
+	large := json.RawMessage(`"` + strings.Repeat("x", job.MaxResult) + `"`)
+	if got := string(j.Succeed(0, large, 4).Ops[0].Result); !strings.Contains(got, "left out") {
+		t.Errorf("a result: %.80s", got)
+	}
+	many := make([]job.LogEntry, job.MaxLog-1)
+	for i := range many {
+		many[i] = job.LogEntry{Time: 4, Type: job.LogMessage, Payload: json.RawMessage(`"m"`)}
+	}
+	j = j.AddLogs(0, many...).AddLogs(0, many...).AddMessage(0, "m", 4)
+	if log := j.Ops[0].Log; len(log) != job.MaxLog+1 || !strings.Contains(string(log[job.MaxLog].Payload), "left out") {
+		t.Errorf("%d messages, the last %s", len(log), log[len(log)-1].Payload)
+	}
+	for _, ops := range [][]*opcode.Opcode{{delay(t).With("on_nodes", []any{strings.Repeat("x", job.MaxInput)})}} {
+		if err := job.CheckInput(ops); !fault.Is(err, fault.TooLarge) {
+			t.Errorf("large opcodes: %v", err)
+		}
+	}
+}
+
+// An opcode that is queued again has no times: it did not run.
+func TestRequeueClearsTheTimes(t *testing.T) {
+	j := job.New(1, []*opcode.Opcode{delay(t)}, "", submitted).BeginWait(0, 2).BeginRun(0, 3).Requeue(0)
+	if op := j.Ops[0]; op.Status != job.Queued || op.Start != 0 || op.Exec != 0 {
+		t.Errorf("queued again: %+v", op)
 	}
 }
 

@@ -37,12 +37,12 @@ func EncodeError(err error) json.RawMessage {
 	if !ok {
 		return EncodeText(err.Error())
 	}
-	return mustJSON([2]any{"OpPrereqError", [2]string{err.Error(), code}})
+	return mustJSON([2]any{"OpPrereqError", [2]string{Clip(err.Error()), code}})
 }
 
 // EncodeText returns a failure without a code: ["OpExecError", [text]].
 func EncodeText(text string) json.RawMessage {
-	return mustJSON([2]any{"OpExecError", [1]string{text}})
+	return mustJSON([2]any{"OpExecError", [1]string{Clip(text)}})
 }
 
 // DecodeError reads an opcode's result as a failure: the class and the text for

@@ -51,15 +51,16 @@ func (j *Job) BeginRun(i int, now Time) *Job {
 	return j.with(i, func(op *Op) { op.Status, op.Exec = Running, now })
 }
 
-// Requeue puts opcode i, which waited for locks, back into the queue because a
-// rule holds the job now.
+// Requeue puts opcode i, which waited for locks or was to begin, back into the
+// queue: a rule holds the job now, or the controller ended. An opcode that had
+// run is queued as if it had not, only its log tells.
 func (j *Job) Requeue(i int) *Job {
-	return j.with(i, func(op *Op) { op.Status, op.Start = Queued, 0 })
+	return j.with(i, func(op *Op) { op.Status, op.Start, op.Exec = Queued, 0, 0 })
 }
 
 // Succeed ends opcode i with its result. With the last opcode the job ends.
 func (j *Job) Succeed(i int, result json.RawMessage, now Time) *Job {
-	c := j.with(i, func(op *Op) { op.Status, op.Result, op.End = Success, result, now })
+	c := j.with(i, func(op *Op) { op.Status, op.Result, op.End = Success, clipResult(result), now })
 	if i == len(c.Ops)-1 {
 		c.Ended = now
 	}
@@ -126,8 +127,27 @@ func (j *Job) Lost(i int, why string, now time.Time) *Job {
 
 // AddLog appends a log entry to opcode i.
 func (j *Job) AddLog(i int, kind string, payload json.RawMessage, now Time) *Job {
-	e := LogEntry{Serial: j.LastSerial() + 1, Time: now, Type: kind, Payload: payload}
-	return j.with(i, func(op *Op) { op.Log = append(slices.Clip(op.Log), e) })
+	return j.AddLogs(i, LogEntry{Time: now, Type: kind, Payload: payload})
+}
+
+// AddLogs appends log entries to opcode i and gives them their serials. Behind
+// MaxLog entries there is one that says so, and what comes after is left out.
+func (j *Job) AddLogs(i int, entries ...LogEntry) *Job {
+	room := MaxLog + 1 - len(j.Ops[i].Log)
+	if room <= 0 || len(entries) == 0 {
+		return j
+	}
+	log := slices.Grow(slices.Clip(j.Ops[i].Log), min(len(entries), room))
+	serial := j.LastSerial()
+	for _, e := range entries[:min(len(entries), room)] {
+		if len(log) == MaxLog {
+			e.Type, e.Payload = LogMessage, quote(fmt.Sprintf("an opcode may leave %d log entries; what came after is left out", MaxLog))
+		}
+		serial++
+		e.Serial, e.Payload = serial, clipPayload(e.Payload)
+		log = append(log, e)
+	}
+	return j.with(i, func(op *Op) { op.Log = slices.Clip(log) })
 }
 
 // AddMessage appends a text to the log of opcode i.

@@ -3,10 +3,12 @@ package queue_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -15,11 +17,20 @@ import (
 	"github.com/drover-project/drover/internal/store/faultstore"
 )
 
+// brief is how long the queue bears a failing store in tests that wait for its
+// end: some attempts.
+const brief = 150 * time.Millisecond
+
 // newFaultyRig is a rig whose store fails as it is told.
 func newFaultyRig(t testing.TB, maxRunning int) (*rig, *faultstore.Store) {
 	t.Helper()
+	return newPatientRig(t, maxRunning, brief)
+}
+
+func newPatientRig(t testing.TB, maxRunning int, patience time.Duration) (*rig, *faultstore.Store) {
+	t.Helper()
 	var faulty *faultstore.Store
-	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}}
+	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}, storePatience: patience}
 	r.wrap = func(s store.Store) store.Store {
 		faulty = faultstore.New(s)
 		return faulty
@@ -149,7 +160,7 @@ func (r *rig) closeInBackground() <-chan struct{} {
 func TestSubmissionKeyIsAnsweredWhenItsJobIsDurable(t *testing.T) {
 	r, faulty := newFaultyRig(t, 1)
 	goOn := stall(t, r, faulty)
-	for range 8 {
+	for range 20 {
 		faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: touches(queue.KindJob, "1")})
 	}
 	submit := func(ctx context.Context) error {
@@ -285,5 +296,63 @@ func TestLateLogMessageLeavesTheJobAlone(t *testing.T) {
 	r.crash()
 	if j := r.status(id, job.Success); len(j.Ops[0].Log) != 0 {
 		t.Errorf("log %v", j.Ops[0].Log)
+	}
+}
+
+// failing makes every transaction fail until it is called again.
+func failing(faulty *faultstore.Store) (works func()) {
+	var over atomic.Bool
+	const many = 1000
+	for range many {
+		faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: func(tx store.Tx) bool { return !over.Load() && len(tx.Put) > 0 }})
+	}
+	return func() { over.Store(true) }
+}
+
+// A store that is out for a while loses nobody's request: it is answered when
+// the store is back, and health tells of the outage while it lasts.
+func TestAnOutageIsSatOut(t *testing.T) {
+	r, faulty := newPatientRig(t, 1, 0)
+	works := failing(faulty)
+	submitted := handedOver(func(ctx context.Context) error {
+		_, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay)})
+		return err
+	})
+	for r.q.Health() == nil {
+		runtime.Gosched()
+	}
+	if err := r.q.Health(); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "injected") {
+		t.Errorf("health during the outage: %v", err)
+	}
+	works()
+	r.check(soon(t, submitted))
+	if err := r.q.Health(); err != nil {
+		t.Errorf("health after the outage: %v", err)
+	}
+	r.status(1, job.Success)
+}
+
+// What the store will never take costs the one job, not the queue.
+func TestARefusalOfTheStoreCostsOneJob(t *testing.T) {
+	r, faulty := newFaultyRig(t, 2)
+	refuse := func(id string) {
+		faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: touches(queue.KindJob, id), Err: fault.New(fault.TooLarge, "far too large")})
+	}
+	refuse("1")
+	if _, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, dummy), Key: "k"}); !fault.Is(err, fault.TooLarge) {
+		t.Errorf("a job that the store refuses: %v", err)
+	}
+	id, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, dummy), Key: "k"})
+	r.check(err)
+	r.began(id, 0)
+	refuse(id.String())
+	r.finish(id, 0, nil)
+	next := r.submit(dummy)
+	r.began(next, 0)
+	r.finish(next, 0, nil)
+	r.status(next, job.Success)
+	r.crash()
+	if _, err := r.q.Job(ctx, 1); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the refused job: %v", err)
 	}
 }

@@ -35,6 +35,9 @@ type rig struct {
 	shown  *picture.Picture
 	q      *queue.Queue
 	wrap   func(store.Store) store.Store
+	// storePatience is how long the queue bears a store that fails; half a minute
+	// if it is not set.
+	storePatience time.Duration
 
 	mu    sync.Mutex
 	gates map[string]*gate
@@ -78,6 +81,7 @@ func (r *rig) open() {
 		Store: r.store, Inventory: r.keeper, Picture: r.shown, Executors: r.catalogue(),
 		Nodes: func(string) (*agent.Agent, error) { return nil, fault.New(fault.Unavailable, "no nodes here") },
 		Now:   time.Now, NewUUID: newUUID, Log: slog.New(slog.NewTextHandler(r.t.Output(), nil)),
+		Patience: r.storePatience,
 	})
 	r.check(err)
 }

@@ -112,6 +112,9 @@ func (q *Queue) loadRules(ctx context.Context) error {
 			return fault.New(fault.Internal, "the stored filter rule %s cannot be read: %w", o.ID, err)
 		}
 		q.rules = append(q.rules, r)
+		// Refused submissions use ids up that no job has: a rule for new jobs must
+		// not let one through that gets such an id again.
+		q.lastID = max(q.lastID, job.ID(r.Watermark))
 	}
 	chain, err := jobfilter.Compile(q.rules)
 	q.chain = chain

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -67,7 +68,7 @@ const resumable = `{"OP_ID":"OP_TEST_JQUEUE"}`
 
 func newModel(t *testing.T, rt *rapid.T) *model {
 	m := &model{known: map[job.ID]bool{}, last: map[job.ID]*job.Job{}, allowed: map[schedule.Bucket]int{}}
-	m.rig = &rig{t: t, dir: inMemory(t), gates: map[string]*gate{}}
+	m.rig = &rig{t: t, dir: inMemory(t), gates: map[string]*gate{}, storePatience: 12 * time.Millisecond}
 	m.wrap = func(s store.Store) store.Store {
 		m.faulty = faultstore.New(s)
 		return m.faulty

@@ -42,6 +42,8 @@ type entry struct {
 	kill     context.CancelCauseFunc // with inRunner
 	awaiting []job.ID                // with inDependents
 	wants    schedule.Bucket         // with inBucket
+	// unstorable: the store has refused it once.
+	unstorable bool
 }
 
 func newEntry(j *job.Job) *entry {

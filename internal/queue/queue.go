@@ -47,7 +47,7 @@ const (
 	KindQueue      store.Kind = "queue"      // drain flag, watcher pause
 )
 
-// Config is what a queue needs. All fields are required.
+// Config is what a queue needs. All fields are required but for Patience.
 type Config struct {
 	Store     store.Store
 	Epoch     int64 // of the leader lease; 0 where there is none
@@ -61,6 +61,9 @@ type Config struct {
 	// NewUUID makes a random UUID in its lower-case text form.
 	NewUUID func() string
 	Log     *slog.Logger
+	// Patience is how long a store that fails is tried again before the queue
+	// stops; zero for half a minute.
+	Patience time.Duration
 }
 
 // Queue is the job queue of a cluster.
@@ -100,10 +103,12 @@ type Queue struct {
 	closing    bool
 
 	outcomes outcomes
-	writes   atomic.Uint64
-	runners  sync.WaitGroup
-	stop     context.CancelCauseFunc
-	ctx      context.Context // ends when the queue closes
+	// trouble is why the store failed last, nil once it works.
+	trouble atomic.Pointer[error]
+	writes  atomic.Uint64
+	runners sync.WaitGroup
+	stop    context.CancelCauseFunc
+	ctx     context.Context // ends when the queue closes
 }
 
 // errStopping is the cause that ends opcodes when the queue closes.
@@ -122,6 +127,9 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 		ending:     map[job.ID]*entry{},
 		archiving:  map[job.ID]*job.Job{},
 		keys:       map[string]job.ID{},
+	}
+	if q.cfg.Patience == 0 {
+		q.cfg.Patience = defaultPatience
 	}
 	q.outcomes.init()
 	q.ctx, q.stop = context.WithCancelCause(context.Background())

@@ -8,7 +8,6 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/schedule"
 )
@@ -271,12 +270,6 @@ func TestCrash(t *testing.T) {
 	r.status(queued, job.Success)
 	if h := r.held(paused, held).Hold; h.Since > job.At(time.Now()) || h.Since == 0 {
 		t.Errorf("held since %d", h.Since)
-	}
-}
-
-func TestRefusedDependencyKeepsIDs(t *testing.T) {
-	if _, err := job.ResolveDependencies(1, []*opcode.Opcode{parse(t, after(-5, `[]`))[0]}); !fault.Is(err, fault.Invalid) {
-		t.Errorf("a dependency before the first job: %v", err)
 	}
 }
 

@@ -109,8 +109,12 @@ func (q *Queue) writeLogs() {
 	})
 }
 
-// opDone records how an opcode ended and lets the job go on.
+// opDone records how an opcode ended and lets the job go on, unless the job was
+// given up meanwhile.
 func (q *Queue) opDone(e *entry, i int, result json.RawMessage, err error) {
+	if e.place != inRunner {
+		return
+	}
 	e.kill(nil)
 	e.kill = nil
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -11,9 +12,14 @@ import (
 	"github.com/drover-project/drover/internal/store"
 )
 
-// maxAttempts is how often a transaction is tried before the queue gives up
-// and stops: what it has decided would otherwise be lost silently.
-const maxAttempts = 4
+// How a store that fails is tried again: after a pause that doubles from the
+// shortest to the longest, for as long as Config.Patience says. Then the queue
+// stops: what it has decided would otherwise be lost silently.
+const (
+	shortestPause   = 10 * time.Millisecond
+	longestPause    = time.Second
+	defaultPatience = 30 * time.Second
+)
 
 // work is what one update made: the keys whose present state has to become
 // durable, and what has to happen after that.
@@ -24,6 +30,7 @@ type work struct {
 	after    []func(error)
 	change   *state.Change // what the picture gains
 	attempts int
+	failing  time.Time // when it failed first
 }
 
 // then adds something to be done once the work is durable. It is not done if
@@ -191,6 +198,14 @@ func (o *outcomes) expect() {
 	o.mu.Unlock()
 }
 
+// expected takes an announcement back: another one took its place.
+func (o *outcomes) expected() {
+	o.mu.Lock()
+	o.pending--
+	o.mu.Unlock()
+	o.wake.Signal()
+}
+
 func (o *outcomes) add(x outcome) {
 	o.mu.Lock()
 	o.list = append(o.list, x)
@@ -237,11 +252,14 @@ func (q *Queue) settle(batch []outcome) {
 	for _, o := range batch {
 		switch {
 		case o.err == nil:
+			q.recovered()
 			for _, j := range o.work.change.Jobs {
 				if e := q.ending[j.ID]; e != nil && e.job == j {
 					delete(q.ending, j.ID)
 				}
 			}
+		case permanent(o.err):
+			q.refused(o)
 		case q.retry(o):
 			continue
 		default:
@@ -258,24 +276,106 @@ func (q *Queue) settle(batch []outcome) {
 }
 
 func (q *Queue) outcome(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case permanent(err):
+		return fault.New(fault.CodeOf(err), "the change was refused by the store: %w", err)
 	}
 	return fault.New(fault.Unavailable, "the change could not be stored: %w", err)
 }
 
-// retry enqueues a work again whose outcome is unknown, with the state of its
-// keys as it is now. It reports false when there is no point in that.
+// permanent tells an error that comes again however often the same is written.
+func permanent(err error) bool { return fault.Is(err, fault.Invalid) || fault.Is(err, fault.TooLarge) }
+
+// retry has a work written again whose outcome is unknown, a little later and
+// with the state of its keys as it is then. It reports false when there is no
+// point in that.
 func (q *Queue) retry(o outcome) bool {
-	if fault.Is(o.err, fault.Fenced) || o.work.attempts+1 >= maxAttempts {
+	w, now := o.work, q.cfg.Now()
+	if w.failing.IsZero() {
+		w.failing = now
+	}
+	if fault.Is(o.err, fault.Fenced) || now.Sub(w.failing) >= q.cfg.Patience {
 		return false
 	}
-	q.cfg.Log.Warn("writing again after a failure of the store", "attempt", o.work.attempts+2, "error", o.err)
-	o.work.attempts++
-	q.locks.Again(o.work.change.Locks)
-	q.work = o.work
-	q.flush()
+	if q.trouble.Swap(&o.err) == nil {
+		q.cfg.Log.Warn("the store fails; what was decided is written again until it works", "error", o.err)
+	}
+	pause := min(shortestPause<<min(w.attempts, 10), longestPause)
+	w.attempts++
+	q.outcomes.expect()
+	time.AfterFunc(pause, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.locks.Again(w.change.Locks)
+		q.work = w
+		q.flush()
+		q.outcomes.expected()
+	})
 	return true
+}
+
+// recovered notes that the store works.
+func (q *Queue) recovered() {
+	if q.trouble.Swap(nil) != nil {
+		q.cfg.Log.Info("the store works again")
+	}
+}
+
+// Health says what is wrong with the queue: that it has stopped, or that the
+// store fails and is tried again. nil when all is well.
+func (q *Queue) Health() error {
+	q.mu.Lock()
+	stopped := q.failed
+	q.mu.Unlock()
+	if stopped != nil {
+		return stopped
+	}
+	if err := q.trouble.Load(); err != nil {
+		return fault.New(fault.Unavailable, "the store fails, and is tried again: %w", *err)
+	}
+	return nil
+}
+
+// refused gives up jobs that the store will never take as they are. What grows
+// is bounded where it comes in, so this is the last resort: one job is lost, the
+// queue goes on. A job that was never durable is forgotten, any other one fails.
+func (q *Queue) refused(o outcome) {
+	q.cfg.Log.Error("the store refuses what the queue writes", "error", o.err, "objects", len(o.work.keys))
+	q.work = &work{}
+	for _, key := range o.work.keys {
+		id, err := job.ParseID(key.ID)
+		if key.Kind != KindJob || err != nil {
+			continue
+		}
+		e := q.entries[id]
+		switch {
+		case e == nil:
+			delete(q.ending, id)
+		case q.live(id) == nil || e.unstorable:
+			q.forget(e)
+		default:
+			e.unstorable = true
+			if e.kill != nil {
+				e.kill(errUnstorable)
+			}
+			q.end(e, e.job.Fail(e.job.Next(), fault.New(fault.Failed, "the job could not be stored: %w", o.err), q.now()))
+		}
+	}
+	q.dispatch()
+	q.flush()
+}
+
+// errUnstorable is the cause that ends an opcode whose job cannot be stored.
+var errUnstorable = fault.New(fault.Failed, "the job could not be stored")
+
+// forget takes a job out of memory that is not in the store, or not as it is.
+func (q *Queue) forget(e *entry) {
+	q.end(e, e.job.Cancel("the job could not be stored", q.now()))
+	delete(q.ending, e.id())
+	delete(q.keys, e.job.Key)
+	q.work.keys = slices.DeleteFunc(q.work.keys, func(k store.Key) bool { return k == jobKey(e.id()) })
 }
 
 // fail stops the queue: it takes no more requests and starts nothing.

@@ -51,35 +51,29 @@ func submitManyJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	answers := make([][2]any, len(lists))
-	var subs []queue.Submission
-	var places []int
+	subs := make([]queue.Submission, len(lists))
 	for i, texts := range lists {
 		ops, err := parseOps("SubmitManyJobs", texts)
 		if err != nil {
 			return nil, err
 		}
-		if err := checkTrails(ops); err != nil {
-			answers[i] = [2]any{false, err.Error()}
-			continue
-		}
-		s := queue.Submission{Ops: ops}
+		subs[i] = queue.Submission{Ops: ops, Refused: checkTrails(ops)}
 		if len(keys) > 0 {
-			s.Key = keys[i]
+			subs[i].Key = keys[i]
 		}
-		subs, places = append(subs, s), append(places, i)
 	}
 	outcomes, err := d.Queue.SubmitMany(ctx, subs)
 	if err != nil {
 		return nil, err
 	}
+	answers := make([][2]any, len(outcomes))
 	for i, o := range outcomes {
 		if fault.Is(o.Err, fault.Drained) { // holds for all of them
 			return nil, o.Err
 		}
-		answers[places[i]] = [2]any{true, o.ID}
+		answers[i] = [2]any{true, o.ID}
 		if o.Err != nil {
-			answers[places[i]] = [2]any{false, o.Err.Error()}
+			answers[i] = [2]any{false, o.Err.Error()}
 		}
 	}
 	return answers, nil
