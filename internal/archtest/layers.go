@@ -69,6 +69,7 @@ var layers = []struct {
 	{"internal/inventory", Engine},
 	{"internal/store", Engine},
 	{"internal/store/groupcommit", Engine}, // what the adapters of the store share
+	{"internal/store/schema", Engine},
 	{"internal/hypervisor", Engine},
 	{"internal/events", Engine},
 	{"internal/tagsync", Engine},

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/groupcommit"
+	"github.com/drover-project/drover/internal/store/schema"
 )
 
 // FileName is the database's name in its directory; SQLite adds -wal and -shm.
@@ -104,7 +105,7 @@ func prepareWriter(c *conn, opts Options) (*writer, error) {
 	if err := checkVersion(c); err != nil {
 		return nil, err
 	}
-	steps, err := migrations(migrationFiles)
+	steps, err := schema.Steps(migrationFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -184,5 +185,3 @@ func (s *Store) Close() error {
 	})
 	return s.closed
 }
-
-var errClosed error = fault.New(fault.Unavailable, "the store is closed")

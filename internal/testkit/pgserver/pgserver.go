@@ -1,0 +1,194 @@
+// Package pgserver runs a PostgreSQL server of Debian's packages for a test: as
+// an ordinary user, with a data directory and a socket of its own and no TCP
+// port, ended by its process id.
+//
+// Invariants:
+//   - A server belongs to one test and ends with it, also when the test's process
+//     dies.
+//   - Where the packages are not installed the test is skipped, visibly, unless
+//     $DROVER_REQUIRE_DATA says that nothing may be skipped.
+package pgserver
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Server is a running server.
+type Server struct {
+	tb   testing.TB
+	dir  string
+	bin  string
+	args []string
+	cred *syscall.Credential // nil: the test's own user
+
+	mu      sync.Mutex
+	process *exec.Cmd
+}
+
+// Start makes a server and starts it; it is stopped and removed when the test
+// ends. With durable the server flushes what it commits, as in production;
+// without, it is faster, and kills of the server lose data.
+func Start(tb testing.TB, durable bool) *Server {
+	tb.Helper()
+	s := &Server{tb: tb, bin: binaries(tb), cred: credential(tb)}
+	dir, err := os.MkdirTemp("", "drover-pg-") //nolint:usetesting // the server's user cannot enter the test's directory
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.dir = dir
+	tb.Cleanup(func() {
+		s.Kill(syscall.SIGINT)
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	if s.cred != nil {
+		if err := os.Chown(dir, int(s.cred.Uid), int(s.cred.Gid)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	s.run("initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync", "-D", s.data())
+	s.args = []string{
+		"-D", s.data(), "-c", "listen_addresses=", "-k", dir, "-c", "max_connections=300",
+		"-c", "fsync=" + map[bool]string{true: "on", false: "off"}[durable],
+	}
+	s.Up()
+	return s
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// binaries returns the directory of the newest server installed.
+func binaries(tb testing.TB) string {
+	tb.Helper()
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(found) == 0 {
+		if os.Getenv("DROVER_REQUIRE_DATA") != "" {
+			tb.Fatal("no PostgreSQL server is installed (Debian's package postgresql)")
+		}
+		tb.Skip("no PostgreSQL server is installed (Debian's package postgresql)")
+	}
+	return filepath.Dir(found[len(found)-1])
+}
+
+// credential is the user that the server runs as, for it refuses to run as root.
+func credential(tb testing.TB) *syscall.Credential {
+	tb.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
+	gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
+	if err := errors.Join(errUID, errGID); err != nil {
+		tb.Fatal(err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+}
+
+// command is a program of the server, run as its user and ended with the test.
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.bin, name), args...) //nolint:noctx // it ends by a signal, not with a context
+	cmd.Dir = s.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred, Pdeathsig: syscall.SIGQUIT}
+	return cmd
+}
+
+func (s *Server) run(name string, args ...string) {
+	s.tb.Helper()
+	if out, err := s.command(name, args...).CombinedOutput(); err != nil {
+		s.tb.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+// startTime bounds how long a server may take to be ready, recovery included.
+const startTime = 60 * time.Second
+
+// Up starts the server and returns when it takes connections.
+func (s *Server) Up() {
+	s.tb.Helper()
+	cmd := s.command("postgres", s.args...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.tb.Fatal(err)
+	}
+	s.mu.Lock()
+	s.process = cmd
+	s.mu.Unlock()
+	ready := make(chan error, 1)
+	go watch(bufio.NewScanner(stderr), ready)
+	select {
+	case err := <-ready:
+		if err != nil {
+			s.tb.Fatal(err)
+		}
+	case <-time.After(startTime):
+		s.tb.Fatal("PostgreSQL did not start in time")
+	}
+}
+
+// watch reads the server's log: it tells when the server is ready, or what it
+// said when it ended before.
+func watch(lines *bufio.Scanner, ready chan<- error) {
+	var said strings.Builder
+	up := false
+	for lines.Scan() {
+		if up {
+			continue // read on, so that the server can write
+		}
+		fmt.Fprintln(&said, lines.Text())
+		if strings.Contains(lines.Text(), "database system is ready to accept connections") {
+			up = true
+			ready <- nil
+		}
+	}
+	if !up {
+		ready <- fmt.Errorf("PostgreSQL ended:\n%s", said.String())
+	}
+}
+
+// Kill sends the server a signal and waits for its end: SIGINT stops it in an
+// orderly way, SIGQUIT as a crash does. It does nothing to one that does not
+// run.
+func (s *Server) Kill(sig os.Signal) {
+	s.tb.Helper()
+	s.mu.Lock()
+	cmd := s.process
+	s.process = nil
+	s.mu.Unlock()
+	if cmd == nil {
+		return
+	}
+	if err := cmd.Process.Signal(sig); err != nil {
+		s.tb.Error(err)
+	}
+	_ = cmd.Wait() // a server that was killed says so
+}
+
+// URL names a schema of the server's database, as store URLs do.
+func (s *Server) URL(schema string) string {
+	q := url.Values{"host": {s.dir}, "user": {"postgres"}, "dbname": {"postgres"}, "search_path": {schema}}
+	return "postgres:///?" + q.Encode()
+}
