@@ -30,10 +30,8 @@ import (
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/version"
 )
-
-// Version is the program's version.
-const Version = "0.1.0"
 
 // controller is a running control plane with the nodes that live in its
 // process.
@@ -162,7 +160,7 @@ func newPassword() string { return strings.ToLower(rand.Text()) }
 func runtime() query.Runtime {
 	const protocol = 3000000
 	return query.Runtime{
-		SoftwareVersion: "3.0.2", VCSVersion: "(drover) version " + Version,
+		SoftwareVersion: "3.0.2", VCSVersion: "(drover) version " + version.Number,
 		ProtocolVersion: protocol, ConfigVersion: protocol, OSAPIVersion: 20,
 		Architecture: [2]string{"64bits", "x86_64"},
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/version"
 )
 
 // Ready says where a controller can be reached. It is what `drover dev` writes
@@ -48,6 +49,6 @@ func (r Ready) tell(w io.Writer) error {
 
 Try:  drover --luxi %s job list
 Stop it with Ctrl-C; it goes on where it was at the next start.
-`, Version, r.RAPI, r.RAPIUser, r.RAPIPassword, r.LUXI, r.LUXI)
+`, version.Number, r.RAPI, r.RAPIUser, r.RAPIPassword, r.LUXI, r.LUXI)
 	return err
 }

@@ -47,6 +47,7 @@ var layers = []struct {
 	{"internal/fault", Leaf},
 	{"internal/reason", Leaf},
 	{"internal/qlang", Leaf},
+	{"internal/version", Leaf},
 	{"yaql", Leaf},
 	{"yaql/*", Leaf},
 	{"yaql/internal/*", Leaf},

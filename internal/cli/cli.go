@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/version"
 )
 
 // Env is what a command touches outside itself.
@@ -90,6 +92,7 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 		Long:          rootHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       version.Current().String(),
 		RunE:          sh.needsCommand,
 		Args:          cobra.ArbitraryArgs,
 
@@ -138,6 +141,7 @@ runs on this machine. Exit statuses: 0 done, 1 failed, 2 wrong usage,
 var nouns = []func(*shell) *cobra.Command{
 	jobCommand, filterCommand, instanceCommand, nodeCommand, groupCommand, networkCommand,
 	osCommand, backupCommand, tagCommand, clusterCommand, queryCommand, lockCommand, debugCommand,
+	versionCommand,
 }
 
 // group returns a noun: a command that only has others below it.
