@@ -1,7 +1,7 @@
 # Drover's tasks. `make` alone lists them.
 
-GO ?= go
-export GOTOOLCHAIN ?= local
+# Finds a Go that is new enough, or fetches it.
+GO ?= $(CURDIR)/.ci/go
 
 BIN    := bin
 TOOLS  := .cache/bin
@@ -13,6 +13,8 @@ TEST_PACKAGES := python3-ganeti-rapi python3-yaql postgresql
 # The race detector needs a C compiler.
 RACE_PACKAGES := gcc libc6-dev
 
+# The packages that are tested: make test PACKAGES=./internal/queue
+PACKAGES     ?= ./...
 TEST_TIMEOUT ?= 9m
 RACE_TIMEOUT ?= 15m
 FUZZTIME     ?= 10s
@@ -25,7 +27,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/drover, one static binary
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/drover ./cmd/drover
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=$$(git rev-parse -q HEAD >/dev/null 2>&1 && echo auto || echo false) -ldflags '-s -w' -o $(BIN)/drover ./cmd/drover
 
 .PHONY: dev
 dev: build ## run a whole cluster on this machine (Ctrl-C stops it)
@@ -33,16 +35,16 @@ dev: build ## run a whole cluster on this machine (Ctrl-C stops it)
 
 .PHONY: test
 test: test-deps ## install what the tests need and run them all
-	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIMEOUT) ./...
+	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIMEOUT) $(PACKAGES)
 
 .PHONY: test-deps
-test-deps: ## install the Debian packages that the tests use
-	@./.ci/install $(TEST_PACKAGES)
+test-deps: ## install the Debian packages that the tests use, if that is allowed
+	@./.ci/install -o $(TEST_PACKAGES)
 
 .PHONY: race
 race: test-deps ## run the tests under the race detector
 	@./.ci/install $(RACE_PACKAGES)
-	CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) ./...
+	CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) $(PACKAGES)
 
 .PHONY: conformance
 conformance: test-deps ## run all conformance cases and print how many passed
@@ -55,7 +57,20 @@ stock-tools: ## hold gnt-* against Ganeti's own tools on one cluster
 .PHONY: lint
 lint: $(GOLANGCI) ## run go vet and all linters
 	$(GO) vet ./...
-	$(GOLANGCI) run
+	PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GOLANGCI) run
+
+.PHONY: vet-tags
+vet-tags: ## run go vet on what is behind build tags
+	$(GO) vet -tags stock ./test/...
+	$(GO) vet -tags soak ./test/...
+
+.PHONY: vet-modules
+vet-modules: ## build and vet the modules of their own
+	cd bench/yaql && $(GO) vet ./... && $(GO) build -o /dev/null ./... && $(GO) mod tidy -diff
+
+.PHONY: vulncheck
+vulncheck: ## look for known vulnerabilities, where their data can be had
+	@./.ci/vulncheck
 
 $(GOLANGCI):
 	@mkdir -p $(TOOLS)
@@ -64,11 +79,11 @@ $(GOLANGCI):
 
 .PHONY: fmt
 fmt: ## format all Go files
-	gofmt -w .
+	"$$($(GO) env GOROOT)/bin/gofmt" -w .
 
 .PHONY: fmt-check
 fmt-check: ## fail if a Go file is not formatted
-	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted (make fmt):"; echo "$$out"; exit 1; fi
+	@out=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .); if [ -n "$$out" ]; then echo "not formatted (make fmt):"; echo "$$out"; exit 1; fi
 
 .PHONY: tidy-check
 tidy-check: ## fail if go.mod or go.sum is not tidy

@@ -1,6 +1,8 @@
 module github.com/drover-project/drover
 
-go 1.26.8
+go 1.26.0
+
+toolchain go1.26.8
 
 require (
 	golang.org/x/text v0.43.0

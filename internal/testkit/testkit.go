@@ -4,7 +4,7 @@
 // Invariants:
 //   - It imports nothing of the project, so that every package's tests can use it.
 //   - Data that should be there and is not fails a test. Data that this
-//     repository does not carry skips it, visibly, unless $DROVER_REQUIRE_DATA
+//     repository does not carry skips it, visibly, unless $DROVER_SKIP_NOTHING
 //     says that nothing may be skipped.
 package testkit
 
@@ -109,6 +109,16 @@ func FuelNodes(t testing.TB, elem ...string) string {
 	return beside(t, "DROVER_FUEL_NODES", "fuel-nodes", elem)
 }
 
+// Missing skips a test for want of something that not every machine has. Where
+// $DROVER_SKIP_NOTHING is set, as .ci/run does, the test fails instead.
+func Missing(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("DROVER_SKIP_NOTHING") != "" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
 // beside returns a path below data that is not part of the repository. Where
 // the data as a whole is missing, the test is skipped; where it is there, a
 // missing file is a failure.
@@ -117,8 +127,8 @@ func beside(t testing.TB, variable, name string, elem []string) string {
 	dir := os.Getenv(variable)
 	if dir == "" {
 		dir = filepath.Join(Root(t), "..", "shared", "data", name)
-		if _, err := os.Stat(dir); os.IsNotExist(err) && os.Getenv("DROVER_REQUIRE_DATA") == "" {
-			t.Skipf("%s is not there; set $%s to where it is", dir, variable)
+		if _, err := os.Stat(dir); os.IsNotExist(err) {
+			Missing(t, "%s is not there; set $%s to where it is", dir, variable)
 		}
 	}
 	path := filepath.Join(append([]string{dir}, elem...)...)

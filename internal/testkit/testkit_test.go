@@ -83,7 +83,7 @@ func TestMissingDataSkipsUnlessRequired(t *testing.T) {
 		{root, "", attempt{fatal: true}},
 	} {
 		t.Setenv("DROVER_FUEL_LIBRARY", tc.named)
-		t.Setenv("DROVER_REQUIRE_DATA", tc.required)
+		t.Setenv("DROVER_SKIP_NOTHING", tc.required)
 		if a := try(t, testkit.FuelLibrary, "deployment"); a.skipped != tc.want.skipped || a.fatal != tc.want.fatal {
 			t.Errorf("named %q, required %q: skipped %v, failed %v", tc.named, tc.required, a.skipped, a.fatal)
 		}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-project/drover/internal/testkit"
 	"github.com/drover-project/drover/yaql"
 	"github.com/drover-project/drover/yaql/yaqljson"
 )
@@ -41,12 +42,12 @@ type reference struct {
 	out *bufio.Reader
 }
 
-// startReference skips the test where Debian's python3-yaql is not installed.
+// startReference needs Debian's python3-yaql.
 func startReference(t *testing.T) *reference {
 	t.Helper()
 	const python = "/usr/bin/python3"
 	if err := exec.Command(python, "-c", "import collections.abc, yaql").Run(); err != nil {
-		t.Skip("python3-yaql is not installed")
+		testkit.Missing(t, "python3-yaql is not installed")
 	}
 	cmd := exec.CommandContext(t.Context(), python, "-B", "testdata/reference.py")
 	cmd.Env = append(os.Environ(), "TZ=UTC", "PYTHONHASHSEED=0")
