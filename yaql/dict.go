@@ -288,6 +288,11 @@ func toDict(v any, extra int) *Dict {
 
 // isHashableDict reports whether a map may be a key.
 func isHashableDict(v any) bool {
-	d, ok := v.(*Dict)
-	return !ok || !d.mutable
+	switch d := v.(type) {
+	case *Dict:
+		return !d.mutable
+	case Mutable:
+		return !d.Mutable()
+	}
+	return true
 }

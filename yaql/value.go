@@ -35,7 +35,7 @@ type noValueType struct{}
 var NoValue any = noValueType{}
 
 // Mapping is what a host value implements to be a map of the language. Keys are compared as the language does;
-// a Mapping counts as immutable.
+// a Mapping counts as immutable unless it is [Mutable] and says otherwise.
 type Mapping interface {
 	Len() int
 	// Get returns the value of key and whether there is one.

@@ -61,7 +61,7 @@ var layers = []struct {
 	{"internal/schedule", Core},
 	{"internal/state", Core},
 	{"internal/servertag", Core},
-	{"internal/deploy", Core},
+	{"internal/deploy/*", Core},
 
 	{"internal/queue", Engine},
 	{"internal/live", Engine},

@@ -1,0 +1,168 @@
+package expression
+
+import (
+	"errors"
+
+	"github.com/drover-project/drover/internal/deploy/dump"
+	"github.com/drover-project/drover/yaql"
+)
+
+// The limits of every expression: items of a collection, bytes of a value, steps of an evaluation.
+const (
+	maxItems = 10_000
+	maxBytes = 100 << 20
+	maxSteps = 50_000_000
+)
+
+// Language compiles expressions of tasks. It is immutable and safe for use by many goroutines.
+type Language struct {
+	engine  *yaql.Engine
+	helpers []*yaql.Function
+	known   map[string]bool // names of functions that compute the same from the same
+}
+
+// NewLanguage returns the language of tasks with further functions of an operator's own. These must compute the same
+// from the same arguments, and must not change anything.
+func NewLanguage(helpers ...*yaql.Function) (*Language, error) {
+	engine, err := yaql.New(yaql.LimitIterators(maxItems), yaql.MemoryQuota(maxBytes), yaql.StepBudget(maxSteps), yaql.OrderedResults())
+	if err != nil {
+		return nil, err
+	}
+	l := &Language{engine: engine, helpers: helpers, known: map[string]bool{}}
+	for _, f := range engine.Functions() {
+		l.known[f.Name()] = true
+	}
+	for _, f := range helpers {
+		l.known[f.Name()] = true
+	}
+	for name := range comparing {
+		l.known[name] = true
+	}
+	for _, name := range []string{"toYaml", "toJson", "isUndef"} {
+		l.known[name] = true
+	}
+	for _, name := range []string{"random", "randint", "now", "def", "lambda", "assert"} {
+		delete(l.known, name)
+	}
+	return l, nil
+}
+
+// comparing are the functions that look at the new or the old state, whatever $ is.
+var comparing = map[string]bool{"new": true, "old": true, "changed": true, "changedAny": true, "changedAll": true,
+	"added": true, "deleted": true}
+
+// Expression is a compiled expression.
+type Expression struct {
+	code *yaql.Expression
+	text string
+	defs bool // the expression defines functions
+}
+
+// Compile compiles an expression. Errors are of type *yaql.Error and know their place in the expression.
+func (l *Language) Compile(text string) (*Expression, error) {
+	code, err := l.engine.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	facts := l.inspect(code.Tree())
+	return &Expression{code: code, text: text, defs: facts.calls["def"]}, nil
+}
+
+// String returns the text of the expression.
+func (x *Expression) String() string { return x.text }
+
+// undefined is what old() gives where the old state has no answer. It is equal to itself alone.
+type undefined struct{}
+
+var notThere = &undefined{}
+
+// IsUndefined tells whether a result is the answer of old() where the old state has none.
+func IsUndefined(v any) bool { return v == any(notThere) }
+
+// Attribute refuses: undefined has none.
+func (*undefined) Attribute(name string) (any, error) {
+	return nil, &yaql.Error{Class: yaql.NoFunctionRegisteredException, Message: `Unknown function "#property#` + name + `"`,
+		Hint: "the old state has no such value; test it with isUndef()", Offset: -1}
+}
+
+// Item refuses: undefined has none.
+func (*undefined) Item(any) (any, error) {
+	return nil, &yaql.Error{Class: yaql.NoMatchingFunctionException, Message: `No function "#indexer" matches supplied arguments`,
+		Hint: "the old state has no such value; test it with isUndef()", Offset: -1}
+}
+
+// Call knows isUndef alone.
+func (*undefined) Call(name string, _ []any) (any, error) {
+	if name == "isUndef" {
+		return true, nil
+	}
+	return nil, &yaql.Error{Class: yaql.NoMethodRegisteredException, Message: `Unknown method "` + name + `" for receiver undefined`,
+		Hint: "the old state has no such value; test it with isUndef()", Offset: -1}
+}
+
+// functions are those that an evaluator registers in its context.
+func (e *Evaluator) functions() ([]*yaql.Function, error) {
+	var out []*yaql.Function
+	var failed error
+	add := func(name, params string, call func(c *yaql.Context, args []any) (any, error), options ...yaql.FunctionOption) {
+		f, err := yaql.NewFunction(name, params, call, options...)
+		failed = errors.Join(failed, err)
+		out = append(out, f)
+	}
+	add("new", "expr: lambda", func(_ *yaql.Context, args []any) (any, error) { return e.call(lambda(args[0]), e.now.New) },
+		yaql.Described("The value of an expression on the new state.", "new($.mtu)"))
+	add("old", "expr: lambda", func(_ *yaql.Context, args []any) (any, error) {
+		v, err := e.call(lambda(args[0]), e.now.Old)
+		if err != nil {
+			return notThere, nil //nolint:nilerr // what the old state does not answer is undefined
+		}
+		return v, nil
+	}, yaql.Described("The value of an expression on the state of the task's last success on the node.", "old($.mtu)"))
+	add("changed", "expr: lambda", func(c *yaql.Context, args []any) (any, error) {
+		d, err := e.compare(c, "changed", lambda(args[0]))
+		return d != nil && d.Changed, err
+	}, yaql.Described("Whether the value of an expression differs between the two states.", "changed($.mtu)"))
+	add("changedAny", "*exprs: lambda", func(c *yaql.Context, args []any) (any, error) {
+		return e.compareMany(c, "changedAny", args, true)
+	}, yaql.Described("Whether one of the values differs.", "changedAny($.mtu, $.vlans)"))
+	add("changedAll", "*exprs: lambda", func(c *yaql.Context, args []any) (any, error) {
+		return e.compareMany(c, "changedAll", args, false)
+	}, yaql.Described("Whether all values differ.", "changedAll($.mtu, $.vlans)"))
+	add("added", "expr: lambda", func(c *yaql.Context, args []any) (any, error) {
+		d, err := e.compare(c, "added", lambda(args[0]))
+		if err != nil {
+			return nil, err
+		}
+		return d.added(), nil
+	}, yaql.Described("What came to a value since the old state.", "added($.nodes)"))
+	add("deleted", "expr: lambda", func(c *yaql.Context, args []any) (any, error) {
+		d, err := e.compare(c, "deleted", lambda(args[0]))
+		if err != nil {
+			return nil, err
+		}
+		return d.deleted(), nil
+	}, yaql.Described("What went from a value since the old state.", "deleted($.nodes)"))
+	add("isUndef", "value: any?", func(c *yaql.Context, args []any) (any, error) {
+		_, err := c.Finalize(args[0]) // undefined answers for itself
+		return false, err
+	}, yaql.AsMethod(),
+		yaql.Described("Whether the old state had no answer.", "old($.mtu).isUndef()"))
+	add("toYaml", "value: any?", written(dump.YAML), yaql.AsMethod(), yaql.Described("The value as a YAML document.", "$.toYaml()"))
+	add("toJson", "value: any?", written(dump.JSON), yaql.AsMethod(), yaql.Described("The value as JSON.", "$.toJson()"))
+	return append(out, e.language.helpers...), failed
+}
+
+func lambda(v any) *yaql.Lambda {
+	l, _ := v.(*yaql.Lambda) // the declared type of the parameter
+	return l
+}
+
+func written(write func(any) (string, error)) func(c *yaql.Context, args []any) (any, error) {
+	return func(c *yaql.Context, args []any) (any, error) {
+		v, err := c.Finalize(args[0])
+		if err != nil {
+			return nil, err
+		}
+		return write(v)
+	}
+}

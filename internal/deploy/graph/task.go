@@ -1,0 +1,262 @@
+// Package graph reads task graphs: files of tasks, whose fields may be computed by expressions, merged from several
+// sources by the ids of tasks.
+//
+// Invariants:
+//   - A graph that was read is whole: its form is that of the published schema (schema.json), every expression in it
+//     is compiled, and what is wrong is said with file, line and column.
+//   - Tasks and templates are immutable and may be shared.
+package graph
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+
+	"github.com/drover-project/drover/internal/deploy/document"
+	"github.com/drover-project/drover/internal/deploy/expression"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/yaql"
+)
+
+// maxTasks bounds the number of tasks of a graph.
+const maxTasks = 50_000
+
+// Task is one task of a graph.
+type Task struct {
+	ID     string
+	Fields []Field
+	document.Position
+}
+
+// Field is a field of a task, under its own name: role is roles, and dashes are underscores.
+type Field struct {
+	Name string
+	*Template
+}
+
+// Get returns a field, or nil.
+func (t *Task) Get(name string) *Template {
+	for i := range t.Fields {
+		if t.Fields[i].Name == name {
+			return t.Fields[i].Template
+		}
+	}
+	return nil
+}
+
+// Graph is a list of tasks, and what goes for all of them.
+type Graph struct {
+	Tasks []*Task
+	// NodeFilter is the expression that says for which nodes a graph is, empty for the default.
+	NodeFilter string
+	// Outcomes are the attributes that nodes get on_success, on_error and on_stop.
+	Outcomes map[string]any
+	// Expressions is the number of expressions in the tasks.
+	Expressions int
+	Warnings    []document.Warning
+}
+
+// renamed are the fields that have another name in files.
+var renamed = map[string]string{"role": "roles", "cross-depends": "cross_depends", "cross-depended-by": "cross_depended_by"}
+
+// Read reads a graph: a list of tasks, or a map with tasks in it.
+func Read(language *expression.Language, file string, text []byte) (*Graph, error) {
+	root, warnings, err := document.Parse(file, text)
+	if err != nil {
+		return nil, err
+	}
+	g := &Graph{Warnings: warnings}
+	tasks := root
+	if root.Kind == document.Map {
+		if err := validate(root); err != nil {
+			return nil, err
+		}
+		g.properties(root)
+		tasks = root.Get("tasks")
+	}
+	if tasks.Kind == document.Scalar && tasks.Scalar == nil {
+		return g, nil
+	}
+	if tasks.Kind != document.List {
+		return nil, fault.New(fault.Invalid, "%s: a graph is a list of tasks", tasks.Position)
+	}
+	if len(tasks.Items) > maxTasks {
+		return nil, fault.New(fault.TooLarge, "%s: the graph has %d tasks; %d are the limit", file, len(tasks.Items), maxTasks)
+	}
+	if root.Kind == document.List {
+		if err := validate(root); err != nil {
+			return nil, err
+		}
+	}
+	c := &compiler{language: language}
+	for _, n := range tasks.Items {
+		t, err := c.task(n)
+		if err != nil {
+			return nil, err
+		}
+		g.Tasks = append(g.Tasks, t)
+		g.Warnings = append(g.Warnings, unknownFields(n)...)
+	}
+	g.Expressions = c.count
+	return g, g.unique()
+}
+
+func (g *Graph) properties(root *document.Node) {
+	if f := root.Get("node_filter"); f != nil {
+		g.NodeFilter, _ = f.Scalar.(string)
+	}
+	g.Outcomes = map[string]any{}
+	for _, name := range []string{"on_success", "on_error", "on_stop"} {
+		if n := root.Get(name); n != nil {
+			g.Outcomes[name] = n.Value()
+		}
+	}
+}
+
+// unique refuses graphs that hold a task twice.
+func (g *Graph) unique() error {
+	first := map[string]*Task{}
+	for _, t := range g.Tasks {
+		if other := first[t.ID]; other != nil {
+			return fault.New(fault.Invalid, "%s: Tasks duplication found: %s, first at %s", t.Position, t.ID, other.Position)
+		}
+		first[t.ID] = t
+	}
+	return nil
+}
+
+// task compiles a task of a file.
+func (c *compiler) task(n *document.Node) (*Task, error) {
+	id, _ := n.Get("id").Scalar.(string)
+	t := &Task{ID: id, Position: n.Position}
+	for i, k := range n.Keys {
+		name := k.Name
+		if short, ok := renamed[name]; ok {
+			name = short
+		}
+		if t.Get(name) != nil {
+			return nil, fault.New(fault.Invalid, "%s: the field is there twice, under two names", k.Position).At(field(id, k.Name))
+		}
+		value, err := c.template(n.Items[i])
+		if err != nil {
+			return nil, inTask(id, k.Name, err)
+		}
+		c.count += value.Expressions
+		value, there := asRecord(name, value)
+		if there {
+			t.Fields = append(t.Fields, Field{name, value})
+		}
+	}
+	return t, nil
+}
+
+// Record compiles a task in the form that stored tasks have: fields are called as expressions know them, roles and
+// cross_depends, and are taken as they are. Its form is not checked.
+func Record(language *expression.Language, n *document.Node) (*Task, error) {
+	c := &compiler{language: language}
+	id := n.Get("id")
+	if id == nil || id.Kind != document.Scalar {
+		err := &yaql.Error{Class: yaql.TypeError, Message: "the id of a task is no text", Offset: -1}
+		return nil, fault.New(fault.Invalid, "%s: %w", n.Position, err)
+	}
+	t := &Task{ID: fmt.Sprint(id.Scalar), Position: n.Position}
+	for i, k := range n.Keys {
+		value, err := c.template(n.Items[i])
+		if err != nil {
+			return nil, inTask(t.ID, k.Name, err)
+		}
+		t.Fields = append(t.Fields, Field{k.Name, value})
+	}
+	return t, nil
+}
+
+func inTask(id, name string, err error) error {
+	f := fault.New(fault.CodeOf(err), "%s: %w", field(id, name), err)
+	return f.At(field(id, name))
+}
+
+// asRecord gives a field the form that tasks have after they are stored: empty lists of places and relations are as
+// if they were not there, and of roles and groups one text stands for a list of it. A list of roles with nothing but
+// a star is that star.
+func asRecord(name string, t *Template) (*Template, bool) {
+	if !t.Static {
+		return t, true
+	}
+	v := t.Constant
+	switch name {
+	case "roles":
+		if items, ok := v.([]any); ok && len(items) == 1 && (items[0] == "*" || items[0] == "master" || items[0] == "self") {
+			return t.with(items[0]), true
+		}
+		fallthrough
+	case "groups", "tags", "requires", "required_for", "cross_depends", "cross_depended_by", "tasks":
+		if items, ok := v.([]any); v == nil || ok && len(items) == 0 {
+			return nil, false
+		}
+		if name == "groups" && v == "*" {
+			return t.with([]any{v}), true
+		}
+	case "parameters":
+		return t, v != nil
+	}
+	return t, true
+}
+
+func (t *Template) with(v any) *Template {
+	c := *t
+	c.Constant = v
+	return &c
+}
+
+// Merge adds the tasks of a later graph: those with an id that is there replace the earlier ones in their place.
+func (g *Graph) Merge(later *Graph) *Graph {
+	out := &Graph{NodeFilter: g.NodeFilter, Outcomes: map[string]any{}, Tasks: append([]*Task(nil), g.Tasks...),
+		Warnings: append(append([]document.Warning(nil), g.Warnings...), later.Warnings...)}
+	if later.NodeFilter != "" {
+		out.NodeFilter = later.NodeFilter
+	}
+	for _, from := range []*Graph{g, later} {
+		maps.Copy(out.Outcomes, from.Outcomes)
+	}
+	places := map[string]int{}
+	for i, t := range out.Tasks {
+		places[t.ID] = i
+	}
+	for _, t := range later.Tasks {
+		if i, there := places[t.ID]; there {
+			out.Tasks[i] = t
+			continue
+		}
+		places[t.ID] = len(out.Tasks)
+		out.Tasks = append(out.Tasks, t)
+	}
+	for _, t := range out.Tasks {
+		for _, f := range t.Fields {
+			out.Expressions += f.Expressions
+		}
+	}
+	return out
+}
+
+// Join puts graphs one after another that together are one, such as the files of a directory.
+func Join(parts ...*Graph) (*Graph, error) {
+	out := &Graph{Outcomes: map[string]any{}}
+	for _, p := range parts {
+		out.Tasks = append(out.Tasks, p.Tasks...)
+		out.Warnings = append(out.Warnings, p.Warnings...)
+		out.Expressions += p.Expressions
+		if p.NodeFilter != "" {
+			out.NodeFilter = p.NodeFilter
+		}
+		maps.Copy(out.Outcomes, p.Outcomes)
+	}
+	if len(out.Tasks) > maxTasks {
+		return nil, fault.New(fault.TooLarge, "the graph has %d tasks; %d are the limit", len(out.Tasks), maxTasks)
+	}
+	return out, out.unique()
+}
+
+// Schema is the published form of task graphs, a JSON Schema.
+//
+//go:embed schema.json
+var Schema []byte

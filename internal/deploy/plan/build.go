@@ -1,0 +1,394 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/drover-project/drover/internal/deploy/document"
+	"github.com/drover-project/drover/internal/deploy/expression"
+	"github.com/drover-project/drover/internal/deploy/graph"
+	"github.com/drover-project/drover/internal/deploy/legacy"
+	"github.com/drover-project/drover/internal/deploy/state"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/yaql"
+)
+
+// Input is what a plan is computed from.
+type Input struct {
+	Tasks []*graph.Task
+	// Space is that of all parts below.
+	Space  *state.Space
+	Common *state.Part
+	Parts  map[string]*state.Part // of nodes, by UID
+	Nodes  []Node                 // without the master
+	// Old returns the parts of the state of the last success of a task on a node; ok is false if there was none.
+	// A nil function means that no task ever ran.
+	Old func(task, uid string) (common, node *state.Part, ok bool)
+	// OldCommon is the common part of the latest of these states, which fields of whole tasks are compared with.
+	OldCommon *state.Part
+	// Settings are what the placeholder SETTINGS in texts means.
+	Settings any
+	// CheckVersions refuses tasks whose version knows no relations between nodes.
+	CheckVersions bool
+	// Only are the tasks that may run; all if it is nil.
+	Only []string
+}
+
+// Build computes a plan.
+func Build(ctx context.Context, language *expression.Language, in Input) (*Plan, error) {
+	b, err := newBuilder(language, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.expand(ctx); err != nil {
+		return nil, err
+	}
+	for i := range b.plan.Steps {
+		if err := b.relate(ctx, &b.plan.Steps[i]); err != nil {
+			return nil, err
+		}
+	}
+	return b.plan, nil
+}
+
+type builder struct {
+	in        Input
+	evaluator *expression.Evaluator
+	matcher   *matcher
+	plan      *Plan
+	nodes     []Node
+	master    int32
+	only      map[string]bool
+
+	values     map[string]any // for placeholders in texts
+	formatted  map[*graph.Template]any
+	views      map[[2]*state.Part]*state.View
+	conditions map[string]*legacy.Condition
+	prepared   map[*graph.Task]*prepared
+	byNode     [][]Step
+	idNumbers  map[string]int32
+	taskSets   map[string]*taskSet
+	nodeSets   map[string]*nodeSet
+	relations  map[*graph.Template][]relation
+	cwd        map[*graph.Template]*yaql.Dict
+}
+
+func newBuilder(language *expression.Language, in Input) (*builder, error) {
+	m, err := newMatcher()
+	if err != nil {
+		return nil, err
+	}
+	e, err := language.Evaluator(in.Space)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{in: in, evaluator: e, matcher: m, nodes: slices.Clone(in.Nodes), formatted: map[*graph.Template]any{},
+		views: map[[2]*state.Part]*state.View{}, conditions: map[string]*legacy.Condition{}, prepared: map[*graph.Task]*prepared{},
+		idNumbers: map[string]int32{}, taskSets: map[string]*taskSet{}, nodeSets: map[string]*nodeSet{},
+		relations: map[*graph.Template][]relation{}, cwd: map[*graph.Template]*yaql.Dict{}, plan: &Plan{}}
+	slices.SortFunc(b.nodes, func(x, y Node) int { return compareUIDs(x.UID, y.UID) })
+	b.master = int32(len(b.nodes))
+	b.nodes = append(b.nodes, Node{UID: Master, Tags: []string{Master}}, Node{UID: Virtual})
+	b.plan.virtual = b.master + 1
+	for _, n := range b.nodes {
+		b.plan.Nodes = append(b.plan.Nodes, n.UID)
+	}
+	b.byNode = make([][]Step, len(b.nodes))
+	b.plan.at = make([]map[int32]int32, len(b.nodes))
+	if in.Only != nil {
+		b.only = map[string]bool{}
+		for _, id := range in.Only {
+			b.only[id] = true
+		}
+	}
+	b.placeholders()
+	return b, nil
+}
+
+// placeholders are what texts of tasks may name in braces.
+func (b *builder) placeholders() {
+	b.values = map[string]any{"SETTINGS": b.in.Settings}
+	common := any(b.in.Common.Data())
+	for name, path := range map[string][]string{"CLUSTER_ID": {"cluster", "id"}, "OPENSTACK_VERSION": {"openstack_version"},
+		"MASTER_IP": {"master_ip"}, "CN_HOSTNAME": {"public_ssl", "hostname"}} {
+		v := common
+		for _, key := range path {
+			m, ok := v.(yaql.Mapping)
+			if !ok {
+				v = nil
+				break
+			}
+			v, _ = m.Get(key)
+		}
+		b.values[name] = v
+	}
+}
+
+// prepared is what is known of a task before any node is.
+type prepared struct {
+	kind    string
+	dynamic []graph.Field // that are computed for each node
+}
+
+// The types of tasks that never run.
+const (
+	typeGroup   = "group"
+	typeStage   = "stage"
+	typeSkipped = "skipped"
+)
+
+// expand puts each task on its nodes, first those that say themselves where, then those of groups.
+func (b *builder) expand(ctx context.Context) error {
+	byID := map[string]*graph.Task{}
+	for _, t := range b.in.Tasks {
+		p, err := b.prepare(ctx, t)
+		if err != nil {
+			return err
+		}
+		b.prepared[t] = p
+		byID[t.ID] = t
+	}
+	for _, t := range b.in.Tasks {
+		if b.prepared[t].kind == typeGroup {
+			continue
+		}
+		nodes, err := b.nodesOf(ctx, t)
+		if err != nil {
+			return err
+		}
+		if err := b.place(ctx, t, nodes); err != nil {
+			return err
+		}
+	}
+	for _, t := range b.in.Tasks {
+		if b.prepared[t].kind == typeGroup {
+			if err := b.group(ctx, t, byID); err != nil {
+				return err
+			}
+		}
+	}
+	b.number()
+	return nil
+}
+
+// number gives every step its place in the plan.
+func (b *builder) number() {
+	total := 0
+	for _, steps := range b.byNode {
+		total += len(steps)
+	}
+	b.plan.Steps = make([]Step, 0, total)
+	for n, steps := range b.byNode {
+		b.plan.at[n] = make(map[int32]int32, len(steps))
+		for _, s := range steps {
+			s.id = b.idNumber(s.Task.ID)
+			b.plan.at[n][s.id] = int32(len(b.plan.Steps))
+			b.plan.Steps = append(b.plan.Steps, s)
+		}
+	}
+}
+
+func (b *builder) idNumber(id string) int32 {
+	n, ok := b.idNumbers[id]
+	if !ok {
+		n = int32(len(b.plan.ids))
+		b.idNumbers[id] = n
+		b.plan.ids = append(b.plan.ids, id)
+	}
+	return n
+}
+
+// prepare evaluates what a task is as a whole.
+func (b *builder) prepare(ctx context.Context, t *graph.Task) (*prepared, error) {
+	p := &prepared{}
+	kind, err := b.whole(ctx, t, "type")
+	if err != nil {
+		return nil, err
+	}
+	if t.Get("type") == nil {
+		return nil, b.fail(t, "", "type", yaql.KeyError, "'type'", "every task has a type")
+	}
+	p.kind, _ = kind.(string)
+	if p.kind == "" {
+		return nil, b.fail(t, "", "type", yaql.TypeError, fmt.Sprintf("the type is %v, which is no name", kind), "")
+	}
+	if err := b.version(ctx, t, p.kind); err != nil {
+		return nil, err
+	}
+	for _, f := range t.Fields {
+		switch f.Name {
+		case "id", "type", "version", "roles", "tags", "groups", "tasks", "fault_tolerance":
+		default:
+			if !f.Static {
+				p.dynamic = append(p.dynamic, f)
+			}
+		}
+	}
+	return p, nil
+}
+
+// whole evaluates a field that is the same for all nodes, in the state of the environment.
+func (b *builder) whole(ctx context.Context, t *graph.Task, name string) (any, error) {
+	f := t.Get(name)
+	if f == nil {
+		return nil, nil
+	}
+	if f.Static {
+		return b.constant(f), nil
+	}
+	v, err := b.value(ctx, f, expression.Surroundings{New: b.view(b.in.Common, nil), Old: b.view(b.in.OldCommon, nil),
+		Node: b.view(nil, nil), Common: b.view(b.in.Common, nil)}, nil)
+	if err != nil {
+		return nil, b.wrap(t, "", name, f, err)
+	}
+	return v, nil
+}
+
+// view returns the union of two parts, the same one for the same parts.
+func (b *builder) view(common, node *state.Part) *state.View {
+	key := [2]*state.Part{common, node}
+	v := b.views[key]
+	if v == nil {
+		v = b.in.Space.View(common, node)
+		b.views[key] = v
+	}
+	return v
+}
+
+// nodesOf returns the nodes that a task names.
+func (b *builder) nodesOf(ctx context.Context, t *graph.Task) ([]int32, error) {
+	if b.prepared[t].kind == typeStage {
+		return []int32{b.plan.virtual}, nil
+	}
+	for _, name := range []string{"tags", "roles", "groups"} {
+		if t.Get(name) == nil {
+			continue
+		}
+		selector, err := b.whole(ctx, t, name)
+		if err != nil {
+			return nil, err
+		}
+		nodes, ok, err := b.resolve(ctx, selector)
+		if err != nil {
+			return nil, b.wrap(t, "", name, t.Get(name), err)
+		}
+		if !ok {
+			b.warnf(t, "the field %s is neither a name nor a list of names; the task has no node", name)
+		}
+		return nodes, nil
+	}
+	return nil, nil
+}
+
+func (b *builder) warnf(t *graph.Task, format string, args ...any) {
+	b.plan.Warnings = append(b.plan.Warnings, fmt.Sprintf("%s: task %s: %s", t.Position, t.ID, fmt.Sprintf(format, args...)))
+}
+
+// group runs the tasks of a group on its nodes as well.
+func (b *builder) group(ctx context.Context, t *graph.Task, byID map[string]*graph.Task) error {
+	nodes, err := b.nodesOf(ctx, t)
+	if err != nil || len(nodes) == 0 {
+		return err
+	}
+	list, err := b.whole(ctx, t, "tasks")
+	if err != nil {
+		return err
+	}
+	tolerance, err := b.whole(ctx, t, "fault_tolerance")
+	if err != nil {
+		return err
+	}
+	allowed, ok := Tolerance(tolerance, len(nodes))
+	if !ok {
+		b.warnf(t, "the fault tolerance %v says nothing", tolerance)
+	}
+	g := Group{Name: t.ID, Tolerance: allowed}
+	for _, n := range nodes {
+		g.Nodes = append(g.Nodes, b.nodes[n].UID)
+	}
+	b.plan.Groups = append(b.plan.Groups, g)
+	for _, id := range texts(itemsOf(list)) {
+		sub := byID[id]
+		if sub == nil {
+			return b.fail(t, "", "tasks", "InvalidData", fmt.Sprintf("Task %s cannot be resolved", id), "the group names a task that the graph lacks")
+		}
+		if err := b.place(ctx, sub, nodes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func itemsOf(v any) []any {
+	switch x := v.(type) {
+	case []any:
+		return x
+	case *yaql.List:
+		return x.Items
+	}
+	return nil
+}
+
+// place puts a task on nodes. Where there is one with its id already, the later one counts only if it has another
+// type and is not skipped.
+func (b *builder) place(ctx context.Context, t *graph.Task, nodes []int32) error {
+	id := b.idNumber(t.ID)
+	for _, n := range nodes {
+		steps := b.byNode[n]
+		at, there := b.plan.at[n][id]
+		if there && steps[at].Task == t {
+			continue
+		}
+		s, err := b.step(ctx, t, n)
+		if err != nil {
+			return err
+		}
+		if !there {
+			if b.plan.at[n] == nil {
+				b.plan.at[n] = map[int32]int32{}
+			}
+			b.plan.at[n][id] = int32(len(steps))
+			b.byNode[n] = append(steps, *s)
+			continue
+		}
+		if s.Type != steps[at].Type && s.Type != typeSkipped {
+			steps[at] = *s
+		}
+	}
+	return nil
+}
+
+// fail makes an error about a field of a task on a node.
+func (b *builder) fail(t *graph.Task, node, field, class, message, hint string) error {
+	return b.wrap(t, node, field, t.Get(field), &yaql.Error{Class: class, Message: message, Hint: hint, Offset: -1})
+}
+
+// wrap says where an error belongs.
+func (b *builder) wrap(t *graph.Task, node, field string, at *graph.Template, err error) error {
+	place := t.Position
+	if at != nil {
+		if at.Line > 0 {
+			place = at.Position
+		}
+		if located := at.Located(err); located != err { //nolint:errorlint // whether it was placed
+			err = located
+			place = document.Position{}
+		}
+	}
+	where := "task " + t.ID
+	if node != "" {
+		where += ", node " + node
+	}
+	if field != "" {
+		where += ", field " + field
+	}
+	if place.Line > 0 {
+		where = place.String() + ": " + where
+	}
+	code := fault.CodeOf(err)
+	if code == fault.Internal {
+		code = fault.Invalid
+	}
+	return fault.New(code, "%s: %w", where, err).At(field)
+}

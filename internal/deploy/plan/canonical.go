@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-project/drover/internal/deploy/expression"
+	"github.com/drover-project/drover/yaql"
+	"github.com/drover-project/drover/yaql/yaqljson"
+)
+
+// Canonical writes a value as JSON in the one form that equal values share: keys sorted, no spaces, only what must be
+// escaped. Values that JSON lacks are written as package yaqljson does.
+func Canonical(v any) string { return string(appendCanonical(nil, v)) }
+
+// Digest is the beginning of the SHA-256 of the canonical form of a value, in hexadecimal digits.
+func Digest(v any) string {
+	sum := sha256.Sum256(appendCanonical(nil, v))
+	return hex.EncodeToString(sum[:8])
+}
+
+func appendCanonical(b []byte, v any) []byte {
+	switch x := v.(type) {
+	case nil:
+		return append(b, "null"...)
+	case bool:
+		return strconv.AppendBool(b, x)
+	case int64:
+		return strconv.AppendInt(b, x, 10)
+	case string:
+		return appendQuoted(b, x)
+	case []any:
+		return appendArray(b, x)
+	case *yaql.List:
+		return appendArray(b, x.Items)
+	case map[string]any:
+		return appendObject(b, len(x), func(f func(k, v any) bool) {
+			for k, v := range x {
+				f(k, v)
+			}
+		}, v)
+	case yaql.Mapping:
+		return appendObject(b, x.Len(), x.Range, v)
+	case *yaql.Set:
+		return append(appendArray(append(b, `{"$set":`...), sortedItems(x)), '}')
+	case yaql.Tuple:
+		return append(appendArray(append(b, `{"$tuple":`...), x), '}')
+	}
+	if expression.IsUndefined(v) {
+		return append(b, `{"$opaque":"undefined"}`...)
+	}
+	return append(b, encoded(v)...)
+}
+
+func encoded(v any) []byte {
+	text, err := yaqljson.Encode(v)
+	if err != nil {
+		return []byte("null")
+	}
+	return text
+}
+
+func sortedItems(s *yaql.Set) []any {
+	items := s.Items()
+	slices.SortFunc(items, func(a, b any) int { return strings.Compare(Canonical(a), Canonical(b)) })
+	return items
+}
+
+func appendArray(b []byte, items []any) []byte {
+	b = append(b, '[')
+	for i, x := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendCanonical(b, x)
+	}
+	return append(b, ']')
+}
+
+// appendObject writes a map; one with keys that are no texts as package yaqljson does.
+func appendObject(b []byte, n int, each func(func(k, v any) bool), whole any) []byte {
+	type entry struct {
+		key   string
+		value any
+	}
+	entries := make([]entry, 0, n)
+	plain := true
+	each(func(k, v any) bool {
+		key, ok := k.(string)
+		plain = plain && ok && !strings.HasPrefix(key, "$")
+		entries = append(entries, entry{key, v})
+		return true
+	})
+	if !plain {
+		return append(b, encoded(whole)...)
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	b = append(b, '{')
+	for i, e := range entries {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendCanonical(append(appendQuoted(b, e.key), ':'), e.value)
+	}
+	return append(b, '}')
+}
+
+func appendQuoted(b []byte, s string) []byte {
+	const hexadecimal = "0123456789abcdef"
+	b = append(b, '"')
+	from := 0
+	for i := range len(s) {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\b':
+			b = append(b, `\b`...)
+		case '\f':
+			b = append(b, `\f`...)
+		case '\n':
+			b = append(b, `\n`...)
+		case '\r':
+			b = append(b, `\r`...)
+		case '\t':
+			b = append(b, `\t`...)
+		default:
+			b = append(b, `\u00`...)
+			b = append(b, hexadecimal[c>>4], hexadecimal[c&15])
+		}
+	}
+	return append(append(b, s[from:]...), '"')
+}

@@ -1,0 +1,152 @@
+package plan
+
+import (
+	"github.com/drover-project/drover/internal/deploy/expression"
+	"github.com/drover-project/drover/internal/deploy/graph"
+)
+
+// Plan says what a deployment does. It is immutable.
+type Plan struct {
+	Nodes    []string // by index: the nodes in order, then the master and the virtual node
+	Steps    []Step   // by node, and for each node in the order of the graph
+	Groups   []Group
+	Warnings []string
+
+	virtual int32
+	ids     []string          // of tasks
+	at      []map[int32]int32 // for each node: the step of a task
+}
+
+// Step is a task on a node.
+type Step struct {
+	Task *graph.Task
+	Node int32 // index in the plan's nodes
+	// Type is the type of the task, and "skipped" if it does not run.
+	Type string
+	Run  bool
+	Why  Reason
+	// Parameters are those of a task that runs.
+	Parameters any
+	// FailOnError tells whether a failure is one of the node.
+	FailOnError any
+
+	id                    int32
+	computed              map[string]any // relations, until they are resolved
+	requires, requiredFor []relation
+}
+
+// relation leads to the steps of some tasks on some nodes.
+type relation struct {
+	tasks *taskSet
+	nodes *nodeSet // nil means the step's own node and the virtual one
+	self  bool     // the step itself is not left out
+}
+
+type taskSet struct{ ids []int32 }
+
+type nodeSet struct{ nodes []int32 }
+
+// Reason says why a task runs on a node or does not.
+type Reason struct {
+	// Kind is one of the constants below.
+	Kind string
+	// Condition is the text of the condition that decided, if there is one.
+	Condition string
+	// Value is what the condition came to.
+	Value any
+	// Decisions are the comparisons that the condition made, in order.
+	Decisions []*expression.Decision
+}
+
+// The kinds of reasons.
+const (
+	Unconditional = "unconditional" // the task has no condition
+	ByCondition   = "condition"     // the condition decided
+	Internal      = "internal"      // stages and skipped tasks never run; they hold others together
+	NotSelected   = "not selected"  // the deployment was asked for other tasks
+)
+
+// Group is a group of nodes of which some may fail.
+type Group struct {
+	Name      string
+	Nodes     []string
+	Tolerance int // how many may fail
+}
+
+// ID returns the id of the step's task.
+func (s *Step) ID() string { return s.Task.ID }
+
+// Len returns the number of steps that run.
+func (p *Plan) Len() int {
+	n := 0
+	for i := range p.Steps {
+		if p.Steps[i].Run {
+			n++
+		}
+	}
+	return n
+}
+
+// Name returns node and task of a step, as in "1/hosts".
+func (p *Plan) Name(step int32) string {
+	s := &p.Steps[step]
+	return p.Nodes[s.Node] + "/" + s.Task.ID
+}
+
+// Edges calls f for each step that a step requires, or is required for, once each, in no particular order.
+func (p *Plan) Edges(step int32, required bool, f func(other int32)) {
+	s := &p.Steps[step]
+	relations := s.requires
+	if required {
+		relations = s.requiredFor
+	}
+	seen := map[int32]bool{}
+	for _, r := range relations {
+		p.members(r, s.Node, func(other int32) {
+			if (other != step || r.self) && !seen[other] {
+				seen[other] = true
+				f(other)
+			}
+		})
+	}
+}
+
+// members calls f for the steps that a relation leads to from a node, its own included.
+func (p *Plan) members(r relation, node int32, f func(step int32)) {
+	if r.nodes == nil {
+		for _, n := range [2]int32{node, p.virtual} {
+			p.onNode(r.tasks, n, f)
+			if node == p.virtual {
+				return
+			}
+		}
+		return
+	}
+	for _, n := range r.nodes.nodes {
+		p.onNode(r.tasks, n, f)
+	}
+}
+
+func (p *Plan) onNode(tasks *taskSet, node int32, f func(step int32)) {
+	steps := p.at[node]
+	for _, id := range tasks.ids {
+		if s, ok := steps[id]; ok {
+			f(s)
+		}
+	}
+}
+
+// Find returns the step of a task on a node.
+func (p *Plan) Find(task, node string) (int32, bool) {
+	for n, uid := range p.Nodes {
+		if uid != node {
+			continue
+		}
+		for _, s := range p.at[n] {
+			if p.Steps[s].Task.ID == task {
+				return s, true
+			}
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,293 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/drover-project/drover/internal/deploy/expression"
+	"github.com/drover-project/drover/internal/deploy/graph"
+	"github.com/drover-project/drover/internal/deploy/legacy"
+	"github.com/drover-project/drover/internal/deploy/state"
+	"github.com/drover-project/drover/yaql"
+)
+
+// step computes a task on a node.
+func (b *builder) step(ctx context.Context, t *graph.Task, n int32) (*Step, error) {
+	in, err := b.surroundings(t, n)
+	if err != nil {
+		return nil, err
+	}
+	p := b.prepared[t]
+	s := &Step{Task: t, Node: n, Type: p.kind}
+	computed := map[string]any{}
+	for _, f := range p.dynamic {
+		var decisions *[]*expression.Decision
+		if f.Name == "condition" {
+			decisions = &s.Why.Decisions
+		}
+		v, err := b.value(ctx, f.Template, in, decisions)
+		if err != nil {
+			return nil, b.wrap(t, b.nodes[n].UID, f.Name, f.Template, err)
+		}
+		computed[f.Name] = v
+	}
+	get := func(name string) (any, bool) {
+		if v, ok := computed[name]; ok {
+			return v, true
+		}
+		if f := t.Get(name); f != nil {
+			return b.constant(f), true
+		}
+		return nil, false
+	}
+	if err := b.decide(s, in, get); err != nil {
+		return nil, b.wrap(t, b.nodes[n].UID, "condition", t.Get("condition"), err)
+	}
+	b.keep(s, computed)
+	if !s.Run {
+		s.Type, s.FailOnError = typeSkipped, false
+		return s, nil
+	}
+	return s, b.outfit(s, get)
+}
+
+// keep remembers what relations are computed of.
+func (b *builder) keep(s *Step, computed map[string]any) {
+	for name, v := range computed {
+		switch name {
+		case "requires", "required_for", "cross_depends", "cross_depended_by":
+			if s.computed == nil {
+				s.computed = map[string]any{}
+			}
+			s.computed[name] = v
+		}
+	}
+}
+
+// surroundings are what expressions of a task see on a node.
+func (b *builder) surroundings(t *graph.Task, n int32) (expression.Surroundings, error) {
+	uid := b.nodes[n].UID
+	part := b.in.Parts[uid]
+	if part == nil {
+		switch n {
+		case b.master:
+			d := yaql.NewDict(2)
+			_ = d.Set("uid", Master)          // texts can be keys
+			_ = d.Set("roles", []any{Master}) // texts can be keys
+			part = b.in.Space.NewPart(d)
+		case b.plan.virtual:
+			part = b.in.Space.NewPart(nil)
+		default:
+			return expression.Surroundings{}, b.fail(t, uid, "", yaql.KeyError, "'"+uid+"'", "the state of the environment has no such node")
+		}
+		if b.in.Parts == nil {
+			b.in.Parts = map[string]*state.Part{}
+		}
+		b.in.Parts[uid] = part
+	}
+	in := expression.Surroundings{New: b.view(b.in.Common, part), Node: b.view(nil, part), Common: b.view(b.in.Common, nil), Old: b.view(nil, nil)}
+	if b.in.Old != nil {
+		if common, node, ok := b.in.Old(t.ID, uid); ok && node != nil && node.Data().Len() > 0 {
+			in.Old = b.view(common, node)
+		}
+	}
+	return in, nil
+}
+
+// decide says whether a task runs, and why.
+func (b *builder) decide(s *Step, in expression.Surroundings, get func(string) (any, bool)) error {
+	switch {
+	case s.Type == typeStage || s.Type == typeSkipped:
+		s.Why.Kind = Internal
+		return nil
+	case b.only != nil && !b.only[s.Task.ID]:
+		s.Why.Kind = NotSelected
+		return nil
+	}
+	v, there := get("condition")
+	if !there {
+		s.Run, s.Why.Kind = true, Unconditional
+		return nil
+	}
+	s.Why.Kind, s.Why.Condition = ByCondition, conditionText(s.Task.Get("condition"))
+	if text, ok := v.(string); ok {
+		c, err := b.legacy(text)
+		if err == nil {
+			v, err = c.Value(in.New)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.Why.Value = v
+	s.Run = legacy.Truth(v)
+	return nil
+}
+
+func conditionText(f *graph.Template) string {
+	if f.Computed != nil {
+		return f.Computed.String()
+	}
+	return fmt.Sprint(f.Constant)
+}
+
+func (b *builder) legacy(text string) (*legacy.Condition, error) {
+	if c := b.conditions[text]; c != nil {
+		return c, nil
+	}
+	c, err := legacy.Parse(text)
+	if err == nil {
+		b.conditions[text] = c
+	}
+	return c, err
+}
+
+// outfit gives a task that runs its parameters.
+func (b *builder) outfit(s *Step, get func(string) (any, bool)) error {
+	s.FailOnError = true
+	if v, there := get("fail_on_error"); there {
+		s.FailOnError = v
+	}
+	v, there := get("parameters")
+	if !there {
+		v = yaql.NewDict(0)
+	}
+	given, ok := v.(yaql.Mapping)
+	if !ok {
+		return b.fail(s.Task, b.nodes[s.Node].UID, "parameters", "AttributeError", fmt.Sprintf("parameters are %v, which is no map", v), "")
+	}
+	s.Parameters = given
+	if _, has := given.Get("cwd"); !has {
+		s.Parameters = b.withCwd(s.Task.Get("parameters"), given)
+	}
+	return nil
+}
+
+// withCwd adds the directory that tasks run in if they name none.
+func (b *builder) withCwd(f *graph.Template, given yaql.Mapping) *yaql.Dict {
+	if f != nil && f.Static {
+		if d, ok := b.cwd[f]; ok {
+			return d
+		}
+	}
+	d := yaql.NewDict(given.Len() + 1)
+	given.Range(func(k, v any) bool {
+		_ = d.Set(k, v) // it was a key
+		return true
+	})
+	_ = d.Set("cwd", "/") // texts can be keys
+	if f != nil && f.Static {
+		b.cwd[f] = d
+	}
+	return d
+}
+
+// value evaluates a template. What is computed is taken as it is, without filling placeholders.
+func (b *builder) value(ctx context.Context, t *graph.Template, in expression.Surroundings, decisions *[]*expression.Decision) (any, error) {
+	switch {
+	case t.Static:
+		return b.constant(t), nil
+	case t.Computed != nil:
+		r, err := b.evaluator.Eval(ctx, t.Computed, in)
+		if err != nil {
+			return nil, t.Located(err)
+		}
+		if decisions != nil {
+			*decisions = r.Decisions
+		}
+		return r.Value, nil
+	}
+	if t.Keys == nil {
+		items := make([]any, len(t.Items))
+		for i, x := range t.Items {
+			v, err := b.value(ctx, x, in, nil)
+			if err != nil {
+				return nil, err
+			}
+			items[i] = v
+		}
+		return items, nil
+	}
+	d := yaql.NewDict(len(t.Keys))
+	for i, x := range t.Items {
+		v := x.Constant
+		if t.Keys[i] != "regex" {
+			var err error
+			if v, err = b.value(ctx, x, in, nil); err != nil {
+				return nil, err
+			}
+		}
+		_ = d.Set(t.Keys[i], v) // texts can be keys
+	}
+	return d, nil
+}
+
+// constant returns the value of a static template with its placeholders filled.
+func (b *builder) constant(t *graph.Template) any {
+	if v, done := b.formatted[t]; done {
+		return v
+	}
+	v := b.fill(t.Constant)
+	b.formatted[t] = v
+	return v
+}
+
+func (b *builder) fill(v any) any {
+	switch x := v.(type) {
+	case string:
+		if !strings.ContainsAny(x, "{}") {
+			return x
+		}
+		out, _ := format(x, b.values)
+		return out
+	case []any:
+		items := make([]any, len(x))
+		for i, e := range x {
+			items[i] = b.fill(e)
+		}
+		return items
+	case *yaql.Dict:
+		d := yaql.NewDict(x.Len())
+		x.Range(func(k, e any) bool {
+			if k != "regex" {
+				e = b.fill(e)
+			}
+			_ = d.Set(k, e) // it was a key
+			return true
+		})
+		return d
+	}
+	return v
+}
+
+var versionForm = regexp.MustCompile(`^(\d+)\.(\d+)(?:\.(\d+))?$`)
+
+// version refuses tasks of versions that know no relations between nodes, or warns of them.
+func (b *builder) version(ctx context.Context, t *graph.Task, kind string) error {
+	if kind == typeStage || kind == typeSkipped || kind == typeGroup {
+		return nil
+	}
+	v, err := b.whole(ctx, t, "version")
+	if err != nil {
+		return err
+	}
+	text, ok := v.(string)
+	if v == nil {
+		text, ok = "1.0.0", true
+	}
+	m := versionForm.FindStringSubmatch(text)
+	if !ok || m == nil {
+		return b.fail(t, "", "version", yaql.ValueError, fmt.Sprintf("invalid version number '%v'", v), "versions look like 2.1.0")
+	}
+	if major, err := strconv.Atoi(m[1]); err == nil && major >= 2 {
+		return nil
+	}
+	if b.in.CheckVersions {
+		return b.fail(t, "", "version", "TaskBaseDeploymentNotAllowed", fmt.Sprintf("Task '%s' does not support cross-dependencies.", t.ID),
+			"set the version of the task to 2.0.0 or later")
+	}
+	return nil
+}

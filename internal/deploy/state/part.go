@@ -1,0 +1,161 @@
+package state
+
+import (
+	"crypto/sha256"
+	"slices"
+
+	"github.com/drover-project/drover/yaql"
+)
+
+// Class stands for a value: equal classes of one space mean values that no expression can tell apart. Zero is no
+// class.
+type Class int32
+
+// absent is the class of keys that are not there.
+const absent Class = 1
+
+// Space gives out classes of values and numbers of keys. It belongs to one goroutine.
+type Space struct {
+	numbers map[string]int
+	names   []string
+	classes map[[sha256.Size]byte]Class
+	// Read, if set, is told of every read of a key of a view; the key Whole stands for all of them.
+	Read func(v *View, key int)
+
+	fits    map[Class]int
+	scratch []byte
+}
+
+// Whole is the key of reads that depend on everything in a view.
+const Whole = -1
+
+// NewSpace returns a space without classes.
+func NewSpace() *Space {
+	return &Space{numbers: map[string]int{}, classes: map[[sha256.Size]byte]Class{}, fits: map[Class]int{}}
+}
+
+// number returns the number of a key.
+func (s *Space) number(key string) int {
+	n, ok := s.numbers[key]
+	if !ok {
+		n = len(s.names)
+		s.numbers[key] = n
+		s.names = append(s.names, key)
+	}
+	return n
+}
+
+// ClassOf returns the class of any value of the language that holds no lazy collections.
+func (s *Space) ClassOf(v any) Class {
+	s.scratch = appendValue(s.scratch[:0], v)
+	return s.class(s.scratch)
+}
+
+func (s *Space) class(text []byte) Class {
+	sum := sha256.Sum256(text)
+	c, ok := s.classes[sum]
+	if !ok {
+		c = absent + 1 + Class(len(s.classes))
+		s.classes[sum] = c
+	}
+	return c
+}
+
+// Part is the common part of a state, or that of one node.
+type Part struct {
+	data  *yaql.Dict
+	space *Space
+	known []Class // by number of key
+	whole Class
+}
+
+// NewPart makes a part of a map of values, as decoded from JSON or YAML; nil is an empty part. Expressions see its
+// lists and maps as the mutable kinds, as those of the reference do.
+func (s *Space) NewPart(data any) *Part {
+	d, ok := yaql.Unconverted(data).(*yaql.Dict)
+	if !ok {
+		d = yaql.NewDict(0)
+	}
+	return &Part{data: d, space: s}
+}
+
+// Data returns the values of the part, which must not be changed.
+func (p *Part) Data() *yaql.Dict { return p.data }
+
+// Get returns the value of a key and whether there is one.
+func (p *Part) Get(key string) (any, bool) { return p.data.Get(key) }
+
+// Class returns the class of the whole part.
+func (p *Part) Class() Class {
+	if p.whole == 0 {
+		p.whole = p.space.ClassOf(p.data)
+	}
+	return p.whole
+}
+
+// class returns the class of the value of a key, which is there.
+func (p *Part) class(key int, value any) Class {
+	for len(p.known) <= key {
+		p.known = append(p.known, 0)
+	}
+	if p.known[key] == 0 {
+		p.known[key] = p.space.ClassOf(value)
+	}
+	return p.known[key]
+}
+
+// keys returns the keys of a part in their order; keys of states are texts.
+func (p *Part) keys() []string {
+	keys := make([]string, 0, p.data.Len())
+	p.data.Range(func(k, _ any) bool {
+		if text, ok := k.(string); ok {
+			keys = append(keys, text)
+		}
+		return true
+	})
+	return keys
+}
+
+// union merges two values: a map of the node's over a map of the common part goes key by key, anything else of
+// the node's hides what is common.
+func union(common, node any) any {
+	c, ok := common.(*yaql.Dict)
+	n, both := node.(*yaql.Dict)
+	if !ok || !both {
+		return node
+	}
+	return yaql.Unconverted(merged(c, n))
+}
+
+func merged(c, n *yaql.Dict) *yaql.Dict {
+	values := map[string]any{}
+	collect := func(d *yaql.Dict) {
+		d.Range(func(k, v any) bool {
+			key, ok := k.(string)
+			if !ok {
+				return true
+			}
+			if under, there := values[key]; there {
+				a, isMap := under.(*yaql.Dict)
+				b, too := v.(*yaql.Dict)
+				if isMap && too {
+					v = merged(a, b)
+				}
+			}
+			values[key] = v
+			return true
+		})
+	}
+	collect(c)
+	collect(n)
+	keys := make([]string, 0, len(values))
+	for k := range values {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	out := yaql.NewDict(len(keys))
+	for _, k := range keys {
+		_ = out.Set(k, values[k]) // texts can be keys
+	}
+	return out
+}

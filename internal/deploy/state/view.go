@@ -1,0 +1,207 @@
+package state
+
+import (
+	"math/big"
+	"slices"
+
+	"github.com/drover-project/drover/yaql"
+)
+
+// View is a state as one node sees it: the union of the common part and the node's own, in which the node's wins.
+// It is the $ of expressions.
+type View struct {
+	space        *Space
+	common, node *Part
+	cells        []cell // by number of key
+	sorted       []string
+}
+
+type cell struct {
+	value any
+	class Class
+	known bool
+	there bool
+}
+
+// View returns the union of two parts. A nil part is empty.
+func (s *Space) View(common, node *Part) *View {
+	if common == nil {
+		common = s.NewPart(nil)
+	}
+	if node == nil {
+		node = s.NewPart(nil)
+	}
+	return &View{space: s, common: common, node: node}
+}
+
+// cell returns what is known of a key.
+func (v *View) cell(n int) *cell {
+	for len(v.cells) <= n {
+		v.cells = append(v.cells, make([]cell, n+1-len(v.cells), len(v.space.names)+8)...)
+	}
+	c := &v.cells[n]
+	if c.known {
+		return c
+	}
+	c.known = true
+	key := v.space.names[n]
+	common, inCommon := v.common.Get(key)
+	own, inNode := v.node.Get(key)
+	switch {
+	case inNode && inCommon:
+		c.value, c.there = union(common, own), true
+	case inNode:
+		c.value, c.there = own, true
+	case inCommon:
+		c.value, c.there = common, true
+	default:
+		c.class = absent
+	}
+	return c
+}
+
+// Class returns the class of the value of a key by its number, or that of all values for the key Whole.
+func (v *View) Class(key int) Class {
+	if key == Whole {
+		return v.space.class(appendPair(nil, v.common.Class(), v.node.Class()))
+	}
+	c := v.cell(key)
+	if c.class != 0 {
+		return c.class
+	}
+	name := v.space.names[key]
+	_, inCommon := v.common.Get(name)
+	_, inNode := v.node.Get(name)
+	switch {
+	case inCommon && !inNode:
+		c.class = v.common.class(key, c.value)
+	case inNode && !inCommon:
+		c.class = v.node.class(key, c.value)
+	default:
+		c.class = v.space.ClassOf(c.value)
+	}
+	return c.class
+}
+
+func (v *View) read(key int) {
+	if v.space.Read != nil {
+		v.space.Read(v, key)
+	}
+}
+
+// Get returns the value of a key and whether there is one.
+func (v *View) Get(key any) (any, bool) {
+	text, ok := key.(string)
+	if !ok {
+		return nil, false
+	}
+	n := v.space.number(text)
+	c := v.cell(n)
+	v.read(n)
+	return c.value, c.there
+}
+
+// Len returns the number of keys.
+func (v *View) Len() int {
+	v.read(Whole)
+	return len(v.keys())
+}
+
+// Range calls f for each key and its value, in the order of the keys, until f returns false.
+func (v *View) Range(f func(key, value any) bool) {
+	v.read(Whole)
+	for _, k := range v.keys() {
+		if !f(k, v.cell(v.space.number(k)).value) {
+			return
+		}
+	}
+}
+
+// Mutable reports true: such maps cannot be keys.
+func (*View) Mutable() bool { return true }
+
+// keys returns all keys. Those of a single part keep their order, those of a union are sorted.
+func (v *View) keys() []string {
+	switch {
+	case v.sorted != nil:
+	case v.node.data.Len() == 0:
+		v.sorted = v.common.keys()
+	case v.common.data.Len() == 0:
+		v.sorted = v.node.keys()
+	default:
+		v.sorted = append(v.common.keys(), v.node.keys()...)
+		slices.Sort(v.sorted)
+		v.sorted = slices.Compact(v.sorted)
+	}
+	return v.sorted
+}
+
+// Differing calls f for each key whose values differ between two views, with the values; nil for absent ones.
+func (v *View) Differing(other *View, f func(key string, mine, theirs any)) {
+	keys := append(slices.Clone(v.keys()), other.keys()...)
+	slices.Sort(keys)
+	for _, k := range slices.Compact(keys) {
+		n := v.space.number(k)
+		if v.Class(n) != other.Class(n) {
+			f(k, v.cell(n).value, other.cell(n).value)
+		}
+	}
+}
+
+// Fits reports whether no list or map in the view has more than n items.
+func (v *View) Fits(n int) bool {
+	keys := v.keys()
+	if len(keys) > n {
+		return false
+	}
+	for _, k := range keys {
+		i := v.space.number(k)
+		widest, known := v.space.fits[v.Class(i)]
+		if !known {
+			widest = Widest(v.cell(i).value)
+			v.space.fits[v.Class(i)] = widest
+		}
+		if widest > n {
+			return false
+		}
+	}
+	return true
+}
+
+// Widest returns the number of items of the longest list or map in a value, and -1 if the value holds anything
+// but lists, maps, texts, numbers, truth values and null.
+func Widest(v any) int {
+	switch x := v.(type) {
+	case nil, bool, int64, float64, string, *big.Int, yaql.DateTime:
+		return 0
+	case *yaql.List:
+		return widestOf(x.Items)
+	case []any:
+		return widestOf(x)
+	case *yaql.Dict:
+		n, plain := x.Len(), true
+		x.Range(func(k, e any) bool {
+			_, text := k.(string)
+			w := Widest(e)
+			plain = plain && text && w >= 0
+			n = max(n, w)
+			return plain
+		})
+		if plain {
+			return n
+		}
+	}
+	return -1
+}
+
+func widestOf(items []any) int {
+	n := len(items)
+	for _, e := range items {
+		w := Widest(e)
+		if w < 0 {
+			return -1
+		}
+		n = max(n, w)
+	}
+	return n
+}
