@@ -5,6 +5,8 @@
 // Invariants:
 //   - The reason file of an instance is written after a real change of state
 //     only; a start of what runs already leaves it alone.
+//   - An order is carried out once, however often it arrives, and orders of a
+//     controller that lost the lead are refused; see Order.
 //   - A state that State hands out knows every change whose call returned before.
 //   - Calls for one instance take place one after the other; calls for
 //     different instances do not wait for each other.
@@ -12,7 +14,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"sync"
@@ -48,6 +49,7 @@ type Config struct {
 type Agent struct {
 	cfg      Config
 	reporter *reporter
+	ledger   *ledger
 	mu       sync.Mutex
 	locks    map[string]*instanceLock
 }
@@ -67,18 +69,15 @@ func New(cfg Config) (*Agent, error) {
 			return nil, fault.New(fault.Environment, "cannot make a directory of the node agent: %w", err)
 		}
 	}
-	return &Agent{cfg: cfg, reporter: newReporter(cfg.Node, cfg.Driver, cfg.Now), locks: map[string]*instanceLock{}}, nil
+	orders, err := openLedger(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Agent{cfg: cfg, ledger: orders, reporter: newReporter(cfg.Node, cfg.Driver, cfg.Now), locks: map[string]*instanceLock{}}, nil
 }
-
-const reasonDir = "instance-reason"
 
 // Node returns the node's name.
 func (a *Agent) Node() string { return a.cfg.Node }
-
-// ReasonFile returns the path of an instance's reason file.
-func (a *Agent) ReasonFile(instance string) string {
-	return filepath.Join(a.cfg.Dir, reasonDir, instance)
-}
 
 // Close ends the reports and closes the driver. Instances keep running.
 func (a *Agent) Close() error {
@@ -86,14 +85,21 @@ func (a *Agent) Close() error {
 	return a.cfg.Driver.Close()
 }
 
-// change makes calls that change one instance follow each other; it returns
-// what to do when the call ends.
-func (a *Agent) change(instance string) func() {
+// carryOut does what an order says to one instance, unless that was done
+// before. Orders for one instance follow each other.
+func (a *Agent) carryOut(order Order, instance, what string, act func() error) error {
 	unlock := a.lock(instance)
-	return func() {
-		a.reporter.changed()
-		unlock()
+	defer unlock()
+	done, err := a.ledger.admit(order, instance, what)
+	if done || err != nil {
+		return err
 	}
+	defer a.reporter.changed()
+	if err := act(); err != nil {
+		return err
+	}
+	a.ledger.enter(order, instance)
+	return nil
 }
 
 // lock makes calls for one instance follow each other; it returns the unlock.
@@ -118,74 +124,86 @@ func (a *Agent) lock(instance string) func() {
 }
 
 // Prepare makes and grows the disks of an instance, see hypervisor.Driver.
-func (a *Agent) Prepare(ctx context.Context, name, uuid string, disks []hypervisor.Disk) error {
-	defer a.change(name)()
-	_, err := a.cfg.Driver.Prepare(ctx, name, uuid, disks)
-	return err
+func (a *Agent) Prepare(ctx context.Context, order Order, name, uuid string, disks []hypervisor.Disk) error {
+	return a.carryOut(order, name, "prepare", func() error {
+		_, err := a.cfg.Driver.Prepare(ctx, name, uuid, disks)
+		return err
+	})
 }
 
 // Drop removes disks of an instance by UUID.
-func (a *Agent) Drop(ctx context.Context, name string, disks []string) error {
-	defer a.change(name)()
-	_, err := a.cfg.Driver.Drop(ctx, name, disks)
-	return err
+func (a *Agent) Drop(ctx context.Context, order Order, name string, disks []string) error {
+	return a.carryOut(order, name, "drop disks of", func() error {
+		_, err := a.cfg.Driver.Drop(ctx, name, disks)
+		return err
+	})
 }
 
-// Remove removes a stopped instance with its disks. Its reason file stays.
-func (a *Agent) Remove(ctx context.Context, name string) error {
-	defer a.change(name)()
-	_, err := a.cfg.Driver.Remove(ctx, name)
-	return err
+// Remove removes a stopped instance with its disks and its reason file.
+func (a *Agent) Remove(ctx context.Context, order Order, name string) error {
+	return a.carryOut(order, name, "remove", func() error {
+		if _, err := a.cfg.Driver.Remove(ctx, name); err != nil {
+			return err
+		}
+		return a.dropReason(name)
+	})
 }
 
-// Rename moves all there is of a stopped instance to another name. Its reason
-// file stays under the old one.
-func (a *Agent) Rename(ctx context.Context, name, to string) error {
-	defer a.change(name)()
-	_, err := a.cfg.Driver.Rename(ctx, name, to)
-	return err
+// Rename moves all there is of a stopped instance to another name, its reason
+// file too.
+func (a *Agent) Rename(ctx context.Context, order Order, name, to string) error {
+	return a.carryOut(order, name, "rename", func() error {
+		if _, err := a.cfg.Driver.Rename(ctx, name, to); err != nil {
+			return err
+		}
+		return a.moveReason(name, to)
+	})
 }
 
 // Start runs an instance and writes its reason file if it did not run before.
-func (a *Agent) Start(ctx context.Context, spec hypervisor.Spec, trail reason.Trail) error {
-	defer a.change(spec.Name)()
-	changed, err := a.cfg.Driver.Start(ctx, spec)
-	if err != nil || !changed {
-		return err
-	}
-	return a.writeReason(spec.Name, trail, SourceStart)
+func (a *Agent) Start(ctx context.Context, order Order, spec hypervisor.Spec, trail reason.Trail) error {
+	return a.carryOut(order, spec.Name, "start", func() error {
+		changed, err := a.cfg.Driver.Start(ctx, spec)
+		if err != nil || !changed {
+			return err
+		}
+		return a.writeReason(spec.Name, trail, SourceStart)
+	})
 }
 
 // Stop ends an instance and writes its reason file if it ran.
-func (a *Agent) Stop(ctx context.Context, name string, how hypervisor.Stop, trail reason.Trail) error {
-	defer a.change(name)()
-	changed, err := a.cfg.Driver.Stop(ctx, name, how)
-	if err != nil || !changed {
-		return err
-	}
-	return a.writeReason(name, trail, SourceShutdown)
+func (a *Agent) Stop(ctx context.Context, order Order, name string, how hypervisor.Stop, trail reason.Trail) error {
+	return a.carryOut(order, name, "stop", func() error {
+		changed, err := a.cfg.Driver.Stop(ctx, name, how)
+		if err != nil || !changed {
+			return err
+		}
+		return a.writeReason(name, trail, SourceShutdown)
+	})
 }
 
 // RebootSoft restarts the guest inside its machine.
-func (a *Agent) RebootSoft(ctx context.Context, name string, trail reason.Trail) error {
-	defer a.change(name)()
-	if err := a.cfg.Driver.Reboot(ctx, name); err != nil {
-		return err
-	}
-	return a.writeReason(name, trail, SourceReboot)
+func (a *Agent) RebootSoft(ctx context.Context, order Order, name string, trail reason.Trail) error {
+	return a.carryOut(order, name, "reboot", func() error {
+		if err := a.cfg.Driver.Reboot(ctx, name); err != nil {
+			return err
+		}
+		return a.writeReason(name, trail, SourceReboot)
+	})
 }
 
 // RebootHard ends the instance and starts it anew, with the parameters of the
 // specification.
-func (a *Agent) RebootHard(ctx context.Context, spec hypervisor.Spec, how hypervisor.Stop, trail reason.Trail) error {
-	defer a.change(spec.Name)()
-	if _, err := a.cfg.Driver.Stop(ctx, spec.Name, how); err != nil {
-		return err
-	}
-	if _, err := a.cfg.Driver.Start(ctx, spec); err != nil {
-		return err
-	}
-	return a.writeReason(spec.Name, trail, SourceReboot)
+func (a *Agent) RebootHard(ctx context.Context, order Order, spec hypervisor.Spec, how hypervisor.Stop, trail reason.Trail) error {
+	return a.carryOut(order, spec.Name, "restart", func() error {
+		if _, err := a.cfg.Driver.Stop(ctx, spec.Name, how); err != nil {
+			return err
+		}
+		if _, err := a.cfg.Driver.Start(ctx, spec); err != nil {
+			return err
+		}
+		return a.writeReason(spec.Name, trail, SourceReboot)
+	})
 }
 
 // Instance tells about one instance; NotFound when the node has none of it.
@@ -211,24 +229,4 @@ func (a *Agent) Delay(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return fault.New(fault.Canceled, "the delay on node %s was interrupted: %w", a.cfg.Node, context.Cause(ctx))
 	}
-}
-
-// writeReason replaces the instance's reason file with the trail and the
-// node's own entry.
-func (a *Agent) writeReason(instance string, trail reason.Trail, source string) error {
-	entry := reason.Entry{Source: source, Time: a.cfg.Now().UnixNano()}
-	data, err := json.Marshal(trail.Append(entry))
-	if err != nil {
-		return fault.New(fault.Internal, "cannot encode the reason trail of %s: %w", instance, err)
-	}
-	path := a.ReasonFile(instance)
-	// A leading dot is no instance name, so this is nobody's reason file.
-	temporary := filepath.Join(filepath.Dir(path), "."+instance)
-	if err := os.WriteFile(temporary, append(data, '\n'), 0o640); err != nil {
-		return fault.New(fault.Environment, "cannot write the reason file of %s: %w", instance, err)
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return fault.New(fault.Environment, "cannot write the reason file of %s: %w", instance, err)
-	}
-	return nil
 }

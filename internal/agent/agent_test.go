@@ -58,14 +58,14 @@ func TestReasonFileFollowsRealChanges(t *testing.T) {
 		do   func() error
 		want string
 	}{
-		{"stop of what is not there", func() error { return a.Stop(ctx, spec.Name, stop, trail("a")) }, ""},
-		{"start", func() error { return a.Start(ctx, spec, trail("b")) }, `[["user","b",1],["gnt:daemon:noded:start","",7]]`},
-		{"second start", func() error { return a.Start(ctx, spec, trail("c")) }, `[["user","b",1],["gnt:daemon:noded:start","",7]]`},
-		{"soft reboot", func() error { return a.RebootSoft(ctx, spec.Name, trail("d")) }, `[["user","d",1],["gnt:daemon:noded:reboot","",7]]`},
-		{"hard reboot", func() error { return a.RebootHard(ctx, spec, stop, trail("e")) }, `[["user","e",1],["gnt:daemon:noded:reboot","",7]]`},
-		{"stop", func() error { return a.Stop(ctx, spec.Name, stop, trail("f")) }, `[["user","f",1],["gnt:daemon:noded:shutdown","",7]]`},
-		{"second stop", func() error { return a.Stop(ctx, spec.Name, stop, trail("g")) }, `[["user","f",1],["gnt:daemon:noded:shutdown","",7]]`},
-		{"remove", func() error { return a.Remove(ctx, spec.Name) }, `[["user","f",1],["gnt:daemon:noded:shutdown","",7]]`},
+		{"stop of what is not there", func() error { return a.Stop(ctx, Order{}, spec.Name, stop, trail("a")) }, ""},
+		{"start", func() error { return a.Start(ctx, Order{}, spec, trail("b")) }, `[["user","b",1],["gnt:daemon:noded:start","",7]]`},
+		{"second start", func() error { return a.Start(ctx, Order{}, spec, trail("c")) }, `[["user","b",1],["gnt:daemon:noded:start","",7]]`},
+		{"soft reboot", func() error { return a.RebootSoft(ctx, Order{}, spec.Name, trail("d")) }, `[["user","d",1],["gnt:daemon:noded:reboot","",7]]`},
+		{"hard reboot", func() error { return a.RebootHard(ctx, Order{}, spec, stop, trail("e")) }, `[["user","e",1],["gnt:daemon:noded:reboot","",7]]`},
+		{"stop", func() error { return a.Stop(ctx, Order{}, spec.Name, stop, trail("f")) }, `[["user","f",1],["gnt:daemon:noded:shutdown","",7]]`},
+		{"second stop", func() error { return a.Stop(ctx, Order{}, spec.Name, stop, trail("g")) }, `[["user","f",1],["gnt:daemon:noded:shutdown","",7]]`},
+		{"remove", func() error { return a.Remove(ctx, Order{}, spec.Name) }, ""},
 	}
 	for _, s := range steps {
 		if err := s.do(); err != nil {
@@ -80,9 +80,35 @@ func TestReasonFileFollowsRealChanges(t *testing.T) {
 	}
 }
 
+func TestReasonFileFollowsARename(t *testing.T) {
+	a := testAgent(t)
+	ctx := t.Context()
+	trail := reason.Trail{{Source: "user", Reason: "first", Time: 1}}
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(a.Start(ctx, Order{}, hypervisor.Spec{Name: "one"}, trail))
+	check(a.Stop(ctx, Order{}, "one", hypervisor.Stop{Force: true}, trail))
+	was := reasonOf(t, a, "one")
+	check(a.Rename(ctx, Order{}, "one", "two"))
+	if got := reasonOf(t, a, "one") + reasonOf(t, a, "two"); got != was {
+		t.Fatalf("after the rename the reason files hold %q, want %q under the new name", got, was)
+	}
+	// An instance that never changed its state has no reason file, under no name.
+	check(os.WriteFile(a.ReasonFile("four"), []byte("of an earlier instance"), 0o600))
+	check(a.Prepare(ctx, Order{}, "three", "u3", nil))
+	check(a.Rename(ctx, Order{}, "three", "four"))
+	if got := reasonOf(t, a, "four"); got != "" {
+		t.Fatalf("a renamed instance shows the trail of another: %q", got)
+	}
+}
+
 func TestRebootOfStoppedInstance(t *testing.T) {
 	a := testAgent(t)
-	if err := a.RebootSoft(t.Context(), "one", nil); !fault.Is(err, fault.WrongState) {
+	if err := a.RebootSoft(t.Context(), Order{}, "one", nil); !fault.Is(err, fault.WrongState) {
 		t.Fatalf("got %v", err)
 	}
 	if got := reasonOf(t, a, "one"); got != "" {
@@ -176,13 +202,13 @@ func TestInstallRunsTheScript(t *testing.T) {
 	writeOS(t, a, "failing", map[string]string{"ganeti_api_version": "20\n",
 		"create": "#!/bin/sh\necho create script fails on purpose\nexit 1\n"})
 	spec := hypervisor.Spec{Name: "one", Disks: []hypervisor.Disk{{UUID: "d", Size: 8}}}
-	if err := a.Install(t.Context(), spec, "works+v", map[string]string{"color": "red"}); err != nil {
+	if err := a.Install(t.Context(), Order{}, spec, "works+v", map[string]string{"color": "red"}); err != nil {
 		t.Error("works:", err)
 	}
-	if err := a.Install(t.Context(), spec, "noop+default", nil); err != nil {
+	if err := a.Install(t.Context(), Order{}, spec, "noop+default", nil); err != nil {
 		t.Error("noop:", err)
 	}
-	err := a.Install(t.Context(), spec, "failing", nil)
+	err := a.Install(t.Context(), Order{}, spec, "failing", nil)
 	want := "OS create script failed (exited with exit code 1), last lines in the log file:\ncreate script fails on purpose"
 	if !fault.Is(err, fault.Failed) || err.Error() != want {
 		t.Errorf("failing: %v", err)

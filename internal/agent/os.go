@@ -1,18 +1,14 @@
 package agent
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/hypervisor"
 )
 
 const osDir = "os"
@@ -138,62 +134,4 @@ func (a *Agent) FindOS(ctx context.Context, name string, force bool) (OS, error)
 		return OS{}, fault.New(fault.Invalid, "Unsupported OS variant").WithHint("one of: %s", strings.Join(o.Variants, ", "))
 	}
 	return o, nil
-}
-
-// Install runs the creation script of an operating system for an instance
-// whose disks are prepared. The name may carry a variant; params are the
-// parameters for the script.
-func (a *Agent) Install(ctx context.Context, spec hypervisor.Spec, name string, params map[string]string) error {
-	defer a.lock(spec.Name)()
-	o, err := a.FindOS(ctx, name, true)
-	if err != nil || o.Path == "" {
-		return err
-	}
-	_, variant, _ := strings.Cut(name, "+")
-	cmd := exec.CommandContext(ctx, filepath.Join(o.Path, "create"))
-	cmd.Dir = o.Path
-	cmd.Env = a.scriptEnvironment(spec, o.Name, variant, params)
-	output, err := cmd.CombinedOutput()
-	if err == nil {
-		return nil
-	}
-	if _, exited := errors.AsType[*exec.ExitError](err); !exited {
-		return fault.New(fault.Failed, "OS create script failed (%w)", err)
-	}
-	return fault.New(fault.Failed, "OS create script failed (exited with exit code %d), last lines in the log file:\n%s",
-		cmd.ProcessState.ExitCode(), lastLines(output, 20))
-}
-
-// scriptEnvironment is what a creation script may rely on.
-func (a *Agent) scriptEnvironment(spec hypervisor.Spec, name, variant string, params map[string]string) []string {
-	env := []string{
-		"PATH=/sbin:/bin:/usr/sbin:/usr/bin", "OS_API_VERSION=" + strconv.Itoa(apiVersions[0]),
-		"INSTANCE_NAME=" + spec.Name, "OS_NAME=" + name, "OS_VARIANT=" + variant,
-		"HYPERVISOR=" + a.cfg.Driver.Kind(),
-		"DISK_COUNT=" + strconv.Itoa(len(spec.Disks)), "NIC_COUNT=" + strconv.Itoa(len(spec.NICs)),
-	}
-	for i, disk := range spec.Disks {
-		n := strconv.Itoa(i)
-		env = append(env, "DISK_"+n+"_UUID="+disk.UUID, "DISK_"+n+"_SIZE="+strconv.Itoa(disk.Size))
-	}
-	for i, nic := range spec.NICs {
-		n := strconv.Itoa(i)
-		env = append(env, "NIC_"+n+"_MAC="+nic.MAC, "NIC_"+n+"_MODE="+nic.Mode, "NIC_"+n+"_LINK="+nic.Link)
-		if nic.IP != "" {
-			env = append(env, "NIC_"+n+"_IP="+nic.IP)
-		}
-	}
-	for param, value := range params {
-		env = append(env, "OSP_"+strings.ToUpper(param)+"="+value)
-	}
-	slices.Sort(env)
-	return env
-}
-
-func lastLines(output []byte, count int) string {
-	lines := bytes.Split(bytes.TrimRight(output, "\n"), []byte("\n"))
-	if len(lines) > count {
-		lines = lines[len(lines)-count:]
-	}
-	return string(bytes.Join(lines, []byte("\n")))
 }

@@ -84,13 +84,13 @@ func TestStateKnowsTheOwnChanges(t *testing.T) {
 		all.Go(func() {
 			spec := hypervisor.Spec{Name: fmt.Sprint("i", n), UUID: fmt.Sprint("u", n), Memory: 64}
 			for range 20 {
-				if err := a.Start(t.Context(), spec, nil); err != nil {
+				if err := a.Start(t.Context(), Order{}, spec, nil); err != nil {
 					t.Error(err)
 				}
 				if got := stateIn(t, a, spec.Name); got != hypervisor.Running {
 					t.Errorf("%s is %q after its start", spec.Name, got)
 				}
-				if err := a.Stop(t.Context(), spec.Name, hypervisor.Stop{Force: true}, nil); err != nil {
+				if err := a.Stop(t.Context(), Order{}, spec.Name, hypervisor.Stop{Force: true}, nil); err != nil {
 					t.Error(err)
 				}
 				if got := stateIn(t, a, spec.Name); got != hypervisor.Stopped {
@@ -121,7 +121,7 @@ func TestChangesAreReportedUnasked(t *testing.T) {
 		a := reporting(t, func() error { asked.Add(1); return nil })
 		synctest.Wait()
 		for n := range 50 {
-			if err := a.Prepare(t.Context(), fmt.Sprint("i", n), fmt.Sprint("u", n), nil); err != nil {
+			if err := a.Prepare(t.Context(), Order{}, fmt.Sprint("i", n), fmt.Sprint("u", n), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -181,4 +181,31 @@ func TestStateEndsWithItsContextAndItsAgent(t *testing.T) {
 			t.Errorf("closed: %v", err)
 		}
 	})
+}
+
+// TestOldStateIsNotHandedOut lets the clock go on without the heartbeat, as it
+// does when the driver hangs.
+func TestOldStateIsNotHandedOut(t *testing.T) {
+	var clock atomic.Int64
+	dir := t.TempDir()
+	driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(Config{Node: "node1", Dir: dir, Driver: driver, Now: func() time.Time { return time.Unix(0, clock.Load()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := stateOf(t, a, true)
+	clock.Add(int64(maxAge))
+	if got := stateOf(t, a, false); !got.At.Equal(first.At) {
+		t.Errorf("a state of age %v was asked for anew", maxAge)
+	}
+	clock.Add(1)
+	if got := stateOf(t, a, false); got.At.Equal(first.At) {
+		t.Errorf("a state older than %v was handed out", maxAge)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
 }

@@ -83,13 +83,13 @@ func openController(ctx context.Context, dir string, nodes int, log *slog.Logger
 		return c.querier.Source(ctx)
 	})
 	c.queue, err = queue.Open(ctx, queue.Config{
-		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Picture: shown, Executors: executors, Nodes: c.fleet.Agent,
+		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Picture: shown, Executors: executors, Nodes: exec.Local(c.fleet),
 		Now: time.Now, NewUUID: newUUID, Log: log,
 	})
 	if err != nil {
 		return c, err
 	}
-	c.querier = &live.Querier{Queue: c.queue, Picture: shown, Store: c.store, Nodes: c.fleet.Agent,
+	c.querier = &live.Querier{Queue: c.queue, Picture: shown, Store: c.store, Nodes: live.Local(c.fleet),
 		Runtime: runtime(), Log: log}
 	close(ready)
 	return c, nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/hypervisor"
 )
@@ -54,10 +55,10 @@ func TestVerifyGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Stop(t.Context(), "one", hypervisor.Stop{}, nil); err != nil {
+	if err := a.Stop(t.Context(), agent.Order{}, "one", hypervisor.Stop{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Start(t.Context(), hypervisor.Spec{Name: "stranger"}, nil); err != nil {
+	if err := a.Start(t.Context(), agent.Order{}, hypervisor.Spec{Name: "stranger"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.down["node2"] = true
@@ -81,7 +82,7 @@ func TestVerifyDisks(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk := r.instance("one").Disks[0].UUID
-	if err := a.Drop(t.Context(), "one", []string{disk}); err != nil {
+	if err := a.Drop(t.Context(), agent.Order{}, "one", []string{disk}); err != nil {
 		t.Fatal(err)
 	}
 	snap := r.keeper.Snapshot()

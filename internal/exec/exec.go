@@ -16,9 +16,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"time"
 
-	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/inventory"
@@ -49,10 +49,6 @@ type Plan struct {
 	Dry any
 }
 
-// Nodes finds the agent of a node by the node's name; Unavailable when the
-// node does not answer.
-type Nodes func(node string) (*agent.Agent, error)
-
 // Submitted says what became of a job that a job submitted.
 type Submitted struct {
 	ID  job.ID
@@ -61,8 +57,10 @@ type Submitted struct {
 
 // Env is what an opcode finds when it runs.
 type Env struct {
-	Job       job.ID
-	Index     int
+	Job   job.ID
+	Index int
+	// Epoch is that of the leader's lease, under which nodes are given orders.
+	Epoch     int64
 	Op        *opcode.Opcode
 	Inventory *inventory.Keeper
 	Nodes     Nodes
@@ -76,6 +74,8 @@ type Env struct {
 	Submit  func(ctx context.Context, jobs [][]*opcode.Opcode) ([]Submitted, error)
 	Now     func() time.Time
 	NewUUID func() string
+
+	steps atomic.Int64 // orders given
 }
 
 // Logf leaves a message in the opcode's log.

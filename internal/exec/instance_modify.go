@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -51,7 +50,7 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 		return Plan{}, err
 	}
 	return Plan{Dry: m.result, Do: func(ctx context.Context) (any, error) {
-		if err := disks.onNode(ctx, inst); err != nil {
+		if err := disks.onNode(ctx, env, inst); err != nil {
 			return nil, err
 		}
 		err := env.changeInstance(ctx, inst.UUID, func(snap *cluster.Snapshot, inst *cluster.Instance) ([]cluster.Change, error) {
@@ -167,7 +166,7 @@ func (m *modification) setParams(inst *cluster.Instance) {
 
 // diskChanges is what becomes of an instance's disks.
 type diskChanges struct {
-	agent  *agent.Agent
+	node   Node
 	after  []cluster.Disk
 	added  []hypervisor.Disk
 	gone   []string
@@ -211,10 +210,10 @@ func (m *modification) planDisks(ctx context.Context, inst *cluster.Instance) (d
 // taken away.
 func (m *modification) diskAgent(ctx context.Context, inst *cluster.Instance, d *diskChanges) error {
 	var err error
-	if _, d.agent, err = m.env.primary(inst); err != nil {
+	if _, d.node, err = m.env.primary(inst); err != nil {
 		return err
 	}
-	running, err := active(ctx, d.agent, inst.Name)
+	running, err := active(ctx, d.node, inst.Name)
 	if err != nil || !running {
 		return err
 	}
@@ -272,16 +271,16 @@ func (d *diskChanges) alter(c itemChange, disk *cluster.Disk, n string, now int6
 }
 
 // onNode makes the new disks and takes the removed ones away.
-func (d *diskChanges) onNode(ctx context.Context, inst *cluster.Instance) error {
+func (d *diskChanges) onNode(ctx context.Context, env *Env, inst *cluster.Instance) error {
 	if len(d.added) > 0 {
-		if err := d.agent.Prepare(ctx, inst.Name, inst.UUID, d.added); err != nil {
+		if err := d.node.Prepare(ctx, env.order(), inst.Name, inst.UUID, d.added); err != nil {
 			return failed(err, "Could not create the disks of instance %s", inst.Name)
 		}
 	}
 	if len(d.gone) == 0 {
 		return nil
 	}
-	return failedUnlessNil(d.agent.Drop(ctx, inst.Name, d.gone), "Can't remove instance's disks")
+	return failedUnlessNil(d.node.Drop(ctx, env.order(), inst.Name, d.gone), "Can't remove instance's disks")
 }
 
 func orNull(text string) any {

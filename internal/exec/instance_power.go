@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -23,7 +22,7 @@ func requireState(inst *cluster.Instance, consequence string, states ...string) 
 }
 
 // active asks the node whether the instance runs there.
-func active(ctx context.Context, a *agent.Agent, name string) (bool, error) {
+func active(ctx context.Context, a Node, name string) (bool, error) {
 	live, err := a.Instance(ctx, name)
 	switch {
 	case fault.Is(err, fault.NotFound):
@@ -35,7 +34,7 @@ func active(ctx context.Context, a *agent.Agent, name string) (bool, error) {
 }
 
 // roomFor refuses a start for which the node has not enough free memory.
-func roomFor(ctx context.Context, a *agent.Agent, what string, memory int) error {
+func roomFor(ctx context.Context, a Node, what string, memory int) error {
 	info, err := a.Info(ctx)
 	if err != nil {
 		return fault.New(fault.Environment, "Can't get data from node %s: %w", a.Node(), err)
@@ -80,7 +79,7 @@ func startup(ctx context.Context, env *Env) (Plan, error) {
 		return Plan{}, err
 	}
 	return Plan{Do: func(ctx context.Context) (any, error) {
-		if err := a.Start(ctx, spec, op.Reason); err != nil {
+		if err := a.Start(ctx, env.order(), spec, op.Reason); err != nil {
 			return nil, failed(err, "Could not start instance '%s'", inst.Name)
 		}
 		return nil, env.rememberUp(ctx, inst)
@@ -146,7 +145,7 @@ func shutdown(_ context.Context, env *Env) (Plan, error) {
 		return Plan{}, err
 	}
 	return Plan{Do: func(ctx context.Context) (any, error) {
-		if err := a.Stop(ctx, inst.Name, stopWithin(op.Int("timeout")), op.Reason); err != nil {
+		if err := a.Stop(ctx, env.order(), inst.Name, stopWithin(op.Int("timeout")), op.Reason); err != nil {
 			return nil, failed(err, "Could not shutdown instance '%s'", inst.Name)
 		}
 		return nil, env.rememberDown(ctx, inst, source)
@@ -193,22 +192,22 @@ func reboot(ctx context.Context, env *Env) (Plan, error) {
 
 // restart carries a reboot out on the node. A full one is a stop and a start
 // of their own, which is what its reason file then shows.
-func (e *Env) restart(ctx context.Context, a *agent.Agent, spec hypervisor.Spec, running bool) error {
+func (e *Env) restart(ctx context.Context, a Node, spec hypervisor.Spec, running bool) error {
 	trail, how := e.Op.Reason, stopWithin(e.Op.Int("shutdown_timeout"))
 	kind := e.Op.Str("reboot_type")
 	switch {
 	case !running:
 		e.Infof("Instance %s was already stopped, starting now", spec.Name)
 	case kind == "soft":
-		return failedUnlessNil(a.RebootSoft(ctx, spec.Name, trail), "Could not reboot instance")
+		return failedUnlessNil(a.RebootSoft(ctx, e.order(), spec.Name, trail), "Could not reboot instance")
 	case kind == "hard":
-		return failedUnlessNil(a.RebootHard(ctx, spec, how, trail), "Could not reboot instance")
+		return failedUnlessNil(a.RebootHard(ctx, e.order(), spec, how, trail), "Could not reboot instance")
 	default:
-		if err := a.Stop(ctx, spec.Name, how, trail); err != nil {
+		if err := a.Stop(ctx, e.order(), spec.Name, how, trail); err != nil {
 			return failed(err, "Could not shutdown instance for full reboot")
 		}
 	}
-	return failedUnlessNil(a.Start(ctx, spec, trail), "Could not start instance for full reboot")
+	return failedUnlessNil(a.Start(ctx, e.order(), spec, trail), "Could not start instance for full reboot")
 }
 
 func failedUnlessNil(err error, what string) error {

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
@@ -99,7 +98,7 @@ func hosting(node *cluster.Node) error {
 }
 
 // onlineAgent returns the agent of a node that is not marked offline.
-func (e *Env) onlineAgent(node *cluster.Node) (*agent.Agent, error) {
+func (e *Env) onlineAgent(node *cluster.Node) (Node, error) {
 	if err := online(node); err != nil {
 		return nil, err
 	}
@@ -108,7 +107,7 @@ func (e *Env) onlineAgent(node *cluster.Node) (*agent.Agent, error) {
 
 // agent returns the agent of a node. A node that does not answer is a failed
 // prerequisite.
-func (e *Env) agent(node *cluster.Node) (*agent.Agent, error) {
+func (e *Env) agent(node *cluster.Node) (Node, error) {
 	a, err := e.Nodes(node.Name)
 	if err != nil {
 		return nil, fault.New(fault.Environment, "Can't contact node %s: %w", node.Name, err)
@@ -117,7 +116,7 @@ func (e *Env) agent(node *cluster.Node) (*agent.Agent, error) {
 }
 
 // primary returns an instance's primary node with its agent.
-func (e *Env) primary(inst *cluster.Instance) (*cluster.Node, *agent.Agent, error) {
+func (e *Env) primary(inst *cluster.Instance) (*cluster.Node, Node, error) {
 	node := e.snapshot().Node(inst.PrimaryNode)
 	if node == nil {
 		return nil, nil, fault.New(fault.WrongState, "Instance '%s' has no primary node", inst.Name)

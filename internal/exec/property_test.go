@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"pgregory.net/rapid"
@@ -121,10 +122,10 @@ func (r *rig) reset() {
 		for _, name := range r.instancesOn(node) {
 			a, err := r.fleet.Agent(node)
 			if err == nil {
-				err = a.Stop(r.Context(), name, hypervisor.Stop{}, nil)
+				err = a.Stop(r.Context(), agent.Order{}, name, hypervisor.Stop{}, nil)
 			}
 			if err == nil {
-				err = a.Remove(r.Context(), name)
+				err = a.Remove(r.Context(), agent.Order{}, name)
 			}
 			if err != nil {
 				r.Fatal(err)

@@ -37,12 +37,15 @@ type rig struct {
 	fleet     *agent.Fleet
 	all       Catalogue
 	submitted [][]*opcode.Opcode
+	jobs      job.ID // the latest that ran an opcode
 
 	mu    sync.Mutex
 	uuids int
 	log   []string
 	// broken fails the driver calls of a node whose method and phase it names.
 	broken map[string]fake.Call
+	// changed are the changes that drivers were asked for since an opcode began.
+	changed []change
 	// down are the nodes that do not answer.
 	down map[string]bool
 }
@@ -90,6 +93,9 @@ func (r *rig) openAgent(node string) (*agent.Agent, error) {
 	driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake"), Memory: 8192, Fault: func(c fake.Call) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		if !observes(c.Method) && !c.After {
+			r.changed = append(r.changed, change{node, c.Name, c.Method})
+		}
 		if b, ok := r.broken[node]; ok && b.Method == c.Method && b.After == c.After {
 			return errBroken
 		}
@@ -109,11 +115,44 @@ func (r *rig) failOn(node, method string, after bool) {
 	r.broken[node] = fake.Call{Method: method, After: after}
 }
 
-func (r *rig) nodes(name string) (*agent.Agent, error) {
+// change is a change that a driver was asked for.
+type change struct{ node, instance, method string }
+
+// observes reports whether a method of a driver only looks.
+func observes(method string) bool {
+	return method == "node" || method == "instance" || method == "instances"
+}
+
+// mustHold checks that the opcode asked for the locks of every node, and of
+// every instance, on which it changed anything.
+func (r *rig) mustHold(op *opcode.Opcode, request lock.Request) {
+	r.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.Contains(request, lock.Want{Name: bgl, Mode: lock.Exclusive}) {
+		return
+	}
+	covered := func(level lock.Level, item string) bool {
+		return slices.ContainsFunc(request, func(w lock.Want) bool {
+			return w.Name.Level == level && (w.Name.Item == item || w.Name.Item == lock.All)
+		})
+	}
+	for _, c := range r.changed {
+		node := r.keeper.Snapshot().NodeNamed(c.node)
+		if node == nil || !covered(lock.Node, node.UUID) || !covered(lock.NodeRes, node.UUID) {
+			r.Fatalf("%s changes something on %s (%s of %s) and did not ask for its locks: %v", op.ID, c.node, c.method, c.instance, request)
+		}
+		if !covered(lock.Instance, c.instance) {
+			r.Fatalf("%s changes instance %s (%s) and did not ask for its lock: %v", op.ID, c.instance, c.method, request)
+		}
+	}
+}
+
+func (r *rig) nodes(name string) (Node, error) {
 	if r.down[name] {
 		return nil, fault.New(fault.Unavailable, "node %s does not answer", name)
 	}
-	return r.fleet.Agent(name)
+	return Local(r.fleet)(name)
 }
 
 // source is what queries are answered from: of the nodes, their operating
@@ -131,7 +170,10 @@ func (r *rig) source(ctx context.Context) *query.Source {
 }
 
 func (r *rig) oses(ctx context.Context, node string) query.NodeState {
-	a, err := r.nodes(node)
+	if r.down[node] {
+		return query.NodeState{Failed: "it does not answer"}
+	}
+	a, err := r.fleet.Agent(node)
 	if err != nil {
 		return query.NodeState{Failed: err.Error()}
 	}
@@ -148,8 +190,9 @@ func (r *rig) oses(ctx context.Context, node string) query.NodeState {
 
 // env returns what the opcode would find.
 func (r *rig) env(op *opcode.Opcode) *Env {
+	r.jobs++
 	return &Env{
-		Job: 7, Op: op, Inventory: r.keeper, Nodes: r.nodes,
+		Job: r.jobs, Op: op, Inventory: r.keeper, Nodes: r.nodes,
 		Log: func(kind string, payload any) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -189,16 +232,18 @@ func (r *rig) opcode(id string, p params) *opcode.Opcode {
 	return op
 }
 
-// run takes the opcode's locks' needs and carries it out; log holds its
+// run works out which locks the opcode needs and carries it out; log holds its
 // messages afterwards.
 func (r *rig) run(id string, p params) (string, error) {
 	r.Helper()
 	op := r.opcode(id, p)
-	r.log = nil
-	if _, err := r.all.Locks(op, r.keeper.Snapshot()); err != nil && fault.CodeOf(err) == fault.Internal {
+	r.log, r.changed = nil, nil
+	request, err := r.all.Locks(op, r.keeper.Snapshot())
+	if err != nil && fault.CodeOf(err) == fault.Internal {
 		r.Fatalf("locks of %s: %v", id, err)
 	}
 	result, err := r.all.Run(r.Context(), r.env(op))
+	r.mustHold(op, request)
 	return string(result), err
 }
 

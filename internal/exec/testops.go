@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -88,12 +87,12 @@ func testDelay(_ context.Context, env *Env) (Plan, error) {
 	}}, nil
 }
 
-func (e *Env) delayAgents() ([]*agent.Agent, error) {
+func (e *Env) delayAgents() ([]Node, error) {
 	nodes, err := delayNodes(e.Op, e.snapshot())
 	if err != nil {
 		return nil, err
 	}
-	agents := make([]*agent.Agent, len(nodes))
+	agents := make([]Node, len(nodes))
 	for i, node := range nodes {
 		if agents[i], err = e.onlineAgent(node); err != nil {
 			return nil, err
@@ -103,7 +102,7 @@ func (e *Env) delayAgents() ([]*agent.Agent, error) {
 }
 
 // delay waits on the master first, then on all nodes at once.
-func (e *Env) delay(ctx context.Context, d time.Duration, agents []*agent.Agent) error {
+func (e *Env) delay(ctx context.Context, d time.Duration, agents []Node) error {
 	if e.Op.Bool("on_master") {
 		timer := time.NewTimer(d)
 		defer timer.Stop()

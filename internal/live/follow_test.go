@@ -32,6 +32,7 @@ const patience = 2 * time.Minute
 // rig is a cluster of two nodes on a store of its own.
 type rig struct {
 	*testing.T
+	fleet  *agent.Fleet
 	keeper *inventory.Keeper
 	*live.Querier
 	// hook sees each call of a node's driver.
@@ -69,8 +70,8 @@ func newRig(t *testing.T, keep store.Revision) *rig {
 		}
 		return agent.New(agent.Config{Node: node, Dir: filepath.Join(dir, node), Driver: driver})
 	})
-	q := &live.Querier{Picture: shown, Store: s, Nodes: fleet.Agent, Log: log}
-	q.Queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(q.Source), Nodes: fleet.Agent,
+	q := &live.Querier{Picture: shown, Store: s, Nodes: live.Local(fleet), Log: log}
+	q.Queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(q.Source), Nodes: exec.Local(fleet),
 		Now: time.Now, NewUUID: newUUID, Log: log})
 	check(err)
 	t.Cleanup(func() {
@@ -79,7 +80,7 @@ func newRig(t *testing.T, keep store.Revision) *rig {
 		check(fleet.Close())
 		check(s.Close())
 	})
-	r.keeper, r.Querier = keeper, q
+	r.keeper, r.Querier, r.fleet = keeper, q, fleet
 	return r
 }
 

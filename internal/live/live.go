@@ -18,9 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
-	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/job"
@@ -42,7 +40,7 @@ type Querier struct {
 	// Store is what the state is kept in; its feed tells
 	// when an answer may be different.
 	Store   store.Store
-	Nodes   exec.Nodes
+	Nodes   Nodes
 	Runtime query.Runtime
 	Log     *slog.Logger
 }
@@ -197,7 +195,7 @@ func (q *Querier) ask(ctx context.Context, need query.Need, name string) query.N
 // reported are the needs that nodes report without being asked.
 const reported = query.NeedNode | query.NeedHypervisor | query.NeedStorage | query.NeedInstances | query.NeedConsole
 
-func takeReport(ctx context.Context, a *agent.Agent, fresh bool, state *query.NodeState) error {
+func takeReport(ctx context.Context, a Node, fresh bool, state *query.NodeState) error {
 	s, err := a.State(ctx, fresh)
 	if err == nil {
 		err = s.Err
@@ -222,7 +220,7 @@ func takeReport(ctx context.Context, a *agent.Agent, fresh bool, state *query.No
 	return nil
 }
 
-func askOS(ctx context.Context, a *agent.Agent, state *query.NodeState) error {
+func askOS(ctx context.Context, a Node, state *query.NodeState) error {
 	list, err := a.OSes(ctx)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -49,9 +50,9 @@ func (r *rig) onCall(hook func(node string, c fake.Call)) { r.hook.Store(&hook) 
 
 func (r *rig) start(node string) {
 	r.Helper()
-	a, err := r.Nodes(node)
+	a, err := r.fleet.Agent(node)
 	if err == nil {
-		err = a.Start(r.Context(), hypervisor.Spec{Name: "on-" + node, UUID: "uuid-on-" + node, Memory: 64, VCPUs: 1}, nil)
+		err = a.Start(r.Context(), agent.Order{}, hypervisor.Spec{Name: "on-" + node, UUID: "uuid-on-" + node, Memory: 64, VCPUs: 1}, nil)
 	}
 	if err != nil {
 		r.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
@@ -79,7 +78,7 @@ func (r *rig) open() {
 	}
 	r.q, err = queue.Open(ctx, queue.Config{
 		Store: r.store, Inventory: r.keeper, Picture: r.shown, Executors: r.catalogue(),
-		Nodes: func(string) (*agent.Agent, error) { return nil, fault.New(fault.Unavailable, "no nodes here") },
+		Nodes: func(string) (exec.Node, error) { return nil, fault.New(fault.Unavailable, "no nodes here") },
 		Now:   time.Now, NewUUID: newUUID, Log: slog.New(slog.NewTextHandler(r.t.Output(), nil)),
 		Patience: r.storePatience,
 	})

@@ -53,6 +53,7 @@ func (q *Queue) env(e *entry, i int) *exec.Env {
 	return &exec.Env{
 		Job:       e.id(),
 		Index:     i,
+		Epoch:     q.cfg.Epoch,
 		Op:        e.inputs[i],
 		Inventory: q.cfg.Inventory,
 		Nodes:     q.cfg.Nodes,

@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+)
+
+// keptOutput is how much of the end of a script's output is kept, in bytes, and
+// shownLines how many lines of that an error shows.
+const (
+	keptOutput = 16 << 10
+	shownLines = 20
+)
+
+// scriptEnd is how long the output of a script is awaited after the script has ended:
+// what it left running in the background may hold it open for ever.
+const scriptEnd = time.Second
+
+// Install runs the creation script of an operating system for an instance
+// whose disks are prepared. The name may carry a variant; params are the
+// parameters for the script. When ctx ends, the script is killed with all that
+// it started. What it started is not waited for when it ends by itself.
+func (a *Agent) Install(ctx context.Context, order Order, spec hypervisor.Spec, name string, params map[string]string) error {
+	return a.carryOut(order, spec.Name, "install", func() error { return a.runCreate(ctx, spec, name, params) })
+}
+
+func (a *Agent) runCreate(ctx context.Context, spec hypervisor.Spec, name string, params map[string]string) error {
+	o, err := a.FindOS(ctx, name, true)
+	if err != nil || o.Path == "" {
+		return err
+	}
+	_, variant, _ := strings.Cut(name, "+")
+	output := &tail{limit: keptOutput}
+	cmd := exec.CommandContext(ctx, filepath.Join(o.Path, "create"))
+	cmd.Dir = o.Path
+	cmd.Env = a.scriptEnvironment(spec, o.Name, variant, params)
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = scriptEnd
+	err = cmd.Run()
+	switch {
+	case err == nil, errors.Is(err, exec.ErrWaitDelay): // it succeeded; something in the background goes on
+		return nil
+	case ctx.Err() != nil:
+		return fault.New(fault.Canceled, "OS create script was killed: %w", context.Cause(ctx))
+	}
+	if _, exited := errors.AsType[*exec.ExitError](err); !exited {
+		return fault.New(fault.Failed, "OS create script failed (%w)", err)
+	}
+	return fault.New(fault.Failed, "OS create script failed (exited with exit code %d), last lines in the log file:\n%s",
+		cmd.ProcessState.ExitCode(), output.lastLines(shownLines))
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	limit int
+	kept  []byte
+	cut   bool // there was more before
+}
+
+// Write never fails.
+func (t *tail) Write(text []byte) (int, error) {
+	written := len(text)
+	if len(text) > t.limit {
+		text, t.kept, t.cut = text[len(text)-t.limit:], t.kept[:0], true
+	}
+	if surplus := len(t.kept) + len(text) - t.limit; surplus > 0 {
+		t.kept, t.cut = append(t.kept[:0], t.kept[surplus:]...), true
+	}
+	t.kept = append(t.kept, text...)
+	return written, nil
+}
+
+// lastLines returns the last lines that were written, at most so many. The
+// first of them may lack its beginning, which is then marked, and bytes that are no text are replaced.
+func (t *tail) lastLines(count int) string {
+	lines := bytes.Split(bytes.TrimRight(t.kept, "\n"), []byte("\n"))
+	clipped := t.cut && len(lines) <= count
+	if len(lines) > count {
+		lines = lines[len(lines)-count:]
+	}
+	text := strings.ToValidUTF8(string(bytes.Join(lines, []byte("\n"))), "\uFFFD")
+	if clipped {
+		return "[...]" + text
+	}
+	return text
+}
+
+// scriptEnvironment is what a creation script may rely on.
+func (a *Agent) scriptEnvironment(spec hypervisor.Spec, name, variant string, params map[string]string) []string {
+	env := []string{
+		"PATH=/sbin:/bin:/usr/sbin:/usr/bin", "OS_API_VERSION=" + strconv.Itoa(apiVersions[0]),
+		"INSTANCE_NAME=" + spec.Name, "OS_NAME=" + name, "OS_VARIANT=" + variant,
+		"HYPERVISOR=" + a.cfg.Driver.Kind(),
+		"DISK_COUNT=" + strconv.Itoa(len(spec.Disks)), "NIC_COUNT=" + strconv.Itoa(len(spec.NICs)),
+	}
+	for i, disk := range spec.Disks {
+		n := strconv.Itoa(i)
+		env = append(env, "DISK_"+n+"_UUID="+disk.UUID, "DISK_"+n+"_SIZE="+strconv.Itoa(disk.Size))
+	}
+	for i, nic := range spec.NICs {
+		n := strconv.Itoa(i)
+		env = append(env, "NIC_"+n+"_MAC="+nic.MAC, "NIC_"+n+"_MODE="+nic.Mode, "NIC_"+n+"_LINK="+nic.Link)
+		if nic.IP != "" {
+			env = append(env, "NIC_"+n+"_IP="+nic.IP)
+		}
+	}
+	for param, value := range params {
+		env = append(env, "OSP_"+strings.ToUpper(param)+"="+value)
+	}
+	slices.Sort(env)
+	return env
+}

@@ -1,0 +1,29 @@
+package live
+
+import (
+	"context"
+
+	"github.com/drover-project/drover/internal/agent"
+)
+
+// Node is what queries need of a node. The agent in this process is one.
+type Node interface {
+	// State returns the newest state that the node reported, and with fresh one
+	// from now on; see agent.Agent.
+	State(ctx context.Context, fresh bool) (agent.State, error)
+	OSes(ctx context.Context) ([]agent.OS, error)
+}
+
+// Nodes finds a node by its name; Unavailable when it does not answer.
+type Nodes func(node string) (Node, error)
+
+// Local finds the nodes whose agents live in this process.
+func Local(fleet *agent.Fleet) Nodes {
+	return func(node string) (Node, error) {
+		a, err := fleet.Agent(node)
+		if err != nil {
+			return nil, err // and no interface that holds a nil pointer
+		}
+		return a, nil
+	}
+}
