@@ -27,6 +27,7 @@ hypervisor, RAPI and LUXI. What it did is still there at the next start.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Data, "data", DefaultData(), "directory of everything that lasts")
 	f.StringVar(&o.RAPI, "rapi", "127.0.0.1:5080", "address of RAPI; port 0 picks a free one")
+	f.BoolVar(&o.RequireAuthentication, "require-authentication", false, "let nobody read over RAPI without an account")
 	f.StringVar(&o.LUXI, "luxi", "", "path of the LUXI socket (default: luxi.sock in the data directory)")
 	f.IntVar(&o.Nodes, "nodes", 3, "how many nodes a new cluster gets")
 	f.BoolVar(&o.Demo, "demo", true, "fill a new cluster with some data to look at")

@@ -21,6 +21,8 @@ type DevOptions struct {
 	Data string
 	// RAPI is the address to listen on; port 0 picks a free one.
 	RAPI string
+	// RequireAuthentication lets nobody read over RAPI without an account.
+	RequireAuthentication bool
 	// LUXI is the path of the socket; empty for one in the data directory.
 	LUXI string
 	// Nodes is how many nodes a new cluster gets.
@@ -118,9 +120,11 @@ func (c *controller) listenRAPI(ctx context.Context, s *surfaces, o DevOptions) 
 	if err != nil {
 		return err
 	}
-	users, err := rapi.OpenUsers(login.usersFile)
-	if err != nil {
-		return err
+	users := rapi.OpenUsers(login.usersFile, o.Log)
+	if !users.Current().Verify(login.name, login.password) {
+		o.Log.Warn("the RAPI users file does not hold this program's own account with the password that is kept beside it; no account is announced",
+			"users", login.usersFile)
+		login.name, login.password = "", ""
 	}
 	cert, err := rapi.Certificate(filepath.Join(dir, "rapi.pem"), time.Now())
 	if err != nil {
@@ -130,7 +134,8 @@ func (c *controller) listenRAPI(ctx context.Context, s *surfaces, o DevOptions) 
 	if s.rapiListener, err = listen.Listen(ctx, "tcp", o.RAPI); err != nil {
 		return fault.New(fault.Environment, "cannot listen for RAPI: %w", err).WithHint("choose another address with --rapi; port 0 picks a free one")
 	}
-	server := rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Users: users, Now: time.Now, Log: o.Log})
+	server := rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Users: users,
+		RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log})
 	s.serveRAPI = func(ctx context.Context) error { return server.Serve(ctx, s.rapiListener, cert) }
 	s.ready.RAPI = "https://" + s.rapiListener.Addr().String()
 	s.ready.RAPIUser, s.ready.RAPIPassword = login.name, login.password

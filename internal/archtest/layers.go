@@ -45,6 +45,7 @@ var layers = []struct {
 	{"test/*", ForTests},
 
 	{"internal/fault", Leaf},
+	{"internal/intake", Leaf},
 	{"internal/reason", Leaf},
 	{"internal/qlang", Leaf},
 	{"internal/version", Leaf},

@@ -8,12 +8,19 @@
 //     program it was found.
 //   - Transports map codes to their own statuses in one table each; an error
 //     without a code is Internal.
+//   - An error is small, whatever it quotes: no text of it exceeds MaxText.
 package fault
 
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
+
+// MaxText is how long a message, a field or a hint may be, in bytes; the rest
+// is cut. Errors repeat what clients sent, and go into results, logs and
+// answers, some of which write one byte as six.
+const MaxText = 8 << 10
 
 // Code says what kind of failure it is. Programs may switch on it.
 type Code string
@@ -90,20 +97,29 @@ func (e *Error) Unwrap() error { return e.Cause }
 // cause, as in fmt.Errorf.
 func New(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Code: code, Message: err.Error(), Cause: errors.Unwrap(err)}
+	return &Error{Code: code, Message: Clip(err.Error(), MaxText), Cause: errors.Unwrap(err)}
+}
+
+// Clip shortens a text that is longer than the limit in bytes, at the end of a
+// letter, and marks that with "...".
+func Clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "..."
 }
 
 // At returns a copy of e that names the field at fault.
 func (e *Error) At(field string) *Error {
 	c := *e
-	c.Field = field
+	c.Field = Clip(field, MaxText)
 	return &c
 }
 
 // WithHint returns a copy of e with a formatted hint.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	c := *e
-	c.Hint = fmt.Sprintf(format, args...)
+	c.Hint = Clip(fmt.Sprintf(format, args...), MaxText)
 	return &c
 }
 

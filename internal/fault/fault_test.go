@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -38,5 +40,18 @@ func TestErrorShowsHintAndKeepsCause(t *testing.T) {
 	}
 	if err.Field != "users" {
 		t.Errorf("Field = %q", err.Field)
+	}
+}
+
+func TestErrorsAreSmallWhateverTheyQuote(t *testing.T) {
+	long := strings.Repeat("<\u00e9", 5<<20)
+	err := fault.New(fault.Invalid, "bad key %q", long).At("ndparams."+long).WithHint("known are %s", long)
+	for what, text := range map[string]string{"message": err.Message, "field": err.Field, "hint": err.Hint} {
+		if len(text) > fault.MaxText+len("...") || !strings.HasSuffix(text, "...") || !utf8.ValidString(text) {
+			t.Errorf("the %s has %d bytes: %.40q", what, len(text), text)
+		}
+	}
+	if short := "as it is"; fault.Clip(short, len(short)) != short {
+		t.Error("a text within the limit was changed")
 	}
 }

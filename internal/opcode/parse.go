@@ -109,13 +109,19 @@ func expectEnd(dec *jsontext.Decoder) error {
 	return fault.New(fault.Invalid, "there is more after the end of the JSON text")
 }
 
-// maxDepth bounds how deep lists and objects may be nested, so that no input
-// can exhaust the stack here or in whoever walks the value later.
-const maxDepth = 100
+// What an opcode may be. What is stored is read whatever its size.
+const (
+	// MaxBytes is how long the JSON text of one opcode from outside may be; whoever
+	// takes it in checks it.
+	MaxBytes = 1 << 20
+	// MaxDepth bounds how deep lists and objects may be nested, so that no input
+	// can exhaust the stack here or in whoever walks the value later.
+	MaxDepth = 100
+)
 
 func readValue(dec *jsontext.Decoder, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, fault.New(fault.Invalid, "lists and objects are nested deeper than %d", maxDepth)
+	if depth > MaxDepth {
+		return nil, fault.New(fault.Invalid, "lists and objects are nested deeper than %d", MaxDepth)
 	}
 	tok, err := dec.ReadToken()
 	if err != nil {

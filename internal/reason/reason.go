@@ -5,8 +5,9 @@
 // Invariants:
 //   - Append never alters the trail it was given; two trails never share the
 //     room behind their ends.
-//   - Sources that begin with "gnt:" belong to components of the system and
-//     are refused from outside (CheckOutside).
+//   - Sources that begin with "gnt:", in whatever letters, belong to components
+//     of the system and are refused from outside (CheckOutside).
+//   - What comes from outside is bounded: MaxEntries, MaxSource, MaxReason.
 package reason
 
 import (
@@ -15,12 +16,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/drover-project/drover/internal/fault"
 )
 
 // ReservedPrefix begins the sources that only our own components may use.
 const ReservedPrefix = "gnt:"
+
+// What a trail from outside may hold. The hops that components of the system
+// add come on top.
+const (
+	// MaxEntries is how many hops.
+	MaxEntries = 100
+	// MaxSource and MaxReason are the lengths of the texts of one hop, in bytes.
+	MaxSource = 256
+	MaxReason = 16 << 10
+)
 
 // LimitPrefix begins a reason text that asks for an ad-hoc limit (Bucket).
 const LimitPrefix = "rate-limit:"
@@ -97,18 +111,39 @@ func clip(raw []byte) string {
 	return strings.ToValidUTF8(string(raw[:limit]), "") + "..."
 }
 
-// CheckOutside refuses a trail that came from outside and holds a reserved
-// source that the interface does not let pass. A nil allowed lets none pass.
+// CheckOutside refuses a trail that came from outside and is too long, or holds
+// a reserved source that the interface does not let pass. A nil allowed lets
+// none pass.
 func CheckOutside(t Trail, allowed func(source string) bool) error {
+	if len(t) > MaxEntries {
+		return fault.New(fault.TooLarge, "the reason trail has %d entries; the limit is %d", len(t), MaxEntries).At("reason")
+	}
 	for i, e := range t {
-		if !strings.HasPrefix(e.Source, ReservedPrefix) || (allowed != nil && allowed(e.Source)) {
-			continue
+		at := "reason[" + strconv.Itoa(i) + "]"
+		switch {
+		case len(e.Source) > MaxSource:
+			return fault.New(fault.TooLarge, "the source of reason entry %d has %d bytes; the limit is %d", i, len(e.Source), MaxSource).At(at)
+		case len(e.Reason) > MaxReason:
+			return fault.New(fault.TooLarge, "the text of reason entry %d has %d bytes; the limit is %d", i, len(e.Reason), MaxReason).At(at)
+		case reserved(e.Source) && (allowed == nil || !allowed(e.Source)):
+			return fault.New(fault.Invalid, "reason entry %d has the reserved source %q: sources that begin with %q belong to the system",
+				i, e.Source, ReservedPrefix).At(at).
+				WithHint("use a source of your own, for example \"user\"")
 		}
-		return fault.New(fault.Invalid, "reason entry %d has the reserved source %q: sources that begin with %q belong to the system",
-			i, e.Source, ReservedPrefix).At("reason[" + strconv.Itoa(i) + "]").
-			WithHint("use a source of your own, for example \"user\"")
 	}
 	return nil
+}
+
+// reserved reports whether a person would take the source for one of the
+// system's: case, width, blanks and letters without a shape make no difference.
+func reserved(source string) bool {
+	shaped := strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z, unicode.Variation_Selector) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, norm.NFKC.String(source))
+	return strings.HasPrefix(shaped, ReservedPrefix)
 }
 
 // Bucket is an ad-hoc limit that a submitter asks for by a reason text

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -55,6 +56,40 @@ func TestCheckOutside(t *testing.T) {
 	}
 	if err := reason.CheckOutside(trail, func(s string) bool { return s == "gnt:user" }); err != nil {
 		t.Errorf("allowed source refused: %v", err)
+	}
+}
+
+func TestLookAlikesOfReservedSourcesAreRefused(t *testing.T) {
+	allowed := func(s string) bool { return s == "gnt:user" || strings.HasPrefix(s, "gnt:client") }
+	for _, source := range []string{"GNT:opcode:x", "Gnt:user", " gnt:user", "\tgnt:user", "gnt\u200b:user", "gnt\u200b:opcode",
+		"\ufeffgnt:luxid", "gnt :user", "g\u00adnt:user", "\uff47\uff4e\uff54:user", "gnt\uff1auser", "gnt\ufe0f:user", "gnt\u0000:user"} {
+		if err := reason.CheckOutside(reason.Trail{{Source: source}}, allowed); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%q: %v", source, err)
+		}
+	}
+	for _, source := range []string{"", "gnt", "gnt-tool", "user", "my gnt:user", "gnt:user", "gnt:client:gnt-instance", "m\u00fcller"} {
+		if err := reason.CheckOutside(reason.Trail{{Source: source}}, allowed); err != nil {
+			t.Errorf("%q: %v", source, err)
+		}
+	}
+}
+
+func TestTrailsFromOutsideAreBounded(t *testing.T) {
+	text := func(n int) string { return strings.Repeat("x", n) }
+	for name, tc := range map[string]struct {
+		trail reason.Trail
+		limit string // empty if it is taken
+	}{
+		"as many entries as may be": {make(reason.Trail, reason.MaxEntries), ""},
+		"one more":                  {make(reason.Trail, reason.MaxEntries+1), "the limit is 100"},
+		"the longest texts":         {reason.Trail{{Source: text(reason.MaxSource), Reason: text(reason.MaxReason)}}, ""},
+		"a longer source":           {reason.Trail{{Source: text(reason.MaxSource + 1)}}, "the limit is 256"},
+		"a longer reason":           {reason.Trail{{}, {Reason: text(reason.MaxReason + 1)}}, "the limit is 16384"},
+	} {
+		err := reason.CheckOutside(tc.trail, nil)
+		if tc.limit == "" && err != nil || tc.limit != "" && (!fault.Is(err, fault.TooLarge) || !strings.Contains(err.Error(), tc.limit)) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

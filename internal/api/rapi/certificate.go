@@ -33,6 +33,9 @@ func Certificate(path string, now time.Time) (tls.Certificate, error) {
 			err = writePrivate(path, text)
 		}
 	}
+	if err == nil {
+		err = checkPrivate(path)
+	}
 	if err != nil {
 		return tls.Certificate{}, fault.New(fault.Environment, "the certificate %s: %w", path, err)
 	}
@@ -41,6 +44,16 @@ func Certificate(path string, now time.Time) (tls.Certificate, error) {
 		return tls.Certificate{}, fault.New(fault.Environment, "the certificate %s: %w", path, err)
 	}
 	return cert, nil
+}
+
+// checkPrivate refuses a file with a key that everybody can read, or that others
+// than its owner can write.
+func checkPrivate(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().Perm()&0o027 != 0 {
+		err = fault.New(fault.Environment, "the mode %04o lets others at the key", info.Mode().Perm()).WithHint("chmod 600 it, and make a new key")
+	}
+	return err
 }
 
 func makeCertificate(now time.Time) ([]byte, error) {
@@ -61,10 +74,9 @@ func makeCertificate(now time.Time) ([]byte, error) {
 		Subject:               pkix.Name{CommonName: host},
 		NotBefore:             now.Add(-time.Hour), // clocks differ
 		NotAfter:              now.Add(certificateLifetime),
-		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
-		IsCA:                  true, // so that clients can name the file as what they trust
 		DNSNames:              []string{host, "localhost"},
 		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}

@@ -19,7 +19,7 @@ type httpError struct {
 func (e *httpError) Error() string { return e.message }
 
 func failure(status int, format string, args ...any) *httpError {
-	return &httpError{status: status, message: fmt.Sprintf(format, args...)}
+	return &httpError{status: status, message: fault.Clip(fmt.Sprintf(format, args...), 2*fault.MaxText)}
 }
 
 func badRequest(format string, args ...any) *httpError {
@@ -79,7 +79,7 @@ func asHTTP(err error) *httpError {
 	if code == fault.Drained {
 		return &httpError{status: status, message: drainedMessage}
 	}
-	return &httpError{status: status, message: err.Error()}
+	return &httpError{status: status, message: fault.Clip(err.Error(), 2*fault.MaxText)}
 }
 
 // paramMessage begins with the words that clients know and goes on with what

@@ -10,13 +10,25 @@ import (
 	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/reason"
 )
 
-// maxBody is the largest body of a request in bytes.
-const maxBody = 10 << 20
+// The limits of bodies, in bytes.
+const (
+	// opcodeBody is for resources that make a job or a rule, queryBody for
+	// queries, whose filters name objects one by one.
+	opcodeBody = opcode.MaxBytes
+	queryBody  = 10 << 20
+	// maxBodies is for all bodies together that are being read or worked on; one
+	// of up to freeBody does not count.
+	maxBodies = 16 << 20
+	freeBody  = 16 << 10
+	// bodyValues is how many values may be made of one.
+	bodyValues = 100_000
+)
 
 // request is what a handler works on.
 type request struct {
@@ -30,6 +42,8 @@ type request struct {
 	body any
 	// rawBody is the body as it came.
 	rawBody []byte
+	// charged is what the body took of the memory for all bodies.
+	charged int64
 	// answerHeader is the header of the answer.
 	answerHeader http.Header
 }
@@ -52,30 +66,24 @@ func (r *request) readQuery() error {
 		values[name] = kept
 	}
 	r.query = values
-	return nil
+	given := reason.Trail{{Reason: r.text("reason")}}
+	return reason.CheckOutside(given, nil)
 }
 
 // readBody reads the body, if there is one. A content type with parameters is
 // taken too; the reference refuses it.
-func (r *request) readBody() error {
-	if r.ContentLength > maxBody {
-		drop(r.Body)
-		return bodyTooLarge()
-	}
-	raw, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	switch {
-	case err != nil:
-		return badRequest("The body cannot be read: %s", err)
-	case len(raw) > maxBody:
-		drop(r.Body)
-		return bodyTooLarge()
-	case len(raw) == 0:
-		return nil
+func (r *request) readBody(limit int64, memory *intake.Budget) error {
+	raw, err := r.receive(limit, memory)
+	if err != nil || len(raw) == 0 {
+		return err
 	}
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := strings.ToLower(parameters["charset"])
 	if err != nil || kind != "application/json" || (charset != "" && charset != "utf-8") {
 		return failure(http.StatusUnsupportedMediaType, "Unsupported Media Type")
+	}
+	if err := intake.CheckValues(raw, bodyValues); err != nil {
+		return err
 	}
 	body, err := opcode.ParseValue(raw)
 	if err != nil {
@@ -85,14 +93,42 @@ func (r *request) readBody() error {
 	return nil
 }
 
+// receive takes in the bytes of the body.
+func (r *request) receive(limit int64, memory *intake.Budget) ([]byte, error) {
+	length := r.ContentLength
+	if length > limit {
+		drop(r.Body)
+		return nil, bodyTooLarge(limit)
+	}
+	if length < 0 { // it is told at the end only
+		length = limit
+	}
+	if length > freeBody {
+		if err := memory.Take(length); err != nil {
+			drop(r.Body)
+			return nil, err
+		}
+		r.charged = length
+	}
+	raw, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
+	switch {
+	case err != nil:
+		return nil, badRequest("The body cannot be read: %s", err)
+	case int64(len(raw)) > limit:
+		drop(r.Body)
+		return nil, bodyTooLarge(limit)
+	}
+	return raw, nil
+}
+
 // drop reads and forgets a while more of a body, so that a client that sends
 // all of it before it reads gets to know why it is refused.
 func drop(body io.Reader) {
-	_, _ = io.CopyN(io.Discard, body, 4*maxBody) // what is wrong is known already
+	_, _ = io.CopyN(io.Discard, body, 4*queryBody) // what is wrong is known already
 }
 
-func bodyTooLarge() error {
-	return failure(http.StatusRequestEntityTooLarge, "The body is larger than %d bytes", maxBody)
+func bodyTooLarge(limit int64) error {
+	return failure(http.StatusRequestEntityTooLarge, "The body is larger than %d bytes", limit)
 }
 
 // text returns a query parameter, empty if it was not given.

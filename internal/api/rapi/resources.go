@@ -76,7 +76,7 @@ var instanceResources = []route{
 		flags: map[string]string{"static": "static"}, more: onlyThisInstance})}},
 	{"/2/instances/{name}/reboot", methods{post: onInstance("reboot", "OP_INSTANCE_REBOOT", jobSpec{body: bodyOptional, path: instanceName,
 		flags: map[string]string{"dry-run": "dry_run", "ignore_secondaries": "ignore_secondaries"}, more: rebootType})}},
-	{"/2/instances/{name}/reinstall", methods{post: {access: writing, serve: reinstall}}},
+	{"/2/instances/{name}/reinstall", methods{post: {access: writing, body: opcodeBody, serve: reinstall}}},
 	{"/2/instances/{name}/replace-disks", methods{post: onInstance("replace_disks", "OP_INSTANCE_REPLACE_DISKS", jobSpec{
 		body: bodyOptional, path: instanceName, more: replacedDisks})}},
 	{"/2/instances/{name}/startup", methods{put: onInstance("startup", "OP_INSTANCE_STARTUP", jobSpec{path: instanceName,
@@ -160,22 +160,22 @@ var jobResources = []route{
 	{"/2/jobs", methods{get: list(jobItem)}},
 	{"/2/jobs/{id}", methods{get: {serve: singleJob}, del: {access: writing, serve: cancelJob}}},
 	{"/2/jobs/{id}/explain", methods{get: {serve: explainJob}}},
-	{"/2/jobs/{id}/wait", methods{get: {access: writing, serve: waitForJob}}},
+	{"/2/jobs/{id}/wait", methods{get: {access: writing, body: opcodeBody, serve: waitForJob}}},
 }
 
 // queryResources are queries of any item.
 var queryResources = []route{
-	{"/2/query/{item}", methods{get: {access: reading, serve: queryByURL}, put: {access: reading, serve: queryByBody}}},
+	{"/2/query/{item}", methods{get: {access: reading, serve: queryByURL}, put: {access: reading, body: queryBody, serve: queryByBody}}},
 	{"/2/query/{item}/fields", methods{get: {serve: queryFields}}},
 	{"/2/query/{item}/watch", methods{get: {access: reading, serve: queryWatch}}},
 }
 
 // filterResources are the resources of filter rules.
 var filterResources = []route{
-	{"/2/filters", methods{get: list(filterItem), post: {access: writing, serve: putFilter}}},
+	{"/2/filters", methods{get: list(filterItem), post: {access: writing, body: opcodeBody, serve: putFilter}}},
 	{"/2/filters/{uuid}", methods{
 		get: {serve: singleFilter},
-		put: {access: writing, serve: putFilter},
+		put: {access: writing, body: opcodeBody, serve: putFilter},
 		del: {access: writing, serve: deleteFilter},
 	}},
 }

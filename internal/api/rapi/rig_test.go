@@ -69,8 +69,7 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	asking.Queue = r.queue
 	usersPath := filepath.Join(r.dir, "users")
 	r.check(os.WriteFile(usersPath, fmt.Appendf(nil, usersText, rapi.HA1("admin", "secret")), 0o600))
-	users, err := rapi.OpenUsers(usersPath)
-	r.check(err)
+	users := rapi.OpenUsers(usersPath, log)
 	r.rapi = rapi.New(rapi.Config{
 		Queue: r.queue, Users: users, RequireAuthentication: !options.openReading, Now: time.Now, Log: log,
 		Querier: asking,

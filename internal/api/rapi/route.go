@@ -19,6 +19,9 @@ const (
 // handler answers one method of one resource.
 type handler struct {
 	access access
+	// body is how large a body may be, in bytes; 0 for a handler that looks at
+	// none. Those that are open have none: see the tests.
+	body int64
 	// serve returns what is sent as JSON.
 	serve func(*request) (any, error)
 }

@@ -7,7 +7,9 @@
 // followed here, is told in docs/compat/rapi.md.
 //
 // Invariants:
-//   - Who may do something is decided before the request's body is read.
+//   - Who may do something is decided before the request's body is read, and
+//     only the body of a resource that has a use for one is.
+//   - What is taken in is bounded: docs/limits.md has every limit.
 //   - Every answer is JSON; every answer other than 200 is an object with the
 //     keys code, message and explain.
 //   - Every job gets a reason entry that names the resource. Entries from
@@ -27,6 +29,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/queue"
 )
@@ -48,11 +52,17 @@ type Config struct {
 type Server struct {
 	config Config
 	routes router
+	brake  *brake
+	// bodies is the memory that bodies being read or worked on may take.
+	bodies *intake.Budget
+	// eventTime is how long one event may take to be sent; tests take a shorter
+	// one.
+	eventTime time.Duration
 }
 
 // New returns a server.
 func New(c Config) *Server {
-	return &Server{config: c, routes: newRouter(resources)}
+	return &Server{config: c, routes: newRouter(resources), brake: newBrake(), bodies: intake.NewBudget(maxBodies), eventTime: eventTimeout}
 }
 
 // The limits of a connection. A request may wait for ten seconds for a job to
@@ -63,14 +73,31 @@ const (
 	writeTimeout  = 120 * time.Second
 	idleTimeout   = 180 * time.Second
 	stopTimeout   = 5 * time.Second
+	// eventTimeout is how long one event may take to be sent.
+	eventTimeout = 30 * time.Second
+	// maxHeader is the greatest size of a request's line and header, in bytes.
+	maxHeader = 64 << 10
 )
+
+// tlsConfig takes TLS 1.3, and of 1.2 what has forward secrecy and
+// authenticated encryption.
+func tlsConfig(cert tls.Certificate) *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		CipherSuites: []uint16{
+			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		}}
+}
 
 // Serve answers on the listener, with TLS, until the context ends; requests
 // that are then under way get a few seconds to finish.
 func (s *Server) Serve(ctx context.Context, l net.Listener, cert tls.Certificate) error {
+	secure := tlsConfig(cert)
 	server := &http.Server{
 		Handler:           s,
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
+		TLSConfig:         secure,
+		MaxHeaderBytes:    maxHeader,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -84,7 +111,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, cert tls.Certificate
 		defer cancel()
 		stopped <- server.Shutdown(limited)
 	})
-	err := server.ServeTLS(l, "", "")
+	err := server.ServeTLS(newGate(l, places(), refusal(secure), s.config.Log), "", "")
 	if stop() { // the listener failed by itself
 		return err
 	}
@@ -92,47 +119,80 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, cert tls.Certificate
 }
 
 // ServeHTTP answers one request. A fault of ours is answered too, and does not
-// stop others.
+// stop others; when a part of an answer has been sent, its connection is
+// closed, so that nobody takes the part for the whole.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out := &response{ResponseWriter: w}
 	defer func() {
-		if p := recover(); p != nil {
-			s.config.Log.Error("a RAPI request panicked", "panic", p, "stack", string(debug.Stack()))
-			s.writeError(w, r, failure(http.StatusInternalServerError, "internal error: %v", p))
+		p := recover()
+		if p == nil {
+			return
 		}
+		s.config.Log.Error("a RAPI request panicked", "panic", p, "stack", string(debug.Stack()))
+		if out.begun {
+			panic(http.ErrAbortHandler)
+		}
+		s.writeError(out, r, failure(http.StatusInternalServerError, "internal error: %v", p))
 	}()
-	answer, err := s.answer(w.Header(), r)
+	req := &request{Request: r, Config: &s.config, answerHeader: w.Header()}
+	defer func() { s.bodies.Give(req.charged) }()
+	answer, err := s.answer(req)
 	if err == nil {
-		err = s.write(w, answer)
+		err = s.write(out, answer)
 	}
 	if err != nil {
-		s.writeError(w, r, asHTTP(err))
+		s.writeError(out, r, asHTTP(err))
 	}
 }
 
+// response knows whether a part of it has been sent.
+type response struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// WriteHeader sends the status.
+func (w *response) WriteHeader(status int) {
+	w.begun = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write sends a part of the body.
+func (w *response) Write(piece []byte) (int, error) {
+	w.begun = true
+	return w.ResponseWriter.Write(piece)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // answer finds out what a request wants, whether its sender may have it, and
 // does it.
-func (s *Server) answer(header http.Header, r *http.Request) (any, error) {
-	account, err := s.authenticate(r)
+func (s *Server) answer(req *request) (any, error) {
+	account, err := s.authenticate(req.Request)
 	if err != nil {
 		return nil, err
 	}
-	methods, variables := s.routes.find(r.URL.EscapedPath())
+	path := req.URL.EscapedPath()
+	methods, variables := s.routes.find(path)
 	if methods == nil {
 		return nil, failure(http.StatusNotFound, "Not Found")
 	}
-	h, ok := methods[r.Method]
+	h, ok := methods[req.Method]
 	if !ok {
-		return nil, failure(http.StatusNotImplemented, "Method %s is unsupported for path %s", r.Method, r.URL.EscapedPath())
+		return nil, failure(http.StatusNotImplemented, "Method %s is unsupported for path %s", req.Method, path)
 	}
 	if err := authorize(account, h.access); err != nil {
 		return nil, err
 	}
-	req := &request{Request: r, Config: &s.config, variables: variables, answerHeader: header}
+	req.variables = variables
 	if err := req.readQuery(); err != nil {
 		return nil, err
 	}
-	if err := req.readBody(); err != nil {
-		return nil, err
+	if h.body > 0 {
+		if err := req.readBody(h.body, s.bodies); err != nil {
+			return nil, err
+		}
 	}
 	return h.serve(req)
 }
@@ -146,18 +206,29 @@ func (s *Server) authenticate(r *http.Request) (*user, error) {
 		}
 		return nil, nil
 	}
-	users, err := s.config.Users.Current()
-	if err != nil {
-		s.config.Log.Warn("the users file cannot be read, the accounts stay as they were", "error", err)
-	}
 	name, password, ok := r.BasicAuth()
-	if !ok {
-		return nil, unauthorized()
+	if ok {
+		if found := s.config.Users.Current().find(name, password); found != nil {
+			return found, nil
+		}
 	}
-	if found := users.find(name, password); found != nil {
-		return found, nil
-	}
+	s.slowDown(r, name)
 	return nil, unauthorized()
+}
+
+// slowDown waits as long as the answer to wrong credentials has to.
+func (s *Server) slowDown(r *http.Request, name string) {
+	count, wait := s.brake.wrong(origin(r.RemoteAddr), s.config.Now())
+	if worthLogging(count) {
+		s.config.Log.Warn("wrong credentials over RAPI", "from", r.RemoteAddr, "user", fault.Clip(name, 100), "wrong_from_there", count, "answered_after", wait)
+	}
+	if wait == 0 {
+		return
+	}
+	select {
+	case <-r.Context().Done():
+	case <-time.After(wait):
+	}
 }
 
 func unauthorized() error { return failure(http.StatusUnauthorized, "Unauthorized") }
@@ -182,8 +253,8 @@ func (s *Server) stream(w http.ResponseWriter, e eventStream) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	control := http.NewResponseController(w)
-	err := control.SetWriteDeadline(time.Time{})
 	for piece := range e.Chunks() {
+		err := control.SetWriteDeadline(time.Now().Add(s.eventTime))
 		if err == nil {
 			_, err = w.Write(piece)
 		}

@@ -45,7 +45,7 @@ type jobSpec struct {
 
 // submits returns the handler of a resource that makes a job.
 func submits(spec jobSpec) handler {
-	return handler{access: writing, serve: func(r *request) (any, error) {
+	return handler{access: writing, body: opcodeBody, serve: func(r *request) (any, error) {
 		op, err := spec.build(r)
 		if err != nil {
 			return nil, err

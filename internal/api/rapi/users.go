@@ -1,14 +1,17 @@
 package rapi
 
 import (
+	"bytes"
 	"crypto/md5" //nolint:gosec // the format of existing users files
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -47,9 +50,12 @@ type Users struct{ byName map[string]*user }
 // ParseUsers reads the text of a users file: lines "name password
 // [option,...]", comments after "#" at the start of a line. The password is
 // plain text, {CLEARTEXT}text or {HA1}hex; the options are "read" and "write".
-// An account with another scheme is kept but never let in.
-func ParseUsers(text string) (*Users, error) {
+// A line with a fault lets nobody in; what is wrong with it is returned beside
+// the accounts, which all other lines make. A fault does not repeat its line,
+// which may hold a password.
+func ParseUsers(text string) (*Users, []error) {
 	users := &Users{byName: map[string]*user{}}
+	var faults []error
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
@@ -57,38 +63,50 @@ func ParseUsers(text string) (*Users, error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		parts := strings.Fields(line)
-		if len(parts) < 2 {
-			return nil, fault.New(fault.Invalid, "users file, line %d: a line has a name, a password and perhaps options", number)
-		}
-		u := &user{name: parts[0]}
-		if len(parts) > 2 {
-			u.options = splitWords(strings.Join(parts[2:], ","))
-		}
-		if !u.setPassword(parts[1]) {
+		u, wrong := parseUser(strings.Fields(line))
+		if wrong != "" {
+			faults = append(faults, fault.New(fault.Invalid, "users file, line %d: %s", number, wrong))
 			continue
 		}
 		users.byName[u.name] = u
 	}
-	return users, nil
+	return users, faults
 }
 
-// setPassword reports whether the password can ever match.
-func (u *user) setPassword(text string) bool {
-	if !strings.HasPrefix(text, "{") {
-		u.secret = text
-		return true
+// parseUser makes an account of the words of a line, or tells what is wrong
+// with them.
+func parseUser(words []string) (u *user, wrong string) {
+	if len(words) < 2 {
+		return nil, "a line has a name, a password and perhaps options"
 	}
-	scheme, rest, ok := strings.Cut(text[1:], "}")
-	switch {
-	case ok && strings.EqualFold(scheme, "CLEARTEXT"):
-		u.secret = rest
-	case ok && strings.EqualFold(scheme, "HA1"):
-		u.secret, u.ha1 = strings.ToLower(rest), true
-	default:
-		return false
+	u = &user{name: words[0]}
+	if len(words) > 2 {
+		u.options = splitWords(strings.Join(words[2:], ","))
 	}
-	return true
+	return u, u.setPassword(words[1])
+}
+
+// setPassword tells why the text can be no password, if it cannot.
+func (u *user) setPassword(text string) (wrong string) {
+	u.secret = text
+	if strings.HasPrefix(text, "{") {
+		scheme, rest, ok := strings.Cut(text[1:], "}")
+		switch {
+		case ok && strings.EqualFold(scheme, "CLEARTEXT"):
+			u.secret = rest
+		case ok && strings.EqualFold(scheme, "HA1"):
+			u.secret, u.ha1 = strings.ToLower(rest), true
+			if sum, err := hex.DecodeString(u.secret); err != nil || len(sum) != md5.Size {
+				return "what follows {HA1} is not the hexadecimal form of an MD5 sum"
+			}
+		default:
+			return "the schemes of passwords are {CLEARTEXT} and {HA1}"
+		}
+	}
+	if u.secret == "" {
+		return "the password is empty"
+	}
+	return ""
 }
 
 func splitWords(text string) []string {
@@ -112,50 +130,63 @@ func (u *Users) find(name, password string) *user {
 	return nil
 }
 
-// UsersFile is a users file that is read again when it has changed.
+// UsersFile is a users file. Who may do something is asked of the file as it
+// is at that moment: an account that was taken out is out at once, and without
+// a file nobody has one.
 type UsersFile struct {
 	path string
+	log  *slog.Logger
 
-	mu     sync.Mutex
-	users  *Users
-	seen   time.Time
-	length int64
+	mu    sync.Mutex
+	users *Users
+	text  []byte
+	// trouble is why the file could not be read; empty if it could.
+	trouble string
 }
 
-// OpenUsers reads the users file at path.
-func OpenUsers(path string) (*UsersFile, error) {
-	f := &UsersFile{path: path}
-	if err := f.read(); err != nil {
-		return nil, err
-	}
-	return f, nil
+// OpenUsers returns the accounts of the file at path, which need not be there.
+// What is wrong with it, now or later, is logged.
+func OpenUsers(path string, log *slog.Logger) *UsersFile {
+	f := &UsersFile{path: path, log: log, users: &Users{}}
+	f.Current()
+	return f
 }
 
-func (f *UsersFile) read() error {
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return fault.New(fault.Environment, "cannot read the users file: %w", err)
-	}
-	if f.users != nil && info.ModTime().Equal(f.seen) && info.Size() == f.length {
-		return nil
-	}
-	text, err := os.ReadFile(f.path)
-	if err != nil {
-		return fault.New(fault.Environment, "cannot read the users file: %w", err)
-	}
-	users, err := ParseUsers(string(text))
-	if err != nil {
-		return err
-	}
-	f.users, f.seen, f.length = users, info.ModTime(), info.Size()
-	return nil
-}
+// maxUsers is the greatest size of a users file, in bytes.
+const maxUsers = 4 << 20
 
-// Current returns the accounts as they are now. If the file has become
-// unreadable, the accounts are those from before, and the error says why.
-func (f *UsersFile) Current() (*Users, error) {
+// Current returns the accounts as they are now. The file is read each time:
+// size and time of an edited file can be those from before.
+func (f *UsersFile) Current() *Users {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	err := f.read()
-	return f.users, err
+	text, err := readUsers(f.path)
+	if err != nil {
+		if f.trouble != err.Error() {
+			f.log.Warn("the RAPI users file cannot be read, so that nobody has an account", "error", err)
+		}
+		f.trouble, f.users, f.text = err.Error(), &Users{}, nil
+		return f.users
+	}
+	if f.text != nil && f.trouble == "" && bytes.Equal(text, f.text) {
+		return f.users
+	}
+	users, faults := ParseUsers(string(text))
+	for _, why := range faults {
+		f.log.Warn("a line of the RAPI users file lets nobody in", "path", f.path, "error", why)
+	}
+	f.trouble, f.users, f.text = "", users, text
+	return users
+}
+
+func readUsers(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxUsers+1))
+	if err = errors.Join(err, file.Close()); err == nil && len(text) > maxUsers {
+		err = fault.New(fault.TooLarge, "%s has more than %d bytes", path, maxUsers)
+	}
+	return text, err
 }

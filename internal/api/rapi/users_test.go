@@ -1,9 +1,15 @@
 package rapi_test
 
 import (
+	"bytes"
 	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,50 +23,108 @@ func TestHA1(t *testing.T) {
 	}
 }
 
+// usersFile is a users file, and what was logged about it.
+type usersFile struct {
+	*testing.T
+	path string
+	file *rapi.UsersFile
+	log  bytes.Buffer
+}
+
+func newUsersFile(t *testing.T) *usersFile {
+	t.Helper()
+	u := &usersFile{T: t, path: filepath.Join(t.TempDir(), "users")}
+	u.file = rapi.OpenUsers(u.path, slog.New(slog.NewTextHandler(&u.log, nil)))
+	return u
+}
+
+func (u *usersFile) write(text string) {
+	u.Helper()
+	if err := os.WriteFile(u.path, []byte(text), 0o600); err != nil {
+		u.Fatal(err)
+	}
+}
+
+// lets checks who is let in with the password "pw"; all of them are tried.
+func (u *usersFile) lets(names ...string) {
+	u.Helper()
+	users := u.file.Current()
+	for _, name := range []string{"plain", "clear", "hash", "odd", "other"} {
+		if got, want := users.Verify(name, "pw"), slices.Contains(names, name); got != want {
+			u.Errorf("%s: let in %v, want %v", name, got, want)
+		}
+		for _, wrong := range []string{"pw2", "p", ""} {
+			if users.Verify(name, wrong) {
+				u.Errorf("%s: let in with the password %q", name, wrong)
+			}
+		}
+	}
+}
+
+const someUsers = "# comment\n\n plain pw read,write\nclear {cleartext}pw write\nhash {ha1}%s\nodd {SHA}pw write\n"
+
 func TestUsersFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "users")
-	write := func(text string, age time.Duration) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+	u := newUsersFile(t)
+	u.lets() // there is no file
+	u.write(fmt.Sprintf(someUsers, rapi.HA1("hash", "pw")))
+	u.lets("plain", "clear", "hash")
+	u.write("other pw\n")
+	u.lets("other")
+}
+
+func TestFaultyLinesOfTheUsersFileLetNobodyInAndHoldUpNothing(t *testing.T) {
+	u := newUsersFile(t)
+	u.write("plain pw write\nother pw write\n")
+	u.lets("plain", "other")
+	// Who was taken out is out, whatever else is wrong with the file.
+	u.write("plain pw write\nother-without-a-password\nclear {CLEARTEXT}\nhash {HA1}\nodd {HA1}pw\n")
+	u.lets("plain")
+	u.write("nonsense\n")
+	u.lets()
+	for _, want := range []string{"line 2: a line has a name", "line 3: the password is empty", "line 4: what follows {HA1}", "line 5", "line 1"} {
+		if !strings.Contains(u.log.String(), want) {
+			t.Errorf("not logged: %s", want)
 		}
-		when := time.Now().Add(-age)
-		if err := os.Chtimes(path, when, when); err != nil {
-			t.Fatal(err)
-		}
 	}
-	if _, err := rapi.OpenUsers(path); !fault.Is(err, fault.Environment) {
-		t.Errorf("a missing file: %v", err)
+	if strings.Contains(u.log.String(), "without-a-password") {
+		t.Error("the log repeats a line")
 	}
-	write("just-a-name\n", time.Hour)
-	if _, err := rapi.OpenUsers(path); !fault.Is(err, fault.Invalid) {
-		t.Errorf("a line without a password: %v", err)
+	length := u.log.Len()
+	u.lets()
+	if u.log.Len() != length {
+		t.Error("the same fault is logged twice")
 	}
-	write("# comment\n\n plain pw read,write\nclear {cleartext}pw write\nhash {ha1}"+rapi.HA1("hash", "pw")+"\nodd {SHA}pw write\n", time.Hour)
-	file, err := rapi.OpenUsers(path)
+}
+
+func TestRemovedUsersFileLetsNobodyIn(t *testing.T) {
+	u := newUsersFile(t)
+	u.write("plain pw write\n")
+	u.lets("plain")
+	if err := os.Remove(u.path); err != nil {
+		t.Fatal(err)
+	}
+	u.lets()
+	u.write("plain pw write\n")
+	u.lets("plain")
+	if err := os.Truncate(u.path, 5<<20); err != nil { // far too large
+		t.Fatal(err)
+	}
+	u.lets()
+}
+
+func TestEditOfSameSizeAndTimeIsSeen(t *testing.T) {
+	u := newUsersFile(t)
+	u.write("plain pw write\n")
+	u.lets("plain")
+	info, err := os.Stat(u.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	users, err := file.Current()
-	if err != nil {
+	u.write("other pw write\n")
+	if err := os.Chtimes(u.path, info.ModTime(), info.ModTime()); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]bool{"plain": true, "clear": true, "hash": true, "odd": false, "nobody": false} {
-		if got := users.Verify(name, "pw"); got != want {
-			t.Errorf("%s: let in %v, want %v", name, got, want)
-		}
-		if users.Verify(name, "pw2") || users.Verify(name, "") {
-			t.Errorf("%s: let in with a wrong password", name)
-		}
-	}
-	write("other pw\n", 0)
-	if users, err = file.Current(); err != nil || !users.Verify("other", "pw") || users.Verify("plain", "pw") {
-		t.Errorf("the changed file was not read again (%v)", err)
-	}
-	write("broken\n", -time.Hour)
-	if users, err = file.Current(); err == nil || !users.Verify("other", "pw") {
-		t.Errorf("a broken file must leave the accounts as they were (%v)", err)
-	}
+	u.lets("other")
 }
 
 func TestCertificateIsMadeOnceAndKept(t *testing.T) {
@@ -84,12 +148,21 @@ func TestCertificateIsMadeOnceAndKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if cert.IsCA || cert.KeyUsage&x509.KeyUsageCertSign != 0 {
+		t.Error("the certificate can sign others")
+	}
 	for _, host := range []string{"localhost", "127.0.0.1"} {
 		if err := cert.VerifyHostname(host); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
-	if err := os.WriteFile(path, []byte("no certificate"), 0o600); err != nil {
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rapi.Certificate(path, time.Now()); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("a key that all can read: %v", err)
+	}
+	if err := errors.Join(os.WriteFile(path, []byte("no certificate"), 0o600), os.Chmod(path, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := rapi.Certificate(path, time.Now()); !fault.Is(err, fault.Environment) {

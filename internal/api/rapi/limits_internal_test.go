@@ -1,0 +1,289 @@
+package rapi
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/intake"
+	"github.com/drover-project/drover/internal/live"
+)
+
+func TestOpenResourcesTakeNoBody(t *testing.T) {
+	for _, r := range resources {
+		for method, h := range r.methods {
+			if h.access == open && h.body != 0 {
+				t.Errorf("%s %s takes a body from anybody", method, r.path)
+			}
+			if h.body > queryBody {
+				t.Errorf("%s %s takes a body of %d bytes", method, r.path, h.body)
+			}
+		}
+	}
+}
+
+func TestBodiesShareTheirMemory(t *testing.T) {
+	memory := intake.NewBudget(100 << 10)
+	receive := func(length int64, size int) (*request, error) {
+		r := &request{Request: httptest.NewRequest(http.MethodPut, "/", strings.NewReader(strings.Repeat("x", size)))}
+		r.ContentLength = length
+		raw, err := r.receive(80<<10, memory)
+		if err == nil && len(raw) != size {
+			t.Errorf("%d bytes became %d", size, len(raw))
+		}
+		return r, err
+	}
+	first, err := receive(60<<10, 60<<10)
+	if err != nil || first.charged != 60<<10 {
+		t.Fatalf("%d, %v", first.charged, err)
+	}
+	if _, err := receive(60<<10, 60<<10); asHTTP(err).status != http.StatusServiceUnavailable {
+		t.Errorf("more than there is memory for: %v", err)
+	}
+	if _, err := receive(-1, 20<<10); asHTTP(err).status != http.StatusServiceUnavailable {
+		t.Errorf("a body whose length is not known: %v", err)
+	}
+	if r, err := receive(freeBody, freeBody); err != nil || r.charged != 0 {
+		t.Errorf("a small body: %d, %v", r.charged, err)
+	}
+	if _, err := receive(80<<10+1, 80<<10+1); asHTTP(err).status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a large body: %v", err)
+	}
+	memory.Give(first.charged)
+	if r, err := receive(-1, 20<<10); err != nil || r.charged != 80<<10 {
+		t.Errorf("afterwards: %d, %v", r.charged, err)
+	}
+}
+
+// bare is a server of the given routes, without a controller behind it.
+func bare(t *testing.T, routes ...route) *Server {
+	t.Helper()
+	s := New(Config{Users: OpenUsers(filepath.Join(t.TempDir(), "users"), slog.New(slog.DiscardHandler)), Now: time.Now,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	s.routes = newRouter(routes)
+	return s
+}
+
+// endless is a stream that a panic ends, if it is told to.
+func endless(panics bool) iter.Seq2[*live.Update, error] {
+	return func(yield func(*live.Update, error) bool) {
+		u := &live.Update{Reset: true, Fields: nil}
+		for yield(u, nil) {
+			if panics {
+				panic("a fault of ours")
+			}
+		}
+	}
+}
+
+func TestPanicInTheMiddleOfAnAnswerEndsTheConnection(t *testing.T) {
+	s := bare(t,
+		route{"/late", methods{get: {serve: func(*request) (any, error) { return eventStream{endless(true)}, nil }}}},
+		route{"/early", methods{get: {serve: func(*request) (any, error) { panic("a fault of ours") }}}})
+	server := httptest.NewServer(s)
+	defer server.Close()
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+	get := func(path string) (int, string, error) {
+		resp, err := server.Client().Get(server.URL + path)
+		if err != nil {
+			return 0, "", err
+		}
+		text, err := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(text), errors.Join(err, resp.Body.Close())
+	}
+	if status, text, err := get("/late"); !errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(text, "internal error") {
+		t.Errorf("%d %q, %v; want the connection to break off", status, text, err)
+	}
+	if status, text, err := get("/early"); err != nil || status != http.StatusInternalServerError {
+		t.Errorf("%d %q, %v", status, text, err)
+	}
+}
+
+func TestStreamThatNobodyReadsIsEnded(t *testing.T) {
+	ended := make(chan struct{})
+	s := bare(t, route{"/events", methods{get: {serve: func(*request) (any, error) {
+		return eventStream{func(yield func(*live.Update, error) bool) {
+			defer close(ended)
+			endless(false)(yield)
+		}}, nil
+	}}}})
+	s.eventTime = 50 * time.Millisecond
+	server := httptest.NewServer(s)
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, "GET /events HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("the stream goes on for a client that does not read")
+	}
+}
+
+func TestDelaysGrowAndAreForgotten(t *testing.T) {
+	b := newBrake()
+	here, there := origin("192.0.2.1:1000"), origin("192.0.2.2:1000")
+	now := time.Unix(1e9, 0)
+	last := time.Duration(-1)
+	for i := 1; i <= 40; i++ {
+		count, wait := b.wrong(here, now)
+		switch {
+		case count != i, i <= freeTries && wait != 0, wait < last, wait > longestDelay, i > freeTries && i <= freeTries+6 && wait <= last:
+			t.Errorf("wrong password %d: counted as %d, waits for %v after %v", i, count, wait, last)
+		}
+		last = wait
+	}
+	if last != longestDelay {
+		t.Errorf("the longest delay is %v", last)
+	}
+	if _, wait := b.wrong(there, now); wait != 0 {
+		t.Errorf("another address waits for %v", wait)
+	}
+	if count, wait := b.wrong(here, now.Add(tryMemory+1)); count != 1 || wait != 0 {
+		t.Errorf("after a long time: %d, %v", count, wait)
+	}
+	for i := range 3 * maxTried {
+		b.wrong(origin(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255)), now)
+	}
+	if len(b.tries) > maxTried {
+		t.Errorf("%d addresses are remembered", len(b.tries))
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	for address, want := range map[string]string{
+		"192.0.2.1:80": "192.0.2.1/32", "[::ffff:192.0.2.1]:80": "192.0.2.1/32", "[2001:db8:1:2:3:4:5:6]:80": "2001:db8:1:2::/64",
+	} {
+		if got := origin(address); got != netip.MustParsePrefix(want) {
+			t.Errorf("%s: %v", address, got)
+		}
+	}
+}
+
+func TestWrongCredentialsAreLoggedWithoutThePassword(t *testing.T) {
+	var log strings.Builder
+	s := bare(t)
+	s.config.Log = slog.New(slog.NewTextHandler(&log, nil))
+	for range freeTries {
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r.SetBasicAuth("mallory", "guess-17")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != http.StatusUnauthorized {
+			t.Errorf("%d", w.Code)
+		}
+	}
+	if text := log.String(); strings.Count(text, "mallory") != freeTries || strings.Contains(text, "guess") || !strings.Contains(text, "192.0.2.1") {
+		t.Errorf("logged: %s", text)
+	}
+}
+
+// gated is a server behind a gate of so many places, with TLS.
+func gated(t *testing.T, total int) (address string, g *gate) {
+	t.Helper()
+	cert, err := Certificate(filepath.Join(t.TempDir(), "rapi.pem"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := bare(t, route{"/", methods{get: constant("hello")}})
+	g = newGate(l, total, refusal(tlsConfig(cert)), s.config.Log)
+	server := &http.Server{Handler: s, TLSConfig: tlsConfig(cert), ReadHeaderTimeout: headerTimeout,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
+	go func() { _ = server.ServeTLS(g, "", "") }()
+	t.Cleanup(func() { _ = server.Close() })
+	return l.Addr().String(), g
+}
+
+// connect opens a connection from one of this machine's own addresses and sends
+// a request; it returns the status, 0 if there was no answer.
+func connect(t *testing.T, from, to string) (conn net.Conn, status int) {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	conn, err := tls.DialWithDialer(&dialer, "tcp", to, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		return conn, 0
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return conn, 0
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusOK && !strings.Contains(string(text), "connections") {
+		t.Errorf("%s %q, %v", resp.Status, text, err)
+	}
+	return conn, resp.StatusCode
+}
+
+func TestConnectionsAreLimitedPerAddressAndInAll(t *testing.T) {
+	address, g := gated(t, 4)
+	first, status := connect(t, "127.0.0.1", address)
+	if status != http.StatusOK {
+		t.Fatal(status)
+	}
+	for i, tc := range []struct {
+		from string
+		want int
+	}{
+		{"127.0.0.1", http.StatusOK}, {"127.0.0.1", http.StatusServiceUnavailable}, // half of all is for one address
+		{"127.0.0.2", http.StatusOK}, {"127.0.0.3", http.StatusOK}, {"127.0.0.4", http.StatusServiceUnavailable},
+	} {
+		if _, got := connect(t, tc.from, address); got != tc.want {
+			t.Errorf("connection %d, from %s: %d, want %d", i, tc.from, got, tc.want)
+		}
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// The place is free as soon as the server has seen the end of the connection.
+	for deadline := time.Now().Add(time.Minute); ; {
+		if why := g.enter(origin("127.0.0.1:1")); why == "" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the place of a closed connection stays taken")
+		}
+		runtime.Gosched()
+	}
+}
+
+func TestOldCiphersAreRefused(t *testing.T) {
+	address, _ := gated(t, 4)
+	for suite, want := range map[uint16]bool{
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA: false, tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA: false,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: true,
+	} {
+		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite}})
+		if (err == nil) != want {
+			t.Errorf("%s: %v", tls.CipherSuiteName(suite), err)
+		}
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+}
