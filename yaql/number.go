@@ -7,7 +7,7 @@ import (
 	"math/bits"
 )
 
-// big1 returns v as a big integer if it is an integer or a boolean.
+// bigOf returns v as a big integer if it is an integer or a boolean.
 func bigOf(v any) *big.Int {
 	switch x := v.(type) {
 	case int64:

@@ -33,13 +33,22 @@ type ruleText struct {
 const ruleSource = "It is described by options, or RULE is JSON\n" +
 	"with the keys priority, predicates, action and reason, a file with it, or - for\nstandard input.\n"
 
-const ruleHelp = `
-Predicates are a JSON list; each is [NAME, EXPRESSION] with the names jobid,
-opcode and reason, or ["not", PREDICATE]; all of them must hold:
+var ruleHelp = `
+Predicates are a JSON list, and all of them must hold:
+` + predicateForms() + `For example:
   [["opcode", ["=", "OP_ID", "OP_INSTANCE_CREATE"]]]
   [["jobid", [">", "id", "watermark"]]]
   [["reason", ["=~", "reason", "maintenance"]]]
 Actions: ACCEPT, PAUSE, REJECT, CONTINUE, "RATE_LIMIT n".`
+
+// predicateForms lists the kinds of predicate.
+func predicateForms() string {
+	var b strings.Builder
+	for _, p := range jobfilter.Predicates() {
+		b.WriteString("  " + p.Form + "\n      " + p.Doc + "\n")
+	}
+	return b.String()
+}
 
 func (r *ruleText) register(cmd *cobra.Command) {
 	f := cmd.Flags()

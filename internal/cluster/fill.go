@@ -54,11 +54,6 @@ func (c *Cluster) FillOS(i *Instance) Params {
 	return Fill(c.OSParams[name], c.OSParams[i.OS], i.OSParams)
 }
 
-// FillNIC returns the effective parameters of a NIC.
-func (c *Cluster) FillNIC(n *NIC) Params {
-	return Fill(c.NICParams[DefaultProfile], n.Params)
-}
-
 // NICParam returns one effective parameter of a NIC as text, empty if unset.
 func (c *Cluster) NICParam(n *NIC, name string) string {
 	v, ok := n.Params[name]

@@ -246,9 +246,6 @@ func (s *Snapshot) NodeCount() int { return s.nodes.byUUID.Len() }
 // InstanceCount returns the number of instances.
 func (s *Snapshot) InstanceCount() int { return s.instances.byUUID.Len() }
 
-// NetworkCount returns the number of networks.
-func (s *Snapshot) NetworkCount() int { return s.networks.byUUID.Len() }
-
 // InstancesCalled yields the instances with a name, or with a name that begins
 // with it and a dot.
 func (s *Snapshot) InstancesCalled(name string) iter.Seq[*Instance] { return s.instances.called(name) }

@@ -64,8 +64,7 @@ func CommonParams() []Param { return slices.Clone(commonParams) }
 var (
 	catalogue = slices.Concat(clusterOpcodes, queryOpcodes, nodeOpcodes, groupOpcodes, instanceOpcodes,
 		instanceDiskOpcodes, instanceMoveOpcodes, networkOpcodes, tagOpcodes, backupOpcodes, testOpcodes)
-	byID    = indexByID(catalogue)
-	byClass = indexByClass(catalogue)
+	byID = indexByID(catalogue)
 )
 
 func indexByID(all []*Definition) map[string]*Definition {
@@ -81,14 +80,6 @@ func indexByID(all []*Definition) map[string]*Definition {
 	return m
 }
 
-func indexByClass(all []*Definition) map[string]*Definition {
-	m := make(map[string]*Definition, len(all))
-	for _, d := range all {
-		m[d.Class()] = d
-	}
-	return m
-}
-
 // All returns every definition, sorted by id.
 func All() []*Definition {
 	all := slices.Clone(catalogue)
@@ -99,13 +90,6 @@ func All() []*Definition {
 // Lookup finds a definition by OP_ID.
 func Lookup(id string) (*Definition, bool) {
 	d, ok := byID[id]
-	return d, ok
-}
-
-// LookupClass finds a definition by class name, for example
-// "OpInstanceShutdown".
-func LookupClass(class string) (*Definition, bool) {
-	d, ok := byClass[class]
 	return d, ok
 }
 

@@ -91,30 +91,3 @@ func JobValues(fields []string) func(dst []byte, j *job.Job) []byte {
 		})
 	}
 }
-
-// Fields that nearly all bulk lists end with.
-const commonFields = " ctime mtime uuid serial_no tags"
-
-// bulkFields are the fields of bulk lists, in the order in which old clients
-// read them.
-var bulkFields = map[string]string{
-	"instance": "name admin_state os pnode snodes disk_template nic.ips nic.macs nic.modes nic.uuids nic.names nic.links nic.networks" +
-		" nic.networks.names nic.bridges network_port disk.sizes disk.spindles disk_usage disk.uuids disk.names beparams hvparams" +
-		" oper_state oper_ram oper_vcpus status custom_hvparams custom_beparams custom_nicparams custom_osparams" + commonFields,
-	"node": "name offline master_candidate drained dtotal dfree sptotal spfree mtotal mnode mfree pinst_cnt sinst_cnt ctotal cnos" +
-		" cnodes csockets pip sip role pinst_list sinst_list master_capable vm_capable ndparams group.uuid" + commonFields,
-	"group": "alloc_policy name node_cnt node_list ipolicy custom_ipolicy diskparams custom_diskparams ndparams custom_ndparams" +
-		commonFields,
-	"network": "name network gateway network6 gateway6 mac_prefix free_count reserved_count map group_list inst_list" +
-		" external_reservations" + commonFields,
-	"job":    "id ops status summary opstatus received_ts start_ts end_ts",
-	"filter": "watermark priority predicates action reason_trail uuid",
-	"os":     "name valid variants parameters api_versions blacklisted hidden trusted",
-}
-
-// BulkFields returns the fields of an item's bulk list over RAPI, in order; nil
-// for an item without one.
-func BulkFields(what string) []string { return strings.Fields(bulkFields[what]) }
-
-// JobInfoFields returns the fields that RAPI shows of a single job.
-func JobInfoFields() []string { return append(BulkFields("job"), "oplog", "opresult") }

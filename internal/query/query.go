@@ -180,16 +180,6 @@ func Items() []string {
 	return out
 }
 
-// Legacy reports whether old clients can query the item over LUXI and RAPI; the
-// others are answered by jobs there (or are new).
-func Legacy(what string) bool {
-	switch what {
-	case "instance", "node", "group", "network", "export", "job", "lock", "filter":
-		return true
-	}
-	return false
-}
-
 // lookup returns the table of an item.
 func lookup(what string) (item, error) {
 	for _, it := range items {

@@ -114,7 +114,7 @@ func appendCell(dst []byte, c Cell) []byte {
 	return append(appendValue(dst, c.Value), ']')
 }
 
-// AppendDefs appends descriptions of fields as clients read them.
+// appendDefs appends descriptions of fields as clients read them.
 func appendDefs(dst []byte, defs []Def) []byte {
 	return appendList(dst, defs, func(b []byte, d Def) []byte {
 		b = appendString(append(b, `{"name":`...), d.Name)

@@ -201,7 +201,7 @@ func textOrNoData(s string) Cell {
 // seconds since the epoch as clients see times.
 func timestamp(ns int64) Cell { return Cell{Value: float64(ns) / 1e9} }
 
-// boxedBool avoids an allocation for each value.
+// truth is the cell of a bool. The constants are boxed once, not for each value.
 func truth(b bool) Cell {
 	if b {
 		return Cell{Value: true}

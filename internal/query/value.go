@@ -199,28 +199,6 @@ func generic(v any) any {
 	return decode(appendValue(nil, v))
 }
 
-// Generic returns a cell's value as decoded JSON: nil, bool, string, int64,
-// float64, []any or map[string]any.
-func Generic(v any) any { return deepGeneric(generic(v)) }
-
-func deepGeneric(v any) any {
-	switch x := v.(type) {
-	case []any:
-		out := make([]any, len(x))
-		for i, e := range x {
-			out[i] = Generic(e)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(x))
-		for k, e := range x {
-			out[k] = Generic(e)
-		}
-		return out
-	}
-	return v
-}
-
 func anyList[L ~[]string](list L) []any {
 	out := make([]any, len(list))
 	for i, s := range list {

@@ -261,7 +261,7 @@ func (p *parser) classItem(start int) (char rune, category byte) {
 	return c, 0
 }
 
-// namedGroup registers a group of that name, which may be empty.
+// openGroup registers a group of that name, which may be empty.
 func (p *parser) openGroup(name string, at int) *group {
 	g := &group{number: len(p.groups) + 1}
 	if name != "" {
