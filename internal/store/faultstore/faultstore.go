@@ -1,4 +1,4 @@
-// Package faultstore wraps a store and makes chosen transactions fail, so that
+// Package faultstore wraps a store and makes chosen transactions and reads fail, so that
 // tests can show what the code above a store does when it lets them down: also in the
 // way that is forgotten most easily, where the change was made and the caller is told that it
 // was not.
@@ -58,6 +58,7 @@ type Store struct {
 	store.Store
 	mu      sync.Mutex
 	pending []*scheduled
+	reads   []*ReadFault
 	crashed bool
 }
 

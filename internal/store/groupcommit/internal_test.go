@@ -83,3 +83,29 @@ func TestQueueBatches(t *testing.T) {
 		t.Errorf("batches of %v, want %v", sizes, want)
 	}
 }
+
+// TestEndOfTheFeedInMemoryIsBounded publishes commits that are many, or large.
+// Who lags behind what is kept is sent to the database.
+func TestEndOfTheFeedInMemoryIsBounded(t *testing.T) {
+	for _, tc := range []struct{ commits, size, kept int }{
+		{maxSpans + 10, 1, maxSpans},
+		{10, maxSpanBytes / 4, 4},
+		{3, maxSpanBytes + 1, 0},
+	} {
+		f := newFeed(0)
+		value := make([]byte, tc.size)
+		for i := range tc.commits {
+			rev := store.Revision(i + 1)
+			f.publish(Span{first: rev, last: rev, changes: []store.Change{{Revision: rev, Value: value}}})
+		}
+		if len(f.spans) != tc.kept || f.bytes != tc.kept*tc.size {
+			t.Errorf("of %d commits of %d bytes, %d with %d bytes are kept, want %d", tc.commits, tc.size, len(f.spans), f.bytes, tc.kept)
+		}
+		for rev := range store.Revision(tc.commits) {
+			p, err := f.after(rev)
+			if want := int(rev) < tc.commits-tc.kept; err != nil || p.stored != want {
+				t.Errorf("after %d of %d: from the database %v (%v), want %v", rev, tc.commits, p.stored, err, want)
+			}
+		}
+	}
+}

@@ -111,12 +111,23 @@ func (s *stmt) text() (text string, err error) {
 }
 
 // writeError turns an error of the writer's connection into the one that is answered, and
-// tells whether the state on disk is certain all the same: it is when the disk was full,
-// since SQLite takes that back whole.
-func writeError(err error) (answer error, certain bool) {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == sqlite3.SQLITE_FULL {
-		return fault.New(fault.Exhausted, "the disk of the store is full: %w", err), true
+// tells whether the writer may go on: it may when SQLite took back what it could not
+// write, so that what the writer knows is what the database holds. It may not after anything
+// else, above all after a failed flush: the system may have dropped what it could not write.
+func writeError(err error) (answer error, usable bool) {
+	code := 0
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		code = e.Code()
 	}
-	return fault.New(fault.Unavailable, "the store cannot write and stopped: %w", err).
+	switch {
+	case code&0xff == sqlite3.SQLITE_FULL:
+		return fault.New(fault.Exhausted, "the disk of the store is full: %w", err), true
+	case code == sqlite3.SQLITE_IOERR_WRITE, code&0xff == sqlite3.SQLITE_READONLY:
+		return fault.New(fault.Unavailable, "the store could not write: %w", err), true
+	}
+	if gone, ok := errors.AsType[*goneError](err); ok {
+		return fault.New(fault.Unavailable, "the store stopped, since what it writes would be lost: %w", gone.error), false
+	}
+	return fault.New(fault.Unavailable, "the store stopped: whether it has what it was writing shows when it is opened again: %w", err).
 		WithHint("see to the disk, then start again"), false
 }

@@ -12,6 +12,9 @@
 //     journal_mode=WAL and synchronous=FULL.
 //   - After a commit that failed in an unknown way nothing is accepted until
 //     the store is opened anew, for the state in memory could differ from that on disk.
+//   - Files that were removed or replaced, a log that lost its end, and a feed with a gap are
+//     noticed; nothing is then answered as if all was well.
+//   - After a clean stop the database file alone is the whole store.
 //   - The live end of the feed is kept in memory as well, bounded in size; who follows
 //     closely is served from there, everybody else from the database.
 package sqlite

@@ -89,9 +89,12 @@ func open(dir string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open %s: %w", file, err), c.raw.Close())
 	}
+	if err := w.watchOver(file); err != nil {
+		return nil, errors.Join(err, w.sql.close(), c.raw.Close())
+	}
 	readers, err := sql.Open("sqlite", dsn(file, "query_only(1)"))
 	if err != nil {
-		return nil, errors.Join(err, c.raw.Close())
+		return nil, errors.Join(err, w.close())
 	}
 	// Readers are not limited in number: a listing may read other objects while it goes on.
 	const idleReaders = 4
@@ -112,7 +115,26 @@ func prepareWriter(c *conn, opts Options) (*writer, error) {
 	if err := migrate(c, steps); err != nil {
 		return nil, err
 	}
+	if err := checkFeed(c); err != nil {
+		return nil, err
+	}
 	return newWriter(c, opts)
+}
+
+// watchOver gives the writer what it needs to notice that its files were
+// damaged before or disappear now.
+func (w *writer) watchOver(file string) (err error) {
+	if w.place, err = newPlace(file); err != nil {
+		return err
+	}
+	if w.mark, err = openMark(filepath.Dir(file)); err != nil {
+		return err
+	}
+	if err = w.mark.verify(w.revision); err != nil {
+		return errors.Join(err, w.mark.file.Close())
+	}
+	w.mark.set(w.revision)
+	return nil
 }
 
 func dsn(file string, pragmas ...string) string {
@@ -181,7 +203,9 @@ func (s *Store) Close() error {
 		s.CloseQueue()
 		<-s.writer.done
 		s.CloseFeed(groupcommit.ErrClosed)
-		s.closed = errors.Join(s.readers.Close(), s.writer.conn.raw.Close(), s.lock.Close())
+		// The writer's connection is the last: it moves all that is in the log into the database,
+		// so that the one file is the whole store.
+		s.closed = errors.Join(s.readers.Close(), s.writer.close(), s.lock.Close())
 	})
 	return s.closed
 }

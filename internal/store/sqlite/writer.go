@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,6 +20,8 @@ type writer struct {
 	revision store.Revision
 	oldest   store.Revision
 	leases   *groupcommit.Leases
+	place    *place
+	mark     *mark
 	// broken is the answer to everything, once a commit failed in an unknown way.
 	broken error
 	// done is closed when the goroutine has ended.
@@ -51,6 +54,20 @@ func (s *statements) prepare(c *conn) error {
 		}
 	}
 	return nil
+}
+
+// close ends the statements, without which a connection ends in name only.
+func (s *statements) close() error {
+	var all []error
+	for _, p := range []*stmt{s.begin, s.commit, s.get, s.put, s.remove, s.log, s.trim, s.lease} {
+		all = append(all, p.raw.Close())
+	}
+	return errors.Join(all...)
+}
+
+// close ends what the writer has open, once its goroutine has ended.
+func (w *writer) close() error {
+	return errors.Join(w.sql.close(), w.conn.raw.Close(), w.mark.file.Close())
 }
 
 func newWriter(c *conn, opts Options) (*writer, error) {
@@ -97,17 +114,17 @@ func (w *writer) handle(requests []*groupcommit.Request, f *groupcommit.Front) {
 	for _, r := range requests {
 		b.Decide(r)
 	}
-	if b.Err == nil && b.Empty() {
+	if b.Err != nil { // it could not be decided, and nothing was written
+		groupcommit.Refuse(requests, b.Err)
 		return
 	}
-	err := b.Err
-	if err == nil {
-		err = w.commit(b)
+	if b.Empty() {
+		return
 	}
-	if err != nil {
+	if err := w.commit(b); err != nil {
 		w.conn.rollback()
-		answer, certain := writeError(err)
-		if !certain {
+		answer, usable := writeError(err)
+		if !usable {
 			w.broken = answer
 			f.CloseFeed(answer)
 		}
@@ -139,7 +156,8 @@ func (w *writer) commit(b *groupcommit.Batch) error {
 	if err := w.sql.commit.exec(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	return nil
+	w.mark.set(b.Revision)
+	return w.place.check()
 }
 
 func (w *writer) write(o *groupcommit.Write) error {
@@ -184,6 +202,9 @@ func (w *writer) currentRevision(key store.Key) (store.Revision, error) {
 	return store.Revision(n), nil
 }
 
+// longestLease is how long a lease may keep others out after a start.
+const longestLease = time.Minute
+
 // loadLeases reads the table.
 func loadLeases(c *conn, now func() time.Time) (*groupcommit.Leases, error) {
 	s, err := c.prepare("SELECT name, holder, epoch, expires FROM lease")
@@ -196,6 +217,13 @@ func loadLeases(c *conn, now func() time.Time) (*groupcommit.Leases, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	// Nobody renews a lease while nobody has the store open. One that seems to last for long was
+	// given by a clock that was ahead.
+	for i := range stored {
+		if limit := now().Add(longestLease); stored[i].Expires.After(limit) {
+			stored[i].Expires = limit
+		}
 	}
 	return groupcommit.NewLeases(stored, now), s.raw.Close()
 }
