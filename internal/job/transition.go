@@ -21,7 +21,7 @@ func New(id ID, ops []*opcode.Opcode, key string, now time.Time) *Job {
 			Reason: fmt.Sprintf("job=%d;index=%d", id, i),
 			Time:   now.UnixNano(),
 		}
-		j.Ops[i] = Op{Input: in.WithReason(in.Reason.Append(entry)), Status: Queued, Priority: in.Priority}
+		j.Ops[i] = Op{Input: in.WithReason(in.Reason.Then(entry)), Status: Queued, Priority: in.Priority}
 	}
 	if len(ops) == 0 {
 		j.Started, j.Ended = j.Received, j.Received
@@ -120,7 +120,7 @@ func (j *Job) Lost(i int, why string, now time.Time) *Job {
 	for k := i; k < len(c.Ops); k++ {
 		in := c.Ops[k].Input
 		entry := reason.Entry{Source: "gnt:daemon:luxid:deathdetection", Reason: why, Time: now.UnixNano()}
-		c.Ops[k].Input = in.WithReason(in.Reason.Append(entry))
+		c.Ops[k].Input = in.WithReason(in.Reason.Then(entry))
 	}
 	return c
 }

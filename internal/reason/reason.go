@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
@@ -43,7 +44,35 @@ const LimitPrefix = "rate-limit:"
 const (
 	SourceUser   = "gnt:user"
 	SourceClient = "gnt:client"
+	// SourceAccount begins the source of the entry by which a surface tells who
+	// sent a request; the surface follows ("gnt:account:rapi").
+	SourceAccount = "gnt:account:"
 )
+
+// Account is who sent a request, as far as the surface that took it knows.
+type Account struct {
+	// Surface is "luxi", "rapi", or the like.
+	Surface string
+	// Name is the account's name there.
+	Name string
+	// From is where the request came from: an address, a process; may be empty.
+	From string
+}
+
+// String names the account for people: "alice (127.0.0.1:5000) over rapi".
+func (a Account) String() string { return a.who() + " over " + a.Surface }
+
+func (a Account) who() string {
+	if a.From == "" {
+		return a.Name
+	}
+	return a.Name + " (" + a.From + ")"
+}
+
+// Entry is the hop that tells who sent a request.
+func (a Account) Entry(now time.Time) Entry {
+	return Entry{Source: SourceAccount + a.Surface, Reason: a.who(), Time: now.UnixNano()}
+}
 
 // Entry is one hop: the entity that decided or passed on, its reason (possibly
 // empty), and when, in nanoseconds since the epoch.
@@ -61,6 +90,15 @@ type Trail []Entry
 func (t Trail) Append(entries ...Entry) Trail {
 	out := make(Trail, 0, len(t)+len(entries))
 	return append(append(out, t...), entries...)
+}
+
+// Then appends a hop of our own, which is never earlier than the one before it,
+// whatever the clock says that made that one.
+func (t Trail) Then(e Entry) Trail {
+	if len(t) > 0 {
+		e.Time = max(e.Time, t[len(t)-1].Time)
+	}
+	return t.Append(e)
 }
 
 // MarshalJSON writes the triple [source, reason, nanoseconds].

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/reason"
 )
 
 // arguments reads the arguments of one request. The first one that does not
@@ -18,6 +19,8 @@ type arguments struct {
 	text  raw
 	items []raw
 	err   error
+	// by is who sends the request.
+	by reason.Account
 }
 
 // arityNames are what the reference calls lists of a fixed length.

@@ -37,7 +37,7 @@ func submitOne(ctx context.Context, d *Deps, a *arguments, name string, ignoreDr
 	if err := checkTrails(ops); err != nil {
 		return nil, err
 	}
-	return d.Queue.Submit(ctx, queue.Submission{Ops: ops, Key: key, IgnoreDrain: ignoreDrain})
+	return d.Queue.Submit(ctx, queue.Submission{Ops: signed(ops, a.by), Key: key, IgnoreDrain: ignoreDrain})
 }
 
 // submitManyJobs takes several jobs. When an opcode cannot be parsed nothing
@@ -57,7 +57,7 @@ func submitManyJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		subs[i] = queue.Submission{Ops: ops, Refused: checkTrails(ops)}
+		subs[i] = queue.Submission{Ops: signed(ops, a.by), Refused: checkTrails(ops)}
 		if len(keys) > 0 {
 			subs[i].Key = keys[i]
 		}

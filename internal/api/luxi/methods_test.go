@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/user"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -405,5 +407,32 @@ func TestChangePriority(t *testing.T) {
 	var answer []any
 	if r.call("ChangeJobPriority", &answer, 4711, 0); !reflect.DeepEqual(answer, []any{false, "Job 4711 not found in queue"}) {
 		t.Errorf("got %v", answer)
+	}
+}
+
+// TestJobsTellTheirAccount: the trail of a job says which account of the
+// machine submitted it, behind what the client itself said and in order of time.
+func TestJobsTellTheirAccount(t *testing.T) {
+	r := newRig(t)
+	ahead := time.Now().Add(time.Hour).UnixNano() // a client whose clock is wrong
+	var id int64
+	r.call("SubmitJob", &id, []any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0, "reason": []any{[]any{"gnt:user", "tests", ahead}}}})
+	j, err := r.queue.Job(t.Context(), job.ID(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	trail := j.Ops[0].Input.Reason
+	if len(trail) != 3 || trail[0].Source != "gnt:user" || trail[1].Source != "gnt:account:luxi" ||
+		trail[1].Reason != fmt.Sprintf("%s (pid %d)", me.Username, os.Getpid()) {
+		t.Fatalf("the trail is %v", trail)
+	}
+	for i := 1; i < len(trail); i++ {
+		if trail[i].Time < trail[i-1].Time {
+			t.Errorf("hop %d is earlier than the one before: %v", i, trail)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/reason"
 )
 
 // maxConnections is how many clients may be connected at once; another one is
@@ -128,6 +129,7 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 
 // serveConn answers the requests of one connection, in order.
 func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
+	by := peer(conn)
 	frames := luxiwire.NewFrameReader(conn, s.maxFrame)
 	for {
 		if conn.SetReadDeadline(time.Now().Add(s.idle)) != nil || ctx.Err() != nil {
@@ -141,7 +143,7 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 		if err != nil { // gone, too slow, or cut short: nobody to answer
 			return
 		}
-		if !s.answer(ctx, conn, frame) {
+		if !s.answer(ctx, conn, by, frame) {
 			return
 		}
 	}
@@ -149,7 +151,7 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 
 // answer carries out one request, as long as the client is there to read the
 // answer. It reports whether the connection can be used for another.
-func (s *Server) answer(ctx context.Context, conn net.Conn, frame []byte) bool {
+func (s *Server) answer(ctx context.Context, conn net.Conn, by reason.Account, frame []byte) bool {
 	req, err := luxiwire.ParseRequest(frame)
 	if err != nil {
 		s.refuse(conn, err.Error(), err)
@@ -157,7 +159,7 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, frame []byte) bool {
 	}
 	ctx, done := s.attended(ctx, conn)
 	defer done()
-	result, err := s.call(ctx, req)
+	result, err := s.call(ctx, by, req)
 	if bad, ok := errors.AsType[*parseError](err); ok {
 		s.refuse(conn, bad.text, bad.err)
 		return false
@@ -215,7 +217,7 @@ func (p *patient) Write(piece []byte) (int, error) {
 
 // call runs the method of a request. A panic in it becomes an error of this
 // request alone.
-func (s *Server) call(ctx context.Context, req luxiwire.Request) (result any, err error) {
+func (s *Server) call(ctx context.Context, by reason.Account, req luxiwire.Request) (result any, err error) {
 	m, ok := s.methods[req.Method]
 	if !ok {
 		return nil, unknownMethod(req.Method, s.methods)
@@ -224,6 +226,7 @@ func (s *Server) call(ctx context.Context, req luxiwire.Request) (result any, er
 	if err != nil {
 		return nil, err
 	}
+	args.by = by
 	defer func() {
 		if p := recover(); p != nil {
 			s.deps.Log.Error("a LUXI method panicked", "method", req.Method, "panic", p, "stack", string(debug.Stack()))

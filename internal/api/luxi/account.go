@@ -1,0 +1,53 @@
+package luxi
+
+import (
+	"errors"
+	"net"
+	"os/user"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// peer tells which account of this machine is at the other end of a
+// connection, by what the kernel says of it. Connections of other kinds than
+// unix sockets, which only tests make, are nobody's.
+func peer(conn net.Conn) reason.Account {
+	who := reason.Account{Surface: "luxi", Name: "unknown"}
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return who
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return who
+	}
+	var cred *unix.Ucred
+	var credErr error
+	err = raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if errors.Join(err, credErr) != nil {
+		return who
+	}
+	uid := strconv.FormatUint(uint64(cred.Uid), 10)
+	who.Name, who.From = "uid "+uid, "pid "+strconv.Itoa(int(cred.Pid))
+	if u, err := user.LookupId(uid); err == nil {
+		who.Name = u.Username
+	}
+	return who
+}
+
+// signed returns opcodes whose trails tell who sent them.
+func signed(ops []*opcode.Opcode, by reason.Account) []*opcode.Opcode {
+	entry := by.Entry(time.Now())
+	out := make([]*opcode.Opcode, len(ops))
+	for i, op := range ops {
+		out[i] = op.WithReason(op.Reason.Then(entry))
+	}
+	return out
+}
