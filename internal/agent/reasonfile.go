@@ -18,6 +18,20 @@ func (a *Agent) ReasonFile(instance string) string {
 	return filepath.Join(a.cfg.Dir, reasonDir, instance)
 }
 
+// Reason tells why an instance last changed its state; nil where nothing that
+// can be read tells it.
+func (a *Agent) Reason(instance string) reason.Trail {
+	text, err := os.ReadFile(a.ReasonFile(instance))
+	if err != nil {
+		return nil
+	}
+	var trail reason.Trail
+	if json.Unmarshal(text, &trail) != nil {
+		return nil
+	}
+	return trail
+}
+
 // writeReason replaces the instance's reason file with the trail and the
 // node's own entry.
 func (a *Agent) writeReason(instance string, trail reason.Trail, source string) error {

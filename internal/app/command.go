@@ -29,6 +29,8 @@ hypervisor, RAPI and LUXI. What it did is still there at the next start.`,
 	f.StringVar(&o.RAPI, "rapi", "127.0.0.1:5080", "address of RAPI; port 0 picks a free one")
 	f.BoolVar(&o.RequireAuthentication, "require-authentication", false, "let nobody read over RAPI without an account")
 	f.StringVar(&o.LUXI, "luxi", "", "path of the LUXI socket (default: luxi.sock in the data directory)")
+	f.StringVar(&o.Store, "store", "", "URL of a PostgreSQL database to keep the state in (default: in the data directory)")
+	f.StringVar(&o.Mond, "mond", "127.0.0.1:0", "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
 	f.IntVar(&o.Nodes, "nodes", 3, "how many nodes a new cluster gets")
 	f.BoolVar(&o.Demo, "demo", true, "fill a new cluster with some data to look at")
 	f.StringVar(&o.ReadyFile, "ready-file", "", "file to write, as JSON, when everything listens")

@@ -29,7 +29,6 @@ import (
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
-	"github.com/drover-project/drover/internal/store/sqlite"
 	"github.com/drover-project/drover/internal/version"
 )
 
@@ -43,22 +42,23 @@ type controller struct {
 	queue   *queue.Queue
 	querier *live.Querier
 	log     *slog.Logger
+	// fresh: there was no cluster before.
+	fresh bool
 }
 
 // openController opens the controller whose state is in the directory, and
 // makes a cluster with so many nodes if there is none.
-func openController(ctx context.Context, dir string, nodes int, log *slog.Logger) (c *controller, err error) {
+func openController(ctx context.Context, o DevOptions) (c *controller, err error) {
+	dir, log := o.Data, o.Log
 	c = &controller{log: log}
 	defer func() {
 		if err != nil {
 			c.close()
 		}
 	}()
-	opened, err := sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{})
-	if err != nil {
+	if c.store, err = openStore(ctx, dir, o.Store); err != nil {
 		return c, err
 	}
-	c.store = opened // assigned only now: an interface that holds a nil pointer is not nil
 	host, err := os.Hostname()
 	if err != nil {
 		return c, fault.New(fault.Environment, "cannot tell this machine's name: %w", err)
@@ -71,7 +71,7 @@ func openController(ctx context.Context, dir string, nodes int, log *slog.Logger
 	if c.keeper, err = inventory.Open(ctx, c.store, c.lease.Epoch, shown); err != nil {
 		return c, err
 	}
-	if err = c.bootstrap(ctx, nodes); err != nil {
+	if err = c.bootstrap(ctx, o.Nodes); err != nil {
 		return c, err
 	}
 	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) { return openAgent(dir, node) })
@@ -100,6 +100,7 @@ func (c *controller) bootstrap(ctx context.Context, nodes int) error {
 	if c.keeper.Snapshot().Cluster() != nil {
 		return nil
 	}
+	c.fresh = true
 	setup := inventory.Setup{
 		Name: "dev.drover.example", Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"},
 		Now: time.Now(), NewUUID: newUUID,

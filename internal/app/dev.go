@@ -25,6 +25,11 @@ type DevOptions struct {
 	RequireAuthentication bool
 	// LUXI is the path of the socket; empty for one in the data directory.
 	LUXI string
+	// Store is the URL of the store; empty for the embedded one below Data.
+	Store string
+	// Mond is the address of the nodes' monitoring agents, of the first one if its
+	// port is not 0; empty for none.
+	Mond string
 	// Nodes is how many nodes a new cluster gets.
 	Nodes int
 	// Demo fills a new cluster with instances, jobs and rules to look at.
@@ -43,8 +48,7 @@ func Dev(ctx context.Context, o DevOptions) error {
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return fault.New(fault.Environment, "cannot make the data directory: %w", err)
 	}
-	fresh := isFresh(o.Data)
-	c, err := openController(ctx, o.Data, o.Nodes, o.Log)
+	c, err := openController(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -70,7 +74,8 @@ func Dev(ctx context.Context, o DevOptions) error {
 	run(c.keepTidy)
 	run(s.serveRAPI)
 	run(s.serveLUXI)
-	if o.Demo && fresh {
+	run(s.serveMonitors)
+	if o.Demo && c.fresh {
 		run(c.seed)
 	}
 	if err := s.announce(o); err != nil {
@@ -84,12 +89,6 @@ func Dev(ctx context.Context, o DevOptions) error {
 	return nil
 }
 
-// isFresh reports whether the directory holds no cluster yet.
-func isFresh(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "store"))
-	return errors.Is(err, os.ErrNotExist)
-}
-
 // surfaces are the interfaces of a controller, listening.
 type surfaces struct {
 	ready Ready
@@ -98,6 +97,9 @@ type surfaces struct {
 	serveRAPI    func(context.Context) error
 	luxiListener net.Listener
 	serveLUXI    func(context.Context) error
+
+	monitors      *monitors
+	serveMonitors func(context.Context) error
 }
 
 // listen opens the interfaces, so that clients can connect from now on.
@@ -111,7 +113,10 @@ func (c *controller) listen(ctx context.Context, o DevOptions) (s *surfaces, err
 	if err = c.listenRAPI(ctx, s, o); err != nil {
 		return s, err
 	}
-	return s, c.listenLUXI(s, o)
+	if err = c.listenLUXI(s, o); err != nil {
+		return s, err
+	}
+	return s, c.listenMonitors(ctx, s, o)
 }
 
 func (c *controller) listenRAPI(ctx context.Context, s *surfaces, o DevOptions) error {
@@ -161,5 +166,8 @@ func (s *surfaces) close() {
 		if l != nil {
 			_ = l.Close()
 		}
+	}
+	if s.monitors != nil {
+		s.monitors.close()
 	}
 }

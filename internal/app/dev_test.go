@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-project/drover/internal/app"
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/testkit/pgserver"
 )
 
 // cluster is a development cluster that runs inside the test.
@@ -23,14 +24,20 @@ type cluster struct {
 // start runs a cluster on the data in the directory and waits until it listens.
 func start(t *testing.T, dir string, demo bool) cluster {
 	t.Helper()
+	return startWith(t, app.DevOptions{Data: dir, Demo: demo})
+}
+
+// startWith is start with further options.
+func startWith(t *testing.T, o app.DevOptions) cluster {
+	t.Helper()
+	dir := o.Data
 	ctx, cancel := context.WithCancel(context.Background())
 	told, tell := io.Pipe()
 	done := make(chan error, 1)
+	o.RAPI, o.Mond, o.Nodes, o.Out = "127.0.0.1:0", "127.0.0.1:0", 2, tell
+	o.ReadyFile, o.Log = filepath.Join(dir, "elsewhere.json"), slog.New(slog.NewTextHandler(t.Output(), nil))
 	go func() {
-		done <- app.Dev(ctx, app.DevOptions{
-			Data: dir, RAPI: "127.0.0.1:0", Nodes: 2, Demo: demo, Out: tell,
-			ReadyFile: filepath.Join(dir, "elsewhere.json"), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		})
+		done <- app.Dev(ctx, o)
 		_ = tell.Close()
 	}()
 	if _, err := told.Read(make([]byte, 4096)); err != nil {
@@ -61,7 +68,17 @@ func (c cluster) call(t *testing.T, method string, result any, args ...any) {
 }
 
 func TestDevKeepsItsStateAcrossStarts(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) { keepsItsState(t, "") })
+	t.Run("PostgreSQL", func(t *testing.T) { keepsItsState(t, pgserver.Start(t, true).URL("dev")) })
+}
+
+func keepsItsState(t *testing.T, url string) {
+	t.Helper()
 	dir := t.TempDir()
+	start := func(t *testing.T, dir string, demo bool) cluster {
+		t.Helper()
+		return startWith(t, app.DevOptions{Data: dir, Demo: demo, Store: url})
+	}
 	c := start(t, dir, false)
 	var id int
 	c.call(t, "SubmitJob", &id, []any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", "für Müller", 1}}}})
@@ -162,4 +179,66 @@ func TestSecondControllerIsRefused(t *testing.T) {
 		t.Fatal("a second controller runs on the same data")
 	}
 	t.Log(err)
+}
+
+// TestMonitoringTellsWhyAnInstanceChanged: the agent of an instance's node tells
+// monitoring what the instance does, and by whose wish it last changed; a stop
+// of what is stopped already changes nothing of that.
+func TestMonitoringTellsWhyAnInstanceChanged(t *testing.T) {
+	c := start(t, t.TempDir(), false)
+	defer func() {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	run := func(why string, op map[string]any) {
+		t.Helper()
+		op["reason"] = [][]any{{"user", why, 1}}
+		var id int
+		c.call(t, "SubmitJob", &id, []any{op})
+		var change [2]json.RawMessage
+		for status := ""; status != "success"; {
+			c.call(t, "WaitForJobChange", &change, id, []string{"status"}, []string{status}, 0, 10)
+			var values []string
+			if err := json.Unmarshal(change[0], &values); err != nil {
+				t.Fatal(err)
+			}
+			if status = values[0]; status == "error" {
+				t.Fatalf("%v failed", op)
+			}
+		}
+	}
+	run("made", map[string]any{"OP_ID": "OP_INSTANCE_CREATE", "instance_name": "web1.example", "mode": "create", "disk_template": "diskless",
+		"disks": []any{}, "nics": []any{}, "os_type": "noop", "pnode": "node1.drover.example", "name_check": false, "ip_check": false})
+	run("kernel", map[string]any{"OP_ID": "OP_INSTANCE_SHUTDOWN", "instance_name": "web1.example"})
+	run("again", map[string]any{"OP_ID": "OP_INSTANCE_SHUTDOWN", "instance_name": "web1.example"})
+	url := c.ready.Mond["node1.drover.example"]
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/1/report/instance/inst-status-fake", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var report struct {
+		Data struct {
+			Instances []struct {
+				Name        string   `json:"name"`
+				ActualState string   `json:"actualState"`
+				StateReason [][3]any `json:"state_reason"`
+			} `json:"instances"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&report); err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Data.Instances) != 1 || report.Data.Instances[0].ActualState != "shutdown" {
+		t.Fatalf("the report is %+v", report)
+	}
+	trail := report.Data.Instances[0].StateReason
+	if len(trail) == 0 || trail[0][1] != "kernel" || trail[len(trail)-1][0] != "gnt:daemon:noded:shutdown" {
+		t.Errorf("the trail is %v", trail)
+	}
 }

@@ -19,7 +19,9 @@ type Ready struct {
 	RAPIUser     string `json:"rapi_user"`
 	RAPIPassword string `json:"rapi_password"`
 	LUXI         string `json:"luxi"`
-	PID          int    `json:"pid"`
+	// Mond are the monitoring agents of the nodes, by the nodes' names.
+	Mond map[string]string `json:"mond,omitempty"`
+	PID  int               `json:"pid"`
 }
 
 // readyName is the ready file in the data directory, where the command line
