@@ -61,7 +61,6 @@ var layers = []struct {
 	{"internal/lock", Core},
 	{"internal/schedule", Core},
 	{"internal/state", Core},
-	{"internal/servertag", Core},
 	{"internal/deploy/*", Core},
 
 	{"internal/queue", Engine},
@@ -73,15 +72,11 @@ var layers = []struct {
 	{"internal/store/groupcommit", Engine}, // what the adapters of the store share
 	{"internal/store/schema", Engine},
 	{"internal/hypervisor", Engine},
-	{"internal/events", Engine},
-	{"internal/tagsync", Engine},
-	{"internal/rollout", Engine},
 	{"internal/agent", Engine},
 	{"internal/luxiwire", Engine}, // the protocol and its client, below the transport that serves it
 
 	{"internal/store/*", Adapter},
 	{"internal/hypervisor/*", Adapter},
-	{"internal/events/*", Adapter},
 	{"internal/api/*", Adapter},
 
 	{"internal/app", Composition},
