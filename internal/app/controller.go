@@ -81,7 +81,7 @@ func openController(ctx context.Context, o DevOptions) (c *controller, err error
 	executors := exec.All(func(ctx context.Context) *query.Source {
 		<-ready
 		return c.querier.Source(ctx)
-	})
+	}, hostNames())
 	c.queue, err = queue.Open(ctx, queue.Config{
 		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Picture: shown, Executors: executors, Nodes: exec.Local(c.fleet),
 		Now: time.Now, NewUUID: newUUID, Log: log,

@@ -21,8 +21,9 @@ func (c *controller) seed(ctx context.Context) error {
 		op, err := opcode.FromMap("OP_INSTANCE_CREATE", map[string]any{
 			"instance_name": name + ".drover.example", "mode": "create", "disk_template": "file", "os_type": "noop",
 			"disks": []any{map[string]any{"size": 1024}}, "nics": []any{map[string]any{}},
-			"beparams": map[string]any{"maxmem": 512 << i, "minmem": 512, "vcpus": 1 + i},
-			"tags":     []any{"demo", "tier:" + name[:len(name)-1]}, "reason": trail,
+			"beparams":   map[string]any{"maxmem": 512 << i, "minmem": 512, "vcpus": 1 + i},
+			"name_check": false, "ip_check": false,
+			"tags": []any{"demo", "tier:" + name[:len(name)-1]}, "reason": trail,
 		})
 		if err != nil {
 			return err

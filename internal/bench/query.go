@@ -44,7 +44,7 @@ func (r *runner) fill(ctx context.Context) error {
 				"OP_ID": "OP_INSTANCE_CREATE", "instance_name": fmt.Sprintf("bench%d.drover.example", n+i), "mode": "create",
 				"disk_template": "file", "os_type": "noop", "disks": []any{map[string]any{"size": 1024}}, "nics": []any{map[string]any{}},
 				"beparams": map[string]any{"maxmem": 16, "minmem": 16, "vcpus": 1 + (n+i)%4}, "tags": []any{"bench", fmt.Sprint("rack:", (n+i)%50)},
-				"start": false, "reason": c.op["reason"],
+				"start": false, "name_check": false, "ip_check": false, "reason": c.op["reason"],
 			}
 		}
 		ids, err := c.submitAll(ctx, ops)

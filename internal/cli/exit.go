@@ -152,6 +152,10 @@ func classicPair(class string, args []any) string {
 		return "Failure: prerequisites not met for this operation:\n" + text
 	case "OpExecError":
 		return "Failure: command execution error:\n" + text
+	case "TypeEnforcementError":
+		return "Parameter Error: " + text
+	case "TagError":
+		return "Failure: invalid tag(s) given:\n" + text
 	case "JobQueueDrainError":
 		return "Failure: the job queue is marked for drain and doesn't accept new requests\n"
 	case "JobLost":

@@ -28,8 +28,9 @@ var instanceOperations = []operation{
 		fixed: map[string]any{"mode": "create"},
 		letters: map[string]string{"disk_template": "t", "os_type": "o", "beparams": "B", "hypervisor": "H",
 			"osparams": "O", "iallocator": "I"},
-		names: map[string]string{"no-name-check": "name_check", "os": "os_type"},
-		hidden: []string{"disks", "nics", "pnode", "snode", "name_check", "ip_check", "start", "no_install",
+		names:   map[string]string{"os": "os_type"},
+		relaxed: anyName,
+		hidden: []string{"disks", "nics", "pnode", "snode", "start", "no_install",
 			"source_handshake", "source_instance_name", "source_shutdown_timeout", "source_x509_ca", "src_node",
 			"src_node_uuid", "src_path", "compress"},
 		extra: instanceAddOptions,
@@ -67,7 +68,7 @@ var instanceOperations = []operation{
 		extra:    instanceModifyOptions,
 	},
 	{
-		noun: "instance", verb: "rename", short: "Give an instance another name", id: "OP_INSTANCE_RENAME",
+		noun: "instance", verb: "rename", short: "Give an instance another name", id: "OP_INSTANCE_RENAME", relaxed: anyName,
 		target: "instance_name", places: []string{"new_name"}, complete: "instance",
 	},
 	{
@@ -121,6 +122,9 @@ var instanceOperations = []operation{
 	},
 }
 
+// anyName takes names that no resolver knows.
+var anyName = map[string]any{"name_check": false, "ip_check": false}
+
 const instanceAddHelp = `Create an instance.
 
 Disks and network interfaces are given one by one, as often as needed:
@@ -164,10 +168,7 @@ func instanceAddOptions(cmd *cobra.Command) func(map[string]any) error {
 	nodes := f.StringP("node", "n", "", "primary node, or PRIMARY:SECONDARY")
 	noStart := f.Bool("no-start", false, "do not start it afterwards")
 	noInstall := f.Bool("no-install", false, "do not run the installation scripts")
-	f.Bool("no-ip-check", true, "accepted for old scripts: addresses are not checked by default")
-	f.Lookup("no-ip-check").Hidden = true
 	return func(params map[string]any) error {
-		delete(params, "name_check") // --no-name-check: not checked by default
 		params["start"] = !*noStart
 		if *noInstall {
 			params["no_install"] = true

@@ -33,6 +33,9 @@ type operation struct {
 	places []string
 	// fixed are parameters that the command sets by itself.
 	fixed map[string]any
+	// relaxed are parameters that drover sets where the classic tools, and the
+	// opcode, have stricter defaults.
+	relaxed map[string]any
 	// letters and names are further spellings of options: a letter, or a
 	// name, for a parameter.
 	letters map[string]string
@@ -225,9 +228,15 @@ func (o operation) tasks(sh *shell, args []string, read func() (map[string]any, 
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range o.fixed {
-		if _, given := params[name]; !given {
-			params[name] = value
+	defaults := []map[string]any{o.fixed, o.relaxed}
+	if sh.persona.classic() {
+		defaults = defaults[:1]
+	}
+	for _, values := range defaults {
+		for name, value := range values {
+			if _, given := params[name]; !given {
+				params[name] = value
+			}
 		}
 	}
 	targets := []string{""}

@@ -105,6 +105,13 @@ func (n *Network) Taken(i int) bool {
 	return n.Reserved[i] == '1' || (i < len(n.External) && n.External[i] == '1')
 }
 
+// TakenAddress reports whether an address is taken or set aside, and whether it
+// is one of the subnet at all.
+func (n *Network) TakenAddress(ip string) (taken, inside bool) {
+	i, inside := n.index(ip)
+	return inside && n.Taken(i), inside
+}
+
 // Size returns how many addresses the subnet has.
 func (n *Network) Size() int { return len(n.Reserved) }
 
@@ -156,13 +163,17 @@ func (n *Network) NextFree() (string, error) {
 func (n *Network) Reserve(ip string) error {
 	i, ok := n.index(ip)
 	if !ok {
-		return fault.New(fault.Invalid, "address %q is not in network %s (%s)", ip, n.Name, n.Network)
+		return inUse(ip, n)
 	}
 	if n.Taken(i) {
-		return fault.New(fault.Exists, "address %s of network %s is taken", ip, n.Name)
+		return inUse(ip, n)
 	}
 	n.Reserved = setBit(n.Reserved, i, '1')
 	return nil
+}
+
+func inUse(ip string, n *Network) error {
+	return fault.New(fault.Ambiguous, "IP address %s already in use or does not belong to network %s", ip, n.Name)
 }
 
 // Release gives an address back; one that is not taken stays so. n must be a
@@ -173,15 +184,16 @@ func (n *Network) Release(ip string) {
 	}
 }
 
-// SetExternal sets an address aside, or gives it back. n must be a clone of
-// the caller's.
+// SetExternal sets an address aside, or gives it back; an instance that has
+// taken it keeps it. What is so already is BadAddress. n must be a clone of the
+// caller's.
 func (n *Network) SetExternal(ip string, aside bool) error {
 	i, ok := n.index(ip)
 	if !ok {
-		return fault.New(fault.Invalid, "address %q is not in network %s (%s)", ip, n.Name, n.Network)
+		return fault.New(fault.BadAddress, "%s does not contain %s", n.Network, ip)
 	}
-	if aside && n.Taken(i) {
-		return fault.New(fault.Exists, "address %s of network %s is taken", ip, n.Name)
+	if aside == (n.External[i] == '1') {
+		return fault.New(fault.BadAddress, "IP %s is %s externally reserved", ip, map[bool]string{true: "already", false: "not"}[aside])
 	}
 	c := byte('0')
 	if aside {

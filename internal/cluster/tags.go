@@ -79,11 +79,11 @@ var tagSyntax = regexp.MustCompile(`^[\p{L}\p{N}_.+*/:@-]+$`)
 func CheckTag(tag string) error {
 	switch {
 	case tag == "":
-		return fault.New(fault.Invalid, "Tags cannot be empty")
+		return fault.New(fault.BadTag, "Tags cannot be empty")
 	case utf8.RuneCountInString(tag) > MaxTagLength:
-		return fault.New(fault.Invalid, "Tag too long (>%d characters)", MaxTagLength)
+		return fault.New(fault.BadTag, "Tag too long (>%d characters)", MaxTagLength)
 	case !tagSyntax.MatchString(tag):
-		return fault.New(fault.Invalid, "Tag contains invalid characters").
+		return fault.New(fault.BadTag, "Tag contains invalid characters").
 			WithHint("%q: letters, digits and _ . + * / : @ - are allowed", tag)
 	}
 	return nil
@@ -99,7 +99,7 @@ func AddTags(t Tags, tags []string) (Tags, error) {
 	}
 	out := t.With(tags...)
 	if len(out) > MaxTags {
-		return nil, fault.New(fault.Exhausted, "Too many tags").WithHint("an object has %d at most", MaxTags)
+		return nil, fault.New(fault.BadTag, "Too many tags").WithHint("an object has %d at most", MaxTags)
 	}
 	return out, nil
 }

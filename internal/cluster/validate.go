@@ -1,11 +1,14 @@
 package cluster
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/qlang"
 )
 
 // ParamType is the type of a parameter's value.
@@ -20,6 +23,11 @@ const (
 	TypeSize      ParamType = "size" // MiB
 	TypeFloat     ParamType = "float"
 )
+
+// typeWords are the types as messages call them.
+var typeWords = map[ParamType]string{
+	TypeText: "string", TypeMaybeText: "string", TypeBool: "boolean", TypeInt: "integer", TypeSize: "size. error: Invalid format", TypeFloat: "float",
+}
 
 // BETypes returns the type of each backend parameter. "memory" sets minmem
 // and maxmem at once.
@@ -52,16 +60,20 @@ func HVTypes(hypervisor string) map[string]ParamType {
 	}
 	out := make(map[string]ParamType, len(defaults))
 	for name, v := range defaults {
-		switch v.(type) {
-		case bool:
-			out[name] = TypeBool
-		case int64:
-			out[name] = TypeInt
-		default:
-			out[name] = TypeMaybeText
-		}
+		out[name] = typeOf(v)
 	}
 	return out
+}
+
+// typeOf returns the type of a parameter by its default.
+func typeOf(value any) ParamType {
+	switch value.(type) {
+	case bool:
+		return TypeBool
+	case int64:
+		return TypeInt
+	}
+	return TypeMaybeText
 }
 
 // UseDefault is the value that takes a parameter's own setting away, so that
@@ -71,13 +83,13 @@ const UseDefault = "default"
 // CheckParams returns the parameters with their values in the right types, as
 // the reference enforces them: texts of numbers and truth values are read, a
 // value "default" (where allowed) stays. An unknown parameter or a value that
-// does not fit is Invalid.
+// does not fit is Mistyped.
 func CheckParams(p Params, types map[string]ParamType, allowDefault bool) (Params, error) {
 	out := make(Params, len(p))
 	for name, v := range p {
 		typ, known := types[name]
 		if !known {
-			return nil, fault.New(fault.Invalid, "Unknown parameter '%s'", name).At(name)
+			return nil, unknownParam(name, types)
 		}
 		if allowDefault && v == UseDefault {
 			out[name] = v
@@ -85,11 +97,19 @@ func CheckParams(p Params, types map[string]ParamType, allowDefault bool) (Param
 		}
 		got, ok := force(v, typ)
 		if !ok {
-			return nil, fault.New(fault.Invalid, "parameter '%s' must be of type %s, got %v", name, typ, v).At(name)
+			return nil, fault.New(fault.Mistyped, "'%s' (value %v) is not a valid %s", name, v, typeWords[typ]).At(name)
 		}
 		out[name] = got
 	}
 	return out, nil
+}
+
+func unknownParam(name string, types map[string]ParamType) *fault.Error {
+	f := fault.New(fault.Mistyped, "Unknown parameter '%s'", name).At(name)
+	if best := qlang.Suggest(name, slices.Values(slices.Sorted(maps.Keys(types)))); best != "" {
+		return f.WithHint("did you mean %q?", best)
+	}
+	return f
 }
 
 func force(v any, typ ParamType) (any, bool) {
@@ -231,4 +251,14 @@ func CheckMemory(filled Params) error {
 		return fault.New(fault.Invalid, "minmem (%d MiB) is more than maxmem (%d MiB)", lo, hi).At("beparams.minmem")
 	}
 	return nil
+}
+
+// CheckDiskParams checks the parameters of one disk template, as a cluster or
+// a group has them.
+func CheckDiskParams(template string, p Params) (Params, error) {
+	types := map[string]ParamType{}
+	for name, v := range defaultDiskParams()[template] {
+		types[name] = typeOf(v)
+	}
+	return CheckParams(p, types, false)
 }

@@ -37,7 +37,7 @@ func TestTags(t *testing.T) {
 	if err != nil || len(full) != cluster.MaxTags {
 		t.Fatalf("%d tags: %v", len(full), err)
 	}
-	if _, err := cluster.AddTags(full, []string{"one-more"}); !fault.Is(err, fault.Exhausted) {
+	if _, err := cluster.AddTags(full, []string{"one-more"}); !fault.Is(err, fault.BadTag) {
 		t.Errorf("one tag too many: %v", err)
 	}
 }
@@ -62,11 +62,14 @@ func TestCheckParams(t *testing.T) {
 	}
 	for name, p := range map[string]cluster.Params{
 		"unknown": {"x": 1}, "no number": {"vcpus": "two"}, "fraction": {"vcpus": 1.5}, "list": {"vcpus": []any{}},
-		"no size": {"maxmem": "1x"}, "both": {"memory": 1, "maxmem": 2}, "no truth": {"auto_balance": "maybe"},
+		"no size": {"maxmem": "1x"}, "no truth": {"auto_balance": "maybe"},
 	} {
-		if _, err := cluster.CheckBEParams(p); !fault.Is(err, fault.Invalid) {
+		if _, err := cluster.CheckBEParams(p); !fault.Is(err, fault.Mistyped) {
 			t.Errorf("%s: %v was accepted (%v)", name, p, err)
 		}
+	}
+	if _, err := cluster.CheckBEParams(cluster.Params{"memory": 1, "maxmem": 2}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("both old and new names of memory were accepted: %v", err)
 	}
 	if err := cluster.CheckMemory(cluster.Params{"minmem": int64(2), "maxmem": int64(1)}); err == nil {
 		t.Error("minmem over maxmem was accepted")
@@ -130,10 +133,10 @@ func TestNetworkAddresses(t *testing.T) {
 	if err := n.Reserve(ip); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Reserve(ip); !fault.Is(err, fault.Exists) {
+	if err := n.Reserve(ip); !fault.Is(err, fault.Ambiguous) {
 		t.Errorf("reserved twice: %v", err)
 	}
-	if err := n.Reserve("192.0.3.1"); !fault.Is(err, fault.Invalid) {
+	if err := n.Reserve("192.0.3.1"); !fault.Is(err, fault.Ambiguous) {
 		t.Errorf("a foreign address was reserved: %v", err)
 	}
 	if got := n.ExternalAddresses(); !slices.Equal(got, []string{"192.0.2.0", "192.0.2.1", "192.0.2.7"}) {

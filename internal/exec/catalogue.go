@@ -14,19 +14,25 @@ const (
 )
 
 // All returns the catalogue of the opcodes that can be executed. Those that
-// are queries are answered from the source.
-func All(source Source) Catalogue {
+// are queries are answered from the source; those that give names to instances
+// ask about them.
+func All(source Source, names Names) Catalogue {
 	all := queryExecutors(source)
-	for _, part := range []Catalogue{instanceExecutors, clusterExecutors, groupExecutors, tagAndTestExecutors} {
+	for _, part := range []Catalogue{namingExecutors(names), instanceExecutors, clusterExecutors, groupExecutors, tagAndTestExecutors} {
 		maps.Copy(all, part)
 	}
 	return all
 }
 
+func namingExecutors(names Names) Catalogue {
+	return Catalogue{
+		"OP_INSTANCE_CREATE": {Locks: createLocks, Prepare: names.create, Why: createsOnce},
+		"OP_INSTANCE_RENAME": {Locks: renameLocks, Prepare: names.rename, Why: removesOnce},
+	}
+}
+
 var instanceExecutors = Catalogue{
-	"OP_INSTANCE_CREATE":     {Locks: createLocks, Prepare: instanceCreate, Why: createsOnce},
 	"OP_INSTANCE_REMOVE":     {Locks: ownInstance, Prepare: instanceRemove, Why: removesOnce},
-	"OP_INSTANCE_RENAME":     {Locks: renameLocks, Prepare: instanceRename, Why: removesOnce},
 	"OP_INSTANCE_STARTUP":    {Locks: ownInstance, Prepare: startup, Resumable: true, Why: setsAState},
 	"OP_INSTANCE_SHUTDOWN":   {Locks: ownInstance, Prepare: shutdown, Resumable: true, Why: setsAState},
 	"OP_INSTANCE_REBOOT":     {Locks: ownInstance, Prepare: reboot, Resumable: true, Why: "it ends with the instance running; at worst the guest restarts twice"},

@@ -23,7 +23,7 @@ var clusterSettable = map[string]setting{
 	"candidate_pool_size":      number(func(c *cluster.Cluster) *int64 { return &c.PoolSize }),
 	"max_running_jobs":         number(func(c *cluster.Cluster) *int64 { return &c.MaxRunningJobs }),
 	"max_tracked_jobs":         number(func(c *cluster.Cluster) *int64 { return &c.MaxTrackedJobs }),
-	"master_netmask":           number(func(c *cluster.Cluster) *int64 { return &c.MasterNetmask }),
+	"master_netmask":           setNetmask,
 	"maintain_node_health":     flag(func(c *cluster.Cluster) *bool { return &c.MaintainHealth }),
 	"prealloc_wipe_disks":      flag(func(c *cluster.Cluster) *bool { return &c.PreallocWipe }),
 	"use_external_mip_script":  flag(func(c *cluster.Cluster) *bool { return &c.ExternalMIP }),
@@ -31,15 +31,20 @@ var clusterSettable = map[string]setting{
 	"enabled_user_shutdown":    flag(func(c *cluster.Cluster) *bool { return &c.UserShutdown }),
 	"vg_name":                  text(func(c *cluster.Cluster) *string { return &c.VolumeGroup }),
 	"drbd_helper":              text(func(c *cluster.Cluster) *string { return &c.DRBDHelper }),
-	"default_iallocator":       text(func(c *cluster.Cluster) *string { return &c.IAllocator }),
+	"default_iallocator":       setAllocator,
 	"master_netdev":            text(func(c *cluster.Cluster) *string { return &c.MasterNetdev }),
 	"file_storage_dir":         text(func(c *cluster.Cluster) *string { return &c.FileDir }),
 	"shared_file_storage_dir":  text(func(c *cluster.Cluster) *string { return &c.SharedFileDir }),
 	"gluster_storage_dir":      text(func(c *cluster.Cluster) *string { return &c.GlusterDir }),
-	"install_image":            text(func(c *cluster.Cluster) *string { return &c.InstallImage }),
+	"install_image":            setInstallImage,
 	"zeroing_image":            text(func(c *cluster.Cluster) *string { return &c.ZeroingImage }),
 	"reserved_lvs":             words(func(c *cluster.Cluster) *[]string { return &c.ReservedLVs }),
-	"compression_tools":        words(func(c *cluster.Cluster) *[]string { return &c.CompressionTools }),
+	"compression_tools":        setCompression,
+	"diskparams":               setDiskParams,
+	"os_hvp":                   setOSHVP,
+	"uid_pool":                 setUIDs,
+	"add_uids":                 addUIDs,
+	"remove_uids":              removeUIDs,
 	"hidden_os":                listEdit(func(c *cluster.Cluster) *[]string { return &c.HiddenOS }),
 	"blacklisted_os":           listEdit(func(c *cluster.Cluster) *[]string { return &c.BlacklistedOS }),
 	"mac_prefix":               setMACPrefix,
@@ -224,7 +229,7 @@ func setOSParams(c *cluster.Cluster, op *opcode.Opcode, name string, _ *cluster.
 	given := op.Map(name)
 	for _, os := range slices.Sorted(maps.Keys(given)) {
 		values, _ := given[os].(map[string]any)
-		target[os] = cluster.SetParams(target[os], values)
+		target[os] = cluster.SetParams(target[os], cluster.Params(values))
 		if len(target[os]) == 0 {
 			delete(target, os)
 		}
@@ -233,38 +238,17 @@ func setOSParams(c *cluster.Cluster, op *opcode.Opcode, name string, _ *cluster.
 }
 
 func setIPolicy(c *cluster.Cluster, op *opcode.Opcode, name string, _ *cluster.Snapshot) error {
-	changed, err := changePolicy(c.IPolicy, op.Map(name), name)
-	if err == nil {
-		c.IPolicy = changed
+	given := cluster.Params(op.Map(name)).Clone()
+	if std, some := given[cluster.PolicyStd].(map[string]any); some {
+		own, _ := c.IPolicy[cluster.PolicyStd].(map[string]any)
+		given[cluster.PolicyStd] = map[string]any(cluster.Fill(own, std))
 	}
-	return err
-}
-
-// changePolicy returns a policy with the given parts in place of its own.
-func changePolicy(own cluster.Params, given map[string]any, field string) (cluster.Params, error) {
-	shapes := map[string]func(any) bool{
-		"minmax":         func(v any) bool { l, ok := v.([]any); return ok && len(l) > 0 },
-		"std":            func(v any) bool { _, ok := v.(map[string]any); return ok },
-		"disk-templates": func(v any) bool { l, ok := v.([]any); return ok && len(l) > 0 },
-		"vcpu-ratio":     isNumber,
-		"spindle-ratio":  isNumber,
+	changed := cluster.Fill(c.IPolicy, given)
+	if err := cluster.CheckPolicy(changed); err != nil {
+		return err
 	}
-	for _, part := range slices.Sorted(maps.Keys(given)) {
-		fits, known := shapes[part]
-		if !known || (given[part] != cluster.UseDefault && !fits(given[part])) {
-			return nil, fault.New(fault.Invalid, "Invalid part '%s' of an instance policy", part).At(field+"."+part).
-				WithHint("the parts are %s", strings.Join(slices.Sorted(maps.Keys(shapes)), ", "))
-		}
-	}
-	return cluster.SetParams(own, given), nil
-}
-
-func isNumber(v any) bool {
-	switch v.(type) {
-	case int64, float64:
-		return true
-	}
-	return false
+	c.IPolicy = changed
+	return nil
 }
 
 func setCollectors(c *cluster.Cluster, given map[string]any, field string, set func(*cluster.Collector, any)) error {
@@ -280,15 +264,18 @@ func setCollectors(c *cluster.Cluster, given map[string]any, field string, set f
 }
 
 // clusterModify prepares OP_CLUSTER_SET_PARAMS.
-func clusterModify(_ context.Context, env *Env) (Plan, error) {
-	apply := func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+func clusterModify(ctx context.Context, env *Env) (Plan, error) {
+	if err := env.checkClusterOSParams(ctx); err != nil {
+		return Plan{}, err
+	}
+	return updatePlan(env, nil, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
 		c := snap.Cluster().Clone()
 		for _, name := range slices.Sorted(maps.Keys(env.Op.Params)) {
-			if name == "force" {
-				continue
-			}
 			set, can := clusterSettable[name]
-			if !can {
+			switch {
+			case name == "force", !can && isEmpty(env.Op.Params[name]): // clients send empty ones
+				continue
+			case !can:
 				return nil, fault.New(fault.Invalid, "Parameter '%s' of the cluster can't be changed yet", name).At(name)
 			}
 			if err := set(c, env.Op, name, snap); err != nil {
@@ -297,9 +284,18 @@ func clusterModify(_ context.Context, env *Env) (Plan, error) {
 		}
 		c.Touch(env.nanos())
 		return []cluster.Change{cluster.Put(c)}, nil
+	})
+}
+
+// isEmpty reports whether a parameter's value says nothing.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	case string:
+		return v == ""
 	}
-	if _, err := apply(env.snapshot()); err != nil {
-		return Plan{}, err
-	}
-	return Plan{Do: func(ctx context.Context) (any, error) { return nil, env.Inventory.Update(ctx, apply) }}, nil
+	return value == nil
 }

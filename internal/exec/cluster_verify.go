@@ -256,7 +256,7 @@ func clusterVerifyDisks(_ context.Context, env *Env) (Plan, error) {
 		jobs = append(jobs, []*opcode.Opcode{op})
 	}
 	if len(jobs) == 0 {
-		return Plan{}, unknown("Node group", env.Op.Str("group_name"))
+		return Plan{}, fault.New(fault.NotFound, "Node group '%s' not found", env.Op.Str("group_name"))
 	}
 	return submitPlan(env, jobs), nil
 }

@@ -21,7 +21,7 @@ func TestVerifySubmitsJobs(t *testing.T) {
 	r.must(`{"jobs":[[true,105],[true,106]]}`, "OP_CLUSTER_VERIFY_DISKS", nil)
 	r.must(`{"jobs":[[true,107]]}`, "OP_CLUSTER_VERIFY_DISKS", params{"group_name": "rack2"})
 	for _, id := range []string{"OP_CLUSTER_VERIFY", "OP_CLUSTER_VERIFY_DISKS"} {
-		r.refuses("OpPrereqError", "Node group 'nosuch' not known", id, params{"group_name": "nosuch"})
+		r.refuses("OpPrereqError", "Node group 'nosuch' not found", id, params{"group_name": "nosuch"})
 	}
 }
 

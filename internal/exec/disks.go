@@ -2,6 +2,7 @@ package exec
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,9 +55,13 @@ func newDisks(env *Env, c *cluster.Cluster, inst *cluster.Instance) ([]cluster.D
 	}
 	maker := diskMaker{env: env, cluster: c, instance: inst.Name, template: template}
 	disks := make([]cluster.Disk, len(list))
+	names := map[string]bool{}
 	for i, item := range list {
 		m, _ := item.(map[string]any)
 		if disks[i], err = maker.disk(i, m); err != nil {
+			return nil, err
+		}
+		if err := freeName(names, "disk", disks[i].Name, "disks["+strconv.Itoa(i)+"]"); err != nil {
 			return nil, err
 		}
 	}
@@ -96,9 +101,16 @@ type diskMaker struct {
 
 func (m diskMaker) disk(index int, given map[string]any) (cluster.Disk, error) {
 	place := "disks[" + strconv.Itoa(index) + "]"
+	if err := checkDiskKeys(given, place); err != nil {
+		return cluster.Disk{}, err
+	}
 	size, err := diskSize(given["size"])
 	if err != nil {
 		return cluster.Disk{}, err.At(place + ".size")
+	}
+	dir, err := storageDir(m.env.Op.Str("file_storage_dir"))
+	if err != nil {
+		return cluster.Disk{}, err
 	}
 	now := m.env.nanos()
 	d := cluster.Disk{
@@ -118,8 +130,35 @@ func (m diskMaker) disk(index int, given map[string]any) (cluster.Disk, error) {
 	}
 	vg, _ := given["vg"].(string)
 	d.LogicalID = logicalIDs[m.template](m.cluster, diskPlace{instance: m.instance, index: index, uuid: d.UUID,
-		dir: m.env.Op.Str("file_storage_dir"), driver: driver, vg: vg})
+		dir: dir, driver: driver, vg: vg})
 	return d, nil
+}
+
+// diskKeys are the properties of a disk that clients may give. Storage
+// providers may have more, but none that is supported.
+var diskKeys = map[string]bool{"size": true, "mode": true, "name": true, "vg": true, "metavg": true, "adopt": true, "spindles": true,
+	"access": true, "provider": true}
+
+func checkDiskKeys(given map[string]any, place string) error {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if !diskKeys[key] {
+			return fault.New(fault.Mistyped, "Unknown parameter '%s'", key).At(place + "." + key)
+		}
+	}
+	return nil
+}
+
+// storageDir checks the directory below the cluster's that disks in files go
+// to.
+func storageDir(dir string) (string, *fault.Error) {
+	if dir == "" {
+		return "", nil
+	}
+	if !filepath.IsLocal(dir) {
+		return "", fault.New(fault.Invalid, "file_storage_dir '%s' is no directory within the cluster's", dir).At("file_storage_dir").
+			WithHint("give it relative to the cluster's file storage directory, without ..")
+	}
+	return filepath.Clean(dir), nil
 }
 
 // diskSize reads a size in MiB, or as text with a unit.
@@ -129,7 +168,7 @@ func diskSize(v any) (int64, *fault.Error) {
 		return 0, fault.New(fault.Invalid, "Missing disk size")
 	case int64:
 		if v > 0 {
-			return v, nil
+			return roundedSize(v), nil
 		}
 	case string:
 		if n, ok := cluster.ParseSize(v); ok && n > 0 {
@@ -138,6 +177,9 @@ func diskSize(v any) (int64, *fault.Error) {
 	}
 	return 0, fault.New(fault.Invalid, "Invalid disk size '%v'", v)
 }
+
+// roundedSize returns a size as it is made: a multiple of 4 MiB.
+func roundedSize(mib int64) int64 { return (mib + 3) / 4 * 4 }
 
 // nameParam returns the name that a disk or interface is given; "none" is none.
 func nameParam(given map[string]any) string {

@@ -2,7 +2,6 @@ package exec
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +19,7 @@ func groupAdd(_ context.Context, env *Env) (Plan, error) {
 			return nil, err
 		}
 		group := cluster.NewGroup(env.NewUUID(), name, env.nanos())
-		if _, err := setGroup(env.Op, group); err != nil {
+		if _, err := setGroup(env.Op, snap.Cluster(), group); err != nil {
 			return nil, err
 		}
 		return []cluster.Change{cluster.Put(group)}, nil
@@ -50,7 +49,7 @@ func freeGroupName(snap *cluster.Snapshot, name, refusal string) error {
 }
 
 // setGroup sets what the opcode says about a group, and returns what it set.
-func setGroup(op *opcode.Opcode, group *cluster.Group) ([]pair, error) {
+func setGroup(op *opcode.Opcode, c *cluster.Cluster, group *cluster.Group) ([]pair, error) {
 	result := []pair{}
 	if len(op.Map("hv_state")) > 0 || len(op.Map("disk_state")) > 0 { // clients send empty ones
 		return nil, fault.New(fault.Invalid, "Parameters 'hv_state' and 'disk_state' can't be changed yet")
@@ -64,9 +63,8 @@ func setGroup(op *opcode.Opcode, group *cluster.Group) ([]pair, error) {
 		result = append(result, pair{"ndparams", group.NDParams})
 	}
 	if given := op.Map("diskparams"); op.Has("diskparams") {
-		for _, template := range slices.Sorted(maps.Keys(given)) {
-			values, _ := given[template].(map[string]any)
-			group.DiskParams[template] = cluster.SetParams(group.DiskParams[template], values)
+		if err := changeDiskParams(group.DiskParams, given); err != nil {
+			return nil, err
 		}
 		result = append(result, pair{"diskparams", group.DiskParams})
 	}
@@ -75,7 +73,8 @@ func setGroup(op *opcode.Opcode, group *cluster.Group) ([]pair, error) {
 		result = append(result, pair{"alloc_policy", group.AllocPolicy})
 	}
 	if op.Has("ipolicy") {
-		if group.IPolicy, err = changePolicy(group.IPolicy, op.Map("ipolicy"), "ipolicy"); err != nil {
+		group.IPolicy = cluster.SetParams(group.IPolicy, op.Map("ipolicy"))
+		if err := cluster.CheckGroupPolicy(group.IPolicy, c.IPolicy); err != nil {
 			return nil, err
 		}
 		result = append(result, pair{"ipolicy", group.IPolicy})
@@ -89,15 +88,15 @@ func groupModify(_ context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	result, err := setGroup(env.Op, group.Clone())
+	result, err := setGroup(env.Op, env.snapshot().Cluster(), group.Clone())
 	if err != nil {
 		return Plan{}, err
 	}
 	if len(result) == 0 {
 		return Plan{}, fault.New(fault.Invalid, "Please pass at least one modification")
 	}
-	return updatePlan(env, result, changeGroup(env, group.UUID, func(_ *cluster.Snapshot, g *cluster.Group) error {
-		_, err := setGroup(env.Op, g)
+	return updatePlan(env, result, changeGroup(env, group.UUID, func(snap *cluster.Snapshot, g *cluster.Group) error {
+		_, err := setGroup(env.Op, snap.Cluster(), g)
 		return err
 	}))
 }

@@ -23,7 +23,22 @@ func TestGroups(t *testing.T) {
 	r.must(`[["ndparams",{}],["diskparams",{"plain":{"stripes":2}}],["alloc_policy","preferred"],["ipolicy",{"vcpu-ratio":3}]]`, "OP_GROUP_SET_PARAMS",
 		group(params{"alloc_policy": "preferred", "ndparams": params{"ssh_port": "default"}, "diskparams": params{"plain": params{"stripes": 2}}, "ipolicy": params{"vcpu-ratio": 3}}))
 	r.refuses("OpPrereqError", "Please pass at least one modification", "OP_GROUP_SET_PARAMS", group(params{}))
-	r.refuses("OpPrereqError", "Node group 'nosuch' not known", "OP_GROUP_SET_PARAMS", params{"group_name": "nosuch", "alloc_policy": "preferred"})
+	r.refuses("OpPrereqError", "Node group 'nosuch' not found", "OP_GROUP_SET_PARAMS", params{"group_name": "nosuch", "alloc_policy": "preferred"})
+	for text, p := range map[string]params{
+		"Unknown parameter 'nosuch'":                       {"diskparams": params{"drbd": params{"nosuch": 1}}},
+		"'resync-rate' (value abc) is not a valid integer": {"diskparams": params{"drbd": params{"resync-rate": "abc"}}},
+	} {
+		r.refuses("TypeEnforcementError", text, "OP_GROUP_SET_PARAMS", group(p))
+	}
+	for text, policy := range map[string]params{
+		"Invalid instance policy: Invalid disk template(s) nosuch":                                   {"disk-templates": []any{"nosuch"}},
+		"Invalid instance policy: a ratio must be a number above 0, got 0":                           {"spindle-ratio": 0},
+		"Invalid instance policy: standard sizes are a setting of the cluster, groups have none":     {"std": params{}},
+		"Invalid instance policy: Missing instance specification: min":                               {"minmax": []any{params{}}},
+		"Invalid instance policy: Invalid specification of min/max values for memory-size: 32768/16": {"minmax": []any{turnedPolicy()}},
+	} {
+		r.refuses("OpPrereqError", text, "OP_GROUP_SET_PARAMS", group(params{"ipolicy": policy}))
+	}
 	r.must("null", "OP_GROUP_ASSIGN_NODES", group(params{"nodes": []any{"node2"}}))
 	if r.keeper.Snapshot().NodeNamed("node2").Group != g.UUID {
 		t.Fatal("node2 did not move")
@@ -53,4 +68,14 @@ func TestAssignRefusesToTearInstances(t *testing.T) {
 	r.refuses("OpPrereqError", "The following instances get split by this change and --force was not given: one", "OP_GROUP_ASSIGN_NODES", move)
 	move["force"] = true
 	r.must("null", "OP_GROUP_ASSIGN_NODES", move)
+}
+
+// turnedPolicy is a pair of bounds the wrong way round.
+func turnedPolicy() params {
+	low, high := params{}, params{}
+	for _, name := range cluster.PolicySpecs() {
+		low[name], high[name] = 1, 2
+	}
+	low["memory-size"], high["memory-size"] = 32768, 16
+	return params{"min": low, "max": high}
 }

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 // createLocks locks the new name, and shares the node it goes to; when that
 // is still to be chosen, all nodes.
 func createLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
-	name, err := cluster.NormalName(op.Str("instance_name"))
+	request, err := nameLocks(op.Str("instance_name"))
 	if err != nil {
 		return nil, err
 	}
@@ -28,8 +29,7 @@ func createLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error
 		}
 		node = n.UUID
 	}
-	request := lock.Request{want(lock.Instance, name, lock.Exclusive),
-		want(lock.Node, node, lock.Shared), want(lock.NodeRes, node, lock.Shared)}
+	request = append(request, want(lock.Node, node, lock.Shared), want(lock.NodeRes, node, lock.Shared))
 	for _, nic := range op.List("nics") {
 		m, _ := nic.(map[string]any)
 		if text, _ := m["network"].(string); text != "" && text != none {
@@ -42,6 +42,9 @@ func createLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error
 	}
 	return request, nil
 }
+
+// automatic is what clients say for a value that is to be chosen for them.
+const automatic = "auto"
 
 // creation is OP_INSTANCE_CREATE once its checks are done.
 type creation struct {
@@ -56,10 +59,22 @@ type creation struct {
 	secret         map[string]any
 }
 
-func instanceCreate(ctx context.Context, env *Env) (Plan, error) {
-	if err := refuseOtherModes(env.Op); err != nil {
+// create prepares OP_INSTANCE_CREATE.
+func (n Names) create(ctx context.Context, env *Env) (Plan, error) {
+	if err := refuseCreation(env); err != nil {
 		return Plan{}, err
 	}
+	op, address, err := n.checkNewName(ctx, env, "instance_name", "Cannot do IP address check without a name check")
+	if err != nil {
+		return Plan{}, err
+	}
+	env.Op = op
+	return instanceCreate(ctx, env, address)
+}
+
+// instanceCreate prepares a creation whose name is the one to keep; address is
+// what that name was resolved to, if it was.
+func instanceCreate(ctx context.Context, env *Env, address string) (Plan, error) {
 	inst, err := newInstance(env)
 	if err != nil {
 		return Plan{}, err
@@ -71,7 +86,7 @@ func instanceCreate(ctx context.Context, env *Env) (Plan, error) {
 	if err := c.place(ctx); err != nil {
 		return Plan{}, err
 	}
-	if c.nics, err = readNICs(env.Op.List("nics")); err != nil {
+	if c.nics, err = readNICs(env.Op.List("nics"), address); err != nil {
 		return Plan{}, err
 	}
 	snap := env.snapshot()
@@ -90,8 +105,10 @@ func instanceCreate(ctx context.Context, env *Env) (Plan, error) {
 	return Plan{Dry: result, Do: func(ctx context.Context) (any, error) { return result, c.run(ctx) }}, nil
 }
 
-// refuseOtherModes refuses what creation cannot do yet, before anything else.
-func refuseOtherModes(op *opcode.Opcode) error {
+// refuseCreation refuses what creation cannot do, or not yet, before anything
+// else.
+func refuseCreation(env *Env) error {
+	op, c := env.Op, env.snapshot().Cluster()
 	switch {
 	case op.Str("mode") != "create":
 		return fault.New(fault.Invalid, "Instances can't be created by mode '%s' yet", op.Str("mode")).At("mode").WithHint("use 'create'")
@@ -99,8 +116,18 @@ func refuseOtherModes(op *opcode.Opcode) error {
 		return fault.New(fault.Invalid, "Forthcoming instances are not supported yet").At("forthcoming")
 	case op.Has("iallocator") && (op.Has("pnode") || op.Has("pnode_uuid")):
 		return fault.New(fault.Invalid, "Do not specify both, iallocator and node").At("iallocator")
-	case op.Has("snode"), op.Has("snode_uuid"):
-		return fault.New(fault.Invalid, "The given disk template has no use for a secondary node").At("snode")
+	case !checkAllocator(op.Str("iallocator")):
+		return fault.New(fault.Failed, "Failure while running the iallocator script: iallocator module '%s' not found in the search path",
+			op.Str("iallocator")).At("iallocator")
+	case op.Bool("opportunistic_locking") && !op.Has("iallocator") && (op.Has("pnode") || op.Has("pnode_uuid")):
+		return fault.New(fault.Invalid, "Opportunistic locking is only available in combination with an instance allocator").At("opportunistic_locking")
+	case op.Bool("instance_communication"): // no network for it can be set yet
+		return fault.New(fault.NotFound, "Network '%s' not found", c.CommNetwork).At("instance_communication")
+	case op.Str("compress") != none && !slices.Contains(c.CompressionTools, op.Str("compress")):
+		return fault.New(fault.Invalid, "Compression tool not allowed, tools allowed are [%s]", strings.Join(c.CompressionTools, ", ")).At("compress")
+	}
+	if op.Has("snode") || op.Has("snode_uuid") {
+		env.Warnf("Secondary node will be ignored on non-mirrored disk template")
 	}
 	return nil
 }
@@ -144,9 +171,11 @@ func newInstance(env *Env) (*cluster.Instance, error) {
 }
 
 // setNewParams fills in the instance's own parameters; those that say
-// "default" are left out.
+// "default", or "auto" as clients of a creation do, are left out.
 func setNewParams(op *opcode.Opcode, c *cluster.Cluster, inst *cluster.Instance) error {
-	be, err := cluster.CheckBEParams(op.Map("beparams"))
+	given := cluster.Params(op.Map("beparams")).Clone()
+	maps.DeleteFunc(given, func(_ string, v any) bool { return v == automatic })
+	be, err := cluster.CheckBEParams(given)
 	if err != nil {
 		return err
 	}
@@ -162,11 +191,11 @@ func setNewParams(op *opcode.Opcode, c *cluster.Cluster, inst *cluster.Instance)
 // instance started.
 func (c *creation) checkInstallation() error {
 	op := c.env.Op
-	c.install, c.start = !op.Bool("no_install"), op.Bool("start")
-	if c.install && c.inst.OS == "" {
-		return fault.New(fault.Invalid, "No guest OS specified").At("os_type")
+	c.install, c.start = !op.Bool("no_install") && len(c.inst.Disks) > 0, op.Bool("start")
+	if c.inst.OS == "" {
+		return fault.New(fault.Invalid, "No guest OS or OS image specified").At("os_type")
 	}
-	if !c.install && c.start {
+	if op.Bool("no_install") && c.start {
 		c.env.Infof("No-installation mode selected, disabling startup")
 		c.start = false
 	}
@@ -202,10 +231,13 @@ func (c *creation) place(ctx context.Context) error {
 
 // checkNode asks the node whether it can take the instance.
 func (c *creation) checkNode(ctx context.Context) error {
-	if c.inst.OS != "" {
-		if _, err := c.agent.FindOS(ctx, c.inst.OS, c.env.Op.Bool("force_variant")); err != nil {
-			return err
-		}
+	os, err := c.agent.FindOS(ctx, c.inst.OS, c.env.Op.Bool("force_variant"))
+	if err != nil {
+		return err
+	}
+	snap := c.env.snapshot()
+	if err := checkOSParams(os, c.node.Name, snap.Cluster().FillOS(c.inst), c.inst.OSParamsPrivate, c.secret); err != nil {
+		return err
 	}
 	running, err := active(ctx, c.agent, c.inst.Name)
 	if err != nil {
@@ -217,7 +249,7 @@ func (c *creation) checkNode(ctx context.Context) error {
 	if !c.start {
 		return nil
 	}
-	spec := specOf(c.env.snapshot().Cluster(), c.inst, nil, nil)
+	spec := specOf(snap.Cluster(), c.inst, nil, nil)
 	return roomFor(ctx, c.agent, "creating instance "+c.inst.Name, spec.Memory)
 }
 

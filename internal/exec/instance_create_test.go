@@ -3,11 +3,14 @@ package exec
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/lock"
 )
 
 // creating returns the parameters of a small creation, with changes; nil takes
@@ -55,7 +58,9 @@ func TestCreateWithoutInstallation(t *testing.T) {
 	r := newRig(t)
 	r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"no_install": true, "disks": []any{}, "disk_template": "diskless", "start": false}))
 	r.logged("* creating instance disks...", "adding instance one to cluster config", "adding disks to cluster config")
-	r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"instance_name": "two", "no_install": true, "os_type": nil, "wait_for_sync": false}))
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"instance_name": "none", "disks": []any{}, "disk_template": "diskless", "start": false}))
+	r.logged("* creating instance disks...", "adding instance none to cluster config", "adding disks to cluster config")
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"instance_name": "two", "no_install": true, "wait_for_sync": false}))
 	r.logged(" - INFO: No-installation mode selected, disabling startup", "* disk 0, size 8M", "* creating instance disks...",
 		"adding instance two to cluster config", "adding disks to cluster config")
 }
@@ -81,16 +86,29 @@ func TestCreatePrerequisites(t *testing.T) {
 		{"A diskless instance can't have disks", params{"disk_template": "diskless"}},
 		{"Missing disk size", params{"disks": []any{params{}}}},
 		{"Invalid disk size 'big'", params{"disks": []any{params{"size": "big"}}}},
-		{"No guest OS specified", params{"os_type": nil}},
+		{"No guest OS or OS image specified", params{"os_type": nil}},
+		{"No guest OS or OS image specified", params{"os_type": nil, "no_install": true}},
+		{"Opportunistic locking is only available in combination with an instance allocator", params{"opportunistic_locking": true}},
+		{"Network '' not found", params{"instance_communication": true}},
+		{"Compression tool not allowed, tools allowed are [gzip, gzip-fast, gzip-slow]", params{"compress": "nosuch"}},
+		{"Specified VLAN parameter is invalid : x (N, .N, .N:M or :N:M)", params{"nics": []any{params{"vlan": "x"}}}},
+		{"NIC name 'a' already used", params{"nics": []any{params{"name": "a"}, params{"name": "a"}}}},
+		{"disk name 'a' already used", params{"disks": []any{params{"size": 8, "name": "a"}, params{"size": 8, "name": "a"}}}},
+		{"file_storage_dir '/abs' is no directory within the cluster's (give it relative to the cluster's file storage directory, without ..)",
+			params{"file_storage_dir": "/abs"}},
+		{"file_storage_dir '../x' is no directory within the cluster's (give it relative to the cluster's file storage directory, without ..)",
+			params{"file_storage_dir": "../x"}},
+		{"Cannot do IP address check without a name check", params{"name_check": false}},
+		{"The given name (unknown) does not resolve: no such host (name_check: false takes any name)", params{"instance_name": "unknown"}},
+		{"IP address 192.0.2.99 of instance busy already in use", params{"instance_name": "busy"}},
+		{"Resolved hostname 'other.example' does not look the same as given hostname 'alias'", params{"instance_name": "alias"}},
 		{"OS 'nosuch' not in supported OS list for node node1", params{"os_type": "nosuch"}},
 		{"Unsupported OS variant (one of: default)", params{"os_type": "noop+x"}},
-		{"Invalid MAC address specified: xx", params{"nics": []any{params{"mac": "xx"}}}},
+		{"Invalid MAC address 'xx'", params{"nics": []any{params{"mac": "xx"}}}},
 		{"Invalid IP address 'fe80::x'", params{"nics": []any{params{"ip": "fe80::x"}}}},
 		{"if ip=pool, parameter network must be passed too", params{"nics": []any{params{"ip": "pool"}}}},
-		{"Routed nic mode requires an ip address", params{"nics": []any{params{"mode": "routed"}}}},
-		{"Network 'nosuch' not known", params{"nics": []any{params{"network": "nosuch"}}}},
-		{"Unknown parameter 'color'", params{"beparams": params{"color": "red"}}},
-		{"Tag contains invalid characters (\"a b\": letters, digits and _ . + * / : @ - are allowed)", params{"tags": []any{"a b"}}},
+		{"Routed nic mode requires an ip address if not attached to a network", params{"nics": []any{params{"mode": "routed"}}}},
+		{"Network 'nosuch' not found", params{"nics": []any{params{"network": "nosuch"}}}},
 		{"Not enough memory on node node1 for creating instance one: needed 8000 MiB, available 7168 MiB", params{"beparams": params{"memory": 8000}}},
 	}
 	for _, c := range cases {
@@ -98,6 +116,48 @@ func TestCreatePrerequisites(t *testing.T) {
 		if r.state("node1", "one") != "" {
 			t.Fatalf("%v left something on the node", c.changes)
 		}
+	}
+	for _, c := range []struct {
+		class, text string
+		changes     params
+	}{
+		{"TypeEnforcementError", "Unknown parameter 'color'", params{"beparams": params{"color": "red"}}},
+		{"TypeEnforcementError", "Unknown parameter 'nosuch'", params{"disks": []any{params{"size": 8, "nosuch": 1}}}},
+		{"TagError", "Tag contains invalid characters (\"a b\": letters, digits and _ . + * / : @ - are allowed)", params{"tags": []any{"a b"}}},
+		{"OpExecError", "OS Parameters validation failed on node node1: The following parameters are not supported by the OS noop: nosuch",
+			params{"osparams": params{"nosuch": "1"}}},
+		{"OpExecError", "Failure while running the iallocator script: iallocator module 'nosuch' not found in the search path",
+			params{"iallocator": "nosuch", "pnode": nil}},
+	} {
+		r.refuses(c.class, c.text, "OP_INSTANCE_CREATE", creating(c.changes))
+	}
+}
+
+func TestCreateWithNameCheck(t *testing.T) {
+	r := newRig(t)
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"instance_name": "SHORT", "start": false, "nics": []any{params{"ip": "auto"}}}))
+	if i := r.instance("short.example"); r.log[0] != " - INFO: Resolved given name 'SHORT' to 'SHORT.example'" || i.NICs[0].IP != "192.0.2.88" {
+		t.Fatalf("instance is %+v, log %q", i, r.log)
+	}
+	r.refuses("OpPrereqError", "IP address set to auto but name checks have been skipped", "OP_INSTANCE_CREATE",
+		creating(params{"name_check": false, "ip_check": false, "nics": []any{params{"ip": "auto"}}}))
+	// Whoever may be given the same full name waits.
+	a, err := r.all.Locks(r.opcode("OP_INSTANCE_CREATE", creating(params{"instance_name": "a"})), r.keeper.Snapshot())
+	b, err2 := r.all.Locks(r.opcode("OP_INSTANCE_RENAME", params{"instance_name": "short", "new_name": "a.example"}), r.keeper.Snapshot())
+	name := want(lock.Instance, "a", lock.Exclusive)
+	if err != nil || err2 != nil || !slices.Contains(a, name) || !slices.Contains(b, name) {
+		t.Fatalf("locks are %v and %v (%v, %v)", a, b, err, err2)
+	}
+}
+
+func TestCreateTakesWhatItHasNoUseFor(t *testing.T) {
+	r := newRig(t)
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"snode": "nosuch", "beparams": params{"vcpus": "auto"}, "disks": []any{params{"size": 1}},
+		"file_storage_dir": "sub/", "nics": []any{params{"vlan": "5"}}, "start": false}))
+	i := r.instance("one")
+	if r.log[0] != " - WARNING: Secondary node will be ignored on non-mirrored disk template" || len(i.BEParams) != 0 || i.Disks[0].Size != 4 ||
+		i.NICs[0].Params["vlan"] != ".5" || !strings.HasPrefix(i.Disks[0].LogicalID[1].(string), "/srv/ganeti/file-storage/sub/one/") {
+		t.Fatalf("instance is %+v, log %q", i, r.log)
 	}
 }
 
@@ -180,7 +240,7 @@ func TestCreateInNetwork(t *testing.T) {
 	}
 	two := nic(params{"network": "net", "ip": "192.0.2.2"})
 	two["instance_name"] = "two"
-	r.refuses("OpPrereqError", "address 192.0.2.2 of network net is taken", "OP_INSTANCE_CREATE", two)
+	r.refuses("OpPrereqError", "IP address 192.0.2.2 already in use or does not belong to network net", "OP_INSTANCE_CREATE", two)
 	outside := nic(params{"ip": "192.0.2.4"})
 	outside["instance_name"] = "two"
 	r.refuses("OpPrereqError", "The requested IP address (192.0.2.4) belongs to network net, but the target NIC does not.", "OP_INSTANCE_CREATE", outside)

@@ -23,16 +23,19 @@ type itemChange struct {
 	// at is the index (int64), the name or UUID (string), or nil for the end.
 	at     any
 	values map[string]any
+	kind   string // what messages call the item
 	place  string // in the opcode, for errors
 }
 
 // readChanges reads [action or index, values] and [action, index or name,
-// values]. An index as the action means to modify.
-func readChanges(field string, list []any) ([]itemChange, error) {
+// values]. An index as the action means to modify. kind is what messages call
+// an item.
+func readChanges(field, kind string, list []any) ([]itemChange, error) {
 	out := make([]itemChange, len(list))
+	unplaced := 0
 	for i, item := range list {
 		parts, _ := item.([]any)
-		c := itemChange{place: field + "[" + strconv.Itoa(i) + "]"}
+		c := itemChange{kind: kind, place: field + "[" + strconv.Itoa(i) + "]"}
 		if len(parts) < 2 {
 			return nil, fault.New(fault.Invalid, "a modification must be [action, values] or [action, index, values]").At(c.place)
 		}
@@ -50,7 +53,14 @@ func readChanges(field string, list []any) ([]itemChange, error) {
 		if c.action == "" {
 			return nil, fault.New(fault.Invalid, "'%v' is no action", parts[0]).At(c.place)
 		}
+		if len(parts) == 2 && c.action != modify {
+			unplaced++
+		}
 		out[i] = c
+	}
+	if unplaced > 1 {
+		return nil, fault.New(fault.Invalid, "Only one %s add/attach/remove/detach operation is supported at a time", kind).At(field).
+			WithHint("give each its index: [action, index, values]")
 	}
 	return out, nil
 }
@@ -89,29 +99,29 @@ func (c itemChange) find(count int, name func(i int) (name, uuid string)) (int, 
 	}
 	switch at := c.at.(type) {
 	case nil:
-		return c.within(last, last)
+		return c.within(last, last, count)
 	case int64:
 		if at == -1 {
-			return c.within(last, last)
+			return c.within(last, last, count)
 		}
-		return c.within(int(at), last)
+		return c.within(int(at), last, count)
 	case string:
 		if n, err := strconv.Atoi(at); err == nil {
-			return c.within(n, last)
+			return c.within(n, last, count)
 		}
 		for i := range count {
 			if n, uuid := name(i); n == at || uuid == at {
 				return i, nil
 			}
 		}
-		return 0, fault.New(fault.NotFound, "Cannot find an item with name or UUID '%s'", at).At(c.place)
+		return 0, fault.New(fault.NotFound, "Cannot find %s with identifier %s", c.kind, at).At(c.place)
 	}
 	return 0, fault.New(fault.Invalid, "'%v' is no index", c.at).At(c.place)
 }
 
-func (c itemChange) within(i, last int) (int, error) {
+func (c itemChange) within(i, last, count int) (int, error) {
 	if i < 0 || i > last {
-		return 0, fault.New(fault.Invalid, "Item index %d is out of range (0 to %d)", i, last).At(c.place)
+		return 0, fault.New(fault.Invalid, "Got %s index %d, but there are only %d", c.kind, i, count).At(c.place)
 	}
 	return i, nil
 }
@@ -122,6 +132,9 @@ func cut[T any](list []T, i int) []T { return slices.Delete(slices.Clone(list), 
 
 // changeNICs makes the changes to the interfaces.
 func (m *modification) changeNICs(w *wiring, inst *cluster.Instance) error {
+	if len(m.nics) == 0 {
+		return nil
+	}
 	for _, c := range m.nics {
 		i, err := c.find(len(inst.NICs), func(i int) (string, string) { return inst.NICs[i].Name, inst.NICs[i].UUID })
 		if err != nil {
@@ -135,15 +148,21 @@ func (m *modification) changeNICs(w *wiring, inst *cluster.Instance) error {
 				return err
 			}
 			inst.NICs = insert(inst.NICs, i, nic)
-			m.note(pair{"nic/" + n, describeNIC(w, &nic)})
+			m.note(pair{"nic." + n, describeNIC(w, &nic)})
 		case remove:
 			w.release(&inst.NICs[i])
 			inst.NICs = cut(inst.NICs, i)
-			m.note(pair{"nic/" + n, "remove"})
+			m.note(pair{"NIC/" + n, "remove"})
 		default:
 			if err := m.changeNIC(w, c, &inst.NICs[i], n); err != nil {
 				return err
 			}
+		}
+	}
+	names := map[string]bool{}
+	for i := range inst.NICs {
+		if err := freeName(names, "NIC", inst.NICs[i].Name, "nics"); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -166,15 +185,12 @@ func describeNIC(w *wiring, nic *cluster.NIC) string {
 	}
 	param := func(name string) string { return text(w.snap.Cluster().NICParam(nic, name)) }
 	return strings.Join([]string{"add:mac=" + nic.MAC, "ip=" + text(nic.IP), "mode=" + param("mode"), "link=" + param("link"),
-		"network=" + text(nic.Network)}, ",")
+		"network=" + text(w.networkName(nic.Network))}, ",")
 }
 
 // changeNIC connects an interface anew: as it was, with the given values over
 // it. Its identity stays.
 func (m *modification) changeNIC(w *wiring, c itemChange, nic *cluster.NIC, n string) error {
-	if len(c.values) == 0 {
-		return nil
-	}
 	given, err := readNIC(withOld(c.values, nic), c.place)
 	if err != nil {
 		return err
@@ -210,9 +226,9 @@ func withOld(given map[string]any, nic *cluster.NIC) map[string]any {
 	return out
 }
 
-// noteNIC notes each property of an interface that changed.
+// noteNIC notes each property of an interface that changed and, as clients
+// know it, how it is then connected.
 func (m *modification) noteNIC(w *wiring, old, next *cluster.NIC, n string) {
-	c := w.snap.Cluster()
 	compare := func(what, before, after string) {
 		if before != after {
 			m.note(pair{"nic." + what + "/" + n, orNull(after)})
@@ -220,9 +236,9 @@ func (m *modification) noteNIC(w *wiring, old, next *cluster.NIC, n string) {
 	}
 	compare("mac", old.MAC, next.MAC)
 	compare("ip", old.IP, next.IP)
-	compare("network", old.Network, next.Network)
+	compare("network", w.networkName(old.Network), w.networkName(next.Network))
 	compare("name", old.Name, next.Name)
-	for _, param := range []string{"mode", "link", "vlan"} {
-		compare(param, c.NICParam(old, param), c.NICParam(next, param))
+	for _, param := range []string{"link", "mode", "vlan"} {
+		m.note(pair{"nic." + param + "/" + n, w.snap.Cluster().NICParam(next, param)})
 	}
 }

@@ -69,10 +69,10 @@ func (m *modification) read(inst *cluster.Instance) error {
 		}
 	}
 	var err error
-	if m.nics, err = readChanges("nics", op.List("nics")); err != nil {
+	if m.nics, err = readChanges("nics", "NIC", op.List("nics")); err != nil {
 		return err
 	}
-	if m.disks, err = readChanges("disks", op.List("disks")); err != nil {
+	if m.disks, err = readChanges("disks", "disk", op.List("disks")); err != nil {
 		return err
 	}
 	if m.be, err = cluster.CheckBEParams(op.Map("beparams")); err != nil {
@@ -86,21 +86,37 @@ func (m *modification) read(inst *cluster.Instance) error {
 		return fault.New(fault.Invalid, "No changes submitted")
 	}
 	if op.Has("offline") {
-		return requireState(inst, "can't change to offline", cluster.AdminDown, cluster.AdminOffline)
+		if err := requireState(inst, "can't change to offline", cluster.AdminDown, cluster.AdminOffline); err != nil {
+			return err
+		}
+	}
+	if op.Bool("hotplug") || op.Bool("hotplug_if_possible") {
+		m.env.Warnf("Hotplug is not supported by this hypervisor")
+		m.env.Infof("Modification will take place without hotplugging.")
 	}
 	return nil
 }
 
+// checkOS checks a new operating system, and new parameters for its scripts.
 func (m *modification) checkOS(ctx context.Context, inst *cluster.Instance) error {
 	op := m.env.Op
-	if !op.Has("os_name") || op.Bool("force") {
+	public, private := op.Map("osparams"), op.Map("osparams_private")
+	if op.Bool("force") || (!op.Has("os_name") && len(public)+len(private) == 0) {
 		return nil
 	}
-	_, a, err := m.env.primary(inst)
-	if err == nil {
-		_, err = a.FindOS(ctx, op.Str("os_name"), op.Bool("force_variant"))
+	node, a, err := m.env.primary(inst)
+	if err != nil {
+		return err
 	}
-	return err
+	name := inst.OS
+	if op.Has("os_name") {
+		name = op.Str("os_name")
+	}
+	os, err := a.FindOS(ctx, name, op.Bool("force_variant") || !op.Has("os_name"))
+	if err != nil {
+		return err
+	}
+	return checkOSParams(os, node.Name, cluster.SetParams(nil, public), cluster.SetParams(nil, private))
 }
 
 // apply makes all changes in inst, a copy of the newest value, and notes them.
@@ -147,7 +163,10 @@ func (m *modification) setParams(inst *cluster.Instance) {
 		}
 	}
 	set("hv/", &inst.HVParams, m.hv, true)
-	set("be/", &inst.BEParams, m.be, true)
+	inst.BEParams = cluster.SetParams(inst.BEParams, m.be)
+	for _, name := range slices.Sorted(maps.Keys(op.Map("beparams"))) { // "memory", where the two that it stands for are set
+		m.note(pair{"be/" + name, shownBE(m.be, name)})
+	}
 	if op.Has("os_name") {
 		inst.OS = op.Str("os_name")
 		m.note(pair{"os", inst.OS})
@@ -162,6 +181,15 @@ func (m *modification) setParams(inst *cluster.Instance) {
 		inst.AdminStateSource = cluster.SourceAdmin
 		m.note(pair{"admin_state", inst.AdminState})
 	}
+}
+
+// shownBE returns the value of a backend parameter under the name it was given
+// by.
+func shownBE(be cluster.Params, name string) any {
+	if name == "memory" {
+		name = "maxmem"
+	}
+	return be[name]
 }
 
 // diskChanges is what becomes of an instance's disks.
@@ -184,11 +212,9 @@ func (m *modification) planDisks(ctx context.Context, inst *cluster.Instance) (d
 		return d, err
 	}
 	template := inst.DiskTemplate()
-	if template == cluster.DiskDiskless {
-		var err error
-		if template, err = chooseTemplate(m.env.snapshot().Cluster(), "", 1); err != nil {
-			return d, err
-		}
+	if template == cluster.DiskDiskless && slices.ContainsFunc(m.disks, func(c itemChange) bool { return c.action == add }) {
+		return d, fault.New(fault.Invalid, "Must specify disk type on diskless instance").At("disks").
+			WithHint("disks are added to instances that were made with a disk template")
 	}
 	maker := diskMaker{env: m.env, cluster: m.env.snapshot().Cluster(), instance: inst.Name, template: template}
 	for _, c := range m.disks {
@@ -200,8 +226,12 @@ func (m *modification) planDisks(ctx context.Context, inst *cluster.Instance) (d
 			return d, err
 		}
 	}
+	names := map[string]bool{}
 	for i := range d.after {
 		d.after[i].IVName = "disk/" + strconv.Itoa(i)
+		if err := freeName(names, "disk", d.after[i].Name, "disks"); err != nil {
+			return d, err
+		}
 	}
 	return d, nil
 }
@@ -263,7 +293,7 @@ func (d *diskChanges) alter(c itemChange, disk *cluster.Disk, n string, now int6
 		case "size":
 			return fault.New(fault.Invalid, "Disk size change not possible, use grow-disk").At(c.place + ".size")
 		default:
-			return fault.New(fault.Invalid, "Parameter '%s' of a disk can't be changed", key).At(c.place + "." + key)
+			return fault.New(fault.Mistyped, "Unknown parameter '%s'", key).At(c.place + "." + key).WithHint("name and mode of a disk can be changed")
 		}
 		disk.MTime = now
 	}

@@ -15,10 +15,10 @@ func TestModifyParameters(t *testing.T) {
 	if i.BEParams["maxmem"] != int64(256) || i.Serial != 2 || i.MTime != 2000e9 {
 		t.Fatalf("instance is %+v", i)
 	}
-	r.must(`[["be/maxmem","default"],["os","noop+default"],["os/a","b"],["os_private/p","\u003credacted\u003e"]]`, "OP_INSTANCE_SET_PARAMS",
-		one(params{"beparams": params{"maxmem": "default"}, "os_name": "noop+default", "osparams": params{"a": "b"}, "osparams_private": params{"p": "q"}}))
+	r.must(`[["be/maxmem","default"],["os","noop+default"],["os/test_param","b"],["os_private/test_param","\u003credacted\u003e"]]`, "OP_INSTANCE_SET_PARAMS",
+		one(params{"beparams": params{"maxmem": "default"}, "os_name": "noop+default", "osparams": params{"test_param": "b"}, "osparams_private": params{"test_param": "q"}}))
 	i = r.instance("one")
-	if len(i.BEParams) != 0 || i.OSParams["a"] != "b" || i.OSParamsPrivate["p"] != "q" {
+	if len(i.BEParams) != 0 || i.OSParams["test_param"] != "b" || i.OSParamsPrivate["test_param"] != "q" {
 		t.Fatalf("instance is %+v", i)
 	}
 	r.must(`[["admin_state","offline"]]`, "OP_INSTANCE_SET_PARAMS", one(params{"offline": true}))
@@ -38,21 +38,47 @@ func TestModifyRefusals(t *testing.T) {
 	}{
 		{"No changes submitted", params{}},
 		{"Parameter 'runtime_mem' can't be changed yet", params{"runtime_mem": 5}},
-		{"Unknown parameter 'x'", params{"hvparams": params{"x": 1}}},
-		{"parameter 'vcpus' must be of type int, got many", params{"beparams": params{"vcpus": "many"}}},
 		{"minmem (128 MiB) is more than maxmem (64 MiB)", params{"beparams": params{"maxmem": 64}}},
 		{"Instance allocation to group " + group + " (default) violates policy: cpu-count value 99 is not in range [1, 8]", params{"beparams": params{"vcpus": 99}}},
 		{"OS 'nosuch' not in supported OS list for node node1", params{"os_name": "nosuch"}},
-		{"Item index 7 is out of range (0 to 0)", params{"nics": []any{[]any{7, params{"ip": "none"}}}}},
-		{"Item index 1 is out of range (0 to 0)", params{"disks": []any{[]any{"remove", 1, params{}}}}},
-		{"Cannot find an item with name or UUID 'nosuch'", params{"nics": []any{[]any{"modify", "nosuch", params{}}}}},
+		{"Got NIC index 7, but there are only 1", params{"nics": []any{[]any{7, params{"ip": "none"}}}}},
+		{"Got disk index 1, but there are only 1", params{"disks": []any{[]any{"remove", 1, params{}}}}},
+		{"Cannot find NIC with identifier nosuch", params{"nics": []any{[]any{"modify", "nosuch", params{}}}}},
 		{"Disk size change not possible, use grow-disk", params{"disks": []any{[]any{0, params{"size": 99}}}}},
-		{"Parameter 'vg' of a disk can't be changed", params{"disks": []any{[]any{0, params{"vg": "x"}}}}},
+		{"Only one NIC add/attach/remove/detach operation is supported at a time (give each its index: [action, index, values])",
+			params{"nics": []any{[]any{"remove", params{}}, []any{"remove", params{}}}}},
+		{"NIC name 'a' already used", params{"nics": []any{[]any{"add", 0, params{"name": "a"}}, []any{"add", 0, params{"name": "a"}}}}},
+		{"disk name 'a' already used", params{"disks": []any{[]any{"add", 0, params{"size": 4, "name": "a"}}, []any{"add", 0, params{"size": 4, "name": "a"}}}}},
 		{"Missing disk size", params{"disks": []any{[]any{"add", params{}}}}},
 	}
 	for _, c := range cases {
 		r.refuses("OpPrereqError", c.text, "OP_INSTANCE_SET_PARAMS", one(c.changes))
 	}
+	for text, changes := range map[string]params{
+		"Unknown parameter 'x'":                                           {"hvparams": params{"x": 1}},
+		"'vcpus' (value many) is not a valid integer":                     {"beparams": params{"vcpus": "many"}},
+		"Unknown parameter 'vg' (name and mode of a disk can be changed)": {"disks": []any{[]any{0, params{"vg": "x"}}}},
+	} {
+		r.refuses("TypeEnforcementError", text, "OP_INSTANCE_SET_PARAMS", one(changes))
+	}
+	for _, id := range []string{"OP_INSTANCE_SET_PARAMS", "OP_INSTANCE_REINSTALL"} {
+		r.refuses("OpExecError", "OS Parameters validation failed on node node1: The following parameters are not supported by the OS noop: nosuch",
+			id, one(params{"osparams": params{"nosuch": "1"}}))
+	}
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"instance_name": "none", "disks": []any{}, "disk_template": "diskless", "start": false}))
+	r.refuses("OpPrereqError", "Must specify disk type on diskless instance (disks are added to instances that were made with a disk template)",
+		"OP_INSTANCE_SET_PARAMS", params{"instance_name": "none", "disks": []any{[]any{"add", params{"size": 8}}}})
+}
+
+func TestModifyAnswersAsClientsKnowIt(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	r.must(`[["be/memory",256]]`, "OP_INSTANCE_SET_PARAMS", one(params{"beparams": params{"memory": "256m"}, "hotplug_if_possible": true}))
+	r.logged(" - WARNING: Hotplug is not supported by this hypervisor", " - INFO: Modification will take place without hotplugging.")
+	if be := r.instance("one").BEParams; be["minmem"] != int64(256) || be["maxmem"] != int64(256) {
+		t.Fatalf("backend parameters are %v", be)
+	}
+	r.must(`[["NIC/0","remove"]]`, "OP_INSTANCE_SET_PARAMS", one(params{"nics": []any{[]any{"remove", -1, params{}}}}))
 }
 
 func TestModifyDisks(t *testing.T) {
@@ -106,25 +132,26 @@ func TestModifyNICs(t *testing.T) {
 		t.Fatal(err)
 	}
 	added := r.instance("one").NICs[1]
-	if want := `[["nic/1","add:mac=` + added.MAC + `,ip=192.0.2.1,mode=bridged,link=br7,network=` + network + `"]]`; got != want {
+	if want := `[["nic.1","add:mac=` + added.MAC + `,ip=192.0.2.1,mode=bridged,link=br7,network=net"]]`; got != want {
 		t.Fatalf("got %s, want %s", got, want)
 	}
-	r.must(`[["nic.link/0","br9"]]`, "OP_INSTANCE_SET_PARAMS", nic(0, params{"link": "br9"}))
+	r.must(`[["nic.link/0","br9"],["nic.mode/0","bridged"],["nic.vlan/0",""]]`, "OP_INSTANCE_SET_PARAMS", nic(0, params{"link": "br9"}))
 	if got := r.instance("one").NICs[0]; got.UUID != old.UUID || got.MAC != old.MAC || got.Params["link"] != "br9" {
 		t.Fatalf("interface is %+v", got)
 	}
-	r.must(`[["nic.ip/1","192.0.2.5"]]`, "OP_INSTANCE_SET_PARAMS", nic("modify", "eth1", params{"ip": "192.0.2.5"}))
+	const connected = `["nic.link/1","br7"],["nic.mode/1","bridged"],["nic.vlan/1",""]]`
+	r.must(`[["nic.ip/1","192.0.2.5"],`+connected, "OP_INSTANCE_SET_PARAMS", nic("modify", "eth1", params{"ip": "192.0.2.5"}))
 	if n := r.keeper.Snapshot().Network(network); n.Taken(1) || !n.Taken(5) {
 		t.Fatalf("addresses are %s", n.Map())
 	}
-	r.must(`[["nic.mac/1","aa:00:00:01:02:03"]]`, "OP_INSTANCE_SET_PARAMS", nic(1, params{"mac": "AA:00:00:01:02:03"}))
+	r.must(`[["nic.mac/1","aa:00:00:01:02:03"],`+connected, "OP_INSTANCE_SET_PARAMS", nic(1, params{"mac": "AA:00:00:01:02:03"}))
 	r.refuses("OpPrereqError", "MAC address aa:00:00:01:02:03 already in use in cluster", "OP_INSTANCE_SET_PARAMS", nic(0, params{"mac": "aa:00:00:01:02:03"}))
-	r.must("[]", "OP_INSTANCE_SET_PARAMS", nic(1, params{"mac": "aa:00:00:01:02:03"}))
-	r.must(`[["nic.ip/1",null],["nic.network/1",null],["nic.link/1","br0"]]`, "OP_INSTANCE_SET_PARAMS", nic(1, params{"network": "none"}))
+	r.must(`[`+connected, "OP_INSTANCE_SET_PARAMS", nic(1, params{"mac": "aa:00:00:01:02:03"}))
+	r.must(`[["nic.ip/1",null],["nic.network/1",null],["nic.link/1","br0"],["nic.mode/1","bridged"],["nic.vlan/1",""]]`, "OP_INSTANCE_SET_PARAMS", nic(1, params{"network": "none"}))
 	if n := r.keeper.Snapshot().Network(network); n.Taken(5) {
 		t.Fatalf("the address was not given back: %s", n.Map())
 	}
-	r.must(`[["nic/0","remove"]]`, "OP_INSTANCE_SET_PARAMS", nic("remove", 0, params{}))
+	r.must(`[["NIC/0","remove"]]`, "OP_INSTANCE_SET_PARAMS", nic("remove", 0, params{}))
 	if n := r.instance("one").NICs; len(n) != 1 || n[0].Name != "eth1" {
 		t.Fatalf("interfaces are %+v", n)
 	}

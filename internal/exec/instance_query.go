@@ -71,7 +71,7 @@ func describeInstance(snap *cluster.Snapshot, inst *cluster.Instance, live *hype
 		"pnode": nodeName(snap, inst.PrimaryNode), "pnode_group_uuid": group, "pnode_group_name": groupName,
 		"snodes": secondaries, "snodes_group_uuids": groups, "snodes_group_names": groupNames,
 		"os": inst.OS, "hypervisor": inst.Hypervisor, "network_port": orNullInt(inst.NetworkPort),
-		"disk_template": inst.DiskTemplate(), "nics": describeNICs(c, inst), "disks": describeDisks(snap, inst, live),
+		"disk_template": inst.DiskTemplate(), "nics": describeNICs(snap, inst), "disks": describeDisks(snap, inst, live),
 		"hv_instance": inst.HVParams, "hv_actual": c.FillHV(inst), "be_instance": inst.BEParams, "be_actual": c.FillBE(inst),
 		"os_instance": inst.OSParams, "os_actual": c.FillOS(inst),
 		"serial_no": inst.Serial, "mtime": epochSeconds(inst.MTime), "ctime": epochSeconds(inst.CTime),
@@ -120,13 +120,31 @@ func orNullInt(n int64) any {
 }
 
 // describeNICs lists each interface as [name, UUID, IP, MAC, mode, link, VLAN,
-// network, details of the network], the last always null.
-func describeNICs(c *cluster.Cluster, inst *cluster.Instance) [][]any {
+// network, details of the network].
+func describeNICs(snap *cluster.Snapshot, inst *cluster.Instance) [][]any {
+	c := snap.Cluster()
 	out := make([][]any, len(inst.NICs))
 	for i := range inst.NICs {
 		nic := &inst.NICs[i]
 		out[i] = []any{orNull(nic.Name), nic.UUID, orNull(nic.IP), nic.MAC,
-			c.NICParam(nic, "mode"), c.NICParam(nic, "link"), c.NICParam(nic, "vlan"), orNull(nic.Network), nil}
+			c.NICParam(nic, "mode"), c.NICParam(nic, "link"), c.NICParam(nic, "vlan"), orNull(nic.Network), describeNetwork(snap, nic.Network)}
+	}
+	return out
+}
+
+// describeNetwork returns a network as clients know it from the
+// configuration; what is not set is left out. Null for no network.
+func describeNetwork(snap *cluster.Snapshot, uuid string) any {
+	n := snap.Network(uuid)
+	if n == nil {
+		return nil
+	}
+	out := map[string]any{"name": n.Name, "uuid": n.UUID, "serial_no": n.Serial, "ctime": epochSeconds(n.CTime), "mtime": epochSeconds(n.MTime),
+		"tags": n.Labels(), "network": n.Network, "reservations": n.Reserved, "ext_reservations": n.External}
+	for key, value := range map[string]string{"mac_prefix": n.MACPrefix, "gateway": n.Gateway, "network6": n.Network6, "gateway6": n.Gateway6} {
+		if value != "" {
+			out[key] = value
+		}
 	}
 	return out
 }

@@ -36,11 +36,15 @@ func reinstall(ctx context.Context, env *Env) (Plan, error) {
 	if op.Has("os_type") {
 		next.OS = op.Str("os_type")
 	}
-	if _, err := a.FindOS(ctx, next.OS, op.Bool("force_variant")); err != nil {
+	os, err := a.FindOS(ctx, next.OS, op.Bool("force_variant"))
+	if err != nil {
 		return Plan{}, err
 	}
 	next.OSParams = cluster.SetParams(next.OSParams, op.Map("osparams"))
 	next.OSParamsPrivate = cluster.SetParams(next.OSParamsPrivate, op.Map("osparams_private"))
+	if err := checkOSParams(os, node.Name, env.snapshot().Cluster().FillOS(next), next.OSParamsPrivate, op.Map("osparams_secret")); err != nil {
+		return Plan{}, err
+	}
 	return Plan{Do: func(ctx context.Context) (any, error) {
 		c := env.snapshot().Cluster()
 		env.Logf("Running the instance OS create scripts...")

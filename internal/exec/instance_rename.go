@@ -16,17 +16,22 @@ func renameLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error
 	if err != nil {
 		return nil, err
 	}
-	name, err := cluster.NormalName(op.Str("new_name"))
-	return append(request, want(lock.Instance, name, lock.Exclusive)), err
+	name, err := nameLocks(op.Str("new_name"))
+	return append(request, name...), err
 }
 
-// instanceRename prepares OP_INSTANCE_RENAME.
-func instanceRename(ctx context.Context, env *Env) (Plan, error) {
+// rename prepares OP_INSTANCE_RENAME. An instance may be renamed to the name
+// that it has.
+func (n Names) rename(ctx context.Context, env *Env) (Plan, error) {
 	inst, err := findInstance(env.Op, env.snapshot())
 	if err != nil {
 		return Plan{}, err
 	}
-	name, err := cluster.NormalName(env.Op.Str("new_name"))
+	op, _, err := n.checkNewName(ctx, env, "new_name", "IP address check requires a name check")
+	if err != nil {
+		return Plan{}, err
+	}
+	name, err := cluster.NormalName(op.Str("new_name"))
 	if err == nil {
 		err = hypervisor.CheckName(name)
 	}
@@ -47,8 +52,11 @@ func instanceRename(ctx context.Context, env *Env) (Plan, error) {
 	if running {
 		return Plan{}, fault.New(fault.WrongState, "Instance '%s' is running, cannot rename", inst.Name)
 	}
-	if other := env.snapshot().InstanceNamed(name); other != nil {
+	if other := env.snapshot().InstanceNamed(name); other != nil && other != inst {
 		return Plan{}, fault.New(fault.Exists, "Instance '%s' is already in the cluster", name)
+	}
+	if name == inst.Name {
+		return answer(name), nil
 	}
 	return Plan{Dry: name, Do: func(ctx context.Context) (any, error) {
 		if err := a.Rename(ctx, env.order(), inst.Name, name); err != nil {

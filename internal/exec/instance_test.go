@@ -35,8 +35,8 @@ func TestReinstallAndGrow(t *testing.T) {
 	r.refuses("OpPrereqError", "Instance 'one' is marked to be up, cannot reinstall", "OP_INSTANCE_REINSTALL", one(nil))
 	r.must("null", "OP_INSTANCE_SHUTDOWN", one(nil))
 	r.refuses("OpPrereqError", "OS 'nosuch' not in supported OS list for node node1", "OP_INSTANCE_REINSTALL", one(params{"os_type": "nosuch"}))
-	r.must("null", "OP_INSTANCE_REINSTALL", one(params{"os_type": "noop", "osparams": params{"a": "b"}}))
-	if i := r.instance("one"); i.OS != "noop" || i.OSParams["a"] != "b" {
+	r.must("null", "OP_INSTANCE_REINSTALL", one(params{"os_type": "noop", "osparams": params{"test_param": "b"}}))
+	if i := r.instance("one"); i.OS != "noop" || i.OSParams["test_param"] != "b" {
 		t.Fatalf("instance is %+v", i)
 	}
 	r.must("null", "OP_INSTANCE_GROW_DISK", one(params{"disk": 0, "amount": 16}))
@@ -99,4 +99,45 @@ func TestConsole(t *testing.T) {
 	r.refuses("OpPrereqError", "Instance one is not running (state down)", "OP_INSTANCE_CONSOLE", one(nil))
 	r.must("null", "OP_INSTANCE_STARTUP", one(nil))
 	r.must(`{"instance":"one","kind":"msg","message":"Console not available for fake hypervisor"}`, "OP_INSTANCE_CONSOLE", one(nil))
+}
+
+func TestRenameToTheSameName(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	r.must(`"one"`, "OP_INSTANCE_RENAME", one(params{"new_name": "ONE"}))
+	r.refuses("OpPrereqError", "IP address check requires a name check", "OP_INSTANCE_RENAME", one(params{"new_name": "two", "name_check": false}))
+	r.refuses("OpPrereqError", "The given name (unknown) does not resolve: no such host (name_check: false takes any name)",
+		"OP_INSTANCE_RENAME", one(params{"new_name": "unknown"}))
+	r.must(`"unknown"`, "OP_INSTANCE_RENAME", one(params{"new_name": "unknown", "name_check": false, "ip_check": false}))
+}
+
+func TestNamesAreFoundAsStored(t *testing.T) {
+	r := newRig(t)
+	r.create("One.Example.", false)
+	for _, name := range []string{"ONE.example", "one.EXAMPLE.", "One", "one"} {
+		r.must("null", "OP_INSTANCE_STARTUP", params{"instance_name": name})
+		r.must("null", "OP_TAGS_SET", params{"kind": "instance", "name": name, "tags": []any{"x"}})
+	}
+	r.refuses("OpPrereqError", "Instance 'Two' not known", "OP_INSTANCE_STARTUP", params{"instance_name": "Two"})
+}
+
+func TestQueryDataTellsOfNetworks(t *testing.T) {
+	r := newRig(t)
+	uuid := r.network("net", "192.0.2.0/29", "192.0.2.1")
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"nics": []any{params{"network": "net", "ip": "pool"}, params{}}, "start": false}))
+	got, err := r.run("OP_INSTANCE_QUERY_DATA", params{"instances": []any{"one"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var data map[string]struct {
+		NICs [][]any `json:"nics"`
+	}
+	if err := json.Unmarshal([]byte(got), &data); err != nil {
+		t.Fatal(err)
+	}
+	network, _ := data["one"].NICs[0][8].(map[string]any)
+	if network["name"] != "net" || network["uuid"] != uuid || network["gateway"] != "192.0.2.1" || network["network6"] != nil ||
+		network["reservations"] != "00100000" || data["one"].NICs[1][8] != nil {
+		t.Fatalf("networks are %v", data)
+	}
 }

@@ -17,7 +17,7 @@ func findInstance(op *opcode.Opcode, snap *cluster.Snapshot) (*cluster.Instance,
 	if inst == nil {
 		return nil, unknown("Instance", uuid).At("instance_uuid")
 	}
-	if named, err := snap.FindInstance(name); name != "" && (err != nil || named != inst) {
+	if named, err := namedInstance(name, snap); name != "" && (err != nil || named != inst) {
 		return nil, fault.New(fault.Invalid, "Instance '%s' has not the UUID %s", name, uuid).At("instance_uuid")
 	}
 	return inst, nil
@@ -25,7 +25,19 @@ func findInstance(op *opcode.Opcode, snap *cluster.Snapshot) (*cluster.Instance,
 
 func namedInstance(name string, snap *cluster.Snapshot) (*cluster.Instance, error) {
 	inst, err := snap.FindInstance(name)
-	return inst, reword(err, "Instance", name)
+	if fault.Is(err, fault.NotFound) {
+		inst, err = snap.FindInstance(asStored(name))
+	}
+	return inst, reword(err, "Instance", name, "not known")
+}
+
+// asStored returns the form in which names of hosts are kept; what is no such
+// name stays as it is.
+func asStored(name string) string {
+	if normal, err := cluster.NormalName(name); err == nil {
+		return normal
+	}
+	return name
 }
 
 // findNode returns the node that the opcode names in the parameters
@@ -42,7 +54,7 @@ func findNode(op *opcode.Opcode, prefix string, snap *cluster.Snapshot) (*cluste
 	if node == nil {
 		return nil, unknown("Node", uuid).At(prefix + "_uuid")
 	}
-	if named, err := snap.FindNode(name); name != "" && (err != nil || named != node) {
+	if named, err := namedNode(name, snap); name != "" && (err != nil || named != node) {
 		return nil, fault.New(fault.Invalid, "Node '%s' has not the UUID %s", name, uuid).At(prefix + "_uuid")
 	}
 	return node, nil
@@ -50,23 +62,26 @@ func findNode(op *opcode.Opcode, prefix string, snap *cluster.Snapshot) (*cluste
 
 func namedNode(name string, snap *cluster.Snapshot) (*cluster.Node, error) {
 	node, err := snap.FindNode(name)
-	return node, reword(err, "Node", name)
+	if fault.Is(err, fault.NotFound) {
+		node, err = snap.FindNode(asStored(name))
+	}
+	return node, reword(err, "Node", name, "not known")
 }
 
 func findGroup(name string, snap *cluster.Snapshot) (*cluster.Group, error) {
 	group, err := snap.FindGroup(name)
-	return group, reword(err, "Node group", name)
+	return group, reword(err, "Node group", name, "not found")
 }
 
 func findNetwork(name string, snap *cluster.Snapshot) (*cluster.Network, error) {
 	network, err := snap.FindNetwork(name)
-	return network, reword(err, "Network", name)
+	return network, reword(err, "Network", name, "not found")
 }
 
 // reword gives a failed look-up the words that opcodes use for it.
-func reword(err error, what, name string) error {
+func reword(err error, what, name, words string) error {
 	if fault.Is(err, fault.NotFound) {
-		return unknown(what, name)
+		return fault.New(fault.NotFound, "%s '%s' %s", what, name, words)
 	}
 	return err
 }

@@ -1,9 +1,10 @@
 package exec
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -28,6 +29,9 @@ func networkAdd(_ context.Context, env *Env) (Plan, error) {
 		}
 		if err := setNetwork(op, network); err != nil {
 			return nil, err
+		}
+		if failed, err := setAside(op, network); err != nil || len(failed) > 0 {
+			return nil, cmp.Or(err, error(fault.New(fault.BadAddress, "%s", strings.Join(failed, "; ")).At("add_reserved_ips")))
 		}
 		if op.Bool("conflicts_check") {
 			setAsideNodes(snap, network)
@@ -73,20 +77,33 @@ func setNetwork(op *opcode.Opcode, network *cluster.Network) error {
 	if err := setGateway6(op, network); err != nil {
 		return err
 	}
-	for _, ip := range op.Strings("add_reserved_ips") {
-		if err := network.SetExternal(ip, true); err != nil {
-			return err
-		}
-	}
-	for _, ip := range op.Strings("remove_reserved_ips") {
-		if !slices.Contains(network.ExternalAddresses(), ip) {
-			return fault.New(fault.Invalid, "address %s of network %s is not set aside", ip, network.Name).At("remove_reserved_ips")
-		}
-		if err := network.SetExternal(ip, false); err != nil {
-			return err
-		}
-	}
 	return nil
+}
+
+// setAside sets addresses aside and gives others back, as the opcode says.
+// What cannot be done for one address is returned as a text, and keeps nothing
+// else from being done.
+func setAside(op *opcode.Opcode, network *cluster.Network) (failed []string, err error) {
+	for _, change := range []struct {
+		param, word string
+		aside       bool
+	}{{"add_reserved_ips", "reserve", true}, {"remove_reserved_ips", "release", false}} {
+		for _, ip := range op.Strings(change.param) {
+			if _, err := netip.ParseAddr(ip); err != nil {
+				return nil, fault.New(fault.Invalid, "'%s' is no IP address", ip).At(change.param)
+			}
+			var err error
+			if ip == network.Gateway && !change.aside {
+				err = fault.New(fault.BadAddress, "it is the address of the gateway")
+			} else {
+				err = network.SetExternal(ip, change.aside)
+			}
+			if err != nil {
+				failed = append(failed, fmt.Sprintf("Cannot %s IP address %s: %v", change.word, ip, err))
+			}
+		}
+	}
+	return failed, nil
 }
 
 func setGateway6(op *opcode.Opcode, network *cluster.Network) error {
@@ -98,9 +115,12 @@ func setGateway6(op *opcode.Opcode, network *cluster.Network) error {
 		network.Gateway6 = ""
 		return nil
 	}
-	prefix, err := netip.ParsePrefix(network.Network6)
-	addr, err2 := netip.ParseAddr(given)
-	if err != nil || err2 != nil || !prefix.Contains(addr) {
+	addr, err := netip.ParseAddr(given)
+	if err != nil || !addr.Is6() {
+		return fault.New(fault.Invalid, "gateway6 '%s' is no IPv6 address", given).At("gateway6")
+	}
+	// Without a network6, or before it is set, any address will do.
+	if prefix, err := netip.ParsePrefix(network.Network6); err == nil && !prefix.Contains(addr) && !addr.IsLinkLocalUnicast() {
 		return fault.New(fault.Invalid, "gateway6 '%s' is no address of network6 '%s'", given, network.Network6).At("gateway6")
 	}
 	network.Gateway6 = given
@@ -113,32 +133,55 @@ func networkModify(_ context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	return updatePlan(env, nil, changeNetwork(env, network.UUID, func(_ *cluster.Snapshot, n *cluster.Network) error {
+	if env.Op.Has("gateway") && len(env.Op.Strings("add_reserved_ips"))+len(env.Op.Strings("remove_reserved_ips")) > 0 {
+		return Plan{}, fault.New(fault.Invalid, "Cannot modify gateway and reserved ips at once").At("gateway")
+	}
+	var failed []string
+	plan, err := updatePlan(env, nil, changeNetwork(env, network.UUID, func(_ *cluster.Snapshot, n *cluster.Network) (err error) {
 		if err := setGateway(env.Op, n); err != nil {
 			return err
 		}
-		return setNetwork(env.Op, n)
+		if err := setNetwork(env.Op, n); err != nil {
+			return err
+		}
+		failed, err = setAside(env.Op, n)
+		return err
 	}))
+	for _, text := range failed {
+		env.Warnf("%s", text)
+	}
+	return plan, err
 }
 
 // setGateway moves the gateway: the old address is free then, the new set
 // aside.
 func setGateway(op *opcode.Opcode, network *cluster.Network) error {
-	if !op.Has("gateway") {
-		return nil
-	}
-	if network.Gateway != "" {
-		if err := network.SetExternal(network.Gateway, false); err != nil {
-			return err
-		}
-		network.Gateway = ""
-	}
 	given := op.Str("gateway")
 	if strings.EqualFold(given, none) {
+		given = ""
+	}
+	if !op.Has("gateway") || given == network.Gateway {
 		return nil
 	}
+	if given != "" {
+		taken, inside := network.TakenAddress(given)
+		switch {
+		case !inside:
+			return fault.New(fault.BadAddress, "%s does not contain %s", network.Network, given).At("gateway")
+		case taken:
+			return fault.New(fault.WrongState, "Gateway IP address '%s' is already reserved", given).At("gateway")
+		}
+	}
+	for ip, aside := range map[string]bool{network.Gateway: false, given: true} {
+		if ip == "" {
+			continue
+		}
+		if err := network.SetExternal(ip, aside); err != nil {
+			return err
+		}
+	}
 	network.Gateway = given
-	return network.SetExternal(given, true)
+	return nil
 }
 
 // changeNetwork returns an update that alters a copy of a network.

@@ -18,22 +18,32 @@ func TestNetworks(t *testing.T) {
 	}
 	r.refuses("OpPrereqError", "Desired network name 'net' already exists as a network (UUID: "+n.UUID+")", "OP_NETWORK_ADD", net(params{"network": "192.0.2.0/28"}))
 	for text, p := range map[string]params{
-		`network "x" is no IPv4 network in CIDR form`:               {"network": "x"},
-		"gateway6 'x' is no address of network6 ''":                 {"network": "192.0.2.0/28", "gateway6": "x"},
-		"network6 'x' is no IPv6 network in CIDR form":              {"network": "192.0.2.0/28", "network6": "x"},
-		"Invalid MAC address prefix 'x'":                            {"network": "192.0.2.0/28", "mac_prefix": "x"},
-		`address "10.0.0.1" is not in network other (192.0.2.0/28)`: {"network": "192.0.2.0/28", "add_reserved_ips": []any{"10.0.0.1"}},
+		`network "x" is no IPv4 network in CIDR form`:  {"network": "x"},
+		"gateway6 'x' is no IPv6 address":              {"network": "192.0.2.0/28", "gateway6": "x"},
+		"network6 'x' is no IPv6 network in CIDR form": {"network": "192.0.2.0/28", "network6": "x"},
+		"Invalid MAC address prefix 'x'":               {"network": "192.0.2.0/28", "mac_prefix": "x"},
 	} {
 		p["network_name"] = "other"
 		r.refuses("OpPrereqError", text, "OP_NETWORK_ADD", p)
 	}
-	r.must("null", "OP_NETWORK_SET_PARAMS", net(params{"gateway": "192.0.2.2", "gateway6": "none", "mac_prefix": "none", "remove_reserved_ips": []any{"192.0.2.9"}}))
+	r.refuses("AddressPoolError", "Cannot reserve IP address 10.0.0.1: 192.0.2.0/28 does not contain 10.0.0.1", "OP_NETWORK_ADD",
+		params{"network_name": "other", "network": "192.0.2.0/28", "add_reserved_ips": []any{"10.0.0.1"}})
+	r.must("null", "OP_NETWORK_SET_PARAMS", net(params{"gateway": "192.0.2.2", "gateway6": "none", "mac_prefix": "none"}))
+	r.must("null", "OP_NETWORK_SET_PARAMS", net(params{"remove_reserved_ips": []any{"192.0.2.9"}}))
 	n = r.keeper.Snapshot().NetworkNamed("net")
 	if n.Gateway != "192.0.2.2" || n.Taken(1) || !n.Taken(2) || n.Taken(9) || n.MACPrefix != "" || n.Gateway6 != "" {
 		t.Fatalf("network is %+v", n)
 	}
 	r.must("null", "OP_NETWORK_SET_PARAMS", net(params{"gateway": "none"}))
-	r.refuses("OpPrereqError", "address 192.0.2.5 of network net is not set aside", "OP_NETWORK_SET_PARAMS", net(params{"remove_reserved_ips": []any{"192.0.2.5"}}))
+	r.must("null", "OP_NETWORK_SET_PARAMS", net(params{"add_reserved_ips": []any{"192.0.2.6", "192.0.2.6", "10.0.0.1"}, "remove_reserved_ips": []any{"192.0.2.5"}}))
+	r.logged(" - WARNING: Cannot reserve IP address 192.0.2.6: IP 192.0.2.6 is already externally reserved",
+		" - WARNING: Cannot reserve IP address 10.0.0.1: 192.0.2.0/28 does not contain 10.0.0.1",
+		" - WARNING: Cannot release IP address 192.0.2.5: IP 192.0.2.5 is not externally reserved")
+	r.refuses("OpPrereqError", "Gateway IP address '192.0.2.6' is already reserved", "OP_NETWORK_SET_PARAMS", net(params{"gateway": "192.0.2.6"}))
+	r.refuses("AddressPoolError", "192.0.2.0/28 does not contain 10.0.0.1", "OP_NETWORK_SET_PARAMS", net(params{"gateway": "10.0.0.1"}))
+	r.refuses("OpPrereqError", "Cannot modify gateway and reserved ips at once", "OP_NETWORK_SET_PARAMS",
+		net(params{"gateway": "192.0.2.3", "add_reserved_ips": []any{"192.0.2.4"}}))
+	r.must("null", "OP_NETWORK_SET_PARAMS", net(params{"remove_reserved_ips": []any{"192.0.2.6"}}))
 
 	connect := func() params {
 		return params{"network_name": "net", "group_name": "default", "network_mode": "bridged", "network_link": "br3"}
@@ -55,5 +65,5 @@ func TestNetworks(t *testing.T) {
 		"OP_NETWORK_CONNECT", connect())
 	r.must(`"web"`, "OP_NETWORK_RENAME", net(params{"new_name": "web"}))
 	r.must("null", "OP_NETWORK_REMOVE", params{"network_name": "web"})
-	r.refuses("OpPrereqError", "Network 'web' not known", "OP_NETWORK_REMOVE", params{"network_name": "web"})
+	r.refuses("OpPrereqError", "Network 'web' not found", "OP_NETWORK_REMOVE", params{"network_name": "web"})
 }

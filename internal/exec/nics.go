@@ -20,16 +20,37 @@ type nicRequest struct {
 	place                  string // in the opcode, for errors
 }
 
-func readNICs(list []any) ([]nicRequest, error) {
+// readNICs reads the interfaces of a new instance; address is what its name
+// was resolved to, for an interface that asks for "auto".
+func readNICs(list []any, address string) ([]nicRequest, error) {
 	out := make([]nicRequest, len(list))
+	names := map[string]bool{}
 	for i, item := range list {
 		m, _ := item.(map[string]any)
+		if m["ip"] == automatic {
+			if address == "" {
+				return nil, fault.New(fault.Invalid, "IP address set to auto but name checks have been skipped").At("nics[" + strconv.Itoa(i) + "].ip")
+			}
+			m = cluster.Fill(m, cluster.Params{"ip": address})
+		}
 		var err error
 		if out[i], err = readNIC(m, "nics["+strconv.Itoa(i)+"]"); err != nil {
 			return nil, err
 		}
+		if err := freeName(names, "NIC", out[i].name, out[i].place); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
+}
+
+// freeName refuses a name that another disk or interface of the instance has.
+func freeName(names map[string]bool, what, name, place string) error {
+	if name != "" && names[name] {
+		return fault.New(fault.Ambiguous, "%s name '%s' already used", what, name).At(place + ".name")
+	}
+	names[name] = true
+	return nil
 }
 
 func readNIC(given map[string]any, place string) (nicRequest, error) {
@@ -47,19 +68,40 @@ func readNIC(given map[string]any, place string) (nicRequest, error) {
 		}
 		r.params["link"] = bridge
 	}
+	if err := r.readVLAN(); err != nil {
+		return r, err
+	}
 	return r, r.check()
+}
+
+// vlanSyntax is one VLAN, "5" or ".5" (untagged), with tagged ones behind it,
+// ".5:7:8", or tagged ones alone, ":7:8".
+var vlanSyntax = regexp.MustCompile(`^(\d+|\.\d+(:\d+)*|:\d+(:\d+)*)$`)
+
+// readVLAN checks a VLAN and gives a plain number the dot it is stored with.
+func (r nicRequest) readVLAN() error {
+	vlan, _ := r.params["vlan"].(string)
+	switch {
+	case vlan == "":
+	case !vlanSyntax.MatchString(vlan):
+		return fault.New(fault.Invalid, "Specified VLAN parameter is invalid : %s", vlan).At(r.place + ".vlan").WithHint("N, .N, .N:M or :N:M")
+	case vlan[0] != '.' && vlan[0] != ':':
+		r.params["vlan"] = "." + vlan
+	}
+	return nil
 }
 
 var macSyntax = regexp.MustCompile(`^([0-9a-f]{2}:){5}[0-9a-f]{2}$`)
 
 func (r nicRequest) check() error {
 	if !r.automaticMAC() && !macSyntax.MatchString(r.mac) {
-		return fault.New(fault.Invalid, "Invalid MAC address specified: %s", r.mac).At(r.place + ".mac")
+		return fault.New(fault.Invalid, "Invalid MAC address '%s'", r.mac).At(r.place + ".mac")
 	}
 	switch r.ip {
 	case "", none:
-	case "auto":
-		return fault.New(fault.Invalid, "Names are not resolved to addresses").At(r.place + ".ip").WithHint("give the address, or 'pool'")
+	case automatic:
+		return fault.New(fault.Invalid, "Only new interfaces of new instances can ask for the address of a name").At(r.place + ".ip").
+			WithHint("give the address, or 'pool'")
 	case "pool":
 		if !r.hasNetwork() {
 			return fault.New(fault.Invalid, "if ip=pool, parameter network must be passed too").At(r.place + ".network")
@@ -70,13 +112,13 @@ func (r nicRequest) check() error {
 		}
 	}
 	if mode, _ := r.params["mode"].(string); mode == cluster.NICRouted && (r.ip == "" || r.ip == none) && !r.hasNetwork() {
-		return fault.New(fault.Invalid, "Routed nic mode requires an ip address").At(r.place + ".ip")
+		return fault.New(fault.Invalid, "Routed nic mode requires an ip address if not attached to a network").At(r.place + ".ip")
 	}
 	if _, ok := r.params["mode"]; ok && r.hasNetwork() {
-		return fault.New(fault.Invalid, "If network is given no mode or link is allowed to be passed").At(r.place + ".mode")
+		return fault.New(fault.Invalid, "If network is given, no mode or link is allowed to be passed").At(r.place + ".mode")
 	}
 	if _, ok := r.params["link"]; ok && r.hasNetwork() {
-		return fault.New(fault.Invalid, "If network is given no mode or link is allowed to be passed").At(r.place + ".link")
+		return fault.New(fault.Invalid, "If network is given, no mode or link is allowed to be passed").At(r.place + ".link")
 	}
 	return nil
 }
@@ -121,11 +163,11 @@ func (w *wiring) network(uuid string) *cluster.Network {
 	return w.networks[uuid]
 }
 
-// changes returns the networks as they then are.
+// changes returns the networks as they then are. Giving addresses out is no
+// change that their serial numbers count.
 func (w *wiring) changes() []cluster.Change {
 	var out []cluster.Change
 	for _, uuid := range slices.Sorted(maps.Keys(w.networks)) {
-		w.networks[uuid].Touch(w.how.now)
 		out = append(out, cluster.Put(w.networks[uuid]))
 	}
 	return out
@@ -139,6 +181,14 @@ func (w *wiring) release(nic *cluster.NIC) {
 	if n := w.network(nic.Network); n != nil {
 		n.Release(nic.IP)
 	}
+}
+
+// networkName returns the name of a network, as results have it.
+func (w *wiring) networkName(uuid string) string {
+	if n := w.snap.Network(uuid); n != nil {
+		return n.Name
+	}
+	return uuid
 }
 
 func (w *wiring) macs() map[string]bool {
@@ -218,7 +268,7 @@ func outsideNetworks(snap *cluster.Snapshot, group *cluster.Group, ip, place str
 			continue
 		}
 		if prefix, err := netip.ParsePrefix(network.Network); err == nil && prefix.Contains(addr) {
-			return fault.New(fault.Invalid, "The requested IP address (%s) belongs to network %s, but the target NIC does not.",
+			return fault.New(fault.WrongState, "The requested IP address (%s) belongs to network %s, but the target NIC does not.",
 				ip, network.Name).At(place + ".ip")
 		}
 	}

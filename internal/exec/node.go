@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/opcode"
 )
 
 // nodeAdd prepares OP_NODE_ADD, also of a node that was in the cluster before
@@ -200,6 +201,32 @@ func checkNodeRequest(env *Env, node *cluster.Node) error {
 	case roles > 0 && node.UUID == env.snapshot().Cluster().MasterNode:
 		return fault.New(fault.Invalid, "The master role can be changed only via master-failover")
 	}
+	return checkSecondary(op, env.snapshot(), node)
+}
+
+// checkSecondary refuses a new address for replication that would make the
+// nodes of a cluster disagree on whether they have a network for it.
+func checkSecondary(op *opcode.Opcode, snap *cluster.Snapshot, node *cluster.Node) error {
+	if !op.Has("secondary_ip") {
+		return nil
+	}
+	given := op.Str("secondary_ip")
+	if addr, err := netip.ParseAddr(given); err != nil || !addr.Is4() {
+		return fault.New(fault.Invalid, "Secondary IP (%s) needs to be a valid IPv4 address", given).At("secondary_ip")
+	}
+	master := snap.Node(snap.Cluster().MasterNode)
+	if master == nil || given == node.SecondaryIP {
+		return nil
+	}
+	single, isMaster := master.SecondaryIP == master.PrimaryIP, node.UUID == master.UUID
+	switch {
+	case single && (!isMaster || !op.Bool("force")):
+		return fault.New(fault.Invalid, "Changing the secondary ip on a single-homed cluster requires the --force option to be passed,"+
+			" and the target node to be the master").At("secondary_ip")
+	case !single && given == node.PrimaryIP && (!isMaster || !op.Bool("force")):
+		return fault.New(fault.Invalid, "To transition from a multi-homed to a single-homed cluster requires the --force option to be passed,"+
+			" and the target node to be the master").At("secondary_ip")
+	}
 	return nil
 }
 
@@ -240,6 +267,9 @@ func (c *nodeChange) apply(snap *cluster.Snapshot, uuid string) ([]cluster.Chang
 func (c *nodeChange) capabilities(snap *cluster.Snapshot, node *cluster.Node) error {
 	op := c.env.Op
 	if op.Has("master_capable") {
+		if !op.Bool("master_capable") && node.UUID == snap.Cluster().MasterNode {
+			return fault.New(fault.WrongState, "Master must remain master capable").At("master_capable")
+		}
 		node.MasterCapable = op.Bool("master_capable")
 		c.result = append(c.result, pair{"master_capable", pythonBool(node.MasterCapable)})
 		if !node.MasterCapable {
@@ -312,9 +342,6 @@ func (c *nodeChange) settings(node *cluster.Node) error {
 		c.result = append(c.result, pair{"powered", pythonBool(node.Powered)})
 	}
 	if op.Has("secondary_ip") {
-		if _, err := netip.ParseAddr(op.Str("secondary_ip")); err != nil {
-			return fault.New(fault.Invalid, "Invalid secondary IP '%s'", op.Str("secondary_ip")).At("secondary_ip")
-		}
 		node.SecondaryIP = op.Str("secondary_ip")
 		c.result = append(c.result, pair{"secondary_ip", node.SecondaryIP})
 	}

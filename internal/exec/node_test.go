@@ -20,14 +20,14 @@ func TestNodeAdd(t *testing.T) {
 		{"Node node2 is already in the configuration", params{"node_name": "node2"}},
 		{"Node node3 is not in the configuration", params{"node_name": "node3", "readd": true}},
 		{"Cannot pass a node group when a node is being readded", params{"node_name": "node2", "readd": true, "group": "default"}},
-		{"Node group 'nosuch' not known", params{"node_name": "node3", "group": "nosuch"}},
+		{"Node group 'nosuch' not found", params{"node_name": "node3", "group": "nosuch"}},
 		{"Invalid primary IP 'x'", params{"node_name": "node3", "primary_ip": "x"}},
 		{"The address 127.0.0.1 is already that of node node1", params{"node_name": "node3", "primary_ip": "127.0.0.1"}},
-		{"Unknown parameter 'x'", params{"node_name": "node3", "ndparams": params{"x": 1}}},
 	}
 	for _, c := range refusals {
 		r.refuses("OpPrereqError", c.text, "OP_NODE_ADD", c.p)
 	}
+	r.refuses("TypeEnforcementError", "Unknown parameter 'x'", "OP_NODE_ADD", params{"node_name": "node3", "ndparams": params{"x": 1}})
 	r.down["node3"] = true
 	r.refuses("OpPrereqError", "Can't contact node node3: node node3 does not answer", "OP_NODE_ADD", params{"node_name": "node3"})
 	r.setNode("node2", func(n *cluster.Node) { n.Offline = true })
@@ -40,6 +40,7 @@ func TestNodeAdd(t *testing.T) {
 }
 
 func TestNodeModify(t *testing.T) {
+	const homed = "Changing the secondary ip on a single-homed cluster requires the --force option to be passed, and the target node to be the master"
 	r := newRig(t, "node1", "node2")
 	r.create("one", false)
 	node := func(name string, p params) params {
@@ -56,7 +57,7 @@ func TestNodeModify(t *testing.T) {
 		{params{"drained": false, "powered": false}, `[["powered","False"]]`, "O"},
 		{params{"offline": false, "powered": true}, `[["powered","True"],["master_candidate","True"],["offline","False"]]`, "C"},
 		{params{"master_capable": false}, `[["master_capable","False"],["master_candidate","False"]]`, "R"},
-		{params{"vm_capable": false, "secondary_ip": "192.0.2.9"}, `[["vm_capable","False"],["secondary_ip","192.0.2.9"]]`, "R"},
+		{params{"vm_capable": false}, `[["vm_capable","False"]]`, "R"},
 		{params{"ndparams": params{"ssh_port": 1, "ovs": true}}, `[["ndparams/ovs",true],["ndparams/ssh_port",1]]`, "R"},
 	}
 	for _, s := range steps {
@@ -77,13 +78,20 @@ func TestNodeModify(t *testing.T) {
 		{"Node node2 is not master capable, cannot make it a master candidate", "node2", params{"master_candidate": true}},
 		{"Node node1 hosts instances, cannot unset the vm_capable flag", "node1", params{"vm_capable": false}},
 		{"Node node2 needs to be marked offline before it can be turned off", "node2", params{"powered": false}},
-		{"Invalid secondary IP 'x'", "node2", params{"secondary_ip": "x"}},
+		{"Secondary IP (x) needs to be a valid IPv4 address", "node2", params{"secondary_ip": "x"}},
+		{"Master must remain master capable", "node1", params{"master_capable": false}},
+		{homed, "node1", params{"secondary_ip": "192.0.2.9"}},
+		{homed, "node2", params{"secondary_ip": "192.0.2.9", "force": true}},
 	}
 	for _, c := range refusals {
 		r.refuses("OpPrereqError", c.text, "OP_NODE_SET_PARAMS", node(c.node, c.p))
 	}
 	r.must("[]", "OP_NODE_SET_PARAMS", node("node2", params{"drained": false}))
 	r.logged(" - INFO: Ignoring request to unset flag drained, already unset")
+	r.must(`[["secondary_ip","192.0.2.9"]]`, "OP_NODE_SET_PARAMS", node("NODE1", params{"secondary_ip": "192.0.2.9", "force": true}))
+	r.must(`[["secondary_ip","192.0.2.10"]]`, "OP_NODE_SET_PARAMS", node("node2", params{"secondary_ip": "192.0.2.10"}))
+	r.refuses("OpPrereqError", "To transition from a multi-homed to a single-homed cluster requires the --force option to be passed, and the target node to be the master",
+		"OP_NODE_SET_PARAMS", node("node2", params{"secondary_ip": r.keeper.Snapshot().NodeNamed("node2").PrimaryIP}))
 }
 
 func TestNodeModifyKeepsThePoolFull(t *testing.T) {

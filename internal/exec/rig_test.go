@@ -72,7 +72,7 @@ func newRig(t testing.TB, nodes ...string) *rig {
 		t.Fatal(err)
 	}
 	r.fleet = agent.NewFleet(r.openAgent)
-	r.all = All(r.source)
+	r.all = All(r.source, Names{Resolve: resolve, Answers: answers})
 	t.Cleanup(func() {
 		if err := errors.Join(r.fleet.Close(), s.Close()); err != nil {
 			t.Error(err)
@@ -80,6 +80,24 @@ func newRig(t testing.TB, nodes ...string) *rig {
 	})
 	return r
 }
+
+// resolve knows every name that does not begin with "un"; short.X is the alias
+// of something else.
+func resolve(_ context.Context, name string) (full, address string, err error) {
+	switch low := strings.ToLower(name); {
+	case strings.HasPrefix(low, "un"):
+		return "", "", errors.New("no such host")
+	case strings.HasPrefix(low, "short"):
+		return name + ".example", "192.0.2.88", nil
+	case strings.HasPrefix(low, "alias"):
+		return "other.example", "192.0.2.88", nil
+	case strings.HasPrefix(low, "busy"):
+		return name, "192.0.2.99", nil
+	}
+	return name, "192.0.2.77", nil
+}
+
+func answers(_ context.Context, address string) bool { return address == "192.0.2.99" }
 
 func (r *rig) newUUID() string {
 	r.mu.Lock()
@@ -142,7 +160,10 @@ func (r *rig) mustHold(op *opcode.Opcode, request lock.Request) {
 		if node == nil || !covered(lock.Node, node.UUID) || !covered(lock.NodeRes, node.UUID) {
 			r.Fatalf("%s changes something on %s (%s of %s) and did not ask for its locks: %v", op.ID, c.node, c.method, c.instance, request)
 		}
-		if !covered(lock.Instance, c.instance) {
+		// Whoever makes a name locks its first label, whatever else it is given.
+		label, _, _ := strings.Cut(c.instance, ".")
+		naming := op.ID == "OP_INSTANCE_CREATE" || op.ID == "OP_INSTANCE_RENAME"
+		if !covered(lock.Instance, c.instance) && !(naming && covered(lock.Instance, label)) {
 			r.Fatalf("%s changes instance %s (%s) and did not ask for its lock: %v", op.ID, c.instance, c.method, request)
 		}
 	}

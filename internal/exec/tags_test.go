@@ -30,7 +30,7 @@ func TestTags(t *testing.T) {
 		r.must("null", "OP_TAGS_DEL", with(target, "a"))
 		r.must(`["b"]`, "OP_TAGS_GET", target)
 		r.refuses("OpPrereqError", "Tag(s) 'a', 'c' not found", "OP_TAGS_DEL", with(target, "c", "b", "a"))
-		r.refuses("OpPrereqError", "Tags cannot be empty", "OP_TAGS_SET", with(target, "ok", ""))
+		r.refuses("TagError", "Tags cannot be empty", "OP_TAGS_SET", with(target, "ok", ""))
 	}
 	if got := r.instance("one").Serial; got != 3 {
 		t.Errorf("serial number is %d, want 3 after two changes", got)
@@ -41,8 +41,9 @@ func TestTags(t *testing.T) {
 
 func TestTagsOfUnknownThings(t *testing.T) {
 	r := newRig(t)
-	for kind, word := range map[string]string{"instance": "Instance", "node": "Node", "nodegroup": "Node group", "network": "Network"} {
-		r.refuses("OpPrereqError", word+" 'nosuch' not known", "OP_TAGS_SET", params{"kind": kind, "name": "nosuch", "tags": []any{"a"}})
+	for kind, text := range map[string]string{"instance": "Instance 'nosuch' not known", "node": "Node 'nosuch' not known",
+		"nodegroup": "Node group 'nosuch' not found", "network": "Network 'nosuch' not found"} {
+		r.refuses("OpPrereqError", text, "OP_TAGS_SET", params{"kind": kind, "name": "nosuch", "tags": []any{"a"}})
 	}
 }
 

@@ -154,7 +154,7 @@ func TestOpcodeWithoutExecutor(t *testing.T) {
 // Every entry of the catalogue is an opcode, says whether it may be run again,
 // and a result that its own dry run gives encodes.
 func TestCatalogueIsComplete(t *testing.T) {
-	for id, x := range All(nil) {
+	for id, x := range All(nil, Names{}) {
 		if _, known := opcode.Lookup(id); !known {
 			t.Errorf("%s is no opcode", id)
 		}

@@ -30,6 +30,15 @@ const (
 	// Invalid: the request cannot be understood or breaks a rule of its own
 	// (syntax, type, unknown parameter). Sending it again will not help.
 	Invalid Code = "invalid"
+	// Mistyped: a value within a parameter's object is of the wrong type, or has
+	// a name that is not known there.
+	Mistyped Code = "mistyped"
+	// BadTag: a tag is not written as tags are, or there would be too many.
+	BadTag Code = "bad_tag"
+	// BadAddress: an address is not one of the network's.
+	BadAddress Code = "bad_address"
+	// Unresolved: a host name has no address.
+	Unresolved Code = "unresolved"
 	// NotFound: a named thing does not exist.
 	NotFound Code = "not_found"
 	// Exists: a thing with that name or identity exists already.

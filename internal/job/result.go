@@ -27,12 +27,24 @@ var errorCodes = map[fault.Code]string{
 	fault.Exhausted:   "insufficient_resources",
 	fault.Busy:        "temp_insufficient_resources",
 	fault.Environment: "environment_error",
+	fault.Unresolved:  "resolver_error",
+}
+
+// errorClasses are the failed prerequisites that clients know by a class of
+// their own, without a second argument.
+var errorClasses = map[fault.Code]string{
+	fault.Mistyped:   "TypeEnforcementError",
+	fault.BadTag:     "TagError",
+	fault.BadAddress: "AddressPoolError",
 }
 
 // EncodeError returns an error as clients expect it in an opcode's result:
-// ["OpPrereqError", [message, code]] when nothing was begun, else
-// ["OpExecError", [message]].
+// ["OpPrereqError", [message, code]] when nothing was begun (or a class that
+// says more, and the message alone), else ["OpExecError", [message]].
 func EncodeError(err error) json.RawMessage {
+	if class, ok := errorClasses[fault.CodeOf(err)]; ok {
+		return mustJSON([2]any{class, [1]string{err.Error()}})
+	}
 	code, ok := errorCodes[fault.CodeOf(err)]
 	if !ok {
 		return EncodeText(err.Error())

@@ -71,7 +71,7 @@ func newRig(t *testing.T, keep store.Revision) *rig {
 		return agent.New(agent.Config{Node: node, Dir: filepath.Join(dir, node), Driver: driver})
 	})
 	q := &live.Querier{Picture: shown, Store: s, Nodes: live.Local(fleet), Log: log}
-	q.Queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(q.Source), Nodes: exec.Local(fleet),
+	q.Queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(q.Source, exec.Names{}), Nodes: exec.Local(fleet),
 		Now: time.Now, NewUUID: newUUID, Log: log})
 	check(err)
 	t.Cleanup(func() {

@@ -167,8 +167,6 @@ func recordedJobs(t testing.TB) []*job.Job {
 		j := &job.Job{ID: job.ID(m["id"].(int64)), Received: recordedTime(m["received_ts"]), Started: recordedTime(m["start_ts"]),
 			Ended: recordedTime(m["end_ts"]), Archived: m["archived"] == true}
 		for i, v := range m["ops"].([]any) {
-			// A parameter that the recorded version had and later ones do not.
-			delete(v.(map[string]any), "hotplug_if_possible")
 			in, err := opcode.Parse(appendOther(nil, v), opcode.Options{})
 			if err != nil {
 				t.Fatalf("job %d: %v", j.ID, err)
@@ -274,24 +272,7 @@ func recordedAnswer(rec recording) any {
 		}
 		return result
 	}
-	return withoutOldParameters(result.(map[string]any)["data"])
-}
-
-// withoutOldParameters takes out a parameter that opcodes had in the recorded
-// version and do not have in later ones.
-func withoutOldParameters(v any) any {
-	switch v := v.(type) {
-	case []any:
-		for i := range v {
-			v[i] = withoutOldParameters(v[i])
-		}
-	case map[string]any:
-		delete(v, "hotplug_if_possible")
-		for k := range v {
-			v[k] = withoutOldParameters(v[k])
-		}
-	}
-	return v
+	return result.(map[string]any)["data"]
 }
 
 func ask(src *Source, args []any) any {

@@ -55,8 +55,8 @@ func (r *record) submission() (name string, ops []any) {
 		return name, []any{tag}
 	case 2:
 		return name, []any{op("OP_INSTANCE_CREATE", map[string]any{
-			"instance_name": name + ".example", "mode": "create", "disk_template": "diskless", "disks": []any{}, "nics": []any{},
-			"os_type": "counted", "pnode": fmt.Sprintf("node%d.drover.example", 1+r.next/6%2), "start": false,
+			"instance_name": name + ".example", "mode": "create", "disk_template": "file", "disks": []any{map[string]any{"size": 4}}, "nics": []any{},
+			"name_check": false, "ip_check": false, "os_type": "counted", "pnode": fmt.Sprintf("node%d.drover.example", 1+r.next/6%2), "start": false,
 		})}
 	case 3:
 		return name, []any{delay, tag, delay}

@@ -69,7 +69,7 @@ func newRig(t testing.TB) *rig {
 	})
 	asking := &live.Querier{Picture: shown, Store: s, Nodes: live.Local(fleet), Log: log,
 		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
-	q, err := queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(asking.Source), Nodes: exec.Local(fleet),
+	q, err := queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(asking.Source, exec.Names{Resolve: anyName, Answers: func(context.Context, string) bool { return false }}), Nodes: exec.Local(fleet),
 		Now: time.Now, NewUUID: newUUID, Log: log})
 	check(err)
 	asking.Queue = q
@@ -203,4 +203,9 @@ func (c *conn) ask(text string) response {
 		c.Fatalf("no answer to %s", text)
 	}
 	return r
+}
+
+// anyName knows every host.
+func anyName(_ context.Context, name string) (full, address string, err error) {
+	return name, "192.0.2.1", nil
 }

@@ -45,6 +45,10 @@ var explanations = map[int]string{
 // statuses maps codes of faults to statuses; a code that is not here is 500.
 var statuses = map[fault.Code]int{
 	fault.Invalid:     http.StatusBadRequest,
+	fault.Mistyped:    http.StatusBadRequest,
+	fault.BadTag:      http.StatusBadRequest,
+	fault.BadAddress:  http.StatusBadRequest,
+	fault.Unresolved:  http.StatusBadRequest,
 	fault.NotFound:    http.StatusNotFound,
 	fault.Exists:      http.StatusConflict,
 	fault.Ambiguous:   http.StatusBadRequest,

@@ -63,7 +63,7 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	fleet := agent.NewFleet(r.openAgent)
 	asking := &live.Querier{Picture: shown, Store: s, Nodes: live.Local(fleet), Log: log,
 		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
-	r.queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(asking.Source), Nodes: exec.Local(fleet),
+	r.queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(asking.Source, exec.Names{}), Nodes: exec.Local(fleet),
 		Now: time.Now, NewUUID: newUUID, Log: log})
 	r.check(err)
 	asking.Queue = r.queue

@@ -1,0 +1,69 @@
+package exec
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// checkOSParams refuses parameters that an operating system does not know, in
+// any of the layers.
+func checkOSParams(os agent.OS, node string, layers ...cluster.Params) error {
+	var strange []string
+	for _, params := range layers {
+		for name := range params {
+			known := slices.ContainsFunc(os.Parameters, func(p agent.Parameter) bool { return p.Name == name })
+			if !known && !slices.Contains(strange, name) {
+				strange = append(strange, name)
+			}
+		}
+	}
+	if len(strange) == 0 {
+		return nil
+	}
+	slices.Sort(strange)
+	// Clients know this as a failed execution: the reference asks the node.
+	return fault.New(fault.Failed, "OS Parameters validation failed on node %s: The following parameters are not supported by the OS %s: %s",
+		node, os.Name, strings.Join(strange, ", "))
+}
+
+// checkClusterOSParams checks the parameters that the cluster sets for
+// operating systems, by the definitions that its master node has. What is
+// taken away is not checked, nor is what no definition is there for.
+func (e *Env) checkClusterOSParams(ctx context.Context) error {
+	for _, name := range []string{"osparams", "osparams_private_cluster"} {
+		given := e.Op.Map(name)
+		for _, os := range slices.Sorted(maps.Keys(given)) {
+			values, _ := given[os].(map[string]any)
+			if err := e.checkMasterOS(ctx, os, cluster.SetParams(nil, values)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (e *Env) checkMasterOS(ctx context.Context, os string, params cluster.Params) error {
+	node := e.snapshot().Node(e.snapshot().Cluster().MasterNode)
+	if node == nil || len(params) == 0 {
+		return nil
+	}
+	a, err := e.agent(node)
+	if err != nil {
+		return err
+	}
+	definition, err := a.FindOS(ctx, os, true)
+	if fault.Is(err, fault.NotFound) {
+		e.Infof("OS %s not found on node %s, validation skipped", os, node.Name)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return checkOSParams(definition, node.Name, params)
+}
