@@ -20,9 +20,10 @@ var pageLayers = map[string]Layer{
 // mapped reads the code map: the layer of each package on it.
 func mapped(page string) (map[string]Layer, error) {
 	on := map[string]Layer{}
-	layer, known := Leaf, false
+	var layer Layer
 	for _, row := range regexp.MustCompile("(?m)^\\| ([^|]*)\\| `([^`]+)` \\|").FindAllStringSubmatch(page, -1) {
 		if title := strings.TrimSpace(row[1]); title != "" {
+			var known bool
 			if layer, known = pageLayers[title]; !known {
 				return nil, fmt.Errorf("there is no layer %q", title)
 			}

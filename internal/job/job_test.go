@@ -251,6 +251,39 @@ func TestRequeueClearsTheTimes(t *testing.T) {
 	}
 }
 
+// A job that was lost says so in the trail of every opcode that it took along,
+// and in none that had ended before.
+func TestLostIsTold(t *testing.T) {
+	j := job.New(1, []*opcode.Opcode{delay(t), delay(t), delay(t)}, "", submitted).BeginWait(0, 2).BeginRun(0, 3).Succeed(0, nil, 4)
+	lost := j.BeginWait(1, 5).BeginRun(1, 6).Lost(1, "the controller died", submitted)
+	want := reason.Entry{Source: "gnt:daemon:luxid:deathdetection", Reason: "the controller died", Time: submitted.UnixNano()}
+	for i, op := range lost.Ops {
+		trail := op.Input.Reason
+		if told := trail[len(trail)-1] == want; told != (i >= 1) {
+			t.Errorf("opcode %d (%s): the trail ends with %+v", i, op.Status, trail[len(trail)-1])
+		}
+	}
+	if before := j.Ops[2].Input.Reason; len(before) == len(lost.Ops[2].Input.Reason) {
+		t.Error("the trail of the job as it was has grown")
+	}
+}
+
+// What has ended is held by nobody.
+func TestFinalJobsAreNotHeld(t *testing.T) {
+	held := job.New(1, []*opcode.Opcode{delay(t), delay(t)}, "", submitted).WithHold(&job.Hold{Rule: "u", Since: 2})
+	for name, end := range map[string]*job.Job{
+		"Dequeue": held.Dequeue(3), "Cancel": held.Cancel(job.ByRequest, 3), "Cancel by a rule": held.Cancel("rejected", 3),
+		"Fail": held.Fail(0, fault.New(fault.Failed, "no"), 3), "Lost": held.Lost(0, "crash", submitted),
+	} {
+		if !end.Final() || end.Hold != nil {
+			t.Errorf("%s: status %s, hold %+v", name, end.Status(), end.Hold)
+		}
+	}
+	if held.Hold == nil {
+		t.Error("the job as it was is not held any more")
+	}
+}
+
 // TestRandomLife drives a job through random transitions and
 // checks that storing and reading gives the same job, and that the invariants
 // of the package hold on the way.

@@ -131,6 +131,33 @@ func TestPredicates(t *testing.T) {
 
 // TestDesignExamples runs the examples of the design with the effect that its
 // text promises.
+// Of rules with one priority the one with the older watermark is asked first,
+// and of those the one with the smaller UUID, in whatever order they come.
+func TestOrderOfRules(t *testing.T) {
+	var sorted []jobfilter.Rule
+	for _, key := range []struct {
+		priority  int
+		watermark int64
+		uuid      string
+	}{{-1, 9, "z"}, {0, 3, "y"}, {0, 7, "b"}, {0, 7, "c"}, {2, 0, "a"}} {
+		r := rule(t, key.priority, key.watermark, jobfilter.Pause, `[]`)
+		r.UUID = key.uuid
+		sorted = append(sorted, r)
+	}
+	for i := range sorted {
+		behind := slices.Clone(sorted[i:])
+		slices.Reverse(behind)
+		if got := chain(t, behind...).Decide(100, []*opcode.Opcode{delay()}).Rule.UUID; got != sorted[i].UUID {
+			t.Errorf("of %s and those behind it, %s decides", sorted[i].UUID, got)
+		}
+		for k := range sorted {
+			if got := jobfilter.Compare(&sorted[i], &sorted[k]); (got < 0) != (i < k) || (got == 0) != (i == k) {
+				t.Errorf("Compare of %s and %s is %d", sorted[i].UUID, sorted[k].UUID, got)
+			}
+		}
+	}
+}
+
 func TestDesignExamples(t *testing.T) {
 	maint := delay(reason.Entry{Source: "user", Reason: "maintenance pink bunny"})
 	other := delay(reason.Entry{Source: "user", Reason: "something else"})

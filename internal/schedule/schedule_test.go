@@ -122,6 +122,17 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
+// Each opcode has a trail of its own, and any of them may name a limit.
+func TestLimitsOfAllOpcodesCount(t *testing.T) {
+	named := func(text string) *opcode.Opcode {
+		return &opcode.Opcode{ID: "OP_TEST_DUMMY", Reason: reason.Trail{{Source: "user", Reason: text, Time: 1}}}
+	}
+	j := job.New(10, []*opcode.Opcode{named("no limit"), named("rate-limit:2:disks"), named("rate-limit:1:net")}, "", now)
+	if got, want := schedule.AdHoc(j), []reason.Bucket{{Label: "disks", Limit: 2}, {Label: "net", Limit: 1}}; !slices.Equal(got, want) {
+		t.Errorf("limits %v, want %v", got, want)
+	}
+}
+
 // genWorld draws a job in any state, and facts.
 func genWorld(t *rapid.T) (*job.Job, world) {
 	statuses := map[job.ID]job.Status{}
