@@ -27,12 +27,23 @@ type shadow struct {
 
 type compiled struct {
 	rule  *Rule
-	tests []test
+	tests []costed
+}
+
+// costed is a test, and what it costs to ask it.
+type costed struct {
+	test test
+	cost cost
 }
 
 // Decision is what the rules say of a job. Rule is the one that decided, nil
 // if none applies; it belongs to the chain and must not be changed.
-type Decision struct{ Rule *Rule }
+type Decision struct {
+	Rule *Rule
+	// Unsearched is set if the job's texts are too long for the patterns of the
+	// rule, which is then taken to apply: see MaxSteps.
+	Unsearched bool
+}
 
 // Action is what happens to the job; without a rule it is accepted.
 func (d Decision) Action() Action {
@@ -47,12 +58,27 @@ func (d Decision) String() string {
 	if d.Rule == nil {
 		return "no filter rule applies"
 	}
+	if d.Unsearched {
+		return d.Rule.Action.String() + " by " + d.Rule.Describe() + ": " + unsearched
+	}
 	return d.Rule.Action.String() + " by " + d.Rule.Describe()
 }
 
 // Compile puts the rules in order and prepares them. It refuses rules that no
 // parser made (an unknown predicate or action).
-func Compile(rules []Rule) (*Chain, error) {
+func Compile(rules []Rule) (*Chain, error) { return (&Chain{}).With(rules) }
+
+// With is Compile for rules most of which are in the chain already: what was
+// prepared of them is used again.
+func (c *Chain) With(rules []Rule) (*Chain, error) {
+	prepared := make(map[string]*compiled, len(c.rules))
+	for i := range c.rules {
+		prepared[c.rules[i].rule.UUID] = &c.rules[i]
+	}
+	return assemble(rules, prepared)
+}
+
+func assemble(rules []Rule, prepared map[string]*compiled) (*Chain, error) {
 	sorted := make([]*Rule, len(rules))
 	for i := range rules {
 		r := rules[i]
@@ -63,7 +89,7 @@ func Compile(rules []Rule) (*Chain, error) {
 	slices.SortStableFunc(sorted, Compare)
 	c := &Chain{}
 	for _, r := range sorted {
-		compiled, err := compileRule(r)
+		compiled, err := compileRule(r, prepared[r.UUID])
 		if err != nil {
 			return nil, err
 		}
@@ -78,9 +104,14 @@ func Compile(rules []Rule) (*Chain, error) {
 	return c, nil
 }
 
-func compileRule(r *Rule) (compiled, error) {
+// compileRule prepares a rule, with the tests of what it was before if they are
+// those of the same predicates.
+func compileRule(r *Rule, before *compiled) (compiled, error) {
 	if !known(r.Action.Kind) {
 		return compiled{}, fault.New(fault.Invalid, "filter rule %s has the unknown action %q", r.UUID, r.Action.Kind)
+	}
+	if before != nil && before.rule.Watermark == r.Watermark && same(before.rule.Predicates, r.Predicates) {
+		return compiled{rule: r, tests: before.tests}, nil
 	}
 	cheapFirst := make([]*Predicate, len(r.Predicates))
 	for i := range r.Predicates {
@@ -92,18 +123,35 @@ func compileRule(r *Rule) (compiled, error) {
 	slices.SortStableFunc(cheapFirst, func(a, b *Predicate) int { return a.kind().cost - b.kind().cost })
 	c := compiled{rule: r}
 	for _, p := range cheapFirst {
-		c.tests = append(c.tests, p.compile(r.Watermark))
+		c.tests = append(c.tests, costed{p.compile(r.Watermark), costOf(p)})
 	}
 	return c, nil
 }
 
-func (c *compiled) holds(id int64, ops []*opcode.Opcode) bool {
-	for _, t := range c.tests {
-		if !t(id, ops) {
-			return false
+// same reports whether two lists are one and the same, which nobody changes.
+func same(a, b []Predicate) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+// holds asks the tests of the rule in turn. If one costs more than is left, the
+// rule is not asked further.
+func (c *compiled) holds(id int64, ops []*opcode.Opcode, m *meter) (holds, unsearched bool) {
+	for i := range c.tests {
+		t := &c.tests[i]
+		if t.cost.steps > 0 && !m.take(t.cost, ops) {
+			return false, true
+		}
+		if !t.test(id, ops) {
+			return false, false
 		}
 	}
-	return true
+	return true, false
+}
+
+// applies is holds, with what comes of a rule that cannot be asked: one that
+// keeps jobs from running applies, one that lets them run does not. A job of
+// such size gets no further by it, and keeps no other from anything.
+func (c *compiled) applies(id int64, ops []*opcode.Opcode, m *meter) (applies, unsearched bool) {
+	holds, unsearched := c.holds(id, ops, m)
+	return holds || unsearched && c.rule.Action.Kind != Accept && c.rule.Action.Kind != Continue, unsearched
 }
 
 // Rules returns the rules in the order in which they are asked.
@@ -117,9 +165,10 @@ func (c *Chain) Rules() []*Rule {
 
 // Decide asks the rules about a job with this id and these opcodes.
 func (c *Chain) Decide(id int64, ops []*opcode.Opcode) Decision {
+	m := newMeter()
 	for i := range c.deciding {
-		if r := &c.deciding[i]; r.holds(id, ops) {
-			return Decision{Rule: r.rule}
+		if applies, unsearched := c.deciding[i].applies(id, ops, &m); applies {
+			return Decision{Rule: c.deciding[i].rule, Unsearched: unsearched}
 		}
 	}
 	return Decision{}
@@ -127,9 +176,14 @@ func (c *Chain) Decide(id int64, ops []*opcode.Opcode) Decision {
 
 // Without returns what the rules would say if one of them were gone.
 func (c *Chain) Without(uuid string, id int64, ops []*opcode.Opcode) Decision {
+	m := newMeter()
 	for i := range c.deciding {
-		if r := &c.deciding[i]; r.rule.UUID != uuid && r.holds(id, ops) {
-			return Decision{Rule: r.rule}
+		r := &c.deciding[i]
+		if r.rule.UUID == uuid {
+			continue
+		}
+		if applies, unsearched := r.applies(id, ops, &m); applies {
+			return Decision{Rule: r.rule, Unsearched: unsearched}
 		}
 	}
 	return Decision{}
@@ -139,12 +193,28 @@ func (c *Chain) Without(uuid string, id int64, ops []*opcode.Opcode) Decision {
 // by itself, were in force: those that hold and are asked before the rule that
 // decides. It is nil where there are none.
 func (c *Chain) Shadows(id int64, ops []*opcode.Opcode) []*Rule {
+	if len(c.shadows) == 0 {
+		return nil
+	}
+	decider := c.place(id, ops)
+	m := newMeter()
 	var out []*Rule
 	for i := range c.shadows {
 		s := &c.shadows[i]
-		if s.holds(id, ops) && !slices.ContainsFunc(c.deciding[:s.behind], func(r compiled) bool { return r.holds(id, ops) }) {
+		if applies, _ := s.applies(id, ops, &m); s.behind <= decider && applies {
 			out = append(out, s.rule)
 		}
 	}
 	return out
+}
+
+// place returns which of the deciding rules decides, or how many there are.
+func (c *Chain) place(id int64, ops []*opcode.Opcode) int {
+	m := newMeter()
+	for i := range c.deciding {
+		if applies, _ := c.deciding[i].applies(id, ops, &m); applies {
+			return i
+		}
+	}
+	return len(c.deciding)
 }

@@ -95,9 +95,13 @@ const maxEvidence = 5
 func (c *Chain) Explain(id int64, ops []*opcode.Opcode) []Verdict {
 	out := make([]Verdict, 0, len(c.rules))
 	var decided *Rule
+	deciding, others := newMeter(), newMeter() // so that the ones cost the same as in Decide
 	for i := range c.rules {
-		r := c.rules[i].rule
-		v := r.explain(subject{id, ops})
+		r, m := c.rules[i].rule, &others
+		if r.Deciding() {
+			m = &deciding
+		}
+		v := c.rules[i].explain(subject{id, ops}, m)
 		switch {
 		case decided != nil:
 			v.Would, v.Outcome = v.Outcome, NotReached
@@ -113,6 +117,20 @@ func (c *Chain) Explain(id int64, ops []*opcode.Opcode) []Verdict {
 // would words the outcome of a rule that was not reached.
 var would = map[Outcome]string{
 	Decides: "would decide", DoesNotApply: "would not apply", Continues: "would continue", Watches: "would only watch",
+}
+
+// explain tells what the rule makes of a job if it can be asked, and what is
+// taken for granted if it cannot.
+func (c *compiled) explain(j subject, m *meter) Verdict {
+	applies, tooLong := c.applies(j.id, j.ops, m)
+	switch {
+	case !tooLong:
+		return c.rule.explain(j)
+	case applies:
+		return c.rule.held([]Finding{}, unsearched)
+	}
+	return Verdict{Rule: c.rule, Outcome: DoesNotApply, Findings: []Finding{},
+		Because: "the texts of the job are too long for the patterns of the rules, so the rule was not asked and is taken not to apply"}
 }
 
 func (r *Rule) explain(j subject) Verdict {
@@ -131,15 +149,20 @@ func (r *Rule) explain(j subject) Verdict {
 	if len(r.Predicates) == 0 {
 		because = []string{"it has no predicates and so concerns every job"}
 	}
+	return r.held(findings, strings.Join(because, "; "))
+}
+
+// held is the verdict of a rule whose predicates hold.
+func (r *Rule) held(findings []Finding, because string) Verdict {
 	if r.Action.Kind == Continue {
 		return Verdict{Rule: r, Outcome: Continues, Findings: findings,
-			Because: "its action is CONTINUE, though " + strings.Join(because, "; ")}
+			Because: "its action is CONTINUE, though " + because}
 	}
 	if r.Shadow {
 		return Verdict{Rule: r, Outcome: Watches, Findings: findings,
-			Because: "it is a shadow, which decides nothing, though " + strings.Join(because, "; ")}
+			Because: "it is a shadow, which decides nothing, though " + because}
 	}
-	return Verdict{Rule: r, Outcome: Decides, Findings: findings, Because: strings.Join(because, "; ")}
+	return Verdict{Rule: r, Outcome: Decides, Findings: findings, Because: because}
 }
 
 // String tells the finding in one line.
@@ -251,13 +274,15 @@ func (s scope[T]) trace(n qlang.Node, at string, c T, watermark int64) trace {
 func (s scope[T]) traceMany(n qlang.Node, args []qlang.Node, neutral truth, at string, c T, watermark int64) trace {
 	out := trace{result: neutral, node: n, at: at}
 	var decider *trace
+	var t trace
 	for i, arg := range args {
-		t := s.trace(arg, fmt.Sprintf("%s[%d]", at, i+1), c, watermark)
+		t = s.trace(arg, fmt.Sprintf("%s[%d]", at, i+1), c, watermark)
 		if t.result == neutral.negated() {
 			return t
 		}
 		if t.result == unknown && decider == nil {
-			decider = &t
+			first := t
+			decider = &first
 		}
 		out.values = addValues(out.values, t.values)
 	}
@@ -265,7 +290,7 @@ func (s scope[T]) traceMany(n qlang.Node, args []qlang.Node, neutral truth, at s
 		return *decider
 	}
 	if len(args) == 1 {
-		return s.trace(args[0], at+"[1]", c, watermark)
+		return t
 	}
 	return out
 }

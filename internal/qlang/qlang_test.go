@@ -364,3 +364,34 @@ func FuzzParseJSON(f *testing.F) {
 		}
 	})
 }
+
+func TestLongMatchIsInterrupted(t *testing.T) {
+	re, err := qlang.CompileRegex(`[ab]*a` + strings.Repeat(`[ab]{1000}`, 20) + `c`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("ab", 20<<10)
+	asked, stop := 0, errors.New("nobody wants it any more")
+	found, err := re.Match(text, func() error {
+		if asked++; asked == 3 {
+			return stop
+		}
+		return nil
+	})
+	if found || !errors.Is(err, stop) || asked != 3 {
+		t.Errorf("found %v, %v, asked %d times", found, err, asked)
+	}
+	// What takes long gives the same answers as what does not.
+	long := strings.Repeat("ü\n", 1<<17)
+	for pattern, want := range map[string]bool{`^ü$`: true, `[^ü\n]`: false, `\Aü(?:\nü){3}\n`: true, `x|y`: false} {
+		re, err := qlang.CompileRegex(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, interrupted := range []func() error{nil, func() error { return nil }} {
+			if got, err := re.Match(long, interrupted); got != want || err != nil {
+				t.Errorf("%s: %v, %v", pattern, got, err)
+			}
+		}
+	}
+}

@@ -3,11 +3,13 @@ package qlang
 import (
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"regexp/syntax"
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
 
@@ -33,6 +35,9 @@ type Regex struct {
 	// backtracking is set, and linear nil, for what RE2 lacks: look-around,
 	// back-references, possessive quantifiers.
 	backtracking *regexp2.Regexp
+	// steps is how many instructions the program has, which each byte of a text
+	// may have to pass through.
+	steps int
 	// strikes counts the matches that exceeded their limits.
 	strikes atomic.Int32
 	// simple, if set, answers the same without an engine.
@@ -70,7 +75,7 @@ func (a *allowance) compile(pattern string) (*Regex, error) {
 		linear, err = regexp.Compile("(?m)" + pattern)
 	}
 	if err == nil {
-		return &Regex{pattern: pattern, linear: linear, simple: literalSearch(tree)}, nil
+		return &Regex{pattern: pattern, linear: linear, steps: programSteps(tree), simple: literalSearch(tree)}, nil
 	}
 	second, err2 := regexp2.Compile(pattern, regexp2.Multiline)
 	if err2 != nil {
@@ -86,15 +91,42 @@ func (r *Regex) Pattern() string { return r.pattern }
 // Linear reports whether matching takes time linear in the text.
 func (r *Regex) Linear() bool { return r.linear != nil }
 
+// Steps is what matching takes at most for each byte of the text, in steps of
+// some nanoseconds: the size of the program. A pattern that needs backtracking
+// is limited by time instead, and counts as one that is large.
+func (r *Regex) Steps() int {
+	switch {
+	case r.simple != nil:
+		return 1
+	case r.linear != nil:
+		return r.steps
+	}
+	return BacktrackingSteps
+}
+
+// BacktrackingSteps is what a pattern that needs backtracking counts for.
+const BacktrackingSteps = 250
+
 // MatchString reports whether the pattern is found in s. Only a pattern that
 // needs backtracking can fail, with code TooLarge, by exceeding its limits;
 // when it has done so a few times, it fails at once.
-func (r *Regex) MatchString(s string) (bool, error) {
+func (r *Regex) MatchString(s string) (bool, error) { return r.Match(s, nil) }
+
+// Match is MatchString for somebody who may lose interest: the function
+// interrupted, unless it is nil, is asked again and again while the match takes
+// long, and its error ends it.
+func (r *Regex) Match(s string, interrupted func() error) (bool, error) {
 	if r.simple != nil {
 		return r.simple(s), nil
 	}
 	if r.linear != nil {
-		return r.linear.MatchString(s), nil
+		const long = 1 << 20
+		if interrupted == nil || r.steps*len(s) < long {
+			return r.linear.MatchString(s), nil
+		}
+		text := &interruptible{text: s, interrupted: interrupted, every: max(long/r.steps, 1)}
+		found := r.linear.MatchReader(text)
+		return found && text.err == nil, text.err
 	}
 	if r.strikes.Load() >= maxStrikes {
 		return false, fault.New(fault.TooLarge, "the regular expression %q is given up: matching it took more than %s several times", clip(r.pattern), MatchLimit).
@@ -109,6 +141,28 @@ func (r *Regex) MatchString(s string) (bool, error) {
 	return ok, nil
 }
 
+// interruptible is a text that ends early when nobody wants the answer any more.
+type interruptible struct {
+	text        string
+	interrupted func() error
+	// every is after how many letters to ask, read how many were read.
+	every, read int
+	err         error
+}
+
+// ReadRune returns the next letter.
+func (t *interruptible) ReadRune() (rune, int, error) {
+	if t.read++; t.err == nil && t.read%t.every == 0 {
+		t.err = t.interrupted()
+	}
+	if t.text == "" || t.err != nil {
+		return 0, 0, io.EOF
+	}
+	r, size := utf8.DecodeRuneInString(t.text)
+	t.text = t.text[size:]
+	return r, size, nil
+}
+
 // programSize is about how many instructions the program of a pattern has.
 func programSize(tree *syntax.Regexp) int {
 	size := len(tree.Rune)
@@ -119,6 +173,22 @@ func programSize(tree *syntax.Regexp) int {
 		return size * max(tree.Min+1, tree.Max)
 	}
 	return 1 + size
+}
+
+// programSteps is about how many instructions a text goes through: a class of
+// letters is one, however many it has.
+func programSteps(tree *syntax.Regexp) int {
+	steps := 1
+	if tree.Op == syntax.OpLiteral {
+		steps = len(tree.Rune)
+	}
+	for _, part := range tree.Sub {
+		steps += programSteps(part)
+	}
+	if tree.Op == syntax.OpRepeat {
+		return (steps - 1) * max(tree.Min+1, tree.Max)
+	}
+	return max(steps, 1)
 }
 
 // literalSearch recognises the patterns that most filters use, a literal text

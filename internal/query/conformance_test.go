@@ -92,7 +92,7 @@ func TestFilterEvaluationConformance(t *testing.T) {
 		} else if test := tab.compile(n, true); test == nil {
 			got = true
 		} else {
-			got = outcome(test(nil, tc.Entry.Cell))
+			got = outcome(test(&view{Source: &Source{}}, tc.Entry.Cell))
 		}
 		if !reflect.DeepEqual(got, tc.Result) {
 			t.Errorf("%v on %v (%s): got %v, want %v", tc.Filter, tc.Entry, tc.Mode, got, tc.Result)
@@ -121,8 +121,8 @@ func TestTwoPassConformance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, err1 := tab.compile(n, false)(nil, tc.Entry.Cell)
-		second, err2 := tab.compile(n, true)(nil, tc.Entry.Cell)
+		first, err1 := tab.compile(n, false)(&view{Source: &Source{}}, tc.Entry.Cell)
+		second, err2 := tab.compile(n, true)(&view{Source: &Source{}}, tc.Entry.Cell)
 		if err1 != nil || err2 != nil || (first != no) != tc.Pass1 || (first != no && second != no) != tc.Pass2 {
 			t.Errorf("%v on %v: %v (%v), then %v (%v); want %v, then %v", tc.Filter, tc.Entry, first, err1, second, err2, tc.Pass1, tc.Pass2)
 			continue

@@ -107,6 +107,9 @@ func leaf[R any](f *field[R], n qlang.Node) test[R] {
 	if f.mode == seconds {
 		check = onSeconds(check)
 	}
+	if m, ok := n.(*qlang.Match); ok {
+		return matches(m.Regex, check, get)
+	}
 	return func(v *view, r R) (verdict, error) {
 		c := get(v, r)
 		if c.Status != Normal {
@@ -122,7 +125,7 @@ func checkOf(n qlang.Node, m mode) check {
 	case *qlang.True:
 		return isTrue
 	case *qlang.Match:
-		return matches(n.Regex)
+		return matchesNone
 	case *qlang.Contains:
 		return contains(n.Value)
 	case *qlang.Compare:
@@ -140,14 +143,27 @@ func isTrue(value any) (bool, error) {
 	return b, nil
 }
 
-func matches(re *qlang.Regex) check {
-	return func(value any) (bool, error) {
-		s, ok := value.(string)
-		if !ok {
-			return false, parameterError("Invalid field value used in regexp matching, expecting string but got '%s'", show(value))
+// matches searches a text for as long as the query is wanted; a value of
+// another type goes through check.
+func matches[R any](re *qlang.Regex, check check, get func(*view, R) Cell) test[R] {
+	return func(v *view, r R) (verdict, error) {
+		c := get(v, r)
+		if c.Status != Normal {
+			return yes, nil
 		}
-		return re.MatchString(s)
+		s, ok := c.Value.(string)
+		if !ok {
+			holds, err := check(c.Value)
+			return decide(holds), err
+		}
+		holds, err := re.Match(s, v.Interrupted)
+		return decide(holds), err
 	}
+}
+
+// matchesNone is the check of a value that is no text.
+func matchesNone(value any) (bool, error) {
+	return false, parameterError("Invalid field value used in regexp matching, expecting string but got '%s'", show(value))
 }
 
 // compare compiles the comparisons but !=.

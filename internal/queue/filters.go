@@ -32,7 +32,11 @@ func (q *Queue) PutFilter(ctx context.Context, uuid string, r jobfilter.Rule) (s
 		now := q.cfg.Now()
 		r.Watermark = int64(q.lastID)
 		r.Reason = r.Reason.Append(reason.Entry{Source: reasonSource, Time: now.UnixNano()})
-		return q.setRules(append(without(q.rules, uuid), r), uuid)
+		rules := append(without(q.rules, uuid), r)
+		if err := jobfilter.CheckSize(rules); err != nil {
+			return err
+		}
+		return q.setRules(rules, uuid)
 	})
 	return uuid, jobfilter.Check(&r), err
 }
@@ -54,7 +58,7 @@ func without(rules []jobfilter.Rule, uuid string) []jobfilter.Rule {
 
 // setRules puts new rules in force, of which one changed.
 func (q *Queue) setRules(rules []jobfilter.Rule, changed string) error {
-	chain, err := jobfilter.Compile(rules)
+	chain, err := q.chain.With(rules)
 	if err != nil {
 		return err
 	}
