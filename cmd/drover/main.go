@@ -16,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/app"
 	"github.com/drover-project/drover/internal/bench"
 	"github.com/drover-project/drover/internal/cli"
+	"github.com/drover-project/drover/internal/cli/deploycmd"
 	"github.com/drover-project/drover/internal/cli/yaqlcmd"
 )
 
@@ -32,7 +33,7 @@ func run() int {
 		Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Now: time.Now,
 		StdoutTerminal: isTerminal(os.Stdout),
 		StderrTerminal: isTerminal(os.Stderr) && isTerminal(os.Stdin),
-		Extra:          []*cobra.Command{app.Command(), bench.Command(), yaqlcmd.New()},
+		Extra:          []*cobra.Command{app.Command(), bench.Command(), yaqlcmd.New(), deploycmd.New()},
 	})
 }
 

@@ -38,6 +38,12 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
+// exitStatus is an error of a command of another package that ends the program with a status of its own.
+type exitStatus interface {
+	error
+	ExitStatus() int
+}
+
 // usage is an error of the command line itself.
 func usage(format string, args ...any) error {
 	return &exitError{status: ExitUsage, err: fmt.Errorf(format, args...)}
@@ -55,6 +61,9 @@ var failed = &exitError{status: ExitFailed}
 func statusOf(ctx context.Context, err error) int {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.status
+	}
+	if e, ok := errors.AsType[exitStatus](err); ok {
+		return e.ExitStatus()
 	}
 	switch {
 	case err == nil:

@@ -24,7 +24,7 @@ import (
 // The limits of a document.
 const (
 	maxBytes = 256 << 20
-	maxNodes = 5_000_000 // after aliases are followed
+	maxAgain = 200_000 // values that aliases repeat
 	maxDepth = 200
 )
 
@@ -142,7 +142,7 @@ type reader struct {
 	file     string
 	source   *source
 	warnings []Warning
-	nodes    int
+	again    int          // values that aliases have repeated
 	followed []*yaml.Node // aliases that are being followed
 }
 
@@ -153,8 +153,10 @@ func (r *reader) fail(n *yaml.Node, code fault.Code, format string, args ...any)
 }
 
 func (r *reader) node(n *yaml.Node, depth int) (*Node, error) {
-	if r.nodes++; r.nodes > maxNodes {
-		return nil, r.fail(n, fault.TooLarge, "the document has more than %d values when its aliases are followed", maxNodes)
+	if len(r.followed) > 0 {
+		if r.again++; r.again > maxAgain {
+			return nil, r.fail(n, fault.TooLarge, "the aliases of the document repeat more than %d values", maxAgain)
+		}
 	}
 	if depth > maxDepth {
 		return nil, r.fail(n, fault.TooLarge, "values are nested more than %d deep", maxDepth)

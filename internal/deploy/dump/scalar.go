@@ -30,6 +30,10 @@ func analyze(s string) style {
 		out.plain, out.single = true, true
 		return out
 	}
+	if simple(s) {
+		out.plain, out.single = true, true
+		return out
+	}
 	indicators := strings.HasPrefix(s, "---") || strings.HasPrefix(s, "...")
 	var special, edge, broken, spoiled bool
 	previous := ' '
@@ -59,6 +63,19 @@ func analyze(s string) style {
 	out.single = !spoiled && !special
 	out.plain = out.single && !indicators && !edge && !broken
 	return out
+}
+
+// simple recognizes texts that are nothing but letters, digits, and signs that mean nothing wherever they stand.
+func simple(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '/':
+		case i > 0 && (c == '.' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // indicates tells whether a character would be taken for syntax where it stands.
@@ -209,8 +226,15 @@ var implicit = sync.OnceValue(func() *regexp.Regexp {
 
 // reads tells whether a text without quotes would be read as something else than a string.
 func reads(s string) bool {
-	if s == "" {
+	switch {
+	case s == "":
 		return true
+	case strings.IndexByte("-+0123456789.yYnNtTfFoO~<=!&*", s[0]) < 0:
+		return false
+	case s[0] >= 'A' && len(s) > len("false"): // a word, and too long for any that means something
+		return false
+	case strings.Count(s, ".") > 1 && strings.IndexByte(s, ':') < 0: // an address
+		return false
 	}
-	return strings.IndexByte("-+0123456789.yYnNtTfFoO~<=!&*", s[0]) >= 0 && implicit().MatchString(s)
+	return implicit().MatchString(s)
 }

@@ -39,7 +39,6 @@ func (l *Language) Evaluator(space *state.Space) (*Evaluator, error) {
 		return nil, err
 	}
 	e.scope.Register(functions...)
-	space.Read = e.read
 	return e, nil
 }
 
@@ -58,6 +57,7 @@ type Result struct {
 // Eval evaluates an expression. Errors are of type *yaql.Error.
 func (e *Evaluator) Eval(ctx context.Context, x *Expression, in Surroundings) (Result, error) {
 	e.now, e.expr = in, x
+	e.space.Read = e.read // evaluators may take turns on a space
 	e.recordings, e.decisions = e.recordings[:0], nil
 	m := e.memoOf(x)
 	if m == nil || !m.remembers() {

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/drover-project/drover/internal/deploy/document"
@@ -58,6 +59,7 @@ type builder struct {
 	matcher   *matcher
 	plan      *Plan
 	nodes     []Node
+	parts     map[string]*state.Part
 	master    int32
 	only      map[string]bool
 
@@ -70,6 +72,7 @@ type builder struct {
 	idNumbers  map[string]int32
 	taskSets   map[string]*taskSet
 	nodeSets   map[string]*nodeSet
+	stepSets   map[stepsKey]*stepSet
 	relations  map[*graph.Template][]relation
 	cwd        map[*graph.Template]*yaql.Dict
 }
@@ -86,7 +89,9 @@ func newBuilder(language *expression.Language, in Input) (*builder, error) {
 	b := &builder{in: in, evaluator: e, matcher: m, nodes: slices.Clone(in.Nodes), formatted: map[*graph.Template]any{},
 		views: map[[2]*state.Part]*state.View{}, conditions: map[string]*legacy.Condition{}, prepared: map[*graph.Task]*prepared{},
 		idNumbers: map[string]int32{}, taskSets: map[string]*taskSet{}, nodeSets: map[string]*nodeSet{},
-		relations: map[*graph.Template][]relation{}, cwd: map[*graph.Template]*yaql.Dict{}, plan: &Plan{}}
+		stepSets: map[stepsKey]*stepSet{}, relations: map[*graph.Template][]relation{}, cwd: map[*graph.Template]*yaql.Dict{}, plan: &Plan{}}
+	b.parts = make(map[string]*state.Part, len(in.Parts)+2)
+	maps.Copy(b.parts, in.Parts)
 	slices.SortFunc(b.nodes, func(x, y Node) int { return compareUIDs(x.UID, y.UID) })
 	b.master = int32(len(b.nodes))
 	b.nodes = append(b.nodes, Node{UID: Master, Tags: []string{Master}}, Node{UID: Virtual})

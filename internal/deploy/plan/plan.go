@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/graph"
 )
@@ -37,14 +39,22 @@ type Step struct {
 
 // relation leads to the steps of some tasks on some nodes.
 type relation struct {
-	tasks *taskSet
-	nodes *nodeSet // nil means the step's own node and the virtual one
+	tasks *taskSet // on the step's own node and the virtual one, if there are no steps
+	steps *stepSet // shared by all relations to the same steps
 	self  bool     // the step itself is not left out
 }
 
 type taskSet struct{ ids []int32 }
 
 type nodeSet struct{ nodes []int32 }
+
+// stepSet are steps in their order.
+type stepSet struct{ steps []int32 }
+
+func (s *stepSet) has(step int32) bool {
+	_, found := slices.BinarySearch(s.steps, step)
+	return found
+}
 
 // Reason says why a task runs on a node or does not.
 type Reason struct {
@@ -113,17 +123,15 @@ func (p *Plan) Edges(step int32, required bool, f func(other int32)) {
 
 // members calls f for the steps that a relation leads to from a node, its own included.
 func (p *Plan) members(r relation, node int32, f func(step int32)) {
-	if r.nodes == nil {
-		for _, n := range [2]int32{node, p.virtual} {
-			p.onNode(r.tasks, n, f)
-			if node == p.virtual {
-				return
-			}
+	if r.steps != nil {
+		for _, s := range r.steps.steps {
+			f(s)
 		}
 		return
 	}
-	for _, n := range r.nodes.nodes {
-		p.onNode(r.tasks, n, f)
+	p.onNode(r.tasks, node, f)
+	if node != p.virtual {
+		p.onNode(r.tasks, p.virtual, f)
 	}
 }
 

@@ -401,18 +401,24 @@ func environment(t testing.TB, space *state.Space, name string) (common *state.P
 		t.Fatal(err)
 	}
 	common, nodes = parts(space, document.Sorted(n.Value()))
+	return common, nodes, resolvable(nodes)
+}
+
+// resolvable are the nodes of a state as roles are resolved to them.
+func resolvable(nodes map[string]*state.Part) []plan.Node {
+	var out []plan.Node
 	for uid, part := range nodes {
 		if uid == plan.Master {
 			continue
 		}
 		roles, _ := part.Get("roles")
-		resolvedNode := plan.Node{UID: uid}
+		n := plan.Node{UID: uid}
 		for _, role := range roles.(*yaql.List).Items {
-			resolvedNode.Tags = append(resolvedNode.Tags, role.(string))
+			n.Tags = append(n.Tags, role.(string))
 		}
-		resolved = append(resolved, resolvedNode)
+		out = append(out, n)
 	}
-	return common, nodes, resolved
+	return out
 }
 
 func realPlan(t testing.TB, language *expression.Language, tasks []*graph.Task, env string, old *string) *plan.Plan {

@@ -66,7 +66,7 @@ func (b *builder) relationsOf(ctx context.Context, s *Step, t *graph.Template, n
 			return nil, err
 		}
 		own = own || self
-		if r.tasks != nil {
+		if len(r.steps.steps) > 0 {
 			out = append(out, r)
 		}
 	}
@@ -98,16 +98,35 @@ func (b *builder) cross(ctx context.Context, s *Step, entry any) (r relation, se
 		selector = everyone
 	}
 	policy, _ := m.Get("policy")
-	if r.nodes, r.self, err = b.nodesNamed(ctx, s, selector, policy == "any"); err != nil {
-		return relation{}, false, err
+	nodes, own, err := b.nodesNamed(ctx, s, selector, policy == "any")
+	if err != nil {
+		return r, false, err
 	}
-	if r.tasks, err = b.tasksNamed(ctx, []string{text}); err != nil {
-		return relation{}, false, err
+	tasks, err := b.tasksNamed(ctx, []string{text})
+	if err != nil {
+		return r, false, err
 	}
-	if len(r.tasks.ids) == 0 || len(r.nodes.nodes) == 0 {
-		r = relation{}
+	return relation{steps: b.stepSet(tasks, nodes), self: own}, own, nil
+}
+
+// stepSet returns the steps of tasks on nodes; for the same tasks and nodes it is the same set.
+func (b *builder) stepSet(tasks *taskSet, nodes *nodeSet) *stepSet {
+	key := stepsKey{tasks, nodes}
+	set := b.stepSets[key]
+	if set == nil {
+		set = &stepSet{}
+		for _, n := range nodes.nodes {
+			b.plan.onNode(tasks, n, func(s int32) { set.steps = append(set.steps, s) })
+		}
+		slices.Sort(set.steps)
+		b.stepSets[key] = set
 	}
-	return r, selector == itself, nil
+	return set
+}
+
+type stepsKey struct {
+	tasks *taskSet
+	nodes *nodeSet
 }
 
 // nodesNamed returns the nodes that a relation leads to; equal ones are the same set.

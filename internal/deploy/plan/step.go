@@ -10,7 +10,6 @@ import (
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/graph"
 	"github.com/drover-project/drover/internal/deploy/legacy"
-	"github.com/drover-project/drover/internal/deploy/state"
 	"github.com/drover-project/drover/yaql"
 )
 
@@ -70,7 +69,7 @@ func (b *builder) keep(s *Step, computed map[string]any) {
 // surroundings are what expressions of a task see on a node.
 func (b *builder) surroundings(t *graph.Task, n int32) (expression.Surroundings, error) {
 	uid := b.nodes[n].UID
-	part := b.in.Parts[uid]
+	part := b.parts[uid]
 	if part == nil {
 		switch n {
 		case b.master:
@@ -83,10 +82,7 @@ func (b *builder) surroundings(t *graph.Task, n int32) (expression.Surroundings,
 		default:
 			return expression.Surroundings{}, b.fail(t, uid, "", yaql.KeyError, "'"+uid+"'", "the state of the environment has no such node")
 		}
-		if b.in.Parts == nil {
-			b.in.Parts = map[string]*state.Part{}
-		}
-		b.in.Parts[uid] = part
+		b.parts[uid] = part
 	}
 	in := expression.Surroundings{New: b.view(b.in.Common, part), Node: b.view(nil, part), Common: b.view(b.in.Common, nil), Old: b.view(nil, nil)}
 	if b.in.Old != nil {

@@ -65,8 +65,16 @@ func (s *Space) class(text []byte) Class {
 type Part struct {
 	data  *yaql.Dict
 	space *Space
-	known []Class // by number of key
+	cells []cell // by number of key
 	whole Class
+}
+
+// cell is what is known of a key.
+type cell struct {
+	value any
+	class Class
+	known bool
+	there bool
 }
 
 // NewPart makes a part of a map of values, as decoded from JSON or YAML; nil is an empty part. Expressions see its
@@ -93,15 +101,19 @@ func (p *Part) Class() Class {
 	return p.whole
 }
 
-// class returns the class of the value of a key, which is there.
-func (p *Part) class(key int, value any) Class {
-	for len(p.known) <= key {
-		p.known = append(p.known, 0)
+// cell returns what is known of a key.
+func (p *Part) cell(key int) *cell {
+	if key >= len(p.cells) {
+		cells := make([]cell, max(key+1, len(p.space.names)))
+		copy(cells, p.cells)
+		p.cells = cells
 	}
-	if p.known[key] == 0 {
-		p.known[key] = p.space.ClassOf(value)
+	c := &p.cells[key]
+	if !c.known {
+		c.known = true
+		c.value, c.there = p.Get(p.space.names[key])
 	}
-	return p.known[key]
+	return c
 }
 
 // keys returns the keys of a part in their order; keys of states are texts.

@@ -12,15 +12,8 @@ import (
 type View struct {
 	space        *Space
 	common, node *Part
-	cells        []cell // by number of key
+	both         map[int]*cell // of keys that are in both parts
 	sorted       []string
-}
-
-type cell struct {
-	value any
-	class Class
-	known bool
-	there bool
 }
 
 // View returns the union of two parts. A nil part is empty.
@@ -35,27 +28,22 @@ func (s *Space) View(common, node *Part) *View {
 }
 
 // cell returns what is known of a key.
-func (v *View) cell(n int) *cell {
-	for len(v.cells) <= n {
-		v.cells = append(v.cells, make([]cell, n+1-len(v.cells), len(v.space.names)+8)...)
+func (v *View) cell(key int) *cell {
+	own := v.node.cell(key)
+	if !own.there {
+		return v.common.cell(key)
 	}
-	c := &v.cells[n]
-	if c.known {
-		return c
+	common := v.common.cell(key)
+	if !common.there {
+		return own
 	}
-	c.known = true
-	key := v.space.names[n]
-	common, inCommon := v.common.Get(key)
-	own, inNode := v.node.Get(key)
-	switch {
-	case inNode && inCommon:
-		c.value, c.there = union(common, own), true
-	case inNode:
-		c.value, c.there = own, true
-	case inCommon:
-		c.value, c.there = common, true
-	default:
-		c.class = absent
+	c := v.both[key]
+	if c == nil {
+		if v.both == nil {
+			v.both = map[int]*cell{}
+		}
+		c = &cell{value: union(common.value, own.value), there: true, known: true}
+		v.both[key] = c
 	}
 	return c
 }
@@ -66,19 +54,12 @@ func (v *View) Class(key int) Class {
 		return v.space.class(appendPair(nil, v.common.Class(), v.node.Class()))
 	}
 	c := v.cell(key)
-	if c.class != 0 {
-		return c.class
-	}
-	name := v.space.names[key]
-	_, inCommon := v.common.Get(name)
-	_, inNode := v.node.Get(name)
 	switch {
-	case inCommon && !inNode:
-		c.class = v.common.class(key, c.value)
-	case inNode && !inCommon:
-		c.class = v.node.class(key, c.value)
-	default:
+	case c.class != 0:
+	case c.there:
 		c.class = v.space.ClassOf(c.value)
+	default:
+		c.class = absent
 	}
 	return c.class
 }

@@ -1,0 +1,206 @@
+// Package environment reads states of environments: what is common to all nodes, and each node's own part.
+//
+//	name: production
+//	common: {cluster: {id: 1, status: operational}, debug: false}
+//	nodes:
+//	  "1": {uid: "1", roles: [primary-controller]}
+//	  "2": {uid: "2", roles: [compute]}
+//
+// Besides, a file may have status, settings (what {SETTINGS.x} in texts of tasks means) and graphs (files of task
+// graphs). Maps of a state are in the order of their keys, whatever order the file has.
+package environment
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/drover-project/drover/internal/deploy/document"
+	"github.com/drover-project/drover/internal/deploy/plan"
+	"github.com/drover-project/drover/internal/deploy/state"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/yaql"
+	"github.com/drover-project/drover/yaql/yaqljson"
+)
+
+// maxNodes bounds the number of nodes of an environment.
+const maxNodes = 20_000
+
+// Environment is the state of an environment.
+type Environment struct {
+	Name     string
+	Status   string
+	Settings any
+	Graphs   []string
+	Common   *state.Part
+	Parts    map[string]*state.Part // by UID of a node, the master among them if the file has it
+	Nodes    []plan.Node            // without the master, by their roles
+	Warnings []document.Warning
+}
+
+// keys are those that a file may have.
+var keys = []string{"name", "status", "settings", "graphs", "common", "nodes"}
+
+// Read reads a file of YAML or JSON.
+func Read(space *state.Space, file string, text []byte) (*Environment, error) {
+	if v, ok := quickly(text); ok {
+		if e, err := build(space, file, v); err == nil {
+			return e, nil
+		}
+	}
+	n, warnings, err := document.Parse(file, text)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(n); err != nil {
+		return nil, err
+	}
+	e, err := build(space, file, n.Value())
+	if err != nil {
+		return nil, err
+	}
+	e.Warnings = warnings
+	return e, nil
+}
+
+// quickly reads JSON without keeping the places of its values.
+func quickly(text []byte) (*yaql.Dict, bool) {
+	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
+		return nil, false
+	}
+	v, err := yaqljson.Decode(text)
+	if err != nil {
+		return nil, false
+	}
+	d, ok := v.(*yaql.Dict)
+	return d, ok
+}
+
+// check finds the place of what is wrong with the form of a file.
+func check(n *document.Node) error {
+	if n.Kind != document.Map {
+		return wrong(n, "an environment is a map with common and nodes")
+	}
+	for i, k := range n.Keys {
+		if !slices.Contains(keys, k.Name) {
+			return fault.New(fault.Invalid, "%s: the key %q of an environment means nothing; there are %v", k.Position, k.Name, keys)
+		}
+		if (k.Name == "common" || k.Name == "nodes") && n.Items[i].Kind != document.Map && n.Items[i].Scalar != nil {
+			return wrong(n.Items[i], k.Name+" must be a map")
+		}
+	}
+	nodes := n.Get("nodes")
+	if nodes == nil {
+		return wrong(n, "the environment has no nodes")
+	}
+	for i, k := range nodes.Keys {
+		node := nodes.Items[i]
+		if node.Kind != document.Map {
+			return wrong(node, fmt.Sprintf("node %s must be a map of its data", k.Name))
+		}
+		roles := node.Get("roles")
+		if roles == nil {
+			continue
+		}
+		if roles.Kind != document.List {
+			return wrong(roles, fmt.Sprintf("roles of node %s must be a list", k.Name))
+		}
+		for _, r := range roles.Items {
+			if _, ok := r.Scalar.(string); !ok {
+				return wrong(r, fmt.Sprintf("a role of node %s is no text", k.Name))
+			}
+		}
+	}
+	return nil
+}
+
+func wrong(n *document.Node, message string) error {
+	return fault.New(fault.Invalid, "%s: %s", n.Position, message)
+}
+
+// build makes an environment of a value, and says less than check about what is wrong.
+func build(space *state.Space, file string, v any) (*Environment, error) {
+	d, ok := v.(*yaql.Dict)
+	if !ok {
+		return nil, fault.New(fault.Invalid, "%s: an environment is a map with common and nodes", file)
+	}
+	e := &Environment{Parts: map[string]*state.Part{}}
+	var err error
+	d.Range(func(k, v any) bool {
+		switch k {
+		case "name":
+			e.Name = text(v)
+		case "status":
+			e.Status = text(v)
+		case "settings":
+			e.Settings = document.Sorted(v)
+		case "graphs":
+			for _, g := range list(v) {
+				e.Graphs = append(e.Graphs, text(g))
+			}
+		case "common":
+			e.Common = space.NewPart(document.Sorted(v))
+		case "nodes":
+			err = e.nodes(space, file, v)
+		default:
+			err = fault.New(fault.Invalid, "%s: the key %q of an environment means nothing", file, k)
+		}
+		return err == nil
+	})
+	if e.Common == nil {
+		e.Common = space.NewPart(nil)
+	}
+	return e, err
+}
+
+func (e *Environment) nodes(space *state.Space, file string, v any) error {
+	nodes, ok := v.(*yaql.Dict)
+	if !ok {
+		return fault.New(fault.Invalid, "%s: nodes must be a map of nodes by their uid", file)
+	}
+	if nodes.Len() > maxNodes {
+		return fault.New(fault.TooLarge, "%s: the environment has %d nodes; %d are the limit", file, nodes.Len(), maxNodes)
+	}
+	var err error
+	nodes.Range(func(k, v any) bool {
+		uid := text(k)
+		data, ok := v.(*yaql.Dict)
+		if !ok {
+			err = fault.New(fault.Invalid, "%s: node %s must be a map", file, uid)
+			return false
+		}
+		e.Parts[uid] = space.NewPart(document.Sorted(data))
+		if uid == plan.Master {
+			return true
+		}
+		n := plan.Node{UID: uid}
+		roles, _ := data.Get("roles")
+		for _, r := range list(roles) {
+			role, ok := r.(string)
+			if !ok {
+				err = fault.New(fault.Invalid, "%s: a role of node %s is no text", file, uid)
+				return false
+			}
+			n.Tags = append(n.Tags, role)
+		}
+		if roles != nil && list(roles) == nil {
+			err = fault.New(fault.Invalid, "%s: roles of node %s must be a list", file, uid)
+			return false
+		}
+		e.Nodes = append(e.Nodes, n)
+		return true
+	})
+	return err
+}
+
+func list(v any) []any {
+	items, _ := v.([]any)
+	return items
+}
+
+func text(v any) string {
+	if s, ok := v.(string); ok || v == nil {
+		return s
+	}
+	return fmt.Sprint(v)
+}

@@ -1,0 +1,127 @@
+package graph
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/drover-project/drover/internal/deploy/document"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/yaql"
+)
+
+// Dangling warns of names in relations that no task of a graph has. They are no errors: plugins relate to tasks that
+// may be there or not, and relations that lead nowhere mean nothing.
+func Dangling(g *Graph) []document.Warning {
+	ids := map[string]bool{}
+	for _, t := range g.Tasks {
+		ids[t.ID] = true
+	}
+	var out []document.Warning
+	for _, t := range g.Tasks {
+		for _, f := range t.Fields {
+			for _, name := range f.names() {
+				if ids[name] || strings.HasPrefix(name, "/") {
+					continue
+				}
+				out = append(out, document.Warning{Position: f.Position,
+					Message: fmt.Sprintf("task %s: %s names the task %q, which the graph lacks", t.ID, f.Name, name)})
+			}
+		}
+	}
+	return out
+}
+
+// names returns the names of tasks that a field holds in plain words.
+func (f *Field) names() []string {
+	items, ok := f.Constant.([]any)
+	if !ok || !f.Static {
+		return nil
+	}
+	var out []string
+	for _, x := range items {
+		switch f.Name {
+		case "requires", "required_for", "tasks":
+			if s, ok := x.(string); ok {
+				out = append(out, s)
+			}
+		case "cross_depends", "cross_depended_by":
+			if d, ok := x.(*yaql.Dict); ok {
+				name, _ := d.Get("name")
+				if s, ok := name.(string); ok {
+					out = append(out, s)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Circles refuses graphs in which tasks wait for one another on the same node, whatever nodes there are.
+func Circles(g *Graph) error {
+	before := map[string][]string{}
+	tasks := map[string]*Task{}
+	for _, t := range g.Tasks {
+		tasks[t.ID] = t
+		for _, f := range t.Fields {
+			for _, name := range f.names() {
+				switch f.Name {
+				case "requires":
+					before[t.ID] = append(before[t.ID], name)
+				case "required_for":
+					before[name] = append(before[name], t.ID)
+				}
+			}
+		}
+	}
+	s := &search{before: before, tasks: tasks, done: map[string]bool{}, on: map[string]int{}}
+	for _, t := range g.Tasks {
+		if found := s.from(t.ID); found != nil {
+			return fault.New(fault.Invalid, "%s: the tasks wait for one another in a circle: %s", tasks[found[0]].Position,
+				strings.Join(found, " -> ")).WithHint("an arrow leads from a task to one that it waits for; remove one of the relations")
+		}
+	}
+	return nil
+}
+
+type search struct {
+	before map[string][]string
+	tasks  map[string]*Task
+	done   map[string]bool
+	on     map[string]int // place in the way, from 1
+	way    []string
+}
+
+// from looks for a circle that can be reached from a task. It keeps its own stack: chains may be long.
+func (s *search) from(start string) []string {
+	type frame struct {
+		id   string
+		next int
+	}
+	if s.done[start] {
+		return nil
+	}
+	stack := []frame{{id: start}}
+	s.way, s.on[start] = append(s.way[:0], start), 1
+	for len(stack) > 0 {
+		top := &stack[len(stack)-1]
+		if top.next == len(s.before[top.id]) {
+			s.done[top.id] = true
+			delete(s.on, top.id)
+			s.way = s.way[:len(s.way)-1]
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		id := s.before[top.id][top.next]
+		top.next++
+		if at := s.on[id]; at > 0 {
+			return append(append([]string(nil), s.way[at-1:]...), id)
+		}
+		if s.done[id] || s.tasks[id] == nil {
+			continue
+		}
+		s.way = append(s.way, id)
+		s.on[id] = len(s.way)
+		stack = append(stack, frame{id: id})
+	}
+	return nil
+}

@@ -1,0 +1,270 @@
+// Package report writes plans for people and programs: as JSON, YAML, a tree, and pictures for Graphviz and Mermaid.
+//
+// The same plan always gives the same text.
+package report
+
+import (
+	"bufio"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-project/drover/internal/deploy/expression"
+	"github.com/drover-project/drover/internal/deploy/plan"
+)
+
+// longest is the size of the JSON of a value above which a reason tells only how large it is.
+const longest = 1024
+
+// JSON writes a plan: nodes with the tasks that run and those that are skipped, all relations in the form
+// NODE/TASK -> NODE/TASK, groups, and each task on each node with why it runs and its parameters.
+func JSON(w io.Writer, p *plan.Plan) error {
+	j := &writer{w: bufio.NewWriterSize(w, 1<<16), plan: p, reasons: map[*expression.Decision][]byte{}, values: map[any][]byte{}}
+	j.names()
+	j.raw("{\n\"nodes\": ")
+	j.nodes()
+	j.raw(",\n\"requires\": ")
+	j.edges(false)
+	j.raw(",\n\"required_for\": ")
+	j.edges(true)
+	j.raw(",\n\"fault_tolerance_groups\": ")
+	j.groups()
+	j.raw(",\n\"warnings\": [")
+	for i, text := range p.Warnings {
+		j.comma(i)
+		j.value(text)
+	}
+	j.raw("],\n\"tasks\": [\n")
+	for i, s := range j.sorted {
+		if i > 0 {
+			j.raw(",\n")
+		}
+		j.step(s)
+	}
+	j.raw("\n]\n}\n")
+	return j.w.Flush()
+}
+
+// writer writes to a buffer, whose first error comes to light when it is flushed.
+type writer struct {
+	w       *bufio.Writer
+	plan    *plan.Plan
+	sorted  []int32  // the steps by name
+	quoted  []string // NODE/TASK, escaped as in JSON but without quotes
+	ranks   []int32  // of each step among the sorted ones
+	reasons map[*expression.Decision][]byte
+	values  map[any][]byte // of parameters that many steps share
+}
+
+// names finds the order of steps that their names give.
+func (j *writer) names() {
+	n := len(j.plan.Steps)
+	j.quoted, j.ranks, j.sorted = make([]string, n), make([]int32, n), make([]int32, n)
+	for i := range n {
+		q := plan.Canonical(j.plan.Name(int32(i)))
+		j.quoted[i] = q[1 : len(q)-1]
+		j.sorted[i] = int32(i)
+	}
+	slices.SortFunc(j.sorted, func(a, b int32) int { return strings.Compare(j.quoted[a], j.quoted[b]) })
+	for rank, s := range j.sorted {
+		j.ranks[s] = int32(rank)
+	}
+}
+
+func (j *writer) raw(s string) { _, _ = j.w.WriteString(s) }
+
+func (j *writer) value(v any) { j.raw(plan.Canonical(v)) }
+
+func (j *writer) comma(i int) {
+	if i > 0 {
+		_ = j.w.WriteByte(',')
+	}
+}
+
+func (j *writer) nodes() {
+	type lists struct{ run, skipped []string }
+	byNode := map[string]*lists{plan.Virtual: {}}
+	for _, s := range j.sorted {
+		step := &j.plan.Steps[s]
+		uid := j.plan.Nodes[step.Node]
+		l := byNode[uid]
+		if l == nil {
+			l = &lists{}
+			byNode[uid] = l
+		}
+		if step.Run {
+			l.run = append(l.run, step.ID())
+		} else {
+			l.skipped = append(l.skipped, step.ID())
+		}
+	}
+	uids := make([]string, 0, len(byNode))
+	for uid := range byNode {
+		uids = append(uids, uid)
+	}
+	slices.Sort(uids)
+	j.raw("{")
+	for i, uid := range uids {
+		j.comma(i)
+		j.raw("\n")
+		j.value(uid)
+		j.raw(`: {"run": `)
+		j.texts(byNode[uid].run)
+		j.raw(`, "skipped": `)
+		j.texts(byNode[uid].skipped)
+		j.raw("}")
+	}
+	j.raw("\n}")
+}
+
+func (j *writer) texts(items []string) {
+	slices.Sort(items)
+	j.raw("[")
+	for i, x := range items {
+		j.comma(i)
+		j.value(x)
+	}
+	j.raw("]")
+}
+
+// edges writes all relations of one direction, sorted.
+func (j *writer) edges(required bool) {
+	j.raw("[")
+	first := true
+	var ranks []int32
+	for _, s := range j.sorted {
+		ranks = ranks[:0]
+		j.plan.Edges(s, required, func(other int32) { ranks = append(ranks, j.ranks[other]) })
+		slices.Sort(ranks)
+		for _, r := range ranks {
+			if first {
+				j.raw("\n\"")
+			} else {
+				j.raw(",\n\"")
+			}
+			first = false
+			j.raw(j.quoted[s])
+			j.raw(" -> ")
+			j.raw(j.quoted[j.sorted[r]])
+			j.raw(`"`)
+		}
+	}
+	j.raw("\n]")
+}
+
+func (j *writer) groups() {
+	j.raw("[")
+	for i, g := range j.plan.Groups {
+		j.comma(i)
+		j.raw("\n{\"fault_tolerance\": " + strconv.Itoa(g.Tolerance) + `, "name": `)
+		j.value(g.Name)
+		j.raw(`, "node_ids": `)
+		j.texts(slices.Clone(g.Nodes))
+		j.raw("}")
+	}
+	j.raw("\n]")
+}
+
+// step writes one task on one node.
+func (j *writer) step(i int32) {
+	s := &j.plan.Steps[i]
+	j.raw(`{"fail_on_error": `)
+	j.value(s.FailOnError)
+	j.raw(`, "id": `)
+	j.value(s.ID())
+	j.raw(`, "node": `)
+	j.value(j.plan.Nodes[s.Node])
+	if s.Run {
+		j.raw(`, "parameters": `)
+		j.parameters(s)
+	}
+	j.raw(`, "run": ` + strconv.FormatBool(s.Run) + `, "type": `)
+	j.value(s.Type)
+	j.raw(`, "why": `)
+	j.why(s)
+	j.raw("}")
+}
+
+// parameters writes those of a step; steps that share them are written alike.
+func (j *writer) parameters(s *plan.Step) {
+	text, done := j.values[s.Parameters]
+	if !done {
+		text = []byte(plan.Canonical(s.Parameters))
+		j.values[s.Parameters] = text
+	}
+	_, _ = j.w.Write(text)
+}
+
+func (j *writer) why(s *plan.Step) {
+	j.raw(`{"reason": `)
+	j.value(s.Why.Kind)
+	if s.Why.Kind == plan.ByCondition {
+		j.raw(`, "condition": `)
+		j.value(s.Why.Condition)
+		j.raw(`, "value": `)
+		_, _ = j.w.Write(bounded(s.Why.Value))
+		j.raw(`, "compared": [`)
+		for i, d := range s.Why.Decisions {
+			j.comma(i)
+			j.decision(d)
+		}
+		j.raw("]")
+	}
+	j.raw("}")
+}
+
+// decision writes a comparison, which many steps may share.
+func (j *writer) decision(d *expression.Decision) {
+	text, done := j.reasons[d]
+	if !done {
+		text = appendDecision(nil, d)
+		j.reasons[d] = text
+	}
+	_, _ = j.w.Write(text)
+}
+
+func appendDecision(b []byte, d *expression.Decision) []byte {
+	b = append(b, `{"function": `...)
+	b = append(b, plan.Canonical(d.Function)...)
+	b = append(b, `, "expression": `...)
+	b = append(b, plan.Canonical(d.Expression)...)
+	b = strconv.AppendBool(append(b, `, "changed": `...), d.Changed)
+	if !d.Changed {
+		return append(b, '}')
+	}
+	b = append(append(b, `, "new": `...), bounded(d.New)...)
+	if expression.IsUndefined(d.Old) {
+		return append(b, `, "old": null, "old_is_undefined": true}`...)
+	}
+	b = append(append(b, `, "old": `...), bounded(d.Old)...)
+	found, more := plan.Differences(d.Old, d.New)
+	b = append(b, `, "paths": [`...)
+	for i, x := range found {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(append(b, `{"path": `...), plan.Canonical(x.Path)...)
+		if !x.Came {
+			b = append(append(b, `, "old": `...), bounded(x.Old)...)
+		}
+		if !x.Gone {
+			b = append(append(b, `, "new": `...), bounded(x.New)...)
+		}
+		b = append(b, '}')
+	}
+	b = append(b, ']')
+	if more {
+		b = append(b, `, "more": true`...)
+	}
+	return append(b, '}')
+}
+
+// bounded is the JSON of a value, or of how large it is.
+func bounded(v any) []byte {
+	text := plan.Canonical(v)
+	if len(text) <= longest {
+		return []byte(text)
+	}
+	return []byte(`{"$bytes": ` + strconv.Itoa(len(text)) + `, "$digest": "` + plan.Digest(v) + `"}`)
+}
