@@ -55,12 +55,8 @@ func osDiagnose(sh *shell) *cobra.Command {
 	return &cobra.Command{
 		Use: "diagnose", Short: "Show what each node says of them", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			op, err := sh.newOp("os", "OP_OS_DIAGNOSE", map[string]any{"output_fields": diagnoseFields, "names": []string{}})
-			if err != nil {
-				return err
-			}
 			found := []osDiagnosis{}
-			if err := sh.result(cmd.Context(), op, &found); err != nil {
+			if err := sh.ask(cmd.Context(), "QueryOSes", &found, []string{}, diagnoseFields); err != nil {
 				return err
 			}
 			if err := sh.show(found, func() error {

@@ -50,17 +50,13 @@ func (o *osDefinition) installable() []string {
 
 func osCommand(sh *shell) *cobra.Command {
 	return sh.group("os", "Operating systems that nodes can install",
-		heeds(readingByJob, osList(sh), osInfo(sh), osDiagnose(sh))...)
+		heeds(asking, osList(sh), osInfo(sh), osDiagnose(sh))...)
 }
 
-// definitions asks all nodes, by a job.
+// definitions asks all nodes. No job is made of it: a rule would hold that.
 func (sh *shell) definitions(cmd *cobra.Command, names []string) ([]osDefinition, error) {
-	op, err := sh.newOp("os", "OP_OS_DIAGNOSE", map[string]any{"output_fields": osFields, "names": nonNil(names)})
-	if err != nil {
-		return nil, err
-	}
 	found := []osDefinition{}
-	return found, sh.result(cmd.Context(), op, &found)
+	return found, sh.ask(cmd.Context(), "QueryOSes", &found, nonNil(names), osFields)
 }
 
 func osList(sh *shell) *cobra.Command {

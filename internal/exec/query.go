@@ -3,7 +3,6 @@ package exec
 import (
 	"context"
 	"encoding/json"
-	"slices"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
@@ -65,26 +64,8 @@ func clusterConfigQuery(src *query.Source, op *opcode.Opcode) (any, error) {
 	return list[0], nil
 }
 
-// osDiagnose lists operating systems. As the reference does, it leaves out
-// what is hidden, blacklisted or not valid, unless that column is asked for.
 func osDiagnose(src *query.Source, op *opcode.Opcode) (any, error) {
-	fields := op.Strings("output_fields")
-	if err := query.CheckFields("os", fields); err != nil {
-		return nil, err
-	}
-	filter := &qlang.And{}
-	for _, name := range []string{"hidden", "blacklisted"} {
-		if !slices.Contains(fields, name) {
-			filter.Args = append(filter.Args, &qlang.Not{Arg: &qlang.True{Field: name}})
-		}
-	}
-	if !slices.Contains(fields, "valid") {
-		filter.Args = append(filter.Args, &qlang.True{Field: "valid"})
-	}
-	if names := op.Strings("names"); len(names) > 0 {
-		filter.Args = append(filter.Args, qlang.AnyOf("name", names...))
-	}
-	result, err := query.Run(src, "os", fields, filter, query.Options{})
+	result, err := query.OSes(src, op.Strings("names"), op.Strings("output_fields"))
 	if err != nil {
 		return nil, err
 	}

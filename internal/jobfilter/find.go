@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/reason"
 )
 
 // minPrefix is how much of a UUID or a name has to be given to mean a rule.
@@ -64,6 +65,16 @@ func notFound(rules []*Rule, ref string) error {
 		return err.WithHint("give at least %d characters of its UUID or name", minPrefix)
 	}
 	return err
+}
+
+// WithoutAccounts leaves the hops that tell an account out of the trail of a rule
+// which was read and is sent back: those that stand in one of the rules as they
+// are here, which nobody can have made up.
+func WithoutAccounts(rules []*Rule, t reason.Trail) reason.Trail {
+	return slices.DeleteFunc(slices.Clone(t), func(e reason.Entry) bool {
+		return strings.HasPrefix(e.Source, reason.SourceAccount) &&
+			slices.ContainsFunc(rules, func(r *Rule) bool { return slices.Contains(r.Reason, e) })
+	})
 }
 
 // Digest is a short text that is the same as long as the rules are: what a

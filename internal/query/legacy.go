@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/drover-project/drover/internal/job"
@@ -90,4 +91,26 @@ func JobValues(fields []string) func(dst []byte, j *job.Job) []byte {
 			return appendValue(b, c.get(nil, row).Value)
 		})
 	}
+}
+
+// OSes lists operating systems as the reference's OP_OS_DIAGNOSE does: those
+// that are hidden, blacklisted or not valid are left out unless the field that
+// tells so is asked for. No names stand for all.
+func OSes(src *Source, names, fields []string) (*Result, error) {
+	if err := CheckFields("os", fields); err != nil {
+		return nil, err
+	}
+	filter := &qlang.And{}
+	for _, name := range []string{"hidden", "blacklisted"} {
+		if !slices.Contains(fields, name) {
+			filter.Args = append(filter.Args, &qlang.Not{Arg: &qlang.True{Field: name}})
+		}
+	}
+	if !slices.Contains(fields, "valid") {
+		filter.Args = append(filter.Args, &qlang.True{Field: "valid"})
+	}
+	if len(names) > 0 {
+		filter.Args = append(filter.Args, qlang.AnyOf("name", names...))
+	}
+	return Run(src, "os", fields, filter, Options{})
 }

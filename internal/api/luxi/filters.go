@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/jobfilter"
@@ -20,7 +21,7 @@ func replaceFilter(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	if err := reason.CheckOutside(rule.Reason, allowedSource); err != nil {
+	if err := reason.CheckOutside(jobfilter.WithoutAccounts(d.Querier.Picture.Load().Rules, rule.Reason), allowedSource); err != nil {
 		return nil, err
 	}
 	if uuid != "" {
@@ -28,6 +29,7 @@ func replaceFilter(ctx context.Context, d *Deps, a *arguments) (any, error) {
 			return nil, luxiwire.Generic("Unable to parse UUID")
 		}
 	}
+	rule.Reason = rule.Reason.Then(a.by.Entry(time.Now()))
 	made, _, err := d.Queue.PutFilter(ctx, uuid, rule)
 	return made, err
 }

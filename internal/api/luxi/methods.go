@@ -77,6 +77,7 @@ var Methods = []method{
 	{"QueryConfigValues", 1, 1, queryConfigValues}, // names
 
 	// Our own.
+	{"QueryOSes", 2, 2, queryOSes},   // names or null, fields; as OP_OS_DIAGNOSE, without a job
 	{"ExplainJob", 1, 1, explainJob}, // id
 	{"TestFilter", 2, 2, testFilter}, // rule, days of archived jobs
 }

@@ -102,6 +102,20 @@ func servedHere(method, what string) error {
 	return nil
 }
 
+// queryOSes lists operating systems. The protocol has a job for that, which a
+// rule that holds jobs would hold.
+func queryOSes(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	names, fields := a.optionalStrs(0), a.strs(1)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	result, err := query.OSes(d.Querier.Source(ctx), names, fields)
+	if err != nil {
+		return nil, err
+	}
+	return raw(result.AppendValues(nil)), nil
+}
+
 func queryFields(_ context.Context, _ *Deps, a *arguments) (any, error) {
 	what, names := a.what(0), a.optionalStrs(1)
 	if err := a.bad(); err != nil {

@@ -1,19 +1,14 @@
 package rapi
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
-	"github.com/drover-project/drover/internal/queue"
 )
 
 // protocolVersion is the version of this interface; it has been 2 for ever.
@@ -81,7 +76,8 @@ var (
 	osBulkFields = []string{"name", "valid", "variants", "parameters", "api_versions", "blacklisted", "hidden", "trusted"}
 )
 
-// listOS submits a job that asks the nodes, and waits for it.
+// listOS asks the nodes. The reference makes a job of it, which a rule that
+// holds jobs would hold.
 func listOS(r *request) (any, error) {
 	bulk, err := r.flag("bulk")
 	if err != nil {
@@ -91,44 +87,18 @@ func listOS(r *request) (any, error) {
 	if bulk {
 		fields = osBulkFields
 	}
-	op, err := opcode.FromMap("OP_OS_DIAGNOSE", parameters{"output_fields": fields, "names": []string{}, "reason": r.trail("os")})
+	result, err := query.OSes(r.Querier.Source(r.Context()), nil, fields)
 	if err != nil {
 		return nil, err
 	}
-	id, err := r.Queue.Submit(r.Context(), queue.Submission{Ops: []*opcode.Opcode{op}})
-	if err != nil {
-		return nil, err
-	}
-	rows, err := r.osResult(id)
-	if err != nil {
+	var rows [][]json.RawMessage
+	if err := json.Unmarshal(result.AppendValues(nil), &rows); err != nil {
 		return nil, err
 	}
 	if bulk {
 		return osObjects(rows), nil
 	}
 	return osNames(rows), nil
-}
-
-// osWait is how long a request waits for the job that lists operating systems.
-const osWait = 60 * time.Second
-
-// osResult waits for the end of the job and returns its rows.
-func (r *request) osResult(id job.ID) ([][]json.RawMessage, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), osWait)
-	defer cancel()
-	j, err := r.Queue.Wait(ctx, id, (*job.Job).Final)
-	if err != nil {
-		return nil, err
-	}
-	if !j.Final() {
-		return nil, failure(http.StatusGatewayTimeout, "Can't get OS list: job %d has not ended yet, it is %s", id, j.Status())
-	}
-	var rows [][]json.RawMessage
-	if j.Status() != job.Success || json.Unmarshal(j.Ops[0].Result, &rows) != nil {
-		_, why, _ := job.DecodeError(j.Ops[0].Result)
-		return nil, failure(http.StatusBadGateway, "Can't get OS list: job %d ended as %s: %s", id, j.Status(), why)
-	}
-	return rows, nil
 }
 
 // osNames are the names with their variants: "debian+minimal".

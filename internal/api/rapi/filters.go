@@ -81,12 +81,13 @@ func (r *request) rule() (jobfilter.Rule, error) {
 	if err != nil {
 		return rule, err
 	}
-	if err := reason.CheckOutside(withoutClientMarks(rule.Reason), nil); err != nil {
+	if err := reason.CheckOutside(withoutClientMarks(jobfilter.WithoutAccounts(r.Querier.Picture.Load().Rules, rule.Reason)), nil); err != nil {
 		return rule, err
 	}
 	if text := r.text("reason"); text != "" {
-		rule.Reason = rule.Reason.Append(reason.Entry{Source: reason.SourceUser, Reason: text, Time: r.Now().UnixNano()})
+		rule.Reason = rule.Reason.Then(reason.Entry{Source: reason.SourceUser, Reason: text, Time: r.Now().UnixNano()})
 	}
+	rule.Reason = rule.Reason.Then(r.by.Entry(r.Now()))
 	return rule, nil
 }
 

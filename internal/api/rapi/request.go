@@ -46,6 +46,8 @@ type request struct {
 	charged int64
 	// answerHeader is the header of the answer.
 	answerHeader http.Header
+	// by is who sends the request.
+	by reason.Account
 }
 
 func (r *request) readQuery() error {

@@ -33,6 +33,7 @@ import (
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/reason"
 )
 
 // Config is what a server is made of. All fields but RequireAuthentication are
@@ -186,6 +187,13 @@ func (s *Server) answer(req *request) (any, error) {
 		return nil, err
 	}
 	req.variables = variables
+	req.by = reason.Account{Surface: "rapi", Name: "anonymous", From: req.RemoteAddr}
+	if host, _, err := net.SplitHostPort(req.RemoteAddr); err == nil {
+		req.by.From = host
+	}
+	if account != nil {
+		req.by.Name = account.name
+	}
 	if err := req.readQuery(); err != nil {
 		return nil, err
 	}

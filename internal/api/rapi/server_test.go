@@ -87,7 +87,7 @@ func TestBadRequestsAreExplainedAndChangeNothing(t *testing.T) {
 		{"POST", "/2/instances", create, 400, "('Parameter 'OP_INSTANCE_CREATE.instance_name' fails validation', 'wrong_input')"},
 		{"POST", "/2/instances", map[string]any{"__version__": 2}, 400, "Unsupported request data version 2"},
 		{"POST", "/2/instances", map[string]any{"__version__": 1, "os": "a", "os_type": "b"}, 400, "Parameter 'os' was renamed to 'os_type', but both are specified"},
-		{"POST", "/2/instances", `{"__version__":1,"reason":[]}`, 400, "Can't overwrite static parameters {'reason'}"},
+		{"POST", "/2/instances", `{"__version__":1,"reason":"x"}`, 400, "Can't overwrite static parameters {'reason'}"},
 		{"POST", "/2/instances?dry-run=1", `{"__version__":1,"dry_run":true}`, 400, "Can't overwrite static parameters {'dry_run'}"},
 		{"POST", "/2/instances", `[]`, 400, "Body contents: Type is 'list', but 'dict' is expected"},
 		{"POST", "/2/instances", `{"a":1}{"b":2}`, 400, "Unable to parse JSON data"},
@@ -166,9 +166,16 @@ func TestReasonTrails(t *testing.T) {
 	r.create("web1.gntpeer.example")
 	j := r.succeed(http.MethodPut, web1+"/startup?reason=f%C3%BCr+M%C3%BCller", nil)
 	want := reason.Trail{{Source: "gnt:user", Reason: "für Müller"}, {Source: "gnt:library:rlib2:instances_name_startup"},
-		{Source: "gnt:opcode:instance_startup", Reason: fmt.Sprintf("job=%d;index=0", j.ID)}}
+		{Source: "gnt:account:rapi", Reason: "admin (127.0.0.1)"}, {Source: "gnt:opcode:instance_startup", Reason: fmt.Sprintf("job=%d;index=0", j.ID)}}
 	if got := withoutTimes(j.Ops[0].Input.Reason); !reflect.DeepEqual(got, want) {
 		t.Errorf("trail %v, want %v", got, want)
+	}
+	own := r.job(http.MethodPut, web1+"/startup?reason=user", `{"reason":[["other-app:gui","clicked",5]]}`)
+	want[0].Reason = "user"
+	want = append(reason.Trail{{Source: "other-app:gui", Reason: "clicked"}}, want...)
+	want[len(want)-1].Reason = fmt.Sprintf("job=%d;index=0", own.ID)
+	if got := withoutTimes(own.Ops[0].Input.Reason); !reflect.DeepEqual(got, want) {
+		t.Errorf("with a program's own hop: trail %v, want %v", got, want)
 	}
 	reinstall := r.job(http.MethodPost, web1+"/reinstall?reason=why", map[string]any{"os": "noop", "start": false})
 	if len(reinstall.Ops) != 2 || reinstall.Ops[1].Input.Reason[0].Reason != "why" {
@@ -200,6 +207,20 @@ func TestReservedSources(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", trail, a.status, a.text, status)
 		}
 	}
+	if a := r.do(http.MethodPut, web1+"/startup", `{"reason":[["gnt:opcode:x","forged",5]]}`); a.status != http.StatusBadRequest || !strings.Contains(a.text, "reserved") {
+		t.Errorf("a forged hop of a job: %d %s", a.status, a.text)
+	}
+	var kept []struct {
+		UUID   string
+		Reason json.RawMessage `json:"reason_trail"`
+	}
+	r.do(http.MethodGet, "/2/filters?bulk=1", nil).decode(t, &kept)
+	if a := r.do(http.MethodPut, "/2/filters/"+kept[0].UUID, `{"reason":`+string(kept[0].Reason)+`}`); a.status != http.StatusOK {
+		t.Errorf("a rule that was read and is sent back: %d %s", a.status, a.text)
+	}
+	if a := r.do(http.MethodPut, "/2/filters/"+kept[0].UUID, `{"reason":[["gnt:account:rapi","root",1]]}`); a.status != http.StatusBadRequest {
+		t.Errorf("a forged account: %d %s", a.status, a.text)
+	}
 	body := `{"instances":[{"name":"a","mode":"create","disks":[],"nics":[],"reason":[["gnt:user","x",1]]}]}`
 	if a := r.do(http.MethodPost, "/2/instances-multi-alloc", body); a.status != http.StatusBadRequest || !strings.Contains(a.text, "reserved") {
 		t.Errorf("inner trail: %d %s", a.status, a.text)
@@ -221,7 +242,7 @@ func TestFilterRoundTrip(t *testing.T) {
 	if rule.UUID != uuid || fmt.Sprint(rule.Action) != "[RATE_LIMIT 2]" {
 		t.Errorf("rule %+v", rule)
 	}
-	if len(rule.ReasonTrail) != 3 || rule.ReasonTrail[0].Reason != "中文" || rule.ReasonTrail[1].Reason != "calm down" {
+	if len(rule.ReasonTrail) != 4 || rule.ReasonTrail[0].Reason != "中文" || rule.ReasonTrail[1].Reason != "calm down" {
 		t.Errorf("trail %v", rule.ReasonTrail)
 	}
 	preview := r.do(http.MethodPost, "/2/filters?dry-run=1&days=0", `{"action":"REJECT"}`)

@@ -1,20 +1,23 @@
 package rapi
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/reason"
 )
 
 // bodyUse says what a resource that makes a job does with the body.
 type bodyUse uint8
 
 const (
-	// bodyIgnored: only the key depends is taken from it.
+	// bodyIgnored: only the keys depends and reason are taken from it.
 	bodyIgnored bodyUse = iota
 	// bodyOptional: its keys are parameters of the opcode.
 	bodyOptional
@@ -57,6 +60,10 @@ func submits(spec jobSpec) handler {
 // submit makes a job. A key in the header Idempotency-Key makes that safe to
 // repeat.
 func (r *request) submit(ops ...*opcode.Opcode) (any, error) {
+	signature := r.by.Entry(r.Now())
+	for i, op := range ops {
+		ops[i] = op.WithReason(op.Reason.Then(signature))
+	}
 	return r.Queue.Submit(r.Context(), queue.Submission{Ops: ops, Key: r.Header.Get("Idempotency-Key")})
 }
 
@@ -67,10 +74,15 @@ func (s *jobSpec) build(r *request) (*opcode.Opcode, error) {
 	if err != nil {
 		return nil, err
 	}
+	before, err := ownHops(body)
+	if err != nil {
+		return nil, err
+	}
 	static, err := s.static(r, body)
 	if err != nil {
 		return nil, err
 	}
+	static["reason"] = before.Append(r.trail(s.class)...)
 	if err := s.rename(body); err != nil {
 		return nil, err
 	}
@@ -84,16 +96,42 @@ func (s *jobSpec) build(r *request) (*opcode.Opcode, error) {
 func (s *jobSpec) readBody(r *request) (parameters, error) {
 	m, isObject := r.body.(map[string]any)
 	switch {
-	case s.body == bodyIgnored && isObject && m["depends"] != nil:
-		return parameters{"depends": m["depends"]}, nil
+	case s.body == bodyIgnored && isObject:
+		kept := parameters{}
+		for _, key := range []string{"depends", "reason"} {
+			if m[key] != nil {
+				kept[key] = m[key]
+			}
+		}
+		return kept, nil
 	case s.body == bodyIgnored, r.body == nil && s.body == bodyOptional:
 		return parameters{}, nil
 	}
 	return r.requiredObject()
 }
 
+// ownHops takes the hops that the client's program gives of itself out of the
+// body: a list as rules have it under the key reason. They stand before those
+// of this interface. The reference refuses the key; so is any other value.
+func ownHops(body parameters) (reason.Trail, error) {
+	list, ok := body["reason"].([]any)
+	if !ok {
+		return nil, nil
+	}
+	delete(body, "reason")
+	text, err := json.Marshal(list)
+	if err != nil {
+		return nil, err
+	}
+	trail, err := jobfilter.ParseReason(text)
+	if err != nil {
+		return nil, err
+	}
+	return trail, reason.CheckOutside(trail, nil)
+}
+
 func (s *jobSpec) static(r *request, body parameters) (parameters, error) {
-	static := parameters{"reason": r.trail(s.class)}
+	static := parameters{}
 	maps.Copy(static, s.fixed)
 	for variable, name := range s.path {
 		static[name] = r.variables[variable]
