@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
@@ -24,57 +25,13 @@ type Update struct {
 	Events []query.Event `json:"events"`
 }
 
-// Pauses of a reader of the feed.
-const (
-	// gather lets the changes of a moment come together. It also lets the state
-	// in memory, which a change reaches just after the feed, catch up.
-	gather = 25 * time.Millisecond
-	// settle is when the answer is looked at once more after the last change.
-	settle = time.Second
-	// maxResume is how many changes are read to go on from a revision; with
-	// more, all rows are sent instead.
-	maxResume = 5000
-)
+// news reports whether there is anything in the update.
+func (u *Update) news() bool { return u.Reset || len(u.Events) > 0 }
 
-// dependence says which kinds of stored objects the rows of an item depend on:
-// each row on one object of its own, and all on the others.
-type dependence struct {
-	own    store.Kind
-	others []store.Kind
-}
-
-var inventoryKinds = []store.Kind{
-	store.Kind(cluster.KindCluster), store.Kind(cluster.KindGroup), store.Kind(cluster.KindNode),
-	store.Kind(cluster.KindInstance), store.Kind(cluster.KindNetwork),
-}
-
-var dependences = map[string]dependence{
-	"job":      {own: queue.KindJob, others: []store.Kind{queue.KindFilter}},
-	"filter":   {own: queue.KindFilter},
-	"instance": {own: store.Kind(cluster.KindInstance), others: inventoryKinds},
-	"node":     {own: store.Kind(cluster.KindNode), others: inventoryKinds},
-	"group":    {own: store.Kind(cluster.KindGroup), others: inventoryKinds},
-	"network":  {own: store.Kind(cluster.KindNetwork), others: inventoryKinds},
-}
-
-// followed is a query that is followed.
-type followed struct {
-	q     *Querier
-	r     query.Request
-	on    dependence
-	known bool // on says what the rows depend on; else it may be anything
-	live  bool // some values come from nodes, and jobs change those
-	watch query.Watch
-}
-
-func (q *Querier) follow(ctx context.Context, r query.Request) (*followed, error) {
-	plan, err := query.Prepare(q.Source(ctx), r)
-	if err != nil {
-		return nil, err
-	}
-	f := &followed{q: q, r: r, live: plan.Need != 0}
-	f.on, f.known = dependences[r.What]
-	return f, nil
+// follower is one client's way along a watch.
+type follower struct {
+	*shared
+	place int // in the log: what it was told up to
 }
 
 // Follow yields what is new in the answer of a query: first the state as it is
@@ -83,19 +40,19 @@ func (q *Querier) follow(ctx context.Context, r query.Request) (*followed, error
 // only nodes know are asked again when anything changes that may concern them.
 func (q *Querier) Follow(ctx context.Context, r query.Request, since store.Revision) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
-		f, err := q.follow(ctx, r)
+		s, err := q.open(ctx, r)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
+		defer q.release(s)
+		f := &follower{shared: s}
 		u, err := f.resume(ctx, since)
-		for quiet := false; err == nil; {
-			if (u.Reset || len(u.Events) > 0) && !yield(u, nil) {
+		for err == nil {
+			if u.news() && !yield(u, nil) {
 				return
 			}
-			if quiet, err = f.await(ctx, u.Revision, quiet); err == nil {
-				u, err = f.step(ctx)
-			}
+			u, err = f.wait(ctx)
 		}
 		if ctx.Err() == nil {
 			yield(nil, err)
@@ -115,90 +72,123 @@ func (q *Querier) Next(ctx context.Context, r query.Request, since store.Revisio
 }
 
 func (q *Querier) next(ctx context.Context, r query.Request, since store.Revision) (*Update, error) {
-	f, err := q.follow(ctx, r)
+	s, err := q.open(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if since > 0 {
-		if _, err := f.await(ctx, since, true); err != nil {
+	defer q.release(s)
+	f := &follower{shared: s}
+	u, err := f.resume(ctx, since)
+	if err == nil && !u.news() {
+		u, err = f.wait(ctx)
+	}
+	return u, err
+}
+
+// wait returns the next update that says anything.
+func (f *follower) wait(ctx context.Context) (*Update, error) {
+	for {
+		changed := f.q.Picture.Changed()
+		u, again, err := f.news(ctx)
+		if err != nil || u.news() {
+			return u, err
+		}
+		if err := pause(ctx, changed, again); err != nil {
 			return nil, err
 		}
 	}
-	return f.resume(ctx, since)
 }
 
-// concerns reports whether a change may alter the answer.
-func (f *followed) concerns(c store.Change) bool {
-	return !f.known || c.Kind == f.on.own || slices.Contains(f.on.others, c.Kind) || f.live && c.Kind == queue.KindJob
+// news carries the watch on and returns what the client was not told yet. again
+// is when it is to be looked at even if nothing changes, zero for never.
+func (f *follower) news(ctx context.Context) (u *Update, again time.Time, err error) {
+	if err := f.resting(ctx); err != nil {
+		return nil, again, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.advance(ctx); err != nil {
+		return nil, again, err
+	}
+	events, ok := f.from(f.place)
+	u = f.update(events)
+	if !ok {
+		u = f.everything()
+	}
+	return u, f.look, nil
 }
 
-// await returns when something that concerns the query changed after a
-// revision, and a moment has passed. If the answer is not known to be quiet
-// yet, it also returns after a while without changes: then it is.
-func (f *followed) await(ctx context.Context, since store.Revision, quiet bool) (nowQuiet bool, err error) {
-	waiting := ctx
-	if !quiet {
-		limited, cancel := context.WithTimeout(ctx, settle)
-		defer cancel()
-		waiting = limited
+// update makes an update of events up to the state that the watch is at. The
+// caller holds mu.
+func (f *follower) update(events []query.Event) *Update {
+	f.place = f.end()
+	if events == nil {
+		events = []query.Event{}
 	}
-	for changes, err := range f.q.Store.Watch(waiting, since) {
-		switch {
-		case ctx.Err() != nil:
-			return false, ctx.Err()
-		case waiting.Err() != nil:
-			return true, nil
-		case fault.Is(err, fault.Compacted):
-			return false, nil
-		case err != nil:
-			return false, err
-		}
-		if slices.ContainsFunc(changes, f.concerns) {
-			break
-		}
+	return &Update{Revision: store.Revision(f.revision), Fields: f.watch.Fields(), Events: events}
+}
+
+func (f *follower) everything() *Update {
+	u := f.update(f.watch.Rows())
+	u.Reset = true
+	return u
+}
+
+// resting waits until the watch may look at changes again.
+func (s *shared) resting(ctx context.Context) error {
+	s.mu.Lock()
+	left := time.Until(s.rest)
+	s.mu.Unlock()
+	if left <= 0 {
+		return ctx.Err()
 	}
-	timer := time.NewTimer(gather)
-	defer timer.Stop()
+	return pause(ctx, nil, time.Now().Add(left))
+}
+
+// pause waits for a signal, for a moment (zero for none), or for the end of ctx.
+func pause(ctx context.Context, signal <-chan struct{}, until time.Time) error {
+	var moment <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		moment = timer.C
+	}
 	select {
-	case <-timer.C:
-		return false, nil
+	case <-signal:
+		return nil
+	case <-moment:
+		return nil
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return context.Cause(ctx)
 	}
-}
-
-// step looks at the answer again and tells what is different.
-func (f *followed) step(ctx context.Context) (*Update, error) {
-	revision, err := f.q.Store.Revision(ctx)
-	if err != nil {
-		return nil, err
-	}
-	res, err := f.q.Query(ctx, f.r)
-	if err != nil {
-		return nil, err
-	}
-	return &Update{Revision: revision, Fields: res.Fields, Events: f.watch.Step(res)}, nil
 }
 
 // resume tells what is new since a revision, or everything when that cannot be
 // told.
-func (f *followed) resume(ctx context.Context, since store.Revision) (*Update, error) {
+func (f *follower) resume(ctx context.Context, since store.Revision) (*Update, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.advance(ctx); err != nil {
+		return nil, err
+	}
+	if since == 0 {
+		return f.everything(), nil
+	}
+	if place, ok := f.placeOf(int64(since)); ok {
+		events, _ := f.from(place)
+		return f.update(events), nil
+	}
 	touched, ok, err := f.touched(ctx, since)
 	if err != nil {
 		return nil, err
 	}
-	u, err := f.step(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if !ok {
-		u.Reset = true
-		return u, nil
+		return f.everything(), nil
 	}
-	// The rows are all entries to a watch that knew none. Those whose objects
-	// changed are news; of objects that have no row any more, that they left.
+	// Rows of objects that changed are news; objects that have no row any more
+	// may have left.
 	news := []query.Event{}
-	for _, e := range u.Events {
+	for _, e := range f.watch.Rows() {
 		if touched[e.ID] {
 			delete(touched, e.ID)
 			e.Type = "change"
@@ -208,14 +198,45 @@ func (f *followed) resume(ctx context.Context, since store.Revision) (*Update, e
 	for id := range touched {
 		news = append(news, query.Event{Type: "leave", ID: id})
 	}
-	u.Events = news
-	return u, nil
+	return f.update(news), nil
+}
+
+// maxResume is how many changes are read to go on from a revision; with more, all
+// rows are sent instead.
+const maxResume = 5000
+
+// dependence says which kinds of stored objects the rows of an item depend on:
+// each row on one object of its own, and all on the others.
+type dependence struct {
+	own    store.Kind
+	others []store.Kind
+	// derived are fields that change without anything being stored.
+	derived []string
+}
+
+var inventoryKinds = []store.Kind{
+	store.Kind(cluster.KindCluster), store.Kind(cluster.KindGroup), store.Kind(cluster.KindNode),
+	store.Kind(cluster.KindInstance), store.Kind(cluster.KindNetwork),
+}
+
+// dependences serve clients that come back when the watch that told them is
+// gone: then the store's feed says what changed.
+var dependences = map[string]dependence{
+	"job":      {own: queue.KindJob, derived: []string{"held_by", "held_since"}},
+	"filter":   {own: queue.KindFilter},
+	"instance": {own: store.Kind(cluster.KindInstance), others: inventoryKinds},
+	"node":     {own: store.Kind(cluster.KindNode), others: inventoryKinds},
+	"group":    {own: store.Kind(cluster.KindGroup), others: inventoryKinds},
+	"network":  {own: store.Kind(cluster.KindNetwork), others: inventoryKinds},
 }
 
 // touched returns the objects whose rows may be new since a revision; ok is
-// false when all may be.
-func (f *followed) touched(ctx context.Context, since store.Revision) (ids map[string]bool, ok bool, err error) {
-	if since == 0 || f.on.own == "" {
+// false when all may be, or some whose number is not known.
+func (f *follower) touched(ctx context.Context, since store.Revision) (ids map[string]bool, ok bool, err error) {
+	on := dependences[f.r.What]
+	derived := func(name string) bool { return slices.Contains(on.derived, name) }
+	if on.own == "" || f.watch.Live() || f.r.Limit > 0 || slices.ContainsFunc(f.r.Fields, derived) ||
+		f.r.Filter != nil && slices.ContainsFunc(qlang.Fields(f.r.Filter), derived) {
 		return nil, false, nil
 	}
 	changes, err := f.q.Store.Changes(ctx, since, maxResume)
@@ -228,9 +249,9 @@ func (f *followed) touched(ctx context.Context, since store.Revision) (ids map[s
 	ids = map[string]bool{}
 	for _, c := range changes {
 		switch {
-		case c.Kind == f.on.own:
+		case c.Kind == on.own:
 			ids[c.ID] = true
-		case f.concerns(c):
+		case slices.Contains(on.others, c.Kind):
 			return nil, false, nil
 		}
 	}

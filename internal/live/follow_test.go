@@ -31,7 +31,7 @@ const patience = 2 * time.Minute
 
 // rig is a cluster of two nodes on a store of its own.
 type rig struct {
-	*testing.T
+	testing.TB
 	fleet  *agent.Fleet
 	keeper *inventory.Keeper
 	*live.Querier
@@ -39,9 +39,9 @@ type rig struct {
 	hook atomic.Pointer[func(node string, c fake.Call)]
 }
 
-func newRig(t *testing.T, keep store.Revision) *rig {
+func newRig(t testing.TB, keep store.Revision) *rig {
 	t.Helper()
-	r := &rig{T: t}
+	r := &rig{TB: t}
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	check := func(err error) {
 		t.Helper()
@@ -112,13 +112,23 @@ var instances = query.Request{What: "instance", Fields: []string{"name", "admin_
 
 func (r *rig) next(since store.Revision) *live.Update {
 	r.Helper()
+	return nextOf(r, r.Querier, since)
+}
+
+func nextOf(r *rig, q *live.Querier, since store.Revision) *live.Update {
+	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	u, err := r.Next(ctx, instances, since)
+	u, err := q.Next(ctx, instances, since)
 	if err != nil {
 		r.Fatal(err)
 	}
 	return u
+}
+
+// restarted is a querier on the same state that nobody has asked anything yet.
+func (r *rig) restarted() *live.Querier {
+	return &live.Querier{Queue: r.Queue, Picture: r.Picture, Store: r.Store, Nodes: r.Nodes, Log: r.Querier.Log}
 }
 
 func TestNextTellsWhatIsNew(t *testing.T) {
@@ -134,9 +144,8 @@ func TestNextTellsWhatIsNew(t *testing.T) {
 		want   string
 	}{
 		{put("b", "down"), "change uuid-b"},
-		{put("c", "up"), "change uuid-c"},
+		{put("c", "up"), "enter uuid-c"},
 		{cluster.Delete(cluster.KindInstance, "uuid-a"), "leave uuid-a"},
-		{cluster.Put(cluster.NewGroup("g", "more", 1)), "reset, enter uuid-b, enter uuid-c"},
 	} {
 		r.change(step.change)
 		u = r.next(u.Revision)
@@ -144,9 +153,48 @@ func TestNextTellsWhatIsNew(t *testing.T) {
 			t.Errorf("got %s, want %s", got, step.want)
 		}
 	}
-	// From further back, where something changed that all rows depend on.
-	if got := words(r.next(before)); got != "reset, enter uuid-b, enter uuid-c" {
+	if got := words(r.next(before)); got != "change uuid-b, enter uuid-c, leave uuid-a" {
 		t.Errorf("from before: %s", got)
+	}
+	// A controller that did not see the client before reads the store's feed.
+	if got := words(nextOf(r, r.restarted(), before)); got != "change uuid-b, change uuid-c, leave uuid-a" {
+		t.Errorf("from before, elsewhere: %s", got)
+	}
+	// It starts anew where something changed that all rows may depend on.
+	r.change(cluster.Put(cluster.NewGroup("g", "more", 1)))
+	if got := words(nextOf(r, r.restarted(), before)); got != "reset, enter uuid-b, enter uuid-c" {
+		t.Errorf("from before, elsewhere: %s", got)
+	}
+}
+
+// TestNextNeverShowsOldRowsUnderANewRevision asks on while one writer changes one
+// row again and again: each answer must hold what its revision wrote.
+func TestNextNeverShowsOldRowsUnderANewRevision(t *testing.T) {
+	r := newRig(t, 0)
+	r.change(put("a", "0"))
+	const rounds = 200
+	states := make(chan map[store.Revision]string, 1)
+	go func() {
+		written := map[store.Revision]string{}
+		for n := 1; n <= rounds; n++ {
+			r.change(put("a", fmt.Sprint(n)))
+			written[store.Revision(r.Picture.Load().Revision)] = fmt.Sprint(n)
+		}
+		states <- written
+	}()
+	seen := map[store.Revision]string{}
+	for u := r.next(0); ; u = r.next(u.Revision) {
+		last := u.Events[len(u.Events)-1]
+		seen[u.Revision] = string(last.Row)
+		if strings.Contains(string(last.Row), fmt.Sprintf(`"%d"`, rounds)) {
+			break
+		}
+	}
+	written := <-states
+	for revision, row := range seen {
+		if state, ok := written[revision]; ok && !strings.Contains(row, fmt.Sprintf("%q", state)) {
+			t.Errorf("revision %d wrote %s, and the answer with it was %s", revision, state, row)
+		}
 	}
 }
 
@@ -171,7 +219,7 @@ func TestNextWaits(t *testing.T) {
 	r.change(put("a", "up"))
 	select {
 	case got := <-done:
-		if got.err != nil || words(got.u) != "change uuid-a" {
+		if got.err != nil || words(got.u) != "enter uuid-a" {
 			t.Errorf("got %+v", got)
 		}
 	case <-time.After(patience):
@@ -185,7 +233,7 @@ func TestNextStartsAnewWhenTheFeedIsGone(t *testing.T) {
 	for n := range 50 {
 		r.change(put("a", fmt.Sprint("state", n)))
 	}
-	if got := words(r.next(u.Revision)); got != "reset, enter uuid-a" {
+	if got := words(nextOf(r, r.restarted(), u.Revision)); got != "reset, enter uuid-a" {
 		t.Errorf("got %s", got)
 	}
 }

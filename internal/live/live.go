@@ -27,6 +27,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
 
@@ -37,18 +38,22 @@ const nodeTimeout = 5 * time.Second
 type Querier struct {
 	Queue   *queue.Queue
 	Picture *picture.Picture
-	// Store is what the state is kept in; its feed tells
-	// when an answer may be different.
+	// Store is what the state is kept in; its feed tells clients that were away
+	// what changed.
 	Store   store.Store
 	Nodes   Nodes
 	Runtime query.Runtime
 	Log     *slog.Logger
+
+	watches watches
 }
 
 // Source returns the state that a query is answered from, as it is now. The end
 // of ctx ends the query: nobody waits for its answer any more.
-func (q *Querier) Source(ctx context.Context) *query.Source {
-	now := q.Picture.Load()
+func (q *Querier) Source(ctx context.Context) *query.Source { return q.source(ctx, q.Picture.Load()) }
+
+// source returns a state as queries see it.
+func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
 	jobs := now.Jobs
 	runtime := q.Runtime
 	runtime.Drained = now.Flags.Drained

@@ -37,8 +37,9 @@ type Picture struct {
 
 	waiting struct {
 		sync.Mutex
-		next chan struct{} // closed when the picture changes
-		jobs map[job.ID][]chan struct{}
+		next      chan struct{} // closed when the picture changes
+		jobs      map[job.ID][]chan struct{}
+		followers map[*Follower]bool
 	}
 }
 
@@ -48,6 +49,7 @@ func New() *Picture {
 	p.now.Store(state.Empty())
 	p.waiting.next = make(chan struct{})
 	p.waiting.jobs = map[job.ID][]chan struct{}{}
+	p.waiting.followers = map[*Follower]bool{}
 	return p
 }
 
@@ -74,16 +76,20 @@ func (p *Picture) Publish() {
 	if len(changes) == 0 {
 		return
 	}
-	p.now.Store(p.now.Load().With(changes...))
-	p.wake(changes)
+	p.show(p.now.Load().With(changes...), changes)
 }
 
-// wake tells those who wait for any change, or for one of a job.
-func (p *Picture) wake(changes []*state.Change) {
+// show replaces the picture and tells those who wait for any change, or for one
+// of a job.
+func (p *Picture) show(next *state.State, changes []*state.Change) {
 	p.waiting.Lock()
 	defer p.waiting.Unlock()
+	p.now.Store(next)
 	close(p.waiting.next)
 	p.waiting.next = make(chan struct{})
+	for f := range p.waiting.followers {
+		f.take(changes)
+	}
 	if len(p.waiting.jobs) == 0 {
 		return
 	}

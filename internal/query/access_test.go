@@ -19,14 +19,10 @@ import (
 // drawInventory makes a small inventory in which much is missing: instances
 // without names, nodes and groups that nobody knows.
 func drawInventory(t *rapid.T) *Source {
-	one := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
 	c := cluster.New(cluster.Init{Name: "c.example.com", UUID: "c", Time: 1, MasterNode: "n1", Hypervisors: []string{"kvm"}})
 	changes := []cluster.Change{cluster.Put(c)}
 	for k := range rapid.IntRange(1, 2).Draw(t, "groups") {
-		g := cluster.NewGroup(fmt.Sprint("g", k), fmt.Sprint("group", k), 1)
-		g.Tags = cluster.NewTags(one("tag", "x", "y"))
-		g.Networks["net"] = cluster.Params{"mode": "bridged"}
-		changes = append(changes, cluster.Put(g))
+		changes = append(changes, cluster.Put(drawGroup(t, k)))
 	}
 	net, err := cluster.NewNetwork("net", "lan", "192.0.2.0/29", "192.0.2.1", 5)
 	if err != nil {
@@ -34,25 +30,10 @@ func drawInventory(t *rapid.T) *Source {
 	}
 	changes = append(changes, cluster.Put(net))
 	for k := range rapid.IntRange(1, 4).Draw(t, "nodes") {
-		n := cluster.NewNode(fmt.Sprint("n", k), one("node", "n", "n1", "n10.a", "n01.b")+fmt.Sprint(".", k%2), "192.0.2.1", one("group", "g0", "g1", "g9"), 1)
-		n.Tags = cluster.NewTags(one("tag", "x", "y"))
-		n.Offline = rapid.Bool().Draw(t, "offline")
-		changes = append(changes, cluster.Put(n))
+		changes = append(changes, cluster.Put(drawNode(t, k)))
 	}
 	for k := range rapid.IntRange(0, 12).Draw(t, "instances") {
-		i := &cluster.Instance{
-			Meta: cluster.NewMeta(fmt.Sprint("u", k), 1), Name: one("name", "", "w", "w1", "w01.a", "w1.a", "w1.a.b", "w10"),
-			PrimaryNode: one("primary", "", "n0", "n1", "n2", "n9"), Hypervisor: "kvm", OS: one("os", "", "noop"), AdminState: one("admin", "", cluster.AdminUp, cluster.AdminDown),
-			BEParams: cluster.Params{"vcpus": int64(1 + k%3)},
-		}
-		i.Tags = cluster.NewTags(one("tag", "x", "y"))
-		if second := one("secondary", "", "n0", "n1", "n3", "n9"); second != "" {
-			i.Disks = []cluster.Disk{{Type: cluster.DiskDRBD, Nodes: []string{i.PrimaryNode, second}}}
-		}
-		if rapid.Bool().Draw(t, "nic") {
-			i.NICs = []cluster.NIC{{MAC: "aa:00:00:00:00:01", IP: "192.0.2.3", Network: "net"}, {Network: "net"}}
-		}
-		changes = append(changes, cluster.Put(i))
+		changes = append(changes, cluster.Put(drawInstance(t, k)))
 	}
 	return &Source{Inventory: cluster.Empty().With(changes...), Live: func(_ Need, nodes []string) map[string]NodeState {
 		out := map[string]NodeState{}
@@ -63,22 +44,62 @@ func drawInventory(t *rapid.T) *Source {
 	}}
 }
 
-// drawJobs makes live and archived jobs.
-func drawJobs(t *rapid.T) *Source {
-	var live, archived, all []*job.Job
+func one(t *rapid.T, label string, from ...string) string {
+	return rapid.SampledFrom(from).Draw(t, label)
+}
+
+func drawGroup(t *rapid.T, k int) *cluster.Group {
+	g := cluster.NewGroup(fmt.Sprint("g", k), fmt.Sprint("group", k), 1)
+	g.Tags = cluster.NewTags(one(t, "tag", "x", "y"))
+	g.Networks["net"] = cluster.Params{"mode": "bridged"}
+	return g
+}
+
+func drawNode(t *rapid.T, k int) *cluster.Node {
+	name := one(t, "node", "n", "n1", "n10.a", "n01.b") + fmt.Sprint(".", k%2)
+	n := cluster.NewNode(fmt.Sprint("n", k), name, "192.0.2.1", one(t, "group", "g0", "g1", "g9"), 1)
+	n.Tags = cluster.NewTags(one(t, "tag", "x", "y"))
+	n.Offline = rapid.Bool().Draw(t, "offline")
+	return n
+}
+
+func drawInstance(t *rapid.T, k int) *cluster.Instance {
+	i := &cluster.Instance{
+		Meta: cluster.NewMeta(fmt.Sprint("u", k), 1), Name: one(t, "name", "", "w", "w1", "w01.a", "w1.a", "w1.a.b", "w10"),
+		PrimaryNode: one(t, "primary", "", "n0", "n1", "n2", "n9"), Hypervisor: "kvm", OS: one(t, "os", "", "noop"), AdminState: one(t, "admin", "", cluster.AdminUp, cluster.AdminDown),
+		BEParams: cluster.Params{"vcpus": int64(1 + k%3)},
+	}
+	i.Tags = cluster.NewTags(one(t, "tag", "x", "y"))
+	if second := one(t, "secondary", "", "n0", "n1", "n3", "n9"); second != "" {
+		i.Disks = []cluster.Disk{{Type: cluster.DiskDRBD, Nodes: []string{i.PrimaryNode, second}}}
+	}
+	if rapid.Bool().Draw(t, "nic") {
+		i.NICs = []cluster.NIC{{MAC: "aa:00:00:00:00:01", IP: "192.0.2.3", Network: "net"}, {Network: "net"}}
+	}
+	return i
+}
+
+func drawJob(t *rapid.T, id job.ID) *job.Job {
 	at := func(label string, from int) job.Time {
 		return job.Time(rapid.SampledFrom([]int{0, 1, 999_999, 1_000_000, 1_000_001, 2_500_000, 3_000_000}[from:]).Draw(t, label))
 	}
+	j := &job.Job{ID: id, Received: at("received", 0), Started: at("started", 0)}
+	for range rapid.IntRange(1, 2).Draw(t, "ops") {
+		op := &opcode.Opcode{ID: "OP_TEST_DUMMY", Reason: reason.Trail{{Source: "a"}, {Source: "b", Reason: "c"}}}
+		j.Ops = append(j.Ops, job.Op{Input: op, Status: rapid.SampledFrom(job.Statuses[:]).Draw(t, "status")})
+	}
+	if j.Final() {
+		j.Ended = at("ended", 1)
+		j.Archived = rapid.Bool().Draw(t, "archived")
+	}
+	return j
+}
+
+// drawJobs makes live and archived jobs.
+func drawJobs(t *rapid.T) *Source {
+	var live, archived, all []*job.Job
 	for k := range rapid.IntRange(0, 12).Draw(t, "jobs") {
-		j := &job.Job{ID: job.ID(k + 1), Received: at("received", 0), Started: at("started", 0)}
-		for range rapid.IntRange(1, 2).Draw(t, "ops") {
-			op := &opcode.Opcode{ID: "OP_TEST_DUMMY", Reason: reason.Trail{{Source: "a"}, {Source: "b", Reason: "c"}}}
-			j.Ops = append(j.Ops, job.Op{Input: op, Status: rapid.SampledFrom(job.Statuses[:]).Draw(t, "status")})
-		}
-		if j.Final() {
-			j.Ended = at("ended", 1)
-			j.Archived = rapid.Bool().Draw(t, "archived")
-		}
+		j := drawJob(t, job.ID(k+1))
 		all = append(all, j)
 		if j.Archived {
 			archived = append(archived, j)

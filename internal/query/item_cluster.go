@@ -13,6 +13,7 @@ var clusterTable = table[clusterRow]{
 	fields:   append(clusterFields(), clusterRuntimeFields()...),
 	all:      func(v *view) iter.Seq[clusterRow] { return oneOrNone(v.cluster) },
 	identity: func(c clusterRow) string { return c.UUID },
+	affected: clusterChanges,
 }.indexed()
 
 func clusterFields() []field[clusterRow] {

@@ -22,6 +22,8 @@ var groupTable = table[group]{
 	narrow:   groupPaths,
 	compare:  compareObjects[group],
 	identity: func(g group) string { return g.UUID },
+	affected: objectsOf(cluster.KindGroup, groupsThatShow),
+	rowsOf:   objectNow((*cluster.Snapshot).Group),
 }.indexed()
 
 func groupNamed(v *view, names []qlang.Value) ([]group, bool, error) {

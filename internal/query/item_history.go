@@ -25,6 +25,16 @@ func (r opcodeRow) op() *job.Op { return &r.j.Ops[r.index] }
 
 func (r opcodeRow) identity() string { return r.j.ID.String() + "." + itoa(int64(r.index)) }
 
+func (r opcodeRow) object() string { return r.j.ID.String() }
+
+// rowsNow returns what belongs to a job that changed, archived or not.
+func rowsNow[R any](v *view, d *delta, key string, rows func(*job.Job) iter.Seq[R]) []R {
+	if j := jobNow(v, d, key, true); j != nil {
+		return slices.Collect(rows(j))
+	}
+	return nil
+}
+
 var opcodeTable = table[opcodeRow]{
 	what:     "opcode",
 	fields:   opcodeFields(),
@@ -32,6 +42,9 @@ var opcodeTable = table[opcodeRow]{
 	narrow:   opcodePaths,
 	compare:  compareOpcodes,
 	identity: opcodeRow.identity,
+	affected: jobsOf,
+	rowsOf:   func(v *view, d *delta, key string) []opcodeRow { return rowsNow(v, d, key, opcodesOf) },
+	object:   opcodeRow.object,
 	dynamic:  opcodeParameter,
 }.indexed()
 
@@ -220,6 +233,9 @@ var reasonTable = table[reasonRow]{
 	narrow:   reasonPaths,
 	compare:  compareReasons,
 	identity: func(r reasonRow) string { return r.identity() + "." + itoa(int64(r.place)) },
+	affected: jobsOf,
+	rowsOf:   func(v *view, d *delta, key string) []reasonRow { return rowsNow(v, d, key, reasonsOf) },
+	object:   func(r reasonRow) string { return r.opcodeRow.object() },
 }.indexed()
 
 func reasonRows(v *view) iter.Seq[reasonRow] {

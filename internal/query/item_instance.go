@@ -27,6 +27,8 @@ var instanceTable = table[instance]{
 	touchParts: touchParts,
 	identity:   func(i instance) string { return i.UUID },
 	nodes:      func(_ *view, i instance) string { return i.PrimaryNode },
+	affected:   objectsOf(cluster.KindInstance, instancesThatShow),
+	rowsOf:     objectNow((*cluster.Snapshot).Instance),
 }.indexed()
 
 // touchParts reads a word of the name, the tags, and each disk and NIC.

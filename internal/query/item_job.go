@@ -30,6 +30,13 @@ var jobTable = table[jobRow]{
 	size:      jobCount,
 	compare:   compareJobs,
 	identity:  func(r jobRow) string { return r.id.String() },
+	affected:  jobsOf,
+	rowsOf: func(v *view, d *delta, key string) []jobRow {
+		if j := jobNow(v, d, key, v.asked["archived"]); j != nil {
+			return []jobRow{{j.ID, j}}
+		}
+		return nil
+	},
 }.indexed()
 
 func jobsNamed(v *view, names []qlang.Value) ([]jobRow, bool, error) {

@@ -21,6 +21,8 @@ var networkTable = table[network]{
 	narrow:   networkPaths,
 	compare:  compareObjects[network],
 	identity: func(n network) string { return n.UUID },
+	affected: objectsOf(cluster.KindNetwork, networksThatShow),
+	rowsOf:   objectNow((*cluster.Snapshot).Network),
 }.indexed()
 
 func networkNamed(v *view, names []qlang.Value) ([]network, bool, error) {

@@ -22,6 +22,8 @@ var nodeTable = table[node]{
 	size:     func(v *view) int { return v.inv.NodeCount() },
 	compare:  compareObjects[node],
 	identity: func(n node) string { return n.UUID },
+	affected: objectsOf(cluster.KindNode, nodesThatShow),
+	rowsOf:   objectNow((*cluster.Snapshot).Node),
 	nodes: func(v *view, n node) string {
 		if v.inv.Group(n.Group) == nil {
 			return "" // the reference asks nodes of known groups only

@@ -38,6 +38,8 @@ var filterTable = table[rule]{
 		return slices.Values(list)
 	},
 	identity: func(r rule) string { return r.UUID },
+	affected: rulesOf,
+	rowsOf:   ruleNow,
 }.indexed()
 
 var lockTable = table[lock.State]{
@@ -78,6 +80,8 @@ var lockTable = table[lock.State]{
 		return slices.Values(list)
 	},
 	identity: func(s lock.State) string { return s.Name.String() },
+	affected: locksOf,
+	rowsOf:   lockNow,
 }.indexed()
 
 // owner writes a job's number as clients read it: text that holds JSON.

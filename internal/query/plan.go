@@ -49,11 +49,7 @@ func (p *Plan) Finish(answers map[string]NodeState) (*Result, error) { return p.
 
 // prepare is Prepare for one item.
 func (t *table[R]) prepare(src *Source, r Request) (*Plan, error) {
-	filterFields := qlang.Fields(r.Filter)
-	if err := t.checkFilterFields(filterFields); err != nil {
-		return nil, err
-	}
-	order, err := t.ordering(r)
+	known, err := t.parse(r)
 	if err != nil {
 		return nil, err
 	}
@@ -63,9 +59,7 @@ func (t *table[R]) prepare(src *Source, r Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	used := slices.Concat(r.Fields, filterFields, order.names())
-	need := t.always | t.needs(slices.Values(used))
-	filterLive := t.needs(slices.Values(filterFields)) != 0
+	need := known.need
 	rows, err := t.keep(v, counted(considered, &ex.Considered), t.compile(r.Filter, need == 0))
 	if err != nil {
 		return nil, err
@@ -76,8 +70,8 @@ func (t *table[R]) prepare(src *Source, r Request) (*Plan, error) {
 			p.Need |= NeedFresh
 		}
 		p.Nodes = t.nodesOf(v, rows)
-		p.Explain.Live = t.liveNames(used)
-		p.Explain.FilterLive = filterLive
+		p.Explain.Live = t.liveNames(known.used)
+		p.Explain.FilterLive = known.filterLive
 	}
 	p.Explain.Kept, p.Explain.Nodes = len(rows), len(p.Nodes)
 	p.finish = func(answers map[string]NodeState) (*Result, error) {
@@ -88,9 +82,35 @@ func (t *table[R]) prepare(src *Source, r Request) (*Plan, error) {
 				return nil, err
 			}
 		}
-		return t.result(v, final, r, order)
+		return t.result(v, final, r, known.order)
 	}
 	return p, nil
+}
+
+// parsed is a request whose names all mean something.
+type parsed[R any] struct {
+	order ordering[R]
+	used  []string // the fields that are shown, tested or sorted by
+	// need is what nodes must be asked for; filterLive, whether the filter needs
+	// some of it.
+	need       Need
+	filterLive bool
+}
+
+func (t *table[R]) parse(r Request) (parsed[R], error) {
+	tested := qlang.Fields(r.Filter)
+	if err := t.checkFilterFields(tested); err != nil {
+		return parsed[R]{}, err
+	}
+	order, err := t.ordering(r)
+	if err != nil {
+		return parsed[R]{}, err
+	}
+	used := slices.Concat(r.Fields, tested, order.names())
+	return parsed[R]{
+		order: order, used: used, need: t.always | t.needs(slices.Values(used)),
+		filterLive: t.needs(slices.Values(tested)) != 0,
+	}, nil
 }
 
 func newView(src *Source, fields []string) *view {

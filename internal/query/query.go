@@ -210,17 +210,27 @@ func Fields(what string, names []string) ([]Def, error) {
 
 // Prepare compiles a query and does what needs no node.
 func Prepare(src *Source, r Request) (*Plan, error) {
-	it, err := lookup(r.What)
+	it, r, err := r.checked()
 	if err != nil {
 		return nil, err
+	}
+	return it.prepare(src, r)
+}
+
+// checked returns the item that the request is about, and the request with a
+// filter.
+func (r Request) checked() (item, Request, error) {
+	it, err := lookup(r.What)
+	if err != nil {
+		return nil, r, err
 	}
 	if r.Filter == nil {
 		r.Filter = &qlang.All{}
 	}
 	if r.Limit < 0 {
-		return nil, fault.New(fault.Invalid, "the number of rows must not be negative, got %d", r.Limit).At("limit")
+		return nil, r, fault.New(fault.Invalid, "the number of rows must not be negative, got %d", r.Limit).At("limit")
 	}
-	return it.prepare(src, r)
+	return it, r, nil
 }
 
 // Run answers a query, asking nodes through src.Live when it must.

@@ -17,6 +17,7 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/state"
 )
 
 // run answers a query given as text and returns the rows as text.
@@ -293,28 +294,38 @@ func TestGroup(t *testing.T) {
 
 func TestWatch(t *testing.T) {
 	src := smallSource()
-	var w Watch
-	step := func() string {
-		res, err := Run(src, "instance", []string{"name", "serial_no"}, mustParse(t, `admin_state == "down"`), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+	w, err := NewWatch(src, Request{What: "instance", Fields: []string{"name", "serial_no"}, Filter: mustParse(t, `admin_state == "down"`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := func(events []Event) string {
 		var out []string
-		for _, e := range w.Step(res) {
+		for _, e := range events {
 			out = append(out, e.Type+" "+e.ID+" "+string(e.Row))
 		}
 		return strings.Join(out, "; ")
 	}
-	if got := step(); got != `enter ghost [[0,"ghost"],[0,1]]; enter home [[0,"home"],[0,1]]; enter stopped [[0,"stopped"],[0,1]]` {
+	step := func(objects ...string) string {
+		var changed []state.Object
+		for _, uuid := range objects {
+			changed = append(changed, state.Object{Kind: cluster.KindInstance, UUID: uuid})
+		}
+		events, err := w.Step(src, []*state.Change{{Inventory: src.Inventory, Objects: changed}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return texts(events)
+	}
+	if got := texts(w.Rows()); got != `enter ghost [[0,"ghost"],[0,1]]; enter home [[0,"home"],[0,1]]; enter stopped [[0,"stopped"],[0,1]]` {
 		t.Errorf("first: %s", got)
 	}
-	if got := step(); got != "" {
+	if got := step("home"); got != "" {
 		t.Errorf("nothing changed: %s", got)
 	}
 	ghost := src.Inventory.Instance("ghost").Clone()
 	ghost.Touch(2)
 	src.Inventory = src.Inventory.With(cluster.Put(ghost), cluster.Delete(cluster.KindInstance, "home"))
-	if got := step(); got != `change ghost [[0,"ghost"],[0,2]]; leave home ` {
+	if got := step("ghost", "home"); got != `change ghost [[0,"ghost"],[0,2]]; leave home ` {
 		t.Errorf("then: %s", got)
 	}
 }

@@ -82,7 +82,23 @@ type table[R any] struct {
 	// name means nothing.
 	dynamic func(name string) *field[R]
 
+	// affected names the objects whose rows may be different after changes,
+	// rowsOf returns the rows of one of them as it is now, and object names the
+	// one that a row belongs to (nil: each is its own). Without them a watch runs
+	// its query again; see depend.go.
+	affected func(*delta) affected
+	rowsOf   func(v *view, d *delta, key string) []R
+	object   func(R) string
+
 	index map[string]*field[R]
+}
+
+// objectOf names the object that a row belongs to.
+func (t *table[R]) objectOf(r R) string {
+	if t.object == nil {
+		return t.identity(r)
+	}
+	return t.object(r)
 }
 
 // item is a table without its row type.
@@ -91,6 +107,7 @@ type item interface {
 	defs() []Def
 	def(name string) Def
 	prepare(src *Source, r Request) (*Plan, error)
+	follower(r Request) (f follower, live bool, err error)
 }
 
 // indexed returns the table ready for use: fields in nice order and found by

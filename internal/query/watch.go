@@ -3,18 +3,28 @@ package query
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/state"
 )
 
-// Watch follows a query over time: it tells how each answer differs from the
-// one before.
+// Watch follows a query over time: it holds the answer as of one state and
+// tells how that of the next one differs. Where rows are known to belong to objects
+// (depend.go) a step costs what changed, else what the query costs. It is not
+// safe for concurrent use.
 type Watch struct {
-	rows map[string]seen
-	turn int
+	fields []Def
+	follow follower
+	inv    *cluster.Snapshot // of the state that the answer is of
+	broken bool              // after an error: the answer is to be made anew
+	live   bool
 }
 
-type seen struct {
-	data string
-	turn int
+// follower is how a watch keeps its answer: a tracker or a rerun.
+type follower interface {
+	restart(src *Source) ([]Event, error)
+	step(src *Source, d *delta) ([]Event, error)
+	all() []Event
 }
 
 // Event is one difference between two answers.
@@ -27,39 +37,124 @@ type Event struct {
 	Row json.RawMessage `json:"row,omitempty"`
 }
 
-// Step takes the next answer in and returns what is different: rows in the
-// order of the answer, then those that left. The first answer is all entries.
-func (w *Watch) Step(r *Result) []Event {
-	if w.rows == nil {
-		w.rows = map[string]seen{}
+// NewWatch begins to follow a query from a state on.
+func NewWatch(src *Source, r Request) (*Watch, error) {
+	it, r, err := r.checked()
+	if err != nil {
+		return nil, err
 	}
-	w.turn++
-	var out []Event
-	i := 0
-	for row := range r.Rows() {
-		id, data := r.Identity(i), string(appendList(nil, row, appendCell))
-		i++
-		before, known := w.rows[id]
-		w.rows[id] = seen{data, w.turn}
-		switch {
-		case !known:
-			out = append(out, Event{"enter", id, json.RawMessage(data)})
-		case before.data != data:
-			out = append(out, Event{"change", id, json.RawMessage(data)})
-		}
+	w := &Watch{fields: make([]Def, len(r.Fields))}
+	for i, name := range r.Fields {
+		w.fields[i] = it.def(name)
 	}
-	return append(out, w.gone()...)
+	if w.follow, w.live, err = it.follower(r); err != nil {
+		return nil, err
+	}
+	_, err = w.Again(src)
+	return w, err
 }
 
-// gone forgets the rows that were not in the last answer, in order.
-func (w *Watch) gone() []Event {
+// Fields describes the columns.
+func (w *Watch) Fields() []Def { return w.fields }
+
+// Live reports whether some values are known to nodes only: they may change
+// without a change of state, and only Again sees it.
+func (w *Watch) Live() bool { return w.live }
+
+// Rows returns the rows of the answer, in order, as entries.
+func (w *Watch) Rows() []Event { return w.follow.all() }
+
+// Step goes on to a newer state, to which the changes lead from the one before,
+// and tells what is different in the answer: rows that entered or changed, then
+// those that left.
+func (w *Watch) Step(src *Source, changes []*state.Change) ([]Event, error) {
+	if w.broken {
+		return w.Again(src)
+	}
+	events, err := w.follow.step(src, &delta{changes: changes, was: w.inv, now: src.Inventory})
+	w.inv, w.broken = src.Inventory, err != nil
+	return events, err
+}
+
+// Again looks at all rows in a state, whatever led to it, and tells what is
+// different.
+func (w *Watch) Again(src *Source) ([]Event, error) {
+	events, err := w.follow.restart(src)
+	w.inv, w.broken = src.Inventory, err != nil
+	return events, err
+}
+
+// follower returns what keeps the answer of a query, and whether nodes are asked.
+func (t *table[R]) follower(r Request) (f follower, live bool, err error) {
+	p, err := t.parse(r)
+	if err != nil {
+		return nil, false, err
+	}
+	if t.trackable(r, p) {
+		return &tracker[R]{t: t, r: r, order: p.order, test: t.compile(r.Filter, true), columns: t.columns(r.Fields)}, false, nil
+	}
+	return &rerun{r: r, live: p.need != 0, affected: t.affected}, p.need != 0, nil
+}
+
+// rerun keeps an answer by running the query again whenever something changed
+// that may concern it.
+type rerun struct {
+	r        Request
+	live     bool
+	affected func(*delta) affected
+	answer   []Event           // the rows, in order
+	rows     map[string]string // their cells, by identity
+}
+
+func (f *rerun) all() []Event { return slices.Clone(f.answer) }
+
+func (f *rerun) step(src *Source, d *delta) ([]Event, error) {
+	if f.affected != nil {
+		if a := f.affected(d); a.none() && !(f.live && jobsChanged(d)) {
+			return nil, nil
+		}
+	}
+	return f.restart(src)
+}
+
+// jobsChanged reports whether a job did: jobs change what nodes know.
+func jobsChanged(d *delta) bool {
+	a := jobsOf(d)
+	return !a.none()
+}
+
+func (f *rerun) restart(src *Source) ([]Event, error) {
+	result, err := Run(src, f.r.What, f.r.Fields, f.r.Filter, f.r.Options)
+	if err != nil {
+		return nil, err
+	}
+	before := f.rows
+	f.answer, f.rows = make([]Event, 0, result.Len()), make(map[string]string, result.Len())
 	var out []Event
-	for id, s := range w.rows {
-		if s.turn != w.turn {
-			delete(w.rows, id)
+	i := 0
+	for row := range result.Rows() {
+		id, data := result.Identity(i), string(appendList(nil, row, appendCell))
+		i++
+		if _, twice := f.rows[id]; twice { // a name that was asked for twice
+			continue
+		}
+		f.rows[id] = data
+		e := Event{"enter", id, json.RawMessage(data)}
+		f.answer = append(f.answer, e)
+		was, known := before[id]
+		if known && was != data {
+			e.Type = "change"
+		}
+		if !known || was != data {
+			out = append(out, e)
+		}
+	}
+	first := len(out)
+	for id := range before {
+		if _, stays := f.rows[id]; !stays {
 			out = append(out, Event{Type: "leave", ID: id})
 		}
 	}
-	slices.SortFunc(out, func(a, b Event) int { return compareIdentities(a.ID, b.ID) })
-	return out
+	slices.SortFunc(out[first:], func(a, b Event) int { return compareIdentities(a.ID, b.ID) })
+	return out, nil
 }
