@@ -109,9 +109,9 @@ func FuelNodes(t testing.TB, elem ...string) string {
 	return beside(t, "DROVER_FUEL_NODES", "fuel-nodes", elem)
 }
 
-// Missing skips a test for want of something that not every machine has. Where
+// Missingf skips a test for want of something that not every machine has. Where
 // $DROVER_SKIP_NOTHING is set, as .ci/run does, the test fails instead.
-func Missing(t testing.TB, format string, args ...any) {
+func Missingf(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("DROVER_SKIP_NOTHING") != "" {
 		t.Fatalf(format, args...)
@@ -128,7 +128,7 @@ func beside(t testing.TB, variable, name string, elem []string) string {
 	if dir == "" {
 		dir = filepath.Join(Root(t), "..", "shared", "data", name)
 		if _, err := os.Stat(dir); os.IsNotExist(err) {
-			Missing(t, "%s is not there; set $%s to where it is", dir, variable)
+			Missingf(t, "%s is not there; set $%s to where it is", dir, variable)
 		}
 	}
 	path := filepath.Join(append([]string{dir}, elem...)...)

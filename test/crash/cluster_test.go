@@ -21,18 +21,6 @@ type cluster struct {
 	socket string
 }
 
-// buildDrover builds the real binary.
-func buildDrover(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "drover")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./cmd/drover")
-	cmd.Dir = filepath.Join("..", "..")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return bin
-}
-
 // startCluster starts the binary and waits until it says that it is ready.
 func startCluster(t *testing.T, bin, data string) *cluster {
 	t.Helper()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // record is what the clients of a cluster know.
@@ -230,7 +231,7 @@ func (r *record) checkRules(t *testing.T, client *luxiwire.Client) {
 // TestClusterLosesNoJob kills a whole cluster under load, again and again. Every
 // job that was acknowledged is there afterwards, once, and comes to an end once.
 func TestClusterLosesNoJob(t *testing.T) {
-	bin, data := buildDrover(t), t.TempDir()
+	bin, data := testkit.Build(t), t.TempDir()
 	installs := filepath.Join(data, "installs")
 	installCountedOS(t, data, installs)
 	r := newRecord()

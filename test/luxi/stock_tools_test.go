@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/app"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // packages are Ganeti's tools and the Python libraries that they import.
@@ -49,10 +50,7 @@ func newBench(t *testing.T) *bench {
 	}
 	b := &bench{T: t, dir: t.TempDir(), root: filepath.Join(cache, "root")}
 	b.stock = filepath.Join(cache, "root/usr/lib/python3/dist-packages") + ":" + filepath.Join(cache, "root/usr/share/ganeti/3.0")
-	binary := filepath.Join(b.dir, "drover")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/drover").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	binary := testkit.Build(t)
 	for _, noun := range []string{"job", "filter", "instance", "node", "group", "network", "cluster", "debug", "os", "backup"} {
 		if err := os.Symlink(binary, filepath.Join(b.dir, "gnt-"+noun)); err != nil {
 			t.Fatal(err)

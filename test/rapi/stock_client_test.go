@@ -64,7 +64,7 @@ func TestStockClient(t *testing.T) {
 func needClient(t *testing.T) {
 	t.Helper()
 	if err := exec.CommandContext(t.Context(), python, "-c", "import ganeti.rapi.client").Run(); err != nil {
-		testkit.Missing(t, "python3-ganeti-rapi is not installed")
+		testkit.Missingf(t, "python3-ganeti-rapi is not installed")
 	}
 }
 
@@ -73,11 +73,8 @@ func needClient(t *testing.T) {
 func startCluster(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	binary, ready := filepath.Join(dir, "drover"), filepath.Join(dir, "ready.json")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/drover").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	cmd := exec.Command(binary, "dev", "--demo=false", "--data", filepath.Join(dir, "data"), "--rapi", "127.0.0.1:0",
+	ready := filepath.Join(dir, "ready.json")
+	cmd := exec.Command(testkit.Build(t), "dev", "--demo=false", "--data", filepath.Join(dir, "data"), "--rapi", "127.0.0.1:0",
 		"--luxi", filepath.Join(dir, "luxi"), "--ready-file", ready)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

@@ -47,7 +47,7 @@ func startReference(t *testing.T) *reference {
 	t.Helper()
 	const python = "/usr/bin/python3"
 	if err := exec.Command(python, "-c", "import collections.abc, yaql").Run(); err != nil {
-		testkit.Missing(t, "python3-yaql is not installed")
+		testkit.Missingf(t, "python3-yaql is not installed")
 	}
 	cmd := exec.CommandContext(t.Context(), python, "-B", "testdata/reference.py")
 	cmd.Env = append(os.Environ(), "TZ=UTC", "PYTHONHASHSEED=0")
