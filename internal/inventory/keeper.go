@@ -6,6 +6,8 @@
 //   - Updates take effect one after the other; each sees all before it. Those
 //     that arrive while a transaction is being written are written together
 //     in the next, so their number does not depend on the disk.
+//   - A stored object that cannot be read is set aside and told, and stays in the
+//     store as it is; the others serve.
 //   - A failed update leaves no trace. When the store cannot say what became
 //     of a transaction, the keeper reads the inventory anew before the next.
 package inventory
@@ -41,6 +43,7 @@ type Keeper struct {
 	closed   bool
 	stale    bool // the snapshot may differ from the store
 	idle     sync.WaitGroup
+	aside    []Unreadable
 }
 
 // update is one call of Update.
@@ -82,7 +85,11 @@ func (k *Keeper) load(ctx context.Context) (*cluster.Snapshot, error) {
 			stored = append(stored, cluster.Stored{Kind: string(kind), UUID: o.ID, Data: o.Value})
 		}
 	}
-	return cluster.Empty().Apply(stored)
+	snap, err := cluster.Empty().Apply(stored)
+	if err == nil {
+		return snap, nil
+	}
+	return k.setAside(stored)
 }
 
 // Snapshot returns the newest durable inventory.
@@ -112,7 +119,30 @@ func (k *Keeper) Update(ctx context.Context, change Change) error {
 		k.idle.Go(k.write)
 	}
 	k.mu.Unlock()
+	select {
+	case err := <-u.answer:
+		return err
+	case <-ctx.Done():
+	}
+	if k.withdraw(u) {
+		return u.notBegun()
+	}
 	return <-u.answer
+}
+
+// withdraw takes an update back; false when its turn has come.
+func (k *Keeper) withdraw(u *update) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	i := slices.Index(k.waiting, u)
+	if i >= 0 {
+		k.waiting = slices.Delete(k.waiting, i, i+1)
+	}
+	return i >= 0
+}
+
+func (u *update) notBegun() error {
+	return fault.New(fault.Canceled, "the change of the inventory was not begun: %w", context.Cause(u.ctx))
 }
 
 // Close waits for the updates that were begun; later ones are refused.
@@ -241,8 +271,8 @@ func gather(base *cluster.Snapshot, batch []*update) (*cluster.Snapshot, store.T
 // decide asks what the update wants to change and encodes it, so that what
 // the store would refuse is refused here, alone.
 func (u *update) decide(base *cluster.Snapshot) ([]cluster.Change, []store.Put, error) {
-	if err := u.ctx.Err(); err != nil {
-		return nil, nil, fault.New(fault.Canceled, "the change of the inventory was not begun: %w", err)
+	if u.ctx.Err() != nil {
+		return nil, nil, u.notBegun()
 	}
 	changes, err := u.change(base)
 	if err != nil {

@@ -63,8 +63,10 @@ type Driver struct {
 
 	mu        sync.Mutex
 	instances map[string]*record
-	memory    int // MiB used by active instances
-	disk      int // MiB used by disks
+	// unreadable says why there is no record of an instance that has a file.
+	unreadable map[string]error
+	memory     int // MiB used by active instances
+	disk       int // MiB used by disks
 }
 
 // record is the content of one instance's file. A record is never changed
@@ -94,32 +96,49 @@ func Open(cfg Config) (*Driver, error) {
 	if cfg.CPUs == 0 {
 		cfg.CPUs = 32
 	}
-	d := &Driver{cfg: cfg, instances: map[string]*record{}}
+	d := &Driver{cfg: cfg, instances: map[string]*record{}, unreadable: map[string]error{}}
 	if err := os.MkdirAll(cfg.Dir, 0o750); err != nil {
 		return nil, fault.New(fault.Environment, "cannot make the directory of the fake hypervisor: %w", err)
 	}
 	return d, d.load()
 }
 
+// load reads the files of all instances. One that cannot be read costs its own
+// instance only: calls for it say so until somebody sees to the file, or
+// removes the instance.
 func (d *Driver) load() error {
-	files, err := filepath.Glob(filepath.Join(d.cfg.Dir, "*"+suffix))
+	entries, err := os.ReadDir(d.cfg.Dir) // and no pattern: the directory's name may look like one
 	if err != nil {
 		return fault.New(fault.Environment, "cannot list the state of the fake hypervisor: %w", err)
 	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return fault.New(fault.Environment, "cannot read the state of an instance: %w", err)
-		}
-		r := new(record)
-		if err := json.Unmarshal(data, r); err != nil {
-			return fault.New(fault.Environment, "the state file %s is not readable: %w", file, err)
-		}
+	for _, e := range entries {
 		// The name of the file counts: a rename changes nothing else.
-		r.Name = strings.TrimSuffix(filepath.Base(file), suffix)
+		name, ok := strings.CutSuffix(e.Name(), suffix)
+		if !ok {
+			continue
+		}
+		r, err := readRecord(d.path(name))
+		if err != nil {
+			d.unreadable[name] = fault.New(fault.Environment, "the state of instance %s cannot be read: %w", name, err).
+				WithHint("mend or remove %s and start the node's agent again, or remove the instance", d.path(name))
+			continue
+		}
+		r.Name = name
 		d.put(r)
 	}
 	return nil
+}
+
+func readRecord(file string) (*record, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	r := new(record)
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return r, nil
 }
 
 // suffix ends the names of state files; files without it, such as those of an
@@ -206,7 +225,10 @@ func (d *Driver) within(ctx context.Context, method, name string, work func() er
 		return err
 	}
 	d.mu.Lock()
-	err := work()
+	err := d.unreadable[name]
+	if err == nil || method == "remove" {
+		err = work()
+	}
 	d.mu.Unlock()
 	if err != nil {
 		return err
@@ -284,17 +306,18 @@ func (d *Driver) Drop(ctx context.Context, name string, disks []string) (changed
 // Remove removes the instance's file.
 func (d *Driver) Remove(ctx context.Context, name string) (changed bool, err error) {
 	err = d.within(ctx, "remove", name, func() error {
-		r := d.instances[name]
-		if r == nil {
+		r, broken := d.instances[name], d.unreadable[name] != nil
+		if r == nil && !broken {
 			return nil
 		}
-		if r.active() {
+		if r != nil && r.active() {
 			return fault.New(fault.WrongState, "instance %s is %s and can't be removed", name, r.State)
 		}
 		if err := os.Remove(d.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fault.New(fault.Environment, "cannot remove the state of %s: %w", name, err)
 		}
 		d.forget(name)
+		delete(d.unreadable, name)
 		changed = true
 		return nil
 	})
@@ -309,6 +332,8 @@ func (d *Driver) Rename(ctx context.Context, name, to string) (changed bool, err
 		}
 		old, taken := d.instances[name], d.instances[to]
 		switch {
+		case d.unreadable[to] != nil:
+			return d.unreadable[to]
 		case old == nil && taken == nil:
 			return fault.New(fault.NotFound, "instance %s is not known on this node", name)
 		case old == nil || name == to:

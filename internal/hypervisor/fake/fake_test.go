@@ -74,16 +74,6 @@ func TestFaultHook(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesBrokenState(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(Config{Dir: dir}); !fault.Is(err, fault.Environment) {
-		t.Fatalf("got %v", err)
-	}
-}
-
 func TestOpenIgnoresHalfWrittenFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.json.new"), []byte("{"), 0o600); err != nil {
@@ -92,5 +82,56 @@ func TestOpenIgnoresHalfWrittenFiles(t *testing.T) {
 	list, err := open(t, Config{Dir: dir}).Instances(t.Context())
 	if err != nil || len(list) != 0 {
 		t.Fatalf("got %v, %v", list, err)
+	}
+}
+
+// TestDirectoriesWithUnusualNames: names that look like patterns, above all.
+func TestDirectoriesWithUnusualNames(t *testing.T) {
+	for _, name := range []string{"[1]", "a*b?", "back\\slash", "Größe"} {
+		dir := filepath.Join(t.TempDir(), name)
+		if _, err := open(t, Config{Dir: dir}).Start(t.Context(), hypervisor.Spec{Name: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		if i, err := open(t, Config{Dir: dir}).Instance(t.Context(), "one"); err != nil || i.State != hypervisor.Running {
+			t.Errorf("in %q, after it was opened again: %+v, %v", name, i, err)
+		}
+	}
+}
+
+// TestUnreadableFileCostsItsOwnInstance only, until it is removed.
+func TestUnreadableFileCostsItsOwnInstance(t *testing.T) {
+	for what, text := range map[string]string{"empty": "", "cut short": `{"uuid":"u","sta`, "of another kind": "[]"} {
+		dir := t.TempDir()
+		if _, err := open(t, Config{Dir: dir}).Start(t.Context(), hypervisor.Spec{Name: "good"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "bad"+suffix), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d := open(t, Config{Dir: dir})
+		list, err := d.Instances(t.Context())
+		if err != nil || len(list) != 1 || list[0].Name != "good" {
+			t.Errorf("%s: the node has %+v, %v", what, list, err)
+		}
+		_, errState := d.Instance(t.Context(), "bad")
+		_, errStart := d.Start(t.Context(), hypervisor.Spec{Name: "bad"})
+		_, errRename := d.Prepare(t.Context(), "third", "u3", nil)
+		if errRename == nil {
+			_, errRename = d.Rename(t.Context(), "third", "bad")
+		}
+		for _, err := range []error{errState, errStart, errRename} {
+			if !fault.Is(err, fault.Environment) {
+				t.Errorf("%s: a call for it is answered with %v", what, err)
+			}
+		}
+		if got, err := os.ReadFile(filepath.Join(dir, "bad"+suffix)); err != nil || string(got) != text {
+			t.Errorf("%s: the file was changed to %q, %v", what, got, err)
+		}
+		if changed, err := d.Remove(t.Context(), "bad"); err != nil || !changed {
+			t.Errorf("%s: removing it: %v, %v", what, changed, err)
+		}
+		if _, err := d.Start(t.Context(), hypervisor.Spec{Name: "bad"}); err != nil {
+			t.Errorf("%s: after it was removed: %v", what, err)
+		}
 	}
 }
