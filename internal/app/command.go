@@ -34,7 +34,8 @@ hypervisor, RAPI and LUXI. What it did is still there at the next start.`,
 	f.IntVar(&o.Nodes, "nodes", 3, "how many nodes a new cluster gets")
 	f.BoolVar(&o.Demo, "demo", true, "fill a new cluster with some data to look at")
 	f.StringVar(&o.ReadyFile, "ready-file", "", "file to write, as JSON, when everything listens")
-	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
+	f.DurationVar(&o.ArchiveAfter, "archive-after", DefaultArchiveAfter, "how long ended jobs stay before they move to the archive")
+	f.BoolVarP(&verbose, "verbose", "v", false, "log what happens: jobs, filter rules, requests")
 	return cmd
 }
 

@@ -14,14 +14,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/exec"
-	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/live"
@@ -29,6 +30,7 @@ import (
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/meter"
 	"github.com/drover-project/drover/internal/version"
 )
 
@@ -42,8 +44,16 @@ type controller struct {
 	queue   *queue.Queue
 	querier *live.Querier
 	log     *slog.Logger
+	// opened is the revision at which the controller found the store.
+	opened store.Revision
 	// fresh: there was no cluster before.
 	fresh bool
+
+	// meter is the store with its account, and figures all that is measured.
+	meter    *meter.Store
+	figures  *prometheus.Registry
+	requests *prometheus.CounterVec
+	stopping atomic.Bool
 }
 
 // openController opens the controller whose state is in the directory, and
@@ -56,20 +66,29 @@ func openController(ctx context.Context, o DevOptions) (c *controller, err error
 			c.close()
 		}
 	}()
-	if c.store, err = openStore(ctx, dir, o.Store); err != nil {
+	opened, err := openStore(ctx, dir, o.Store)
+	if err != nil {
 		return c, err
 	}
-	host, err := os.Hostname()
+	c.measured()
+	c.meter = meter.New(opened, c.figures, log)
+	c.store = c.meter // assigned only now: an interface that holds a nil pointer is not nil
+	holder, err := holderName(o)
 	if err != nil {
-		return c, fault.New(fault.Environment, "cannot tell this machine's name: %w", err)
+		return c, err
 	}
-	holder := fmt.Sprintf("%s/%s", host, dir)
-	if c.lease, err = c.store.AcquireLease(ctx, leaseName, holder, leaseTime); err != nil {
+	if c.lease, err = acquireLease(ctx, c.store, holder, log); err != nil {
+		return c, err
+	}
+	if c.opened, err = c.store.Revision(ctx); err != nil {
 		return c, err
 	}
 	shown := picture.New()
 	if c.keeper, err = inventory.Open(ctx, c.store, c.lease.Epoch, shown); err != nil {
 		return c, err
+	}
+	for _, u := range c.keeper.Unreadable() {
+		log.Error("an object of the inventory cannot be read and is set aside; restore it from a backup", "kind", u.Kind, "uuid", u.UUID, "error", u.Why)
 	}
 	if err = c.bootstrap(ctx, o.Nodes); err != nil {
 		return c, err

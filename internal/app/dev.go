@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -37,6 +36,9 @@ type DevOptions struct {
 	// ReadyFile is written when everything listens, beside the one in the data
 	// directory; empty for none.
 	ReadyFile string
+	// ArchiveAfter is how long ended jobs stay before they move to the archive;
+	// zero is DefaultArchiveAfter.
+	ArchiveAfter time.Duration
 	// Out gets the same for a person.
 	Out io.Writer
 	Log *slog.Logger
@@ -47,6 +49,9 @@ type DevOptions struct {
 func Dev(ctx context.Context, o DevOptions) error {
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return fault.New(fault.Environment, "cannot make the data directory: %w", err)
+	}
+	if o.ArchiveAfter == 0 {
+		o.ArchiveAfter = DefaultArchiveAfter
 	}
 	c, err := openController(ctx, o)
 	if err != nil {
@@ -59,8 +64,14 @@ func Dev(ctx context.Context, o DevOptions) error {
 	}
 	defer s.close()
 
-	ctx, stop := context.WithCancelCause(ctx)
+	asked := ctx
+	ctx, stop := context.WithCancelCause(context.WithoutCancel(asked))
 	defer stop(nil)
+	// Who waits for an answer when the controller stops is told so.
+	defer context.AfterFunc(asked, func() {
+		c.stopping.Store(true)
+		stop(errStopping)
+	})()
 	var parts sync.WaitGroup
 	run := func(part func(context.Context) error) {
 		parts.Go(func() {
@@ -71,7 +82,8 @@ func Dev(ctx context.Context, o DevOptions) error {
 	}
 	run(c.keepLease)
 	run(c.queue.Failed)
-	run(c.keepTidy)
+	run(func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) })
+	run(c.journal)
 	run(s.serveRAPI)
 	run(s.serveLUXI)
 	run(s.serveMonitors)
@@ -83,11 +95,14 @@ func Dev(ctx context.Context, o DevOptions) error {
 	}
 	<-ctx.Done()
 	parts.Wait()
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+	if cause := context.Cause(ctx); cause != errStopping { //nolint:errorlint // only itself ends in good order
 		return cause
 	}
 	return nil
 }
+
+// errStopping is what clients are told whose requests a stop ends.
+var errStopping error = fault.New(fault.Unavailable, "the controller is stopping").WithHint("ask again when it runs")
 
 // surfaces are the interfaces of a controller, listening.
 type surfaces struct {
@@ -140,7 +155,8 @@ func (c *controller) listenRAPI(ctx context.Context, s *surfaces, o DevOptions) 
 		return fault.New(fault.Environment, "cannot listen for RAPI: %w", err).WithHint("choose another address with --rapi; port 0 picks a free one")
 	}
 	server := rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Users: users,
-		RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log})
+		RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
+		Beside: c.beside(), Observe: c.observe("rapi")})
 	s.serveRAPI = func(ctx context.Context) error { return server.Serve(ctx, s.rapiListener, cert) }
 	s.ready.RAPI = "https://" + s.rapiListener.Addr().String()
 	s.ready.RAPIUser, s.ready.RAPIPassword = login.name, login.password

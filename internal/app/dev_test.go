@@ -35,7 +35,10 @@ func startWith(t *testing.T, o app.DevOptions) cluster {
 	told, tell := io.Pipe()
 	done := make(chan error, 1)
 	o.RAPI, o.Mond, o.Nodes, o.Out = "127.0.0.1:0", "127.0.0.1:0", 2, tell
-	o.ReadyFile, o.Log = filepath.Join(dir, "elsewhere.json"), slog.New(slog.NewTextHandler(t.Output(), nil))
+	o.ReadyFile = filepath.Join(dir, "elsewhere.json")
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
 	go func() {
 		done <- app.Dev(ctx, o)
 		_ = tell.Close()
@@ -55,14 +58,19 @@ func startWith(t *testing.T, o app.DevOptions) cluster {
 	return c
 }
 
-func (c cluster) call(t *testing.T, method string, result any, args ...any) {
+func (c cluster) dial(t *testing.T) *luxiwire.Client {
 	t.Helper()
 	client, err := luxiwire.Dial(t.Context(), c.ready.LUXI)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = client.Close() }()
-	if err := client.Call(t.Context(), method, args, result); err != nil {
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func (c cluster) call(t *testing.T, method string, result any, args ...any) {
+	t.Helper()
+	if err := c.dial(t).Call(t.Context(), method, args, result); err != nil {
 		t.Fatalf("%s: %v", method, err)
 	}
 }

@@ -2,16 +2,71 @@ package app
 
 import (
 	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
 )
 
 const (
 	leaseName  = "leader"
 	leaseTime  = 15 * time.Second
 	leaseRenew = 5 * time.Second
+	// leaseWait is how long a start waits for the lease of another to expire. One
+	// that is not renewed expires within a minute, whatever the clocks say.
+	leaseWait = 75 * time.Second
+	leaseTry  = time.Second
 )
+
+// holderName is the name under which this controller holds the lease. Who has
+// it may take the lease over at once, from an earlier life of itself. Two controllers
+// with an embedded store on one machine are kept apart by the lock of the store,
+// so there the machine is the holder, by whichever path the data is named. With a
+// store that others share, it is the machine with its data.
+func holderName(o DevOptions) (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fault.New(fault.Environment, "cannot tell this machine's name: %w", err)
+	}
+	if o.Store == "" {
+		return host, nil
+	}
+	data, err := filepath.Abs(o.Data)
+	if err == nil {
+		data, err = filepath.EvalSymlinks(data)
+	}
+	if err != nil {
+		return "", fault.New(fault.Environment, "cannot tell where the data is: %w", err)
+	}
+	return host + data, nil
+}
+
+// acquireLease takes the leader's lease. That of another holder is waited for:
+// Busy when it is renewed on and on.
+func acquireLease(ctx context.Context, s store.Store, holder string, log *slog.Logger) (store.Lease, error) {
+	limit, cancel := context.WithTimeout(ctx, leaseWait)
+	defer cancel()
+	for told := false; ; told = true {
+		lease, err := s.AcquireLease(ctx, leaseName, holder, leaseTime)
+		if err == nil || !fault.Is(err, fault.Busy) {
+			return lease, err
+		}
+		if !told {
+			log.Warn("another controller leads; waiting for its lease to expire", "error", err)
+		}
+		select {
+		case <-limit.Done():
+			if ctx.Err() != nil {
+				return store.Lease{}, context.Cause(ctx)
+			}
+			return store.Lease{}, err
+		case <-time.After(leaseTry):
+		}
+	}
+}
 
 // keepLease renews the leader's lease until ctx ends, and returns an error when
 // the lease is lost. A renewal that merely fails is tried again: as long as
@@ -32,30 +87,6 @@ func (c *controller) keepLease(ctx context.Context) error {
 			return fault.New(fault.Fenced, "another controller has taken the lead: %w", err)
 		default:
 			c.log.Warn("the leader's lease could not be renewed", "error", err)
-		}
-	}
-}
-
-// The housekeeping that a cluster's watcher does elsewhere: jobs that ended
-// long ago move to the archive.
-const (
-	archiveEvery = 5 * time.Minute
-	archiveAge   = 6 * time.Hour
-	archiveLimit = time.Minute
-)
-
-// keepTidy archives old jobs until ctx ends.
-func (c *controller) keepTidy(ctx context.Context) error {
-	tick := time.NewTicker(archiveEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		if _, _, err := c.queue.AutoArchive(ctx, archiveAge, archiveLimit); err != nil && ctx.Err() == nil {
-			c.log.Warn("old jobs could not be archived", "error", err)
 		}
 	}
 }

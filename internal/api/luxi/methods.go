@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -35,6 +36,9 @@ type Deps struct {
 	Queue   *queue.Queue
 	Querier *live.Querier
 	Log     *slog.Logger
+	// Observe is told of each request that was answered: its method, "ok" or the
+	// code of its error, and how long it took. Nil when nobody wants to know.
+	Observe func(what, outcome string, took time.Duration)
 }
 
 // method is one row of the table: its name, how many arguments it takes, and

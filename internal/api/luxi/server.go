@@ -159,7 +159,9 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, by reason.Account, f
 	}
 	ctx, done := s.attended(ctx, conn)
 	defer done()
+	begun := time.Now()
 	result, err := s.call(ctx, by, req)
+	s.observe(req.Method, err, begun)
 	if bad, ok := errors.AsType[*parseError](err); ok {
 		s.refuse(conn, bad.text, bad.err)
 		return false
@@ -175,6 +177,22 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, by reason.Account, f
 		out, err = luxiwire.ErrorFrame(pairOf(err), err)
 	}
 	return err == nil && s.send(conn, out)
+}
+
+// observe tells who wants to know that a request was carried out. Methods that
+// do not exist share one name.
+func (s *Server) observe(method string, err error, begun time.Time) {
+	if s.deps.Observe == nil {
+		return
+	}
+	if _, known := s.methods[method]; !known {
+		method = "unknown"
+	}
+	outcome := "ok"
+	if err != nil {
+		outcome = string(fault.CodeOf(err))
+	}
+	s.deps.Observe(method, outcome, time.Since(begun))
 }
 
 // listing is a result that computes itself piece by piece.

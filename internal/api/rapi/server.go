@@ -36,7 +36,7 @@ import (
 	"github.com/drover-project/drover/internal/reason"
 )
 
-// Config is what a server is made of. All fields but RequireAuthentication are
+// Config is what a server is made of. The fields up to Users, Now and Log are
 // needed.
 type Config struct {
 	Queue   *queue.Queue
@@ -47,6 +47,12 @@ type Config struct {
 	RequireAuthentication bool
 	Now                   func() time.Time
 	Log                   *slog.Logger
+	// Beside are pages that are no part of the remote API, by path: health and
+	// figures. They are open to everybody.
+	Beside map[string]http.Handler
+	// Observe is told of each request that was answered: method and path, the
+	// status, and how long it took. Nil when nobody wants to know.
+	Observe func(what, outcome string, took time.Duration)
 }
 
 // Server answers the requests of the remote API.
@@ -123,7 +129,17 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, cert tls.Certificate
 // stop others; when a part of an answer has been sent, its connection is
 // closed, so that nobody takes the part for the whole.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out := &response{ResponseWriter: w}
+	out := &response{ResponseWriter: w, status: http.StatusOK}
+	if s.config.Observe != nil {
+		begun := time.Now()
+		defer func() {
+			s.config.Observe(r.Method+" "+fault.Clip(r.URL.Path, 200), strconv.Itoa(out.status), time.Since(begun))
+		}()
+	}
+	if page := s.config.Beside[r.URL.Path]; page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		page.ServeHTTP(out, r)
+		return
+	}
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -146,15 +162,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// response knows whether a part of it has been sent.
+// response knows whether a part of it has been sent, and its status.
 type response struct {
 	http.ResponseWriter
-	begun bool
+	begun  bool
+	status int
 }
 
 // WriteHeader sends the status.
 func (w *response) WriteHeader(status int) {
-	w.begun = true
+	w.begun, w.status = true, status
 	w.ResponseWriter.WriteHeader(status)
 }
 

@@ -1,0 +1,110 @@
+package app
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/drover-project/drover/internal/job"
+)
+
+// Health is what /readyz answers.
+type Health struct {
+	// Ready: requests are taken and jobs go on. While it is false, what cannot be
+	// told is answered as unavailable, not as absent.
+	Ready bool `json:"ready"`
+	// Problems keep it from being ready, Notes do not.
+	Problems []Problem `json:"problems"`
+	Notes    []Problem `json:"notes"`
+}
+
+// Problem is one thing that is wrong.
+type Problem struct {
+	// Part is what has it: "queue", "store" or "inventory".
+	Part string `json:"part"`
+	Text string `json:"text"`
+	// Since is when it was first seen; absent where that is not known.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// health asks the parts.
+func (c *controller) health() Health {
+	h := Health{Problems: []Problem{}, Notes: []Problem{}}
+	if t := c.meter.Trouble(); t != nil {
+		h.Problems = append(h.Problems, Problem{Part: "store", Text: t.Err.Error(), Since: t.Since})
+	}
+	if c.stopping.Load() {
+		h.Problems = append(h.Problems, Problem{Part: "queue", Text: "the controller is stopping"})
+	}
+	for _, u := range c.keeper.Unreadable() {
+		h.Notes = append(h.Notes, Problem{Part: "inventory", Text: string(u.Kind) + " " + u.UUID + " cannot be read and is set aside: " + u.Why.Error()})
+	}
+	h.Ready = len(h.Problems) == 0
+	return h
+}
+
+// beside are the pages that are served beside the remote API. They are open to
+// everybody who reaches it, like /version, and tell no names.
+func (c *controller) beside() map[string]http.Handler {
+	return map[string]http.Handler{
+		"/healthz": http.HandlerFunc(healthz),
+		"/readyz":  http.HandlerFunc(c.readyz),
+		"/metrics": promhttp.HandlerFor(c.figures, promhttp.HandlerOpts{}),
+	}
+}
+
+// healthz says that the process answers. It is for those who would start it
+// anew; a store in trouble is no reason for that.
+func healthz(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("ok\n")) // to a client that may be gone
+}
+
+// readyz says whether requests are taken: status 200 or 503, and what is wrong.
+func (c *controller) readyz(w http.ResponseWriter, _ *http.Request) {
+	h := c.health()
+	w.Header().Set("Content-Type", "application/json")
+	if !h.Ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	_ = out.Encode(h) // to a client that may be gone
+}
+
+// measured makes the registry of the controller's figures.
+func (c *controller) measured() {
+	c.figures = prometheus.NewRegistry()
+	c.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "drover_requests_total",
+		Help: "Requests answered, by interface and outcome."}, []string{"interface", "outcome"})
+	c.figures.MustRegister(c.requests, jobCounts{c}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+}
+
+// observe returns what an interface calls for each request that it answered.
+func (c *controller) observe(name string) func(what, outcome string, took time.Duration) {
+	return func(what, outcome string, took time.Duration) {
+		c.requests.WithLabelValues(name, outcome).Inc()
+		c.log.Debug("request", "interface", name, "what", strings.ToValidUTF8(what, "?"), "outcome", outcome, "took", took)
+	}
+}
+
+// jobCounts tells how many jobs there are in each status, when it is asked.
+type jobCounts struct{ c *controller }
+
+var jobsDesc = prometheus.NewDesc("drover_jobs", "Jobs that are not archived, by status.", []string{"status"}, nil)
+
+// Describe implements prometheus.Collector.
+func (jobCounts) Describe(out chan<- *prometheus.Desc) { out <- jobsDesc }
+
+// Collect implements prometheus.Collector.
+func (j jobCounts) Collect(out chan<- prometheus.Metric) {
+	jobs := j.c.queue.Jobs()
+	for _, s := range job.Statuses {
+		out <- prometheus.MustNewConstMetric(jobsDesc, prometheus.GaugeValue, float64(jobs.CountIn(s)), string(s))
+	}
+}

@@ -1,0 +1,105 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drover-project/drover/internal/app"
+)
+
+// page returns a page that is served beside RAPI.
+func (c cluster) page(t *testing.T, path string) (status int, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.ready.RAPI+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := trusting().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode, string(body)
+}
+
+func (c cluster) health(t *testing.T) (status int, h app.Health) {
+	t.Helper()
+	status, text := c.page(t, "/readyz")
+	if err := json.Unmarshal([]byte(text), &h); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return status, h
+}
+
+func TestHealthAndFigures(t *testing.T) {
+	c := start(t, t.TempDir(), false)
+	defer func() {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if status, text := c.page(t, "/healthz"); status != http.StatusOK || text != "ok\n" {
+		t.Errorf("healthz: %d %q", status, text)
+	}
+	if status, h := c.health(t); status != http.StatusOK || !h.Ready || len(h.Problems)+len(h.Notes) != 0 {
+		t.Errorf("readyz: %d %+v", status, h)
+	}
+	c.call(t, "QueryJobs", new(any), nil, []string{"id"})
+	status, text := c.page(t, "/metrics")
+	if status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	lines := strings.Split(text, "\n")
+	for _, want := range []string{
+		`drover_jobs{status="running"} 0`, `drover_requests_total{interface="luxi",outcome="ok"} 1`,
+		`drover_requests_total{interface="rapi",outcome="200"} 2`, `drover_store_transactions_total{outcome="committed"} `,
+		`drover_store_commit_seconds_count `,
+	} {
+		if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, want) }) {
+			t.Errorf("there is no line %q in\n%s", want, text)
+		}
+	}
+}
+
+// TestStoreTroubleIsTold removes the store under a running controller: what is
+// asked for is unavailable, and the health says why. It takes as long as the
+// queue has patience with a store.
+func TestStoreTroubleIsTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := start(t, dir, false)
+	if err := os.RemoveAll(filepath.Join(dir, "store")); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan error, 1)
+	client := c.dial(t)
+	go func() {
+		answer <- client.Call(context.WithoutCancel(t.Context()), "SetDrainFlag", []any{true}, new(any))
+	}()
+	// The queue tries again for a while before it gives the answer.
+	for status, _ := c.health(t); status == http.StatusOK; status, _ = c.health(t) {
+		runtime.Gosched()
+	}
+	status, h := c.health(t)
+	if status != http.StatusServiceUnavailable || h.Ready || !slices.ContainsFunc(h.Problems, func(p app.Problem) bool {
+		return p.Part == "store" && !p.Since.IsZero() && strings.Contains(p.Text, "was removed while it was in use")
+	}) {
+		t.Errorf("readyz: %d %+v", status, h)
+	}
+	_ = c.stop() // it says what has become of the store
+	if err := <-answer; err == nil {
+		t.Error("a change was acknowledged into the void")
+	}
+}

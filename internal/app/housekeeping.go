@@ -1,0 +1,34 @@
+package app
+
+import (
+	"context"
+	"time"
+)
+
+// DefaultArchiveAfter is how long ended jobs stay among the others, unless
+// DevOptions say otherwise; then they move to the archive, where they stay.
+const DefaultArchiveAfter = 6 * time.Hour
+
+const (
+	// archiveEvery is how often it is looked for jobs to archive.
+	archiveEvery = 5 * time.Minute
+	// archiveLimit is how long that may take each time.
+	archiveLimit = time.Minute
+)
+
+// keepTidy does what a cluster's watcher does elsewhere, until ctx ends: it
+// archives jobs that ended long ago.
+func (c *controller) keepTidy(ctx context.Context, after time.Duration) error {
+	tick := time.NewTicker(archiveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if _, _, err := c.queue.AutoArchive(ctx, after, archiveLimit); err != nil && ctx.Err() == nil {
+			c.log.Warn("old jobs could not be archived", "error", err)
+		}
+	}
+}
