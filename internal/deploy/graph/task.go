@@ -176,7 +176,7 @@ func inTask(id, name string, err error) error {
 }
 
 // asRecord gives a field the form that tasks have after they are stored: empty lists of places and relations are as
-// if they were not there, and of roles and groups one text stands for a list of it. A list of roles with nothing but
+// if they were not there, as are empty conditions, and of roles and groups one text stands for a list of it. A list of roles with nothing but
 // a star is that star.
 func asRecord(name string, t *Template) (*Template, bool) {
 	if !t.Static {
@@ -198,6 +198,8 @@ func asRecord(name string, t *Template) (*Template, bool) {
 		}
 	case "parameters":
 		return t, v != nil
+	case "condition":
+		return t, v != nil && v != ""
 	}
 	return t, true
 }

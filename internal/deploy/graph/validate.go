@@ -107,10 +107,13 @@ func clearest(e *jsonschema.ValidationError) *jsonschema.ValidationError {
 }
 
 func vagueness(e *jsonschema.ValidationError) int {
-	switch e.ErrorKind.(type) {
-	case *kind.Type:
-		return 1
+	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
+		if slices.Contains(k.Missing, computedKey) {
+			return 3 // it was not meant to be computed
+		}
+		return 1
+	case *kind.Type:
 		return 2
 	}
 	return 0

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-project/drover/internal/deploy/legacy"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/yaql"
 )
@@ -27,8 +26,9 @@ type Node struct {
 // matcher compares names with patterns: text between slashes is a regular expression that must fit the beginning of
 // a name, any other text is the name itself.
 type matcher struct {
-	code  *yaql.Expression
-	known map[[2]string]bool
+	compile  *yaql.Expression
+	compiled map[string]*yaql.Regex
+	known    map[[2]string]bool // whether a pattern fits a name
 }
 
 func newMatcher() (*matcher, error) {
@@ -36,8 +36,8 @@ func newMatcher() (*matcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	code, err := engine.Compile(`regex("\\A(?:" + $[0] + ")").matches($[1])`)
-	return &matcher{code: code, known: map[[2]string]bool{}}, err
+	compile, err := engine.Compile(`regex("\\A(?:" + $ + ")")`)
+	return &matcher{compile: compile, compiled: map[string]*yaql.Regex{}, known: map[[2]string]bool{}}, err
 }
 
 func pattern(name string) (string, bool) {
@@ -56,14 +56,22 @@ func (m *matcher) match(ctx context.Context, name, text string) (bool, error) {
 		return name == text, nil
 	}
 	key := [2]string{p, text}
-	if fits, done := m.known[key]; done {
+	fits, done := m.known[key]
+	if done {
 		return fits, nil
 	}
-	v, err := m.code.Eval(ctx, []any{p, text})
+	re := m.compiled[p]
+	if re == nil {
+		v, err := m.compile.Eval(ctx, p)
+		if re, ok = v.(*yaql.Regex); err != nil || !ok {
+			return false, fault.New(fault.Invalid, "the pattern %s: %w", name, err)
+		}
+		m.compiled[p] = re
+	}
+	fits, err := re.Matches(text)
 	if err != nil {
 		return false, fault.New(fault.Invalid, "the pattern %s: %w", name, err)
 	}
-	fits := legacy.Truth(v)
 	m.known[key] = fits
 	return fits, nil
 }
