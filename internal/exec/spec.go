@@ -1,10 +1,9 @@
 package exec
 
 import (
-	"time"
-
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/job"
 )
 
 // specOf returns what a node needs to run an instance as the inventory
@@ -38,10 +37,7 @@ func intParam(p cluster.Params, name string) int {
 	return int(n)
 }
 
-// seconds turns a timeout parameter into a duration.
-func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
-
 // stopWithin asks the guest to stop and forces it after a timeout in seconds.
 func stopWithin(timeout int64) hypervisor.Stop {
-	return hypervisor.Stop{Timeout: seconds(timeout), Force: timeout == 0}
+	return hypervisor.Stop{Timeout: job.Seconds(float64(timeout)), Force: timeout == 0}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/reason"
 )
 
 // delayNodes returns the nodes on which OP_TEST_DELAY waits besides the master.
@@ -205,7 +206,12 @@ func parseChild(raw any) (*opcode.Opcode, error) {
 	if err != nil {
 		return nil, err
 	}
-	return opcode.Parse(text, opcode.Options{})
+	op, err := opcode.Parse(text, opcode.Options{})
+	if err != nil {
+		return nil, err
+	}
+	// Its trail comes from outside, as the parameter that it is in does.
+	return op, reason.CheckOutside(op.Reason, nil)
 }
 
 // testJobQueue logs and fails as told. The notifications that the reference

@@ -138,6 +138,15 @@ func TestDummySubmitsJobs(t *testing.T) {
 		dummy(params{"submit_jobs": []any{[]any{params{"OP_ID": "OP_NOSUCH"}}}}))
 }
 
+func TestDummysJobsAreFromOutside(t *testing.T) {
+	r := newRig(t)
+	child := params{"OP_ID": "OP_TEST_DELAY", "duration": 1, "reason": []any{[]any{"gnt:opcode:create", "", 1}}}
+	r.refuses("OpPrereqError", `submit_jobs[0][0]: reason entry 0 has the reserved source "gnt:opcode:create": sources that begin with "gnt:" belong to the system (use a source of your own, for example "user")`, "OP_TEST_DUMMY", dummy(params{"submit_jobs": []any{[]any{child}}}))
+	if len(r.submitted) != 0 {
+		t.Errorf("submitted %v", r.submitted)
+	}
+}
+
 func TestJobQueueOpcode(t *testing.T) {
 	r := newRig(t)
 	r.must("true", "OP_TEST_JQUEUE", params{"notify_exec": true, "log_messages": []any{"hello"}})

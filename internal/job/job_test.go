@@ -213,7 +213,7 @@ func TestOpcodesLeaveNoMoreThanTheLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	failed := j.Fail(0, fault.New(fault.NotFound, "%s", long), 4)
+	failed := j.Fail(0, &fault.Error{Code: fault.NotFound, Message: long}, 4)
 	if class, why, ok := job.DecodeError(failed.Ops[0].Result); !ok || class != "OpPrereqError" || len(why) > job.MaxText || !strings.Contains(why, "more bytes") {
 		t.Errorf("error: %v %s, %d bytes", ok, class, len(why))
 	}

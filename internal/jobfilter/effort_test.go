@@ -1,7 +1,7 @@
 package jobfilter_test
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,7 +52,7 @@ func TestTheWholeChainHasOneBudget(t *testing.T) {
 	var rules []jobfilter.Rule
 	for i := range 4 {
 		r := rule(t, i, 0, jobfilter.Pause, `[["reason", ["=~", "reason", "`+heavy+`"]]]`)
-		r.UUID = fmt.Sprint(i)
+		r.UUID = strconv.Itoa(i)
 		rules = append(rules, r)
 	}
 	c := chain(t, rules...)

@@ -3,10 +3,10 @@ package luxiwire
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 )
 
 // Request is one call. Args is the JSON text of the arguments; the server
@@ -21,41 +21,60 @@ type Request struct {
 // error has the code fault.Invalid; its text is what follows ParsePrefix in
 // the answer.
 func ParseRequest(frame []byte) (Request, error) {
-	object, err := topLevel(frame)
-	if err != nil {
+	if err := checkTop(frame); err != nil {
 		return Request{}, err
 	}
-	for _, key := range []string{"method", "args"} {
-		if _, ok := object[key]; !ok {
-			return Request{}, fault.New(fault.Invalid, "key '%s' not found, object contains only %s", key, keyList(frame))
+	var method, args json.RawMessage
+	for key, value := range members(frame) {
+		switch key {
+		case "method":
+			method = value
+		case "args":
+			args = value
 		}
 	}
-	req := Request{Args: object["args"]}
-	if err := json.Unmarshal(object["method"], &req.Method); err != nil || string(object["method"]) == "null" {
+	switch {
+	case method == nil:
+		return Request{}, missing("method", frame)
+	case args == nil:
+		return Request{}, missing("args", frame)
+	}
+	req := Request{Args: args}
+	if err := json.Unmarshal(method, &req.Method); err != nil || string(method) == "null" {
 		return Request{}, fault.New(fault.Invalid, "Can't parse value for 'method': Unable to read String")
 	}
 	return req, nil
 }
 
-func topLevel(frame []byte) (map[string]json.RawMessage, error) {
+func missing(key string, frame []byte) error {
+	return fault.New(fault.Invalid, "key '%s' not found, object contains only %s", key, keyList(frame))
+}
+
+// MaxValues is how many JSON values a message may hold.
+const MaxValues = 1_000_000
+
+// checkTop refuses a message that is no JSON object, or holds too much.
+func checkTop(frame []byte) error {
 	const where = "parsing top-level JSON message: "
 	trimmed := bytes.TrimLeft(frame, " \t\r\n")
 	if len(trimmed) == 0 || (trimmed[0] != '{' && trimmed[0] != '[') {
-		return nil, fault.New(fault.Invalid,
+		return fault.New(fault.Invalid,
 			where+"Invalid JSON: a JSON text a serialized object or array at the top level.")
 	}
 	if i := firstInvalidUTF8(frame); i >= 0 {
-		return nil, fault.New(fault.Invalid, where+"Malformed JSON: the byte at position %d is not valid UTF-8", i)
+		return fault.New(fault.Invalid, where+"Malformed JSON: the byte at position %d is not valid UTF-8", i)
+	}
+	if err := intake.CheckValues(frame, MaxValues); err != nil {
+		return fault.New(fault.TooLarge, where+"%w", err)
 	}
 	if !json.Valid(frame) {
 		var v any
-		return nil, fault.New(fault.Invalid, where+"Malformed JSON: %v", json.Unmarshal(frame, &v))
+		return fault.New(fault.Invalid, where+"Malformed JSON: %v", json.Unmarshal(frame, &v))
 	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(frame, &object); err != nil {
-		return nil, fault.New(fault.Invalid, where+"Unable to read JSObject")
+	if trimmed[0] != '{' {
+		return fault.New(fault.Invalid, where+"Unable to read JSObject")
 	}
-	return object, nil
+	return nil
 }
 
 func firstInvalidUTF8(text []byte) int {
@@ -72,10 +91,23 @@ func firstInvalidUTF8(text []byte) int {
 	return -1
 }
 
+// maxKeys is how many keys of an object an error repeats.
+const maxKeys = 50
+
 // keyList returns the keys of the object in the text as a JSON list, in the
-// order they were written.
+// order they were written, each once, and not more than the first few.
 func keyList(object []byte) string {
-	keys := KeysOf(object)
+	keys := []string{}
+	seen := map[string]bool{}
+	for key := range members(object) {
+		if seen[key] {
+			continue
+		}
+		if len(keys) == maxKeys {
+			break
+		}
+		seen[key], keys = true, append(keys, fault.Clip(key, maxKeyText))
+	}
 	text, err := json.Marshal(keys)
 	if err != nil { // strings always encode
 		return "[]"
@@ -83,30 +115,7 @@ func keyList(object []byte) string {
 	return string(text)
 }
 
-// KeysOf returns the keys of a JSON object in the order they were written,
-// each once. It returns an empty list for anything else.
-func KeysOf(object []byte) []string {
-	keys := []string{}
-	dec := json.NewDecoder(bytes.NewReader(object))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return keys
-	}
-	for dec.More() {
-		t, err := dec.Token()
-		key, ok := t.(string)
-		if err != nil || !ok {
-			return keys
-		}
-		if !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
-		var skipped json.RawMessage
-		if err := dec.Decode(&skipped); err != nil {
-			return keys
-		}
-	}
-	return keys
-}
+const maxKeyText = 100
 
 // Response is one answer. Fault is an addition of ours beside the two keys
 // that every client reads: the code, field and hint of an error, for clients

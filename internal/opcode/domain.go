@@ -69,6 +69,13 @@ var plannedInstance = Named("any", Record("object", map[string]Type{
 	"osparams_private": MapOf(String, PrivateAny), "osparams_secret": MapOf(String, SecretAny),
 }, &Any))
 
+// nestedJobs are jobs inside an opcode; whoever submits them checks them.
+var nestedJobs = func() Type {
+	t := Any
+	t.nested = true
+	return t
+}()
+
 // modificationsOf is the list with which instances change disks or interfaces:
 // [what, object], where what is an action or the index to modify, or
 // [action, index or name, object].

@@ -57,7 +57,7 @@ func (e *ParamError) Class() string {
 	if d, ok := Lookup(e.Opcode); ok {
 		return d.Class()
 	}
-	return e.Opcode
+	return fault.Clip(e.Opcode, maxQuoted)
 }
 
 // Error names the opcode and the parameter.
@@ -81,7 +81,7 @@ func (e *ParamError) Error() string {
 func (e *ParamError) Luxi() string {
 	switch e.Kind {
 	case UnknownOpcode:
-		return "Unknown opcode " + e.Opcode
+		return "Unknown opcode " + fault.Clip(e.Opcode, maxQuoted)
 	case Unknown:
 		return "Superfluous dictionary keys: [" + quote(e.Param) + "], but only " + quoteList(e.Allowed) + " allowed."
 	case Missing:
@@ -129,15 +129,22 @@ func (e *ParamError) fault() *fault.Error {
 	return f
 }
 
-func quote(s string) string { return string(appendString(nil, s)) }
+// maxQuoted is how much of a name from outside an error repeats, in bytes, and
+// maxListed how many of them.
+const (
+	maxQuoted = 200
+	maxListed = 100
+)
+
+func quote(s string) string { return string(appendString(nil, fault.Clip(s, maxQuoted))) }
 
 func quoteList(list []string) string {
 	b := []byte{'['}
-	for i, s := range list {
+	for i, s := range list[:min(len(list), maxListed)] {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, s)
+		b = append(b, quote(s)...)
 	}
 	return string(append(b, ']'))
 }

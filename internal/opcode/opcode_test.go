@@ -240,3 +240,30 @@ func BenchmarkAppendJSON(b *testing.B) {
 		buf = op.AppendJSON(buf[:0])
 	}
 }
+
+// What is secret of an opcode is also secret of one inside another.
+func TestSecretsOfNestedJobsAreRedacted(t *testing.T) {
+	op, err := opcode.Parse([]byte(`{"OP_ID":"OP_TEST_DUMMY","result":null,"messages":null,"fail":false,"submit_jobs":[[{"OP_ID":"OP_TEST_DUMMY",
+		"submit_jobs":[[{"OP_ID":"OP_INSTANCE_CREATE","osparams_secret":{"k":"S1"},"osparams_private":{"p":"S2"},"osparams":{"o":"shown"}}]]}],
+		[{"osparams_secret":"S3"}]]}`), opcode.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, shown := string(op.ForStore().AppendJSON(nil)), string(op.ForDisplay().AppendJSON(nil))
+	if strings.Contains(stored, "S1") || strings.Contains(stored, "S3") || !strings.Contains(stored, "S2") || !strings.Contains(stored, "shown") {
+		t.Errorf("stored: %s", stored)
+	}
+	if strings.ContainsAny(shown, "123") || !strings.Contains(shown, `"k"`) || !strings.Contains(shown, "shown") {
+		t.Errorf("shown: %s", shown)
+	}
+	if op.LostSecret() != "" || op.ForStore().LostSecret() != "submit_jobs" {
+		t.Errorf("lost: %q, %q", op.LostSecret(), op.ForStore().LostSecret())
+	}
+	for _, d := range opcode.All() {
+		for i := range d.Params {
+			if p := &d.Params[i]; p.Type.Secrecy() > opcode.Public && !strings.HasPrefix(p.Name, "osparams_") && p.Name != "submit_jobs" && p.Name != "instances" {
+				t.Errorf("%s: %s is secret by itself, and not inside another opcode", d.ID, p.Name)
+			}
+		}
+	}
+}

@@ -70,7 +70,7 @@ var testOpcodes = []*Definition{
 			required("result", Any, "value to return"),
 			required("messages", Any, "texts to log"),
 			required("fail", Any, "true to fail in the end"),
-			required("submit_jobs", Any, "jobs to submit, each a list of opcodes; null for none"),
+			required("submit_jobs", nestedJobs, "jobs to submit, each a list of opcodes; null for none"),
 		},
 	},
 }

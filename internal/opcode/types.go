@@ -30,6 +30,9 @@ type Type struct {
 	// those of the known keys of a record; only redaction needs them.
 	elem   *Type
 	fields map[string]Type
+	// nested types are of values that hold whole opcodes: what is secret in those,
+	// at any depth, is known by its key.
+	nested bool
 	// convert checks a value and returns it in the shape that Params holds.
 	convert func(v any) (any, *mismatch)
 }
@@ -51,6 +54,9 @@ func (t Type) Allowed() []string { return slices.Clone(t.allowed) }
 // Secrecy returns the highest secrecy among the type and its parts.
 func (t Type) Secrecy() Secrecy {
 	highest := t.secrecy
+	if t.nested {
+		highest = Secret
+	}
 	if t.elem != nil {
 		highest = max(highest, t.elem.Secrecy())
 	}

@@ -11,7 +11,11 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 )
+
+// maxValues is how many JSON values a filter may hold.
+const maxValues = 100_000
 
 // ParseJSON reads the JSON form of a filter. An error has code Invalid (or
 // TooLarge, over a limit), the reference's reason as its message, and as its
@@ -19,6 +23,9 @@ import (
 func ParseJSON(data []byte) (Node, error) {
 	if len(data) > MaxBytes {
 		return nil, tooLong(len(data))
+	}
+	if err := intake.CheckValues(data, maxValues); err != nil {
+		return nil, err
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

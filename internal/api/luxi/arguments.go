@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -29,8 +30,8 @@ var arityNames = map[int]string{0: "Null", 1: "OneTuple", 2: "Pair", 3: "Triple"
 // arguments splits the argument list and checks its length.
 func (m method) arguments(text raw) (*arguments, error) {
 	a := &arguments{text: text}
-	if err := json.Unmarshal(text, &a.items); err != nil || bytes.Equal(text, []byte("null")) ||
-		len(a.items) < m.min || len(a.items) > m.max {
+	items, ok := luxiwire.Elements(text)
+	if a.items = items; !ok || len(a.items) < m.min || len(a.items) > m.max {
 		a.fail(fault.New(fault.Invalid, "Unable to read %s", arityNames[m.min]).WithHint("%s takes %s", m.name, m.arity()))
 		return nil, a.bad()
 	}
@@ -99,16 +100,39 @@ func (a *arguments) object(i int, into any) {
 	a.fail(f)
 }
 
-func (a *arguments) str(i int) (out string)       { a.decode(i, "String", &out); return out }
-func (a *arguments) boolean(i int) (out bool)     { a.decode(i, "Bool", &out); return out }
-func (a *arguments) integer(i int) (out int64)    { a.decode(i, "Int", &out); return out }
-func (a *arguments) strs(i int) (out []string)    { a.decode(i, "[String]", &out); return out }
-func (a *arguments) number(i int) (out float64)   { a.decode(i, "Double", &out); return out }
-func (a *arguments) raws(i int) (out []raw)       { a.decode(i, "[JSValue]", &out); return out }
-func (a *arguments) rawLists(i int) (out [][]raw) { a.decode(i, "[[JSValue]]", &out); return out }
-func (a *arguments) optionalStrs(i int) []string  { return optional(a, i, a.strs) }
-func (a *arguments) optionalStr(i int) string     { return optional(a, i, a.str) }
-func (a *arguments) optionalBool(i int) bool      { return optional(a, i, a.boolean) }
+func (a *arguments) str(i int) (out string)      { a.decode(i, "String", &out); return out }
+func (a *arguments) boolean(i int) (out bool)    { a.decode(i, "Bool", &out); return out }
+func (a *arguments) integer(i int) (out int64)   { a.decode(i, "Int", &out); return out }
+func (a *arguments) strs(i int) (out []string)   { a.decode(i, "[String]", &out); return out }
+func (a *arguments) number(i int) (out float64)  { a.decode(i, "Double", &out); return out }
+func (a *arguments) optionalStrs(i int) []string { return optional(a, i, a.strs) }
+func (a *arguments) optionalStr(i int) string    { return optional(a, i, a.str) }
+func (a *arguments) optionalBool(i int) bool     { return optional(a, i, a.boolean) }
+
+// raws reads a list of any values, rawLists a list of lists. They are parts of
+// the request, not copies.
+func (a *arguments) raws(i int) []raw {
+	if i < len(a.items) {
+		if list, ok := luxiwire.Elements(a.items[i]); ok {
+			return list
+		}
+	}
+	a.fail(fault.New(fault.Invalid, "Unable to read %s", "[JSValue]").At(fmt.Sprintf("args[%d]", i)))
+	return nil
+}
+
+func (a *arguments) rawLists(i int) [][]raw {
+	lists := a.raws(i)
+	out := make([][]raw, len(lists))
+	for n, list := range lists {
+		var ok bool
+		if out[n], ok = luxiwire.Elements(list); !ok {
+			a.fail(fault.New(fault.Invalid, "Unable to read %s", "[[JSValue]]").At(fmt.Sprintf("args[%d]", i)))
+			return nil
+		}
+	}
+	return out
+}
 
 // optional reads an argument that may be null or left out.
 func optional[T any](a *arguments, i int, read func(int) T) T {
@@ -146,13 +170,22 @@ func parseJobID(text raw) (job.ID, error) {
 	return id, nil
 }
 
+// maxIDs is how many jobs a request may name; one that is about more asks for
+// all, or with a filter.
+const maxIDs = 100_000
+
 // jobIDs reads a list of job ids. Null, like an empty list, stands for all.
 func (a *arguments) jobIDs(i int) []job.ID {
 	if !a.has(i) {
 		return nil
 	}
-	var ids []job.ID
-	for _, item := range a.raws(i) {
+	items := a.raws(i)
+	if len(items) > maxIDs {
+		a.fail(fault.New(fault.TooLarge, "the request names %d jobs; the limit is %d", len(items), maxIDs).At(fmt.Sprintf("args[%d]", i)))
+		return nil
+	}
+	ids := make([]job.ID, 0, len(items))
+	for _, item := range items {
 		id, err := parseJobID(item)
 		if err != nil {
 			a.fail(err)

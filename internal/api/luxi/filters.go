@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -37,11 +38,15 @@ func replaceFilter(ctx context.Context, d *Deps, a *arguments) (any, error) {
 // rule reads the parts of a rule from four arguments: priority, predicates,
 // action, reason.
 func (a *arguments) rule(from int) jobfilter.Rule {
-	rule := jobfilter.Rule{Priority: int(a.integer(from))}
-	if rule.Priority < 0 {
-		a.fail(fault.New(fault.Invalid, "Invalid value for non-negative type '%d'", rule.Priority).At("priority"))
-	}
+	var rule jobfilter.Rule
 	var err error
+	if len(a.text) > opcode.MaxBytes {
+		a.fail(fault.New(fault.TooLarge, "the rule has %d bytes; the limit is %d", len(a.text), opcode.MaxBytes))
+		return rule
+	}
+	if rule.Priority, err = jobfilter.ParsePriority(a.items[from]); err != nil {
+		a.fail(err)
+	}
 	if rule.Predicates, err = jobfilter.ParsePredicates(a.items[from+1]); err != nil {
 		a.fail(withoutPlace(err))
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -82,6 +81,10 @@ func submitManyJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
 func parseOps(method string, texts []raw) ([]*opcode.Opcode, error) {
 	ops := make([]*opcode.Opcode, len(texts))
 	for i, text := range texts {
+		if len(text) > opcode.MaxBytes {
+			err := fault.New(fault.TooLarge, "an opcode has %d bytes; the limit is %d", len(text), opcode.MaxBytes)
+			return nil, opcodeFault(method, i, err)
+		}
 		op, err := opcode.Parse(text, opcode.Options{RequireReason: true})
 		if err != nil {
 			return nil, opcodeFault(method, i, err)
@@ -147,14 +150,8 @@ func autoArchiveJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	archived, left, err := d.Queue.AutoArchive(ctx, seconds(age), min(seconds(limit), luxiwire.MaxWait))
+	archived, left, err := d.Queue.AutoArchive(ctx, job.Seconds(age), min(job.Seconds(limit), luxiwire.MaxWait))
 	return [2]int{archived, left}, err
-}
-
-// seconds turns a number of seconds into a duration, without overflow.
-func seconds(n float64) time.Duration {
-	const century = 100 * 365 * 24 * 3600
-	return time.Duration(max(-century, min(century, n)) * float64(time.Second))
 }
 
 func pickupJob(_ context.Context, _ *Deps, a *arguments) (any, error) {
@@ -204,7 +201,7 @@ func waitForJobChange(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	known := canonical(a.items[2])
 	serial := lastKnownSerial(a.items[3])
 	row := query.JobValues(fields)
-	ctx, cancel := context.WithTimeout(ctx, min(seconds(timeout), luxiwire.MaxWait))
+	ctx, cancel := context.WithTimeout(ctx, min(job.Seconds(timeout), luxiwire.MaxWait))
 	defer cancel()
 	var values raw
 	j, err := d.Queue.Wait(ctx, id, func(j *job.Job) bool {

@@ -276,18 +276,6 @@ func TestExplainAndTest(t *testing.T) {
 	}
 }
 
-func TestSecondsDoNotOverflow(t *testing.T) {
-	if d := seconds(1e300); d <= 0 {
-		t.Error(d)
-	}
-	if d := seconds(-1e300); d >= 0 {
-		t.Error(d)
-	}
-	if d := seconds(0.5); d != 500*time.Millisecond {
-		t.Error(d)
-	}
-}
-
 // TestLostAnswer cuts the connection after the job was taken and before the
 // client knows: with a key the repeated submission finds the job it made.
 func TestLostAnswer(t *testing.T) {

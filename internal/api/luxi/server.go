@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -21,6 +22,10 @@ import (
 // told so and sent away. It keeps file descriptors for the rest of the
 // controller.
 const maxConnections = 1000
+
+// maxInFlight is how much memory all requests of more than luxiwire.FreeFrame
+// that are being read or worked on may take, in bytes.
+const maxInFlight = 48 << 20
 
 // lingerTime is how long, and lingerBytes how much, a connection that is about
 // to be closed still takes in, so that a client in the middle of sending gets
@@ -36,9 +41,12 @@ type Server struct {
 	methods map[string]method
 	// The limits of the protocol, and how often to look whether a client is still
 	// there; tests take smaller ones.
-	idle     time.Duration
-	look     time.Duration
-	maxFrame int
+	idle, begun    time.Duration // for a request to begin, and for all of it to come
+	look           time.Duration
+	maxFrame       int
+	maxConnections int
+	// memory is what long requests that are being read or worked on take together.
+	memory *intake.Budget
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -53,9 +61,13 @@ func newServer(deps Deps, table []method) *Server {
 		deps:     deps,
 		methods:  make(map[string]method, len(table)),
 		idle:     luxiwire.IdleTimeout,
+		begun:    luxiwire.FrameTimeout,
 		look:     lookTime,
 		maxFrame: luxiwire.MaxFrame,
 		conns:    map[net.Conn]bool{},
+
+		maxConnections: maxConnections,
+		memory:         intake.NewBudget(maxInFlight),
 	}
 	for _, m := range table {
 		s.methods[m.name] = m
@@ -109,14 +121,14 @@ func (s *Server) wakeAll() {
 func (s *Server) admit(ctx context.Context, conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	full := len(s.conns) >= maxConnections
+	full := len(s.conns) >= s.maxConnections
 	if !full {
 		s.conns[conn] = true
 	}
 	s.done.Go(func() {
 		defer func() { _ = conn.Close() }() // nothing is left to be said
 		if full {
-			err := fault.New(fault.Busy, "there are already %d connections", maxConnections)
+			err := fault.New(fault.Busy, "there are already %d connections", s.maxConnections)
 			s.refuse(conn, err.Error(), err)
 			return
 		}
@@ -131,12 +143,18 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	by := peer(conn)
 	frames := luxiwire.NewFrameReader(conn, s.maxFrame)
+	frames.Charge(s.memory)
+	defer frames.Release()
 	for {
-		if conn.SetReadDeadline(time.Now().Add(s.idle)) != nil || ctx.Err() != nil {
+		if conn.SetReadDeadline(time.Now().Add(s.idle)) != nil || ctx.Err() != nil || frames.Begun() != nil {
+			return
+		}
+		if conn.SetReadDeadline(time.Now().Add(s.begun)) != nil || ctx.Err() != nil {
 			return
 		}
 		frame, err := frames.Next()
-		if fault.Is(err, fault.TooLarge) {
+		if fault.Is(err, fault.TooLarge) || fault.Is(err, fault.Busy) {
+			frames.Release()
 			s.refuse(conn, err.Error(), err)
 			return
 		}
@@ -146,6 +164,7 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 		if !s.answer(ctx, conn, by, frame) {
 			return
 		}
+		frames.Release()
 	}
 }
 

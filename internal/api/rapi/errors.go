@@ -91,7 +91,7 @@ func asHTTP(err error) *httpError {
 func paramMessage(p *opcode.ParamError, err error) string {
 	switch p.Kind {
 	case opcode.Unknown:
-		text := fmt.Sprintf("Object %s doesn't support the parameter '%s'", p.Class(), p.Param)
+		text := fmt.Sprintf("Object %s doesn't support the parameter '%s'", p.Class(), fault.Clip(p.Param, 200))
 		if f, ok := errors.AsType[*fault.Error](err); ok && strings.HasPrefix(f.Hint, "did you mean") {
 			text += " (" + f.Hint + ")"
 		}
