@@ -2,8 +2,10 @@ package yaql_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/drover-project/drover/yaql"
 )
@@ -91,8 +93,7 @@ func ExampleError() {
 		panic(err)
 	}
 	_, err = engine.Compile("$.nodes.where($.status = )")
-	var e *yaql.Error
-	if asYaql(err, &e) {
+	if e, ok := errors.AsType[*yaql.Error](err); ok {
 		fmt.Println(e.Class)
 		fmt.Println(e.Hint)
 		fmt.Println(e.Caret())
@@ -104,10 +105,23 @@ func ExampleError() {
 	//                          ^
 }
 
-func asYaql(err error, target **yaql.Error) bool {
-	e, ok := err.(*yaql.Error) //nolint:errorlint // the type is promised
-	*target = e
-	return ok
+func ExampleDateTime() {
+	engine, err := yaql.New()
+	if err != nil {
+		panic(err)
+	}
+	backup := time.Date(2026, 11, 22, 4, 30, 0, 0, time.UTC)
+	later, err := engine.Compile("$ + timespan(hours => 36)")
+	if err != nil {
+		panic(err)
+	}
+	next, err := later.Eval(context.Background(), backup)
+	if err != nil {
+		panic(err)
+	}
+	when := next.(yaql.DateTime)
+	fmt.Println(when.ISOFormat(), when.Fields().Day)
+	// Output: 2026-11-23T16:30:00+00:00 23
 }
 
 func ExampleInsertOperator() {

@@ -9,13 +9,25 @@ import (
 	"github.com/drover-project/drover/yaql/internal/pytime"
 )
 
-// DateTime is a date and time of day with microseconds, with or without a zone.
+// DateTime is a date and time of day with microseconds, with or without a zone. The host gives a time.Time and
+// gets a DateTime back, which it reads by these methods:
+//
+//	ISOFormat() string                    2026-11-22T10:00:00+00:00
+//	Timestamp() (float64, error)          seconds since 1970
+//	Fields() (struct)                     Year, Month, Day, ... as they stand in its zone
+//	Offset() (Timespan, error)            of its zone from UTC
+//	Strftime(format string) (string, error)
+//	Add, Sub(Timespan) (DateTime, error)
+//	Since(DateTime) (Timespan, error)
+//	Compare(DateTime) (int, error)
+//
+// The errors are those of times outside the years 1 to 9999, and of mixing times with and without a zone. As JSON
+// it is written by package yaqljson; encoding/json knows nothing of it.
 type DateTime = pytime.DateTime
 
-// Timespan is a length of time in microseconds, negative or not.
+// Timespan is a length of time in microseconds, negative or not. The host gives a time.Duration and gets a Timespan
+// back; Total is the microseconds in it, In(1e6) the seconds as a float, String its text.
 type Timespan = pytime.Span
-
-// Regex is a compiled regular expression in Python's dialect.
 
 // List is a mutable list of the reference: the result of split, insert and a few others. It is never equal to
 // a list literal and cannot be a key. Ordinary lists are []any.

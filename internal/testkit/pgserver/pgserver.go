@@ -6,7 +6,7 @@
 //   - A server belongs to one test and ends with it, also when the test's process
 //     dies.
 //   - Where the packages are not installed the test is skipped, visibly, unless
-//     $DROVER_REQUIRE_DATA says that nothing may be skipped.
+//     $DROVER_SKIP_NOTHING says that nothing may be skipped.
 package pgserver
 
 import (
@@ -24,6 +24,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // Server is a running server.
@@ -79,10 +81,7 @@ func binaries(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	if len(found) == 0 {
-		if os.Getenv("DROVER_REQUIRE_DATA") != "" {
-			tb.Fatal("no PostgreSQL server is installed (Debian's package postgresql)")
-		}
-		tb.Skip("no PostgreSQL server is installed (Debian's package postgresql)")
+		testkit.Missingf(tb, "no PostgreSQL server is installed (Debian's package postgresql)")
 	}
 	return filepath.Dir(found[len(found)-1])
 }
