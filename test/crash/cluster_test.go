@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/luxiwire"
 )
@@ -56,7 +58,24 @@ func startCluster(t *testing.T, bin, data string) *cluster {
 // kill ends the process as a power failure would, as far as it can tell.
 func (c *cluster) kill() { _ = c.cmd.Process.Kill() }
 
-// gone waits for the end of a process that was killed.
+// terminate asks the process to end in good order, while its clients go on.
+func (c *cluster) terminate() { _ = c.cmd.Process.Signal(syscall.SIGTERM) }
+
+// killStarting starts the binary and kills it at some moment before it is ready
+// or soon after.
+func killStarting(t *testing.T, bin, data string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), bin, "dev", "--data", data, "--rapi", "127.0.0.1:0", "--nodes", "2", "--demo=false")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	const longest = 200 * time.Millisecond
+	<-time.After(rand.N(longest))
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // it was killed
+}
+
+// gone waits for the end of a process that was killed or told to end.
 func (c *cluster) gone() { _ = c.cmd.Wait() }
 
 // stop ends the process in good order.

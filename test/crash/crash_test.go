@@ -1,8 +1,8 @@
 // Package crash kills what it tests, again and again at moments that nobody
 // chose, and checks that nothing acknowledged is lost and nothing is done twice.
 //
-// A short run is part of the normal tests. DROVER_SOAK=10m runs each test for
-// that long.
+// A short run is part of the normal tests. DROVER_SOAK=10m (make soak) runs each
+// test for that long, and for soakRounds at least.
 package crash
 
 import (
@@ -15,11 +15,15 @@ import (
 	"time"
 )
 
-// shortRounds is how often the normal tests kill.
-const shortRounds = 5
+// shortRounds is how often the normal tests kill, soakRounds how often a soak
+// kills at least.
+const (
+	shortRounds = 5
+	soakRounds  = 200
+)
 
-// rounds calls one for every round, until the rounds of a normal run, or the time of a
-// soak, are over.
+// rounds calls one for every round, until the rounds of a normal run, or the rounds and
+// the time of a soak, are over.
 func rounds(t *testing.T, one func(round int)) {
 	t.Helper()
 	soak := os.Getenv("DROVER_SOAK")
@@ -33,7 +37,7 @@ func rounds(t *testing.T, one func(round int)) {
 	if err != nil {
 		t.Fatalf("DROVER_SOAK: %v", err)
 	}
-	for round, end := 0, time.Now().Add(long); time.Now().Before(end); round++ {
+	for round, end := 0, time.Now().Add(long); round < soakRounds || time.Now().Before(end); round++ {
 		one(round)
 	}
 }

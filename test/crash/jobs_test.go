@@ -132,9 +132,9 @@ func (r *record) setRule(uuid string, there bool) {
 	r.rules[uuid] = there
 }
 
-// load submits jobs from several clients until the cluster is gone, and kills it
+// load submits jobs from several clients until the cluster is gone, and ends it
 // after a number of acknowledged jobs.
-func (r *record) load(t *testing.T, c *cluster, killAfter int) {
+func (r *record) load(t *testing.T, c *cluster, killAfter int, end func()) {
 	t.Helper()
 	const clients = 4
 	acknowledged := make(chan struct{}, killAfter+clients)
@@ -169,7 +169,7 @@ func (r *record) load(t *testing.T, c *cluster, killAfter int) {
 	for range killAfter {
 		<-acknowledged
 	}
-	c.kill()
+	end()
 	all.Wait()
 	c.gone()
 }
@@ -235,14 +235,24 @@ func TestClusterLosesNoJob(t *testing.T) {
 	installs := filepath.Join(data, "installs")
 	installCountedOS(t, data, installs)
 	r := newRecord()
-	killed := 0
-	rounds(t, func(int) {
+	killed, stopped := 0, 0
+	rounds(t, func(round int) {
+		if round%3 == 1 { // also while it starts and recovers
+			killStarting(t, bin, data)
+			killed++
+		}
 		c := startCluster(t, bin, data)
 		r.check(t, c)
 		r.resubmit(t, c)
 		const most = 150
-		r.load(t, c, 1+rand.IntN(most))
-		killed++
+		end := c.kill
+		if round%5 == 4 {
+			end = c.terminate
+			stopped++
+		} else {
+			killed++
+		}
+		r.load(t, c, 1+rand.IntN(most), end)
 	})
 	c := startCluster(t, bin, data)
 	r.resubmit(t, c)
@@ -261,8 +271,8 @@ func TestClusterLosesNoJob(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	t.Logf("%d times killed; %d jobs acknowledged, %d seen to end, %d archived, %d rules changed: nothing lost, nothing twice",
-		killed, len(r.acknowledged), len(r.ended), len(r.archived), len(r.rules))
+	t.Logf("%d times killed, %d times stopped under load; %d jobs acknowledged, %d seen to end, %d archived, %d rules changed: nothing lost, nothing twice",
+		killed, stopped, len(r.acknowledged), len(r.ended), len(r.archived), len(r.rules))
 }
 
 // installCountedOS gives both nodes an operating system whose creation script
