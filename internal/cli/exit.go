@@ -102,10 +102,14 @@ func (sh *shell) errorText(err error) string {
 			return text
 		}
 	}
-	if e, ok := errors.AsType[*qlang.TextError](err); ok {
-		return sh.filterErrorText(e)
-	}
 	f, ok := errors.AsType[*fault.Error](err)
+	if e, isText := errors.AsType[*qlang.TextError](err); isText {
+		text := sh.filterErrorText(e)
+		if ok && f.Hint != "" && !sh.persona.classic() {
+			text += "\n  hint: " + f.Hint
+		}
+		return text
+	}
 	if sh.persona.classic() && ok && statusOf(context.Background(), err) == ExitFailed {
 		if f.Code == fault.Invalid {
 			return classicPair("OpPrereqError", []any{f.Message, "wrong_input"})

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/qlang"
 )
 
@@ -192,12 +194,39 @@ func (sh *shell) list(ctx context.Context, what string, fields []string, filter 
 	if more != nil {
 		args = append(args, more)
 	}
+	marked := what == "job" && !sh.structured() && !sh.persona.classic() && len(o.groupBy)+len(o.figures) == 0
+	if marked {
+		args[1] = append(slices.Clone(fields), "dry_run")
+	}
 	var a listing.Answer
 	if err := sh.ask(ctx, "Query", &a, args...); err != nil {
 		return err
 	}
+	if marked {
+		markDryRuns(&a)
+	}
 	err := sh.showAnswer(what, &a, o)
 	return sh.warnUnknown(ctx, what, a.Fields, err)
+}
+
+// markDryRuns takes the last column, which tells whether a job only checks, and
+// says so in its summary.
+func markDryRuns(a *listing.Answer) {
+	last := len(a.Fields) - 1
+	summary := slices.IndexFunc(a.Fields, func(f listing.Field) bool { return f.Name == "summary" })
+	a.Fields = a.Fields[:last]
+	for i, row := range a.Data {
+		var texts []string
+		if summary >= 0 && string(row[last].Value) == "true" && json.Unmarshal(row[summary].Value, &texts) == nil {
+			for n := range texts {
+				texts[n] += job.DryRunMark
+			}
+			if value, err := json.Marshal(texts); err == nil {
+				row[summary].Value = value
+			}
+		}
+		a.Data[i] = row[:last]
+	}
 }
 
 // fieldsCommand lists the fields of a kind of item.

@@ -200,9 +200,22 @@ func (j *Job) Inputs() []*opcode.Opcode {
 func (j *Job) Summary() []string {
 	out := make([]string, len(j.Ops))
 	for i := range j.Ops {
-		out[i] = j.Ops[i].Input.Summary()
+		out[i] = j.Ops[i].Summary()
 	}
 	return out
+}
+
+// DryRunMark stands behind the summaries of what only checks, so that nobody
+// takes it for done.
+const DryRunMark = " [dry run]"
+
+// Summary is the opcode's short text, with a mark if it only checks. Clients of
+// the reference get the text without a mark (opcode.Opcode.Summary).
+func (op *Op) Summary() string {
+	if op.Input.DryRun {
+		return op.Input.Summary() + DryRunMark
+	}
+	return op.Input.Summary()
 }
 
 // LastSerial is the serial of the newest log entry, 0 when there is none.

@@ -69,6 +69,7 @@ func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
 		Rules:     func() []*jobfilter.Rule { return now.Rules },
 		Locks:     func() []lock.State { return slices.Collect(now.Locks.All()) },
 		Runtime:   runtime,
+		Now:       time.Now(),
 		Live: func(need query.Need, nodes []string) map[string]query.NodeState {
 			return q.live(ctx, now.Inventory, need, nodes)
 		},

@@ -116,6 +116,13 @@ func TestConformanceTextToFilter(t *testing.T) {
 	})
 }
 
+// mended are texts that the reference refuses: it takes a word behind a pattern
+// for its flags (docs/compat/query.md).
+var mended = map[string]string{
+	"name =~ m/web/ and master": `["&",["=~","name","web"],["?","master"]]`,
+	"name =~ m/^web/ or master": `["|",["=~","name","^web"],["?","master"]]`,
+}
+
 func TestConformanceRefusedTexts(t *testing.T) {
 	var v vectors
 	testkit.DecodeConformance(t, &v, "qlang-examples.json")
@@ -126,6 +133,9 @@ func TestConformanceRefusedTexts(t *testing.T) {
 		Note   string `json:"note"`
 	}) bool {
 		n, err := qlang.ParseText(c.Text)
+		if want := mended[c.Text]; want != "" {
+			return err == nil && string(qlang.JSON(n)) == want
+		}
 		e, ok := errors.AsType[*qlang.TextError](err)
 		if !ok {
 			t.Logf("%q: got %s, error %v", c.Text, qlang.JSON(n), err)

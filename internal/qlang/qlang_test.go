@@ -124,8 +124,8 @@ func TestTextErrorReport(t *testing.T) {
 			"name === x\n     ^\nExpected end of text, found '='  (at char 5), (line:1, col:6)"},
 		{"name == \"ü\" and\n  ü", "Error while parsing query filter: Failed to parse query filter 'name == \"ü\" and\n  ü': Expected end of text, found 'and'  (at char 12), (line:1, col:13)\n" +
 			"name == \"ü\" and\n            ^\nExpected end of text, found 'and'  (at char 12), (line:1, col:13)"},
-		{"(a =~ m/x/ and b)", "Error while parsing query filter: Failed to parse query filter '(a =~ m/x/ and b)': Unknown regular expression flags: 'adn'  (at char 6), (line:1, col:7)\n" +
-			"(a =~ m/x/ and b)\n      ^\nUnknown regular expression flags: 'adn'  (at char 6), (line:1, col:7)"},
+		{"(a =~ m/x/ nor b)", "Error while parsing query filter: Failed to parse query filter '(a =~ m/x/ nor b)': Unknown regular expression flags: 'nor'  (at char 6), (line:1, col:7)\n" +
+			"(a =~ m/x/ nor b)\n      ^\nUnknown regular expression flags: 'nor'  (at char 6), (line:1, col:7)"},
 	} {
 		_, err := qlang.ParseText(tc.text)
 		e, ok := errors.AsType[*qlang.TextError](err)
@@ -135,6 +135,53 @@ func TestTextErrorReport(t *testing.T) {
 		}
 		if got := e.Report(); got != tc.want {
 			t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+		}
+	}
+}
+
+// The usual slips are answered by what to write instead.
+func TestHints(t *testing.T) {
+	for text, want := range map[string]string{
+		`status == running`:                 `texts stand in quotes: == "running"`,
+		`(status = running and name)`:       `texts stand in quotes: = "running"`,
+		`oper_state == True`:                `a truth value is tested by the name of the field alone: FIELD`,
+		`oper_state != false`:               `a truth value is tested by the name of the field alone: not FIELD`,
+		`tags == []`:                        `a list is tested for what is in it: "VALUE" in FIELD`,
+		`name =~ "web"`:                     `a pattern stands between slashes: =~ m/web/`,
+		`name === "x"`:                      `equality is ==`,
+		`name == `:                          `a value is missing behind ==`,
+		`name "x"`:                          ``,
+		`oper_ram > 5x`:                     ``,
+		`name == "a" and status != stopped`: `texts stand in quotes: != "stopped"`,
+	} {
+		_, err := qlang.ParseText(text)
+		f, ok := errors.AsType[*fault.Error](err)
+		if !ok || f.Hint != want {
+			t.Errorf("%s: got %v", text, err)
+		}
+	}
+}
+
+// A word behind a pattern is no flag of it; numbers may have units.
+func TestWordsBehindPatternsAndUnits(t *testing.T) {
+	for text, want := range map[string]string{
+		`name =~ m/web/ and status == "x"`:       `["&",["=~","name","web"],["==","status","x"]]`,
+		`name =~ m/web/i and a or b =~ /c/ or d`: `["|",["&",["=~","name","(?i)web"],["?","a"]],["=~","b","c"],["?","d"]]`,
+		`not (name !~ #w# or x)`:                 `["!",["|",["!",["=~","name","w"]],["?","x"]]]`,
+		`oper_ram > 1.5G`:                        `[">","oper_ram","1.5G"]`,
+		`end_ts >= -1h30m and x`:                 `["&",[">=","end_ts","-1h30m"],["?","x"]]`,
+		`5in tags`:                               `["=[]","tags",5]`,
+		`a == 5`:                                 `["==","a",5]`,
+		`a == -5`:                                `["==","a",-5]`,
+	} {
+		n, err := qlang.ParseText(text)
+		if err != nil || string(qlang.JSON(n)) != want {
+			t.Errorf("%s: got %s, %v", text, qlang.JSON(n), err)
+		}
+	}
+	for _, text := range []string{`a == 5x`, `a == 1h1`, `a == 1Gx`, `a == 1.5`, `a == -h`} {
+		if n, err := qlang.ParseText(text); err == nil {
+			t.Errorf("%s: got %s", text, qlang.JSON(n))
 		}
 	}
 }

@@ -118,7 +118,44 @@ func (p *parser) report(f *failure) error {
 		reason += p.found(f.at)
 	}
 	e := newTextError(p.text, reason, f.at)
-	return fault.New(fault.Invalid, "%w", e)
+	return fault.New(fault.Invalid, "%w", e).WithHint("%s", hintFor(p.text, f.at))
+}
+
+// hintFor says what to write instead of what stands where a text cannot be read
+// on, if that is one of the usual slips; else nothing.
+func hintFor(text string, at int) string {
+	rest := strings.TrimLeft(text[at:], " \t\n\r")
+	op := ""
+	for _, o := range textOps {
+		if strings.HasPrefix(rest, o) {
+			op = o
+			break
+		}
+	}
+	operand := strings.TrimLeft(rest[len(op):], " \t\n\r=")
+	word := operand
+	if n := strings.IndexAny(operand, " \t\n\r()"); n >= 0 {
+		word = operand[:n]
+	}
+	switch {
+	case op == "":
+		return ""
+	case word == "":
+		return "a value is missing behind " + op
+	case op == "=~" || op == "!~":
+		return "a pattern stands between slashes: " + op + " m/" + strings.Trim(word, `"'`) + "/"
+	case word[0] == '[':
+		return `a list is tested for what is in it: "VALUE" in FIELD`
+	case strings.EqualFold(word, "true"):
+		return "a truth value is tested by the name of the field alone: FIELD"
+	case strings.EqualFold(word, "false"):
+		return "a truth value is tested by the name of the field alone: not FIELD"
+	case strings.HasPrefix(rest, "==="):
+		return "equality is =="
+	case !isAlpha(word[0]):
+		return ""
+	}
+	return "texts stand in quotes: " + op + ` "` + word + `"`
 }
 
 // found names the word at a place as the reference's parser does.
@@ -376,6 +413,9 @@ func (p *parser) value(i int) (Value, int, bool) {
 	if s, end, ok := p.quoted(i); ok {
 		return TextValue(s), end, true
 	}
+	if end := quantityEnd(p.text, i); end > i {
+		return TextValue(p.text[i:end]), end, true
+	}
 	end := i
 	if end < len(p.text) && (p.text[end] == '-' || p.text[end] == '+') {
 		end++
@@ -389,6 +429,38 @@ func (p *parser) value(i int) (Value, int, bool) {
 	}
 	n, ok := new(big.Int).SetString(p.text[i:end], 10)
 	return Value{Int: n}, end, ok
+}
+
+// quantityUnits are the letters of units: of durations and of sizes.
+const quantityUnits = "smhdwMGTgtiBb"
+
+// quantityEnd returns where a number with a unit ends that begins at i, such as
+// -1h30m or 1.5G; i itself if there is none. It means the same as in quotes, and
+// which of them a field understands is its matter.
+func quantityEnd(text string, i int) int {
+	at := i
+	if at < len(text) && (text[at] == '-' || text[at] == '+') {
+		at++
+	}
+	for parts := 0; ; parts++ {
+		begin := at
+		for at < len(text) && (isDigit(text[at]) || at > begin && text[at] == '.') {
+			at++
+		}
+		if at == begin {
+			if parts == 0 || at < len(text) && isWord(text[at]) {
+				return i
+			}
+			return at
+		}
+		unit := at
+		for at < len(text) && strings.IndexByte(quantityUnits, text[at]) >= 0 {
+			at++
+		}
+		if at == unit {
+			return i
+		}
+	}
 }
 
 func (p *parser) quoted(i int) (string, int, bool) {
@@ -480,6 +552,9 @@ func (p *parser) regex(i int) (rawRegex, int, bool) {
 		after++
 	}
 	r := rawRegex{body: p.text[i+1 : end], flags: p.text[flags:after]}
+	if (r.flags == "and" || r.flags == "or") && p.skip(after) < len(p.text) {
+		r.flags = "" // the reference takes the word for flags, and refuses it
+	}
 	if r.flags == "" {
 		after = end + 1
 	}

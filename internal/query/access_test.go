@@ -297,7 +297,8 @@ func ofKind(k Kind, v any) (ok bool) {
 	case KindNumber, KindUnit, KindFloat, KindTimestamp:
 		_, whole := v.(int64)
 		_, fraction := v.(float64)
-		ok = whole || fraction
+		_, moment := v.(nanos)
+		ok = whole || fraction || moment
 	default:
 		ok = true
 	}

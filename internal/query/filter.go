@@ -100,20 +100,31 @@ func negate[R any](inner test[R]) test[R] {
 // leaf compiles the test of one field.
 func leaf[R any](f *field[R], n qlang.Node) test[R] {
 	// != is the negation of ==, so it drops rows whose value is not there.
+	// Of a strict field it drops them too.
 	if c, ok := n.(*qlang.Compare); ok && c.Op == qlang.Ne {
-		return negate(leaf(f, &qlang.Compare{Op: qlang.Eq, Field: c.Field, Value: c.Value}))
+		equal := leaf(f, &qlang.Compare{Op: qlang.Eq, Field: c.Field, Value: c.Value})
+		if !f.strict {
+			return negate(equal)
+		}
+		return func(v *view, r R) (verdict, error) {
+			if f.get(v, r).Status != Normal {
+				return no, nil
+			}
+			got, err := equal(v, r)
+			return yes - got, err
+		}
 	}
-	check, get := checkOf(n, f.mode), f.get
+	check, get, missing := checkOf(n, f.mode), f.get, decide(!f.strict)
 	if f.mode == seconds {
 		check = onSeconds(check)
 	}
 	if m, ok := n.(*qlang.Match); ok {
-		return matches(m.Regex, check, get)
+		return matches(m.Regex, check, missing, get)
 	}
 	return func(v *view, r R) (verdict, error) {
 		c := get(v, r)
 		if c.Status != Normal {
-			return yes, nil
+			return missing, nil
 		}
 		holds, err := check(c.Value)
 		return decide(holds), err
@@ -143,22 +154,52 @@ func isTrue(value any) (bool, error) {
 	return b, nil
 }
 
-// matches searches a text for as long as the query is wanted; a value of
-// another type goes through check.
-func matches[R any](re *qlang.Regex, check check, get func(*view, R) Cell) test[R] {
+// matches searches a text, or the elements of a list, for as long as the query is
+// wanted; a value of another type goes through check.
+func matches[R any](re *qlang.Regex, check check, missing verdict, get func(*view, R) Cell) test[R] {
 	return func(v *view, r R) (verdict, error) {
 		c := get(v, r)
 		if c.Status != Normal {
-			return yes, nil
+			return missing, nil
 		}
-		s, ok := c.Value.(string)
-		if !ok {
-			holds, err := check(c.Value)
+		if s, ok := c.Value.(string); ok {
+			holds, err := re.Match(s, v.Interrupted)
 			return decide(holds), err
 		}
-		holds, err := re.Match(s, v.Interrupted)
+		if list, ok := texts(c.Value); ok {
+			return matchesAny(re, list, v.Interrupted)
+		}
+		holds, err := check(c.Value)
 		return decide(holds), err
 	}
+}
+
+// texts returns the elements of a list of texts.
+func texts(value any) ([]string, bool) {
+	if list, ok := value.([]string); ok {
+		return list, true
+	}
+	list, ok := generic(value).([]any)
+	if !ok {
+		return nil, false
+	}
+	out := make([]string, len(list))
+	for i, e := range list {
+		if out[i], ok = e.(string); !ok {
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// matchesAny looks for an element that a pattern matches.
+func matchesAny(re *qlang.Regex, list []string, interrupted func() error) (verdict, error) {
+	for _, s := range list {
+		if holds, err := re.Match(s, interrupted); holds || err != nil {
+			return decide(holds), err
+		}
+	}
+	return no, nil
 }
 
 // matchesNone is the check of a value that is no text.
@@ -218,6 +259,8 @@ func compareInts(a, b int64) int {
 // compareBig compares a number of any type with a whole number of any size.
 func compareBig(value any, want *big.Int) (int, bool) {
 	switch x := value.(type) {
+	case nanos:
+		return x.compare(want), true
 	case int64:
 		return big.NewInt(x).Cmp(want), true
 	case int:
@@ -246,14 +289,19 @@ func relation(op qlang.Op) func(int) bool {
 }
 
 func wrongType(value any, want qlang.Value, m mode) error {
-	if _, number := compareBig(value, new(big.Int)); number && m == hostname {
+	_, number := compareBig(value, new(big.Int))
+	if number && m == hostname {
 		return programmerError("QffHostname field returned a numeric value")
 	}
 	constant := "QuotedString " + want.String()
 	if want.IsInt() {
 		constant = "NumericValue " + want.String()
 	}
-	return parameterError("Invalid types in comparison, trying to compare %s with '%s'", show(value), constant)
+	err := parameterError("Invalid types in comparison, trying to compare %s with '%s'", show(value), constant)
+	if number || m == seconds {
+		return err.withHint(`numbers stand without quotes; times are "2026-11-15", "2026-11-15 08:30" or -1h, sizes 512M or 2G`)
+	}
+	return err
 }
 
 // contains compiles the membership test: every element of the list must have

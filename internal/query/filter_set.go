@@ -95,7 +95,7 @@ func throughSet[R any](s *valueSet, f *field[R], oneByOne test[R]) test[R] {
 	return func(v *view, r R) (verdict, error) {
 		c := f.get(v, r)
 		if c.Status != Normal {
-			return yes, nil
+			return decide(!f.strict), nil
 		}
 		if found, ok := s.has(c.Value); ok {
 			return decide(found), nil

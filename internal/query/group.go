@@ -181,6 +181,8 @@ func plus(a, b any) (any, error) {
 		return asFloat(a) + float64(b), nil
 	case float64:
 		return asFloat(a) + b, nil
+	case nanos:
+		return asFloat(a) + b.seconds(), nil
 	}
 	return nil, parameterError("Cannot add up %s, which is no number", show(b))
 }

@@ -37,7 +37,7 @@ func rowsNow[R any](v *view, d *delta, key string, rows func(*job.Job) iter.Seq[
 
 var opcodeTable = table[opcodeRow]{
 	what:     "opcode",
-	fields:   opcodeFields(),
+	fields:   strictly(opcodeFields()),
 	all:      opcodeRows,
 	narrow:   opcodePaths,
 	compare:  compareOpcodes,
@@ -93,13 +93,15 @@ func jobSideFields[R any](row func(R) opcodeRow) []field[R] {
 		{Def: Def{"status", "Status", KindText, "State of the opcode"}, from: InMemory,
 			get: ofOp(row, func(r opcodeRow) Cell { return text(string(r.op().Status)) })},
 		{Def: Def{"summary", "Summary", KindText, "One short text for the opcode"}, from: InMemory,
-			get: ofOp(row, func(r opcodeRow) Cell { return text(r.op().Input.Summary()) })},
+			get: ofOp(row, func(r opcodeRow) Cell { return text(r.op().Summary()) })},
 		{Def: Def{"object_kind", "Object_kind", KindText, "What kind of object the opcode is about: instance, node, group, network or cluster"}, from: InMemory,
 			get: ofOp(row, func(r opcodeRow) Cell { kind, _ := objectOf(r.op().Input); return textOrUnavail(kind) })},
 		{Def: Def{"object", "Object", KindText, "Name of the object that the opcode is about"}, from: InMemory, mode: hostname,
 			get: ofOp(row, func(r opcodeRow) Cell { _, name := objectOf(r.op().Input); return textOrUnavail(name) })},
 		{Def: Def{"end_ts", "End", KindTimestamp, "When the opcode ended"}, from: InMemory,
 			get: ofOp(row, func(r opcodeRow) Cell { return opcodeTime(r.op().End) })},
+		{Def: Def{"dry_run", "Dry_run", KindBool, "Whether the opcode only checks what it would do"}, from: InMemory,
+			get: ofOp(row, func(r opcodeRow) Cell { return truth(r.op().Input.DryRun) })},
 		{Def: Def{"archived", "Archived", KindBool, "Whether the job was moved to the archive"}, from: InMemory,
 			get: ofOp(row, func(r opcodeRow) Cell { return truth(r.j.Archived) })},
 	}
@@ -165,7 +167,7 @@ func opcodeParameter(name string) *field[opcodeRow] {
 	}
 	return &field[opcodeRow]{
 		Def:  Def{name, name, KindOther, "Parameter " + name + " of the opcode"},
-		from: InMemory,
+		from: InMemory, strict: true,
 		get: func(_ *view, r opcodeRow) Cell {
 			var value any = r.op().Input.ForDisplay().Params
 			for _, s := range steps {
@@ -228,7 +230,7 @@ func (r reasonRow) entry() reason.Entry { return r.op().Input.Reason[r.place] }
 
 var reasonTable = table[reasonRow]{
 	what:     "reason",
-	fields:   reasonFields(),
+	fields:   strictly(reasonFields()),
 	all:      reasonRows,
 	narrow:   reasonPaths,
 	compare:  compareReasons,
@@ -272,8 +274,8 @@ func reasonFields() []field[reasonRow] {
 			get: func(_ *view, r reasonRow) Cell { return text(r.entry().Source) }},
 		{Def: Def{"reason", "Reason", KindText, "The reason that was given, possibly empty"}, from: InMemory,
 			get: func(_ *view, r reasonRow) Cell { return text(r.entry().Reason) }},
-		{Def: Def{"timestamp", "Time", KindTimestamp, "When the reason was given"}, from: InMemory,
-			get: func(_ *view, r reasonRow) Cell { return timestamp(r.entry().Time) }},
+		{Def: Def{"timestamp", "Time", KindTimestamp, "When the reason was given, to the nanosecond; a filter may give seconds, nanoseconds or a date"}, from: InMemory,
+			get: func(_ *view, r reasonRow) Cell { return known(nanos(r.entry().Time)) }},
 		{Def: Def{"hop", "Hop", KindNumber, "Place of the entry in the trail, counted from zero"}, from: InMemory,
 			get: func(_ *view, r reasonRow) Cell { return known(int64(r.place)) }},
 	})

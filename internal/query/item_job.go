@@ -23,7 +23,7 @@ type jobRow struct {
 var jobTable = table[jobRow]{
 	what:      "job",
 	nameField: "id",
-	fields:    slices.Concat(jobFields(), jobOpFields(), jobNewFields()),
+	fields:    slices.Concat(jobFields(), jobOpFields(), strictly(jobNewFields())),
 	all:       func(v *view) iter.Seq[jobRow] { return allJobs(v, v.asked["archived"]) },
 	named:     jobsNamed,
 	narrow:    jobPaths,
@@ -149,7 +149,7 @@ func jobFields() []field[jobRow] {
 		{Def: Def{"end_ts", "End", KindOther, "When it ended, in seconds and microseconds"}, from: InMemory, mode: seconds,
 			get: ofJob(func(j *job.Job) Cell { return moment(j.Ended) })},
 		{Def: Def{"summary", "Summary", KindOther, "One short text for each opcode"}, from: InMemory,
-			get: ofJob(func(j *job.Job) Cell { return known(j.Summary()) })},
+			get: eachOp(func(op *job.Op) string { return op.Input.Summary() })},
 	}
 }
 
@@ -210,10 +210,14 @@ func opLog(op *job.Op) any {
 // jobNewFields are fields that the reference does not have.
 func jobNewFields() []field[jobRow] {
 	return []field[jobRow]{
-		{Def: Def{"reason_trail", "Reason_trail", KindOther, "Who wanted the job and why, hop by hop: source, reason and nanoseconds since the epoch"}, from: InMemory,
+		{Def: Def{"reason_trail", "Reason_trail", KindOther, "Who wanted the job and why, hop by hop, of all its opcodes: source, reason and nanoseconds since the epoch"}, from: InMemory,
 			get: ofJob(func(j *job.Job) Cell { return known(jobTrail(j)) })},
-		{Def: Def{"reason", "Reason", KindText, "The reason trail as one text, without what the system itself added"}, from: InMemory,
+		{Def: Def{"reason", "Reason", KindText, "The reason trails of all opcodes as one text, without what the system itself added"}, from: InMemory,
 			get: ofJob(func(j *job.Job) Cell { return text(trailText(jobTrail(j))) })},
+		{Def: Def{"dry_run", "Dry_run", KindBool, "Whether its opcodes only check what they would do"}, from: InMemory,
+			get: ofJob(func(j *job.Job) Cell {
+				return truth(slices.ContainsFunc(j.Ops, func(op job.Op) bool { return op.Input.DryRun }))
+			})},
 		{Def: Def{"held_by", "Held_by", KindText, "UUID of the filter rule that keeps the job from going on"}, from: InMemory,
 			get: ofJob(func(j *job.Job) Cell {
 				if j.Hold == nil {
@@ -231,13 +235,21 @@ func jobNewFields() []field[jobRow] {
 	}
 }
 
-// jobTrail is the trail of the first opcode, without the entry that names the
-// job itself; the other opcodes of a job nearly always have the same.
+// jobTrail holds the entries of the trails of all opcodes, each once, in the
+// order of the opcodes. Those of one submission mostly have the same.
 func jobTrail(j *job.Job) reason.Trail {
 	if len(j.Ops) == 0 {
 		return reason.Trail{}
 	}
-	return j.Ops[0].Input.Reason
+	out := j.Ops[0].Input.Reason
+	for i := 1; i < len(j.Ops); i++ {
+		for _, e := range j.Ops[i].Input.Reason {
+			if !slices.Contains(out, e) {
+				out = append(slices.Clip(out), e)
+			}
+		}
+	}
+	return out
 }
 
 // trailText joins what people and clients said: sources and reasons.

@@ -49,6 +49,7 @@ func (p *Plan) Finish(answers map[string]NodeState) (*Result, error) { return p.
 
 // prepare is Prepare for one item.
 func (t *table[R]) prepare(src *Source, r Request) (*Plan, error) {
+	r.Filter = t.resolve(r.Filter, src.Now)
 	known, err := t.parse(r)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,8 @@
 //     return, list and filter by comes from it alone.
 //   - A cell whose status is not Normal has no value.
 //   - A filter test on such a cell holds, whatever the test (the reference's
-//     rule; docs/compat/query.md); negation is applied after.
+//     rule; docs/compat/query.md); negation is applied after. Of fields that the
+//     reference does not have (field.strict) no test holds on it.
 //   - Evaluation in two passes keeps the same rows as evaluation in one.
 //   - Unknown fields are columns of their own; an unknown field in a filter is
 //     an error.
@@ -23,6 +24,7 @@ package query
 
 import (
 	"iter"
+	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
@@ -112,6 +114,9 @@ type Source struct {
 	// Live asks nodes, by UUID, for what need says. Nodes that it leaves out
 	// of its answer count as failed.
 	Live func(need Need, nodes []string) map[string]NodeState
+	// Now is the moment that distances in filters (-1h) are counted from; its zone
+	// is that of dates.
+	Now time.Time
 	// Interrupted is asked again and again while rows are picked, sorted and
 	// grouped: an error ends the query, whose error it then is. nil lets every
 	// query go on to its end.

@@ -167,6 +167,9 @@ type tokenBody struct {
 func (o ordering[R]) token(k keyed[R]) string {
 	body := tokenBody{ID: k.id, Names: o.names(), Nth: k.nth}
 	for _, c := range k.values {
+		if t, ok := c.Value.(nanos); ok {
+			c.Value = int64(t) // so many digits that they are not taken for seconds
+		}
 		body.Values = append(body.Values, json.RawMessage(appendCell(nil, c)))
 	}
 	return base64.RawURLEncoding.EncodeToString(appendOther(nil, body))
@@ -179,7 +182,9 @@ func (o ordering[R]) parseToken(token string) (keyed[R], error) {
 		return keyed[R]{}, bad
 	}
 	var body tokenBody
-	if json.Unmarshal(data, &body) != nil || !slices.Equal(body.Names, o.names()) || len(body.Values) != len(o.keys) {
+	numbers := json.NewDecoder(bytes.NewReader(data))
+	numbers.UseNumber() // floats lose digits
+	if numbers.Decode(&body) != nil || !slices.Equal(body.Names, o.names()) || len(body.Values) != len(o.keys) {
 		return keyed[R]{}, bad
 	}
 	k := keyed[R]{id: body.ID, nth: body.Nth}
@@ -210,6 +215,11 @@ func compareCells(a, b Cell) int {
 	switch x := x.(type) {
 	case nil:
 		return 0
+	case nanos:
+		if t, ok := y.(nanos); ok {
+			return cmp.Compare(x, t)
+		}
+		return x.compare(wholeNumber(y))
 	case bool:
 		return compareBools(x, y == true)
 	case string:
@@ -235,12 +245,21 @@ func rank(v any) int {
 		return 0
 	case bool:
 		return 1
-	case int64, float64:
+	case int64, float64, nanos:
 		return 2
 	case string:
 		return 3
 	}
 	return 4
+}
+
+// wholeNumber is a number without what is behind its point.
+func wholeNumber(v any) *big.Int {
+	if n, ok := v.(int64); ok {
+		return big.NewInt(n)
+	}
+	whole, _ := big.NewFloat(asFloat(v)).Int(nil)
+	return whole
 }
 
 func compareBools(a, b bool) int {
@@ -265,6 +284,8 @@ func asFloat(v any) float64 {
 		return float64(v)
 	case float64:
 		return v
+	case nanos:
+		return v.seconds()
 	}
 	return 0
 }

@@ -3,6 +3,7 @@ package query
 import (
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/qlang"
@@ -37,6 +38,9 @@ type field[R any] struct {
 	Def
 	from Origin
 	mode mode
+	// strict: a value that is not there meets no test. The reference's fields are
+	// not strict.
+	strict bool
 	// need is what a Live field wants from nodes.
 	need Need
 	get  func(*view, R) Cell
@@ -107,7 +111,7 @@ type item interface {
 	defs() []Def
 	def(name string) Def
 	prepare(src *Source, r Request) (*Plan, error)
-	follower(r Request) (f follower, live bool, err error)
+	follower(r Request, now time.Time) (f follower, live bool, err error)
 }
 
 // indexed returns the table ready for use: fields in nice order and found by
@@ -161,6 +165,15 @@ func (t *table[R]) names() iter.Seq[string] {
 			}
 		}
 	}
+}
+
+// strictly makes fields strict: those of items, and further fields of items,
+// that the reference does not have.
+func strictly[R any](fields []field[R]) []field[R] {
+	for i := range fields {
+		fields[i].strict = true
+	}
+	return fields
 }
 
 // column is a requested field.

@@ -15,7 +15,7 @@ import (
 // Values of cells are of these Go types: nil, bool, string, int64, float64,
 // []string, cluster.Tags, []any, map[string]any, cluster.Params,
 // map[string]cluster.Params, json.RawMessage, []json.RawMessage, [2]int64 (a
-// time as seconds and microseconds), ordered, reason.Trail.
+// time as seconds and microseconds), nanos, ordered, reason.Trail.
 
 // appendValue appends a value as JSON.
 func appendValue(dst []byte, v any) []byte {
@@ -32,6 +32,8 @@ func appendValue(dst []byte, v any) []byte {
 		return strconv.AppendInt(dst, int64(v), 10)
 	case float64:
 		return appendFloat(dst, v)
+	case nanos:
+		return v.append(dst)
 	case [2]int64:
 		dst = strconv.AppendInt(append(dst, '['), v[0], 10)
 		return append(strconv.AppendInt(append(dst, ','), v[1], 10), ']')
@@ -185,7 +187,7 @@ func appendEscaped(dst []byte, c byte) []byte {
 // generic returns the value with lists as []any and objects as map[string]any.
 func generic(v any) any {
 	switch v := v.(type) {
-	case nil, bool, string, int64, float64, []any, map[string]any:
+	case nil, bool, string, int64, float64, nanos, []any, map[string]any:
 		return v
 	case int:
 		return int64(v)

@@ -3,6 +3,7 @@ package query
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/state"
@@ -47,7 +48,7 @@ func NewWatch(src *Source, r Request) (*Watch, error) {
 	for i, name := range r.Fields {
 		w.fields[i] = it.def(name)
 	}
-	if w.follow, w.live, err = it.follower(r); err != nil {
+	if w.follow, w.live, err = it.follower(r, src.Now); err != nil {
 		return nil, err
 	}
 	_, err = w.Again(src)
@@ -85,7 +86,9 @@ func (w *Watch) Again(src *Source) ([]Event, error) {
 }
 
 // follower returns what keeps the answer of a query, and whether nodes are asked.
-func (t *table[R]) follower(r Request) (f follower, live bool, err error) {
+// Distances in its filter (-1h) are counted from now on.
+func (t *table[R]) follower(r Request, now time.Time) (f follower, live bool, err error) {
+	r.Filter = t.resolve(r.Filter, now)
 	p, err := t.parse(r)
 	if err != nil {
 		return nil, false, err

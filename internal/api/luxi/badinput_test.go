@@ -94,7 +94,8 @@ func TestUnanswerableQueriesKeepTheConnection(t *testing.T) {
 	}{
 		{[]any{"instance", []string{"name"}, []any{"==", "nmae", "x"}}, "ParameterError", "Can't find field named 'nmae'", "did you mean 'name'?"},
 		{[]any{"instance", []string{"name"}, []any{"&", []any{"==", "name", 5}}}, "ParameterError", "Invalid types in comparison", ""},
-		{[]any{"instance", []string{"name"}, []any{"==", "be/vcpus", "1"}}, "ParameterError", "Invalid types in comparison", ""},
+		{[]any{"instance", []string{"name"}, []any{"==", "be/vcpus", "1"}}, "ParameterError", "Invalid types in comparison",
+			`numbers stand without quotes; times are "2026-11-15", "2026-11-15 08:30" or -1h, sizes 512M or 2G`},
 		{[]any{"instance", []string{"name"}, []any{"?", "name"}}, "ParameterError", "in boolean context", ""},
 		{[]any{"instance", []string{"name"}, []any{"=~", "be/vcpus", "x"}}, "ParameterError", "expecting string", ""},
 		{[]any{"instance", []string{"name"}, []any{"=[]", "name", "x"}}, "GenericError", "Unable to read list", ""},

@@ -45,6 +45,9 @@ func TestBadQueriesAreRefusedAndDisturbNobody(t *testing.T) {
 		{"?limit=-1", `null`, 400, "'limit'"},
 		{"?after=x", `null`, 400, "token"},
 		{"?figures=avg(x)", `null`, 400, "avg(x)"},
+		{"?filter=name", `null`, 400, "The parameter 'filter' means nothing here"},
+		{"?nosuch=1", `null`, 400, "The parameter 'nosuch' means nothing here"},
+		{"", `null,"limit":3`, 400, "The body has the key 'limit', which means nothing here"},
 	} {
 		all.Go(func() {
 			path := tc.path
@@ -114,4 +117,70 @@ func (zeros) Read(p []byte) (int, error) {
 		p[i] = '0'
 	}
 	return len(p), nil
+}
+
+// What a request says is heeded or refused.
+func TestNothingIsTakenWithoutEffect(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.create("web1.gntpeer.example")
+	r.create("db1.gntpeer.example")
+	for _, tc := range []struct {
+		method, path, body string
+		status             int
+		text               string
+	}{
+		{"GET", "/2/query/instance?fields=name&filter=" + url.QueryEscape(`name == "db1"`), "", 200, `"data":[[[0,"db1.gntpeer.example"]]]`},
+		{"GET", "/2/query/instance?fields=name&qfilter=" + url.QueryEscape(`["==","name","db1"]`), "", 200, `"data":[[[0,"db1.gntpeer.example"]]]`},
+		{"GET", "/2/query/instance?fields=name&filter=" + url.QueryEscape(`name == db1`), "", 400, "texts stand in quotes"},
+		{"GET", "/2/query/instance?fields=name&fliter=x", "", 400, "The parameter 'fliter' means nothing here"},
+		{"GET", "/2/query/instance?figures=count", "", 200, `"data":[[[0,2]]]`},
+		{"PUT", "/2/query/instance?group_by=pnode", `{"qfilter":null}`, 200, `"data":`},
+		{"PUT", "/2/instances/db1.gntpeer.example/startup", `{"x":1}`, 400, "The body has the key 'x', which means nothing here; it may have: depends, reason"},
+	} {
+		var body any
+		if tc.body != "" {
+			body = tc.body
+		}
+		a := r.do(tc.method, tc.path, body)
+		if a.status != tc.status || !strings.Contains(strings.ReplaceAll(a.text, "&#x27;", "'"), tc.text) {
+			t.Errorf("%s %s: %d %.300s", tc.method, tc.path, a.status, a.text)
+		}
+	}
+}
+
+// dry-run=1 changes nothing, whatever the resource.
+func TestDryRunChangesNothing(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	const uuid = "11111111-1111-4111-8111-111111111111"
+	if a := r.do("PUT", "/2/filters/"+uuid, `{"priority":1,"action":"PAUSE","predicates":[]}`); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.text)
+	}
+	held := strings.TrimSpace(r.do("PUT", "/2/tags?tag=a", nil).text)
+	for _, tc := range []struct{ method, path, body, want string }{
+		{"DELETE", "/2/filters/" + uuid + "?dry-run=1", "", `{"holds":[` + held + `],"would_delete":"` + uuid + `"}`},
+		{"PUT", "/2/filters/" + uuid + "?dry-run=1", `{"priority":1,"action":"CONTINUE","predicates":[]}`, `"effect":"release"`},
+		{"DELETE", "/2/jobs/" + held + "?dry-run=1", "", `[true,"Job ` + held + ` would be cancelled"]`},
+		{"DELETE", "/2/jobs/4711?dry-run=1", "", `[false,"Job 4711 not found in queue"]`},
+	} {
+		var body any
+		if tc.body != "" {
+			body = tc.body
+		}
+		if a := r.do(tc.method, tc.path, body); a.status != 200 || !strings.Contains(a.text, tc.want) {
+			t.Errorf("%s %s: %d %s", tc.method, tc.path, a.status, a.text)
+		}
+	}
+	if a := r.do("DELETE", "/2/filters/22222222-2222-4222-8222-222222222222?dry-run=1", nil); a.status != 404 {
+		t.Errorf("%d %s", a.status, a.text)
+	}
+	if a := r.do("GET", "/2/jobs/"+held, nil); !strings.Contains(a.text, `"status":"queued"`) {
+		t.Errorf("the job is %s", a.text)
+	}
+	if a := r.do("DELETE", "/2/filters/"+uuid, nil); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.text)
+	}
+	j := r.succeed("PUT", "/2/redistribute-config?dry-run=1", nil)
+	if !j.Ops[0].Input.DryRun {
+		t.Error("a resource that the reference gives no dry run did the thing")
+	}
 }

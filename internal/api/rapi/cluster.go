@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -149,11 +150,29 @@ func describeParameters(pairs [][]string) []map[string]string {
 }
 
 func queryByURL(r *request) (any, error) {
-	fields, err := r.fieldsOfQuery()
+	if err := r.checkParameters(append(slices.Clone(queryParameters), "filter", "qfilter")...); err != nil {
+		return nil, err
+	}
+	filter, err := r.filterOfQuery()
 	if err != nil {
 		return nil, err
 	}
-	return r.runQuery(query.Request{What: r.variables["item"], Fields: fields})
+	fields, err := r.fieldsOrGroups()
+	if err != nil {
+		return nil, err
+	}
+	return r.runQuery(query.Request{What: r.variables["item"], Fields: fields, Filter: filter})
+}
+
+// queryParameters are those of the query string of every query.
+var queryParameters = []string{"fields", "sort", "limit", "after", "fresh", "group_by", "figures"}
+
+// fieldsOrGroups are the fields of a query, which one for groups does without.
+func (r *request) fieldsOrGroups() ([]string, error) {
+	if r.text("group_by")+r.text("figures") != "" && r.text("fields") == "" {
+		return nil, nil
+	}
+	return r.fieldsOfQuery()
 }
 
 // runQuery answers a query, with what the query string asks for beyond the
@@ -198,10 +217,16 @@ func queryByBody(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkKeys(body, "fields", "qfilter", "filter"); err != nil {
+		return nil, err
+	}
+	if err := r.checkParameters(queryParameters...); err != nil {
+		return nil, err
+	}
 	var fields []string
 	switch list := body["fields"].(type) {
 	case nil:
-		fields, err = r.fieldsOfQuery()
+		fields, err = r.fieldsOrGroups()
 	case []any:
 		fields, err = textList("fields", list)
 	default:

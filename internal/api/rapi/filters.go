@@ -41,6 +41,7 @@ func putFilter(r *request) (any, error) {
 		return nil, err
 	}
 	if preview {
+		rule.UUID = r.variables["uuid"] // seen as the replacement of that rule
 		return r.preview(rule)
 	}
 	uuid, _, err := r.Queue.PutFilter(r.Context(), r.variables["uuid"], rule)
@@ -66,8 +67,29 @@ func (r *request) preview(rule jobfilter.Rule) (any, error) {
 	return r.Queue.PreviewFilter(r.Context(), rule, days)
 }
 
+// deleteFilter removes a rule. With dry-run=1 it only tells which jobs the rule
+// holds.
 func deleteFilter(r *request) (any, error) {
-	return nil, r.Queue.DeleteFilter(r.Context(), r.variables["uuid"])
+	dry, err := r.flag("dry-run")
+	if err != nil {
+		return nil, err
+	}
+	if !dry {
+		return nil, r.Queue.DeleteFilter(r.Context(), r.variables["uuid"])
+	}
+	if _, err := singleFilter(r); err != nil {
+		return nil, err
+	}
+	held, err := r.Querier.Query(r.Context(), query.Request{What: "job", Fields: []string{"id"},
+		Filter: &qlang.Compare{Op: qlang.Eq, Field: "held_by", Value: qlang.TextValue(r.variables["uuid"])}})
+	if err != nil {
+		return nil, err
+	}
+	holds := []any{}
+	for row := range held.Rows() {
+		holds = append(holds, row[0].Value)
+	}
+	return map[string]any{"would_delete": r.variables["uuid"], "holds": holds}, nil
 }
 
 // rule reads a rule from the body. A reason in the query string comes after

@@ -3,6 +3,7 @@ package rapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"time"
 
@@ -39,11 +40,27 @@ func singleJob(r *request) (any, error) {
 	return json.RawMessage(result.AppendObject(nil, 0)), nil
 }
 
-// cancelJob answers with whether the job could be cancelled, and why.
+// cancelJob answers with whether the job could be cancelled, and why. With
+// dry-run=1 it tells what would come of it.
 func cancelJob(r *request) (any, error) {
 	id, err := r.jobID()
 	if err != nil {
 		return nil, err
+	}
+	dry, err := r.flag("dry-run")
+	if err != nil {
+		return nil, err
+	}
+	if dry {
+		j, err := r.Queue.Job(r.Context(), id)
+		if fault.Is(err, fault.NotFound) {
+			return [2]any{false, fmt.Sprintf("Job %d not found in queue", id)}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		f := job.ForecastCancel(id, j.Status(), false)
+		return [2]any{f.OK, f.Message}, nil
 	}
 	answer, err := r.Queue.Cancel(r.Context(), id, false)
 	return [2]any{answer.OK, answer.Message}, err

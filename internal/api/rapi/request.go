@@ -2,9 +2,11 @@ package rapi
 
 import (
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -168,6 +170,26 @@ func (r *request) requiredObject() (map[string]any, error) {
 		return nil, badRequest("Body contents: Type is '%s', but 'dict' is expected", typeName(r.body))
 	}
 	return m, nil
+}
+
+// checkKeys refuses keys of a body that mean nothing.
+func checkKeys(body map[string]any, known ...string) error {
+	for _, key := range slices.Sorted(maps.Keys(body)) {
+		if !slices.Contains(known, key) {
+			return badRequest("The body has the key '%s', which means nothing here; it may have: %s", key, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// checkParameters refuses parameters of the query string that mean nothing.
+func (r *request) checkParameters(known ...string) error {
+	for _, name := range slices.Sorted(maps.Keys(r.query)) {
+		if !slices.Contains(known, name) {
+			return badRequest("The parameter '%s' means nothing here; there are: %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 // typeName is what clients' error texts call the type of a JSON value.

@@ -17,8 +17,9 @@ import (
 type bodyUse uint8
 
 const (
-	// bodyIgnored: only the keys depends and reason are taken from it.
-	bodyIgnored bodyUse = iota
+	// onlyDepends: an object may have the keys depends and reason and no other; what
+	// else clients send is read by more, if at all.
+	onlyDepends bodyUse = iota
 	// bodyOptional: its keys are parameters of the opcode.
 	bodyOptional
 	// bodyRequired: the same, and a request without it is refused.
@@ -58,11 +59,18 @@ func submits(spec jobSpec) handler {
 }
 
 // submit makes a job. A key in the header Idempotency-Key makes that safe to
-// repeat.
+// repeat. dry-run=1 is heeded also where the reference does not know it, and
+// would do the thing.
 func (r *request) submit(ops ...*opcode.Opcode) (any, error) {
+	dry, err := r.flag("dry-run")
+	if err != nil {
+		return nil, err
+	}
 	signature := r.by.Entry(r.Now())
 	for i, op := range ops {
-		ops[i] = op.WithReason(op.Reason.Then(signature))
+		op = op.WithReason(op.Reason.Then(signature)) // a copy
+		op.DryRun = op.DryRun || dry
+		ops[i] = op
 	}
 	return r.Queue.Submit(r.Context(), queue.Submission{Ops: ops, Key: r.Header.Get("Idempotency-Key")})
 }
@@ -96,15 +104,9 @@ func (s *jobSpec) build(r *request) (*opcode.Opcode, error) {
 func (s *jobSpec) readBody(r *request) (parameters, error) {
 	m, isObject := r.body.(map[string]any)
 	switch {
-	case s.body == bodyIgnored && isObject:
-		kept := parameters{}
-		for _, key := range []string{"depends", "reason"} {
-			if m[key] != nil {
-				kept[key] = m[key]
-			}
-		}
-		return kept, nil
-	case s.body == bodyIgnored, r.body == nil && s.body == bodyOptional:
+	case s.body == onlyDepends && isObject:
+		return maps.Clone(m), checkKeys(m, "depends", "reason")
+	case s.body == onlyDepends, r.body == nil && s.body == bodyOptional:
 		return parameters{}, nil
 	}
 	return r.requiredObject()
