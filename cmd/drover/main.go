@@ -33,8 +33,19 @@ func run() int {
 		Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Now: time.Now,
 		StdoutTerminal: isTerminal(os.Stdout),
 		StderrTerminal: isTerminal(os.Stderr) && isTerminal(os.Stdin),
+		Columns:        columns(),
 		Extra:          []*cobra.Command{app.Command(), bench.Command(), yaqlcmd.New(), deploycmd.New()},
 	})
+}
+
+// columns is the width of the terminal that a person looks at, 0 for none.
+func columns() int {
+	for _, f := range []*os.File{os.Stdout, os.Stderr} {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return width
+		}
+	}
+	return 0
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -37,7 +37,9 @@ type Env struct {
 	// StdoutTerminal and StderrTerminal say whether a person is watching:
 	// colours go to the one, progress to the other.
 	StdoutTerminal, StderrTerminal bool
-	Now                            func() time.Time
+	// Columns is the width of the terminal; 0 where that is not known.
+	Columns int
+	Now     func() time.Time
 	// Extra are commands that other packages bring along.
 	Extra []*cobra.Command
 }

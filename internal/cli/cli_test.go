@@ -296,11 +296,18 @@ func TestStructuredOutput(t *testing.T) {
 func TestInterruptionTellsWhatGoesOn(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	for submitted, want := range map[bool]string{false: "interrupted\n", true: "interrupted; what was submitted goes on\n"} {
+	for _, c := range []struct {
+		awaited []job.ID
+		want    string
+	}{
+		{nil, "interrupted\n"},
+		{[]job.ID{7}, "interrupted; job 7 goes on (drover job watch 7)\n"},
+		{[]job.ID{7, 9}, "interrupted; jobs 7, 9 go on (drover job wait 7 9)\n"},
+	} {
 		s := newScreen("", nil)
-		s.submitted = submitted
-		if status := s.report(ctx, ctx.Err()); status != ExitInterrupted || s.err.String() != want {
-			t.Errorf("%d, %q, want %q", status, s.err.String(), want)
+		s.awaited = c.awaited
+		if status := s.report(ctx, ctx.Err()); status != ExitInterrupted || s.err.String() != c.want {
+			t.Errorf("%d, %q, want %q", status, s.err.String(), c.want)
 		}
 	}
 }
@@ -481,28 +488,86 @@ func TestForecastText(t *testing.T) {
 	}
 }
 
-func TestProgress(t *testing.T) {
+// rows are what a terminal shows of a text: lines that are wider go on in the
+// next row, and the begin of the line is that of the last row.
+func rows(text string, width int) []string {
+	out := []string{""}
+	for len(text) > 0 {
+		last := len(out) - 1
+		switch {
+		case strings.HasPrefix(text, eraseLine):
+			out[last], text = "", text[len(eraseLine):]
+			continue
+		case text[0] == '\n':
+			out = append(out, "")
+		case len([]rune(out[last])) == width:
+			out = append(out, string([]rune(text)[:1]))
+		default:
+			out[last] += string([]rune(text)[:1])
+		}
+		text = string([]rune(text)[1:])
+	}
+	return out
+}
+
+// What a wait shows stays on one line of the terminal, however long the reason.
+func TestProgressStaysOnOneLine(t *testing.T) {
 	s := newScreen("", nil)
-	if p := s.newProgress(1); p != nil {
-		t.Error("progress although nobody watches")
-	}
 	s.person = true
-	p := s.newProgress(7)
-	p.draw(t.Context())
+	p := s.newProgress(267)
+	p.draw(0)
 	p.note("queued")
-	p.begun = p.begun.Add(-time.Minute)
-	p.draw(t.Context()) // asks why; there is no controller to answer
-	p.why = strings.Repeat("für ", 100)
-	p.asked = time.Now()
-	p.draw(t.Context())
-	p.close()
-	parts := strings.Split(s.err.String(), "\r\x1b[K")
-	if len(parts) != 5 || parts[1] != "job 7: submitted, 0s" || parts[2] != "job 7: queued, 1m0s" ||
-		len([]rune(parts[3])) != 120 || !strings.HasSuffix(parts[3], "...") || parts[4] != "" {
-		t.Errorf("got %q", parts)
+	p.why = "paused by filter rule 870c6a1a-aa16-4b87-b310-c562540b2e06 (PAUSE; gnt:user: \"für \x1b[2J\nMüller\")"
+	for i := range 30 {
+		p.draw(time.Duration(i) * time.Second)
 	}
-	if s.out.Len() > 0 {
-		t.Errorf("progress on standard output: %q", &s.out)
+	shown := rows(s.err.String(), usualWidth)
+	if len(shown) != 1 || !strings.HasPrefix(shown[0], "job 267: queued, 29s: paused by filter rule 870c6a1a-aa16-") || !strings.HasSuffix(shown[0], "…") {
+		t.Errorf("got %q", shown)
+	}
+	p.close()
+	if shown := rows(s.err.String(), usualWidth); len(shown) != 1 || shown[0] != "" || s.out.Len() > 0 {
+		t.Errorf("it left %q, %q", shown, &s.out)
+	}
+}
+
+// Where nobody watches, what holds a job up is said once, and again when it is
+// something else.
+func TestProgressIsNotSilent(t *testing.T) {
+	s := newScreen("", nil)
+	p := s.newProgress(7)
+	p.begun = p.begun.Add(-time.Minute)
+	p.note("queued")
+	for _, why := range []string{"paused by a", "paused by a", "waits for a lock\n"} {
+		p.asked, p.why = time.Now(), why
+		p.tick(t.Context())
+	}
+	if want := "job 7 is queued: paused by a\njob 7 is queued: waits for a lock\\n\n"; s.err.String() != want {
+		t.Errorf("got %q", &s.err)
+	}
+	c := &screen{}
+	c.shell = newShell(Env{Args: []string{"gnt-job"}, Stdout: &c.out, Stderr: &c.err, Getenv: func(string) string { return "" }, Now: time.Now})
+	p = c.newProgress(7)
+	p.begun, p.asked = p.begun.Add(-time.Minute), time.Now()
+	p.note("queued")
+	p.tick(t.Context())
+	p.tick(t.Context())
+	if c.err.String() != "Job 7 is waiting in queue\n" {
+		t.Errorf("got %q", &c.err)
+	}
+}
+
+// What would do something to a terminal does not reach it.
+func TestTerminalsAreSafe(t *testing.T) {
+	var out bytes.Buffer
+	s := newShell(Env{Args: []string{"drover"}, Stdout: &out, Stderr: &out, StdoutTerminal: true, StderrTerminal: true,
+		Getenv: func(string) string { return "" }, Now: time.Now})
+	if err := s.printf("%s\n", "a\x1b]0;title\x07\x1b[2J\u009b1m\u202eb"); err != nil {
+		t.Fatal(err)
+	}
+	s.notef("%s\n", s.paint(red, "é\r"))
+	if want := `a\x1b]0;title\x07\x1b[2J\x9b1m\u202eb` + "\n\x1b[31mé\\r\x1b[0m\n"; out.String() != want {
+		t.Errorf("got %q, want %q", &out, want)
 	}
 }
 

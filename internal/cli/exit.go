@@ -85,13 +85,25 @@ func (sh *shell) report(ctx context.Context, err error) int {
 	}
 	text := sh.errorText(err)
 	if status == ExitInterrupted {
-		text = "interrupted"
-		if sh.submitted {
-			text += "; what was submitted goes on"
-		}
+		text = "interrupted" + sh.goingOn()
 	}
 	_, _ = fmt.Fprintln(sh.err, strings.TrimRight(text, "\n")) // nowhere else to say it
 	return status
+}
+
+// goingOn says which jobs an interrupted command leaves behind, and how to follow
+// them.
+func (sh *shell) goingOn() string {
+	switch n := len(sh.awaited); {
+	case n == 0:
+		return ""
+	case n == 1:
+		return fmt.Sprintf("; job %d goes on (drover job watch %d)", sh.awaited[0], sh.awaited[0])
+	case n <= shownJobs:
+		return fmt.Sprintf("; jobs %s go on (drover job wait %s)", joinIDs(sh.awaited), strings.ReplaceAll(joinIDs(sh.awaited), ",", ""))
+	default:
+		return fmt.Sprintf("; %d jobs go on, %d to %d (drover job list --filter 'id >= %d')", n, sh.awaited[0], sh.awaited[n-1], sh.awaited[0])
+	}
 }
 
 // errorText words an error: our way, or the way of the tools whose name the

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/luxiwire"
@@ -73,6 +75,7 @@ type ending struct {
 	Status   string
 	Statuses []string
 	Results  []json.RawMessage
+	Took     time.Duration // how long it was waited for
 }
 
 // change is what WaitForJobChange returns: the fields, then new log entries.
@@ -91,13 +94,17 @@ func (c *change) UnmarshalJSON(data []byte) error {
 const waitSeconds = 60
 
 // follow waits until the job has ended and hands over its log entries as they
-// come. A person who watches sees what an idle job waits for.
+// come. A person who watches sees on one line what an idle job waits for; else
+// that is a line by itself, whenever it is something new.
 func (sh *shell) follow(ctx context.Context, id job.ID, onLog func(logEntry) error) (ending, error) {
 	fields := []string{"status", "start_ts", "opstatus", "opresult"}
 	var previous []json.RawMessage
 	var serial any // null until the first entry
 	progress := sh.newProgress(id)
 	defer progress.close()
+	if !slices.Contains(sh.awaited, id) {
+		sh.awaited = append(sh.awaited, id)
+	}
 	for {
 		var c change
 		if err := sh.wait(ctx, &c, progress, id, fields, previous, serial); err != nil {
@@ -112,6 +119,8 @@ func (sh *shell) follow(ctx context.Context, id job.ID, onLog func(logEntry) err
 		}
 		end, err := readEnding(id, c.fields)
 		if err != nil || job.Status(end.Status).Final() {
+			sh.awaited = slices.DeleteFunc(sh.awaited, func(other job.ID) bool { return other == id })
+			end.Took = time.Since(progress.begun)
 			return end, err
 		}
 		previous = c.fields
@@ -122,11 +131,8 @@ func (sh *shell) follow(ctx context.Context, id job.ID, onLog func(logEntry) err
 // wait asks for the next change. While it waits, the progress line is kept
 // up to date.
 func (sh *shell) wait(ctx context.Context, c *change, p *progress, id job.ID, fields []string, previous []json.RawMessage, serial any) error {
-	if p == nil {
-		return sh.ask(ctx, "WaitForJobChange", c, id, fields, previous, serial, waitSeconds)
-	}
 	done := make(chan error, 1)
-	go func() { done <- sh.ask(ctx, "WaitForJobChange", c, id, fields, previous, serial, waitSeconds) }()
+	go func() { done <- sh.stay(ctx, "WaitForJobChange", c, id, fields, previous, serial, waitSeconds) }()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -134,7 +140,7 @@ func (sh *shell) wait(ctx context.Context, c *change, p *progress, id job.ID, fi
 		case err := <-done:
 			return err
 		case <-tick.C:
-			p.draw(ctx)
+			p.tick(ctx)
 		}
 	}
 }
@@ -150,6 +156,14 @@ func readEnding(id job.ID, fields []json.RawMessage) (ending, error) {
 	err := errors.Join(json.Unmarshal(fields[0], &end.Status),
 		json.Unmarshal(fields[2], &end.Statuses), json.Unmarshal(fields[3], &end.Results))
 	return end, err
+}
+
+// result is what the job's opcode returned; of several opcodes, the list of it.
+func (e ending) result() any {
+	if len(e.Results) == 1 {
+		return e.Results[0]
+	}
+	return e.Results
 }
 
 // failure is the text of the first opcode that did not succeed, in our words
@@ -202,53 +216,81 @@ func resultText(result json.RawMessage, classic bool) string {
 	}
 }
 
-// progress is the line that tells a person how long a job has been waited for,
-// and why it does not begin.
+// progress tells how long a job has been waited for, and why it does not begin:
+// a person on one line that changes, others on a line for each news.
 type progress struct {
 	sh      *shell
 	id      job.ID
 	begun   time.Time
 	status  string
 	why     string
+	said    string           // what the last line by itself told
 	asked   time.Time        // when why was asked for
 	client  *luxiwire.Client // the shell's own is busy waiting
 	visible bool
 }
 
-// newProgress returns nil when nobody watches.
 func (sh *shell) newProgress(id job.ID) *progress {
-	if !sh.person {
-		return nil
-	}
 	return &progress{sh: sh, id: id, begun: time.Now(), status: "submitted"}
 }
 
 // note remembers the status to show.
-func (p *progress) note(status string) {
-	if p != nil {
-		p.status, p.why = status, ""
-	}
-}
+func (p *progress) note(status string) { p.status, p.why = status, "" }
 
-// patience is how long a job may wait before a person is told why, and how
-// often that is asked for again.
+// patience is how long a job may wait before it is told why, and how often that
+// is asked for again.
 const patience = 2 * time.Second
 
-func (p *progress) draw(ctx context.Context) {
-	if job.Status(p.status) != job.Running && time.Since(p.begun) >= patience && time.Since(p.asked) >= patience {
+// tick brings what is shown up to date, once a second.
+func (p *progress) tick(ctx context.Context) {
+	idle := job.Status(p.status) != job.Running && time.Since(p.begun) >= patience
+	if idle && time.Since(p.asked) >= patience {
 		p.asked = time.Now()
 		p.explain(ctx)
 	}
-	line := fmt.Sprintf("job %d: %s, %s", p.id, p.status, time.Since(p.begun).Round(time.Second))
+	switch {
+	case p.sh.person:
+		p.draw(time.Since(p.begun))
+	case idle:
+		p.say()
+	}
+}
+
+// draw shows the line, cut to the width of the terminal: a longer one would leave
+// a row behind each time.
+func (p *progress) draw(waited time.Duration) {
+	line := fmt.Sprintf("job %d: %s, %s", p.id, p.status, waited.Round(time.Second))
 	if p.why != "" {
 		line += ": " + p.why
 	}
-	const width = 120
-	if runes := []rune(line); len(runes) > width {
-		line = string(runes[:width-3]) + "..."
-	}
-	p.sh.notef("\r\x1b[K%s", line)
+	p.sh.rawf("%s%s", eraseLine, listing.Cut(listing.Printable(line), p.sh.line-1))
 	p.visible = true
+}
+
+// eraseLine goes to the begin of the line and empties it.
+const eraseLine = "\r\x1b[K"
+
+// classicWaits are what the classic tools say once of a job that does not begin.
+var classicWaits = map[job.Status]string{
+	job.Queued: "Job %d is waiting in queue\n", job.Waiting: "Job %d is trying to acquire all necessary locks\n",
+}
+
+// say tells what is new on a line by itself.
+func (p *progress) say() {
+	text := fmt.Sprintf("job %d is %s", p.id, p.status)
+	if p.why != "" {
+		text += ": " + p.why
+	}
+	text = listing.Printable(text) + "\n"
+	if p.sh.persona.classic() {
+		if text = classicWaits[job.Status(p.status)]; text != "" {
+			text = fmt.Sprintf(text, p.id)
+		}
+	}
+	if text != p.said {
+		p.sh.notef("%s", text)
+		p.said = text
+	}
 }
 
 // explain asks why the job waits. Without an answer there is just less to show.
@@ -274,17 +316,14 @@ func (p *progress) explain(ctx context.Context) {
 }
 
 func (p *progress) clear() {
-	if p != nil && p.visible {
-		p.sh.notef("\r\x1b[K")
+	if p.visible {
+		p.sh.rawf("%s", eraseLine)
 		p.visible = false
 	}
 }
 
 // close ends the line.
 func (p *progress) close() {
-	if p == nil {
-		return
-	}
 	p.clear()
 	if p.client != nil {
 		_ = p.client.Close() // it only asked

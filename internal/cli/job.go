@@ -133,10 +133,14 @@ func jobWatch(sh *shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if sh.structured() {
+				return sh.awaitAll(cmd.Context(), []job.ID{id})
+			}
 			if err := sh.printf("%s", watchHeading(id)); err != nil {
 				return err
 			}
-			return sh.await(cmd.Context(), id, func(e logEntry) error { return sh.printf("%s\n", e.line()) })
+			_, err = sh.await(cmd.Context(), id, func(e logEntry) error { return sh.printf("%s\n", e.line()) })
+			return err
 		},
 	}
 }
@@ -156,44 +160,59 @@ func jobWait(sh *shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var worst error
-			for _, id := range ids {
-				err := sh.await(cmd.Context(), id, func(logEntry) error { return nil })
-				switch {
-				case err == nil:
-				case errors.Is(err, failed):
-					worst = err
-				default:
-					return err
-				}
-			}
-			return worst
+			return sh.awaitAll(cmd.Context(), ids)
 		},
 	}
 }
 
-// await follows a job to its end. One that failed makes the command fail.
-func (sh *shell) await(ctx context.Context, id job.ID, onLog func(logEntry) error) error {
+// awaitAll waits for the ends of jobs and shows them.
+func (sh *shell) awaitAll(ctx context.Context, ids []job.ID) error {
+	outcomes := make([]outcome, len(ids))
+	sh.awaited = slices.Clone(ids)
+	var worst error
+	for i, id := range ids {
+		var err error
+		if outcomes[i], err = sh.await(ctx, id, func(logEntry) error { return nil }); errors.Is(err, failed) {
+			worst = err
+		} else if err != nil {
+			return err
+		}
+	}
+	if sh.structured() {
+		if err := sh.show(outcomes, nil); err != nil {
+			return err
+		}
+	}
+	return worst
+}
+
+// await follows a job to its end and says how it ended. One that failed makes the
+// command fail.
+func (sh *shell) await(ctx context.Context, id job.ID, onLog func(logEntry) error) (outcome, error) {
 	end, err := sh.follow(ctx, id, onLog)
 	if fault.Is(err, fault.NotFound) {
 		end, err = sh.archivedEnding(ctx, id)
 	}
 	if fault.Is(err, fault.NotFound) && sh.persona.classic() {
 		sh.notef("Job %d failed: Error checking job status: Can't load job file\n", id)
-		return failed
+		return outcome{}, failed
 	}
 	if err != nil {
-		return err
+		return outcome{}, err
 	}
-	if end.Status == string(job.Success) {
-		return nil
-	}
-	if sh.persona.classic() {
+	out := outcome{Job: id, Status: end.Status}
+	switch {
+	case end.Status == string(job.Success):
+		out.Result = end.result()
+		sh.succeeded("", end)
+		return out, nil
+	case sh.persona.classic():
 		sh.notef("Job %d failed: %s\n", id, end.classicVerdict())
-	} else {
+	default:
 		sh.notef("Job %d %s\n", id, end.verdict())
 	}
-	return failed
+	out.Error = end.failure(false)
+	return out, failed
 }
 
 // archivedEnding finds out how a job ended that is in the archive by now.

@@ -109,8 +109,9 @@ func (sh *shell) showEvents(what string, fields []listing.Field, events []rowEve
 		sign := listing.Cell{Value: json.RawMessage(`"` + signs[e.Type] + `"`)}
 		a.Data = append(a.Data, append([]listing.Cell{sign}, e.Row...))
 	}
-	return listing.Write(sh.out, what, a, listing.Options{Separator: o.separator, NoHeaders: o.noHeaders || !first,
-		Verbose: o.verbose, Units: o.units, Color: sh.colour})
+	options := sh.tableOptions(o)
+	options.NoHeaders = o.noHeaders || !first
+	return listing.Write(sh.out, what, a, options)
 }
 
 func (sh *shell) showEventLines(fields []listing.Field, events []rowEvent) error {

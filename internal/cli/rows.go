@@ -10,8 +10,12 @@ import (
 	"github.com/drover-project/drover/internal/qlang"
 )
 
+// missingKey is the key of a row, in JSON and YAML, that tells of each field
+// without a value why it has none.
+const missingKey = "_missing"
+
 // objects are rows as JSON shows them: an object for each, with the fields in
-// order, null where there is no value.
+// order, times in RFC 3339, null where there is no value; and why there is none.
 func objects(a *listing.Answer) ([]json.RawMessage, error) {
 	out := make([]json.RawMessage, len(a.Data))
 	for i, row := range a.Data {
@@ -27,7 +31,10 @@ func objects(a *listing.Answer) ([]json.RawMessage, error) {
 			}
 			b.Write(key)
 			b.WriteByte(':')
-			b.Write(cell.Value)
+			b.Write(listing.Data(a.Fields[n], cell.Value))
+		}
+		if err := writeMissing(&b, a.Fields, row); err != nil {
+			return nil, err
 		}
 		b.WriteByte('}')
 		out[i] = b.Bytes()
@@ -35,18 +42,48 @@ func objects(a *listing.Answer) ([]json.RawMessage, error) {
 	return out, nil
 }
 
+// writeMissing adds why fields of a row have no value, if there are such.
+func writeMissing(b *bytes.Buffer, fields []listing.Field, row []listing.Cell) error {
+	missing := map[string]string{}
+	for n, cell := range row {
+		if cell.Status != 0 {
+			missing[fields[n].Name] = listing.Words[cell.Status]
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(missing)
+	if len(row) > 0 {
+		b.WriteByte(',')
+	}
+	b.WriteString(`"` + missingKey + `":`)
+	b.Write(text)
+	return err
+}
+
+// tableOptions are how tables are written: as the options say, and for the
+// terminal that they go to. Scripts around the classic tools know their bytes.
+func (sh *shell) tableOptions(o *listOptions) listing.Options {
+	out := listing.Options{Separator: o.separator, NoHeaders: o.noHeaders, Verbose: o.verbose, Units: o.units, Color: sh.colour}
+	if !sh.persona.classic() {
+		out.Times = true
+		out.Width = sh.width
+	}
+	return out
+}
+
 // showAnswer shows what a list found.
 func (sh *shell) showAnswer(what string, a *listing.Answer, o *listOptions) error {
 	if sh.flags.output == "csv" {
-		return listing.WriteCSV(sh.out, a)
+		return listing.WriteCSV(sh.out, a, o.verbose)
 	}
 	data, err := objects(a)
 	if err != nil {
 		return err
 	}
 	return sh.show(data, func() error {
-		return listing.Write(sh.out, what, a, listing.Options{Separator: o.separator, NoHeaders: o.noHeaders,
-			Verbose: o.verbose, Units: o.units, Color: sh.colour})
+		return listing.Write(sh.out, what, a, sh.tableOptions(o))
 	})
 }
 
@@ -86,7 +123,7 @@ func (sh *shell) showFields(ctx context.Context, what string, fields []listing.F
 		return sh.warnUnknown(ctx, what, fields, listing.WriteFieldsCSV(sh.out, fields))
 	}
 	err := sh.show(fields, func() error {
-		return listing.WriteFields(sh.out, fields, listing.Options{Separator: o.separator, NoHeaders: o.noHeaders})
+		return listing.WriteFields(sh.out, fields, sh.tableOptions(o))
 	})
 	return sh.warnUnknown(ctx, what, fields, err)
 }

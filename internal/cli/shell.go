@@ -15,7 +15,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/luxiwire"
 )
 
@@ -29,20 +31,39 @@ type shell struct {
 	verb     string // the name of the command that runs
 	colour   bool   // standard output is a terminal that wants colours
 	person   bool   // a person watches standard error
+	width    int    // columns of the terminal that standard output goes to, 0 for none
+	line     int    // columns of the line that shows progress
 	flags    flags
 	client   *luxiwire.Client
-	// submitted: jobs were sent, which go on when the command is interrupted.
-	submitted bool
+	// raw is standard error without the escaping of what a terminal would obey.
+	raw io.Writer
+	// awaited are jobs that were sent, or are waited for, and go on when the command
+	// is interrupted.
+	awaited []job.ID
 }
 
 func newShell(env Env) *shell {
-	return &shell{
+	sh := &shell{
+		raw: env.Stderr, line: usualWidth,
 		in: env.Stdin, out: env.Stdout, err: env.Stderr, getenv: env.Getenv, now: env.Now,
 		persona: personaOf(env.Args[0]),
 		colour:  env.StdoutTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb",
 		person:  env.StderrTerminal,
 	}
+	if env.Columns > 0 {
+		sh.line = env.Columns
+	}
+	if env.StdoutTerminal {
+		sh.out, sh.width = listing.Terminal{To: env.Stdout}, sh.line
+	}
+	if env.StderrTerminal {
+		sh.err = listing.Terminal{To: env.Stderr}
+	}
+	return sh
 }
+
+// usualWidth is the width of a terminal that does not tell.
+const usualWidth = 80
 
 // flags are the options that all commands take.
 type flags struct {
@@ -169,8 +190,12 @@ func luxiAt(place string) string {
 }
 
 // tries is how often a request that may be repeated is sent before a lost
-// controller is given up.
-const tries = 4
+// controller is given up. Whoever waits for what goes on there waits for about a
+// minute until the controller is back.
+const (
+	tries        = 4
+	patientTries = 18
+)
 
 // ask sends a request that only asks, or that may be carried out twice.
 func (sh *shell) ask(ctx context.Context, method string, result any, args ...any) error {
@@ -179,6 +204,16 @@ func (sh *shell) ask(ctx context.Context, method string, result any, args ...any
 		return err
 	}
 	return client.Resend(ctx, tries, method, args, result)
+}
+
+// stay is ask for a request that waits for news: it outlives a restart of the
+// controller.
+func (sh *shell) stay(ctx context.Context, method string, result any, args ...any) error {
+	client, err := sh.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return client.Resend(ctx, patientTries, method, args, result)
 }
 
 // do sends a request that is never repeated.
@@ -220,6 +255,11 @@ func (sh *shell) confirm(question string) error {
 // notef writes to standard error.
 func (sh *shell) notef(format string, args ...any) {
 	_, _ = fmt.Fprintf(sh.err, format, args...) // nowhere else to say it
+}
+
+// rawf writes to standard error what a terminal is to obey.
+func (sh *shell) rawf(format string, args ...any) {
+	_, _ = fmt.Fprintf(sh.raw, format, args...) // nowhere else to say it
 }
 
 // printf writes data to standard output.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
@@ -79,10 +80,12 @@ type submitted struct {
 // submit sends the tasks, each as a job. The keys make it safe to repeat the
 // request after a lost connection.
 func (sh *shell) submit(ctx context.Context, tasks []task) ([]submitted, error) {
-	sh.submitted = true
 	if len(tasks) == 1 {
 		var id job.ID
 		err := sh.ask(ctx, "SubmitJob", &id, tasks[0].ops, tasks[0].submissionKey())
+		if err == nil {
+			sh.awaited = append(sh.awaited, id)
+		}
 		return []submitted{{id: id}}, err
 	}
 	jobs, keys := make([][]*opcode.Opcode, len(tasks)), make([]string, len(tasks))
@@ -107,6 +110,7 @@ func (sh *shell) submit(ctx context.Context, tasks []task) ([]submitted, error) 
 			return nil, err
 		}
 		out[i].id = id
+		sh.awaited = append(sh.awaited, id)
 	}
 	return out, nil
 }
@@ -165,10 +169,8 @@ func (sh *shell) finish(ctx context.Context, t task, s submitted) (outcome, erro
 		sh.notef("%s\n", sh.failedTask(t, end))
 		return out, nil
 	}
-	out.Result = end.Results
-	if len(end.Results) == 1 {
-		out.Result = end.Results[0]
-	}
+	out.Result = end.result()
+	sh.succeeded(t.target, end)
 	if t.children && len(end.Results) == 1 {
 		var good bool
 		out.Jobs, good, err = sh.awaitChildren(ctx, end.Results[0])
@@ -179,6 +181,13 @@ func (sh *shell) finish(ctx context.Context, t task, s submitted) (outcome, erro
 		return out, sh.printResults(end.Results)
 	}
 	return out, nil
+}
+
+// succeeded says that a job has done its work. The classic tools say nothing then.
+func (sh *shell) succeeded(target string, end ending) {
+	if !sh.persona.classic() && !sh.structured() {
+		sh.notef("%s\n", prefixed(target, fmt.Sprintf("job %d succeeded after %s", end.ID, end.Took.Round(100*time.Millisecond))))
+	}
 }
 
 // result runs a job of one opcode and reads what it returned.

@@ -7,9 +7,10 @@ import (
 )
 
 // WriteCSV writes an answer as comma-separated values: the names of the fields,
-// then a line for each row. Texts and numbers are bare, lists and objects JSON,
-// and what is not there is empty.
-func WriteCSV(w io.Writer, a *Answer) error {
+// then a line for each row. Texts and numbers are bare, times in RFC 3339, lists and
+// objects JSON. What does not apply is empty; what could not be had says why in
+// parentheses: (nodata), (offline), (unknown). With verbose also (unavail).
+func WriteCSV(w io.Writer, a *Answer, verbose bool) error {
 	out := csv.NewWriter(w)
 	line := make([]string, len(a.Fields))
 	for i, f := range a.Fields {
@@ -20,7 +21,7 @@ func WriteCSV(w io.Writer, a *Answer) error {
 	}
 	for _, row := range a.Data {
 		for i, c := range row {
-			line[i] = csvText(c)
+			line[i] = csvText(a.Fields[i], c, verbose)
 		}
 		if err := out.Write(line); err != nil {
 			return err
@@ -39,13 +40,17 @@ func WriteFieldsCSV(w io.Writer, fields []Field) error {
 	return csv.NewWriter(w).WriteAll(lines)
 }
 
-func csvText(c Cell) string {
-	if c.Status != 0 || string(c.Value) == "null" {
+func csvText(f Field, c Cell, verbose bool) string {
+	switch {
+	case c.Status == 3 && !verbose, string(c.Value) == "null" && c.Status == 0:
 		return ""
+	case c.Status != 0:
+		return "(" + Words[c.Status] + ")"
 	}
+	value := Data(f, c.Value)
 	var text string
-	if json.Unmarshal(c.Value, &text) == nil {
+	if json.Unmarshal(value, &text) == nil {
 		return text
 	}
-	return string(c.Value)
+	return string(value)
 }

@@ -87,6 +87,10 @@ type Options struct {
 	Units string
 	// Location is the time zone that times are shown in; nil is local time.
 	Location *time.Location
+	// Width is that of the terminal, to which wide columns are cut; 0 cuts nothing.
+	Width int
+	// Times shows pairs of seconds and microseconds as times.
+	Times bool
 	// Color marks missing values for a terminal.
 	Color bool
 }
@@ -131,7 +135,7 @@ const colorEnd = "\x1b[0m"
 
 // Write writes a list of the items of a kind, for example "instance".
 func Write(w io.Writer, what string, a *Answer, o Options) error {
-	t := table{right: make([]bool, len(a.Fields)), separator: o.Separator}
+	t := table{right: make([]bool, len(a.Fields)), separator: o.Separator, width: o.Width}
 	header := make([]entry, len(a.Fields))
 	show := make([]func(any) string, len(a.Fields))
 	for i, f := range a.Fields {
@@ -146,6 +150,9 @@ func Write(w io.Writer, what string, a *Answer, o Options) error {
 		cells := make([]entry, len(row))
 		for i, c := range row {
 			e, err := o.entry(c, show[i])
+			if at, ok := Moment(a.Fields[i], c.Value); ok && o.Times && c.Status == 0 {
+				e.text = at.In(o.location()).Format(time.DateTime)
+			}
 			if err != nil {
 				return fmt.Errorf("field %s: %w", a.Fields[i].Name, err)
 			}
@@ -171,7 +178,7 @@ func (o *Options) entry(c Cell, show func(any) string) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	return entry{text: show(v)}, nil
+	return entry{text: Printable(show(v))}, nil
 }
 
 // kindWords describe the kinds of fields in lists of fields.
@@ -182,7 +189,7 @@ var kindWords = map[string]string{
 
 // WriteFields writes a list of fields.
 func WriteFields(w io.Writer, fields []Field, o Options) error {
-	t := table{right: make([]bool, 4), separator: o.Separator}
+	t := table{right: make([]bool, 4), separator: o.Separator, width: o.Width, wraps: true}
 	add := func(texts ...string) {
 		row := make([]entry, len(texts))
 		for i, s := range texts {
@@ -206,6 +213,10 @@ type table struct {
 	rows      [][]entry
 	right     []bool
 	separator string
+	// width is that of the terminal, 0 for any. Where it is too small, the last
+	// column is wrapped if wraps says so, and the widest columns are cut if not.
+	width int
+	wraps bool
 }
 
 func (t *table) add(row []entry) { t.rows = append(t.rows, row) }
@@ -213,11 +224,14 @@ func (t *table) add(row []entry) { t.rows = append(t.rows, row) }
 func (t *table) write(w io.Writer) error {
 	var out bytes.Buffer
 	widths := t.widths()
+	fit(widths, t.width, t.wraps)
 	for _, row := range t.rows {
-		for i, e := range row {
-			t.writeEntry(&out, i, e, widths)
+		for _, line := range t.lines(row, widths) {
+			for i, e := range line {
+				t.writeEntry(&out, i, e, widths)
+			}
+			out.WriteByte('\n')
 		}
-		out.WriteByte('\n')
 	}
 	_, err := w.Write(out.Bytes())
 	return err

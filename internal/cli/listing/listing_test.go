@@ -90,7 +90,7 @@ func TestBrokenCellsAreRefused(t *testing.T) {
 
 func TestCSV(t *testing.T) {
 	a := &listing.Answer{Fields: []listing.Field{{Name: "name"}, {Name: "n"}, {Name: "tags"}}}
-	for _, row := range []string{`[[0,"a,b"],[0,5],[0,["x","y"]]]`, `[[0,"ä"],[3,null],[0,null]]`} {
+	for _, row := range []string{`[[0,"a,b"],[0,5],[0,["x","y"]]]`, `[[0,"ä"],[3,null],[0,null]]`, `[[0,"off"],[4,null],[2,null]]`} {
 		var cells []listing.Cell
 		if err := json.Unmarshal([]byte(row), &cells); err != nil {
 			t.Fatal(err)
@@ -98,10 +98,70 @@ func TestCSV(t *testing.T) {
 		a.Data = append(a.Data, cells)
 	}
 	var b strings.Builder
-	if err := listing.WriteCSV(&b, a); err != nil {
+	if err := listing.WriteCSV(&b, a, false); err != nil {
 		t.Fatal(err)
 	}
-	if want := "name,n,tags\n\"a,b\",5,\"[\"\"x\"\",\"\"y\"\"]\"\nä,,\n"; b.String() != want {
+	if want := "name,n,tags\n\"a,b\",5,\"[\"\"x\"\",\"\"y\"\"]\"\nä,,\noff,(offline),(nodata)\n"; b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
+	}
+	b.Reset()
+	if err := listing.WriteCSV(&b, a, true); err != nil || !strings.Contains(b.String(), "ä,(unavail),\n") {
+		t.Errorf("got %q, %v", b.String(), err)
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"für 保守": "für 保守", "a\nb\tc\r": `a\nb\tc\r`, "\x1b[31m": `\x1b[31m`, "\x00\x7f\u0085": `\x00\x7f\x85`,
+		"\u202eevil\u2066": `\u202eevil\u2066`, "\xff": `\xff`, "\ufffd": "\ufffd", "": "",
+	} {
+		if got := listing.Printable(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestTablesFitTerminals(t *testing.T) {
+	a := &listing.Answer{Fields: []listing.Field{{Name: "n", Title: "N", Kind: "number"}, {Name: "a", Title: "A", Kind: "text"}, {Name: "b", Title: "B", Kind: "text"}}}
+	cell := func(s string) listing.Cell { return listing.Cell{Value: json.RawMessage(s)} }
+	a.Data = [][]listing.Cell{{cell("1"), cell(`"` + strings.Repeat("ä", 60) + `"`), cell(`"` + strings.Repeat("b", 100) + `"`)}, {cell("2"), cell(`"x"`), cell(`"y"`)}}
+	for _, width := range []int{80, 40} {
+		var b strings.Builder
+		if err := listing.Write(&b, "x", a, listing.Options{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(b.String(), "\n") {
+			if n := len([]rune(line)); n > width {
+				t.Errorf("%d columns in %d: %s", n, width, line)
+			}
+		}
+		if strings.Count(b.String(), "…") != 2 {
+			t.Errorf("got %s", b.String())
+		}
+	}
+	var b strings.Builder
+	fields := []listing.Field{{Name: "name", Title: "T", Kind: "text", Doc: strings.TrimSpace(strings.Repeat("some words ", 20))}}
+	if err := listing.WriteFields(&b, fields, listing.Options{Width: 60}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	if len(lines) < 6 || strings.Contains(b.String(), "…") || strings.Count(b.String(), "words") != 20 {
+		t.Errorf("got %s", b.String())
+	}
+}
+
+func TestTimesInData(t *testing.T) {
+	for _, c := range []struct{ name, kind, value, want string }{
+		{"timestamp", "timestamp", "1795309512.465136129", `"2026-11-22T01:05:12.465136129Z"`},
+		{"ctime", "timestamp", "1000", `"1970-01-01T00:16:40Z"`},
+		{"received_ts", "other", "[1000, 500000]", `"1970-01-01T00:16:40.5Z"`},
+		{"opstart", "other", "[[1000, 500000]]", "[[1000, 500000]]"},
+		{"ctime", "timestamp", "null", "null"},
+		{"n", "number", "1000", "1000"},
+	} {
+		got := listing.Data(listing.Field{Name: c.name, Kind: c.kind}, json.RawMessage(c.value))
+		if string(got) != c.want {
+			t.Errorf("%s %s: got %s, want %s", c.name, c.value, got, c.want)
+		}
 	}
 }
