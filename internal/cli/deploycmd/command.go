@@ -28,7 +28,7 @@ func New() *cobra.Command {
 		Long: "Check task graphs and plan deployments. A graph is made of tasks, whose fields may be computed by YAQL\n" +
 			"expressions over the state to be reached and the state of the task's last success.",
 	}
-	cmd.AddCommand(newValidate(), newPlan(), newSchema())
+	cmd.AddCommand(newValidate(), newPlan(), newExplain(), newSchema())
 	return cmd
 }
 

@@ -76,24 +76,30 @@ func newPlan() *cobra.Command {
 			return nil
 		},
 	}
+	in.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&output, "output", "o", "tree", "form of the plan: "+strings.Join(forms, ", "))
+	flags.BoolVar(&detailed, "detailed-exitcode", false, "exit with 0 if there is nothing to do, 2 if there is something, 1 on errors")
+	return cmd
+}
+
+// register adds the flags that say what a plan is computed from.
+func (in *planInput) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&in.environment, "env", "e", "", "file with the state to be reached (- for standard input)")
 	flags.StringVar(&in.old, "old", "", "file with the state of the last success")
 	flags.StringArrayVarP(&in.graphs, "graph", "g", nil, "file or directory of a task graph; later ones override earlier ones")
 	flags.StringSliceVar(&in.only, "task", nil, "let only these tasks run")
 	flags.BoolVar(&in.versions, "check-versions", false, "refuse tasks whose version knows no relations between nodes")
-	flags.StringVarP(&output, "output", "o", "tree", "form of the plan: "+strings.Join(forms, ", "))
-	flags.BoolVar(&detailed, "detailed-exitcode", false, "exit with 0 if there is nothing to do, 2 if there is something, 1 on errors")
 	_ = cmd.MarkFlagRequired("env")   // the flag exists
 	_ = cmd.MarkFlagRequired("graph") // the flag exists
-	return cmd
 }
 
 // Plans of many nodes make much that stays until the end. Collecting garbage less often than usual saves a third of the
 // time, as long as there is room.
 const (
 	garbagePercent = 400
-	garbageRoom    = 600 << 20
+	garbageRoom    = 800 << 20
 )
 
 // compute makes the plan and its order.

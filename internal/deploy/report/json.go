@@ -20,7 +20,7 @@ const longest = 1024
 // JSON writes a plan: nodes with the tasks that run and those that are skipped, all relations in the form
 // NODE/TASK -> NODE/TASK, groups, and each task on each node with why it runs and its parameters.
 func JSON(w io.Writer, p *plan.Plan) error {
-	j := &writer{w: bufio.NewWriterSize(w, 1<<16), plan: p, reasons: map[*expression.Decision][]byte{}, values: map[any][]byte{}}
+	j := &writer{w: bufio.NewWriterSize(w, 1<<16), plan: p, reasons: map[*expression.Decision][]byte{}}
 	j.names()
 	j.raw("{\n\"nodes\": ")
 	j.nodes()
@@ -54,7 +54,6 @@ type writer struct {
 	quoted  []string // NODE/TASK, escaped as in JSON but without quotes
 	ranks   []int32  // of each step among the sorted ones
 	reasons map[*expression.Decision][]byte
-	values  map[any][]byte // of parameters that many steps share
 }
 
 // names finds the order of steps that their names give.
@@ -177,23 +176,13 @@ func (j *writer) step(i int32) {
 	j.value(j.plan.Nodes[s.Node])
 	if s.Run {
 		j.raw(`, "parameters": `)
-		j.parameters(s)
+		j.value(s.Parameters)
 	}
 	j.raw(`, "run": ` + strconv.FormatBool(s.Run) + `, "type": `)
 	j.value(s.Type)
 	j.raw(`, "why": `)
 	j.why(s)
 	j.raw("}")
-}
-
-// parameters writes those of a step; steps that share them are written alike.
-func (j *writer) parameters(s *plan.Step) {
-	text, done := j.values[s.Parameters]
-	if !done {
-		text = []byte(plan.Canonical(s.Parameters))
-		j.values[s.Parameters] = text
-	}
-	_, _ = j.w.Write(text)
 }
 
 func (j *writer) why(s *plan.Step) {

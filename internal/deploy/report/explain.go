@@ -1,0 +1,74 @@
+package report
+
+import (
+	"bufio"
+	"io"
+	"slices"
+
+	"github.com/drover-project/drover/internal/deploy/expression"
+	"github.com/drover-project/drover/internal/deploy/plan"
+)
+
+// Explain writes for people all that a plan knows of one step: whether it runs, every comparison of its condition with
+// both values, its parameters, and what it waits for.
+func Explain(w io.Writer, p *plan.Plan, step int32) error {
+	out := page{bufio.NewWriter(w)}
+	s := &p.Steps[step]
+	verdict := "does not run"
+	if s.Run {
+		verdict = "runs"
+	}
+	out.printf("%s %s: %s\n", p.Name(step), verdict, s.Why.Kind)
+	out.printf("written in %s\n", s.Task.Position)
+	if s.Why.Kind == plan.ByCondition {
+		out.printf("condition: %s\n  is %s\n", short(s.Why.Condition), short(plan.Canonical(s.Why.Value)))
+	}
+	for _, d := range s.Why.Decisions {
+		out.decision(d)
+	}
+	if s.Run {
+		out.printf("parameters: %s\n", plan.Canonical(s.Parameters))
+	}
+	for _, direction := range []struct {
+		name     string
+		required bool
+	}{{"requires", false}, {"is required for", true}} {
+		var names []string
+		p.Edges(step, direction.required, func(other int32) { names = append(names, p.Name(other)) })
+		slices.Sort(names)
+		for _, name := range names {
+			out.printf("%s %s\n", direction.name, name)
+		}
+	}
+	return out.Flush()
+}
+
+// decision writes one comparison.
+func (p page) decision(d *expression.Decision) {
+	p.printf("%s(%s): ", d.Function, short(d.Expression))
+	switch {
+	case !d.Changed:
+		p.printf("as it was\n")
+		return
+	case expression.IsUndefined(d.Old):
+		p.printf("never there before\n  new %s\n", short(plan.Canonical(d.New)))
+		return
+	}
+	p.printf("changed\n")
+	found, more := plan.Differences(d.Old, d.New)
+	for _, x := range found {
+		path := x.Path
+		if path == "" {
+			path = "the value"
+		}
+		if !x.Came {
+			p.printf("  old %s: %s\n", path, short(plan.Canonical(x.Old)))
+		}
+		if !x.Gone {
+			p.printf("  new %s: %s\n", path, short(plan.Canonical(x.New)))
+		}
+	}
+	if more {
+		p.printf("  and more\n")
+	}
+}
