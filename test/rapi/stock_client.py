@@ -103,7 +103,8 @@ def check_instance_life(c):
     done = c.succeed(c.create(name, reason="a new shop"))
     trail = done["ops"][0]["reason"]
     assert [e[:2] for e in trail][:2] == [["gnt:user", "a new shop"], ["gnt:library:rlib2:instances", ""]], trail
-    assert trail[2][0] == "gnt:opcode:instance_create", trail
+    assert trail[2][:2] == ["gnt:account:rapi", "drover (127.0.0.1)"], trail
+    assert trail[3][0] == "gnt:opcode:instance_create", trail
     info = c.client.GetInstance(name)
     assert info["status"] == "running" and info["pnode"] == c.node and info["beparams"]["memory"] > 0, info
     c.succeed(c.client.ShutdownInstance(name, timeout=5, reason="night"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // asked sends a request over a bare connection and returns its result as JSON.
@@ -34,8 +35,8 @@ func (r *rig) everything() (holder, waiter job.ID, rule string) {
 	ctx, stop := context.WithTimeout(r.Context(), time.Minute)
 	defer stop()
 	r.furnish()
-	group := cluster.NewGroup(newUUID(), "rack2", 1)
-	network, err := cluster.NewNetwork(newUUID(), "testnet", "192.0.2.0/24", "192.0.2.1", 1)
+	group := cluster.NewGroup(testkit.NewUUID(), "rack2", 1)
+	network, err := cluster.NewNetwork(testkit.NewUUID(), "testnet", "192.0.2.0/24", "192.0.2.1", 1)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package luxi
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -22,6 +21,7 @@ import (
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // patience is how long a test waits for what must come. It only ends tests that
@@ -35,12 +35,6 @@ type rig struct {
 	keeper *inventory.Keeper
 	server *Server
 	path   string
-}
-
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 func newRig(t testing.TB) *rig {
@@ -59,7 +53,7 @@ func newRig(t testing.TB) *rig {
 	keeper, err := inventory.Open(t.Context(), s, 0, shown)
 	check(err)
 	check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
-		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: newUUID}))
+		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: testkit.NewUUID}))
 	fleet := agent.NewFleet(func(node string) (*agent.Agent, error) {
 		driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, node, "fake")})
 		if err != nil {
@@ -70,7 +64,7 @@ func newRig(t testing.TB) *rig {
 	asking := &live.Querier{Picture: shown, Store: s, Nodes: live.Local(fleet), Log: log,
 		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
 	q, err := queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(asking.Source, exec.Names{Resolve: anyName, Answers: func(context.Context, string) bool { return false }}), Nodes: exec.Local(fleet),
-		Now: time.Now, NewUUID: newUUID, Log: log})
+		Now: time.Now, NewUUID: testkit.NewUUID, Log: log})
 	check(err)
 	asking.Queue = q
 	server := New(Deps{Queue: q, Log: log, Querier: asking})

@@ -167,10 +167,10 @@ func lateness(name string) int {
 // furnish makes the objects that the recordings speak of.
 func (p *player) furnish() {
 	now := time.Now().UnixNano()
-	network, err := cluster.NewNetwork(newUUID(), "testnet", "192.0.2.0/24", "192.0.2.1", now)
+	network, err := cluster.NewNetwork(testkit.NewUUID(), "testnet", "192.0.2.0/24", "192.0.2.1", now)
 	p.check(err)
 	p.check(p.keeper.Update(p.Context(), func(*cluster.Snapshot) ([]cluster.Change, error) {
-		return []cluster.Change{cluster.Put(network), cluster.Put(cluster.NewGroup(newUUID(), "rack2", now))}, nil
+		return []cluster.Change{cluster.Put(network), cluster.Put(cluster.NewGroup(testkit.NewUUID(), "rack2", now))}, nil
 	}))
 	for _, name := range []string{"db1", "db2", "web1", "web2"} {
 		p.create(name + ".gntpeer.example")

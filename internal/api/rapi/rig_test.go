@@ -2,7 +2,6 @@ package rapi_test
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +27,7 @@ import (
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 const usersText = `# accounts of the tests
@@ -59,12 +59,12 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	r.check(err)
 	r.keeper, r.shown = keeper, shown
 	r.check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
-		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: newUUID}))
+		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: testkit.NewUUID}))
 	fleet := agent.NewFleet(r.openAgent)
 	asking := &live.Querier{Picture: shown, Store: s, Nodes: live.Local(fleet), Log: log,
 		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
 	r.queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(asking.Source, exec.Names{}), Nodes: exec.Local(fleet),
-		Now: time.Now, NewUUID: newUUID, Log: log})
+		Now: time.Now, NewUUID: testkit.NewUUID, Log: log})
 	r.check(err)
 	asking.Queue = r.queue
 	usersPath := filepath.Join(r.dir, "users")
@@ -93,12 +93,6 @@ func (r *rig) openAgent(node string) (*agent.Agent, error) {
 		return nil, err
 	}
 	return agent.New(agent.Config{Node: node, Dir: dir, Driver: driver, Now: time.Now})
-}
-
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:])
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 func (r *rig) check(err error) {
