@@ -94,23 +94,16 @@ func openController(ctx context.Context, o DevOptions) (c *controller, err error
 		return c, err
 	}
 	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) { return openAgent(dir, node) })
-	// Opcodes that are queries need the querier, which needs the queue, which
-	// runs opcodes as soon as it is open.
-	ready := make(chan struct{})
-	executors := exec.All(func(ctx context.Context) *query.Source {
-		<-ready
-		return c.querier.Source(ctx)
-	}, hostNames())
+	c.querier = &live.Querier{Picture: shown, Store: c.store, Nodes: live.Local(c.fleet), Runtime: runtime(), Log: log}
 	c.queue, err = queue.Open(ctx, queue.Config{
-		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Picture: shown, Executors: executors, Nodes: exec.Local(c.fleet),
+		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Picture: shown, Executors: exec.All(c.querier.Source, hostNames()), Nodes: exec.Local(c.fleet),
 		Now: time.Now, NewUUID: newUUID, Log: log,
 	})
 	if err != nil {
 		return c, err
 	}
-	c.querier = &live.Querier{Queue: c.queue, Picture: shown, Store: c.store, Nodes: live.Local(c.fleet),
-		Runtime: runtime(), Log: log}
-	close(ready)
+	c.querier.Queue = c.queue
+	c.queue.Run() // opcodes that are queries find the querier whole
 	return c, nil
 }
 

@@ -63,6 +63,7 @@ var layers = []struct {
 	{"internal/state", Core},
 	{"internal/deploy/*", Core},
 
+	{"internal/queue/machine", Core},
 	{"internal/queue", Engine},
 	{"internal/live", Engine},
 	{"internal/picture", Engine},

@@ -21,7 +21,7 @@ import (
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/opcode"
-	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/queue/machine"
 )
 
 // screen is a shell with its output.
@@ -356,16 +356,16 @@ func TestHelpOfEveryCommand(t *testing.T) {
 }
 
 func TestExplanationText(t *testing.T) {
-	x := queue.Explanation{
+	x := machine.Explanation{
 		Job: 7, Status: job.Waiting, Summary: []string{"INSTANCE_STARTUP(web1)"}, Step: "in-flight",
 		Why: "waits for the lock instance/web1", Change: []string{"job 5 has to end"},
-		Dependencies: []queue.Dependency{{Job: 3, Statuses: []string{"success"}, Status: job.Success, Met: true, Why: "job 3 ended as success"}},
-		Buckets: []queue.BucketPlace{{Name: "rate limit 2 of filter rule x", Limit: 2, InFlight: []job.ID{4, 7}, Inside: true},
+		Dependencies: []machine.Dependency{{Job: 3, Statuses: []string{"success"}, Status: job.Success, Met: true, Why: "job 3 ended as success"}},
+		Buckets: []machine.BucketPlace{{Name: "rate limit 2 of filter rule x", Limit: 2, InFlight: []job.ID{4, 7}, Inside: true},
 			{Name: "ad-hoc limit rate-limit:1:a", Limit: 1, InFlight: []job.ID{4}, Place: 3}},
-		Slots: queue.Slots{Running: 2, Max: 20, Priority: -10, Ahead: 4},
-		Locks: queue.Locks{Needs: []queue.Lock{{Name: "cluster/BGL", Mode: "shared"}, {Name: "instance/web1", Mode: "exclusive"}},
-			Held:  []queue.Lock{{Name: "cluster/BGL", Mode: "shared"}},
-			Waits: &queue.LockWait{Lock: queue.Lock{Name: "instance/web1", Mode: "exclusive"}, Holders: []lock.Owner{5}, Ahead: []lock.Owner{6}}},
+		Slots: machine.Slots{Running: 2, Max: 20, Priority: -10, Ahead: 4},
+		Locks: machine.Locks{Needs: []machine.Lock{{Name: "cluster/BGL", Mode: "shared"}, {Name: "instance/web1", Mode: "exclusive"}},
+			Held:  []machine.Lock{{Name: "cluster/BGL", Mode: "shared"}},
+			Waits: &machine.LockWait{Lock: machine.Lock{Name: "instance/web1", Mode: "exclusive"}, Holders: []lock.Owner{5}, Ahead: []lock.Owner{6}}},
 	}
 	text, err := json.Marshal(x)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
-	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/queue/machine"
 	"github.com/drover-project/drover/internal/schedule"
 )
 
@@ -44,7 +44,7 @@ var outcomeColours = map[jobfilter.Outcome]string{
 
 // printExplanation writes an explanation for people.
 func (sh *shell) printExplanation(text json.RawMessage) error {
-	var x queue.Explanation
+	var x machine.Explanation
 	if err := json.Unmarshal(text, &x); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func because(v jobfilter.Verdict) []string {
 	return lines
 }
 
-func (sh *shell) explainDependencies(b *strings.Builder, deps []queue.Dependency) {
+func (sh *shell) explainDependencies(b *strings.Builder, deps []machine.Dependency) {
 	if len(deps) == 0 {
 		return
 	}
@@ -142,7 +142,7 @@ func (sh *shell) explainDependencies(b *strings.Builder, deps []queue.Dependency
 	b.WriteString(t.String())
 }
 
-func (sh *shell) explainLimits(b *strings.Builder, buckets []queue.BucketPlace, s queue.Slots) {
+func (sh *shell) explainLimits(b *strings.Builder, buckets []machine.BucketPlace, s machine.Slots) {
 	fmt.Fprintf(b, "\n%s\n", sh.paint(bold, "Limits"))
 	for _, p := range buckets {
 		fmt.Fprintf(b, "  %s: %d of %d in flight", p.Name, len(p.InFlight), p.Limit)
@@ -168,7 +168,7 @@ func (sh *shell) explainLimits(b *strings.Builder, buckets []queue.BucketPlace, 
 	b.WriteByte('\n')
 }
 
-func (sh *shell) explainLocks(b *strings.Builder, l queue.Locks) {
+func (sh *shell) explainLocks(b *strings.Builder, l machine.Locks) {
 	if len(l.Needs) == 0 && len(l.Held) == 0 {
 		fmt.Fprintf(b, "\n%s\n  it needs none\n", sh.paint(bold, "Locks"))
 		return
@@ -198,7 +198,7 @@ func (sh *shell) explainLocks(b *strings.Builder, l queue.Locks) {
 	b.WriteString(t.String())
 }
 
-func inTheWay(w *queue.LockWait) string {
+func inTheWay(w *machine.LockWait) string {
 	text := "held by " + owners(w.Holders)
 	if len(w.Ahead) > 0 {
 		text += ", wanted before by " + owners(w.Ahead)

@@ -43,7 +43,7 @@ type PastJob struct {
 // foretell tries the candidate on jobs of the past.
 func foretell(rules []Rule, candidate Rule, past iter.Seq[*job.Job]) (PastForecast, error) {
 	candidate.Watermark = lowest(past) - 1
-	t, err := newTrial(rules, candidate)
+	chain, err := with(rules, candidate)
 	if err != nil {
 		return PastForecast{}, err
 	}
@@ -54,7 +54,7 @@ func foretell(rules []Rule, candidate Rule, past iter.Seq[*job.Job]) (PastForeca
 			p.From = j.Received
 		}
 		p.To = max(p.To, j.Received)
-		if _, after, _ := t.decide(j); t.is(after) {
+		if d := chain.Decide(int64(j.ID), j.Inputs()); d.Rule != nil && d.Rule.UUID == candidate.UUID {
 			p.Affected = append(p.Affected, PastJob{ID: j.ID, Status: j.Status(), Summary: j.Summary(), Started: j.Started, Ended: j.Ended})
 		}
 	}

@@ -29,82 +29,20 @@ func ended(id job.ID, start, end job.Time) *job.Job {
 
 func seq(jobs ...*job.Job) iter.Seq[*job.Job] { return slices.Values(jobs) }
 
-func TestPreviewOfUnfinishedJobs(t *testing.T) {
-	urgent := delay()
-	urgent.Priority = -10
-	start := op("OP_INSTANCE_STARTUP", map[string]any{"instance_name": "web1"})
-	live := func() iter.Seq[*job.Job] {
-		return seq(
-			aJob(11, delay(), job.Queued),
-			aJob(12, delay(), job.Waiting, job.Queued),
-			aJob(13, delay(), job.Success, job.Running, job.Queued, job.Queued),
-			aJob(14, delay(), job.Running),
-			aJob(15, urgent, job.Queued),
-			aJob(16, start, job.Queued),
-		)
-	}
-	delays := `[["opcode", ["==", "OP_ID", "OP_TEST_DELAY"]]]`
-	pausing := rule(t, 5, 0, jobfilter.Pause, `[["opcode", ["==", "priority", -10]]]`)
-	pausing.UUID = "pausing"
-	accepting := rule(t, 0, 0, jobfilter.Accept, `[]`)
-	accepting.UUID = "accepting"
-	for _, tc := range []struct {
-		name     string
-		rules    []jobfilter.Rule
-		rule     jobfilter.Rule
-		place    int
-		headline string
-		jobs     []string
-	}{
-		{"reject", nil, rule(t, 0, 10, jobfilter.Reject, delays), 1, "of 6 jobs in the queue it would cancel 4", []string{
-			"job 11 (queued, TEST_DELAY(1.0e-3)): is cancelled",
-			"job 12 (waiting, TEST_DELAY(1.0e-3), TEST_DELAY(1.0e-3)): gives up its wait for locks and is cancelled",
-			"job 13 (running, TEST_DELAY(1.0e-3), TEST_DELAY(1.0e-3), TEST_DELAY(1.0e-3), TEST_DELAY(1.0e-3)): opcode 1 completes, the 2 behind it are cancelled",
-			"job 14 (running, TEST_DELAY(1.0e-3)): nothing changes: its last opcode runs already and completes",
-			"job 15 (queued, TEST_DELAY(1.0e-3)): is cancelled",
-		}},
-		{"limit", nil, rule(t, 0, 10, jobfilter.RateLimit, delays), 1, "of 6 jobs in the queue it would limit 5", []string{
-			"job 11 (queued, TEST_DELAY(1.0e-3)): waits for one of the 2 places, as number 2 in line",
-			"job 12 (waiting, TEST_DELAY(1.0e-3), TEST_DELAY(1.0e-3)): goes on, and has one of the places",
-			"job 13 (running, TEST_DELAY(1.0e-3), TEST_DELAY(1.0e-3), TEST_DELAY(1.0e-3), TEST_DELAY(1.0e-3)): goes on, and has one of the places",
-			"job 14 (running, TEST_DELAY(1.0e-3)): goes on, and has one of the places",
-			"job 15 (queued, TEST_DELAY(1.0e-3)): waits for one of the 2 places, as number 1 in line",
-		}},
-		{"release", []jobfilter.Rule{pausing}, rule(t, 0, 10, jobfilter.Accept, delays), 1, "of 6 jobs in the queue it would release 1", []string{
-			"job 11 (queued, TEST_DELAY(1.0e-3)): nothing changes: it may run as before",
-			"job 12 (waiting, TEST_DELAY(1.0e-3), TEST_DELAY(1.0e-3)): nothing changes: it may run as before",
-			"job 13 (running, TEST_DELAY(1.0e-3), TEST_DELAY(1.0e-3), TEST_DELAY(1.0e-3), TEST_DELAY(1.0e-3)): nothing changes: it may run as before",
-			"job 14 (running, TEST_DELAY(1.0e-3)): nothing changes: it may run as before",
-			"job 15 (queued, TEST_DELAY(1.0e-3)): may go on; it is held now",
-		}},
-		{"shadowed", []jobfilter.Rule{accepting}, rule(t, 1, 10, jobfilter.Reject, delays), 2, "of 6 jobs in the queue it would change nothing", nil},
-	} {
-		f, err := jobfilter.Preview(tc.rules, tc.rule, live(), nil)
+func TestPreviewPlacesTheRule(t *testing.T) {
+	old := rule(t, 5, 0, jobfilter.Pause, `[]`)
+	old.UUID = "old"
+	effects := []jobfilter.JobForecast{{ID: 11, Effect: jobfilter.WouldHold}, {ID: 12, Effect: jobfilter.NoEffect}}
+	for uuid, place := range map[string]int{"new": 2, "old": 1} {
+		candidate := rule(t, 6, 20, jobfilter.Pause, `[]`)
+		candidate.UUID = uuid
+		f, err := jobfilter.Preview([]jobfilter.Rule{old}, candidate, effects, 3, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got []string
-		for _, j := range f.Jobs {
-			got = append(got, j.String())
+		if f.Place != place || f.Of != place || f.Replaces != (uuid == "old") || f.Headline != "of 5 jobs in the queue it would hold 1" {
+			t.Errorf("%s: %+v", uuid, f)
 		}
-		if f.Headline != tc.headline || !slices.Equal(got, tc.jobs) {
-			t.Errorf("%s: %s\n%q", tc.name, f.Headline, got)
-		}
-		if f.Place != tc.place || f.Of != len(tc.rules)+1 || f.Replaces {
-			t.Errorf("%s: place %d of %d, replaces %v", tc.name, f.Place, f.Of, f.Replaces)
-		}
-	}
-}
-
-func TestPreviewOfReplacement(t *testing.T) {
-	old := rule(t, 0, 0, jobfilter.Pause, `[]`)
-	candidate := rule(t, 3, 20, jobfilter.Pause, `[["jobid", [">", "id", "watermark"]]]`)
-	f, err := jobfilter.Preview([]jobfilter.Rule{old}, candidate, seq(aJob(11, delay(), job.Queued)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !f.Replaces || f.Place != 1 || f.Of != 1 || len(f.Jobs) != 1 || f.Jobs[0].Effect != jobfilter.WouldRelease {
-		t.Errorf("got %+v", f)
 	}
 }
 
@@ -113,7 +51,7 @@ func TestPreviewOfThePast(t *testing.T) {
 	past := func() iter.Seq[*job.Job] {
 		return seq(ended(5, 10*s, 20*s), ended(7, 10*s, 30*s), ended(6, 12*s, 14*s), ended(8, 20*s, 25*s), aJob(9, op("OP_NODE_ADD", nil), job.Canceled))
 	}
-	f, err := jobfilter.Preview(nil, rule(t, 0, 1000, jobfilter.RateLimit, `[["jobid", [">", "id", "watermark"]], ["opcode", ["=~", "OP_ID", "DELAY"]]]`), nil, past())
+	f, err := jobfilter.Preview(nil, rule(t, 0, 1000, jobfilter.RateLimit, `[["jobid", [">", "id", "watermark"]], ["opcode", ["=~", "OP_ID", "DELAY"]]]`), nil, 0, past())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +77,7 @@ func TestDelayedRunsKeepTheLimit(t *testing.T) {
 		}
 		limit := rapid.IntRange(1, 4).Draw(t, "limit")
 		r := jobfilter.Rule{Action: jobfilter.Action{Kind: jobfilter.RateLimit, Limit: limit}}
-		f, err := jobfilter.Preview(nil, r, nil, seq(past...))
+		f, err := jobfilter.Preview(nil, r, nil, 0, seq(past...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +89,7 @@ func TestDelayedRunsKeepTheLimit(t *testing.T) {
 			shift := job.Time(j.Delay*1e6 + 0.5)
 			again = append(again, ended(j.ID, j.Started+shift, j.Ended+shift))
 		}
-		g, err := jobfilter.Preview(nil, r, nil, seq(again...))
+		g, err := jobfilter.Preview(nil, r, nil, 0, seq(again...))
 		if err != nil {
 			t.Fatal(err)
 		}

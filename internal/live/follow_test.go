@@ -74,6 +74,7 @@ func newRig(t testing.TB, keep store.Revision) *rig {
 	q.Queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(q.Source, exec.Names{}), Nodes: exec.Local(fleet),
 		Now: time.Now, NewUUID: newUUID, Log: log})
 	check(err)
+	q.Queue.Run()
 	t.Cleanup(func() {
 		q.Queue.Close()
 		keeper.Close()

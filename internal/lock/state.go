@@ -94,11 +94,16 @@ func (t *Table) Changed() []State {
 	return out
 }
 
-// Again makes Changed tell once more about locks that it told about before.
-func (t *Table) Again(told []State) {
+// Now returns the locks that were told about as they are now.
+func (t *Table) Now(told []State) []State {
+	out := make([]State, len(told))
 	for i := range told {
-		t.touched[told[i].Name] = true
+		out[i] = State{Name: told[i].Name}
+		if e := t.locks[told[i].Name]; e != nil {
+			out[i] = e.state()
+		}
 	}
+	return out
 }
 
 // state is the lock as a client may see it: free if its members were merely

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"container/heap"
+	"maps"
 	"slices"
 )
 
@@ -45,6 +46,26 @@ type waiter struct {
 // NewTable returns a table in which every lock is free.
 func NewTable() *Table {
 	return &Table{locks: map[Name]*entry{}, owners: map[Owner]*holding{}, touched: map[Name]bool{}}
+}
+
+// Clone returns a table in the same state; neither sees the other's changes.
+func (t *Table) Clone() *Table {
+	c := &Table{locks: make(map[Name]*entry, len(t.locks)), owners: make(map[Owner]*holding, len(t.owners)), seq: t.seq, touched: map[Name]bool{}}
+	for o, h := range t.owners {
+		copied := *h
+		copied.plan = slices.Clone(h.plan)
+		c.owners[o] = &copied
+	}
+	for n, e := range t.locks {
+		copied := &entry{name: n, holders: maps.Clone(e.holders), count: e.count, queue: make(waiters, len(e.queue))}
+		for i, w := range e.queue {
+			h := c.owners[w.holding.owner]
+			h.waiting = &waiter{holding: h, seq: w.seq, index: i}
+			copied.queue[i] = h.waiting
+		}
+		c.locks[n] = copied
+	}
+	return c
 }
 
 // Acquire begins to take the locks of a request and reports whether all of

@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/queue/machine"
 	"github.com/drover-project/drover/internal/store"
 )
 
@@ -52,26 +53,26 @@ func (q *Queue) endedBefore(t time.Time) []job.ID {
 
 func (q *Queue) archive(ctx context.Context, ids []job.ID) (int, error) {
 	n := 0
-	err := q.change(ctx, func() error {
+	err := q.change(ctx, func(w *work) error {
 		var moved []job.ID
 		for _, id := range ids {
 			j := q.live(id)
 			if j == nil || !j.Final() || q.archiving[id] != nil {
 				continue
 			}
-			delete(q.ending, id) // what is published is durable, settled or not
+			q.m.Stored(j) // what is published is durable, settled or not
 			q.archiving[id] = j
-			q.work.touch(jobKey(id))
-			q.work.touch(store.Key{Kind: KindArchived, ID: id.String()})
+			w.touch(jobKey(id))
+			w.touch(store.Key{Kind: KindArchived, ID: id.String()})
 			if j.Key != "" {
 				// Once the job is out of sight nobody else can write it again.
-				q.work.touch(submissionKey(j.Key))
+				w.touch(submissionKey(j.Key))
 			}
 			moved = append(moved, id)
 		}
 		n = len(moved)
 		if n > 0 {
-			q.work.then(func() { q.archivedNow(moved) })
+			w.then(func() { q.archivedNow(moved) })
 		}
 		return nil
 	})
@@ -80,14 +81,17 @@ func (q *Queue) archive(ctx context.Context, ids []job.ID) (int, error) {
 
 // archivedNow forgets jobs that are in the archive now.
 func (q *Queue) archivedNow(ids []job.ID) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, id := range ids {
-		if j := q.archiving[id]; j.Key != "" {
-			delete(q.keys, j.Key)
+	q.update(func(w *work) {
+		var keys []string
+		for _, id := range ids {
+			if j := q.archiving[id]; j.Key != "" {
+				keys = append(keys, j.Key)
+			}
+			delete(q.archiving, id)
 		}
-		delete(q.archiving, id)
-	}
+		q.archivals++
+		q.apply(w, machine.Forget{Keys: keys})
+	})
 }
 
 // Job returns a job, live or archived; fault.NotFound if there is none.
@@ -99,7 +103,7 @@ func (q *Queue) Job(ctx context.Context, id job.ID) (*job.Job, error) {
 }
 
 func (q *Queue) archived(ctx context.Context, id job.ID) (*job.Job, error) {
-	o, err := q.cfg.Store.Get(ctx, store.Key{Kind: KindArchived, ID: id.String()})
+	o, err := q.read(ctx, store.Key{Kind: KindArchived, ID: id.String()})
 	if fault.Is(err, fault.NotFound) {
 		return nil, notFound(id)
 	}

@@ -192,7 +192,7 @@ func (u *unreadable) Get(ctx context.Context, key store.Key) (store.Object, erro
 func newUnreadableRig(t *testing.T) (*rig, *unreadable) {
 	t.Helper()
 	u := &unreadable{}
-	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}}
+	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}, storePatience: brief}
 	r.wrap = func(s store.Store) store.Store {
 		u.Store = s
 		return u
@@ -219,7 +219,8 @@ func TestUnreadableSubmissionKeyMakesNoSecondJob(t *testing.T) {
 	}
 }
 
-// A dependency that cannot be read is no reason to fail a job.
+// A dependency that cannot be read fails no job: what it came to is asked for
+// once, when the job comes, and a job that cannot be told is not taken.
 func TestUnreadableDependencyFailsNothing(t *testing.T) {
 	r, u := newUnreadableRig(t)
 	base := r.submit(delay)
@@ -227,12 +228,13 @@ func TestUnreadableDependencyFailsNothing(t *testing.T) {
 	if ok, err := r.q.Archive(ctx, base); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	id := r.submit(depending(base), dummy)
+	id := r.submit(depending(base), depending(base))
 	r.began(id, 0)
 	u.now.Store(true)
+	if _, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, depending(base))}); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a dependency that cannot be read: %v", err)
+	}
 	r.finish(id, 0, nil)
-	r.reaches(id, "queued", func(j *job.Job) bool { return j.Ops[0].Status == job.Success })
-	r.crash()
 	r.began(id, 1)
 	r.finish(id, 1, nil)
 	r.status(id, job.Success)
@@ -240,6 +242,78 @@ func TestUnreadableDependencyFailsNothing(t *testing.T) {
 
 func depending(on job.ID) string {
 	return strings.Replace(dummy, `"result"`, fmt.Sprintf(`"depends":[[%d,["success"]]],"result"`, on), 1)
+}
+
+// A job that was decided to run, and whose decision becomes durable when the
+// queue has begun to close, has not begun: it runs after the next start.
+func TestAStopPunishesNoJobThatHasNotBegun(t *testing.T) {
+	r, faulty := newFaultyRig(t, 1)
+	goOn := stall(t, r, faulty)
+	submitted := handedOver(func(ctx context.Context) error {
+		_, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, dummy)})
+		return err
+	})
+	closed := r.closeInBackground()
+	goOn()
+	r.check(soon(t, submitted))
+	soon(t, closed)
+	r.crash()
+	r.began(1, 0)
+	r.finish(1, 0, nil)
+	if j := r.status(1, job.Success); r.runs["1/0"] != 1 || len(j.Ops[0].Log) != 0 {
+		t.Errorf("ran %d times, log %v", r.runs["1/0"], j.Ops[0].Log)
+	}
+}
+
+// Opcodes that run when the queue closes get the time that the configuration
+// gives them, and what follows of their jobs is left to the next start.
+func TestACloseGivesOpcodesTime(t *testing.T) {
+	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}, grace: patience}
+	r.open()
+	t.Cleanup(func() { r.close() })
+	r.setMax(1)
+	id := r.submit(dummy, dummy)
+	r.began(id, 0)
+	closed := r.closeInBackground()
+	if err := r.q.SetDrained(ctx, true); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a request to a closing queue: %v", err)
+	}
+	r.finish(id, 0, nil)
+	soon(t, closed)
+	r.crash()
+	r.began(id, 1)
+	r.finish(id, 1, nil)
+	r.status(id, job.Success)
+}
+
+// An object that cannot be read takes nothing else with it: of a job, the
+// others go on; in place of a rule, everything is held until somebody looks.
+func TestUnreadableObjectsAreLeftOut(t *testing.T) {
+	r := newRig(t, 1)
+	r.began(r.submit(dummy), 0)
+	queued := r.submit(dummy)
+	waits := r.submit(depending(queued))
+	put := func(kind store.Kind, id, text string) {
+		_, err := store.Commit(ctx, r.store, store.Tx{Put: []store.Put{{Key: store.Key{Kind: kind, ID: id}, Value: []byte(text)}}})
+		r.check(err)
+	}
+	put(queue.KindJob, queued.String(), `{"id":2,"ops":[{"input":{"OP_ID":"OP_NOPE"}}]}`)
+	put(queue.KindFilter, "11111111-1111-1111-1111-111111111111", `{"action":7}`)
+	r.crash()
+	if n := len(r.q.Unreadable()); n != 2 {
+		t.Errorf("%d unreadable: %v", n, r.q.Unreadable())
+	}
+	next := r.submit(dummy)
+	if next != waits+1 {
+		t.Errorf("the next id is %d", next)
+	}
+	r.held(next, "11111111-1111-1111-1111-111111111111")
+	r.check(r.q.DeleteFilter(ctx, "11111111-1111-1111-1111-111111111111"))
+	r.began(next, 0)
+	r.finish(next, 0, nil)
+	if j := r.status(next, job.Success); j.ID != next || r.q.Jobs().Get(waits).Status() != job.Queued {
+		t.Error("a job went on though nobody can tell how the one ended on which it depends")
+	}
 }
 
 // An opcode that completes while the controller shuts down leaves the rest of

@@ -2,19 +2,25 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/queue/machine"
 	"github.com/drover-project/drover/internal/reason"
-	"github.com/drover-project/drover/internal/store"
 )
 
 // reasonSource marks the queue's own hop in the trail of a filter rule, under
 // the name that clients know.
 const reasonSource = "luxid"
+
+// MaxRule is the greatest size of a filter rule as JSON, in bytes.
+const MaxRule = 256 << 10
 
 // PutFilter adds a rule under a new UUID, or under the given one; a rule that
 // has it already is replaced. Watermark and the end of the reason trail are set
@@ -28,27 +34,30 @@ func (q *Queue) PutFilter(ctx context.Context, uuid string, r jobfilter.Rule) (s
 		return "", nil, err
 	}
 	r.UUID = uuid
-	err := q.change(ctx, func() error {
-		now := q.cfg.Now()
-		r.Watermark = int64(q.lastID)
-		r.Reason = r.Reason.Append(reason.Entry{Source: reasonSource, Time: now.UnixNano()})
-		rules := append(without(q.rules, uuid), r)
-		if err := jobfilter.CheckSize(rules); err != nil {
-			return err
-		}
-		return q.setRules(rules, uuid)
-	})
-	return uuid, jobfilter.Check(&r), err
+	r.Reason = r.Reason.Append(reason.Entry{Source: reasonSource, Time: q.cfg.Now().UnixNano()})
+	if size := len(encode(r)); size > MaxRule {
+		return "", nil, fault.New(fault.TooLarge, "a filter rule may have at most %d bytes, this one has %d", MaxRule, size)
+	}
+	return uuid, jobfilter.Check(&r), q.setRules(ctx, put(r))
+}
+
+// put adds a rule or replaces it.
+func put(r jobfilter.Rule) machine.Edit {
+	return func(rules []jobfilter.Rule, lastID job.ID) ([]jobfilter.Rule, []string, error) {
+		r.Watermark = int64(lastID)
+		rules = append(without(rules, r.UUID), r)
+		return rules, []string{r.UUID}, jobfilter.CheckSize(rules)
+	}
 }
 
 // DeleteFilter removes a rule; fault.NotFound if there is none.
 func (q *Queue) DeleteFilter(ctx context.Context, uuid string) error {
-	return q.change(ctx, func() error {
-		rest := without(q.rules, uuid)
-		if len(rest) == len(q.rules) {
-			return fault.New(fault.NotFound, "Filter rule with UUID %s does not exist", uuid)
+	return q.setRules(ctx, func(rules []jobfilter.Rule, _ job.ID) ([]jobfilter.Rule, []string, error) {
+		rest := without(rules, uuid)
+		if len(rest) == len(rules) {
+			return nil, nil, fault.New(fault.NotFound, "Filter rule with UUID %s does not exist", uuid)
 		}
-		return q.setRules(rest, uuid)
+		return rest, []string{uuid}, nil
 	})
 }
 
@@ -56,33 +65,41 @@ func without(rules []jobfilter.Rule, uuid string) []jobfilter.Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r jobfilter.Rule) bool { return r.UUID == uuid })
 }
 
-// setRules puts new rules in force, of which one changed.
-func (q *Queue) setRules(rules []jobfilter.Rule, changed string) error {
-	chain, err := q.chain.With(rules)
+// setRules changes the rules. What that means for each job is worked out beside
+// the queue, which goes on meanwhile, by one change at a time.
+func (q *Queue) setRules(ctx context.Context, edit machine.Edit) error {
+	q.planning.Lock()
+	durable, err := q.planRules(edit)
+	q.planning.Unlock()
 	if err != nil {
 		return err
 	}
-	q.rules, q.chain = rules, chain
-	q.work.touch(store.Key{Kind: KindFilter, ID: changed})
-	entries := q.inOrder()
-	decisions := decideAll(chain, entries)
-	for i, e := range entries {
-		switch {
-		case q.entries[e.id()] != e: // it has ended with one on which it depends
-		case sameEffect(e.rule, decisions[i]):
-			e.rule = decisions[i]
-		default:
-			q.redecide(e, decisions[i])
-		}
+	select {
+	case err := <-durable:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return nil
 }
 
-// decideAll asks the rules about all entries, on all processors.
-func decideAll(chain *jobfilter.Chain, entries []*entry) []jobfilter.Decision {
-	out := make([]jobfilter.Decision, len(entries))
-	spread(len(entries), func(i int) { out[i] = chain.Decide(int64(entries[i].id()), entries[i].inputs) })
-	return out
+func (q *Queue) planRules(edit machine.Edit) (durable <-chan error, err error) {
+	for {
+		plan, err := q.look().PlanRules(edit, spread)
+		if err != nil {
+			return nil, err
+		}
+		q.update(func(w *work) {
+			if err = q.usable(); err != nil {
+				return
+			}
+			if err = q.apply(w, plan).Refused; err == nil {
+				durable = w.answer()
+			}
+		})
+		if !errors.Is(err, machine.ErrStale) {
+			return durable, err
+		}
+	}
 }
 
 // spread calls f with each number below n, on all processors.
@@ -99,10 +116,36 @@ func spread(n int, f func(int)) {
 	all.Wait()
 }
 
-// sameEffect reports whether two decisions treat a job alike.
-func sameEffect(a, b jobfilter.Decision) bool {
-	if a.Rule == nil || b.Rule == nil {
-		return a.Rule == b.Rule
+// PreviewFilter tells what a rule would do to each job that is in the queue now,
+// and would have done to the jobs that ended in the last days, without adding
+// it. A rule with the UUID of an existing one is seen as its replacement.
+func (q *Queue) PreviewFilter(ctx context.Context, r jobfilter.Rule, days int) (*jobfilter.Forecast, error) {
+	m := q.look()
+	r.Watermark = int64(m.LastID())
+	plan, err := m.PlanRules(put(r), spread)
+	if err != nil {
+		return nil, err
 	}
-	return a.Rule.UUID == b.Rule.UUID && a.Rule.Watermark == b.Rule.Watermark && a.Rule.Action == b.Rule.Action
+	past, err := q.past(ctx, q.Jobs(), days)
+	if err != nil {
+		return nil, err
+	}
+	effects, unaffected := m.Forecast(plan, q.cfg.Now())
+	return jobfilter.Preview(m.Rules(), r, effects, unaffected, slices.Values(past))
+}
+
+// past returns the jobs that ended in the last days, archived or not.
+func (q *Queue) past(ctx context.Context, jobs *job.Table, days int) ([]*job.Job, error) {
+	if days <= 0 {
+		return nil, nil
+	}
+	since := max(job.At(q.cfg.Now().Add(-time.Duration(days)*24*time.Hour)), 1) // 0 is the end of what has not ended
+	out := slices.Collect(jobs.Between(job.ByEnded, since, job.Never))
+	for j, err := range q.Archived(ctx, since, job.Never) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, j)
+	}
+	return out, nil
 }

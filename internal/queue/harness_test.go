@@ -37,6 +37,8 @@ type rig struct {
 	// storePatience is how long the queue bears a store that fails; half a minute
 	// if it is not set.
 	storePatience time.Duration
+	// grace is how long opcodes may go on when the queue closes.
+	grace time.Duration
 
 	mu    sync.Mutex
 	gates map[string]*gate
@@ -80,9 +82,10 @@ func (r *rig) open() {
 		Store: r.store, Inventory: r.keeper, Picture: r.shown, Executors: r.catalogue(),
 		Nodes: func(string) (exec.Node, error) { return nil, fault.New(fault.Unavailable, "no nodes here") },
 		Now:   time.Now, NewUUID: newUUID, Log: slog.New(slog.NewTextHandler(r.t.Output(), nil)),
-		Patience: r.storePatience,
+		Patience: r.storePatience, Grace: r.grace,
 	})
 	r.check(err)
+	r.q.Run()
 }
 
 func (r *rig) close() {

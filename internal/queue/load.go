@@ -3,164 +3,186 @@ package queue
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/queue/machine"
+	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
 
-// load reads everything from the store into memory, but for the archive.
+// load reads everything from the store into memory, but for the archive, and
+// shows it.
 func (q *Queue) load(ctx context.Context) error {
 	revision, err := q.cfg.Store.Revision(ctx)
 	if err != nil {
 		return err
 	}
-	loaded := &state.Change{Revision: int64(revision), Flags: &q.flags}
-	if loaded.Jobs, err = q.loadJobs(ctx); err != nil {
+	l := &loader{q: q, Loaded: machine.Loaded{
+		Keys: map[string]job.ID{}, Ended: map[job.ID]job.Status{}, Unread: map[job.ID]bool{}, Resumable: q.cfg.Executors.Resumable,
+	}}
+	for _, step := range []func(context.Context) error{l.jobs, l.rules, l.flags, l.dependencies} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	q.world = q.cfg.Inventory.Snapshot()
+	l.World = q.worldOf(q.world)
+	if q.m, err = machine.New(l.Loaded); err != nil {
 		return err
 	}
-	if err := q.loadRules(ctx); err != nil {
-		return err
-	}
-	loaded.Rules = q.chain.Rules()
-	if err := q.loadFlags(ctx); err != nil {
-		return err
-	}
-	q.cfg.Picture.Committed(loaded)
+	q.cfg.Picture.Committed(&state.Change{
+		Revision: int64(revision), Jobs: l.all, Rules: q.m.Chain().Rules(), Flags: &l.Flags,
+	})
 	q.cfg.Picture.Publish()
 	return nil
 }
 
-func (q *Queue) loadFlags(ctx context.Context) error {
-	o, err := q.cfg.Store.Get(ctx, flagsKey)
+// loader gathers what a machine begins with.
+type loader struct {
+	machine.Loaded
+
+	q   *Queue
+	all []*job.Job // also those that have ended
+}
+
+// unreadable notes an object that cannot be read. It is left where it is; what
+// can be read is served.
+func (l *loader) unreadable(o store.Object, err error) {
+	what := fmt.Sprintf("%s %s: %v", o.Kind, o.ID, err)
+	l.q.unread = append(l.q.unread, what)
+	l.q.cfg.Log.Error("a stored object cannot be read and is left out", "kind", o.Kind, "id", o.ID, "error", err)
+}
+
+// loadChunk is how many jobs are decoded together.
+const loadChunk = 2000
+
+func (l *loader) jobs(ctx context.Context) error {
+	var chunk []store.Object
+	for o, err := range l.q.cfg.Store.List(ctx, KindJob, store.Options{}) {
+		if err != nil {
+			return err
+		}
+		if chunk = append(chunk, o); len(chunk) == loadChunk {
+			l.takeUp(chunk)
+			chunk = chunk[:0]
+		}
+	}
+	l.takeUp(chunk)
+	for o, err := range l.q.cfg.Store.List(ctx, KindArchived, store.Options{Desc: true, Limit: 1}) {
+		if err != nil {
+			return err
+		}
+		l.countID(o)
+	}
+	return nil
+}
+
+// countID keeps the id of a stored job from being given again.
+func (l *loader) countID(o store.Object) {
+	id, err := job.ParseID(o.ID)
+	if err != nil {
+		l.unreadable(o, err)
+	}
+	l.LastID = max(l.LastID, id)
+}
+
+// takeUp takes stored jobs into memory.
+func (l *loader) takeUp(stored []store.Object) {
+	jobs, failures := make([]*job.Job, len(stored)), make([]error, len(stored))
+	spread(len(stored), func(i int) { jobs[i], failures[i] = job.Decode(stored[i].Value) })
+	for i, j := range jobs {
+		l.countID(stored[i])
+		if failures[i] != nil {
+			l.unreadable(stored[i], failures[i])
+			if id, err := job.ParseID(stored[i].ID); err == nil {
+				l.Unread[id] = true
+			}
+			continue
+		}
+		l.all = append(l.all, j)
+		if j.Key != "" {
+			l.Keys[j.Key] = j.ID
+		}
+		if !j.Final() {
+			l.Jobs = append(l.Jobs, j)
+		}
+	}
+}
+
+func (l *loader) rules(ctx context.Context) error {
+	for o, err := range l.q.cfg.Store.List(ctx, KindFilter, store.Options{}) {
+		if err != nil {
+			return err
+		}
+		var r jobfilter.Rule
+		err := json.Unmarshal(o.Value, &r)
+		if err == nil {
+			_, err = jobfilter.Compile([]jobfilter.Rule{r})
+		}
+		if err != nil {
+			l.unreadable(o, err)
+			r = inPlaceOf(o.ID)
+		}
+		l.Rules = append(l.Rules, r)
+		// Refused submissions use ids up that no job has: a rule for new jobs must
+		// not let one through that gets such an id again.
+		l.LastID = max(l.LastID, job.ID(r.Watermark))
+	}
+	return nil
+}
+
+// inPlaceOf is the rule that holds everything in place of one that cannot be
+// read: nobody knows what that one was to prevent.
+func inPlaceOf(uuid string) jobfilter.Rule {
+	return jobfilter.Rule{
+		UUID: uuid, Action: jobfilter.Action{Kind: jobfilter.Pause},
+		Reason: reason.Trail{{Source: reasonSource, Reason: "the stored rule cannot be read; delete this one to let jobs go on"}},
+	}
+}
+
+func (l *loader) flags(ctx context.Context) error {
+	o, err := l.q.read(ctx, flagsKey)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(o.Value, &q.flags)
+	return json.Unmarshal(o.Value, &l.Flags)
 }
 
-// loadChunk is how many jobs are decoded together.
-const loadChunk = 2000
-
-func (q *Queue) loadJobs(ctx context.Context) (all []*job.Job, err error) {
-	var chunk [][]byte
-	for o, err := range q.cfg.Store.List(ctx, KindJob, store.Options{}) {
-		if err != nil {
-			return nil, err
-		}
-		if chunk = append(chunk, o.Value); len(chunk) == loadChunk {
-			jobs, err := q.takeUp(chunk)
-			if err != nil {
-				return nil, err
+// dependencies finds out what became of the jobs that those in the queue depend
+// on. One that cannot be read counts as not ended: nothing is decided upon a guess.
+func (l *loader) dependencies(ctx context.Context) error {
+	known := make(map[job.ID]*job.Job, len(l.all))
+	for _, j := range l.all {
+		known[j.ID] = j
+	}
+	for _, j := range l.Jobs {
+		for _, id := range j.Dependencies() {
+			if other := known[id]; other != nil {
+				if other.Final() {
+					l.Ended[id] = other.Status()
+				}
+				continue
 			}
-			all = append(all, jobs...)
-			chunk = chunk[:0]
+			if _, asked := l.Ended[id]; asked || l.Unread[id] {
+				continue
+			}
+			old, err := l.q.archived(ctx, id)
+			switch {
+			case err == nil:
+				l.Ended[id] = old.Status()
+			case fault.Is(err, fault.NotFound):
+				l.Ended[id] = ""
+			default:
+				return err
+			}
 		}
 	}
-	jobs, err := q.takeUp(chunk)
-	if err != nil {
-		return nil, err
-	}
-	for o, err := range q.cfg.Store.List(ctx, KindArchived, store.Options{Desc: true, Limit: 1}) {
-		if err != nil {
-			return nil, err
-		}
-		id, err := job.ParseID(o.ID)
-		if err != nil {
-			return nil, err
-		}
-		q.lastID = max(q.lastID, id)
-	}
-	return append(all, jobs...), nil
-}
-
-// takeUp takes stored jobs into memory.
-func (q *Queue) takeUp(stored [][]byte) ([]*job.Job, error) {
-	jobs, failures := make([]*job.Job, len(stored)), make([]error, len(stored))
-	spread(len(stored), func(i int) { jobs[i], failures[i] = job.Decode(stored[i]) })
-	if err := errors.Join(failures...); err != nil {
-		return nil, err
-	}
-	for _, j := range jobs {
-		q.lastID = max(q.lastID, j.ID)
-		if j.Key != "" {
-			q.keys[j.Key] = j.ID
-		}
-		if !j.Final() {
-			q.entries[j.ID] = newEntry(j)
-		}
-	}
-	return jobs, nil
-}
-
-func (q *Queue) loadRules(ctx context.Context) error {
-	for o, err := range q.cfg.Store.List(ctx, KindFilter, store.Options{}) {
-		if err != nil {
-			return err
-		}
-		var r jobfilter.Rule
-		if err := json.Unmarshal(o.Value, &r); err != nil {
-			return fault.New(fault.Internal, "the stored filter rule %s cannot be read: %w", o.ID, err)
-		}
-		q.rules = append(q.rules, r)
-		// Refused submissions use ids up that no job has: a rule for new jobs must
-		// not let one through that gets such an id again.
-		q.lastID = max(q.lastID, job.ID(r.Watermark))
-	}
-	chain, err := jobfilter.Compile(q.rules)
-	q.chain = chain
-	return err
-}
-
-// recover is the first event of a queue: each job that had not ended goes to
-// its place. What was in flight when the controller ended is resumed where its
-// opcode is declared to be resumable, and else ends in an error that says so.
-func (q *Queue) recover() {
-	q.recovering = true
-	defer func() { q.recovering = false }()
-	for _, e := range q.inOrder() {
-		e.rule = q.chain.Decide(int64(e.id()), e.inputs)
-		if e.job.Busy() {
-			q.recoverBusy(e)
-		}
-		if !e.job.Final() {
-			q.sort(e)
-		}
-	}
-}
-
-func (q *Queue) recoverBusy(e *entry) {
-	i := e.job.Next()
-	op := &e.job.Ops[i]
-	resumable, because := q.cfg.Executors.Resumable(op.Input.ID)
-	switch {
-	case op.Status != job.Running:
-		e.job = e.job.Requeue(i)
-	case resumable:
-		e.job = e.job.Requeue(i).AddMessage(i, "The controller ended while this opcode ran; it is run again: "+because, q.now())
-	default:
-		why := fmt.Sprintf("The controller ended while opcode %d (%s) of job %d ran, and it is not run again: %s",
-			i, op.Input.ID, e.id(), because)
-		q.end(e, e.job.Lost(i, why, q.cfg.Now()))
-		return
-	}
-	q.changed(e)
-}
-
-// inOrder returns all entries by job id.
-func (q *Queue) inOrder() []*entry {
-	out := make([]*entry, 0, len(q.entries))
-	for _, id := range slices.Sorted(maps.Keys(q.entries)) {
-		out = append(out, q.entries[id])
-	}
-	return out
+	return nil
 }

@@ -11,12 +11,14 @@ import (
 // changeOf tells what the picture gains by a work that becomes durable: the
 // present state of its keys, and what follows from it that is not stored.
 func (q *Queue) changeOf(w *work) *state.Change {
-	c := &state.Change{Locks: q.locks.Changed()}
+	c := &state.Change{Locks: w.locks}
 	for _, key := range w.keys {
 		q.tell(c, key)
 	}
-	for _, e := range w.held {
-		c.Holds = append(c.Holds, state.Hold{Job: e.id(), By: e.job.Hold})
+	for _, id := range w.held {
+		if j := q.m.Job(id); j != nil {
+			c.Holds = append(c.Holds, state.Hold{Job: id, By: j.Hold})
+		}
 	}
 	return c
 }
@@ -35,7 +37,7 @@ func (q *Queue) tell(c *state.Change, key store.Key) {
 		last.Archived = true
 		c.Archived = append(c.Archived, &last)
 	case KindFilter:
-		for _, r := range q.chain.Rules() {
+		for _, r := range q.m.Chain().Rules() {
 			if r.UUID == key.ID {
 				c.Rules = append(c.Rules, r)
 				return
@@ -43,7 +45,7 @@ func (q *Queue) tell(c *state.Change, key store.Key) {
 		}
 		c.RulesRemoved = append(c.RulesRemoved, key.ID)
 	case KindQueue:
-		flags := q.flags
+		flags := q.m.Flags()
 		c.Flags = &flags
 	}
 }

@@ -1,18 +1,18 @@
-// Package queue takes jobs, decides with the pure cores when each may go on,
-// runs their opcodes and remembers everything in the store.
+// Package queue takes jobs, runs their opcodes and remembers everything in the
+// store. What is decided, and why, is package machine's; the queue is the engine
+// around it: it has the mutex, the clock, the store and the goroutines.
 //
-// All decisions are made under one mutex, in update: it applies one event,
-// lets dispatch draw the consequences, and hands everything that changed to
-// the store as one transaction. What a decision promises to the outside (an
-// answer to a client, the start of an opcode) happens after that transaction
-// is durable, in committed.
+// Everything goes one way. Something happens (a request, the end of an opcode);
+// under the mutex it becomes an event of the machine (update), and what follows
+// from it goes to the store as one transaction (flush). When that is durable,
+// readers see it and what was promised happens: answers are given, opcodes
+// begin (settle).
 //
 // Invariants:
 //   - Acknowledged is durable: no answer is given and no opcode begins before
 //     the transaction with the decision is on disk.
 //   - Readers see durable values only (publish.go), each immutable.
-//   - Every live job that is not final has an entry, and the entry is in just
-//     one place (place.go).
+//   - Under the mutex nobody reads the store, and nobody walks all jobs.
 //   - Nothing polls: a job moves when an event concerns it.
 //   - Only the queue writes jobs and filter rules.
 package queue
@@ -30,11 +30,10 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/picture"
-	"github.com/drover-project/drover/internal/schedule"
-	"github.com/drover-project/drover/internal/state"
+	"github.com/drover-project/drover/internal/queue/machine"
 	"github.com/drover-project/drover/internal/store"
 )
 
@@ -47,7 +46,7 @@ const (
 	KindQueue      store.Kind = "queue"      // drain flag, watcher pause
 )
 
-// Config is what a queue needs. All fields are required but for Patience.
+// Config is what a queue needs. All fields are required but for the times.
 type Config struct {
 	Store     store.Store
 	Epoch     int64 // of the leader lease; 0 where there is none
@@ -64,70 +63,60 @@ type Config struct {
 	// Patience is how long a store that fails is tried again before the queue
 	// stops; zero for half a minute.
 	Patience time.Duration
+	// Grace is how long opcodes that run may go on when the queue closes; zero
+	// ends them at once.
+	Grace time.Duration
 }
 
 // Queue is the job queue of a cluster.
 type Queue struct {
 	cfg Config
 
-	mu      sync.Mutex // guards everything below, up to outcomes
-	entries map[job.ID]*entry
-	// ending holds the entries of jobs whose end is not durable yet.
-	ending map[job.ID]*entry
-	// archiving holds jobs on their way into the archive.
+	mu sync.Mutex // guards everything below, up to planning
+	m  *machine.Machine
+	// world is the inventory that the machine knows.
+	world *cluster.Snapshot
+	// kills end running opcodes, by job.
+	kills map[job.ID]context.CancelCauseFunc
+	// archiving holds jobs on their way into the archive; archivals counts those
+	// that arrived.
 	archiving map[job.ID]*job.Job
-	lastID    job.ID
-	// ready holds the entries that wait for a slot only, granted those that have
-	// their locks and wait for a slot.
-	ready   entryHeap
-	granted entryHeap
-	// full holds the entries that wait for a place in a bucket.
-	full map[schedule.Bucket]*entryHeap
-	// inFlight counts the entries in each bucket.
-	inFlight map[schedule.Bucket]int
-	// offered are buckets that may have places for those who wait in full.
-	offered []schedule.Bucket
-	// dependents are the entries that wait for a job to end, by their own ids.
-	dependents map[job.ID]map[job.ID]*entry
-	running    int
-	// unwritten are entries with log messages that are not written yet.
-	unwritten  []*entry
-	locks      *lock.Table
-	rules      []jobfilter.Rule
-	chain      *jobfilter.Chain
-	keys       map[string]job.ID // by submission key, of live jobs
-	flags      state.Flags
-	recovering bool  // true during the first update
-	work       *work // what the present update has to make durable
-	failed     error // why the queue stopped, if it did
-	closing    bool
+	archivals uint64
+	unread    []string // what could not be read from the store
+	phase     phase
+	failed    error // why the queue stopped, if it did
 
+	// planning is held while a change of rules is worked out, which takes long.
+	planning sync.Mutex
 	outcomes outcomes
 	// trouble is why the store failed last, nil once it works.
 	trouble atomic.Pointer[error]
 	writes  atomic.Uint64
 	runners sync.WaitGroup
 	stop    context.CancelCauseFunc
-	ctx     context.Context // ends when the queue closes
+	ctx     context.Context // ends when running opcodes are to end
 }
+
+// phase is how far a queue is in its life.
+type phase uint8
+
+const (
+	loaded  phase = iota // shows what it has, takes nothing
+	open                 // takes requests, runs jobs
+	closing              // begins nothing more; what runs may go on
+	closed
+)
 
 // errStopping is the cause that ends opcodes when the queue closes.
 var errStopping = fault.New(fault.Unavailable, "the controller is shutting down")
 
-// Open loads the queue from the store, ends or requeues what a crash left
-// behind, and begins to run jobs.
+// errNotOpen refuses requests that come before Run.
+var errNotOpen = fault.New(fault.Unavailable, "the controller is starting")
+
+// Open loads the queue from the store and shows what it has. It takes requests
+// and runs jobs from Run on, so that what opcodes need can be built from it.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
-	q := &Queue{
-		cfg:        cfg,
-		entries:    map[job.ID]*entry{},
-		full:       map[schedule.Bucket]*entryHeap{},
-		inFlight:   map[schedule.Bucket]int{},
-		dependents: map[job.ID]map[job.ID]*entry{},
-		locks:      lock.NewTable(),
-		ending:     map[job.ID]*entry{},
-		archiving:  map[job.ID]*job.Job{},
-		keys:       map[string]job.ID{},
-	}
+	q := &Queue{cfg: cfg, kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]*job.Job{}}
 	if q.cfg.Patience == 0 {
 		q.cfg.Patience = defaultPatience
 	}
@@ -137,21 +126,48 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 		return nil, err
 	}
 	go q.outcomes.run(q.settle)
-	q.update(q.recover)
-	cfg.Inventory.OnChange(q.inventoryChanged)
 	return q, nil
 }
 
-// Close stops starting opcodes, ends those that run, and waits for what is
-// under way to be durable. Opcodes that were running are resumed, or marked as
-// lost, when the queue is opened again.
+// Run ends or requeues what a crash left behind, and begins to take requests and
+// to run jobs. It returns at once; Close ends what it began.
+func (q *Queue) Run() {
+	q.update(func(w *work) {
+		q.phase = open
+		q.apply(w, machine.Recover{})
+	})
+	q.cfg.Inventory.OnChange(q.inventoryChanged)
+}
+
+// Close ends the queue in two steps. First nothing begins any more and no
+// request is taken, but opcodes that run may go on for the grace of the
+// configuration. Then they are told to end; they are resumed, or marked as lost,
+// when the queue is opened again. Jobs that were to begin and had not are queued
+// then as they were before. It returns when all is durable.
 func (q *Queue) Close() {
-	q.mu.Lock()
-	q.closing = true
-	q.mu.Unlock()
+	q.update(func(w *work) {
+		q.phase = closing
+		q.apply(w, machine.Stop{})
+	})
+	q.outcomes.settled() // what was to begin is running or queued again
+	ended := make(chan struct{})
+	go func() {
+		q.runners.Wait()
+		close(ended)
+	}()
+	if q.cfg.Grace > 0 && q.ctx.Err() == nil {
+		grace := time.NewTimer(q.cfg.Grace)
+		defer grace.Stop()
+		select {
+		case <-ended:
+		case <-grace.C:
+		}
+	}
 	q.stop(errStopping)
-	q.runners.Wait()
-	q.writeLogs()
+	<-ended
+	q.mu.Lock()
+	q.phase = closed
+	q.mu.Unlock()
 	q.outcomes.drain()
 }
 
@@ -173,34 +189,77 @@ func (q *Queue) Failed(ctx context.Context) error {
 // since the queue was opened: while it grows, jobs are on the move.
 func (q *Queue) Writes() uint64 { return q.writes.Load() }
 
-// update applies one event under the mutex, draws the consequences, and hands
-// what changed to the store.
-func (q *Queue) update(event func()) {
+// update lets something happen under the mutex and hands what changed to the
+// store.
+func (q *Queue) update(happens func(*work)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.work = &work{}
-	event()
-	q.dispatch()
-	q.flush()
+	w := &work{}
+	q.lookAround(w)
+	happens(w)
+	q.flush(w)
 }
 
-func (q *Queue) now() job.Time { return job.At(q.cfg.Now()) }
+// apply lets an event happen to the machine, and takes over what follows.
+func (q *Queue) apply(w *work, e machine.Event) *machine.Ready {
+	r := q.m.Apply(e, q.cfg.Now())
+	w.add(r)
+	for _, s := range r.Starts {
+		ctx, kill := context.WithCancelCause(q.ctx)
+		q.kills[s.Job] = kill
+		w.then(func() { q.start(ctx, s) })
+	}
+	for _, id := range r.Kills {
+		q.kills[id](errKilled)
+	}
+	return r
+}
+
+// lookAround tells the machine of the newest inventory.
+func (q *Queue) lookAround(w *work) {
+	snap := q.cfg.Inventory.Snapshot()
+	if snap == q.world {
+		return
+	}
+	q.world = snap
+	q.apply(w, q.worldOf(snap))
+}
+
+// worldOf is what the inventory means for the machine.
+func (q *Queue) worldOf(snap *cluster.Snapshot) machine.World {
+	w := machine.World{Locks: func(op *opcode.Opcode) lock.Request {
+		request, err := q.cfg.Executors.Locks(op, snap)
+		if err != nil {
+			return nil
+		}
+		return request
+	}}
+	if c := snap.Cluster(); c != nil {
+		w.MaxRunning = int(c.MaxRunningJobs)
+	}
+	return w
+}
+
+// inventoryChanged lets waiting jobs use slots that a new limit opens.
+func (q *Queue) inventoryChanged(*cluster.Snapshot) { q.update(func(*work) {}) }
 
 // usable answers whether the queue takes requests, as an error if not.
 func (q *Queue) usable() error {
-	if q.failed != nil {
+	switch {
+	case q.failed != nil:
 		return q.failed
-	}
-	if q.closing {
+	case q.phase == loaded:
+		return errNotOpen
+	case q.phase > open:
 		return errStopping
 	}
 	return nil
 }
 
-// inventoryChanged lets waiting jobs use slots that a new limit opens.
-func (q *Queue) inventoryChanged(*cluster.Snapshot) { q.update(func() {}) }
-
-// maxRunning is how many jobs may run at once.
-func (q *Queue) maxRunning() int {
-	return int(q.cfg.Inventory.Snapshot().Cluster().MaxRunningJobs)
+// look returns the machine as it is now, for whoever wants to know what it
+// thinks, or would.
+func (q *Queue) look() *machine.Machine {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.m.Clone()
 }

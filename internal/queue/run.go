@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/drover-project/drover/internal/exec"
@@ -13,128 +14,132 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/queue/machine"
 )
 
 // errKilled is the cause that ends an opcode whose job is killed.
 var errKilled = fault.New(fault.Failed, "Job killed on request")
 
-// start runs an opcode in a goroutine of its own. That it runs is durable.
-func (q *Queue) start(ctx context.Context, e *entry, i int) {
+// start runs an opcode in a goroutine of its own. That it runs is durable. When
+// the queue closes it does not begin: its job is queued as if nothing had been.
+func (q *Queue) start(ctx context.Context, s machine.Start) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closing || q.failed != nil {
+	begins := q.phase == open && q.failed == nil
+	if begins {
+		q.runners.Add(1)
+	}
+	q.mu.Unlock()
+	if !begins {
+		q.update(func(w *work) { q.apply(w, machine.NotBegun{Job: s.Job, Index: s.Index}) })
 		return
 	}
-	q.runners.Go(func() {
-		result, err := q.execute(ctx, e, i)
-		if err != nil && q.ctx.Err() != nil {
-			return // interrupted by the end of the controller, not by itself
+	go func() {
+		defer q.runners.Done()
+		q.run(ctx, s)
+	}()
+}
+
+// run runs an opcode and tells the machine how it ended.
+func (q *Queue) run(ctx context.Context, s machine.Start) {
+	r := &run{q: q, Start: s}
+	result, err := q.execute(ctx, r)
+	if err != nil && q.ctx.Err() != nil {
+		r.writeLog() // interrupted by the end of the controller, not by itself
+		return
+	}
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errKilled) {
+		err = errKilled
+	}
+	q.update(func(w *work) {
+		if kill := q.kills[s.Job]; kill != nil {
+			kill(nil)
+			delete(q.kills, s.Job)
 		}
-		if err != nil && errors.Is(context.Cause(ctx), errKilled) {
-			err = errKilled
-		}
-		q.update(func() { q.opDone(e, i, result, err) })
+		q.apply(w, machine.Done{Log: r.takeLog(true), Result: result, Err: err})
 	})
 }
 
 // execute runs the opcode. A panic of an executor fails its job alone.
-func (q *Queue) execute(ctx context.Context, e *entry, i int) (result json.RawMessage, err error) {
+func (q *Queue) execute(ctx context.Context, r *run) (result json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			q.cfg.Log.Error("an executor panicked", "job", e.id(), "opcode", e.inputs[i].ID, "panic", p, "stack", string(debug.Stack()))
-			err = fault.New(fault.Internal, "internal error in %s: %v", e.inputs[i].ID, p)
+			q.cfg.Log.Error("an executor panicked", "job", r.Job, "opcode", r.Op.ID, "panic", p, "stack", string(debug.Stack()))
+			err = fault.New(fault.Internal, "internal error in %s: %v", r.Op.ID, p)
 		}
 	}()
-	return q.cfg.Executors.Run(ctx, q.env(e, i))
+	return q.cfg.Executors.Run(ctx, q.env(r))
 }
 
 // env is what the opcode sees of the system.
-func (q *Queue) env(e *entry, i int) *exec.Env {
+func (q *Queue) env(r *run) *exec.Env {
 	return &exec.Env{
-		Job:       e.id(),
-		Index:     i,
+		Job:       r.Job,
+		Index:     r.Index,
 		Epoch:     q.cfg.Epoch,
-		Op:        e.inputs[i],
+		Op:        r.Op,
 		Inventory: q.cfg.Inventory,
 		Nodes:     q.cfg.Nodes,
 		Now:       q.cfg.Now,
 		NewUUID:   q.cfg.NewUUID,
-		Log: func(kind string, payload any) {
-			entry := encode(payload)
-			q.whileRunning(e, i, func() {
-				e.job = e.job.AddLog(i, kind, entry, q.now())
-				q.writeSoon(e)
-			})
-		},
+		Log:       r.log,
 		Release: func(names ...lock.Name) {
-			q.whileRunning(e, i, func() { q.serve(q.locks.ReleaseSome(e.owner(), names...)) })
+			q.update(func(w *work) { q.apply(w, machine.Release{Job: r.Job, Index: r.Index, Names: names}) })
 		},
 		Submit: func(ctx context.Context, jobs [][]*opcode.Opcode) ([]exec.Submitted, error) {
-			return q.submitChildren(ctx, e.inputs[i], jobs)
+			return q.submitChildren(ctx, r.Op, jobs)
 		},
 	}
 }
 
-// whileRunning applies an event of a running opcode. One that comes late, from
-// something that an opcode left behind, has no effect.
-func (q *Queue) whileRunning(e *entry, i int, event func()) {
-	q.update(func() {
-		if e.place == inRunner && e.job.Next() == i {
-			event()
-		}
-	})
+// run is an opcode that runs, with the log messages that are not handed over yet.
+type run struct {
+	machine.Start
+
+	q       *Queue
+	mu      sync.Mutex
+	entries []job.LogEntry
+	over    bool
 }
 
 // logDelay is how long a log message may wait to be written together with
 // others, or with the end of its opcode.
 const logDelay = 5 * time.Millisecond
 
-// writeSoon has the log of an entry written, a little later.
-func (q *Queue) writeSoon(e *entry) {
-	if len(q.unwritten) == 0 {
-		time.AfterFunc(logDelay, q.writeLogs)
-	}
-	q.unwritten = append(q.unwritten, e)
-}
-
-// writeLogs writes the log messages that wait for it. Those of a job that has
-// ended were written with its end.
-func (q *Queue) writeLogs() {
-	q.update(func() {
-		for _, e := range q.unwritten {
-			if q.entries[e.id()] == e {
-				q.changed(e)
-			}
-		}
-		q.unwritten = nil
-	})
-}
-
-// opDone records how an opcode ended and lets the job go on, unless the job was
-// given up meanwhile.
-func (q *Queue) opDone(e *entry, i int, result json.RawMessage, err error) {
-	if e.place != inRunner {
+// log takes a message of the opcode. What comes when it has ended, from something
+// that it left behind, has no effect.
+func (r *run) log(kind string, payload any) {
+	entry := job.LogEntry{Time: job.At(r.q.cfg.Now()), Type: kind, Payload: encode(payload)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
 		return
 	}
-	e.kill(nil)
-	e.kill = nil
-	if err != nil {
-		q.end(e, e.job.Fail(i, err, q.now()))
-		return
+	if len(r.entries) == 0 {
+		time.AfterFunc(logDelay, r.writeLog)
 	}
-	done := e.job.Succeed(i, result, q.now())
-	if i == len(done.Ops)-1 {
-		q.end(e, done)
-		return
-	}
-	q.settleOp(e)
-	e.job = done
-	q.changed(e)
-	q.sort(e)
+	r.entries = append(r.entries, entry)
 }
 
-// submitChildren submits jobs on behalf of an opcode. They inherit its trail,
-// its priority, and a comment that says where they come from.
+// takeLog returns the messages that are not handed over; the last time when the
+// opcode is over.
+func (r *run) takeLog(over bool) machine.Log {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	entries := r.entries
+	r.entries, r.over = nil, r.over || over
+	return machine.Log{Job: r.Job, Index: r.Index, Entries: entries}
+}
+
+// writeLog has the messages written that wait for it.
+func (r *run) writeLog() {
+	if log := r.takeLog(false); len(log.Entries) > 0 {
+		r.q.update(func(w *work) { r.q.apply(w, log) })
+	}
+}
+
+// submitChildren submits jobs on behalf of an opcode, which may still run when
+// the queue takes nothing else. They inherit its trail, its priority, and a
+// comment that says where they come from.
 func (q *Queue) submitChildren(ctx context.Context, parent *opcode.Opcode, jobs [][]*opcode.Opcode) ([]exec.Submitted, error) {
 	subs := make([]Submission, len(jobs))
 	for i, ops := range jobs {
@@ -143,7 +148,7 @@ func (q *Queue) submitChildren(ctx context.Context, parent *opcode.Opcode, jobs 
 		}
 		subs[i].IgnoreDrain = true
 	}
-	outcomes, err := q.SubmitMany(ctx, subs)
+	outcomes, err := q.submit(ctx, subs, func() error { return q.failed })
 	if err != nil {
 		return nil, err
 	}

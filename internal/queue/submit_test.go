@@ -9,6 +9,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/queue/machine"
 )
 
 func (r *rig) submitMany(subs ...queue.Submission) []queue.Outcome {
@@ -27,7 +28,7 @@ func TestRelativeIDsCountPlaces(t *testing.T) {
 	stranger := r.submit(delay)
 	r.status(stranger, job.Success)
 	next := queue.Submission{Ops: parse(t, after(-1, `["success"]`))}
-	long := queue.Submission{Ops: parse(t, delay), Key: strings.Repeat("k", queue.MaxKey+1)}
+	long := queue.Submission{Ops: parse(t, delay), Key: strings.Repeat("k", machine.MaxKey+1)}
 	refused := queue.Submission{Ops: parse(t, delay), Refused: fault.New(fault.Denied, "a reserved source")}
 	nonsense := queue.Submission{Ops: parse(t, after(-1000, `[]`))}
 	for name, first := range map[string]queue.Submission{"key": long, "refused": refused, "nonsense": nonsense} {
@@ -126,7 +127,7 @@ func TestSubmissionsAreBounded(t *testing.T) {
 		subs  []queue.Submission
 		limit int
 	}{
-		"jobs":         {make([]queue.Submission, queue.MaxJobs+1), queue.MaxJobs},
+		"jobs":         {make([]queue.Submission, machine.MaxJobs+1), machine.MaxJobs},
 		"opcodes":      {[]queue.Submission{{Ops: many}}, job.MaxOpcodes},
 		"dependencies": {[]queue.Submission{{Ops: []*opcode.Opcode{&depending}}}, job.MaxDependencies},
 		"input":        {[]queue.Submission{{Ops: []*opcode.Opcode{large}}}, job.MaxInput},

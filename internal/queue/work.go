@@ -8,6 +8,8 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/queue/machine"
 	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
@@ -26,11 +28,30 @@ const (
 type work struct {
 	keys     []store.Key
 	seen     map[store.Key]bool
-	held     []*entry
+	held     []job.ID
+	locks    []lock.State
 	after    []func(error)
 	change   *state.Change // what the picture gains
 	attempts int
 	failing  time.Time // when it failed first
+}
+
+// add takes over what an event led to.
+func (w *work) add(r *machine.Ready) {
+	for _, id := range r.Jobs {
+		w.touch(jobKey(id))
+	}
+	for _, key := range r.Keys {
+		w.touch(submissionKey(key))
+	}
+	for _, uuid := range r.Rules {
+		w.touch(store.Key{Kind: KindFilter, ID: uuid})
+	}
+	if r.Flags {
+		w.touch(flagsKey)
+	}
+	w.held = append(w.held, r.Holds...)
+	w.locks = append(w.locks, r.Locks...)
 }
 
 // then adds something to be done once the work is durable. It is not done if
@@ -74,16 +95,14 @@ func (w *work) touch(key store.Key) {
 // keep a map.
 const fewKeys = 8
 
-func (q *Queue) changed(e *entry) { q.work.touch(jobKey(e.id())) }
+var flagsKey = store.Key{Kind: KindQueue, ID: "flags"}
 
 func jobKey(id job.ID) store.Key { return store.Key{Kind: KindJob, ID: id.String()} }
 
 // flush hands the work of an update to the store. A transaction always writes
 // the present state of its keys, so writing one again after a failure, even
 // behind later ones, can only repeat what is true.
-func (q *Queue) flush() {
-	w := q.work
-	q.work = nil
+func (q *Queue) flush(w *work) {
 	w.change = q.changeOf(w)
 	if len(w.keys) == 0 && len(w.after) == 0 && nothing(w.change) {
 		return
@@ -92,7 +111,7 @@ func (q *Queue) flush() {
 	// whoever knows a revision knows what was to be seen.
 	tx := store.Tx{Epoch: q.cfg.Epoch}
 	for _, key := range w.keys {
-		if key.Kind == KindSubmission && q.keys[key.ID] == 0 {
+		if key.Kind == KindSubmission && q.m.Key(key.ID) == 0 {
 			continue // written for good when the job was archived
 		}
 		put, exists := q.present(key)
@@ -123,16 +142,16 @@ func (q *Queue) present(key store.Key) (store.Put, bool) {
 		j := q.archiving[id]
 		return store.Put{Key: key, At: int64(j.Ended), Value: j.Encode()}, true
 	case KindSubmission:
-		return store.Put{Key: key, Value: []byte(q.keys[key.ID].String())}, true
+		return store.Put{Key: key, Value: []byte(q.m.Key(key.ID).String())}, true
 	case KindFilter:
-		for i := range q.rules {
-			if q.rules[i].UUID == key.ID {
-				return store.Put{Key: key, Value: encode(q.rules[i])}, true
+		for _, r := range q.m.Rules() {
+			if r.UUID == key.ID {
+				return store.Put{Key: key, Value: encode(r)}, true
 			}
 		}
 		return store.Put{}, false
 	default:
-		return store.Put{Key: key, Value: encode(q.flags)}, true
+		return store.Put{Key: key, Value: encode(q.m.Flags())}, true
 	}
 }
 
@@ -148,11 +167,8 @@ func (q *Queue) presentJob(key store.Key) (store.Put, bool) {
 // newest returns the newest value of a live job, nil if it is archived or on
 // its way there.
 func (q *Queue) newest(id job.ID) *job.Job {
-	if e := q.entries[id]; e != nil {
-		return e.job
-	}
-	if e := q.ending[id]; e != nil {
-		return e.job
+	if j := q.m.Job(id); j != nil {
+		return j
 	}
 	if q.archiving[id] != nil {
 		return nil
@@ -184,6 +200,7 @@ type outcomes struct {
 	pending int // works handed to the store that are not settled
 	closed  bool
 	done    chan struct{}
+	idle    []chan struct{} // closed when nothing is pending
 }
 
 func (o *outcomes) init() {
@@ -198,12 +215,38 @@ func (o *outcomes) expect() {
 	o.mu.Unlock()
 }
 
+// settled waits until all that was handed to the store is settled.
+func (o *outcomes) settled() {
+	c := make(chan struct{})
+	o.mu.Lock()
+	if o.pending == 0 {
+		o.mu.Unlock()
+		return
+	}
+	o.idle = append(o.idle, c)
+	o.mu.Unlock()
+	<-c
+}
+
 // expected takes an announcement back: another one took its place.
 func (o *outcomes) expected() {
 	o.mu.Lock()
 	o.pending--
+	o.tellIdle()
 	o.mu.Unlock()
 	o.wake.Signal()
+}
+
+// tellIdle tells those who wait for it that nothing is pending. The caller holds
+// mu.
+func (o *outcomes) tellIdle() {
+	if o.pending > 0 {
+		return
+	}
+	for _, c := range o.idle {
+		close(c)
+	}
+	o.idle = nil
 }
 
 func (o *outcomes) add(x outcome) {
@@ -220,6 +263,7 @@ func (o *outcomes) run(settle func([]outcome)) {
 	for {
 		o.mu.Lock()
 		o.pending -= settled
+		o.tellIdle()
 		for len(o.list) == 0 && !(o.closed && o.pending == 0) {
 			o.wake.Wait()
 		}
@@ -254,9 +298,7 @@ func (q *Queue) settle(batch []outcome) {
 		case o.err == nil:
 			q.recovered()
 			for _, j := range o.work.change.Jobs {
-				if e := q.ending[j.ID]; e != nil && e.job == j {
-					delete(q.ending, j.ID)
-				}
+				q.m.Stored(j)
 			}
 		case permanent(o.err):
 			q.refused(o)
@@ -302,18 +344,21 @@ func (q *Queue) retry(o outcome) bool {
 	if q.trouble.Swap(&o.err) == nil {
 		q.cfg.Log.Warn("the store fails; what was decided is written again until it works", "error", o.err)
 	}
-	pause := min(shortestPause<<min(w.attempts, 10), longestPause)
 	w.attempts++
 	q.outcomes.expect()
-	time.AfterFunc(pause, func() {
+	time.AfterFunc(pause(w.attempts-1), func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.locks.Again(w.change.Locks)
-		q.work = w
-		q.flush()
+		w.locks = q.m.LocksNow(w.locks)
+		q.flush(w)
 		q.outcomes.expected()
 	})
 	return true
+}
+
+// pause is how long to wait after so many failures and one.
+func pause(failures int) time.Duration {
+	return min(shortestPause<<min(failures, 10), longestPause)
 }
 
 // recovered notes that the store works.
@@ -338,44 +383,24 @@ func (q *Queue) Health() error {
 	return nil
 }
 
+// Unreadable lists the stored objects that could not be read when the queue was
+// opened, each with why. They are left alone: the rest serves.
+func (q *Queue) Unreadable() []string { return q.unread }
+
 // refused gives up jobs that the store will never take as they are. What grows
 // is bounded where it comes in, so this is the last resort: one job is lost, the
-// queue goes on. A job that was never durable is forgotten, any other one fails.
+// queue goes on.
 func (q *Queue) refused(o outcome) {
 	q.cfg.Log.Error("the store refuses what the queue writes", "error", o.err, "objects", len(o.work.keys))
-	q.work = &work{}
+	var jobs []job.ID
 	for _, key := range o.work.keys {
-		id, err := job.ParseID(key.ID)
-		if key.Kind != KindJob || err != nil {
-			continue
-		}
-		e := q.entries[id]
-		switch {
-		case e == nil:
-			delete(q.ending, id)
-		case q.live(id) == nil || e.unstorable:
-			q.forget(e)
-		default:
-			e.unstorable = true
-			if e.kill != nil {
-				e.kill(errUnstorable)
-			}
-			q.end(e, e.job.Fail(e.job.Next(), fault.New(fault.Failed, "the job could not be stored: %w", o.err), q.now()))
+		if id, err := job.ParseID(key.ID); err == nil && key.Kind == KindJob {
+			jobs = append(jobs, id)
 		}
 	}
-	q.dispatch()
-	q.flush()
-}
-
-// errUnstorable is the cause that ends an opcode whose job cannot be stored.
-var errUnstorable = fault.New(fault.Failed, "the job could not be stored")
-
-// forget takes a job out of memory that is not in the store, or not as it is.
-func (q *Queue) forget(e *entry) {
-	q.end(e, e.job.Cancel("the job could not be stored", q.now()))
-	delete(q.ending, e.id())
-	delete(q.keys, e.job.Key)
-	q.work.keys = slices.DeleteFunc(q.work.keys, func(k store.Key) bool { return k == jobKey(e.id()) })
+	w := &work{}
+	q.apply(w, machine.Unstorable{Jobs: jobs, Stored: func(id job.ID) bool { return q.live(id) != nil }, Err: o.err})
+	q.flush(w)
 }
 
 // fail stops the queue: it takes no more requests and starts nothing.
@@ -386,5 +411,6 @@ func (q *Queue) fail(err error) {
 	q.failed = fault.New(fault.Unavailable, "the job queue has stopped: %w", err).
 		WithHint("see the controller's log, and restart it when the store works again")
 	q.cfg.Log.Error("the job queue stops: its decisions cannot be stored", "error", err)
+	q.m.Apply(machine.Stop{}, q.cfg.Now())
 	q.stop(q.failed)
 }

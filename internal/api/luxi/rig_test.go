@@ -67,6 +67,7 @@ func newRig(t testing.TB) *rig {
 		Now: time.Now, NewUUID: testkit.NewUUID, Log: log})
 	check(err)
 	asking.Queue = q
+	q.Run()
 	server := New(Deps{Queue: q, Log: log, Querier: asking})
 	t.Cleanup(func() {
 		q.Close()

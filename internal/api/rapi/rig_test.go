@@ -67,6 +67,7 @@ func newRig(t testing.TB, options rigOptions) *rig {
 		Now: time.Now, NewUUID: testkit.NewUUID, Log: log})
 	r.check(err)
 	asking.Queue = r.queue
+	r.queue.Run()
 	usersPath := filepath.Join(r.dir, "users")
 	r.check(os.WriteFile(usersPath, fmt.Appendf(nil, usersText, rapi.HA1("admin", "secret")), 0o600))
 	users := rapi.OpenUsers(usersPath, log)

@@ -1,0 +1,266 @@
+// Package machine decides what becomes of jobs: who is let in, who waits for
+// what, who begins next, and what all that makes durable. It is the queue as a
+// value: Apply takes an event and the time and returns what follows; nothing
+// else changes it, and it asks nobody. What it has to know of the world comes
+// with the events. The engine around it (package queue) has the clock, the store
+// and the goroutines.
+//
+// So the same machine answers what would be: Clone is cheap, and whoever wants
+// to know why a job waits, or what a rule would do, asks or drives a copy.
+//
+// Each event is a type with its own file, or shares one with its likes: its
+// fields are all that it depends on, its method apply what it does. To add one,
+// add a type.
+//
+// Invariants:
+//   - The same events at the same times lead to the same decisions.
+//   - Every job that has not ended is in exactly one place (place.go), and there is
+//     an event that moves it on.
+//   - An event costs what it changes, not what the queue holds; only a change of
+//     rules moves many jobs.
+//   - A clone and its original never see one another's changes.
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tidwall/btree"
+
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/schedule"
+	"github.com/drover-project/drover/internal/state"
+)
+
+// Machine is the queue as a value. It is not safe for concurrent use; a Clone
+// may be used beside its original.
+type Machine struct {
+	resumable func(opcode string) (bool, string)
+	world     World
+	// token tells which entries are this machine's own to change (Clone).
+	token *token
+
+	jobs btree.Map[job.ID, *entry]
+	// ending are jobs that have ended, as long as that is not durable.
+	ending btree.Map[job.ID, *job.Job]
+	// unread are jobs that are stored and could not be read. They count as not
+	// ended: nothing is decided upon a guess. It never changes.
+	unread map[job.ID]bool
+	keys   btree.Map[string, job.ID] // of jobs that are not archived
+	lastID job.ID
+
+	// ready are those that wait for a slot only, granted those that have their
+	// locks besides.
+	ready, granted line
+	// full are those that wait for a place in a bucket, members those that have one.
+	full    *btree.BTreeG[waiter]
+	members *btree.BTreeG[member]
+	counts  *btree.BTreeG[count]
+	// offered are buckets that may have places for those who wait in full.
+	offered []schedule.Bucket
+	// edges lead from a job that has not ended to those that depend on it.
+	edges   *btree.BTreeG[edge]
+	running int
+	locks   *lock.Table
+
+	rules    []jobfilter.Rule
+	chain    *jobfilter.Chain
+	revision uint64 // of the rules
+	flags    state.Flags
+
+	closing    bool
+	recovering bool
+
+	now time.Time // of the present event
+	out *Ready    // what it leads to
+}
+
+// token is the identity of a machine; it has a size so that no two are one.
+type token struct{ _ byte }
+
+// Event is something that happened or is asked for.
+type Event interface{ apply(m *Machine) }
+
+// Start is an opcode that is to be run once the decision is durable.
+type Start struct {
+	Job   job.ID
+	Index int
+	Op    *opcode.Opcode
+}
+
+// Answer is how a request about one job is answered: whether it was done, and a
+// sentence for a person in the words that clients know.
+type Answer struct {
+	OK      bool
+	Message string
+}
+
+// Ready is what an event led to: what has to be durable, what the picture of
+// readers gains, then what is to be carried out, and whom to answer what.
+type Ready struct {
+	// Jobs, Keys (of submissions) and Rules (by UUID) are those whose present state
+	// has to become durable, with the switches if Flags is set.
+	Jobs  []job.ID
+	Keys  []string
+	Rules []string
+	Flags bool
+	// Holds are jobs that are held by something else than before, or no longer;
+	// Locks the locks that look different. Both follow from what is stored.
+	Holds []job.ID
+	Locks []lock.State
+	// Starts are to be run, Kills are running opcodes to be ended.
+	Starts []Start
+	Kills  []job.ID
+	// Refused is why a request was not carried out: then nothing has changed.
+	Refused error
+	// Outcomes answers Submit, Repeated are the old jobs among them; Answer
+	// answers requests about one job.
+	Outcomes []Outcome
+	Repeated []job.ID
+	Answer   Answer
+
+	touched map[job.ID]bool // of Jobs, once they are many
+}
+
+// Durable reports whether something has to become durable.
+func (r *Ready) Durable() bool {
+	return len(r.Jobs)+len(r.Keys)+len(r.Rules) > 0 || r.Flags
+}
+
+// touch marks a job as changed.
+func (r *Ready) touch(id job.ID) {
+	const few = 8
+	if len(r.Jobs) < few {
+		if !slices.Contains(r.Jobs, id) {
+			r.Jobs = append(r.Jobs, id)
+		}
+		return
+	}
+	if r.touched == nil {
+		r.touched = make(map[job.ID]bool, 2*few)
+		for _, other := range r.Jobs {
+			r.touched[other] = true
+		}
+	}
+	if !r.touched[id] {
+		r.touched[id] = true
+		r.Jobs = append(r.Jobs, id)
+	}
+}
+
+// Loaded is what a machine begins with, as the store has it.
+type Loaded struct {
+	// Jobs are those that have not ended, Ended what those came to that they
+	// depend on.
+	Jobs  []*job.Job
+	Ended map[job.ID]job.Status
+	// Unread are jobs that are stored and cannot be read.
+	Unread map[job.ID]bool
+	// Keys are the submission keys of all jobs that are not archived.
+	Keys   map[string]job.ID
+	Rules  []jobfilter.Rule
+	Flags  state.Flags
+	LastID job.ID
+	// Resumable tells whether an opcode that ran when the controller ended may be
+	// run again, and why or why not.
+	Resumable func(opcode string) (bool, string)
+	World     World
+}
+
+// New returns a machine that goes on from what was stored; the first event must
+// be Recover.
+func New(l Loaded) (*Machine, error) {
+	chain, err := jobfilter.Compile(l.Rules)
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{
+		resumable: l.Resumable, world: l.World, token: &token{}, lastID: l.LastID, unread: l.Unread,
+		ready: newLine(), granted: newLine(), full: newTree(waiter.less), members: newTree(member.less),
+		counts: newTree(count.less), edges: newTree(edge.less), locks: lock.NewTable(),
+		rules: l.Rules, chain: chain, flags: l.Flags,
+	}
+	for key, id := range l.Keys {
+		m.keys.Set(key, id)
+	}
+	for _, j := range l.Jobs {
+		m.jobs.Set(j.ID, m.newEntry(j))
+	}
+	for _, j := range l.Jobs {
+		m.connect(m.entry(j.ID), l.Ended)
+	}
+	return m, nil
+}
+
+func newTree[T any](less func(a, b T) bool) *btree.BTreeG[T] {
+	return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
+}
+
+// Clone returns a machine in the same state. Its cost is that of the locks which
+// are held or waited for; everything else is copied when it changes.
+func (m *Machine) Clone() *Machine {
+	c := *m
+	m.token, c.token = &token{}, &token{}
+	c.jobs, c.ending, c.keys = *m.jobs.Copy(), *m.ending.Copy(), *m.keys.Copy()
+	c.ready, c.granted = m.ready.copy(), m.granted.copy()
+	c.full, c.members, c.counts, c.edges = m.full.Copy(), m.members.Copy(), m.counts.Copy(), m.edges.Copy()
+	c.locks = m.locks.Clone()
+	c.offered, c.out = nil, nil
+	return &c
+}
+
+// Apply lets an event happen, draws the consequences and returns what follows.
+func (m *Machine) Apply(e Event, now time.Time) *Ready {
+	r := &Ready{}
+	m.now, m.out = now, r
+	e.apply(m)
+	m.dispatch()
+	r.Locks = m.locks.Changed()
+	m.out = nil
+	return r
+}
+
+func (m *Machine) at() job.Time { return job.At(m.now) }
+
+// Job returns the newest value of a job that has not ended, or whose end is not
+// durable; nil for any other.
+func (m *Machine) Job(id job.ID) *job.Job {
+	if e, ok := m.jobs.Get(id); ok {
+		return e.job
+	}
+	j, _ := m.ending.Get(id)
+	return j
+}
+
+// Unfinished is how many jobs have not ended.
+func (m *Machine) Unfinished() int { return m.jobs.Len() }
+
+// Key returns the job that was submitted with a key, 0 if none that is not
+// archived was.
+func (m *Machine) Key(key string) job.ID { id, _ := m.keys.Get(key); return id }
+
+// Rules returns the rules in no order, Chain those in force; neither must be
+// changed.
+func (m *Machine) Rules() []jobfilter.Rule { return m.rules }
+
+// Chain returns the rules as they are asked.
+func (m *Machine) Chain() *jobfilter.Chain { return m.chain }
+
+// Flags returns the switches of the queue.
+func (m *Machine) Flags() state.Flags { return m.flags }
+
+// LastID is the highest job id that was given.
+func (m *Machine) LastID() job.ID { return m.lastID }
+
+// LocksNow returns the present state of locks that a Ready told about.
+func (m *Machine) LocksNow(told []lock.State) []lock.State { return m.locks.Now(told) }
+
+// Stored takes note that the value of a job is durable.
+func (m *Machine) Stored(j *job.Job) {
+	if have, ok := m.ending.Get(j.ID); ok && have == j {
+		m.ending.Delete(j.ID)
+	}
+}
