@@ -1,0 +1,249 @@
+package machine
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/schedule"
+)
+
+// check compares a machine with what must hold after each event.
+func (h *world) check() error {
+	for _, check := range []func() error{h.checkPlaces, h.checkNobodyIsForgotten, h.checkSlots, h.checkLocks, h.checkDependencies, h.checkHistory, h.checkRuns} {
+		if err := check(); err != nil {
+			return fmt.Errorf("%w\n%s", err, digest(h.m))
+		}
+	}
+	return nil
+}
+
+// checkPlaces: every job is in the one place that its entry names, and nothing
+// else is anywhere.
+func (h *world) checkPlaces() error {
+	m := h.m
+	ready, granted, full, running, members, edges := 0, 0, 0, 0, 0, 0
+	var err error
+	m.jobs.Scan(func(id job.ID, e *entry) bool {
+		ok := true
+		switch e.place {
+		case inReady:
+			ready++
+			_, ok = m.ready.tree.Get(e.rank)
+		case inGranted:
+			granted++
+			_, ok = m.granted.tree.Get(e.rank)
+		case inBucket:
+			full++
+			_, ok = m.full.Get(waiter{e.wants, e.rank})
+		case inRunner:
+			running++
+		case inLocks:
+			_, ok = m.locks.Waiting(e.owner())
+		case inHold:
+			ok = e.job.Hold != nil
+		case inDependents:
+			ok = e.pending > 0
+		default:
+			ok = false
+		}
+		if e.place == inReady || e.place == inGranted || e.place == inBucket {
+			ok = ok && e.rank == e.newRank()
+		}
+		inFlight := e.place == inRunner || e.place == inLocks || e.place == inGranted
+		if inFlight != e.job.Busy() || inFlight != (len(e.buckets) == len(schedule.Buckets(e.rule, e.adhoc)) && inFlight) || e.id() != id || e.job.Final() {
+			ok = false
+		}
+		if !inFlight && len(e.buckets) > 0 || inFlight && !slices.Equal(e.buckets, schedule.Buckets(e.rule, e.adhoc)) {
+			ok = false
+		}
+		for _, b := range e.buckets {
+			members++
+			if _, in := m.members.Get(member{b, id}); !in {
+				ok = false
+			}
+		}
+		edges += e.pending
+		if !ok {
+			err = fmt.Errorf("job %d is not where it says (place %d)", id, e.place)
+		}
+		return ok
+	})
+	if err != nil {
+		return err
+	}
+	counted := 0
+	m.counts.Scan(func(c count) bool { counted += c.n; return true })
+	if ready != m.ready.tree.Len() || granted != m.granted.tree.Len() || full != m.full.Len() || running != m.running ||
+		members != m.members.Len() || counted != members || edges != m.edges.Len() || len(m.offered) > 0 {
+		return fmt.Errorf("somebody is in two places, or left behind: ready %d of %d, granted %d of %d, full %d of %d, running %d of %d, in buckets %d of %d, edges %d of %d",
+			ready, m.ready.tree.Len(), granted, m.granted.tree.Len(), full, m.full.Len(), running, m.running, members, m.members.Len(), edges, m.edges.Len())
+	}
+	return nil
+}
+
+// checkNobodyIsForgotten: no job could go on that does not, and what is shown
+// as holding it does.
+func (h *world) checkNobodyIsForgotten() error {
+	m := h.m
+	slots := m.world.MaxRunning - m.running
+	if m.closing {
+		slots = 0
+	}
+	var err error
+	m.jobs.Scan(func(id job.ID, e *entry) bool {
+		if e.job.Busy() {
+			return true
+		}
+		v := schedule.Next(e.job, m.facts(e, slots))
+		switch v.Step {
+		case schedule.Run, schedule.Cancel, schedule.Fail:
+			err = fmt.Errorf("job %d was forgotten: %s, %s", id, v.Step, v.Why)
+		case schedule.Hold:
+			if e.place != inHold || e.job.Hold == nil || e.job.Hold.Rule != v.Rule.UUID {
+				err = fmt.Errorf("job %d is to be held by %s and is not", id, v.Rule.UUID)
+			}
+		case schedule.WaitDependency:
+			if e.place != inDependents {
+				err = fmt.Errorf("job %d is to wait for others and does not", id)
+			}
+		default:
+			if e.place == inHold || e.place == inDependents {
+				err = fmt.Errorf("job %d waits for nothing: %s", id, v.Step)
+			}
+		}
+		return err == nil
+	})
+	if err == nil && slots > 0 && (m.ready.tree.Len() > 0 || m.granted.tree.Len() > 0) {
+		err = fmt.Errorf("%d slots are free and jobs wait for one", slots)
+	}
+	return err
+}
+
+// checkSlots: no more jobs run than may, but for those that ran already.
+func (h *world) checkSlots() error {
+	h.surplus = min(h.surplus, h.m.running)
+	if h.m.running > max(h.max, h.surplus) {
+		return fmt.Errorf("%d jobs run, at most %d may", h.m.running, h.max)
+	}
+	return nil
+}
+
+// checkLocks: who runs or was granted its locks waits for none, and nobody waits
+// for a lock that nobody has.
+func (h *world) checkLocks() error {
+	for _, s := range h.m.locks.States() {
+		if len(s.Pending) > 0 && len(s.Holders) == 0 {
+			return fmt.Errorf("jobs wait for %s, which is free", s.Name)
+		}
+		for _, o := range slices.Concat(s.Holders, pendingOwners(s)) {
+			e, ok := h.m.jobs.Get(job.ID(o))
+			if !ok || !e.job.Busy() {
+				return fmt.Errorf("job %d has or wants %s and is not in flight", o, s.Name)
+			}
+		}
+		if s.Mode == lock.Exclusive && len(s.Holders) > 1 && s.Name.Item != lock.All {
+			return fmt.Errorf("%s has several holders: %v", s.Name, s.Holders)
+		}
+	}
+	return nil
+}
+
+func pendingOwners(s lock.State) []lock.Owner {
+	var out []lock.Owner
+	for _, p := range s.Pending {
+		out = append(out, p.Owner)
+	}
+	return out
+}
+
+// checkDependencies: what a job is told of others is what became of them, and
+// nobody begins before those have ended.
+func (h *world) checkDependencies() error {
+	var err error
+	h.m.jobs.Scan(func(id job.ID, e *entry) bool {
+		for _, on := range e.job.Dependencies() {
+			other := h.m.Job(on)
+			if other == nil {
+				other = h.stored(on)
+			}
+			s, known := e.came[on]
+			switch {
+			case other != nil && other.Final() && (!known || s != other.Status()):
+				err = fmt.Errorf("job %d was not told that job %d ended as %s", id, on, other.Status())
+			case other != nil && !other.Final() && e.job.Busy():
+				err = fmt.Errorf("job %d began before job %d ended", id, on)
+			case on > h.m.lastID:
+				err = fmt.Errorf("job %d waits for job %d, which there is not yet", id, on)
+			}
+		}
+		return err == nil
+	})
+	return err
+}
+
+// checkHistory: what has ended stays as it was, opcodes and jobs alike.
+func (h *world) checkHistory() error {
+	for id, j := range h.jobs {
+		before := h.lastSeen[id]
+		h.lastSeen[id] = j
+		if before == nil || before == j {
+			continue
+		}
+		if before.Final() && !bytes.Equal(before.Encode(), j.Encode()) {
+			return fmt.Errorf("job %d has changed after its end", id)
+		}
+		for i := range before.Ops {
+			was, is := &before.Ops[i], &j.Ops[i]
+			if was.Status.Final() && (is.Status != was.Status || is.End != was.End || !bytes.Equal(is.Result, was.Result)) {
+				return fmt.Errorf("opcode %d of job %d has ended twice", i, id)
+			}
+		}
+	}
+	for key, id := range h.byKey {
+		live := h.jobs[id]
+		if got := h.keys[key]; got != id && (live == nil || live.Key != key) && !h.struck[id] {
+			return fmt.Errorf("key %q was answered with job %d and is stored as that of job %d", key, id, got)
+		}
+	}
+	for id := range h.told {
+		if h.stored(id) == nil && !h.struck[id] {
+			return fmt.Errorf("job %d was acknowledged and is lost", id)
+		}
+	}
+	return nil
+}
+
+// checkRuns: an opcode runs once, unless it is resumable, and then its log tells.
+func (h *world) checkRuns() error {
+	for r, n := range h.ran {
+		j := h.m.Job(r.id)
+		if j == nil {
+			j = h.stored(r.id)
+		}
+		if j == nil {
+			return fmt.Errorf("an opcode of job %d ran, and the job is gone", r.id)
+		}
+		told := 0
+		for _, e := range j.Ops[r.index].Log {
+			if strings.Contains(string(e.Payload), "it is run again") {
+				told++
+			}
+		}
+		if n > 1+told || n > 1 && j.Ops[r.index].Input.ID != "OP_TEST_JQUEUE" {
+			return fmt.Errorf("opcode %d of job %d ran %d times, of which the log tells %d", r.index, r.id, n, told)
+		}
+	}
+	return nil
+}
+
+// without removes a rule.
+func without(uuid string) Edit {
+	return func(rules []jobfilter.Rule, _ job.ID) ([]jobfilter.Rule, []string, error) {
+		return slices.DeleteFunc(rules, func(r jobfilter.Rule) bool { return r.UUID == uuid }), []string{uuid}, nil
+	}
+}
