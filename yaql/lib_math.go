@@ -143,9 +143,9 @@ func intOf(_ *Context, a []any) (any, error) {
 	return nil, errorf(TypeError, "int() argument must be a string or a real number, not '%s'", typeName(a[0]))
 }
 
-func power(_ *Context, a []any) (any, error) {
+func power(c *Context, a []any) (any, error) {
 	if a[2] != nil {
-		return powerMod(a[0], a[1], a[2])
+		return powerMod(c.run, a[0], a[1], a[2])
 	}
 	if syntax.IsInt(a[0]) && syntax.IsInt(a[1]) {
 		x, y := bigOf(a[0]), bigOf(a[1])
@@ -191,7 +191,7 @@ func floatPower(x, y float64) (any, error) {
 	return r, nil
 }
 
-func powerMod(a, b, m any) (any, error) {
+func powerMod(run *run, a, b, m any) (any, error) {
 	if !syntax.IsInt(a) || !syntax.IsInt(b) || !syntax.IsInt(m) {
 		return nil, errorf(TypeError, "pow() 3rd argument not allowed unless all arguments are integers")
 	}
@@ -200,7 +200,10 @@ func powerMod(a, b, m any) (any, error) {
 		return nil, errorf(ValueError, "pow() 3rd argument cannot be 0")
 	}
 	size := new(big.Int).Abs(n)
-	r := new(big.Int).Exp(new(big.Int).Mod(x, size), y, size) // with a negative exponent Exp is wrong for a negative base
+	r, err := modularExp(run, new(big.Int).Mod(x, size), y, size) // with a negative exponent Exp is wrong for a negative base
+	if err != nil {
+		return nil, err
+	}
 	if y.Sign() < 0 && (r == nil || new(big.Int).GCD(nil, nil, new(big.Int).Mod(x, size), size).Cmp(big.NewInt(1)) != 0) {
 		return nil, errorf(ValueError, "base is not invertible for the given modulus")
 	}
@@ -208,6 +211,29 @@ func powerMod(a, b, m any) (any, error) {
 		r.Add(r, n)
 	}
 	return intValue(r), nil
+}
+
+// modularExp is big.Int.Exp, which is asked to give up between two squarings where it takes long.
+func modularExp(run *run, x, y, n *big.Int) (*big.Int, error) {
+	words := n.BitLen()/64 + 1
+	price := words * words / 64 // of one squaring, in steps
+	if price*y.BitLen() < 1<<12 || y.Sign() <= 0 {
+		if err := run.spend(price * y.BitLen()); err != nil {
+			return nil, err
+		}
+		return new(big.Int).Exp(x, y, n), nil
+	}
+	r, product := big.NewInt(1), new(big.Int)
+	for i := y.BitLen() - 1; i >= 0; i-- {
+		if err := run.spend(price + 1); err != nil {
+			return nil, err
+		}
+		r.Mod(product.Mul(r, r), n)
+		if y.Bit(i) == 1 {
+			r.Mod(product.Mul(r, x), n)
+		}
+	}
+	return r, nil
 }
 
 func round(_ *Context, a []any) (any, error) {

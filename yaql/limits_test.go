@@ -2,6 +2,7 @@ package yaql_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -189,4 +190,56 @@ func TestLibraryWithoutModules(t *testing.T) {
 			t.Errorf("%s gives %s, not %s", expr, got, want)
 		}
 	}
+}
+
+// These went on for long after every limit.
+func TestLimitsHoldInsideOneCall(t *testing.T) {
+	limits := []yaql.Option{yaql.StepBudget(100_000), yaql.MemoryQuota(1_000_000), yaql.LimitIterators(1000)}
+	for expr, want := range map[string]string{
+		"pow(pow(3, 12000), pow(3, 12000), pow(7, 12000))": yaql.StepBudgetExceeded,
+		"regex('a').replace('a' * 300000, 'b' * 3000)":     yaql.MemoryQuotaExceededException,
+		"regex('a').replaceBy('a' * 300000, 'b' * 3000)":   yaql.MemoryQuotaExceededException,
+	} {
+		err := evalError(t, expr, limits...)
+		var e *yaql.Error
+		if !errors.As(err, &e) || e.Class != want {
+			t.Errorf("%s: %v", expr, err)
+		}
+	}
+}
+
+// The slow way to a modular power gives what the quick one does.
+func TestLargeModularPowers(t *testing.T) {
+	for expr, want := range map[string]any{
+		"pow(3, pow(2, 4000), 1000000007) = pow(pow(3, pow(2, 2000), 1000000007), pow(2, 2000), 1000000007)":                     true,
+		"pow(pow(3, 900), pow(2, 900), pow(7, 900)) = pow(pow(pow(3, 900), pow(2, 450), pow(7, 900)), pow(2, 450), pow(7, 900))": true,
+		"pow(pow(7, 900) + 1, pow(2, 900), pow(7, 900))":                                                                         int64(1),
+	} {
+		x, err := engineWith(t).Compile(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := x.Eval(t.Context(), nil); err != nil || got != want {
+			t.Errorf("%s: %v, %v", expr, got, err)
+		}
+	}
+}
+
+func engineWith(t *testing.T, options ...yaql.Option) *yaql.Engine {
+	t.Helper()
+	engine, err := yaql.New(options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine
+}
+
+func evalError(t *testing.T, expr string, options ...yaql.Option) error {
+	t.Helper()
+	x, err := engineWith(t, options...).Compile(expr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = x.Eval(t.Context(), nil)
+	return err
 }

@@ -348,6 +348,14 @@ func (c *Context) checkString(n int) error {
 	return c.run.spend(n / 64)
 }
 
+// growing is asked before a text grows to n bytes, piece by piece.
+func (c *Context) growing(n int) error {
+	if n > maxString || c.run.cfg.memoryQuota > 0 && int64(n/4) > c.run.cfg.memoryQuota {
+		return errQuota
+	}
+	return c.run.step()
+}
+
 func membership(n *syntax.Node, l, r *code) *code {
 	retains := l.retains || r.retains
 	if words, ok := constantWords(r); ok {

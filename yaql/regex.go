@@ -146,7 +146,7 @@ func replaceMatches(regex, text int) impl {
 		if err != nil {
 			return nil, err
 		}
-		s, err := a[regex].(*Regex).Replace(a[text].(string), a[2].(string), int(count))
+		s, err := a[regex].(*Regex).Replace(a[text].(string), a[2].(string), int(count), c.growing)
 		if err != nil {
 			return nil, regexError(err)
 		}
@@ -161,7 +161,7 @@ func replaceBy(regex, text int) impl {
 		if err != nil {
 			return nil, err
 		}
-		s, err := a[regex].(*Regex).ReplaceFunc(a[text].(string), int(count), func(m *pyre.Match) (string, error) {
+		s, err := a[regex].(*Regex).ReplaceFunc(a[text].(string), int(count), c.growing, func(m *pyre.Match) (string, error) {
 			v, err := onMatch(a[regex].(*Regex), m, f)
 			if err != nil || v == nil {
 				return "", err

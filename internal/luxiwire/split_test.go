@@ -3,6 +3,7 @@ package luxiwire
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -35,10 +36,7 @@ func FuzzElements(f *testing.F) {
 		if json.Unmarshal([]byte(text), &object) != nil || object == nil {
 			return
 		}
-		last := map[string]json.RawMessage{}
-		for key, value := range members([]byte(text)) {
-			last[key] = value
-		}
+		last := maps.Collect(members([]byte(text)))
 		for key, value := range object {
 			if !bytes.Equal(last[key], value) || len(last) != len(object) {
 				t.Errorf("%s: %q is %s, want %s", text, key, last[key], value)

@@ -44,7 +44,7 @@ What JSON lacks is written as an object with one key: {"$set": [1]}, {"$datetime
 	}
 	s.register(cmd)
 	cmd.Flags().BoolVar(&lines, "jsonl", false, "evaluate lines of JSON from standard input")
-	for _, other := range []string{"data", "legacy", "delegates", "limit", "memory"} {
+	for _, other := range []string{"data", "legacy", "delegates"} {
 		cmd.MarkFlagsMutuallyExclusive("jsonl", other)
 	}
 	return cmd

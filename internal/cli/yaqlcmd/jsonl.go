@@ -138,7 +138,14 @@ func (e evaluator) engineFor(options yaqljson.Options) (*yaql.Engine, error) {
 	if engine, ok := e.engines[options.Key]; ok {
 		return engine, nil
 	}
-	engine, err := yaql.New(append(options.Engine, yaql.StepBudget(e.steps), yaql.OrderedResults())...)
+	limits := []yaql.Option{yaql.StepBudget(e.steps), yaql.OrderedResults()}
+	if e.limit >= 0 {
+		limits = append(limits, yaql.LimitIterators(e.limit))
+	}
+	if e.memory >= 0 {
+		limits = append(limits, yaql.MemoryQuota(e.memory))
+	}
+	engine, err := yaql.New(append(options.Engine, limits...)...)
 	if err == nil {
 		e.engines[options.Key] = engine
 	}

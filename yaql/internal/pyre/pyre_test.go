@@ -63,7 +63,7 @@ func (c recordedCase) run() []any {
 			texts = append(texts, nil)
 		}
 	}
-	replaced, replaceErr := r.Replace(c.T, c.R, c.N)
+	replaced, replaceErr := r.Replace(c.T, c.R, c.N, nil)
 	return []any{result(spans(m), err), matches, result(texts, splitErr), result(replaced, replaceErr), Escape(c.T)}
 }
 
@@ -193,7 +193,7 @@ func TestGroups(t *testing.T) {
 func TestTemplateRefusals(t *testing.T) {
 	r := compile(t, "(?P<n>a)")
 	for template, want := range map[string]string{`\2`: ReError, `\g<m>`: IndexError, `\q`: ReError, `\`: ReError, `\g`: ReError, `\g<`: ReError, `\g<é->`: ReError, `\g<99999999999>`: ReError, `\777`: ReError} {
-		if _, err := r.Replace("no match", template, 0); class(err) != want {
+		if _, err := r.Replace("no match", template, 0, nil); class(err) != want {
 			t.Errorf("%s gave %v, want %s", template, err, want)
 		}
 	}
@@ -201,7 +201,7 @@ func TestTemplateRefusals(t *testing.T) {
 
 func TestReplaceFuncStops(t *testing.T) {
 	stop := errors.New("stop")
-	if _, err := compile(t, "a").ReplaceFunc("aa", 0, func(*Match) (string, error) { return "", stop }); !errors.Is(err, stop) {
+	if _, err := compile(t, "a").ReplaceFunc("aa", 0, nil, func(*Match) (string, error) { return "", stop }); !errors.Is(err, stop) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -221,7 +221,7 @@ func TestParallelUse(t *testing.T) {
 	for range 8 {
 		wait.Go(func() {
 			for range 50 {
-				if got, err := r.Replace("baac", "-", 0); err != nil || got != "-b---c-" {
+				if got, err := r.Replace("baac", "-", 0, nil); err != nil || got != "-b---c-" {
 					t.Errorf("got %q, %v", got, err)
 				}
 			}
@@ -242,7 +242,7 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := r.Replace(text, "x", 0); err != nil && !errors.Is(err, ErrTimeout) {
+		if _, err := r.Replace(text, "x", 0, nil); err != nil && !errors.Is(err, ErrTimeout) {
 			t.Errorf("%q on %q: %v", pattern, text, err)
 		}
 	})

@@ -52,8 +52,9 @@ func (r *Regexp) each(text string, limit int, f func(*Match) error) error {
 	return nil
 }
 
-// ReplaceFunc replaces the matches by what f returns for each. The limit is as for Split.
-func (r *Regexp) ReplaceFunc(text string, limit int, f func(*Match) (string, error)) (string, error) {
+// ReplaceFunc replaces the matches by what f returns for each. The limit is as for Split. Before the result
+// grows, grown is told how long it will be; an error of it ends the work. It may be nil.
+func (r *Regexp) ReplaceFunc(text string, limit int, grown func(bytes int) error, f func(*Match) (string, error)) (string, error) {
 	s := newSubject(text)
 	var out strings.Builder
 	last := 0
@@ -62,7 +63,13 @@ func (r *Regexp) ReplaceFunc(text string, limit int, f func(*Match) (string, err
 		if err != nil {
 			return err
 		}
-		out.WriteString(s.slice(last, m.spans[0]))
+		kept := s.slice(last, m.spans[0])
+		if grown != nil {
+			if err := grown(out.Len() + len(kept) + len(replacement)); err != nil {
+				return err
+			}
+		}
+		out.WriteString(kept)
 		out.WriteString(replacement)
 		last = m.spans[1]
 		return nil
@@ -76,13 +83,13 @@ func (r *Regexp) ReplaceFunc(text string, limit int, f func(*Match) (string, err
 
 // Replace replaces the matches by a template, in which \1, \g<1> and \g<name> stand for groups and \n and
 // the like for control characters. The limit is as for Split. A faulty template gives an *Error also when
-// nothing matches.
-func (r *Regexp) Replace(text, template string, limit int) (string, error) {
+// nothing matches. What grown is, ReplaceFunc says.
+func (r *Regexp) Replace(text, template string, limit int, grown func(bytes int) error) (string, error) {
 	pieces, err := r.parseTemplate(template)
 	if err != nil {
 		return "", err
 	}
-	return r.ReplaceFunc(text, limit, func(m *Match) (string, error) {
+	return r.ReplaceFunc(text, limit, grown, func(m *Match) (string, error) {
 		var out strings.Builder
 		for _, piece := range pieces {
 			out.WriteString(piece.text)
