@@ -101,6 +101,9 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			sh.verb = cmd.CalledAs()
+			if err := sh.classicOutput(cmd); err != nil {
+				return err
+			}
 			if err := sh.checkShared(cmd); err != nil {
 				return err
 			}
@@ -119,8 +122,14 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 	})
 	root.CompletionOptions.HiddenDefaultCmd = false
 	sh.flags.register(root.PersistentFlags())
+	// The options exist.
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("priority", cobra.FixedCompletions([]string{"low", "normal", "high"}, cobra.ShellCompDirectiveNoFileComp))
 	for _, noun := range nouns {
 		root.AddCommand(heeding(asking, noun(sh)))
+	}
+	for _, c := range extra {
+		wrongArguments(c)
 	}
 	root.AddCommand(extra...)
 	help := root.HelpFunc()
@@ -129,6 +138,22 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 		help(cmd, args)
 	})
 	return root
+}
+
+// wrongArguments makes wrong arguments of commands that others bring along what
+// they are everywhere: a wrong command line.
+func wrongArguments(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usage("%s: %w", cmd.CommandPath(), err)
+			}
+			return nil
+		}
+	}
+	for _, c := range cmd.Commands() {
+		wrongArguments(c)
+	}
 }
 
 const rootHelp = `Drover accepts jobs, decides when each may run, runs them on the nodes,

@@ -247,7 +247,7 @@ func (sh *shell) printPreview(text json.RawMessage) error {
 		andMore(&b, len(f.Jobs))
 	}
 	if f.Unaffected > 0 {
-		fmt.Fprintf(&b, "%d other jobs in the queue would go on as they do.\n", f.Unaffected)
+		fmt.Fprintf(&b, "%s in the queue would go on as they do.\n", counted(f.Unaffected, "other job"))
 	}
 	sh.pastForecast(&b, f.Past)
 	return sh.printf("%s", b.String())

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,6 +57,8 @@ func (r *ruleText) register(cmd *cobra.Command) {
 	f.IntVar(&r.priority, "rule-priority", 0, "rules with smaller numbers are asked first")
 	f.StringVar(&r.predicates, "predicates", "[]", "the conditions, as JSON; [] concerns every job")
 	f.StringVar(&r.action, "action", "CONTINUE", "what to do with jobs that the rule applies to")
+	actions := []string{"ACCEPT", "PAUSE", "REJECT", "CONTINUE", "RATE_LIMIT 1"}
+	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(actions, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 }
 
 // rateLimit is how the limit is written on the command line.
@@ -77,6 +80,9 @@ func actionJSON(text string) (json.RawMessage, error) {
 func (r *ruleText) rulePriority(sh *shell) (int, error) {
 	if sh.flags.priority == "" {
 		return r.priority, nil
+	}
+	if r.priority != 0 {
+		return 0, usage("--priority and --rule-priority mean the same here; give one")
 	}
 	n, ok := numberValue(sh.flags.priority).(int64)
 	if !ok {
@@ -238,6 +244,12 @@ func filterInfo(sh *shell) *cobra.Command {
 			if err := sh.ask(cmd.Context(), "QueryFilters", &found, nonNil(args), ruleFields); err != nil {
 				return err
 			}
+			for _, uuid := range args {
+				known := slices.ContainsFunc(found, func(r ruleRow) bool { return r.UUID == uuid })
+				if !known && !sh.persona.classic() {
+					return fault.New(fault.NotFound, "there is no filter rule %s", uuid)
+				}
+			}
 			return sh.show(found, func() error {
 				for _, r := range found {
 					if err := sh.printRule(r); err != nil {
@@ -274,6 +286,9 @@ func filterTest(sh *shell) *cobra.Command {
 	r.register(cmd)
 	cmd.Flags().IntVar(&days, "days", 0, "look at the jobs that ended in the last days too")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if days < 0 {
+			return usage("--days must be a number of days, got %d", days)
+		}
 		parts, err := sh.ruleParts(args, &r)
 		if err != nil {
 			return err

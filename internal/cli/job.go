@@ -238,9 +238,40 @@ func (sh *shell) chosenJobs(ctx context.Context, cmd *cobra.Command, args []stri
 		return jobIDs(args)
 	}
 	if len(args) > 0 {
-		return nil, usage("%s: give ids or a status, not both", cmd.CommandPath())
+		return nil, usage("%s: give ids, or a status or filter, not both", cmd.CommandPath())
 	}
-	return sh.jobsWhere(ctx, byStatus)
+	ids, err := sh.jobsWhere(ctx, byStatus)
+	if err == nil && len(ids) == 0 && !sh.persona.classic() {
+		sh.notef("no job is chosen\n")
+	}
+	return ids, err
+}
+
+// unfinished is the filter for jobs that have not ended.
+func unfinished() qlang.Node {
+	return qlang.AnyOf("status", string(job.Queued), string(job.Waiting), string(job.Canceling), string(job.Running))
+}
+
+// chosenBy registers the options that choose jobs which have not ended: by their
+// status and by a filter. The function that it returns gives the filter for what
+// was given, nil for nothing.
+func chosenBy(cmd *cobra.Command) func() (qlang.Node, error) {
+	byStatus := statusOptions(cmd, "pending", "queued", "waiting")
+	text := cmd.Flags().String("filter", "", "jobs that have not ended and that this filter lets through, for example 'reason =~ m/OPS-77/'")
+	return func() (qlang.Node, error) {
+		chosen := byStatus()
+		if *text == "" {
+			return chosen, nil
+		}
+		filter, err := qlang.ParseText(*text)
+		if err != nil {
+			return nil, err
+		}
+		if chosen == nil {
+			chosen = unfinished()
+		}
+		return both(chosen, filter), nil
+	}
 }
 
 // jobsWhere returns the jobs that a filter lets through.
@@ -294,9 +325,9 @@ func jobCancel(sh *shell) *cobra.Command {
 		Use: "cancel ID...", Short: "Cancel jobs",
 		Long: "Cancel jobs. What has not begun is cancelled at once. Of a running job the\n" +
 			"present opcode completes and the rest is cancelled; --kill ends that opcode too.",
-		ValidArgsFunction: sh.completeNames("job", true),
+		ValidArgsFunction: sh.completeWhere("job", true, unfinished()),
 	}
-	chosen := statusOptions(cmd, "pending", "queued", "waiting")
+	chosen := chosenBy(cmd)
 	kill := cmd.Flags().Bool("kill", false, "end the running opcode as well; needs --yes-do-it or --yes")
 	sure := cmd.Flags().Bool("yes-do-it", false, "confirm --kill")
 	force := cmd.Flags().BoolP("force", "f", false, "do not ask for confirmation")
@@ -304,7 +335,10 @@ func jobCancel(sh *shell) *cobra.Command {
 		if *kill && !*sure && !sh.flags.yes {
 			return usage("--kill ends opcodes in the middle of their work; confirm it with --yes-do-it")
 		}
-		byStatus := chosen()
+		byStatus, err := chosen()
+		if err != nil {
+			return sh.badFilter(err)
+		}
 		ids, err := sh.chosenJobs(cmd.Context(), cmd, args, byStatus)
 		if err != nil {
 			return err
@@ -417,9 +451,9 @@ func ageOf(text string) (int64, error) {
 func jobPriority(sh *shell) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "change-priority --priority low|normal|high ID...", Short: "Change how urgent jobs are",
-		ValidArgsFunction: sh.completeNames("job", true),
+		ValidArgsFunction: sh.completeWhere("job", true, unfinished()),
 	}
-	chosen := statusOptions(cmd, "pending", "queued", "waiting")
+	chosen := chosenBy(cmd)
 	force := cmd.Flags().BoolP("force", "f", false, "do not ask for confirmation")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if sh.flags.priority == "" {
@@ -429,7 +463,10 @@ func jobPriority(sh *shell) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		byStatus := chosen()
+		byStatus, err := chosen()
+		if err != nil {
+			return sh.badFilter(err)
+		}
 		ids, err := sh.chosenJobs(cmd.Context(), cmd, args, byStatus)
 		if err != nil {
 			return err

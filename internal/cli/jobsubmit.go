@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -48,6 +49,9 @@ func jobSubmit(sh *shell) *cobra.Command {
 		}
 		if err := addDependencies(jobs, *depends); err != nil {
 			return err
+		}
+		if len(jobs) == 0 || slices.ContainsFunc(jobs, func(ops []*opcode.Opcode) bool { return len(ops) == 0 }) {
+			return usage("a job without opcodes does nothing")
 		}
 		tasks := make([]task, len(jobs))
 		for i, ops := range jobs {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/qlang"
 )
@@ -53,9 +54,10 @@ type listOptions struct {
 	sort                             []string
 	limit                            int
 	groupBy, figures                 []string
+	names                            []string // the arguments
 }
 
-func (o *listOptions) register(cmd *cobra.Command) {
+func (o *listOptions) register(cmd *cobra.Command, what string) {
 	f := cmd.Flags()
 	f.StringVarP(&o.fields, "fields", "o", "", "comma-separated fields to show; +a,b adds to the usual ones")
 	f.StringVar(&o.separator, "separator", "", "put this between the columns and do not align them")
@@ -70,6 +72,10 @@ func (o *listOptions) register(cmd *cobra.Command) {
 	f.BoolVar(&o.watch, "watch", false, "then show rows as they enter (+), change (~) and leave (-)")
 	f.StringSliceVar(&o.groupBy, "group-by", nil, "show groups of equal values of these fields instead of rows")
 	f.StringSliceVar(&o.figures, "figures", nil, "with or without --group-by: count, count(F), sum(F), min(F), max(F) over the rows")
+	for _, name := range []string{"fields", "sort", "group-by"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, completeFields(what)) // the option exists
+	}
+	_ = cmd.RegisterFlagCompletionFunc("units", cobra.FixedCompletions([]string{"h", "m", "g", "t"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // extended is what the controller is asked for beyond fields and filter; nil
@@ -101,15 +107,19 @@ func listCommand(sh *shell, l list) *cobra.Command {
 		Use: "list [NAME...]", Short: l.short, Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: sh.completeNames(l.what, true),
 	}
-	o.register(cmd)
+	o.register(cmd, l.what)
 	change := func(fields []string, filter qlang.Node) ([]string, qlang.Node) { return fields, filter }
 	if l.extra != nil {
 		change = l.extra(cmd)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.names = args
 		filter, err := l.filter(args, &o)
 		if err != nil {
 			return sh.badFilter(err)
+		}
+		if o.fields != "" && len(o.groupBy)+len(o.figures) > 0 && !sh.persona.classic() {
+			return usage("groups have the columns of --group-by and --figures: -o goes with neither")
 		}
 		fields, filter := change(l.selected(o.fields), filter)
 		return sh.list(cmd.Context(), l.what, fields, filter, &o)
@@ -194,39 +204,66 @@ func (sh *shell) list(ctx context.Context, what string, fields []string, filter 
 	if more != nil {
 		args = append(args, more)
 	}
-	marked := what == "job" && !sh.structured() && !sh.persona.classic() && len(o.groupBy)+len(o.figures) == 0
-	if marked {
-		args[1] = append(slices.Clone(fields), "dry_run")
+	jobs := what == "job" && !sh.persona.classic() && len(o.groupBy)+len(o.figures) == 0
+	if jobs {
+		args[1] = append(slices.Clone(fields), "id", "dry_run")
 	}
 	var a listing.Answer
 	if err := sh.ask(ctx, "Query", &a, args...); err != nil {
 		return err
 	}
-	if marked {
-		markDryRuns(&a)
+	var unknown []string
+	if jobs {
+		unknown = checkJobs(&a, !sh.structured())
 	}
 	err := sh.showAnswer(what, &a, o)
+	if err == nil && len(a.Data) == 0 && len(o.names) > 0 && !o.force && !sh.persona.classic() && unknown == nil {
+		unknown = o.names
+	}
+	if err == nil && len(unknown) > 0 {
+		err = fault.New(fault.NotFound, "there is no %s %s", what, strings.Join(unknown, ", "))
+	}
 	return sh.warnUnknown(ctx, what, a.Fields, err)
 }
 
-// markDryRuns takes the last column, which tells whether a job only checks, and
-// says so in its summary.
-func markDryRuns(a *listing.Answer) {
-	last := len(a.Fields) - 1
+// checkJobs takes the last two columns: the numbers of jobs, and whether they only
+// check, which it says in their summaries if asked to. A job that was named and
+// does not exist is a row all the same; it is taken out, and its number
+// returned.
+func checkJobs(a *listing.Answer, mark bool) (unknown []string) {
+	shown := len(a.Fields) - 2
 	summary := slices.IndexFunc(a.Fields, func(f listing.Field) bool { return f.Name == "summary" })
-	a.Fields = a.Fields[:last]
-	for i, row := range a.Data {
-		var texts []string
-		if summary >= 0 && string(row[last].Value) == "true" && json.Unmarshal(row[summary].Value, &texts) == nil {
-			for n := range texts {
-				texts[n] += job.DryRunMark
-			}
-			if value, err := json.Marshal(texts); err == nil {
-				row[summary].Value = value
-			}
+	a.Fields = a.Fields[:shown]
+	rows := a.Data[:0]
+	for _, row := range a.Data {
+		id, dryRun := row[shown], row[shown+1]
+		if dryRun.Status != 0 {
+			unknown = append(unknown, string(id.Value))
+			continue
 		}
-		a.Data[i] = row[:last]
+		if mark && summary >= 0 && string(dryRun.Value) == "true" {
+			row[summary].Value = markedSummary(row[summary].Value)
+		}
+		rows = append(rows, row[:shown])
 	}
+	a.Data = rows
+	return unknown
+}
+
+// markedSummary is the summary of a job that only checks.
+func markedSummary(value json.RawMessage) json.RawMessage {
+	var texts []string
+	if json.Unmarshal(value, &texts) != nil {
+		return value
+	}
+	for n := range texts {
+		texts[n] += job.DryRunMark
+	}
+	out, err := json.Marshal(texts)
+	if err != nil {
+		return value
+	}
+	return out
 }
 
 // fieldsCommand lists the fields of a kind of item.

@@ -73,6 +73,21 @@ func (sh *shell) checkShared(cmd *cobra.Command) error {
 	return err
 }
 
+// formats are the forms in which results are shown.
+var formats = []string{"table", "json", "yaml", "csv"}
+
+// classicOutput reads --output of a list of the classic tools, where it is the
+// long form of -o. No field has the name of a format.
+func (sh *shell) classicOutput(cmd *cobra.Command) error {
+	fields := cmd.Flags().Lookup("fields")
+	if !sh.persona.classic() || fields == nil || slices.Contains(formats, sh.flags.output) {
+		return nil
+	}
+	text := sh.flags.output
+	sh.flags.output = formats[0]
+	return fields.Value.Set(text)
+}
+
 // hideUnheeded keeps options that have no effect out of the help of a command.
 func hideUnheeded(cmd *cobra.Command) {
 	if !cmd.HasParent() || cmd.HasSubCommands() {

@@ -108,6 +108,12 @@ func osInfo(sh *shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			for _, name := range args {
+				known := slices.ContainsFunc(found, func(o osDefinition) bool { return o.Name == name })
+				if !known && !sh.persona.classic() {
+					return fault.New(fault.NotFound, "there is no operating system %s", name)
+				}
+			}
 			return sh.show(found, func() error {
 				for i := range found {
 					if err := sh.printf("%s\n", found[i].text()); err != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,9 +83,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 }
 
 func (f *flags) check() error {
-	switch f.output {
-	case "table", "json", "yaml", "csv":
-	default:
+	if !slices.Contains(formats, f.output) {
 		return usage("--output must be table, json, yaml or csv, got %q", f.output)
 	}
 	return nil

@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/reason"
@@ -37,9 +40,25 @@ func (t task) submissionKey() string {
 func (sh *shell) newOp(noun, id string, params map[string]any) (*opcode.Opcode, error) {
 	op, err := opcode.FromMap(id, params)
 	if err != nil {
-		return nil, &exitError{status: ExitUsage, err: err}
+		return nil, &exitError{status: ExitUsage, err: withChoices(id, err)}
 	}
 	return sh.finishOp(op, sh.trail(noun))
+}
+
+// withChoices adds the words that a parameter takes to the error of one that it
+// does not take.
+func withChoices(id string, err error) error {
+	wrong, ok := opcode.AsParamError(err)
+	def, known := opcode.Lookup(id)
+	if !ok || !known || wrong.Kind != opcode.Mismatch {
+		return err
+	}
+	p, has := def.Param(wrong.Param)
+	f, isFault := errors.AsType[*fault.Error](err)
+	if !has || !isFault || f.Hint != "" || len(p.Type.Allowed()) == 0 {
+		return err
+	}
+	return f.WithHint("one of %s", strings.Join(p.Type.Allowed(), ", "))
 }
 
 // finishOp gives an opcode the options that all commands share and adds the

@@ -158,6 +158,7 @@ func TestTimesInData(t *testing.T) {
 		{"opstart", "other", "[[1000, 500000]]", "[[1000, 500000]]"},
 		{"ctime", "timestamp", "null", "null"},
 		{"n", "number", "1000", "1000"},
+		{"predicates", "other", `["\u003e","\\\\u003c \u0026\\n"]`, `[">","\\\\u003c &\\n"]`},
 	} {
 		got := listing.Data(listing.Field{Name: c.name, Kind: c.kind}, json.RawMessage(c.value))
 		if string(got) != c.want {

@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/big"
 	"slices"
@@ -38,7 +39,36 @@ func Data(f Field, value json.RawMessage) json.RawMessage {
 	if at, ok := Moment(f, value); ok {
 		return json.RawMessage(`"` + at.UTC().Format(time.RFC3339Nano) + `"`)
 	}
-	return value
+	return unescaped(value)
+}
+
+// plainLetters are letters that some encoders escape in JSON for the sake of web
+// pages.
+var plainLetters = map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&"}
+
+// unescaped is JSON with these letters as they are.
+func unescaped(value json.RawMessage) json.RawMessage {
+	if !bytes.Contains(value, []byte(`\u00`)) {
+		return value
+	}
+	var out []byte
+	for i := 0; i < len(value); {
+		n := 1
+		if value[i] == '\\' {
+			n = 2 // what stands behind a backslash does not begin an escape
+			if i+6 <= len(value) {
+				if letter := plainLetters[string(value[i:i+6])]; letter != "" {
+					out = append(out, letter...)
+					i += 6
+					continue
+				}
+			}
+		}
+		end := min(i+n, len(value))
+		out = append(out, value[i:end]...)
+		i = end
+	}
+	return out
 }
 
 // Words tell in data formats why a value is not there, by status.
