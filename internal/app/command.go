@@ -5,9 +5,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 )
+
+// defaultStopGrace lets what is nearly done come to its end.
+const defaultStopGrace = 5 * time.Second
 
 // Command returns `drover dev`.
 func Command() *cobra.Command {
@@ -34,6 +38,7 @@ hypervisor, RAPI and LUXI. What it did is still there at the next start.`,
 	f.IntVar(&o.Nodes, "nodes", 3, "how many nodes a new cluster gets")
 	f.BoolVar(&o.Demo, "demo", true, "fill a new cluster with some data to look at")
 	f.StringVar(&o.ReadyFile, "ready-file", "", "file to write, as JSON, when everything listens")
+	f.DurationVar(&o.StopGrace, "stop-grace", defaultStopGrace, "how long running opcodes may go on after the first signal; a second one ends all at once")
 	f.DurationVar(&o.ArchiveAfter, "archive-after", DefaultArchiveAfter, "how long ended jobs stay before they move to the archive")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log what happens: jobs, filter rules, requests")
 	return cmd

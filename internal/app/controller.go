@@ -97,7 +97,7 @@ func openController(ctx context.Context, o DevOptions) (c *controller, err error
 	c.querier = &live.Querier{Picture: shown, Store: c.store, Nodes: live.Local(c.fleet), Runtime: runtime(), Log: log}
 	c.queue, err = queue.Open(ctx, queue.Config{
 		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Picture: shown, Executors: exec.All(c.querier.Source, hostNames()), Nodes: exec.Local(c.fleet),
-		Now: time.Now, NewUUID: newUUID, Log: log,
+		Now: time.Now, NewUUID: newUUID, Log: log, Grace: o.StopGrace,
 	})
 	if err != nil {
 		return c, err

@@ -36,6 +36,10 @@ type DevOptions struct {
 	// ReadyFile is written when everything listens, beside the one in the data
 	// directory; empty for none.
 	ReadyFile string
+	// StopGrace is how long running opcodes may go on when the controller stops;
+	// then they are ended, and resumed or marked as lost at the next start. Zero
+	// ends them at once.
+	StopGrace time.Duration
 	// ArchiveAfter is how long ended jobs stay before they move to the archive;
 	// zero is DefaultArchiveAfter.
 	ArchiveAfter time.Duration

@@ -38,11 +38,17 @@ func (c *controller) health() Health {
 	if t := c.meter.Trouble(); t != nil {
 		h.Problems = append(h.Problems, Problem{Part: "store", Text: t.Err.Error(), Since: t.Since})
 	}
+	if err := c.queue.Health(); err != nil {
+		h.Problems = append(h.Problems, Problem{Part: "queue", Text: err.Error()})
+	}
 	if c.stopping.Load() {
 		h.Problems = append(h.Problems, Problem{Part: "queue", Text: "the controller is stopping"})
 	}
 	for _, u := range c.keeper.Unreadable() {
 		h.Notes = append(h.Notes, Problem{Part: "inventory", Text: string(u.Kind) + " " + u.UUID + " cannot be read and is set aside: " + u.Why.Error()})
+	}
+	for _, text := range c.queue.Unreadable() {
+		h.Notes = append(h.Notes, Problem{Part: "queue", Text: text})
 	}
 	h.Ready = len(h.Problems) == 0
 	return h
