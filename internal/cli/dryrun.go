@@ -40,7 +40,7 @@ func (sh *shell) foreseen(ctx context.Context, forecast func(job.ID, job.Status,
 
 // wouldArchive counts the jobs that autoarchive would move.
 func (sh *shell) wouldArchive(ctx context.Context, age int64) error {
-	var filter qlang.Node = qlang.AnyOf("status", words(statusSets["finished"])...)
+	filter := qlang.AnyOf("status", words(statusSets["finished"])...)
 	if age >= 0 {
 		old := qlang.IntValue(sh.now().Unix() - age)
 		filter = both(filter, &qlang.Compare{Op: qlang.Lt, Field: "end_ts", Value: old})
