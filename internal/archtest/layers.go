@@ -58,6 +58,7 @@ var layers = []struct {
 	{"internal/jobfilter", Core},
 	{"internal/query", Core},
 	{"internal/cluster", Core},
+	{"internal/audit", Core},
 	{"internal/lock", Core},
 	{"internal/schedule", Core},
 	{"internal/state", Core},

@@ -3,6 +3,7 @@ package jobfilter_test
 import (
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -29,6 +30,57 @@ func ended(id job.ID, start, end job.Time) *job.Job {
 
 func seq(jobs ...*job.Job) iter.Seq[*job.Job] { return slices.Values(jobs) }
 
+// foretold is the forecast of putting one rule.
+func foretold(rules []jobfilter.Rule, candidate jobfilter.Rule, effects []jobfilter.JobForecast, unaffected int, past iter.Seq[*job.Job]) (*jobfilter.Forecast, error) {
+	present := make([]*jobfilter.Rule, len(rules))
+	var before *jobfilter.Rule
+	var after []*jobfilter.Rule
+	for i := range rules {
+		present[i] = &rules[i]
+		if rules[i].UUID == candidate.UUID {
+			before = &rules[i]
+			continue
+		}
+		after = append(after, &rules[i])
+	}
+	edited := &jobfilter.Edited{Rules: append(after, &candidate), Changed: []jobfilter.Changed{{Before: before, After: &candidate}}}
+	p := jobfilter.Prospect{Rules: present, Edited: edited, Effects: effects, Unaffected: unaffected, Past: past}
+	return p.Forecast()
+}
+
+// TestPreviewSeesJobsToCome: a drain changes nothing for those in the queue, and
+// everything for those that come; the newest job of each kind stands for them.
+func TestPreviewSeesJobsToCome(t *testing.T) {
+	drain := rule(t, 0, 20, jobfilter.Reject, `[["jobid", [">", "id", "watermark"]]]`)
+	drain.UUID = "drain"
+	recorded := seq(aJob(3, delay(), job.Success), aJob(9, delay(), job.Queued), aJob(4, op("OP_NODE_ADD", nil), job.Success))
+	for verb, want := range map[string][]string{
+		"put":    {"a new job as 9 (OP_TEST_DELAY): REJECT by", "a new job as 4 (OP_NODE_ADD): REJECT by"},
+		"delete": {"a new job as 9 (OP_TEST_DELAY): no filter rule applies; now REJECT by", "a new job as 4 (OP_NODE_ADD): no filter rule applies; now REJECT by"},
+	} {
+		p := jobfilter.Prospect{Recorded: recorded, Next: 21}
+		c := jobfilter.Changed{After: &drain}
+		p.Edited = &jobfilter.Edited{Rules: []*jobfilter.Rule{&drain}}
+		if verb == "delete" {
+			p.Rules, p.Edited.Rules, c = p.Edited.Rules, nil, jobfilter.Changed{Before: &drain}
+		}
+		p.Edited.Changed = []jobfilter.Changed{c}
+		f, err := p.Forecast()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.New) != 2 || f.Removes != (verb == "delete") || f.Digest == "" {
+			t.Errorf("%s: %+v", verb, f)
+			continue
+		}
+		for _, text := range want {
+			if !slices.ContainsFunc(f.New, func(n jobfilter.NewForecast) bool { return strings.HasPrefix(n.String(), text) }) {
+				t.Errorf("%s: %v, want one that begins with %q", verb, f.New, text)
+			}
+		}
+	}
+}
+
 func TestPreviewPlacesTheRule(t *testing.T) {
 	old := rule(t, 5, 0, jobfilter.Pause, `[]`)
 	old.UUID = "old"
@@ -36,7 +88,7 @@ func TestPreviewPlacesTheRule(t *testing.T) {
 	for uuid, place := range map[string]int{"new": 2, "old": 1} {
 		candidate := rule(t, 6, 20, jobfilter.Pause, `[]`)
 		candidate.UUID = uuid
-		f, err := jobfilter.Preview([]jobfilter.Rule{old}, candidate, effects, 3, nil)
+		f, err := foretold([]jobfilter.Rule{old}, candidate, effects, 3, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +103,7 @@ func TestPreviewOfThePast(t *testing.T) {
 	past := func() iter.Seq[*job.Job] {
 		return seq(ended(5, 10*s, 20*s), ended(7, 10*s, 30*s), ended(6, 12*s, 14*s), ended(8, 20*s, 25*s), aJob(9, op("OP_NODE_ADD", nil), job.Canceled))
 	}
-	f, err := jobfilter.Preview(nil, rule(t, 0, 1000, jobfilter.RateLimit, `[["jobid", [">", "id", "watermark"]], ["opcode", ["=~", "OP_ID", "DELAY"]]]`), nil, 0, past())
+	f, err := foretold(nil, rule(t, 0, 1000, jobfilter.RateLimit, `[["jobid", [">", "id", "watermark"]], ["opcode", ["=~", "OP_ID", "DELAY"]]]`), nil, 0, past())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +129,7 @@ func TestDelayedRunsKeepTheLimit(t *testing.T) {
 		}
 		limit := rapid.IntRange(1, 4).Draw(t, "limit")
 		r := jobfilter.Rule{Action: jobfilter.Action{Kind: jobfilter.RateLimit, Limit: limit}}
-		f, err := jobfilter.Preview(nil, r, nil, 0, seq(past...))
+		f, err := foretold(nil, r, nil, 0, seq(past...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +141,7 @@ func TestDelayedRunsKeepTheLimit(t *testing.T) {
 			shift := job.Time(j.Delay*1e6 + 0.5)
 			again = append(again, ended(j.ID, j.Started+shift, j.Ended+shift))
 		}
-		g, err := jobfilter.Preview(nil, r, nil, 0, seq(again...))
+		g, err := foretold(nil, r, nil, 0, seq(again...))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/queue/machine"
@@ -17,22 +18,22 @@ const archiveBatch = 500
 
 // Archive moves a job that has ended out of the live list. It reports false for
 // a job that is not there or has not ended.
-func (q *Queue) Archive(ctx context.Context, id job.ID) (bool, error) {
-	n, err := q.archive(ctx, []job.ID{id})
+func (q *Queue) Archive(ctx context.Context, id job.ID, by By) (bool, error) {
+	n, err := q.archive(ctx, []job.ID{id}, by)
 	return n == 1, err
 }
 
 // AutoArchive moves the jobs that ended longer ago than age into the archive;
 // every job that has ended if age is zero or negative. It stops after the
 // limit, and returns how many it moved and how many it did not look at.
-func (q *Queue) AutoArchive(ctx context.Context, age, limit time.Duration) (archived, left int, err error) {
+func (q *Queue) AutoArchive(ctx context.Context, age, limit time.Duration, by By) (archived, left int, err error) {
 	now := q.cfg.Now()
 	due := q.endedBefore(now.Add(-max(age, 0)))
 	deadline := now.Add(limit)
 	for len(due) > 0 && q.cfg.Now().Before(deadline) {
 		batch := due[:min(archiveBatch, len(due))]
 		due = due[len(batch):]
-		n, err := q.archive(ctx, batch)
+		n, err := q.archive(ctx, batch, by)
 		archived += n
 		if err != nil {
 			return archived, len(due), err
@@ -51,7 +52,7 @@ func (q *Queue) endedBefore(t time.Time) []job.ID {
 	return due
 }
 
-func (q *Queue) archive(ctx context.Context, ids []job.ID) (int, error) {
+func (q *Queue) archive(ctx context.Context, ids []job.ID, by By) (int, error) {
 	n := 0
 	err := q.change(ctx, func(w *work) error {
 		var moved []job.ID
@@ -72,6 +73,11 @@ func (q *Queue) archive(ctx context.Context, ids []job.ID) (int, error) {
 		}
 		n = len(moved)
 		if n > 0 {
+			e := audit.New(audit.JobArchive, moved[0].String(), by)
+			if n > 1 {
+				e.Object, e.After = "", encode(moved)
+			}
+			q.record(w, e)
 			w.then(func() { q.archivedNow(moved) })
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
@@ -22,58 +23,151 @@ const reasonSource = "luxid"
 // MaxRule is the greatest size of a filter rule as JSON, in bytes.
 const MaxRule = 256 << 10
 
-// PutFilter adds a rule under a new UUID, or under the given one; a rule that
-// has it already is replaced. Watermark and the end of the reason trail are set
-// here. It takes effect on every job before it is acknowledged. The warnings
-// are about rules that are valid but hardly mean what they say.
-func (q *Queue) PutFilter(ctx context.Context, uuid string, r jobfilter.Rule) (string, []jobfilter.Warning, error) {
-	if uuid == "" {
-		uuid = q.cfg.NewUUID()
-	}
-	if err := jobfilter.CheckUUID(uuid); err != nil {
-		return "", nil, err
-	}
-	r.UUID = uuid
-	r.Reason = r.Reason.Append(reason.Entry{Source: reasonSource, Time: q.cfg.Now().UnixNano()})
-	if size := len(encode(r)); size > MaxRule {
-		return "", nil, fault.New(fault.TooLarge, "a filter rule may have at most %d bytes, this one has %d", MaxRule, size)
-	}
-	return uuid, jobfilter.Check(&r), q.setRules(ctx, put(r))
+// FilterChange is a set of edits of the rules, with who wants them.
+type FilterChange struct {
+	// Edits are made one on top of the other. One that puts a rule and names none
+	// adds it under a new UUID.
+	Edits []jobfilter.Edit
+	// Digest demands that the rules are those that it is of (jobfilter.Digest);
+	// empty for any.
+	Digest string
+	By     By
+	// expiry: the queue itself ends rules whose time is over.
+	expiry bool
 }
 
-// put adds a rule or replaces it.
-func put(r jobfilter.Rule) machine.Edit {
-	return func(rules []jobfilter.Rule, lastID job.ID) ([]jobfilter.Rule, []string, error) {
-		r.Watermark = int64(lastID)
-		rules = append(without(rules, r.UUID), r)
-		return rules, []string{r.UUID}, jobfilter.CheckSize(rules)
+// ChangeFilters makes a set of edits, all or none, and returns what they made.
+// They take effect on every job before they are acknowledged; each is recorded.
+// Errors: those of jobfilter.Apply; fault.Conflict for other rules than those of
+// the digest; fault.TooLarge.
+func (q *Queue) ChangeFilters(ctx context.Context, c FilterChange) (*jobfilter.Edited, error) {
+	var made *jobfilter.Edited
+	edit, err := q.editing(&c, &made)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// DeleteFilter removes a rule; fault.NotFound if there is none.
-func (q *Queue) DeleteFilter(ctx context.Context, uuid string) error {
-	return q.setRules(ctx, func(rules []jobfilter.Rule, _ job.ID) ([]jobfilter.Rule, []string, error) {
-		rest := without(rules, uuid)
-		if len(rest) == len(rules) {
-			return nil, nil, fault.New(fault.NotFound, "Filter rule with UUID %s does not exist", uuid)
+	return made, q.setRules(ctx, edit, func(w *work) {
+		for i, changed := range made.Changed {
+			q.record(w, c.event(i, changed))
 		}
-		return rest, []string{uuid}, nil
 	})
 }
 
-func without(rules []jobfilter.Rule, uuid string) []jobfilter.Rule {
-	return slices.DeleteFunc(slices.Clone(rules), func(r jobfilter.Rule) bool { return r.UUID == uuid })
+// event is what a change of a rule is recorded as.
+func (c *FilterChange) event(i int, changed jobfilter.Changed) audit.Event {
+	e := audit.New(audit.FilterAdd, changed.UUID(), c.By)
+	switch {
+	case c.expiry:
+		e.What = audit.FilterExpire
+	case changed.After == nil:
+		e.What = audit.FilterDelete
+	case c.Edits[i].Verb == jobfilter.Change:
+		e.What = audit.FilterModify
+	case changed.Before != nil:
+		e.What = audit.FilterReplace
+	}
+	if changed.Before != nil {
+		e.Before, e.Name = encode(changed.Before), changed.Before.Name
+	}
+	if changed.After != nil {
+		e.After, e.Name = encode(changed.After), changed.After.Name
+	}
+	return e
+}
+
+// editing returns the edits as the machine wants them; made gets what they led
+// to, each time they are made.
+func (q *Queue) editing(c *FilterChange, made **jobfilter.Edited) (machine.Edit, error) {
+	edits := slices.Clone(c.Edits)
+	if len(edits) == 0 {
+		return nil, fault.New(fault.Invalid, "there is no change of filter rules to make")
+	}
+	for i := range edits {
+		if edits[i].Verb == jobfilter.Put && edits[i].Rule == "" {
+			edits[i].Rule = q.cfg.NewUUID()
+		}
+	}
+	at := jobfilter.Moment{Now: q.cfg.Now()}
+	at.Hop = reason.Entry{Source: reasonSource, Time: at.Now.UnixNano()}
+	return func(rules []jobfilter.Rule, lastID job.ID) ([]jobfilter.Rule, []string, error) {
+		present := pointers(rules)
+		if err := jobfilter.CheckDigest(present, c.Digest); err != nil {
+			return nil, nil, err
+		}
+		at.Watermark = int64(lastID)
+		edited, err := jobfilter.Apply(present, edits, at)
+		if err != nil {
+			return nil, nil, err
+		}
+		*made = edited
+		next := make([]jobfilter.Rule, len(edited.Rules))
+		for i, r := range edited.Rules {
+			next[i] = *r
+		}
+		var changed []string
+		for _, x := range edited.Changed {
+			changed = append(changed, x.UUID())
+			if err := checkRuleSize(x.After); err != nil {
+				return nil, nil, err
+			}
+		}
+		slices.Sort(changed)
+		return next, slices.Compact(changed), jobfilter.CheckSize(next)
+	}, nil
+}
+
+func pointers(rules []jobfilter.Rule) []*jobfilter.Rule {
+	out := make([]*jobfilter.Rule, len(rules))
+	for i := range rules {
+		out[i] = &rules[i]
+	}
+	return out
+}
+
+func checkRuleSize(r *jobfilter.Rule) error {
+	if r == nil {
+		return nil
+	}
+	if size := len(encode(r)); size > MaxRule {
+		return fault.New(fault.TooLarge, "a filter rule may have at most %d bytes, this one has %d", MaxRule, size)
+	}
+	return nil
+}
+
+// PutFilter adds a rule under a new UUID, or under the given one; a rule that
+// has it already is replaced. It returns the UUID, and warnings about a rule
+// that is valid but hardly means what it says. See ChangeFilters.
+func (q *Queue) PutFilter(ctx context.Context, uuid string, r jobfilter.Rule, by By) (string, []jobfilter.Warning, error) {
+	if uuid != "" {
+		if err := jobfilter.CheckUUID(uuid); err != nil {
+			return "", nil, err
+		}
+	}
+	made, err := q.ChangeFilters(ctx, FilterChange{Edits: []jobfilter.Edit{{Verb: jobfilter.Put, Rule: uuid, Parts: r}}, By: by})
+	if err != nil {
+		return "", nil, err
+	}
+	return made.Changed[0].UUID(), made.Warnings, nil
+}
+
+// DeleteFilter removes a rule; fault.NotFound if there is none. See
+// ChangeFilters.
+func (q *Queue) DeleteFilter(ctx context.Context, uuid string, by By) error {
+	_, err := q.ChangeFilters(ctx, FilterChange{Edits: []jobfilter.Edit{{Verb: jobfilter.Delete, Rule: uuid}}, By: by})
+	return err
 }
 
 // setRules changes the rules. What that means for each job is worked out beside
-// the queue, which goes on meanwhile, by one change at a time.
-func (q *Queue) setRules(ctx context.Context, edit machine.Edit) error {
+// the queue, which goes on meanwhile, by one change at a time. made is called
+// when the change is made, before it is durable.
+func (q *Queue) setRules(ctx context.Context, edit machine.Edit, made func(*work)) error {
 	q.planning.Lock()
-	durable, err := q.planRules(edit)
+	durable, err := q.planRules(edit, made)
 	q.planning.Unlock()
 	if err != nil {
 		return err
 	}
+	q.expiring.signal()
 	select {
 	case err := <-durable:
 		return err
@@ -82,7 +176,7 @@ func (q *Queue) setRules(ctx context.Context, edit machine.Edit) error {
 	}
 }
 
-func (q *Queue) planRules(edit machine.Edit) (durable <-chan error, err error) {
+func (q *Queue) planRules(edit machine.Edit, made func(*work)) (durable <-chan error, err error) {
 	for {
 		plan, err := q.look().PlanRules(edit, spread)
 		if err != nil {
@@ -93,6 +187,7 @@ func (q *Queue) planRules(edit machine.Edit) (durable <-chan error, err error) {
 				return
 			}
 			if err = q.apply(w, plan).Refused; err == nil {
+				made(w)
 				durable = w.answer()
 			}
 		})
@@ -116,13 +211,18 @@ func spread(n int, f func(int)) {
 	all.Wait()
 }
 
-// PreviewFilter tells what a rule would do to each job that is in the queue now,
-// and would have done to the jobs that ended in the last days, without adding
-// it. A rule with the UUID of an existing one is seen as its replacement.
-func (q *Queue) PreviewFilter(ctx context.Context, r jobfilter.Rule, days int) (*jobfilter.Forecast, error) {
+// PreviewFilters tells what a set of edits would do to each job that is in the
+// queue now and to jobs to come, and would have done to the jobs that ended in
+// the last days, without making them. Errors: as ChangeFilters.
+func (q *Queue) PreviewFilters(ctx context.Context, c FilterChange, days int) (*jobfilter.Forecast, error) {
 	m := q.look()
-	r.Watermark = int64(m.LastID())
-	plan, err := m.PlanRules(put(r), spread)
+	rules := m.Rules()
+	p := jobfilter.Prospect{Rules: pointers(rules), Next: int64(m.LastID()) + 1, Recorded: q.Jobs().All()}
+	edit, err := q.editing(&c, &p.Edited)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := m.PlanRules(edit, spread)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +230,9 @@ func (q *Queue) PreviewFilter(ctx context.Context, r jobfilter.Rule, days int) (
 	if err != nil {
 		return nil, err
 	}
-	effects, unaffected := m.Forecast(plan, q.cfg.Now())
-	return jobfilter.Preview(m.Rules(), r, effects, unaffected, slices.Values(past))
+	p.Past = slices.Values(past)
+	p.Effects, p.Unaffected = m.Forecast(plan, q.cfg.Now())
+	return p.Forecast()
 }
 
 // past returns the jobs that ended in the last days, archived or not.

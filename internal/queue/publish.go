@@ -11,7 +11,7 @@ import (
 // changeOf tells what the picture gains by a work that becomes durable: the
 // present state of its keys, and what follows from it that is not stored.
 func (q *Queue) changeOf(w *work) *state.Change {
-	c := &state.Change{Locks: w.locks}
+	c := &state.Change{Locks: w.locks, Events: w.events}
 	for _, key := range w.keys {
 		q.tell(c, key)
 	}
@@ -52,7 +52,7 @@ func (q *Queue) tell(c *state.Change, key store.Key) {
 
 // nothing reports whether a change leaves the picture as it is.
 func nothing(c *state.Change) bool {
-	return len(c.Jobs)+len(c.Holds)+len(c.Archived)+len(c.Rules)+len(c.RulesRemoved)+len(c.Locks) == 0 && c.Flags == nil
+	return len(c.Jobs)+len(c.Holds)+len(c.Archived)+len(c.Rules)+len(c.RulesRemoved)+len(c.Locks)+len(c.Events) == 0 && c.Flags == nil
 }
 
 // Jobs returns all jobs that are not archived, as they are now.

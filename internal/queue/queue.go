@@ -44,6 +44,7 @@ const (
 	KindFilter     store.Kind = "filter"
 	KindSubmission store.Kind = "submission" // submission key -> job id
 	KindQueue      store.Kind = "queue"      // drain flag, watcher pause
+	KindEvent      store.Kind = "event"      // what was done that is no job
 )
 
 // Config is what a queue needs. All fields are required but for the times.
@@ -83,11 +84,13 @@ type Queue struct {
 	archiving map[job.ID]*job.Job
 	archivals uint64
 	unread    []string // what could not be read from the store
+	lastEvent int64    // number of the newest event
 	phase     phase
 	failed    error // why the queue stopped, if it did
 
 	// planning is held while a change of rules is worked out, which takes long.
 	planning sync.Mutex
+	expiring bell // rings when rules changed
 	outcomes outcomes
 	// trouble is why the store failed last, nil once it works.
 	trouble atomic.Pointer[error]
@@ -95,6 +98,9 @@ type Queue struct {
 	runners sync.WaitGroup
 	stop    context.CancelCauseFunc
 	ctx     context.Context // ends when running opcodes are to end
+	// expiries ends when rules are no longer to end by themselves.
+	expiries     context.Context
+	stopExpiries context.CancelFunc
 }
 
 // phase is how far a queue is in its life.
@@ -116,13 +122,17 @@ var errNotOpen = fault.New(fault.Unavailable, "the controller is starting")
 // Open loads the queue from the store and shows what it has. It takes requests
 // and runs jobs from Run on, so that what opcodes need can be built from it.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
-	q := &Queue{cfg: cfg, kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]*job.Job{}}
+	q := &Queue{cfg: cfg, kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]*job.Job{}, expiring: make(bell, 1)}
 	if q.cfg.Patience == 0 {
 		q.cfg.Patience = defaultPatience
 	}
 	q.outcomes.init()
 	q.ctx, q.stop = context.WithCancelCause(context.Background())
+	q.expiries, q.stopExpiries = context.WithCancel(q.ctx)
 	if err := q.load(ctx); err != nil {
+		return nil, err
+	}
+	if err := q.loadEvents(ctx); err != nil {
 		return nil, err
 	}
 	go q.outcomes.run(q.settle)
@@ -137,6 +147,7 @@ func (q *Queue) Run() {
 		q.apply(w, machine.Recover{})
 	})
 	q.cfg.Inventory.OnChange(q.inventoryChanged)
+	q.runners.Go(func() { q.expireRules(q.expiries) })
 }
 
 // Close ends the queue in two steps. First nothing begins any more and no
@@ -149,6 +160,7 @@ func (q *Queue) Close() {
 		q.phase = closing
 		q.apply(w, machine.Stop{})
 	})
+	q.stopExpiries()
 	q.outcomes.settled() // what was to begin is running or queued again
 	ended := make(chan struct{})
 	go func() {

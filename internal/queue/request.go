@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/queue/machine"
 )
@@ -15,37 +16,56 @@ type Answer = machine.Answer
 // running job the present opcode completes and the rest is cancelled, unless
 // kill asks to end that opcode too. The error is for a queue that has stopped
 // or a cancel that could not be stored; a job that is not there is an answer.
-func (q *Queue) Cancel(ctx context.Context, id job.ID, kill bool) (Answer, error) {
-	r, err := q.request(ctx, machine.Cancel{Job: id, Kill: kill})
+func (q *Queue) Cancel(ctx context.Context, id job.ID, kill bool, by By) (Answer, error) {
+	what := audit.JobCancel
+	if kill {
+		what = audit.JobKill
+	}
+	r, err := q.request(ctx, machine.Cancel{Job: id, Kill: kill}, audit.New(what, id.String(), by))
 	return r.Answer, err
 }
 
 // ChangePriority changes how urgent the opcodes are that have not ended. The
 // priority is one of -20 (most urgent) to 19.
-func (q *Queue) ChangePriority(ctx context.Context, id job.ID, priority int) (Answer, error) {
-	r, err := q.request(ctx, machine.ChangePriority{Job: id, Priority: priority})
+func (q *Queue) ChangePriority(ctx context.Context, id job.ID, priority int, by By) (Answer, error) {
+	e := audit.New(audit.JobPriority, id.String(), by)
+	if j := q.live(id); j != nil {
+		e.Before, e.After = encode(j.Priority()), encode(priority)
+	}
+	r, err := q.request(ctx, machine.ChangePriority{Job: id, Priority: priority}, e)
 	return r.Answer, err
 }
 
 // SetDrained makes the queue refuse new jobs, or take them again.
-func (q *Queue) SetDrained(ctx context.Context, drained bool) error {
-	_, err := q.request(ctx, machine.SetDrained(drained))
+func (q *Queue) SetDrained(ctx context.Context, drained bool, by By) error {
+	what := audit.QueueUndrain
+	if drained {
+		what = audit.QueueDrain
+	}
+	_, err := q.request(ctx, machine.SetDrained(drained), audit.New(what, "", by))
 	return err
 }
 
 // SetWatcherPause asks watchers to do nothing until a time, in seconds since
 // the epoch; nil ends the pause.
-func (q *Queue) SetWatcherPause(ctx context.Context, until *float64) error {
-	_, err := q.request(ctx, machine.SetWatcherPause{Until: until})
+func (q *Queue) SetWatcherPause(ctx context.Context, until *float64, by By) error {
+	e := audit.New(audit.WatcherGoOn, "", by)
+	if until != nil {
+		e.What, e.After = audit.WatcherPause, encode(*until)
+	}
+	_, err := q.request(ctx, machine.SetWatcherPause{Until: until}, e)
 	return err
 }
 
 // request carries an event out that somebody asks for, and returns when that is
-// durable.
-func (q *Queue) request(ctx context.Context, e machine.Event) (*machine.Ready, error) {
+// durable. What it did is recorded; what was refused, or found nothing to do it
+// to, is not.
+func (q *Queue) request(ctx context.Context, e machine.Event, done audit.Event) (*machine.Ready, error) {
 	r := &machine.Ready{}
 	err := q.change(ctx, func(w *work) error {
-		r = q.apply(w, e)
+		if r = q.apply(w, e); r.Refused == nil && r.Durable() {
+			q.record(w, done)
+		}
 		return r.Refused
 	})
 	return r, err

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/lock"
@@ -30,6 +31,7 @@ type work struct {
 	seen     map[store.Key]bool
 	held     []job.ID
 	locks    []lock.State
+	events   []*audit.Event
 	after    []func(error)
 	change   *state.Change // what the picture gains
 	attempts int
@@ -121,6 +123,7 @@ func (q *Queue) flush(w *work) {
 		}
 		tx.Put = append(tx.Put, put)
 	}
+	putEvents(&tx, w.events)
 	q.outcomes.expect()
 	q.writes.Add(1)
 	q.cfg.Store.Enqueue(tx, func(revision store.Revision, err error) {

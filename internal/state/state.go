@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
@@ -65,6 +66,8 @@ type Change struct {
 	RulesRemoved []string
 	// Locks are those that look different, as they are now.
 	Locks []lock.State
+	// Events were recorded. They are not part of a State.
+	Events []*audit.Event
 	// Flags are the new switches, nil if they stay.
 	Flags *Flags
 	// Inventory is the new inventory, nil if it stays. Objects are those of it

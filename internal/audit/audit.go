@@ -1,0 +1,120 @@
+// Package audit holds the record of what people and programs did to the queue
+// that is no job: rules added, changed and removed, jobs cancelled, archived
+// and moved in the line, the queue drained. Jobs record themselves.
+//
+// Invariants:
+//   - An event is written in the transaction of the change that it tells of:
+//     neither is there without the other.
+//   - An event never changes.
+package audit
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// Verb says what was done.
+type Verb string
+
+// The verbs.
+const (
+	FilterAdd     Verb = "filter.add"
+	FilterReplace Verb = "filter.replace"
+	FilterModify  Verb = "filter.modify"
+	FilterDelete  Verb = "filter.delete"
+	FilterExpire  Verb = "filter.expire"
+	JobCancel     Verb = "job.cancel"
+	JobKill       Verb = "job.kill"
+	JobPriority   Verb = "job.change-priority"
+	JobArchive    Verb = "job.archive"
+	QueueDrain    Verb = "queue.drain"
+	QueueUndrain  Verb = "queue.undrain"
+	WatcherPause  Verb = "watcher.pause"
+	WatcherGoOn   Verb = "watcher.continue"
+)
+
+// Verbs lists all verbs with what they mean, for help texts.
+func Verbs() map[Verb]string {
+	return map[Verb]string{
+		FilterAdd: "a filter rule was added", FilterReplace: "all parts of a filter rule were replaced",
+		FilterModify: "parts of a filter rule were changed", FilterDelete: "a filter rule was removed",
+		FilterExpire: "a filter rule ended because its time was over",
+		JobCancel:    "a job was asked to end", JobKill: "the running opcode of a job was asked to end",
+		JobPriority: "the urgency of a job was changed", JobArchive: "jobs were moved into the archive",
+		QueueDrain: "the queue was told to take no new jobs", QueueUndrain: "the queue takes jobs again",
+		WatcherPause: "watchers were told to do nothing for a time", WatcherGoOn: "watchers may go on",
+	}
+}
+
+// By is who wants something and why.
+type By struct {
+	Account reason.Account
+	// Trail is what the client says about it, hop by hop; it may be empty.
+	Trail reason.Trail
+}
+
+// Event is something that was done.
+type Event struct {
+	// ID numbers the events of a cluster, from 1.
+	ID int64 `json:"id"`
+	// Time is when it was done, in nanoseconds since the epoch.
+	Time int64 `json:"time"`
+	What Verb  `json:"what"`
+	// Object is what it was done to: the UUID of a rule, the number of a job;
+	// empty for the queue as a whole. Name is what people call it.
+	Object string `json:"object,omitempty"`
+	Name   string `json:"name,omitempty"`
+	// Who is the account, Surface and From how and from where it came.
+	Who     string `json:"who"`
+	Surface string `json:"surface"`
+	From    string `json:"from,omitempty"`
+	// Trail tells why.
+	Trail reason.Trail `json:"trail,omitempty"`
+	// Before and After are the object before and after, as JSON; nil where there
+	// was none, or where the verb says it all.
+	Before json.RawMessage `json:"before,omitempty"`
+	After  json.RawMessage `json:"after,omitempty"`
+}
+
+// New returns an event that is not numbered yet.
+func New(what Verb, object string, by By) Event {
+	return Event{
+		What: what, Object: object,
+		Who: by.Account.Name, Surface: by.Account.Surface, From: by.Account.From, Trail: by.Trail,
+	}
+}
+
+// Why is the reason that the client gave: the last one of the trail that has
+// words.
+func (e *Event) Why() string {
+	for i := len(e.Trail) - 1; i >= 0; i-- {
+		if e.Trail[i].Reason != "" {
+			return e.Trail[i].Reason
+		}
+	}
+	return ""
+}
+
+// Key is the event's id as the store knows it.
+func (e *Event) Key() string { return strconv.FormatInt(e.ID, 10) }
+
+// Encode returns the event as it is stored.
+func (e *Event) Encode() []byte {
+	out, err := json.Marshal(e)
+	if err != nil {
+		panic(fault.New(fault.Internal, "an event that cannot be written: %w", err))
+	}
+	return out
+}
+
+// Decode reads a stored event.
+func Decode(text []byte) (*Event, error) {
+	var e Event
+	if err := json.Unmarshal(text, &e); err != nil {
+		return nil, fault.New(fault.Internal, "a stored event cannot be read: %w", err)
+	}
+	return &e, nil
+}

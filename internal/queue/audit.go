@@ -1,0 +1,47 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/drover-project/drover/internal/audit"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// By is who asks for something that is no job, and why.
+type By = audit.By
+
+// keptEvents is how many events are kept; older ones go as new ones come.
+const keptEvents = 100_000
+
+// record has an event made durable with the work.
+func (q *Queue) record(w *work, e audit.Event) {
+	q.lastEvent++
+	e.ID, e.Time = q.lastEvent, q.cfg.Now().UnixNano()
+	w.events = append(w.events, &e)
+}
+
+// putEvents adds a work's events to its transaction. They never change, so to
+// write them again repeats what is true.
+func putEvents(tx *store.Tx, events []*audit.Event) {
+	for _, e := range events {
+		tx.Put = append(tx.Put, store.Put{Key: store.Key{Kind: KindEvent, ID: e.Key()}, At: e.Time / 1000, Value: e.Encode()})
+		if old := (audit.Event{ID: e.ID - keptEvents}); old.ID > 0 {
+			tx.Delete = append(tx.Delete, store.Key{Kind: KindEvent, ID: old.Key()})
+		}
+	}
+}
+
+// loadEvents finds the number of the newest event.
+func (q *Queue) loadEvents(ctx context.Context) error {
+	for o, err := range q.cfg.Store.List(ctx, KindEvent, store.Options{Desc: true, Limit: 1}) {
+		if err != nil {
+			return err
+		}
+		e, err := audit.Decode(o.Value)
+		if err != nil {
+			return err
+		}
+		q.lastEvent = e.ID
+	}
+	return nil
+}
