@@ -50,7 +50,7 @@ func (c *controller) seedHeldJob(ctx context.Context, trail reason.Trail) error 
 	}
 	why := reason.Trail{{Source: "drover dev", Reason: "demo: the database is being backed up", Time: time.Now().UnixNano()}}
 	rule := jobfilter.Rule{Priority: 10, Predicates: predicates, Action: jobfilter.Action{Kind: jobfilter.Pause}, Reason: why}
-	if _, _, err := c.queue.PutFilter(ctx, "", rule); err != nil {
+	if _, _, err := c.queue.PutFilter(ctx, "", rule, queue.By{Account: reason.Account{Surface: "controller", Name: "demo"}}); err != nil {
 		return fmt.Errorf("demo data: %w", err)
 	}
 	op, err := opcode.FromMap("OP_INSTANCE_REBOOT", map[string]any{

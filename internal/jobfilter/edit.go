@@ -1,6 +1,7 @@
 package jobfilter
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"time"
@@ -35,6 +36,45 @@ type Edit struct {
 	Body json.RawMessage `json:"parts,omitempty"`
 	// Renew sets the watermark anew where Change would keep it. Put always does.
 	Renew bool `json:"renew_watermark,omitempty"`
+}
+
+// ParseEdit reads an edit as clients write it: an object with the keys do, rule,
+// parts (in the form of ParseRule) and renew_watermark.
+func ParseEdit(body []byte) (Edit, error) {
+	var e Edit
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&e); err != nil {
+		return e, fault.New(fault.Invalid, "a change of a filter rule cannot be read: %w", err).
+			WithHint("it is an object with the keys do (put, modify, delete), rule, parts and renew_watermark")
+	}
+	if e.Body == nil {
+		e.Body = json.RawMessage("{}")
+	}
+	var err error
+	e.Parts, err = ParseRule(e.Body)
+	return e, err
+}
+
+// Signed returns the edit with a hop at the end of the reasons that it gives.
+func (e Edit) Signed(hop reason.Entry) Edit {
+	e.Parts.Reason = e.Parts.Reason.Then(hop)
+	var parts map[string]json.RawMessage
+	if e.Verb != Change || json.Unmarshal(e.Body, &parts) != nil {
+		return e
+	}
+	parts["reason"] = mustEncode(e.Parts.Reason)
+	e.Body = mustEncode(parts)
+	return e
+}
+
+// mustEncode writes values of our own that cannot fail to encode.
+func mustEncode(v any) json.RawMessage {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(fault.New(fault.Internal, "a filter rule that cannot be written: %w", err))
+	}
+	return out
 }
 
 // Moment is what an edit takes from the time at which it happens.

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -68,6 +69,7 @@ func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
 		Job:       func(id job.ID) *job.Job { return q.job(ctx, jobs, id) },
 		Rules:     func() []*jobfilter.Rule { return now.Rules },
 		Locks:     func() []lock.State { return slices.Collect(now.Locks.All()) },
+		Events:    func() iter.Seq[*audit.Event] { return q.events(ctx) },
 		Runtime:   runtime,
 		Now:       time.Now(),
 		Live: func(need query.Need, nodes []string) map[string]query.NodeState {
@@ -128,6 +130,21 @@ func (q *Querier) archived(ctx context.Context, from, until job.Time) iter.Seq[*
 				return
 			}
 			if !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+// events yields what was recorded of changes that are no jobs.
+func (q *Querier) events(ctx context.Context) iter.Seq[*audit.Event] {
+	return func(yield func(*audit.Event) bool) {
+		for e, err := range q.Queue.Events(ctx) {
+			if err != nil {
+				q.Log.Error("cannot read the events", "error", err)
+				return
+			}
+			if !yield(e) {
 				return
 			}
 		}

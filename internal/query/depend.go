@@ -82,6 +82,8 @@ func rulesOf(d *delta) (a affected) {
 		for _, uuid := range c.RulesRemoved {
 			a.add(uuid)
 		}
+		// How many jobs a rule holds: the rule that held one before is not told.
+		a.all = a.all || len(c.Holds) > 0
 	}
 	return a
 }

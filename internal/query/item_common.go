@@ -10,7 +10,7 @@ import (
 var items = []item{
 	instanceTable, nodeTable, groupTable, networkTable, exportTable,
 	jobTable, lockTable, filterTable, clusterTable, osTable, extStorageTable,
-	opcodeTable, reasonTable,
+	opcodeTable, reasonTable, eventTable,
 }
 
 // metaFields are the fields that every inventory object has.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"encoding/json"
 	"iter"
 
 	"github.com/drover-project/drover/internal/audit"
@@ -49,7 +50,7 @@ func jsonOrUnavail(text []byte) Cell {
 	if text == nil {
 		return Cell{Status: Unavail}
 	}
-	return known(jsonText(text))
+	return known(json.RawMessage(text))
 }
 
 // eventsOf names the events that are new.

@@ -4,11 +4,13 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/reason"
 )
 
 type rule = *jobfilter.Rule
@@ -28,6 +30,32 @@ var filterTable = table[rule]{
 			get: func(_ *view, r rule) Cell { return known(r.Action) }},
 		{Def: Def{"reason_trail", "ReasonTrail", KindOther, "Who added the rule and why"},
 			get: func(_ *view, r rule) Cell { return known(r.Reason) }},
+		{Def: Def{"rule_name", "Rule_name", KindText, "What people call the rule by"}, get: func(_ *view, r rule) Cell { return textOrUnavail(r.Name) }},
+		{Def: Def{"comment", "Comment", KindText, "What people say about it"}, get: func(_ *view, r rule) Cell { return textOrUnavail(r.Comment) }},
+		{Def: Def{"until", "Until", KindTimestamp, "When the rule ends by itself"}, get: func(_ *view, r rule) Cell {
+			if r.Until.IsZero() {
+				return Cell{Status: Unavail}
+			}
+			return timestamp(r.Until.UnixNano())
+		}},
+		{Def: Def{"shadow", "Shadow", KindBool, "Whether the rule is asked without deciding"}, get: func(_ *view, r rule) Cell { return truth(r.Shadow) }},
+		{Def: Def{"action_text", "Action_text", KindText, "The action as text, for searching: PAUSE, RATE_LIMIT 3"},
+			get: func(_ *view, r rule) Cell { return text(r.Action.String()) }},
+		{Def: Def{"predicates_text", "Predicates_text", KindText, "The conditions as text, for searching"},
+			get: func(_ *view, r rule) Cell { return text(predicatesText(r)) }},
+		{Def: Def{"reason", "Reason", KindText, "The reason trail as one text, without what the system itself added"},
+			get: func(_ *view, r rule) Cell { return text(trailText(r.Reason)) }},
+		{Def: Def{"added_by", "Added_by", KindText, "Account that added or last changed the rule"},
+			get: func(_ *view, r rule) Cell { return textOrUnavail(accountOf(r.Reason)) }},
+		{Def: Def{"held", "Held", KindNumber, "How many jobs the rule holds now"}, from: InMemory,
+			get: func(v *view, r rule) Cell { return known(heldBy(v, r.UUID)) }},
+		{Def: Def{"would_hold", "Would_hold", KindNumber, "How many jobs that have not ended a shadow would decide about if it were in force"}, from: InMemory,
+			get: func(v *view, r rule) Cell {
+				if !r.Shadow {
+					return Cell{Status: Unavail}
+				}
+				return known(wouldDecide(v, r))
+			}},
 	},
 	all: func(v *view) iter.Seq[rule] {
 		if v.Rules == nil {
@@ -41,6 +69,58 @@ var filterTable = table[rule]{
 	affected: rulesOf,
 	rowsOf:   ruleNow,
 }.indexed()
+
+func predicatesText(r rule) string {
+	texts := make([]string, len(r.Predicates))
+	for i := range r.Predicates {
+		texts[i] = r.Predicates[i].String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// accountOf is the account of the last hop that tells one.
+func accountOf(t reason.Trail) string {
+	for _, e := range slices.Backward(t) {
+		if strings.HasPrefix(e.Source, reason.SourceAccount) {
+			return e.Reason
+		}
+	}
+	return ""
+}
+
+// heldBy counts the jobs that a rule holds.
+func heldBy(v *view, uuid string) int64 {
+	n := int64(0)
+	for j := range v.JobTable.Unfinished() {
+		if j.Hold != nil && j.Hold.Rule == uuid {
+			n++
+		}
+	}
+	return n
+}
+
+// wouldDecide counts the jobs that a shadow would decide about.
+func wouldDecide(v *view, shadow rule) int64 {
+	chain, err := jobfilter.Compile(valuesOf(v.Rules()))
+	if err != nil {
+		return 0 // not reached: they are in force
+	}
+	n := int64(0)
+	for j := range v.JobTable.Unfinished() {
+		if slices.ContainsFunc(chain.Shadows(int64(j.ID), j.Inputs()), func(r rule) bool { return r.UUID == shadow.UUID }) {
+			n++
+		}
+	}
+	return n
+}
+
+func valuesOf(rules []rule) []jobfilter.Rule {
+	out := make([]jobfilter.Rule, len(rules))
+	for i, r := range rules {
+		out[i] = *r
+	}
+	return out
+}
 
 var lockTable = table[lock.State]{
 	what: "lock",

@@ -26,6 +26,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -109,6 +110,9 @@ type Source struct {
 	Rules func() []*jobfilter.Rule
 	// Locks returns the locks that are held or waited for.
 	Locks func() []lock.State
+	// Events yields what was recorded of changes that are no jobs, oldest first;
+	// nil where nothing was.
+	Events func() iter.Seq[*audit.Event]
 	// Runtime is what only the running program knows.
 	Runtime Runtime
 	// Live asks nodes, by UUID, for what need says. Nodes that it leaves out

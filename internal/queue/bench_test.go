@@ -156,7 +156,7 @@ func BenchmarkRedecide(b *testing.B) {
 			cpu := cpuTime(b)
 			for b.Loop() {
 				uuid := r.rule(0, `"PAUSE"`, predicates)
-				r.check(r.q.DeleteFilter(ctx, uuid))
+				r.check(r.q.DeleteFilter(ctx, uuid, queue.By{}))
 			}
 			b.ReportMetric(float64((cpuTime(b)-cpu).Milliseconds())/float64(2*b.N), "ms-cpu/change")
 			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(2*b.N), "ms/change")
@@ -176,7 +176,7 @@ func BenchmarkRuleTakesEffect(b *testing.B) {
 		uuid := r.rule(0, `"ACCEPT"`, fmt.Sprintf(`[["jobid",["=","id",%d]]]`, id))
 		r.began(id, 0)
 		took = append(took, time.Since(start))
-		r.check(r.q.DeleteFilter(ctx, uuid))
+		r.check(r.q.DeleteFilter(ctx, uuid, queue.By{}))
 		r.finish(id, 0, nil)
 	}
 	reportMedian(b, u, took)
@@ -197,7 +197,7 @@ func BenchmarkCancel(b *testing.B) {
 			b.StartTimer()
 		}
 		start := time.Now()
-		_, err := r.q.Cancel(ctx, id, false)
+		_, err := r.q.Cancel(ctx, id, false, queue.By{})
 		r.check(err)
 		took = append(took, time.Since(start))
 	}
@@ -240,7 +240,7 @@ func BenchmarkOpen(b *testing.B) {
 			r.fill(10_000)
 			r.cancelAll()
 			if archived {
-				_, _, err := r.q.AutoArchive(ctx, -1, time.Minute)
+				_, _, err := r.q.AutoArchive(ctx, -1, time.Minute, queue.By{})
 				r.check(err)
 			}
 			for b.Loop() {
@@ -257,7 +257,7 @@ func (r *rig) cancelAll() {
 	for range 100 {
 		all.Go(func() {
 			for id := range ids {
-				if _, err := r.q.Cancel(ctx, id, false); err != nil {
+				if _, err := r.q.Cancel(ctx, id, false, queue.By{}); err != nil {
 					r.t.Error(err)
 				}
 			}
@@ -284,7 +284,7 @@ func BenchmarkRedecideDependents(b *testing.B) {
 		r.check(err)
 	}
 	for b.Loop() {
-		r.check(r.q.DeleteFilter(ctx, r.rule(0, `"PAUSE"`, `[["jobid",[">","id",1]]]`)))
+		r.check(r.q.DeleteFilter(ctx, r.rule(0, `"PAUSE"`, `[["jobid",[">","id",1]]]`), queue.By{}))
 	}
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(2*b.N), "ms/change")
 }

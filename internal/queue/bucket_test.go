@@ -13,7 +13,7 @@ import (
 func TestPlaceInABucketIsPassedOn(t *testing.T) {
 	for name, divert := range map[string]func(*rig, job.ID){
 		"cancelled": func(r *rig, id job.ID) {
-			_, err := r.q.Cancel(ctx, id, false)
+			_, err := r.q.Cancel(ctx, id, false, queue.By{})
 			r.check(err)
 		},
 		"paused": func(r *rig, id job.ID) {
@@ -66,7 +66,7 @@ func TestCancelGoesThroughDependents(t *testing.T) {
 	base := r.submit(dummy)
 	next := r.submit(depending(base))
 	both := r.submit(strings.Replace(depending(base), `[[`, `[[`+next.String()+`,["success"]],[`, 1))
-	_, err := r.q.Cancel(ctx, base, false)
+	_, err := r.q.Cancel(ctx, base, false, queue.By{})
 	r.check(err)
 	r.status(next, job.Canceled)
 	r.status(both, job.Canceled)

@@ -55,7 +55,7 @@ func stall(t testing.TB, r *rig, faulty *faultstore.Store) (goOn func()) {
 	t.Helper()
 	gate := make(chan struct{})
 	held := faulty.Inject(faultstore.Fault{Do: faultstore.Hold, When: touches(queue.KindQueue, "flags"), Gate: gate})
-	answer := handedOver(func(ctx context.Context) error { return r.q.SetDrained(ctx, false) })
+	answer := handedOver(func(ctx context.Context) error { return r.q.SetDrained(ctx, false, queue.By{}) })
 	soon(t, held)
 	return func() {
 		close(gate)
@@ -117,7 +117,7 @@ func TestWritingAgainKeepsAJobThatEnded(t *testing.T) {
 		return err
 	})
 	cancelled := handedOver(func(ctx context.Context) error {
-		_, err := r.q.Cancel(ctx, 2, false)
+		_, err := r.q.Cancel(ctx, 2, false, queue.By{})
 		return err
 	})
 	goOn()
@@ -151,7 +151,7 @@ func (r *rig) closeInBackground() <-chan struct{} {
 		close(closed)
 	}()
 	for {
-		if _, err := r.q.Cancel(ctx, 999_999, false); err != nil {
+		if _, err := r.q.Cancel(ctx, 999_999, false, queue.By{}); err != nil {
 			return closed
 		}
 	}
@@ -210,7 +210,7 @@ func TestUnreadableSubmissionKeyMakesNoSecondJob(t *testing.T) {
 	id, err := r.q.Submit(ctx, sub)
 	r.check(err)
 	r.status(id, job.Success)
-	if ok, err := r.q.Archive(ctx, id); !ok || err != nil {
+	if ok, err := r.q.Archive(ctx, id, queue.By{}); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	u.now.Store(true)
@@ -225,7 +225,7 @@ func TestUnreadableDependencyFailsNothing(t *testing.T) {
 	r, u := newUnreadableRig(t)
 	base := r.submit(delay)
 	r.status(base, job.Success)
-	if ok, err := r.q.Archive(ctx, base); !ok || err != nil {
+	if ok, err := r.q.Archive(ctx, base, queue.By{}); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	id := r.submit(depending(base), depending(base))
@@ -275,7 +275,7 @@ func TestACloseGivesOpcodesTime(t *testing.T) {
 	id := r.submit(dummy, dummy)
 	r.began(id, 0)
 	closed := r.closeInBackground()
-	if err := r.q.SetDrained(ctx, true); !fault.Is(err, fault.Unavailable) {
+	if err := r.q.SetDrained(ctx, true, queue.By{}); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("a request to a closing queue: %v", err)
 	}
 	r.finish(id, 0, nil)
@@ -308,7 +308,7 @@ func TestUnreadableObjectsAreLeftOut(t *testing.T) {
 		t.Errorf("the next id is %d", next)
 	}
 	r.held(next, "11111111-1111-1111-1111-111111111111")
-	r.check(r.q.DeleteFilter(ctx, "11111111-1111-1111-1111-111111111111"))
+	r.check(r.q.DeleteFilter(ctx, "11111111-1111-1111-1111-111111111111", queue.By{}))
 	r.began(next, 0)
 	r.finish(next, 0, nil)
 	if j := r.status(next, job.Success); j.ID != next || r.q.Jobs().Get(waits).Status() != job.Queued {
@@ -322,7 +322,7 @@ func TestShutdownBetweenOpcodes(t *testing.T) {
 	r := newRig(t, 1)
 	base := r.submit(delay)
 	r.status(base, job.Success)
-	if ok, err := r.q.Archive(ctx, base); !ok || err != nil {
+	if ok, err := r.q.Archive(ctx, base, queue.By{}); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	id := r.submit(strings.Replace(depending(base), `"result"`, `"comment":"`+stubborn+`","result"`, 1), dummy)
@@ -344,7 +344,7 @@ func TestKillBeforeTheOpcodeBegan(t *testing.T) {
 		return err
 	})
 	killed := handedOver(func(ctx context.Context) error {
-		a, err := r.q.Cancel(ctx, 1, true)
+		a, err := r.q.Cancel(ctx, 1, true, queue.By{})
 		if !a.OK {
 			t.Errorf("answer %v", a)
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/schedule"
 )
 
@@ -32,7 +34,7 @@ func TestDrainByRule(t *testing.T) {
 	r.finish(before, 0, nil)
 	r.status(before, job.Success)
 	r.status(queued, job.Success)
-	r.check(r.q.DeleteFilter(ctx, uuid))
+	r.check(r.q.DeleteFilter(ctx, uuid, queue.By{}))
 	r.status(r.submit(delay), job.Success)
 }
 
@@ -46,9 +48,9 @@ func TestSoftDrainByRule(t *testing.T) {
 	if x.Step != schedule.Hold || x.Held == nil || x.Held.Rule != uuid || len(x.Rules) != 1 || len(x.Change) == 0 {
 		t.Errorf("explanation %+v", x)
 	}
-	r.check(r.q.DeleteFilter(ctx, uuid))
+	r.check(r.q.DeleteFilter(ctx, uuid, queue.By{}))
 	r.status(id, job.Success)
-	if err := r.q.DeleteFilter(ctx, uuid); !fault.Is(err, fault.NotFound) {
+	if err := r.q.DeleteFilter(ctx, uuid, queue.By{}); !fault.Is(err, fault.NotFound) {
 		t.Errorf("deleting twice: %v", err)
 	}
 }
@@ -74,7 +76,7 @@ func TestRejectCancelsWhatIsQueued(t *testing.T) {
 	r.status(queued, job.Canceled)
 
 	uuid := r.rule(1, `"REJECT"`, `[`+dummies+`]`)
-	r.check(r.q.DeleteFilter(ctx, uuid))
+	r.check(r.q.DeleteFilter(ctx, uuid, queue.By{}))
 	r.finish(busy, 1, nil)
 	j := r.status(busy, job.Canceled)
 	if j.Ops[1].Status != job.Success || !strings.Contains(string(j.Ops[2].Result), uuid) {
@@ -95,7 +97,7 @@ func TestPauseBetweenOpcodes(t *testing.T) {
 	if held := slices.Collect(r.shown.Load().Locks.All()); len(held) != 0 {
 		t.Errorf("locks are kept: %v", held)
 	}
-	r.check(r.q.DeleteFilter(ctx, uuid))
+	r.check(r.q.DeleteFilter(ctx, uuid, queue.By{}))
 	r.began(id, 1)
 	r.finish(id, 1, nil)
 	r.status(id, job.Success)
@@ -114,7 +116,7 @@ func TestPauseTakesAWaiterOffItsLock(t *testing.T) {
 	third := r.submit(shutdown("web1"))
 	r.finish(holder, 0, nil)
 	r.began(third, 0)
-	r.check(r.q.DeleteFilter(ctx, uuid))
+	r.check(r.q.DeleteFilter(ctx, uuid, queue.By{}))
 	r.status(waiting, job.Waiting)
 	r.finish(third, 0, nil)
 	r.began(waiting, 0)
@@ -198,7 +200,7 @@ func TestRulesSurviveARestart(t *testing.T) {
 	r.submit(delay)
 	in := rule(t, 3, `"PAUSE"`, `[["reason",["=~","reason","für Müller 😀"]]]`)
 	in.Reason = nil
-	uuid, _, err := r.q.PutFilter(ctx, "", in)
+	uuid, _, err := r.q.PutFilter(ctx, "", in, queue.By{})
 	r.check(err)
 	r.crash()
 	rules := r.shown.Load().Rules
@@ -206,10 +208,10 @@ func TestRulesSurviveARestart(t *testing.T) {
 		t.Fatalf("rules %+v", rules)
 	}
 	r.held(r.submit(because("wartet für Müller 😀!")), uuid)
-	if _, _, err := r.q.PutFilter(ctx, "not a uuid", in); !fault.Is(err, fault.Invalid) {
+	if _, _, err := r.q.PutFilter(ctx, "not a uuid", in, queue.By{}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("a bad uuid: %v", err)
 	}
-	if _, _, err := r.q.PutFilter(ctx, uuid, rule(t, 0, `"CONTINUE"`, `[]`)); err != nil {
+	if _, _, err := r.q.PutFilter(ctx, uuid, rule(t, 0, `"CONTINUE"`, `[]`), queue.By{}); err != nil {
 		t.Fatal(err)
 	}
 	if rules := r.shown.Load().Rules; len(rules) != 1 || rules[0].Watermark != 2 {
@@ -221,13 +223,13 @@ func TestPreviewChangesNothing(t *testing.T) {
 	r := newRig(t, 1)
 	done := r.submit(delay)
 	r.status(done, job.Success)
-	if ok, err := r.q.Archive(ctx, done); !ok || err != nil {
+	if ok, err := r.q.Archive(ctx, done, queue.By{}); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	busy := r.submit(dummy)
 	r.began(busy, 0)
 	queued := r.submit(shutdown("web1"))
-	f, err := r.q.PreviewFilter(ctx, rule(t, 0, `"REJECT"`, `[]`), 1)
+	f, err := r.q.PreviewFilters(ctx, queue.FilterChange{Edits: []jobfilter.Edit{{Verb: jobfilter.Put, Parts: rule(t, 0, `"REJECT"`, `[]`)}}}, 1)
 	r.check(err)
 	if len(f.Jobs) != 2 || f.Jobs[1].ID != queued || f.Headline == "" {
 		t.Errorf("forecast %+v", f)

@@ -272,7 +272,7 @@ func (r *rig) submit(ops ...string) job.ID {
 
 func (r *rig) rule(priority int, action, predicates string) string {
 	r.t.Helper()
-	uuid, _, err := r.q.PutFilter(ctx, "", rule(r.t, priority, action, predicates))
+	uuid, _, err := r.q.PutFilter(ctx, "", rule(r.t, priority, action, predicates), queue.By{})
 	r.check(err)
 	return uuid
 }

@@ -178,7 +178,7 @@ func (m *model) end(j *job.Job, err error) {
 func (m *model) cancel(rt *rapid.T) {
 	id := m.anyJob(rt)
 	kill := rapid.Bool().Draw(rt, "kill")
-	_, err := m.q.Cancel(ctx, id, kill)
+	_, err := m.q.Cancel(ctx, id, kill, queue.By{})
 	m.must(rt, err)
 	if j := m.q.Jobs().Get(id); j != nil && !j.Final() {
 		if j.CancelReason == "" {
@@ -192,7 +192,7 @@ func (m *model) cancel(rt *rapid.T) {
 
 func (m *model) changePriority(rt *rapid.T) {
 	id := m.anyJob(rt)
-	_, err := m.q.ChangePriority(ctx, id, rapid.IntRange(-20, 19).Draw(rt, "priority"))
+	_, err := m.q.ChangePriority(ctx, id, rapid.IntRange(-20, 19).Draw(rt, "priority"), queue.By{})
 	m.must(rt, err)
 }
 
@@ -203,7 +203,7 @@ func (m *model) putRule(rt *rapid.T) {
 		uuid = rapid.SampledFrom(m.rules).Draw(rt, "rule")
 	}
 	r := rule(m.t, rapid.IntRange(0, 2).Draw(rt, "priority"), genAction.Draw(rt, "action"), genRule.Draw(rt, "predicates"))
-	added, _, err := m.q.PutFilter(ctx, uuid, r)
+	added, _, err := m.q.PutFilter(ctx, uuid, r, queue.By{})
 	m.must(rt, err)
 	if uuid == "" {
 		m.rules = append(m.rules, added)
@@ -216,7 +216,7 @@ func (m *model) deleteRule(rt *rapid.T) {
 		rt.Skip("no rules")
 	}
 	i := rapid.IntRange(0, len(m.rules)-1).Draw(rt, "rule")
-	m.must(rt, m.q.DeleteFilter(ctx, m.rules[i]))
+	m.must(rt, m.q.DeleteFilter(ctx, m.rules[i], queue.By{}))
 	m.rules = slices.Delete(m.rules, i, i+1)
 	m.allowSurplus()
 }
@@ -233,7 +233,7 @@ func (m *model) archive(rt *rapid.T) {
 	id := m.anyJob(rt)
 	j, err := m.q.Job(ctx, id)
 	m.must(rt, err)
-	done, err := m.q.Archive(ctx, id)
+	done, err := m.q.Archive(ctx, id, queue.By{})
 	m.must(rt, err)
 	if done != (j.Final() && !j.Archived) {
 		rt.Fatalf("archiving job %d (%s, archived %v): %v", id, j.Status(), j.Archived, done)
@@ -279,7 +279,7 @@ func (m *model) reopen() {
 // runDry lets everything end, without rules.
 func (m *model) runDry(rt *rapid.T) {
 	for _, uuid := range m.rules {
-		m.must(rt, m.q.DeleteFilter(ctx, uuid))
+		m.must(rt, m.q.DeleteFilter(ctx, uuid, queue.By{}))
 		m.allowSurplus()
 		m.settleAndCheck(rt)
 	}
@@ -313,7 +313,7 @@ func (m *model) must(rt *rapid.T, err error) {
 // queue write again.
 func (m *model) rest(rt *rapid.T) {
 	for range 2 {
-		m.must(rt, m.q.SetDrained(context.Background(), false))
+		m.must(rt, m.q.SetDrained(context.Background(), false, queue.By{}))
 	}
 	for _, j := range m.running() {
 		m.began(j.ID, j.Next())

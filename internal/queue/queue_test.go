@@ -50,7 +50,7 @@ func TestPriorityThenID(t *testing.T) {
 	high := r.submit(strings.Replace(dummy, `"result"`, `"priority":-10,"result"`, 1))
 	hurried := r.submit(dummy)
 	for id, priority := range map[job.ID]int{low: 10, hurried: -15} {
-		if a, err := r.q.ChangePriority(ctx, id, priority); err != nil || !a.OK {
+		if a, err := r.q.ChangePriority(ctx, id, priority, queue.By{}); err != nil || !a.OK {
 			t.Fatal(a, err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestDependencyOnACanceledJobCancels(t *testing.T) {
 	r.began(busy, 0)
 	base := r.submit(dummy)
 	follower := r.submit(after(base, `["success"]`))
-	a, err := r.q.Cancel(ctx, base, false)
+	a, err := r.q.Cancel(ctx, base, false, queue.By{})
 	r.check(err)
 	if !a.OK || a.Message != "Dequeued job 2" {
 		t.Errorf("answer %v", a)
@@ -157,7 +157,7 @@ func TestCancelAtEachStage(t *testing.T) {
 		running: {OK: false, Message: "Job no longer waiting, can't cancel (informed it anyway)"},
 		42:      {OK: false, Message: "Job 42 not found in queue"},
 	} {
-		if got, err := r.q.Cancel(ctx, id, false); err != nil || got != want {
+		if got, err := r.q.Cancel(ctx, id, false, queue.By{}); err != nil || got != want {
 			t.Errorf("cancel %d: %v %v", id, got, err)
 		}
 	}
@@ -172,11 +172,11 @@ func TestCancelAtEachStage(t *testing.T) {
 	r.began(holder, 0)
 	waiting := r.submit(shutdown("web2"))
 	r.status(waiting, job.Waiting)
-	if got, err := r.q.Cancel(ctx, waiting, false); err != nil || got.Message != "Job successfully cancelled" {
+	if got, err := r.q.Cancel(ctx, waiting, false, queue.By{}); err != nil || got.Message != "Job successfully cancelled" {
 		t.Errorf("cancel of a waiting job: %v %v", got, err)
 	}
 	r.status(waiting, job.Canceled)
-	if got, err := r.q.Cancel(ctx, holder, true); err != nil || !got.OK {
+	if got, err := r.q.Cancel(ctx, holder, true, queue.By{}); err != nil || !got.OK {
 		t.Errorf("kill: %v %v", got, err)
 	}
 	if j := r.status(holder, job.Error); !strings.Contains(string(j.Ops[0].Result), "killed on request") {
@@ -186,7 +186,7 @@ func TestCancelAtEachStage(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	r := newRig(t, 1)
-	r.check(r.q.SetDrained(ctx, true))
+	r.check(r.q.SetDrained(ctx, true, queue.By{}))
 	if _, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay)}); !fault.Is(err, fault.Drained) {
 		t.Errorf("submission to a drained queue: %v", err)
 	}
@@ -197,8 +197,8 @@ func TestDrain(t *testing.T) {
 	if !r.shown.Load().Flags.Drained {
 		t.Error("the drain flag was forgotten")
 	}
-	r.check(r.q.SetDrained(ctx, false))
-	r.check(r.q.SetDrained(ctx, false))
+	r.check(r.q.SetDrained(ctx, false, queue.By{}))
+	r.check(r.q.SetDrained(ctx, false, queue.By{}))
 }
 
 func TestSubmissionKeyIsIdempotent(t *testing.T) {
@@ -216,7 +216,7 @@ func TestSubmissionKeyIsIdempotent(t *testing.T) {
 	r.status(first, job.Success)
 	r.crash()
 	again("after a restart")
-	if ok, err := r.q.Archive(ctx, first); !ok || err != nil {
+	if ok, err := r.q.Archive(ctx, first, queue.By{}); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	again("archived")
@@ -230,11 +230,11 @@ func TestArchive(t *testing.T) {
 	r.status(done, job.Success)
 	r.began(running, 0)
 	for id, want := range map[job.ID]bool{running: false, 77: false} {
-		if ok, err := r.q.Archive(ctx, id); ok != want || err != nil {
+		if ok, err := r.q.Archive(ctx, id, queue.By{}); ok != want || err != nil {
 			t.Errorf("archive %d: %v %v", id, ok, err)
 		}
 	}
-	if n, left, err := r.q.AutoArchive(ctx, -1, time.Minute); n != 1 || left != 0 || err != nil {
+	if n, left, err := r.q.AutoArchive(ctx, -1, time.Minute, queue.By{}); n != 1 || left != 0 || err != nil {
 		t.Errorf("AutoArchive: %d, %d, %v", n, left, err)
 	}
 	if j, err := r.q.Job(ctx, done); err != nil || !j.Archived || j.Status() != job.Success {

@@ -77,7 +77,7 @@ func TestKnownKeyIsAnsweredWhileDrained(t *testing.T) {
 	sub := queue.Submission{Ops: parse(t, delay), Key: "k"}
 	id, err := r.q.Submit(ctx, sub)
 	r.check(err)
-	r.check(r.q.SetDrained(ctx, true))
+	r.check(r.q.SetDrained(ctx, true, queue.By{}))
 	if again, err := r.q.Submit(ctx, sub); again != id || err != nil {
 		t.Errorf("known key while drained: %d, %v", again, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -50,4 +51,18 @@ func signed(ops []*opcode.Opcode, by reason.Account) []*opcode.Opcode {
 		out[i] = op.WithReason(op.Reason.Then(entry))
 	}
 	return out
+}
+
+// as is who sends the request, with the reason trail in an argument, if it is
+// there: why.
+func (a *arguments) as(i int) audit.By {
+	by := audit.By{Account: a.by}
+	if i < 0 || !a.has(i) {
+		return by
+	}
+	by.Trail = a.trail(i)
+	if err := reason.CheckOutside(by.Trail, allowedSource); err != nil {
+		a.fail(err)
+	}
+	return by
 }

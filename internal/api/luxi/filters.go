@@ -1,9 +1,9 @@
 package luxi
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -31,7 +32,7 @@ func replaceFilter(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		}
 	}
 	rule.Reason = rule.Reason.Then(a.by.Entry(time.Now()))
-	made, _, err := d.Queue.PutFilter(ctx, uuid, rule)
+	made, _, err := d.Queue.PutFilter(ctx, uuid, rule, a.as(5))
 	return made, err
 }
 
@@ -88,7 +89,7 @@ func deleteFilter(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	err := d.Queue.DeleteFilter(ctx, uuid)
+	err := d.Queue.DeleteFilter(ctx, uuid, a.as(1))
 	if fault.Is(err, fault.NotFound) {
 		return nil, luxiwire.Generic("Filter rule with UUID %s does not exist", uuid)
 	}
@@ -105,39 +106,64 @@ func queryFilters(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	return old(ctx, d, "filter", uuids, fields)
 }
 
-// testFilter tells what a rule would do, without adding it. The rule is an
-// object with the keys priority, predicates, action and reason; those that are
-// missing have the values that an empty rule has.
+// testFilter tells what changes of rules would do, without making them. What it
+// takes is one rule, an object with the keys of jobfilter.ParseRule, or a list of
+// edits as changeFilters takes them.
 func testFilter(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	rule, days := a.ruleObject(0), a.integer(1)
+	edits, days := a.edits(0), a.integer(1)
 	if days < 0 || days > maxTestDays {
 		a.fail(fault.New(fault.Invalid, "the number of days must be 0 to %d", maxTestDays).At("args[1]"))
 	}
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Queue.PreviewFilter(ctx, rule, int(days))
+	return d.Queue.PreviewFilters(ctx, queue.FilterChange{Edits: edits, By: a.as(-1)}, int(days))
+}
+
+// changeFilters makes a list of edits, all or none: objects with the keys do
+// (put, modify, delete), rule (a UUID, a name, or the beginning of either), parts
+// (an object as jobfilter.ParseRule reads it) and renew_watermark. The second
+// argument is null or the digest that a preview told, which demands that the
+// rules are still the same. The answer is a list of [UUID, warnings].
+func changeFilters(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	edits, digest := a.edits(0), a.optionalStr(1)
+	by := a.as(2)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	made, err := d.Queue.ChangeFilters(ctx, queue.FilterChange{Edits: edits, Digest: digest, By: by})
+	if err != nil {
+		return nil, err
+	}
+	uuids := []string{}
+	for _, c := range made.Changed {
+		uuids = append(uuids, c.UUID())
+	}
+	return map[string]any{"uuids": uuids, "warnings": append([]jobfilter.Warning{}, made.Warnings...)}, nil
 }
 
 // maxTestDays is how far back a test may look; ten years is as good as all.
 const maxTestDays = 3660
 
-func (a *arguments) ruleObject(i int) jobfilter.Rule {
-	var object map[string]raw
-	a.decode(i, "JSObject", &object)
-	parts := &arguments{text: a.text, items: []raw{raw("0"), raw("[]"), raw(`"CONTINUE"`), raw("[]")}}
-	keys := []string{"priority", "predicates", "action", "reason"}
-	for key, value := range object {
-		n := slices.Index(keys, key)
-		if n < 0 {
-			a.fail(fault.New(fault.Invalid, "a filter rule has no key %q", key).WithHint("it has %s", strings.Join(keys, ", ")))
-			return jobfilter.Rule{}
+// edits reads a list of edits, or one rule that is to be put.
+func (a *arguments) edits(i int) []jobfilter.Edit {
+	var bodies []raw
+	if text := bytes.TrimSpace(a.items[i]); len(text) > 0 && text[0] == '{' {
+		bodies = []raw{raw(`{"do":"put","parts":` + string(text) + `}`)}
+	} else {
+		bodies = a.raws(i)
+	}
+	edits := make([]jobfilter.Edit, len(bodies))
+	for n, body := range bodies {
+		e, err := jobfilter.ParseEdit(body)
+		if err == nil {
+			err = reason.CheckOutside(e.Parts.Reason, allowedSource)
 		}
-		parts.items[n] = value
+		if err != nil {
+			a.fail(err)
+			return nil
+		}
+		edits[n] = e.Signed(a.by.Entry(time.Now()))
 	}
-	rule := parts.rule(0)
-	if parts.err != nil {
-		a.fail(parts.err)
-	}
-	return rule
+	return edits
 }

@@ -120,37 +120,37 @@ func checkTrails(ops []*opcode.Opcode) error {
 }
 
 func cancelJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	id, kill := a.jobID(), a.optionalBool(1)
+	id, kill, by := a.jobID(), a.optionalBool(1), a.as(2)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	answer, err := d.Queue.Cancel(ctx, id, kill)
+	answer, err := d.Queue.Cancel(ctx, id, kill, by)
 	return [2]any{answer.OK, answer.Message}, err
 }
 
 func changeJobPriority(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	id, priority := a.jobID(), a.integer(1)
+	id, priority, by := a.jobID(), a.integer(1), a.as(2)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	answer, err := d.Queue.ChangePriority(ctx, id, int(priority))
+	answer, err := d.Queue.ChangePriority(ctx, id, int(priority), by)
 	return [2]any{answer.OK, answer.Message}, err
 }
 
 func archiveJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	id := a.jobID()
+	id, by := a.jobID(), a.as(1)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Queue.Archive(ctx, id)
+	return d.Queue.Archive(ctx, id, by)
 }
 
 func autoArchiveJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	age, limit := a.number(0), a.number(1)
+	age, limit, by := a.number(0), a.number(1), a.as(2)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	archived, left, err := d.Queue.AutoArchive(ctx, job.Seconds(age), min(job.Seconds(limit), luxiwire.MaxWait))
+	archived, left, err := d.Queue.AutoArchive(ctx, job.Seconds(age), min(job.Seconds(limit), luxiwire.MaxWait), by)
 	return [2]int{archived, left}, err
 }
 
@@ -163,15 +163,16 @@ func pickupJob(_ context.Context, _ *Deps, a *arguments) (any, error) {
 }
 
 func setDrainFlag(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	on := a.boolean(0)
+	on, by := a.boolean(0), a.as(1)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return true, d.Queue.SetDrained(ctx, on)
+	return true, d.Queue.SetDrained(ctx, on, by)
 }
 
 func setWatcherPause(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	var until *float64
+	by := a.as(1)
 	if a.has(0) {
 		t := a.number(0)
 		until = &t
@@ -179,7 +180,7 @@ func setWatcherPause(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return a.items[0], d.Queue.SetWatcherPause(ctx, until)
+	return a.items[0], d.Queue.SetWatcherPause(ctx, until, by)
 }
 
 func explainJob(ctx context.Context, d *Deps, a *arguments) (any, error) {

@@ -43,7 +43,8 @@ type Deps struct {
 
 // method is one row of the table: its name, how many arguments it takes, and
 // what it does. Beyond the protocol, our own additions are optional arguments
-// at the end of a method, and the methods of the last part of the table.
+// at the end of a method, and the methods of the last part of the table. The last
+// one of a method that changes something and makes no job is a reason trail.
 type method struct {
 	name     string
 	min, max int
@@ -56,16 +57,16 @@ var Methods = []method{
 	{"SubmitJobToDrainedQueue", 1, 2, submitDrained}, // opcodes, [key]
 	{"SubmitManyJobs", 1, 2, submitManyJobs},         // lists of opcodes, [keys]
 	{"WaitForJobChange", 5, 5, waitForJobChange},     // id, fields, previous values, previous log serial, seconds
-	{"CancelJob", 1, 2, cancelJob},                   // id, [kill]
-	{"ChangeJobPriority", 2, 2, changeJobPriority},   // id, priority
-	{"ArchiveJob", 1, 1, archiveJob},                 // id
-	{"AutoArchiveJobs", 2, 2, autoArchiveJobs},       // age and timeout in seconds
+	{"CancelJob", 1, 3, cancelJob},                   // id, [kill]
+	{"ChangeJobPriority", 2, 3, changeJobPriority},   // id, priority
+	{"ArchiveJob", 1, 2, archiveJob},                 // id
+	{"AutoArchiveJobs", 2, 3, autoArchiveJobs},       // age and timeout in seconds
 	{"PickupJob", 1, 1, pickupJob},                   // id
-	{"SetDrainFlag", 1, 1, setDrainFlag},             // on or off
-	{"SetWatcherPause", 1, 1, setWatcherPause},       // until, in seconds since the epoch, or null
+	{"SetDrainFlag", 1, 2, setDrainFlag},             // on or off
+	{"SetWatcherPause", 1, 2, setWatcherPause},       // until, in seconds since the epoch, or null
 
-	{"ReplaceFilter", 5, 5, replaceFilter}, // uuid or null, priority, predicates, action, reason
-	{"DeleteFilter", 1, 1, deleteFilter},   // uuid
+	{"ReplaceFilter", 5, 6, replaceFilter}, // uuid or null, priority, predicates, action, reason
+	{"DeleteFilter", 1, 2, deleteFilter},   // uuid
 	{"QueryFilters", 2, 2, queryFilters},   // uuids or null, fields
 
 	{"Query", 3, 4, runQuery},                        // kind, fields, filter or null, [options]
@@ -81,9 +82,10 @@ var Methods = []method{
 	{"QueryConfigValues", 1, 1, queryConfigValues}, // names
 
 	// Our own.
-	{"QueryOSes", 2, 2, queryOSes},   // names or null, fields; as OP_OS_DIAGNOSE, without a job
-	{"ExplainJob", 1, 1, explainJob}, // id
-	{"TestFilter", 2, 2, testFilter}, // rule, days of archived jobs
+	{"QueryOSes", 2, 2, queryOSes},         // names or null, fields; as OP_OS_DIAGNOSE, without a job
+	{"ExplainJob", 1, 1, explainJob},       // id
+	{"TestFilter", 2, 2, testFilter},       // rule or edits, days of archived jobs
+	{"ChangeFilters", 2, 3, changeFilters}, // edits, digest or null, [reason trail]
 }
 
 // unknownMethod is the answer to a request of a method that is not in the

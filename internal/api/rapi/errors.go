@@ -33,6 +33,7 @@ var explanations = map[int]string{
 	http.StatusForbidden:             "Request forbidden -- authorization will not help",
 	http.StatusNotFound:              "Nothing matches the given URI",
 	http.StatusConflict:              "Request conflict",
+	http.StatusPreconditionFailed:    "A condition of the request does not hold",
 	http.StatusRequestEntityTooLarge: "Entity is too large",
 	http.StatusUnsupportedMediaType:  "Entity body in unsupported format",
 	http.StatusInternalServerError:   "Server got itself in trouble",

@@ -2,25 +2,31 @@ package rapi
 
 import (
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
 )
 
 func singleFilter(r *request) (any, error) {
-	uuid := r.variables["uuid"]
+	rule, err := jobfilter.Find(r.Querier.Picture.Load().Rules, r.variables["uuid"])
+	if err != nil {
+		return nil, err
+	}
 	result, err := r.Querier.Query(r.Context(), query.Request{What: "filter", Fields: filterItem.bulk,
-		Filter: &qlang.Compare{Op: qlang.Eq, Field: "uuid", Value: qlang.TextValue(uuid)}})
+		Filter: &qlang.Compare{Op: qlang.Eq, Field: "uuid", Value: qlang.TextValue(rule.UUID)}})
 	if err != nil {
 		return nil, err
 	}
 	if result.Len() == 0 {
-		return nil, fault.New(fault.NotFound, "Filter rule with UUID %s does not exist", uuid)
+		return nil, fault.New(fault.NotFound, "Filter rule with UUID %s does not exist", rule.UUID)
 	}
 	return json.RawMessage(result.AppendObject(nil, 0)), nil
 }
@@ -33,19 +39,73 @@ func putFilter(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range jobfilter.Check(&rule) {
-		r.answerHeader.Add("Warning", "299 drover "+strconv.QuoteToASCII(w.String()))
+	uuid := r.variables["uuid"]
+	if uuid != "" {
+		if err := jobfilter.CheckUUID(uuid); err != nil {
+			return nil, err
+		}
+	}
+	return r.changeFilter(jobfilter.Edit{Verb: jobfilter.Put, Rule: uuid, Parts: rule})
+}
+
+// modifyFilter changes the parts of a rule that the body gives; the others stay,
+// and the watermark too unless renew_watermark=1 is given.
+func modifyFilter(r *request) (any, error) {
+	rule, err := r.rule()
+	if err != nil {
+		return nil, err
+	}
+	renew, err := r.flag("renew_watermark")
+	if err != nil {
+		return nil, err
+	}
+	given := rule.Reason
+	edit := jobfilter.Edit{Verb: jobfilter.Change, Rule: r.variables["uuid"], Parts: rule, Body: r.rawBody, Renew: renew}
+	edit.Parts.Reason = given[:len(given)-1]
+	return r.changeFilter(edit.Signed(given[len(given)-1]))
+}
+
+func deleteFilter(r *request) (any, error) {
+	return r.changeFilter(jobfilter.Edit{Verb: jobfilter.Delete, Rule: r.variables["uuid"]})
+}
+
+// changeFilter makes a change of a rule, or tells with dry-run=1 what it would
+// do. The header If-Match demands that the rules are those of a preview's digest.
+func (r *request) changeFilter(edit jobfilter.Edit) (any, error) {
+	c := queue.FilterChange{
+		Edits: []jobfilter.Edit{edit}, By: r.who(),
+		Digest: strings.Trim(r.Header.Get("If-Match"), `"`),
 	}
 	preview, err := r.flag("dry-run")
 	if err != nil {
 		return nil, err
 	}
 	if preview {
-		rule.UUID = r.variables["uuid"] // seen as the replacement of that rule
-		return r.preview(rule)
+		return r.preview(c)
 	}
-	uuid, _, err := r.Queue.PutFilter(r.Context(), r.variables["uuid"], rule)
-	return uuid, err
+	made, err := r.Queue.ChangeFilters(r.Context(), c)
+	if c.Digest != "" && fault.Is(err, fault.Conflict) {
+		return nil, failure(http.StatusPreconditionFailed, "%s", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range made.Warnings {
+		r.answerHeader.Add("Warning", "299 drover "+strconv.QuoteToASCII(w.String()))
+	}
+	if edit.Verb == jobfilter.Delete {
+		return nil, nil
+	}
+	return made.Changed[0].UUID(), nil
+}
+
+// who is who sends the request, and why.
+func (r *request) who() queue.By {
+	by := queue.By{Account: r.by}
+	if text := r.text("reason"); text != "" {
+		by.Trail = reason.Trail{{Source: reason.SourceUser, Reason: text, Time: r.Now().UnixNano()}}
+	}
+	return by
 }
 
 // How many days of archived jobs a preview looks at: as many as days= says, by
@@ -55,7 +115,7 @@ const (
 	maxPreviewDays     = 3650
 )
 
-func (r *request) preview(rule jobfilter.Rule) (any, error) {
+func (r *request) preview(c queue.FilterChange) (any, error) {
 	days := defaultPreviewDays
 	if text := r.text("days"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -64,32 +124,7 @@ func (r *request) preview(rule jobfilter.Rule) (any, error) {
 		}
 		days = n
 	}
-	return r.Queue.PreviewFilter(r.Context(), rule, days)
-}
-
-// deleteFilter removes a rule. With dry-run=1 it only tells which jobs the rule
-// holds.
-func deleteFilter(r *request) (any, error) {
-	dry, err := r.flag("dry-run")
-	if err != nil {
-		return nil, err
-	}
-	if !dry {
-		return nil, r.Queue.DeleteFilter(r.Context(), r.variables["uuid"])
-	}
-	if _, err := singleFilter(r); err != nil {
-		return nil, err
-	}
-	held, err := r.Querier.Query(r.Context(), query.Request{What: "job", Fields: []string{"id"},
-		Filter: &qlang.Compare{Op: qlang.Eq, Field: "held_by", Value: qlang.TextValue(r.variables["uuid"])}})
-	if err != nil {
-		return nil, err
-	}
-	holds := []any{}
-	for row := range held.Rows() {
-		holds = append(holds, row[0].Value)
-	}
-	return map[string]any{"would_delete": r.variables["uuid"], "holds": holds}, nil
+	return r.Queue.PreviewFilters(r.Context(), c, days)
 }
 
 // rule reads a rule from the body. A reason in the query string comes after

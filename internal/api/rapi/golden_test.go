@@ -262,7 +262,7 @@ func (p *player) play(name string) {
 		header[key] = []string{value}
 	}
 	if name == "jobs_submit_drained" {
-		p.check(p.queue.SetDrained(p.Context(), true))
+		p.check(p.queue.SetDrained(p.Context(), true, queue.By{}))
 	}
 	body := request.Body
 	if text, ok := body.(string); ok && strings.HasPrefix(name, "node_role_put") { // the recorded body is the decoded JSON string

@@ -62,7 +62,7 @@ func cancelJob(r *request) (any, error) {
 		f := job.ForecastCancel(id, j.Status(), false)
 		return [2]any{f.OK, f.Message}, nil
 	}
-	answer, err := r.Queue.Cancel(r.Context(), id, false)
+	answer, err := r.Queue.Cancel(r.Context(), id, false, r.who())
 	return [2]any{answer.OK, answer.Message}, err
 }
 

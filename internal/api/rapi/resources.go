@@ -7,7 +7,7 @@ import (
 
 // Short names for the methods and for common places of parameters.
 const (
-	get, put, post, del = http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete
+	get, put, post, del, patch = http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete, http.MethodPatch
 )
 
 type methods = map[string]handler
@@ -174,8 +174,9 @@ var queryResources = []route{
 var filterResources = []route{
 	{"/2/filters", methods{get: list(filterItem), post: {access: writing, body: opcodeBody, serve: putFilter}}},
 	{"/2/filters/{uuid}", methods{
-		get: {serve: singleFilter},
-		put: {access: writing, body: opcodeBody, serve: putFilter},
-		del: {access: writing, serve: deleteFilter},
+		get:   {serve: singleFilter},
+		put:   {access: writing, body: opcodeBody, serve: putFilter},
+		patch: {access: writing, body: opcodeBody, serve: modifyFilter}, // our own
+		del:   {access: writing, serve: deleteFilter},
 	}},
 }

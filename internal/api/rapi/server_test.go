@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -382,7 +383,7 @@ func FuzzBody(f *testing.F) {
 	f.Add(uint8(7), `{"disks":"0,1","mode":"replace_auto"}`)
 	f.Add(uint8(8), `{"fields":["status"],"previous_job_info":[1],"previous_log_serial":2}`)
 	shared := newRig(f, rigOptions{})
-	shared.check(shared.queue.SetDrained(f.Context(), true))
+	shared.check(shared.queue.SetDrained(f.Context(), true, queue.By{}))
 	f.Fuzz(func(t *testing.T, which uint8, body string) {
 		r := *shared
 		r.TB = t
