@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -399,4 +400,43 @@ func FuzzBody(f *testing.F) {
 			t.Fatalf("%s %s %q: %d without a message", method, path, body, a.status)
 		}
 	})
+}
+
+// TestRulesAreChangedAsTheyWereSeen: PATCH keeps what is not given, a rule is
+// found by its name, and If-Match refuses a change of rules that are not those
+// of the preview.
+func TestRulesAreChangedAsTheyWereSeen(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	var uuid string
+	r.do(http.MethodPost, "/2/filters", `{"priority":3,"action":"PAUSE","name":"lab","predicates":[["opcode",["=","OP_ID","OP_TEST_DELAY"]]]}`).decode(t, &uuid)
+	var seen struct {
+		Digest  string `json:"digest"`
+		Removes bool   `json:"removes"`
+	}
+	r.do(http.MethodDelete, "/2/filters/lab?dry-run=1", nil).decode(t, &seen)
+	if !seen.Removes || len(r.shown.Load().Rules) != 1 {
+		t.Fatalf("the preview of a deletion: %+v, then %d rules", seen, len(r.shown.Load().Rules))
+	}
+	if a := r.do(http.MethodPatch, "/2/filters/lab?reason=urgent", `{"priority":1,"comment":"ask Ada"}`); a.status != http.StatusOK {
+		t.Fatalf("PATCH: %d %s", a.status, a.text)
+	}
+	rule := r.shown.Load().Rules[0]
+	if rule.UUID != uuid || rule.Priority != 1 || rule.Comment != "ask Ada" || rule.Action.Kind != jobfilter.Pause || len(rule.Predicates) != 1 {
+		t.Errorf("after PATCH: %+v", rule)
+	}
+	h := header("admin", "secret")
+	h.Set("If-Match", seen.Digest)
+	if a := r.send(http.MethodDelete, "/2/filters/lab", nil, h); a.status != http.StatusPreconditionFailed {
+		t.Errorf("deleted other rules than those that were seen: %d %s", a.status, a.text)
+	}
+	r.do(http.MethodDelete, "/2/filters/lab?dry-run=1", nil).decode(t, &seen)
+	h.Set("If-Match", `"`+seen.Digest+`"`)
+	if a := r.send(http.MethodDelete, "/2/filters/lab?reason=over", nil, h); a.status != http.StatusOK || len(r.shown.Load().Rules) != 0 {
+		t.Errorf("%d %s, then %d rules", a.status, a.text, len(r.shown.Load().Rules))
+	}
+	var events struct{ Data [][][]any }
+	r.do(http.MethodGet, "/2/query/event?fields=what,who,reason", nil).decode(t, &events)
+	if len(events.Data) != 3 || events.Data[2][0][1] != "filter.delete" || events.Data[2][1][1] != "admin" || events.Data[2][2][1] != "over" {
+		t.Errorf("events: %v", events.Data)
+	}
 }

@@ -135,7 +135,7 @@ func (m *Machine) explain(e *entry) Explanation {
 	} else if e.place == inGranted {
 		x.Why = "has its locks and waits for a slot: as many jobs run as max_running_jobs allows"
 	}
-	x.Change = remedies(e, v, x)
+	x.Change = m.remedies(e, v, x)
 	return x
 }
 
@@ -229,16 +229,51 @@ func (m *Machine) explainLocks(e *entry) Locks {
 	return out
 }
 
+// without says what would become of a job if the rule that decides were gone:
+// advice must not be worse than waiting.
+func (m *Machine) without(e *entry, rule *jobfilter.Rule) string {
+	next := m.chain.Without(rule.UUID, int64(e.id()), e.inputs)
+	switch next.Action().Kind {
+	case jobfilter.Reject:
+		return "but then " + next.Rule.Describe() + " would reject it, and the job would be cancelled"
+	case jobfilter.Pause:
+		return "then " + next.Rule.Describe() + " would hold it"
+	case jobfilter.RateLimit:
+		return "then " + next.Rule.Describe() + " would let it wait for a place"
+	}
+	return "then no other rule would keep it"
+}
+
+// awaited tells of the jobs that one depends on what they are doing, and what
+// holds them.
+func (m *Machine) awaited(ids []job.ID) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = fmt.Sprintf("job %d has to end", id)
+		other, ok := m.jobs.Get(id)
+		if !ok {
+			continue
+		}
+		out[i] += fmt.Sprintf("; it is %s", other.job.Status())
+		if other.place == inHold && other.rule.Rule != nil {
+			out[i] += ", held by " + other.rule.Rule.Describe()
+		} else if other.place == inDependents {
+			out[i] += fmt.Sprintf(", and waits for others itself (drover job explain %d)", id)
+		}
+	}
+	return out
+}
+
 // remedies lists what would have to change for the job to go on.
-func remedies(e *entry, v schedule.Verdict, x Explanation) []string {
+func (m *Machine) remedies(e *entry, v schedule.Verdict, x Explanation) []string {
 	switch v.Step {
 	case schedule.Hold:
 		return []string{
-			fmt.Sprintf("delete or change filter rule %s, which pauses it (drover filter delete %s)", v.Rule.UUID, v.Rule.UUID),
+			fmt.Sprintf("delete or change filter rule %s, which pauses it (drover filter delete %s); %s", v.Rule.UUID, v.Rule.Short(), m.without(e, v.Rule)),
 			fmt.Sprintf("or add a rule before it (priority below %d) that accepts this job", v.Rule.Priority),
 		}
 	case schedule.WaitDependency:
-		return []string{fmt.Sprintf("%d job(s) it depends on have to end: %v", len(v.On), v.On)}
+		return m.awaited(v.On)
 	case schedule.WaitBucket:
 		return []string{fmt.Sprintf("one of the jobs in flight in the %s has to end, or the limit has to grow", v.Bucket)}
 	case schedule.WaitSlot:
