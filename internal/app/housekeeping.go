@@ -3,7 +3,13 @@ package app
 import (
 	"context"
 	"time"
+
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/reason"
 )
+
+// controllerItself is who does what nobody asked for.
+var controllerItself = queue.By{Account: reason.Account{Surface: "controller", Name: "drover"}}
 
 // DefaultArchiveAfter is how long ended jobs stay among the others, unless
 // DevOptions say otherwise; then they move to the archive, where they stay.
@@ -27,7 +33,7 @@ func (c *controller) keepTidy(ctx context.Context, after time.Duration) error {
 			return nil
 		case <-tick.C:
 		}
-		if _, _, err := c.queue.AutoArchive(ctx, after, archiveLimit); err != nil && ctx.Err() == nil {
+		if _, _, err := c.queue.AutoArchive(ctx, after, archiveLimit, controllerItself); err != nil && ctx.Err() == nil {
 			c.log.Warn("old jobs could not be archived", "error", err)
 		}
 	}
