@@ -230,7 +230,11 @@ func (sh *shell) printPreview(text json.RawMessage) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", sh.paint(bold, f.Headline))
-	fmt.Fprintf(&b, "It would be asked as number %d of %d.\n", f.Place, f.Of)
+	if f.Removes {
+		fmt.Fprintf(&b, "It would remove %s.\n", f.Rule.Describe())
+	} else {
+		fmt.Fprintf(&b, "It would be asked as number %d of %d.\n", f.Place, f.Of)
+	}
 	for _, w := range f.Warnings {
 		fmt.Fprintf(&b, "%s %s\n", sh.paint(yellow, "warning:"), w)
 	}
@@ -249,6 +253,7 @@ func (sh *shell) printPreview(text json.RawMessage) error {
 	if f.Unaffected > 0 {
 		fmt.Fprintf(&b, "%s in the queue would go on as they do.\n", counted(f.Unaffected, "other job"))
 	}
+	b.WriteString(sh.newJobs(&f))
 	sh.pastForecast(&b, f.Past)
 	return sh.printf("%s", b.String())
 }

@@ -18,7 +18,8 @@ import (
 func filterCommand(sh *shell) *cobra.Command {
 	return sh.group("filter", "Rules that hold, reject or limit jobs",
 		listCommand(sh, filterList), fieldsCommand(sh, filterList),
-		heeding(ruleOptions, filterAdd(sh)), heeding(ruleOptions, filterReplace(sh)), heeding(changing, filterDelete(sh)),
+		heeding(ruleOptions, filterAdd(sh)), heeding(ruleOptions, filterReplace(sh)), heeding(ruleOptions, filterModify(sh)),
+		heeding([]string{"luxi", "output", "reason", "dry-run", "yes"}, filterDelete(sh)),
 		filterInfo(sh), heeding([]string{"luxi", "output", "reason", "priority"}, filterTest(sh)))
 }
 
@@ -29,6 +30,7 @@ var ruleOptions = []string{"luxi", "output", "reason", "priority", "dry-run", "y
 type ruleText struct {
 	priority           int
 	predicates, action string
+	labels             labels
 }
 
 const ruleSource = "It is described by options, or RULE is JSON\n" +
@@ -57,6 +59,7 @@ func (r *ruleText) register(cmd *cobra.Command) {
 	f.IntVar(&r.priority, "rule-priority", 0, "rules with smaller numbers are asked first")
 	f.StringVar(&r.predicates, "predicates", "[]", "the conditions, as JSON; [] concerns every job")
 	f.StringVar(&r.action, "action", "CONTINUE", "what to do with jobs that the rule applies to")
+	r.labels.register(cmd)
 	actions := []string{"ACCEPT", "PAUSE", "REJECT", "CONTINUE", "RATE_LIMIT 1"}
 	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(actions, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 }
@@ -150,13 +153,26 @@ func (sh *shell) ruleParts(args []string, r *ruleText) ([]any, error) {
 	return parts, nil
 }
 
-func (sh *shell) putFilter(ctx context.Context, uuid any, args []string, r *ruleText) error {
+// putFilter adds a rule (a nil UUID), or replaces one. Without labels it is the
+// reference's own request.
+func (sh *shell) putFilter(cmd *cobra.Command, uuid any, args []string, r *ruleText) error {
+	ctx := cmd.Context()
 	parts, err := sh.ruleParts(args, r)
 	if err != nil {
 		return err
 	}
-	if sh.flags.dryRun {
-		return sh.testRule(ctx, ruleObject(parts), 0)
+	object := ruleObject(parts)
+	before := len(object)
+	if err := r.labels.given(sh, cmd, object); err != nil {
+		return err
+	}
+	if err := sh.sureAboutAll(object); err != nil {
+		return err
+	}
+	if sh.flags.dryRun || len(object) > before {
+		e := ruleEdit{Do: jobfilter.Put, Parts: object}
+		e.Rule, _ = uuid.(string)
+		return sh.editRules(ctx, e)
 	}
 	sh.warn(parts)
 	var made string
@@ -164,6 +180,27 @@ func (sh *shell) putFilter(ctx context.Context, uuid any, args []string, r *rule
 		return err
 	}
 	return sh.show(map[string]string{"uuid": made}, func() error { return sh.printf("%s\n", made) })
+}
+
+// sureAboutAll asks on a terminal whether a rule is meant that holds or rejects
+// every job there is; elsewhere the controller's warning has to do.
+func (sh *shell) sureAboutAll(object map[string]any) error {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	rule, err := jobfilter.ParseRule(text)
+	if err != nil || sh.flags.dryRun || !sh.person || len(rule.Predicates) > 0 || rule.Shadow {
+		return nil //nolint:nilerr // the controller says what is wrong with it
+	}
+	switch rule.Action.Kind {
+	case jobfilter.Reject:
+		return sh.confirm("This rule cancels every job that waits and refuses all that come. Go on?")
+	case jobfilter.Pause:
+		return sh.confirm("This rule holds every job that has not begun and all that come. Go on?")
+	default:
+		return nil
+	}
 }
 
 // ruleObject is a rule as TestFilter reads it.
@@ -176,7 +213,7 @@ func filterAdd(sh *shell) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add [RULE|FILE|-]", Short: "Add a rule", Args: between(0, 1),
 		Long: "Add a rule and print its UUID. It takes effect at once. " + ruleSource + ruleHelp,
-		RunE: func(cmd *cobra.Command, args []string) error { return sh.putFilter(cmd.Context(), nil, args, &r) },
+		RunE: func(cmd *cobra.Command, args []string) error { return sh.putFilter(cmd, nil, args, &r) },
 	}
 	r.register(cmd)
 	return cmd
@@ -185,12 +222,16 @@ func filterAdd(sh *shell) *cobra.Command {
 func filterReplace(sh *shell) *cobra.Command {
 	var r ruleText
 	cmd := &cobra.Command{
-		Use: "replace UUID [RULE|FILE|-]", Short: "Replace all parts of a rule", Args: between(1, 2),
+		Use: "replace RULE [NEW|FILE|-]", Short: "Replace all parts of a rule", Args: between(1, 2),
 		Long: "Replace a rule. Parts that are not given get their defaults, not their old values.\n" +
 			ruleSource + ruleHelp,
 		ValidArgsFunction: sh.completeNames("filter", false),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return sh.putFilter(cmd.Context(), args[0], args[1:], &r)
+			uuid, err := sh.ruleUUID(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return sh.putFilter(cmd, uuid, args[1:], &r)
 		},
 	}
 	r.register(cmd)
@@ -199,14 +240,22 @@ func filterReplace(sh *shell) *cobra.Command {
 
 func filterDelete(sh *shell) *cobra.Command {
 	return &cobra.Command{
-		Use: "delete UUID...", Short: "Remove rules", Args: atLeast(1),
+		Use: "delete RULE...", Short: "Remove rules", Args: atLeast(1),
+		Long:              "Remove rules. RULE is a UUID, a name, or the beginning of either.",
 		ValidArgsFunction: sh.completeNames("filter", true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if sh.flags.dryRun {
-				return sh.wouldDelete(cmd.Context(), args)
+			uuids := make([]string, len(args))
+			for i, ref := range args {
+				var err error
+				if uuids[i], err = sh.ruleUUID(cmd.Context(), ref); err != nil {
+					return err
+				}
 			}
-			for _, uuid := range args {
-				if err := sh.do(cmd.Context(), "DeleteFilter", nil, uuid); err != nil {
+			if sh.flags.dryRun {
+				return sh.wouldDelete(cmd.Context(), uuids)
+			}
+			for _, uuid := range uuids {
+				if err := sh.do(cmd.Context(), "DeleteFilter", nil, uuid, sh.userTrail()); err != nil {
 					return err
 				}
 			}
@@ -223,6 +272,8 @@ type ruleRow struct {
 	Predicates any    `json:"predicates"`
 	Action     any    `json:"action"`
 	Reason     any    `json:"reason_trail"`
+	// Name is there when it was asked for.
+	Name string `json:"-"`
 }
 
 var ruleFields = []string{"uuid", "watermark", "priority", "predicates", "action", "reason_trail"}
@@ -231,7 +282,7 @@ var ruleFields = []string{"uuid", "watermark", "priority", "predicates", "action
 func (r *ruleRow) UnmarshalJSON(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber() // times are longer than a float is exact
-	places := []any{&r.UUID, &r.Watermark, &r.Priority, &r.Predicates, &r.Action, &r.Reason}
+	places := []any{&r.UUID, &r.Watermark, &r.Priority, &r.Predicates, &r.Action, &r.Reason, &r.Name}
 	return dec.Decode(&places)
 }
 
@@ -284,16 +335,27 @@ func filterTest(sh *shell) *cobra.Command {
 		Args: between(0, 1),
 	}
 	r.register(cmd)
+	var replace, remove string
 	cmd.Flags().IntVar(&days, "days", 0, "look at the jobs that ended in the last days too")
+	cmd.Flags().StringVar(&replace, "replace", "", "the rule that it would replace: a UUID, a name, or the beginning of either")
+	cmd.Flags().StringVar(&remove, "delete", "", "tell what the deletion of this rule would do instead")
+	cmd.MarkFlagsMutuallyExclusive("replace", "delete")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if days < 0 {
 			return usage("--days must be a number of days, got %d", days)
+		}
+		if remove != "" {
+			return sh.testRule(cmd.Context(), []ruleEdit{{Do: jobfilter.Delete, Rule: remove}}, days)
 		}
 		parts, err := sh.ruleParts(args, &r)
 		if err != nil {
 			return err
 		}
-		return sh.testRule(cmd.Context(), ruleObject(parts), days)
+		object := ruleObject(parts)
+		if err := r.labels.given(sh, cmd, object); err != nil {
+			return err
+		}
+		return sh.testRule(cmd.Context(), []ruleEdit{{Do: jobfilter.Put, Rule: replace, Parts: object}}, days)
 	}
 	return cmd
 }
@@ -322,9 +384,9 @@ func (sh *shell) readRule(arg string) (map[string]any, error) {
 	return rule, nil
 }
 
-func (sh *shell) testRule(ctx context.Context, rule map[string]any, days int) error {
+func (sh *shell) testRule(ctx context.Context, edits []ruleEdit, days int) error {
 	var text json.RawMessage
-	if err := sh.ask(ctx, "TestFilter", &text, rule, days); err != nil {
+	if err := sh.ask(ctx, "TestFilter", &text, edits, days); err != nil {
 		return err
 	}
 	return sh.show(text, func() error { return sh.printPreview(text) })
