@@ -118,7 +118,7 @@ func watcherPause(sh *shell) *cobra.Command {
 					return sh.printf("The watcher would be paused until %s.\n", time.Unix(int64(until), 0).Format(time.ANSIC))
 				})
 			}
-			if err := sh.ask(cmd.Context(), "SetWatcherPause", nil, until); err != nil {
+			if err := sh.ask(cmd.Context(), "SetWatcherPause", nil, until, sh.userTrail()); err != nil {
 				return err
 			}
 			return sh.showPause(&until)
@@ -133,7 +133,7 @@ func watcherContinue(sh *shell) *cobra.Command {
 			if sh.flags.dryRun {
 				return sh.show(map[string]any{"would_pause_until": nil}, func() error { return sh.printf("The watcher would work again.\n") })
 			}
-			if err := sh.ask(cmd.Context(), "SetWatcherPause", nil, nil); err != nil {
+			if err := sh.ask(cmd.Context(), "SetWatcherPause", nil, nil, sh.userTrail()); err != nil {
 				return err
 			}
 			return sh.show(map[string]any{"paused_until": nil}, func() error {

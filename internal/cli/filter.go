@@ -19,7 +19,7 @@ func filterCommand(sh *shell) *cobra.Command {
 	return sh.group("filter", "Rules that hold, reject or limit jobs",
 		listCommand(sh, filterList), fieldsCommand(sh, filterList),
 		heeding(ruleOptions, filterAdd(sh)), heeding(ruleOptions, filterReplace(sh)), heeding(ruleOptions, filterModify(sh)),
-		heeding([]string{"luxi", "output", "reason", "dry-run", "yes"}, filterDelete(sh)),
+		heeding(changing, filterDelete(sh)),
 		filterInfo(sh), heeding([]string{"luxi", "output", "reason", "priority"}, filterTest(sh)))
 }
 

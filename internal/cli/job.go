@@ -355,7 +355,7 @@ func jobCancel(sh *shell) *cobra.Command {
 		}
 		return sh.eachJob(ids, func(id job.ID) (answer, error) {
 			var a answer
-			err := sh.ask(cmd.Context(), "CancelJob", &a, id, *kill)
+			err := sh.ask(cmd.Context(), "CancelJob", &a, id, *kill, sh.userTrail())
 			return a, err
 		})
 	}
@@ -385,7 +385,7 @@ func jobArchive(sh *shell) *cobra.Command {
 			bad := false
 			for _, id := range ids {
 				var done bool
-				if err := sh.do(cmd.Context(), "ArchiveJob", &done, id); err != nil {
+				if err := sh.do(cmd.Context(), "ArchiveJob", &done, id, sh.userTrail()); err != nil {
 					return err
 				}
 				if !done {
@@ -418,7 +418,7 @@ func jobAutoArchive(sh *shell) *cobra.Command {
 				return sh.wouldArchive(cmd.Context(), age)
 			}
 			var counts [2]int
-			if err := sh.ask(cmd.Context(), "AutoArchiveJobs", &counts, age, archiveLimit); err != nil {
+			if err := sh.ask(cmd.Context(), "AutoArchiveJobs", &counts, age, archiveLimit, sh.userTrail()); err != nil {
 				return err
 			}
 			result := map[string]int{"archived": counts[0], "left": counts[1]}
@@ -483,7 +483,7 @@ func jobPriority(sh *shell) *cobra.Command {
 		}
 		return sh.eachJob(ids, func(id job.ID) (answer, error) {
 			var a answer
-			err := sh.ask(cmd.Context(), "ChangeJobPriority", &a, id, priority)
+			err := sh.ask(cmd.Context(), "ChangeJobPriority", &a, id, priority, sh.userTrail())
 			return a, err
 		})
 	}
@@ -498,7 +498,7 @@ func drainCommand(sh *shell, verb string, on bool) *cobra.Command {
 			if sh.flags.dryRun {
 				return sh.wouldDrain(cmd.Context(), on)
 			}
-			return sh.ask(cmd.Context(), "SetDrainFlag", nil, on)
+			return sh.ask(cmd.Context(), "SetDrainFlag", nil, on, sh.userTrail())
 		},
 	}
 }

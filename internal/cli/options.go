@@ -23,7 +23,7 @@ var (
 	// readingByJob: commands that read by a job, and wait for it.
 	readingByJob = []string{"luxi", "output", "reason", "priority"}
 	// changing: commands that change something at once, without a job.
-	changing = []string{"luxi", "output", "dry-run", "yes"}
+	changing = []string{"luxi", "output", "reason", "dry-run", "yes"}
 	// making: commands that make jobs.
 	making = []string{"luxi", "output", "reason", "dry-run", "yes", "submit", "priority"}
 )

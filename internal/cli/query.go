@@ -13,8 +13,9 @@ import (
 )
 
 const queryHelp = `List any fields of any kind of item: instance, node, group, network, job, filter,
-lock, export, opcode (those of all jobs, with their parameters as fields) and
-reason (the entries of all trails, with the job and the thing they are about).
+lock, export, opcode (those of all jobs, with their parameters as fields), reason
+(the entries of all trails, with the job and the thing they are about) and event
+(what was done that is no job: rules, cancels, drains, and by whom).
 
   drover query instance -o name,status,be/memory --filter 'status != "running"'
   drover query reason --filter 'reason =~ m/OPS-123/'
@@ -24,7 +25,8 @@ reason (the entries of all trails, with the job and the thing they are about).
 // usualLists are the kinds of items whose lists have usual fields.
 var usualLists = []list{instanceList, nodeList, groupList, networkList, jobList, filterList, lockList, exportList,
 	{what: "opcode", fields: []string{"id", "status", "opcode", "object", "reason"}},
-	{what: "reason", fields: []string{"timestamp", "job", "opcode", "object", "source", "reason"}}}
+	{what: "reason", fields: []string{"timestamp", "job", "opcode", "object", "source", "reason"}},
+	{what: "event", fields: []string{"timestamp", "what", "object", "name", "who", "reason"}}}
 
 // queryCommand asks about any kind of item.
 func queryCommand(sh *shell) *cobra.Command {
