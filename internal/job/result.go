@@ -43,7 +43,7 @@ var errorClasses = map[fault.Code]string{
 // says more, and the message alone), else ["OpExecError", [message]].
 func EncodeError(err error) json.RawMessage {
 	if class, ok := errorClasses[fault.CodeOf(err)]; ok {
-		return mustJSON([2]any{class, [1]string{err.Error()}})
+		return mustJSON([2]any{class, [1]string{Clip(err.Error())}})
 	}
 	code, ok := errorCodes[fault.CodeOf(err)]
 	if !ok {

@@ -18,7 +18,7 @@ func (o *Opcode) MarshalJSON() ([]byte, error) {
 
 // AppendJSON appends the wire form to dst: OP_ID, the opcode's own parameters
 // in the order of its definition (unset ones are left out), then the common
-// ones, of which priority, depends, comment and reason are always there.
+// ones, of which debug_level, priority, depends, comment and reason are always there.
 func (o *Opcode) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"OP_ID":`...)
 	dst = appendString(dst, o.ID)
@@ -40,10 +40,8 @@ func (o *Opcode) appendCommon(dst []byte) []byte {
 		dst = append(dst, `,"dry_run":`...)
 		dst = strconv.AppendBool(dst, o.DryRun)
 	}
-	if o.DebugLevel != 0 || o.debugLevelGiven {
-		dst = append(dst, `,"debug_level":`...)
-		dst = strconv.AppendInt(dst, int64(o.DebugLevel), 10)
-	}
+	dst = append(dst, `,"debug_level":`...)
+	dst = strconv.AppendInt(dst, int64(o.DebugLevel), 10)
 	dst = append(dst, `,"priority":`...)
 	dst = strconv.AppendInt(dst, int64(o.Priority), 10)
 	dst = append(dst, `,"depends":`...)

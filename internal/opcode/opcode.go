@@ -54,9 +54,9 @@ type Opcode struct {
 	Comment    *string
 	Reason     reason.Trail
 
-	// The two common parameters that are left out of the wire form when the
-	// client left them out.
-	dryRunGiven, debugLevelGiven bool
+	// dryRunGiven: dry_run is left out of the wire form when the client left it
+	// out.
+	dryRunGiven bool
 }
 
 // Definition returns the opcode's entry in the catalogue.

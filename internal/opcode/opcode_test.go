@@ -38,7 +38,7 @@ func TestParseFillsDefaultsAndKeepsOthersUnset(t *testing.T) {
 		t.Errorf("Reason = %v, want %v", op.Reason, want)
 	}
 	const encoded = `{"OP_ID":"OP_TEST_DELAY","duration":3.0,"on_master":true,"on_nodes":[],"repeat":2,"interruptible":false,"no_locks":true,` +
-		`"dry_run":false,"priority":-10,"depends":[[12,["success"]],[-1,[]]],"comment":"für Müller","reason":[["user","why",1500000000]]}`
+		`"dry_run":false,"debug_level":0,"priority":-10,"depends":[[12,["success"]],[-1,[]]],"comment":"für Müller","reason":[["user","why",1500000000]]}`
 	if got, err := json.Marshal(op); err != nil || string(got) != encoded {
 		t.Errorf("encoded\n%s, want\n%s (%v)", got, encoded, err)
 	}

@@ -306,7 +306,7 @@ func (o *Opcode) setCommon(name string, value any) {
 		if name == "priority" {
 			o.Priority = int(v)
 		} else {
-			o.DebugLevel, o.debugLevelGiven = int(v), true
+			o.DebugLevel = int(v)
 		}
 	case []any:
 		if name == "reason" {

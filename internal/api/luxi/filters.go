@@ -26,7 +26,7 @@ func replaceFilter(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := reason.CheckOutside(jobfilter.WithoutAccounts(d.Querier.Picture.Load().Rules, rule.Reason), allowedSource); err != nil {
 		return nil, err
 	}
-	if uuid != "" {
+	if a.has(0) { // null adds a rule; a text, also an empty one, is meant to be a UUID
 		if err := jobfilter.CheckUUID(uuid); err != nil {
 			return nil, luxiwire.Generic("Unable to parse UUID")
 		}

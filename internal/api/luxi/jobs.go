@@ -52,6 +52,10 @@ func submitManyJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	}
 	subs := make([]queue.Submission, len(lists))
 	for i, texts := range lists {
+		if texts == nil { // null; a job without opcodes is []
+			refused := fault.New(fault.Invalid, "Unable to read list").At(fmt.Sprintf("args[0][%d]", i))
+			return nil, &parseError{text: "SubmitManyJobs: " + refused.Message, err: refused}
+		}
 		ops, err := parseOps("SubmitManyJobs", texts)
 		if err != nil {
 			return nil, err
@@ -198,6 +202,9 @@ func waitForJobChange(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	id, fields, timeout := a.jobID(), a.strs(1), a.number(4)
 	if err := a.bad(); err != nil {
 		return nil, err
+	}
+	if query.CheckFields("job", fields) != nil { // such values never change, and tell nothing
+		return [2]any{make([]any, len(fields)), []any{}}, nil
 	}
 	known := canonical(a.items[2])
 	serial := lastKnownSerial(a.items[3])

@@ -424,3 +424,28 @@ func TestJobsTellTheirAccount(t *testing.T) {
 		}
 	}
 }
+
+// TestTextsThatAreNoListOrUUID: what is not there is not taken for something
+// that is empty.
+func TestTextsThatAreNoListOrUUID(t *testing.T) {
+	r := newRig(t)
+	if code, class, text := r.refused("SubmitManyJobs", []any{nil}); code != fault.Invalid || class != "text" ||
+		text != "Unable to read list" {
+		t.Errorf("a null job: %s %s %s", code, class, text)
+	}
+	if _, class, text := r.refused("ReplaceFilter", "", 0, []any{}, "ACCEPT", []any{}); class != "GenericError" || text != "Unable to parse UUID" {
+		t.Errorf("an empty UUID: %s %s", class, text)
+	}
+	var many [][2]any
+	r.call("SubmitManyJobs", &many, []any{[]any{}})
+	if len(many) != 1 || many[0][0] != true {
+		t.Errorf("a job without opcodes: %v", many)
+	}
+	id := r.submit(map[string]any{"OP_ID": "OP_TEST_DUMMY", "result": nil, "messages": "text", "fail": false, "submit_jobs": nil, "reason": []any{}})
+	r.end(id)
+	var change []any
+	r.call("WaitForJobChange", &change, id, []string{"status", "nosuch"}, nil, nil, 60)
+	if !reflect.DeepEqual(change, []any{[]any{nil, nil}, []any{}}) {
+		t.Errorf("a field that jobs do not have: %v", change)
+	}
+}

@@ -138,7 +138,7 @@ func (r *request) rule() (jobfilter.Rule, error) {
 	if err != nil {
 		return rule, err
 	}
-	if err := reason.CheckOutside(withoutClientMarks(jobfilter.WithoutAccounts(r.Querier.Picture.Load().Rules, rule.Reason)), nil); err != nil {
+	if err := reason.CheckOutside(withoutClientMarks(jobfilter.WithoutAccounts(r.Querier.Picture.Load().Rules, rule.Reason)), sayingUser); err != nil {
 		return rule, err
 	}
 	if text := r.text("reason"); text != "" {
@@ -147,6 +147,10 @@ func (r *request) rule() (jobfilter.Rule, error) {
 	rule.Reason = rule.Reason.Then(r.by.Entry(r.Now()))
 	return rule, nil
 }
+
+// sayingUser lets the entry pass in which clients say what their user said: the
+// reference takes it, and its own tests send it.
+func sayingUser(source string) bool { return source == reason.SourceUser }
 
 // withoutClientMarks leaves out the entries that the stock client library adds
 // to every rule's trail: reserved, but harmless, and no user can keep the

@@ -31,7 +31,7 @@ var clusterResources = []route{
 	{"/2/features", methods{get: constant(features)}},
 	{"/2/info", methods{get: {serve: clusterInfo}}},
 	{"/2/os", methods{get: {serve: listOS}}},
-	{"/2/redistribute-config", methods{put: submits(jobSpec{class: "redist_config", opcode: "OP_CLUSTER_REDIST_CONF"})}},
+	{"/2/redistribute-config", methods{put: submits(jobSpec{class: "redist_config", opcode: "OP_CLUSTER_REDIST_CONF", body: bodyOptional})}},
 	{"/2/modify", methods{put: submits(jobSpec{class: "cluster_modify", opcode: "OP_CLUSTER_SET_PARAMS", body: bodyRequired,
 		more: refuseCompressionTools})}},
 	{"/2/tags", tagMethods("tags", "cluster", "cluster")},
@@ -131,7 +131,7 @@ var groupResources = []route{
 // networkResources are the resources of networks.
 var networkResources = []route{
 	{"/2/networks", methods{get: list(networkItem), post: submits(jobSpec{class: "networks", opcode: "OP_NETWORK_ADD", body: bodyOptional,
-		flags: dryRun, renames: map[string]string{"name": "network_name"}})}},
+		flags: dryRun, renames: map[string]string{"name": "network_name"}, more: checkAddresses("OP_NETWORK_ADD")})}},
 	{"/2/networks/{name}", methods{get: single(networkItem), del: submits(jobSpec{class: "networks_name", opcode: "OP_NETWORK_REMOVE",
 		body: bodyOptional, path: networkName, flags: dryRun})}},
 	{"/2/networks/{name}/tags", tagMethods("networks_name_tags", "network", "network")},
@@ -139,7 +139,7 @@ var networkResources = []route{
 	{"/2/networks/{name}/disconnect", methods{put: onNetwork("disconnect", "OP_NETWORK_DISCONNECT")}},
 	{"/2/networks/{name}/rename", methods{put: onNetwork("rename", "OP_NETWORK_RENAME")}},
 	{"/2/networks/{name}/modify", methods{put: submits(jobSpec{class: "networks_name_modify", opcode: "OP_NETWORK_SET_PARAMS",
-		body: bodyRequired, path: networkName})}},
+		body: bodyRequired, path: networkName, more: checkAddresses("OP_NETWORK_SET_PARAMS")})}},
 }
 
 func onNetwork(part, opcode string) handler {
