@@ -49,7 +49,11 @@ func Main(ctx context.Context, env Env) int {
 	env.Stdin = &input{ctx: ctx, beneath: env.Stdin}
 	sh := newShell(env)
 	root := newRoot(sh, env.Extra)
-	root.SetArgs(sh.persona.arguments(sh.persona.withEnvironment(env.Args[1:], env.Getenv)))
+	args := sh.persona.withEnvironment(env.Args[1:], env.Getenv)
+	if sh.persona.classic() {
+		args = sh.persona.withoutHelp(root, fieldsOf(args))
+	}
+	root.SetArgs(sh.persona.arguments(args))
 	err := root.ExecuteContext(ctx)
 	if closeErr := sh.close(); err == nil {
 		err = closeErr
@@ -125,6 +129,9 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 	// The options exist.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	_ = root.RegisterFlagCompletionFunc("priority", cobra.FixedCompletions([]string{"low", "normal", "high"}, cobra.ShellCompDirectiveNoFileComp))
+	if sh.persona.classic() {
+		sh.flags.registerClassic(root.PersistentFlags())
+	}
 	for _, noun := range nouns {
 		root.AddCommand(heeding(asking, noun(sh)))
 	}
@@ -132,6 +139,9 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 		wrongArguments(c)
 	}
 	root.AddCommand(extra...)
+	if sh.persona.classic() {
+		addClassicAliases(root)
+	}
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		hideUnheeded(cmd)

@@ -19,8 +19,10 @@ func clusterCommand(sh *shell) *cobra.Command {
 	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterVersion(sh), queue, watcher,
 		tagSearch(sh, "cluster", "search-tags"),
 		operation{noun: "cluster", verb: "modify", short: "Change the settings of the cluster", id: "OP_CLUSTER_SET_PARAMS",
-			letters: map[string]string{"beparams": "B", "hvparams": "H"}, fixed: map[string]any{}}.command(sh),
-		operation{noun: "cluster", verb: "verify", short: "Check the configuration and the nodes", id: "OP_CLUSTER_VERIFY", children: true}.command(sh),
+			letters: map[string]string{"beparams": "B", "hvparams": "H", "force": "f", "nicparams": "N", "diskparams": "D", "mac_prefix": "m",
+				"candidate_pool_size": "C", "default_iallocator": "I"}}.command(sh),
+		operation{noun: "cluster", verb: "verify", short: "Check the configuration and the nodes", id: "OP_CLUSTER_VERIFY", children: true,
+			letters: map[string]string{"verbose": "v", "group_name": "g", "ignore_errors": "I"}}.command(sh),
 		operation{noun: "cluster", verb: "redist-conf", short: "Send the configuration to all nodes again", id: "OP_CLUSTER_REDIST_CONF"}.command(sh),
 	}
 	verbs = append(verbs, itemTags(sh, "cluster")...)
@@ -170,8 +172,8 @@ func nodeCommand(sh *shell) *cobra.Command {
 	for _, o := range []operation{
 		{verb: "add", short: "Add a node to the cluster", id: "OP_NODE_ADD", target: "node_name",
 			letters: map[string]string{"secondary_ip": "s", "group": "g"}},
-		{verb: "modify", short: "Change the settings of nodes", id: "OP_NODE_SET_PARAMS", target: "node_name", complete: "node",
-			letters: map[string]string{"master_candidate": "C", "offline": "O", "drained": "D"}},
+		{verb: "modify", short: "Change the settings of nodes", id: "OP_NODE_SET_PARAMS", told: modified("node"), target: "node_name", complete: "node",
+			letters: map[string]string{"master_candidate": "C", "offline": "O", "drained": "D", "force": "f", "secondary_ip": "s"}},
 		{verb: "remove", short: "Remove nodes from the cluster", id: "OP_NODE_REMOVE", target: "node_name", complete: "node",
 			question: "Remove %s from the cluster?"},
 		{verb: "evacuate", short: "Move the instances off nodes", id: "OP_NODE_EVACUATE", target: "node_name", complete: "node",
@@ -179,7 +181,7 @@ func nodeCommand(sh *shell) *cobra.Command {
 		{verb: "migrate", short: "Migrate the primary instances of nodes", id: "OP_NODE_MIGRATE", target: "node_name", complete: "node",
 			question: "Migrate the instances of %s?", letters: map[string]string{"target_node": "n", "iallocator": "I"}},
 		{verb: "powercycle", short: "Switch nodes off and on", id: "OP_NODE_POWERCYCLE", target: "node_name", complete: "node",
-			question: "Switch %s off and on, at once?"},
+			question: "Switch %s off and on, at once?", letters: map[string]string{"force": "f"}},
 	} {
 		o.noun = "node"
 		verbs = append(verbs, o.command(sh))
@@ -190,13 +192,15 @@ func nodeCommand(sh *shell) *cobra.Command {
 func groupCommand(sh *shell) *cobra.Command {
 	verbs := []*cobra.Command{listCommand(sh, groupList), fieldsCommand(sh, groupList), infoCommand(sh, groupDescription, always)}
 	for _, o := range []operation{
-		{verb: "add", short: "Make a node group", id: "OP_GROUP_ADD", target: "group_name"},
-		{verb: "modify", short: "Change the settings of node groups", id: "OP_GROUP_SET_PARAMS", target: "group_name", complete: "group"},
+		{verb: "add", short: "Make a node group", id: "OP_GROUP_ADD", target: "group_name", letters: map[string]string{"diskparams": "D"}},
+		{verb: "modify", short: "Change the settings of node groups", id: "OP_GROUP_SET_PARAMS", told: modified("node group"), target: "group_name", complete: "group",
+			letters: map[string]string{"diskparams": "D"}},
 		{verb: "remove", short: "Remove empty node groups", id: "OP_GROUP_REMOVE", target: "group_name", complete: "group",
-			question: "Remove the node group %s?"},
+			question: "Remove the node group %s?", unasked: true},
 		{verb: "rename", short: "Give a node group another name", id: "OP_GROUP_RENAME", target: "group_name",
 			places: []string{"new_name"}, complete: "group"},
-		{verb: "assign-nodes", short: "Put nodes into a node group", id: "OP_GROUP_ASSIGN_NODES", target: "group_name", complete: "group"},
+		{verb: "assign-nodes", short: "Put nodes into a node group", id: "OP_GROUP_ASSIGN_NODES", target: "group_name", complete: "group",
+			rest: "nodes", letters: map[string]string{"force": "f"}},
 		{verb: "evacuate", short: "Move the instances out of node groups", id: "OP_GROUP_EVACUATE", target: "group_name",
 			complete: "group", question: "Move all instances out of %s?"},
 	} {
@@ -209,10 +213,11 @@ func groupCommand(sh *shell) *cobra.Command {
 func networkCommand(sh *shell) *cobra.Command {
 	verbs := []*cobra.Command{listCommand(sh, networkList), fieldsCommand(sh, networkList), networkInfo(sh)}
 	for _, o := range []operation{
-		{verb: "add", short: "Define a network", id: "OP_NETWORK_ADD", target: "network_name"},
-		{verb: "modify", short: "Change the settings of networks", id: "OP_NETWORK_SET_PARAMS", target: "network_name", complete: "network"},
+		{verb: "add", short: "Define a network", id: "OP_NETWORK_ADD", target: "network_name", letters: map[string]string{"mac_prefix": "m"}},
+		{verb: "modify", short: "Change the settings of networks", id: "OP_NETWORK_SET_PARAMS", target: "network_name", complete: "network",
+			letters: map[string]string{"mac_prefix": "m"}},
 		{verb: "remove", short: "Remove networks", id: "OP_NETWORK_REMOVE", target: "network_name", complete: "network",
-			question: "Remove the network %s?"},
+			question: "Remove the network %s?", unasked: true, letters: map[string]string{"force": "f"}},
 		{verb: "connect", short: "Connect a network to a node group", id: "OP_NETWORK_CONNECT", target: "network_name",
 			places: []string{"group_name", "network_mode", "network_link"}, complete: "network"},
 		{verb: "disconnect", short: "Disconnect a network from a node group", id: "OP_NETWORK_DISCONNECT", target: "network_name",
@@ -239,8 +244,8 @@ func debugDelay(sh *shell) *cobra.Command {
 	cmd := &cobra.Command{Use: "delay SECONDS", Short: "Run a job that only waits", Args: exactly(1)}
 	onNodes := cmd.Flags().StringArrayP("node", "n", nil, "wait on this node; may be repeated")
 	noMaster := cmd.Flags().Bool("no-master", false, "do not wait on the master")
-	noLocks := cmd.Flags().Bool("no-locks", false, "take no locks")
-	repeat := cmd.Flags().Int("repeat", 0, "wait so often")
+	noLocks := cmd.Flags().BoolP("no-locks", "l", false, "take no locks")
+	repeat := cmd.Flags().IntP("repeat", "r", 0, "wait so often")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		duration, err := strconv.ParseFloat(args[0], 64)
 		if err != nil {

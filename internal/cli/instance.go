@@ -27,7 +27,7 @@ var instanceOperations = []operation{
 		target: "instance_name", places: []string{},
 		fixed: map[string]any{"mode": "create"},
 		letters: map[string]string{"disk_template": "t", "os_type": "o", "beparams": "B", "hypervisor": "H",
-			"osparams": "O", "iallocator": "I"},
+			"osparams": "O", "iallocator": "I", "group_name": "g", "instance_communication": "c"},
 		names:   map[string]string{"os": "os_type"},
 		relaxed: anyName,
 		hidden: []string{"disks", "nics", "pnode", "snode", "start", "no_install",
@@ -43,12 +43,12 @@ var instanceOperations = []operation{
 	},
 	{
 		noun: "instance", verb: "start", aliases: []string{"startup"}, short: "Start instances", id: "OP_INSTANCE_STARTUP", selects: true,
-		target: "instance_name", complete: "instance", letters: map[string]string{"hvparams": "H", "beparams": "B"},
+		target: "instance_name", complete: "instance", letters: map[string]string{"hvparams": "H", "beparams": "B", "force": "f"},
 		names: map[string]string{"ignore-offline": "ignore_offline_nodes", "paused": "startup_paused"},
 	},
 	{
 		noun: "instance", verb: "stop", aliases: []string{"shutdown"}, short: "Stop instances", id: "OP_INSTANCE_SHUTDOWN", selects: true,
-		target: "instance_name", complete: "instance",
+		target: "instance_name", complete: "instance", letters: map[string]string{"force": "f"},
 		names: map[string]string{"ignore-offline": "ignore_offline_nodes", "shutdown-timeout": "timeout"},
 	},
 	{
@@ -59,21 +59,22 @@ var instanceOperations = []operation{
 		extra:   rebootOptions,
 	},
 	{
-		noun: "instance", verb: "modify", short: "Change the parameters of instances", id: "OP_INSTANCE_SET_PARAMS",
+		noun: "instance", verb: "modify", short: "Change the parameters of instances", id: "OP_INSTANCE_SET_PARAMS", told: modified("instance"),
 		target: "instance_name", complete: "instance",
-		letters:  map[string]string{"beparams": "B", "hvparams": "H", "osparams": "O", "os_name": "o", "disk_template": "t"},
-		names:    map[string]string{"backend-parameters": "beparams", "hypervisor-parameters": "hvparams", "os-type": "os_name"},
+		letters: map[string]string{"beparams": "B", "hvparams": "H", "osparams": "O", "os_name": "o", "disk_template": "t",
+			"force": "f", "iallocator": "I", "runtime_mem": "m", "instance_communication": "c", "remote_node": "n", "ext_params": "e"},
+		names:    map[string]string{"os-type": "os_name", "node": "remote_node"},
 		switches: []string{"offline"},
 		hidden:   []string{"disks", "nics"},
 		extra:    instanceModifyOptions,
 	},
 	{
 		noun: "instance", verb: "rename", short: "Give an instance another name", id: "OP_INSTANCE_RENAME", relaxed: anyName,
-		target: "instance_name", places: []string{"new_name"}, complete: "instance",
+		target: "instance_name", places: []string{"new_name"}, complete: "instance", extra: forceConfirms,
 	},
 	{
 		noun: "instance", verb: "reinstall", short: "Install the operating system of a stopped instance anew",
-		id: "OP_INSTANCE_REINSTALL", target: "instance_name", complete: "instance",
+		id: "OP_INSTANCE_REINSTALL", target: "instance_name", complete: "instance", selects: true, extra: forceConfirms,
 		letters:  map[string]string{"os_type": "o", "osparams": "O"},
 		question: "Install %s anew? All data on their disks are lost.",
 	},
@@ -110,7 +111,7 @@ var instanceOperations = []operation{
 	},
 	{
 		noun: "instance", verb: "deactivate-disks", short: "Detach the disks of stopped instances", id: "OP_INSTANCE_DEACTIVATE_DISKS",
-		target: "instance_name", complete: "instance",
+		target: "instance_name", complete: "instance", letters: map[string]string{"force": "f"},
 	},
 	{
 		noun: "instance", verb: "console", short: "Ask how to reach the console of an instance", id: "OP_INSTANCE_CONSOLE", shown: true,
@@ -118,7 +119,7 @@ var instanceOperations = []operation{
 	},
 	{
 		noun: "instance", verb: "change-group", short: "Move instances to another node group", id: "OP_INSTANCE_CHANGE_GROUP",
-		target: "instance_name", complete: "instance",
+		target: "instance_name", complete: "instance", letters: map[string]string{"iallocator": "I"},
 	},
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,9 @@ type operation struct {
 	// places are further parameters that are given by position, after the
 	// target; there is one job then.
 	places []string
+	// rest is a parameter that takes all arguments behind the target, as a
+	// list; there is one job then.
+	rest string
 	// fixed are parameters that the command sets by itself.
 	fixed map[string]any
 	// relaxed are parameters that drover sets where the classic tools, and the
@@ -49,6 +53,10 @@ type operation struct {
 	hidden []string
 	// question is asked before anything is done; %s is the list of targets.
 	question string
+	// told words the result as the classic tool does.
+	told func(name string, result json.RawMessage) string
+	// unasked: the classic tool does not ask.
+	unasked bool
 	// extra registers options of the command's own; the function that it
 	// returns puts their values into the parameters.
 	extra func(cmd *cobra.Command) func(params map[string]any) error
@@ -60,21 +68,31 @@ type operation struct {
 	complete string
 }
 
-// command makes the command of an operation.
-func (o operation) command(sh *shell) *cobra.Command {
+func (o operation) definition() *opcode.Definition {
 	def, ok := opcode.Lookup(o.id)
 	if !ok {
 		panic("cli: no opcode " + o.id) // a fault of the tables in this package
 	}
+	return def
+}
+
+// command makes the command of an operation.
+func (o operation) command(sh *shell) *cobra.Command {
+	def := o.definition()
 	cmd := heeding(making, &cobra.Command{Use: o.use(), Aliases: o.aliases, Short: o.short, Long: o.long, Args: o.checkArgs})
 	if o.complete != "" {
 		cmd.ValidArgsFunction = sh.completeNames(o.complete, len(o.places) == 0)
 	}
 	read := o.register(cmd, def)
+	var selected selection
+	if o.selects && sh.persona.classic() {
+		selected.register(cmd)
+		cmd.Args = nil
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.selects && sh.persona.classic() {
 			var err error
-			if args, err = sh.fullNames(cmd.Context(), o.complete, args); err != nil {
+			if args, err = sh.selectNames(cmd, o, &selected, args); err != nil {
 				return err
 			}
 		}
@@ -85,6 +103,21 @@ func (o operation) command(sh *shell) *cobra.Command {
 		return o.carryOut(cmd.Context(), sh, args, tasks)
 	}
 	return cmd
+}
+
+// selectNames returns the items that a command of a classic tool is about.
+func (sh *shell) selectNames(cmd *cobra.Command, o operation, s *selection, args []string) ([]string, error) {
+	if !s.given() {
+		if err := o.checkArgs(cmd, args); err != nil {
+			return nil, err
+		}
+		return sh.fullNames(cmd.Context(), o.complete, args)
+	}
+	names, err := s.names(cmd.Context(), sh, args)
+	if err != nil || len(names) == 0 {
+		return names, err
+	}
+	return names, sh.confirmMany(s, cmd.CalledAs(), names)
 }
 
 // fullNames looks items up by their names or beginnings of them.
@@ -109,10 +142,13 @@ func (o operation) use() string {
 	words := []string{o.verb}
 	if o.target != "" {
 		target := strings.ToUpper(strings.TrimSuffix(o.target, "_name"))
-		if len(o.places) == 0 {
+		if len(o.places) == 0 && o.rest == "" {
 			target += "..."
 		}
 		words = append(words, target)
+	}
+	if o.rest != "" {
+		words = append(words, strings.ToUpper(strings.TrimSuffix(o.rest, "s"))+"...")
 	}
 	for _, p := range o.places {
 		words = append(words, strings.ToUpper(p))
@@ -126,6 +162,8 @@ func (o operation) checkArgs(cmd *cobra.Command, args []string) error {
 		return usage("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
 	case o.target != "" && len(o.places) == 0 && len(args) == 0:
 		return usage("%s: missing argument: %s", cmd.CommandPath(), o.use())
+	case o.rest != "":
+		return nil
 	case len(o.places) > 0 && len(args) != o.positional():
 		return usage("%s takes %d arguments: %s", cmd.CommandPath(), o.positional(), o.use())
 	}
@@ -161,6 +199,9 @@ func (o operation) register(cmd *cobra.Command, def *opcode.Definition) func() (
 		p := &def.Params[i]
 		if o.hasOption(p.Name) {
 			add(strings.ReplaceAll(p.Name, "_", "-"), o.letters[p.Name], p, strings.HasSuffix(p.Name, "_uuid"))
+			for _, name := range classicNames[p.Name] {
+				add(name, "", p, true)
+			}
 		}
 	}
 	negated := map[string]*bool{} // by parameter: --no-X for what is on by default
@@ -239,9 +280,18 @@ func (o operation) tasks(sh *shell, args []string, read func() (map[string]any, 
 			}
 		}
 	}
+	if def := o.definition(); sh.persona.classic() && nothingToChange(def, params) {
+		return nil, &exitError{status: ExitFailed, err: fault.New(fault.Failed, "Please give at least one of the parameters.")}
+	}
 	targets := []string{""}
 	if o.target != "" {
 		targets = args
+		if o.rest != "" {
+			targets = args[:1]
+			if len(args) > 1 {
+				params[o.rest] = args[1:]
+			}
+		}
 		if len(o.places) > 0 {
 			targets, args = args[:1], args[1:]
 		}
@@ -260,6 +310,12 @@ func (o operation) tasks(sh *shell, args []string, read func() (map[string]any, 
 			return nil, err
 		}
 		tasks[i] = task{target: target, ops: []*opcode.Opcode{op}, shown: o.shown, children: o.children && !sh.flags.dryRun}
+		if sh.persona.classic() && o.told != nil {
+			tasks[i].told = func(result json.RawMessage) string { return o.told(target, result) }
+		}
+	}
+	if sh.persona.classic() && !o.selects && len(tasks) == 1 {
+		tasks[0].target = "" // the classic tool speaks of one thing, and does not name it
 	}
 	return tasks, nil
 }
@@ -279,7 +335,7 @@ func placeValue(def *opcode.Definition, name, text string) any {
 }
 
 func (o operation) carryOut(ctx context.Context, sh *shell, args []string, tasks []task) error {
-	if o.question != "" && !sh.flags.dryRun {
+	if o.question != "" && !sh.flags.dryRun && !(o.unasked && sh.persona.classic()) {
 		if err := sh.confirm(fmt.Sprintf(o.question, strings.Join(args, ", "))); err != nil {
 			return err
 		}

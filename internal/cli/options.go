@@ -62,7 +62,7 @@ func (sh *shell) checkShared(cmd *cobra.Command) error {
 	allowed := heeded(cmd)
 	var err error
 	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if !f.Changed || err != nil || slices.Contains(allowed, f.Name) || f.Name == "reason" && sh.persona.classic() {
+		if !f.Changed || err != nil || slices.Contains(allowed, f.Name) || sh.persona.classic() && classicShared(f.Name) {
 			return
 		}
 		err = usage("%s takes no --%s: it would have no effect", cmd.CommandPath(), f.Name)

@@ -70,6 +70,9 @@ const usualWidth = 80
 type flags struct {
 	luxi, output, reason, priority string
 	submit, dryRun, yes            bool
+	// Of the classic tools only.
+	printJobID bool
+	debug      int
 }
 
 func (f *flags) register(set *pflag.FlagSet) {

@@ -24,6 +24,8 @@ type task struct {
 	// children: the result names jobs that are waited for too, and what they
 	// find is what the user asked for.
 	children bool
+	// told words the result for a person; nil if there is nothing to tell.
+	told func(result json.RawMessage) string
 }
 
 // submissionKey returns the key of a task. Without one of the user's it is one
@@ -68,6 +70,7 @@ func (sh *shell) finishOp(op *opcode.Opcode, trail reason.Trail) (*opcode.Opcode
 	if sh.flags.dryRun {
 		c.DryRun = true
 	}
+	c.DebugLevel = max(c.DebugLevel, sh.flags.debug)
 	if sh.flags.priority != "" {
 		p, err := priorityOf(sh.flags.priority)
 		if err != nil {
@@ -141,6 +144,18 @@ func (sh *shell) run(ctx context.Context, tasks []task) error {
 	if err != nil {
 		return err
 	}
+	if err := sh.announceMany(tasks, subs); err != nil {
+		return err
+	}
+	if sh.flags.printJobID {
+		for _, s := range subs {
+			if s.error == "" {
+				if err := sh.printf("%d\n", s.id); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	if sh.flags.submit {
 		return sh.showSubmitted(tasks, subs)
 	}
@@ -195,6 +210,9 @@ func (sh *shell) finish(ctx context.Context, t task, s submitted) (outcome, erro
 		out.Jobs, good, err = sh.awaitChildren(ctx, end.Results[0])
 		out.bad = !good
 		return out, err
+	}
+	if t.told != nil && len(end.Results) == 1 && !sh.structured() {
+		return out, sh.printf("%s", t.told(end.Results[0]))
 	}
 	if t.shown && !sh.structured() {
 		return out, sh.printResults(end.Results)
@@ -260,6 +278,20 @@ func prefixed(target, text string) string {
 	return target + ": " + text
 }
 
+// announceMany lists the jobs when there are several, as the classic tools do.
+func (sh *shell) announceMany(tasks []task, subs []submitted) error {
+	var ids []string
+	for i, s := range subs {
+		if s.error == "" && tasks[i].target != "" {
+			ids = append(ids, s.id.String())
+		}
+	}
+	if !sh.persona.classic() || sh.flags.submit || len(ids) < 2 {
+		return nil
+	}
+	return sh.printf("Submitted jobs %s\n", strings.Join(ids, ", "))
+}
+
 // announce says that a job is being waited for. Scripts that call the classic
 // names read it from standard output.
 func (sh *shell) announce(t task, id job.ID) error {
@@ -303,6 +335,9 @@ func (sh *shell) showSubmitted(tasks []task, subs []submitted) error {
 func (sh *shell) printSubmitted(o outcome) error {
 	switch {
 	case o.Error != "":
+		return nil
+	case o.Target == "" && sh.persona.classic(): // those tools end with it as they do with an error
+		sh.notef("JobID: %d\n", o.Job)
 		return nil
 	case o.Target == "":
 		return sh.printf("%d\n", o.Job)

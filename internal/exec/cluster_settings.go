@@ -37,7 +37,7 @@ func checkAllocator(name string) bool { return name == "" || name == builtinAllo
 func setAllocator(c *cluster.Cluster, op *opcode.Opcode, name string, _ *cluster.Snapshot) error {
 	if !checkAllocator(op.Str(name)) {
 		return fault.New(fault.Invalid, "Invalid default iallocator script '%s' specified", op.Str(name)).At(name).
-			WithHint("the one there is is called %s", builtinAllocator)
+			WithHint("%s is the only one there is", builtinAllocator)
 	}
 	c.IAllocator = op.Str(name)
 	return nil

@@ -107,6 +107,9 @@ func (c itemChange) find(count int, name func(i int) (name, uuid string)) (int, 
 		return c.within(int(at), last, count)
 	case string:
 		if n, err := strconv.Atoi(at); err == nil {
+			if n == -1 {
+				n = last
+			}
 			return c.within(n, last, count)
 		}
 		for i := range count {

@@ -78,7 +78,7 @@ func TestModifyAnswersAsClientsKnowIt(t *testing.T) {
 	if be := r.instance("one").BEParams; be["minmem"] != int64(256) || be["maxmem"] != int64(256) {
 		t.Fatalf("backend parameters are %v", be)
 	}
-	r.must(`[["NIC/0","remove"]]`, "OP_INSTANCE_SET_PARAMS", one(params{"nics": []any{[]any{"remove", -1, params{}}}}))
+	r.must(`[["NIC/0","remove"]]`, "OP_INSTANCE_SET_PARAMS", one(params{"nics": []any{[]any{"remove", "-1", params{}}}}))
 }
 
 func TestModifyDisks(t *testing.T) {

@@ -211,4 +211,10 @@ var lines = [][]string{
 	{"gnt-cluster", "watcher", "continue"},
 	{"gnt-debug", "locks"}, {"gnt-debug", "delay", "0"}, {"gnt-debug", "delay", "0.01"},
 	{"gnt-os", "list"}, {"gnt-os", "info"}, {"gnt-os", "diagnose"}, {"gnt-backup", "list"}, {"gnt-backup", "list-fields"},
+
+	{"gnt-job", "list", "--output=id"}, {"gnt-job", "list", "--output", "id,status"}, {"gnt-job", "show", "1"},
+	{"gnt-instance", "show", "web1"}, {"gnt-node", "show", "node1"}, {"gnt-os", "show"}, {"gnt-group", "info"},
+	{"gnt-cluster", "modify"}, {"gnt-network", "modify", "nosuch"}, {"gnt-node", "modify", "node1"}, {"gnt-instance", "modify", "web1"},
+	{"gnt-cluster", "modify", "-C", "5"}, {"gnt-cluster", "redist-conf", "-d"},
+	{"gnt-instance", "startup", "--tags", "x"}, {"gnt-instance", "startup", "--all", "x"}, {"gnt-instance", "add-tags", "web1", "a b"},
 }

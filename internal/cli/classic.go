@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/qlang"
+)
+
+// What operators' scripts write to the classic tools and drover spells in
+// another way, or does without.
+
+// classicNames are further names of the options of parameters.
+var classicNames = map[string][]string{
+	"beparams": {"backend-parameters"}, "hvparams": {"hypervisor-parameters"}, "osparams": {"os-parameters"},
+	"osparams_private": {"os-parameters-private"}, "osparams_secret": {"os-parameters-secret"}, "ndparams": {"node-parameters"},
+	"nicparams": {"nic-parameters"}, "diskparams": {"disk-parameters"}, "hv_state": {"hypervisor-state"}, "group_name": {"node-group"},
+	"group": {"node-group"}, "powered": {"node-powered"}, "drbd_helper": {"drbd-usermode-helper"}, "enabled_user_shutdown": {"user-shutdown"},
+	"runtime_mem": {"runtime-memory"}, "pnode": {"new-primary"}, "instance_communication": {"communication"}, "target_groups": {"to"},
+	"verify_clutter": {"verify-ssh-clutter"},
+}
+
+// registerClassic adds the options that all classic tools have.
+func (f *flags) registerClassic(set *pflag.FlagSet) {
+	set.CountVarP(&f.debug, "debug", "d", "accepted for scripts: it raises debug_level, which jobs carry to their executor")
+	set.BoolVar(&f.printJobID, "print-jobid", false, "print the ids of jobs when they are submitted")
+}
+
+// classicShared are the shared options that the classic tools take everywhere.
+func classicShared(name string) bool {
+	return name == "reason" || name == "debug" || name == "print-jobid"
+}
+
+// fieldsOf reads --output FIELDS, which is how the classic lists call -o. The
+// names of our formats keep their meaning.
+func fieldsOf(args []string) []string {
+	if len(args) == 0 || args[0] != "list" {
+		return args
+	}
+	out := slices.Clone(args)
+	for i, arg := range out {
+		text, joined := strings.CutPrefix(arg, "--output=")
+		if arg == "--output" && i+1 < len(out) {
+			text = out[i+1]
+		} else if !joined {
+			continue
+		}
+		switch {
+		case slices.Contains([]string{"table", "json", "yaml", "csv"}, text):
+		case joined:
+			out[i] = "--fields=" + text
+		default:
+			out[i] = "--fields"
+		}
+	}
+	return out
+}
+
+// withoutHelp drops what follows a command that there is not: asking for help
+// about it is a mistake too.
+func (p persona) withoutHelp(root *cobra.Command, args []string) []string {
+	if len(args) < 2 || strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "_") {
+		return args
+	}
+	for _, noun := range root.Commands() {
+		if noun.Name() == p.noun && !slices.ContainsFunc(noun.Commands(), func(c *cobra.Command) bool {
+			return c.Name() == args[0] || c.HasAlias(args[0])
+		}) {
+			return args[:1]
+		}
+	}
+	return args
+}
+
+// addClassicAliases gives commands the other names that the classic tools know
+// them by.
+func addClassicAliases(root *cobra.Command) {
+	for _, noun := range root.Commands() {
+		for _, verb := range noun.Commands() {
+			if verb.Name() == "info" && slices.Contains([]string{"cluster", "instance", "job", "node", "os"}, noun.Name()) {
+				verb.Aliases = append(verb.Aliases, "show")
+			}
+		}
+	}
+}
+
+// selection is how the classic tools choose the instances for a command: by
+// their names, or by something else that they have in common.
+type selection struct {
+	all, tags, byName         *bool
+	node, primary, secondary  *bool
+	nodeTags, priTags, secTag *bool
+	force                     *bool
+}
+
+func (s *selection) register(cmd *cobra.Command) {
+	flag := func(name, letter, doc string) *bool { return cmd.Flags().BoolP(name, letter, false, doc) }
+	s.all = flag("all", "", "all instances of the cluster")
+	s.byName = flag("instance", "", "the arguments are names of instances, which is the default")
+	s.tags = flag("tags", "", "the arguments are tags: instances with any of them")
+	s.node = flag("node", "n", "the arguments are nodes: instances that are on any of them")
+	s.primary = flag("primary", "", "the arguments are nodes: instances that have one as their primary")
+	s.secondary = flag("secondary", "", "the arguments are nodes: instances that have one as a secondary")
+	s.nodeTags = flag("node-tags", "", "the arguments are tags of nodes, which then are selected as by --node")
+	s.priTags = flag("pri-node-tags", "", "the arguments are tags of nodes, which then are selected as by --primary")
+	s.secTag = flag("sec-node-tags", "", "the arguments are tags of nodes, which then are selected as by --secondary")
+	s.force = flag("force-multiple", "", "do not ask although several instances are meant")
+	cmd.MarkFlagsMutuallyExclusive("all", "instance", "tags", "node", "primary", "secondary", "node-tags", "pri-node-tags", "sec-node-tags")
+}
+
+// given reports whether instances are selected by anything but their names.
+func (s *selection) given() bool {
+	for _, mode := range []*bool{s.all, s.tags, s.node, s.primary, s.secondary, s.nodeTags, s.priTags, s.secTag} {
+		if *mode {
+			return true
+		}
+	}
+	return false
+}
+
+// names returns the instances that are meant.
+func (s *selection) names(ctx context.Context, sh *shell, args []string) ([]string, error) {
+	switch {
+	case *s.all && len(args) > 0:
+		return nil, fault.New(fault.Invalid, "Cluster filter mode takes no arguments")
+	case *s.all:
+		return sh.column(ctx, "instance", "name", &qlang.All{})
+	case len(args) == 0:
+		return nil, usage("missing argument: what to select by")
+	case *s.tags:
+		return s.found(sh.column(ctx, "instance", "name", anyMember("tags", args)))
+	}
+	nodes := qlang.AnyOf("name", args...)
+	if *s.nodeTags || *s.priTags || *s.secTag {
+		nodes = anyMember("tags", args)
+	}
+	var out []string
+	for _, side := range []struct {
+		field string
+		wants bool
+	}{{"pinst_list", !*s.secondary && !*s.secTag}, {"sinst_list", !*s.primary && !*s.priTags}} {
+		if !side.wants {
+			continue
+		}
+		names, err := sh.column(ctx, "node", side.field, nodes)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return s.found(out, nil)
+}
+
+func (s *selection) found(names []string, err error) ([]string, error) {
+	if err == nil && len(names) == 0 {
+		return nil, fault.New(fault.Invalid, "Selection filter does not match any instances")
+	}
+	return names, err
+}
+
+// anyMember is met by items whose list holds any of the texts.
+func anyMember(field string, texts []string) qlang.Node {
+	or := &qlang.Or{}
+	for _, t := range texts {
+		or.Args = append(or.Args, &qlang.Contains{Field: field, Value: qlang.TextValue(t)})
+	}
+	return or
+}
+
+// column returns the texts of one field of items; those of a list one by one.
+func (sh *shell) column(ctx context.Context, kind, field string, filter qlang.Node) ([]string, error) {
+	var found listing.Answer
+	if err := sh.ask(ctx, "Query", &found, kind, []string{field}, qlang.JSON(filter)); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, row := range found.Data {
+		v, _ := parseJSON(string(row[0].Value))
+		if list, isList := v.([]any); isList {
+			for _, item := range list {
+				out = append(out, fmt.Sprint(item))
+			}
+			continue
+		}
+		out = append(out, fmt.Sprint(v))
+	}
+	return out, nil
+}
+
+// modified tells what a modification changed, as the classic tools do.
+func modified(kind string) func(name string, result json.RawMessage) string {
+	return func(name string, result json.RawMessage) string {
+		var changes [][2]any
+		if json.Unmarshal(result, &changes) != nil || len(changes) == 0 {
+			return ""
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "Modified %s %s\n", kind, name)
+		for _, c := range changes {
+			value := c[1]
+			if value == nil {
+				value = "None"
+			}
+			fmt.Fprintf(&b, " - %-5v -> %v\n", c[0], value)
+		}
+		if kind == "instance" {
+			b.WriteString("Please don't forget that most parameters take effect only at the next (re)start of the instance initiated by ganeti;" +
+				" restarting from within the instance will not be enough.\n")
+		}
+		return b.String()
+	}
+}
+
+// confirmMany asks before something is done to instances that were not named
+// one by one.
+func (sh *shell) confirmMany(s *selection, verb string, names []string) error {
+	if *s.force || !s.given() || sh.flags.dryRun {
+		return nil
+	}
+	return sh.confirm(fmt.Sprintf("The %s will operate on %d instances: %s. Go on?", verb, len(names), strings.Join(names, ", ")))
+}
+
+// nothingToChange is the answer of the classic tools to a modification without
+// any; force and its like change nothing.
+func nothingToChange(def *opcode.Definition, params map[string]any) bool {
+	if !strings.HasSuffix(def.ID, "_SET_PARAMS") || def.ID == "OP_GROUP_SET_PARAMS" {
+		return false
+	}
+	for name := range params {
+		if p, ok := def.Param(name); ok && !p.Required && !slices.Contains([]string{"force", "ignore_ipolicy", "force_variant", "auto_promote",
+			"hotplug", "hotplug_if_possible", "wait_for_sync", "conflicts_check"}, name) {
+			return false
+		}
+	}
+	return true
+}
