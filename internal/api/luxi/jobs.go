@@ -52,10 +52,6 @@ func submitManyJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	}
 	subs := make([]queue.Submission, len(lists))
 	for i, texts := range lists {
-		if texts == nil { // null; a job without opcodes is []
-			refused := fault.New(fault.Invalid, "Unable to read list").At(fmt.Sprintf("args[0][%d]", i))
-			return nil, &parseError{text: "SubmitManyJobs: " + refused.Message, err: refused}
-		}
 		ops, err := parseOps("SubmitManyJobs", texts)
 		if err != nil {
 			return nil, err

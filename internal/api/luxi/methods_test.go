@@ -430,7 +430,7 @@ func TestJobsTellTheirAccount(t *testing.T) {
 func TestTextsThatAreNoListOrUUID(t *testing.T) {
 	r := newRig(t)
 	if code, class, text := r.refused("SubmitManyJobs", []any{nil}); code != fault.Invalid || class != "text" ||
-		text != "Unable to read list" {
+		text != "Unable to read [[JSValue]]" {
 		t.Errorf("a null job: %s %s %s", code, class, text)
 	}
 	if _, class, text := r.refused("ReplaceFilter", "", 0, []any{}, "ACCEPT", []any{}); class != "GenericError" || text != "Unable to parse UUID" {
