@@ -157,7 +157,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 	}
 	held := strings.TrimSpace(r.do("PUT", "/2/tags?tag=a", nil).text)
 	for _, tc := range []struct{ method, path, body, want string }{
-		{"DELETE", "/2/filters/" + uuid + "?dry-run=1", "", `{"holds":[` + held + `],"would_delete":"` + uuid + `"}`},
+		{"DELETE", "/2/filters/" + uuid + "?dry-run=1", "", `"effect":"release"`},
 		{"PUT", "/2/filters/" + uuid + "?dry-run=1", `{"priority":1,"action":"CONTINUE","predicates":[]}`, `"effect":"release"`},
 		{"DELETE", "/2/jobs/" + held + "?dry-run=1", "", `[true,"Job ` + held + ` would be cancelled"]`},
 		{"DELETE", "/2/jobs/4711?dry-run=1", "", `[false,"Job 4711 not found in queue"]`},
