@@ -76,6 +76,7 @@ func BenchmarkWatchers(b *testing.B) {
 var jobColumns = []string{"id", "status", "summary", "priority", "received_ts", "start_ts", "end_ts", "reason"}
 
 func below(b *testing.B, id int) qlang.Node {
+	b.Helper()
 	n, err := qlang.ParseText(fmt.Sprintf("id < %d", id))
 	if err != nil {
 		b.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -41,6 +42,12 @@ type rig struct {
 
 func newRig(t testing.TB, keep store.Revision) *rig {
 	t.Helper()
+	return newRigOn(t, keep, func(s store.Store) store.Store { return s })
+}
+
+// newRigOn makes a rig whose store is wrapped.
+func newRigOn(t testing.TB, keep store.Revision, wrap func(store.Store) store.Store) *rig {
+	t.Helper()
 	r := &rig{TB: t}
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	check := func(err error) {
@@ -49,8 +56,9 @@ func newRig(t testing.TB, keep store.Revision) *rig {
 			t.Fatal(err)
 		}
 	}
-	s, err := sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{Keep: keep})
+	opened, err := sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{Keep: keep})
 	check(err)
+	s := wrap(opened)
 	shown := picture.New()
 	keeper, err := inventory.Open(t.Context(), s, 0, shown)
 	check(err)
@@ -71,7 +79,7 @@ func newRig(t testing.TB, keep store.Revision) *rig {
 		return agent.New(agent.Config{Node: node, Dir: filepath.Join(dir, node), Driver: driver})
 	})
 	q := &live.Querier{Picture: shown, Store: s, Nodes: live.Local(fleet), Log: log}
-	q.Queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(q.Source, exec.Names{}), Nodes: exec.Local(fleet),
+	q.Queue, err = queue.Open(t.Context(), queue.Config{Store: s, Patience: time.Millisecond, Inventory: keeper, Picture: shown, Executors: exec.All(q.Source, exec.Names{}), Nodes: exec.Local(fleet),
 		Now: time.Now, NewUUID: newUUID, Log: log})
 	check(err)
 	q.Queue.Run()
@@ -178,8 +186,8 @@ func TestNextNeverShowsOldRowsUnderANewRevision(t *testing.T) {
 	go func() {
 		written := map[store.Revision]string{}
 		for n := 1; n <= rounds; n++ {
-			r.change(put("a", fmt.Sprint(n)))
-			written[store.Revision(r.Picture.Load().Revision)] = fmt.Sprint(n)
+			r.change(put("a", strconv.Itoa(n)))
+			written[store.Revision(r.Picture.Load().Revision)] = strconv.Itoa(n)
 		}
 		states <- written
 	}()

@@ -12,6 +12,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"log/slog"
 	"slices"
@@ -63,13 +64,13 @@ func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
 	}
 	return &query.Source{
 		Inventory: now.Inventory,
-		Jobs:      func(archived bool) iter.Seq[*job.Job] { return q.jobs(ctx, jobs, archived) },
+		Jobs:      func(archived bool) iter.Seq2[*job.Job, error] { return q.jobs(ctx, jobs, archived) },
 		JobTable:  jobs,
-		Archived:  func(from, until job.Time) iter.Seq[*job.Job] { return q.archived(ctx, from, until) },
-		Job:       func(id job.ID) *job.Job { return q.job(ctx, jobs, id) },
+		Archived:  func(from, until job.Time) iter.Seq2[*job.Job, error] { return q.archived(ctx, from, until) },
+		Job:       func(id job.ID) (*job.Job, error) { return q.job(ctx, jobs, id) },
 		Rules:     func() []*jobfilter.Rule { return now.Rules },
 		Locks:     func() []lock.State { return slices.Collect(now.Locks.All()) },
-		Events:    func() iter.Seq[*audit.Event] { return q.events(ctx) },
+		Events:    func() iter.Seq2[*audit.Event, error] { return q.Queue.Events(ctx) },
 		Runtime:   runtime,
 		Now:       time.Now(),
 		Live: func(need query.Need, nodes []string) map[string]query.NodeState {
@@ -89,77 +90,108 @@ func (q *Querier) Query(ctx context.Context, r query.Request) (*query.Result, er
 	return query.Run(q.Source(ctx), r.What, r.Fields, r.Filter, r.Options)
 }
 
+// Group answers a query by groups; see query.Group.
+func (q *Querier) Group(ctx context.Context, r query.Request, by []string, figures []query.Calc) (*query.Result, error) {
+	return query.Group(q.Source(ctx), r, by, figures)
+}
+
+// Explain tells how a query is carried out; see query.Explain.
+func (q *Querier) Explain(ctx context.Context, r query.Request) (query.Explanation, error) {
+	return query.Explain(q.Source(ctx), r)
+}
+
+// Old answers an old list request; see query.Old.
+func (q *Querier) Old(ctx context.Context, what string, names, fields []string) (*query.Result, error) {
+	return query.Old(q.Source(ctx), what, names, fields)
+}
+
+// patience is how long a request waits for the state to become as new as it
+// wants it.
+const patience = 10 * time.Second
+
+// Reach waits until the state is not older than a revision: whoever was told of
+// one reads what it wrote. fault.Unavailable if that takes too long.
+func (q *Querier) Reach(ctx context.Context, revision int64) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_, err := q.Picture.Wait(ctx, revision)
+	return err
+}
+
 // jobs yields archived and live jobs in the order of their ids.
-func (q *Querier) jobs(ctx context.Context, live *job.Table, archived bool) iter.Seq[*job.Job] {
+func (q *Querier) jobs(ctx context.Context, live *job.Table, archived bool) iter.Seq2[*job.Job, error] {
 	if !archived {
-		return live.All()
+		return func(yield func(*job.Job, error) bool) {
+			for j := range live.All() {
+				if !yield(j, nil) {
+					return
+				}
+			}
+		}
 	}
-	return func(yield func(*job.Job) bool) {
+	return func(yield func(*job.Job, error) bool) {
 		next, stop := iter.Pull(live.All())
 		defer stop()
 		current, more := next()
-		for old := range q.archived(ctx, 0, job.Never) {
-			for more && current.ID < old.ID {
-				if !yield(current) {
+		for old, err := range q.archived(ctx, 0, job.Never) {
+			id, known := idOf(old, err)
+			for known && more && current.ID < id {
+				if !yield(current, nil) {
 					return
 				}
 				current, more = next()
 			}
-			if more && current.ID == old.ID { // archived after the picture was taken
+			if known && more && current.ID == id { // archived after the picture was taken
 				current, more = next()
 			}
-			if !yield(old) {
+			if !yield(old, err) || !known {
 				return
 			}
 		}
 		for ; more; current, more = next() {
-			if !yield(current) {
+			if !yield(current, nil) {
 				return
 			}
 		}
 	}
 }
 
-// archived yields the archived jobs with from <= end < until, as far as they
-// can be read.
-func (q *Querier) archived(ctx context.Context, from, until job.Time) iter.Seq[*job.Job] {
-	return func(yield func(*job.Job) bool) {
+// idOf is the id of a job, also of one that cannot be read; an error of another
+// kind is about none.
+func idOf(j *job.Job, err error) (id job.ID, known bool) {
+	if d, ok := errors.AsType[*job.Damage](err); ok {
+		return d.ID, true
+	}
+	if err != nil {
+		return 0, false
+	}
+	return j.ID, true
+}
+
+// archived yields the archived jobs with from <= end < until. One that cannot be
+// read is told to the log, too.
+func (q *Querier) archived(ctx context.Context, from, until job.Time) iter.Seq2[*job.Job, error] {
+	return func(yield func(*job.Job, error) bool) {
 		for j, err := range q.Queue.Archived(ctx, from, until) {
 			if err != nil {
 				q.Log.Error("cannot read the job archive", "error", err)
-				return
 			}
-			if !yield(j) {
-				return
-			}
-		}
-	}
-}
-
-// events yields what was recorded of changes that are no jobs.
-func (q *Querier) events(ctx context.Context) iter.Seq[*audit.Event] {
-	return func(yield func(*audit.Event) bool) {
-		for e, err := range q.Queue.Events(ctx) {
-			if err != nil {
-				q.Log.Error("cannot read the events", "error", err)
-				return
-			}
-			if !yield(e) {
+			if !yield(j, err) {
 				return
 			}
 		}
 	}
 }
 
-func (q *Querier) job(ctx context.Context, live *job.Table, id job.ID) *job.Job {
+func (q *Querier) job(ctx context.Context, live *job.Table, id job.ID) (*job.Job, error) {
 	if j := live.Get(id); j != nil {
-		return j
+		return j, nil
 	}
 	j, err := q.Queue.Job(ctx, id)
-	if err != nil {
-		return nil
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
 	}
-	return j
+	return j, err
 }
 
 // live takes the states of all nodes at the same time.

@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"sync"
 	"time"
 
@@ -71,7 +70,7 @@ type entry struct {
 func keyOf(r query.Request) string {
 	filter := ""
 	if r.Filter != nil {
-		filter = fmt.Sprint(qlang.JSON(r.Filter))
+		filter = string(qlang.JSON(r.Filter))
 	}
 	key, err := json.Marshal([]any{r.What, r.Fields, filter, r.Options})
 	if err != nil {

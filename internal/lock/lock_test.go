@@ -137,10 +137,7 @@ func TestModel(t *testing.T) {
 			},
 			"release some": func(*rapid.T) {
 				if o := owner(); o != 0 && granted[o] {
-					held := tab.Held(o)
-					if i := slices.IndexFunc(held, func(w lock.Want) bool { return w.Name.Item != lock.All }); i >= 0 {
-						note(tab.ReleaseSome(o, held[i].Name))
-					}
+					note(releaseMember(tab, o))
 				}
 			},
 			"hurry": func(t *rapid.T) {
@@ -150,15 +147,7 @@ func TestModel(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				checkTable(t, tab, granted)
-				earlier := slices.Collect(view.All())
-				next := view.With(tab.Changed())
-				if got, want := slices.Collect(next.All()), tab.States(); len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
-					t.Fatalf("the view shows %v, the table %v", got, want)
-				}
-				if still := slices.Collect(view.All()); !reflect.DeepEqual(still, earlier) {
-					t.Fatalf("an earlier view changed from %v to %v", earlier, still)
-				}
-				view = next
+				view = checkView(t, tab, view)
 			},
 		})
 		for o := range granted {
@@ -169,6 +158,29 @@ func TestModel(t *testing.T) {
 			t.Fatalf("locks left behind: %v", left)
 		}
 	})
+}
+
+// releaseMember gives back one of the locks that are no locksets.
+func releaseMember(tab *lock.Table, o lock.Owner) []lock.Owner {
+	held := tab.Held(o)
+	i := slices.IndexFunc(held, func(w lock.Want) bool { return w.Name.Item != lock.All })
+	if i < 0 {
+		return nil
+	}
+	return tab.ReleaseSome(o, held[i].Name)
+}
+
+// checkView carries a view on by what changed, and compares it with the table.
+func checkView(t *rapid.T, tab *lock.Table, view lock.View) lock.View {
+	earlier := slices.Collect(view.All())
+	next := view.With(tab.Changed())
+	if got, want := slices.Collect(next.All()), tab.States(); len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+		t.Fatalf("the view shows %v, the table %v", got, want)
+	}
+	if still := slices.Collect(view.All()); !reflect.DeepEqual(still, earlier) {
+		t.Fatalf("an earlier view changed from %v to %v", earlier, still)
+	}
+	return next
 }
 
 func drawRequest(t *rapid.T) lock.Request {

@@ -21,7 +21,8 @@ const maxAnswer = 1 << 30
 
 // Client sends requests to a server, one after the other, over one connection
 // that is opened when it is first needed and again when it was lost between
-// two requests. It may be used from several goroutines.
+// two requests. Each answer shows at least what the requests before it changed
+// (Request.Revision). It may be used from several goroutines.
 type Client struct {
 	path string
 
@@ -29,6 +30,8 @@ type Client struct {
 	conn   net.Conn
 	frames *FrameReader
 	last   time.Time // when the connection was last known to be good
+	// revision is the newest that an answer named: no later answer is to be older.
+	revision int64
 }
 
 // Dial connects to the socket at the path. The error has the code
@@ -60,15 +63,16 @@ func (c *Client) Call(ctx context.Context, method string, args []any, result any
 	if args == nil {
 		args = []any{}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	frame, err := encode(struct {
-		Method string `json:"method"`
-		Args   []any  `json:"args"`
-	}{method, args})
+		Method   string `json:"method"`
+		Args     []any  `json:"args"`
+		Revision int64  `json:"revision"`
+	}{method, args, c.revision})
 	if err != nil {
 		return fault.New(fault.Invalid, "cannot encode the arguments of %s: %w", method, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err := c.ready(ctx); err != nil {
 		return err
 	}
@@ -214,6 +218,7 @@ func (c *Client) take(method string, answer []byte, result any) error {
 		return fault.New(fault.Internal, "the answer to %s is not of the protocol: %.200s", method, answer)
 	}
 	c.last = time.Now()
+	c.revision = max(c.revision, resp.Revision)
 	if !resp.Success {
 		err := resp.asError()
 		if _, protocol := errors.AsType[*ProtocolError](err); protocol {

@@ -14,23 +14,29 @@ import (
 type Request struct {
 	Method string
 	Args   json.RawMessage
+	// Revision is an addition of ours: the answer is to come from a state that is
+	// not older. A request that has it, be it 0, is told in the answer which
+	// revision to ask for next time to see what it changed. nil for other clients.
+	Revision *int64
 }
 
-// ParseRequest reads a request from a frame. Keys other than "method" and
-// "args" are ignored, among them the "version" that Ganeti's clients send. The
+// ParseRequest reads a request from a frame. Keys other than "method", "args" and
+// "revision" are ignored, among them the "version" that Ganeti's clients send. The
 // error has the code fault.Invalid; its text is what follows ParsePrefix in
 // the answer.
 func ParseRequest(frame []byte) (Request, error) {
 	if err := checkTop(frame); err != nil {
 		return Request{}, err
 	}
-	var method, args json.RawMessage
+	var method, args, revision json.RawMessage
 	for key, value := range members(frame) {
 		switch key {
 		case "method":
 			method = value
 		case "args":
 			args = value
+		case "revision":
+			revision = value
 		}
 	}
 	switch {
@@ -42,6 +48,11 @@ func ParseRequest(frame []byte) (Request, error) {
 	req := Request{Args: args}
 	if err := json.Unmarshal(method, &req.Method); err != nil || string(method) == "null" {
 		return Request{}, fault.New(fault.Invalid, "Can't parse value for 'method': Unable to read String")
+	}
+	if revision != nil {
+		if err := json.Unmarshal(revision, &req.Revision); err != nil || req.Revision == nil || *req.Revision < 0 {
+			return Request{}, fault.New(fault.Invalid, "Can't parse value for 'revision': a whole number that is not negative is expected").At("revision")
+		}
 	}
 	return req, nil
 }
@@ -124,6 +135,9 @@ type Response struct {
 	Success bool            `json:"success"`
 	Result  json.RawMessage `json:"result"`
 	Fault   *Fault          `json:"fault,omitempty"`
+	// Revision is there for those who sent one: a state that is not older shows
+	// what the request changed.
+	Revision int64 `json:"revision,omitempty"`
 }
 
 // Fault is the part of an error that the pair [class, [arguments]] has no room
@@ -140,11 +154,16 @@ type Fault struct {
 const ParsePrefix = "Failed to parse request: "
 
 // ResultFrame encodes a successful answer.
-func ResultFrame(result any) ([]byte, error) {
+func ResultFrame(result any) ([]byte, error) { return ResultFrameAt(result, 0) }
+
+// ResultFrameAt is ResultFrame with the revision for clients that asked for it; 0
+// is left out.
+func ResultFrameAt(result any, revision int64) ([]byte, error) {
 	return encode(struct {
-		Success bool `json:"success"`
-		Result  any  `json:"result"`
-	}{true, result})
+		Success  bool  `json:"success"`
+		Result   any   `json:"result"`
+		Revision int64 `json:"revision,omitempty"`
+	}{true, result, revision})
 }
 
 // ParseFailureFrame encodes the answer to a request that was not understood: a

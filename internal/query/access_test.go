@@ -95,6 +95,17 @@ func drawJob(t *rapid.T, id job.ID) *job.Job {
 	return j
 }
 
+// readable yields jobs as one reads them that can all be read.
+func readable(jobs iter.Seq[*job.Job]) iter.Seq2[*job.Job, error] {
+	return func(yield func(*job.Job, error) bool) {
+		for j := range jobs {
+			if !yield(j, nil) {
+				return
+			}
+		}
+	}
+}
+
 // drawJobs makes live and archived jobs.
 func drawJobs(t *rapid.T) *Source {
 	var live, archived, all []*job.Job
@@ -109,29 +120,29 @@ func drawJobs(t *rapid.T) *Source {
 	}
 	return &Source{
 		Inventory: cluster.Empty(),
-		Jobs: func(archived bool) iter.Seq[*job.Job] {
+		Jobs: func(archived bool) iter.Seq2[*job.Job, error] {
 			if archived {
-				return slices.Values(all)
+				return readable(slices.Values(all))
 			}
-			return slices.Values(live)
+			return readable(slices.Values(live))
 		},
 		JobTable: job.NewTable(live...),
-		Archived: func(from, until job.Time) iter.Seq[*job.Job] {
-			return func(yield func(*job.Job) bool) {
+		Archived: func(from, until job.Time) iter.Seq2[*job.Job, error] {
+			return func(yield func(*job.Job, error) bool) {
 				for _, j := range slices.Backward(archived) {
-					if from <= j.Ended && j.Ended < until && !yield(j) {
+					if from <= j.Ended && j.Ended < until && !yield(j, nil) {
 						return
 					}
 				}
 			}
 		},
-		Job: func(id job.ID) *job.Job {
+		Job: func(id job.ID) (*job.Job, error) {
 			for _, j := range all {
 				if j.ID == id {
-					return j
+					return j, nil
 				}
 			}
-			return nil
+			return nil, nil
 		},
 	}
 }

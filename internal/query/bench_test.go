@@ -215,7 +215,7 @@ func bigJobs(n int) []*job.Job {
 }
 
 func jobSource(jobs []*job.Job) *Source {
-	return &Source{Inventory: cluster.Empty(), JobTable: job.NewTable(jobs...), Jobs: func(bool) iter.Seq[*job.Job] { return slices.Values(jobs) }}
+	return &Source{Inventory: cluster.Empty(), JobTable: job.NewTable(jobs...), Jobs: func(bool) iter.Seq2[*job.Job, error] { return readable(slices.Values(jobs)) }}
 }
 
 // BenchmarkJobs is a filter by status and by a regular expression on the
@@ -267,7 +267,7 @@ func BenchmarkJobIndexes(b *testing.B) {
 func BenchmarkManyNames(b *testing.B) {
 	const n = 10_000
 	instances, jobs := bigSource(2*n), jobSource(bigJobs(2*n))
-	jobs.Job = jobs.JobTable.Get
+	jobs.Job = func(id job.ID) (*job.Job, error) { return jobs.JobTable.Get(id), nil }
 	names, ids := make([]string, n), make([]string, n)
 	for k := range n {
 		names[k], ids[k] = fmt.Sprintf("web%d.example.com", 2*k), strconv.Itoa(2*k+1)

@@ -71,7 +71,19 @@ func jobNow(v *view, d *delta, key string, archived bool) *job.Job {
 			}
 		}
 	}
-	return nil
+	return archivedJob(v, id)
+}
+
+// archivedJob looks a job up that went into the archive earlier.
+func archivedJob(v *view, id job.ID) *job.Job {
+	j, err := oneJob(v, id)
+	if err != nil {
+		v.failed = err
+	}
+	if j == nil || !j.Archived {
+		return nil
+	}
+	return j
 }
 
 func rulesOf(d *delta) (a affected) {

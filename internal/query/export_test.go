@@ -79,17 +79,17 @@ func summarized(summary string) *opcode.Opcode {
 // WithJobs puts jobs in the place of all others.
 func (src *Source) WithJobs(jobs []*job.Job) {
 	live := slices.DeleteFunc(slices.Clone(jobs), func(j *job.Job) bool { return j.Archived })
-	src.Jobs = func(archived bool) iter.Seq[*job.Job] {
+	src.Jobs = func(archived bool) iter.Seq2[*job.Job, error] {
 		if archived {
-			return slices.Values(jobs)
+			return readable(slices.Values(jobs))
 		}
-		return slices.Values(live)
+		return readable(slices.Values(live))
 	}
-	src.Job = func(id job.ID) *job.Job {
+	src.Job = func(id job.ID) (*job.Job, error) {
 		if i := slices.IndexFunc(jobs, func(j *job.Job) bool { return j.ID == id }); i >= 0 {
-			return jobs[i]
+			return jobs[i], nil
 		}
-		return nil
+		return nil, nil
 	}
 }
 

@@ -36,8 +36,8 @@ func TestInterruptedQueryEnds(t *testing.T) {
 		looks, limit, pulled := 0, len(jobs), 0
 		stop := errors.New("nobody waits any more")
 		src := jobSource(jobs)
-		src.Jobs = func(bool) iter.Seq[*job.Job] {
-			return counted(slices.Values(jobs), &pulled)
+		src.Jobs = func(bool) iter.Seq2[*job.Job, error] {
+			return readable(counted(slices.Values(jobs), &pulled))
 		}
 		src.Interrupted = func() error {
 			if looks++; looks > limit {

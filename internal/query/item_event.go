@@ -39,7 +39,17 @@ var eventTable = table[event]{
 		if v.Events == nil {
 			return none[event]
 		}
-		return v.Events()
+		return func(yield func(event) bool) {
+			for e, err := range v.Events() {
+				if err != nil {
+					v.failed = err
+					return
+				}
+				if !yield(e) {
+					return
+				}
+			}
+		}
 	},
 	identity: func(e event) string { return e.Key() },
 	affected: eventsOf,

@@ -15,7 +15,8 @@ import (
 // The items "opcode" and "reason" look at jobs from another side; both know
 // archived jobs, too. The reference has nothing like them.
 
-// opcodeRow is one opcode of a job.
+// opcodeRow is one opcode of a job; of a job that cannot be read there is one row,
+// too.
 type opcodeRow struct {
 	j     *job.Job
 	index int
@@ -62,7 +63,7 @@ func opcodeRows(v *view) iter.Seq[opcodeRow] {
 
 func opcodesOf(j *job.Job) iter.Seq[opcodeRow] {
 	return func(yield func(opcodeRow) bool) {
-		for i := range j.Ops {
+		for i := range max(1, len(j.Ops)) {
 			if !yield(opcodeRow{j, i}) {
 				return
 			}
@@ -74,16 +75,21 @@ func opcodePaths(t *table[opcodeRow], v *view, tests []qlang.Node) []path[opcode
 	return pathsToOpcodes(t, v, tests, opcodesOf, func(r opcodeRow) opcodeRow { return r })
 }
 
-// ofOp makes a getter of an opcode row.
+// ofOp makes a getter of an opcode row, NoData for a job that cannot be read.
 func ofOp[R any](row func(R) opcodeRow, get func(opcodeRow) Cell) func(*view, R) Cell {
-	return func(_ *view, r R) Cell { return get(row(r)) }
+	return func(_ *view, r R) Cell {
+		if o := row(r); !damaged(o.j) {
+			return get(o)
+		}
+		return Cell{Status: NoData}
+	}
 }
 
 // jobSideFields are what opcode and reason rows both tell about their job.
 func jobSideFields[R any](row func(R) opcodeRow) []field[R] {
 	return []field[R]{
 		{Def: Def{"job", "Job", KindNumber, "Number of the job"}, from: InMemory,
-			get: ofOp(row, func(r opcodeRow) Cell { return known(int64(r.j.ID)) })},
+			get: func(_ *view, r R) Cell { return known(int64(row(r).j.ID)) }},
 		{Def: Def{"index", "Index", KindNumber, "Place of the opcode in its job, counted from zero"}, from: InMemory,
 			get: ofOp(row, func(r opcodeRow) Cell { return known(int64(r.index)) })},
 		{Def: Def{"job_status", "Job_status", KindText, "State of the job"}, from: InMemory,
@@ -111,7 +117,7 @@ func opcodeFields() []field[opcodeRow] {
 	self := func(r opcodeRow) opcodeRow { return r }
 	return append(jobSideFields(self), []field[opcodeRow]{
 		{Def: Def{"id", "ID", KindText, "Number of the job and place of the opcode, with a dot between"}, from: InMemory,
-			get: ofOp(self, func(r opcodeRow) Cell { return text(r.identity()) })},
+			get: func(_ *view, r opcodeRow) Cell { return text(r.identity()) }},
 		{Def: Def{"priority", "Priority", KindNumber, "How urgent the opcode is, where smaller is more urgent"}, from: InMemory,
 			get: ofOp(self, func(r opcodeRow) Cell { return known(int64(r.op().Priority)) })},
 		{Def: Def{"comment", "Comment", KindText, "Comment that the submitter left"}, from: InMemory,
@@ -168,7 +174,7 @@ func opcodeParameter(name string) *field[opcodeRow] {
 	return &field[opcodeRow]{
 		Def:  Def{name, name, KindOther, "Parameter " + name + " of the opcode"},
 		from: InMemory, strict: true,
-		get: func(_ *view, r opcodeRow) Cell {
+		get: ofOp(func(r opcodeRow) opcodeRow { return r }, func(r opcodeRow) Cell {
 			var value any = r.op().Input.ForDisplay().Params
 			for _, s := range steps {
 				part, ok := stepInto(value, s)
@@ -178,7 +184,7 @@ func opcodeParameter(name string) *field[opcodeRow] {
 				value = part
 			}
 			return known(value)
-		},
+		}),
 	}
 }
 
@@ -254,6 +260,10 @@ func reasonRows(v *view) iter.Seq[reasonRow] {
 
 func reasonsOf(j *job.Job) iter.Seq[reasonRow] {
 	return func(yield func(reasonRow) bool) {
+		if damaged(j) {
+			yield(reasonRow{opcodeRow{j, 0}, 0})
+			return
+		}
 		for r := range opcodesOf(j) {
 			for n := range r.op().Input.Reason {
 				if !yield(reasonRow{r, n}) {
@@ -268,15 +278,25 @@ func reasonPaths(t *table[reasonRow], v *view, tests []qlang.Node) []path[reason
 	return pathsToOpcodes(t, v, tests, reasonsOf, func(r opcodeRow) reasonRow { return reasonRow{r, 0} })
 }
 
+// ofEntry makes a getter of a reason row, NoData for a job that cannot be read.
+func ofEntry(get func(reasonRow) Cell) func(*view, reasonRow) Cell {
+	return func(_ *view, r reasonRow) Cell {
+		if damaged(r.j) {
+			return Cell{Status: NoData}
+		}
+		return get(r)
+	}
+}
+
 func reasonFields() []field[reasonRow] {
 	return slices.Concat(jobSideFields(func(r reasonRow) opcodeRow { return r.opcodeRow }), []field[reasonRow]{
 		{Def: Def{"source", "Source", KindText, "Who gave the reason"}, from: InMemory,
-			get: func(_ *view, r reasonRow) Cell { return text(r.entry().Source) }},
+			get: ofEntry(func(r reasonRow) Cell { return text(r.entry().Source) })},
 		{Def: Def{"reason", "Reason", KindText, "The reason that was given, possibly empty"}, from: InMemory,
-			get: func(_ *view, r reasonRow) Cell { return text(r.entry().Reason) }},
+			get: ofEntry(func(r reasonRow) Cell { return text(r.entry().Reason) })},
 		{Def: Def{"timestamp", "Time", KindTimestamp, "When the reason was given, to the nanosecond; a filter may give seconds, nanoseconds or a date"}, from: InMemory,
-			get: func(_ *view, r reasonRow) Cell { return known(nanos(r.entry().Time)) }},
+			get: ofEntry(func(r reasonRow) Cell { return known(nanos(r.entry().Time)) })},
 		{Def: Def{"hop", "Hop", KindNumber, "Place of the entry in the trail, counted from zero"}, from: InMemory,
-			get: func(_ *view, r reasonRow) Cell { return known(int64(r.place)) }},
+			get: ofEntry(func(r reasonRow) Cell { return known(int64(r.place)) })},
 	})
 }

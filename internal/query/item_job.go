@@ -49,7 +49,12 @@ func jobsNamed(v *view, names []qlang.Value) ([]jobRow, bool, error) {
 		}
 		if !seen[id] {
 			seen[id] = true
-			out = append(out, jobRow{id, oneJob(v, id)})
+			j, err := oneJob(v, id)
+			if err != nil {
+				v.failed = err
+				return nil, false, v.interrupted()
+			}
+			out = append(out, jobRow{id, j})
 		}
 	}
 	return out, true, nil
@@ -60,7 +65,7 @@ func allJobs(v *view, archived bool) iter.Seq[jobRow] {
 		return none[jobRow]
 	}
 	return func(yield func(jobRow) bool) {
-		for j := range v.Jobs(archived) {
+		for j := range v.reading(v.Jobs(archived)) {
 			if !yield(jobRow{j.ID, j}) {
 				return
 			}
@@ -75,11 +80,11 @@ func jobCount(v *view) int {
 	return v.JobTable.Len()
 }
 
-func oneJob(v *view, id job.ID) *job.Job {
+func oneJob(v *view, id job.ID) (*job.Job, error) {
 	if v.Job == nil {
-		return nil
+		return nil, nil
 	}
-	return v.Job(id)
+	return despite(v.Job(id))
 }
 
 // jobID reads a job id out of a filter, a number or a numeric text.
@@ -98,11 +103,15 @@ func jobID(n qlang.Value) (job.ID, error) {
 	return job.ID(id), nil
 }
 
-// ofJob makes a getter that is Unavail for a job that does not exist.
+// ofJob makes a getter that is Unavail for a job that does not exist, and NoData
+// for one that cannot be read.
 func ofJob(get func(*job.Job) Cell) func(*view, jobRow) Cell {
 	return func(_ *view, r jobRow) Cell {
-		if r.j == nil {
+		switch {
+		case r.j == nil:
 			return Cell{Status: Unavail}
+		case damaged(r.j):
+			return Cell{Status: NoData}
 		}
 		return get(r.j)
 	}

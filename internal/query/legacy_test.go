@@ -159,8 +159,12 @@ func TestOldRequestsFindByUUIDAndIgnoreUnknown(t *testing.T) {
 
 func TestJobValues(t *testing.T) {
 	src := recordedSource(t)
+	j, err := src.Job(1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for fields, want := range map[string]string{"id,status,held_by": `[1,"success",null]`, "id,nosuch": `[null,null]`} {
-		if got := string(JobValues(strings.Split(fields, ","))(nil, src.Job(1))); got != want {
+		if got := string(JobValues(strings.Split(fields, ","))(nil, j)); got != want {
 			t.Errorf("%s: got %s, want %s", fields, got, want)
 		}
 	}

@@ -80,10 +80,7 @@ func knownJob(v *view, id job.ID, archived bool) *job.Job {
 	if j := v.JobTable.Get(id); j != nil || !archived {
 		return j
 	}
-	if j := oneJob(v, id); j != nil && j.Archived {
-		return j
-	}
-	return nil
+	return archivedJob(v, id)
 }
 
 // statusPath is the way to the jobs with the statuses for which a test of the
@@ -117,7 +114,7 @@ func timePath(v *view, field string, c job.Clock, from, until job.Time, archived
 		return live
 	}
 	return path[*job.Job]{index: field, count: live.count + manyArchived, rows: func(yield func(*job.Job) bool) {
-		for _, part := range []iter.Seq[*job.Job]{v.Archived(from, until), live.rows} {
+		for _, part := range []iter.Seq[*job.Job]{v.reading(v.Archived(from, until)), live.rows} {
 			for j := range part {
 				if !yield(j) {
 					return

@@ -183,7 +183,7 @@ func (t *table[R]) keep(v *view, rows iter.Seq[R], test test[R]) ([]R, error) {
 			}
 		}
 	}
-	return out, nil
+	return out, v.interrupted()
 }
 
 func (t *table[R]) expandAndKeep(v *view, rows []R, filter qlang.Node) ([]R, error) {

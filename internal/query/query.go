@@ -19,7 +19,8 @@
 //   - Evaluation in two passes keeps the same rows as evaluation in one.
 //   - Unknown fields are columns of their own; an unknown field in a filter is
 //     an error.
-//   - A query that is interrupted is an error, never a part of its answer.
+//   - A query that is interrupted, or cannot read something, is an error, never a
+//     part of its answer. A single job that cannot be read is a row that says so.
 package query
 
 import (
@@ -97,22 +98,26 @@ func (o Origin) String() string { return [...]string{"config", "memory", "live"}
 // for all items; a nil function stands for "there are none".
 type Source struct {
 	Inventory *cluster.Snapshot
-	// Jobs yields jobs in order of their ids, with or without archived ones.
-	Jobs func(archived bool) iter.Seq[*job.Job]
+	// Jobs yields jobs in order of their ids, with or without archived ones. An
+	// error ends the query, whose error it then is; but for a *job.Damage, which
+	// stands for one job that cannot be read: it is a row whose values are NoData.
+	Jobs func(archived bool) iter.Seq2[*job.Job, error]
 	// JobTable holds the jobs that are not archived, those that Jobs yields, with
 	// their indexes; without it each query about jobs walks all of them.
 	JobTable *job.Table
-	// Archived yields the archived jobs with from <= end < until, in any order.
-	Archived func(from, until job.Time) iter.Seq[*job.Job]
-	// Job returns one job, archived or not, nil if there is none.
-	Job func(job.ID) *job.Job
+	// Archived yields the archived jobs with from <= end < until, in any order;
+	// errors are as with Jobs.
+	Archived func(from, until job.Time) iter.Seq2[*job.Job, error]
+	// Job returns one job, archived or not, nil if there is none; errors are as
+	// with Jobs.
+	Job func(job.ID) (*job.Job, error)
 	// Rules returns the filter rules.
 	Rules func() []*jobfilter.Rule
 	// Locks returns the locks that are held or waited for.
 	Locks func() []lock.State
 	// Events yields what was recorded of changes that are no jobs, oldest first;
 	// nil where nothing was.
-	Events func() iter.Seq[*audit.Event]
+	Events func() iter.Seq2[*audit.Event, error]
 	// Runtime is what only the running program knows.
 	Runtime Runtime
 	// Live asks nodes, by UUID, for what need says. Nodes that it leaves out
@@ -224,6 +229,16 @@ func Prepare(src *Source, r Request) (*Plan, error) {
 		return nil, err
 	}
 	return it.prepare(src, r)
+}
+
+// Check refuses a query that makes no sense; now is what times in it are relative to.
+func Check(r Request, now time.Time) error {
+	it, r, err := r.checked()
+	if err != nil {
+		return err
+	}
+	_, _, err = it.follower(r, now)
+	return err
 }
 
 // checked returns the item that the request is about, and the request with a

@@ -345,11 +345,11 @@ func historySource(t testing.TB) *Source {
 		{ID: 2, Hold: &job.Hold{Rule: "r", Since: 5e6}, Ops: []job.Op{{Status: job.Queued, Input: parse(`{"OP_ID":"OP_INSTANCE_SET_PARAMS",` +
 			`"instance_name":"web2","beparams":{"maxmem":512},"nics":[["add",-1,{"ip":"192.0.2.7"}]],"reason":[["bob","because",3]]}`)}}},
 	}
-	return &Source{Inventory: cluster.Empty(), Jobs: func(archived bool) iter.Seq[*job.Job] {
+	return &Source{Inventory: cluster.Empty(), Jobs: func(archived bool) iter.Seq2[*job.Job, error] {
 		if !archived {
-			return slices.Values(jobs[1:])
+			return readable(slices.Values(jobs[1:]))
 		}
-		return slices.Values(jobs)
+		return readable(slices.Values(jobs))
 	}}
 }
 

@@ -31,12 +31,12 @@ func recordedSource(t testing.TB) *Source {
 	live := recordedLive(t, inv)
 	return &Source{
 		Inventory: inv,
-		Jobs:      func(bool) iter.Seq[*job.Job] { return slices.Values(jobs) },
-		Job: func(id job.ID) *job.Job {
+		Jobs:      func(bool) iter.Seq2[*job.Job, error] { return readable(slices.Values(jobs)) },
+		Job: func(id job.ID) (*job.Job, error) {
 			if i := slices.IndexFunc(jobs, func(j *job.Job) bool { return j.ID == id }); i >= 0 {
-				return jobs[i]
+				return jobs[i], nil
 			}
-			return nil
+			return nil, nil
 		},
 		Rules: func() []*jobfilter.Rule { return rules },
 		Live: func(need Need, _ []string) map[string]NodeState {

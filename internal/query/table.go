@@ -1,11 +1,13 @@
 package query
 
 import (
+	"errors"
 	"iter"
 	"slices"
 	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/qlang"
 )
 
@@ -20,7 +22,46 @@ type view struct {
 	asked map[string]bool
 	// nameless is the way to the instances without a name, once it was needed.
 	nameless *path[instance]
+	// failed is why rows could not be read to their end.
+	failed error
 }
+
+// interrupted returns the error that is to end the query, if there is one. Who
+// gave up does not hear that reading failed because of it.
+func (v *view) interrupted() error {
+	if err := v.Source.interrupted(); err != nil {
+		return err
+	}
+	return v.failed
+}
+
+// reading yields jobs that may fail to be read: the first error ends them, and is
+// kept for interrupted.
+func (v *view) reading(jobs iter.Seq2[*job.Job, error]) iter.Seq[*job.Job] {
+	return func(yield func(*job.Job) bool) {
+		for j, err := range jobs {
+			if j, err = despite(j, err); err != nil {
+				v.failed = err
+				return
+			}
+			if !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+// despite puts a job in the place of one that cannot be read; see damaged.
+func despite(j *job.Job, err error) (*job.Job, error) {
+	if d, ok := errors.AsType[*job.Damage](err); ok {
+		return &job.Job{ID: d.ID, Archived: true}, nil
+	}
+	return j, err
+}
+
+// damaged reports whether a job stands for one that cannot be read: any other
+// has opcodes.
+func damaged(j *job.Job) bool { return j.Archived && len(j.Ops) == 0 }
 
 // mode says how a filter compares the values of a field.
 type mode uint8

@@ -172,7 +172,7 @@ func (f *tracker[R]) rowsOf(v *view, d *delta, key string) ([]*tracked[R], error
 		}
 		out = append(out, f.track(v, row))
 	}
-	return out, nil
+	return out, v.interrupted()
 }
 
 // moveEdge shows what is new among the first rows, and finds those that came in

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -46,7 +45,7 @@ func (w *world) source() *Source {
 		Inventory: now.Inventory, JobTable: now.Jobs, Live: w.live,
 		Rules: func() []*jobfilter.Rule { return now.Rules },
 		Locks: func() []lock.State { return slices.Collect(now.Locks.All()) },
-		Jobs: func(old bool) iter.Seq[*job.Job] {
+		Jobs: func(old bool) iter.Seq2[*job.Job, error] {
 			all := slices.Collect(now.Jobs.All())
 			if old {
 				all = slices.SortedFunc(func(yield func(*job.Job) bool) {
@@ -58,14 +57,16 @@ func (w *world) source() *Source {
 					}
 				}, func(a, b *job.Job) int { return int(a.ID - b.ID) })
 			}
-			return slices.Values(all)
+			return readable(slices.Values(all))
 		},
-		Archived: func(from, until job.Time) iter.Seq[*job.Job] { return archived.Between(job.ByEnded, from, until) },
-		Job: func(id job.ID) *job.Job {
+		Archived: func(from, until job.Time) iter.Seq2[*job.Job, error] {
+			return readable(archived.Between(job.ByEnded, from, until))
+		},
+		Job: func(id job.ID) (*job.Job, error) {
 			if j := now.Jobs.Get(id); j != nil {
-				return j
+				return j, nil
 			}
-			return archived.Get(id)
+			return archived.Get(id), nil
 		},
 	}
 }
@@ -290,7 +291,7 @@ func filterText(r Request) string {
 	if r.Filter == nil {
 		return "all"
 	}
-	return fmt.Sprint(qlang.JSON(r.Filter))
+	return string(qlang.JSON(r.Filter))
 }
 
 func identities(events []Event) []string {

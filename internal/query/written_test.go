@@ -75,7 +75,7 @@ func TestPagesOfNanoseconds(t *testing.T) {
 		in.Reason = append(in.Reason, reason.Entry{Source: "s", Time: 1795309512465136129 + int64(4-i)})
 	}
 	jobs := []*job.Job{{ID: 1, Ops: []job.Op{{Input: in, Status: job.Success}}}}
-	src := &Source{Inventory: cluster.Empty(), Jobs: func(bool) iter.Seq[*job.Job] { return slices.Values(jobs) }}
+	src := &Source{Inventory: cluster.Empty(), Jobs: func(bool) iter.Seq2[*job.Job, error] { return readable(slices.Values(jobs)) }}
 	after, seen := "", ""
 	for range 3 {
 		res, err := Run(src, "reason", []string{"hop"}, nil, Options{Sort: ParseSort([]string{"timestamp"}), Limit: 2, After: after})
@@ -98,17 +98,17 @@ func TestMissingValuesOfOwnFieldsMeetNoTest(t *testing.T) {
 	src := historySource(t)
 	src.Now = time.Unix(100, 0).UTC()
 	old := src.Jobs
-	src.Jobs = func(archived bool) iter.Seq[*job.Job] {
-		return func(yield func(*job.Job) bool) {
-			for j := range old(archived) {
-				if !yield(j) {
+	src.Jobs = func(archived bool) iter.Seq2[*job.Job, error] {
+		return func(yield func(*job.Job, error) bool) {
+			for j, err := range old(archived) {
+				if !yield(j, err) {
 					return
 				}
 			}
 			delay := func(words string, dry bool) *opcode.Opcode {
 				return &opcode.Opcode{ID: "OP_TEST_DELAY", DryRun: dry, Reason: reason.Trail{{Source: "gnt:user", Reason: words, Time: 7}}}
 			}
-			yield(&job.Job{ID: 3, Received: 50e6, Ops: []job.Op{{Status: job.Success, Input: delay("first", false)}, {Status: job.Success, Input: delay("second", true)}}})
+			yield(&job.Job{ID: 3, Received: 50e6, Ops: []job.Op{{Status: job.Success, Input: delay("first", false)}, {Status: job.Success, Input: delay("second", true)}}}, nil)
 		}
 	}
 	for _, tc := range []struct{ what, fields, filter, want string }{

@@ -142,6 +142,7 @@ func (s *State) setRules(c *Change) {
 		changed = append(changed, r.UUID)
 	}
 	rest := slices.DeleteFunc(slices.Clone(s.Rules), func(r *jobfilter.Rule) bool { return slices.Contains(changed, r.UUID) })
-	s.Rules = append(rest, c.Rules...)
-	slices.SortStableFunc(s.Rules, jobfilter.Compare)
+	rest = append(rest, c.Rules...)
+	slices.SortStableFunc(rest, jobfilter.Compare)
+	s.Rules = rest
 }

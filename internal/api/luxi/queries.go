@@ -27,7 +27,7 @@ type options struct {
 	// Explain asks how the query would be carried out instead.
 	Explain bool `json:"explain"`
 	// Watch asks for what is new since a revision (0 for all at once), and to
-	// wait until there is something; the answer is a querier.Update.
+	// wait until there is something; the answer is a live.Update.
 	Watch *store.Revision `json:"watch"`
 }
 
@@ -38,16 +38,18 @@ func (o options) decode() query.Options {
 // run answers the query in the way that the options ask for.
 func (o options) run(ctx context.Context, d *Deps, r query.Request) (any, error) {
 	if o.Watch != nil {
+		if len(o.GroupBy)+len(o.Figures) > 0 || o.Explain || o.After != "" {
+			return nil, fault.New(fault.Invalid, "a query that is followed has neither groups, figures, pages nor an explanation").At("watch")
+		}
 		ctx, cancel := context.WithTimeout(ctx, luxiwire.MaxWait)
 		defer cancel()
 		u, err := d.Querier.Next(ctx, r, *o.Watch)
 		_, err = answered(nil, err)
 		return u, err
 	}
-	src := d.Querier.Source(ctx)
 	switch {
 	case o.Explain:
-		ex, err := query.Explain(src, r)
+		ex, err := d.Querier.Explain(ctx, r)
 		if err != nil {
 			_, err = answered(nil, err)
 			return nil, err
@@ -58,9 +60,9 @@ func (o options) run(ctx context.Context, d *Deps, r query.Request) (any, error)
 		if err != nil {
 			return nil, err
 		}
-		return answered(query.Group(src, r, o.GroupBy, calcs))
+		return answered(d.Querier.Group(ctx, r, o.GroupBy, calcs))
 	}
-	return answered(query.Run(src, r.What, r.Fields, r.Filter, r.Options))
+	return answered(d.Querier.Query(ctx, r))
 }
 
 func runQuery(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -148,7 +150,7 @@ func answered(result *query.Result, err error) (*query.Result, error) {
 // old answers an old list request: rows of bare values. An unknown field makes
 // the whole request fail.
 func old(ctx context.Context, d *Deps, what string, names, fields []string) (any, error) {
-	result, err := answered(query.Old(d.Querier.Source(ctx), what, names, fields))
+	result, err := answered(d.Querier.Old(ctx, what, names, fields))
 	if err != nil {
 		return nil, err
 	}

@@ -179,7 +179,7 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, by reason.Account, f
 	ctx, done := s.attended(ctx, conn)
 	defer done()
 	begun := time.Now()
-	result, err := s.call(ctx, by, req)
+	result, err := s.callNotOlder(ctx, by, req)
 	s.observe(req.Method, err, begun)
 	if bad, ok := errors.AsType[*parseError](err); ok {
 		s.refuse(conn, bad.text, bad.err)
@@ -190,7 +190,7 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, by reason.Account, f
 	}
 	var out []byte
 	if err == nil {
-		out, err = luxiwire.ResultFrame(result)
+		out, err = luxiwire.ResultFrameAt(result, s.revisionFor(req))
 	}
 	if err != nil {
 		out, err = luxiwire.ErrorFrame(pairOf(err), err)
@@ -212,6 +212,25 @@ func (s *Server) observe(method string, err error, begun time.Time) {
 		outcome = string(fault.CodeOf(err))
 	}
 	s.deps.Observe(method, outcome, time.Since(begun))
+}
+
+// callNotOlder is call, once the state is as new as the request wants it.
+func (s *Server) callNotOlder(ctx context.Context, by reason.Account, req luxiwire.Request) (any, error) {
+	if req.Revision != nil {
+		if err := s.deps.Querier.Reach(ctx, *req.Revision); err != nil {
+			return nil, err
+		}
+	}
+	return s.call(ctx, by, req)
+}
+
+// revisionFor is the revision that shows what a request has changed, 0 for
+// clients that do not know of it.
+func (s *Server) revisionFor(req luxiwire.Request) int64 {
+	if req.Revision == nil {
+		return 0
+	}
+	return s.deps.Querier.Picture.Load().Revision
 }
 
 // listing is a result that computes itself piece by piece.

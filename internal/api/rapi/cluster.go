@@ -180,12 +180,9 @@ func (r *request) fieldsOrGroups() ([]string, error) {
 // figures=count,sum(c) with the fields left out of account.
 func (r *request) runQuery(q query.Request) (any, error) {
 	q.Sort, q.After = query.ParseSort(splitWords(r.text("sort"))), r.text("after")
-	if text := r.text("limit"); text != "" {
-		limit, err := strconv.Atoi(text)
-		if err != nil || limit < 0 {
-			return nil, badRequest("Invalid value for the 'limit' parameter")
-		}
-		q.Limit = limit
+	var err error
+	if q.Limit, err = r.limit(); err != nil {
+		return nil, err
 	}
 	switch text := r.text("fresh"); text {
 	case "", "0", "1":
@@ -201,7 +198,20 @@ func (r *request) runQuery(q query.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return query.Group(r.Querier.Source(r.Context()), q, by, calcs)
+	return r.Querier.Group(r.Context(), q, by, calcs)
+}
+
+// limit is the largest number of rows, 0 for any.
+func (r *request) limit() (int, error) {
+	text := r.text("limit")
+	if text == "" {
+		return 0, nil
+	}
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 0 {
+		return 0, badRequest("Invalid value for the 'limit' parameter")
+	}
+	return limit, nil
 }
 
 func (r *request) fieldsOfQuery() ([]string, error) {

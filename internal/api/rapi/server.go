@@ -219,7 +219,31 @@ func (s *Server) answer(req *request) (any, error) {
 			return nil, err
 		}
 	}
-	return h.serve(req)
+	if err := req.reach(); err != nil {
+		return nil, err
+	}
+	answer, err := h.serve(req)
+	if err == nil && req.Method != http.MethodGet {
+		req.answerHeader.Set(revisionHeader, strconv.FormatInt(s.config.Querier.Picture.Load().Revision, 10))
+	}
+	return answer, err
+}
+
+// revisionHeader names a revision: in the answer of a change, one that shows
+// what was changed; in a request, the oldest that it is to be answered from.
+const revisionHeader = "Drover-Revision"
+
+// reach waits until the state is as new as the client wants it.
+func (r *request) reach() error {
+	text := r.Header.Get(revisionHeader)
+	if text == "" {
+		return nil
+	}
+	revision, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || revision < 0 {
+		return badRequest("Invalid value for the header " + revisionHeader)
+	}
+	return r.Querier.Reach(r.Context(), revision)
 }
 
 // authenticate returns the account of the request, nil for an anonymous one.

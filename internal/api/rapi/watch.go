@@ -14,7 +14,8 @@ import (
 )
 
 // queryWatch follows a query: the answer is a stream of server-sent events. The
-// filter is text (filter=) or JSON (qfilter=). A client that lost its
+// filter is text (filter=) or JSON (qfilter=); with sort= and limit= the first rows
+// are followed. A client that lost its
 // connection goes on by the header Last-Event-ID, or since=.
 func queryWatch(r *request) (any, error) {
 	fields, err := r.fieldsOfQuery()
@@ -29,8 +30,13 @@ func queryWatch(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := query.Request{What: r.variables["item"], Fields: fields, Filter: filter}
-	if _, err := query.Prepare(r.Querier.Source(r.Context()), q); err != nil {
+	limit, err := r.limit()
+	if err != nil {
+		return nil, err
+	}
+	q := query.Request{What: r.variables["item"], Fields: fields, Filter: filter,
+		Options: query.Options{Sort: query.ParseSort(splitWords(r.text("sort"))), Limit: limit}}
+	if err := query.Check(q, r.Now()); err != nil {
 		return nil, err // now, while a status can still be sent
 	}
 	return eventStream{r.Querier.Follow(r.Context(), q, since)}, nil
