@@ -38,7 +38,7 @@ func (r *rig) run(n int) {
 
 func (r *rig) archive() {
 	r.Helper()
-	if _, _, err := r.Queue.AutoArchive(r.Context(), 0, patience); err != nil {
+	if _, _, err := r.Queue.AutoArchive(r.Context(), 0, patience, queue.By{}); err != nil {
 		r.Fatal(err)
 	}
 }
