@@ -10,6 +10,7 @@ package audit
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -90,9 +91,9 @@ func New(what Verb, object string, by By) Event {
 // Why is the reason that the client gave: the last one of the trail that has
 // words.
 func (e *Event) Why() string {
-	for i := len(e.Trail) - 1; i >= 0; i-- {
-		if e.Trail[i].Reason != "" {
-			return e.Trail[i].Reason
+	for _, hop := range slices.Backward(e.Trail) {
+		if hop.Reason != "" {
+			return hop.Reason
 		}
 	}
 	return ""

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -152,13 +153,14 @@ func (sh *shell) newJobs(f *jobfilter.Forecast) string {
 	if len(f.New) == 0 {
 		return ""
 	}
-	text := "\n" + sh.paint(bold, "Jobs to come") + "\n"
+	var b strings.Builder
+	b.WriteString("\n" + sh.paint(bold, "Jobs to come") + "\n")
 	for i, n := range f.New {
 		if i == shownJobs {
-			text += "  ... and more; --output json shows all\n"
+			b.WriteString("  ... and more; --output json shows all\n")
 			break
 		}
-		text += "  " + n.Opcode + ", as job " + n.Like.String() + ": " + n.After + "\n"
+		b.WriteString("  " + n.Opcode + ", as job " + n.Like.String() + ": " + n.After + "\n")
 	}
-	return text
+	return b.String()
 }

@@ -159,7 +159,7 @@ func (q *Querier) jobs(ctx context.Context, live *job.Table, archived bool) iter
 // idOf is the id of a job, also of one that cannot be read; an error of another
 // kind is about none.
 func idOf(j *job.Job, err error) (id job.ID, known bool) {
-	if d, ok := errors.AsType[*job.Damage](err); ok {
+	if d, ok := errors.AsType[*job.DamageError](err); ok {
 		return d.ID, true
 	}
 	if err != nil {

@@ -99,7 +99,7 @@ func (o Origin) String() string { return [...]string{"config", "memory", "live"}
 type Source struct {
 	Inventory *cluster.Snapshot
 	// Jobs yields jobs in order of their ids, with or without archived ones. An
-	// error ends the query, whose error it then is; but for a *job.Damage, which
+	// error ends the query, whose error it then is; but for a *job.DamageError, which
 	// stands for one job that cannot be read: it is a row whose values are NoData.
 	Jobs func(archived bool) iter.Seq2[*job.Job, error]
 	// JobTable holds the jobs that are not archived, those that Jobs yields, with

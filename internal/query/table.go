@@ -53,7 +53,7 @@ func (v *view) reading(jobs iter.Seq2[*job.Job, error]) iter.Seq[*job.Job] {
 
 // despite puts a job in the place of one that cannot be read; see damaged.
 func despite(j *job.Job, err error) (*job.Job, error) {
-	if d, ok := errors.AsType[*job.Damage](err); ok {
+	if d, ok := errors.AsType[*job.DamageError](err); ok {
 		return &job.Job{ID: d.ID, Archived: true}, nil
 	}
 	return j, err

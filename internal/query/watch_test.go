@@ -27,7 +27,10 @@ func drawWorld(t *rapid.T) *world {
 	inventory, jobs := drawInventory(t), drawJobs(t)
 	w := &world{State: state.Empty(), archived: job.NewTable(), live: inventory.Live}
 	c := &state.Change{Inventory: inventory.Inventory}
-	for j := range jobs.Jobs(true) {
+	for j, err := range jobs.Jobs(true) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if j.Archived {
 			w.archived.Put(j)
 			continue

@@ -101,7 +101,7 @@ func (q *Queue) archivedNow(ids []job.ID) {
 }
 
 // Job returns a job, live or archived; fault.NotFound if there is none, a
-// *job.Damage if it cannot be read.
+// *job.DamageError if it cannot be read.
 func (q *Queue) Job(ctx context.Context, id job.ID) (*job.Job, error) {
 	if j := q.live(id); j != nil {
 		return j, nil
@@ -127,7 +127,7 @@ func decodeArchived(o store.Object) (*job.Job, error) {
 	}
 	j, err := job.Decode(o.Value)
 	if err != nil {
-		return nil, &job.Damage{ID: id, Err: err}
+		return nil, &job.DamageError{ID: id, Err: err}
 	}
 	j.Archived = true
 	return j, nil
@@ -135,7 +135,7 @@ func decodeArchived(o store.Object) (*job.Job, error) {
 
 // Archived reads the archived jobs with from <= end < until, in the order in
 // which they ended; all of them, by id, from 0 until job.Never. A job that cannot
-// be read is a *job.Damage, and the next one follows; any other error is the end.
+// be read is a *job.DamageError, and the next one follows; any other error is the end.
 func (q *Queue) Archived(ctx context.Context, from, until job.Time) iter.Seq2[*job.Job, error] {
 	opts := store.Options{}
 	if from > 0 || until < job.Never {

@@ -27,12 +27,12 @@ func (q *Queue) expireRules(ctx context.Context) {
 		now := q.cfg.Now()
 		due, next := overdue(q.look().Rules(), now)
 		if len(due) > 0 {
-			if err := q.expire(ctx, due); err != nil && !fault.Is(err, fault.NotFound) {
-				q.cfg.Log.Error("a filter rule whose time is over cannot be ended", "error", err)
-				next = now.Add(longestPause)
-			} else {
+			err := q.expire(ctx, due)
+			if err == nil || fault.Is(err, fault.NotFound) {
 				continue
 			}
+			q.cfg.Log.Error("a filter rule whose time is over cannot be ended", "error", err)
+			next = now.Add(longestPause)
 		}
 		if !q.awaitExpiry(ctx, now, next) {
 			return

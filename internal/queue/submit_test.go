@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -136,7 +137,7 @@ func TestSubmissionsAreBounded(t *testing.T) {
 		if err == nil {
 			err = out[0].Err
 		}
-		if !fault.Is(err, fault.TooLarge) || !strings.Contains(err.Error(), fmt.Sprint(c.limit)) {
+		if !fault.Is(err, fault.TooLarge) || !strings.Contains(err.Error(), strconv.Itoa(c.limit)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
