@@ -96,7 +96,7 @@ bench: build test-deps ## run the benchmarks, measure a running controller, and 
 	-@cd bench/yaql && $(GO) run .
 
 .PHONY: fuzz
-fuzz: ## run every fuzz target for FUZZTIME each
+fuzz: ## run every fuzz target for FUZZTIME (a time, or 5000x inputs) each
 	@FUZZTIME=$(FUZZTIME) GO=$(GO) ./.ci/fuzz
 
 .PHONY: soak

@@ -49,10 +49,7 @@ func TestLimitsOfRequestsAreNamed(t *testing.T) {
 }
 
 func TestConnectionsAreLimited(t *testing.T) {
-	s, path := echoServer(t, nil)
-	s.mu.Lock()
-	s.maxConnections = 2
-	s.mu.Unlock()
+	_, path := echoServer(t, nil, func(s *Server) { s.maxConnections = 2 })
 	first, second := dialRaw(t, path), dialRaw(t, path)
 	for _, c := range []*conn{first, second} {
 		if got := c.ask(`{"method":"Echo","args":[1]}`); !got.Success {
@@ -80,8 +77,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 }
 
 func TestUnfinishedRequestsAreBoundedInTime(t *testing.T) {
-	s, path := echoServer(t, nil)
-	s.begun = 100 * time.Millisecond
+	_, path := echoServer(t, nil, func(s *Server) { s.begun = 100 * time.Millisecond })
 	slow := dialRaw(t, path)
 	slow.send(`{"method":`)
 	if got, ok := slow.receive(); ok {
@@ -91,8 +87,9 @@ func TestUnfinishedRequestsAreBoundedInTime(t *testing.T) {
 
 func TestRequestsInFlightShareTheirMemory(t *testing.T) {
 	block := make(chan struct{})
-	s, path := echoServer(t, block)
-	s.maxFrame, s.memory = 1<<20, intake.NewBudget(600<<10)
+	s, path := echoServer(t, block, func(s *Server) {
+		s.maxFrame, s.memory = 1<<20, intake.NewBudget(600<<10)
+	})
 	long := strings.Repeat("x", 300<<10)
 	first := dialRaw(t, path)
 	first.send(`{"method":"Block","args":[],"more":"` + long + `"}` + "\x03")

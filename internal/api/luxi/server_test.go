@@ -16,7 +16,8 @@ import (
 
 // echoServer answers Echo, blocks in Block until the channel is closed, and
 // panics in Panic.
-func echoServer(t *testing.T, block chan struct{}) (*Server, string) {
+// Limits are set before it listens, for connections read them.
+func echoServer(t *testing.T, block chan struct{}, limits ...func(*Server)) (*Server, string) {
 	t.Helper()
 	s := newServer(Deps{Log: slog.New(slog.DiscardHandler)}, []method{
 		{"Echo", 1, 1, func(_ context.Context, _ *Deps, a *arguments) (any, error) { return a.items[0], nil }},
@@ -27,6 +28,9 @@ func echoServer(t *testing.T, block chan struct{}) (*Server, string) {
 		{"Panic", 0, 0, func(context.Context, *Deps, *arguments) (any, error) { panic("on purpose") }},
 	})
 	s.maxFrame = 100_000
+	for _, set := range limits {
+		set(s)
+	}
 	return s, listen(t, s)
 }
 
