@@ -113,7 +113,7 @@ func startCluster(env *testscript.Env) error {
 	ctx, stop := context.WithCancel(context.Background())
 	ready, ended := make(readiness, 1), make(chan error, 1)
 	go func() {
-		ended <- app.Dev(ctx, app.DevOptions{Data: dir, RAPI: "127.0.0.1:0", Nodes: 2, Out: ready, Log: slog.New(slog.DiscardHandler)})
+		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Nodes: 2, Out: ready, Log: slog.New(slog.DiscardHandler)})
 	}()
 	env.Defer(func() {
 		stop()

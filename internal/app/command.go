@@ -15,7 +15,7 @@ const defaultStopGrace = 5 * time.Second
 
 // Command returns `drover dev`.
 func Command() *cobra.Command {
-	o := DevOptions{}
+	o := Options{}
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "dev",
@@ -25,7 +25,7 @@ hypervisor, RAPI and LUXI. What it did is still there at the next start.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Out, o.Log = cmd.OutOrStdout(), logger(cmd.ErrOrStderr(), verbose)
-			return Dev(cmd.Context(), o)
+			return Run(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()

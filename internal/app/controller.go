@@ -58,7 +58,7 @@ type controller struct {
 
 // openController opens the controller whose state is in the directory, and
 // makes a cluster with so many nodes if there is none.
-func openController(ctx context.Context, o DevOptions) (c *controller, err error) {
+func openController(ctx context.Context, o Options) (c *controller, err error) {
 	dir, log := o.Data, o.Log
 	c = &controller{log: log}
 	defer func() {

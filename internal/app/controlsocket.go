@@ -9,7 +9,7 @@ import (
 )
 
 // listenLUXI opens the control socket, for its owner only.
-func (c *controller) listenLUXI(s *surfaces, o DevOptions) error {
+func (c *controller) listenLUXI(s *surfaces, o Options) error {
 	path := o.LUXI
 	if path == "" {
 		path = filepath.Join(o.Data, "luxi.sock")

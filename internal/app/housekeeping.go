@@ -12,7 +12,7 @@ import (
 var controllerItself = queue.By{Account: reason.Account{Surface: "controller", Name: "drover"}}
 
 // DefaultArchiveAfter is how long ended jobs stay among the others, unless
-// DevOptions say otherwise; then they move to the archive, where they stay.
+// Options say otherwise; then they move to the archive, where they stay.
 const DefaultArchiveAfter = 6 * time.Hour
 
 const (

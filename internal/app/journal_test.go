@@ -43,7 +43,7 @@ func (l lines) await(t *testing.T, message, key string, value any) {
 // TestJournal reads in the log what becomes of a job and of a rule.
 func TestJournal(t *testing.T) {
 	log := make(lines, 10000)
-	c := startWith(t, app.DevOptions{Data: t.TempDir(), Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	c := startWith(t, app.Options{Data: t.TempDir(), Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	c.call(t, "SubmitJob", new(any), []any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", "x", 1}}}})
 	log.await(t, "a job ended", "status", "success")
 	c.call(t, "ReplaceFilter", new(any), nil, 5, []any{}, "CONTINUE", [][]any{})

@@ -26,7 +26,7 @@ const (
 // with an embedded store on one machine are kept apart by the lock of the store,
 // so there the machine is the holder, by whichever path the data is named. With a
 // store that others share, it is the machine with its data.
-func holderName(o DevOptions) (string, error) {
+func holderName(o Options) (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return "", fault.New(fault.Environment, "cannot tell this machine's name: %w", err)

@@ -40,7 +40,7 @@ func TestHolderDoesNotDependOnThePath(t *testing.T) {
 	for _, shared := range []string{"", "postgres://x"} {
 		names := map[string]bool{}
 		for _, path := range []string{"data", "./data/", "link", filepath.Join(dir, "data")} {
-			name, err := holderName(DevOptions{Data: path, Store: shared})
+			name, err := holderName(Options{Data: path, Store: shared})
 			if err != nil || name == "" {
 				t.Fatal(err)
 			}

@@ -30,7 +30,7 @@ type monitors struct {
 
 // listenMonitors opens the monitoring agents of all nodes; none with an empty
 // address.
-func (c *controller) listenMonitors(ctx context.Context, s *surfaces, o DevOptions) error {
+func (c *controller) listenMonitors(ctx context.Context, s *surfaces, o Options) error {
 	if o.Mond == "" {
 		s.serveMonitors = func(context.Context) error { return nil }
 		return nil

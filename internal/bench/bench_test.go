@@ -27,7 +27,7 @@ func startDev(t *testing.T) string {
 	said, says := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- app.Dev(ctx, app.DevOptions{Data: dir, RAPI: "127.0.0.1:0", Nodes: 1, Out: says, Log: slog.New(slog.DiscardHandler)})
+		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Nodes: 1, Out: says, Log: slog.New(slog.DiscardHandler)})
 		_ = says.Close()
 	}()
 	t.Cleanup(func() {

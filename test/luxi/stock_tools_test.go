@@ -69,7 +69,7 @@ func (b *bench) startCluster() {
 	ctx, stop := context.WithCancel(context.Background())
 	ready, ended := make(signal, 1), make(chan error, 1)
 	go func() {
-		ended <- app.Dev(ctx, app.DevOptions{Data: data, RAPI: "127.0.0.1:0", Nodes: 2, Out: ready, Log: slog.New(slog.DiscardHandler)})
+		ended <- app.Run(ctx, app.Options{Data: data, RAPI: "127.0.0.1:0", Nodes: 2, Out: ready, Log: slog.New(slog.DiscardHandler)})
 	}()
 	b.Cleanup(func() {
 		stop()

@@ -14,8 +14,8 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 )
 
-// DevOptions are the settings of `drover dev`.
-type DevOptions struct {
+// Options are the settings of a controller.
+type Options struct {
 	// Data is the directory of everything that lasts.
 	Data string
 	// RAPI is the address to listen on; port 0 picks a free one.
@@ -48,9 +48,9 @@ type DevOptions struct {
 	Log *slog.Logger
 }
 
-// Dev runs a whole cluster in this process until ctx ends: an embedded store,
-// nodes with the fake hypervisor, RAPI and LUXI.
-func Dev(ctx context.Context, o DevOptions) error {
+// Run runs a controller with its cluster until ctx ends: its store, the
+// nodes that live in its process, RAPI and LUXI.
+func Run(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return fault.New(fault.Environment, "cannot make the data directory: %w", err)
 	}
@@ -122,7 +122,7 @@ type surfaces struct {
 }
 
 // listen opens the interfaces, so that clients can connect from now on.
-func (c *controller) listen(ctx context.Context, o DevOptions) (s *surfaces, err error) {
+func (c *controller) listen(ctx context.Context, o Options) (s *surfaces, err error) {
 	s = &surfaces{ready: Ready{PID: os.Getpid()}}
 	defer func() {
 		if err != nil {
@@ -138,7 +138,7 @@ func (c *controller) listen(ctx context.Context, o DevOptions) (s *surfaces, err
 	return s, c.listenMonitors(ctx, s, o)
 }
 
-func (c *controller) listenRAPI(ctx context.Context, s *surfaces, o DevOptions) error {
+func (c *controller) listenRAPI(ctx context.Context, s *surfaces, o Options) error {
 	dir := filepath.Join(o.Data, "rapi")
 	login, err := openAccount(dir)
 	if err != nil {
@@ -168,7 +168,7 @@ func (c *controller) listenRAPI(ctx context.Context, s *surfaces, o DevOptions) 
 }
 
 // announce says where the controller can be reached.
-func (s *surfaces) announce(o DevOptions) error {
+func (s *surfaces) announce(o Options) error {
 	for _, path := range []string{filepath.Join(o.Data, readyName), o.ReadyFile} {
 		if path == "" {
 			continue

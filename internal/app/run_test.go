@@ -24,11 +24,11 @@ type cluster struct {
 // start runs a cluster on the data in the directory and waits until it listens.
 func start(t *testing.T, dir string, demo bool) cluster {
 	t.Helper()
-	return startWith(t, app.DevOptions{Data: dir, Demo: demo})
+	return startWith(t, app.Options{Data: dir, Demo: demo})
 }
 
 // startWith is start with further options.
-func startWith(t *testing.T, o app.DevOptions) cluster {
+func startWith(t *testing.T, o app.Options) cluster {
 	t.Helper()
 	dir := o.Data
 	ctx, cancel := context.WithCancel(context.Background())
@@ -40,7 +40,7 @@ func startWith(t *testing.T, o app.DevOptions) cluster {
 		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
 	go func() {
-		done <- app.Dev(ctx, o)
+		done <- app.Run(ctx, o)
 		_ = tell.Close()
 	}()
 	if _, err := told.Read(make([]byte, 4096)); err != nil {
@@ -85,7 +85,7 @@ func keepsItsState(t *testing.T, url string) {
 	dir := t.TempDir()
 	start := func(t *testing.T, dir string, demo bool) cluster {
 		t.Helper()
-		return startWith(t, app.DevOptions{Data: dir, Demo: demo, Store: url})
+		return startWith(t, app.Options{Data: dir, Demo: demo, Store: url})
 	}
 	c := start(t, dir, false)
 	var id int
@@ -182,7 +182,7 @@ func TestSecondControllerIsRefused(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	err := app.Dev(t.Context(), app.DevOptions{Data: dir, RAPI: "127.0.0.1:0", Nodes: 1, Out: io.Discard, Log: slog.New(slog.DiscardHandler)})
+	err := app.Run(t.Context(), app.Options{Data: dir, RAPI: "127.0.0.1:0", Nodes: 1, Out: io.Discard, Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		t.Fatal("a second controller runs on the same data")
 	}
