@@ -6,6 +6,7 @@
 //   - Every package has a place in the table of layers; a new one fails the test
 //     until somebody has decided where it belongs.
 //   - A lower layer never imports a higher one, and adapters never one another.
+//   - The command line is a client: what it knows of engines is their protocol.
 //   - The two lowest layers are pure: no files, network, clock, randomness or
 //     goroutines. What they need of these is handed to them as a value.
 //   - yaql stands alone, so that anyone can use it.
@@ -87,6 +88,9 @@ var layers = []struct {
 	{"internal/cli/*", Composition},
 	{"cmd/*", Composition},
 }
+
+// clientProtocol is the engine that clients may know: how to talk to a controller.
+const clientProtocol = "internal/luxiwire"
 
 // layerOf looks a package up in the table.
 func layerOf(rel string) (Layer, bool) {

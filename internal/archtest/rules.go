@@ -85,8 +85,14 @@ func checkImport(module, rel string, layer Layer, imported string) string {
 		return fmt.Sprintf("it stands higher (%v)", theirs)
 	case theirs == Adapter && layer == Adapter:
 		return "adapters do not know one another"
+	case isCommandLine(rel) && (theirs == Engine || theirs == Adapter) && target != clientProtocol:
+		return "the command line is a client, and knows a controller by its protocol (" + clientProtocol + ") alone"
 	}
 	return ""
+}
+
+func isCommandLine(rel string) bool {
+	return rel == "internal/cli" || strings.HasPrefix(rel, "internal/cli/")
 }
 
 func isYAQL(rel string) bool { return rel == "yaql" || strings.HasPrefix(rel, "yaql/") }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/drover-project/drover/internal/cli/classic"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 )
@@ -75,7 +76,7 @@ func (sh *shell) announceChildren(made []answer) error {
 			ids = append(ids, a.value)
 		}
 	}
-	return sh.printf("Submitted jobs %s\n", joined(ids, ""))
+	return sh.printf("Submitted jobs %s\n", classic.Joined(ids, ""))
 }
 
 func (sh *shell) awaitChild(ctx context.Context, a answer) (childOutcome, error) {

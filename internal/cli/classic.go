@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/drover-project/drover/internal/cli/classic"
 	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
@@ -200,28 +201,9 @@ func (sh *shell) column(ctx context.Context, kind, field string, filter qlang.No
 	return out, nil
 }
 
-// modified tells what a modification changed, as the classic tools do.
+// modified tells what a modification of a kind of item changed.
 func modified(kind string) func(name string, result json.RawMessage) string {
-	return func(name string, result json.RawMessage) string {
-		var changes [][2]any
-		if json.Unmarshal(result, &changes) != nil || len(changes) == 0 {
-			return ""
-		}
-		var b strings.Builder
-		fmt.Fprintf(&b, "Modified %s %s\n", kind, name)
-		for _, c := range changes {
-			value := c[1]
-			if value == nil {
-				value = "None"
-			}
-			fmt.Fprintf(&b, " - %-5v -> %v\n", c[0], value)
-		}
-		if kind == "instance" {
-			b.WriteString("Please don't forget that most parameters take effect only at the next (re)start of the instance initiated by ganeti;" +
-				" restarting from within the instance will not be enough.\n")
-		}
-		return b.String()
-	}
+	return func(name string, result json.RawMessage) string { return classic.Modified(kind, name, result) }
 }
 
 // confirmMany asks before something is done to instances that were not named

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -66,9 +65,5 @@ func TestModificationsOfNothing(t *testing.T) {
 	def, _ := opcode.Lookup("OP_CLUSTER_SET_PARAMS")
 	if nothingToChange(def, map[string]any{"mac_prefix": "aa:00:01"}) {
 		t.Error("a new prefix is nothing to change")
-	}
-	got := modified("node")("n1", json.RawMessage(`[["drained","True"],["x",null]]`))
-	if want := "Modified node n1\n - drained -> True\n - x     -> None\n"; got != want {
-		t.Errorf("told %q, want %q", got, want)
 	}
 }

@@ -406,14 +406,6 @@ For it to go on
 	}
 }
 
-func TestOutline(t *testing.T) {
-	value := []any{record{{"a", 1}, {"empty", map[string]any{}}, {"list", []any{[]any{"x", nil}, true}}}, []any{}}
-	const want = "- a: 1\n  empty: \n  list: \n    - - x\n      - None\n    - True\n- \n"
-	if got := outline(value); got != want {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestAnswersOfUnexpectedForm(t *testing.T) {
 	for _, text := range []string{`5`, `[1]`, `["x",1]`, `[true]`, `[true,1,2]`} {
 		var a answer

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/cli/classic"
 	"github.com/drover-project/drover/internal/opcode"
 )
 
@@ -74,19 +75,11 @@ func clusterVersion(sh *shell) *cobra.Command {
 			}
 			v, _ := parseJSON(string(text))
 			info, _ := v.(map[string]any)
-			value := record{
-				{"Software version", info["software_version"]},
-				{"Internode protocol", info["protocol_version"]},
-				{"Configuration format", info["config_version"]},
-				{"OS api version", info["os_api_version"]},
-				{"Export interface", info["export_version"]},
-				{"VCS version", info["vcs_version"]},
-			}
 			data := map[string]any{}
 			for _, key := range []string{"software_version", "protocol_version", "config_version", "os_api_version", "export_version", "vcs_version"} {
 				data[key] = info[key]
 			}
-			return sh.show(data, func() error { return sh.printf("%s", outline(value)) })
+			return sh.show(data, func() error { return sh.printf("%s", classic.Outline(classic.Version(info))) })
 		},
 	}
 }
@@ -168,7 +161,7 @@ func (sh *shell) showPause(until *float64) error {
 }
 
 func nodeCommand(sh *shell) *cobra.Command {
-	verbs := []*cobra.Command{listCommand(sh, nodeList), fieldsCommand(sh, nodeList), infoCommand(sh, nodeDescription, always)}
+	verbs := []*cobra.Command{listCommand(sh, nodeList), fieldsCommand(sh, nodeList), infoCommand(sh, classic.NodeForm, always)}
 	for _, o := range []operation{
 		{verb: "add", short: "Add a node to the cluster", id: "OP_NODE_ADD", target: "node_name",
 			letters: map[string]string{"secondary_ip": "s", "group": "g"}},
@@ -190,7 +183,7 @@ func nodeCommand(sh *shell) *cobra.Command {
 }
 
 func groupCommand(sh *shell) *cobra.Command {
-	verbs := []*cobra.Command{listCommand(sh, groupList), fieldsCommand(sh, groupList), infoCommand(sh, groupDescription, always)}
+	verbs := []*cobra.Command{listCommand(sh, groupList), fieldsCommand(sh, groupList), infoCommand(sh, classic.GroupForm, always)}
 	for _, o := range []operation{
 		{verb: "add", short: "Make a node group", id: "OP_GROUP_ADD", target: "group_name", letters: map[string]string{"diskparams": "D"}},
 		{verb: "modify", short: "Change the settings of node groups", id: "OP_GROUP_SET_PARAMS", told: modified("node group"), target: "group_name", complete: "group",

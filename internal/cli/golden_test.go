@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-project/drover/internal/cli/classic"
 	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/testkit"
 )
@@ -82,7 +83,7 @@ func TestConformanceJobInfo(t *testing.T) {
 			unfinished++
 			continue
 		}
-		got := outline([]any{d.outline()})
+		got := classic.Outline([]any{d.outline()})
 		if got != want {
 			t.Errorf("%s:\n%s", filepath.Base(file), firstDifference(got, want))
 			continue
@@ -109,84 +110,6 @@ func firstDifference(got, want string) string {
 	return "no difference"
 }
 
-// TestConformanceItemInfo compares what info shows of the recorded node and
-// groups.
-func TestConformanceItemInfo(t *testing.T) {
-	for what, d := range map[string]description{"node": nodeDescription, "group": groupDescription} {
-		var rec struct {
-			Response struct{ Result listing.Answer }
-		}
-		if err := json.Unmarshal(testkit.ReadConformance(t, "golden/luxi/Query_"+what+"_all_fields.json"), &rec); err != nil {
-			t.Fatal(err)
-		}
-		answer := rec.Response.Result
-		names := make([]string, len(answer.Fields))
-		for i, f := range answer.Fields {
-			names[i] = f.Name
-		}
-		items := make([]any, len(answer.Data))
-		for i, row := range answer.Data {
-			items[i] = d.show(newCells(names, row))
-		}
-		// The classic tool shows the ratios in an order that changes from run to run.
-		want := regexp.MustCompile(`(?m)^( +vcpu-ratio: .*\n)( +spindle-ratio: .*\n)`).
-			ReplaceAllString(recorded(t, "gnt-"+what+"_info.txt"), "$2$1")
-		if got := outline(items); got != want {
-			t.Fatalf("%s: %s", what, firstDifference(got, want))
-		}
-	}
-	t.Log("gnt-node info, gnt-group info: 2 of 2 outputs equal")
-}
-
-// TestConformanceOSInfo compares what is shown of the operating systems of the
-// recorded cluster.
-func TestConformanceOSInfo(t *testing.T) {
-	out := ""
-	var all []osDefinition
-	for _, name := range []string{"failing", "noop"} {
-		var o osDefinition
-		row := `["` + name + `",true,false,false,[20,15,10],["default"],[["test_param","a parameter for tests"]],true]`
-		if err := json.Unmarshal([]byte(row), &o); err != nil {
-			t.Fatal(err)
-		}
-		out += o.text() + "\n"
-		all = append(all, o)
-	}
-	if want := recorded(t, "gnt-os_info.txt"); out != want {
-		t.Fatal(firstDifference(out, want))
-	}
-	list := strings.Join(withTitle("Name", installableNames(all)), "\n") + "\n"
-	if want := recorded(t, "gnt-os_list.txt"); list != want {
-		t.Fatal(firstDifference(list, want))
-	}
-	t.Log("gnt-os info, gnt-os list: 2 of 2 outputs equal")
-}
-
-// TestConformanceClusterInfo compares what info shows of the recorded cluster.
-// Between the two recordings a few settings were changed, and the paths that
-// are built into the classic tool have no counterpart.
-func TestConformanceClusterInfo(t *testing.T) {
-	var rec struct {
-		Response struct{ Result json.RawMessage }
-	}
-	if err := json.Unmarshal(testkit.ReadConformance(t, "golden/luxi/QueryClusterInfo.json"), &rec); err != nil {
-		t.Fatal(err)
-	}
-	v, _ := parseJSON(string(rec.Response.Result))
-	info, _ := v.(map[string]any)
-	info["candidate_pool_size"], info["tags"] = 5, []any{"env:test", "golden", "owner:peer", "rapi"}
-	want := recorded(t, "gnt-cluster_info.txt")
-	for _, line := range []string{"OS search path", "ExtStorage Providers search path"} {
-		want = regexp.MustCompile("(?m)^  "+line+": .*\n").ReplaceAllString(want, "")
-	}
-	changed := regexp.MustCompile("(?m)^Modification time: .*$")
-	got := changed.ReplaceAllString(outline(clusterOutline(info)), "Modification time:")
-	if want = changed.ReplaceAllString(want, "Modification time:"); got != want {
-		t.Fatal(firstDifference(got, want))
-	}
-	t.Log("gnt-cluster info: 1 of 1 outputs equal")
-}
-
 // TestConformanceJobWatch compares the recorded outputs of following a job with
 // what its recorded log and results give.
 func TestConformanceJobWatch(t *testing.T) {
@@ -209,23 +132,4 @@ func TestConformanceJobWatch(t *testing.T) {
 		}
 	}
 	t.Log("gnt-job watch: 2 of 2 outputs equal")
-}
-
-// TestConformanceOSDiagnose compares what is shown of one of the recorded
-// definitions.
-func TestConformanceOSDiagnose(t *testing.T) {
-	out := ""
-	for _, name := range []string{"failing", "noop"} {
-		var o osDiagnosis
-		row := `["` + name + `",true,["default"],{"3259c452-4c19-4cb9-9bd1-e490c962ce39":[["/srv/ganeti/os/` + name +
-			`",true,"",["default"],[["test_param","a parameter for tests"]],[20,15,10],true]]},false,false]`
-		if err := json.Unmarshal([]byte(row), &o); err != nil {
-			t.Fatal(err)
-		}
-		out += o.text() + "\n"
-	}
-	if want := recorded(t, "gnt-os_diagnose.txt"); out != want {
-		t.Fatal(firstDifference(out, want))
-	}
-	t.Log("gnt-os diagnose: 1 of 1 outputs equal")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/cli/classic"
 	"github.com/drover-project/drover/internal/job"
 )
 
@@ -57,7 +58,7 @@ func jobInfo(sh *shell) *cobra.Command {
 				for i, d := range all {
 					jobs[i] = d.outline()
 				}
-				return sh.printf("%s", outline(jobs))
+				return sh.printf("%s", classic.Outline(jobs))
 			}); err != nil {
 				return err
 			}
@@ -127,19 +128,19 @@ func newJobDetails(row []json.RawMessage) (*jobDetails, error) {
 }
 
 // outline is the job as info shows it.
-func (d *jobDetails) outline() record {
+func (d *jobDetails) outline() classic.Record {
 	ops := make([]any, len(d.Ops))
 	for i := range d.Ops {
 		ops[i] = d.opOutline(i)
 	}
-	return record{
-		{"Job ID", d.ID},
-		{"Status", d.Status},
-		{"Received", "        " + d.sinceBefore(d.Received, nil)},
-		{"Processing start", d.sinceBefore(d.Started, d.Received)},
-		{"Processing end", "  " + d.sinceBefore(d.Ended, d.Started)},
-		{"Total processing time", d.total()},
-		{"Opcodes", ops},
+	return classic.Record{
+		classic.Line("Job ID", d.ID),
+		classic.Line("Status", d.Status),
+		classic.Line("Received", "        "+d.sinceBefore(d.Received, nil)),
+		classic.Line("Processing start", d.sinceBefore(d.Started, d.Received)),
+		classic.Line("Processing end", "  "+d.sinceBefore(d.Ended, d.Started)),
+		classic.Line("Total processing time", d.total()),
+		classic.Line("Opcodes", ops),
 	}
 }
 
@@ -165,7 +166,7 @@ func elapsed(from, to *[2]int64) float64 {
 	return float64(to[0]-from[0]) + float64(to[1]-from[1])/1e6
 }
 
-func (d *jobDetails) opOutline(i int) record {
+func (d *jobDetails) opOutline(i int) classic.Record {
 	input, _ := parseJSON(string(d.Ops[i]))
 	result, _ := parseJSON(string(d.OpResult[i]))
 	var id any
@@ -174,20 +175,20 @@ func (d *jobDetails) opOutline(i int) record {
 	}
 	log := []any{}
 	for _, e := range d.OpLog[i] {
-		log = append(log, record{
-			{"Time", e.at.Format(stampLayout)},
-			{"Content", fmt.Sprintf("[%d, %s, %s]", e.serial, e.kind, e.text())},
+		log = append(log, classic.Record{
+			classic.Line("Time", e.at.Format(stampLayout)),
+			classic.Line("Content", fmt.Sprintf("[%d, %s, %s]", e.serial, e.kind, e.text())),
 		})
 	}
-	return record{
-		{"Opcode", id},
-		{"Status", d.OpStatus[i]},
-		{"Processing start", stamp(d.OpStart[i])},
-		{"Execution start", " " + stamp(d.OpExec[i])},
-		{"Processing end", "  " + stamp(d.OpEnd[i])},
-		{"Input fields", input},
-		{"Result", result},
-		{"Execution log", log},
+	return classic.Record{
+		classic.Line("Opcode", id),
+		classic.Line("Status", d.OpStatus[i]),
+		classic.Line("Processing start", stamp(d.OpStart[i])),
+		classic.Line("Execution start", " "+stamp(d.OpExec[i])),
+		classic.Line("Processing end", "  "+stamp(d.OpEnd[i])),
+		classic.Line("Input fields", input),
+		classic.Line("Result", result),
+		classic.Line("Execution log", log),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/cli/classic"
 	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/qlang"
@@ -126,15 +127,15 @@ func itemInfo(sh *shell, l list) *cobra.Command {
 func (sh *shell) printItems(a *listing.Answer) error {
 	items := make([]any, len(a.Data))
 	for i, row := range a.Data {
-		item := record{}
+		item := classic.Record{}
 		for n, cell := range row {
 			if cell.Status != 0 {
 				continue
 			}
 			v, _ := parseJSON(string(cell.Value))
-			item = append(item, entry{a.Fields[n].Name, v})
+			item = append(item, classic.Line(a.Fields[n].Name, v))
 		}
 		items[i] = item
 	}
-	return sh.printf("%s", outline(items))
+	return sh.printf("%s", classic.Outline(items))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-project/drover/internal/cli/classic"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
@@ -264,7 +265,7 @@ func (sh *shell) printResults(results []json.RawMessage) error {
 		if !ok || v == nil {
 			continue
 		}
-		if err := sh.printf("%s", outline(v)); err != nil {
+		if err := sh.printf("%s", classic.Outline(v)); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package cli
+package classic
 
 import (
 	"encoding/json"
@@ -8,24 +8,23 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/drover-project/drover/internal/fault"
 )
 
-// osDiagnosis is what each node says of an operating system.
-type osDiagnosis struct {
-	Name     string                   `json:"name"`
-	Valid    bool                     `json:"valid"`
-	Variants []string                 `json:"variants"`
-	Nodes    map[string][]osOnOneNode `json:"nodes"` // by the node's UUID
+// OSDiagnosis is what each node says of an operating system.
+type OSDiagnosis struct {
+	Name     string                `json:"name"`
+	Valid    bool                  `json:"valid"`
+	Variants []string              `json:"variants"`
+	Nodes    map[string][]OSOnNode `json:"nodes"` // by the node's UUID
 }
 
-var diagnoseFields = []string{"name", "valid", "variants", "node_status", "hidden", "blacklisted"}
+// DiagnosisFields are what OSDiagnosis reads, in that order.
+var DiagnosisFields = []string{"name", "valid", "variants", "node_status", "hidden", "blacklisted"}
 
-// UnmarshalJSON reads the row in the order of diagnoseFields. The last two are
+// UnmarshalJSON reads the row in the order of DiagnosisFields. The last two are
 // asked for because definitions that are hidden are left out otherwise.
-func (o *osDiagnosis) UnmarshalJSON(data []byte) error {
+func (o *OSDiagnosis) UnmarshalJSON(data []byte) error {
 	var hidden, blacklisted bool
 	places := []any{&o.Name, &o.Valid, &o.Variants, &o.Nodes, &hidden, &blacklisted}
 	if err := json.Unmarshal(data, &places); err != nil {
@@ -34,8 +33,8 @@ func (o *osDiagnosis) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// osOnOneNode is a definition as one node has it.
-type osOnOneNode struct {
+// OSOnNode is a definition as one node has it.
+type OSOnNode struct {
 	Path        string      `json:"path"`
 	Valid       bool        `json:"valid"`
 	Problem     string      `json:"problem,omitempty"`
@@ -46,39 +45,13 @@ type osOnOneNode struct {
 }
 
 // UnmarshalJSON reads the list of its parts.
-func (o *osOnOneNode) UnmarshalJSON(data []byte) error {
+func (o *OSOnNode) UnmarshalJSON(data []byte) error {
 	places := []any{&o.Path, &o.Valid, &o.Problem, &o.Variants, &o.Parameters, &o.APIVersions, &o.Trusted}
 	return json.Unmarshal(data, &places)
 }
 
-func osDiagnose(sh *shell) *cobra.Command {
-	return &cobra.Command{
-		Use: "diagnose", Short: "Show what each node says of them", Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			found := []osDiagnosis{}
-			if err := sh.ask(cmd.Context(), "QueryOSes", &found, []string{}, diagnoseFields); err != nil {
-				return err
-			}
-			if err := sh.show(found, func() error {
-				for i := range found {
-					if err := sh.printf("%s\n", found[i].text()); err != nil {
-						return err
-					}
-				}
-				return nil
-			}); err != nil {
-				return err
-			}
-			if slices.ContainsFunc(found, func(o osDiagnosis) bool { return !o.Valid }) {
-				return failed
-			}
-			return nil
-		},
-	}
-}
-
-// text is the diagnosis as the classic tool shows it.
-func (o *osDiagnosis) text() string {
+// Text is the diagnosis as the classic tool shows it.
+func (o *OSDiagnosis) Text() string {
 	good, bad := 0, 0
 	var lines strings.Builder
 	for _, node := range slices.Sorted(maps.Keys(o.Nodes)) {
@@ -109,7 +82,7 @@ func (o *osDiagnosis) text() string {
 	return head + lines.String()
 }
 
-func (o osOnOneNode) text() string {
+func (o OSOnNode) text() string {
 	if !o.Valid {
 		return fmt.Sprintf("invalid - %s (path: %s)", o.Problem, o.Path)
 	}
