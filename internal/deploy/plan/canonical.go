@@ -3,6 +3,7 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,15 +15,23 @@ import (
 
 // Canonical writes a value as JSON in the one form that equal values share: keys sorted, no spaces, only what must be
 // escaped. Values that JSON lacks are written as package yaqljson does.
-func Canonical(v any) string { return string(appendCanonical(nil, v)) }
+func Canonical(v any) string { return string(appendCanonical(nil, v, math.MaxInt)) }
+
+// CanonicalWithin returns the canonical form of a value if it has at most so many bytes. It looks no further than it
+// must to tell.
+func CanonicalWithin(v any, limit int) (text []byte, ok bool) {
+	text = appendCanonical(nil, v, limit)
+	return text, len(text) <= limit
+}
 
 // Digest is the beginning of the SHA-256 of the canonical form of a value, in hexadecimal digits.
 func Digest(v any) string {
-	sum := sha256.Sum256(appendCanonical(nil, v))
+	sum := sha256.Sum256(appendCanonical(nil, v, math.MaxInt))
 	return hex.EncodeToString(sum[:8])
 }
 
-func appendCanonical(b []byte, v any) []byte {
+// appendCanonical stops somewhere behind the limit if the text becomes longer.
+func appendCanonical(b []byte, v any, limit int) []byte {
 	switch x := v.(type) {
 	case nil:
 		return append(b, "null"...)
@@ -33,21 +42,21 @@ func appendCanonical(b []byte, v any) []byte {
 	case string:
 		return appendQuoted(b, x)
 	case []any:
-		return appendArray(b, x)
+		return appendArray(b, x, limit)
 	case *yaql.List:
-		return appendArray(b, x.Items)
+		return appendArray(b, x.Items, limit)
 	case map[string]any:
 		return appendObject(b, len(x), func(f func(k, v any) bool) {
 			for k, v := range x {
 				f(k, v)
 			}
-		}, v)
+		}, v, limit)
 	case yaql.Mapping:
-		return appendObject(b, x.Len(), x.Range, v)
+		return appendObject(b, x.Len(), x.Range, v, limit)
 	case *yaql.Set:
-		return append(appendArray(append(b, `{"$set":`...), sortedItems(x)), '}')
+		return append(appendArray(append(b, `{"$set":`...), sortedItems(x), limit), '}')
 	case yaql.Tuple:
-		return append(appendArray(append(b, `{"$tuple":`...), x), '}')
+		return append(appendArray(append(b, `{"$tuple":`...), x, limit), '}')
 	}
 	if expression.IsUndefined(v) {
 		return append(b, `{"$opaque":"undefined"}`...)
@@ -69,19 +78,25 @@ func sortedItems(s *yaql.Set) []any {
 	return items
 }
 
-func appendArray(b []byte, items []any) []byte {
+func appendArray(b []byte, items []any, limit int) []byte {
 	b = append(b, '[')
 	for i, x := range items {
+		if len(b) > limit {
+			return b
+		}
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendCanonical(b, x)
+		b = appendCanonical(b, x, limit)
 	}
 	return append(b, ']')
 }
 
 // appendObject writes a map; one with keys that are no texts as package yaqljson does.
-func appendObject(b []byte, n int, each func(func(k, v any) bool), whole any) []byte {
+func appendObject(b []byte, n int, each func(func(k, v any) bool), whole any, limit int) []byte {
+	if n > limit-len(b) { // of which each entry takes several bytes
+		return append(b, make([]byte, n+1)...)
+	}
 	type entry struct {
 		key   string
 		value any
@@ -100,10 +115,13 @@ func appendObject(b []byte, n int, each func(func(k, v any) bool), whole any) []
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
 	b = append(b, '{')
 	for i, e := range entries {
+		if len(b) > limit {
+			return b
+		}
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendCanonical(append(appendQuoted(b, e.key), ':'), e.value)
+		b = appendCanonical(append(appendQuoted(b, e.key), ':'), e.value, limit)
 	}
 	return append(b, '}')
 }

@@ -12,9 +12,10 @@ import (
 
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/plan"
+	"github.com/drover-project/drover/yaql"
 )
 
-// longest is the size of the JSON of a value above which a reason tells only how large it is.
+// longest is the size of the JSON of a value above which a reason tells only its kind and size.
 const longest = 1024
 
 // JSON writes a plan: nodes with the tasks that run and those that are skipped, all relations in the form
@@ -249,11 +250,24 @@ func appendDecision(b []byte, d *expression.Decision) []byte {
 	return append(b, '}')
 }
 
-// bounded is the JSON of a value, or of how large it is.
+// bounded is the JSON of a value, or of what kind it is and how many items it has.
 func bounded(v any) []byte {
-	text := plan.Canonical(v)
-	if len(text) <= longest {
-		return []byte(text)
+	text, ok := plan.CanonicalWithin(v, longest)
+	if ok {
+		return text
 	}
-	return []byte(`{"$bytes": ` + strconv.Itoa(len(text)) + `, "$digest": "` + plan.Digest(v) + `"}`)
+	kind, items := "text", 0
+	switch x := v.(type) {
+	case string:
+		items = len(x)
+	case yaql.Mapping:
+		kind, items = "map", x.Len()
+	case []any:
+		kind, items = "list", len(x)
+	case *yaql.List:
+		kind, items = "list", len(x.Items)
+	case *yaql.Set:
+		kind, items = "set", x.Len()
+	}
+	return []byte(`{"$large": "` + kind + `", "$size": ` + strconv.Itoa(items) + `}`)
 }
