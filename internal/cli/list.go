@@ -18,6 +18,11 @@ import (
 type list struct {
 	what   string
 	fields []string // shown by default
+	// table are the columns that people see by default, nil for fields; those of
+	// brief are left out where they have nothing to tell. Data have both.
+	table, brief []string
+	// order is how rows are sorted by default; nil for the controller's order.
+	order []string
 	// nameField is what arguments are compared with; numeric names are ids.
 	nameField string
 	numeric   bool
@@ -30,9 +35,11 @@ type list struct {
 // The lists.
 var (
 	jobList = list{what: "job", fields: []string{"id", "status", "summary"}, nameField: "id", numeric: true,
+		table: []string{"id", "status", "wait_reason", "place", "summary"}, brief: []string{"wait_reason", "place"},
 		short: "List jobs", extra: jobListOptions}
 	filterList = list{what: "filter", fields: []string{"uuid", "watermark", "priority", "predicates", "action", "reason_trail"},
-		nameField: "uuid", short: "List the filter rules"}
+		table: []string{"rule", "priority", "action_text", "held", "until", "shadow", "predicates_text", "reason"}, brief: []string{"until", "shadow"},
+		order: []string{"priority", "watermark", "uuid"}, nameField: "uuid", short: "List the filter rules in the order in which they are asked"}
 	instanceList = list{what: "instance", fields: []string{"name", "hypervisor", "os", "pnode", "status", "oper_ram"},
 		nameField: "name", short: "List instances"}
 	nodeList = list{what: "node", fields: []string{"name", "dtotal", "dfree", "mtotal", "mnode", "mfree", "pinst_cnt", "sinst_cnt"},
@@ -55,6 +62,7 @@ type listOptions struct {
 	limit                            int
 	groupBy, figures                 []string
 	names                            []string // the arguments
+	brief                            []string // columns that are left out where they are empty
 }
 
 func (o *listOptions) register(cmd *cobra.Command, what string) {
@@ -121,7 +129,7 @@ func listCommand(sh *shell, l list) *cobra.Command {
 		if o.fields != "" && len(o.groupBy)+len(o.figures) > 0 && !sh.persona.classic() {
 			return usage("groups have the columns of --group-by and --figures: -o goes with neither")
 		}
-		fields, filter := change(l.selected(o.fields), filter)
+		fields, filter := change(sh.selected(l, &o), filter)
 		return sh.list(cmd.Context(), l.what, fields, filter, &o)
 	}
 	return cmd
@@ -136,21 +144,60 @@ func (sh *shell) badFilter(err error) error {
 	return &exitError{status: ExitUsage, err: err}
 }
 
-// selected returns the fields to show. No name of a field has blanks, so those
-// around one do no harm.
-func (l list) selected(text string) []string {
-	if text == "" {
-		return l.fields
+// selected returns the fields to show, and notes in the options what else the
+// list does by default. No name of a field has blanks, so those around one do no
+// harm.
+func (sh *shell) selected(l list, o *listOptions) []string {
+	if len(o.sort) == 0 && len(o.groupBy)+len(o.figures) == 0 && !o.watch && !sh.persona.classic() {
+		o.sort = l.order
 	}
-	more, add := strings.CutPrefix(text, "+")
+	more, add := strings.CutPrefix(o.fields, "+")
 	fields := strings.Split(more, ",")
 	for i, f := range fields {
 		fields[i] = strings.TrimSpace(f)
 	}
-	if add {
-		return slices.Concat(l.fields, fields)
+	switch {
+	case o.fields == "":
+		return sh.usual(l, o)
+	case add:
+		return slices.Concat(sh.usual(l, o), fields)
 	}
 	return fields
+}
+
+// usual are the columns of a list that is not told which. People get those that
+// say most, data the classic ones and then those.
+func (sh *shell) usual(l list, o *listOptions) []string {
+	var own []string
+	for _, f := range l.table {
+		if !o.watch || !slices.Contains(l.brief, f) { // what is followed has the same columns all the time
+			own = append(own, f)
+		}
+	}
+	switch {
+	case sh.persona.classic() || own == nil:
+		return l.fields
+	case !sh.structured():
+		o.brief = l.brief
+		return own
+	}
+	return append(slices.Clone(l.fields), slices.DeleteFunc(own, func(f string) bool { return slices.Contains(l.fields, f) })...)
+}
+
+// leaveOut takes columns out of an answer that have nothing to tell.
+func leaveOut(a *listing.Answer, names []string) {
+	for _, name := range names {
+		at := slices.IndexFunc(a.Fields, func(f listing.Field) bool { return f.Name == name })
+		if at < 0 || slices.ContainsFunc(a.Data, func(row []listing.Cell) bool {
+			return row[at].Status == 0 && string(row[at].Value) != "false"
+		}) {
+			continue
+		}
+		a.Fields = slices.Delete(a.Fields, at, at+1)
+		for i := range a.Data {
+			a.Data[i] = slices.Delete(a.Data[i], at, at+1)
+		}
+	}
 }
 
 // filter joins what the arguments and --filter say.
@@ -216,6 +263,7 @@ func (sh *shell) list(ctx context.Context, what string, fields []string, filter 
 	if jobs {
 		unknown = checkJobs(&a, !sh.structured())
 	}
+	leaveOut(&a, o.brief)
 	err := sh.showAnswer(what, &a, o)
 	if err == nil && len(a.Data) == 0 && len(o.names) > 0 && !o.force && !sh.persona.classic() && unknown == nil {
 		unknown = o.names

@@ -90,7 +90,7 @@ func (sh *shell) queryItems(ctx context.Context, l list, o *listOptions) error {
 	if err != nil {
 		return sh.badFilter(err)
 	}
-	return sh.list(ctx, l.what, l.selected(o.fields), filter, o)
+	return sh.list(ctx, l.what, sh.selected(l, o), filter, o)
 }
 
 // itemInfo shows all fields of items.

@@ -31,7 +31,7 @@ func queryExplain(sh *shell) *cobra.Command {
 			return sh.badFilter(err)
 		}
 		var ex query.Explanation
-		err = sh.ask(cmd.Context(), "Query", &ex, l.what, l.selected(o.fields), qlang.JSON(filter), map[string]bool{"explain": true})
+		err = sh.ask(cmd.Context(), "Query", &ex, l.what, sh.selected(l, &o), qlang.JSON(filter), map[string]bool{"explain": true})
 		if err != nil {
 			return err
 		}

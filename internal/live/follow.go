@@ -222,8 +222,8 @@ var inventoryKinds = []store.Kind{
 // dependences serve clients that come back when the watch that told them is
 // gone: then the store's feed says what changed.
 var dependences = map[string]dependence{
-	"job":      {own: queue.KindJob, derived: []string{"held_by", "held_since"}},
-	"filter":   {own: queue.KindFilter},
+	"job":      {own: queue.KindJob, derived: []string{"held_by", "held_since", "wait_reason", "place"}},
+	"filter":   {own: queue.KindFilter, derived: []string{"held", "would_hold"}},
 	"instance": {own: store.Kind(cluster.KindInstance), others: inventoryKinds},
 	"node":     {own: store.Kind(cluster.KindNode), others: inventoryKinds},
 	"group":    {own: store.Kind(cluster.KindGroup), others: inventoryKinds},

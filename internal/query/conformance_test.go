@@ -173,8 +173,8 @@ func TestRequestedNamesConformance(t *testing.T) {
 }
 
 // newFields are fields that the reference does not have.
-var newFields = map[string][]string{"job": {"dry_run", "held_by", "held_since", "reason", "reason_trail"},
-	"filter": {"action_text", "added_by", "comment", "held", "predicates_text", "reason", "rule_name", "shadow", "until", "would_hold"}}
+var newFields = map[string][]string{"job": {"dry_run", "held_by", "held_since", "place", "reason", "reason_trail", "wait_reason"},
+	"filter": {"action_text", "added_by", "comment", "held", "predicates_text", "reason", "rule", "rule_name", "shadow", "until", "would_hold"}}
 
 func TestFieldsConformance(t *testing.T) {
 	var file map[string][]struct{ Name, Title, Kind, Source string }

@@ -241,6 +241,9 @@ func jobNewFields() []field[jobRow] {
 				}
 				return moment(j.Hold.Since)
 			})},
+		{Def: Def{"wait_reason", "Wait_reason", KindText, "What keeps a job from going on: a filter rule, another job, a full limit, a lock, or that there is no slot"},
+			from: InMemory, mutual: true, get: waitReason},
+		{Def: Def{"place", "Place", KindNumber, "Place of the job in the line that it waits in, from 1"}, from: InMemory, mutual: true, get: waitPlace},
 	}
 }
 

@@ -30,6 +30,7 @@ var filterTable = table[rule]{
 			get: func(_ *view, r rule) Cell { return known(r.Action) }},
 		{Def: Def{"reason_trail", "ReasonTrail", KindOther, "Who added the rule and why"},
 			get: func(_ *view, r rule) Cell { return known(r.Reason) }},
+		{Def: Def{"rule", "Rule", KindText, "What to mean the rule by: its name, or else the beginning of its UUID"}, get: func(_ *view, r rule) Cell { return text(r.Short()) }},
 		{Def: Def{"rule_name", "Rule_name", KindText, "What people call the rule by"}, get: func(_ *view, r rule) Cell { return textOrUnavail(r.Name) }},
 		{Def: Def{"comment", "Comment", KindText, "What people say about it"}, get: func(_ *view, r rule) Cell { return textOrUnavail(r.Comment) }},
 		{Def: Def{"until", "Until", KindTimestamp, "When the rule ends by itself"}, get: func(_ *view, r rule) Cell {

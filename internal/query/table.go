@@ -22,6 +22,8 @@ type view struct {
 	asked map[string]bool
 	// nameless is the way to the instances without a name, once it was needed.
 	nameless *path[instance]
+	// waits is what jobs wait for, once it was needed.
+	waits map[job.ID]wait
 	// failed is why rows could not be read to their end.
 	failed error
 }
@@ -82,6 +84,9 @@ type field[R any] struct {
 	// strict: a value that is not there meets no test. The reference's fields are
 	// not strict.
 	strict bool
+	// mutual: the value depends on the other rows, so a watch of it runs its query
+	// again whenever any of them changes.
+	mutual bool
 	// need is what a Live field wants from nodes.
 	need Need
 	get  func(*view, R) Cell
@@ -235,6 +240,12 @@ func (t *table[R]) columns(names []string) []column[R] {
 }
 
 func unknownCell[R any](*view, R) Cell { return Cell{Status: Unknown} }
+
+// mutual reports whether the values of a field depend on other rows.
+func (t *table[R]) mutual(name string) bool {
+	f := t.field(name)
+	return f != nil && f.mutual
+}
 
 // needs returns what the fields want from nodes together.
 func (t *table[R]) needs(names iter.Seq[string]) Need {

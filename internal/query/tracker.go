@@ -32,11 +32,11 @@ type tracked[R any] struct {
 
 // trackable reports whether a query need not be run anew to see what is
 // different. It must be when nodes are asked, when rows are looked up by names,
-// and for items whose rows are not known to belong to objects.
+// for values that depend on other rows, and for items whose rows are not known to belong to objects.
 func (t *table[R]) trackable(r Request, p parsed[R]) bool {
 	names, byName := requestedNames(r.Filter, t.nameField)
 	ordered := len(p.order.keys) > 0 || t.compare != nil || r.Limit == 0
-	return p.need == 0 && t.rowsOf != nil && r.After == "" && !(byName && len(names) > 0) && ordered
+	return p.need == 0 && !slices.ContainsFunc(p.used, t.mutual) && t.rowsOf != nil && r.After == "" && !(byName && len(names) > 0) && ordered
 }
 
 // less is the order of the rows.
