@@ -23,28 +23,34 @@ import (
 
 // TestModel drives a queue by random requests, ends of opcodes, failures of the
 // store and crashes, and compares it with what must hold whenever it has come
-// to rest (invariants_test.go).
+// to rest (invariants_test.go). Each half lives as many histories through as
+// rapid makes: 100, unless -rapid.checks says otherwise.
 func TestModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		m := newModel(t, rt)
-		defer m.close()
-		rt.Repeat(map[string]func(*rapid.T){
-			"":               m.settleAndCheck,
-			"submit":         m.submit,
-			"submit again":   m.submit, // twice as likely as the others
-			"finish":         m.finish,
-			"finish again":   m.finish,
-			"cancel":         m.cancel,
-			"priority":       m.changePriority,
-			"put rule":       m.putRule,
-			"delete rule":    m.deleteRule,
-			"archive":        m.archive,
-			"fail the store": m.failStore,
-			"restart":        m.restart,
-			"crash":          m.crash,
-		})
-		m.runDry(rt)
+	for _, half := range []string{"first half", "second half"} {
+		t.Run(half, func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { liveThrough(t, rt) }) })
+	}
+}
+
+// liveThrough lives one history through.
+func liveThrough(t *testing.T, rt *rapid.T) {
+	m := newModel(t, rt)
+	defer m.close()
+	rt.Repeat(map[string]func(*rapid.T){
+		"":               m.settleAndCheck,
+		"submit":         m.submit,
+		"submit again":   m.submit, // twice as likely as the others
+		"finish":         m.finish,
+		"finish again":   m.finish,
+		"cancel":         m.cancel,
+		"priority":       m.changePriority,
+		"put rule":       m.putRule,
+		"delete rule":    m.deleteRule,
+		"archive":        m.archive,
+		"fail the store": m.failStore,
+		"restart":        m.restart,
+		"crash":          m.crash,
 	})
+	m.runDry(rt)
 }
 
 // model is a queue with what a test knows about it.

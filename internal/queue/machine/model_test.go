@@ -58,8 +58,9 @@ func TestHistories(t *testing.T) {
 }
 
 // live lives one history through.
-func live(seed uint64, tell func(string, ...any)) (err error) {
-	h := newHistory(seed, tell)
+func live(seed uint64, tell func(string, ...any)) error { return newHistory(seed, tell).live() }
+
+func (h *world) live() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
@@ -68,12 +69,15 @@ func live(seed uint64, tell func(string, ...any)) (err error) {
 	for range 8 + h.n(24) {
 		step := steps[h.n(len(steps))]
 		h.tell("%s (%d on their way, last job %d)", step.name, len(h.writes), h.m.lastID)
-		step.do(h)
+		h.orKilled(func() { step.do(h) })
 		if err := h.check(); err != nil {
 			return fmt.Errorf("after %s: %w", step.name, err)
 		}
 	}
-	return h.runDry()
+	for dry := false; !dry && err == nil; {
+		h.orKilled(func() { err, dry = h.runDry(), true })
+	}
+	return err
 }
 
 // steps are what can happen, as often as they stand here.
@@ -130,6 +134,10 @@ type world struct {
 	lastSeen map[job.ID]*job.Job
 	nextUUID int
 	struck   map[job.ID]bool // refused by the store once: the next time they are lost
+
+	// points counts the moments at which the controller can be killed; it is at
+	// killAt (crash_test.go).
+	points, killAt int
 }
 
 type run struct {
@@ -282,14 +290,27 @@ func (h *world) write(w *write) {
 	}
 }
 
-// commit makes the next transaction durable and lets happen what waited for it.
+// commit makes some transactions durable together and lets happen what waited
+// for them. Between all of that the controller can be killed.
 func (h *world) commit() {
 	if len(h.writes) == 0 {
 		return
 	}
-	w := h.writes[0]
-	h.writes = h.writes[1:]
-	h.store(w)
+	group := h.writes[:1+h.n(min(len(h.writes), 4))]
+	h.writes = h.writes[len(group):]
+	h.point()
+	for _, w := range group {
+		h.store(w)
+		h.point()
+	}
+	for _, w := range group {
+		h.answer(w)
+		h.point()
+	}
+}
+
+// answer lets happen what waited for a transaction that is durable.
+func (h *world) answer(w *write) {
 	for _, j := range w.jobs {
 		h.m.Stored(j)
 	}
