@@ -59,6 +59,7 @@ var layers = []struct {
 	{"internal/jobfilter", Core},
 	{"internal/query", Core},
 	{"internal/cluster", Core},
+	{"internal/servertag", Core},
 	{"internal/audit", Core},
 	{"internal/lock", Core},
 	{"internal/schedule", Core},

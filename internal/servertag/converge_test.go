@@ -1,0 +1,186 @@
+package servertag
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/drover-project/drover/internal/job"
+)
+
+func rawUser(name string) string { return DefaultPrefixes().Raw(User, name) }
+
+// seen settles the set by what the cluster has.
+func (s Set) seen(now job.Time, ended map[job.ID]Outcome, names ...string) (Set, Plan) {
+	sight := Sight{Now: now, Instance: true, Ended: ended}
+	for _, n := range names {
+		sight.Tags = append(sight.Tags, rawUser(n))
+	}
+	next := s.Settle(DefaultPolicy(), sight)
+	return next, next.Next(sight)
+}
+
+// submitted is the set after a job for the step was submitted.
+func (s Set) submitted(step Step, id job.ID, now job.Time) Set {
+	s = s.Begin(step, now)
+	return s.Submitted(s.Serial, id, now)
+}
+
+func one(t *testing.T, p Plan, a Action, names ...string) Step {
+	t.Helper()
+	var got []string
+	for _, s := range p.Steps {
+		for _, tag := range s.Tags {
+			got = append(got, tag.Name)
+		}
+	}
+	if len(p.Steps) != 1 || p.Steps[0].Action != a || !slices.Equal(got, names) {
+		t.Fatalf("to do is %+v, want to %s %v", p.Steps, a, names)
+	}
+	return p.Steps[0]
+}
+
+func nothing(t *testing.T, p Plan) {
+	t.Helper()
+	if len(p.Steps) > 0 {
+		t.Fatalf("to do is %+v, want nothing", p.Steps)
+	}
+}
+
+func TestAddBecomesActive(t *testing.T) {
+	s, plan := having(t, "a", "b").seen(1, nil)
+	s = s.submitted(one(t, plan, Add, "a", "b"), 7, 1)
+	s, plan = s.seen(2, nil)
+	nothing(t, plan)
+	s, plan = s.seen(3, map[job.ID]Outcome{7: {OK: true}}, "a", "b")
+	nothing(t, plan)
+	if s.Find(User, "a").Status() != Active || len(s.Jobs) != 0 || s.OldestPending() != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestDeleteWhileTheAddRuns(t *testing.T) {
+	p := DefaultPolicy()
+	s, plan := having(t, "a").seen(1, nil)
+	s = s.submitted(one(t, plan, Add, "a"), 7, 1)
+	s, _ = s.Unwant(p, User, "a", alice)
+	// Not there now, and yet not done with: the job will put it there.
+	s, plan = s.seen(2, nil)
+	nothing(t, plan)
+	if s.Find(User, "a") == nil {
+		t.Fatal("the deletion is forgotten while the job for the addition is under way")
+	}
+	s, plan = s.seen(3, map[job.ID]Outcome{7: {OK: true}}, "a")
+	s = s.submitted(one(t, plan, Remove, "a"), 8, 3)
+	s, plan = s.seen(4, map[job.ID]Outcome{8: {OK: true}})
+	nothing(t, plan)
+	if len(s.Tags) != 0 {
+		t.Errorf("left are %+v", s.Tags)
+	}
+}
+
+func TestLateOutcomeDoesNotTouchANewerChange(t *testing.T) {
+	p := DefaultPolicy()
+	s, plan := having(t, "a").seen(1, nil)
+	s = s.submitted(one(t, plan, Add, "a"), 7, 1)
+	s, _ = s.Unwant(p, User, "a", alice)
+	s, _, _ = s.Want(p, User, []string{"a"}, alice)
+	s, plan = s.seen(2, map[job.ID]Outcome{7: {Text: "disk full"}})
+	if tag := s.Find(User, "a"); tag.Failure != nil || tag.Tries != 0 {
+		t.Errorf("the failure of an older generation counts: %+v", tag)
+	}
+	one(t, plan, Add, "a")
+	if again, _ := s.seen(3, map[job.ID]Outcome{7: {OK: true}}); again.Find(User, "a").Status() != PendAdd {
+		t.Error("a job that is not under way changes a tag")
+	}
+}
+
+func TestNotFoundOnDeleteIsDone(t *testing.T) {
+	p := DefaultPolicy()
+	s, _ := having(t, "a", "b").seen(1, nil, "a", "b")
+	s, _ = s.Unwant(p, User, "a", alice)
+	s, _ = s.Unwant(p, User, "b", alice)
+	s, plan := s.seen(2, nil, "a", "b")
+	s = s.submitted(one(t, plan, Remove, "a", "b"), 7, 2)
+	// Somebody removed a meanwhile, so the job failed as a whole.
+	s, plan = s.seen(3, map[job.ID]Outcome{7: {Text: "Tag(s) 'a' not found", Missing: true, Final: true}}, "b")
+	if s.Find(User, "a") != nil {
+		t.Error("a tag that is gone is still to be removed")
+	}
+	if b := s.Find(User, "b"); b.Failure != nil || b.Tries > 0 {
+		t.Errorf("the rest counts as failed: %+v", b)
+	}
+	one(t, plan, Remove, "b")
+}
+
+func TestFailuresAreTriedAgainAndReported(t *testing.T) {
+	s, now := having(t, "a"), job.Time(0)
+	for try := 1; try <= maxTries; try++ {
+		var plan Plan
+		if s, plan = s.seen(now, nil); try > 1 && len(plan.Steps) > 0 {
+			t.Fatal("tried again at once")
+		}
+		if try > 1 {
+			now = plan.Wake
+			s, plan = s.seen(now, nil)
+		}
+		id := job.ID(try)
+		s = s.submitted(one(t, plan, Add, "a"), id, now)
+		s, _ = s.seen(now, map[job.ID]Outcome{id: {Text: "no power"}})
+		want := PendAdd
+		if try == maxTries {
+			want = Error
+		}
+		if got := s.Find(User, "a"); got.Status() != want || got.Failure.Text != "no power" || got.Failure.Job != id {
+			t.Fatalf("after %d tries: %s, %+v", try, got.Status(), got.Failure)
+		}
+	}
+	if s, _ := s.seen(now, nil, "a"); s.Find(User, "a").Status() != Active {
+		t.Error("a tag that came to be there after all is not active")
+	}
+}
+
+func TestOneBadTagDoesNotHoldTheOthers(t *testing.T) {
+	s, plan := having(t, "a", "bad", "c").seen(1, nil)
+	refuse := func(id job.ID) map[job.ID]Outcome {
+		return map[job.ID]Outcome{id: {Text: "Too many tags", Final: true}}
+	}
+	s = s.submitted(one(t, plan, Add, "a", "bad", "c"), 1, 1)
+	s, plan = s.seen(2, refuse(1))
+	s = s.submitted(one(t, plan, Add, "a"), 2, 2)
+	s, plan = s.seen(3, map[job.ID]Outcome{2: {OK: true}}, "a")
+	s = s.submitted(one(t, plan, Add, "bad"), 3, 3)
+	s, plan = s.seen(4, refuse(3), "a")
+	s = s.submitted(one(t, plan, Add, "c"), 4, 4)
+	s, plan = s.seen(5, map[job.ID]Outcome{4: {OK: true}}, "a", "c")
+	nothing(t, plan)
+	for name, want := range map[string]Status{"a": Active, "bad": Error, "c": Active} {
+		if got := s.Find(User, name).Status(); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	if s, _, _ = s.Want(DefaultPolicy(), User, []string{"bad"}, alice); s.Find(User, "bad").Status() != PendAdd {
+		t.Error("asking again does not try again")
+	}
+}
+
+func TestTheClusterIsRightAboutTheRest(t *testing.T) {
+	s, _ := having(t, "a", "b").seen(1, nil, "a")
+	sight := Sight{Now: 2, Instance: true, Tags: []string{
+		rawUser("new"), "cyclades:system:kept", "cyclades:user:a_b", "other", "synnefo:network:0:protected"}}
+	s = s.Settle(DefaultPolicy(), sight)
+	if got := s.Names(User); !slices.Equal(got, []string{"b", "new"}) {
+		t.Errorf("wanted are %v", got) // a was taken away there; b is not there yet, and stays wanted
+	}
+	if got := s.Names(System); !slices.Equal(got, []string{"kept"}) {
+		t.Errorf("the system's are %v", got)
+	}
+	one(t, s.Next(sight), Add, "b")
+}
+
+func TestNothingIsDoneWithoutAServer(t *testing.T) {
+	s := having(t, "a").Settle(DefaultPolicy(), Sight{Now: 1})
+	nothing(t, s.Next(Sight{Now: 1}))
+	if s.Find(User, "a").Status() != PendAdd {
+		t.Errorf("%+v", s.Tags)
+	}
+}

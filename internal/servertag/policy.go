@@ -1,0 +1,133 @@
+package servertag
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// MaxName is how long the name of a tag may be, in code points, as in the
+// Compute API of OpenStack.
+const MaxName = 60
+
+// CheckName refuses what is no name of a tag.
+func CheckName(name string) error {
+	bad := func(why string) error {
+		return fault.New(fault.BadTag, "Tag '%s' is invalid. It must be a non empty string without characters '/' and ','. %s", shown(name), why).At("tag")
+	}
+	switch {
+	case name == "":
+		return bad("It is empty.")
+	case !utf8.ValidString(name):
+		return bad("It is not UTF-8.")
+	case strings.ContainsAny(name, "/,"):
+		return bad("It has one of them.")
+	case utf8.RuneCountInString(name) > MaxName:
+		return bad("It is longer than 60 characters.")
+	case name == "." || name == "..":
+		return bad("A lone '.' or '..' means another path in a URL, so that clients could not name it.")
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return bad("It has a control character.")
+	}
+	return nil
+}
+
+// shown is a name for a message: short, and in one line.
+func shown(name string) string {
+	return fault.Clip(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.ToValidUTF8(name, string(unicode.ReplacementChar))), 4*MaxName)
+}
+
+// Group is a set of tags of which a server has one at most.
+type Group struct {
+	Namespace Namespace `json:"namespace"`
+	Names     []string  `json:"names"`
+	// Why is told to whoever asks for two of them.
+	Why string `json:"why"`
+}
+
+// Policy is what an installation decides about tags.
+type Policy struct {
+	Prefixes Prefixes
+	// Max is how many tags a server may have, by namespace. It is counted on what
+	// is wanted.
+	Max map[Namespace]int
+	// Clashes are the groups of tags that exclude one another.
+	Clashes []Group
+}
+
+// DefaultPolicy is what an installation has that decides nothing.
+func DefaultPolicy() *Policy {
+	return &Policy{
+		Prefixes: DefaultPrefixes(),
+		Max:      map[Namespace]int{User: 50, System: 50},
+		Clashes: []Group{{
+			Namespace: User, Names: []string{"high-availability", "high-performance"},
+			Why: "a server is placed either for availability or for performance",
+		}},
+	}
+}
+
+// check refuses names, and a name whose written form is too long for a cluster.
+func (p *Policy) check(ns Namespace, names []string) error {
+	for _, name := range names {
+		if err := CheckName(name); err != nil {
+			return err
+		}
+		if raw := p.Prefixes.Raw(ns, name); len(raw) > MaxRaw {
+			return fault.New(fault.BadTag, "Tag '%s' is invalid. On the cluster it is written with %d characters, and %d is the limit there", shown(name), len(raw), MaxRaw).
+				At("tag").WithHint("each letter beyond ASCII takes six characters or more; %d of %d are left beside the prefix", MaxRaw-len(p.Prefixes[ns]), MaxRaw)
+		}
+	}
+	return p.together(ns, names)
+}
+
+// together refuses names that exclude one another in one request.
+func (p *Policy) together(ns Namespace, names []string) error {
+	for _, g := range p.Clashes {
+		if g.Namespace != ns {
+			continue
+		}
+		var both []string
+		for _, name := range g.Names {
+			if slices.Contains(names, name) {
+				both = append(both, "'"+name+"'")
+			}
+		}
+		if len(both) > 1 {
+			return fault.New(fault.BadTag, "Tags %s exclude one another: %s. None was applied", strings.Join(both, " and "), g.Why).At("tags")
+		}
+	}
+	return nil
+}
+
+// against refuses a newcomer that an existing tag excludes.
+func (p *Policy) against(s *Set, ns Namespace, newcomer string) error {
+	for _, g := range p.Clashes {
+		if g.Namespace != ns || !slices.Contains(g.Names, newcomer) {
+			continue
+		}
+		for _, name := range g.Names {
+			if name != newcomer && s.Has(ns, name) {
+				return fault.New(fault.Conflict, "Tag '%s' was not applied: '%s' is on the server already and stays, and %s", newcomer, name, g.Why).
+					At("tag").WithHint("remove '%s' first", name)
+			}
+		}
+	}
+	return nil
+}
+
+// full refuses a set that has too many tags.
+func (p *Policy) full(s *Set, ns Namespace) error {
+	if most := p.Max[ns]; len(s.Wanted(ns)) > most {
+		return fault.New(fault.BadTag, "The number of tags exceeded the per-server limit %d", most).At("tags")
+	}
+	return nil
+}
