@@ -353,6 +353,9 @@ func jobCancel(sh *shell) *cobra.Command {
 				return err
 			}
 		}
+		if byStatus != nil && !sh.persona.classic() {
+			slices.Reverse(ids) // jobs that depend on others go with them: first those, so that each is told once
+		}
 		return sh.eachJob(ids, func(id job.ID) (answer, error) {
 			var a answer
 			err := sh.ask(cmd.Context(), "CancelJob", &a, id, *kill, sh.userTrail())
