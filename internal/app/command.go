@@ -1,47 +1,150 @@
 package app
 
 import (
+	"cmp"
+	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/systemd"
 )
 
 // defaultStopGrace lets what is nearly done come to its end.
 const defaultStopGrace = 5 * time.Second
 
-// Command returns `drover dev`.
-func Command() *cobra.Command {
-	o := Options{}
-	var verbose bool
+// DevCommand returns `drover dev`.
+func DevCommand() *cobra.Command {
+	from := source{defaults: devDefaults()}
+	var demo, verbose bool
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "run a whole cluster in this process, for trying and testing",
 		Long: `dev runs a whole cluster in one process: an embedded store, nodes with the fake
-hypervisor, RAPI and LUXI. What it did is still there at the next start.`,
+hypervisor, RAPI and LUXI. What it did is still there at the next start. It is
+the same program as drover serve, with other defaults and without a
+configuration file.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Out, o.Log = cmd.OutOrStdout(), logger(cmd.ErrOrStderr(), verbose)
+			from.flags = given(cmd.Flags())
+			s, err := from.read()
+			if err != nil {
+				return err
+			}
+			if verbose {
+				s.LogLevel = level(slog.LevelDebug)
+			}
+			o := s.options()
+			o.Demo, o.Out, o.Log = demo, cmd.OutOrStdout(), newLog(cmd.ErrOrStderr(), s.LogFormat, slog.Level(s.LogLevel))
 			return Run(cmd.Context(), o)
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.Data, "data", DefaultData(), "directory of everything that lasts")
-	f.StringVar(&o.RAPI, "rapi", "127.0.0.1:5080", "address of RAPI; port 0 picks a free one")
-	f.BoolVar(&o.RequireAuthentication, "require-authentication", false, "let nobody read over RAPI without an account")
-	f.StringVar(&o.LUXI, "luxi", "", "path of the LUXI socket (default: luxi.sock in the data directory)")
-	f.StringVar(&o.Store, "store", "", "URL of a PostgreSQL database to keep the state in (default: in the data directory)")
-	f.StringVar(&o.Mond, "mond", "127.0.0.1:0", "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
-	f.IntVar(&o.Nodes, "nodes", 3, "how many nodes a new cluster gets")
-	f.BoolVar(&o.Demo, "demo", true, "fill a new cluster with some data to look at")
-	f.StringVar(&o.ReadyFile, "ready-file", "", "file to write, as JSON, when everything listens")
-	f.DurationVar(&o.StopGrace, "stop-grace", defaultStopGrace, "how long running opcodes may go on after the first signal; a second one ends all at once")
-	f.DurationVar(&o.ArchiveAfter, "archive-after", DefaultArchiveAfter, "how long ended jobs stay before they move to the archive")
-	f.BoolVarP(&verbose, "verbose", "v", false, "log what happens: jobs, filter rules, requests")
+	shown := from.defaults
+	shown.register(cmd.Flags())
+	cmd.Flags().BoolVar(&demo, "demo", true, "fill a new cluster with some data to look at")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log what happens: jobs, filter rules, requests")
 	return cmd
+}
+
+// defaultConfig is read where it exists, unless another file is named.
+const defaultConfig = "/etc/drover/drover.toml"
+
+// ServeCommand returns `drover serve`.
+func ServeCommand() *cobra.Command {
+	from := source{defaults: serveDefaults()}
+	var checkOnly bool
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "run a controller as a service of this machine",
+		Long: `serve runs a controller. Its settings are in one TOML file, whose keys are the
+names of the flags below; flags count before the file. A key that does not exist
+is refused.
+
+On SIGHUP it reads the file again and takes up the log level, and the
+certificate and the accounts of RAPI from their files; of other settings that
+changed it says that they need a restart. A file with mistakes changes nothing.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			from.flags = given(cmd.Flags())
+			if _, err := os.Stat(defaultConfig); err == nil && from.file == "" {
+				from.file = defaultConfig
+			}
+			s, err := from.read()
+			switch {
+			case err != nil:
+				return err
+			case checkOnly:
+				return s.tell(cmd.OutOrStdout(), from.file)
+			}
+			return serve(cmd, from, s)
+		},
+	}
+	shown := from.defaults
+	shown.register(cmd.Flags())
+	cmd.Flags().StringVar(&from.file, "config", "", "configuration file (default: "+defaultConfig+" where it exists)")
+	cmd.Flags().BoolVar(&checkOnly, "check-config", false, "check the configuration, show the settings that follow from it, and end")
+	return cmd
+}
+
+// serve runs a controller with these settings.
+func serve(cmd *cobra.Command, from source, s settings) error {
+	at := new(slog.LevelVar)
+	at.Set(slog.Level(s.LogLevel))
+	o := s.options()
+	o.Out, o.Log = cmd.OutOrStdout(), newLog(cmd.ErrOrStderr(), s.LogFormat, at)
+	o.Manager = systemd.FromEnvironment(os.Getenv)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	o.Hangup = hangup
+	o.Reread = func() error {
+		now, err := from.read()
+		if err != nil {
+			return err
+		}
+		at.Set(slog.Level(now.LogLevel))
+		later := slices.DeleteFunc(now.differences(s), func(name string) bool { return slices.Contains(reloadable, name) })
+		if len(later) > 0 {
+			o.Log.Warn("some settings that changed need a restart", "settings", strings.Join(later, " "))
+		}
+		return nil
+	}
+	return Run(cmd.Context(), o)
+}
+
+// tell shows the settings in the form of a configuration file, without the
+// password of the store.
+func (s settings) tell(w io.Writer, file string) error {
+	if u, err := url.Parse(s.Store); err == nil {
+		s.Store = u.Redacted()
+	}
+	text := &strings.Builder{}
+	fmt.Fprintf(text, "# from %s\n", cmp.Or(file, "defaults and flags alone"))
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	s.register(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		switch f.Value.Type() {
+		case "bool", "int":
+			fmt.Fprintf(text, "%s = %s\n", f.Name, f.Value)
+		default:
+			fmt.Fprintf(text, "%s = %q\n", f.Name, f.Value)
+		}
+	})
+	if _, err := io.WriteString(w, text.String()); err != nil {
+		return fault.New(fault.Environment, "cannot write the settings: %w", err)
+	}
+	return nil
 }
 
 // DefaultData is where `drover dev` keeps its state unless it is told
@@ -55,12 +158,4 @@ func DefaultData() string {
 		return "drover-dev"
 	}
 	return filepath.Join(home, ".local", "state", "drover", "dev")
-}
-
-func logger(w io.Writer, verbose bool) *slog.Logger {
-	level := slog.LevelWarn
-	if verbose {
-		level = slog.LevelDebug
-	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }

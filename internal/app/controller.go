@@ -19,8 +19,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
@@ -29,8 +27,10 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/requestid"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/meter"
+	"github.com/drover-project/drover/internal/systemd"
 	"github.com/drover-project/drover/internal/version"
 )
 
@@ -43,24 +43,24 @@ type controller struct {
 	keeper  *inventory.Keeper
 	queue   *queue.Queue
 	querier *live.Querier
+	picture *picture.Picture
 	log     *slog.Logger
-	// opened is the revision at which the controller found the store.
-	opened store.Revision
 	// fresh: there was no cluster before.
 	fresh bool
 
 	// meter is the store with its account, and figures all that is measured.
-	meter    *meter.Store
-	figures  *prometheus.Registry
-	requests *prometheus.CounterVec
-	stopping atomic.Bool
+	meter      *meter.Store
+	figures    *figures
+	requestIDs *requestid.Source
+	manager    systemd.Manager
+	stopping   atomic.Bool
 }
 
 // openController opens the controller whose state is in the directory, and
 // makes a cluster with so many nodes if there is none.
 func openController(ctx context.Context, o Options) (c *controller, err error) {
 	dir, log := o.Data, o.Log
-	c = &controller{log: log}
+	c = &controller{log: log, manager: o.Manager, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6]), picture: picture.New()}
 	defer func() {
 		if err != nil {
 			c.close()
@@ -70,8 +70,7 @@ func openController(ctx context.Context, o Options) (c *controller, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.measured()
-	c.meter = meter.New(opened, c.figures, log)
+	c.meter = meter.New(opened, c.figures.all, log)
 	c.store = c.meter // assigned only now: an interface that holds a nil pointer is not nil
 	holder, err := holderName(o)
 	if err != nil {
@@ -80,11 +79,7 @@ func openController(ctx context.Context, o Options) (c *controller, err error) {
 	if c.lease, err = acquireLease(ctx, c.store, holder, log); err != nil {
 		return c, err
 	}
-	if c.opened, err = c.store.Revision(ctx); err != nil {
-		return c, err
-	}
-	shown := picture.New()
-	if c.keeper, err = inventory.Open(ctx, c.store, c.lease.Epoch, shown); err != nil {
+	if c.keeper, err = inventory.Open(ctx, c.store, c.lease.Epoch, c.picture); err != nil {
 		return c, err
 	}
 	for _, u := range c.keeper.Unreadable() {
@@ -94,15 +89,16 @@ func openController(ctx context.Context, o Options) (c *controller, err error) {
 		return c, err
 	}
 	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) { return openAgent(dir, node) })
-	c.querier = &live.Querier{Picture: shown, Store: c.store, Nodes: live.Local(c.fleet), Runtime: runtime(), Log: log}
+	c.querier = &live.Querier{Picture: c.picture, Store: c.store, Nodes: live.Local(c.fleet), Runtime: runtime(), Log: log}
 	c.queue, err = queue.Open(ctx, queue.Config{
-		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Picture: shown, Executors: exec.All(c.querier.Source, hostNames()), Nodes: exec.Local(c.fleet),
+		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Picture: c.picture, Executors: exec.All(c.querier.Source, hostNames()), Nodes: exec.Local(c.fleet),
 		Now: time.Now, NewUUID: newUUID, Log: log, Grace: o.StopGrace,
 	})
 	if err != nil {
 		return c, err
 	}
 	c.querier.Queue = c.queue
+	c.figures.all.MustRegister(&gauges{c})
 	c.queue.Run() // opcodes that are queries find the querier whole
 	return c, nil
 }

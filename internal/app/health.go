@@ -3,14 +3,9 @@ package app
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/drover-project/drover/internal/job"
 )
 
 // Health is what /readyz answers.
@@ -60,7 +55,7 @@ func (c *controller) beside() map[string]http.Handler {
 	return map[string]http.Handler{
 		"/healthz": http.HandlerFunc(healthz),
 		"/readyz":  http.HandlerFunc(c.readyz),
-		"/metrics": promhttp.HandlerFor(c.figures, promhttp.HandlerOpts{}),
+		"/metrics": promhttp.HandlerFor(c.figures.all, promhttp.HandlerOpts{}),
 	}
 }
 
@@ -81,36 +76,4 @@ func (c *controller) readyz(w http.ResponseWriter, _ *http.Request) {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	_ = out.Encode(h) //nolint:errchkjson // its times can be written; the client may be gone
-}
-
-// measured makes the registry of the controller's figures.
-func (c *controller) measured() {
-	c.figures = prometheus.NewRegistry()
-	c.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "drover_requests_total",
-		Help: "Requests answered, by interface and outcome."}, []string{"interface", "outcome"})
-	c.figures.MustRegister(c.requests, jobCounts{c}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-}
-
-// observe returns what an interface calls for each request that it answered.
-func (c *controller) observe(name string) func(what, outcome string, took time.Duration) {
-	return func(what, outcome string, took time.Duration) {
-		c.requests.WithLabelValues(name, outcome).Inc()
-		c.log.Debug("request", "interface", name, "what", strings.ToValidUTF8(what, "?"), "outcome", outcome, "took", took)
-	}
-}
-
-// jobCounts tells how many jobs there are in each status, when it is asked.
-type jobCounts struct{ c *controller }
-
-var jobsDesc = prometheus.NewDesc("drover_jobs", "Jobs that are not archived, by status.", []string{"status"}, nil)
-
-// Describe implements prometheus.Collector.
-func (jobCounts) Describe(out chan<- *prometheus.Desc) { out <- jobsDesc }
-
-// Collect implements prometheus.Collector.
-func (j jobCounts) Collect(out chan<- prometheus.Metric) {
-	jobs := j.c.queue.Jobs()
-	for _, s := range job.Statuses {
-		out <- prometheus.MustNewConstMetric(jobsDesc, prometheus.GaugeValue, float64(jobs.CountIn(s)), string(s))
-	}
 }

@@ -63,8 +63,10 @@ func TestHealthAndFigures(t *testing.T) {
 	}
 	lines := strings.Split(text, "\n")
 	for _, want := range []string{
-		`drover_jobs{status="running"} 0`, `drover_requests_total{interface="luxi",outcome="ok"} 1`,
-		`drover_requests_total{interface="rapi",outcome="200"} 2`, `drover_store_transactions_total{outcome="committed"} `,
+		`drover_jobs{status="running"} 0`, `drover_requests_total{api="luxi",code="ok",method="QueryJobs"} 1`,
+		`drover_requests_total{api="rapi",code="200",method="GET"} 2`, `drover_request_duration_seconds_count{api="luxi",method="QueryJobs"} 1`,
+		`drover_jobs_waiting{for="filter"} 0`, `drover_slots_used 0`, `drover_leader 1`, `drover_leader_epoch 1`, `drover_store_revision `,
+		`drover_feed_lag_revisions{reader="picture"} `, `drover_build_info{`, `drover_store_transactions_total{outcome="committed"} `,
 		`drover_store_commit_seconds_count `,
 	} {
 		if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, want) }) {

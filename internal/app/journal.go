@@ -2,82 +2,124 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/jobfilter"
-	"github.com/drover-project/drover/internal/queue"
-	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/state"
 )
 
-// journal writes into the log what the store's feed tells of jobs and rules
-// since the controller was opened, until ctx ends. It follows only while somebody wants to read it: reading every
-// job that is written costs something.
+// journal counts what becomes of jobs, and writes it and changes of rules into
+// the log, until ctx ends. It follows the picture, so it holds up nobody.
 func (c *controller) journal(ctx context.Context) error {
-	if !c.log.Enabled(ctx, slog.LevelInfo) {
-		return nil
-	}
-	seen := map[string]job.Status{}
-	for changes, err := range c.store.Watch(ctx, c.opened) {
-		if err != nil {
-			if ctx.Err() == nil { // trouble of the store is told by others
-				c.log.Warn("the log no longer follows the jobs", "error", err)
-			}
+	follower, was := c.picture.Follow()
+	defer follower.Close()
+	for {
+		changed := c.picture.Changed()
+		now, changes, complete := follower.Next()
+		if !complete {
+			c.figures.missed.Inc()
+			c.log.Warn("jobs change faster than the log can tell; some changes are left out")
+		}
+		c.tell(ctx, was, changes)
+		was = now
+		select {
+		case <-changed:
+		case <-ctx.Done():
 			return nil
 		}
-		for i := range changes {
-			c.tell(seen, &changes[i])
-		}
-	}
-	return nil
-}
-
-// tell writes one change. A job is told of when it is taken, when it begins and
-// when it ends; seen is what was told of it last.
-func (c *controller) tell(seen map[string]job.Status, change *store.Change) {
-	switch {
-	case change.Kind == queue.KindFilter && change.Deleted:
-		c.log.Info("a filter rule was deleted", "rule", change.ID, "revision", change.Revision)
-	case change.Kind == queue.KindFilter && change.Value != nil:
-		var rule jobfilter.Rule
-		if err := json.Unmarshal(change.Value, &rule); err != nil {
-			c.log.Warn("a filter rule cannot be read", "rule", change.ID, "error", err)
-			return
-		}
-		c.log.Info("a filter rule was put", "rule", rule.UUID, "priority", rule.Priority, "action", rule.Action.Kind, "revision", change.Revision)
-	case change.Kind == queue.KindJob && change.Deleted:
-		delete(seen, change.ID)
-	case change.Kind == queue.KindJob && change.Value != nil:
-		j, err := job.Decode(change.Value)
-		if err != nil {
-			c.log.Warn("a job cannot be read", "job", change.ID, "error", err)
-			return
-		}
-		c.tellJob(seen, j, change)
 	}
 }
 
-func (c *controller) tellJob(seen map[string]job.Status, j *job.Job, change *store.Change) {
-	now := j.Status()
-	if seen[change.ID] == now {
+// tell goes through changes that were made to a state, in order.
+func (c *controller) tell(ctx context.Context, was *state.State, changes []*state.Change) {
+	newer := map[job.ID]*job.Job{}
+	for _, change := range changes {
+		for _, r := range change.Rules {
+			c.log.InfoContext(ctx, "a filter rule was put", "rule", r.UUID, "priority", r.Priority, "action", r.Action.Kind, "revision", change.Revision)
+		}
+		for _, uuid := range change.RulesRemoved {
+			c.log.InfoContext(ctx, "a filter rule was deleted", "rule", uuid, "revision", change.Revision)
+		}
+		for _, j := range change.Jobs {
+			before := newer[j.ID]
+			if before == nil {
+				before = was.Jobs.Get(j.ID)
+			}
+			newer[j.ID] = j
+			c.tellJob(ctx, before, j, change.Revision)
+		}
+	}
+}
+
+// tellJob tells what is new about a job; before is nil for one that is new.
+func (c *controller) tellJob(ctx context.Context, before, j *job.Job, revision int64) {
+	first := "none"
+	if len(j.Ops) > 0 {
+		first = j.Ops[0].Input.ID
+	}
+	for i := range j.Ops {
+		had := job.Op{}
+		if before != nil && i < len(before.Ops) {
+			had = before.Ops[i]
+		}
+		c.tellOpcode(ctx, j, i, &had)
+	}
+	now, had := j.Status(), job.Status("")
+	if before != nil {
+		had = before.Status()
+	} else {
+		c.figures.submitted.WithLabelValues(first).Inc()
+	}
+	if now == had {
 		return
 	}
-	seen[change.ID] = now
+	if now.Final() {
+		c.figures.ended.WithLabelValues(first, string(now)).Inc()
+	}
+	at, text := slog.LevelInfo, ""
+	switch {
+	case now == job.Running:
+		text = "a job began"
+	case now == job.Error:
+		at, text = slog.LevelWarn, "a job failed"
+	case now.Final():
+		text = "a job ended"
+	case now == job.Queued && before == nil:
+		text = "a job was taken"
+	}
+	if text == "" || !c.log.Enabled(ctx, at) {
+		return
+	}
 	what := "?"
 	if len(j.Ops) > 0 {
 		what = fault.Clip(j.Ops[0].Input.Summary(), 200)
 	}
-	words := []any{"job", j.ID, "what", what, "opcodes", len(j.Ops), "status", now, "revision", change.Revision}
-	switch {
-	case now == job.Running:
-		c.log.Info("a job began", words...)
-	case now == job.Error:
-		c.log.Warn("a job failed", words...)
-	case now.Final():
-		c.log.Info("a job ended", words...)
-	case now == job.Queued:
-		c.log.Info("a job was taken", words...)
+	c.log.Log(ctx, at, text, "job", j.ID, "what", what, "opcodes", len(j.Ops), "status", now, "revision", revision)
+}
+
+// tellOpcode tells what is new about an opcode of a job.
+func (c *controller) tellOpcode(ctx context.Context, j *job.Job, i int, had *job.Op) {
+	op := &j.Ops[i]
+	if op.Exec != 0 && had.Exec == 0 {
+		since := j.Received
+		if i > 0 {
+			since = j.Ops[i-1].End
+		}
+		waited := between(since, op.Exec)
+		c.figures.opcodeWait.WithLabelValues(op.Input.ID).Observe(waited.Seconds())
+		c.log.DebugContext(ctx, "an opcode began", "job", j.ID, "opcode", op.Input.ID, "index", i, "waited", waited)
 	}
+	if op.Status.Final() && !had.Status.Final() && op.Exec != 0 {
+		took := between(op.Exec, op.End)
+		c.figures.opcodeTime.WithLabelValues(op.Input.ID, string(op.Status)).Observe(took.Seconds())
+		c.log.DebugContext(ctx, "an opcode ended", "job", j.ID, "opcode", op.Input.ID, "index", i, "status", op.Status, "took", took)
+	}
+}
+
+// between is the time from one moment of a job to a later one; clocks may have
+// been set back.
+func between(from, until job.Time) time.Duration {
+	return time.Duration(max(0, until-from)) * time.Microsecond
 }

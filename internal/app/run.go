@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/systemd"
 )
 
 // Options are the settings of a controller.
@@ -20,6 +22,10 @@ type Options struct {
 	Data string
 	// RAPI is the address to listen on; port 0 picks a free one.
 	RAPI string
+	// Certificate is the file with RAPI's certificate and key, and Users that with
+	// its accounts; empty for those in the data directory, which are made when they
+	// are missing.
+	Certificate, Users string
 	// RequireAuthentication lets nobody read over RAPI without an account.
 	RequireAuthentication bool
 	// LUXI is the path of the socket; empty for one in the data directory.
@@ -43,6 +49,12 @@ type Options struct {
 	// ArchiveAfter is how long ended jobs stay before they move to the archive;
 	// zero is DefaultArchiveAfter.
 	ArchiveAfter time.Duration
+	// Manager is the service manager that wants to know how it goes.
+	Manager systemd.Manager
+	// Hangup asks for what can be read anew while it runs: Reread, which may be
+	// nil, and the certificate. Nil when nobody asks.
+	Hangup <-chan os.Signal
+	Reread func() error
 	// Out gets the same for a person.
 	Out io.Writer
 	Log *slog.Logger
@@ -91,13 +103,17 @@ func Run(ctx context.Context, o Options) error {
 	run(s.serveRAPI)
 	run(s.serveLUXI)
 	run(s.serveMonitors)
+	run(c.keepWatchdog)
+	run(s.reload)
 	if o.Demo && c.fresh {
 		run(c.seed)
 	}
 	if err := s.announce(o); err != nil {
 		stop(err)
 	}
+	c.report(systemd.StateReady)
 	<-ctx.Done()
+	c.report(systemd.StateStopping)
 	parts.Wait()
 	if cause := context.Cause(ctx); cause != errStopping { //nolint:errorlint // only itself ends in good order
 		return cause
@@ -119,6 +135,9 @@ type surfaces struct {
 
 	monitors      *monitors
 	serveMonitors func(context.Context) error
+
+	// reload reads anew what can be, whenever that is asked for.
+	reload func(context.Context) error
 }
 
 // listen opens the interfaces, so that clients can connect from now on.
@@ -139,32 +158,44 @@ func (c *controller) listen(ctx context.Context, o Options) (s *surfaces, err er
 }
 
 func (c *controller) listenRAPI(ctx context.Context, s *surfaces, o Options) error {
-	dir := filepath.Join(o.Data, "rapi")
-	login, err := openAccount(dir)
+	login, users, err := openUsers(o)
 	if err != nil {
 		return err
 	}
-	users := rapi.OpenUsers(login.usersFile, o.Log)
-	if !users.Current().Verify(login.name, login.password) {
-		o.Log.Warn("the RAPI users file does not hold this program's own account with the password that is kept beside it; no account is announced",
-			"users", login.usersFile)
-		login.name, login.password = "", ""
-	}
-	cert, err := rapi.Certificate(filepath.Join(dir, "rapi.pem"), time.Now())
+	cert, err := rapi.OpenCertificate(cmp.Or(o.Certificate, filepath.Join(o.Data, "rapi", "rapi.pem")), time.Now())
 	if err != nil {
 		return err
 	}
+	s.reload = func(ctx context.Context) error { return c.reload(ctx, o, cert) }
 	var listen net.ListenConfig
 	if s.rapiListener, err = listen.Listen(ctx, "tcp", o.RAPI); err != nil {
 		return fault.New(fault.Environment, "cannot listen for RAPI: %w", err).WithHint("choose another address with --rapi; port 0 picks a free one")
 	}
 	server := rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Users: users,
 		RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
-		Beside: c.beside(), Observe: c.observe("rapi")})
+		Beside: c.beside(), Observe: c.figures.observe("rapi", o.Log), NewID: c.requestIDs.Next})
 	s.serveRAPI = func(ctx context.Context) error { return server.Serve(ctx, s.rapiListener, cert) }
 	s.ready.RAPI = "https://" + s.rapiListener.Addr().String()
 	s.ready.RAPIUser, s.ready.RAPIPassword = login.name, login.password
 	return nil
+}
+
+// openUsers opens the accounts of RAPI: those that an operator keeps, or those
+// in the data directory, with the one that the first start made.
+func openUsers(o Options) (login account, users *rapi.UsersFile, err error) {
+	if o.Users != "" {
+		return account{}, rapi.OpenUsers(o.Users, o.Log), nil
+	}
+	if login, err = openAccount(filepath.Join(o.Data, "rapi")); err != nil {
+		return login, nil, err
+	}
+	users = rapi.OpenUsers(login.usersFile, o.Log)
+	if !users.Current().Verify(login.name, login.password) {
+		o.Log.Warn("the RAPI users file does not hold this program's own account with the password that is kept beside it; no account is announced",
+			"users", login.usersFile)
+		login.name, login.password = "", ""
+	}
+	return login, users, nil
 }
 
 // announce says where the controller can be reached.

@@ -49,6 +49,7 @@ var layers = []struct {
 	{"internal/intake", Leaf},
 	{"internal/reason", Leaf},
 	{"internal/qlang", Leaf},
+	{"internal/requestid", Leaf},
 	{"internal/version", Leaf},
 	{"yaql", Leaf},
 	{"yaql/*", Leaf},
@@ -82,6 +83,7 @@ var layers = []struct {
 	{"internal/store/*", Adapter},
 	{"internal/hypervisor/*", Adapter},
 	{"internal/api/*", Adapter},
+	{"internal/systemd", Adapter},
 
 	{"internal/app", Composition},
 	{"internal/bench", Composition},

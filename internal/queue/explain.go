@@ -10,6 +10,13 @@ import (
 // Explanation says why a job is where it is.
 type Explanation = machine.Explanation
 
+// Census is how many jobs are where in the queue.
+type Census = machine.Census
+
+// Census counts the jobs that have not ended by what they wait for. It asks a
+// clone of the machine and holds up nobody.
+func (q *Queue) Census() Census { return q.look().Census() }
+
 // Explain says why a job is where it is. For a job that has ended it says how
 // it ended and what the rules in force now would say. It asks a clone of the
 // machine and holds up nobody. Errors: fault.NotFound.

@@ -2,12 +2,14 @@ package queue
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/queue/machine"
+	"github.com/drover-project/drover/internal/requestid"
 	"github.com/drover-project/drover/internal/store"
 )
 
@@ -72,10 +74,23 @@ func (q *Queue) submit(ctx context.Context, subs []Submission, usable func() err
 		}
 		select {
 		case err := <-durable:
+			q.tellTaken(ctx, r.Outcomes)
 			return r.Outcomes, err
 		case <-ctx.Done():
 			return nil, fault.New(fault.Unavailable, "the submission was not confirmed in time: %w", context.Cause(ctx)).
 				WithHint("it may have been taken; a submission key makes it safe to repeat")
+		}
+	}
+}
+
+// tellTaken logs which jobs a request made.
+func (q *Queue) tellTaken(ctx context.Context, outcomes []Outcome) {
+	if requestid.From(ctx) == "" || !q.cfg.Log.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	for _, o := range outcomes {
+		if o.Err == nil {
+			q.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "a request handed in a job", slog.Any("job", o.ID))
 		}
 	}
 }

@@ -36,9 +36,13 @@ type Deps struct {
 	Queue   *queue.Queue
 	Querier *live.Querier
 	Log     *slog.Logger
-	// Observe is told of each request that was answered: its method, "ok" or the
-	// code of its error, and how long it took. Nil when nobody wants to know.
-	Observe func(what, outcome string, took time.Duration)
+	// Observe is told of each request that was answered: its context, its method,
+	// "ok" or the code of its error, and how long it took. Nil when nobody wants
+	// to know.
+	Observe func(ctx context.Context, what, outcome string, took time.Duration)
+	// NewID gives each request an id, which its context carries (requestid); nil
+	// for none.
+	NewID func() string
 }
 
 // method is one row of the table: its name, how many arguments it takes, and

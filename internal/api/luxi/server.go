@@ -16,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/requestid"
 )
 
 // maxConnections is how many clients may be connected at once; another one is
@@ -178,9 +179,12 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, by reason.Account, f
 	}
 	ctx, done := s.attended(ctx, conn)
 	defer done()
+	if s.deps.NewID != nil {
+		ctx = requestid.With(ctx, s.deps.NewID())
+	}
 	begun := time.Now()
 	result, err := s.callNotOlder(ctx, by, req)
-	s.observe(req.Method, err, begun)
+	s.observe(ctx, req.Method, err, begun)
 	if bad, ok := errors.AsType[*parseError](err); ok {
 		s.refuse(conn, bad.text, bad.err)
 		return false
@@ -200,7 +204,7 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, by reason.Account, f
 
 // observe tells who wants to know that a request was carried out. Methods that
 // do not exist share one name.
-func (s *Server) observe(method string, err error, begun time.Time) {
+func (s *Server) observe(ctx context.Context, method string, err error, begun time.Time) {
 	if s.deps.Observe == nil {
 		return
 	}
@@ -211,7 +215,7 @@ func (s *Server) observe(method string, err error, begun time.Time) {
 	if err != nil {
 		outcome = string(fault.CodeOf(err))
 	}
-	s.deps.Observe(method, outcome, time.Since(begun))
+	s.deps.Observe(ctx, method, outcome, time.Since(begun))
 }
 
 // callNotOlder is call, once the state is as new as the request wants it.

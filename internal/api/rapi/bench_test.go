@@ -19,7 +19,7 @@ import (
 // connections, on a real store. A rule keeps the jobs from running.
 func BenchmarkSubmit(b *testing.B) {
 	r := newRig(b, rigOptions{})
-	cert, err := rapi.Certificate(filepath.Join(r.dir, "rapi.pem"), time.Now())
+	cert, err := rapi.OpenCertificate(filepath.Join(r.dir, "rapi.pem"), time.Now())
 	r.check(err)
 	listener, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
 	r.check(err)

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -22,17 +23,45 @@ import (
 // certificateLifetime is how long a certificate that we made is valid.
 const certificateLifetime = 5 * 365 * 24 * time.Hour
 
-// Certificate reads the certificate and key of the server from one PEM file.
+// CertificateFile is the file with the server's certificate and key. It is safe
+// for concurrent use.
+type CertificateFile struct {
+	path    string
+	current atomic.Pointer[tls.Certificate]
+}
+
+// OpenCertificate reads the certificate and key of the server from one PEM file.
 // If there is no such file, it makes a self-signed certificate for this host
 // and stores it there, readable by the owner only.
-func Certificate(path string, now time.Time) (tls.Certificate, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		text, err = makeCertificate(now)
+func OpenCertificate(path string, now time.Time) (*CertificateFile, error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		text, err := makeCertificate(now)
 		if err == nil {
 			err = writePrivate(path, text)
 		}
+		if err != nil {
+			return nil, fault.New(fault.Environment, "the certificate %s: %w", path, err)
+		}
 	}
+	f := &CertificateFile{path: path}
+	return f, f.Reload()
+}
+
+// Current returns the certificate as it was last read.
+func (f *CertificateFile) Current() *tls.Certificate { return f.current.Load() }
+
+// Reload reads the file anew, for connections that come from now on. What was
+// there stays if the file cannot be used.
+func (f *CertificateFile) Reload() error {
+	cert, err := readCertificate(f.path)
+	if err == nil {
+		f.current.Store(&cert)
+	}
+	return err
+}
+
+func readCertificate(path string) (tls.Certificate, error) {
+	text, err := os.ReadFile(path)
 	if err == nil {
 		err = checkPrivate(path)
 	}

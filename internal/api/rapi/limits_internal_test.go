@@ -199,7 +199,7 @@ func TestWrongCredentialsAreLoggedWithoutThePassword(t *testing.T) {
 // gated is a server behind a gate of so many places, with TLS.
 func gated(t *testing.T, total int) (address string, g *gate) {
 	t.Helper()
-	cert, err := Certificate(filepath.Join(t.TempDir(), "rapi.pem"), time.Now())
+	cert, err := OpenCertificate(filepath.Join(t.TempDir(), "rapi.pem"), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

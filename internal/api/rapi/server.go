@@ -34,6 +34,7 @@ import (
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/requestid"
 )
 
 // Config is what a server is made of. The fields up to Users, Now and Log are
@@ -50,9 +51,13 @@ type Config struct {
 	// Beside are pages that are no part of the remote API, by path: health and
 	// figures. They are open to everybody.
 	Beside map[string]http.Handler
-	// Observe is told of each request that was answered: method and path, the
-	// status, and how long it took. Nil when nobody wants to know.
-	Observe func(what, outcome string, took time.Duration)
+	// Observe is told of each request that was answered: its context, method and
+	// path, the status, and how long it took. Nil when nobody wants to know.
+	Observe func(ctx context.Context, what, outcome string, took time.Duration)
+	// NewID gives an id to each request that brings none in its header
+	// X-Request-Id. Its context carries it (requestid), and the answer's header
+	// tells it. Nil for no ids.
+	NewID func() string
 }
 
 // Server answers the requests of the remote API.
@@ -88,8 +93,8 @@ const (
 
 // tlsConfig takes TLS 1.3, and of 1.2 what has forward secrecy and
 // authenticated encryption.
-func tlsConfig(cert tls.Certificate) *tls.Config {
-	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+func tlsConfig(cert *CertificateFile) *tls.Config {
+	return &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return cert.Current(), nil }, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		CipherSuites: []uint16{
 			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
 			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
@@ -99,7 +104,7 @@ func tlsConfig(cert tls.Certificate) *tls.Config {
 
 // Serve answers on the listener, with TLS, until the context ends; requests
 // that are then under way get a few seconds to finish.
-func (s *Server) Serve(ctx context.Context, l net.Listener, cert tls.Certificate) error {
+func (s *Server) Serve(ctx context.Context, l net.Listener, cert *CertificateFile) error {
 	secure := tlsConfig(cert)
 	server := &http.Server{
 		Handler:           s,
@@ -130,10 +135,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, cert tls.Certificate
 // closed, so that nobody takes the part for the whole.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &response{ResponseWriter: w, status: http.StatusOK}
+	r = s.identified(w, r)
 	if s.config.Observe != nil {
 		begun := time.Now()
 		defer func() {
-			s.config.Observe(r.Method+" "+fault.Clip(r.URL.Path, 200), strconv.Itoa(out.status), time.Since(begun))
+			s.config.Observe(r.Context(), r.Method+" "+fault.Clip(r.URL.Path, 200), strconv.Itoa(out.status), time.Since(begun))
 		}()
 	}
 	if page := s.config.Beside[r.URL.Path]; page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
@@ -160,6 +166,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.writeError(out, r, asHTTP(err))
 	}
+}
+
+// requestIDHeader names the id of a request, in it and in its answer.
+const requestIDHeader = "X-Request-Id"
+
+// identified returns the request with an id in its context.
+func (s *Server) identified(w http.ResponseWriter, r *http.Request) *http.Request {
+	if s.config.NewID == nil {
+		return r
+	}
+	id := r.Header.Get(requestIDHeader)
+	if !requestid.Valid(id) {
+		id = s.config.NewID()
+	}
+	w.Header().Set(requestIDHeader, id)
+	return r.WithContext(requestid.With(r.Context(), id))
 }
 
 // response knows whether a part of it has been sent, and its status.

@@ -129,22 +129,22 @@ func TestEditOfSameSizeAndTimeIsSeen(t *testing.T) {
 
 func TestCertificateIsMadeOnceAndKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rapi.pem")
-	first, err := rapi.Certificate(path, time.Now())
+	first, err := rapi.OpenCertificate(path, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := rapi.Certificate(path, time.Now())
+	second, err := rapi.OpenCertificate(path, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(first.Certificate[0]) != string(second.Certificate[0]) {
+	if string(first.Current().Certificate[0]) != string(second.Current().Certificate[0]) {
 		t.Error("a second start made another certificate")
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v (%v)", info.Mode(), err)
 	}
-	cert, err := x509.ParseCertificate(first.Certificate[0])
+	cert, err := x509.ParseCertificate(first.Current().Certificate[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,13 +159,26 @@ func TestCertificateIsMadeOnceAndKept(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rapi.Certificate(path, time.Now()); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "chmod 600") {
+	if _, err := rapi.OpenCertificate(path, time.Now()); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("a key that all can read: %v", err)
 	}
 	if err := errors.Join(os.WriteFile(path, []byte("no certificate"), 0o600), os.Chmod(path, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rapi.Certificate(path, time.Now()); !fault.Is(err, fault.Environment) {
+	if _, err := rapi.OpenCertificate(path, time.Now()); !fault.Is(err, fault.Environment) {
 		t.Errorf("a broken file: %v", err)
+	}
+	if err := first.Reload(); !fault.Is(err, fault.Environment) || first.Current() == nil {
+		t.Errorf("a broken file, read anew: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	other, err := rapi.OpenCertificate(path, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Reload(); err != nil || string(first.Current().Certificate[0]) != string(other.Current().Certificate[0]) {
+		t.Errorf("another certificate was not taken up: %v", err)
 	}
 }

@@ -76,6 +76,11 @@ func (h *world) checkPlaces() error {
 	if err != nil {
 		return err
 	}
+	c := m.Census()
+	if c.Running != running || c.Slot != ready+granted || c.Bucket != full || c.Slots != m.world.MaxRunning ||
+		c.Held+c.Dependency+c.Bucket+c.Slot+c.Lock+c.Running != m.jobs.Len() {
+		return fmt.Errorf("the census is wrong: %+v of %d jobs", c, m.jobs.Len())
+	}
 	counted := 0
 	m.counts.Scan(func(c count) bool { counted += c.n; return true })
 	if ready != m.ready.tree.Len() || granted != m.granted.tree.Len() || full != m.full.Len() || running != m.running ||

@@ -1,0 +1,44 @@
+package app
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/drover-project/drover/internal/requestid"
+	"github.com/drover-project/drover/internal/systemd"
+)
+
+// newLog returns the log of a controller; its level can be changed while it
+// runs. What is written on behalf of a request names it.
+func newLog(w io.Writer, f format, at slog.Leveler) *slog.Logger {
+	kind := func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewTextHandler(w, o) }
+	if f == "json" {
+		kind = func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewJSONHandler(w, o) }
+	}
+	if file, ok := w.(*os.File); ok && f == "text" && systemd.OnJournal(file, os.Getenv) {
+		return slog.New(ofRequests{systemd.NewJournalHandler(w, at, kind)})
+	}
+	return slog.New(ofRequests{kind(w, &slog.HandlerOptions{Level: at})})
+}
+
+// ofRequests is a handler that adds the id of the request to what is logged on
+// its behalf.
+type ofRequests struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (h ofRequests) Handle(ctx context.Context, r slog.Record) error {
+	if id := requestid.From(ctx); id != "" {
+		r.AddAttrs(slog.String("request", id))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h ofRequests) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return ofRequests{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h ofRequests) WithGroup(name string) slog.Handler { return ofRequests{h.Handler.WithGroup(name)} }

@@ -1,0 +1,250 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/pflag"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// settings are what an operator can say to a controller, in its configuration
+// file and in flags of the same names. What is true of the cluster is not among
+// them: that is in the store.
+type settings struct {
+	Data                  string   `toml:"data"`
+	Store                 string   `toml:"store"`
+	RAPI                  string   `toml:"rapi"`
+	RAPICertificate       string   `toml:"rapi-certificate"`
+	RAPIUsers             string   `toml:"rapi-users"`
+	RequireAuthentication bool     `toml:"require-authentication"`
+	LUXI                  string   `toml:"luxi"`
+	Mond                  string   `toml:"mond"`
+	Nodes                 int      `toml:"nodes"`
+	ReadyFile             string   `toml:"ready-file"`
+	StopGrace             duration `toml:"stop-grace"`
+	ArchiveAfter          duration `toml:"archive-after"`
+	LogLevel              level    `toml:"log-level"`
+	LogFormat             format   `toml:"log-format"`
+}
+
+// reloadable are the settings that a running controller takes up.
+var reloadable = []string{"log-level"}
+
+// register makes a flag of each setting; what the settings are is the default.
+func (s *settings) register(f *pflag.FlagSet) {
+	f.StringVar(&s.Data, "data", s.Data, "directory of everything that lasts")
+	f.StringVar(&s.Store, "store", s.Store, "URL of a PostgreSQL database to keep the state in (default: in the data directory)")
+	f.StringVar(&s.RAPI, "rapi", s.RAPI, "address of RAPI; port 0 picks a free one")
+	f.StringVar(&s.RAPICertificate, "rapi-certificate", s.RAPICertificate, "PEM file with certificate and key of RAPI (default: one of its own in the data directory)")
+	f.StringVar(&s.RAPIUsers, "rapi-users", s.RAPIUsers, "file with the accounts of RAPI (default: one in the data directory, with an account that is made at the first start)")
+	f.BoolVar(&s.RequireAuthentication, "require-authentication", s.RequireAuthentication, "let nobody read over RAPI without an account")
+	f.StringVar(&s.LUXI, "luxi", s.LUXI, "path of the LUXI socket (default: luxi.sock in the data directory)")
+	f.StringVar(&s.Mond, "mond", s.Mond, "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
+	f.IntVar(&s.Nodes, "nodes", s.Nodes, "how many nodes a new cluster gets")
+	f.StringVar(&s.ReadyFile, "ready-file", s.ReadyFile, "file to write, as JSON, when everything listens")
+	f.Var(&s.StopGrace, "stop-grace", "how long running opcodes may go on after the first signal; a second one ends all at once")
+	f.Var(&s.ArchiveAfter, "archive-after", "how long ended jobs stay before they move to the archive")
+	f.Var(&s.LogLevel, "log-level", "what is logged: debug, info, warn or error")
+	f.Var(&s.LogFormat, "log-format", "how it is logged: text or json")
+}
+
+// options are the settings as a controller takes them.
+func (s *settings) options() Options {
+	return Options{
+		Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
+		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Nodes: s.Nodes, ReadyFile: s.ReadyFile,
+		StopGrace: time.Duration(s.StopGrace), ArchiveAfter: time.Duration(s.ArchiveAfter),
+	}
+}
+
+// check refuses settings that no controller can run with.
+func (s *settings) check() error {
+	switch {
+	case s.Data == "":
+		return fault.New(fault.Invalid, "data: there is no directory for what lasts").At("data")
+	case s.Nodes < 1:
+		return fault.New(fault.Invalid, "nodes: a cluster has one node at least, not %d", s.Nodes).At("nodes")
+	case s.StopGrace < 0:
+		return fault.New(fault.Invalid, "stop-grace: the time is negative: %v", &s.StopGrace).At("stop-grace")
+	case s.ArchiveAfter <= 0:
+		return fault.New(fault.Invalid, "archive-after: the time is not positive: %v", &s.ArchiveAfter).At("archive-after")
+	}
+	if err := new(format).Set(string(s.LogFormat)); err != nil { // the decoder of the file does not ask it
+		return fault.New(fault.Invalid, "log-format: %w", err).At("log-format")
+	}
+	return checkStoreURL(s.Store)
+}
+
+// source is where settings come from: the defaults, a file (none if empty),
+// and flags that were given, which count before the file.
+type source struct {
+	defaults settings
+	file     string
+	flags    map[string]string
+}
+
+// given returns the flags of a set that are on the command line.
+func given(f *pflag.FlagSet) map[string]string {
+	said := map[string]string{}
+	f.Visit(func(flag *pflag.Flag) { said[flag.Name] = flag.Value.String() })
+	return said
+}
+
+// read reads the settings, from the file as it is now.
+func (s source) read() (settings, error) {
+	out := s.defaults
+	if s.file != "" {
+		if err := out.decode(s.file); err != nil {
+			return out, err
+		}
+	}
+	flags := pflag.NewFlagSet("settings", pflag.ContinueOnError)
+	out.register(flags)
+	for name, value := range s.flags {
+		if flags.Lookup(name) == nil {
+			continue // a flag of the command that is no setting
+		}
+		if err := flags.Set(name, value); err != nil {
+			return out, fault.New(fault.Invalid, "%s: %w", name, err).At(name)
+		}
+	}
+	return out, out.check()
+}
+
+// decode reads a file strictly: what is not known is refused, with its place.
+func (s *settings) decode(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fault.New(fault.Environment, "cannot read the configuration: %w", err)
+	}
+	decoder := toml.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(s)
+	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok {
+		first := unknown.Errors[0]
+		row, column := first.Position()
+		return fault.New(fault.Invalid, "%s:%d:%d: there is no setting %s", file, row, column, strings.Join(first.Key(), ".")).
+			At(strings.Join(first.Key(), ".")).WithHint("drover serve --help lists them")
+	}
+	if wrong, ok := errors.AsType[*toml.DecodeError](err); ok {
+		row, column := wrong.Position()
+		text := strings.TrimPrefix(wrong.Error(), "toml: ")
+		if field := strings.Index(text, " into struct field "); field >= 0 { // the name of a Go type, which helps nobody
+			text = text[:field] + " as " + strings.Join(wrong.Key(), ".")
+		}
+		return fault.New(fault.Invalid, "%s:%d:%d: %s", file, row, column, text).At(strings.Join(wrong.Key(), "."))
+	}
+	if err != nil {
+		return fault.New(fault.Invalid, "%s: %w", file, err)
+	}
+	return nil
+}
+
+// differences names the settings that differ, in the order of their names.
+func (s settings) differences(other settings) []string {
+	names := func(s *settings) map[string]string {
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		s.register(f)
+		values := map[string]string{}
+		f.VisitAll(func(flag *pflag.Flag) { values[flag.Name] = flag.Value.String() })
+		return values
+	}
+	mine, its := names(&s), names(&other)
+	var out []string
+	for name, value := range mine {
+		if its[name] != value {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// duration is a time as a text: 5s, 6h.
+type duration time.Duration
+
+// String implements pflag.Value.
+func (d *duration) String() string { return time.Duration(*d).String() }
+
+// Set implements pflag.Value.
+func (d *duration) Set(text string) error {
+	t, err := time.ParseDuration(text)
+	if err != nil {
+		return fault.New(fault.Invalid, "%q is no time; write it as 90s, 15m or 6h", text)
+	}
+	*d = duration(t)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (*duration) Type() string { return "duration" }
+
+// UnmarshalText is for the configuration file.
+func (d *duration) UnmarshalText(text []byte) error { return d.Set(string(text)) }
+
+// level is a level of the log.
+type level slog.Level
+
+var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
+// String implements pflag.Value.
+func (l *level) String() string { return strings.ToLower(slog.Level(*l).String()) }
+
+// Set implements pflag.Value.
+func (l *level) Set(text string) error {
+	found, ok := levels[text]
+	if !ok {
+		return fault.New(fault.Invalid, "%q is none of debug, info, warn, error", text)
+	}
+	*l = level(found)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (*level) Type() string { return "level" }
+
+// UnmarshalText is for the configuration file.
+func (l *level) UnmarshalText(text []byte) error { return l.Set(string(text)) }
+
+// format is the form of the log's lines.
+type format string
+
+// String implements pflag.Value.
+func (f *format) String() string { return string(*f) }
+
+// Set implements pflag.Value.
+func (f *format) Set(text string) error {
+	if text != "text" && text != "json" {
+		return fault.New(fault.Invalid, "%q is neither text nor json", text)
+	}
+	*f = format(text)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (*format) Type() string { return "format" }
+
+// devDefaults are those of `drover dev`: a cluster to try things on.
+func devDefaults() settings {
+	return settings{
+		Data: DefaultData(), RAPI: "127.0.0.1:5080", Mond: "127.0.0.1:0", Nodes: 3,
+		StopGrace: duration(defaultStopGrace), ArchiveAfter: duration(DefaultArchiveAfter), LogLevel: level(slog.LevelWarn), LogFormat: "text",
+	}
+}
+
+// serveDefaults are those of `drover serve`: a service of this machine.
+func serveDefaults() settings {
+	s := devDefaults()
+	s.Data, s.LUXI = filepath.Join("/var/lib", "drover"), "/run/drover/luxi.sock"
+	s.RAPI, s.Mond, s.Nodes, s.LogLevel = ":5080", "", 1, level(slog.LevelInfo)
+	return s
+}

@@ -1,0 +1,106 @@
+package app
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+func configFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "drover.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestKeysAreFlags holds the file and the command line to one list of names.
+func TestKeysAreFlags(t *testing.T) {
+	s := serveDefaults()
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	s.register(f)
+	keys := reflect.TypeFor[settings]()
+	count := 0
+	f.VisitAll(func(*pflag.Flag) { count++ })
+	if count != keys.NumField() {
+		t.Errorf("%d flags, %d keys", count, keys.NumField())
+	}
+	for i := range keys.NumField() {
+		if name := keys.Field(i).Tag.Get("toml"); f.Lookup(name) == nil {
+			t.Errorf("there is no flag %s", name)
+		}
+	}
+}
+
+func TestFlagsCountBeforeTheFileAndTheFileBeforeDefaults(t *testing.T) {
+	from := source{
+		defaults: serveDefaults(), flags: map[string]string{"nodes": "7", "stop-grace": "2s", "config": "x"},
+		file: configFile(t, "nodes = 3\nstop-grace = \"1m\"\narchive-after = \"48h\"\nlog-level = \"debug\"\nlog-format = \"json\"\nrequire-authentication = true\n"),
+	}
+	s, err := from.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Nodes != 7 || s.StopGrace.String() != "2s" || s.ArchiveAfter.String() != "48h0m0s" || slog.Level(s.LogLevel) != slog.LevelDebug ||
+		s.LogFormat != "json" || !s.RequireAuthentication || s.RAPI != ":5080" || s.Mond != "" {
+		t.Errorf("%+v", s)
+	}
+	if got := strings.Join(s.differences(serveDefaults()), " "); got != "archive-after log-format log-level nodes require-authentication stop-grace" {
+		t.Errorf("they differ in %s", got)
+	}
+}
+
+func TestMistakesInTheConfiguration(t *testing.T) {
+	for text, want := range map[string]string{
+		"nodes = 1\nnods = 2\n":        "drover.toml:2:1: there is no setting nods",
+		"[rapi]\nport = 1\n":           "drover.toml:",
+		"nodes = \"many\"\n":           "drover.toml:1:9: cannot decode TOML string as nodes",
+		"nodes = 1\nnodes = 2\n":       "drover.toml:2:",
+		"nodes =\n":                    "drover.toml:1:",
+		"stop-grace = \"soon\"\n":      `"soon" is no time`,
+		"stop-grace = \"-1s\"\n":       "stop-grace: the time is negative",
+		"archive-after = \"0s\"\n":     "archive-after: the time is not positive",
+		"log-level = \"loud\"\n":       `"loud" is none of debug, info, warn, error`,
+		"log-format = \"xml\"\n":       `"xml" is neither text nor json`,
+		"nodes = 0\n":                  "nodes: a cluster has one node at least",
+		"store = \"mysql://x\"\n":      "there is no kind of store",
+		"data = \"\"\n":                "data: there is no directory",
+		"rapi-certificate = [\"a\"]\n": "drover.toml:1:",
+	} {
+		_, err := source{defaults: serveDefaults(), file: configFile(t, text)}.read()
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	if _, err := (source{defaults: serveDefaults(), file: filepath.Join(t.TempDir(), "none")}).read(); !fault.Is(err, fault.Environment) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// TestShownSettingsSayTheSame reads what --check-config shows as a configuration.
+func TestShownSettingsSayTheSame(t *testing.T) {
+	s := serveDefaults()
+	s.Nodes, s.RequireAuthentication, s.ReadyFile = 5, true, "/tmp/a \"b\""
+	var out bytes.Buffer
+	if err := s.tell(&out, ""); err != nil {
+		t.Fatal(err)
+	}
+	again, err := source{file: configFile(t, out.String())}.read()
+	if err != nil || again != s {
+		t.Errorf("%s\nreads as %+v, %v", out.String(), again, err)
+	}
+	s.Store = "postgres://drover:secret@db/x"
+	out.Reset()
+	if err := s.tell(&out, "f"); err != nil || strings.Contains(out.String(), "secret") || !strings.Contains(out.String(), "@db/x") {
+		t.Errorf("the store is shown as\n%s", out.String())
+	}
+}

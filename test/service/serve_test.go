@@ -1,0 +1,260 @@
+// Package service tests `drover serve` as a service manager meets it: a process
+// that is told things by signals and files, and tells how it goes.
+package service
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// patience is how long anything here may take, on a machine that has much to do.
+const patience = 2 * time.Minute
+
+// service is a running `drover serve`.
+type service struct {
+	*testing.T
+	dir    string
+	cmd    *exec.Cmd
+	told   chan string // what the service manager is told, line by line
+	logged chan map[string]any
+}
+
+// serve starts the program with a configuration, as a service manager would.
+func serve(t *testing.T, bin, config string) *service {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "drv") // sockets need short paths
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s := &service{T: t, dir: dir, told: make(chan string, 10_000), logged: make(chan map[string]any, 10_000)}
+	s.configure(config)
+	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = notify.Close() })
+	go s.listen(notify)
+	s.cmd = exec.CommandContext(t.Context(), bin, "serve", "--config", filepath.Join(dir, "drover.toml"))
+	s.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+filepath.Join(dir, "notify"), "WATCHDOG_USEC=400000")
+	stderr, err := s.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			var line map[string]any
+			if json.Unmarshal(lines.Bytes(), &line) == nil {
+				s.logged <- line
+			}
+		}
+		close(s.logged)
+	}()
+	return s
+}
+
+// configure writes the configuration file.
+func (s *service) configure(text string) {
+	s.Helper()
+	config := fmt.Sprintf("data = %q\nluxi = %q\nrapi = \"127.0.0.1:0\"\nlog-format = \"json\"\n%s\n",
+		filepath.Join(s.dir, "data"), filepath.Join(s.dir, "luxi"), text)
+	if err := os.WriteFile(filepath.Join(s.dir, "drover.toml"), []byte(config), 0o600); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *service) listen(notify *net.UnixConn) {
+	message := make([]byte, 4096)
+	for {
+		n, err := notify.Read(message)
+		if err != nil {
+			return
+		}
+		for line := range strings.Lines(string(message[:n])) {
+			s.told <- strings.TrimSpace(line)
+		}
+	}
+}
+
+// awaitTold waits until the service manager is told something that begins so.
+func (s *service) awaitTold(prefix string) {
+	s.Helper()
+	for limit := time.After(patience); ; {
+		select {
+		case line := <-s.told:
+			if strings.HasPrefix(line, prefix) {
+				return
+			}
+		case <-limit:
+			s.Fatalf("the service manager was not told %s", prefix)
+		}
+	}
+}
+
+// awaitLogged waits for a line of the log with this message, and returns it.
+func (s *service) awaitLogged(message string) map[string]any {
+	s.Helper()
+	for limit := time.After(patience); ; {
+		select {
+		case line, more := <-s.logged:
+			if !more {
+				s.Fatalf("it ended without saying %q", message)
+			}
+			if line["msg"] == message {
+				return line
+			}
+		case <-limit:
+			s.Fatalf("it did not say %q", message)
+		}
+	}
+}
+
+func (s *service) signal(sig syscall.Signal) {
+	s.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// rapi returns the address of RAPI.
+func (s *service) rapi() string {
+	s.Helper()
+	var ready struct {
+		RAPI string `json:"rapi"`
+		Mond map[string]string
+	}
+	text, err := os.ReadFile(filepath.Join(s.dir, "data", "ready.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &ready)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	if len(ready.Mond) != 0 {
+		s.Errorf("monitoring agents run that nobody asked for: %v", ready.Mond)
+	}
+	return ready.RAPI
+}
+
+// certificate is the one that RAPI shows to a new connection.
+func (s *service) certificate(address string) string {
+	s.Helper()
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(address, "https://"), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	return string(conn.ConnectionState().PeerCertificates[0].Raw)
+}
+
+// TestService goes through the life of a service: it says when it is ready, that
+// it lives, and that it stops; it takes up what can be taken up, and keeps what
+// it has when the file has mistakes.
+func TestService(t *testing.T) {
+	s := serve(t, testkit.Build(t), "")
+	s.awaitTold("READY=1")
+	s.awaitTold("STATUS=leads with epoch 1")
+	s.awaitTold("WATCHDOG=1")
+	s.awaitTold("WATCHDOG=1")
+	address := s.rapi()
+	first := s.certificate(address)
+
+	// The level of the log, and another certificate.
+	if err := os.Remove(filepath.Join(s.dir, "data", "rapi", "rapi.pem")); err != nil {
+		t.Fatal(err)
+	}
+	s.configure(`log-level = "debug"`)
+	s.signal(syscall.SIGHUP)
+	s.awaitTold("RELOADING=1")
+	s.awaitTold("READY=1")
+	if line := s.awaitLogged("not everything could be read anew; what could not stays as it was"); !strings.Contains(fmt.Sprint(line["error"]), "rapi.pem") {
+		t.Errorf("without its certificate it says %v", line)
+	}
+	if s.certificate(address) != first {
+		t.Error("the certificate is gone")
+	}
+
+	// A request and its job can be found in the log together.
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/version", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Request-Id", "mine-1")
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if got := answer.Header.Get("X-Request-Id"); got != "mine-1" {
+		t.Errorf("the answer names request %q", got)
+	}
+	if line := s.awaitLogged("request"); line["request"] != "mine-1" {
+		t.Errorf("the log has %v", line)
+	}
+	luxi, err := luxiwire.Dial(t.Context(), filepath.Join(s.dir, "luxi"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = luxi.Close() }()
+	var id int
+	if err := luxi.Call(t.Context(), "SubmitJob", []any{[]any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", "trying", 1}}}}}, &id); err != nil {
+		t.Fatal(err)
+	}
+	if line := s.awaitLogged("a request handed in a job"); line["job"] != float64(id) || line["request"] == nil {
+		t.Errorf("the log has %v", line)
+	}
+	if line := s.awaitLogged("an opcode ended"); line["job"] != float64(id) || line["opcode"] != "OP_TEST_DELAY" || line["status"] != "success" {
+		t.Errorf("the log has %v", line)
+	}
+
+	// Mistakes change nothing, and what needs a restart is named.
+	s.configure("log-level = \"silent\"")
+	s.signal(syscall.SIGHUP)
+	s.awaitLogged("not everything could be read anew; what could not stays as it was")
+	s.configure("log-level = \"debug\"\nnodes = 9")
+	s.signal(syscall.SIGHUP)
+	if line := s.awaitLogged("some settings that changed need a restart"); line["settings"] != "nodes" {
+		t.Errorf("the log has %v", line)
+	}
+
+	s.signal(syscall.SIGTERM)
+	s.awaitTold("STOPPING=1")
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestUnit holds the unit to what the program needs and can bear.
+func TestUnit(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(testkit.Root(t), "packaging", "systemd", "drover.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"Type=notify", "ExecStart=/usr/bin/drover serve", "ExecReload=/bin/kill -HUP $MAINPID", "User=drover", "StateDirectory=drover",
+		"RuntimeDirectory=drover", "WatchdogSec=30", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=",
+		"MemoryDenyWriteExecute=yes", "SystemCallFilter=@system-service", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+	} {
+		if !strings.Contains(string(text), "\n"+line+"\n") {
+			t.Errorf("the unit lacks %s", line)
+		}
+	}
+}
