@@ -41,7 +41,8 @@ func LimitIterators(n int) Option { return func(c *config) { c.limitIterators = 
 // Zero and negative mean no bound, which is the default.
 func MemoryQuota(bytes int64) Option { return func(c *config) { c.memoryQuota = bytes } }
 
-// StepBudget bounds the calls, operators and items of one evaluation. Zero and negative mean no bound, which is
+// StepBudget bounds the calls, operators and items of one evaluation, and what long searches for regular expressions
+// and large numbers take. Zero and negative mean no bound, which is
 // the default.
 func StepBudget(n int64) Option { return func(c *config) { c.steps = n } }
 

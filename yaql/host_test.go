@@ -295,3 +295,79 @@ func TestDictAndSet(t *testing.T) {
 		t.Error("a list was taken into a set")
 	}
 }
+
+// keeper is a host object that keeps what it is given.
+type keeper struct{ got any }
+
+func (k *keeper) Attribute(string) (any, error) { return k, nil }
+func (k *keeper) Item(key any) (any, error)     { k.got = key; return "kept", nil }
+
+func (k *keeper) Call(_ string, args []any) (any, error) {
+	k.got = args[0]
+	return true, nil
+}
+
+// What an evaluation has given to the host lives on: the next evaluation does not take its place.
+func TestWhatTheHostKeepsOutlivesTheEvaluation(t *testing.T) {
+	engine := newEngine(t, yaql.AllowDelegates())
+	raw := newEngine(t, yaql.ConvertOutputData(false))
+	var finalized any
+	final := newEngine(t, yaql.Finalizer(func(v any) (any, error) { finalized = v; return v, nil }))
+	k := &keeper{}
+	// A function of the host that stands in for one of the library, which keeps nothing.
+	own := engine.NewContext()
+	own.Register(must(t)(yaql.NewFunction("len", "a: any?", func(_ *yaql.Context, a []any) (any, error) { return k.Call("", a) })))
+	for _, c := range []struct {
+		engine *yaql.Engine
+		expr   string
+		got    func(result any) any
+	}{
+		{engine, "$.k.keep(range(5, 8))", func(any) any { return k.got }},
+		{engine, "$.items.where($[range(5, 8)] = kept)", func(any) any { return k.got }},
+		{engine, "$.k.len(range(5, 8))", func(any) any { return k.got }}, // a name of the library
+		{engine, "$.k[range(5, 8)]", func(any) any { return k.got }},
+		{engine, "len(range(5, 8))", func(any) any { return k.got }},
+		{raw, "range(5, 8)", func(v any) any { return v }},
+		{final, "range(5, 8)", func(any) any { return finalized }},
+	} {
+		expr := mustCompile(t, c.engine, c.expr)
+		scope := c.engine.NewContext()
+		if c.expr == "len(range(5, 8))" {
+			scope = own
+		}
+		k.got = nil
+		v, err := expr.EvalIn(t.Context(), scope, map[string]any{"k": k, "items": []any{k}})
+		if err != nil {
+			t.Fatalf("%s: %v", c.expr, err)
+		}
+		kept, ok := c.got(v).(*yaql.Iterator)
+		if !ok {
+			t.Fatalf("%s: the host got a %T", c.expr, c.got(v))
+		}
+		if _, err := mustCompile(t, c.engine, "1 + 1").Eval(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		for want := int64(5); want < 8; want++ {
+			if got, ok, err := kept.Next(); got != want || !ok || err != nil {
+				t.Errorf("%s: the next item is %v, %v, %v; want %d", c.expr, got, ok, err, want)
+				break
+			}
+		}
+	}
+}
+
+// A function or a context that was a result can be used in the next evaluation.
+func TestResultsThatHoldTheirEvaluation(t *testing.T) {
+	engine := newEngine(t, yaql.AllowDelegates())
+	for _, c := range []struct{ expr, use string }{{"lambda($ + 2)", "$(4)"}, {"let(x => 6)", "$ -> $x"}, {"let(x => 1)", "$ -> $"}} {
+		held, err := mustCompile(t, engine, c.expr).Eval(t.Context(), 6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if v, err := mustCompile(t, engine, c.use).Eval(t.Context(), held); err != nil || v != int64(6) {
+				t.Errorf("%s of %s gives %v, %v", c.use, c.expr, v, err)
+			}
+		}
+	}
+}

@@ -199,10 +199,83 @@ func TestLimitsHoldInsideOneCall(t *testing.T) {
 		"pow(pow(3, 12000), pow(3, 12000), pow(7, 12000))": yaql.StepBudgetExceeded,
 		"regex('a').replace('a' * 300000, 'b' * 3000)":     yaql.MemoryQuotaExceededException,
 		"regex('a').replaceBy('a' * 300000, 'b' * 3000)":   yaql.MemoryQuotaExceededException,
+		// 8,000 instructions for each of 750,000 characters.
+		"regex('[ab]*a' + '[ab]{1000}' * 8 + 'c').search('ab' * 375000)":       yaql.StepBudgetExceeded,
+		"regex('[ab]*a' + '[ab]{1000}' * 8 + 'c').matches('ab' * 375000)":      yaql.StepBudgetExceeded,
+		"('ab' * 375000) =~ ('[ab]*a' + '[ab]{1000}' * 8 + 'c')":               yaql.StepBudgetExceeded,
+		"range(300).any(('ab' * 2000) =~ ('[ab]*a' + '[ab]{1000}' * 8 + 'c'))": yaql.StepBudgetExceeded,
 	} {
 		err := evalError(t, expr, limits...)
 		var e *yaql.Error
 		if !errors.As(err, &e) || e.Class != want {
+			t.Errorf("%s: %v", expr, err)
+		}
+	}
+}
+
+// The quota is for each value alone, by the sizes that CPython gives: it lets a value of just that size through,
+// and none that is a byte larger.
+func TestQuotaIsExact(t *testing.T) {
+	for expr, size := range map[string]int64{
+		"'a' * 1000":                      49 + 1000,
+		"$ + 'b'":                         49 + 2,
+		"'abc'.replace(b, 'x' * 100)":     49 + 102,
+		"regex('a').replace('a' * 9, bb)": 49 + 18,
+		"','.join(['a' * 50, 'b' * 50])":  49 + 101,
+		"pow(2, 3000)":                    24 + 4*101, // digits of 30 bits
+		"[abc] * 30":                      56 + 8*33,  // with room to grow, as every list of results
+		"range(100).toList()":             56 + 8*112,
+		"range(100).toList().len()":       56 + 8*100, // on the way
+		"range(100).distinct().len()":     216 + 16*512,
+		"range(100).toSet()":              216 + 16*512, // hash tables of 8, 32, 128 ... places
+	} {
+		for quota, want := range map[int64]string{size: "", size - 1: yaql.MemoryQuotaExceededException} {
+			x, err := engineWith(t, yaql.MemoryQuota(quota)).Compile(expr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			class := ""
+			if _, err := x.Eval(t.Context(), "a"); err != nil {
+				var e *yaql.Error
+				if class = err.Error(); errors.As(err, &e) {
+					class = e.Class
+				}
+			}
+			if class != want {
+				t.Errorf("%s with a quota of %d: %q, want %q", expr, quota, class, want)
+			}
+		}
+	}
+}
+
+// endsAfter is a context that ends when it has been asked so often.
+type endsAfter struct {
+	context.Context
+
+	left int
+}
+
+func (c *endsAfter) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestSearchesEndWithTheContext(t *testing.T) {
+	for _, expr := range []string{
+		"regex('[ab]*a' + '[ab]{1000}' * 8 + 'c').search('ab' * 375000)",
+		"regex('[ab]*a' + '[ab]{1000}' * 8 + 'c').matches('ab' * 375000)",
+		"regex('(?=a)a').searchAll('a' * 100)",
+		"regex('(?=a)a').split('a' * 100)",
+		"regex('(?=a)a').replace('a' * 100, b)",
+	} {
+		x, err := engineWith(t).Compile(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := &endsAfter{t.Context(), 5}
+		if _, err := x.Eval(ctx, nil); !errors.Is(err, context.Canceled) || ctx.left > -1 {
 			t.Errorf("%s: %v", expr, err)
 		}
 	}

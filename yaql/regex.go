@@ -80,8 +80,17 @@ func regexError(err error) error {
 	return err
 }
 
-func found(re *Regex, s string, want bool) (bool, error) {
-	t, err := re.Matches(s)
+// searchSteps is how many steps of searches for patterns count as one of the evaluation.
+const searchSteps = 256
+
+// Searched makes the evaluation pay for searches, and looks whether it is still wanted.
+func (r *run) Searched(steps int) error {
+	r.steps -= int64(steps / searchSteps)
+	return r.checkLimits()
+}
+
+func found(r *run, re *Regex, s string, want bool) (bool, error) {
+	t, err := re.Matches(s, r)
 	return t == want, regexError(err)
 }
 
@@ -91,12 +100,12 @@ func matchPattern(text, pattern int, want bool) impl {
 		if err != nil {
 			return nil, err
 		}
-		return found(re, a[text].(string), want)
+		return found(c.run, re, a[text].(string), want)
 	}
 }
 
 func matchRegex(text, regex int, want bool) impl {
-	return func(_ *Context, a []any) (any, error) { return found(a[regex].(*Regex), a[text].(string), want) }
+	return func(c *Context, a []any) (any, error) { return found(c.run, a[regex].(*Regex), a[text].(string), want) }
 }
 
 // matching compiles =~ and !~ with a constant pattern, which is compiled once for all evaluations.
@@ -118,7 +127,7 @@ func (cp *compiler) matching(n *syntax.Node, l, r *code) *code {
 		if err != nil {
 			return false, at(regexError(err), n)
 		}
-		t, err := found(re, s, want)
+		t, err := found(c.run, re, s, want)
 		if err != nil {
 			return false, at(err, n)
 		}
@@ -146,7 +155,7 @@ func replaceMatches(regex, text int) impl {
 		if err != nil {
 			return nil, err
 		}
-		s, err := a[regex].(*Regex).Replace(a[text].(string), a[2].(string), int(count), c.growing)
+		s, err := a[regex].(*Regex).Replace(a[text].(string), a[2].(string), int(count), c.run, c.growing)
 		if err != nil {
 			return nil, regexError(err)
 		}
@@ -161,7 +170,7 @@ func replaceBy(regex, text int) impl {
 		if err != nil {
 			return nil, err
 		}
-		s, err := a[regex].(*Regex).ReplaceFunc(a[text].(string), int(count), c.growing, func(m *pyre.Match) (string, error) {
+		s, err := a[regex].(*Regex).ReplaceFunc(a[text].(string), int(count), c.run, c.growing, func(m *pyre.Match) (string, error) {
 			v, err := onMatch(a[regex].(*Regex), m, f)
 			if err != nil || v == nil {
 				return "", err
@@ -235,9 +244,9 @@ func matchResult(re *Regex, m *pyre.Match, selector any) (any, error) {
 	return m.Group(0).Text, nil
 }
 
-func searchFirst(_ *Context, a []any) (any, error) {
+func searchFirst(c *Context, a []any) (any, error) {
 	re := a[0].(*Regex)
-	m, err := re.Search(a[1].(string))
+	m, err := re.Search(a[1].(string), c.run)
 	if err != nil || m == nil {
 		return nil, regexError(err)
 	}
@@ -247,7 +256,7 @@ func searchFirst(_ *Context, a []any) (any, error) {
 func searchAll(c *Context, a []any) (any, error) {
 	re := a[0].(*Regex)
 	var matches []*pyre.Match
-	for m, err := range re.All(a[1].(string)) {
+	for m, err := range re.All(a[1].(string), c.run) {
 		if err == nil {
 			err = c.run.step()
 		}
@@ -273,7 +282,7 @@ func splitByRegex(regex, text int) impl {
 		if err != nil {
 			return nil, err
 		}
-		parts, err := a[regex].(*Regex).Split(a[text].(string), int(limit))
+		parts, err := a[regex].(*Regex).Split(a[text].(string), int(limit), c.run)
 		if err != nil {
 			return nil, regexError(err)
 		}

@@ -68,7 +68,7 @@ func (m *matcher) match(ctx context.Context, name, text string) (bool, error) {
 		}
 		m.compiled[p] = re
 	}
-	fits, err := re.Matches(text)
+	fits, err := re.Matches(text, nil)
 	if err != nil {
 		return false, fault.New(fault.Invalid, "the pattern %s: %w", name, err)
 	}

@@ -49,12 +49,12 @@ func (c recordedCase) run() []any {
 	if err != nil {
 		return []any{"ERR " + class(err)}
 	}
-	m, err := r.Search(c.T)
+	m, err := r.Search(c.T, nil)
 	matches := []any{}
-	for m, err := range r.All(c.T) {
+	for m, err := range r.All(c.T, nil) {
 		matches = append(matches, result(spans(m), err))
 	}
-	parts, splitErr := r.Split(c.T, c.N)
+	parts, splitErr := r.Split(c.T, c.N, nil)
 	texts := []any{}
 	for _, part := range parts {
 		if part.Matched {
@@ -63,7 +63,7 @@ func (c recordedCase) run() []any {
 			texts = append(texts, nil)
 		}
 	}
-	replaced, replaceErr := r.Replace(c.T, c.R, c.N, nil)
+	replaced, replaceErr := r.Replace(c.T, c.R, c.N, nil, nil)
 	return []any{result(spans(m), err), matches, result(texts, splitErr), result(replaced, replaceErr), Escape(c.T)}
 }
 
@@ -150,8 +150,8 @@ func TestBothEnginesAgree(t *testing.T) {
 		if err != nil || r.linear == nil {
 			t.Fatalf("%s has no linear form: %v", pattern, err)
 		}
-		fast, err1 := r.Search(text)
-		slow, err2 := r.searchFrom(r.full, newSubject(text), 0)
+		fast, err1 := r.Search(text, nil)
+		slow, err2 := r.searchFrom(r.full, newSubject(text), 0, nil)
 		if err1 != nil || err2 != nil || !reflect.DeepEqual(spans(fast), spans(slow)) {
 			t.Fatalf("%s in %q: %v and %v", pattern, text, spans(fast), spans(slow))
 		}
@@ -161,21 +161,69 @@ func TestBothEnginesAgree(t *testing.T) {
 func TestRunawayPatternsEnd(t *testing.T) {
 	r := compile(t, `(?:a|aa)+(?=[bc])`)
 	text := strings.Repeat("a", 60)
-	if _, err := r.Search(text); !errors.Is(err, ErrTimeout) {
+	if _, err := r.Search(text, nil); !errors.Is(err, ErrTimeout) {
 		t.Errorf("a runaway search gave %v", err)
+	}
+}
+
+// ends lets so many questions pass.
+type ends struct{ left, steps int }
+
+var errEnds = errors.New("no more")
+
+func (e *ends) Searched(steps int) error {
+	e.steps += steps
+	if e.left--; e.left < 0 {
+		return errEnds
+	}
+	return nil
+}
+
+func TestLongSearchesAreMetered(t *testing.T) {
+	// 4,000 instructions for each of 100,000 characters, paid for in portions.
+	linear, text := compile(t, `[ab]*a`+strings.Repeat(`[ab]{1000}`, 4)+`c`), strings.Repeat("ab", 50_000)
+	if linear.linear == nil {
+		t.Fatal("the pattern has no linear form")
+	}
+	backtracking, short := compile(t, `(?=a)a`), strings.Repeat("a", 1000)
+	for what, search := range map[string]func(m Meter) error{
+		"Matches": func(m Meter) error { _, err := linear.Matches(text, m); return err },
+		"Search":  func(m Meter) error { _, err := linear.Search(text, m); return err },
+		"All": func(m Meter) error {
+			for _, err := range backtracking.All(short, m) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"Split":   func(m Meter) error { _, err := backtracking.Split(short, 0, m); return err },
+		"Replace": func(m Meter) error { _, err := backtracking.Replace(short, "b", 0, m, nil); return err },
+	} {
+		m := &ends{left: 3}
+		if err := search(m); !errors.Is(err, errEnds) || m.left != -1 {
+			t.Errorf("%s: %v, with %d questions left; want an end at the fourth", what, err, m.left)
+		}
+	}
+	m := &ends{left: 1 << 30}
+	if found, err := linear.Matches(text[:4000], m); found || err != nil {
+		t.Errorf("got %v, %v", found, err)
+	}
+	if least := 4000 * 4000; m.steps < least || m.steps > 2*least+portion {
+		t.Errorf("a search of 4,000 instructions and 4,000 characters counted as %d steps", m.steps)
 	}
 }
 
 func TestLinearPatternsNeedNoTimeout(t *testing.T) {
 	r := compile(t, `(?:a|a|a)+d`)
-	if found, err := r.Matches(strings.Repeat("a", 100000)); found || err != nil {
+	if found, err := r.Matches(strings.Repeat("a", 100000), nil); found || err != nil {
 		t.Errorf("got %v, %v", found, err)
 	}
 }
 
 func TestGroups(t *testing.T) {
 	r := compile(t, `(?P<year>\d+)-(?P<rest>x)?`)
-	m, err := r.Search("é 2015-07")
+	m, err := r.Search("é 2015-07", nil)
 	if err != nil || m == nil {
 		t.Fatal(m, err)
 	}
@@ -193,7 +241,7 @@ func TestGroups(t *testing.T) {
 func TestTemplateRefusals(t *testing.T) {
 	r := compile(t, "(?P<n>a)")
 	for template, want := range map[string]string{`\2`: ReError, `\g<m>`: IndexError, `\q`: ReError, `\`: ReError, `\g`: ReError, `\g<`: ReError, `\g<é->`: ReError, `\g<99999999999>`: ReError, `\777`: ReError} {
-		if _, err := r.Replace("no match", template, 0, nil); class(err) != want {
+		if _, err := r.Replace("no match", template, 0, nil, nil); class(err) != want {
 			t.Errorf("%s gave %v, want %s", template, err, want)
 		}
 	}
@@ -201,7 +249,7 @@ func TestTemplateRefusals(t *testing.T) {
 
 func TestReplaceFuncStops(t *testing.T) {
 	stop := errors.New("stop")
-	if _, err := compile(t, "a").ReplaceFunc("aa", 0, nil, func(*Match) (string, error) { return "", stop }); !errors.Is(err, stop) {
+	if _, err := compile(t, "a").ReplaceFunc("aa", 0, nil, nil, func(*Match) (string, error) { return "", stop }); !errors.Is(err, stop) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -209,7 +257,7 @@ func TestReplaceFuncStops(t *testing.T) {
 func TestLargeClassesFold(t *testing.T) {
 	r := compile(t, "(?i)[\u0100-\U0010ffff]")
 	for text, want := range map[string]bool{"k": true, "s": true, "a": false, "ā": true, "ß": true} {
-		if got, err := r.Matches(text); got != want || err != nil {
+		if got, err := r.Matches(text, nil); got != want || err != nil {
 			t.Errorf("%q matches: %v, %v", text, got, err)
 		}
 	}
@@ -221,7 +269,7 @@ func TestParallelUse(t *testing.T) {
 	for range 8 {
 		wait.Go(func() {
 			for range 50 {
-				if got, err := r.Replace("baac", "-", 0, nil); err != nil || got != "-b---c-" {
+				if got, err := r.Replace("baac", "-", 0, nil, nil); err != nil || got != "-b---c-" {
 					t.Errorf("got %q, %v", got, err)
 				}
 			}
@@ -242,7 +290,7 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := r.Replace(text, "x", 0, nil); err != nil && !errors.Is(err, ErrTimeout) {
+		if _, err := r.Replace(text, "x", 0, nil, nil); err != nil && !errors.Is(err, ErrTimeout) {
 			t.Errorf("%q on %q: %v", pattern, text, err)
 		}
 	})

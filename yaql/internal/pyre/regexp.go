@@ -35,6 +35,7 @@ type Regexp struct {
 // linearForm is the pattern for the standard library, and the texts for which it is right.
 type linearForm struct {
 	re                     *regexp.Regexp
+	size                   int // about how many instructions a byte of a text goes through at worst
 	asciiText, noFinalLine bool
 }
 
@@ -74,7 +75,7 @@ func linear(tree node) *linearForm {
 	if err != nil {
 		return nil // too large a repetition, for instance: the other engine takes it
 	}
-	return &linearForm{re: re, asciiText: w.asciiText, noFinalLine: w.noFinalLine}
+	return &linearForm{re: re, size: max(w.size, 1), asciiText: w.asciiText, noFinalLine: w.noFinalLine}
 }
 
 func (l *linearForm) suits(text string) bool {
@@ -127,30 +128,38 @@ func (m *Match) Group(number int) Group {
 // Groups returns the number of capturing groups.
 func (m *Match) Groups() int { return len(m.spans)/2 - 1 }
 
-// Matches reports whether the pattern matches anywhere in text. The error is ErrTimeout.
-func (r *Regexp) Matches(text string) (bool, error) {
+// Matches reports whether the pattern matches anywhere in text. The error is ErrTimeout or of the meter.
+func (r *Regexp) Matches(text string, meter Meter) (bool, error) {
 	if r.linear.suits(text) {
-		return r.linear.re.MatchString(text), nil
+		return r.linear.matches(text, meter)
+	}
+	if err := pay(meter, len(text)); err != nil {
+		return false, err
 	}
 	found, err := r.full.MatchString(text)
 	return found, tooLong(err)
 }
 
-// Search returns the first match, nil when there is none. The error is ErrTimeout.
-func (r *Regexp) Search(text string) (*Match, error) {
+// Search returns the first match, nil when there is none. The error is ErrTimeout or of the meter.
+func (r *Regexp) Search(text string, meter Meter) (*Match, error) {
 	s := newSubject(text)
 	if r.linear.suits(text) {
-		spans := r.linear.re.FindStringSubmatchIndex(text)
-		if spans == nil {
-			return nil, nil //nolint:nilnil // no match is no error
+		spans, err := r.linear.search(text, meter)
+		if spans == nil || err != nil {
+			return nil, err
 		}
 		s.toCodePoints(spans)
 		return &Match{text: s, spans: spans}, nil
 	}
-	return r.searchFrom(r.full, s, 0)
+	return r.searchFrom(r.full, s, 0, meter)
 }
 
-func (r *Regexp) searchFrom(re *regexp2.Regexp, s *subject, start int) (*Match, error) {
+// searchFrom does not know beforehand how much work the search is, which is limited by time instead; the meter
+// is asked each time.
+func (r *Regexp) searchFrom(re *regexp2.Regexp, s *subject, start int, meter Meter) (*Match, error) {
+	if err := pay(meter, 1); err != nil {
+		return nil, err
+	}
 	found, err := re.FindRunesMatchStartingAt(s.codePoints(), start)
 	if err != nil || found == nil {
 		return nil, tooLong(err)
@@ -176,13 +185,13 @@ func tooLong(err error) error {
 }
 
 // All returns the matches one after the other, from left to right, without overlaps. An empty match may
-// follow another match at once, but not an empty one. After an error the sequence ends.
-func (r *Regexp) All(text string) iter.Seq2[*Match, error] {
+// follow another match at once, but not an empty one. After an error, ErrTimeout or of the meter, the sequence ends.
+func (r *Regexp) All(text string, meter Meter) iter.Seq2[*Match, error] {
 	return func(yield func(*Match, error) bool) {
 		s := newSubject(text)
 		re := r.full
 		for start := 0; start <= len(s.codePoints()); {
-			m, err := r.searchFrom(re, s, start)
+			m, err := r.searchFrom(re, s, start, meter)
 			if m == nil && err == nil || !yield(m, err) || err != nil {
 				return
 			}

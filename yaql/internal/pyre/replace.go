@@ -15,12 +15,12 @@ type Part struct {
 }
 
 // Split cuts text at the matches. What the groups of a separator matched comes between the pieces. A limit
-// above zero stops after so many cuts, a limit below zero cuts nothing.
-func (r *Regexp) Split(text string, limit int) ([]Part, error) {
+// above zero stops after so many cuts, a limit below zero cuts nothing. The error is ErrTimeout or of the meter.
+func (r *Regexp) Split(text string, limit int, meter Meter) ([]Part, error) {
 	s := newSubject(text)
 	parts := []Part{}
 	last := 0
-	err := r.each(text, limit, func(m *Match) error {
+	err := r.each(text, limit, meter, func(m *Match) error {
 		parts = append(parts, Part{s.slice(last, m.spans[0]), true})
 		for number := 1; number <= m.Groups(); number++ {
 			g := m.Group(number)
@@ -33,12 +33,12 @@ func (r *Regexp) Split(text string, limit int) ([]Part, error) {
 }
 
 // each calls f for the first matches: all when limit is zero, none when it is less.
-func (r *Regexp) each(text string, limit int, f func(*Match) error) error {
+func (r *Regexp) each(text string, limit int, meter Meter, f func(*Match) error) error {
 	if limit < 0 {
 		return nil
 	}
 	n := 0
-	for m, err := range r.All(text) {
+	for m, err := range r.All(text, meter) {
 		if err != nil {
 			return err
 		}
@@ -54,11 +54,11 @@ func (r *Regexp) each(text string, limit int, f func(*Match) error) error {
 
 // ReplaceFunc replaces the matches by what f returns for each. The limit is as for Split. Before the result
 // grows, grown is told how long it will be; an error of it ends the work. It may be nil.
-func (r *Regexp) ReplaceFunc(text string, limit int, grown func(bytes int) error, f func(*Match) (string, error)) (string, error) {
+func (r *Regexp) ReplaceFunc(text string, limit int, meter Meter, grown func(bytes int) error, f func(*Match) (string, error)) (string, error) {
 	s := newSubject(text)
 	var out strings.Builder
 	last := 0
-	err := r.each(text, limit, func(m *Match) error {
+	err := r.each(text, limit, meter, func(m *Match) error {
 		replacement, err := f(m)
 		if err != nil {
 			return err
@@ -84,12 +84,12 @@ func (r *Regexp) ReplaceFunc(text string, limit int, grown func(bytes int) error
 // Replace replaces the matches by a template, in which \1, \g<1> and \g<name> stand for groups and \n and
 // the like for control characters. The limit is as for Split. A faulty template gives an *Error also when
 // nothing matches. What grown is, ReplaceFunc says.
-func (r *Regexp) Replace(text, template string, limit int, grown func(bytes int) error) (string, error) {
+func (r *Regexp) Replace(text, template string, limit int, meter Meter, grown func(bytes int) error) (string, error) {
 	pieces, err := r.parseTemplate(template)
 	if err != nil {
 		return "", err
 	}
-	return r.ReplaceFunc(text, limit, grown, func(m *Match) (string, error) {
+	return r.ReplaceFunc(text, limit, meter, grown, func(m *Match) (string, error) {
 		var out strings.Builder
 		for _, piece := range pieces {
 			out.WriteString(piece.text)

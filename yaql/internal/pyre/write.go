@@ -14,6 +14,7 @@ type writer struct {
 	unsupported bool // the standard library cannot express a part
 	asciiText   bool // the result is right for ASCII text only
 	noFinalLine bool // the result is right only for text that does not end with a newline
+	size        int  // about how many instructions the program has
 }
 
 func (w *writer) printf(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
@@ -105,6 +106,7 @@ func (n position) writeBoundary(w *writer) {
 
 func (n sequence) write(w *writer) {
 	for _, part := range n {
+		w.size++
 		part.write(w)
 	}
 }
@@ -113,6 +115,7 @@ func (n alternation) write(w *writer) {
 	for i, part := range n {
 		if i > 0 {
 			w.WriteByte('|')
+			w.size++
 		}
 		part.write(w)
 	}
@@ -125,7 +128,9 @@ func (n repeat) write(w *writer) {
 		defer w.WriteByte(')')
 	}
 	w.WriteString("(?:")
+	outside := w.size
 	n.part.write(w)
+	w.size = capped(outside + product(w.size-outside+1, n.written()))
 	w.WriteByte(')')
 	switch {
 	case n.min == 0 && n.max == unlimited:
@@ -143,6 +148,14 @@ func (n repeat) write(w *writer) {
 	if low, _ := n.part.width(); low == 0 && n.max > 1 {
 		w.unsupported = true // engines differ in what an empty repetition captures
 	}
+}
+
+// written is how often a program holds the part.
+func (n repeat) written() int {
+	if n.max == unlimited {
+		return n.min + 1
+	}
+	return n.max
 }
 
 func (n *group) write(w *writer) {
