@@ -97,6 +97,9 @@ type Job struct {
 	// Hold says which rule keeps the job from going on; nil when none does. It
 	// follows from the rules and is not stored with the job.
 	Hold *Hold
+	// whole: the job was read from a store that had it in one object, though it
+	// has other parts by now; see Parts.
+	whole bool
 }
 
 // Hold says by which filter rule a job is held, and since when.

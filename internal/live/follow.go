@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -251,6 +252,9 @@ func (f *follower) touched(ctx context.Context, since store.Revision) (ids map[s
 		switch {
 		case c.Kind == on.own:
 			ids[c.ID] = true
+		case c.Kind == queue.KindPart && on.own == queue.KindJob:
+			id, _, _ := strings.Cut(c.ID, "/")
+			ids[id] = true
 		case slices.Contains(on.others, c.Kind):
 			return nil, false, nil
 		}

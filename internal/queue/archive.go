@@ -52,17 +52,30 @@ func (q *Queue) endedBefore(t time.Time) []job.ID {
 	return due
 }
 
+// leaving is a job on its way into the archive, with its head as it is stored: only
+// that moves, its other parts stay where they are.
+type leaving struct {
+	*job.Job
+
+	head store.Object
+}
+
 func (q *Queue) archive(ctx context.Context, ids []job.ID, by By) (int, error) {
+	heads, err := q.heads(ctx, ids)
+	if err != nil {
+		return 0, err
+	}
 	n := 0
-	err := q.change(ctx, func(w *work) error {
+	err = q.change(ctx, func(w *work) error {
 		var moved []job.ID
 		for _, id := range ids {
 			j := q.live(id)
-			if j == nil || !j.Final() || q.archiving[id] != nil {
+			_, leaves := q.archiving[id]
+			if j == nil || !j.Final() || leaves || heads[id].At == 0 {
 				continue
 			}
 			q.m.Stored(j) // what is published is durable, settled or not
-			q.archiving[id] = j
+			q.archiving[id] = leaving{j, heads[id]}
 			w.touch(jobKey(id))
 			w.touch(store.Key{Kind: KindArchived, ID: id.String()})
 			if j.Key != "" {
@@ -83,6 +96,20 @@ func (q *Queue) archive(ctx context.Context, ids []job.ID, by By) (int, error) {
 		return nil
 	})
 	return n, err
+}
+
+// heads reads the stored heads of jobs. One with a time is that of a job that has
+// ended, and will not change any more.
+func (q *Queue) heads(ctx context.Context, ids []job.ID) (map[job.ID]store.Object, error) {
+	out := make(map[job.ID]store.Object, len(ids))
+	for _, id := range ids {
+		o, err := q.read(ctx, jobKey(id))
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return nil, err
+		}
+		out[id] = o
+	}
+	return out, nil
 }
 
 // archivedNow forgets jobs that are in the archive now.
@@ -117,20 +144,15 @@ func (q *Queue) archived(ctx context.Context, id job.ID) (*job.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeArchived(o)
+	return q.decodeArchived(ctx, o)
 }
 
-func decodeArchived(o store.Object) (*job.Job, error) {
-	id, err := job.ParseID(o.ID)
-	if err != nil {
-		return nil, err
+func (q *Queue) decodeArchived(ctx context.Context, o store.Object) (*job.Job, error) {
+	j, err := q.decode(ctx, o)
+	if err == nil {
+		j.Archived = true
 	}
-	j, err := job.Decode(o.Value)
-	if err != nil {
-		return nil, &job.DamageError{ID: id, Err: err}
-	}
-	j.Archived = true
-	return j, nil
+	return j, err
 }
 
 // Archived reads the archived jobs with from <= end < until, in the order in
@@ -147,7 +169,7 @@ func (q *Queue) Archived(ctx context.Context, from, until job.Time) iter.Seq2[*j
 				yield(nil, err)
 				return
 			}
-			if !yield(decodeArchived(o)) {
+			if !yield(q.decodeArchived(ctx, o)) {
 				return
 			}
 		}

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -66,12 +67,19 @@ func (l *loader) jobs(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if !l.countID(o) {
+			continue
+		}
 		if chunk = append(chunk, o); len(chunk) == loadChunk {
-			l.takeUp(chunk)
+			if err := l.takeUp(ctx, chunk); err != nil {
+				return err
+			}
 			chunk = chunk[:0]
 		}
 	}
-	l.takeUp(chunk)
+	if err := l.takeUp(ctx, chunk); err != nil {
+		return err
+	}
 	for o, err := range l.q.cfg.Store.List(ctx, KindArchived, store.Options{Desc: true, Limit: 1}) {
 		if err != nil {
 			return err
@@ -81,26 +89,29 @@ func (l *loader) jobs(ctx context.Context) error {
 	return nil
 }
 
-// countID keeps the id of a stored job from being given again.
-func (l *loader) countID(o store.Object) {
+// countID keeps the id of a stored job from being given again. An object that has
+// none is no job, and left out.
+func (l *loader) countID(o store.Object) bool {
 	id, err := job.ParseID(o.ID)
 	if err != nil {
 		l.unreadable(o, err)
 	}
 	l.LastID = max(l.LastID, id)
+	return err == nil
 }
 
 // takeUp takes stored jobs into memory.
-func (l *loader) takeUp(stored []store.Object) {
+func (l *loader) takeUp(ctx context.Context, stored []store.Object) error {
 	jobs, failures := make([]*job.Job, len(stored)), make([]error, len(stored))
-	spread(len(stored), func(i int) { jobs[i], failures[i] = job.Decode(stored[i].Value) })
+	spread(len(stored), func(i int) { jobs[i], failures[i] = l.q.decode(ctx, stored[i]) })
 	for i, j := range jobs {
-		l.countID(stored[i])
 		if failures[i] != nil {
-			l.unreadable(stored[i], failures[i])
-			if id, err := job.ParseID(stored[i].ID); err == nil {
-				l.Unread[id] = true
+			damage, ok := errors.AsType[*job.DamageError](failures[i])
+			if !ok {
+				return failures[i]
 			}
+			l.unreadable(stored[i], damage)
+			l.Unread[damage.ID] = true
 			continue
 		}
 		l.all = append(l.all, j)
@@ -111,6 +122,7 @@ func (l *loader) takeUp(stored []store.Object) {
 			l.Jobs = append(l.Jobs, j)
 		}
 	}
+	return nil
 }
 
 func (l *loader) rules(ctx context.Context) error {

@@ -33,7 +33,7 @@ func (q *Queue) tell(c *state.Change, key store.Key) {
 		}
 	case KindArchived:
 		id, _ := job.ParseID(key.ID)
-		last := *q.archiving[id]
+		last := *q.archiving[id].Job
 		last.Archived = true
 		c.Archived = append(c.Archived, &last)
 	case KindFilter:

@@ -39,8 +39,9 @@ import (
 
 // The kinds of objects that the queue keeps in the store.
 const (
-	KindJob        store.Kind = "job"
+	KindJob        store.Kind = "job" // its head; see job.Part
 	KindArchived   store.Kind = "archived-job"
+	KindPart       store.Kind = "job-part" // the rest of a job, archived or not: id/name
 	KindFilter     store.Kind = "filter"
 	KindSubmission store.Kind = "submission" // submission key -> job id
 	KindQueue      store.Kind = "queue"      // drain flag, watcher pause
@@ -81,8 +82,9 @@ type Queue struct {
 	kills map[job.ID]context.CancelCauseFunc
 	// archiving holds jobs on their way into the archive; archivals counts those
 	// that arrived.
-	archiving map[job.ID]*job.Job
+	archiving map[job.ID]leaving
 	archivals uint64
+	handed    handed
 	unread    []string // what could not be read from the store
 	lastEvent int64    // number of the newest event
 	phase     phase
@@ -122,7 +124,7 @@ var errNotOpen = fault.New(fault.Unavailable, "the controller is starting")
 // Open loads the queue from the store and shows what it has. It takes requests
 // and runs jobs from Run on, so that what opcodes need can be built from it.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
-	q := &Queue{cfg: cfg, kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]*job.Job{}, expiring: make(bell, 1)}
+	q := &Queue{cfg: cfg, kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]leaving{}, handed: handed{}, expiring: make(bell, 1)}
 	if q.cfg.Patience == 0 {
 		q.cfg.Patience = defaultPatience
 	}

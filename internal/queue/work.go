@@ -34,6 +34,7 @@ type work struct {
 	events   []*audit.Event
 	after    []func(error)
 	change   *state.Change // what the picture gains
+	handed   []*job.Job    // see there
 	attempts int
 	failing  time.Time // when it failed first
 }
@@ -116,6 +117,10 @@ func (q *Queue) flush(w *work) {
 		if key.Kind == KindSubmission && q.m.Key(key.ID) == 0 {
 			continue // written for good when the job was archived
 		}
+		if key.Kind == KindJob {
+			q.writeJob(&tx, w, key)
+			continue
+		}
 		put, exists := q.present(key)
 		if !exists {
 			tx.Delete = append(tx.Delete, key)
@@ -135,15 +140,14 @@ func (q *Queue) flush(w *work) {
 	})
 }
 
-// present returns what the store should hold under a key now.
+// present returns what the store should hold under a key now; jobs are written by
+// writeJob.
 func (q *Queue) present(key store.Key) (store.Put, bool) {
 	switch key.Kind {
-	case KindJob:
-		return q.presentJob(key)
 	case KindArchived:
 		id, _ := job.ParseID(key.ID)
-		j := q.archiving[id]
-		return store.Put{Key: key, At: int64(j.Ended), Value: j.Encode()}, true
+		head := q.archiving[id].head
+		return store.Put{Key: key, At: head.At, Value: head.Value}, true
 	case KindSubmission:
 		return store.Put{Key: key, Value: []byte(q.m.Key(key.ID).String())}, true
 	case KindFilter:
@@ -158,22 +162,13 @@ func (q *Queue) present(key store.Key) (store.Put, bool) {
 	}
 }
 
-func (q *Queue) presentJob(key store.Key) (store.Put, bool) {
-	id, _ := job.ParseID(key.ID)
-	j := q.newest(id)
-	if j == nil {
-		return store.Put{}, false
-	}
-	return store.Put{Key: key, At: int64(j.Ended), Value: j.Encode()}, true
-}
-
 // newest returns the newest value of a live job, nil if it is archived or on
 // its way there.
 func (q *Queue) newest(id job.ID) *job.Job {
 	if j := q.m.Job(id); j != nil {
 		return j
 	}
-	if q.archiving[id] != nil {
+	if _, leaves := q.archiving[id]; leaves {
 		return nil
 	}
 	return q.live(id)
@@ -300,10 +295,12 @@ func (q *Queue) settle(batch []outcome) {
 		switch {
 		case o.err == nil:
 			q.recovered()
+			q.handed.settle(o.work)
 			for _, j := range o.work.change.Jobs {
 				q.m.Stored(j)
 			}
 		case permanent(o.err):
+			q.handed.settle(o.work)
 			q.refused(o)
 		case q.retry(o):
 			continue
