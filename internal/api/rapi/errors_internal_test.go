@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // TestStatusesOfFaults pins what clients have come to rely on; 500 for a code
@@ -20,6 +21,11 @@ func TestStatusesOfFaults(t *testing.T) {
 	}
 	for _, code := range []fault.Code{fault.Internal, fault.Failed, fault.Environment, fault.Compacted} {
 		want[code] = 500
+	}
+	for _, code := range testkit.FaultCodes(t) {
+		if want[code] == 0 {
+			t.Errorf("nothing says what clients get for %s", code)
+		}
 	}
 	for code, status := range want {
 		if got := asHTTP(fault.New(code, "x")).status; got != status {

@@ -91,7 +91,7 @@ func endless(panics bool) iter.Seq2[*live.Update, error] {
 
 func TestPanicInTheMiddleOfAnAnswerEndsTheConnection(t *testing.T) {
 	s := bare(t,
-		route{"/late", methods{get: {serve: func(*request) (any, error) { return eventStream{endless(true)}, nil }}}},
+		route{"/late", methods{get: {serve: func(*request) (any, error) { return eventStream{updates: endless(true)}, nil }}}},
 		route{"/early", methods{get: {serve: func(*request) (any, error) { panic("a fault of ours") }}}})
 	server := httptest.NewServer(s)
 	defer server.Close()
@@ -115,7 +115,7 @@ func TestPanicInTheMiddleOfAnAnswerEndsTheConnection(t *testing.T) {
 func TestStreamThatNobodyReadsIsEnded(t *testing.T) {
 	ended := make(chan struct{})
 	s := bare(t, route{"/events", methods{get: {serve: func(*request) (any, error) {
-		return eventStream{func(yield func(*live.Update, error) bool) {
+		return eventStream{updates: func(yield func(*live.Update, error) bool) {
 			defer close(ended)
 			endless(false)(yield)
 		}}, nil

@@ -245,6 +245,16 @@ func (s *Server) answer(req *request) (any, error) {
 		return nil, err
 	}
 	answer, err := h.serve(req)
+	if e, ok := answer.(eventStream); ok && err == nil {
+		e.entitled = func() error {
+			account, err := s.account(req.Request)
+			if err != nil {
+				return err
+			}
+			return authorize(account, h.access)
+		}
+		answer = e
+	}
 	if err == nil && req.Method != http.MethodGet {
 		req.answerHeader.Set(revisionHeader, strconv.FormatInt(s.config.Querier.Picture.Load().Revision, 10))
 	}
@@ -271,19 +281,28 @@ func (r *request) reach() error {
 // authenticate returns the account of the request, nil for an anonymous one.
 // Credentials that were sent must be right, even where none are needed.
 func (s *Server) authenticate(r *http.Request) (*user, error) {
+	account, err := s.account(r)
+	if err != nil && r.Header.Get("Authorization") != "" {
+		name, _, _ := r.BasicAuth()
+		s.slowDown(r, name)
+	}
+	return account, err
+}
+
+// account is authenticate as of this moment, without what slows down those who
+// guess.
+func (s *Server) account(r *http.Request) (*user, error) {
 	if r.Header.Get("Authorization") == "" {
 		if s.config.RequireAuthentication {
 			return nil, unauthorized()
 		}
 		return nil, nil
 	}
-	name, password, ok := r.BasicAuth()
-	if ok {
+	if name, password, ok := r.BasicAuth(); ok {
 		if found := s.config.Users.Current().find(name, password); found != nil {
 			return found, nil
 		}
 	}
-	s.slowDown(r, name)
 	return nil, unauthorized()
 }
 
@@ -319,12 +338,17 @@ func authorize(account *user, needed access) error {
 // chunked is an answer that writes itself in pieces, for large lists.
 type chunked interface{ Chunks() iter.Seq[[]byte] }
 
-// stream sends an answer that goes on for as long as the client stays.
+// stream sends an answer that goes on for as long as the client stays, and may
+// have it: its account is looked up before each piece.
 func (s *Server) stream(w http.ResponseWriter, e eventStream) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	control := http.NewResponseController(w)
 	for piece := range e.Chunks() {
+		lost := e.entitled()
+		if lost != nil {
+			piece = failed(fault.New(fault.Denied, "the account may no longer read this: %w", lost))
+		}
 		err := control.SetWriteDeadline(time.Now().Add(s.eventTime))
 		if err == nil {
 			_, err = w.Write(piece)
@@ -334,6 +358,9 @@ func (s *Server) stream(w http.ResponseWriter, e eventStream) {
 		}
 		if err != nil {
 			s.config.Log.Debug("a RAPI client went away", "error", err)
+			return
+		}
+		if lost != nil {
 			return
 		}
 	}

@@ -39,7 +39,7 @@ func queryWatch(r *request) (any, error) {
 	if err := query.Check(q, r.Now()); err != nil {
 		return nil, err // now, while a status can still be sent
 	}
-	return eventStream{r.Querier.Follow(r.Context(), q, since)}, nil
+	return eventStream{updates: r.Querier.Follow(r.Context(), q, since)}, nil
 }
 
 func (r *request) filterOfQuery() (qlang.Node, error) {
@@ -73,6 +73,8 @@ func (r *request) since() (store.Revision, error) {
 // its cells. The last event of an update carries its revision as id.
 type eventStream struct {
 	updates iter.Seq2[*live.Update, error]
+	// entitled tells whether the client may still have it.
+	entitled func() error
 }
 
 // Chunks yields the stream; each piece is to be sent at once.

@@ -5,9 +5,13 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/drover-project/drover/internal/api/rapi"
 )
 
 // follower reads a stream of server-sent events.
@@ -108,6 +112,30 @@ func TestWatchFollowsChangesAndResumes(t *testing.T) {
 	r.create("web2.gntpeer.example")
 	if e := f.next(); !strings.HasPrefix(e, "enter ") || !strings.Contains(e, `[0,"success"]`) {
 		t.Errorf("a job that succeeded: %s", e)
+	}
+}
+
+// A stream ends with the right to read it, before anything more is told.
+func TestWatchEndsWithItsAccount(t *testing.T) {
+	for _, users := range []string{
+		"", // the account is gone
+		"admin {HA1}" + rapi.HA1("admin", "other") + " write\n",
+		"admin {HA1}" + rapi.HA1("admin", "secret") + "\n", // it has lost its rights
+	} {
+		r := newRig(t, rigOptions{})
+		f, stop := r.follow(t, "/2/query/job/watch?fields=id", "")
+		f.until("reset ")
+		r.check(os.WriteFile(filepath.Join(r.dir, "users"), []byte("other secret write\n"+users), 0o600))
+		if a := r.send(http.MethodPut, "/2/redistribute-config", nil, header("other", "secret")); a.status != http.StatusOK {
+			t.Fatalf("%d %s", a.status, a.text)
+		}
+		if e := f.next(); !strings.HasPrefix(e, `error {"code":"denied"`) {
+			t.Errorf("with %q the stream goes on: %s", users, e)
+		}
+		if f.lines.Scan() && f.lines.Scan() {
+			t.Errorf("with %q more comes: %q", users, f.lines.Text())
+		}
+		stop()
 	}
 }
 
