@@ -34,7 +34,7 @@ func run() int {
 		StdoutTerminal: isTerminal(os.Stdout),
 		StderrTerminal: isTerminal(os.Stderr) && isTerminal(os.Stdin),
 		Columns:        columns(),
-		Extra:          []*cobra.Command{app.DevCommand(), app.ServeCommand(), bench.Command(), yaqlcmd.New(), deploycmd.New()},
+		Extra:          []*cobra.Command{app.DevCommand(), app.ServeCommand(), app.StoreCommand(), app.BackupCommand(), bench.Command(), yaqlcmd.New(), deploycmd.New()},
 	})
 }
 

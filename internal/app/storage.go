@@ -26,6 +26,9 @@ func checkStoreURL(url string) error {
 		WithHint("the store is a URL such as postgres://user:password@host/database; without one it is in the data directory")
 }
 
+// storeDir is where the embedded store is, in the data directory.
+const storeDir = "store"
+
 // openStore opens the store that a URL names: one of PostgreSQL, or without a
 // URL the embedded one in the data directory.
 func openStore(ctx context.Context, dir, url string) (store.Store, error) {
@@ -40,7 +43,7 @@ func openStore(ctx context.Context, dir, url string) (store.Store, error) {
 		}
 		return s, nil
 	}
-	s, err := sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{})
+	s, err := sqlite.Open(filepath.Join(dir, storeDir), sqlite.Options{})
 	if err != nil {
 		return nil, err
 	}

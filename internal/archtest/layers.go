@@ -76,6 +76,7 @@ var layers = []struct {
 	{"internal/store", Engine},
 	{"internal/store/groupcommit", Engine}, // what the adapters of the store share
 	{"internal/store/schema", Engine},
+	{"internal/store/image", Engine}, // what stores hand each other
 	{"internal/hypervisor", Engine},
 	{"internal/agent", Engine},
 	{"internal/luxiwire", Engine}, // the protocol and its client, below the transport that serves it

@@ -137,8 +137,14 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 	}
 	for _, c := range extra {
 		wrongArguments(c)
+		if noun := named(root, c.Name()); noun != nil { // more verbs of a noun that is there
+			if !sh.persona.classic() {
+				noun.AddCommand(c.Commands()...)
+			}
+			continue
+		}
+		root.AddCommand(c)
 	}
-	root.AddCommand(extra...)
 	if sh.persona.classic() {
 		addClassicAliases(root)
 	}
@@ -148,6 +154,16 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 		help(cmd, args)
 	})
 	return root
+}
+
+// named returns the command below root that has a name, nil if there is none.
+func named(root *cobra.Command, name string) *cobra.Command {
+	for _, c := range root.Commands() {
+		if c.Name() == name {
+			return c
+		}
+	}
+	return nil
 }
 
 // wrongArguments makes wrong arguments of commands that others bring along what

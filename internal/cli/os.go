@@ -104,5 +104,5 @@ func backupCommand(sh *shell) *cobra.Command {
 		o.noun = "backup"
 		verbs = append(verbs, o.command(sh))
 	}
-	return sh.group("backup", "Exports of instances", verbs...)
+	return sh.group("backup", "Exports of instances, and backups of the cluster's state", verbs...)
 }

@@ -25,7 +25,7 @@ func (q *Queue) load(ctx context.Context) error {
 	l := &loader{q: q, Loaded: machine.Loaded{
 		Keys: map[string]job.ID{}, Ended: map[job.ID]job.Status{}, Unread: map[job.ID]bool{}, Resumable: q.cfg.Executors.Resumable,
 	}}
-	for _, step := range []func(context.Context) error{l.jobs, l.rules, l.flags, l.dependencies} {
+	for _, step := range []func(context.Context) error{l.jobs, l.floor, l.rules, l.flags, l.dependencies} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -154,6 +154,29 @@ func inPlaceOf(uuid string) jobfilter.Rule {
 		UUID: uuid, Action: jobfilter.Action{Kind: jobfilter.Pause},
 		Reason: reason.Trail{{Source: reasonSource, Reason: "the stored rule cannot be read; delete this one to let jobs go on"}},
 	}
+}
+
+// Floor is the object that keeps job ids from being given again that a cluster
+// gave out which was restored from a backup: new ones are greater than Job.
+type Floor struct {
+	Job job.ID `json:"job"`
+}
+
+// FloorKey is where the Floor is, if there is one.
+var FloorKey = store.Key{Kind: KindQueue, ID: "floor"}
+
+// floor keeps the ids up to the floor from being given.
+func (l *loader) floor(ctx context.Context) error {
+	o, err := l.q.read(ctx, FloorKey)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	var f Floor
+	if err == nil {
+		err = json.Unmarshal(o.Value, &f)
+	}
+	l.LastID = max(l.LastID, f.Job)
+	return err
 }
 
 func (l *loader) flags(ctx context.Context) error {

@@ -67,17 +67,9 @@ func Open(ctx context.Context, url string, opts Options) (_ *Store, err error) {
 	if opts.Keep == 0 {
 		opts.Keep = KeepRevisions
 	}
-	cfg, err := pgxpool.ParseConfig(url)
+	cfg, err := parse(url)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "the URL of the store cannot be read: %w", err).
-			WithHint("it looks like postgres://user:password@host:5432/database")
-	}
-	params := cfg.ConnConfig.RuntimeParams
-	if params["search_path"] == "" {
-		params["search_path"] = DefaultSchema
-	}
-	if params["application_name"] == "" {
-		params["application_name"] = "drover"
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
@@ -91,7 +83,7 @@ func Open(ctx context.Context, url string, opts Options) (_ *Store, err error) {
 			s.release(conn)
 		}
 	}()
-	if err := migrate(ctx, conn, params["search_path"]); err != nil {
+	if err := migrate(ctx, conn, cfg.ConnConfig.RuntimeParams["search_path"]); err != nil {
 		return nil, err
 	}
 	var newest store.Revision
@@ -111,6 +103,23 @@ func Open(ctx context.Context, url string, opts Options) (_ *Store, err error) {
 	}
 	go s.writer.run(s.Front)
 	return s, nil
+}
+
+// parse reads the URL of a store.
+func parse(url string) (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "the URL of the store cannot be read: %w", err).
+			WithHint("it looks like postgres://user:password@host:5432/database")
+	}
+	params := cfg.ConnConfig.RuntimeParams
+	if params["search_path"] == "" {
+		params["search_path"] = DefaultSchema
+	}
+	if params["application_name"] == "" {
+		params["application_name"] = "drover"
+	}
+	return cfg, nil
 }
 
 // release lets go of what an Open that failed had.

@@ -100,7 +100,11 @@ func (s *stmt) rows(each func(row []driver.Value), args ...any) error {
 
 // integer runs a query for one integer; zero if there is no row.
 func (s *stmt) integer(args ...any) (n int64, err error) {
-	err = s.rows(func(row []driver.Value) { n = row[0].(int64) }, args...)
+	whole := true
+	err = s.rows(func(row []driver.Value) { n, whole = row[0].(int64) }, args...)
+	if err == nil && !whole { // columns have no types but by custom
+		err = damaged("a number", "of its own")
+	}
 	return n, err
 }
 

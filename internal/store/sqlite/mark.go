@@ -3,7 +3,6 @@ package sqlite
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -47,17 +46,27 @@ func openMark(dir string) (*mark, error) {
 	return m, nil
 }
 
-// verify compares the mark with the newest revision of the database. WrongState
-// when the database has lost what was committed to it.
-func (m *mark) verify(newest store.Revision) error {
+// read returns the revision that the mark names, zero if it says nothing: one that is
+// new, or was cut short by a crash, or belongs to another file.
+func (m *mark) read() store.Revision {
 	var revision store.Revision
 	var database uint64
 	text := make([]byte, len(fmt.Sprintf(markFormat, 0, 0)))
-	if _, err := m.file.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) {
-		return fault.New(fault.Environment, "cannot read the store's mark: %w", err)
+	if _, err := m.file.ReadAt(text, 0); err != nil {
+		return 0
 	}
-	if _, err := fmt.Sscanf(string(text), markFormat, &revision, &database); err != nil || database != m.database || newest >= revision {
-		return nil //nolint:nilerr // a mark that is new, or was cut short by a crash, says nothing
+	if _, err := fmt.Sscanf(string(text), markFormat, &revision, &database); err != nil || database != m.database {
+		return 0
+	}
+	return revision
+}
+
+// verify compares the mark with the newest revision of the database. WrongState
+// when the database has lost what was committed to it.
+func (m *mark) verify(newest store.Revision) error {
+	revision := m.read()
+	if newest >= revision {
+		return nil
 	}
 	return fault.New(fault.WrongState, "the store has lost its newest changes: it ends with revision %d, and revision %d was committed; its log %s-wal is damaged or missing",
 		newest, revision, FileName).

@@ -78,6 +78,9 @@ func Open(dir string, opts Options) (*Store, error) {
 
 func open(dir string, opts Options) (*Store, error) {
 	file := filepath.Join(dir, FileName)
+	if err := notLost(file); err != nil {
+		return nil, err
+	}
 	if err := createPrivate(file); err != nil {
 		return nil, err
 	}
@@ -140,6 +143,21 @@ func (w *writer) watchOver(file string) (err error) {
 func dsn(file string, pragmas ...string) string {
 	q := url.Values{"_pragma": append(pragmas, "busy_timeout(10000)")}
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: q.Encode()}).String()
+}
+
+// notLost refuses to begin anew where there has been a store: its database is
+// missing or empty, but what lay beside it is there.
+func notLost(file string) error {
+	if info, err := os.Stat(file); err == nil && info.Size() > 0 {
+		return nil
+	}
+	for _, beside := range []string{file + "-wal", filepath.Join(filepath.Dir(file), markName)} {
+		if info, err := os.Stat(beside); err == nil && info.Size() > 0 {
+			return fault.New(fault.WrongState, "the store's database %s is missing or empty, though %s is there", file, filepath.Base(beside)).
+				WithHint("put the database back or restore a backup; to begin with an empty store, remove %s", filepath.Dir(file))
+		}
+	}
+	return nil
 }
 
 // createPrivate makes sure that the database file exists and that nobody but

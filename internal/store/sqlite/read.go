@@ -13,6 +13,9 @@ import (
 
 // readError gives an error of a reader its code.
 func (s *Store) readError(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -26,14 +29,18 @@ func (s *Store) readError(ctx context.Context, err error) error {
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, key store.Key) (store.Object, error) {
-	o := store.Object{Key: key}
-	row := s.readers.QueryRowContext(ctx, "SELECT revision, at, value FROM object WHERE kind = ?1 AND place = ?2", string(key.Kind), groupcommit.Place(key.ID))
-	err := row.Scan(&o.Revision, &o.At, &o.Value)
+	o, place := store.Object{Key: key}, groupcommit.Place(key.ID)
+	row := s.readers.QueryRowContext(ctx, "SELECT revision, at, value, sum FROM object WHERE kind = ?1 AND place = ?2", string(key.Kind), place)
+	var has int64
+	err := row.Scan(&o.Revision, &o.At, &o.Value, &has)
 	if errors.Is(err, sql.ErrNoRows) {
 		return store.Object{}, fault.New(fault.NotFound, "%s %q does not exist", key.Kind, key.ID)
 	}
 	if err != nil {
 		return store.Object{}, s.readError(ctx, err)
+	}
+	if err := checkObject(&o, place, has); err != nil {
+		return store.Object{}, err
 	}
 	return o, nil
 }
@@ -63,10 +70,14 @@ func eachObject(rows *sql.Rows, kind store.Kind, yield func(store.Object, error)
 	for rows.Next() {
 		o := store.Object{Key: store.Key{Kind: kind}}
 		var at string
-		if err := rows.Scan(&at, &o.Revision, &o.At, &o.Value); err != nil {
+		var has int64
+		if err := rows.Scan(&at, &o.Revision, &o.At, &o.Value, &has); err != nil {
 			return true, err
 		}
 		o.ID = groupcommit.PlaceID(at)
+		if err := checkObject(&o, at, has); err != nil {
+			return true, err
+		}
 		if !yield(o, nil) {
 			return false, nil
 		}
@@ -75,7 +86,7 @@ func eachObject(rows *sql.Rows, kind store.Kind, yield func(store.Object, error)
 }
 
 func listQuery(kind store.Kind, opts store.Options) (query string, args []any) {
-	query, args = "SELECT place, revision, at, value FROM object WHERE kind = ?", []any{string(kind)}
+	query, args = "SELECT place, revision, at, value, sum FROM object WHERE kind = ?", []any{string(kind)}
 	bound := func(condition string, value any) {
 		query += " AND " + condition
 		args = append(args, value)
@@ -161,14 +172,18 @@ func (s *Store) checkKept(ctx context.Context, tx *sql.Tx, after store.Revision)
 
 func readFeed(ctx context.Context, tx *sql.Tx, after store.Revision, limit int) (changes []store.Change, last store.Revision, err error) {
 	last = after
-	rows, err := tx.QueryContext(ctx, "SELECT last, first, entries FROM feed WHERE last > ?1 ORDER BY last", int64(after))
+	rows, err := tx.QueryContext(ctx, "SELECT last, first, entries, sum FROM feed WHERE last > ?1 ORDER BY last", int64(after))
 	if err != nil {
 		return nil, 0, err
 	}
 	for len(changes) < limit && rows.Next() {
 		var first store.Revision
 		var entries string
-		if err = rows.Scan(&last, &first, &entries); err == nil {
+		var has int64
+		if err = rows.Scan(&last, &first, &entries, &has); err == nil {
+			err = checkRow(last, first, entries, has)
+		}
+		if err == nil {
 			changes, err = groupcommit.ParseEntries(changes, entries, first, after)
 		}
 		if err != nil {
@@ -184,7 +199,7 @@ func readFeed(ctx context.Context, tx *sql.Tx, after store.Revision, limit int) 
 
 // readValues fills in the newest value of every object that was changed.
 func readValues(ctx context.Context, tx *sql.Tx, changes []store.Change) error {
-	get, err := tx.PrepareContext(ctx, "SELECT value FROM object WHERE kind = ?1 AND place = ?2")
+	get, err := tx.PrepareContext(ctx, "SELECT revision, at, value, sum FROM object WHERE kind = ?1 AND place = ?2")
 	if err != nil {
 		return err
 	}
@@ -193,10 +208,16 @@ func readValues(ctx context.Context, tx *sql.Tx, changes []store.Change) error {
 		c := &changes[i]
 		value, known := values[c.Key]
 		if !known {
-			err := get.QueryRowContext(ctx, string(c.Kind), groupcommit.Place(c.ID)).Scan(&value)
+			o, place := store.Object{Key: c.Key}, groupcommit.Place(c.ID)
+			var has int64
+			err := get.QueryRowContext(ctx, string(c.Kind), place).Scan(&o.Revision, &o.At, &o.Value, &has)
+			if err == nil {
+				err = checkObject(&o, place, has)
+			}
 			if err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return errors.Join(err, get.Close())
 			}
+			value = o.Value
 			values[c.Key] = value
 		}
 		c.Value = value

@@ -41,12 +41,12 @@ func (s *statements) prepare(c *conn) error {
 		{&s.begin, "BEGIN IMMEDIATE"},
 		{&s.commit, "COMMIT"},
 		{&s.get, "SELECT revision FROM object WHERE kind = ?1 AND place = ?2"},
-		{&s.put, "INSERT INTO object (kind, place, revision, at, value) VALUES (?1, ?2, ?3, ?4, ?5) " +
-			"ON CONFLICT (kind, place) DO UPDATE SET revision = ?3, at = ?4, value = ?5"},
+		{&s.put, "INSERT INTO object (kind, place, revision, at, value, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6) " +
+			"ON CONFLICT (kind, place) DO UPDATE SET revision = ?3, at = ?4, value = ?5, sum = ?6"},
 		{&s.remove, "DELETE FROM object WHERE kind = ?1 AND place = ?2"},
-		{&s.log, "INSERT INTO feed (last, first, entries) VALUES (?1, ?2, ?3)"},
+		{&s.log, "INSERT INTO feed (last, first, entries, sum) VALUES (?1, ?2, ?3, ?4)"},
 		{&s.trim, "DELETE FROM feed WHERE last <= ?1"},
-		{&s.lease, "INSERT OR REPLACE INTO lease (name, holder, epoch, expires) VALUES (?1, ?2, ?3, ?4)"},
+		{&s.lease, "INSERT OR REPLACE INTO lease (name, holder, epoch, expires, sum) VALUES (?1, ?2, ?3, ?4, ?5)"},
 	} {
 		var err error
 		if *p.into, err = c.prepare(p.sql); err != nil {
@@ -149,7 +149,7 @@ func (w *writer) commit(b *groupcommit.Batch) error {
 		return fmt.Errorf("write the feed: %w", err)
 	}
 	for _, l := range b.Leases.Changed() {
-		if err := w.sql.lease.exec(l.Name, l.Holder, l.Epoch, l.Expires.UnixMicro()); err != nil {
+		if err := w.writeLease(l); err != nil {
 			return fmt.Errorf("write leases: %w", err)
 		}
 	}
@@ -168,10 +168,18 @@ func (w *writer) write(o *groupcommit.Write) error {
 		}
 		return nil
 	}
-	if err := w.sql.put.exec(kind, at, int64(o.Revision), o.At, string(o.Value)); err != nil {
+	if err := w.sql.put.exec(kind, at, int64(o.Revision), o.At, string(o.Value), objectSum(kind, at, int64(o.Revision), o.At, o.Value)); err != nil {
 		return fmt.Errorf("put %s %q: %w", kind, o.Key.ID, err)
 	}
 	return nil
+}
+
+func (w *writer) writeLease(l store.Lease) error {
+	return w.sql.lease.exec(l.Name, l.Holder, l.Epoch, l.Expires.UnixMicro(), leaseSum(l))
+}
+
+func (w *writer) writeRow(last, first store.Revision, entries string) error {
+	return w.sql.log.exec(int64(last), int64(first), entries, rowSum(last, first, entries))
 }
 
 // trimParts says how many revisions more than it must keep the feed may hold, as a part
@@ -183,7 +191,7 @@ func (w *writer) log(b *groupcommit.Batch) error {
 	if b.Revision < b.First {
 		return nil
 	}
-	if err := w.sql.log.exec(int64(b.Revision), int64(b.First), b.Entries()); err != nil {
+	if err := w.writeRow(b.Revision, b.First, b.Entries()); err != nil {
 		return err
 	}
 	if b.Revision-w.oldest < w.keep+w.keep/trimParts {
@@ -207,16 +215,26 @@ const longestLease = time.Minute
 
 // loadLeases reads the table.
 func loadLeases(c *conn, now func() time.Time) (*groupcommit.Leases, error) {
-	s, err := c.prepare("SELECT name, holder, epoch, expires FROM lease")
+	s, err := c.prepare("SELECT name, holder, epoch, expires, sum FROM lease")
 	if err != nil {
 		return nil, err
 	}
 	var stored []store.Lease
+	var bad error
 	err = s.rows(func(row []driver.Value) {
-		stored = append(stored, store.Lease{Name: row[0].(string), Holder: row[1].(string), Epoch: row[2].(int64), Expires: time.UnixMicro(row[3].(int64))})
+		name, okName := row[0].(string)
+		holder, okHolder := row[1].(string)
+		epoch, okEpoch := row[2].(int64)
+		expires, okExpires := row[3].(int64)
+		has, okSum := row[4].(int64)
+		l := store.Lease{Name: name, Holder: holder, Epoch: epoch, Expires: time.UnixMicro(expires)}
+		if whole := okName && okHolder && okEpoch && okExpires && okSum; !whole || has != noSum && has != leaseSum(l) {
+			bad = damaged("lease", l.Name)
+		}
+		stored = append(stored, l)
 	})
-	if err != nil {
-		return nil, err
+	if err = errors.Join(err, bad); err != nil {
+		return nil, errors.Join(err, s.raw.Close())
 	}
 	// Nobody renews a lease while nobody has the store open. One that seems to last for long was
 	// given by a clock that was ahead.

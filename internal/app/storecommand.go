@@ -1,0 +1,271 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/image"
+	"github.com/drover-project/drover/internal/store/postgres"
+	"github.com/drover-project/drover/internal/store/sqlite"
+)
+
+// A place of a store is named as people name it: the URL of a PostgreSQL
+// database, or the data directory of a controller with an embedded store.
+
+// imageOf hands out what the store at a place holds at one moment.
+func imageOf(ctx context.Context, place string, use func(*image.Image) error) error {
+	if isPostgres(place) {
+		return postgres.Image(ctx, place, use)
+	}
+	dir := filepath.Join(place, storeDir)
+	return sqlite.Image(ctx, dir, dir, use)
+}
+
+func loadInto(ctx context.Context, place string, img *image.Image) error {
+	if isPostgres(place) {
+		return postgres.Load(ctx, place, img)
+	}
+	return sqlite.Load(filepath.Join(place, storeDir), img)
+}
+
+func checkStore(ctx context.Context, place string) (*image.Findings, error) {
+	if isPostgres(place) {
+		return postgres.Check(ctx, place)
+	}
+	dir := filepath.Join(place, storeDir)
+	return sqlite.Check(ctx, dir, dir)
+}
+
+// StoreCommand returns `drover store`.
+func StoreCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "store", Short: "Check and copy stores"}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "check PLACE",
+		Short: "Prove a store consistent",
+		Long: `check reads all of a store and proves it consistent: every revision has its
+place in the feed, and every object is what the feed says of it last; with an
+embedded store also that SQLite's files are whole and every row is what was
+written. It can be used while controllers use the store, and changes nothing.
+PLACE is the data directory of a controller, or the URL of a PostgreSQL database.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, err := checkStore(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			for _, p := range found.Problems {
+				cmd.Println(p)
+			}
+			if found.More > 0 {
+				cmd.Printf("and %d more\n", found.More)
+			}
+			if n := len(found.Problems) + found.More; n > 0 {
+				return fault.New(fault.WrongState, "the store has %d problems", n).WithHint("stop the controller, keep the files, and restore a backup")
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d objects and %d rows of the feed are consistent\n", found.Objects, found.Rows)
+			return err
+		},
+	}, &cobra.Command{
+		Use:   "copy FROM TO",
+		Short: "Copy a store to another place, and compare the two object by object",
+		Long: `copy copies all objects with their revisions, and what was given out: revisions,
+epochs, job ids go on. No controller may lead on FROM meanwhile, and TO must be
+empty. When both are written, they are read again and compared. Places are
+named as with check.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := copyStore(cmd.Context(), args[0], args[1])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "copied %d objects, and compared them\n", n)
+			return err
+		},
+	})
+	return cmd
+}
+
+// copyStore copies a store that nobody leads on.
+func copyStore(ctx context.Context, from, to string) (count int, err error) {
+	release, err := holdOff(ctx, from)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	if err := imageOf(ctx, from, func(img *image.Image) error { return loadInto(ctx, to, img) }); err != nil {
+		return 0, err
+	}
+	return compareStores(ctx, from, to)
+}
+
+func compareStores(ctx context.Context, from, to string) (count int, err error) {
+	err = imageOf(ctx, from, func(was *image.Image) error {
+		return imageOf(ctx, to, func(is *image.Image) error {
+			count, err = image.Compare(was, is)
+			return err
+		})
+	})
+	return count, err
+}
+
+// holdOff keeps controllers from leading on a store until release is called.
+func holdOff(ctx context.Context, place string) (release func() error, err error) {
+	url := place
+	if !isPostgres(place) {
+		if _, err := os.Stat(filepath.Join(place, storeDir)); err != nil {
+			return nil, fault.New(fault.NotFound, "there is no store in %s: %w", place, err)
+		}
+		url = ""
+	}
+	s, err := openStore(ctx, place, url)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := s.AcquireLease(ctx, leaseName, "drover store copy "+newUUID(), time.Hour)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return func() error {
+		return errors.Join(s.ReleaseLease(context.WithoutCancel(ctx), lease), s.Close())
+	}, nil
+}
+
+// BackupCommand returns the verbs of `drover backup` that are about the state of
+// the cluster.
+func BackupCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "backup", Short: "Backups of the cluster's state"}
+	var place string
+	flag := func(c *cobra.Command) *cobra.Command {
+		c.Flags().StringVar(&place, "at", serveDefaults().Data, "place of the store: the data directory of a controller, or the URL of a PostgreSQL database")
+		return c
+	}
+	cmd.AddCommand(flag(&cobra.Command{
+		Use:   "create FILE",
+		Short: "Write all that the store holds to a file, also while controllers use it",
+		Long: `create writes one consistent picture of the store to FILE, with a checksum, and
+reads it again. It holds secrets: only its owner can read it. It has what is in
+the store; certificates, accounts and the configuration are files of their own.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := imageOf(cmd.Context(), place, func(img *image.Image) error {
+				_, err := image.Create(args[0], img, time.Now())
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return tellBackup(cmd, args[0])
+		},
+	}), &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Prove that a backup is whole, and tell what it is",
+		Args:  cobra.ExactArgs(1),
+		RunE:  func(cmd *cobra.Command, args []string) error { return tellBackup(cmd, args[0]) },
+	}, flag(&cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make a store from a backup, where there is none",
+		Long: `restore makes a store from a backup, at a place that has none yet, and compares
+the two object by object. What may have been given out after the backup was
+made is not given again: revisions, epochs and job ids go on by ` + jumpText + ` later.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := restore(cmd.Context(), args[0], place)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "restored %d objects, and compared them\n", n)
+			return err
+		},
+	}))
+	return cmd
+}
+
+func tellBackup(cmd *cobra.Command, path string) error {
+	f, err := image.Open(path)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d objects as of revision %d, made %s\n", path, f.Objects, f.Revision, f.Made.Format(time.RFC3339))
+	return err
+}
+
+// jump is how much further a restored store goes on giving out numbers: more
+// than were given since the backup, at 10 jobs a second for a day.
+const (
+	jump     = 1_000_000
+	jumpText = "a million"
+)
+
+// restore makes a store from a backup and compares the two.
+func restore(ctx context.Context, file, place string) (count int, err error) {
+	f, err := image.Open(file)
+	if err != nil {
+		return 0, err
+	}
+	raised := func() *image.Image {
+		img := f.Image()
+		img.Revision, img.Epoch = img.Revision+jump, img.Epoch+jump
+		img.Objects = withFloor(img.Objects, img.Revision)
+		return img
+	}
+	if err := loadInto(ctx, place, raised()); err != nil {
+		return 0, err
+	}
+	err = imageOf(ctx, place, func(is *image.Image) error {
+		count, err = image.Compare(raised(), is)
+		return err
+	})
+	return count, err
+}
+
+// withFloor puts the floor of job ids into its place among objects: a million
+// above the greatest that is known. Kinds come in order, so all jobs have been
+// seen when it is the turn of the queue's own.
+func withFloor(objects iter.Seq2[store.Object, error], revision store.Revision) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
+		var greatest job.ID
+		done := false
+		floor := func() (store.Object, error) {
+			done = true
+			text, err := json.Marshal(queue.Floor{Job: greatest + jump})
+			return store.Object{Key: queue.FloorKey, Revision: revision, Value: text}, err
+		}
+		for o, err := range objects {
+			if err == nil && (o.Kind == queue.KindJob || o.Kind == queue.KindArchived) {
+				if id, err := job.ParseID(o.ID); err == nil {
+					greatest = max(greatest, id)
+				}
+			}
+			if err == nil && o.Key == queue.FloorKey {
+				var old queue.Floor
+				if err = json.Unmarshal(o.Value, &old); err == nil {
+					greatest = max(greatest, old.Job)
+				}
+				o.Key.ID = "" // replaced by the new one
+			}
+			if err == nil && !done && (o.Kind > queue.KindQueue || o.Kind == queue.KindQueue && (o.ID == "" || store.CompareIDs(o.ID, queue.FloorKey.ID) > 0)) {
+				if !yield(floor()) {
+					return
+				}
+			}
+			if (err != nil || o.ID != "") && !yield(o, err) {
+				return
+			}
+		}
+		if !done {
+			yield(floor())
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package image
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// format is the first line of a file.
+const format = "drover backup 1\n"
+
+// Header is what a backup file tells of itself.
+type Header struct {
+	Made     time.Time      `json:"made"`
+	Revision store.Revision `json:"revision"`
+	Epoch    int64          `json:"epoch"`
+}
+
+// item is the line before an object's value.
+type item struct {
+	Kind     store.Kind     `json:"kind"`
+	ID       string         `json:"id"`
+	Revision store.Revision `json:"revision"`
+	At       int64          `json:"at,omitempty"`
+	Size     int            `json:"size"`
+}
+
+// trailer is the last line.
+type trailer struct {
+	Objects int    `json:"objects"`
+	SHA256  string `json:"sha256"`
+}
+
+// Create writes an image to a file that only its owner can read, all of it or
+// nothing; count is how many objects it has. A file that is there is replaced.
+func Create(path string, img *Image, now time.Time) (count int, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".backup-*")
+	if err != nil {
+		return 0, fault.New(fault.Environment, "cannot make the backup: %w", err)
+	}
+	count, err = write(f, img, now)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		gone := os.Remove(f.Name())
+		if _, ofStore := errors.AsType[*fault.Error](err); ofStore {
+			return 0, errors.Join(err, gone)
+		}
+		return 0, fault.New(fault.Environment, "cannot write the backup: %w", errors.Join(err, gone))
+	}
+	return count, syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err == nil {
+		err = errors.Join(d.Sync(), d.Close())
+	}
+	if err != nil {
+		return fault.New(fault.Environment, "cannot flush the backup's directory: %w", err)
+	}
+	return nil
+}
+
+func write(to io.Writer, img *Image, now time.Time) (count int, err error) {
+	sum := sha256.New()
+	buffered := bufio.NewWriterSize(to, 1<<20)
+	out := io.MultiWriter(buffered, sum)
+	lines := json.NewEncoder(out)
+	if _, err = io.WriteString(out, format); err == nil {
+		err = lines.Encode(Header{Made: now.UTC(), Revision: img.Revision, Epoch: img.Epoch})
+	}
+	if err != nil {
+		return 0, err
+	}
+	for o, err := range img.Objects {
+		if err == nil {
+			err = lines.Encode(item{o.Kind, o.ID, o.Revision, o.At, len(o.Value)})
+		}
+		if err == nil {
+			_, err = out.Write(append(o.Value, '\n'))
+		}
+		if err != nil {
+			return count, err
+		}
+		count++
+	}
+	if err = json.NewEncoder(buffered).Encode(trailer{count, hex.EncodeToString(sum.Sum(nil))}); err == nil {
+		err = buffered.Flush()
+	}
+	return count, err
+}
+
+// File is an open backup file.
+type File struct {
+	Header
+
+	// Objects is how many there are.
+	Objects int
+	path    string
+}
+
+// Open reads all of a file and checks it. Errors: fault.WrongState for one that is
+// not whole, or was changed since it was made.
+func Open(path string) (*File, error) {
+	f := &File{path: path}
+	for _, err := range f.read(&f.Header, &f.Objects) {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// Image returns what is in the file. What it yields is checked again at its
+// end, for the file may have been changed since.
+func (f *File) Image() *Image {
+	return &Image{Revision: f.Revision, Epoch: f.Epoch, Objects: f.read(&Header{}, new(int))}
+}
+
+// reader reads a file while it sums up what it has read.
+type reader struct {
+	in  *bufio.Reader
+	sum hash.Hash
+}
+
+func (r *reader) line() ([]byte, error) {
+	text, err := r.in.ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	return text, nil
+}
+
+// read yields the objects of a file; an error at the end tells that the file is
+// not what was written.
+func (f *File) read(head *Header, count *int) func(func(store.Object, error) bool) {
+	return func(yield func(store.Object, error) bool) {
+		file, err := os.Open(f.path)
+		if err != nil {
+			yield(store.Object{}, fault.New(fault.Environment, "cannot open the backup: %w", err))
+			return
+		}
+		defer func() { _ = file.Close() }() // it was read only
+		r := &reader{in: bufio.NewReaderSize(file, 1<<20), sum: sha256.New()}
+		n := 0
+		err = r.head(head)
+		for err == nil {
+			var o store.Object
+			var end bool
+			if o, end, err = r.object(n); end || err != nil {
+				break
+			}
+			n++
+			if !yield(o, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(store.Object{}, fault.New(fault.WrongState, "the backup %s is damaged behind object %d: %w", f.path, n, err).WithHint("take another one"))
+		}
+		*count = n
+	}
+}
+
+func (r *reader) head(head *Header) error {
+	first, err := r.line()
+	if err != nil || string(first) != format {
+		return errors.New("it does not begin as a backup does")
+	}
+	text, err := r.line()
+	if err == nil {
+		err = json.Unmarshal(text, head)
+	}
+	r.sum.Write(first)
+	r.sum.Write(text)
+	return err
+}
+
+// object reads the next object, or the end of the file.
+func (r *reader) object(count int) (o store.Object, end bool, err error) {
+	text, err := r.line()
+	if err != nil {
+		return o, false, errors.New("it is cut short")
+	}
+	var t struct {
+		item
+		trailer
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err = decoder.Decode(&t); err != nil {
+		return o, false, err
+	}
+	if t.SHA256 != "" {
+		return o, true, r.end(text, count)
+	}
+	if t.Size < 0 || t.Size > store.MaxValue {
+		return o, false, errors.New("a value has an impossible size")
+	}
+	value := make([]byte, t.Size+1)
+	if _, err = io.ReadFull(r.in, value); err != nil {
+		return o, false, errors.New("it is cut short")
+	}
+	r.sum.Write(text)
+	r.sum.Write(value)
+	o = store.Object{Key: store.Key{Kind: t.Kind, ID: t.ID}, Revision: t.Revision, At: t.At, Value: value[:t.Size]}
+	return o, false, o.Check()
+}
+
+// end checks the last line.
+func (r *reader) end(text []byte, count int) error {
+	if _, err := r.in.ReadByte(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows its end")
+	}
+	want, err := json.Marshal(trailer{count, hex.EncodeToString(r.sum.Sum(nil))})
+	if err == nil && !bytes.Equal(text, append(want, '\n')) {
+		err = errors.New("its checksum is another")
+	}
+	return err
+}

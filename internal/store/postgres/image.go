@@ -1,0 +1,188 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/groupcommit"
+	"github.com/drover-project/drover/internal/store/image"
+)
+
+// connect opens one connection to the store that a URL names, and makes its
+// tables where they are missing.
+func connect(ctx context.Context, url string) (*pgx.Conn, error) {
+	cfg, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	if err := migrate(ctx, conn, cfg.ConnConfig.RuntimeParams["search_path"]); err != nil {
+		return nil, errors.Join(err, conn.Close(context.Background()))
+	}
+	return conn, nil
+}
+
+// Image hands out what the store that a URL names holds at one moment, also
+// while controllers use it: one transaction of the database that only reads.
+func Image(ctx context.Context, url string, use func(*image.Image) error) (err error) {
+	conn, err := connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.Background())) }()
+	moment := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, conn, moment, func(tx pgx.Tx) error {
+		img := &image.Image{}
+		err := tx.QueryRow(ctx, "SELECT revision, (SELECT coalesce(max(epoch), 0) FROM lease) FROM head").Scan(&img.Revision, &img.Epoch)
+		if err != nil {
+			return readingFailed(err)
+		}
+		img.Objects, img.Feed = allObjects(ctx, tx), allRows(ctx, tx)
+		return use(img)
+	})
+}
+
+func readingFailed(err error) error {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	return fault.New(fault.Unavailable, "cannot read the store: %w", err)
+}
+
+// pieceRows is how many rows are fetched at once: one connection serves both the
+// objects and the feed, so neither result may be held open.
+const pieceRows = 2000
+
+func allObjects(ctx context.Context, tx pgx.Tx) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
+		kind, place := "", ""
+		for {
+			rows, err := tx.Query(ctx, "SELECT kind, place, revision, at, value FROM object WHERE (kind, place) > ($1, $2) ORDER BY kind, place LIMIT $3", kind, place, pieceRows)
+			if err != nil {
+				yield(store.Object{}, readingFailed(err))
+				return
+			}
+			piece, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o store.Object, err error) {
+				err = row.Scan(&o.Kind, &place, &o.Revision, &o.At, &o.Value)
+				o.ID = groupcommit.PlaceID(place)
+				return o, err
+			})
+			if err != nil {
+				yield(store.Object{}, readingFailed(err))
+				return
+			}
+			for _, o := range piece {
+				kind = string(o.Kind)
+				if !yield(o, nil) {
+					return
+				}
+			}
+			if len(piece) < pieceRows {
+				return
+			}
+		}
+	}
+}
+
+func allRows(ctx context.Context, tx pgx.Tx) iter.Seq2[image.Row, error] {
+	return func(yield func(image.Row, error) bool) {
+		var after store.Revision
+		for {
+			rows, err := tx.Query(ctx, "SELECT last, first, entries FROM feed WHERE last > $1 ORDER BY last LIMIT $2", after, pieceRows)
+			if err != nil {
+				yield(image.Row{}, readingFailed(err))
+				return
+			}
+			piece, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r image.Row, err error) {
+				var entries string
+				if err = row.Scan(&r.Last, &r.First, &entries); err == nil {
+					r.Changes, err = groupcommit.ParseEntries(nil, entries, r.First, 0)
+				}
+				return r, err
+			})
+			if err != nil {
+				yield(image.Row{}, readingFailed(err))
+				return
+			}
+			for _, r := range piece {
+				after = r.Last
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if len(piece) < pieceRows {
+				return
+			}
+		}
+	}
+}
+
+// Check proves a store consistent, also while controllers use it: feed and
+// objects tell one story. That its files are whole is the server's business.
+func Check(ctx context.Context, url string) (findings *image.Findings, err error) {
+	err = Image(ctx, url, func(img *image.Image) error {
+		findings = image.Check(img)
+		return nil
+	})
+	return findings, err
+}
+
+// Load fills a store that is empty with the content of an image, all of it or
+// nothing. What the store gives out is beyond what the image says was given out.
+func Load(ctx context.Context, url string, img *image.Image) (err error) {
+	conn, err := connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.Background())) }()
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		var revision store.Revision
+		if err := tx.QueryRow(ctx, "SELECT revision FROM head FOR UPDATE").Scan(&revision); err != nil {
+			return readingFailed(err)
+		}
+		if revision != 0 {
+			return fault.New(fault.WrongState, "there is a store already, with revision %d", revision).
+				WithHint("name another schema with search_path, or another database")
+		}
+		next, stop := iter.Pull2(img.Objects)
+		defer stop()
+		_, err := tx.CopyFrom(ctx, pgx.Identifier{"object"}, []string{"kind", "place", "revision", "at", "value"}, pgx.CopyFromFunc(func() ([]any, error) {
+			o, err, more := next()
+			if !more || err != nil {
+				return nil, err
+			}
+			return []any{string(o.Kind), groupcommit.Place(o.ID), int64(o.Revision), o.At, o.Value}, nil
+		}))
+		if err != nil {
+			if f, ok := errors.AsType[*fault.Error](err); ok {
+				return f
+			}
+			return fault.New(fault.Unavailable, "cannot write the store: %w", err)
+		}
+		return given(ctx, tx, img)
+	})
+}
+
+// given notes what the image's store had given out.
+func given(ctx context.Context, tx pgx.Tx, img *image.Image) error {
+	batch := &pgx.Batch{}
+	// The feed begins anew, with a transaction that changed nothing.
+	batch.Queue("INSERT INTO feed (last, first, entries) VALUES ($1, $1, '')", img.Revision+1)
+	batch.Queue("UPDATE head SET revision = $1, trimmed = $2", img.Revision+1, img.Revision)
+	if img.Epoch > 0 {
+		batch.Queue("INSERT INTO lease (name, holder, epoch, expires) VALUES ($1, '', $2, $3)", image.LeaderLease, img.Epoch, time.UnixMicro(0).UnixMicro())
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fault.New(fault.Unavailable, "cannot write the store: %w", err)
+	}
+	return nil
+}

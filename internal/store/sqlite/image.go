@@ -1,0 +1,272 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/groupcommit"
+	"github.com/drover-project/drover/internal/store/image"
+)
+
+// Image hands out what the store in a directory holds at one moment, also while
+// a controller uses it. SQLite makes a copy first (VACUUM INTO), in the
+// directory scratch: that takes the writer no time, where a long reading would keep
+// its log from being emptied. Errors: fault.WrongState for a store that is damaged.
+func Image(ctx context.Context, dir, scratch string, use func(*image.Image) error) (err error) {
+	file := filepath.Join(dir, FileName)
+	if _, err := os.Stat(file); err != nil {
+		return fault.New(fault.NotFound, "there is no store in %s: %w", dir, err)
+	}
+	mark, err := openMark(dir)
+	if err != nil {
+		return err
+	}
+	committed := mark.read()
+	if err = mark.file.Close(); err != nil {
+		return fault.New(fault.Environment, "cannot read the store's mark: %w", err)
+	}
+	place, err := os.MkdirTemp(scratch, ".image-*")
+	if err != nil {
+		return fault.New(fault.Environment, "cannot make room for a copy of the store: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(place)) }()
+	copied := filepath.Join(place, FileName)
+	if err := vacuum(ctx, file, copied); err != nil {
+		return unreadable(err)
+	}
+	db, err := sql.Open("sqlite", dsn(copied, "query_only(1)"))
+	if err != nil {
+		return unreadable(err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	img := &image.Image{Objects: allObjects(ctx, db), Feed: allRows(ctx, db)}
+	err = db.QueryRowContext(ctx, "SELECT (SELECT coalesce(max(last), 0) FROM feed), (SELECT coalesce(max(epoch), 0) FROM lease)").Scan(&img.Revision, &img.Epoch)
+	if err != nil {
+		return unreadable(err)
+	}
+	if img.Revision < committed {
+		return fault.New(fault.WrongState, "the store ends with revision %d, and revision %d was committed; its log %s-wal is damaged or missing", img.Revision, committed, FileName)
+	}
+	return use(img)
+}
+
+func vacuum(ctx context.Context, from, to string) error {
+	db, err := sql.Open("sqlite", dsn(from))
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
+	return errors.Join(err, db.Close())
+}
+
+// unreadable is the error of a database that SQLite cannot read.
+func unreadable(err error) error {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	return fault.New(fault.WrongState, "the store cannot be read: %w", err).WithHint("restore a backup")
+}
+
+func allObjects(ctx context.Context, db *sql.DB) func(func(store.Object, error) bool) {
+	return func(yield func(store.Object, error) bool) {
+		rows, err := db.QueryContext(ctx, "SELECT kind, place, revision, at, value, sum FROM object ORDER BY kind, place")
+		if err != nil {
+			yield(store.Object{}, unreadable(err))
+			return
+		}
+		defer func() { _ = rows.Close() }() // what it has to say is asked of Err
+		for rows.Next() {
+			var o store.Object
+			var place string
+			var has int64
+			err := rows.Scan(&o.Kind, &place, &o.Revision, &o.At, &o.Value, &has)
+			if err == nil {
+				o.ID = groupcommit.PlaceID(place)
+				err = checkObject(&o, place, has)
+			}
+			if err != nil {
+				err = unreadable(err)
+			}
+			if !yield(o, err) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(store.Object{}, unreadable(err))
+		}
+	}
+}
+
+func allRows(ctx context.Context, db *sql.DB) func(func(image.Row, error) bool) {
+	return func(yield func(image.Row, error) bool) {
+		rows, err := db.QueryContext(ctx, "SELECT last, first, entries, sum FROM feed ORDER BY last")
+		if err != nil {
+			yield(image.Row{}, unreadable(err))
+			return
+		}
+		defer func() { _ = rows.Close() }() // what it has to say is asked of Err
+		for rows.Next() {
+			var r image.Row
+			var entries string
+			var has int64
+			err := rows.Scan(&r.Last, &r.First, &entries, &has)
+			if err == nil {
+				err = checkRow(r.Last, r.First, entries, has)
+			}
+			if err == nil {
+				r.Changes, err = groupcommit.ParseEntries(nil, entries, r.First, 0)
+			}
+			if err != nil {
+				err = unreadable(err)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(image.Row{}, unreadable(err))
+		}
+	}
+}
+
+// Check proves a store consistent, also while a controller uses it: SQLite's own
+// structure, the sums of all rows, and that feed and objects tell one story.
+func Check(ctx context.Context, dir, scratch string) (findings *image.Findings, err error) {
+	own, err := integrity(ctx, filepath.Join(dir, FileName))
+	if err != nil {
+		return nil, err
+	}
+	err = Image(ctx, dir, scratch, func(img *image.Image) error {
+		findings = image.Check(img)
+		return nil
+	})
+	if fault.Is(err, fault.WrongState) {
+		findings, err = &image.Findings{Problems: []string{err.Error()}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	findings.Problems = append(own, findings.Problems...)
+	return findings, nil
+}
+
+// integrity asks SQLite what is wrong with its database: the structure of its
+// trees, and whether its indexes are those of its tables.
+func integrity(ctx context.Context, file string) (problems []string, err error) {
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.NotFound, "there is no store at %s", file)
+	}
+	db, err := sql.Open("sqlite", dsn(file, "query_only(1)"))
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot open the store: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	rows, err := db.QueryContext(ctx, "PRAGMA integrity_check")
+	if err != nil {
+		return []string{fmt.Sprintf("SQLite cannot read it: %v", err)}, nil
+	}
+	defer func() { _ = rows.Close() }() // what it has to say is asked of Err
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		if text != "ok" {
+			problems = append(problems, "SQLite: "+strings.TrimSpace(text))
+		}
+	}
+	if err := rows.Err(); err != nil {
+		problems = append(problems, fmt.Sprintf("SQLite cannot read it: %v", err))
+	}
+	return problems, nil
+}
+
+// Load makes a store in a directory that has none, with the content of an image.
+// What it gives out is beyond what the image says was given out.
+func Load(dir string, img *image.Image) (err error) {
+	if _, err := os.Lstat(filepath.Join(dir, FileName)); err == nil {
+		return fault.New(fault.WrongState, "there is a store in %s already", dir).WithHint("name another place, or move it away")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fault.New(fault.Environment, "cannot make the directory of the store: %w", err)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	// What is not finished has another name, so that nobody takes it for the store.
+	part := filepath.Join(dir, "part")
+	if err := os.RemoveAll(part); err != nil {
+		return fault.New(fault.Environment, "cannot prepare the store: %w", err)
+	}
+	if err := os.Mkdir(part, 0o700); err != nil {
+		return fault.New(fault.Environment, "cannot prepare the store: %w", err)
+	}
+	if err := fill(part, img); err != nil {
+		return errors.Join(err, os.RemoveAll(part))
+	}
+	err = os.Rename(filepath.Join(part, FileName), filepath.Join(dir, FileName))
+	if err = errors.Join(err, os.RemoveAll(part), syncDir(dir)); err != nil {
+		return fault.New(fault.Environment, "cannot put the store in its place: %w", err)
+	}
+	return nil
+}
+
+// fill writes an image into a new database, which is whole in one file when it
+// returns.
+func fill(dir string, img *image.Image) error {
+	file := filepath.Join(dir, FileName)
+	if err := createPrivate(file); err != nil {
+		return err
+	}
+	c, err := openConn(dsn(file, "journal_mode(wal)", "synchronous(full)", "fullfsync(1)"))
+	if err != nil {
+		return fault.New(fault.Environment, "cannot open %s: %w", file, err)
+	}
+	w, err := prepareWriter(c, Options{Now: time.Now})
+	if err != nil {
+		return errors.Join(err, c.raw.Close())
+	}
+	if err := w.sql.begin.exec(); err != nil {
+		return errors.Join(err, w.sql.close(), c.raw.Close())
+	}
+	err = w.fill(img)
+	if err == nil {
+		err = w.sql.commit.exec()
+	}
+	if err != nil {
+		c.rollback()
+		if _, ok := errors.AsType[*fault.Error](err); !ok {
+			err, _ = writeError(err)
+		}
+	}
+	return errors.Join(err, w.sql.close(), c.raw.Close())
+}
+
+func (w *writer) fill(img *image.Image) error {
+	for o, err := range img.Objects {
+		if err != nil {
+			return err
+		}
+		if err := w.write(&groupcommit.Write{Key: o.Key, Revision: o.Revision, At: o.At, Value: o.Value}); err != nil {
+			return err
+		}
+	}
+	if img.Epoch > 0 {
+		if err := w.writeLease(store.Lease{Name: image.LeaderLease, Epoch: img.Epoch, Expires: time.UnixMicro(0)}); err != nil {
+			return err
+		}
+	}
+	// The feed begins anew, with a transaction that changed nothing.
+	return w.writeRow(img.Revision+1, img.Revision+1, "")
+}
