@@ -61,6 +61,7 @@ var layers = []struct {
 	{"internal/query", Core},
 	{"internal/cluster", Core},
 	{"internal/servertag", Core},
+	{"internal/server", Core},
 	{"internal/audit", Core},
 	{"internal/lock", Core},
 	{"internal/schedule", Core},
@@ -73,6 +74,7 @@ var layers = []struct {
 	{"internal/picture", Engine},
 	{"internal/exec", Engine},
 	{"internal/inventory", Engine},
+	{"internal/tagsync", Engine},
 	{"internal/store", Engine},
 	{"internal/store/groupcommit", Engine}, // what the adapters of the store share
 	{"internal/store/schema", Engine},

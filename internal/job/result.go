@@ -71,6 +71,18 @@ func DecodeError(result json.RawMessage) (class, text string, ok bool) {
 	return class, fmt.Sprint(args[0]), true
 }
 
+// ErrorCode is the second argument of a failed prerequisite ("unknown_entity"),
+// empty for any other result.
+func ErrorCode(result json.RawMessage) string {
+	var pair []json.RawMessage
+	var args []any
+	if json.Unmarshal(result, &pair) != nil || len(pair) != 2 || json.Unmarshal(pair[1], &args) != nil || len(args) < 2 {
+		return ""
+	}
+	code, _ := args[1].(string)
+	return code
+}
+
 func quote(text string) json.RawMessage { return mustJSON(text) }
 
 // mustJSON encodes values that cannot fail to encode: strings and lists of

@@ -241,6 +241,24 @@ func (s Set) Submitted(serial int64, id job.ID, now job.Time) Set {
 	return next
 }
 
+// Refused records that the cluster does not take a job that was about to be
+// submitted.
+func (s Set) Refused(serial int64, text string, now job.Time) Set {
+	next := s.clone()
+	next.Jobs = slices.DeleteFunc(next.Jobs, func(j Job) bool {
+		if j.Serial != serial {
+			return false
+		}
+		for i := range next.Tags {
+			if t := &next.Tags[i]; slices.Contains(j.Tags, Ref{t.Raw, t.Generation}) {
+				*t = t.failed(j, Outcome{Text: text, Final: true}, now)
+			}
+		}
+		return true
+	})
+	return next
+}
+
 // Unsubmitted returns the jobs that have no id yet.
 func (s *Set) Unsubmitted() []Job {
 	return slices.DeleteFunc(slices.Clone(s.Jobs), func(j Job) bool { return j.ID != 0 })

@@ -288,6 +288,15 @@ func (s *Set) UnderWay(a Action) *Job {
 	return nil
 }
 
+// Same reports whether nothing happened between two values of one set.
+func (s *Set) Same(other *Set) bool {
+	return s.Generation == other.Generation && s.Serial == other.Serial &&
+		slices.EqualFunc(s.Jobs, other.Jobs, func(a, b Job) bool { return a.Serial == b.Serial && a.ID == b.ID }) &&
+		slices.EqualFunc(s.Tags, other.Tags, func(a, b Tag) bool {
+			return a.Raw == b.Raw && a.Generation == b.Generation && a.Seen == b.Seen && a.Tries == b.Tries && a.Alone == b.Alone
+		})
+}
+
 func (s *Set) clone() Set {
 	c := *s
 	c.Tags, c.Jobs = slices.Clone(s.Tags), slices.Clone(s.Jobs)

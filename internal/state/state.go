@@ -17,6 +17,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
+	"github.com/drover-project/drover/internal/server"
 )
 
 // State is one picture of everything.
@@ -32,6 +33,8 @@ type State struct {
 	Locks     lock.View
 	Flags     Flags
 	Inventory *cluster.Snapshot
+	// Servers are those that users have over the Compute API.
+	Servers *server.Table
 }
 
 // Flags are the switches of the queue as a whole.
@@ -74,6 +77,9 @@ type Change struct {
 	// that were put or deleted; nil with an inventory says that any may have been.
 	Inventory *cluster.Snapshot
 	Objects   []Object
+	// Servers are new values of servers, ServersRemoved those taken out, by id.
+	Servers        []*server.Server
+	ServersRemoved []string
 }
 
 // Hold says which rule holds a job, nil for none.
@@ -89,7 +95,9 @@ type Object struct {
 }
 
 // Empty returns the picture of nothing.
-func Empty() *State { return &State{Jobs: job.NewTable(), Inventory: cluster.Empty()} }
+func Empty() *State {
+	return &State{Jobs: job.NewTable(), Inventory: cluster.Empty(), Servers: server.NewTable()}
+}
 
 // With returns the picture after changes, made in order. The receiver stays as
 // it is. It must not be called on one State from several goroutines at a time.
@@ -97,6 +105,9 @@ func (s *State) With(changes ...*Change) *State {
 	next := *s
 	if slices.ContainsFunc(changes, (*Change).ofJobs) {
 		next.Jobs = s.Jobs.Copy()
+	}
+	if slices.ContainsFunc(changes, (*Change).ofServers) {
+		next.Servers = s.Servers.Copy()
 	}
 	var locks []lock.State
 	for _, c := range changes {
@@ -108,6 +119,8 @@ func (s *State) With(changes ...*Change) *State {
 }
 
 func (c *Change) ofJobs() bool { return len(c.Jobs)+len(c.Holds)+len(c.Archived) > 0 }
+
+func (c *Change) ofServers() bool { return len(c.Servers)+len(c.ServersRemoved) > 0 }
 
 // apply makes one change in place; the State is not shared yet, nor is its table
 // of jobs if the change is about jobs.
@@ -123,6 +136,12 @@ func (s *State) apply(c *Change) {
 	}
 	for _, j := range c.Archived {
 		s.Jobs.Remove(j.ID)
+	}
+	for _, v := range c.Servers {
+		s.Servers.Put(v)
+	}
+	for _, id := range c.ServersRemoved {
+		s.Servers.Remove(id)
 	}
 	s.setRules(c)
 	if c.Flags != nil {

@@ -1,0 +1,114 @@
+package server
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/servertag"
+)
+
+// source is what our own entries of reason trails begin with: what a job has to
+// do with a server. That of its tags is told apart.
+const (
+	source    = reason.ReservedPrefix + "server"
+	tagSource = reason.ReservedPrefix + "server-tag"
+)
+
+// simple are the opcodes of tasks that need no more than the instance.
+var simple = map[Do]struct {
+	opcode string
+	params map[string]any
+}{
+	Delete:     {"OP_INSTANCE_REMOVE", map[string]any{"ignore_failures": true}},
+	Start:      {"OP_INSTANCE_STARTUP", nil},
+	Stop:       {"OP_INSTANCE_SHUTDOWN", nil},
+	Reboot:     {"OP_INSTANCE_REBOOT", map[string]any{"reboot_type": "soft"}},
+	RebootHard: {"OP_INSTANCE_REBOOT", map[string]any{"reboot_type": "hard"}},
+}
+
+// Opcode returns what a task is carried out by. A new server's tags go with its
+// creation, so that it never is without them.
+func (s *Server) Opcode(task *Task) (*opcode.Opcode, error) {
+	trail := s.trail(source, string(task.Do)+" server", task.Asked)
+	if task.Do == Create {
+		return s.creation(trail)
+	}
+	how := simple[task.Do]
+	params := map[string]any{"instance_name": s.Instance, "reason": trail}
+	for name, value := range how.params {
+		params[name] = value
+	}
+	return opcode.FromMap(how.opcode, params)
+}
+
+func (s *Server) creation(trail reason.Trail) (*opcode.Opcode, error) {
+	const gib = 1024
+	template, disks, nics, tags := "diskless", []any{}, []any{}, []any{}
+	if s.Flavor.Disk > 0 {
+		template = "file"
+		disks = append(disks, map[string]any{"size": s.Flavor.Disk * gib})
+	}
+	for range s.NICs {
+		nics = append(nics, map[string]any{})
+	}
+	for i := range s.Tags.Tags {
+		if t := &s.Tags.Tags[i]; t.Wanted {
+			tags = append(tags, t.Raw)
+		}
+	}
+	return opcode.FromMap("OP_INSTANCE_CREATE", map[string]any{
+		"instance_name": s.Instance, "mode": "create", "disk_template": template, "disks": disks, "nics": nics,
+		"os_type": s.Image.OS, "beparams": map[string]any{"maxmem": s.Flavor.RAM, "minmem": s.Flavor.RAM, "vcpus": s.Flavor.VCPUs},
+		"name_check": false, "ip_check": false, "tags": tags, "reason": trail,
+	})
+}
+
+// tagOpcodes are the opcodes of what is done to tags.
+var tagOpcodes = map[servertag.Action]string{servertag.Add: "OP_TAGS_SET", servertag.Remove: "OP_TAGS_DEL"}
+
+// maxAskers is how many requests the reason trail of one job names. The rest is
+// told by the tags' own lives.
+const maxAskers = 20
+
+// TagOpcode returns what a job about tags is carried out by. Its reason trail
+// names each request that it serves: who asked, over which interface, by which
+// request, for which tags.
+func (s *Server) TagOpcode(j *servertag.Job) (*opcode.Opcode, error) {
+	var raws []any
+	var askers []servertag.Asked
+	asked := map[servertag.Asked][]string{}
+	for _, ref := range j.Tags {
+		raws = append(raws, ref.Raw)
+		i := slices.IndexFunc(s.Tags.Tags, func(t servertag.Tag) bool { return t.Raw == ref.Raw && t.Generation == ref.Generation })
+		if i < 0 {
+			continue
+		}
+		t := &s.Tags.Tags[i]
+		if asked[t.Asked] == nil {
+			askers = append(askers, t.Asked)
+		}
+		asked[t.Asked] = append(asked[t.Asked], strconv.Quote(t.Name))
+	}
+	var trail reason.Trail
+	for _, by := range askers[:min(len(askers), maxAskers)] {
+		trail = trail.Append(s.trail(tagSource, string(j.Action)+" "+strings.Join(asked[by], ", ")+" of server", by)...)
+	}
+	return opcode.FromMap(tagOpcodes[j.Action], map[string]any{"kind": "instance", "name": s.Instance, "tags": raws, "reason": trail})
+}
+
+// trail tells who asked for something and by which request.
+func (s *Server) trail(source, what string, by servertag.Asked) reason.Trail {
+	now := time.UnixMicro(int64(by.Time))
+	text := what + " " + s.ID
+	if by.Request != "" {
+		text += ", request " + by.Request
+	}
+	return reason.Trail{
+		reason.Account{Surface: by.Front, Name: by.User, From: by.From}.Entry(now),
+		{Source: source, Reason: text, Time: now.UnixNano()},
+	}
+}

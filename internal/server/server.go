@@ -1,0 +1,283 @@
+// Package server holds the servers that users have over the Compute API, as
+// values: what each is to be, which instance of a cluster it is, what is being
+// done to it, and its tags.
+//
+// Invariants:
+//   - A Server never changes once made; With and its siblings return others.
+//   - A server is one instance, by name, for all of its life; names are never
+//     used again, because numbers are not.
+//   - What is done to a server is recorded before its job is submitted, so that a
+//     crash in between loses nothing and does nothing twice.
+package server
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/servertag"
+)
+
+// Server is one server of a user.
+type Server struct {
+	// ID is a UUID; Number is the same for clients that know numbers only, and
+	// makes the instance's name.
+	ID     string `json:"id"`
+	Number int64  `json:"number"`
+	// Name and Description are the user's, and need not be unique.
+	Name        string            `json:"name"`
+	Description string            `json:"description,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+	KeyName     string            `json:"key_name,omitempty"`
+	// Project owns it; User made it. Both are ids.
+	Project string `json:"project"`
+	User    string `json:"user"`
+	Flavor  Flavor `json:"flavor"`
+	Image   Image  `json:"image"`
+	// NICs is how many network interfaces it was made with.
+	NICs int `json:"nics"`
+	// Backend is the cluster that it is on; empty for Drover's own. Instance is
+	// its name there.
+	Backend  string   `json:"backend,omitempty"`
+	Instance string   `json:"instance"`
+	Created  job.Time `json:"created"`
+	Updated  job.Time `json:"updated"`
+	// Built is when its instance was first seen, Deleted since when there is none
+	// any more. Zero: not yet.
+	Built   job.Time `json:"built,omitempty"`
+	Deleted job.Time `json:"deleted,omitempty"`
+	// Stopped: the instance is not to run.
+	Stopped bool `json:"stopped,omitempty"`
+	// Tasks are being done to it, one after the other; the first may be under way.
+	Tasks []Task `json:"tasks,omitempty"`
+	// Serial is that of the newest task.
+	Serial int64 `json:"serial,omitempty"`
+	// Fault is why the newest task failed; nil when it did not.
+	Fault *Fault        `json:"fault,omitempty"`
+	Tags  servertag.Set `json:"tags,omitzero"`
+}
+
+// Do names what may be done to a server.
+type Do string
+
+// What may be done.
+const (
+	Create Do = "create"
+	Delete Do = "delete"
+	Start  Do = "start"
+	Stop   Do = "stop"
+	Reboot Do = "reboot"
+	// RebootHard switches the instance off and on.
+	RebootHard Do = "reboot-hard"
+)
+
+// Task is a job about the server as a whole, under way or about to be
+// submitted.
+type Task struct {
+	Serial int64           `json:"serial"`
+	Do     Do              `json:"do"`
+	Asked  servertag.Asked `json:"asked"`
+	// Job is zero until the cluster is known to have taken it.
+	Job job.ID `json:"job,omitempty"`
+}
+
+// Fault is why a task failed.
+type Fault struct {
+	Do   Do       `json:"do"`
+	Job  job.ID   `json:"job,omitempty"`
+	Text string   `json:"text"`
+	Time job.Time `json:"time"`
+}
+
+// Status is what users see of a server, in the words of the Compute API.
+type Status string
+
+// The statuses.
+const (
+	Build     Status = "BUILD"
+	Active    Status = "ACTIVE"
+	Shutoff   Status = "SHUTOFF"
+	Rebooting Status = "REBOOT"
+	Failed    Status = "ERROR"
+	Gone      Status = "DELETED"
+)
+
+// Status derives what users see.
+func (s *Server) Status() Status {
+	switch {
+	case s.Deleted != 0:
+		return Gone
+	case s.Built == 0 && s.Fault != nil:
+		return Failed
+	case s.Built == 0, len(s.Tasks) > 0 && s.Tasks[0].Do == Create:
+		return Build
+	case len(s.Tasks) > 0 && (s.Tasks[0].Do == Reboot || s.Tasks[0].Do == RebootHard):
+		return Rebooting
+	case s.Stopped:
+		return Shutoff
+	}
+	return Active
+}
+
+// Doing returns what is being done to the server now; nil when nothing is.
+func (s *Server) Doing() *Task {
+	if len(s.Tasks) == 0 {
+		return nil
+	}
+	return &s.Tasks[0]
+}
+
+// Deleting reports whether the server is to be deleted.
+func (s *Server) Deleting() bool {
+	return slices.ContainsFunc(s.Tasks, func(t Task) bool { return t.Do == Delete })
+}
+
+// Begin records what is to be done. WrongState while something else is, but a
+// deletion waits for that.
+func (s *Server) Begin(do Do, by servertag.Asked) (*Server, error) {
+	switch status := s.Status(); {
+	case s.Deleting() && do == Delete:
+		return s, nil
+	case do == Delete, do == Create:
+	case len(s.Tasks) > 0:
+		return nil, fault.New(fault.WrongState, "Cannot '%s' instance %s while it is being changed: %s by %s", do, s.ID, s.Tasks[0].Do, s.Tasks[0].Asked)
+	case status == Failed || status == Gone:
+		return nil, fault.New(fault.WrongState, "Cannot '%s' instance %s while it is in vm_state %s", do, s.ID, strings.ToLower(string(status)))
+	case do == Start && status == Active, do == Stop && status == Shutoff, do == Reboot && status == Shutoff:
+		return nil, fault.New(fault.WrongState, "Cannot '%s' instance %s while it is in vm_state %s", do, s.ID, strings.ToLower(string(status)))
+	}
+	next := *s
+	next.Serial++
+	next.Tasks = append(slices.Clone(s.Tasks), Task{Serial: next.Serial, Do: do, Asked: by})
+	next.Updated = by.Time
+	return &next, nil
+}
+
+// Submitted records the id of the job of a task.
+func (s *Server) Submitted(serial int64, id job.ID) *Server {
+	next := *s
+	next.Tasks = slices.Clone(s.Tasks)
+	for i := range next.Tasks {
+		if next.Tasks[i].Serial == serial {
+			next.Tasks[i].Job = id
+		}
+	}
+	return &next
+}
+
+// Refused records that the cluster does not take the job of a task.
+func (s *Server) Refused(serial int64, text string, now job.Time) *Server {
+	next := *s
+	next.Tasks = slices.DeleteFunc(slices.Clone(s.Tasks), func(t Task) bool {
+		if t.Serial == serial {
+			next.Fault = &Fault{Do: t.Do, Text: text, Time: now}
+		}
+		return t.Serial == serial
+	})
+	return &next
+}
+
+// WithTags returns the server with other tags.
+func (s *Server) WithTags(tags servertag.Set) *Server {
+	next := *s
+	next.Tags = tags
+	return &next
+}
+
+// Sight is what is known of a server on its cluster.
+type Sight struct {
+	servertag.Sight
+	// Stopped: the instance is not to run.
+	Stopped bool
+}
+
+// Settle takes in what was seen: whether there is an instance, what became of
+// the tasks, and all about tags. It returns s itself when nothing is new, and
+// nil when the server is done with: its user deleted it, and it is gone.
+func (s *Server) Settle(p *servertag.Policy, sight Sight) *Server {
+	next := *s
+	ended := next.settleTask(sight)
+	doing := next.Doing()
+	switch {
+	case sight.Instance:
+		next.Deleted, next.Stopped = 0, sight.Stopped
+		if next.Built == 0 {
+			next.Built, next.Fault = sight.Now, nil
+		}
+	case ended == Delete, doing != nil && doing.Do == Delete && doing.Job == 0:
+		return nil
+	case next.Deleted == 0 && (next.Built != 0 || doing == nil && next.Fault == nil):
+		next.Deleted, next.Tags = sight.Now, servertag.Set{}
+	}
+	if next.Deleted == 0 && !next.Deleting() {
+		next.Tags = next.Tags.Settle(p, sight.Sight)
+	}
+	if next.same(s) {
+		return s
+	}
+	next.Updated = sight.Now
+	return &next
+}
+
+// settleTask takes in what became of what is being done, and returns what that
+// was if it ended.
+func (s *Server) settleTask(sight Sight) (ended Do) {
+	task := s.Doing()
+	if task == nil || task.Job == 0 {
+		return ""
+	}
+	outcome, over := sight.Ended[task.Job]
+	if !over {
+		return ""
+	}
+	s.Fault = nil
+	if !outcome.OK {
+		s.Fault = &Fault{Do: task.Do, Job: task.Job, Text: outcome.Text, Time: sight.Now}
+	}
+	s.Tasks = s.Tasks[1:]
+	return task.Do
+}
+
+func (s *Server) same(other *Server) bool {
+	return len(s.Tasks) == len(other.Tasks) && s.Fault == other.Fault && s.Built == other.Built && s.Deleted == other.Deleted &&
+		s.Stopped == other.Stopped && s.Tags.Same(&other.Tags)
+}
+
+// Jobs returns the ids of the jobs that are under way.
+func (s *Server) Jobs() []job.ID {
+	var out []job.ID
+	if task := s.Doing(); task != nil && task.Job != 0 {
+		out = append(out, task.Job)
+	}
+	for i := range s.Tags.Jobs {
+		if id := s.Tags.Jobs[i].ID; id != 0 {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// Encode returns the server as it is stored.
+func (s *Server) Encode() ([]byte, error) {
+	out, err := json.Marshal(s)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "a server that cannot be written: %w", err)
+	}
+	return out, nil
+}
+
+// Decode reads a stored server.
+func Decode(text []byte) (*Server, error) {
+	s := &Server{}
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fault.New(fault.Internal, "a stored server cannot be read: %w", err)
+	}
+	return s, nil
+}
+
+// InstanceName is the name of the instance of a server. Programs that know the
+// messages about instances take the number from it.
+func InstanceName(prefix string, number int64) string { return prefix + strconv.FormatInt(number, 10) }

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"iter"
+
+	"github.com/tidwall/btree"
+)
+
+// Table holds servers by id, with an index by number, by instance and by
+// project. Its changes are not safe for concurrent use; Copy makes a picture
+// that may be read from any number of goroutines while the original goes on. A
+// copy costs the same at any size.
+type Table struct {
+	byID       *btree.Map[string, *Server]
+	byNumber   *btree.Map[int64, *Server]
+	byInstance *btree.Map[string, *Server]
+	byProject  *btree.BTreeG[owned]
+}
+
+// place is the key of an instance of a cluster. No name has a NUL.
+func place(backend, instance string) string { return backend + "\x00" + instance }
+
+// owned is a place in the list of a project's servers, the newest first.
+type owned struct {
+	project string
+	number  int64
+}
+
+// NewTable returns a table of servers.
+func NewTable(servers ...*Server) *Table {
+	t := &Table{byID: &btree.Map[string, *Server]{}, byNumber: &btree.Map[int64, *Server]{}, byInstance: &btree.Map[string, *Server]{},
+		byProject: btree.NewBTreeGOptions(func(a, b owned) bool {
+			return a.project < b.project || a.project == b.project && a.number > b.number
+		}, btree.Options{NoLocks: true})}
+	for _, s := range servers {
+		t.Put(s)
+	}
+	return t
+}
+
+// Copy returns the table as it is now.
+func (t *Table) Copy() *Table {
+	return &Table{byID: t.byID.Copy(), byNumber: t.byNumber.Copy(), byInstance: t.byInstance.Copy(), byProject: t.byProject.Copy()}
+}
+
+// Put sets a server, in place of the one with its id. Its number, project and
+// instance never change.
+func (t *Table) Put(s *Server) {
+	t.byID.Set(s.ID, s)
+	t.byNumber.Set(s.Number, s)
+	t.byInstance.Set(place(s.Backend, s.Instance), s)
+	t.byProject.Set(owned{s.Project, s.Number})
+}
+
+// Remove takes a server out.
+func (t *Table) Remove(id string) {
+	s, found := t.byID.Delete(id)
+	if !found {
+		return
+	}
+	t.byNumber.Delete(s.Number)
+	t.byInstance.Delete(place(s.Backend, s.Instance))
+	t.byProject.Delete(owned{s.Project, s.Number})
+}
+
+// Len is how many there are.
+func (t *Table) Len() int { return t.byID.Len() }
+
+// Get finds a server by id; nil if there is none.
+func (t *Table) Get(id string) *Server { s, _ := t.byID.Get(id); return s }
+
+// Numbered finds a server by number; nil if there is none.
+func (t *Table) Numbered(n int64) *Server { s, _ := t.byNumber.Get(n); return s }
+
+// At finds the server that an instance is; nil if it is none.
+func (t *Table) At(backend, instance string) *Server {
+	s, _ := t.byInstance.Get(place(backend, instance))
+	return s
+}
+
+// All returns all servers, by id.
+func (t *Table) All() iter.Seq[*Server] {
+	return func(yield func(*Server) bool) {
+		t.byID.Scan(func(_ string, s *Server) bool { return yield(s) })
+	}
+}
+
+// Of returns the servers of a project, the newest first.
+func (t *Table) Of(project string) iter.Seq[*Server] {
+	const newest = int64(1<<63 - 1)
+	return func(yield func(*Server) bool) {
+		t.byProject.Ascend(owned{project, newest}, func(o owned) bool {
+			if o.project != project {
+				return false
+			}
+			return yield(t.Numbered(o.number))
+		})
+	}
+}

@@ -1,0 +1,184 @@
+package tagsync
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/state"
+)
+
+// Backend is a cluster that servers are on.
+type Backend interface {
+	// Submit hands a job in. A key that was handed in before makes no second job
+	// and gives the id of the first. An error that is about the job itself (about)
+	// says that the cluster does not take such a job; after any other it may be tried
+	// again.
+	Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error)
+	// Look returns what is known of an instance and of jobs. The jobs are looked at
+	// first: of one that has ended, the sight shows the effect.
+	Look(ctx context.Context, instance string, jobs []job.ID) (server.Sight, error)
+	// Follow calls changed with the name of an instance whenever one of the jobs on
+	// it has ended or something of it is different, and with an empty name when any
+	// instance may be, until ctx ends. It may call too often.
+	Follow(ctx context.Context, changed func(instance string)) error
+}
+
+// about are the codes of errors that are about a job itself.
+var about = []fault.Code{fault.Invalid, fault.Mistyped, fault.BadTag, fault.TooLarge, fault.NotFound, fault.WrongState, fault.Denied}
+
+// temporary reports whether a refusal to take a job says nothing about the job.
+func temporary(err error) bool { return err != nil && !slices.Contains(about, fault.CodeOf(err)) }
+
+// Local is Drover's own cluster.
+type Local struct {
+	Queue   *queue.Queue
+	Picture *picture.Picture
+}
+
+// Submit hands a job to the queue.
+func (l Local) Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error) {
+	return l.Queue.Submit(ctx, queue.Submission{Ops: []*opcode.Opcode{op}, Key: key})
+}
+
+// Look reads the picture: jobs and inventory of one revision.
+func (l Local) Look(ctx context.Context, instance string, jobs []job.ID) (server.Sight, error) {
+	now := l.Picture.Load()
+	sight := server.Sight{Sight: servertag.Sight{Ended: map[job.ID]servertag.Outcome{}}}
+	for _, id := range jobs {
+		j := now.Jobs.Get(id)
+		if j == nil { // archived, so it has ended
+			var err error
+			if j, err = l.Queue.Job(ctx, id); err != nil {
+				if fault.Is(err, fault.NotFound) {
+					sight.Ended[id] = servertag.Outcome{Text: "the job is not known any more"}
+					continue
+				}
+				return sight, err
+			}
+		}
+		if j.Final() {
+			sight.Ended[id] = outcomeOf(j)
+		}
+	}
+	if inst := now.Inventory.InstanceNamed(instance); inst != nil {
+		sight.Instance, sight.Tags = true, inst.Tags
+		sight.Stopped = inst.AdminState != cluster.AdminUp
+	}
+	return sight, nil
+}
+
+// final are the second arguments of failed prerequisites that another try will
+// not change.
+var final = []string{"wrong_input"}
+
+// outcomeOf reads how a job ended.
+func outcomeOf(j *job.Job) servertag.Outcome {
+	if j.Status() == job.Success {
+		return servertag.Outcome{OK: true}
+	}
+	for i := range j.Ops {
+		op := &j.Ops[i]
+		if op.Status == job.Success {
+			continue
+		}
+		return ReadOutcome(op.Status, op.Result)
+	}
+	return servertag.Outcome{Text: "the job did not succeed"}
+}
+
+// ReadOutcome reads the result of an opcode that did not succeed, as clusters
+// give it.
+func ReadOutcome(status job.Status, result []byte) servertag.Outcome {
+	class, text, ok := job.DecodeError(result)
+	if !ok {
+		text, err := strconv.Unquote(string(result))
+		if err != nil {
+			text = string(result)
+		}
+		return servertag.Outcome{Text: "the job is " + string(status) + ": " + fault.Clip(text, maxTold)}
+	}
+	o := servertag.Outcome{Text: fault.Clip(text, maxTold), Final: class == "TagError"}
+	if class == "OpPrereqError" {
+		code := job.ErrorCode(result)
+		o.Missing, o.Final = code == "unknown_entity", slices.Contains(final, code)
+	}
+	return o
+}
+
+// maxTold is how much of what a cluster says about a failure is kept, in bytes.
+const maxTold = 1 << 10
+
+// Follow follows the picture.
+func (l Local) Follow(ctx context.Context, changed func(string)) error {
+	follower, now := l.Picture.Follow()
+	defer follower.Close()
+	names := map[string]string{} // of the instances, by UUID: what is removed has no name any more
+	for inst := range now.Inventory.Instances() {
+		names[inst.UUID] = inst.Name
+	}
+	changed("")
+	for {
+		again := l.Picture.Changed()
+		now, changes, complete := follower.Next()
+		if !complete {
+			changed("")
+		}
+		for _, c := range changes {
+			l.tell(c, now, names, changed)
+		}
+		select {
+		case <-again:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// tell tells what a change is about.
+func (l Local) tell(c *state.Change, now *state.State, names map[string]string, changed func(string)) {
+	for _, j := range slices.Concat(c.Jobs, c.Archived) {
+		if !j.Final() {
+			continue
+		}
+		for i := range j.Ops {
+			if name := instanceOf(j.Ops[i].Input); name != "" {
+				changed(name)
+			}
+		}
+	}
+	if c.Inventory != nil && c.Objects == nil {
+		changed("")
+	}
+	for _, o := range c.Objects {
+		if o.Kind != cluster.KindInstance {
+			continue
+		}
+		name, known := names[o.UUID]
+		if inst := now.Inventory.Instance(o.UUID); inst != nil {
+			name, known = inst.Name, true
+			names[o.UUID] = name
+		} else {
+			delete(names, o.UUID)
+		}
+		if known {
+			changed(name)
+		}
+	}
+}
+
+// instanceOf names the instance that an opcode of ours is about, empty for none.
+func instanceOf(op *opcode.Opcode) string {
+	if op.Str("kind") == "instance" {
+		return op.Str("name")
+	}
+	return op.Str("instance_name")
+}

@@ -1,0 +1,206 @@
+package tagsync_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/hypervisor/fake"
+	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/store/faultstore"
+	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/tagsync"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// fatal is what tests and properties have in common.
+type fatal interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// rig is a controller with one fake node: store, queue and engine are real.
+type rig struct {
+	fatal
+	ctx    context.Context //nolint:containedctx // that of the test
+	dir    string
+	log    *slog.Logger
+	store  *faultstore.Store
+	shown  *picture.Picture
+	keeper *inventory.Keeper
+	fleet  *agent.Fleet
+	queue  *queue.Queue
+	engine *tagsync.Engine
+	// ahead is how far the engine's clock is ahead of the true one.
+	ahead atomic.Int64
+	// around wraps the cluster that the engine gets, if set.
+	around func(tagsync.Backend) tagsync.Backend
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{fatal: t, ctx: t.Context(), dir: t.TempDir(), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	r.start()
+	t.Cleanup(r.stop)
+	return r
+}
+
+// start opens everything on what is in the directory.
+func (r *rig) start() {
+	r.Helper()
+	beneath, err := sqlite.Open(filepath.Join(r.dir, "store"), sqlite.Options{})
+	r.check(err)
+	r.store, r.shown = faultstore.New(beneath), picture.New()
+	r.keeper, err = inventory.Open(r.ctx, r.store, 0, r.shown)
+	r.check(err)
+	if r.keeper.Snapshot().Cluster() == nil {
+		r.check(r.keeper.Bootstrap(r.ctx, inventory.Setup{Name: "cluster.example", Nodes: []string{"node1.example"},
+			Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: testkit.NewUUID}))
+	}
+	r.fleet = agent.NewFleet(r.openAgent)
+	asking := &live.Querier{Picture: r.shown, Store: r.store, Nodes: live.Local(r.fleet), Log: r.log,
+		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
+	r.queue, err = queue.Open(r.ctx, queue.Config{Store: r.store, Inventory: r.keeper, Picture: r.shown, Executors: exec.All(asking.Source, exec.Names{}),
+		Nodes: exec.Local(r.fleet), Now: time.Now, NewUUID: testkit.NewUUID, Log: r.log, Patience: time.Millisecond})
+	r.check(err)
+	asking.Queue = r.queue
+	r.queue.Run()
+	var backend tagsync.Backend = tagsync.Local{Queue: r.queue, Picture: r.shown}
+	if r.around != nil {
+		backend = r.around(backend)
+	}
+	r.engine, err = tagsync.Open(r.ctx, tagsync.Config{
+		Store: r.store, Picture: r.shown, Backends: map[string]tagsync.Backend{"": backend}, Policy: servertag.DefaultPolicy(),
+		Catalogue: server.DefaultCatalogue(), Prefix: "snf-", NewUUID: testkit.NewUUID, Log: r.log,
+		Now: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
+	})
+	r.check(err)
+	r.engine.Run()
+}
+
+func (r *rig) stop() {
+	r.engine.Close()
+	r.queue.Close()
+	r.keeper.Close()
+	if err := errors.Join(r.fleet.Close(), r.store.Close()); err != nil {
+		r.Fatalf("closing: %v", err)
+	}
+}
+
+func (r *rig) openAgent(node string) (*agent.Agent, error) {
+	dir := filepath.Join(r.dir, node)
+	driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake"), Memory: 1 << 20})
+	if err != nil {
+		return nil, err
+	}
+	return agent.New(agent.Config{Node: node, Dir: dir, Driver: driver, Now: time.Now})
+}
+
+func (r *rig) check(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatalf("%v", err)
+	}
+}
+
+func (r *rig) asked() servertag.Asked {
+	return servertag.Asked{User: "alice", Front: "compute", Request: "req-7", From: "127.0.0.1", Time: r.engine.Now()}
+}
+
+// create makes a server with tags, and waits until it is there.
+func (r *rig) create(tags ...string) *server.Server {
+	r.Helper()
+	catalogue := r.engine.Catalogue()
+	s, err := r.engine.Create(r.ctx, &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: catalogue.Flavors[3], Image: catalogue.Images[0],
+		NICs: 1, Tags: tags, Asked: r.asked()})
+	r.check(err)
+	return r.until(s.ID, "is active and at rest", func(s *server.Server) bool { return s.Status() == server.Active && atRest(s) })
+}
+
+func atRest(s *server.Server) bool {
+	return len(s.Tasks) == 0 && s.Tags.OldestPending() == 0 && len(s.Tags.Jobs) == 0
+}
+
+// patience is how long something may take that is to come.
+const patience = time.Minute
+
+// until waits until a condition holds for a server; nil is one that is gone.
+func (r *rig) until(id, what string, holds func(*server.Server) bool) *server.Server {
+	r.Helper()
+	limit := time.After(patience)
+	for {
+		changed := r.shown.Changed()
+		s := r.engine.Servers().Get(id)
+		if holds(s) {
+			return s
+		}
+		select {
+		case <-changed:
+		case <-limit:
+			r.Fatalf("the server never %s: %+v", what, s)
+		}
+	}
+}
+
+func (r *rig) settled(id string) *server.Server {
+	r.Helper()
+	return r.until(id, "comes to rest", func(s *server.Server) bool { return s == nil || atRest(s) })
+}
+
+// onCluster returns the tags that the instance of a server has.
+func (r *rig) onCluster(s *server.Server) []string {
+	r.Helper()
+	inst := r.shown.Load().Inventory.InstanceNamed(s.Instance)
+	if inst == nil {
+		r.Fatalf("there is no instance %s", s.Instance)
+	}
+	return slices.Clone(inst.Tags)
+}
+
+// submit submits a job about an instance, as an administrator does.
+func (r *rig) submit(id string, params map[string]any) job.ID {
+	r.Helper()
+	jobID, err := r.tryToSubmit(id, params)
+	r.check(err)
+	return jobID
+}
+
+func (r *rig) tryToSubmit(id string, params map[string]any) (job.ID, error) {
+	r.Helper()
+	op, err := opcode.FromMap(id, params)
+	r.check(err)
+	return r.queue.Submit(r.ctx, queue.Submission{Ops: []*opcode.Opcode{op}})
+}
+
+// finish submits a job and waits until it has ended.
+func (r *rig) finish(id string, params map[string]any) *job.Job {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	defer cancel()
+	j, err := r.queue.Wait(ctx, r.submit(id, params), (*job.Job).Final)
+	r.check(err)
+	return j
+}
+
+func tagParams(s *server.Server, tags ...string) map[string]any {
+	list := make([]any, len(tags))
+	for i, t := range tags {
+		list[i] = t
+	}
+	return map[string]any{"kind": "instance", "name": s.Instance, "tags": list}
+}

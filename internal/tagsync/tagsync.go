@@ -1,0 +1,390 @@
+// Package tagsync keeps the servers of the Compute API and makes their clusters
+// agree with them: it writes down what users want, submits the jobs for it, and
+// takes in what the clusters show. All decisions are those of packages server
+// and servertag.
+//
+// Each server has a worker of its own, which runs when something happened that
+// concerns the server: a user's request, the end of a job, a change on the
+// cluster, the time for another try. It looks at everything anew each time, so a
+// happening that it is not told of, or told of twice or late, changes nothing
+// but the moment. Nothing polls.
+//
+// Invariants:
+//   - Only the engine writes servers, under the leader's epoch.
+//   - What a user is told is durable, and read by that user at once.
+//   - A change and the word that something is left to do about it are one
+//     object, put in one transaction: a server with changes that its cluster does
+//     not show yet stands in the store's order by time (store.Put.At) at the oldest of them.
+//   - A job is begun in the store before it is submitted, under a key that makes
+//     submitting it again harmless.
+package tagsync
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/state"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// The kinds of objects that the engine keeps in the store.
+const (
+	KindServer store.Kind = "server"
+	// KindNumber has the greatest number of a server so far, under one id.
+	KindNumber store.Kind = "server-number"
+)
+
+var numberKey = store.Key{Kind: KindNumber, ID: "newest"}
+
+// Config is what an engine needs.
+type Config struct {
+	Store   store.Store
+	Epoch   int64 // of the leader lease; 0 where there is none
+	Picture *picture.Picture
+	// Backends are the clusters by name; the one without a name is where new
+	// servers go that ask for none.
+	Backends  map[string]Backend
+	Policy    *servertag.Policy
+	Catalogue server.Catalogue
+	// Prefix begins the names of instances.
+	Prefix  string
+	Now     func() time.Time
+	NewUUID func() string
+	Log     *slog.Logger
+}
+
+// Engine keeps servers.
+type Engine struct {
+	cfg Config
+
+	mu      sync.Mutex
+	number  int64
+	workers map[string]*worker // by server
+	aside   []string
+	closed  bool
+	running sync.WaitGroup
+	ctx     context.Context // ends when the engine closes
+	stop    context.CancelFunc
+	places  chan struct{} // how many workers may run at once
+}
+
+// atOnce is how many servers are worked on at once.
+const atOnce = 64
+
+// Open loads the servers and shows them. It takes requests and works on servers
+// from Run on.
+func Open(ctx context.Context, cfg Config) (*Engine, error) {
+	e := &Engine{cfg: cfg, workers: map[string]*worker{}, places: make(chan struct{}, atOnce)}
+	e.ctx, e.stop = context.WithCancel(context.Background())
+	switch o, err := cfg.Store.Get(ctx, numberKey); {
+	case err == nil:
+		if e.number, err = strconv.ParseInt(string(o.Value), 10, 64); err != nil {
+			return nil, fault.New(fault.Internal, "the stored number of the newest server cannot be read: %w", err)
+		}
+	case !fault.Is(err, fault.NotFound):
+		return nil, err
+	}
+	var servers []*server.Server
+	for o, err := range cfg.Store.List(ctx, KindServer, store.Options{}) {
+		if err != nil {
+			return nil, err
+		}
+		s, err := server.Decode(o.Value)
+		if err != nil {
+			e.aside = append(e.aside, "server "+o.ID+" cannot be read and is set aside: "+err.Error())
+			continue
+		}
+		servers = append(servers, s)
+	}
+	return e, e.commit(store.Tx{}, &state.Change{Servers: servers})
+}
+
+// Unreadable tells of stored servers that are set aside.
+func (e *Engine) Unreadable() []string { return e.aside }
+
+// Run begins to work on servers; Close ends that.
+func (e *Engine) Run() {
+	for name, b := range e.cfg.Backends {
+		e.running.Go(func() {
+			err := b.Follow(e.ctx, func(instance string) { e.happened(name, instance) })
+			if err != nil && e.ctx.Err() == nil {
+				e.cfg.Log.Error("a cluster is no longer followed", "backend", name, "error", err)
+			}
+		})
+	}
+}
+
+// Close ends the work. What was begun goes on at the next start.
+func (e *Engine) Close() {
+	e.mu.Lock()
+	e.closed = true
+	e.stop()
+	for _, w := range e.workers {
+		if w.alarm != nil {
+			w.alarm.Stop()
+		}
+	}
+	e.mu.Unlock()
+	e.running.Wait()
+}
+
+// happened has the worker of an instance look at it, or all workers of a cluster
+// at theirs.
+func (e *Engine) happened(backend, instance string) {
+	servers := e.Servers()
+	if instance != "" {
+		if s := servers.At(backend, instance); s != nil {
+			e.kick(s.ID)
+		}
+		return
+	}
+	for s := range servers.All() {
+		if s.Backend == backend {
+			e.kick(s.ID)
+		}
+	}
+}
+
+// Servers returns all servers as they are now.
+func (e *Engine) Servers() *server.Table { return e.cfg.Picture.Load().Servers }
+
+// Policy returns the rules about tags.
+func (e *Engine) Policy() *servertag.Policy { return e.cfg.Policy }
+
+// Catalogue returns what users may choose from.
+func (e *Engine) Catalogue() *server.Catalogue { return &e.cfg.Catalogue }
+
+// Now is the time as the engine has it.
+func (e *Engine) Now() job.Time { return job.At(e.cfg.Now()) }
+
+// Wish is a server that a user wants.
+type Wish struct {
+	Name, Description, KeyName string
+	Metadata                   map[string]string
+	Project, User, Backend     string
+	Flavor                     server.Flavor
+	Image                      server.Image
+	NICs                       int
+	Tags                       []string
+	Asked                      servertag.Asked
+}
+
+// Create writes down a server that is to be made. Its tags are checked like
+// any others.
+func (e *Engine) Create(ctx context.Context, w *Wish) (*server.Server, error) {
+	tags, _, err := servertag.Set{}.Want(e.cfg.Policy, servertag.User, w.Tags, w.Asked)
+	if err != nil {
+		return nil, err
+	}
+	if e.cfg.Backends[w.Backend] == nil {
+		return nil, fault.New(fault.NotFound, "there is no cluster %q for servers", w.Backend).At("backend")
+	}
+	s := &server.Server{
+		ID: e.cfg.NewUUID(), Name: w.Name, Description: w.Description, KeyName: w.KeyName, Metadata: w.Metadata,
+		Project: w.Project, User: w.User, Backend: w.Backend, Flavor: w.Flavor, Image: w.Image, NICs: w.NICs, Created: w.Asked.Time, Tags: tags,
+	}
+	if s, err = s.Begin(server.Create, w.Asked); err != nil {
+		return nil, err
+	}
+	durable := make(chan error, 1)
+	if err := e.enqueueNew(s, durable); err != nil {
+		return nil, err
+	}
+	select {
+	case err = <-durable:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.cfg.Picture.Publish()
+	e.kick(s.ID)
+	return s, nil
+}
+
+// enqueueNew numbers a server and hands it to the store. Numbers reach the store
+// in their order, so that the greatest is written last.
+func (e *Engine) enqueueNew(s *server.Server, durable chan<- error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s.Number = e.number + 1
+	s.Instance = server.InstanceName(e.cfg.Prefix, s.Number)
+	put, err := putOf(s)
+	if err != nil {
+		return err
+	}
+	e.number++
+	tx := store.Tx{Epoch: e.cfg.Epoch, Put: []store.Put{put, {Key: numberKey, Value: []byte(strconv.FormatInt(s.Number, 10))}}}
+	e.cfg.Store.Enqueue(tx, func(revision store.Revision, err error) {
+		if err == nil {
+			e.cfg.Picture.Committed(&state.Change{Revision: int64(revision), Servers: []*server.Server{s}})
+		}
+		durable <- err
+	})
+	return nil
+}
+
+func key(id string) store.Key { return store.Key{Kind: KindServer, ID: id} }
+
+// putOf writes a server, at the time of the oldest change that is left to do.
+func putOf(s *server.Server) (store.Put, error) {
+	value, err := s.Encode()
+	at := s.Tags.OldestPending()
+	if task := s.Doing(); task != nil && (at == 0 || task.Asked.Time < at) {
+		at = task.Asked.Time
+	}
+	return store.Put{Key: key(s.ID), At: int64(at), Value: value}, err
+}
+
+// commit makes a transaction durable and shows what it changed.
+func (e *Engine) commit(tx store.Tx, c *state.Change) error {
+	tx.Epoch = e.cfg.Epoch
+	durable := make(chan error, 1)
+	e.cfg.Store.Enqueue(tx, func(revision store.Revision, err error) {
+		if err == nil {
+			c.Revision = int64(revision)
+			e.cfg.Picture.Committed(c)
+		}
+		durable <- err
+	})
+	err := <-durable
+	if err == nil {
+		e.cfg.Picture.Publish()
+	}
+	return err
+}
+
+// errNoServer is what is found of a server that is not there.
+func errNoServer(id string) error {
+	return fault.New(fault.NotFound, "Instance %s could not be found.", fault.Clip(id, 100))
+}
+
+// Change lets f change a server, after all changes before it, and makes the
+// result durable. What f returns is put in place; nil removes the server, and
+// the server itself leaves it as it is. Then its worker looks at it. NotFound when
+// there is none.
+func (e *Engine) Change(id string, f func(*server.Server) (*server.Server, error)) (*server.Server, error) {
+	s, err := e.change(id, f)
+	if err == nil {
+		e.kick(id)
+	}
+	return s, err
+}
+
+// change is Change for the worker itself.
+func (e *Engine) change(id string, f func(*server.Server) (*server.Server, error)) (*server.Server, error) {
+	w := e.workerOf(id)
+	w.changing.Lock()
+	defer w.changing.Unlock()
+	if w.stale {
+		if err := e.refresh(id); err != nil {
+			return nil, err
+		}
+		w.stale = false
+	}
+	old := e.Servers().Get(id)
+	if old == nil {
+		e.forget(id)
+		return nil, errNoServer(id)
+	}
+	next, err := f(old)
+	if err != nil || next == old {
+		return old, err
+	}
+	if next == nil {
+		err = e.commit(store.Tx{Delete: []store.Key{key(id)}}, &state.Change{ServersRemoved: []string{id}})
+		e.forget(id)
+	} else {
+		var put store.Put
+		if put, err = putOf(next); err != nil {
+			return old, err
+		}
+		err = e.commit(store.Tx{Put: []store.Put{put}}, &state.Change{Servers: []*server.Server{next}})
+	}
+	w.stale = err != nil
+	return next, err
+}
+
+// refresh reads a server anew, after a change whose outcome only the store knows.
+func (e *Engine) refresh(id string) error {
+	o, err := e.cfg.Store.Get(e.ctx, key(id))
+	if fault.Is(err, fault.NotFound) {
+		return e.commit(store.Tx{}, &state.Change{ServersRemoved: []string{id}})
+	}
+	if err != nil {
+		return err
+	}
+	s, err := server.Decode(o.Value)
+	if err != nil {
+		return err
+	}
+	return e.commit(store.Tx{}, &state.Change{Servers: []*server.Server{s}})
+}
+
+// Begin has something done to a server.
+func (e *Engine) Begin(id string, do server.Do, by servertag.Asked) (*server.Server, error) {
+	return e.Change(id, func(s *server.Server) (*server.Server, error) {
+		if do == server.Delete && s.Deleted != 0 {
+			return nil, nil
+		}
+		return s.Begin(do, by)
+	})
+}
+
+// Want adds tags, and returns those that were not wanted before.
+func (e *Engine) Want(id string, ns servertag.Namespace, names []string, by servertag.Asked) (created []string, err error) {
+	_, err = e.tags(id, func(set servertag.Set) (next servertag.Set, err error) {
+		next, created, err = set.Want(e.cfg.Policy, ns, names, by)
+		return next, err
+	})
+	return created, err
+}
+
+// Unwant removes a tag; false if the server does not have it.
+func (e *Engine) Unwant(id string, ns servertag.Namespace, name string, by servertag.Asked) (was bool, err error) {
+	_, err = e.tags(id, func(set servertag.Set) (next servertag.Set, err error) {
+		next, was = set.Unwant(e.cfg.Policy, ns, name, by)
+		return next, nil
+	})
+	return was, err
+}
+
+// Replace makes the names all tags of a namespace, and returns the server with
+// them.
+func (e *Engine) Replace(id string, ns servertag.Namespace, names []string, by servertag.Asked) (*server.Server, error) {
+	return e.tags(id, func(set servertag.Set) (servertag.Set, error) { return set.Replace(e.cfg.Policy, ns, names, by) })
+}
+
+func (e *Engine) tags(id string, f func(servertag.Set) (servertag.Set, error)) (*server.Server, error) {
+	return e.Change(id, func(s *server.Server) (*server.Server, error) {
+		if s.Deleted != 0 {
+			return s, fault.New(fault.WrongState, "Server has been deleted.")
+		}
+		next, err := f(s.Tags)
+		if err != nil || next.Same(&s.Tags) {
+			return s, err
+		}
+		return s.WithTags(next), nil
+	})
+}
+
+// keyOf is the submission key of the n-th job of a kind about a server.
+func keyOf(s *server.Server, kind string, serial int64) string {
+	return "server/" + s.ID + "/" + kind + "/" + strconv.FormatInt(serial, 10)
+}
+
+// Reconcile has every server looked at, for what no event told of.
+func (e *Engine) Reconcile() {
+	for s := range e.Servers().All() {
+		e.kick(s.ID)
+	}
+}

@@ -1,0 +1,207 @@
+package tagsync
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/server"
+)
+
+// worker is what is going on about one server.
+type worker struct {
+	// changing is held while the server is changed; stale then says that the store
+	// may know better than the picture.
+	changing sync.Mutex
+	stale    bool
+
+	// The rest is guarded by Engine.mu. busy: a goroutine is at it; again: something
+	// happened meanwhile; refusals count how often its cluster could not be
+	// reached in a row.
+	busy, again bool
+	refusals    int
+	alarm       *time.Timer
+}
+
+func (e *Engine) workerOf(id string) *worker {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := e.workers[id]
+	if w == nil {
+		w = &worker{}
+		e.workers[id] = w
+	}
+	return w
+}
+
+// forget drops the worker of a server that is no more.
+func (e *Engine) forget(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if w := e.workers[id]; w != nil && !w.busy {
+		if w.alarm != nil {
+			w.alarm.Stop()
+		}
+		delete(e.workers, id)
+	}
+}
+
+// kick has a server looked at soon, and once more if it is being looked at.
+func (e *Engine) kick(id string) {
+	w := e.workerOf(id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	if w.busy {
+		w.again = true
+		return
+	}
+	w.busy = true
+	e.running.Go(func() { e.work(id, w) })
+}
+
+// work looks at a server until nothing happens about it any more.
+func (e *Engine) work(id string, w *worker) {
+	e.places <- struct{}{}
+	defer func() { <-e.places }()
+	for {
+		wake, err := e.turn(id)
+		if e.rest(id, w, wake, err) {
+			return
+		}
+	}
+}
+
+// rest ends the work on a server, unless there is more to do at once. When its cluster
+// could not be reached it is tried again, ever more rarely.
+func (e *Engine) rest(id string, w *worker, wake job.Time, err error) (over bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case err == nil:
+		w.refusals = 0
+	case e.ctx.Err() == nil:
+		w.refusals++
+		wake = e.Now() + job.Time(backoff(w.refusals).Microseconds())
+		e.cfg.Log.Warn("a server cannot be brought in line with its cluster now", "server", id, "error", err, "tries", w.refusals)
+	}
+	if e.closed {
+		w.busy = false
+		return true
+	}
+	if w.again && err == nil {
+		w.again = false
+		return false
+	}
+	w.busy, w.again = false, false
+	if w.alarm != nil {
+		w.alarm.Stop()
+	}
+	if wake != 0 {
+		w.alarm = time.AfterFunc(time.Duration(wake-e.Now())*time.Microsecond, func() { e.kick(id) })
+	}
+	if e.Servers().Get(id) == nil {
+		delete(e.workers, id)
+	}
+	return true
+}
+
+// backoff is how long a cluster that cannot be reached is left alone.
+func backoff(refusals int) time.Duration {
+	const first, longest = 100 * time.Millisecond, 10 * time.Second
+	const doublings = 7
+	return min(first<<min(refusals-1, doublings), longest)
+}
+
+// turn takes in what a server's cluster shows, begins what is to be done next,
+// and submits it. It returns when something is to be tried again.
+func (e *Engine) turn(id string) (wake job.Time, err error) {
+	s := e.Servers().Get(id)
+	if s == nil {
+		return 0, nil
+	}
+	b := e.cfg.Backends[s.Backend]
+	if b == nil {
+		return 0, nil // its cluster is not configured any more
+	}
+	sight, err := b.Look(e.ctx, s.Instance, s.Jobs())
+	if err != nil {
+		return 0, err
+	}
+	sight.Now = e.Now()
+	s, err = e.change(id, func(s *server.Server) (*server.Server, error) {
+		next := s.Settle(e.cfg.Policy, sight)
+		if next == nil || next.Deleting() || next.Deleted != 0 {
+			return next, nil
+		}
+		plan := next.Tags.Next(sight.Sight)
+		wake = plan.Wake
+		for _, step := range plan.Steps {
+			next = next.WithTags(next.Tags.Begin(step, sight.Now))
+		}
+		return next, nil
+	})
+	if fault.Is(err, fault.NotFound) || s == nil {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return wake, e.submit(e.ctx, b, s)
+}
+
+// submit hands in the jobs that were begun.
+func (e *Engine) submit(ctx context.Context, b Backend, s *server.Server) error {
+	if task := s.Doing(); task != nil && task.Job == 0 {
+		if err := e.submitTask(ctx, b, s, task); err != nil {
+			return err
+		}
+	}
+	for _, j := range s.Tags.Unsubmitted() {
+		op, err := s.TagOpcode(&j)
+		var id job.ID
+		if err == nil {
+			id, err = b.Submit(ctx, keyOf(s, "tags", j.Serial), op)
+		}
+		if temporary(err) {
+			return err
+		}
+		refused := err
+		_, err = e.Change(s.ID, func(s *server.Server) (*server.Server, error) {
+			if refused != nil {
+				return s.WithTags(s.Tags.Refused(j.Serial, refused.Error(), e.Now())), nil
+			}
+			return s.WithTags(s.Tags.Submitted(j.Serial, id, e.Now())), nil
+		})
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) submitTask(ctx context.Context, b Backend, s *server.Server, task *server.Task) error {
+	op, err := s.Opcode(task)
+	var id job.ID
+	if err == nil {
+		id, err = b.Submit(ctx, keyOf(s, "task", task.Serial), op)
+	}
+	if temporary(err) {
+		return err
+	}
+	refused := err
+	_, err = e.Change(s.ID, func(s *server.Server) (*server.Server, error) {
+		if refused != nil {
+			return s.Refused(task.Serial, refused.Error(), e.Now()), nil
+		}
+		return s.Submitted(task.Serial, id), nil
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
+}
