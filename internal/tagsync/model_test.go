@@ -87,23 +87,26 @@ func (h *history) unwant() {
 
 func (h *history) replace() {
 	name := h.name()
+	before := h.engine.Servers().Get(h.server.ID).Tags
 	_, err := h.engine.Replace(h.server.ID, user, []string{name}, h.asked())
 	for _, n := range names {
 		if n == name { // it may have been wanted before, so that nothing was asked about it
 			h.loose[n] = h.loose[n] || err != nil || !h.last[n]
 			continue
 		}
-		h.acknowledged(n, false, err)
+		if err != nil || before.Has(user, n) {
+			h.acknowledged(n, false, err)
+		}
 	}
 }
 
-// edit is an administrator's job.
+// edit is an administrator's job. It has ended when the next request comes.
 func (h *history) edit() {
 	name := h.name()
 	h.loose[name] = true
 	op := []string{"OP_TAGS_SET", "OP_TAGS_DEL"}[h.draw(2)]
 	raw := servertag.DefaultPrefixes().Raw(user, name)
-	_, _ = h.tryToSubmit(op, tagParams(h.server, raw)) // it may be refused, after a crash
+	h.finish(op, tagParams(h.server, raw))
 }
 
 // cancel cancels the newest job, if that is not too late.

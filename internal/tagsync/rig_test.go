@@ -175,16 +175,11 @@ func (r *rig) onCluster(s *server.Server) []string {
 // submit submits a job about an instance, as an administrator does.
 func (r *rig) submit(id string, params map[string]any) job.ID {
 	r.Helper()
-	jobID, err := r.tryToSubmit(id, params)
-	r.check(err)
-	return jobID
-}
-
-func (r *rig) tryToSubmit(id string, params map[string]any) (job.ID, error) {
-	r.Helper()
 	op, err := opcode.FromMap(id, params)
 	r.check(err)
-	return r.queue.Submit(r.ctx, queue.Submission{Ops: []*opcode.Opcode{op}})
+	jobID, err := r.queue.Submit(r.ctx, queue.Submission{Ops: []*opcode.Opcode{op}})
+	r.check(err)
+	return jobID
 }
 
 // finish submits a job and waits until it has ended.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/tls"
+	"github.com/drover-project/drover/internal/intake"
 	"io"
 	"log/slog"
 	"net"
@@ -61,7 +62,7 @@ func (g *gate) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := origin(conn.RemoteAddr().String())
+		from := intake.Origin(conn.RemoteAddr().String())
 		why := g.enter(from)
 		if why == "" {
 			return &guest{Conn: conn, leave: sync.OnceFunc(func() { g.leave(from) })}, nil

@@ -4,14 +4,12 @@ import (
 	"bufio"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -138,51 +136,11 @@ func TestStreamThatNobodyReadsIsEnded(t *testing.T) {
 	}
 }
 
-func TestDelaysGrowAndAreForgotten(t *testing.T) {
-	b := newBrake()
-	here, there := origin("192.0.2.1:1000"), origin("192.0.2.2:1000")
-	now := time.Unix(1e9, 0)
-	last := time.Duration(-1)
-	for i := 1; i <= 40; i++ {
-		count, wait := b.wrong(here, now)
-		switch {
-		case count != i, i <= freeTries && wait != 0, wait < last, wait > longestDelay, i > freeTries && i <= freeTries+6 && wait <= last:
-			t.Errorf("wrong password %d: counted as %d, waits for %v after %v", i, count, wait, last)
-		}
-		last = wait
-	}
-	if last != longestDelay {
-		t.Errorf("the longest delay is %v", last)
-	}
-	if _, wait := b.wrong(there, now); wait != 0 {
-		t.Errorf("another address waits for %v", wait)
-	}
-	if count, wait := b.wrong(here, now.Add(tryMemory+1)); count != 1 || wait != 0 {
-		t.Errorf("after a long time: %d, %v", count, wait)
-	}
-	for i := range 3 * maxTried {
-		b.wrong(origin(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255)), now)
-	}
-	if len(b.tries) > maxTried {
-		t.Errorf("%d addresses are remembered", len(b.tries))
-	}
-}
-
-func TestOrigin(t *testing.T) {
-	for address, want := range map[string]string{
-		"192.0.2.1:80": "192.0.2.1/32", "[::ffff:192.0.2.1]:80": "192.0.2.1/32", "[2001:db8:1:2:3:4:5:6]:80": "2001:db8:1:2::/64",
-	} {
-		if got := origin(address); got != netip.MustParsePrefix(want) {
-			t.Errorf("%s: %v", address, got)
-		}
-	}
-}
-
 func TestWrongCredentialsAreLoggedWithoutThePassword(t *testing.T) {
 	var log strings.Builder
 	s := bare(t)
 	s.config.Log = slog.New(slog.NewTextHandler(&log, nil))
-	for range freeTries {
+	for range intake.FreeTries {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.SetBasicAuth("mallory", "guess-17")
 		w := httptest.NewRecorder()
@@ -191,7 +149,7 @@ func TestWrongCredentialsAreLoggedWithoutThePassword(t *testing.T) {
 			t.Errorf("%d", w.Code)
 		}
 	}
-	if text := log.String(); strings.Count(text, "mallory") != freeTries || strings.Contains(text, "guess") || !strings.Contains(text, "192.0.2.1") {
+	if text := log.String(); strings.Count(text, "mallory") != intake.FreeTries || strings.Contains(text, "guess") || !strings.Contains(text, "192.0.2.1") {
 		t.Errorf("logged: %s", text)
 	}
 }
@@ -262,7 +220,7 @@ func TestConnectionsAreLimitedPerAddressAndInAll(t *testing.T) {
 	}
 	// The place is free as soon as the server has seen the end of the connection.
 	for deadline := time.Now().Add(time.Minute); ; {
-		if why := g.enter(origin("127.0.0.1:1")); why == "" {
+		if why := g.enter(intake.Origin("127.0.0.1:1")); why == "" {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -64,7 +64,7 @@ type Config struct {
 type Server struct {
 	config Config
 	routes router
-	brake  *brake
+	brake  *intake.Brake
 	// bodies is the memory that bodies being read or worked on may take.
 	bodies *intake.Budget
 	// eventTime is how long one event may take to be sent; tests take a shorter
@@ -74,7 +74,7 @@ type Server struct {
 
 // New returns a server.
 func New(c Config) *Server {
-	return &Server{config: c, routes: newRouter(resources), brake: newBrake(), bodies: intake.NewBudget(maxBodies), eventTime: eventTimeout}
+	return &Server{config: c, routes: newRouter(resources), brake: intake.NewBrake(), bodies: intake.NewBudget(maxBodies), eventTime: eventTimeout}
 }
 
 // The limits of a connection. A request may wait for ten seconds for a job to
@@ -308,8 +308,8 @@ func (s *Server) account(r *http.Request) (*user, error) {
 
 // slowDown waits as long as the answer to wrong credentials has to.
 func (s *Server) slowDown(r *http.Request, name string) {
-	count, wait := s.brake.wrong(origin(r.RemoteAddr), s.config.Now())
-	if worthLogging(count) {
+	count, wait := s.brake.Wrong(intake.Origin(r.RemoteAddr), s.config.Now())
+	if intake.WorthLogging(count) {
 		s.config.Log.Warn("wrong credentials over RAPI", "from", r.RemoteAddr, "user", fault.Clip(name, 100), "wrong_from_there", count, "answered_after", wait)
 	}
 	if wait == 0 {

@@ -1,4 +1,4 @@
-package rapi
+package intake
 
 import (
 	"math/bits"
@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// brake slows down whoever tries passwords: each wrong one from an address is
+// Brake slows down whoever tries passwords: each wrong one from an address is
 // answered later than the one before. Right ones are answered at once, also
 // from the same address, so nobody can lock others out.
-type brake struct {
+type Brake struct {
 	mu    sync.Mutex
 	tries map[netip.Prefix]tries
 }
@@ -22,7 +22,8 @@ type tries struct {
 
 // What a brake does, and remembers.
 const (
-	freeTries    = 3 // people mistype
+	// FreeTries are not slowed down: people mistype.
+	FreeTries    = 3
 	firstDelay   = 100 * time.Millisecond
 	longestDelay = 10 * time.Second
 	// tryMemory is how long an address has to be quiet to begin anew.
@@ -31,11 +32,12 @@ const (
 	maxTried = 10_000
 )
 
-func newBrake() *brake { return &brake{tries: map[netip.Prefix]tries{}} }
+// NewBrake returns a brake that has seen nobody.
+func NewBrake() *Brake { return &Brake{tries: map[netip.Prefix]tries{}} }
 
-// wrong counts a wrong password and tells which one from this address it is,
+// Wrong counts a wrong password and tells which one from this address it is,
 // and how long its answer has to wait.
-func (b *brake) wrong(from netip.Prefix, now time.Time) (count int, wait time.Duration) {
+func (b *Brake) Wrong(from netip.Prefix, now time.Time) (count int, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := b.tries[from]
@@ -52,10 +54,10 @@ func (b *brake) wrong(from netip.Prefix, now time.Time) (count int, wait time.Du
 
 // delayAfter doubles with each wrong password.
 func delayAfter(wrong int) time.Duration {
-	if wrong <= freeTries {
+	if wrong <= FreeTries {
 		return 0
 	}
-	doubled := wrong - freeTries - 1
+	doubled := wrong - FreeTries - 1
 	if doubled >= bits.Len64(uint64(longestDelay/firstDelay)) {
 		return longestDelay
 	}
@@ -64,7 +66,7 @@ func delayAfter(wrong int) time.Duration {
 
 // forget makes room: it drops the addresses that have been quiet for long, or
 // else half of all.
-func (b *brake) forget(now time.Time) {
+func (b *Brake) forget(now time.Time) {
 	for from, t := range b.tries {
 		if now.Sub(t.last) > tryMemory {
 			delete(b.tries, from)
@@ -78,13 +80,13 @@ func (b *brake) forget(now time.Time) {
 	}
 }
 
-// worthLogging: all of the first wrong passwords, then ever fewer, so that a
+// WorthLogging: all of the first wrong passwords, then ever fewer, so that a
 // flood of them does not become one of the log.
-func worthLogging(count int) bool { return count <= 10 || bits.OnesCount(uint(count)) == 1 }
+func WorthLogging(count int) bool { return count <= 10 || bits.OnesCount(uint(count)) == 1 }
 
-// origin is what counts as one address: an IPv4 address, or the network of an
+// Origin is what counts as one address: an IPv4 address, or the network of an
 // IPv6 one, of which a host has as many as it likes.
-func origin(address string) netip.Prefix {
+func Origin(address string) netip.Prefix {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return netip.Prefix{}
