@@ -41,6 +41,8 @@ type Config struct {
 	Dir string
 	// Driver runs the instances.
 	Driver hypervisor.Driver
+	// Tasks tells whether deployments may run tasks on the node, which means commands with the rights of the agent.
+	Tasks bool
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }

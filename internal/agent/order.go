@@ -80,15 +80,8 @@ func openLedger(dir string) (*ledger, error) {
 func (l *ledger) admit(o Order, instance, what string) (done bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if o.Epoch < l.epoch {
-		return false, fault.New(fault.Fenced, "the order to %s instance %s was given under epoch %d, but the node follows a controller of epoch %d",
-			what, instance, o.Epoch, l.epoch)
-	}
-	if o.Epoch > l.epoch {
-		if err := replaceFile(l.file, []byte(strconv.FormatInt(o.Epoch, 10)+"\n")); err != nil {
-			return false, fault.New(fault.Environment, "cannot remember the controller that the node follows: %w", err)
-		}
-		l.epoch = o.Epoch
+	if err := l.follow(o, what+" instance "+instance); err != nil {
+		return false, err
 	}
 	c, known := l.latest[instance]
 	if known && c.opcode == o.opcode() {
@@ -103,6 +96,22 @@ func (l *ledger) admit(o Order, instance, what string) (done bool, err error) {
 		l.names = l.names[1:]
 	}
 	return false, nil
+}
+
+// follow decides whether the controller that gave an order is the one to follow, from now on if it is a newer one.
+// The caller holds mu.
+func (l *ledger) follow(o Order, what string) error {
+	if o.Epoch < l.epoch {
+		return fault.New(fault.Fenced, "the order to %s was given under epoch %d, but the node follows a controller of epoch %d",
+			what, o.Epoch, l.epoch)
+	}
+	if o.Epoch > l.epoch {
+		if err := replaceFile(l.file, []byte(strconv.FormatInt(o.Epoch, 10)+"\n")); err != nil {
+			return fault.New(fault.Environment, "cannot remember the controller that the node follows: %w", err)
+		}
+		l.epoch = o.Epoch
+	}
+	return nil
 }
 
 // enter remembers that an order was carried out.

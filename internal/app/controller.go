@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -28,6 +29,7 @@ import (
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/requestid"
+	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/meter"
 	"github.com/drover-project/drover/internal/systemd"
@@ -43,6 +45,7 @@ type controller struct {
 	keeper  *inventory.Keeper
 	queue   *queue.Queue
 	querier *live.Querier
+	rollout *rollout.Engine
 	picture *picture.Picture
 	log     *slog.Logger
 	// fresh: there was no cluster before.
@@ -88,10 +91,17 @@ func openController(ctx context.Context, o Options) (c *controller, err error) {
 	if err = c.bootstrap(ctx, o.Nodes); err != nil {
 		return c, err
 	}
-	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) { return openAgent(dir, node) })
+	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) { return openAgent(dir, node, o.Tasks) })
 	c.querier = &live.Querier{Picture: c.picture, Store: c.store, Nodes: live.Local(c.fleet), Runtime: runtime(), Log: log}
+	c.rollout, err = rollout.Open(ctx, rollout.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Inventory: c.keeper, Now: time.Now, Log: log})
+	if err != nil {
+		return c, err
+	}
+	c.querier.Rollout = c.rollout
+	executors := exec.All(c.querier.Source, hostNames())
+	maps.Copy(executors, c.rollout.Executors())
 	c.queue, err = queue.Open(ctx, queue.Config{
-		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Picture: c.picture, Executors: exec.All(c.querier.Source, hostNames()), Nodes: exec.Local(c.fleet),
+		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Picture: c.picture, Executors: executors, Nodes: exec.Local(c.fleet),
 		Now: time.Now, NewUUID: newUUID, Log: log, Grace: o.StopGrace,
 	})
 	if err != nil {
@@ -100,6 +110,7 @@ func openController(ctx context.Context, o Options) (c *controller, err error) {
 	c.querier.Queue = c.queue
 	c.figures.all.MustRegister(&gauges{c})
 	c.queue.Run() // opcodes that are queries find the querier whole
+	c.rollout.Run(c.queue)
 	return c, nil
 }
 
@@ -121,17 +132,20 @@ func (c *controller) bootstrap(ctx context.Context, nodes int) error {
 
 // openAgent opens the agent of a node that lives in this process; its files are
 // below the data directory.
-func openAgent(dir, node string) (*agent.Agent, error) {
+func openAgent(dir, node string, tasks bool) (*agent.Agent, error) {
 	home := filepath.Join(dir, "nodes", node)
 	driver, err := fake.Open(fake.Config{Dir: filepath.Join(home, "hypervisor")})
 	if err != nil {
 		return nil, err
 	}
-	return agent.New(agent.Config{Node: node, Dir: home, Driver: driver})
+	return agent.New(agent.Config{Node: node, Dir: home, Driver: driver, Tasks: tasks})
 }
 
 // close ends the parts that were opened.
 func (c *controller) close() {
+	if c.rollout != nil {
+		c.rollout.Close()
+	}
 	if c.queue != nil {
 		c.queue.Close()
 	}

@@ -22,7 +22,7 @@ func (c *controller) listenLUXI(s *surfaces, o Options) error {
 	if s.luxiListener, err = luxi.Listen(path, ownerOnly); err != nil {
 		return err
 	}
-	server := luxi.New(luxi.Deps{Queue: c.queue, Querier: c.querier, Log: o.Log, Observe: c.figures.observe("luxi", o.Log), NewID: c.requestIDs.Next})
+	server := luxi.New(luxi.Deps{Queue: c.queue, Rollout: c.rollout, Querier: c.querier, Log: o.Log, Observe: c.figures.observe("luxi", o.Log), NewID: c.requestIDs.Next})
 	s.serveLUXI = func(ctx context.Context) error { return server.Serve(ctx, s.luxiListener) }
 	s.ready.LUXI = path
 	return nil

@@ -37,6 +37,8 @@ type Options struct {
 	Mond string
 	// Nodes is how many nodes a new cluster gets.
 	Nodes int
+	// Tasks lets deployments run tasks on the nodes that live in the process.
+	Tasks bool
 	// Demo fills a new cluster with instances, jobs and rules to look at.
 	Demo bool
 	// ReadyFile is written when everything listens, beside the one in the data

@@ -29,6 +29,7 @@ type settings struct {
 	LUXI                  string   `toml:"luxi"`
 	Mond                  string   `toml:"mond"`
 	Nodes                 int      `toml:"nodes"`
+	Tasks                 bool     `toml:"tasks"`
 	ReadyFile             string   `toml:"ready-file"`
 	StopGrace             duration `toml:"stop-grace"`
 	ArchiveAfter          duration `toml:"archive-after"`
@@ -50,6 +51,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.LUXI, "luxi", s.LUXI, "path of the LUXI socket (default: luxi.sock in the data directory)")
 	f.StringVar(&s.Mond, "mond", s.Mond, "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
 	f.IntVar(&s.Nodes, "nodes", s.Nodes, "how many nodes a new cluster gets")
+	f.BoolVar(&s.Tasks, "tasks", s.Tasks, "let deployments run tasks on the nodes of this process: commands with its rights")
 	f.StringVar(&s.ReadyFile, "ready-file", s.ReadyFile, "file to write, as JSON, when everything listens")
 	f.Var(&s.StopGrace, "stop-grace", "how long running opcodes may go on after the first signal; a second one ends all at once")
 	f.Var(&s.ArchiveAfter, "archive-after", "how long ended jobs stay before they move to the archive")
@@ -61,7 +63,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 func (s *settings) options() Options {
 	return Options{
 		Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
-		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Nodes: s.Nodes, ReadyFile: s.ReadyFile,
+		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Nodes: s.Nodes, Tasks: s.Tasks, ReadyFile: s.ReadyFile,
 		StopGrace: time.Duration(s.StopGrace), ArchiveAfter: time.Duration(s.ArchiveAfter),
 	}
 }
@@ -236,7 +238,7 @@ func (*format) Type() string { return "format" }
 // devDefaults are those of `drover dev`: a cluster to try things on.
 func devDefaults() settings {
 	return settings{
-		Data: DefaultData(), RAPI: "127.0.0.1:5080", Mond: "127.0.0.1:0", Nodes: 3,
+		Data: DefaultData(), RAPI: "127.0.0.1:5080", Mond: "127.0.0.1:0", Nodes: 3, Tasks: true,
 		StopGrace: duration(defaultStopGrace), ArchiveAfter: duration(DefaultArchiveAfter), LogLevel: level(slog.LevelWarn), LogFormat: "text",
 	}
 }
@@ -245,6 +247,7 @@ func devDefaults() settings {
 func serveDefaults() settings {
 	s := devDefaults()
 	s.Data, s.LUXI = filepath.Join("/var/lib", "drover"), "/run/drover/luxi.sock"
+	s.Tasks = false
 	s.RAPI, s.Mond, s.Nodes, s.LogLevel = ":5080", "", 1, level(slog.LevelInfo)
 	return s
 }

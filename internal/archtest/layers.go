@@ -69,6 +69,7 @@ var layers = []struct {
 	{"internal/deploy/*", Core},
 
 	{"internal/queue/machine", Core},
+	{"internal/rollout", Engine},
 	{"internal/queue", Engine},
 	{"internal/live", Engine},
 	{"internal/picture", Engine},

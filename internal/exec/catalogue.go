@@ -54,7 +54,7 @@ var clusterExecutors = Catalogue{
 	"OP_GROUP_VERIFY_DISKS":    {Prepare: groupVerifyDisks, Resumable: true, Why: asksOnly},
 	"OP_NODE_ADD":              {Locks: exclusiveCluster, Prepare: nodeAdd, Why: createsOnce},
 	"OP_NODE_REMOVE":           {Locks: exclusiveCluster, Prepare: nodeRemove, Why: removesOnce},
-	"OP_NODE_SET_PARAMS":       {Locks: ownNode, Prepare: nodeModify, Resumable: true, Why: setsAState},
+	"OP_NODE_SET_PARAMS":       {Locks: OnNode("node"), Prepare: nodeModify, Resumable: true, Why: setsAState},
 }
 
 var groupExecutors = Catalogue{

@@ -272,10 +272,10 @@ func (c *creation) run(ctx context.Context) error {
 	}
 	// The name is new and locked, so whatever the node has under it was left by
 	// a creation that died.
-	if err := c.agent.Remove(ctx, c.env.order(), inst.Name); err != nil {
+	if err := c.agent.Remove(ctx, c.env.Order(), inst.Name); err != nil {
 		return failed(err, "Could not clear the disks of an earlier instance %s on node %s", inst.Name, c.node.Name)
 	}
-	if err := c.agent.Prepare(ctx, c.env.order(), inst.Name, inst.UUID, disks); err != nil {
+	if err := c.agent.Prepare(ctx, c.env.Order(), inst.Name, inst.UUID, disks); err != nil {
 		return c.undo(ctx, failed(err, "Could not create the disks of instance %s on node %s", inst.Name, c.node.Name))
 	}
 	env.Logf("adding instance %s to cluster config", inst.Name)
@@ -310,7 +310,7 @@ func (c *creation) add(ctx context.Context) error {
 // undo takes the disks away again when the instance could not be added. It
 // does so even when the job is being ended.
 func (c *creation) undo(ctx context.Context, cause error) error {
-	if err := c.agent.Remove(context.WithoutCancel(ctx), c.env.order(), c.inst.Name); err != nil {
+	if err := c.agent.Remove(context.WithoutCancel(ctx), c.env.Order(), c.inst.Name); err != nil {
 		c.env.Warnf("Could not remove the disks of instance %s from node %s: %v", c.inst.Name, c.node.Name, err)
 	}
 	return cause
@@ -328,7 +328,7 @@ func (c *creation) bringUp(ctx context.Context) error {
 	if c.install {
 		env.Logf("* running the instance OS create scripts...")
 		params := scriptParams(snap.Cluster().FillOS(inst), inst.OSParamsPrivate, c.secret)
-		if err := c.agent.Install(ctx, env.order(), spec, inst.OS, params); err != nil {
+		if err := c.agent.Install(ctx, env.Order(), spec, inst.OS, params); err != nil {
 			return failed(err, "Could not add os for instance %s on node %s", inst.Name, c.node.Name)
 		}
 	}
@@ -336,7 +336,7 @@ func (c *creation) bringUp(ctx context.Context) error {
 		return nil
 	}
 	env.Logf("* starting instance...")
-	if err := c.agent.Start(ctx, env.order(), spec, env.Op.Reason); err != nil {
+	if err := c.agent.Start(ctx, env.Order(), spec, env.Op.Reason); err != nil {
 		return failed(err, "Could not start instance")
 	}
 	return env.setState(ctx, inst.UUID, cluster.AdminUp, cluster.SourceAdmin)

@@ -42,7 +42,7 @@ func growDisk(_ context.Context, env *Env) (Plan, error) {
 	return Plan{Do: func(ctx context.Context) (any, error) {
 		env.Logf("Growing disk %d of instance '%s' by %s to %s", index, inst.Name, sizeText(target-old), sizeText(target))
 		grown := diskOf(&disk)
-		if err := a.Prepare(ctx, env.order(), inst.Name, inst.UUID, []hypervisor.Disk{grown}); err != nil {
+		if err := a.Prepare(ctx, env.Order(), inst.Name, inst.UUID, []hypervisor.Disk{grown}); err != nil {
 			return nil, failed(err, "Grow request failed on node %s", a.Node())
 		}
 		return nil, env.changeInstance(ctx, inst.UUID, func(_ *cluster.Snapshot, inst *cluster.Instance) ([]cluster.Change, error) {

@@ -303,14 +303,14 @@ func (d *diskChanges) alter(c itemChange, disk *cluster.Disk, n string, now int6
 // onNode makes the new disks and takes the removed ones away.
 func (d *diskChanges) onNode(ctx context.Context, env *Env, inst *cluster.Instance) error {
 	if len(d.added) > 0 {
-		if err := d.node.Prepare(ctx, env.order(), inst.Name, inst.UUID, d.added); err != nil {
+		if err := d.node.Prepare(ctx, env.Order(), inst.Name, inst.UUID, d.added); err != nil {
 			return failed(err, "Could not create the disks of instance %s", inst.Name)
 		}
 	}
 	if len(d.gone) == 0 {
 		return nil
 	}
-	return failedUnlessNil(d.node.Drop(ctx, env.order(), inst.Name, d.gone), "Can't remove instance's disks")
+	return failedUnlessNil(d.node.Drop(ctx, env.Order(), inst.Name, d.gone), "Can't remove instance's disks")
 }
 
 func orNull(text string) any {

@@ -79,7 +79,7 @@ func startup(ctx context.Context, env *Env) (Plan, error) {
 		return Plan{}, err
 	}
 	return Plan{Do: func(ctx context.Context) (any, error) {
-		if err := a.Start(ctx, env.order(), spec, op.Reason); err != nil {
+		if err := a.Start(ctx, env.Order(), spec, op.Reason); err != nil {
 			return nil, failed(err, "Could not start instance '%s'", inst.Name)
 		}
 		return nil, env.rememberUp(ctx, inst)
@@ -145,7 +145,7 @@ func shutdown(_ context.Context, env *Env) (Plan, error) {
 		return Plan{}, err
 	}
 	return Plan{Do: func(ctx context.Context) (any, error) {
-		if err := a.Stop(ctx, env.order(), inst.Name, stopWithin(op.Int("timeout")), op.Reason); err != nil {
+		if err := a.Stop(ctx, env.Order(), inst.Name, stopWithin(op.Int("timeout")), op.Reason); err != nil {
 			return nil, failed(err, "Could not shutdown instance '%s'", inst.Name)
 		}
 		return nil, env.rememberDown(ctx, inst, source)
@@ -199,15 +199,15 @@ func (e *Env) restart(ctx context.Context, a Node, spec hypervisor.Spec, running
 	case !running:
 		e.Infof("Instance %s was already stopped, starting now", spec.Name)
 	case kind == "soft":
-		return failedUnlessNil(a.RebootSoft(ctx, e.order(), spec.Name, trail), "Could not reboot instance")
+		return failedUnlessNil(a.RebootSoft(ctx, e.Order(), spec.Name, trail), "Could not reboot instance")
 	case kind == "hard":
-		return failedUnlessNil(a.RebootHard(ctx, e.order(), spec, how, trail), "Could not reboot instance")
+		return failedUnlessNil(a.RebootHard(ctx, e.Order(), spec, how, trail), "Could not reboot instance")
 	default:
-		if err := a.Stop(ctx, e.order(), spec.Name, how, trail); err != nil {
+		if err := a.Stop(ctx, e.Order(), spec.Name, how, trail); err != nil {
 			return failed(err, "Could not shutdown instance for full reboot")
 		}
 	}
-	return failedUnlessNil(a.Start(ctx, e.order(), spec, trail), "Could not start instance for full reboot")
+	return failedUnlessNil(a.Start(ctx, e.Order(), spec, trail), "Could not start instance for full reboot")
 }
 
 func failedUnlessNil(err error, what string) error {

@@ -32,13 +32,13 @@ func instanceRemove(_ context.Context, env *Env) (Plan, error) {
 
 // clear stops an instance and removes it from its node.
 func (e *Env) clear(ctx context.Context, a Node, node *cluster.Node, inst *cluster.Instance, ignore bool) error {
-	if err := a.Stop(ctx, e.order(), inst.Name, stopWithin(e.Op.Int("shutdown_timeout")), e.Op.Reason); err != nil {
+	if err := a.Stop(ctx, e.Order(), inst.Name, stopWithin(e.Op.Int("shutdown_timeout")), e.Op.Reason); err != nil {
 		if !ignore {
 			return failed(err, "Could not shutdown instance %s on node %s", inst.Name, node.Name)
 		}
 		e.Logf("Warning: can't shutdown instance: %v", err)
 	}
-	if err := a.Remove(ctx, e.order(), inst.Name); err != nil {
+	if err := a.Remove(ctx, e.Order(), inst.Name); err != nil {
 		if !ignore {
 			return failed(err, "Can't remove instance's disks")
 		}

@@ -59,7 +59,7 @@ func (n Names) rename(ctx context.Context, env *Env) (Plan, error) {
 		return answer(name), nil
 	}
 	return Plan{Dry: name, Do: func(ctx context.Context) (any, error) {
-		if err := a.Rename(ctx, env.order(), inst.Name, name); err != nil {
+		if err := a.Rename(ctx, env.Order(), inst.Name, name); err != nil {
 			return nil, env.renameBack(ctx, a, name, inst.Name, failed(err, "Could not rename instance %s on node %s", inst.Name, a.Node()))
 		}
 		err := env.changeInstance(ctx, inst.UUID, func(_ *cluster.Snapshot, inst *cluster.Instance) ([]cluster.Change, error) {
@@ -76,7 +76,7 @@ func (n Names) rename(ctx context.Context, env *Env) (Plan, error) {
 // renameBack gives the instance its old name on the node when the rename
 // failed. It does so even when the job is being ended.
 func (e *Env) renameBack(ctx context.Context, a Node, name, old string, cause error) error {
-	if err := a.Rename(context.WithoutCancel(ctx), e.order(), name, old); err != nil && !fault.Is(err, fault.NotFound) {
+	if err := a.Rename(context.WithoutCancel(ctx), e.Order(), name, old); err != nil && !fault.Is(err, fault.NotFound) {
 		e.Warnf("Could not give instance %s its name back on node %s: %v", old, a.Node(), err)
 	}
 	return cause

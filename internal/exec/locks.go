@@ -38,13 +38,15 @@ func ownInstance(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error
 	return request, nil
 }
 
-// ownNode locks the node that the opcode names.
-func ownNode(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
-	node, err := findNode(op, "node", snap)
-	if err != nil {
-		return nil, err
+// OnNode locks the node that a parameter of the opcode names.
+func OnNode(field string) func(*opcode.Opcode, *cluster.Snapshot) (lock.Request, error) {
+	return func(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+		node, err := findNode(op, field, snap)
+		if err != nil {
+			return nil, err
+		}
+		return lock.Request{want(lock.Node, node.UUID, lock.Exclusive), want(lock.NodeRes, node.UUID, lock.Exclusive)}, nil
 	}
-	return lock.Request{want(lock.Node, node.UUID, lock.Exclusive), want(lock.NodeRes, node.UUID, lock.Exclusive)}, nil
 }
 
 // ownGroup locks the group that the opcode names.

@@ -120,6 +120,15 @@ func (e *Env) onlineAgent(node *cluster.Node) (Node, error) {
 	return e.agent(node)
 }
 
+// NodeOf returns the node that a parameter of the opcode names, if it is there and in service.
+func (e *Env) NodeOf(field string) (Node, error) {
+	node, err := findNode(e.Op, field, e.snapshot())
+	if err != nil {
+		return nil, err
+	}
+	return e.onlineAgent(node)
+}
+
 // agent returns the agent of a node. A node that does not answer is a failed
 // prerequisite.
 func (e *Env) agent(node *cluster.Node) (Node, error) {

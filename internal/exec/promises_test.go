@@ -102,7 +102,7 @@ func TestWorkThatWasInterruptedSaysSo(t *testing.T) {
 func TestOrdersOfAnOpcodeAreTold(t *testing.T) {
 	env := &Env{Job: 7, Index: 2, Epoch: 5}
 	for step := 1; step < 4; step++ {
-		if got, want := env.order(), (agent.Order{Epoch: 5, Job: 7, Opcode: 2, Step: step}); got != want {
+		if got, want := env.Order(), (agent.Order{Epoch: 5, Job: 7, Opcode: 2, Step: step}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}

@@ -34,6 +34,9 @@ type Node interface {
 	RebootHard(ctx context.Context, order agent.Order, spec hypervisor.Spec, how hypervisor.Stop, trail reason.Trail) error
 	Rename(ctx context.Context, order agent.Order, name, to string) error
 	Remove(ctx context.Context, order agent.Order, name string) error
+
+	// RunTask carries a task of a deployment out, and hands its output over line by line.
+	RunTask(ctx context.Context, order agent.Order, task agent.Task, log func(line string)) error
 }
 
 // Nodes finds a node by its name; Unavailable when it does not answer.
@@ -50,7 +53,7 @@ func Local(fleet *agent.Fleet) Nodes {
 	}
 }
 
-// order is the next order that the opcode gives.
-func (e *Env) order() agent.Order {
+// Order is the next order that the opcode gives.
+func (e *Env) Order() agent.Order {
 	return agent.Order{Epoch: e.Epoch, Job: e.Job, Opcode: e.Index, Step: int(e.steps.Add(1))}
 }

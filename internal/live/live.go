@@ -21,6 +21,7 @@ import (
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/job"
@@ -29,6 +30,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
@@ -42,7 +44,9 @@ type Querier struct {
 	Picture *picture.Picture
 	// Store is what the state is kept in; its feed tells clients that were away
 	// what changed.
-	Store   store.Store
+	Store store.Store
+	// Rollout knows environments and deployments; nil where there are none.
+	Rollout *rollout.Engine
 	Nodes   Nodes
 	Runtime query.Runtime
 	Log     *slog.Logger
@@ -62,7 +66,7 @@ func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
 	if until := now.Flags.PausedUntil(time.Now()); until != nil {
 		runtime.WatcherPause = *until
 	}
-	return &query.Source{
+	src := &query.Source{
 		Inventory: now.Inventory,
 		Jobs:      func(archived bool) iter.Seq2[*job.Job, error] { return q.jobs(ctx, jobs, archived) },
 		JobTable:  jobs,
@@ -83,6 +87,11 @@ func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
 			return fault.New(fault.Canceled, "the query was given up: %w", context.Cause(ctx))
 		}),
 	}
+	if q.Rollout != nil {
+		src.Environments, src.Deployments = q.Rollout.Environments, q.Rollout.Deployments
+		src.Tasks = func() iter.Seq2[*course.Task, error] { return q.Rollout.AllTasks(ctx) }
+	}
+	return src
 }
 
 // Query answers a query of any item.

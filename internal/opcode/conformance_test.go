@@ -56,8 +56,9 @@ func TestConformanceCatalogue(t *testing.T) {
 		t.Fatal(err)
 	}
 	asIn302(recorded)
-	if len(opcode.All()) != len(recorded) {
-		t.Errorf("catalogue has %d opcodes, the reference %d", len(opcode.All()), len(recorded))
+	own := []string{"OP_DEPLOY_TASK"} // which the reference lacks
+	if len(opcode.All()) != len(recorded)+len(own) {
+		t.Errorf("catalogue has %d opcodes, the reference %d, and %v are our own", len(opcode.All()), len(recorded), own)
 	}
 	passed := 0
 	for _, r := range recorded {

@@ -63,7 +63,7 @@ func CommonParams() []Param { return slices.Clone(commonParams) }
 
 var (
 	catalogue = slices.Concat(clusterOpcodes, queryOpcodes, nodeOpcodes, groupOpcodes, instanceOpcodes,
-		instanceDiskOpcodes, instanceMoveOpcodes, networkOpcodes, tagOpcodes, backupOpcodes, testOpcodes)
+		instanceDiskOpcodes, instanceMoveOpcodes, networkOpcodes, tagOpcodes, backupOpcodes, testOpcodes, deployOpcodes)
 	byID = indexByID(catalogue)
 )
 

@@ -1,4 +1,4 @@
-// Package opcode is the catalogue of everything a job can be made of: the 76
+// Package opcode is the catalogue of everything a job can be made of: the
 // opcodes with their parameters, types, defaults and documentation, and the
 // one place where they are checked. Validation, command-line help, field names
 // in filter rules and docs/opcodes.md all come from its table.

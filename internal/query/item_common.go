@@ -11,6 +11,7 @@ var items = []item{
 	instanceTable, nodeTable, groupTable, networkTable, exportTable,
 	jobTable, lockTable, filterTable, clusterTable, osTable, extStorageTable,
 	opcodeTable, reasonTable, eventTable,
+	environmentTable, deploymentTable, deployTaskTable,
 }
 
 // metaFields are the fields that every inventory object has.

@@ -29,6 +29,7 @@ import (
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
@@ -118,6 +119,11 @@ type Source struct {
 	// Events yields what was recorded of changes that are no jobs, oldest first;
 	// nil where nothing was.
 	Events func() iter.Seq2[*audit.Event, error]
+	// Environments and Deployments return what there is of them; Tasks yields the tasks of all deployments, and an error
+	// of it ends the query.
+	Environments func() []*course.Environment
+	Deployments  func() []*course.Deployment
+	Tasks        func() iter.Seq2[*course.Task, error]
 	// Runtime is what only the running program knows.
 	Runtime Runtime
 	// Live asks nodes, by UUID, for what need says. Nodes that it leaves out

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,12 +30,14 @@ import (
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/rollout"
 )
 
 // Deps is what the methods work with.
 type Deps struct {
 	Queue   *queue.Queue
 	Querier *live.Querier
+	Rollout *rollout.Engine
 	Log     *slog.Logger
 	// Observe is told of each request that was answered: its context, its method,
 	// "ok" or the code of its error, and how long it took. Nil when nobody wants
@@ -56,7 +59,9 @@ type method struct {
 }
 
 // Methods are all the requests that the server understands.
-var Methods = []method{
+var Methods = slices.Concat(jobMethods, deployMethods)
+
+var jobMethods = []method{
 	{"SubmitJob", 1, 2, submitJob},                   // opcodes, [key]
 	{"SubmitJobToDrainedQueue", 1, 2, submitDrained}, // opcodes, [key]
 	{"SubmitManyJobs", 1, 2, submitManyJobs},         // lists of opcodes, [keys]

@@ -6,8 +6,8 @@
 //	  "1": {uid: "1", roles: [primary-controller]}
 //	  "2": {uid: "2", roles: [compute]}
 //
-// Besides, a file may have status, settings (what {SETTINGS.x} in texts of tasks means) and graphs (files of task
-// graphs). Maps of a state are in the order of their keys, whatever order the file has.
+// Besides, a file may have status, settings (what {SETTINGS.x} in texts of tasks means), graphs (names of stored task
+// graphs) and hosts (UID to the node of the cluster that carries tasks out). Maps of a state are in the order of their keys, whatever order the file has.
 package environment
 
 import (
@@ -35,11 +35,13 @@ type Environment struct {
 	Common   *state.Part
 	Parts    map[string]*state.Part // by UID of a node, the master among them if the file has it
 	Nodes    []plan.Node            // without the master, by their roles
+	// Hosts are the nodes of the cluster that carry tasks out, by UID.
+	Hosts    map[string]string
 	Warnings []document.Warning
 }
 
 // keys are those that a file may have.
-var keys = []string{"name", "status", "settings", "graphs", "common", "nodes"}
+var keys = []string{"name", "status", "settings", "graphs", "hosts", "common", "nodes"}
 
 // Read reads a file of YAML or JSON.
 func Read(space *state.Space, file string, text []byte) (*Environment, error) {
@@ -94,21 +96,27 @@ func check(n *document.Node) error {
 		return wrong(n, "the environment has no nodes")
 	}
 	for i, k := range nodes.Keys {
-		node := nodes.Items[i]
-		if node.Kind != document.Map {
-			return wrong(node, fmt.Sprintf("node %s must be a map of its data", k.Name))
+		if err := checkNode(k.Name, nodes.Items[i]); err != nil {
+			return err
 		}
-		roles := node.Get("roles")
-		if roles == nil {
-			continue
-		}
-		if roles.Kind != document.List {
-			return wrong(roles, fmt.Sprintf("roles of node %s must be a list", k.Name))
-		}
-		for _, r := range roles.Items {
-			if _, ok := r.Scalar.(string); !ok {
-				return wrong(r, fmt.Sprintf("a role of node %s is no text", k.Name))
-			}
+	}
+	return nil
+}
+
+func checkNode(uid string, node *document.Node) error {
+	if node.Kind != document.Map {
+		return wrong(node, fmt.Sprintf("node %s must be a map of its data", uid))
+	}
+	roles := node.Get("roles")
+	if roles == nil {
+		return nil
+	}
+	if roles.Kind != document.List {
+		return wrong(roles, fmt.Sprintf("roles of node %s must be a list", uid))
+	}
+	for _, r := range roles.Items {
+		if _, ok := r.Scalar.(string); !ok {
+			return wrong(r, fmt.Sprintf("a role of node %s is no text", uid))
 		}
 	}
 	return nil
@@ -138,6 +146,8 @@ func build(space *state.Space, file string, v any) (*Environment, error) {
 			for _, g := range list(v) {
 				e.Graphs = append(e.Graphs, text(g))
 			}
+		case "hosts":
+			err = e.hosts(file, v)
 		case "common":
 			e.Common = space.NewPart(document.Sorted(v))
 		case "nodes":
@@ -151,6 +161,46 @@ func build(space *state.Space, file string, v any) (*Environment, error) {
 		e.Common = space.NewPart(nil)
 	}
 	return e, err
+}
+
+func (e *Environment) hosts(file string, v any) error {
+	hosts, ok := v.(*yaql.Dict)
+	if !ok {
+		return fault.New(fault.Invalid, "%s: hosts must be a map from the uid of a node to the name of one of the cluster", file)
+	}
+	e.Hosts = map[string]string{}
+	hosts.Range(func(k, v any) bool {
+		e.Hosts[text(k)] = text(v)
+		return true
+	})
+	return nil
+}
+
+// Node is the state of one node.
+type Node struct {
+	plan.Node
+	Part *state.Part
+}
+
+// ReadNode reads the data of one node.
+func ReadNode(space *state.Space, uid string, n *document.Node) (*Node, error) {
+	if uid == "" {
+		return nil, fault.New(fault.Invalid, "a node needs a uid").At("uid")
+	}
+	if err := checkNode(uid, n); err != nil {
+		return nil, err
+	}
+	e := &Environment{Parts: map[string]*state.Part{}}
+	whole := yaql.NewDict(1)
+	_ = whole.Set(uid, n.Value()) // texts can be keys
+	if err := e.nodes(space, n.File, whole); err != nil {
+		return nil, err
+	}
+	out := &Node{Node: plan.Node{UID: uid, Tags: []string{plan.Master}}, Part: e.Parts[uid]}
+	if len(e.Nodes) > 0 {
+		out.Node = e.Nodes[0]
+	}
+	return out, nil
 }
 
 func (e *Environment) nodes(space *state.Space, file string, v any) error {

@@ -146,3 +146,16 @@ func (p *Plan) circle(n *network, waits []int32) error {
 	return fault.New(fault.Invalid, "%s: the tasks wait for one another in a circle: %s", step.Task.Position, strings.Join(names, " -> ")).
 		WithHint("an arrow leads from a task to one that waits for it; remove one of the relations")
 }
+
+// After returns for each step, and then for points in time that keep relations between many steps short, which of them
+// it comes after.
+func (p *Plan) After() [][]int32 {
+	n := p.network()
+	after := make([][]int32, len(n.next))
+	for from, list := range n.next {
+		for _, to := range list {
+			after[to] = append(after[to], int32(from))
+		}
+	}
+	return after
+}

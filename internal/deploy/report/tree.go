@@ -78,6 +78,12 @@ func sentence(s *plan.Step, known map[*expression.Decision]string) string {
 	return strings.Join(parts, "; ")
 }
 
+// Why returns what says in one line why a step of a plan runs or does not.
+func Why(p *plan.Plan) func(step int32) string {
+	known := map[*expression.Decision]string{}
+	return func(step int32) string { return sentence(&p.Steps[step], known) }
+}
+
 // describe says what a comparison found.
 func describe(d *expression.Decision) string {
 	what := short(d.Expression)

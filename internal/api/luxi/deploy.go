@@ -1,0 +1,176 @@
+package luxi
+
+import (
+	"context"
+
+	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/rollout"
+)
+
+// deployMethods are the requests of deployments.
+var deployMethods = []method{
+	{"PutEnvironment", 3, 4, putEnvironment},               // name, file, names of graphs, [reason trail]
+	{"DeleteEnvironment", 1, 1, deleteEnvironment},         // name
+	{"QueryEnvironment", 1, 1, queryEnvironment},           // name
+	{"PutEnvironmentNode", 4, 5, putEnvironmentNode},       // environment, uid, file, node of the cluster or null, [reason trail]
+	{"DeleteEnvironmentNode", 2, 3, deleteEnvironmentNode}, // environment, uid, [reason trail]
+	{"PutTaskGraph", 2, 3, putTaskGraph},                   // name, files, [reason trail]
+	{"DeleteTaskGraph", 1, 1, deleteTaskGraph},             // name
+	{"QueryTaskGraph", 1, 1, queryTaskGraph},               // name
+	{"PlanDeployment", 1, 2, planDeployment},               // wish, [reason trail]
+	{"BeginDeployment", 1, 2, beginDeployment},             // id, [reason trail]
+	{"StopDeployment", 1, 2, stopDeployment},               // id, [reason trail]
+	{"ResumeDeployment", 2, 3, resumeDeployment},           // id, whether to retry what failed, [reason trail]
+	{"QueryDeployment", 1, 1, queryDeployment},             // id
+	{"QueryDeploymentTasks", 1, 1, queryDeploymentTasks},   // id
+	{"DiffStates", 2, 2, diffStates},                       // old and new state
+	{"EvalExpression", 1, 1, evalExpression},               // question
+}
+
+// file reads a file with its path.
+func (a *arguments) file(i int) (f course.File) {
+	a.object(i, &f)
+	return f
+}
+
+func putEnvironment(_ context.Context, d *Deps, a *arguments) (any, error) {
+	name, file, graphs, by := a.str(0), a.file(1), a.strs(2), a.as(3)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.PutEnvironment(name, file, graphs, by)
+}
+
+func deleteEnvironment(_ context.Context, d *Deps, a *arguments) (any, error) {
+	name := a.str(0)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return nil, d.Rollout.DeleteEnvironment(name)
+}
+
+func queryEnvironment(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	name := a.str(0)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.State(ctx, name)
+}
+
+func putEnvironmentNode(_ context.Context, d *Deps, a *arguments) (any, error) {
+	name, uid, file, host, by := a.str(0), a.str(1), a.file(2), a.optionalStr(3), a.as(4)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.PutNode(name, uid, file, host, by)
+}
+
+func deleteEnvironmentNode(_ context.Context, d *Deps, a *arguments) (any, error) {
+	name, uid, by := a.str(0), a.str(1), a.as(2)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return nil, d.Rollout.DeleteNode(name, uid, by)
+}
+
+func putTaskGraph(_ context.Context, d *Deps, a *arguments) (any, error) {
+	var files []course.File
+	name, by := a.str(0), a.as(2)
+	a.object(1, &files)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.PutGraph(name, files, by)
+}
+
+func deleteTaskGraph(_ context.Context, d *Deps, a *arguments) (any, error) {
+	name := a.str(0)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return nil, d.Rollout.DeleteGraph(name)
+}
+
+func queryTaskGraph(_ context.Context, d *Deps, a *arguments) (any, error) {
+	name := a.str(0)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Graph(name)
+}
+
+// planned is the answer to a wish.
+type planned struct {
+	Deployment *course.Deployment `json:"deployment"`
+	Warnings   []string           `json:"warnings"`
+}
+
+func planDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	var w rollout.Wish
+	a.object(0, &w)
+	by := a.as(1)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	made, warnings, err := d.Rollout.Plan(ctx, w, by)
+	return planned{made, warnings}, err
+}
+
+func beginDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	id, by := a.integer(0), a.as(1)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Begin(ctx, id, by)
+}
+
+func stopDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	id, by := a.integer(0), a.as(1)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Stop(ctx, id, by)
+}
+
+func resumeDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	id, retry, by := a.integer(0), a.boolean(1), a.as(2)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Resume(ctx, id, retry, by)
+}
+
+func queryDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	id := a.integer(0)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Progress(ctx, id)
+}
+
+func queryDeploymentTasks(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	id := a.integer(0)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Tasks(ctx, id)
+}
+
+func diffStates(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	var before, after rollout.At
+	a.object(0, &before)
+	a.object(1, &after)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Diff(ctx, before, after)
+}
+
+func evalExpression(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	var q rollout.Question
+	a.object(0, &q)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Eval(ctx, q)
+}

@@ -1,0 +1,261 @@
+package course
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// Digest names a stored part of a state by its contents.
+type Digest string
+
+// DigestOf returns the digest of a text.
+func DigestOf(text []byte) Digest {
+	sum := sha256.Sum256(text)
+	return Digest(hex.EncodeToString(sum[:]))
+}
+
+// Environment is what is stored of an environment. Its state is in parts, which many environments and deployments share.
+type Environment struct {
+	Name   string `json:"name"`
+	Status string `json:"status,omitempty"`
+	// Graphs are the names of stored graphs; later ones override and extend earlier ones.
+	Graphs   []string        `json:"graphs"`
+	Settings json.RawMessage `json:"settings,omitempty"`
+	Common   Digest          `json:"common"`
+	Nodes    []Node          `json:"nodes"`
+	// Generation counts the changes from 1.
+	Generation int64 `json:"generation"`
+	// Created and Modified are in nanoseconds since the epoch; By and Trail tell who changed it last, and why.
+	Created  int64        `json:"created"`
+	Modified int64        `json:"modified"`
+	By       string       `json:"by"`
+	Trail    reason.Trail `json:"trail,omitempty"`
+}
+
+// Node is a node of an environment.
+type Node struct {
+	UID   string   `json:"uid"`
+	Roles []string `json:"roles"`
+	// Host is the node of the cluster whose agent carries tasks out.
+	Host string `json:"host,omitempty"`
+	Part Digest `json:"part"`
+}
+
+// Node returns the node with a UID, nil if there is none.
+func (e *Environment) Node(uid string) *Node {
+	for i := range e.Nodes {
+		if e.Nodes[i].UID == uid {
+			return &e.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// Graph is a stored graph: files of tasks, in the order in which they override one another.
+type Graph struct {
+	Name        string       `json:"name"`
+	Files       []File       `json:"files"`
+	Tasks       int          `json:"tasks"`
+	Expressions int          `json:"expressions"`
+	Generation  int64        `json:"generation"`
+	Modified    int64        `json:"modified"`
+	By          string       `json:"by"`
+	Trail       reason.Trail `json:"trail,omitempty"`
+}
+
+// File is a file of tasks.
+type File struct {
+	Path string `json:"path"`
+	Text string `json:"text"`
+}
+
+// Status is the status of a deployment.
+type Status string
+
+// The statuses of deployments.
+const (
+	Planned  Status = "planned"  // it may be run as long as what it was computed from stands
+	Running  Status = "running"  //
+	Stopping Status = "stopping" // somebody asked for a stop; what runs comes to its end
+	Halted   Status = "stopped"  // it may be resumed
+	Done     Status = "ready"    // all went well
+	Broken   Status = "error"    // some task did not succeed; those may be retried
+)
+
+// Active tells whether tasks may be running.
+func (s Status) Active() bool { return s == Running || s == Stopping }
+
+// Mode says how tasks are carried out.
+type Mode string
+
+// The modes. Only a deployment in earnest counts as a success of its tasks.
+const (
+	Earnest Mode = "run"
+	Noop    Mode = "noop"    // tasks run in the way of their type that changes nothing
+	DryRun  Mode = "dry-run" // nodes only report what they would do
+)
+
+// Basis is what a plan was computed from. A plan is refused when it is no longer what there is.
+type Basis struct {
+	Environment int64   `json:"environment"` // generation
+	Graphs      []int64 `json:"graphs"`      // generations
+	// Latest is the latest deployment in earnest of the environment.
+	Latest int64 `json:"latest"`
+}
+
+// Deployment is a plan and what became of it.
+type Deployment struct {
+	ID          int64    `json:"id"`
+	Environment string   `json:"environment"`
+	Graphs      []string `json:"graphs"`
+	Basis       Basis    `json:"basis"`
+	Mode        Mode     `json:"mode"`
+	// Force: conditions were evaluated as in a first deployment. Only are the tasks that were selected; empty for all.
+	Force  bool     `json:"force,omitempty"`
+	Only   []string `json:"only,omitempty"`
+	Status Status   `json:"status"`
+	Why    string   `json:"why,omitempty"`
+	// Attempt counts from 1 how often it was begun, resumed or retried; failures before the attempt Retried count no
+	// more.
+	Attempt int `json:"attempt"`
+	Retried int `json:"retried"`
+	// Common, Settings and Nodes are the state to be reached.
+	Common   Digest          `json:"common"`
+	Settings json.RawMessage `json:"settings,omitempty"`
+	Nodes    []Node          `json:"nodes"`
+	// Steps is the number of tasks on nodes, Runs of those that the plan lets run, Chunks of the objects that hold them.
+	Steps  int           `json:"steps"`
+	Runs   int           `json:"runs"`
+	Chunks int           `json:"chunks"`
+	Counts map[State]int `json:"counts,omitempty"` // at the end
+	// Created, Begun and Ended are in nanoseconds since the epoch, 0 for not yet. By and Trail tell who wants it, and why.
+	Created int64        `json:"created"`
+	Begun   int64        `json:"begun,omitempty"`
+	Ended   int64        `json:"ended,omitempty"`
+	By      string       `json:"by"`
+	Trail   reason.Trail `json:"trail,omitempty"`
+}
+
+// Key is the number of the deployment as the store knows it.
+func (d *Deployment) Key() string { return strconv.FormatInt(d.ID, 10) }
+
+// Node returns the node with a UID, nil if there is none.
+func (d *Deployment) Node(uid string) *Node {
+	for i := range d.Nodes {
+		if d.Nodes[i].UID == uid {
+			return &d.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// Course is the plan of a deployment as it is carried out.
+type Course struct {
+	Steps []Step
+	// After tells for each step, and then for each point in time, which of them it comes after.
+	After  [][]int32
+	Groups []Group
+}
+
+// Step is a task on a node.
+type Step struct {
+	Task string `json:"task"`
+	Node string `json:"node"`
+	Type string `json:"type"`
+	Run  bool   `json:"run"`
+	// Tolerated: a failure is none of the node.
+	Tolerated  bool            `json:"tolerated,omitempty"`
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	Why        string          `json:"why"`
+}
+
+// Group is a group of nodes of which some may fail.
+type Group struct {
+	Name      string   `json:"name"`
+	Nodes     []string `json:"nodes"`
+	Tolerance int      `json:"tolerance"`
+}
+
+// chunk is a stored piece of a course.
+type chunk struct {
+	Steps  []Step    `json:"steps,omitempty"`
+	After  [][]int32 `json:"after,omitempty"`
+	Groups []Group   `json:"groups,omitempty"`
+}
+
+// chunkSteps is how many steps a chunk holds.
+const chunkSteps = 500
+
+// Encode returns the course in pieces that a store takes.
+func (c *Course) Encode() ([][]byte, error) {
+	var out [][]byte
+	for from := 0; from < len(c.After) || from == 0; from += chunkSteps {
+		piece := chunk{After: c.After[from:min(from+chunkSteps, len(c.After))]}
+		if from < len(c.Steps) {
+			piece.Steps = c.Steps[from:min(from+chunkSteps, len(c.Steps))]
+		}
+		if from == 0 {
+			piece.Groups = c.Groups
+		}
+		text, err := json.Marshal(piece)
+		if err != nil {
+			return nil, fault.New(fault.Internal, "a plan cannot be encoded: %w", err)
+		}
+		out = append(out, text)
+	}
+	return out, nil
+}
+
+// Add takes up the next piece of an encoded course.
+func (c *Course) Add(text []byte) error {
+	var piece chunk
+	if err := json.Unmarshal(text, &piece); err != nil {
+		return fault.New(fault.Internal, "a stored plan cannot be read: %w", err)
+	}
+	c.Steps = append(c.Steps, piece.Steps...)
+	c.After = append(c.After, piece.After...)
+	c.Groups = append(c.Groups, piece.Groups...)
+	return nil
+}
+
+// Record is what became of a task on a node that ran.
+type Record struct {
+	Deployment int64  `json:"deployment"`
+	Step       int32  `json:"step"`
+	Task       string `json:"task"`
+	Node       string `json:"node"`
+	State      State  `json:"state"` // Ready, Failed or Tolerated
+	Attempt    int    `json:"attempt"`
+	Job        int64  `json:"job"`
+	Begun      int64  `json:"begun"` // nanoseconds since the epoch
+	Ended      int64  `json:"ended"`
+	// Error says what went wrong.
+	Error string `json:"error,omitempty"`
+}
+
+// Key names the record in the store.
+func (r *Record) Key() string { return RecordKey(r.Deployment, r.Step) }
+
+// RecordKey names the record of a step of a deployment.
+func RecordKey(deployment int64, step int32) string {
+	return strconv.FormatInt(deployment, 10) + "/" + strconv.Itoa(int(step))
+}
+
+// Counts tells whether the record still counts in an attempt of its deployment: failures do until they are retried.
+func (r *Record) Counts(d *Deployment) bool { return r.State.Passed() || r.Attempt >= d.Retried }
+
+// Success tells which deployment a task last succeeded in on a node.
+type Success struct {
+	Environment string `json:"environment"`
+	Task        string `json:"task"`
+	Node        string `json:"node"`
+	Deployment  int64  `json:"deployment"`
+}
+
+// Key names the success in the store.
+func (s Success) Key() string { return s.Environment + "/" + s.Node + "/" + s.Task }

@@ -1,0 +1,437 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// sourceDeploy marks the hop of a trail that tells for which deployment and task a job is.
+const sourceDeploy = "gnt:deploy"
+
+// run is a deployment that is under way. Guarded by Engine.mu; machine and jobs belong to the driving goroutine.
+type run struct {
+	d       *course.Deployment
+	course  *course.Course
+	records map[int32]*course.Record
+
+	machine *course.Machine
+	jobs    map[int32]job.ID
+	fresh   bool // no controller before this one made jobs in this attempt
+}
+
+// Deployment returns a deployment; NotFound if there is none.
+func (e *Engine) Deployment(id int64) (*course.Deployment, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d := e.deployments[id]
+	if d == nil {
+		return nil, fault.New(fault.NotFound, "there is no deployment %d", id)
+	}
+	return d, nil
+}
+
+// Deployments returns all deployments, the oldest first.
+func (e *Engine) Deployments() []*course.Deployment {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := make([]*course.Deployment, 0, len(e.deployments))
+	for _, d := range e.deployments {
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b *course.Deployment) int { return int(a.ID - b.ID) })
+	return out
+}
+
+// Begin carries out a plan. Refused with fault.Conflict if what it was computed from is not what there is.
+func (e *Engine) Begin(ctx context.Context, id int64, by By) (*course.Deployment, error) {
+	return e.change(ctx, id, by, func(d *course.Deployment) error {
+		if d.Status != course.Planned {
+			return fault.New(fault.WrongState, "deployment %d was begun already; it is %s", id, d.Status)
+		}
+		env, err := e.Environment(d.Environment)
+		if err != nil {
+			return err
+		}
+		now := e.basis(env, d.Graphs)
+		if now.Environment != d.Basis.Environment || now.Latest != d.Basis.Latest || !slices.Equal(now.Graphs, d.Basis.Graphs) {
+			return fault.New(fault.Conflict, "the plan of deployment %d was computed from a state that has moved on: %s", id, moved(d.Basis, now)).
+				WithHint("plan again: drover deploy run %s", d.Environment)
+		}
+		d.Begun, d.Retried = e.cfg.Now().UnixNano(), 1
+		return nil
+	})
+}
+
+func moved(before, now course.Basis) string {
+	switch {
+	case now.Environment != before.Environment:
+		return fmt.Sprintf("the environment is at generation %d, not %d", now.Environment, before.Environment)
+	case now.Latest != before.Latest:
+		return fmt.Sprintf("deployment %d ran since", now.Latest)
+	}
+	return "a task graph was changed"
+}
+
+// Resume lets a deployment go on that was stopped or has failed, as its plan says. What failed stays so, unless it is to
+// be tried again.
+func (e *Engine) Resume(ctx context.Context, id int64, retry bool, by By) (*course.Deployment, error) {
+	return e.change(ctx, id, by, func(d *course.Deployment) error {
+		if d.Status != course.Halted && d.Status != course.Broken {
+			return fault.New(fault.WrongState, "deployment %d is %s; only one that was stopped, or failed, can go on", id, d.Status)
+		}
+		env, err := e.Environment(d.Environment)
+		if err != nil {
+			return err
+		}
+		if now := e.basis(env, d.Graphs); d.Mode == course.Earnest && now.Latest != d.ID {
+			return fault.New(fault.Conflict, "deployment %d can no longer go on: deployment %d ran since", id, now.Latest)
+		}
+		if retry {
+			d.Retried = d.Attempt + 1
+		}
+		return nil
+	})
+}
+
+// change begins an attempt of a deployment.
+func (e *Engine) change(ctx context.Context, id int64, by By, allowed func(*course.Deployment) error) (*course.Deployment, error) {
+	e.changing.Lock()
+	defer e.changing.Unlock()
+	old, err := e.Deployment(id)
+	if err != nil {
+		return nil, err
+	}
+	d := *old
+	if err := allowed(&d); err != nil {
+		return nil, err
+	}
+	for _, other := range e.Deployments() {
+		if other.Environment == d.Environment && other.Status.Active() {
+			return nil, underWay(other)
+		}
+	}
+	d.Status, d.Why, d.Ended, d.Counts = course.Running, "", 0, nil
+	d.Attempt++
+	d.By, d.Trail = who(by), by.Trail
+	r, err := e.load(ctx, &d)
+	if err != nil {
+		return nil, err
+	}
+	r.fresh = true
+	if err := e.keep(&d); err != nil {
+		return nil, err
+	}
+	return &d, e.act(ctx, func() error {
+		e.mu.Lock()
+		e.runs[d.ID] = r
+		e.mu.Unlock()
+		e.begin(r)
+		return nil
+	})
+}
+
+// keep stores a deployment and shows it.
+func (e *Engine) keep(d *course.Deployment) error {
+	if err := e.commit(store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.deployments[d.ID] = d
+	if r := e.runs[d.ID]; r != nil {
+		r.d = d
+	}
+	return nil
+}
+
+// Stop lets nothing more of a deployment begin. What runs comes to its end.
+func (e *Engine) Stop(ctx context.Context, id int64, by By) (*course.Deployment, error) {
+	old, err := e.Deployment(id)
+	if err != nil {
+		return nil, err
+	}
+	if old.Status != course.Running {
+		return nil, fault.New(fault.WrongState, "deployment %d is %s, not running", id, old.Status)
+	}
+	d := old
+	err = e.act(ctx, func() error {
+		r := e.runOf(id)
+		if r == nil {
+			return fault.New(fault.WrongState, "deployment %d has just ended", id)
+		}
+		next := *r.d
+		next.Status, next.Why = course.Stopping, "stopped by "+who(by)
+		if err := e.keep(&next); err != nil {
+			return err
+		}
+		d = &next
+		e.carryOut(r, r.machine.Stop(next.Why))
+		return nil
+	})
+	return d, err
+}
+
+func (e *Engine) runOf(id int64) *run {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.runs[id]
+}
+
+// drive lets deployments go on, until ctx ends: first those that were under way, then as their jobs end.
+func (e *Engine) drive(ctx context.Context) {
+	defer close(e.done)
+	follower, _ := e.cfg.Picture.Follow()
+	defer follower.Close()
+	e.mu.Lock()
+	var found []*run
+	for _, r := range e.runs {
+		found = append(found, r)
+	}
+	e.mu.Unlock()
+	slices.SortFunc(found, func(a, b *run) int { return int(a.d.ID - b.d.ID) })
+	for _, r := range found {
+		e.begin(r)
+		if r.d.Status == course.Stopping {
+			e.carryOut(r, r.machine.Stop(r.d.Why))
+		}
+	}
+	for {
+		changed := e.cfg.Picture.Changed()
+		_, changes, complete := follower.Next()
+		var ended []job.ID
+		for _, c := range changes {
+			for _, j := range c.Jobs {
+				if j.Final() {
+					ended = append(ended, j.ID)
+				}
+			}
+		}
+		if !complete {
+			ended = e.outstanding()
+		}
+		e.jobsEnded(ctx, ended)
+		select {
+		case <-changed:
+		case f := <-e.acts:
+			f()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// outstanding are the jobs whose end is awaited.
+func (e *Engine) outstanding() []job.ID {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []job.ID
+	for id := range e.byJob {
+		out = append(out, id)
+	}
+	return out
+}
+
+// begin lets an attempt of a deployment go on from what it has come to.
+func (e *Engine) begin(r *run) {
+	ended := map[int32]course.State{}
+	e.mu.Lock()
+	for i, x := range r.records {
+		if x.Counts(r.d) {
+			ended[i] = x.State
+		}
+	}
+	r.machine = course.NewMachine(r.course, ended)
+	e.mu.Unlock()
+	e.carryOut(r, r.machine.Begin())
+}
+
+// jobsEnded tells the machines how jobs ended, in the order in which these were made, and does what follows.
+func (e *Engine) jobsEnded(ctx context.Context, ids []job.ID) {
+	slices.Sort(ids)
+	var order []*run
+	follows := map[*run]course.Decision{}
+	for _, id := range slices.Compact(ids) {
+		e.mu.Lock()
+		from, ours := e.byJob[id]
+		r := e.runs[from.deployment]
+		e.mu.Unlock()
+		if !ours || r == nil {
+			continue
+		}
+		s, why, over := e.outcome(ctx, r, from.step, id)
+		if !over {
+			continue
+		}
+		e.mu.Lock()
+		delete(e.byJob, id)
+		e.mu.Unlock()
+		if !slices.Contains(order, r) {
+			order = append(order, r)
+		}
+		follows[r] = follows[r].Join(e.ended(r, from.step, id, s, why))
+	}
+	for _, r := range order {
+		e.carryOut(r, follows[r])
+	}
+}
+
+// outcome says how the job of a step ended, and why if it could not tell itself; over is false if it has not.
+func (e *Engine) outcome(ctx context.Context, r *run, step int32, id job.ID) (s course.State, why string, over bool) {
+	j, err := e.queue.Job(ctx, id)
+	if err != nil {
+		return course.Failed, "the job of the task cannot be read: " + err.Error(), true
+	}
+	if !j.Final() {
+		return "", "", false
+	}
+	e.mu.Lock()
+	x := r.records[step]
+	e.mu.Unlock()
+	switch {
+	case x != nil && x.Counts(r.d):
+		return x.State, "", true
+	case j.Status() == job.Success:
+		return course.Ready, "", true
+	case j.Status() == job.Canceled || len(r.machine.Blocking(step)) > 0:
+		return course.Stopped, "", true
+	}
+	return course.Failed, failureOf(j), true
+}
+
+// failureOf is what a job failed with, in words.
+func failureOf(j *job.Job) string {
+	for i := range j.Ops {
+		if _, text, ok := job.DecodeError(j.Ops[i].Result); ok {
+			return text
+		}
+	}
+	return "the job failed"
+}
+
+// ended tells the machine of the end of a task, and keeps the end of one that could not tell itself.
+func (e *Engine) ended(r *run, step int32, id job.ID, s course.State, why string) course.Decision {
+	if s == course.Failed && why != "" {
+		x := e.record(r, r.d, step, id)
+		x.State, x.Error = s, why
+		if err := e.remember(r, r.d, x); err != nil {
+			e.cfg.Log.Error("the end of a task cannot be stored", "deployment", r.d.ID, "step", step, "error", err)
+		}
+	}
+	return r.machine.Ended(step, s)
+}
+
+// carryOut does what the machine decided.
+func (e *Engine) carryOut(r *run, d course.Decision) {
+	for _, step := range d.Cancel {
+		if id := r.jobs[step]; id != 0 {
+			if _, err := e.queue.Cancel(context.Background(), id, false, e.byController(r)); err != nil {
+				e.cfg.Log.Error("the job of a task cannot be cancelled", "job", id, "error", err)
+			}
+		}
+	}
+	if len(d.Start) > 0 {
+		e.start(r, d.Start)
+	}
+	if d.Over {
+		e.over(r, d)
+	}
+}
+
+func (e *Engine) byController(r *run) By {
+	return By{Account: reason.Account{Surface: "controller", Name: "deployment " + r.d.Key()}, Trail: r.d.Trail}
+}
+
+// start makes jobs of tasks.
+func (e *Engine) start(r *run, starts []course.Start) {
+	master := e.master()
+	subs := make([]queue.Submission, len(starts))
+	at := map[int32]int{}
+	for i, s := range starts {
+		at[s.Step] = i
+		op, err := e.opcode(r, s.Step, master)
+		if err == nil {
+			for _, a := range s.After {
+				on := int64(r.jobs[a])
+				if place, here := at[a]; here {
+					on = int64(place - i)
+				}
+				op.Depends = append(op.Depends, opcode.Dependency{Job: on, Statuses: []string{string(job.Success)}})
+			}
+			subs[i].Ops = []*opcode.Opcode{op}
+		}
+		subs[i].Refused, subs[i].IgnoreDrain = err, true
+		subs[i].Key = fmt.Sprintf("deployment-%d-%d-%d", r.d.ID, r.d.Attempt, s.Step)
+	}
+	outcomes, err := e.queue.SubmitMany(context.Background(), subs)
+	if err != nil {
+		// The queue has stopped, and with it the controller: whoever leads next asks again.
+		e.cfg.Log.Error("the jobs of a deployment cannot be submitted", "deployment", r.d.ID, "error", err)
+		return
+	}
+	e.mu.Lock()
+	for i, o := range outcomes {
+		if o.Err == nil {
+			r.jobs[starts[i].Step] = o.ID
+			e.byJob[o.ID] = origin{r.d.ID, starts[i].Step}
+		}
+	}
+	e.mu.Unlock()
+	refused := course.Decision{}
+	var before []job.ID
+	for i, o := range outcomes {
+		if o.Err != nil {
+			refused = refused.Join(e.ended(r, starts[i].Step, 0, course.Failed, o.Err.Error()))
+		} else if !r.fresh {
+			before = append(before, o.ID) // it may have ended long ago
+		}
+	}
+	e.carryOut(r, refused)
+	e.jobsEnded(context.Background(), before)
+}
+
+// opcode makes the opcode of a step.
+func (e *Engine) opcode(r *run, step int32, master string) (*opcode.Opcode, error) {
+	s := &r.course.Steps[step]
+	roles := []any{}
+	if n := r.d.Node(s.Node); n != nil {
+		for _, role := range n.Roles {
+			roles = append(roles, role)
+		}
+	}
+	op, err := opcode.FromMap("OP_DEPLOY_TASK", map[string]any{
+		"deployment": r.d.ID, "step": int64(step), "attempt": int64(r.d.Attempt), "environment": r.d.Environment,
+		"task": s.Task, "task_type": s.Type, "node": s.Node, "node_name": hostOf(r.d, s, master), "roles": roles,
+	})
+	if err != nil {
+		return nil, err
+	}
+	hop := reason.Entry{Source: sourceDeploy, Time: e.cfg.Now().UnixNano(),
+		Reason: "deployment " + strconv.FormatInt(r.d.ID, 10) + " of " + r.d.Environment + " by " + r.d.By + ": task " + s.Task + " on node " + s.Node + " (" + s.Why + ")"}
+	return op.WithReason(r.d.Trail.Then(hop)), nil
+}
+
+// over ends a deployment.
+func (e *Engine) over(r *run, d course.Decision) {
+	next := *r.d
+	next.Status, next.Why, next.Counts, next.Ended = d.Status, d.Why, r.machine.Counts(), e.cfg.Now().UnixNano()
+	if err := e.keep(&next); err != nil {
+		e.cfg.Log.Error("the end of a deployment cannot be stored; it is looked at again when the controller is started", "deployment", r.d.ID, "error", err)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.runs, r.d.ID)
+	for _, id := range r.jobs {
+		delete(e.byJob, id)
+	}
+}

@@ -1,0 +1,350 @@
+package rollout
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/deploy/document"
+	"github.com/drover-project/drover/internal/deploy/environment"
+	"github.com/drover-project/drover/internal/deploy/graph"
+	"github.com/drover-project/drover/internal/deploy/plan"
+	"github.com/drover-project/drover/internal/deploy/state"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// nameForm is what names of environments and graphs look like.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
+
+func checkName(what, name string) error {
+	if !nameForm.MatchString(name) {
+		return fault.New(fault.Invalid, "the name of %s must be letters, digits, \"_\", \".\" and \"-\", at most 100 of them, got %q", what, name).At("name")
+	}
+	return nil
+}
+
+// who is the name under which a change is kept.
+func who(by By) string { return by.Account.String() }
+
+// Environments returns all environments, by name.
+func (e *Engine) Environments() []*course.Environment {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return sorted(e.environments)
+}
+
+// Graphs returns all graphs, by name.
+func (e *Engine) Graphs() []*course.Graph {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return sorted(e.graphs)
+}
+
+func sorted[K ~string, V any](m map[K]V) []V {
+	out := make([]V, 0, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, m[k])
+	}
+	return out
+}
+
+// Environment returns an environment; NotFound if there is none.
+func (e *Engine) Environment(name string) (*course.Environment, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.environments[name]
+	if x == nil {
+		return nil, fault.New(fault.NotFound, "there is no environment %q", name)
+	}
+	return x, nil
+}
+
+// Graph returns a graph; NotFound if there is none.
+func (e *Engine) Graph(name string) (*course.Graph, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.graphs[name]
+	if x == nil {
+		return nil, fault.New(fault.NotFound, "there is no task graph %q", name)
+	}
+	return x, nil
+}
+
+// Kept is what was stored, with what a person should know of it.
+type Kept struct {
+	Name     string   `json:"name"`
+	Nodes    int      `json:"nodes,omitempty"`
+	Tasks    int      `json:"tasks,omitempty"`
+	Warnings []string `json:"warnings"`
+}
+
+func told(warnings []document.Warning) []string {
+	out := []string{}
+	for _, w := range warnings {
+		out = append(out, w.String())
+	}
+	return out
+}
+
+// PutEnvironment stores the state to be reached of an environment, a text of YAML or JSON. Graphs that it names replace
+// those that the environment had; without any these stay.
+func (e *Engine) PutEnvironment(name string, file course.File, graphs []string, by By) (*Kept, error) {
+	if err := checkName("an environment", name); err != nil {
+		return nil, err
+	}
+	space := state.NewSpace()
+	read, err := environment.Read(space, file.Path, []byte(file.Text))
+	if err != nil {
+		return nil, err
+	}
+	kept := &Kept{Name: name, Nodes: len(read.Nodes), Warnings: told(read.Warnings)}
+	e.changing.Lock()
+	defer e.changing.Unlock()
+	now := e.cfg.Now().UnixNano()
+	x := &course.Environment{Name: name, Status: read.Status, Graphs: slices.Concat(read.Graphs, graphs), Created: now, Modified: now,
+		By: who(by), Trail: by.Trail, Generation: 1}
+	if old, err := e.Environment(name); err == nil {
+		x.Created, x.Generation = old.Created, old.Generation+1
+		if len(x.Graphs) == 0 {
+			x.Graphs = old.Graphs
+		}
+	}
+	for _, g := range x.Graphs {
+		if _, err := e.Graph(g); err != nil {
+			return nil, err
+		}
+	}
+	parts := newParts()
+	x.Common = parts.add(read.Common)
+	if read.Settings != nil {
+		x.Settings = json.RawMessage(plan.Canonical(read.Settings))
+	}
+	if master := read.Parts[plan.Master]; master != nil {
+		x.Nodes = append(x.Nodes, course.Node{UID: plan.Master, Roles: []string{plan.Master}, Part: parts.add(master), Host: e.host(read.Hosts[plan.Master], master)})
+	}
+	for _, n := range read.Nodes {
+		host := e.host(read.Hosts[n.UID], read.Parts[n.UID])
+		x.Nodes = append(x.Nodes, course.Node{UID: n.UID, Roles: n.Tags, Part: parts.add(read.Parts[n.UID]), Host: host})
+	}
+	for _, n := range x.Nodes {
+		if n.Host == "" && n.UID != plan.Master {
+			kept.Warnings = append(kept.Warnings, "no node of the cluster is known for node "+n.UID+"; tasks cannot run on it")
+		}
+	}
+	return kept, e.storeEnvironment(x, parts)
+}
+
+// host returns the node of the cluster that stands for a node of an environment: the one that the file names, or the one
+// that has a name of the node's own.
+func (e *Engine) host(named string, part *state.Part) string {
+	if named != "" {
+		return named
+	}
+	snap := e.cfg.Inventory.Snapshot()
+	for _, key := range []string{"fqdn", "hostname", "name"} {
+		v, _ := part.Get(key)
+		name, _ := v.(string)
+		if name == "" {
+			continue
+		}
+		if n, err := snap.FindNode(name); err == nil {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+func (e *Engine) storeEnvironment(x *course.Environment, parts *parts) error {
+	tx := store.Tx{Put: append(parts.puts, put(KindEnvironment, x.Name, x))}
+	if err := e.commit(tx); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.environments[x.Name] = x
+	return nil
+}
+
+// PutNode stores the state to be reached of one node of an environment, with the data that is its own.
+func (e *Engine) PutNode(environmentName, uid string, file course.File, host string, by By) (*Kept, error) {
+	n, warnings, err := document.Parse(file.Path, []byte(file.Text))
+	if err != nil {
+		return nil, err
+	}
+	space := state.NewSpace()
+	read, err := environment.ReadNode(space, uid, n)
+	if err != nil {
+		return nil, err
+	}
+	if host != "" {
+		if _, err := e.cfg.Inventory.Snapshot().FindNode(host); err != nil {
+			return nil, err
+		}
+	}
+	return &Kept{Name: uid, Nodes: 1, Warnings: told(warnings)}, e.changeNodes(environmentName, by, func(x *course.Environment, parts *parts) error {
+		node := course.Node{UID: uid, Roles: read.Tags, Part: parts.add(read.Part), Host: e.host(host, read.Part)}
+		if old := x.Node(uid); old != nil {
+			if node.Host == "" {
+				node.Host = old.Host
+			}
+			*old = node
+			return nil
+		}
+		x.Nodes = append(x.Nodes, node)
+		return nil
+	})
+}
+
+// DeleteNode takes a node out of an environment. What is remembered of its tasks stays.
+func (e *Engine) DeleteNode(environmentName, uid string, by By) error {
+	return e.changeNodes(environmentName, by, func(x *course.Environment, _ *parts) error {
+		before := len(x.Nodes)
+		x.Nodes = slices.DeleteFunc(x.Nodes, func(n course.Node) bool { return n.UID == uid })
+		if len(x.Nodes) == before {
+			return fault.New(fault.NotFound, "the environment %s has no node %q", environmentName, uid)
+		}
+		return nil
+	})
+}
+
+func (e *Engine) changeNodes(name string, by By, change func(*course.Environment, *parts) error) error {
+	e.changing.Lock()
+	defer e.changing.Unlock()
+	old, err := e.Environment(name)
+	if err != nil {
+		return err
+	}
+	x := *old
+	x.Nodes = slices.Clone(old.Nodes)
+	x.Generation++
+	x.Modified, x.By, x.Trail = e.cfg.Now().UnixNano(), who(by), by.Trail
+	parts := newParts()
+	if err := change(&x, parts); err != nil {
+		return err
+	}
+	return e.storeEnvironment(&x, parts)
+}
+
+// DeleteEnvironment removes an environment with all that is known of successes in it. Its deployments stay as history.
+func (e *Engine) DeleteEnvironment(name string) error {
+	e.changing.Lock()
+	defer e.changing.Unlock()
+	if _, err := e.Environment(name); err != nil {
+		return err
+	}
+	tx := store.Tx{Delete: []store.Key{{Kind: KindEnvironment, ID: name}}}
+	e.mu.Lock()
+	for _, d := range e.deployments {
+		if d.Environment == name && d.Status.Active() {
+			e.mu.Unlock()
+			return underWay(d)
+		}
+	}
+	for p := range e.successes {
+		if p.environment == name {
+			tx.Delete = append(tx.Delete, store.Key{Kind: KindSuccess, ID: course.Success{Environment: name, Node: p.node, Task: p.task}.Key()})
+		}
+	}
+	e.mu.Unlock()
+	if err := e.commit(tx); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.environments, name)
+	maps.DeleteFunc(e.successes, func(p place, _ int64) bool { return p.environment == name })
+	return nil
+}
+
+func underWay(d *course.Deployment) error {
+	return fault.New(fault.WrongState, "deployment %d of the environment %s is under way", d.ID, d.Environment).
+		WithHint("wait for its end, or stop it: drover deploy stop %d", d.ID)
+}
+
+// PutGraph stores a graph of tasks, after it was checked as a whole.
+func (e *Engine) PutGraph(name string, files []course.File, by By) (*Kept, error) {
+	if err := checkName("a task graph", name); err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fault.New(fault.Invalid, "a task graph needs a file at least").At("files")
+	}
+	x := &course.Graph{Name: name, Files: files, Generation: 1, Modified: e.cfg.Now().UnixNano(), By: who(by), Trail: by.Trail}
+	whole, err := e.compile([]*course.Graph{x})
+	if err != nil {
+		return nil, err
+	}
+	if err := graph.Circles(whole); err != nil {
+		return nil, err
+	}
+	x.Tasks, x.Expressions = len(whole.Tasks), whole.Expressions
+	e.changing.Lock()
+	defer e.changing.Unlock()
+	if old, err := e.Graph(name); err == nil {
+		x.Generation = old.Generation + 1
+	}
+	if err := e.commit(store.Tx{Put: []store.Put{put(KindGraph, name, x)}}); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.graphs[name] = x
+	return &Kept{Name: name, Tasks: x.Tasks, Warnings: told(append(whole.Warnings, graph.Dangling(whole)...))}, nil
+}
+
+// DeleteGraph removes a graph that no environment uses.
+func (e *Engine) DeleteGraph(name string) error {
+	e.changing.Lock()
+	defer e.changing.Unlock()
+	if _, err := e.Graph(name); err != nil {
+		return err
+	}
+	for _, x := range e.Environments() {
+		if slices.Contains(x.Graphs, name) {
+			return fault.New(fault.WrongState, "the environment %s uses the task graph %s", x.Name, name)
+		}
+	}
+	if err := e.commit(store.Tx{Delete: []store.Key{{Kind: KindGraph, ID: name}}}); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.graphs, name)
+	return nil
+}
+
+// compile reads graphs and merges them, later ones over earlier ones.
+func (e *Engine) compile(graphs []*course.Graph) (*graph.Graph, error) {
+	whole := &graph.Graph{}
+	for _, g := range graphs {
+		for _, f := range g.Files {
+			read, err := graph.Read(e.language, f.Path, []byte(f.Text))
+			if err != nil {
+				return nil, err
+			}
+			whole = whole.Merge(read)
+		}
+	}
+	return whole, nil
+}
+
+// parts gathers parts of states that are to be stored, each once.
+type parts struct {
+	puts []store.Put
+	seen map[course.Digest]bool
+}
+
+func newParts() *parts { return &parts{seen: map[course.Digest]bool{}} }
+
+func (p *parts) add(part *state.Part) course.Digest {
+	text := []byte(plan.Canonical(part.Data()))
+	d := course.DigestOf(text)
+	if !p.seen[d] {
+		p.seen[d] = true
+		p.puts = append(p.puts, store.Put{Key: store.Key{Kind: KindPart, ID: string(d)}, Value: text})
+	}
+	return d
+}

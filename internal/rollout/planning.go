@@ -1,0 +1,316 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/deploy/document"
+	"github.com/drover-project/drover/internal/deploy/graph"
+	"github.com/drover-project/drover/internal/deploy/plan"
+	"github.com/drover-project/drover/internal/deploy/report"
+	"github.com/drover-project/drover/internal/deploy/state"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/yaql"
+	"github.com/drover-project/drover/yaql/yaqljson"
+)
+
+// Wish says what a deployment is to do.
+type Wish struct {
+	Environment string      `json:"environment"`
+	Graphs      []string    `json:"graphs,omitempty"` // those of the environment if there are none
+	Mode        course.Mode `json:"mode,omitempty"`
+	// Force evaluates conditions as in a first deployment.
+	Force bool `json:"force,omitempty"`
+	// Only are the tasks that may run; all if there are none. Nodes are the UIDs of those that take part; all if there
+	// are none.
+	Only  []string `json:"only,omitempty"`
+	Nodes []string `json:"nodes,omitempty"`
+}
+
+func chunkKey(deployment int64, i int) string {
+	return strconv.FormatInt(deployment, 10) + "/" + strconv.Itoa(i)
+}
+
+// Plan computes what a deployment would do, and stores it. It can be run as long as nothing it was computed from changes.
+func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, []string, error) {
+	if w.Mode == "" {
+		w.Mode = course.Earnest
+	}
+	if !slices.Contains([]course.Mode{course.Earnest, course.Noop, course.DryRun}, w.Mode) {
+		return nil, nil, fault.New(fault.Invalid, "the mode of a deployment is run, noop or dry-run, not %q", w.Mode).At("mode")
+	}
+	d := &course.Deployment{Environment: w.Environment, Mode: w.Mode, Force: w.Force, Only: w.Only, Status: course.Planned,
+		Created: e.cfg.Now().UnixNano(), By: who(by), Trail: by.Trail}
+	e.changing.Lock()
+	defer e.changing.Unlock()
+	p, order, err := e.compute(ctx, d, w)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := course.Of(p, order, report.Why(p))
+	d.Steps, d.Runs = len(p.Steps), p.Len()
+	if err := checkHosts(d, c, e.master()); err != nil {
+		return nil, nil, err
+	}
+	pieces, err := c.Encode()
+	if err != nil {
+		return nil, nil, err
+	}
+	d.Chunks = len(pieces)
+	e.mu.Lock()
+	d.ID = e.latest + 1
+	e.mu.Unlock()
+	tx := store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}
+	for i, text := range pieces {
+		tx.Put = append(tx.Put, store.Put{Key: store.Key{Kind: KindPlan, ID: chunkKey(d.ID, i)}, Value: text})
+	}
+	if err := e.commit(tx); err != nil {
+		return nil, nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.latest = d.ID
+	e.deployments[d.ID] = d
+	return d, p.Warnings, nil
+}
+
+// compute makes the plan of a deployment, and notes in it what the plan was computed from.
+func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish) (*plan.Plan, []int32, error) {
+	env, err := e.Environment(w.Environment)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.Graphs = w.Graphs
+	if len(d.Graphs) == 0 {
+		d.Graphs = env.Graphs
+	}
+	if len(d.Graphs) == 0 {
+		return nil, nil, fault.New(fault.Invalid, "the environment %s has no task graph, and none was named", env.Name).At("graphs")
+	}
+	graphs := make([]*course.Graph, len(d.Graphs))
+	for i, name := range d.Graphs {
+		if graphs[i], err = e.Graph(name); err != nil {
+			return nil, nil, err
+		}
+	}
+	whole, err := e.compile(graphs)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := knownTasks(whole, w.Only); err != nil {
+		return nil, nil, err
+	}
+	d.Common, d.Settings, d.Basis = env.Common, env.Settings, e.basis(env, d.Graphs)
+	r := &reader{e: e, ctx: ctx, space: state.NewSpace(), known: map[course.Digest]*state.Part{}}
+	in := plan.Input{Tasks: whole.Tasks, Space: r.space, Common: r.part(env.Common), Parts: map[string]*state.Part{}}
+	if in.Settings, err = decode(env.Settings); err != nil {
+		return nil, nil, err
+	}
+	if len(w.Only) > 0 {
+		in.Only = w.Only
+	}
+	for _, uid := range w.Nodes {
+		if env.Node(uid) == nil {
+			return nil, nil, fault.New(fault.NotFound, "the environment %s has no node %q", env.Name, uid).At("nodes")
+		}
+	}
+	for _, n := range env.Nodes {
+		if len(w.Nodes) > 0 && !slices.Contains(w.Nodes, n.UID) {
+			continue
+		}
+		d.Nodes = append(d.Nodes, n)
+		in.Parts[n.UID] = r.part(n.Part)
+		if n.UID != plan.Master {
+			in.Nodes = append(in.Nodes, plan.Node{UID: n.UID, Tags: n.Roles})
+		}
+	}
+	if in.Nodes, err = filtered(ctx, whole, in); err != nil {
+		return nil, nil, err
+	}
+	if !w.Force {
+		e.old(r, env.Name, &in)
+	}
+	p, err := plan.Build(ctx, e.language, in)
+	if err == nil {
+		err = r.failed
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	order, err := p.Order()
+	return p, order, err
+}
+
+func knownTasks(g *graph.Graph, ids []string) error {
+	for _, id := range ids {
+		if !slices.ContainsFunc(g.Tasks, func(t *graph.Task) bool { return t.ID == id }) {
+			return fault.New(fault.NotFound, "the graph has no task %q", id).At("only")
+		}
+	}
+	return nil
+}
+
+// filtered leaves out the nodes that the graph's filter is not for.
+func filtered(ctx context.Context, g *graph.Graph, in plan.Input) ([]plan.Node, error) {
+	if g.NodeFilter == "" {
+		return in.Nodes, nil
+	}
+	engine, err := yaql.New()
+	if err != nil {
+		return nil, err
+	}
+	filter, err := engine.Compile(g.NodeFilter)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "the node_filter of the graph: %w", err)
+	}
+	var out []plan.Node
+	for _, n := range in.Nodes {
+		v, err := filter.Eval(ctx, in.Parts[n.UID].Data())
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "the node_filter of the graph, on node %s: %w", n.UID, err)
+		}
+		if yes, _ := v.(bool); yes {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// basis is what a plan of an environment rests on now.
+func (e *Engine) basis(env *course.Environment, graphs []string) course.Basis {
+	b := course.Basis{Environment: env.Generation}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, name := range graphs {
+		if g := e.graphs[name]; g != nil {
+			b.Graphs = append(b.Graphs, g.Generation)
+		}
+	}
+	for id, d := range e.deployments {
+		if d.Environment == env.Name && d.Mode == course.Earnest && d.Status != course.Planned {
+			b.Latest = max(b.Latest, id)
+		}
+	}
+	return b
+}
+
+// due are the statuses of nodes that have to be deployed anew, whatever succeeded on them before.
+var due = []any{"discover", "error", "provisioned", "stopped"}
+
+// old tells the plan of the state of each task's last success on each node.
+func (e *Engine) old(r *reader, environment string, in *plan.Input) {
+	e.mu.Lock()
+	last := map[place]*course.Deployment{}
+	var latest *course.Deployment
+	for p, id := range e.successes {
+		d := e.deployments[id]
+		if p.environment != environment || d == nil {
+			continue
+		}
+		last[p] = d
+		if latest == nil || d.ID > latest.ID {
+			latest = d
+		}
+	}
+	e.mu.Unlock()
+	if latest == nil {
+		return
+	}
+	anew := map[string]bool{}
+	for uid, part := range in.Parts {
+		status, _ := part.Get("status")
+		pending, _ := part.Get("pending_addition")
+		failure, _ := part.Get("error_type")
+		anew[uid] = slices.Contains(due, status) || pending == true || failure != nil && failure != ""
+	}
+	in.OldCommon = r.part(latest.Common)
+	in.Old = func(task, uid string) (common, node *state.Part, ok bool) {
+		d := last[place{environment, uid, task}]
+		if d == nil || anew[uid] {
+			return nil, nil, false
+		}
+		n := d.Node(uid)
+		if n == nil { // the master has no data of its own, unless the environment says so
+			empty := yaql.NewDict(1)
+			_ = empty.Set("uid", uid) // texts can be keys
+			return r.part(d.Common), r.space.NewPart(empty), uid == plan.Master
+		}
+		return r.part(d.Common), r.part(n.Part), true
+	}
+}
+
+// reader reads parts of states, each once.
+type reader struct {
+	e      *Engine
+	ctx    context.Context
+	space  *state.Space
+	known  map[course.Digest]*state.Part
+	failed error // the first error
+}
+
+func (r *reader) part(d course.Digest) *state.Part {
+	if p := r.known[d]; p != nil {
+		return p
+	}
+	o, err := r.e.cfg.Store.Get(r.ctx, store.Key{Kind: KindPart, ID: string(d)})
+	var v any
+	if err == nil {
+		v, err = decode(o.Value)
+	}
+	if err != nil && r.failed == nil {
+		r.failed = fault.New(fault.Unavailable, "a part of a state cannot be read: %w", err)
+	}
+	p := r.space.NewPart(document.Sorted(v))
+	r.known[d] = p
+	return p
+}
+
+func decode(text json.RawMessage) (any, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	return yaqljson.Decode(text)
+}
+
+// master is the name of the cluster's master node.
+func (e *Engine) master() string {
+	snap := e.cfg.Inventory.Snapshot()
+	c := snap.Cluster()
+	if c == nil {
+		return ""
+	}
+	if n := snap.Node(c.MasterNode); n != nil {
+		return n.Name
+	}
+	return ""
+}
+
+// checkHosts refuses plans with tasks on nodes that no node of the cluster stands for.
+func checkHosts(d *course.Deployment, c *course.Course, master string) error {
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Run && hostOf(d, s, master) == "" {
+			return fault.New(fault.Invalid, "task %s is to run on node %s, which no node of the cluster stands for", s.Task, s.Node).
+				WithHint("name one below hosts in the file of the environment: hosts: {%q: node1.example}", s.Node)
+		}
+	}
+	return nil
+}
+
+// hostOf returns the node of the cluster that carries a step out. What a master shell does is done on the master.
+func hostOf(d *course.Deployment, s *course.Step, master string) string {
+	if s.Type == "master_shell" {
+		return master
+	}
+	if n := d.Node(s.Node); n != nil && n.Host != "" {
+		return n.Host
+	}
+	if s.Node == plan.Master {
+		return master
+	}
+	return ""
+}

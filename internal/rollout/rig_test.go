@@ -1,0 +1,256 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/sqlite"
+)
+
+// rig is a controller with simulated nodes.
+type rig struct {
+	*testing.T
+	store  store.Store
+	engine *Engine
+	queue  *queue.Queue
+	keeper *inventory.Keeper
+
+	sim   *simulation
+	close func()
+}
+
+// simulation is what the nodes do with tasks.
+type simulation struct {
+	mu   sync.Mutex
+	ran  []string // node/task, in the order in which they began
+	does func(ctx context.Context, node string, t agent.Task) error
+}
+
+// nodePort is what a simulated node lacks.
+type nodePort = exec.Node
+
+// simulated is a simulated node.
+type simulated struct {
+	nodePort
+	name string
+	sim  *simulation
+}
+
+func (n simulated) Node() string { return n.name }
+
+func (n simulated) RunTask(ctx context.Context, _ agent.Order, t agent.Task, log func(string)) error {
+	n.sim.mu.Lock()
+	n.sim.ran = append(n.sim.ran, fmt.Sprintf("%s/%d", n.name, t.Step))
+	does := n.sim.does
+	n.sim.mu.Unlock()
+	log("simulated")
+	if does == nil {
+		return nil
+	}
+	return does(ctx, n.name, t)
+}
+
+var by = By{Account: reason.Account{Surface: "test", Name: "alice"}, Trail: reason.Trail{{Source: "user", Reason: "release 7", Time: 1}}}
+
+// newRig starts a controller with so many nodes, called node1 and so on, on a new store.
+func newRig(t *testing.T, nodes int) *rig {
+	t.Helper()
+	s, err := sqlite.Open(t.TempDir(), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r := &rig{T: t, store: s, sim: &simulation{}}
+	r.open(nodes)
+	t.Cleanup(func() { r.close() })
+	return r
+}
+
+// open starts the controller; with nodes it makes a cluster.
+func (r *rig) open(nodes int) {
+	r.Helper()
+	ctx := r.Context()
+	shown := picture.New()
+	must := func(err error) {
+		r.Helper()
+		if err != nil {
+			r.Fatal(err)
+		}
+	}
+	var err error
+	r.keeper, err = inventory.Open(ctx, r.store, 0, shown)
+	must(err)
+	uuids := 0
+	newUUID := func() string { uuids++; return fmt.Sprintf("00000000-0000-4000-8000-%012d", uuids) }
+	if nodes > 0 {
+		setup := inventory.Setup{Name: "c", Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless"}, Now: time.Now(), NewUUID: newUUID}
+		for i := range nodes {
+			setup.Nodes = append(setup.Nodes, fmt.Sprintf("node%d", i+1))
+		}
+		must(r.keeper.Bootstrap(ctx, setup))
+	}
+	r.engine, err = Open(ctx, Config{Store: r.store, Picture: shown, Inventory: r.keeper, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	must(err)
+	r.queue, err = queue.Open(ctx, queue.Config{Store: r.store, Inventory: r.keeper, Picture: shown, Executors: r.engine.Executors(),
+		Nodes: func(name string) (exec.Node, error) { return simulated{name: name, sim: r.sim}, nil },
+		Now:   time.Now, NewUUID: newUUID, Log: slog.New(slog.DiscardHandler)})
+	must(err)
+	r.queue.Run()
+	r.engine.Run(r.queue)
+	r.close = func() {
+		r.engine.Close()
+		r.queue.Close()
+		r.keeper.Close()
+	}
+}
+
+// restart ends the controller and starts another on the same store.
+func (r *rig) restart() {
+	r.Helper()
+	r.close()
+	r.open(0)
+}
+
+func (r *rig) graph(name, text string) {
+	r.Helper()
+	if _, err := r.engine.PutGraph(name, []course.File{{Path: name + ".yaml", Text: text}}, by); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) environment(name, text string, graphs ...string) {
+	r.Helper()
+	if _, err := r.engine.PutEnvironment(name, course.File{Path: name + ".yaml", Text: text}, graphs, by); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) plan(w Wish) *course.Deployment {
+	r.Helper()
+	d, _, err := r.engine.Plan(r.Context(), w, by)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return d
+}
+
+// start begins a deployment of an environment.
+func (r *rig) start(w Wish) int64 {
+	r.Helper()
+	d := r.plan(w)
+	if _, err := r.engine.Begin(r.Context(), d.ID, by); err != nil {
+		r.Fatal(err)
+	}
+	return d.ID
+}
+
+// patience is how long a test waits for what has to come.
+const patience = 2 * time.Minute
+
+// until waits for a deployment to be as it is wanted.
+func (r *rig) until(id int64, what string, f func(*Progress) bool) *Progress {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	for {
+		changed := r.engine.cfg.Picture.Changed()
+		p, err := r.engine.Progress(ctx, id)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if f(p) {
+			return p
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			r.Fatalf("deployment %d never was %s; it is %s (%s), %v", id, what, p.Status, p.Why, p.States)
+		}
+	}
+}
+
+// end waits for the end of a deployment.
+func (r *rig) end(id int64) *Progress {
+	r.Helper()
+	return r.until(id, "over", func(p *Progress) bool { return !p.Status.Active() && p.Status != course.Planned })
+}
+
+// states are the tasks of a deployment with their states, as "node/task state".
+func (r *rig) states(id int64) string {
+	r.Helper()
+	tasks, err := r.engine.Tasks(r.Context(), id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	var out []string
+	for _, t := range tasks {
+		out = append(out, t.Node+"/"+t.Task+" "+string(t.State))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// began are the tasks that nodes began since the last call, as "node/task" of a deployment, in order.
+func (r *rig) began(id int64) []string {
+	r.Helper()
+	tasks, err := r.engine.Tasks(r.Context(), id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.sim.mu.Lock()
+	defer r.sim.mu.Unlock()
+	var out []string
+	for _, x := range r.sim.ran {
+		var step int
+		if _, err := fmt.Sscanf(filepath.Base(x), "%d", &step); err != nil {
+			r.Fatal(err)
+		}
+		out = append(out, tasks[step].Node+"/"+tasks[step].Task)
+	}
+	r.sim.ran = nil
+	return out
+}
+
+func (r *rig) simulate(f func(ctx context.Context, node string, t agent.Task) error) {
+	r.sim.mu.Lock()
+	defer r.sim.mu.Unlock()
+	r.sim.does = f
+}
+
+// refused expects an error of a code that says something.
+func (r *rig) refused(err error, code fault.Code, says string) {
+	r.Helper()
+	if !fault.Is(err, code) || !strings.Contains(err.Error(), says) {
+		r.Errorf("got %v, want %s and %q", err, code, says)
+	}
+}
+
+func (r *rig) job(id int64) *job.Job {
+	r.Helper()
+	j, err := r.queue.Job(r.Context(), job.ID(id))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return j
+}

@@ -1,0 +1,126 @@
+package rollout
+
+import (
+	"context"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// Executors are those of the opcodes of deployments.
+func (e *Engine) Executors() exec.Catalogue {
+	return exec.Catalogue{"OP_DEPLOY_TASK": {
+		Locks: exec.OnNode("node"), Prepare: e.prepare, Resumable: true,
+		Why: "what was recorded is not done again, and the node knows commands that it has begun",
+	}}
+}
+
+// outcome is the result of the opcode.
+type outcome struct {
+	Status course.State `json:"status"`
+	Error  string       `json:"error,omitempty"`
+}
+
+// prepare prepares OP_DEPLOY_TASK.
+func (e *Engine) prepare(_ context.Context, env *exec.Env) (exec.Plan, error) {
+	op := env.Op
+	id, step := op.Int("deployment"), int32(op.Int("step")) //nolint:gosec // compared with what there is
+	e.mu.Lock()
+	r := e.runs[id]
+	var d *course.Deployment
+	if r != nil {
+		d = r.d
+	}
+	e.mu.Unlock()
+	if r == nil {
+		return exec.Plan{}, fault.New(fault.WrongState, "deployment %d is not under way", id)
+	}
+	if int64(step) != op.Int("step") || int(step) >= len(r.course.Steps) || int64(d.Attempt) != op.Int("attempt") {
+		return exec.Plan{}, fault.New(fault.WrongState, "deployment %d has no step %d in attempt %d", id, op.Int("step"), op.Int("attempt"))
+	}
+	s := &r.course.Steps[step]
+	if s.Task != op.Str("task") || s.Node != op.Str("node") || !s.Run {
+		return exec.Plan{}, fault.New(fault.WrongState, "step %d of deployment %d is the task %s on node %s", step, id, s.Task, s.Node)
+	}
+	node, err := env.NodeOf("node")
+	if err != nil {
+		return exec.Plan{}, err
+	}
+	return exec.Plan{Dry: outcome{Status: course.Skipped}, Do: func(ctx context.Context) (any, error) {
+		return e.carry(ctx, env, node, r, d, step)
+	}}, nil
+}
+
+// carry has a task carried out on its node, and keeps how it ended before the job ends.
+func (e *Engine) carry(ctx context.Context, env *exec.Env, node exec.Node, r *run, d *course.Deployment, step int32) (any, error) {
+	e.mu.Lock()
+	before := r.records[step]
+	e.mu.Unlock()
+	if before != nil && before.Counts(d) {
+		env.Infof("the task ended before the controller was started anew; it is not run again")
+		return result(before)
+	}
+	s := &r.course.Steps[step]
+	x := e.record(r, d, step, env.Job)
+	task := agent.Task{Deployment: d.ID, Step: int(step), Attempt: d.Attempt, Type: s.Type, Parameters: s.Parameters,
+		Noop: d.Mode == course.Noop, Dry: d.Mode == course.DryRun}
+	err := node.RunTask(ctx, env.Order(), task, func(line string) { env.Logf("%s", line) })
+	switch {
+	case err == nil:
+		x.State = course.Ready
+	case fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Fenced):
+		return nil, err // it is looked at again by whoever leads then
+	case s.Tolerated:
+		x.State, x.Error = course.Tolerated, err.Error()
+		env.Warnf("%v; the task says that this is no failure of the node", err)
+	default:
+		x.State, x.Error = course.Failed, err.Error()
+	}
+	x.Ended = e.cfg.Now().UnixNano()
+	if err := e.remember(r, d, x); err != nil {
+		return nil, err
+	}
+	if x.State == course.Failed {
+		return nil, err
+	}
+	return result(x)
+}
+
+func result(x *course.Record) (any, error) {
+	if x.State == course.Failed {
+		return nil, fault.New(fault.Failed, "%s", x.Error)
+	}
+	return outcome{Status: x.State, Error: x.Error}, nil
+}
+
+// record is what is kept of a step that begins now.
+func (e *Engine) record(r *run, d *course.Deployment, step int32, id job.ID) *course.Record {
+	s := &r.course.Steps[step]
+	now := e.cfg.Now().UnixNano()
+	return &course.Record{Deployment: d.ID, Step: step, Task: s.Task, Node: s.Node, Attempt: d.Attempt, Job: int64(id), Begun: now, Ended: now}
+}
+
+// remember makes the end of a task durable. With a success in earnest the state of the deployment becomes the old state
+// of the task on the node.
+func (e *Engine) remember(r *run, d *course.Deployment, x *course.Record) error {
+	tx := store.Tx{Put: []store.Put{put(KindRecord, x.Key(), x)}}
+	success := x.State == course.Ready && d.Mode == course.Earnest
+	if success {
+		s := course.Success{Environment: d.Environment, Task: x.Task, Node: x.Node, Deployment: d.ID}
+		tx.Put = append(tx.Put, put(KindSuccess, s.Key(), s))
+	}
+	if err := e.commit(tx); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r.records[x.Step] = x
+	if success {
+		e.successes[place{d.Environment, x.Node, x.Task}] = d.ID
+	}
+	return nil
+}
