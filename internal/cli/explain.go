@@ -54,6 +54,7 @@ func (sh *shell) printExplanation(text json.RawMessage) error {
 	if x.Held != nil {
 		fmt.Fprintf(&b, "held since %s, for %s\n", moment(x.Held.Since), span(sh.now().Sub(time.UnixMicro(int64(x.Held.Since))).Seconds()))
 	}
+	sh.explainTimeline(&b, x.Timeline)
 	sh.explainRules(&b, x.Rules, x.Step == schedule.Ended)
 	if x.Step != schedule.Ended {
 		sh.explainDependencies(&b, x.Dependencies)

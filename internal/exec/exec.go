@@ -16,6 +16,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -76,6 +78,9 @@ type Env struct {
 	NewUUID func() string
 
 	steps atomic.Int64 // orders given
+
+	mu      sync.Mutex
+	visited []string // names of nodes
 }
 
 // Logf leaves a message in the opcode's log.
@@ -88,6 +93,23 @@ func (e *Env) Infof(format string, args ...any) { e.Logf(" - INFO: "+format, arg
 
 // Warnf leaves a message that clients show as a warning.
 func (e *Env) Warnf(format string, args ...any) { e.Logf(" - WARNING: "+format, args...) }
+
+// Visited returns the nodes that the opcode has worked with, in the order in
+// which it turned to them first.
+func (e *Env) Visited() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.visited)
+}
+
+// visit takes note that the opcode turns to a node.
+func (e *Env) visit(node string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !slices.Contains(e.visited, node) {
+		e.visited = append(e.visited, node)
+	}
+}
 
 // snapshot returns the newest inventory.
 func (e *Env) snapshot() *cluster.Snapshot { return e.Inventory.Snapshot() }

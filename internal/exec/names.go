@@ -132,6 +132,7 @@ func (e *Env) NodeOf(field string) (Node, error) {
 // agent returns the agent of a node. A node that does not answer is a failed
 // prerequisite.
 func (e *Env) agent(node *cluster.Node) (Node, error) {
+	e.visit(node.Name)
 	a, err := e.Nodes(node.Name)
 	if err != nil {
 		return nil, fault.New(fault.Environment, "Can't contact node %s: %w", node.Name, err)

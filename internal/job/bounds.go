@@ -37,11 +37,13 @@ const (
 
 // Clip returns the text cut to MaxText bytes at the boundary of a character,
 // with a note of what was left out.
-func Clip(text string) string {
-	if len(text) <= MaxText {
+func Clip(text string) string { return clip(text, MaxText) }
+
+func clip(text string, size int) string {
+	if len(text) <= size {
 		return text
 	}
-	end := MaxText - 64 // room for the note
+	end := size - 64 // room for the note
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}

@@ -83,14 +83,21 @@ func (j *Job) differs(before []*Job, same func(j, b *Job) bool) bool {
 func (j *Job) Divided() bool { return len(j.Ops) > 1 || len(j.Ops) == 1 && j.Ops[0].logParts() > 1 }
 
 func (j *Job) sameHead(b *Job) bool {
-	return j.Started == b.Started && j.Ended == b.Ended && j.CancelReason == b.CancelReason && j.Ops[0].sameStored(&b.Ops[0])
+	return j.Started == b.Started && j.Ended == b.Ended && j.CancelReason == b.CancelReason && j.sameWaits(b) &&
+		j.Ops[0].sameStored(&b.Ops[0])
+}
+
+// sameWaits compares the waits: they are only added, or the last one changes.
+func (j *Job) sameWaits(b *Job) bool {
+	n := len(j.Waits)
+	return n == len(b.Waits) && (n == 0 || j.Waits[n-1].To == b.Waits[n-1].To)
 }
 
 // sameStored compares all but what is in parts of the log.
 func (op *Op) sameStored(b *Op) bool {
 	return op.Input == b.Input && op.Status == b.Status && op.Priority == b.Priority &&
 		op.Start == b.Start && op.Exec == b.Exec && op.End == b.End && bytes.Equal(op.Result, b.Result) &&
-		len(op.logOf(0)) == len(b.logOf(0)) && op.logParts() == b.logParts()
+		len(op.Nodes) == len(b.Nodes) && len(op.logOf(0)) == len(b.logOf(0)) && op.logParts() == b.logParts()
 }
 
 // logParts is the number of parts that the log has, with the one that is in the
@@ -121,6 +128,9 @@ func (j *Job) Head() []byte {
 	if len(j.Ops) > 1 {
 		b = strconv.AppendInt(append(b, `,"of":`...), int64(len(j.Ops)), 10)
 	}
+	if len(j.Waits) > 0 {
+		b = append(append(b, `,"waits":`...), mustJSON(j.Waits)...)
+	}
 	b = append(b, `,"ops":[`...)
 	if len(j.Ops) > 0 {
 		b = j.Ops[0].append(b)
@@ -137,6 +147,9 @@ func (op *Op) append(b []byte) []byte {
 	b = appendTime(b, "start", op.Start)
 	b = appendTime(b, "exec", op.Exec)
 	b = appendTime(b, "end", op.End)
+	if len(op.Nodes) > 0 {
+		b = append(append(b, `,"nodes":`...), mustJSON(op.Nodes)...)
+	}
 	if op.Result != nil {
 		b = append(append(b, `,"result":`...), op.Result...)
 	}
@@ -184,6 +197,7 @@ type stored struct {
 	Key          string     `json:"key"`
 	CancelReason string     `json:"cancel"`
 	Of           int        `json:"of"`
+	Waits        []Span     `json:"waits"`
 	Ops          []storedOp `json:"ops"`
 }
 
@@ -194,6 +208,7 @@ type storedOp struct {
 	Start    Time            `json:"start"`
 	Exec     Time            `json:"exec"`
 	End      Time            `json:"end"`
+	Nodes    []string        `json:"nodes"`
 	Result   json.RawMessage `json:"result"`
 	Log      []LogEntry      `json:"log"`
 	Logs     int             `json:"logs"`
@@ -225,7 +240,7 @@ func Decode(id ID, head []byte, rest func(name string) ([]byte, error)) (*Job, e
 		return nil, err
 	}
 	j := &Job{ID: s.ID, Received: s.Received, Started: s.Started, Ended: s.Ended, Key: s.Key,
-		CancelReason: s.CancelReason, Ops: make([]Op, len(s.Ops))}
+		CancelReason: s.CancelReason, Waits: s.Waits, Ops: make([]Op, len(s.Ops))}
 	for i := range s.Ops {
 		o := &s.Ops[i]
 		in, err := opcode.Parse(o.Input, opcode.Options{})
@@ -233,7 +248,7 @@ func Decode(id ID, head []byte, rest func(name string) ([]byte, error)) (*Job, e
 			return nil, &DamageError{id, fault.New(fault.Internal, "its opcode %d: %w", i, err)}
 		}
 		j.Ops[i] = Op{Input: in, Status: o.Status, Result: o.Result, Log: o.Log, Priority: o.Priority,
-			Start: o.Start, Exec: o.Exec, End: o.End}
+			Start: o.Start, Exec: o.Exec, End: o.End, Nodes: o.Nodes}
 	}
 	j.whole = whole && j.Divided() && s.Ops[0].Logs == 0
 	return j, nil

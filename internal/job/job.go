@@ -92,6 +92,9 @@ type Job struct {
 	// opcode completes, the rest is cancelled for this reason (ByRequest, or what
 	// a filter rule has to say).
 	CancelReason string
+	// Waits are the stretches of time in which something else than the number of
+	// slots kept the job from going on, in order, as far as they are over.
+	Waits []Span
 	// Archived is set on jobs that were read from the archive.
 	Archived bool
 	// Hold says which rule keeps the job from going on; nil when none does. It
@@ -121,6 +124,8 @@ type Op struct {
 	// Start is when the opcode began to wait for its locks, Exec when it had
 	// them and began to run, End when it became final.
 	Start, Exec, End Time
+	// Nodes are those that the opcode worked with, once it is final.
+	Nodes []string
 }
 
 // LogEntry is a message that an opcode left while it ran.

@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -30,7 +31,7 @@ func TestSharedTogetherExclusiveAlone(t *testing.T) {
 	if tab.Acquire(3, 0, lock.Request{bgl(lock.Shared), inst("web1", lock.Shared)}) {
 		t.Fatal("an exclusive lock was shared")
 	}
-	wait, ok := tab.Waiting(3)
+	wait, ok := tab.Waiting(3, math.MaxInt)
 	if !ok || wait.Name.String() != "instance/web1" || !reflect.DeepEqual(wait.Holders, []lock.Owner{1}) {
 		t.Fatalf("Waiting = %+v, %v", wait, ok)
 	}
@@ -200,7 +201,7 @@ func drawRequest(t *rapid.T) lock.Request {
 func checkTable(t *rapid.T, tab *lock.Table, granted map[lock.Owner]bool) {
 	holds := map[string][]lock.Want{}
 	for o, done := range granted {
-		wait, waits := tab.Waiting(o)
+		wait, waits := tab.Waiting(o, math.MaxInt)
 		if waits == done {
 			t.Fatalf("owner %d: waiting %v, granted %v", o, waits, done)
 		}

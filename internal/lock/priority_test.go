@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -35,7 +36,7 @@ func TestSetPriorityNamesWhomItServes(t *testing.T) {
 			t.Errorf("%s: served %v, want %v", tc.name, got, tc.want)
 		}
 		for _, o := range tc.want {
-			if wait, waits := tab.Waiting(o); waits {
+			if wait, waits := tab.Waiting(o, math.MaxInt); waits {
 				t.Errorf("%s: %d is named and waits for %v", tc.name, o, wait.Name)
 			}
 		}

@@ -2,6 +2,9 @@ package lock
 
 import (
 	"cmp"
+	"iter"
+	"maps"
+	"math"
 	"slices"
 )
 
@@ -27,24 +30,63 @@ type Wait struct {
 	// Holders have the lock now; Ahead wait for it too and are served first.
 	Holders []Owner
 	Ahead   []Owner
+	// MoreHolders and MoreAhead are how many there are that are not listed.
+	MoreHolders, MoreAhead int
 }
 
-// Waiting returns what the owner waits for, and whether it waits at all.
-func (t *Table) Waiting(owner Owner) (Wait, bool) {
+// Waiting returns what the owner waits for, and whether it waits at all. At most
+// so many holders and others ahead are listed, the first ones.
+func (t *Table) Waiting(owner Owner, most int) (Wait, bool) {
 	h := t.owners[owner]
 	if h == nil || h.waiting == nil {
 		return Wait{}, false
 	}
 	want := h.plan[h.have]
 	e := t.locks[want.Name]
-	w := Wait{Name: want.Name, Mode: want.Mode, Holders: e.sortedHolders()}
-	for _, other := range e.inOrder() {
-		if other == h.waiting {
-			break
+	w := Wait{Name: want.Name, Mode: want.Mode}
+	holders := first(most, maps.Keys(e.holders), cmp.Compare)
+	w.Holders, w.MoreHolders = holders, len(e.holders)-len(holders)
+	before := 0
+	ahead := first(most, func(yield func(*waiter) bool) {
+		for _, other := range e.queue {
+			if other.before(h.waiting) {
+				before++
+				if !yield(other) {
+					return
+				}
+			}
 		}
+	}, (*waiter).compare)
+	for _, other := range ahead {
 		w.Ahead = append(w.Ahead, other.holding.owner)
 	}
+	w.MoreAhead = before - len(ahead)
 	return w, true
+}
+
+// first returns the first few of some items, in order.
+func first[T any](few int, items iter.Seq[T], compare func(a, b T) int) []T {
+	if few == math.MaxInt {
+		return slices.SortedFunc(items, compare)
+	}
+	out := make([]T, 0, few+1)
+	for item := range items {
+		if len(out) == few && compare(item, out[few-1]) > 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(out, item, compare)
+		out = slices.Insert(out, at, item)
+		out = out[:min(len(out), few)]
+	}
+	return out
+}
+
+// Stuck returns the owners that began to wait for a lock since it was called
+// last, in that order. They need not wait any more.
+func (t *Table) Stuck() []Owner {
+	out := t.stuck
+	t.stuck = nil
+	return out
 }
 
 // Held returns the locks that the owner holds, in the order it took them.
@@ -136,8 +178,6 @@ func (e *entry) sortedHolders() []Owner {
 
 func (e *entry) inOrder() []*waiter {
 	out := slices.Clone(e.queue)
-	slices.SortFunc(out, func(a, b *waiter) int {
-		return cmp.Or(cmp.Compare(a.holding.priority, b.holding.priority), cmp.Compare(a.seq, b.seq))
-	})
+	slices.SortFunc(out, (*waiter).compare)
 	return out
 }

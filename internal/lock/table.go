@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"container/heap"
 	"maps"
 	"slices"
@@ -17,6 +18,8 @@ type Table struct {
 	seq    uint64
 	// touched are the locks that may look different since Changed.
 	touched map[Name]bool
+	// stuck are the owners that began to wait since Stuck.
+	stuck []Owner
 }
 
 // entry is one lock.
@@ -87,6 +90,7 @@ func (t *Table) advance(h *holding) bool {
 			t.seq++
 			h.waiting = &waiter{holding: h, seq: t.seq}
 			heap.Push(&e.queue, h.waiting)
+			t.stuck = append(t.stuck, h.owner)
 			return false
 		}
 		e.hold(h.owner, want.Mode)
@@ -221,11 +225,10 @@ func (w waiters) Len() int { return len(w) }
 
 func (w waiters) Less(i, j int) bool { return w[i].before(w[j]) }
 
-func (w *waiter) before(o *waiter) bool {
-	if w.holding.priority != o.holding.priority {
-		return w.holding.priority < o.holding.priority
-	}
-	return w.seq < o.seq
+func (w *waiter) before(o *waiter) bool { return w.compare(o) < 0 }
+
+func (w *waiter) compare(o *waiter) int {
+	return cmp.Or(cmp.Compare(w.holding.priority, o.holding.priority), cmp.Compare(w.seq, o.seq))
 }
 
 func (w waiters) Swap(i, j int) {

@@ -23,7 +23,7 @@ type jobRow struct {
 var jobTable = table[jobRow]{
 	what:      "job",
 	nameField: "id",
-	fields:    slices.Concat(jobFields(), jobOpFields(), strictly(jobNewFields())),
+	fields:    slices.Concat(jobFields(), jobOpFields(), strictly(jobNewFields()), strictly(jobTimelineFields())),
 	all:       func(v *view) iter.Seq[jobRow] { return allJobs(v, v.asked["archived"]) },
 	named:     jobsNamed,
 	narrow:    jobPaths,

@@ -42,7 +42,8 @@ func (q *Queue) start(ctx context.Context, s machine.Start) {
 // run runs an opcode and tells the machine how it ended.
 func (q *Queue) run(ctx context.Context, s machine.Start) {
 	r := &run{q: q, Start: s}
-	result, err := q.execute(ctx, r)
+	env := q.env(r)
+	result, err := q.execute(ctx, env)
 	if err != nil && q.ctx.Err() != nil {
 		r.writeLog() // interrupted by the end of the controller, not by itself
 		return
@@ -55,19 +56,19 @@ func (q *Queue) run(ctx context.Context, s machine.Start) {
 			kill(nil)
 			delete(q.kills, s.Job)
 		}
-		q.apply(w, machine.Done{Log: r.takeLog(true), Result: result, Err: err})
+		q.apply(w, machine.Done{Log: r.takeLog(true), Nodes: env.Visited(), Result: result, Err: err})
 	})
 }
 
 // execute runs the opcode. A panic of an executor fails its job alone.
-func (q *Queue) execute(ctx context.Context, r *run) (result json.RawMessage, err error) {
+func (q *Queue) execute(ctx context.Context, env *exec.Env) (result json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			q.cfg.Log.Error("an executor panicked", "job", r.Job, "opcode", r.Op.ID, "panic", p, "stack", string(debug.Stack()))
-			err = fault.New(fault.Internal, "internal error in %s: %v", r.Op.ID, p)
+			q.cfg.Log.Error("an executor panicked", "job", env.Job, "opcode", env.Op.ID, "panic", p, "stack", string(debug.Stack()))
+			err = fault.New(fault.Internal, "internal error in %s: %v", env.Op.ID, p)
 		}
 	}()
-	return q.cfg.Executors.Run(ctx, q.env(r))
+	return q.cfg.Executors.Run(ctx, env)
 }
 
 // env is what the opcode sees of the system.

@@ -142,11 +142,14 @@ func byRule(_ *job.Job, f Facts) (Verdict, bool) {
 	case jobfilter.Reject:
 		return Verdict{Step: Cancel, Rule: r, Why: "rejected by " + r.Describe()}, true
 	case jobfilter.Pause:
-		return Verdict{Step: Hold, Rule: r, Why: "paused by " + r.Describe()}, true
+		return Verdict{Step: Hold, Rule: r, Why: Paused(r)}, true
 	default:
 		return Verdict{}, false
 	}
 }
+
+// Paused says that a rule holds a job.
+func Paused(r *jobfilter.Rule) string { return "paused by " + r.Describe() }
 
 func byDependency(j *job.Job, f Facts) (Verdict, bool) {
 	var pending []job.ID
@@ -183,7 +186,7 @@ func bySlot(_ *job.Job, f Facts) (Verdict, bool) {
 	if f.SlotsFree > 0 {
 		return Verdict{}, false
 	}
-	return Verdict{Step: WaitSlot, Why: "as many jobs run as max_running_jobs allows"}, true
+	return Verdict{Step: WaitSlot, Why: job.NoSlot}, true
 }
 
 func list(ids []job.ID) string {

@@ -70,6 +70,11 @@ func (m *Machine) sort(e *entry) { m.decide(e, 0) }
 func (m *Machine) decide(e *entry, slots int) {
 	v := schedule.Next(e.job, m.facts(e, slots))
 	m.hold(e, v)
+	keeps := m.waitOf(e, v)
+	if m.recovering && e.wait.since == 0 {
+		m.noteRestart(e, keeps)
+	}
+	m.note(e, keeps)
 	switch v.Step {
 	case schedule.Hold:
 		e.place = inHold
@@ -108,13 +113,13 @@ func (m *Machine) hold(e *entry, v schedule.Verdict) {
 	m.out.Holds = append(m.out.Holds, e.id())
 }
 
-// heldSince is when a hold that is found now began: now, or after a restart
-// when both the job and the rule were there.
+// heldSince is when a hold that is found now began: now, or after a restart since
+// the rule was there and nothing else is known of the job.
 func (m *Machine) heldSince(e *entry, r *jobfilter.Rule) job.Time {
 	if !m.recovering {
 		return m.at()
 	}
-	since := e.job.Received
+	since := e.job.Known()
 	if n := len(r.Reason); n > 0 {
 		since = max(since, job.Time(r.Reason[n-1].Time/1000))
 	}
@@ -157,6 +162,7 @@ func (m *Machine) serve(owners []lock.Owner) {
 		e := m.entry(job.ID(owners[0]))
 		owners = owners[1:]
 		e.place = nowhere
+		m.note(e, wait{})
 		if now := m.world.Locks(e.inputs[e.job.Next()]); now != nil && !now.Equal(e.request) {
 			owners = append(owners, m.locks.Release(e.owner())...)
 			if !m.takeLocks(e) {
@@ -207,9 +213,10 @@ func (m *Machine) end(e *entry, final *job.Job) {
 	m.settleOp(e)
 	m.disconnect(e)
 	e.job = final
+	m.note(e, wait{})
 	m.out.touch(e.id())
 	m.jobs.Delete(e.id())
-	m.ending.Set(e.id(), final)
+	m.ending.Set(e.id(), e.job)
 	m.tell(e.id(), func(d *entry) { d.learn(e.id(), final.Status()) })
 }
 
@@ -258,6 +265,7 @@ func (m *Machine) redecide(e *entry, rule jobfilter.Decision) {
 // requeue takes back that an opcode is in flight.
 func (m *Machine) requeue(e *entry) {
 	m.settleOp(e)
+	m.note(e, wait{})
 	e.job = e.job.Requeue(e.job.Next())
 	m.out.touch(e.id())
 	m.sort(e)

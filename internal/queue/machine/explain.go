@@ -29,6 +29,9 @@ type Explanation struct {
 	Buckets      []BucketPlace       `json:"buckets"`
 	Slots        Slots               `json:"slots"`
 	Locks        Locks               `json:"locks"`
+	// Timeline is what became of the job until now: what it waited for, from when
+	// to when, when and where it ran.
+	Timeline []job.Span `json:"timeline"`
 }
 
 // Held says by which rule a job is held, since when, and who added the rule.
@@ -104,19 +107,8 @@ func (m *Machine) Explain(id job.ID) (Explanation, bool) {
 func (m *Machine) ExplainEnded(j *job.Job) Explanation {
 	return Explanation{
 		Job: j.ID, Status: j.Status(), Summary: j.Summary(), Step: schedule.Ended,
-		Why: ending(j), Rules: m.chain.Explain(int64(j.ID), j.Inputs()),
+		Why: j.Ending(), Rules: m.chain.Explain(int64(j.ID), j.Inputs()), Timeline: j.Timeline(),
 	}
-}
-
-// ending says how a job ended, with the reason it left.
-func ending(j *job.Job) string {
-	text := fmt.Sprintf("the job ended as %s", j.Status())
-	for i := range j.Ops {
-		if class, why, failed := job.DecodeError(j.Ops[i].Result); failed {
-			return fmt.Sprintf("%s: opcode %d: %s: %s", text, i, class, why)
-		}
-	}
-	return text
 }
 
 func (m *Machine) explain(e *entry) Explanation {
@@ -125,37 +117,18 @@ func (m *Machine) explain(e *entry) Explanation {
 	x := Explanation{
 		Job: j.ID, Status: j.Status(), Summary: j.Summary(), Step: v.Step, Why: v.Why,
 		Rules: m.chain.Explain(int64(j.ID), e.inputs), Dependencies: m.explainDependencies(e),
-		Buckets: m.explainBuckets(e), Slots: m.explainSlots(e), Locks: m.explainLocks(e),
+		Buckets: m.explainBuckets(e), Slots: m.explainSlots(e), Locks: m.explainLocks(e), Timeline: m.timeline(e),
 	}
 	if j.Hold != nil && e.rule.Rule != nil {
 		x.Held = &Held{Rule: j.Hold.Rule, By: e.rule.Rule.Describe(), Since: j.Hold.Since}
 	}
-	if w := x.Locks.Waits; w != nil {
-		x.Why = fmt.Sprintf("waits for the lock %s (%s), %s", w.Name, w.Mode, inTheWay(w))
+	if w, waits := m.locks.Waiting(e.owner(), math.MaxInt); waits {
+		x.Why = waitsFor(&w)
 	} else if e.place == inGranted {
-		x.Why = "has its locks and waits for a slot: as many jobs run as max_running_jobs allows"
+		x.Why = job.NoSlotWhileReady
 	}
 	x.Change = m.remedies(e, v, x)
 	return x
-}
-
-func inTheWay(w *LockWait) string {
-	if len(w.Ahead) == 0 {
-		return fmt.Sprintf("held by %v", owners(w.Holders))
-	}
-	return fmt.Sprintf("held by %s, wanted before by %s", owners(w.Holders), owners(w.Ahead))
-}
-
-func owners(list []lock.Owner) string {
-	text := "nobody"
-	for i, o := range list {
-		if i == 0 {
-			text = fmt.Sprintf("job %d", o)
-		} else {
-			text += fmt.Sprintf(", job %d", o)
-		}
-	}
-	return text
 }
 
 func (m *Machine) explainDependencies(e *entry) []Dependency {
@@ -223,7 +196,7 @@ func (m *Machine) explainLocks(e *entry) Locks {
 	for _, w := range m.locks.Held(e.owner()) {
 		out.Held = append(out.Held, Lock{w.Name.String(), w.Mode.String()})
 	}
-	if w, waits := m.locks.Waiting(e.owner()); waits {
+	if w, waits := m.locks.Waiting(e.owner(), math.MaxInt); waits {
 		out.Waits = &LockWait{Lock: Lock{w.Name.String(), w.Mode.String()}, Holders: w.Holders, Ahead: w.Ahead}
 	}
 	return out
@@ -280,7 +253,7 @@ func (m *Machine) remedies(e *entry, v schedule.Verdict, x Explanation) []string
 		return []string{fmt.Sprintf("one of the %d running jobs has to end, or max_running_jobs has to grow", x.Slots.Running)}
 	case schedule.InFlight:
 		if x.Locks.Waits != nil {
-			return []string{"the jobs that hold the lock " + x.Locks.Waits.Name + " have to end: " + owners(x.Locks.Waits.Holders)}
+			return []string{"the jobs that hold the lock " + x.Locks.Waits.Name + " have to end: " + owners(x.Locks.Waits.Holders, 0)}
 		}
 		if e.place == inGranted {
 			return []string{"one of the running jobs has to end, or max_running_jobs has to grow"}

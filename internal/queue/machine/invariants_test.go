@@ -14,7 +14,7 @@ import (
 
 // check compares a machine with what must hold after each event.
 func (h *world) check() error {
-	for _, check := range []func() error{h.checkPlaces, h.checkNobodyIsForgotten, h.checkSlots, h.checkLocks, h.checkDependencies, h.checkHistory, h.checkRuns} {
+	for _, check := range []func() error{h.checkPlaces, h.checkNobodyIsForgotten, h.checkSlots, h.checkLocks, h.checkDependencies, h.checkHistory, h.checkRuns, h.checkTimelines} {
 		if err := check(); err != nil {
 			return fmt.Errorf("%w\n%s", err, digest(h.m))
 		}
@@ -43,7 +43,7 @@ func (h *world) checkPlaces() error {
 		case inRunner:
 			running++
 		case inLocks:
-			_, ok = m.locks.Waiting(e.owner())
+			_, ok = m.locks.Waiting(e.owner(), 1)
 		case inHold:
 			ok = e.job.Hold != nil
 		case inDependents:

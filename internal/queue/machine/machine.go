@@ -218,6 +218,7 @@ func (m *Machine) Apply(e Event, now time.Time) *Ready {
 	m.now, m.out = now, r
 	e.apply(m)
 	m.dispatch()
+	m.noteLocks()
 	r.Locks = m.locks.Changed()
 	m.out = nil
 	return r

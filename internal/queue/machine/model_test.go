@@ -133,7 +133,8 @@ type world struct {
 	surplus  int               // how many jobs may run over the limit
 	lastSeen map[job.ID]*job.Job
 	nextUUID int
-	struck   map[job.ID]bool // refused by the store once: the next time they are lost
+	waits    map[job.ID][]job.Span // as they were seen while they lasted
+	struck   map[job.ID]bool       // refused by the store once: the next time they are lost
 
 	// points counts the moments at which the controller can be killed; it is at
 	// killAt (crash_test.go).
@@ -171,7 +172,7 @@ func (h *world) n(below int) int { return h.IntN(below) }
 
 // open makes a machine of what is durable.
 func (h *world) open() {
-	h.runs, h.writes, h.surplus = map[run]bool{}, nil, 0
+	h.runs, h.writes, h.surplus, h.waits = map[run]bool{}, nil, 0, map[job.ID][]job.Span{}
 	l := Loaded{Ended: map[job.ID]job.Status{}, Keys: map[string]job.ID{}, Flags: h.flags, World: h.world(),
 		Resumable: func(op string) (bool, string) { return op == "OP_TEST_JQUEUE", "the test says so" }}
 	for _, id := range slices.Sorted(maps.Keys(h.jobs)) {

@@ -41,6 +41,7 @@ type entry struct {
 	place   place
 	rank    rank              // with inReady, inBucket, inGranted
 	wants   schedule.Bucket   // with inBucket
+	wait    wait              // what keeps it from going on
 	buckets []schedule.Bucket // counted in, while in flight
 	request lock.Request      // what was asked of the lock table
 	// came are the jobs it depends on that have ended; pending is how many have not.

@@ -44,11 +44,12 @@ func (r Release) apply(m *Machine) {
 	}
 }
 
-// Done says that an opcode ended, with its result or an error, and the messages
-// that it left since the last Log.
+// Done says that an opcode ended, with its result or an error, the nodes that it
+// worked with, and the messages that it left since the last Log.
 type Done struct {
 	Log
 
+	Nodes  []string
 	Result json.RawMessage
 	Err    error
 }
@@ -58,7 +59,7 @@ func (d Done) apply(m *Machine) {
 	if e == nil {
 		return // the job was given up meanwhile
 	}
-	j := e.job.AddLogs(d.Index, d.Entries...)
+	j := e.job.AddLogs(d.Index, d.Entries...).WithNodes(d.Index, d.Nodes)
 	if d.Err != nil {
 		m.end(e, j.Fail(d.Index, d.Err, m.at()))
 		return

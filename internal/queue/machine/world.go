@@ -74,7 +74,9 @@ func (m *Machine) recoverBusy(e *entry) {
 	case op.Status != job.Running:
 		e.job = e.job.Requeue(i)
 	case resumable:
-		e.job = e.job.Requeue(i).AddMessage(i, "The controller ended while this opcode ran; it is run again: "+because, m.at())
+		why := "The controller ended while this opcode ran; it is run again: " + because
+		ran := job.Span{Kind: job.Restart, From: op.Exec, To: m.at(), Opcode: i, Text: why}
+		e.job = e.job.Requeue(i).WithWait(ran).AddMessage(i, why, m.at())
 	default:
 		why := fmt.Sprintf("The controller ended while opcode %d (%s) of job %d ran, and it is not run again: %s",
 			i, op.Input.ID, e.id(), because)
