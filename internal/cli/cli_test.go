@@ -317,7 +317,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"job", "nosuch", "job nosuch", "job list --nosuch", "job watch", "job watch 1 2", "job watch one", "job cancel", "job cancel --kill 1",
 		"job list --output xml", "job submit", "job submit OP_NOPE", "job submit test-delay x", "instance stop", "instance add",
 		"instance add a --disk x", "instance add a -s 1 --disk 0:size=1", "instance add a -s much", "instance info", "instance rename a",
-		"tag list", "tag list thing x", "tag add node", "tag add cluster", "filter add x y", "filter replace", "filter test a b",
+		"tag list", "tag list thing x", "tag add node", "tag add cluster", "filter add {} --action PAUSE", "filter replace",
 		"cluster watcher pause soon", "debug delay x", "query reason web1", "query nosuch", "nosuch --limit 3", "query nosuch --limit 3", "instance list --units q", "job wait", "job autoarchive",
 	} {
 		status, out, text := runWithout(t, append([]string{"drover"}, strings.Fields(line)...)...)
@@ -459,17 +459,13 @@ func TestForecastText(t *testing.T) {
 		Past: jobfilter.PastForecast{Jobs: 7, From: 1e6, To: 2e6, Peak: 2, PeakAt: 15e5, Delayed: 1, TotalDelay: 1.5, MaxDelay: 1.5,
 			Affected: []jobfilter.PastJob{{ID: 1, Status: job.Success, Summary: []string{"A", "B"}, Delay: 1.5}}},
 	}
-	text, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := newScreen("", nil)
-	if err := s.printPreview(text); err != nil {
+	if err := s.printPreview(&f); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"it would cancel 25\nIt would be asked as number 2 of 3.\nwarning: predicates[0]: odd (mean it?)\n",
-		"\n  20 queued TEST_DELAY(1.0) is cancelled\n  ... and 5 more; --output json shows all\n4 other jobs",
+		"\n  20 queued TEST_DELAY(1.0) is cancelled\n  ... and 5 more; --output json shows all\nFor 4 other jobs in the queue nothing",
 		"\nJobs that have ended: 7 jobs from 1970-01-01 00:00:01 to 1970-01-01 00:00:02\n",
 		"  it would have concerned 1 of them, at most 2 at once (1970-01-01 00:00:01)\n  1 would have waited, 1.5s in all and up to 1.5s\n",
 		"  1 success A,B would have waited 1.5s\n",
@@ -572,14 +568,21 @@ func TestRulesFromCommandLines(t *testing.T) {
 			t.Errorf("%q: %s, %v", text, got, err)
 		}
 	}
-	s := newScreen(`{"uuid": "u", "watermark": 5, "priority": 1, "reason_trail": [["a", "b", 1]], "action": "PAUSE"}`, nil)
-	rule, err := s.readRule("-")
-	if err != nil || len(rule) != 3 || rule["reason"] == nil {
-		t.Errorf("got %v, %v", rule, err)
+	if got, err := actionJSON("RATE_LIMIT two"); err == nil || !strings.Contains(err.Error(), "RATE_LIMIT 2") {
+		t.Errorf("%s, %v", got, err)
 	}
-	for _, bad := range []string{"{", "[]", "/nonexistent"} {
-		if rule, err := s.readRule(bad); err == nil {
-			t.Errorf("%s: %v", bad, rule)
+	s := newScreen(`[{"uuid": "u", "watermark": 5, "priority": 1, "reason_trail": [["a", "b", 1]], "action": "PAUSE"}, {"name": "x"}]`, nil)
+	s.flags.reason = "moved"
+	rules, err := s.readRules("-")
+	if err != nil || len(rules) != 2 || rules[0]["uuid"] != nil || rules[1]["name"] != "x" || rules[1]["action"] != "CONTINUE" {
+		t.Errorf("got %v, %v", rules, err)
+	}
+	if trail, ok := rules[0]["reason"].([]any); !ok || len(trail) != 2 {
+		t.Errorf("the reason of the command is not in %v", rules[0]["reason"])
+	}
+	for _, bad := range []string{"{", "[1]", `{"colour": "red"}`, "/nonexistent"} {
+		if rules, err := s.readRules(bad); err == nil {
+			t.Errorf("%s: %v", bad, rules)
 		}
 	}
 }

@@ -17,6 +17,8 @@ const (
 	ExitFailed       = 1   // the request or the job failed
 	ExitUsage        = 2   // the command line is wrong
 	ExitUnreachable  = 3   // no controller answers
+	ExitWouldChange  = 4   // a preview says that something would change, and was asked to tell
+	ExitWouldCancel  = 5   // as before, and jobs would be cancelled or refused
 	ExitNotConfirmed = 13  // a question was answered with no, or could not be asked
 	ExitUnknownField = 14  // a list was asked for a field that does not exist
 	ExitInterrupted  = 130 // stopped by a signal

@@ -223,48 +223,12 @@ var effectColours = map[jobfilter.Effect]string{
 	jobfilter.WouldCancel: red, jobfilter.WouldHold: yellow, jobfilter.WouldLimit: yellow, jobfilter.WouldRelease: green,
 }
 
-// printPreview writes the forecast of a rule for people.
-func (sh *shell) printPreview(text json.RawMessage) error {
-	var f jobfilter.Forecast
-	if err := json.Unmarshal(text, &f); err != nil {
-		return err
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", sh.paint(bold, f.Headline))
-	if f.Removes {
-		fmt.Fprintf(&b, "It would remove %s.\n", f.Rule.Describe())
-	} else {
-		fmt.Fprintf(&b, "It would be asked as number %d of %d.\n", f.Place, f.Of)
-	}
-	for _, w := range f.Warnings {
-		fmt.Fprintf(&b, "%s %s\n", sh.paint(yellow, "warning:"), w)
-	}
-	if len(f.Jobs) > 0 {
-		fmt.Fprintf(&b, "\n%s\n", sh.paint(bold, "Jobs in the queue"))
-		t := &table{}
-		for i, j := range f.Jobs {
-			if i == shownJobs {
-				break
-			}
-			t.add(" ", j.ID.String(), string(j.Status), strings.Join(j.Summary, ","), sh.paint(effectColours[j.Effect], j.Text))
-		}
-		b.WriteString(t.String())
-		andMore(&b, len(f.Jobs))
-	}
-	if f.Unaffected > 0 {
-		fmt.Fprintf(&b, "%s in the queue would go on as they do.\n", counted(f.Unaffected, "other job"))
-	}
-	b.WriteString(sh.newJobs(&f))
-	sh.pastForecast(&b, f.Past)
-	return sh.printf("%s", b.String())
-}
-
 // pastForecast tells what the rule would have done to jobs that have ended.
-func (sh *shell) pastForecast(b *strings.Builder, p jobfilter.PastForecast) {
+func (sh *shell) pastForecast(b *strings.Builder, title string, p jobfilter.PastForecast) {
 	if p.Jobs == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n%s: %d jobs from %s to %s\n", sh.paint(bold, "Jobs that have ended"), p.Jobs, moment(p.From), moment(p.To))
+	fmt.Fprintf(b, "\n%s: %s from %s to %s\n", sh.paint(bold, title), counted(p.Jobs, "job"), moment(p.From), moment(p.To))
 	if len(p.Affected) == 0 {
 		b.WriteString("  it would have concerned none of them\n")
 		return

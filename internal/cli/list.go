@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -122,6 +123,10 @@ func listCommand(sh *shell, l list) *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.names = args
+		args, err := sh.meant(cmd.Context(), l, args, &o)
+		if err != nil {
+			return err
+		}
 		filter, err := l.filter(args, &o)
 		if err != nil {
 			return sh.badFilter(err)
@@ -134,6 +139,28 @@ func listCommand(sh *shell, l list) *cobra.Command {
 	}
 	return cmd
 }
+
+// meant are the arguments of a list, with the UUIDs of the rules that they mean: a
+// rule may be called by its name, or the beginning of that or of its UUID.
+func (sh *shell) meant(ctx context.Context, l list, args []string, o *listOptions) ([]string, error) {
+	if l.what != "filter" || o.force || sh.persona.classic() {
+		return args, nil
+	}
+	out := slices.Clone(args)
+	for i, arg := range args {
+		if !ruleRef.MatchString(arg) {
+			continue // a filter, or a pattern
+		}
+		var err error
+		if out[i], err = sh.ruleUUID(ctx, arg); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// ruleRef is what the beginning of a UUID or of a name looks like.
+var ruleRef = regexp.MustCompile(`^[\w.-]+$`)
 
 // badFilter is the error of a filter that cannot be read. To the classic tools
 // it is a failure like others.

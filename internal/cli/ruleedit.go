@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 
@@ -66,27 +67,49 @@ type ruleEdit struct {
 	Renew bool           `json:"renew_watermark,omitempty"`
 }
 
-// editRules makes an edit, or tells with --dry-run what it would do.
-func (sh *shell) editRules(ctx context.Context, e ruleEdit) error {
+// editRules makes edits, all or none, or tells with --dry-run what they would do,
+// and shows the UUIDs of their rules.
+func (sh *shell) editRules(ctx context.Context, edits []ruleEdit, expect string) error {
 	if sh.flags.dryRun {
-		return sh.testRule(ctx, []ruleEdit{e}, 0)
+		return sh.testRules(ctx, edits, ruleTest{expect: expect})
 	}
+	uuids, err := sh.changeRules(ctx, edits, expect)
+	if err != nil {
+		return err
+	}
+	made := make([]map[string]string, len(uuids))
+	for i, uuid := range uuids {
+		made[i] = map[string]string{"uuid": uuid}
+	}
+	var data any = made
+	if len(made) == 1 {
+		data = made[0]
+	}
+	return sh.show(data, func() error { return sh.printf("%s\n", strings.Join(uuids, "\n")) })
+}
+
+// changeRules makes edits and warns of what they hardly mean.
+func (sh *shell) changeRules(ctx context.Context, edits []ruleEdit, expect string) (uuids []string, err error) {
 	var made struct {
 		UUIDs    []string            `json:"uuids"`
 		Warnings []jobfilter.Warning `json:"warnings"`
 	}
-	if err := sh.do(ctx, "ChangeFilters", &made, []ruleEdit{e}, nil, sh.userTrail()); err != nil {
-		return err
+	var digest any
+	if expect != "" {
+		digest = expect
+	}
+	if err := sh.do(ctx, "ChangeFilters", &made, edits, digest, sh.userTrail()); err != nil {
+		return nil, err
 	}
 	for _, w := range made.Warnings {
 		sh.notef("warning: %s\n", w)
 	}
-	return sh.show(map[string]string{"uuid": made.UUIDs[0]}, func() error { return sh.printf("%s\n", made.UUIDs[0]) })
+	return made.UUIDs, nil
 }
 
 func filterModify(sh *shell) *cobra.Command {
 	var r ruleText
-	renew := false
+	renew, expect := false, ""
 	cmd := &cobra.Command{
 		Use: "modify RULE", Short: "Change parts of a rule, and keep the others", Args: exactly(1),
 		Long: "Change the parts of a rule that options give. RULE is its UUID, its name, or the\n" +
@@ -95,6 +118,7 @@ func filterModify(sh *shell) *cobra.Command {
 	}
 	r.register(cmd)
 	cmd.Flags().BoolVar(&renew, "renew-watermark", false, "let the rule begin with the jobs that come from now on")
+	registerExpect(cmd, &expect)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		parts, err := r.changed(sh, cmd)
 		if err != nil {
@@ -106,25 +130,50 @@ func filterModify(sh *shell) *cobra.Command {
 		if trail := sh.userTrail(); len(trail) > 0 {
 			parts["reason"] = trail
 		}
-		return sh.editRules(cmd.Context(), ruleEdit{Do: jobfilter.Change, Rule: args[0], Parts: parts, Renew: renew})
+		if err := sh.sureAboutModified(cmd.Context(), args[0], parts); err != nil {
+			return err
+		}
+		return sh.editRules(cmd.Context(), []ruleEdit{{Do: jobfilter.Change, Rule: args[0], Parts: parts, Renew: renew}}, expect)
 	}
 	return cmd
 }
 
 // changed are the parts that options give.
 func (r *ruleText) changed(sh *shell, cmd *cobra.Command) (map[string]any, error) {
-	f := cmd.Flags()
-	all, err := r.parts(sh)
+	all, err := r.object(sh, cmd)
 	if err != nil {
 		return nil, err
 	}
-	parts := map[string]any{}
-	for i, given := range []bool{f.Changed("rule-priority") || sh.flags.priority != "", f.Changed("predicates"), f.Changed("action")} {
-		if given {
-			parts[[]string{"priority", "predicates", "action"}[i]] = all[i]
+	f := cmd.Flags()
+	delete(all, "reason")
+	if !f.Changed("rule-priority") && sh.flags.priority == "" {
+		delete(all, "priority")
+	}
+	for _, name := range []string{"predicates", "action"} {
+		if !f.Changed(name) {
+			delete(all, name)
 		}
 	}
-	return parts, r.labels.given(sh, cmd, parts)
+	return all, nil
+}
+
+// sureAboutModified asks whether a rule is meant that is going to hold or reject
+// every job, where a person can answer.
+func (sh *shell) sureAboutModified(ctx context.Context, ref string, parts map[string]any) error {
+	if !sh.person || sh.flags.dryRun {
+		return nil
+	}
+	uuid, err := sh.ruleUUID(ctx, ref)
+	if err != nil {
+		return err
+	}
+	row, err := sh.ruleByUUID(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	whole := map[string]any{"predicates": row.Predicates, "action": row.Action}
+	maps.Copy(whole, parts)
+	return sh.sureAboutAll(whole)
 }
 
 // ruleUUID returns the UUID of the rule that an argument means: a UUID, a name,

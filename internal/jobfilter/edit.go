@@ -84,6 +84,9 @@ type Moment struct {
 	Watermark int64
 	// Hop ends the trail of each rule that is put or changed.
 	Hop reason.Entry
+	// Preview says that nothing is made of it: rules that were not there before are
+	// called new, because nobody can look their UUIDs up.
+	Preview bool
 }
 
 // Edited is what a set of edits made of the rules.
@@ -159,7 +162,7 @@ func (e *Edit) apply(rules []*Rule, at Moment) (Changed, error) {
 		return c, fault.New(fault.Invalid, "there is no way %q to change a filter rule", clip(string(e.Verb))).At("do").
 			WithHint("the ways are put, modify, delete")
 	}
-	c.After.description = ""
+	c.After.description, c.After.fresh = "", at.Preview && before == nil
 	c.After.Reason = c.After.Reason.Append(at.Hop)
 	return c, c.After.fits(rules, at.Now)
 }

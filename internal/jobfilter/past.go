@@ -40,13 +40,8 @@ type PastJob struct {
 	Delay float64 `json:"delay"`
 }
 
-// foretell tries the candidate on jobs of the past.
-func foretell(rules []Rule, candidate Rule, past iter.Seq[*job.Job]) (PastForecast, error) {
-	candidate.Watermark = lowest(past) - 1
-	chain, err := with(rules, candidate)
-	if err != nil {
-		return PastForecast{}, err
-	}
+// foretell tries a rule of a chain on jobs of the past.
+func foretell(chain *Chain, candidate Rule, past iter.Seq[*job.Job]) PastForecast {
 	p := PastForecast{Affected: []PastJob{}}
 	for j := range past {
 		p.Jobs++
@@ -63,7 +58,7 @@ func foretell(rules []Rule, candidate Rule, past iter.Seq[*job.Job]) (PastForeca
 		p.delay(candidate.Action.Limit)
 	}
 	slices.SortFunc(p.Affected, func(a, b PastJob) int { return cmp.Compare(a.ID, b.ID) })
-	return p, nil
+	return p
 }
 
 func lowest(past iter.Seq[*job.Job]) int64 {

@@ -280,3 +280,11 @@ func inside(err error, at string) error {
 	c.Message = c.Field + ": " + c.Message
 	return c
 }
+
+// ofJobID reports whether the predicate asks for nothing but the number of a job.
+func (p *Predicate) ofJobID() bool {
+	if p.Of != nil {
+		return p.Of.ofJobID()
+	}
+	return p.Name == "jobid"
+}

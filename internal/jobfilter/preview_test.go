@@ -92,7 +92,7 @@ func TestPreviewPlacesTheRule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.Place != place || f.Of != place || f.Replaces != (uuid == "old") || f.Headline != "of 5 jobs in the queue it would hold 1" {
+		if f.Place != place || f.Of != place || f.Replaces != (uuid == "old") || !strings.HasPrefix(f.Headline, "of 5 jobs in the queue it would hold 1; every job to come would be held") {
 			t.Errorf("%s: %+v", uuid, f)
 		}
 	}

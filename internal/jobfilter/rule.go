@@ -50,6 +50,8 @@ type Rule struct {
 	// description is what Describe returns, kept in the rules of a Chain: it is
 	// part of the verdict on every job that a rule holds.
 	description string
+	// fresh: the rule is that of a preview and was not there before it.
+	fresh bool
 }
 
 // Compare orders rules as they are evaluated.
@@ -66,7 +68,9 @@ func (r *Rule) Describe() string {
 		return r.description
 	}
 	switch {
-	case r.UUID == "":
+	case r.fresh && r.Name != "":
+		return fmt.Sprintf("the new filter rule %s (%s; %s)", r.Name, r.Action, r.author())
+	case r.fresh || r.UUID == "":
 		return fmt.Sprintf("the new filter rule (%s; %s)", r.Action, r.author())
 	case r.Name != "":
 		return fmt.Sprintf("filter rule %s (%s; %s; %s)", r.Name, r.UUID, r.Action, r.author())

@@ -224,7 +224,7 @@ var inventoryKinds = []store.Kind{
 // gone: then the store's feed says what changed.
 var dependences = map[string]dependence{
 	"job":      {own: queue.KindJob, derived: []string{"held_by", "held_since", "wait_reason", "place"}},
-	"filter":   {own: queue.KindFilter, derived: []string{"held", "would_hold"}},
+	"filter":   {own: queue.KindFilter, derived: []string{"held", "would_hold", "longest_hold", "decides"}},
 	"instance": {own: store.Kind(cluster.KindInstance), others: inventoryKinds},
 	"node":     {own: store.Kind(cluster.KindNode), others: inventoryKinds},
 	"group":    {own: store.Kind(cluster.KindGroup), others: inventoryKinds},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/qlang"
@@ -48,15 +49,31 @@ var filterTable = table[rule]{
 			get: func(_ *view, r rule) Cell { return text(trailText(r.Reason)) }},
 		{Def: Def{"added_by", "Added_by", KindText, "Account that added or last changed the rule"},
 			get: func(_ *view, r rule) Cell { return textOrUnavail(accountOf(r.Reason)) }},
-		{Def: Def{"held", "Held", KindNumber, "How many jobs the rule holds now"}, from: InMemory,
+		{Def: Def{"held", "Held", KindNumber, "How many jobs the rule holds now"}, from: InMemory, mutual: true,
 			get: func(v *view, r rule) Cell { return known(heldBy(v, r.UUID)) }},
-		{Def: Def{"would_hold", "Would_hold", KindNumber, "How many jobs that have not ended a shadow would decide about if it were in force"}, from: InMemory,
+		{Def: Def{"longest_hold", "Longest_hold", KindTimestamp, "Since when the rule has held the job that it has held longest"}, from: InMemory, mutual: true,
+			get: func(v *view, r rule) Cell {
+				since := longestHold(v, r.UUID)
+				if since == 0 {
+					return Cell{Status: Unavail}
+				}
+				return timestamp(int64(since) * 1000)
+			}},
+		{Def: Def{"decides", "Decides", KindNumber, "How many jobs that have not ended the rule decides about, as it stands among the others"}, from: InMemory, mutual: true,
+			get: func(v *view, r rule) Cell { return known(v.verdicts().decides[r.UUID]) }},
+		{Def: Def{"would_hold", "Would_hold", KindNumber, "How many jobs that have not ended a shadow would decide about if it were in force"}, from: InMemory, mutual: true,
 			get: func(v *view, r rule) Cell {
 				if !r.Shadow {
 					return Cell{Status: Unavail}
 				}
-				return known(wouldDecide(v, r))
+				return known(v.verdicts().shadows[r.UUID])
 			}},
+		{Def: Def{"changed", "Changed", KindTimestamp, "When the rule was added or last changed"}, get: func(_ *view, r rule) Cell {
+			if len(r.Reason) == 0 {
+				return Cell{Status: Unavail}
+			}
+			return timestamp(r.Reason[len(r.Reason)-1].Time) // the queue's own hop
+		}},
 	},
 	all: func(v *view) iter.Seq[rule] {
 		if v.Rules == nil {
@@ -100,19 +117,42 @@ func heldBy(v *view, uuid string) int64 {
 	return n
 }
 
-// wouldDecide counts the jobs that a shadow would decide about.
-func wouldDecide(v *view, shadow rule) int64 {
-	chain, err := jobfilter.Compile(valuesOf(v.Rules()))
-	if err != nil {
-		return 0 // not reached: they are in force
-	}
-	n := int64(0)
+// longestHold is the earliest time since which a rule holds a job, 0 if it holds
+// none.
+func longestHold(v *view, uuid string) job.Time {
+	since := job.Time(0)
 	for j := range v.JobTable.Unfinished() {
-		if slices.ContainsFunc(chain.Shadows(int64(j.ID), j.Inputs()), func(r rule) bool { return r.UUID == shadow.UUID }) {
-			n++
+		if j.Hold != nil && j.Hold.Rule == uuid && (since == 0 || j.Hold.Since < since) {
+			since = j.Hold.Since
 		}
 	}
-	return n
+	return since
+}
+
+// verdicts count the jobs that have not ended by the rules that decide about them,
+// and by the shadows that would.
+type verdicts struct{ decides, shadows map[string]int64 }
+
+// verdicts asks the rules once for all fields of a query.
+func (v *view) verdicts() *verdicts {
+	if v.decided != nil {
+		return v.decided
+	}
+	v.decided = &verdicts{map[string]int64{}, map[string]int64{}}
+	chain, err := jobfilter.Compile(valuesOf(v.Rules()))
+	if err != nil {
+		return v.decided // not reached: they are in force
+	}
+	for j := range v.JobTable.Unfinished() {
+		in := j.Inputs()
+		if d := chain.Decide(int64(j.ID), in); d.Rule != nil {
+			v.decided.decides[d.Rule.UUID]++
+		}
+		for _, r := range chain.Shadows(int64(j.ID), in) {
+			v.decided.shadows[r.UUID]++
+		}
+	}
+	return v.decided
 }
 
 func valuesOf(rules []rule) []jobfilter.Rule {

@@ -24,6 +24,8 @@ type view struct {
 	nameless *path[instance]
 	// waits is what jobs wait for, once it was needed.
 	waits map[job.ID]wait
+	// decided is what the rules say of the jobs, once it was needed.
+	decided *verdicts
 	// failed is why rows could not be read to their end.
 	failed error
 }

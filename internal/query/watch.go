@@ -96,7 +96,11 @@ func (t *table[R]) follower(r Request, now time.Time) (f follower, live bool, er
 	if t.trackable(r, p) {
 		return &tracker[R]{t: t, r: r, order: p.order, test: t.compile(r.Filter, true), columns: t.columns(r.Fields)}, false, nil
 	}
-	return &rerun{r: r, live: p.need != 0, affected: t.affected}, p.need != 0, nil
+	again := &rerun{r: r, live: p.need != 0, affected: t.affected}
+	if slices.ContainsFunc(p.used, t.mutual) {
+		again.affected = nil // whatever changes may concern it
+	}
+	return again, again.live, nil
 }
 
 // rerun keeps an answer by running the query again whenever something changed

@@ -34,6 +34,8 @@ type FilterChange struct {
 	By     By
 	// expiry: the queue itself ends rules whose time is over.
 	expiry bool
+	// preview: nothing is to come of it.
+	preview bool
 }
 
 // ChangeFilters makes a set of edits, all or none, and returns what they made.
@@ -87,7 +89,7 @@ func (q *Queue) editing(c *FilterChange, made **jobfilter.Edited) (machine.Edit,
 			edits[i].Rule = q.cfg.NewUUID()
 		}
 	}
-	at := jobfilter.Moment{Now: q.cfg.Now()}
+	at := jobfilter.Moment{Now: q.cfg.Now(), Preview: c.preview}
 	at.Hop = reason.Entry{Source: reasonSource, Time: at.Now.UnixNano()}
 	return func(rules []jobfilter.Rule, lastID job.ID) ([]jobfilter.Rule, []string, error) {
 		present := pointers(rules)
@@ -218,6 +220,7 @@ func (q *Queue) PreviewFilters(ctx context.Context, c FilterChange, days int) (*
 	m := q.look()
 	rules := m.Rules()
 	p := jobfilter.Prospect{Rules: pointers(rules), Next: int64(m.LastID()) + 1, Recorded: q.Jobs().All()}
+	c.preview = true
 	edit, err := q.editing(&c, &p.Edited)
 	if err != nil {
 		return nil, err
