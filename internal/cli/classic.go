@@ -218,7 +218,7 @@ func (sh *shell) confirmMany(s *selection, verb string, names []string) error {
 // nothingToChange is the answer of the classic tools to a modification without
 // any; force and its like change nothing.
 func nothingToChange(def *opcode.Definition, params map[string]any) bool {
-	if !strings.HasSuffix(def.ID, "_SET_PARAMS") || def.ID == "OP_GROUP_SET_PARAMS" {
+	if !strings.HasSuffix(def.ID, "_SET_PARAMS") {
 		return false
 	}
 	for name := range params {

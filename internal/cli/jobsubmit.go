@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
@@ -254,21 +256,32 @@ func (sh *shell) describeOpcode(def *opcode.Definition) error {
 	}
 	value := map[string]any{"opcode": def.ID, "doc": def.Doc, "result": def.Result, "parameters": params}
 	return sh.show(value, func() error {
-		t := newTable("Parameter", "Type", "Default", "Description")
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s: %s.\nReturns %s.\n", def.ID, strings.TrimSuffix(def.Doc, "."), def.Result)
 		for _, p := range params {
-			fallback := ""
+			about := p.Type
 			switch {
 			case p.Required && p.Name != "reason":
-				fallback = "(required)"
+				about += ", required"
 			case p.Default != nil:
 				text, err := json.Marshal(p.Default)
 				if err != nil {
 					return err
 				}
-				fallback = string(text)
+				about += ", default " + string(text)
 			}
-			t.add(p.Name, p.Type, fallback, p.Doc)
+			fmt.Fprintf(&b, "\n%s (%s)\n", sh.paint(bold, p.Name), about)
+			text := p.Doc
+			if len(p.Allowed) > 0 {
+				text += ": " + strings.Join(p.Allowed, ", ")
+			}
+			for _, line := range listing.Wrap(text, describeWidth) {
+				fmt.Fprintf(&b, "    %s\n", line)
+			}
 		}
-		return sh.printf("%s: %s.\nReturns %s.\n\n%s", def.ID, def.Doc, def.Result, t)
+		return sh.printf("%s", b.String())
 	})
 }
+
+// describeWidth is the width of descriptions, which fits every terminal.
+const describeWidth = usualWidth - 4

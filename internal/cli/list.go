@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -249,7 +250,7 @@ func both(a, b qlang.Node) qlang.Node {
 }
 
 // check refuses options that mean nothing.
-func (o *listOptions) check(fields []string) error {
+func (o *listOptions) check(fields []string, output string) error {
 	if err := listing.CheckUnits(o.units); err != nil {
 		return usage("--units: %v", err)
 	}
@@ -259,12 +260,30 @@ func (o *listOptions) check(fields []string) error {
 	if slices.Contains(fields, "") {
 		return usage("-o %q has a field without a name", o.fields)
 	}
+	return o.checkFormat(output)
+}
+
+// checkFormat refuses options of tables with data, on which they would have no
+// effect. CSV has a header, and a separator of one letter.
+func (o *listOptions) checkFormat(output string) error {
+	for _, x := range []struct {
+		name  string
+		given bool
+		csv   bool
+	}{{"units", o.units != "", false}, {"separator", o.separator != "", true}, {"no-headers", o.noHeaders, true}, {"verbose", o.verbose, true}} {
+		if x.given && output != "table" && !(x.csv && output == "csv") {
+			return usage("--%s would have no effect on --output %s", x.name, output)
+		}
+	}
+	if output == "csv" && utf8.RuneCountInString(o.separator) > 1 {
+		return usage("--separator of csv is one letter, got %q", o.separator)
+	}
 	return nil
 }
 
 // list asks and shows.
 func (sh *shell) list(ctx context.Context, what string, fields []string, filter qlang.Node, o *listOptions) error {
-	if err := o.check(fields); err != nil {
+	if err := o.check(fields, sh.flags.output); err != nil {
 		return err
 	}
 	args := []any{what, fields, qlang.JSON(filter)}

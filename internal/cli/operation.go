@@ -280,8 +280,13 @@ func (o operation) tasks(sh *shell, args []string, read func() (map[string]any, 
 			}
 		}
 	}
-	if def := o.definition(); sh.persona.classic() && nothingToChange(def, params) {
-		return nil, &exitError{status: ExitFailed, err: fault.New(fault.Failed, "Please give at least one of the parameters.")}
+	if def := o.definition(); nothingToChange(def, params) {
+		switch {
+		case !sh.persona.classic():
+			return nil, usage("nothing to change is given: see drover %s %s --help", o.noun, o.verb)
+		case def.ID != "OP_GROUP_SET_PARAMS":
+			return nil, &exitError{status: ExitFailed, err: fault.New(fault.Failed, "Please give at least one of the parameters.")}
+		}
 	}
 	targets := []string{""}
 	if o.target != "" {

@@ -76,7 +76,7 @@ func (sh *shell) tableOptions(o *listOptions) listing.Options {
 // showAnswer shows what a list found.
 func (sh *shell) showAnswer(what string, a *listing.Answer, o *listOptions) error {
 	if sh.flags.output == "csv" {
-		return listing.WriteCSV(sh.out, a, o.verbose)
+		return listing.WriteCSV(sh.out, a, listing.Options{Separator: o.separator, NoHeaders: o.noHeaders, Verbose: o.verbose})
 	}
 	data, err := objects(a)
 	if err != nil {

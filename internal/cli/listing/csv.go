@@ -9,19 +9,26 @@ import (
 // WriteCSV writes an answer as comma-separated values: the names of the fields,
 // then a line for each row. Texts and numbers are bare, times in RFC 3339, lists and
 // objects JSON. What does not apply is empty; what could not be had says why in
-// parentheses: (nodata), (offline), (unknown). With verbose also (unavail).
-func WriteCSV(w io.Writer, a *Answer, verbose bool) error {
+// parentheses: (nodata), (offline), (unknown). Of the options it heeds Verbose
+// (then also (unavail)), NoHeaders and Separator, of which the first letter counts.
+func WriteCSV(w io.Writer, a *Answer, o Options) error {
 	out := csv.NewWriter(w)
+	for _, letter := range o.Separator {
+		out.Comma = letter
+		break
+	}
 	line := make([]string, len(a.Fields))
 	for i, f := range a.Fields {
 		line[i] = f.Name
 	}
-	if err := out.Write(line); err != nil {
-		return err
+	if !o.NoHeaders {
+		if err := out.Write(line); err != nil {
+			return err
+		}
 	}
 	for _, row := range a.Data {
 		for i, c := range row {
-			line[i] = csvText(a.Fields[i], c, verbose)
+			line[i] = csvText(a.Fields[i], c, o.Verbose)
 		}
 		if err := out.Write(line); err != nil {
 			return err

@@ -98,14 +98,14 @@ func TestCSV(t *testing.T) {
 		a.Data = append(a.Data, cells)
 	}
 	var b strings.Builder
-	if err := listing.WriteCSV(&b, a, false); err != nil {
+	if err := listing.WriteCSV(&b, a, listing.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "name,n,tags\n\"a,b\",5,\"[\"\"x\"\",\"\"y\"\"]\"\nä,,\noff,(offline),(nodata)\n"; b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
 	b.Reset()
-	if err := listing.WriteCSV(&b, a, true); err != nil || !strings.Contains(b.String(), "ä,(unavail),\n") {
+	if err := listing.WriteCSV(&b, a, listing.Options{Verbose: true, Separator: ";", NoHeaders: true}); err != nil || !strings.HasPrefix(b.String(), "a,b;5;") || !strings.Contains(b.String(), "ä;(unavail);\n") {
 		t.Errorf("got %q, %v", b.String(), err)
 	}
 }

@@ -200,3 +200,38 @@ func TestBrokenStreams(t *testing.T) {
 		t.Errorf("a broken list gave %v", err)
 	}
 }
+
+// typedLines are lines that somebody types.
+type typedLines []string
+
+func (l *typedLines) readLine(context.Context, string) (string, error) {
+	if len(*l) == 0 {
+		return "", io.EOF
+	}
+	line := (*l)[0]
+	*l = (*l)[1:]
+	return line, nil
+}
+
+// TestBareWordsAreCommandsForWhoTypes: on a terminal the words that everybody tries
+// first do what they say; in a pipe they are expressions.
+func TestBareWordsAreCommandsForWhoTypes(t *testing.T) {
+	for _, typed := range []bool{true, false} {
+		var out bytes.Buffer
+		c, err := newConsole(unlimited(), &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.typed = typed
+		if err := c.run(t.Context(), &typedLines{"help", "$.foo", "exit", "1 + 1"}); err != nil {
+			t.Fatal(err)
+		}
+		helped, went := strings.Contains(out.String(), ":load FILE  "), strings.Contains(out.String(), "2\n")
+		if helped != typed || went == typed {
+			t.Errorf("typed %v: %s", typed, &out)
+		}
+		if !strings.Contains(out.String(), "There are no data") {
+			t.Errorf("no word about the missing data: %s", &out)
+		}
+	}
+}

@@ -60,6 +60,8 @@ type console struct {
 	data     any
 	last     any // the latest result, which expressions see as $_
 	timing   bool
+	// typed: somebody types, for whom bare words are commands, too.
+	typed bool
 }
 
 func newConsole(s *settings, out io.Writer) (*console, error) {
@@ -142,6 +144,9 @@ func (c *console) goesOn(text string) bool {
 
 // answer carries out a command or evaluates an expression. It reports whether the console should end.
 func (c *console) answer(ctx context.Context, text string) (quit bool) {
+	if command, ok := bareWords[text]; ok && c.typed {
+		text = command
+	}
 	if name, isCommand := strings.CutPrefix(text, ":"); isCommand {
 		name, argument, _ := strings.Cut(name, " ")
 		command, ok := findCommand(name)
@@ -159,9 +164,16 @@ func (c *console) answer(ctx context.Context, text string) (quit bool) {
 	}
 	if err := c.evaluate(ctx, text); err != nil {
 		c.printf("%s\n", explain(err))
+		if c.data == nil && strings.Contains(text, "$.") {
+			c.printf("There are no data, so $ is null: :load FILE makes a JSON file the data.\n")
+		}
 	}
 	return false
 }
+
+// bareWords are what people type who do not know the commands yet. As expressions
+// they are mere texts.
+var bareWords = map[string]string{"help": ":help", "?": ":help", "quit": ":quit", "exit": ":quit"}
 
 func (c *console) evaluate(ctx context.Context, text string) error {
 	started := time.Now()
@@ -282,6 +294,8 @@ func (c *console) interact(ctx context.Context, input *os.File) error {
 	screen.AutoCompleteCallback = func(line string, pos int, key rune) (string, int, bool) {
 		return c.onTab(screen, line, pos, key)
 	}
+	c.typed = true
+	c.printf("YAQL: type an expression, :help for the commands, :quit to leave.\n")
 	err := c.run(ctx, &typist{input: input, screen: screen})
 	return errors.Join(err, past.save())
 }
