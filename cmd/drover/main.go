@@ -16,7 +16,6 @@ import (
 	"github.com/drover-project/drover/internal/app"
 	"github.com/drover-project/drover/internal/bench"
 	"github.com/drover-project/drover/internal/cli"
-	"github.com/drover-project/drover/internal/cli/deploycmd"
 	"github.com/drover-project/drover/internal/cli/yaqlcmd"
 )
 
@@ -34,7 +33,7 @@ func run() int {
 		StdoutTerminal: isTerminal(os.Stdout),
 		StderrTerminal: isTerminal(os.Stderr) && isTerminal(os.Stdin),
 		Columns:        columns(),
-		Extra:          []*cobra.Command{app.DevCommand(), app.ServeCommand(), app.StoreCommand(), app.BackupCommand(), bench.Command(), yaqlcmd.New(), deploycmd.New()},
+		Extra:          []*cobra.Command{app.DevCommand(), app.ServeCommand(), app.StoreCommand(), app.BackupCommand(), bench.Command(), yaqlcmd.New()},
 	})
 }
 

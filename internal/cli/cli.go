@@ -193,7 +193,7 @@ runs on this machine. Exit statuses: 0 done, 1 failed, 2 wrong usage,
 // nouns are the commands that talk to a controller.
 var nouns = []func(*shell) *cobra.Command{
 	jobCommand, filterCommand, instanceCommand, nodeCommand, groupCommand, networkCommand,
-	osCommand, backupCommand, tagCommand, clusterCommand, queryCommand, lockCommand, debugCommand,
+	osCommand, backupCommand, tagCommand, clusterCommand, queryCommand, lockCommand, debugCommand, deployCommand,
 	versionCommand,
 }
 

@@ -36,6 +36,19 @@ type At struct {
 	Deployment  int64  `json:"deployment,omitempty"`
 }
 
+// Latest returns the latest deployment in earnest of an environment; NotFound if there was none.
+func (e *Engine) Latest(name string) (*course.Deployment, error) {
+	env, err := e.Environment(name)
+	if err != nil {
+		return nil, err
+	}
+	id := e.basis(env, nil).Latest
+	if id == 0 {
+		return nil, fault.New(fault.NotFound, "the environment %s was never deployed", name)
+	}
+	return e.Deployment(id)
+}
+
 // stored are the digests of a state.
 type stored struct {
 	environment string

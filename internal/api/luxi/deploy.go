@@ -23,6 +23,7 @@ var deployMethods = []method{
 	{"ResumeDeployment", 2, 3, resumeDeployment},           // id, whether to retry what failed, [reason trail]
 	{"QueryDeployment", 1, 1, queryDeployment},             // id
 	{"QueryDeploymentTasks", 1, 1, queryDeploymentTasks},   // id
+	{"LatestDeployment", 1, 1, latestDeployment},           // environment
 	{"DiffStates", 2, 2, diffStates},                       // old and new state
 	{"EvalExpression", 1, 1, evalExpression},               // question
 }
@@ -154,6 +155,14 @@ func queryDeploymentTasks(ctx context.Context, d *Deps, a *arguments) (any, erro
 		return nil, err
 	}
 	return d.Rollout.Tasks(ctx, id)
+}
+
+func latestDeployment(_ context.Context, d *Deps, a *arguments) (any, error) {
+	name := a.str(0)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Latest(name)
 }
 
 func diffStates(ctx context.Context, d *Deps, a *arguments) (any, error) {

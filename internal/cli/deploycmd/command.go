@@ -52,7 +52,7 @@ var graphFiles = map[string]bool{"tasks.yaml": true, "deployment_tasks.yaml": tr
 func loadGraph(language *expression.Language, paths []string) (*graph.Graph, error) {
 	whole := &graph.Graph{}
 	for _, path := range paths {
-		files, err := filesOf(path)
+		files, err := GraphFiles(path)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +71,8 @@ func loadGraph(language *expression.Language, paths []string) (*graph.Graph, err
 	return whole, nil
 }
 
-func filesOf(path string) ([]string, error) {
+// GraphFiles returns the files of a graph: the path itself, or the files of tasks below it in the order of their paths.
+func GraphFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil && path != "-" {
 		return nil, fault.New(fault.NotFound, "the graph %s: %w", path, err)

@@ -17,6 +17,9 @@ func newExplain() *cobra.Command {
 			"its parameters as computed, and what it waits for. The virtual node of stages is called null.",
 		Args: cobra.ExactArgs(2), //nolint:mnd // task and node
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := in.given(); err != nil {
+				return err
+			}
 			language, err := expression.NewLanguage()
 			if err != nil {
 				return err

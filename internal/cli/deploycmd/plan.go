@@ -54,6 +54,9 @@ func newPlan() *cobra.Command {
 			if !slices.Contains(forms, output) {
 				return fault.New(fault.Invalid, "--output is %q; there are %s", output, strings.Join(forms, ", ")).At("output")
 			}
+			if err := in.given(); err != nil {
+				return err
+			}
 			language, err := expression.NewLanguage()
 			if err != nil {
 				return err
@@ -91,8 +94,14 @@ func (in *planInput) register(cmd *cobra.Command) {
 	flags.StringArrayVarP(&in.graphs, "graph", "g", nil, "file or directory of a task graph; later ones override earlier ones")
 	flags.StringSliceVar(&in.only, "task", nil, "let only these tasks run")
 	flags.BoolVar(&in.versions, "check-versions", false, "refuse tasks whose version knows no relations between nodes")
-	_ = cmd.MarkFlagRequired("env")   // the flag exists
-	_ = cmd.MarkFlagRequired("graph") // the flag exists
+}
+
+// given refuses a command line that lacks what a plan is computed from.
+func (in *planInput) given() error {
+	if in.environment == "" || len(in.graphs) == 0 {
+		return fault.New(fault.Invalid, "a plan needs the file of an environment, --env FILE, and --graph PATH")
+	}
+	return nil
 }
 
 // Plans of many nodes make much that stays until the end. Collecting garbage less often than usual saves a third of the

@@ -1,0 +1,339 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/deploy/course"
+)
+
+// deployWish are the options that say what a deployment is to do.
+type deployWish struct {
+	graphs, only, nodes []string
+	noop, force         bool
+}
+
+func (w *deployWish) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&w.only, "task", nil, "let only these tasks run")
+	f.StringSliceVar(&w.nodes, "node", nil, "let only these nodes take part, by uid")
+	f.BoolVar(&w.noop, "noop", false, "run tasks in the way of their type that changes nothing")
+	f.BoolVar(&w.force, "force", false, "evaluate conditions as in a first deployment")
+}
+
+// parameters are the wish as the controller takes it.
+func (w *deployWish) parameters(environment string, dry bool) map[string]any {
+	mode := course.Earnest
+	switch {
+	case dry:
+		mode = course.DryRun
+	case w.noop:
+		mode = course.Noop
+	}
+	return map[string]any{"environment": environment, "graphs": nonNil(w.graphs), "only": nonNil(w.only), "nodes": nonNil(w.nodes), "mode": mode, "force": w.force}
+}
+
+// planned is a plan that the controller has stored.
+type planned struct {
+	Deployment course.Deployment `json:"deployment"`
+	Warnings   []string          `json:"warnings"`
+}
+
+// planStored lets the command that plans from files plan what the controller has, if it is given an environment.
+func (sh *shell) planStored(cmd *cobra.Command) {
+	var w deployWish
+	fromFiles := cmd.RunE
+	cmd.Use = "plan ENVIRONMENT | --env FILE --graph PATH... [--old FILE]"
+	cmd.Long += "\n\nOf an ENVIRONMENT that the controller keeps, the plan is stored, and can be run with: drover deploy run --plan ID."
+	cmd.Args = between(0, 1)
+	cmd.Flags().StringSliceVar(&w.nodes, "node", nil, "of a stored environment: let only these nodes take part, by uid")
+	cmd.Flags().BoolVar(&w.noop, "noop", false, "of a stored environment: plan to run tasks in the way of their type that changes nothing")
+	cmd.Flags().BoolVar(&w.force, "force", false, "of a stored environment: evaluate conditions as in a first deployment")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fromFiles(cmd, args)
+		}
+		var err error
+		if w.only, err = cmd.Flags().GetStringSlice("task"); err != nil {
+			return err
+		}
+		form, err := cmd.Flags().GetString("output")
+		if err != nil {
+			return err
+		}
+		detailed, err := cmd.Flags().GetBool("detailed-exitcode")
+		if err != nil {
+			return err
+		}
+		return sh.planOf(cmd.Context(), &w, args[0], form, detailed)
+	}
+}
+
+func (sh *shell) planOf(ctx context.Context, w *deployWish, environment, form string, detailed bool) error {
+	var p planned
+	if err := sh.do(ctx, "PlanDeployment", &p, w.parameters(environment, false), sh.userTrail()); err != nil {
+		return err
+	}
+	sh.warnAll(p.Warnings)
+	var tasks []course.Task
+	if err := sh.do(ctx, "QueryDeploymentTasks", &tasks, p.Deployment.ID); err != nil {
+		return err
+	}
+	value := map[string]any{"deployment": p.Deployment, "tasks": tasks}
+	var err error
+	switch form {
+	case "json":
+		err = sh.showJSON(value)
+	case "yaml":
+		err = sh.showYAML(value)
+	case "tree":
+		err = sh.planTree(&p.Deployment, tasks)
+	default:
+		return usage("a stored plan is shown as tree, json or yaml, not as %q", form)
+	}
+	if err == nil && detailed && p.Deployment.Runs > 0 {
+		return &exitError{status: 2}
+	}
+	return err
+}
+
+func (sh *shell) planTree(d *course.Deployment, tasks []course.Task) error {
+	if err := sh.printf("deployment %d of %s: %d of %d tasks run\n", d.ID, d.Environment, d.Runs, d.Steps); err != nil {
+		return err
+	}
+	byNode := map[string][]course.Task{}
+	for _, t := range tasks {
+		if t.State != course.Skipped {
+			byNode[t.Node] = append(byNode[t.Node], t)
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(byNode)) {
+		if err := sh.printf("node %s\n", uid); err != nil {
+			return err
+		}
+		for i, t := range byNode[uid] {
+			mark := "├─"
+			if i == len(byNode[uid])-1 {
+				mark = "└─"
+			}
+			if err := sh.printf("%s %s (%s): %s\n", mark, t.Task, t.Type, t.Why); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func deployRun(sh *shell) *cobra.Command {
+	var w deployWish
+	var plan int64
+	cmd := heeding([]string{"luxi", "output", "reason", "dry-run", "submit"}, &cobra.Command{
+		Use: "run ENVIRONMENT | --plan ID", Short: "Plan a deployment and carry it out", Args: between(0, 1),
+		Long: "Plan a deployment of an environment and carry it out, or carry out a plan that was stored; that is refused if\n" +
+			"what it was computed from has changed. With --dry-run nodes only report what they would do; with --noop tasks\n" +
+			"run in the way of their type that changes nothing. Neither counts as a success of its tasks.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (plan != 0) == (len(args) == 1) {
+				return usage("give either an environment or --plan ID")
+			}
+			if plan == 0 {
+				var p planned
+				if err := sh.do(cmd.Context(), "PlanDeployment", &p, w.parameters(args[0], sh.flags.dryRun), sh.userTrail()); err != nil {
+					return err
+				}
+				sh.warnAll(p.Warnings)
+				plan = p.Deployment.ID
+			}
+			return sh.goOn(cmd.Context(), "BeginDeployment", plan, sh.userTrail())
+		},
+	})
+	w.register(cmd)
+	cmd.Flags().StringArrayVarP(&w.graphs, "graph", "g", nil, "name of a stored task graph, instead of those of the environment")
+	cmd.Flags().Int64Var(&plan, "plan", 0, "number of a stored plan")
+	return cmd
+}
+
+// goOn has a deployment begun or resumed, and follows it unless told otherwise.
+func (sh *shell) goOn(ctx context.Context, method string, id int64, args ...any) error {
+	if err := sh.do(ctx, method, nil, append([]any{id}, args...)...); err != nil {
+		return err
+	}
+	if sh.flags.submit {
+		return sh.show(map[string]int64{"id": id}, func() error { return sh.printf("%d\n", id) })
+	}
+	sh.notef("deployment %d\n", id)
+	return sh.followDeployment(ctx, id)
+}
+
+func deployGoOn(sh *shell, verb, short string, retry bool) *cobra.Command {
+	return heeding([]string{"luxi", "output", "reason", "submit"}, &cobra.Command{
+		Use: verb + " ID", Short: short, Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := deploymentID(args[0])
+			if err != nil {
+				return err
+			}
+			return sh.goOn(cmd.Context(), "ResumeDeployment", id, retry, sh.userTrail())
+		},
+	})
+}
+
+func deployStop(sh *shell) *cobra.Command {
+	return heeding([]string{"luxi", "reason"}, &cobra.Command{
+		Use: "stop ID", Short: "Let nothing more of a deployment begin; what runs comes to its end", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := deploymentID(args[0])
+			if err != nil {
+				return err
+			}
+			return sh.do(cmd.Context(), "StopDeployment", nil, id, sh.userTrail())
+		},
+	})
+}
+
+func deploymentID(text string) (int64, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 {
+		return 0, usage("a deployment is named by its number, got %q", text)
+	}
+	return id, nil
+}
+
+// deployProgress is how far a deployment is.
+type deployProgress struct {
+	course.Deployment
+
+	States       map[course.State]int `json:"states"`
+	ByNode       map[string]nodeTally `json:"by_node"`
+	Running      []course.Task        `json:"running"`
+	Held         []course.Task        `json:"held"`
+	Unsuccessful []course.Task        `json:"unsuccessful"`
+	Longest      []string             `json:"longest"`
+}
+
+type nodeTally struct {
+	Runs   int `json:"runs"`
+	Passed int `json:"passed"`
+	Failed int `json:"failed"`
+}
+
+func deployStatus(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "status ID", Short: "Tell how far a deployment is, and what it waits for", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := deploymentID(args[0])
+			if err != nil {
+				return err
+			}
+			return sh.deploymentStatus(cmd.Context(), id)
+		},
+	}
+}
+
+func (sh *shell) deploymentStatus(ctx context.Context, id int64) error {
+	var whole json.RawMessage
+	if err := sh.do(ctx, "QueryDeployment", &whole, id); err != nil {
+		return err
+	}
+	var p deployProgress
+	if err := json.Unmarshal(whole, &p); err != nil {
+		return err
+	}
+	return sh.show(whole, func() error { return sh.printf("%s", p.page()) })
+}
+
+// line tells in a line how far the deployment is.
+func (p *deployProgress) line() string {
+	done := p.States[course.Ready] + p.States[course.Tolerated]
+	text := fmt.Sprintf("deployment %d: %s, %d of %d tasks done, %d running", p.ID, p.Status, done, p.Runs, len(p.Running))
+	if n := p.States[course.Failed]; n > 0 {
+		text += fmt.Sprintf(", %d failed", n)
+	}
+	if n := len(p.Held); n > 0 {
+		text += fmt.Sprintf(", %d held", n)
+	}
+	if len(p.Longest) > 0 {
+		text += ", longest chain " + strconv.Itoa(len(p.Longest)) + ": " + p.Longest[0]
+	}
+	return text
+}
+
+// page tells all that people want to know.
+func (p *deployProgress) page() string {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "deployment %d of %s: %s", p.ID, p.Environment, p.Status)
+	if p.Mode != course.Earnest {
+		fmt.Fprintf(b, " (%s)", p.Mode)
+	}
+	if p.Why != "" {
+		fmt.Fprintf(b, ", %s", p.Why)
+	}
+	fmt.Fprintf(b, "\n%d of %d tasks done\n", p.States[course.Ready]+p.States[course.Tolerated], p.Runs)
+	for _, uid := range slices.Sorted(maps.Keys(p.ByNode)) {
+		n := p.ByNode[uid]
+		fmt.Fprintf(b, "node %s: %d of %d", uid, n.Passed, n.Runs)
+		if n.Failed > 0 {
+			fmt.Fprintf(b, ", %d failed", n.Failed)
+		}
+		b.WriteString("\n")
+	}
+	for _, t := range p.Running {
+		fmt.Fprintf(b, "running: %s on node %s, job %d\n", t.Task, t.Node, t.Job)
+	}
+	for _, t := range p.Held {
+		fmt.Fprintf(b, "held: %s on node %s, job %d, by filter rule %s\n", t.Task, t.Node, t.Job, t.Held)
+	}
+	for _, t := range p.Unsuccessful {
+		fmt.Fprintf(b, "failed: %s on node %s: %s\n", t.Task, t.Node, t.Error)
+	}
+	if len(p.Longest) > 0 {
+		fmt.Fprintf(b, "longest chain: %s\n", strings.Join(p.Longest, " -> "))
+	}
+	return b.String()
+}
+
+// lookAgain is how often a deployment that is followed is looked at.
+const lookAgain = 500 * time.Millisecond
+
+// followDeployment waits for the end of a deployment, and shows on a terminal how far it is. One that did not succeed is a
+// failure of the command.
+func (sh *shell) followDeployment(ctx context.Context, id int64) error {
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		var p deployProgress
+		if err := sh.stay(ctx, "QueryDeployment", &p, id); err != nil {
+			return err
+		}
+		if sh.person {
+			sh.rawf("%s%s", eraseLine, listing.Cut(listing.Printable(p.line()), sh.line-1))
+		}
+		if !p.Status.Active() {
+			if sh.person {
+				sh.rawf("%s", eraseLine)
+			}
+			if err := sh.deploymentStatus(ctx, id); err != nil {
+				return err
+			}
+			if p.Status != course.Done {
+				return failed
+			}
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			sh.notef("deployment %d goes on; drover deploy status %d tells how far it is\n", id, id)
+			return context.Cause(ctx)
+		}
+	}
+}
