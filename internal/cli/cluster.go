@@ -239,6 +239,7 @@ func debugDelay(sh *shell) *cobra.Command {
 	noMaster := cmd.Flags().Bool("no-master", false, "do not wait on the master")
 	noLocks := cmd.Flags().BoolP("no-locks", "l", false, "take no locks")
 	repeat := cmd.Flags().IntP("repeat", "r", 0, "wait so often")
+	sh.completeItems(cmd, optionKinds)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		duration, err := strconv.ParseFloat(args[0], 64)
 		if err != nil {

@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/cli/classic"
 	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 )
@@ -18,7 +20,92 @@ import (
 // them, in completions.
 var nameFields = map[string][2]string{
 	"instance": {"name", "status"}, "node": {"name", "role"}, "group": {"name", "alloc_policy"},
-	"network": {"name", "network"}, "job": {"id", "summary"}, "filter": {"uuid", "action"},
+	"network": {"name", "network"}, "job": {"id", "summary"}, "filter": {"rule", "action_text"},
+}
+
+// paramKinds are the kinds of items that parameters name, by the names of the
+// parameters; optionKinds likewise for options that are no parameter.
+var (
+	paramKinds = map[string]string{
+		"instance_name": "instance", "instances": "instance",
+		"node_name": "node", "nodes": "node", "pnode": "node", "snode": "node", "remote_node": "node", "target_node": "node",
+		"src_node": "node", "on_nodes": "node", "node_names": "node",
+		"group_name": "group", "group": "group", "target_groups": "group",
+		"network_name": "network", "network": "network",
+		"os_type": "os", "os_name": "os", "os": "os",
+	}
+	optionKinds = map[string]string{"node": "node"}
+)
+
+// completeItems offers names of items as values of the options of a command.
+func (sh *shell) completeItems(cmd *cobra.Command, params map[string]string) {
+	for option, kind := range params {
+		if kind == "" || cmd.Flags().Lookup(option) == nil {
+			continue
+		}
+		_ = cmd.RegisterFlagCompletionFunc(option, sh.completeList(kind)) // the option exists
+	}
+}
+
+// completeList offers names of items behind those that stand there already, with
+// commas between.
+func (sh *shell) completeList(kind string) cobra.CompletionFunc {
+	names := sh.completeNames(kind, true)
+	if kind == "os" {
+		names = sh.completeOS
+	}
+	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		begun := typed[:strings.LastIndexAny(typed, ",:")+1]
+		found, directive := names(cmd, nil, typed[len(begun):])
+		for i := range found {
+			found[i] = begun + found[i]
+		}
+		return found, directive
+	}
+}
+
+// completeOS offers the names of operating systems, with their variants: what can
+// be installed.
+func (sh *shell) completeOS(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+	defer cancel()
+	var found []classic.OSDefinition
+	if err := sh.do(ctx, "QueryOSes", &found, []string{}, classic.OSFields); err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []cobra.Completion
+	for _, name := range classic.InstallableNames(found) {
+		if strings.HasPrefix(name, typed) {
+			out = append(out, name)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeValue offers the values of KEY=VALUE: the words that a parameter takes,
+// or the items that it names.
+func (sh *shell) completeValue(cmd *cobra.Command, p *opcode.Param, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var out []cobra.Completion
+	for _, word := range p.Type.Allowed() {
+		out = append(out, p.Name+"="+word)
+	}
+	if kindOf(p) == kindBool {
+		out = append(out, p.Name+"=true", p.Name+"=false")
+	}
+	if kind := paramKinds[p.Name]; kind != "" {
+		found, _ := sh.completeList(kind)(cmd, nil, typed)
+		for _, name := range found {
+			out = append(out, p.Name+"="+name)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeFigures offers what can be told of groups.
+func completeFigures(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	begun := typed[:strings.LastIndex(typed, ",")+1]
+	return []cobra.Completion{begun + "count", begun + "count(", begun + "sum(", begun + "min(", begun + "max("},
+		cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // completeNames offers the live names of items to the shell. Without a

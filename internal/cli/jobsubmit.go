@@ -31,11 +31,12 @@ job), or a list of lists (several jobs).`
 func jobSubmit(sh *shell) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "submit OPCODE [KEY=VALUE...] | FILE | -", Short: "Submit a job of any opcodes", Long: submitHelp,
-		Args: atLeast(1), ValidArgsFunction: completeOpcode,
+		Args: atLeast(1), ValidArgsFunction: sh.completeOpcode,
 	}
 	describe := cmd.Flags().Bool("describe", false, "show the parameters of the opcode instead")
 	key := cmd.Flags().String("key", "", "submission key: a second submission with the same key makes no second job")
 	depends := cmd.Flags().StringArray("depend", nil, "wait for job ID, or ID:STATUS,...; may be repeated")
+	_ = cmd.RegisterFlagCompletionFunc("depend", sh.completeWhere("job", true, unfinished())) // the option exists
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id := opcodeID(args[0])
 		def, known := opcode.Lookup(id)
@@ -95,7 +96,7 @@ func unknownOpcode(id string) error {
 	return usage("there is no opcode %s", id)
 }
 
-func completeOpcode(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (sh *shell) completeOpcode(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
 	if len(args) == 0 {
 		for _, d := range opcode.All() {
@@ -104,6 +105,11 @@ func completeOpcode(_ *cobra.Command, args []string, _ string) ([]cobra.Completi
 		return out, cobra.ShellCompDirectiveDefault // files too
 	}
 	if def, ok := opcode.Lookup(opcodeID(args[0])); ok {
+		if key, value, given := strings.Cut(typed, "="); given {
+			if p, known := def.Param(key); known {
+				return sh.completeValue(cmd, p, value)
+			}
+		}
 		for i := range def.Params {
 			out = append(out, cobra.CompletionWithDesc(def.Params[i].Name+"=", def.Params[i].Doc))
 		}

@@ -85,6 +85,7 @@ func (o *listOptions) register(cmd *cobra.Command, what string) {
 	for _, name := range []string{"fields", "sort", "group-by"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, completeFields(what)) // the option exists
 	}
+	_ = cmd.RegisterFlagCompletionFunc("figures", completeFigures)
 	_ = cmd.RegisterFlagCompletionFunc("units", cobra.FixedCompletions([]string{"h", "m", "g", "t"}, cobra.ShellCompDirectiveNoFileComp))
 }
 

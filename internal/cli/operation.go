@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,17 +85,27 @@ func (o operation) command(sh *shell) *cobra.Command {
 		cmd.ValidArgsFunction = sh.completeNames(o.complete, len(o.places) == 0)
 	}
 	read := o.register(cmd, def)
+	sh.completeItems(cmd, o.itemOptions(def))
 	var selected selection
-	if o.selects && sh.persona.classic() {
+	chosen := choice{kind: o.complete}
+	switch {
+	case o.selects && sh.persona.classic():
 		selected.register(cmd)
+		cmd.Args = nil
+	case o.choosable() && !sh.persona.classic():
+		chosen.register(cmd)
 		cmd.Args = nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if o.selects && sh.persona.classic() {
-			var err error
-			if args, err = sh.selectNames(cmd, o, &selected, args); err != nil {
-				return err
-			}
+		var err error
+		switch {
+		case o.selects && sh.persona.classic():
+			args, err = sh.selectNames(cmd, o, &selected, args)
+		case o.choosable() && !sh.persona.classic():
+			args, err = sh.chooseFor(cmd, o, &chosen, args)
+		}
+		if err != nil || o.choosable() && len(args) == 0 {
+			return err
 		}
 		tasks, err := o.tasks(sh, args, read)
 		if err != nil {
@@ -103,6 +114,22 @@ func (o operation) command(sh *shell) *cobra.Command {
 		return o.carryOut(cmd.Context(), sh, args, tasks)
 	}
 	return cmd
+}
+
+// choosable reports whether the command is about any number of items that there
+// are.
+func (o operation) choosable() bool {
+	return o.target != "" && o.complete != "" && len(o.places) == 0 && o.rest == ""
+}
+
+// chooseFor returns the items that a command of drover's own is about.
+func (sh *shell) chooseFor(cmd *cobra.Command, o operation, c *choice, args []string) ([]string, error) {
+	if !c.given() {
+		if err := o.checkArgs(cmd, args); err != nil {
+			return nil, err
+		}
+	}
+	return sh.choose(cmd.Context(), c, o.verb, args, o.question != "")
 }
 
 // selectNames returns the items that a command of a classic tool is about.
@@ -240,6 +267,21 @@ func (o operation) register(cmd *cobra.Command, def *opcode.Definition) func() (
 	}
 }
 
+// itemOptions are the options whose values are names of items, with their kinds.
+func (o operation) itemOptions(def *opcode.Definition) map[string]string {
+	out := maps.Clone(optionKinds)
+	for i := range def.Params {
+		p := def.Params[i].Name
+		if kind := paramKinds[p]; kind != "" && o.hasOption(p) {
+			out[strings.ReplaceAll(p, "_", "-")] = kind
+		}
+	}
+	for option, param := range o.names {
+		out[option] = paramKinds[param]
+	}
+	return out
+}
+
 // hasOption reports whether a parameter is set by an option.
 func (o operation) hasOption(param string) bool {
 	_, fixed := o.fixed[param]
@@ -341,7 +383,7 @@ func placeValue(def *opcode.Definition, name, text string) any {
 
 func (o operation) carryOut(ctx context.Context, sh *shell, args []string, tasks []task) error {
 	if o.question != "" && !sh.flags.dryRun && !(o.unasked && sh.persona.classic()) {
-		if err := sh.confirm(fmt.Sprintf(o.question, strings.Join(args, ", "))); err != nil {
+		if err := sh.confirm(fmt.Sprintf(o.question, listed(args))); err != nil {
 			return err
 		}
 	}

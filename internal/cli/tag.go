@@ -95,6 +95,23 @@ func (sh *shell) changeTags(cmd *cobra.Command, noun, id, kind, name string, tag
 	return sh.run(cmd.Context(), []task{{ops: []*opcode.Opcode{op}}})
 }
 
+// tagChosen changes the tags of the items that are chosen, by a job for each.
+func (sh *shell) tagChosen(cmd *cobra.Command, c *choice, id string, patterns, tags []string) error {
+	names, err := sh.choose(cmd.Context(), c, cmd.Name()+" "+strings.Join(tags, " ")+" of", patterns, false)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	tasks := make([]task, len(names))
+	for i, name := range names {
+		op, err := sh.newOp(c.kind, id, map[string]any{"kind": tagKinds[c.kind], "name": name, "tags": tags})
+		if err != nil {
+			return err
+		}
+		tasks[i] = task{target: name, ops: []*opcode.Opcode{op}}
+	}
+	return sh.run(cmd.Context(), tasks)
+}
+
 // tagSearch finds tags in the whole cluster.
 func tagSearch(sh *shell, noun, verb string) *cobra.Command {
 	return heeding(readingByJob, &cobra.Command{
@@ -134,13 +151,26 @@ func itemTags(sh *shell, noun string) []*cobra.Command {
 	}
 	use := strings.Repeat(strings.ToUpper(noun)+" ", needs)
 	change := func(verb, short, id string) *cobra.Command {
-		c := heeding(making, &cobra.Command{
-			Use: verb + " " + use + "TAG...", Short: short, Args: atLeast(needs + 1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				item, tags := name(args)
-				return sh.changeTags(cmd, noun, id, kind, item, tags)
-			},
-		})
+		c := heeding(making, &cobra.Command{Use: verb + " " + use + "TAG...", Short: short, Args: atLeast(needs + 1)})
+		chosen := choice{kind: noun}
+		choosable := slices.Contains([]string{"instance", "node"}, noun) && !sh.persona.classic()
+		if choosable {
+			chosen.register(c)
+			c.Args = atLeast(1)
+		}
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			if choosable && chosen.given() {
+				return sh.tagChosen(cmd, &chosen, id, nil, args)
+			}
+			if err := atLeast(needs+1)(cmd, args); err != nil {
+				return err
+			}
+			item, tags := name(args)
+			if choosable && wild(item) {
+				return sh.tagChosen(cmd, &chosen, id, []string{item}, tags)
+			}
+			return sh.changeTags(cmd, noun, id, kind, item, tags)
+		}
 		if needs > 0 {
 			c.ValidArgsFunction = sh.completeNames(noun, false)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/drover-project/drover/internal/job"
@@ -170,7 +171,7 @@ func (v *view) lockName(n lock.Name) string {
 func joinOwners(list []lock.Owner) string {
 	texts := make([]string, len(list))
 	for i, o := range list {
-		texts[i] = fmt.Sprint(int64(o))
+		texts[i] = strconv.FormatInt(int64(o), 10)
 	}
 	return strings.Join(texts, ", ")
 }
