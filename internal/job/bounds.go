@@ -3,6 +3,7 @@ package job
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -72,6 +73,33 @@ func clipPayload(payload json.RawMessage) json.RawMessage {
 		return payload
 	}
 	return quote(fmt.Sprintf("an entry of %d bytes was left out, for it is above the limit of %d", len(payload), MaxLogPayload))
+}
+
+// maxSentence is the size up to which Stripped keeps what an opcode left.
+const maxSentence = 1 << 10
+
+// Stripped returns the job as it is for a store that does not take it: what its
+// opcodes left keeps its place, but of results and log entries longer than a
+// sentence only a note is left.
+func (j *Job) Stripped() *Job {
+	c := *j
+	c.Ops = slices.Clone(j.Ops)
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		if len(op.Result) > maxSentence {
+			op.Result = quote(fmt.Sprintf("a result of %d bytes was left out: it could not be stored", len(op.Result)))
+			if op.Status == Error {
+				op.Result = EncodeText("the opcode failed; why could not be stored")
+			}
+		}
+		op.Log = slices.Clone(op.Log)
+		for k := range op.Log {
+			if e := &op.Log[k]; len(e.Payload) > maxSentence {
+				e.Type, e.Payload = LogMessage, quote(fmt.Sprintf("an entry of %d bytes was left out: it could not be stored", len(e.Payload)))
+			}
+		}
+	}
+	return &c
 }
 
 // CheckInput refuses opcodes that are too large for one job.

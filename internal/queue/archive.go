@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/audit"
@@ -65,7 +66,7 @@ func (q *Queue) archive(ctx context.Context, ids []job.ID, by By) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := 0
+	var n atomic.Int64
 	err = q.change(ctx, func(w *work) error {
 		var moved []job.ID
 		for _, id := range ids {
@@ -84,18 +85,21 @@ func (q *Queue) archive(ctx context.Context, ids []job.ID, by By) (int, error) {
 			}
 			moved = append(moved, id)
 		}
-		n = len(moved)
-		if n > 0 {
+		if len(moved) > 0 {
 			e := audit.New(audit.JobArchive, moved[0].String(), by)
-			if n > 1 {
+			if len(moved) > 1 {
 				e.Object, e.After = "", encode(moved)
 			}
 			q.record(w, e)
-			w.then(func() { q.archivedNow(moved) })
+			w.first(func(err error) {
+				if err == nil || permanent(err) {
+					n.Store(int64(q.archivedNow(moved)))
+				}
+			})
 		}
 		return nil
 	})
-	return n, err
+	return int(n.Load()), err
 }
 
 // heads reads the stored heads of jobs. One with a time is that of a job that has
@@ -112,12 +116,17 @@ func (q *Queue) heads(ctx context.Context, ids []job.ID) (map[job.ID]store.Objec
 	return out, nil
 }
 
-// archivedNow forgets jobs that are in the archive now.
-func (q *Queue) archivedNow(ids []job.ID) {
+// archivedNow forgets jobs that are in the archive now, unless the store refused
+// them, and returns how many are.
+func (q *Queue) archivedNow(ids []job.ID) (n int) {
 	q.update(func(w *work) {
 		var keys []string
 		for _, id := range ids {
-			if j := q.archiving[id]; j.Key != "" {
+			j, moved := q.archiving[id]
+			if !moved {
+				continue
+			}
+			if n++; j.Key != "" {
 				keys = append(keys, j.Key)
 			}
 			delete(q.archiving, id)
@@ -125,6 +134,7 @@ func (q *Queue) archivedNow(ids []job.ID) {
 		q.archivals++
 		q.apply(w, machine.Forget{Keys: keys})
 	})
+	return n
 }
 
 // Job returns a job, live or archived; fault.NotFound if there is none, a

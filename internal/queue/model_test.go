@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
@@ -47,6 +48,7 @@ func liveThrough(t *testing.T, rt *rapid.T) {
 		"delete rule":    m.deleteRule,
 		"archive":        m.archive,
 		"fail the store": m.failStore,
+		"refuse":         m.refuse,
 		"restart":        m.restart,
 		"crash":          m.crash,
 	})
@@ -66,6 +68,9 @@ type model struct {
 	// rules has put more than its limit into it.
 	allowed map[schedule.Bucket]int
 	rules   []string
+	// refusing says that the store refuses things for good: then a request may be
+	// refused, too.
+	refusing bool
 	// struck is closed when the injected failure has happened.
 	struck <-chan struct{}
 }
@@ -128,10 +133,10 @@ func (m *model) submit(rt *rapid.T) {
 		subs = append(subs, queue.Submission{Ops: m.genOps(rt)})
 	}
 	out, err := m.q.SubmitMany(ctx, subs)
-	m.must(rt, err)
-	for _, o := range out {
-		m.must(rt, o.Err)
-		m.known[o.ID] = true
+	for i, o := range out {
+		if m.carriedOut(rt, err) && m.carriedOut(rt, out[i].Err) {
+			m.known[o.ID] = true
+		}
 	}
 }
 
@@ -185,7 +190,9 @@ func (m *model) cancel(rt *rapid.T) {
 	id := m.anyJob(rt)
 	kill := rapid.Bool().Draw(rt, "kill")
 	_, err := m.q.Cancel(ctx, id, kill, queue.By{})
-	m.must(rt, err)
+	if !m.carriedOut(rt, err) {
+		return
+	}
 	if j := m.q.Jobs().Get(id); j != nil && !j.Final() {
 		if j.CancelReason == "" {
 			rt.Fatalf("job %d is %s after a cancel", id, j.Status())
@@ -199,7 +206,7 @@ func (m *model) cancel(rt *rapid.T) {
 func (m *model) changePriority(rt *rapid.T) {
 	id := m.anyJob(rt)
 	_, err := m.q.ChangePriority(ctx, id, rapid.IntRange(-20, 19).Draw(rt, "priority"), queue.By{})
-	m.must(rt, err)
+	m.carriedOut(rt, err)
 }
 
 // putRule adds a rule or replaces one.
@@ -210,8 +217,7 @@ func (m *model) putRule(rt *rapid.T) {
 	}
 	r := rule(m.t, rapid.IntRange(0, 2).Draw(rt, "priority"), genAction.Draw(rt, "action"), genRule.Draw(rt, "predicates"))
 	added, _, err := m.q.PutFilter(ctx, uuid, r, queue.By{})
-	m.must(rt, err)
-	if uuid == "" {
+	if m.carriedOut(rt, err) && uuid == "" {
 		m.rules = append(m.rules, added)
 	}
 	m.allowSurplus()
@@ -222,8 +228,9 @@ func (m *model) deleteRule(rt *rapid.T) {
 		rt.Skip("no rules")
 	}
 	i := rapid.IntRange(0, len(m.rules)-1).Draw(rt, "rule")
-	m.must(rt, m.q.DeleteFilter(ctx, m.rules[i], queue.By{}))
-	m.rules = slices.Delete(m.rules, i, i+1)
+	if m.carriedOut(rt, m.q.DeleteFilter(ctx, m.rules[i], queue.By{})) {
+		m.rules = slices.Delete(m.rules, i, i+1)
+	}
 	m.allowSurplus()
 }
 
@@ -240,7 +247,9 @@ func (m *model) archive(rt *rapid.T) {
 	j, err := m.q.Job(ctx, id)
 	m.must(rt, err)
 	done, err := m.q.Archive(ctx, id, queue.By{})
-	m.must(rt, err)
+	if !m.carriedOut(rt, err) {
+		return
+	}
 	if done != (j.Final() && !j.Archived) {
 		rt.Fatalf("archiving job %d (%s, archived %v): %v", id, j.Status(), j.Archived, done)
 	}
@@ -261,6 +270,17 @@ func (m *model) failStore(rt *rapid.T) {
 	})
 }
 
+// refuse has the store refuse a transaction that is still to come for good, once
+// in a life of the queue: what is refused twice is set aside, and never ends.
+func (m *model) refuse(rt *rapid.T) {
+	if m.refusing {
+		rt.Skip("it has")
+	}
+	m.refusing = true
+	m.faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, Skip: rapid.IntRange(0, 2).Draw(rt, "skip"),
+		Err: fault.New(fault.TooLarge, "far too large"), When: func(tx store.Tx) bool { return len(tx.Put) > 0 }})
+}
+
 // restart ends the controller in good order, with opcodes running.
 func (m *model) restart(*rapid.T) { m.reopen() }
 
@@ -276,7 +296,7 @@ func (m *model) crash(rt *rapid.T) {
 
 func (m *model) reopen() {
 	m.rig.crash()
-	m.struck = nil
+	m.struck, m.refusing = nil, false
 	for j := range m.q.Jobs().All() {
 		m.known[j.ID] = true // also one whose submission was not answered
 	}
@@ -285,7 +305,9 @@ func (m *model) reopen() {
 // runDry lets everything end, without rules.
 func (m *model) runDry(rt *rapid.T) {
 	for _, uuid := range m.rules {
-		m.must(rt, m.q.DeleteFilter(ctx, uuid, queue.By{}))
+		for !m.carriedOut(rt, m.q.DeleteFilter(ctx, uuid, queue.By{})) {
+			continue
+		}
 		m.allowSurplus()
 		m.settleAndCheck(rt)
 	}
@@ -314,12 +336,25 @@ func (m *model) must(rt *rapid.T, err error) {
 	}
 }
 
+// carriedOut reports whether a request was, as it must be unless the store
+// refuses things for good.
+func (m *model) carriedOut(rt *rapid.T, err error) bool {
+	rt.Helper()
+	if m.refusing && fault.Is(err, fault.TooLarge) {
+		return false
+	}
+	m.must(rt, err)
+	return true
+}
+
 // rest waits until everything that was decided is durable and every opcode
 // that may run does. A second request is behind whatever the first made the
 // queue write again.
 func (m *model) rest(rt *rapid.T) {
 	for range 2 {
-		m.must(rt, m.q.SetDrained(context.Background(), false, queue.By{}))
+		for !m.carriedOut(rt, m.q.SetDrained(context.Background(), false, queue.By{})) {
+			continue // the store has refused it, and takes the next
+		}
 	}
 	for _, j := range m.running() {
 		m.began(j.ID, j.Next())

@@ -85,7 +85,9 @@ type Queue struct {
 	archiving map[job.ID]leaving
 	archivals uint64
 	handed    handed
-	unread    []string // what could not be read from the store
+	// unsettled are works that are on their way to the store, or will be again.
+	unsettled map[*work]bool
+	unread    []string // what could not be read from the store, or not be written
 	lastEvent int64    // number of the newest event
 	phase     phase
 	failed    error // why the queue stopped, if it did
@@ -124,7 +126,7 @@ var errNotOpen = fault.New(fault.Unavailable, "the controller is starting")
 // Open loads the queue from the store and shows what it has. It takes requests
 // and runs jobs from Run on, so that what opcodes need can be built from it.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
-	q := &Queue{cfg: cfg, kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]leaving{}, handed: handed{}, expiring: make(bell, 1)}
+	q := &Queue{cfg: cfg, kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]leaving{}, handed: handed{}, unsettled: map[*work]bool{}, expiring: make(bell, 1)}
 	if q.cfg.Patience == 0 {
 		q.cfg.Patience = defaultPatience
 	}
@@ -221,7 +223,7 @@ func (q *Queue) apply(w *work, e machine.Event) *machine.Ready {
 	for _, s := range r.Starts {
 		ctx, kill := context.WithCancelCause(q.ctx)
 		q.kills[s.Job] = kill
-		w.then(func() { q.start(ctx, s) })
+		w.begins = append(w.begins, begin{s.Job, func() { q.start(ctx, s) }})
 	}
 	for _, id := range r.Kills {
 		q.kills[id](errKilled)

@@ -24,11 +24,18 @@ var errKilled = fault.New(fault.Failed, "Job killed on request")
 // the queue closes it does not begin: its job is queued as if nothing had been.
 func (q *Queue) start(ctx context.Context, s machine.Start) {
 	q.mu.Lock()
-	begins := q.phase == open && q.failed == nil
+	givenUp := !q.m.Runs(s)
+	begins := !givenUp && q.phase == open && q.failed == nil
 	if begins {
 		q.runners.Add(1)
 	}
+	if givenUp {
+		q.forgetKill(s.Job)
+	}
 	q.mu.Unlock()
+	if givenUp {
+		return
+	}
 	if !begins {
 		q.update(func(w *work) { q.apply(w, machine.NotBegun{Job: s.Job, Index: s.Index}) })
 		return
@@ -52,12 +59,17 @@ func (q *Queue) run(ctx context.Context, s machine.Start) {
 		err = errKilled
 	}
 	q.update(func(w *work) {
-		if kill := q.kills[s.Job]; kill != nil {
-			kill(nil)
-			delete(q.kills, s.Job)
-		}
+		q.forgetKill(s.Job)
 		q.apply(w, machine.Done{Log: r.takeLog(true), Nodes: env.Visited(), Result: result, Err: err})
 	})
+}
+
+// forgetKill lets go of what would end an opcode.
+func (q *Queue) forgetKill(id job.ID) {
+	if kill := q.kills[id]; kill != nil {
+		kill(nil)
+		delete(q.kills, id)
+	}
 }
 
 // execute runs the opcode. A panic of an executor fails its job alone.

@@ -52,6 +52,7 @@ func (q *Queue) submit(ctx context.Context, subs []Submission, usable func() err
 		var r *machine.Ready
 		var durable <-chan error
 		var refused error
+		var taking *work
 		q.update(func(w *work) {
 			if refused = usable(); refused != nil {
 				return
@@ -61,7 +62,7 @@ func (q *Queue) submit(ctx context.Context, subs []Submission, usable func() err
 			}
 			r = q.apply(w, s)
 			q.repeat(w, r.Repeated)
-			durable = w.answer()
+			taking, durable = w, w.answer()
 		})
 		switch {
 		case refused != nil:
@@ -74,8 +75,9 @@ func (q *Queue) submit(ctx context.Context, subs []Submission, usable func() err
 		}
 		select {
 		case err := <-durable:
-			q.tellTaken(ctx, r.Outcomes)
-			return r.Outcomes, err
+			out, err := taking.outcomes(r.Outcomes, err)
+			q.tellTaken(ctx, out)
+			return out, err
 		case <-ctx.Done():
 			return nil, fault.New(fault.Unavailable, "the submission was not confirmed in time: %w", context.Cause(ctx)).
 				WithHint("it may have been taken; a submission key makes it safe to repeat")
@@ -153,6 +155,9 @@ func (q *Queue) recall(ctx context.Context, p *past, missing machine.Missing) er
 		if err == nil {
 			id, err = job.ParseID(string(o.Value))
 		}
+		if err == nil {
+			id, err = q.taken(ctx, id)
+		}
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return fault.New(fault.Unavailable, "the store cannot tell whether the submission key is known: %w", err)
 		}
@@ -170,6 +175,21 @@ func (q *Queue) recall(ctx context.Context, p *past, missing machine.Missing) er
 		}
 	}
 	return nil
+}
+
+// taken returns the id of a job that was taken, and 0 for one that was not: it was
+// refused by the store, and may have left its key behind for a moment.
+func (q *Queue) taken(ctx context.Context, id job.ID) (job.ID, error) {
+	q.mu.Lock()
+	unread := q.m.Unread(id)
+	q.mu.Unlock()
+	if unread || q.live(id) != nil {
+		return id, nil
+	}
+	if _, err := q.read(ctx, store.Key{Kind: KindArchived, ID: id.String()}); err != nil {
+		return 0, err
+	}
+	return id, nil
 }
 
 // read reads an object, as often as it takes while the store fails.

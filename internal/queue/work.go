@@ -32,11 +32,21 @@ type work struct {
 	held     []job.ID
 	locks    []lock.State
 	events   []*audit.Event
+	gone     []*job.Job
+	begins   []begin
 	after    []func(error)
 	change   *state.Change // what the picture gains
 	handed   []*job.Job    // see there
 	attempts int
 	failing  time.Time // when it failed first
+	whole    *whole    // what it is a part of, if it is
+	restores bool      // it takes something back that was refused
+}
+
+// begin is what is to be done for a job once the work is durable.
+type begin struct {
+	job job.ID
+	do  func()
 }
 
 // add takes over what an event led to.
@@ -53,18 +63,9 @@ func (w *work) add(r *machine.Ready) {
 	if r.Flags {
 		w.touch(flagsKey)
 	}
+	w.gone = append(w.gone, r.Gone...)
 	w.held = append(w.held, r.Holds...)
 	w.locks = append(w.locks, r.Locks...)
-}
-
-// then adds something to be done once the work is durable. It is not done if
-// the work fails.
-func (w *work) then(f func()) {
-	w.after = append(w.after, func(err error) {
-		if err == nil {
-			f()
-		}
-	})
 }
 
 // answer makes the work report its outcome.
@@ -107,7 +108,7 @@ func jobKey(id job.ID) store.Key { return store.Key{Kind: KindJob, ID: id.String
 // behind later ones, can only repeat what is true.
 func (q *Queue) flush(w *work) {
 	w.change = q.changeOf(w)
-	if len(w.keys) == 0 && len(w.after) == 0 && nothing(w.change) {
+	if len(w.keys)+len(w.gone)+len(w.after) == 0 && nothing(w.change) {
 		return
 	}
 	// What changes in the picture without being stored gets a revision, too: then
@@ -128,7 +129,14 @@ func (q *Queue) flush(w *work) {
 		}
 		tx.Put = append(tx.Put, put)
 	}
+	for _, j := range w.gone {
+		tx.Delete = append(tx.Delete, jobKey(j.ID))
+		if j.Key != "" && q.m.Key(j.Key) == 0 {
+			tx.Delete = append(tx.Delete, submissionKey(j.Key))
+		}
+	}
 	putEvents(&tx, w.events)
+	q.unsettled[w] = true
 	q.outcomes.expect()
 	q.writes.Add(1)
 	q.cfg.Store.Enqueue(tx, func(revision store.Revision, err error) {
@@ -292,6 +300,7 @@ func (q *Queue) settle(batch []outcome) {
 	q.mu.Lock()
 	var after []func()
 	for _, o := range batch {
+		over := true
 		switch {
 		case o.err == nil:
 			q.recovered()
@@ -301,14 +310,16 @@ func (q *Queue) settle(batch []outcome) {
 			}
 		case permanent(o.err):
 			q.handed.settle(o.work)
-			q.refused(o)
+			delete(q.unsettled, o.work)
+			over = q.refused(o.work, o.err)
 		case q.retry(o):
-			continue
+			over = false
 		default:
 			q.fail(o.err)
 		}
-		for _, f := range o.work.after {
-			after = append(after, func() { f(q.outcome(o.err)) })
+		if over {
+			delete(q.unsettled, o.work)
+			after = append(after, o.work.conclude(q.outcome(o.err))...)
 		}
 	}
 	q.mu.Unlock()
@@ -322,13 +333,10 @@ func (q *Queue) outcome(err error) error {
 	case err == nil:
 		return nil
 	case permanent(err):
-		return fault.New(fault.CodeOf(err), "the change was refused by the store: %w", err)
+		return refusal(err)
 	}
 	return fault.New(fault.Unavailable, "the change could not be stored: %w", err)
 }
-
-// permanent tells an error that comes again however often the same is written.
-func permanent(err error) bool { return fault.Is(err, fault.Invalid) || fault.Is(err, fault.TooLarge) }
 
 // retry has a work written again whose outcome is unknown, a little later and
 // with the state of its keys as it is then. It reports false when there is no
@@ -384,23 +392,12 @@ func (q *Queue) Health() error {
 }
 
 // Unreadable lists the stored objects that could not be read when the queue was
-// opened, each with why. They are left alone: the rest serves.
-func (q *Queue) Unreadable() []string { return q.unread }
-
-// refused gives up jobs that the store will never take as they are. What grows
-// is bounded where it comes in, so this is the last resort: one job is lost, the
-// queue goes on.
-func (q *Queue) refused(o outcome) {
-	q.cfg.Log.Error("the store refuses what the queue writes", "error", o.err, "objects", len(o.work.keys))
-	var jobs []job.ID
-	for _, key := range o.work.keys {
-		if id, err := job.ParseID(key.ID); err == nil && key.Kind == KindJob {
-			jobs = append(jobs, id)
-		}
-	}
-	w := &work{}
-	q.apply(w, machine.Unstorable{Jobs: jobs, Stored: func(id job.ID) bool { return q.live(id) != nil }, Err: o.err})
-	q.flush(w)
+// opened, and those that can no longer be written, each with why. They are left
+// alone: the rest serves.
+func (q *Queue) Unreadable() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.unread)
 }
 
 // fail stops the queue: it takes no more requests and starts nothing.

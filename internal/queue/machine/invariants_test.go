@@ -174,10 +174,11 @@ func (h *world) checkDependencies() error {
 		for _, on := range e.job.Dependencies() {
 			other := h.m.Job(on)
 			if other == nil {
-				other = h.stored(on)
+				other = h.seen(on)
 			}
 			s, known := e.came[on]
 			switch {
+			case h.m.unread[on]: // it has ended, and is stored as if it had not
 			case other != nil && other.Final() && (!known || s != other.Status()):
 				err = fmt.Errorf("job %d was not told that job %d ended as %s", id, on, other.Status())
 			case other != nil && !other.Final() && e.job.Busy():
@@ -211,12 +212,12 @@ func (h *world) checkHistory() error {
 	}
 	for key, id := range h.byKey {
 		live := h.jobs[id]
-		if got := h.keys[key]; got != id && (live == nil || live.Key != key) && !h.struck[id] {
+		if got := h.keys[key]; got != id && (live == nil || live.Key != key) {
 			return fmt.Errorf("key %q was answered with job %d and is stored as that of job %d", key, id, got)
 		}
 	}
 	for id := range h.told {
-		if h.stored(id) == nil && !h.struck[id] {
+		if h.stored(id) == nil {
 			return fmt.Errorf("job %d was acknowledged and is lost", id)
 		}
 	}

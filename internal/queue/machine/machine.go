@@ -22,6 +22,7 @@
 package machine
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -46,9 +47,12 @@ type Machine struct {
 	jobs btree.Map[job.ID, *entry]
 	// ending are jobs that have ended, as long as that is not durable.
 	ending btree.Map[job.ID, *job.Job]
-	// unread are jobs that are stored and could not be read. They count as not
-	// ended: nothing is decided upon a guess. It never changes.
-	unread map[job.ID]bool
+	// unread are jobs that are stored and could not be read, or not be written.
+	// They count as not ended: nothing is decided upon a guess. stripped are those
+	// that lost what their opcodes left, for the store did not take it (Unstorable).
+	// Clones share both.
+	unread, stripped map[job.ID]bool
+
 	keys   btree.Map[string, job.ID] // of jobs that are not archived
 	lastID job.ID
 
@@ -107,6 +111,9 @@ type Ready struct {
 	Keys  []string
 	Rules []string
 	Flags bool
+	// Gone are jobs that were never taken, after all: nothing of them is to be in
+	// the store.
+	Gone []*job.Job
 	// Holds are jobs that are held by something else than before, or no longer;
 	// Locks the locks that look different. Both follow from what is stored.
 	Holds []job.ID
@@ -127,7 +134,7 @@ type Ready struct {
 
 // Durable reports whether something has to become durable.
 func (r *Ready) Durable() bool {
-	return len(r.Jobs)+len(r.Keys)+len(r.Rules) > 0 || r.Flags
+	return len(r.Jobs)+len(r.Keys)+len(r.Rules)+len(r.Gone) > 0 || r.Flags
 }
 
 // touch marks a job as changed.
@@ -191,6 +198,10 @@ func New(l Loaded) (*Machine, error) {
 	}
 	for _, j := range l.Jobs {
 		m.connect(m.entry(j.ID), l.Ended)
+		// What a job depends on was a job's id, though perhaps none was stored.
+		for _, id := range j.Dependencies() {
+			m.lastID = max(m.lastID, id)
+		}
 	}
 	return m, nil
 }
@@ -236,6 +247,10 @@ func (m *Machine) Job(id job.ID) *job.Job {
 	return j
 }
 
+// Unread reports whether a job is stored that could not be read, or not be
+// written any more.
+func (m *Machine) Unread(id job.ID) bool { return m.unread[id] }
+
 // Unfinished is how many jobs have not ended.
 func (m *Machine) Unfinished() int { return m.jobs.Len() }
 
@@ -263,5 +278,9 @@ func (m *Machine) LocksNow(told []lock.State) []lock.State { return m.locks.Now(
 func (m *Machine) Stored(j *job.Job) {
 	if have, ok := m.ending.Get(j.ID); ok && have == j {
 		m.ending.Delete(j.ID)
+		if m.stripped[j.ID] {
+			m.stripped = maps.Clone(m.stripped)
+			delete(m.stripped, j.ID)
+		}
 	}
 }

@@ -134,7 +134,7 @@ type world struct {
 	lastSeen map[job.ID]*job.Job
 	nextUUID int
 	waits    map[job.ID][]job.Span // as they were seen while they lasted
-	struck   map[job.ID]bool       // refused by the store once: the next time they are lost
+	shown    map[job.ID]bool       // known to be durable
 
 	// points counts the moments at which the controller can be killed; it is at
 	// killAt (crash_test.go).
@@ -150,7 +150,6 @@ type run struct {
 type write struct {
 	ready  *Ready
 	jobs   map[job.ID]*job.Job
-	gone   []job.ID
 	keys   map[string]job.ID
 	rules  map[string]*jobfilter.Rule
 	flags  *state.Flags
@@ -162,7 +161,7 @@ type write struct {
 func newHistory(seed uint64, tell func(string, ...any)) *world {
 	h := &world{Rand: rand.New(rand.NewPCG(seed, 1)), tell: tell, now: time.Unix(1e9, 0),
 		jobs: map[job.ID]*job.Job{}, archived: map[job.ID]*job.Job{}, keys: map[string]job.ID{}, rules: map[string]jobfilter.Rule{},
-		ran: map[run]int{}, told: map[job.ID]bool{}, struck: map[job.ID]bool{}, byKey: map[string]job.ID{}, lastSeen: map[job.ID]*job.Job{}}
+		ran: map[run]int{}, told: map[job.ID]bool{}, shown: map[job.ID]bool{}, byKey: map[string]job.ID{}, lastSeen: map[job.ID]*job.Job{}}
 	h.max = 1 + h.n(3)
 	h.open()
 	return h
@@ -173,6 +172,10 @@ func (h *world) n(below int) int { return h.IntN(below) }
 // open makes a machine of what is durable.
 func (h *world) open() {
 	h.runs, h.writes, h.surplus, h.waits = map[run]bool{}, nil, 0, map[job.ID][]job.Span{}
+	clear(h.shown)
+	for id := range h.jobs {
+		h.shown[id] = true
+	}
 	l := Loaded{Ended: map[job.ID]job.Status{}, Keys: map[string]job.ID{}, Flags: h.flags, World: h.world(),
 		Resumable: func(op string) (bool, string) { return op == "OP_TEST_JQUEUE", "the test says so" }}
 	for _, id := range slices.Sorted(maps.Keys(h.jobs)) {
@@ -213,6 +216,14 @@ func (h *world) stored(id job.ID) *job.Job {
 		return j
 	}
 	return h.archived[id]
+}
+
+// seen returns the durable value of a job that is known to be durable.
+func (h *world) seen(id job.ID) *job.Job {
+	if h.shown[id] || h.archived[id] != nil {
+		return h.stored(id)
+	}
+	return nil
 }
 
 // world is what the inventory means at the moment.
@@ -258,13 +269,10 @@ func (h *world) apply(e Event) *Ready {
 // write hands over what an event made, with the present state of what it touched.
 func (h *world) write(w *write) {
 	r := w.ready
-	w.jobs, w.gone, w.keys, w.rules, w.flags = map[job.ID]*job.Job{}, nil, map[string]job.ID{}, map[string]*jobfilter.Rule{}, nil
+	w.jobs, w.keys, w.rules, w.flags = map[job.ID]*job.Job{}, map[string]job.ID{}, map[string]*jobfilter.Rule{}, nil
 	for _, id := range r.Jobs {
-		switch j := h.m.Job(id); {
-		case j != nil:
+		if j := h.m.Job(id); j != nil {
 			w.jobs[id] = j
-		case h.jobs[id] == nil && h.archived[id] == nil:
-			w.gone = append(w.gone, id)
 		}
 	}
 	for _, key := range r.Keys {
@@ -312,8 +320,9 @@ func (h *world) commit() {
 
 // answer lets happen what waited for a transaction that is durable.
 func (h *world) answer(w *write) {
-	for _, j := range w.jobs {
+	for id, j := range w.jobs {
 		h.m.Stored(j)
+		h.shown[id] = true
 	}
 	for _, o := range w.acks {
 		if o.Err == nil {
@@ -326,6 +335,9 @@ func (h *world) answer(w *write) {
 		}
 	}
 	for _, s := range w.starts {
+		if !h.m.Runs(s) {
+			continue
+		}
 		if h.m.closing {
 			h.apply(NotBegun{Job: s.Job, Index: s.Index})
 			continue
@@ -342,6 +354,13 @@ func (h *world) store(w *write) {
 		}
 	}
 	maps.Copy(h.keys, w.keys)
+	for _, j := range w.ready.Gone {
+		delete(h.jobs, j.ID)
+		delete(h.lastSeen, j.ID)
+		if h.m.Key(j.Key) == 0 && h.keys[j.Key] == j.ID {
+			delete(h.keys, j.Key)
+		}
+	}
 	for uuid, r := range w.rules {
 		if r == nil {
 			delete(h.rules, uuid)
@@ -373,23 +392,83 @@ func (h *world) failWrite() {
 	h.write(w)
 }
 
-// unstorable has the store refuse the next transaction for good.
+// unstorable has the store refuse the next transaction for good. Then each
+// thing in it is written by itself, as it is by then, and the store may refuse
+// that, too.
 func (h *world) unstorable() {
 	if len(h.writes) == 0 || h.n(3) > 0 {
 		return
 	}
 	w := h.writes[0]
-	again := slices.ContainsFunc(w.ready.Jobs, func(id job.ID) bool {
-		return h.struck[id] || slices.ContainsFunc(h.writes[1:], func(later *write) bool { return later.jobs[id] != nil })
-	})
-	if len(w.rules) > 0 || w.flags != nil || len(w.acks) == 0 || again {
-		return
-	}
-	for _, id := range w.ready.Jobs {
-		h.struck[id] = true
-	}
 	h.writes = h.writes[1:]
-	h.apply(Unstorable{Jobs: w.ready.Jobs, Stored: func(id job.ID) bool { return h.stored(id) != nil }, Err: errors.New("too large")})
+	parts := h.divide(w)
+	for _, part := range parts {
+		if len(parts) > 1 && h.n(3) > 0 {
+			h.write(part)
+			continue
+		}
+		h.refuse(part)
+	}
+}
+
+// divide makes a write of each thing in one.
+func (h *world) divide(w *write) []*write {
+	var parts []*write
+	for _, id := range w.ready.Jobs {
+		part := &write{ready: &Ready{Jobs: []job.ID{id}}}
+		if j := h.m.Job(id); j != nil && j.Key != "" {
+			part.ready.Keys = []string{j.Key}
+		}
+		for _, s := range w.starts {
+			if s.Job == id {
+				part.ready.Starts = append(part.ready.Starts, s)
+			}
+		}
+		for i, o := range w.acks {
+			if o.ID == id && o.Err == nil {
+				part.acks, part.ackKey = append(part.acks, o), append(part.ackKey, w.ackKey[i])
+			}
+		}
+		parts = append(parts, part)
+	}
+	for _, j := range w.ready.Gone {
+		parts = append(parts, &write{ready: &Ready{Gone: []*job.Job{j}}})
+	}
+	for _, uuid := range w.ready.Rules {
+		parts = append(parts, &write{ready: &Ready{Rules: []string{uuid}}})
+	}
+	if w.flags != nil {
+		parts = append(parts, &write{ready: &Ready{Flags: true}})
+	}
+	return parts
+}
+
+// refuse has the store refuse one thing for good.
+func (h *world) refuse(part *write) {
+	switch r := part.ready; {
+	case len(r.Jobs) > 0:
+		id := r.Jobs[0]
+		if slices.ContainsFunc(h.writes, func(later *write) bool { return later.jobs[id] != nil }) {
+			h.write(part) // what another write makes of the job decides
+			return
+		}
+		h.tell("job %d is refused by the store", id)
+		h.apply(Unstorable{Job: id, Stored: h.shown[id], Err: errors.New("too large")})
+	case len(r.Rules) > 0: // what is stored is in force again
+		plan, err := h.m.PlanRules(func(rules []jobfilter.Rule, _ job.ID) ([]jobfilter.Rule, []string, error) {
+			rules = slices.DeleteFunc(rules, func(rule jobfilter.Rule) bool { return rule.UUID == r.Rules[0] })
+			if old, stored := h.rules[r.Rules[0]]; stored {
+				rules = append(rules, old)
+			}
+			return rules, r.Rules, nil
+		}, inTurn)
+		if err != nil {
+			panic(err)
+		}
+		h.apply(plan)
+	case r.Flags:
+		h.apply(SetDrained(h.flags.Drained))
+	}
 }
 
 var dummyOp, resumableOp, shutdownOp = parseOp(`{"OP_ID":"OP_TEST_DELAY","duration":1}`), parseOp(`{"OP_ID":"OP_TEST_JQUEUE"}`),
@@ -456,11 +535,14 @@ func (h *world) submit() {
 			break
 		}
 		for _, key := range missing.Keys {
-			s.Known[key] = h.keys[key]
+			s.Known[key] = 0
+			if id := h.keys[key]; h.seen(id) != nil {
+				s.Known[key] = id
+			}
 		}
 		for _, id := range missing.Jobs {
 			s.Ended[id] = ""
-			if j := h.stored(id); j != nil {
+			if j := h.seen(id); j != nil {
 				s.Ended[id] = j.Status()
 			}
 		}
@@ -469,7 +551,7 @@ func (h *world) submit() {
 	r := h.apply(s)
 	w := h.writes[len(h.writes)-1]
 	for _, id := range r.Repeated { // their second answer waits for them to be durable, too
-		if j := h.m.Job(id); j != nil && h.stored(id) == nil {
+		if j := h.m.Job(id); j != nil && !h.shown[id] {
 			r.touch(id)
 			r.Keys = append(r.Keys, j.Key)
 			w.jobs[id], w.keys[j.Key] = j, id
@@ -600,7 +682,7 @@ func (h *world) stop() {
 	h.apply(Stop{})
 	h.settle()
 	for id, j := range h.jobs {
-		if j.Status() == job.Running && !h.runs[run{id, j.Next()}] {
+		if j.Status() == job.Running && !h.runs[run{id, j.Next()}] && !h.m.unread[id] {
 			panic(fmt.Sprintf("job %d was stored as running after a stop, and does not run", id))
 		}
 	}
@@ -618,6 +700,9 @@ func (h *world) runDry() error {
 		}
 		h.apply(plan)
 	}
+	if h.settle(); len(h.m.unread) > 0 {
+		h.open() // what was set aside is tried again by the next controller
+	}
 	for {
 		h.settle()
 		if err := h.check(); err != nil {
@@ -634,7 +719,7 @@ func (h *world) runDry() error {
 		return fmt.Errorf("%d jobs never end:\n%s", n, digest(h.m))
 	}
 	for id := range h.told {
-		if j := h.stored(id); !h.struck[id] && (j == nil || !j.Final()) {
+		if j := h.stored(id); j == nil || !j.Final() {
 			return fmt.Errorf("the acknowledged job %d is lost, or never ended", id)
 		}
 	}

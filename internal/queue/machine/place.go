@@ -47,8 +47,6 @@ type entry struct {
 	// came are the jobs it depends on that have ended; pending is how many have not.
 	came    map[job.ID]job.Status
 	pending int
-	// unstorable: the store has refused it once.
-	unstorable bool
 }
 
 func (m *Machine) newEntry(j *job.Job) *entry {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -15,6 +16,13 @@ func (m *Machine) inRun(id job.ID, i int) *entry {
 		return e
 	}
 	return nil
+}
+
+// Runs reports whether an opcode that was to be started still is: its job may
+// have been given up before that was durable.
+func (m *Machine) Runs(s Start) bool {
+	e, ok := m.jobs.Get(s.Job)
+	return ok && e.place == inRunner && e.job.Next() == s.Index
 }
 
 // Log says that a running opcode left messages; their serials are given here.
@@ -88,44 +96,73 @@ func (n NotBegun) apply(m *Machine) {
 	}
 }
 
-// Unstorable says that the store will never take jobs as they are. A job of
-// which nothing is stored is forgotten, or one that is refused again; any other
-// one fails, and its opcode is ended.
+// Unstorable says that the store does not take a job as it is now, and that no
+// other write of it is on its way.
+//
+// A job of which nothing is stored was never taken: it is forgotten. Any other
+// one ends, unless it has, and loses what its opcodes left that is long. What the
+// store does not take even then is set aside as it is stored: like a job that
+// cannot be read it counts as not ended until the next start.
 type Unstorable struct {
-	Jobs []job.ID
-	// Stored tells whether something of a job is durable.
-	Stored func(job.ID) bool
+	Job job.ID
+	// Stored tells that something of the job is durable.
+	Stored bool
 	Err    error
 }
 
 func (u Unstorable) apply(m *Machine) {
-	for _, id := range u.Jobs {
-		e := m.entry(id)
-		if e == nil {
-			m.ending.Delete(id)
-			continue
+	e, j := m.entry(u.Job), m.Job(u.Job)
+	if j == nil {
+		return // it became durable meanwhile
+	}
+	if e != nil && e.place == inRunner {
+		m.out.Kills = append(m.out.Kills, u.Job)
+	}
+	switch {
+	case !u.Stored:
+		m.forget(e, j)
+	case m.stripped[u.Job]:
+		m.setAside(j)
+	default:
+		m.stripped = withID(m.stripped, u.Job)
+		if e != nil {
+			failed := e.job.Fail(e.job.Next(), fault.New(fault.Failed, "the job could not be stored: %w", u.Err), m.at())
+			m.end(e, failed.Stripped())
+			return
 		}
-		if e.place == inRunner {
-			m.out.Kills = append(m.out.Kills, id)
-		}
-		if e.unstorable || !u.Stored(id) {
-			m.forget(e)
-			continue
-		}
-		e.unstorable = true
-		m.end(e, e.job.Fail(e.job.Next(), fault.New(fault.Failed, "the job could not be stored: %w", u.Err), m.at()))
+		m.ending.Set(u.Job, j.Stripped())
+		m.out.touch(u.Job)
 	}
 }
 
-// forget takes a job out of memory that is not in the store, or not as it is.
-// What depends on it depends on nothing.
-func (m *Machine) forget(e *entry) {
-	id := e.id()
-	m.settleOp(e)
-	m.disconnect(e)
-	m.jobs.Delete(id)
-	if m.Key(e.job.Key) == id {
-		m.keys.Delete(e.job.Key)
+// forget takes a job out of memory that is not in the store. What depends on it
+// depends on nothing.
+func (m *Machine) forget(e *entry, j *job.Job) {
+	if e != nil {
+		m.settleOp(e)
+		m.disconnect(e)
+		m.jobs.Delete(j.ID)
+		m.tell(j.ID, func(*entry) {})
 	}
-	m.tell(id, func(*entry) {})
+	m.ending.Delete(j.ID)
+	if m.Key(j.Key) == j.ID {
+		m.keys.Delete(j.Key)
+	}
+	m.out.Gone = append(m.out.Gone, j)
+}
+
+// setAside gives a job up whose end cannot be stored.
+func (m *Machine) setAside(j *job.Job) {
+	m.ending.Delete(j.ID)
+	m.unread = withID(m.unread, j.ID)
+}
+
+// withID returns a set with one job more; clones may share the old one.
+func withID(set map[job.ID]bool, id job.ID) map[job.ID]bool {
+	out := maps.Clone(set)
+	if out == nil {
+		out = map[job.ID]bool{}
+	}
+	out[id] = true
+	return out
 }
