@@ -185,7 +185,7 @@ func (h *world) open() {
 			l.Keys[j.Key] = id
 		}
 		if !j.Final() {
-			l.Jobs = append(l.Jobs, j)
+			l.Jobs = append(l.Jobs, j.WithHold(nil)) // which is not stored
 		}
 	}
 	for id := range h.archived {

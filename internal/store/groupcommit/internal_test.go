@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -108,4 +110,36 @@ func TestEndOfTheFeedInMemoryIsBounded(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLargeBatchesWaitForTheNext has as many requests come as the batch before
+// had, one by one: they are one batch. After a small batch nothing is waited for.
+func TestLargeBatchesWaitForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		for range largeBatch {
+			q.add(&Request{})
+		}
+		batch, _ := q.take(nil)
+		time.Sleep(time.Millisecond) // it is committed
+		go func() {
+			for range largeBatch {
+				time.Sleep(time.Microsecond)
+				q.add(&Request{})
+			}
+		}()
+		if next, _ := q.take(nil); len(batch) != largeBatch || len(next) != largeBatch {
+			t.Errorf("batches of %d and %d, want %d each", len(batch), len(next), largeBatch)
+		}
+		q.add(&Request{})
+		before := time.Now()
+		if next, _ := q.take(nil); len(next) != 1 || time.Since(before) > longestWait {
+			t.Errorf("a batch of %d after %v", len(next), time.Since(before))
+		}
+		q.add(&Request{})
+		before = time.Now()
+		if q.take(nil); time.Since(before) != 0 {
+			t.Errorf("waited %v after a small batch", time.Since(before))
+		}
+	})
 }

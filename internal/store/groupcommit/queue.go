@@ -2,6 +2,7 @@ package groupcommit
 
 import (
 	"sync"
+	"time"
 
 	"github.com/drover-project/drover/internal/store"
 )
@@ -47,6 +48,9 @@ type queue struct {
 	mu      sync.Mutex
 	waiting []*Request
 	closed  bool
+	// taken is when the batch before was taken, and how many it had.
+	taken time.Time
+	last  int
 	// ready has a token when there may be something to take, or the queue was closed.
 	ready chan struct{}
 }
@@ -82,12 +86,47 @@ func (q *queue) close() {
 // take waits for requests and moves the next batch into buf; false when the
 // queue is closed and empty.
 func (q *queue) take(buf []*Request) ([]*Request, bool) {
+	q.gather()
 	for {
 		if batch, more := q.next(buf[:0]); len(batch) > 0 || !more {
 			return batch, more
 		}
 		<-q.ready
 	}
+}
+
+// A large batch was asked for by many at once, and once it is answered they ask
+// again. To wait a little for them, a part of the time that the batch took, makes one
+// batch of two halves that would take turns.
+const (
+	largeBatch  = 8
+	waitParts   = 4
+	longestWait = time.Millisecond
+)
+
+// gather waits for as many requests as the batch before had, if that was large.
+func (q *queue) gather() {
+	if q.last < largeBatch {
+		return
+	}
+	enough := time.NewTimer(min(time.Since(q.taken)/waitParts, longestWait))
+	defer enough.Stop()
+	for !q.has(q.last) {
+		select {
+		case <-q.ready:
+		case <-enough.C:
+			q.signal()
+			return
+		}
+	}
+	q.signal()
+}
+
+// has reports whether so many requests wait, or no more will come.
+func (q *queue) has(n int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) >= n || q.closed
 }
 
 func (q *queue) next(buf []*Request) (batch []*Request, more bool) {
@@ -104,5 +143,6 @@ func (q *queue) next(buf []*Request) (batch []*Request, more bool) {
 	rest := copy(q.waiting, q.waiting[len(buf):])
 	clear(q.waiting[rest:])
 	q.waiting = q.waiting[:rest]
+	q.taken, q.last = time.Now(), len(buf)
 	return buf, len(buf) > 0 || !q.closed
 }
