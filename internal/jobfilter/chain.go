@@ -5,6 +5,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/qlang"
 )
 
 // Chain is a set of rules, compiled and in order. It is immutable and may be
@@ -17,6 +18,22 @@ type Chain struct {
 	// shadows are the shadows that would decide if they were in force, each with
 	// how many of the deciding ones are asked before it.
 	shadows []shadow
+	// backtracking are the patterns of all rules that need it.
+	backtracking []*qlang.Regex
+}
+
+// maxStrikes is how many matches may exceed their limit, over all patterns of
+// all rules, before no pattern that needs backtracking is searched for any more
+// until the rules change. One job after the other waits for them.
+const maxStrikes = 2
+
+// tired tells whether patterns that need backtracking have taken too long.
+func (c *Chain) tired() bool {
+	strikes := 0
+	for _, r := range c.backtracking {
+		strikes += r.Strikes()
+	}
+	return strikes >= maxStrikes
 }
 
 type shadow struct {
@@ -40,8 +57,8 @@ type costed struct {
 // if none applies; it belongs to the chain and must not be changed.
 type Decision struct {
 	Rule *Rule
-	// Unsearched is set if the job's texts are too long for the patterns of the
-	// rule, which is then taken to apply: see MaxSteps.
+	// Unsearched is set if searching the job's texts for the patterns of the rule
+	// takes too long; it is then taken to apply: see MaxSteps.
 	Unsearched bool
 }
 
@@ -94,6 +111,9 @@ func assemble(rules []Rule, prepared map[string]*compiled) (*Chain, error) {
 			return nil, err
 		}
 		c.rules = append(c.rules, compiled)
+		for i := range r.Predicates {
+			c.backtracking = append(c.backtracking, patternsOf(&r.Predicates[i])...)
+		}
 		switch {
 		case r.Deciding():
 			c.deciding = append(c.deciding, compiled)
@@ -131,12 +151,12 @@ func compileRule(r *Rule, before *compiled) (compiled, error) {
 // same reports whether two lists are one and the same, which nobody changes.
 func same(a, b []Predicate) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
-// holds asks the tests of the rule in turn. If one costs more than is left, the
-// rule is not asked further.
+// holds asks the tests of the rule in turn. If one costs more than is left, or
+// matches like its own have taken too long, the rule is not asked further.
 func (c *compiled) holds(id int64, ops []*opcode.Opcode, m *meter) (holds, unsearched bool) {
 	for i := range c.tests {
 		t := &c.tests[i]
-		if t.cost.steps > 0 && !m.take(t.cost, ops) {
+		if t.cost.steps > 0 && (!m.take(t.cost, ops) || t.cost.backtracks && m.chain.tired()) {
 			return false, true
 		}
 		if !t.test(id, ops) {
@@ -165,7 +185,7 @@ func (c *Chain) Rules() []*Rule {
 
 // Decide asks the rules about a job with this id and these opcodes.
 func (c *Chain) Decide(id int64, ops []*opcode.Opcode) Decision {
-	m := newMeter()
+	m := c.newMeter()
 	for i := range c.deciding {
 		if applies, unsearched := c.deciding[i].applies(id, ops, &m); applies {
 			return Decision{Rule: c.deciding[i].rule, Unsearched: unsearched}
@@ -176,7 +196,7 @@ func (c *Chain) Decide(id int64, ops []*opcode.Opcode) Decision {
 
 // Without returns what the rules would say if one of them were gone.
 func (c *Chain) Without(uuid string, id int64, ops []*opcode.Opcode) Decision {
-	m := newMeter()
+	m := c.newMeter()
 	for i := range c.deciding {
 		r := &c.deciding[i]
 		if r.rule.UUID == uuid {
@@ -197,7 +217,7 @@ func (c *Chain) Shadows(id int64, ops []*opcode.Opcode) []*Rule {
 		return nil
 	}
 	decider := c.place(id, ops)
-	m := newMeter()
+	m := c.newMeter()
 	var out []*Rule
 	for i := range c.shadows {
 		s := &c.shadows[i]
@@ -210,7 +230,7 @@ func (c *Chain) Shadows(id int64, ops []*opcode.Opcode) []*Rule {
 
 // place returns which of the deciding rules decides, or how many there are.
 func (c *Chain) place(id int64, ops []*opcode.Opcode) int {
-	m := newMeter()
+	m := c.newMeter()
 	for i := range c.deciding {
 		if applies, _ := c.deciding[i].applies(id, ops, &m); applies {
 			return i

@@ -24,7 +24,9 @@ const (
 )
 
 // unsearched says why a rule applies that was not asked.
-const unsearched = "the texts of the job are too long for the patterns of the rules, so the rule was not asked and is taken to apply"
+const unsearched = tooLong + ", so the rule was not asked and is taken to apply"
+
+const tooLong = "searching the texts of the job for the patterns of the rules takes too long"
 
 // CheckSize refuses more rules, or larger patterns, than can be asked in time.
 func CheckSize(rules []Rule) error {
@@ -50,6 +52,7 @@ func CheckSize(rules []Rule) error {
 type cost struct {
 	steps              int // of all its patterns
 	ids, texts, trails int // of those on OP_ID, on other fields of opcodes, on reason trails
+	backtracks         bool
 }
 
 func costOf(p *Predicate) cost {
@@ -63,6 +66,7 @@ func costOf(p *Predicate) cost {
 			return true
 		}
 		steps := m.Regex.Steps()
+		c.backtracks = c.backtracks || !m.Regex.Linear()
 		c.steps += steps
 		switch {
 		case p.Name == "reason":
@@ -77,8 +81,24 @@ func costOf(p *Predicate) cost {
 	return c
 }
 
+// patternsOf are the patterns of a predicate that need backtracking.
+func patternsOf(p *Predicate) []*qlang.Regex {
+	if p.Of != nil {
+		return patternsOf(p.Of)
+	}
+	var out []*qlang.Regex
+	qlang.Walk(p.Expr, func(_ string, n qlang.Node) bool {
+		if m, ok := n.(*qlang.Match); ok && !m.Regex.Linear() {
+			out = append(out, m.Regex)
+		}
+		return true
+	})
+	return out
+}
+
 // meter counts the steps of one decision.
 type meter struct {
+	chain  *Chain
 	left   int
 	known  bool
 	ids    int
@@ -87,7 +107,7 @@ type meter struct {
 	texts int
 }
 
-func newMeter() meter { return meter{left: MaxSteps, texts: -1} }
+func (c *Chain) newMeter() meter { return meter{chain: c, left: MaxSteps, texts: -1} }
 
 // take pays for a predicate, unless there is not enough left.
 func (m *meter) take(c cost, ops []*opcode.Opcode) bool {

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -39,12 +40,54 @@ func TestJobThatIsTooLongForThePatternsIsHeldBackByThem(t *testing.T) {
 			t.Errorf("%s: %s", tc.action, d)
 		}
 		v := c.Explain(1, long)[0]
-		if (v.Outcome == jobfilter.Decides) != tc.decides || !strings.Contains(v.Because, "too long for the patterns") && tc.action != jobfilter.Continue {
+		if (v.Outcome == jobfilter.Decides) != tc.decides || !strings.Contains(v.Because, "takes too long") && tc.action != jobfilter.Continue {
 			t.Errorf("%s is explained as %s", tc.action, v)
 		}
 		if d := c.Decide(1, jobWith(1000)); d.Rule != nil {
 			t.Errorf("a job with a short reason: %s", d)
 		}
+	}
+}
+
+// Each rule had its own patience, so that thirty of them stopped the queue for
+// twenty seconds.
+func TestTheWholeChainHasOnePatience(t *testing.T) {
+	runaway := []*opcode.Opcode{op("OP_TEST_DELAY", nil, reason.Entry{Source: "user", Reason: strings.Repeat("a", 60) + "b"})}
+	var rules []jobfilter.Rule
+	for i := range 20 {
+		r := rule(t, i, 0, jobfilter.Accept, `[["reason", ["=~", "reason", "(?=a)(a|a|aa)+$"]]]`)
+		r.UUID = strconv.Itoa(i)
+		rules = append(rules, r)
+	}
+	last := rule(t, 20, 0, jobfilter.Pause, `[["reason", ["=~", "reason", "(?=a)ab$"]]]`)
+	last.UUID = "last"
+	rules = append(rules, last)
+	c := chain(t, rules...)
+	for id := range int64(5) {
+		d := c.Decide(id, runaway)
+		if d.Rule == nil || d.Rule.UUID != "last" || !d.Unsearched {
+			t.Fatalf("decided: %s", d)
+		}
+	}
+	strikes := 0
+	for _, r := range c.Rules() {
+		strikes += r.Predicates[0].Expr.(*qlang.Match).Regex.Strikes()
+	}
+	if strikes != 2 {
+		t.Errorf("%d searches were let run until their limit, want 2", strikes)
+	}
+	if v := c.Explain(1, runaway)[20]; v.Outcome != jobfilter.Decides || !strings.Contains(v.Because, "takes too long") {
+		t.Errorf("explained as %s", v)
+	}
+	// Rules without such patterns are asked as ever.
+	quick := rule(t, -1, 0, jobfilter.Reject, `[["reason", ["=~", "reason", "^a+b$"]]]`)
+	quick.UUID = "quick"
+	c, err := c.With(append(rules, quick))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := c.Decide(1, runaway); d.Rule == nil || d.Rule.UUID != "quick" || d.Unsearched {
+		t.Errorf("decided: %s", d)
 	}
 }
 

@@ -95,7 +95,7 @@ const maxEvidence = 5
 func (c *Chain) Explain(id int64, ops []*opcode.Opcode) []Verdict {
 	out := make([]Verdict, 0, len(c.rules))
 	var decided *Rule
-	deciding, others := newMeter(), newMeter() // so that the ones cost the same as in Decide
+	deciding, others := c.newMeter(), c.newMeter() // so that the ones cost the same as in Decide
 	for i := range c.rules {
 		r, m := c.rules[i].rule, &others
 		if r.Deciding() {
@@ -122,15 +122,15 @@ var would = map[Outcome]string{
 // explain tells what the rule makes of a job if it can be asked, and what is
 // taken for granted if it cannot.
 func (c *compiled) explain(j subject, m *meter) Verdict {
-	applies, tooLong := c.applies(j.id, j.ops, m)
+	applies, unasked := c.applies(j.id, j.ops, m)
 	switch {
-	case !tooLong:
+	case !unasked:
 		return c.rule.explain(j)
 	case applies:
 		return c.rule.held([]Finding{}, unsearched)
 	}
 	return Verdict{Rule: c.rule, Outcome: DoesNotApply, Findings: []Finding{},
-		Because: "the texts of the job are too long for the patterns of the rules, so the rule was not asked and is taken not to apply"}
+		Because: tooLong + ", so the rule was not asked and is taken not to apply"}
 }
 
 func (r *Rule) explain(j subject) Verdict {

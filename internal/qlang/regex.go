@@ -107,6 +107,10 @@ func (r *Regex) Steps() int {
 // BacktrackingSteps is what a pattern that needs backtracking counts for.
 const BacktrackingSteps = 250
 
+// Strikes is how many matches have exceeded their limits so far; only patterns
+// that need backtracking have any.
+func (r *Regex) Strikes() int { return int(r.strikes.Load()) }
+
 // MatchString reports whether the pattern is found in s. Only a pattern that
 // needs backtracking can fail, with code TooLarge, by exceeding its limits;
 // when it has done so a few times, it fails at once.

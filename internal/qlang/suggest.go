@@ -5,11 +5,18 @@ import (
 	"strings"
 )
 
+// longestName is far longer than any that there is.
+const longestName = 200
+
 // Suggest returns the candidate that name was probably meant to be, or "" if
 // none is near: the one with the fewest letters to insert, delete, replace or
 // swap, at most one third of the name, or one. Case counts less than a letter; of
-// equally near ones the first wins.
+// equally near ones the first wins. Nobody means anything by a name of more than
+// longestName bytes.
 func Suggest(name string, candidates iter.Seq[string]) string {
+	if len(name) > longestName {
+		return ""
+	}
 	best, bestCost := "", 2*max(1, (1+len([]rune(name)))/3)
 	for c := range candidates {
 		if cost := distance(name, c, bestCost); cost <= bestCost && (cost < bestCost || best == "") {

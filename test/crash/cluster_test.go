@@ -1,65 +1,37 @@
 package crash
 
 import (
-	"bufio"
 	"encoding/json"
-	"io"
 	"math/rand/v2"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // cluster is `drover dev` on a data directory, as a process of its own.
 type cluster struct {
 	*testing.T
-	cmd    *exec.Cmd
+	*testkit.Dev
+
 	socket string
 }
 
 // startCluster starts the binary and waits until it says that it is ready.
 func startCluster(t *testing.T, bin, data string) *cluster {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), bin, "dev", "--data", data, "--rapi", "127.0.0.1:0", "--nodes", "2", "--demo=false")
-	cmd.Stderr = t.Output()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	in := bufio.NewReader(out)
-	for line := ""; !strings.Contains(line, "is ready"); {
-		if line, err = in.ReadString('\n'); err != nil {
-			t.Fatalf("drover ended before it was ready: %v", err)
-		}
-	}
-	go func() { _, _ = io.Copy(io.Discard, in) }()
-	text, err := os.ReadFile(filepath.Join(data, "ready.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ready struct {
-		LUXI string `json:"luxi"`
-	}
-	if err := json.Unmarshal(text, &ready); err != nil {
-		t.Fatal(err)
-	}
-	return &cluster{T: t, cmd: cmd, socket: ready.LUXI}
+	dev := testkit.StartDev(t, bin, data)
+	return &cluster{T: t, Dev: dev, socket: dev.Ready.LUXI}
 }
 
 // kill ends the process as a power failure would, as far as it can tell.
-func (c *cluster) kill() { _ = c.cmd.Process.Kill() }
+func (c *cluster) kill() { c.Kill() }
 
 // terminate asks the process to end in good order, while its clients go on.
-func (c *cluster) terminate() { _ = c.cmd.Process.Signal(syscall.SIGTERM) }
+func (c *cluster) terminate() { c.Terminate() }
 
 // killStarting starts the binary and kills it at some moment before it is ready
 // or soon after.
@@ -76,15 +48,13 @@ func killStarting(t *testing.T, bin, data string) {
 }
 
 // gone waits for the end of a process that was killed or told to end.
-func (c *cluster) gone() { _ = c.cmd.Wait() }
+func (c *cluster) gone() { _ = c.Gone() }
 
 // stop ends the process in good order.
 func (c *cluster) stop() {
 	c.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		c.Fatal(err)
-	}
-	if err := c.cmd.Wait(); err != nil {
+	c.Terminate()
+	if err := c.Gone(); err != nil {
 		c.Errorf("drover did not end in good order: %v", err)
 	}
 }

@@ -39,7 +39,7 @@ func TestClassesOfFaults(t *testing.T) {
 		fault.Internal:    generic,
 	}
 	for _, code := range testkit.FaultCodes(t) {
-		if _, ok := want[code]; !ok {
+		if _, ok := want[fault.Code(code)]; !ok {
 			t.Errorf("nothing says what clients get for %s", code)
 		}
 	}

@@ -1,0 +1,66 @@
+package testkit
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Dev is `drover dev` as a process of its own.
+type Dev struct {
+	Cmd *exec.Cmd
+	// Ready is what the process says about itself when everything listens.
+	Ready struct {
+		RAPI     string `json:"rapi"`
+		User     string `json:"rapi_user"`
+		Password string `json:"rapi_password"`
+		LUXI     string `json:"luxi"`
+	}
+}
+
+// StartDev starts the program at bin on a data directory, without a demo and
+// with further arguments, and waits until it is ready. It ends with the test.
+func StartDev(t testing.TB, bin, data string, args ...string) *Dev {
+	t.Helper()
+	all := []string{"dev", "--data", data, "--rapi", "127.0.0.1:0", "--nodes", "2", "--demo=false"}
+	d := &Dev{Cmd: exec.CommandContext(t.Context(), bin, append(all, args...)...)}
+	d.Cmd.Stderr = t.Output()
+	out, err := d.Cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(out)
+	for line := ""; !strings.Contains(line, "is ready"); {
+		if line, err = in.ReadString('\n'); err != nil {
+			t.Fatalf("drover ended before it was ready: %v", err)
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, in) }() // until it ends
+	text, err := os.ReadFile(filepath.Join(data, "ready.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &d.Ready); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Kill ends the process as a power failure would, as far as it can tell.
+func (d *Dev) Kill() { _ = d.Cmd.Process.Kill() }
+
+// Terminate asks the process to end in good order.
+func (d *Dev) Terminate() { _ = d.Cmd.Process.Signal(syscall.SIGTERM) }
+
+// Gone waits for the end of a process that was killed or told to end, and
+// returns what is wrong with it.
+func (d *Dev) Gone() error { return d.Cmd.Wait() }
