@@ -15,8 +15,9 @@ import (
 
 const queryHelp = `List any fields of any kind of item: instance, node, group, network, job, filter,
 lock, export, opcode (those of all jobs, with their parameters as fields), reason
-(the entries of all trails, with the job and the thing they are about) and event
-(what was done that is no job: rules, cancels, drains, and by whom).
+(the entries of all trails, with the job and the thing they are about), event
+(what was done that is no job: rules, cancels, drains, and by whom), environment,
+deployment and task (of deployments).
 
   drover query instance -o name,status,be/memory --filter 'status != "running"'
   drover query reason --filter 'reason =~ m/OPS-123/'
@@ -27,7 +28,8 @@ lock, export, opcode (those of all jobs, with their parameters as fields), reaso
 var usualLists = []list{instanceList, nodeList, groupList, networkList, jobList, filterList, lockList, exportList,
 	{what: "opcode", fields: []string{"id", "status", "opcode", "object", "reason"}},
 	{what: "reason", fields: []string{"timestamp", "job", "opcode", "object", "source", "reason"}},
-	{what: "event", fields: []string{"timestamp", "what", "object", "name", "who", "reason"}}}
+	{what: "event", fields: []string{"timestamp", "what", "object", "name", "who", "reason"}},
+	environmentList, deploymentList, deployTaskList}
 
 // queryCommand asks about any kind of item.
 func queryCommand(sh *shell) *cobra.Command {

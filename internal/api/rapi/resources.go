@@ -14,7 +14,7 @@ type methods = map[string]handler
 
 var (
 	resources = slices.Concat(clusterResources, nodeResources, instanceResources, groupResources, networkResources,
-		jobResources, queryResources, filterResources)
+		jobResources, queryResources, filterResources, deployResources)
 
 	instanceName = map[string]string{"name": "instance_name"}
 	nodeName     = map[string]string{"name": "node_name"}

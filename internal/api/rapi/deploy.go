@@ -1,0 +1,138 @@
+package rapi
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/rollout"
+)
+
+// deployResources are our own: environments, task graphs and deployments. How far a deployment is, tell its resource,
+// and the changes of its jobs.
+var deployResources = []route{
+	{"/2/environments", methods{get: deploying(func(_ *request, e *rollout.Engine) (any, error) { return e.Environments(), nil })}},
+	{"/2/environments/{name}", methods{
+		get: deploying(func(r *request, e *rollout.Engine) (any, error) { return e.State(r.Context(), r.variables["name"]) }),
+		put: changing(queryBody, putEnvironment),
+		del: changing(0, func(r *request, e *rollout.Engine) (any, error) { return nil, e.DeleteEnvironment(r.variables["name"]) }),
+	}},
+	{"/2/environments/{name}/nodes/{uid}", methods{
+		put: changing(queryBody, putNode),
+		del: changing(0, func(r *request, e *rollout.Engine) (any, error) {
+			return nil, e.DeleteNode(r.variables["name"], r.variables["uid"], r.who())
+		}),
+	}},
+	{"/2/task-graphs", methods{get: deploying(func(_ *request, e *rollout.Engine) (any, error) { return e.Graphs(), nil })}},
+	{"/2/task-graphs/{name}", methods{
+		get: deploying(func(r *request, e *rollout.Engine) (any, error) { return e.Graph(r.variables["name"]) }),
+		put: changing(queryBody, putGraph),
+		del: changing(0, func(r *request, e *rollout.Engine) (any, error) { return nil, e.DeleteGraph(r.variables["name"]) }),
+	}},
+	{"/2/deployments", methods{
+		get:  deploying(func(_ *request, e *rollout.Engine) (any, error) { return e.Deployments(), nil }),
+		post: changing(opcodeBody, planDeployment),
+	}},
+	{"/2/deployments/{id}", methods{get: ofDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) { return e.Progress(r.Context(), id) })}},
+	{"/2/deployments/{id}/tasks", methods{get: ofDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) { return e.Tasks(r.Context(), id) })}},
+	{"/2/deployments/{id}/begin", methods{put: toDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) { return e.Begin(r.Context(), id, r.who()) })}},
+	{"/2/deployments/{id}/stop", methods{put: toDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) { return e.Stop(r.Context(), id, r.who()) })}},
+	{"/2/deployments/{id}/resume", methods{put: toDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) {
+		return e.Resume(r.Context(), id, false, r.who())
+	})}},
+	{"/2/deployments/{id}/retry", methods{put: toDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) {
+		return e.Resume(r.Context(), id, true, r.who())
+	})}},
+}
+
+// deploying answers a question about deployments.
+func deploying(f func(*request, *rollout.Engine) (any, error)) handler {
+	return handler{serve: func(r *request) (any, error) {
+		if r.Querier.Rollout == nil {
+			return nil, fault.New(fault.NotFound, "this controller keeps no environments")
+		}
+		return f(r, r.Querier.Rollout)
+	}}
+}
+
+// changing carries out a change, with a body of at most so many bytes.
+func changing(body int64, f func(*request, *rollout.Engine) (any, error)) handler {
+	h := deploying(f)
+	h.access, h.body = writing, body
+	return h
+}
+
+func withID(f func(*request, *rollout.Engine, int64) (any, error)) func(*request, *rollout.Engine) (any, error) {
+	return func(r *request, e *rollout.Engine) (any, error) {
+		id, err := job.ParseID(r.variables["id"]) // numbers of deployments look like those of jobs
+		if err != nil {
+			return nil, fault.New(fault.NotFound, "there is no deployment %s", r.variables["id"])
+		}
+		return f(r, e, int64(id))
+	}
+}
+
+func ofDeployment(f func(*request, *rollout.Engine, int64) (any, error)) handler {
+	return deploying(withID(f))
+}
+
+func toDeployment(f func(*request, *rollout.Engine, int64) (any, error)) handler {
+	return changing(0, withID(f))
+}
+
+// into reads the body; what means nothing in it is refused.
+func (r *request) into(x any) error {
+	d := json.NewDecoder(bytes.NewReader(r.rawBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(x); err != nil {
+		return badRequest("The body cannot be read: %s", err)
+	}
+	return nil
+}
+
+func putEnvironment(r *request, e *rollout.Engine) (any, error) {
+	var body struct {
+		File   course.File `json:"file"`
+		Graphs []string    `json:"graphs"`
+	}
+	if err := r.into(&body); err != nil {
+		return nil, err
+	}
+	return e.PutEnvironment(r.variables["name"], body.File, body.Graphs, r.who())
+}
+
+func putNode(r *request, e *rollout.Engine) (any, error) {
+	var body struct {
+		File course.File `json:"file"`
+		Host string      `json:"host"`
+	}
+	if err := r.into(&body); err != nil {
+		return nil, err
+	}
+	return e.PutNode(r.variables["name"], r.variables["uid"], body.File, body.Host, r.who())
+}
+
+func putGraph(r *request, e *rollout.Engine) (any, error) {
+	var body struct {
+		Files []course.File `json:"files"`
+	}
+	if err := r.into(&body); err != nil {
+		return nil, err
+	}
+	return e.PutGraph(r.variables["name"], body.Files, r.who())
+}
+
+// planDeployment answers with the deployment, which is carried out by its resource begin.
+func planDeployment(r *request, e *rollout.Engine) (any, error) {
+	var wish rollout.Wish
+	if err := r.into(&wish); err != nil {
+		return nil, err
+	}
+	d, warnings, err := e.Plan(r.Context(), wish, r.who())
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"deployment": d, "warnings": warnings}, nil
+}
