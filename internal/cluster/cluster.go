@@ -13,6 +13,8 @@
 //     Sizes are MiB. Parameter values are canonical (see Params).
 package cluster
 
+import "github.com/drover-project/drover/internal/reason"
+
 // Kind names a kind of inventory object, as stored objects are labelled.
 type Kind string
 
@@ -35,6 +37,14 @@ type Meta struct {
 	CTime int64 `json:"ctime"`
 	MTime int64 `json:"mtime"`
 	Tags  Tags  `json:"tags"`
+}
+
+// LastChange tells by which job an object was changed last, and why: its
+// settings, or what it does.
+type LastChange struct {
+	At    int64        `json:"at"` // nanoseconds since the epoch
+	Job   int64        `json:"job"`
+	Trail reason.Trail `json:"trail"`
 }
 
 // NewMeta returns the Meta of an object made at the given time.

@@ -45,6 +45,8 @@ type Instance struct {
 	// Forthcoming: only reserved, not yet created. Such an instance may lack
 	// any of the texts above, including its name.
 	Forthcoming bool `json:"forthcoming,omitempty"`
+	// Last is the newest change, nil when none was made by a job.
+	Last *LastChange `json:"last,omitempty"`
 }
 
 // NIC is a network interface of an instance.

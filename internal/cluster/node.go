@@ -17,6 +17,8 @@ type Node struct {
 	Powered         bool   `json:"powered"`
 	// NDParams are the node parameters set on the node itself.
 	NDParams Params `json:"ndparams"`
+	// Last is the newest change, nil when none was made by a job.
+	Last *LastChange `json:"last,omitempty"`
 }
 
 // Kind is KindNode.

@@ -11,7 +11,7 @@ import (
 // gets a copy that it may alter; serial number and time are taken care of.
 // Changes of other objects that belong to it, such as networks, it returns.
 func (e *Env) changeInstance(ctx context.Context, uuid string, alter func(*cluster.Snapshot, *cluster.Instance) ([]cluster.Change, error)) error {
-	return e.Inventory.Update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+	return e.update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
 		old := snap.Instance(uuid)
 		if old == nil {
 			return nil, fault.New(fault.Conflict, "the instance with UUID %s was removed meanwhile", uuid)
@@ -27,10 +27,10 @@ func (e *Env) changeInstance(ctx context.Context, uuid string, alter func(*clust
 }
 
 // setState records the wanted power state of an instance; one that has it
-// already is left alone.
-func (e *Env) setState(ctx context.Context, uuid, state, source string) error {
+// already is left alone, but for a note that the opcode did something to it.
+func (e *Env) setState(ctx context.Context, uuid, state, source string, did bool) error {
 	if inst := e.snapshot().Instance(uuid); inst != nil && inst.AdminState == state && inst.AdminStateSource == source {
-		return nil
+		return e.noteIf(ctx, did, uuid)
 	}
 	return e.changeInstance(ctx, uuid, func(_ *cluster.Snapshot, inst *cluster.Instance) ([]cluster.Change, error) {
 		inst.AdminState, inst.AdminStateSource = state, source

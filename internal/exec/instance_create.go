@@ -293,7 +293,7 @@ func (c *creation) run(ctx context.Context) error {
 // add puts the instance into the inventory, with its interfaces connected as
 // the newest state allows.
 func (c *creation) add(ctx context.Context) error {
-	return c.env.Inventory.Update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+	return c.env.update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
 		if snap.InstanceNamed(c.inst.Name) != nil {
 			return nil, fault.New(fault.Exists, "Instance '%s' is already in the cluster", c.inst.Name)
 		}
@@ -339,7 +339,7 @@ func (c *creation) bringUp(ctx context.Context) error {
 	if err := c.agent.Start(ctx, env.Order(), spec, env.Op.Reason); err != nil {
 		return failed(err, "Could not start instance")
 	}
-	return env.setState(ctx, inst.UUID, cluster.AdminUp, cluster.SourceAdmin)
+	return env.setState(ctx, inst.UUID, cluster.AdminUp, cluster.SourceAdmin, true)
 }
 
 // scriptParams merges parameters for operating system scripts into texts.

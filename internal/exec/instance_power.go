@@ -82,7 +82,7 @@ func startup(ctx context.Context, env *Env) (Plan, error) {
 		if err := a.Start(ctx, env.Order(), spec, op.Reason); err != nil {
 			return nil, failed(err, "Could not start instance '%s'", inst.Name)
 		}
-		return nil, env.rememberUp(ctx, inst)
+		return nil, env.rememberUp(ctx, inst, !running)
 	}}, nil
 }
 
@@ -91,15 +91,16 @@ func startup(ctx context.Context, env *Env) (Plan, error) {
 func offlineStart(env *Env, inst *cluster.Instance, node *cluster.Node) Plan {
 	return Plan{Do: func(ctx context.Context) (any, error) {
 		env.Warnf("Primary node %s is offline, only marking the instance as started", node.Name)
-		return nil, env.rememberUp(ctx, inst)
+		return nil, env.rememberUp(ctx, inst, false)
 	}}
 }
 
-func (e *Env) rememberUp(ctx context.Context, inst *cluster.Instance) error {
+// rememberUp marks the instance as started, and notes whether it was.
+func (e *Env) rememberUp(ctx context.Context, inst *cluster.Instance, started bool) error {
 	if e.Op.Bool("no_remember") {
-		return nil
+		return e.noteIf(ctx, started, inst.UUID)
 	}
-	return e.setState(ctx, inst.UUID, cluster.AdminUp, cluster.SourceAdmin)
+	return e.setState(ctx, inst.UUID, cluster.AdminUp, cluster.SourceAdmin, started)
 }
 
 // startParams checks the parameters that count for one start only.
@@ -137,7 +138,7 @@ func shutdown(_ context.Context, env *Env) (Plan, error) {
 	if node != nil && node.Offline && op.Bool("ignore_offline_nodes") {
 		return Plan{Do: func(ctx context.Context) (any, error) {
 			env.Warnf("Primary node %s is offline, only marking the instance as stopped", node.Name)
-			return nil, env.rememberDown(ctx, inst, source)
+			return nil, env.rememberDown(ctx, inst, source, false)
 		}}, nil
 	}
 	_, a, err := env.primary(inst)
@@ -145,20 +146,24 @@ func shutdown(_ context.Context, env *Env) (Plan, error) {
 		return Plan{}, err
 	}
 	return Plan{Do: func(ctx context.Context) (any, error) {
-		if err := a.Stop(ctx, env.Order(), inst.Name, stopWithin(op.Int("timeout")), op.Reason); err != nil {
+		ran, err := active(ctx, a, inst.Name)
+		if err == nil {
+			err = a.Stop(ctx, env.Order(), inst.Name, stopWithin(op.Int("timeout")), op.Reason)
+		}
+		if err != nil {
 			return nil, failed(err, "Could not shutdown instance '%s'", inst.Name)
 		}
-		return nil, env.rememberDown(ctx, inst, source)
+		return nil, env.rememberDown(ctx, inst, source, ran)
 	}}, nil
 }
 
-// rememberDown marks the instance as stopped; one that is marked offline stays
-// so.
-func (e *Env) rememberDown(ctx context.Context, inst *cluster.Instance, source string) error {
+// rememberDown marks the instance as stopped, and notes whether it was; one that
+// is marked offline stays so.
+func (e *Env) rememberDown(ctx context.Context, inst *cluster.Instance, source string, stopped bool) error {
 	if e.Op.Bool("no_remember") || inst.AdminState == cluster.AdminOffline {
-		return nil
+		return e.noteIf(ctx, stopped, inst.UUID)
 	}
-	return e.setState(ctx, inst.UUID, cluster.AdminDown, source)
+	return e.setState(ctx, inst.UUID, cluster.AdminDown, source, stopped)
 }
 
 // reboot prepares OP_INSTANCE_REBOOT. A stopped instance is started.
@@ -186,7 +191,7 @@ func reboot(ctx context.Context, env *Env) (Plan, error) {
 		if err := env.restart(ctx, a, spec, running); err != nil {
 			return nil, err
 		}
-		return nil, env.setState(ctx, inst.UUID, cluster.AdminUp, cluster.SourceAdmin)
+		return nil, env.setState(ctx, inst.UUID, cluster.AdminUp, cluster.SourceAdmin, true)
 	}}, nil
 }
 

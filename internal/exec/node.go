@@ -23,7 +23,7 @@ func nodeAdd(_ context.Context, env *Env) (Plan, error) {
 		return Plan{}, err
 	}
 	return Plan{Do: func(ctx context.Context) (any, error) {
-		return nil, env.Inventory.Update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+		return nil, env.update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
 			node, err := newNode(env, snap)
 			if err != nil {
 				return nil, err
@@ -167,7 +167,7 @@ func nodeModify(_ context.Context, env *Env) (Plan, error) {
 		env.Infof("%s", line)
 	}
 	return Plan{Dry: next.result, Do: func(ctx context.Context) (any, error) {
-		err := env.Inventory.Update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) { return next.apply(snap, node.UUID) })
+		err := env.update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) { return next.apply(snap, node.UUID) })
 		return next.result, err
 	}}, nil
 }

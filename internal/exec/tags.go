@@ -91,7 +91,7 @@ func changeTags(env *Env, change func(cluster.Tags) (cluster.Tags, error)) (Plan
 	}
 	kind, uuid := o.Kind(), o.Identity()
 	return Plan{Do: func(ctx context.Context) (any, error) {
-		return nil, env.Inventory.Update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+		return nil, env.update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
 			old := snap.Object(kind, uuid)
 			if old == nil {
 				return nil, fault.New(fault.Conflict, "what the tags are on was removed meanwhile")

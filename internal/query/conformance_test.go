@@ -174,7 +174,10 @@ func TestRequestedNamesConformance(t *testing.T) {
 
 // newFields are fields that the reference does not have.
 var newFields = map[string][]string{"job": {"dry_run", "held_by", "held_since", "place", "ran_on", "reason", "reason_trail", "timeline", "wait_reason", "waited", "waited_for"},
-	"filter": {"action_text", "added_by", "changed", "comment", "decides", "held", "longest_hold", "predicates_text", "reason", "rule", "rule_name", "shadow", "until", "would_hold"}}
+	"filter":   {"action_text", "added_by", "changed", "comment", "decides", "held", "longest_hold", "predicates_text", "reason", "rule", "rule_name", "shadow", "until", "would_hold"},
+	"instance": lastChange, "node": lastChange}
+
+var lastChange = []string{"last_change", "last_change_job", "last_change_reason", "last_change_trail"}
 
 func TestFieldsConformance(t *testing.T) {
 	var file map[string][]struct{ Name, Title, Kind, Source string }

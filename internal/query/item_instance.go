@@ -16,6 +16,7 @@ var instanceTable = table[instance]{
 	fields: slices.Concat(
 		instanceFields(), beFields(), hvFields(), diskFields(), nicFields(), instanceLiveFields(),
 		metaFields(func(i instance) *cluster.Meta { return &i.Meta }),
+		lastChangeFields(func(i instance) *cluster.LastChange { return i.Last }),
 	),
 	aliases:    instanceAliases(),
 	all:        func(v *view) iter.Seq[instance] { return v.inv.Instances() },
