@@ -198,9 +198,6 @@ func (e *Engine) basis(env *course.Environment, graphs []string) course.Basis {
 	return b
 }
 
-// due are the statuses of nodes that have to be deployed anew, whatever succeeded on them before.
-var due = []any{"discover", "error", "provisioned", "stopped"}
-
 // old tells the plan of the state of each task's last success on each node.
 func (e *Engine) old(r *reader, environment string, in *plan.Input) {
 	e.mu.Lock()
@@ -220,17 +217,10 @@ func (e *Engine) old(r *reader, environment string, in *plan.Input) {
 	if latest == nil {
 		return
 	}
-	anew := map[string]bool{}
-	for uid, part := range in.Parts {
-		status, _ := part.Get("status")
-		pending, _ := part.Get("pending_addition")
-		failure, _ := part.Get("error_type")
-		anew[uid] = slices.Contains(due, status) || pending == true || failure != nil && failure != ""
-	}
 	in.OldCommon = r.part(latest.Common)
 	in.Old = func(task, uid string) (common, node *state.Part, ok bool) {
 		d := last[place{environment, uid, task}]
-		if d == nil || anew[uid] {
+		if d == nil {
 			return nil, nil, false
 		}
 		n := d.Node(uid)

@@ -1,0 +1,168 @@
+package course
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// drawCourse makes a course without circles: each step and point comes after some of those before it.
+func drawCourse(t *rapid.T) *Course {
+	steps := rapid.IntRange(1, 30).Draw(t, "steps")
+	points := rapid.IntRange(0, 5).Draw(t, "points")
+	c := &Course{}
+	place := rapid.Permutation(numbers(steps+points)).Draw(t, "order")
+	c.After = make([][]int32, steps+points)
+	for i := range steps {
+		c.Steps = append(c.Steps, Step{Task: string(rune('a' + i)), Node: string(rune('1' + i%4)), Run: rapid.IntRange(0, 4).Draw(t, "runs") > 0})
+	}
+	for i := 1; i < len(place); i++ {
+		for range rapid.IntRange(0, 3).Draw(t, "relations") {
+			c.After[place[i]] = append(c.After[place[i]], int32(place[rapid.IntRange(0, i-1).Draw(t, "before")]))
+		}
+	}
+	return c
+}
+
+func numbers(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// TestMachine ends jobs in any order and any way, and looks at what the machine does about it.
+func TestMachine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCourse(t)
+		failing := rapid.IntRange(0, 3).Draw(t, "failures of ten")
+		m := NewMachine(c, nil)
+		reach := ancestors(c)
+		started, ended := map[int32]bool{}, map[int32]State{}
+		var jobs []int32
+		d := m.Begin()
+		for {
+			for _, s := range d.Start {
+				if started[s.Step] || !c.Steps[s.Step].Run {
+					t.Fatalf("step %d is started again, or does not run", s.Step)
+				}
+				started[s.Step] = true
+				jobs = append(jobs, s.Step)
+				for _, a := range reach[s.Step] {
+					if !started[a] || ended[a] == Failed {
+						t.Fatalf("step %d is started, and step %d before it is %q", s.Step, a, ended[a])
+					}
+				}
+			}
+			if d.Over {
+				break
+			}
+			i, state := nextEnd(t, c, reach, jobs, ended, failing)
+			jobs = slices.Delete(jobs, slices.Index(jobs, i), slices.Index(jobs, i)+1)
+			ended[i] = state
+			d = m.Ended(i, state)
+		}
+		for i := range c.Steps {
+			bad := slices.ContainsFunc(reach[i], func(a int32) bool { return ended[a] == Failed })
+			switch s := m.State(int32(i)); {
+			case !c.Steps[i].Run && s != Skipped, c.Steps[i].Run && bad && s != Blocked, c.Steps[i].Run && !bad && s != ended[int32(i)]:
+				t.Fatalf("step %d is %s in the end, ended as %q, blocked: %v", i, s, ended[int32(i)], bad)
+			}
+		}
+	})
+}
+
+// nextEnd chooses a job that can end now, and how: it waits for those before it, and ends with them.
+func nextEnd(t *rapid.T, c *Course, reach [][]int32, jobs []int32, ended map[int32]State, failing int) (int32, State) {
+	var able []int32
+	for _, j := range jobs {
+		if !slices.ContainsFunc(reach[j], func(a int32) bool { return ended[a] == "" }) {
+			able = append(able, j)
+		}
+	}
+	if len(able) == 0 {
+		t.Fatalf("jobs %v wait for one another", jobs)
+	}
+	j := rapid.SampledFrom(able).Draw(t, "job")
+	for _, a := range reach[j] {
+		if ended[a] == Failed || ended[a] == Stopped {
+			return j, Stopped
+		}
+	}
+	if rapid.IntRange(0, 9).Draw(t, "fails") < failing {
+		return j, Failed
+	}
+	return j, Ready
+}
+
+// ancestors are the steps that run and come before each.
+func ancestors(c *Course) [][]int32 {
+	out := make([][]int32, len(c.After))
+	for i := range c.After {
+		seen := map[int32]bool{}
+		work := slices.Clone(c.After[i])
+		for len(work) > 0 {
+			a := work[0]
+			work = work[1:]
+			if seen[a] {
+				continue
+			}
+			seen[a] = true
+			if int(a) < len(c.Steps) && c.Steps[a].Run {
+				out[i] = append(out[i], a)
+			}
+			work = append(work, c.After[a]...)
+		}
+	}
+	return out
+}
+
+func TestExhaustedToleranceStopsEverything(t *testing.T) {
+	c := &Course{After: make([][]int32, 6), Groups: []Group{{Name: "web", Nodes: []string{"0", "1", "2"}, Tolerance: 1}}}
+	for i := range 6 {
+		c.Steps = append(c.Steps, Step{Task: "t", Node: string(rune('0' + i)), Run: true})
+	}
+	c.After[5] = []int32{4}
+	m := NewMachine(c, nil)
+	if d := m.Begin(); len(d.Start) != 6 || !slices.Equal(d.Start[5].After, []int32{4}) {
+		t.Fatalf("began %+v", d.Start)
+	}
+	if d := m.Ended(0, Failed); len(d.Cancel) != 0 {
+		t.Errorf("one of three may fail: %+v", d)
+	}
+	if d := m.Ended(1, Failed); !slices.Equal(d.Cancel, []int32{2, 3, 4, 5}) {
+		t.Errorf("two failed: %+v", d)
+	}
+	var d Decision
+	for _, i := range []int32{2, 3, 4, 5} {
+		d = m.Ended(i, Stopped)
+	}
+	if !d.Over || d.Status != Broken || d.Why != "2 of 3 nodes of the group web failed, of which 1 may" {
+		t.Errorf("in the end %+v", d)
+	}
+}
+
+func TestCoursesComeBackFromTheStore(t *testing.T) {
+	c := &Course{Groups: []Group{{Name: "g", Nodes: []string{"1"}, Tolerance: 1}}}
+	for i := range 2*chunkSteps + 7 {
+		if i < chunkSteps+3 {
+			c.Steps = append(c.Steps, Step{Task: "t", Node: "1", Run: true})
+		}
+		c.After = append(c.After, []int32{int32(i / 2)})
+	}
+	pieces, err := c.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := &Course{}
+	for _, p := range pieces {
+		if err := back.Add(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(pieces) != 3 || len(back.Steps) != len(c.Steps) || len(back.After) != len(c.After) || len(back.Groups) != 1 || back.After[chunkSteps][0] != chunkSteps/2 {
+		t.Errorf("%d pieces, %d steps, %d places, groups %v", len(pieces), len(back.Steps), len(back.After), back.Groups)
+	}
+}
