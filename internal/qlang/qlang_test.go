@@ -428,6 +428,15 @@ func TestLongMatchIsInterrupted(t *testing.T) {
 	if found || !errors.Is(err, stop) || asked != 3 {
 		t.Errorf("found %v, %v, asked %d times", found, err, asked)
 	}
+	// One that needs backtracking is not begun.
+	if re, err = qlang.CompileRegex(`(?=a)(a|a|aa)+$`); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if found, err := re.Match(strings.Repeat("a", 60)+"b", func() error { return stop }); found || !errors.Is(err, stop) || re.Strikes() != 0 {
+			t.Errorf("found %v, %v, with %d strikes", found, err, re.Strikes())
+		}
+	}
 	// What takes long gives the same answers as what does not.
 	long := strings.Repeat("ü\n", 1<<17)
 	for pattern, want := range map[string]bool{`^ü$`: true, `[^ü\n]`: false, `\Aü(?:\nü){3}\n`: true, `x|y`: false} {

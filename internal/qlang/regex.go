@@ -132,6 +132,11 @@ func (r *Regex) Match(s string, interrupted func() error) (bool, error) {
 		found := r.linear.MatchReader(text)
 		return found && text.err == nil, text.err
 	}
+	if interrupted != nil { // it is limited by time, and so asked about once
+		if err := interrupted(); err != nil {
+			return false, err
+		}
+	}
 	if r.strikes.Load() >= maxStrikes {
 		return false, fault.New(fault.TooLarge, "the regular expression %q is given up: matching it took more than %s several times", clip(r.pattern), MatchLimit).
 			WithHint(slowHint)

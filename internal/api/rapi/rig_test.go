@@ -2,6 +2,7 @@ package rapi_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,7 +47,11 @@ type rig struct {
 	dir    string
 }
 
-type rigOptions struct{ openReading bool }
+type rigOptions struct {
+	openReading bool
+	// observe is told of each request and its status.
+	observe func(what, outcome string)
+}
 
 func newRig(t testing.TB, options rigOptions) *rig {
 	t.Helper()
@@ -71,8 +76,13 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	usersPath := filepath.Join(r.dir, "users")
 	r.check(os.WriteFile(usersPath, fmt.Appendf(nil, usersText, rapi.HA1("admin", "secret")), 0o600))
 	users := rapi.OpenUsers(usersPath, log)
+	var observe func(context.Context, string, string, time.Duration)
+	if options.observe != nil {
+		observe = func(_ context.Context, what, outcome string, _ time.Duration) { options.observe(what, outcome) }
+	}
 	r.rapi = rapi.New(rapi.Config{
-		Queue: r.queue, Users: users, RequireAuthentication: !options.openReading, Now: time.Now, Log: log,
+		Observe: observe,
+		Queue:   r.queue, Users: users, RequireAuthentication: !options.openReading, Now: time.Now, Log: log,
 		Querier: asking,
 	})
 	r.server = httptest.NewServer(r.rapi)

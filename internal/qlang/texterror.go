@@ -1,0 +1,132 @@
+package qlang
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// TextError says where and why a text filter does not parse. It is the cause
+// of the error that ParseText returns.
+type TextError struct {
+	Text   string
+	Reason string
+	// Char counts letters from 0, Line and Column from 1.
+	Char, Line, Column int
+}
+
+// Error is the reference's one-line message.
+func (e *TextError) Error() string {
+	return fmt.Sprintf("Failed to parse query filter '%s': %s", e.Text, e.where())
+}
+
+func (e *TextError) where() string {
+	return fmt.Sprintf("%s  (at char %d), (line:%d, col:%d)", e.Reason, e.Char, e.Line, e.Column)
+}
+
+// Report returns what a command prints for the error: the message, the line,
+// a caret under the place, and the reason again. It has no line break at its
+// end.
+func (e *TextError) Report() string {
+	return "Error while parsing query filter: " + e.Error() + "\n" + e.line() + "\n" +
+		strings.Repeat(" ", e.Column-1) + "^\n" + e.where()
+}
+
+func (e *TextError) line() string {
+	lines := strings.Split(e.Text, "\n")
+	return lines[e.Line-1]
+}
+
+func newTextError(text, reason string, offset int) *TextError {
+	before := text[:offset]
+	lineStart := strings.LastIndexByte(before, '\n') + 1
+	return &TextError{
+		Text:   text,
+		Reason: reason,
+		Char:   utf8.RuneCountInString(before),
+		Line:   1 + strings.Count(before, "\n"),
+		Column: 1 + utf8.RuneCountInString(before[lineStart:]),
+	}
+}
+
+// failure is why a part of the grammar does not match at a place. Another
+// alternative may still match, unless the failure is final.
+type failure struct {
+	at     int
+	reason string
+	final  bool
+	cause  *fault.Error // set when a limit is exceeded
+}
+
+func (p *parser) report(f *failure) error {
+	if f.cause != nil {
+		return f.cause
+	}
+	reason := f.reason
+	if !f.final {
+		if reason == "" {
+			reason = "Expected Suppress:('or') term"
+		}
+		reason += p.found(f.at)
+	}
+	e := newTextError(p.text, reason, f.at)
+	return fault.New(fault.Invalid, "%w", e).WithHint("%s", hintFor(p.text, f.at))
+}
+
+// hintFor says what to write instead of what stands where a text cannot be read
+// on, if that is one of the usual slips; else nothing.
+func hintFor(text string, at int) string {
+	rest := strings.TrimLeft(text[at:], " \t\n\r")
+	op := ""
+	for _, o := range textOps {
+		if strings.HasPrefix(rest, o) {
+			op = o
+			break
+		}
+	}
+	operand := strings.TrimLeft(rest[len(op):], " \t\n\r=")
+	word := operand
+	if n := strings.IndexAny(operand, " \t\n\r()"); n >= 0 {
+		word = operand[:n]
+	}
+	switch {
+	case op == "":
+		return ""
+	case word == "":
+		return "a value is missing behind " + op
+	case op == "=~" || op == "!~":
+		return "a pattern stands between slashes: " + op + " m/" + strings.Trim(word, `"'`) + "/"
+	case word[0] == '[':
+		return `a list is tested for what is in it: "VALUE" in FIELD`
+	case strings.EqualFold(word, "true"):
+		return "a truth value is tested by the name of the field alone: FIELD"
+	case strings.EqualFold(word, "false"):
+		return "a truth value is tested by the name of the field alone: not FIELD"
+	case strings.HasPrefix(rest, "==="):
+		return "equality is =="
+	case !isAlpha(word[0]):
+		return ""
+	}
+	return "texts stand in quotes: " + op + ` "` + word + `"`
+}
+
+// found names the word at a place as the reference's parser does.
+func (p *parser) found(at int) string {
+	rest := p.text[at:]
+	switch {
+	case p.text == "":
+		return ""
+	case rest == "":
+		return ", found end of text"
+	}
+	n := 0
+	for n < len(rest) && n < 16 && isAlnum(rest[n]) {
+		n++
+	}
+	if n == 0 {
+		_, n = utf8.DecodeRuneInString(rest)
+	}
+	return ", found " + strings.ReplaceAll(pyQuote(rest[:n]), `\\`, `\`)
+}
