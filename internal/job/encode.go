@@ -254,6 +254,15 @@ func Decode(id ID, head []byte, rest func(name string) ([]byte, error)) (*Job, e
 	return j, nil
 }
 
+// KeyOf returns the submission key of a stored job, empty if it has none.
+func KeyOf(head []byte) (string, error) {
+	var s struct {
+		Key string `json:"key"`
+	}
+	err := json.Unmarshal(head, &s)
+	return s.Key, err
+}
+
 // complete adds what is in other parts to what the head has.
 func (s *stored) complete(id ID, rest func(name string) ([]byte, error)) error {
 	read := func(name string, into any) error {

@@ -103,6 +103,8 @@ type Job struct {
 	// whole: the job was read from a store that had it in one object, though it
 	// has other parts by now; see Parts.
 	whole bool
+	// brief is set in place of Ops on jobs of which only that is in memory.
+	brief *Brief
 }
 
 // Hold says by which filter rule a job is held, and since when.
@@ -147,6 +149,9 @@ const (
 // Status derives the job's status from its opcodes, as the reference does: a
 // job of several opcodes reads "queued" between two of them.
 func (j *Job) Status() Status {
+	if j.brief != nil {
+		return Statuses[j.brief.status]
+	}
 	status, successes := Queued, 0
 	for i := range j.Ops {
 		switch s := j.Ops[i].Status; s {

@@ -193,7 +193,7 @@ func (q *Querier) archived(ctx context.Context, from, until job.Time) iter.Seq2[
 }
 
 func (q *Querier) job(ctx context.Context, live *job.Table, id job.ID) (*job.Job, error) {
-	if j := live.Get(id); j != nil {
+	if j := live.Get(id); j != nil && j.Brief() == nil {
 		return j, nil
 	}
 	j, err := q.Queue.Job(ctx, id)

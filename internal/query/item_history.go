@@ -31,7 +31,7 @@ func (r opcodeRow) object() string { return r.j.ID.String() }
 // rowsNow returns what belongs to a job that changed, archived or not.
 func rowsNow[R any](v *view, d *delta, key string, rows func(*job.Job) iter.Seq[R]) []R {
 	if j := jobNow(v, d, key, true); j != nil {
-		return slices.Collect(rows(j))
+		return slices.Collect(rows(v.whole(j)))
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ var opcodeTable = table[opcodeRow]{
 func opcodeRows(v *view) iter.Seq[opcodeRow] {
 	return func(yield func(opcodeRow) bool) {
 		for r := range allJobs(v, true) {
-			for row := range opcodesOf(r.j) {
+			for row := range opcodesOf(v.whole(r.j)) {
 				if !yield(row) {
 					return
 				}
@@ -140,7 +140,7 @@ func opcodeFields() []field[opcodeRow] {
 		{Def: Def{"reason_trail", "Reason_trail", KindOther, "Who wanted the opcode and why, hop by hop: source, reason and nanoseconds since the epoch"}, from: InMemory,
 			get: ofOp(self, func(r opcodeRow) Cell { return known(r.op().Input.Reason) })},
 		{Def: Def{"reason", "Reason", KindText, "The reason trail as one text, without what the system itself added"}, from: InMemory,
-			get: ofOp(self, func(r opcodeRow) Cell { return text(trailText(r.op().Input.Reason)) })},
+			get: ofOp(self, func(r opcodeRow) Cell { return text(r.op().Input.Reason.Text()) })},
 	}...)
 }
 
@@ -249,7 +249,7 @@ var reasonTable = table[reasonRow]{
 func reasonRows(v *view) iter.Seq[reasonRow] {
 	return func(yield func(reasonRow) bool) {
 		for r := range allJobs(v, true) {
-			for row := range reasonsOf(r.j) {
+			for row := range reasonsOf(v.whole(r.j)) {
 				if !yield(row) {
 					return
 				}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/qlang"
-	"github.com/drover-project/drover/internal/reason"
 )
 
 // jobRow is a job, or the id of one that does not exist: an id that was asked
@@ -49,7 +48,7 @@ func jobsNamed(v *view, names []qlang.Value) ([]jobRow, bool, error) {
 		}
 		if !seen[id] {
 			seen[id] = true
-			j, err := oneJob(v, id)
+			j, err := shownJob(v, id)
 			if err != nil {
 				v.failed = err
 				return nil, false, v.interrupted()
@@ -80,6 +79,17 @@ func jobCount(v *view) int {
 	return v.JobTable.Len()
 }
 
+// shownJob returns a job as a list shows it, archived or not.
+func shownJob(v *view, id job.ID) (*job.Job, error) {
+	if v.JobTable != nil {
+		if j := v.JobTable.Get(id); j != nil {
+			return j, nil
+		}
+	}
+	return oneJob(v, id)
+}
+
+// oneJob returns a whole job, archived or not, nil if there is none.
 func oneJob(v *view, id job.ID) (*job.Job, error) {
 	if v.Job == nil {
 		return nil, nil
@@ -158,39 +168,64 @@ func jobFields() []field[jobRow] {
 		{Def: Def{"end_ts", "End", KindOther, "When it ended, in seconds and microseconds"}, from: InMemory, mode: seconds,
 			get: ofJob(func(j *job.Job) Cell { return moment(j.Ended) })},
 		{Def: Def{"summary", "Summary", KindOther, "One short text for each opcode"}, from: InMemory,
-			get: eachOp(func(op *job.Op) string { return op.Input.Summary() })},
+			get: keptText((*job.Brief).Summary, func(s string) Cell { return known([]string{s}) }, eachOp(func(op *job.Op) string { return op.Input.Summary() }))},
 	}
 }
 
-// eachOp makes a getter of the list of a value of each opcode.
-func eachOp[T any](get func(*job.Op) T) func(*view, jobRow) Cell {
-	return ofJob(func(j *job.Job) Cell {
+// ofWhole makes a getter of what is not kept in memory of jobs that have ended:
+// they are read from the store for it.
+func ofWhole(get func(*job.Job) Cell) func(*view, jobRow) Cell {
+	of := ofJob(get)
+	return func(v *view, r jobRow) Cell {
+		if r.j != nil && r.j.Brief() != nil {
+			r.j = v.whole(r.j)
+		}
+		return of(v, r)
+	}
+}
+
+// keptText makes a getter of a text that mostly is kept in memory.
+func keptText(brief func(*job.Brief) (string, bool), cell func(string) Cell, get func(*job.Job) Cell) func(*view, jobRow) Cell {
+	of := ofWhole(get)
+	return func(v *view, r jobRow) Cell {
+		if r.j != nil && r.j.Brief() != nil {
+			if text, known := brief(r.j.Brief()); known {
+				return cell(text)
+			}
+		}
+		return of(v, r)
+	}
+}
+
+// eachOp makes a value of the list of a value of each opcode.
+func eachOp[T any](get func(*job.Op) T) func(*job.Job) Cell {
+	return func(j *job.Job) Cell {
 		out := make([]T, len(j.Ops))
 		for i := range j.Ops {
 			out[i] = get(&j.Ops[i])
 		}
 		return known(out)
-	})
+	}
 }
 
 func jobOpFields() []field[jobRow] {
 	return []field[jobRow]{
 		{Def: Def{"ops", "OpCodes", KindOther, "Its opcodes as they were submitted"}, from: InMemory,
-			get: eachOp(func(op *job.Op) json.RawMessage { return op.Input.ForDisplay().AppendJSON(nil) })},
+			get: ofWhole(eachOp(func(op *job.Op) json.RawMessage { return op.Input.ForDisplay().AppendJSON(nil) }))},
 		{Def: Def{"opresult", "OpCode_result", KindOther, "Result of each opcode"}, from: InMemory,
-			get: eachOp(opResult)},
+			get: ofWhole(eachOp(opResult))},
 		{Def: Def{"opstatus", "OpCode_status", KindOther, "State of each opcode"}, from: InMemory,
-			get: eachOp(func(op *job.Op) string { return string(op.Status) })},
+			get: ofWhole(eachOp(func(op *job.Op) string { return string(op.Status) }))},
 		{Def: Def{"oplog", "OpCode_log", KindOther, "Log of each opcode: entries of serial number, time, type and message"}, from: InMemory,
-			get: eachOp(opLog)},
+			get: ofWhole(eachOp(opLog))},
 		{Def: Def{"opstart", "OpCode_start", KindOther, "When each opcode began to wait for its locks"}, from: InMemory,
-			get: eachOp(func(op *job.Op) any { return opTime(op.Start) })},
+			get: ofWhole(eachOp(func(op *job.Op) any { return opTime(op.Start) }))},
 		{Def: Def{"opexec", "OpCode_exec", KindOther, "When each opcode had its locks and began to run"}, from: InMemory,
-			get: eachOp(func(op *job.Op) any { return opTime(op.Exec) })},
+			get: ofWhole(eachOp(func(op *job.Op) any { return opTime(op.Exec) }))},
 		{Def: Def{"opend", "OpCode_end", KindOther, "When each opcode ended"}, from: InMemory,
-			get: eachOp(func(op *job.Op) any { return opTime(op.End) })},
+			get: ofWhole(eachOp(func(op *job.Op) any { return opTime(op.End) }))},
 		{Def: Def{"oppriority", "OpCode_prio", KindOther, "Priority of each opcode"}, from: InMemory,
-			get: eachOp(func(op *job.Op) any { return int64(op.Priority) })},
+			get: ofWhole(eachOp(func(op *job.Op) any { return int64(op.Priority) }))},
 	}
 }
 
@@ -220,13 +255,11 @@ func opLog(op *job.Op) any {
 func jobNewFields() []field[jobRow] {
 	return []field[jobRow]{
 		{Def: Def{"reason_trail", "Reason_trail", KindOther, "Who wanted the job and why, hop by hop, of all its opcodes: source, reason and nanoseconds since the epoch"}, from: InMemory,
-			get: ofJob(func(j *job.Job) Cell { return known(jobTrail(j)) })},
+			get: ofWhole(func(j *job.Job) Cell { return known(j.Trail()) })},
 		{Def: Def{"reason", "Reason", KindText, "The reason trails of all opcodes as one text, without what the system itself added"}, from: InMemory,
-			get: ofJob(func(j *job.Job) Cell { return text(trailText(jobTrail(j))) })},
+			get: keptText((*job.Brief).Reason, func(s string) Cell { return text(s) }, func(j *job.Job) Cell { return text(j.Trail().Text()) })},
 		{Def: Def{"dry_run", "Dry_run", KindBool, "Whether its opcodes only check what they would do"}, from: InMemory,
-			get: ofJob(func(j *job.Job) Cell {
-				return truth(slices.ContainsFunc(j.Ops, func(op job.Op) bool { return op.Input.DryRun }))
-			})},
+			get: ofJob(func(j *job.Job) Cell { return truth(j.DryRun()) })},
 		{Def: Def{"held_by", "Held_by", KindText, "UUID of the filter rule that keeps the job from going on"}, from: InMemory,
 			get: ofJob(func(j *job.Job) Cell {
 				if j.Hold == nil {
@@ -245,56 +278,4 @@ func jobNewFields() []field[jobRow] {
 			from: InMemory, mutual: true, get: waitReason},
 		{Def: Def{"place", "Place", KindNumber, "Place of the job in the line that it waits in, from 1"}, from: InMemory, mutual: true, get: waitPlace},
 	}
-}
-
-// jobTrail holds the entries of the trails of all opcodes, each once, in the
-// order of the opcodes. Those of one submission mostly have the same.
-func jobTrail(j *job.Job) reason.Trail {
-	if len(j.Ops) == 0 {
-		return reason.Trail{}
-	}
-	out := j.Ops[0].Input.Reason
-	for i := 1; i < len(j.Ops); i++ {
-		for _, e := range j.Ops[i].Input.Reason {
-			if !slices.Contains(out, e) {
-				out = append(slices.Clip(out), e)
-			}
-		}
-	}
-	return out
-}
-
-// trailText joins what people and clients said: sources and reasons.
-func trailText(t reason.Trail) string {
-	if len(t) == 1 {
-		return entryText(t[0])
-	}
-	var b strings.Builder
-	for _, e := range t {
-		if strings.HasPrefix(e.Source, opcodeSource) {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(e.Source)
-		if e.Reason != "" {
-			b.WriteString(": ")
-			b.WriteString(e.Reason)
-		}
-	}
-	return b.String()
-}
-
-// opcodeSource begins the sources of entries that name a job and an opcode.
-const opcodeSource = reason.ReservedPrefix + "opcode:"
-
-func entryText(e reason.Entry) string {
-	switch {
-	case strings.HasPrefix(e.Source, opcodeSource):
-		return ""
-	case e.Reason == "":
-		return e.Source
-	}
-	return e.Source + ": " + e.Reason
 }

@@ -19,7 +19,7 @@ func lastChangeFields[R any](last func(R) *cluster.LastChange) []field[R] {
 		{Def: Def{"last_change_job", "Last_change_job", KindNumber, "Number of the job that changed it last"},
 			get: of(func(l *cluster.LastChange) Cell { return known(l.Job) })},
 		{Def: Def{"last_change_reason", "Last_change_reason", KindText, "Why it was changed last: the reason trail as text, without what the system itself added"},
-			get: of(func(l *cluster.LastChange) Cell { return text(trailText(l.Trail)) })},
+			get: of(func(l *cluster.LastChange) Cell { return text(l.Trail.Text()) })},
 		{Def: Def{"last_change_trail", "Last_change_trail", KindOther, "Why it was changed last, hop by hop: source, reason and nanoseconds since the epoch"},
 			get: of(func(l *cluster.LastChange) Cell { return known(l.Trail) })},
 	})

@@ -176,6 +176,9 @@ func pathsToOpcodes[R any](t *table[R], v *view, tests []qlang.Node, rows func(*
 			ways = append(ways, statusPath(v, true, func(j *job.Job) (verdict, error) { return holds(v, probe(opcodeRow{j, 0})) })...)
 		}
 	}
+	for i := range ways {
+		ways[i].rows = v.wholes(ways[i].rows)
+	}
 	return lift(ways, rows)
 }
 

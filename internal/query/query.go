@@ -102,6 +102,7 @@ type Source struct {
 	// Jobs yields jobs in order of their ids, with or without archived ones. An
 	// error ends the query, whose error it then is; but for a *job.DamageError, which
 	// stands for one job that cannot be read: it is a row whose values are NoData.
+	// Jobs that have ended may be brief (job.Table).
 	Jobs func(archived bool) iter.Seq2[*job.Job, error]
 	// JobTable holds the jobs that are not archived, those that Jobs yields, with
 	// their indexes; without it each query about jobs walks all of them.
@@ -109,8 +110,8 @@ type Source struct {
 	// Archived yields the archived jobs with from <= end < until, in any order;
 	// errors are as with Jobs.
 	Archived func(from, until job.Time) iter.Seq2[*job.Job, error]
-	// Job returns one job, archived or not, nil if there is none; errors are as
-	// with Jobs.
+	// Job returns one job, whole, archived or not, nil if there is none; errors are
+	// as with Jobs.
 	Job func(job.ID) (*job.Job, error)
 	// Rules returns the filter rules.
 	Rules func() []*jobfilter.Rule

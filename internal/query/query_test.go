@@ -531,7 +531,7 @@ func FuzzFilter(f *testing.F) {
 
 func TestTrailText(t *testing.T) {
 	trail := reason.Trail{{Source: "gnt:user"}, {Source: "alice", Reason: "x"}, {Source: "gnt:opcode:a", Reason: "job=1;index=0"}}
-	if got := trailText(trail); got != "gnt:user; alice: x" {
+	if got := trail.Text(); got != "gnt:user; alice: x" {
 		t.Errorf("got %q", got)
 	}
 }

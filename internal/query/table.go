@@ -26,6 +26,8 @@ type view struct {
 	waits map[job.ID]wait
 	// decided is what the rules say of the jobs, once it was needed.
 	decided *verdicts
+	// loaded is the job that was read last because it was brief.
+	loaded *job.Job
 	// failed is why rows could not be read to their end.
 	failed error
 }
@@ -55,17 +57,50 @@ func (v *view) reading(jobs iter.Seq2[*job.Job, error]) iter.Seq[*job.Job] {
 	}
 }
 
+// whole returns all of a job that is brief. A row mostly asks for several parts of
+// it.
+func (v *view) whole(j *job.Job) *job.Job {
+	if j.Brief() == nil {
+		return j
+	}
+	if v.loaded == nil || v.loaded.ID != j.ID {
+		read, err := oneJob(v, j.ID)
+		if err != nil {
+			v.failed = err
+		}
+		if read == nil {
+			read = unreadable(j.ID)
+		}
+		v.loaded = read
+	}
+	return v.loaded
+}
+
+// wholes yields all of each job.
+func (v *view) wholes(jobs iter.Seq[*job.Job]) iter.Seq[*job.Job] {
+	return func(yield func(*job.Job) bool) {
+		for j := range jobs {
+			if !yield(v.whole(j)) || v.failed != nil {
+				return
+			}
+		}
+	}
+}
+
 // despite puts a job in the place of one that cannot be read; see damaged.
 func despite(j *job.Job, err error) (*job.Job, error) {
 	if d, ok := errors.AsType[*job.DamageError](err); ok {
-		return &job.Job{ID: d.ID, Archived: true}, nil
+		return unreadable(d.ID), nil
 	}
 	return j, err
 }
 
+// unreadable stands for a job that cannot be read.
+func unreadable(id job.ID) *job.Job { return &job.Job{ID: id, Archived: true} }
+
 // damaged reports whether a job stands for one that cannot be read: any other
 // has opcodes.
-func damaged(j *job.Job) bool { return j.Archived && len(j.Ops) == 0 }
+func damaged(j *job.Job) bool { return j.Archived && len(j.Ops) == 0 && j.Brief() == nil }
 
 // mode says how a filter compares the values of a field.
 type mode uint8

@@ -58,6 +58,7 @@ func (q *Queue) endedBefore(t time.Time) []job.ID {
 type leaving struct {
 	*job.Job
 
+	key  string // of its submission
 	head store.Object
 }
 
@@ -76,12 +77,13 @@ func (q *Queue) archive(ctx context.Context, ids []job.ID, by By) (int, error) {
 				continue
 			}
 			q.m.Stored(j) // what is published is durable, settled or not
-			q.archiving[id] = leaving{j, heads[id]}
+			key := heads[id].key
+			q.archiving[id] = leaving{j, key, heads[id].Object}
 			w.touch(jobKey(id))
 			w.touch(store.Key{Kind: KindArchived, ID: id.String()})
-			if j.Key != "" {
+			if key != "" {
 				// Once the job is out of sight nobody else can write it again.
-				w.touch(submissionKey(j.Key))
+				w.touch(submissionKey(key))
 			}
 			moved = append(moved, id)
 		}
@@ -102,16 +104,30 @@ func (q *Queue) archive(ctx context.Context, ids []job.ID, by By) (int, error) {
 	return int(n.Load()), err
 }
 
-// heads reads the stored heads of jobs. One with a time is that of a job that has
+// head is the stored head of a job. One with a time is that of a job that has
 // ended, and will not change any more.
-func (q *Queue) heads(ctx context.Context, ids []job.ID) (map[job.ID]store.Object, error) {
-	out := make(map[job.ID]store.Object, len(ids))
+type head struct {
+	store.Object
+
+	key string
+}
+
+// heads reads the stored heads of jobs.
+func (q *Queue) heads(ctx context.Context, ids []job.ID) (map[job.ID]head, error) {
+	out := make(map[job.ID]head, len(ids))
 	for _, id := range ids {
 		o, err := q.read(ctx, jobKey(id))
-		if err != nil && !fault.Is(err, fault.NotFound) {
+		if fault.Is(err, fault.NotFound) {
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
-		out[id] = o
+		key, err := job.KeyOf(o.Value)
+		if err != nil {
+			return nil, &job.DamageError{ID: id, Err: err}
+		}
+		out[id] = head{o, key}
 	}
 	return out, nil
 }
@@ -126,8 +142,8 @@ func (q *Queue) archivedNow(ids []job.ID) (n int) {
 			if !moved {
 				continue
 			}
-			if n++; j.Key != "" {
-				keys = append(keys, j.Key)
+			if n++; j.key != "" {
+				keys = append(keys, j.key)
 			}
 			delete(q.archiving, id)
 		}
@@ -137,13 +153,24 @@ func (q *Queue) archivedNow(ids []job.ID) (n int) {
 	return n
 }
 
-// Job returns a job, live or archived; fault.NotFound if there is none, a
+// Job returns a job, whole, live or archived; fault.NotFound if there is none, a
 // *job.DamageError if it cannot be read.
 func (q *Queue) Job(ctx context.Context, id job.ID) (*job.Job, error) {
-	if j := q.live(id); j != nil {
+	j := q.live(id)
+	switch {
+	case j == nil:
+		return q.archived(ctx, id)
+	case j.Brief() == nil:
 		return j, nil
 	}
-	return q.archived(ctx, id)
+	o, err := q.read(ctx, jobKey(id))
+	if fault.Is(err, fault.NotFound) { // it went there meanwhile
+		return q.archived(ctx, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return q.decode(ctx, o)
 }
 
 func (q *Queue) archived(ctx context.Context, id job.ID) (*job.Job, error) {
@@ -171,15 +198,31 @@ func (q *Queue) decodeArchived(ctx context.Context, o store.Object) (*job.Job, e
 func (q *Queue) Archived(ctx context.Context, from, until job.Time) iter.Seq2[*job.Job, error] {
 	opts := store.Options{}
 	if from > 0 || until < job.Never {
-		opts = store.Options{ByAt: true, Since: int64(from), Until: int64(until)}
+		opts = endedBetween(from, until)
 	}
+	return q.stored(ctx, KindArchived, opts, q.decodeArchived)
+}
+
+// endedIn reads the jobs with from <= end < until that are not archived, whole;
+// as Archived.
+func (q *Queue) endedIn(ctx context.Context, from, until job.Time) iter.Seq2[*job.Job, error] {
+	return q.stored(ctx, KindJob, endedBetween(from, until), q.decode)
+}
+
+func endedBetween(from, until job.Time) store.Options {
+	return store.Options{ByAt: true, Since: int64(from), Until: int64(until)}
+}
+
+func (q *Queue) stored(ctx context.Context, kind store.Kind, opts store.Options,
+	decode func(context.Context, store.Object) (*job.Job, error),
+) iter.Seq2[*job.Job, error] {
 	return func(yield func(*job.Job, error) bool) {
-		for o, err := range q.cfg.Store.List(ctx, KindArchived, opts) {
+		for o, err := range q.cfg.Store.List(ctx, kind, opts) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if !yield(q.decodeArchived(ctx, o)) {
+			if !yield(decode(ctx, o)) {
 				return
 			}
 		}

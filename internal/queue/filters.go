@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"iter"
 	"runtime"
 	"slices"
 	"sync"
@@ -219,7 +220,7 @@ func spread(n int, f func(int)) {
 func (q *Queue) PreviewFilters(ctx context.Context, c FilterChange, days int) (*jobfilter.Forecast, error) {
 	m := q.look()
 	rules := m.Rules()
-	p := jobfilter.Prospect{Rules: pointers(rules), Next: int64(m.LastID()) + 1, Recorded: q.Jobs().All()}
+	p := jobfilter.Prospect{Rules: pointers(rules), Next: int64(m.LastID()) + 1, Recorded: q.Jobs().Whole()}
 	c.preview = true
 	edit, err := q.editing(&c, &p.Edited)
 	if err != nil {
@@ -229,7 +230,7 @@ func (q *Queue) PreviewFilters(ctx context.Context, c FilterChange, days int) (*
 	if err != nil {
 		return nil, err
 	}
-	past, err := q.past(ctx, q.Jobs(), days)
+	past, err := q.past(ctx, days)
 	if err != nil {
 		return nil, err
 	}
@@ -239,17 +240,23 @@ func (q *Queue) PreviewFilters(ctx context.Context, c FilterChange, days int) (*
 }
 
 // past returns the jobs that ended in the last days, archived or not.
-func (q *Queue) past(ctx context.Context, jobs *job.Table, days int) ([]*job.Job, error) {
+func (q *Queue) past(ctx context.Context, days int) ([]*job.Job, error) {
 	if days <= 0 {
 		return nil, nil
 	}
 	since := max(job.At(q.cfg.Now().Add(-time.Duration(days)*24*time.Hour)), 1) // 0 is the end of what has not ended
-	out := slices.Collect(jobs.Between(job.ByEnded, since, job.Never))
-	for j, err := range q.Archived(ctx, since, job.Never) {
-		if err != nil {
-			return nil, err
+	var out []*job.Job
+	seen := map[job.ID]bool{} // one may go into the archive meanwhile
+	for _, part := range []iter.Seq2[*job.Job, error]{q.endedIn(ctx, since, job.Never), q.Archived(ctx, since, job.Never)} {
+		for j, err := range part {
+			if err != nil {
+				return nil, err
+			}
+			if !seen[j.ID] {
+				seen[j.ID] = true
+				out = append(out, j)
+			}
 		}
-		out = append(out, j)
 	}
 	return out, nil
 }

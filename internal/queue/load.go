@@ -36,7 +36,7 @@ func (q *Queue) load(ctx context.Context) error {
 		return err
 	}
 	q.cfg.Picture.Committed(&state.Change{
-		Revision: int64(revision), Jobs: l.all, Rules: q.m.Chain().Rules(), Flags: &l.Flags,
+		Revision: int64(revision), Rules: q.m.Chain().Rules(), Flags: &l.Flags,
 	})
 	q.cfg.Picture.Publish()
 	return nil
@@ -46,8 +46,7 @@ func (q *Queue) load(ctx context.Context) error {
 type loader struct {
 	machine.Loaded
 
-	q   *Queue
-	all []*job.Job // also those that have ended
+	q *Queue
 }
 
 // unreadable notes an object that cannot be read. It is left where it is; what
@@ -104,6 +103,7 @@ func (l *loader) countID(o store.Object) bool {
 func (l *loader) takeUp(ctx context.Context, stored []store.Object) error {
 	jobs, failures := make([]*job.Job, len(stored)), make([]error, len(stored))
 	spread(len(stored), func(i int) { jobs[i], failures[i] = l.q.decode(ctx, stored[i]) })
+	read := &state.Change{}
 	for i, j := range jobs {
 		if failures[i] != nil {
 			damage, ok := errors.AsType[*job.DamageError](failures[i])
@@ -114,7 +114,7 @@ func (l *loader) takeUp(ctx context.Context, stored []store.Object) error {
 			l.Unread[damage.ID] = true
 			continue
 		}
-		l.all = append(l.all, j)
+		read.Jobs = append(read.Jobs, j)
 		if j.Key != "" {
 			l.Keys[j.Key] = j.ID
 		}
@@ -122,6 +122,10 @@ func (l *loader) takeUp(ctx context.Context, stored []store.Object) error {
 			l.Jobs = append(l.Jobs, j)
 		}
 	}
+	// Shown at once, and with no revision yet: of those that have ended only
+	// little stays in memory.
+	l.q.cfg.Picture.Committed(read)
+	l.q.cfg.Picture.Publish()
 	return nil
 }
 
@@ -193,13 +197,10 @@ func (l *loader) flags(ctx context.Context) error {
 // dependencies finds out what became of the jobs that those in the queue depend
 // on. One that cannot be read counts as not ended: nothing is decided upon a guess.
 func (l *loader) dependencies(ctx context.Context) error {
-	known := make(map[job.ID]*job.Job, len(l.all))
-	for _, j := range l.all {
-		known[j.ID] = j
-	}
+	known := l.q.Jobs()
 	for _, j := range l.Jobs {
 		for _, id := range j.Dependencies() {
-			if other := known[id]; other != nil {
+			if other := known.Get(id); other != nil {
 				if other.Final() {
 					l.Ended[id] = other.Status()
 				}

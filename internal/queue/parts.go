@@ -38,8 +38,12 @@ func (q *Queue) writeJob(tx *store.Tx, w *work, key store.Key) {
 		tx.Delete = append(tx.Delete, key)
 		return
 	}
+	durable := q.live(id)
+	if durable != nil && durable.Brief() != nil {
+		return // nothing is new: it has ended
+	}
 	var before []*job.Job
-	if durable := q.live(id); durable != nil {
+	if durable != nil {
 		before = slices.Concat(q.handed[id], []*job.Job{durable})
 	}
 	for _, p := range j.Parts(before...) {

@@ -28,7 +28,7 @@ func (q *Queue) tell(c *state.Change, key store.Key) {
 	switch key.Kind {
 	case KindJob:
 		id, _ := job.ParseID(key.ID)
-		if j := q.newest(id); j != nil {
+		if j := q.newest(id); j != nil && j.Brief() == nil {
 			c.Jobs = append(c.Jobs, j)
 		}
 	case KindArchived:
@@ -59,14 +59,31 @@ func nothing(c *state.Change) bool {
 func (q *Queue) Jobs() *job.Table { return q.cfg.Picture.Load().Jobs }
 
 // live returns the newest durable value of a job that is not archived, nil if
-// there is none.
+// there is none. It may be brief if the job has ended.
 func (q *Queue) live(id job.ID) *job.Job { return q.Jobs().Get(id) }
 
-// Wait returns the job as soon as until holds for it, and as it is when ctx
+// Wait returns the job, whole, as soon as until holds for it, and as it is when ctx
 // ends. It looks at live jobs only; fault.NotFound for any other.
 func (q *Queue) Wait(ctx context.Context, id job.ID, until func(*job.Job) bool) (*job.Job, error) {
-	if j := q.cfg.Picture.WaitJob(ctx, id, until); j != nil {
-		return j, nil
+	var failed error
+	whole := func(j *job.Job) *job.Job {
+		if j.Brief() != nil {
+			j, failed = q.Job(ctx, id)
+		}
+		return j
 	}
-	return nil, notFound(id)
+	var last *job.Job
+	j := q.cfg.Picture.WaitJob(ctx, id, func(j *job.Job) bool {
+		last = whole(j)
+		return failed != nil || until(last)
+	})
+	switch {
+	case failed != nil:
+		return nil, failed
+	case j == nil:
+		return nil, notFound(id)
+	case j.Brief() != nil:
+		return last, nil
+	}
+	return j, nil
 }

@@ -218,3 +218,39 @@ func parseBucket(text string) (Bucket, bool) {
 	}
 	return Bucket{Limit: n, Label: label}, true
 }
+
+// opcodeSource begins the sources of entries that name a job and an opcode.
+const opcodeSource = ReservedPrefix + "opcode:"
+
+// Text joins what people and clients said, sources and reasons, without what
+// only names a job and an opcode.
+func (t Trail) Text() string {
+	if len(t) == 1 {
+		return t[0].text()
+	}
+	var b strings.Builder
+	for _, e := range t {
+		if strings.HasPrefix(e.Source, opcodeSource) {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(e.Source)
+		if e.Reason != "" {
+			b.WriteString(": ")
+			b.WriteString(e.Reason)
+		}
+	}
+	return b.String()
+}
+
+func (e Entry) text() string {
+	switch {
+	case strings.HasPrefix(e.Source, opcodeSource):
+		return ""
+	case e.Reason == "":
+		return e.Source
+	}
+	return e.Source + ": " + e.Reason
+}

@@ -274,9 +274,10 @@ func (m *Machine) LastID() job.ID { return m.lastID }
 // LocksNow returns the present state of locks that a Ready told about.
 func (m *Machine) LocksNow(told []lock.State) []lock.State { return m.locks.Now(told) }
 
-// Stored takes note that the value of a job is durable.
+// Stored takes note that the value of a job is durable. A brief one is that of
+// its end.
 func (m *Machine) Stored(j *job.Job) {
-	if have, ok := m.ending.Get(j.ID); ok && have == j {
+	if have, ok := m.ending.Get(j.ID); ok && (have == j || j.Brief() != nil) {
 		m.ending.Delete(j.ID)
 		if m.stripped[j.ID] {
 			m.stripped = maps.Clone(m.stripped)
