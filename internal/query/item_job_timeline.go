@@ -12,13 +12,13 @@ import (
 func jobTimelineFields() []field[jobRow] {
 	return []field[jobRow]{
 		{Def: Def{"timeline", "Timeline", KindOther, "What the job waited for, from when to when, and when and where it ran"}, from: InMemory,
-			get: ofJob(func(j *job.Job) Cell { return known(timeline(j)) })},
+			get: ofWhole(func(j *job.Job) Cell { return known(timeline(j)) })},
 		{Def: Def{"waited", "Waited", KindFloat, "Seconds that it waited in all, as far as they are over"}, from: InMemory,
-			get: ofJob(func(j *job.Job) Cell { return known(float64(j.Waited()) / 1e6) })},
+			get: ofWhole(func(j *job.Job) Cell { return known(float64(j.Waited()) / 1e6) })},
 		{Def: Def{"waited_for", "Waited_for", KindOther, "What it waited for, each once: rule UUID, job N, limit NAME, lock NAME, slot, restart"}, from: InMemory,
-			get: ofJob(func(j *job.Job) Cell { return known(waitedFor(j)) })},
+			get: ofWhole(func(j *job.Job) Cell { return known(waitedFor(j)) })},
 		{Def: Def{"ran_on", "Ran_on", KindOther, "Names of the nodes that its opcodes worked with"}, from: InMemory,
-			get: ofJob(func(j *job.Job) Cell { return known(ranOn(j)) })},
+			get: ofWhole(func(j *job.Job) Cell { return known(ranOn(j)) })},
 	}
 }
 
