@@ -197,7 +197,26 @@ func TestWhatOnceStoppedTheController(t *testing.T) {
 	start(t, bin, data).bystander(t)
 }
 
+// suffer sends an attack, again if the process has grown too much: what one client
+// takes it takes each time, and what the collector was late for it is not.
 func (g *target) suffer(t *testing.T, a attack) {
+	const tries = 3
+	grown := int64(0)
+	for range tries {
+		grown = g.attacked(t, a)
+		g.bystander(t)
+		g.withoutRules(t)
+		if grown <= maxGrowth || t.Failed() {
+			return
+		}
+	}
+	t.Errorf("the process grows by %d MiB; the limit is %d", grown>>20, maxGrowth>>20)
+}
+
+// attacked sends the requests of an attack and returns by how much the process has
+// grown at most.
+func (g *target) attacked(t *testing.T, a attack) int64 {
+	t.Helper()
 	before, _ := g.memory(t)
 	g.forgetPeak()
 	longest := time.Duration(0)
@@ -216,13 +235,9 @@ func (g *target) suffer(t *testing.T, a attack) {
 			t.Errorf("%s: %s %.300s; want %s", r, got.verdict, got.text, want)
 		}
 	}
-	g.bystander(t)
 	_, peak := g.memory(t)
 	t.Logf("the process grew by %d MiB at most, from %d; the longest answer took %.3f s", (peak-before)>>20, before>>20, longest.Seconds())
-	if peak-before > maxGrowth {
-		t.Errorf("the process grew by %d MiB; the limit is %d", (peak-before)>>20, maxGrowth>>20)
-	}
-	g.withoutRules(t)
+	return peak - before
 }
 
 // withoutRules removes what an attack has put.
