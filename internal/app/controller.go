@@ -9,18 +9,19 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/api/luxi"
+	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/inventory"
@@ -28,18 +29,16 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
-	"github.com/drover-project/drover/internal/requestid"
 	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/store"
-	"github.com/drover-project/drover/internal/store/meter"
-	"github.com/drover-project/drover/internal/systemd"
 	"github.com/drover-project/drover/internal/version"
 )
 
 // controller is a running control plane with the nodes that live in its
 // process.
 type controller struct {
-	store   store.Store
+	*member
+
 	lease   store.Lease
 	fleet   *agent.Fleet
 	keeper  *inventory.Keeper
@@ -47,41 +46,29 @@ type controller struct {
 	querier *live.Querier
 	rollout *rollout.Engine
 	picture *picture.Picture
-	log     *slog.Logger
+	rapi    *rapi.Server
+	luxi    *luxi.Server
+	// successor is who shall have the lease when the term ends; empty for whoever
+	// comes first.
+	successor string
+	// over is closed when the lease is given up; nil when nobody waits for it.
+	over chan struct{}
+	// term ends when the controller is to lead no more.
+	term context.Context
 	// fresh: there was no cluster before.
 	fresh bool
-
-	// meter is the store with its account, and figures all that is measured.
-	meter      *meter.Store
-	figures    *figures
-	requestIDs *requestid.Source
-	manager    systemd.Manager
-	stopping   atomic.Bool
 }
 
-// openController opens the controller whose state is in the directory, and
-// makes a cluster with so many nodes if there is none.
-func openController(ctx context.Context, o Options) (c *controller, err error) {
-	dir, log := o.Data, o.Log
-	c = &controller{log: log, manager: o.Manager, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6]), picture: picture.New()}
+// openController opens the controller of a term, and makes a cluster if there is
+// none.
+func (m *member) openController(ctx context.Context, o Options, lease store.Lease) (c *controller, err error) {
+	log := o.Log
+	c = &controller{member: m, lease: lease, picture: picture.New()}
 	defer func() {
 		if err != nil {
 			c.close()
 		}
 	}()
-	opened, err := openStore(ctx, dir, o.Store)
-	if err != nil {
-		return c, err
-	}
-	c.meter = meter.New(opened, c.figures.all, log)
-	c.store = c.meter // assigned only now: an interface that holds a nil pointer is not nil
-	holder, err := holderName(o)
-	if err != nil {
-		return c, err
-	}
-	if c.lease, err = acquireLease(ctx, c.store, holder, log); err != nil {
-		return c, err
-	}
 	if c.keeper, err = inventory.Open(ctx, c.store, c.lease.Epoch, c.picture); err != nil {
 		return c, err
 	}
@@ -91,7 +78,9 @@ func openController(ctx context.Context, o Options) (c *controller, err error) {
 	if err = c.bootstrap(ctx, o.Nodes); err != nil {
 		return c, err
 	}
-	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) { return openAgent(dir, node, o.Tasks) })
+	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) {
+		return openAgent(cmp.Or(o.NodeData, filepath.Join(o.Data, "nodes")), node, o.Tasks)
+	})
 	c.querier = &live.Querier{Picture: c.picture, Store: c.store, Nodes: live.Local(c.fleet), Runtime: runtime(), Log: log}
 	c.rollout, err = rollout.Open(ctx, rollout.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Inventory: c.keeper, Now: time.Now, Log: log})
 	if err != nil {
@@ -108,7 +97,6 @@ func openController(ctx context.Context, o Options) (c *controller, err error) {
 		return c, err
 	}
 	c.querier.Queue = c.queue
-	c.figures.all.MustRegister(&gauges{c})
 	c.queue.Run() // opcodes that are queries find the querier whole
 	c.rollout.Run(c.queue)
 	return c, nil
@@ -130,10 +118,10 @@ func (c *controller) bootstrap(ctx context.Context, nodes int) error {
 	return c.keeper.Bootstrap(ctx, setup)
 }
 
-// openAgent opens the agent of a node that lives in this process; its files are
-// below the data directory.
+// openAgent opens the agent of a node that lives in this process, with its files
+// below a directory.
 func openAgent(dir, node string, tasks bool) (*agent.Agent, error) {
-	home := filepath.Join(dir, "nodes", node)
+	home := filepath.Join(dir, node)
 	driver, err := fake.Open(fake.Config{Dir: filepath.Join(home, "hypervisor")})
 	if err != nil {
 		return nil, err
@@ -156,15 +144,22 @@ func (c *controller) close() {
 	if c.fleet != nil {
 		all = append(all, c.fleet.Close())
 	}
-	if c.store != nil {
-		if c.lease.Epoch != 0 {
-			all = append(all, c.store.ReleaseLease(context.Background(), c.lease))
-		}
-		all = append(all, c.store.Close())
-	}
+	all = append(all, c.giveUp())
 	if err := errors.Join(all...); err != nil {
 		c.log.Error("closing the controller", "error", err)
 	}
+}
+
+// giveUp ends the lease: in favour of the controller that asked for it, or of
+// anybody.
+func (c *controller) giveUp() error {
+	ctx, cancel := context.WithTimeout(context.Background(), leaseTime)
+	defer cancel()
+	if c.successor != "" {
+		defer close(c.over)
+		return c.shared.HandLease(ctx, c.lease, c.successor, leaseRenew)
+	}
+	return c.store.ReleaseLease(ctx, c.lease)
 }
 
 // newUUID returns a random UUID (version 4).

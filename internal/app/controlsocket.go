@@ -1,7 +1,7 @@
 package app
 
 import (
-	"context"
+	"net"
 	"path/filepath"
 
 	"github.com/drover-project/drover/internal/api/luxi"
@@ -9,21 +9,24 @@ import (
 )
 
 // listenLUXI opens the control socket, for its owner only.
-func (c *controller) listenLUXI(s *surfaces, o Options) error {
-	path := o.LUXI
+func listenLUXI(o Options) (l net.Listener, path string, err error) {
+	path = o.LUXI
 	if path == "" {
 		path = filepath.Join(o.Data, "luxi.sock")
 	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return fault.New(fault.Environment, "cannot tell where the socket is: %w", err)
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, path, fault.New(fault.Environment, "cannot tell where the socket is: %w", err)
 	}
 	const ownerOnly = 0o600
-	if s.luxiListener, err = luxi.Listen(path, ownerOnly); err != nil {
-		return err
+	l, err = luxi.Listen(path, ownerOnly)
+	return l, path, err
+}
+
+// newLUXI returns the server of a controller's methods.
+func (c *controller) newLUXI(o Options) *luxi.Server {
+	deps := luxi.Deps{Queue: c.queue, Rollout: c.rollout, Querier: c.querier, Log: o.Log, Observe: c.figures.observe("luxi", o.Log), NewID: c.requestIDs.Next}
+	if c.group != nil {
+		deps.Masters, deps.Failover = c.group.masters, c.group.failover
 	}
-	server := luxi.New(luxi.Deps{Queue: c.queue, Rollout: c.rollout, Querier: c.querier, Log: o.Log, Observe: c.figures.observe("luxi", o.Log), NewID: c.requestIDs.Next})
-	s.serveLUXI = func(ctx context.Context) error { return server.Serve(ctx, s.luxiListener) }
-	s.ready.LUXI = path
-	return nil
+	return luxi.New(deps)
 }

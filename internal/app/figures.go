@@ -75,8 +75,8 @@ func (f *figures) observe(api string, log *slog.Logger) func(ctx context.Context
 	}
 }
 
-// gauges are what is looked up in a controller that leads.
-type gauges struct{ c *controller }
+// gauges are what is looked up, most of it in a controller that leads.
+type gauges struct{ m *member }
 
 func gauge(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
@@ -110,11 +110,16 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	shown := g.c.picture.Load()
+	c := g.m.leading.Load()
+	if c == nil {
+		tell(leaderDesc, 0)
+		return
+	}
+	shown := c.picture.Load()
 	for _, s := range job.Statuses {
 		tell(jobsDesc, float64(shown.Jobs.CountIn(s)), string(s))
 	}
-	census := g.c.queue.Census()
+	census := c.queue.Census()
 	for what, n := range map[string]int{"filter": census.Held, "depend": census.Dependency, "bucket": census.Bucket, "slot": census.Slot, "lock": census.Lock} {
 		tell(waitingDesc, float64(n), what)
 	}
@@ -139,10 +144,10 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	}
 	tell(locksDesc, float64(locks))
 	tell(leaderDesc, 1)
-	tell(epochDesc, float64(g.c.lease.Epoch))
+	tell(epochDesc, float64(c.lease.Epoch))
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	if newest, err := g.c.store.Revision(ctx); err == nil { // else the store's own figures tell
+	if newest, err := c.store.Revision(ctx); err == nil { // else the store's own figures tell
 		tell(revisionDesc, float64(newest))
 		tell(lagDesc, float64(max(0, int64(newest)-shown.Revision)), "picture")
 	}

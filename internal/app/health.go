@@ -20,24 +20,36 @@ type Health struct {
 
 // Problem is one thing that is wrong.
 type Problem struct {
-	// Part is what has it: "queue", "store" or "inventory".
+	// Part is what has it: "queue", "store", "inventory" or "group".
 	Part string `json:"part"`
 	Text string `json:"text"`
 	// Since is when it was first seen; absent where that is not known.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// health asks the parts.
-func (c *controller) health() Health {
+// health asks the parts. A controller that stands by is well while its store
+// works: it takes requests for the one that leads.
+func (m *member) health() Health {
 	h := Health{Problems: []Problem{}, Notes: []Problem{}}
-	if t := c.meter.Trouble(); t != nil {
+	if t := m.meter.Trouble(); t != nil {
 		h.Problems = append(h.Problems, Problem{Part: "store", Text: t.Err.Error(), Since: t.Since})
 	}
+	if c := m.leading.Load(); c != nil {
+		c.health(&h)
+	} else if m.group != nil {
+		h.Notes = append(h.Notes, Problem{Part: "group", Text: "another controller leads"})
+	}
+	if m.stopping.Load() {
+		h.Problems = append(h.Problems, Problem{Part: "queue", Text: "the controller is stopping"})
+	}
+	h.Ready = len(h.Problems) == 0
+	return h
+}
+
+// health adds what there is to say of a controller that leads.
+func (c *controller) health(h *Health) {
 	if err := c.queue.Health(); err != nil {
 		h.Problems = append(h.Problems, Problem{Part: "queue", Text: err.Error()})
-	}
-	if c.stopping.Load() {
-		h.Problems = append(h.Problems, Problem{Part: "queue", Text: "the controller is stopping"})
 	}
 	for _, u := range c.keeper.Unreadable() {
 		h.Notes = append(h.Notes, Problem{Part: "inventory", Text: string(u.Kind) + " " + u.UUID + " cannot be read and is set aside: " + u.Why.Error()})
@@ -45,17 +57,15 @@ func (c *controller) health() Health {
 	for _, text := range c.queue.Unreadable() {
 		h.Notes = append(h.Notes, Problem{Part: "queue", Text: text})
 	}
-	h.Ready = len(h.Problems) == 0
-	return h
 }
 
-// beside are the pages that are served beside the remote API. They are open to
+// pages are those that are served beside the remote API. They are open to
 // everybody who reaches it, like /version, and tell no names.
-func (c *controller) beside() map[string]http.Handler {
+func (m *member) pages() map[string]http.Handler {
 	return map[string]http.Handler{
 		"/healthz": http.HandlerFunc(healthz),
-		"/readyz":  http.HandlerFunc(c.readyz),
-		"/metrics": promhttp.HandlerFor(c.figures.all, promhttp.HandlerOpts{}),
+		"/readyz":  http.HandlerFunc(m.readyz),
+		"/metrics": promhttp.HandlerFor(m.figures.all, promhttp.HandlerOpts{}),
 	}
 }
 
@@ -67,8 +77,8 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 }
 
 // readyz says whether requests are taken: status 200 or 503, and what is wrong.
-func (c *controller) readyz(w http.ResponseWriter, _ *http.Request) {
-	h := c.health()
+func (m *member) readyz(w http.ResponseWriter, _ *http.Request) {
+	h := m.health()
 	w.Header().Set("Content-Type", "application/json")
 	if !h.Ready {
 		w.WriteHeader(http.StatusServiceUnavailable)

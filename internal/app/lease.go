@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -21,27 +20,35 @@ const (
 	leaseTry  = time.Second
 )
 
-// holderName is the name under which this controller holds the lease. Who has
-// it may take the lease over at once, from an earlier life of itself. Two controllers
-// with an embedded store on one machine are kept apart by the lock of the store,
-// so there the machine is the holder, by whichever path the data is named. With a
-// store that others share, it is the machine with its data.
-func holderName(o Options) (string, error) {
+// acquire takes the leader's lease for a controller that is alone.
+func (m *member) acquire(ctx context.Context, o Options) (store.Lease, error) {
+	host, err := hostName()
+	if err != nil {
+		return store.Lease{}, err
+	}
+	if m.shared == nil {
+		// Two controllers with an embedded store are kept apart by the lock of the
+		// store, so the machine is the holder, by whichever path the data is named, and
+		// takes the lease over from an earlier life of itself.
+		return acquireLease(ctx, m.store, host, o.Log)
+	}
+	limit, cancel := context.WithTimeout(ctx, leaseWait)
+	defer cancel()
+	// No two lives of controllers have the same name: machines may be clones.
+	lease, err := m.shared.AwaitLease(limit, leaseName, host+" ("+newUUID()+")", leaseTime)
+	if err != nil && limit.Err() != nil && ctx.Err() == nil {
+		return lease, fault.New(fault.Busy, "another controller leads, and renews its lease").
+			WithHint("give each controller a peer address, so that they stand by for each other")
+	}
+	return lease, err
+}
+
+func hostName() (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return "", fault.New(fault.Environment, "cannot tell this machine's name: %w", err)
 	}
-	if o.Store == "" {
-		return host, nil
-	}
-	data, err := filepath.Abs(o.Data)
-	if err == nil {
-		data, err = filepath.EvalSymlinks(data)
-	}
-	if err != nil {
-		return "", fault.New(fault.Environment, "cannot tell where the data is: %w", err)
-	}
-	return host + data, nil
+	return host, nil
 }
 
 // acquireLease takes the leader's lease. That of another holder is waited for:

@@ -28,6 +28,8 @@ func onFakeTime(t *testing.T, test func(t *testing.T, s store.Store)) {
 	})
 }
 
+// TestHolderDoesNotDependOnThePath takes the lease of one embedded store by
+// several paths, without giving it up in between.
 func TestHolderDoesNotDependOnThePath(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -37,18 +39,22 @@ func TestHolderDoesNotDependOnThePath(t *testing.T) {
 	if err := os.Symlink("data", "link"); err != nil {
 		t.Fatal(err)
 	}
-	for _, shared := range []string{"", "postgres://x"} {
-		names := map[string]bool{}
-		for _, path := range []string{"data", "./data/", "link", filepath.Join(dir, "data")} {
-			name, err := holderName(Options{Data: path, Store: shared})
-			if err != nil || name == "" {
-				t.Fatal(err)
-			}
-			names[name] = true
+	holders := map[string]bool{}
+	for _, path := range []string{"data", "./data/", "link", filepath.Join(dir, "data")} {
+		o := Options{Data: path, Log: slog.New(slog.DiscardHandler)}
+		m, err := openMember(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if len(names) != 1 {
-			t.Errorf("with store %q one directory is held as %v", shared, names)
+		lease, err := m.acquire(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
 		}
+		holders[lease.Holder] = true
+		m.close()
+	}
+	if len(holders) != 1 {
+		t.Errorf("one directory is held as %v", holders)
 	}
 }
 

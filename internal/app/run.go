@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/systemd"
 )
 
@@ -35,6 +36,15 @@ type Options struct {
 	// Mond is the address of the nodes' monitoring agents, of the first one if its
 	// port is not 0; empty for none.
 	Mond string
+	// Name tells this controller from others that share its store; empty for the
+	// name of the machine.
+	Name string
+	// Peer is the address at which other controllers reach this one; empty for a
+	// controller that is alone.
+	Peer string
+	// NodeData is the directory of the nodes that live in the process of the
+	// leader; empty for one below Data.
+	NodeData string
 	// Nodes is how many nodes a new cluster gets.
 	Nodes int
 	// Tasks lets deployments run tasks on the nodes that live in the process.
@@ -63,7 +73,8 @@ type Options struct {
 }
 
 // Run runs a controller with its cluster until ctx ends: its store, the
-// nodes that live in its process, RAPI and LUXI.
+// nodes that live in its process, RAPI and LUXI. One of several controllers
+// stands by while another leads.
 func Run(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return fault.New(fault.Environment, "cannot make the data directory: %w", err)
@@ -71,23 +82,44 @@ func Run(ctx context.Context, o Options) error {
 	if o.ArchiveAfter == 0 {
 		o.ArchiveAfter = DefaultArchiveAfter
 	}
-	c, err := openController(ctx, o)
+	m, err := openMember(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	if m.group != nil {
+		return m.group.run(ctx, o)
+	}
+	lease, err := m.acquire(ctx, o)
+	if err != nil {
+		return err
+	}
+	return m.lead(ctx, o, lease, nil)
+}
+
+// lead is the term of a leader: it lasts until ctx ends, which is in good order,
+// or the lease is lost or another part fails. The surfaces are opened when
+// the controller is there, unless they are open already.
+func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *surfaces) error {
+	c, err := m.openController(asked, o, lease)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	s, err := c.listen(ctx, o)
-	if err != nil {
+	if s == nil {
+		if s, err = openSurfaces(asked, o); err != nil {
+			return err
+		}
+		defer s.close()
+	}
+	if err := c.serveOn(asked, s, o); err != nil {
 		return err
 	}
-	defer s.close()
-
-	asked := ctx
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(asked))
 	defer stop(nil)
 	// Who waits for an answer when the controller stops is told so.
 	defer context.AfterFunc(asked, func() {
-		c.stopping.Store(true)
+		m.stopping.Store(true)
 		stop(errStopping)
 	})()
 	var parts sync.WaitGroup
@@ -98,24 +130,32 @@ func Run(ctx context.Context, o Options) error {
 			}
 		})
 	}
-	run(c.keepLease)
-	run(c.queue.Failed)
-	run(func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) })
-	run(c.journal)
-	run(s.serveRAPI)
-	run(s.serveLUXI)
-	run(s.serveMonitors)
-	run(c.keepWatchdog)
-	run(s.reload)
+	c.term = ctx
+	m.leading.Store(c)
+	for _, part := range []func(context.Context) error{
+		c.keepLease, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
+		s.serveMonitors, c.keepWatchdog, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
+	} {
+		run(part)
+	}
 	if o.Demo && c.fresh {
 		run(c.seed)
 	}
-	if err := s.announce(o); err != nil {
-		stop(err)
+	if m.group != nil {
+		run(func(ctx context.Context) error { return m.group.proclaim(ctx, c) })
+	} else {
+		run(func(ctx context.Context) error { return c.rapi.Serve(ctx, s.rapiListener, s.cert) })
+		run(func(ctx context.Context) error { return c.luxi.Serve(ctx, s.luxiListener) })
+		if err := s.announce(o); err != nil {
+			stop(err)
+		}
 	}
 	c.report(systemd.StateReady)
 	<-ctx.Done()
-	c.report(systemd.StateStopping)
+	m.leading.Store(nil) // what comes now waits for the next leader
+	if asked.Err() != nil {
+		c.report(systemd.StateStopping)
+	}
 	parts.Wait()
 	if cause := context.Cause(ctx); cause != errStopping { //nolint:errorlint // only itself ends in good order
 		return cause
@@ -126,60 +166,53 @@ func Run(ctx context.Context, o Options) error {
 // errStopping is what clients are told whose requests a stop ends.
 var errStopping error = fault.New(fault.Unavailable, "the controller is stopping").WithHint("ask again when it runs")
 
-// surfaces are the interfaces of a controller, listening.
+// surfaces are the interfaces of a controller.
 type surfaces struct {
 	ready Ready
+	cert  *rapi.CertificateFile
+	users *rapi.UsersFile
 
-	rapiListener net.Listener
-	serveRAPI    func(context.Context) error
-	luxiListener net.Listener
-	serveLUXI    func(context.Context) error
+	rapiListener, luxiListener net.Listener
 
 	monitors      *monitors
 	serveMonitors func(context.Context) error
-
-	// reload reads anew what can be, whenever that is asked for.
-	reload func(context.Context) error
 }
 
-// listen opens the interfaces, so that clients can connect from now on.
-func (c *controller) listen(ctx context.Context, o Options) (s *surfaces, err error) {
+// openSurfaces opens the interfaces, so that clients can connect from now on.
+func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
 	s = &surfaces{ready: Ready{PID: os.Getpid()}}
 	defer func() {
 		if err != nil {
 			s.close()
 		}
 	}()
-	if err = c.listenRAPI(ctx, s, o); err != nil {
+	if err = os.MkdirAll(filepath.Join(o.Data, "rapi"), 0o700); err != nil {
+		return s, fault.New(fault.Environment, "cannot make the directory of RAPI's files: %w", err)
+	}
+	var login account
+	if login, s.users, err = openUsers(o); err != nil {
 		return s, err
 	}
-	if err = c.listenLUXI(s, o); err != nil {
+	s.ready.RAPIUser, s.ready.RAPIPassword = login.name, login.password
+	if s.cert, err = rapi.OpenCertificate(cmp.Or(o.Certificate, filepath.Join(o.Data, "rapi", "rapi.pem")), time.Now()); err != nil {
 		return s, err
 	}
-	return s, c.listenMonitors(ctx, s, o)
-}
-
-func (c *controller) listenRAPI(ctx context.Context, s *surfaces, o Options) error {
-	login, users, err := openUsers(o)
-	if err != nil {
-		return err
-	}
-	cert, err := rapi.OpenCertificate(cmp.Or(o.Certificate, filepath.Join(o.Data, "rapi", "rapi.pem")), time.Now())
-	if err != nil {
-		return err
-	}
-	s.reload = func(ctx context.Context) error { return c.reload(ctx, o, cert) }
 	var listen net.ListenConfig
 	if s.rapiListener, err = listen.Listen(ctx, "tcp", o.RAPI); err != nil {
-		return fault.New(fault.Environment, "cannot listen for RAPI: %w", err).WithHint("choose another address with --rapi; port 0 picks a free one")
+		return s, fault.New(fault.Environment, "cannot listen for RAPI: %w", err).WithHint("choose another address with --rapi; port 0 picks a free one")
 	}
-	server := rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Users: users,
-		RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
-		Beside: c.beside(), Observe: c.figures.observe("rapi", o.Log), NewID: c.requestIDs.Next})
-	s.serveRAPI = func(ctx context.Context) error { return server.Serve(ctx, s.rapiListener, cert) }
 	s.ready.RAPI = "https://" + s.rapiListener.Addr().String()
-	s.ready.RAPIUser, s.ready.RAPIPassword = login.name, login.password
-	return nil
+	s.luxiListener, s.ready.LUXI, err = listenLUXI(o)
+	return s, err
+}
+
+// serveOn prepares the interfaces to serve what a controller has.
+func (c *controller) serveOn(ctx context.Context, s *surfaces, o Options) error {
+	c.rapi = rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Users: s.users,
+		RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
+		Beside: c.pages(), Observe: c.figures.observe("rapi", o.Log), NewID: c.requestIDs.Next})
+	c.luxi = c.newLUXI(o)
+	return c.listenMonitors(ctx, s, o)
 }
 
 // openUsers opens the accounts of RAPI: those that an operator keeps, or those

@@ -12,10 +12,7 @@ import (
 
 // report tells the service manager how it goes.
 func (c *controller) report(states ...string) {
-	states = append(states, systemd.Status(fmt.Sprintf("leads with epoch %d, revision %d", c.lease.Epoch, c.picture.Load().Revision)))
-	if err := c.manager.Tell(states...); err != nil {
-		c.log.Warn("the service manager was not told", "error", err)
-	}
+	c.tellManager(append(states, systemd.Status(fmt.Sprintf("leads with epoch %d, revision %d", c.lease.Epoch, c.picture.Load().Revision)))...)
 }
 
 // keepWatchdog keeps the service manager's watchdog quiet, until ctx ends, for as
@@ -46,7 +43,7 @@ func (c *controller) keepWatchdog(ctx context.Context) error {
 
 // reload reads anew what can be, each time it is asked for, until ctx ends.
 // What cannot be read stays as it was.
-func (c *controller) reload(ctx context.Context, o Options, cert *rapi.CertificateFile) error {
+func (m *member) reload(ctx context.Context, o Options, cert *rapi.CertificateFile) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -65,6 +62,6 @@ func (c *controller) reload(ctx context.Context, o Options, cert *rapi.Certifica
 		} else {
 			o.Log.Info("the configuration was read anew")
 		}
-		c.report(systemd.StateReady)
+		m.tellManager(systemd.StateReady)
 	}
 }

@@ -20,6 +20,7 @@ import (
 // file and in flags of the same names. What is true of the cluster is not among
 // them: that is in the store.
 type settings struct {
+	Name                  string   `toml:"name"`
 	Data                  string   `toml:"data"`
 	Store                 string   `toml:"store"`
 	RAPI                  string   `toml:"rapi"`
@@ -27,7 +28,9 @@ type settings struct {
 	RAPIUsers             string   `toml:"rapi-users"`
 	RequireAuthentication bool     `toml:"require-authentication"`
 	LUXI                  string   `toml:"luxi"`
+	Peer                  string   `toml:"peer"`
 	Mond                  string   `toml:"mond"`
+	NodeData              string   `toml:"node-data"`
 	Nodes                 int      `toml:"nodes"`
 	Tasks                 bool     `toml:"tasks"`
 	ReadyFile             string   `toml:"ready-file"`
@@ -42,6 +45,7 @@ var reloadable = []string{"log-level"}
 
 // register makes a flag of each setting; what the settings are is the default.
 func (s *settings) register(f *pflag.FlagSet) {
+	f.StringVar(&s.Name, "name", s.Name, "name of this controller among others (default: that of the machine)")
 	f.StringVar(&s.Data, "data", s.Data, "directory of everything that lasts")
 	f.StringVar(&s.Store, "store", s.Store, "URL of a PostgreSQL database to keep the state in (default: in the data directory)")
 	f.StringVar(&s.RAPI, "rapi", s.RAPI, "address of RAPI; port 0 picks a free one")
@@ -49,6 +53,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.RAPIUsers, "rapi-users", s.RAPIUsers, "file with the accounts of RAPI (default: one in the data directory, with an account that is made at the first start)")
 	f.BoolVar(&s.RequireAuthentication, "require-authentication", s.RequireAuthentication, "let nobody read over RAPI without an account")
 	f.StringVar(&s.LUXI, "luxi", s.LUXI, "path of the LUXI socket (default: luxi.sock in the data directory)")
+	f.StringVar(&s.Peer, "peer", s.Peer, "address at which other controllers of the same store reach this one; with it, it stands by while another leads")
+	f.StringVar(&s.NodeData, "node-data", s.NodeData, "directory of the nodes that live in the leader's process (default: nodes in the data directory)")
 	f.StringVar(&s.Mond, "mond", s.Mond, "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
 	f.IntVar(&s.Nodes, "nodes", s.Nodes, "how many nodes a new cluster gets")
 	f.BoolVar(&s.Tasks, "tasks", s.Tasks, "let deployments run tasks on the nodes of this process: commands with its rights")
@@ -62,7 +68,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 // options are the settings as a controller takes them.
 func (s *settings) options() Options {
 	return Options{
-		Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
+		Name: s.Name, Peer: s.Peer, NodeData: s.NodeData, Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
 		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Nodes: s.Nodes, Tasks: s.Tasks, ReadyFile: s.ReadyFile,
 		StopGrace: time.Duration(s.StopGrace), ArchiveAfter: time.Duration(s.ArchiveAfter),
 	}
@@ -79,6 +85,10 @@ func (s *settings) check() error {
 		return fault.New(fault.Invalid, "stop-grace: the time is negative: %v", &s.StopGrace).At("stop-grace")
 	case s.ArchiveAfter <= 0:
 		return fault.New(fault.Invalid, "archive-after: the time is not positive: %v", &s.ArchiveAfter).At("archive-after")
+	}
+	if s.Peer != "" && s.Store == "" {
+		return fault.New(fault.Invalid, "peer: the embedded store has one controller").At("peer").
+			WithHint("name a PostgreSQL database as the store, or leave peer out")
 	}
 	if err := new(format).Set(string(s.LogFormat)); err != nil { // the decoder of the file does not ask it
 		return fault.New(fault.Invalid, "log-format: %w", err).At("log-format")

@@ -17,7 +17,7 @@ func clusterCommand(sh *shell) *cobra.Command {
 		heeding(changing, drainCommand(sh, "drain", true)), heeding(changing, drainCommand(sh, "undrain", false)), queueInfo(sh))
 	watcher := sh.group("watcher", "The watcher, which repairs what broke",
 		heeding(changing, watcherPause(sh)), heeding(changing, watcherContinue(sh)), watcherInfo(sh))
-	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterVersion(sh), queue, watcher,
+	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterMasters(sh), heeding(changing, clusterFailover(sh)), clusterVersion(sh), queue, watcher,
 		tagSearch(sh, "cluster", "search-tags"),
 		operation{noun: "cluster", verb: "modify", short: "Change the settings of the cluster", id: "OP_CLUSTER_SET_PARAMS",
 			letters: map[string]string{"beparams": "B", "hvparams": "H", "force": "f", "nicparams": "N", "diskparams": "D", "mac_prefix": "m",
@@ -51,6 +51,51 @@ func clusterMaster(sh *shell) *cobra.Command {
 				return err
 			}
 			return sh.show(map[string]string{"master": name}, func() error { return sh.printf("%s\n", name) })
+		},
+	}
+}
+
+// master is one of the controllers of the cluster.
+type master struct {
+	Name     string    `json:"name"`
+	Role     string    `json:"role"`
+	Address  string    `json:"address"`
+	Revision int64     `json:"revision"`
+	Started  time.Time `json:"started"`
+	Version  string    `json:"version"`
+}
+
+func clusterMasters(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "masters", Short: "List the controllers of the cluster, and which of them leads", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			masters := []master{}
+			if err := sh.ask(cmd.Context(), "QueryMasters", &masters); err != nil {
+				return err
+			}
+			return sh.show(masters, func() error {
+				if err := sh.printf("%-20s %-12s %-24s %s\n", "Name", "Role", "Address", "Revision"); err != nil {
+					return err
+				}
+				for _, m := range masters {
+					if err := sh.printf("%-20s %-12s %-24s %d\n", m.Name, m.Role, m.Address, m.Revision); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func clusterFailover(sh *shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "master-failover", Short: "Make the controller that is asked the one that leads", Args: exactly(0),
+		Long: `master-failover asks the controller that leads to end its term in good order, and
+takes the lead for the controller whose socket is used. To replace a controller
+that is dead nothing needs to be done: another takes the lead by itself.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return sh.do(cmd.Context(), "MasterFailover", new(any))
 		},
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/drover-project/drover/internal/reason"
 )
 
-// peer tells which account of this machine is at the other end of a
+// Peer tells which account of this machine is at the other end of a
 // connection, by what the kernel says of it. Connections of other kinds than
 // unix sockets, which only tests make, are nobody's.
-func peer(conn net.Conn) reason.Account {
+func Peer(conn net.Conn) reason.Account {
 	who := reason.Account{Surface: "luxi", Name: "unknown"}
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {

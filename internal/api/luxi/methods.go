@@ -43,6 +43,10 @@ type Deps struct {
 	// "ok" or the code of its error, and how long it took. Nil when nobody wants
 	// to know.
 	Observe func(ctx context.Context, what, outcome string, took time.Duration)
+	// Masters tells of all controllers of the cluster, and Failover makes this one
+	// the leader; nil for a controller that is alone.
+	Masters  func(ctx context.Context) ([]Master, error)
+	Failover func(ctx context.Context) error
 	// NewID gives each request an id, which its context carries (requestid); nil
 	// for none.
 	NewID func() string
@@ -95,6 +99,8 @@ var jobMethods = []method{
 	{"ExplainJob", 1, 1, explainJob},       // id
 	{"TestFilter", 2, 2, testFilter},       // rule or edits, days of archived jobs
 	{"ChangeFilters", 2, 3, changeFilters}, // edits, digest or null, [reason trail]
+	{"QueryMasters", 0, 0, queryMasters},
+	{"MasterFailover", 0, 0, masterFailover},
 }
 
 // unknownMethod is the answer to a request of a method that is not in the

@@ -133,16 +133,28 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 			s.refuse(conn, err.Error(), err)
 			return
 		}
-		s.serveConn(ctx, conn)
+		s.serveConn(ctx, conn, Peer(conn))
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.conns, conn)
 	})
 }
 
+// ServeConn answers the requests of a connection that somebody vouches for, until
+// it or the context ends.
+func (s *Server) ServeConn(ctx context.Context, conn net.Conn, by reason.Account) {
+	s.mu.Lock()
+	s.conns[conn] = true
+	s.mu.Unlock()
+	defer context.AfterFunc(ctx, s.wakeAll)()
+	s.serveConn(ctx, conn, by)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, conn)
+}
+
 // serveConn answers the requests of one connection, in order.
-func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
-	by := peer(conn)
+func (s *Server) serveConn(ctx context.Context, conn net.Conn, by reason.Account) {
 	frames := luxiwire.NewFrameReader(conn, s.maxFrame)
 	frames.Charge(s.memory)
 	defer frames.Release()

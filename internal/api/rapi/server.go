@@ -105,16 +105,21 @@ func tlsConfig(cert *CertificateFile) *tls.Config {
 // Serve answers on the listener, with TLS, until the context ends; requests
 // that are then under way get a few seconds to finish.
 func (s *Server) Serve(ctx context.Context, l net.Listener, cert *CertificateFile) error {
+	return ServeHandler(ctx, l, cert, s, s.config.Log)
+}
+
+// ServeHandler is Serve for another handler, with the limits of the remote API.
+func ServeHandler(ctx context.Context, l net.Listener, cert *CertificateFile, h http.Handler, log *slog.Logger) error {
 	secure := tlsConfig(cert)
 	server := &http.Server{
-		Handler:           s,
+		Handler:           h,
 		TLSConfig:         secure,
 		MaxHeaderBytes:    maxHeader,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		ErrorLog:          slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 	stopped := make(chan error, 1)
@@ -123,7 +128,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, cert *CertificateFil
 		defer cancel()
 		stopped <- server.Shutdown(limited)
 	})
-	err := server.ServeTLS(newGate(l, places(), refusal(secure), s.config.Log), "", "")
+	err := server.ServeTLS(newGate(l, places(), refusal(secure), log), "", "")
 	if stop() { // the listener failed by itself
 		return err
 	}

@@ -18,6 +18,8 @@ type Leases struct {
 	newest  int64
 	now     func() time.Time
 	changed bool
+	// handed is the epoch that was given to somebody else's process, if one was.
+	handed int64
 }
 
 // NewLeases returns the table with the leases that are stored, also those that
@@ -38,6 +40,12 @@ func (t *Leases) Changed() []store.Lease {
 	}
 	return slices.Collect(maps.Values(t.byName))
 }
+
+// Handed tells whether an epoch was given to the process of somebody else.
+func (t *Leases) Handed(epoch int64) bool { return t.handed == epoch }
+
+// Newest returns the highest epoch ever given.
+func (t *Leases) Newest() int64 { return t.newest }
 
 // leaseOp decides one operation on the table.
 type leaseOp func(*Leases) (store.Lease, error)
@@ -73,6 +81,38 @@ func (f *Front) AcquireLease(ctx context.Context, name, holder string, ttl time.
 		t.set(l)
 		return l, nil
 	})
+}
+
+// SeizeLease takes a lease from the holder of an epoch although it has not
+// expired, for a holder that is known to be gone, or that wants to hand it over;
+// fault.Busy if another has it by now.
+func (f *Front) SeizeLease(ctx context.Context, name, holder string, ttl time.Duration, epoch int64) (store.Lease, error) {
+	return f.lease(ctx, func(t *Leases) (store.Lease, error) {
+		have := t.byName[name]
+		if have.Epoch != epoch {
+			return have, fault.New(fault.Busy, "%s has taken the lease %q with epoch %d", have.Holder, name, have.Epoch)
+		}
+		t.newest++
+		l := store.Lease{Name: name, Holder: holder, Epoch: t.newest, Expires: expiry(t.now(), ttl)}
+		t.set(l)
+		return l, nil
+	})
+}
+
+// HandLease gives a lease up in favour of another holder, who has so long to
+// acquire it before others may; fault.Fenced if it is lost already.
+func (f *Front) HandLease(ctx context.Context, lease store.Lease, to string, ttl time.Duration) error {
+	_, err := f.lease(ctx, func(t *Leases) (store.Lease, error) {
+		if have := t.byName[lease.Name]; have.Epoch != lease.Epoch || have.Holder == "" {
+			return have, fenced(lease.Epoch)
+		}
+		t.newest++
+		t.handed = t.newest
+		l := store.Lease{Name: lease.Name, Holder: to, Epoch: t.newest, Expires: expiry(t.now(), ttl)}
+		t.set(l)
+		return l, nil
+	})
+	return err
 }
 
 // RenewLease implements store.Store.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,8 @@ type writer struct {
 	now     func() time.Time // nil is the server's clock
 	keep    store.Revision
 	channel string
+	// seats are the epochs of the leases that were acquired here (await.go).
+	seats map[int64]bool
 	// known is the newest revision that the feed in memory has heard of from here.
 	known store.Revision
 	done  chan struct{}
@@ -30,7 +33,7 @@ type writer struct {
 }
 
 func newWriter(conn *pgx.Conn, cfg *pgx.ConnConfig, opts Options, newest store.Revision) *writer {
-	w := &writer{cfg: cfg, conn: conn, now: opts.Now, keep: opts.Keep, channel: channel(cfg), known: newest, done: make(chan struct{})}
+	w := &writer{cfg: cfg, conn: conn, now: opts.Now, keep: opts.Keep, seats: map[int64]bool{}, channel: channel(cfg), known: newest, done: make(chan struct{})}
 	w.pid.Store(conn.PgConn().PID())
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	return w
@@ -129,6 +132,7 @@ func (w *writer) try(ctx context.Context, requests []*groupcommit.Request, f *gr
 	if err := w.settle(w.commit(ctx, b, h), h.xid); err != nil {
 		return err
 	}
+	w.seated(b, h)
 	w.known = b.Revision
 	f.Publish(b.Span())
 	return nil
@@ -223,9 +227,40 @@ func (w *writer) commit(ctx context.Context, b *groupcommit.Batch, h *head) erro
 	for _, l := range b.Leases.Changed() {
 		batch.Queue("INSERT INTO lease (name, holder, epoch, expires) VALUES ($1, $2, $3, $4) "+
 			"ON CONFLICT (name) DO UPDATE SET holder = $2, epoch = $3, expires = $4", l.Name, l.Holder, l.Epoch, l.Expires.UnixMicro())
+		if l.Epoch > h.leases.Newest() && !b.Leases.Handed(l.Epoch) {
+			batch.Queue(seatLock, l.Epoch) // before anybody can know the epoch
+		}
 	}
 	batch.Queue("COMMIT")
+	for epoch := range w.seats {
+		if !held(b.Leases, epoch) {
+			batch.Queue(seatFree, epoch)
+		}
+	}
 	return w.conn.SendBatch(ctx, batch).Close()
+}
+
+// seated remembers the seats after a commit.
+func (w *writer) seated(b *groupcommit.Batch, h *head) {
+	for _, l := range b.Leases.Changed() {
+		if l.Epoch > h.leases.Newest() && !b.Leases.Handed(l.Epoch) {
+			w.seats[l.Epoch] = true
+		}
+	}
+	for epoch := range w.seats {
+		if !held(b.Leases, epoch) {
+			delete(w.seats, epoch)
+		}
+	}
+}
+
+// held tells whether a lease with an epoch is held after a batch.
+func held(t *groupcommit.Leases, epoch int64) bool {
+	changed := t.Changed()
+	if changed == nil {
+		return true
+	}
+	return slices.ContainsFunc(changed, func(l store.Lease) bool { return l.Epoch == epoch && l.Holder != "" })
 }
 
 // queueWrites puts and deletes all objects with one statement each.
@@ -305,6 +340,10 @@ func (w *writer) reconnect(ctx context.Context) error {
 	}
 	conn, err := pgx.ConnectConfig(ctx, w.cfg)
 	if err != nil {
+		return err
+	}
+	if err := w.sit(ctx, conn); err != nil {
+		_ = conn.Close(context.Background())
 		return err
 	}
 	w.conn = conn

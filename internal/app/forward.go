@@ -1,0 +1,347 @@
+package app
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// Headers between controllers.
+const (
+	// headerRemote is where a forwarded request came from.
+	headerRemote = "Drover-Remote"
+	// headerAccount is who sends the requests of a relayed connection, as JSON.
+	headerAccount = "Drover-Account"
+	// headerNotLeading is in the answer of a controller that does not lead.
+	headerNotLeading = "Drover-Not-Leading"
+)
+
+const (
+	// leaderWait is how long a request waits for somebody to lead.
+	leaderWait = 30 * time.Second
+	// leaderPause is how long to wait before a leader is looked for again.
+	leaderPause = 50 * time.Millisecond
+	// dialTime bounds one attempt to connect to a leader.
+	dialTime = 3 * time.Second
+	// maxRepeat is the size up to which the body of a request is kept, to be sent
+	// again when its first receiver does not lead any more.
+	maxRepeat = 1 << 20
+)
+
+// errLeadHere tells that this process leads by now.
+var errLeadHere = errors.New("this controller leads")
+
+// leaderClient speaks to whoever leads.
+type leaderClient struct {
+	g     *group
+	http  *http.Transport
+	proxy *httputil.ReverseProxy
+}
+
+func newLeaderClient(g *group) *leaderClient {
+	l := &leaderClient{g: g}
+	const idle = 64
+	l.http = &http.Transport{MaxIdleConnsPerHost: idle, IdleConnTimeout: time.Minute,
+		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.dial(ctx) }}
+	l.proxy = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", "leader", r.In.Host
+			r.Out.Header.Set(headerRemote, r.In.RemoteAddr)
+		},
+		Transport: l, FlushInterval: -1, ErrorHandler: l.failed,
+	}
+	return l
+}
+
+// dial connects to the present leader, as soon as there is one that answers.
+func (l *leaderClient) dial(ctx context.Context) (net.Conn, error) {
+	limit, cancel := context.WithTimeout(ctx, leaderWait)
+	defer cancel()
+	for {
+		if l.g.m.leading.Load() != nil {
+			return nil, errLeadHere
+		}
+		conn, err := l.dialOnce(limit)
+		if err == nil {
+			return conn, nil
+		}
+		select {
+		case <-limit.Done():
+			return nil, fault.New(fault.Unavailable, "no controller leads: %w", err).WithHint("drover cluster masters tells which there are")
+		case <-time.After(leaderPause):
+		}
+	}
+}
+
+func (l *leaderClient) dialOnce(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	p, err := l.g.presentLeader(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.Instance == l.g.self.Instance:
+		return nil, fault.New(fault.Unavailable, "the term of this controller is over")
+	}
+	return (&tls.Dialer{Config: l.g.tlsTo(p)}).DialContext(ctx, "tcp", p.Address)
+}
+
+// RoundTrip sends a request to the leader. One that reached a controller which
+// leads no more, and did nothing with it, is sent to the next.
+func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	repeat := r.ContentLength >= 0 && r.ContentLength <= maxRepeat
+	if repeat && r.ContentLength > 0 {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		if repeat {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		answer, err := l.http.RoundTrip(r)
+		if err != nil || !repeat || answer.Header.Get(headerNotLeading) == "" {
+			return answer, err
+		}
+		_ = answer.Body.Close() // it is not for the client
+		l.http.CloseIdleConnections()
+		select {
+		case <-r.Context().Done():
+			return nil, context.Cause(r.Context())
+		case <-time.After(leaderPause):
+		}
+	}
+}
+
+// failed answers a request that could not be forwarded, or that nobody
+// answered.
+func (l *leaderClient) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, errLeadHere) {
+		if c := l.g.m.leading.Load(); c != nil { // nothing was sent: the body is as it came
+			c.serveRAPI(w, r)
+			return
+		}
+	}
+	l.http.CloseIdleConnections()
+	status, text := http.StatusBadGateway, "the controller that leads was lost before it answered; whether it did what was asked is not known"
+	if fault.Is(err, fault.Unavailable) || errors.Is(err, errLeadHere) {
+		status, text = http.StatusServiceUnavailable, err.Error()
+	}
+	answer, err := json.Marshal(map[string]any{"code": status, "message": http.StatusText(status), "explain": text})
+	if err != nil {
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(answer) // to a client that may be gone
+}
+
+// front answers the requests of RAPI: itself while this process leads, and
+// through the leader while another does.
+func (g *group) front() http.Handler {
+	pages := g.m.pages()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c := g.m.leading.Load(); c != nil {
+			c.serveRAPI(w, r)
+			return
+		}
+		if page := pages[r.URL.Path]; page != nil {
+			page.ServeHTTP(w, r)
+			return
+		}
+		g.leader.proxy.ServeHTTP(w, r)
+	})
+}
+
+// serveRAPI answers a request of RAPI, which ends with the term at the latest.
+func (c *controller) serveRAPI(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(c.term, func() { cancel(context.Cause(c.term)) })()
+	c.rapi.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// upgrade is the protocol that a connection between controllers is turned into
+// to carry LUXI.
+const upgrade = "drover-luxi"
+
+// dialLUXI opens a connection for the requests of an account: to the leader, or
+// within this process when it leads.
+func (l *leaderClient) dialLUXI(ctx context.Context, by reason.Account) (net.Conn, *bufio.Reader, error) {
+	for {
+		conn, err := l.dial(ctx)
+		if errors.Is(err, errLeadHere) {
+			c := l.g.m.leading.Load()
+			if c == nil {
+				continue
+			}
+			mine, its := net.Pipe()
+			go func() {
+				c.luxi.ServeConn(c.term, its, by)
+				_ = its.Close()
+			}()
+			return mine, bufio.NewReader(mine), nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		in, ok, err := handshake(conn, by)
+		if ok {
+			return conn, in, nil
+		}
+		_ = conn.Close()
+		if err != nil && ctx.Err() != nil {
+			return nil, nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		case <-time.After(leaderPause):
+		}
+	}
+}
+
+// handshake turns a connection into one for LUXI; ok is false if the other end
+// does not lead.
+func handshake(conn net.Conn, by reason.Account) (in *bufio.Reader, ok bool, err error) {
+	account, err := json.Marshal(by)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := conn.SetDeadline(time.Now().Add(dialTime)); err != nil {
+		return nil, false, err
+	}
+	r, err := http.NewRequest(http.MethodPost, "https://leader/peer/luxi", http.NoBody) //nolint:noctx // the connection has a deadline
+	if err != nil {
+		return nil, false, err
+	}
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", upgrade)
+	r.Header.Set(headerAccount, string(account))
+	if err := r.Write(conn); err != nil {
+		return nil, false, err
+	}
+	in = bufio.NewReader(conn)
+	answer, err := http.ReadResponse(in, r)
+	if err != nil {
+		return nil, false, err
+	}
+	_ = answer.Body.Close() // there is none
+	return in, answer.StatusCode == http.StatusSwitchingProtocols, conn.SetDeadline(time.Time{})
+}
+
+// asks tells whether a request changes nothing, so that it can be sent again.
+func asks(method string) bool {
+	return strings.HasPrefix(method, "Query") || method == "WaitForJobChange" || method == "ExplainJob" || method == "TestFilter"
+}
+
+// relayed is a client's connection to this controller, and the one to the leader
+// on which its requests go on.
+type relayed struct {
+	g      *group
+	client net.Conn
+	by     reason.Account
+	to     net.Conn
+	in     *bufio.Reader
+}
+
+// serve relays requests, frame by frame, until the client goes.
+func (r *relayed) serve(ctx context.Context) {
+	defer r.drop()
+	frames := luxiwire.NewFrameReader(r.client, luxiwire.MaxFrame)
+	for {
+		if r.client.SetReadDeadline(time.Now().Add(luxiwire.IdleTimeout)) != nil || ctx.Err() != nil {
+			return
+		}
+		frame, err := frames.Next()
+		if err != nil || !r.answer(ctx, frame) {
+			return
+		}
+	}
+}
+
+// answer has one request answered; false ends the connection.
+func (r *relayed) answer(ctx context.Context, frame []byte) bool {
+	req, err := luxiwire.ParseRequest(frame)
+	if err == nil && req.Method == "MasterFailover" {
+		return r.reply(nil, r.g.failover(ctx))
+	}
+	again := err == nil && asks(req.Method)
+	for {
+		if r.to == nil {
+			if r.to, r.in, err = r.g.leader.dialLUXI(ctx, r.by); err != nil {
+				return r.reply(nil, err)
+			}
+		}
+		err := luxiwire.WriteFrame(r.to, frame)
+		begun := false
+		if err == nil {
+			begun, err = r.pass()
+		}
+		switch {
+		case err == nil:
+			return true
+		case begun:
+			return false // a part of an answer cannot be taken back
+		}
+		r.drop()
+		if !again {
+			return r.reply(nil, fault.New(fault.Unavailable, "the controller that leads was lost before it answered; whether it did what was asked is not known"))
+		}
+	}
+}
+
+// pass copies an answer to the client, in pieces; begun tells whether the client
+// has got some of it.
+func (r *relayed) pass() (begun bool, err error) {
+	if err := r.to.SetReadDeadline(time.Now().Add(luxiwire.IdleTimeout)); err != nil {
+		return false, err
+	}
+	for {
+		piece, err := r.in.ReadSlice(luxiwire.Terminator)
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return begun, err
+		}
+		begun = true
+		if e := r.client.SetWriteDeadline(time.Now().Add(luxiwire.SendTimeout)); e != nil {
+			return begun, e
+		}
+		if _, e := r.client.Write(piece); e != nil {
+			return begun, e
+		}
+		if err == nil {
+			return begun, nil
+		}
+	}
+}
+
+// reply answers a request from here.
+func (r *relayed) reply(result any, err error) bool {
+	frame, errFrame := luxiwire.ResultFrame(result)
+	if err != nil {
+		frame, errFrame = luxiwire.ErrorFrame(*luxiwire.Generic("%s", err.Error()), err)
+	}
+	return errFrame == nil && luxiwire.WriteFrame(r.client, frame) == nil
+}
+
+func (r *relayed) drop() {
+	if r.to != nil {
+		_ = r.to.Close()
+		r.to, r.in = nil, nil
+	}
+}

@@ -1,0 +1,390 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/api/luxi"
+	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/systemd"
+	"github.com/drover-project/drover/internal/version"
+)
+
+// group is this process among the controllers that share a store. One of them
+// leads; the others forward what they are asked to it, and wait for their turn.
+//
+// Controllers trust each other by their certificates: each keeps the
+// fingerprint of its own in the store, and a connection between two is taken only
+// if either end shows one that is there. So whoever can write to the store belongs
+// to the group, and nobody else does.
+type group struct {
+	m *member
+	// self is this process, in the store as long as it runs.
+	self peerRecord
+	cert *rapi.CertificateFile
+	// leader speaks to whoever leads.
+	leader *leaderClient
+	// resigning asks the term of this process to end.
+	resigning chan resignation
+}
+
+// The kinds of objects that controllers keep of themselves.
+const (
+	kindPeer   store.Kind = "controller"        // by name: who runs
+	kindLeader store.Kind = "controller-leader" // one: who leads
+)
+
+var leaderKey = store.Key{Kind: kindLeader, ID: "leader"}
+
+// peerRecord is how a controller is found by others.
+type peerRecord struct {
+	Name string `json:"name"`
+	// Instance tells one life of a controller from all others, also those of another
+	// machine with the same name.
+	Instance    string    `json:"instance"`
+	Address     string    `json:"address"`
+	Fingerprint string    `json:"fingerprint"` // SHA-256 of its certificate
+	Started     time.Time `json:"started"`
+	Version     string    `json:"version"`
+	// Epoch is that of its term, for the one that leads.
+	Epoch int64 `json:"epoch,omitempty"`
+}
+
+// holder is the name under which the controller holds the lease. No two lives of
+// controllers have the same.
+func (p peerRecord) holder() string { return p.Name + " (" + p.Instance + ")" }
+
+func openGroup(m *member, o Options) (*group, error) {
+	if m.shared == nil {
+		return nil, fault.New(fault.Invalid, "peer: the embedded store has one controller").At("peer").
+			WithHint("name a PostgreSQL database as the store, or leave peer out")
+	}
+	cert, err := rapi.OpenCertificate(filepath.Join(o.Data, "peer.pem"), time.Now())
+	if err != nil {
+		return nil, err
+	}
+	name := o.Name
+	if name == "" {
+		if name, err = hostName(); err != nil {
+			return nil, err
+		}
+	}
+	g := &group{m: m, cert: cert, resigning: make(chan resignation), self: peerRecord{
+		Name: name, Instance: newUUID(), Fingerprint: fingerprint(cert.Current().Certificate[0]), Started: time.Now().UTC(), Version: version.Number,
+	}}
+	g.leader = newLeaderClient(g)
+	return g, nil
+}
+
+func fingerprint(der []byte) string {
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:])
+}
+
+// run serves as one of the group until ctx ends.
+func (g *group) run(asked context.Context, o Options) error {
+	s, err := openSurfaces(asked, o)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	var listen net.ListenConfig
+	l, err := listen.Listen(asked, "tcp", o.Peer)
+	if err != nil {
+		return fault.New(fault.Environment, "cannot listen for other controllers: %w", err).WithHint("choose another address with --peer")
+	}
+	defer func() { _ = l.Close() }() // its server may have done so
+	g.self.Address = l.Addr().String()
+	revision, err := g.register(asked)
+	if err != nil {
+		return err
+	}
+	defer g.unregister(revision)
+	ctx, stop := context.WithCancelCause(asked)
+	defer stop(nil)
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer stop(nil)
+	for _, part := range []func() error{
+		func() error { return g.servePeers(ctx, l) },
+		func() error { return rapi.ServeHandler(ctx, s.rapiListener, s.cert, g.front(), o.Log) },
+		func() error { return g.serveLUXI(ctx, s.luxiListener) },
+	} {
+		parts.Go(func() {
+			if err := part(); err != nil {
+				stop(err)
+			}
+		})
+	}
+	if err := s.announce(o); err != nil {
+		return err
+	}
+	err = g.terms(ctx, o, s)
+	if asked.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// terms stands by and leads in turn until ctx ends.
+func (g *group) terms(ctx context.Context, o Options, s *surfaces) error {
+	for {
+		lease, err := g.standBy(ctx, o, s)
+		if err == nil {
+			err = g.m.lead(ctx, o, lease, s)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil && !fault.Is(err, fault.Fenced) {
+			return err
+		}
+		g.m.log.Warn("this controller no longer leads, and stands by", "why", err)
+	}
+}
+
+// register writes into the store where this controller is. Another that runs
+// under the same name is left alone, and this one refused.
+func (g *group) register(ctx context.Context) (store.Revision, error) {
+	key := store.Key{Kind: kindPeer, ID: g.self.Name}
+	was, err := g.m.store.Get(ctx, key)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return 0, err
+	}
+	var other peerRecord
+	if err == nil && json.Unmarshal(was.Value, &other) == nil && other.Address != g.self.Address {
+		if g.runs(ctx, other) {
+			return 0, fault.New(fault.Busy, "a controller with the name %s runs already, at %s", other.Name, other.Address).At("name").
+				WithHint("give each controller a name of its own")
+		}
+	}
+	text, err := json.Marshal(g.self)
+	if err != nil {
+		return 0, err
+	}
+	return store.Commit(ctx, g.m.store, store.Tx{
+		Put: []store.Put{{Key: key, Value: text}}, Expect: []store.Expect{{Key: key, Revision: was.Revision}},
+	})
+}
+
+// runs tells whether a controller is where it said. It need not know this one
+// yet, so it is enough that it shows its certificate.
+func (g *group) runs(ctx context.Context, p peerRecord) bool {
+	ctx, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
+	conn, err := (&tls.Dialer{Config: g.tlsTo(p)}).DialContext(ctx, "tcp", p.Address)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close() // nothing was said
+	return true
+}
+
+// unregister takes this controller out of the store, unless another has its
+// place by now.
+func (g *group) unregister(revision store.Revision) {
+	ctx, cancel := context.WithTimeout(context.Background(), statusTime)
+	defer cancel()
+	key := store.Key{Kind: kindPeer, ID: g.self.Name}
+	_, err := store.Commit(ctx, g.m.store, store.Tx{Delete: []store.Key{key}, Expect: []store.Expect{{Key: key, Revision: revision}}})
+	if err != nil {
+		g.m.log.Warn("this controller is still among those that run", "error", err)
+	}
+}
+
+// peers returns the controllers of the group.
+func (g *group) peers(ctx context.Context) ([]peerRecord, error) {
+	var all []peerRecord
+	for o, err := range g.m.store.List(ctx, kindPeer, store.Options{}) {
+		if err != nil {
+			return nil, err
+		}
+		var p peerRecord
+		if err := json.Unmarshal(o.Value, &p); err != nil {
+			return nil, fault.New(fault.Internal, "the controller %s cannot be read: %w", o.ID, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// standBy waits until this process is given the lease.
+func (g *group) standBy(ctx context.Context, o Options, s *surfaces) (store.Lease, error) {
+	here, stop := context.WithCancel(ctx)
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer stop()
+	parts.Go(func() { _ = g.m.reload(here, o, s.cert) }) // it ends with its context
+	parts.Go(func() { g.keepWatchdog(here) })
+	g.m.tellManager(systemd.StateReady, systemd.Status("stands by"))
+	return g.m.shared.AwaitLease(here, leaseName, g.self.holder(), leaseTime)
+}
+
+// keepWatchdog keeps the service manager's watchdog quiet while another leads,
+// for as long as the store's writer answers.
+func (g *group) keepWatchdog(ctx context.Context) {
+	every := g.m.manager.WatchdogEvery()
+	if every == 0 {
+		return
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		// Nobody's lease: whatever the answer is, the writer gave it.
+		_, _ = g.m.store.RenewLease(ctx, store.Lease{Name: leaseName, Epoch: -1}, leaseTime)
+		g.m.tellManager(systemd.StateAlive, systemd.Status("stands by"))
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// proclaim tells the others who leads, and ends the term when it is asked to.
+func (g *group) proclaim(ctx context.Context, c *controller) error {
+	me := g.self
+	me.Epoch = c.lease.Epoch
+	text, err := json.Marshal(me)
+	if err == nil {
+		_, err = store.Commit(ctx, g.m.store, store.Tx{Epoch: c.lease.Epoch, Put: []store.Put{{Key: leaderKey, Value: text}}})
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.log.Warn("this controller leads", "name", me.Name, "epoch", me.Epoch)
+	select {
+	case <-ctx.Done():
+		return nil
+	case asked := <-g.resigning:
+		c.successor, c.over = asked.successor, asked.over
+		return fault.New(fault.Fenced, "another controller was asked to lead")
+	}
+}
+
+// presentLeader reads who leads.
+func (g *group) presentLeader(ctx context.Context) (peerRecord, error) {
+	var p peerRecord
+	o, err := g.m.store.Get(ctx, leaderKey)
+	if err == nil {
+		err = json.Unmarshal(o.Value, &p)
+	}
+	return p, err
+}
+
+// tlsTo is how to speak to one controller and to no other.
+func (g *group) tlsTo(p peerRecord) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*g.cert.Current()},
+		InsecureSkipVerify: true, //nolint:gosec // the certificate itself is known, see below
+		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
+			if len(raw) == 0 || fingerprint(raw[0]) != p.Fingerprint {
+				return fmt.Errorf("%s is not the controller %s", p.Address, p.Name)
+			}
+			return nil
+		},
+	}
+}
+
+// statusTime bounds how long another controller may take to say how it is.
+const statusTime = 10 * time.Second
+
+// peerStatus is what a controller says of itself.
+type peerStatus struct {
+	Instance string `json:"instance"`
+	Role     string `json:"role"` // leader or standby
+	Revision int64  `json:"revision"`
+}
+
+// status asks a controller how it is.
+func (g *group) status(ctx context.Context, p peerRecord) (peerStatus, error) {
+	var st peerStatus
+	err := g.ask(ctx, p, http.MethodGet, "/peer/status", statusTime, &st)
+	if err == nil && st.Instance != p.Instance {
+		err = fault.New(fault.Unavailable, "another controller is at %s", p.Address)
+	}
+	return st, err
+}
+
+// ask sends a request to a controller.
+func (g *group) ask(ctx context.Context, p peerRecord, method, path string, limit time.Duration, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, "https://"+p.Address+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: g.tlsTo(p), DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		return fault.New(fault.Unavailable, "the controller %s does not answer: %w", p.Name, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return fault.New(fault.Unavailable, "the controller %s answers %s", p.Name, answer.Status)
+	}
+	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+		return fault.New(fault.Unavailable, "the controller %s cannot be understood: %w", p.Name, err)
+	}
+	return nil
+}
+
+// masters tells of all controllers of the group how they are.
+func (g *group) masters(ctx context.Context) ([]luxi.Master, error) {
+	peers, err := g.peers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]luxi.Master, len(peers))
+	var asked sync.WaitGroup
+	for i, p := range peers {
+		asked.Go(func() {
+			out[i] = luxi.Master{Name: p.Name, Address: p.Address, Role: "unreachable", Started: p.Started, Version: p.Version}
+			if st, err := g.status(ctx, p); err == nil {
+				out[i].Role, out[i].Revision = st.Role, st.Revision
+			}
+		})
+	}
+	asked.Wait()
+	return out, nil
+}
+
+// failover makes this controller the leader: it asks the present one to end its
+// term in good order, and has the lease before anybody else.
+func (g *group) failover(ctx context.Context) error {
+	if g.m.leading.Load() != nil {
+		return fault.New(fault.WrongState, "this controller leads already")
+	}
+	p, err := g.presentLeader(ctx)
+	if err != nil {
+		return err
+	}
+	if err := g.ask(ctx, p, http.MethodPost, "/peer/resign?to="+g.self.Instance, resignTime, new(struct{})); err != nil {
+		return err
+	}
+	for g.m.leading.Load() == nil {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// resignTime bounds how long a leader may take to end its term.
+const resignTime = time.Minute

@@ -1,0 +1,222 @@
+package app_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/app"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/testkit/pgserver"
+)
+
+// groupOf starts so many controllers over one database, the first of which
+// leads.
+func groupOf(t *testing.T, url string, n int) []cluster {
+	t.Helper()
+	shared := t.TempDir()
+	users := filepath.Join(shared, "users")
+	if err := os.WriteFile(users, []byte("op secret write\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var all []cluster
+	for i := range n {
+		dir, err := os.MkdirTemp("", "drv") // sockets need short paths
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		c := startWith(t, app.Options{Data: dir, Store: url, Name: fmt.Sprintf("c%d", i+1), Peer: "127.0.0.1:0", Users: users, NodeData: filepath.Join(shared, "nodes")})
+		if i == 0 {
+			c.delay(t) // it leads now
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+type master struct{ Name, Role string }
+
+// masters asks a controller which there are.
+func (c cluster) masters(t *testing.T) string {
+	t.Helper()
+	var rows []master
+	c.call(t, "QueryMasters", &rows)
+	var out []string
+	for _, r := range rows {
+		out = append(out, r.Name+" "+r.Role)
+	}
+	return strings.Join(out, ", ")
+}
+
+// write puts a tag on the cluster over RAPI.
+func (c cluster) write(t *testing.T, password, id string) (status int, header http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, c.ready.RAPI+"/2/tags?tag=a", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetBasicAuth("op", password)
+	r.Header.Set("X-Request-Id", id)
+	answer, err := trusting().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode, answer.Header
+}
+
+func TestGroup(t *testing.T) {
+	server := pgserver.Start(t, false)
+	t.Run("standbys forward", func(t *testing.T) { standbysForward(t, server.URL("forward")) })
+	t.Run("takeover", func(t *testing.T) { takeover(t, server.URL("takeover")) })
+	t.Run("names are taken once", func(t *testing.T) { namesAreTakenOnce(t, server.URL("names")) })
+	t.Run("strangers are turned away", func(t *testing.T) { strangersAreTurnedAway(t, server.URL("strangers")) })
+}
+
+// standbysForward asks standbys what only the leader can do.
+func standbysForward(t *testing.T, url string) {
+	t.Helper()
+	all := groupOf(t, url, 3)
+	for i, c := range all {
+		c.delay(t)
+		if got := c.masters(t); got != "c1 leader, c2 standby, c3 standby" {
+			t.Errorf("controller %d sees %s", i+1, got)
+		}
+		if status, header := c.write(t, "secret", "r-1"); status != http.StatusOK || header.Get("X-Request-Id") != "r-1" {
+			t.Errorf("controller %d answers a write with %d, request %q", i+1, status, header.Get("X-Request-Id"))
+		}
+		if status, _ := c.write(t, "wrong", "r-2"); status != http.StatusUnauthorized {
+			t.Errorf("controller %d answers a wrong password with %d", i+1, status)
+		}
+		if status, h := c.health(t); status != http.StatusOK || !h.Ready || len(h.Notes) != min(i, 1) {
+			t.Errorf("controller %d is %d %+v", i+1, status, h)
+		}
+		_, text := c.page(t, "/metrics")
+		if want := fmt.Sprintf("\ndrover_leader %d\n", 1-min(i, 1)); !strings.Contains(text, want) {
+			t.Errorf("controller %d does not tell %q", i+1, want)
+		}
+	}
+	// Who asked is told as at the leader.
+	var job [][]json.RawMessage
+	all[2].call(t, "QueryJobs", &job, []int{4}, []string{"ops"})
+	if text := string(job[0][0]); !strings.Contains(text, "luxi") {
+		t.Errorf("the trail of a forwarded job is %s", text)
+	}
+	for _, c := range slices.Backward(all) {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// takeover stops leaders in good order, and moves the lead on demand, while
+// clients of the others go on.
+func takeover(t *testing.T, url string) {
+	t.Helper()
+	all := groupOf(t, url, 3)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	made := make(chan []int, 1)
+	client, err := luxiwire.Dial(t.Context(), all[2].ready.LUXI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		var ids []int
+		for n := 0; ctx.Err() == nil; n++ {
+			var id int
+			op := map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", "x", 1}}}
+			// The key makes it safe to ask again.
+			if err := client.Resend(context.Background(), 20, "SubmitJob", []any{[]any{op}, fmt.Sprintf("key-%d", n)}, &id); err == nil {
+				ids = append(ids, id)
+			}
+		}
+		made <- ids
+	}()
+	all[2].delay(t)
+	all[1].call(t, "MasterFailover", new(any))
+	if got := all[2].masters(t); got != "c1 standby, c2 leader, c3 standby" {
+		t.Errorf("behind a failover there are %s", got)
+	}
+	all[2].delay(t)
+	if err := all[1].stop(); err != nil {
+		t.Error(err)
+	}
+	all[0].delay(t)
+	all[2].delay(t)
+	stop()
+	ids := <-made
+	if len(ids) == 0 || !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(ids) {
+		t.Errorf("the jobs handed in meanwhile are %v", ids)
+	}
+	var rows [][]any
+	all[0].call(t, "QueryJobs", &rows, ids, []string{"id"})
+	if len(rows) != len(ids) || slices.ContainsFunc(rows, func(row []any) bool { return row[0] == nil }) {
+		t.Errorf("of %d jobs that were acknowledged, %d are there", len(ids), len(rows))
+	}
+	_ = client.Close()
+	for _, i := range []int{0, 2} {
+		if err := all[i].stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// namesAreTakenOnce refuses a second controller with the name of one that
+// runs, and a group on a store that cannot be shared.
+func namesAreTakenOnce(t *testing.T, url string) {
+	t.Helper()
+	c := startWith(t, app.Options{Data: t.TempDir(), LUXI: filepath.Join(t.TempDir(), "l"), Store: url, Name: "c1", Peer: "127.0.0.1:0"})
+	second := app.Options{Data: t.TempDir(), Store: url, Name: "c1", Peer: "127.0.0.1:0", RAPI: "127.0.0.1:0", Nodes: 1, Out: io.Discard, Log: slog.New(slog.DiscardHandler)}
+	if err := app.Run(t.Context(), second); !fault.Is(err, fault.Busy) || !strings.Contains(err.Error(), "a controller with the name c1 runs already") {
+		t.Errorf("a second c1: %v", err)
+	}
+	second.Store = ""
+	if err := app.Run(t.Context(), second); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a group on an embedded store: %v", err)
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// strangersAreTurnedAway connects to the address for other controllers with a
+// certificate that none of them has.
+func strangersAreTurnedAway(t *testing.T, url string) {
+	t.Helper()
+	c := groupOf(t, url, 1)[0]
+	var rows []struct{ Address string }
+	c.call(t, "QueryMasters", &rows)
+	dir := t.TempDir()
+	stranger, err := rapi.OpenCertificate(filepath.Join(dir, "c.pem"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, certificates := range map[string][]tls.Certificate{"no certificate": nil, "another": {*stranger.Current()}} {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}}}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+rows[0].Address+"/2/info", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := client.Do(r); err == nil {
+			_ = answer.Body.Close()
+			t.Errorf("with %s the answer is %s", what, answer.Status)
+		}
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+}

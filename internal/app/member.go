@@ -1,0 +1,63 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/drover-project/drover/internal/requestid"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/meter"
+	"github.com/drover-project/drover/internal/store/postgres"
+	"github.com/drover-project/drover/internal/systemd"
+)
+
+// member is what a controller process has all its life: its store and what is
+// counted, whether it leads or stands by.
+type member struct {
+	store store.Store
+	// shared is the store where several controllers may use it, else nil.
+	shared *postgres.Store
+	// meter is the store with its account, and figures all that is measured.
+	meter      *meter.Store
+	figures    *figures
+	requestIDs *requestid.Source
+	manager    systemd.Manager
+	log        *slog.Logger
+	stopping   atomic.Bool
+	// leading is the controller of the present term, nil while another leads.
+	leading atomic.Pointer[controller]
+	group   *group // nil for a controller that is alone
+}
+
+func openMember(ctx context.Context, o Options) (*member, error) {
+	opened, err := openStore(ctx, o.Data, o.Store)
+	if err != nil {
+		return nil, err
+	}
+	m := &member{log: o.Log, manager: o.Manager, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6])}
+	m.meter = meter.New(opened, m.figures.all, o.Log)
+	m.store = m.meter
+	m.shared, _ = opened.(*postgres.Store)
+	m.figures.all.MustRegister(&gauges{m})
+	if o.Peer != "" {
+		if m.group, err = openGroup(m, o); err != nil {
+			return nil, errors.Join(err, m.store.Close())
+		}
+	}
+	return m, nil
+}
+
+func (m *member) close() {
+	if err := m.store.Close(); err != nil {
+		m.log.Error("closing the store", "error", err)
+	}
+}
+
+// tellManager tells the service manager how it goes.
+func (m *member) tellManager(states ...string) {
+	if err := m.manager.Tell(states...); err != nil {
+		m.log.Warn("the service manager was not told", "error", err)
+	}
+}

@@ -1,0 +1,168 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/api/luxi"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// servePeers answers other controllers until ctx ends: what their clients ask
+// of the leader, how this one is, and whether it makes room for another.
+func (g *group) servePeers(ctx context.Context, l net.Listener) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /peer/status", g.tellStatus)
+	mux.HandleFunc("POST /peer/resign", g.resign)
+	mux.HandleFunc("POST /peer/luxi", func(w http.ResponseWriter, r *http.Request) { g.takeLUXI(ctx, w, r) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		c := g.m.leading.Load()
+		if c == nil {
+			notLeading(w)
+			return
+		}
+		r.RemoteAddr = r.Header.Get(headerRemote)
+		r.Header.Del(headerRemote)
+		c.serveRAPI(w, r)
+	})
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: dialTime, ErrorLog: slog.NewLogLogger(g.m.log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		TLSConfig: &tls.Config{
+			MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAnyClientCert, NextProtos: []string{"http/1.1"},
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return g.cert.Current(), nil },
+			VerifyConnection: func(state tls.ConnectionState) error {
+				return g.known(ctx, fingerprint(state.PeerCertificates[0].Raw))
+			},
+		},
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// known refuses a certificate that no controller of the group has.
+func (g *group) known(ctx context.Context, print string) error {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	peers, err := g.peers(ctx)
+	if err == nil && !slices.ContainsFunc(peers, func(p peerRecord) bool { return p.Fingerprint == print }) {
+		err = fault.New(fault.NotFound, "the certificate %s belongs to no controller", print)
+	}
+	return err
+}
+
+func notLeading(w http.ResponseWriter) {
+	w.Header().Set(headerNotLeading, "1")
+	w.WriteHeader(http.StatusServiceUnavailable)
+}
+
+func (g *group) tellStatus(w http.ResponseWriter, r *http.Request) {
+	st := peerStatus{Instance: g.self.Instance, Role: "standby"}
+	if c := g.m.leading.Load(); c != nil {
+		st.Role, st.Revision = "leader", c.picture.Load().Revision
+	} else if revision, err := g.m.store.Revision(r.Context()); err == nil {
+		st.Revision = int64(revision)
+	}
+	_ = json.NewEncoder(w).Encode(st) // to a controller that may be gone
+}
+
+// resign ends the term of this controller in favour of the one that asks, and
+// answers when it is over.
+func (g *group) resign(w http.ResponseWriter, r *http.Request) {
+	peers, err := g.peers(r.Context())
+	i := slices.IndexFunc(peers, func(p peerRecord) bool { return p.Instance == r.URL.Query().Get("to") })
+	if err != nil || i < 0 {
+		http.Error(w, "there is no such controller", http.StatusNotFound)
+		return
+	}
+	asked := resignation{successor: peers[i].holder(), over: make(chan struct{})}
+	select {
+	case g.resigning <- asked:
+	case <-time.After(dialTime): // nobody's term goes on here
+		notLeading(w)
+		return
+	}
+	select {
+	case <-asked.over:
+		_, _ = w.Write([]byte("{}\n")) // to a controller that may be gone
+	case <-r.Context().Done():
+	}
+}
+
+// takeLUXI serves a connection that another controller relays.
+func (g *group) takeLUXI(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+	var by reason.Account
+	c := g.m.leading.Load()
+	switch {
+	case r.Header.Get("Upgrade") != upgrade || json.Unmarshal([]byte(r.Header.Get(headerAccount)), &by) != nil:
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	case c == nil:
+		notLeading(w)
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		g.m.log.Error("a connection of another controller could not be taken", "error", err)
+		return
+	}
+	defer func() { _ = conn.Close() }() // nothing is left to be said
+	if buffered.Reader.Buffered() > 0 {
+		return // nothing may be sent before the answer
+	}
+	_, err = conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + upgrade + "\r\n\r\n"))
+	if err == nil && ctx.Err() == nil {
+		c.luxi.ServeConn(c.term, conn, by)
+	}
+}
+
+// maxRelayed is how many connections of LUXI are served at once.
+const maxRelayed = 512
+
+// serveLUXI answers on the control socket until ctx ends: itself while this
+// process leads, and through the leader while another does.
+func (g *group) serveLUXI(ctx context.Context, l net.Listener) error {
+	var open sync.WaitGroup
+	defer open.Wait()
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	places := make(chan struct{}, maxRelayed)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fault.New(fault.Environment, "the control socket failed: %w", err)
+		}
+		places <- struct{}{}
+		open.Go(func() {
+			defer func() { <-places }()
+			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+			defer func() { _ = conn.Close() }() // nothing is left to be said
+			by := luxi.Peer(conn)
+			if c := g.m.leading.Load(); c != nil {
+				c.luxi.ServeConn(c.term, conn, by)
+				return
+			}
+			(&relayed{g: g, client: conn, by: by}).serve(ctx)
+		})
+	}
+}
+
+// resignation asks a term to end for another controller's.
+type resignation struct {
+	successor string // as the holder of the lease
+	over      chan struct{}
+}

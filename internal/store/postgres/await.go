@@ -1,0 +1,119 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// Whoever acquires a lease also takes an advisory lock of the server, on the
+// connection that writes: its seat. The server gives the seat up when that
+// connection ends, so those who wait for it hear of a holder's death at once. The
+// seat is a hint alone: a holder may lose it and live, and be fenced by its epoch
+// when another has taken the lease for that reason.
+
+// seatLock takes the seat of an epoch without waiting, seatWait waits for it, seatFree gives it up.
+const (
+	seatOf   = "hashtext('drover ' || current_schema()), ($1::bigint % 2147483647)::int"
+	seatLock = "SELECT pg_try_advisory_lock(" + seatOf + ")"
+	seatWait = "SELECT pg_advisory_lock(" + seatOf + ")"
+	seatFree = "SELECT pg_advisory_unlock(" + seatOf + ")"
+)
+
+const (
+	// settleTime is how long a waiter whose own connection broke leaves the holder
+	// alone, for the holder's is likely to have broken too and comes back with its
+	// next renewal.
+	settleTime = 10 * time.Second
+	// vacancyTime is how often a waiter looks at the lease by itself.
+	vacancyTime = time.Second
+)
+
+// AwaitLease waits until a lease can be acquired, and acquires it: when it is
+// released or has expired, or as soon as the connection of its holder ends.
+func (s *Store) AwaitLease(ctx context.Context, name, holder string, ttl time.Duration) (store.Lease, error) {
+	for {
+		l, err := s.AcquireLease(ctx, name, holder, ttl)
+		if err == nil || ctx.Err() != nil || !fault.Is(err, fault.Busy) && !fault.Is(err, fault.Unavailable) {
+			return l, err
+		}
+		epoch, err := s.vacancy(ctx, name)
+		switch {
+		case ctx.Err() != nil:
+			return store.Lease{}, context.Cause(ctx)
+		case err != nil:
+			s.waitOrRelease(ctx, name, settleTime)
+		case epoch != 0:
+			l, err := s.SeizeLease(ctx, name, holder, ttl, epoch)
+			if err == nil || !fault.Is(err, fault.Busy) {
+				return l, err
+			}
+		}
+	}
+}
+
+// waitOrRelease waits for a time, or until the lease is free or has expired.
+func (s *Store) waitOrRelease(ctx context.Context, name string, d time.Duration) {
+	limit, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	for limit.Err() == nil {
+		pause(limit, vacancyTime)
+		l, err := s.lease(limit, name)
+		if err == nil && (l.Holder == "" || time.Now().After(l.Expires)) {
+			return
+		}
+	}
+}
+
+func (s *Store) lease(ctx context.Context, name string) (store.Lease, error) {
+	rows, err := s.points.Query(ctx, "SELECT name, holder, epoch, expires FROM lease WHERE name = $1", name)
+	if err != nil {
+		return store.Lease{}, s.readError(ctx, err)
+	}
+	l, err := pgx.CollectExactlyOneRow(rows, scanLease)
+	if err != nil {
+		return l, s.readError(ctx, err)
+	}
+	return l, nil
+}
+
+// vacancy waits until the lease is worth another look: its holder's seat is
+// free, and then it returns the holder's epoch; or it was released or may have
+// expired, and then it returns zero. An error says that nothing was learned.
+func (s *Store) vacancy(ctx context.Context, name string) (epoch int64, err error) {
+	l, err := s.lease(ctx, name)
+	if err != nil || l.Holder == "" {
+		return 0, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, s.writer.cfg)
+	if err != nil {
+		return 0, unreachable(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }() // with it goes the seat
+	limit, cancel := context.WithTimeout(ctx, vacancyTime+time.Until(l.Expires))
+	defer cancel()
+	_, err = conn.Exec(limit, seatWait, l.Epoch)
+	switch {
+	case err == nil:
+		return l.Epoch, nil
+	case limit.Err() != nil:
+		return 0, nil //nolint:nilerr // the time of the lease is over
+	}
+	return 0, unreachable(err)
+}
+
+// sit takes the seats of the leases that this writer holds, on a connection
+// that is new. What it does not get is missing from its speed alone.
+func (w *writer) sit(ctx context.Context, conn *pgx.Conn) error {
+	var all []error
+	for epoch := range w.seats {
+		_, err := conn.Exec(ctx, seatLock, epoch)
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}

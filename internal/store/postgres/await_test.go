@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/testkit/pgserver"
+)
+
+// long is a time to live that no test outlives: what comes earlier does not
+// come because a lease has expired.
+const long = time.Hour
+
+// waits begins to wait for the lease and returns where it will come.
+func waits(t *testing.T, s *Store, holder string) chan store.Lease {
+	t.Helper()
+	got := make(chan store.Lease, 1)
+	go func() {
+		l, err := s.AwaitLease(t.Context(), "leader", holder, long)
+		if err == nil {
+			got <- l
+		}
+	}()
+	return got
+}
+
+// seated waits until a number of connections wait for a seat.
+func seated(t *testing.T, s *Store, waiting int) {
+	t.Helper()
+	for n := -1; n != waiting; {
+		if err := s.points.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND classid = hashtext('drover ' || current_schema())::oid").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func openAt(t *testing.T, url string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), url, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // a second time, unless the test failed
+	return s
+}
+
+func TestAwaitLease(t *testing.T) {
+	server := pgserver.Start(t, false)
+	t.Run("the holder's connection ends", func(t *testing.T) { connectionEnds(t, server.URL("ends")) })
+	t.Run("the lease is handed over", func(t *testing.T) { handedOver(t, server.URL("handed")) })
+	t.Run("nobody waits any more", func(t *testing.T) { waitingEnds(t, server.URL("waiting")) })
+}
+
+// connectionEnds kills the connection of a
+// holder, as the kernel does when its process dies: who waits has the lease at
+// once, and the former holder is fenced.
+func connectionEnds(t *testing.T, url string) {
+	t.Helper()
+	first, second, third := openAt(t, url), openAt(t, url), openAt(t, url)
+	held, err := first.AwaitLease(t.Context(), "leader", "first", long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := waits(t, second, "second")
+	seated(t, third, 1)
+	if _, err := third.points.Exec(t.Context(), "SELECT pg_terminate_backend($1)", int64(first.writer.pid.Load())); err != nil {
+		t.Fatal(err)
+	}
+	if l := <-got; l.Holder != "second" || l.Epoch <= held.Epoch {
+		t.Errorf("the lease is now %+v", l)
+	}
+	if _, err := store.Commit(t.Context(), first, store.Tx{Epoch: held.Epoch}); !fault.Is(err, fault.Fenced) {
+		t.Errorf("the former holder commits: %v", err)
+	}
+	if _, err := first.RenewLease(t.Context(), held, long); !fault.Is(err, fault.Fenced) {
+		t.Errorf("the former holder renews: %v", err)
+	}
+}
+
+// handedOver: a lease that is released goes to one who
+// waits, one that is handed over to the one who was named.
+func handedOver(t *testing.T, url string) {
+	t.Helper()
+	first, second, third := openAt(t, url), openAt(t, url), openAt(t, url)
+	held, err := first.AwaitLease(t.Context(), "leader", "first", long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := waits(t, second, "second")
+	seated(t, third, 1)
+	if err := first.ReleaseLease(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	held = <-got
+	if err := second.HandLease(t.Context(), held, "third", long); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.AcquireLease(t.Context(), "leader", "first", long); !fault.Is(err, fault.Busy) {
+		t.Errorf("somebody else got it: %v", err)
+	}
+	if l, err := third.AwaitLease(t.Context(), "leader", "third", long); err != nil || l.Epoch <= held.Epoch {
+		t.Errorf("who was named has %+v, %v", l, err)
+	}
+	if err := second.HandLease(t.Context(), held, "second", long); !fault.Is(err, fault.Fenced) {
+		t.Errorf("it was handed over twice: %v", err)
+	}
+}
+
+// waitingEnds with its context.
+func waitingEnds(t *testing.T, url string) {
+	t.Helper()
+	first, second := openAt(t, url), openAt(t, url)
+	if _, err := first.AwaitLease(t.Context(), "leader", "first", long); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := second.AwaitLease(ctx, "leader", "second", long)
+		ended <- err
+	}()
+	seated(t, second, 1)
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("it got the lease")
+	}
+}
