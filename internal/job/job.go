@@ -19,6 +19,7 @@ package job
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -207,6 +208,12 @@ func (j *Job) Inputs() []*opcode.Opcode {
 		out[i] = j.Ops[i].Input
 	}
 	return out
+}
+
+// MadeOf reports whether the opcodes ask for what the job was made of, whoever asks
+// and however urgently.
+func (j *Job) MadeOf(ops []*opcode.Opcode) bool {
+	return slices.EqualFunc(j.Inputs(), ops, (*opcode.Opcode).SameWork)
 }
 
 // Summary returns one short text per opcode.

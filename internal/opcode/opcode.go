@@ -16,7 +16,9 @@
 package opcode
 
 import (
+	"bytes"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,6 +59,20 @@ type Opcode struct {
 	// dryRunGiven: dry_run is left out of the wire form when the client left it
 	// out.
 	dryRunGiven bool
+}
+
+// SameWork reports whether two opcodes ask for the same: the values of secrets, the
+// urgency, the trail and which jobs they wait for aside.
+func (o *Opcode) SameWork(other *Opcode) bool {
+	statuses := func(a, b Dependency) bool { return slices.Equal(a.Statuses, b.Statuses) }
+	return slices.EqualFunc(o.Depends, other.Depends, statuses) && bytes.Equal(o.work(), other.work())
+}
+
+// work is the encoding of what an opcode is to do.
+func (o *Opcode) work() []byte {
+	c := *o
+	c.Reason, c.Depends, c.Priority, c.DebugLevel, c.dryRunGiven = nil, nil, PriorityNormal, 0, true
+	return c.ForDisplay().AppendJSON(nil)
 }
 
 // Definition returns the opcode's entry in the catalogue.

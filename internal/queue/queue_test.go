@@ -204,12 +204,16 @@ func TestDrain(t *testing.T) {
 func TestSubmissionKeyIsIdempotent(t *testing.T) {
 	r := newRig(t, 1)
 	sub := queue.Submission{Ops: parse(t, delay), Key: "deploy-42-ü"}
+	other := queue.Submission{Ops: parse(t, dummy), Key: sub.Key}
 	first, err := r.q.Submit(ctx, sub)
 	r.check(err)
 	again := func(when string) {
 		t.Helper()
 		if id, err := r.q.Submit(ctx, sub); err != nil || id != first {
 			t.Errorf("%s: job %d, %v; want job %d", when, id, err, first)
+		}
+		if id, err := r.q.Submit(ctx, other); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "TEST_DELAY") {
+			t.Errorf("%s: another request with the key is answered with %d, %v", when, id, err)
 		}
 	}
 	again("live")

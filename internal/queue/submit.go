@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -77,7 +78,7 @@ func (q *Queue) submit(ctx context.Context, subs []Submission, usable func() err
 		case err := <-durable:
 			out, err := taking.outcomes(r.Outcomes, err)
 			q.tellTaken(ctx, out)
-			return out, err
+			return q.refuseOthers(ctx, subs, r.Repeated, out), err
 		case <-ctx.Done():
 			return nil, fault.New(fault.Unavailable, "the submission was not confirmed in time: %w", context.Cause(ctx)).
 				WithHint("it may have been taken; a submission key makes it safe to repeat")
@@ -95,6 +96,26 @@ func (q *Queue) tellTaken(ctx context.Context, outcomes []Outcome) {
 			q.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "a request handed in a job", slog.Any("job", o.ID))
 		}
 	}
+}
+
+// refuseOthers makes errors of the answers to submissions whose key came before
+// with something else: who asks for a stop must not be told of a start.
+func (q *Queue) refuseOthers(ctx context.Context, subs []Submission, repeated []job.ID, out []Outcome) []Outcome {
+	if len(repeated) == 0 {
+		return out
+	}
+	out = slices.Clone(out)
+	for i := range out {
+		o := &out[i]
+		if subs[i].Key == "" || o.Err != nil || !slices.Contains(repeated, o.ID) {
+			continue
+		}
+		if j, err := q.Job(ctx, o.ID); err == nil && !j.MadeOf(subs[i].Ops) {
+			o.Err = fault.New(fault.Conflict, "the submission key %q belongs to job %d, which is another one (%s)",
+				subs[i].Key, o.ID, strings.Join(j.Summary(), ", ")).At("key").WithHint("each request needs a key of its own")
+		}
+	}
+	return out
 }
 
 // past is what a submission had to be told of archived jobs.
