@@ -52,6 +52,7 @@ conformance: test-deps ## run all conformance cases and print how many passed
 
 .PHONY: stock-tools
 stock-tools: ## hold gnt-* against Ganeti's own tools on one cluster
+	@./.ci/install python3
 	CGO_ENABLED=0 $(GO) test -tags stock -count=1 -v -timeout $(TEST_TIMEOUT) ./test/luxi
 
 .PHONY: lint
