@@ -18,7 +18,6 @@ package opcode
 import (
 	"bytes"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -62,10 +61,10 @@ type Opcode struct {
 }
 
 // SameWork reports whether two opcodes ask for the same: the values of secrets, the
-// urgency, the trail and which jobs they wait for aside.
+// urgency, the trail and the jobs they wait for aside. A deployment that is taken up
+// again asks for its tasks without those dependencies that have been met.
 func (o *Opcode) SameWork(other *Opcode) bool {
-	statuses := func(a, b Dependency) bool { return slices.Equal(a.Statuses, b.Statuses) }
-	return slices.EqualFunc(o.Depends, other.Depends, statuses) && bytes.Equal(o.work(), other.work())
+	return bytes.Equal(o.work(), other.work())
 }
 
 // work is the encoding of what an opcode is to do.

@@ -54,7 +54,7 @@ func TestEndedJobsAreReadFromTheStore(t *testing.T) {
 		if x, err := r.q.Explain(ctx, id); err != nil || x.Status != job.Success {
 			t.Errorf("%+v, %v", x, err)
 		}
-		if again, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay), Key: "once"}); again != id || err != nil {
+		if again, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, bulky()), Key: "once"}); again != id || err != nil {
 			t.Errorf("its key made job %d, %v", again, err)
 		}
 		r.status(r.submit(after(id, `["success"]`)), job.Success)
@@ -71,7 +71,7 @@ func TestEndedJobsAreReadFromTheStore(t *testing.T) {
 	} else {
 		check(j)
 	}
-	if again, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay), Key: "once"}); again != id || err != nil {
+	if again, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, bulky()), Key: "once"}); again != id || err != nil {
 		t.Errorf("the key of the archived job made job %d, %v", again, err)
 	}
 }
