@@ -161,7 +161,7 @@ func (c *command) begin(lock *os.File) error {
 		return err
 	}
 	defer output.Close()                                                                            //nolint:errcheck // the command has its own
-	cmd := exec.Command("/bin/sh", append([]string{"-c", wrapper, "task", c.status}, c.args...)...) //nolint:gosec,noctx // it is what nodes that allow tasks are for, and outlives the agent
+	cmd := exec.Command("/bin/sh", append([]string{"-c", wrapper, "task", c.status}, c.args...)...) //nolint:noctx // it is what nodes that allow tasks are for, and outlives the agent
 	cmd.Dir = c.run.p.Cwd
 	cmd.Stdout, cmd.Stderr = output, output
 	if c.input != nil {

@@ -270,7 +270,7 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	if err == nil {
 		*n = number(f)
 	}
-	return nil //nolint:nilerr // see above
+	return nil
 }
 
 // seconds is a length of time, as a number of seconds.

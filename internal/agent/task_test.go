@@ -117,7 +117,7 @@ func TestOwnProgramsKnowFurtherTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, programsDir, "reboot")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho $1; cat\n"), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho $1; cat\n"), 0o700); err != nil { // a program
 		t.Fatal(err)
 	}
 	out := &lines{}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -261,7 +260,7 @@ func (g *group) proclaim(ctx context.Context, c *controller) error {
 		_, err = store.Commit(ctx, g.m.store, store.Tx{Epoch: c.lease.Epoch, Put: []store.Put{{Key: leaderKey, Value: text}}})
 	}
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // the term is over, and with it what was to be told
 	}
 	if err != nil {
 		return err
@@ -291,8 +290,8 @@ func (g *group) tlsTo(p peerRecord) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*g.cert.Current()},
 		InsecureSkipVerify: true, //nolint:gosec // the certificate itself is known, see below
-		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
-			if len(raw) == 0 || fingerprint(raw[0]) != p.Fingerprint {
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if len(state.PeerCertificates) == 0 || fingerprint(state.PeerCertificates[0].Raw) != p.Fingerprint {
 				return fmt.Errorf("%s is not the controller %s", p.Address, p.Name)
 			}
 			return nil

@@ -33,7 +33,7 @@ func groupOf(t *testing.T, url string, n int) []cluster {
 	}
 	var all []cluster
 	for i := range n {
-		dir, err := os.MkdirTemp("", "drv") // sockets need short paths
+		dir, err := os.MkdirTemp("", "drv") //nolint:usetesting // sockets need short paths
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func (c cluster) write(t *testing.T, password, id string) (status int, header ht
 		t.Fatal(err)
 	}
 	r.SetBasicAuth("op", password)
-	r.Header.Set("X-Request-Id", id)
+	r.Header.Set("X-Request-ID", id)
 	answer, err := trusting().Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -95,8 +95,8 @@ func standbysForward(t *testing.T, url string) {
 		if got := c.masters(t); got != "c1 leader, c2 standby, c3 standby" {
 			t.Errorf("controller %d sees %s", i+1, got)
 		}
-		if status, header := c.write(t, "secret", "r-1"); status != http.StatusOK || header.Get("X-Request-Id") != "r-1" {
-			t.Errorf("controller %d answers a write with %d, request %q", i+1, status, header.Get("X-Request-Id"))
+		if status, header := c.write(t, "secret", "r-1"); status != http.StatusOK || header.Get("X-Request-ID") != "r-1" {
+			t.Errorf("controller %d answers a write with %d, request %q", i+1, status, header.Get("X-Request-ID"))
 		}
 		if status, _ := c.write(t, "wrong", "r-2"); status != http.StatusUnauthorized {
 			t.Errorf("controller %d answers a wrong password with %d", i+1, status)

@@ -53,12 +53,12 @@ func (g *group) servePeers(ctx context.Context, l net.Listener) error {
 }
 
 // known refuses a certificate that no controller of the group has.
-func (g *group) known(ctx context.Context, print string) error {
+func (g *group) known(ctx context.Context, sha string) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	peers, err := g.peers(ctx)
-	if err == nil && !slices.ContainsFunc(peers, func(p peerRecord) bool { return p.Fingerprint == print }) {
-		err = fault.New(fault.NotFound, "the certificate %s belongs to no controller", print)
+	if err == nil && !slices.ContainsFunc(peers, func(p peerRecord) bool { return p.Fingerprint == sha }) {
+		err = fault.New(fault.NotFound, "the certificate %s belongs to no controller", sha)
 	}
 	return err
 }
@@ -75,7 +75,9 @@ func (g *group) tellStatus(w http.ResponseWriter, r *http.Request) {
 	} else if revision, err := g.m.store.Revision(r.Context()); err == nil {
 		st.Revision = int64(revision)
 	}
-	_ = json.NewEncoder(w).Encode(st) // to a controller that may be gone
+	if err := json.NewEncoder(w).Encode(st); err != nil {
+		g.m.log.Debug("another controller did not wait for the answer", "error", err)
+	}
 }
 
 // resign ends the term of this controller in favour of the one that asks, and

@@ -34,8 +34,8 @@ func TestKeysAreFlags(t *testing.T) {
 	if count != keys.NumField() {
 		t.Errorf("%d flags, %d keys", count, keys.NumField())
 	}
-	for i := range keys.NumField() {
-		if name := keys.Field(i).Tag.Get("toml"); f.Lookup(name) == nil {
+	for key := range keys.Fields() {
+		if name := key.Tag.Get("toml"); f.Lookup(name) == nil {
 			t.Errorf("there is no flag %s", name)
 		}
 	}

@@ -12,8 +12,6 @@ type table struct {
 	right []bool // columns that are aligned to the right
 }
 
-func newTable(titles ...string) *table { return &table{rows: [][]string{titles}} }
-
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // String returns the lines of the table.

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -22,9 +23,7 @@ func TestLastChangeIsTheLastRealOne(t *testing.T) {
 		}
 	}
 	with := func(p params, more params) params {
-		for k, v := range more {
-			p[k] = v
-		}
+		maps.Copy(p, more)
 		return p
 	}
 	r.create("one", true)

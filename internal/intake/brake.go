@@ -80,8 +80,8 @@ func (b *Brake) forget(now time.Time) {
 	}
 }
 
-// WorthLogging: all of the first wrong passwords, then ever fewer, so that a
-// flood of them does not become one of the log.
+// WorthLogging picks the wrong passwords to log: all of the first, then ever
+// fewer, so that a flood of them does not become one of the log.
 func WorthLogging(count int) bool { return count <= 10 || bits.OnesCount(uint(count)) == 1 }
 
 // Origin is what counts as one address: an IPv4 address, or the network of an

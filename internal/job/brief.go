@@ -28,7 +28,7 @@ const maxBriefText = 200
 // briefOf returns what stays of a job; texts are shared with others that have
 // the same.
 func briefOf(j *Job, share func(string) string) Brief {
-	b := Brief{id: j.ID, received: j.Received, started: j.Started, ended: j.Ended, status: uint8(place(j.Status()))} //nolint:gosec // there are seven
+	b := Brief{id: j.ID, received: j.Received, started: j.Started, ended: j.Ended, status: uint8(place(j.Status()))} // there are seven
 	b.dryRun = j.DryRun()
 	if len(j.Ops) == 1 {
 		summary, why := j.Ops[0].Input.Summary(), j.Ops[0].Input.Reason.Text()

@@ -93,7 +93,7 @@ func (s *shelves) put(who *owner, b Brief) {
 	z, known := s.zones.Get(b.id / zoneSize)
 	z.in[b.status]++
 	for c := range z.first {
-		at := b.time(Clock(c)) //nolint:gosec // there are three
+		at := b.time(Clock(c)) // there are three
 		if !known || at < z.first[c] {
 			z.first[c] = at
 		}

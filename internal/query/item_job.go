@@ -257,7 +257,7 @@ func jobNewFields() []field[jobRow] {
 		{Def: Def{"reason_trail", "Reason_trail", KindOther, "Who wanted the job and why, hop by hop, of all its opcodes: source, reason and nanoseconds since the epoch"}, from: InMemory,
 			get: ofWhole(func(j *job.Job) Cell { return known(j.Trail()) })},
 		{Def: Def{"reason", "Reason", KindText, "The reason trails of all opcodes as one text, without what the system itself added"}, from: InMemory,
-			get: keptText((*job.Brief).Reason, func(s string) Cell { return text(s) }, func(j *job.Job) Cell { return text(j.Trail().Text()) })},
+			get: keptText((*job.Brief).Reason, text, func(j *job.Job) Cell { return text(j.Trail().Text()) })},
 		{Def: Def{"dry_run", "Dry_run", KindBool, "Whether its opcodes only check what they would do"}, from: InMemory,
 			get: ofJob(func(j *job.Job) Cell { return truth(j.DryRun()) })},
 		{Def: Def{"held_by", "Held_by", KindText, "UUID of the filter rule that keeps the job from going on"}, from: InMemory,

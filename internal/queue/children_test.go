@@ -3,7 +3,6 @@ package queue_test
 import (
 	"testing"
 
-	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/opcode"
@@ -23,7 +22,7 @@ func TestChildrenAreTakenWhileDrained(t *testing.T) {
 	children, err := r.gate(parent, 0).env.Submit(ctx, [][]*opcode.Opcode{parse(t, delay)})
 	r.check(err)
 	if len(children) != 1 || children[0].Err != nil {
-		t.Fatalf("children %+v", []exec.Submitted(children))
+		t.Fatalf("children %+v", children)
 	}
 	if got := r.q.Jobs().Get(children[0].ID).Priority(); got != -7 {
 		t.Errorf("the child has priority %d", got)

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -150,7 +151,7 @@ func TestJobsStoredWholeGoOn(t *testing.T) {
 			ops = strings.ReplaceAll(ops, `"queued"`, `"success"`)
 		}
 		text := fmt.Sprintf(`{"id":%d,"received":3,"ended":%d,"ops":[%s]}`, id, ended, ops)
-		_, err := store.Commit(ctx, r.store, store.Tx{Put: []store.Put{{Key: store.Key{Kind: queue.KindJob, ID: fmt.Sprint(id)}, At: ended, Value: []byte(text)}}})
+		_, err := store.Commit(ctx, r.store, store.Tx{Put: []store.Put{{Key: store.Key{Kind: queue.KindJob, ID: strconv.Itoa(id)}, At: ended, Value: []byte(text)}}})
 		r.check(err)
 	}
 	r.crash()

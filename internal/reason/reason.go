@@ -52,11 +52,11 @@ const (
 // Account is who sent a request, as far as the surface that took it knows.
 type Account struct {
 	// Surface is "luxi", "rapi", or the like.
-	Surface string
+	Surface string `json:"surface"`
 	// Name is the account's name there.
-	Name string
+	Name string `json:"name"`
 	// From is where the request came from: an address, a process; may be empty.
-	From string
+	From string `json:"from,omitempty"`
 }
 
 // String names the account for people: "alice (127.0.0.1:5000) over rapi".

@@ -125,13 +125,6 @@ func (r *rig) open(nodes int) {
 	}
 }
 
-// restart ends the controller and starts another on the same store.
-func (r *rig) restart() {
-	r.Helper()
-	r.close()
-	r.open(0)
-}
-
 func (r *rig) graph(name, text string) {
 	r.Helper()
 	if _, err := r.engine.PutGraph(name, []course.File{{Path: name + ".yaml", Text: text}}, by); err != nil {

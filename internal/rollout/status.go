@@ -164,6 +164,17 @@ func (e *Engine) Progress(ctx context.Context, id int64) (*Progress, error) {
 	return p, nil
 }
 
+// farthest returns the step at the end of the longest chain among those that are open; -1 if none is.
+func farthest(steps []int32, length []int, open func(int32) bool) int32 {
+	best := int32(-1)
+	for _, a := range steps {
+		if open(a) && (best < 0 || length[a] > length[best]) {
+			best = a
+		}
+	}
+	return best
+}
+
 // longest returns the longest chain of tasks that have not ended.
 func longest(c *course.Course, tasks []course.Task) []string {
 	length, before := make([]int, len(c.After)), make([]int32, len(c.After))
@@ -190,12 +201,7 @@ func longest(c *course.Course, tasks []course.Task) []string {
 			if done[v] {
 				continue
 			}
-			done[v], before[v] = true, -1
-			for _, a := range c.After[v] {
-				if open(a) && (before[v] < 0 || length[a] > length[before[v]]) {
-					before[v] = a
-				}
-			}
+			done[v], before[v] = true, farthest(c.After[v], length, open)
 			if before[v] >= 0 {
 				length[v] = length[before[v]]
 			}

@@ -28,7 +28,7 @@ type outcome struct {
 // prepare prepares OP_DEPLOY_TASK.
 func (e *Engine) prepare(_ context.Context, env *exec.Env) (exec.Plan, error) {
 	op := env.Op
-	id, step := op.Int("deployment"), int32(op.Int("step")) //nolint:gosec // compared with what there is
+	id, step := op.Int("deployment"), int32(op.Int("step")) // compared with what there is
 	e.mu.Lock()
 	r := e.runs[id]
 	var d *course.Deployment

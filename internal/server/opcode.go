@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,9 +40,7 @@ func (s *Server) Opcode(task *Task) (*opcode.Opcode, error) {
 	}
 	how := simple[task.Do]
 	params := map[string]any{"instance_name": s.Instance, "reason": trail}
-	for name, value := range how.params {
-		params[name] = value
-	}
+	maps.Copy(params, how.params)
 	return opcode.FromMap(how.opcode, params)
 }
 

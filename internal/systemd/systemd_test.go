@@ -24,7 +24,7 @@ func environment(table map[string]string) func(string) string {
 }
 
 func TestTheManagerIsTold(t *testing.T) {
-	dir, err := os.MkdirTemp("", "drv") // sockets need short paths
+	dir, err := os.MkdirTemp("", "drv") //nolint:usetesting // sockets need short paths
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -170,10 +170,10 @@ func (e *Engine) submit(ctx context.Context, b Backend, s *server.Server) error 
 		if temporary(err) {
 			return err
 		}
-		refused := err
+		refused := textOf(err)
 		_, err = e.Change(s.ID, func(s *server.Server) (*server.Server, error) {
-			if refused != nil {
-				return s.WithTags(s.Tags.Refused(j.Serial, refused.Error(), e.Now())), nil
+			if refused != "" {
+				return s.WithTags(s.Tags.Refused(j.Serial, refused, e.Now())), nil
 			}
 			return s.WithTags(s.Tags.Submitted(j.Serial, id, e.Now())), nil
 		})
@@ -182,6 +182,14 @@ func (e *Engine) submit(ctx context.Context, b Backend, s *server.Server) error 
 		}
 	}
 	return nil
+}
+
+// textOf is what an error says; nothing if there is none.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 func (e *Engine) submitTask(ctx context.Context, b Backend, s *server.Server, task *server.Task) error {
@@ -193,10 +201,10 @@ func (e *Engine) submitTask(ctx context.Context, b Backend, s *server.Server, ta
 	if temporary(err) {
 		return err
 	}
-	refused := err
+	refused := textOf(err)
 	_, err = e.Change(s.ID, func(s *server.Server) (*server.Server, error) {
-		if refused != nil {
-			return s.Refused(task.Serial, refused.Error(), e.Now()), nil
+		if refused != "" {
+			return s.Refused(task.Serial, refused, e.Now()), nil
 		}
 		return s.Submitted(task.Serial, id), nil
 	})

@@ -142,7 +142,7 @@ var attacks = []attack{
 	{"sources that look like the system's", []request{
 		submit(`{"OP_ID":"OP_TEST_DELAY","duration":0.000001,"reason":[["GNT:x","y",1]]}`),
 		submit(`{"OP_ID":"OP_TEST_DELAY","duration":0.000001,"reason":[[" gnt:x","y",1]]}`),
-		submit(`{"OP_ID":"OP_TEST_DELAY","duration":0.000001,"reason":[["gnt​:x","y",1]]}`),
+		submit(`{"OP_ID":"OP_TEST_DELAY","duration":0.000001,"reason":[["gnt` + "\u200b" + `:x","y",1]]}`),
 		submit(`{"OP_ID":"OP_TEST_DELAY","duration":0.000001,"reason":[` + times(101, `["a","b",1]`) + `]}`),
 	}, []string{"invalid", "invalid", "invalid", "*"}},
 	{"a message of keys and no method took minutes, one that named a million jobs longer", []request{

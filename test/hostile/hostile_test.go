@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -47,7 +48,7 @@ type target struct {
 
 func start(t *testing.T, bin, data string) *target {
 	t.Helper()
-	insecure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // its certificate is its own
+	insecure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // its certificate is its own
 	t.Cleanup(insecure.CloseIdleConnections)
 	return &target{Dev: testkit.StartDev(t, bin, data), http: &http.Client{Transport: insecure}, data: data}
 }
@@ -92,9 +93,7 @@ func (g *target) send(ctx context.Context, r request) (answer, error) {
 		return answer{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	for name, values := range r.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, r.header)
 	if !r.anonymous {
 		req.SetBasicAuth(g.Ready.User, g.Ready.Password)
 	}

@@ -36,7 +36,7 @@ type service struct {
 // serve starts the program with a configuration, as a service manager would.
 func serve(t *testing.T, bin, config string) *service {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "drv") // sockets need short paths
+	dir, err := os.MkdirTemp("", "drv") //nolint:usetesting // sockets need short paths
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,14 +196,14 @@ func TestService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("X-Request-Id", "mine-1")
+	r.Header.Set("X-Request-ID", "mine-1")
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	answer, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = answer.Body.Close()
-	if got := answer.Header.Get("X-Request-Id"); got != "mine-1" {
+	if got := answer.Header.Get("X-Request-ID"); got != "mine-1" {
 		t.Errorf("the answer names request %q", got)
 	}
 	if line := s.awaitLogged("request"); line["request"] != "mine-1" {

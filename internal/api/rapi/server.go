@@ -55,7 +55,7 @@ type Config struct {
 	// path, the status, and how long it took. Nil when nobody wants to know.
 	Observe func(ctx context.Context, what, outcome string, took time.Duration)
 	// NewID gives an id to each request that brings none in its header
-	// X-Request-Id. Its context carries it (requestid), and the answer's header
+	// X-Request-ID. Its context carries it (requestid), and the answer's header
 	// tells it. Nil for no ids.
 	NewID func() string
 }
@@ -174,7 +174,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // requestIDHeader names the id of a request, in it and in its answer.
-const requestIDHeader = "X-Request-Id"
+const requestIDHeader = "X-Request-ID"
 
 // identified returns the request with an id in its context.
 func (s *Server) identified(w http.ResponseWriter, r *http.Request) *http.Request {

@@ -59,7 +59,7 @@ func TestMachine(t *testing.T) {
 			if d.Over {
 				break
 			}
-			i, state := nextEnd(t, c, reach, jobs, ended, failing)
+			i, state := nextEnd(t, reach, jobs, ended, failing)
 			jobs = slices.Delete(jobs, slices.Index(jobs, i), slices.Index(jobs, i)+1)
 			ended[i] = state
 			d = m.Ended(i, state)
@@ -75,7 +75,7 @@ func TestMachine(t *testing.T) {
 }
 
 // nextEnd chooses a job that can end now, and how: it waits for those before it, and ends with them.
-func nextEnd(t *rapid.T, c *Course, reach [][]int32, jobs []int32, ended map[int32]State, failing int) (int32, State) {
+func nextEnd(t *rapid.T, reach [][]int32, jobs []int32, ended map[int32]State, failing int) (int32, State) {
 	var able []int32
 	for _, j := range jobs {
 		if !slices.ContainsFunc(reach[j], func(a int32) bool { return ended[a] == "" }) {

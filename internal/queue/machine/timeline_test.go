@@ -26,7 +26,7 @@ func (h *world) checkTimelines() error {
 		spans := h.m.timeline(e)
 		last := &spans[len(spans)-1]
 		if err = contiguous(spans); err != nil || last.To != 0 || last.Kind != kindAt[e.place] {
-			err = fmt.Errorf("the timeline of job %d (place %d) is %+v: %v", id, e.place, spans, err)
+			err = fmt.Errorf("the timeline of job %d (place %d) is %+v: %w", id, e.place, spans, err)
 			return false
 		}
 		h.seeWait(id, last)
@@ -54,7 +54,7 @@ func (h *world) checkHeld(e *entry, s *job.Span) error {
 func (h *world) checkEnded(id job.ID, j *job.Job) error {
 	spans := j.Timeline()
 	if err := contiguous(spans); err != nil || spans[len(spans)-1].Kind != job.WasEnded {
-		return fmt.Errorf("the timeline of the ended job %d is %+v: %v", id, spans, err)
+		return fmt.Errorf("the timeline of the ended job %d is %+v: %w", id, spans, err)
 	}
 	for _, w := range h.waits[id] {
 		if !slices.ContainsFunc(spans, func(s job.Span) bool { return s.Kind == w.Kind && s.On == w.On && s.From <= w.From && w.From < s.To }) {

@@ -84,7 +84,7 @@ type Findings struct {
 // maxProblems bounds what is told; a damaged store can have millions.
 const maxProblems = 100
 
-func (f *Findings) add(format string, args ...any) {
+func (f *Findings) addf(format string, args ...any) {
 	if len(f.Problems) == maxProblems {
 		f.More++
 		return
@@ -108,7 +108,7 @@ func Check(img *Image) *Findings {
 	oldest := f.rows(img, told)
 	for o, err := range img.Objects {
 		if err != nil {
-			f.add("%v", err)
+			f.addf("%v", err)
 			return f // nothing certain can be said of what is left
 		}
 		f.Objects++
@@ -116,18 +116,18 @@ func Check(img *Image) *Findings {
 		delete(told, o.Key)
 		switch {
 		case o.Revision > img.Revision:
-			f.add("%s %q has revision %d, and the newest is %d", o.Kind, o.ID, o.Revision, img.Revision)
+			f.addf("%s %q has revision %d, and the newest is %d", o.Kind, o.ID, o.Revision, img.Revision)
 		case o.Revision >= oldest && !known:
-			f.add("%s %q has revision %d, of which the feed says nothing", o.Kind, o.ID, o.Revision)
+			f.addf("%s %q has revision %d, of which the feed says nothing", o.Kind, o.ID, o.Revision)
 		case known && was.deleted:
-			f.add("%s %q is there, and the feed says that revision %d deleted it", o.Kind, o.ID, was.revision)
+			f.addf("%s %q is there, and the feed says that revision %d deleted it", o.Kind, o.ID, was.revision)
 		case known && was.revision != o.Revision:
-			f.add("%s %q has revision %d, and the feed says %d", o.Kind, o.ID, o.Revision, was.revision)
+			f.addf("%s %q has revision %d, and the feed says %d", o.Kind, o.ID, o.Revision, was.revision)
 		}
 	}
 	for key, was := range told {
 		if !was.deleted {
-			f.add("%s %q is not there, and the feed says that revision %d put it", key.Kind, key.ID, was.revision)
+			f.addf("%s %q is not there, and the feed says that revision %d put it", key.Kind, key.ID, was.revision)
 		}
 	}
 	return f
@@ -139,7 +139,7 @@ func (f *Findings) rows(img *Image, told map[store.Key]last) (oldest store.Revis
 	before := store.Revision(0)
 	for row, err := range img.Feed {
 		if err != nil {
-			f.add("%v", err)
+			f.addf("%v", err)
 			return oldest
 		}
 		f.Rows++
@@ -147,21 +147,21 @@ func (f *Findings) rows(img *Image, told map[store.Key]last) (oldest store.Revis
 		case before == 0:
 			oldest = row.First
 		case row.First != before+1:
-			f.add("the feed lacks revisions %d to %d", before+1, row.First-1)
+			f.addf("the feed lacks revisions %d to %d", before+1, row.First-1)
 		}
 		if row.Last < row.First {
-			f.add("a row of the feed ends with revision %d before it begins with %d", row.Last, row.First)
+			f.addf("a row of the feed ends with revision %d before it begins with %d", row.Last, row.First)
 		}
 		before = row.Last
 		for _, c := range row.Changes {
 			if c.Revision < row.First || c.Revision > row.Last {
-				f.add("the feed tells of revision %d among those from %d to %d", c.Revision, row.First, row.Last)
+				f.addf("the feed tells of revision %d among those from %d to %d", c.Revision, row.First, row.Last)
 			}
 			told[c.Key] = last{c.Revision, c.Deleted}
 		}
 	}
 	if before != 0 && before != img.Revision {
-		f.add("the feed ends with revision %d, and the newest is %d", before, img.Revision)
+		f.addf("the feed ends with revision %d, and the newest is %d", before, img.Revision)
 	}
 	return oldest
 }

@@ -2,11 +2,11 @@ package image_test
 
 import (
 	"errors"
-	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -165,7 +165,7 @@ func TestCheck(t *testing.T) {
 func TestProblemsThatAreToldAreBounded(t *testing.T) {
 	var many []store.Object
 	for i := range 150 {
-		many = append(many, object("a", fmt.Sprint(i), 9, "x"))
+		many = append(many, object("a", strconv.Itoa(i), 9, "x"))
 	}
 	if f := image.Check(&image.Image{Revision: 1, Objects: all(many...), Feed: rows()}); len(f.Problems) != 100 || f.More != 50 {
 		t.Errorf("%d and %d more", len(f.Problems), f.More)

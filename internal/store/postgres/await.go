@@ -102,7 +102,7 @@ func (s *Store) vacancy(ctx context.Context, name string) (epoch int64, err erro
 	case err == nil:
 		return l.Epoch, nil
 	case limit.Err() != nil:
-		return 0, nil //nolint:nilerr // the time of the lease is over
+		return 0, nil // the time of the lease is over
 	}
 	return 0, unreachable(err)
 }
