@@ -88,7 +88,9 @@ type Queue struct {
 	// unsettled are works that are on their way to the store, or will be again.
 	unsettled map[*work]bool
 	unread    []string // what could not be read from the store, or not be written
-	lastEvent int64    // number of the newest event
+	// lost are the jobs that were never taken, because the store refused them for good.
+	lost      map[job.ID]error
+	lastEvent int64 // number of the newest event
 	phase     phase
 	failed    error // why the queue stopped, if it did
 
@@ -126,7 +128,7 @@ var errNotOpen = fault.New(fault.Unavailable, "the controller is starting")
 // Open loads the queue from the store and shows what it has. It takes requests
 // and runs jobs from Run on, so that what opcodes need can be built from it.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
-	q := &Queue{cfg: cfg, kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]leaving{}, handed: handed{}, unsettled: map[*work]bool{}, expiring: make(bell, 1)}
+	q := &Queue{cfg: cfg, kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]leaving{}, handed: handed{}, unsettled: map[*work]bool{}, expiring: make(bell, 1), lost: map[job.ID]error{}}
 	if q.cfg.Patience == 0 {
 		q.cfg.Patience = defaultPatience
 	}

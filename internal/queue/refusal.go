@@ -29,8 +29,6 @@ type whole struct {
 	// switches were to be changed.
 	about func(*work) bool
 	err   error // the first one
-	// lost are the jobs that were refused.
-	lost map[job.ID]error
 }
 
 // refused takes care of a work that the store will never take. It reports false
@@ -38,8 +36,7 @@ type whole struct {
 func (q *Queue) refused(w *work, err error) (over bool) {
 	q.cfg.Log.Error("the store refuses what the queue writes", "error", err, "objects", len(w.keys))
 	parts := q.divide(w)
-	switch {
-	case len(parts) > 1:
+	if len(parts) > 1 {
 		whole := &whole{parts: len(parts), after: w.after, about: ofJobs}
 		if slices.ContainsFunc(w.keys, settings) {
 			whole.about = func(part *work) bool { return slices.ContainsFunc(part.keys, settings) }
@@ -49,9 +46,11 @@ func (q *Queue) refused(w *work, err error) (over bool) {
 			p.whole = whole
 			q.flush(p)
 		}
+		q.release(w)
 		return false
-	case q.writtenAgain(w):
-		q.flush(w)
+	}
+	if other := q.alsoWrites(w); other != nil {
+		other.waiting = append(other.waiting, w)
 		return false
 	}
 	q.giveUp(w, err)
@@ -113,15 +112,25 @@ func (q *Queue) thing(key store.Key) any {
 	return key
 }
 
-// writtenAgain reports whether something of a work is in another one, too, that
-// is on its way or will be.
-func (q *Queue) writtenAgain(w *work) bool {
+// alsoWrites returns another work that is on its way to the store with something
+// of this one; nil if there is none. Were both written again at once, each would
+// wait for the other without end.
+func (q *Queue) alsoWrites(w *work) *work {
 	for other := range q.unsettled {
 		if other != w && slices.ContainsFunc(other.keys, func(key store.Key) bool { return slices.Contains(w.keys, key) }) {
-			return true
+			return other
 		}
 	}
-	return false
+	return nil
+}
+
+// release writes again what waited for a work to be over.
+func (q *Queue) release(w *work) {
+	waiting := w.waiting
+	w.waiting = nil
+	for _, other := range waiting {
+		q.flush(other)
+	}
 }
 
 // giveUp undoes what one thing was to become. What restores something is not
@@ -145,8 +154,10 @@ func (q *Queue) giveUp(w *work, err error) {
 		}
 	}
 	if q.m.Job(id) != nil {
-		q.lose(w, id, err)
 		stored := q.live(id) != nil
+		if !stored {
+			q.lost[id] = err
+		}
 		q.apply(again, machine.Unstorable{Job: id, Stored: stored, Err: err})
 		if stored && q.m.Job(id) == nil {
 			q.unread = append(q.unread, "job "+id.String()+" cannot be written any more: "+err.Error())
@@ -167,30 +178,26 @@ func (w *work) first(f func(error)) {
 	*list = slices.Insert(*list, 0, f)
 }
 
-// lose notes that a job was refused, for those who submitted it.
-func (q *Queue) lose(w *work, id job.ID, err error) {
-	if w.whole == nil {
-		w.whole = &whole{parts: 1, after: w.after, about: ofJobs}
-	}
-	if w.whole.lost == nil {
-		w.whole.lost = map[job.ID]error{}
-	}
-	w.whole.lost[id] = err
-}
-
-// outcomes adds to those of a submission what was refused: that keeps no other
-// one of its jobs from being taken.
-func (w *work) outcomes(out []Outcome, err error) ([]Outcome, error) {
-	if w.whole == nil || len(w.whole.lost) == 0 || !permanent(err) {
+// withRefused adds to the outcomes of a submission what the store refused: that
+// keeps no other one of its jobs from being taken. A job may have been given up
+// with a later work than that of its submission, which then ended well.
+func (q *Queue) withRefused(out []Outcome, err error) ([]Outcome, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.lost) == 0 {
 		return out, err
 	}
 	out = slices.Clone(out)
+	found := false
 	for i := range out {
-		if why := w.whole.lost[out[i].ID]; why != nil && out[i].Err == nil {
-			out[i] = Outcome{Err: refusal(why)}
+		if why := q.lost[out[i].ID]; why != nil && out[i].Err == nil {
+			out[i], found = Outcome{Err: refusal(why)}, true
 		}
 	}
-	return out, nil
+	if found && permanent(err) {
+		err = nil
+	}
+	return out, err
 }
 
 // refusal is how a client is told that the store refuses.

@@ -53,7 +53,6 @@ func (q *Queue) submit(ctx context.Context, subs []Submission, usable func() err
 		var r *machine.Ready
 		var durable <-chan error
 		var refused error
-		var taking *work
 		q.update(func(w *work) {
 			if refused = usable(); refused != nil {
 				return
@@ -63,7 +62,7 @@ func (q *Queue) submit(ctx context.Context, subs []Submission, usable func() err
 			}
 			r = q.apply(w, s)
 			q.repeat(w, r.Repeated)
-			taking, durable = w, w.answer()
+			durable = w.answer()
 		})
 		switch {
 		case refused != nil:
@@ -76,7 +75,7 @@ func (q *Queue) submit(ctx context.Context, subs []Submission, usable func() err
 		}
 		select {
 		case err := <-durable:
-			out, err := taking.outcomes(r.Outcomes, err)
+			out, err := q.withRefused(r.Outcomes, err)
 			q.tellTaken(ctx, out)
 			return q.refuseOthers(ctx, subs, r.Repeated, out), err
 		case <-ctx.Done():

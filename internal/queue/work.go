@@ -41,6 +41,7 @@ type work struct {
 	failing  time.Time // when it failed first
 	whole    *whole    // what it is a part of, if it is
 	restores bool      // it takes something back that was refused
+	waiting  []*work   // refused works of the same things, to be written when this one is over
 }
 
 // begin is what is to be done for a job once the work is durable.
@@ -319,6 +320,7 @@ func (q *Queue) settle(batch []outcome) {
 		}
 		if over {
 			delete(q.unsettled, o.work)
+			q.release(o.work)
 			after = append(after, o.work.conclude(q.outcome(o.err))...)
 		}
 	}
