@@ -203,15 +203,20 @@ func (m *Machine) blocked(step int32) bool {
 	return false
 }
 
-// block marks what can no longer run because of a step. Those that have jobs end with them.
+// block marks what can no longer run because of a step. What has a job keeps it and ends with what it waits for; what
+// waits for that in turn gets no job any more.
 func (m *Machine) block(step int32) {
-	work := []int32{step}
+	work, doomed := []int32{step}, map[int32]bool{}
 	for len(work) > 0 {
 		i := work[0]
 		work = work[1:]
 		for _, x := range m.before[i] {
-			if m.state[x] == Waiting {
+			switch {
+			case m.state[x] == Waiting:
 				m.state[x] = Blocked
+				work = append(work, x)
+			case m.state[x] == Given && !doomed[x]:
+				doomed[x] = true
 				work = append(work, x)
 			}
 		}

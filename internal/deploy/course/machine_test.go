@@ -119,6 +119,27 @@ func ancestors(c *Course) [][]int32 {
 	return out
 }
 
+// TestNothingBeginsBehindAFailure: a step whose job is about to be refused, for what it waits for failed, lets nothing
+// begin that waits for it.
+func TestNothingBeginsBehindAFailure(t *testing.T) {
+	c := &Course{Steps: []Step{{Task: "fails", Node: "1", Run: true}, {Task: "has a job", Node: "1", Run: true},
+		{Task: "other", Node: "2", Run: true}, {Task: "late", Node: "2", Run: true}, {Task: "skipped", Node: "2"}},
+		After: [][]int32{nil, {0}, nil, {1, 4}, {2}}}
+	m := NewMachine(c, nil)
+	if d := m.Begin(); len(d.Start) != 3 {
+		t.Fatalf("began %+v", d.Start)
+	}
+	if d := m.Ended(0, Failed); len(d.Start) != 0 || m.State(1) != Given || m.State(3) != Blocked {
+		t.Errorf("after the failure %+v, %s and %s", d, m.State(1), m.State(3))
+	}
+	if d := m.Ended(2, Ready); len(d.Start) != 0 || d.Over {
+		t.Errorf("when the skipped task is passed %+v", d)
+	}
+	if d := m.Ended(1, Stopped); !d.Over || d.Status != Broken || m.State(1) != Blocked {
+		t.Errorf("in the end %+v", d)
+	}
+}
+
 func TestExhaustedToleranceStopsEverything(t *testing.T) {
 	c := &Course{After: make([][]int32, 6), Groups: []Group{{Name: "web", Nodes: []string{"0", "1", "2"}, Tolerance: 1}}}
 	for i := range 6 {
