@@ -196,6 +196,9 @@ func failed(err error, format string, args ...any) error {
 }
 
 func encodeResult(result any) (json.RawMessage, error) {
+	if result == nil { // most opcodes have none, and an encoder needs a stack that their goroutines have not
+		return json.RawMessage("null"), nil
+	}
 	out, err := json.Marshal(result)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "the opcode's result cannot be encoded: %w", err)

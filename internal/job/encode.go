@@ -197,7 +197,7 @@ type stored struct {
 	Key          string     `json:"key"`
 	CancelReason string     `json:"cancel"`
 	Of           int        `json:"of"`
-	Waits        []Span     `json:"waits"`
+	Waits        []*Span    `json:"waits"`
 	Ops          []storedOp `json:"ops"`
 }
 

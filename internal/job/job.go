@@ -95,7 +95,7 @@ type Job struct {
 	CancelReason string
 	// Waits are the stretches of time in which something else than the number of
 	// slots kept the job from going on, in order, as far as they are over.
-	Waits []Span
+	Waits []*Span
 	// Archived is set on jobs that were read from the archive.
 	Archived bool
 	// Hold says which rule keeps the job from going on; nil when none does. It

@@ -41,7 +41,7 @@ type zone struct {
 }
 
 func newShelves() shelves {
-	return shelves{byID: &btree.Map[ID, *shelf]{}, zones: &btree.Map[ID, zone]{}}
+	return shelves{byID: btree.NewMap[ID, *shelf](degree), zones: btree.NewMap[ID, zone](degree)}
 }
 
 func (s *shelves) copy() shelves {

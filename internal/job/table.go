@@ -2,42 +2,54 @@ package job
 
 import (
 	"iter"
+	"slices"
 	"sort"
 
 	"github.com/tidwall/btree"
 )
 
-// Table holds jobs by id, with an index by status and one by each of their
-// times. Its changes are not safe for concurrent use; Copy makes a picture that
+// Table holds jobs by id, and finds them by status and by each of their times.
+// Its changes are not safe for concurrent use; Copy makes a picture that
 // may be read from any number of goroutines while the original goes on. A copy
 // costs the same at any size, a change the logarithm of it.
 //
 // Jobs that have not ended are whole in it, and so are those that ended last: a
 // client that waited for the end of a job asks for the rest of it next. Of all
 // others it has what most lists show, and gives jobs that are brief (Job.Brief).
+//
+// Each tree that a change touches is copied in part for the picture before it, so
+// there are few: what is found quickly by looking at all that run, or at
+// all that ended last, has none.
 type Table struct {
-	byID     *btree.Map[ID, *Job]
-	byStatus [len(Statuses)]*btree.Map[ID, *Job]
-	byTime   [len(clocks)]*btree.BTreeG[moment]
-	// recent are the jobs in byID that have ended, weight is that of all of them.
-	recent *btree.BTreeG[moment]
-	weight int
-	ended  shelves
-	owner  *owner
-	texts  texts
+	whole *btree.Map[ID, *Job]
+	// received has whole jobs by the time of their submission, begun those that
+	// have begun and not ended, recent those that ended last, by their end.
+	received *btree.BTreeG[moment]
+	begun    *btree.Map[ID, struct{}]
+	recent   *btree.BTreeG[moment]
+	in       [len(Statuses)]int // how many whole jobs have each status
+	weight   int                // of the recent ones
+	ended    shelves
+	owner    *owner
+	texts    texts
 }
 
-// How many jobs that have ended are whole, and how much memory they may take
-// together, in bytes.
+// How many jobs that have ended are whole, how many more may be until some are made
+// brief together, and how much memory all may take, in bytes.
 const (
 	maxRecent       = 1000
+	moreRecent      = 64
 	maxRecentWeight = 4 << 20
 )
+
+// degree is how wide the trees are: a change copies a node of each level, so
+// narrow ones cost less, and wide ones are lower.
+const degree = 8
 
 // Clock names one of the times of a job.
 type Clock uint8
 
-// The times of a job.
+// The times of a job. Only those that have ended have an end.
 const (
 	ByReceived Clock = iota
 	ByStarted
@@ -63,13 +75,8 @@ func earlier(a, b moment) bool {
 
 // NewTable returns a table of jobs.
 func NewTable(jobs ...*Job) *Table {
-	t := &Table{byID: &btree.Map[ID, *Job]{}, recent: newMoments(), ended: newShelves(), owner: &owner{}, texts: texts{}}
-	for i := range t.byStatus {
-		t.byStatus[i] = &btree.Map[ID, *Job]{}
-	}
-	for i := range t.byTime {
-		t.byTime[i] = newMoments()
-	}
+	t := &Table{whole: btree.NewMap[ID, *Job](degree), received: newMoments(), begun: btree.NewMap[ID, struct{}](degree), recent: newMoments(),
+		ended: newShelves(), owner: &owner{}, texts: texts{}}
 	for _, j := range jobs {
 		t.Put(j)
 	}
@@ -77,21 +84,17 @@ func NewTable(jobs ...*Job) *Table {
 }
 
 func newMoments() *btree.BTreeG[moment] {
-	return btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true})
+	return btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true, Degree: degree})
 }
 
 // Copy returns the table as it is now. It is a change of the table, for which it
 // needs to be alone.
 func (t *Table) Copy() *Table {
 	t.owner = &owner{}
-	c := &Table{byID: t.byID.Copy(), recent: t.recent.Copy(), weight: t.weight, ended: t.ended.copy(), owner: &owner{}, texts: t.texts}
-	for i := range t.byStatus {
-		c.byStatus[i] = t.byStatus[i].Copy()
-	}
-	for i := range t.byTime {
-		c.byTime[i] = t.byTime[i].Copy()
-	}
-	return c
+	c := *t
+	c.whole, c.received, c.begun, c.recent = t.whole.Copy(), t.received.Copy(), t.begun.Copy(), t.recent.Copy()
+	c.ended, c.owner = t.ended.copy(), &owner{}
+	return &c
 }
 
 // Put sets a job, in place of the one with its id. One that is brief came out of
@@ -100,40 +103,45 @@ func (t *Table) Put(j *Job) {
 	if j.brief != nil {
 		return
 	}
-	old, replaced := t.byID.Set(j.ID, j)
-	status := j.Status()
+	old, replaced := t.whole.Set(j.ID, j)
 	if replaced {
-		if was := old.Status(); was != status {
-			t.byStatus[place(was)].Delete(j.ID)
-		}
-		t.forget(old)
+		t.forget(old, hasBegun(j))
 	} else {
 		t.ended.remove(t.owner, j.ID)
 	}
-	t.byStatus[place(status)].Set(j.ID, j)
-	for i, clock := range clocks {
-		at := clock(j)
+	if !replaced || old.Received != j.Received {
 		if replaced {
-			was := clock(old)
-			if was == at {
-				continue
-			}
-			t.byTime[i].Delete(moment{was, j.ID})
+			t.received.Delete(moment{old.Received, j.ID})
 		}
-		t.byTime[i].Set(moment{at, j.ID})
+		t.received.Set(moment{j.Received, j.ID})
 	}
-	if !status.Final() {
+	t.in[place(j.Status())]++
+	if hasBegun(j) && (!replaced || !hasBegun(old)) {
+		t.begun.Set(j.ID, struct{}{})
+	}
+	if !j.Final() {
 		return
 	}
 	t.recent.Set(moment{j.Ended, j.ID})
 	t.weight += j.weight()
+	if t.recent.Len() < maxRecent+moreRecent && t.weight <= maxRecentWeight {
+		return
+	}
 	for t.recent.Len() > maxRecent || t.weight > maxRecentWeight {
 		t.shorten()
 	}
 }
 
-// forget takes a job out of the account of those that ended last.
-func (t *Table) forget(j *Job) {
+// hasBegun reports whether a job has begun and not ended.
+func hasBegun(j *Job) bool { return !j.Final() && (j.Started != 0 || j.Status() != Queued) }
+
+// forget takes a value of a job out of what is known beside it; goesOn says that the
+// next one has begun and not ended.
+func (t *Table) forget(j *Job, goesOn bool) {
+	t.in[place(j.Status())]--
+	if hasBegun(j) && !goesOn {
+		t.begun.Delete(j.ID)
+	}
 	if j.Final() {
 		t.recent.Delete(moment{j.Ended, j.ID})
 		t.weight -= j.weight()
@@ -150,16 +158,13 @@ func (t *Table) shorten() {
 
 // Remove takes a job out; none with that id is no error.
 func (t *Table) Remove(id ID) {
-	old, found := t.byID.Delete(id)
+	old, found := t.whole.Delete(id)
 	if !found {
 		t.ended.remove(t.owner, id)
 		return
 	}
-	t.byStatus[place(old.Status())].Delete(id)
-	for i, clock := range clocks {
-		t.byTime[i].Delete(moment{clock(old), id})
-	}
-	t.forget(old)
+	t.received.Delete(moment{old.Received, id})
+	t.forget(old, false)
 }
 
 // place is where a status is in Statuses.
@@ -174,38 +179,111 @@ func place(s Status) int {
 
 // Get returns the job with an id, nil if there is none.
 func (t *Table) Get(id ID) *Job {
-	if j, ok := t.byID.Get(id); ok {
+	if j, ok := t.whole.Get(id); ok {
 		return j
 	}
 	return t.ended.get(id)
 }
 
 // Len is the number of jobs.
-func (t *Table) Len() int { return t.byID.Len() + t.ended.n }
+func (t *Table) Len() int { return t.whole.Len() + t.ended.n }
 
 // All yields the jobs in the order of their ids.
-func (t *Table) All() iter.Seq[*Job] { return merged(t.byID, t.ended.all(nil, nil)) }
+func (t *Table) All() iter.Seq[*Job] { return merged(t.each, t.ended.all(nil, nil)) }
 
 // Whole yields the jobs that are whole in the order of their ids: those that have
 // not ended, and those that ended last.
-func (t *Table) Whole() iter.Seq[*Job] { return merged(t.byID, func(func(*Job) bool) {}) }
+func (t *Table) Whole() iter.Seq[*Job] { return merged(t.each, none) }
+
+func none(func(*Job) bool) {}
+
+// Unfinished yields the jobs that have not ended in the order of their ids.
+func (t *Table) Unfinished() iter.Seq[*Job] {
+	return merged(func() pull { return only(t.each(), func(j *Job) bool { return !j.Final() }) }, none)
+}
 
 // In yields the jobs with a status in the order of their ids.
 func (t *Table) In(s Status) iter.Seq[*Job] {
-	return merged(t.byStatus[place(s)], t.ended.withStatus(place(s)))
+	from := t.each
+	switch {
+	case s.Final():
+		from = t.latest
+	case s != Queued:
+		from = t.running
+	}
+	fits := func(j *Job) bool { return j.Status() == s }
+	return merged(func() pull { return only(from(), fits) }, t.ended.withStatus(place(s)))
 }
 
 // CountIn is the number of jobs with a status.
-func (t *Table) CountIn(s Status) int { return t.byStatus[place(s)].Len() + t.ended.in[place(s)] }
+func (t *Table) CountIn(s Status) int { return t.in[place(s)] + t.ended.in[place(s)] }
+
+// pull returns one job after the other, nil behind the last.
+type pull func() *Job
+
+// each gives the whole jobs in the order of their ids.
+func (t *Table) each() pull {
+	next := t.whole.Iter()
+	more := next.First()
+	return func() (j *Job) {
+		if more {
+			j = next.Value()
+			more = next.Next()
+		}
+		return j
+	}
+}
+
+// running gives those of them that have begun and not ended.
+func (t *Table) running() pull {
+	next := t.begun.Iter()
+	more := next.First()
+	return func() (j *Job) {
+		if more {
+			j, _ = t.whole.Get(next.Key())
+			more = next.Next()
+		}
+		return j
+	}
+}
+
+// latest gives those of them that have ended.
+func (t *Table) latest() pull {
+	ids := make([]ID, 0, t.recent.Len())
+	t.recent.Scan(func(m moment) bool {
+		ids = append(ids, m.id)
+		return true
+	})
+	slices.Sort(ids)
+	return func() (j *Job) {
+		if len(ids) > 0 {
+			j, _ = t.whole.Get(ids[0])
+			ids = ids[1:]
+		}
+		return j
+	}
+}
+
+// only gives the jobs that fit.
+func only(next pull, fits func(*Job) bool) pull {
+	return func() *Job {
+		for j := next(); j != nil; j = next() {
+			if fits(j) {
+				return j
+			}
+		}
+		return nil
+	}
+}
 
 // merged yields whole and brief jobs in the order of their ids.
-func merged(whole *btree.Map[ID, *Job], briefs iter.Seq[*Job]) iter.Seq[*Job] {
+func merged(whole func() pull, briefs iter.Seq[*Job]) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
-		next := whole.Iter()
-		more := next.First()
+		next := whole()
+		j := next()
 		for b := range briefs {
-			for ; more && next.Key() < b.ID; more = next.Next() {
-				if !yield(next.Value()) {
+			for ; j != nil && j.ID < b.ID; j = next() {
+				if !yield(j) {
 					return
 				}
 			}
@@ -213,8 +291,8 @@ func merged(whole *btree.Map[ID, *Job], briefs iter.Seq[*Job]) iter.Seq[*Job] {
 				return
 			}
 		}
-		for ; more; more = next.Next() {
-			if !yield(next.Value()) {
+		for ; j != nil; j = next() {
+			if !yield(j) {
 				return
 			}
 		}
@@ -224,42 +302,76 @@ func merged(whole *btree.Map[ID, *Job], briefs iter.Seq[*Job]) iter.Seq[*Job] {
 // Between yields the jobs with from <= time < until by one of their times, in no
 // order. The time of what has not come yet is 0.
 func (t *Table) Between(c Clock, from, until Time) iter.Seq[*Job] {
+	fits := func(j *Job) bool { return from <= clocks[c](j) && clocks[c](j) < until }
 	return func(yield func(*Job) bool) {
-		more := true
-		t.byTime[c].Ascend(moment{at: from}, func(m moment) bool {
-			if m.at >= until {
-				return false
+		for _, some := range t.near(c, from, until) {
+			for next, j := some, some(); j != nil; j = next() {
+				if fits(j) && !yield(j) {
+					return
+				}
 			}
-			j, _ := t.byID.Get(m.id)
-			more = yield(j)
-			return more
-		})
-		if more {
-			t.ended.between(c, from, until)(yield)
 		}
+		t.ended.between(c, from, until)(yield)
 	}
 }
 
-// Unfinished yields the jobs that have not ended in the order of their ids.
-func (t *Table) Unfinished() iter.Seq[*Job] {
-	return func(yield func(*Job) bool) {
-		t.byTime[ByEnded].Ascend(moment{}, func(m moment) bool {
-			j, _ := t.byID.Get(m.id)
-			return m.at == 0 && yield(j)
-		})
+// near gives whole jobs, among which are all that have a time in a span.
+func (t *Table) near(c Clock, from, until Time) []pull {
+	switch {
+	case c == ByReceived:
+		return []pull{t.receivedFrom(from, until)}
+	case from <= 0 && until > 0:
+		return []pull{t.each()}
+	case c == ByStarted:
+		return []pull{t.running(), t.latest()}
+	}
+	return []pull{t.latest()}
+}
+
+// receivedFrom gives the whole jobs that were submitted in a span.
+func (t *Table) receivedFrom(from, until Time) pull {
+	next := t.received.Iter()
+	more := next.Seek(moment{at: from})
+	return func() (j *Job) {
+		if more && next.Item().at < until {
+			j, _ = t.whole.Get(next.Item().id)
+			more = next.Next()
+		}
+		return j
 	}
 }
 
 // CountBetween is the number of jobs that Between yields.
 func (t *Table) CountBetween(c Clock, from, until Time) int {
-	return max(0, t.before(c, until)-t.before(c, from)) + t.ended.countBetween(c, from, until)
+	n := t.ended.countBetween(c, from, until)
+	if c == ByReceived {
+		return n + max(0, t.before(until)-t.before(from))
+	}
+	some := []pull{t.latest()}
+	unfinished := t.whole.Len() - t.recent.Len()
+	switch coming := from <= 0 && until > 0; {
+	case c == ByStarted:
+		some = append(some, t.running())
+		if coming {
+			n += unfinished - t.begun.Len()
+		}
+	case coming:
+		n += unfinished
+	}
+	for _, next := range some {
+		for j := next(); j != nil; j = next() {
+			if at := clocks[c](j); from <= at && at < until {
+				n++
+			}
+		}
+	}
+	return n
 }
 
-// before is the number of whole jobs with a time before a moment.
-func (t *Table) before(c Clock, at Time) int {
-	tree := t.byTime[c]
-	return sort.Search(tree.Len(), func(i int) bool {
-		m, _ := tree.GetAt(i)
+// before is the number of whole jobs that were submitted before a moment.
+func (t *Table) before(at Time) int {
+	return sort.Search(t.received.Len(), func(i int) bool {
+		m, _ := t.received.GetAt(i)
 		return m.at >= at
 	})
 }

@@ -73,17 +73,21 @@ func (j *Job) WithWait(s Span) *Job {
 	n := len(j.Waits)
 	switch {
 	case n > 0 && j.Waits[n-1].goesOn(&s):
-		c.Waits = slices.Clone(j.Waits)
-		c.Waits[n-1].To = s.To
+		longer := *j.Waits[n-1]
+		longer.To = s.To
+		c.Waits = withWait(j.Waits[:n-1], &longer)
 	case n < MaxWaits:
-		c.Waits = append(slices.Clip(j.Waits), s)
+		c.Waits = withWait(j.Waits, &s)
 	default:
-		c.Waits = slices.Clone(j.Waits)
-		last := &c.Waits[n-1]
-		*last = Span{Kind: LeftOut, From: last.From, To: s.To, Opcode: s.Opcode,
-			Text: fmt.Sprintf("%d waits are kept; what came after is left out", MaxWaits-1)}
+		c.Waits = withWait(j.Waits[:n-1], &Span{Kind: LeftOut, From: j.Waits[n-1].From, To: s.To, Opcode: s.Opcode,
+			Text: fmt.Sprintf("%d waits are kept; what came after is left out", MaxWaits-1)})
 	}
 	return &c
+}
+
+// withWait returns waits with one more, in a slice of its own.
+func withWait(waits []*Span, s *Span) []*Span {
+	return append(append(make([]*Span, 0, len(waits)+1), waits...), s)
 }
 
 // goesOn tells that another wait is a part of the same.
@@ -119,7 +123,11 @@ func (j *Job) Known() Time {
 // for, from when to when, when and where it ran. What nothing else accounts for
 // between two opcodes was a wait for a slot. What lasts is told by who knows it.
 func (j *Job) Timeline(lasting ...Span) []Span {
-	t := timeline{waits: slices.Concat(j.Waits, lasting), at: j.Received}
+	t := timeline{at: j.Received}
+	for _, w := range j.Waits {
+		t.waits = append(t.waits, *w)
+	}
+	t.waits = append(t.waits, lasting...)
 	t.add(Span{Kind: WasReceived, From: j.Received, To: j.Received, Text: "received"})
 	for i := range j.Ops {
 		op := &j.Ops[i]

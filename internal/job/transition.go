@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/drover-project/drover/internal/opcode"
@@ -18,7 +19,7 @@ func New(id ID, ops []*opcode.Opcode, key string, now time.Time) *Job {
 	for i, in := range ops {
 		entry := reason.Entry{
 			Source: in.ReasonSource(),
-			Reason: fmt.Sprintf("job=%d;index=%d", id, i),
+			Reason: "job=" + id.String() + ";index=" + strconv.Itoa(i),
 			Time:   now.UnixNano(),
 		}
 		j.Ops[i] = Op{Input: in.WithReason(in.Reason.Then(entry)), Status: Queued, Priority: in.Priority}
