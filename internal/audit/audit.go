@@ -1,6 +1,7 @@
-// Package audit holds the record of what people and programs did to the queue
-// that is no job: rules added, changed and removed, jobs cancelled, archived
-// and moved in the line, the queue drained. Jobs record themselves.
+// Package audit holds the record of what people and programs did to a
+// cluster that is no job: rules added, changed and removed, jobs cancelled,
+// archived and moved in the line, the queue drained, environments and task
+// graphs stored, deployments begun and stopped. Jobs record themselves.
 //
 // Invariants:
 //   - An event is written in the transaction of the change that it tells of:
@@ -35,6 +36,15 @@ const (
 	QueueUndrain  Verb = "queue.undrain"
 	WatcherPause  Verb = "watcher.pause"
 	WatcherGoOn   Verb = "watcher.continue"
+
+	EnvironmentPut    Verb = "environment.put"
+	EnvironmentDelete Verb = "environment.delete"
+	GraphPut          Verb = "task-graph.put"
+	GraphDelete       Verb = "task-graph.delete"
+	DeploymentBegin   Verb = "deployment.begin"
+	DeploymentResume  Verb = "deployment.resume"
+	DeploymentRetry   Verb = "deployment.retry"
+	DeploymentStop    Verb = "deployment.stop"
 )
 
 // Verbs lists all verbs with what they mean, for help texts.
@@ -47,6 +57,10 @@ func Verbs() map[Verb]string {
 		JobPriority: "the urgency of a job was changed", JobArchive: "jobs were moved into the archive",
 		QueueDrain: "the queue was told to take no new jobs", QueueUndrain: "the queue takes jobs again",
 		WatcherPause: "watchers were told to do nothing for a time", WatcherGoOn: "watchers may go on",
+		EnvironmentPut: "the state to be reached of an environment, or of a node of it, was set", EnvironmentDelete: "an environment was removed",
+		GraphPut: "a task graph was stored", GraphDelete: "a task graph was removed",
+		DeploymentBegin: "a plan was begun to be carried out", DeploymentResume: "a deployment was let go on",
+		DeploymentRetry: "what had failed in a deployment was tried again", DeploymentStop: "a deployment was told to begin nothing more",
 	}
 }
 
@@ -64,8 +78,9 @@ type Event struct {
 	// Time is when it was done, in nanoseconds since the epoch.
 	Time int64 `json:"time"`
 	What Verb  `json:"what"`
-	// Object is what it was done to: the UUID of a rule, the number of a job;
-	// empty for the queue as a whole. Name is what people call it.
+	// Object is what it was done to: the UUID of a rule, the number of a job or a
+	// deployment, the name of an environment or a task graph; empty for the queue
+	// as a whole. Name is what people call it.
 	Object string `json:"object,omitempty"`
 	Name   string `json:"name,omitempty"`
 	// Who is the account, Surface and From how and from where it came.

@@ -125,13 +125,13 @@ func envShow(sh *shell) *cobra.Command {
 }
 
 func envDelete(sh *shell) *cobra.Command {
-	return heeding([]string{"luxi", "yes"}, &cobra.Command{
+	return heeding([]string{"luxi", "yes", "reason"}, &cobra.Command{
 		Use: "delete NAME", Short: "Remove an environment; its deployments stay as history", Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := sh.confirm("Remove the environment " + args[0] + " and what is known of successes in it?"); err != nil {
 				return err
 			}
-			return sh.do(cmd.Context(), "DeleteEnvironment", nil, args[0])
+			return sh.do(cmd.Context(), "DeleteEnvironment", nil, args[0], sh.userTrail())
 		},
 	})
 }
@@ -211,10 +211,10 @@ func graphShow(sh *shell) *cobra.Command {
 }
 
 func graphDelete(sh *shell) *cobra.Command {
-	return heeding([]string{"luxi"}, &cobra.Command{
+	return heeding([]string{"luxi", "reason"}, &cobra.Command{
 		Use: "delete NAME", Short: "Remove a task graph that no environment uses", Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return sh.do(cmd.Context(), "DeleteTaskGraph", nil, args[0])
+			return sh.do(cmd.Context(), "DeleteTaskGraph", nil, args[0], sh.userTrail())
 		},
 	})
 }

@@ -208,24 +208,6 @@ func deploymentID(text string) (int64, error) {
 	return id, nil
 }
 
-// deployProgress is how far a deployment is.
-type deployProgress struct {
-	course.Deployment
-
-	States       map[course.State]int `json:"states"`
-	ByNode       map[string]nodeTally `json:"by_node"`
-	Running      []course.Task        `json:"running"`
-	Held         []course.Task        `json:"held"`
-	Unsuccessful []course.Task        `json:"unsuccessful"`
-	Longest      []string             `json:"longest"`
-}
-
-type nodeTally struct {
-	Runs   int `json:"runs"`
-	Passed int `json:"passed"`
-	Failed int `json:"failed"`
-}
-
 func deployStatus(sh *shell) *cobra.Command {
 	return &cobra.Command{
 		Use: "status ID", Short: "Tell how far a deployment is, and what it waits for", Args: exactly(1),
@@ -244,17 +226,16 @@ func (sh *shell) deploymentStatus(ctx context.Context, id int64) error {
 	if err := sh.do(ctx, "QueryDeployment", &whole, id); err != nil {
 		return err
 	}
-	var p deployProgress
+	var p course.Progress
 	if err := json.Unmarshal(whole, &p); err != nil {
 		return err
 	}
-	return sh.show(whole, func() error { return sh.printf("%s", p.page()) })
+	return sh.show(whole, func() error { return sh.printf("%s", progressPage(&p)) })
 }
 
-// line tells in a line how far the deployment is.
-func (p *deployProgress) line() string {
-	done := p.States[course.Ready] + p.States[course.Tolerated]
-	text := fmt.Sprintf("deployment %d: %s, %d of %d tasks done, %d running", p.ID, p.Status, done, p.Runs, len(p.Running))
+// progressLine tells in a line how far a deployment is.
+func progressLine(p *course.Progress) string {
+	text := fmt.Sprintf("deployment %d: %s, %d of %d tasks done, %d running", p.ID, p.Status, p.Done(), p.Runs, len(p.Running))
 	if n := p.States[course.Failed]; n > 0 {
 		text += fmt.Sprintf(", %d failed", n)
 	}
@@ -267,8 +248,8 @@ func (p *deployProgress) line() string {
 	return text
 }
 
-// page tells all that people want to know.
-func (p *deployProgress) page() string {
+// progressPage tells all that people want to know of a deployment.
+func progressPage(p *course.Progress) string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "deployment %d of %s: %s", p.ID, p.Environment, p.Status)
 	if p.Mode != course.Earnest {
@@ -277,7 +258,7 @@ func (p *deployProgress) page() string {
 	if p.Why != "" {
 		fmt.Fprintf(b, ", %s", p.Why)
 	}
-	fmt.Fprintf(b, "\n%d of %d tasks done\n", p.States[course.Ready]+p.States[course.Tolerated], p.Runs)
+	fmt.Fprintf(b, "\n%d of %d tasks done\n", p.Done(), p.Runs)
 	for _, uid := range slices.Sorted(maps.Keys(p.ByNode)) {
 		n := p.ByNode[uid]
 		fmt.Fprintf(b, "node %s: %d of %d", uid, n.Passed, n.Runs)
@@ -310,12 +291,12 @@ func (sh *shell) followDeployment(ctx context.Context, id int64) error {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
-		var p deployProgress
+		var p course.Progress
 		if err := sh.stay(ctx, "QueryDeployment", &p, id); err != nil {
 			return err
 		}
 		if sh.person {
-			sh.rawf("%s%s", eraseLine, listing.Cut(listing.Printable(p.line()), sh.line-1))
+			sh.rawf("%s%s", eraseLine, listing.Cut(listing.Printable(progressLine(&p)), sh.line-1))
 		}
 		if !p.Status.Active() {
 			if sh.person {

@@ -15,10 +15,23 @@ type By = audit.By
 const keptEvents = 100_000
 
 // record has an event made durable with the work.
-func (q *Queue) record(w *work, e audit.Event) {
+func (q *Queue) record(w *work, e audit.Event) { w.events = append(w.events, q.numbered(e)) }
+
+// numbered gives an event its number and time. The caller holds mu.
+func (q *Queue) numbered(e audit.Event) *audit.Event {
 	q.lastEvent++
 	e.ID, e.Time = q.lastEvent, q.cfg.Now().UnixNano()
-	w.events = append(w.events, &e)
+	return &e
+}
+
+// Note adds an event of another engine to the transaction of the change that it tells of. Whoever commits that shows
+// the event once it is durable; the number of one that is refused stays unused.
+func (q *Queue) Note(tx *store.Tx, e audit.Event) *audit.Event {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	made := q.numbered(e)
+	putEvents(tx, []*audit.Event{made})
+	return made
 }
 
 // putEvents adds a work's events to its transaction. They never change, so to

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -54,7 +55,7 @@ func (e *Engine) Deployments() []*course.Deployment {
 
 // Begin carries out a plan. Refused with fault.Conflict if what it was computed from is not what there is.
 func (e *Engine) Begin(ctx context.Context, id int64, by By) (*course.Deployment, error) {
-	return e.change(ctx, id, by, func(d *course.Deployment) error {
+	return e.change(ctx, id, audit.DeploymentBegin, by, func(d *course.Deployment) error {
 		if d.Status != course.Planned {
 			return fault.New(fault.WrongState, "deployment %d was begun already; it is %s", id, d.Status)
 		}
@@ -85,7 +86,11 @@ func moved(before, now course.Basis) string {
 // Resume lets a deployment go on that was stopped or has failed, as its plan says. What failed stays so, unless it is to
 // be tried again.
 func (e *Engine) Resume(ctx context.Context, id int64, retry bool, by By) (*course.Deployment, error) {
-	return e.change(ctx, id, by, func(d *course.Deployment) error {
+	what := audit.DeploymentResume
+	if retry {
+		what = audit.DeploymentRetry
+	}
+	return e.change(ctx, id, what, by, func(d *course.Deployment) error {
 		if d.Status != course.Halted && d.Status != course.Broken {
 			return fault.New(fault.WrongState, "deployment %d is %s; only one that was stopped, or failed, can go on", id, d.Status)
 		}
@@ -104,7 +109,7 @@ func (e *Engine) Resume(ctx context.Context, id int64, retry bool, by By) (*cour
 }
 
 // change begins an attempt of a deployment.
-func (e *Engine) change(ctx context.Context, id int64, by By, allowed func(*course.Deployment) error) (*course.Deployment, error) {
+func (e *Engine) change(ctx context.Context, id int64, what audit.Verb, by By, allowed func(*course.Deployment) error) (*course.Deployment, error) {
 	e.changing.Lock()
 	defer e.changing.Unlock()
 	old, err := e.Deployment(id)
@@ -128,7 +133,7 @@ func (e *Engine) change(ctx context.Context, id int64, by By, allowed func(*cour
 		return nil, err
 	}
 	r.fresh = true
-	if err := e.keep(&d); err != nil {
+	if err := e.keep(&d, done(what, &d, by)); err != nil {
 		return nil, err
 	}
 	return &d, e.act(ctx, func() error {
@@ -140,9 +145,16 @@ func (e *Engine) change(ctx context.Context, id int64, by By, allowed func(*cour
 	})
 }
 
+// done is the event that tells what somebody did to a deployment.
+func done(what audit.Verb, d *course.Deployment, by By) audit.Event {
+	event := audit.New(what, d.Key(), by)
+	event.Name = d.Environment
+	return event
+}
+
 // keep stores a deployment and shows it.
-func (e *Engine) keep(d *course.Deployment) error {
-	if err := e.commit(store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}); err != nil {
+func (e *Engine) keep(d *course.Deployment, told ...audit.Event) error {
+	if err := e.commit(store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}, told...); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -171,7 +183,7 @@ func (e *Engine) Stop(ctx context.Context, id int64, by By) (*course.Deployment,
 		}
 		next := *r.d
 		next.Status, next.Why = course.Stopping, "stopped by "+who(by)
-		if err := e.keep(&next); err != nil {
+		if err := e.keep(&next, done(audit.DeploymentStop, &next, by)); err != nil {
 			return err
 		}
 		d = &next

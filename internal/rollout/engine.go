@@ -166,13 +166,18 @@ func (e *Engine) act(ctx context.Context, f func() error) error {
 	}
 }
 
-// commit makes a transaction durable.
-func (e *Engine) commit(tx store.Tx) error {
+// commit makes a transaction durable, with the events that tell of it.
+func (e *Engine) commit(tx store.Tx, told ...audit.Event) error {
 	tx.Epoch = e.cfg.Epoch
+	change := &state.Change{}
+	for _, event := range told {
+		change.Events = append(change.Events, e.queue.Note(&tx, event))
+	}
 	durable := make(chan error, 1)
 	e.cfg.Store.Enqueue(tx, func(revision store.Revision, err error) {
 		if err == nil {
-			e.cfg.Picture.Committed(&state.Change{Revision: int64(revision)})
+			change.Revision = int64(revision)
+			e.cfg.Picture.Committed(change)
 		}
 		durable <- err
 	})

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/deploy/document"
 	"github.com/drover-project/drover/internal/deploy/environment"
@@ -134,7 +135,7 @@ func (e *Engine) PutEnvironment(name string, file course.File, graphs []string, 
 			kept.Warnings = append(kept.Warnings, "no node of the cluster is known for node "+n.UID+"; tasks cannot run on it")
 		}
 	}
-	return kept, e.storeEnvironment(x, parts)
+	return kept, e.storeEnvironment(x, parts, audit.New(audit.EnvironmentPut, name, by))
 }
 
 // host returns the node of the cluster that stands for a node of an environment: the one that the file names, or the one
@@ -157,9 +158,9 @@ func (e *Engine) host(named string, part *state.Part) string {
 	return ""
 }
 
-func (e *Engine) storeEnvironment(x *course.Environment, parts *parts) error {
+func (e *Engine) storeEnvironment(x *course.Environment, parts *parts, done audit.Event) error {
 	tx := store.Tx{Put: append(parts.puts, put(KindEnvironment, x.Name, x))}
-	if err := e.commit(tx); err != nil {
+	if err := e.commit(tx, done); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -184,7 +185,7 @@ func (e *Engine) PutNode(environmentName, uid string, file course.File, host str
 			return nil, err
 		}
 	}
-	return &Kept{Name: uid, Nodes: 1, Warnings: told(warnings)}, e.changeNodes(environmentName, by, func(x *course.Environment, parts *parts) error {
+	return &Kept{Name: uid, Nodes: 1, Warnings: told(warnings)}, e.changeNodes(environmentName, uid, by, func(x *course.Environment, parts *parts) error {
 		node := course.Node{UID: uid, Roles: read.Tags, Part: parts.add(read.Part), Host: e.host(host, read.Part)}
 		if old := x.Node(uid); old != nil {
 			if node.Host == "" {
@@ -200,7 +201,7 @@ func (e *Engine) PutNode(environmentName, uid string, file course.File, host str
 
 // DeleteNode takes a node out of an environment. What is remembered of its tasks stays.
 func (e *Engine) DeleteNode(environmentName, uid string, by By) error {
-	return e.changeNodes(environmentName, by, func(x *course.Environment, _ *parts) error {
+	return e.changeNodes(environmentName, uid, by, func(x *course.Environment, _ *parts) error {
 		before := len(x.Nodes)
 		x.Nodes = slices.DeleteFunc(x.Nodes, func(n course.Node) bool { return n.UID == uid })
 		if len(x.Nodes) == before {
@@ -210,7 +211,7 @@ func (e *Engine) DeleteNode(environmentName, uid string, by By) error {
 	})
 }
 
-func (e *Engine) changeNodes(name string, by By, change func(*course.Environment, *parts) error) error {
+func (e *Engine) changeNodes(name, uid string, by By, change func(*course.Environment, *parts) error) error {
 	e.changing.Lock()
 	defer e.changing.Unlock()
 	old, err := e.Environment(name)
@@ -225,11 +226,13 @@ func (e *Engine) changeNodes(name string, by By, change func(*course.Environment
 	if err := change(&x, parts); err != nil {
 		return err
 	}
-	return e.storeEnvironment(&x, parts)
+	done := audit.New(audit.EnvironmentPut, name, by)
+	done.Name = "node " + uid
+	return e.storeEnvironment(&x, parts, done)
 }
 
 // DeleteEnvironment removes an environment with all that is known of successes in it. Its deployments stay as history.
-func (e *Engine) DeleteEnvironment(name string) error {
+func (e *Engine) DeleteEnvironment(name string, by By) error {
 	e.changing.Lock()
 	defer e.changing.Unlock()
 	if _, err := e.Environment(name); err != nil {
@@ -249,7 +252,7 @@ func (e *Engine) DeleteEnvironment(name string) error {
 		}
 	}
 	e.mu.Unlock()
-	if err := e.commit(tx); err != nil {
+	if err := e.commit(tx, audit.New(audit.EnvironmentDelete, name, by)); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -286,7 +289,7 @@ func (e *Engine) PutGraph(name string, files []course.File, by By) (*Kept, error
 	if old, err := e.Graph(name); err == nil {
 		x.Generation = old.Generation + 1
 	}
-	if err := e.commit(store.Tx{Put: []store.Put{put(KindGraph, name, x)}}); err != nil {
+	if err := e.commit(store.Tx{Put: []store.Put{put(KindGraph, name, x)}}, audit.New(audit.GraphPut, name, by)); err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
@@ -296,7 +299,7 @@ func (e *Engine) PutGraph(name string, files []course.File, by By) (*Kept, error
 }
 
 // DeleteGraph removes a graph that no environment uses.
-func (e *Engine) DeleteGraph(name string) error {
+func (e *Engine) DeleteGraph(name string, by By) error {
 	e.changing.Lock()
 	defer e.changing.Unlock()
 	if _, err := e.Graph(name); err != nil {
@@ -307,7 +310,7 @@ func (e *Engine) DeleteGraph(name string) error {
 			return fault.New(fault.WrongState, "the environment %s uses the task graph %s", x.Name, name)
 		}
 	}
-	if err := e.commit(store.Tx{Delete: []store.Key{{Kind: KindGraph, ID: name}}}); err != nil {
+	if err := e.commit(store.Tx{Delete: []store.Key{{Kind: KindGraph, ID: name}}}, audit.New(audit.GraphDelete, name, by)); err != nil {
 		return err
 	}
 	e.mu.Lock()

@@ -162,7 +162,7 @@ func (r *rig) start(w Wish) int64 {
 const patience = 2 * time.Minute
 
 // until waits for a deployment to be as it is wanted.
-func (r *rig) until(id int64, what string, f func(*Progress) bool) *Progress {
+func (r *rig) until(id int64, what string, f func(*course.Progress) bool) *course.Progress {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
@@ -184,9 +184,9 @@ func (r *rig) until(id int64, what string, f func(*Progress) bool) *Progress {
 }
 
 // end waits for the end of a deployment.
-func (r *rig) end(id int64) *Progress {
+func (r *rig) end(id int64) *course.Progress {
 	r.Helper()
-	return r.until(id, "over", func(p *Progress) bool { return !p.Status.Active() && p.Status != course.Planned })
+	return r.until(id, "over", func(p *course.Progress) bool { return !p.Status.Active() && p.Status != course.Planned })
 }
 
 // states are the tasks of a deployment with their states, as "node/task state".

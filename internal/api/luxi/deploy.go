@@ -10,12 +10,12 @@ import (
 // deployMethods are the requests of deployments.
 var deployMethods = []method{
 	{"PutEnvironment", 3, 4, putEnvironment},               // name, file, names of graphs, [reason trail]
-	{"DeleteEnvironment", 1, 1, deleteEnvironment},         // name
+	{"DeleteEnvironment", 1, 2, deleteEnvironment},         // name, [reason trail]
 	{"QueryEnvironment", 1, 1, queryEnvironment},           // name
 	{"PutEnvironmentNode", 4, 5, putEnvironmentNode},       // environment, uid, file, node of the cluster or null, [reason trail]
 	{"DeleteEnvironmentNode", 2, 3, deleteEnvironmentNode}, // environment, uid, [reason trail]
 	{"PutTaskGraph", 2, 3, putTaskGraph},                   // name, files, [reason trail]
-	{"DeleteTaskGraph", 1, 1, deleteTaskGraph},             // name
+	{"DeleteTaskGraph", 1, 2, deleteTaskGraph},             // name, [reason trail]
 	{"QueryTaskGraph", 1, 1, queryTaskGraph},               // name
 	{"PlanDeployment", 1, 2, planDeployment},               // wish, [reason trail]
 	{"BeginDeployment", 1, 2, beginDeployment},             // id, [reason trail]
@@ -43,11 +43,11 @@ func putEnvironment(_ context.Context, d *Deps, a *arguments) (any, error) {
 }
 
 func deleteEnvironment(_ context.Context, d *Deps, a *arguments) (any, error) {
-	name := a.str(0)
+	name, by := a.str(0), a.as(1)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return nil, d.Rollout.DeleteEnvironment(name)
+	return nil, d.Rollout.DeleteEnvironment(name, by)
 }
 
 func queryEnvironment(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -85,11 +85,11 @@ func putTaskGraph(_ context.Context, d *Deps, a *arguments) (any, error) {
 }
 
 func deleteTaskGraph(_ context.Context, d *Deps, a *arguments) (any, error) {
-	name := a.str(0)
+	name, by := a.str(0), a.as(1)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return nil, d.Rollout.DeleteGraph(name)
+	return nil, d.Rollout.DeleteGraph(name, by)
 }
 
 func queryTaskGraph(_ context.Context, d *Deps, a *arguments) (any, error) {

@@ -17,7 +17,9 @@ var deployResources = []route{
 	{"/2/environments/{name}", methods{
 		get: deploying(func(r *request, e *rollout.Engine) (any, error) { return e.State(r.Context(), r.variables["name"]) }),
 		put: changing(queryBody, putEnvironment),
-		del: changing(0, func(r *request, e *rollout.Engine) (any, error) { return nil, e.DeleteEnvironment(r.variables["name"]) }),
+		del: changing(0, func(r *request, e *rollout.Engine) (any, error) {
+			return nil, e.DeleteEnvironment(r.variables["name"], r.who())
+		}),
 	}},
 	{"/2/environments/{name}/nodes/{uid}", methods{
 		put: changing(queryBody, putNode),
@@ -29,7 +31,9 @@ var deployResources = []route{
 	{"/2/task-graphs/{name}", methods{
 		get: deploying(func(r *request, e *rollout.Engine) (any, error) { return e.Graph(r.variables["name"]) }),
 		put: changing(queryBody, putGraph),
-		del: changing(0, func(r *request, e *rollout.Engine) (any, error) { return nil, e.DeleteGraph(r.variables["name"]) }),
+		del: changing(0, func(r *request, e *rollout.Engine) (any, error) {
+			return nil, e.DeleteGraph(r.variables["name"], r.who())
+		}),
 	}},
 	{"/2/deployments", methods{
 		get:  deploying(func(_ *request, e *rollout.Engine) (any, error) { return e.Deployments(), nil }),

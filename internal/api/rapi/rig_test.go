@@ -27,6 +27,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/store/sqlite"
 	"github.com/drover-project/drover/internal/testkit"
 )
@@ -68,11 +69,16 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	fleet := agent.NewFleet(r.openAgent)
 	asking := &live.Querier{Picture: shown, Store: s, Nodes: live.Local(fleet), Log: log,
 		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
-	r.queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(asking.Source, exec.Names{}), Nodes: exec.Local(fleet),
+	deployments, err := rollout.Open(t.Context(), rollout.Config{Store: s, Picture: shown, Inventory: keeper, Now: time.Now, Log: log})
+	r.check(err)
+	executors := exec.All(asking.Source, exec.Names{})
+	maps.Copy(executors, deployments.Executors())
+	r.queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: executors, Nodes: exec.Local(fleet),
 		Now: time.Now, NewUUID: testkit.NewUUID, Log: log})
 	r.check(err)
-	asking.Queue = r.queue
+	asking.Queue, asking.Rollout = r.queue, deployments
 	r.queue.Run()
+	deployments.Run(r.queue)
 	usersPath := filepath.Join(r.dir, "users")
 	r.check(os.WriteFile(usersPath, fmt.Appendf(nil, usersText, rapi.HA1("admin", "secret")), 0o600))
 	users := rapi.OpenUsers(usersPath, log)
@@ -88,6 +94,7 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	r.server = httptest.NewServer(r.rapi)
 	t.Cleanup(func() {
 		r.server.Close()
+		deployments.Close()
 		r.queue.Close()
 		keeper.Close()
 		if err := errors.Join(fleet.Close(), s.Close()); err != nil {
@@ -103,7 +110,7 @@ func (r *rig) openAgent(node string) (*agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return agent.New(agent.Config{Node: node, Dir: dir, Driver: driver, Now: time.Now})
+	return agent.New(agent.Config{Node: node, Dir: dir, Driver: driver, Now: time.Now, Tasks: true})
 }
 
 func (r *rig) check(err error) {

@@ -1,0 +1,162 @@
+package course
+
+import "slices"
+
+// Progress is how far a deployment is.
+type Progress struct {
+	*Deployment
+
+	States map[State]int    `json:"states"`
+	ByNode map[string]Tally `json:"by_node"`
+	// Running, Held and Unsuccessful are the tasks that run, whose jobs a filter rule holds, and that failed.
+	Running      []Task `json:"running"`
+	Held         []Task `json:"held"`
+	Unsuccessful []Task `json:"unsuccessful"`
+	// Longest is the longest chain of tasks that wait for one another, from one that could go on now: what the
+	// deployment waits for most.
+	Longest []string `json:"longest"`
+}
+
+// Tally counts the tasks of a node.
+type Tally struct {
+	Runs   int `json:"runs"`
+	Passed int `json:"passed"`
+	Failed int `json:"failed"`
+}
+
+// named bounds the tasks that a progress names in each of its lists.
+const named = 100
+
+// ProgressOf sums up the tasks of a deployment. The longest chain is looked for in the course that is left, if there is one.
+func ProgressOf(d *Deployment, left *Course, tasks []Task) *Progress {
+	p := &Progress{Deployment: d, States: map[State]int{}, ByNode: map[string]Tally{}, Running: []Task{}, Held: []Task{}, Unsuccessful: []Task{}, Longest: []string{}}
+	for i := range tasks {
+		p.count(&tasks[i])
+	}
+	if left != nil {
+		p.Longest = longest(left, tasks)
+	}
+	return p
+}
+
+// count adds a task.
+func (p *Progress) count(t *Task) {
+	p.States[t.State]++
+	if t.State == Skipped {
+		return
+	}
+	n := p.ByNode[t.Node]
+	n.Runs++
+	var list *[]Task
+	switch {
+	case t.State.Passed():
+		n.Passed++
+	case t.State == Failed:
+		n.Failed++
+		list = &p.Unsuccessful
+	case t.Running:
+		list = &p.Running
+	case t.Held != "":
+		list = &p.Held
+	}
+	if list != nil && len(*list) < named {
+		*list = append(*list, *t)
+	}
+	p.ByNode[t.Node] = n
+}
+
+// Done is how many tasks have passed that were to run.
+func (p *Progress) Done() int { return p.States[Ready] + p.States[Tolerated] }
+
+// MarkBlocked tells which of the tasks of a deployment that is over did not run because of others: those that wait for one
+// that failed become Blocked.
+func (c *Course) MarkBlocked(tasks []Task) {
+	blocked := make([]bool, len(c.After))
+	next := make([][]int32, len(c.After))
+	for i, list := range c.After {
+		for _, a := range list {
+			next[a] = append(next[a], int32(i))
+		}
+	}
+	var work []int32
+	for i := range tasks {
+		if tasks[i].State == Failed {
+			work = append(work, int32(i))
+		}
+	}
+	for len(work) > 0 {
+		i := work[0]
+		work = work[1:]
+		for _, x := range next[i] {
+			if blocked[x] {
+				continue
+			}
+			blocked[x] = true
+			work = append(work, x)
+		}
+	}
+	for i := range tasks {
+		if tasks[i].State == Waiting && blocked[i] {
+			tasks[i].State = Blocked
+		}
+	}
+}
+
+// farthest returns the step at the end of the longest chain among those that are open; -1 if none is.
+func farthest(steps []int32, length []int, open func(int32) bool) int32 {
+	best := int32(-1)
+	for _, a := range steps {
+		if open(a) && (best < 0 || length[a] > length[best]) {
+			best = a
+		}
+	}
+	return best
+}
+
+// longest returns the longest chain of tasks that have not ended.
+func longest(c *Course, tasks []Task) []string {
+	length, before := make([]int, len(c.After)), make([]int32, len(c.After))
+	done := make([]bool, len(c.After))
+	open := func(i int32) bool {
+		return int(i) >= len(tasks) || !tasks[i].State.Final() || tasks[i].State == Skipped
+	}
+	best := int32(-1)
+	for i := range c.After {
+		// The order of the steps is not that of their relations: each is visited after those before it.
+		stack := []int32{int32(i)}
+		for len(stack) > 0 {
+			v := stack[len(stack)-1]
+			ready := true
+			for _, a := range c.After[v] {
+				if open(a) && !done[a] {
+					stack, ready = append(stack, a), false
+				}
+			}
+			if !ready {
+				continue
+			}
+			stack = stack[:len(stack)-1]
+			if done[v] {
+				continue
+			}
+			done[v], before[v] = true, farthest(c.After[v], length, open)
+			if before[v] >= 0 {
+				length[v] = length[before[v]]
+			}
+			if int(v) < len(tasks) && open(v) && tasks[v].State != Skipped {
+				length[v]++
+				if best < 0 || length[v] > length[best] {
+					best = v
+				}
+			}
+		}
+	}
+	out := []string{}
+	for v := best; v >= 0; v = before[v] {
+		if int(v) < len(tasks) && open(v) && tasks[v].State != Skipped {
+			out = append(out, tasks[v].Node+"/"+tasks[v].Task)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}

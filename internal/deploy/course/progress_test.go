@@ -1,0 +1,74 @@
+package course_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drover-project/drover/internal/deploy/course"
+)
+
+// chain is a course of which each step comes after the one before it, and the last after the first as well through a
+// point in time.
+func chain() *course.Course {
+	return &course.Course{
+		Steps: []course.Step{{Task: "a", Node: "1", Run: true}, {Task: "b", Node: "1", Run: true}, {Task: "c", Node: "2", Run: true},
+			{Task: "s", Node: "2"}, {Task: "d", Node: "3", Run: true}},
+		After: [][]int32{{}, {0}, {1}, {2}, {3, 5}, {0}},
+	}
+}
+
+func TestProgress(t *testing.T) {
+	tasks := func(states string) []course.Task {
+		out := []course.Task{}
+		for i, state := range strings.Fields(states) {
+			s := chain().Steps[i]
+			x := course.Task{Task: s.Task, Node: s.Node, State: course.State(state)}
+			if state == "held" {
+				x.State, x.Held = course.Given, "rule"
+			}
+			if state == "running" {
+				x.State, x.Running = course.Given, true
+			}
+			out = append(out, x)
+		}
+		return out
+	}
+	for _, c := range []struct{ states, want string }{
+		{"waiting waiting waiting skipped waiting", "done 0 map[1:{2 0 0} 2:{1 0 0} 3:{1 0 0}] running [] held [] failed [] [1/a 1/b 2/c 3/d]"},
+		{"ready running waiting skipped waiting", "done 1 map[1:{2 1 0} 2:{1 0 0} 3:{1 0 0}] running [b] held [] failed [] [1/b 2/c 3/d]"},
+		{"tolerated held waiting skipped waiting", "done 1 map[1:{2 1 0} 2:{1 0 0} 3:{1 0 0}] running [] held [b] failed [] [1/b 2/c 3/d]"},
+		{"ready error blocked skipped blocked", "done 1 map[1:{2 1 1} 2:{1 0 0} 3:{1 0 0}] running [] held [] failed [b] []"},
+		{"ready ready ready skipped ready", "done 4 map[1:{2 2 0} 2:{1 1 0} 3:{1 1 0}] running [] held [] failed [] []"},
+	} {
+		p := course.ProgressOf(&course.Deployment{}, chain(), tasks(c.states))
+		got := fmt.Sprint("done ", p.Done(), " ", p.ByNode, " running ", ids(p.Running), " held ", ids(p.Held), " failed ", ids(p.Unsuccessful), " ", p.Longest)
+		if got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.states, got, c.want)
+		}
+	}
+}
+
+func TestWhatFailedTasksBlock(t *testing.T) {
+	var tasks []course.Task
+	for _, s := range []course.State{course.Ready, course.Failed, course.Waiting, course.Skipped, course.Waiting} {
+		tasks = append(tasks, course.Task{State: s})
+	}
+	chain().MarkBlocked(tasks)
+	var got []course.State
+	for _, x := range tasks {
+		got = append(got, x.State)
+	}
+	if want := []course.State{course.Ready, course.Failed, course.Blocked, course.Skipped, course.Blocked}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func ids(tasks []course.Task) []string {
+	out := []string{}
+	for _, t := range tasks {
+		out = append(out, t.Task)
+	}
+	return out
+}
