@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
+	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/picture"
@@ -31,6 +33,7 @@ import (
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/tagsync"
 	"github.com/drover-project/drover/internal/version"
 )
 
@@ -46,8 +49,12 @@ type controller struct {
 	querier *live.Querier
 	rollout *rollout.Engine
 	picture *picture.Picture
-	rapi    *rapi.Server
-	luxi    *luxi.Server
+	// accounts and servers are those of the Compute API.
+	accounts *identity.Service
+	servers  *tagsync.Engine
+	rapi     *rapi.Server
+	luxi     *luxi.Server
+	compute  http.Handler
 	// successor is who shall have the lease when the term ends; empty for whoever
 	// comes first.
 	successor string
@@ -99,7 +106,7 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 	c.querier.Queue = c.queue
 	c.queue.Run() // opcodes that are queries find the querier whole
 	c.rollout.Run(c.queue)
-	return c, nil
+	return c, c.openServers(ctx)
 }
 
 // bootstrap makes a cluster where there is none.
@@ -131,6 +138,9 @@ func openAgent(dir, node string, tasks bool) (*agent.Agent, error) {
 
 // close ends the parts that were opened.
 func (c *controller) close() {
+	if c.servers != nil {
+		c.servers.Close()
+	}
 	if c.rollout != nil {
 		c.rollout.Close()
 	}

@@ -23,6 +23,8 @@ import (
 const (
 	// headerRemote is where a forwarded request came from.
 	headerRemote = "Drover-Remote"
+	// headerSurface names the surface that a forwarded request came to.
+	headerSurface = "Drover-Surface"
 	// headerAccount is who sends the requests of a relayed connection, as JSON.
 	headerAccount = "Drover-Account"
 	// headerNotLeading is in the answer of a controller that does not lead.
@@ -133,7 +135,7 @@ func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
 func (l *leaderClient) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errLeadHere) {
 		if c := l.g.m.leading.Load(); c != nil { // nothing was sent: the body is as it came
-			c.serveRAPI(w, r)
+			c.serve(w, r)
 			return
 		}
 	}
@@ -151,29 +153,50 @@ func (l *leaderClient) failed(w http.ResponseWriter, r *http.Request, err error)
 	_, _ = w.Write(answer) // to a client that may be gone
 }
 
+// The surfaces whose requests are forwarded.
+const (
+	surfaceRAPI    = "rapi"
+	surfaceCompute = "compute"
+)
+
 // front answers the requests of RAPI: itself while this process leads, and
 // through the leader while another does.
 func (g *group) front() http.Handler {
-	pages := g.m.pages()
+	pages, forward := g.m.pages(), g.forward(surfaceRAPI)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := g.m.leading.Load(); c != nil {
-			c.serveRAPI(w, r)
+		if page := pages[r.URL.Path]; page != nil && g.m.leading.Load() == nil {
+			page.ServeHTTP(w, r)
 			return
 		}
-		if page := pages[r.URL.Path]; page != nil {
-			page.ServeHTTP(w, r)
+		forward.ServeHTTP(w, r)
+	})
+}
+
+// computeFront answers the requests of the Compute API in the same way.
+func (g *group) computeFront() http.Handler { return g.forward(surfaceCompute) }
+
+// forward answers the requests of a surface: here while this process leads.
+func (g *group) forward(surface string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Set(headerSurface, surface)
+		if c := g.m.leading.Load(); c != nil {
+			c.serve(w, r)
 			return
 		}
 		g.leader.proxy.ServeHTTP(w, r)
 	})
 }
 
-// serveRAPI answers a request of RAPI, which ends with the term at the latest.
-func (c *controller) serveRAPI(w http.ResponseWriter, r *http.Request) {
+// serve answers a request of a surface, which ends with the term at the latest.
+func (c *controller) serve(w http.ResponseWriter, r *http.Request) {
+	var h http.Handler = c.rapi
+	if r.Header.Get(headerSurface) == surfaceCompute {
+		h = c.compute
+	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(c.term, func() { cancel(context.Cause(c.term)) })()
-	c.rapi.ServeHTTP(w, r.WithContext(ctx))
+	h.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // upgrade is the protocol that a connection between controllers is turned into

@@ -24,18 +24,15 @@ func (g *group) servePeers(ctx context.Context, l net.Listener) error {
 	mux.HandleFunc("GET /peer/status", g.tellStatus)
 	mux.HandleFunc("POST /peer/resign", g.resign)
 	mux.HandleFunc("POST /peer/luxi", func(w http.ResponseWriter, r *http.Request) { g.takeLUXI(ctx, w, r) })
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		c := g.m.leading.Load()
-		if c == nil {
-			notLeading(w)
-			return
-		}
-		r.RemoteAddr = r.Header.Get(headerRemote)
-		r.Header.Del(headerRemote)
-		c.serveRAPI(w, r)
-	})
 	server := &http.Server{
-		Handler: mux, ReadHeaderTimeout: dialTime, ErrorLog: slog.NewLogLogger(g.m.log.Handler(), slog.LevelDebug),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get(headerRemote) == "" {
+				mux.ServeHTTP(w, r)
+				return
+			}
+			g.takeForwarded(w, r)
+		}),
+		ReadHeaderTimeout: dialTime, ErrorLog: slog.NewLogLogger(g.m.log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAnyClientCert, NextProtos: []string{"http/1.1"},
@@ -50,6 +47,20 @@ func (g *group) servePeers(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	return nil
+}
+
+// takeForwarded answers what a client asked another controller. Whatever its
+// path is, it is for the surface that the client asked: nothing of it is cleaned,
+// and none is one of the requests that controllers send each other.
+func (g *group) takeForwarded(w http.ResponseWriter, r *http.Request) {
+	c := g.m.leading.Load()
+	if c == nil {
+		notLeading(w)
+		return
+	}
+	r.RemoteAddr = r.Header.Get(headerRemote)
+	r.Header.Del(headerRemote)
+	c.serve(w, r)
 }
 
 // known refuses a certificate that no controller of the group has.

@@ -21,7 +21,14 @@ type Ready struct {
 	LUXI         string `json:"luxi"`
 	// Mond are the monitoring agents of the nodes, by the nodes' names.
 	Mond map[string]string `json:"mond,omitempty"`
-	PID  int               `json:"pid"`
+	// Compute and Identity are URLs of the OpenStack interfaces; the rest is what
+	// a client of them logs in with.
+	Compute    string `json:"compute,omitempty"`
+	Identity   string `json:"identity,omitempty"`
+	OSUsername string `json:"os_username,omitempty"`
+	OSPassword string `json:"os_password,omitempty"`
+	OSProject  string `json:"os_project,omitempty"`
+	PID        int    `json:"pid"`
 }
 
 // readyName is the ready file in the data directory, where the command line

@@ -49,6 +49,9 @@ type Options struct {
 	Nodes int
 	// Tasks lets deployments run tasks on the nodes that live in the process.
 	Tasks bool
+	// Compute is the address of the Compute API, with identity and images; empty
+	// for none.
+	Compute string
 	// Demo fills a new cluster with instances, jobs and rules to look at.
 	Demo bool
 	// ReadyFile is written when everything listens, beside the one in the data
@@ -134,7 +137,7 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 	m.leading.Store(c)
 	for _, part := range []func(context.Context) error{
 		c.keepLease, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
-		s.serveMonitors, c.keepWatchdog, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
+		s.serveMonitors, c.reconcile, c.keepWatchdog, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
 	} {
 		run(part)
 	}
@@ -146,6 +149,7 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 	} else {
 		run(func(ctx context.Context) error { return c.rapi.Serve(ctx, s.rapiListener, s.cert) })
 		run(func(ctx context.Context) error { return c.luxi.Serve(ctx, s.luxiListener) })
+		run(func(ctx context.Context) error { return s.serveCompute(ctx, c.compute, o.Log) })
 		if err := s.announce(o); err != nil {
 			stop(err)
 		}
@@ -173,6 +177,7 @@ type surfaces struct {
 	users *rapi.UsersFile
 
 	rapiListener, luxiListener net.Listener
+	computeListener            net.Listener // nil without the Compute API
 
 	monitors      *monitors
 	serveMonitors func(context.Context) error
@@ -202,8 +207,10 @@ func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
 		return s, fault.New(fault.Environment, "cannot listen for RAPI: %w", err).WithHint("choose another address with --rapi; port 0 picks a free one")
 	}
 	s.ready.RAPI = "https://" + s.rapiListener.Addr().String()
-	s.luxiListener, s.ready.LUXI, err = listenLUXI(o)
-	return s, err
+	if s.luxiListener, s.ready.LUXI, err = listenLUXI(o); err != nil {
+		return s, err
+	}
+	return s, s.listenCompute(ctx, o)
 }
 
 // serveOn prepares the interfaces to serve what a controller has.
@@ -212,6 +219,10 @@ func (c *controller) serveOn(ctx context.Context, s *surfaces, o Options) error 
 		RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
 		Beside: c.pages(), Observe: c.figures.observe("rapi", o.Log), NewID: c.requestIDs.Next})
 	c.luxi = c.newLUXI(o)
+	c.compute = c.newCompute()
+	if err := c.openAccounts(ctx, s, o); err != nil {
+		return err
+	}
 	return c.listenMonitors(ctx, s, o)
 }
 
@@ -248,7 +259,7 @@ func (s *surfaces) announce(o Options) error {
 
 // close closes what listens; what serves already has done so.
 func (s *surfaces) close() {
-	for _, l := range []net.Listener{s.rapiListener, s.luxiListener} {
+	for _, l := range []net.Listener{s.rapiListener, s.luxiListener, s.computeListener} {
 		if l != nil {
 			_ = l.Close()
 		}

@@ -31,6 +31,7 @@ type settings struct {
 	Peer                  string   `toml:"peer"`
 	Mond                  string   `toml:"mond"`
 	NodeData              string   `toml:"node-data"`
+	Compute               string   `toml:"compute"`
 	Nodes                 int      `toml:"nodes"`
 	Tasks                 bool     `toml:"tasks"`
 	ReadyFile             string   `toml:"ready-file"`
@@ -56,6 +57,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Peer, "peer", s.Peer, "address at which other controllers of the same store reach this one; with it, it stands by while another leads")
 	f.StringVar(&s.NodeData, "node-data", s.NodeData, "directory of the nodes that live in the leader's process (default: nodes in the data directory)")
 	f.StringVar(&s.Mond, "mond", s.Mond, "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
+	f.StringVar(&s.Compute, "compute", s.Compute, "address of the OpenStack Compute API, with identity and images, over plain HTTP; port 0 picks a free one, \"\" has none")
 	f.IntVar(&s.Nodes, "nodes", s.Nodes, "how many nodes a new cluster gets")
 	f.BoolVar(&s.Tasks, "tasks", s.Tasks, "let deployments run tasks on the nodes of this process: commands with its rights")
 	f.StringVar(&s.ReadyFile, "ready-file", s.ReadyFile, "file to write, as JSON, when everything listens")
@@ -69,7 +71,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 func (s *settings) options() Options {
 	return Options{
 		Name: s.Name, Peer: s.Peer, NodeData: s.NodeData, Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
-		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Nodes: s.Nodes, Tasks: s.Tasks, ReadyFile: s.ReadyFile,
+		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, Nodes: s.Nodes, Tasks: s.Tasks, ReadyFile: s.ReadyFile,
 		StopGrace: time.Duration(s.StopGrace), ArchiveAfter: time.Duration(s.ArchiveAfter),
 	}
 }
@@ -248,7 +250,7 @@ func (*format) Type() string { return "format" }
 // devDefaults are those of `drover dev`: a cluster to try things on.
 func devDefaults() settings {
 	return settings{
-		Data: DefaultData(), RAPI: "127.0.0.1:5080", Mond: "127.0.0.1:0", Nodes: 3, Tasks: true,
+		Data: DefaultData(), RAPI: "127.0.0.1:5080", Mond: "127.0.0.1:0", Compute: "127.0.0.1:0", Nodes: 3, Tasks: true,
 		StopGrace: duration(defaultStopGrace), ArchiveAfter: duration(DefaultArchiveAfter), LogLevel: level(slog.LevelWarn), LogFormat: "text",
 	}
 }
@@ -259,5 +261,6 @@ func serveDefaults() settings {
 	s.Data, s.LUXI = filepath.Join("/var/lib", "drover"), "/run/drover/luxi.sock"
 	s.Tasks = false
 	s.RAPI, s.Mond, s.Nodes, s.LogLevel = ":5080", "", 1, level(slog.LevelInfo)
+	s.Compute = ""
 	return s
 }

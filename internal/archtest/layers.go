@@ -76,6 +76,7 @@ var layers = []struct {
 	{"internal/exec", Engine},
 	{"internal/inventory", Engine},
 	{"internal/tagsync", Engine},
+	{"internal/identity", Engine},
 	{"internal/store", Engine},
 	{"internal/store/groupcommit", Engine}, // what the adapters of the store share
 	{"internal/store/schema", Engine},

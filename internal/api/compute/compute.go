@@ -1,0 +1,343 @@
+// Package compute is the Compute API of OpenStack, in two flavours of one
+// service: /compute/v2.1 in Nova's words and /compute/v2.0 in those of Cyclades;
+// and as much of the Image API as clients ask for before they make a server.
+//
+// It translates: what a request means is decided by tagsync and below.
+//
+// Invariants:
+//   - A path is matched as it was sent, segment by segment, before anything in it
+//     is decoded. Nothing is cleaned, cut off or redirected: a segment ".." is a
+//     name like any other, and no path reaches another resource than it names.
+//   - What is not the project's is not there: 404.
+//   - Every answer carries the request's id, which goes into the reason trail of
+//     every job that follows from it.
+package compute
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/intake"
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/tagsync"
+)
+
+// Config is what the API needs.
+type Config struct {
+	Accounts *identity.Service
+	Engine   *tagsync.Engine
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// API answers the requests.
+type API struct {
+	cfg    Config
+	brake  *intake.Brake
+	bodies *intake.Budget
+}
+
+// Limits of what is taken in.
+const (
+	maxBody   = 256 << 10
+	maxBodies = 16 << 20
+	maxValues = 5000
+)
+
+// New returns the API.
+func New(cfg Config) *API {
+	return &API{cfg: cfg, brake: intake.NewBrake(), bodies: intake.NewBudget(maxBodies)}
+}
+
+// flavour is whose contract a request is under.
+type flavour uint8
+
+const (
+	nova flavour = iota
+	cyclades
+	glance
+)
+
+// roots are the paths of the flavours.
+var roots = map[string]flavour{"/compute/v2.1": nova, "/compute/v2.0": cyclades, "/image/v2": glance}
+
+// request is a request on its way.
+type request struct {
+	*http.Request
+	api     *API
+	w       http.ResponseWriter
+	id      string
+	flavour flavour
+	// minor is the second number of the microversion; said: the client named one.
+	minor   int
+	said    bool
+	session *identity.Session
+	path    []string // decoded variables of the route
+}
+
+// result is an answer without an error.
+type result struct {
+	status int
+	body   any
+}
+
+type object = map[string]any
+
+// ServeHTTP answers one request. A fault of ours is answered too.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	req := &request{Request: r, api: a, w: w, id: "req-" + newUUID(), minor: minMinor}
+	h := w.Header()
+	h.Set("X-Compute-Request-Id", req.id)
+	h.Set("X-Openstack-Request-Id", req.id)
+	defer func() {
+		if p := recover(); p != nil {
+			a.cfg.Log.Error("a Compute request panicked", "panic", p, "stack", string(debug.Stack()))
+			req.write(result{http.StatusInternalServerError, req.errorBody(http.StatusInternalServerError, "Unexpected API Error.")})
+		}
+	}()
+	out, err := req.answer()
+	if err != nil {
+		out = req.failed(err)
+	}
+	req.write(out)
+}
+
+// newUUID returns a random UUID.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// answer finds the route, the version and who asks, and serves.
+func (r *request) answer() (result, error) {
+	path := r.URL.EscapedPath()
+	if out, ok := r.documents(path); ok {
+		return out, nil
+	}
+	rest, ok := "", false
+	for root, f := range roots {
+		if rest, ok = strings.CutPrefix(path, root+"/"); ok {
+			r.flavour = f
+			break
+		}
+	}
+	if !ok {
+		return result{}, errNoRoute
+	}
+	if err := r.readVersion(); err != nil {
+		return result{}, err
+	}
+	session, err := r.api.cfg.Accounts.Session(r.Header.Get("X-Auth-Token"))
+	if err != nil {
+		r.slow()
+		return result{}, err
+	}
+	if r.session = session; session.Project == nil {
+		return result{}, fault.New(fault.Denied, "The token is for no project.")
+	}
+	segments := strings.Split(rest, "/")
+	if segments[0] == session.Project.ID {
+		segments = segments[1:] // as catalogues once had it
+	}
+	h, err := r.find(segments)
+	if err != nil {
+		return result{}, err
+	}
+	return h(r)
+}
+
+// find looks a path up in the table, and decodes its variables.
+func (r *request) find(segments []string) (handler, error) {
+	known := false
+	for i := range routes {
+		rt := &routes[i]
+		if !rt.matches(r.flavour, segments) {
+			continue
+		}
+		known = true
+		if rt.method != r.Method {
+			continue
+		}
+		for k, part := range rt.path {
+			if part != "{}" {
+				continue
+			}
+			text, err := url.PathUnescape(segments[k])
+			if err != nil || !utf8.ValidString(text) {
+				return nil, fault.New(fault.Invalid, "The path is no UTF-8.")
+			}
+			r.path = append(r.path, text)
+		}
+		return rt.serve, nil
+	}
+	if known && r.flavour == cyclades {
+		return nil, errMethod
+	}
+	return nil, errNoRoute
+}
+
+var (
+	errNoRoute = fault.New(fault.NotFound, "The resource could not be found.")
+	errMethod  = fault.New(fault.Invalid, "Method not allowed").At("method")
+)
+
+// slow holds up the answer to a wrong token, so that they cannot be tried out.
+func (r *request) slow() {
+	if r.Header.Get("X-Auth-Token") == "" {
+		return
+	}
+	count, wait := r.api.brake.Wrong(intake.Origin(r.RemoteAddr), r.api.cfg.Now())
+	if intake.WorthLogging(count) {
+		r.api.cfg.Log.Warn("wrong tokens over the Compute API", "from", r.RemoteAddr, "wrong_from_there", count, "answered_after", wait)
+	}
+	if wait == 0 {
+		return
+	}
+	select {
+	case <-r.Context().Done():
+	case <-time.After(wait):
+	}
+}
+
+// asked tells who asks, for what follows from it.
+func (r *request) asked() servertag.Asked {
+	from, _, _ := strings.Cut(r.RemoteAddr, ":")
+	if origin := intake.Origin(r.RemoteAddr); origin.IsValid() {
+		from = origin.Addr().String()
+	}
+	return servertag.Asked{User: r.session.User.Name, Front: "compute", Request: r.id, From: from, Time: r.api.cfg.Engine.Now()}
+}
+
+// read reads the body into v; NUL bytes, bad UTF-8 and too much of anything are
+// refused.
+func (r *request) read(v any) error {
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "" && kind != "application/json" && kind != "application/vnd.openstack.compute+json" {
+		return errMedia
+	}
+	if err := r.api.bodies.Take(maxBody); err != nil {
+		return err
+	}
+	defer r.api.bodies.Give(maxBody)
+	text, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, maxBody))
+	if err != nil {
+		if _, over := errors.AsType[*http.MaxBytesError](err); over {
+			return fault.New(fault.TooLarge, "The body is larger than %d bytes", maxBody)
+		}
+		return fault.New(fault.Invalid, "Malformed request body")
+	}
+	if !utf8.Valid(text) {
+		return fault.New(fault.Invalid, "Malformed request body: it is not UTF-8")
+	}
+	if err := intake.CheckValues(text, maxValues); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fault.New(fault.Invalid, "Malformed request body")
+	}
+	return nil
+}
+
+var errMedia = fault.New(fault.Invalid, "Unsupported Content-Type").At("content-type")
+
+// the server of the path: one of the session's project.
+func (r *request) server() (*server.Server, error) {
+	id := r.path[0]
+	servers := r.api.cfg.Engine.Servers()
+	s := servers.Get(id)
+	if r.flavour == cyclades {
+		s = nil
+		if n, err := strconv.ParseInt(id, 10, 64); err == nil && strconv.FormatInt(n, 10) == id {
+			s = servers.Numbered(n)
+		}
+	}
+	if s == nil || s.Project != r.session.Project.ID {
+		return nil, fault.New(fault.NotFound, "Instance %s could not be found.", fault.Clip(id, 100))
+	}
+	return s, nil
+}
+
+// statuses are the statuses of the codes of errors; any other is 500.
+var statuses = map[fault.Code]int{
+	fault.Invalid: http.StatusBadRequest, fault.BadTag: http.StatusBadRequest, fault.Mistyped: http.StatusBadRequest,
+	fault.NotFound: http.StatusNotFound, fault.Conflict: http.StatusConflict, fault.WrongState: http.StatusConflict,
+	fault.Denied: http.StatusUnauthorized, fault.TooLarge: http.StatusRequestEntityTooLarge, fault.Busy: http.StatusServiceUnavailable,
+	fault.Unavailable: http.StatusServiceUnavailable,
+}
+
+func (r *request) failed(err error) result {
+	status, known := statuses[fault.CodeOf(err)]
+	text := err.Error()
+	_, version := errors.AsType[notServed](err)
+	switch {
+	case version:
+		status = http.StatusNotAcceptable
+	case !known:
+		r.api.cfg.Log.Error("a Compute request failed", "method", r.Method, "path", fault.Clip(r.URL.Path, 200), "error", err)
+		status, text = http.StatusInternalServerError, "Unexpected API Error."
+	case errors.Is(err, errMedia):
+		status = http.StatusUnsupportedMediaType
+	case errors.Is(err, errMethod):
+		status = http.StatusMethodNotAllowed
+		r.w.Header().Set("Allow", "GET,PUT,DELETE")
+	case r.flavour == cyclades && errors.Is(err, errNoRoute):
+		status, text = http.StatusBadRequest, "API endpoint not found"
+	case status == http.StatusUnauthorized:
+		r.w.Header().Set("WWW-Authenticate", `Keystone uri="http://`+r.Host+`/identity/v3"`)
+		return result{status, object{"error": object{"code": status, "title": "Unauthorized", "message": text}}}
+	}
+	return result{status, r.errorBody(status, text)}
+}
+
+// faultNames are the keys of error bodies, by status, of Nova and of Cyclades.
+var faultNames = map[int][2]string{
+	400: {"badRequest", "badRequest"}, 403: {"forbidden", "forbidden"}, 404: {"itemNotFound", "itemNotFound"},
+	405: {"badMethod", "notAllowed"}, 406: {"computeFault", "badRequest"}, 409: {"conflictingRequest", "conflict"}, 413: {"overLimit", "overLimit"},
+	415: {"badMediaType", "badMediaType"}, 503: {"serviceUnavailable", "serviceUnavailable"},
+}
+
+func (r *request) errorBody(status int, text string) object {
+	names, known := faultNames[status]
+	if !known {
+		names = [2]string{"computeFault", "internalServerError"}
+	}
+	if r.flavour == cyclades {
+		return object{names[1]: object{"code": status, "message": text, "details": ""}}
+	}
+	return object{names[0]: object{"code": status, "message": text}}
+}
+
+// write sends an answer.
+func (r *request) write(out result) {
+	if out.body == nil {
+		r.w.Header().Set("Content-Length", "0")
+		if out.status == http.StatusNoContent {
+			r.w.Header().Del("Content-Length")
+		}
+		r.w.WriteHeader(out.status)
+		return
+	}
+	text, err := json.Marshal(out.body)
+	if err != nil {
+		r.w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	r.w.Header().Set("Content-Type", "application/json")
+	r.w.WriteHeader(out.status)
+	_, _ = r.w.Write(text) // to a client that may be gone
+}

@@ -1,0 +1,298 @@
+package compute
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
+)
+
+// root is the path of the request's flavour.
+func (r *request) root() string {
+	for path, f := range roots {
+		if f == r.flavour {
+			return path
+		}
+	}
+	return ""
+}
+
+// number is an id as the flavour writes it: as a number under Cyclades.
+func (r *request) number(id string) any {
+	if n, err := strconv.ParseInt(id, 10, 64); err == nil && r.flavour == cyclades {
+		return n
+	}
+	return id
+}
+
+// idOf is the id of a server in the request's flavour.
+func (r *request) idOf(s *server.Server) string {
+	if r.flavour == cyclades {
+		return strconv.FormatInt(s.Number, 10)
+	}
+	return s.ID
+}
+
+func (r *request) link(s *server.Server) string {
+	return "http://" + r.Host + r.root() + "/servers/" + r.idOf(s)
+}
+
+func (r *request) brief(s *server.Server) object {
+	return object{"id": r.number(r.idOf(s)), "name": s.Name,
+		"links": []any{object{"rel": "self", "href": r.link(s)}, object{"rel": "bookmark", "href": r.link(s)}}}
+}
+
+func stamp(t job.Time) string { return time.UnixMicro(int64(t)).UTC().Format("2006-01-02T15:04:05Z") }
+
+// taskStates are the words of the Compute API for what is being done.
+var taskStates = map[server.Do]string{
+	server.Create: "spawning", server.Delete: "deleting", server.Start: "powering-on", server.Stop: "powering-off",
+	server.Reboot: "rebooting", server.RebootHard: "rebooting_hard",
+}
+
+// vmStates are the words for statuses, and power states by number.
+var vmStates = map[server.Status]struct {
+	vm    string
+	power int
+}{
+	server.Build: {"building", 0}, server.Active: {"active", 1}, server.Rebooting: {"active", 1}, server.Shutoff: {"stopped", 4},
+	server.Failed: {"error", 0}, server.Gone: {"deleted", 0},
+}
+
+// full is all that is shown of a server.
+func (r *request) full(s *server.Server) object {
+	out := r.brief(s)
+	status := s.Status()
+	state := vmStates[status]
+	var task any
+	if doing := s.Doing(); doing != nil {
+		task = taskStates[doing.Do]
+	}
+	maps.Copy(out, object{
+		"status": status, "tenant_id": s.Project, "user_id": s.User, "created": stamp(s.Created), "updated": stamp(s.Updated),
+		"hostId": "", "accessIPv4": "", "accessIPv6": "", "key_name": nil, "config_drive": "", "progress": 0,
+		"metadata": metadataOf(s), "addresses": object{}, "image": object{"id": s.Image.ID, "links": []any{}},
+		"security_groups": []any{object{"name": "default"}}, "OS-DCF:diskConfig": "MANUAL", "OS-EXT-AZ:availability_zone": "nova",
+		"OS-EXT-STS:vm_state": state.vm, "OS-EXT-STS:task_state": task, "OS-EXT-STS:power_state": state.power,
+		"OS-SRV-USG:launched_at": nil, "OS-SRV-USG:terminated_at": nil, "os-extended-volumes:volumes_attached": []any{},
+	})
+	out["flavor"] = object{"id": r.number(s.Flavor.ID), "links": []any{}}
+	if s.Built != 0 {
+		out["OS-SRV-USG:launched_at"] = stamp(s.Built)
+	}
+	if s.KeyName != "" {
+		out["key_name"] = s.KeyName
+	}
+	if s.Fault != nil && status == server.Failed {
+		out["fault"] = object{"code": http.StatusInternalServerError, "created": stamp(s.Fault.Time), "message": s.Fault.Text}
+	}
+	r.byVersion(s, out)
+	return out
+}
+
+// byVersion adds what not all versions show.
+func (r *request) byVersion(s *server.Server, out object) {
+	if r.flavour == cyclades || r.since(withTags) {
+		out["tags"] = s.Tags.Names(servertag.User)
+	}
+	if r.since(withDescription) {
+		out["description"] = nil
+		if s.Description != "" {
+			out["description"] = s.Description
+		}
+	}
+	if r.since(withFlavor) {
+		out["flavor"] = object{"original_name": s.Flavor.Name, "ram": s.Flavor.RAM, "disk": s.Flavor.Disk, "vcpus": s.Flavor.VCPUs,
+			"swap": 0, "ephemeral": 0, "extra_specs": object{}}
+	}
+	if r.flavour == cyclades {
+		out["SNF:task_state"], out["suspended"], out["deleted"] = "", false, s.Deleted != 0
+		if s.Status() == server.Shutoff {
+			out["status"] = "STOPPED"
+		}
+	}
+}
+
+func metadataOf(s *server.Server) map[string]string {
+	if s.Metadata == nil {
+		return map[string]string{}
+	}
+	return s.Metadata
+}
+
+func showServer(r *request) (result, error) {
+	s, err := r.server()
+	if err != nil {
+		return result{}, err
+	}
+	return result{http.StatusOK, object{"server": r.full(s)}}, nil
+}
+
+// maxPage is how many servers one answer lists.
+const maxPage = 1000
+
+func listServers(r *request) (result, error)       { return r.list((*request).brief) }
+func listServersInFull(r *request) (result, error) { return r.list((*request).full) }
+
+// list lists the servers of the project that the query asks for, a page of
+// them, the newest first.
+func (r *request) list(show func(*request, *server.Server) object) (result, error) {
+	q := r.URL.Query()
+	keep, err := r.filter(q)
+	if err != nil {
+		return result{}, err
+	}
+	limit, err := pageOf(q)
+	if err != nil {
+		return result{}, err
+	}
+	marker, passed := q.Get("marker"), q.Get("marker") == ""
+	out, more := []any{}, false
+	var last *server.Server
+	for s := range r.api.cfg.Engine.Servers().Of(r.session.Project.ID) {
+		switch {
+		case !passed:
+			passed = r.idOf(s) == marker
+		case !keep(s):
+		case len(out) == limit:
+			more = true
+		default:
+			out, last = append(out, show(r, s)), s
+		}
+		if more {
+			break
+		}
+	}
+	if !passed {
+		return result{}, fault.New(fault.Invalid, "marker [%s] not found", fault.Clip(marker, 100)).At("marker")
+	}
+	body := object{"servers": out}
+	if more && last != nil {
+		q.Set("marker", r.idOf(last))
+		body["servers_links"] = []any{object{"rel": "next", "href": "http://" + r.Host + r.URL.EscapedPath() + "?" + q.Encode()}}
+	}
+	return result{http.StatusOK, body}, nil
+}
+
+func pageOf(q url.Values) (int, error) {
+	text := q.Get("limit")
+	if text == "" {
+		return maxPage, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, fault.New(fault.Invalid, "Invalid input for query parameters limit. Value: %s", fault.Clip(text, 100)).At("limit")
+	}
+	if n == 0 {
+		return maxPage, nil
+	}
+	return min(n, maxPage), nil
+}
+
+// tagFilters are the filters of lists by tags, as predicates on how many of the
+// named ones a server has.
+var tagFilters = map[string]func(has, named int) bool{
+	"tags":         func(has, named int) bool { return has == named },
+	"tags-any":     func(has, _ int) bool { return has > 0 },
+	"not-tags":     func(has, named int) bool { return has < named },
+	"not-tags-any": func(has, _ int) bool { return has == 0 },
+}
+
+// filter reads which servers are wanted.
+func (r *request) filter(q url.Values) (func(*server.Server) bool, error) {
+	var all []func(*server.Server) bool
+	last := func(key string) (string, bool) {
+		values := q[key]
+		if len(values) == 0 {
+			return "", false
+		}
+		return values[len(values)-1], true
+	}
+	if name, ok := last("name"); ok {
+		all = append(all, func(s *server.Server) bool { return strings.Contains(s.Name, strings.Trim(name, "^$")) })
+	}
+	if status, ok := last("status"); ok {
+		status = strings.ToUpper(status)
+		if !knownStatus(status) && r.since(withoutImages+2) {
+			return nil, fault.New(fault.Invalid, "Invalid status filter: %s", fault.Clip(status, 100)).At("status")
+		}
+		all = append(all, func(s *server.Server) bool { return string(s.Status()) == status })
+	}
+	if r.since(withTags) {
+		for key, holds := range tagFilters {
+			if text, ok := last(key); ok {
+				names := strings.Split(text, ",")
+				all = append(all, func(s *server.Server) bool { return holds(count(s, names), len(names)) })
+			}
+		}
+	}
+	return func(s *server.Server) bool {
+		return !slices.ContainsFunc(all, func(holds func(*server.Server) bool) bool { return !holds(s) })
+	}, nil
+}
+
+func knownStatus(status string) bool { _, ok := vmStates[server.Status(status)]; return ok }
+
+func count(s *server.Server, names []string) int {
+	n := 0
+	for _, name := range names {
+		if s.Tags.Has(servertag.User, name) {
+			n++
+		}
+	}
+	return n
+}
+
+func deleteServer(r *request) (result, error) {
+	s, err := r.server()
+	if err != nil {
+		return result{}, err
+	}
+	_, err = r.api.cfg.Engine.Begin(s.ID, server.Delete, r.asked())
+	return result{status: http.StatusNoContent}, err
+}
+
+func renameServer(r *request) (result, error) {
+	s, err := r.server()
+	if err != nil {
+		return result{}, err
+	}
+	var body struct {
+		Server struct{ Name, Description *string }
+	}
+	if err := r.read(&body); err != nil {
+		return result{}, err
+	}
+	if body.Server.Name != nil {
+		if err := checkServerName(*body.Server.Name); err != nil {
+			return result{}, err
+		}
+	}
+	by := r.asked()
+	s, err = r.api.cfg.Engine.Change(s.ID, func(s *server.Server) (*server.Server, error) {
+		next := *s
+		next.Updated = by.Time
+		if body.Server.Name != nil {
+			next.Name = *body.Server.Name
+		}
+		if body.Server.Description != nil && r.since(withDescription) {
+			next.Description = fault.Clip(*body.Server.Description, maxName)
+		}
+		return &next, nil
+	})
+	if err != nil {
+		return result{}, err
+	}
+	if r.flavour == cyclades {
+		return result{status: http.StatusNoContent}, nil
+	}
+	return result{http.StatusOK, object{"server": r.full(s)}}, nil
+}

@@ -1,0 +1,109 @@
+package compute
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// The microversions that are served: 2.1 to 2.52.
+const (
+	minMinor = 1
+	maxMinor = 52
+)
+
+// The microversions that change something here.
+const (
+	withDescription = 19
+	withTags        = 26
+	withoutImages   = 36
+	withNetworks    = 37
+	withFlavor      = 47
+	withCreateTags  = 52
+)
+
+var versionSyntax = regexp.MustCompile(`^([1-9]\d{0,4})\.([1-9]\d{0,4}|0)$`)
+
+// notServed is the error for a version that is not served: its text.
+type notServed string
+
+// Error returns the text.
+func (e notServed) Error() string { return string(e) }
+
+// readVersion reads the microversion in either spelling, and says in the answer
+// which one counts. Only Nova's flavour has them.
+func (r *request) readVersion() error {
+	if r.flavour != nova {
+		return nil
+	}
+	text := r.Header.Get("X-OpenStack-Nova-API-Version")
+	for _, line := range r.Header.Values("OpenStack-API-Version") {
+		for service := range strings.SplitSeq(line, ",") {
+			if v, ok := strings.CutPrefix(strings.TrimSpace(service), "compute "); ok {
+				text = strings.TrimSpace(v)
+			}
+		}
+	}
+	defer func() {
+		version := "2." + strconv.Itoa(r.minor)
+		h := r.w.Header()
+		h.Set("OpenStack-API-Version", "compute "+version)
+		h.Set("X-OpenStack-Nova-API-Version", version)
+		h.Set("Vary", "OpenStack-API-Version, X-OpenStack-Nova-API-Version")
+	}()
+	switch text {
+	case "":
+		return nil
+	case "latest":
+		r.minor, r.said = maxMinor, true
+		return nil
+	}
+	parts := versionSyntax.FindStringSubmatch(text)
+	if parts == nil {
+		return fault.New(fault.Invalid, "API Version String %s is of invalid format. Must be of format MajorNum.MinorNum.", fault.Clip(text, 100))
+	}
+	minor, _ := strconv.Atoi(parts[2]) // so many digits fit
+	if parts[1] != "2" || minor < minMinor || minor > maxMinor {
+		return notServed(fmt.Sprintf("Version %s is not supported by the API. Minimum is 2.%d and maximum is 2.%d.", text, minMinor, maxMinor))
+	}
+	r.minor, r.said = minor, true
+	return nil
+}
+
+// since reports whether the request is of a microversion or a later one.
+func (r *request) since(minor int) bool { return r.flavour == nova && r.minor >= minor }
+
+// documents answers requests for version documents, which need no token.
+func (r *request) documents(path string) (result, bool) {
+	if r.Method != http.MethodGet {
+		return result{}, false
+	}
+	base := "http://" + r.Host
+	entry := func(id, version, least, at string) object {
+		return object{"id": id, "status": "CURRENT", "version": version, "min_version": least, "updated": "2013-07-23T11:33:21Z",
+			"links": []any{object{"rel": "self", "href": base + at}}}
+	}
+	newest := "2." + strconv.Itoa(maxMinor)
+	v21, v20 := entry("v2.1", newest, "2.1", "/compute/v2.1/"), entry("v2.0", "", "", "/compute/v2.0/")
+	v20["status"] = "SUPPORTED"
+	image := entry("v2.9", "", "", "/image/v2/")
+	switch path {
+	case "/compute", "/compute/":
+		return result{http.StatusOK, object{"versions": []any{v20, v21}}}, true
+	case "/compute/v2.1", "/compute/v2.1/":
+		v21["media-types"] = []any{object{"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2.1"}}
+		return result{http.StatusOK, object{"version": v21}}, true
+	case "/compute/v2.0", "/compute/v2.0/":
+		v20["media-types"] = []any{object{"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2"}}
+		return result{http.StatusOK, object{"version": v20}}, true
+	case "/image", "/image/":
+		return result{http.StatusMultipleChoices, object{"versions": []any{image}}}, true
+	case "/image/v2", "/image/v2/":
+		return result{http.StatusOK, object{"versions": []any{image}}}, true
+	}
+	return result{}, false
+}

@@ -1,0 +1,217 @@
+// Package identity is the part of OpenStack's Identity API (Keystone v3) that
+// clients need to log in and administrators to keep users: tokens, the
+// catalogue, projects, users, roles and application credentials.
+//
+// Invariants:
+//   - Wrong credentials are answered like any others that are wrong, and ever
+//     later from one address.
+//   - No log and no error holds a password, a secret or a token.
+//   - A path is taken as it was sent: nothing in it is cleaned or redirected.
+package identity
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/intake"
+)
+
+// Service is one entry of the catalogue.
+type Service struct{ Type, Name, URL string }
+
+// Config is what the API needs.
+type Config struct {
+	Accounts *identity.Service
+	// Catalog tells where the services are, as the client sees this host.
+	Catalog func(r *http.Request) []Service
+	// Prefix is the path that the API is below, without a slash at its end.
+	Prefix string
+	Region string
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// API answers the requests.
+type API struct {
+	cfg   Config
+	brake *intake.Brake
+}
+
+// New returns the API.
+func New(cfg Config) *API { return &API{cfg: cfg, brake: intake.NewBrake()} }
+
+// maxBody is how large a body may be, maxValues how many values it may have.
+const (
+	maxBody   = 64 << 10
+	maxValues = 1000
+)
+
+// request is a request on its way.
+type request struct {
+	*http.Request
+	api  *API
+	w    http.ResponseWriter
+	path []string // what stands for "{}" in the route
+	// session is that of X-Auth-Token; nil without one.
+	session *identity.Session
+}
+
+// route is one resource with one method.
+type route struct {
+	method, path string
+	// open: nobody needs a token; admin: only administrators may.
+	open, admin bool
+	serve       func(*request) (status int, answer any, err error)
+}
+
+// ServeHTTP answers one request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	req := &request{Request: r, api: a, w: w}
+	status, answer, err := a.answer(req)
+	if err != nil {
+		status, answer = errorBody(err)
+		if status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Keystone uri="`+a.base(r)+`/v3"`)
+		}
+		if status == http.StatusInternalServerError {
+			a.cfg.Log.Error("an identity request failed", "method", r.Method, "path", fault.Clip(r.URL.Path, 200), "error", err)
+		}
+	}
+	w.Header().Set("Vary", "X-Auth-Token")
+	if answer == nil {
+		w.WriteHeader(status)
+		return
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(text) // to a client that may be gone
+	}
+}
+
+func (a *API) base(r *http.Request) string { return "http://" + r.Host + a.cfg.Prefix }
+
+// answer finds the route and who asks.
+func (a *API) answer(r *request) (int, any, error) {
+	path, ok := strings.CutPrefix(r.URL.EscapedPath(), a.cfg.Prefix)
+	if !ok {
+		return 0, nil, errNotFound()
+	}
+	known := false
+	for i := range routes {
+		rt := &routes[i]
+		variables, ok := match(rt.path, path)
+		if !ok {
+			continue
+		}
+		known = true
+		if rt.method != r.Method && (r.Method != http.MethodHead || rt.method != http.MethodGet) {
+			continue
+		}
+		r.path = variables
+		if token := r.Header.Get("X-Auth-Token"); token != "" && !rt.open {
+			session, err := a.cfg.Accounts.Session(token)
+			if err != nil {
+				a.slow(r)
+				return 0, nil, err
+			}
+			r.session = session
+		}
+		switch {
+		case !rt.open && r.session == nil:
+			return 0, nil, errDenied()
+		case rt.admin && !r.session.Admin():
+			return 0, nil, fault.New(fault.WrongState, "You are not authorized to perform the requested action.").At("forbidden")
+		}
+		return rt.serve(r)
+	}
+	if known {
+		return 0, nil, fault.New(fault.Invalid, "The method is not allowed for the requested URL.").At("method")
+	}
+	return 0, nil, errNotFound()
+}
+
+func errNotFound() error { return fault.New(fault.NotFound, "Not Found") }
+
+func errDenied() error {
+	return fault.New(fault.Denied, "The request you have made requires authentication.")
+}
+
+// match compares a path with a route's; "{}" stands for one segment.
+func match(pattern, path string) (variables []string, ok bool) {
+	if path == pattern || path == pattern+"/" && strings.Count(pattern, "/") <= 1 {
+		return nil, true
+	}
+	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
+	if len(want) != len(got) {
+		return nil, false
+	}
+	for i, part := range want {
+		switch {
+		case part == "{}" && got[i] != "":
+			variables = append(variables, got[i])
+		case part != got[i]:
+			return nil, false
+		}
+	}
+	return variables, true
+}
+
+// slow holds up the answer to wrong credentials.
+func (a *API) slow(r *request) {
+	count, wait := a.brake.Wrong(intake.Origin(r.RemoteAddr), a.cfg.Now())
+	if intake.WorthLogging(count) {
+		a.cfg.Log.Warn("wrong credentials over the Identity API", "from", r.RemoteAddr, "wrong_from_there", count, "answered_after", wait)
+	}
+	if wait == 0 {
+		return
+	}
+	select {
+	case <-r.Context().Done():
+	case <-time.After(wait):
+	}
+}
+
+// statuses are the statuses of the codes of errors; any other is 500.
+var statuses = map[fault.Code]int{
+	fault.Invalid: http.StatusBadRequest, fault.Denied: http.StatusUnauthorized, fault.NotFound: http.StatusNotFound,
+	fault.Exists: http.StatusConflict, fault.WrongState: http.StatusForbidden, fault.TooLarge: http.StatusRequestEntityTooLarge,
+	fault.Unavailable: http.StatusServiceUnavailable,
+}
+
+func errorBody(err error) (int, any) {
+	status, known := statuses[fault.CodeOf(err)]
+	text := err.Error()
+	if !known {
+		status, text = http.StatusInternalServerError, "An unexpected error prevented the server from fulfilling your request."
+	}
+	return status, object{"error": object{"code": status, "title": http.StatusText(status), "message": text}}
+}
+
+type object = map[string]any
+
+// read reads the body into v.
+func (r *request) read(v any) error {
+	text, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, maxBody))
+	if err != nil {
+		return fault.New(fault.TooLarge, "the body is larger than %d bytes, or cannot be read", maxBody)
+	}
+	if err := intake.CheckValues(text, maxValues); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fault.New(fault.Invalid, "the body is no JSON object as it is expected here") // what it is may be a secret
+	}
+	return nil
+}

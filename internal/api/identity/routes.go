@@ -1,0 +1,431 @@
+package identity
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/identity"
+)
+
+// routes are all resources. "{}" stands for one segment.
+var routes = []route{
+	{method: "GET", path: "", open: true, serve: versions},
+	{method: "GET", path: "/v3", open: true, serve: version},
+	{method: "POST", path: "/v3/auth/tokens", open: true, serve: logIn},
+	{method: "GET", path: "/v3/auth/tokens", serve: showToken},
+	{method: "DELETE", path: "/v3/auth/tokens", serve: revoke},
+	{method: "GET", path: "/v3/auth/catalog", serve: catalog},
+	{method: "GET", path: "/v3/auth/projects", serve: ownProjects},
+	{method: "GET", path: "/v3/users/{}/projects", serve: ownProjects},
+	{method: "GET", path: "/v3/projects", serve: listProjects},
+	{method: "GET", path: "/v3/projects/{}", serve: showProject},
+	{method: "POST", path: "/v3/projects", admin: true, serve: addProject},
+	{method: "DELETE", path: "/v3/projects/{}", admin: true, serve: removeProject},
+	{method: "GET", path: "/v3/users", serve: listUsers},
+	{method: "GET", path: "/v3/users/{}", serve: showUser},
+	{method: "POST", path: "/v3/users", admin: true, serve: addUser},
+	{method: "PATCH", path: "/v3/users/{}", admin: true, serve: editUser},
+	{method: "DELETE", path: "/v3/users/{}", admin: true, serve: removeUser},
+	{method: "GET", path: "/v3/roles", serve: listRoles},
+	{method: "GET", path: "/v3/roles/{}", serve: showRole},
+	{method: "PUT", path: "/v3/projects/{}/users/{}/roles/{}", admin: true, serve: giveRole},
+	{method: "DELETE", path: "/v3/projects/{}/users/{}/roles/{}", admin: true, serve: takeRole},
+	{method: "GET", path: "/v3/domains", serve: listDomains},
+	{method: "GET", path: "/v3/domains/{}", serve: showDomain},
+	{method: "GET", path: "/v3/users/{}/application_credentials", serve: listCredentials},
+	{method: "POST", path: "/v3/users/{}/application_credentials", serve: addCredential},
+	{method: "DELETE", path: "/v3/users/{}/application_credentials/{}", serve: removeCredential},
+}
+
+// domain is the one domain there is.
+var domain = object{"id": "default", "name": "Default", "enabled": true, "description": "", "links": object{}}
+
+func domainRef() object { return object{"id": "default", "name": "Default"} }
+
+func (r *request) versionBody() object {
+	return object{"id": "v3.14", "status": "stable", "updated": "2020-04-07T00:00:00Z",
+		"links":       []any{object{"rel": "self", "href": r.api.base(r.Request) + "/v3/"}},
+		"media-types": []any{object{"base": "application/json", "type": "application/vnd.openstack.identity-v3+json"}}}
+}
+
+func versions(r *request) (int, any, error) {
+	return http.StatusMultipleChoices, object{"versions": object{"values": []any{r.versionBody()}}}, nil
+}
+
+func version(r *request) (int, any, error) {
+	return http.StatusOK, object{"version": r.versionBody()}, nil
+}
+
+// reference names a user or a project.
+type reference struct{ ID, Name string }
+
+func (p reference) key() string {
+	if p.ID != "" {
+		return p.ID
+	}
+	return p.Name
+}
+
+// authRequest is the body of a login. Domains are not looked at: there is one.
+type authRequest struct {
+	Auth struct {
+		Identity struct {
+			Methods  []string
+			Password struct {
+				User struct {
+					reference
+					Password string
+				}
+			}
+			Token                 struct{ ID string }
+			ApplicationCredential struct {
+				reference
+				Secret string
+				User   reference
+			} `json:"application_credential"`
+		}
+		Scope scope
+	}
+}
+
+// scope is what a login asks to work in.
+type scope struct {
+	project  string
+	unscoped bool
+}
+
+// UnmarshalJSON reads an object with a project, or "unscoped".
+func (s *scope) UnmarshalJSON(text []byte) error {
+	if string(text) == `"unscoped"` {
+		s.unscoped = true
+		return nil
+	}
+	var body struct{ Project reference }
+	if err := json.Unmarshal(text, &body); err != nil {
+		return err
+	}
+	s.project = body.Project.key()
+	return nil
+}
+
+func logIn(r *request) (int, any, error) {
+	var body authRequest
+	if err := r.read(&body); err != nil {
+		return 0, nil, err
+	}
+	id := &body.Auth.Identity
+	login := identity.Login{Project: body.Auth.Scope.project, Unscoped: body.Auth.Scope.unscoped}
+	switch {
+	case slices.Contains(id.Methods, "password"):
+		login.User, login.Password = id.Password.User.key(), id.Password.User.Password
+	case slices.Contains(id.Methods, "application_credential"):
+		c := &id.ApplicationCredential
+		login.Credential, login.Secret, login.User = c.key(), c.Secret, c.User.key()
+	case slices.Contains(id.Methods, "token"):
+		login.Token = id.Token.ID
+	default:
+		return 0, nil, fault.New(fault.Invalid, "identity.methods must name password, application_credential or token").At("methods")
+	}
+	session, token, err := r.api.cfg.Accounts.Log(r.Context(), login)
+	if err != nil {
+		if fault.Is(err, fault.Denied) {
+			r.api.slow(r)
+		}
+		return 0, nil, err
+	}
+	r.w.Header().Set("X-Subject-Token", token)
+	return http.StatusCreated, object{"token": r.tokenBody(session)}, nil
+}
+
+// timeFormat is that of Keystone.
+const timeFormat = "2006-01-02T15:04:05.000000Z"
+
+func (r *request) tokenBody(s *identity.Session) object {
+	out := object{
+		"methods": s.Methods, "user": object{"id": s.User.ID, "name": s.User.Name, "domain": domainRef(), "password_expires_at": nil},
+		"audit_ids": []string{s.AuditID}, "issued_at": s.Issued.Format(timeFormat), "expires_at": s.Expires.Format(timeFormat),
+	}
+	if s.Project != nil {
+		out["project"] = object{"id": s.Project.ID, "name": s.Project.Name, "domain": domainRef()}
+		out["is_domain"], out["roles"], out["catalog"] = false, roleBodies(s.Roles), r.catalog()
+	}
+	return out
+}
+
+func (r *request) catalog() []any {
+	out := []any{}
+	for _, s := range r.api.cfg.Catalog(r.Request) {
+		var endpoints []any
+		for _, face := range []string{"public", "internal", "admin"} {
+			endpoints = append(endpoints, object{"id": s.Type + "-" + face, "interface": face, "region": r.api.cfg.Region, "region_id": r.api.cfg.Region, "url": s.URL})
+		}
+		out = append(out, object{"id": s.Type, "type": s.Type, "name": s.Name, "endpoints": endpoints})
+	}
+	return out
+}
+
+// subject is the session of the token that the request is about. Who may not
+// administer may ask about sessions of their own.
+func (r *request) subject() (*identity.Session, string, error) {
+	text := r.Header.Get("X-Subject-Token")
+	s, err := r.api.cfg.Accounts.Session(text)
+	if err != nil || s.User.ID != r.session.User.ID && !r.session.Admin() {
+		return nil, "", fault.New(fault.NotFound, "Could not find token.")
+	}
+	return s, text, nil
+}
+
+func showToken(r *request) (int, any, error) {
+	s, text, err := r.subject()
+	if err != nil {
+		return 0, nil, err
+	}
+	r.w.Header().Set("X-Subject-Token", text)
+	return http.StatusOK, object{"token": r.tokenBody(s)}, nil
+}
+
+func revoke(r *request) (int, any, error) {
+	_, text, err := r.subject()
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusNoContent, nil, r.api.cfg.Accounts.Revoke(r.Context(), text)
+}
+
+func catalog(r *request) (int, any, error) {
+	return http.StatusOK, object{"catalog": r.catalog(), "links": object{}}, nil
+}
+
+func projectBody(p identity.Project) object {
+	return object{"id": p.ID, "name": p.Name, "description": p.Description, "enabled": p.Enabled, "domain_id": "default",
+		"parent_id": "default", "is_domain": false, "tags": []any{}, "options": object{}, "links": object{}}
+}
+
+func userBody(u identity.User) object {
+	out := object{"id": u.ID, "name": u.Name, "enabled": u.Enabled, "domain_id": "default", "password_expires_at": nil, "options": object{}, "links": object{}}
+	if u.Project != "" {
+		out["default_project_id"] = u.Project
+	}
+	return out
+}
+
+func roleBodies(roles []string) []any {
+	out := []any{}
+	for _, role := range roles {
+		out = append(out, object{"id": role, "name": role, "domain_id": nil, "options": object{}, "links": object{}})
+	}
+	return out
+}
+
+// list is the answer with a list of things, those of a name if the query asks
+// for one.
+func list[T any](r *request, key string, things []T, name func(T) string, body func(T) object) (int, any, error) {
+	out, wanted := []any{}, r.URL.Query().Get("name")
+	for _, t := range things {
+		if wanted == "" || name(t) == wanted {
+			out = append(out, body(t))
+		}
+	}
+	return http.StatusOK, object{key: out, "links": object{"self": r.api.base(r.Request) + "/v3/" + key, "next": nil, "previous": nil}}, nil
+}
+
+// projects are those that the session may know of.
+func (r *request) projects() []identity.Project {
+	if r.session.Admin() {
+		return r.api.cfg.Accounts.Projects()
+	}
+	return r.api.cfg.Accounts.ProjectsOf(r.session.User)
+}
+
+func ownProjects(r *request) (int, any, error) {
+	if len(r.path) > 0 && r.path[0] != r.session.User.ID {
+		return 0, nil, errNotFound()
+	}
+	return list(r, "projects", r.api.cfg.Accounts.ProjectsOf(r.session.User), projectName, projectBody)
+}
+
+func projectName(p identity.Project) string { return p.Name }
+
+func listProjects(r *request) (int, any, error) {
+	return list(r, "projects", r.projects(), projectName, projectBody)
+}
+
+func showProject(r *request) (int, any, error) {
+	for _, p := range r.projects() {
+		if p.ID == r.path[0] {
+			return http.StatusOK, object{"project": projectBody(p)}, nil
+		}
+	}
+	return 0, nil, fault.New(fault.NotFound, "Could not find project: %s.", r.path[0])
+}
+
+func addProject(r *request) (int, any, error) {
+	var body struct {
+		Project struct{ Name, Description string }
+	}
+	if err := r.read(&body); err != nil {
+		return 0, nil, err
+	}
+	p, err := r.api.cfg.Accounts.AddProject(r.Context(), body.Project.Name, body.Project.Description)
+	return http.StatusCreated, object{"project": projectBody(p)}, err
+}
+
+func removeProject(r *request) (int, any, error) {
+	return http.StatusNoContent, nil, r.api.cfg.Accounts.RemoveProject(r.Context(), r.path[0])
+}
+
+// users are those that the session may know of.
+func (r *request) users() []identity.User {
+	if r.session.Admin() {
+		return r.api.cfg.Accounts.Users()
+	}
+	return []identity.User{r.session.User}
+}
+
+func listUsers(r *request) (int, any, error) {
+	return list(r, "users", r.users(), func(u identity.User) string { return u.Name }, userBody)
+}
+
+func showUser(r *request) (int, any, error) {
+	for _, u := range r.users() {
+		if u.ID == r.path[0] {
+			return http.StatusOK, object{"user": userBody(u)}, nil
+		}
+	}
+	return 0, nil, fault.New(fault.NotFound, "Could not find user: %s.", r.path[0])
+}
+
+func addUser(r *request) (int, any, error) {
+	var body struct {
+		User struct {
+			Name, Password string
+			Project        string `json:"default_project_id"`
+			Enabled        *bool
+		}
+	}
+	if err := r.read(&body); err != nil {
+		return 0, nil, err
+	}
+	u, err := r.api.cfg.Accounts.AddUser(r.Context(), body.User.Name, body.User.Password)
+	if err == nil && (body.User.Project != "" || body.User.Enabled != nil) {
+		u, err = r.api.cfg.Accounts.EditUser(r.Context(), u.ID, identity.Edit{Project: &body.User.Project, Enabled: body.User.Enabled})
+	}
+	return http.StatusCreated, object{"user": userBody(u)}, err
+}
+
+func editUser(r *request) (int, any, error) {
+	var body struct {
+		User struct {
+			Password *string
+			Enabled  *bool
+			Project  *string `json:"default_project_id"`
+		}
+	}
+	if err := r.read(&body); err != nil {
+		return 0, nil, err
+	}
+	u, err := r.api.cfg.Accounts.EditUser(r.Context(), r.path[0], identity.Edit{Password: body.User.Password, Enabled: body.User.Enabled, Project: body.User.Project})
+	return http.StatusOK, object{"user": userBody(u)}, err
+}
+
+func removeUser(r *request) (int, any, error) {
+	return http.StatusNoContent, nil, r.api.cfg.Accounts.RemoveUser(r.Context(), r.path[0])
+}
+
+func listRoles(r *request) (int, any, error) {
+	return list(r, "roles", identity.Roles, func(s string) string { return s }, roleBody)
+}
+
+func roleBody(role string) object { return roleBodies([]string{role})[0].(object) }
+
+func showRole(r *request) (int, any, error) {
+	if !slices.Contains(identity.Roles, r.path[0]) {
+		return 0, nil, fault.New(fault.NotFound, "Could not find role: %s.", r.path[0])
+	}
+	return http.StatusOK, object{"role": roleBody(r.path[0])}, nil
+}
+
+func giveRole(r *request) (int, any, error) { return r.setRole(true) }
+
+func takeRole(r *request) (int, any, error) { return r.setRole(false) }
+
+func (r *request) setRole(has bool) (int, any, error) {
+	return http.StatusNoContent, nil, r.api.cfg.Accounts.SetRole(r.Context(), r.path[1], r.path[0], r.path[2], has)
+}
+
+func listDomains(r *request) (int, any, error) {
+	return list(r, "domains", []object{domain}, func(object) string { return "Default" }, func(d object) object { return d })
+}
+
+func showDomain(r *request) (int, any, error) {
+	if r.path[0] != "default" {
+		return 0, nil, fault.New(fault.NotFound, "Could not find domain: %s.", r.path[0])
+	}
+	return http.StatusOK, object{"domain": domain}, nil
+}
+
+// own refuses to touch credentials of others.
+func (r *request) own() error {
+	if r.path[0] != r.session.User.ID {
+		return fault.New(fault.NotFound, "Could not find user: %s.", r.path[0])
+	}
+	return nil
+}
+
+func credentialBody(c identity.Credential) object {
+	out := object{"id": c.ID, "name": c.Name, "description": c.Description, "project_id": c.Project, "roles": []any{}, "unrestricted": false,
+		"expires_at": nil, "links": object{}}
+	if !c.Expires.IsZero() {
+		out["expires_at"] = c.Expires.Format(timeFormat)
+	}
+	return out
+}
+
+func listCredentials(r *request) (int, any, error) {
+	if err := r.own(); err != nil {
+		return 0, nil, err
+	}
+	return list(r, "application_credentials", r.api.cfg.Accounts.Credentials(r.session.User.ID), func(c identity.Credential) string { return c.Name }, credentialBody)
+}
+
+func addCredential(r *request) (int, any, error) {
+	var body struct {
+		Credential struct {
+			Name, Description, Secret string
+			Expires                   string `json:"expires_at"`
+		} `json:"application_credential"`
+	}
+	if err := r.own(); err != nil {
+		return 0, nil, err
+	}
+	if err := r.read(&body); err != nil {
+		return 0, nil, err
+	}
+	in := &body.Credential
+	if r.session.Project == nil || slices.Contains(r.session.Methods, "application_credential") {
+		return 0, nil, fault.New(fault.WrongState, "An application credential is made by a user with a password, for a project.")
+	}
+	c := identity.Credential{Name: in.Name, Description: in.Description, User: r.session.User.ID, Project: r.session.Project.ID}
+	if in.Expires != "" {
+		var err error
+		if c.Expires, err = time.Parse("2006-01-02T15:04:05.999999", in.Expires); err != nil {
+			if c.Expires, err = time.Parse(time.RFC3339, in.Expires); err != nil {
+				return 0, nil, fault.New(fault.Invalid, "expires_at must be a time in ISO 8601").At("expires_at")
+			}
+		}
+	}
+	c, secret, err := r.api.cfg.Accounts.AddCredential(r.Context(), c, in.Secret)
+	out := credentialBody(c)
+	out["secret"] = secret
+	return http.StatusCreated, object{"application_credential": out}, err
+}
+
+func removeCredential(r *request) (int, any, error) {
+	if err := r.own(); err != nil {
+		return 0, nil, err
+	}
+	return http.StatusNoContent, nil, r.api.cfg.Accounts.RemoveCredential(r.Context(), r.session.User.ID, r.path[1])
+}

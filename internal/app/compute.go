@@ -1,0 +1,195 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/drover-project/drover/internal/api/compute"
+	identityapi "github.com/drover-project/drover/internal/api/identity"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/tagsync"
+)
+
+// firstProject and firstUser are whom a cluster begins with.
+const (
+	firstProject = "demo"
+	firstUser    = "demo"
+)
+
+// reconcileEvery is how often all servers are looked at for what no event told
+// of.
+const reconcileEvery = time.Minute
+
+// openServers opens the servers of users, and the accounts.
+func (c *controller) openServers(ctx context.Context) (err error) {
+	c.accounts, err = identity.Open(ctx, identity.Config{Store: c.store, Epoch: c.lease.Epoch, Now: time.Now, NewUUID: newUUID, Log: c.log})
+	if err != nil {
+		return err
+	}
+	c.servers, err = tagsync.Open(ctx, tagsync.Config{
+		Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Backends: map[string]tagsync.Backend{"": tagsync.Local{Queue: c.queue, Picture: c.picture}},
+		Policy: servertag.DefaultPolicy(), Catalogue: server.DefaultCatalogue(), Prefix: "snf-", Now: time.Now, NewUUID: newUUID, Log: c.log,
+	})
+	if err != nil {
+		return err
+	}
+	for _, text := range c.servers.Unreadable() {
+		c.log.Error("an object cannot be read and is set aside; restore it from a backup", "object", text)
+	}
+	c.servers.Run()
+	return nil
+}
+
+// firstAccount is the account that a cluster comes with. Its password is kept in
+// the data directory, readable by its owner only, so that it stays the same;
+// empty if it has another by now.
+func (c *controller) firstAccount(ctx context.Context, dir string) (password string, err error) {
+	path := filepath.Join(dir, "os_password")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		password = strings.TrimSpace(string(text))
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", fault.New(fault.Environment, "cannot read the password of the first user: %w", err)
+	}
+	if len(c.accounts.Users()) > 0 {
+		if !c.accounts.Verify(firstUser, password) {
+			password = ""
+		}
+		return password, nil
+	}
+	if password == "" {
+		password = newPassword()
+		if err := writePrivate(path, []byte(password+"\n")); err != nil {
+			return "", fault.New(fault.Environment, "cannot keep the password of the first user: %w", err)
+		}
+	}
+	project, err := c.accounts.FindProject(firstProject)
+	if fault.Is(err, fault.NotFound) { // there is one without users, after a crash
+		project, err = c.accounts.AddProject(ctx, firstProject, "")
+	}
+	if err != nil {
+		return "", err
+	}
+	user, err := c.accounts.AddUser(ctx, firstUser, password)
+	if err != nil {
+		return "", err
+	}
+	for _, role := range []string{identity.Member, identity.Admin} {
+		if err := c.accounts.SetRole(ctx, user.ID, project.ID, role, true); err != nil {
+			return "", err
+		}
+	}
+	return password, nil
+}
+
+// openAccounts makes the first account where there is none, for the clients of
+// the Compute API if that is served.
+func (c *controller) openAccounts(ctx context.Context, s *surfaces, o Options) error {
+	if s.computeListener == nil {
+		return nil
+	}
+	password, err := c.firstAccount(ctx, o.Data)
+	if password != "" && c.group == nil { // another member may have made it, with another password
+		s.ready.OSUsername, s.ready.OSPassword, s.ready.OSProject = firstUser, password, firstProject
+	}
+	return err
+}
+
+// The limits of a connection to the Compute API.
+const (
+	computeHeaderTimeout = 10 * time.Second
+	computeReadTimeout   = 60 * time.Second
+	computeWriteTimeout  = 120 * time.Second
+	computeStopTimeout   = 5 * time.Second
+	computeMaxHeader     = 64 << 10
+)
+
+// listenCompute opens the address of the Compute API with what belongs to it:
+// identity and images. Without an address there is none.
+func (s *surfaces) listenCompute(ctx context.Context, o Options) (err error) {
+	if o.Compute == "" {
+		return nil
+	}
+	var listen net.ListenConfig
+	if s.computeListener, err = listen.Listen(ctx, "tcp", o.Compute); err != nil {
+		return fault.New(fault.Environment, "cannot listen for the Compute API: %w", err).WithHint("choose another address with --compute; port 0 picks a free one")
+	}
+	base := "http://" + s.computeListener.Addr().String()
+	s.ready.Compute, s.ready.Identity = base+"/compute/v2.1", base+identityPrefix+"/v3"
+	return nil
+}
+
+// serveCompute serves the Compute API until ctx ends.
+func (s *surfaces) serveCompute(ctx context.Context, h http.Handler, log *slog.Logger) error {
+	if s.computeListener == nil {
+		return nil
+	}
+	server := &http.Server{Handler: h, MaxHeaderBytes: computeMaxHeader, ReadHeaderTimeout: computeHeaderTimeout,
+		ReadTimeout: computeReadTimeout, WriteTimeout: computeWriteTimeout, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), computeStopTimeout)
+		defer cancel()
+		if server.Shutdown(limited) != nil {
+			_ = server.Close() // what is still under way is cut off
+		}
+	})
+	if err := server.Serve(s.computeListener); stop() { // the listener failed by itself
+		return fault.New(fault.Environment, "the Compute API is served no more: %w", err)
+	}
+	<-stopped
+	return nil
+}
+
+// identityPrefix is the path below which identity is served.
+const identityPrefix = "/identity"
+
+// newCompute returns the services of the Compute API, told apart by the
+// beginnings of their paths. No path is cleaned or redirected.
+func (c *controller) newCompute() http.Handler {
+	accounts := identityapi.New(identityapi.Config{Accounts: c.accounts, Prefix: identityPrefix, Region: "RegionOne", Now: time.Now, Log: c.log,
+		Catalog: func(r *http.Request) []identityapi.Service {
+			base := "http://" + r.Host
+			return []identityapi.Service{
+				{Type: "compute", Name: "drover", URL: base + "/compute/v2.1"},
+				{Type: "cyclades_compute", Name: "cyclades_compute", URL: base + "/compute/v2.0"},
+				{Type: "identity", Name: "drover", URL: base + identityPrefix + "/v3"},
+				{Type: "image", Name: "drover", URL: base + "/image"},
+			}
+		}})
+	servers := compute.New(compute.Config{Accounts: c.accounts, Engine: c.servers, Now: time.Now, Log: c.log})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path := r.URL.EscapedPath(); path == identityPrefix || strings.HasPrefix(path, identityPrefix+"/") {
+			accounts.ServeHTTP(w, r)
+			return
+		}
+		servers.ServeHTTP(w, r)
+	})
+}
+
+// reconcile has all servers looked at from time to time, until ctx ends.
+func (c *controller) reconcile(ctx context.Context) error {
+	tick := time.NewTicker(reconcileEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			c.servers.Reconcile()
+		}
+	}
+}

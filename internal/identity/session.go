@@ -1,0 +1,206 @@
+package identity
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// Login is what a client shows to get a token: one of a user with a password,
+// a credential with a secret, or a token.
+type Login struct {
+	// User is an id or a name.
+	User, Password string
+	// Credential is an id, or with a user a name.
+	Credential, Secret string
+	Token              string
+	// Project is the id or name of the project to work in; empty for the user's
+	// own. Unscoped asks for none.
+	Project  string
+	Unscoped bool
+}
+
+// errWrong is the answer to whatever does not log in: it tells no more.
+func errWrong() error {
+	return fault.New(fault.Denied, "The request you have made requires authentication.")
+}
+
+// Log lets somebody in, and returns the session with its token. Denied for
+// everything that is wrong.
+func (s *Service) Log(ctx context.Context, l Login) (*Session, string, error) {
+	t := &token{AuditID: newSecret()[:22]}
+	user, err := s.check(&l, t)
+	if err != nil {
+		return nil, "", err
+	}
+	t.User = user.ID
+	if t.Project, err = s.scope(user, &l); err != nil {
+		return nil, "", err
+	}
+	t.Issued = s.cfg.Now().UTC().Truncate(time.Microsecond)
+	if t.Expires.IsZero() {
+		t.Expires = t.Issued.Add(TokenLife)
+	}
+	text := newSecret()
+	if err := s.sweep(ctx); err != nil {
+		return nil, "", err
+	}
+	if err := put(ctx, s, KindToken, s.tokens, hashOf(text), t, t.Expires); err != nil {
+		return nil, "", err
+	}
+	session, err := s.Session(text)
+	return session, text, err
+}
+
+// Verify reports whether a user, by id or name, may log in with a password.
+func (s *Service) Verify(user, password string) bool {
+	_, err := s.check(&Login{User: user, Password: password}, new(token))
+	return err == nil
+}
+
+// check finds out who shows what, and notes in the token how.
+func (s *Service) check(l *Login, t *token) (User, error) {
+	switch {
+	case l.Token != "":
+		old, err := s.Session(l.Token)
+		if err != nil {
+			return User{}, errWrong()
+		}
+		// A token that is made from another ends with it.
+		t.Methods, t.Expires = append([]string{"token"}, old.Methods...), old.Expires
+		return old.User, nil
+	case l.Credential != "":
+		return s.checkCredential(l, t)
+	}
+	user, err := s.FindUser(l.User)
+	if !s.hasher.matches(l.Password, user.Password) || err != nil || !user.Enabled {
+		return User{}, errWrong()
+	}
+	t.Methods = []string{"password"}
+	return user, nil
+}
+
+func (s *Service) checkCredential(l *Login, t *token) (User, error) {
+	owner, _ := s.FindUser(l.User)
+	s.mu.RLock()
+	var found Credential
+	for id, c := range s.creds {
+		if id == l.Credential || owner.ID != "" && c.User == owner.ID && c.Name == l.Credential {
+			found = *c
+		}
+	}
+	s.mu.RUnlock()
+	user, err := s.FindUser(found.User)
+	if !s.hasher.matches(l.Secret, found.Secret) || err != nil || !user.Enabled ||
+		!found.Expires.IsZero() && found.Expires.Before(s.cfg.Now()) {
+		return User{}, errWrong()
+	}
+	t.Methods, t.Credential = []string{"application_credential"}, found.ID
+	l.Project, l.Unscoped = found.Project, false
+	return user, nil
+}
+
+// scope finds the project to work in.
+func (s *Service) scope(user User, l *Login) (string, error) {
+	if l.Unscoped || l.Project == "" && user.Project == "" {
+		return "", nil
+	}
+	want := l.Project
+	if want == "" {
+		want = user.Project
+	}
+	p, err := s.FindProject(want)
+	if err != nil || !p.Enabled || len(user.Roles[p.ID]) == 0 {
+		if l.Project == "" {
+			return "", nil // the user's own project is gone
+		}
+		return "", errWrong()
+	}
+	return p.ID, nil
+}
+
+// Session returns what a token stands for. Denied when it is unknown, revoked
+// or over, or when its user is disabled or has no role in the project any more.
+func (s *Service) Session(text string) (*Session, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t := s.tokens[hashOf(text)]
+	if t == nil || !s.cfg.Now().Before(t.Expires) {
+		return nil, errWrong()
+	}
+	user := s.users[t.User]
+	if user == nil || !user.Enabled {
+		return nil, errWrong()
+	}
+	session := &Session{User: *user, Methods: t.Methods, Issued: t.Issued, Expires: t.Expires, AuditID: t.AuditID}
+	if t.Project != "" {
+		p, roles := s.projects[t.Project], user.Roles[t.Project]
+		if p == nil || !p.Enabled || len(roles) == 0 {
+			return nil, errWrong()
+		}
+		project := *p
+		session.Project, session.Roles = &project, roles
+	}
+	return session, nil
+}
+
+// Revoke ends a session.
+func (s *Service) Revoke(ctx context.Context, text string) error {
+	return remove(ctx, s, KindToken, s.tokens, hashOf(text))
+}
+
+func (s *Service) revokeWhere(ctx context.Context, ends func(*token) bool) error {
+	s.mu.RLock()
+	var ids []string
+	for id, t := range s.tokens {
+		if ends(t) {
+			ids = append(ids, id)
+		}
+	}
+	s.mu.RUnlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	return remove(ctx, s, KindToken, s.tokens, ids...)
+}
+
+// maxTokens is how many sessions may be known before those that are over are
+// looked for at each login, and maxPerUser how many one user may have: the oldest
+// end then.
+const (
+	maxTokens  = 1000
+	maxPerUser = 500
+)
+
+// sweep removes sessions that are over.
+func (s *Service) sweep(ctx context.Context) error {
+	s.mu.RLock()
+	many := len(s.tokens) >= maxTokens
+	s.mu.RUnlock()
+	if !many {
+		return nil
+	}
+	now := s.cfg.Now()
+	cut := s.cut()
+	return s.revokeWhere(ctx, func(t *token) bool { return !now.Before(t.Expires) || t.Issued.Before(cut[t.User]) })
+}
+
+// cut returns since when sessions go on, for users that have too many.
+func (s *Service) cut() map[string]time.Time {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	issued := map[string][]time.Time{}
+	for _, t := range s.tokens {
+		issued[t.User] = append(issued[t.User], t.Issued)
+	}
+	out := map[string]time.Time{}
+	for user, times := range issued {
+		if len(times) > maxPerUser {
+			slices.SortFunc(times, time.Time.Compare)
+			out[user] = times[len(times)-maxPerUser/2]
+		}
+	}
+	return out
+}
