@@ -67,13 +67,20 @@ func writePrivate(path string, text []byte) error {
 
 // tell tells a person the same.
 func (r Ready) tell(w io.Writer) error {
+	openstack := ""
+	if r.Identity != "" {
+		openstack = fmt.Sprintf("  OpenStack   OS_AUTH_URL=%s   compute %s\n", r.Identity, r.Compute)
+	}
+	if r.OSUsername != "" {
+		openstack += fmt.Sprintf("              OS_USERNAME=%s OS_PASSWORD=%s OS_PROJECT_NAME=%s\n", r.OSUsername, r.OSPassword, r.OSProject)
+	}
 	_, err := fmt.Fprintf(w, `Drover %s is ready.
 
   RAPI   %s   user %s   password %s
   LUXI   %s
-
+%s
 Try:  drover --luxi %s job list
 Stop it with Ctrl-C; it goes on where it was at the next start.
-`, version.Number, r.RAPI, r.RAPIUser, r.RAPIPassword, r.LUXI, r.LUXI)
+`, version.Number, r.RAPI, r.RAPIUser, r.RAPIPassword, r.LUXI, openstack, r.LUXI)
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -72,14 +73,19 @@ type Project struct {
 // Credential is an application credential: it logs its user in to one project,
 // with a secret of its own.
 type Credential struct {
-	ID          string    `json:"id"`
-	Name        string    `json:"name"`
-	Description string    `json:"description,omitempty"`
-	User        string    `json:"user"`
-	Project     string    `json:"project"`
-	Secret      string    `json:"secret"`
-	Expires     time.Time `json:"expires,omitzero"`
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	User        string `json:"user"`
+	Project     string `json:"project"`
+	Secret      string `json:"secret"`
+	// Roles are those that its sessions have, as far as the user has them too.
+	Roles   []string  `json:"roles,omitempty"`
+	Expires time.Time `json:"expires,omitzero"`
 }
+
+// over reports whether the credential is good no more.
+func (c *Credential) over(now time.Time) bool { return !c.Expires.IsZero() && !now.Before(c.Expires) }
 
 // token is a token as it is stored, under the hash of its text.
 type token struct {
@@ -103,6 +109,8 @@ type Session struct {
 	Issued  time.Time
 	Expires time.Time
 	AuditID string
+
+	credential string // the id of the one that it came from
 }
 
 // Admin reports whether the session may administer.
@@ -134,17 +142,8 @@ type Service struct {
 func Open(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{cfg: cfg, hasher: newHasher(), users: map[string]*User{}, projects: map[string]*Project{},
 		creds: map[string]*Credential{}, tokens: map[string]*token{}}
-	return s, joined(load(ctx, s, KindUser, s.users), load(ctx, s, KindProject, s.projects),
+	return s, errors.Join(load(ctx, s, KindUser, s.users), load(ctx, s, KindProject, s.projects),
 		load(ctx, s, KindCredential, s.creds), load(ctx, s, KindToken, s.tokens))
-}
-
-func joined(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func load[T any](ctx context.Context, s *Service, kind store.Kind, into map[string]*T) error {
@@ -303,7 +302,7 @@ func (s *Service) RemoveUser(ctx context.Context, id string) error {
 	for _, c := range s.Credentials(u.ID) {
 		creds = append(creds, c.ID)
 	}
-	return joined(remove(ctx, s, KindCredential, s.creds, creds...), s.revokeWhere(ctx, func(t *token) bool { return t.User == u.ID }))
+	return errors.Join(remove(ctx, s, KindCredential, s.creds, creds...), s.revokeWhere(ctx, func(t *token) bool { return t.User == u.ID }))
 }
 
 // SetRole gives a user a role in a project, or takes it away.
@@ -398,7 +397,8 @@ func (s *Service) Credentials(user string) []Credential {
 }
 
 // AddCredential makes an application credential, and returns its secret: the
-// one that was given, or a random one.
+// one that was given, or a random one. Without roles it has all that its user
+// has in the project. Invalid for roles that the user does not have.
 func (s *Service) AddCredential(ctx context.Context, c Credential, secret string) (Credential, string, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -407,6 +407,19 @@ func (s *Service) AddCredential(ctx context.Context, c Credential, secret string
 	}
 	if slices.ContainsFunc(s.Credentials(c.User), func(o Credential) bool { return o.Name == c.Name }) {
 		return c, "", fault.New(fault.Exists, "there is an application credential %q already", c.Name).At("name")
+	}
+	owner, err := s.FindUser(c.User)
+	if err != nil {
+		return c, "", err
+	}
+	has := owner.Roles[c.Project]
+	if c.Roles == nil {
+		c.Roles = has
+	}
+	for _, role := range c.Roles {
+		if !slices.Contains(has, role) {
+			return c, "", fault.New(fault.Invalid, "Could not find role assignment with role: %s.", fault.Clip(role, maxName)).At("roles")
+		}
 	}
 	if secret == "" {
 		secret = newSecret()
@@ -427,7 +440,7 @@ func (s *Service) RemoveCredential(ctx context.Context, user, id string) error {
 	if !slices.ContainsFunc(s.Credentials(user), func(c Credential) bool { return c.ID == id }) {
 		return fault.New(fault.NotFound, "Could not find application credential: %s.", fault.Clip(id, maxName))
 	}
-	return joined(remove(ctx, s, KindCredential, s.creds, id), s.revokeWhere(ctx, func(t *token) bool { return t.Credential == id }))
+	return errors.Join(remove(ctx, s, KindCredential, s.creds, id), s.revokeWhere(ctx, func(t *token) bool { return t.Credential == id }))
 }
 
 func newSecret() string {

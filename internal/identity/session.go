@@ -69,7 +69,10 @@ func (s *Service) check(l *Login, t *token) (User, error) {
 			return User{}, errWrong()
 		}
 		// A token that is made from another ends with it.
-		t.Methods, t.Expires = append([]string{"token"}, old.Methods...), old.Expires
+		t.Methods, t.Expires, t.Credential = append([]string{"token"}, old.Methods...), old.Expires, old.credential
+		if old.credential != "" { // it is for one project
+			l.Project, l.Unscoped = old.Project.ID, false
+		}
 		return old.User, nil
 	case l.Credential != "":
 		return s.checkCredential(l, t)
@@ -93,8 +96,7 @@ func (s *Service) checkCredential(l *Login, t *token) (User, error) {
 	}
 	s.mu.RUnlock()
 	user, err := s.FindUser(found.User)
-	if !s.hasher.matches(l.Secret, found.Secret) || err != nil || !user.Enabled ||
-		!found.Expires.IsZero() && found.Expires.Before(s.cfg.Now()) {
+	if !s.hasher.matches(l.Secret, found.Secret) || err != nil || !user.Enabled || found.over(s.cfg.Now()) {
 		return User{}, errWrong()
 	}
 	t.Methods, t.Credential = []string{"application_credential"}, found.ID
@@ -122,7 +124,8 @@ func (s *Service) scope(user User, l *Login) (string, error) {
 }
 
 // Session returns what a token stands for. Denied when it is unknown, revoked
-// or over, or when its user is disabled or has no role in the project any more.
+// or over, or when its user is disabled or has no role in the project any more,
+// or the credential that it came from is gone.
 func (s *Service) Session(text string) (*Session, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -143,6 +146,15 @@ func (s *Service) Session(text string) (*Session, error) {
 		project := *p
 		session.Project, session.Roles = &project, roles
 	}
+	if t.Credential == "" {
+		return session, nil
+	}
+	c := s.creds[t.Credential]
+	if c == nil || c.over(s.cfg.Now()) {
+		return nil, errWrong()
+	}
+	session.credential = t.Credential
+	session.Roles = slices.DeleteFunc(slices.Clone(session.Roles), func(role string) bool { return !slices.Contains(c.Roles, role) })
 	return session, nil
 }
 

@@ -1,6 +1,6 @@
 // Package intake bounds what is taken in from clients, before anything is made
-// of it: how many values a JSON text holds, and how much memory all requests that are
-// being read may hold together.
+// of it: how many values a JSON text holds, whether it is text, and how much memory
+// all requests that are being read may hold together.
 //
 // Invariants:
 //   - A text is measured without decoding it, in one pass and without memory.
@@ -8,7 +8,11 @@
 package intake
 
 import (
+	"strconv"
 	"sync/atomic"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -31,6 +35,44 @@ func CheckValues(text []byte, limit int) error {
 		}
 	}
 	return nil
+}
+
+// CheckText refuses a JSON text whose strings are no text: bytes that are not
+// UTF-8, and escapes that stand for half of a letter. A decoder would put another
+// letter in their place without a word. The error has code fault.Invalid.
+func CheckText(text []byte) error {
+	if !utf8.Valid(text) {
+		return fault.New(fault.Invalid, "it is not UTF-8")
+	}
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		switch r := unit(text[i:]); {
+		case utf16.DecodeRune(r, unit(text[min(i+unitLen, len(text)):])) != unicode.ReplacementChar:
+			i += 2*unitLen - 1
+		case utf16.IsSurrogate(r):
+			return fault.New(fault.Invalid, "an escape at byte %d stands for half of a letter", i)
+		default:
+			i++ // what is escaped
+		}
+	}
+	return nil
+}
+
+// unitLen is how long an escape of a UTF-16 code unit is: \uXXXX.
+const unitLen = 6
+
+// unit reads the escape that a text begins with; 0 if there is none.
+func unit(text []byte) rune {
+	if len(text) < unitLen || text[0] != '\\' || text[1] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(text[2:unitLen]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(n)
 }
 
 // endOfString returns the place of the quote that ends the string beginning at

@@ -23,6 +23,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -159,6 +160,9 @@ func (r *request) answer() (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	if r.Method != http.MethodGet && !slices.ContainsFunc(session.Roles, func(role string) bool { return role != identity.Reader }) {
+		return result{}, errForbidden
+	}
 	return h(r)
 }
 
@@ -192,9 +196,17 @@ func (r *request) find(segments []string) (handler, error) {
 	return nil, errNoRoute
 }
 
+// refused is an error with a status of its own, where its code says too little.
+type refused struct {
+	error
+	status int
+}
+
 var (
-	errNoRoute = fault.New(fault.NotFound, "The resource could not be found.")
-	errMethod  = fault.New(fault.Invalid, "Method not allowed").At("method")
+	errNoRoute   = refused{fault.New(fault.NotFound, "The resource could not be found."), http.StatusNotFound}
+	errMethod    = refused{fault.New(fault.Invalid, "Method not allowed"), http.StatusMethodNotAllowed}
+	errMedia     = refused{fault.New(fault.Invalid, "Unsupported Content-Type"), http.StatusUnsupportedMediaType}
+	errForbidden = refused{fault.New(fault.Denied, "Policy doesn't allow this to be done with the role reader."), http.StatusForbidden}
 )
 
 // slow holds up the answer to a wrong token, so that they cannot be tried out.
@@ -224,36 +236,45 @@ func (r *request) asked() servertag.Asked {
 	return servertag.Asked{User: r.session.User.Name, Front: "compute", Request: r.id, From: from, Time: r.api.cfg.Engine.Now()}
 }
 
-// read reads the body into v; NUL bytes, bad UTF-8 and too much of anything are
-// refused.
+// read reads the body into v. It has to be text, and not too much of anything.
 func (r *request) read(v any) error {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "" && kind != "application/json" && kind != "application/vnd.openstack.compute+json" {
 		return errMedia
 	}
-	if err := r.api.bodies.Take(maxBody); err != nil {
+	text, err := r.body()
+	if err != nil {
 		return err
 	}
-	defer r.api.bodies.Give(maxBody)
-	text, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, maxBody))
-	if err != nil {
-		if _, over := errors.AsType[*http.MaxBytesError](err); over {
-			return fault.New(fault.TooLarge, "The body is larger than %d bytes", maxBody)
-		}
-		return fault.New(fault.Invalid, "Malformed request body")
-	}
-	if !utf8.Valid(text) {
-		return fault.New(fault.Invalid, "Malformed request body: it is not UTF-8")
+	if err := intake.CheckText(text); err != nil {
+		return fault.New(fault.Invalid, "Malformed request body: %w", err)
 	}
 	if err := intake.CheckValues(text, maxValues); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(text, v); err != nil {
+		if fault.Is(err, fault.Invalid) {
+			return err
+		}
 		return fault.New(fault.Invalid, "Malformed request body")
 	}
 	return nil
 }
 
-var errMedia = fault.New(fault.Invalid, "Unsupported Content-Type").At("content-type")
+// body reads the whole body.
+func (r *request) body() ([]byte, error) {
+	if err := r.api.bodies.Take(maxBody); err != nil {
+		return nil, err
+	}
+	defer r.api.bodies.Give(maxBody)
+	text, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, maxBody))
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		return nil, fault.New(fault.TooLarge, "The body is larger than %d bytes", maxBody)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "Malformed request body")
+	}
+	return text, nil
+}
 
 // the server of the path: one of the session's project.
 func (r *request) server() (*server.Server, error) {
@@ -283,20 +304,16 @@ var statuses = map[fault.Code]int{
 func (r *request) failed(err error) result {
 	status, known := statuses[fault.CodeOf(err)]
 	text := err.Error()
-	_, version := errors.AsType[notServed](err)
+	if own, ok := errors.AsType[refused](err); ok {
+		status, known = own.status, true
+		if r.flavour == cyclades {
+			status, text = r.asCyclades(own)
+		}
+	}
 	switch {
-	case version:
-		status = http.StatusNotAcceptable
 	case !known:
 		r.api.cfg.Log.Error("a Compute request failed", "method", r.Method, "path", fault.Clip(r.URL.Path, 200), "error", err)
 		status, text = http.StatusInternalServerError, "Unexpected API Error."
-	case errors.Is(err, errMedia):
-		status = http.StatusUnsupportedMediaType
-	case errors.Is(err, errMethod):
-		status = http.StatusMethodNotAllowed
-		r.w.Header().Set("Allow", "GET,PUT,DELETE")
-	case r.flavour == cyclades && errors.Is(err, errNoRoute):
-		status, text = http.StatusBadRequest, "API endpoint not found"
 	case status == http.StatusUnauthorized:
 		r.w.Header().Set("WWW-Authenticate", `Keystone uri="http://`+r.Host+`/identity/v3"`)
 		return result{status, object{"error": object{"code": status, "title": "Unauthorized", "message": text}}}
@@ -304,10 +321,23 @@ func (r *request) failed(err error) result {
 	return result{status, r.errorBody(status, text)}
 }
 
+// asCyclades says in Cyclades' way what Nova has other statuses for.
+func (r *request) asCyclades(err refused) (status int, text string) {
+	switch err {
+	case errNoRoute:
+		return http.StatusBadRequest, "API endpoint not found"
+	case errMedia:
+		return http.StatusBadRequest, err.Error()
+	case errMethod:
+		r.w.Header().Set("Allow", "GET,PUT,DELETE")
+	}
+	return err.status, err.Error()
+}
+
 // faultNames are the keys of error bodies, by status, of Nova and of Cyclades.
 var faultNames = map[int][2]string{
 	400: {"badRequest", "badRequest"}, 403: {"forbidden", "forbidden"}, 404: {"itemNotFound", "itemNotFound"},
-	405: {"badMethod", "notAllowed"}, 406: {"computeFault", "badRequest"}, 409: {"conflictingRequest", "conflict"}, 413: {"overLimit", "overLimit"},
+	405: {"badMethod", "notAllowed"}, 406: {"computeFault", "computeFault"}, 409: {"conflictingRequest", "conflict"}, 413: {"overLimit", "overLimit"},
 	415: {"badMediaType", "badMediaType"}, 503: {"serviceUnavailable", "serviceUnavailable"},
 }
 

@@ -1,8 +1,8 @@
 package compute
 
 import (
-	"crypto/rand"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -22,19 +22,42 @@ const (
 	maxNICs     = 8
 )
 
-// creation is the body that makes a server; keys beside these are taken and
-// mean nothing here.
+// creation is the body that makes a server.
 type creation struct {
 	Name        string            `json:"name"`
 	Description *string           `json:"description"`
 	ImageRef    json.RawMessage   `json:"imageRef"`
 	FlavorRef   json.RawMessage   `json:"flavorRef"`
 	Metadata    map[string]string `json:"metadata"`
-	KeyName     *string           `json:"key_name"`
 	Networks    json.RawMessage   `json:"networks"`
 	MinCount    json.RawMessage   `json:"min_count"`
 	MaxCount    json.RawMessage   `json:"max_count"`
 	Tags        json.RawMessage   `json:"tags"`
+}
+
+// creationKeys are the keys that the body may have. Those that are not in
+// creation say what is so anyway, or where the server is to be placed among
+// places that there are not. Any other asks for something that would not be
+// done: that is said.
+var creationKeys = []string{"name", "description", "imageRef", "flavorRef", "metadata", "networks", "min_count", "max_count", "tags",
+	"security_groups", "availability_zone", "config_drive", "OS-DCF:diskConfig", "accessIPv4", "accessIPv6", "return_reservation_id", "project"}
+
+// empty are the values that ask for nothing, whatever their key is.
+var empty = []string{"null", `""`, "[]", "{}", "false"}
+
+// UnmarshalJSON reads the body.
+func (c *creation) UnmarshalJSON(text []byte) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if !slices.Contains(creationKeys, key) && !slices.Contains(empty, string(all[key])) {
+			return fault.New(fault.Invalid, "Invalid input: '%s' asks for what is not done here", fault.Clip(key, 100)).At(key)
+		}
+	}
+	type plain creation
+	return json.Unmarshal(text, (*plain)(c))
 }
 
 func createServer(r *request) (result, error) {
@@ -54,12 +77,11 @@ func createServer(r *request) (result, error) {
 		return result{}, err
 	}
 	r.w.Header().Set("Location", r.link(s))
-	out := object{"id": s.ID, "links": r.brief(s)["links"], "security_groups": []any{object{"name": "default"}}, "OS-DCF:diskConfig": "MANUAL"}
 	if r.flavour == cyclades {
-		out = r.full(s)
+		return result{http.StatusAccepted, object{"server": r.full(s)}}, nil
 	}
-	out["adminPass"] = strings.ToLower(rand.Text()[:12])
-	return result{http.StatusAccepted, object{"server": out}}, nil
+	return result{http.StatusAccepted, object{"server": object{"id": s.ID, "links": r.brief(s)["links"],
+		"security_groups": []any{object{"name": "default"}}, "OS-DCF:diskConfig": "MANUAL"}}}, nil
 }
 
 // wish reads what is wanted.
@@ -81,14 +103,11 @@ func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 	if w.Image, err = engine.Catalogue().Image(reference(c.ImageRef)); err != nil {
 		return nil, badReference(err)
 	}
-	if c.KeyName != nil {
-		w.KeyName = fault.Clip(*c.KeyName, maxName)
+	if w.Description, err = r.description(c.Description, ""); err != nil {
+		return nil, err
 	}
-	if c.Description != nil && r.since(withDescription) {
-		w.Description = fault.Clip(*c.Description, maxName)
-	}
-	if len(c.Metadata) > maxMetadata {
-		return nil, fault.New(fault.Invalid, "A server has at most %d items of metadata", maxMetadata).At("metadata")
+	if err := checkMetadata(c.Metadata); err != nil {
+		return nil, err
 	}
 	if w.NICs, err = r.nics(c.Networks); err != nil || c.Tags == nil {
 		return w, err
@@ -135,6 +154,33 @@ func (r *request) nics(networks json.RawMessage) (int, error) {
 		return 0, fault.New(fault.Invalid, "networks must be \"auto\", \"none\" or a list of at most %d", maxNICs).At("networks")
 	}
 	return len(list), nil
+}
+
+// description is what a request says about a server, or what was said before.
+func (r *request) description(said *string, before string) (string, error) {
+	switch {
+	case said == nil:
+		return before, nil
+	case !r.since(withDescription):
+		return "", fault.New(fault.Invalid, "Invalid input: Additional properties are not allowed ('description' was unexpected)").At("description").
+			WithHint("it is taken from microversion 2.19 on")
+	case utf8.RuneCountInString(*said) > maxName || strings.ContainsFunc(*said, unicode.IsControl):
+		return "", fault.New(fault.Invalid, "Invalid input for field/attribute description. It must have at most %d characters, none of them a control character", maxName).
+			At("description")
+	}
+	return *said, nil
+}
+
+func checkMetadata(items map[string]string) error {
+	if len(items) > maxMetadata {
+		return fault.New(fault.Invalid, "A server has at most %d items of metadata", maxMetadata).At("metadata")
+	}
+	for key, value := range items {
+		if key == "" || utf8.RuneCountInString(key) > maxName || utf8.RuneCountInString(value) > maxName || strings.ContainsRune(key+value, 0) {
+			return fault.New(fault.Invalid, "Invalid input for field/attribute metadata. A key must have 1 to %d characters, and a value no more", maxName).At("metadata")
+		}
+	}
+	return nil
 }
 
 func checkServerName(name string) error {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,6 +68,15 @@ var vmStates = map[server.Status]struct {
 	server.Failed: {"error", 0}, server.Gone: {"deleted", 0},
 }
 
+// status is the status of a server in the words of the flavour.
+func (r *request) status(s *server.Server) string {
+	status := s.Status()
+	if r.flavour == cyclades && status == server.Shutoff {
+		return "STOPPED"
+	}
+	return string(status)
+}
+
 // full is all that is shown of a server.
 func (r *request) full(s *server.Server) object {
 	out := r.brief(s)
@@ -77,7 +87,7 @@ func (r *request) full(s *server.Server) object {
 		task = taskStates[doing.Do]
 	}
 	maps.Copy(out, object{
-		"status": status, "tenant_id": s.Project, "user_id": s.User, "created": stamp(s.Created), "updated": stamp(s.Updated),
+		"status": r.status(s), "tenant_id": s.Project, "user_id": s.User, "created": stamp(s.Created), "updated": stamp(s.Updated),
 		"hostId": "", "accessIPv4": "", "accessIPv6": "", "key_name": nil, "config_drive": "", "progress": 0,
 		"metadata": metadataOf(s), "addresses": object{}, "image": object{"id": s.Image.ID, "links": []any{}},
 		"security_groups": []any{object{"name": "default"}}, "OS-DCF:diskConfig": "MANUAL", "OS-EXT-AZ:availability_zone": "nova",
@@ -87,9 +97,6 @@ func (r *request) full(s *server.Server) object {
 	out["flavor"] = object{"id": r.number(s.Flavor.ID), "links": []any{}}
 	if s.Built != 0 {
 		out["OS-SRV-USG:launched_at"] = stamp(s.Built)
-	}
-	if s.KeyName != "" {
-		out["key_name"] = s.KeyName
 	}
 	if s.Fault != nil && status == server.Failed {
 		out["fault"] = object{"code": http.StatusInternalServerError, "created": stamp(s.Fault.Time), "message": s.Fault.Text}
@@ -115,9 +122,6 @@ func (r *request) byVersion(s *server.Server, out object) {
 	}
 	if r.flavour == cyclades {
 		out["SNF:task_state"], out["suspended"], out["deleted"] = "", false, s.Deleted != 0
-		if s.Status() == server.Shutoff {
-			out["status"] = "STOPPED"
-		}
 	}
 }
 
@@ -191,9 +195,6 @@ func pageOf(q url.Values) (int, error) {
 	if err != nil || n < 0 {
 		return 0, fault.New(fault.Invalid, "Invalid input for query parameters limit. Value: %s", fault.Clip(text, 100)).At("limit")
 	}
-	if n == 0 {
-		return maxPage, nil
-	}
 	return min(n, maxPage), nil
 }
 
@@ -206,40 +207,65 @@ var tagFilters = map[string]func(has, named int) bool{
 	"not-tags-any": func(has, _ int) bool { return has == 0 },
 }
 
-// filter reads which servers are wanted.
+// filters are the other filters of lists, by what the query says; each returns
+// what a server must be.
+var filters = map[string]func(r *request, text string) (func(*server.Server) bool, error){
+	"name": func(_ *request, text string) (func(*server.Server) bool, error) {
+		pattern, err := regexp.Compile(text)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "Invalid regular expression as a name: %s", fault.Clip(text, 100)).At("name")
+		}
+		return func(s *server.Server) bool { return pattern.MatchString(s.Name) }, nil
+	},
+	"status": func(r *request, text string) (func(*server.Server) bool, error) {
+		text = strings.ToUpper(text)
+		if _, known := vmStates[server.Status(text)]; !known && r.since(withStatusCheck) {
+			return nil, fault.New(fault.Invalid, "Invalid status filter: %s", fault.Clip(text, 100)).At("status")
+		}
+		return func(s *server.Server) bool { return r.status(s) == text }, nil
+	},
+	"flavor": func(_ *request, text string) (func(*server.Server) bool, error) {
+		return func(s *server.Server) bool { return s.Flavor.ID == text }, nil
+	},
+	"image": func(_ *request, text string) (func(*server.Server) bool, error) {
+		return func(s *server.Server) bool { return s.Image.ID == text }, nil
+	},
+	"changes-since": func(_ *request, text string) (func(*server.Server) bool, error) {
+		since, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			if since, err = time.Parse("2006-01-02T15:04:05", text); err != nil {
+				return nil, fault.New(fault.Invalid, "Invalid time in changes-since: %s", fault.Clip(text, 100)).At("changes-since")
+			}
+		}
+		return func(s *server.Server) bool { return s.Updated >= job.At(since) }, nil
+	},
+}
+
+// filter reads which servers are wanted. Of a parameter that is there twice the
+// last counts; parameters that are not known are not looked at.
 func (r *request) filter(q url.Values) (func(*server.Server) bool, error) {
 	var all []func(*server.Server) bool
-	last := func(key string) (string, bool) {
-		values := q[key]
-		if len(values) == 0 {
-			return "", false
-		}
-		return values[len(values)-1], true
-	}
-	if name, ok := last("name"); ok {
-		all = append(all, func(s *server.Server) bool { return strings.Contains(s.Name, strings.Trim(name, "^$")) })
-	}
-	if status, ok := last("status"); ok {
-		status = strings.ToUpper(status)
-		if !knownStatus(status) && r.since(withoutImages+2) {
-			return nil, fault.New(fault.Invalid, "Invalid status filter: %s", fault.Clip(status, 100)).At("status")
-		}
-		all = append(all, func(s *server.Server) bool { return string(s.Status()) == status })
-	}
-	if r.since(withTags) {
-		for key, holds := range tagFilters {
-			if text, ok := last(key); ok {
-				names := strings.Split(text, ",")
-				all = append(all, func(s *server.Server) bool { return holds(count(s, names), len(names)) })
+	for key, values := range q {
+		text := values[len(values)-1]
+		if read := filters[key]; read != nil {
+			one, err := read(r, text)
+			if err != nil {
+				return nil, err
 			}
+			all = append(all, one)
+		}
+		if holds := tagFilters[key]; holds != nil && r.since(withTags) {
+			names := strings.Split(text, ",")
+			all = append(all, func(s *server.Server) bool { return holds(count(s, names), len(names)) })
+		}
+		if everybody, _ := strconv.ParseBool(text); key == "all_tenants" && everybody {
+			return nil, refused{fault.New(fault.Denied, "A list is of the servers of one project: that of the token."), http.StatusForbidden}
 		}
 	}
 	return func(s *server.Server) bool {
 		return !slices.ContainsFunc(all, func(holds func(*server.Server) bool) bool { return !holds(s) })
 	}, nil
 }
-
-func knownStatus(status string) bool { _, ok := vmStates[server.Status(status)]; return ok }
 
 func count(s *server.Server, names []string) int {
 	n := 0
@@ -276,6 +302,10 @@ func renameServer(r *request) (result, error) {
 			return result{}, err
 		}
 	}
+	description, err := r.description(body.Server.Description, s.Description)
+	if err != nil {
+		return result{}, err
+	}
 	by := r.asked()
 	s, err = r.api.cfg.Engine.Change(s.ID, func(s *server.Server) (*server.Server, error) {
 		next := *s
@@ -283,8 +313,8 @@ func renameServer(r *request) (result, error) {
 		if body.Server.Name != nil {
 			next.Name = *body.Server.Name
 		}
-		if body.Server.Description != nil && r.since(withDescription) {
-			next.Description = fault.Clip(*body.Server.Description, maxName)
+		if body.Server.Description != nil {
+			next.Description = description
 		}
 		return &next, nil
 	})

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -11,12 +12,23 @@ import (
 )
 
 // tagged is the server of a request about tags. Nova has them since 2.26. Some
-// clients name no version at all on these calls, and are served.
+// clients name no version at all on these calls, and are served. Tags may be
+// written while a server is being built: they go to the cluster when it is there.
 func (r *request) tagged() (*server.Server, error) {
-	if r.said && !r.since(withTags) && r.flavour == nova {
+	if r.flavour == nova && r.said && !r.since(withTags) {
 		return nil, errNoRoute
 	}
-	return r.server()
+	s, err := r.server()
+	if err != nil || r.Method == http.MethodGet {
+		return s, err
+	}
+	switch status := s.Status(); {
+	case r.flavour == cyclades && status == server.Gone:
+		return nil, fault.New(fault.Invalid, "Server has been deleted.")
+	case r.flavour == nova && (status == server.Gone || status == server.Failed):
+		return nil, fault.New(fault.WrongState, "Cannot 'update tags' instance %s while it is in vm_state %s", s.ID, vmStates[status].vm)
+	}
+	return s, nil
 }
 
 // tagsBody lists tags; Cyclades' flavour tells the status of each.
@@ -128,6 +140,9 @@ func noTag(what string, s *server.Server, name string) error {
 
 func addTag(r *request) (result, error) {
 	s, err := r.tagged()
+	if err == nil {
+		err = r.noBody()
+	}
 	if err != nil {
 		return result{}, err
 	}
@@ -137,6 +152,18 @@ func addTag(r *request) (result, error) {
 	}
 	r.w.Header().Set("Location", r.link(s)+"/tags/"+url.PathEscape(r.path[1]))
 	return result{status: http.StatusCreated}, nil
+}
+
+// noBody refuses a body where Nova has none; Cyclades does not look at it.
+func (r *request) noBody() error {
+	text, err := r.body()
+	if err != nil || r.flavour == cyclades {
+		return err
+	}
+	if text = bytes.TrimSpace(text); len(text) > 0 && string(text) != "null" {
+		return fault.New(fault.Invalid, "Invalid input: a tag is added without a body").At("body")
+	}
+	return nil
 }
 
 func deleteTag(r *request) (result, error) {

@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -22,17 +21,12 @@ const (
 	withTags        = 26
 	withoutImages   = 36
 	withNetworks    = 37
+	withStatusCheck = 38
 	withFlavor      = 47
 	withCreateTags  = 52
 )
 
 var versionSyntax = regexp.MustCompile(`^([1-9]\d{0,4})\.([1-9]\d{0,4}|0)$`)
-
-// notServed is the error for a version that is not served: its text.
-type notServed string
-
-// Error returns the text.
-func (e notServed) Error() string { return string(e) }
 
 // readVersion reads the microversion in either spelling, and says in the answer
 // which one counts. Only Nova's flavour has them.
@@ -68,7 +62,7 @@ func (r *request) readVersion() error {
 	}
 	minor, _ := strconv.Atoi(parts[2]) // so many digits fit
 	if parts[1] != "2" || minor < minMinor || minor > maxMinor {
-		return notServed(fmt.Sprintf("Version %s is not supported by the API. Minimum is 2.%d and maximum is 2.%d.", text, minMinor, maxMinor))
+		return refused{fault.New(fault.Invalid, "Version %s is not supported by the API. Minimum is 2.%d and maximum is 2.%d.", text, minMinor, maxMinor), http.StatusNotAcceptable}
 	}
 	r.minor, r.said = minor, true
 	return nil

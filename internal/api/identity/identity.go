@@ -207,6 +207,9 @@ func (r *request) read(v any) error {
 	if err != nil {
 		return fault.New(fault.TooLarge, "the body is larger than %d bytes, or cannot be read", maxBody)
 	}
+	if err := intake.CheckText(text); err != nil {
+		return err
+	}
 	if err := intake.CheckValues(text, maxValues); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -59,17 +60,21 @@ func version(r *request) (int, any, error) {
 	return http.StatusOK, object{"version": r.versionBody()}, nil
 }
 
-// reference names a user or a project.
-type reference struct{ ID, Name string }
-
-func (p reference) key() string {
-	if p.ID != "" {
-		return p.ID
-	}
-	return p.Name
+// reference names a user or a project, or a domain.
+type reference struct {
+	ID, Name string
+	Domain   *reference
 }
 
-// authRequest is the body of a login. Domains are not looked at: there is one.
+// key is the id, or else the name; nobody's for one of another domain than ours.
+func (p reference) key() string {
+	if d := p.Domain; d != nil && d.ID != domain["id"] && d.Name != domain["name"] {
+		return "\x00"
+	}
+	return cmp.Or(p.ID, p.Name)
+}
+
+// authRequest is the body of a login.
 type authRequest struct {
 	Auth struct {
 		Identity struct {
@@ -376,7 +381,7 @@ func (r *request) own() error {
 }
 
 func credentialBody(c identity.Credential) object {
-	out := object{"id": c.ID, "name": c.Name, "description": c.Description, "project_id": c.Project, "roles": []any{}, "unrestricted": false,
+	out := object{"id": c.ID, "name": c.Name, "description": c.Description, "project_id": c.Project, "roles": roleBodies(c.Roles), "unrestricted": false,
 		"expires_at": nil, "links": object{}}
 	if !c.Expires.IsZero() {
 		out["expires_at"] = c.Expires.Format(timeFormat)
@@ -395,6 +400,7 @@ func addCredential(r *request) (int, any, error) {
 	var body struct {
 		Credential struct {
 			Name, Description, Secret string
+			Roles                     []reference
 			Expires                   string `json:"expires_at"`
 		} `json:"application_credential"`
 	}
@@ -409,6 +415,9 @@ func addCredential(r *request) (int, any, error) {
 		return 0, nil, fault.New(fault.WrongState, "An application credential is made by a user with a password, for a project.")
 	}
 	c := identity.Credential{Name: in.Name, Description: in.Description, User: r.session.User.ID, Project: r.session.Project.ID}
+	for _, role := range in.Roles {
+		c.Roles = append(c.Roles, role.key())
+	}
 	if in.Expires != "" {
 		var err error
 		if c.Expires, err = time.Parse("2006-01-02T15:04:05.999999", in.Expires); err != nil {

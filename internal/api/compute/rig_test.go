@@ -1,0 +1,312 @@
+package compute_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/api/compute"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/tagsync"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// The roots of the flavours.
+const (
+	nova     = "/compute/v2.1"
+	cyclades = "/compute/v2.0"
+)
+
+// cloud is a cluster in memory: its jobs end at once.
+type cloud struct {
+	mu        sync.Mutex
+	changed   func(string)
+	instances map[string]server.Sight
+	jobs      map[string]job.ID // by key
+	ended     map[job.ID]servertag.Outcome
+}
+
+func (c *cloud) Submit(_ context.Context, key string, op *opcode.Opcode) (job.ID, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id, again := c.jobs[key]; again {
+		return id, nil
+	}
+	id := job.ID(len(c.jobs) + 1)
+	c.jobs[key] = id
+	name := op.Str("instance_name") + op.Str("name")
+	c.ended[id] = c.run(op, name)
+	if c.changed != nil {
+		go c.changed(name)
+	}
+	return id, nil
+}
+
+func (c *cloud) run(op *opcode.Opcode, name string) servertag.Outcome {
+	sight, there := c.instances[name]
+	if !there && op.ID != "OP_INSTANCE_CREATE" {
+		return servertag.Outcome{Text: "there is no instance " + name, Missing: true}
+	}
+	switch op.ID {
+	case "OP_INSTANCE_CREATE":
+		if fmt.Sprint(op.Map("beparams")["vcpus"]) == "2" { // m1.medium
+			return servertag.Outcome{Text: "not enough memory", Final: true}
+		}
+		sight.Instance, sight.Tags = true, op.Strings("tags")
+	case "OP_INSTANCE_REMOVE":
+		delete(c.instances, name)
+		return servertag.Outcome{OK: true}
+	case "OP_INSTANCE_SHUTDOWN":
+		sight.Stopped = true
+	case "OP_INSTANCE_STARTUP":
+		sight.Stopped = false
+	case "OP_TAGS_SET":
+		sight.Tags = slices.Concat(sight.Tags, op.Strings("tags"))
+	case "OP_TAGS_DEL":
+		sight.Tags = slices.DeleteFunc(slices.Clone(sight.Tags), func(tag string) bool { return slices.Contains(op.Strings("tags"), tag) })
+	}
+	c.instances[name] = sight
+	return servertag.Outcome{OK: true}
+}
+
+func (c *cloud) Look(_ context.Context, instance string, jobs []job.ID) (server.Sight, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sight := c.instances[instance]
+	sight.Ended = map[job.ID]servertag.Outcome{}
+	for _, id := range jobs {
+		sight.Ended[id] = c.ended[id]
+	}
+	return sight, nil
+}
+
+func (c *cloud) Follow(ctx context.Context, changed func(string)) error {
+	c.mu.Lock()
+	c.changed = changed
+	c.mu.Unlock()
+	changed("")
+	<-ctx.Done()
+	return nil
+}
+
+// remove takes an instance away behind everybody's back.
+func (c *cloud) remove(name string) {
+	c.mu.Lock()
+	delete(c.instances, name)
+	c.mu.Unlock()
+	c.changed(name)
+}
+
+// rig is the API over a real store and engine, and a cluster in memory.
+type rig struct {
+	*testing.T
+	api      *compute.API
+	accounts *identity.Service
+	engine   *tagsync.Engine
+	shown    *picture.Picture
+	cloud    *cloud
+	clock    struct {
+		sync.Mutex
+		ahead time.Duration
+	}
+	log *strings.Builder
+	// token is that of a member of the project home.
+	token string
+	home  identity.Project
+}
+
+func (r *rig) now() time.Time {
+	r.clock.Lock()
+	defer r.clock.Unlock()
+	return time.Now().Add(r.clock.ahead)
+}
+
+func (r *rig) check(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// guarded makes a writer safe for several goroutines.
+type guarded struct {
+	sync.Mutex
+	io.Writer
+}
+
+func (g *guarded) Write(text []byte) (int, error) {
+	g.Lock()
+	defer g.Unlock()
+	return g.Writer.Write(text)
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	kept, err := sqlite.Open(t.TempDir(), sqlite.Options{})
+	r := &rig{T: t, shown: picture.New(), log: &strings.Builder{},
+		cloud: &cloud{instances: map[string]server.Sight{}, jobs: map[string]job.ID{}, ended: map[job.ID]servertag.Outcome{}}}
+	r.check(err)
+	log := slog.New(slog.NewTextHandler(&guarded{Writer: io.MultiWriter(r.log, t.Output())}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r.accounts, err = identity.Open(t.Context(), identity.Config{Store: kept, Now: r.now, NewUUID: testkit.NewUUID, Log: log})
+	r.check(err)
+	r.engine, err = tagsync.Open(t.Context(), tagsync.Config{Store: kept, Picture: r.shown, Backends: map[string]tagsync.Backend{"": r.cloud},
+		Policy: servertag.DefaultPolicy(), Catalogue: server.DefaultCatalogue(), Prefix: "snf-", Now: r.now, NewUUID: testkit.NewUUID, Log: log})
+	r.check(err)
+	r.engine.Run()
+	t.Cleanup(func() {
+		r.engine.Close()
+		r.check(kept.Close())
+	})
+	r.api = compute.New(compute.Config{Accounts: r.accounts, Engine: r.engine, Now: r.now, Log: log})
+	r.home, r.token = r.join("alice", "home", identity.Member)
+	return r
+}
+
+// join makes a user of a new project, and returns it with a token.
+func (r *rig) join(user, project, role string) (identity.Project, string) {
+	r.Helper()
+	p, err := r.accounts.AddProject(r.Context(), project, "")
+	r.check(err)
+	u, err := r.accounts.AddUser(r.Context(), user, "opensesame")
+	r.check(err)
+	r.check(r.accounts.SetRole(r.Context(), u.ID, p.ID, role, true))
+	_, token, err := r.accounts.Log(r.Context(), identity.Login{User: user, Password: "opensesame"})
+	r.check(err)
+	return p, token
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	text   string
+}
+
+// read decodes the body.
+func (a answer) read(r *rig) map[string]any {
+	r.Helper()
+	var out map[string]any
+	if err := json.Unmarshal([]byte(a.text), &out); err != nil {
+		r.Fatalf("%d %q: %v", a.status, a.text, err)
+	}
+	return out
+}
+
+// ask sends a request, as a server would hand it on. Headers come in pairs.
+func (r *rig) ask(method, path, body string, headers ...string) answer {
+	r.Helper()
+	in := httptest.NewRequestWithContext(r.Context(), method, path, strings.NewReader(body))
+	in.Header.Set("X-Auth-Token", r.token)
+	in.Header.Set("X-OpenStack-Nova-API-Version", "2.52")
+	for i := 0; i < len(headers); i += 2 {
+		if in.Header.Del(headers[i]); headers[i+1] != "" {
+			in.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	out := httptest.NewRecorder()
+	r.api.ServeHTTP(out, in)
+	return answer{out.Code, out.Header(), out.Body.String()}
+}
+
+// patience is how long something may take that is to come.
+const patience = time.Minute
+
+// until waits until a condition holds for a server; nil is one that is gone.
+func (r *rig) until(id, what string, holds func(*server.Server) bool) *server.Server {
+	r.Helper()
+	limit := time.After(patience)
+	for {
+		changed := r.shown.Changed()
+		s := r.engine.Servers().Get(id)
+		if holds(s) {
+			return s
+		}
+		select {
+		case <-changed:
+		case <-limit:
+			r.Fatalf("the server never %s: %+v", what, s)
+		}
+	}
+}
+
+// settled waits until nothing is left to do about a server.
+func (r *rig) settled(id string) *server.Server {
+	r.Helper()
+	return r.until(id, "comes to rest", func(s *server.Server) bool {
+		return s == nil || len(s.Tasks) == 0 && s.Tags.OldestPending() == 0 && len(s.Tags.Jobs) == 0
+	})
+}
+
+// creationOf is a body that makes a server.
+func (r *rig) creationOf(more map[string]any) string {
+	r.Helper()
+	in := map[string]any{"name": "web1", "flavorRef": "4", "imageRef": r.engine.Catalogue().Images[0].ID, "networks": "none"}
+	maps.Copy(in, more)
+	text, err := json.Marshal(map[string]any{"server": in})
+	r.check(err)
+	return string(text)
+}
+
+// create makes a server with tags over the API, and waits until it is there.
+func (r *rig) create(name string, tags ...string) *server.Server {
+	r.Helper()
+	a := r.ask("POST", nova+"/servers", r.creationOf(map[string]any{"name": name, "tags": append([]string{}, tags...)}))
+	if a.status != http.StatusAccepted {
+		r.Fatalf("creating a server: %d %s", a.status, a.text)
+	}
+	id, _ := a.read(r)["server"].(map[string]any)["id"].(string)
+	return r.settled(id)
+}
+
+// at is the path of a server in a flavour.
+func at(root string, s *server.Server) string {
+	if root == cyclades {
+		return root + "/servers/" + strconv.FormatInt(s.Number, 10)
+	}
+	return root + "/servers/" + s.ID
+}
+
+// wants fails the test unless a server has these tags, and is there.
+func (r *rig) wants(id string, tags ...string) {
+	r.Helper()
+	s := r.engine.Servers().Get(id)
+	if s == nil || s.Deleting() {
+		r.Fatalf("the server is deleted")
+	}
+	if got := s.Tags.Names(servertag.User); !slices.Equal(got, append([]string{}, tags...)) {
+		r.Errorf("the server has the tags %q, want %q", got, tags)
+	}
+}
+
+// explained fails the test unless an answer has a status and says why.
+func (r *rig) explained(what string, a answer, status int) {
+	r.Helper()
+	if a.status != status {
+		r.Errorf("%s: status %d, want %d: %s", what, a.status, status, fault.Clip(a.text, 300))
+		return
+	}
+	for _, value := range a.read(r) {
+		if body, ok := value.(map[string]any); ok && body["code"] == float64(status) && body["message"] != "" {
+			return
+		}
+	}
+	r.Errorf("%s: the body does not say why: %q", what, a.text)
+}

@@ -1,0 +1,305 @@
+package compute_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/server"
+)
+
+func TestWhoMay(t *testing.T) {
+	r := newRig(t)
+	s := r.create("web1", "t1")
+	_, stranger := r.join("mallory", "elsewhere", identity.Admin)
+	_, reader := r.join("rita", "reading", identity.Reader)
+	check := func(what, token string, status int, methods ...string) {
+		t.Helper()
+		for _, method := range methods {
+			for _, root := range []string{nova, cyclades} {
+				for _, below := range []string{"", "/tags", "/tags/t1"} {
+					r.explained(what+" "+method+" "+below, r.ask(method, at(root, s)+below, `{"tags":[]}`, "X-Auth-Token", token), status)
+				}
+			}
+		}
+		r.wants(s.ID, "t1")
+	}
+	all := []string{http.MethodGet, http.MethodPut, http.MethodDelete}
+	check("no token", "", http.StatusUnauthorized, all...)
+	check("someone else's", stranger, http.StatusNotFound, all...)
+	check("a reader's write", reader, http.StatusForbidden, http.MethodPut, http.MethodDelete)
+	if a := r.ask(http.MethodGet, nova+"/servers", "", "X-Auth-Token", stranger); a.status != http.StatusOK || len(a.read(r)["servers"].([]any)) != 0 {
+		t.Errorf("a stranger lists %d %s", a.status, a.text)
+	}
+	if a := r.ask(http.MethodGet, nova+"/flavors", "", "X-Auth-Token", reader); a.status != http.StatusOK {
+		t.Errorf("a reader reads: %d %s", a.status, a.text)
+	}
+	r.explained("all projects", r.ask(http.MethodGet, nova+"/servers?all_tenants=True", "", "X-Auth-Token", stranger), http.StatusForbidden)
+	r.explained("a wrong token", r.ask(http.MethodGet, nova+"/servers", "", "X-Auth-Token", "gAAAA-wrong"), http.StatusUnauthorized)
+	r.clock.Lock()
+	r.clock.ahead = identity.TokenLife
+	r.clock.Unlock()
+	r.explained("an expired token", r.ask(http.MethodGet, nova+"/servers", ""), http.StatusUnauthorized)
+	for _, secret := range []string{stranger, reader, r.token, "gAAAA-wrong", "opensesame"} {
+		if strings.Contains(r.log.String(), secret) {
+			t.Errorf("a token or password is in the log: %s", secret)
+		}
+	}
+}
+
+func TestMicroversions(t *testing.T) {
+	r := newRig(t)
+	s := r.create("web1", "t1")
+	const long, short = "OpenStack-API-Version", "X-OpenStack-Nova-API-Version"
+	for _, c := range []struct {
+		headers []string
+		status  int
+		served  string
+		tags    int // the status of listing tags
+	}{
+		{[]string{short, ""}, 200, "2.1", 200}, // some clients name none with tags
+		{[]string{short, "2.1"}, 200, "2.1", 404},
+		{[]string{short, "2.25"}, 200, "2.25", 404},
+		{[]string{short, "2.26"}, 200, "2.26", 200},
+		{[]string{short, "", long, "compute 2.26"}, 200, "2.26", 200},
+		{[]string{short, "2.1", long, "compute 2.52"}, 200, "2.52", 200},
+		{[]string{short, "", long, "identity 3.1, compute 2.52"}, 200, "2.52", 200},
+		{[]string{short, "", long, "volume 3.0"}, 200, "2.1", 200},
+		{[]string{short, "latest"}, 200, "2.52", 200},
+		{[]string{short, "", long, "compute latest"}, 200, "2.52", 200},
+		{[]string{short, "3.9"}, 406, "2.1", 406},
+		{[]string{short, "2.9999"}, 406, "2.1", 406},
+		{[]string{short, "2.0"}, 406, "2.1", 406},
+		{[]string{short, "", long, "compute 1.1"}, 406, "2.1", 406},
+		{[]string{short, "2"}, 400, "2.1", 400},
+		{[]string{short, "two.one"}, 400, "2.1", 400},
+		{[]string{short, "2.026"}, 400, "2.1", 400},
+		{[]string{short, "", long, "compute x"}, 400, "2.1", 400},
+	} {
+		a := r.ask(http.MethodGet, at(nova, s), "", c.headers...)
+		if a.status != c.status || a.header.Get(short) != c.served || a.header.Get(long) != "compute "+c.served || a.header.Get("Vary") == "" {
+			t.Errorf("%q: %d %v %s", c.headers, a.status, a.header, a.text)
+		}
+		if c.status != http.StatusOK {
+			r.explained("bad version", a, c.status)
+		}
+		if a := r.ask(http.MethodGet, at(nova, s)+"/tags", "", c.headers...); a.status != c.tags {
+			t.Errorf("%q: tags %d %s", c.headers, a.status, a.text)
+		}
+		if a := r.ask(http.MethodGet, at(cyclades, s)+"/tags", "", c.headers...); a.status != http.StatusOK || a.header.Get(short) != "" {
+			t.Errorf("%q: Cyclades looks at it: %d", c.headers, a.status)
+		}
+	}
+}
+
+func TestVersionDocumentsNeedNoToken(t *testing.T) {
+	r := newRig(t)
+	for path, want := range map[string]string{
+		"/compute": `"version":"2.52"`, "/compute/": `"min_version":"2.1"`, nova: `"version":"2.52"`, nova + "/": `"min_version":"2.1"`,
+		cyclades: `"id":"v2.0"`, cyclades + "/": `"id":"v2.0"`, "/image": `"versions"`, "/image/v2": `"versions"`,
+	} {
+		if a := r.ask(http.MethodGet, path, "", "X-Auth-Token", ""); a.status/100 > 3 || !strings.Contains(a.text, want) {
+			t.Errorf("%s: %d %s", path, a.status, a.text)
+		}
+	}
+}
+
+func TestBadServersAreNotMade(t *testing.T) {
+	r := newRig(t)
+	for what, more := range map[string]map[string]any{
+		"no name": {"name": ""}, "a number as name": {"name": 1}, "a long name": {"name": strings.Repeat("x", 256)}, "NUL": {"name": "a\x00"},
+		"blanks": {"name": " a"}, "no flavor": {"flavorRef": ""}, "unknown flavor": {"flavorRef": "99"}, "unknown image": {"imageRef": "x"},
+		"no image": {"imageRef": nil}, "no networks": {"networks": nil}, "bad networks": {"networks": "some"}, "two": {"min_count": 2},
+		"tags": {"tags": "a"}, "a bad tag": {"tags": []string{"a", "b/c"}}, "a long tag": {"tags": []string{strings.Repeat("日", 13)}},
+		"clash":         {"tags": []string{"high-availability", "high-performance"}},
+		"51 tags":       {"tags": slices.Repeat([]string{"a"}, 51)},
+		"user data":     {"user_data": "IyEvYmluL3No"},
+		"a key":         {"key_name": "mine"},
+		"personality":   {"personality": []any{map[string]string{"path": "/etc/x", "contents": ""}}},
+		"bad metadata":  {"metadata": map[string]any{"a": 1}},
+		"long metadata": {"metadata": map[string]any{"a": strings.Repeat("x", 256)}},
+		"description":   {"description": strings.Repeat("x", 256)},
+	} {
+		r.explained(what, r.ask(http.MethodPost, nova+"/servers", r.creationOf(more)), http.StatusBadRequest)
+	}
+	for what, body := range map[string]string{"nothing": "", "null": "null", "no server": "{}", "a list": "[]", "a server of null": `{"server":null}`} {
+		r.explained(what, r.ask(http.MethodPost, nova+"/servers", body), http.StatusBadRequest)
+	}
+	r.explained("tags below 2.52", r.ask(http.MethodPost, nova+"/servers", r.creationOf(map[string]any{"tags": []string{"a"}}),
+		"X-OpenStack-Nova-API-Version", "2.51"), http.StatusBadRequest)
+	r.explained("10 MB", r.ask(http.MethodPost, nova+"/servers", r.creationOf(map[string]any{"name": strings.Repeat("x", 10<<20)})), http.StatusRequestEntityTooLarge)
+	if n := r.engine.Servers().Len(); n != 0 {
+		t.Errorf("there are %d servers", n)
+	}
+}
+
+func TestTheLifeOfAServer(t *testing.T) {
+	for _, root := range []string{nova, cyclades} {
+		t.Run(root, func(t *testing.T) {
+			r := newRig(t)
+			s := r.create("web1", "b", "a")
+			show := func() map[string]any {
+				t.Helper()
+				return r.ask(http.MethodGet, at(root, s), "").read(r)["server"].(map[string]any)
+			}
+			act := func(body string, status int, want string) {
+				t.Helper()
+				if a := r.ask(http.MethodPost, at(root, s)+"/action", body); a.status != status {
+					t.Errorf("%s: %d %s", body, a.status, a.text)
+				}
+				s = r.settled(s.ID)
+				if got := show()["status"]; got != want {
+					t.Errorf("after %s it is %v, want %s", body, got, want)
+				}
+			}
+			stopped := map[string]string{nova: "SHUTOFF", cyclades: "STOPPED"}[root]
+			body := show()
+			if _, number := body["id"].(float64); number != (root == cyclades) || body["name"] != "web1" || !slices.Equal(body["tags"].([]any), []any{"a", "b"}) {
+				t.Errorf("it is shown as %v", body)
+			}
+			act(`{"os-start":null}`, http.StatusConflict, "ACTIVE")
+			act(`{"os-stop":null}`, http.StatusAccepted, stopped)
+			act(`{"reboot":{"type":"SOFT"}}`, http.StatusConflict, stopped)
+			act(`{"os-start":null}`, http.StatusAccepted, "ACTIVE")
+			act(`{"reboot":{"type":"HARD"}}`, http.StatusAccepted, "ACTIVE")
+			act(`{"reboot":{"type":"GENTLE"}}`, http.StatusBadRequest, "ACTIVE")
+			act(`{"reboot":null}`, http.StatusBadRequest, "ACTIVE")
+			act(`{"explode":null}`, http.StatusBadRequest, "ACTIVE")
+			act(`{"os-stop":null,"os-start":null}`, http.StatusBadRequest, "ACTIVE")
+			act(`null`, http.StatusBadRequest, "ACTIVE")
+			renamed := map[string]int{nova: http.StatusOK, cyclades: http.StatusNoContent}[root]
+			if a := r.ask(http.MethodPut, at(root, s), `{"server":{"name":"web2"}}`); a.status != renamed || show()["name"] != "web2" {
+				t.Errorf("renaming: %d %s", a.status, a.text)
+			}
+			r.explained("a bad name", r.ask(http.MethodPut, at(root, s), `{"server":{"name":""}}`), http.StatusBadRequest)
+			if a := r.ask(http.MethodDelete, at(root, s), ""); a.status != http.StatusNoContent {
+				t.Errorf("deleting: %d %s", a.status, a.text)
+			}
+			r.until(s.ID, "goes", func(s *server.Server) bool { return s == nil })
+			r.explained("gone", r.ask(http.MethodGet, at(root, s), ""), http.StatusNotFound)
+			r.explained("gone", r.ask(http.MethodDelete, at(root, s), ""), http.StatusNotFound)
+		})
+	}
+}
+
+// TestAServerThatCannotBeMade shows why, and can be deleted.
+func TestAServerThatCannotBeMade(t *testing.T) {
+	r := newRig(t)
+	a := r.ask(http.MethodPost, nova+"/servers", r.creationOf(map[string]any{"flavorRef": "3", "tags": []string{"a"}}))
+	id, _ := a.read(r)["server"].(map[string]any)["id"].(string)
+	s := r.until(id, "fails", func(s *server.Server) bool { return s.Status() == server.Failed })
+	body := r.ask(http.MethodGet, at(nova, s), "").read(r)["server"].(map[string]any)
+	if why, _ := body["fault"].(map[string]any); body["status"] != "ERROR" || why["message"] != "not enough memory" {
+		t.Errorf("it is shown as %v", body)
+	}
+	r.explained("a tag", r.ask(http.MethodPut, at(nova, s)+"/tags/b", ""), http.StatusConflict)
+	if a := r.ask(http.MethodDelete, at(nova, s), ""); a.status != http.StatusNoContent {
+		t.Errorf("deleting it: %d %s", a.status, a.text)
+	}
+	r.until(id, "goes", func(s *server.Server) bool { return s == nil })
+}
+
+func TestLists(t *testing.T) {
+	r := newRig(t)
+	r.create("web1", "a", "b")
+	r.create("web2", "b", "c")
+	db := r.create("db1")
+	names := func(query string, headers ...string) string {
+		t.Helper()
+		a := r.ask(http.MethodGet, nova+"/servers/detail?"+query, "", headers...)
+		if a.status != http.StatusOK {
+			t.Errorf("%s: %d %s", query, a.status, a.text)
+			return ""
+		}
+		var out []string
+		for _, s := range a.read(r)["servers"].([]any) {
+			out = append(out, s.(map[string]any)["name"].(string))
+		}
+		return strings.Join(out, " ")
+	}
+	for query, want := range map[string]string{
+		"": "db1 web2 web1", "tags=a,b": "web1", "tags=b": "web2 web1", "tags-any=a,c": "web2 web1", "not-tags=a,b": "db1 web2",
+		"not-tags-any=b": "db1", "tags=b&not-tags=a": "web2", "tags=x": "", "tags=": "", "tags=a&tags=c": "web2",
+		"name=web": "web2 web1", "name=^web1$": "web1", "name=b1": "db1 web1", "status=active": "db1 web2 web1", "status=SHUTOFF": "",
+		"flavor=4": "db1 web2 web1", "flavor=1": "", "image=x": "", "unknown=1": "db1 web2 web1", "all_tenants=False": "db1 web2 web1",
+		"limit=1": "db1", "limit=0": "", "changes-since=2001-01-01T00:00:00Z": "db1 web2 web1", "changes-since=2999-01-01T00:00:00": "",
+		"marker=" + db.ID: "web2 web1", "tags=b&limit=1": "web2",
+	} {
+		if got := names(query); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+	if got := names("tags=a", "X-OpenStack-Nova-API-Version", "2.25"); got != "db1 web2 web1" {
+		t.Errorf("before 2.26: %q", got)
+	}
+	for _, query := range []string{"limit=-1", "limit=x", "marker=x", "name=(", "status=nonsense", "changes-since=yesterday"} {
+		r.explained(query, r.ask(http.MethodGet, nova+"/servers?"+query, ""), http.StatusBadRequest)
+	}
+	var pages []string
+	for path := nova + "/servers?limit=2"; path != ""; {
+		body := r.ask(http.MethodGet, path, "").read(r)
+		for _, s := range body["servers"].([]any) {
+			pages = append(pages, s.(map[string]any)["name"].(string))
+		}
+		path = ""
+		if links, more := body["servers_links"].([]any); more {
+			next, err := url.Parse(links[0].(map[string]any)["href"].(string))
+			r.check(err)
+			path = next.RequestURI()
+		}
+	}
+	if got := strings.Join(pages, " "); got != "db1 web2 web1" {
+		t.Errorf("in pages: %s", got)
+	}
+}
+
+func TestCatalogues(t *testing.T) {
+	r := newRig(t)
+	image := r.engine.Catalogue().Images[0]
+	for path, c := range map[string]struct {
+		status int
+		want   string
+	}{
+		nova + "/flavors":                       {200, `"name":"m1.tiny"`},
+		nova + "/flavors/detail?is_public=None": {200, `"ram":512`},
+		nova + "/flavors/1":                     {200, `"vcpus":1`},
+		nova + "/flavors/m1.tiny":               {404, "could not be found"},
+		cyclades + "/flavors/1":                 {200, `"id":1`},
+		nova + "/images":                        {404, "could not be found"}, // since 2.36
+		cyclades + "/images":                    {200, image.ID},
+		"/image/v2/images":                      {200, image.ID},
+		"/image/v2/images?name=noop":            {200, image.ID},
+		"/image/v2/images?name=other":           {200, `"images":[]`},
+		"/image/v2/images/" + image.ID:          {200, `"name":"noop"`},
+		"/image/v2/images/noop":                 {404, "could not be found"},
+		nova + "/extensions":                    {200, "extensions"},
+		nova + "/nonsense":                      {404, "could not be found"},
+	} {
+		if a := r.ask(http.MethodGet, path, ""); a.status != c.status || !strings.Contains(a.text, c.want) {
+			t.Errorf("%s: %d %s", path, a.status, a.text)
+		}
+	}
+	if a := r.ask(http.MethodGet, nova+"/images", "", "X-OpenStack-Nova-API-Version", "2.35"); a.status != http.StatusOK {
+		t.Errorf("images before 2.36: %d %s", a.status, a.text)
+	}
+}
+
+// TestGuessingIsSlowed: after a few wrong tokens from an address each answer waits.
+func TestGuessingIsSlowed(t *testing.T) {
+	r := newRig(t)
+	begun := time.Now()
+	for range 5 {
+		r.explained("guessing", r.ask(http.MethodGet, nova+"/servers", "", "X-Auth-Token", "guess"), http.StatusUnauthorized)
+	}
+	const delays = 300 * time.Millisecond // of the fourth and the fifth
+	if took := time.Since(begun); took < delays {
+		t.Errorf("five wrong tokens took %v", took)
+	}
+	if a := r.ask(http.MethodGet, nova+"/servers", ""); a.status != http.StatusOK {
+		t.Errorf("a right one: %d", a.status)
+	}
+}
