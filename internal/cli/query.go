@@ -17,7 +17,7 @@ const queryHelp = `List any fields of any kind of item: instance, node, group, n
 lock, export, opcode (those of all jobs, with their parameters as fields), reason
 (the entries of all trails, with the job and the thing they are about), event
 (what was done that is no job: rules, cancels, drains, and by whom), environment,
-deployment and task (of deployments).
+deployment and task (of deployments), server and server-tag (of the Compute API).
 
   drover query instance -o name,status,be/memory --filter 'status != "running"'
   drover query reason --filter 'reason =~ m/OPS-123/'
@@ -29,7 +29,9 @@ var usualLists = []list{instanceList, nodeList, groupList, networkList, jobList,
 	{what: "opcode", fields: []string{"id", "status", "opcode", "object", "reason"}},
 	{what: "reason", fields: []string{"timestamp", "job", "opcode", "object", "source", "reason"}},
 	{what: "event", fields: []string{"timestamp", "what", "object", "name", "who", "reason"}},
-	environmentList, deploymentList, deployTaskList}
+	environmentList, deploymentList, deployTaskList,
+	{what: "server", fields: []string{"id", "name", "status", "instance", "tags", "pending", "pending_age"}},
+	{what: "server-tag", fields: []string{"server_name", "instance", "namespace", "tag", "status", "job", "pending_age", "failure"}}}
 
 // queryCommand asks about any kind of item.
 func queryCommand(sh *shell) *cobra.Command {

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/tagsync"
 )
 
 // Update is what is new in the answer of a query that is followed.
@@ -229,6 +230,7 @@ var dependences = map[string]dependence{
 	"node":     {own: store.Kind(cluster.KindNode), others: inventoryKinds},
 	"group":    {own: store.Kind(cluster.KindGroup), others: inventoryKinds},
 	"network":  {own: store.Kind(cluster.KindNetwork), others: inventoryKinds},
+	"server":   {own: tagsync.KindServer, derived: []string{"pending_age"}},
 }
 
 // touched returns the objects whose rows may be new since a revision; ok is

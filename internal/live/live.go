@@ -75,6 +75,7 @@ func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
 		Rules:     func() []*jobfilter.Rule { return now.Rules },
 		Locks:     func() []lock.State { return slices.Collect(now.Locks.All()) },
 		Events:    func() iter.Seq2[*audit.Event, error] { return q.Queue.Events(ctx) },
+		Servers:   now.Servers,
 		Runtime:   runtime,
 		Now:       time.Now(),
 		Live: func(need query.Need, nodes []string) map[string]query.NodeState {

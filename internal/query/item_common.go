@@ -12,6 +12,7 @@ var items = []item{
 	jobTable, lockTable, filterTable, clusterTable, osTable, extStorageTable,
 	opcodeTable, reasonTable, eventTable,
 	environmentTable, deploymentTable, deployTaskTable,
+	serverTable, serverTagTable,
 }
 
 // metaFields are the fields that every inventory object has.

@@ -35,6 +35,7 @@ import (
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/server"
 )
 
 // Status says what is known of one value. The numbers are the wire form.
@@ -125,6 +126,8 @@ type Source struct {
 	Environments func() []*course.Environment
 	Deployments  func() []*course.Deployment
 	Tasks        func() iter.Seq2[*course.Task, error]
+	// Servers are those of the Compute API; nil where there are none.
+	Servers *server.Table
 	// Runtime is what only the running program knows.
 	Runtime Runtime
 	// Live asks nodes, by UUID, for what need says. Nodes that it leaves out

@@ -148,7 +148,8 @@ type table[R any] struct {
 	// size is the number of all rows, which tells whether an index is worth
 	// it; nil where they are always too many.
 	size func(v *view) int
-	// compare is the order of the rows; nil without narrow.
+	// compare is the order of the rows; never nil with narrow. Without it watches
+	// show rows by identity.
 	compare func(a, b R) int
 	// touch reads a word from each cache line that filters mostly read of a
 	// row, and touchParts from what the row points to; nil for items that are

@@ -45,7 +45,7 @@ func drawWorld(t *rapid.T) *world {
 func (w *world) source() *Source {
 	now, archived := w.State, w.archived.Copy()
 	return &Source{
-		Inventory: now.Inventory, JobTable: now.Jobs, Live: w.live,
+		Inventory: now.Inventory, JobTable: now.Jobs, Live: w.live, Servers: now.Servers,
 		Rules: func() []*jobfilter.Rule { return now.Rules },
 		Locks: func() []lock.State { return slices.Collect(now.Locks.All()) },
 		Jobs: func(old bool) iter.Seq2[*job.Job, error] {
@@ -94,6 +94,8 @@ func (w *world) drawChange(t *rapid.T) *state.Change {
 			s.Holders = []lock.Owner{lock.Owner(w.drawID(t))}
 		}
 		c.Locks = []lock.State{s}
+	case 4, 5:
+		w.drawServers(t, c)
 	default:
 		w.drawObjects(t, c)
 	}
@@ -190,6 +192,9 @@ var watchCases = []struct {
 	{"reason", []string{"job", "index", "hop", "archived", "job_status"}, historyTests},
 	{"filter", configOf(filterTable), ruleTests},
 	{"lock", configOf(lockTable), lockTests},
+	{"server", configOf(serverTable), serverTests},
+	{"server-tag", configOf(serverTagTable), serverTagTests},
+	{"server-tag", slices.DeleteFunc(configOf(serverTagTable), func(f string) bool { return f == "held_by" }), serverTagTests},
 	{"cluster", []string{"name", "master_node", "tags"}, []string{`name == "c"`}},
 }
 

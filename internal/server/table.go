@@ -85,6 +85,13 @@ func (t *Table) All() iter.Seq[*Server] {
 	}
 }
 
+// Numbers returns all servers, by number.
+func (t *Table) Numbers() iter.Seq[*Server] {
+	return func(yield func(*Server) bool) {
+		t.byNumber.Scan(func(_ int64, s *Server) bool { return yield(s) })
+	}
+}
+
 // Of returns the servers of a project, the newest first.
 func (t *Table) Of(project string) iter.Seq[*Server] {
 	const newest = int64(1<<63 - 1)

@@ -54,7 +54,13 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{fatal: t, ctx: t.Context(), dir: t.TempDir(), log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	return newRigAround(t, nil)
+}
+
+// newRigAround is a rig whose engine gets a wrapped cluster.
+func newRigAround(t *testing.T, around func(tagsync.Backend) tagsync.Backend) *rig {
+	t.Helper()
+	r := &rig{fatal: t, ctx: t.Context(), dir: t.TempDir(), log: slog.New(slog.NewTextHandler(t.Output(), nil)), around: around}
 	r.start()
 	t.Cleanup(r.stop)
 	return r

@@ -381,10 +381,3 @@ func (e *Engine) tags(id string, f func(servertag.Set) (servertag.Set, error)) (
 func keyOf(s *server.Server, kind string, serial int64) string {
 	return "server/" + s.ID + "/" + kind + "/" + strconv.FormatInt(serial, 10)
 }
-
-// Reconcile has every server looked at, for what no event told of.
-func (e *Engine) Reconcile() {
-	for s := range e.Servers().All() {
-		e.kick(s.ID)
-	}
-}

@@ -23,6 +23,8 @@ type worker struct {
 	busy, again bool
 	refusals    int
 	alarm       *time.Timer
+	// waiting are told how the next turn went that begins.
+	waiting []chan<- error
 }
 
 func (e *Engine) workerOf(id string) *worker {
@@ -69,10 +71,49 @@ func (e *Engine) work(id string, w *worker) {
 	e.places <- struct{}{}
 	defer func() { <-e.places }()
 	for {
+		told := e.takeWaiting(w)
 		wake, err := e.turn(id)
+		if err != nil { // the next turn may be far away
+			told = append(told, e.takeWaiting(w)...)
+		}
+		for _, c := range told {
+			c <- err
+		}
 		if e.rest(id, w, wake, err) {
 			return
 		}
+	}
+}
+
+func (e *Engine) takeWaiting(w *worker) []chan<- error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	told := w.waiting
+	w.waiting = nil
+	return told
+}
+
+// Attend has a server looked at, and returns when that is done: what its cluster
+// showed after the call is durable then, and the jobs are submitted that follow
+// from it. The error is why the cluster could not be asked; that is tried again
+// in any case. A server that is not there needs nothing.
+func (e *Engine) Attend(ctx context.Context, id string) error {
+	if e.Servers().Get(id) == nil {
+		return nil
+	}
+	done := make(chan error, 1)
+	w := e.workerOf(id)
+	e.mu.Lock()
+	w.waiting = append(w.waiting, done)
+	e.mu.Unlock()
+	e.kick(id)
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-e.ctx.Done():
+		return fault.New(fault.Unavailable, "the controller is stopping")
 	}
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/rollout"
+	"github.com/drover-project/drover/internal/tagsync"
 )
 
 // Deps is what the methods work with.
@@ -38,6 +39,8 @@ type Deps struct {
 	Queue   *queue.Queue
 	Querier *live.Querier
 	Rollout *rollout.Engine
+	// Servers keeps the servers of the Compute API; nil where there are none.
+	Servers *tagsync.Engine
 	Log     *slog.Logger
 	// Observe is told of each request that was answered: its context, its method,
 	// "ok" or the code of its error, and how long it took. Nil when nobody wants
@@ -63,7 +66,7 @@ type method struct {
 }
 
 // Methods are all the requests that the server understands.
-var Methods = slices.Concat(jobMethods, deployMethods)
+var Methods = slices.Concat(jobMethods, deployMethods, serverMethods)
 
 var jobMethods = []method{
 	{"SubmitJob", 1, 2, submitJob},                   // opcodes, [key]
