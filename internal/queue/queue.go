@@ -102,6 +102,7 @@ type Queue struct {
 	trouble atomic.Pointer[error]
 	writes  atomic.Uint64
 	runners sync.WaitGroup
+	crew    crew
 	stop    context.CancelCauseFunc
 	ctx     context.Context // ends when running opcodes are to end
 	// expiries ends when rules are no longer to end by themselves.
@@ -128,7 +129,7 @@ var errNotOpen = fault.New(fault.Unavailable, "the controller is starting")
 // Open loads the queue from the store and shows what it has. It takes requests
 // and runs jobs from Run on, so that what opcodes need can be built from it.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
-	q := &Queue{cfg: cfg, kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]leaving{}, handed: handed{}, unsettled: map[*work]bool{}, expiring: make(bell, 1), lost: map[job.ID]error{}}
+	q := &Queue{cfg: cfg, crew: newCrew(), kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]leaving{}, handed: handed{}, unsettled: map[*work]bool{}, expiring: make(bell, 1), lost: map[job.ID]error{}}
 	if q.cfg.Patience == 0 {
 		q.cfg.Patience = defaultPatience
 	}

@@ -40,10 +40,48 @@ func (q *Queue) start(ctx context.Context, s machine.Start) {
 		q.update(func(w *work) { q.apply(w, machine.NotBegun{Job: s.Job, Index: s.Index}) })
 		return
 	}
-	go func() {
+	q.crew.do(q.ctx, func() {
 		defer q.runners.Done()
 		q.run(ctx, s)
-	}()
+	})
+}
+
+// crew are the goroutines that run opcodes. A few of them stay for the next one:
+// their stacks have grown to what an opcode needs, which a new one pays for.
+type crew struct {
+	next  chan func()
+	spare chan struct{} // a token for each that stays
+}
+
+// maxSpare is how many goroutines stay.
+const maxSpare = 32
+
+func newCrew() crew { return crew{make(chan func()), make(chan struct{}, maxSpare)} }
+
+// do calls f in a goroutine; those that stay end with ctx.
+func (c crew) do(ctx context.Context, f func()) {
+	select {
+	case c.next <- f:
+	default:
+		go c.work(ctx, f)
+	}
+}
+
+func (c crew) work(ctx context.Context, f func()) {
+	for {
+		f()
+		select {
+		case c.spare <- struct{}{}:
+		default:
+			return
+		}
+		select {
+		case f = <-c.next:
+			<-c.spare
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // run runs an opcode and tells the machine how it ended.
