@@ -41,7 +41,7 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Drift: at least one of them is not as it is to be, and no job is at it.
 	Drift bool `json:"drift"`
-	// Fixed: what was found was dealt with afterwards, as the differences say.
+	// Fixed: all that was found was dealt with afterwards, as the differences say.
 	Fixed bool `json:"fixed"`
 }
 
@@ -62,10 +62,8 @@ func (e *Engine) Examine(ctx context.Context, id string, fix bool) (*Report, err
 			continue
 		}
 		r.Findings, r.Drift = append(r.Findings, f), r.Drift || f.Drift()
-		if fix && f.Unreachable == "" {
-			if err := e.Attend(ctx, s.ID); err != nil {
-				r.Fixed = false
-			}
+		if fix && (f.Unreachable != "" || e.Attend(ctx, s.ID) != nil) {
+			r.Fixed = false
 		}
 	}
 	if id != "" && r.Looked == 0 {

@@ -56,7 +56,7 @@ func TestReconciliation(t *testing.T) {
 		}
 	}
 	ear.away.Store(true)
-	if found := r.examine("", true); !found.Drift || found.Findings[0].Unreachable == "" {
+	if found := r.examine("", true); !found.Drift || found.Fixed || found.Findings[0].Unreachable == "" {
 		t.Errorf("of a cluster that is away: %+v", found)
 	}
 	ear.away.Store(false)
