@@ -93,37 +93,56 @@ func BenchmarkNoopJob(b *testing.B) {
 	}
 }
 
-// BenchmarkNoopJobs is many clients that submit jobs and wait for their end.
+// BenchmarkNoopJobs is many clients that submit jobs, one or a hundred at a time, and wait for their end, with as many
+// slots as a new cluster has and with more: a job has its slot while its start becomes durable.
 func BenchmarkNoopJobs(b *testing.B) {
-	r := newRig(b, 20)
-	u := unit(b)
-	ops := parse(b, delay)
-	const clients = 200
-	var all sync.WaitGroup
-	work := make(chan struct{}, clients)
-	for range clients {
-		all.Go(func() {
-			for range work {
-				id, err := r.q.Submit(ctx, queue.Submission{Ops: ops})
-				if err == nil {
-					_, err = r.q.Wait(ctx, id, (*job.Job).Final)
-				}
-				if err != nil {
-					b.Error(err)
+	for _, c := range []struct{ clients, atOnce, slots int }{{200, 1, 20}, {64, 1, 100}, {8, 100, 20}, {8, 100, 100}} {
+		b.Run(fmt.Sprintf("clients=%d,at_once=%d,slots=%d", c.clients, c.atOnce, c.slots), func(b *testing.B) {
+			r := newRig(b, c.slots)
+			u := unit(b)
+			subs := make([]queue.Submission, c.atOnce)
+			for i := range subs {
+				subs[i].Ops = parse(b, delay)
+			}
+			var all sync.WaitGroup
+			work := make(chan struct{}, c.clients)
+			for range c.clients {
+				all.Go(func() {
+					for range work {
+						if err := r.runAll(subs); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			n, cpu := 0, cpuTime(b)
+			for ; b.Loop(); n++ {
+				if n%c.atOnce == 0 {
+					work <- struct{}{}
 				}
 			}
+			close(work)
+			all.Wait()
+			b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(n), "us-cpu/job")
+			perSecond := float64(n) / b.Elapsed().Seconds()
+			b.ReportMetric(perSecond, "jobs/s")
+			b.ReportMetric(perSecond*u.Seconds(), "jobs/fdatasync")
 		})
 	}
-	n, cpu := 0, cpuTime(b)
-	for ; b.Loop(); n++ {
-		work <- struct{}{}
+}
+
+// runAll submits jobs together and waits for their ends.
+func (r *rig) runAll(subs []queue.Submission) error {
+	out, err := r.q.SubmitMany(ctx, subs)
+	for _, o := range out {
+		if err == nil {
+			err = o.Err
+		}
+		if err == nil {
+			_, err = r.q.Wait(ctx, o.ID, (*job.Job).Final)
+		}
 	}
-	close(work)
-	all.Wait()
-	b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(n), "us-cpu/job")
-	perSecond := float64(n) / b.Elapsed().Seconds()
-	b.ReportMetric(perSecond, "jobs/s")
-	b.ReportMetric(perSecond*u.Seconds(), "jobs/fdatasync")
+	return err
 }
 
 // fill puts jobs into the queue that a rule holds.
