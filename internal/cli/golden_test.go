@@ -20,17 +20,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// recorded returns the standard output of a recorded command.
-func recorded(t *testing.T, file string) string {
-	t.Helper()
-	_, out, ok := strings.Cut(string(testkit.ReadConformance(t, "golden/cli/"+file)), "# ---- stdout\n")
-	if !ok {
-		t.Fatalf("%s has no output", file)
-	}
-	out, _, _ = strings.Cut(out, "# ---- stderr\n")
-	return out
-}
-
 // recordedJobs are the jobs of the recorded cluster, by id.
 func recordedJobs(t *testing.T) map[string]*jobDetails {
 	t.Helper()
@@ -73,7 +62,7 @@ func TestConformanceJobInfo(t *testing.T) {
 	equal, unfinished := 0, 0
 	id := regexp.MustCompile(`^- Job ID: (\d+)\n`)
 	for _, file := range files {
-		want := recorded(t, filepath.Base(file))
+		want := testkit.RecordedOutput(t, filepath.Base(file))
 		m := id.FindStringSubmatch(want)
 		if m == nil { // the job that does not exist; the scripts show it
 			continue
@@ -85,29 +74,12 @@ func TestConformanceJobInfo(t *testing.T) {
 		}
 		got := classic.Outline([]any{d.outline()})
 		if got != want {
-			t.Errorf("%s:\n%s", filepath.Base(file), firstDifference(got, want))
+			t.Errorf("%s:\n%s", filepath.Base(file), testkit.FirstDifference(got, want))
 			continue
 		}
 		equal++
 	}
 	t.Logf("gnt-job info: %d of %d outputs equal, %d of jobs that went on afterwards", equal, len(files), unfinished)
-}
-
-func firstDifference(got, want string) string {
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range max(len(g), len(w)) {
-		var a, b string
-		if i < len(g) {
-			a = g[i]
-		}
-		if i < len(w) {
-			b = w[i]
-		}
-		if a != b {
-			return fmt.Sprintf("line %d\n got  %q\n want %q", i+1, a, b)
-		}
-	}
-	return "no difference"
 }
 
 // TestConformanceJobWatch compares the recorded outputs of following a job with
@@ -122,13 +94,13 @@ func TestConformanceJobWatch(t *testing.T) {
 				got += e.line() + "\n"
 			}
 		}
-		if want := recorded(t, file); got != want {
-			t.Fatalf("%s: %s", file, firstDifference(got, want))
+		if want := testkit.RecordedOutput(t, file); got != want {
+			t.Fatalf("%s: %s", file, testkit.FirstDifference(got, want))
 		}
 		_, failure, _ := strings.Cut(string(testkit.ReadConformance(t, "golden/cli/"+file)), "# ---- stderr\n")
 		end := ending{ID: d.ID, Status: d.Status, Statuses: d.OpStatus, Results: d.OpResult}
 		if text := fmt.Sprintf("Job %d failed: %s\n", d.ID, end.classicVerdict()); failure != "" && text != failure {
-			t.Fatalf("%s: %s", file, firstDifference(text, failure))
+			t.Fatalf("%s: %s", file, testkit.FirstDifference(text, failure))
 		}
 	}
 	t.Log("gnt-job watch: 2 of 2 outputs equal")

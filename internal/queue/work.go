@@ -28,7 +28,7 @@ const (
 // durable, and what has to happen after that.
 type work struct {
 	keys     []store.Key
-	seen     map[store.Key]bool
+	touched  machine.Distinct[store.Key] // of keys
 	held     []job.ID
 	locks    []lock.State
 	events   []*audit.Event
@@ -77,28 +77,7 @@ func (w *work) answer() <-chan error {
 }
 
 // touch marks a key as changed.
-func (w *work) touch(key store.Key) {
-	if len(w.keys) < fewKeys {
-		if !slices.Contains(w.keys, key) {
-			w.keys = append(w.keys, key)
-		}
-		return
-	}
-	if w.seen == nil {
-		w.seen = make(map[store.Key]bool, 2*fewKeys)
-		for _, k := range w.keys {
-			w.seen[k] = true
-		}
-	}
-	if !w.seen[key] {
-		w.seen[key] = true
-		w.keys = append(w.keys, key)
-	}
-}
-
-// fewKeys are so many that it is quicker to compare with all of them than to
-// keep a map.
-const fewKeys = 8
+func (w *work) touch(key store.Key) { w.keys = w.touched.Append(w.keys, key) }
 
 var flagsKey = store.Key{Kind: KindQueue, ID: "flags"}
 

@@ -3,7 +3,6 @@ package classic
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -17,34 +16,6 @@ import (
 func TestMain(m *testing.M) {
 	time.Local = time.UTC // the recordings were made in this zone
 	os.Exit(m.Run())
-}
-
-// recorded returns the standard output of a recorded command.
-func recorded(t *testing.T, file string) string {
-	t.Helper()
-	_, out, ok := strings.Cut(string(testkit.ReadConformance(t, "golden/cli/"+file)), "# ---- stdout\n")
-	if !ok {
-		t.Fatalf("%s has no output", file)
-	}
-	out, _, _ = strings.Cut(out, "# ---- stderr\n")
-	return out
-}
-
-func firstDifference(got, want string) string {
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range max(len(g), len(w)) {
-		var a, b string
-		if i < len(g) {
-			a = g[i]
-		}
-		if i < len(w) {
-			b = w[i]
-		}
-		if a != b {
-			return fmt.Sprintf("line %d\n got  %q\n want %q", i+1, a, b)
-		}
-	}
-	return "no difference"
 }
 
 // TestConformanceItemInfo compares what info shows of the recorded node and
@@ -68,9 +39,9 @@ func TestConformanceItemInfo(t *testing.T) {
 		}
 		// The classic tool shows the ratios in an order that changes from run to run.
 		want := regexp.MustCompile(`(?m)^( +vcpu-ratio: .*\n)( +spindle-ratio: .*\n)`).
-			ReplaceAllString(recorded(t, "gnt-"+what+"_info.txt"), "$2$1")
+			ReplaceAllString(testkit.RecordedOutput(t, "gnt-"+what+"_info.txt"), "$2$1")
 		if got := Outline(items); got != want {
-			t.Fatalf("%s: %s", what, firstDifference(got, want))
+			t.Fatalf("%s: %s", what, testkit.FirstDifference(got, want))
 		}
 	}
 	t.Log("gnt-node info, gnt-group info: 2 of 2 outputs equal")
@@ -90,12 +61,12 @@ func TestConformanceOSInfo(t *testing.T) {
 		out += o.Text() + "\n"
 		all = append(all, o)
 	}
-	if want := recorded(t, "gnt-os_info.txt"); out != want {
-		t.Fatal(firstDifference(out, want))
+	if want := testkit.RecordedOutput(t, "gnt-os_info.txt"); out != want {
+		t.Fatal(testkit.FirstDifference(out, want))
 	}
 	list := strings.Join(Titled("Name", InstallableNames(all)), "\n") + "\n"
-	if want := recorded(t, "gnt-os_list.txt"); list != want {
-		t.Fatal(firstDifference(list, want))
+	if want := testkit.RecordedOutput(t, "gnt-os_list.txt"); list != want {
+		t.Fatal(testkit.FirstDifference(list, want))
 	}
 	t.Log("gnt-os info, gnt-os list: 2 of 2 outputs equal")
 }
@@ -112,14 +83,14 @@ func TestConformanceClusterInfo(t *testing.T) {
 	}
 	info, _ := decode(t, rec.Response.Result).(map[string]any)
 	info["candidate_pool_size"], info["tags"] = 5, []any{"env:test", "golden", "owner:peer", "rapi"}
-	want := recorded(t, "gnt-cluster_info.txt")
+	want := testkit.RecordedOutput(t, "gnt-cluster_info.txt")
 	for _, line := range []string{"OS search path", "ExtStorage Providers search path"} {
 		want = regexp.MustCompile("(?m)^  "+line+": .*\n").ReplaceAllString(want, "")
 	}
 	changed := regexp.MustCompile("(?m)^Modification time: .*$")
 	got := changed.ReplaceAllString(Outline(Cluster(info)), "Modification time:")
 	if want = changed.ReplaceAllString(want, "Modification time:"); got != want {
-		t.Fatal(firstDifference(got, want))
+		t.Fatal(testkit.FirstDifference(got, want))
 	}
 	t.Log("gnt-cluster info: 1 of 1 outputs equal")
 }
@@ -137,8 +108,8 @@ func TestConformanceOSDiagnose(t *testing.T) {
 		}
 		out += o.Text() + "\n"
 	}
-	if want := recorded(t, "gnt-os_diagnose.txt"); out != want {
-		t.Fatal(firstDifference(out, want))
+	if want := testkit.RecordedOutput(t, "gnt-os_diagnose.txt"); out != want {
+		t.Fatal(testkit.FirstDifference(out, want))
 	}
 	t.Log("gnt-os diagnose: 1 of 1 outputs equal")
 }

@@ -23,7 +23,6 @@ package machine
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -129,7 +128,7 @@ type Ready struct {
 	Repeated []job.ID
 	Answer   Answer
 
-	touched map[job.ID]bool // of Jobs, once they are many
+	touched Distinct[job.ID] // of Jobs
 }
 
 // Durable reports whether something has to become durable.
@@ -138,25 +137,7 @@ func (r *Ready) Durable() bool {
 }
 
 // touch marks a job as changed.
-func (r *Ready) touch(id job.ID) {
-	const few = 8
-	if len(r.Jobs) < few {
-		if !slices.Contains(r.Jobs, id) {
-			r.Jobs = append(r.Jobs, id)
-		}
-		return
-	}
-	if r.touched == nil {
-		r.touched = make(map[job.ID]bool, 2*few)
-		for _, other := range r.Jobs {
-			r.touched[other] = true
-		}
-	}
-	if !r.touched[id] {
-		r.touched[id] = true
-		r.Jobs = append(r.Jobs, id)
-	}
-}
+func (r *Ready) touch(id job.ID) { r.Jobs = r.touched.Append(r.Jobs, id) }
 
 // Loaded is what a machine begins with, as the store has it.
 type Loaded struct {

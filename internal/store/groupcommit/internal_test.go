@@ -121,10 +121,10 @@ func TestLargeBatchesWaitForTheNext(t *testing.T) {
 			q.add(&Request{})
 		}
 		batch, _ := q.take(nil)
-		time.Sleep(time.Millisecond) // it is committed
+		<-time.After(time.Millisecond) // it is committed
 		go func() {
 			for range largeBatch {
-				time.Sleep(time.Microsecond)
+				<-time.After(time.Microsecond)
 				q.add(&Request{})
 			}
 		}()
