@@ -100,7 +100,9 @@ func (sh *shell) completeOpcode(cmd *cobra.Command, args []string, typed string)
 	var out []cobra.Completion
 	if len(args) == 0 {
 		for _, d := range opcode.All() {
-			out = append(out, cobra.CompletionWithDesc(d.ID, d.Doc))
+			if !d.Unsupported {
+				out = append(out, cobra.CompletionWithDesc(d.ID, d.Doc))
+			}
 		}
 		return out, cobra.ShellCompDirectiveDefault // files too
 	}
@@ -260,10 +262,13 @@ func (sh *shell) describeOpcode(def *opcode.Definition) error {
 	for _, p := range append(def.Params, opcode.CommonParams()...) {
 		params = append(params, param{p.Name, p.Type.String(), p.Required, p.Default, p.Type.Allowed(), p.Doc})
 	}
-	value := map[string]any{"opcode": def.ID, "doc": def.Doc, "result": def.Result, "parameters": params}
+	value := map[string]any{"opcode": def.ID, "doc": def.Doc, "result": def.Result, "parameters": params, "supported": !def.Unsupported}
 	return sh.show(value, func() error {
 		var b strings.Builder
 		fmt.Fprintf(&b, "%s: %s.\nReturns %s.\n", def.ID, strings.TrimSuffix(def.Doc, "."), def.Result)
+		if def.Unsupported {
+			b.WriteString("No executor in this version: a job with it is refused.\n")
+		}
 		for _, p := range params {
 			about := p.Type
 			switch {

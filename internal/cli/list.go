@@ -290,8 +290,8 @@ func (sh *shell) list(ctx context.Context, what string, fields []string, filter 
 	args := []any{what, fields, qlang.JSON(filter)}
 	more := o.extended()
 	if o.watch {
-		if more != nil || sh.flags.output == "yaml" || sh.flags.output == "csv" {
-			return usage("--watch goes with neither --sort, --limit, --fresh, --group-by and --figures nor --output yaml and csv")
+		if o.fresh || len(o.groupBy)+len(o.figures) > 0 || sh.flags.output == "yaml" || sh.flags.output == "csv" {
+			return usage("--watch goes with neither --fresh, --group-by and --figures nor --output yaml and csv")
 		}
 		return sh.watch(ctx, what, fields, filter, o)
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/qlang"
@@ -29,9 +30,11 @@ type rowEvent struct {
 // signs stand before rows for what became of them.
 var signs = map[string]string{"enter": "+", "change": "~", "leave": "-"}
 
-// watched is a list that is followed: the rows as they were shown last.
+// watched is a list that is followed: the rows as they were shown last, and how
+// wide their columns were.
 type watched struct {
-	rows map[string][]listing.Cell
+	rows    map[string][]listing.Cell
+	columns []int
 }
 
 // apply takes an update in and returns what is different from what was shown.
@@ -81,12 +84,13 @@ func (sh *shell) watch(ctx context.Context, what string, fields []string, filter
 	since := int64(0)
 	for {
 		var u update
-		if err := sh.ask(ctx, "Query", &u, what, fields, qlang.JSON(filter), map[string]int64{"watch": since}); err != nil {
+		options := map[string]any{"watch": since, "sort": nonNil(o.sort), "limit": o.limit}
+		if err := sh.stay(ctx, "Query", &u, what, fields, qlang.JSON(filter), options); err != nil {
 			return err
 		}
 		events := w.apply(&u)
 		if len(events) > 0 || since == 0 {
-			if err := sh.showEvents(what, u.Fields, events, since == 0, o); err != nil {
+			if err := sh.showEvents(what, &u, events, &w, o); err != nil {
 				return err
 			}
 		}
@@ -99,21 +103,26 @@ func (sh *shell) watch(ctx context.Context, what string, fields []string, filter
 	}
 }
 
-// showEvents shows rows with a sign before each, or as JSON one to a line.
-func (sh *shell) showEvents(what string, fields []listing.Field, events []rowEvent, first bool, o *listOptions) error {
+// showEvents shows rows with a sign and a time before each, or as JSON one to a
+// line.
+func (sh *shell) showEvents(what string, u *update, events []rowEvent, w *watched, o *listOptions) error {
 	if sh.flags.output == "json" {
-		return sh.showEventLines(fields, events)
+		return sh.showEventLines(u.Fields, events)
 	}
-	a := &listing.Answer{Fields: append([]listing.Field{{Name: "sign", Title: " ", Kind: "text"}}, fields...)}
+	a := &listing.Answer{Fields: append([]listing.Field{{Name: "sign", Title: " ", Kind: "text"}, {Name: "at", Title: "At", Kind: "text"}}, u.Fields...)}
 	for _, e := range events {
-		sign := listing.Cell{Value: json.RawMessage(`"` + signs[e.Type] + `"`)}
-		a.Data = append(a.Data, append([]listing.Cell{sign}, e.Row...))
+		mark := listing.Cell{Value: json.RawMessage(`"` + signs[e.Type] + `"`)}
+		at := listing.Cell{Value: json.RawMessage(`"` + sh.now().Format(time.TimeOnly) + `"`)}
+		a.Data = append(a.Data, append([]listing.Cell{mark, at}, e.Row...))
 	}
 	options := sh.tableOptions(o)
-	options.NoHeaders = o.noHeaders || !first
+	options.NoHeaders = o.noHeaders || w.columns != nil
+	options.Columns = &w.columns
 	return listing.Write(sh.out, what, a, options)
 }
 
+// showEventLines gives the time at which an event was told; the rows of the first
+// answer have one too.
 func (sh *shell) showEventLines(fields []listing.Field, events []rowEvent) error {
 	rows := &listing.Answer{Fields: fields}
 	for _, e := range events {
@@ -127,7 +136,7 @@ func (sh *shell) showEventLines(fields []listing.Field, events []rowEvent) error
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	for i, e := range events {
-		if err := enc.Encode(map[string]any{"type": e.Type, "id": e.ID, "row": values[i]}); err != nil {
+		if err := enc.Encode(map[string]any{"type": e.Type, "id": e.ID, "at": sh.now().Format(time.RFC3339Nano), "row": values[i]}); err != nil {
 			return err
 		}
 	}

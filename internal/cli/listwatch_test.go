@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/cli/listing"
 )
@@ -13,7 +14,7 @@ func TestWatchShowsWhatIsDifferent(t *testing.T) {
 	var got strings.Builder
 	s := newScreen("", nil)
 	s.flags.output = "table"
-	for i, text := range []string{
+	for _, text := range []string{
 		`{"revision":1,"reset":true,"fields":[{"name":"id","title":"ID","kind":"number"},{"name":"status","title":"Status","kind":"text"}],
 			"events":[{"type":"enter","id":"1","row":[[0,1],[0,"running"]]},{"type":"enter","id":"2","row":[[0,2],[0,"queued"]]}]}`,
 		`{"revision":2,"events":[{"type":"change","id":"2","row":[[0,2],[0,"queued"]]}]}`,
@@ -25,12 +26,15 @@ func TestWatchShowsWhatIsDifferent(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.out.Reset()
-		if err := s.showEvents("job", []listing.Field{{Title: "ID", Kind: "number"}, {Title: "Status", Kind: "text"}}, w.apply(u), i == 0, &listOptions{}); err != nil {
+		u.Fields = []listing.Field{{Title: "ID", Kind: "number"}, {Title: "Status", Kind: "text"}}
+		if err := s.showEvents("job", u, w.apply(u), &w, &listOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		got.WriteString(s.out.String() + ".\n")
 	}
-	want := "  ID Status\n+  1 running\n+  2 queued\n.\n.\n~ 2 -\n+ 3 queued\n- 1 running\n.\n- 2 -\n.\n"
+	want := "  At       ID Status\n+ 11:00:00  1 running\n+ 11:00:00  2 queued\n.\n.\n" +
+		"~ 11:00:00  2 -\n+ 11:00:00  3 queued\n- 11:00:00  1 running\n.\n- 11:00:00  2 -\n.\n"
+	want = strings.ReplaceAll(want, "11:00:00", s.now().Format(time.TimeOnly))
 	if got.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
 	}
@@ -40,10 +44,10 @@ func TestWatchAsJSON(t *testing.T) {
 	s := newScreen("", nil)
 	s.flags.output = "json"
 	events := []rowEvent{{"enter", "1", []listing.Cell{{Value: json.RawMessage(`"<a>"`)}}}}
-	if err := s.showEvents("job", []listing.Field{{Name: "summary"}}, events, true, &listOptions{}); err != nil {
+	if err := s.showEvents("job", &update{Fields: []listing.Field{{Name: "summary"}}}, events, &watched{}, &listOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.out.String(); got != `{"id":"1","row":{"summary":"<a>"},"type":"enter"}`+"\n" {
+	if got := s.out.String(); got != `{"at":"`+s.now().Format(time.RFC3339Nano)+`","id":"1","row":{"summary":"<a>"},"type":"enter"}`+"\n" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -81,6 +81,10 @@ func (o operation) definition() *opcode.Definition {
 func (o operation) command(sh *shell) *cobra.Command {
 	def := o.definition()
 	cmd := heeding(making, &cobra.Command{Use: o.use(), Aliases: o.aliases, Short: o.short, Long: o.long, Args: o.checkArgs})
+	if def.Unsupported {
+		cmd.Short += " (not in this version)"
+		cmd.Long = strings.TrimSpace(fmt.Sprintf("%s.\n\nThis version cannot: %s has no executor, and the controller refuses a job\nwith it.\n\n%s", o.short, def.ID, o.long))
+	}
 	if o.complete != "" {
 		cmd.ValidArgsFunction = sh.completeNames(o.complete, len(o.places) == 0)
 	}
@@ -97,6 +101,9 @@ func (o operation) command(sh *shell) *cobra.Command {
 		cmd.Args = nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if def.Unsupported && !sh.persona.classic() { // before anything is looked up, or asked
+			return opcode.Unsupported(def.ID)
+		}
 		var err error
 		switch {
 		case o.selects && sh.persona.classic():

@@ -154,8 +154,7 @@ func (c Catalogue) Resumable(id string) (resumable bool, why string) {
 func (c Catalogue) Run(ctx context.Context, env *Env) (json.RawMessage, error) {
 	x, known := c[env.Op.ID]
 	if !known {
-		return nil, fault.New(fault.WrongState, "Opcode %s can't be executed yet", env.Op.ID).
-			WithHint("it is known and was checked, but has no executor in this version")
+		return nil, opcode.Unsupported(env.Op.ID)
 	}
 	if name := env.Op.LostSecret(); name != "" {
 		return nil, fault.New(fault.WrongState, "the parameter %s of %s was lost when the controller ended: secrets are not stored", name, env.Op.ID).

@@ -156,8 +156,19 @@ func TestJobQueueOpcode(t *testing.T) {
 
 func TestOpcodeWithoutExecutor(t *testing.T) {
 	r := newRig(t)
-	r.refuses("OpPrereqError", "Opcode OP_BACKUP_REMOVE can't be executed yet (it is known and was checked, but has no executor in this version)",
+	r.refuses("OpPrereqError", "Opcode OP_BACKUP_REMOVE can't be executed yet (it is known, but has no executor in this version)",
 		"OP_BACKUP_REMOVE", one(nil))
+}
+
+// The catalogue of opcodes knows which of them nothing carries out; a package of
+// its own carries out tasks of deployments.
+func TestUnsupportedOpcodesAreThoseWithoutExecutors(t *testing.T) {
+	executors := All(nil, Names{})
+	for _, d := range opcode.All() {
+		if _, carried := executors[d.ID]; carried == d.Unsupported && d.ID != "OP_DEPLOY_TASK" {
+			t.Errorf("%s: has an executor: %v, is called unsupported: %v", d.ID, carried, d.Unsupported)
+		}
+	}
 }
 
 // Every entry of the catalogue is an opcode, says whether it may be run again,

@@ -47,6 +47,9 @@ const (
 	Ambiguous Code = "ambiguous"
 	// WrongState: the request is right, but not in the present state.
 	WrongState Code = "wrong_state"
+	// Unsupported: the request is right and known, and this version cannot carry it
+	// out.
+	Unsupported Code = "unsupported"
 	// Exhausted: no resources are left (memory, disk, addresses).
 	Exhausted Code = "exhausted"
 	// Busy: resources are taken at the moment; trying again may help.

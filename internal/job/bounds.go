@@ -102,11 +102,15 @@ func (j *Job) Stripped() *Job {
 	return &c
 }
 
-// CheckInput refuses opcodes that are too large for one job.
+// CheckInput refuses what makes no job: opcodes that nothing carries out
+// (fault.Unsupported), and such as are too large for one job (fault.TooLarge).
 func CheckInput(ops []*opcode.Opcode) error {
 	var text []byte
 	size := 0
 	for i, op := range ops {
+		if err := op.CheckSupported(); err != nil {
+			return err
+		}
 		text = op.AppendJSON(text[:0])
 		if size += len(text); size > MaxInput {
 			return fault.New(fault.TooLarge, "the opcodes of a job may have at most %d bytes in all; opcode %d goes beyond", MaxInput, i).

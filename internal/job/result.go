@@ -24,6 +24,7 @@ var errorCodes = map[fault.Code]string{
 	fault.Exists:      "already_exists",
 	fault.Ambiguous:   "resource_not_unique",
 	fault.WrongState:  "wrong_state",
+	fault.Unsupported: "wrong_state",
 	fault.Exhausted:   "insufficient_resources",
 	fault.Busy:        "temp_insufficient_resources",
 	fault.Environment: "environment_error",

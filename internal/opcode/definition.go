@@ -17,6 +17,9 @@ type Definition struct {
 	Result string
 	// Params are the opcode's own parameters in the order of documentation.
 	Params []Param
+	// Unsupported says that nothing carries the opcode out in this version: clients
+	// may ask about it, but no job with it is taken.
+	Unsupported bool
 
 	place map[string]int
 	// secrecy is the highest among the parameters.

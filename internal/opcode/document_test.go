@@ -49,6 +49,9 @@ parameter marked "in the summary" in parentheses.
 	b.WriteString("\n`reason` may be left out everywhere except over LUXI.\n")
 	for _, d := range opcode.All() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s Returns: %s.\n", d.ID, d.Doc, d.Result)
+		if d.Unsupported {
+			b.WriteString("\nNo executor in this version: a job with it is refused.\n")
+		}
 		if len(d.Params) > 0 {
 			b.WriteString("\n")
 			writeParams(&b, d.Params, d.SummaryField)

@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -78,6 +79,19 @@ func (o *Opcode) work() []byte {
 func (o *Opcode) Definition() *Definition {
 	d, _ := Lookup(o.ID)
 	return d
+}
+
+// CheckSupported refuses an opcode that nothing carries out: fault.Unsupported.
+func (o *Opcode) CheckSupported() error {
+	if d := o.Definition(); d == nil || d.Unsupported {
+		return Unsupported(o.ID)
+	}
+	return nil
+}
+
+// Unsupported is the error of an opcode that nothing carries out.
+func Unsupported(id string) error {
+	return fault.New(fault.Unsupported, "Opcode %s can't be executed yet", id).WithHint("it is known, but has no executor in this version")
 }
 
 // Has says whether the opcode's own parameter is set or has a default.

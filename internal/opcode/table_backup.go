@@ -4,6 +4,7 @@ package opcode
 var backupOpcodes = []*Definition{
 	{
 		ID:           "OP_BACKUP_PREPARE",
+		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Prepares an export and returns what the receiver needs to know.",
 		Result:       "(null or object)",
@@ -15,6 +16,7 @@ var backupOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_BACKUP_EXPORT",
+		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Exports an instance.",
 		Result:       "array[bool, list of bool]",
@@ -39,6 +41,7 @@ var backupOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_BACKUP_REMOVE",
+		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Removes the export of an instance.",
 		Result:       "null",

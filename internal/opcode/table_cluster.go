@@ -3,14 +3,16 @@ package opcode
 // clusterOpcodes are the opcodes about the cluster as a whole.
 var clusterOpcodes = []*Definition{
 	{
-		ID:     "OP_CLUSTER_POST_INIT",
-		Doc:    "Runs what is left to do when a cluster was just made.",
-		Result: "bool",
+		ID:          "OP_CLUSTER_POST_INIT",
+		Unsupported: true,
+		Doc:         "Runs what is left to do when a cluster was just made.",
+		Result:      "bool",
 	},
 	{
-		ID:     "OP_CLUSTER_DESTROY",
-		Doc:    "Takes the cluster out of service; there may be no instances and one node only.",
-		Result: "non-empty string",
+		ID:          "OP_CLUSTER_DESTROY",
+		Unsupported: true,
+		Doc:         "Takes the cluster out of service; there may be no instances and one node only.",
+		Result:      "non-empty string",
 	},
 	{
 		ID:     "OP_CLUSTER_QUERY",
@@ -67,9 +69,10 @@ var clusterOpcodes = []*Definition{
 		},
 	},
 	{
-		ID:     "OP_CLUSTER_REPAIR_DISK_SIZES",
-		Doc:    "Corrects recorded disk sizes to those that the disks really have.",
-		Result: "list of array[non-empty string, int >= 0, non-empty string, int >= 0]",
+		ID:          "OP_CLUSTER_REPAIR_DISK_SIZES",
+		Unsupported: true,
+		Doc:         "Corrects recorded disk sizes to those that the disks really have.",
+		Result:      "list of array[non-empty string, int >= 0, non-empty string, int >= 0]",
 		Params: []Param{
 			defaulted("instances", List(NonEmptyString), []any{}, "names of the instances; all if empty"),
 		},
@@ -148,19 +151,22 @@ var clusterOpcodes = []*Definition{
 		Result: "null",
 	},
 	{
-		ID:     "OP_CLUSTER_ACTIVATE_MASTER_IP",
-		Doc:    "Brings the cluster address up on the master.",
-		Result: "null",
+		ID:          "OP_CLUSTER_ACTIVATE_MASTER_IP",
+		Unsupported: true,
+		Doc:         "Brings the cluster address up on the master.",
+		Result:      "null",
 	},
 	{
-		ID:     "OP_CLUSTER_DEACTIVATE_MASTER_IP",
-		Doc:    "Takes the cluster address down on the master.",
-		Result: "null",
+		ID:          "OP_CLUSTER_DEACTIVATE_MASTER_IP",
+		Unsupported: true,
+		Doc:         "Takes the cluster address down on the master.",
+		Result:      "null",
 	},
 	{
-		ID:     "OP_CLUSTER_RENEW_CRYPTO",
-		Doc:    "Makes new certificates and keys for the nodes.",
-		Result: "null",
+		ID:          "OP_CLUSTER_RENEW_CRYPTO",
+		Unsupported: true,
+		Doc:         "Makes new certificates and keys for the nodes.",
+		Result:      "null",
 		Params: []Param{
 			defaulted("node_certificates", Bool, false, "make new certificates for nodes"),
 			defaulted("renew_ssh_keys", Bool, false, "make new SSH keys for nodes"),

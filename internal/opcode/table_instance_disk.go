@@ -4,6 +4,7 @@ package opcode
 var instanceDiskOpcodes = []*Definition{
 	{
 		ID:           "OP_INSTANCE_REPLACE_DISKS",
+		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Replaces disks of a replicated instance, or its secondary node.",
 		Result:       "null",
@@ -21,6 +22,7 @@ var instanceDiskOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_INSTANCE_ACTIVATE_DISKS",
+		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Makes a stopped instance's disks available on its node.",
 		Result:       "list of array[non-empty string, non-empty string, (null or non-empty string)]",
@@ -33,6 +35,7 @@ var instanceDiskOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_INSTANCE_DEACTIVATE_DISKS",
+		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Releases a stopped instance's disks.",
 		Result:       "null",
@@ -44,6 +47,7 @@ var instanceDiskOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_INSTANCE_RECREATE_DISKS",
+		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Makes lost disks of an instance again, empty.",
 		Result:       "null",

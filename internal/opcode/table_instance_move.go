@@ -4,6 +4,7 @@ package opcode
 var instanceMoveOpcodes = []*Definition{
 	{
 		ID:           "OP_INSTANCE_FAILOVER",
+		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Moves an instance to its other node by stopping and starting it.",
 		Result:       "null",
@@ -21,6 +22,7 @@ var instanceMoveOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_INSTANCE_MIGRATE",
+		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Moves an instance to another node without stopping it.",
 		Result:       "null",
@@ -41,6 +43,7 @@ var instanceMoveOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_INSTANCE_MOVE",
+		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Moves an instance to any node by copying its disks.",
 		Result:       "null",
@@ -57,6 +60,7 @@ var instanceMoveOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_INSTANCE_CHANGE_GROUP",
+		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Submits jobs that move an instance to another node group.",
 		Result:       `object{string: list of array[bool, (string or job id)]} (key "jobs")`,

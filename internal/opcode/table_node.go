@@ -3,9 +3,10 @@ package opcode
 // nodeOpcodes are the opcodes about nodes.
 var nodeOpcodes = []*Definition{
 	{
-		ID:     "OP_OOB_COMMAND",
-		Doc:    "Asks the management controllers of nodes for power control and health.",
-		Result: "list of list of array[int, any]",
+		ID:          "OP_OOB_COMMAND",
+		Unsupported: true,
+		Doc:         "Asks the management controllers of nodes for power control and health.",
+		Result:      "list of list of array[int, any]",
 		Params: []Param{
 			defaulted("node_names", List(NonEmptyString), []any{}, "names of the nodes; all if empty"),
 			optional("node_uuids", List(NonEmptyString), "UUIDs of the nodes, instead of their names"),
@@ -16,9 +17,10 @@ var nodeOpcodes = []*Definition{
 		},
 	},
 	{
-		ID:     "OP_RESTRICTED_COMMAND",
-		Doc:    "Runs one of the commands that nodes allow.",
-		Result: "list of array[bool, string]",
+		ID:          "OP_RESTRICTED_COMMAND",
+		Unsupported: true,
+		Doc:         "Runs one of the commands that nodes allow.",
+		Result:      "list of array[bool, string]",
 		Params: []Param{
 			defaulted("use_locking", Bool, false, "kept for old clients; queries take no locks"),
 			required("nodes", List(NonEmptyString), "names of the nodes"),
@@ -56,18 +58,20 @@ var nodeOpcodes = []*Definition{
 		},
 	},
 	{
-		ID:     "OP_NODE_QUERYVOLS",
-		Doc:    "Lists the logical volumes on nodes.",
-		Result: "list of any",
+		ID:          "OP_NODE_QUERYVOLS",
+		Unsupported: true,
+		Doc:         "Lists the logical volumes on nodes.",
+		Result:      "list of any",
 		Params: []Param{
 			required("output_fields", List(NonEmptyString), "fields to return"),
 			defaulted("nodes", List(NonEmptyString), []any{}, "names of the nodes; all if empty"),
 		},
 	},
 	{
-		ID:     "OP_NODE_QUERY_STORAGE",
-		Doc:    "Lists the storage units of nodes.",
-		Result: "list of list of any",
+		ID:          "OP_NODE_QUERY_STORAGE",
+		Unsupported: true,
+		Doc:         "Lists the storage units of nodes.",
+		Result:      "list of list of any",
 		Params: []Param{
 			required("output_fields", List(NonEmptyString), "fields to return"),
 			optional("storage_type", storageKind, "kind of storage"),
@@ -77,6 +81,7 @@ var nodeOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_NODE_MODIFY_STORAGE",
+		Unsupported:  true,
 		SummaryField: "node_name",
 		Doc:          "Changes a storage unit of a node.",
 		Result:       "null",
@@ -90,6 +95,7 @@ var nodeOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_REPAIR_NODE_STORAGE",
+		Unsupported:  true,
 		SummaryField: "node_name",
 		Doc:          "Repairs a storage unit of a node.",
 		Result:       "null",
@@ -125,6 +131,7 @@ var nodeOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_NODE_POWERCYCLE",
+		Unsupported:  true,
 		SummaryField: "node_name",
 		Doc:          "Resets a node at once.",
 		Result:       "(null or non-empty string)",
@@ -136,6 +143,7 @@ var nodeOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_NODE_MIGRATE",
+		Unsupported:  true,
 		SummaryField: "node_name",
 		Doc:          "Submits jobs that migrate all primary instances away from a node.",
 		Result:       `object{string: list of array[bool, (string or job id)]} (key "jobs")`,
@@ -153,6 +161,7 @@ var nodeOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_NODE_EVACUATE",
+		Unsupported:  true,
 		SummaryField: "node_name",
 		Doc:          "Submits jobs that move instances away from a node.",
 		Result:       `object{string: list of array[bool, (string or job id)]} (key "jobs")`,

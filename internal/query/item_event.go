@@ -15,7 +15,7 @@ type event = *audit.Event
 var eventTable = table[event]{
 	what:      "event",
 	nameField: "",
-	fields: []field[event]{
+	fields: strictly([]field[event]{
 		{Def: Def{"id", "ID", KindNumber, "Number of the event"}, get: func(_ *view, e event) Cell { return known(e.ID) }},
 		{Def: Def{"timestamp", "Time", KindTimestamp, "When it was done"}, get: func(_ *view, e event) Cell { return timestamp(e.Time) }},
 		{Def: Def{"what", "What", KindText, "What was done, for example filter.add or job.cancel"},
@@ -34,7 +34,7 @@ var eventTable = table[event]{
 		{Def: Def{"before", "Before", KindOther, "The rule, or what was changed of the job, before"},
 			get: func(_ *view, e event) Cell { return jsonOrUnavail(e.Before) }},
 		{Def: Def{"after", "After", KindOther, "The same after it"}, get: func(_ *view, e event) Cell { return jsonOrUnavail(e.After) }},
-	},
+	}),
 	all: func(v *view) iter.Seq[event] {
 		if v.Events == nil {
 			return none[event]

@@ -18,7 +18,7 @@ type rule = *jobfilter.Rule
 
 var filterTable = table[rule]{
 	what: "filter",
-	fields: []field[rule]{
+	fields: slices.Concat([]field[rule]{
 		{Def: Def{"uuid", "UUID", KindOther, "Identity of the rule"},
 			get: func(_ *view, r rule) Cell { return text(r.UUID) }},
 		{Def: Def{"watermark", "Watermark", KindOther, "Highest job number that was in use when the rule was added or replaced"},
@@ -31,6 +31,7 @@ var filterTable = table[rule]{
 			get: func(_ *view, r rule) Cell { return known(r.Action) }},
 		{Def: Def{"reason_trail", "ReasonTrail", KindOther, "Who added the rule and why"},
 			get: func(_ *view, r rule) Cell { return known(r.Reason) }},
+	}, strictly([]field[rule]{
 		{Def: Def{"rule", "Rule", KindText, "What to mean the rule by: its name, or else the beginning of its UUID"}, get: func(_ *view, r rule) Cell { return text(r.Short()) }},
 		{Def: Def{"rule_name", "Rule_name", KindText, "What people call the rule by"}, get: func(_ *view, r rule) Cell { return textOrUnavail(r.Name) }},
 		{Def: Def{"comment", "Comment", KindText, "What people say about it"}, get: func(_ *view, r rule) Cell { return textOrUnavail(r.Comment) }},
@@ -74,7 +75,7 @@ var filterTable = table[rule]{
 			}
 			return timestamp(r.Reason[len(r.Reason)-1].Time) // the queue's own hop
 		}},
-	},
+	})),
 	all: func(v *view) iter.Seq[rule] {
 		if v.Rules == nil {
 			return none[rule]

@@ -137,35 +137,13 @@ func (v *view) addLockWaits(out map[job.ID]wait) {
 	}
 	for _, s := range v.Locks() {
 		for i, p := range s.Pending {
-			w := wait{why: "lock " + v.lockName(s.Name), place: int64(i) + 1}
+			w := wait{why: "lock " + v.inv.LockName(s.Name), place: int64(i) + 1}
 			if len(s.Holders) > 0 {
 				w.why += " of job " + joinOwners(s.Holders)
 			}
 			out[job.ID(p.Owner)] = w
 		}
 	}
-}
-
-// lockName is the name of a lock with that of the thing it is about, where it is
-// known by its UUID.
-func (v *view) lockName(n lock.Name) string {
-	item := n.Item
-	switch n.Level {
-	case lock.Node, lock.NodeRes:
-		if x := v.inv.Node(item); x != nil {
-			item = x.Name
-		}
-	case lock.NodeGroup:
-		if x := v.inv.Group(item); x != nil {
-			item = x.Name
-		}
-	case lock.Network:
-		if x := v.inv.Network(item); x != nil {
-			item = x.Name
-		}
-	case lock.Cluster, lock.Instance:
-	}
-	return n.Level.String() + "/" + item
 }
 
 func joinOwners(list []lock.Owner) string {

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -111,7 +113,13 @@ func TestMissingValuesOfOwnFieldsMeetNoTest(t *testing.T) {
 			yield(&job.Job{ID: 3, Received: 50e6, Ops: []job.Op{{Status: job.Success, Input: delay("first", false)}, {Status: job.Success, Input: delay("second", true)}}}, nil)
 		}
 	}
+	src.Events = func() iter.Seq2[*audit.Event, error] {
+		return func(yield func(*audit.Event, error) bool) { yield(&audit.Event{ID: 9, What: audit.QueueDrain}, nil) }
+	}
+	src.Rules = func() []*jobfilter.Rule { return []*jobfilter.Rule{{UUID: "r"}} }
 	for _, tc := range []struct{ what, fields, filter, want string }{
+		{"event", "id", `reason =~ m/OPS/ or who == "alice"`, ``},
+		{"filter", "uuid", `rule_name =~ m/lab/ or until < 5`, ``},
 		{"reason", "job", `object == "web1"`, `1; 1`},
 		{"reason", "job", `object =~ m/^web/ and hop == 0`, `1; 2`},
 		{"reason", "job", `object != "web1"`, `2`},

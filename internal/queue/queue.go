@@ -246,7 +246,7 @@ func (q *Queue) lookAround(w *work) {
 
 // worldOf is what the inventory means for the machine.
 func (q *Queue) worldOf(snap *cluster.Snapshot) machine.World {
-	w := machine.World{Locks: func(op *opcode.Opcode) lock.Request {
+	w := machine.World{LockName: snap.LockName, Locks: func(op *opcode.Opcode) lock.Request {
 		request, err := q.cfg.Executors.Locks(op, snap)
 		if err != nil {
 			return nil

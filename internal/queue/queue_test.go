@@ -228,6 +228,26 @@ func TestSubmissionKeyIsIdempotent(t *testing.T) {
 	again("archived, after a restart")
 }
 
+func TestSubmissionKeyWithinOneSubmission(t *testing.T) {
+	r := newRig(t, 1)
+	const key = "deploy-42"
+	out, err := r.q.SubmitMany(ctx, []queue.Submission{{Ops: parse(t, delay), Key: key}, {Ops: parse(t, dummy), Key: key}, {Ops: parse(t, delay), Key: key}})
+	r.check(err)
+	if out[0].Err != nil || out[2].Err != nil || out[0].ID != out[2].ID {
+		t.Errorf("the same request twice: %+v", out)
+	}
+	if !fault.Is(out[1].Err, fault.Conflict) || !strings.Contains(out[1].Err.Error(), "TEST_DELAY") {
+		t.Errorf("another request with the key: %+v", out[1])
+	}
+}
+
+func TestWhatNothingCarriesOutIsRefused(t *testing.T) {
+	r := newRig(t, 1)
+	if id, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay, `{"OP_ID":"OP_CLUSTER_DESTROY"}`)}); !fault.Is(err, fault.Unsupported) {
+		t.Errorf("job %d, %v", id, err)
+	}
+}
+
 func TestArchive(t *testing.T) {
 	r := newRig(t, 1)
 	done, running := r.submit(delay), r.submit(dummy)

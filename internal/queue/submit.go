@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -98,7 +97,7 @@ func (q *Queue) tellTaken(ctx context.Context, outcomes []Outcome) {
 }
 
 // refuseOthers makes errors of the answers to submissions whose key came before
-// with something else: who asks for a stop must not be told of a start.
+// with something else.
 func (q *Queue) refuseOthers(ctx context.Context, subs []Submission, repeated []job.ID, out []Outcome) []Outcome {
 	if len(repeated) == 0 {
 		return out
@@ -110,8 +109,7 @@ func (q *Queue) refuseOthers(ctx context.Context, subs []Submission, repeated []
 			continue
 		}
 		if j, err := q.Job(ctx, o.ID); err == nil && !j.MadeOf(subs[i].Ops) {
-			o.Err = fault.New(fault.Conflict, "the submission key %q belongs to job %d, which is another one (%s)",
-				subs[i].Key, o.ID, strings.Join(j.Summary(), ", ")).At("key").WithHint("each request needs a key of its own")
+			o.Err = machine.KeyTaken(j)
 		}
 	}
 	return out

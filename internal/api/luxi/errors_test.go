@@ -21,6 +21,7 @@ func TestClassesOfFaults(t *testing.T) {
 		fault.Exists:      prereq("already_exists"),
 		fault.Ambiguous:   prereq("resource_not_unique"),
 		fault.WrongState:  prereq("wrong_state"),
+		fault.Unsupported: prereq("wrong_state"),
 		fault.Exhausted:   prereq("insufficient_resources"),
 		fault.Busy:        prereq("temp_insufficient_resources"),
 		fault.Environment: prereq("environment_error"),

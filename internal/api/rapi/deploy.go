@@ -54,6 +54,9 @@ var deployResources = []route{
 // deploying answers a question about deployments.
 func deploying(f func(*request, *rollout.Engine) (any, error)) handler {
 	return handler{serve: func(r *request) (any, error) {
+		if err := r.checkParameters("reason"); err != nil { // dry-run among them: nothing here only checks
+			return nil, err
+		}
 		if r.Querier.Rollout == nil {
 			return nil, fault.New(fault.NotFound, "this controller keeps no environments")
 		}

@@ -55,6 +55,7 @@ var statuses = map[fault.Code]int{
 	fault.Ambiguous:   http.StatusBadRequest,
 	fault.WrongState:  http.StatusConflict,
 	fault.Conflict:    http.StatusConflict,
+	fault.Unsupported: http.StatusNotImplemented,
 	fault.Exhausted:   http.StatusServiceUnavailable,
 	fault.Busy:        http.StatusServiceUnavailable,
 	fault.Denied:      http.StatusForbidden,

@@ -51,6 +51,9 @@ func putFilter(r *request) (any, error) {
 // modifyFilter changes the parts of a rule that the body gives; the others stay,
 // and the watermark too unless renew_watermark=1 is given.
 func modifyFilter(r *request) (any, error) {
+	if err := r.checkParameters("renew_watermark", "dry-run", "days", "reason"); err != nil {
+		return nil, err
+	}
 	rule, err := r.rule()
 	if err != nil {
 		return nil, err

@@ -68,6 +68,9 @@ func cancelJob(r *request) (any, error) {
 
 // explainJob tells why a job is where it is.
 func explainJob(r *request) (any, error) {
+	if err := r.checkParameters(); err != nil {
+		return nil, err
+	}
 	id, err := r.jobID()
 	if err != nil {
 		return nil, err

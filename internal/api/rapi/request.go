@@ -186,10 +186,17 @@ func checkKeys(body map[string]any, known ...string) error {
 func (r *request) checkParameters(known ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(r.query)) {
 		if !slices.Contains(known, name) {
-			return badRequest("The parameter '%s' means nothing here; there are: %s", name, strings.Join(known, ", "))
+			return badRequest("The parameter '%s' means nothing here; there %s", name, choices(known))
 		}
 	}
 	return nil
+}
+
+func choices(known []string) string {
+	if len(known) == 0 {
+		return "is none"
+	}
+	return "are: " + strings.Join(known, ", ")
 }
 
 // typeName is what clients' error texts call the type of a JSON value.

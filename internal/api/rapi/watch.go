@@ -18,6 +18,9 @@ import (
 // are followed. A client that lost its
 // connection goes on by the header Last-Event-ID, or since=.
 func queryWatch(r *request) (any, error) {
+	if err := r.checkParameters("fields", "filter", "qfilter", "sort", "limit", "since"); err != nil {
+		return nil, err
+	}
 	fields, err := r.fieldsOfQuery()
 	if err != nil {
 		return nil, err
@@ -46,10 +49,14 @@ func (r *request) filterOfQuery() (qlang.Node, error) {
 	if text := r.text("qfilter"); text != "" {
 		return qlang.ParseJSON([]byte(text))
 	}
-	if text := r.text("filter"); text != "" {
+	switch text := r.text("filter"); {
+	case text == "":
+		return &qlang.All{}, nil
+	case text[0] == '[': // no text begins so
+		return qlang.ParseJSON([]byte(text))
+	default:
 		return qlang.ParseText(text)
 	}
-	return &qlang.All{}, nil
 }
 
 // since is the revision that a client has seen already, 0 for none.

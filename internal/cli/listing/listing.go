@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -89,6 +90,10 @@ type Options struct {
 	Location *time.Location
 	// Width is that of the terminal, to which wide columns are cut; 0 cuts nothing.
 	Width int
+	// Columns are the widths of the columns of tables that continue one another:
+	// those before, which this one keeps to at least, and then its own; nil for a
+	// table by itself.
+	Columns *[]int
 	// Times shows pairs of seconds and microseconds as times.
 	Times bool
 	// Color marks missing values for a terminal.
@@ -135,7 +140,7 @@ const colorEnd = "\x1b[0m"
 
 // Write writes a list of the items of a kind, for example "instance".
 func Write(w io.Writer, what string, a *Answer, o Options) error {
-	t := table{right: make([]bool, len(a.Fields)), separator: o.Separator, width: o.Width}
+	t := table{right: make([]bool, len(a.Fields)), separator: o.Separator, width: o.Width, before: o.Columns}
 	header := make([]entry, len(a.Fields))
 	show := make([]func(any) string, len(a.Fields))
 	for i, f := range a.Fields {
@@ -217,6 +222,8 @@ type table struct {
 	// column is wrapped if wraps says so, and the widest columns are cut if not.
 	width int
 	wraps bool
+	// before is as Options.Columns.
+	before *[]int
 }
 
 func (t *table) add(row []entry) { t.rows = append(t.rows, row) }
@@ -224,6 +231,12 @@ func (t *table) add(row []entry) { t.rows = append(t.rows, row) }
 func (t *table) write(w io.Writer) error {
 	var out bytes.Buffer
 	widths := t.widths()
+	if t.before != nil {
+		for i, w := range *t.before {
+			widths[i] = max(widths[i], w)
+		}
+		*t.before = slices.Clone(widths)
+	}
 	fit(widths, t.width, t.wraps)
 	for _, row := range t.rows {
 		for _, line := range t.lines(row, widths) {

@@ -123,7 +123,7 @@ func (m *Machine) explain(e *entry) Explanation {
 		x.Held = &Held{Rule: j.Hold.Rule, By: e.rule.Rule.Describe(), Since: j.Hold.Since}
 	}
 	if w, waits := m.locks.Waiting(e.owner(), math.MaxInt); waits {
-		x.Why = waitsFor(&w)
+		x.Why = m.waitsFor(&w)
 	} else if e.place == inGranted {
 		x.Why = job.NoSlotWhileReady
 	}
@@ -191,13 +191,13 @@ func (m *Machine) explainLocks(e *entry) Locks {
 		request = m.world.Locks(e.inputs[e.job.Next()])
 	}
 	for _, w := range request {
-		out.Needs = append(out.Needs, Lock{w.Name.String(), w.Mode.String()})
+		out.Needs = append(out.Needs, Lock{m.lockName(w.Name), w.Mode.String()})
 	}
 	for _, w := range m.locks.Held(e.owner()) {
-		out.Held = append(out.Held, Lock{w.Name.String(), w.Mode.String()})
+		out.Held = append(out.Held, Lock{m.lockName(w.Name), w.Mode.String()})
 	}
 	if w, waits := m.locks.Waiting(e.owner(), math.MaxInt); waits {
-		out.Waits = &LockWait{Lock: Lock{w.Name.String(), w.Mode.String()}, Holders: w.Holders, Ahead: w.Ahead}
+		out.Waits = &LockWait{Lock: Lock{m.lockName(w.Name), w.Mode.String()}, Holders: w.Holders, Ahead: w.Ahead}
 	}
 	return out
 }

@@ -229,7 +229,7 @@ func (h *world) seen(id job.ID) *job.Job {
 // world is what the inventory means at the moment.
 func (h *world) world() World {
 	prefix := h.move
-	return World{MaxRunning: h.max, Locks: func(op *opcode.Opcode) lock.Request {
+	return World{MaxRunning: h.max, LockName: func(n lock.Name) string { return "the lock " + n.String() }, Locks: func(op *opcode.Opcode) lock.Request {
 		if op.ID != "OP_INSTANCE_SHUTDOWN" {
 			return nil
 		}

@@ -114,10 +114,10 @@ type Missing struct {
 // can be applied if nothing is missing and no event came in between.
 func (m *Machine) Prepare(s Submit) (Submit, Missing) {
 	b := &batch{jobs: make([]candidate, len(s.Jobs)), first: m.lastID + 1, last: m.lastID,
-		keys: map[string]job.ID{}, refused: map[job.ID]error{}}
+		keys: map[string]int{}, refused: map[job.ID]error{}}
 	for i := range b.jobs {
 		b.jobs[i].Submission = s.Jobs[i]
-		m.number(b, &b.jobs[i], s.Known)
+		m.number(b, i, s.Known)
 	}
 	if len(b.missing.Keys) > 0 {
 		return s, b.missing
@@ -145,9 +145,9 @@ type batch struct {
 	jobs []candidate
 	// first and last are the new ids.
 	first, last job.ID
-	// keys are those of this submission's new jobs; repeated are old jobs whose key
-	// came again.
-	keys     map[string]job.ID
+	// keys are the places of this submission's new jobs by their keys; repeated are
+	// old jobs whose key came again.
+	keys     map[string]int
 	repeated []job.ID
 	// graph is what the new jobs depend on.
 	graph map[job.ID][]job.ID
@@ -164,24 +164,12 @@ type candidate struct {
 	isNew bool // not an old job, nor one of this submission, whose key came again
 }
 
-// number gives a job its id. One that is refused gets one too: it has to be
-// counted.
-func (m *Machine) number(b *batch, c *candidate, known map[string]job.ID) {
-	if c.Refused == nil && c.Key != "" {
-		if c.id = b.keys[c.Key]; c.id != 0 {
-			return
-		}
-		told := true
-		if c.id = m.Key(c.Key); c.id == 0 {
-			c.id, told = known[c.Key]
-		}
-		if !told {
-			b.missing.Keys = append(b.missing.Keys, c.Key)
-		}
-		if c.id != 0 {
-			b.repeated = append(b.repeated, c.id)
-			return
-		}
+// number gives the job at a place of the batch its id. One that is refused gets
+// one too: it has to be counted.
+func (m *Machine) number(b *batch, i int, known map[string]job.ID) {
+	c := &b.jobs[i]
+	if c.Refused == nil && c.Key != "" && m.again(b, c, known) {
+		return
 	}
 	b.last++
 	c.id, c.isNew = b.last, true
@@ -191,8 +179,41 @@ func (m *Machine) number(b *batch, c *candidate, known map[string]job.ID) {
 	if c.Refused != nil {
 		b.refused[c.id] = c.Refused
 	} else if c.Key != "" {
-		b.keys[c.Key] = c.id
+		b.keys[c.Key] = i
 	}
+}
+
+// again looks for the job whose key came again, and gives the candidate its id.
+// Another request with the key of a job of the same submission is refused; of older
+// jobs only the queue knows what they were made of.
+func (m *Machine) again(b *batch, c *candidate, known map[string]job.ID) bool {
+	if at, same := b.keys[c.Key]; same {
+		first := job.New(b.jobs[at].id, b.jobs[at].Ops, c.Key, m.now)
+		if !first.MadeOf(c.Ops) {
+			c.Refused = KeyTaken(first)
+			return false
+		}
+		c.id = first.ID
+		return true
+	}
+	told := true
+	if c.id = m.Key(c.Key); c.id == 0 {
+		c.id, told = known[c.Key]
+	}
+	if !told {
+		b.missing.Keys = append(b.missing.Keys, c.Key)
+	}
+	if c.id != 0 {
+		b.repeated = append(b.repeated, c.id)
+	}
+	return c.id != 0
+}
+
+// KeyTaken is the error of a submission whose key belongs to a job that was made of
+// something else: who asks for a stop must not be told of a start.
+func KeyTaken(j *job.Job) error {
+	return fault.New(fault.Conflict, "the submission key %q belongs to job %d, which is another one (%s)",
+		j.Key, j.ID, strings.Join(j.Summary(), ", ")).At("key").WithHint("each request needs a key of its own")
 }
 
 // taken tells whether there will be a new job, as far as is known.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/job"
@@ -166,6 +167,9 @@ func TestTimelineTellsWhatExplanationsSaid(t *testing.T) {
 		if !reflect.DeepEqual(got, s) {
 			t.Errorf("explained as %+v, told as %+v", s, got)
 		}
+	}
+	if waited := told[5]; waited.On != "the lock instance/a" || !strings.Contains(waited.Text, waited.On) {
+		t.Errorf("a lock is called by its own name: %+v", waited)
 	}
 	if ran := told[len(told)-2]; !slices.Equal(ran.Nodes, []string{"node1"}) {
 		t.Errorf("ran: %+v", ran)

@@ -92,7 +92,7 @@ func (m *Machine) noteLocks() {
 			continue
 		}
 		if e := m.entry(job.ID(owner)); e != nil {
-			s := &job.Span{Kind: job.WaitForLock, On: w.Name.String(), Text: waitsFor(&w)}
+			s := &job.Span{Kind: job.WaitForLock, On: m.lockName(w.Name), Text: m.waitsFor(&w)}
 			for _, holder := range w.Holders {
 				s.Jobs = append(s.Jobs, job.ID(holder))
 			}
@@ -131,8 +131,8 @@ func (m *Machine) timeline(e *entry) []job.Span {
 }
 
 // waitsFor says which lock is waited for, and who is in the way.
-func waitsFor(w *lock.Wait) string {
-	text := fmt.Sprintf("waits for the lock %s (%s), held by %s", w.Name, w.Mode, owners(w.Holders, w.MoreHolders))
+func (m *Machine) waitsFor(w *lock.Wait) string {
+	text := fmt.Sprintf("waits for the lock %s (%s), held by %s", m.lockName(w.Name), w.Mode, owners(w.Holders, w.MoreHolders))
 	if len(w.Ahead) > 0 {
 		text += ", wanted before by " + owners(w.Ahead, w.MoreAhead)
 	}

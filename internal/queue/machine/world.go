@@ -17,6 +17,16 @@ type World struct {
 	// be told: the opcode will say itself what is wrong when it runs. It must be a
 	// function of the opcode alone.
 	Locks func(*opcode.Opcode) lock.Request
+	// LockName is what people call a lock; nil for its own name.
+	LockName func(lock.Name) string
+}
+
+// lockName is what people call a lock.
+func (m *Machine) lockName(n lock.Name) string {
+	if m.world.LockName == nil {
+		return n.String()
+	}
+	return m.world.LockName(n)
 }
 
 func (w World) apply(m *Machine) { m.world = w }
