@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/agent"
@@ -60,17 +61,22 @@ type controller struct {
 	successor string
 	// over is closed when the lease is given up; nil when nobody waits for it.
 	over chan struct{}
-	// term ends when the controller is to lead no more.
-	term context.Context
+	// term ends when the controller is to lead no more, and endTerm ends it.
+	term    context.Context
+	endTerm context.CancelCauseFunc
 	// fresh: there was no cluster before.
 	fresh bool
+	// heard is how long after the beginning of the term the store was last asked who
+	// leads, and said that it is this controller.
+	heard atomic.Int64
+	begun time.Time
 }
 
 // openController opens the controller of a term, and makes a cluster if there is
 // none.
 func (m *member) openController(ctx context.Context, o Options, lease store.Lease) (c *controller, err error) {
 	log := o.Log
-	c = &controller{member: m, lease: lease, picture: picture.New()}
+	c = &controller{member: m, lease: lease, picture: picture.New(), begun: time.Now()}
 	defer func() {
 		if err != nil {
 			c.close()

@@ -26,7 +26,7 @@ func listenLUXI(o Options) (l net.Listener, path string, err error) {
 func (c *controller) newLUXI(o Options) *luxi.Server {
 	deps := luxi.Deps{Queue: c.queue, Rollout: c.rollout, Servers: c.servers, Querier: c.querier, Log: o.Log, Observe: c.figures.observe("luxi", o.Log), NewID: c.requestIDs.Next}
 	if c.group != nil {
-		deps.Masters, deps.Failover = c.group.masters, c.group.failover
+		deps.Masters, deps.Failover, deps.Assured = c.group.masters, c.group.failover, c.assured
 	}
 	return luxi.New(deps)
 }

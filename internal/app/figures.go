@@ -110,7 +110,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	c := g.m.leading.Load()
+	c := g.m.leads()
 	if c == nil {
 		tell(leaderDesc, 0)
 		return

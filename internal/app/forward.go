@@ -73,7 +73,7 @@ func (l *leaderClient) dial(ctx context.Context) (net.Conn, error) {
 	limit, cancel := context.WithTimeout(ctx, leaderWait)
 	defer cancel()
 	for {
-		if l.g.m.leading.Load() != nil {
+		if l.g.m.leads() != nil {
 			return nil, errLeadHere
 		}
 		conn, err := l.dialOnce(limit)
@@ -112,6 +112,7 @@ func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	limit := time.After(leaderWait)
 	for {
 		if repeat {
 			r.Body = io.NopCloser(bytes.NewReader(body))
@@ -125,6 +126,8 @@ func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
 		select {
 		case <-r.Context().Done():
 			return nil, context.Cause(r.Context())
+		case <-limit:
+			return nil, fault.New(fault.Unavailable, "no controller is certain that it leads")
 		case <-time.After(leaderPause):
 		}
 	}
@@ -134,7 +137,7 @@ func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
 // answered.
 func (l *leaderClient) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errLeadHere) {
-		if c := l.g.m.leading.Load(); c != nil { // nothing was sent: the body is as it came
+		if c := l.g.m.leads(); c != nil && c.assured(r.Context()) == nil { // nothing was sent: the body is as it came
 			c.serve(w, r)
 			return
 		}
@@ -144,6 +147,11 @@ func (l *leaderClient) failed(w http.ResponseWriter, r *http.Request, err error)
 	if fault.Is(err, fault.Unavailable) || errors.Is(err, errLeadHere) {
 		status, text = http.StatusServiceUnavailable, err.Error()
 	}
+	unavailable(w, status, text)
+}
+
+// unavailable answers a request of RAPI that no controller carried out.
+func unavailable(w http.ResponseWriter, status int, text string) {
 	answer, err := json.Marshal(map[string]any{"code": status, "message": http.StatusText(status), "explain": text})
 	if err != nil {
 		return
@@ -164,7 +172,7 @@ const (
 func (g *group) front() http.Handler {
 	pages, forward := g.m.pages(), g.forward(surfaceRAPI)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if page := pages[r.URL.Path]; page != nil && g.m.leading.Load() == nil {
+		if page := pages[r.URL.Path]; page != nil {
 			page.ServeHTTP(w, r)
 			return
 		}
@@ -179,11 +187,19 @@ func (g *group) computeFront() http.Handler { return g.forward(surfaceCompute) }
 func (g *group) forward(surface string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set(headerSurface, surface)
-		if c := g.m.leading.Load(); c != nil {
-			c.serve(w, r)
+		c := g.m.leads()
+		if c == nil {
+			g.leader.proxy.ServeHTTP(w, r)
 			return
 		}
-		g.leader.proxy.ServeHTTP(w, r)
+		switch err := c.assured(r.Context()); {
+		case err == nil:
+			c.serve(w, r)
+		case c.term.Err() != nil:
+			g.leader.proxy.ServeHTTP(w, r)
+		default:
+			unavailable(w, http.StatusServiceUnavailable, err.Error())
+		}
 	})
 }
 
@@ -209,7 +225,7 @@ func (l *leaderClient) dialLUXI(ctx context.Context, by reason.Account) (net.Con
 	for {
 		conn, err := l.dial(ctx)
 		if errors.Is(err, errLeadHere) {
-			c := l.g.m.leading.Load()
+			c := l.g.m.leads()
 			if c == nil {
 				continue
 			}

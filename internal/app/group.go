@@ -229,7 +229,7 @@ func (g *group) standBy(ctx context.Context, o Options, s *surfaces) (store.Leas
 	parts.Go(func() { _ = g.m.reload(here, o, s.cert) }) // it ends with its context
 	parts.Go(func() { g.keepWatchdog(here) })
 	g.m.tellManager(systemd.StateReady, systemd.Status("stands by"))
-	return g.m.shared.AwaitLease(here, leaseName, g.self.holder(), leaseTime)
+	return g.m.shared.AwaitLease(here, leaseName, g.self.holder(), leaseTime, assurance)
 }
 
 // keepWatchdog keeps the service manager's watchdog quiet while another leads,
@@ -366,7 +366,7 @@ func (g *group) masters(ctx context.Context) ([]luxi.Master, error) {
 // failover makes this controller the leader: it asks the present one to end its
 // term in good order, and has the lease before anybody else.
 func (g *group) failover(ctx context.Context) error {
-	if g.m.leading.Load() != nil {
+	if g.m.leads() != nil {
 		return fault.New(fault.WrongState, "this controller leads already")
 	}
 	p, err := g.presentLeader(ctx)
@@ -376,8 +376,11 @@ func (g *group) failover(ctx context.Context) error {
 	if err := g.ask(ctx, p, http.MethodPost, "/peer/resign?to="+g.self.Instance, resignTime, new(struct{})); err != nil {
 		return err
 	}
-	for g.m.leading.Load() == nil {
+	limit := time.After(resignTime)
+	for g.m.leads() == nil {
 		select {
+		case <-limit:
+			return fault.New(fault.Unavailable, "the lead was handed over, but not taken in time").WithHint("drover cluster masters tells who leads")
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(10 * time.Millisecond):

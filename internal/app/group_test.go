@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/app"
 	"github.com/drover-project/drover/internal/fault"
@@ -49,16 +51,29 @@ func groupOf(t *testing.T, url string, n int) []cluster {
 
 type master struct{ Name, Role string }
 
-// masters asks a controller which there are.
-func (c cluster) masters(t *testing.T) string {
+// awaitMasters asks a controller which there are, until it says what is to
+// come: on a machine that has much to do, one may not answer another in time.
+func (c cluster) awaitMasters(t *testing.T, want string) {
 	t.Helper()
-	var rows []master
-	c.call(t, "QueryMasters", &rows)
-	var out []string
-	for _, r := range rows {
-		out = append(out, r.Name+" "+r.Role)
+	again, limit := time.NewTicker(20*time.Millisecond), time.After(patience)
+	defer again.Stop()
+	for {
+		var rows []master
+		c.call(t, "QueryMasters", &rows)
+		var said []string
+		for _, r := range rows {
+			said = append(said, r.Name+" "+r.Role)
+		}
+		got := strings.Join(said, ", ")
+		if got == want {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-limit:
+			t.Fatalf("%s sees %s, not %s", c.ready.LUXI, got, want)
+		}
 	}
-	return strings.Join(out, ", ")
 }
 
 // write puts a tag on the cluster over RAPI.
@@ -82,6 +97,7 @@ func TestGroup(t *testing.T) {
 	server := pgserver.Start(t, false)
 	t.Run("standbys forward", func(t *testing.T) { standbysForward(t, server.URL("forward")) })
 	t.Run("takeover", func(t *testing.T) { takeover(t, server.URL("takeover")) })
+	t.Run("a former leader shows nothing old", func(t *testing.T) { formerLeader(t, server.URL("former")) })
 	t.Run("names are taken once", func(t *testing.T) { namesAreTakenOnce(t, server.URL("names")) })
 	t.Run("strangers are turned away", func(t *testing.T) { strangersAreTurnedAway(t, server.URL("strangers")) })
 }
@@ -92,9 +108,7 @@ func standbysForward(t *testing.T, url string) {
 	all := groupOf(t, url, 3)
 	for i, c := range all {
 		c.delay(t)
-		if got := c.masters(t); got != "c1 leader, c2 standby, c3 standby" {
-			t.Errorf("controller %d sees %s", i+1, got)
-		}
+		c.awaitMasters(t, "c1 leader, c2 standby, c3 standby")
 		if status, header := c.write(t, "secret", "r-1"); status != http.StatusOK || header.Get("X-Request-ID") != "r-1" {
 			t.Errorf("controller %d answers a write with %d, request %q", i+1, status, header.Get("X-Request-ID"))
 		}
@@ -148,9 +162,7 @@ func takeover(t *testing.T, url string) {
 	}()
 	all[2].delay(t)
 	all[1].call(t, "MasterFailover", new(any))
-	if got := all[2].masters(t); got != "c1 standby, c2 leader, c3 standby" {
-		t.Errorf("behind a failover there are %s", got)
-	}
+	all[2].awaitMasters(t, "c1 standby, c2 leader, c3 standby")
 	all[2].delay(t)
 	if err := all[1].stop(); err != nil {
 		t.Error(err)
@@ -171,6 +183,59 @@ func takeover(t *testing.T, url string) {
 	for _, i := range []int{0, 2} {
 		if err := all[i].stop(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// formerLeader takes the connection from a leader on which it holds the lead, so
+// that another leads without its knowledge, and asks both for what the other changed.
+func formerLeader(t *testing.T, url string) {
+	t.Helper()
+	all := groupOf(t, url, 2)
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close(context.Background()) })
+	for round := range 4 {
+		drained := round%2 == 0
+		all[round%2].awaitLead(t, db)
+		// Whoever leads now was told nothing of what is decided here.
+		all[1-round%2].call(t, "SetDrainFlag", new(any), drained)
+		for i, c := range all {
+			var flags []bool
+			if c.call(t, "QueryConfigValues", &flags, []string{"drain_flag"}); len(flags) != 1 || flags[0] != drained {
+				t.Errorf("round %d: the queue is drained: %v; controller %d says %v", round, drained, i+1, flags)
+			}
+		}
+	}
+	for _, c := range all {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// awaitLead takes connections from leaders until this controller leads.
+func (c cluster) awaitLead(t *testing.T, db *pgx.Conn) {
+	t.Helper()
+	again, limit := time.NewTicker(10*time.Millisecond), time.After(patience)
+	defer again.Stop()
+	const cut = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = hashtext('drover ' || current_schema())::oid"
+	for tries := 0; ; tries++ {
+		_, text := c.page(t, "/metrics")
+		if strings.Contains(text, "\ndrover_leader 1\n") {
+			return
+		}
+		if tries%100 == 0 {
+			if _, err := db.Exec(t.Context(), cut); err != nil {
+				t.Fatal(err)
+			}
+		}
+		select {
+		case <-again.C:
+		case <-limit:
+			t.Fatal("the lead was not taken over")
 		}
 	}
 }

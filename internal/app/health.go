@@ -34,7 +34,7 @@ func (m *member) health() Health {
 	if t := m.meter.Trouble(); t != nil {
 		h.Problems = append(h.Problems, Problem{Part: "store", Text: t.Err.Error(), Since: t.Since})
 	}
-	if c := m.leading.Load(); c != nil {
+	if c := m.leads(); c != nil {
 		c.health(&h)
 	} else if m.group != nil {
 		h.Notes = append(h.Notes, Problem{Part: "group", Text: "another controller leads"})

@@ -35,7 +35,7 @@ func (m *member) acquire(ctx context.Context, o Options) (store.Lease, error) {
 	limit, cancel := context.WithTimeout(ctx, leaseWait)
 	defer cancel()
 	// No two lives of controllers have the same name: machines may be clones.
-	lease, err := m.shared.AwaitLease(limit, leaseName, host+" ("+newUUID()+")", leaseTime)
+	lease, err := m.shared.AwaitLease(limit, leaseName, host+" ("+newUUID()+")", leaseTime, 0)
 	if err != nil && limit.Err() != nil && ctx.Err() == nil {
 		return lease, fault.New(fault.Busy, "another controller leads, and renews its lease").
 			WithHint("give each controller a peer address, so that they stand by for each other")

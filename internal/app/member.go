@@ -55,6 +55,14 @@ func (m *member) close() {
 	}
 }
 
+// leads returns the controller of the present term, nil while there is none.
+func (m *member) leads() *controller {
+	if c := m.leading.Load(); c != nil && c.term.Err() == nil {
+		return c
+	}
+	return nil
+}
+
 // tellManager tells the service manager how it goes.
 func (m *member) tellManager(states ...string) {
 	if err := m.manager.Tell(states...); err != nil {

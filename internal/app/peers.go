@@ -53,8 +53,8 @@ func (g *group) servePeers(ctx context.Context, l net.Listener) error {
 // path is, it is for the surface that the client asked: nothing of it is cleaned,
 // and none is one of the requests that controllers send each other.
 func (g *group) takeForwarded(w http.ResponseWriter, r *http.Request) {
-	c := g.m.leading.Load()
-	if c == nil {
+	c := g.m.leads()
+	if c == nil || c.assured(r.Context()) != nil {
 		notLeading(w)
 		return
 	}
@@ -81,7 +81,7 @@ func notLeading(w http.ResponseWriter) {
 
 func (g *group) tellStatus(w http.ResponseWriter, r *http.Request) {
 	st := peerStatus{Instance: g.self.Instance, Role: "standby"}
-	if c := g.m.leading.Load(); c != nil {
+	if c := g.m.leads(); c != nil {
 		st.Role, st.Revision = "leader", c.picture.Load().Revision
 	} else if revision, err := g.m.store.Revision(r.Context()); err == nil {
 		st.Revision = int64(revision)
@@ -117,7 +117,7 @@ func (g *group) resign(w http.ResponseWriter, r *http.Request) {
 // takeLUXI serves a connection that another controller relays.
 func (g *group) takeLUXI(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	var by reason.Account
-	c := g.m.leading.Load()
+	c := g.m.leads()
 	switch {
 	case r.Header.Get("Upgrade") != upgrade || json.Unmarshal([]byte(r.Header.Get(headerAccount)), &by) != nil:
 		w.WriteHeader(http.StatusBadRequest)
@@ -165,7 +165,7 @@ func (g *group) serveLUXI(ctx context.Context, l net.Listener) error {
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 			defer func() { _ = conn.Close() }() // nothing is left to be said
 			by := luxi.Peer(conn)
-			if c := g.m.leading.Load(); c != nil {
+			if c := g.m.leads(); c != nil {
 				c.luxi.ServeConn(c.term, conn, by)
 				return
 			}

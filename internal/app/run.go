@@ -133,7 +133,7 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 			}
 		})
 	}
-	c.term = ctx
+	c.term, c.endTerm = ctx, stop
 	m.leading.Store(c)
 	for _, part := range []func(context.Context) error{
 		c.keepLease, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
@@ -146,6 +146,7 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 	}
 	if m.group != nil {
 		run(func(ctx context.Context) error { return m.group.proclaim(ctx, c) })
+		run(c.keepAssured)
 	} else {
 		run(func(ctx context.Context) error { return c.rapi.Serve(ctx, s.rapiListener, s.cert) })
 		run(func(ctx context.Context) error { return c.luxi.Serve(ctx, s.luxiListener) })

@@ -88,17 +88,7 @@ func keepsItsState(t *testing.T, url string) {
 		return startWith(t, app.Options{Data: dir, Demo: demo, Store: url})
 	}
 	c := start(t, dir, false)
-	var id int
-	c.call(t, "SubmitJob", &id, []any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", "für Müller", 1}}}})
-	var change [2]json.RawMessage
-	for status := ""; status != "success"; {
-		c.call(t, "WaitForJobChange", &change, id, []string{"status"}, []string{status}, 0, 10)
-		var values []string
-		if err := json.Unmarshal(change[0], &values); err != nil {
-			t.Fatal(err)
-		}
-		status = values[0]
-	}
+	c.delay(t)
 	password := c.ready.RAPIPassword
 	if err := c.stop(); err != nil {
 		t.Fatal(err)
@@ -204,17 +194,7 @@ func TestMonitoringTellsWhyAnInstanceChanged(t *testing.T) {
 		op["reason"] = [][]any{{"user", why, 1}}
 		var id int
 		c.call(t, "SubmitJob", &id, []any{op})
-		var change [2]json.RawMessage
-		for status := ""; status != "success"; {
-			c.call(t, "WaitForJobChange", &change, id, []string{"status"}, []string{status}, 0, 10)
-			var values []string
-			if err := json.Unmarshal(change[0], &values); err != nil {
-				t.Fatal(err)
-			}
-			if status = values[0]; status == "error" {
-				t.Fatalf("%v failed", op)
-			}
-		}
+		c.awaitStatus(t, id, "success")
 	}
 	run("made", map[string]any{"OP_ID": "OP_INSTANCE_CREATE", "instance_name": "web1.example", "mode": "create", "disk_template": "diskless",
 		"disks": []any{}, "nics": []any{}, "os_type": "noop", "pnode": "node1.drover.example", "name_check": false, "ip_check": false})

@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"log/slog"
 	"path/filepath"
@@ -40,16 +39,8 @@ func must(t *testing.T, cmd *cobra.Command, args ...string) string {
 // delay submits a job, waits for its end, and returns its id.
 func (c cluster) delay(t *testing.T) (id int) {
 	t.Helper()
-	c.call(t, "SubmitJob", &id, []any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", "x", 1}}}})
-	var change [2]json.RawMessage
-	for status := ""; status != "success"; {
-		c.call(t, "WaitForJobChange", &change, id, []string{"status"}, []string{status}, 0, 10)
-		var values []string
-		if err := json.Unmarshal(change[0], &values); err != nil {
-			t.Fatal(err)
-		}
-		status = values[0]
-	}
+	c.call(t, "SubmitJob", &id, []any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", "für Müller", 1}}}})
+	c.awaitStatus(t, id, "success")
 	return id
 }
 

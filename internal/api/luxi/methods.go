@@ -50,6 +50,9 @@ type Deps struct {
 	// the leader; nil for a controller that is alone.
 	Masters  func(ctx context.Context) ([]Master, error)
 	Failover func(ctx context.Context) error
+	// Assured returns when the controller is certain that what it knows is the
+	// newest there is, or says why it cannot be; nil for one that always is.
+	Assured func(ctx context.Context) error
 	// NewID gives each request an id, which its context carries (requestid); nil
 	// for none.
 	NewID func() string

@@ -232,6 +232,11 @@ func (s *Server) observe(ctx context.Context, method string, err error, begun ti
 
 // callNotOlder is call, once the state is as new as the request wants it.
 func (s *Server) callNotOlder(ctx context.Context, by reason.Account, req luxiwire.Request) (any, error) {
+	if s.deps.Assured != nil {
+		if err := s.deps.Assured(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if req.Revision != nil {
 		if err := s.deps.Querier.Reach(ctx, *req.Revision); err != nil {
 			return nil, err

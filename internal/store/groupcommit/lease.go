@@ -18,8 +18,6 @@ type Leases struct {
 	newest  int64
 	now     func() time.Time
 	changed bool
-	// handed is the epoch that was given to somebody else's process, if one was.
-	handed int64
 }
 
 // NewLeases returns the table with the leases that are stored, also those that
@@ -40,9 +38,6 @@ func (t *Leases) Changed() []store.Lease {
 	}
 	return slices.Collect(maps.Values(t.byName))
 }
-
-// Handed tells whether an epoch was given to the process of somebody else.
-func (t *Leases) Handed(epoch int64) bool { return t.handed == epoch }
 
 // Newest returns the highest epoch ever given.
 func (t *Leases) Newest() int64 { return t.newest }
@@ -107,7 +102,6 @@ func (f *Front) HandLease(ctx context.Context, lease store.Lease, to string, ttl
 			return have, fenced(lease.Epoch)
 		}
 		t.newest++
-		t.handed = t.newest
 		l := store.Lease{Name: lease.Name, Holder: to, Epoch: t.newest, Expires: expiry(t.now(), ttl)}
 		t.set(l)
 		return l, nil

@@ -15,7 +15,8 @@ import (
 // connection that writes: its seat. The server gives the seat up when that
 // connection ends, so those who wait for it hear of a holder's death at once. The
 // seat is a hint alone: a holder may lose it and live, and be fenced by its epoch
-// when another has taken the lease for that reason.
+// when another has taken the lease for that reason. Who hands a lease over sits on it
+// in place of the one it is meant for, so that those who wait leave it alone.
 
 // seatLock takes the seat of an epoch without waiting, seatWait waits for it, seatFree gives it up.
 const (
@@ -36,9 +37,15 @@ const (
 
 // AwaitLease waits until a lease can be acquired, and acquires it: when it is
 // released or has expired, or as soon as the connection of its holder ends.
-func (s *Store) AwaitLease(ctx context.Context, name, holder string, ttl time.Duration) (store.Lease, error) {
+// One that was taken from a holder who did not give it up is returned after a
+// time to linger, in which that holder may still think that it has it.
+func (s *Store) AwaitLease(ctx context.Context, name, holder string, ttl, linger time.Duration) (store.Lease, error) {
 	for {
+		was, _ := s.Lease(ctx, name) // none, and one that cannot be read, count as taken from somebody
 		l, err := s.AcquireLease(ctx, name, holder, ttl)
+		if err == nil && was.Holder != holder && (was.Holder != "" || l.Epoch != was.Epoch+1) {
+			pause(ctx, linger)
+		}
 		if err == nil || ctx.Err() != nil || !fault.Is(err, fault.Busy) && !fault.Is(err, fault.Unavailable) {
 			return l, err
 		}
@@ -50,6 +57,9 @@ func (s *Store) AwaitLease(ctx context.Context, name, holder string, ttl time.Du
 			s.waitOrRelease(ctx, name, settleTime)
 		case epoch != 0:
 			l, err := s.SeizeLease(ctx, name, holder, ttl, epoch)
+			if err == nil {
+				pause(ctx, linger)
+			}
 			if err == nil || !fault.Is(err, fault.Busy) {
 				return l, err
 			}
@@ -63,19 +73,24 @@ func (s *Store) waitOrRelease(ctx context.Context, name string, d time.Duration)
 	defer cancel()
 	for limit.Err() == nil {
 		pause(limit, vacancyTime)
-		l, err := s.lease(limit, name)
+		l, err := s.Lease(limit, name)
 		if err == nil && (l.Holder == "" || time.Now().After(l.Expires)) {
 			return
 		}
 	}
 }
 
-func (s *Store) lease(ctx context.Context, name string) (store.Lease, error) {
+// Lease returns a lease as it is: without a holder when it was released;
+// fault.NotFound if nobody ever had it.
+func (s *Store) Lease(ctx context.Context, name string) (store.Lease, error) {
 	rows, err := s.points.Query(ctx, "SELECT name, holder, epoch, expires FROM lease WHERE name = $1", name)
 	if err != nil {
 		return store.Lease{}, s.readError(ctx, err)
 	}
 	l, err := pgx.CollectExactlyOneRow(rows, scanLease)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return l, fault.New(fault.NotFound, "nobody ever had the lease %q", name)
+	}
 	if err != nil {
 		return l, s.readError(ctx, err)
 	}
@@ -83,10 +98,10 @@ func (s *Store) lease(ctx context.Context, name string) (store.Lease, error) {
 }
 
 // vacancy waits until the lease is worth another look: its holder's seat is
-// free, and then it returns the holder's epoch; or it was released or may have
-// expired, and then it returns zero. An error says that nothing was learned.
+// free although it did not give the lease up, and then it returns the holder's
+// epoch; or it was released or may have expired, and then it returns zero. An error says that nothing was learned.
 func (s *Store) vacancy(ctx context.Context, name string) (epoch int64, err error) {
-	l, err := s.lease(ctx, name)
+	l, err := s.Lease(ctx, name)
 	if err != nil || l.Holder == "" {
 		return 0, err
 	}
@@ -100,6 +115,9 @@ func (s *Store) vacancy(ctx context.Context, name string) (epoch int64, err erro
 	_, err = conn.Exec(limit, seatWait, l.Epoch)
 	switch {
 	case err == nil:
+		if now, err := s.Lease(ctx, name); err != nil || now.Holder == "" {
+			return 0, err // it was released, and can be acquired
+		}
 		return l.Epoch, nil
 	case limit.Err() != nil:
 		return 0, nil // the time of the lease is over

@@ -19,7 +19,7 @@ func waits(t *testing.T, s *Store, holder string) chan store.Lease {
 	t.Helper()
 	got := make(chan store.Lease, 1)
 	go func() {
-		l, err := s.AwaitLease(t.Context(), "leader", holder, long)
+		l, err := s.AwaitLease(t.Context(), "leader", holder, long, 0)
 		if err == nil {
 			got <- l
 		}
@@ -60,7 +60,7 @@ func TestAwaitLease(t *testing.T) {
 func connectionEnds(t *testing.T, url string) {
 	t.Helper()
 	first, second, third := openAt(t, url), openAt(t, url), openAt(t, url)
-	held, err := first.AwaitLease(t.Context(), "leader", "first", long)
+	held, err := first.AwaitLease(t.Context(), "leader", "first", long, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func connectionEnds(t *testing.T, url string) {
 func handedOver(t *testing.T, url string) {
 	t.Helper()
 	first, second, third := openAt(t, url), openAt(t, url), openAt(t, url)
-	held, err := first.AwaitLease(t.Context(), "leader", "first", long)
+	held, err := first.AwaitLease(t.Context(), "leader", "first", long, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,14 +95,22 @@ func handedOver(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	held = <-got
+	stranger := waits(t, first, "first")
+	seated(t, third, 1)
 	if err := second.HandLease(t.Context(), held, "third", long); err != nil {
 		t.Fatal(err)
 	}
+	seated(t, third, 1) // also on the lease that is meant for another
 	if _, err := first.AcquireLease(t.Context(), "leader", "first", long); !fault.Is(err, fault.Busy) {
 		t.Errorf("somebody else got it: %v", err)
 	}
-	if l, err := third.AwaitLease(t.Context(), "leader", "third", long); err != nil || l.Epoch <= held.Epoch {
+	if l, err := third.AwaitLease(t.Context(), "leader", "third", long, 0); err != nil || l.Epoch <= held.Epoch {
 		t.Errorf("who was named has %+v, %v", l, err)
+	}
+	select {
+	case l := <-stranger:
+		t.Errorf("somebody else got %+v", l)
+	default:
 	}
 	if err := second.HandLease(t.Context(), held, "second", long); !fault.Is(err, fault.Fenced) {
 		t.Errorf("it was handed over twice: %v", err)
@@ -113,13 +121,13 @@ func handedOver(t *testing.T, url string) {
 func waitingEnds(t *testing.T, url string) {
 	t.Helper()
 	first, second := openAt(t, url), openAt(t, url)
-	if _, err := first.AwaitLease(t.Context(), "leader", "first", long); err != nil {
+	if _, err := first.AwaitLease(t.Context(), "leader", "first", long, 0); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := second.AwaitLease(ctx, "leader", "second", long)
+		_, err := second.AwaitLease(ctx, "leader", "second", long, 0)
 		ended <- err
 	}()
 	seated(t, second, 1)

@@ -227,7 +227,7 @@ func (w *writer) commit(ctx context.Context, b *groupcommit.Batch, h *head) erro
 	for _, l := range b.Leases.Changed() {
 		batch.Queue("INSERT INTO lease (name, holder, epoch, expires) VALUES ($1, $2, $3, $4) "+
 			"ON CONFLICT (name) DO UPDATE SET holder = $2, epoch = $3, expires = $4", l.Name, l.Holder, l.Epoch, l.Expires.UnixMicro())
-		if l.Epoch > h.leases.Newest() && !b.Leases.Handed(l.Epoch) {
+		if l.Epoch > h.leases.Newest() {
 			batch.Queue(seatLock, l.Epoch) // before anybody can know the epoch
 		}
 	}
@@ -243,7 +243,7 @@ func (w *writer) commit(ctx context.Context, b *groupcommit.Batch, h *head) erro
 // seated remembers the seats after a commit.
 func (w *writer) seated(b *groupcommit.Batch, h *head) {
 	for _, l := range b.Leases.Changed() {
-		if l.Epoch > h.leases.Newest() && !b.Leases.Handed(l.Epoch) {
+		if l.Epoch > h.leases.Newest() {
 			w.seats[l.Epoch] = true
 		}
 	}
