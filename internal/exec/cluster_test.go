@@ -11,11 +11,15 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/stores"
 )
 
 // The answer has the keys that a recorded one of the reference has, and values
 // of the same kinds.
-func TestConformanceOfClusterInfo(t *testing.T) {
+func TestConformanceOfClusterInfo(t *testing.T) { stores.Each(t, clusterInfoConforms) }
+
+func clusterInfoConforms(t *testing.T, url string) {
+	t.Helper()
 	data := testkit.ReadConformance(t, "golden", "luxi", "QueryClusterInfo.json")
 	var recorded struct {
 		Response struct{ Result map[string]any }
@@ -24,7 +28,7 @@ func TestConformanceOfClusterInfo(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := recorded.Response.Result
-	r := newRig(t)
+	r := newRigOn(t, url)
 	text, err := r.run("OP_CLUSTER_QUERY", nil)
 	if err != nil {
 		t.Fatal(err)

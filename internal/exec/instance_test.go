@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/stores"
 )
 
 func TestRename(t *testing.T) {
@@ -52,7 +53,10 @@ func TestReinstallAndGrow(t *testing.T) {
 }
 
 // The answer has the keys that a recorded one of the reference has.
-func TestConformanceOfInstanceData(t *testing.T) {
+func TestConformanceOfInstanceData(t *testing.T) { stores.Each(t, instanceDataConforms) }
+
+func instanceDataConforms(t *testing.T, url string) {
+	t.Helper()
 	data := testkit.ReadConformance(t, "golden", "rapi", "instance_info_job.json")
 	var recorded struct {
 		Response struct {
@@ -62,7 +66,7 @@ func TestConformanceOfInstanceData(t *testing.T) {
 	if err := json.Unmarshal(data, &recorded); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t)
+	r := newRigOn(t, url)
 	r.create("one", true)
 	for _, static := range []bool{true, false} {
 		text, err := r.run("OP_INSTANCE_QUERY_DATA", params{"instances": []any{"one"}, "static": static})

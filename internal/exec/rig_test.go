@@ -26,7 +26,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/reason"
-	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/testkit/stores"
 )
 
 // rig is a cluster of fake nodes on a real store.
@@ -54,14 +54,18 @@ var errBroken = errors.New("the driver is broken on purpose")
 
 func newRig(t testing.TB, nodes ...string) *rig {
 	t.Helper()
+	return newRigOn(t, "", nodes...)
+}
+
+// newRigOn is newRig on the store that a URL names.
+func newRigOn(t testing.TB, url string, nodes ...string) *rig {
+	t.Helper()
 	if len(nodes) == 0 {
 		nodes = []string{"node1"}
 	}
 	r := &rig{TB: t, dir: t.TempDir(), broken: map[string]fake.Call{}, down: map[string]bool{}}
-	s, err := sqlite.Open(filepath.Join(r.dir, "store"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := stores.Open(t, url)
+	var err error
 	if r.keeper, err = inventory.Open(t.Context(), s, 0, picture.New()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package queue_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,11 +10,62 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
 )
+
+// Who reads a job that is only in the store is told of the stop that ends the
+// reading, and not that the job is damaged.
+func TestAStopInterruptsReadingAJob(t *testing.T) {
+	stops := &stopsAtParts{}
+	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}}
+	r.wrap = func(s store.Store) store.Store {
+		stops.Store = s
+		return stops
+	}
+	r.open()
+	t.Cleanup(func() { r.close() })
+	id := r.submit(delay, delay)
+	r.status(id, job.Success)
+	if ok, err := r.q.Archive(ctx, id, queue.By{}); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	stopping := fault.New(fault.Unavailable, "the controller is stopping")
+	stopped, stop := context.WithCancelCause(t.Context())
+	stop(stopping)
+	if _, err := r.q.Job(stopped, id); !errors.Is(err, error(stopping)) {
+		t.Errorf("one job: %v", err)
+	}
+	for _, err := range r.q.Archived(stopped, 0, job.Never) {
+		if !errors.Is(err, error(stopping)) {
+			t.Errorf("all archived: %v", err)
+		}
+	}
+	// Its head was read before the stop, its parts are not.
+	reading, halt := context.WithCancelCause(t.Context())
+	before := func() { halt(stopping) }
+	stops.before.Store(&before)
+	if _, err := r.q.Job(reading, id); !errors.Is(err, error(stopping)) {
+		t.Errorf("between its parts: %v", err)
+	}
+}
+
+// stopsAtParts is a store that does something before it reads a part of a job
+// other than its head.
+type stopsAtParts struct {
+	store.Store
+	before atomic.Pointer[func()]
+}
+
+func (s *stopsAtParts) Get(ctx context.Context, key store.Key) (store.Object, error) {
+	if before := s.before.Load(); before != nil && key.Kind == queue.KindPart {
+		(*before)()
+	}
+	return s.Store.Get(ctx, key)
+}
 
 // scale is a store that adds up the sizes of the values it is given.
 type scale struct {

@@ -20,10 +20,13 @@ type cluster struct {
 	socket string
 }
 
-// startCluster starts the binary and waits until it says that it is ready.
-func startCluster(t *testing.T, bin, data string) *cluster {
+// controller is how a cluster is started, again and again.
+type controller struct{ bin, data, store string }
+
+// start starts the binary and waits until it says that it is ready.
+func (c controller) start(t *testing.T) *cluster {
 	t.Helper()
-	dev := testkit.StartDev(t, bin, data)
+	dev := testkit.StartDev(t, c.bin, c.data, "--store", c.store)
 	return &cluster{T: t, Dev: dev, socket: dev.Ready.LUXI}
 }
 
@@ -35,9 +38,9 @@ func (c *cluster) terminate() { c.Terminate() }
 
 // killStarting starts the binary and kills it at some moment before it is ready
 // or soon after.
-func killStarting(t *testing.T, bin, data string) {
+func (c controller) killStarting(t *testing.T) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), bin, "dev", "--data", data, "--rapi", "127.0.0.1:0", "--nodes", "2", "--demo=false")
+	cmd := exec.CommandContext(t.Context(), c.bin, "dev", "--data", c.data, "--store", c.store, "--rapi", "127.0.0.1:0", "--nodes", "2", "--demo=false")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/stores"
 )
 
 // Tasks note that they begin in the file ran, and end when their gate is there.
@@ -116,8 +117,15 @@ func (r *rollout) ran() []string {
 // TestRolloutSurvivesKills deploys to four nodes: a rule holds one role, one task is one_by_one, one fails, and the
 // controller is killed while jobs are held and while a command runs.
 func TestRolloutSurvivesKills(t *testing.T) {
-	bin, data := testkit.Build(t), t.TempDir()
-	c := startCluster(t, bin, data)
+	bin := testkit.Build(t)
+	stores.Each(t, func(t *testing.T, url string) {
+		rolloutSurvivesKills(t, controller{bin: bin, data: t.TempDir(), store: url})
+	})
+}
+
+func rolloutSurvivesKills(t *testing.T, from controller) {
+	t.Helper()
+	c := from.start(t)
 	client := c.dial()
 	r := &rollout{T: t, dir: t.TempDir()}
 	for i := 3; i <= 4; i++ {
@@ -143,7 +151,7 @@ func TestRolloutSurvivesKills(t *testing.T) {
 	r.until(client, "held", exactly)
 	c.kill()
 	c.gone()
-	c = startCluster(t, bin, data)
+	c = from.start(t)
 	client = c.dial()
 	for _, held := range r.until(client, "held again", exactly).Held {
 		if held.Node != "3" || held.Held != rule {
@@ -160,7 +168,7 @@ func TestRolloutSurvivesKills(t *testing.T) {
 	c.kill()
 	c.gone()
 	r.open("gate-" + first) // it ends while no controller looks
-	c = startCluster(t, bin, data)
+	c = from.start(t)
 	client = c.dial()
 	for _, node := range []string{"1", "2", "4"} {
 		r.open("gate-" + node)

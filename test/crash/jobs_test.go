@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/stores"
 )
 
 // record is what the clients of a cluster know.
@@ -235,17 +236,22 @@ func (r *record) checkRules(t *testing.T, client *luxiwire.Client) {
 // TestClusterLosesNoJob kills a whole cluster under load, again and again. Every
 // job that was acknowledged is there afterwards, once, and comes to an end once.
 func TestClusterLosesNoJob(t *testing.T) {
-	bin, data := testkit.Build(t), t.TempDir()
-	installs := filepath.Join(data, "installs")
-	installCountedOS(t, data, installs)
+	bin := testkit.Build(t)
+	stores.Each(t, func(t *testing.T, url string) { losesNoJob(t, controller{bin: bin, data: t.TempDir(), store: url}) })
+}
+
+func losesNoJob(t *testing.T, from controller) {
+	t.Helper()
+	installs := filepath.Join(from.data, "installs")
+	installCountedOS(t, from.data, installs)
 	r := newRecord()
 	killed, stopped := 0, 0
 	rounds(t, func(round int) {
 		if round%3 == 1 { // also while it starts and recovers
-			killStarting(t, bin, data)
+			from.killStarting(t)
 			killed++
 		}
-		c := startCluster(t, bin, data)
+		c := from.start(t)
 		r.check(t, c)
 		r.resubmit(t, c)
 		const most = 150
@@ -258,7 +264,7 @@ func TestClusterLosesNoJob(t *testing.T) {
 		}
 		r.load(t, c, 1+rand.IntN(most), end)
 	})
-	c := startCluster(t, bin, data)
+	c := from.start(t)
 	r.resubmit(t, c)
 	client := c.dial()
 	for _, row := range jobs(t, client) {

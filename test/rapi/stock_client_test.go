@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/stores"
 )
 
 // python is Debian's own interpreter, which sees Debian's packages.
@@ -25,9 +26,18 @@ const (
 	checkLimit = 7 * time.Minute
 )
 
+// TestStockClient drives `drover dev` and, with PostgreSQL, `drover serve`.
 func TestStockClient(t *testing.T) {
 	needClient(t)
-	ready := startCluster(t)
+	bin := testkit.Build(t)
+	stores.Each(t, func(t *testing.T, url string) { drive(t, bin, url) })
+}
+
+// drive runs all checks against a cluster with a store.
+func drive(t *testing.T, bin, url string) {
+	t.Helper()
+	t.Parallel()
+	ready := startCluster(t, bin, url)
 	ctx, cancel := context.WithTimeout(t.Context(), checkLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, "stock_client.py", ready)
@@ -70,12 +80,16 @@ func needClient(t *testing.T) {
 
 // startCluster builds and runs the binary until the test ends, and returns
 // the path of its ready file.
-func startCluster(t *testing.T) string {
+func startCluster(t *testing.T, bin, url string) string {
 	t.Helper()
 	dir := t.TempDir()
 	ready := filepath.Join(dir, "ready.json")
-	cmd := exec.Command(testkit.Build(t), "dev", "--demo=false", "--data", filepath.Join(dir, "data"), "--rapi", "127.0.0.1:0",
-		"--luxi", filepath.Join(dir, "luxi"), "--ready-file", ready)
+	args := []string{"dev", "--demo=false"}
+	if url != "" {
+		args = []string{"serve", "--nodes", "3", "--store", url}
+	}
+	cmd := exec.Command(bin, append(args, "--data", filepath.Join(dir, "data"), "--rapi", "127.0.0.1:0",
+		"--luxi", filepath.Join(dir, "luxi"), "--ready-file", ready)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -109,6 +123,6 @@ func stop(t *testing.T, cmd *exec.Cmd) {
 		t.Error(err)
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("drover dev ended with: %v", err)
+		t.Errorf("drover ended with: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -239,6 +240,42 @@ func TestService(t *testing.T) {
 	s.awaitTold("STOPPING=1")
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestSecondSignal: the first signal waits for what runs as long as the grace
+// lasts, and a second ends the process at once.
+func TestSecondSignal(t *testing.T) {
+	s := serve(t, testkit.Build(t), `stop-grace = "1h"`)
+	s.awaitTold("READY=1")
+	luxi, err := luxiwire.Dial(t.Context(), filepath.Join(s.dir, "luxi"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = luxi.Close() }()
+	if err := luxi.Call(t.Context(), "SubmitJob", []any{[]any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 3600, "reason": []any{}}}}, new(int)); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitLogged("a job began")
+	s.signal(syscall.SIGTERM)
+	s.awaitTold("STOPPING=1")
+	ended := make(chan error, 1)
+	go func() { ended <- s.cmd.Wait() }()
+	again, limit := time.NewTicker(20*time.Millisecond), time.After(patience)
+	defer again.Stop()
+	for { // the first is still being dealt with when it is told
+		select {
+		case <-again.C:
+			_ = s.cmd.Process.Signal(syscall.SIGTERM) // unless it has ended
+		case <-limit:
+			t.Fatal("the second signal did not end it")
+		case err := <-ended:
+			exit, ok := errors.AsType[*exec.ExitError](err)
+			if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+				t.Errorf("it ended with %v", err)
+			}
+			return
+		}
 	}
 }
 

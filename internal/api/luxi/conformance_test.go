@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/stores"
 )
 
 type recording struct {
@@ -44,8 +45,11 @@ var (
 
 // TestConformanceRecordings replays every recorded request. Errors must be the
 // recorded ones, results must have the recorded shape.
-func TestConformanceRecordings(t *testing.T) {
-	r := newRig(t)
+func TestConformanceRecordings(t *testing.T) { stores.Each(t, replayAll) }
+
+func replayAll(t *testing.T, url string) {
+	t.Helper()
+	r := newRigOn(t, url)
 	r.furnish()
 	dir := testkit.Conformance(t, "golden", "luxi")
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))

@@ -20,8 +20,8 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
-	"github.com/drover-project/drover/internal/store/sqlite"
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/stores"
 )
 
 // patience is how long a test waits for what must come. It only ends tests that
@@ -39,6 +39,12 @@ type rig struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
+	return newRigOn(t, "")
+}
+
+// newRigOn is newRig on the store that a URL names.
+func newRigOn(t testing.TB, url string) *rig {
+	t.Helper()
 	dir := t.TempDir()
 	check := func(err error) {
 		t.Helper()
@@ -47,8 +53,7 @@ func newRig(t testing.TB) *rig {
 		}
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	s, err := sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{})
-	check(err)
+	s := stores.Open(t, url)
 	shown := picture.New()
 	keeper, err := inventory.Open(t.Context(), s, 0, shown)
 	check(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/stores"
 )
 
 // recording is an exchange with a real cluster.
@@ -127,8 +128,11 @@ type player struct {
 	waiting []string
 }
 
-func TestConformanceRecordings(t *testing.T) {
-	p := &player{rig: newRig(t, rigOptions{}), all: recordings(t), ids: map[string]job.ID{}}
+func TestConformanceRecordings(t *testing.T) { stores.Each(t, playAll) }
+
+func playAll(t *testing.T, url string) {
+	t.Helper()
+	p := &player{rig: newRig(t, rigOptions{store: url}), all: recordings(t), ids: map[string]job.ID{}}
 	total := len(p.all) - len(elsewhere)
 	p.play("filters_list_empty")
 	p.furnish()

@@ -28,8 +28,8 @@ import (
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/rollout"
-	"github.com/drover-project/drover/internal/store/sqlite"
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/stores"
 )
 
 const usersText = `# accounts of the tests
@@ -52,14 +52,15 @@ type rigOptions struct {
 	openReading bool
 	// observe is told of each request and its status.
 	observe func(what, outcome string)
+	// store is the URL of the store; empty for an embedded one.
+	store string
 }
 
 func newRig(t testing.TB, options rigOptions) *rig {
 	t.Helper()
 	r := &rig{TB: t, dir: t.TempDir()}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s, err := sqlite.Open(filepath.Join(r.dir, "store"), sqlite.Options{})
-	r.check(err)
+	s := stores.Open(t, options.store)
 	shown := picture.New()
 	keeper, err := inventory.Open(t.Context(), s, 0, shown)
 	r.check(err)
