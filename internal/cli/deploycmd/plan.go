@@ -1,6 +1,8 @@
 package deploycmd
 
 import (
+	"cmp"
+	"io"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -116,7 +118,7 @@ func (in *planInput) compute(cmd *cobra.Command, language *expression.Language, 
 	debug.SetGCPercent(garbagePercent)
 	debug.SetMemoryLimit(garbageRoom)
 	space := state.NewSpace()
-	env, err := loadEnvironment(space, in.environment, cmd.InOrStdin())
+	env, old, err := in.states(space, cmd.InOrStdin())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,11 +128,7 @@ func (in *planInput) compute(cmd *cobra.Command, language *expression.Language, 
 	if err := known(g, in.only); err != nil {
 		return nil, nil, err
 	}
-	if in.old != "" {
-		old, err := loadEnvironment(space, in.old, cmd.InOrStdin())
-		if err != nil {
-			return nil, nil, err
-		}
+	if old != nil {
 		warn(cmd.ErrOrStderr(), old.Warnings)
 		from.OldCommon = old.Common
 		from.Old = lastSuccess(old)
@@ -141,6 +139,28 @@ func (in *planInput) compute(cmd *cobra.Command, language *expression.Language, 
 	}
 	order, err := p.Order()
 	return p, order, err
+}
+
+// states reads the state to be reached and the old one, if there is one, at the same time.
+func (in *planInput) states(space *state.Space, stdin io.Reader) (env, old *environment.Environment, err error) {
+	if in.environment == "-" && in.old == "-" {
+		return nil, nil, fault.New(fault.Invalid, "standard input can be one of the two states only").At("old")
+	}
+	type answer struct {
+		old *environment.Environment
+		err error
+	}
+	reading := make(chan answer, 1)
+	go func() {
+		var a answer
+		if in.old != "" {
+			a.old, a.err = loadEnvironment(space, in.old, stdin)
+		}
+		reading <- a
+	}()
+	env, err = loadEnvironment(space, in.environment, stdin)
+	before := <-reading
+	return env, before.old, cmp.Or(err, before.err)
 }
 
 // lastSuccess is one state for all tasks on all nodes that are in it.

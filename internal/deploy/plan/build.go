@@ -3,13 +3,12 @@ package plan
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
+	"sync"
 
 	"github.com/drover-project/drover/internal/deploy/document"
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/graph"
-	"github.com/drover-project/drover/internal/deploy/legacy"
 	"github.com/drover-project/drover/internal/deploy/state"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/yaql"
@@ -24,7 +23,7 @@ type Input struct {
 	Parts  map[string]*state.Part // of nodes, by UID
 	Nodes  []Node                 // without the master
 	// Old returns the parts of the state of the last success of a task on a node; ok is false if there was none.
-	// A nil function means that no task ever ran.
+	// A nil function means that no task ever ran. It is called by one goroutine at a time.
 	Old func(task, uid string) (common, node *state.Part, ok bool)
 	// OldCommon is the common part of the latest of these states, which fields of whole tasks are compared with.
 	OldCommon *state.Part
@@ -54,27 +53,31 @@ func Build(ctx context.Context, language *expression.Language, in Input) (*Plan,
 }
 
 type builder struct {
-	in        Input
-	evaluator *expression.Evaluator
-	matcher   *matcher
-	plan      *Plan
-	nodes     []Node
-	parts     map[string]*state.Part
-	master    int32
-	only      map[string]bool
+	in      Input
+	matcher *matcher
+	plan    *Plan
+	nodes   []Node
+	master  int32
+	only    map[string]bool
+	shards  []*shard // the first one evaluates what is the same for all nodes, too
 
 	values     map[string]any // for placeholders in texts
-	formatted  map[*graph.Template]any
-	views      map[[2]*state.Part]*state.View
-	conditions map[string]*legacy.Condition
 	prepared   map[*graph.Task]*prepared
+	placements []placement
 	byNode     [][]Step
 	idNumbers  map[string]int32
 	taskSets   map[string]*taskSet
 	nodeSets   map[string]*nodeSet
 	stepSets   map[stepsKey]*stepSet
 	relations  map[*graph.Template][]relation
-	cwd        map[*graph.Template]*yaql.Dict
+	asking     sync.Mutex // held while in.Old is asked
+}
+
+// placement puts a task on nodes.
+type placement struct {
+	task  *graph.Task
+	id    int32 // of the task
+	nodes []int32
 }
 
 func newBuilder(language *expression.Language, in Input) (*builder, error) {
@@ -82,16 +85,9 @@ func newBuilder(language *expression.Language, in Input) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := language.Evaluator(in.Space)
-	if err != nil {
-		return nil, err
-	}
-	b := &builder{in: in, evaluator: e, matcher: m, nodes: slices.Clone(in.Nodes), formatted: map[*graph.Template]any{},
-		views: map[[2]*state.Part]*state.View{}, conditions: map[string]*legacy.Condition{}, prepared: map[*graph.Task]*prepared{},
+	b := &builder{in: in, matcher: m, nodes: slices.Clone(in.Nodes), prepared: map[*graph.Task]*prepared{},
 		idNumbers: map[string]int32{}, taskSets: map[string]*taskSet{}, nodeSets: map[string]*nodeSet{},
-		stepSets: map[stepsKey]*stepSet{}, relations: map[*graph.Template][]relation{}, cwd: map[*graph.Template]*yaql.Dict{}, plan: &Plan{}}
-	b.parts = make(map[string]*state.Part, len(in.Parts)+2)
-	maps.Copy(b.parts, in.Parts)
+		stepSets: map[stepsKey]*stepSet{}, relations: map[*graph.Template][]relation{}, plan: &Plan{}}
 	slices.SortFunc(b.nodes, func(x, y Node) int { return compareUIDs(x.UID, y.UID) })
 	b.master = int32(len(b.nodes))
 	b.nodes = append(b.nodes, Node{UID: Master, Tags: []string{Master}}, Node{UID: Virtual})
@@ -107,14 +103,14 @@ func newBuilder(language *expression.Language, in Input) (*builder, error) {
 			b.only[id] = true
 		}
 	}
-	b.placeholders()
-	return b, nil
+	b.values = placeholders(in)
+	return b, b.split(language)
 }
 
 // placeholders are what texts of tasks may name in braces.
-func (b *builder) placeholders() {
-	b.values = map[string]any{"SETTINGS": b.in.Settings}
-	common := any(b.in.Common.Data())
+func placeholders(in Input) map[string]any {
+	values := map[string]any{"SETTINGS": in.Settings}
+	common := any(in.Common.Data())
 	for name, path := range map[string][]string{"CLUSTER_ID": {"cluster", "id"}, "OPENSTACK_VERSION": {"openstack_version"},
 		"MASTER_IP": {"master_ip"}, "CN_HOSTNAME": {"public_ssl", "hostname"}} {
 		v := common
@@ -126,8 +122,9 @@ func (b *builder) placeholders() {
 			}
 			v, _ = m.Get(key)
 		}
-		b.values[name] = v
+		values[name] = v
 	}
+	return values
 }
 
 // prepared is what is known of a task before any node is.
@@ -162,9 +159,7 @@ func (b *builder) expand(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := b.place(ctx, t, nodes); err != nil {
-			return err
-		}
+		b.place(t, nodes)
 	}
 	for _, t := range b.in.Tasks {
 		if b.prepared[t].kind == typeGroup {
@@ -173,8 +168,15 @@ func (b *builder) expand(ctx context.Context) error {
 			}
 		}
 	}
+	if err := b.evaluate(ctx); err != nil {
+		return err
+	}
 	b.number()
 	return nil
+}
+
+func (b *builder) place(t *graph.Task, nodes []int32) {
+	b.placements = append(b.placements, placement{t, b.idNumber(t.ID), nodes})
 }
 
 // number gives every step its place in the plan.
@@ -239,26 +241,16 @@ func (b *builder) whole(ctx context.Context, t *graph.Task, name string) (any, e
 	if f == nil {
 		return nil, nil
 	}
+	s := b.shards[0]
 	if f.Static {
-		return b.constant(f), nil
+		return s.constant(f), nil
 	}
-	v, err := b.value(ctx, f, expression.Surroundings{New: b.view(b.in.Common, nil), Old: b.view(b.in.OldCommon, nil),
-		Node: b.view(nil, nil), Common: b.view(b.in.Common, nil)}, nil)
+	v, err := s.value(ctx, f, expression.Surroundings{New: s.view(b.in.Common, nil), Old: s.view(b.in.OldCommon, nil),
+		Node: s.view(nil, nil), Common: s.view(b.in.Common, nil)}, nil)
 	if err != nil {
 		return nil, b.wrap(t, "", name, f, err)
 	}
 	return v, nil
-}
-
-// view returns the union of two parts, the same one for the same parts.
-func (b *builder) view(common, node *state.Part) *state.View {
-	key := [2]*state.Part{common, node}
-	v := b.views[key]
-	if v == nil {
-		v = b.in.Space.View(common, node)
-		b.views[key] = v
-	}
-	return v
 }
 
 // nodesOf returns the nodes that a task names.
@@ -318,9 +310,7 @@ func (b *builder) group(ctx context.Context, t *graph.Task, byID map[string]*gra
 		if sub == nil {
 			return b.fail(t, "", "tasks", "InvalidData", fmt.Sprintf("Task %s cannot be resolved", id), "the group names a task that the graph lacks")
 		}
-		if err := b.place(ctx, sub, nodes); err != nil {
-			return err
-		}
+		b.place(sub, nodes)
 	}
 	return nil
 }
@@ -331,35 +321,6 @@ func itemsOf(v any) []any {
 		return x
 	case *yaql.List:
 		return x.Items
-	}
-	return nil
-}
-
-// place puts a task on nodes. Where there is one with its id already, the later one counts only if it has another
-// type and is not skipped.
-func (b *builder) place(ctx context.Context, t *graph.Task, nodes []int32) error {
-	id := b.idNumber(t.ID)
-	for _, n := range nodes {
-		steps := b.byNode[n]
-		at, there := b.plan.at[n][id]
-		if there && steps[at].Task == t {
-			continue
-		}
-		s, err := b.step(ctx, t, n)
-		if err != nil {
-			return err
-		}
-		if !there {
-			if b.plan.at[n] == nil {
-				b.plan.at[n] = map[int32]int32{}
-			}
-			b.plan.at[n][id] = int32(len(steps))
-			b.byNode[n] = append(steps, *s)
-			continue
-		}
-		if s.Type != steps[at].Type && s.Type != typeSkipped {
-			steps[at] = *s
-		}
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ import (
 // escaped. Values that JSON lacks are written as package yaqljson does.
 func Canonical(v any) string { return string(appendCanonical(nil, v, math.MaxInt)) }
 
+// AppendCanonical appends the canonical form of a value to a text.
+func AppendCanonical(b []byte, v any) []byte { return appendCanonical(b, v, math.MaxInt) }
+
 // CanonicalWithin returns the canonical form of a value if it has at most so many bytes. It looks no further than it
 // must to tell.
 func CanonicalWithin(v any, limit int) (text []byte, ok bool) {

@@ -268,6 +268,7 @@ func parts(space *state.Space, env any) (*state.Part, map[string]*state.Part) {
 // serialized writes a plan in the form that serialised graphs have, on one line for each task, sorted.
 func serialized(p *plan.Plan) string {
 	var lines []string
+	walker := p.Walker()
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		m := map[string]any{"id": s.ID(), "type": s.Type, "fail_on_error": s.FailOnError}
@@ -276,7 +277,7 @@ func serialized(p *plan.Plan) string {
 		}
 		for name, required := range map[string]bool{"requires": false, "required_for": true} {
 			var names []any
-			p.Edges(int32(i), required, func(other int32) { names = append(names, p.Name(other)) })
+			walker.Edges(int32(i), required, func(other int32) { names = append(names, p.Name(other)) })
 			if names != nil {
 				slices.SortFunc(names, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
 				m[name] = names

@@ -103,18 +103,28 @@ func (p *Plan) Name(step int32) string {
 	return p.Nodes[s.Node] + "/" + s.Task.ID
 }
 
+// Walker spells out the relations of a plan. It belongs to one goroutine.
+type Walker struct {
+	plan  *Plan
+	seen  []uint32 // for each step the last round in which it was met
+	round uint32
+}
+
+// Walker returns a walker of the plan.
+func (p *Plan) Walker() *Walker { return &Walker{plan: p, seen: make([]uint32, len(p.Steps))} }
+
 // Edges calls f for each step that a step requires, or is required for, once each, in no particular order.
-func (p *Plan) Edges(step int32, required bool, f func(other int32)) {
-	s := &p.Steps[step]
+func (w *Walker) Edges(step int32, required bool, f func(other int32)) {
+	s := &w.plan.Steps[step]
 	relations := s.requires
 	if required {
 		relations = s.requiredFor
 	}
-	seen := map[int32]bool{}
+	w.round++
 	for _, r := range relations {
-		p.members(r, s.Node, func(other int32) {
-			if (other != step || r.self) && !seen[other] {
-				seen[other] = true
+		w.plan.members(r, s.Node, func(other int32) {
+			if (other != step || r.self) && w.seen[other] != w.round {
+				w.seen[other] = w.round
 				f(other)
 			}
 		})

@@ -45,9 +45,10 @@ func buildText(t *testing.T, tasks, env string, change func(*plan.Input)) (*plan
 // outline lists the steps of a plan: node, task, type, and what it requires.
 func outline(p *plan.Plan) string {
 	var lines []string
+	walker := p.Walker()
 	for i := range p.Steps {
 		line := p.Name(int32(i)) + " " + p.Steps[i].Type
-		p.Edges(int32(i), false, func(other int32) { line += " " + p.Name(other) })
+		walker.Edges(int32(i), false, func(other int32) { line += " " + p.Name(other) })
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")

@@ -110,14 +110,15 @@ func TestOrderObeysEveryRelation(t *testing.T) {
 		for i, s := range order {
 			place[s] = i
 		}
+		walker := p.Walker()
 		for i := range p.Steps {
 			s := int32(i)
-			p.Edges(s, false, func(other int32) {
+			walker.Edges(s, false, func(other int32) {
 				if place[other] >= place[s] {
 					t.Errorf("%s requires %s and comes first", p.Name(s), p.Name(other))
 				}
 			})
-			p.Edges(s, true, func(other int32) {
+			walker.Edges(s, true, func(other int32) {
 				if place[other] <= place[s] {
 					t.Errorf("%s is required for %s and comes last", p.Name(s), p.Name(other))
 				}

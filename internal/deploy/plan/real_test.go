@@ -442,6 +442,7 @@ func comparePlan(t *testing.T, p *plan.Plan, w wantedPlan) {
 	var got, want []string
 	parameters := map[string]string{}
 	edges := map[bool][]string{}
+	walker := p.Walker()
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		name := p.Name(int32(i))
@@ -450,7 +451,7 @@ func comparePlan(t *testing.T, p *plan.Plan, w wantedPlan) {
 			parameters[name] = plan.Digest(s.Parameters)
 		}
 		for _, required := range []bool{false, true} {
-			p.Edges(int32(i), required, func(other int32) { edges[required] = append(edges[required], name+" -> "+p.Name(other)) })
+			walker.Edges(int32(i), required, func(other int32) { edges[required] = append(edges[required], name+" -> "+p.Name(other)) })
 		}
 	}
 	for uid, n := range w.Nodes {

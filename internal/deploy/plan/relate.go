@@ -42,7 +42,7 @@ func (b *builder) relate(ctx context.Context, s *Step) error {
 func (b *builder) relationsOf(ctx context.Context, s *Step, t *graph.Template, name string, cross bool) ([]relation, error) {
 	v := s.computed[name]
 	if t.Static {
-		v = b.constant(t)
+		v = b.shards[0].constant(t)
 	}
 	if !cross {
 		set, err := b.tasksNamed(ctx, texts(itemsOf(v)))

@@ -14,12 +14,12 @@ import (
 )
 
 // step computes a task on a node.
-func (b *builder) step(ctx context.Context, t *graph.Task, n int32) (*Step, error) {
-	in, err := b.surroundings(t, n)
+func (h *shard) step(ctx context.Context, t *graph.Task, n int32) (*Step, error) {
+	in, err := h.surroundings(t, n)
 	if err != nil {
 		return nil, err
 	}
-	p := b.prepared[t]
+	p := h.prepared[t]
 	s := &Step{Task: t, Node: n, Type: p.kind}
 	computed := map[string]any{}
 	for _, f := range p.dynamic {
@@ -27,9 +27,9 @@ func (b *builder) step(ctx context.Context, t *graph.Task, n int32) (*Step, erro
 		if f.Name == "condition" {
 			decisions = &s.Why.Decisions
 		}
-		v, err := b.value(ctx, f.Template, in, decisions)
+		v, err := h.value(ctx, f.Template, in, decisions)
 		if err != nil {
-			return nil, b.wrap(t, b.nodes[n].UID, f.Name, f.Template, err)
+			return nil, h.wrap(t, h.nodes[n].UID, f.Name, f.Template, err)
 		}
 		computed[f.Name] = v
 	}
@@ -38,23 +38,23 @@ func (b *builder) step(ctx context.Context, t *graph.Task, n int32) (*Step, erro
 			return v, true
 		}
 		if f := t.Get(name); f != nil {
-			return b.constant(f), true
+			return h.constant(f), true
 		}
 		return nil, false
 	}
-	if err := b.decide(s, in, get); err != nil {
-		return nil, b.wrap(t, b.nodes[n].UID, "condition", t.Get("condition"), err)
+	if err := h.decide(s, in, get); err != nil {
+		return nil, h.wrap(t, h.nodes[n].UID, "condition", t.Get("condition"), err)
 	}
-	b.keep(s, computed)
+	s.keep(computed)
 	if !s.Run {
 		s.Type, s.FailOnError = typeSkipped, false
 		return s, nil
 	}
-	return s, b.outfit(s, get)
+	return s, h.outfit(s, get)
 }
 
 // keep remembers what relations are computed of.
-func (b *builder) keep(s *Step, computed map[string]any) {
+func (s *Step) keep(computed map[string]any) {
 	for name, v := range computed {
 		switch name {
 		case "requires", "required_for", "cross_depends", "cross_depended_by":
@@ -66,40 +66,13 @@ func (b *builder) keep(s *Step, computed map[string]any) {
 	}
 }
 
-// surroundings are what expressions of a task see on a node.
-func (b *builder) surroundings(t *graph.Task, n int32) (expression.Surroundings, error) {
-	uid := b.nodes[n].UID
-	part := b.parts[uid]
-	if part == nil {
-		switch n {
-		case b.master:
-			d := yaql.NewDict(2)
-			_ = d.Set("uid", Master)          // texts can be keys
-			_ = d.Set("roles", []any{Master}) // texts can be keys
-			part = b.in.Space.NewPart(d)
-		case b.plan.virtual:
-			part = b.in.Space.NewPart(nil)
-		default:
-			return expression.Surroundings{}, b.fail(t, uid, "", yaql.KeyError, "'"+uid+"'", "the state of the environment has no such node")
-		}
-		b.parts[uid] = part
-	}
-	in := expression.Surroundings{New: b.view(b.in.Common, part), Node: b.view(nil, part), Common: b.view(b.in.Common, nil), Old: b.view(nil, nil)}
-	if b.in.Old != nil {
-		if common, node, ok := b.in.Old(t.ID, uid); ok && node != nil && node.Data().Len() > 0 {
-			in.Old = b.view(common, node)
-		}
-	}
-	return in, nil
-}
-
 // decide says whether a task runs, and why.
-func (b *builder) decide(s *Step, in expression.Surroundings, get func(string) (any, bool)) error {
+func (h *shard) decide(s *Step, in expression.Surroundings, get func(string) (any, bool)) error {
 	switch {
 	case s.Type == typeStage || s.Type == typeSkipped:
 		s.Why.Kind = Internal
 		return nil
-	case b.only != nil && !b.only[s.Task.ID]:
+	case h.only != nil && !h.only[s.Task.ID]:
 		s.Why.Kind = NotSelected
 		return nil
 	}
@@ -110,7 +83,7 @@ func (b *builder) decide(s *Step, in expression.Surroundings, get func(string) (
 	}
 	s.Why.Kind, s.Why.Condition = ByCondition, conditionText(s.Task.Get("condition"))
 	if text, ok := v.(string); ok {
-		c, err := b.legacy(text)
+		c, err := h.legacy(text)
 		if err == nil {
 			v, err = c.Value(in.New)
 		}
@@ -130,19 +103,19 @@ func conditionText(f *graph.Template) string {
 	return fmt.Sprint(f.Constant)
 }
 
-func (b *builder) legacy(text string) (*legacy.Condition, error) {
-	if c := b.conditions[text]; c != nil {
+func (h *shard) legacy(text string) (*legacy.Condition, error) {
+	if c := h.conditions[text]; c != nil {
 		return c, nil
 	}
 	c, err := legacy.Parse(text)
 	if err == nil {
-		b.conditions[text] = c
+		h.conditions[text] = c
 	}
 	return c, err
 }
 
 // outfit gives a task that runs its parameters.
-func (b *builder) outfit(s *Step, get func(string) (any, bool)) error {
+func (h *shard) outfit(s *Step, get func(string) (any, bool)) error {
 	s.FailOnError = true
 	if v, there := get("fail_on_error"); there {
 		s.FailOnError = v
@@ -153,19 +126,19 @@ func (b *builder) outfit(s *Step, get func(string) (any, bool)) error {
 	}
 	given, ok := v.(yaql.Mapping)
 	if !ok {
-		return b.fail(s.Task, b.nodes[s.Node].UID, "parameters", "AttributeError", fmt.Sprintf("parameters are %v, which is no map", v), "")
+		return h.fail(s.Task, h.nodes[s.Node].UID, "parameters", "AttributeError", fmt.Sprintf("parameters are %v, which is no map", v), "")
 	}
 	s.Parameters = given
 	if _, has := given.Get("cwd"); !has {
-		s.Parameters = b.withCwd(s.Task.Get("parameters"), given)
+		s.Parameters = h.withCwd(s.Task.Get("parameters"), given)
 	}
 	return nil
 }
 
 // withCwd adds the directory that tasks run in if they name none.
-func (b *builder) withCwd(f *graph.Template, given yaql.Mapping) *yaql.Dict {
+func (h *shard) withCwd(f *graph.Template, given yaql.Mapping) *yaql.Dict {
 	if f != nil && f.Static {
-		if d, ok := b.cwd[f]; ok {
+		if d, ok := h.cwd[f]; ok {
 			return d
 		}
 	}
@@ -176,18 +149,18 @@ func (b *builder) withCwd(f *graph.Template, given yaql.Mapping) *yaql.Dict {
 	})
 	_ = d.Set("cwd", "/") // texts can be keys
 	if f != nil && f.Static {
-		b.cwd[f] = d
+		h.cwd[f] = d
 	}
 	return d
 }
 
 // value evaluates a template. What is computed is taken as it is, without filling placeholders.
-func (b *builder) value(ctx context.Context, t *graph.Template, in expression.Surroundings, decisions *[]*expression.Decision) (any, error) {
+func (h *shard) value(ctx context.Context, t *graph.Template, in expression.Surroundings, decisions *[]*expression.Decision) (any, error) {
 	switch {
 	case t.Static:
-		return b.constant(t), nil
+		return h.constant(t), nil
 	case t.Computed != nil:
-		r, err := b.evaluator.Eval(ctx, t.Computed, in)
+		r, err := h.evaluator.Eval(ctx, t.Computed, in)
 		if err != nil {
 			return nil, t.Located(err)
 		}
@@ -199,7 +172,7 @@ func (b *builder) value(ctx context.Context, t *graph.Template, in expression.Su
 	if t.Keys == nil {
 		items := make([]any, len(t.Items))
 		for i, x := range t.Items {
-			v, err := b.value(ctx, x, in, nil)
+			v, err := h.value(ctx, x, in, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -212,7 +185,7 @@ func (b *builder) value(ctx context.Context, t *graph.Template, in expression.Su
 		v := x.Constant
 		if t.Keys[i] != "regex" {
 			var err error
-			if v, err = b.value(ctx, x, in, nil); err != nil {
+			if v, err = h.value(ctx, x, in, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -222,34 +195,34 @@ func (b *builder) value(ctx context.Context, t *graph.Template, in expression.Su
 }
 
 // constant returns the value of a static template with its placeholders filled.
-func (b *builder) constant(t *graph.Template) any {
-	if v, done := b.formatted[t]; done {
+func (h *shard) constant(t *graph.Template) any {
+	if v, done := h.formatted[t]; done {
 		return v
 	}
-	v := b.fill(t.Constant)
-	b.formatted[t] = v
+	v := h.fill(t.Constant)
+	h.formatted[t] = v
 	return v
 }
 
-func (b *builder) fill(v any) any {
+func (h *shard) fill(v any) any {
 	switch x := v.(type) {
 	case string:
 		if !strings.ContainsAny(x, "{}") {
 			return x
 		}
-		out, _ := format(x, b.values)
+		out, _ := format(x, h.values)
 		return out
 	case []any:
 		items := make([]any, len(x))
 		for i, e := range x {
-			items[i] = b.fill(e)
+			items[i] = h.fill(e)
 		}
 		return items
 	case *yaql.Dict:
 		d := yaql.NewDict(x.Len())
 		x.Range(func(k, e any) bool {
 			if k != "regex" {
-				e = b.fill(e)
+				e = h.fill(e)
 			}
 			_ = d.Set(k, e) // it was a key
 			return true

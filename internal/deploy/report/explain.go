@@ -29,12 +29,13 @@ func Explain(w io.Writer, p *plan.Plan, step int32) error {
 	if s.Run {
 		out.printf("parameters: %s\n", plan.Canonical(s.Parameters))
 	}
+	walker := p.Walker()
 	for _, direction := range []struct {
 		name     string
 		required bool
 	}{{"requires", false}, {"is required for", true}} {
 		var names []string
-		p.Edges(step, direction.required, func(other int32) { names = append(names, p.Name(other)) })
+		walker.Edges(step, direction.required, func(other int32) { names = append(names, p.Name(other)) })
 		slices.Sort(names)
 		for _, name := range names {
 			out.printf("%s %s\n", direction.name, name)

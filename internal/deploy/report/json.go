@@ -21,7 +21,7 @@ const longest = 1024
 // JSON writes a plan: nodes with the tasks that run and those that are skipped, all relations in the form
 // NODE/TASK -> NODE/TASK, groups, and each task on each node with why it runs and its parameters.
 func JSON(w io.Writer, p *plan.Plan) error {
-	j := &writer{w: bufio.NewWriterSize(w, 1<<16), plan: p, reasons: map[*expression.Decision][]byte{}}
+	j := &writer{w: bufio.NewWriterSize(w, 1<<16), plan: p}
 	j.names()
 	j.raw("{\n\"nodes\": ")
 	j.nodes()
@@ -36,25 +36,19 @@ func JSON(w io.Writer, p *plan.Plan) error {
 		j.comma(i)
 		j.value(text)
 	}
-	j.raw("],\n\"tasks\": [\n")
-	for i, s := range j.sorted {
-		if i > 0 {
-			j.raw(",\n")
-		}
-		j.step(s)
-	}
+	j.raw("],\n\"tasks\": [")
+	j.steps((*piece).step)
 	j.raw("\n]\n}\n")
 	return j.w.Flush()
 }
 
 // writer writes to a buffer, whose first error comes to light when it is flushed.
 type writer struct {
-	w       *bufio.Writer
-	plan    *plan.Plan
-	sorted  []int32  // the steps by name
-	quoted  []string // NODE/TASK, escaped as in JSON but without quotes
-	ranks   []int32  // of each step among the sorted ones
-	reasons map[*expression.Decision][]byte
+	w      *bufio.Writer
+	plan   *plan.Plan
+	sorted []int32  // the steps by name
+	quoted []string // NODE/TASK, escaped as in JSON but without quotes
+	ranks  []int32  // of each step among the sorted ones
 }
 
 // names finds the order of steps that their names give.
@@ -131,25 +125,7 @@ func (j *writer) texts(items []string) {
 // edges writes all relations of one direction, sorted.
 func (j *writer) edges(required bool) {
 	j.raw("[")
-	first := true
-	var ranks []int32
-	for _, s := range j.sorted {
-		ranks = ranks[:0]
-		j.plan.Edges(s, required, func(other int32) { ranks = append(ranks, j.ranks[other]) })
-		slices.Sort(ranks)
-		for _, r := range ranks {
-			if first {
-				j.raw("\n\"")
-			} else {
-				j.raw(",\n\"")
-			}
-			first = false
-			j.raw(j.quoted[s])
-			j.raw(" -> ")
-			j.raw(j.quoted[j.sorted[r]])
-			j.raw(`"`)
-		}
-	}
+	j.steps(func(p *piece, step int32) { p.edges(step, required) })
 	j.raw("\n]")
 }
 
@@ -164,54 +140,6 @@ func (j *writer) groups() {
 		j.raw("}")
 	}
 	j.raw("\n]")
-}
-
-// step writes one task on one node.
-func (j *writer) step(i int32) {
-	s := &j.plan.Steps[i]
-	j.raw(`{"fail_on_error": `)
-	j.value(s.FailOnError)
-	j.raw(`, "id": `)
-	j.value(s.ID())
-	j.raw(`, "node": `)
-	j.value(j.plan.Nodes[s.Node])
-	if s.Run {
-		j.raw(`, "parameters": `)
-		j.value(s.Parameters)
-	}
-	j.raw(`, "run": ` + strconv.FormatBool(s.Run) + `, "type": `)
-	j.value(s.Type)
-	j.raw(`, "why": `)
-	j.why(s)
-	j.raw("}")
-}
-
-func (j *writer) why(s *plan.Step) {
-	j.raw(`{"reason": `)
-	j.value(s.Why.Kind)
-	if s.Why.Kind == plan.ByCondition {
-		j.raw(`, "condition": `)
-		j.value(s.Why.Condition)
-		j.raw(`, "value": `)
-		_, _ = j.w.Write(bounded(s.Why.Value))
-		j.raw(`, "compared": [`)
-		for i, d := range s.Why.Decisions {
-			j.comma(i)
-			j.decision(d)
-		}
-		j.raw("]")
-	}
-	j.raw("}")
-}
-
-// decision writes a comparison, which many steps may share.
-func (j *writer) decision(d *expression.Decision) {
-	text, done := j.reasons[d]
-	if !done {
-		text = appendDecision(nil, d)
-		j.reasons[d] = text
-	}
-	_, _ = j.w.Write(text)
 }
 
 func appendDecision(b []byte, d *expression.Decision) []byte {

@@ -202,10 +202,11 @@ func stepsOf(p *plan.Plan, node int32) []int32 {
 func arrows(p *plan.Plan, f func(from, to int32)) {
 	type arrow struct{ from, to int32 }
 	var all []arrow
+	walker := p.Walker()
 	for i := range p.Steps {
 		s := int32(i)
-		p.Edges(s, false, func(other int32) { all = append(all, arrow{other, s}) })
-		p.Edges(s, true, func(other int32) { all = append(all, arrow{s, other}) })
+		walker.Edges(s, false, func(other int32) { all = append(all, arrow{other, s}) })
+		walker.Edges(s, true, func(other int32) { all = append(all, arrow{s, other}) })
 	}
 	slices.SortFunc(all, func(a, b arrow) int {
 		if a.from != b.from {

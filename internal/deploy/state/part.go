@@ -87,6 +87,14 @@ func (s *Space) NewPart(data any) *Part {
 	return &Part{data: d, space: s}
 }
 
+// Adopt returns a part of the space with the values of one that may be of another space.
+func (s *Space) Adopt(p *Part) *Part {
+	if p == nil || p.space == s {
+		return p
+	}
+	return &Part{data: p.data, space: s}
+}
+
 // Data returns the values of the part, which must not be changed.
 func (p *Part) Data() *yaql.Dict { return p.data }
 
