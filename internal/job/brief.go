@@ -1,8 +1,8 @@
 package job
 
 import (
+	"bytes"
 	"slices"
-	"strings"
 
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/reason"
@@ -12,61 +12,95 @@ import (
 // and filter by. The rest is in the store. A *Job that is brief has one, and no
 // opcodes (see Table); its own fields are right, but for those of a submission.
 type Brief struct {
+	entry *entry
+	texts string // of its shelf
+}
+
+// entry is a job as a shelf has it. There are many of them, so it is small, and has
+// no pointers that the garbage collector would follow.
+type entry struct {
 	id                       ID
 	received, started, ended Time
-	summary, reason          string
+	summary, reason          cut
 	status                   uint8 // its place in Statuses
-	dryRun                   bool
-	// texts says that summary and reason are known: those of large jobs are not kept.
-	texts bool
+	flags                    uint8
 }
+
+// Flags of an entry.
+const (
+	dryRun    = 1 << iota
+	withTexts // summary and reason are kept: those of large jobs are not
+)
+
+// cut is where a text is among those of a shelf.
+type cut struct {
+	at uint16
+	n  uint8
+}
+
+func (c cut) of(texts string) string { return texts[c.at : int(c.at)+int(c.n)] }
 
 // maxBriefText is the greatest size of the texts that stay in memory of a job, in
-// bytes, both together.
+// bytes, both together. Those of a whole shelf have places that a cut can tell.
 const maxBriefText = 200
 
-// briefOf returns what stays of a job; texts are shared with others that have
-// the same.
-func briefOf(j *Job, share func(string) string) Brief {
-	b := Brief{id: j.ID, received: j.Received, started: j.Started, ended: j.Ended, status: uint8(place(j.Status()))} // there are seven
-	b.dryRun = j.DryRun()
-	if len(j.Ops) == 1 {
-		summary, why := j.Ops[0].Input.Summary(), j.Ops[0].Input.Reason.Text()
-		if len(summary)+len(why) <= maxBriefText {
-			b.summary, b.reason, b.texts = share(summary), share(why), true
-		}
+// entryOf returns what stays of a job, and its texts, as far as they are kept.
+func entryOf(j *Job) (e entry, summary, why string) {
+	e = entry{id: j.ID, received: j.Received, started: j.Started, ended: j.Ended, status: uint8(place(j.Status()))} // there are seven
+	if j.DryRun() {
+		e.flags |= dryRun
 	}
-	return b
+	if len(j.Ops) != 1 {
+		return e, "", ""
+	}
+	summary, why = j.Ops[0].Input.Summary(), j.Ops[0].Input.Reason.Text()
+	if len(summary)+len(why) > maxBriefText {
+		return e, "", ""
+	}
+	e.flags |= withTexts
+	return e, summary, why
 }
 
-// jobsOf returns brief jobs, made together.
-func jobsOf(briefs []Brief) []Job {
-	out := make([]Job, len(briefs))
-	for i := range briefs {
-		b := &briefs[i]
-		out[i] = Job{ID: b.id, Received: b.received, Started: b.started, Ended: b.ended, brief: b}
+// keep adds a text to those of a shelf, unless it is among them.
+func keep(texts []byte, text string) ([]byte, cut) {
+	at := bytes.Index(texts, []byte(text))
+	if at < 0 {
+		at, texts = len(texts), append(texts, text...)
+	}
+	return texts, cut{uint16(at), uint8(len(text))} // below shelfSize * maxBriefText
+}
+
+// jobsOf returns brief jobs of a shelf, made together.
+func jobsOf(entries []entry, texts string) []Job {
+	out, briefs := make([]Job, len(entries)), make([]Brief, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		briefs[i] = Brief{e, texts}
+		out[i] = Job{ID: e.id, Received: e.received, Started: e.started, Ended: e.ended, brief: &briefs[i]}
 	}
 	return out
 }
 
-func (b *Brief) time(c Clock) Time {
+func (e *entry) time(c Clock) Time {
 	switch c {
 	case ByReceived:
-		return b.received
+		return e.received
 	case ByStarted:
-		return b.started
+		return e.started
 	default:
-		return b.ended
+		return e.ended
 	}
 }
 
 // Summary returns the short text of the one opcode of the job, without a mark;
 // known is false if it is not kept.
-func (b *Brief) Summary() (text string, known bool) { return b.summary, b.texts }
+func (b *Brief) Summary() (text string, known bool) { return b.text(b.entry.summary) }
 
 // Reason returns the job's reasons as Trail().Text() does; known is false if they
 // are not kept.
-func (b *Brief) Reason() (text string, known bool) { return b.reason, b.texts }
+func (b *Brief) Reason() (text string, known bool) { return b.text(b.entry.reason) }
+
+func (b *Brief) text(c cut) (string, bool) { return c.of(b.texts), b.entry.flags&withTexts != 0 }
 
 // Brief returns what is known of a job that is only in the store; nil if the job
 // is whole.
@@ -75,7 +109,7 @@ func (j *Job) Brief() *Brief { return j.brief }
 // DryRun reports whether an opcode of the job only checks.
 func (j *Job) DryRun() bool {
 	if j.brief != nil {
-		return j.brief.dryRun
+		return j.brief.entry.flags&dryRun != 0
 	}
 	return slices.ContainsFunc(j.Ops, func(op Op) bool { return op.Input.DryRun })
 }
@@ -140,22 +174,4 @@ func weigh(v any) int {
 		}
 	}
 	return n
-}
-
-// texts lets jobs share texts that are the same: most have those of a job that
-// ended shortly before.
-type texts map[string]string
-
-const maxTexts = 4096
-
-func (t texts) share(text string) string {
-	if have, ok := t[text]; ok {
-		return have
-	}
-	if len(t) >= maxTexts {
-		clear(t)
-	}
-	own := strings.Clone(text)
-	t[own] = own
-	return own
 }

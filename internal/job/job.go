@@ -151,7 +151,7 @@ const (
 // job of several opcodes reads "queued" between two of them.
 func (j *Job) Status() Status {
 	if j.brief != nil {
-		return Statuses[j.brief.status]
+		return Statuses[j.brief.entry.status]
 	}
 	status, successes := Queued, 0
 	for i := range j.Ops {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -24,10 +25,12 @@ const (
 	zoneSize  = 64 * shelfSize
 )
 
-// shelf has its jobs in the order of their ids. Only its owner may change it.
+// shelf has its jobs in the order of their ids, and their texts. Only its owner may
+// change it.
 type shelf struct {
-	owner  *owner
-	briefs []Brief
+	owner   *owner
+	entries []entry
+	texts   string
 }
 
 // owner tells a table from its copies; it has a size so that no two are one.
@@ -57,8 +60,12 @@ func (s *shelves) find(id ID) (on *shelf, i int, found bool) {
 	if !ok {
 		return nil, 0, false
 	}
-	i, found = slices.BinarySearchFunc(on.briefs, id, func(b Brief, id ID) int { return int(b.id - id) })
+	i, found = on.search(id)
 	return on, i, found
+}
+
+func (on *shelf) search(id ID) (int, bool) {
+	return slices.BinarySearchFunc(on.entries, id, func(e entry, id ID) int { return cmp.Compare(e.id, id) })
 }
 
 func (s *shelves) get(id ID) *Job {
@@ -66,34 +73,60 @@ func (s *shelves) get(id ID) *Job {
 	if !found {
 		return nil
 	}
-	return &jobsOf(on.briefs[i : i+1])[0]
+	return &on.jobs(i, i+1)[0]
 }
 
-// own returns a shelf that may be changed, with room for one more.
-func (s *shelves) own(who *owner, on *shelf, id ID) *shelf {
-	const more = 4
+func (on *shelf) jobs(from, to int) []Job { return jobsOf(on.entries[from:to], on.texts) }
+
+// own returns a shelf that may be changed, with room for some more.
+func (s *shelves) own(who *owner, on *shelf, id ID, more int) *shelf {
 	switch {
 	case on == nil:
 		on = &shelf{}
-	case on.owner == who && len(on.briefs) < cap(on.briefs):
+	case on.owner == who && len(on.entries)+more <= cap(on.entries):
 		return on
 	}
-	mine := &shelf{who, append(make([]Brief, 0, min(len(on.briefs)+more, shelfSize)), on.briefs...)}
+	mine := &shelf{who, append(make([]entry, 0, len(on.entries)+more), on.entries...), on.texts}
 	s.byID.Set(id/shelfSize, mine)
 	return mine
 }
 
-// put adds a job that is not there.
-func (s *shelves) put(who *owner, b Brief) {
-	on, i, _ := s.find(b.id)
-	on = s.own(who, on, b.id)
-	on.briefs = slices.Insert(on.briefs, i, b)
+// put adds jobs that are not there. Those of one shelf share the work.
+func (s *shelves) put(who *owner, jobs []*Job) {
+	slices.SortFunc(jobs, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
+	for len(jobs) > 0 {
+		n, at := 1, jobs[0].ID/shelfSize
+		for n < len(jobs) && jobs[n].ID/shelfSize == at {
+			n++
+		}
+		s.putOn(who, jobs[:n])
+		jobs = jobs[n:]
+	}
+}
+
+func (s *shelves) putOn(who *owner, jobs []*Job) {
+	on, _, _ := s.find(jobs[0].ID)
+	on = s.own(who, on, jobs[0].ID, len(jobs))
+	texts := []byte(on.texts)
+	for _, j := range jobs {
+		e, summary, why := entryOf(j)
+		texts, e.summary = keep(texts, summary)
+		texts, e.reason = keep(texts, why)
+		i, _ := on.search(e.id)
+		on.entries = slices.Insert(on.entries, i, e)
+		s.count(&e)
+	}
+	on.texts = string(texts)
+}
+
+// count takes a new job into the account of its zone.
+func (s *shelves) count(e *entry) {
 	s.n++
-	s.in[b.status]++
-	z, known := s.zones.Get(b.id / zoneSize)
-	z.in[b.status]++
+	s.in[e.status]++
+	z, known := s.zones.Get(e.id / zoneSize)
+	z.in[e.status]++
 	for c := range z.first {
-		at := b.time(Clock(c)) // there are three
+		at := e.time(Clock(c)) // there are three
 		if !known || at < z.first[c] {
 			z.first[c] = at
 		}
@@ -101,7 +134,7 @@ func (s *shelves) put(who *owner, b Brief) {
 			z.last[c] = at
 		}
 	}
-	s.zones.Set(b.id/zoneSize, z)
+	s.zones.Set(e.id/zoneSize, z)
 }
 
 // remove takes a job out, if it is there.
@@ -110,12 +143,12 @@ func (s *shelves) remove(who *owner, id ID) {
 	if !found {
 		return
 	}
-	status := on.briefs[i].status
-	if len(on.briefs) == 1 {
+	status := on.entries[i].status
+	if len(on.entries) == 1 {
 		s.byID.Delete(id / shelfSize)
 	} else {
-		on = s.own(who, on, id)
-		on.briefs = slices.Delete(on.briefs, i, i+1)
+		on = s.own(who, on, id, 0)
+		on.entries = slices.Delete(on.entries, i, i+1)
 	}
 	s.n--
 	s.in[status]--
@@ -129,12 +162,11 @@ func (s *shelves) remove(who *owner, id ID) {
 }
 
 // all yields the jobs that fit, in the order of their ids; any if fits is nil.
-func (s *shelves) all(has func(*zone) bool, fits func(*Brief) bool) iter.Seq[*Job] {
+func (s *shelves) all(has func(*zone) bool, fits func(*entry) bool) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		s.each(has, func(on *shelf) bool {
-			briefs := on.briefs
 			if fits == nil {
-				made := jobsOf(briefs)
+				made := on.jobs(0, len(on.entries))
 				for i := range made {
 					if !yield(&made[i]) {
 						return false
@@ -142,8 +174,8 @@ func (s *shelves) all(has func(*zone) bool, fits func(*Brief) bool) iter.Seq[*Jo
 				}
 				return true
 			}
-			for i := range briefs {
-				if fits(&briefs[i]) && !yield(&jobsOf(briefs[i : i+1])[0]) {
+			for i := range on.entries {
+				if fits(&on.entries[i]) && !yield(&on.jobs(i, i+1)[0]) {
 					return false
 				}
 			}
@@ -175,12 +207,12 @@ func (s *shelves) each(has func(*zone) bool, yield func(*shelf) bool) {
 }
 
 func (s *shelves) withStatus(status int) iter.Seq[*Job] {
-	return s.all(func(z *zone) bool { return z.in[status] > 0 }, func(b *Brief) bool { return int(b.status) == status })
+	return s.all(func(z *zone) bool { return z.in[status] > 0 }, func(b *entry) bool { return int(b.status) == status })
 }
 
 func (s *shelves) between(c Clock, from, until Time) iter.Seq[*Job] {
 	return s.all(func(z *zone) bool { return z.last[c] >= from && z.first[c] < until },
-		func(b *Brief) bool { return b.time(c) >= from && b.time(c) < until })
+		func(b *entry) bool { return b.time(c) >= from && b.time(c) < until })
 }
 
 // countBetween is the number of jobs that between yields.
@@ -198,8 +230,8 @@ func (s *shelves) countBetween(c Clock, from, until Time) (n int) {
 		return true
 	}
 	s.each(partly, func(on *shelf) bool {
-		for i := range on.briefs {
-			if at := on.briefs[i].time(c); at >= from && at < until {
+		for i := range on.entries {
+			if at := on.entries[i].time(c); at >= from && at < until {
 				n++
 			}
 		}

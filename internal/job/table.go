@@ -31,7 +31,6 @@ type Table struct {
 	weight   int                // of the recent ones
 	ended    shelves
 	owner    *owner
-	texts    texts
 }
 
 // How many jobs that have ended are whole, how many more may be until some are made
@@ -76,7 +75,7 @@ func earlier(a, b moment) bool {
 // NewTable returns a table of jobs.
 func NewTable(jobs ...*Job) *Table {
 	t := &Table{whole: btree.NewMap[ID, *Job](degree), received: newMoments(), begun: btree.NewMap[ID, struct{}](degree), recent: newMoments(),
-		ended: newShelves(), owner: &owner{}, texts: texts{}}
+		ended: newShelves(), owner: &owner{}}
 	for _, j := range jobs {
 		t.Put(j)
 	}
@@ -127,9 +126,7 @@ func (t *Table) Put(j *Job) {
 	if t.recent.Len() < maxRecent+moreRecent && t.weight <= maxRecentWeight {
 		return
 	}
-	for t.recent.Len() > maxRecent || t.weight > maxRecentWeight {
-		t.shorten()
-	}
+	t.shorten()
 }
 
 // hasBegun reports whether a job has begun and not ended.
@@ -148,12 +145,16 @@ func (t *Table) forget(j *Job, goesOn bool) {
 	}
 }
 
-// shorten makes the job brief that ended first of those that are whole.
+// shorten makes those jobs brief that ended first of those that are whole.
 func (t *Table) shorten() {
-	oldest, _ := t.recent.Min()
-	j := t.Get(oldest.id)
-	t.Remove(j.ID)
-	t.ended.put(t.owner, briefOf(j, t.texts.share))
+	var jobs []*Job
+	for t.recent.Len() > maxRecent || t.weight > maxRecentWeight {
+		oldest, _ := t.recent.Min()
+		j := t.Get(oldest.id)
+		t.Remove(j.ID)
+		jobs = append(jobs, j)
+	}
+	t.ended.put(t.owner, jobs)
 }
 
 // Remove takes a job out; none with that id is no error.
