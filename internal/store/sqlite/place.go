@@ -1,9 +1,10 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -14,7 +15,8 @@ import (
 // each commit looks whether its files are still where the next start will look for them.
 type place struct {
 	paths [2]string
-	files [2]os.FileInfo // as they were first seen
+	files [2]syscall.Stat_t // as they were first seen
+	now   syscall.Stat_t    // the one that is looked at
 }
 
 func newPlace(file string) (*place, error) {
@@ -28,14 +30,18 @@ func newPlace(file string) (*place, error) {
 // check is to be called behind a commit.
 func (p *place) check() error {
 	for i, path := range p.paths {
-		now, err := os.Stat(path)
+		err := syscall.Stat(path, &p.now)
+		for errors.Is(err, syscall.EINTR) {
+			err = syscall.Stat(path, &p.now)
+		}
 		if err != nil {
 			return &goneError{fmt.Errorf("the store's file %s was removed while it was in use: %w", path, err)}
 		}
-		if p.files[i] == nil {
-			p.files[i] = now
+		first := &p.files[i]
+		if first.Ino == 0 {
+			*first = p.now
 		}
-		if !os.SameFile(p.files[i], now) {
+		if first.Dev != p.now.Dev || first.Ino != p.now.Ino {
 			return &goneError{fmt.Errorf("the store's file %s was replaced by another while it was in use", path)}
 		}
 	}
