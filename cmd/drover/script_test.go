@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -113,7 +114,7 @@ func startCluster(env *testscript.Env) error {
 	ctx, stop := context.WithCancel(context.Background())
 	ready, ended := make(readiness, 1), make(chan error, 1)
 	go func() {
-		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Nodes: 2, Out: ready, Log: slog.New(slog.DiscardHandler)})
+		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Compute: "127.0.0.1:0", Nodes: 2, Out: ready, Log: slog.New(slog.DiscardHandler)})
 	}()
 	env.Defer(func() {
 		stop()
@@ -131,6 +132,23 @@ func startCluster(env *testscript.Env) error {
 	}
 	env.Setenv("DROVER_LUXI", filepath.Join(dir, "luxi.sock"))
 	env.Setenv("TZ", "UTC")
+	return setCloud(env, filepath.Join(dir, "ready.json"))
+}
+
+// setCloud sets the variables by which clients of OpenStack find the cluster.
+func setCloud(env *testscript.Env, readyFile string) error {
+	text, err := os.ReadFile(readyFile)
+	if err != nil {
+		return err
+	}
+	var ready app.Ready
+	if err := json.Unmarshal(text, &ready); err != nil {
+		return err
+	}
+	env.Setenv("OS_AUTH_URL", ready.Identity)
+	env.Setenv("OS_USERNAME", ready.OSUsername)
+	env.Setenv("OS_PASSWORD", ready.OSPassword)
+	env.Setenv("OS_PROJECT_NAME", ready.OSProject)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	identityapi "github.com/drover-project/drover/internal/api/identity"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/tagsync"
@@ -170,7 +172,7 @@ func (c *controller) newCompute() http.Handler {
 				{Type: "image", Name: "drover", URL: base + "/image"},
 			}
 		}})
-	servers := compute.New(compute.Config{Accounts: c.accounts, Engine: c.servers, Now: time.Now, Log: c.log})
+	servers := compute.New(compute.Config{Accounts: c.accounts, Engine: c.servers, Waits: c.waits, Now: time.Now, Log: c.log})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path := r.URL.EscapedPath(); path == identityPrefix || strings.HasPrefix(path, identityPrefix+"/") {
 			accounts.ServeHTTP(w, r)
@@ -178,6 +180,15 @@ func (c *controller) newCompute() http.Handler {
 		}
 		servers.ServeHTTP(w, r)
 	})
+}
+
+// waits says what a job waits for.
+func (c *controller) waits(ctx context.Context, id job.ID) string {
+	x, err := c.queue.Explain(ctx, id)
+	if err != nil {
+		return "it is not known what job " + strconv.FormatInt(int64(id), 10) + " waits for: " + err.Error()
+	}
+	return x.Why
 }
 
 // reconcile has all servers looked at from time to time, until ctx ends.

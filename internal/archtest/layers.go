@@ -83,7 +83,8 @@ var layers = []struct {
 	{"internal/store/image", Engine}, // what stores hand each other
 	{"internal/hypervisor", Engine},
 	{"internal/agent", Engine},
-	{"internal/luxiwire", Engine}, // the protocol and its client, below the transport that serves it
+	{"internal/openstack", Engine}, // a client
+	{"internal/luxiwire", Engine},  // the protocol and its client, below the transport that serves it
 
 	{"internal/store/*", Adapter},
 	{"internal/hypervisor/*", Adapter},
@@ -97,8 +98,9 @@ var layers = []struct {
 	{"cmd/*", Composition},
 }
 
-// clientProtocol is the engine that clients may know: how to talk to a controller.
-const clientProtocol = "internal/luxiwire"
+// clientProtocols are the engines that clients may know: how to talk to a
+// controller.
+var clientProtocols = []string{"internal/luxiwire", "internal/openstack"}
 
 // layerOf looks a package up in the table.
 func layerOf(rel string) (Layer, bool) {

@@ -85,8 +85,8 @@ func checkImport(module, rel string, layer Layer, imported string) string {
 		return fmt.Sprintf("it stands higher (%v)", theirs)
 	case theirs == Adapter && layer == Adapter:
 		return "adapters do not know one another"
-	case isCommandLine(rel) && (theirs == Engine || theirs == Adapter) && target != clientProtocol:
-		return "the command line is a client, and knows a controller by its protocol (" + clientProtocol + ") alone"
+	case isCommandLine(rel) && (theirs == Engine || theirs == Adapter) && !slices.Contains(clientProtocols, target):
+		return "the command line is a client, and knows a controller by its protocols (" + strings.Join(clientProtocols, ", ") + ") alone"
 	}
 	return ""
 }

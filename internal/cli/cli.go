@@ -194,7 +194,7 @@ runs on this machine. Exit statuses: 0 done, 1 failed, 2 wrong usage,
 var nouns = []func(*shell) *cobra.Command{
 	jobCommand, filterCommand, instanceCommand, nodeCommand, groupCommand, networkCommand,
 	osCommand, backupCommand, tagCommand, clusterCommand, queryCommand, lockCommand, debugCommand, deployCommand,
-	serverCommand, versionCommand,
+	serverCommand, manageCommand, burninCommand, versionCommand,
 }
 
 // group returns a noun: a command that only has others below it.

@@ -29,10 +29,6 @@ Exit statuses: 0 all agrees, or only jobs that are under way are missing;
 4 something differs and was left alone. With --fix: 0 everything that was found
 was dealt with, as it says; 1 some cluster could not be asked.`
 
-func serverCommand(sh *shell) *cobra.Command {
-	return sh.group("server", "Work with the servers of the Compute API", serverReconcile(sh))
-}
-
 // serverReconcile compares servers with their clusters.
 func serverReconcile(sh *shell) *cobra.Command {
 	var fix bool

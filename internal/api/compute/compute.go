@@ -14,6 +14,7 @@
 package compute
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/intake"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/tagsync"
@@ -41,8 +43,11 @@ import (
 type Config struct {
 	Accounts *identity.Service
 	Engine   *tagsync.Engine
-	Now      func() time.Time
-	Log      *slog.Logger
+	// Waits says what a job of Drover's own cluster waits for, in a sentence; empty
+	// for nothing.
+	Waits func(ctx context.Context, id job.ID) string
+	Now   func() time.Time
+	Log   *slog.Logger
 }
 
 // API answers the requests.

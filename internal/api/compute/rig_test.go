@@ -175,7 +175,8 @@ func newRig(t *testing.T) *rig {
 		r.engine.Close()
 		r.check(kept.Close())
 	})
-	r.api = compute.New(compute.Config{Accounts: r.accounts, Engine: r.engine, Now: r.now, Log: log})
+	r.api = compute.New(compute.Config{Accounts: r.accounts, Engine: r.engine, Now: r.now, Log: log,
+		Waits: func(context.Context, job.ID) string { return "" }})
 	r.home, r.token = r.join("alice", "home", identity.Member)
 	return r
 }

@@ -49,6 +49,7 @@ var routes = []route{
 	{"GET", []string{"servers", "{}", "tags", "{}"}, checkTag, both},
 	{"PUT", []string{"servers", "{}", "tags", "{}"}, addTag, both},
 	{"DELETE", []string{"servers", "{}", "tags", "{}"}, deleteTag, both},
+	{"GET", []string{"servers", "{}", "os-drover-tag-lives", "{}"}, lifeOfTag, both},
 	{"GET", []string{"flavors"}, listFlavors, both},
 	{"GET", []string{"flavors", "detail"}, listFlavorsInFull, both},
 	{"GET", []string{"flavors", "{}"}, showFlavor, both},

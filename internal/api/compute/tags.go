@@ -177,3 +177,33 @@ func deleteTag(r *request) (result, error) {
 	}
 	return result{status: http.StatusNoContent}, err
 }
+
+// lifeOfTag tells all that is known of a tag: who asked for it, by which
+// request, which jobs it had, what the cluster said, and what it waits for. Also of
+// one that is to be gone and is there still.
+func lifeOfTag(r *request) (result, error) {
+	s, err := r.server()
+	if err != nil {
+		return result{}, err
+	}
+	t := s.Tags.Find(servertag.User, r.path[1])
+	if t == nil {
+		return result{}, noTag("Server", s, r.path[1])
+	}
+	events := []any{}
+	for _, e := range t.Life {
+		events = append(events, object{"time": stamp(e.Time), "what": e.What, "job": e.Job, "text": e.Text})
+	}
+	out := object{"name": t.Name, "raw": t.Raw, "status": t.Status(), "wanted": t.Wanted, "generation": t.Generation, "tries": t.Tries, "events": events,
+		"asked": object{"user": t.Asked.User, "front": t.Asked.Front, "request": t.Asked.Request, "time": stamp(t.Asked.Time)}}
+	if t.Failure != nil {
+		out["failure"] = t.Failure.Text
+	}
+	if j := s.Tags.Changing(t.Raw); j != nil {
+		out["job"] = j.ID
+		if j.ID != 0 && s.Backend == "" {
+			out["waits"] = r.api.cfg.Waits(r.Context(), j.ID)
+		}
+	}
+	return result{http.StatusOK, object{"tag": out}}, nil
+}

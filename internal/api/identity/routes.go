@@ -34,6 +34,7 @@ var routes = []route{
 	{method: "GET", path: "/v3/roles/{}", serve: showRole},
 	{method: "PUT", path: "/v3/projects/{}/users/{}/roles/{}", admin: true, serve: giveRole},
 	{method: "DELETE", path: "/v3/projects/{}/users/{}/roles/{}", admin: true, serve: takeRole},
+	{method: "GET", path: "/v3/role_assignments", serve: listAssignments},
 	{method: "GET", path: "/v3/domains", serve: listDomains},
 	{method: "GET", path: "/v3/domains/{}", serve: showDomain},
 	{method: "GET", path: "/v3/users/{}/application_credentials", serve: listCredentials},
@@ -359,6 +360,25 @@ func takeRole(r *request) (int, any, error) { return r.setRole(false) }
 
 func (r *request) setRole(has bool) (int, any, error) {
 	return http.StatusNoContent, nil, r.api.cfg.Accounts.SetRole(r.Context(), r.path[1], r.path[0], r.path[2], has)
+}
+
+// listAssignments lists which roles users have in which projects, of a user or a
+// project if the query names one.
+func listAssignments(r *request) (int, any, error) {
+	q, out := r.URL.Query(), []any{}
+	for _, u := range r.users() {
+		for _, p := range r.api.cfg.Accounts.ProjectsOf(u) {
+			if user, project := q.Get("user.id"), q.Get("scope.project.id"); user != "" && user != u.ID || project != "" && project != p.ID {
+				continue
+			}
+			for _, role := range u.Roles[p.ID] {
+				out = append(out, object{"role": object{"id": role, "name": role}, "links": object{},
+					"user":  object{"id": u.ID, "name": u.Name, "domain": domainRef()},
+					"scope": object{"project": object{"id": p.ID, "name": p.Name, "domain": domainRef()}}})
+			}
+		}
+	}
+	return http.StatusOK, object{"role_assignments": out, "links": object{}}, nil
 }
 
 func listDomains(r *request) (int, any, error) {

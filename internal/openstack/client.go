@@ -1,0 +1,256 @@
+package openstack
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// microversion is the version of the Compute API that is asked for: the first
+// that takes tags at the creation of servers.
+const microversion = "2.52"
+
+// requestTime bounds one request.
+const requestTime = 2 * time.Minute
+
+// Client is somebody who is logged in to a cloud.
+type Client struct {
+	http  *http.Client
+	token string
+	cloud *Cloud
+	// services are the endpoints of the catalogue, by type, without a slash at
+	// their ends.
+	services map[string]string
+}
+
+type object = map[string]any
+
+// LogIn logs in to a cloud. Denied when it does not know who asks.
+func LogIn(ctx context.Context, c *Cloud) (*Client, error) {
+	transport, err := c.transport()
+	if err != nil {
+		return nil, err
+	}
+	client := &Client{cloud: c, services: map[string]string{}, http: &http.Client{Timeout: requestTime, Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	base := strings.TrimRight(c.AuthURL, "/")
+	if !strings.HasSuffix(base, "/v3") {
+		base += "/v3"
+	}
+	var out struct {
+		Token struct{ Catalog []service }
+	}
+	answer, err := client.send(ctx, http.MethodPost, base+"/auth/tokens", c.login(), &out)
+	if err != nil {
+		return nil, err
+	}
+	client.token = answer.Header.Get("X-Subject-Token")
+	for _, s := range out.Token.Catalog {
+		if at := s.at(c); at != "" {
+			client.services[s.Type] = strings.TrimRight(at, "/")
+		}
+	}
+	client.services["identity"] = base
+	return client, nil
+}
+
+// service is an entry of the catalogue.
+type service struct {
+	Type      string
+	Endpoints []struct{ Interface, Region, URL string }
+}
+
+// at is where a service is for a cloud; empty if it is nowhere.
+func (s *service) at(c *Cloud) string {
+	face := strings.TrimSuffix(cmp.Or(c.Interface, "public"), "URL")
+	for _, e := range s.Endpoints {
+		if e.Interface == face && (c.Region == "" || c.Region == e.Region) {
+			return e.URL
+		}
+	}
+	return ""
+}
+
+func (c *Cloud) transport() (*http.Transport, error) {
+	secure := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.Insecure} //nolint:gosec // only when the user says so
+	if c.Certificate != "" {
+		text, err := os.ReadFile(c.Certificate)
+		if err != nil {
+			return nil, fault.New(fault.Environment, "cannot read the certificates: %w", err)
+		}
+		secure.RootCAs = x509.NewCertPool()
+		if !secure.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fault.New(fault.Invalid, "%s holds no certificate", c.Certificate)
+		}
+	}
+	return &http.Transport{TLSClientConfig: secure, Proxy: http.ProxyFromEnvironment}, nil
+}
+
+// login is the body of a request for a token.
+func (c *Cloud) login() object {
+	user := object{"name": c.Username, "password": c.Password, "domain": object{"name": cmp.Or(c.UserDomain, "Default")}}
+	if c.CredentialID != "" || c.CredentialName != "" {
+		credential := object{"id": c.CredentialID, "secret": c.Secret}
+		if c.CredentialID == "" {
+			delete(user, "password")
+			credential = object{"name": c.CredentialName, "secret": c.Secret, "user": user}
+		}
+		return object{"auth": object{"identity": object{"methods": []string{"application_credential"}, "application_credential": credential}}}
+	}
+	auth := object{"identity": object{"methods": []string{"password"}, "password": object{"user": user}}}
+	if c.Project != "" {
+		auth["scope"] = object{"project": object{"name": c.Project, "domain": object{"name": cmp.Or(c.ProjectDomain, "Default")}}}
+	}
+	return object{"auth": auth}
+}
+
+// Response is what came back.
+type Response struct {
+	Status int
+	Header http.Header
+}
+
+// Do sends a request to a service, with a body if in is not nil, and reads the
+// answer into out if that is not nil. The parts of the path are escaped. An answer
+// that says no is an error whose code tells why.
+func (c *Client) Do(ctx context.Context, method, service string, path []string, query url.Values, in, out any) (Response, error) {
+	base := c.services[service]
+	if base == "" {
+		return Response{}, fault.New(fault.NotFound, "the cloud has no service %s for the region and interface", service)
+	}
+	for _, part := range path {
+		base += "/" + url.PathEscape(part)
+	}
+	if len(query) > 0 {
+		base += "?" + query.Encode()
+	}
+	return c.send(ctx, method, base, in, out)
+}
+
+// maxAnswer bounds what is taken in of one answer.
+const maxAnswer = 64 << 20
+
+func (c *Client) send(ctx context.Context, method, at string, in, out any) (Response, error) {
+	var body io.Reader = http.NoBody
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return Response{}, fault.New(fault.Internal, "a request that cannot be written: %w", err)
+		}
+		body = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, at, body)
+	if err != nil {
+		return Response{}, fault.New(fault.Invalid, "the address %s cannot be used", at)
+	}
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("OpenStack-API-Version", "compute "+microversion)
+	r.Header.Set("X-OpenStack-Nova-API-Version", microversion)
+	if in != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		r.Header.Set("X-Auth-Token", c.token)
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			return Response{}, err
+		}
+		return Response{}, fault.New(fault.Unavailable, "the cloud does not answer: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }() // it was read, or is of no use
+	told := Response{answer.StatusCode, answer.Header}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return told, fault.New(fault.Unavailable, "the answer of the cloud cannot be read: %w", err)
+	}
+	if answer.StatusCode >= http.StatusMultipleChoices {
+		return told, refusal(answer.StatusCode, text)
+	}
+	if out == nil {
+		return told, nil
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return told, fault.New(fault.Unavailable, "the answer of the cloud cannot be understood: %w", err)
+	}
+	return told, nil
+}
+
+// codes are what statuses say.
+var codes = map[int]fault.Code{
+	http.StatusBadRequest: fault.Invalid, http.StatusUnauthorized: fault.Denied, http.StatusForbidden: fault.Denied,
+	http.StatusNotFound: fault.NotFound, http.StatusConflict: fault.Conflict, http.StatusRequestEntityTooLarge: fault.TooLarge,
+	http.StatusServiceUnavailable: fault.Unavailable, http.StatusBadGateway: fault.Unavailable,
+}
+
+// refusal is the error that an answer tells, in its own words if it has some.
+func refusal(status int, text []byte) error {
+	var body map[string]struct{ Message string }
+	said := http.StatusText(status)
+	if json.Unmarshal(text, &body) == nil {
+		for _, f := range body {
+			said = cmp.Or(f.Message, said)
+		}
+	}
+	code := codes[status]
+	if code == "" {
+		code = fault.Failed
+	}
+	return &Refusal{Status: status, error: fault.New(code, "%s", said)}
+}
+
+// Refusal is an answer that says no.
+type Refusal struct {
+	Status int
+	error
+}
+
+// Unwrap returns the error beneath, with its code.
+func (r *Refusal) Unwrap() error { return r.error }
+
+// StatusOf is the status of an answer, also of one that says no; zero if there
+// was none.
+func StatusOf(r Response, err error) int {
+	if no, ok := errors.AsType[*Refusal](err); ok {
+		return no.Status
+	}
+	return r.Status
+}
+
+// one picks the thing that a name or id means out of what was found by it.
+func one[T any](what, key string, found []T, id, name func(T) string) (T, error) {
+	var none T
+	if i := slices.IndexFunc(found, func(t T) bool { return id(t) == key }); i >= 0 {
+		return found[i], nil
+	}
+	found = slices.DeleteFunc(found, func(t T) bool { return name(t) != key })
+	switch len(found) {
+	case 0:
+		return none, fault.New(fault.NotFound, "there is no %s %q", what, key)
+	case 1:
+		return found[0], nil
+	}
+	return none, fault.New(fault.Ambiguous, "%d %ss are called %q", len(found), what, key).WithHint("name it by its id, which is one of %s", ids(found, id))
+}
+
+func ids[T any](things []T, id func(T) string) string {
+	var out []string
+	for _, t := range things {
+		out = append(out, id(t))
+	}
+	return strings.Join(out, ", ")
+}

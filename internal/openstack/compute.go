@@ -1,0 +1,230 @@
+package openstack
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+)
+
+// Server is a server as the Compute API shows it.
+type Server struct {
+	ID      string   `json:"id"`
+	Name    string   `json:"name"`
+	Status  string   `json:"status"`
+	Task    *string  `json:"OS-EXT-STS:task_state"`
+	Project string   `json:"tenant_id"`
+	User    string   `json:"user_id"`
+	Created string   `json:"created"`
+	Updated string   `json:"updated"`
+	Flavor  Flavor   `json:"flavor"`
+	Image   Image    `json:"image"`
+	Tags    []string `json:"tags"`
+	Fault   *struct {
+		Message string `json:"message"`
+	} `json:"fault,omitempty"`
+	Description *string           `json:"description"`
+	Metadata    map[string]string `json:"metadata"`
+}
+
+// Flavor is a size of servers. Within a server it has no id.
+type Flavor struct {
+	ID       string `json:"id,omitempty"`
+	Name     string `json:"name,omitempty"`
+	Original string `json:"original_name,omitempty"`
+	VCPUs    int    `json:"vcpus"`
+	RAM      int    `json:"ram"`
+	Disk     int    `json:"disk"`
+}
+
+// Image is what servers are made from.
+type Image struct {
+	ID   string `json:"id"`
+	Name string `json:"name,omitempty"`
+}
+
+const compute = "compute"
+
+// Servers lists the servers of the project that a query asks for, all pages of
+// them.
+func (c *Client) Servers(ctx context.Context, query url.Values) ([]Server, error) {
+	all := []Server{}
+	for {
+		var page struct {
+			Servers []Server
+			Links   []json.RawMessage `json:"servers_links"`
+		}
+		if _, err := c.Do(ctx, http.MethodGet, compute, []string{"servers", "detail"}, query, nil, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Servers...)
+		if len(page.Links) == 0 || len(page.Servers) == 0 {
+			return all, nil
+		}
+		next := url.Values{}
+		for key, values := range query {
+			next[key] = values
+		}
+		next.Set("marker", page.Servers[len(page.Servers)-1].ID)
+		query = next
+	}
+}
+
+// Server shows the server with an id.
+func (c *Client) Server(ctx context.Context, id string) (Server, error) {
+	var out struct{ Server Server }
+	_, err := c.Do(ctx, http.MethodGet, compute, []string{"servers", id}, nil, nil, &out)
+	return out.Server, err
+}
+
+// FindServer finds a server by id or name. NotFound, and Ambiguous for a name
+// that several have.
+func (c *Client) FindServer(ctx context.Context, key string) (Server, error) {
+	found, err := c.Servers(ctx, url.Values{"name": {"^" + regexp.QuoteMeta(key) + "$"}})
+	if err != nil {
+		return Server{}, err
+	}
+	if len(found) == 0 {
+		if s, err := c.Server(ctx, key); err == nil {
+			return s, nil
+		}
+	}
+	return one("server", key, found, func(s Server) string { return s.ID }, func(s Server) string { return s.Name })
+}
+
+// Wish is a server to be made. Flavor and Image are names or ids.
+type Wish struct {
+	Name, Flavor, Image string
+	Network             bool // with a network interface
+	Metadata            map[string]string
+	Tags                []string
+}
+
+// Create has a server made, and returns its id.
+func (c *Client) Create(ctx context.Context, w *Wish) (string, error) {
+	var flavors struct{ Flavors []Flavor }
+	var images struct{ Images []Image }
+	if _, err := c.Do(ctx, http.MethodGet, compute, []string{"flavors"}, nil, nil, &flavors); err != nil {
+		return "", err
+	}
+	flavor, err := one("flavor", w.Flavor, flavors.Flavors, func(f Flavor) string { return f.ID }, func(f Flavor) string { return f.Name })
+	if err != nil {
+		return "", err
+	}
+	if _, err := c.Do(ctx, http.MethodGet, "image", []string{"v2", "images"}, nil, nil, &images); err != nil {
+		return "", err
+	}
+	image, err := one("image", w.Image, images.Images, func(m Image) string { return m.ID }, func(m Image) string { return m.Name })
+	if err != nil {
+		return "", err
+	}
+	body := object{"name": w.Name, "flavorRef": flavor.ID, "imageRef": image.ID, "networks": "none"}
+	if w.Network {
+		body["networks"] = "auto"
+	}
+	if len(w.Tags) > 0 {
+		body["tags"] = w.Tags
+	}
+	if len(w.Metadata) > 0 {
+		body["metadata"] = w.Metadata
+	}
+	var out struct{ Server Server }
+	_, err = c.Do(ctx, http.MethodPost, compute, []string{"servers"}, nil, object{"server": body}, &out)
+	return out.Server.ID, err
+}
+
+// Flavors lists the sizes that servers may have, and Images what they are made
+// from.
+func (c *Client) Flavors(ctx context.Context) ([]Flavor, error) {
+	var out struct{ Flavors []Flavor }
+	_, err := c.Do(ctx, http.MethodGet, compute, []string{"flavors", "detail"}, nil, nil, &out)
+	return out.Flavors, err
+}
+
+// Images lists what servers are made from.
+func (c *Client) Images(ctx context.Context) ([]Image, error) {
+	var out struct{ Images []Image }
+	_, err := c.Do(ctx, http.MethodGet, "image", []string{"v2", "images"}, nil, nil, &out)
+	return out.Images, err
+}
+
+// Delete has a server deleted.
+func (c *Client) Delete(ctx context.Context, id string) error {
+	_, err := c.Do(ctx, http.MethodDelete, compute, []string{"servers", id}, nil, nil, nil)
+	return err
+}
+
+// Act has something done to a server: an action of the Compute API with its
+// argument.
+func (c *Client) Act(ctx context.Context, id, action string, argument any) error {
+	_, err := c.Do(ctx, http.MethodPost, compute, []string{"servers", id, "action"}, nil, object{action: argument}, nil)
+	return err
+}
+
+// Tags lists the tags of a server.
+func (c *Client) Tags(ctx context.Context, id string) ([]string, error) {
+	var out struct{ Tags []string }
+	_, err := c.Do(ctx, http.MethodGet, compute, []string{"servers", id, "tags"}, nil, nil, &out)
+	return out.Tags, err
+}
+
+// Tag sends a request about one tag: GET, PUT or DELETE.
+func (c *Client) Tag(ctx context.Context, method, id, tag string) (Response, error) {
+	if tag == "" || tag == "." || tag == ".." { // it would be another path
+		return Response{}, refusal(http.StatusBadRequest, []byte(`{"badRequest":{"message":"a tag cannot be empty, '.' or '..'"}}`))
+	}
+	return c.Do(ctx, method, compute, []string{"servers", id, "tags", tag}, nil, nil, nil)
+}
+
+// Replace makes tags all that a server has, and returns them.
+func (c *Client) Replace(ctx context.Context, id string, tags []string) ([]string, error) {
+	var out struct{ Tags []string }
+	if tags == nil {
+		tags = []string{}
+	}
+	_, err := c.Do(ctx, http.MethodPut, compute, []string{"servers", id, "tags"}, nil, object{"tags": tags}, &out)
+	return out.Tags, err
+}
+
+// Clear removes all tags of a server.
+func (c *Client) Clear(ctx context.Context, id string) error {
+	_, err := c.Do(ctx, http.MethodDelete, compute, []string{"servers", id, "tags"}, nil, nil, nil)
+	return err
+}
+
+// Life is what became of a tag, as Drover tells it.
+type Life struct {
+	Name       string `json:"name"`
+	Raw        string `json:"raw"`
+	Status     string `json:"status"`
+	Wanted     bool   `json:"wanted"`
+	Generation int64  `json:"generation"`
+	Tries      int    `json:"tries,omitempty"`
+	Asked      struct {
+		User    string `json:"user"`
+		Front   string `json:"front"`
+		Request string `json:"request,omitempty"`
+		Time    string `json:"time"`
+	} `json:"asked"`
+	Failure string `json:"failure,omitempty"`
+	// Job is changing it now, and Waits says what for.
+	Job    int64       `json:"job,omitempty"`
+	Waits  string      `json:"waits,omitempty"`
+	Events []LifeEvent `json:"events"`
+}
+
+// LifeEvent is something that happened to a tag.
+type LifeEvent struct {
+	Time string `json:"time"`
+	What string `json:"what"`
+	Job  int64  `json:"job,omitempty"`
+	Text string `json:"text,omitempty"`
+}
+
+// Life tells the life of a tag. Only Drover knows it.
+func (c *Client) Life(ctx context.Context, id, tag string) (Life, error) {
+	var out struct{ Tag Life }
+	_, err := c.Do(ctx, http.MethodGet, compute, []string{"servers", id, "os-drover-tag-lives", tag}, nil, nil, &out)
+	return out.Tag, err
+}

@@ -1,0 +1,271 @@
+"""Drives a running cluster with the stock OpenStack clients of Debian.
+
+Argument: the file that `drover dev --ready-file` wrote; what it says of identity and its account is all that
+the clients are told. They run in this process, as their command lines do: starting Python for each would take
+most of the time. Every check is one line of JSON on standard output: {"check": name} or {"check": name, "error": text}.
+"""
+
+import contextlib
+import io
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+import time
+import traceback
+
+with contextlib.redirect_stderr(io.StringIO()):  # they warn of what is deprecated
+    from novaclient import client as nova_client
+    from novaclient import exceptions as nova_errors
+    from novaclient import shell as nova_shell
+    from openstackclient import shell as openstack_shell
+
+
+# They ask again after seconds; a cluster in memory is quicker.
+slept = time.sleep
+time.sleep = lambda seconds: slept(min(seconds, 0.05))
+
+
+class Failed(Exception):
+    """A command line that ended with a status."""
+
+
+class Clouds(object):
+    """The clients, as a user has them."""
+
+    def __init__(self, ready):
+        self.ready = ready
+        os.environ.update({
+            "OS_AUTH_URL": ready["identity"], "OS_USERNAME": ready["os_username"], "OS_PASSWORD": ready["os_password"],
+            "OS_PROJECT_NAME": ready["os_project"], "OS_USER_DOMAIN_NAME": "Default", "OS_PROJECT_DOMAIN_NAME": "Default",
+            "OS_IDENTITY_API_VERSION": "3", "OS_COMPUTE_API_VERSION": "2.52"})
+
+    @staticmethod
+    def call(main, args):
+        out, err = io.StringIO(), io.StringIO()
+        status = 0
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                status = main(list(args)) or 0
+            except SystemExit as end:
+                status = end.code or 0
+        for handler in list(logging.getLogger().handlers):  # each run adds its own
+            logging.getLogger().removeHandler(handler)
+        if status:
+            raise Failed("%s: %s %s %s" % (" ".join(args), status, out.getvalue(), err.getvalue()))
+        return out.getvalue()
+
+    def openstack(self, *args):
+        return self.call(openstack_shell.main, args)
+
+    @staticmethod
+    def alone(changes, *args):
+        """Runs the client in a process of its own: it reads who it is from the environment once."""
+        env = {name: value for name, value in dict(os.environ, **changes).items() if value is not None}
+        done = subprocess.run(["/usr/bin/openstack"] + list(args), env=env, capture_output=True, text=True, check=False, timeout=300)
+        if done.returncode:
+            raise Failed("%s: %s %s %s" % (" ".join(args), done.returncode, done.stdout, done.stderr))
+        return done.stdout.strip()
+
+    def rows(self, *args):
+        return json.loads(self.openstack(*args, "-f", "json"))
+
+    def nova(self, *args):
+        return self.call(nova_shell.main, args)
+
+    def library(self):
+        r = self.ready
+        return nova_client.Client("2.52", r["os_username"], r["os_password"], r["os_project"], auth_url=r["identity"],
+                                  user_domain_name="Default", project_domain_name="Default")
+
+    def create(self, name, *args):
+        return self.rows("server", "create", "--image", "noop", "--flavor", "m1.diskless", "--network", "none", "--wait", *args, name)
+
+    def tags(self, name):
+        tags = self.rows("server", "show", name)["tags"]
+        return sorted(tags.split(", ") if isinstance(tags, str) and tags else tags or [])
+
+    def names(self, *args):
+        return sorted(row["Name"] for row in self.rows("server", "list", *args))
+
+    def clean(self):
+        found = self.names()
+        if found:
+            self.openstack("server", "delete", "--wait", *found)
+
+
+def refused(pattern, call, *args):
+    try:
+        call(*args)
+    except Failed as err:
+        assert re.search(pattern, str(err)), "%s does not say %s" % (err, pattern)
+        return
+    raise AssertionError("%s was not refused" % (args,))
+
+
+def check_openstack_tags(c):
+    shown = c.create("web1", "--tag", "t1", "--tag", "a b", "--property", "rack=3")
+    assert shown["status"] == "ACTIVE", shown
+    assert c.tags("web1") == ["a b", "t1"]
+    c.openstack("server", "set", "--tag", "t2", "--tag", "νέο", "web1")
+    assert c.tags("web1") == ["a b", "t1", "t2", "νέο"]
+    c.openstack("server", "unset", "--tag", "t1", "web1")
+    assert c.tags("web1") == ["a b", "t2", "νέο"]
+    refused("404|has no tag", c.openstack, "server", "unset", "--tag", "t1", "web1")
+    refused("400|is invalid", c.openstack, "server", "set", "--tag", "a,b", "web1")
+    assert c.tags("web1") == ["a b", "t2", "νέο"]
+
+
+def check_openstack_filters(c):
+    c.create("web1", "--tag", "a", "--tag", "b")
+    c.create("web2", "--tag", "b")
+    assert c.names("--tags", "a") == ["web1"]
+    assert c.names("--tags", "b") == ["web1", "web2"]
+    assert c.names("--tags", "a", "--tags", "b") == ["web1"]
+    assert c.names("--tags-any", "a") == ["web1"] if "--tags-any" in c.openstack("server", "list", "--help") else True
+    assert c.names("--not-tags", "a") == ["web2"]
+    assert c.names("--tags", "b", "--not-tags", "a") == ["web2"]
+    assert c.names("--name", "^web2$") == ["web2"]
+    assert c.names("--limit", "1") in (["web1"], ["web2"])
+    assert c.names("--status", "SHUTOFF") == []
+    assert c.names("--flavor", "m1.diskless") == ["web1", "web2"]
+
+
+def check_openstack_power(c):
+    c.create("web1")
+
+    def status(want):
+        for _ in range(1000):
+            row = c.rows("server", "show", "web1")
+            if row["status"] == want and not row["OS-EXT-STS:task_state"]:
+                return
+            time.sleep(0.05)
+        raise AssertionError("it is %s, want %s" % (row, want))
+    c.openstack("server", "stop", "web1")
+    status("SHUTOFF")
+    c.openstack("server", "start", "web1")
+    status("ACTIVE")
+    c.openstack("server", "reboot", "--wait", "web1")
+    c.openstack("server", "reboot", "--hard", "--wait", "web1")
+    status("ACTIVE")
+    c.openstack("server", "set", "--name", "web2", "web1")
+    assert c.names() == ["web2"]
+    c.openstack("server", "delete", "--wait", "web2")
+    assert c.names() == []
+
+
+def check_openstack_catalogue(c):
+    assert "m1.tiny" in c.openstack("flavor", "list")
+    assert "noop" in c.openstack("image", "list")
+    assert c.rows("image", "show", "noop")["status"] == "active"
+    assert c.rows("flavor", "show", "m1.tiny")["ram"] == 512
+    assert {"compute", "identity", "image"} <= {row["Type"] for row in c.rows("catalog", "list")}
+    assert "id" in c.rows("token", "issue")
+
+
+def check_openstack_accounts(c):
+    c.openstack("project", "create", "lab")
+    c.openstack("user", "create", "--password", "sesame", "--project", "lab", "bob")
+    c.openstack("role", "add", "--project", "lab", "--user", "bob", "member")
+    assert [row["Role"] for row in c.rows("role", "assignment", "list", "--user", "bob", "--names")] == ["member"]
+    secret = c.rows("application", "credential", "create", "--role", "member", "ci")
+    c.create("web1", "--tag", "mine")
+    bob = {"OS_USERNAME": "bob", "OS_PASSWORD": "sesame", "OS_PROJECT_NAME": "lab"}
+    assert c.alone(bob, "server", "list", "-f", "json") == "[]"
+    refused("No server with a name or ID of 'web1'|No Server found", c.alone, bob, "server", "show", "web1")
+    refused("401|requires authentication", c.alone, dict(bob, OS_PASSWORD="wrong"), "server", "list")
+    ci = {"OS_AUTH_TYPE": "v3applicationcredential", "OS_APPLICATION_CREDENTIAL_ID": secret["id"], "OS_APPLICATION_CREDENTIAL_SECRET": secret["secret"]}
+    ci.update((name, None) for name in ("OS_USERNAME", "OS_PASSWORD", "OS_PROJECT_NAME", "OS_USER_DOMAIN_NAME", "OS_PROJECT_DOMAIN_NAME"))
+    assert "web1" in c.alone(ci, "server", "list", "--tags", "mine")
+    refused("403|not authorized", c.alone, ci, "user", "create", "--password", "x", "eve")
+    c.openstack("application", "credential", "delete", "ci")
+    c.openstack("user", "delete", "bob")
+    c.openstack("project", "delete", "lab")
+
+
+def check_nova_tags(c):
+    c.nova("boot", "--image", "noop", "--flavor", "m1.diskless", "--nic", "none", "--tags", "t1,t2", "--poll", "web1")
+    listed = c.nova("server-tag-list", "web1")
+    assert "t1" in listed and "t2" in listed, listed
+    c.nova("server-tag-add", "web1", "t3", "a b")
+    assert c.tags("web1") == ["a b", "t1", "t2", "t3"]
+    c.nova("server-tag-delete", "web1", "t1")
+    c.nova("server-tag-set", "web1", "x", "νέο")
+    assert c.tags("web1") == ["x", "νέο"]
+    c.nova("server-tag-delete-all", "web1")
+    assert c.tags("web1") == []
+    refused("404|has no tag", c.nova, "server-tag-delete", "web1", "t1")
+
+
+def check_nova_filters_and_power(c):
+    c.create("web1", "--tag", "a")
+    c.create("web2", "--tag", "b")
+    for option, seen in (("--tags", {"web1"}), ("--tags-any", {"web1"}), ("--not-tags", {"web2"}), ("--not-tags-any", {"web2"})):
+        listed = c.nova("list", option, "a")
+        assert {name for name in ("web1", "web2") if name in listed} == seen, (option, listed)
+    c.nova("stop", "web1")
+    nova = c.library()
+    server = nova.servers.find(name="web1")
+    for _ in range(1000):
+        server = nova.servers.get(server.id)
+        if server.status == "SHUTOFF":
+            break
+        time.sleep(0.05)
+    assert server.status == "SHUTOFF", server.status
+    c.nova("start", "web1")
+    c.nova("show", "web1")
+    c.nova("delete", "web2")
+
+
+def check_nova_library(c):
+    nova = c.library()
+    server = nova.servers.find(id=c.create("web1")["id"])
+    assert server.tag_list() == []
+    server.add_tag("t1")
+    server.add_tag("t1")
+    assert server.tag_list() == ["t1"]
+    server.delete_tag("t1")
+    server.set_tags(["b", "a", "b"])
+    assert server.tag_list() == ["a", "b"]
+    assert nova.servers.get(server.id).tags == ["a", "b"]
+    server.delete_all_tags()
+    server.delete_all_tags()
+    for tag, error in (("a,b", nova_errors.BadRequest), ("a/b", nova_errors.NotFound), ("x" * 61, nova_errors.BadRequest)):
+        try:
+            server.add_tag(tag)
+        except error:
+            continue
+        raise AssertionError("%r was not refused" % tag)
+    # The client cleans these paths: what it sends must not be taken for the server itself.
+    for tag in ("..", ".", ""):
+        try:
+            server.delete_tag(tag)
+        except nova_errors.NotFound:
+            pass
+    assert nova.servers.get(server.id).status == "ACTIVE"
+    assert [s.name for s in nova.servers.list(search_opts={"tags": "none"})] == []
+    for i in range(3):
+        c.create("page%d" % i)
+    assert len(nova.servers.list(limit=1)) == 1
+    assert len(nova.servers.list(limit=-1)) == 4
+
+
+def main():
+    with open(sys.argv[1]) as ready:
+        clouds = Clouds(json.load(ready))
+    for name, check in [(name, value) for name, value in globals().items() if name.startswith("check_")]:
+        line = {"check": name[len("check_"):]}
+        try:
+            check(clouds)
+            clouds.clean()
+        except Exception:  # every kind of failure is reported
+            line["error"] = traceback.format_exc()
+            with contextlib.suppress(Failed):
+                clouds.clean()
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()
