@@ -96,7 +96,7 @@ func TestListsAreMeasured(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &report); err != nil {
 			t.Fatal(err)
 		}
-		if len(report.Figures) != 8 {
+		if len(report.Figures) != 10 {
 			t.Errorf("report %s", out)
 		}
 		for _, f := range report.Figures {

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,8 +24,14 @@ const (
 	besideTarget   = 0.9
 )
 
+// A query beside so many jobs a second may take so many times what it takes beside none.
+const (
+	jobsBeside      = 5000
+	busyQueryTarget = 1.5
+)
+
 // ofQuery are the measurements of lists.
-var ofQuery = []measurement{(*runner).fill, (*runner).lists, (*runner).besideLists}
+var ofQuery = []measurement{(*runner).fill, (*runner).lists, (*runner).besideLists, (*runner).besideJobs}
 
 // fill creates instances until there are as many as asked for.
 func (r *runner) fill(ctx context.Context) error {
@@ -253,4 +260,88 @@ func (r *runner) keepListing(ctx context.Context) (stop func() error, err error)
 		_ = conn.Close() // there is nothing left to lose
 		return err
 	}, nil
+}
+
+// besideJobs measures a query that looks at all instances, in turns beside no jobs and while another client has
+// jobs run that do nothing.
+func (r *runner) besideJobs(ctx context.Context) error {
+	scan, err := newListing([]string{"name", "os", "be/vcpus"}, []any{"&", []any{">=", "be/vcpus", 3}, []any{"=", "admin_state", "nothing"}})
+	if err != nil {
+		return err
+	}
+	conn, err := r.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	const turns, perRound = 5, 50 * time.Millisecond
+	var idle, busy []time.Duration
+	var rate float64
+	for range turns {
+		if idle, err = scan.repeat(ctx, conn, idle, perRound*time.Duration(r.rounds)); err != nil {
+			return err
+		}
+		stop := r.keepSubmitting(ctx, jobsBeside)
+		busy, err = scan.repeat(ctx, conn, busy, perRound*time.Duration(r.rounds))
+		made, stopErr := stop()
+		if err = cmp.Or(err, stopErr); err != nil {
+			return err
+		}
+		rate += made / turns
+	}
+	slices.Sort(idle)
+	slices.Sort(busy)
+	alone, beside := idle[len(idle)/2], busy[len(busy)/2]
+	r.add(Figure{Name: "a query that looks at all instances, median", Value: milliseconds(alone), Unit: "ms", Fdatasyncs: float64(alone) / float64(r.unit), Target: "-", Met: true})
+	r.add(Figure{Name: fmt.Sprintf("the same beside %.0f no-op jobs a second", rate), Value: milliseconds(beside), Unit: "ms", Fdatasyncs: float64(beside) / float64(r.unit),
+		Target: fmt.Sprintf("<= %.1f times, of %d/s", busyQueryTarget, jobsBeside), Met: float64(beside) <= busyQueryTarget*float64(alone)})
+	return nil
+}
+
+// repeat reads the answer to a query for so long, at least once, and adds how long each took.
+func (l listing) repeat(ctx context.Context, conn net.Conn, took []time.Duration, lasting time.Duration) ([]time.Duration, error) {
+	for begun, first := time.Now(), true; first || time.Since(begun) < lasting; first = false {
+		_, whole, _, err := l.read(ctx, conn)
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, whole)
+	}
+	return took, nil
+}
+
+// keepSubmitting submits so many jobs a second, as far as they are taken, until it is stopped; stop tells how many there were a second.
+func (r *runner) keepSubmitting(ctx context.Context, perSecond int) (stop func() (float64, error)) {
+	const atOnce = 100
+	begun, made := time.Now(), 0
+	over, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		c, err := r.dial(ctx)
+		if err != nil {
+			ended <- err
+			return
+		}
+		defer c.close()
+		pace := time.NewTicker(time.Second * atOnce / time.Duration(perSecond))
+		defer pace.Stop()
+		var last []int64
+		for {
+			select {
+			case <-over:
+				ended <- c.succeeded(ctx, last...)
+				return
+			case <-pace.C:
+			}
+			if last, err = c.submitMany(ctx, atOnce); err != nil {
+				ended <- err
+				return
+			}
+			made += atOnce
+		}
+	}()
+	return func() (float64, error) {
+		close(over)
+		err := <-ended
+		return float64(made) / time.Since(begun).Seconds(), err
+	}
 }
