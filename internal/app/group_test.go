@@ -123,6 +123,7 @@ func standbysForward(t *testing.T, url string) {
 			t.Errorf("controller %d does not tell %q", i+1, want)
 		}
 	}
+	standbysKeepTo(t, all[1])
 	// Who asked is told as at the leader.
 	var job [][]json.RawMessage
 	all[2].call(t, "QueryJobs", &job, []int{4}, []string{"ops"})
@@ -132,6 +133,38 @@ func standbysForward(t *testing.T, url string) {
 	for _, c := range slices.Backward(all) {
 		if err := c.stop(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// standbysKeepTo holds what a standby forwards to the surface that was asked: no
+// path is cleaned, and none is a request between controllers.
+func standbysKeepTo(t *testing.T, standby cluster) {
+	t.Helper()
+	for at, want := range map[string]int{
+		standby.ready.RAPI + "/peer/status":                                         http.StatusNotFound,
+		standby.ready.RAPI + "/2/nodes/../info":                                     http.StatusNotFound,
+		standby.ready.RAPI + "/compute/v2.1":                                        http.StatusNotFound,
+		standby.ready.Compute:                                                       http.StatusOK,
+		standby.ready.Compute + "/servers":                                          http.StatusUnauthorized,
+		standby.ready.Compute + "/servers/../flavors":                               http.StatusUnauthorized,
+		standby.ready.Identity:                                                      http.StatusOK,
+		standby.ready.Identity + "/../../2/info":                                    http.StatusNotFound,
+		strings.TrimSuffix(standby.ready.Compute, "/compute/v2.1") + "/2/info":      http.StatusNotFound,
+		strings.TrimSuffix(standby.ready.Compute, "/compute/v2.1") + "/peer/status": http.StatusNotFound,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Drover-Surface", "compute") // nobody's business but ours
+		r.Header.Set("Drover-Remote", "192.0.2.1:1")
+		answer, err := trusting().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = answer.Body.Close(); answer.StatusCode != want || answer.Request.URL.String() != at {
+			t.Errorf("%s answers %d from %s, want %d", at, answer.StatusCode, answer.Request.URL, want)
 		}
 	}
 }

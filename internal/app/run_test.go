@@ -34,7 +34,7 @@ func startWith(t *testing.T, o app.Options) cluster {
 	ctx, cancel := context.WithCancel(context.Background())
 	told, tell := io.Pipe()
 	done := make(chan error, 1)
-	o.RAPI, o.Mond, o.Nodes, o.Out = "127.0.0.1:0", "127.0.0.1:0", 2, tell
+	o.RAPI, o.Mond, o.Compute, o.Nodes, o.Out = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", 2, tell
 	o.ReadyFile = filepath.Join(dir, "elsewhere.json")
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))

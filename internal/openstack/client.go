@@ -157,8 +157,8 @@ func (c *Client) send(ctx context.Context, method, at string, in, out any) (Resp
 		return Response{}, fault.New(fault.Invalid, "the address %s cannot be used", at)
 	}
 	r.Header.Set("Accept", "application/json")
-	r.Header.Set("OpenStack-API-Version", "compute "+microversion)
-	r.Header.Set("X-OpenStack-Nova-API-Version", microversion)
+	r.Header.Set("Openstack-Api-Version", "compute "+microversion)
+	r.Header.Set("X-Openstack-Nova-Api-Version", microversion)
 	if in != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}

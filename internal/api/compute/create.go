@@ -231,7 +231,9 @@ func act(r *request) (result, error) {
 }
 
 func rebootOf(argument json.RawMessage) (server.Do, error) {
-	var how struct{ Type string }
+	var how struct {
+		Type string `json:"type"`
+	}
 	if json.Unmarshal(argument, &how) == nil {
 		switch strings.ToUpper(how.Type) {
 		case "SOFT":

@@ -216,7 +216,7 @@ func (r *rig) ask(method, path, body string, headers ...string) answer {
 	r.Helper()
 	in := httptest.NewRequestWithContext(r.Context(), method, path, strings.NewReader(body))
 	in.Header.Set("X-Auth-Token", r.token)
-	in.Header.Set("X-OpenStack-Nova-API-Version", "2.52")
+	in.Header.Set("X-Openstack-Nova-Api-Version", "2.52")
 	for i := 0; i < len(headers); i += 2 {
 		if in.Header.Del(headers[i]); headers[i+1] != "" {
 			in.Header.Set(headers[i], headers[i+1])

@@ -54,7 +54,7 @@ func TestWhoMay(t *testing.T) {
 func TestMicroversions(t *testing.T) {
 	r := newRig(t)
 	s := r.create("web1", "t1")
-	const long, short = "OpenStack-API-Version", "X-OpenStack-Nova-API-Version"
+	const long, short = "Openstack-Api-Version", "X-Openstack-Nova-Api-Version"
 	for _, c := range []struct {
 		headers []string
 		status  int
@@ -130,7 +130,7 @@ func TestBadServersAreNotMade(t *testing.T) {
 		r.explained(what, r.ask(http.MethodPost, nova+"/servers", body), http.StatusBadRequest)
 	}
 	r.explained("tags below 2.52", r.ask(http.MethodPost, nova+"/servers", r.creationOf(map[string]any{"tags": []string{"a"}}),
-		"X-OpenStack-Nova-API-Version", "2.51"), http.StatusBadRequest)
+		"X-Openstack-Nova-Api-Version", "2.51"), http.StatusBadRequest)
 	r.explained("10 MB", r.ask(http.MethodPost, nova+"/servers", r.creationOf(map[string]any{"name": strings.Repeat("x", 10<<20)})), http.StatusRequestEntityTooLarge)
 	if n := r.engine.Servers().Len(); n != 0 {
 		t.Errorf("there are %d servers", n)
@@ -233,7 +233,7 @@ func TestLists(t *testing.T) {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
-	if got := names("tags=a", "X-OpenStack-Nova-API-Version", "2.25"); got != "db1 web2 web1" {
+	if got := names("tags=a", "X-Openstack-Nova-Api-Version", "2.25"); got != "db1 web2 web1" {
 		t.Errorf("before 2.26: %q", got)
 	}
 	for _, query := range []string{"limit=-1", "limit=x", "marker=x", "name=(", "status=nonsense", "changes-since=yesterday"} {
@@ -283,7 +283,7 @@ func TestCatalogues(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.status, a.text)
 		}
 	}
-	if a := r.ask(http.MethodGet, nova+"/images", "", "X-OpenStack-Nova-API-Version", "2.35"); a.status != http.StatusOK {
+	if a := r.ask(http.MethodGet, nova+"/images", "", "X-Openstack-Nova-Api-Version", "2.35"); a.status != http.StatusOK {
 		t.Errorf("images before 2.36: %d %s", a.status, a.text)
 	}
 }

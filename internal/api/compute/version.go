@@ -34,8 +34,8 @@ func (r *request) readVersion() error {
 	if r.flavour != nova {
 		return nil
 	}
-	text := r.Header.Get("X-OpenStack-Nova-API-Version")
-	for _, line := range r.Header.Values("OpenStack-API-Version") {
+	text := r.Header.Get("X-Openstack-Nova-Api-Version")
+	for _, line := range r.Header.Values("Openstack-Api-Version") {
 		for service := range strings.SplitSeq(line, ",") {
 			if v, ok := strings.CutPrefix(strings.TrimSpace(service), "compute "); ok {
 				text = strings.TrimSpace(v)
@@ -45,8 +45,8 @@ func (r *request) readVersion() error {
 	defer func() {
 		version := "2." + strconv.Itoa(r.minor)
 		h := r.w.Header()
-		h.Set("OpenStack-API-Version", "compute "+version)
-		h.Set("X-OpenStack-Nova-API-Version", version)
+		h.Set("Openstack-Api-Version", "compute "+version)
+		h.Set("X-Openstack-Nova-Api-Version", version)
 		h.Set("Vary", "OpenStack-API-Version, X-OpenStack-Nova-API-Version")
 	}()
 	switch text {

@@ -63,8 +63,9 @@ func version(r *request) (int, any, error) {
 
 // reference names a user or a project, or a domain.
 type reference struct {
-	ID, Name string
-	Domain   *reference
+	ID     string     `json:"id"`
+	Name   string     `json:"name"`
+	Domain *reference `json:"domain"`
 }
 
 // key is the id, or else the name; nobody's for one of another domain than ours.
@@ -79,22 +80,24 @@ func (p reference) key() string {
 type authRequest struct {
 	Auth struct {
 		Identity struct {
-			Methods  []string
+			Methods  []string `json:"methods"`
 			Password struct {
 				User struct {
 					reference
-					Password string
-				}
-			}
-			Token                 struct{ ID string }
+					Password string `json:"password"`
+				} `json:"user"`
+			} `json:"password"`
+			Token struct {
+				ID string `json:"id"`
+			} `json:"token"`
 			ApplicationCredential struct {
 				reference
-				Secret string
-				User   reference
+				Secret string    `json:"secret"`
+				User   reference `json:"user"`
 			} `json:"application_credential"`
-		}
-		Scope scope
-	}
+		} `json:"identity"`
+		Scope scope `json:"scope"`
+	} `json:"auth"`
 }
 
 // scope is what a login asks to work in.
@@ -109,7 +112,9 @@ func (s *scope) UnmarshalJSON(text []byte) error {
 		s.unscoped = true
 		return nil
 	}
-	var body struct{ Project reference }
+	var body struct {
+		Project reference `json:"project"`
+	}
 	if err := json.Unmarshal(text, &body); err != nil {
 		return err
 	}

@@ -1,0 +1,288 @@
+package identity_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	api "github.com/drover-project/drover/internal/api/identity"
+	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// rig is the API with two users: an administrator, and a member of a project of
+// her own.
+type rig struct {
+	*testing.T
+	api      *api.API
+	accounts *identity.Service
+	now      time.Time
+	log      *strings.Builder
+	admin    string // a token
+	member   string
+	alice    identity.User
+	home     identity.Project
+}
+
+func (r *rig) check(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	kept, err := sqlite.Open(t.TempDir(), sqlite.Options{})
+	r := &rig{T: t, now: time.Unix(1e9, 0), log: &strings.Builder{}}
+	r.check(err)
+	t.Cleanup(func() { r.check(kept.Close()) })
+	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	now := func() time.Time { return r.now }
+	r.accounts, err = identity.Open(t.Context(), identity.Config{Store: kept, Now: now, NewUUID: testkit.NewUUID, Log: log})
+	r.check(err)
+	r.api = api.New(api.Config{Accounts: r.accounts, Prefix: "/identity", Region: "RegionOne", Now: now, Log: log,
+		Catalog: func(*http.Request) []api.Service {
+			return []api.Service{{Type: "compute", Name: "drover", URL: "http://here/compute"}}
+		}})
+	r.user("root", "main", identity.Admin)
+	r.alice, r.home = r.user("alice", "home", identity.Member)
+	r.admin, r.member = r.logIn("root", "main"), r.logIn("alice", "home")
+	return r
+}
+
+func (r *rig) user(name, project, role string) (identity.User, identity.Project) {
+	r.Helper()
+	p, err := r.accounts.AddProject(r.Context(), project, "")
+	r.check(err)
+	u, err := r.accounts.AddUser(r.Context(), name, "opensesame")
+	r.check(err)
+	r.check(r.accounts.SetRole(r.Context(), u.ID, p.ID, role, true))
+	return u, p
+}
+
+type answer struct {
+	status int
+	header http.Header
+	text   string
+}
+
+// ask sends a request. Headers come in pairs.
+func (r *rig) ask(token, method, path, body string, headers ...string) answer {
+	r.Helper()
+	in := httptest.NewRequestWithContext(r.Context(), method, path, strings.NewReader(body))
+	if token != "" {
+		in.Header.Set("X-Auth-Token", token)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		in.Header.Set(headers[i], headers[i+1])
+	}
+	out := httptest.NewRecorder()
+	r.api.ServeHTTP(out, in)
+	return answer{out.Code, out.Header(), out.Body.String()}
+}
+
+// passwordLogin is the body of a login.
+func passwordLogin(user, password, project string) string {
+	scope := ""
+	if project != "" {
+		scope = `,"scope":{"project":{"name":"` + project + `","domain":{"id":"default"}}}`
+	}
+	return `{"auth":{"identity":{"methods":["password"],"password":{"user":{"name":"` + user + `","domain":{"name":"Default"},"password":"` + password + `"}}}` + scope + `}}`
+}
+
+const tokens = "/identity/v3/auth/tokens"
+
+func (r *rig) logIn(user, project string) string {
+	r.Helper()
+	a := r.ask("", http.MethodPost, tokens, passwordLogin(user, "opensesame", project))
+	token := a.header.Get("X-Subject-Token")
+	if a.status != http.StatusCreated || token == "" || !strings.Contains(a.text, `"url":"http://here/compute"`) || strings.Contains(a.text, token) {
+		r.Fatalf("logging in: %d %s", a.status, a.text)
+	}
+	return token
+}
+
+// explained fails the test unless an answer has a status and says why.
+func (r *rig) explained(what string, a answer, status int) {
+	r.Helper()
+	var body struct {
+		Error struct {
+			Code           int
+			Title, Message string
+		}
+	}
+	err := json.Unmarshal([]byte(a.text), &body)
+	if a.status != status || err != nil || body.Error.Code != status || body.Error.Message == "" || body.Error.Title == "" {
+		r.Errorf("%s: %d %s, want %d", what, a.status, a.text, status)
+	}
+}
+
+func TestBadLogins(t *testing.T) {
+	r := newRig(t)
+	for what, c := range map[string]struct {
+		body   string
+		status int
+	}{
+		"wrong password":   {passwordLogin("alice", "opensesam", "home"), 401},
+		"unknown user":     {passwordLogin("mallory", "opensesame", "home"), 401},
+		"another project":  {passwordLogin("alice", "opensesame", "main"), 401},
+		"no such project":  {passwordLogin("alice", "opensesame", "nosuch"), 401},
+		"another domain":   {strings.Replace(passwordLogin("alice", "opensesame", "home"), "Default", "Other", 1), 401},
+		"wrong token":      {`{"auth":{"identity":{"methods":["token"],"token":{"id":"x"}}}}`, 401},
+		"wrong credential": {`{"auth":{"identity":{"methods":["application_credential"],"application_credential":{"id":"x","secret":"y"}}}}`, 401},
+		"no method":        {`{"auth":{"identity":{"methods":[]}}}`, 400},
+		"unknown method":   {`{"auth":{"identity":{"methods":["totp"]}}}`, 400},
+		"nothing":          {``, 400},
+		"null":             {`null`, 400},
+		"a list":           {`[]`, 400},
+		"wrong types":      {`{"auth":{"identity":{"methods":"password"}}}`, 400},
+		"a number":         {`{"auth":{"identity":{"methods":["password"],"password":{"user":{"name":1,"password":2}}}}}`, 400},
+		"no UTF-8":         {passwordLogin("al\xffice", "opensesame", "home"), 400},
+		"half a letter":    {passwordLogin(`al\ud800ice`, "opensesame", "home"), 400},
+		"NUL":              {passwordLogin(`alice\u0000`, "opensesame", "home"), 401},
+		"a huge password":  {passwordLogin("alice", strings.Repeat("x", 60_000), "home"), 401},
+		"10 MB":            {passwordLogin("alice", strings.Repeat("x", 10<<20), "home"), 413},
+		"many values":      {`{"auth":[` + strings.Repeat("1,", 20_000) + `1]}`, 413},
+	} {
+		r.now = r.now.Add(time.Hour) // or they would be slowed down
+		a := r.ask("", http.MethodPost, tokens, c.body)
+		r.explained(what, a, c.status)
+		if a.header.Get("X-Subject-Token") != "" {
+			t.Errorf("%s: there is a token", what)
+		}
+	}
+	for _, secret := range []string{"opensesam", r.admin, r.member} {
+		if strings.Contains(r.log.String(), secret) {
+			t.Errorf("a password or token is in the log: %s", r.log)
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	r := newRig(t)
+	show := func(by, subject string) answer {
+		return r.ask(by, http.MethodGet, tokens, "", "X-Subject-Token", subject)
+	}
+	if a := show(r.member, r.member); a.status != http.StatusOK || !strings.Contains(a.text, `"name":"alice"`) || strings.Contains(a.text, r.member) {
+		t.Errorf("one's own: %d %s", a.status, a.text)
+	}
+	if a := show(r.admin, r.member); a.status != http.StatusOK {
+		t.Errorf("by an administrator: %d %s", a.status, a.text)
+	}
+	r.explained("another's", show(r.member, r.admin), http.StatusNotFound)
+	r.explained("no token", show("", r.member), http.StatusUnauthorized)
+	r.explained("revoking another's", r.ask(r.member, http.MethodDelete, tokens, "", "X-Subject-Token", r.admin), http.StatusNotFound)
+	second := r.logIn("alice", "home")
+	if a := r.ask(second, http.MethodDelete, tokens, "", "X-Subject-Token", second); a.status != http.StatusNoContent {
+		t.Errorf("revoking: %d %s", a.status, a.text)
+	}
+	r.explained("revoked", show(second, second), http.StatusUnauthorized)
+	r.now = r.now.Add(identity.TokenLife)
+	r.explained("over", show(r.member, r.member), http.StatusUnauthorized)
+}
+
+// TestMembersSeeThemselves: who does not administer sees no others, and changes
+// nothing.
+func TestMembersSeeThemselves(t *testing.T) {
+	r := newRig(t)
+	for path, want := range map[string]int{
+		"/identity/v3/users": 1, "/identity/v3/projects": 1, "/identity/v3/auth/projects": 1, "/identity/v3/role_assignments": 1,
+		"/identity/v3/users/" + r.alice.ID + "/projects": 1,
+	} {
+		a := r.ask(r.member, http.MethodGet, path, "")
+		if a.status != http.StatusOK || strings.Contains(a.text, "root") || strings.Contains(a.text, `"main"`) || strings.Count(a.text, `"options"`) > want {
+			t.Errorf("%s: %d %s", path, a.status, a.text)
+		}
+		r.explained("without a token", r.ask("", http.MethodGet, path, ""), http.StatusUnauthorized)
+		if a := r.ask(r.admin, http.MethodGet, path, ""); !strings.Contains(path, "alice") && a.status/100 > 4 {
+			t.Errorf("%s by an administrator: %d %s", path, a.status, a.text)
+		}
+	}
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", "/identity/v3/users", `{"user":{"name":"eve","password":"x"}}`},
+		{"PATCH", "/identity/v3/users/" + r.alice.ID, `{"user":{"password":"x"}}`},
+		{"DELETE", "/identity/v3/users/" + r.alice.ID, ""},
+		{"POST", "/identity/v3/projects", `{"project":{"name":"x"}}`},
+		{"DELETE", "/identity/v3/projects/" + r.home.ID, ""},
+		{"PUT", "/identity/v3/projects/" + r.home.ID + "/users/" + r.alice.ID + "/roles/admin", ""},
+		{"DELETE", "/identity/v3/projects/" + r.home.ID + "/users/" + r.alice.ID + "/roles/member", ""},
+	} {
+		r.explained(c.method+" "+c.path, r.ask(r.member, c.method, c.path, c.body), http.StatusForbidden)
+	}
+	if s, err := r.accounts.Session(r.member); err != nil || s.Admin() || len(r.accounts.Users()) != 2 {
+		t.Errorf("something was changed: %v", err)
+	}
+}
+
+// TestCredentialsHaveTheRolesThatWereAsked: and make no others, nor tokens with
+// more.
+func TestCredentialsHaveTheRolesThatWereAsked(t *testing.T) {
+	r := newRig(t)
+	r.check(r.accounts.SetRole(t.Context(), r.alice.ID, r.home.ID, identity.Admin, true))
+	own := "/identity/v3/users/" + r.alice.ID + "/application_credentials"
+	a := r.ask(r.member, http.MethodPost, own, `{"application_credential":{"name":"ci","roles":[{"name":"member"}]}}`)
+	var made struct {
+		Credential struct{ ID, Secret string } `json:"application_credential"`
+	}
+	if err := json.Unmarshal([]byte(a.text), &made); err != nil || a.status != http.StatusCreated {
+		t.Fatalf("making it: %d %s", a.status, a.text)
+	}
+	in := r.ask("", http.MethodPost, tokens, `{"auth":{"identity":{"methods":["application_credential"],"application_credential":{"id":"`+
+		made.Credential.ID+`","secret":"`+made.Credential.Secret+`"}}}}`)
+	token := in.header.Get("X-Subject-Token")
+	again := r.ask("", http.MethodPost, tokens, `{"auth":{"identity":{"methods":["token"],"token":{"id":"`+token+`"}}}}`).header.Get("X-Subject-Token")
+	for _, token := range []string{token, again} {
+		if s, err := r.accounts.Session(token); err != nil || s.Admin() || s.Project.ID != r.home.ID {
+			t.Errorf("the session is %+v, %v", s, err)
+		}
+		r.explained("administering", r.ask(token, http.MethodPost, "/identity/v3/projects", `{"project":{"name":"x"}}`), http.StatusForbidden)
+		r.explained("another", r.ask(token, http.MethodPost, own, `{"application_credential":{"name":"more"}}`), http.StatusForbidden)
+	}
+	r.explained("a role that she has not", r.ask(r.member, http.MethodPost, own, `{"application_credential":{"name":"b","roles":[{"name":"reader"}]}}`), 400)
+	r.explained("another's", r.ask(r.admin, http.MethodGet, own, ""), http.StatusNotFound)
+	if a := r.ask(r.member, http.MethodDelete, own+"/"+made.Credential.ID, ""); a.status != http.StatusNoContent {
+		t.Errorf("removing it: %d %s", a.status, a.text)
+	}
+	for _, token := range []string{token, again} {
+		if _, err := r.accounts.Session(token); err == nil {
+			t.Error("its session goes on")
+		}
+	}
+}
+
+func TestPathsAreTakenAsSent(t *testing.T) {
+	r := newRig(t)
+	for _, path := range []string{"/users/..", "/users/" + r.alice.ID + "/..", "/users/%2E%2E", "/users//" + r.alice.ID, "/users/" + r.alice.ID + "/",
+		"/users/" + r.alice.ID + ".json", "/projects/../users/" + r.alice.ID, "/users%2F" + r.alice.ID, "/nonsense", "/users/%00"} {
+		for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodPatch} {
+			a := r.ask(r.admin, method, "/identity/v3"+path, `{"user":{"enabled":false}}`)
+			if a.status != http.StatusNotFound && a.status != http.StatusBadRequest || a.header.Get("Location") != "" {
+				t.Errorf("%s %s: %d %s", method, path, a.status, a.text)
+			}
+		}
+	}
+	if u, err := r.accounts.FindUser("alice"); err != nil || !u.Enabled {
+		t.Error("the user was changed")
+	}
+}
+
+func TestGuessingIsSlowed(t *testing.T) {
+	r := newRig(t)
+	begun := time.Now()
+	for range 5 {
+		r.explained("guessing", r.ask("", http.MethodPost, tokens, passwordLogin("alice", "guess", "home")), http.StatusUnauthorized)
+	}
+	const delays = 300 * time.Millisecond // of the fourth and the fifth
+	if took := time.Since(begun); took < delays {
+		t.Errorf("five wrong passwords took %v", took)
+	}
+	if r.logIn("alice", "home") == "" {
+		t.Error("a right one is refused")
+	}
+}
