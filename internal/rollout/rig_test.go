@@ -26,7 +26,7 @@ import (
 
 // rig is a controller with simulated nodes.
 type rig struct {
-	*testing.T
+	testing.TB
 	store  store.Store
 	engine *Engine
 	queue  *queue.Queue
@@ -70,7 +70,7 @@ func (n simulated) RunTask(ctx context.Context, _ agent.Order, t agent.Task, log
 var by = By{Account: reason.Account{Surface: "test", Name: "alice"}, Trail: reason.Trail{{Source: "user", Reason: "release 7", Time: 1}}}
 
 // newRig starts a controller with so many nodes, called node1 and so on, on a new store.
-func newRig(t *testing.T, nodes int) *rig {
+func newRig(t testing.TB, nodes int) *rig {
 	t.Helper()
 	s, err := sqlite.Open(t.TempDir(), sqlite.Options{})
 	if err != nil {
@@ -81,7 +81,7 @@ func newRig(t *testing.T, nodes int) *rig {
 			t.Error(err)
 		}
 	})
-	r := &rig{T: t, store: s, sim: &simulation{}}
+	r := &rig{TB: t, store: s, sim: &simulation{}}
 	r.open(nodes)
 	t.Cleanup(func() { r.close() })
 	return r
