@@ -9,7 +9,7 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 # Debian packages that the tests drive Drover with, or compare it to.
-TEST_PACKAGES := python3-ganeti-rapi python3-yaql python3-novaclient python3-openstackclient postgresql
+TEST_PACKAGES := python3-ganeti-rapi python3-yaql python3-novaclient python3-openstackclient postgresql rabbitmq-server
 # The race detector needs a C compiler.
 RACE_PACKAGES := gcc libc6-dev
 

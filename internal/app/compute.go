@@ -29,19 +29,30 @@ const (
 	firstUser    = "demo"
 )
 
+// instancePrefix begins the names of the instances of servers, as programs expect
+// that listen to events.
+const instancePrefix = "snf-"
+
 // reconcileEvery is how often all servers are looked at for what no event told
 // of.
 const reconcileEvery = time.Minute
 
 // openServers opens the servers of users, and the accounts.
-func (c *controller) openServers(ctx context.Context) (err error) {
+func (c *controller) openServers(ctx context.Context, o Options) (err error) {
+	policy := servertag.DefaultPolicy()
+	if policy.Effects, err = readEffects(o.ServerEffects); err != nil {
+		return err
+	}
+	if err := policy.CheckEffects(); err != nil {
+		return err
+	}
 	c.accounts, err = identity.Open(ctx, identity.Config{Store: c.store, Epoch: c.lease.Epoch, Now: time.Now, NewUUID: newUUID, Log: c.log})
 	if err != nil {
 		return err
 	}
 	c.servers, err = tagsync.Open(ctx, tagsync.Config{
 		Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Backends: map[string]tagsync.Backend{"": tagsync.Local{Queue: c.queue, Picture: c.picture}},
-		Policy: servertag.DefaultPolicy(), Catalogue: server.DefaultCatalogue(), Prefix: "snf-", Now: time.Now, NewUUID: newUUID, Log: c.log,
+		Policy: policy, Catalogue: server.DefaultCatalogue(), Prefix: instancePrefix, Now: time.Now, NewUUID: newUUID, Log: c.log,
 	})
 	if err != nil {
 		return err

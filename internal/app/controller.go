@@ -24,6 +24,7 @@ import (
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/api/luxi"
 	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/events/amqp"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/identity"
@@ -50,6 +51,8 @@ type controller struct {
 	querier *live.Querier
 	rollout *rollout.Engine
 	picture *picture.Picture
+	// broker is told of events; nil for none.
+	broker *amqp.Broker
 	// accounts and servers are those of the Compute API.
 	accounts *identity.Service
 	servers  *tagsync.Engine
@@ -82,6 +85,9 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 			c.close()
 		}
 	}()
+	if err = c.openEvents(o.Events); err != nil {
+		return c, err
+	}
 	if c.keeper, err = inventory.Open(ctx, c.store, c.lease.Epoch, c.picture); err != nil {
 		return c, err
 	}
@@ -112,7 +118,7 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 	c.querier.Queue = c.queue
 	c.queue.Run() // opcodes that are queries find the querier whole
 	c.rollout.Run(c.queue)
-	return c, c.openServers(ctx)
+	return c, c.openServers(ctx, o)
 }
 
 // bootstrap makes a cluster where there is none.
@@ -155,6 +161,9 @@ func (c *controller) close() {
 	}
 	if c.keeper != nil {
 		c.keeper.Close()
+	}
+	if c.broker != nil {
+		c.broker.Close()
 	}
 	var all []error
 	if c.fleet != nil {

@@ -45,6 +45,11 @@ type Options struct {
 	// NodeData is the directory of the nodes that live in the process of the
 	// leader; empty for one below Data.
 	NodeData string
+	// Events is the URL of a RabbitMQ broker that is told how opcodes ended; empty
+	// for none.
+	Events string
+	// ServerEffects is the file with the effects of servers' tags; empty for none.
+	ServerEffects string
 	// Nodes is how many nodes a new cluster gets.
 	Nodes int
 	// Tasks lets deployments run tasks on the nodes that live in the process.
@@ -139,6 +144,9 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 		c.keepLease, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
 		s.serveMonitors, c.reconcile, c.keepWatchdog, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
 	} {
+		run(part)
+	}
+	for _, part := range c.eventParts() {
 		run(part)
 	}
 	if o.Demo && c.fresh {

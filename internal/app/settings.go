@@ -32,6 +32,8 @@ type settings struct {
 	Mond                  string   `toml:"mond"`
 	NodeData              string   `toml:"node-data"`
 	Compute               string   `toml:"compute"`
+	Events                string   `toml:"events"`
+	ServerEffects         string   `toml:"server-effects"`
 	Nodes                 int      `toml:"nodes"`
 	Tasks                 bool     `toml:"tasks"`
 	ReadyFile             string   `toml:"ready-file"`
@@ -58,6 +60,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.NodeData, "node-data", s.NodeData, "directory of the nodes that live in the leader's process (default: nodes in the data directory)")
 	f.StringVar(&s.Mond, "mond", s.Mond, "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
 	f.StringVar(&s.Compute, "compute", s.Compute, "address of the OpenStack Compute API, with identity and images, over plain HTTP; port 0 picks a free one, \"\" has none")
+	f.StringVar(&s.Events, "events", s.Events, "URL of a RabbitMQ broker that is told how opcodes ended (default: only this process is)")
+	f.StringVar(&s.ServerEffects, "server-effects", s.ServerEffects, "TOML file with what tags of servers do beside being there (default: nothing)")
 	f.IntVar(&s.Nodes, "nodes", s.Nodes, "how many nodes a new cluster gets")
 	f.BoolVar(&s.Tasks, "tasks", s.Tasks, "let deployments run tasks on the nodes of this process: commands with its rights")
 	f.StringVar(&s.ReadyFile, "ready-file", s.ReadyFile, "file to write, as JSON, when everything listens")
@@ -71,7 +75,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 func (s *settings) options() Options {
 	return Options{
 		Name: s.Name, Peer: s.Peer, NodeData: s.NodeData, Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
-		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, Nodes: s.Nodes, Tasks: s.Tasks, ReadyFile: s.ReadyFile,
+		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, Events: s.Events, ServerEffects: s.ServerEffects, Nodes: s.Nodes, Tasks: s.Tasks, ReadyFile: s.ReadyFile,
 		StopGrace: time.Duration(s.StopGrace), ArchiveAfter: time.Duration(s.ArchiveAfter),
 	}
 }

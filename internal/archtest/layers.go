@@ -82,6 +82,7 @@ var layers = []struct {
 	{"internal/store/schema", Engine},
 	{"internal/store/image", Engine}, // what stores hand each other
 	{"internal/hypervisor", Engine},
+	{"internal/events", Engine},
 	{"internal/agent", Engine},
 	{"internal/openstack", Engine}, // a client
 	{"internal/luxiwire", Engine},  // the protocol and its client, below the transport that serves it
@@ -89,6 +90,7 @@ var layers = []struct {
 	{"internal/store/*", Adapter},
 	{"internal/hypervisor/*", Adapter},
 	{"internal/api/*", Adapter},
+	{"internal/events/*", Adapter},
 	{"internal/systemd", Adapter},
 
 	{"internal/app", Composition},

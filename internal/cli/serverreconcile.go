@@ -15,9 +15,19 @@ type reconciliation struct {
 	Drift    bool `json:"drift"`
 	Fixed    bool `json:"fixed"`
 	Findings []struct {
-		Server, Name, Backend, Instance, Unreachable string
-		Missing                                      bool
-		Differences                                  []struct{ Namespace, Tag, Raw, What, Why, Do string }
+		Server      string `json:"server"`
+		Name        string `json:"name"`
+		Backend     string `json:"backend"`
+		Instance    string `json:"instance"`
+		Unreachable string `json:"unreachable"`
+		Missing     bool   `json:"missing"`
+		Differences []struct {
+			Tag  string `json:"tag"`
+			Raw  string `json:"raw"`
+			What string `json:"what"`
+			Why  string `json:"why"`
+			Do   string `json:"do"`
+		} `json:"differences"`
 	} `json:"findings"`
 }
 

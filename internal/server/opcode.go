@@ -15,8 +15,9 @@ import (
 // source is what our own entries of reason trails begin with: what a job has to
 // do with a server. That of its tags is told apart.
 const (
-	source    = reason.ReservedPrefix + "server"
-	tagSource = reason.ReservedPrefix + "server-tag"
+	source       = reason.ReservedPrefix + "server"
+	tagSource    = reason.ReservedPrefix + "server-tag"
+	effectSource = reason.ReservedPrefix + "server-tag-effect"
 )
 
 // simple are the opcodes of tasks that need no more than the instance.
@@ -97,6 +98,32 @@ func (s *Server) TagOpcode(j *servertag.Job) (*opcode.Opcode, error) {
 		trail = trail.Append(s.trail(tagSource, string(j.Action)+" "+strings.Join(asked[by], ", ")+" of server", by)...)
 	}
 	return opcode.FromMap(tagOpcodes[j.Action], map[string]any{"kind": "instance", "name": s.Instance, "tags": raws, "reason": trail})
+}
+
+// unset is the value that makes a backend parameter the cluster's default again.
+const unset = "default"
+
+// EffectOpcode returns what an effect of a tag is applied or taken back by. Its
+// reason trail names the tag, and who asked for that.
+func (s *Server) EffectOpcode(a *servertag.Applied) (*opcode.Opcode, error) {
+	what := "apply "
+	if a.Undo {
+		what = "take back "
+	}
+	by := servertag.Asked{User: "drover", Front: "controller", Time: s.Updated}
+	if t := s.Tags.Find(a.Namespace, a.Tag); t != nil {
+		by = t.Asked
+	}
+	trail := s.trail(effectSource, what+a.String()+" of tag "+strconv.Quote(a.Tag)+" of server", by)
+	if a.Label != "" {
+		action := map[bool]servertag.Action{false: servertag.Add, true: servertag.Remove}[a.Undo]
+		return opcode.FromMap(tagOpcodes[action], map[string]any{"kind": "instance", "name": s.Instance, "tags": []any{a.Label}, "reason": trail})
+	}
+	value := a.Value
+	if a.Undo {
+		value = unset
+	}
+	return opcode.FromMap("OP_INSTANCE_SET_PARAMS", map[string]any{"instance_name": s.Instance, "beparams": map[string]any{a.Parameter: value}, "reason": trail})
 }
 
 // trail tells who asked for something and by which request.

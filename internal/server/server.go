@@ -257,6 +257,11 @@ func (s *Server) Jobs() []job.ID {
 			out = append(out, id)
 		}
 	}
+	for i := range s.Tags.Effects {
+		if id := s.Tags.Effects[i].ID; id != 0 {
+			out = append(out, id)
+		}
+	}
 	return out
 }
 

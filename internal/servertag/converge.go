@@ -45,6 +45,7 @@ func (s Set) Settle(p *Policy, sight Sight) Set {
 		}
 		return ended
 	})
+	next.settleEffects(sight)
 	if !sight.Instance {
 		return next
 	}

@@ -61,6 +61,8 @@ type Policy struct {
 	Max map[Namespace]int
 	// Clashes are the groups of tags that exclude one another.
 	Clashes []Group
+	// Effects are what tags do beside being there; none unless an operator says so.
+	Effects []Effect
 }
 
 // DefaultPolicy is what an installation has that decides nothing.

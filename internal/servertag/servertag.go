@@ -206,6 +206,8 @@ type Set struct {
 	Tags []Tag `json:"tags,omitempty"`
 	// Jobs are under way: at most one of each action.
 	Jobs []Job `json:"jobs,omitempty"`
+	// Effects are those that are in force, or on their way there or back.
+	Effects []Applied `json:"effects,omitempty"`
 	// Serial is that of the newest job.
 	Serial int64 `json:"serial,omitempty"`
 	// Generation is that of the newest change.
@@ -294,12 +296,15 @@ func (s *Set) Same(other *Set) bool {
 		slices.EqualFunc(s.Jobs, other.Jobs, func(a, b Job) bool { return a.Serial == b.Serial && a.ID == b.ID }) &&
 		slices.EqualFunc(s.Tags, other.Tags, func(a, b Tag) bool {
 			return a.Raw == b.Raw && a.Generation == b.Generation && a.Seen == b.Seen && a.Tries == b.Tries && a.Alone == b.Alone
+		}) &&
+		slices.EqualFunc(s.Effects, other.Effects, func(a, b Applied) bool {
+			return a.same(&b.Effect) && a.InForce == b.InForce && a.Serial == b.Serial && a.ID == b.ID && a.Tries == b.Tries
 		})
 }
 
 func (s *Set) clone() Set {
 	c := *s
-	c.Tags, c.Jobs = slices.Clone(s.Tags), slices.Clone(s.Jobs)
+	c.Tags, c.Jobs, c.Effects = slices.Clone(s.Tags), slices.Clone(s.Jobs), slices.Clone(s.Effects)
 	return c
 }
 

@@ -50,6 +50,8 @@ type rig struct {
 	ahead atomic.Int64
 	// around wraps the cluster that the engine gets, if set.
 	around func(tagsync.Backend) tagsync.Backend
+	// effects are those of tags.
+	effects []servertag.Effect
 }
 
 func newRig(t *testing.T) *rig {
@@ -90,8 +92,10 @@ func (r *rig) start() {
 	if r.around != nil {
 		backend = r.around(backend)
 	}
+	policy := servertag.DefaultPolicy()
+	policy.Effects = r.effects
 	r.engine, err = tagsync.Open(r.ctx, tagsync.Config{
-		Store: r.store, Picture: r.shown, Backends: map[string]tagsync.Backend{"": backend}, Policy: servertag.DefaultPolicy(),
+		Store: r.store, Picture: r.shown, Backends: map[string]tagsync.Backend{"": backend}, Policy: policy,
 		Catalogue: server.DefaultCatalogue(), Prefix: "snf-", NewUUID: testkit.NewUUID, Log: r.log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
 	})

@@ -7,7 +7,9 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
 )
 
 // worker is what is going on about one server.
@@ -184,6 +186,13 @@ func (e *Engine) turn(id string) (wake job.Time, err error) {
 		for _, step := range plan.Steps {
 			next = next.WithTags(next.Tags.Begin(step, sight.Now))
 		}
+		effect, again := next.Tags.NextEffect(e.cfg.Policy, sight.Sight)
+		if effect != nil {
+			next = next.WithTags(next.Tags.BeginEffect(effect))
+		}
+		if again != 0 && (wake == 0 || again < wake) {
+			wake = again
+		}
 		return next, nil
 	})
 	if fault.Is(err, fault.NotFound) || s == nil {
@@ -204,25 +213,47 @@ func (e *Engine) submit(ctx context.Context, b Backend, s *server.Server) error 
 	}
 	for _, j := range s.Tags.Unsubmitted() {
 		op, err := s.TagOpcode(&j)
-		var id job.ID
-		if err == nil {
-			id, err = b.Submit(ctx, keyOf(s, "tags", j.Serial), op)
-		}
-		if temporary(err) {
-			return err
-		}
-		refused := textOf(err)
-		_, err = e.Change(s.ID, func(s *server.Server) (*server.Server, error) {
+		err = e.submitOne(ctx, b, s, keyOf(s, "tags", j.Serial), op, err, func(set servertag.Set, id job.ID, refused string) servertag.Set {
 			if refused != "" {
-				return s.WithTags(s.Tags.Refused(j.Serial, refused, e.Now())), nil
+				return set.Refused(j.Serial, refused, e.Now())
 			}
-			return s.WithTags(s.Tags.Submitted(j.Serial, id, e.Now())), nil
+			return set.Submitted(j.Serial, id, e.Now())
 		})
-		if err != nil && !fault.Is(err, fault.NotFound) {
+		if err != nil {
 			return err
 		}
 	}
+	if a := s.Tags.UnsubmittedEffect(); a != nil {
+		op, err := s.EffectOpcode(a)
+		return e.submitOne(ctx, b, s, keyOf(s, "effect", a.Serial), op, err, func(set servertag.Set, id job.ID, refused string) servertag.Set {
+			if refused != "" {
+				return set.EffectRefused(a.Serial, refused, e.Now())
+			}
+			return set.EffectSubmitted(a.Serial, id)
+		})
+	}
 	return nil
+}
+
+// submitOne hands in a job about tags, unless it could not be made, and writes
+// down what became of that: its id, or why it is refused.
+func (e *Engine) submitOne(ctx context.Context, b Backend, s *server.Server, key string, op *opcode.Opcode, bad error,
+	write func(set servertag.Set, id job.ID, refused string) servertag.Set,
+) error {
+	var id job.ID
+	if bad == nil {
+		id, bad = b.Submit(ctx, key, op)
+	}
+	if temporary(bad) {
+		return bad
+	}
+	_, err := e.Change(s.ID, func(s *server.Server) (*server.Server, error) {
+		return s.WithTags(write(s.Tags, id, textOf(bad))), nil
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
 }
 
 // textOf is what an error says; nothing if there is none.

@@ -1,0 +1,41 @@
+package app
+
+import (
+	"context"
+	"strings"
+
+	"github.com/drover-project/drover/internal/events"
+	"github.com/drover-project/drover/internal/events/amqp"
+)
+
+// openEvents takes the broker's URL in, if there is one.
+func (c *controller) openEvents(url string) (err error) {
+	if url != "" {
+		c.broker, err = amqp.Open(url, c.log)
+	}
+	return err
+}
+
+// eventParts are what a controller with a broker does all the time: it publishes
+// how opcodes ended, and hears of instances what it and others published. What
+// goes on in this process it knows without a broker.
+func (c *controller) eventParts() []func(context.Context) error {
+	if c.broker == nil {
+		return nil
+	}
+	outbox := &events.Outbox{Store: c.store, Epoch: c.lease.Epoch, Queue: c.queue, Picture: c.picture, Publish: c.broker.Publish, Log: c.log}
+	key := "ganeti." + strings.TrimSuffix(instancePrefix, "-") + ".event.op"
+	return []func(context.Context) error{
+		outbox.Run,
+		func(ctx context.Context) error { return c.broker.Consume(ctx, amqp.Queue("servers"), key, c.takeEvent) },
+	}
+}
+
+// takeEvent takes a message in.
+func (c *controller) takeEvent(ctx context.Context, body []byte) error {
+	e, err := events.Parse(body)
+	if err != nil {
+		return err
+	}
+	return c.servers.Heard(ctx, e.Instance)
+}

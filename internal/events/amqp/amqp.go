@@ -1,0 +1,167 @@
+// Package amqp publishes and consumes events over RabbitMQ.
+//
+// Invariants:
+//   - A message counts as published when the broker has confirmed it, one by one.
+//   - A message is acknowledged after what it says is dealt with, durably; what
+//     cannot be read goes to the dead-letter exchange.
+//   - A connection that breaks is made anew, ever more rarely while that fails, for
+//     as long as anybody wants one. Nothing is declared in a way that another
+//     version of this program could not declare again.
+package amqp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/drover-project/drover/internal/events"
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// Exchanges are those of Synnefo; both are topic exchanges and durable.
+const (
+	exchange    = "ganeti"
+	deadLetters = "ganeti-dl"
+)
+
+// The limits of a connection.
+const (
+	dialTimeout = 10 * time.Second
+	heartbeat   = 10 * time.Second
+	// closeTimeout is how long a broker has to say goodbye.
+	closeTimeout = time.Second
+	// firstPause and longestPause bound how long it is waited before a broker that
+	// did not answer is tried again.
+	firstPause, longestPause = 100 * time.Millisecond, 10 * time.Second
+)
+
+// Broker is a RabbitMQ broker. Its methods are safe for concurrent use.
+type Broker struct {
+	url string
+	log *slog.Logger
+
+	mu         sync.Mutex // held while a message is published: their order is kept
+	connection *amqp.Connection
+	channel    *amqp.Channel
+}
+
+// Open takes a URL such as amqp://user:password@host:5672/vhost. It connects when
+// there is something to publish or to consume.
+func Open(address string, log *slog.Logger) (*Broker, error) {
+	u, err := amqp.ParseURI(address)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "the address of the broker is not an AMQP URL: %s", reasonOf(err)).At("events").
+			WithHint("for example amqp://user:password@broker.example:5672/")
+	}
+	return &Broker{url: address, log: log.With("broker", net.JoinHostPort(u.Host, "*"))}, nil
+}
+
+// reasonOf says what is wrong with a URL without repeating it: it may hold a password.
+func reasonOf(err error) string {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
+	return err.Error()
+}
+
+// Close ends the connection that is published over.
+func (b *Broker) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.drop()
+}
+
+// drop forgets a connection. The caller holds mu.
+func (b *Broker) drop() {
+	if b.connection != nil {
+		hangUp(b.connection)
+	}
+	b.connection, b.channel = nil, nil
+}
+
+// hangUp ends a connection, which may be broken already, or whose broker may say
+// nothing any more.
+func hangUp(c *amqp.Connection) { _ = c.CloseDeadline(time.Now().Add(closeTimeout)) }
+
+// dial connects and declares the exchanges.
+func (b *Broker) dial() (*amqp.Connection, *amqp.Channel, error) {
+	connection, err := amqp.DialConfig(b.url, amqp.Config{Heartbeat: heartbeat, Dial: amqp.DefaultDial(dialTimeout)})
+	if err != nil {
+		return nil, nil, err
+	}
+	channel, err := connection.Channel()
+	for _, name := range []string{exchange, deadLetters} {
+		if err == nil {
+			err = channel.ExchangeDeclare(name, amqp.ExchangeTopic, true, false, false, false, nil)
+		}
+	}
+	if err != nil {
+		hangUp(connection)
+		return nil, nil, err
+	}
+	return connection, channel, nil
+}
+
+// Publish publishes a message and returns when the broker has confirmed it. While
+// that fails it is tried again, until ctx ends.
+func (b *Broker) Publish(ctx context.Context, m events.Message) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.persist(ctx, "events cannot be published", func() error {
+		err := b.publish(ctx, m)
+		if err != nil {
+			b.drop()
+		}
+		return err
+	})
+}
+
+func (b *Broker) publish(ctx context.Context, m events.Message) error {
+	if b.channel == nil {
+		connection, channel, err := b.dial()
+		if err != nil {
+			return err
+		}
+		b.connection, b.channel = connection, channel
+		if err := channel.Confirm(false); err != nil {
+			return err
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	confirmation, err := b.channel.PublishWithDeferredConfirmWithContext(limited, exchange, m.Key, false, false, amqp.Publishing{
+		MessageId: m.ID, ContentType: "application/json", DeliveryMode: amqp.Persistent, Body: m.Body})
+	if err != nil {
+		return err
+	}
+	taken, err := confirmation.WaitContext(limited)
+	if err == nil && !taken {
+		err = fault.New(fault.Unavailable, "the broker did not take the message")
+	}
+	return err
+}
+
+// persist tries something until it goes well or ctx ends.
+func (b *Broker) persist(ctx context.Context, trouble string, try func() error) error {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		b.log.Warn(trouble+" now; it is tried again", "error", err, "after", pause)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}

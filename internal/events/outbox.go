@@ -1,0 +1,194 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// KindCursor has how far the events of the cluster are published.
+const KindCursor store.Kind = "event-cursor"
+
+var cursorKey = store.Key{Kind: KindCursor, ID: "published"}
+
+// cursor is how far the events are published.
+type cursor struct {
+	// Revision of the store: what changed up to it is published.
+	Revision store.Revision `json:"revision"`
+	// Ended is when the newest published opcode ended, to find those after it where
+	// the store's feed does not reach back.
+	Ended job.Time `json:"ended"`
+}
+
+// Outbox publishes how the opcodes of a cluster ended. The store is the outbox:
+// its feed says which jobs changed, and it keeps how far that is published.
+type Outbox struct {
+	Store   store.Store
+	Epoch   int64 // of the leader lease; 0 where there is none
+	Queue   *queue.Queue
+	Picture *picture.Picture
+	// Publish returns when the broker has taken the message for good, or ctx ends.
+	Publish func(ctx context.Context, m Message) error
+	Log     *slog.Logger
+
+	at cursor
+	// told counts the opcodes of unfinished jobs that are published.
+	told map[job.ID]int
+}
+
+// Run publishes until ctx ends, which is no error. It begins where the last run
+// ended, the very first one at the present.
+func (o *Outbox) Run(ctx context.Context) error {
+	o.told = map[job.ID]int{}
+	err := o.resume(ctx)
+	for err == nil {
+		err = o.follow(ctx)
+		if fault.Is(err, fault.Compacted) { // it was away for longer than the feed reaches back
+			err = o.catchUp(ctx)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// resume finds out where to go on.
+func (o *Outbox) resume(ctx context.Context) error {
+	stored, err := o.Store.Get(ctx, cursorKey)
+	if err == nil {
+		err = json.Unmarshal(stored.Value, &o.at)
+		if err != nil {
+			err = fault.New(fault.Internal, "it is not known how far events are published: %w", err)
+		}
+		return err
+	}
+	if !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	if o.at.Revision, err = o.Store.Revision(ctx); err != nil {
+		return err
+	}
+	return o.save(ctx)
+}
+
+func (o *Outbox) save(ctx context.Context) error {
+	text, err := json.Marshal(o.at)
+	if err != nil {
+		return fault.New(fault.Internal, "writing down how far events are published: %w", err)
+	}
+	_, err = store.Commit(ctx, o.Store, store.Tx{Epoch: o.Epoch, Put: []store.Put{{Key: cursorKey, Value: text}}})
+	return err
+}
+
+// follow publishes what the feed tells.
+func (o *Outbox) follow(ctx context.Context) error {
+	for changes, err := range o.Store.Watch(ctx, o.at.Revision) {
+		if err != nil {
+			return err
+		}
+		published := 0
+		for _, id := range jobsOf(changes) {
+			n, err := o.tell(ctx, id)
+			if err != nil {
+				return err
+			}
+			published += n
+		}
+		o.at.Revision = changes[len(changes)-1].Revision
+		if published > 0 { // else the cursor's own change would be one to write down
+			if err := o.save(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// jobsOf returns the jobs that changed, each once, in the order of their first
+// change.
+func jobsOf(changes []store.Change) []job.ID {
+	var out []job.ID
+	seen := map[job.ID]bool{}
+	for _, c := range changes {
+		if c.Deleted || c.Kind != queue.KindJob && c.Kind != queue.KindPart {
+			continue
+		}
+		text, _, _ := strings.Cut(c.ID, "/")
+		if id, err := job.ParseID(text); err == nil && !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// tell publishes the opcodes of a job that ended and are not published yet.
+func (o *Outbox) tell(ctx context.Context, id job.ID) (published int, err error) {
+	j, err := o.Queue.Job(ctx, id)
+	if fault.Is(err, fault.NotFound) {
+		return 0, nil
+	}
+	if _, damaged := errors.AsType[*job.DamageError](err); damaged {
+		o.Log.Error("no event can tell how a job ended that cannot be read", "job", id, "error", err)
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	cluster := o.Picture.Load().Inventory.Cluster().Name
+	for i := o.told[id]; i < len(j.Ops); i++ {
+		m, ended := Of(cluster, j, i)
+		if !ended {
+			break
+		}
+		if err := o.Publish(ctx, m); err != nil {
+			return published, err
+		}
+		published++
+		o.told[id] = i + 1
+		o.at.Ended = max(o.at.Ended, j.Ops[i].End)
+	}
+	if j.Final() {
+		delete(o.told, id)
+	}
+	return published, nil
+}
+
+// catchUp publishes all that ended since the newest published event.
+func (o *Outbox) catchUp(ctx context.Context) error {
+	revision, err := o.Store.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	var ids []job.ID
+	for j, err := range o.Queue.Archived(ctx, o.at.Ended, job.Never) {
+		if err != nil {
+			if _, damaged := errors.AsType[*job.DamageError](err); damaged {
+				continue
+			}
+			return err
+		}
+		ids = append(ids, j.ID)
+	}
+	for j := range o.Picture.Load().Jobs.All() {
+		if !j.Final() || j.Ended >= o.at.Ended {
+			ids = append(ids, j.ID)
+		}
+	}
+	for _, id := range ids {
+		if _, err := o.tell(ctx, id); err != nil {
+			return err
+		}
+	}
+	o.at.Revision = revision
+	return o.save(ctx)
+}

@@ -1,0 +1,256 @@
+package events_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/events"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// patience is how long something may take that is to come.
+const patience = time.Minute
+
+// broker takes messages while it is there.
+type broker struct {
+	mu     sync.Mutex
+	away   bool
+	taken  []events.Message
+	change chan struct{} // closed when something happens
+}
+
+func newBroker() *broker { return &broker{change: make(chan struct{})} }
+
+func (b *broker) happened() {
+	close(b.change)
+	b.change = make(chan struct{})
+}
+
+func (b *broker) set(away bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.away = away
+	b.happened()
+}
+
+// publish waits while the broker is away.
+func (b *broker) publish(ctx context.Context, m events.Message) error {
+	for {
+		b.mu.Lock()
+		away, change := b.away, b.change
+		if !away {
+			b.taken = append(b.taken, m)
+			b.happened()
+			b.mu.Unlock()
+			return nil
+		}
+		b.mu.Unlock()
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// await waits for a message of each id, and returns the last of each.
+func (b *broker) await(t *testing.T, ids ...string) map[string]events.Message {
+	t.Helper()
+	limit := time.After(patience)
+	for {
+		b.mu.Lock()
+		change, found := b.change, map[string]events.Message{}
+		for _, m := range b.taken {
+			found[m.ID] = m
+		}
+		b.mu.Unlock()
+		if !slices.ContainsFunc(ids, func(id string) bool { return found[id].ID == "" }) {
+			return found
+		}
+		select {
+		case <-change:
+		case <-limit:
+			t.Fatalf("there is no message of each of %v: %v", ids, found)
+		}
+	}
+}
+
+// rig is a queue without nodes.
+type rig struct {
+	*testing.T
+	store *sqlite.Store
+	shown *picture.Picture
+	queue *queue.Queue
+}
+
+func newRig(t *testing.T, keep store.Revision) *rig {
+	t.Helper()
+	r := &rig{T: t, shown: picture.New()}
+	var err error
+	if r.store, err = sqlite.Open(filepath.Join(t.TempDir(), "store"), sqlite.Options{Keep: keep}); err != nil {
+		t.Fatal(err)
+	}
+	keeper, err := inventory.Open(t.Context(), r.store, 0, r.shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := keeper.Bootstrap(t.Context(), inventory.Setup{Name: "c.example", Nodes: []string{"node1.example"}, Hypervisors: []string{"fake"},
+		DiskTemplates: []string{"diskless"}, Now: time.Now(), NewUUID: testkit.NewUUID}); err != nil {
+		t.Fatal(err)
+	}
+	nobody := agent.NewFleet(func(string) (*agent.Agent, error) { return nil, errors.New("there are no nodes") })
+	r.queue, err = queue.Open(t.Context(), queue.Config{Store: r.store, Inventory: keeper, Picture: r.shown, Nodes: exec.Local(nobody),
+		Executors: exec.All(func(context.Context) *query.Source { return nil }, exec.Names{}), Now: time.Now, NewUUID: testkit.NewUUID,
+		Log: slog.New(slog.DiscardHandler), Patience: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.queue.Run()
+	t.Cleanup(func() {
+		r.queue.Close()
+		keeper.Close()
+		if err := errors.Join(nobody.Close(), r.store.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// run runs an outbox until it is stopped.
+func (r *rig) run(b *broker) (stop func()) {
+	r.Helper()
+	ctx, cancel := context.WithCancel(r.Context())
+	done := make(chan error, 1)
+	o := &events.Outbox{Store: r.store, Queue: r.queue, Picture: r.shown, Publish: b.publish, Log: slog.New(slog.DiscardHandler)}
+	go func() { done <- o.Run(ctx) }()
+	return func() {
+		r.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// begun waits until an outbox knows where it began.
+func (r *rig) begun() {
+	r.Helper()
+	for limit := time.Now().Add(patience); time.Now().Before(limit); {
+		_, err := r.store.Get(r.Context(), store.Key{Kind: events.KindCursor, ID: "published"})
+		if !fault.Is(err, fault.NotFound) {
+			return
+		}
+	}
+	r.Fatal("the outbox never begins")
+}
+
+func (r *rig) submit(ops ...map[string]any) job.ID {
+	r.Helper()
+	var list []*opcode.Opcode
+	for _, params := range ops {
+		id, _ := params["OP_ID"].(string)
+		delete(params, "OP_ID")
+		op, err := opcode.FromMap(id, params)
+		if err != nil {
+			r.Fatal(err)
+		}
+		list = append(list, op)
+	}
+	id, err := r.queue.Submit(r.Context(), queue.Submission{Ops: list})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return id
+}
+
+func tags(kind, name string) map[string]any {
+	return map[string]any{"OP_ID": "OP_TAGS_SET", "kind": kind, "name": name, "tags": []any{"cyclades:user:a*b"}}
+}
+
+// TestOutcomesArePublished: success, failure and cancellation, each with its
+// key, its id and the tags that it was about.
+func TestOutcomesArePublished(t *testing.T) {
+	r, b := newRig(t, 0), newBroker()
+	stop := r.run(b)
+	defer stop()
+	r.begun()
+	r.submit(tags("cluster", ""), tags("instance", "snf-9"))
+	predicates, err := jobfilter.ParsePredicates([]byte(`[["opcode", ["=", "OP_ID", "OP_TAGS_SET"]]]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.await(t, "c.example:1:0:success", "c.example:1:1:error")
+	if _, _, err := r.queue.PutFilter(t.Context(), "", jobfilter.Rule{Predicates: predicates, Action: jobfilter.Action{Kind: jobfilter.Pause}}, queue.By{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.queue.Cancel(t.Context(), r.submit(tags("instance", "snf-9")), false, queue.By{}); err != nil {
+		t.Fatal(err)
+	}
+	taken := b.await(t, "c.example:2:0:canceled")
+	for id, want := range map[string]struct{ key, instance string }{
+		"c.example:1:0:success": {"ganeti.event.op", ""}, "c.example:1:1:error": {"ganeti.snf.event.op", "snf-9"}, "c.example:2:0:canceled": {"ganeti.snf.event.op", "snf-9"},
+	} {
+		e, err := events.Parse(taken[id].Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if taken[id].Key != want.key || e.Instance != want.instance || !slices.Equal(e.Tags, []string{"cyclades:user:a*b"}) || e.Cluster != "c.example" || e.Time[0] == 0 {
+			t.Errorf("%s: %s %+v", id, taken[id].Key, e)
+		}
+	}
+	var body map[string]any
+	if err := json.Unmarshal(taken["c.example:1:1:error"].Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	if result, _ := body["result"].([]any); len(result) != 2 || result[0] != "OpPrereqError" || body["logmsg"] != nil || body["type"] != "ganeti-op-status" || body["jobId"] != 1.0 {
+		t.Errorf("the message of a failure is %v", body)
+	}
+}
+
+// TestNothingIsLostWhileTheBrokerIsAway: what ends then is published afterwards,
+// also by the next controller, and when the store's feed does not reach back.
+func TestNothingIsLostWhileTheBrokerIsAway(t *testing.T) {
+	const keep = 20
+	r, b := newRig(t, keep), newBroker()
+	stop := r.run(b)
+	r.begun()
+	r.submit(tags("cluster", ""))
+	b.await(t, "c.example:1:0:success")
+	b.set(true)
+	var ids []string
+	var last job.ID
+	for range 5 * keep {
+		last = r.submit(tags("cluster", ""))
+		ids = append(ids, "c.example:"+last.String()+":0:success")
+		if _, err := r.queue.Wait(t.Context(), last, (*job.Job).Final); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	if n, _, err := r.queue.AutoArchive(t.Context(), 0, patience, queue.By{}); err != nil || n == 0 {
+		t.Fatalf("%d archived: %v", n, err)
+	}
+	b.set(false)
+	stop = r.run(b)
+	defer stop()
+	b.await(t, ids...)
+}

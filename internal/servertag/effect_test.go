@@ -1,0 +1,104 @@
+package servertag
+
+import (
+	"maps"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+)
+
+var failover = Effect{Namespace: User, Tag: "a", Parameter: "always_failover", Value: true}
+
+func TestBadEffects(t *testing.T) {
+	for name, effects := range map[string][]Effect{
+		"nothing":      {{Namespace: User, Tag: "a"}},
+		"two things":   {{Namespace: User, Tag: "a", Parameter: "p", Value: 1, Label: "l"}},
+		"no value":     {{Namespace: User, Tag: "a", Parameter: "p"}},
+		"no namespace": {{Namespace: "root", Tag: "a", Label: "l"}},
+		"our label":    {{Namespace: System, Tag: "a", Label: "cyclades:user:b"}},
+		"odd label":    {{Namespace: System, Tag: "a", Label: "cyclades:user:b_"}},
+		"bad label":    {{Namespace: System, Tag: "a", Label: "a b"}},
+		"bad tag":      {{Namespace: User, Tag: "a/b", Label: "l"}},
+		"twice":        {failover, {Namespace: User, Tag: "a", Parameter: "always_failover", Value: false}},
+	} {
+		p := DefaultPolicy()
+		p.Effects = effects
+		if err := p.CheckEffects(); !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.BadTag) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	p := DefaultPolicy()
+	p.Effects = []Effect{failover, {Namespace: System, Tag: "a", Label: "synnefo:network:0:unprotected"}, {Namespace: System, Tag: "smtp", Label: "smtp_open"}}
+	if err := p.CheckEffects(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEffectsFollowTheirTags: tags come and go, jobs fail, the table changes, and
+// in the end what is in force is what the tags and the table say, and nothing else.
+func TestEffectsFollowTheirTags(t *testing.T) {
+	tables := [][]Effect{
+		{failover, {Namespace: User, Tag: "b", Label: "open"}},
+		{{Namespace: User, Tag: "b", Parameter: "always_failover", Value: false}, failover, {Namespace: User, Tag: "c", Label: "open"}},
+		nil,
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		p, now := DefaultPolicy(), job.Time(1)
+		var s Set
+		cluster := map[string]string{} // what effects changed, by key
+		id := job.ID(0)
+		step := func(fails bool) (done bool) {
+			sight := Sight{Now: now, Instance: true, Ended: map[job.ID]Outcome{}}
+			change, wake := s.NextEffect(p, sight)
+			if change == nil {
+				now = max(now, wake)
+				return wake == 0
+			}
+			s = s.BeginEffect(change)
+			a := *s.UnsubmittedEffect()
+			id++
+			s = s.EffectSubmitted(a.Serial, id)
+			if again, _ := s.NextEffect(p, sight); again != nil {
+				rt.Fatal("two jobs of effects at once")
+			}
+			sight.Ended[id] = Outcome{OK: !fails, Text: "no"}
+			switch {
+			case fails:
+			case a.Undo:
+				delete(cluster, a.key())
+			default:
+				cluster[a.key()] = a.String()
+			}
+			s.settleEffects(sight)
+			return false
+		}
+		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
+			name := rapid.SampledFrom(names[:3]).Draw(rt, "name")
+			switch rapid.IntRange(0, 3).Draw(rt, "what") {
+			case 0:
+				s, _, _ = s.Want(p, User, []string{name}, alice)
+			case 1:
+				s, _ = s.Unwant(p, User, name, alice)
+			case 2:
+				p.Effects = rapid.SampledFrom(tables).Draw(rt, "table")
+			case 3:
+				step(rapid.Bool().Draw(rt, "fails"))
+			}
+		}
+		for n := 0; !step(false); n++ {
+			if n > 100 {
+				rt.Fatalf("no end is found: %+v", s.Effects)
+			}
+		}
+		want := map[string]string{}
+		for _, e := range p.dueEffects(&s) {
+			want[e.key()] = e.String()
+		}
+		if !maps.Equal(want, cluster) || len(s.Effects) != len(want) {
+			rt.Fatalf("in force is %v, want %v; known is %+v", cluster, want, s.Effects)
+		}
+	})
+}

@@ -1,0 +1,204 @@
+// Package rabbit runs a RabbitMQ broker of Debian's packages for a test: as an
+// ordinary user, under a node name and on ports of its own, with its own port
+// mapper and data directory, ended by its process id.
+//
+// Invariants:
+//   - A broker belongs to one test and ends with it, also when the test's process
+//     dies.
+//   - Where the packages are not installed the test is skipped, visibly, unless
+//     $DROVER_SKIP_NOTHING says that nothing may be skipped.
+package rabbit
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// program is what starts a broker.
+const program = "/usr/lib/rabbitmq/bin/rabbitmq-server"
+
+// Broker is a broker of a test.
+type Broker struct {
+	tb   testing.TB
+	dir  string
+	port string
+	env  []string
+	cred *syscall.Credential // nil: the test's own user
+
+	mu      sync.Mutex
+	process *exec.Cmd
+	mapper  *exec.Cmd
+}
+
+// Start makes a broker and starts it; it is stopped and removed when the test
+// ends.
+func Start(tb testing.TB) *Broker {
+	tb.Helper()
+	if _, err := os.Stat(program); err != nil {
+		testkit.Missingf(tb, "no RabbitMQ is installed (Debian's package rabbitmq-server)")
+	}
+	dir, err := os.MkdirTemp("", "drover-mq-") //nolint:usetesting // the broker's user cannot enter the test's directory
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b := &Broker{tb: tb, dir: dir, cred: credential(tb)}
+	tb.Cleanup(func() {
+		b.Kill(syscall.SIGKILL)
+		b.end(b.mapper, syscall.SIGKILL)
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	if b.cred != nil {
+		if err := os.Chown(dir, int(b.cred.Uid), int(b.cred.Gid)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	ports := freePorts(tb, 3)
+	b.port = ports[0]
+	b.env = []string{
+		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "LANG=C.UTF-8",
+		"RABBITMQ_NODENAME=drover" + ports[0] + "@localhost", "RABBITMQ_NODE_IP_ADDRESS=127.0.0.1", "RABBITMQ_NODE_PORT=" + ports[0],
+		"RABBITMQ_DIST_PORT=" + ports[1], "ERL_EPMD_PORT=" + ports[2], "ERL_EPMD_ADDRESS=127.0.0.1",
+		"RABBITMQ_MNESIA_BASE=" + filepath.Join(dir, "data"), "RABBITMQ_LOG_BASE=" + filepath.Join(dir, "log"), "RABBITMQ_LOGS=-",
+		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(dir, "plugins"), "RABBITMQ_CONF_ENV_FILE=" + filepath.Join(dir, "env"),
+		"RABBITMQ_CONFIG_FILE=" + filepath.Join(dir, "rabbitmq"), "RABBITMQ_PID_FILE=" + filepath.Join(dir, "pid"),
+		// Without it a shell stands between the test and the broker.
+		"RABBITMQ_ALLOW_INPUT=yes", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-noinput -kernel inet_dist_use_interface {127,0,0,1}",
+	}
+	b.mapper = b.command("/usr/bin/epmd", "-port", ports[2])
+	if err := b.mapper.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	b.Up()
+	return b
+}
+
+// freePorts returns ports that nobody listens on at this moment.
+func freePorts(tb testing.TB, n int) (ports []string) {
+	tb.Helper()
+	for range n {
+		var listen net.ListenConfig
+		l, err := listen.Listen(tb.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		defer func() { _ = l.Close() }() // all are held until all are found
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		ports = append(ports, port)
+	}
+	return ports
+}
+
+// credential is the user that a broker runs as when the test runs as root.
+func credential(tb testing.TB) *syscall.Credential {
+	tb.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("rabbitmq")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
+	gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
+	if err := errors.Join(errUID, errGID); err != nil {
+		tb.Fatal(err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+}
+
+// command is a program of the broker, run as its user and ended with the test.
+func (b *Broker) command(path string, args ...string) *exec.Cmd {
+	cmd := exec.Command(path, args...) //nolint:noctx // it ends by a signal, not with a context
+	cmd.Dir, cmd.Env = b.dir, b.env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: b.cred, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// startTime bounds how long a broker may take to be ready.
+const startTime = 4 * time.Minute
+
+// Up starts the broker and returns when it takes connections.
+func (b *Broker) Up() {
+	b.tb.Helper()
+	cmd := b.command(program)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		b.tb.Fatal(err)
+	}
+	b.mu.Lock()
+	b.process = cmd
+	b.mu.Unlock()
+	ready := make(chan error, 1)
+	go watch(bufio.NewScanner(out), ready)
+	select {
+	case err := <-ready:
+		if err != nil {
+			b.tb.Fatal(err)
+		}
+	case <-time.After(startTime):
+		b.tb.Fatal("RabbitMQ did not start in time")
+	}
+}
+
+// watch reads what the broker says: when it is ready, or what it said when it
+// ended before.
+func watch(lines *bufio.Scanner, ready chan<- error) {
+	var said strings.Builder
+	up := false
+	for lines.Scan() {
+		if up {
+			continue // read on, so that the broker can write
+		}
+		said.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), "Server startup complete") {
+			up = true
+			ready <- nil
+		}
+	}
+	if !up {
+		ready <- errors.New("RabbitMQ ended:\n" + said.String())
+	}
+}
+
+// Kill sends the broker a signal and waits for its end: SIGTERM stops it in an
+// orderly way, SIGKILL as a crash does. It does nothing to one that does not run.
+func (b *Broker) Kill(sig os.Signal) {
+	b.tb.Helper()
+	b.mu.Lock()
+	cmd := b.process
+	b.process = nil
+	b.mu.Unlock()
+	b.end(cmd, sig)
+}
+
+func (b *Broker) end(cmd *exec.Cmd, sig os.Signal) {
+	if cmd == nil || cmd.Process == nil {
+		return
+	}
+	if err := cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		b.tb.Error(err)
+	}
+	_ = cmd.Wait() // what was killed says so
+}
+
+// URL is where the broker takes connections.
+func (b *Broker) URL() string { return "amqp://guest:guest@127.0.0.1:" + b.port + "/" }
