@@ -62,17 +62,25 @@ const epochFile = "epoch"
 
 func openLedger(dir string) (*ledger, error) {
 	l := &ledger{file: filepath.Join(dir, epochFile), latest: map[string]carried{}}
-	text, err := os.ReadFile(l.file)
+	var err error
+	l.epoch, err = readEpoch(l.file)
+	return l, err
+}
+
+// readEpoch reads the epoch of the controller that the node follows, 0 if it
+// never followed one.
+func readEpoch(file string) (epoch int64, err error) {
+	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
+		return 0, nil
 	}
 	if err == nil {
-		l.epoch, err = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		epoch, err = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	}
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot tell which controller the node follows: %w", err)
+		return 0, fault.New(fault.Environment, "cannot tell which controller the node follows: %w", err)
 	}
-	return l, nil
+	return epoch, nil
 }
 
 // admit decides about an order: whether it was carried out before. Fenced for
@@ -101,6 +109,12 @@ func (l *ledger) admit(o Order, instance, what string) (done bool, err error) {
 // follow decides whether the controller that gave an order is the one to follow, from now on if it is a newer one.
 // The caller holds mu.
 func (l *ledger) follow(o Order, what string) error {
+	// The agent of another process may have followed another controller meanwhile.
+	stored, err := readEpoch(l.file)
+	if err != nil {
+		return err
+	}
+	l.epoch = max(l.epoch, stored)
 	if o.Epoch < l.epoch {
 		return fault.New(fault.Fenced, "the order to %s was given under epoch %d, but the node follows a controller of epoch %d",
 			what, o.Epoch, l.epoch)

@@ -85,16 +85,18 @@ func TestFailedOrderMayBeTriedAgain(t *testing.T) {
 	}
 }
 
-// TestOrderOfAnOldEpochIsRefused also after the agent was started anew.
+// TestOrderOfAnOldEpochIsRefused also after the agent was started anew, and by the
+// agent that a former leader still has of the same node.
 func TestOrderOfAnOldEpochIsRefused(t *testing.T) {
 	dir := t.TempDir()
+	former, _ := counted(t, dir)
 	a, _ := counted(t, dir)
 	spec := hypervisor.Spec{Name: "one"}
 	if err := a.Start(t.Context(), Order{Epoch: 5, Job: 1, Step: 1}, spec, nil); err != nil {
 		t.Fatal(err)
 	}
 	again, _ := counted(t, dir)
-	for _, a := range []*Agent{a, again} {
+	for _, a := range []*Agent{a, again, former} {
 		err := a.Stop(t.Context(), Order{Epoch: 4, Job: 2, Step: 1}, "one", hypervisor.Stop{Force: true}, nil)
 		if !fault.Is(err, fault.Fenced) {
 			t.Errorf("an order of an old epoch: %v", err)

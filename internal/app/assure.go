@@ -38,9 +38,9 @@ func (c *controller) assured(ctx context.Context) error {
 			return nil
 		case fault.Is(err, fault.Fenced):
 			c.endTerm(err)
-			return err
+			return errNotLeading
 		case c.term.Err() != nil:
-			return fault.New(fault.Unavailable, "this controller no longer leads").WithHint("ask again: another does, or will")
+			return errNotLeading
 		case ctx.Err() != nil:
 			return fault.New(fault.Unavailable, "the store does not tell whether this controller still leads: %w", err)
 		}

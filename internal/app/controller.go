@@ -64,7 +64,8 @@ type controller struct {
 	successor string
 	// over is closed when the lease is given up; nil when nobody waits for it.
 	over chan struct{}
-	// term ends when the controller is to lead no more, and endTerm ends it.
+	// term is that of clients: it ends when the controller is to lead no more, which
+	// endTerm brings about.
 	term    context.Context
 	endTerm context.CancelCauseFunc
 	// fresh: there was no cluster before.

@@ -8,10 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -36,6 +39,8 @@ const (
 	leaderWait = 30 * time.Second
 	// leaderPause is how long to wait before a leader is looked for again.
 	leaderPause = 50 * time.Millisecond
+	// followEvery is how often it is looked whether connections lead to the leader.
+	followEvery = 500 * time.Millisecond
 	// dialTime bounds one attempt to connect to a leader.
 	dialTime = 3 * time.Second
 	// maxRepeat is the size up to which the body of a request is kept, to be sent
@@ -51,10 +56,59 @@ type leaderClient struct {
 	g     *group
 	http  *http.Transport
 	proxy *httputil.ReverseProxy
+
+	mu   sync.Mutex
+	open map[*leaderConn]bool
+}
+
+// leaderConn is a connection to a controller that led when it was made.
+type leaderConn struct {
+	net.Conn
+	l *leaderClient
+	// instance is the life of the controller at the other end.
+	instance string
+}
+
+// Close ends the connection.
+func (c *leaderConn) Close() error {
+	c.l.mu.Lock()
+	delete(c.l.open, c)
+	c.l.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// followLead ends connections to controllers that lead no more, until ctx ends.
+// One that was paused, or cannot be reached, does not do it by itself.
+func (l *leaderClient) followLead(ctx context.Context) error {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		open := l.connections()
+		if len(open) == 0 {
+			continue
+		}
+		p, err := l.g.presentLeader(ctx)
+		for _, c := range open {
+			if err == nil && c.instance != p.Instance {
+				_ = c.Close()
+			}
+		}
+	}
+}
+
+func (l *leaderClient) connections() []*leaderConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.open))
 }
 
 func newLeaderClient(g *group) *leaderClient {
-	l := &leaderClient{g: g}
+	l := &leaderClient{g: g, open: map[*leaderConn]bool{}}
 	const idle = 64
 	l.http = &http.Transport{MaxIdleConnsPerHost: idle, IdleConnTimeout: time.Minute,
 		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.dial(ctx) }}
@@ -98,7 +152,15 @@ func (l *leaderClient) dialOnce(ctx context.Context) (net.Conn, error) {
 	case p.Instance == l.g.self.Instance:
 		return nil, fault.New(fault.Unavailable, "the term of this controller is over")
 	}
-	return (&tls.Dialer{Config: l.g.tlsTo(p)}).DialContext(ctx, "tcp", p.Address)
+	conn, err := (&tls.Dialer{Config: l.g.tlsTo(p)}).DialContext(ctx, "tcp", p.Address)
+	if err != nil {
+		return nil, err
+	}
+	to := &leaderConn{Conn: conn, l: l, instance: p.Instance}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[to] = true
+	return to, nil
 }
 
 // RoundTrip sends a request to the leader. One that reached a controller which
@@ -118,10 +180,14 @@ func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		answer, err := l.http.RoundTrip(r)
-		if err != nil || !repeat || answer.Header.Get(headerNotLeading) == "" {
+		switch _, told := errors.AsType[*fault.Error](err); {
+		case err != nil && !told && !errors.Is(err, errLeadHere) && repeat && r.Method == http.MethodGet && r.Context().Err() == nil:
+			// It only asks, so it can be asked again.
+		case err != nil || !repeat || answer.Header.Get(headerNotLeading) == "":
 			return answer, err
+		default:
+			_ = answer.Body.Close() // it is not for the client
 		}
-		_ = answer.Body.Close() // it is not for the client
 		l.http.CloseIdleConnections()
 		select {
 		case <-r.Context().Done():

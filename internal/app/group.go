@@ -118,6 +118,7 @@ func (g *group) run(asked context.Context, o Options) error {
 	defer stop(nil)
 	for _, part := range []func() error{
 		func() error { return g.servePeers(ctx, l) },
+		func() error { return g.leader.followLead(ctx) },
 		func() error { return rapi.ServeHandler(ctx, s.rapiListener, s.cert, g.front(), o.Log) },
 		func() error { return g.serveLUXI(ctx, s.luxiListener) },
 		func() error { return s.serveCompute(ctx, g.computeFront(), o.Log) },

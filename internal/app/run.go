@@ -138,7 +138,17 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 			}
 		})
 	}
-	c.term, c.endTerm = ctx, stop
+	// Of a change that is being stored when the lead is lost nobody here knows whether
+	// it took effect, so clients are told no more than that.
+	clients, endClients := context.WithCancelCause(context.WithoutCancel(asked))
+	defer context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		if fault.Is(cause, fault.Fenced) {
+			cause = errNotLeading
+		}
+		endClients(cause)
+	})()
+	c.term, c.endTerm = clients, stop
 	m.leading.Store(c)
 	for _, part := range []func(context.Context) error{
 		c.keepLease, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
@@ -178,6 +188,9 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 
 // errStopping is what clients are told whose requests a stop ends.
 var errStopping error = fault.New(fault.Unavailable, "the controller is stopping").WithHint("ask again when it runs")
+
+// errNotLeading is what clients are told whose requests end with a term.
+var errNotLeading error = fault.New(fault.Unavailable, "this controller no longer leads").WithHint("ask again: another does, or will")
 
 // surfaces are the interfaces of a controller.
 type surfaces struct {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Dev is `drover dev` as a process of its own.
+// Dev is a controller as a process of its own: `drover dev`, or `drover serve`.
 type Dev struct {
 	Cmd *exec.Cmd
 	// Ready is what the process says about itself when everything listens.
@@ -29,8 +29,16 @@ type Dev struct {
 func StartDev(t testing.TB, bin, data string, args ...string) *Dev {
 	t.Helper()
 	all := []string{"dev", "--data", data, "--rapi", "127.0.0.1:0", "--nodes", "2", "--demo=false"}
-	d := &Dev{Cmd: exec.CommandContext(t.Context(), bin, append(all, args...)...)}
-	d.Cmd.Stderr = t.Output()
+	cmd := exec.CommandContext(t.Context(), bin, append(all, args...)...)
+	cmd.Stderr = t.Output()
+	return Start(t, cmd, data)
+}
+
+// Start starts a controller that was given a data directory, and waits until it is
+// ready.
+func Start(t testing.TB, cmd *exec.Cmd, data string) *Dev {
+	t.Helper()
+	d := &Dev{Cmd: cmd}
 	out, err := d.Cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func (s *Store) AwaitLease(ctx context.Context, name, holder string, ttl, linger
 		case ctx.Err() != nil:
 			return store.Lease{}, context.Cause(ctx)
 		case err != nil:
-			s.waitOrRelease(ctx, name, settleTime)
+			s.leaveAlone(ctx, name, holder)
 		case epoch != 0:
 			l, err := s.SeizeLease(ctx, name, holder, ttl, epoch)
 			if err == nil {
@@ -67,14 +67,15 @@ func (s *Store) AwaitLease(ctx context.Context, name, holder string, ttl, linger
 	}
 }
 
-// waitOrRelease waits for a time, or until the lease is free or has expired.
-func (s *Store) waitOrRelease(ctx context.Context, name string, d time.Duration) {
-	limit, cancel := context.WithTimeout(ctx, d)
+// leaveAlone waits for settleTime, or until the lease is free, has expired or was
+// handed over to this very holder.
+func (s *Store) leaveAlone(ctx context.Context, name, holder string) {
+	limit, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	for limit.Err() == nil {
 		pause(limit, vacancyTime)
 		l, err := s.Lease(limit, name)
-		if err == nil && (l.Holder == "" || time.Now().After(l.Expires)) {
+		if err == nil && (l.Holder == "" || l.Holder == holder || time.Now().After(l.Expires)) {
 			return
 		}
 	}

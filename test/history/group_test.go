@@ -1,0 +1,336 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/pgserver"
+)
+
+// patience is how long something may take that is to come, on a machine that
+// has much to do.
+const patience = 2 * time.Minute
+
+// group is three controllers over one database, each a process that reaches the
+// database over a line of its own.
+type group struct {
+	*testing.T
+	bin, dir string
+	db       *pgserver.Server
+	url      string
+	members  []*member
+}
+
+type member struct {
+	g    *group
+	name string
+	line *line
+	log  *os.File
+	dev  *testkit.Dev // nil while it does not run
+}
+
+func newGroup(t *testing.T, bin string) *group {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "drvh") //nolint:usetesting // sockets need short paths
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	db := pgserver.Start(t, true)
+	g := &group{T: t, bin: bin, dir: dir, db: db, url: db.URL("drover")}
+	if err := os.WriteFile(g.path("users"), []byte("op secret write\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range []string{"node1", "node2"} {
+		g.installCountedOS(node)
+	}
+	for i := range 3 {
+		m := &member{g: g, name: fmt.Sprintf("c%d", i+1), line: newLine(t, g.path(fmt.Sprintf("line%d", i+1)), g.url)}
+		if m.log, err = os.Create(g.path(m.name + ".log")); err != nil {
+			t.Fatal(err)
+		}
+		g.members = append(g.members, m)
+		m.start()
+	}
+	return g
+}
+
+func (g *group) path(name string) string { return filepath.Join(g.dir, name) }
+
+// installCountedOS gives a node an operating system whose creation script notes
+// each run in a file.
+func (g *group) installCountedOS(node string) {
+	g.Helper()
+	dir := filepath.Join(g.path("nodes"), node+".drover.example", "os", "counted")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		g.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"ganeti_api_version": "20\n",
+		"create":             "#!/bin/sh\necho \"$INSTANCE_NAME\" >>'" + g.path("installs") + "'\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			g.Fatal(err)
+		}
+	}
+}
+
+// start starts a controller and waits until it takes requests.
+func (m *member) start() {
+	m.g.Helper()
+	data := m.g.path(m.name)
+	cmd := exec.CommandContext(m.g.Context(), m.g.bin, "serve", "--name", m.name, "--data", data, "--luxi", data+".sock", "--rapi", "127.0.0.1:0",
+		"--peer", "127.0.0.1:0", "--store", m.line.url, "--rapi-users", m.g.path("users"), "--node-data", m.g.path("nodes"), "--nodes", "2",
+		"--log-level", "warn")
+	cmd.Stderr = m.log
+	m.dev = testkit.Start(m.g, cmd, data)
+}
+
+func (m *member) socket() string { return m.g.path(m.name) + ".sock" }
+
+func (m *member) signal(s syscall.Signal) { _ = m.dev.Cmd.Process.Signal(s) }
+
+// kill ends a controller as a failure of its machine would, but that its
+// connections end.
+func (m *member) kill() {
+	m.dev.Kill()
+	_ = m.dev.Gone()
+}
+
+// stop ends a controller in good order.
+func (m *member) stop() {
+	m.g.Helper()
+	m.dev.Terminate()
+	if err := m.dev.Gone(); err != nil {
+		m.g.Errorf("%s did not end in good order: %v", m.name, err)
+	}
+}
+
+// ask sends one request over a connection of its own.
+func (m *member) ask(ctx context.Context, result any, method string, args ...any) error {
+	client, err := luxiwire.Dial(ctx, m.socket())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // the other end may be dead
+	return client.Call(ctx, method, args, result)
+}
+
+// leader returns the controller that leads, and the others, once there is one.
+func (g *group) leader() (leads *member, others []*member) {
+	g.Helper()
+	g.until("somebody leads", func() bool {
+		var rows []struct{ Name, Role string }
+		ctx, cancel := context.WithTimeout(g.Context(), 5*time.Second)
+		defer cancel()
+		if g.members[0].ask(ctx, &rows, "QueryMasters") != nil {
+			return false
+		}
+		leads, others = nil, nil
+		for _, row := range rows {
+			for _, m := range g.members {
+				switch {
+				case m.name != row.Name:
+				case row.Role == "leader":
+					leads = m
+				default:
+					others = append(others, m)
+				}
+			}
+		}
+		return leads != nil && len(others) == len(g.members)-1
+	})
+	return leads, others
+}
+
+// until waits until something holds.
+func (g *group) until(what string, holds func() bool) {
+	g.Helper()
+	again, limit := time.NewTicker(10*time.Millisecond), time.After(patience)
+	defer again.Stop()
+	for !holds() {
+		select {
+		case <-again.C:
+		case <-limit:
+			g.Fatalf("it never came to it that %s", what)
+		}
+	}
+}
+
+// answers waits until a controller answers a question whose answer comes from
+// a leader, and returns how long that took.
+func (m *member) answers() time.Duration {
+	m.g.Helper()
+	begun := time.Now()
+	m.g.until(m.name+" answers", func() bool {
+		ctx, cancel := context.WithTimeout(m.g.Context(), patience)
+		defer cancel()
+		return m.ask(ctx, new(any), "QueryTags", "cluster", "") == nil
+	})
+	return time.Since(begun)
+}
+
+var leadLine = regexp.MustCompile(`msg="this controller leads" name=(\w+) epoch=(\d+)`)
+
+// checkTerms reads from the logs who led, and that no term was that of two.
+func (g *group) checkTerms() (terms int) {
+	g.Helper()
+	held := map[string]string{}
+	for _, m := range g.members {
+		text, err := os.ReadFile(m.log.Name())
+		if err != nil {
+			g.Fatal(err)
+		}
+		for _, found := range leadLine.FindAllStringSubmatch(string(text), -1) {
+			if other, twice := held[found[2]]; twice {
+				g.Errorf("%s and %s led under epoch %s", other, found[1], found[2])
+			}
+			held[found[2]] = found[1]
+		}
+		if strings.Contains(string(text), "panic") {
+			g.Errorf("%s panicked:\n%s", m.name, text)
+		}
+	}
+	return len(held)
+}
+
+// line is the way of one controller to the database; it can be cut.
+type line struct {
+	url, to string
+
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]bool
+}
+
+// newLine makes a line that ends in a socket in a directory of its own.
+func newLine(t *testing.T, dir, database string) *line {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err == nil {
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const socket = ".s.PGSQL.5432"
+	q := u.Query()
+	w := &line{to: filepath.Join(q.Get("host"), socket), conns: map[net.Conn]bool{}}
+	q.Set("host", dir)
+	u.RawQuery = q.Encode()
+	w.url = u.String()
+	l, err := net.Listen("unix", filepath.Join(dir, socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open sync.WaitGroup
+	open.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() { w.carry(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		w.set(true)
+		open.Wait()
+	})
+	return w
+}
+
+// carry serves one connection until either end goes or the line is cut.
+func (w *line) carry(near net.Conn) {
+	defer func() { _ = near.Close() }()
+	far, err := net.Dial("unix", w.to)
+	if err != nil {
+		return
+	}
+	defer func() { _ = far.Close() }()
+	if !w.keep(near, far) {
+		return
+	}
+	defer w.forget(near, far)
+	ended := make(chan error, 2)
+	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+		go func() {
+			_, err := io.Copy(way[0], way[1])
+			ended <- err
+		}()
+	}
+	<-ended
+	_ = errors.Join(near.Close(), far.Close())
+	<-ended
+}
+
+func (w *line) keep(conns ...net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range conns {
+		w.conns[c] = true
+	}
+	return !w.cut
+}
+
+func (w *line) forget(conns ...net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range conns {
+		delete(w.conns, c)
+	}
+}
+
+// set cuts the line, or mends it.
+func (w *line) set(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+	if cut {
+		for c := range w.conns {
+			_ = c.Close()
+		}
+	}
+}
+
+// installs counts how often the creation script ran for each instance.
+func (g *group) installs() map[string]int {
+	g.Helper()
+	count := map[string]int{}
+	text, err := os.ReadFile(g.path("installs"))
+	if err != nil && !os.IsNotExist(err) {
+		g.Fatal(err)
+	}
+	for name := range strings.FieldsSeq(string(text)) {
+		count[name]++
+	}
+	return count
+}
+
+// rows asks for jobs through a controller.
+func (g *group) rows(into any, fields ...string) {
+	g.Helper()
+	g.until("jobs are listed", func() bool {
+		var raw json.RawMessage
+		ctx, cancel := context.WithTimeout(g.Context(), patience)
+		defer cancel()
+		return g.members[0].ask(ctx, &raw, "QueryJobs", nil, fields) == nil && json.Unmarshal(raw, into) == nil
+	})
+}
