@@ -101,7 +101,7 @@ func TestOrderOfAnOldEpochIsRefused(t *testing.T) {
 		if !fault.Is(err, fault.Fenced) {
 			t.Errorf("an order of an old epoch: %v", err)
 		}
-		if i, err := a.Instance(t.Context(), "one"); err != nil || i.State != hypervisor.Running {
+		if i, err := again.Instance(t.Context(), "one"); err != nil || i.State != hypervisor.Running {
 			t.Errorf("after it the instance is %+v, %v", i, err)
 		}
 	}
