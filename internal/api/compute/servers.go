@@ -96,7 +96,8 @@ func (r *request) full(s *server.Server) object {
 	})
 	out["flavor"] = object{"id": r.number(s.Flavor.ID), "links": []any{}}
 	if s.Built != 0 {
-		out["OS-SRV-USG:launched_at"] = stamp(s.Built)
+		// Nova writes this time without a zone, and clients read it so.
+		out["OS-SRV-USG:launched_at"] = time.UnixMicro(int64(s.Built)).UTC().Format("2006-01-02T15:04:05.000000")
 	}
 	if s.Fault != nil && status == server.Failed {
 		out["fault"] = object{"code": http.StatusInternalServerError, "created": stamp(s.Fault.Time), "message": s.Fault.Text}
