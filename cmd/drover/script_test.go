@@ -107,32 +107,44 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // startCluster runs an empty cluster until the script ends.
 func startCluster(env *testscript.Env) error {
-	dir, err := os.MkdirTemp("", "drv") // sockets need short paths
-	if err != nil {
-		return err
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ready, ended := make(readiness, 1), make(chan error, 1)
-	go func() {
-		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Compute: "127.0.0.1:0", Nodes: 2, Out: ready, Log: slog.New(slog.DiscardHandler)})
-	}()
+	dir, stop, err := cluster(2)
 	env.Defer(func() {
-		stop()
-		if err := errors.Join(<-ended, os.RemoveAll(dir)); err != nil {
+		if err := stop(); err != nil {
 			env.T().Log(err)
 		}
 	})
-	select {
-	case <-ready:
-	case err := <-ended:
-		ended <- nil
+	if err != nil {
 		return err
-	case <-time.After(2 * time.Minute):
-		return context.DeadlineExceeded
 	}
 	env.Setenv("DROVER_LUXI", filepath.Join(dir, "luxi.sock"))
 	env.Setenv("TZ", "UTC")
 	return setCloud(env, filepath.Join(dir, "ready.json"))
+}
+
+// cluster starts a cluster of so many nodes, and returns its directory and what ends it.
+func cluster(nodes int) (dir string, stop func() error, err error) {
+	dir, err = os.MkdirTemp("", "drv") // sockets need short paths
+	if err != nil {
+		return "", func() error { return nil }, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(readiness, 1), make(chan error, 1)
+	go func() {
+		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Compute: "127.0.0.1:0", Nodes: nodes, Tasks: true,
+			Out: ready, Log: slog.New(slog.DiscardHandler)})
+	}()
+	stop = func() error {
+		cancel()
+		return errors.Join(<-ended, os.RemoveAll(dir))
+	}
+	select {
+	case <-ready:
+	case err = <-ended:
+		ended <- nil
+	case <-time.After(2 * time.Minute):
+		err = context.DeadlineExceeded
+	}
+	return dir, stop, err
 }
 
 // setCloud sets the variables by which clients of OpenStack find the cluster.

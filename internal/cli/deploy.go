@@ -29,8 +29,11 @@ func deployCommand(sh *shell) *cobra.Command {
 	wrongArguments(cmd)
 	for _, c := range cmd.Commands() {
 		heeding(nil, c)
-		if c.Name() == "plan" {
+		switch c.Name() {
+		case "plan":
 			sh.planStored(heeding([]string{"luxi", "reason"}, c))
+		case "explain":
+			sh.explainStored(heeding([]string{"luxi", "output"}, c))
 		}
 	}
 	cmd.Short = "Environments, task graphs and deployments"

@@ -133,6 +133,57 @@ func (sh *shell) planTree(d *course.Deployment, tasks []course.Task) error {
 	return nil
 }
 
+// explainStored lets the command that explains plans of files explain those that the controller has.
+func (sh *shell) explainStored(cmd *cobra.Command) {
+	fromFiles := cmd.RunE
+	cmd.Use = "explain DEPLOYMENT TASK NODE | --env FILE --graph PATH... [--old FILE] TASK NODE"
+	cmd.Long += "\n\nOf a DEPLOYMENT that the controller has planned, it tells what has become of the task, too."
+	cmd.Args = between(2, 3) //nolint:mnd // task and node, after a deployment or files
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 2 { //nolint:mnd // see above
+			return fromFiles(cmd, args)
+		}
+		id, err := deploymentID(args[0])
+		if err != nil {
+			return err
+		}
+		var x course.Explanation
+		if err := sh.do(cmd.Context(), "ExplainDeploymentTask", &x, id, args[1], args[2]); err != nil {
+			return err
+		}
+		return sh.show(x, func() error { return sh.printf("%s", explanationPage(&x)) })
+	}
+}
+
+// explanationPage tells for people all about a task of a stored plan.
+func explanationPage(x *course.Explanation) string {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "%s/%s (%s): %s\n%s", x.Node, x.Task.Task, x.Type, x.Why, x.State)
+	switch {
+	case x.Held != "":
+		fmt.Fprintf(b, ", held by filter rule %s", x.Held)
+	case x.Running:
+		b.WriteString(", running")
+	}
+	if x.Job > 0 {
+		fmt.Fprintf(b, ", job %d", x.Job)
+	}
+	b.WriteString("\n")
+	if x.Error != "" {
+		fmt.Fprintf(b, "error: %s\n", x.Error)
+	}
+	if x.Parameters != nil {
+		fmt.Fprintf(b, "parameters: %s\n", x.Parameters)
+	}
+	for _, name := range x.Requires {
+		fmt.Fprintf(b, "requires %s\n", name)
+	}
+	for _, name := range x.RequiredFor {
+		fmt.Fprintf(b, "is required for %s\n", name)
+	}
+	return b.String()
+}
+
 func deployRun(sh *shell) *cobra.Command {
 	var w deployWish
 	var plan int64

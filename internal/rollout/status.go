@@ -2,26 +2,47 @@ package rollout
 
 import (
 	"context"
+	"slices"
 
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 )
 
 // Tasks returns the tasks of a deployment as they are now, in the order of its plan.
 func (e *Engine) Tasks(ctx context.Context, id int64) ([]course.Task, error) {
+	_, tasks, err := e.tasks(ctx, id)
+	return tasks, err
+}
+
+// tasks returns the course of a deployment and its tasks.
+func (e *Engine) tasks(ctx context.Context, id int64) (*course.Course, []course.Task, error) {
 	d, err := e.Deployment(id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r := e.runOf(id)
 	if r == nil {
 		if r, err = e.load(ctx, d); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.tasksOf(r), nil
+	return r.course, e.tasksOf(r), nil
+}
+
+// Explain tells all about a task of a deployment on a node; NotFound if its plan has no such task there.
+func (e *Engine) Explain(ctx context.Context, id int64, task, node string) (*course.Explanation, error) {
+	c, tasks, err := e.tasks(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(tasks, func(t course.Task) bool { return t.Task == task && t.Node == node })
+	if i < 0 {
+		return nil, fault.New(fault.NotFound, "the plan of deployment %d has no task %q on node %q", id, task, node)
+	}
+	return c.Explain(tasks[i]), nil
 }
 
 // tasksOf describes the tasks of a run. The caller holds mu.

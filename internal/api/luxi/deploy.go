@@ -23,6 +23,7 @@ var deployMethods = []method{
 	{"ResumeDeployment", 2, 3, resumeDeployment},           // id, whether to retry what failed, [reason trail]
 	{"QueryDeployment", 1, 1, queryDeployment},             // id
 	{"QueryDeploymentTasks", 1, 1, queryDeploymentTasks},   // id
+	{"ExplainDeploymentTask", 3, 3, explainDeploymentTask}, // id, task, node
 	{"LatestDeployment", 1, 1, latestDeployment},           // environment
 	{"DiffStates", 2, 2, diffStates},                       // old and new state
 	{"EvalExpression", 1, 1, evalExpression},               // question
@@ -155,6 +156,14 @@ func queryDeploymentTasks(ctx context.Context, d *Deps, a *arguments) (any, erro
 		return nil, err
 	}
 	return d.Rollout.Tasks(ctx, id)
+}
+
+func explainDeploymentTask(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	id, task, node := a.integer(0), a.str(1), a.str(2)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Explain(ctx, id, task, node)
 }
 
 func latestDeployment(_ context.Context, d *Deps, a *arguments) (any, error) {

@@ -41,6 +41,9 @@ var deployResources = []route{
 	}},
 	{"/2/deployments/{id}", methods{get: ofDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) { return e.Progress(r.Context(), id) })}},
 	{"/2/deployments/{id}/tasks", methods{get: ofDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) { return e.Tasks(r.Context(), id) })}},
+	{"/2/deployments/{id}/tasks/{node}/{task}", methods{get: ofDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) {
+		return e.Explain(r.Context(), id, r.variables["task"], r.variables["node"])
+	})}},
 	{"/2/deployments/{id}/begin", methods{put: toDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) { return e.Begin(r.Context(), id, r.who()) })}},
 	{"/2/deployments/{id}/stop", methods{put: toDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) { return e.Stop(r.Context(), id, r.who()) })}},
 	{"/2/deployments/{id}/resume", methods{put: toDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) {

@@ -94,6 +94,18 @@ func TestDeploymentOverRAPI(t *testing.T) {
 	if len(tasks) != 2 || tasks[0].State != "ready" || tasks[0].Why != "$.text was never there" || tasks[1].State != "error" {
 		t.Errorf("the tasks are %+v", tasks)
 	}
+	var explained struct {
+		Parameters struct{ Cmd string }
+		Requires   []string
+		State      string
+	}
+	if r.do("GET", "/2/deployments/1/tasks/1/check", nil).decode(t, &explained); explained.State != "error" || strings.Join(explained.Requires, " ") != "1/note" ||
+		explained.Parameters.Cmd != "test -e "+dir+"/repaired" {
+		t.Errorf("explained is %+v", explained)
+	}
+	if a := r.do("GET", "/2/deployments/1/tasks/1/gone", nil); a.status != http.StatusNotFound {
+		t.Errorf("a task that is not there: %d %s", a.status, a.text)
+	}
 	r.check(os.WriteFile(filepath.Join(dir, "repaired"), nil, 0o600))
 	if a := r.do("PUT", "/2/deployments/1/retry", nil); a.status != http.StatusOK {
 		t.Fatal(a.text)

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+var update = flag.Bool("update", false, "write what the commands of the tutorial print into its page")
+
+// block is a block of the page that holds a file, or commands and what they print.
+var block = regexp.MustCompile("(?s)```(yaml|console)(?: (\\S+))?\n(.*?)```")
+
+// TestTutorial does what docs/deployments.md says, from an empty directory to a rollout on four nodes, and compares what is
+// printed.
+func TestTutorial(t *testing.T) {
+	page := filepath.Join(testkit.Root(t), "docs", "deployments.md")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, stop, err := cluster(4)
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DROVER_LUXI", filepath.Join(dir, "luxi.sock"))
+	t.Chdir(t.TempDir())
+	commands := 0
+	shown := block.ReplaceAllStringFunc(string(text), func(block string) string {
+		head, body, _ := strings.Cut(strings.TrimSuffix(block, "```"), "\n")
+		if file, ok := strings.CutPrefix(head, "```yaml "); ok {
+			if err := os.WriteFile(file, []byte(body), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return block
+		}
+		out := &strings.Builder{}
+		for line := range strings.Lines(body) {
+			if command, ok := strings.CutPrefix(line, "$ "); ok {
+				commands++
+				out.WriteString(line + said(t, command))
+			}
+		}
+		return head + "\n" + out.String() + "```"
+	})
+	if commands < 10 {
+		t.Errorf("the page shows only %d commands", commands)
+	}
+	if shown == string(text) {
+		return
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(shown), 0o644); err != nil { //nolint:gosec // a page is for all to read
+			t.Fatal(err)
+		}
+	}
+	t.Errorf("the commands of docs/deployments.md print something else now; run with -update and look at the difference:\n%s", shown)
+}
+
+// said is what a command prints for a program that reads it.
+func said(t *testing.T, command string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
