@@ -20,6 +20,10 @@ import (
 // What operators' scripts write to the classic tools and drover spells in
 // another way, or does without.
 
+// classicNouns are the nouns that have a classic tool. One of its tools has no
+// counterpart: nothing here serves external storage.
+var classicNouns = []string{"backup", "cluster", "debug", "filter", "group", "instance", "job", "network", "node", "os"}
+
 // classicNames are further names of the options of parameters.
 var classicNames = map[string][]string{
 	"beparams": {"backend-parameters"}, "hvparams": {"hypervisor-parameters"}, "osparams": {"os-parameters"},

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,9 @@ type Env struct {
 func Main(ctx context.Context, env Env) int {
 	env.Stdin = &input{ctx: ctx, beneath: env.Stdin}
 	sh := newShell(env)
+	if sh.persona.classic() && !slices.Contains(classicNouns, sh.persona.noun) {
+		return sh.report(ctx, &exitError{status: ExitFailed, err: fmt.Errorf("there is no such tool here; there are gnt-%s", strings.Join(classicNouns, ", gnt-"))})
+	}
 	root := newRoot(sh, env.Extra)
 	args := sh.persona.withEnvironment(env.Args[1:], env.Getenv)
 	if sh.persona.classic() {
@@ -79,6 +83,9 @@ func personaOf(program string) persona {
 // Completion requests name the noun themselves.
 func (p persona) arguments(args []string) []string {
 	if p.noun == "" {
+		return args
+	}
+	if len(args) > 0 && args[0] == "--version" {
 		return args
 	}
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
@@ -114,6 +121,7 @@ func newRoot(sh *shell, extra []*cobra.Command) *cobra.Command {
 			return sh.flags.check()
 		},
 	}
+	root.SetVersionTemplate(sh.persona.name + " version {{.Version}}\n")
 	root.SetIn(sh.in)
 	root.SetOut(sh.out)
 	root.SetErr(sh.err)
@@ -242,7 +250,7 @@ func (sh *shell) classicUsage(noun *cobra.Command) string {
 
 // classicName is the name that the classic tool has for a command.
 func classicName(c *cobra.Command) string {
-	if len(c.Aliases) > 0 {
+	if len(c.Aliases) > 0 && c.Name() != "info" {
 		return c.Aliases[0]
 	}
 	return c.Name()

@@ -17,7 +17,7 @@ func clusterCommand(sh *shell) *cobra.Command {
 		heeding(changing, drainCommand(sh, "drain", true)), heeding(changing, drainCommand(sh, "undrain", false)), queueInfo(sh))
 	watcher := sh.group("watcher", "The watcher, which repairs what broke",
 		heeding(changing, watcherPause(sh)), heeding(changing, watcherContinue(sh)), watcherInfo(sh))
-	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterMasters(sh), heeding(changing, clusterFailover(sh)), clusterVersion(sh), queue, watcher,
+	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterMasters(sh), clusterFailover(sh), clusterVersion(sh), queue, watcher,
 		tagSearch(sh, "cluster", "search-tags"),
 		operation{noun: "cluster", verb: "modify", short: "Change the settings of the cluster", id: "OP_CLUSTER_SET_PARAMS",
 			letters: map[string]string{"beparams": "B", "hvparams": "H", "force": "f", "nicparams": "N", "diskparams": "D", "mac_prefix": "m",

@@ -50,7 +50,11 @@ func (sh *shell) printExplanation(text json.RawMessage) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", sh.paint(bold, fmt.Sprintf("Job %d", x.Job)), strings.Join(x.Summary, ", "))
-	fmt.Fprintf(&b, "%s\n", sh.paint(stepColours[x.Step], fmt.Sprintf("%s: %s", x.Status, x.Why)))
+	why := fmt.Sprintf("%s: %s", x.Status, x.Why)
+	if x.Step == schedule.Ended { // says how
+		why = x.Why
+	}
+	fmt.Fprintf(&b, "%s\n", sh.paint(stepColours[x.Step], why))
 	if x.Held != nil {
 		fmt.Fprintf(&b, "held since %s, for %s\n", moment(x.Held.Since), span(sh.now().Sub(time.UnixMicro(int64(x.Held.Since))).Seconds()))
 	}

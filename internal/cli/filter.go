@@ -173,6 +173,9 @@ func filterReplace(sh *shell) *cobra.Command {
 			ruleSource + ruleHelp,
 		ValidArgsFunction: sh.completeNames("filter", false),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && !cmd.Flags().Changed("action") && !sh.persona.classic() {
+				return usage("a whole rule takes the place of %s: give its --action, and --predicates, or change parts of it by drover filter modify", args[0])
+			}
 			uuid, err := sh.ruleUUID(cmd.Context(), args[0])
 			if err != nil {
 				return err

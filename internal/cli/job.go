@@ -308,6 +308,9 @@ func (sh *shell) eachJob(ids []job.ID, ask func(id job.ID) (answer, error)) erro
 	}
 	err := sh.show(results, func() error {
 		for _, r := range results {
+			if !sh.persona.classic() && !strings.Contains(r.Message, r.Job.String()) {
+				r.Message = fmt.Sprintf("Job %d: %s", r.Job, r.Message)
+			}
 			if err := sh.printf("%s\n", r.Message); err != nil {
 				return err
 			}

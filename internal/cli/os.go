@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cli/classic"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/qlang"
 )
 
 func osCommand(sh *shell) *cobra.Command {
@@ -75,9 +77,16 @@ func osDiagnose(sh *shell) *cobra.Command {
 			if err := sh.ask(cmd.Context(), "QueryOSes", &found, []string{}, classic.DiagnosisFields); err != nil {
 				return err
 			}
+			var names map[string]string
+			if !sh.persona.classic() {
+				var err error
+				if names, err = sh.nodeNames(cmd.Context()); err != nil {
+					return err
+				}
+			}
 			if err := sh.show(found, func() error {
 				for i := range found {
-					if err := sh.printf("%s\n", found[i].Text()); err != nil {
+					if err := sh.printf("%s\n", found[i].Text(names)); err != nil {
 						return err
 					}
 				}
@@ -91,6 +100,23 @@ func osDiagnose(sh *shell) *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// nodeNames are the names of all nodes by their UUIDs.
+func (sh *shell) nodeNames(ctx context.Context) (map[string]string, error) {
+	uuids, err := sh.column(ctx, "node", "uuid", &qlang.All{})
+	if err != nil {
+		return nil, err
+	}
+	names, err := sh.column(ctx, "node", "name", &qlang.All{})
+	if err != nil || len(names) != len(uuids) {
+		return nil, err // a node came or went in between: then UUIDs will do
+	}
+	out := make(map[string]string, len(names))
+	for i, uuid := range uuids {
+		out[uuid] = names[i]
+	}
+	return out, nil
 }
 
 func backupCommand(sh *shell) *cobra.Command {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 )
@@ -35,7 +36,14 @@ func queryExplain(sh *shell) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return sh.show(ex, func() error { return sh.printf("%s", explained(&ex, time.Now())) })
+		if err := sh.show(ex, func() error { return sh.printf("%s", explained(&ex, time.Now())) }); err != nil {
+			return err
+		}
+		var asked listing.Answer
+		if err := sh.ask(cmd.Context(), "QueryFields", &asked, l.what, sh.selected(l, &o)); err != nil {
+			return err
+		}
+		return sh.warnUnknown(cmd.Context(), l.what, asked.Fields, nil)
 	}
 	return cmd
 }
@@ -49,7 +57,7 @@ func explained(ex *query.Explanation, now time.Time) string {
 		b.WriteString("nodes: none is asked\n")
 		return b.String()
 	}
-	fmt.Fprintf(&b, "nodes: %d tell of %s\n", ex.Nodes, strings.Join(ex.Live, ", "))
+	fmt.Fprintf(&b, "nodes: %s comes from %s\n", strings.Join(ex.Live, ", "), counted(ex.Nodes, "node"))
 	if ex.AsOf != 0 {
 		age := max(0, now.Sub(time.Unix(0, ex.AsOf)))
 		fmt.Fprintf(&b, "       the oldest of what they told is %.1f s old (lists ask them now with --fresh)\n", age.Seconds())

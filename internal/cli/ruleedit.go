@@ -124,11 +124,11 @@ func filterModify(sh *shell) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if len(parts) == 0 && !renew {
-			return usage("nothing to change is given: see drover filter modify --help")
-		}
 		if trail := sh.userTrail(); len(trail) > 0 {
 			parts["reason"] = trail
+		}
+		if len(parts) == 0 && !renew {
+			return usage("nothing to change is given: see drover filter modify --help")
 		}
 		if err := sh.sureAboutModified(cmd.Context(), args[0], parts); err != nil {
 			return err

@@ -100,9 +100,26 @@ type submitted struct {
 	error string
 }
 
+// warnOfLimits tells of reasons that seem to limit and do not.
+func (sh *shell) warnOfLimits(tasks []task) {
+	var all reason.Trail
+	for _, t := range tasks {
+		for _, op := range t.ops {
+			all = append(all, op.Reason...)
+		}
+	}
+	if sh.persona.classic() {
+		return
+	}
+	for _, text := range all.Misread() {
+		sh.notef("warning: the reason %q limits nothing: a limit is %sN:LABEL, with N from 1\n", text, reason.LimitPrefix)
+	}
+}
+
 // submit sends the tasks, each as a job. The keys make it safe to repeat the
 // request after a lost connection.
 func (sh *shell) submit(ctx context.Context, tasks []task) ([]submitted, error) {
+	sh.warnOfLimits(tasks)
 	if len(tasks) == 1 {
 		var id job.ID
 		err := sh.ask(ctx, "SubmitJob", &id, tasks[0].ops, tasks[0].submissionKey())

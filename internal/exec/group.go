@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -42,10 +43,25 @@ func freeGroupName(snap *cluster.Snapshot, name, refusal string) error {
 	if strings.TrimSpace(name) == "" {
 		return fault.New(fault.Invalid, "The name of a node group can't be empty").At("group_name")
 	}
+	if err := checkItemName("node group", name); err != nil {
+		return err
+	}
 	if other := snap.GroupNamed(name); other != nil {
 		return fault.New(fault.Exists, refusal, other.Name, other.UUID)
 	}
 	return nil
+}
+
+// itemName is what a path of RAPI can name.
+var itemName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// checkItemName refuses names of groups and networks by which nobody could reach
+// them.
+func checkItemName(what, name string) error {
+	if itemName.MatchString(name) {
+		return nil
+	}
+	return fault.New(fault.Invalid, "Invalid name '%s' of a %s", name, what).WithHint("letters a-z and A-Z, digits, dot, dash, underscore")
 }
 
 // setGroup sets what the opcode says about a group, and returns what it set.

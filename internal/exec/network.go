@@ -17,6 +17,9 @@ import (
 func networkAdd(_ context.Context, env *Env) (Plan, error) {
 	return updatePlan(env, nil, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
 		op := env.Op
+		if err := checkItemName("network", op.Str("network_name")); err != nil {
+			return nil, err
+		}
 		if other := snap.NetworkNamed(op.Str("network_name")); other != nil {
 			return nil, fault.New(fault.Exists, "Desired network name '%s' already exists as a network (UUID: %s)", other.Name, other.UUID)
 		}
@@ -208,6 +211,9 @@ func networkRename(_ context.Context, env *Env) (Plan, error) {
 	}
 	name := env.Op.Str("new_name")
 	return updatePlan(env, name, changeNetwork(env, network.UUID, func(snap *cluster.Snapshot, n *cluster.Network) error {
+		if err := checkItemName("network", name); err != nil {
+			return err
+		}
 		if other := snap.NetworkNamed(name); other != nil {
 			return fault.New(fault.Exists, "Desired network name '%s' already exists as a network (UUID: %s)", name, other.UUID)
 		}

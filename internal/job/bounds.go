@@ -103,7 +103,8 @@ func (j *Job) Stripped() *Job {
 }
 
 // CheckInput refuses what makes no job: opcodes that nothing carries out
-// (fault.Unsupported), and such as are too large for one job (fault.TooLarge).
+// (fault.Unsupported), and such as are too large for one job (fault.TooLarge). None
+// at all are a job that succeeds at once, as in the reference.
 func CheckInput(ops []*opcode.Opcode) error {
 	var text []byte
 	size := 0

@@ -219,8 +219,12 @@ func (s *Span) Encode() json.RawMessage { return mustJSON(s) }
 func (j *Job) Ending() string {
 	text := fmt.Sprintf("the job ended as %s", j.Status())
 	for i := range j.Ops {
-		if class, why, failed := DecodeError(j.Ops[i].Result); failed {
-			return fmt.Sprintf("%s: opcode %d: %s: %s", text, i, class, why)
+		_, why, failed := DecodeError(j.Ops[i].Result)
+		switch {
+		case failed && len(j.Ops) == 1:
+			return text + ": " + why
+		case failed:
+			return fmt.Sprintf("%s: opcode %d: %s", text, i, why)
 		}
 	}
 	return text

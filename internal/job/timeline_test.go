@@ -41,8 +41,8 @@ func TestTimeline(t *testing.T) {
 		"queued":        {plain, nil, "0-0 received[0] received"},
 		"waits":         {plain, []job.Span{{Kind: job.WaitForDependency, From: at(3), Text: "waits"}}, "0-0 received[0] received\n0-3 slot[0] " + job.NoSlot + "\n3- dependency[0] waits"},
 		"cancelled":     {plain.Dequeue(at(4)), nil, "0-0 received[0] received\n0-4 slot[0] " + job.NoSlot + "\n4-4 ended[1] the job ended as canceled"},
-		"gave up":       {plain.BeginWait(0, at(0)).WithWait(lock).Cancel("no more", at(9)), nil, "0-0 received[0] received\n0-7 slot[0] " + job.NoSlotWhileReady + "\n7-9 lock[0] waits for the lock\n9-9 ended[1] the job ended as canceled: opcode 0: OpExecError: no more"},
-		"in its second": {ended.BeginWait(1, at(20)).BeginRun(1, at(20)).Fail(1, errors.New("it broke"), at(30)), nil, "0-0 received[0] received\n0-5 rule[0] paused\n5-7 slot[0] " + job.NoSlot + "\n7-9 lock[0] waits for the lock\n9-10 slot[0] " + job.NoSlotWhileReady + "\n10-20 ran[0] TEST_DELAY(1.0) on node1, node2: success\n20-30 ran[1] TEST_DELAY(1.0): error\n30-30 ended[1] the job ended as error: opcode 1: OpExecError: it broke"},
+		"gave up":       {plain.BeginWait(0, at(0)).WithWait(lock).Cancel("no more", at(9)), nil, "0-0 received[0] received\n0-7 slot[0] " + job.NoSlotWhileReady + "\n7-9 lock[0] waits for the lock\n9-9 ended[1] the job ended as canceled: opcode 0: no more"},
+		"in its second": {ended.BeginWait(1, at(20)).BeginRun(1, at(20)).Fail(1, errors.New("it broke"), at(30)), nil, "0-0 received[0] received\n0-5 rule[0] paused\n5-7 slot[0] " + job.NoSlot + "\n7-9 lock[0] waits for the lock\n9-10 slot[0] " + job.NoSlotWhileReady + "\n10-20 ran[0] TEST_DELAY(1.0) on node1, node2: success\n20-30 ran[1] TEST_DELAY(1.0): error\n30-30 ended[1] the job ended as error: opcode 1: it broke"},
 	} {
 		if got := lines(c.job, c.lasting...); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)

@@ -159,6 +159,7 @@ func warnOpcode(n qlang.Node, at string) []Warning {
 		}
 		first, _, _ := strings.Cut(field, ".")
 		if slices.Contains(names, first) {
+			out = append(out, warnValue(leaf, field, at, about)...)
 			return
 		}
 		message := fmt.Sprintf("no opcode has a parameter %q", first)
@@ -170,6 +171,53 @@ func warnOpcode(n qlang.Node, at string) []Warning {
 		out = append(out, unknownField(at, message, nearest(first, names)))
 	})
 	return out
+}
+
+// warnValue warns of a test that no value of a parameter meets, where the opcodes
+// agree on what it is.
+func warnValue(leaf qlang.Node, field, at string, about []*opcode.Definition) []Warning {
+	if field == "reason" {
+		return []Warning{{Place: at, Message: "the reason of an opcode is a list of entries, which this test never fits; this part is never true",
+			Hint: "the predicate reason asks each entry: [\"reason\", [\"=~\", \"reason\", \"TEXT\"]]"}}
+	}
+	kind := ""
+	for _, d := range about {
+		p, ok := d.Param(field)
+		if !ok {
+			continue
+		}
+		if k := valuesOf(p.Type); kind == "" || kind == k {
+			kind = k
+			continue
+		}
+		return nil // something else for another opcode
+	}
+	switch kind {
+	case "text":
+		return misfit(leaf, field, at, false)
+	case "number":
+		return misfit(leaf, field, at, true)
+	case "truth":
+		if _, asks := leaf.(*qlang.True); !asks {
+			return []Warning{{Place: at, Message: field + " is true or false, which no value equals; this part is never true",
+				Hint: fmt.Sprintf("ask by [\"?\", %q]", field)}}
+		}
+	}
+	return nil
+}
+
+// valuesOf tells what the values of a type are: text, number, truth, or other.
+func valuesOf(t opcode.Type) string {
+	name := strings.TrimPrefix(t.String(), "optional ")
+	switch {
+	case name == "string", name == "non-empty string", strings.HasPrefix(name, "enum "):
+		return "text"
+	case name == "float", name == "int", strings.HasPrefix(name, "int "):
+		return "number"
+	case name == "bool":
+		return "truth"
+	}
+	return "other"
 }
 
 // definitions returns the opcodes that an expression can be about: those that

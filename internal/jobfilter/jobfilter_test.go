@@ -307,6 +307,17 @@ func TestCheckWarns(t *testing.T) {
 		`["opcode", ["==", "comment", "hi"]]`:    nil,
 		`["opcode", ["==", "qwertz", 1]]`: {
 			`predicates[0][1][1]: no opcode has a parameter "qwertz"; this part is never true`},
+		`["opcode", ["=", "instance_name", 5]]`: {
+			`predicates[0][1][2]: instance_name is text, and never equal to 5, smaller or greater`},
+		`["opcode", ["<", "duration", "5"]]`: {
+			`predicates[0][1][2]: duration is a number, and never equal to "5", smaller or greater`},
+		`["opcode", ["=", "no_remember", 1]]`: {
+			`predicates[0][1]: no_remember is true or false, which no value equals; this part is never true (ask by ["?", "no_remember"])`},
+		`["opcode", ["?", "no_remember"]]`:  nil,
+		`["opcode", ["=", "mode", "live"]]`: nil,
+		`["opcode", ["=~", "reason", "x"]]`: {
+			`predicates[0][1]: the reason of an opcode is a list of entries, which this test never fits; this part is never true ` +
+				`(the predicate reason asks each entry: ["reason", ["=~", "reason", "TEXT"]])`},
 		`["opcode", ["=", "OP_ID", "instance_craete"]]`: {
 			`predicates[0][1][2]: there is no opcode "instance_craete" (did you mean "OP_INSTANCE_CREATE"?)`},
 		`["opcode", ["=~", "OP_ID", "^op_"]]`: {

@@ -251,7 +251,11 @@ func readValue(v any, path string) (Value, error) {
 	case json.Number:
 		return readNumber(x.String(), path)
 	}
-	return Value{}, invalid(path, "Cannot deserialise filter value, expecting string or integer, got %s", show(v))
+	err := invalid(path, "Cannot deserialise filter value, expecting string or integer, got %s", show(v))
+	if _, truth := v.(bool); truth {
+		err = err.WithHint(`a truth value is tested by ["?", FIELD]`)
+	}
+	return Value{}, err
 }
 
 // readNumber accepts integers of any length and everything else that is whole,
@@ -270,7 +274,8 @@ func readNumber(text, path string) (Value, error) {
 		return Value{}, invalid(path, "Cannot deserialise filter value, expecting string or integer, got %s", clip(text))
 	}
 	if !r.IsInt() {
-		return Value{}, invalid(path, "Cannot deserialise numeric filter value, expecting integral but got a fractional value: %s %% %s", clip(r.Num().String()), clip(r.Denom().String()))
+		return Value{}, invalid(path, "Cannot deserialise numeric filter value, expecting integral but got a fractional value: %s %% %s", clip(r.Num().String()), clip(r.Denom().String())).
+			WithHint("values are compared with whole numbers")
 	}
 	return Value{Int: r.Num()}, nil
 }

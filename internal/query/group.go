@@ -151,9 +151,9 @@ func (c Calc) add(sum *Cell, value Cell) error {
 	case "count":
 		sum.Value = sum.Value.(int64) + 1
 	case "sum":
-		total, err := plus(sum.Value, value.Value)
-		if err != nil {
-			return err
+		total, isNumber := plus(sum.Value, value.Value)
+		if !isNumber {
+			return parameterError("Cannot add up %s: %s is no number", c.Field, show(value.Value))
 		}
 		*sum = known(total)
 	case "min":
@@ -168,23 +168,23 @@ func (c Calc) add(sum *Cell, value Cell) error {
 	return nil
 }
 
-// plus adds numbers; a is nil for the first.
-func plus(a, b any) (any, error) {
+// plus adds numbers, false if b is none; a is nil for the first.
+func plus(a, b any) (any, bool) {
 	switch b := b.(type) {
 	case int64:
 		if a == nil {
-			return b, nil
+			return b, true
 		}
 		if n, ok := a.(int64); ok {
-			return n + b, nil
+			return n + b, true
 		}
-		return asFloat(a) + float64(b), nil
+		return asFloat(a) + float64(b), true
 	case float64:
-		return asFloat(a) + b, nil
+		return asFloat(a) + b, true
 	case nanos:
-		return asFloat(a) + b.seconds(), nil
+		return asFloat(a) + b.seconds(), true
 	}
-	return nil, parameterError("Cannot add up %s, which is no number", show(b))
+	return nil, false
 }
 
 // groupTableOf makes an item of the groups, so that they can be sorted and

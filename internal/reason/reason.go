@@ -206,6 +206,18 @@ func (t Trail) Buckets() []Bucket {
 	return out
 }
 
+// Misread returns the reasons that begin as limits do and are none, each once.
+func (t Trail) Misread() []string {
+	var out []string
+	for _, e := range t {
+		_, ok := parseBucket(e.Reason)
+		if !ok && strings.HasPrefix(e.Reason, LimitPrefix) && !slices.Contains(out, e.Reason) {
+			out = append(out, e.Reason)
+		}
+	}
+	return out
+}
+
 func parseBucket(text string) (Bucket, bool) {
 	rest, ok := strings.CutPrefix(text, LimitPrefix)
 	if !ok {

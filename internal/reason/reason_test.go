@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,5 +102,8 @@ func TestBuckets(t *testing.T) {
 	want := []reason.Bucket{{Limit: 2, Label: "maint"}, {Limit: 5}, {Limit: 1, Label: "a:b"}}
 	if got := trail.Buckets(); !reflect.DeepEqual(got, want) {
 		t.Errorf("Buckets = %v, want %v", got, want)
+	}
+	if got := trail.Misread(); !slices.Equal(got, []string{"rate-limit:0:x", "rate-limit:x"}) {
+		t.Errorf("Misread = %v", got)
 	}
 }

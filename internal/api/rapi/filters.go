@@ -94,12 +94,17 @@ func (r *request) changeFilter(edit jobfilter.Edit) (any, error) {
 		return nil, err
 	}
 	for _, w := range made.Warnings {
-		r.answerHeader.Add("Warning", "299 drover "+strconv.QuoteToASCII(w.String()))
+		r.warn(w.String())
 	}
 	if edit.Verb == jobfilter.Delete {
 		return nil, nil
 	}
 	return made.Changed[0].UUID(), nil
+}
+
+// warn adds a warning to the answer, in a header: clients expect bare answers.
+func (r *request) warn(text string) {
+	r.answerHeader.Add("Warning", "299 drover "+strconv.QuoteToASCII(text))
 }
 
 // who is who sends the request, and why.

@@ -2,6 +2,7 @@ package rapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -68,6 +69,9 @@ func (r *request) submit(ops ...*opcode.Opcode) (any, error) {
 	}
 	signature := r.by.Entry(r.Now())
 	for i, op := range ops {
+		for _, text := range op.Reason.Misread() {
+			r.warn(fmt.Sprintf("the reason %q limits nothing: a limit is %sN:LABEL, with N from 1", text, reason.LimitPrefix))
+		}
 		op = op.WithReason(op.Reason.Then(signature)) // a copy
 		op.DryRun = op.DryRun || dry
 		ops[i] = op

@@ -106,7 +106,7 @@ func TestConformanceOSDiagnose(t *testing.T) {
 		if err := json.Unmarshal([]byte(row), &o); err != nil {
 			t.Fatal(err)
 		}
-		out += o.Text() + "\n"
+		out += o.Text(nil) + "\n"
 	}
 	if want := testkit.RecordedOutput(t, "gnt-os_diagnose.txt"); out != want {
 		t.Fatal(testkit.FirstDifference(out, want))

@@ -1,6 +1,7 @@
 package classic
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -50,8 +51,9 @@ func (o *OSOnNode) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &places)
 }
 
-// Text is the diagnosis as the classic tool shows it.
-func (o *OSDiagnosis) Text() string {
+// Text is the diagnosis as the classic tool shows it: with the UUIDs of nodes, for
+// which names has what to show instead.
+func (o *OSDiagnosis) Text(names map[string]string) string {
 	good, bad := 0, 0
 	var lines strings.Builder
 	for _, node := range slices.Sorted(maps.Keys(o.Nodes)) {
@@ -65,7 +67,7 @@ func (o *OSDiagnosis) Text() string {
 			} else {
 				bad++
 			}
-			fmt.Fprintf(&lines, "  Node: %s, status: %s\n", node, d.text())
+			fmt.Fprintf(&lines, "  Node: %s, status: %s\n", cmp.Or(names[node], node), d.text())
 		}
 	}
 	status := "partial valid"

@@ -99,16 +99,24 @@ func (o *outlook) effect(was, is *entry) (jobfilter.Effect, string) {
 		return jobfilter.WouldHold, "gives up its wait for locks and is held"
 	case is.place == inHold:
 		return jobfilter.WouldHold, "is held"
+	case before.Kind == jobfilter.Pause && was.place == inRunner:
+		if behind == 0 {
+			return jobfilter.NoEffect, lastOpcode
+		}
+		return jobfilter.WouldRelease, fmt.Sprintf("the %d behind opcode %d, which runs, may go on; they are held now", behind, next)
 	case before.Kind == jobfilter.Pause:
 		return jobfilter.WouldRelease, "may go on; it is held now"
 	case before.Kind == jobfilter.RateLimit:
 		return jobfilter.WouldRelease, "may run without a place; it shares a rate limit now"
 	}
 	if was.place == inRunner && behind == 0 && (after.Kind == jobfilter.Pause || after.Kind == jobfilter.Reject) {
-		return jobfilter.NoEffect, "nothing changes: its last opcode runs already and completes"
+		return jobfilter.NoEffect, lastOpcode
 	}
 	return jobfilter.NoEffect, "nothing changes: it may run as before"
 }
+
+// lastOpcode is what rules cannot change any more.
+const lastOpcode = "nothing changes: its last opcode runs already and completes"
 
 // seat tells where a job stands in the bucket of its rule.
 func (o *outlook) seat(was, is *entry) string {

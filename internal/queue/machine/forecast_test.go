@@ -176,7 +176,7 @@ func TestForecastTellsOfEachJob(t *testing.T) {
 		"1 none: nothing changes: it may run as before", "2 none: nothing changes: it may run as before", "3 none: nothing changes: it may run as before")
 	h.apply(plan(put(aRule("p", 1, `"PAUSE"`, delays))))
 	check("release", without("p"), 2,
-		"1 release: may go on; it is held now", "2 release: may go on; it is held now", "3 release: may go on; it is held now")
+		"1 release: the 2 behind opcode 0, which runs, may go on; they are held now", "2 release: may go on; it is held now", "3 release: may go on; it is held now")
 	check("again", put(aRule("p", 0, `"PAUSE"`, `[]`)), 0,
 		"1 hold: opcode 0 completes, the 2 behind it are held", "2 none: nothing changes: PAUSE as before", "3 none: nothing changes: PAUSE as before",
 		"4 hold: is held", "5 hold: is held")

@@ -174,7 +174,7 @@ func (m *Machine) number(b *batch, i int, known map[string]job.ID) {
 	b.last++
 	c.id, c.isNew = b.last, true
 	if c.Refused == nil && m.flags.Drained && !c.IgnoreDrain {
-		c.Refused = fault.New(fault.Drained, "Queue drained").WithHint("see `drover job drain`")
+		c.Refused = fault.New(fault.Drained, "Queue drained").WithHint("`drover job undrain` ends that")
 	}
 	if c.Refused != nil {
 		b.refused[c.id] = c.Refused
