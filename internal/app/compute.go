@@ -46,12 +46,17 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 	if err := policy.CheckEffects(); err != nil {
 		return err
 	}
+	backends, err := readClusters(o.ServerClusters, c.log)
+	if err != nil {
+		return err
+	}
+	backends[""] = tagsync.Local{Queue: c.queue, Picture: c.picture}
 	c.accounts, err = identity.Open(ctx, identity.Config{Store: c.store, Epoch: c.lease.Epoch, Now: time.Now, NewUUID: newUUID, Log: c.log})
 	if err != nil {
 		return err
 	}
 	c.servers, err = tagsync.Open(ctx, tagsync.Config{
-		Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Backends: map[string]tagsync.Backend{"": tagsync.Local{Queue: c.queue, Picture: c.picture}},
+		Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Backends: backends,
 		Policy: policy, Catalogue: server.DefaultCatalogue(), Prefix: instancePrefix, Now: time.Now, NewUUID: newUUID, Log: c.log,
 	})
 	if err != nil {

@@ -50,6 +50,8 @@ type Options struct {
 	Events string
 	// ServerEffects is the file with the effects of servers' tags; empty for none.
 	ServerEffects string
+	// ServerClusters is the file with further clusters for servers; empty for none.
+	ServerClusters string
 	// Nodes is how many nodes a new cluster gets.
 	Nodes int
 	// Tasks lets deployments run tasks on the nodes that live in the process.

@@ -34,6 +34,7 @@ type settings struct {
 	Compute               string   `toml:"compute"`
 	Events                string   `toml:"events"`
 	ServerEffects         string   `toml:"server-effects"`
+	ServerClusters        string   `toml:"server-clusters"`
 	Nodes                 int      `toml:"nodes"`
 	Tasks                 bool     `toml:"tasks"`
 	ReadyFile             string   `toml:"ready-file"`
@@ -62,6 +63,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Compute, "compute", s.Compute, "address of the OpenStack Compute API, with identity and images, over plain HTTP; port 0 picks a free one, \"\" has none")
 	f.StringVar(&s.Events, "events", s.Events, "URL of a RabbitMQ broker that is told how opcodes ended (default: only this process is)")
 	f.StringVar(&s.ServerEffects, "server-effects", s.ServerEffects, "TOML file with what tags of servers do beside being there (default: nothing)")
+	f.StringVar(&s.ServerClusters, "server-clusters", s.ServerClusters, "TOML file with further clusters for servers, reached over RAPI (default: only this one)")
 	f.IntVar(&s.Nodes, "nodes", s.Nodes, "how many nodes a new cluster gets")
 	f.BoolVar(&s.Tasks, "tasks", s.Tasks, "let deployments run tasks on the nodes of this process: commands with its rights")
 	f.StringVar(&s.ReadyFile, "ready-file", s.ReadyFile, "file to write, as JSON, when everything listens")
@@ -75,7 +77,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 func (s *settings) options() Options {
 	return Options{
 		Name: s.Name, Peer: s.Peer, NodeData: s.NodeData, Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
-		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, Events: s.Events, ServerEffects: s.ServerEffects, Nodes: s.Nodes, Tasks: s.Tasks, ReadyFile: s.ReadyFile,
+		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, Nodes: s.Nodes, Tasks: s.Tasks, ReadyFile: s.ReadyFile,
 		StopGrace: time.Duration(s.StopGrace), ArchiveAfter: time.Duration(s.ArchiveAfter),
 	}
 }

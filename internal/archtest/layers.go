@@ -91,6 +91,7 @@ var layers = []struct {
 	{"internal/hypervisor/*", Adapter},
 	{"internal/api/*", Adapter},
 	{"internal/events/*", Adapter},
+	{"internal/backend/*", Adapter},
 	{"internal/systemd", Adapter},
 
 	{"internal/app", Composition},

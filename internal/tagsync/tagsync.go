@@ -162,6 +162,9 @@ func (e *Engine) Policy() *servertag.Policy { return e.cfg.Policy }
 // Catalogue returns what users may choose from.
 func (e *Engine) Catalogue() *server.Catalogue { return &e.cfg.Catalogue }
 
+// HasBackend reports whether there is a cluster of a name.
+func (e *Engine) HasBackend(name string) bool { return e.cfg.Backends[name] != nil }
+
 // Now is the time as the engine has it.
 func (e *Engine) Now() job.Time { return job.At(e.cfg.Now()) }
 

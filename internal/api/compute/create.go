@@ -32,12 +32,16 @@ type creation struct {
 	Networks    json.RawMessage   `json:"networks"`
 	MinCount    json.RawMessage   `json:"min_count"`
 	MaxCount    json.RawMessage   `json:"max_count"`
+	Zone        string            `json:"availability_zone"`
 	Tags        json.RawMessage   `json:"tags"`
 }
 
+// anyZone is the zone that clients name who know no other. Any other is the name
+// of a cluster.
+const anyZone = "nova"
+
 // creationKeys are the keys that the body may have. Those that are not in
-// creation say what is so anyway, or where the server is to be placed among
-// places that there are not. Any other asks for something that would not be
+// creation say what is so anyway. Any other asks for something that would not be
 // done: that is said.
 var creationKeys = []string{"name", "description", "imageRef", "flavorRef", "metadata", "networks", "min_count", "max_count", "tags",
 	"security_groups", "availability_zone", "config_drive", "OS-DCF:diskConfig", "accessIPv4", "accessIPv6", "return_reservation_id", "project"}
@@ -102,6 +106,11 @@ func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 	}
 	if w.Image, err = engine.Catalogue().Image(reference(c.ImageRef)); err != nil {
 		return nil, badReference(err)
+	}
+	if c.Zone != "" && c.Zone != anyZone {
+		if w.Backend = c.Zone; !engine.HasBackend(c.Zone) {
+			return nil, fault.New(fault.Invalid, "The requested availability zone is not available: %s", fault.Clip(c.Zone, 100)).At("availability_zone")
+		}
 	}
 	if w.Description, err = r.description(c.Description, ""); err != nil {
 		return nil, err

@@ -1,0 +1,173 @@
+// Package ganeti reaches a cluster for servers over Ganeti's remote API: that of
+// a stock Ganeti, or of another Drover.
+//
+// Invariants:
+//   - Every request has a bound in time, and the cluster's certificate is checked.
+//   - A job is handed in with its submission key, so that a Drover makes no second
+//     one when it is handed in again. A stock Ganeti knows no such keys; each job
+//     of servers does no harm there when it runs twice.
+//   - Passwords are in no error and in no log.
+package ganeti
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+)
+
+// Config is how a cluster is reached.
+type Config struct {
+	// URL is where its remote API is, for example https://cluster.example:5080.
+	URL string
+	// User and Password are an account that may write.
+	User, Password string
+	// CA holds certificates in PEM of which one signed the cluster's, or is it; nil
+	// for those of this machine.
+	CA []byte
+	// Every is how often jobs of servers are asked for while there are any, and All
+	// how often all instances are; zero for a second, and half a minute.
+	Every, All time.Duration
+	Log        *slog.Logger
+}
+
+const (
+	requestTimeout = 30 * time.Second
+	defaultEvery   = time.Second
+	defaultAll     = 30 * time.Second
+	// maxAnswer is how much of an answer is read, in bytes.
+	maxAnswer = 64 << 20
+)
+
+// Cluster is a cluster that is reached over its remote API. It implements
+// tagsync.Backend, and is safe for concurrent use.
+type Cluster struct {
+	cfg    Config
+	client *http.Client
+
+	mu sync.Mutex
+	// jobs are those of servers that are not known to have ended, with the instances
+	// that they are about.
+	jobs map[job.ID]string
+	// news is closed when there is another one.
+	news chan struct{}
+}
+
+// Open takes in how a cluster is reached. It asks nothing yet.
+func Open(cfg Config) (*Cluster, error) {
+	u, err := url.Parse(cfg.URL)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return nil, fault.New(fault.Invalid, "the address of a cluster is a URL such as https://cluster.example:5080, without an account").At("url")
+	}
+	cfg.URL = strings.TrimSuffix(cfg.URL, "/")
+	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
+	if cfg.CA != nil {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(cfg.CA) {
+			return nil, fault.New(fault.Invalid, "there is no certificate in the file for cluster %s", cfg.URL).At("ca")
+		}
+		transport.TLSClientConfig.RootCAs = pool
+	}
+	if cfg.Every == 0 {
+		cfg.Every = defaultEvery
+	}
+	if cfg.All == 0 {
+		cfg.All = defaultAll
+	}
+	return &Cluster{cfg: cfg, client: &http.Client{Transport: transport, Timeout: requestTimeout}, jobs: map[job.ID]string{}, news: make(chan struct{})}, nil
+}
+
+// request is one request to the cluster.
+type request struct {
+	method, path string
+	query        url.Values
+	body         map[string]any
+	key          string
+}
+
+// do sends a request and reads the answer into a value. fault.NotFound and
+// fault.Invalid are the cluster's own verdict about the request; any other error
+// says nothing about it.
+func (c *Cluster) do(ctx context.Context, q request, into any) error {
+	var body io.Reader = http.NoBody
+	if q.body != nil {
+		text, err := json.Marshal(q.body)
+		if err != nil {
+			return fault.New(fault.Internal, "writing a request: %w", err)
+		}
+		body = bytes.NewReader(text)
+	}
+	address := c.cfg.URL + q.path
+	if len(q.query) > 0 {
+		address += "?" + q.query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, q.method, address, body)
+	if err != nil {
+		return fault.New(fault.Internal, "making a request: %w", err)
+	}
+	r.SetBasicAuth(c.cfg.User, c.cfg.Password)
+	if q.body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if q.key != "" {
+		r.Header.Set("Idempotency-Key", q.key)
+	}
+	answer, err := c.client.Do(r)
+	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err
+		}
+		return fault.New(fault.Unavailable, "cluster %s cannot be reached: %w", c.cfg.URL, err)
+	}
+	defer func() { _ = answer.Body.Close() }() // all of it was read
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return fault.New(fault.Unavailable, "cluster %s does not finish its answer: %w", c.cfg.URL, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return c.refusal(answer.StatusCode, text)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fault.New(fault.Unavailable, "the answer of cluster %s cannot be read: %w", c.cfg.URL, err)
+	}
+	return nil
+}
+
+// verdicts are the statuses that are about the request itself.
+var verdicts = map[int]fault.Code{http.StatusBadRequest: fault.Invalid, http.StatusNotFound: fault.NotFound, http.StatusNotImplemented: fault.Invalid}
+
+func (c *Cluster) refusal(status int, text []byte) error {
+	var said struct {
+		Message string `json:"message"`
+		Explain string `json:"explain"`
+	}
+	_ = json.Unmarshal(text, &said) // what says nothing says nothing
+	code, about := verdicts[status]
+	if !about {
+		code = fault.Unavailable
+	}
+	return fault.New(code, "cluster %s answered %d: %s", c.cfg.URL, status, fault.Clip(strings.TrimSpace(said.Message+" "+said.Explain), 500))
+}
+
+// number is a job's id, which old versions write as a text.
+type number job.ID
+
+// UnmarshalJSON reads an id.
+func (n *number) UnmarshalJSON(text []byte) error {
+	id, err := strconv.ParseInt(strings.Trim(string(text), `"`), 10, 64)
+	*n = number(id)
+	return err
+}

@@ -1,0 +1,181 @@
+package ganeti
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/tagsync"
+)
+
+// requests are how the opcodes of servers are asked for: method, what follows
+// the instance's path, and which parameters go where.
+var requests = map[string]struct {
+	method, path string
+	// inQuery and inBody are parameters of the opcode, by their name in the request.
+	inQuery, inBody map[string]string
+}{
+	"OP_INSTANCE_REMOVE":     {method: http.MethodDelete},
+	"OP_INSTANCE_STARTUP":    {method: http.MethodPut, path: "/startup"},
+	"OP_INSTANCE_SHUTDOWN":   {method: http.MethodPut, path: "/shutdown", inBody: map[string]string{}},
+	"OP_INSTANCE_REBOOT":     {method: http.MethodPost, path: "/reboot", inQuery: map[string]string{"type": "reboot_type"}},
+	"OP_INSTANCE_SET_PARAMS": {method: http.MethodPut, path: "/modify", inBody: map[string]string{"beparams": "beparams"}},
+	"OP_TAGS_SET":            {method: http.MethodPut, path: "/tags", inQuery: map[string]string{"tag": "tags"}},
+	"OP_TAGS_DEL":            {method: http.MethodDelete, path: "/tags", inQuery: map[string]string{"tag": "tags"}},
+}
+
+// creationVersion is that of the body that makes an instance.
+const creationVersion = 1
+
+// maxReason is how much of a reason trail is told, in bytes: it is part of a URL.
+const maxReason = 1500
+
+// requestOf translates an opcode.
+func requestOf(op *opcode.Opcode) (q request, instance string, err error) {
+	why := make([]string, len(op.Reason))
+	for i, e := range op.Reason {
+		why[i] = e.Reason
+	}
+	q.query = url.Values{"reason": {fault.Clip(strings.Join(why, "; "), maxReason)}}
+	instance = op.Str("instance_name")
+	if op.Str("kind") == "instance" {
+		instance = op.Str("name")
+	}
+	if op.ID == "OP_INSTANCE_CREATE" {
+		q.method, q.path, q.body = http.MethodPost, "/2/instances", maps.Clone(op.Params)
+		q.body["__version__"] = creationVersion
+		return q, instance, nil
+	}
+	how, known := requests[op.ID]
+	if !known {
+		return q, instance, fault.New(fault.Invalid, "no request of a remote cluster is known for %s", op.ID)
+	}
+	q.method, q.path = how.method, "/2/instances/"+url.PathEscape(instance)+how.path
+	for name, param := range how.inQuery {
+		if text := op.Str(param); text != "" {
+			q.query.Set(name, text)
+		}
+		for _, text := range op.Strings(param) {
+			q.query.Add(name, text)
+		}
+	}
+	if how.inBody != nil {
+		q.body = map[string]any{}
+		for name, param := range how.inBody {
+			q.body[name] = op.Params[param]
+		}
+	}
+	return q, instance, nil
+}
+
+// Submit hands a job in.
+func (c *Cluster) Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error) {
+	q, instance, err := requestOf(op)
+	if err != nil {
+		return 0, err
+	}
+	q.key = key
+	var id number
+	if err := c.do(ctx, q, &id); err != nil {
+		return 0, err
+	}
+	c.expect(job.ID(id), instance)
+	return job.ID(id), nil
+}
+
+// expect has a job asked for until it has ended.
+func (c *Cluster) expect(id job.ID, instance string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.jobs[id]; !known {
+		c.jobs[id] = instance
+		close(c.news)
+		c.news = make(chan struct{})
+	}
+}
+
+// remoteJob is what a cluster tells of a job.
+type remoteJob struct {
+	Status   job.Status        `json:"status"`
+	Statuses []job.Status      `json:"opstatus"`
+	Results  []json.RawMessage `json:"opresult"`
+}
+
+// outcome is how a job ended, or false.
+func (j *remoteJob) outcome() (servertag.Outcome, bool) {
+	switch {
+	case j.Status == job.Success:
+		return servertag.Outcome{OK: true}, true
+	case j.Status != job.Error && !strings.HasPrefix(string(j.Status), "cancel") || j.Status == job.Canceling:
+		return servertag.Outcome{}, false
+	}
+	for i, s := range j.Statuses {
+		if s != job.Success && i < len(j.Results) {
+			return tagsync.ReadOutcome(s, j.Results[i]), true
+		}
+	}
+	return servertag.Outcome{Text: "the job is " + string(j.Status)}, true
+}
+
+// ended asks for a job.
+func (c *Cluster) ended(ctx context.Context, id job.ID) (servertag.Outcome, bool, error) {
+	var j remoteJob
+	err := c.do(ctx, request{method: http.MethodGet, path: "/2/jobs/" + id.String()}, &j)
+	if fault.Is(err, fault.NotFound) {
+		return servertag.Outcome{Text: "the job is not known any more"}, true, nil
+	}
+	if err != nil {
+		return servertag.Outcome{}, false, err
+	}
+	o, over := j.outcome()
+	return o, over, nil
+}
+
+// remoteInstance is what a cluster tells of an instance.
+type remoteInstance struct {
+	Name  string   `json:"name"`
+	Tags  []string `json:"tags"`
+	Admin any      `json:"admin_state"` // "up" and others, or whether it is
+}
+
+func (i *remoteInstance) stopped() bool { return i.Admin != "up" && i.Admin != true }
+
+// same reports whether an instance looks as before, as far as servers show it.
+func (i *remoteInstance) same(o *remoteInstance) bool {
+	return i.Admin == o.Admin && slices.Equal(i.Tags, o.Tags)
+}
+
+// Look asks for the jobs, and then for the instance.
+func (c *Cluster) Look(ctx context.Context, instance string, jobs []job.ID) (server.Sight, error) {
+	sight := server.Sight{Sight: servertag.Sight{Ended: map[job.ID]servertag.Outcome{}}}
+	for _, id := range jobs {
+		outcome, over, err := c.ended(ctx, id)
+		if err != nil {
+			return sight, err
+		}
+		if over {
+			sight.Ended[id] = outcome
+			continue
+		}
+		c.expect(id, instance)
+	}
+	var i remoteInstance
+	err := c.do(ctx, request{method: http.MethodGet, path: "/2/instances/" + url.PathEscape(instance)}, &i)
+	if fault.Is(err, fault.NotFound) {
+		return sight, nil
+	}
+	if err != nil {
+		return sight, err
+	}
+	sight.Instance, sight.Tags, sight.Stopped = true, i.Tags, i.stopped()
+	return sight, nil
+}
