@@ -45,7 +45,7 @@ type Server struct {
 // without, it is faster, and kills of the server lose data.
 func Start(tb testing.TB, durable bool) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, bin: binaries(tb), cred: credential(tb)}
+	s := &Server{tb: tb, bin: binaries(tb), cred: User(tb)}
 	dir, err := os.MkdirTemp("", "drover-pg-") //nolint:usetesting // the server's user cannot enter the test's directory
 	if err != nil {
 		tb.Fatal(err)
@@ -86,9 +86,11 @@ func binaries(tb testing.TB) string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// credential is the user that the server runs as, for it refuses to run as root.
-func credential(tb testing.TB) *syscall.Credential {
+// User is the user that servers run as, for they refuse to run as root; nil for the
+// test's own. Where no server is installed the test is skipped.
+func User(tb testing.TB) *syscall.Credential {
 	tb.Helper()
+	_ = binaries(tb)
 	if os.Geteuid() != 0 {
 		return nil
 	}
