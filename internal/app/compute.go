@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-project/drover/internal/api/compute"
 	identityapi "github.com/drover-project/drover/internal/api/identity"
+	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/job"
@@ -124,15 +125,6 @@ func (c *controller) openAccounts(ctx context.Context, s *surfaces, o Options) e
 	return err
 }
 
-// The limits of a connection to the Compute API.
-const (
-	computeHeaderTimeout = 10 * time.Second
-	computeReadTimeout   = 60 * time.Second
-	computeWriteTimeout  = 120 * time.Second
-	computeStopTimeout   = 5 * time.Second
-	computeMaxHeader     = 64 << 10
-)
-
 // listenCompute opens the address of the Compute API with what belongs to it:
 // identity and images. Without an address there is none.
 func (s *surfaces) listenCompute(ctx context.Context, o Options) (err error) {
@@ -148,28 +140,12 @@ func (s *surfaces) listenCompute(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// serveCompute serves the Compute API until ctx ends.
+// serveCompute serves the Compute API until ctx ends, with the limits of RAPI.
 func (s *surfaces) serveCompute(ctx context.Context, h http.Handler, log *slog.Logger) error {
 	if s.computeListener == nil {
 		return nil
 	}
-	server := &http.Server{Handler: h, MaxHeaderBytes: computeMaxHeader, ReadHeaderTimeout: computeHeaderTimeout,
-		ReadTimeout: computeReadTimeout, WriteTimeout: computeWriteTimeout, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context { return ctx }}
-	stopped := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), computeStopTimeout)
-		defer cancel()
-		if server.Shutdown(limited) != nil {
-			_ = server.Close() // what is still under way is cut off
-		}
-	})
-	if err := server.Serve(s.computeListener); stop() { // the listener failed by itself
-		return fault.New(fault.Environment, "the Compute API is served no more: %w", err)
-	}
-	<-stopped
-	return nil
+	return rapi.ServeHandler(ctx, s.computeListener, nil, h, log)
 }
 
 // identityPrefix is the path below which identity is served.

@@ -107,7 +107,7 @@ func (g *gate) turnAway(conn net.Conn, why string) {
 	}
 	g.mu.Unlock()
 	if log {
-		g.log.Warn("RAPI clients are turned away", "reason", why, "from", conn.RemoteAddr(), "limit", g.total, "limit_per_address", g.each)
+		g.log.Warn("clients are turned away", "at", g.Addr(), "reason", why, "from", conn.RemoteAddr(), "limit", g.total, "limit_per_address", g.each)
 	}
 	if !tell {
 		_ = conn.Close() // there is nothing to be said
@@ -138,14 +138,18 @@ func (c *guest) Close() error {
 // refusalTime is how long a client may take to hear that it is not let in.
 const refusalTime = 2 * time.Second
 
-// refusal answers the first request of a connection with 503.
+// refusal answers the first request of a connection with 503. Without a
+// configuration of TLS that is in plain text.
 func refusal(config *tls.Config) func(net.Conn, string) {
 	return func(conn net.Conn, why string) {
 		defer func() { _ = conn.Close() }() // it is refused, whatever comes
 		if conn.SetDeadline(time.Now().Add(refusalTime)) != nil {
 			return
 		}
-		secured := tls.Server(conn, config)
+		secured := conn
+		if config != nil {
+			secured = tls.Server(conn, config)
+		}
 		if _, err := http.ReadRequest(bufio.NewReader(io.LimitReader(secured, maxHeader))); err != nil {
 			return
 		}
@@ -157,6 +161,8 @@ func refusal(config *tls.Config) func(net.Conn, string) {
 			Header: http.Header{"Content-Type": {"application/json"}, "Retry-After": {"10"}}}
 		answer.ContentLength, answer.Body = int64(len(body)), io.NopCloser(bytes.NewReader(body))
 		_ = answer.Write(secured) // who does not read it finds the connection closed
-		_ = secured.CloseWrite()
+		if half, ok := secured.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite() // what was sent arrives before the end
+		}
 	}
 }

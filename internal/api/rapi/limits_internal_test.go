@@ -198,6 +198,34 @@ func connect(t *testing.T, from, to string) (conn net.Conn, status int) {
 	return conn, resp.StatusCode
 }
 
+func TestConnectionsInPlainTextAreRefusedInPlainText(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newGate(l, 0, refusal(nil), slog.New(slog.DiscardHandler))
+	done := make(chan error, 1)
+	go func() { _, err := g.Accept(); done <- err }()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String(), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), "connections") {
+		t.Errorf("%s %q, %v", resp.Status, text, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if <-done == nil {
+		t.Error("somebody was let in")
+	}
+}
+
 func TestConnectionsAreLimitedPerAddressAndInAll(t *testing.T) {
 	address, g := gated(t, 4)
 	first, status := connect(t, "127.0.0.1", address)

@@ -109,11 +109,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, cert *CertificateFil
 }
 
 // ServeHandler is Serve for another handler, with the limits of the remote API.
+// Without a certificate it answers in plain text.
 func ServeHandler(ctx context.Context, l net.Listener, cert *CertificateFile, h http.Handler, log *slog.Logger) error {
-	secure := tlsConfig(cert)
 	server := &http.Server{
 		Handler:           h,
-		TLSConfig:         secure,
 		MaxHeaderBytes:    maxHeader,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
@@ -128,7 +127,13 @@ func ServeHandler(ctx context.Context, l net.Listener, cert *CertificateFile, h 
 		defer cancel()
 		stopped <- server.Shutdown(limited)
 	})
-	err := server.ServeTLS(newGate(l, places(), refusal(secure), log), "", "")
+	var err error
+	if cert == nil {
+		err = server.Serve(newGate(l, places(), refusal(nil), log))
+	} else {
+		server.TLSConfig = tlsConfig(cert)
+		err = server.ServeTLS(newGate(l, places(), refusal(server.TLSConfig), log), "", "")
+	}
 	if stop() { // the listener failed by itself
 		return err
 	}
