@@ -101,9 +101,10 @@ fuzz: ## run every fuzz target for FUZZTIME (a time, or 5000x inputs) each
 	@FUZZTIME=$(FUZZTIME) GO=$(GO) ./.ci/fuzz
 
 .PHONY: soak
-soak: ## run the crash and endurance tests for SOAKTIME each
+soak: ## run the crash and endurance tests for SOAKTIME each, and 1,000 histories of tags
 	@./.ci/install strace
 	DROVER_SOAK=$(SOAKTIME) CGO_ENABLED=0 $(GO) test -tags soak -count=1 -v -timeout 0 ./test/...
+	DROVER_HISTORIES=1000 CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run TestHistories ./internal/tagsync
 
 .PHONY: yaql-diff
 yaql-diff: test-deps ## compare 100,000 random YAQL expressions with the reference

@@ -27,7 +27,7 @@ func startDev(t *testing.T) string {
 	said, says := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Nodes: 1, Out: says, Log: slog.New(slog.DiscardHandler)})
+		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Compute: "127.0.0.1:0", Nodes: 1, Out: says, Log: slog.New(slog.DiscardHandler)})
 		_ = says.Close()
 	}()
 	t.Cleanup(func() {
@@ -103,6 +103,25 @@ func TestListsAreMeasured(t *testing.T) {
 			if f.Name == "" || f.Value <= 0 || f.Target == "" {
 				t.Errorf("figure %+v", f)
 			}
+		}
+	}
+}
+
+func TestTagsAreMeasured(t *testing.T) {
+	out, err := run("tags", "--ready-file", startDev(t), "--servers", "5", "--rounds", "3", "--output", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report bench.Report
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Figures) != 3 {
+		t.Errorf("report %s", out)
+	}
+	for _, f := range report.Figures {
+		if f.Name == "" || f.Value <= 0 || f.Target == "" {
+			t.Errorf("figure %+v", f)
 		}
 	}
 }

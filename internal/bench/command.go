@@ -17,7 +17,7 @@ import (
 func Command() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "measure a running controller", Args: cobra.NoArgs,
 		Annotations: map[string]string{"drover/heeds": "output"}} // of the options that the program's commands share
-	cmd.AddCommand(queueCommand(), queryCommand())
+	cmd.AddCommand(queueCommand(), queryCommand(), tagsCommand())
 	return cmd
 }
 
@@ -27,6 +27,7 @@ type options struct {
 	jobs      int
 	rounds    int
 	instances int
+	servers   int
 }
 
 func queueCommand() *cobra.Command {
@@ -90,8 +91,14 @@ type controller struct {
 	User     string `json:"rapi_user"`
 	Password string `json:"rapi_password"`
 	LUXI     string `json:"luxi"`
-	PID      int    `json:"pid"`
-	dir      string // on the disk that it writes to
+	// Of the Compute API; empty where there is none.
+	Compute    string `json:"compute"`
+	Identity   string `json:"identity"`
+	OSUser     string `json:"os_username"`
+	OSPassword string `json:"os_password"`
+	OSProject  string `json:"os_project"`
+	PID        int    `json:"pid"`
+	dir        string // on the disk that it writes to
 }
 
 func find(readyFile string) (controller, error) {
