@@ -14,8 +14,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -76,6 +78,14 @@ type controller struct {
 	begun time.Time
 }
 
+// dirOf is a directory of files, nil if none is named.
+func dirOf(path string) fs.FS {
+	if path == "" {
+		return nil
+	}
+	return os.DirFS(path)
+}
+
 // openController opens the controller of a term, and makes a cluster if there is
 // none.
 func (m *member) openController(ctx context.Context, o Options, lease store.Lease) (c *controller, err error) {
@@ -102,7 +112,8 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 		return openAgent(cmp.Or(o.NodeData, filepath.Join(o.Data, "nodes")), node, o.Tasks)
 	})
 	c.querier = &live.Querier{Picture: c.picture, Store: c.store, Nodes: live.Local(c.fleet), Runtime: runtime(), Log: log}
-	c.rollout, err = rollout.Open(ctx, rollout.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Inventory: c.keeper, Now: time.Now, Log: log})
+	c.rollout, err = rollout.Open(ctx, rollout.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Inventory: c.keeper, Now: time.Now, Log: log,
+		Functions: dirOf(o.Functions)})
 	if err != nil {
 		return c, err
 	}

@@ -59,6 +59,9 @@ type Options struct {
 	// Compute is the address of the Compute API, with identity and images; empty
 	// for none.
 	Compute string
+	// Functions is the directory of the operator's own functions for expressions of
+	// tasks; empty for none.
+	Functions string
 	// Demo fills a new cluster with instances, jobs and rules to look at.
 	Demo bool
 	// ReadyFile is written when everything listens, beside the one in the data

@@ -37,6 +37,7 @@ type settings struct {
 	ServerClusters        string   `toml:"server-clusters"`
 	Nodes                 int      `toml:"nodes"`
 	Tasks                 bool     `toml:"tasks"`
+	Functions             string   `toml:"functions"`
 	ReadyFile             string   `toml:"ready-file"`
 	StopGrace             duration `toml:"stop-grace"`
 	ArchiveAfter          duration `toml:"archive-after"`
@@ -65,6 +66,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.ServerEffects, "server-effects", s.ServerEffects, "TOML file with what tags of servers do beside being there (default: nothing)")
 	f.StringVar(&s.ServerClusters, "server-clusters", s.ServerClusters, "TOML file with further clusters for servers, reached over RAPI (default: only this one)")
 	f.IntVar(&s.Nodes, "nodes", s.Nodes, "how many nodes a new cluster gets")
+	f.StringVar(&s.Functions, "functions", s.Functions, "directory with functions of your own for expressions of tasks, in files whose names end in .yaml")
 	f.BoolVar(&s.Tasks, "tasks", s.Tasks, "let deployments run tasks on the nodes of this process: commands with its rights")
 	f.StringVar(&s.ReadyFile, "ready-file", s.ReadyFile, "file to write, as JSON, when everything listens")
 	f.Var(&s.StopGrace, "stop-grace", "how long running opcodes may go on after the first signal; a second one ends all at once")
@@ -77,7 +79,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 func (s *settings) options() Options {
 	return Options{
 		Name: s.Name, Peer: s.Peer, NodeData: s.NodeData, Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
-		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, Nodes: s.Nodes, Tasks: s.Tasks, ReadyFile: s.ReadyFile,
+		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters,
+		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, ReadyFile: s.ReadyFile,
 		StopGrace: time.Duration(s.StopGrace), ArchiveAfter: time.Duration(s.ArchiveAfter),
 	}
 }

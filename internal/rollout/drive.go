@@ -64,7 +64,8 @@ func (e *Engine) Begin(ctx context.Context, id int64, by By) (*course.Deployment
 			return err
 		}
 		now := e.basis(env, d.Graphs)
-		if now.Environment != d.Basis.Environment || now.Latest != d.Basis.Latest || !slices.Equal(now.Graphs, d.Basis.Graphs) {
+		if now.Environment != d.Basis.Environment || now.Latest != d.Basis.Latest || !slices.Equal(now.Graphs, d.Basis.Graphs) ||
+			!slices.Equal(now.Functions, d.Basis.Functions) {
 			return fault.New(fault.Conflict, "the plan of deployment %d was computed from a state that has moved on: %s", id, moved(d.Basis, now)).
 				WithHint("plan again: drover deploy run %s", d.Environment)
 		}
@@ -79,6 +80,8 @@ func moved(before, now course.Basis) string {
 		return fmt.Sprintf("the environment is at generation %d, not %d", now.Environment, before.Environment)
 	case now.Latest != before.Latest:
 		return fmt.Sprintf("deployment %d ran since", now.Latest)
+	case !slices.Equal(now.Functions, before.Functions):
+		return fmt.Sprintf("the functions of its expressions are %v, not %v", now.Functions, before.Functions)
 	}
 	return "a task graph was changed"
 }

@@ -15,6 +15,7 @@ package rollout
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/deploy/expression"
+	"github.com/drover-project/drover/internal/deploy/library"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
@@ -46,7 +48,7 @@ const (
 // By is who wants something and why.
 type By = audit.By
 
-// Config is what an engine needs. All fields are required.
+// Config is what an engine needs. All fields but Functions are required.
 type Config struct {
 	Store     store.Store
 	Epoch     int64
@@ -54,13 +56,17 @@ type Config struct {
 	Inventory *inventory.Keeper
 	Now       func() time.Time
 	Log       *slog.Logger
+	// Functions holds files of the operator's own functions; nil for none.
+	Functions fs.FS
 }
 
 // Engine is safe for concurrent use.
 type Engine struct {
 	cfg      Config
 	language *expression.Language
-	queue    *queue.Queue
+	// functions are the versions of the operator's own functions.
+	functions []string
+	queue     *queue.Queue
 
 	changing sync.Mutex // held while environments, graphs or plans are changed: one after the other
 
@@ -89,11 +95,15 @@ type origin struct {
 
 // Open reads what is stored. Tasks can be carried out from now on; Run lets deployments go on.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
-	language, err := expression.NewLanguage()
+	own, err := library.ReadDir(cfg.Functions)
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, language: language, environments: map[string]*course.Environment{}, graphs: map[string]*course.Graph{},
+	language, err := expression.NewLanguage(own.Functions...)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{cfg: cfg, language: language, functions: own.Versions, environments: map[string]*course.Environment{}, graphs: map[string]*course.Graph{},
 		deployments: map[int64]*course.Deployment{}, successes: map[place]int64{}, runs: map[int64]*run{}, byJob: map[job.ID]origin{},
 		acts: make(chan func()), done: make(chan struct{})}
 	err = each(ctx, e, KindEnvironment, func(x *course.Environment) { e.environments[x.Name] = x })

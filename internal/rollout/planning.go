@@ -182,7 +182,7 @@ func filtered(ctx context.Context, g *graph.Graph, in plan.Input) ([]plan.Node, 
 
 // basis is what a plan of an environment rests on now.
 func (e *Engine) basis(env *course.Environment, graphs []string) course.Basis {
-	b := course.Basis{Environment: env.Generation}
+	b := course.Basis{Environment: env.Generation, Functions: e.functions}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, name := range graphs {

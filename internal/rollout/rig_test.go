@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,8 @@ type rig struct {
 	engine *Engine
 	queue  *queue.Queue
 	keeper *inventory.Keeper
+	// functions are the operator's own.
+	functions fs.FS
 
 	sim   *simulation
 	close func()
@@ -110,7 +113,7 @@ func (r *rig) open(nodes int) {
 		}
 		must(r.keeper.Bootstrap(ctx, setup))
 	}
-	r.engine, err = Open(ctx, Config{Store: r.store, Picture: shown, Inventory: r.keeper, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	r.engine, err = Open(ctx, Config{Store: r.store, Picture: shown, Inventory: r.keeper, Now: time.Now, Log: slog.New(slog.DiscardHandler), Functions: r.functions})
 	must(err)
 	r.queue, err = queue.Open(ctx, queue.Config{Store: r.store, Inventory: r.keeper, Picture: shown, Executors: r.engine.Executors(),
 		Nodes: func(name string) (exec.Node, error) { return simulated{name: name, sim: r.sim}, nil },

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/deploy/course"
@@ -214,5 +215,52 @@ func TestDryRunsAreNoSuccesses(t *testing.T) {
 	}
 	if d := r.plan(Wish{Environment: "prod"}); d.Runs != 8 {
 		t.Errorf("after dry runs %d tasks run", d.Runs)
+	}
+}
+
+// TestFunctionsOfTheOperator deploys by a condition that calls a function of the operator's own; a plan that was made with
+// another version of it is refused.
+func TestFunctionsOfTheOperator(t *testing.T) {
+	r := newRig(t, 1)
+	version := func(v string) {
+		t.Helper()
+		r.close()
+		r.functions = fstest.MapFS{"own.yaml": {Data: []byte("version: " + v + "\nfunctions: {isWeb: {params: [roles], value: web in $roles}}")}}
+		r.open(0)
+	}
+	version("1.0.0")
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*', condition: {yaql_exp: isWeb($.roles)}}")
+	r.environment("e", "nodes: {\"1\": {roles: [web], name: node1}, \"2\": {roles: [db], name: node1}}", "g")
+	old := r.plan(Wish{Environment: "e"})
+	if old.Runs != 1 || old.Steps != 2 {
+		t.Errorf("%d of %d tasks run", old.Runs, old.Steps)
+	}
+	version("1.1.0")
+	_, err := r.engine.Begin(t.Context(), old.ID, by)
+	r.refused(err, fault.Conflict, "the functions of its expressions are [own.yaml 1.1.0], not [own.yaml 1.0.0]")
+	if p := r.end(r.start(Wish{Environment: "e"})); p.Status != course.Done {
+		t.Error(p.Why)
+	}
+}
+
+// TestStoredPlansAgreeWithNewOnes plans twice of the same state: both plans have the same steps, for the same reasons.
+func TestStoredPlansAgreeWithNewOnes(t *testing.T) {
+	r := web(t)
+	told := func() []course.Task {
+		t.Helper()
+		tasks, err := r.engine.Tasks(t.Context(), r.plan(Wish{Environment: "prod"}).ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range tasks {
+			tasks[i].Deployment = 0
+		}
+		return tasks
+	}
+	first := told()
+	r.close()
+	r.open(0)
+	if again := told(); !slices.Equal(first, again) {
+		t.Errorf("planned again it is\n%+v\nwas\n%+v", again, first)
 	}
 }

@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/drover-project/drover/internal/deploy/document"
 	"github.com/drover-project/drover/internal/deploy/environment"
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/graph"
+	"github.com/drover-project/drover/internal/deploy/library"
 	"github.com/drover-project/drover/internal/deploy/state"
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -42,6 +44,23 @@ func newSchema() *cobra.Command {
 			return err
 		},
 	}
+}
+
+// functionsFlag adds the flag that names a directory of functions.
+func functionsFlag(flags *pflag.FlagSet, dir *string) {
+	flags.StringVar(dir, "functions", "", "directory with functions of your own, in files whose names end in .yaml")
+}
+
+// languageWith returns the language of tasks with the functions of a directory, if one is named.
+func languageWith(dir string) (*expression.Language, error) {
+	if dir == "" {
+		return expression.NewLanguage()
+	}
+	own, err := library.ReadDir(os.DirFS(dir))
+	if err != nil {
+		return nil, err
+	}
+	return expression.NewLanguage(own.Functions...)
 }
 
 // graphFiles are the names of the files of a directory that hold tasks.

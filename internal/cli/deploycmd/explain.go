@@ -3,7 +3,6 @@ package deploycmd
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/report"
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -20,7 +19,7 @@ func newExplain() *cobra.Command {
 			if err := in.given(); err != nil {
 				return err
 			}
-			language, err := expression.NewLanguage()
+			language, err := languageWith(in.functions)
 			if err != nil {
 				return err
 			}

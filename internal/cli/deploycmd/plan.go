@@ -23,6 +23,7 @@ type planInput struct {
 	environment string
 	old         string
 	graphs      []string
+	functions   string
 	only        []string
 	versions    bool
 }
@@ -59,7 +60,7 @@ func newPlan() *cobra.Command {
 			if err := in.given(); err != nil {
 				return err
 			}
-			language, err := expression.NewLanguage()
+			language, err := languageWith(in.functions)
 			if err != nil {
 				return err
 			}
@@ -94,6 +95,7 @@ func (in *planInput) register(cmd *cobra.Command) {
 	flags.StringVarP(&in.environment, "env", "e", "", "file with the state to be reached (- for standard input)")
 	flags.StringVar(&in.old, "old", "", "file with the state of the last success")
 	flags.StringArrayVarP(&in.graphs, "graph", "g", nil, "file or directory of a task graph; later ones override earlier ones")
+	functionsFlag(flags, &in.functions)
 	flags.StringSliceVar(&in.only, "task", nil, "let only these tasks run")
 	flags.BoolVar(&in.versions, "check-versions", false, "refuse tasks whose version knows no relations between nodes")
 }

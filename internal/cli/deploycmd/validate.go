@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/graph"
 )
 
@@ -19,7 +18,7 @@ func newValidate() *cobra.Command {
 			"With an environment, plan a first deployment of it as well. The last line says how much was checked.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			language, err := expression.NewLanguage()
+			language, err := languageWith(in.functions)
 			if err != nil {
 				return err
 			}
@@ -47,6 +46,7 @@ func newValidate() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVarP(&graphs, "graph", "g", nil, "file or directory of a task graph; later ones override earlier ones")
 	cmd.Flags().StringVarP(&in.environment, "env", "e", "", "file of the environment that the graph is for")
+	functionsFlag(cmd.Flags(), &in.functions)
 	_ = cmd.MarkFlagRequired("graph") // the flag exists
 	return cmd
 }

@@ -104,6 +104,8 @@ const (
 type Basis struct {
 	Environment int64   `json:"environment"` // generation
 	Graphs      []int64 `json:"graphs"`      // generations
+	// Functions are the files of the operator's own functions, with their versions.
+	Functions []string `json:"functions,omitempty"`
 	// Latest is the latest deployment in earnest of the environment.
 	Latest int64 `json:"latest"`
 }

@@ -2,6 +2,7 @@ package expression
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/drover-project/drover/internal/deploy/dump"
 	"github.com/drover-project/drover/yaql"
@@ -45,6 +46,34 @@ func NewLanguage(helpers ...*yaql.Function) (*Language, error) {
 		delete(l.known, name)
 	}
 	return l, nil
+}
+
+// Has tells whether the language has a function of a name.
+func (l *Language) Has(name string) bool {
+	return l.known[name] || slices.ContainsFunc(l.engine.Functions(), func(f *yaql.Function) bool { return f.Name() == name })
+}
+
+// Pure returns a function that evaluates an expression with its arguments as variables, which are all that it sees. An
+// expression that could give different results for the same arguments is refused. Errors are of type *yaql.Error.
+func (l *Language) Pure(text string, params []string) (func(c *yaql.Context, args []any) (any, error), error) {
+	code, err := l.engine.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	for name := range l.inspect(code.Tree()).calls {
+		if comparing[name] || l.Has(name) && !l.known[name] {
+			return nil, &yaql.Error{Class: yaql.NoFunctionRegisteredException, Offset: -1,
+				Message: "the function " + name + " does not depend on arguments alone", Hint: "give its result as an argument"}
+		}
+	}
+	scope := l.engine.NewContext()
+	return func(c *yaql.Context, args []any) (any, error) {
+		own := scope.Child()
+		for i, name := range params {
+			own.Set(name, args[i])
+		}
+		return code.EvalIn(c.GoContext(), own, nil)
+	}, nil
 }
 
 // comparing are the functions that look at the new or the old state, whatever $ is.
