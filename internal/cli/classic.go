@@ -91,8 +91,11 @@ func (p persona) withoutHelp(root *cobra.Command, args []string) []string {
 func addClassicAliases(root *cobra.Command) {
 	for _, noun := range root.Commands() {
 		for _, verb := range noun.Commands() {
-			if verb.Name() == "info" && slices.Contains([]string{"cluster", "instance", "job", "node", "os"}, noun.Name()) {
+			switch name := verb.Name(); {
+			case name == "info" && slices.Contains([]string{"cluster", "instance", "job", "node", "os"}, noun.Name()):
 				verb.Aliases = append(verb.Aliases, "show")
+			case name == "master-failover":
+				verb.Aliases = append(verb.Aliases, "masterfailover")
 			}
 		}
 	}

@@ -248,9 +248,10 @@ func (sh *shell) classicUsage(noun *cobra.Command) string {
 	return b.String() + "\n"
 }
 
-// classicName is the name that the classic tool has for a command.
+// classicName is the name that the classic tool has for a command: ours, or the
+// first of its aliases, if it is not a further name there too.
 func classicName(c *cobra.Command) string {
-	if len(c.Aliases) > 0 && c.Name() != "info" {
+	if len(c.Aliases) > 0 && c.Aliases[0] != "show" && c.Aliases[0] != "masterfailover" {
 		return c.Aliases[0]
 	}
 	return c.Name()

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// table aligns texts in columns, one blank between them. The last column is
-// not padded.
+// table aligns texts in columns, one blank between them. No line ends with
+// blanks.
 type table struct {
 	rows  [][]string
 	right []bool // columns that are aligned to the right
@@ -27,21 +27,16 @@ func (t *table) String() string {
 	}
 	var b strings.Builder
 	for _, row := range t.rows {
+		line := make([]string, len(row))
 		for i, cell := range row {
-			if i > 0 {
-				b.WriteByte(' ')
-			}
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			switch {
-			case i < len(t.right) && t.right[i]:
-				b.WriteString(pad + cell)
-			case i == len(row)-1:
-				b.WriteString(cell)
-			default:
-				b.WriteString(cell + pad)
+			if i < len(t.right) && t.right[i] {
+				line[i] = pad + cell
+			} else {
+				line[i] = cell + pad
 			}
 		}
-		b.WriteByte('\n')
+		b.WriteString(strings.TrimRight(strings.Join(line, " "), " ") + "\n")
 	}
 	return b.String()
 }

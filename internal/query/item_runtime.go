@@ -28,7 +28,7 @@ var filterTable = table[rule]{
 		{Def: Def{"predicates", "Predicates", KindOther, "Conditions that must all hold"},
 			get: func(_ *view, r rule) Cell { return known(r.Predicates) }},
 		{Def: Def{"action", "Action", KindOther, "What becomes of jobs that meet the conditions"},
-			get: func(_ *view, r rule) Cell { return known(r.Action) }},
+			get: func(_ *view, r rule) Cell { return known(actionValue(r.Action)) }},
 		{Def: Def{"reason_trail", "ReasonTrail", KindOther, "Who added the rule and why"},
 			get: func(_ *view, r rule) Cell { return known(r.Reason) }},
 	}, strictly([]field[rule]{
@@ -88,6 +88,14 @@ var filterTable = table[rule]{
 	affected: rulesOf,
 	rowsOf:   ruleNow,
 }.indexed()
+
+// actionValue is an action as the reference has it: a text, unless it has a limit.
+func actionValue(a jobfilter.Action) any {
+	if a.Kind == jobfilter.RateLimit {
+		return a
+	}
+	return string(a.Kind)
+}
 
 func predicatesText(r rule) string {
 	texts := make([]string, len(r.Predicates))

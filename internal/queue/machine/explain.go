@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
@@ -191,7 +192,9 @@ func (m *Machine) explainLocks(e *entry) Locks {
 		request = m.world.Locks(e.inputs[e.job.Next()])
 	}
 	for _, w := range request {
-		out.Needs = append(out.Needs, Lock{m.lockName(w.Name), w.Mode.String()})
+		if need := (Lock{m.lockName(w.Name), w.Mode.String()}); !slices.Contains(out.Needs, need) { // an opcode may name one twice
+			out.Needs = append(out.Needs, need)
+		}
 	}
 	for _, w := range m.locks.Held(e.owner()) {
 		out.Held = append(out.Held, Lock{m.lockName(w.Name), w.Mode.String()})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/schedule"
 )
@@ -83,6 +84,23 @@ func contiguous(spans []job.Span) error {
 		}
 	}
 	return nil
+}
+
+// An opcode may ask for one lock twice, as a delay on the master and on its node.
+func TestExplanationNamesALockOnce(t *testing.T) {
+	h := newHistory(1, t.Logf)
+	h.max = 2
+	w := h.world()
+	once := w.Locks
+	w.Locks = func(op *opcode.Opcode) lock.Request { return append(once(op), once(op)...) }
+	h.apply(w)
+	for range 2 {
+		prepared, _ := h.m.Prepare(Submit{Jobs: []Submission{{Ops: []*opcode.Opcode{parseOp(`{"OP_ID":"OP_INSTANCE_SHUTDOWN","instance_name":"a"}`)}}}})
+		h.apply(prepared)
+	}
+	if x, waits := h.m.Explain(2); !waits || len(x.Locks.Needs) != 2 {
+		t.Errorf("explained with %+v", x.Locks)
+	}
 }
 
 // TestTimelineTellsWhatExplanationsSaid: a job waits for one thing after the
