@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-project/drover/internal/cli/classic"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
 )
 
@@ -45,10 +46,22 @@ func (sh *shell) configValue(cmd *cobra.Command, name string, into any) error {
 func clusterMaster(sh *shell) *cobra.Command {
 	return &cobra.Command{
 		Use: "getmaster", Short: "Show the name of the master node", Args: exactly(0),
+		Long: `getmaster shows the name of the master node. Of a cluster with several
+controllers it is the name of the one that leads.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var name string
-			if err := sh.configValue(cmd, "master_node", &name); err != nil {
+			var masters []master
+			err := sh.ask(cmd.Context(), "QueryMasters", &masters)
+			if fault.Is(err, fault.WrongState) { // it is alone
+				err = sh.configValue(cmd, "master_node", &name)
+			}
+			if err != nil {
 				return err
+			}
+			for _, m := range masters {
+				if m.Role == "leader" {
+					name = m.Name
+				}
 			}
 			return sh.show(map[string]string{"master": name}, func() error { return sh.printf("%s\n", name) })
 		},
