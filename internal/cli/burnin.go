@@ -64,8 +64,8 @@ type burninResult struct {
 	Error   string  `json:"error,omitempty"`
 }
 
-// burninTests are run in this order. Each leaves the server with no tags; if the
-// first one fails there is no server, and the others are not begun.
+// burninTests are run in this order. Each begins with what it needs of tags; if
+// the first one fails there is no server to work with, and the others are not begun.
 var burninTests = []struct {
 	name string
 	run  func(*burnin, context.Context) error
@@ -111,9 +111,9 @@ func (b *burnin) choose(ctx context.Context) error {
 }
 
 func (b *burnin) run(ctx context.Context) error {
-	for _, test := range burninTests {
-		b.test(ctx, test.name, test.run)
-		if b.id == "" || ctx.Err() != nil {
+	for i, test := range burninTests {
+		passed := b.test(ctx, test.name, test.run)
+		if i == 0 && !passed || ctx.Err() != nil {
 			break
 		}
 	}
@@ -129,7 +129,7 @@ func (b *burnin) run(ctx context.Context) error {
 	return nil
 }
 
-func (b *burnin) test(ctx context.Context, name string, run func(*burnin, context.Context) error) {
+func (b *burnin) test(ctx context.Context, name string, run func(*burnin, context.Context) error) (passed bool) {
 	ctx, cancel := context.WithTimeout(ctx, b.patience)
 	defer cancel()
 	begun := b.sh.now()
@@ -139,6 +139,7 @@ func (b *burnin) test(ctx context.Context, name string, run func(*burnin, contex
 		result.Error = err.Error()
 	}
 	b.results = append(b.results, result)
+	return result.Passed
 }
 
 func (b *burnin) table() error {
