@@ -201,4 +201,27 @@ func TestServersOutliveTheController(t *testing.T) {
 	if report.Looked != 1 || report.Drift || len(report.Findings) != 0 {
 		t.Errorf("the report is %+v", report)
 	}
+	c.overRAPI(http.MethodGet, "?server="+id, http.StatusOK)
+	c.overRAPI(http.MethodPut, "", http.StatusOK)
+	c.overRAPI(http.MethodGet, "?server=nosuch", http.StatusNotFound)
+	c.overRAPI(http.MethodPut, "?sever="+id, http.StatusBadRequest)
+}
+
+// overRAPI reconciles over RAPI.
+func (c *compute) overRAPI(method, query string, want int) {
+	c.Helper()
+	r, err := http.NewRequestWithContext(c.Context(), method, c.ready.RAPI+"/2/servers/reconciliation"+query, http.NoBody)
+	if err != nil {
+		c.Fatal(err)
+	}
+	r.SetBasicAuth(c.ready.RAPIUser, c.ready.RAPIPassword)
+	answer, err := trusting().Do(r)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != want || want == http.StatusOK && !strings.Contains(string(text), `"looked":1`) {
+		c.Errorf("%s %s: %d %s %v", method, query, answer.StatusCode, text, err)
+	}
 }

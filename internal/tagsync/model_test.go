@@ -20,6 +20,9 @@ import (
 
 var names = []string{"a", "b_", "γ"}
 
+// effect is that of one of the names.
+var effect = servertag.Effect{Namespace: user, Tag: "a", Parameter: "always_failover", Value: true}
+
 // history is a rig whose past is drawn.
 type history struct {
 	*rig
@@ -164,8 +167,13 @@ func (h *history) idle() bool {
 	return true
 }
 
-// agrees reports whether the cluster has the tags that users see.
+// agrees reports whether the cluster has the tags that users see, and their
+// effects.
 func (h *history) agrees(s *server.Server) bool {
+	inst := h.shown.Load().Inventory.InstanceNamed(s.Instance)
+	if _, set := inst.BEParams[effect.Parameter]; set != s.Tags.Has(user, effect.Tag) {
+		return false
+	}
 	var raws []string
 	for _, t := range s.Tags.Wanted(user) {
 		raws = append(raws, t.Raw)
@@ -193,8 +201,8 @@ func (h *history) live() {
 func (h *history) engineLooks() { h.engine.Reconcile() }
 
 // TestHistories has users, administrators, cancels, an unreliable feed and
-// crashes between any two transactions meet on a whole controller. Then users,
-// store and cluster agree, on what was acknowledged. $DROVER_HISTORIES says how
+// crashes between any two transactions meet on a whole controller, where one of
+// the tags has an effect. Then users, store and cluster agree, on what was acknowledged. $DROVER_HISTORIES says how
 // many, $DROVER_HISTORY one of them by its seed.
 func TestHistories(t *testing.T) {
 	runs := 50
@@ -214,7 +222,7 @@ func TestHistories(t *testing.T) {
 		}
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			h := &history{random: rand.New(rand.NewPCG(seed, 0)), last: map[string]bool{}, loose: map[string]bool{}, rig: &rig{
-				fatal: t, ctx: t.Context(), dir: t.TempDir(), log: slog.New(slog.DiscardHandler),
+				fatal: t, ctx: t.Context(), dir: t.TempDir(), log: slog.New(slog.DiscardHandler), effects: []servertag.Effect{effect},
 				around: func(b tagsync.Backend) tagsync.Backend { return &deaf{Backend: b} }}}
 			h.live()
 		})

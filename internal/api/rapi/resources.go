@@ -14,7 +14,7 @@ type methods = map[string]handler
 
 var (
 	resources = slices.Concat(clusterResources, nodeResources, instanceResources, groupResources, networkResources,
-		jobResources, queryResources, filterResources, deployResources)
+		jobResources, queryResources, filterResources, deployResources, serverResources)
 
 	instanceName = map[string]string{"name": "instance_name"}
 	nodeName     = map[string]string{"name": "node_name"}

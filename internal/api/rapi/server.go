@@ -35,6 +35,7 @@ import (
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/requestid"
+	"github.com/drover-project/drover/internal/tagsync"
 )
 
 // Config is what a server is made of. The fields up to Users, Now and Log are
@@ -42,6 +43,8 @@ import (
 type Config struct {
 	Queue   *queue.Queue
 	Querier *live.Querier
+	// Servers keeps the servers of the Compute API; nil where there are none.
+	Servers *tagsync.Engine
 	Users   *UsersFile
 	// RequireAuthentication refuses requests without an account even where
 	// reading needs no right.

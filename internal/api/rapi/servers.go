@@ -1,0 +1,23 @@
+package rapi
+
+import "github.com/drover-project/drover/internal/fault"
+
+// serverResources are our own: what operators ask about the servers of the
+// Compute API. GET tells what differs from the clusters, PUT has it dealt with, too.
+var serverResources = []route{
+	{"/2/servers/reconciliation", methods{
+		get: {access: reading, serve: func(r *request) (any, error) { return r.reconcile(false) }},
+		put: {access: writing, serve: func(r *request) (any, error) { return r.reconcile(true) }},
+	}},
+}
+
+// reconcile looks at one server, the parameter server, or at all.
+func (r *request) reconcile(fix bool) (any, error) {
+	if err := r.checkParameters("server", "reason"); err != nil {
+		return nil, err
+	}
+	if r.Servers == nil {
+		return nil, fault.New(fault.NotFound, "this controller keeps no servers")
+	}
+	return r.Servers.Examine(r.Context(), r.text("server"), fix)
+}
