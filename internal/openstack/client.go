@@ -199,7 +199,9 @@ var codes = map[int]fault.Code{
 
 // refusal is the error that an answer tells, in its own words if it has some.
 func refusal(status int, text []byte) error {
-	var body map[string]struct{ Message string }
+	var body map[string]struct {
+		Message string `json:"message"`
+	}
 	said := http.StatusText(status)
 	if json.Unmarshal(text, &body) == nil {
 		for _, f := range body {
@@ -210,22 +212,22 @@ func refusal(status int, text []byte) error {
 	if code == "" {
 		code = fault.Failed
 	}
-	return &Refusal{Status: status, error: fault.New(code, "%s", said)}
+	return &RefusedError{Status: status, error: fault.New(code, "%s", said)}
 }
 
-// Refusal is an answer that says no.
-type Refusal struct {
+// RefusedError is an answer that says no.
+type RefusedError struct {
 	Status int
 	error
 }
 
 // Unwrap returns the error beneath, with its code.
-func (r *Refusal) Unwrap() error { return r.error }
+func (r *RefusedError) Unwrap() error { return r.error }
 
 // StatusOf is the status of an answer, also of one that says no; zero if there
 // was none.
 func StatusOf(r Response, err error) int {
-	if no, ok := errors.AsType[*Refusal](err); ok {
+	if no, ok := errors.AsType[*RefusedError](err); ok {
 		return no.Status
 	}
 	return r.Status

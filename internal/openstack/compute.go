@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -63,9 +64,7 @@ func (c *Client) Servers(ctx context.Context, query url.Values) ([]Server, error
 			return all, nil
 		}
 		next := url.Values{}
-		for key, values := range query {
-			next[key] = values
-		}
+		maps.Copy(next, query)
 		next.Set("marker", page.Servers[len(page.Servers)-1].ID)
 		query = next
 	}

@@ -111,8 +111,9 @@ func (c *cloud) Follow(ctx context.Context, changed func(string)) error {
 func (c *cloud) remove(name string) {
 	c.mu.Lock()
 	delete(c.instances, name)
+	changed := c.changed
 	c.mu.Unlock()
-	c.changed(name)
+	changed(name)
 }
 
 // rig is the API over a real store and engine, and a cluster in memory.
@@ -127,7 +128,7 @@ type rig struct {
 		sync.Mutex
 		ahead time.Duration
 	}
-	log *strings.Builder
+	log *logged
 	// token is that of a member of the project home.
 	token string
 	home  identity.Project
@@ -146,25 +147,31 @@ func (r *rig) check(err error) {
 	}
 }
 
-// guarded makes a writer safe for several goroutines.
-type guarded struct {
-	sync.Mutex
-	io.Writer
+// logged is a log that several goroutines write.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
 }
 
-func (g *guarded) Write(text []byte) (int, error) {
-	g.Lock()
-	defer g.Unlock()
-	return g.Writer.Write(text)
+func (l *logged) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	kept, err := sqlite.Open(t.TempDir(), sqlite.Options{})
-	r := &rig{T: t, shown: picture.New(), log: &strings.Builder{},
+	r := &rig{T: t, shown: picture.New(), log: &logged{},
 		cloud: &cloud{instances: map[string]server.Sight{}, jobs: map[string]job.ID{}, ended: map[job.ID]servertag.Outcome{}}}
 	r.check(err)
-	log := slog.New(slog.NewTextHandler(&guarded{Writer: io.MultiWriter(r.log, t.Output())}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(r.log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r.accounts, err = identity.Open(t.Context(), identity.Config{Store: kept, Now: r.now, NewUUID: testkit.NewUUID, Log: log})
 	r.check(err)
 	r.engine, err = tagsync.Open(t.Context(), tagsync.Config{Store: kept, Picture: r.shown, Backends: map[string]tagsync.Backend{"": r.cloud},

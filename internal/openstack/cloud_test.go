@@ -1,0 +1,119 @@
+package openstack_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/openstack"
+)
+
+const clouds = `clouds:
+  lab:
+    auth: {auth_url: "http://lab/v3", username: alice, project_name: home, user_domain_name: Users}
+    region_name: north
+    verify: false
+  ci:
+    auth: {auth_url: "http://lab/v3", application_credential_id: c1}
+`
+
+const secrets = `clouds:
+  lab: {auth: {password: opensesame}}
+  ci: {auth: {application_credential_secret: hidden}}
+`
+
+func TestCloudsAreFoundAsByOtherClients(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"clouds.yaml": clouds, "secure.yaml": secrets, "broken.yaml": "clouds: ["} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "clouds.yaml")
+	for what, c := range map[string]struct {
+		env  map[string]string
+		want openstack.Cloud
+		code fault.Code
+	}{
+		"variables": {map[string]string{"OS_AUTH_URL": "http://a", "OS_USERNAME": "u", "OS_PASSWORD": "p", "OS_TENANT_NAME": "t", "OS_INSECURE": "True"},
+			openstack.Cloud{AuthURL: "http://a", Username: "u", Password: "p", Project: "t", Insecure: true}, ""},
+		"the first name of a variable counts": {map[string]string{"OS_AUTH_URL": "http://a", "OS_PROJECT_NAME": "n", "OS_PROJECT_ID": "i"},
+			openstack.Cloud{AuthURL: "http://a", Project: "n"}, ""},
+		"a cloud of the file, with its secrets": {map[string]string{"OS_CLOUD": "lab", "OS_CLIENT_CONFIG_FILE": file, "OS_AUTH_URL": "http://other"},
+			openstack.Cloud{AuthURL: "http://lab/v3", Username: "alice", Password: "opensesame", Project: "home", UserDomain: "Users", Region: "north", Insecure: true}, ""},
+		"an application credential": {map[string]string{"OS_CLOUD": "ci", "OS_CLIENT_CONFIG_FILE": file},
+			openstack.Cloud{AuthURL: "http://lab/v3", CredentialID: "c1", Secret: "hidden"}, ""},
+		"none":                {map[string]string{"OS_USERNAME": "u"}, openstack.Cloud{}, fault.NotFound},
+		"an unknown cloud":    {map[string]string{"OS_CLOUD": "x", "OS_CLIENT_CONFIG_FILE": file}, openstack.Cloud{}, fault.NotFound},
+		"no file":             {map[string]string{"OS_CLOUD": "x", "OS_CLIENT_CONFIG_FILE": file + "x"}, openstack.Cloud{}, fault.NotFound},
+		"a file that is none": {map[string]string{"OS_CLOUD": "x", "OS_CLIENT_CONFIG_FILE": filepath.Join(dir, "broken.yaml")}, openstack.Cloud{}, fault.Invalid},
+	} {
+		got, err := openstack.Find(func(name string) string { return c.env[name] })
+		if fault.CodeOf(err) != c.code || err == nil && *got != c.want {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "opensesame") {
+			t.Errorf("%s: the error holds a password", what)
+		}
+	}
+}
+
+// TestAnswersThatSayNo become errors with the words of the cloud, and no
+// redirect is followed.
+func TestAnswersThatSayNo(t *testing.T) {
+	var last string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		last = r.Method + " " + r.URL.EscapedPath()
+		status, body := http.StatusOK, ""
+		switch {
+		case r.Method == http.MethodPost:
+			w.Header().Set("X-Subject-Token", "t")
+			status, body = http.StatusCreated, `{"token":{"catalog":[{"type":"compute","endpoints":[{"interface":"public","region":"r","url":"http://`+r.Host+`/compute/"}]}]}}`
+		case strings.HasSuffix(r.URL.Path, "/gone"):
+			status, body = http.StatusNotFound, `{"itemNotFound":{"code":404,"message":"it is gone"}}`
+		case strings.HasSuffix(r.URL.Path, "/moved"):
+			w.Header().Set("Location", "/compute/servers")
+			status = http.StatusTemporaryRedirect
+		case strings.HasSuffix(r.URL.Path, "/odd"):
+			body = "<html>"
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body) // to ourselves
+	}))
+	defer server.Close()
+	client, err := openstack.LogIn(t.Context(), &openstack.Cloud{AuthURL: server.URL, Region: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, c := range map[string]struct {
+		code fault.Code
+		text string
+	}{
+		"gone": {fault.NotFound, "it is gone"}, "moved": {fault.Failed, "Temporary Redirect"}, "odd": {fault.Unavailable, "cannot be understood"},
+	} {
+		_, err := client.Server(t.Context(), id)
+		if fault.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text) || last != "GET /compute/servers/"+id {
+			t.Errorf("%s: %v after %s", id, err, last)
+		}
+	}
+	if _, err := client.Tag(t.Context(), http.MethodDelete, "s", ".."); !fault.Is(err, fault.Invalid) || strings.HasPrefix(last, http.MethodDelete) {
+		t.Errorf("a tag that is another path: %v after %s", err, last)
+	}
+	if _, err := client.Tag(t.Context(), http.MethodDelete, "s", "a/b c?"); err != nil || last != "DELETE /compute/servers/s/tags/a%2Fb%20c%3F" {
+		t.Errorf("a tag that has to be escaped: %v after %s", err, last)
+	}
+	if _, err := client.Users(t.Context()); err == nil {
+		t.Error("an empty answer is a list")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := client.Server(ended, "x"); err == nil {
+		t.Error("a request goes on when nobody waits for it")
+	}
+}
