@@ -36,6 +36,7 @@ func newValidate() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				warn(cmd.ErrOrStderr(), graph.UnknownRoles(g, p.Roles))
 				for _, w := range p.Warnings {
 					warnText(cmd.ErrOrStderr(), w)
 				}

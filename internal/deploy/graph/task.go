@@ -240,24 +240,6 @@ func (g *Graph) Merge(later *Graph) *Graph {
 	return out
 }
 
-// Join puts graphs one after another that together are one, such as the files of a directory.
-func Join(parts ...*Graph) (*Graph, error) {
-	out := &Graph{Outcomes: map[string]any{}}
-	for _, p := range parts {
-		out.Tasks = append(out.Tasks, p.Tasks...)
-		out.Warnings = append(out.Warnings, p.Warnings...)
-		out.Expressions += p.Expressions
-		if p.NodeFilter != "" {
-			out.NodeFilter = p.NodeFilter
-		}
-		maps.Copy(out.Outcomes, p.Outcomes)
-	}
-	if len(out.Tasks) > maxTasks {
-		return nil, fault.New(fault.TooLarge, "the graph has %d tasks; %d are the limit", len(out.Tasks), maxTasks)
-	}
-	return out, out.unique()
-}
-
 // Schema is the published form of task graphs, a JSON Schema.
 //
 //go:embed schema.json

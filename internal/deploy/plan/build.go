@@ -95,6 +95,11 @@ func newBuilder(language *expression.Language, in Input) (*builder, error) {
 	for _, n := range b.nodes {
 		b.plan.Nodes = append(b.plan.Nodes, n.UID)
 	}
+	for _, n := range in.Nodes {
+		b.plan.Roles = append(b.plan.Roles, n.Tags...)
+	}
+	slices.Sort(b.plan.Roles)
+	b.plan.Roles = slices.Compact(b.plan.Roles)
 	b.byNode = make([][]Step, len(b.nodes))
 	b.plan.at = make([]map[int32]int32, len(b.nodes))
 	if in.Only != nil {

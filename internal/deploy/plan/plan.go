@@ -13,6 +13,7 @@ type Plan struct {
 	Steps    []Step   // by node, and for each node in the order of the graph
 	Groups   []Group
 	Warnings []string
+	Roles    []string // that nodes have, and their tags, sorted
 
 	virtual int32
 	ids     []string          // of tasks
