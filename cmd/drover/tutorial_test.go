@@ -61,7 +61,7 @@ func TestTutorial(t *testing.T) {
 		return
 	}
 	if *update {
-		if err := os.WriteFile(page, []byte(shown), 0o644); err != nil { //nolint:gosec // a page is for all to read
+		if err := os.WriteFile(page, []byte(shown), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
