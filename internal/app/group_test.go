@@ -26,7 +26,7 @@ import (
 
 // groupOf starts so many controllers over one database, the first of which
 // leads.
-func groupOf(t *testing.T, url string, n int) []cluster {
+func groupOf(t testing.TB, url string, n int) []cluster {
 	t.Helper()
 	shared := t.TempDir()
 	users := filepath.Join(shared, "users")

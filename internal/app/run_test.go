@@ -22,13 +22,13 @@ type cluster struct {
 }
 
 // start runs a cluster on the data in the directory and waits until it listens.
-func start(t *testing.T, dir string, demo bool) cluster {
+func start(t testing.TB, dir string, demo bool) cluster {
 	t.Helper()
 	return startWith(t, app.Options{Data: dir, Demo: demo})
 }
 
 // startWith is start with further options.
-func startWith(t *testing.T, o app.Options) cluster {
+func startWith(t testing.TB, o app.Options) cluster {
 	t.Helper()
 	dir := o.Data
 	ctx, cancel := context.WithCancel(context.Background())
@@ -58,7 +58,7 @@ func startWith(t *testing.T, o app.Options) cluster {
 	return c
 }
 
-func (c cluster) dial(t *testing.T) *luxiwire.Client {
+func (c cluster) dial(t testing.TB) *luxiwire.Client {
 	t.Helper()
 	client, err := luxiwire.Dial(t.Context(), c.ready.LUXI)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c cluster) dial(t *testing.T) *luxiwire.Client {
 	return client
 }
 
-func (c cluster) call(t *testing.T, method string, result any, args ...any) {
+func (c cluster) call(t testing.TB, method string, result any, args ...any) {
 	t.Helper()
 	if err := c.dial(t).Call(t.Context(), method, args, result); err != nil {
 		t.Fatalf("%s: %v", method, err)

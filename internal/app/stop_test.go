@@ -20,7 +20,7 @@ func (c cluster) submitDelay(t *testing.T, seconds float64) (id int) {
 }
 
 // awaitStatus waits until a job has a status.
-func (c cluster) awaitStatus(t *testing.T, id int, want string) {
+func (c cluster) awaitStatus(t testing.TB, id int, want string) {
 	t.Helper()
 	for status := ""; status != want; {
 		var change [2]json.RawMessage

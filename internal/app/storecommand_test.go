@@ -37,7 +37,7 @@ func must(t *testing.T, cmd *cobra.Command, args ...string) string {
 }
 
 // delay submits a job, waits for its end, and returns its id.
-func (c cluster) delay(t *testing.T) (id int) {
+func (c cluster) delay(t testing.TB) (id int) {
 	t.Helper()
 	c.call(t, "SubmitJob", &id, []any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", "für Müller", 1}}}})
 	c.awaitStatus(t, id, "success")

@@ -1,0 +1,86 @@
+package app_test
+
+import (
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/app"
+	"github.com/drover-project/drover/internal/testkit/pgserver"
+)
+
+var noop = map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0, "no_locks": true, "reason": []any{}}
+
+// BenchmarkStores has no-op jobs done, handed in by some clients a hundred at a
+// time, with an embedded store and with PostgreSQL on the same disk.
+func BenchmarkStores(b *testing.B) {
+	const clients, perCall = 8, 100
+	rate := func(url string) float64 {
+		c := startWith(b, app.Options{Data: b.TempDir(), Store: url, Log: slog.New(slog.DiscardHandler)})
+		defer func() {
+			if err := c.stop(); err != nil {
+				b.Error(err)
+			}
+		}()
+		begun := time.Now()
+		var all sync.WaitGroup
+		for range clients {
+			client := c.dial(b)
+			all.Go(func() {
+				list := slices.Repeat([]any{[]any{noop}}, perCall)
+				for range b.N {
+					if err := client.Call(b.Context(), "SubmitManyJobs", []any{list}, new(any)); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		c.delay(b) // runs when those before it have run
+		return float64(clients*perCall*b.N) / time.Since(begun).Seconds()
+	}
+	embedded, postgres := rate(""), rate(pgserver.Start(b, true).URL("bench"))
+	b.ReportMetric(embedded, "jobs/s-embedded")
+	b.ReportMetric(postgres, "jobs/s-postgres")
+	b.ReportMetric(postgres/embedded, "postgres/embedded")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkForwarding asks the leader and a standby in turn, over LUXI, and
+// compares the medians.
+func BenchmarkForwarding(b *testing.B) {
+	both := groupOf(b, pgserver.Start(b, true).URL("bench"), 2)
+	defer func() {
+		for _, c := range slices.Backward(both) {
+			if err := c.stop(); err != nil {
+				b.Error(err)
+			}
+		}
+	}()
+	for _, method := range []struct {
+		name, call string
+		args       []any
+	}{{"a submission", "SubmitJob", []any{[]any{noop}}}, {"a question", "QueryTags", []any{"cluster", ""}}} {
+		b.Run(method.name, func(b *testing.B) {
+			var took [2][]time.Duration
+			for i, c := range both {
+				client := c.dial(b)
+				for range b.N {
+					begun := time.Now()
+					if err := client.Call(b.Context(), method.call, method.args, new(any)); err != nil {
+						b.Fatal(err)
+					}
+					took[i] = append(took[i], time.Since(begun))
+				}
+				slices.Sort(took[i])
+			}
+			leader, standby := took[0][b.N/2], took[1][b.N/2]
+			b.ReportMetric(leader.Seconds()*1e6, "us-leader")
+			b.ReportMetric(standby.Seconds()*1e6, "us-standby")
+			b.ReportMetric(float64(standby)/float64(leader), "standby/leader")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
