@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -65,7 +66,7 @@ func (h *history) client(ctx context.Context, id int) {
 		m := h.g.members[random.IntN(len(h.g.members))]
 		object := all[random.IntN(len(all))]
 		do := "read"
-		switch kindOf(object) + fmt.Sprint(random.IntN(3)) {
+		switch kindOf(object) + strconv.Itoa(random.IntN(3)) {
 		case "rule0", "rule1":
 			do = [...]string{"put", "put", "delete"}[random.IntN(3)]
 		case "job0":
@@ -130,7 +131,7 @@ var asks = map[string]func(ctx context.Context, h *history, m *member, in input)
 		}
 		return output{is: "too late"}, nil
 	},
-	"job read": func(ctx context.Context, h *history, m *member, in input) (output, error) {
+	"job read": func(ctx context.Context, _ *history, m *member, in input) (output, error) {
 		var rows [][]json.RawMessage
 		err := m.ask(ctx, &rows, "QueryJobs", nil, []string{"status", "ops"})
 		for _, row := range rows {
