@@ -53,7 +53,7 @@ func newLine(t *testing.T, to string) *line {
 }
 
 func (l *line) carry(in net.Conn) {
-	out, err := net.Dial("tcp", l.to) //nolint:noctx // it ends with its connection
+	out, err := net.Dial("tcp", l.to)
 	if err != nil {
 		_ = in.Close()
 		return

@@ -27,7 +27,10 @@ func (c *controller) eventParts() []func(context.Context) error {
 	key := "ganeti." + strings.TrimSuffix(instancePrefix, "-") + ".event.op"
 	return []func(context.Context) error{
 		outbox.Run,
-		func(ctx context.Context) error { return c.broker.Consume(ctx, amqp.Queue("servers"), key, c.takeEvent) },
+		func(ctx context.Context) error {
+			c.broker.Consume(ctx, amqp.Queue("servers"), key, c.takeEvent)
+			return nil
+		},
 	}
 }
 

@@ -187,7 +187,7 @@ func (r *runner) furnishServers(ctx context.Context, c *compute, watch *client) 
 		return err
 	})
 	if err == nil {
-		err = watch.none(ctx, "server", []any{"=", "status", "BUILD"})
+		err = watch.none(ctx, []any{"=", "status", "BUILD"})
 	}
 	if err != nil {
 		return nil, err
@@ -222,8 +222,8 @@ func inParallel(n int, do func(i int) error) error {
 	return nil
 }
 
-// none waits until no row of an item is left that a filter lets through.
-func (c *client) none(ctx context.Context, what string, filter []any) error {
+// none waits until no server is left that a filter lets through.
+func (c *client) none(ctx context.Context, filter []any) error {
 	rows := map[string]bool{}
 	var news struct {
 		Revision int64 `json:"revision"`
@@ -234,7 +234,7 @@ func (c *client) none(ctx context.Context, what string, filter []any) error {
 		} `json:"events"`
 	}
 	for {
-		if err := c.call(ctx, "Query", &news, what, []string{}, filter, map[string]any{"watch": news.Revision}); err != nil {
+		if err := c.call(ctx, "Query", &news, "server", []string{}, filter, map[string]any{"watch": news.Revision}); err != nil {
 			return err
 		}
 		if news.Reset {
@@ -277,7 +277,7 @@ func (r *runner) addOneByOne(ctx context.Context, c *compute, watch *client, ser
 			if err := c.clear(ctx, server); err != nil {
 				return err
 			}
-			if err := watch.none(ctx, "server", pending); err != nil {
+			if err := watch.none(ctx, pending); err != nil {
 				return err
 			}
 		}
@@ -288,7 +288,7 @@ func (r *runner) addOneByOne(ctx context.Context, c *compute, watch *client, ser
 		took[i] = time.Since(start)
 	}
 	r.latency("add one tag", took, tagAddTarget)
-	return watch.none(ctx, "server", pending)
+	return watch.none(ctx, pending)
 }
 
 // changeMany measures several clients that add tags to many servers, until all
@@ -297,14 +297,14 @@ func (r *runner) changeMany(ctx context.Context, c *compute, watch *client, serv
 	if err := inParallel(len(servers), func(i int) error { return c.clear(ctx, servers[i]) }); err != nil {
 		return err
 	}
-	if err := watch.none(ctx, "server", pending); err != nil {
+	if err := watch.none(ctx, pending); err != nil {
 		return err
 	}
 	n := len(servers) * tagsPerServer
 	start := time.Now()
 	err := inParallel(n, func(i int) error { return c.put(ctx, servers[i%len(servers)], "many"+strconv.Itoa(i/len(servers))) })
 	if err == nil {
-		err = watch.none(ctx, "server", pending)
+		err = watch.none(ctx, pending)
 	}
 	if err != nil {
 		return err

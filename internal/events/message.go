@@ -79,7 +79,9 @@ func Of(cluster string, j *job.Job, index int) (Message, bool) {
 	body, err := json.Marshal(e)
 	if err != nil { // a result that is no JSON, which no store would have taken
 		e.Result = nil
-		body, _ = json.Marshal(e)
+		if body, err = json.Marshal(e); err != nil {
+			return Message{}, false
+		}
 	}
 	id := strings.Join([]string{cluster, j.ID.String(), strconv.Itoa(index), string(op.Status)}, ":")
 	return Message{ID: id, Key: key, Body: body}, true

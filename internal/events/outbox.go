@@ -56,7 +56,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 		}
 	}
 	if ctx.Err() != nil {
-		return nil
+		err = nil
 	}
 	return err
 }

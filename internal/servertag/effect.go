@@ -19,7 +19,7 @@ type Effect struct {
 	// Parameter is the backend parameter, and Value what it becomes. Without the
 	// tag it is the cluster's default again.
 	Parameter string `json:"parameter,omitempty" toml:"parameter"`
-	Value     any    `json:"value,omitempty" toml:"value"`
+	Value     any    `json:"value,omitempty"     toml:"value"`
 	// Label is the label, in place of a parameter.
 	Label string `json:"label,omitempty" toml:"label"`
 }

@@ -23,12 +23,12 @@ const (
 func Queue(purpose string) string { return "drover-" + purpose + "-1" }
 
 // Consume hands out the messages with a routing key, from a queue that keeps them
-// while nobody consumes, until ctx ends, which is no error. A message is
+// while nobody consumes, until ctx ends. A message is
 // acknowledged when handle returns nil, is a dead letter when it returns
 // fault.Invalid, and is handed out again, sooner or later, for any other error.
 // handle is called from several goroutines at once.
-func (b *Broker) Consume(ctx context.Context, queue, key string, handle func(ctx context.Context, body []byte) error) error {
-	for {
+func (b *Broker) Consume(ctx context.Context, queue, key string, handle func(ctx context.Context, body []byte) error) {
+	for ctx.Err() == nil {
 		var connection *amqp.Connection
 		var deliveries <-chan amqp.Delivery
 		err := b.persist(ctx, "events cannot be consumed", func() (err error) {
@@ -36,13 +36,9 @@ func (b *Broker) Consume(ctx context.Context, queue, key string, handle func(ctx
 			return err
 		})
 		if err != nil { // ctx has ended
-			return nil
+			return
 		}
 		serve(ctx, connection, deliveries, handle)
-		if ctx.Err() != nil {
-			return nil
-		}
-		b.log.Warn("the connection to the broker ended; it is made anew")
 	}
 }
 
