@@ -87,6 +87,20 @@ func TestFirstSteps(t *testing.T) {
 	leaves(t, binary, "XDG_STATE_HOME="+state)
 }
 
+// What the page shows of the Compute API works as it is written.
+func TestServersForUsers(t *testing.T) {
+	binary, state := testkit.Build(t), t.TempDir()
+	startDemo(t, binary, state)
+	cmd := exec.CommandContext(t.Context(), "sh", "-eu")
+	cmd.Dir = filepath.Dir(filepath.Dir(binary)) // where bin/drover is
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+state)
+	cmd.Stdin = strings.NewReader(commands(t, "README.md", "## Servers for users"))
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "13 of 13 tests passed") || !strings.Contains(string(out), "cyclades:user:rack+3") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // The same steps work with a controller that is a service, whatever its store.
 func TestFirstStepsWithAService(t *testing.T) {
 	binary := testkit.Build(t)
