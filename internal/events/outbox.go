@@ -96,7 +96,12 @@ func (o *Outbox) follow(ctx context.Context) error {
 			return err
 		}
 		published := 0
-		for _, id := range jobsOf(changes) {
+		ids, newest := jobsOf(changes)
+		// The feed tells of a job before the queue shows it.
+		if _, err := o.Picture.Wait(ctx, int64(newest)); err != nil {
+			return err
+		}
+		for _, id := range ids {
 			n, err := o.tell(ctx, id)
 			if err != nil {
 				return err
@@ -114,21 +119,21 @@ func (o *Outbox) follow(ctx context.Context) error {
 }
 
 // jobsOf returns the jobs that changed, each once, in the order of their first
-// change.
-func jobsOf(changes []store.Change) []job.ID {
-	var out []job.ID
+// change, and the revision of the newest change of one.
+func jobsOf(changes []store.Change) (out []job.ID, newest store.Revision) {
 	seen := map[job.ID]bool{}
 	for _, c := range changes {
 		if c.Deleted || c.Kind != queue.KindJob && c.Kind != queue.KindPart {
 			continue
 		}
+		newest = c.Revision
 		text, _, _ := strings.Cut(c.ID, "/")
 		if id, err := job.ParseID(text); err == nil && !seen[id] {
 			seen[id] = true
 			out = append(out, id)
 		}
 	}
-	return out
+	return out, newest
 }
 
 // tell publishes the opcodes of a job that ended and are not published yet.
