@@ -95,7 +95,7 @@ func TestCommandLineConformance(t *testing.T) {
 		asInMoment(t, src, c, jobs)
 		got := run(t, src, c.words)
 		if want := masked(c); masked(got.named(c)) != want {
-			t.Errorf("%s: %s", c.name, firstDifference(masked(got.named(c)), want))
+			t.Errorf("%s: %s", c.name, testkit.FirstDifference(masked(got.named(c)), want))
 			continue
 		}
 		passed++
@@ -205,16 +205,6 @@ func masked(c commandLine) string {
 	return fmt.Sprintf("status %d\n%s%s", c.status, out, c.stderr)
 }
 
-func firstDifference(got, want string) string {
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range min(len(g), len(w)) {
-		if g[i] != w[i] {
-			return fmt.Sprintf("line %d\n got  %q\n want %q", i, g[i], w[i])
-		}
-	}
-	return fmt.Sprintf("got %d lines, want %d", len(g), len(w))
-}
-
 // run runs a command against a socket behind which a state is.
 func run(t *testing.T, src *query.Source, words []string) commandLine {
 	t.Helper()
@@ -268,6 +258,10 @@ func reply(src *query.Source, frame []byte) ([]byte, error) {
 	req, err := luxiwire.ParseRequest(frame)
 	if err != nil {
 		return nil, err
+	}
+	if req.Method == "QueryMasters" {
+		alone := fault.New(fault.WrongState, "this controller is alone")
+		return luxiwire.ErrorFrame(luxiwire.Error{Class: "OpPrereqError", Args: []any{alone.Error(), "wrong_state"}}, alone)
 	}
 	var args []json.RawMessage
 	if err := json.Unmarshal(req.Args, &args); err != nil {

@@ -31,7 +31,6 @@ type Server struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Metadata    map[string]string `json:"metadata,omitempty"`
-	KeyName     string            `json:"key_name,omitempty"`
 	// Project owns it; User made it. Both are ids.
 	Project string `json:"project"`
 	User    string `json:"user"`

@@ -170,14 +170,14 @@ func (e *Engine) Now() job.Time { return job.At(e.cfg.Now()) }
 
 // Wish is a server that a user wants.
 type Wish struct {
-	Name, Description, KeyName string
-	Metadata                   map[string]string
-	Project, User, Backend     string
-	Flavor                     server.Flavor
-	Image                      server.Image
-	NICs                       int
-	Tags                       []string
-	Asked                      servertag.Asked
+	Name, Description      string
+	Metadata               map[string]string
+	Project, User, Backend string
+	Flavor                 server.Flavor
+	Image                  server.Image
+	NICs                   int
+	Tags                   []string
+	Asked                  servertag.Asked
 }
 
 // Create writes down a server that is to be made. Its tags are checked like
@@ -191,7 +191,7 @@ func (e *Engine) Create(ctx context.Context, w *Wish) (*server.Server, error) {
 		return nil, fault.New(fault.NotFound, "there is no cluster %q for servers", w.Backend).At("backend")
 	}
 	s := &server.Server{
-		ID: e.cfg.NewUUID(), Name: w.Name, Description: w.Description, KeyName: w.KeyName, Metadata: w.Metadata,
+		ID: e.cfg.NewUUID(), Name: w.Name, Description: w.Description, Metadata: w.Metadata,
 		Project: w.Project, User: w.User, Backend: w.Backend, Flavor: w.Flavor, Image: w.Image, NICs: w.NICs, Created: w.Asked.Time, Tags: tags,
 	}
 	if s, err = s.Begin(server.Create, w.Asked); err != nil {

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/testkit"
 )
 
@@ -31,70 +33,92 @@ func TestFailingDisks(t *testing.T) {
 		{"broken", "fsync,fdatasync", "EIO", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			from := controller{bin: bin, data: t.TempDir()}
-			c := from.start(t)
-			client := c.dial()
-			acknowledged := map[string]int{}
-			submit := func(name string, limit time.Duration) error {
-				ctx, cancel := context.WithTimeout(t.Context(), limit)
-				defer cancel()
-				op := map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0, "reason": [][]any{{"user", name, 1}}}
-				var id int
-				err := client.Call(ctx, "SubmitJob", []any{[]any{op}, name}, &id)
-				if err == nil {
-					acknowledged[name] = id
-				}
-				return err
-			}
-			const few, patience = 20, time.Minute
-			for i := range few {
-				if err := submit(fmt.Sprint("before-", i), patience); err != nil {
-					t.Fatal(err)
-				}
-			}
-			mend := c.failing(tc.call, tc.errno)
-			if err := submit("while", 3*time.Second); err == nil {
+			d := &diskTest{T: t, from: controller{bin: bin, data: t.TempDir()}, acknowledged: map[string]int{}}
+			d.start()
+			d.submitAll("before")
+			mend := d.c.failing(tc.call, tc.errno)
+			if err := d.submit("while", 3*time.Second); err == nil {
 				t.Error("a job was taken that cannot be stored")
 			}
 			if tc.ends {
-				if err := c.Gone(); err == nil {
+				if err := d.c.Gone(); err == nil {
 					t.Error("the controller ended without a word")
 				}
-				mend()
-				c = from.start(t)
-				client = c.dial()
-			} else {
-				mend()
 			}
-			for i := range few {
-				name := fmt.Sprint("after-", i)
-				for begun := time.Now(); ; {
-					err := submit(name, patience)
-					if err == nil {
-						break
-					}
-					if time.Since(begun) > patience {
-						t.Fatalf("the disk is well, the controller is not: %v", err)
-					}
-				}
+			mend()
+			if tc.ends {
+				d.start()
 			}
-			c.kill()
-			c.gone()
-			c = from.start(t)
-			byName := map[string]int{}
-			for _, row := range jobs(t, c.dial()) {
-				byName[row.name()] = row.id
-			}
-			for name, id := range acknowledged {
-				if byName[name] != id {
-					t.Errorf("%s was acknowledged as job %d, now it is %d", name, id, byName[name])
-				}
-			}
-			c.stop()
-			if out, err := exec.CommandContext(t.Context(), bin, "store", "check", from.data).CombinedOutput(); err != nil {
+			d.submitAll("after")
+			d.c.kill()
+			d.c.gone()
+			d.start()
+			d.nothingIsLost()
+			d.c.stop()
+			if out, err := exec.CommandContext(t.Context(), bin, "store", "check", d.from.data).CombinedOutput(); err != nil {
 				t.Errorf("the store is not consistent: %v\n%s", err, out)
 			}
 		})
+	}
+}
+
+// diskTest is a controller on a disk that fails, with a client that remembers what it was told.
+type diskTest struct {
+	*testing.T
+
+	from         controller
+	c            *cluster
+	client       *luxiwire.Client
+	acknowledged map[string]int // jobs by their keys
+}
+
+func (d *diskTest) start() {
+	d.Helper()
+	d.c = d.from.start(d.T)
+	d.client = d.c.dial()
+}
+
+// submit hands a job in, with its name as the key.
+func (d *diskTest) submit(name string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(d.Context(), limit)
+	defer cancel()
+	op := map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0, "reason": [][]any{{"user", name, 1}}}
+	var id int
+	err := d.client.Call(ctx, "SubmitJob", []any{[]any{op}, name}, &id)
+	if err == nil {
+		d.acknowledged[name] = id
+	}
+	return err
+}
+
+// submitAll hands in some jobs, each again until it is taken.
+func (d *diskTest) submitAll(name string) {
+	d.Helper()
+	const some, patience = 20, time.Minute
+	for i := range some {
+		begun := time.Now()
+		for {
+			err := d.submit(fmt.Sprint(name, i), patience)
+			if err == nil {
+				break
+			}
+			if time.Since(begun) > patience {
+				d.Fatalf("the disk is well, the controller is not: %v", err)
+			}
+		}
+	}
+}
+
+func (d *diskTest) nothingIsLost() {
+	d.Helper()
+	byName := map[string]int{}
+	for _, row := range jobs(d.T, d.c.dial()) {
+		byName[row.name()] = row.id
+	}
+	for name, id := range d.acknowledged {
+		if byName[name] != id {
+			d.Errorf("%s was acknowledged as job %d, now it is %d", name, id, byName[name])
+		}
 	}
 }
 
@@ -111,15 +135,13 @@ func (c *cluster) failing(calls, errno string) (mend func()) {
 		c.Fatal(err)
 	}
 	lines := bufio.NewScanner(said)
-	for lines.Scan() && !strings.Contains(lines.Text(), "attached") {
+	for more := true; more && !strings.Contains(lines.Text(), "attached"); {
+		more = lines.Scan()
 	}
 	if !strings.Contains(lines.Text(), "attached") {
 		testkit.Missingf(c, "strace cannot attach to a process: %s", lines.Text())
 	}
-	go func() {
-		for lines.Scan() { // let it write on
-		}
-	}()
+	go func() { _, _ = io.Copy(io.Discard, said) }() // let it write on
 	return func() {
 		_ = cmd.Process.Signal(syscall.SIGINT) // it lets go
 		_ = cmd.Wait()

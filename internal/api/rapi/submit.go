@@ -68,15 +68,16 @@ func (r *request) submit(ops ...*opcode.Opcode) (any, error) {
 		return nil, err
 	}
 	signature := r.by.Entry(r.Now())
-	for i, op := range ops {
+	signed := make([]*opcode.Opcode, 0, len(ops))
+	for _, op := range ops {
 		for _, text := range op.Reason.Misread() {
 			r.warn(fmt.Sprintf("the reason %q limits nothing: a limit is %sN:LABEL, with N from 1", text, reason.LimitPrefix))
 		}
 		op = op.WithReason(op.Reason.Then(signature)) // a copy
 		op.DryRun = op.DryRun || dry
-		ops[i] = op
+		signed = append(signed, op)
 	}
-	return r.Queue.Submit(r.Context(), queue.Submission{Ops: ops, Key: r.Header.Get("Idempotency-Key")})
+	return r.Queue.Submit(r.Context(), queue.Submission{Ops: signed, Key: r.Header.Get("Idempotency-Key")})
 }
 
 // build makes the opcode out of the request. Parameters that path and query
