@@ -16,7 +16,7 @@ var nodeTable = table[node]{
 	fields: slices.Concat(nodeFields(), nodeInstanceFields(), nodeParamFields(), nodeLiveFields(),
 		metaFields(func(n node) *cluster.Meta { return &n.Meta }),
 		lastChangeFields(func(n node) *cluster.LastChange { return n.Last })),
-	aliases:  map[string]string{"ip": "pip", "primary_ip": "pip", "secondary_ip": "sip", "mem": "mtotal"},
+	aliases:  map[string]string{"ip": "pip", "primary_ip": "pip", "secondary_ip": "sip", "mem": "mtotal", "pinst": "pinst_list", "sinst": "sinst_list"},
 	all:      func(v *view) iter.Seq[node] { return v.inv.Nodes() },
 	named:    nodeNamed,
 	narrow:   nodePaths,

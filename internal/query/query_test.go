@@ -216,6 +216,9 @@ func TestAliasesAreNotListed(t *testing.T) {
 	if got := run(t, src, "instance", "nic1.ip,disk0.size,mem,autostart", `name == "web2"`, Options{}); got != `"192.0.2.2" !3 256 true` {
 		t.Errorf("got %s", got)
 	}
+	if got, want := run(t, src, "node", "pinst,sinst", "", Options{}), run(t, src, "node", "pinst_list,sinst_list", "", Options{}); got != want || got == "" {
+		t.Errorf("got %s, want %s", got, want)
+	}
 	if slices.Contains(fieldNames(t, "instance"), "mem") {
 		t.Error("an alias is listed")
 	}
