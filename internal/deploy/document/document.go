@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -95,7 +96,8 @@ func (n *Node) Get(name string) *Node {
 // source is the text of a document.
 type source struct {
 	text  []byte
-	lines []int // offsets
+	split sync.Once // for the first place that is asked for; documents are read by many at once
+	lines []int     // offsets
 }
 
 // Parse reads a document of YAML, of which JSON is a part. An empty document is null.

@@ -125,14 +125,14 @@ func solid(s string) int {
 
 // from returns the text from a place on.
 func (s *source) from(line, column int) (rest []byte, sameLine, sameColumn int) {
-	if s.lines == nil {
+	s.split.Do(func() {
 		s.lines = []int{0}
 		for i, b := range s.text {
 			if b == '\n' {
 				s.lines = append(s.lines, i+1)
 			}
 		}
-	}
+	})
 	if line < 1 || line > len(s.lines) {
 		return nil, line, column
 	}
