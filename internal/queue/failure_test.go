@@ -336,6 +336,39 @@ func TestShutdownBetweenOpcodes(t *testing.T) {
 	r.status(id, job.Success)
 }
 
+// Who is told that a job cannot be cancelled any more is not told so before its end is durable.
+func TestAnAnswerWaitsForWhatItRestsUpon(t *testing.T) {
+	r, faulty := newFaultyRig(t, 1)
+	r.began(r.submit(dummy), 0) // takes the only slot
+	id := r.submit(dummy)
+	goOn := stall(t, r, faulty)
+	first := handedOver(func(ctx context.Context) error {
+		_, err := r.q.Cancel(ctx, id, false, queue.By{})
+		return err
+	})
+	p := &probe{Context: ctx, waiting: make(chan struct{})}
+	second := make(chan queue.Answer, 1)
+	go func() {
+		a, err := r.q.Cancel(p, id, false, queue.By{})
+		if err != nil {
+			t.Error(err)
+		}
+		second <- a
+	}()
+	select {
+	case <-p.waiting:
+	case a := <-second:
+		t.Errorf("answered %v while the first cancel is not durable", a)
+		second <- a
+	}
+	goOn()
+	r.check(soon(t, first))
+	if a := soon(t, second); a.OK {
+		t.Errorf("the second cancel was answered %v", a)
+	}
+	r.status(id, job.Canceled)
+}
+
 func TestKillBeforeTheOpcodeBegan(t *testing.T) {
 	r, faulty := newFaultyRig(t, 1)
 	goOn := stall(t, r, faulty)

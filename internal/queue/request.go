@@ -72,7 +72,8 @@ func (q *Queue) request(ctx context.Context, e machine.Event, done audit.Event) 
 }
 
 // change carries out a request that changes the queue, and returns when that is
-// durable. What f refuses changes nothing.
+// durable. What f refuses changes nothing. An answer that changes nothing rests upon what others
+// have changed, and waits until that is durable: nobody is told what a crash could undo.
 func (q *Queue) change(ctx context.Context, f func(*work) error) error {
 	var durable <-chan error
 	var refused error
@@ -80,7 +81,7 @@ func (q *Queue) change(ctx context.Context, f func(*work) error) error {
 		if refused = q.usable(); refused != nil {
 			return
 		}
-		if refused = f(w); refused == nil && len(w.keys) > 0 {
+		if refused = f(w); refused == nil && len(w.keys)+len(q.unsettled) > 0 {
 			durable = w.answer()
 		}
 	})
