@@ -150,8 +150,10 @@ func (r *rig) closeInBackground() <-chan struct{} {
 		r.q.Close()
 		close(closed)
 	}()
+	impatient, end := context.WithCancel(ctx) // an answer may wait for the store
+	end()
 	for {
-		if _, err := r.q.Cancel(ctx, 999_999, false, queue.By{}); err != nil {
+		if _, err := r.q.Cancel(impatient, 999_999, false, queue.By{}); fault.Is(err, fault.Unavailable) {
 			return closed
 		}
 	}
