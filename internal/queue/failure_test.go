@@ -371,6 +371,28 @@ func TestAnAnswerWaitsForWhatItRestsUpon(t *testing.T) {
 	r.status(id, job.Canceled)
 }
 
+// Nor is who is told that a rule is not there, before its deletion is durable.
+func TestARefusalWaitsForWhatItRestsUpon(t *testing.T) {
+	r, faulty := newFaultyRig(t, 1)
+	rule := r.rule(1, `"PAUSE"`, `[["opcode",["=","OP_ID","OP_TEST_DUMMY"]]]`)
+	goOn := stall(t, r, faulty)
+	first := handedOver(func(ctx context.Context) error { return r.q.DeleteFilter(ctx, rule, queue.By{}) })
+	p := &probe{Context: ctx, waiting: make(chan struct{})}
+	second := make(chan error, 1)
+	go func() { second <- r.q.DeleteFilter(p, rule, queue.By{}) }()
+	select {
+	case <-p.waiting:
+	case err := <-second:
+		t.Errorf("answered %v while the first deletion is not durable", err)
+		second <- err
+	}
+	goOn()
+	r.check(soon(t, first))
+	if err := soon(t, second); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the second deletion was answered %v", err)
+	}
+}
+
 func TestKillBeforeTheOpcodeBegan(t *testing.T) {
 	r, faulty := newFaultyRig(t, 1)
 	goOn := stall(t, r, faulty)

@@ -168,6 +168,7 @@ func (q *Queue) setRules(ctx context.Context, edit machine.Edit, made func(*work
 	durable, err := q.planRules(edit, made)
 	q.planning.Unlock()
 	if err != nil {
+		q.catchUp(ctx)
 		return err
 	}
 	q.expiring.signal()
