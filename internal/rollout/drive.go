@@ -157,16 +157,12 @@ func done(what audit.Verb, d *course.Deployment, by By) audit.Event {
 
 // keep stores a deployment and shows it.
 func (e *Engine) keep(d *course.Deployment, told ...audit.Event) error {
-	if err := e.commit(store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}, told...); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.deployments[d.ID] = d
-	if r := e.runs[d.ID]; r != nil {
-		r.d = d
-	}
-	return nil
+	return e.commit(store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}, func() {
+		e.deployments[d.ID] = d
+		if r := e.runs[d.ID]; r != nil {
+			r.d = d
+		}
+	}, told...)
 }
 
 // Stop lets nothing more of a deployment begin. What runs comes to its end.

@@ -176,8 +176,9 @@ func (e *Engine) act(ctx context.Context, f func() error) error {
 	}
 }
 
-// commit makes a transaction durable, with the events that tell of it.
-func (e *Engine) commit(tx store.Tx, told ...audit.Event) error {
+// commit makes a transaction durable, with the events that tell of it. show takes over what it changed; it is called with
+// mu held, before the picture tells anybody that something changed: who is woken by it sees the change.
+func (e *Engine) commit(tx store.Tx, show func(), told ...audit.Event) error {
 	tx.Epoch = e.cfg.Epoch
 	change := &state.Change{}
 	for _, event := range told {
@@ -186,6 +187,9 @@ func (e *Engine) commit(tx store.Tx, told ...audit.Event) error {
 	durable := make(chan error, 1)
 	e.cfg.Store.Enqueue(tx, func(revision store.Revision, err error) {
 		if err == nil {
+			e.mu.Lock()
+			show()
+			e.mu.Unlock()
 			change.Revision = int64(revision)
 			e.cfg.Picture.Committed(change)
 		}

@@ -160,13 +160,7 @@ func (e *Engine) host(named string, part *state.Part) string {
 
 func (e *Engine) storeEnvironment(x *course.Environment, parts *parts, done audit.Event) error {
 	tx := store.Tx{Put: append(parts.puts, put(KindEnvironment, x.Name, x))}
-	if err := e.commit(tx, done); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.environments[x.Name] = x
-	return nil
+	return e.commit(tx, func() { e.environments[x.Name] = x }, done)
 }
 
 // PutNode stores the state to be reached of one node of an environment, with the data that is its own.
@@ -252,14 +246,10 @@ func (e *Engine) DeleteEnvironment(name string, by By) error {
 		}
 	}
 	e.mu.Unlock()
-	if err := e.commit(tx, audit.New(audit.EnvironmentDelete, name, by)); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.environments, name)
-	maps.DeleteFunc(e.successes, func(p place, _ int64) bool { return p.environment == name })
-	return nil
+	return e.commit(tx, func() {
+		delete(e.environments, name)
+		maps.DeleteFunc(e.successes, func(p place, _ int64) bool { return p.environment == name })
+	}, audit.New(audit.EnvironmentDelete, name, by))
 }
 
 func underWay(d *course.Deployment) error {
@@ -289,12 +279,10 @@ func (e *Engine) PutGraph(name string, files []course.File, by By) (*Kept, error
 	if old, err := e.Graph(name); err == nil {
 		x.Generation = old.Generation + 1
 	}
-	if err := e.commit(store.Tx{Put: []store.Put{put(KindGraph, name, x)}}, audit.New(audit.GraphPut, name, by)); err != nil {
+	tx := store.Tx{Put: []store.Put{put(KindGraph, name, x)}}
+	if err := e.commit(tx, func() { e.graphs[name] = x }, audit.New(audit.GraphPut, name, by)); err != nil {
 		return nil, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.graphs[name] = x
 	return &Kept{Name: name, Tasks: x.Tasks, Warnings: told(append(whole.Warnings, graph.Dangling(whole)...))}, nil
 }
 
@@ -310,13 +298,8 @@ func (e *Engine) DeleteGraph(name string, by By) error {
 			return fault.New(fault.WrongState, "the environment %s uses the task graph %s", x.Name, name)
 		}
 	}
-	if err := e.commit(store.Tx{Delete: []store.Key{{Kind: KindGraph, ID: name}}}, audit.New(audit.GraphDelete, name, by)); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.graphs, name)
-	return nil
+	tx := store.Tx{Delete: []store.Key{{Kind: KindGraph, ID: name}}}
+	return e.commit(tx, func() { delete(e.graphs, name) }, audit.New(audit.GraphDelete, name, by))
 }
 
 // compile reads graphs and merges them, later ones over earlier ones.

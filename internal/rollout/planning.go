@@ -68,13 +68,13 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 	for i, text := range pieces {
 		tx.Put = append(tx.Put, store.Put{Key: store.Key{Kind: KindPlan, ID: chunkKey(d.ID, i)}, Value: text})
 	}
-	if err := e.commit(tx); err != nil {
+	err = e.commit(tx, func() {
+		e.latest = d.ID
+		e.deployments[d.ID] = d
+	})
+	if err != nil {
 		return nil, nil, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.latest = d.ID
-	e.deployments[d.ID] = d
 	return d, p.Warnings, nil
 }
 

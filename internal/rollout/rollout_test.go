@@ -11,6 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
 )
 
 const webGraph = `
@@ -262,5 +263,27 @@ func TestStoredPlansAgreeWithNewOnes(t *testing.T) {
 	r.open(0)
 	if again := told(); !slices.Equal(first, again) {
 		t.Errorf("planned again it is\n%+v\nwas\n%+v", again, first)
+	}
+}
+
+// TestNobodyIsToldOfWhatIsNotShown: whoever is woken by a change looks once, and would wait for ever for one that comes
+// into view a little later.
+func TestNobodyIsToldOfWhatIsNotShown(t *testing.T) {
+	r := newRig(t, 1)
+	changed := r.engine.cfg.Picture.Changed()
+	err := r.engine.commit(store.Tx{Put: []store.Put{put(KindGraph, "g", &course.Graph{Name: "g"})}}, func() {
+		select {
+		case <-changed:
+			t.Error("the picture changed before the graph was shown")
+		default:
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-changed:
+	default:
+		t.Error("the picture did not change")
 	}
 }

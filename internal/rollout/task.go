@@ -113,14 +113,10 @@ func (e *Engine) remember(r *run, d *course.Deployment, x *course.Record) error 
 		s := course.Success{Environment: d.Environment, Task: x.Task, Node: x.Node, Deployment: d.ID}
 		tx.Put = append(tx.Put, put(KindSuccess, s.Key(), s))
 	}
-	if err := e.commit(tx); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	r.records[x.Step] = x
-	if success {
-		e.successes[place{d.Environment, x.Node, x.Task}] = d.ID
-	}
-	return nil
+	return e.commit(tx, func() {
+		r.records[x.Step] = x
+		if success {
+			e.successes[place{d.Environment, x.Node, x.Task}] = d.ID
+		}
+	})
 }
