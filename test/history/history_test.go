@@ -106,8 +106,8 @@ func rest(g *group, d time.Duration) {
 // normalRun is how many histories a group goes through in the normal tests,
 // shortRun with -short.
 const (
-	normalRun = 3
-	shortRun  = 1
+	normalRun = 10
+	shortRun  = 3
 )
 
 // TestHistories has two groups go through histories at the same time.

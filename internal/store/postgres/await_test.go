@@ -136,3 +136,28 @@ func waitingEnds(t *testing.T, url string) {
 		t.Error("it got the lease")
 	}
 }
+
+// TestAPausedWriterHoldsUpNobody: a controller that stands still in the midst of a transaction loses it, and with it the
+// lock that orders the writers.
+func TestAPausedWriterHoldsUpNobody(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	server := pgserver.Start(t, false)
+	paused, going := openAt(t, server.URL("paused")), openAt(t, server.URL("paused"))
+	conn := paused.writer.conn // its goroutine does not use it before it is asked to write
+	for _, statement := range []string{"BEGIN", "SELECT revision FROM head FOR UPDATE"} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx := store.Tx{Put: []store.Put{{Key: store.Key{Kind: "job", ID: "1"}, Value: []byte("1")}}}
+	if _, err := store.Commit(ctx, going, tx); err != nil {
+		t.Errorf("the other was held up: %v", err)
+	}
+	if _, err := conn.Exec(ctx, "COMMIT"); err == nil {
+		t.Error("the paused one went on with a transaction that the other did not wait for")
+	}
+	if _, err := store.Commit(ctx, paused, tx); err != nil {
+		t.Errorf("the paused one does not connect anew: %v", err)
+	}
+}

@@ -16,6 +16,7 @@ const (
 	classRetry     = "40"    // the server took the transaction back to let another go on
 	stateReadOnly  = "25006" // a standby server, or one that is told not to write
 	stateTooLarge  = "54000" // a limit of the server
+	stateIdle      = "25P03" // the server gave up a transaction in which nothing was asked for too long
 )
 
 // refusal is an answer of the server to a statement: the transaction did not
@@ -23,7 +24,7 @@ const (
 // another kind.
 func refusal(err error) (answer error, ok bool) {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || e.Code[:2] == classShutdown || e.Code[:2] == classRetry {
+	if !ok || e.Code[:2] == classShutdown || e.Code[:2] == classRetry || e.Code == stateIdle {
 		return nil, false
 	}
 	switch {

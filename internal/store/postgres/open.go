@@ -105,6 +105,18 @@ func Open(ctx context.Context, url string, opts Options) (_ *Store, err error) {
 	return s, nil
 }
 
+// sessionParams are those of every session, unless the URL says otherwise. A controller that is paused, or cut off, in
+// the midst of a transaction keeps the lock that orders the writers, and nobody else could lead: the server is to end
+// its session before the writers of others have lost patience, and a connection to nobody before a lease expires.
+var sessionParams = map[string]string{
+	"search_path":                         DefaultSchema,
+	"application_name":                    "drover",
+	"idle_in_transaction_session_timeout": "3s",
+	"tcp_keepalives_idle":                 "5",
+	"tcp_keepalives_interval":             "2",
+	"tcp_keepalives_count":                "3",
+}
+
 // parse reads the URL of a store.
 func parse(url string) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
@@ -113,11 +125,10 @@ func parse(url string) (*pgxpool.Config, error) {
 			WithHint("it looks like postgres://user:password@host:5432/database")
 	}
 	params := cfg.ConnConfig.RuntimeParams
-	if params["search_path"] == "" {
-		params["search_path"] = DefaultSchema
-	}
-	if params["application_name"] == "" {
-		params["application_name"] = "drover"
+	for name, value := range sessionParams {
+		if params[name] == "" {
+			params[name] = value
+		}
 	}
 	return cfg, nil
 }
