@@ -135,9 +135,20 @@ func (s *surfaces) listenCompute(ctx context.Context, o Options) (err error) {
 	if s.computeListener, err = listen.Listen(ctx, "tcp", o.Compute); err != nil {
 		return fault.New(fault.Environment, "cannot listen for the Compute API: %w", err).WithHint("choose another address with --compute; port 0 picks a free one")
 	}
-	base := "http://" + s.computeListener.Addr().String()
+	if o.ComputeTLS {
+		s.computeCert = s.cert
+	}
+	base := computeScheme(o) + "://" + s.computeListener.Addr().String()
 	s.ready.Compute, s.ready.Identity = base+"/compute/v2.1", base+identityPrefix+"/v3"
 	return nil
+}
+
+// computeScheme is how clients reach the Compute API.
+func computeScheme(o Options) string {
+	if o.ComputeTLS {
+		return "https"
+	}
+	return "http"
 }
 
 // serveCompute serves the Compute API until ctx ends, with the limits of RAPI.
@@ -145,7 +156,7 @@ func (s *surfaces) serveCompute(ctx context.Context, h http.Handler, log *slog.L
 	if s.computeListener == nil {
 		return nil
 	}
-	return rapi.ServeHandler(ctx, s.computeListener, nil, h, log)
+	return rapi.ServeHandler(ctx, s.computeListener, s.computeCert, h, log)
 }
 
 // identityPrefix is the path below which identity is served.
@@ -153,10 +164,11 @@ const identityPrefix = "/identity"
 
 // newCompute returns the services of the Compute API, told apart by the
 // beginnings of their paths. No path is cleaned or redirected.
-func (c *controller) newCompute() http.Handler {
-	accounts := identityapi.New(identityapi.Config{Accounts: c.accounts, Prefix: identityPrefix, Region: "RegionOne", Now: time.Now, Log: c.log,
+func (c *controller) newCompute(o Options) http.Handler {
+	scheme := computeScheme(o)
+	accounts := identityapi.New(identityapi.Config{Accounts: c.accounts, Scheme: scheme, Prefix: identityPrefix, Region: "RegionOne", Now: time.Now, Log: c.log,
 		Catalog: func(r *http.Request) []identityapi.Service {
-			base := "http://" + r.Host
+			base := scheme + "://" + r.Host
 			return []identityapi.Service{
 				{Type: "compute", Name: "drover", URL: base + "/compute/v2.1"},
 				{Type: "cyclades_compute", Name: "cyclades_compute", URL: base + "/compute/v2.0"},
@@ -164,14 +176,20 @@ func (c *controller) newCompute() http.Handler {
 				{Type: "image", Name: "drover", URL: base + "/image"},
 			}
 		}})
-	servers := compute.New(compute.Config{Accounts: c.accounts, Engine: c.servers, Waits: c.waits, Now: time.Now, Log: c.log})
+	servers := compute.New(compute.Config{Accounts: c.accounts, Engine: c.servers, Scheme: scheme, Waits: c.waits, Now: time.Now, Log: c.log})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if path := r.URL.EscapedPath(); path == identityPrefix || strings.HasPrefix(path, identityPrefix+"/") {
+		if ofIdentity(r) {
 			accounts.ServeHTTP(w, r)
 			return
 		}
 		servers.ServeHTTP(w, r)
 	})
+}
+
+// ofIdentity tells requests of the Identity API from those of the others.
+func ofIdentity(r *http.Request) bool {
+	path := r.URL.EscapedPath()
+	return path == identityPrefix || strings.HasPrefix(path, identityPrefix+"/")
 }
 
 // waits says what a job waits for.

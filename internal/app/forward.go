@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-project/drover/internal/api/compute"
+	identityapi "github.com/drover-project/drover/internal/api/identity"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/reason"
@@ -213,11 +215,20 @@ func (l *leaderClient) failed(w http.ResponseWriter, r *http.Request, err error)
 	if fault.Is(err, fault.Unavailable) || errors.Is(err, errLeadHere) {
 		status, text = http.StatusServiceUnavailable, err.Error()
 	}
-	unavailable(w, status, text)
+	unavailable(w, r, status, text)
 }
 
-// unavailable answers a request of RAPI that no controller carried out.
-func unavailable(w http.ResponseWriter, status int, text string) {
+// unavailable answers a request that no controller carried out, as its surface
+// says so.
+func unavailable(w http.ResponseWriter, r *http.Request, status int, text string) {
+	if r.Header.Get(headerSurface) == surfaceCompute {
+		if ofIdentity(r) {
+			identityapi.Refuse(w, status, text)
+		} else {
+			compute.Refuse(w, r, status, text)
+		}
+		return
+	}
 	answer, err := json.Marshal(map[string]any{"code": status, "message": http.StatusText(status), "explain": text})
 	if err != nil {
 		return
@@ -264,7 +275,7 @@ func (g *group) forward(surface string) http.Handler {
 		case c.term.Err() != nil:
 			g.leader.proxy.ServeHTTP(w, r)
 		default:
-			unavailable(w, http.StatusServiceUnavailable, err.Error())
+			unavailable(w, r, http.StatusServiceUnavailable, err.Error())
 		}
 	})
 }

@@ -59,6 +59,8 @@ type Options struct {
 	// Compute is the address of the Compute API, with identity and images; empty
 	// for none.
 	Compute string
+	// ComputeTLS serves it over TLS, with RAPI's certificate.
+	ComputeTLS bool
 	// Functions is the directory of the operator's own functions for expressions of
 	// tasks; empty for none.
 	Functions string
@@ -204,7 +206,8 @@ type surfaces struct {
 	users *rapi.UsersFile
 
 	rapiListener, luxiListener net.Listener
-	computeListener            net.Listener // nil without the Compute API
+	computeListener            net.Listener          // nil without the Compute API
+	computeCert                *rapi.CertificateFile // nil while that is plain HTTP
 
 	monitors      *monitors
 	serveMonitors func(context.Context) error
@@ -246,7 +249,7 @@ func (c *controller) serveOn(ctx context.Context, s *surfaces, o Options) error 
 		RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
 		Beside: c.pages(), Observe: c.figures.observe("rapi", o.Log), NewID: c.requestIDs.Next})
 	c.luxi = c.newLUXI(o)
-	c.compute = c.newCompute()
+	c.compute = c.newCompute(o)
 	if err := c.openAccounts(ctx, s, o); err != nil {
 		return err
 	}

@@ -225,3 +225,27 @@ func (c *compute) overRAPI(method, query string, want int) {
 		c.Errorf("%s %s: %d %s %v", method, query, answer.StatusCode, text, err)
 	}
 }
+
+// TestComputeOverTLS: all that clients are led to is where they reach it.
+func TestComputeOverTLS(t *testing.T) {
+	c := startWith(t, app.Options{Data: t.TempDir(), Compute: "127.0.0.1:0", ComputeTLS: true})
+	for _, at := range []string{c.ready.Compute, c.ready.Identity} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := trusting().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusOK || !strings.HasPrefix(at, "https://") || !strings.Contains(string(text), `"href":"`+at) ||
+			strings.Contains(string(text), "http://") {
+			t.Errorf("%s: %d %s %v", at, answer.StatusCode, text, err)
+		}
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+}

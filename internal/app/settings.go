@@ -32,6 +32,7 @@ type settings struct {
 	Mond                  string   `toml:"mond"`
 	NodeData              string   `toml:"node-data"`
 	Compute               string   `toml:"compute"`
+	ComputeTLS            bool     `toml:"compute-tls"`
 	Events                string   `toml:"events"`
 	ServerEffects         string   `toml:"server-effects"`
 	ServerClusters        string   `toml:"server-clusters"`
@@ -61,7 +62,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Peer, "peer", s.Peer, "address at which other controllers of the same store reach this one; with it, it stands by while another leads")
 	f.StringVar(&s.NodeData, "node-data", s.NodeData, "directory of the nodes that live in the leader's process (default: nodes in the data directory)")
 	f.StringVar(&s.Mond, "mond", s.Mond, "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
-	f.StringVar(&s.Compute, "compute", s.Compute, "address of the OpenStack Compute API, with identity and images, over plain HTTP; port 0 picks a free one, \"\" has none")
+	f.StringVar(&s.Compute, "compute", s.Compute, "address of the OpenStack Compute API, with identity and images; port 0 picks a free one, \"\" has none")
+	f.BoolVar(&s.ComputeTLS, "compute-tls", s.ComputeTLS, "serve that over TLS, with the certificate of RAPI (default: over plain HTTP)")
 	f.StringVar(&s.Events, "events", s.Events, "URL of a RabbitMQ broker that is told how opcodes ended (default: only this process is)")
 	f.StringVar(&s.ServerEffects, "server-effects", s.ServerEffects, "TOML file with what tags of servers do beside being there (default: nothing)")
 	f.StringVar(&s.ServerClusters, "server-clusters", s.ServerClusters, "TOML file with further clusters for servers, reached over RAPI (default: only this one)")
@@ -79,7 +81,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 func (s *settings) options() Options {
 	return Options{
 		Name: s.Name, Peer: s.Peer, NodeData: s.NodeData, Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
-		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters,
+		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters,
 		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, ReadyFile: s.ReadyFile,
 		StopGrace: time.Duration(s.StopGrace), ArchiveAfter: time.Duration(s.ArchiveAfter),
 	}

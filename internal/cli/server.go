@@ -57,7 +57,8 @@ func (sh *shell) cloud(ctx context.Context) (*openstack.Client, error) {
 // localCloud is the controller of this machine, with the account that its ready
 // file tells; nil if there is none.
 func (sh *shell) localCloud() *openstack.Cloud {
-	text, err := os.ReadFile(cmp.Or(sh.getenv("DROVER_READY_FILE"), filepath.Join(DevDataDir(sh.getenv), "ready.json")))
+	path := cmp.Or(sh.getenv("DROVER_READY_FILE"), filepath.Join(DevDataDir(sh.getenv), "ready.json"))
+	text, err := os.ReadFile(path)
 	var ready struct {
 		Identity string `json:"identity"`
 		User     string `json:"os_username"`
@@ -67,7 +68,12 @@ func (sh *shell) localCloud() *openstack.Cloud {
 	if err != nil || json.Unmarshal(text, &ready) != nil || ready.Identity == "" || ready.User == "" {
 		return nil
 	}
-	return &openstack.Cloud{AuthURL: ready.Identity, Username: ready.User, Password: ready.Password, Project: ready.Project}
+	local := &openstack.Cloud{AuthURL: ready.Identity, Username: ready.User, Password: ready.Password, Project: ready.Project}
+	own := filepath.Join(filepath.Dir(path), "rapi", "rapi.pem")
+	if _, err := os.Stat(own); err == nil && strings.HasPrefix(ready.Identity, "https:") {
+		local.Certificate = own // it vouches for itself
+	}
+	return local
 }
 
 func serverList(sh *shell) *cobra.Command {

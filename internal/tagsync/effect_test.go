@@ -15,7 +15,7 @@ import (
 // puts a label on the instance, each by a job that says why, and both are taken
 // back with their tags, also by a controller that was started since.
 func TestEffectsComeAndGoWithTheirTags(t *testing.T) {
-	r := &rig{fatal: t, ctx: t.Context(), dir: t.TempDir(), log: slog.New(slog.NewTextHandler(t.Output(), nil)), effects: []servertag.Effect{
+	r := &rig{Failing: t, ctx: t.Context(), dir: t.TempDir(), log: slog.New(slog.NewTextHandler(t.Output(), nil)), effects: []servertag.Effect{
 		{Namespace: user, Tag: "stay", Parameter: "always_failover", Value: true},
 		{Namespace: servertag.System, Tag: "smtp", Label: "firewall:smtp_open"}}}
 	r.start()

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/tagsync"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 var names = []string{"a", "b_", "γ"}
@@ -140,7 +141,7 @@ func (h *history) crash() {
 
 // rest waits until nothing is left to do. What waits for another try need not.
 func (h *history) rest() *server.Server {
-	limit := time.After(patience)
+	limit := time.After(testkit.Patience)
 	for {
 		changed := h.shown.Changed()
 		h.ahead.Add(int64(time.Hour))
@@ -222,7 +223,7 @@ func TestHistories(t *testing.T) {
 		}
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			h := &history{random: rand.New(rand.NewPCG(seed, 0)), last: map[string]bool{}, loose: map[string]bool{}, rig: &rig{
-				fatal: t, ctx: t.Context(), dir: t.TempDir(), log: slog.New(slog.DiscardHandler), effects: []servertag.Effect{effect},
+				Failing: t, ctx: t.Context(), dir: t.TempDir(), log: slog.New(slog.DiscardHandler), effects: []servertag.Effect{effect},
 				around: func(b tagsync.Backend) tagsync.Backend { return &deaf{Backend: b} }}}
 			h.live()
 		})

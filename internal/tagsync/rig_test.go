@@ -28,15 +28,9 @@ import (
 	"github.com/drover-project/drover/internal/testkit"
 )
 
-// fatal is what tests and properties have in common.
-type fatal interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
 // rig is a controller with one fake node: store, queue and engine are real.
 type rig struct {
-	fatal
+	testkit.Failing
 	ctx    context.Context //nolint:containedctx // that of the test
 	dir    string
 	log    *slog.Logger
@@ -62,7 +56,7 @@ func newRig(t *testing.T) *rig {
 // newRigAround is a rig whose engine gets a wrapped cluster.
 func newRigAround(t *testing.T, around func(tagsync.Backend) tagsync.Backend) *rig {
 	t.Helper()
-	r := &rig{fatal: t, ctx: t.Context(), dir: t.TempDir(), log: slog.New(slog.NewTextHandler(t.Output(), nil)), around: around}
+	r := &rig{Failing: t, ctx: t.Context(), dir: t.TempDir(), log: slog.New(slog.NewTextHandler(t.Output(), nil)), around: around}
 	r.start()
 	t.Cleanup(r.stop)
 	return r
@@ -146,25 +140,15 @@ func atRest(s *server.Server) bool {
 	return len(s.Tasks) == 0 && s.Tags.OldestPending() == 0 && len(s.Tags.Jobs) == 0
 }
 
-// patience is how long something may take that is to come.
-const patience = time.Minute
-
 // until waits until a condition holds for a server; nil is one that is gone.
 func (r *rig) until(id, what string, holds func(*server.Server) bool) *server.Server {
 	r.Helper()
-	limit := time.After(patience)
-	for {
-		changed := r.shown.Changed()
-		s := r.engine.Servers().Get(id)
-		if holds(s) {
-			return s
-		}
-		select {
-		case <-changed:
-		case <-limit:
-			r.Fatalf("the server never %s: %+v", what, s)
-		}
-	}
+	var s *server.Server
+	testkit.Until(r, "the server "+what, r.shown.Changed, func() bool {
+		s = r.engine.Servers().Get(id)
+		return holds(s)
+	}, func() any { return s })
+	return s
 }
 
 func (r *rig) settled(id string) *server.Server {
@@ -195,7 +179,7 @@ func (r *rig) submit(id string, params map[string]any) job.ID {
 // finish submits a job and waits until it has ended.
 func (r *rig) finish(id string, params map[string]any) *job.Job {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	ctx, cancel := context.WithTimeout(r.ctx, testkit.Patience)
 	defer cancel()
 	j, err := r.queue.Wait(ctx, r.submit(id, params), (*job.Job).Final)
 	r.check(err)

@@ -11,7 +11,9 @@
 //
 // Invariants:
 //   - Only the engine writes servers, under the leader's epoch.
-//   - What a user is told is durable, and read by that user at once.
+//   - What a user is told is durable, with all that it rests upon, and read by that user at once.
+//   - Changes of one server reach the store in the order in which they were
+//     decided. Each is made upon those before it without waiting for them, so they share commits.
 //   - A change and the word that something is left to do about it are one
 //     object, put in one transaction: a server with changes that its cluster does
 //     not show yet stands in the store's order by time (store.Put.At) at the oldest of them.
@@ -226,13 +228,8 @@ func (e *Engine) enqueueNew(s *server.Server, durable chan<- error) error {
 		return err
 	}
 	e.number++
-	tx := store.Tx{Epoch: e.cfg.Epoch, Put: []store.Put{put, {Key: numberKey, Value: []byte(strconv.FormatInt(s.Number, 10))}}}
-	e.cfg.Store.Enqueue(tx, func(revision store.Revision, err error) {
-		if err == nil {
-			e.cfg.Picture.Committed(&state.Change{Revision: int64(revision), Servers: []*server.Server{s}})
-		}
-		durable <- err
-	})
+	tx := store.Tx{Put: []store.Put{put, {Key: numberKey, Value: []byte(strconv.FormatInt(s.Number, 10))}}}
+	e.enqueue(tx, &state.Change{Servers: []*server.Server{s}}, func(err error) { durable <- err })
 	return nil
 }
 
@@ -250,20 +247,26 @@ func putOf(s *server.Server) (store.Put, error) {
 
 // commit makes a transaction durable and shows what it changed.
 func (e *Engine) commit(tx store.Tx, c *state.Change) error {
-	tx.Epoch = e.cfg.Epoch
 	durable := make(chan error, 1)
-	e.cfg.Store.Enqueue(tx, func(revision store.Revision, err error) {
-		if err == nil {
-			c.Revision = int64(revision)
-			e.cfg.Picture.Committed(c)
-		}
-		durable <- err
-	})
+	e.enqueue(tx, c, func(err error) { durable <- err })
 	err := <-durable
 	if err == nil {
 		e.cfg.Picture.Publish()
 	}
 	return err
+}
+
+// enqueue hands a transaction to the store, and what it changes to the picture
+// when it is durable. Then done is called, which must be quick.
+func (e *Engine) enqueue(tx store.Tx, c *state.Change, done func(error)) {
+	tx.Epoch = e.cfg.Epoch
+	e.cfg.Store.Enqueue(tx, func(revision store.Revision, err error) {
+		if err == nil {
+			c.Revision = int64(revision)
+			e.cfg.Picture.Committed(c)
+		}
+		done(err)
+	})
 }
 
 // errNoServer is what is found of a server that is not there.
@@ -283,38 +286,62 @@ func (e *Engine) Change(id string, f func(*server.Server) (*server.Server, error
 	return s, err
 }
 
-// change is Change for the worker itself.
+// change is Change for the worker itself. A change is made upon those before it
+// without waiting until they are durable, but nothing is told before.
 func (e *Engine) change(id string, f func(*server.Server) (*server.Server, error)) (*server.Server, error) {
+	s, last, err := e.decide(id, f)
+	if last == nil {
+		return s, err
+	}
+	<-last.durable
+	if last.err != nil {
+		return s, last.err
+	}
+	e.cfg.Picture.Publish()
+	if s == nil && err == nil {
+		e.forget(id)
+	}
+	return s, err
+}
+
+// decide lets f change a server and hands the result to the store. It returns
+// the change that what is returned rests upon: that one, or the last before it if
+// f changed nothing; nil if everything is durable.
+func (e *Engine) decide(id string, f func(*server.Server) (*server.Server, error)) (*server.Server, *pending, error) {
 	w := e.workerOf(id)
 	w.changing.Lock()
 	defer w.changing.Unlock()
-	if w.stale {
+	if w.last.failed() { // only the store knows what became of it
 		if err := e.refresh(id); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		w.stale = false
+		w.last = nil
 	}
 	old := e.Servers().Get(id)
+	if w.last != nil {
+		old = w.last.server
+	}
 	if old == nil {
-		e.forget(id)
-		return nil, errNoServer(id)
+		if w.last == nil {
+			e.forget(id)
+		}
+		return nil, w.last, errNoServer(id)
 	}
 	next, err := f(old)
 	if err != nil || next == old {
-		return old, err
+		return old, w.last, err
 	}
-	if next == nil {
-		err = e.commit(store.Tx{Delete: []store.Key{key(id)}}, &state.Change{ServersRemoved: []string{id}})
-		e.forget(id)
-	} else {
-		var put store.Put
-		if put, err = putOf(next); err != nil {
-			return old, err
+	tx, c := store.Tx{Delete: []store.Key{key(id)}}, &state.Change{ServersRemoved: []string{id}}
+	if next != nil {
+		put, err := putOf(next)
+		if err != nil {
+			return old, w.last, err
 		}
-		err = e.commit(store.Tx{Put: []store.Put{put}}, &state.Change{Servers: []*server.Server{next}})
+		tx, c = store.Tx{Put: []store.Put{put}}, &state.Change{Servers: []*server.Server{next}}
 	}
-	w.stale = err != nil
-	return next, err
+	w.last = &pending{server: next, durable: make(chan struct{})}
+	e.enqueue(tx, c, w.last.settle)
+	return next, w.last, nil
 }
 
 // refresh reads a server anew, after a change whose outcome only the store knows.

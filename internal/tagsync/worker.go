@@ -14,10 +14,11 @@ import (
 
 // worker is what is going on about one server.
 type worker struct {
-	// changing is held while the server is changed; stale then says that the store
-	// may know better than the picture.
+	// changing is held while a change of the server is decided and handed to the
+	// store, which takes them in that order. last is the newest of them; nil while
+	// there was none.
 	changing sync.Mutex
-	stale    bool
+	last     *pending
 
 	// The rest is guarded by Engine.mu. busy: a goroutine is at it; again: something
 	// happened meanwhile; refusals count how often its cluster could not be
@@ -27,6 +28,33 @@ type worker struct {
 	alarm       *time.Timer
 	// waiting are told how the next turn went that begins.
 	waiting []chan<- error
+}
+
+// pending is a change that was handed to the store.
+type pending struct {
+	server  *server.Server // as it is then; nil if it is removed
+	durable chan struct{}  // closed when err is known
+	err     error
+}
+
+// settle takes in what became of it.
+func (p *pending) settle(err error) {
+	p.err = err
+	close(p.durable)
+}
+
+// failed reports whether it is known not to be acknowledged; no change at all is
+// no failure.
+func (p *pending) failed() bool {
+	if p == nil {
+		return false
+	}
+	select {
+	case <-p.durable:
+		return p.err != nil
+	default:
+		return false
+	}
 }
 
 func (e *Engine) workerOf(id string) *worker {

@@ -156,6 +156,33 @@ def check_openstack_power(c):
     assert c.names() == []
 
 
+def check_openstack_properties(c):
+    def properties():
+        shown = c.rows("server", "show", "web1")["properties"]
+        return shown if isinstance(shown, dict) else dict(re.findall(r"(\w+)='([^']*)'", shown))
+    c.create("web1", "--property", "rack=3")
+    c.openstack("server", "set", "--property", "rack=4", "--property", "row=ν", "web1")
+    assert properties() == {"rack": "4", "row": "ν"}, properties()
+    c.openstack("server", "unset", "--property", "rack", "web1")
+    assert properties() == {"row": "ν"}, properties()
+    c.nova("meta", "web1", "set", "a=1", "b=2")
+    c.nova("meta", "web1", "delete", "row", "a")
+    assert properties() == {"b": "2"}, properties()
+    refused("404|not found", c.nova, "meta", "web1", "delete", "a")
+
+
+def check_nova_sorted(c):
+    for name in ("b", "c", "a"):
+        c.create(name)
+
+    def names(*args):
+        return [line.split("|")[2].strip() for line in c.nova("list", *args).splitlines()[3:-1]]
+    assert names("--sort", "display_name:asc") == ["a", "b", "c"], names("--sort", "display_name:asc")
+    assert names("--sort", "display_name:desc") == ["c", "b", "a"]
+    assert names("--sort", "created_at:asc") == ["b", "c", "a"]
+    refused("400|Invalid", c.nova, "list", "--sort", "nosuch:asc")
+
+
 def check_openstack_catalogue(c):
     assert "m1.tiny" in c.openstack("flavor", "list")
     assert "noop" in c.openstack("image", "list")

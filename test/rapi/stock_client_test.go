@@ -3,8 +3,6 @@ package rapi
 
 import (
 	"bufio"
-	"context"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,19 +14,12 @@ import (
 	"github.com/drover-project/drover/internal/testkit/stores"
 )
 
-// python is Debian's own interpreter, which sees Debian's packages.
-const python = "/usr/bin/python3"
-
-// startLimit is how long a cluster may take to start, checkLimit how long all
-// checks may take. They only end what hangs.
-const (
-	startLimit = 2 * time.Minute
-	checkLimit = 7 * time.Minute
-)
+// startLimit is how long a cluster may take to start. It only ends what hangs.
+const startLimit = 2 * time.Minute
 
 // TestStockClient drives `drover dev` and, with PostgreSQL, `drover serve`.
 func TestStockClient(t *testing.T) {
-	needClient(t)
+	testkit.NeedPython(t, "ganeti.rapi.client", "python3-ganeti-rapi")
 	bin := testkit.Build(t)
 	stores.Each(t, func(t *testing.T, url string) { drive(t, bin, url) })
 }
@@ -37,45 +28,7 @@ func TestStockClient(t *testing.T) {
 func drive(t *testing.T, bin, url string) {
 	t.Helper()
 	t.Parallel()
-	ready := startCluster(t, bin, url)
-	ctx, cancel := context.WithTimeout(t.Context(), checkLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, python, "stock_client.py", ready)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	checks := 0
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		var line struct{ Check, Error string }
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			t.Errorf("the client wrote %q", lines.Text())
-			continue
-		}
-		checks++
-		t.Run(line.Check, func(t *testing.T) {
-			if line.Error != "" {
-				t.Error(line.Error)
-			}
-		})
-	}
-	if err := cmd.Wait(); err != nil || checks == 0 {
-		t.Fatalf("the client ended after %d checks: %v", checks, err)
-	}
-	t.Logf("%d checks with the stock client", checks)
-}
-
-// needClient needs Debian's python3-ganeti-rapi.
-func needClient(t *testing.T) {
-	t.Helper()
-	if err := exec.CommandContext(t.Context(), python, "-c", "import ganeti.rapi.client").Run(); err != nil {
-		testkit.Missingf(t, "python3-ganeti-rapi is not installed")
-	}
+	testkit.RunChecks(t, "stock_client.py", startCluster(t, bin, url))
 }
 
 // startCluster builds and runs the binary until the test ends, and returns

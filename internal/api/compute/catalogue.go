@@ -8,7 +8,7 @@ import (
 )
 
 func (r *request) flavorBody(f server.Flavor, full bool) object {
-	link := "http://" + r.Host + r.root() + "/flavors/" + f.ID
+	link := r.base() + r.root() + "/flavors/" + f.ID
 	out := object{"id": r.number(f.ID), "name": f.Name, "links": []any{object{"rel": "self", "href": link}, object{"rel": "bookmark", "href": link}}}
 	if full {
 		out["ram"], out["disk"], out["vcpus"] = f.RAM, f.Disk, f.VCPUs
@@ -38,7 +38,7 @@ func showFlavor(r *request) (result, error) {
 
 // oldImageBody is an image as the Compute API once showed it.
 func (r *request) oldImageBody(m server.Image) object {
-	link := "http://" + r.Host + r.root() + "/images/" + m.ID
+	link := r.base() + r.root() + "/images/" + m.ID
 	return object{"id": m.ID, "name": m.Name, "status": "ACTIVE", "progress": 100, "minDisk": 0, "minRam": 0, "metadata": object{},
 		"created": created, "updated": created, "links": []any{object{"rel": "self", "href": link}, object{"rel": "bookmark", "href": link}}}
 }

@@ -43,6 +43,8 @@ import (
 type Config struct {
 	Accounts *identity.Service
 	Engine   *tagsync.Engine
+	// Scheme is how clients reach the API, http or https; links begin with it.
+	Scheme string
 	// Waits says what a job of Drover's own cluster waits for, in a sentence; empty
 	// for nothing.
 	Waits func(ctx context.Context, id job.ID) string
@@ -122,6 +124,25 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req.write(out)
 }
 
+// Refuse answers a request that cannot be taken here at all, in the words of its
+// flavour.
+func Refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
+	req := &request{Request: r, w: w}
+	req.flavour, _, _ = flavourOf(r.URL.EscapedPath())
+	req.write(result{status, req.errorBody(status, text)})
+}
+
+// flavourOf finds whose contract a path is under, and what follows the root of
+// that.
+func flavourOf(path string) (f flavour, rest string, ok bool) {
+	for root, f := range roots {
+		if rest, ok := strings.CutPrefix(path, root+"/"); ok {
+			return f, rest, true
+		}
+	}
+	return nova, "", false
+}
+
 // newUUID returns a random UUID.
 func newUUID() string {
 	var b [16]byte
@@ -136,16 +157,11 @@ func (r *request) answer() (result, error) {
 	if out, ok := r.documents(path); ok {
 		return out, nil
 	}
-	rest, ok := "", false
-	for root, f := range roots {
-		if rest, ok = strings.CutPrefix(path, root+"/"); ok {
-			r.flavour = f
-			break
-		}
-	}
+	of, rest, ok := flavourOf(path)
 	if !ok {
 		return result{}, errNoRoute
 	}
+	r.flavour = of
 	if err := r.readVersion(); err != nil {
 		return result{}, err
 	}
@@ -320,7 +336,7 @@ func (r *request) failed(err error) result {
 		r.api.cfg.Log.Error("a Compute request failed", "method", r.Method, "path", fault.Clip(r.URL.Path, 200), "error", err)
 		status, text = http.StatusInternalServerError, "Unexpected API Error."
 	case status == http.StatusUnauthorized:
-		r.w.Header().Set("WWW-Authenticate", `Keystone uri="http://`+r.Host+`/identity/v3"`)
+		r.w.Header().Set("WWW-Authenticate", `Keystone uri="`+r.base()+`/identity/v3"`)
 		return result{status, object{"error": object{"code": status, "title": "Unauthorized", "message": text}}}
 	}
 	return result{status, r.errorBody(status, text)}

@@ -182,7 +182,7 @@ func newRig(t *testing.T) *rig {
 		r.engine.Close()
 		r.check(kept.Close())
 	})
-	r.api = compute.New(compute.Config{Accounts: r.accounts, Engine: r.engine, Now: r.now, Log: log,
+	r.api = compute.New(compute.Config{Accounts: r.accounts, Engine: r.engine, Scheme: "http", Now: r.now, Log: log,
 		Waits: func(context.Context, job.ID) string { return "" }})
 	r.home, r.token = r.join("alice", "home", identity.Member)
 	return r
@@ -234,25 +234,15 @@ func (r *rig) ask(method, path, body string, headers ...string) answer {
 	return answer{out.Code, out.Header(), out.Body.String()}
 }
 
-// patience is how long something may take that is to come.
-const patience = time.Minute
-
 // until waits until a condition holds for a server; nil is one that is gone.
 func (r *rig) until(id, what string, holds func(*server.Server) bool) *server.Server {
 	r.Helper()
-	limit := time.After(patience)
-	for {
-		changed := r.shown.Changed()
-		s := r.engine.Servers().Get(id)
-		if holds(s) {
-			return s
-		}
-		select {
-		case <-changed:
-		case <-limit:
-			r.Fatalf("the server never %s: %+v", what, s)
-		}
-	}
+	var s *server.Server
+	testkit.Until(r, "the server "+what, r.shown.Changed, func() bool {
+		s = r.engine.Servers().Get(id)
+		return holds(s)
+	}, func() any { return s })
+	return s
 }
 
 // settled waits until nothing is left to do about a server.

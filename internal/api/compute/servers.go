@@ -16,6 +16,9 @@ import (
 	"github.com/drover-project/drover/internal/servertag"
 )
 
+// base is how clients see this host.
+func (r *request) base() string { return r.api.cfg.Scheme + "://" + r.Host }
+
 // root is the path of the request's flavour.
 func (r *request) root() string {
 	for path, f := range roots {
@@ -43,7 +46,7 @@ func (r *request) idOf(s *server.Server) string {
 }
 
 func (r *request) link(s *server.Server) string {
-	return "http://" + r.Host + r.root() + "/servers/" + r.idOf(s)
+	return r.base() + r.root() + "/servers/" + r.idOf(s)
 }
 
 func (r *request) brief(s *server.Server) object {
@@ -148,7 +151,7 @@ func listServers(r *request) (result, error)       { return r.list((*request).br
 func listServersInFull(r *request) (result, error) { return r.list((*request).full) }
 
 // list lists the servers of the project that the query asks for, a page of
-// them, the newest first.
+// them.
 func (r *request) list(show func(*request, *server.Server) object) (result, error) {
 	q := r.URL.Query()
 	keep, err := r.filter(q)
@@ -159,10 +162,14 @@ func (r *request) list(show func(*request, *server.Server) object) (result, erro
 	if err != nil {
 		return result{}, err
 	}
+	servers, err := r.sorted(q)
+	if err != nil {
+		return result{}, err
+	}
 	marker, passed := q.Get("marker"), q.Get("marker") == ""
 	out, more := []any{}, false
 	var last *server.Server
-	for s := range r.api.cfg.Engine.Servers().Of(r.session.Project.ID) {
+	for s := range servers {
 		switch {
 		case !passed:
 			passed = r.idOf(s) == marker
@@ -182,7 +189,7 @@ func (r *request) list(show func(*request, *server.Server) object) (result, erro
 	body := object{"servers": out}
 	if more && last != nil {
 		q.Set("marker", r.idOf(last))
-		body["servers_links"] = []any{object{"rel": "next", "href": "http://" + r.Host + r.URL.EscapedPath() + "?" + q.Encode()}}
+		body["servers_links"] = []any{object{"rel": "next", "href": r.base() + r.URL.EscapedPath() + "?" + q.Encode()}}
 	}
 	return result{http.StatusOK, body}, nil
 }

@@ -76,7 +76,7 @@ func (r *request) documents(path string) (result, bool) {
 	if r.Method != http.MethodGet {
 		return result{}, false
 	}
-	base := "http://" + r.Host
+	base := r.base()
 	entry := func(id, version, least, at string) object {
 		return object{"id": id, "status": "CURRENT", "version": version, "min_version": least, "updated": "2013-07-23T11:33:21Z",
 			"links": []any{object{"rel": "self", "href": base + at}}}

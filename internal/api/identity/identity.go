@@ -30,6 +30,8 @@ type Config struct {
 	Accounts *identity.Service
 	// Catalog tells where the services are, as the client sees this host.
 	Catalog func(r *http.Request) []Service
+	// Scheme is how clients reach the API, http or https; links begin with it.
+	Scheme string
 	// Prefix is the path that the API is below, without a slash at its end.
 	Prefix string
 	Region string
@@ -73,6 +75,7 @@ type route struct {
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req := &request{Request: r, api: a, w: w}
+	w.Header().Set("Vary", "X-Auth-Token")
 	status, answer, err := a.answer(req)
 	if err != nil {
 		status, answer = errorBody(err)
@@ -83,7 +86,15 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			a.cfg.Log.Error("an identity request failed", "method", r.Method, "path", fault.Clip(r.URL.Path, 200), "error", err)
 		}
 	}
-	w.Header().Set("Vary", "X-Auth-Token")
+	if r.Method == http.MethodHead {
+		w.WriteHeader(status)
+		return
+	}
+	write(w, status, answer)
+}
+
+// write sends an answer, of which there may be none.
+func write(w http.ResponseWriter, status int, answer any) {
 	if answer == nil {
 		w.WriteHeader(status)
 		return
@@ -95,12 +106,17 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(text) // to a client that may be gone
-	}
+	_, _ = w.Write(text) // to a client that may be gone
 }
 
-func (a *API) base(r *http.Request) string { return "http://" + r.Host + a.cfg.Prefix }
+// Refuse answers a request that cannot be taken here at all.
+func Refuse(w http.ResponseWriter, status int, text string) { write(w, status, refusal(status, text)) }
+
+func refusal(status int, text string) any {
+	return object{"error": object{"code": status, "title": http.StatusText(status), "message": text}}
+}
+
+func (a *API) base(r *http.Request) string { return a.cfg.Scheme + "://" + r.Host + a.cfg.Prefix }
 
 // answer finds the route and who asks.
 func (a *API) answer(r *request) (int, any, error) {
@@ -196,7 +212,7 @@ func errorBody(err error) (int, any) {
 	if !known {
 		status, text = http.StatusInternalServerError, "An unexpected error prevented the server from fulfilling your request."
 	}
-	return status, object{"error": object{"code": status, "title": http.StatusText(status), "message": text}}
+	return status, refusal(status, text)
 }
 
 type object = map[string]any

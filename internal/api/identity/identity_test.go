@@ -46,7 +46,7 @@ func newRig(t *testing.T) *rig {
 	now := func() time.Time { return r.now }
 	r.accounts, err = identity.Open(t.Context(), identity.Config{Store: kept, Now: now, NewUUID: testkit.NewUUID, Log: log})
 	r.check(err)
-	r.api = api.New(api.Config{Accounts: r.accounts, Prefix: "/identity", Region: "RegionOne", Now: now, Log: log,
+	r.api = api.New(api.Config{Accounts: r.accounts, Scheme: "http", Prefix: "/identity", Region: "RegionOne", Now: now, Log: log,
 		Catalog: func(*http.Request) []api.Service {
 			return []api.Service{{Type: "compute", Name: "drover", URL: "http://here/compute"}}
 		}})

@@ -264,13 +264,18 @@ func listProjects(r *request) (int, any, error) {
 	return list(r, "projects", r.projects(), projectName, projectBody)
 }
 
-func showProject(r *request) (int, any, error) {
-	for _, p := range r.projects() {
-		if p.ID == r.path[0] {
-			return http.StatusOK, object{"project": projectBody(p)}, nil
+// show is the answer about the one of some things whose id the path has.
+func show[T any](r *request, what string, things []T, id func(T) string, body func(T) object) (int, any, error) {
+	for _, t := range things {
+		if id(t) == r.path[0] {
+			return http.StatusOK, object{what: body(t)}, nil
 		}
 	}
-	return 0, nil, fault.New(fault.NotFound, "Could not find project: %s.", r.path[0])
+	return 0, nil, fault.New(fault.NotFound, "Could not find %s: %s.", what, r.path[0])
+}
+
+func showProject(r *request) (int, any, error) {
+	return show(r, "project", r.projects(), func(p identity.Project) string { return p.ID }, projectBody)
 }
 
 func addProject(r *request) (int, any, error) {
@@ -301,12 +306,7 @@ func listUsers(r *request) (int, any, error) {
 }
 
 func showUser(r *request) (int, any, error) {
-	for _, u := range r.users() {
-		if u.ID == r.path[0] {
-			return http.StatusOK, object{"user": userBody(u)}, nil
-		}
-	}
-	return 0, nil, fault.New(fault.NotFound, "Could not find user: %s.", r.path[0])
+	return show(r, "user", r.users(), func(u identity.User) string { return u.ID }, userBody)
 }
 
 func addUser(r *request) (int, any, error) {

@@ -1,0 +1,113 @@
+package compute
+
+import (
+	"maps"
+	"net/http"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/server"
+)
+
+func showMetadata(r *request) (result, error) {
+	s, err := r.server()
+	if err != nil {
+		return result{}, err
+	}
+	return result{http.StatusOK, object{"metadata": metadataOf(s)}}, nil
+}
+
+// changed is the status of an answer to a change of metadata.
+func (r *request) changed() int {
+	if r.flavour == cyclades {
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}
+
+func addMetadata(r *request) (result, error)     { return r.putMetadata(false) }
+func replaceMetadata(r *request) (result, error) { return r.putMetadata(true) }
+
+// putMetadata sets items, beside those that there are or in their place.
+func (r *request) putMetadata(replace bool) (result, error) {
+	var body struct{ Metadata map[string]string }
+	if err := r.read(&body); err != nil {
+		return result{}, err
+	}
+	if body.Metadata == nil {
+		return result{}, fault.New(fault.Invalid, "Invalid input: 'metadata' is a required property").At("metadata")
+	}
+	s, err := r.withMetadata(func(items map[string]string) (map[string]string, error) {
+		if replace {
+			return body.Metadata, nil
+		}
+		maps.Copy(items, body.Metadata)
+		return items, nil
+	})
+	if err != nil {
+		return result{}, err
+	}
+	return result{r.changed(), object{"metadata": metadataOf(s)}}, nil
+}
+
+// withMetadata puts in place what f makes of a copy of a server's items.
+func (r *request) withMetadata(f func(map[string]string) (map[string]string, error)) (*server.Server, error) {
+	s, err := r.server()
+	if err != nil {
+		return nil, err
+	}
+	by := r.asked()
+	return r.api.cfg.Engine.Change(s.ID, func(s *server.Server) (*server.Server, error) {
+		items, err := f(maps.Clone(metadataOf(s)))
+		if err == nil {
+			err = checkMetadata(items)
+		}
+		if err != nil || maps.Equal(items, s.Metadata) {
+			return s, err
+		}
+		next := *s
+		next.Metadata, next.Updated = items, by.Time
+		return &next, nil
+	})
+}
+
+func errNoItem() error { return fault.New(fault.NotFound, "Metadata item was not found") }
+
+func showItem(r *request) (result, error) {
+	s, err := r.server()
+	if err != nil {
+		return result{}, err
+	}
+	value, there := s.Metadata[r.path[1]]
+	if !there {
+		return result{}, errNoItem()
+	}
+	return result{http.StatusOK, object{"meta": object{r.path[1]: value}}}, nil
+}
+
+func putItem(r *request) (result, error) {
+	var body struct{ Meta map[string]string }
+	if err := r.read(&body); err != nil {
+		return result{}, err
+	}
+	key := r.path[1]
+	value, there := body.Meta[key]
+	if !there || len(body.Meta) != 1 {
+		return result{}, fault.New(fault.Invalid, "Invalid input: 'meta' must have the key of the path, and no other").At("meta")
+	}
+	_, err := r.withMetadata(func(items map[string]string) (map[string]string, error) {
+		items[key] = value
+		return items, nil
+	})
+	return result{r.changed(), object{"meta": body.Meta}}, err
+}
+
+func deleteItem(r *request) (result, error) {
+	_, err := r.withMetadata(func(items map[string]string) (map[string]string, error) {
+		if _, there := items[r.path[1]]; !there {
+			return nil, errNoItem()
+		}
+		delete(items, r.path[1])
+		return items, nil
+	})
+	return result{status: http.StatusNoContent}, err
+}

@@ -1,0 +1,50 @@
+package compute_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestMetadata(t *testing.T) {
+	r := newRig(t)
+	s := r.create("web")
+	for _, root := range []string{nova, cyclades} {
+		changed := map[string]int{nova: http.StatusOK, cyclades: http.StatusCreated}[root]
+		path := at(root, s) + "/metadata"
+		for _, c := range []struct {
+			method, below, body string
+			status              int
+			answer              string
+		}{
+			{"PUT", "", `{"metadata":{"a":"1","b":"2"}}`, changed, `{"metadata":{"a":"1","b":"2"}}`},
+			{"POST", "", `{"metadata":{"b":"3","c":"ν"}}`, changed, `{"metadata":{"a":"1","b":"3","c":"ν"}}`},
+			{"GET", "", "", http.StatusOK, `{"metadata":{"a":"1","b":"3","c":"ν"}}`},
+			{"GET", "/b", "", http.StatusOK, `{"meta":{"b":"3"}}`},
+			{"PUT", "/b", `{"meta":{"b":"4"}}`, changed, `{"meta":{"b":"4"}}`},
+			{"DELETE", "/a", "", http.StatusNoContent, ""},
+			{"PUT", "/b", `{"meta":{"c":"4"}}`, http.StatusBadRequest, ""},
+			{"PUT", "/b", `{"meta":{"b":"4","c":"4"}}`, http.StatusBadRequest, ""},
+			{"PUT", "/b", `{"meta":{"b":4}}`, http.StatusBadRequest, ""},
+			{"POST", "", `{"meta":{"b":"4"}}`, http.StatusBadRequest, ""},
+			{"POST", "", `{"metadata":{"":"4"}}`, http.StatusBadRequest, ""},
+			{"POST", "", `{"metadata":{"b":"` + strings.Repeat("x", 256) + `"}}`, http.StatusBadRequest, ""},
+			{"GET", "/a", "", http.StatusNotFound, ""},
+			{"DELETE", "/a", "", http.StatusNotFound, ""},
+			{"GET", "", "", http.StatusOK, `{"metadata":{"b":"4","c":"ν"}}`},
+		} {
+			a := r.ask(c.method, path+c.below, c.body)
+			switch {
+			case c.status >= http.StatusBadRequest:
+				r.explained(c.method+" "+c.below+" "+c.body, a, c.status)
+			case a.status != c.status || a.text != c.answer:
+				t.Errorf("%s %s %s: %d %s, want %d %s", c.method, path+c.below, c.body, a.status, a.text, c.status, c.answer)
+			}
+		}
+	}
+	if got := r.engine.Servers().Get(s.ID).Metadata; len(got) != 2 || got["b"] != "4" {
+		t.Errorf("stored is %v", got)
+	}
+	_, other := r.join("bob", "lab", "member")
+	r.explained("another project's", r.ask("POST", at(nova, s)+"/metadata", `{"metadata":{"b":"5"}}`, "X-Auth-Token", other), http.StatusNotFound)
+}

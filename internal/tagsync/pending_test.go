@@ -1,0 +1,55 @@
+package tagsync_test
+
+import (
+	"testing"
+
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/faultstore"
+	"github.com/drover-project/drover/internal/tagsync"
+)
+
+// TestNothingIsToldUponWhatMayFail: who asks for what another request asked for
+// already, and what is not durable yet, is not told that it is there. What comes
+// behind a change that failed is made upon what the store has.
+func TestNothingIsToldUponWhatMayFail(t *testing.T) {
+	r := newRig(t)
+	s := r.create()
+	ofServer := func(tx store.Tx) bool { return len(tx.Put) == 1 && tx.Put[0].Kind == tagsync.KindServer }
+	gate := make(chan struct{})
+	held := r.store.Inject(faultstore.Fault{Do: faultstore.Hold, When: ofServer, Gate: gate})
+	type answer struct {
+		created []string
+		err     error
+	}
+	want := func(name string) <-chan answer {
+		c := make(chan answer, 1)
+		go func() {
+			created, err := r.engine.Want(s.ID, user, []string{name}, r.asked())
+			c <- answer{created, err}
+		}()
+		return c
+	}
+	first := want("x")
+	<-held
+	failed := r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: ofServer})
+	second := want("a")
+	<-failed
+	third := want("a")
+	close(gate)
+	if a := <-first; a.err != nil || len(a.created) != 1 {
+		t.Errorf("the one before: %+v", a)
+	}
+	if a := <-second; a.err == nil {
+		t.Errorf("the one that failed: %+v", a)
+	}
+	if a := <-third; a.err == nil && len(a.created) == 0 {
+		t.Error("what failed is told to be there")
+	}
+	if _, err := r.engine.Want(s.ID, user, []string{"b"}, r.asked()); err != nil {
+		t.Errorf("the one after: %v", err)
+	}
+	s = r.settled(s.ID)
+	if !s.Tags.Has(user, "x") || !s.Tags.Has(user, "b") {
+		t.Errorf("there are %q", s.Tags.Names(user))
+	}
+}
