@@ -84,7 +84,11 @@ func drawJob(t *rapid.T, id job.ID) *job.Job {
 		return job.Time(rapid.SampledFrom([]int{0, 1, 999_999, 1_000_000, 1_000_001, 2_500_000, 3_000_000}[from:]).Draw(t, label))
 	}
 	j := &job.Job{ID: id, Received: at("received", 0), Started: at("started", 0)}
-	for range rapid.IntRange(1, 2).Draw(t, "ops") {
+	ops := rapid.IntRange(0, 2).Draw(t, "ops")
+	if ops == 0 {
+		j.Received = at("received", 1) // it can be read, and has no opcodes
+	}
+	for range ops {
 		op := &opcode.Opcode{ID: "OP_TEST_DUMMY", Reason: reason.Trail{{Source: "a"}, {Source: "b", Reason: "c"}}}
 		j.Ops = append(j.Ops, job.Op{Input: op, Status: rapid.SampledFrom(job.Statuses[:]).Draw(t, "status")})
 	}

@@ -16,7 +16,7 @@ import (
 // archived jobs, too. The reference has nothing like them.
 
 // opcodeRow is one opcode of a job; of a job that cannot be read there is one row,
-// too.
+// too. A job without opcodes, as clients of LUXI may submit, has none.
 type opcodeRow struct {
 	j     *job.Job
 	index int
@@ -63,7 +63,11 @@ func opcodeRows(v *view) iter.Seq[opcodeRow] {
 
 func opcodesOf(j *job.Job) iter.Seq[opcodeRow] {
 	return func(yield func(opcodeRow) bool) {
-		for i := range max(1, len(j.Ops)) {
+		rows := len(j.Ops)
+		if damaged(j) {
+			rows = 1
+		}
+		for i := range rows {
 			if !yield(opcodeRow{j, i}) {
 				return
 			}

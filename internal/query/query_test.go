@@ -347,10 +347,11 @@ func historySource(t testing.TB) *Source {
 			`"reason":[["alice","OPS-123",1000000000],["gnt:opcode:instance_shutdown","job=1;index=0",2000000000]]}`)}}},
 		{ID: 2, Hold: &job.Hold{Rule: "r", Since: 5e6}, Ops: []job.Op{{Status: job.Queued, Input: parse(`{"OP_ID":"OP_INSTANCE_SET_PARAMS",` +
 			`"instance_name":"web2","beparams":{"maxmem":512},"nics":[["add",-1,{"ip":"192.0.2.7"}]],"reason":[["bob","because",3]]}`)}}},
+		{ID: 8, Received: 7e6, Ended: 7e6}, {ID: 9, Archived: true, Received: 7e6, Ended: 7e6}, // LUXI takes jobs without opcodes
 	}
 	return &Source{Inventory: cluster.Empty(), Jobs: func(archived bool) iter.Seq2[*job.Job, error] {
 		if !archived {
-			return readable(slices.Values(jobs[1:]))
+			return readable(slices.Values(jobs[1:3]))
 		}
 		return readable(slices.Values(jobs))
 	}}
@@ -365,8 +366,8 @@ func TestHistoryItems(t *testing.T) {
 		{"opcode", "id,beparams.maxmem,nics.0.2.ip,instance_name", ``, `"1.0" !3 !3 "web1.example.com"; "2.0" 512 "192.0.2.7" "web2"`},
 		{"opcode", "id", `beparams.maxmem == 512 and status == "queued"`, `"2.0"`},
 		{"opcode", "nosuch.part", ``, `!1; !1`},
-		{"job", "id,held_by,held_since,reason", ``, `2 "r" [5,0] "bob: because"`},
-		{"job", "id,archived,held_by", ``, `1 true !3; 2 false "r"`},
+		{"job", "id,held_by,held_since,reason", ``, `2 "r" [5,0] "bob: because"; 8 !3 !3 ""`},
+		{"job", "id,archived,held_by", ``, `1 true !3; 2 false "r"; 8 false !3; 9 true !3`},
 	} {
 		if got := run(t, src, tc.what, tc.fields, tc.filter, Options{}); got != tc.want {
 			t.Errorf("%s %s where %s: got %s, want %s", tc.what, tc.fields, tc.filter, got, tc.want)

@@ -98,9 +98,11 @@ func despite(j *job.Job, err error) (*job.Job, error) {
 // unreadable stands for a job that cannot be read.
 func unreadable(id job.ID) *job.Job { return &job.Job{ID: id, Archived: true} }
 
-// damaged reports whether a job stands for one that cannot be read: any other
-// has opcodes.
-func damaged(j *job.Job) bool { return j.Archived && len(j.Ops) == 0 && j.Brief() == nil }
+// damaged reports whether a job stands for one that cannot be read: any other was
+// received.
+func damaged(j *job.Job) bool {
+	return j.Archived && len(j.Ops) == 0 && j.Received == 0 && j.Brief() == nil
+}
 
 // mode says how a filter compares the values of a field.
 type mode uint8

@@ -132,7 +132,7 @@ func TestMissingValuesOfOwnFieldsMeetNoTest(t *testing.T) {
 		{"job", "id", `held_by == "r"`, `2`},
 		{"job", "id", `held_by != "x"`, `2`},
 		{"job", "id", `held_since > -1d`, `2`},
-		{"job", "id", `end_ts > 5`, `2; 3`}, // the reference's rule: not ended, so met
+		{"job", "id", `end_ts > 5`, `2; 8; 3`}, // the reference's rule: not ended, so met
 		{"job", "id", `reason =~ m/second/`, `3`},
 		{"job", "reason_trail", `id == 3 and reason =~ m/./`, `[["gnt:user","first",7],["gnt:user","second",7]]`},
 		{"job", "id", `summary =~ m/^TEST_/`, `3`},
