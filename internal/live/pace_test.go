@@ -7,7 +7,7 @@ import (
 )
 
 func newTestPacer(writes func() uint64, pauses *int) *pacer {
-	return &pacer{writes, func() { *pauses++ }, writes()}
+	return &pacer{writes, func() { *pauses++ }, writes(), func() bool { return false }}
 }
 
 func TestLongAnswersLetJobsGoFirst(t *testing.T) {
@@ -90,5 +90,21 @@ func TestLongScansLetJobsGoFirst(t *testing.T) {
 		if want := map[bool]int{true: 3 * maxRests}[busy]; pauses != want {
 			t.Errorf("busy %v: %d pauses, want %d", busy, pauses, want)
 		}
+	}
+}
+
+// TestAShortQueryDoesNotRest: rests would take it several times as long as it keeps others from computing.
+func TestAShortQueryDoesNotRest(t *testing.T) {
+	pauses, n, short := 0, uint64(0), true
+	p := newTestPacer(func() uint64 { n++; return n }, &pauses)
+	p.short = func() bool { return short }
+	p.giveWay()
+	if pauses != 0 {
+		t.Errorf("a short query rested %d times", pauses)
+	}
+	short = false
+	p.giveWay()
+	if pauses == 0 {
+		t.Error("a long query did not rest")
 	}
 }
