@@ -250,20 +250,29 @@ func Unconverted(v any) any {
 		return &List{Items: mapItems(x, Unconverted)}
 	case *List:
 		return &List{Items: mapItems(x.Items, Unconverted)}
-	case map[string]any, *Dict, Mapping:
-		d := NewDict(dictLen(x))
-		dictRange(x, func(k, e any) bool {
-			_ = d.Set(k, Unconverted(e)) // keys of maps are hashable
-			return true
-		})
-		d.mutable = true
-		return d
+	case *Dict:
+		if x.keys != nil && x.keys.shared {
+			return &Dict{keys: x.keys, values: mapItems(x.values, Unconverted), mutable: true}
+		}
+		return unconvertedMap(x)
+	case map[string]any, Mapping:
+		return unconvertedMap(x)
 	case Sequence:
 		items, _ := seqItems(x)
 		return &List{Items: mapItems(items, Unconverted)}
 	default:
 		return x
 	}
+}
+
+func unconvertedMap(x any) *Dict {
+	d := NewDict(dictLen(x))
+	dictRange(x, func(k, e any) bool {
+		_ = d.Set(k, Unconverted(e)) // keys of maps are hashable
+		return true
+	})
+	d.mutable = true
+	return d
 }
 
 func mapItems(items []any, f func(any) any) []any {

@@ -31,7 +31,8 @@ func (n *Node) Value() any {
 	return n.Scalar
 }
 
-// Sorted returns a value with all its maps in the order of their keys, which is the order that states have.
+// Sorted returns a value with all its maps in the order of their keys, which is the order that states have. The value
+// itself must not be used any more: what is in order already is kept as it is.
 func Sorted(v any) any {
 	switch x := v.(type) {
 	case []any:
@@ -39,28 +40,45 @@ func Sorted(v any) any {
 			x[i] = Sorted(x[i])
 		}
 	case *yaql.Dict:
-		type entry struct {
-			key   string
-			value any
-		}
-		entries := make([]entry, 0, x.Len())
-		ordered := true
-		x.Range(func(k, e any) bool {
-			key, _ := k.(string)
-			ordered = ordered && (len(entries) == 0 || entries[len(entries)-1].key < key)
-			entries = append(entries, entry{key, Sorted(e)})
-			return true
-		})
-		if !ordered {
-			slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
-		}
-		d := yaql.NewDict(len(entries))
-		for _, e := range entries {
-			_ = d.Set(e.key, e.value) // texts can be keys
-		}
-		return d
+		return sortedMap(x)
 	}
 	return v
+}
+
+func sortedMap(x *yaql.Dict) *yaql.Dict {
+	ordered, previous := true, ""
+	x.Range(func(k, e any) bool {
+		key, _ := k.(string)
+		ordered = ordered && previous <= key
+		previous = key
+		if inner, ok := e.(*yaql.Dict); ok {
+			if better := sortedMap(inner); better != inner {
+				_ = x.Set(k, better) // it is a key
+			}
+			return true
+		}
+		Sorted(e) // lists stay what they are
+		return true
+	})
+	if ordered {
+		return x
+	}
+	type entry struct {
+		key   string
+		value any
+	}
+	entries := make([]entry, 0, x.Len())
+	x.Range(func(k, e any) bool {
+		key, _ := k.(string)
+		entries = append(entries, entry{key, e})
+		return true
+	})
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	d := yaql.NewDict(len(entries))
+	for _, e := range entries {
+		_ = d.Set(e.key, e.value) // texts can be keys
+	}
+	return d
 }
 
 // Inside returns the place of a byte offset within the text of a scalar: the line and column of the file, also where

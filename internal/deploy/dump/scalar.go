@@ -114,6 +114,10 @@ func (e *emitter) plain(s string, indent int, folds bool) {
 		e.put(' ')
 	}
 	e.blank, e.indents = false, false
+	if strings.IndexByte(s, ' ') < 0 {
+		e.text(s)
+		return
+	}
 	spaces := false
 	for i, r := range s {
 		if r != ' ' {

@@ -66,8 +66,9 @@ func (e *emitter) indent(n int) {
 			e.newline()
 		}
 	}
+	const spaces = "                                "
 	for e.column < n {
-		e.put(' ')
+		e.text(spaces[:min(n-e.column, len(spaces))])
 	}
 	e.blank, e.indents = true, true
 }

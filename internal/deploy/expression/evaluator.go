@@ -3,6 +3,7 @@ package expression
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/drover-project/drover/internal/deploy/state"
 	"github.com/drover-project/drover/yaql"
@@ -23,11 +24,13 @@ type Evaluator struct {
 	now        Surroundings
 	expr       *Expression // that is being evaluated
 	recordings []*recording
-	decisions  []*Decision
+	decisions  []*Decision // of the expression so far
 	pieces     map[yaql.Code]*piece
 	byText     map[string]*piece
 	pairs      map[comparison]*Decision
+	classes    state.Class      // how many there are of what comparisons came to
 	memos      map[string]*memo // of whole expressions
+	aside      aside
 }
 
 // Evaluator returns an evaluator for states of a space.
@@ -39,7 +42,7 @@ func (l *Language) Evaluator(space *state.Space) (*Evaluator, error) {
 		return nil, err
 	}
 	e.scope.Register(functions...)
-	return e, nil
+	return e, e.prepareAside()
 }
 
 func (e *Evaluator) read(v *state.View, key int) {
@@ -58,24 +61,33 @@ type Result struct {
 func (e *Evaluator) Eval(ctx context.Context, x *Expression, in Surroundings) (Result, error) {
 	e.now, e.expr = in, x
 	e.space.Read = e.read // evaluators may take turns on a space
-	e.recordings, e.decisions = e.recordings[:0], nil
+	e.recordings, e.decisions = e.recordings[:0], e.decisions[:0]
 	m := e.memoOf(x)
 	if m == nil || !m.remembers() {
 		v, err := e.eval(ctx, x)
-		return Result{v, e.decisions}, err
+		return Result{v, slices.Clone(e.decisions)}, err
 	}
-	if out := e.recall(m, nil); out != nil {
+	if out := e.recall(ctx, m, nil); out != nil {
 		m.count(true)
-		return Result{out.value, out.decisions}, out.err
+		return Result{out.value, e.shared(out.decisions)}, out.err
 	}
 	m.count(false)
 	r := e.begin(nil)
 	v, err := e.eval(ctx, x)
-	e.end(r)
+	e.end()
+	made := slices.Clone(e.decisions)
 	if ctx.Err() == nil {
-		e.remember(m, r, &outcome{value: v, err: err, decisions: e.decisions})
+		e.remember(m, r, &outcome{value: v, err: err, decisions: made})
 	}
-	return Result{v, e.decisions}, err
+	return Result{v, made}, err
+}
+
+// shared returns the decisions that were made: the same list where they are those of an earlier evaluation.
+func (e *Evaluator) shared(earlier []*Decision) []*Decision {
+	if slices.Equal(e.decisions, earlier) {
+		return earlier
+	}
+	return slices.Clone(e.decisions)
 }
 
 // memoOf returns what is remembered of a whole expression, nil if it is not repeatable.
@@ -92,17 +104,32 @@ func (e *Evaluator) memoOf(x *Expression) *memo {
 }
 
 func (e *Evaluator) eval(ctx context.Context, x *Expression) (any, error) {
-	c := e.scope.Child()
+	return x.code.EvalIn(ctx, e.around(e.scope), e.now.New)
+}
+
+// around returns a child of a context with the variables that expressions see.
+func (e *Evaluator) around(scope *yaql.Context) *yaql.Context {
+	c := scope.Child()
 	c.Set("node", e.now.Node)
 	c.Set("common", e.now.Common)
-	return x.code.EvalIn(ctx, c, e.now.New)
+	return c
 }
 
 // piece is an argument of a comparing function: what is known of its text, and its outcomes.
 type piece struct {
 	text       string
 	repeatable bool
-	sides      [2]*memo // of the new and the old side; the same one if the piece looks at $ alone
+	sides      [2]*memo             // of the new and the old side; the same one if the piece looks at $ alone
+	same       map[string]*Decision // by function: that it is as it was
+	alone      *yaql.Expression     // the piece by itself, once it was needed
+	last       last
+}
+
+// last is the latest comparison of a piece.
+type last struct {
+	function  string
+	now, then *state.View
+	decision  *Decision
 }
 
 func (e *Evaluator) pieceOf(l *yaql.Lambda) *piece {
@@ -116,7 +143,7 @@ func (e *Evaluator) pieceOf(l *yaql.Lambda) *piece {
 	repeatable := f.repeatable(e.language.known) && !e.expr.defs
 	p := e.byText[name]
 	if p == nil || p.repeatable != repeatable {
-		p = &piece{text: name, repeatable: repeatable, sides: [2]*memo{{}, {}}}
+		p = &piece{text: name, repeatable: repeatable, sides: [2]*memo{{}, {}}, same: map[string]*Decision{}}
 		if !f.looksAround() {
 			p.sides[1] = p.sides[0]
 		}
@@ -129,39 +156,51 @@ func (e *Evaluator) pieceOf(l *yaql.Lambda) *piece {
 // call evaluates an argument with a view as $.
 func (e *Evaluator) call(l *yaql.Lambda, cur *state.View) (any, error) { return l.Call(cur) }
 
-// side evaluates an argument on the new or old state down to a value that can be compared.
-func (e *Evaluator) side(c *yaql.Context, l *yaql.Lambda, p *piece, which int) *outcome {
+// side evaluates a piece on the new or old state down to a value that can be compared, by the argument at hand, or by
+// itself if there is none. It returns nil if that cannot be done.
+func (e *Evaluator) side(ctx context.Context, p *piece, which int, at *argument) *outcome {
 	cur := e.now.New
 	if which == 1 {
 		cur = e.now.Old
 	}
 	if !p.repeatable {
-		return e.settled(c, l, cur)
+		return e.settled(at, cur)
 	}
 	m := p.sides[which]
 	memoCurrent := cur
 	if p.sides[0] != p.sides[1] {
 		memoCurrent = nil
 	}
-	if out := e.recall(m, memoCurrent); out != nil {
+	if out := e.recall(ctx, m, memoCurrent); out != nil && (at == nil || !out.fatal(which)) {
 		return out
-	}
+	} // an error is told with its place in the expression at hand
 	r := e.begin(memoCurrent)
-	out := e.settled(c, l, cur)
-	e.end(r)
-	if c.GoContext().Err() == nil {
+	defer e.end()
+	var out *outcome
+	if at != nil {
+		out = e.settled(at, cur)
+	} else if out = e.byItself(ctx, p, cur); out == nil {
+		return nil
+	}
+	if ctx.Err() == nil {
 		e.remember(m, r, out)
 	}
 	return out
 }
 
+// argument is a piece where it stands in an expression that is being evaluated.
+type argument struct {
+	context *yaql.Context
+	lambda  *yaql.Lambda
+}
+
 // settled evaluates an argument and turns lazy results into lists.
-func (e *Evaluator) settled(c *yaql.Context, l *yaql.Lambda, cur *state.View) *outcome {
-	v, err := l.Call(cur)
+func (e *Evaluator) settled(at *argument, cur *state.View) *outcome {
+	v, err := at.lambda.Call(cur)
 	if err != nil {
 		return &outcome{err: err}
 	}
-	v, err = settle(c, v)
+	v, err = settle(at.context, v)
 	return &outcome{value: v, err: err, late: err != nil}
 }
 
@@ -222,27 +261,110 @@ func (e *Evaluator) compareMany(c *yaql.Context, name string, args []any, decide
 // old value undefined, unless they come to light only when the value is walked through.
 func (e *Evaluator) compare(c *yaql.Context, name string, l *yaql.Lambda) (*Decision, error) {
 	p := e.pieceOf(l)
-	after := e.side(c, l, p, 0)
-	if after.err != nil {
-		return nil, after.err
-	}
-	before := e.side(c, l, p, 1)
-	if before.err != nil {
-		if before.late {
-			return nil, before.err
+	d, err := e.decide(c.GoContext(), p, name, &argument{c, l})
+	if n := len(e.recordings); n > 0 && p.repeatable {
+		if err == nil {
+			e.recordings[n-1].compared(p, name, d)
+		} else {
+			e.recordings[n-1].spoiled = true
 		}
+	}
+	return d, err
+}
+
+// decide compares a piece. Without an argument at hand it does so by itself, and returns nil if that cannot be done.
+func (e *Evaluator) decide(ctx context.Context, p *piece, name string, at *argument) (*Decision, error) {
+	plain := p.repeatable && p.sides[0] == p.sides[1] // no comparisons are made within
+	if plain && p.last.function == name && p.last.now == e.now.New && p.last.then == e.now.Old {
+		e.decisions = append(e.decisions, p.last.decision)
+		return p.last.decision, nil
+	}
+	after := e.side(ctx, p, 0, at)
+	if after == nil || after.fatal(0) {
+		return nil, errorOf(after)
+	}
+	before := e.side(ctx, p, 1, at)
+	switch {
+	case before == nil || before.fatal(1):
+		return nil, errorOf(before)
+	case before.err != nil:
 		before = noOutcome
 	}
-	d := e.pairs[comparison{name, before, after}]
-	if d == nil {
-		d = &Decision{Function: name, Expression: p.text, Old: before.value, New: after.value}
-		d.Changed = before != after && !Equal(before.value, after.value)
-		if p.repeatable {
-			e.pairs[comparison{name, before, after}] = d
-		}
-	}
+	d := e.decision(p, name, before, after)
 	e.decisions = append(e.decisions, d)
+	if plain {
+		p.last = last{name, e.now.New, e.now.Old, d}
+	}
 	return d, nil
+}
+
+// fatal tells whether an outcome is an error of the whole comparison: what the old state does not answer is none.
+func (o *outcome) fatal(side int) bool { return o.err != nil && (side == 0 || o.late) }
+
+func errorOf(o *outcome) error {
+	if o == nil {
+		return nil
+	}
+	return o.err
+}
+
+// The classes of what changed, changedAny and changedAll come to. Others follow.
+const (
+	unchangedClass state.Class = iota + 1
+	changedClass
+	nothingClass // added or deleted
+	lastClass
+)
+
+// decision returns the comparison of two values of a piece; of the same values it is the same one, and of equal ones
+// there is one for each piece.
+func (e *Evaluator) decision(p *piece, name string, before, after *outcome) *Decision {
+	diffs := name == "added" || name == "deleted"
+	if before == after && !diffs {
+		return p.asItWas(name)
+	}
+	d := e.pairs[comparison{name, before, after}]
+	if d != nil {
+		return d
+	}
+	d = &Decision{Function: name, Expression: p.text, Old: before.value, New: after.value, class: changedClass}
+	d.Changed = before != after && !Equal(before.value, after.value)
+	switch {
+	case diffs:
+		d.class = e.classOf(d)
+	case !d.Changed:
+		d = p.asItWas(name)
+	}
+	if p.repeatable {
+		e.pairs[comparison{name, before, after}] = d
+	}
+	return d
+}
+
+// asItWas returns the decision that nothing changed.
+func (p *piece) asItWas(name string) *Decision {
+	d := p.same[name]
+	if d == nil {
+		d = &Decision{Function: name, Expression: p.text, class: unchangedClass}
+		p.same[name] = d
+	}
+	return d
+}
+
+// classOf returns the class of what came or went. Where nothing did, it is the same for all.
+func (e *Evaluator) classOf(d *Decision) state.Class {
+	v := d.added()
+	if d.Function == "deleted" {
+		v = d.deleted()
+	}
+	if items, ok := v.([]any); v != nil && (!ok || len(items) > 0) {
+		e.classes++
+		return lastClass + e.classes
+	}
+	if v == nil {
+		return nothingClass
+	}
+	return lastClass
 }
 
 // comparison is what a decision is remembered by.
@@ -257,9 +379,10 @@ var noOutcome = &outcome{value: notThere}
 type Decision struct {
 	Function   string // that compared: changed, changedAny, changedAll, added or deleted
 	Expression string // that was compared
-	Old, New   any    // the values; see IsUndefined
+	Old, New   any    // the values, if they differ; see IsUndefined
 	Changed    bool
 
+	class       state.Class // of what it came to, as far as the expression sees it
 	diffed      bool
 	plus, minus any
 }

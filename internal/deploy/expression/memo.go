@@ -1,6 +1,8 @@
 package expression
 
 import (
+	"context"
+
 	"github.com/drover-project/drover/internal/deploy/state"
 )
 
@@ -15,37 +17,48 @@ const (
 	ofCommon
 )
 
-// read is one read of a key of a view.
+// read is one read of a key of a view, or a comparison, of which only what it came to was seen.
 type read struct {
-	view *state.View
-	key  int
+	view     *state.View
+	key      int
+	asked    *piece // the argument that was compared; nil for reads of keys
+	function string // that compared it
+	class    state.Class
 }
 
 // recording collects the reads of an evaluation.
 type recording struct {
 	current *state.View // nil for whole expressions
 	reads   []read
+	spoiled bool // something was looked at that is not among the reads
 }
 
 func (r *recording) note(v *state.View, key int) {
-	for _, x := range r.reads {
-		if x.view == v && x.key == key {
+	for i := range r.reads {
+		if r.reads[i].view == v && r.reads[i].key == key && r.reads[i].asked == nil {
 			return
 		}
 	}
-	r.reads = append(r.reads, read{v, key})
+	r.reads = append(r.reads, read{view: v, key: key})
+}
+
+// compared notes a comparison.
+func (r *recording) compared(p *piece, function string, d *Decision) {
+	r.reads = append(r.reads, read{asked: p, function: function, class: d.class})
 }
 
 // outcome is what an evaluation came to. Outcomes are remembered, and identical ones are the same pointer.
 type outcome struct {
-	value     any
-	err       error
-	late      bool // the error came when the value was walked through, not when it was computed
+	value any
+	err   error
+	late  bool // the error came when the value was walked through, not when it was computed
+	// decisions are those that a whole expression made when it was evaluated; nodes that are alike share them.
 	decisions []*Decision
 }
 
 // memo remembers outcomes by what was read, as a tree: an evaluation always begins with the same read, and what it
-// reads next depends only on the classes of what it has read.
+// reads next depends only on the classes of what it has read. A comparison is a read, too, with a class for what it came
+// to: an expression that compares what each node has of its own is evaluated once all the same.
 type memo struct {
 	root   branch
 	hits   int
@@ -54,13 +67,15 @@ type memo struct {
 }
 
 type branch struct {
-	outcome *outcome // nil until an evaluation ended here
-	slot    slot
-	key     int
-	known   bool // slot and key are set
-	class   state.Class
-	child   *branch
-	more    map[state.Class]*branch
+	outcome  *outcome // nil until an evaluation ended here
+	slot     slot
+	key      int
+	asked    *piece // set for comparisons, instead of slot and key
+	function string
+	known    bool // what is read here is set
+	class    state.Class
+	child    *branch
+	more     map[state.Class]*branch
 }
 
 // next returns the branch for a class, or nil.
@@ -135,42 +150,53 @@ func (e *Evaluator) slotOf(v, cur *state.View) (slot, bool) {
 	return 0, false
 }
 
-// recall returns the outcome of an earlier evaluation that read the same, or nil. Its reads count as done again.
-func (e *Evaluator) recall(m *memo, cur *state.View) *outcome {
-	b := &m.root
-	for b.outcome == nil {
-		if !b.known {
+// recall returns the outcome of an earlier evaluation that read the same, or nil. The comparisons that it made are made
+// again, from what is remembered of them.
+func (e *Evaluator) recall(ctx context.Context, m *memo, cur *state.View) *outcome {
+	made := len(e.decisions)
+	for b := &m.root; ; {
+		var class state.Class
+		switch {
+		case b.outcome != nil:
+			return b.outcome
+		case !b.known:
+		case b.asked == nil:
+			class = e.viewOf(b.slot, cur).Class(b.key)
+		default:
+			if d, _ := e.decide(ctx, b.asked, b.function, nil); d != nil {
+				class = d.class
+			}
+		}
+		if class != 0 {
+			b = b.next(class)
+		}
+		if class == 0 || b == nil {
+			e.decisions = e.decisions[:made]
 			return nil
 		}
-		if b = b.next(e.viewOf(b.slot, cur).Class(b.key)); b == nil {
-			return nil
-		}
-	}
-	if n := len(e.recordings); n > 0 {
-		e.replay(m, cur, e.recordings[n-1])
-	}
-	return b.outcome
-}
-
-// replay notes the reads that led to a remembered outcome.
-func (e *Evaluator) replay(m *memo, cur *state.View, to *recording) {
-	for b := &m.root; b.outcome == nil; {
-		v := e.viewOf(b.slot, cur)
-		to.note(v, b.key)
-		b = b.next(v.Class(b.key))
 	}
 }
 
 // remember stores an outcome under what was read.
 func (e *Evaluator) remember(m *memo, r *recording, out *outcome) {
+	if r.spoiled {
+		return
+	}
 	b := &m.root
 	for _, x := range r.reads {
-		s, ok := e.slotOf(x.view, r.current)
-		if !ok || b.outcome != nil || b.known && (b.slot != s || b.key != x.key) {
+		s, class := current, x.class
+		if x.asked == nil {
+			var ok bool
+			if s, ok = e.slotOf(x.view, r.current); !ok {
+				return
+			}
+			class = x.view.Class(x.key)
+		}
+		if b.outcome != nil || b.known && (b.slot != s || b.key != x.key || b.asked != x.asked || b.function != x.function) {
 			return // the evaluation took a way of its own; then it is not repeatable
 		}
-		b.slot, b.key, b.known = s, x.key, true
-		b = b.grow(x.view.Class(x.key))
+		b.slot, b.key, b.asked, b.function, b.known = s, x.key, x.asked, x.function, true
+		b = b.grow(class)
 	}
 	if !b.known {
 		b.outcome = out
@@ -183,12 +209,5 @@ func (e *Evaluator) begin(cur *state.View) *recording {
 	return r
 }
 
-// end takes the innermost recording away and adds its reads to the one around it.
-func (e *Evaluator) end(r *recording) {
-	e.recordings = e.recordings[:len(e.recordings)-1]
-	if n := len(e.recordings); n > 0 {
-		for _, x := range r.reads {
-			e.recordings[n-1].note(x.view, x.key)
-		}
-	}
-}
+// end takes the innermost recording away.
+func (e *Evaluator) end() { e.recordings = e.recordings[:len(e.recordings)-1] }

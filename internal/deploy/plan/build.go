@@ -69,7 +69,8 @@ type builder struct {
 	taskSets   map[string]*taskSet
 	nodeSets   map[string]*nodeSet
 	stepSets   map[stepsKey]*stepSet
-	relations  map[*graph.Template][]relation
+	related    map[relatedKey]*related
+	ownNodes   []*nodeSet
 	asking     sync.Mutex // held while in.Old is asked
 }
 
@@ -87,7 +88,7 @@ func newBuilder(language *expression.Language, in Input) (*builder, error) {
 	}
 	b := &builder{in: in, matcher: m, nodes: slices.Clone(in.Nodes), prepared: map[*graph.Task]*prepared{},
 		idNumbers: map[string]int32{}, taskSets: map[string]*taskSet{}, nodeSets: map[string]*nodeSet{},
-		stepSets: map[stepsKey]*stepSet{}, relations: map[*graph.Template][]relation{}, plan: &Plan{}}
+		stepSets: map[stepsKey]*stepSet{}, related: map[relatedKey]*related{}, plan: &Plan{}}
 	slices.SortFunc(b.nodes, func(x, y Node) int { return compareUIDs(x.UID, y.UID) })
 	b.master = int32(len(b.nodes))
 	b.nodes = append(b.nodes, Node{UID: Master, Tags: []string{Master}}, Node{UID: Virtual})
@@ -100,7 +101,7 @@ func newBuilder(language *expression.Language, in Input) (*builder, error) {
 	}
 	slices.Sort(b.plan.Roles)
 	b.plan.Roles = slices.Compact(b.plan.Roles)
-	b.byNode = make([][]Step, len(b.nodes))
+	b.byNode, b.ownNodes = make([][]Step, len(b.nodes)), make([]*nodeSet, len(b.nodes))
 	b.plan.at = make([]map[int32]int32, len(b.nodes))
 	if in.Only != nil {
 		b.only = map[string]bool{}
@@ -192,12 +193,11 @@ func (b *builder) number() {
 	}
 	b.plan.Steps = make([]Step, 0, total)
 	for n, steps := range b.byNode {
-		b.plan.at[n] = make(map[int32]int32, len(steps))
-		for _, s := range steps {
-			s.id = b.idNumber(s.Task.ID)
-			b.plan.at[n][s.id] = int32(len(b.plan.Steps))
-			b.plan.Steps = append(b.plan.Steps, s)
+		for id := range b.plan.at[n] {
+			b.plan.at[n][id] += int32(len(b.plan.Steps))
 		}
+		b.plan.Steps = append(b.plan.Steps, steps...)
+		b.byNode[n] = nil
 	}
 }
 

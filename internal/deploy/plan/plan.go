@@ -33,7 +33,6 @@ type Step struct {
 	// FailOnError tells whether a failure is one of the node.
 	FailOnError any
 
-	id                    int32
 	computed              map[string]any // relations, until they are resolved
 	requires, requiredFor []relation
 }

@@ -25,70 +25,102 @@ func (b *builder) relate(ctx context.Context, s *Step) error {
 		if t == nil {
 			continue
 		}
-		relations, shared := b.relations[t]
-		if !shared {
-			var err error
-			if relations, err = b.relationsOf(ctx, s, t, f.name, f.cross); err != nil {
-				return b.wrap(s.Task, b.nodes[s.Node].UID, f.name, t, err)
-			}
+		relations, err := b.relationsOf(ctx, s, t, f.name, f.cross)
+		if err != nil {
+			return b.wrap(s.Task, b.nodes[s.Node].UID, f.name, t, err)
 		}
-		*f.to = append(*f.to, relations...)
+		if *f.to == nil {
+			*f.to = slices.Clip(relations)
+		} else {
+			*f.to = append(*f.to, relations...)
+		}
 	}
 	s.computed = nil
 	return nil
 }
 
-// relationsOf evaluates one field. What is the same for all nodes is kept.
+// related are the relations that the value of a field stands for. Those to a step's own node are found for each node.
+type related struct {
+	value []any // kept, so that no later one is at its place in memory
+	fixed []relation
+	own   []*taskSet
+}
+
+// relatedKey tells values apart by their place in memory: what nodes share is the same one.
+type relatedKey struct {
+	first *any
+	n     int
+	cross bool
+}
+
+// relationsOf returns the relations that one field of a step stands for. The same value means the same on all nodes.
 func (b *builder) relationsOf(ctx context.Context, s *Step, t *graph.Template, name string, cross bool) ([]relation, error) {
 	v := s.computed[name]
 	if t.Static {
 		v = b.shards[0].constant(t)
 	}
-	if !cross {
-		set, err := b.tasksNamed(ctx, texts(itemsOf(v)))
-		if err != nil || len(set.ids) == 0 {
+	items := itemsOf(v)
+	if len(items) == 0 {
+		return nil, nil
+	}
+	key := relatedKey{&items[0], len(items), cross}
+	r := b.related[key]
+	if r == nil {
+		r = &related{value: items}
+		if err := b.find(ctx, s, cross, r); err != nil {
 			return nil, err
 		}
-		out := []relation{{tasks: set, self: true}}
-		if t.Static {
-			b.relations[t] = out
-		}
-		return out, nil
+		b.related[key] = r
 	}
-	var out []relation
-	own := false
-	for _, entry := range itemsOf(v) {
-		if entry == nil {
-			continue
-		}
-		r, self, err := b.cross(ctx, s, entry)
-		if err != nil {
-			return nil, err
-		}
-		own = own || self
-		if len(r.steps.steps) > 0 {
-			out = append(out, r)
-		}
+	if len(r.own) == 0 {
+		return r.fixed, nil
 	}
-	if t.Static && !own {
-		b.relations[t] = out
+	out := slices.Clone(r.fixed)
+	for _, tasks := range r.own {
+		if set := b.stepSet(tasks, b.ownNode(s.Node)); len(set.steps) > 0 {
+			out = append(out, relation{steps: set, self: true})
+		}
 	}
 	return out, nil
 }
 
-// cross makes a relation to other nodes; self tells that it leads to the step's own one.
-func (b *builder) cross(ctx context.Context, s *Step, entry any) (r relation, self bool, err error) {
+// find finds the relations that a value stands for.
+func (b *builder) find(ctx context.Context, s *Step, cross bool, r *related) error {
+	if !cross {
+		set, err := b.tasksNamed(ctx, texts(r.value))
+		if err == nil && len(set.ids) > 0 {
+			r.fixed = []relation{{tasks: set, self: true}}
+		}
+		return err
+	}
+	for _, entry := range r.value {
+		if entry == nil {
+			continue
+		}
+		if err := b.cross(ctx, s, entry, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cross adds a relation to other nodes.
+func (b *builder) cross(ctx context.Context, s *Step, entry any, to *related) error {
 	m, ok := entry.(yaql.Mapping)
 	if !ok {
-		return r, false, &yaql.Error{Class: yaql.TypeError, Message: fmt.Sprintf("a relation is %v, which is no map", entry), Offset: -1}
+		return &yaql.Error{Class: yaql.TypeError, Message: fmt.Sprintf("a relation is %v, which is no map", entry), Offset: -1}
 	}
 	name, ok := m.Get("name")
 	if !ok {
-		return r, false, &yaql.Error{Class: yaql.KeyError, Message: "'name'", Hint: "every relation names tasks", Offset: -1}
+		return &yaql.Error{Class: yaql.KeyError, Message: "'name'", Hint: "every relation names tasks", Offset: -1}
 	}
 	text, ok := name.(string)
 	if !ok {
-		return r, false, &yaql.Error{Class: yaql.TypeError, Message: fmt.Sprintf("the name of a relation is %v, which is no text", name), Offset: -1}
+		return &yaql.Error{Class: yaql.TypeError, Message: fmt.Sprintf("the name of a relation is %v, which is no text", name), Offset: -1}
+	}
+	tasks, err := b.tasksNamed(ctx, []string{text})
+	if err != nil {
+		return err
 	}
 	selector, given := m.Get("tags")
 	if !given {
@@ -97,16 +129,27 @@ func (b *builder) cross(ctx context.Context, s *Step, entry any) (r relation, se
 	if !given {
 		selector = everyone
 	}
+	if selector == itself {
+		to.own = append(to.own, tasks)
+		return nil
+	}
 	policy, _ := m.Get("policy")
-	nodes, own, err := b.nodesNamed(ctx, s, selector, policy == "any")
+	nodes, err := b.nodesNamed(ctx, s, selector, policy == "any")
 	if err != nil {
-		return r, false, err
+		return err
 	}
-	tasks, err := b.tasksNamed(ctx, []string{text})
-	if err != nil {
-		return r, false, err
+	if set := b.stepSet(tasks, nodes); len(set.steps) > 0 {
+		to.fixed = append(to.fixed, relation{steps: set})
 	}
-	return relation{steps: b.stepSet(tasks, nodes), self: own}, own, nil
+	return nil
+}
+
+// ownNode returns the set of one node.
+func (b *builder) ownNode(n int32) *nodeSet {
+	if b.ownNodes[n] == nil {
+		b.ownNodes[n] = &nodeSet{[]int32{n}}
+	}
+	return b.ownNodes[n]
 }
 
 // stepSet returns the steps of tasks on nodes; for the same tasks and nodes it is the same set.
@@ -130,20 +173,17 @@ type stepsKey struct {
 }
 
 // nodesNamed returns the nodes that a relation leads to; equal ones are the same set.
-func (b *builder) nodesNamed(ctx context.Context, s *Step, selector any, anyOne bool) (set *nodeSet, self bool, err error) {
-	switch selector {
-	case itself:
-		return b.nodeSet(fmt.Sprint("self ", s.Node), []int32{s.Node}), true, nil
-	case nil:
-		return b.nodeSet("virtual", []int32{b.plan.virtual}), true, nil
+func (b *builder) nodesNamed(ctx context.Context, s *Step, selector any, anyOne bool) (*nodeSet, error) {
+	if selector == nil {
+		return b.ownNode(b.plan.virtual), nil
 	}
 	key := fmt.Sprint(anyOne, " ", state.Likeness(selector))
 	if set := b.nodeSets[key]; set != nil {
-		return set, false, nil
+		return set, nil
 	}
 	nodes, ok, err := b.resolve(ctx, selector)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if !ok {
 		b.warnf(s.Task, "a relation names %v as role; it leads nowhere", selector)
@@ -151,16 +191,8 @@ func (b *builder) nodesNamed(ctx context.Context, s *Step, selector any, anyOne 
 	if anyOne && len(nodes) > 1 {
 		nodes = nodes[:1]
 	}
-	return b.nodeSet(key, nodes), false, nil
-}
-
-func (b *builder) nodeSet(key string, nodes []int32) *nodeSet {
-	set := b.nodeSets[key]
-	if set == nil {
-		set = &nodeSet{nodes}
-		b.nodeSets[key] = set
-	}
-	return set
+	b.nodeSets[key] = &nodeSet{nodes}
+	return b.nodeSets[key], nil
 }
 
 // tasksNamed returns the tasks of the graph that names and patterns fit.

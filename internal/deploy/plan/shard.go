@@ -25,6 +25,7 @@ type shard struct {
 	views      map[[2]*state.Part]*state.View
 	conditions map[string]*legacy.Condition
 	cwd        map[*graph.Template]*yaql.Dict
+	computed   []any // of the step at hand, for each of its computed fields
 	failure    failure
 }
 
@@ -82,16 +83,24 @@ func (b *builder) evaluate(ctx context.Context) error {
 	return first.err
 }
 
-// run computes the steps of the shard's nodes, up to the first error.
+// run computes the steps of the shard's nodes, one node after the other, since tasks on a node look at the same. After an
+// error only what comes before it in the order of placements is computed.
 func (h *shard) run(ctx context.Context, number int) {
+	byNode := make([][]int, len(h.nodes))
 	for i, p := range h.placements {
 		for _, n := range p.nodes {
-			if int(n)%len(h.shards) != number {
-				continue
+			byNode[n] = append(byNode[n], i)
+		}
+	}
+	for n := number; n < len(byNode); n += len(h.shards) {
+		h.byNode[n] = make([]Step, 0, len(byNode[n]))
+		h.plan.at[n] = make(map[int32]int32, len(byNode[n]))
+		for _, i := range byNode[n] {
+			if h.failure.err != nil && i >= h.failure.placement {
+				break
 			}
-			if err := h.put(ctx, p, n); err != nil {
-				h.failure = failure{err, i, n}
-				return
+			if err := h.put(ctx, h.placements[i], int32(n)); err != nil {
+				h.failure = failure{err, i, int32(n)}
 			}
 		}
 	}
@@ -110,9 +119,6 @@ func (h *shard) put(ctx context.Context, p placement, n int32) error {
 	case err != nil:
 		return err
 	case !there:
-		if h.plan.at[n] == nil {
-			h.plan.at[n] = map[int32]int32{}
-		}
 		h.plan.at[n][p.id] = int32(len(steps))
 		h.byNode[n] = append(steps, *s)
 	case s.Type != steps[at].Type && s.Type != typeSkipped:

@@ -21,7 +21,7 @@ func (h *shard) step(ctx context.Context, t *graph.Task, n int32) (*Step, error)
 	}
 	p := h.prepared[t]
 	s := &Step{Task: t, Node: n, Type: p.kind}
-	computed := map[string]any{}
+	h.computed = h.computed[:0]
 	for _, f := range p.dynamic {
 		var decisions *[]*expression.Decision
 		if f.Name == "condition" {
@@ -31,11 +31,13 @@ func (h *shard) step(ctx context.Context, t *graph.Task, n int32) (*Step, error)
 		if err != nil {
 			return nil, h.wrap(t, h.nodes[n].UID, f.Name, f.Template, err)
 		}
-		computed[f.Name] = v
+		h.computed = append(h.computed, v)
 	}
 	get := func(name string) (any, bool) {
-		if v, ok := computed[name]; ok {
-			return v, true
+		for i := range p.dynamic {
+			if p.dynamic[i].Name == name {
+				return h.computed[i], true
+			}
 		}
 		if f := t.Get(name); f != nil {
 			return h.constant(f), true
@@ -45,7 +47,7 @@ func (h *shard) step(ctx context.Context, t *graph.Task, n int32) (*Step, error)
 	if err := h.decide(s, in, get); err != nil {
 		return nil, h.wrap(t, h.nodes[n].UID, "condition", t.Get("condition"), err)
 	}
-	s.keep(computed)
+	s.keep(p.dynamic, h.computed)
 	if !s.Run {
 		s.Type, s.FailOnError = typeSkipped, false
 		return s, nil
@@ -54,14 +56,14 @@ func (h *shard) step(ctx context.Context, t *graph.Task, n int32) (*Step, error)
 }
 
 // keep remembers what relations are computed of.
-func (s *Step) keep(computed map[string]any) {
-	for name, v := range computed {
-		switch name {
+func (s *Step) keep(fields []graph.Field, computed []any) {
+	for i, v := range computed {
+		switch fields[i].Name {
 		case "requires", "required_for", "cross_depends", "cross_depended_by":
 			if s.computed == nil {
 				s.computed = map[string]any{}
 			}
-			s.computed[name] = v
+			s.computed[fields[i].Name] = v
 		}
 	}
 }

@@ -23,6 +23,7 @@ type Space struct {
 	Read func(v *View, key int)
 
 	fits    map[Class]int
+	shapes  map[string]*shape // by their keys
 	scratch []byte
 }
 
@@ -31,7 +32,7 @@ const Whole = -1
 
 // NewSpace returns a space without classes.
 func NewSpace() *Space {
-	return &Space{numbers: map[string]int{}, classes: map[[sha256.Size]byte]Class{}, fits: map[Class]int{}}
+	return &Space{numbers: map[string]int{}, classes: map[[sha256.Size]byte]Class{}, fits: map[Class]int{}, shapes: map[string]*shape{}}
 }
 
 // number returns the number of a key.
@@ -65,17 +66,27 @@ func (s *Space) class(text []byte) Class {
 type Part struct {
 	data  *yaql.Dict
 	space *Space
-	cells []cell // by number of key
+	shape *shape // nil until it is asked for
+	cells []cell // of the keys, in their order
 	whole Class
+}
+
+// shape is which keys a part has. Parts of nodes that are alike share it.
+type shape struct {
+	keys   []string
+	index  map[string]int32
+	places []int32 // by number of key: the place among the keys, or -1
 }
 
 // cell is what is known of a key.
 type cell struct {
 	value any
 	class Class
-	known bool
 	there bool
 }
+
+// noCell is that of keys that are not there.
+var noCell = &cell{class: absent}
 
 // NewPart makes a part of a map of values, as decoded from JSON or YAML; nil is an empty part. Expressions see its
 // lists and maps as the mutable kinds, as those of the reference do.
@@ -111,29 +122,61 @@ func (p *Part) Class() Class {
 
 // cell returns what is known of a key.
 func (p *Part) cell(key int) *cell {
-	if key >= len(p.cells) {
-		cells := make([]cell, max(key+1, len(p.space.names)))
-		copy(cells, p.cells)
-		p.cells = cells
+	if at := p.form().place(p.space, key); at >= 0 {
+		return &p.cells[at]
 	}
-	c := &p.cells[key]
-	if !c.known {
-		c.known = true
-		c.value, c.there = p.Get(p.space.names[key])
-	}
-	return c
+	return noCell
 }
 
-// keys returns the keys of a part in their order; keys of states are texts.
-func (p *Part) keys() []string {
-	keys := make([]string, 0, p.data.Len())
-	p.data.Range(func(k, _ any) bool {
-		if text, ok := k.(string); ok {
-			keys = append(keys, text)
-		}
+// form returns the shape of the part, which from now on has cells.
+func (p *Part) form() *shape {
+	if p.shape == nil {
+		p.shape = p.space.shapeOf(p.data)
+		p.cells = make([]cell, 0, p.data.Len())
+		p.data.Range(func(_, v any) bool {
+			p.cells = append(p.cells, cell{value: v, there: true})
+			return true
+		})
+	}
+	return p.shape
+}
+
+// keys returns the keys of a part in their order.
+func (p *Part) keys() []string { return p.form().keys }
+
+// shapeOf returns the shape of a map. Keys of states are texts; others are as if they were not there.
+func (s *Space) shapeOf(d *yaql.Dict) *shape {
+	s.scratch = s.scratch[:0]
+	d.Range(func(k, _ any) bool {
+		s.scratch = appendValue(s.scratch, k)
 		return true
 	})
-	return keys
+	if known := s.shapes[string(s.scratch)]; known != nil {
+		return known
+	}
+	out, at := &shape{index: make(map[string]int32, d.Len())}, int32(0)
+	d.Range(func(k, _ any) bool {
+		if text, ok := k.(string); ok {
+			out.index[text] = at
+			out.keys = append(out.keys, text)
+		}
+		at++
+		return true
+	})
+	s.shapes[string(s.scratch)] = out
+	return out
+}
+
+// place returns the place of a key by its number, -1 if the shape lacks it.
+func (x *shape) place(s *Space, key int) int32 {
+	for key >= len(x.places) {
+		at, there := x.index[s.names[len(x.places)]]
+		if !there {
+			at = -1
+		}
+		x.places = append(x.places, at)
+	}
+	return x.places[key]
 }
 
 // union merges two values: a map of the node's over a map of the common part goes key by key, anything else of

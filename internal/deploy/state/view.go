@@ -42,7 +42,7 @@ func (v *View) cell(key int) *cell {
 		if v.both == nil {
 			v.both = map[int]*cell{}
 		}
-		c = &cell{value: union(common.value, own.value), there: true, known: true}
+		c = &cell{value: union(common.value, own.value), there: true}
 		v.both[key] = c
 	}
 	return c
@@ -54,12 +54,8 @@ func (v *View) Class(key int) Class {
 		return v.space.class(appendPair(nil, v.common.Class(), v.node.Class()))
 	}
 	c := v.cell(key)
-	switch {
-	case c.class != 0:
-	case c.there:
+	if c.class == 0 {
 		c.class = v.space.ClassOf(c.value)
-	default:
-		c.class = absent
 	}
 	return c.class
 }
@@ -110,7 +106,7 @@ func (v *View) keys() []string {
 	case v.common.data.Len() == 0:
 		v.sorted = v.node.keys()
 	default:
-		v.sorted = append(v.common.keys(), v.node.keys()...)
+		v.sorted = slices.Concat(v.common.keys(), v.node.keys())
 		slices.Sort(v.sorted)
 		v.sorted = slices.Compact(v.sorted)
 	}
