@@ -15,10 +15,11 @@ import (
 )
 
 const manageHelp = `Administer the accounts of the Compute API. Whoever does needs the role admin; the
-cloud and the account are found as by drover server.`
+cloud and the account are found as by drover server. Tags of servers are
+administered at the controller itself.`
 
 func manageCommand(sh *shell) *cobra.Command {
-	c := sh.group("manage", "Administer the accounts of the Compute API", manageUser(sh), manageProject(sh))
+	c := sh.group("manage", "Administer the accounts of the Compute API, and tags of servers", manageUser(sh), manageProject(sh), manageTags(sh))
 	c.Long = manageHelp
 	return c
 }

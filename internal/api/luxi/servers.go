@@ -1,14 +1,19 @@
 package luxi
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/tagsync"
 )
 
 // serverMethods are the requests of operators about servers of the Compute API.
 var serverMethods = []method{
 	{"ReconcileServers", 2, 2, reconcileServers}, // id or null, whether to fix what differs
+	{"ChangeServerTags", 4, 4, changeServerTags}, // id, namespace, what to do, tags
 }
 
 func reconcileServers(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -20,4 +25,55 @@ func reconcileServers(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		return nil, fault.New(fault.NotFound, "this controller keeps no servers")
 	}
 	return d.Servers.Examine(ctx, id, fix)
+}
+
+// tagChange is something that is done to the tags of a server.
+type tagChange func(e *tagsync.Engine, id string, ns servertag.Namespace, tags []string, by servertag.Asked) error
+
+// tagChanges are what may be done, by the word for it.
+var tagChanges = map[string]tagChange{
+	"add": func(e *tagsync.Engine, id string, ns servertag.Namespace, tags []string, by servertag.Asked) error {
+		_, err := e.Want(id, ns, tags, by)
+		return err
+	},
+	"replace": func(e *tagsync.Engine, id string, ns servertag.Namespace, tags []string, by servertag.Asked) error {
+		_, err := e.Replace(id, ns, tags, by)
+		return err
+	},
+	"delete": func(e *tagsync.Engine, id string, ns servertag.Namespace, tags []string, by servertag.Asked) error {
+		for _, tag := range tags {
+			if was, err := e.Unwant(id, ns, tag, by); err != nil || !was {
+				return cmp.Or(err, error(fault.New(fault.NotFound, "Instance %s has no tag %q in the namespace %s", id, fault.Clip(tag, 4*servertag.MaxName), ns)))
+			}
+		}
+		return nil
+	},
+}
+
+// changeServerTags changes the tags of a server in a namespace, that of the
+// operator too: whoever may use the socket is one. The answer are the tags that it
+// is to have there now.
+func changeServerTags(_ context.Context, d *Deps, a *arguments) (any, error) {
+	id, ns, do, tags := a.str(0), servertag.Namespace(a.str(1)), a.str(2), a.strs(3)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	change := tagChanges[do]
+	switch {
+	case d.Servers == nil:
+		return nil, fault.New(fault.NotFound, "this controller keeps no servers")
+	case change == nil:
+		return nil, fault.New(fault.Invalid, "tags of servers are changed by add, delete and replace, not %q", fault.Clip(do, 40)).At("args[2]")
+	case ns != servertag.User && ns != servertag.System:
+		return nil, fault.New(fault.Invalid, "there is no namespace %q of tags; there are user and system", fault.Clip(string(ns), 40)).At("args[1]")
+	}
+	by := servertag.Asked{User: a.by.Name, Front: a.by.Surface, From: a.by.From, Time: d.Servers.Now()}
+	if err := change(d.Servers, id, ns, tags, by); err != nil {
+		return nil, err
+	}
+	now := server.Server{}
+	if s := d.Servers.Servers().Get(id); s != nil {
+		now = *s
+	}
+	return now.Tags.Names(ns), nil
 }
