@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/jobfilter"
 )
 
@@ -177,7 +178,8 @@ func (sh *shell) sureAboutModified(ctx context.Context, ref string, parts map[st
 }
 
 // ruleUUID returns the UUID of the rule that an argument means: a UUID, a name,
-// or the beginning of either.
+// or the beginning of either. Under a classic name what means none is left for the
+// controller to refuse, in the words that scripts know.
 func (sh *shell) ruleUUID(ctx context.Context, ref string) (string, error) {
 	if jobfilter.CheckUUID(ref) == nil {
 		return ref, nil
@@ -191,10 +193,13 @@ func (sh *shell) ruleUUID(ctx context.Context, ref string) (string, error) {
 		rules[i] = &jobfilter.Rule{UUID: r.UUID, Name: r.Name}
 	}
 	rule, err := jobfilter.Find(rules, ref)
-	if err != nil {
-		return "", err
+	switch {
+	case err == nil:
+		return rule.UUID, nil
+	case sh.persona.classic() && fault.Is(err, fault.NotFound):
+		return ref, nil
 	}
-	return rule.UUID, nil
+	return "", err
 }
 
 // newJobs tells what would become of jobs to come.

@@ -46,7 +46,7 @@ var filterTable = table[rule]{
 			get: func(_ *view, r rule) Cell { return text(r.Action.String()) }},
 		{Def: Def{"predicates_text", "Predicates_text", KindText, "The conditions as text, for searching"},
 			get: func(_ *view, r rule) Cell { return text(predicatesText(r)) }},
-		{Def: Def{"reason", "Reason", KindText, "The reason trail as one text, without what the system itself added"},
+		{Def: Def{"reason", "Reason", KindText, "The reason trail as one text, for searching"},
 			get: func(_ *view, r rule) Cell { return text(r.Reason.Text()) }},
 		{Def: Def{"added_by", "Added_by", KindText, "Account that added or last changed the rule"},
 			get: func(_ *view, r rule) Cell { return textOrUnavail(accountOf(r.Reason)) }},

@@ -114,6 +114,31 @@ func TestConformanceOSDiagnose(t *testing.T) {
 	t.Log("gnt-os diagnose: 1 of 1 outputs equal")
 }
 
+// Nodes stand where the classic tool has them: those that have the definition
+// before others, each lot in the order of numbers in names.
+func TestOSDiagnoseOrdersNodes(t *testing.T) {
+	var o OSDiagnosis
+	row := `["noop",false,["default"],{
+		"1c":[["/os",true,"",["default"],[],[20],true],["/more",false,"no script",[],[],[],true]],
+		"03657":[["/os",true,"",[],[["a","b"]],[15],false]],
+		"0a":[["/os",false,"no script",[],[],[],true]],
+		"0b":[]},true,true]`
+	if err := json.Unmarshal([]byte(row), &o); err != nil {
+		t.Fatal(err)
+	}
+	const want = `OS: noop [global status: partial valid] [hidden] [blacklisted]
+  Variants: [default]
+  Node: 1c, status: valid (path: /os) [API versions: 20] [variants: default] [no parameters] [trusted]
+    [hidden] path: /more, status: invalid - no script
+  Node: 03657, status: valid (path: /os) [API versions: 15] [no variants] [untrusted]
+  Node: 0a, status: invalid - no script (path: /os) [no API versions declared] [trusted]
+  Node: third, status: OS not found
+`
+	if got := o.Text(map[string]string{"0b": "third"}); got != want {
+		t.Error(testkit.FirstDifference(got, want))
+	}
+}
+
 // decode reads JSON with numbers as they are written.
 func decode(t *testing.T, text json.RawMessage) any {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 )
 
@@ -18,16 +19,17 @@ type OSDiagnosis struct {
 	Valid    bool                  `json:"valid"`
 	Variants []string              `json:"variants"`
 	Nodes    map[string][]OSOnNode `json:"nodes"` // by the node's UUID
+
+	hidden, blacklisted bool
 }
 
 // DiagnosisFields are what OSDiagnosis reads, in that order.
 var DiagnosisFields = []string{"name", "valid", "variants", "node_status", "hidden", "blacklisted"}
 
-// UnmarshalJSON reads the row in the order of DiagnosisFields. The last two are
-// asked for because definitions that are hidden are left out otherwise.
+// UnmarshalJSON reads the row in the order of DiagnosisFields. Definitions that are
+// hidden are left out where the last two are not asked for.
 func (o *OSDiagnosis) UnmarshalJSON(data []byte) error {
-	var hidden, blacklisted bool
-	places := []any{&o.Name, &o.Valid, &o.Variants, &o.Nodes, &hidden, &blacklisted}
+	places := []any{&o.Name, &o.Valid, &o.Variants, &o.Nodes, &o.hidden, &o.blacklisted}
 	if err := json.Unmarshal(data, &places); err != nil {
 		return fault.New(fault.Internal, "an operating system has an unexpected form: %w", err)
 	}
@@ -51,43 +53,56 @@ func (o *OSOnNode) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &places)
 }
 
-// Text is the diagnosis as the classic tool shows it: with the UUIDs of nodes, for
-// which names has what to show instead.
+// Text is the diagnosis as the classic tool shows it: nodes where the definition is
+// valid before others, by their UUIDs, for which names has what to show instead.
 func (o *OSDiagnosis) Text(names map[string]string) string {
-	good, bad := 0, 0
-	var lines strings.Builder
-	for _, node := range slices.Sorted(maps.Keys(o.Nodes)) {
-		for i, d := range o.Nodes[node] {
-			if i > 0 { // another definition of the same name, further down the search path
-				fmt.Fprintf(&lines, "    [hidden] %s\n", d.text())
-				continue
+	var valid, invalid, lines strings.Builder
+	for _, node := range slices.SortedFunc(maps.Keys(o.Nodes), cluster.CompareNames) {
+		defs, into, said := o.Nodes[node], &invalid, "OS not found"
+		if len(defs) > 0 {
+			said = defs[0].text()
+			if defs[0].Valid {
+				into = &valid
 			}
-			if d.Valid {
-				good++
-			} else {
-				bad++
-			}
-			fmt.Fprintf(&lines, "  Node: %s, status: %s\n", cmp.Or(names[node], node), d.text())
+		}
+		fmt.Fprintf(into, "  Node: %s, status: %s\n", cmp.Or(names[node], node), said)
+		for _, d := range defs[min(1, len(defs)):] { // of the same name, further down the search path
+			fmt.Fprintf(into, "    [hidden] path: %s, status: %s\n", d.Path, d.status())
 		}
 	}
 	status := "partial valid"
 	switch {
-	case bad == 0:
+	case valid.Len() > 0 && invalid.Len() == 0:
 		status = "valid"
-	case good == 0:
+	case valid.Len() == 0 && invalid.Len() > 0:
 		status = "invalid"
 	}
-	head := fmt.Sprintf("OS: %s [global status: %s]\n", o.Name, status)
-	if len(o.Variants) > 0 {
-		head += fmt.Sprintf("  Variants: [%s]\n", strings.Join(o.Variants, ", "))
+	fmt.Fprintf(&lines, "OS: %s [global status: %s]", o.Name, status)
+	if o.hidden {
+		lines.WriteString(" [hidden]")
 	}
-	return head + lines.String()
+	if o.blacklisted {
+		lines.WriteString(" [blacklisted]")
+	}
+	lines.WriteString("\n")
+	if len(o.Variants) > 0 {
+		fmt.Fprintf(&lines, "  Variants: [%s]\n", strings.Join(o.Variants, ", "))
+	}
+	return lines.String() + valid.String() + invalid.String()
 }
 
-func (o OSOnNode) text() string {
-	if !o.Valid {
-		return fmt.Sprintf("invalid - %s (path: %s)", o.Problem, o.Path)
+func (o OSOnNode) status() string {
+	if o.Valid {
+		return "valid"
 	}
+	return "invalid - " + o.Problem
+}
+
+// Definitions may have variants since the one version of their API, and parameters
+// since the other.
+const apiOfVariants, apiOfParameters = 15, 20
+
+func (o OSOnNode) text() string {
 	versions, names := make([]string, len(o.APIVersions)), make([]string, len(o.Parameters))
 	for i, v := range o.APIVersions {
 		versions[i] = strconv.Itoa(v)
@@ -95,10 +110,24 @@ func (o OSOnNode) text() string {
 	for i, p := range o.Parameters {
 		names[i] = p[0]
 	}
-	trusted := "untrusted"
-	if o.Trusted {
-		trusted = "trusted"
+	newest := slices.Max(append([]int{0}, o.APIVersions...))
+	out := fmt.Sprintf("%s (path: %s)%s", o.status(), o.Path, bracketed("API versions", "no API versions declared", versions))
+	if newest >= apiOfVariants {
+		out += bracketed("variants", "no variants", o.Variants)
 	}
-	return fmt.Sprintf("valid (path: %s) [API versions: %s] [variants: %s] [parameters: %s] [%s]", o.Path,
-		strings.Join(versions, ", "), strings.Join(o.Variants, ", "), strings.Join(names, ", "), trusted)
+	if newest >= apiOfParameters {
+		out += bracketed("parameters", "no parameters", names)
+	}
+	if o.Trusted {
+		return out + " [trusted]"
+	}
+	return out + " [untrusted]"
+}
+
+// bracketed is a list with its name, or what is said when there is nothing in it.
+func bracketed(name, none string, list []string) string {
+	if len(list) == 0 {
+		return " [" + none + "]"
+	}
+	return " [" + name + ": " + strings.Join(list, ", ") + "]"
 }
