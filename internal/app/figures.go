@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/version"
 )
 
@@ -113,6 +114,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	c := g.m.leads()
 	if c == nil {
 		tell(leaderDesc, 0)
+		g.collectStandby(tell)
 		return
 	}
 	shown := c.picture.Load()
@@ -145,9 +147,23 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell(locksDesc, float64(locks))
 	tell(leaderDesc, 1)
 	tell(epochDesc, float64(c.lease.Epoch))
+	g.collectLag(tell, shown)
+}
+
+// collectStandby tells how far behind a controller is that follows another.
+func (g *gauges) collectStandby(tell func(*prometheus.Desc, float64, ...string)) {
+	if g.m.group == nil {
+		return
+	}
+	if here := g.m.group.reading.Load(); here != nil {
+		g.collectLag(tell, here.picture.Load())
+	}
+}
+
+func (g *gauges) collectLag(tell func(*prometheus.Desc, float64, ...string), shown *state.State) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	if newest, err := c.store.Revision(ctx); err == nil { // else the store's own figures tell
+	if newest, err := g.m.store.Revision(ctx); err == nil { // else the store's own figures tell
 		tell(revisionDesc, float64(newest))
 		tell(lagDesc, float64(max(0, int64(newest)-shown.Revision)), "picture")
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-project/drover/internal/api/compute"
 	identityapi "github.com/drover-project/drover/internal/api/identity"
+	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/reason"
@@ -266,6 +267,10 @@ func (g *group) forward(surface string) http.Handler {
 		r.Header.Set(headerSurface, surface)
 		c := g.m.leads()
 		if c == nil {
+			if here := g.reading.Load(); here != nil && surface == surfaceRAPI && rapi.Stale(r) {
+				here.rapi.ServeHTTP(w, r)
+				return
+			}
 			g.leader.proxy.ServeHTTP(w, r)
 			return
 		}
@@ -396,6 +401,11 @@ func (r *relayed) answer(ctx context.Context, frame []byte) bool {
 	req, err := luxiwire.ParseRequest(frame)
 	if err == nil && req.Method == "MasterFailover" {
 		return r.reply(nil, r.g.failover(ctx))
+	}
+	if here := r.g.reading.Load(); here != nil && err == nil && req.Stale {
+		if done, open := here.luxi.AnswerStored(ctx, r.client, r.by, req); done {
+			return open
+		}
 	}
 	again := err == nil && asks(req.Method)
 	for {

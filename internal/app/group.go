@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/api/luxi"
@@ -35,6 +36,9 @@ type group struct {
 	cert *rapi.CertificateFile
 	// leader speaks to whoever leads.
 	leader *leaderClient
+	// reading answers what may be answered while another leads; nil while nothing can
+	// be.
+	reading atomic.Pointer[reader]
 	// resigning asks the term of this process to end.
 	resigning chan resignation
 }
@@ -229,6 +233,7 @@ func (g *group) standBy(ctx context.Context, o Options, s *surfaces) (store.Leas
 	defer stop()
 	parts.Go(func() { _ = g.m.reload(here, o, s.cert) }) // it ends with its context
 	parts.Go(func() { g.keepWatchdog(here) })
+	parts.Go(func() { g.keepReading(here, o, s) })
 	g.m.tellManager(systemd.StateReady, systemd.Status("stands by"))
 	return g.m.shared.AwaitLease(here, leaseName, g.self.holder(), leaseTime, assurance)
 }

@@ -83,6 +83,8 @@ func (g *group) tellStatus(w http.ResponseWriter, r *http.Request) {
 	st := peerStatus{Instance: g.self.Instance, Role: "standby"}
 	if c := g.m.leads(); c != nil {
 		st.Role, st.Revision = "leader", c.picture.Load().Revision
+	} else if here := g.reading.Load(); here != nil {
+		st.Revision = here.picture.Load().Revision
 	} else if revision, err := g.m.store.Revision(r.Context()); err == nil {
 		st.Revision = int64(revision)
 	}

@@ -75,15 +75,35 @@ func Open(ctx context.Context, s store.Store, epoch int64, shown *picture.Pictur
 	return k, nil
 }
 
-func (k *Keeper) load(ctx context.Context) (*cluster.Snapshot, error) {
-	var stored []cluster.Stored
+// Has reports whether objects of a kind belong to the inventory.
+func Has(kind store.Kind) bool { return slices.Contains(kinds[:], cluster.Kind(kind)) }
+
+// Read reads the inventory from a store. An object that cannot be read is an
+// error.
+func Read(ctx context.Context, s store.Store) (*cluster.Snapshot, error) {
+	stored, err := list(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Empty().Apply(stored)
+}
+
+func list(ctx context.Context, s store.Store) (stored []cluster.Stored, err error) {
 	for _, kind := range kinds {
-		for o, err := range k.store.List(ctx, store.Kind(kind), store.Options{}) {
+		for o, err := range s.List(ctx, store.Kind(kind), store.Options{}) {
 			if err != nil {
 				return nil, err
 			}
 			stored = append(stored, cluster.Stored{Kind: string(kind), UUID: o.ID, Data: o.Value})
 		}
+	}
+	return stored, nil
+}
+
+func (k *Keeper) load(ctx context.Context) (*cluster.Snapshot, error) {
+	stored, err := list(ctx, k.store)
+	if err != nil {
+		return nil, err
 	}
 	snap, err := cluster.Empty().Apply(stored)
 	if err == nil {

@@ -40,7 +40,11 @@ const nodeTimeout = 5 * time.Second
 
 // Querier answers queries.
 type Querier struct {
-	Queue   *queue.Queue
+	Queue *queue.Queue
+	// Stored is set instead of Queue where another controller leads, whose changes
+	// the picture follows: then only what is stored is answered, and all else is
+	// ErrLed.
+	Stored  *queue.Stored
 	Picture *picture.Picture
 	// Store is what the state is kept in; its feed tells clients that were away
 	// what changed.
@@ -74,7 +78,7 @@ func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
 		Job:       func(id job.ID) (*job.Job, error) { return q.job(ctx, jobs, id) },
 		Rules:     func() []*jobfilter.Rule { return now.Rules },
 		Locks:     func() []lock.State { return slices.Collect(now.Locks.All()) },
-		Events:    func() iter.Seq2[*audit.Event, error] { return q.Queue.Events(ctx) },
+		Events:    func() iter.Seq2[*audit.Event, error] { return q.kept().Events(ctx) },
 		Servers:   now.Servers,
 		Runtime:   runtime,
 		Now:       time.Now(),
@@ -95,23 +99,63 @@ func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
 	return src
 }
 
+// ErrLed refuses what only the controller that leads can answer.
+var ErrLed error = fault.New(fault.Unavailable, "only the controller that leads can tell this")
+
+// kept is what the store has of jobs.
+func (q *Querier) kept() *queue.Stored {
+	if q.Stored != nil {
+		return q.Stored
+	}
+	return q.Queue.Stored
+}
+
+// led returns ErrLed for what this controller cannot answer.
+func (q *Querier) led(r query.Request) error {
+	if q.Stored == nil {
+		return nil
+	}
+	stored, err := query.Stored(r, time.Now())
+	if err == nil && !stored {
+		err = ErrLed
+	}
+	return err
+}
+
 // Query answers a query of any item.
 func (q *Querier) Query(ctx context.Context, r query.Request) (*query.Result, error) {
+	if err := q.led(r); err != nil {
+		return nil, err
+	}
 	return query.Run(q.Source(ctx), r.What, r.Fields, r.Filter, r.Options)
 }
 
 // Group answers a query by groups; see query.Group.
 func (q *Querier) Group(ctx context.Context, r query.Request, by []string, figures []query.Calc) (*query.Result, error) {
+	grouped := r
+	grouped.Fields = slices.Concat(r.Fields, by)
+	for _, f := range figures {
+		grouped.Fields = append(grouped.Fields, f.Field)
+	}
+	if err := q.led(grouped); err != nil {
+		return nil, err
+	}
 	return query.Group(q.Source(ctx), r, by, figures)
 }
 
 // Explain tells how a query is carried out; see query.Explain.
 func (q *Querier) Explain(ctx context.Context, r query.Request) (query.Explanation, error) {
+	if err := q.led(r); err != nil {
+		return query.Explanation{}, err
+	}
 	return query.Explain(q.Source(ctx), r)
 }
 
 // Old answers an old list request; see query.Old.
 func (q *Querier) Old(ctx context.Context, what string, names, fields []string) (*query.Result, error) {
+	if err := q.led(query.Request{What: what, Fields: fields}); err != nil {
+		return nil, err
+	}
 	return query.Old(q.Source(ctx), what, names, fields)
 }
 
@@ -120,11 +164,27 @@ func (q *Querier) Old(ctx context.Context, what string, names, fields []string) 
 const patience = 10 * time.Second
 
 // Reach waits until the state is not older than a revision: whoever was told of
-// one reads what it wrote. fault.Unavailable if that takes too long.
+// one reads what it wrote. fault.Unavailable if that takes too long, ErrLed where
+// another controller may have it.
 func (q *Querier) Reach(ctx context.Context, revision int64) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	limit, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_, err := q.Picture.Wait(ctx, revision)
+	if q.Stored != nil {
+		_, err := q.Picture.Wait(limit, revision)
+		if err != nil && ctx.Err() == nil {
+			return ErrLed
+		}
+		return err
+	}
+	if q.Picture.Load().Revision < revision {
+		// Who asks was told of it by a controller that follows the store.
+		if newest, err := q.Store.Revision(limit); err == nil && int64(newest) >= revision {
+			if err := q.Queue.CatchUp(limit); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := q.Picture.Wait(limit, revision)
 	return err
 }
 
@@ -182,7 +242,7 @@ func idOf(j *job.Job, err error) (id job.ID, known bool) {
 // read is told to the log, too.
 func (q *Querier) archived(ctx context.Context, from, until job.Time) iter.Seq2[*job.Job, error] {
 	return func(yield func(*job.Job, error) bool) {
-		for j, err := range q.Queue.Archived(ctx, from, until) {
+		for j, err := range q.kept().Archived(ctx, from, until) {
 			if err != nil {
 				q.Log.Error("cannot read the job archive", "error", err)
 			}
@@ -197,7 +257,7 @@ func (q *Querier) job(ctx context.Context, live *job.Table, id job.ID) (*job.Job
 	if j := live.Get(id); j != nil && j.Brief() == nil {
 		return j, nil
 	}
-	j, err := q.Queue.Job(ctx, id)
+	j, err := q.kept().Job(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil
 	}

@@ -81,6 +81,9 @@ func keyOf(r query.Request) string {
 
 // open returns the watch of a query; whoever opened it releases it.
 func (q *Querier) open(ctx context.Context, r query.Request) (*shared, error) {
+	if q.Stored != nil {
+		return nil, ErrLed
+	}
 	w := &q.watches
 	key := keyOf(r)
 	w.mu.Lock()

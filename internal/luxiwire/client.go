@@ -24,6 +24,11 @@ const maxAnswer = 1 << 30
 // two requests. Each answer shows at least what the requests before it changed
 // (Request.Revision). It may be used from several goroutines.
 type Client struct {
+	// Stale takes answers of the controller that is asked, also if it follows the
+	// one that leads: they are not older than what was told to this client before.
+	// It is to be set before the first call.
+	Stale bool
+
 	path string
 
 	mu     sync.Mutex
@@ -69,7 +74,8 @@ func (c *Client) Call(ctx context.Context, method string, args []any, result any
 		Method   string `json:"method"`
 		Args     []any  `json:"args"`
 		Revision int64  `json:"revision"`
-	}{method, args, c.revision})
+		Stale    bool   `json:"stale,omitempty"`
+	}{method, args, c.revision, c.Stale})
 	if err != nil {
 		return fault.New(fault.Invalid, "cannot encode the arguments of %s: %w", method, err)
 	}

@@ -18,17 +18,20 @@ type Request struct {
 	// not older. A request that has it, be it 0, is told in the answer which
 	// revision to ask for next time to see what it changed. nil for other clients.
 	Revision *int64
+	// Stale is another: the client takes an answer of whichever controller it asks,
+	// also if that follows the one that leads. The answer tells its revision.
+	Stale bool
 }
 
-// ParseRequest reads a request from a frame. Keys other than "method", "args" and
-// "revision" are ignored, among them the "version" that Ganeti's clients send. The
+// ParseRequest reads a request from a frame. Keys other than "method", "args",
+// "revision" and "stale" are ignored, among them the "version" that Ganeti's clients send. The
 // error has the code fault.Invalid; its text is what follows ParsePrefix in
 // the answer.
 func ParseRequest(frame []byte) (Request, error) {
 	if err := checkTop(frame); err != nil {
 		return Request{}, err
 	}
-	var method, args, revision json.RawMessage
+	var method, args, revision, stale json.RawMessage
 	for key, value := range members(frame) {
 		switch key {
 		case "method":
@@ -37,6 +40,8 @@ func ParseRequest(frame []byte) (Request, error) {
 			args = value
 		case "revision":
 			revision = value
+		case "stale":
+			stale = value
 		}
 	}
 	switch {
@@ -52,6 +57,11 @@ func ParseRequest(frame []byte) (Request, error) {
 	if revision != nil {
 		if err := json.Unmarshal(revision, &req.Revision); err != nil || req.Revision == nil || *req.Revision < 0 {
 			return Request{}, fault.New(fault.Invalid, "Can't parse value for 'revision': a whole number that is not negative is expected").At("revision")
+		}
+	}
+	if stale != nil {
+		if err := json.Unmarshal(stale, &req.Stale); err != nil {
+			return Request{}, fault.New(fault.Invalid, "Can't parse value for 'stale': true or false is expected").At("stale")
 		}
 	}
 	return req, nil

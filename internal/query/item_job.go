@@ -260,14 +260,14 @@ func jobNewFields() []field[jobRow] {
 			get: keptText((*job.Brief).Reason, text, func(j *job.Job) Cell { return text(j.Trail().Text()) })},
 		{Def: Def{"dry_run", "Dry_run", KindBool, "Whether its opcodes only check what they would do"}, from: InMemory,
 			get: ofJob(func(j *job.Job) Cell { return truth(j.DryRun()) })},
-		{Def: Def{"held_by", "Held_by", KindText, "UUID of the filter rule that keeps the job from going on"}, from: InMemory,
+		{Def: Def{"held_by", "Held_by", KindText, "UUID of the filter rule that keeps the job from going on"}, from: InMemory, led: true,
 			get: ofJob(func(j *job.Job) Cell {
 				if j.Hold == nil {
 					return Cell{Status: Unavail}
 				}
 				return text(j.Hold.Rule)
 			})},
-		{Def: Def{"held_since", "Held_since", KindOther, "Since when a filter rule holds the job, in seconds and microseconds"}, from: InMemory, mode: seconds,
+		{Def: Def{"held_since", "Held_since", KindOther, "Since when a filter rule holds the job, in seconds and microseconds"}, from: InMemory, led: true, mode: seconds,
 			get: ofJob(func(j *job.Job) Cell {
 				if j.Hold == nil {
 					return Cell{Status: Unavail}

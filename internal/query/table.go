@@ -126,6 +126,8 @@ type field[R any] struct {
 	// mutual: the value depends on the other rows, so a watch of it runs its query
 	// again whenever any of them changes.
 	mutual bool
+	// led: only the controller that leads knows the value.
+	led bool
 	// need is what a Live field wants from nodes.
 	need Need
 	get  func(*view, R) Cell
@@ -198,6 +200,7 @@ type item interface {
 	def(name string) Def
 	prepare(src *Source, r Request) (*Plan, error)
 	follower(r Request, now time.Time) (f follower, live bool, err error)
+	stored(r Request, now time.Time) (bool, error)
 }
 
 // indexed returns the table ready for use: fields in nice order and found by

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -163,68 +162,5 @@ func (q *Queue) Job(ctx context.Context, id job.ID) (*job.Job, error) {
 	case j.Brief() == nil:
 		return j, nil
 	}
-	o, err := q.read(ctx, jobKey(id))
-	if fault.Is(err, fault.NotFound) { // it went there meanwhile
-		return q.archived(ctx, id)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return q.decode(ctx, o)
-}
-
-func (q *Queue) archived(ctx context.Context, id job.ID) (*job.Job, error) {
-	o, err := q.read(ctx, store.Key{Kind: KindArchived, ID: id.String()})
-	if fault.Is(err, fault.NotFound) {
-		return nil, notFound(id)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return q.decodeArchived(ctx, o)
-}
-
-func (q *Queue) decodeArchived(ctx context.Context, o store.Object) (*job.Job, error) {
-	j, err := q.decode(ctx, o)
-	if err == nil {
-		j.Archived = true
-	}
-	return j, err
-}
-
-// Archived reads the archived jobs with from <= end < until, in the order in
-// which they ended; all of them, by id, from 0 until job.Never. A job that cannot
-// be read is a *job.DamageError, and the next one follows; any other error is the end.
-func (q *Queue) Archived(ctx context.Context, from, until job.Time) iter.Seq2[*job.Job, error] {
-	opts := store.Options{}
-	if from > 0 || until < job.Never {
-		opts = endedBetween(from, until)
-	}
-	return q.stored(ctx, KindArchived, opts, q.decodeArchived)
-}
-
-// endedIn reads the jobs with from <= end < until that are not archived, whole;
-// as Archived.
-func (q *Queue) endedIn(ctx context.Context, from, until job.Time) iter.Seq2[*job.Job, error] {
-	return q.stored(ctx, KindJob, endedBetween(from, until), q.decode)
-}
-
-func endedBetween(from, until job.Time) store.Options {
-	return store.Options{ByAt: true, Since: int64(from), Until: int64(until)}
-}
-
-func (q *Queue) stored(ctx context.Context, kind store.Kind, opts store.Options,
-	decode func(context.Context, store.Object) (*job.Job, error),
-) iter.Seq2[*job.Job, error] {
-	return func(yield func(*job.Job, error) bool) {
-		for o, err := range q.cfg.Store.List(ctx, kind, opts) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(decode(ctx, o)) {
-				return
-			}
-		}
-	}
+	return q.Stored.Job(ctx, id)
 }

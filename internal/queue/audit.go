@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"iter"
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/store"
@@ -58,20 +57,4 @@ func (q *Queue) loadEvents(ctx context.Context) error {
 		q.lastEvent = e.ID
 	}
 	return nil
-}
-
-// Events reads what was recorded, oldest first.
-func (q *Queue) Events(ctx context.Context) iter.Seq2[*audit.Event, error] {
-	return func(yield func(*audit.Event, error) bool) {
-		for o, err := range q.cfg.Store.List(ctx, KindEvent, store.Options{}) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			e, err := audit.Decode(o.Value)
-			if !yield(e, err) || err != nil {
-				return
-			}
-		}
-	}
 }

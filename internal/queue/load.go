@@ -102,7 +102,7 @@ func (l *loader) countID(o store.Object) bool {
 // takeUp takes stored jobs into memory.
 func (l *loader) takeUp(ctx context.Context, stored []store.Object) error {
 	jobs, failures := make([]*job.Job, len(stored)), make([]error, len(stored))
-	spread(len(stored), func(i int) { jobs[i], failures[i] = l.q.decode(ctx, stored[i]) })
+	spread(len(stored), func(i int) { jobs[i], failures[i] = l.q.Decode(ctx, stored[i]) })
 	read := &state.Change{}
 	for i, j := range jobs {
 		if failures[i] != nil {
@@ -184,7 +184,7 @@ func (l *loader) floor(ctx context.Context) error {
 }
 
 func (l *loader) flags(ctx context.Context) error {
-	o, err := l.q.read(ctx, flagsKey)
+	o, err := l.q.read(ctx, FlagsKey)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}

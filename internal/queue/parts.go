@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"context"
 	"slices"
 
 	"github.com/drover-project/drover/internal/job"
@@ -57,18 +56,6 @@ func (q *Queue) writeJob(tx *store.Tx, w *work, key store.Key) {
 		q.handed[id] = append(q.handed[id], j)
 		w.handed = append(w.handed, j)
 	}
-}
-
-// decode reads a job from its head and, if there are any, its other parts.
-func (q *Queue) decode(ctx context.Context, head store.Object) (*job.Job, error) {
-	id, err := job.ParseID(head.ID)
-	if err != nil {
-		return nil, err
-	}
-	return job.Decode(id, head.Value, func(name string) ([]byte, error) {
-		o, err := q.read(ctx, partKey(head.ID, name))
-		return o.Value, err
-	})
 }
 
 func partKey(id, name string) store.Key { return store.Key{Kind: KindPart, ID: id + "/" + name} }

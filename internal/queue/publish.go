@@ -50,6 +50,26 @@ func (q *Queue) tell(c *state.Change, key store.Key) {
 	}
 }
 
+// CatchUp brings the picture to a revision after all that is stored by now: what
+// others store (that a controller runs, a user's token) is not shown, and
+// moves no picture by itself.
+func (q *Queue) CatchUp(ctx context.Context) error {
+	durable := make(chan error, 1)
+	q.cfg.Store.Enqueue(store.Tx{Epoch: q.cfg.Epoch}, func(revision store.Revision, err error) {
+		if err == nil {
+			q.cfg.Picture.Committed(&state.Change{Revision: int64(revision)})
+		}
+		durable <- err
+	})
+	select {
+	case err := <-durable:
+		q.cfg.Picture.Publish()
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // nothing reports whether a change leaves the picture as it is.
 func nothing(c *state.Change) bool {
 	return len(c.Jobs)+len(c.Holds)+len(c.Archived)+len(c.Rules)+len(c.RulesRemoved)+len(c.Locks)+len(c.Events) == 0 && c.Flags == nil

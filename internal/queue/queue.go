@@ -73,6 +73,8 @@ type Config struct {
 // Queue is the job queue of a cluster.
 type Queue struct {
 	cfg Config
+	// Stored reads the store, as often as it takes while that fails.
+	*Stored
 
 	mu sync.Mutex // guards everything below, up to planning
 	m  *machine.Machine
@@ -133,6 +135,7 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 	if q.cfg.Patience == 0 {
 		q.cfg.Patience = defaultPatience
 	}
+	q.Stored = &Stored{cfg.Store, q.persist}
 	q.outcomes.init()
 	q.ctx, q.stop = context.WithCancelCause(context.Background())
 	q.expiries, q.stopExpiries = context.WithCancel(q.ctx)

@@ -210,8 +210,8 @@ func (q *Queue) taken(ctx context.Context, id job.ID) (job.ID, error) {
 	return id, nil
 }
 
-// read reads an object, as often as it takes while the store fails.
-func (q *Queue) read(ctx context.Context, key store.Key) (store.Object, error) {
+// persist reads an object, as often as it takes while the store fails.
+func (q *Queue) persist(ctx context.Context, key store.Key) (store.Object, error) {
 	begun := q.cfg.Now()
 	for attempt := 0; ; attempt++ {
 		o, err := q.cfg.Store.Get(ctx, key)

@@ -62,7 +62,7 @@ func (w *work) add(r *machine.Ready) {
 		w.touch(store.Key{Kind: KindFilter, ID: uuid})
 	}
 	if r.Flags {
-		w.touch(flagsKey)
+		w.touch(FlagsKey)
 	}
 	w.gone = append(w.gone, r.Gone...)
 	w.held = append(w.held, r.Holds...)
@@ -79,7 +79,8 @@ func (w *work) answer() <-chan error {
 // touch marks a key as changed.
 func (w *work) touch(key store.Key) { w.keys = w.touched.Append(w.keys, key) }
 
-var flagsKey = store.Key{Kind: KindQueue, ID: "flags"}
+// FlagsKey is where the switches of the queue are (state.Flags), once one was set.
+var FlagsKey = store.Key{Kind: KindQueue, ID: "flags"}
 
 func jobKey(id job.ID) store.Key { return store.Key{Kind: KindJob, ID: id.String()} }
 

@@ -76,6 +76,13 @@ type Change struct {
 	Value []byte
 }
 
+// Progress is one step of a reader of the feed: it has seen all transactions up to
+// the revision. The changes are those of whole transactions, and may be none.
+type Progress struct {
+	Revision Revision
+	Changes  []Change
+}
+
 // Options chooses what List gives, and in which order.
 type Options struct {
 	// After leaves out everything up to and including this id, in the order of the

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"net"
 	"runtime/debug"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/intake"
+	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/requestid"
@@ -195,18 +197,46 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, by reason.Account, f
 		ctx = requestid.With(ctx, s.deps.NewID())
 	}
 	begun := time.Now()
-	result, err := s.callNotOlder(ctx, by, req)
+	result, revision, err := s.callNotOlder(ctx, by, req)
 	s.observe(ctx, req.Method, err, begun)
+	return s.reply(conn, result, revision, err)
+}
+
+// fromStored are the methods that can be answered from what is stored.
+var fromStored = map[string]bool{
+	"Query": true, "QueryFilters": true, "QueryTags": true,
+	"QueryJobs": true, "QueryInstances": true, "QueryNodes": true, "QueryGroups": true, "QueryNetworks": true,
+}
+
+// AnswerStored answers a request for a controller that does not lead. done is
+// false, and nothing was said, if only the one that leads can; open tells whether
+// the connection can be used for another request.
+func (s *Server) AnswerStored(ctx context.Context, conn net.Conn, by reason.Account, req luxiwire.Request) (done, open bool) {
+	if !fromStored[req.Method] {
+		return false, true
+	}
+	begun := time.Now()
+	result, revision, err := s.callNotOlder(ctx, by, req)
+	if errors.Is(err, live.ErrLed) {
+		return false, true
+	}
+	s.observe(ctx, req.Method, err, begun)
+	return true, s.reply(conn, result, revision, err)
+}
+
+// reply sends an answer; with a revision other than 0, that too. It reports
+// whether the connection can be used for another request.
+func (s *Server) reply(conn net.Conn, result any, revision int64, err error) bool {
 	if bad, ok := errors.AsType[*parseError](err); ok {
 		s.refuse(conn, bad.text, bad.err)
 		return false
 	}
 	if list, ok := result.(listing); ok && err == nil {
-		return s.stream(conn, list)
+		return s.stream(conn, list, revision)
 	}
 	var out []byte
 	if err == nil {
-		out, err = luxiwire.ResultFrameAt(result, s.revisionFor(req))
+		out, err = luxiwire.ResultFrameAt(result, revision)
 	}
 	if err != nil {
 		out, err = luxiwire.ErrorFrame(pairOf(err), err)
@@ -230,28 +260,28 @@ func (s *Server) observe(ctx context.Context, method string, err error, begun ti
 	s.deps.Observe(ctx, method, outcome, time.Since(begun))
 }
 
-// callNotOlder is call, once the state is as new as the request wants it.
-func (s *Server) callNotOlder(ctx context.Context, by reason.Account, req luxiwire.Request) (any, error) {
+// callNotOlder is call, once the state is as new as the request wants it. The
+// revision is for clients that know of it: what the answer is not older than, or
+// of a request that may have changed something, one that shows it.
+func (s *Server) callNotOlder(ctx context.Context, by reason.Account, req luxiwire.Request) (result any, revision int64, err error) {
 	if s.deps.Assured != nil {
 		if err := s.deps.Assured(ctx); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	if req.Revision != nil {
 		if err := s.deps.Querier.Reach(ctx, *req.Revision); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return s.call(ctx, by, req)
-}
-
-// revisionFor is the revision that shows what a request has changed, 0 for
-// clients that do not know of it.
-func (s *Server) revisionFor(req luxiwire.Request) int64 {
-	if req.Revision == nil {
-		return 0
+	if req.Stale {
+		revision = s.deps.Querier.Picture.Load().Revision
 	}
-	return s.deps.Querier.Picture.Load().Revision
+	result, err = s.call(ctx, by, req)
+	if req.Revision != nil && !req.Stale {
+		revision = s.deps.Querier.Picture.Load().Revision
+	}
+	return result, revision, err
 }
 
 // listing is a result that computes itself piece by piece.
@@ -260,7 +290,7 @@ type listing interface{ Chunks() iter.Seq[[]byte] }
 // stream writes a listing as it is computed, so that a long one neither waits
 // for its end nor is held in memory. A panic on the way ends the connection,
 // for its client has read a beginning that nothing can follow.
-func (s *Server) stream(conn net.Conn, list listing) (sent bool) {
+func (s *Server) stream(conn net.Conn, list listing, revision int64) (sent bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.deps.Log.Error("a LUXI listing panicked", "panic", p, "stack", string(debug.Stack()))
@@ -273,6 +303,11 @@ func (s *Server) stream(conn net.Conn, list listing) (sent bool) {
 	}
 	for piece := range s.deps.Querier.Paced(list.Chunks()) {
 		if _, err := out.Write(piece); err != nil {
+			return false
+		}
+	}
+	if revision > 0 {
+		if _, err := fmt.Fprintf(out, `,"revision":%d`, revision); err != nil {
 			return false
 		}
 	}

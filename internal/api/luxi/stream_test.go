@@ -102,7 +102,7 @@ func TestListingsBeginBeforeTheyEnd(t *testing.T) {
 				<-read // not made before the client has the first one
 				yield([]byte(`]`))
 			}
-		}))
+		}), 0)
 	}()
 	first := make([]byte, 1)
 	if _, err := far.Read(first); err != nil {
@@ -120,7 +120,7 @@ func TestListingThatPanics(t *testing.T) {
 	server := newRig(t).server
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
-	if server.stream(near, pieces(func(func([]byte) bool) { panic("a fault") })) {
+	if server.stream(near, pieces(func(func([]byte) bool) { panic("a fault") }), 0) {
 		t.Error("the connection would be used for another request")
 	}
 }

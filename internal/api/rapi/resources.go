@@ -152,20 +152,20 @@ func tagMethods(class, kind, item string) methods {
 	change := func(opcode string) handler {
 		return submits(jobSpec{class: class, opcode: opcode, flags: dryRun, fixed: parameters{"kind": kind}, more: tagsOfQuery})
 	}
-	return methods{get: {serve: listTags(item)}, put: change("OP_TAGS_SET"), del: change("OP_TAGS_DEL")}
+	return methods{get: {stored: true, serve: listTags(item)}, put: change("OP_TAGS_SET"), del: change("OP_TAGS_DEL")}
 }
 
 // jobResources are the resources of jobs.
 var jobResources = []route{
 	{"/2/jobs", methods{get: list(jobItem)}},
-	{"/2/jobs/{id}", methods{get: {serve: singleJob}, del: {access: writing, serve: cancelJob}}},
+	{"/2/jobs/{id}", methods{get: {stored: true, serve: singleJob}, del: {access: writing, serve: cancelJob}}},
 	{"/2/jobs/{id}/explain", methods{get: {serve: explainJob}}},
 	{"/2/jobs/{id}/wait", methods{get: {access: writing, body: opcodeBody, serve: waitForJob}}},
 }
 
 // queryResources are queries of any item.
 var queryResources = []route{
-	{"/2/query/{item}", methods{get: {access: reading, serve: queryByURL}, put: {access: reading, body: queryBody, serve: queryByBody}}},
+	{"/2/query/{item}", methods{get: {access: reading, stored: true, serve: queryByURL}, put: {access: reading, body: queryBody, serve: queryByBody}}},
 	{"/2/query/{item}/fields", methods{get: {serve: queryFields}}},
 	{"/2/query/{item}/watch", methods{get: {access: reading, serve: queryWatch}}},
 }
@@ -174,7 +174,7 @@ var queryResources = []route{
 var filterResources = []route{
 	{"/2/filters", methods{get: list(filterItem), post: {access: writing, body: opcodeBody, serve: putFilter}}},
 	{"/2/filters/{uuid}", methods{
-		get:   {serve: singleFilter},
+		get:   {stored: true, serve: singleFilter},
 		put:   {access: writing, body: opcodeBody, serve: putFilter},
 		patch: {access: writing, body: opcodeBody, serve: modifyFilter}, // our own
 		del:   {access: writing, serve: deleteFilter},

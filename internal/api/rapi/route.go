@@ -22,6 +22,9 @@ type handler struct {
 	// body is how large a body may be, in bytes; 0 for a handler that looks at
 	// none. Those that are open have none: see the tests.
 	body int64
+	// stored: a controller that does not lead can answer from what is stored, or
+	// serve returns live.ErrLed there.
+	stored bool
 	// serve returns what is sent as JSON.
 	serve func(*request) (any, error)
 }

@@ -21,6 +21,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"iter"
 	"log/slog"
 	"net"
@@ -54,6 +55,9 @@ type Config struct {
 	// Beside are pages that are no part of the remote API, by path: health and
 	// figures. They are open to everybody.
 	Beside map[string]http.Handler
+	// Leader answers what only the controller that leads can; nil where this one
+	// does. Without it Queue and Servers are not needed.
+	Leader http.Handler
 	// Observe is told of each request that was answered: its context, method and
 	// path, the status, and how long it took. Nil when nobody wants to know.
 	Observe func(ctx context.Context, what, outcome string, took time.Duration)
@@ -149,9 +153,13 @@ func ServeHandler(ctx context.Context, l net.Listener, cert *CertificateFile, h 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &response{ResponseWriter: w, status: http.StatusOK}
 	r = s.identified(w, r)
+	forwarded := false
 	if s.config.Observe != nil {
 		begun := time.Now()
 		defer func() {
+			if forwarded {
+				return
+			}
 			s.config.Observe(r.Context(), r.Method+" "+fault.Clip(r.URL.Path, 200), strconv.Itoa(out.status), time.Since(begun))
 		}()
 	}
@@ -173,6 +181,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req := &request{Request: r, Config: &s.config, answerHeader: w.Header()}
 	defer func() { s.bodies.Give(req.charged) }()
 	answer, err := s.answer(req)
+	if errors.Is(err, live.ErrLed) && s.config.Leader != nil {
+		forwarded = true
+		for _, name := range []string{requestIDHeader, revisionHeader} {
+			w.Header().Del(name) // the leader says so itself
+		}
+		s.config.Leader.ServeHTTP(w, r)
+		return
+	}
 	if err == nil {
 		err = s.write(out, answer)
 	}
@@ -222,12 +238,15 @@ func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // answer finds out what a request wants, whether its sender may have it, and
 // does it.
 func (s *Server) answer(req *request) (any, error) {
+	path := req.URL.EscapedPath()
+	methods, variables := s.routes.find(path)
+	if s.config.Leader != nil && !methods[req.Method].stored {
+		return nil, live.ErrLed
+	}
 	account, err := s.authenticate(req.Request)
 	if err != nil {
 		return nil, err
 	}
-	path := req.URL.EscapedPath()
-	methods, variables := s.routes.find(path)
 	if methods == nil {
 		return nil, failure(http.StatusNotFound, "Not Found")
 	}
@@ -257,6 +276,9 @@ func (s *Server) answer(req *request) (any, error) {
 	if err := req.reach(); err != nil {
 		return nil, err
 	}
+	if Stale(req.Request) {
+		req.answerHeader.Set(revisionHeader, strconv.FormatInt(s.config.Querier.Picture.Load().Revision, 10))
+	}
 	answer, err := h.serve(req)
 	if e, ok := answer.(eventStream); ok && err == nil {
 		e.entitled = func() error {
@@ -277,6 +299,17 @@ func (s *Server) answer(req *request) (any, error) {
 // revisionHeader names a revision: in the answer of a change, one that shows
 // what was changed; in a request, the oldest that it is to be answered from.
 const revisionHeader = "Drover-Revision"
+
+// staleHeader is in a request whose client takes an answer of whichever
+// controller it asks, also if that follows the one that leads. The answer tells
+// the revision that it is not older than.
+const staleHeader = "Drover-Stale"
+
+// Stale reports whether a controller that does not lead may answer a request.
+func Stale(r *http.Request) bool {
+	_, stale := r.Header[staleHeader]
+	return stale && r.Method == http.MethodGet
+}
 
 // reach waits until the state is as new as the client wants it.
 func (r *request) reach() error {

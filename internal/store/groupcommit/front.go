@@ -88,13 +88,25 @@ const watchChunk = 1024
 // Watch implements store.Store.
 func (f *Front) Watch(ctx context.Context, after store.Revision) iter.Seq2[[]store.Change, error] {
 	return func(yield func([]store.Change, error) bool) {
+		for p, err := range f.Follow(ctx, after) {
+			if (err != nil || len(p.Changes) > 0) && !yield(p.Changes, err) {
+				return
+			}
+		}
+	}
+}
+
+// Follow is Watch for readers who also want to know of transactions that changed
+// nothing: a revision may be waited for that is one of those.
+func (f *Front) Follow(ctx context.Context, after store.Revision) iter.Seq2[store.Progress, error] {
+	return func(yield func(store.Progress, error) bool) {
 		for {
 			changes, last, err := f.follow(ctx, after)
 			if err != nil {
-				yield(nil, err)
+				yield(store.Progress{}, err)
 				return
 			}
-			if len(changes) > 0 && !yield(changes, nil) {
+			if last > after && !yield(store.Progress{Revision: last, Changes: changes}, nil) {
 				return
 			}
 			after = last

@@ -1,0 +1,62 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/drover-project/drover/internal/api/luxi"
+	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/standby"
+)
+
+// reader answers from the picture of a controller that stands by: only requests
+// whose clients say that they take such an answer, for it may be older than what
+// the leader answers.
+type reader struct {
+	picture *picture.Picture
+	rapi    *rapi.Server
+	luxi    *luxi.Server
+}
+
+// readAgain is how long to wait before everything is read anew, after the feed could
+// not be followed; it grows as long as that fails.
+const (
+	readAgain    = time.Second
+	readAgainMax = time.Minute
+)
+
+// keepReading keeps a reader until ctx ends.
+func (g *group) keepReading(ctx context.Context, o Options, s *surfaces) {
+	for wait := readAgain; ctx.Err() == nil; wait = min(2*wait, readAgainMax) {
+		begun := time.Now()
+		f, err := standby.Open(ctx, g.m.store, g.m.shared.Follow)
+		if err == nil {
+			g.reading.Store(g.newReader(f, o, s))
+			err = f.Run(ctx)
+			g.reading.Store(nil)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(begun) > readAgainMax {
+			wait = readAgain
+		}
+		g.m.log.Warn("what the leader does is not followed; all requests are forwarded to it", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (g *group) newReader(f *standby.Follower, o Options, s *surfaces) *reader {
+	querier := &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Store: g.m.store, Runtime: runtime(), Log: o.Log}
+	return &reader{
+		picture: f.Picture(),
+		rapi: rapi.New(rapi.Config{Querier: querier, Users: s.users, RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
+			Leader: g.leader.proxy, Observe: g.m.figures.observe("rapi", o.Log), NewID: g.m.requestIDs.Next}),
+		luxi: luxi.New(luxi.Deps{Querier: querier, Log: o.Log, Observe: g.m.figures.observe("luxi", o.Log), NewID: g.m.requestIDs.Next}),
+	}
+}
