@@ -25,6 +25,7 @@ type run struct {
 	course  *course.Course
 	records map[int32]*course.Record
 
+	nodes   map[string]*course.Node // of the deployment, by UID
 	machine *course.Machine
 	jobs    map[int32]job.ID
 	fresh   bool // no controller before this one made jobs in this attempt
@@ -298,19 +299,22 @@ func (e *Engine) jobsEnded(ctx context.Context, ids []job.ID) {
 
 // outcome says how the job of a step ended, and why if it could not tell itself; over is false if it has not.
 func (e *Engine) outcome(ctx context.Context, r *run, step int32, id job.ID) (s course.State, why string, over bool) {
-	j, err := e.queue.Job(ctx, id)
-	if err != nil {
-		return course.Failed, "the job of the task cannot be read: " + err.Error(), true
-	}
-	if !j.Final() {
+	j := e.cfg.Picture.Load().Jobs.Get(id)
+	if j != nil && !j.Final() {
 		return "", "", false
 	}
 	e.mu.Lock()
 	x := r.records[step]
 	e.mu.Unlock()
-	switch {
-	case x != nil && x.Counts(r.d):
+	if x != nil && x.Counts(r.d) {
 		return x.State, "", true
+	}
+	j, err := e.queue.Job(ctx, id) // what it failed with may be in the store alone, as is a job that was archived
+	switch {
+	case err != nil:
+		return course.Failed, "the job of the task cannot be read: " + err.Error(), true
+	case !j.Final():
+		return "", "", false
 	case j.Status() == job.Success:
 		return course.Ready, "", true
 	case j.Status() == job.Canceled || len(r.machine.Blocking(step)) > 0:
@@ -413,15 +417,15 @@ func (e *Engine) start(r *run, starts []course.Start) {
 // opcode makes the opcode of a step.
 func (e *Engine) opcode(r *run, step int32, master string) (*opcode.Opcode, error) {
 	s := &r.course.Steps[step]
-	roles := []any{}
-	if n := r.d.Node(s.Node); n != nil {
-		for _, role := range n.Roles {
+	roles, node := []any{}, r.nodes[s.Node]
+	if node != nil {
+		for _, role := range node.Roles {
 			roles = append(roles, role)
 		}
 	}
 	op, err := opcode.FromMap("OP_DEPLOY_TASK", map[string]any{
 		"deployment": r.d.ID, "step": int64(step), "attempt": int64(r.d.Attempt), "environment": r.d.Environment,
-		"task": s.Task, "task_type": s.Type, "node": s.Node, "node_name": hostOf(r.d, s, master), "roles": roles,
+		"task": s.Task, "task_type": s.Type, "node": s.Node, "node_name": hostOf(node, s, master), "roles": roles,
 	})
 	if err != nil {
 		return nil, err

@@ -213,7 +213,7 @@ func put(kind store.Kind, id string, v any) store.Put {
 
 // load reads the course of a deployment and what became of its tasks.
 func (e *Engine) load(ctx context.Context, d *course.Deployment) (*run, error) {
-	r := &run{d: d, course: &course.Course{}, records: map[int32]*course.Record{}, jobs: map[int32]job.ID{}}
+	r := &run{d: d, nodes: byUID(d), course: &course.Course{}, records: map[int32]*course.Record{}, jobs: map[int32]job.ID{}}
 	for i := range d.Chunks {
 		o, err := e.cfg.Store.Get(ctx, store.Key{Kind: KindPlan, ID: chunkKey(d.ID, i)})
 		if err != nil {

@@ -281,9 +281,10 @@ func (e *Engine) master() string {
 
 // checkHosts refuses plans with tasks on nodes that no node of the cluster stands for.
 func checkHosts(d *course.Deployment, c *course.Course, master string) error {
+	nodes := byUID(d)
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if s.Run && hostOf(d, s, master) == "" {
+		if s.Run && hostOf(nodes[s.Node], s, master) == "" {
 			return fault.New(fault.Invalid, "task %s is to run on node %s, which no node of the cluster stands for", s.Task, s.Node).
 				WithHint("name one below hosts in the file of the environment: hosts: {%q: node1.example}", s.Node)
 		}
@@ -291,12 +292,22 @@ func checkHosts(d *course.Deployment, c *course.Course, master string) error {
 	return nil
 }
 
-// hostOf returns the node of the cluster that carries a step out. What a master shell does is done on the master.
-func hostOf(d *course.Deployment, s *course.Step, master string) string {
+// byUID returns the nodes of a deployment.
+func byUID(d *course.Deployment) map[string]*course.Node {
+	nodes := make(map[string]*course.Node, len(d.Nodes))
+	for i := range d.Nodes {
+		nodes[d.Nodes[i].UID] = &d.Nodes[i]
+	}
+	return nodes
+}
+
+// hostOf returns the node of the cluster that carries a step out, of which the deployment may know the node. What a master
+// shell does is done on the master.
+func hostOf(n *course.Node, s *course.Step, master string) string {
 	if s.Type == "master_shell" {
 		return master
 	}
-	if n := d.Node(s.Node); n != nil && n.Host != "" {
+	if n != nil && n.Host != "" {
 		return n.Host
 	}
 	if s.Node == plan.Master {

@@ -115,7 +115,11 @@ func (r *rig) open(nodes int) {
 	}
 	r.engine, err = Open(ctx, Config{Store: r.store, Picture: shown, Inventory: r.keeper, Now: time.Now, Log: slog.New(slog.DiscardHandler), Functions: r.functions})
 	must(err)
-	r.queue, err = queue.Open(ctx, queue.Config{Store: r.store, Inventory: r.keeper, Picture: shown, Executors: r.engine.Executors(),
+	executors := r.engine.Executors()
+	executors["OP_TEST_DELAY"] = exec.Executor{Prepare: func(context.Context, *exec.Env) (exec.Plan, error) {
+		return exec.Plan{Do: func(context.Context) (any, error) { return nil, nil }}, nil
+	}}
+	r.queue, err = queue.Open(ctx, queue.Config{Store: r.store, Inventory: r.keeper, Picture: shown, Executors: executors,
 		Nodes: func(name string) (exec.Node, error) { return simulated{name: name, sim: r.sim}, nil },
 		Now:   time.Now, NewUUID: newUUID, Log: slog.New(slog.DiscardHandler)})
 	must(err)
