@@ -358,7 +358,8 @@ func TestHelpOfEveryCommand(t *testing.T) {
 func TestExplanationText(t *testing.T) {
 	x := machine.Explanation{
 		Job: 7, Status: job.Waiting, Summary: []string{"INSTANCE_STARTUP(web1)"}, Step: "in-flight",
-		Why: "waits for the lock instance/web1", Change: []string{"job 5 has to end"},
+		Why: "waits for the lock instance/web1", Change: []machine.Remedy{{Kind: job.WaitForLock, Text: "job 5 has to end"}},
+		Reason: "gnt:user: rack 3", Received: 1e12, Expected: &machine.Expectation{At: 1e12 + 5e6, Text: "if all goes well"},
 		Dependencies: []machine.Dependency{{Job: 3, Statuses: []string{"success"}, Status: job.Success, Met: true, Why: "job 3 ended as success"}},
 		Buckets: []machine.BucketPlace{{Name: "rate limit 2 of filter rule x", Limit: 2, InFlight: []job.ID{4, 7}, Inside: true},
 			{Name: "ad-hoc limit rate-limit:1:a", Limit: 1, InFlight: []job.ID{4}, Place: 3}},
@@ -372,11 +373,16 @@ func TestExplanationText(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newScreen("", nil)
+	s.now = func() time.Time { return time.Unix(1e6, 0).Add(2 * time.Second) }
 	if err := s.printExplanation(text); err != nil {
 		t.Fatal(err)
 	}
-	const want = `Job 7 INSTANCE_STARTUP(web1)
+	received, expected := moment(1e12), moment(1e12+5e6)
+	want := `Job 7 INSTANCE_STARTUP(web1)
 waiting: waits for the lock instance/web1
+likely to go on: in about 3s (` + expected + `), if all goes well
+received ` + received + `, 2s ago; priority -10
+reason: gnt:user: rack 3
 
 Filter rules
   there are none

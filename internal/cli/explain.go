@@ -56,7 +56,16 @@ func (sh *shell) printExplanation(text json.RawMessage) error {
 	}
 	fmt.Fprintf(&b, "%s\n", sh.paint(stepColours[x.Step], why))
 	if x.Held != nil {
-		fmt.Fprintf(&b, "held since %s, for %s\n", moment(x.Held.Since), span(sh.now().Sub(time.UnixMicro(int64(x.Held.Since))).Seconds()))
+		fmt.Fprintf(&b, "held since %s, for %s\n", moment(x.Held.Since), sh.since(x.Held.Since))
+	}
+	if e := x.Expected; e != nil {
+		fmt.Fprintf(&b, "likely to go on: %s\n", sh.expected(e))
+	}
+	if x.Step != schedule.Ended {
+		fmt.Fprintf(&b, "received %s, %s ago; priority %d\n", moment(x.Received), sh.since(x.Received), x.Slots.Priority)
+	}
+	if x.Reason != "" {
+		fmt.Fprintf(&b, "reason: %s\n", x.Reason)
 	}
 	sh.explainTimeline(&b, x.Timeline)
 	sh.explainRules(&b, x.Rules, x.Step == schedule.Ended)
@@ -67,8 +76,8 @@ func (sh *shell) printExplanation(text json.RawMessage) error {
 	}
 	if len(x.Change) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", sh.paint(bold, "For it to go on"))
-		for _, line := range x.Change {
-			fmt.Fprintf(&b, "  %s\n", line)
+		for _, r := range x.Change {
+			fmt.Fprintf(&b, "  %s\n", r.Text)
 		}
 	}
 	return sh.printf("%s", b.String())
@@ -88,7 +97,11 @@ func (sh *shell) explainRules(b *strings.Builder, verdicts []jobfilter.Verdict, 
 	fmt.Fprintf(b, "\n%s, %s\n", sh.paint(bold, "Filter rules"), note)
 	t := &table{}
 	for i, v := range verdicts {
-		t.add("", strconv.Itoa(i+1)+".", "priority "+strconv.Itoa(v.Rule.Priority), v.Rule.UUID, v.Rule.Action.String(), string(v.Outcome))
+		outcome := string(v.Outcome)
+		if v.Outcome == jobfilter.NotReached && v.Would == jobfilter.Decides {
+			outcome += "; else it would decide"
+		}
+		t.add("", strconv.Itoa(i+1)+".", "priority "+strconv.Itoa(v.Rule.Priority), v.Rule.Short(), v.Rule.Action.String(), outcome)
 	}
 	for i, line := range strings.Split(strings.TrimSuffix(t.String(), "\n"), "\n") {
 		v := verdicts[i]
@@ -267,6 +280,22 @@ func andMore(b *strings.Builder, all int) {
 }
 
 func moment(t job.Time) string { return time.UnixMicro(int64(t)).Format(time.DateTime) }
+
+// since is how long ago a moment was.
+func (sh *shell) since(t job.Time) string {
+	return span(sh.now().Sub(time.UnixMicro(int64(t))).Seconds())
+}
+
+// expected says when something is expected, and upon what that rests.
+func (sh *shell) expected(e *machine.Expectation) string {
+	if e.At == 0 {
+		return e.Text
+	}
+	if in := time.UnixMicro(int64(e.At)).Sub(sh.now()).Round(time.Second); in > 0 {
+		return fmt.Sprintf("in about %s (%s), %s", in, moment(e.At), e.Text)
+	}
+	return "at any moment, " + e.Text
+}
 
 func span(seconds float64) string {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond).String()

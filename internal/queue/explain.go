@@ -23,6 +23,7 @@ func (q *Queue) Census() Census { return q.look().Census() }
 func (q *Queue) Explain(ctx context.Context, id job.ID) (Explanation, error) {
 	m := q.look()
 	if x, waits := m.Explain(id); waits {
+		x.Expected = m.Expect(id, machine.DurationsOf(q.Jobs().Whole()), q.cfg.Now())
 		return x, nil
 	}
 	j, err := q.Job(ctx, id)

@@ -56,7 +56,15 @@ type Bucket struct {
 	Limit int
 }
 
-// String names the bucket for a person.
+// Named names the bucket for a person, by the name of its rule if r is that rule.
+func (b Bucket) Named(r *jobfilter.Rule) string {
+	if r == nil || r.UUID != b.Rule {
+		return b.String()
+	}
+	return fmt.Sprintf("rate limit %d of filter rule %s", b.Limit, r.Short())
+}
+
+// String names the bucket for as long as there is one.
 func (b Bucket) String() string {
 	if b.Rule != "" {
 		return fmt.Sprintf("rate limit %d of filter rule %s", b.Limit, b.Rule)
@@ -176,7 +184,7 @@ func byDependency(j *job.Job, f Facts) (Verdict, bool) {
 func byBucket(_ *job.Job, f Facts) (Verdict, bool) {
 	for _, b := range f.Buckets {
 		if n := f.InFlight(b); n >= b.Limit {
-			return Verdict{Step: WaitBucket, Bucket: b, Why: fmt.Sprintf("%d of %d jobs of the %s are in flight", n, b.Limit, b)}, true
+			return Verdict{Step: WaitBucket, Bucket: b, Why: fmt.Sprintf("%d of %d jobs of the %s are in flight", n, b.Limit, b.Named(f.Rule.Rule))}, true
 		}
 	}
 	return Verdict{}, false

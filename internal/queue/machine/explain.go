@@ -18,10 +18,16 @@ type Explanation struct {
 	Status  job.Status    `json:"status"`
 	Summary []string      `json:"summary"`
 	Step    schedule.Step `json:"step"`
+	// Reason is why the job was submitted: its trail as text, without what the
+	// system itself added. Received is when it was.
+	Reason   string   `json:"reason"`
+	Received job.Time `json:"received"`
 	// Why is the answer in one sentence, Change what would have to be different
 	// for the job to go on.
 	Why    string   `json:"why"`
-	Change []string `json:"change"`
+	Change []Remedy `json:"change"`
+	// Expected is when a job that waits is likely to go on.
+	Expected *Expectation `json:"expected,omitempty"`
 	// Held says by which rule the job is held and since when.
 	Held *Held `json:"held,omitempty"`
 	// Rules are all rules in order, each with its verdict on this job.
@@ -33,6 +39,17 @@ type Explanation struct {
 	// Timeline is what became of the job until now: what it waited for, from when
 	// to when, when and where it ran.
 	Timeline []job.Span `json:"timeline"`
+}
+
+// Remedy is something that would have to be different for a job to go on.
+type Remedy struct {
+	// Kind is what it is about, in the words of timelines: rule, dependency, limit,
+	// lock or slot. On is the rule (by UUID), the limit or the lock, Jobs are those
+	// that would have to end, the first of them first.
+	Kind job.SpanKind `json:"kind"`
+	On   string       `json:"on,omitempty"`
+	Jobs []job.ID     `json:"jobs,omitempty"`
+	Text string       `json:"text"`
 }
 
 // Held says by which rule a job is held, since when, and who added the rule.
@@ -107,7 +124,7 @@ func (m *Machine) Explain(id job.ID) (Explanation, bool) {
 // ExplainEnded says how a job ended, and what the rules in force now would say.
 func (m *Machine) ExplainEnded(j *job.Job) Explanation {
 	return Explanation{
-		Job: j.ID, Status: j.Status(), Summary: j.Summary(), Step: schedule.Ended,
+		Job: j.ID, Status: j.Status(), Summary: j.Summary(), Step: schedule.Ended, Reason: j.Trail().Text(), Received: j.Received,
 		Why: j.Ending(), Rules: m.chain.Explain(int64(j.ID), j.Inputs()), Timeline: j.Timeline(),
 	}
 }
@@ -116,7 +133,7 @@ func (m *Machine) explain(e *entry) Explanation {
 	j := e.job
 	v := schedule.Next(j, m.facts(e, m.world.MaxRunning-m.running))
 	x := Explanation{
-		Job: j.ID, Status: j.Status(), Summary: j.Summary(), Step: v.Step, Why: v.Why,
+		Job: j.ID, Status: j.Status(), Summary: j.Summary(), Step: v.Step, Why: v.Why, Reason: j.Trail().Text(), Received: j.Received,
 		Rules: m.chain.Explain(int64(j.ID), e.inputs), Dependencies: m.explainDependencies(e),
 		Buckets: m.explainBuckets(e), Slots: m.explainSlots(e), Locks: m.explainLocks(e), Timeline: m.timeline(e),
 	}
@@ -148,7 +165,7 @@ func (m *Machine) explainDependencies(e *entry) []Dependency {
 func (m *Machine) explainBuckets(e *entry) []BucketPlace {
 	out := []BucketPlace{}
 	for _, b := range schedule.Buckets(e.rule, e.adhoc) {
-		p := BucketPlace{Name: b.String(), Rule: b.Rule, Limit: b.Limit, InFlight: []job.ID{}}
+		p := BucketPlace{Name: b.Named(e.rule.Rule), Rule: b.Rule, Limit: b.Limit, InFlight: []job.ID{}}
 		m.members.Ascend(member{bucket: b}, func(other member) bool {
 			if other.bucket == b {
 				p.InFlight = append(p.InFlight, other.id)
@@ -220,47 +237,98 @@ func (m *Machine) without(e *entry, rule *jobfilter.Rule) string {
 	return "then no other rule would keep it"
 }
 
-// awaited tells of the jobs that one depends on what they are doing, and what
-// holds them.
-func (m *Machine) awaited(ids []job.ID) []string {
-	out := make([]string, len(ids))
-	for i, id := range ids {
-		out[i] = fmt.Sprintf("job %d has to end", id)
-		other, ok := m.jobs.Get(id)
+// maxFollowed is how far the line of jobs that wait for one another is followed.
+const maxFollowed = 8
+
+// awaited tells of a job that one depends on what it is doing, and follows it to
+// what holds it.
+func (m *Machine) awaited(id job.ID) Remedy {
+	r := Remedy{Kind: job.WaitForDependency, Jobs: []job.ID{id}, Text: fmt.Sprintf("job %d has to end", id)}
+	who := "it"
+	for len(r.Jobs) <= maxFollowed {
+		e, ok := m.jobs.Get(id)
 		if !ok {
-			continue
+			break
 		}
-		out[i] += fmt.Sprintf("; it is %s", other.job.Status())
-		if other.place == inHold && other.rule.Rule != nil {
-			out[i] += ", held by " + other.rule.Rule.Describe()
-		} else if other.place == inDependents {
-			out[i] += fmt.Sprintf(", and waits for others itself (drover job explain %d)", id)
+		does, next := m.standing(e)
+		r.Text += fmt.Sprintf("; %s is %s%s", who, e.job.Status(), does)
+		if next == 0 {
+			break
 		}
+		id, who = next, fmt.Sprintf("job %d", next)
+		r.Jobs = append(r.Jobs, id)
 	}
-	return out
+	return r
+}
+
+// standing says what keeps a job that has not ended, and for which job it waits
+// first, 0 if for none.
+func (m *Machine) standing(e *entry) (text string, on job.ID) {
+	switch e.place {
+	case inHold:
+		if e.rule.Rule != nil {
+			return ", held by " + e.rule.Rule.Describe(), 0
+		}
+	case inDependents:
+		for _, id := range e.job.Dependencies() {
+			if status, exists := m.status(e, id); exists && !status.Final() {
+				return fmt.Sprintf(", and waits for job %d", id), id
+			}
+		}
+	case inBucket:
+		return fmt.Sprintf(", number %d in the line of the %s", m.placeInLine(e), e.wants.Named(e.rule.Rule)), 0
+	case inLocks:
+		if w, waits := m.locks.Waiting(e.owner(), job.MaxWaitJobs); waits {
+			return ", and " + m.waitsFor(&w), 0
+		}
+	case inReady, inGranted:
+		return ", and waits for a slot", 0
+	case inRunner, nowhere:
+	}
+	return "", 0
 }
 
 // remedies lists what would have to change for the job to go on.
-func (m *Machine) remedies(e *entry, v schedule.Verdict, x Explanation) []string {
+func (m *Machine) remedies(e *entry, v schedule.Verdict, x Explanation) []Remedy {
 	switch v.Step {
 	case schedule.Hold:
-		return []string{
-			fmt.Sprintf("delete or change filter rule %s, which pauses it (drover filter delete %s); %s", v.Rule.UUID, v.Rule.Short(), m.without(e, v.Rule)),
-			fmt.Sprintf("or add a rule before it (priority below %d) that accepts this job", v.Rule.Priority),
+		return []Remedy{
+			{Kind: job.HeldByRule, On: v.Rule.UUID, Text: fmt.Sprintf("delete or change filter rule %s, which pauses it (drover filter delete %s); %s",
+				v.Rule.Short(), v.Rule.Short(), m.without(e, v.Rule))},
+			{Kind: job.HeldByRule, Text: fmt.Sprintf("or add a rule before it (priority below %d) that accepts this job", v.Rule.Priority)},
 		}
 	case schedule.WaitDependency:
-		return m.awaited(v.On)
+		out := make([]Remedy, len(v.On))
+		for i, id := range v.On {
+			out[i] = m.awaited(id)
+		}
+		return out
 	case schedule.WaitBucket:
-		return []string{fmt.Sprintf("one of the jobs in flight in the %s has to end, or the limit has to grow", v.Bucket)}
+		r := Remedy{Kind: job.WaitForLimit, On: v.Bucket.String(),
+			Text: fmt.Sprintf("one of the jobs in flight in the %s has to end, or the limit has to grow", v.Bucket.Named(e.rule.Rule))}
+		for _, b := range x.Buckets {
+			if b.Rule == v.Bucket.Rule && b.Place > 0 {
+				r.Jobs = b.InFlight
+			}
+		}
+		return []Remedy{r}
 	case schedule.WaitSlot:
-		return []string{fmt.Sprintf("one of the %d running jobs has to end, or max_running_jobs has to grow", x.Slots.Running)}
+		return []Remedy{noSlot(x.Slots.Running)}
 	case schedule.InFlight:
-		if x.Locks.Waits != nil {
-			return []string{"the jobs that hold the lock " + x.Locks.Waits.Name + " have to end: " + owners(x.Locks.Waits.Holders, 0)}
+		if w := x.Locks.Waits; w != nil {
+			r := Remedy{Kind: job.WaitForLock, On: w.Name, Text: "the jobs that hold the lock " + w.Name + " have to end: " + owners(w.Holders, 0)}
+			for _, holder := range w.Holders {
+				r.Jobs = append(r.Jobs, job.ID(holder))
+			}
+			return []Remedy{r}
 		}
 		if e.place == inGranted {
-			return []string{"one of the running jobs has to end, or max_running_jobs has to grow"}
+			return []Remedy{noSlot(x.Slots.Running)}
 		}
 	}
-	return []string{}
+	return []Remedy{}
+}
+
+func noSlot(running int) Remedy {
+	return Remedy{Kind: job.WaitForSlot, Text: fmt.Sprintf("one of the %d running jobs has to end, or max_running_jobs has to grow", running)}
 }
