@@ -115,7 +115,7 @@ func (s *stmt) text() (text string, err error) {
 }
 
 // writeError turns an error of the writer's connection into the one that is answered, and
-// tells whether the writer may go on: it may when SQLite took back what it could not
+// tells whether the writer may go on as it is: it may when SQLite took back what it could not
 // write, so that what the writer knows is what the database holds. It may not after anything
 // else, above all after a failed flush: the system may have dropped what it could not write.
 func writeError(err error) (answer error, usable bool) {
@@ -130,8 +130,18 @@ func writeError(err error) (answer error, usable bool) {
 		return fault.New(fault.Unavailable, "the store could not write: %w", err), true
 	}
 	if gone, ok := errors.AsType[*goneError](err); ok {
-		return fault.New(fault.Unavailable, "the store stopped, since what it writes would be lost: %w", gone.error), false
+		return fault.New(fault.Unavailable, "the store stopped, since what it writes would be lost: %w", gone), false
+	}
+	if mendable(err) {
+		return fault.New(fault.Unavailable, "whether the store has what it was writing shows when it can be opened anew: %w", err).WithHint("see to the disk"), false
 	}
 	return fault.New(fault.Unavailable, "the store stopped: whether it has what it was writing shows when it is opened again: %w", err).
 		WithHint("see to the disk, then start again"), false
+}
+
+// mendable reports whether the database can be opened anew after a failure: a disk
+// that failed may work again.
+func mendable(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code()&0xff == sqlite3.SQLITE_IOERR
 }

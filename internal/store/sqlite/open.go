@@ -84,7 +84,7 @@ func open(dir string, opts Options) (*Store, error) {
 	if err := createPrivate(file); err != nil {
 		return nil, err
 	}
-	c, err := openConn(dsn(file, "journal_mode(wal)", "synchronous(full)", "fullfsync(1)", "cache_size(-16384)"))
+	c, err := openWriting(file)
 	if err != nil {
 		return nil, fault.New(fault.Environment, "cannot open %s: %w", file, err)
 	}
@@ -107,6 +107,10 @@ func open(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
+func openWriting(file string) (*conn, error) {
+	return openConn(dsn(file, "journal_mode(wal)", "synchronous(full)", "fullfsync(1)", "cache_size(-16384)"))
+}
+
 func prepareWriter(c *conn, opts Options) (*writer, error) {
 	if err := checkVersion(c); err != nil {
 		return nil, err
@@ -127,6 +131,7 @@ func prepareWriter(c *conn, opts Options) (*writer, error) {
 // watchOver gives the writer what it needs to notice that its files were
 // damaged before or disappear now.
 func (w *writer) watchOver(file string) (err error) {
+	w.file = file
 	if w.place, err = newPlace(file); err != nil {
 		return err
 	}

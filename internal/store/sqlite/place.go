@@ -27,6 +27,9 @@ func newPlace(file string) (*place, error) {
 	return &place{paths: [2]string{path, path + "-wal"}}, nil
 }
 
+// reopened takes the log that there is next for the right one.
+func (p *place) reopened() { p.files[1] = syscall.Stat_t{} }
+
 // check is to be called behind a commit.
 func (p *place) check() error {
 	for i, path := range p.paths {
@@ -50,3 +53,6 @@ func (p *place) check() error {
 
 // goneError says that commits go to files that nobody will find again.
 type goneError struct{ error }
+
+// Unwrap returns what happened to the files.
+func (e *goneError) Unwrap() error { return e.error }

@@ -22,7 +22,10 @@ type writer struct {
 	leases   *groupcommit.Leases
 	place    *place
 	mark     *mark
-	// broken is the answer to everything, once a commit failed in an unknown way.
+	opts     Options
+	file     string
+	// broken is the answer to everything after a commit failed in an unknown way, until
+	// the database could be opened anew; for good if its files are gone.
 	broken error
 	// done is closed when the goroutine has ended.
 	done chan struct{}
@@ -60,18 +63,29 @@ func (s *statements) prepare(c *conn) error {
 func (s *statements) close() error {
 	var all []error
 	for _, p := range []*stmt{s.begin, s.commit, s.get, s.put, s.remove, s.log, s.trim, s.lease} {
-		all = append(all, p.raw.Close())
+		if p != nil {
+			all = append(all, p.raw.Close())
+		}
 	}
+	*s = statements{}
 	return errors.Join(all...)
 }
 
 // close ends what the writer has open, once its goroutine has ended.
-func (w *writer) close() error {
-	return errors.Join(w.sql.close(), w.conn.raw.Close(), w.mark.file.Close())
+func (w *writer) close() error { return errors.Join(w.disconnect(), w.mark.file.Close()) }
+
+// disconnect ends the connection, if there is one.
+func (w *writer) disconnect() error {
+	if w.conn == nil {
+		return nil
+	}
+	err := errors.Join(w.sql.close(), w.conn.raw.Close())
+	w.conn = nil
+	return err
 }
 
 func newWriter(c *conn, opts Options) (*writer, error) {
-	w := &writer{conn: c, keep: opts.Keep, done: make(chan struct{})}
+	w := &writer{conn: c, keep: opts.Keep, opts: opts, done: make(chan struct{})}
 	newest, err := c.integer("SELECT coalesce(max(last), 0) FROM feed")
 	if err != nil {
 		return nil, err
@@ -107,8 +121,10 @@ func (w *writer) run(f *groupcommit.Front) {
 // handle decides and commits a batch and sets every request's answer.
 func (w *writer) handle(requests []*groupcommit.Request, f *groupcommit.Front) {
 	if w.broken != nil {
-		groupcommit.Refuse(requests, w.broken)
-		return
+		if err := w.mend(f); err != nil {
+			groupcommit.Refuse(requests, w.broken)
+			return
+		}
 	}
 	b := groupcommit.NewBatch(w.revision, w.leases, w.currentRevision)
 	for _, r := range requests {
@@ -125,8 +141,7 @@ func (w *writer) handle(requests []*groupcommit.Request, f *groupcommit.Front) {
 		w.conn.rollback()
 		answer, usable := writeError(err)
 		if !usable {
-			w.broken = answer
-			f.CloseFeed(answer)
+			w.fail(answer, f)
 		}
 		groupcommit.Refuse(requests, answer)
 		return
@@ -134,6 +149,63 @@ func (w *writer) handle(requests []*groupcommit.Request, f *groupcommit.Front) {
 	w.revision, w.leases = b.Revision, b.Leases
 	f.Publish(b.Span())
 }
+
+// fail refuses everything from now on. What cannot be mended ends the watches, too.
+func (w *writer) fail(answer error, f *groupcommit.Front) {
+	w.broken = answer
+	if !mendable(answer) {
+		f.CloseFeed(answer)
+	}
+}
+
+// mend opens the database anew after a commit whose outcome is not known, and takes
+// what it holds as the truth: what was committed before is there, what failed may be.
+//
+// The system may have dropped what it could not flush, and still show it. So the
+// whole log is copied into the database, with a flush that has to succeed: nothing
+// that is committed later rests upon a page that is on no disk.
+func (w *writer) mend(f *groupcommit.Front) error {
+	if !mendable(w.broken) {
+		return w.broken
+	}
+	_ = w.disconnect() // it failed before
+	fresh, err := reopened(w.file, w.opts)
+	if err != nil {
+		return err
+	}
+	w.conn, w.sql, w.revision, w.oldest, w.leases = fresh.conn, fresh.sql, fresh.revision, fresh.oldest, fresh.leases
+	if err := w.mark.verify(w.revision); err != nil {
+		w.fail(&goneError{err}, f)
+		return w.broken
+	}
+	w.place.reopened() // the log may be a new file
+	w.mark.set(w.revision)
+	w.broken = nil
+	f.Advance(w.revision)
+	return nil
+}
+
+// reopened returns a writer of a database all of which is on the disk.
+func reopened(file string, opts Options) (*writer, error) {
+	c, err := openWriting(file)
+	if err != nil {
+		return nil, err
+	}
+	busy, err := c.integer("PRAGMA wal_checkpoint(TRUNCATE)")
+	if err == nil && busy != 0 {
+		err = errBusy
+	}
+	var fresh *writer
+	if err == nil {
+		fresh, err = newWriter(c, opts)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.raw.Close())
+	}
+	return fresh, nil
+}
+
+var errBusy = errors.New("somebody reads what the log holds")
 
 // commit writes what the batch comes to and makes it durable.
 func (w *writer) commit(b *groupcommit.Batch) error {
