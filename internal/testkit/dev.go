@@ -21,6 +21,12 @@ type Dev struct {
 		User     string `json:"rapi_user"`
 		Password string `json:"rapi_password"`
 		LUXI     string `json:"luxi"`
+		// Where servers are made, with an account for that.
+		Compute         string `json:"compute"`
+		Identity        string `json:"identity"`
+		ComputeUser     string `json:"os_username"`
+		ComputePassword string `json:"os_password"`
+		ComputeProject  string `json:"os_project"`
 	}
 }
 

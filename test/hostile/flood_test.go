@@ -39,6 +39,7 @@ func always(r request) func(hostility) request { return func(hostility) request 
 
 var floods = []flood{
 	{"random requests", hostility.request},
+	{"random requests about servers", hostility.serverRequest},
 	{"submissions of a hundred jobs", always(submitMany(strings.Split(strings.Repeat(nothing+"\n", 99)+nothing, "\n")...))},
 	{"submissions that are as large as they may be", always(submit(`{"OP_ID":"OP_TEST_DUMMY","result":` + quote(strings.Repeat("x", 200<<10)) + `,"messages":[],"fail":false,"reason":[["gnt:user","x",1]]}`))},
 	{"frames that are too large", always(request{luxi: strings.Repeat("x", 17*mib)})},

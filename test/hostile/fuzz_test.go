@@ -141,7 +141,9 @@ func (h hostility) rule() string {
 // request is a random one. It holds no other client's jobs: no rule of it pauses
 // or rejects, and it drains nothing.
 func (h hostility) request() request {
-	switch h.IntN(9) {
+	switch h.IntN(12) {
+	case 9, 10, 11:
+		return h.serverRequest()
 	case 0, 1:
 		if h.IntN(3) > 0 {
 			return luxi("SubmitJob", "["+h.op()+"]")

@@ -1,4 +1,4 @@
-// Package hostile sends the program what nobody should send, over both of its
+// Package hostile sends the program what nobody should send, over all of its
 // surfaces: everything that once stopped, stalled or swelled it (attacks_test.go),
 // random requests at and around every limit (fuzz_test.go), and floods of both
 // beside a client that only wants its jobs done (flood_test.go).
@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -23,6 +24,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,22 +46,79 @@ type target struct {
 
 	http *http.Client
 	data string
+
+	token  func() (string, error) // of the account for servers
+	victim func() (victim, error) // a server of that account
+}
+
+// victim is a server that is there, and what it was made of.
+type victim struct{ id, flavor, image string }
+
+// What stands in paths and bodies for the victim and what it was made of.
+const (
+	someServer = "{server}"
+	someFlavor = "{flavor}"
+	someImage  = "{image}"
+)
+
+// aimed puts the victim into a request.
+func (g *target) aimed(r request) (path, body string, err error) {
+	if !strings.Contains(r.path, someServer) && !strings.Contains(r.body, someImage) {
+		return r.path, r.body, nil
+	}
+	v, err := g.victim()
+	if r.api == cyclades {
+		v.id = "1" // it numbers them
+	}
+	names := strings.NewReplacer(someServer, v.id, someFlavor, v.flavor, someImage, v.image)
+	return names.Replace(r.path), names.Replace(r.body), err
 }
 
 func start(t *testing.T, bin, data string) *target {
 	t.Helper()
 	insecure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // its certificate is its own
 	t.Cleanup(insecure.CloseIdleConnections)
-	return &target{Dev: testkit.StartDev(t, bin, data), http: &http.Client{Transport: insecure}, data: data}
+	g := &target{Dev: testkit.StartDev(t, bin, data), http: &http.Client{Transport: insecure}, data: data}
+	g.token, g.victim = sync.OnceValues(g.logIn), sync.OnceValues(g.makeServer)
+	return g
 }
 
 // request is one thing that a client sends, over one of the surfaces.
 type request struct {
 	luxi string // a message, without what ends it
 
+	// api is whose path it is.
+	api                api
 	method, path, body string
 	header             http.Header
 	anonymous          bool
+	// unread: it is refused before all of it was read, and whoever goes on sending
+	// may never see the answer.
+	unread bool
+}
+
+// api is one of the surfaces over HTTP.
+type api uint8
+
+const (
+	remote api = iota
+	compute
+	cyclades
+	identity
+)
+
+// root is what the paths of a surface are below.
+func (g *target) root(of api) string {
+	switch of {
+	case compute:
+		return g.Ready.Compute
+	case cyclades:
+		return strings.TrimSuffix(g.Ready.Compute, "v2.1") + "v2.0"
+	case identity:
+		return g.Ready.Identity
+	case remote:
+	}
+	return g.Ready.RAPI
 }
 
 func (r request) String() string {
@@ -88,15 +147,27 @@ func (g *target) send(ctx context.Context, r request) (answer, error) {
 	if r.luxi != "" {
 		return g.sendLUXI(ctx, r.luxi)
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, g.Ready.RAPI+r.path, strings.NewReader(r.body))
+	path, body, err := g.aimed(r)
+	if err != nil {
+		return answer{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, g.root(r.api)+path, strings.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	maps.Copy(req.Header, r.header)
-	if !r.anonymous {
+	switch {
+	case r.anonymous:
+	case r.api == remote:
 		req.SetBasicAuth(g.Ready.User, g.Ready.Password)
+	default:
+		token, err := g.token()
+		if err != nil {
+			return answer{}, err
+		}
+		req.Header.Set("X-Auth-Token", token)
 	}
+	maps.Copy(req.Header, r.header)
 	resp, err := g.http.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -106,11 +177,58 @@ func (g *target) send(ctx context.Context, r request) (answer, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	_ = resp.Body.Close() // it was read
+	if err != nil && r.unread {
+		return answer{verdict: "closed", text: err.Error()}, nil
+	}
 	verdict := strconv.Itoa(resp.StatusCode)
-	if resp.StatusCode == http.StatusOK {
+	if resp.StatusCode/100 == 2 {
 		verdict = "ok"
 	}
 	return answer{verdict, string(text)}, err
+}
+
+// logIn gets a token for the account that servers are made with.
+func (g *target) logIn() (string, error) {
+	body := fmt.Sprintf(`{"auth":{"identity":{"methods":["password"],"password":{"user":{"name":%s,"password":%s,"domain":{"id":"default"}}}},"scope":{"project":{"name":%s,"domain":{"id":"default"}}}}}`,
+		quote(g.Ready.ComputeUser), quote(g.Ready.ComputePassword), quote(g.Ready.ComputeProject))
+	resp, err := g.http.Post(g.Ready.Identity+"/auth/tokens", "application/json", strings.NewReader(body)) //nolint:noctx // once for all requests, whose contexts end
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }() // only the header matters
+	if resp.StatusCode != http.StatusCreated {
+		return "", fmt.Errorf("no token: %s", resp.Status)
+	}
+	return resp.Header.Get("X-Subject-Token"), nil
+}
+
+// makeServer makes the victim.
+func (g *target) makeServer() (victim, error) {
+	ctx := context.Background() // it is for all requests, whose contexts end
+	first := map[string]string{}
+	for _, kind := range []string{"flavors", "images"} {
+		got, err := g.send(ctx, request{api: compute, method: http.MethodGet, path: "/" + kind})
+		var list map[string][]struct {
+			ID string `json:"id"`
+		}
+		if err := errors.Join(err, json.Unmarshal([]byte(got.text), &list)); err != nil || len(list[kind]) == 0 {
+			return victim{}, fmt.Errorf("no %s: %v, %w", kind, got, err)
+		}
+		first[kind] = list[kind][0].ID
+	}
+	v := victim{flavor: first["flavors"], image: first["images"]}
+	got, err := g.send(ctx, request{api: compute, method: http.MethodPost, path: "/servers",
+		body: fmt.Sprintf(`{"server":{"name":"victim","flavorRef":%q,"imageRef":%q,"networks":"none"}}`, v.flavor, v.image)})
+	var made struct {
+		Server struct {
+			ID string `json:"id"`
+		} `json:"server"`
+	}
+	if err := errors.Join(err, json.Unmarshal([]byte(got.text), &made)); err != nil || made.Server.ID == "" {
+		return victim{}, fmt.Errorf("no server: %v, %w", got, err)
+	}
+	v.id = made.Server.ID
+	return v, nil
 }
 
 func (g *target) sendLUXI(ctx context.Context, message string) (answer, error) {
