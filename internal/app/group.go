@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -109,7 +110,10 @@ func (g *group) run(asked context.Context, o Options) error {
 		return fault.New(fault.Environment, "cannot listen for other controllers: %w", err).WithHint("choose another address with --peer")
 	}
 	defer func() { _ = l.Close() }() // its server may have done so
-	g.self.Address = l.Addr().String()
+	s.ready.Peer = l.Addr().String()
+	if g.self.Address, err = told(l.Addr(), o.PeerAddress); err != nil {
+		return err
+	}
 	revision, err := g.register(asked)
 	if err != nil {
 		return err
@@ -141,6 +145,15 @@ func (g *group) run(asked context.Context, o Options) error {
 		return nil
 	}
 	return err
+}
+
+// told is the address that others are told of a controller.
+func told(at net.Addr, wanted string) (string, error) {
+	if tcp, ok := at.(*net.TCPAddr); wanted == "" && ok && tcp.IP.IsUnspecified() {
+		return "", fault.New(fault.Invalid, "peer: others do not reach this controller at %s", at).At("peer").
+			WithHint("name an address of this machine, or say with peer-address which one the others are to use")
+	}
+	return cmp.Or(wanted, at.String()), nil
 }
 
 // terms stands by and leads in turn until ctx ends.

@@ -283,6 +283,10 @@ func namesAreTakenOnce(t *testing.T, url string) {
 	if err := app.Run(t.Context(), second); !fault.Is(err, fault.Busy) || !strings.Contains(err.Error(), "a controller with the name c1 runs already") {
 		t.Errorf("a second c1: %v", err)
 	}
+	second.Name, second.Peer, second.LUXI = "c2", ":0", filepath.Join(t.TempDir(), "l")
+	if err := app.Run(t.Context(), second); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "others do not reach this controller") {
+		t.Errorf("a controller that says it is at any address: %v", err)
+	}
 	second.Store = ""
 	if err := app.Run(t.Context(), second); !fault.Is(err, fault.Invalid) {
 		t.Errorf("a group on an embedded store: %v", err)

@@ -28,7 +28,9 @@ type Ready struct {
 	OSUsername string `json:"os_username,omitempty"`
 	OSPassword string `json:"os_password,omitempty"`
 	OSProject  string `json:"os_project,omitempty"`
-	PID        int    `json:"pid"`
+	// Peer is where other controllers connect.
+	Peer string `json:"peer,omitempty"`
+	PID  int    `json:"pid"`
 }
 
 // readyName is the ready file in the data directory, where the command line

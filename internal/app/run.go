@@ -42,6 +42,8 @@ type Options struct {
 	// Peer is the address at which other controllers reach this one; empty for a
 	// controller that is alone.
 	Peer string
+	// PeerAddress is the one that the others are told; empty for that of Peer.
+	PeerAddress string
 	// NodeData is the directory of the nodes that live in the process of the
 	// leader; empty for one below Data.
 	NodeData string

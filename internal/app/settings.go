@@ -29,6 +29,7 @@ type settings struct {
 	RequireAuthentication bool     `toml:"require-authentication"`
 	LUXI                  string   `toml:"luxi"`
 	Peer                  string   `toml:"peer"`
+	PeerAddress           string   `toml:"peer-address"`
 	Mond                  string   `toml:"mond"`
 	NodeData              string   `toml:"node-data"`
 	Compute               string   `toml:"compute"`
@@ -60,6 +61,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.BoolVar(&s.RequireAuthentication, "require-authentication", s.RequireAuthentication, "let nobody read over RAPI without an account")
 	f.StringVar(&s.LUXI, "luxi", s.LUXI, "path of the LUXI socket (default: luxi.sock in the data directory)")
 	f.StringVar(&s.Peer, "peer", s.Peer, "address at which other controllers of the same store reach this one; with it, it stands by while another leads")
+	f.StringVar(&s.PeerAddress, "peer-address", s.PeerAddress, "address that the others are told, where they reach this one at another than that of peer")
 	f.StringVar(&s.NodeData, "node-data", s.NodeData, "directory of the nodes that live in the leader's process (default: nodes in the data directory)")
 	f.StringVar(&s.Mond, "mond", s.Mond, "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
 	f.StringVar(&s.Compute, "compute", s.Compute, "address of the OpenStack Compute API, with identity and images; port 0 picks a free one, \"\" has none")
@@ -80,7 +82,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 // options are the settings as a controller takes them.
 func (s *settings) options() Options {
 	return Options{
-		Name: s.Name, Peer: s.Peer, NodeData: s.NodeData, Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
+		Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, NodeData: s.NodeData, Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
 		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters,
 		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, ReadyFile: s.ReadyFile,
 		StopGrace: time.Duration(s.StopGrace), ArchiveAfter: time.Duration(s.ArchiveAfter),
@@ -98,6 +100,9 @@ func (s *settings) check() error {
 		return fault.New(fault.Invalid, "stop-grace: the time is negative: %v", &s.StopGrace).At("stop-grace")
 	case s.ArchiveAfter <= 0:
 		return fault.New(fault.Invalid, "archive-after: the time is not positive: %v", &s.ArchiveAfter).At("archive-after")
+	}
+	if s.PeerAddress != "" && s.Peer == "" {
+		return fault.New(fault.Invalid, "peer-address: the controller is alone").At("peer-address").WithHint("name the address to listen at as peer")
 	}
 	if s.Peer != "" && s.Store == "" {
 		return fault.New(fault.Invalid, "peer: the embedded store has one controller").At("peer").

@@ -71,6 +71,7 @@ func TestMistakesInTheConfiguration(t *testing.T) {
 		"archive-after = \"0s\"\n":     "archive-after: the time is not positive",
 		"log-level = \"loud\"\n":       `"loud" is none of debug, info, warn, error`,
 		"log-format = \"xml\"\n":       `"xml" is neither text nor json`,
+		"peer-address = \"a:1\"\n":     "peer-address: the controller is alone",
 		"nodes = 0\n":                  "nodes: a cluster has one node at least",
 		"store = \"mysql://x\"\n":      "there is no kind of store",
 		"data = \"\"\n":                "data: there is no directory",

@@ -3,6 +3,7 @@ package testkit
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Dev is a controller as a process of its own: `drover dev`, or `drover serve`.
@@ -21,6 +23,7 @@ type Dev struct {
 		User     string `json:"rapi_user"`
 		Password string `json:"rapi_password"`
 		LUXI     string `json:"luxi"`
+		Peer     string `json:"peer"`
 		// Where servers are made, with an account for that.
 		Compute         string `json:"compute"`
 		Identity        string `json:"identity"`
@@ -40,6 +43,13 @@ func StartDev(t testing.TB, bin, data string, args ...string) *Dev {
 	return Start(t, cmd, data)
 }
 
+// readyTime is how long a controller may take to be ready, and goneTime to end, on a
+// machine that has much to do.
+const (
+	readyTime = 5 * time.Minute
+	goneTime  = 3 * time.Minute
+)
+
 // Start starts a controller that was given a data directory, and waits until it is
 // ready.
 func Start(t testing.TB, cmd *exec.Cmd, data string) *Dev {
@@ -49,13 +59,17 @@ func Start(t testing.TB, cmd *exec.Cmd, data string) *Dev {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A test that ends by its time limit ends without its cleanups.
+	d.Cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := d.Cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	late := time.AfterFunc(readyTime, d.Kill)
+	defer late.Stop()
 	in := bufio.NewReader(out)
 	for line := ""; !strings.Contains(line, "is ready"); {
 		if line, err = in.ReadString('\n'); err != nil {
-			t.Fatalf("drover ended before it was ready: %v", err)
+			t.Fatalf("drover ended, or was ended after %v, before it was ready: %v", readyTime, err)
 		}
 	}
 	go func() { _, _ = io.Copy(io.Discard, in) }() // until it ends
@@ -77,4 +91,11 @@ func (d *Dev) Terminate() { _ = d.Cmd.Process.Signal(syscall.SIGTERM) }
 
 // Gone waits for the end of a process that was killed or told to end, and
 // returns what is wrong with it.
-func (d *Dev) Gone() error { return d.Cmd.Wait() }
+func (d *Dev) Gone() error {
+	late := time.AfterFunc(goneTime, d.Kill)
+	err := d.Cmd.Wait()
+	if !late.Stop() {
+		return fmt.Errorf("it did not end within %v: %w", goneTime, err)
+	}
+	return err
+}

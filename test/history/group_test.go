@@ -38,7 +38,8 @@ type group struct {
 type member struct {
 	g    *group
 	name string
-	line *line
+	line *line // to the database
+	peer *line // from the others
 	log  *os.File
 	dev  *testkit.Dev // nil while it does not run
 }
@@ -59,7 +60,7 @@ func newGroup(t *testing.T, bin string) *group {
 		g.installCountedOS(node)
 	}
 	for i := range 3 {
-		m := &member{g: g, name: fmt.Sprintf("c%d", i+1), line: newLine(t, g.path(fmt.Sprintf("line%d", i+1)), g.url)}
+		m := &member{g: g, name: fmt.Sprintf("c%d", i+1), line: newLine(t, g.path(fmt.Sprintf("line%d", i+1)), g.url), peer: newPeerLine(t)}
 		if m.log, err = os.Create(g.path(m.name + ".log")); err != nil {
 			t.Fatal(err)
 		}
@@ -94,10 +95,11 @@ func (m *member) start() {
 	m.g.Helper()
 	data := m.g.path(m.name)
 	cmd := exec.CommandContext(m.g.Context(), m.g.bin, "serve", "--name", m.name, "--data", data, "--luxi", data+".sock", "--rapi", "127.0.0.1:0",
-		"--peer", "127.0.0.1:0", "--store", m.line.url, "--rapi-users", m.g.path("users"), "--node-data", m.g.path("nodes"), "--nodes", "2",
+		"--peer", "127.0.0.1:0", "--peer-address", m.peer.url, "--store", m.line.url, "--rapi-users", m.g.path("users"), "--node-data", m.g.path("nodes"), "--nodes", "2",
 		"--log-level", "warn")
 	cmd.Stderr = m.log
 	m.dev = testkit.Start(m.g, cmd, data)
+	m.peer.leadTo(m.dev.Ready.Peer)
 }
 
 func (m *member) socket() string { return m.g.path(m.name) + ".sock" }
@@ -208,16 +210,19 @@ func (g *group) checkTerms() (terms int) {
 	return len(held)
 }
 
-// line is the way of one controller to the database; it can be cut.
+// line is a way to somewhere; it can be cut.
 type line struct {
-	url, to string
+	url     string // where it begins
+	network string
 
 	mu    sync.Mutex
+	to    string
 	cut   bool
 	conns map[net.Conn]bool
 }
 
-// newLine makes a line that ends in a socket in a directory of its own.
+// newLine makes a line to the database that begins with a socket in a directory of its
+// own.
 func newLine(t *testing.T, dir, database string) *line {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -229,7 +234,7 @@ func newLine(t *testing.T, dir, database string) *line {
 	}
 	const socket = ".s.PGSQL.5432"
 	q := u.Query()
-	w := &line{to: filepath.Join(q.Get("host"), socket), conns: map[net.Conn]bool{}}
+	w := &line{network: "unix", to: filepath.Join(q.Get("host"), socket)}
 	q.Set("host", dir)
 	u.RawQuery = q.Encode()
 	w.url = u.String()
@@ -237,6 +242,33 @@ func newLine(t *testing.T, dir, database string) *line {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.open(t, l)
+	return w
+}
+
+// newPeerLine makes the line on which other controllers reach one.
+func newPeerLine(t *testing.T) *line {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &line{network: "tcp", url: l.Addr().String()}
+	w.open(t, l)
+	return w
+}
+
+// leadTo lets the line end somewhere.
+func (w *line) leadTo(address string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.to = address
+}
+
+// open carries the connections that come, until the test ends.
+func (w *line) open(t *testing.T, l net.Listener) {
+	t.Helper()
+	w.conns = map[net.Conn]bool{}
 	var open sync.WaitGroup
 	open.Go(func() {
 		for {
@@ -252,13 +284,15 @@ func newLine(t *testing.T, dir, database string) *line {
 		w.set(true)
 		open.Wait()
 	})
-	return w
 }
 
 // carry serves one connection until either end goes or the line is cut.
 func (w *line) carry(near net.Conn) {
 	defer func() { _ = near.Close() }()
-	far, err := net.Dial("unix", w.to)
+	w.mu.Lock()
+	to := w.to
+	w.mu.Unlock()
+	far, err := net.Dial(w.network, to)
 	if err != nil {
 		return
 	}

@@ -86,6 +86,28 @@ var failures = []failure{
 		leads.start()
 		return took
 	}},
+	{name: "the leader is cut from the others", of: func(g *group, leads *member, others []*member) time.Duration {
+		leads.peer.set(true) // it leads on, for its own clients
+		rest(g, time.Second)
+		leads.answers()
+		leads.peer.set(false)
+		others[0].answers()
+		return 0
+	}},
+	{name: "all are cut from one another, and the leader is killed", of: func(g *group, leads *member, others []*member) time.Duration {
+		for _, m := range g.members {
+			m.peer.set(true)
+		}
+		rest(g, time.Second)
+		leads.kill()
+		rest(g, time.Second) // one of the others leads, and answers its own clients
+		for _, m := range g.members {
+			m.peer.set(false)
+		}
+		took := others[0].answers()
+		leads.start()
+		return took
+	}},
 	{name: "the leader pauses until another leads", of: func(g *group, leads *member, others []*member) time.Duration {
 		leads.signal(syscall.SIGSTOP)
 		took := others[0].answers()
@@ -134,7 +156,7 @@ func TestHistories(t *testing.T) {
 				if t.Failed() {
 					break
 				}
-				g.history(n, failures[(first*4+n)%len(failures)])
+				g.history(n, failures[(first*5+n)%len(failures)])
 			}
 			g.end()
 		})
