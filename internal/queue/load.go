@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,23 +61,31 @@ func (l *loader) unreadable(o store.Object, err error) {
 // loadChunk is how many jobs are decoded together.
 const loadChunk = 2000
 
-func (l *loader) jobs(ctx context.Context) error {
-	var chunk []store.Object
-	for o, err := range l.q.cfg.Store.List(ctx, KindJob, store.Options{}) {
-		if err != nil {
-			return err
-		}
-		if !l.countID(o) {
-			continue
-		}
-		if chunk = append(chunk, o); len(chunk) == loadChunk {
-			if err := l.takeUp(ctx, chunk); err != nil {
-				return err
+// chunk is a number of stored jobs, decoded.
+type chunk struct {
+	stored   []store.Object
+	jobs     []*job.Job
+	failures []error
+}
+
+// jobs takes all jobs up that are not archived. While it does so with a chunk, the
+// next one is read and decoded.
+func (l *loader) jobs(ctx context.Context) (err error) {
+	reading, stop := context.WithCancel(ctx)
+	chunks, read := make(chan *chunk, 1), make(chan error, 1)
+	go func() {
+		defer close(chunks)
+		read <- l.q.decodeAll(reading, chunks)
+	}()
+	for c := range chunks {
+		if err == nil {
+			if err = l.takeUp(c); err != nil {
+				stop()
 			}
-			chunk = chunk[:0]
 		}
 	}
-	if err := l.takeUp(ctx, chunk); err != nil {
+	stop()
+	if err = cmp.Or(err, <-read); err != nil {
 		return err
 	}
 	for o, err := range l.q.cfg.Store.List(ctx, KindArchived, store.Options{Desc: true, Limit: 1}) {
@@ -86,6 +95,33 @@ func (l *loader) jobs(ctx context.Context) error {
 		l.countID(o)
 	}
 	return nil
+}
+
+// decodeAll reads and decodes all jobs that are not archived, in their order.
+func (q *Queue) decodeAll(ctx context.Context, to chan<- *chunk) error {
+	c := &chunk{}
+	send := func() error {
+		c.jobs, c.failures = make([]*job.Job, len(c.stored)), make([]error, len(c.stored))
+		spread(len(c.stored), func(i int) { c.jobs[i], c.failures[i] = q.Decode(ctx, c.stored[i]) })
+		select {
+		case to <- c:
+			c = &chunk{}
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	for o, err := range q.cfg.Store.List(ctx, KindJob, store.Options{}) {
+		if err != nil {
+			return err
+		}
+		if c.stored = append(c.stored, o); len(c.stored) == loadChunk {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+	}
+	return send()
 }
 
 // countID keeps the id of a stored job from being given again. An object that has
@@ -100,20 +136,22 @@ func (l *loader) countID(o store.Object) bool {
 }
 
 // takeUp takes stored jobs into memory.
-func (l *loader) takeUp(ctx context.Context, stored []store.Object) error {
-	jobs, failures := make([]*job.Job, len(stored)), make([]error, len(stored))
-	spread(len(stored), func(i int) { jobs[i], failures[i] = l.q.Decode(ctx, stored[i]) })
+func (l *loader) takeUp(c *chunk) error {
 	read := &state.Change{}
-	for i, j := range jobs {
-		if failures[i] != nil {
-			damage, ok := errors.AsType[*job.DamageError](failures[i])
+	for i, o := range c.stored {
+		if !l.countID(o) {
+			continue
+		}
+		if err := c.failures[i]; err != nil {
+			damage, ok := errors.AsType[*job.DamageError](err)
 			if !ok {
-				return failures[i]
+				return err
 			}
-			l.unreadable(stored[i], damage)
+			l.unreadable(o, damage)
 			l.Unread[damage.ID] = true
 			continue
 		}
+		j := c.jobs[i]
 		read.Jobs = append(read.Jobs, j)
 		if j.Key != "" {
 			l.Keys[j.Key] = j.ID
