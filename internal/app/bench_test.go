@@ -1,7 +1,11 @@
 package app_test
 
 import (
+	"context"
+	"errors"
+	"io"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -83,4 +87,77 @@ func BenchmarkForwarding(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// BenchmarkStandbyLag changes something over the leader, while jobs are handed in at
+// 2,000 a second as long as the machine can do them, and asks a standby for an
+// answer that is not older. What that takes longer than an answer that may be older
+// is how far the standby's picture lags.
+func BenchmarkStandbyLag(b *testing.B) {
+	both := groupOf(b, pgserver.Start(b, true).URL("bench"), 2)
+	defer func() {
+		for _, c := range slices.Backward(both) {
+			if err := c.stop(); err != nil {
+				b.Error(err)
+			}
+		}
+	}()
+	ctx, stop := context.WithCancel(b.Context())
+	var load sync.WaitGroup
+	handed := 0
+	client := both[0].dial(b)
+	begun := time.Now()
+	load.Go(func() {
+		const perCall, calls = 100, 20
+		tick := time.NewTicker(time.Second / calls)
+		defer tick.Stop()
+		list := slices.Repeat([]any{[]any{noop}}, perCall)
+		for ctx.Err() == nil {
+			if err := client.Call(b.Context(), "SubmitManyJobs", []any{list}, new(any)); err != nil {
+				b.Error(err)
+				return
+			}
+			handed += perCall
+			<-tick.C
+		}
+	})
+	asking := trusting()
+	var waited, plain []time.Duration
+	for range b.N {
+		_, changed := both[0].write(b, "secret", "lag")
+		waited = append(waited, both[1].readStale(b, asking, changed.Get("Drover-Revision")))
+		plain = append(plain, both[1].readStale(b, asking, "0"))
+	}
+	stop()
+	load.Wait()
+	b.ReportMetric(float64(handed)/time.Since(begun).Seconds(), "jobs/s")
+	slices.Sort(waited)
+	slices.Sort(plain)
+	b.ReportMetric((waited[b.N/2]-plain[b.N/2]).Seconds()*1e3, "ms-lag-p50")
+	b.ReportMetric((waited[b.N*9/10]-plain[b.N/2]).Seconds()*1e3, "ms-lag-p90")
+	b.ReportMetric(0, "ns/op")
+}
+
+// readStale asks a controller for what it knows that is not older than a revision,
+// and returns how long that took.
+func (c cluster) readStale(tb testing.TB, asking *http.Client, revision string) time.Duration {
+	tb.Helper()
+	r, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, c.ready.RAPI+"/2/query/node?fields=name", http.NoBody)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r.SetBasicAuth("op", "secret")
+	r.Header.Set("Drover-Stale", "1")
+	r.Header.Set("Drover-Revision", revision)
+	begun := time.Now()
+	answer, err := asking.Do(r)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	took := time.Since(begun)
+	if err = errors.Join(err, answer.Body.Close()); err != nil || answer.StatusCode != http.StatusOK {
+		tb.Fatalf("%s, %v", answer.Status, err)
+	}
+	return took
 }

@@ -77,7 +77,7 @@ func (c cluster) awaitMasters(t *testing.T, want string) {
 }
 
 // write puts a tag on the cluster over RAPI.
-func (c cluster) write(t *testing.T, password, id string) (status int, header http.Header) {
+func (c cluster) write(t testing.TB, password, id string) (status int, header http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, c.ready.RAPI+"/2/tags?tag=a", http.NoBody)
 	if err != nil {
