@@ -110,7 +110,7 @@ func envPut(sh *shell) *cobra.Command {
 				"PutEnvironment", args[0], file, nonNil(graphs), sh.userTrail())
 		},
 	})
-	cmd.Flags().StringArrayVarP(&graphs, "graph", "g", nil, "name of a stored task graph to deploy it by; later ones override earlier ones")
+	cmd.Flags().StringArrayVarP(&graphs, "graph", "g", nil, "name of a stored task graph to deploy it by, or TYPE=NAME for one that run --type asks for; later ones override earlier ones")
 	return cmd
 }
 

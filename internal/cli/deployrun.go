@@ -19,6 +19,8 @@ import (
 // deployWish are the options that say what a deployment is to do.
 type deployWish struct {
 	graphs, only, nodes []string
+	events, refreshed   []string
+	kind                string // of graphs
 	noop, force         bool
 }
 
@@ -26,6 +28,9 @@ func (w *deployWish) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&w.only, "task", nil, "let only these tasks run")
 	f.StringSliceVar(&w.nodes, "node", nil, "let only these nodes take part, by uid")
+	f.StringSliceVar(&w.events, "event", nil, "execute again the tasks that name one of these events in reexecute_on")
+	f.StringSliceVar(&w.refreshed, "refresh", nil, "let only the tasks run that name one of these resources in refresh_on")
+	f.StringVar(&w.kind, "type", "", "deploy by the environment's graphs of this type")
 	f.BoolVar(&w.noop, "noop", false, "run tasks in the way of their type that changes nothing")
 	f.BoolVar(&w.force, "force", false, "evaluate conditions as in a first deployment")
 }
@@ -39,7 +44,8 @@ func (w *deployWish) parameters(environment string, dry bool) map[string]any {
 	case w.noop:
 		mode = course.Noop
 	}
-	return map[string]any{"environment": environment, "graphs": nonNil(w.graphs), "only": nonNil(w.only), "nodes": nonNil(w.nodes), "mode": mode, "force": w.force}
+	return map[string]any{"environment": environment, "graphs": nonNil(w.graphs), "only": nonNil(w.only), "nodes": nonNil(w.nodes), "mode": mode, "force": w.force,
+		"events": nonNil(w.events), "refreshed": nonNil(w.refreshed), "type": w.kind}
 }
 
 // planned is a plan that the controller has stored.
@@ -56,6 +62,7 @@ func (sh *shell) planStored(cmd *cobra.Command) {
 	cmd.Long += "\n\nOf an ENVIRONMENT that the controller keeps, the plan is stored, and can be run with: drover deploy run --plan ID."
 	cmd.Args = between(0, 1)
 	cmd.Flags().StringSliceVar(&w.nodes, "node", nil, "of a stored environment: let only these nodes take part, by uid")
+	cmd.Flags().StringVar(&w.kind, "type", "", "of a stored environment: plan by its graphs of this type")
 	cmd.Flags().BoolVar(&w.noop, "noop", false, "of a stored environment: plan to run tasks in the way of their type that changes nothing")
 	cmd.Flags().BoolVar(&w.force, "force", false, "of a stored environment: evaluate conditions as in a first deployment")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -63,8 +70,10 @@ func (sh *shell) planStored(cmd *cobra.Command) {
 			return fromFiles(cmd, args)
 		}
 		var err error
-		if w.only, err = cmd.Flags().GetStringSlice("task"); err != nil {
-			return err
+		for flag, to := range map[string]*[]string{"task": &w.only, "event": &w.events, "refresh": &w.refreshed} {
+			if *to, err = cmd.Flags().GetStringSlice(flag); err != nil {
+				return err
+			}
 		}
 		form, err := cmd.Flags().GetString("output")
 		if err != nil {

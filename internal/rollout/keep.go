@@ -114,7 +114,13 @@ func (e *Engine) PutEnvironment(name string, file course.File, graphs []string, 
 		}
 	}
 	for _, g := range x.Graphs {
-		if _, err := e.Graph(g); err != nil {
+		kind, name := course.GraphType(g)
+		if g != name {
+			if err := checkName("a type of graphs", kind); err != nil {
+				return nil, err
+			}
+		}
+		if _, err := e.Graph(name); err != nil {
 			return nil, err
 		}
 	}
@@ -294,7 +300,7 @@ func (e *Engine) DeleteGraph(name string, by By) error {
 		return err
 	}
 	for _, x := range e.Environments() {
-		if slices.Contains(x.Graphs, name) {
+		if slices.ContainsFunc(x.Graphs, func(g string) bool { _, n := course.GraphType(g); return n == name }) {
 			return fault.New(fault.WrongState, "the environment %s uses the task graph %s", x.Name, name)
 		}
 	}

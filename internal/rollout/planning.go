@@ -29,6 +29,11 @@ type Wish struct {
 	// are none.
 	Only  []string `json:"only,omitempty"`
 	Nodes []string `json:"nodes,omitempty"`
+	// Type chooses among the graphs of the environment; empty for those of no type.
+	Type string `json:"type,omitempty"`
+	// Events and Refreshed are those of plan.Input.
+	Events    []string `json:"events,omitempty"`
+	Refreshed []string `json:"refreshed,omitempty"`
 }
 
 func chunkKey(deployment int64, i int) string {
@@ -43,7 +48,8 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 	if !slices.Contains([]course.Mode{course.Earnest, course.Noop, course.DryRun}, w.Mode) {
 		return nil, nil, fault.New(fault.Invalid, "the mode of a deployment is run, noop or dry-run, not %q", w.Mode).At("mode")
 	}
-	d := &course.Deployment{Environment: w.Environment, Mode: w.Mode, Force: w.Force, Only: w.Only, Status: course.Planned,
+	d := &course.Deployment{Environment: w.Environment, Mode: w.Mode, Force: w.Force, Only: w.Only,
+		Events: w.Events, Refreshed: w.Refreshed, Status: course.Planned,
 		Created: e.cfg.Now().UnixNano(), By: who(by), Trail: by.Trail}
 	e.changing.Lock()
 	defer e.changing.Unlock()
@@ -86,10 +92,10 @@ func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish) (*pl
 	}
 	d.Graphs = w.Graphs
 	if len(d.Graphs) == 0 {
-		d.Graphs = env.Graphs
+		d.Graphs = env.GraphsOf(w.Type)
 	}
 	if len(d.Graphs) == 0 {
-		return nil, nil, fault.New(fault.Invalid, "the environment %s has no task graph, and none was named", env.Name).At("graphs")
+		return nil, nil, noGraph(env, w.Type)
 	}
 	graphs := make([]*course.Graph, len(d.Graphs))
 	for i, name := range d.Graphs {
@@ -113,6 +119,7 @@ func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish) (*pl
 	if len(w.Only) > 0 {
 		in.Only = w.Only
 	}
+	in.Events, in.Refreshed = w.Events, w.Refreshed
 	for _, uid := range w.Nodes {
 		if env.Node(uid) == nil {
 			return nil, nil, fault.New(fault.NotFound, "the environment %s has no node %q", env.Name, uid).At("nodes")
@@ -143,6 +150,13 @@ func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish) (*pl
 	}
 	order, err := p.Order()
 	return p, order, err
+}
+
+func noGraph(env *course.Environment, kind string) error {
+	if kind != "" {
+		return fault.New(fault.Invalid, "the environment %s has no task graph of the type %s; it has %v", env.Name, kind, env.Graphs).At("type")
+	}
+	return fault.New(fault.Invalid, "the environment %s has no task graph, and none was named", env.Name).At("graphs")
 }
 
 func knownTasks(g *graph.Graph, ids []string) error {

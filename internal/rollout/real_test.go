@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,38 +9,31 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/fuel"
+	"github.com/drover-project/drover/yaql"
 )
 
-// realEnvironment is a recorded environment, all of whose nodes are simulated by one.
-func realEnvironment(t *testing.T, name string) string {
+// realEnvironment is an environment of so many controllers, five computes and three storage nodes, all of which are simulated
+// by one node of the cluster.
+func realEnvironment(t *testing.T, controllers int) string {
 	t.Helper()
-	text, err := os.ReadFile(testkit.FuelNodes(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var env map[string]json.RawMessage
-	var nodes map[string]json.RawMessage
-	if err := json.Unmarshal(text, &env); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(env["nodes"], &nodes); err != nil {
-		t.Fatal(err)
-	}
-	hosts := map[string]string{}
-	for uid := range nodes {
-		hosts[uid] = "node1"
-	}
-	out, err := json.Marshal(map[string]any{"common": env["common"], "nodes": env["nodes"], "hosts": hosts})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
+	env := fuel.Environment(t, fuel.Cloud(controllers)...)
+	nodes, _ := env.Get("nodes")
+	hosts := yaql.NewDict(0)
+	nodes.(*yaql.Dict).Range(func(uid, _ any) bool {
+		_ = hosts.Set(uid, "node1")
+		return true
+	})
+	_ = env.Set("hosts", hosts)
+	return plan.Canonical(env)
 }
 
-// TestTheRealGraphRunsToItsEnd deploys the real environment, again with nothing changed, and with a controller added.
+// TestTheRealGraphRunsToItsEnd deploys an environment of three controllers, five computes and three storage nodes by the whole
+// real graph, again with nothing changed, and with a controller added.
 func TestTheRealGraphRunsToItsEnd(t *testing.T) {
-	first, added := realEnvironment(t, "fuel-env-ceph.json"), realEnvironment(t, "fuel-env-ceph-added.json")
+	first, added := realEnvironment(t, 3), realEnvironment(t, 4)
 	var files []course.File
 	err := filepath.WalkDir(testkit.FuelLibrary(t, "deployment"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() != "tasks.yaml" && d.Name() != "deployment_tasks.yaml" {

@@ -25,6 +25,8 @@ type planInput struct {
 	graphs      []string
 	functions   string
 	only        []string
+	events      []string
+	refreshed   []string
 	versions    bool
 }
 
@@ -97,6 +99,8 @@ func (in *planInput) register(cmd *cobra.Command) {
 	flags.StringArrayVarP(&in.graphs, "graph", "g", nil, "file or directory of a task graph; later ones override earlier ones")
 	functionsFlag(flags, &in.functions)
 	flags.StringSliceVar(&in.only, "task", nil, "let only these tasks run")
+	flags.StringSliceVar(&in.events, "event", nil, "execute again the tasks that name one of these events in reexecute_on")
+	flags.StringSliceVar(&in.refreshed, "refresh", nil, "let only the tasks run that name one of these resources in refresh_on")
 	flags.BoolVar(&in.versions, "check-versions", false, "refuse tasks whose version knows no relations between nodes")
 }
 
@@ -126,7 +130,7 @@ func (in *planInput) compute(cmd *cobra.Command, language *expression.Language, 
 	}
 	warn(cmd.ErrOrStderr(), env.Warnings)
 	from := plan.Input{Tasks: g.Tasks, Space: space, Common: env.Common, Parts: env.Parts, Nodes: env.Nodes, Settings: env.Settings,
-		CheckVersions: in.versions, Only: in.only}
+		CheckVersions: in.versions, Only: in.only, Events: in.events, Refreshed: in.refreshed}
 	if err := known(g, in.only); err != nil {
 		return nil, nil, err
 	}

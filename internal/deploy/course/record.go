@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/reason"
@@ -23,7 +24,8 @@ func DigestOf(text []byte) Digest {
 type Environment struct {
 	Name   string `json:"name"`
 	Status string `json:"status,omitempty"`
-	// Graphs are the names of stored graphs; later ones override and extend earlier ones.
+	// Graphs are the names of stored graphs; later ones override and extend earlier ones. Those of a type, which a
+	// deployment has to ask for, are TYPE=NAME.
 	Graphs   []string        `json:"graphs"`
 	Settings json.RawMessage `json:"settings,omitempty"`
 	Common   Digest          `json:"common"`
@@ -55,6 +57,35 @@ func (e *Environment) Node(uid string) *Node {
 	}
 	return nil
 }
+
+// GraphType divides what an environment calls one of its graphs into the type, which is empty for the usual one, and the name.
+func GraphType(graph string) (kind, name string) {
+	if kind, name, typed := strings.Cut(graph, "="); typed {
+		return kind, name
+	}
+	return "", graph
+}
+
+// GraphsOf returns the names of the graphs of a type; "default" is the usual one, as is no type.
+func (e *Environment) GraphsOf(kind string) []string {
+	if kind == usualType {
+		kind = ""
+	}
+	var out []string
+	for _, g := range e.Graphs {
+		of, name := GraphType(g)
+		if of == usualType {
+			of = ""
+		}
+		if of == kind {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// usualType is the name of the type of graphs that need none.
+const usualType = "default"
 
 // Graph is a stored graph: files of tasks, in the order in which they override one another.
 type Graph struct {
@@ -118,10 +149,14 @@ type Deployment struct {
 	Basis       Basis    `json:"basis"`
 	Mode        Mode     `json:"mode"`
 	// Force: conditions were evaluated as in a first deployment. Only are the tasks that were selected; empty for all.
-	Force  bool     `json:"force,omitempty"`
-	Only   []string `json:"only,omitempty"`
-	Status Status   `json:"status"`
-	Why    string   `json:"why,omitempty"`
+	Force bool     `json:"force,omitempty"`
+	Only  []string `json:"only,omitempty"`
+	// Events and Refreshed are what made tasks run besides their conditions, or in place of them.
+	Events    []string `json:"events,omitempty"`
+	Refreshed []string `json:"refreshed,omitempty"`
+
+	Status Status `json:"status"`
+	Why    string `json:"why,omitempty"`
 	// Attempt counts from 1 how often it was begun, resumed or retried; failures before the attempt Retried count no
 	// more.
 	Attempt int `json:"attempt"`

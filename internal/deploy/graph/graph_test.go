@@ -88,9 +88,12 @@ func TestFieldsHaveTheFormOfStoredTasks(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	many := strings.Builder{}
-	for i := range 60_000 {
-		fmt.Fprintf(&many, "- {id: t%d, type: stage}\n", i)
+	many, inOneLine := strings.Builder{}, strings.Builder{}
+	for i := range 100_000 {
+		fmt.Fprintf(&many, "- id: t%d\n  type: stage\n  requires:\n  - x\n", i)
+	}
+	for range 60_000 {
+		inOneLine.WriteString("{},")
 	}
 	for text, want := range map[string]string{
 		"[1]":                                  "f:1:2: field [0]: got number, want object",
@@ -107,7 +110,9 @@ func TestRefusals(t *testing.T) {
 		"- {id: a, type: shell, condition: {yaql_exp: 7}}":                  "yaql_exp must be the text of an expression",
 		"- {id: a, type: shell, condition: {yaql_exp: $, yaql_exp_arg: 7}}": "expressions take no yaql_exp_arg",
 		"tasks: []\non_success: {node_attributes: {colour: red}}":           "additional properties 'colour' not allowed",
-		many.String(): "the graph has 60000 tasks; 50000 are the limit",
+		many.String(): "f: the graph has 100000 tasks; 50000 are the limit",
+		"tasks:\n  " + strings.ReplaceAll(many.String(), "\n", "\n  "): "f: the graph has 100000 tasks; 50000 are the limit",
+		"[" + inOneLine.String() + "]":                                 "the graph has 60000 tasks; 50000 are the limit",
 	} {
 		_, err := read(t, "f", text)
 		if err == nil || !strings.Contains(err.Error(), want) || fault.CodeOf(err) == fault.Internal {

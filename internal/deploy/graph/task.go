@@ -8,6 +8,7 @@
 package graph
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -61,6 +62,9 @@ var renamed = map[string]string{"role": "roles", "cross-depends": "cross_depends
 
 // Read reads a graph: a list of tasks, or a map with tasks in it.
 func Read(language *expression.Language, file string, text []byte) (*Graph, error) {
+	if n := listed(text); n > maxTasks { // which takes no reading
+		return nil, tooMany(file, n)
+	}
 	root, warnings, err := document.Parse(file, text)
 	if err != nil {
 		return nil, err
@@ -81,7 +85,7 @@ func Read(language *expression.Language, file string, text []byte) (*Graph, erro
 		return nil, fault.New(fault.Invalid, "%s: a graph is a list of tasks", tasks.Position)
 	}
 	if len(tasks.Items) > maxTasks {
-		return nil, fault.New(fault.TooLarge, "%s: the graph has %d tasks; %d are the limit", file, len(tasks.Items), maxTasks)
+		return nil, tooMany(file, len(tasks.Items))
 	}
 	if root.Kind == document.List {
 		if err := validate(root); err != nil {
@@ -101,6 +105,27 @@ func Read(language *expression.Language, file string, text []byte) (*Graph, erro
 	return g, g.unique()
 }
 
+func tooMany(file string, n int) error {
+	return fault.New(fault.TooLarge, "%s: the graph has %d tasks; %d are the limit", file, n, maxTasks)
+}
+
+// listed counts the items of the first list of a text, if it is written with one to a line: those that are indented as its
+// first one is.
+func listed(text []byte) int {
+	n, mark := 0, []byte(nil)
+	for line := range bytes.Lines(text) {
+		item := bytes.TrimLeft(line, " ")
+		switch {
+		case !bytes.HasPrefix(item, []byte("- ")):
+		case mark == nil:
+			n, mark = 1, line[:len(line)-len(item)+len("- ")]
+		case bytes.HasPrefix(line, mark):
+			n++
+		}
+	}
+	return n
+}
+
 func (g *Graph) properties(root *document.Node) {
 	if f := root.Get("node_filter"); f != nil {
 		g.NodeFilter, _ = f.Scalar.(string)
@@ -109,6 +134,7 @@ func (g *Graph) properties(root *document.Node) {
 	for _, name := range []string{"on_success", "on_error", "on_stop"} {
 		if n := root.Get(name); n != nil {
 			g.Outcomes[name] = n.Value()
+			g.Warnings = append(g.Warnings, document.Warning{Position: n.Position, Message: name + " has no effect: nodes get no status of a graph"})
 		}
 	}
 }

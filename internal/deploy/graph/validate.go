@@ -147,6 +147,10 @@ var knownFields = []string{"id", "type", "version", "role", "roles", "tags", "gr
 func unknownFields(n *document.Node) []document.Warning {
 	var out []document.Warning
 	for _, k := range n.Keys {
+		if k.Name == "stage" {
+			out = append(out, document.Warning{Position: k.Position,
+				Message: "the field \"stage\" has no effect: tasks of plugins' stages are not put into place; name what the task requires"})
+		}
 		if slices.Contains(knownFields, k.Name) {
 			continue
 		}

@@ -3,17 +3,14 @@ package plan_test
 import (
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/drover-project/drover/internal/deploy/document"
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/graph"
 	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/deploy/state"
-	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/fuel"
 	"github.com/drover-project/drover/yaql"
 )
 
@@ -21,105 +18,24 @@ import (
 // with mongo, a tenth with ceph-osd, and the rest compute.
 func synthetic(t testing.TB, n int) *yaql.Dict {
 	t.Helper()
-	text, err := os.ReadFile(testkit.FuelNodes(t, "fuel-env-ceph.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, _, err := document.Parse("env", text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := document.Sorted(doc.Value()).(*yaql.Dict)
-	metadata := at(env, "common", "network_metadata")
-	templates := at(metadata, "nodes")
-	common, nodes, described := replaced(at(env, "common")), yaql.NewDict(n+1), yaql.NewDict(n)
-	master, _ := at(env, "nodes").Get("master")
-	_ = nodes.Set("master", master)
-	for i := range n {
-		template := templateOf(i, n)
-		uid := strconv.Itoa(1000 + i)
-		rename := renaming(at(templates, "node-"+template), template, uid, i)
-		_ = nodes.Set(uid, rewritten(at(env, "nodes", template), rename))
-		_ = described.Set("node-"+uid, rewritten(at(templates, "node-"+template), rename))
-	}
-	changed := replaced(metadata)
-	_ = changed.Set("nodes", described)
-	_ = common.Set("network_metadata", changed)
-	out := yaql.NewDict(2)
-	_ = out.Set("common", common)
-	_ = out.Set("nodes", nodes)
-	return document.Sorted(out).(*yaql.Dict)
-}
-
-// templateOf returns the recorded node that node i is made after.
-func templateOf(i, n int) string {
-	switch {
-	case i == 0:
-		return "126" // primary-controller
-	case i < 3:
-		return "129" // controller
-	case i == 3:
-		return "131" // primary-mongo
-	case i < 6:
-		return "132" // mongo
-	case i < 6+n/10:
-		return "128" // ceph-osd
-	}
-	return "127" // compute
-}
-
-func at(d *yaql.Dict, path ...string) *yaql.Dict {
-	for _, key := range path {
-		v, _ := d.Get(key)
-		d = v.(*yaql.Dict)
-	}
-	return d
-}
-
-func replaced(d *yaql.Dict) *yaql.Dict {
-	out := yaql.NewDict(d.Len())
-	d.Range(func(k, v any) bool {
-		_ = out.Set(k, v)
-		return true
-	})
-	return out
-}
-
-// renaming gives a node its own name and addresses.
-func renaming(described *yaql.Dict, template, uid string, i int) *strings.Replacer {
-	pairs := []string{"node-" + template, "node-" + uid}
-	at(described, "network_roles").Range(func(_, v any) bool {
-		if ip, ok := v.(string); ok && strings.Count(ip, ".") == 3 {
-			parts := strings.Split(ip, ".")
-			pairs = append(pairs, ip, fmt.Sprintf("%s.%s.%d.%d", parts[0], parts[1], 100+i/200, 1+i%200))
+	like := make([]string, n)
+	for i := range like {
+		switch {
+		case i == 0:
+			like[i] = fuel.PrimaryController
+		case i < 3:
+			like[i] = fuel.Controller
+		case i == 3:
+			like[i] = fuel.PrimaryMongo
+		case i < 6:
+			like[i] = fuel.Mongo
+		case i < 6+n/10:
+			like[i] = fuel.CephOSD
+		default:
+			like[i] = fuel.Compute
 		}
-		return true
-	})
-	return strings.NewReplacer(append(pairs, "\x00"+template, uid)...)
-}
-
-func rewritten(v any, r *strings.Replacer) any {
-	switch x := v.(type) {
-	case string:
-		return strings.TrimPrefix(r.Replace(x), "\x00")
-	case []any:
-		out := make([]any, len(x))
-		for i := range x {
-			out[i] = rewritten(x[i], r)
-		}
-		return out
-	case *yaql.Dict:
-		out := yaql.NewDict(x.Len())
-		x.Range(func(k, e any) bool {
-			if k == "uid" {
-				e = "\x00" + e.(string)
-			}
-			_ = out.Set(k, rewritten(e, r))
-			return true
-		})
-		return out
 	}
-	return v
+	return fuel.Environment(t, like...)
 }
 
 // BenchmarkPlan computes plans of the real graph. One operation is a plan with its order, of states as they are read: what is

@@ -33,6 +33,11 @@ type Input struct {
 	CheckVersions bool
 	// Only are the tasks that may run; all if it is nil.
 	Only []string
+	// Events are what tasks may be executed again on, whatever their conditions say: those that name one in reexecute_on run.
+	Events []string
+	// Refreshed are resources of the configuration that changed. If there are any, the tasks run that name one, or "*", in
+	// refresh_on, whatever their conditions say, and no others.
+	Refreshed []string
 }
 
 // Build computes a plan.

@@ -66,6 +66,8 @@ type Reason struct {
 	Value any
 	// Decisions are the comparisons that the condition made, in order.
 	Decisions []*expression.Decision
+	// Event is what made the task run, if its condition did not decide.
+	Event string
 }
 
 // The kinds of reasons.
@@ -74,6 +76,8 @@ const (
 	ByCondition   = "condition"     // the condition decided
 	Internal      = "internal"      // stages and skipped tasks never run; they hold others together
 	NotSelected   = "not selected"  // the deployment was asked for other tasks
+	ByEvent       = "event"         // the task is executed again on an event that the deployment was told of
+	ByRefresh     = "refresh"       // it is for a resource of the configuration that changed
 )
 
 // Group is a group of nodes of which some may fail.

@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -10,7 +9,7 @@ import (
 	"github.com/drover-project/drover/internal/deploy/graph"
 	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/deploy/state"
-	"github.com/drover-project/drover/yaql"
+	"github.com/drover-project/drover/internal/testkit/fuel"
 )
 
 // small is an environment of a primary controller, a controller and a compute node.
@@ -246,42 +245,9 @@ type cast struct {
 // deployed is an environment with so many controllers, five compute and three storage nodes.
 func deployed(t *testing.T, space *state.Space, controllers int) *cast {
 	t.Helper()
-	env := synthetic(t, 60)
-	keep := map[string]bool{"1000": true, "1003": true}
-	for i := range 5 {
-		keep[strconv.Itoa(1012+i)] = true
-	}
-	for i := range 3 {
-		keep[strconv.Itoa(1006+i)] = true
-	}
-	c := &cast{}
-	for i := 1; i < controllers; i++ {
-		uid := strconv.Itoa(1000 + i)
-		if i == 3 { // the third of the making is a node with mongo
-			uid = "1050"
-			controller := at(env, "nodes", "1002")
-			rename := renaming(at(env, "common", "network_metadata", "nodes", "node-1002"), "1002", uid, 50)
-			_ = at(env, "nodes").Set(uid, rewritten(controller, rename))
-			_ = at(env, "common", "network_metadata", "nodes").Set("node-"+uid,
-				rewritten(at(env, "common", "network_metadata", "nodes", "node-1002"), rename))
-		}
-		keep[uid], c.newest = true, uid
-	}
-	nodes, described := yaql.NewDict(0), yaql.NewDict(0)
-	at(env, "nodes").Range(func(uid, v any) bool {
-		if keep[uid.(string)] || uid == plan.Master {
-			_ = nodes.Set(uid, v)
-		}
-		return true
-	})
-	at(env, "common", "network_metadata", "nodes").Range(func(name, v any) bool {
-		if keep[strings.TrimPrefix(name.(string), "node-")] {
-			_ = described.Set(name, v)
-		}
-		return true
-	})
-	_ = at(env, "common", "network_metadata").Set("nodes", described)
-	_ = env.Set("nodes", nodes)
-	c.common, c.parts = parts(space, document.Sorted(env))
+	like := fuel.Cloud(controllers)
+	c := &cast{newest: fuel.UID(len(like) - 1)}
+	env := fuel.Environment(t, like...)
+	c.common, c.parts = parts(space, env)
 	return c
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,6 +78,11 @@ func (h *shard) decide(s *Step, in expression.Surroundings, get func(string) (an
 	case h.only != nil && !h.only[s.Task.ID]:
 		s.Why.Kind = NotSelected
 		return nil
+	case len(h.in.Refreshed) > 0:
+		s.onRefresh(h.in.Refreshed, get)
+		return nil
+	case s.onEvent(h.in.Events, get):
+		return nil
 	}
 	v, there := get("condition")
 	if !there {
@@ -96,6 +102,30 @@ func (h *shard) decide(s *Step, in expression.Surroundings, get func(string) (an
 	s.Why.Value = v
 	s.Run = legacy.Truth(v)
 	return nil
+}
+
+// onEvent lets a task run that is to be executed again on one of some events.
+func (s *Step) onEvent(events []string, get func(string) (any, bool)) bool {
+	v, _ := get("reexecute_on")
+	for _, name := range texts(itemsOf(v)) {
+		if slices.Contains(events, name) {
+			s.Run, s.Why.Kind, s.Why.Event = true, ByEvent, name
+			return true
+		}
+	}
+	return false
+}
+
+// onRefresh lets a task run if it is for one of some resources that changed.
+func (s *Step) onRefresh(resources []string, get func(string) (any, bool)) {
+	s.Why.Kind = NotSelected
+	v, _ := get("refresh_on")
+	for _, name := range texts(itemsOf(v)) {
+		if name == everyone || slices.Contains(resources, name) {
+			s.Run, s.Why.Kind, s.Why.Event = true, ByRefresh, name
+			return
+		}
+	}
 }
 
 func conditionText(f *graph.Template) string {

@@ -136,6 +136,10 @@ func (p *piece) why(s *plan.Step) {
 		}
 		p.raw("]")
 	}
+	if s.Why.Event != "" {
+		p.raw(`, "event": `)
+		p.value(s.Why.Event)
+	}
 	p.raw("}")
 }
 

@@ -60,7 +60,11 @@ func Tree(w io.Writer, p *plan.Plan, order []int32) error {
 
 // sentence says why a task runs.
 func sentence(s *plan.Step, known map[*expression.Decision]string) string {
-	if s.Why.Kind != plan.ByCondition {
+	switch s.Why.Kind {
+	case plan.ByCondition:
+	case plan.ByEvent, plan.ByRefresh:
+		return s.Why.Kind + " " + s.Why.Event
+	default:
 		return s.Why.Kind
 	}
 	var parts []string

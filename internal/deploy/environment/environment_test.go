@@ -1,0 +1,88 @@
+package environment_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drover-project/drover/internal/deploy/environment"
+	"github.com/drover-project/drover/internal/deploy/state"
+)
+
+// TestYAMLAndJSONMeanTheSame reads one environment in both forms.
+func TestYAMLAndJSONMeanTheSame(t *testing.T) {
+	for _, text := range []string{
+		"name: e\nstatus: new\nsettings: {x: 1}\ngraphs: [g]\nhosts: {\"2\": node2}\ncommon: {b: 1, a: 2}\nnodes:\n  \"2\": {roles: [x, y]}\n  master: {uid: master}\n",
+		`{"name": "e", "status": "new", "settings": {"x": 1}, "graphs": ["g"], "hosts": {"2": "node2"}, "common": {"b": 1, "a": 2}, "nodes": {"2": {"roles": ["x", "y"]}, "master": {"uid": "master"}}}`,
+	} {
+		e, err := environment.Read(state.NewSpace(), "e", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Name != "e" || e.Status != "new" || !slices.Equal(e.Graphs, []string{"g"}) || e.Hosts["2"] != "node2" || e.Settings == nil {
+			t.Errorf("%s: %+v", text, e)
+		}
+		if len(e.Nodes) != 1 || e.Nodes[0].UID != "2" || !slices.Equal(e.Nodes[0].Tags, []string{"x", "y"}) || len(e.Parts) != 2 {
+			t.Errorf("%s: the nodes are %+v of %d parts", text, e.Nodes, len(e.Parts))
+		}
+		var keys []string
+		e.Common.Data().Range(func(k, _ any) bool {
+			keys = append(keys, k.(string))
+			return true
+		})
+		if !slices.Equal(keys, []string{"a", "b"}) {
+			t.Errorf("%s: the common part has the keys %v", text, keys)
+		}
+	}
+}
+
+func TestBadEnvironments(t *testing.T) {
+	for text, want := range map[string]string{
+		"[1]":                                    "e:1:1: an environment is a map with common and nodes",
+		"common: {}":                             "the environment has no nodes",
+		"nodes: {}\nnode: {}":                    `e:2:1: the key "node" of an environment means nothing`,
+		"nodes:\n  a: 1":                         "e:2:6: node a must be a map of its data",
+		"nodes:\n  a: {roles: x}":                "e:2:14: roles of node a must be a list",
+		"nodes:\n  a: {roles: [1]}":              "e:2:15: a role of node a is no text",
+		`{"nodes": {"a": {"roles": [1]}}}`:       "e:1:28: a role of node a is no text",
+		"nodes: {}\ncommon: 1":                   "e:2:9: common must be a map",
+		"nodes: {}\nhosts: x":                    "hosts must be a map",
+		`{"nodes": {"a": {}}, "nodes": `:         "e:1: bad YAML",
+		"nodes: &n {a: &a {x: *a}}":              "stands within what it names",
+		"nodes: {" + many(20_001) + "}":          "the environment has 20001 nodes; 20000 are the limit",
+		"common: {x: " + bomb() + "}\nnodes: {}": "the aliases of the document repeat more than",
+	} {
+		_, err := environment.Read(state.NewSpace(), "e", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func many(n int) string {
+	out := &strings.Builder{}
+	for i := range n {
+		out.WriteString("n" + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + digits(i) + ": {}, ")
+	}
+	return out.String()
+}
+
+func digits(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return digits(n/10) + string(rune('0'+n%10))
+}
+
+// bomb is a text of few bytes whose aliases stand for billions of values.
+func bomb() string {
+	out := "[&a0 [x, x, x, x, x, x, x, x, x, x]"
+	for i := range 9 {
+		from := "*a" + digits(i)
+		if i == 0 {
+			from = "*a0"
+		}
+		out += ", &a" + digits(i+1) + " [" + strings.Repeat(from+", ", 10) + "]"
+	}
+	return out + "]"
+}
