@@ -203,14 +203,8 @@ func (c *controller) waits(ctx context.Context, id job.ID) string {
 
 // reconcile has all servers looked at from time to time, until ctx ends.
 func (c *controller) reconcile(ctx context.Context) error {
-	tick := time.NewTicker(reconcileEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			c.servers.Reconcile()
-		}
-	}
+	return regularly(ctx, reconcileEvery, func() error {
+		c.servers.Reconcile()
+		return nil
+	})
 }

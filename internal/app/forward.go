@@ -83,17 +83,10 @@ func (c *leaderConn) Close() error {
 // followLead ends connections to controllers that lead no more, until ctx ends.
 // One that was paused, or cannot be reached, does not do it by itself.
 func (l *leaderClient) followLead(ctx context.Context) error {
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return regularly(ctx, followEvery, func() error {
 		open := l.connections()
 		if len(open) == 0 {
-			continue
+			return nil
 		}
 		p, err := l.g.presentLeader(ctx)
 		for _, c := range open {
@@ -101,7 +94,8 @@ func (l *leaderClient) followLead(ctx context.Context) error {
 				_ = c.Close()
 			}
 		}
-	}
+		return nil
+	})
 }
 
 func (l *leaderClient) connections() []*leaderConn {

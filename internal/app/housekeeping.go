@@ -25,7 +25,18 @@ const (
 // keepTidy does what a cluster's watcher does elsewhere, until ctx ends: it
 // archives jobs that ended long ago.
 func (c *controller) keepTidy(ctx context.Context, after time.Duration) error {
-	tick := time.NewTicker(archiveEvery)
+	return regularly(ctx, archiveEvery, func() error {
+		if _, _, err := c.queue.AutoArchive(ctx, after, archiveLimit, controllerItself); err != nil && ctx.Err() == nil {
+			c.log.Warn("old jobs could not be archived", "error", err)
+		}
+		return nil
+	})
+}
+
+// regularly does something at each interval, until ctx ends, which is no error, or
+// it returns one.
+func regularly(ctx context.Context, every time.Duration, do func() error) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
@@ -33,8 +44,8 @@ func (c *controller) keepTidy(ctx context.Context, after time.Duration) error {
 			return nil
 		case <-tick.C:
 		}
-		if _, _, err := c.queue.AutoArchive(ctx, after, archiveLimit, controllerItself); err != nil && ctx.Err() == nil {
-			c.log.Warn("old jobs could not be archived", "error", err)
+		if err := do(); err != nil {
+			return err
 		}
 	}
 }

@@ -79,14 +79,7 @@ func acquireLease(ctx context.Context, s store.Store, holder string, log *slog.L
 // the lease is lost. A renewal that merely fails is tried again: as long as
 // nobody else took the lease, its epoch stays in force.
 func (c *controller) keepLease(ctx context.Context) error {
-	tick := time.NewTicker(leaseRenew)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return regularly(ctx, leaseRenew, func() error {
 		_, err := c.store.RenewLease(ctx, c.lease, leaseTime)
 		switch {
 		case err == nil || ctx.Err() != nil:
@@ -95,5 +88,6 @@ func (c *controller) keepLease(ctx context.Context) error {
 		default:
 			c.log.Warn("the leader's lease could not be renewed", "error", err)
 		}
-	}
+		return nil
+	})
 }
