@@ -10,16 +10,10 @@
 package pgserver
 
 import (
-	"bufio"
-	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -91,19 +85,7 @@ func binaries(tb testing.TB) string {
 func User(tb testing.TB) *syscall.Credential {
 	tb.Helper()
 	_ = binaries(tb)
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
-	gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
-	if err := errors.Join(errUID, errGID); err != nil {
-		tb.Fatal(err)
-	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return testkit.UserOf(tb, "postgres")
 }
 
 // command is a program of the server, run as its user and ended with the test.
@@ -132,42 +114,10 @@ func (s *Server) Up() {
 	if err != nil {
 		s.tb.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		s.tb.Fatal(err)
-	}
 	s.mu.Lock()
 	s.process = cmd
 	s.mu.Unlock()
-	ready := make(chan error, 1)
-	go watch(bufio.NewScanner(stderr), ready)
-	select {
-	case err := <-ready:
-		if err != nil {
-			s.tb.Fatal(err)
-		}
-	case <-time.After(startTime):
-		s.tb.Fatal("PostgreSQL did not start in time")
-	}
-}
-
-// watch reads the server's log: it tells when the server is ready, or what it
-// said when it ended before.
-func watch(lines *bufio.Scanner, ready chan<- error) {
-	var said strings.Builder
-	up := false
-	for lines.Scan() {
-		if up {
-			continue // read on, so that the server can write
-		}
-		fmt.Fprintln(&said, lines.Text())
-		if strings.Contains(lines.Text(), "database system is ready to accept connections") {
-			up = true
-			ready <- nil
-		}
-	}
-	if !up {
-		ready <- fmt.Errorf("PostgreSQL ended:\n%s", said.String())
-	}
+	testkit.StartDaemon(s.tb, cmd, stderr, "database system is ready to accept connections", startTime)
 }
 
 // Kill sends the server a signal and waits for its end: SIGINT stops it in an
@@ -179,7 +129,7 @@ func (s *Server) Kill(sig os.Signal) {
 	cmd := s.process
 	s.process = nil
 	s.mu.Unlock()
-	if cmd == nil {
+	if cmd == nil || cmd.Process == nil { // it was never started
 		return
 	}
 	if err := cmd.Process.Signal(sig); err != nil {

@@ -10,15 +10,11 @@
 package rabbit
 
 import (
-	"bufio"
 	"errors"
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -54,7 +50,7 @@ func Start(tb testing.TB) *Broker {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	b := &Broker{tb: tb, dir: dir, cred: credential(tb)}
+	b := &Broker{tb: tb, dir: dir, cred: testkit.UserOf(tb, "rabbitmq")}
 	tb.Cleanup(func() {
 		b.Kill(syscall.SIGKILL)
 		b.end(b.mapper, syscall.SIGKILL)
@@ -103,24 +99,6 @@ func freePorts(tb testing.TB, n int) (ports []string) {
 	return ports
 }
 
-// credential is the user that a broker runs as when the test runs as root.
-func credential(tb testing.TB) *syscall.Credential {
-	tb.Helper()
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	u, err := user.Lookup("rabbitmq")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
-	gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
-	if err := errors.Join(errUID, errGID); err != nil {
-		tb.Fatal(err)
-	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-}
-
 // command is a program of the broker, run as its user and ended with the test.
 func (b *Broker) command(path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...) //nolint:noctx // it ends by a signal, not with a context
@@ -141,42 +119,10 @@ func (b *Broker) Up() {
 		b.tb.Fatal(err)
 	}
 	cmd.Stderr = cmd.Stdout
-	if err := cmd.Start(); err != nil {
-		b.tb.Fatal(err)
-	}
 	b.mu.Lock()
 	b.process = cmd
 	b.mu.Unlock()
-	ready := make(chan error, 1)
-	go watch(bufio.NewScanner(out), ready)
-	select {
-	case err := <-ready:
-		if err != nil {
-			b.tb.Fatal(err)
-		}
-	case <-time.After(startTime):
-		b.tb.Fatal("RabbitMQ did not start in time")
-	}
-}
-
-// watch reads what the broker says: when it is ready, or what it said when it
-// ended before.
-func watch(lines *bufio.Scanner, ready chan<- error) {
-	var said strings.Builder
-	up := false
-	for lines.Scan() {
-		if up {
-			continue // read on, so that the broker can write
-		}
-		said.WriteString(lines.Text() + "\n")
-		if strings.Contains(lines.Text(), "Server startup complete") {
-			up = true
-			ready <- nil
-		}
-	}
-	if !up {
-		ready <- errors.New("RabbitMQ ended:\n" + said.String())
-	}
+	testkit.StartDaemon(b.tb, cmd, out, "Server startup complete", startTime)
 }
 
 // Kill sends the broker a signal and waits for its end: SIGTERM stops it in an
