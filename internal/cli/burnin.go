@@ -42,6 +42,7 @@ func burninCommand(sh *shell) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&b.flavor, "flavor", "", "name or id of the flavor (default: the smallest)")
 	cmd.Flags().StringVar(&b.image, "image", "", "name or id of the image (default: the first)")
+	cmd.Flags().StringVar(&b.zone, "availability-zone", "", "where the server is made (default: wherever the cloud likes)")
 	cmd.Flags().DurationVar(&b.patience, "timeout", 5*time.Minute, "how long a test may wait for what is to come")
 	return cmd
 }
@@ -51,6 +52,7 @@ type burnin struct {
 	sh            *shell
 	cloud         *openstack.Client
 	flavor, image string
+	zone          string
 	patience      time.Duration
 	name, id      string // of the server
 	results       []burninResult
@@ -159,7 +161,7 @@ func (b *burnin) table() error {
 func (b *burnin) create(ctx context.Context) error {
 	var err error
 	tags := []string{"burnin-1", "burnin 2"}
-	if b.id, err = b.cloud.Create(ctx, &openstack.Wish{Name: b.name, Flavor: b.flavor, Image: b.image, Tags: tags}); err != nil {
+	if b.id, err = b.cloud.Create(ctx, &openstack.Wish{Name: b.name, Flavor: b.flavor, Image: b.image, Zone: b.zone, Tags: tags}); err != nil {
 		return err
 	}
 	if _, err := awaitServer(ctx, b.cloud, b.id, "ACTIVE"); err != nil {

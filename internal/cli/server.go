@@ -178,6 +178,7 @@ func serverCreate(sh *shell) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&w.Flavor, "flavor", "", "name or id of its size")
 	f.StringVar(&w.Image, "image", "", "name or id of what it is made from")
+	f.StringVar(&w.Zone, "availability-zone", "", "where it is made: the name of a cluster")
 	f.BoolVar(&w.Network, "network", false, "with a network interface")
 	f.StringArrayVar(&w.Tags, "tag", nil, "a tag; may be repeated")
 	f.StringToStringVar(&w.Metadata, "property", nil, "metadata: KEY=VALUE; may be repeated")

@@ -95,7 +95,8 @@ func (c *Client) FindServer(ctx context.Context, key string) (Server, error) {
 // Wish is a server to be made. Flavor and Image are names or ids.
 type Wish struct {
 	Name, Flavor, Image string
-	Network             bool // with a network interface
+	Network             bool   // with a network interface
+	Zone                string // availability zone; empty for any
 	Metadata            map[string]string
 	Tags                []string
 }
@@ -121,6 +122,9 @@ func (c *Client) Create(ctx context.Context, w *Wish) (string, error) {
 	body := object{"name": w.Name, "flavorRef": flavor.ID, "imageRef": image.ID, "networks": "none"}
 	if w.Network {
 		body["networks"] = "auto"
+	}
+	if w.Zone != "" {
+		body["availability_zone"] = w.Zone
 	}
 	if len(w.Tags) > 0 {
 		body["tags"] = w.Tags

@@ -44,7 +44,10 @@ func RunChecks(t *testing.T, program string, args ...string) {
 	checks := 0
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		var line struct{ Check, Error string }
+		var line struct {
+			Check string `json:"check"`
+			Error string `json:"error"`
+		}
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			t.Errorf("%s wrote %q", program, lines.Text())
 			continue

@@ -24,6 +24,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/store/sqlite"
 	"github.com/drover-project/drover/internal/tagsync"
 	"github.com/drover-project/drover/internal/testkit"
@@ -122,6 +123,7 @@ type rig struct {
 	api      *compute.API
 	accounts *identity.Service
 	engine   *tagsync.Engine
+	store    *faultstore.Store
 	shown    *picture.Picture
 	cloud    *cloud
 	clock    struct {
@@ -167,8 +169,9 @@ func (l *logged) String() string {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	kept, err := sqlite.Open(t.TempDir(), sqlite.Options{})
-	r := &rig{T: t, shown: picture.New(), log: &logged{},
+	beneath, err := sqlite.Open(t.TempDir(), sqlite.Options{})
+	kept := faultstore.New(beneath)
+	r := &rig{T: t, store: kept, shown: picture.New(), log: &logged{},
 		cloud: &cloud{instances: map[string]server.Sight{}, jobs: map[string]job.ID{}, ended: map[job.ID]servertag.Outcome{}}}
 	r.check(err)
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(r.log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -1,9 +1,12 @@
 package compute_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/drover-project/drover/internal/store/faultstore"
 )
 
 // names lists the servers that a query asks for, in its order.
@@ -47,5 +50,28 @@ func TestListsAreSorted(t *testing.T) {
 	_, query, _ := strings.Cut(href, "?")
 	if got := r.names("?" + query); got != "c" {
 		t.Errorf("the second page is %s", got)
+	}
+}
+
+// TestReadingAsksNothingOfTheStore: whatever users read, they read in memory, also
+// while the store cannot be read.
+func TestReadingAsksNothingOfTheStore(t *testing.T) {
+	r := newRig(t)
+	for i := range 20 {
+		r.create(fmt.Sprint("web", i), "all", fmt.Sprint(i))
+	}
+	defer r.store.FailReads(faultstore.ReadFault{})()
+	for _, root := range []string{nova, cyclades} {
+		for _, path := range []string{"/servers", "/servers/detail", "/servers/detail?tags=all&sort_key=display_name", "/flavors/detail"} {
+			if a := r.ask("GET", root+path, ""); a.status != http.StatusOK {
+				t.Errorf("%s: %d %s", path, a.status, a.text)
+			}
+		}
+	}
+	if got := len(strings.Fields(r.names("?tags=all"))); got != 20 {
+		t.Errorf("%d servers are listed", got)
+	}
+	if _, err := r.store.Revision(r.Context()); err == nil {
+		t.Error("the store can be read: this shows nothing")
 	}
 }
