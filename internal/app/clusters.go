@@ -11,7 +11,6 @@ import (
 
 	"github.com/drover-project/drover/internal/backend/ganeti"
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/tagsync"
 )
 
 // clusterSettings are how one further cluster for servers is reached.
@@ -27,8 +26,8 @@ type clusterSettings struct {
 // readClusters reads the table of further clusters for servers: [[cluster]] with
 // name, url, user, password-file, and perhaps ca and poll. Without a file there
 // are none.
-func readClusters(path string, log *slog.Logger) (map[string]tagsync.Backend, error) {
-	out := map[string]tagsync.Backend{}
+func readClusters(path string, log *slog.Logger) (map[string]*ganeti.Cluster, error) {
+	out := map[string]*ganeti.Cluster{}
 	if path == "" {
 		return out, nil
 	}
@@ -60,7 +59,7 @@ func readClusters(path string, log *slog.Logger) (map[string]tagsync.Backend, er
 	return out, nil
 }
 
-func (c *clusterSettings) open(log *slog.Logger) (tagsync.Backend, error) {
+func (c *clusterSettings) open(log *slog.Logger) (*ganeti.Cluster, error) {
 	password, err := os.ReadFile(c.PasswordFile)
 	if err != nil {
 		return nil, fault.New(fault.Environment, "cannot read the password for cluster %s: %w", c.Name, err)
@@ -71,9 +70,5 @@ func (c *clusterSettings) open(log *slog.Logger) (tagsync.Backend, error) {
 			return nil, fault.New(fault.Environment, "cannot read the certificate of cluster %s: %w", c.Name, err)
 		}
 	}
-	b, err := ganeti.Open(ganeti.Config{URL: c.URL, User: c.User, Password: strings.TrimSpace(string(password)), CA: ca, Every: time.Duration(c.Every), Log: log})
-	if err != nil {
-		return nil, err // not b: an interface that holds a nil pointer is not nil
-	}
-	return b, nil
+	return ganeti.Open(ganeti.Config{URL: c.URL, User: c.User, Password: strings.TrimSpace(string(password)), CA: ca, Every: time.Duration(c.Every), Log: log})
 }

@@ -47,11 +47,13 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 	if err := policy.CheckEffects(); err != nil {
 		return err
 	}
-	backends, err := readClusters(o.ServerClusters, c.log)
-	if err != nil {
+	if c.remotes, err = readClusters(o.ServerClusters, c.log); err != nil {
 		return err
 	}
-	backends[""] = tagsync.Local{Queue: c.queue, Picture: c.picture}
+	backends := map[string]tagsync.Backend{"": tagsync.Local{Queue: c.queue, Picture: c.picture}}
+	for name, remote := range c.remotes {
+		backends[name] = remote
+	}
 	c.accounts, err = identity.Open(ctx, identity.Config{Store: c.store, Epoch: c.lease.Epoch, Now: time.Now, NewUUID: newUUID, Log: c.log})
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/api/luxi"
 	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/backend/ganeti"
 	"github.com/drover-project/drover/internal/events/amqp"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
@@ -55,6 +56,8 @@ type controller struct {
 	picture *picture.Picture
 	// broker is told of events; nil for none.
 	broker *amqp.Broker
+	// remotes are the further clusters of servers, by name.
+	remotes map[string]*ganeti.Cluster
 	// accounts and servers are those of the Compute API.
 	accounts *identity.Service
 	servers  *tagsync.Engine

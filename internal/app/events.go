@@ -17,7 +17,7 @@ func (c *controller) openEvents(url string) (err error) {
 }
 
 // eventParts are what a controller with a broker does all the time: it publishes
-// how opcodes ended, and hears of instances what it and others published. What
+// how opcodes ended, here and on further clusters, and hears of instances what it and others published. What
 // goes on in this process it knows without a broker.
 func (c *controller) eventParts() []func(context.Context) error {
 	if c.broker == nil {
@@ -25,13 +25,18 @@ func (c *controller) eventParts() []func(context.Context) error {
 	}
 	outbox := &events.Outbox{Store: c.store, Epoch: c.lease.Epoch, Queue: c.queue, Picture: c.picture, Publish: c.broker.Publish, Log: c.log}
 	key := "ganeti." + strings.TrimSuffix(instancePrefix, "-") + ".event.op"
-	return []func(context.Context) error{
+	parts := []func(context.Context) error{
 		outbox.Run,
 		func(ctx context.Context) error {
 			c.broker.Consume(ctx, amqp.Queue("servers"), key, c.takeEvent)
 			return nil
 		},
 	}
+	for name, remote := range c.remotes {
+		follower := &events.Follower{Remote: remote, Cluster: name, Store: c.store, Epoch: c.lease.Epoch, Every: remote.Every(), Publish: c.broker.Publish, Log: c.log}
+		parts = append(parts, follower.Run)
+	}
+	return parts
 }
 
 // takeEvent takes a message in.

@@ -32,6 +32,9 @@ func TestEventsReachABroker(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if e.Operation == "OP_INSTANCE_CREATE" && (e.Disks == nil || e.NICs == nil || e.HVParams == nil) {
+				t.Errorf("the message about a new instance tells nothing of it: %s", d.Body)
+			}
 			told = e.Operation == "OP_TAGS_SET" && strings.Contains(string(d.Body), `"tags":["cyclades:user:a*b"]`)
 			if told && (d.RoutingKey != "ganeti.snf.event.op" || e.Instance != "snf-1" || d.MessageId == "" || d.DeliveryMode != amqp.Persistent) {
 				t.Errorf("the message %q under %s is %s", d.MessageId, d.RoutingKey, d.Body)

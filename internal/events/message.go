@@ -54,14 +54,25 @@ type Event struct {
 	// Tags are those that the opcode was about, none for most.
 	Tags   []string       `json:"tags"`
 	Fields map[string]any `json:"job_fields"`
+	// NICs, Disks and HVParams are those of an instance that was made or started, as
+	// it is when the message is made.
+	NICs     []NIC          `json:"instance_nics,omitzero"`
+	Disks    []Disk         `json:"instance_disks,omitzero"`
+	HVParams map[string]any `json:"instance_hvparams,omitzero"`
 	// Log is the last message that the opcode left; nil for none.
 	Log    *string         `json:"logmsg"`
 	Result json.RawMessage `json:"result"`
 }
 
+// tellsMachine names the instance that a message about an opcode tells more of:
+// one that was made or started.
+func tellsMachine(op *job.Op) (instance string, tells bool) {
+	return op.Input.Str("instance_name"), op.Status == job.Success && (op.Input.ID == "OP_INSTANCE_CREATE" || op.Input.ID == "OP_INSTANCE_STARTUP")
+}
+
 // Of makes the message about an opcode of a job that has ended; false while it
-// has not.
-func Of(cluster string, j *job.Job, index int) (Message, bool) {
+// has not. The instance that it tells of may be nil.
+func Of(cluster string, j *job.Job, index int, machine *Machine) (Message, bool) {
 	op := &j.Ops[index]
 	if !op.Status.Final() {
 		return Message{}, false
@@ -74,6 +85,9 @@ func Of(cluster string, j *job.Job, index int) (Message, bool) {
 		Tags: op.Input.Strings("tags"), Fields: map[string]any{}, Log: lastWords(op), Result: op.Result}
 	if e.Tags == nil {
 		e.Tags = []string{}
+	}
+	if machine != nil {
+		e.NICs, e.Disks, e.HVParams = machine.NICs, machine.Disks, machine.HVParams
 	}
 	key := e.about(op.Input.ForDisplay())
 	body, err := json.Marshal(e)

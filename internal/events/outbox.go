@@ -149,9 +149,13 @@ func (o *Outbox) tell(ctx context.Context, id job.ID) (published int, err error)
 	if err != nil {
 		return 0, err
 	}
-	cluster := o.Picture.Load().Inventory.Cluster().Name
+	inventory := o.Picture.Load().Inventory
 	for i := o.told[id]; i < len(j.Ops); i++ {
-		m, ended := Of(cluster, j, i)
+		var machine *Machine
+		if name, tells := tellsMachine(&j.Ops[i]); tells {
+			machine = machineOf(inventory, name)
+		}
+		m, ended := Of(inventory.Cluster().Name, j, i, machine)
 		if !ended {
 			break
 		}

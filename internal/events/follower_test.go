@@ -1,0 +1,149 @@
+package events_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/events"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/store/sqlite"
+)
+
+// remote is a cluster in memory.
+type remote struct {
+	mu   sync.Mutex
+	away bool
+	jobs map[job.ID]*job.Job
+}
+
+// set sets how the opcodes of a job are; none archives it.
+func (r *remote) set(id job.ID, statuses ...job.Status) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j := &job.Job{ID: id, Ended: 1e6}
+	for _, s := range statuses {
+		j.Ops = append(j.Ops, job.Op{Status: s, Input: &opcode.Opcode{ID: "OP_INSTANCE_STARTUP", Params: map[string]any{"instance_name": "snf-1"}}})
+	}
+	if r.jobs[id] = j; len(statuses) == 0 {
+		delete(r.jobs, id)
+	}
+}
+
+func (r *remote) answers() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.away {
+		return fault.New(fault.Unavailable, "no route")
+	}
+	return nil
+}
+
+func (r *remote) setAway(away bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away = away
+}
+
+func (r *remote) Name(context.Context) (string, error) { return "far.example", r.answers() }
+
+func (r *remote) Jobs(context.Context) ([]job.ID, error) {
+	if err := r.answers(); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var ids []job.ID
+	for id := range r.jobs {
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func (r *remote) Job(_ context.Context, id job.ID) (*job.Job, error) {
+	if err := r.answers(); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.jobs[id] == nil {
+		return nil, fault.New(fault.NotFound, "there is no job %d", id)
+	}
+	return r.jobs[id], nil
+}
+
+func (r *remote) Machine(context.Context, string) (*events.Machine, error) {
+	return &events.Machine{NICs: []events.NIC{{Name: "n", MAC: "aa:00:00:00:00:01", Firewall: events.Firewall("n", []string{"synnefo:network:n:limited"})}},
+		Disks: []events.Disk{}, HVParams: map[string]any{"boot": "d"}}, r.answers()
+}
+
+// follow runs a follower until it is stopped.
+func follow(t *testing.T, kept *sqlite.Store, r *remote, b *broker) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &events.Follower{Remote: r, Cluster: "far", Store: kept, Every: time.Millisecond, Publish: b.publish, Log: slog.New(slog.DiscardHandler)}
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestJobsOfARemoteClusterArePublished: each opcode once it has ended, also those
+// that ended while nobody asked, or while the cluster did not answer.
+func TestJobsOfARemoteClusterArePublished(t *testing.T) {
+	kept, err := sqlite.Open(t.TempDir(), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := kept.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r, b := &remote{jobs: map[job.ID]*job.Job{}}, newBroker()
+	r.set(4, job.Success)
+	stop := follow(t, kept, r, b)
+	begun := false
+	for key, limit := (&events.Follower{Cluster: "far"}).Key(), time.Now().Add(patience); !begun && time.Now().Before(limit); {
+		_, err := kept.Get(t.Context(), key)
+		begun = err == nil
+	}
+	r.set(5, job.Success, job.Running)
+	m := b.await(t, "far.example:5:0:success")["far.example:5:0:success"]
+	var body struct {
+		NICs []map[string]string `json:"instance_nics"`
+		HV   map[string]string   `json:"instance_hvparams"`
+		When []int64             `json:"event_time"`
+	}
+	if err := json.Unmarshal(m.Body, &body); err != nil || m.Key != "ganeti.snf.event.op" || len(body.NICs) != 1 || body.NICs[0]["firewall"] != "PROTECTED" ||
+		body.HV["boot"] != "d" || body.When[0] != 1 {
+		t.Errorf("%s %s: %v", m.Key, m.Body, err)
+	}
+	r.setAway(true)
+	r.set(5, job.Success, job.Error)
+	r.set(6, job.Canceled)
+	r.setAway(false)
+	b.await(t, "far.example:5:1:error", "far.example:6:0:canceled")
+	r.set(7, job.Running)
+	r.set(8, job.Success)
+	b.await(t, "far.example:8:0:success")
+	stop()
+	r.set(7, job.Success)
+	r.set(9, job.Success)
+	stop = follow(t, kept, r, b)
+	defer stop()
+	found := b.await(t, "far.example:7:0:success", "far.example:9:0:success")
+	if _, told := found["far.example:4:0:success"]; told {
+		t.Error("a job is told that ended before anybody asked")
+	}
+}
