@@ -62,6 +62,10 @@ stock-tools: ## hold gnt-* against Ganeti's own tools, and run those on Drover
 	@./.ci/unpack .cache/ganeti $(STOCK_PACKAGES)
 	CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(STOCK_TIMEOUT) ./test/luxi
 
+.PHONY: stock-ganeti
+stock-ganeti: ## burn in servers on a real Ganeti, which is brought up in namespaces (root)
+	CGO_ENABLED=0 $(GO) test -tags ganeti -count=1 -v -timeout $(TEST_TIMEOUT) -run TestBurninOnStockGaneti ./test/compute
+
 .PHONY: lint
 lint: $(GOLANGCI) ## run go vet and all linters
 	$(GO) vet ./...
@@ -69,6 +73,7 @@ lint: $(GOLANGCI) ## run go vet and all linters
 
 .PHONY: vet-tags
 vet-tags: ## run go vet on what is behind build tags
+	$(GO) vet -tags ganeti ./test/...
 	$(GO) vet -tags soak ./test/...
 
 .PHONY: vet-modules

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -18,6 +19,7 @@ import (
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/identity/keystone"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
@@ -58,6 +60,9 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	if c.keystone, err = openKeystone(o); err != nil {
+		return err
+	}
 	c.servers, err = tagsync.Open(ctx, tagsync.Config{
 		Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Backends: backends,
 		Policy: policy, Catalogue: server.DefaultCatalogue(), Prefix: instancePrefix, Now: time.Now, NewUUID: newUUID, Log: c.log,
@@ -70,6 +75,22 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 	}
 	c.servers.Run()
 	return nil
+}
+
+// openKeystone opens the identity service that judges tokens in place of this
+// program; nil without one.
+func openKeystone(o Options) (*keystone.Keystone, error) {
+	if o.Keystone == "" {
+		return nil, nil
+	}
+	var ca []byte
+	if o.KeystoneCA != "" {
+		var err error
+		if ca, err = os.ReadFile(o.KeystoneCA); err != nil {
+			return nil, fault.New(fault.Environment, "cannot read the certificate of the identity service: %w", err)
+		}
+	}
+	return keystone.Open(keystone.Config{URL: o.Keystone, CA: ca, Now: time.Now})
 }
 
 // firstAccount is the account that a cluster comes with. Its password is kept in
@@ -117,7 +138,7 @@ func (c *controller) firstAccount(ctx context.Context, dir string) (password str
 // openAccounts makes the first account where there is none, for the clients of
 // the Compute API if that is served.
 func (c *controller) openAccounts(ctx context.Context, s *surfaces, o Options) error {
-	if s.computeListener == nil {
+	if s.computeListener == nil || c.keystone != nil {
 		return nil
 	}
 	password, err := c.firstAccount(ctx, o.Data)
@@ -141,7 +162,7 @@ func (s *surfaces) listenCompute(ctx context.Context, o Options) (err error) {
 		s.computeCert = s.cert
 	}
 	base := computeScheme(o) + "://" + s.computeListener.Addr().String()
-	s.ready.Compute, s.ready.Identity = base+"/compute/v2.1", base+identityPrefix+"/v3"
+	s.ready.Compute, s.ready.Identity = base+"/compute/v2.1", cmp.Or(o.Keystone, base+identityPrefix+"/v3")
 	return nil
 }
 
@@ -178,9 +199,13 @@ func (c *controller) newCompute(o Options) http.Handler {
 				{Type: "image", Name: "drover", URL: base + "/image"},
 			}
 		}})
-	servers := compute.New(compute.Config{Accounts: c.accounts, Engine: c.servers, Scheme: scheme, Waits: c.waits, Now: time.Now, Log: c.log})
+	session := func(_ context.Context, token string) (*identity.Session, error) { return c.accounts.Session(token) }
+	if c.keystone != nil {
+		session = c.keystone.Session
+	}
+	servers := compute.New(compute.Config{Session: session, Identity: o.Keystone, Engine: c.servers, Scheme: scheme, Waits: c.waits, Now: time.Now, Log: c.log})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if ofIdentity(r) {
+		if c.keystone == nil && ofIdentity(r) {
 			accounts.ServeHTTP(w, r)
 			return
 		}

@@ -31,6 +31,7 @@ import (
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/identity/keystone"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/picture"
@@ -61,6 +62,8 @@ type controller struct {
 	// accounts and servers are those of the Compute API.
 	accounts *identity.Service
 	servers  *tagsync.Engine
+	// keystone judges tokens in place of accounts; nil for none.
+	keystone *keystone.Keystone
 	rapi     *rapi.Server
 	luxi     *luxi.Server
 	compute  http.Handler

@@ -61,6 +61,10 @@ type Options struct {
 	// Compute is the address of the Compute API, with identity and images; empty
 	// for none.
 	Compute string
+	// Keystone is the URL of the identity service, with /v3, whose tokens the Compute
+	// API takes; empty for accounts of its own. KeystoneCA is the file with who vouches
+	// for its certificate; empty for those that the machine trusts.
+	Keystone, KeystoneCA string
 	// ComputeTLS serves it over TLS, with RAPI's certificate.
 	ComputeTLS bool
 	// Functions is the directory of the operator's own functions for expressions of

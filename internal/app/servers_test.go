@@ -249,3 +249,27 @@ func TestComputeOverTLS(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTokensOfAnotherIdentityService: users log in at another service, and the
+// tokens that they get there are taken here; this program has no accounts then.
+func TestTokensOfAnotherIdentityService(t *testing.T) {
+	far := startCompute(t, app.Options{Data: filepath.Join(t.TempDir(), "far")})
+	near := &compute{T: t, token: far.token, cluster: startWith(t, app.Options{Data: filepath.Join(t.TempDir(), "near"), Compute: "127.0.0.1:0", Keystone: far.ready.Identity})}
+	t.Cleanup(func() {
+		if err := near.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if near.ready.Identity != far.ready.Identity || near.ready.OSUsername != "" {
+		t.Errorf("clients are sent to %s as %s", near.ready.Identity, near.ready.OSUsername)
+	}
+	id := near.create("mine")
+	near.request(http.MethodGet, near.ready.Compute+"/servers/"+id+"/tags/mine", nil, nil, http.StatusNoContent)
+	far.request(http.MethodGet, far.ready.Compute+"/servers/"+id, nil, nil, http.StatusNotFound)
+	near.token = "wrong"
+	answer := near.request(http.MethodGet, near.ready.Compute+"/servers", nil, nil, http.StatusUnauthorized)
+	if where := answer.Get("WWW-Authenticate"); !strings.Contains(where, far.ready.Identity) {
+		t.Errorf("who is refused is sent to %s", where)
+	}
+	near.request(http.MethodGet, strings.TrimSuffix(near.ready.Compute, "/compute/v2.1")+"/identity/v3", nil, nil, http.StatusNotFound)
+}

@@ -34,6 +34,8 @@ type settings struct {
 	NodeData              string   `toml:"node-data"`
 	Compute               string   `toml:"compute"`
 	ComputeTLS            bool     `toml:"compute-tls"`
+	Keystone              string   `toml:"keystone"`
+	KeystoneCA            string   `toml:"keystone-ca"`
 	Events                string   `toml:"events"`
 	ServerEffects         string   `toml:"server-effects"`
 	ServerClusters        string   `toml:"server-clusters"`
@@ -66,6 +68,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Mond, "mond", s.Mond, "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
 	f.StringVar(&s.Compute, "compute", s.Compute, "address of the OpenStack Compute API, with identity and images; port 0 picks a free one, \"\" has none")
 	f.BoolVar(&s.ComputeTLS, "compute-tls", s.ComputeTLS, "serve that over TLS, with the certificate of RAPI (default: over plain HTTP)")
+	f.StringVar(&s.Keystone, "keystone", s.Keystone, "URL, with /v3, of the identity service whose tokens the Compute API takes (default: accounts of its own)")
+	f.StringVar(&s.KeystoneCA, "keystone-ca", s.KeystoneCA, "PEM file with who vouches for its certificate (default: those that the machine trusts)")
 	f.StringVar(&s.Events, "events", s.Events, "URL of a RabbitMQ broker that is told how opcodes ended (default: only this process is)")
 	f.StringVar(&s.ServerEffects, "server-effects", s.ServerEffects, "TOML file with what tags of servers do beside being there (default: nothing)")
 	f.StringVar(&s.ServerClusters, "server-clusters", s.ServerClusters, "TOML file with further clusters for servers, reached over RAPI (default: only this one)")
@@ -83,7 +87,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 func (s *settings) options() Options {
 	return Options{
 		Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, NodeData: s.NodeData, Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
-		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters,
+		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
+		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters,
 		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, ReadyFile: s.ReadyFile,
 		StopGrace: time.Duration(s.StopGrace), ArchiveAfter: time.Duration(s.ArchiveAfter),
 	}

@@ -92,6 +92,7 @@ var layers = []struct {
 	{"internal/hypervisor/*", Adapter},
 	{"internal/api/*", Adapter},
 	{"internal/events/*", Adapter},
+	{"internal/identity/*", Adapter},
 	{"internal/backend/*", Adapter},
 	{"internal/systemd", Adapter},
 

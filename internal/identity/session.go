@@ -22,8 +22,8 @@ type Login struct {
 	Unscoped bool
 }
 
-// errWrong is the answer to whatever does not log in: it tells no more.
-func errWrong() error {
+// ErrDenied is the answer to whatever does not log in: it tells no more.
+func ErrDenied() error {
 	return fault.New(fault.Denied, "The request you have made requires authentication.")
 }
 
@@ -66,7 +66,7 @@ func (s *Service) check(l *Login, t *token) (User, error) {
 	case l.Token != "":
 		old, err := s.Session(l.Token)
 		if err != nil {
-			return User{}, errWrong()
+			return User{}, ErrDenied()
 		}
 		// A token that is made from another ends with it.
 		t.Methods, t.Expires, t.Credential = append([]string{"token"}, old.Methods...), old.Expires, old.credential
@@ -79,7 +79,7 @@ func (s *Service) check(l *Login, t *token) (User, error) {
 	}
 	user, err := s.FindUser(l.User)
 	if !s.hasher.matches(l.Password, user.Password) || err != nil || !user.Enabled {
-		return User{}, errWrong()
+		return User{}, ErrDenied()
 	}
 	t.Methods = []string{"password"}
 	return user, nil
@@ -97,7 +97,7 @@ func (s *Service) checkCredential(l *Login, t *token) (User, error) {
 	s.mu.RUnlock()
 	user, err := s.FindUser(found.User)
 	if !s.hasher.matches(l.Secret, found.Secret) || err != nil || !user.Enabled || found.over(s.cfg.Now()) {
-		return User{}, errWrong()
+		return User{}, ErrDenied()
 	}
 	t.Methods, t.Credential = []string{"application_credential"}, found.ID
 	l.Project, l.Unscoped = found.Project, false
@@ -118,7 +118,7 @@ func (s *Service) scope(user User, l *Login) (string, error) {
 		if l.Project == "" {
 			return "", nil // the user's own project is gone
 		}
-		return "", errWrong()
+		return "", ErrDenied()
 	}
 	return p.ID, nil
 }
@@ -131,17 +131,17 @@ func (s *Service) Session(text string) (*Session, error) {
 	defer s.mu.RUnlock()
 	t := s.tokens[hashOf(text)]
 	if t == nil || !s.cfg.Now().Before(t.Expires) {
-		return nil, errWrong()
+		return nil, ErrDenied()
 	}
 	user := s.users[t.User]
 	if user == nil || !user.Enabled {
-		return nil, errWrong()
+		return nil, ErrDenied()
 	}
 	session := &Session{User: *user, Methods: t.Methods, Issued: t.Issued, Expires: t.Expires, AuditID: t.AuditID}
 	if t.Project != "" {
 		p, roles := s.projects[t.Project], user.Roles[t.Project]
 		if p == nil || !p.Enabled || len(roles) == 0 {
-			return nil, errWrong()
+			return nil, ErrDenied()
 		}
 		project := *p
 		session.Project, session.Roles = &project, roles
@@ -151,7 +151,7 @@ func (s *Service) Session(text string) (*Session, error) {
 	}
 	c := s.creds[t.Credential]
 	if c == nil || c.over(s.cfg.Now()) {
-		return nil, errWrong()
+		return nil, ErrDenied()
 	}
 	session.credential = t.Credential
 	session.Roles = slices.DeleteFunc(slices.Clone(session.Roles), func(role string) bool { return !slices.Contains(c.Roles, role) })

@@ -11,13 +11,10 @@ import (
 	"github.com/drover-project/drover/internal/testkit"
 )
 
-// burnin tests the deployment of a ready file from outside, with servers on a
-// cluster.
-func burnin(t *testing.T, bin, ready, zone string) {
+// burnin runs a drover burnin that tells its results as JSON; each test that
+// failed fails this one.
+func burnin(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), bin, "burnin", "--availability-zone", zone, "--output", "json")
-	cmd.Env = append(os.Environ(), "DROVER_READY_FILE="+ready, "OS_CLOUD=", "OS_AUTH_URL=")
-	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	var results []struct {
 		Test   string `json:"test"`
@@ -59,7 +56,12 @@ func TestBurnin(t *testing.T) {
 	clusters := clusterFile(t, "far", far.Ready.RAPI, far.Ready.User, far.Ready.Password, filepath.Join(dir, "far", "rapi", "rapi.pem"))
 	near := testkit.StartDev(t, bin, filepath.Join(dir, "near"), "--server-clusters", clusters)
 	for _, zone := range []string{"nova", "far"} {
-		t.Run(zone, func(t *testing.T) { burnin(t, bin, filepath.Join(dir, "near", "ready.json"), zone) })
+		t.Run(zone, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), bin, "burnin", "--availability-zone", zone, "--output", "json")
+			cmd.Env = append(os.Environ(), "DROVER_READY_FILE="+filepath.Join(dir, "near", "ready.json"), "OS_CLOUD=", "OS_AUTH_URL=")
+			cmd.Stderr = t.Output()
+			burnin(t, cmd)
+		})
 	}
 	for _, dev := range []*testkit.Dev{near, far} {
 		if dev.Terminate(); dev.Gone() != nil {

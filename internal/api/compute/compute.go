@@ -41,10 +41,13 @@ import (
 
 // Config is what the API needs.
 type Config struct {
-	Accounts *identity.Service
-	Engine   *tagsync.Engine
+	// Session tells what a token stands for. fault.Denied when it is not good.
+	Session func(ctx context.Context, token string) (*identity.Session, error)
+	Engine  *tagsync.Engine
 	// Scheme is how clients reach the API, http or https; links begin with it.
 	Scheme string
+	// Identity is where clients get tokens; empty for beside this API.
+	Identity string
 	// Waits says what a job of Drover's own cluster waits for, in a sentence; empty
 	// for nothing.
 	Waits func(ctx context.Context, id job.ID) string
@@ -69,6 +72,14 @@ const (
 // New returns the API.
 func New(cfg Config) *API {
 	return &API{cfg: cfg, brake: intake.NewBrake(), bodies: intake.NewBudget(maxBodies)}
+}
+
+// identity is where the client of a request gets tokens.
+func (c *Config) identity(r *request) string {
+	if c.Identity != "" {
+		return c.Identity
+	}
+	return r.base() + "/identity/v3"
 }
 
 // flavour is whose contract a request is under.
@@ -165,9 +176,11 @@ func (r *request) answer() (result, error) {
 	if err := r.readVersion(); err != nil {
 		return result{}, err
 	}
-	session, err := r.api.cfg.Accounts.Session(r.Header.Get("X-Auth-Token"))
+	session, err := r.api.cfg.Session(r.Context(), r.Header.Get("X-Auth-Token"))
 	if err != nil {
-		r.slow()
+		if fault.Is(err, fault.Denied) {
+			r.slow()
+		}
 		return result{}, err
 	}
 	if r.session = session; session.Project == nil {
@@ -336,7 +349,7 @@ func (r *request) failed(err error) result {
 		r.api.cfg.Log.Error("a Compute request failed", "method", r.Method, "path", fault.Clip(r.URL.Path, 200), "error", err)
 		status, text = http.StatusInternalServerError, "Unexpected API Error."
 	case status == http.StatusUnauthorized:
-		r.w.Header().Set("WWW-Authenticate", `Keystone uri="`+r.base()+`/identity/v3"`)
+		r.w.Header().Set("WWW-Authenticate", `Keystone uri="`+r.api.cfg.identity(r)+`"`)
 		return result{status, object{"error": object{"code": status, "title": "Unauthorized", "message": text}}}
 	}
 	return result{status, r.errorBody(status, text)}

@@ -185,8 +185,9 @@ func newRig(t *testing.T) *rig {
 		r.engine.Close()
 		r.check(kept.Close())
 	})
-	r.api = compute.New(compute.Config{Accounts: r.accounts, Engine: r.engine, Scheme: "http", Now: r.now, Log: log,
-		Waits: func(context.Context, job.ID) string { return "" }})
+	r.api = compute.New(compute.Config{Engine: r.engine, Scheme: "http", Now: r.now, Log: log,
+		Session: func(_ context.Context, token string) (*identity.Session, error) { return r.accounts.Session(token) },
+		Waits:   func(context.Context, job.ID) string { return "" }})
 	r.home, r.token = r.join("alice", "home", identity.Member)
 	return r
 }
