@@ -60,7 +60,7 @@ conformance: test-deps ## run all conformance cases and print how many passed
 stock-tools: ## hold gnt-* against Ganeti's own tools, and run those on Drover
 	@./.ci/install python3
 	@./.ci/unpack .cache/ganeti $(STOCK_PACKAGES)
-	CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(STOCK_TIMEOUT) ./test/luxi
+	DROVER_STOCK_TOOLS=1 CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(STOCK_TIMEOUT) ./test/luxi
 
 .PHONY: stock-ganeti
 stock-ganeti: ## burn in servers on a real Ganeti, which is brought up in namespaces (root)

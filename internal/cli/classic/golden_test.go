@@ -119,8 +119,8 @@ func TestConformanceOSDiagnose(t *testing.T) {
 func TestOSDiagnoseOrdersNodes(t *testing.T) {
 	var o OSDiagnosis
 	row := `["noop",false,["default"],{
-		"1c":[["/os",true,"",["default"],[],[20],true],["/more",false,"no script",[],[],[],true]],
-		"03657":[["/os",true,"",[],[["a","b"]],[15],false]],
+		"a1":[["/os",true,"",["default"],[],[20],true],["/more",false,"no script",[],[],[],true]],
+		"a03657":[["/os",true,"",[],[["a","b"]],[15],false]],
 		"0a":[["/os",false,"no script",[],[],[],true]],
 		"0b":[]},true,true]`
 	if err := json.Unmarshal([]byte(row), &o); err != nil {
@@ -128,13 +128,13 @@ func TestOSDiagnoseOrdersNodes(t *testing.T) {
 	}
 	const want = `OS: noop [global status: partial valid] [hidden] [blacklisted]
   Variants: [default]
-  Node: 1c, status: valid (path: /os) [API versions: 20] [variants: default] [no parameters] [trusted]
+  Node: a1, status: valid (path: /os) [API versions: 20] [variants: default] [no parameters] [trusted]
     [hidden] path: /more, status: invalid - no script
-  Node: 03657, status: valid (path: /os) [API versions: 15] [no variants] [untrusted]
-  Node: 0a, status: invalid - no script (path: /os) [no API versions declared] [trusted]
-  Node: third, status: OS not found
+  Node: a03657, status: valid (path: /os) [API versions: 15] [no variants] [untrusted]
+  Node: node1, status: OS not found
+  Node: node2, status: invalid - no script (path: /os) [no API versions declared] [trusted]
 `
-	if got := o.Text(map[string]string{"0b": "third"}); got != want {
+	if got := o.Text(map[string]string{"0b": "node1", "0a": "node2"}); got != want {
 		t.Error(testkit.FirstDifference(got, want))
 	}
 }

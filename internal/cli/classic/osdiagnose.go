@@ -54,10 +54,12 @@ func (o *OSOnNode) UnmarshalJSON(data []byte) error {
 }
 
 // Text is the diagnosis as the classic tool shows it: nodes where the definition is
-// valid before others, by their UUIDs, for which names has what to show instead.
+// valid before others, by their UUIDs, or by what names has to show instead.
 func (o *OSDiagnosis) Text(names map[string]string) string {
 	var valid, invalid, lines strings.Builder
-	for _, node := range slices.SortedFunc(maps.Keys(o.Nodes), cluster.CompareNames) {
+	shown := func(node string) string { return cmp.Or(names[node], node) }
+	inOrder := func(a, b string) int { return cluster.CompareNames(shown(a), shown(b)) }
+	for _, node := range slices.SortedFunc(maps.Keys(o.Nodes), inOrder) {
 		defs, into, said := o.Nodes[node], &invalid, "OS not found"
 		if len(defs) > 0 {
 			said = defs[0].text()
@@ -65,7 +67,7 @@ func (o *OSDiagnosis) Text(names map[string]string) string {
 				into = &valid
 			}
 		}
-		fmt.Fprintf(into, "  Node: %s, status: %s\n", cmp.Or(names[node], node), said)
+		fmt.Fprintf(into, "  Node: %s, status: %s\n", shown(node), said)
 		for _, d := range defs[min(1, len(defs)):] { // of the same name, further down the search path
 			fmt.Fprintf(into, "    [hidden] path: %s, status: %s\n", d.Path, d.status())
 		}
