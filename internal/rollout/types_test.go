@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/deploy/course"
@@ -43,5 +44,20 @@ func TestGraphsOfTypes(t *testing.T) {
 		if _, err := r.engine.PutEnvironment("f", course.File{Path: "f.yaml", Text: "nodes: {}"}, graphs, by); err == nil {
 			t.Errorf("an environment with the graphs %v was taken", graphs)
 		}
+	}
+}
+
+// TestAHostThatIsNotThere has a task carried out by a node that the cluster lacks: it fails, and the others run.
+func TestAHostThatIsNotThere(t *testing.T) {
+	r := newRig(t, 1)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*'}\n- {id: b, type: shell, version: 2.1.0, role: '*', requires: [a]}")
+	r.environment("e", "nodes: {\"1\": {uid: \"1\", roles: [n]}, \"2\": {uid: \"2\", roles: [n]}}\nhosts: {\"1\": node1, \"2\": node9}", "g")
+	id := r.start(Wish{Environment: "e"})
+	p := r.end(id)
+	if want := "1/a ready\n1/b ready\n2/a error\n2/b blocked"; p.Status != course.Broken || r.states(id) != want {
+		t.Fatalf("%s:\n%s\nwant\n%s", p.Status, r.states(id), want)
+	}
+	if len(p.Unsuccessful) != 1 || !strings.Contains(p.Unsuccessful[0].Error, "node9") {
+		t.Errorf("told is %+v", p.Unsuccessful)
 	}
 }

@@ -49,3 +49,30 @@ func TestEventsMakeTasksRun(t *testing.T) {
 		}
 	}
 }
+
+// TestTheRealGraphsAreWhole counts the tasks and expressions of each real graph. Merged they are one task and two expressions
+// fewer: the graphs of deletion and provisioning both have the task move_to_bootstrap, of which the later one counts.
+func TestTheRealGraphsAreWhole(t *testing.T) {
+	language := newLanguage(t)
+	tasks, expressions, ids := 0, 0, map[string]int{}
+	for _, c := range []struct {
+		dir                string
+		tasks, expressions int
+	}{{"deployment", 204, 192}, {"graphs/deletion", 5, 3}, {"graphs/net-verification", 14, 5}, {"graphs/provision", 10, 6}} {
+		list := libraryGraph(t, language, c.dir)
+		n := 0
+		for _, task := range list {
+			ids[task.ID]++
+			for _, f := range task.Fields {
+				n += f.Expressions
+			}
+		}
+		if len(list) != c.tasks || n != c.expressions {
+			t.Errorf("%s has %d tasks and %d expressions, want %d and %d", c.dir, len(list), n, c.tasks, c.expressions)
+		}
+		tasks, expressions = tasks+len(list), expressions+n
+	}
+	if tasks != 233 || expressions != 206 || len(ids) != 232 || ids["move_to_bootstrap"] != 2 {
+		t.Errorf("%d tasks, %d expressions, %d ids", tasks, expressions, len(ids))
+	}
+}
