@@ -138,7 +138,9 @@ func (f *Follower) change(ctx context.Context, p store.Progress) (*state.Change,
 			jobs[last.ID] = &last
 		case last.Kind == queue.KindPart:
 			id, _, _ := strings.Cut(last.ID, "/")
-			jobs[id] = jobs[id]
+			if _, known := jobs[id]; !known {
+				jobs[id] = nil
+			}
 		case last.Kind == queue.KindFilter && last.Value == nil:
 			c.RulesRemoved = append(c.RulesRemoved, last.ID)
 		case last.Kind == queue.KindFilter:
