@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/tags"
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/drover-project/drover/internal/luxiwire"
@@ -60,16 +61,19 @@ func (h *outages) start() {
 	h.luxi = client
 }
 
-// ask sends a request about the tags of the server; status is zero if nobody
-// answered.
-func (h *outages) ask(method string, tag *string, body any) (status int) {
+// ask sends a request about the tags of the server, with all that it is to have
+// if that is not nil; status is zero if nobody answered.
+func (h *outages) ask(method string, tag *string, all []string) (status int) {
 	address := h.cloud.compute.ServiceURL("servers", h.server, "tags")
 	if tag != nil {
 		address += "/" + url.PathEscape(*tag)
 	}
-	text := []byte{}
-	if body != nil {
-		text, _ = json.Marshal(body) // a list of names
+	var text []byte
+	if all != nil {
+		var err error
+		if text, err = json.Marshal(map[string][]string{"tags": all}); err != nil {
+			h.Error(err)
+		}
 	}
 	r, err := http.NewRequestWithContext(h.Context(), method, address, bytes.NewReader(text))
 	if err != nil {
@@ -117,13 +121,13 @@ func (h *outages) remove() {
 
 func (h *outages) replace() {
 	name := h.name()
-	status := h.ask(http.MethodPut, nil, map[string][]string{"tags": {name}})
+	status := h.ask(http.MethodPut, nil, []string{name})
 	if status != http.StatusOK {
 		h.Fatalf("replacing: status %d", status)
 	}
 	for n := range tagNames {
 		if n != name {
-			h.last[n], h.loose[n] = false, h.loose[n] // an administrator may have added it unseen
+			h.last[n] = false // what is loose stays so: an administrator may have added it unseen
 		} else if !h.last[n] { // else it may have been wanted before, and nothing was asked about it
 			h.last[n] = true
 			h.loose[n] = true
@@ -267,22 +271,21 @@ func (h *outages) rest() {
 
 // differs says what does not agree; nothing if all does.
 func (h *outages) differs() string {
-	var tags struct{ Data [][][2]any }
-	h.call("Query", &tags, "server-tag", []string{"tag", "status"}, []any{"=", "server", h.server})
+	var rows struct{ Data [][][2]any }
+	h.call("Query", &rows, "server-tag", []string{"tag", "status"}, []any{"=", "server", h.server})
 	wanted := []string{}
-	for _, row := range tags.Data {
+	for _, row := range rows.Data {
 		name, _ := row[0][1].(string)
 		if row[1][1] != "ACTIVE" {
 			return fmt.Sprintf("%q is %v", name, row[1][1])
 		}
 		wanted = append(wanted, name)
 	}
-	var read struct{ Tags []string }
-	_, err := h.cloud.compute.Get(h.Context(), h.cloud.compute.ServiceURL("servers", h.server, "tags"), &read, nil)
+	read, err := tags.List(h.Context(), h.cloud.compute, h.server).Extract()
 	h.cloud.check(err)
 	slices.Sort(wanted)
-	if slices.Sort(read.Tags); !slices.Equal(read.Tags, wanted) {
-		return fmt.Sprintf("users read %q, the store has %q", read.Tags, wanted)
+	if slices.Sort(read); !slices.Equal(read, wanted) {
+		return fmt.Sprintf("users read %q, the store has %q", read, wanted)
 	}
 	var instance struct {
 		Data [][][2]json.RawMessage

@@ -68,6 +68,19 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestReasonsAreASCII: a stock Ganeti whose daemons run in another locale takes no
+// job with anything else.
+func TestReasonsAreASCII(t *testing.T) {
+	op, err := opcode.FromMap("OP_TAGS_SET", map[string]any{"kind": "instance", "name": "snf-1", "tags": []any{"x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, _, err := requestOf(op.WithReason(reason.Trail{{Source: "user", Reason: `add "νέο", '🙂' + b`, Time: 1}}))
+	if got, want := q.query.Get("reason"), `add "\u03bd\u03ad\u03bf", '\U0001f642' + b`; err != nil || got != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}
+
 // TestStockAnswers: ids as texts, both spellings of a cancelled job, the two
 // ways to say that an instance is to run, and refusals.
 func TestStockAnswers(t *testing.T) {

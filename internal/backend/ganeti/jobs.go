@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -39,13 +41,27 @@ const creationVersion = 1
 // maxReason is how much of a reason trail is told, in bytes: it is part of a URL.
 const maxReason = 1500
 
+// inASCII writes what is beyond ASCII as escapes: in many installations Ganeti's
+// daemons cannot write anything else to their files, and no job that has it.
+func inASCII(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r < utf8.RuneSelf {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+	}
+	return b.String()
+}
+
 // requestOf translates an opcode.
 func requestOf(op *opcode.Opcode) (q request, instance string, err error) {
 	why := make([]string, len(op.Reason))
 	for i, e := range op.Reason {
 		why[i] = e.Reason
 	}
-	q.query = url.Values{"reason": {fault.Clip(strings.Join(why, "; "), maxReason)}}
+	q.query = url.Values{"reason": {fault.Clip(inASCII(strings.Join(why, "; ")), maxReason)}}
 	instance = op.Str("instance_name")
 	if op.Str("kind") == "instance" {
 		instance = op.Str("name")
