@@ -1,9 +1,11 @@
 package yaql
 
 import (
+	"errors"
 	"math/big"
 	"slices"
 
+	"github.com/drover-project/drover/yaql/internal/pytext"
 	"github.com/drover-project/drover/yaql/internal/syntax"
 )
 
@@ -66,7 +68,7 @@ func (c *Context) attribute(n *syntax.Node, v any, name string) (any, error) {
 	if isMapping(v) {
 		x, ok, err := dictGet(v, name)
 		if err == nil && !ok && !c.run.cfg.legacy {
-			err = missingKey(name)
+			err = missingKey(v, name)
 		}
 		if err != nil {
 			return nil, at(err, n)
@@ -91,12 +93,33 @@ func (c *Context) attribute(n *syntax.Node, v any, name string) (any, error) {
 		}
 		return &Iterator{src: &memberSource{src: src, c: c, node: n, name: name}, run: c.run}, nil
 	}
-	return c.callValues(n, "#property#"+name, v)
+	x, err := c.callValues(n, "#property#"+name, v)
+	if e, ok := errors.AsType[*Error](err); ok && v == nil && e.Class == NoFunctionRegisteredException {
+		e.Hint = "the value before ." + name + " is null"
+	}
+	return x, err
 }
 
-func missingKey(key any) *Error {
+// hintedKeys is how many keys of a map are looked at for the one that was meant.
+const hintedKeys = 100
+
+func missingKey(m, key any) *Error {
 	e := errorf(KeyError, "%s", repr(key))
 	e.Hint = "the map has no such key; get() gives a default instead"
+	name, ok := key.(string)
+	if !ok {
+		return e
+	}
+	var names []string
+	dictRange(m, func(k, _ any) bool {
+		if text, ok := k.(string); ok {
+			names = append(names, text)
+		}
+		return len(names) < hintedKeys
+	})
+	if near, ok := pytext.Nearest(name, names); ok {
+		e.Hint = "the map has no such key, did you mean " + near + "? get() gives a default instead"
+	}
 	return e
 }
 
@@ -241,7 +264,7 @@ func (c *Context) indexed(n *syntax.Node, v, key any) (any, error) {
 	case map[string]any, *Dict, Mapping:
 		y, ok, err := dictGet(v, key)
 		if err == nil && !ok {
-			err = missingKey(key)
+			err = missingKey(v, key)
 		}
 		if err != nil {
 			return nil, at(err, n)

@@ -21,12 +21,12 @@ import (
 //	Since(DateTime) (Timespan, error)
 //	Compare(DateTime) (int, error)
 //
-// The errors are those of times outside the years 1 to 9999, and of mixing times with and without a zone. As JSON
-// it is written by package yaqljson; encoding/json knows nothing of it.
+// The errors are those of times outside the years 1 to 9999, and of mixing times with and without a zone.
+// encoding/json writes it as ISO 8601; package yaqljson writes it so that it can be read back as one.
 type DateTime = pytime.DateTime
 
 // Timespan is a length of time in microseconds, negative or not. The host gives a time.Duration and gets a Timespan
-// back; Total is the microseconds in it, In(1e6) the seconds as a float, String its text.
+// back; Total is the microseconds in it, In(1e6) the seconds as a float, String its text. encoding/json writes the microseconds.
 type Timespan = pytime.Span
 
 // List is a mutable list of the reference: the result of split, insert and a few others. It is never equal to

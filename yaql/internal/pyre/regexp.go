@@ -246,3 +246,6 @@ func (s *subject) toCodePoints(spans []int) {
 		}
 	}
 }
+
+// MarshalText returns the pattern without its flags; so encoding/json writes it, too.
+func (r *Regexp) MarshalText() ([]byte, error) { return []byte(r.pattern), nil }

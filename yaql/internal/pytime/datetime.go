@@ -303,3 +303,6 @@ func (d DateTime) Repr() string {
 	}
 	return out.String() + ")"
 }
+
+// MarshalText returns the date in ISO 8601; so encoding/json writes it, too.
+func (d DateTime) MarshalText() ([]byte, error) { return []byte(d.ISOFormat()), nil }

@@ -179,3 +179,6 @@ func (s Span) Repr() string {
 	}
 	return "datetime.timedelta(" + strings.Join(parts, ", ") + ")"
 }
+
+// MarshalJSON writes the length in microseconds.
+func (s Span) MarshalJSON() ([]byte, error) { return []byte(s.Total().String()), nil }

@@ -43,11 +43,25 @@ func (e *Error) Place() (line, column int) {
 	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1
 }
 
-// Caret returns the line of the error and below it a caret under the place.
+// Of a line longer than maxCaretLine, only caretRoom characters stand on each side of the place of an error.
+const (
+	maxCaretLine = 200
+	caretRoom    = 60
+)
+
+// Caret returns the line of the error, of a long one the part around the place, and below it a caret under the place.
 func (e *Error) Caret() string {
 	line, col := e.Place()
-	text := strings.Split(e.Source, "\n")[line-1]
-	return text + "\n" + strings.Repeat(" ", col-1) + "^"
+	text, at := []rune(strings.Split(e.Source, "\n")[line-1]), col-1
+	if len(text) > maxCaretLine {
+		if end := at + caretRoom; end < len(text) {
+			text = append(text[:end:end], '…')
+		}
+		if start := at - caretRoom; start > 0 {
+			text, at = append([]rune{'…'}, text[start:]...), caretRoom+1
+		}
+	}
+	return string(text) + "\n" + strings.Repeat(" ", at) + "^"
 }
 
 // RuneOffset returns the place of the error in code points from the start, counted from 0.
