@@ -104,7 +104,7 @@ func (sh *shell) completeValue(cmd *cobra.Command, p *opcode.Param, typed string
 // completeFigures offers what can be told of groups.
 func completeFigures(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	begun := typed[:strings.LastIndex(typed, ",")+1]
-	return []cobra.Completion{begun + "count", begun + "count(", begun + "sum(", begun + "min(", begun + "max("},
+	return []cobra.Completion{begun + "count", begun + "count(", begun + "sum(", begun + "avg(", begun + "min(", begun + "max("},
 		cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 

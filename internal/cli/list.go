@@ -81,7 +81,7 @@ func (o *listOptions) register(cmd *cobra.Command, what string) {
 	f.BoolVar(&o.fresh, "fresh", false, "ask the nodes now, instead of taking what they told last")
 	f.BoolVar(&o.watch, "watch", false, "then show rows as they enter (+), change (~) and leave (-)")
 	f.StringSliceVar(&o.groupBy, "group-by", nil, "show groups of equal values of these fields instead of rows")
-	f.StringSliceVar(&o.figures, "figures", nil, "with or without --group-by: count, count(F), sum(F), min(F), max(F) over the rows")
+	f.StringSliceVar(&o.figures, "figures", nil, "with or without --group-by: count, count(F), sum(F), avg(F), min(F), max(F) over the rows")
 	for _, name := range []string{"fields", "sort", "group-by"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, completeFields(what)) // the option exists
 	}

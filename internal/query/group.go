@@ -9,21 +9,21 @@ import (
 	"github.com/drover-project/drover/internal/qlang"
 )
 
-// Calc is a figure of a grouped answer: "count", or one of count, sum, min and
-// max of a field.
+// Calc is a figure of a grouped answer: "count", or one of count, sum, avg, min
+// and max of a field.
 type Calc struct {
 	Func  string
 	Field string // empty for the number of rows
 }
 
-var calcSyntax = regexp.MustCompile(`^(?:(count)|(count|sum|min|max)\(([A-Za-z0-9_./]+)\))$`)
+var calcSyntax = regexp.MustCompile(`^(?:(count)|(count|sum|avg|min|max)\(([A-Za-z0-9_./]+)\))$`)
 
 // ParseCalc reads "count" or "sum(oper_ram)".
 func ParseCalc(text string) (Calc, error) {
 	m := calcSyntax.FindStringSubmatch(text)
 	if m == nil {
 		return Calc{}, fault.New(fault.Invalid, "%q is no figure", text).
-			WithHint("count, count(FIELD), sum(FIELD), min(FIELD) or max(FIELD)")
+			WithHint("count, count(FIELD), sum(FIELD), avg(FIELD), min(FIELD) or max(FIELD)")
 	}
 	return Calc{Func: m[1] + m[2], Field: m[3]}, nil
 }
@@ -94,6 +94,8 @@ func Group(src *Source, r Request, by []string, calcs []Calc) (*Result, error) {
 type groupRow struct {
 	key   string
 	cells []Cell
+	// taken is how many values each figure has taken in.
+	taken []int64
 }
 
 // gather folds rows, whose first columns are the key, into groups in order of
@@ -116,6 +118,7 @@ func gather(src *Source, rows *Result, keys int, calcs []Calc) ([]*groupRow, err
 			for _, c := range calcs {
 				g.cells = append(g.cells, c.start())
 			}
+			g.taken = make([]int64, len(calcs))
 			index[g.key] = g
 			out = append(out, g)
 		}
@@ -126,9 +129,17 @@ func gather(src *Source, rows *Result, keys int, calcs []Calc) ([]*groupRow, err
 				value = row[next]
 				next++
 			}
+			if value.Status == Normal {
+				g.taken[i]++
+			}
 			if err := c.add(&g.cells[keys+i], value); err != nil {
 				return nil, err
 			}
+		}
+	}
+	for _, g := range out {
+		for i, c := range calcs {
+			c.finish(&g.cells[keys+i], g.taken[i])
 		}
 	}
 	return out, nil
@@ -150,7 +161,7 @@ func (c Calc) add(sum *Cell, value Cell) error {
 	switch c.Func {
 	case "count":
 		sum.Value = sum.Value.(int64) + 1
-	case "sum":
+	case "sum", "avg":
 		total, isNumber := plus(sum.Value, value.Value)
 		if !isNumber {
 			return parameterError("Cannot add up %s: %s is no number", c.Field, show(value.Value))
@@ -166,6 +177,26 @@ func (c Calc) add(sum *Cell, value Cell) error {
 		}
 	}
 	return nil
+}
+
+// finish makes the figure of so many values of what add came to: an average of
+// their sum.
+func (c Calc) finish(sum *Cell, values int64) {
+	if c.Func == "avg" && sum.Status == Normal {
+		*sum = known(asFloat(sum.Value) / float64(values))
+	}
+}
+
+// kind is that of the figure of a field. The average of numbers has a fraction;
+// that of sizes and times is one of their own, which lists show as such.
+func (c Calc) kind(of Kind) Kind {
+	switch {
+	case c.Func == "count":
+		return KindNumber
+	case c.Func == "avg" && of == KindNumber:
+		return KindFloat
+	}
+	return of
 }
 
 // plus adds numbers, false if b is none; a is nil for the first.
@@ -207,9 +238,7 @@ func groupTableOf(what string, defs []Def, keys int, calcs []Calc, groups []*gro
 		d := Def{Name: c.String(), Title: c.String(), Kind: KindNumber, Doc: "Number of rows"}
 		if c.Field != "" {
 			d.Doc = "Figure " + c.Func + " of " + c.Field
-			if c.Func != "count" {
-				d.Kind = defs[next].Kind
-			}
+			d.Kind = c.kind(defs[next].Kind)
 			d.Title = c.Func + "(" + defs[next].Title + ")"
 			next++
 		}

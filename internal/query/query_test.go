@@ -270,7 +270,7 @@ func TestPageAfterARowThatIsGone(t *testing.T) {
 
 func TestGroup(t *testing.T) {
 	src := recordedSource(t)
-	calcs, err := ParseCalcs([]string{"count", "sum(oper_ram)", "min(be/vcpus)", "max(name)"})
+	calcs, err := ParseCalcs([]string{"count", "sum(oper_ram)", "min(be/vcpus)", "max(name)", "avg(oper_ram)", "avg(be/maxmem)"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,11 +278,11 @@ func TestGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `"down" 3 128 1 "mail2.gntpeer.example"; "offline" 1 !3 1 "offline1.gntpeer.example"; "up" 6 1280 1 "web2.gntpeer.example"`
+	want := `"down" 3 128 1 "mail2.gntpeer.example" 128 128; "offline" 1 !3 1 "offline1.gntpeer.example" !3 128; "up" 6 1280 1 "web2.gntpeer.example" 256 234.66666666666666`
 	if got := rowsText(res); got != want || res.Fields[2].Title != "sum(Memory)" || res.Fields[2].Kind != KindUnit {
 		t.Errorf("got %s, %+v", got, res.Fields)
 	}
-	for _, bad := range []string{"", "sum", "avg(x)", "sum()", "sum(a b)"} {
+	for _, bad := range []string{"", "sum", "avg", "median(x)", "sum()", "sum(a b)"} {
 		if _, err := ParseCalcs([]string{bad}); err == nil {
 			t.Errorf("figure %q was accepted", bad)
 		}
