@@ -25,11 +25,38 @@ func (sh *shell) show(value any, text func() error) error {
 }
 
 func (sh *shell) showJSON(value any) error {
-	enc := json.NewEncoder(sh.out)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(value)
+	if err := enc.Encode(value); err != nil {
+		return err
+	}
+	_, err := sh.out.Write(unescaped(text.Bytes()))
+	return err
 }
+
+// unescaped writes <, > and & as they are in JSON that a controller wrote for
+// pages of the web, too.
+func unescaped(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			out = append(out, text[i])
+			continue
+		}
+		if c, ok := webEscapes[string(text[i:min(i+6, len(text))])]; ok {
+			out = append(out, c)
+			i += 5
+			continue
+		}
+		out = append(out, text[i:min(i+2, len(text))]...) // what stands behind belongs to it
+		i++
+	}
+	return out
+}
+
+var webEscapes = map[string]byte{`\u003c`: '<', `\u003e`: '>', `\u0026`: '&'}
 
 // showYAML goes through JSON, so that both forms have the same keys.
 func (sh *shell) showYAML(value any) error {

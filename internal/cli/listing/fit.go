@@ -10,9 +10,9 @@ import (
 const narrowest = 10
 
 // fit makes columns smaller until they fit the width of a terminal, with a blank
-// between: the last one alone if it is to be wrapped, else always the widest. A
-// width of 0 fits everything.
-func fit(widths []int, width int, last bool) {
+// between: the last one alone if it is to be wrapped, else always the widest of
+// those that need not stay entire. A width of 0 fits everything.
+func fit(widths []int, entire []bool, width int, last bool) {
 	if width <= 0 {
 		return
 	}
@@ -23,14 +23,25 @@ func fit(widths []int, width int, last bool) {
 	for total > width {
 		widest := len(widths) - 1
 		if !last {
-			widest = slices.Index(widths, slices.Max(widths))
+			widest = widestOf(widths, entire)
 		}
-		if widths[widest] <= narrowest {
+		if widest < 0 || widths[widest] <= narrowest {
 			return
 		}
 		widths[widest]--
 		total--
 	}
+}
+
+// widestOf is the widest column that may be cut, -1 if there is none.
+func widestOf(widths []int, entire []bool) int {
+	widest := -1
+	for i, w := range widths {
+		if !entire[i] && (widest < 0 || w > widths[widest]) {
+			widest = i
+		}
+	}
+	return widest
 }
 
 // lines are the lines of a row: one, in which what is too wide ends with a mark,

@@ -140,11 +140,12 @@ const colorEnd = "\x1b[0m"
 
 // Write writes a list of the items of a kind, for example "instance".
 func Write(w io.Writer, what string, a *Answer, o Options) error {
-	t := table{right: make([]bool, len(a.Fields)), separator: o.Separator, width: o.Width, before: o.Columns}
+	t := table{right: make([]bool, len(a.Fields)), entire: make([]bool, len(a.Fields)), separator: o.Separator, width: o.Width, before: o.Columns}
 	header := make([]entry, len(a.Fields))
 	show := make([]func(any) string, len(a.Fields))
 	for i, f := range a.Fields {
 		header[i].text = f.Title
+		t.entire[i] = f.Kind == "timestamp" || slices.Contains(pairTimes, f.Name)
 		t.right[i] = f.Kind == "number" || f.Kind == "float" || f.Kind == "unit"
 		show[i] = formatter(what, f, &o)
 	}
@@ -194,7 +195,7 @@ var kindWords = map[string]string{
 
 // WriteFields writes a list of fields.
 func WriteFields(w io.Writer, fields []Field, o Options) error {
-	t := table{right: make([]bool, 4), separator: o.Separator, width: o.Width, wraps: true}
+	t := table{right: make([]bool, 4), entire: make([]bool, 4), separator: o.Separator, width: o.Width, wraps: true}
 	add := func(texts ...string) {
 		row := make([]entry, len(texts))
 		for i, s := range texts {
@@ -217,6 +218,7 @@ type entry struct{ text, color string }
 type table struct {
 	rows      [][]entry
 	right     []bool
+	entire    []bool // columns that are not cut: half a time tells nothing
 	separator string
 	// width is that of the terminal, 0 for any. Where it is too small, the last
 	// column is wrapped if wraps says so, and the widest columns are cut if not.
@@ -237,7 +239,7 @@ func (t *table) write(w io.Writer) error {
 		}
 		*t.before = slices.Clone(widths)
 	}
-	fit(widths, t.width, t.wraps)
+	fit(widths, t.entire, t.width, t.wraps)
 	for _, row := range t.rows {
 		for _, line := range t.lines(row, widths) {
 			for i, e := range line {

@@ -122,6 +122,12 @@ func TestPrintable(t *testing.T) {
 }
 
 func TestTablesFitTerminals(t *testing.T) {
+	when := &listing.Answer{Fields: []listing.Field{{Name: "t", Title: "T", Kind: "timestamp"}, {Name: "a", Title: "A", Kind: "text"}},
+		Data: [][]listing.Cell{{{Value: json.RawMessage("1000")}, {Value: json.RawMessage(`"` + strings.Repeat("a", 15) + `"`)}}}}
+	var times strings.Builder
+	if err := listing.Write(&times, "x", when, listing.Options{Width: 30}); err != nil || !strings.Contains(times.String(), "1970-01-01 00:16:40 aaaaaaaaa…") {
+		t.Errorf("a time is cut: %s %v", times.String(), err)
+	}
 	a := &listing.Answer{Fields: []listing.Field{{Name: "n", Title: "N", Kind: "number"}, {Name: "a", Title: "A", Kind: "text"}, {Name: "b", Title: "B", Kind: "text"}}}
 	cell := func(s string) listing.Cell { return listing.Cell{Value: json.RawMessage(s)} }
 	a.Data = [][]listing.Cell{{cell("1"), cell(`"` + strings.Repeat("ä", 60) + `"`), cell(`"` + strings.Repeat("b", 100) + `"`)}, {cell("2"), cell(`"x"`), cell(`"y"`)}}
