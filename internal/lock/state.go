@@ -46,21 +46,11 @@ func (t *Table) Waiting(owner Owner, most int) (Wait, bool) {
 	w := Wait{Name: want.Name, Mode: want.Mode}
 	holders := first(most, maps.Keys(e.holders), cmp.Compare)
 	w.Holders, w.MoreHolders = holders, len(e.holders)-len(holders)
-	before := 0
-	ahead := first(most, func(yield func(*waiter) bool) {
-		for _, other := range e.queue {
-			if other.before(h.waiting) {
-				before++
-				if !yield(other) {
-					return
-				}
-			}
-		}
-	}, (*waiter).compare)
-	for _, other := range ahead {
+	ahead := e.queue[:e.place(h.waiting)]
+	for _, other := range ahead[:min(most, len(ahead))] {
 		w.Ahead = append(w.Ahead, other.holding.owner)
 	}
-	w.MoreAhead = before - len(ahead)
+	w.MoreAhead = len(ahead) - len(w.Ahead)
 	return w, true
 }
 
@@ -158,7 +148,8 @@ func (e *entry) state() State {
 	if e.count[Exclusive]+e.count[intendExclusive] > 0 {
 		s.Mode = Exclusive
 	}
-	for _, w := range e.inOrder() {
+	s.Pending = slices.Grow(s.Pending, len(e.queue))
+	for _, w := range e.queue {
 		s.Pending = append(s.Pending, Pending{w.holding.plan[w.holding.have].Mode, w.holding.owner})
 	}
 	return s
@@ -173,11 +164,5 @@ func (e *entry) sortedHolders() []Owner {
 		out = append(out, o)
 	}
 	slices.Sort(out)
-	return out
-}
-
-func (e *entry) inOrder() []*waiter {
-	out := slices.Clone(e.queue)
-	slices.SortFunc(out, (*waiter).compare)
 	return out
 }

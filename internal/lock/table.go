@@ -2,7 +2,6 @@ package lock
 
 import (
 	"cmp"
-	"container/heap"
 	"maps"
 	"slices"
 )
@@ -27,7 +26,7 @@ type entry struct {
 	name    Name
 	holders map[Owner]Mode
 	count   [modes]int
-	queue   waiters
+	queue   []*waiter // the most urgent first, then the earliest
 }
 
 // holding is one owner's way through its plan: plan[:have] is held, and
@@ -43,7 +42,6 @@ type holding struct {
 type waiter struct {
 	holding *holding
 	seq     uint64
-	index   int // place in the heap
 }
 
 // NewTable returns a table in which every lock is free.
@@ -60,10 +58,10 @@ func (t *Table) Clone() *Table {
 		c.owners[o] = &copied
 	}
 	for n, e := range t.locks {
-		copied := &entry{name: n, holders: maps.Clone(e.holders), count: e.count, queue: make(waiters, len(e.queue))}
+		copied := &entry{name: n, holders: maps.Clone(e.holders), count: e.count, queue: make([]*waiter, len(e.queue))}
 		for i, w := range e.queue {
 			h := c.owners[w.holding.owner]
-			h.waiting = &waiter{holding: h, seq: w.seq, index: i}
+			h.waiting = &waiter{holding: h, seq: w.seq}
 			copied.queue[i] = h.waiting
 		}
 		c.locks[n] = copied
@@ -89,7 +87,7 @@ func (t *Table) advance(h *holding) bool {
 		if !e.admits(want.Mode) || e.isBehind(h) {
 			t.seq++
 			h.waiting = &waiter{holding: h, seq: t.seq}
-			heap.Push(&e.queue, h.waiting)
+			e.join(h.waiting)
 			t.stuck = append(t.stuck, h.owner)
 			return false
 		}
@@ -121,7 +119,7 @@ func (t *Table) Release(owner Owner) []Owner {
 	var freed []*entry
 	if h.waiting != nil {
 		e := t.entry(h.plan[h.have].Name)
-		heap.Remove(&e.queue, h.waiting.index)
+		e.leave(h.waiting)
 		freed = append(freed, e)
 	}
 	for i := h.have - 1; i >= 0; i-- {
@@ -168,7 +166,7 @@ func (t *Table) serve(freed []*entry) []Owner {
 			if !e.admits(mode) {
 				break
 			}
-			heap.Pop(&e.queue)
+			e.leave(h.waiting)
 			h.waiting = nil
 			e.hold(h.owner, mode)
 			h.have++
@@ -190,12 +188,14 @@ func (t *Table) SetPriority(owner Owner, priority int) []Owner {
 	if h == nil {
 		return nil
 	}
-	h.priority = priority
 	if h.waiting == nil {
+		h.priority = priority
 		return nil
 	}
 	e := t.entry(h.plan[h.have].Name)
-	heap.Fix(&e.queue, h.waiting.index)
+	e.leave(h.waiting) // as long as its place can be found by its priority
+	h.priority = priority
+	e.join(h.waiting)
 	return t.serve([]*entry{e})
 }
 
@@ -218,34 +218,20 @@ func (e *entry) hold(o Owner, m Mode) {
 	e.count[m]++
 }
 
-// waiters is a heap: the most urgent first, then the earliest.
-type waiters []*waiter
+// place is where a waiter stands in the queue, or belongs.
+func (e *entry) place(w *waiter) int {
+	at, _ := slices.BinarySearchFunc(e.queue, w, (*waiter).compare)
+	return at
+}
 
-func (w waiters) Len() int { return len(w) }
+func (e *entry) join(w *waiter) { e.queue = slices.Insert(e.queue, e.place(w), w) }
 
-func (w waiters) Less(i, j int) bool { return w[i].before(w[j]) }
+func (e *entry) leave(w *waiter) {
+	at := e.place(w)
+	e.queue = slices.Delete(e.queue, at, at+1)
+}
 
-func (w *waiter) before(o *waiter) bool { return w.compare(o) < 0 }
-
+// compare tells who is served first. No two waiters are equal.
 func (w *waiter) compare(o *waiter) int {
 	return cmp.Or(cmp.Compare(w.holding.priority, o.holding.priority), cmp.Compare(w.seq, o.seq))
-}
-
-func (w waiters) Swap(i, j int) {
-	w[i], w[j] = w[j], w[i]
-	w[i].index, w[j].index = i, j
-}
-
-func (w *waiters) Push(x any) {
-	item := x.(*waiter)
-	item.index = len(*w)
-	*w = append(*w, item)
-}
-
-func (w *waiters) Pop() any {
-	old := *w
-	item := old[len(old)-1]
-	old[len(old)-1] = nil
-	*w = old[:len(old)-1]
-	return item
 }
