@@ -129,16 +129,22 @@ func (k *Keystone) remember(key [sha256.Size]byte, s *identity.Session) {
 	k.known[key] = known{s, until}
 }
 
+// reference names something of the service.
+type reference struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
 // told is the body of an answer about a token.
 type told struct {
 	Token struct {
-		Methods []string                    `json:"methods"`
-		Issued  time.Time                   `json:"issued_at"`
-		Expires time.Time                   `json:"expires_at"`
-		Audit   []string                    `json:"audit_ids"`
-		User    struct{ ID, Name string }   `json:"user"`
-		Project *struct{ ID, Name string }  `json:"project"`
-		Roles   []struct{ ID, Name string } `json:"roles"`
+		Methods []string    `json:"methods"`
+		Issued  time.Time   `json:"issued_at"`
+		Expires time.Time   `json:"expires_at"`
+		Audit   []string    `json:"audit_ids"`
+		User    reference   `json:"user"`
+		Project *reference  `json:"project"`
+		Roles   []reference `json:"roles"`
 	} `json:"token"`
 }
 
