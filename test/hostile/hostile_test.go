@@ -191,7 +191,7 @@ func (g *target) send(ctx context.Context, r request) (answer, error) {
 func (g *target) logIn() (string, error) {
 	body := fmt.Sprintf(`{"auth":{"identity":{"methods":["password"],"password":{"user":{"name":%s,"password":%s,"domain":{"id":"default"}}}},"scope":{"project":{"name":%s,"domain":{"id":"default"}}}}}`,
 		quote(g.Ready.ComputeUser), quote(g.Ready.ComputePassword), quote(g.Ready.ComputeProject))
-	resp, err := g.http.Post(g.Ready.Identity+"/auth/tokens", "application/json", strings.NewReader(body)) //nolint:noctx // once for all requests, whose contexts end
+	resp, err := g.http.Post(g.Ready.Identity+"/auth/tokens", "application/json", strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}
