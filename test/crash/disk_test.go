@@ -73,7 +73,7 @@ func (d *diskTest) start() {
 func (d *diskTest) submit(name string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(d.Context(), limit)
 	defer cancel()
-	op := map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0, "reason": [][]any{{"user", name, 1}}}
+	op := map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", name, 1}}}
 	var id int
 	err := d.client.Call(ctx, "SubmitJob", []any{[]any{op}, name}, &id)
 	if err == nil {
