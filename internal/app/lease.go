@@ -81,11 +81,10 @@ func acquireLease(ctx context.Context, s store.Store, holder string, log *slog.L
 func (c *controller) keepLease(ctx context.Context) error {
 	return regularly(ctx, leaseRenew, func() error {
 		_, err := c.store.RenewLease(ctx, c.lease, leaseTime)
-		switch {
-		case err == nil || ctx.Err() != nil:
-		case fault.Is(err, fault.Fenced):
+		if ctx.Err() == nil && fault.Is(err, fault.Fenced) {
 			return fault.New(fault.Fenced, "another controller has taken the lead: %w", err)
-		default:
+		}
+		if ctx.Err() == nil && err != nil {
 			c.log.Warn("the leader's lease could not be renewed", "error", err)
 		}
 		return nil

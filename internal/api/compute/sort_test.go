@@ -3,6 +3,7 @@ package compute_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -58,7 +59,7 @@ func TestListsAreSorted(t *testing.T) {
 func TestReadingAsksNothingOfTheStore(t *testing.T) {
 	r := newRig(t)
 	for i := range 20 {
-		r.create(fmt.Sprint("web", i), "all", fmt.Sprint(i))
+		r.create(fmt.Sprint("web", i), "all", strconv.Itoa(i))
 	}
 	defer r.store.FailReads(faultstore.ReadFault{})()
 	for _, root := range []string{nova, cyclades} {
