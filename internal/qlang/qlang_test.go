@@ -153,6 +153,21 @@ func TestHints(t *testing.T) {
 		`name "x"`:                          ``,
 		`oper_ram > 5x`:                     ``,
 		`name == "a" and status != stopped`: `texts stand in quotes: != "stopped"`,
+		`a == "x" && b`:                     `tests are joined by and: TEST and TEST`,
+		`(a == "x" & b)`:                    `tests are joined by and: TEST and TEST`,
+		`a AND b`:                           `tests are joined by and: TEST and TEST`,
+		`a == 5 || b`:                       `alternatives are joined by or: TEST or TEST`,
+		`a OR b`:                            `alternatives are joined by or: TEST or TEST`,
+		`a and !b`:                          `a test is negated by not: not TEST`,
+		`!a`:                                `a test is negated by not: not TEST`,
+		`env in tags`:                       `in asks whether a field, which is a list, has a value, which stands in quotes: "env" in FIELD`,
+		`env not in tags`:                   `not in asks whether a field, which is a list, has a value, which stands in quotes: "env" not in FIELD`,
+		`be/vcpus > 2 and tags in "web"`:    `the value stands before the field: "web" in tags`,
+		`tags in"web" or`:                   `the value stands before the field: "web" in tags`,
+		`status in ("running", "waiting")`:  `each of several values is a test: status == "A" or status == "B"`,
+		`status in[`:                        `each of several values is a test: status == "A" or status == "B"`,
+		`ä in tags`:                         ``,
+		`in in`:                             `in asks whether a field, which is a list, has a value, which stands in quotes: "in" in FIELD`,
 	} {
 		_, err := qlang.ParseText(text)
 		f, ok := errors.AsType[*fault.Error](err)

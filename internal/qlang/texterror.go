@@ -93,7 +93,7 @@ func hintFor(text string, at int) string {
 	}
 	switch {
 	case op == "":
-		return ""
+		return joinHint(text[:at], rest)
 	case word == "":
 		return "a value is missing behind " + op
 	case op == "=~" || op == "!~":
@@ -110,6 +110,52 @@ func hintFor(text string, at int) string {
 		return ""
 	}
 	return "texts stand in quotes: " + op + ` "` + word + `"`
+}
+
+// joinHint is hintFor for what stands where neither an operator nor and, or do:
+// the signs of other languages for them, and in behind a field.
+func joinHint(before, rest string) string {
+	word, behind := rest, ""
+	if n := strings.IndexAny(rest, " \t\n\r([\"'"); n >= 0 {
+		word, behind = rest[:n], strings.TrimLeft(rest[n:], " \t\n\r")
+	}
+	switch {
+	case strings.HasPrefix(rest, "&"), word == "AND":
+		return "tests are joined by and: TEST and TEST"
+	case strings.HasPrefix(rest, "|"), word == "OR":
+		return "alternatives are joined by or: TEST or TEST"
+	case strings.HasPrefix(rest, "!"), (word == "and" || word == "or") && strings.HasPrefix(behind, "!"):
+		return "a test is negated by not: not TEST"
+	case word == "not" && strings.HasPrefix(behind, "in"):
+		return inHint(lastWord(before), "not in", strings.TrimSpace(behind[len("in"):]))
+	case word == "in":
+		return inHint(lastWord(before), "in", behind)
+	}
+	return ""
+}
+
+// inHint says how a test with in is written, by what stands on both its sides.
+func inHint(left, in, right string) string {
+	switch {
+	case left == "":
+		return ""
+	case strings.HasPrefix(right, "(") || strings.HasPrefix(right, "["):
+		return "each of several values is a test: " + left + ` == "A" or ` + left + ` == "B"`
+	}
+	if n := quotedLen(right); n > 0 {
+		return "the value stands before the field: " + right[:n] + " " + in + " " + left
+	}
+	return in + " asks whether a field, which is a list, has a value, which stands in quotes: \"" + left + `" ` + in + " FIELD"
+}
+
+// lastWord is the name of a field that a text ends with.
+func lastWord(text string) string {
+	text = strings.TrimRight(text, " \t\n\r")
+	begin := len(text)
+	for begin > 0 && isFieldByte(text[begin-1]) {
+		begin--
+	}
+	return text[begin:]
 }
 
 // found names the word at a place as the reference's parser does.

@@ -129,7 +129,7 @@ func (t *table[R]) harmless(filter qlang.Node) bool {
 		return name == "tags" && !n.Value.IsInt()
 	case *qlang.Compare:
 		if n.Value.IsInt() {
-			return f.mode == seconds || f.mode == plain && slices.Contains(numbers, f.Kind)
+			return f.mode == seconds || f.mode != hostname && slices.Contains(numbers, f.Kind)
 		}
 		return f.Kind == KindText
 	}

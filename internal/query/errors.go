@@ -1,7 +1,6 @@
 package query
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -63,11 +62,7 @@ func unknownEntity(err error) *Error {
 	return e
 }
 
-// suggestion is a hint for a name that is not known.
-func suggestion(name string, candidates iter.Seq[string]) string {
-	return didYouMean(name, slices.Collect(candidates))
-}
-
+// didYouMean is a hint for a name that is not known.
 func didYouMean(name string, candidates []string) string {
 	if s := qlang.Suggest(name, slices.Values(candidates)); s != "" {
 		return "did you mean '" + s + "'?"

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"errors"
 	"math"
 	"math/big"
 	"slices"
@@ -118,6 +119,9 @@ func leaf[R any](f *field[R], n qlang.Node) test[R] {
 	if f.mode == seconds {
 		check = onSeconds(check)
 	}
+	if f.words != "" {
+		check = withWords(check, f.words)
+	}
 	if m, ok := n.(*qlang.Match); ok {
 		return matches(m.Regex, check, missing, get)
 	}
@@ -134,7 +138,7 @@ func leaf[R any](f *field[R], n qlang.Node) test[R] {
 func checkOf(n qlang.Node, m mode) check {
 	switch n := n.(type) {
 	case *qlang.True:
-		return isTrue
+		return isTrue(n.Field)
 	case *qlang.Match:
 		return matchesNone
 	case *qlang.Contains:
@@ -146,12 +150,40 @@ func checkOf(n qlang.Node, m mode) check {
 	return func(any) (bool, error) { return false, programmerError("unknown filter leaf %T", n) }
 }
 
-func isTrue(value any) (bool, error) {
-	b, ok := value.(bool)
-	if !ok {
-		return false, parameterError("Unexpected value '%s' in boolean context", show(value))
+func isTrue(field string) check {
+	return func(value any) (bool, error) {
+		b, ok := value.(bool)
+		if !ok {
+			return false, parameterError("Unexpected value '%s' in boolean context", show(value)).withHint(notTrue(field, value))
+		}
+		return b, nil
 	}
-	return b, nil
+}
+
+// notTrue says how a field is tested whose values are not true or false.
+func notTrue(field string, value any) string {
+	const alone = "a field alone is asked whether it is true; "
+	if _, number := compareBig(value, new(big.Int)); number {
+		return alone + "a number is compared: " + field + " > 0"
+	}
+	switch generic(value).(type) {
+	case string:
+		return alone + "a text is compared: " + field + ` == "TEXT" or ` + field + " =~ m/PATTERN/"
+	case []any:
+		return alone + `a list is tested for what is in it: "VALUE" in ` + field
+	}
+	return ""
+}
+
+// withWords has the errors of a check name the field that has the value as text.
+func withWords(inner check, words string) check {
+	return func(value any) (bool, error) {
+		holds, err := inner(value)
+		if refused, ok := errors.AsType[*Error](err); ok {
+			err = refused.withHint("the field " + words + " has it as text: " + words + " =~ m/PATTERN/")
+		}
+		return holds, err
+	}
 }
 
 // matches searches a text, or the elements of a list, for as long as the query is
@@ -299,7 +331,7 @@ func wrongType(value any, want qlang.Value, m mode) error {
 	}
 	err := parameterError("Invalid types in comparison, trying to compare %s with '%s'", show(value), constant)
 	if number || m == seconds {
-		return err.withHint(`numbers stand without quotes; times are "2026-11-15", "2026-11-15 08:30" or -1h, sizes 512M or 2G`)
+		return err.withHint(`numbers stand without quotes; times are "2026-11-15", "2026-11-15 08:30" or -1h, durations 90s or 1h30m, sizes 512M or 2G`)
 	}
 	return err
 }

@@ -141,7 +141,7 @@ func opcodeFields() []field[opcodeRow] {
 			get: ofOp(self, func(r opcodeRow) Cell { return opcodeTime(r.op().Start) })},
 		{Def: Def{"exec_ts", "Exec", KindTimestamp, "When the opcode had its locks and began to run"}, from: InMemory,
 			get: ofOp(self, func(r opcodeRow) Cell { return opcodeTime(r.op().Exec) })},
-		{Def: Def{"reason_trail", "Reason_trail", KindOther, "Who wanted the opcode and why, hop by hop: source, reason and nanoseconds since the epoch"}, from: InMemory,
+		{Def: Def{"reason_trail", "Reason_trail", KindOther, "Who wanted the opcode and why, hop by hop: source, reason and nanoseconds since the epoch"}, from: InMemory, words: "reason",
 			get: ofOp(self, func(r opcodeRow) Cell { return known(r.op().Input.Reason) })},
 		{Def: Def{"reason", "Reason", KindText, "The reason trail as one text, without what the system itself added"}, from: InMemory,
 			get: ofOp(self, func(r opcodeRow) Cell { return text(r.op().Input.Reason.Text()) })},

@@ -254,7 +254,7 @@ func opLog(op *job.Op) any {
 // jobNewFields are fields that the reference does not have.
 func jobNewFields() []field[jobRow] {
 	return []field[jobRow]{
-		{Def: Def{"reason_trail", "Reason_trail", KindOther, "Who wanted the job and why, hop by hop, of all its opcodes: source, reason and nanoseconds since the epoch"}, from: InMemory,
+		{Def: Def{"reason_trail", "Reason_trail", KindOther, "Who wanted the job and why, hop by hop, of all its opcodes: source, reason and nanoseconds since the epoch"}, from: InMemory, words: "reason",
 			get: ofWhole(func(j *job.Job) Cell { return known(j.Trail()) })},
 		{Def: Def{"reason", "Reason", KindText, "The reason trails of all opcodes as one text, without what the system itself added"}, from: InMemory,
 			get: keptText((*job.Brief).Reason, text, func(j *job.Job) Cell { return text(j.Trail().Text()) })},

@@ -13,7 +13,7 @@ func jobTimelineFields() []field[jobRow] {
 	return []field[jobRow]{
 		{Def: Def{"timeline", "Timeline", KindOther, "What the job waited for, from when to when, and when and where it ran"}, from: InMemory,
 			get: ofWhole(func(j *job.Job) Cell { return known(timeline(j)) })},
-		{Def: Def{"waited", "Waited", KindFloat, "Seconds that it waited in all, as far as they are over"}, from: InMemory,
+		{Def: Def{"waited", "Waited", KindFloat, "Seconds that it waited in all, as far as they are over; a filter may give 90s or 1h30m"}, from: InMemory, mode: duration,
 			get: ofWhole(func(j *job.Job) Cell { return known(float64(j.Waited()) / 1e6) })},
 		{Def: Def{"waited_for", "Waited_for", KindOther, "What it waited for, each once: rule UUID, job N, limit NAME, lock NAME, slot, restart"}, from: InMemory,
 			get: ofWhole(func(j *job.Job) Cell { return known(waitedFor(j)) })},

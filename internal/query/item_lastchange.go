@@ -20,7 +20,7 @@ func lastChangeFields[R any](last func(R) *cluster.LastChange) []field[R] {
 			get: of(func(l *cluster.LastChange) Cell { return known(l.Job) })},
 		{Def: Def{"last_change_reason", "Last_change_reason", KindText, "Why it was changed last: the reason trail as text, without what the system itself added"},
 			get: of(func(l *cluster.LastChange) Cell { return text(l.Trail.Text()) })},
-		{Def: Def{"last_change_trail", "Last_change_trail", KindOther, "Why it was changed last, hop by hop: source, reason and nanoseconds since the epoch"},
+		{Def: Def{"last_change_trail", "Last_change_trail", KindOther, "Why it was changed last, hop by hop: source, reason and nanoseconds since the epoch"}, words: "last_change_reason",
 			get: of(func(l *cluster.LastChange) Cell { return known(l.Trail) })},
 	})
 }

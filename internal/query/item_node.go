@@ -16,7 +16,11 @@ var nodeTable = table[node]{
 	fields: slices.Concat(nodeFields(), nodeInstanceFields(), nodeParamFields(), nodeLiveFields(),
 		metaFields(func(n node) *cluster.Meta { return &n.Meta }),
 		lastChangeFields(func(n node) *cluster.LastChange { return n.Last })),
-	aliases:  map[string]string{"ip": "pip", "primary_ip": "pip", "secondary_ip": "sip", "mem": "mtotal", "pinst": "pinst_list", "sinst": "sinst_list"},
+	aliases: map[string]string{"ip": "pip", "primary_ip": "pip", "secondary_ip": "sip", "mem": "mtotal", "pinst": "pinst_list", "sinst": "sinst_list"},
+	absent: map[string]string{
+		"mused": "a node tells mtotal, mfree and mnode, which is what its own system uses; instances use mtotal - mfree - mnode",
+		"dused": "a node tells dtotal and dfree; used is the rest, dtotal - dfree",
+	},
 	all:      func(v *view) iter.Seq[node] { return v.inv.Nodes() },
 	named:    nodeNamed,
 	narrow:   nodePaths,

@@ -18,6 +18,10 @@ type rule = *jobfilter.Rule
 
 var filterTable = table[rule]{
 	what: "filter",
+	absent: map[string]string{
+		"name": "the name of a rule is the field rule_name",
+		"id":   "rules have a uuid, a rule_name, and rule, which is what to mean them by",
+	},
 	fields: slices.Concat([]field[rule]{
 		{Def: Def{"uuid", "UUID", KindOther, "Identity of the rule"},
 			get: func(_ *view, r rule) Cell { return text(r.UUID) }},
@@ -25,11 +29,11 @@ var filterTable = table[rule]{
 			get: func(_ *view, r rule) Cell { return known(r.Watermark) }},
 		{Def: Def{"priority", "Priority", KindOther, "Place among the rules, the smallest first"},
 			get: func(_ *view, r rule) Cell { return known(int64(r.Priority)) }},
-		{Def: Def{"predicates", "Predicates", KindOther, "Conditions that must all hold"},
+		{Def: Def{"predicates", "Predicates", KindOther, "Conditions that must all hold"}, words: "predicates_text",
 			get: func(_ *view, r rule) Cell { return known(r.Predicates) }},
-		{Def: Def{"action", "Action", KindOther, "What becomes of jobs that meet the conditions"},
+		{Def: Def{"action", "Action", KindOther, "What becomes of jobs that meet the conditions"}, words: "action_text",
 			get: func(_ *view, r rule) Cell { return known(actionValue(r.Action)) }},
-		{Def: Def{"reason_trail", "ReasonTrail", KindOther, "Who added the rule and why"},
+		{Def: Def{"reason_trail", "ReasonTrail", KindOther, "Who added the rule and why"}, words: "reason",
 			get: func(_ *view, r rule) Cell { return known(r.Reason) }},
 	}, strictly([]field[rule]{
 		{Def: Def{"rule", "Rule", KindText, "What to mean the rule by: its name, or else the beginning of its UUID"}, get: func(_ *view, r rule) Cell { return text(r.Short()) }},
@@ -46,8 +50,8 @@ var filterTable = table[rule]{
 			get: func(_ *view, r rule) Cell { return text(r.Action.String()) }},
 		{Def: Def{"predicates_text", "Predicates_text", KindText, "The conditions as text, for searching"},
 			get: func(_ *view, r rule) Cell { return text(predicatesText(r)) }},
-		{Def: Def{"reason", "Reason", KindText, "The reason trail as one text, for searching"},
-			get: func(_ *view, r rule) Cell { return text(r.Reason.Text()) }},
+		{Def: Def{"reason", "Reason", KindText, "The reasons of the trail as one text, for searching: what people and programs said, without who said it"},
+			get: func(_ *view, r rule) Cell { return text(reasonsText(r.Reason)) }},
 		{Def: Def{"added_by", "Added_by", KindText, "Account that added or last changed the rule"},
 			get: func(_ *view, r rule) Cell { return textOrUnavail(accountOf(r.Reason)) }},
 		{Def: Def{"held", "Held", KindNumber, "How many jobs the rule holds now"}, from: InMemory, mutual: true,
@@ -101,6 +105,18 @@ func predicatesText(r rule) string {
 	texts := make([]string, len(r.Predicates))
 	for i := range r.Predicates {
 		texts[i] = r.Predicates[i].String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// reasonsText joins the reasons of a trail: what predicates search as the field
+// reason, but for the accounts, which added_by tells.
+func reasonsText(t reason.Trail) string {
+	var texts []string
+	for _, e := range t {
+		if e.Reason != "" && !strings.HasPrefix(e.Source, reason.SourceAccount) {
+			texts = append(texts, e.Reason)
+		}
 	}
 	return strings.Join(texts, "; ")
 }

@@ -147,7 +147,7 @@ func serverTagFigures() []field[*server.Server] {
 		momentField("pending_since", "PendingSince", "When the oldest change of a tag was asked for that its cluster does not show yet", func(s row) job.Time {
 			return s.Tags.OldestPending()
 		}),
-		{Def: Def{"pending_age", "PendingAge", KindFloat, "How long that is ago, in seconds"},
+		{Def: Def{"pending_age", "PendingAge", KindFloat, "How long that is ago, in seconds; a filter may give 90s or 1h30m"}, mode: duration,
 			get: func(v *view, s row) Cell { return age(v, s.Tags.OldestPending()) }},
 		{Def: Def{"jobs", "Jobs", KindOther, "Jobs of its cluster that are under way for it"}, get: func(_ *view, s row) Cell {
 			out := []any{}
@@ -246,7 +246,7 @@ func tagLifeFields() []field[serverTag] {
 			}
 			return r.t.Asked.Time
 		}),
-		{Def: Def{"pending_age", "PendingAge", KindFloat, "How long that is ago, in seconds"}, get: func(v *view, r serverTag) Cell {
+		{Def: Def{"pending_age", "PendingAge", KindFloat, "How long that is ago, in seconds; a filter may give 90s or 1h30m"}, mode: duration, get: func(v *view, r serverTag) Cell {
 			if !r.t.Pending() {
 				return Cell{Status: Unavail}
 			}

@@ -128,7 +128,7 @@ func newView(src *Source, fields []string) *view {
 func (t *table[R]) checkFilterFields(names []string) error {
 	for _, n := range names {
 		if t.field(n) == nil {
-			return parameterError("Can't find field named '%s'", n).withHint(suggestion(n, t.names()))
+			return t.noField(n)
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ func (t *table[R]) ordering(r Request) (ordering[R], error) {
 	for _, k := range r.Sort {
 		f := t.field(k.Field)
 		if f == nil {
-			return o, parameterError("Can't find field named '%s'", k.Field).withHint(suggestion(k.Field, t.names()))
+			return o, t.noField(k.Field)
 		}
 		sign := 1
 		if k.Descending {

@@ -113,6 +113,8 @@ const (
 	hostname
 	// seconds: a [seconds, microseconds] pair counts as its seconds.
 	seconds
+	// duration: a number of seconds, which a filter may write as 1h30m.
+	duration
 )
 
 // field is one entry of an item's table. R is the type of the item's rows.
@@ -128,6 +130,9 @@ type field[R any] struct {
 	mutual bool
 	// led: only the controller that leads knows the value.
 	led bool
+	// words is the field that has the value as text, where filters search that
+	// instead; empty for none.
+	words string
 	// need is what a Live field wants from nodes.
 	need Need
 	get  func(*view, R) Cell
@@ -141,6 +146,9 @@ type table[R any] struct {
 	fields    []field[R]
 	// aliases are further names of fields that are not listed.
 	aliases map[string]string
+	// absent are names that people look for and that no field has, with what to
+	// write instead.
+	absent map[string]string
 	// all yields all rows in the item's order.
 	all func(v *view) iter.Seq[R]
 	// named returns the rows with the names, in the order of the names; ok is
@@ -245,15 +253,17 @@ func (t *table[R]) def(name string) Def {
 	return Def{Name: name, Title: name, Kind: KindUnknown, Doc: "Unknown field '" + name + "'"}
 }
 
-// names yields the listed names, for suggestions.
-func (t *table[R]) names() iter.Seq[string] {
-	return func(yield func(string) bool) {
+// noField refuses a name that no field has, and says what may have been meant.
+func (t *table[R]) noField(name string) *Error {
+	hint := t.absent[name]
+	if hint == "" {
+		names := make([]string, len(t.fields))
 		for i := range t.fields {
-			if !yield(t.fields[i].Name) {
-				return
-			}
+			names[i] = t.fields[i].Name
 		}
+		hint = didYouMean(name, names)
 	}
+	return parameterError("Can't find field named '%s'", name).withHint(hint)
 }
 
 // strictly makes fields strict: those of items, and further fields of items,

@@ -11,11 +11,11 @@ import (
 	"github.com/drover-project/drover/internal/qlang"
 )
 
-// Filters may give times and sizes as people write them. The reference refuses
+// Filters may give times, durations and sizes as people write them. The reference refuses
 // a text where a number is wanted, so nothing that it accepts means anything
 // else here.
 
-// resolve returns a filter in which the times and sizes that are written as
+// resolve returns a filter in which the times, durations and sizes that are written as
 // texts are the numbers that the fields have. What cannot be read stays, and
 // fails when it is compared.
 func (t *table[R]) resolve(n qlang.Node, now time.Time) qlang.Node {
@@ -44,11 +44,13 @@ func (t *table[R]) resolveAll(args []qlang.Node, now time.Time) []qlang.Node {
 	return out
 }
 
-// written reads a time or a size, by what the field holds.
+// written reads a time, a duration or a size, by what the field holds.
 func (f *field[R]) written(text string, now time.Time) (int64, bool) {
 	switch {
 	case f.Kind == KindTimestamp || f.mode == seconds:
 		return writtenTime(text, now)
+	case f.mode == duration:
+		return writtenDuration(text)
 	case f.Kind == KindUnit:
 		return writtenSize(text)
 	}
@@ -75,22 +77,31 @@ func writtenTime(text string, now time.Time) (int64, bool) {
 	if text == "" || text[0] != '-' && text[0] != '+' {
 		return 0, false
 	}
-	total, rest := int64(0), text[1:]
+	distance, ok := writtenDuration(text[1:])
+	if text[0] == '-' {
+		distance = -distance
+	}
+	return now.Unix() + distance, ok
+}
+
+// longestDuration is so many seconds that sums of them and of times fit.
+const longestDuration = 1 << 50
+
+// writtenDuration reads a duration without a sign, 1h30m, as seconds.
+func writtenDuration(text string) (int64, bool) {
+	total, rest := int64(0), text
 	for rest != "" {
 		m := durationPart.FindStringSubmatch(rest)
 		if m == nil {
 			return 0, false
 		}
 		n, err := strconv.ParseInt(m[1], 10, 64)
-		if err != nil {
+		if total += n * unitSeconds[m[2]]; err != nil || total > longestDuration {
 			return 0, false
 		}
-		total, rest = total+n*unitSeconds[m[2]], rest[len(m[0]):]
+		rest = rest[len(m[0]):]
 	}
-	if text[0] == '-' {
-		total = -total
-	}
-	return now.Unix() + total, len(text) > 1
+	return total, text != ""
 }
 
 var sizeForm = regexp.MustCompile(`^(\d{1,15}(?:\.\d{1,6})?)([mgt])(?:i?b)?$`)

@@ -1,14 +1,17 @@
 package query
 
 import (
+	"errors"
 	"iter"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/opcode"
@@ -36,6 +39,108 @@ func TestWrittenTimes(t *testing.T) {
 	for _, text := range []string{"", "-", "1h", "-h", "-1", "-1y", "2026-13-01", "yesterday", "-99999999999h"} {
 		if got, ok := writtenTime(text, now); ok {
 			t.Errorf("%q: got %d", text, got)
+		}
+	}
+}
+
+func TestWrittenDurations(t *testing.T) {
+	for text, want := range map[string]int64{"90s": 90, "1m": 60, "1h30m": 5400, "2d": 172800, "1w": 604800, "0s": 0} {
+		if got, ok := writtenDuration(text); !ok || got != want {
+			t.Errorf("%s: got %d, %v, want %d", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "1", "-1m", "+1m", "m", "1.5h", "1M", "1h ", "999999999w999999999w", strings.Repeat("999999999w", 100_000)} {
+		if got, ok := writtenDuration(text); ok {
+			t.Errorf("%.50q: got %d", text, got)
+		}
+	}
+}
+
+// Fields that last are compared with durations as people write them; other
+// numbers are not.
+func TestDurationsInFilters(t *testing.T) {
+	src := &Source{Inventory: cluster.Empty(), Jobs: func(bool) iter.Seq2[*job.Job, error] {
+		var jobs []*job.Job
+		for i, seconds := range []job.Time{30, 60, 61, 5400, 90_000} {
+			jobs = append(jobs, &job.Job{ID: job.ID(i + 1), Received: 1e6, Ended: (1 + seconds) * 1e6,
+				Ops: []job.Op{{Status: job.Canceled, End: (1 + seconds) * 1e6, Input: &opcode.Opcode{ID: "OP_TEST_DUMMY"}}}})
+		}
+		return readable(slices.Values(jobs))
+	}}
+	for filter, want := range map[string]string{
+		`waited > 1m`:                     `3 61; 4 5400; 5 90000`,
+		`waited == 1m or waited >= 1d1h`:  `2 60; 5 90000`,
+		`waited == "1h30m"`:               `4 5400`,
+		`waited > 90s and waited < 2h`:    `4 5400`,
+		`waited <= 60`:                    `1 30; 2 60`,
+		`waited != 30s and not waited>1h`: `2 60; 3 61`,
+		`waited > 1G`: `error: Invalid types in comparison, trying to compare 30 with 'QuotedString "1G"' ` +
+			`(numbers stand without quotes; times are "2026-11-15", "2026-11-15 08:30" or -1h, durations 90s or 1h30m, sizes 512M or 2G)`,
+	} {
+		if got := run(t, src, "job", "id,waited", filter, Options{}); got != want {
+			t.Errorf("%s: got %s, want %s", filter, got, want)
+		}
+	}
+	if got := run(t, src, "job", "id", `id > 1m`, Options{}); !strings.HasPrefix(got, "error: ") {
+		t.Errorf("a number as a duration: %s", got)
+	}
+}
+
+// Slips that are found out only when a filter is applied are answered by what to
+// write instead, too.
+func TestHintsOfTests(t *testing.T) {
+	src := historySource(t)
+	src.Rules = func() []*jobfilter.Rule { return []*jobfilter.Rule{{UUID: "r"}} }
+	src.Events = func() iter.Seq2[*audit.Event, error] {
+		return func(yield func(*audit.Event, error) bool) {
+			yield(&audit.Event{ID: 9, Trail: reason.Trail{{Source: "gnt:user", Reason: "OPS-1", Time: 1}}}, nil)
+		}
+	}
+	for _, tc := range []struct{ what, filter, hint string }{
+		{"reason", `object and hop == 0`, `a field alone is asked whether it is true; a text is compared: object == "TEXT" or object =~ m/PATTERN/`},
+		{"reason", `hop`, `a field alone is asked whether it is true; a number is compared: hop > 0`},
+		{"reason", `timestamp`, `a field alone is asked whether it is true; a number is compared: timestamp > 0`},
+		{"job", `not summary`, `a field alone is asked whether it is true; a list is tested for what is in it: "VALUE" in summary`},
+		{"job", `reason_trail =~ m/OPS/`, `the field reason has it as text: reason =~ m/PATTERN/`},
+		{"job", `reason_trail == "OPS"`, `the field reason has it as text: reason =~ m/PATTERN/`},
+		{"opcode", `"OPS" in reason_trail`, `the field reason has it as text: reason =~ m/PATTERN/`},
+		{"event", `reason_trail =~ m/OPS/`, `the field reason has it as text: reason =~ m/PATTERN/`},
+		{"filter", `predicates =~ m/OP_/`, `the field predicates_text has it as text: predicates_text =~ m/PATTERN/`},
+		{"filter", `name == "lab"`, `the name of a rule is the field rule_name`},
+		{"node", `mused > 1G`, `a node tells mtotal, mfree and mnode, which is what its own system uses; instances use mtotal - mfree - mnode`},
+		{"node", `nam == "x"`, `did you mean 'name'?`},
+	} {
+		_, err := Run(src, tc.what, nil, mustParse(t, tc.filter), Options{})
+		f, ok := errors.AsType[*fault.Error](err)
+		if !ok || f.Hint != tc.hint {
+			t.Errorf("%s where %s: got %v", tc.what, tc.filter, err)
+		}
+	}
+	_, err := Run(src, "node", nil, nil, Options{Sort: ParseSort([]string{"-dused"})})
+	if f, ok := errors.AsType[*fault.Error](err); !ok || !strings.Contains(f.Hint, "dtotal - dfree") {
+		t.Errorf("an order by what no field has: %v", err)
+	}
+}
+
+// The reason of a rule is what was said, not who said it: sources, hops of the
+// system and accounts are no reasons.
+func TestReasonsOfRulesAreSearched(t *testing.T) {
+	src := historySource(t)
+	src.Rules = func() []*jobfilter.Rule {
+		return []*jobfilter.Rule{
+			{UUID: "a", Reason: reason.Trail{{Source: "gnt:user", Reason: "rack 3", Time: 1}, {Source: "gnt:client:gnt-filter", Time: 2},
+				{Source: "gnt:account:luxi", Reason: "root", Time: 3}, {Source: "luxid", Time: 4}, {Source: "gnt:user", Reason: "OPS-7", Time: 5}}},
+			{UUID: "b", Reason: reason.Trail{{Source: "luxid", Time: 4}}},
+		}
+	}
+	for filter, want := range map[string]string{
+		`reason =~ m/luxid|gnt:|root/`:              ``,
+		`reason =~ m/^rack 3; OPS-7$/`:              `"a" "rack 3; OPS-7" "root"`,
+		`reason == ""`:                              `"b" "" !3`,
+		`added_by == "root" and reason =~ m/OPS-7/`: `"a" "rack 3; OPS-7" "root"`,
+	} {
+		if got := run(t, src, "filter", "uuid,reason,added_by", filter, Options{}); got != want {
+			t.Errorf("%s: got %s, want %s", filter, got, want)
 		}
 	}
 }

@@ -49,13 +49,22 @@ func TestWhatIsNoJobIsRecorded(t *testing.T) {
 	}
 	_, err = r.q.Cancel(ctx, waiting, false, alice("wrong host"))
 	r.check(err)
+	r.check(r.q.SetDrained(ctx, false, alice("it is not drained")))
 	r.check(r.q.SetDrained(ctx, true, alice("move")))
+	r.check(r.q.SetDrained(ctx, true, alice("it is drained")))
 	r.crash()
 	r.check(r.q.SetDrained(ctx, false, alice("moved")))
+	hour, day := 3600.0, 86400.0
+	r.check(r.q.SetWatcherPause(ctx, nil, alice("they are not paused")))
+	r.check(r.q.SetWatcherPause(ctx, &hour, alice("quiet")))
+	r.check(r.q.SetWatcherPause(ctx, &day, alice("longer")))
+	r.check(r.q.SetWatcherPause(ctx, &day, alice("so they are")))
+	r.check(r.q.SetWatcherPause(ctx, nil, alice("on")))
 
 	want := []string{
 		"filter.add later null -> {", "job.change-priority not urgent 0 -> 5", "filter.delete done { -> null",
-		"job.cancel wrong host null -> null", "queue.drain move null -> null", "queue.undrain moved null -> null",
+		"job.cancel wrong host null -> null", "queue.drain move false -> true", "queue.undrain moved true -> false",
+		"watcher.pause quiet null -> 3600", "watcher.pause longer 3600 -> 86400", "watcher.continue on 86400 -> null",
 	}
 	got := r.events()
 	if len(got) != len(want) {

@@ -1,11 +1,13 @@
 package queue
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/queue/machine"
+	"github.com/drover-project/drover/internal/state"
 )
 
 // Answer is how the queue answers a request about one job: whether it did what
@@ -42,8 +44,7 @@ func (q *Queue) SetDrained(ctx context.Context, drained bool, by By) error {
 	if drained {
 		what = audit.QueueDrain
 	}
-	_, err := q.request(ctx, machine.SetDrained(drained), audit.New(what, "", by))
-	return err
+	return q.setFlag(ctx, machine.SetDrained(drained), audit.New(what, "", by), func(f state.Flags) []byte { return encode(f.Drained) })
 }
 
 // SetWatcherPause asks watchers to do nothing until a time, in seconds since
@@ -51,10 +52,28 @@ func (q *Queue) SetDrained(ctx context.Context, drained bool, by By) error {
 func (q *Queue) SetWatcherPause(ctx context.Context, until *float64, by By) error {
 	e := audit.New(audit.WatcherGoOn, "", by)
 	if until != nil {
-		e.What, e.After = audit.WatcherPause, encode(*until)
+		e.What = audit.WatcherPause
 	}
-	_, err := q.request(ctx, machine.SetWatcherPause{Until: until}, e)
-	return err
+	return q.setFlag(ctx, machine.SetWatcherPause{Until: until}, e, func(f state.Flags) []byte {
+		if f.WatcherPause == nil {
+			return nil
+		}
+		return encode(*f.WatcherPause)
+	})
+}
+
+// setFlag has a flag of the queue set, and returns when that is durable. It is
+// recorded with the flag before and after, unless those are the same.
+func (q *Queue) setFlag(ctx context.Context, e machine.Event, done audit.Event, flag func(state.Flags) []byte) error {
+	return q.change(ctx, func(w *work) error {
+		done.Before = flag(q.m.Flags())
+		r := q.apply(w, e)
+		done.After = flag(q.m.Flags())
+		if r.Refused == nil && !bytes.Equal(done.Before, done.After) {
+			q.record(w, done)
+		}
+		return r.Refused
+	})
 }
 
 // request carries an event out that somebody asks for, and returns when that is

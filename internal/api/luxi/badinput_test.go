@@ -95,8 +95,9 @@ func TestUnanswerableQueriesKeepTheConnection(t *testing.T) {
 		{[]any{"instance", []string{"name"}, []any{"==", "nmae", "x"}}, "ParameterError", "Can't find field named 'nmae'", "did you mean 'name'?"},
 		{[]any{"instance", []string{"name"}, []any{"&", []any{"==", "name", 5}}}, "ParameterError", "Invalid types in comparison", ""},
 		{[]any{"instance", []string{"name"}, []any{"==", "be/vcpus", "1"}}, "ParameterError", "Invalid types in comparison",
-			`numbers stand without quotes; times are "2026-11-15", "2026-11-15 08:30" or -1h, sizes 512M or 2G`},
-		{[]any{"instance", []string{"name"}, []any{"?", "name"}}, "ParameterError", "in boolean context", ""},
+			`numbers stand without quotes; times are "2026-11-15", "2026-11-15 08:30" or -1h, durations 90s or 1h30m, sizes 512M or 2G`},
+		{[]any{"instance", []string{"name"}, []any{"?", "name"}}, "ParameterError", "in boolean context",
+			`a field alone is asked whether it is true; a text is compared: name == "TEXT" or name =~ m/PATTERN/`},
 		{[]any{"instance", []string{"name"}, []any{"=~", "be/vcpus", "x"}}, "ParameterError", "expecting string", ""},
 		{[]any{"instance", []string{"name"}, []any{"=[]", "name", "x"}}, "GenericError", "Unable to read list", ""},
 		{[]any{"instance", []string{"name"}, []any{"==", "name", "nosuch"}}, "OpPrereqError", "Instance name nosuch not found", ""},
@@ -119,15 +120,15 @@ func TestUnanswerableQueriesKeepTheConnection(t *testing.T) {
 func TestBadOptionsOfQuery(t *testing.T) {
 	r := newRig(t)
 	for options, want := range map[string]string{
-		`{"limt":1}`:                           `there is no option "limt"`,
-		`{"limit":"x"}`:                        "there is no option limit as string",
-		`{"limit":-1}`:                         "must not be negative",
-		`{"sort":["nmae"]}`:                    "did you mean 'name'?",
-		`{"sort":"name"}`:                      "there is no option sort as string",
-		`[]`:                                   "Unable to read JSObject",
-		`{"after":"x"}`:                        "token",
-		`{"figures":["avg(x)"],"group_by":[]}`: "avg(x)",
-		`{"group_by":["nosuch"]}`:              "nosuch",
+		`{"limt":1}`:        `there is no option "limt"`,
+		`{"limit":"x"}`:     "there is no option limit as string",
+		`{"limit":-1}`:      "must not be negative",
+		`{"sort":["nmae"]}`: "did you mean 'name'?",
+		`{"sort":"name"}`:   "there is no option sort as string",
+		`[]`:                "Unable to read JSObject",
+		`{"after":"x"}`:     "token",
+		`{"figures":["median(x)"],"group_by":[]}`: "median(x)",
+		`{"group_by":["nosuch"]}`:                 "nosuch",
 	} {
 		got := r.dial().ask(`{"method":"Query","args":["node",["name"],null,` + options + `]}`)
 		if got.Success || got.Fault == nil || !strings.Contains(got.Fault.Message+" "+got.Fault.Hint, want) {

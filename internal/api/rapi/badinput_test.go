@@ -44,7 +44,7 @@ func TestBadQueriesAreRefusedAndDisturbNobody(t *testing.T) {
 		{"?sort=nmae", `null`, 400, "(did you mean 'name'?)"},
 		{"?limit=-1", `null`, 400, "'limit'"},
 		{"?after=x", `null`, 400, "token"},
-		{"?figures=avg(x)", `null`, 400, "avg(x)"},
+		{"?figures=median(x)", `null`, 400, "median(x)"},
 		{"?filter=name", `null`, 400, "The parameter 'filter' means nothing here"},
 		{"?nosuch=1", `null`, 400, "The parameter 'nosuch' means nothing here"},
 		{"", `null,"limit":3`, 400, "The body has the key 'limit', which means nothing here"},

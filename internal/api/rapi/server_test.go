@@ -230,6 +230,35 @@ func TestReservedSources(t *testing.T) {
 	}
 }
 
+// Lists of rules are in order of UUID, as the reference's; a query gives the order
+// in which they are asked.
+func TestOrderOfRules(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	const first, second, third = "cccccccc-1111-4111-8111-111111111111", "aaaaaaaa-2222-4222-8222-222222222222", "bbbbbbbb-3333-4333-8333-333333333333"
+	put := func(uuid string, priority int) {
+		t.Helper()
+		if a := r.do(http.MethodPut, "/2/filters/"+uuid, map[string]any{"priority": priority}); a.status != http.StatusOK {
+			t.Fatalf("%d %s", a.status, a.text)
+		}
+	}
+	put(third, 5)
+	put(first, 3)
+	if a := r.do(http.MethodPut, web1+"/startup", nil); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.text)
+	}
+	put(second, 3)
+	var listed []struct{ UUID string }
+	r.do(http.MethodGet, "/2/filters?bulk=1", nil).decode(t, &listed)
+	if len(listed) != 3 || listed[0].UUID != second || listed[1].UUID != third || listed[2].UUID != first {
+		t.Errorf("listed: %v", listed)
+	}
+	var asked struct{ Data [][][2]any }
+	r.do(http.MethodGet, "/2/query/filter?fields=uuid&sort=priority,watermark,uuid", nil).decode(t, &asked)
+	if got := fmt.Sprint(asked.Data); got != fmt.Sprintf("[[[0 %s]] [[0 %s]] [[0 %s]]]", first, second, third) {
+		t.Errorf("asked: %s", got)
+	}
+}
+
 func TestFilterRoundTrip(t *testing.T) {
 	r := newRig(t, rigOptions{})
 	var uuid string

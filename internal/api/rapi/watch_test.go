@@ -150,7 +150,7 @@ func TestWatchRefusesBadRequests(t *testing.T) {
 		"/2/query/nosuch/watch?fields=name":                      "nosuch",
 		"/2/query/instance?fields=name&limit=x":                  "limit",
 		"/2/query/instance?fields=name&fresh=x":                  "fresh",
-		"/2/query/instance?fields=name&figures=avg(x)":           "avg(x)",
+		"/2/query/instance?fields=name&figures=median(x)":        "median(x)",
 	} {
 		if a := r.do(http.MethodGet, path, nil); a.status != http.StatusBadRequest || !strings.Contains(a.message(t), want) {
 			t.Errorf("%s: %d %s", path, a.status, a.text)
