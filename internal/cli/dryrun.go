@@ -83,39 +83,6 @@ func (sh *shell) wouldDrain(ctx context.Context, on bool) error {
 	return sh.show(map[string]bool{"drained": now, "would_be_drained": on}, func() error { return sh.printf("%s\n", text) })
 }
 
-// wouldDelete shows the rules that would be deleted, with the jobs that each
-// holds now.
-func (sh *shell) wouldDelete(ctx context.Context, uuids []string) error {
-	type deletion struct {
-		UUID  string   `json:"uuid"`
-		Rule  ruleRow  `json:"rule"`
-		Holds []job.ID `json:"holds"`
-	}
-	out := make([]deletion, len(uuids))
-	for i, uuid := range uuids {
-		rule, err := sh.ruleByUUID(ctx, uuid)
-		if err != nil {
-			return err
-		}
-		out[i] = deletion{uuid, rule, nil}
-		if out[i].Holds, err = sh.jobsWhere(ctx, &qlang.Compare{Op: qlang.Eq, Field: "held_by", Value: qlang.TextValue(uuid)}); err != nil {
-			return err
-		}
-	}
-	return sh.show(out, func() error {
-		for _, d := range out {
-			text := fmt.Sprintf("Would delete filter rule %s (%s, priority %d)", d.UUID, listing.Str(d.Rule.Action), d.Rule.Priority)
-			if len(d.Holds) > 0 {
-				text += fmt.Sprintf(", which holds %s: %s", counted(len(d.Holds), "job"), joinIDs(d.Holds))
-			}
-			if err := sh.printf("%s\n", text); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // ruleByUUID returns a rule. Without one the error is that of its deletion.
 func (sh *shell) ruleByUUID(ctx context.Context, uuid string) (ruleRow, error) {
 	var found []ruleRow

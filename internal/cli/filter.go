@@ -207,10 +207,7 @@ func filterDelete(sh *shell) *cobra.Command {
 		}
 		switch {
 		case sh.flags.dryRun:
-			if err := sh.expectRules(cmd.Context(), edits, expect); err != nil {
-				return err
-			}
-			return sh.wouldDelete(cmd.Context(), uuids)
+			return sh.testRules(cmd.Context(), edits, ruleTest{expect: expect})
 		case sh.persona.classic():
 			for _, uuid := range uuids {
 				if err := sh.do(cmd.Context(), "DeleteFilter", nil, uuid, sh.userTrail()); err != nil {

@@ -90,15 +90,6 @@ func registerExpect(cmd *cobra.Command, expect *string) {
 	cmd.Flags().StringVar(expect, "expect", "", "the digest that a preview showed: refuse if the rules have changed since")
 }
 
-// expectRules refuses to go on if the rules are not those of a digest.
-func (sh *shell) expectRules(ctx context.Context, edits []ruleEdit, digest string) error {
-	if digest == "" {
-		return nil
-	}
-	_, err := sh.foretell(ctx, edits, ruleTest{expect: digest})
-	return err
-}
-
 // foretell asks what edits would do.
 func (sh *shell) foretell(ctx context.Context, edits []ruleEdit, t ruleTest) (json.RawMessage, error) {
 	var text json.RawMessage

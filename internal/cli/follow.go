@@ -75,7 +75,7 @@ type ending struct {
 	Status   string
 	Statuses []string
 	Results  []json.RawMessage
-	Took     time.Duration // how long it was waited for
+	Took     time.Duration // from when it was received to its end
 }
 
 // change is what WaitForJobChange returns: the fields, then new log entries.
@@ -97,7 +97,6 @@ const waitSeconds = 60
 // come. A person who watches sees on one line what an idle job waits for; else
 // that is a line by itself, whenever it is something new.
 func (sh *shell) follow(ctx context.Context, id job.ID, onLog func(logEntry) error) (ending, error) {
-	fields := []string{"status", "start_ts", "opstatus", "opresult"}
 	var previous []json.RawMessage
 	var serial any // null until the first entry
 	progress := sh.newProgress(id)
@@ -107,7 +106,7 @@ func (sh *shell) follow(ctx context.Context, id job.ID, onLog func(logEntry) err
 	}
 	for {
 		var c change
-		if err := sh.wait(ctx, &c, progress, id, fields, previous, serial); err != nil {
+		if err := sh.wait(ctx, &c, progress, id, endingFields, previous, serial); err != nil {
 			return ending{}, err
 		}
 		progress.clear()
@@ -120,7 +119,6 @@ func (sh *shell) follow(ctx context.Context, id job.ID, onLog func(logEntry) err
 		end, err := readEnding(id, c.fields)
 		if err != nil || job.Status(end.Status).Final() {
 			sh.awaited = slices.DeleteFunc(sh.awaited, func(other job.ID) bool { return other == id })
-			end.Took = time.Since(progress.begun)
 			return end, err
 		}
 		previous = c.fields
@@ -145,16 +143,24 @@ func (sh *shell) wait(ctx context.Context, c *change, p *progress, id job.ID, fi
 	}
 }
 
+// endingFields are the fields of a job that readEnding reads.
+var endingFields = []string{"status", "start_ts", "opstatus", "opresult", "received_ts", "end_ts"}
+
 func readEnding(id job.ID, fields []json.RawMessage) (ending, error) {
 	end := ending{ID: id}
-	if len(fields) != 4 {
-		return end, fault.New(fault.Internal, "the controller returned %d fields of job %d instead of 4", len(fields), id)
+	if len(fields) != len(endingFields) {
+		return end, fault.New(fault.Internal, "the controller returned %d fields of job %d instead of %d", len(fields), id, len(endingFields))
 	}
 	if string(fields[0]) == "null" {
 		return end, fault.New(fault.NotFound, "Job %d not found", id)
 	}
+	var received, ended *[2]int64
 	err := errors.Join(json.Unmarshal(fields[0], &end.Status),
-		json.Unmarshal(fields[2], &end.Statuses), json.Unmarshal(fields[3], &end.Results))
+		json.Unmarshal(fields[2], &end.Statuses), json.Unmarshal(fields[3], &end.Results),
+		json.Unmarshal(fields[4], &received), json.Unmarshal(fields[5], &ended))
+	if received != nil && ended != nil {
+		end.Took = time.Duration(elapsed(received, ended) * float64(time.Second))
+	}
 	return end, err
 }
 

@@ -218,7 +218,7 @@ func (sh *shell) await(ctx context.Context, id job.ID, onLog func(logEntry) erro
 // archivedEnding finds out how a job ended that is in the archive by now.
 func (sh *shell) archivedEnding(ctx context.Context, id job.ID) (ending, error) {
 	var rows [][]json.RawMessage
-	err := sh.ask(ctx, "QueryJobs", &rows, []job.ID{id}, []string{"status", "start_ts", "opstatus", "opresult"})
+	err := sh.ask(ctx, "QueryJobs", &rows, []job.ID{id}, endingFields)
 	if err != nil {
 		return ending{}, err
 	}

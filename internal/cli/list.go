@@ -185,13 +185,18 @@ func (sh *shell) selected(l list, o *listOptions) []string {
 	for i, f := range fields {
 		fields[i] = strings.TrimSpace(f)
 	}
+	if o.fields != "" && !add {
+		return fields
+	}
+	usual := slices.Clone(sh.usual(l, o))
 	switch {
 	case o.fields == "":
-		return sh.usual(l, o)
-	case add:
-		return slices.Concat(sh.usual(l, o), fields)
+		return usual
+	case sh.persona.classic():
+		return append(usual, fields...)
 	}
-	return fields
+	o.brief = slices.DeleteFunc(slices.Clone(o.brief), func(f string) bool { return slices.Contains(fields, f) }) // asked for
+	return append(usual, slices.DeleteFunc(fields, func(f string) bool { return slices.Contains(usual, f) })...)
 }
 
 // usual are the columns of a list that is not told which. People get those that

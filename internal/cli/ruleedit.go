@@ -214,7 +214,11 @@ func (sh *shell) newJobs(f *jobfilter.Forecast) string {
 			b.WriteString("  ... and more; --output json shows all\n")
 			break
 		}
-		b.WriteString("  " + n.Opcode + ", as job " + n.Like.String() + ": " + n.After + "\n")
+		after := n.After
+		if i > 0 && f.New[i-1].After == after {
+			after = "likewise"
+		}
+		b.WriteString("  " + n.Opcode + ", as job " + n.Like.String() + ": " + after + "\n")
 	}
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -111,7 +112,8 @@ func (c Changed) UUID() string {
 
 // Apply makes edits, each on top of those before it. It changes none of the
 // rules it is given. Errors: fault.NotFound and fault.Ambiguous for a rule that
-// cannot be told, fault.Exists for a name that another rule has, fault.Invalid.
+// cannot be told, fault.Exists for a name that another rule has or
+// whose UUID begins with it, fault.Invalid.
 func Apply(rules []*Rule, edits []Edit, at Moment) (*Edited, error) {
 	out := &Edited{Rules: slices.Clone(rules)}
 	for i := range edits {
@@ -125,9 +127,11 @@ func Apply(rules []*Rule, edits []Edit, at Moment) (*Edited, error) {
 		}
 		out.Changed = append(out.Changed, c)
 	}
+	others := slices.Clone(out.Rules)
 	for _, c := range out.Changed {
 		if c.After != nil && slices.Contains(out.Rules, c.After) {
-			out.Warnings = append(out.Warnings, CheckAmong(c.After, out.Rules)...)
+			out.Warnings = append(out.Warnings, CheckAmong(c.After, others)...)
+			others = slices.DeleteFunc(others, func(r *Rule) bool { return r == c.After }) // two that tie are told once
 		}
 	}
 	return out, nil
@@ -164,6 +168,11 @@ func (e *Edit) apply(rules []*Rule, at Moment) (Changed, error) {
 	}
 	c.After.description, c.After.fresh = "", at.Preview && before == nil
 	c.After.Reason = c.After.Reason.Append(at.Hop)
+	if before == nil || before.Name != c.After.Name {
+		if err := c.After.hides(rules); err != nil {
+			return c, err
+		}
+	}
 	return c, c.After.fits(rules, at.Now)
 }
 
@@ -176,6 +185,18 @@ func (r *Rule) fits(others []*Rule, now time.Time) error {
 	}
 	if r.Expired(now) {
 		return fault.New(fault.Invalid, "until %s is over already", r.Until.Format(time.RFC3339)).At("until")
+	}
+	return nil
+}
+
+// hides refuses a name by which another rule is meant already: the beginning of
+// its UUID. A name wins over the beginning of a UUID, see Find, so whoever wrote
+// that for the other rule would get this one.
+func (r *Rule) hides(others []*Rule) error {
+	for _, o := range others {
+		if len(r.Name) >= minPrefix && o.UUID != r.UUID && strings.HasPrefix(o.UUID, r.Name) {
+			return fault.New(fault.Exists, "the name %q is the beginning of the UUID of filter rule %s", r.Name, o.UUID).At("name")
+		}
 	}
 	return nil
 }

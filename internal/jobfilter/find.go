@@ -110,12 +110,20 @@ func CheckAmong(r *Rule, others []*Rule) []Warning {
 		if o.UUID != r.UUID && o.Priority == r.Priority && o.Watermark == r.Watermark {
 			out = append(out, Warning{
 				Place:   "priority",
-				Message: "rule " + o.Short() + " has the same priority and no job came in between: the order of their UUIDs decides which is asked first",
+				Message: "rule " + o.Short() + " has the same priority as " + r.called() + " and no job came in between: the order of their UUIDs decides which is asked first",
 				Hint:    "give one of them another priority",
 			})
 		}
 	}
 	return out
+}
+
+// called names the rule where it may be one of several that are new.
+func (r *Rule) called() string {
+	if r.Name == "" && r.fresh {
+		return "this one"
+	}
+	return r.Short()
 }
 
 // everyJob says what an action means for a cluster.

@@ -102,7 +102,7 @@ func TestCheckAmong(t *testing.T) {
 		{all(jobfilter.Pause), nil, []string{"predicates: without predicates the rule concerns every job: nothing begins any more"}},
 		{all(jobfilter.Accept), nil, nil},
 		{&jobfilter.Rule{UUID: "b", Action: jobfilter.Action{Kind: jobfilter.Reject}, Shadow: true}, nil, nil},
-		{all(jobfilter.Accept), other, []string{"priority: rule aaaaaaaa has the same priority and no job came in between: the order of their UUIDs decides which is asked first"}},
+		{all(jobfilter.Accept), other, []string{"priority: rule aaaaaaaa has the same priority as b and no job came in between: the order of their UUIDs decides which is asked first"}},
 		{&jobfilter.Rule{UUID: "b", Watermark: 1}, other, nil},
 	} {
 		got := jobfilter.CheckAmong(tc.rule, tc.others)
