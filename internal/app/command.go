@@ -51,7 +51,7 @@ configuration file.`,
 		},
 	}
 	shown := from.defaults
-	shown.register(cmd.Flags())
+	shown.offer(cmd)
 	cmd.Flags().BoolVar(&demo, "demo", true, "fill a new cluster with some data to look at")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log what happens: jobs, filter rules, requests")
 	return cmd
@@ -91,7 +91,7 @@ changed it says that they need a restart. A file with mistakes changes nothing.`
 		},
 	}
 	shown := from.defaults
-	shown.register(cmd.Flags())
+	shown.offer(cmd)
 	cmd.Flags().StringVar(&from.file, "config", "", "configuration file (default: "+defaultConfig+" where it exists)")
 	cmd.Flags().BoolVar(&checkOnly, "check-config", false, "check the configuration, show the settings that follow from it, and end")
 	return cmd

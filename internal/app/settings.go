@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -81,6 +82,14 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.Var(&s.ArchiveAfter, "archive-after", "how long ended jobs stay before they move to the archive")
 	f.Var(&s.LogLevel, "log-level", "what is logged: debug, info, warn or error")
 	f.Var(&s.LogFormat, "log-format", "how it is logged: text or json")
+}
+
+// offer registers the options of a command, with the values of those that have few.
+func (s *settings) offer(cmd *cobra.Command) {
+	s.register(cmd.Flags())
+	for name, values := range map[string][]string{"log-level": {"debug", "info", "warn", "error"}, "log-format": {"text", "json"}} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the option exists
+	}
 }
 
 // options are the settings as a controller takes them.
