@@ -143,21 +143,23 @@ func (sh *shell) wait(ctx context.Context, c *change, p *progress, id job.ID, fi
 	}
 }
 
-// endingFields are the fields of a job that readEnding reads.
+// endingFields are the fields of a job that readEnding reads, in its order; a job that begins is news, too.
 var endingFields = []string{"status", "start_ts", "opstatus", "opresult", "received_ts", "end_ts"}
 
 func readEnding(id job.ID, fields []json.RawMessage) (ending, error) {
 	end := ending{ID: id}
-	if len(fields) != len(endingFields) {
-		return end, fault.New(fault.Internal, "the controller returned %d fields of job %d instead of %d", len(fields), id, len(endingFields))
+	var received, ended *[2]int64
+	into := []any{&end.Status, new(any), &end.Statuses, &end.Results, &received, &ended}
+	if len(fields) != len(into) {
+		return end, fault.New(fault.Internal, "the controller returned %d fields of job %d instead of %d", len(fields), id, len(into))
 	}
 	if string(fields[0]) == "null" {
 		return end, fault.New(fault.NotFound, "Job %d not found", id)
 	}
-	var received, ended *[2]int64
-	err := errors.Join(json.Unmarshal(fields[0], &end.Status),
-		json.Unmarshal(fields[2], &end.Statuses), json.Unmarshal(fields[3], &end.Results),
-		json.Unmarshal(fields[4], &received), json.Unmarshal(fields[5], &ended))
+	var err error
+	for i, value := range into {
+		err = errors.Join(err, json.Unmarshal(fields[i], value))
+	}
 	if received != nil && ended != nil {
 		end.Took = time.Duration(elapsed(received, ended) * float64(time.Second))
 	}
