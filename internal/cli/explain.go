@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
@@ -80,7 +81,7 @@ func (sh *shell) printExplanation(text json.RawMessage) error {
 			fmt.Fprintf(&b, "  %s\n", r.Text)
 		}
 	}
-	return sh.printf("%s", b.String())
+	return sh.printf("%s", listing.Fold(b.String(), sh.width))
 }
 
 // explainRules shows the chain of rules in the order in which they are asked.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/jobfilter"
 )
@@ -170,7 +171,7 @@ func (sh *shell) printPreview(f *jobfilter.Forecast) error {
 		sh.pastForecast(&b, title, c.Past)
 	}
 	fmt.Fprintf(&b, "\nDigest of the rules as they are: %s\n", f.Digest)
-	return sh.printf("%s", b.String())
+	return sh.printf("%s", listing.Fold(b.String(), sh.width))
 }
 
 // placeOf says where a rule would stand, or that it would be gone.

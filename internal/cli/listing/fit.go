@@ -95,3 +95,46 @@ func Wrap(text string, width int) []string {
 	}
 	return append(lines, line)
 }
+
+// Fold breaks lines that do not fit a width at blanks. What goes on stands two
+// columns behind where its line begins; words that are longer than the width stay
+// whole. Colours take no room. A width of 0 leaves everything as it is.
+func Fold(text string, width int) string {
+	if width <= 0 {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		indent := strings.Repeat(" ", len(line)-len(strings.TrimLeft(line, " "))+2)
+		for at := breakAt(line, width); at < len(line); at = breakAt(line, width) {
+			b.WriteString(line[:at] + "\n")
+			line = indent + strings.TrimLeft(line[at:], " ")
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// breakAt returns where a line is to be broken: at the last blank behind a word up to which it fits, or at the
+// first one if none does; its length if it need not or cannot be.
+func breakAt(line string, width int) int {
+	last, column, begun, colour := len(line), 0, false, false
+	for i, r := range line {
+		switch {
+		case r == '\x1b' || colour:
+			colour = r != 'm'
+			continue
+		case r == '\n':
+			return len(line)
+		case r == ' ' && begun && (column <= width || last == len(line)):
+			last = i
+		case r != ' ':
+			begun = true
+			if column >= width && last < len(line) {
+				return last
+			}
+		}
+		column++
+	}
+	return len(line)
+}
