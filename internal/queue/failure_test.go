@@ -487,3 +487,19 @@ func TestARefusalOfTheStoreCostsOneJob(t *testing.T) {
 		t.Errorf("the refused job: %v", err)
 	}
 }
+
+// TestAFencedQueueSaysSo: a controller that has lost the lead stands by; only one whose store fails ends.
+func TestAFencedQueueSaysSo(t *testing.T) {
+	for _, code := range []fault.Code{fault.Fenced, fault.Unavailable} {
+		r, faulty := newPatientRig(t, 1, time.Millisecond)
+		for range 2 { // the second time the queue has lost patience
+			faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, Err: fault.New(code, "injected"), When: touches(queue.KindJob, "1")})
+		}
+		if _, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, dummy)}); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("%s: the client is told %v", code, err)
+		}
+		if err := r.q.Failed(ctx); !fault.Is(err, code) {
+			t.Errorf("%s: the queue stopped with %v", code, err)
+		}
+	}
+}

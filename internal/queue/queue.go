@@ -194,8 +194,8 @@ func (q *Queue) Close() {
 }
 
 // Failed waits until the queue stops by itself, because its decisions can no
-// longer be stored, and returns why. It returns nil when ctx ends first or the
-// queue is closed.
+// longer be stored, and returns why: fault.Fenced when another controller leads. It
+// returns nil when ctx ends first or the queue is closed.
 func (q *Queue) Failed(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -391,5 +391,9 @@ func (q *Queue) fail(err error) {
 		WithHint("see the controller's log, and restart it when the store works again")
 	q.cfg.Log.Error("the job queue stops: its decisions cannot be stored", "error", err)
 	q.m.Apply(machine.Stop{}, q.cfg.Now())
-	q.stop(q.failed)
+	why := q.failed
+	if fault.Is(err, fault.Fenced) { // another leads, and may be stood by
+		why = fault.New(fault.Fenced, "the job queue has stopped: %w", err)
+	}
+	q.stop(why)
 }
