@@ -28,7 +28,7 @@ const patience = 5 * time.Minute
 // group is three controllers over one database, each a process that reaches the
 // database over a line of its own.
 type group struct {
-	*testing.T
+	testing.TB
 	bin, dir string
 	db       *pgserver.Server
 	url      string
@@ -44,7 +44,7 @@ type member struct {
 	dev  *testkit.Dev // nil while it does not run
 }
 
-func newGroup(t *testing.T, bin string) *group {
+func newGroup(t testing.TB, bin string) *group {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "drvh") //nolint:usetesting // sockets need short paths
 	if err != nil {
@@ -52,7 +52,7 @@ func newGroup(t *testing.T, bin string) *group {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	db := pgserver.Start(t, true)
-	g := &group{T: t, bin: bin, dir: dir, db: db, url: db.URL("drover")}
+	g := &group{TB: t, bin: bin, dir: dir, db: db, url: db.URL("drover")}
 	if err := os.WriteFile(g.path("users"), []byte("op secret write\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -189,9 +189,9 @@ func (m *member) answers() time.Duration {
 var leadLine = regexp.MustCompile(`msg="this controller leads" name=(\w+) epoch=(\d+)`)
 
 // checkTerms reads from the logs who led, and that no term was that of two.
-func (g *group) checkTerms() (terms int) {
+func (g *group) checkTerms() (held map[string]string) {
 	g.Helper()
-	held := map[string]string{}
+	held = map[string]string{}
 	for _, m := range g.members {
 		text, err := os.ReadFile(m.log.Name())
 		if err != nil {
@@ -207,7 +207,7 @@ func (g *group) checkTerms() (terms int) {
 			g.Errorf("%s panicked:\n%s", m.name, text)
 		}
 	}
-	return len(held)
+	return held
 }
 
 // line is a way to somewhere; it can be cut.
@@ -223,7 +223,7 @@ type line struct {
 
 // newLine makes a line to the database that begins with a socket in a directory of its
 // own.
-func newLine(t *testing.T, dir, database string) *line {
+func newLine(t testing.TB, dir, database string) *line {
 	t.Helper()
 	u, err := url.Parse(database)
 	if err == nil {
@@ -247,7 +247,7 @@ func newLine(t *testing.T, dir, database string) *line {
 }
 
 // newPeerLine makes the line on which other controllers reach one.
-func newPeerLine(t *testing.T) *line {
+func newPeerLine(t testing.TB) *line {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -266,7 +266,7 @@ func (w *line) leadTo(address string) {
 }
 
 // open carries the connections that come, until the test ends.
-func (w *line) open(t *testing.T, l net.Listener) {
+func (w *line) open(t testing.TB, l net.Listener) {
 	t.Helper()
 	w.conns = map[net.Conn]bool{}
 	var open sync.WaitGroup

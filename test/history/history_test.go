@@ -255,5 +255,5 @@ func (g *group) end() {
 	if err != nil {
 		g.Errorf("the store is not consistent: %v\n%s", err, out)
 	}
-	g.Logf("%d terms; %s", terms, out)
+	g.Logf("%d terms; %s", len(terms), out)
 }

@@ -16,7 +16,8 @@ import (
 // connection ends, so those who wait for it hear of a holder's death at once. The
 // seat is a hint alone: a holder may lose it and live, and be fenced by its epoch
 // when another has taken the lease for that reason. Who hands a lease over sits on it
-// in place of the one it is meant for, so that those who wait leave it alone.
+// in place of the one it is meant for, so that those who wait leave it alone; when that
+// one has taken it, under an epoch of its own, they are told to wait for its seat.
 
 // seatLock takes the seat of an epoch without waiting, seatWait waits for it, seatFree gives it up.
 const (
@@ -100,8 +101,9 @@ func (s *Store) Lease(ctx context.Context, name string) (store.Lease, error) {
 
 // vacancy waits until the lease is worth another look: its holder's seat is
 // free although it did not give the lease up, and then it returns the holder's
-// epoch; or it was released or may have expired, and then it returns zero. An error says that nothing was learned.
+// epoch; or it was released, may have expired or was acquired anew, and then it returns zero. An error says that nothing was learned.
 func (s *Store) vacancy(ctx context.Context, name string) (epoch int64, err error) {
+	acquired := s.listener.acquired.wait()
 	l, err := s.Lease(ctx, name)
 	if err != nil || l.Holder == "" {
 		return 0, err
@@ -113,6 +115,13 @@ func (s *Store) vacancy(ctx context.Context, name string) (epoch int64, err erro
 	defer func() { _ = conn.Close(context.Background()) }() // with it goes the seat
 	limit, cancel := context.WithTimeout(ctx, vacancyTime+time.Until(l.Expires))
 	defer cancel()
+	go func() {
+		select {
+		case <-acquired: // the seat may be one that nobody leaves
+			cancel()
+		case <-limit.Done():
+		}
+	}()
 	_, err = conn.Exec(limit, seatWait, l.Epoch)
 	switch {
 	case err == nil:
@@ -121,7 +130,7 @@ func (s *Store) vacancy(ctx context.Context, name string) (epoch int64, err erro
 		}
 		return l.Epoch, nil
 	case limit.Err() != nil:
-		return 0, nil // the time of the lease is over
+		return 0, nil // the time of the lease is over, or its epoch
 	}
 	return 0, unreachable(err)
 }

@@ -104,8 +104,9 @@ func handedOver(t *testing.T, url string) {
 	if _, err := first.AcquireLease(t.Context(), "leader", "first", long); !fault.Is(err, fault.Busy) {
 		t.Errorf("somebody else got it: %v", err)
 	}
-	if l, err := third.AwaitLease(t.Context(), "leader", "third", long, 0); err != nil || l.Epoch <= held.Epoch {
-		t.Errorf("who was named has %+v, %v", l, err)
+	taken, err := third.AwaitLease(t.Context(), "leader", "third", long, 0)
+	if err != nil || taken.Epoch <= held.Epoch {
+		t.Errorf("who was named has %+v, %v", taken, err)
 	}
 	select {
 	case l := <-stranger:
@@ -114,6 +115,13 @@ func handedOver(t *testing.T, url string) {
 	}
 	if err := second.HandLease(t.Context(), held, "second", long); !fault.Is(err, fault.Fenced) {
 		t.Errorf("it was handed over twice: %v", err)
+	}
+	// When the new holder dies, the stranger notices, although it began to wait for another's seat.
+	if err := third.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l := <-stranger; l.Holder != "first" || l.Epoch <= taken.Epoch {
+		t.Errorf("after the death of who was named the lease is %+v", l)
 	}
 }
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,9 +13,12 @@ import (
 	"github.com/drover-project/drover/internal/store/groupcommit"
 )
 
-// channel is where a writer tells the revision that it committed. Channels
-// belong to a database, so the schema is part of the name.
-const channelPrefix = "drover_"
+// channel is where a writer tells the revision that it committed, and that it gave a
+// lease a new epoch. Channels belong to a database, so the schema is part of the name.
+const (
+	channelPrefix = "drover_"
+	leaseAcquired = "lease"
+)
 
 func channel(cfg *pgx.ConnConfig) string {
 	return channelPrefix + cfg.RuntimeParams["search_path"]
@@ -26,8 +30,35 @@ type listener struct {
 	cfg    *pgx.ConnConfig
 	front  *groupcommit.Front
 	writer *writer
-	stop   context.CancelFunc
-	ended  chan struct{}
+	// acquired tells those who wait for a lease that somebody has acquired one.
+	acquired signal
+	stop     context.CancelFunc
+	ended    chan struct{}
+}
+
+// signal wakes all who wait for it.
+type signal struct {
+	mu   sync.Mutex
+	next chan struct{}
+}
+
+// wait returns what is closed at the next call of give.
+func (s *signal) wait() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == nil {
+		s.next = make(chan struct{})
+	}
+	return s.next
+}
+
+func (s *signal) give() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next != nil {
+		close(s.next)
+		s.next = nil
+	}
 }
 
 // probeTime is how long a notification may take to come back at the start.
@@ -73,6 +104,7 @@ func (l *listener) connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, err
 	}
 	l.front.Advance(newest)
+	l.acquired.give()
 	return conn, nil
 }
 
@@ -87,6 +119,10 @@ func (l *listener) run(ctx context.Context, conn *pgx.Conn) {
 		if err != nil {
 			_ = conn.Close(context.Background())
 			conn = nil
+			continue
+		}
+		if n.Payload == leaseAcquired {
+			l.acquired.give()
 			continue
 		}
 		rev, err := strconv.ParseInt(n.Payload, 10, 64)

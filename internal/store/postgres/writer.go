@@ -229,6 +229,7 @@ func (w *writer) commit(ctx context.Context, b *groupcommit.Batch, h *head) erro
 			"ON CONFLICT (name) DO UPDATE SET holder = $2, epoch = $3, expires = $4", l.Name, l.Holder, l.Epoch, l.Expires.UnixMicro())
 		if l.Epoch > h.leases.Newest() {
 			batch.Queue(seatLock, l.Epoch) // before anybody can know the epoch
+			batch.Queue("SELECT pg_notify($1, $2)", w.channel, leaseAcquired)
 		}
 	}
 	batch.Queue("COMMIT")
