@@ -3,28 +3,21 @@ package events_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/events"
-	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/picture"
-	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
-	"github.com/drover-project/drover/internal/store/sqlite"
-	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/controller"
 )
 
 // patience is how long something may take that is to come.
@@ -94,45 +87,18 @@ func (b *broker) await(t *testing.T, ids ...string) map[string]events.Message {
 	}
 }
 
-// rig is a queue without nodes.
+// rig is a controller and its store.
 type rig struct {
 	*testing.T
-	store *sqlite.Store
+	store store.Store
 	shown *picture.Picture
 	queue *queue.Queue
 }
 
 func newRig(t *testing.T, keep store.Revision) *rig {
 	t.Helper()
-	r := &rig{T: t, shown: picture.New()}
-	var err error
-	if r.store, err = sqlite.Open(filepath.Join(t.TempDir(), "store"), sqlite.Options{Keep: keep}); err != nil {
-		t.Fatal(err)
-	}
-	keeper, err := inventory.Open(t.Context(), r.store, 0, r.shown)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := keeper.Bootstrap(t.Context(), inventory.Setup{Name: "c.example", Nodes: []string{"node1.example"}, Hypervisors: []string{"fake"},
-		DiskTemplates: []string{"diskless"}, Now: time.Now(), NewUUID: testkit.NewUUID}); err != nil {
-		t.Fatal(err)
-	}
-	nobody := agent.NewFleet(func(string) (*agent.Agent, error) { return nil, errors.New("there are no nodes") })
-	r.queue, err = queue.Open(t.Context(), queue.Config{Store: r.store, Inventory: keeper, Picture: r.shown, Nodes: exec.Local(nobody),
-		Executors: exec.All(func(context.Context) *query.Source { return nil }, exec.Names{}), Now: time.Now, NewUUID: testkit.NewUUID,
-		Log: slog.New(slog.DiscardHandler), Patience: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.queue.Run()
-	t.Cleanup(func() {
-		r.queue.Close()
-		keeper.Close()
-		if err := errors.Join(nobody.Close(), r.store.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
+	c := controller.New(t, controller.Options{Keep: keep, Cluster: "c.example", Patience: time.Millisecond})
+	return &rig{T: t, store: c.Store, shown: c.Picture, queue: c.Queue}
 }
 
 // run runs an outbox until it is stopped.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"log/slog"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -14,16 +12,13 @@ import (
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
-	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/live"
-	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
-	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
-	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/testkit/controller"
 )
 
 // patience is how long a test waits for what must come. It only ends tests that
@@ -42,54 +37,24 @@ type rig struct {
 
 func newRig(t testing.TB, keep store.Revision) *rig {
 	t.Helper()
-	return newRigOn(t, keep, func(s store.Store) store.Store { return s })
+	return newRigOn(t, keep, nil)
 }
 
 // newRigOn makes a rig whose store is wrapped.
 func newRigOn(t testing.TB, keep store.Revision, wrap func(store.Store) store.Store) *rig {
 	t.Helper()
 	r := &rig{TB: t}
-	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	check := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	opened, err := sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{Keep: keep})
-	check(err)
-	s := wrap(opened)
-	shown := picture.New()
-	keeper, err := inventory.Open(t.Context(), s, 0, shown)
-	check(err)
 	var ids atomic.Int64
-	newUUID := func() string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", ids.Add(1)) }
-	check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "c.example.com", Nodes: []string{"node1.example.com", "node2.example.com"},
-		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless"}, Now: time.Now(), NewUUID: newUUID}))
-	fleet := agent.NewFleet(func(node string) (*agent.Agent, error) {
-		driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, node), Fault: func(c fake.Call) error {
+	c := controller.New(t, controller.Options{Keep: keep, Wrap: wrap, Patience: time.Millisecond,
+		Cluster: "c.example.com", Nodes: []string{"node1.example.com", "node2.example.com"}, Templates: []string{"diskless"},
+		NewUUID: func() string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", ids.Add(1)) },
+		OnCall: func(node string, c fake.Call) error {
 			if hook := r.hook.Load(); hook != nil {
 				(*hook)(node, c)
 			}
 			return nil
 		}})
-		if err != nil {
-			return nil, err
-		}
-		return agent.New(agent.Config{Node: node, Dir: filepath.Join(dir, node), Driver: driver})
-	})
-	q := &live.Querier{Picture: shown, Store: s, Nodes: live.Local(fleet), Log: log}
-	q.Queue, err = queue.Open(t.Context(), queue.Config{Store: s, Patience: time.Millisecond, Inventory: keeper, Picture: shown, Executors: exec.All(q.Source, exec.Names{}), Nodes: exec.Local(fleet),
-		Now: time.Now, NewUUID: newUUID, Log: log})
-	check(err)
-	q.Queue.Run()
-	t.Cleanup(func() {
-		q.Queue.Close()
-		keeper.Close()
-		check(fleet.Close())
-		check(s.Close())
-	})
-	r.keeper, r.Querier, r.fleet = keeper, q, fleet
+	r.keeper, r.Querier, r.fleet = c.Keeper, c.Querier, c.Fleet
 	return r
 }
 

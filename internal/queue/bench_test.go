@@ -13,6 +13,7 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // unit is the time of one fdatasync on the disk of the tests' directories.
@@ -53,7 +54,7 @@ func (r *rig) addInstances(n int) {
 		changes := make([]cluster.Change, n)
 		for i := range changes {
 			changes[i] = cluster.Put(&cluster.Instance{
-				Meta: cluster.Meta{UUID: newUUID()}, Name: fmt.Sprintf("bench%d.example", i), PrimaryNode: node,
+				Meta: cluster.Meta{UUID: testkit.NewUUID()}, Name: fmt.Sprintf("bench%d.example", i), PrimaryNode: node,
 			})
 		}
 		return changes, nil
@@ -149,6 +150,12 @@ func (r *rig) runAll(subs []queue.Submission) error {
 func (r *rig) fill(n int) {
 	r.t.Helper()
 	r.rule(9, `"PAUSE"`, `[["opcode",["=","OP_ID","OP_TEST_DUMMY"]]]`)
+	r.refill(n)
+}
+
+// refill puts more of them into it.
+func (r *rig) refill(n int) {
+	r.t.Helper()
 	const batch = 1000
 	for range n / batch {
 		subs := make([]queue.Submission, batch)
@@ -201,24 +208,23 @@ func BenchmarkRuleTakesEffect(b *testing.B) {
 	reportMedian(b, u, took)
 }
 
-// BenchmarkCancel ends waiting jobs among 10,000.
+// BenchmarkCancel ends waiting jobs, 10,000 of them and then as many more.
 func BenchmarkCancel(b *testing.B) {
+	const jobs = 10_000
 	r := newRig(b, 20)
-	r.fill(10_000)
+	r.fill(jobs)
 	u := unit(b)
 	var took []time.Duration
-	id := job.ID(0)
-	for b.Loop() {
-		id++
-		if id > 10_000 {
-			b.StopTimer()
-			r.fill(10_000)
-			b.StartTimer()
-		}
+	for id := job.ID(1); b.Loop(); id++ {
 		start := time.Now()
 		_, err := r.q.Cancel(ctx, id, false, queue.By{})
 		r.check(err)
 		took = append(took, time.Since(start))
+		if id%jobs == 0 { // none is left
+			b.StopTimer()
+			r.refill(jobs)
+			b.StartTimer()
+		}
 	}
 	reportMedian(b, u, took)
 }

@@ -2,10 +2,8 @@ package queue_test
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +19,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
-	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/testkit/controller"
 )
 
 // rig is a queue on a real store, with opcodes that do what a test tells
@@ -29,6 +27,7 @@ import (
 type rig struct {
 	t      testing.TB
 	dir    string
+	core   *controller.Controller
 	store  store.Store
 	keeper *inventory.Keeper
 	shown  *picture.Picture
@@ -63,36 +62,16 @@ func newRig(t testing.TB, maxRunning int) *rig {
 
 func (r *rig) open() {
 	r.t.Helper()
-	s, err := sqlite.Open(filepath.Join(r.dir, "store"), sqlite.Options{})
-	r.check(err)
-	r.store = s
-	if r.wrap != nil {
-		r.store = r.wrap(s)
-	}
-	r.shown = picture.New()
-	r.keeper, err = inventory.Open(ctx, s, 0, r.shown)
-	r.check(err)
-	if r.keeper.Snapshot().Cluster() == nil {
-		r.check(r.keeper.Bootstrap(ctx, inventory.Setup{
-			Name: "test", Nodes: []string{"node1", "node2"}, Hypervisors: []string{"fake"},
-			DiskTemplates: []string{"diskless"}, Now: time.Now(), NewUUID: newUUID,
-		}))
-	}
-	r.q, err = queue.Open(ctx, queue.Config{
-		Store: r.store, Inventory: r.keeper, Picture: r.shown, Executors: r.catalogue(),
-		Nodes: func(string) (exec.Node, error) { return nil, fault.New(fault.Unavailable, "no nodes here") },
-		Now:   time.Now, NewUUID: newUUID, Log: slog.New(slog.NewTextHandler(r.t.Output(), nil)),
-		Patience: r.storePatience, Grace: r.grace,
+	r.core = controller.Start(ctx, r.t, controller.Options{
+		Dir: r.dir, WrapQueue: r.wrap, Cluster: "test", Nodes: []string{"node1", "node2"}, Templates: []string{"diskless"},
+		Executors: func(*controller.Controller) exec.Catalogue { return r.catalogue() },
+		Reach:     func(string) (exec.Node, error) { return nil, fault.New(fault.Unavailable, "no nodes here") },
+		Log:       slog.New(slog.NewTextHandler(r.t.Output(), nil)), Patience: r.storePatience, Grace: r.grace,
 	})
-	r.check(err)
-	r.q.Run()
+	r.store, r.keeper, r.shown, r.q = r.core.Store, r.core.Keeper, r.core.Picture, r.core.Queue
 }
 
-func (r *rig) close() {
-	r.q.Close()
-	r.keeper.Close()
-	r.check(r.store.Close())
-}
+func (r *rig) close() { r.check(r.core.Close()) }
 
 // crash ends the queue without letting opcodes end, and opens it again.
 func (r *rig) crash() {
@@ -119,12 +98,6 @@ func (r *rig) check(err error) {
 }
 
 var ctx = context.Background()
-
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:])
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
 
 // catalogue makes OP_TEST_DUMMY an opcode that a test controls,
 // OP_INSTANCE_SHUTDOWN the same with the instance locked, and OP_TEST_JQUEUE

@@ -109,7 +109,7 @@ func BenchmarkHistory(b *testing.B) {
 			writeHistory(b, filepath.Join(r.dir, "store"), c.archived, c.ended)
 			r.open() // makes the inventory
 			r.close()
-			r.q, r.shown, r.keeper, r.store = nil, nil, nil, nil
+			r.core, r.q, r.shown, r.keeper, r.store = nil, nil, nil, nil, nil
 			before := heap()
 			for b.Loop() {
 				begun := time.Now()

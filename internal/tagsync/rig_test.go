@@ -2,30 +2,23 @@ package tagsync_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/drover-project/drover/internal/agent"
-	"github.com/drover-project/drover/internal/exec"
-	"github.com/drover-project/drover/internal/hypervisor/fake"
-	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/picture"
-	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
-	"github.com/drover-project/drover/internal/store/sqlite"
 	"github.com/drover-project/drover/internal/tagsync"
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/controller"
 )
 
 // rig is a controller with one fake node: store, queue and engine are real.
@@ -34,10 +27,9 @@ type rig struct {
 	ctx    context.Context //nolint:containedctx // that of the test
 	dir    string
 	log    *slog.Logger
+	core   *controller.Controller
 	store  *faultstore.Store
 	shown  *picture.Picture
-	keeper *inventory.Keeper
-	fleet  *agent.Fleet
 	queue  *queue.Queue
 	engine *tagsync.Engine
 	// ahead is how far the engine's clock is ahead of the true one.
@@ -65,29 +57,19 @@ func newRigAround(t *testing.T, around func(tagsync.Backend) tagsync.Backend) *r
 // start opens everything on what is in the directory.
 func (r *rig) start() {
 	r.Helper()
-	beneath, err := sqlite.Open(filepath.Join(r.dir, "store"), sqlite.Options{})
-	r.check(err)
-	r.store, r.shown = faultstore.New(beneath), picture.New()
-	r.keeper, err = inventory.Open(r.ctx, r.store, 0, r.shown)
-	r.check(err)
-	if r.keeper.Snapshot().Cluster() == nil {
-		r.check(r.keeper.Bootstrap(r.ctx, inventory.Setup{Name: "cluster.example", Nodes: []string{"node1.example"},
-			Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: testkit.NewUUID}))
-	}
-	r.fleet = agent.NewFleet(r.openAgent)
-	asking := &live.Querier{Picture: r.shown, Store: r.store, Nodes: live.Local(r.fleet), Log: r.log,
-		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
-	r.queue, err = queue.Open(r.ctx, queue.Config{Store: r.store, Inventory: r.keeper, Picture: r.shown, Executors: exec.All(asking.Source, exec.Names{}),
-		Nodes: exec.Local(r.fleet), Now: time.Now, NewUUID: testkit.NewUUID, Log: r.log, Patience: time.Millisecond})
-	r.check(err)
-	asking.Queue = r.queue
-	r.queue.Run()
+	r.core = controller.Start(r.ctx, r.Failing, controller.Options{Dir: r.dir, Log: r.log, Memory: 1 << 20, Patience: time.Millisecond,
+		Wrap: func(beneath store.Store) store.Store {
+			r.store = faultstore.New(beneath)
+			return r.store
+		}})
+	r.queue, r.shown = r.core.Queue, r.core.Picture
 	var backend tagsync.Backend = tagsync.Local{Queue: r.queue, Picture: r.shown}
 	if r.around != nil {
 		backend = r.around(backend)
 	}
 	policy := servertag.DefaultPolicy()
 	policy.Effects = r.effects
+	var err error
 	r.engine, err = tagsync.Open(r.ctx, tagsync.Config{
 		Store: r.store, Picture: r.shown, Backends: map[string]tagsync.Backend{"": backend}, Policy: policy,
 		Catalogue: server.DefaultCatalogue(), Prefix: "snf-", NewUUID: testkit.NewUUID, Log: r.log,
@@ -99,20 +81,9 @@ func (r *rig) start() {
 
 func (r *rig) stop() {
 	r.engine.Close()
-	r.queue.Close()
-	r.keeper.Close()
-	if err := errors.Join(r.fleet.Close(), r.store.Close()); err != nil {
+	if err := r.core.Close(); err != nil {
 		r.Fatalf("closing: %v", err)
 	}
-}
-
-func (r *rig) openAgent(node string) (*agent.Agent, error) {
-	dir := filepath.Join(r.dir, node)
-	driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake"), Memory: 1 << 20})
-	if err != nil {
-		return nil, err
-	}
-	return agent.New(agent.Config{Node: node, Dir: dir, Driver: driver, Now: time.Now})
 }
 
 func (r *rig) check(err error) {

@@ -1,5 +1,7 @@
 // Package testkit is what the tests of many packages need and would otherwise
-// write again: where the recorded data lies, and a UUID to name things by.
+// write again: where the recorded data lies, and a UUID to name things by. The rig
+// that most of them stand on is testkit/controller, a store of each kind
+// testkit/stores; a store that fails is store/faultstore.
 //
 // Invariants:
 //   - It imports nothing of the project, so that every package's tests can use it.

@@ -10,18 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/exec"
-	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/luxiwire"
-	"github.com/drover-project/drover/internal/picture"
-	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
-	"github.com/drover-project/drover/internal/testkit"
-	"github.com/drover-project/drover/internal/testkit/stores"
+	"github.com/drover-project/drover/internal/testkit/controller"
 )
 
 // patience is how long a test waits for what must come. It only ends tests that
@@ -45,42 +39,11 @@ func newRig(t testing.TB) *rig {
 // newRigOn is newRig on the store that a URL names.
 func newRigOn(t testing.TB, url string) *rig {
 	t.Helper()
-	dir := t.TempDir()
-	check := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	s := stores.Open(t, url)
-	shown := picture.New()
-	keeper, err := inventory.Open(t.Context(), s, 0, shown)
-	check(err)
-	check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
-		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: testkit.NewUUID}))
-	fleet := agent.NewFleet(func(node string) (*agent.Agent, error) {
-		driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, node, "fake")})
-		if err != nil {
-			return nil, err
-		}
-		return agent.New(agent.Config{Node: node, Dir: filepath.Join(dir, node), Driver: driver})
-	})
-	asking := &live.Querier{Picture: shown, Store: s, Nodes: live.Local(fleet), Log: log,
-		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
-	q, err := queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: exec.All(asking.Source, exec.Names{Resolve: anyName, Answers: func(context.Context, string) bool { return false }}), Nodes: exec.Local(fleet),
-		Now: time.Now, NewUUID: testkit.NewUUID, Log: log})
-	check(err)
-	asking.Queue = q
-	q.Run()
-	server := New(Deps{Queue: q, Log: log, Querier: asking})
-	t.Cleanup(func() {
-		q.Close()
-		keeper.Close()
-		check(fleet.Close())
-		check(s.Close())
-	})
-	return &rig{TB: t, queue: q, keeper: keeper, server: server, path: listen(t, server)}
+	c := controller.New(t, controller.Options{URL: url, Log: log, Cluster: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
+		Names: exec.Names{Resolve: anyName, Answers: func(context.Context, string) bool { return false }}})
+	server := New(Deps{Queue: c.Queue, Log: log, Querier: c.Querier})
+	return &rig{TB: t, queue: c.Queue, keeper: c.Keeper, server: server, path: listen(t, server)}
 }
 
 // listen serves on a socket until the test ends, and returns its path.

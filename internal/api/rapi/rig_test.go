@@ -17,19 +17,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/exec"
-	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/picture"
-	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/rollout"
-	"github.com/drover-project/drover/internal/testkit"
-	"github.com/drover-project/drover/internal/testkit/stores"
+	"github.com/drover-project/drover/internal/testkit/controller"
 )
 
 const usersText = `# accounts of the tests
@@ -60,25 +55,19 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	t.Helper()
 	r := &rig{TB: t, dir: t.TempDir()}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s := stores.Open(t, options.store)
-	shown := picture.New()
-	keeper, err := inventory.Open(t.Context(), s, 0, shown)
-	r.check(err)
-	r.keeper, r.shown = keeper, shown
-	r.check(keeper.Bootstrap(t.Context(), inventory.Setup{Name: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
-		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: testkit.NewUUID}))
-	fleet := agent.NewFleet(r.openAgent)
-	asking := &live.Querier{Picture: shown, Store: s, Nodes: live.Local(fleet), Log: log,
-		Runtime: query.Runtime{SoftwareVersion: "test", Architecture: [2]string{"64bits", "x86_64"}}}
-	deployments, err := rollout.Open(t.Context(), rollout.Config{Store: s, Picture: shown, Inventory: keeper, Now: time.Now, Log: log})
-	r.check(err)
-	executors := exec.All(asking.Source, exec.Names{})
-	maps.Copy(executors, deployments.Executors())
-	r.queue, err = queue.Open(t.Context(), queue.Config{Store: s, Inventory: keeper, Picture: shown, Executors: executors, Nodes: exec.Local(fleet),
-		Now: time.Now, NewUUID: testkit.NewUUID, Log: log})
-	r.check(err)
-	asking.Queue, asking.Rollout = r.queue, deployments
-	r.queue.Run()
+	var deployments *rollout.Engine
+	c := controller.New(t, controller.Options{Dir: r.dir, URL: options.store, Log: log, Memory: 24105,
+		Cluster: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
+		Executors: func(c *controller.Controller) exec.Catalogue {
+			var err error
+			deployments, err = rollout.Open(t.Context(), rollout.Config{Store: c.Store, Picture: c.Picture, Inventory: c.Keeper, Now: time.Now, Log: log})
+			r.check(err)
+			c.Querier.Rollout = deployments
+			executors := exec.All(c.Querier.Source, exec.Names{})
+			maps.Copy(executors, deployments.Executors())
+			return executors
+		}})
+	r.queue, r.keeper, r.shown = c.Queue, c.Keeper, c.Picture
 	deployments.Run(r.queue)
 	usersPath := filepath.Join(r.dir, "users")
 	r.check(os.WriteFile(usersPath, fmt.Appendf(nil, usersText, rapi.HA1("admin", "secret")), 0o600))
@@ -90,28 +79,14 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	r.rapi = rapi.New(rapi.Config{
 		Observe: observe,
 		Queue:   r.queue, Users: users, RequireAuthentication: !options.openReading, Now: time.Now, Log: log,
-		Querier: asking,
+		Querier: c.Querier,
 	})
 	r.server = httptest.NewServer(r.rapi)
 	t.Cleanup(func() {
 		r.server.Close()
 		deployments.Close()
-		r.queue.Close()
-		keeper.Close()
-		if err := errors.Join(fleet.Close(), s.Close()); err != nil {
-			t.Error(err)
-		}
 	})
 	return r
-}
-
-func (r *rig) openAgent(node string) (*agent.Agent, error) {
-	dir := filepath.Join(r.dir, node)
-	driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake"), Memory: 24105})
-	if err != nil {
-		return nil, err
-	}
-	return agent.New(agent.Config{Node: node, Dir: dir, Driver: driver, Now: time.Now, Tasks: true})
 }
 
 func (r *rig) check(err error) {
