@@ -318,6 +318,48 @@ func TestUnreadableObjectsAreLeftOut(t *testing.T) {
 	}
 }
 
+// No id is given twice, wherever the job is that has it and whatever lies beside
+// it.
+func TestNoIDIsGivenTwice(t *testing.T) {
+	put := func(kind store.Kind, id, text string) func(r *rig, newest job.ID) {
+		return func(r *rig, _ job.ID) {
+			_, err := store.Commit(ctx, r.store, store.Tx{Put: []store.Put{{Key: store.Key{Kind: kind, ID: id}, Value: []byte(text)}}})
+			r.check(err)
+		}
+	}
+	for what, happens := range map[string]func(r *rig, newest job.ID){
+		"nothing":               func(*rig, job.ID) {},
+		"a job without a name":  put(queue.KindJob, "x", `{}`),
+		"the newest is damaged": put(queue.KindJob, "2", `{"id":2,"ops":7}`),
+		"the newest is archived": func(r *rig, newest job.ID) {
+			_, err := r.q.Archive(ctx, newest, queue.By{})
+			r.check(err)
+		},
+		"all are archived": func(r *rig, _ job.ID) {
+			_, _, err := r.q.AutoArchive(ctx, -1, time.Minute, queue.By{})
+			r.check(err)
+		},
+		"all are archived, beside what is no job": func(r *rig, _ job.ID) {
+			_, _, err := r.q.AutoArchive(ctx, -1, time.Minute, queue.By{})
+			r.check(err)
+			put(queue.KindArchived, "x", `{}`)(r, 0)
+			put(queue.KindArchived, "y", `{}`)(r, 0)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newRig(t, 1)
+			r.status(r.submit(delay), job.Success)
+			newest := r.submit(delay)
+			r.status(newest, job.Success)
+			happens(r, newest)
+			r.crash()
+			if id := r.submit(delay); id != newest+1 {
+				t.Errorf("the next id is %d, behind %d", id, newest)
+			}
+		})
+	}
+}
+
 // An opcode that completes while the controller shuts down leaves the rest of
 // its job to the next start, also when that depends on an archived job.
 func TestShutdownBetweenOpcodes(t *testing.T) {

@@ -88,13 +88,27 @@ func (l *loader) jobs(ctx context.Context) (err error) {
 	if err = cmp.Or(err, <-read); err != nil {
 		return err
 	}
-	for o, err := range l.q.cfg.Store.List(ctx, KindArchived, store.Options{Desc: true, Limit: 1}) {
-		if err != nil {
-			return err
+	return l.newestArchived(ctx)
+}
+
+// newestArchived keeps the ids of archived jobs from being given again. What is
+// among them and is no job comes behind all of them, and does not hide them.
+func (l *loader) newestArchived(ctx context.Context) error {
+	for last := (store.Options{Desc: true, Limit: 1}); ; {
+		found := false
+		for o, err := range l.q.cfg.Store.List(ctx, KindArchived, last) {
+			if err != nil {
+				return err
+			}
+			if l.countID(o) {
+				return nil
+			}
+			last.After, found = o.ID, true
 		}
-		l.countID(o)
+		if !found {
+			return nil
+		}
 	}
-	return nil
 }
 
 // decodeAll reads and decodes all jobs that are not archived, in their order.
