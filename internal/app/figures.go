@@ -140,7 +140,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell(slotsUsedDesc, float64(census.Running))
 	locks := 0
 	for s := range shown.Locks.All() {
-		if len(s.Holders) > 0 {
+		if s.Holders.Len() > 0 {
 			locks++
 		}
 	}

@@ -2,8 +2,10 @@ package lock_test
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"reflect"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -173,15 +175,58 @@ func releaseMember(tab *lock.Table, o lock.Owner) []lock.Owner {
 
 // checkView carries a view on by what changed, and compares it with the table.
 func checkView(t *rapid.T, tab *lock.Table, view lock.View) lock.View {
-	earlier := slices.Collect(view.All())
+	earlier := looks(view.All())
 	next := view.With(tab.Changed())
-	if got, want := slices.Collect(next.All()), tab.States(); len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+	if got, want := looks(next.All()), looks(slices.Values(tab.States())); !slices.Equal(got, want) {
 		t.Fatalf("the view shows %v, the table %v", got, want)
 	}
-	if still := slices.Collect(view.All()); !reflect.DeepEqual(still, earlier) {
+	if still := looks(view.All()); !slices.Equal(still, earlier) {
 		t.Fatalf("an earlier view changed from %v to %v", earlier, still)
 	}
 	return next
+}
+
+// looks tells locks as texts.
+func looks(states iter.Seq[lock.State]) (out []string) {
+	for s := range states {
+		out = append(out, fmt.Sprint(s.Name, s.Mode, slices.Collect(s.Holders.All()), s.Pending))
+	}
+	return out
+}
+
+// TestAHolderMoreCostsTheSame: nearly every opcode shares one lock, so what a
+// change of it costs must not grow with those who hold it. The unit is bytes that are allocated, which do not depend on what
+// else the machine does.
+func TestAHolderMoreCostsTheSame(t *testing.T) {
+	cost := func(holders lock.Owner) float64 {
+		tab, share := lock.NewTable(), lock.Request{bgl(lock.Shared)}
+		for o := range holders {
+			tab.Acquire(o, 0, share)
+		}
+		var view lock.View
+		return allocated(func() {
+			const changes = 1000
+			for o := range lock.Owner(changes) {
+				tab.Acquire(holders+o, 0, share)
+				view = view.With(tab.Changed())
+				tab.Release(o)
+				view = view.With(tab.Changed())
+			}
+		})
+	}
+	few, many := cost(1000), cost(20_000)
+	if many > 2*few {
+		t.Errorf("beside 20,000 holders changes cost %.0f bytes, beside 1,000 %.0f", many, few)
+	}
+}
+
+// allocated is how many bytes f allocates.
+func allocated(f func()) float64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return float64(after.TotalAlloc - before.TotalAlloc)
 }
 
 func drawRequest(t *rapid.T) lock.Request {

@@ -1,19 +1,13 @@
 package lock
 
-import (
-	"cmp"
-	"iter"
-	"maps"
-	"math"
-	"slices"
-)
+import "slices"
 
 // State is one lock as a client may see it: who holds it how, and who waits.
 type State struct {
 	Name Name
 	// Mode is how the lock is held; meaningless without holders.
 	Mode    Mode
-	Holders []Owner
+	Holders Owners
 	Pending []Pending
 }
 
@@ -44,31 +38,19 @@ func (t *Table) Waiting(owner Owner, most int) (Wait, bool) {
 	want := h.plan[h.have]
 	e := t.locks[want.Name]
 	w := Wait{Name: want.Name, Mode: want.Mode}
-	holders := first(most, maps.Keys(e.holders), cmp.Compare)
-	w.Holders, w.MoreHolders = holders, len(e.holders)-len(holders)
+	for o := range (Owners{e.holders}).All() {
+		if len(w.Holders) == most {
+			break
+		}
+		w.Holders = append(w.Holders, o)
+	}
+	w.MoreHolders = e.holders.Len() - len(w.Holders)
 	ahead := e.queue[:e.place(h.waiting)]
 	for _, other := range ahead[:min(most, len(ahead))] {
 		w.Ahead = append(w.Ahead, other.holding.owner)
 	}
 	w.MoreAhead = len(ahead) - len(w.Ahead)
 	return w, true
-}
-
-// first returns the first few of some items, in order.
-func first[T any](few int, items iter.Seq[T], compare func(a, b T) int) []T {
-	if few == math.MaxInt {
-		return slices.SortedFunc(items, compare)
-	}
-	out := make([]T, 0, few+1)
-	for item := range items {
-		if len(out) == few && compare(item, out[few-1]) > 0 {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(out, item, compare)
-		out = slices.Insert(out, at, item)
-		out = out[:min(len(out), few)]
-	}
-	return out
 }
 
 // Stuck returns the owners that began to wait for a lock since it was called
@@ -144,7 +126,7 @@ func (e *entry) state() State {
 	if e.count[Shared]+e.count[Exclusive] == 0 && len(e.queue) == 0 {
 		return State{Name: e.name}
 	}
-	s := State{Name: e.name, Mode: Shared, Holders: e.sortedHolders()}
+	s := State{Name: e.name, Mode: Shared, Holders: Owners{e.holders.Copy()}}
 	if e.count[Exclusive]+e.count[intendExclusive] > 0 {
 		s.Mode = Exclusive
 	}
@@ -156,13 +138,4 @@ func (e *entry) state() State {
 }
 
 // Free reports whether nobody holds the lock and nobody waits for it.
-func (s *State) Free() bool { return len(s.Holders) == 0 && len(s.Pending) == 0 }
-
-func (e *entry) sortedHolders() []Owner {
-	out := make([]Owner, 0, len(e.holders))
-	for o := range e.holders {
-		out = append(out, o)
-	}
-	slices.Sort(out)
-	return out
-}
+func (s *State) Free() bool { return s.Holders.Len() == 0 && len(s.Pending) == 0 }

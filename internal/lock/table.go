@@ -2,7 +2,6 @@ package lock
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
@@ -24,7 +23,7 @@ type Table struct {
 // entry is one lock.
 type entry struct {
 	name    Name
-	holders map[Owner]Mode
+	holders *owners
 	count   [modes]int
 	queue   []*waiter // the most urgent first, then the earliest
 }
@@ -58,7 +57,7 @@ func (t *Table) Clone() *Table {
 		c.owners[o] = &copied
 	}
 	for n, e := range t.locks {
-		copied := &entry{name: n, holders: maps.Clone(e.holders), count: e.count, queue: make([]*waiter, len(e.queue))}
+		copied := &entry{name: n, holders: e.holders.Copy(), count: e.count, queue: make([]*waiter, len(e.queue))}
 		for i, w := range e.queue {
 			h := c.owners[w.holding.owner]
 			h.waiting = &waiter{holding: h, seq: w.seq}
@@ -101,7 +100,7 @@ func (t *Table) entry(n Name) *entry {
 	t.touched[n] = true
 	e := t.locks[n]
 	if e == nil {
-		e = &entry{name: n, holders: map[Owner]Mode{}}
+		e = &entry{name: n, holders: newOwners()}
 		t.locks[n] = e
 	}
 	return e
@@ -151,7 +150,7 @@ func (t *Table) ReleaseSome(owner Owner, names ...Name) []Owner {
 func (t *Table) drop(h *holding, i int) *entry {
 	e := t.entry(h.plan[i].Name)
 	e.count[h.plan[i].Mode]--
-	delete(e.holders, h.owner)
+	e.holders.Delete(h.owner)
 	return e
 }
 
@@ -174,7 +173,7 @@ func (t *Table) serve(freed []*entry) []Owner {
 				done = append(done, h.owner)
 			}
 		}
-		if len(e.holders) == 0 && len(e.queue) == 0 {
+		if e.holders.Len() == 0 && len(e.queue) == 0 {
 			delete(t.locks, e.name)
 		}
 	}
@@ -214,7 +213,7 @@ func (e *entry) isBehind(h *holding) bool {
 }
 
 func (e *entry) hold(o Owner, m Mode) {
-	e.holders[o] = m
+	e.holders.Set(o, struct{}{})
 	e.count[m]++
 }
 

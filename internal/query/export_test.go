@@ -107,9 +107,11 @@ func (src *Source) WithRecordedLocks(t testing.TB) {
 	for _, m := range columnsOf(t, "Query_lock_held.json") {
 		level, item, _ := strings.Cut(m["name"].(string), "/")
 		s := lock.State{Name: lock.Name{Level: lockLevels[level], Item: item}, Mode: lockMode(m["mode"])}
+		var holders []lock.Owner
 		for _, o := range m["owner"].([]any) {
-			s.Holders = append(s.Holders, lockOwner(t, o))
+			holders = append(holders, lockOwner(t, o))
 		}
+		s.Holders = lock.OwnersOf(holders...)
 		for _, p := range m["pending"].([]any) {
 			pair := p.([]any)
 			s.Pending = append(s.Pending, lock.Pending{Mode: lockMode(pair[0]), Owner: lockOwner(t, pair[1].([]any)[0])})

@@ -195,16 +195,16 @@ var lockTable = table[lock.State]{
 			get: func(_ *view, s lock.State) Cell { return text(s.Name.String()) }},
 		{Def: Def{"mode", "Mode", KindOther, "How it is held: exclusive or shared; null when it is only waited for"}, from: InMemory,
 			get: func(_ *view, s lock.State) Cell {
-				if len(s.Holders) == 0 {
+				if s.Holders.Len() == 0 {
 					return known(nil)
 				}
 				return text(s.Mode.String())
 			}},
 		{Def: Def{"owner", "Owner", KindOther, "Jobs that hold it"}, from: InMemory,
 			get: func(_ *view, s lock.State) Cell {
-				out := make([]string, len(s.Holders))
-				for i, o := range s.Holders {
-					out[i] = owner(o)
+				out := make([]string, 0, s.Holders.Len())
+				for o := range s.Holders.All() {
+					out = append(out, owner(o))
 				}
 				return known(out)
 			}},

@@ -136,20 +136,23 @@ func (v *view) addLockWaits(out map[job.ID]wait) {
 		return
 	}
 	for _, s := range v.Locks() {
+		if len(s.Pending) == 0 {
+			continue
+		}
+		why := "lock " + v.inv.LockName(s.Name)
+		if s.Holders.Len() > 0 {
+			why += " of job " + joinOwners(s.Holders)
+		}
 		for i, p := range s.Pending {
-			w := wait{why: "lock " + v.inv.LockName(s.Name), place: int64(i) + 1}
-			if len(s.Holders) > 0 {
-				w.why += " of job " + joinOwners(s.Holders)
-			}
-			out[job.ID(p.Owner)] = w
+			out[job.ID(p.Owner)] = wait{why: why, place: int64(i) + 1}
 		}
 	}
 }
 
-func joinOwners(list []lock.Owner) string {
-	texts := make([]string, len(list))
-	for i, o := range list {
-		texts[i] = strconv.FormatInt(int64(o), 10)
+func joinOwners(owners lock.Owners) string {
+	texts := make([]string, 0, owners.Len())
+	for o := range owners.All() {
+		texts = append(texts, strconv.FormatInt(int64(o), 10))
 	}
 	return strings.Join(texts, ", ")
 }

@@ -50,7 +50,7 @@ func TestWhatJobsWaitFor(t *testing.T) {
 		JobTable: table, Rules: func() []*jobfilter.Rule { return []*jobfilter.Rule{pause, limit} },
 		Inventory: cluster.Empty().With(cluster.Put(c), cluster.Put(cluster.NewGroup("g", "default", 1)), cluster.Put(cluster.NewNode("n", "n1", "192.0.2.1", "g", 1))),
 		Locks: func() []lock.State {
-			return []lock.State{{Name: lock.Name{Level: lock.Node, Item: "n"}, Mode: lock.Exclusive, Holders: []lock.Owner{2},
+			return []lock.State{{Name: lock.Name{Level: lock.Node, Item: "n"}, Mode: lock.Exclusive, Holders: lock.OwnersOf(2),
 				Pending: []lock.Pending{{Mode: lock.Shared, Owner: 4}, {Mode: lock.Shared, Owner: 3}}}}
 		},
 	}

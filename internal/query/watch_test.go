@@ -91,7 +91,7 @@ func (w *world) drawChange(t *rapid.T) *state.Change {
 	case 3:
 		s := lock.State{Name: lock.Name{Level: lock.Instance, Item: one(t, "lock", "a", "b", "c")}, Mode: lock.Exclusive}
 		if rapid.Bool().Draw(t, "held") {
-			s.Holders = []lock.Owner{lock.Owner(w.drawID(t))}
+			s.Holders = lock.OwnersOf(lock.Owner(w.drawID(t)))
 		}
 		c.Locks = []lock.State{s}
 	case 4, 5:

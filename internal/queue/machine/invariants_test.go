@@ -142,17 +142,17 @@ func (h *world) checkSlots() error {
 // for a lock that nobody has.
 func (h *world) checkLocks() error {
 	for _, s := range h.m.locks.States() {
-		if len(s.Pending) > 0 && len(s.Holders) == 0 {
+		if len(s.Pending) > 0 && s.Holders.Len() == 0 {
 			return fmt.Errorf("jobs wait for %s, which is free", s.Name)
 		}
-		for _, o := range slices.Concat(s.Holders, pendingOwners(s)) {
+		for _, o := range slices.Concat(slices.Collect(s.Holders.All()), pendingOwners(s)) {
 			e, ok := h.m.jobs.Get(job.ID(o))
 			if !ok || !e.job.Busy() {
 				return fmt.Errorf("job %d has or wants %s and is not in flight", o, s.Name)
 			}
 		}
-		if s.Mode == lock.Exclusive && len(s.Holders) > 1 && s.Name.Item != lock.All {
-			return fmt.Errorf("%s has several holders: %v", s.Name, s.Holders)
+		if s.Mode == lock.Exclusive && s.Holders.Len() > 1 && s.Name.Item != lock.All {
+			return fmt.Errorf("%s has several holders: %v", s.Name, slices.Collect(s.Holders.All()))
 		}
 	}
 	return nil
