@@ -65,6 +65,8 @@ const (
 	TooLarge Code = "too_large"
 	// Drained: the queue takes no new jobs.
 	Drained Code = "drained"
+	// Full: the queue has no room for more jobs until some have ended.
+	Full Code = "queue_full"
 	// Conflict: somebody else changed the same thing first.
 	Conflict Code = "conflict"
 	// Compacted: the part of the history that was asked for is no longer kept;

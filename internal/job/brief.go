@@ -131,12 +131,25 @@ func (j *Job) Trail() reason.Trail {
 	return out
 }
 
+// Weigh is about how much memory a job of these opcodes takes while it waits, in
+// bytes.
+func Weigh(ops []*opcode.Opcode) int {
+	n := weightOfJob
+	for _, op := range ops {
+		n += weightOf(op)
+	}
+	return n
+}
+
+// What a job and each of its opcodes take without what is in them.
+const weightOfJob, weightOfOp = 512, 512
+
 // weight is about how much memory a job takes, in bytes.
 func (j *Job) weight() int {
-	n := 512
+	n := weightOfJob
 	for i := range j.Ops {
 		op := &j.Ops[i]
-		n += 512 + len(op.Result) + weightOf(op.Input)
+		n += len(op.Result) + weightOf(op.Input)
 		for k := range op.Log {
 			n += 64 + len(op.Log[k].Payload)
 		}
@@ -146,9 +159,9 @@ func (j *Job) weight() int {
 
 func weightOf(op *opcode.Opcode) int {
 	if op == nil {
-		return 0
+		return weightOfOp
 	}
-	n := weigh(op.Params) + 64*len(op.Depends)
+	n := weightOfOp + weigh(op.Params) + 64*len(op.Depends)
 	if op.Comment != nil {
 		n += len(*op.Comment)
 	}
@@ -169,8 +182,9 @@ func weigh(v any) int {
 			n += weigh(x)
 		}
 	case map[string]any:
+		n += 48 + 36*max(len(v), 8) // a map of one value is made for eight
 		for k, x := range v {
-			n += 32 + len(k) + weigh(x)
+			n += len(k) + weigh(x)
 		}
 	}
 	return n

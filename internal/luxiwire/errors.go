@@ -76,7 +76,7 @@ var classCodes = map[string]fault.Code{
 	"TagError":              fault.Invalid,
 	"JobLost":               fault.NotFound,
 	"JobQueueDrainError":    fault.Drained,
-	"JobQueueFull":          fault.Busy,
+	"JobQueueFull":          fault.Full,
 	"LockError":             fault.Busy,
 	"ResolverError":         fault.Environment,
 	"ProgrammerError":       fault.Internal,

@@ -99,7 +99,7 @@ func TestErrorsOfOtherServers(t *testing.T) {
 		{`["OpPrereqError",["no such","unknown_entity"]]`, fault.NotFound, "no such"},
 		{`["OpPrereqError",["no such","new_code"]]`, fault.Failed, "no such"},
 		{`["JobLost",["Can't load job file"]]`, fault.NotFound, "Can't load job file"},
-		{`["JobQueueFull",[]]`, fault.Busy, "JobQueueFull"},
+		{`["JobQueueFull",[]]`, fault.Full, "JobQueueFull"},
 		{`"Failed to parse request: x"`, fault.Invalid, "Failed to parse request: x"},
 		{`{"odd":1}`, fault.Internal, `the server answered with an error of an unknown form: {"odd":1}`},
 	} {

@@ -22,6 +22,8 @@ type Definition struct {
 	Unsupported bool
 
 	place map[string]int
+	// source is of the trail entry that submission adds.
+	source string
 	// secrecy is the highest among the parameters.
 	secrecy Secrecy
 }
@@ -73,7 +75,7 @@ var (
 func indexByID(all []*Definition) map[string]*Definition {
 	m := make(map[string]*Definition, len(all))
 	for _, d := range all {
-		d.place = make(map[string]int, len(d.Params))
+		d.place, d.source = make(map[string]int, len(d.Params)), sourceOf(d.ID)
 		for i := range d.Params {
 			d.place[d.Params[i].Name] = i
 			d.secrecy = max(d.secrecy, d.Params[i].Type.Secrecy())

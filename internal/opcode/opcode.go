@@ -217,5 +217,12 @@ func (o *Opcode) ReasonSource() string { return ReasonSource(o.ID) }
 
 // ReasonSource is the source of the trail entry for an opcode id.
 func ReasonSource(id string) string {
+	if d, known := Lookup(id); known {
+		return d.source
+	}
+	return sourceOf(id)
+}
+
+func sourceOf(id string) string {
 	return "gnt:opcode:" + strings.ToLower(strings.TrimPrefix(id, "OP_"))
 }

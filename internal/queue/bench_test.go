@@ -247,6 +247,51 @@ func BenchmarkRunningJob(b *testing.B) {
 	}
 }
 
+// BenchmarkWaitingJobs measures the memory of a job that waits, with all that is
+// kept beside it and shown of it: for a slot, as a flood leaves them; for a rule;
+// for a lock that another one has.
+func BenchmarkWaitingJobs(b *testing.B) {
+	const jobs, batch = 100_000, 1000
+	trail := func(i int) string {
+		return fmt.Sprintf(`"reason":[["gnt:user","OPS-%d",%d],["gnt:client:gnt-instance","shutdown",%d]]`, i, 1_700_000_000_000_000_000+i, 1_700_000_000_000_000_001+i)
+	}
+	for _, c := range []struct {
+		waits string
+		one   func(i int) string
+	}{
+		{"slot", func(i int) string {
+			return fmt.Sprintf(`{"OP_ID":"OP_TEST_DELAY","duration":0.000001,"on_master":true,"on_nodes":[],%s}`, trail(i/100))
+		}},
+		{"slot,instances", func(i int) string {
+			return fmt.Sprintf(`{"OP_ID":"OP_INSTANCE_SHUTDOWN","instance_name":"web%d.example.com",%s}`, i, trail(i/100))
+		}},
+		{"rule", func(i int) string {
+			return fmt.Sprintf(`{"OP_ID":"OP_TEST_DUMMY","result":%d,"messages":[],"fail":false,"submit_jobs":[],%s}`, i, trail(i/100))
+		}},
+	} {
+		b.Run(c.waits, func(b *testing.B) {
+			for b.Loop() {
+				r := newRig(b, 1)
+				r.rule(9, `"PAUSE"`, `[["opcode",["=","OP_ID","OP_TEST_DUMMY"]]]`)
+				r.began(r.submit(shutdown("busy.example.com")), 0) // it has the slot
+				before := memory()
+				for first := 0; first < jobs; first += batch {
+					subs := make([]queue.Submission, batch)
+					for i := range subs {
+						subs[i].Ops = parse(b, c.one(first+i))
+					}
+					_, err := r.q.SubmitMany(ctx, subs)
+					r.check(err)
+				}
+				b.ReportMetric(float64(memory()-before)/jobs, "bytes/job")
+				if n := r.q.Jobs().Len(); n != jobs+1 {
+					b.Fatalf("%d jobs", n)
+				}
+			}
+		})
+	}
+}
+
 // memory is what live objects and stacks take.
 func memory() uint64 {
 	runtime.GC()

@@ -5,7 +5,6 @@ import (
 	"net"
 	"os/user"
 	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,12 +42,12 @@ func Peer(conn net.Conn) reason.Account {
 	return who
 }
 
-// signed returns opcodes whose trails tell who sent them.
-func signed(ops []*opcode.Opcode, by reason.Account) []*opcode.Opcode {
-	entry := by.Entry(time.Now())
+// signed returns opcodes whose trails tell who sent them, in one entry for all that
+// a request hands in.
+func signed(ops []*opcode.Opcode, by reason.Entry) []*opcode.Opcode {
 	out := make([]*opcode.Opcode, len(ops))
 	for i, op := range ops {
-		out[i] = op.WithReason(op.Reason.Then(entry))
+		out[i] = op.WithReason(op.Reason.Then(by))
 	}
 	return out
 }

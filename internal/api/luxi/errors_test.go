@@ -27,6 +27,7 @@ func TestClassesOfFaults(t *testing.T) {
 		fault.Environment: prereq("environment_error"),
 		fault.Unresolved:  prereq("resolver_error"),
 		fault.Drained:     `["JobQueueDrainError",["x"]]`,
+		fault.Full:        `["JobQueueFull",["x"]]`,
 		fault.Mistyped:    generic,
 		fault.BadTag:      generic,
 		fault.BadAddress:  generic,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -36,7 +37,7 @@ func submitOne(ctx context.Context, d *Deps, a *arguments, name string, ignoreDr
 	if err := checkTrails(ops); err != nil {
 		return nil, err
 	}
-	return d.Queue.Submit(ctx, queue.Submission{Ops: signed(ops, a.by), Key: key, IgnoreDrain: ignoreDrain})
+	return d.Queue.Submit(ctx, queue.Submission{Ops: signed(ops, a.by.Entry(time.Now())), Key: key, IgnoreDrain: ignoreDrain})
 }
 
 // submitManyJobs takes several jobs. When an opcode cannot be parsed nothing
@@ -50,13 +51,13 @@ func submitManyJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	subs := make([]queue.Submission, len(lists))
+	subs, by := make([]queue.Submission, len(lists)), a.by.Entry(time.Now())
 	for i, texts := range lists {
 		ops, err := parseOps("SubmitManyJobs", texts)
 		if err != nil {
 			return nil, err
 		}
-		subs[i] = queue.Submission{Ops: signed(ops, a.by), Refused: checkTrails(ops)}
+		subs[i] = queue.Submission{Ops: signed(ops, by), Refused: checkTrails(ops)}
 		if len(keys) > 0 {
 			subs[i].Key = keys[i]
 		}

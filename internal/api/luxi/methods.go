@@ -119,14 +119,18 @@ func unknownMethod(name string, known map[string]method) error {
 	return &parseError{err.Message, err}
 }
 
+// queueClasses are the classes of errors by which clients know that the queue takes
+// no jobs.
+var queueClasses = map[fault.Code]string{fault.Drained: "JobQueueDrainError", fault.Full: "JobQueueFull"}
+
 // pairOf is how an error travels. Errors that name their class keep it; for
 // others the code decides, as it does in the result of an opcode.
 func pairOf(err error) luxiwire.Error {
 	if pair, ok := errors.AsType[*luxiwire.Error](err); ok {
 		return *pair
 	}
-	if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == fault.Drained {
-		return luxiwire.Error{Class: "JobQueueDrainError", Args: []any{f.Message}}
+	if f, ok := errors.AsType[*fault.Error](err); ok && queueClasses[f.Code] != "" {
+		return luxiwire.Error{Class: queueClasses[f.Code], Args: []any{f.Message}}
 	}
 	var pair luxiwire.Error
 	if pair.UnmarshalJSON(job.EncodeError(err)) != nil || pair.Class != "OpPrereqError" {

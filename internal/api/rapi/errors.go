@@ -61,6 +61,7 @@ var statuses = map[fault.Code]int{
 	fault.Denied:      http.StatusForbidden,
 	fault.TooLarge:    http.StatusRequestEntityTooLarge,
 	fault.Drained:     http.StatusServiceUnavailable,
+	fault.Full:        http.StatusServiceUnavailable,
 	fault.Fenced:      http.StatusServiceUnavailable,
 	fault.Unavailable: http.StatusServiceUnavailable,
 	fault.Canceled:    http.StatusServiceUnavailable,

@@ -14,7 +14,7 @@ func TestStatusesOfFaults(t *testing.T) {
 	want := map[fault.Code]int{
 		fault.Invalid: 400, fault.Ambiguous: 400, fault.BadAddress: 400, fault.BadTag: 400, fault.Mistyped: 400, fault.Unresolved: 400, fault.Denied: 403, fault.NotFound: 404,
 		fault.Exists: 409, fault.WrongState: 409, fault.Conflict: 409, fault.TooLarge: 413, fault.Unsupported: 501,
-		fault.Exhausted: 503, fault.Busy: 503, fault.Drained: 503, fault.Fenced: 503, fault.Unavailable: 503, fault.Canceled: 503,
+		fault.Exhausted: 503, fault.Busy: 503, fault.Drained: 503, fault.Full: 503, fault.Fenced: 503, fault.Unavailable: 503, fault.Canceled: 503,
 	}
 	if !maps.Equal(statuses, want) {
 		t.Errorf("the table is %v", statuses)

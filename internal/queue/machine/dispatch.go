@@ -215,7 +215,7 @@ func (m *Machine) end(e *entry, final *job.Job) {
 	e.job = final
 	m.note(e, wait{})
 	m.out.touch(e.id())
-	m.jobs.Delete(e.id())
+	m.drop(e)
 	m.ending.Set(e.id(), e.job)
 	m.tell(e.id(), func(d *entry) { d.learn(e.id(), final.Status()) })
 }

@@ -26,7 +26,7 @@ func (h *world) check() error {
 // else is anywhere.
 func (h *world) checkPlaces() error {
 	m := h.m
-	ready, granted, full, running, members, edges := 0, 0, 0, 0, 0, 0
+	ready, granted, full, running, members, edges, weight := 0, 0, 0, 0, 0, 0, 0
 	var err error
 	m.jobs.Scan(func(id job.ID, e *entry) bool {
 		ok := true
@@ -68,6 +68,7 @@ func (h *world) checkPlaces() error {
 			}
 		}
 		edges += e.pending
+		weight += e.weight
 		if !ok {
 			err = fmt.Errorf("job %d is not where it says (place %d)", id, e.place)
 		}
@@ -77,6 +78,9 @@ func (h *world) checkPlaces() error {
 		return err
 	}
 	c := m.Census()
+	if weight != m.weight {
+		return fmt.Errorf("all jobs take %d bytes, and count as %d", weight, m.weight)
+	}
 	if c.Running != running || c.Slot != ready+granted || c.Bucket != full || c.Slots != m.world.MaxRunning ||
 		c.Held+c.Dependency+c.Bucket+c.Slot+c.Lock+c.Running != m.jobs.Len() {
 		return fmt.Errorf("the census is wrong: %+v of %d jobs", c, m.jobs.Len())

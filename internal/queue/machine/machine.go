@@ -43,7 +43,8 @@ type Machine struct {
 	// token tells which entries are this machine's own to change (Clone).
 	token *token
 
-	jobs btree.Map[job.ID, *entry]
+	jobs   btree.Map[job.ID, *entry]
+	weight int // of all of them
 	// ending are jobs that have ended, as long as that is not durable.
 	ending btree.Map[job.ID, *job.Job]
 	// unread are jobs that are stored and could not be read, or not be written.
@@ -175,7 +176,7 @@ func New(l Loaded) (*Machine, error) {
 		m.keys.Set(key, id)
 	}
 	for _, j := range l.Jobs {
-		m.jobs.Set(j.ID, m.newEntry(j))
+		m.keep(m.newEntry(j))
 	}
 	for _, j := range l.Jobs {
 		m.connect(m.entry(j.ID), l.Ended)

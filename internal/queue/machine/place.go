@@ -35,6 +35,7 @@ type entry struct {
 	token  *token
 	job    *job.Job // newest decision, perhaps not durable yet
 	inputs []*opcode.Opcode
+	weight int // see job.Weigh
 	adhoc  []reason.Bucket
 	rule   jobfilter.Decision
 
@@ -50,7 +51,20 @@ type entry struct {
 }
 
 func (m *Machine) newEntry(j *job.Job) *entry {
-	return &entry{token: m.token, job: j, inputs: j.Inputs(), adhoc: schedule.AdHoc(j)}
+	inputs := j.Inputs()
+	return &entry{token: m.token, job: j, inputs: inputs, weight: job.Weigh(inputs), adhoc: schedule.AdHoc(j)}
+}
+
+// keep adds an entry to those that have not ended.
+func (m *Machine) keep(e *entry) {
+	m.jobs.Set(e.id(), e)
+	m.weight += e.weight
+}
+
+// drop takes an entry out of them.
+func (m *Machine) drop(e *entry) {
+	m.jobs.Delete(e.id())
+	m.weight -= e.weight
 }
 
 func (e *entry) id() job.ID { return e.job.ID }

@@ -141,7 +141,7 @@ func (m *Machine) forget(e *entry, j *job.Job) {
 	if e != nil {
 		m.settleOp(e)
 		m.disconnect(e)
-		m.jobs.Delete(j.ID)
+		m.drop(e)
 		m.tell(j.ID, func(*entry) {})
 	}
 	m.ending.Delete(j.ID)

@@ -17,6 +17,9 @@ const (
 	MaxKey = 256
 	// MaxJobs is how many jobs a submission may have.
 	MaxJobs = 5_000
+	// MaxUnfinished is how much memory the jobs that have not ended may take together,
+	// in bytes, as job.Weigh has it.
+	MaxUnfinished = 1 << 30
 )
 
 // Submission is a job as a client hands it in.
@@ -114,7 +117,7 @@ type Missing struct {
 // can be applied if nothing is missing and no event came in between.
 func (m *Machine) Prepare(s Submit) (Submit, Missing) {
 	b := &batch{jobs: make([]candidate, len(s.Jobs)), first: m.lastID + 1, last: m.lastID,
-		keys: map[string]int{}, refused: map[job.ID]error{}}
+		weight: m.weight, keys: map[string]int{}, refused: map[job.ID]error{}}
 	for i := range b.jobs {
 		b.jobs[i].Submission = s.Jobs[i]
 		m.number(b, i, s.Known)
@@ -149,6 +152,8 @@ type batch struct {
 	// old jobs whose key came again.
 	keys     map[string]int
 	repeated []job.ID
+	// weight is that of all jobs that have not ended, with those that are to be taken.
+	weight int
 	// graph is what the new jobs depend on.
 	graph map[job.ID][]job.ID
 	// refused tells why jobs are not taken.
@@ -176,11 +181,25 @@ func (m *Machine) number(b *batch, i int, known map[string]job.ID) {
 	if c.Refused == nil && m.flags.Drained && !c.IgnoreDrain {
 		c.Refused = fault.New(fault.Drained, "Queue drained").WithHint("`drover job undrain` ends that")
 	}
+	if c.Refused == nil {
+		c.Refused = b.admit(c)
+	}
 	if c.Refused != nil {
 		b.refused[c.id] = c.Refused
 	} else if c.Key != "" {
 		b.keys[c.Key] = i
 	}
+}
+
+// admit takes the room that a new job needs, or refuses the job for want of it.
+func (b *batch) admit(c *candidate) error {
+	more := job.Weigh(c.Ops)
+	if b.weight+more > MaxUnfinished {
+		return fault.New(fault.Full, "the jobs that have not ended fill the %d MiB of memory that there are for them", MaxUnfinished>>20).
+			WithHint("try again when some have ended, or cancel those that are not needed")
+	}
+	b.weight += more
+	return nil
 }
 
 // again looks for the job whose key came again, and gives the candidate its id.
@@ -289,7 +308,7 @@ func (m *Machine) take(b *batch, ended map[job.ID]job.Status) {
 		}
 		if m.out.Outcomes[i].ID = c.id; c.isNew {
 			e := m.newEntry(m.newJob(b, c))
-			m.jobs.Set(c.id, e)
+			m.keep(e)
 			taken = append(taken, e)
 		}
 	}
