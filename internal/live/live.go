@@ -64,7 +64,7 @@ func (q *Querier) Source(ctx context.Context) *query.Source { return q.source(ct
 
 // source returns a state as queries see it.
 func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
-	jobs := now.Jobs
+	jobs, ended := now.Jobs, &readAhead{kept: q.kept()}
 	runtime := q.Runtime
 	runtime.Drained = now.Flags.Drained
 	if until := now.Flags.PausedUntil(time.Now()); until != nil {
@@ -75,13 +75,18 @@ func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
 		Jobs:      func(archived bool) iter.Seq2[*job.Job, error] { return q.jobs(ctx, jobs, archived) },
 		JobTable:  jobs,
 		Archived:  func(from, until job.Time) iter.Seq2[*job.Job, error] { return q.archived(ctx, from, until) },
-		Job:       func(id job.ID) (*job.Job, error) { return q.job(ctx, jobs, id) },
-		Rules:     func() []*jobfilter.Rule { return now.Rules },
-		Locks:     func() []lock.State { return slices.Collect(now.Locks.All()) },
-		Events:    func() iter.Seq2[*audit.Event, error] { return q.kept().Events(ctx) },
-		Servers:   now.Servers,
-		Runtime:   runtime,
-		Now:       time.Now(),
+		Job: func(id job.ID) (*job.Job, error) {
+			if j := jobs.Get(id); j != nil && j.Brief() == nil {
+				return j, nil
+			}
+			return ended.job(ctx, id)
+		},
+		Rules:   func() []*jobfilter.Rule { return now.Rules },
+		Locks:   func() []lock.State { return slices.Collect(now.Locks.All()) },
+		Events:  func() iter.Seq2[*audit.Event, error] { return q.kept().Events(ctx) },
+		Servers: now.Servers,
+		Runtime: runtime,
+		Now:     time.Now(),
 		Live: func(need query.Need, nodes []string) map[string]query.NodeState {
 			return q.live(ctx, now.Inventory, need, nodes)
 		},
@@ -251,17 +256,6 @@ func (q *Querier) archived(ctx context.Context, from, until job.Time) iter.Seq2[
 			}
 		}
 	}
-}
-
-func (q *Querier) job(ctx context.Context, live *job.Table, id job.ID) (*job.Job, error) {
-	if j := live.Get(id); j != nil && j.Brief() == nil {
-		return j, nil
-	}
-	j, err := q.kept().Job(ctx, id)
-	if fault.Is(err, fault.NotFound) {
-		return nil, nil
-	}
-	return j, err
 }
 
 // live takes the states of all nodes at the same time.

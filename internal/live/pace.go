@@ -10,11 +10,15 @@ import (
 // whenever it has looked at some thousand rows, a tenth of a millisecond. It rests
 // for rest at a time and up to maxRests times, so a query that always has to rest
 // still gets some hundredths of a processor. One that is over before that holds
-// jobs up less than its rests would hold up whoever asks.
+// jobs up less than its rests would hold up whoever asks. Who has rested manyRests
+// times rests once at a time from then on: a list of all there is of a queue that is
+// never still would else take fifteen times as long, and may do so for hours.
 const (
 	short    = 10 * time.Millisecond
 	rest     = time.Millisecond
 	maxRests = 5
+	// manyRests are some five seconds.
+	manyRests = 5000
 	// looksPerRest is how many looks whether it is interrupted a query takes
 	// between two rests; it looks once for each block of rows.
 	looksPerRest = 64
@@ -26,6 +30,7 @@ type pacer struct {
 	writes func() uint64 // grows while jobs are on the move
 	pause  func()
 	seen   uint64
+	rested int
 	short  func() bool // whether the query has taken little time so far
 }
 
@@ -35,7 +40,7 @@ func (q *Querier) newPacer() *pacer {
 		writes = q.Queue.Writes
 	}
 	begun := time.Now()
-	return &pacer{writes, func() { time.Sleep(rest) }, writes(), func() bool { return time.Since(begun) < short }}
+	return &pacer{writes: writes, pause: func() { time.Sleep(rest) }, seen: writes(), short: func() bool { return time.Since(begun) < short }}
 }
 
 // giveWay pauses as long as something is written.
@@ -43,12 +48,17 @@ func (p *pacer) giveWay() {
 	if p.short() {
 		return
 	}
-	for range maxRests {
+	most := maxRests
+	if p.rested >= manyRests {
+		most = 1
+	}
+	for range most {
 		now := p.writes()
 		if now == p.seen {
 			return
 		}
 		p.seen = now
+		p.rested++
 		p.pause()
 	}
 }

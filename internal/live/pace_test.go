@@ -7,7 +7,7 @@ import (
 )
 
 func newTestPacer(writes func() uint64, pauses *int) *pacer {
-	return &pacer{writes, func() { *pauses++ }, writes(), func() bool { return false }}
+	return &pacer{writes: writes, pause: func() { *pauses++ }, seen: writes(), short: func() bool { return false }}
 }
 
 func TestLongAnswersLetJobsGoFirst(t *testing.T) {
@@ -106,5 +106,24 @@ func TestAShortQueryDoesNotRest(t *testing.T) {
 	p.giveWay()
 	if pauses == 0 {
 		t.Error("a long query did not rest")
+	}
+}
+
+// TestNoListWaitsForEver: beside a queue that is never still, a list gets a fair part
+// of a processor in the end.
+func TestNoListWaitsForEver(t *testing.T) {
+	pauses, n := 0, uint64(0)
+	p := newTestPacer(func() uint64 { n++; return n }, &pauses)
+	for pauses < manyRests {
+		before := pauses
+		if p.giveWay(); pauses != before+maxRests {
+			t.Fatalf("%d rests after %d", pauses-before, before)
+		}
+	}
+	for range 10 {
+		before := pauses
+		if p.giveWay(); pauses != before+1 {
+			t.Fatalf("%d rests after %d", pauses-before, before)
+		}
 	}
 }

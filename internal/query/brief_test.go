@@ -119,3 +119,22 @@ func TestBriefJobsThatCannotBeRead(t *testing.T) {
 		t.Errorf("a list: %s", text)
 	}
 }
+
+// A list keeps its rows until their turn comes. Of jobs that have ended it keeps what
+// tells them apart, and no more.
+func TestLongListsKeepRowsSmall(t *testing.T) {
+	_, brief := sourcesOf(t, endedJobs())
+	v := newView(brief, nil)
+	rows, err := jobTable.keep(v, jobTable.all(v), nil)
+	if err != nil || len(rows) != 4 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for _, r := range rows {
+		if r.j != nil {
+			t.Errorf("job %d is kept", r.id)
+		}
+		if again := jobTable.restored(v, r); again.j == nil || again.j.ID != r.id || again.j.Brief() == nil {
+			t.Errorf("job %d comes back as %+v", r.id, again)
+		}
+	}
+}

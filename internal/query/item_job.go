@@ -17,6 +17,24 @@ import (
 type jobRow struct {
 	id job.ID
 	j  *job.Job
+	// kept: the job has ended, and is in the table of jobs; see shortenJob.
+	kept bool
+}
+
+// shortenJob leaves a job that is brief to the table, which makes it anew each time
+// it is asked: a long list would hold ten times its rows.
+func shortenJob(r jobRow) jobRow {
+	if r.j != nil && r.j.Brief() != nil {
+		return jobRow{id: r.id, kept: true}
+	}
+	return r
+}
+
+func restoreJob(v *view, r jobRow) jobRow {
+	if r.kept {
+		return jobRow{id: r.id, j: v.JobTable.Get(r.id)}
+	}
+	return r
 }
 
 var jobTable = table[jobRow]{
@@ -29,10 +47,12 @@ var jobTable = table[jobRow]{
 	size:      jobCount,
 	compare:   compareJobs,
 	identity:  func(r jobRow) string { return r.id.String() },
+	shorten:   shortenJob,
+	restore:   restoreJob,
 	affected:  jobsOf,
 	rowsOf: func(v *view, d *delta, key string) []jobRow {
 		if j := jobNow(v, d, key, v.asked["archived"]); j != nil {
-			return []jobRow{{j.ID, j}}
+			return []jobRow{{id: j.ID, j: j}}
 		}
 		return nil
 	},
@@ -53,7 +73,7 @@ func jobsNamed(v *view, names []qlang.Value) ([]jobRow, bool, error) {
 				v.failed = err
 				return nil, false, v.interrupted()
 			}
-			out = append(out, jobRow{id, j})
+			out = append(out, jobRow{id: id, j: j})
 		}
 	}
 	return out, true, nil
@@ -65,7 +85,7 @@ func allJobs(v *view, archived bool) iter.Seq[jobRow] {
 	}
 	return func(yield func(jobRow) bool) {
 		for j := range v.reading(v.Jobs(archived)) {
-			if !yield(jobRow{j.ID, j}) {
+			if !yield(jobRow{id: j.ID, j: j}) {
 				return
 			}
 		}

@@ -86,7 +86,7 @@ func JobValues(fields []string) func(dst []byte, j *job.Job) []byte {
 		}
 	}
 	return func(dst []byte, j *job.Job) []byte {
-		row := jobRow{j.ID, j}
+		row := jobRow{id: j.ID, j: j}
 		return appendList(dst, columns, func(b []byte, c column[jobRow]) []byte {
 			return appendValue(b, c.get(nil, row).Value)
 		})

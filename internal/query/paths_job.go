@@ -28,7 +28,7 @@ func jobPaths(t *table[jobRow], v *view, tests []qlang.Node) []path[jobRow] {
 	for _, test := range tests {
 		if only(test, "status") {
 			holds := t.compile(test, false)
-			ways = append(ways, statusPath(v, archived, func(j *job.Job) (verdict, error) { return holds(v, jobRow{j.ID, j}) })...)
+			ways = append(ways, statusPath(v, archived, func(j *job.Job) (verdict, error) { return holds(v, jobRow{id: j.ID, j: j}) })...)
 		}
 	}
 	for _, c := range jobClocks {
@@ -37,7 +37,7 @@ func jobPaths(t *table[jobRow], v *view, tests []qlang.Node) []path[jobRow] {
 		}
 	}
 	return lift(ways, func(j *job.Job) iter.Seq[jobRow] {
-		return func(yield func(jobRow) bool) { yield(jobRow{j.ID, j}) }
+		return func(yield func(jobRow) bool) { yield(jobRow{id: j.ID, j: j}) }
 	})
 }
 

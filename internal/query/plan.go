@@ -163,10 +163,11 @@ func counted[R any](rows iter.Seq[R], n *int) iter.Seq[R] {
 	}
 }
 
-// keep returns the rows that a test lets through or cannot decide about yet.
+// keep returns the rows that a test lets through or cannot decide about yet,
+// shortened.
 func (t *table[R]) keep(v *view, rows iter.Seq[R], test test[R]) ([]R, error) {
 	if test == nil {
-		return slices.Collect(rows), v.interrupted()
+		return slices.Collect(t.shortened(rows)), v.interrupted()
 	}
 	var out []R
 	for block := range t.blocks(rows) {
@@ -178,12 +179,30 @@ func (t *table[R]) keep(v *view, rows iter.Seq[R], test test[R]) ([]R, error) {
 			if err != nil {
 				return nil, err
 			}
-			if verdict != no {
-				out = append(out, r)
+			if verdict == no {
+				continue
 			}
+			if t.shorten != nil {
+				r = t.shorten(r)
+			}
+			out = append(out, r)
 		}
 	}
 	return out, v.interrupted()
+}
+
+// shortened yields rows as they are kept.
+func (t *table[R]) shortened(rows iter.Seq[R]) iter.Seq[R] {
+	if t.shorten == nil {
+		return rows
+	}
+	return func(yield func(R) bool) {
+		for r := range rows {
+			if !yield(t.shorten(r)) {
+				return
+			}
+		}
+	}
 }
 
 func (t *table[R]) expandAndKeep(v *view, rows []R, filter qlang.Node) ([]R, error) {

@@ -163,7 +163,7 @@ func (r *Result) AppendObject(dst []byte, i int) []byte {
 
 // result makes the answer out of the rows that are left.
 func (t *table[R]) result(v *view, rows []R, r Request, order ordering[R]) (*Result, error) {
-	rows, next, err := order.page(v, rows, r.Options, t.identity)
+	rows, next, err := order.page(v, rows, r.Options, t.identity, func(row R) R { return t.restored(v, row) })
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (t *table[R]) result(v *view, rows []R, r Request, order ordering[R]) (*Res
 			fetch(block, t.touch)
 			fetch(block, t.touchParts)
 		}
-		row := rows[i]
+		row := t.restored(v, rows[i])
 		for n := range columns {
 			into[n] = columns[n].get(v, row)
 		}

@@ -70,7 +70,7 @@ type keyed[R any] struct {
 
 // page sorts the rows and cuts the page out that the options ask for. Without
 // sort keys the rows keep the order they have.
-func (o ordering[R]) page(v *view, rows []R, opts Options, identity func(R) string) ([]R, string, error) {
+func (o ordering[R]) page(v *view, rows []R, opts Options, identity func(R) string, restored func(R) R) ([]R, string, error) {
 	if len(o.keys) == 0 && opts.After == "" && opts.Limit <= 0 {
 		return rows, "", nil
 	}
@@ -83,7 +83,7 @@ func (o ordering[R]) page(v *view, rows []R, opts Options, identity func(R) stri
 			}
 		}
 		id := identity(r)
-		list[i] = keyed[R]{row: r, id: id, values: o.values(v, r), nth: seen[id]}
+		list[i] = keyed[R]{row: r, id: id, values: o.values(v, restored(r)), nth: seen[id]}
 		seen[id]++
 	}
 	if len(o.keys) > 0 {

@@ -168,6 +168,10 @@ type table[R any] struct {
 	// few or small. See fetch.
 	touch      func(R) int
 	touchParts func(R) int
+	// shorten makes a row small that is kept until its turn in the answer comes, and
+	// restore makes it what it was; nil for rows that are small.
+	shorten func(R) R
+	restore func(*view, R) R
 	// identity tells rows apart, for page tokens.
 	identity func(R) string
 	// nodes returns the node that a row's live values come from, empty for
@@ -191,6 +195,14 @@ type table[R any] struct {
 	object   func(R) string
 
 	index map[string]*field[R]
+}
+
+// restored returns a row that was kept as it was.
+func (t *table[R]) restored(v *view, row R) R {
+	if t.restore == nil {
+		return row
+	}
+	return t.restore(v, row)
 }
 
 // objectOf names the object that a row belongs to.

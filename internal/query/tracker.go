@@ -70,7 +70,7 @@ func (f *tracker[R]) restart(src *Source) ([]Event, error) {
 				return nil, err
 			}
 		}
-		r := f.track(v, row)
+		r := f.track(v, f.t.restored(v, row))
 		rows.Set(r)
 		key := f.t.objectOf(row)
 		objects[key] = append(objects[key], r)
