@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -15,8 +16,14 @@ import (
 // each commit looks whether its files are still where the next start will look for them.
 type place struct {
 	paths [2]string
-	files [2]syscall.Stat_t // as they were first seen
-	now   syscall.Stat_t    // the one that is looked at
+	files [2]identity // as they were first seen
+	now   unix.Statx_t
+}
+
+// identity is what tells a file from another in its place; zero before it was seen.
+type identity struct {
+	major, minor uint32
+	inode        uint64
 }
 
 func newPlace(file string) (*place, error) {
@@ -28,27 +35,35 @@ func newPlace(file string) (*place, error) {
 }
 
 // reopened takes the log that there is next for the right one.
-func (p *place) reopened() { p.files[1] = syscall.Stat_t{} }
+func (p *place) reopened() { p.files[1] = identity{} }
 
 // check is to be called behind a commit.
 func (p *place) check() error {
 	for i, path := range p.paths {
-		err := syscall.Stat(path, &p.now)
-		for errors.Is(err, syscall.EINTR) {
-			err = syscall.Stat(path, &p.now)
-		}
+		is, err := p.look(path)
 		if err != nil {
 			return &goneError{fmt.Errorf("the store's file %s was removed while it was in use: %w", path, err)}
 		}
-		first := &p.files[i]
-		if first.Ino == 0 {
-			*first = p.now
+		if p.files[i] == (identity{}) {
+			p.files[i] = is
 		}
-		if first.Dev != p.now.Dev || first.Ino != p.now.Ino {
+		if p.files[i] != is {
 			return &goneError{fmt.Errorf("the store's file %s was replaced by another while it was in use", path)}
 		}
 	}
 	return nil
+}
+
+// look asks for nothing but which file it is. Who asks for a file's times has Linux (from 6.13) give the
+// next write a time of its own, which the flush of the next commit would have to write to
+// the file system's journal: that made a flush of 0.17 ms one of 0.22 ms.
+func (p *place) look(path string) (identity, error) {
+	for {
+		err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &p.now)
+		if !errors.Is(err, unix.EINTR) {
+			return identity{p.now.Dev_major, p.now.Dev_minor, p.now.Ino}, err
+		}
+	}
 }
 
 // goneError says that commits go to files that nobody will find again.
