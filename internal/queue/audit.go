@@ -37,7 +37,7 @@ func (q *Queue) Note(tx *store.Tx, e audit.Event) *audit.Event {
 // write them again repeats what is true.
 func putEvents(tx *store.Tx, events []*audit.Event) {
 	for _, e := range events {
-		tx.Put = append(tx.Put, store.Put{Key: store.Key{Kind: KindEvent, ID: e.Key()}, At: e.Time / 1000, Value: e.Encode()})
+		tx.Put = append(tx.Put, store.Put{Key: store.Key{Kind: KindEvent, ID: e.Key()}, Value: e.Encode()})
 		if old := (audit.Event{ID: e.ID - keptEvents}); old.ID > 0 {
 			tx.Delete = append(tx.Delete, store.Key{Kind: KindEvent, ID: old.Key()})
 		}
