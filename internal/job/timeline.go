@@ -68,6 +68,11 @@ const maxNodes = 64
 // last makes it longer; beyond MaxWaits they are counted only.
 func (j *Job) WithWait(s Span) *Job {
 	c := *j
+	c.Waits = j.withWait(s)
+	return &c
+}
+
+func (j *Job) withWait(s Span) []*Span {
 	s.Text = clip(s.Text, MaxWaitText)
 	s.Jobs = s.Jobs[:min(len(s.Jobs), MaxWaitJobs)]
 	n := len(j.Waits)
@@ -75,18 +80,16 @@ func (j *Job) WithWait(s Span) *Job {
 	case n > 0 && j.Waits[n-1].goesOn(&s):
 		longer := *j.Waits[n-1]
 		longer.To = s.To
-		c.Waits = withWait(j.Waits[:n-1], &longer)
+		return oneMore(j.Waits[:n-1], &longer)
 	case n < MaxWaits:
-		c.Waits = withWait(j.Waits, &s)
-	default:
-		c.Waits = withWait(j.Waits[:n-1], &Span{Kind: LeftOut, From: j.Waits[n-1].From, To: s.To, Opcode: s.Opcode,
-			Text: fmt.Sprintf("%d waits are kept; what came after is left out", MaxWaits-1)})
+		return oneMore(j.Waits, &s)
 	}
-	return &c
+	return oneMore(j.Waits[:n-1], &Span{Kind: LeftOut, From: j.Waits[n-1].From, To: s.To, Opcode: s.Opcode,
+		Text: fmt.Sprintf("%d waits are kept; what came after is left out", MaxWaits-1)})
 }
 
-// withWait returns waits with one more, in a slice of its own.
-func withWait(waits []*Span, s *Span) []*Span {
+// oneMore returns waits with one more, in a slice of its own.
+func oneMore(waits []*Span, s *Span) []*Span {
 	return append(append(make([]*Span, 0, len(waits)+1), waits...), s)
 }
 

@@ -168,9 +168,13 @@ func (j *Job) SetPriority(priority int) *Job {
 	return &c
 }
 
-// WithHold returns the job with its hold changed; nil when nothing holds it.
-func (j *Job) WithHold(h *Hold) *Job {
+// WithHold returns the job with its hold changed, nil when nothing holds it, and
+// with the waits that are over by that.
+func (j *Job) WithHold(h *Hold, over ...Span) *Job {
 	c := *j
 	c.Hold = h
+	for _, s := range over {
+		c.Waits = c.withWait(s)
+	}
 	return &c
 }

@@ -99,8 +99,8 @@ func assemble(rules []Rule, prepared map[string]*compiled) (*Chain, error) {
 	sorted := make([]*Rule, len(rules))
 	for i := range rules {
 		r := rules[i]
-		r.description = ""
-		r.description = r.Describe()
+		r.description, r.paused = "", ""
+		r.description, r.paused = r.Describe(), r.Paused()
 		sorted[i] = &r
 	}
 	slices.SortStableFunc(sorted, Compare)

@@ -166,7 +166,7 @@ func (e *Edit) apply(rules []*Rule, at Moment) (Changed, error) {
 		return c, fault.New(fault.Invalid, "there is no way %q to change a filter rule", clip(string(e.Verb))).At("do").
 			WithHint("the ways are put, modify, delete")
 	}
-	c.After.description, c.After.fresh = "", at.Preview && before == nil
+	c.After.description, c.After.paused, c.After.fresh = "", "", at.Preview && before == nil
 	c.After.Reason = c.After.Reason.Append(at.Hop)
 	if before == nil || before.Name != c.After.Name {
 		if err := c.After.hides(rules); err != nil {

@@ -47,9 +47,9 @@ type Rule struct {
 	// Shadow rules are asked and counted, and decide nothing.
 	Shadow bool `json:"shadow,omitempty"`
 
-	// description is what Describe returns, kept in the rules of a Chain: it is
-	// part of the verdict on every job that a rule holds.
-	description string
+	// description and paused are what Describe and Paused return, kept in the rules of a
+	// Chain: they are part of the verdict on every job that a rule holds.
+	description, paused string
 	// fresh: the rule is that of a preview and was not there before it.
 	fresh bool
 }
@@ -76,6 +76,14 @@ func (r *Rule) Describe() string {
 		return fmt.Sprintf("filter rule %s (%s; %s; %s)", r.Name, r.UUID, r.Action, r.author())
 	}
 	return fmt.Sprintf("filter rule %s (%s; %s)", r.UUID, r.Action, r.author())
+}
+
+// Paused says that the rule holds a job.
+func (r *Rule) Paused() string {
+	if r.paused != "" {
+		return r.paused
+	}
+	return "paused by " + r.Describe()
 }
 
 // Deciding reports whether the rule can decide about a job: it is neither

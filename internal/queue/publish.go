@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/state"
@@ -15,6 +16,7 @@ func (q *Queue) changeOf(w *work) *state.Change {
 	for _, key := range w.keys {
 		q.tell(c, key)
 	}
+	c.Holds = slices.Grow(c.Holds, len(w.held))
 	for _, id := range w.held {
 		if j := q.m.Job(id); j != nil {
 			c.Holds = append(c.Holds, state.Hold{Job: id, By: j.Hold})

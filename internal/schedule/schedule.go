@@ -150,14 +150,11 @@ func byRule(_ *job.Job, f Facts) (Verdict, bool) {
 	case jobfilter.Reject:
 		return Verdict{Step: Cancel, Rule: r, Why: "rejected by " + r.Describe()}, true
 	case jobfilter.Pause:
-		return Verdict{Step: Hold, Rule: r, Why: Paused(r)}, true
+		return Verdict{Step: Hold, Rule: r, Why: r.Paused()}, true
 	default:
 		return Verdict{}, false
 	}
 }
-
-// Paused says that a rule holds a job.
-func Paused(r *jobfilter.Rule) string { return "paused by " + r.Describe() }
 
 func byDependency(j *job.Job, f Facts) (Verdict, bool) {
 	var pending []job.ID

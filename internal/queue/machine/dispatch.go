@@ -69,12 +69,12 @@ func (m *Machine) sort(e *entry) { m.decide(e, 0) }
 // many slots free.
 func (m *Machine) decide(e *entry, slots int) {
 	v := schedule.Next(e.job, m.facts(e, slots))
-	m.hold(e, v)
-	keeps := m.waitOf(e, v)
+	h := m.holdOf(e, v)
+	keeps := m.waitOf(e, v, h)
 	if m.recovering && e.wait.since == 0 {
 		m.noteRestart(e, keeps)
 	}
-	m.note(e, keeps)
+	m.hold(e, h, keeps)
 	switch v.Step {
 	case schedule.Hold:
 		e.place = inHold
@@ -96,20 +96,42 @@ func (m *Machine) decide(e *entry, slots int) {
 	}
 }
 
-// hold keeps the job's own note of what holds it in step with the decision.
-func (m *Machine) hold(e *entry, v schedule.Verdict) {
-	var h *job.Hold
+// holdOf is what holds the job by the decision: what the job has noted if that goes
+// on, nil if nothing does.
+func (m *Machine) holdOf(e *entry, v schedule.Verdict) *job.Hold {
+	var by string
+	var rule *jobfilter.Rule
 	switch {
 	case v.Step == schedule.Hold:
-		h = &job.Hold{Rule: v.Rule.UUID, Since: m.heldSince(e, v.Rule)}
+		by, rule = v.Rule.UUID, v.Rule
 	case v.Step == schedule.WaitBucket && v.Bucket.Rule != "":
-		h = &job.Hold{Rule: v.Bucket.Rule, Since: m.heldSince(e, e.rule.Rule)}
+		by, rule = v.Bucket.Rule, e.rule.Rule
+	default:
+		return nil
 	}
-	old := e.job.Hold
-	if h == nil && old == nil || h != nil && old != nil && h.Rule == old.Rule {
+	if old := e.job.Hold; old != nil && old.Rule == by {
+		return old
+	}
+	// A rule takes many jobs at the same moment: they share the note.
+	since := m.heldSince(e, rule)
+	if last := m.lastHold; last == nil || last.Rule != by || last.Since != since {
+		m.lastHold = &job.Hold{Rule: by, Since: since}
+	}
+	return m.lastHold
+}
+
+// hold keeps the job's own note of what holds it, and of its waits, in step with
+// the decision.
+func (m *Machine) hold(e *entry, h *job.Hold, keeps wait) {
+	if h == e.job.Hold {
+		m.note(e, keeps)
 		return
 	}
-	e.job = e.job.WithHold(h)
+	if s, over := m.turn(e, keeps); over {
+		e.job = e.job.WithHold(h, s)
+	} else {
+		e.job = e.job.WithHold(h)
+	}
 	m.out.Holds = append(m.out.Holds, e.id())
 }
 

@@ -75,6 +75,8 @@ type Machine struct {
 	revision uint64 // of the rules
 	flags    state.Flags
 
+	lastHold *job.Hold // the newest; see holdOf
+
 	closing    bool
 	recovering bool
 

@@ -46,6 +46,13 @@ func (m *Machine) PlanRules(edit Edit, each func(n int, f func(int))) (SetRules,
 	entries := m.jobs.Values()
 	found := make([]jobfilter.Decision, len(entries))
 	each(len(entries), func(i int) { found[i] = chain.Decide(int64(entries[i].id()), entries[i].inputs) })
+	differ := 0
+	for i, e := range entries {
+		if !s.same(e.rule, found[i]) {
+			differ++
+		}
+	}
+	s.decided = make([]decided, 0, differ)
 	for i, e := range entries {
 		if !s.same(e.rule, found[i]) {
 			s.decided = append(s.decided, decided{e.id(), found[i]})
@@ -74,6 +81,7 @@ func (s SetRules) apply(m *Machine) {
 	m.rules, m.chain = s.rules, s.chain
 	m.revision++
 	m.out.Rules = s.changed
+	m.out.Holds = make([]job.ID, 0, len(s.decided))
 	for _, d := range s.decided {
 		m.reconsider(d.id, d.rule)
 	}

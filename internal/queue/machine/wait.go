@@ -25,7 +25,7 @@ type wait struct {
 func (w wait) told() (job.Span, bool) {
 	switch {
 	case w.rule != nil:
-		return job.Span{Kind: job.HeldByRule, From: w.since, Opcode: w.opcode, On: w.rule.UUID, Text: schedule.Paused(w.rule)}, true
+		return job.Span{Kind: job.HeldByRule, From: w.since, Opcode: w.opcode, On: w.rule.UUID, Text: w.rule.Paused()}, true
 	case w.span != nil:
 		s := *w.span
 		s.From, s.Opcode = w.since, w.opcode
@@ -46,31 +46,38 @@ func (w wait) same(other wait) bool {
 }
 
 // note takes note of what keeps the entry from now on, and that what kept it
-// before is over. What took no time is forgotten.
+// before is over.
 func (m *Machine) note(e *entry, now wait) {
-	if e.wait.same(now) {
-		return
-	}
-	if s, waited := e.wait.told(); waited && s.From < m.at() {
-		s.To = m.at()
+	if s, over := m.turn(e, now); over {
 		e.job = e.job.WithWait(s)
 	}
+}
+
+// turn makes a wait the one that keeps the entry, and returns the one before if it
+// is over by that. What took no time is forgotten.
+func (m *Machine) turn(e *entry, now wait) (before job.Span, over bool) {
+	if e.wait.same(now) {
+		return job.Span{}, false
+	}
+	before, over = e.wait.told()
+	before.To = m.at()
 	if now.since == 0 {
 		now.since = m.at()
 	}
 	now.opcode = e.job.Next()
 	e.wait = now
+	return before, over && before.From < before.To
 }
 
 // waitOf is the wait that a decision leads to. It begins now; but after a restart
 // a rule held the job, and a dependency was there, before.
-func (m *Machine) waitOf(e *entry, v schedule.Verdict) wait {
+func (m *Machine) waitOf(e *entry, v schedule.Verdict, h *job.Hold) wait {
 	var w wait
 	switch v.Step {
 	case schedule.Hold:
 		w.rule = v.Rule
 		if m.recovering {
-			w.since = e.job.Hold.Since
+			w.since = h.Since
 		}
 	case schedule.WaitDependency:
 		w.span = &job.Span{Kind: job.WaitForDependency, Jobs: v.On, Text: v.Why}
