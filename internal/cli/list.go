@@ -29,6 +29,8 @@ type list struct {
 	nameField string
 	numeric   bool
 	short     string
+	// stored: a controller that stands by has them, too.
+	stored bool
 	// extra registers options of the command's own; the function that it
 	// returns changes the fields and the filter by them.
 	extra func(cmd *cobra.Command) func(fields []string, filter qlang.Node) ([]string, qlang.Node)
@@ -36,20 +38,20 @@ type list struct {
 
 // The lists.
 var (
-	jobList = list{what: "job", fields: []string{"id", "status", "summary"}, nameField: "id", numeric: true,
+	jobList = list{what: "job", fields: []string{"id", "status", "summary"}, nameField: "id", numeric: true, stored: true,
 		table: []string{"id", "status", "wait_reason", "place", "summary"}, brief: []string{"wait_reason", "place"},
 		short: "List jobs", extra: jobListOptions}
 	filterList = list{what: "filter", fields: []string{"uuid", "watermark", "priority", "predicates", "action", "reason_trail"},
 		table: []string{"rule", "priority", "action_text", "held", "until", "shadow", "predicates_text", "reason"}, brief: []string{"until", "shadow"},
-		order: []string{"priority", "watermark", "uuid"}, nameField: "uuid", short: "List the filter rules in the order in which they are asked"}
+		order: []string{"priority", "watermark", "uuid"}, nameField: "uuid", stored: true, short: "List the filter rules in the order in which they are asked"}
 	instanceList = list{what: "instance", fields: []string{"name", "hypervisor", "os", "pnode", "status", "oper_ram"},
-		nameField: "name", short: "List instances"}
+		nameField: "name", stored: true, short: "List instances"}
 	nodeList = list{what: "node", fields: []string{"name", "dtotal", "dfree", "mtotal", "mnode", "mfree", "pinst_cnt", "sinst_cnt"},
-		nameField: "name", short: "List nodes"}
+		nameField: "name", stored: true, short: "List nodes"}
 	groupList = list{what: "group", fields: []string{"name", "node_cnt", "pinst_cnt", "alloc_policy", "ndparams"},
-		nameField: "name", short: "List node groups"}
+		nameField: "name", stored: true, short: "List node groups"}
 	networkList = list{what: "network", fields: []string{"name", "network", "gateway", "mac_prefix", "group_list", "tags"},
-		nameField: "name", short: "List networks"}
+		nameField: "name", stored: true, short: "List networks"}
 	exportList = list{what: "export", fields: []string{"node", "export"}, nameField: "export", short: "List the exports of instances"}
 	lockList   = list{what: "lock", fields: []string{"name", "mode", "owner", "pending"}, nameField: "name",
 		short: "List the locks that are held or waited for"}
@@ -139,7 +141,15 @@ func listCommand(sh *shell, l list) *cobra.Command {
 		fields, filter := change(sh.selected(l, &o), filter)
 		return sh.list(cmd.Context(), l.what, fields, filter, &o)
 	}
-	return cmd
+	return heeding(l.options(), cmd)
+}
+
+// options are the shared ones that a list heeds.
+func (l list) options() []string {
+	if l.stored {
+		return readingStored
+	}
+	return asking
 }
 
 // meant are the arguments of a list, with the UUIDs of the rules that they mean: a
@@ -291,6 +301,9 @@ func (o *listOptions) checkFormat(output string) error {
 func (sh *shell) list(ctx context.Context, what string, fields []string, filter qlang.Node, o *listOptions) error {
 	if err := o.check(fields, sh.flags.output); err != nil {
 		return err
+	}
+	if sh.flags.stale && (o.fresh || o.watch) {
+		return usage("--stale goes with neither --fresh nor --watch: only the controller that leads asks nodes, and tells what changes")
 	}
 	args := []any{what, fields, qlang.JSON(filter)}
 	more := o.extended()

@@ -20,6 +20,9 @@ const heedsKey = "drover/heeds"
 var (
 	// asking: commands that only read.
 	asking = []string{"luxi", "output"}
+	// readingStored: commands that only read, and what a controller that stands by has,
+	// too.
+	readingStored = []string{"luxi", "output", "stale"}
 	// readingByJob: commands that read by a job, and wait for it.
 	readingByJob = []string{"luxi", "output", "reason", "priority"}
 	// changing: commands that change something at once, without a job.

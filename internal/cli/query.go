@@ -68,7 +68,7 @@ func queryCommand(sh *shell) *cobra.Command {
 		kind := &cobra.Command{Use: l.what + " [-o FIELDS]", Short: "List any fields of every " + l.what, Long: queryHelp, Args: exactly(0),
 			RunE: func(cmd *cobra.Command, _ []string) error { return sh.queryItems(cmd.Context(), l, &o) }}
 		o.register(kind, l.what)
-		query.AddCommand(kind)
+		query.AddCommand(heeding(l.options(), kind))
 	}
 	return query
 }

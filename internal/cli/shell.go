@@ -69,7 +69,7 @@ const usualWidth = 80
 // flags are the options that all commands take.
 type flags struct {
 	luxi, output, reason, priority string
-	submit, dryRun, yes            bool
+	submit, dryRun, yes, stale     bool
 	// Of the classic tools only.
 	printJobID bool
 	debug      int
@@ -83,6 +83,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.submit, "submit", false, "print the job's id and do not wait for its end")
 	set.BoolVar(&f.dryRun, "dry-run", false, "check everything and change nothing")
 	set.BoolVar(&f.yes, "yes", false, "do not ask for confirmation")
+	set.BoolVar(&f.stale, "stale", false, "take the answer of a controller that stands by, which may not be the newest")
 }
 
 func (f *flags) check() error {
@@ -120,12 +121,16 @@ func (sh *shell) connect(ctx context.Context) (*luxiwire.Client, error) {
 	if sh.client, err = luxiwire.Dial(ctx, path); err != nil {
 		return nil, &exitError{status: ExitUnreachable, err: err}
 	}
+	sh.client.Stale = sh.flags.stale
 	return sh.client, nil
 }
 
 func (sh *shell) close() error {
 	if sh.client == nil {
 		return nil
+	}
+	if revision := sh.client.Revision(); sh.flags.stale && revision > 0 {
+		sh.notef("not older than revision %d\n", revision)
 	}
 	return sh.client.Close()
 }

@@ -16,13 +16,13 @@ var tagKinds = map[string]string{
 }
 
 func tagCommand(sh *shell) *cobra.Command {
-	list := &cobra.Command{
+	list := heeding(readingStored, &cobra.Command{
 		Use: "list KIND [NAME]", Short: "Show the tags of a thing", Args: tagArgs(0), ValidArgsFunction: sh.completeTagged,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name, _ := splitTagArgs(args)
 			return sh.listTags(cmd, kind, name)
 		},
-	}
+	})
 	change := func(verb, short, id string) *cobra.Command {
 		return heeding(making, &cobra.Command{
 			Use: verb + " KIND [NAME] TAG...", Short: short, Args: tagArgs(1), ValidArgsFunction: sh.completeTagged,

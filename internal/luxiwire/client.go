@@ -57,6 +57,14 @@ func (c *Client) Close() error {
 	return c.drop()
 }
 
+// Revision is the newest that an answer named, 0 before one did: what was read is not
+// older than that.
+func (c *Client) Revision() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.revision
+}
+
 // Call sends one request and reads its answer into result, which may be nil.
 // The arguments are encoded as a list, also when there are none. An error of
 // the server carries its code, and an *Error or *ProtocolError as its cause.

@@ -19,17 +19,22 @@ import (
 // in place of the one it is meant for, so that those who wait leave it alone; when that
 // one has taken it, under an epoch of its own, they are told to wait for its seat.
 
-// seatLock takes the seat of an epoch without waiting, seatWait waits for it, seatFree gives it up.
+// seatLock takes the seat of an epoch without waiting, seatWait waits for it, seatFree
+// gives it up; seatTaken tells whether anybody has it.
 const (
 	seatOf   = "hashtext('drover ' || current_schema()), ($1::bigint % 2147483647)::int"
 	seatLock = "SELECT pg_try_advisory_lock(" + seatOf + ")"
 	seatWait = "SELECT pg_advisory_lock(" + seatOf + ")"
 	seatFree = "SELECT pg_advisory_unlock(" + seatOf + ")"
+
+	seatTaken = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 " +
+		"AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) " +
+		"AND classid = hashtext('drover ' || current_schema())::oid AND objid = ($1::bigint % 2147483647)::oid)"
 )
 
 const (
-	// settleTime is how long a waiter whose own connection broke leaves the holder
-	// alone, for the holder's is likely to have broken too and comes back with its
+	// settleTime is how long at the most a waiter whose own connection broke leaves the
+	// holder alone, for the holder's is likely to have broken too and comes back with its
 	// next renewal.
 	settleTime = 10 * time.Second
 	// vacancyTime is how often a waiter looks at the lease by itself.
@@ -68,15 +73,19 @@ func (s *Store) AwaitLease(ctx context.Context, name, holder string, ttl, linger
 	}
 }
 
-// leaveAlone waits for settleTime, or until the lease is free, has expired or was
-// handed over to this very holder.
+// leaveAlone waits for settleTime, or until the lease is free, has expired, was
+// handed over to this very holder, or its holder is seen in its seat.
 func (s *Store) leaveAlone(ctx context.Context, name, holder string) {
-	limit, cancel := context.WithTimeout(ctx, settleTime)
+	limit, cancel := context.WithTimeout(ctx, s.settle)
 	defer cancel()
 	for limit.Err() == nil {
-		pause(limit, vacancyTime)
+		pause(limit, retryPause)
 		l, err := s.Lease(limit, name)
-		if err == nil && (l.Holder == "" || l.Holder == holder || time.Now().After(l.Expires)) {
+		var seated bool
+		if err == nil {
+			err = s.points.QueryRow(limit, seatTaken, l.Epoch).Scan(&seated)
+		}
+		if err == nil && (seated || l.Holder == "" || l.Holder == holder || time.Now().After(l.Expires)) {
 			return
 		}
 	}

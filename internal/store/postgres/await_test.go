@@ -51,6 +51,7 @@ func TestAwaitLease(t *testing.T) {
 	server := pgserver.Start(t, false)
 	t.Run("the holder's connection ends", func(t *testing.T) { connectionEnds(t, server.URL("ends")) })
 	t.Run("the lease is handed over", func(t *testing.T) { handedOver(t, server.URL("handed")) })
+	t.Run("the waiter's connection ends", func(t *testing.T) { waiterReturns(t, server.URL("returns")) })
 	t.Run("nobody waits any more", func(t *testing.T) { waitingEnds(t, server.URL("waiting")) })
 }
 
@@ -122,6 +123,36 @@ func handedOver(t *testing.T, url string) {
 	}
 	if l := <-stranger; l.Holder != "first" || l.Epoch <= taken.Epoch {
 		t.Errorf("after the death of who was named the lease is %+v", l)
+	}
+}
+
+// waiterReturns: whoever lost its own connection waits for the holder's seat again as
+// soon as it sees the holder there, or the holder sits down again.
+func waiterReturns(t *testing.T, url string) {
+	t.Helper()
+	first, second, third := openAt(t, url), openAt(t, url), openAt(t, url)
+	second.settle = long
+	held, err := first.AwaitLease(t.Context(), "leader", "first", long, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := waits(t, second, "second")
+	for _, lost := range []string{"true", "NOT granted"} { // both connections, the waiter's first; that alone
+		seated(t, third, 1)
+		if _, err := third.points.Exec(t.Context(), "SELECT pg_terminate_backend(pid, 60000) FROM (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND "+lost+
+			" AND classid = hashtext('drover ' || current_schema())::oid ORDER BY granted) AS l"); err != nil {
+			t.Fatal(err)
+		}
+		if held, err = first.RenewLease(t.Context(), held, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seated(t, third, 1)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l := <-got; l.Holder != "second" || l.Epoch <= held.Epoch {
+		t.Errorf("the lease is now %+v", l)
 	}
 }
 

@@ -41,6 +41,7 @@ type Store struct {
 	points, lists *pgxpool.Pool
 	writer        *writer
 	listener      *listener
+	settle        time.Duration // settleTime, but in tests
 	closing       sync.Once
 	closed        error
 }
@@ -77,7 +78,7 @@ func Open(ctx context.Context, url string, opts Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, unreachable(err)
 	}
-	s := &Store{}
+	s := &Store{settle: settleTime}
 	defer func() {
 		if err != nil {
 			s.release(conn)
