@@ -120,6 +120,12 @@ func TestReadingNeedsAnAccountWhereItIsAskedFor(t *testing.T) {
 // passwords and keys, and of the socket that makes its owner an administrator.
 func TestWhatHoldsASecretIsForItsOwner(t *testing.T) {
 	dir := t.TempDir()
+	// Somebody was there first, and may read what comes.
+	for _, name := range []string{"elsewhere.json", "elsewhere.json.new"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
 	c := start(t, dir, false)
 	for _, name := range []string{"elsewhere.json", "ready.json", "rapi/password", "rapi/users", "rapi/rapi.pem", "luxi.sock"} {
 		info, err := os.Stat(filepath.Join(dir, name))

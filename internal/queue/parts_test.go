@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -51,6 +52,41 @@ func TestAStopInterruptsReadingAJob(t *testing.T) {
 	if _, err := r.q.Job(reading, id); !errors.Is(err, error(stopping)) {
 		t.Errorf("between its parts: %v", err)
 	}
+}
+
+// Explaining a job holds up nobody, however long it takes.
+func TestExplainingHoldsUpNobody(t *testing.T) {
+	slow := &stopsAtParts{}
+	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}}
+	r.wrap = func(s store.Store) store.Store {
+		slow.Store = s
+		return slow
+	}
+	r.open()
+	t.Cleanup(func() { r.close() })
+	id := r.submit(delay, delay)
+	r.status(id, job.Success)
+	if ok, err := r.q.Archive(ctx, id, queue.By{}); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	reads, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	before := func() { once.Do(func() { close(reads); <-goOn }) }
+	slow.before.Store(&before)
+	explained := make(chan error, 1)
+	go func() {
+		_, err := r.q.Explain(ctx, id)
+		explained <- err
+	}()
+	soon(t, reads)
+	next := make(chan error, 1)
+	go func() {
+		_, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay)})
+		next <- err
+	}()
+	r.check(soon(t, next))
+	close(goOn)
+	r.check(soon(t, explained))
 }
 
 // stopsAtParts is a store that does something before it reads a part of a job
