@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,28 +31,128 @@ func filesNamed(t *testing.T, ending string) map[string]string {
 	return files
 }
 
-// TestTrackRecordNamesTests fails when a test that reproduces a bug of old was
-// renamed or removed.
-func TestTrackRecordNamesTests(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs", "track-record.md"))
+// records are the pages that say how to see something again.
+var records = []string{"track-record.md", "reliability.md"}
+
+// TestRecordsNameTests fails when a test that reproduces a bug of old, or shows a
+// promise, was renamed or removed.
+func TestRecordsNameTests(t *testing.T) {
+	there := map[string]bool{}
+	for _, names := range testsOf(t) {
+		for _, name := range names {
+			there[name] = true
+		}
+	}
+	for _, page := range records {
+		names := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(read(t, "docs", page), -1)
+		for _, name := range names {
+			if !there[name] {
+				t.Errorf("docs/%s names %s, which does not exist", page, name)
+			}
+		}
+		if len(names) == 0 {
+			t.Errorf("docs/%s names no test", page)
+		}
+	}
+}
+
+// TestCommandsOfRecordsRunTests fails when a command on these pages would run
+// nothing: a test that is somewhere else, or a part of a name that none has any more.
+func TestCommandsOfRecordsRunTests(t *testing.T) {
+	tests := testsOf(t)
+	for _, page := range records {
+		seen := 0
+		for _, found := range regexp.MustCompile("`go test ([^`]*)`").FindAllStringSubmatch(read(t, "docs", page), -1) {
+			packages, patterns := command(found[1])
+			for _, pattern := range patterns {
+				seen++
+				if !runs(tests, packages, pattern) {
+					t.Errorf("docs/%s: go test %s runs no %s", page, found[1], pattern)
+				}
+			}
+		}
+		if seen == 0 {
+			t.Errorf("docs/%s has no commands", page)
+		}
+	}
+}
+
+// command reads the arguments of go test as they are in a table: the packages, and
+// what it is to run, one by one.
+func command(args string) (packages, patterns []string) {
+	args = strings.ReplaceAll(args, `\|`, "|")
+	for _, match := range regexp.MustCompile(`-(?:run|bench) (?:'([^']*)'|"([^"]*)"|(\S+))`).FindAllStringSubmatch(args, -1) {
+		inside := 0
+		for pattern := range strings.FieldsFuncSeq(match[1]+match[2]+match[3], func(r rune) bool {
+			inside += strings.Count(string(r), "(") - strings.Count(string(r), ")")
+			return r == '|' && inside == 0
+		}) {
+			if name, _, _ := strings.Cut(pattern, "/"); name != "xxx" { // which is to run nothing
+				patterns = append(patterns, name)
+			}
+		}
+	}
+	for word := range strings.FieldsSeq(args) {
+		if strings.HasPrefix(word, "./") {
+			packages = append(packages, strings.TrimPrefix(word, "./"))
+		}
+	}
+	return packages, patterns
+}
+
+// runs tells whether a pattern runs a test of one of the packages.
+func runs(tests map[string][]string, packages []string, pattern string) bool {
+	for dir, names := range tests {
+		for _, p := range packages {
+			tree, all := strings.CutSuffix(p, "/...")
+			if dir != p && !(all && (dir == tree || strings.HasPrefix(dir, tree+"/"))) {
+				continue
+			}
+			if slices.ContainsFunc(names, regexp.MustCompile(pattern).MatchString) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestCommandsAreRead(t *testing.T) {
+	packages, patterns := command(`-race ./a ./b/... -run 'TestA\|B/(x\|y)' -count 20`)
+	if !slices.Equal(packages, []string{"a", "b/..."}) || !slices.Equal(patterns, []string{"TestA", "B"}) {
+		t.Errorf("read %q, %q", packages, patterns)
+	}
+	tests := map[string][]string{"a": {"TestA"}, "b/c": {"TestAB"}, "c": {"TestX"}}
+	for pattern, want := range map[string]bool{"TestA": true, "B": true, "TestX": false} {
+		if runs(tests, packages, pattern) != want {
+			t.Errorf("%s runs something: %v", pattern, !want)
+		}
+	}
+}
+
+// testsOf are the tests, benchmarks and fuzz targets of each package, by its directory.
+func testsOf(t *testing.T) map[string][]string {
+	t.Helper()
+	tests := map[string][]string{}
+	for name, source := range filesNamed(t, "_test.go") {
+		dir, err := filepath.Rel(root, filepath.Dir(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)\w+)\(`).FindAllStringSubmatch(source, -1) {
+			tests[dir] = append(tests[dir], match[1])
+		}
+	}
+	return tests
+}
+
+// read reads a file of the tree.
+func read(t *testing.T, elem ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{root}, elem...)...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := map[string]bool{}
-	for _, source := range filesNamed(t, "_test.go") {
-		for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(source, -1) {
-			there[match[1]] = true
-		}
-	}
-	names := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(text), -1)
-	for _, name := range names {
-		if !there[name] {
-			t.Errorf("docs/track-record.md names %s, which does not exist", name)
-		}
-	}
-	if len(names) == 0 {
-		t.Error("docs/track-record.md names no test")
-	}
+	return string(text)
 }
 
 // TestLinksOfDocumentsLead fails when a document refers to a file that is not
