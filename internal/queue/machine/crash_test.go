@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -23,25 +24,28 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 	const thorough = 50 // histories that are killed at each of their moments
 	var all sync.WaitGroup
+	var deaths atomic.Int64
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		all.Go(func() {
 			for seed := 1 + w; seed <= n && !t.Failed(); seed += workers {
-				if err := killIn(uint64(seed), seed <= thorough); err != nil {
+				died, err := killIn(uint64(seed), seed <= thorough)
+				if deaths.Add(died); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	all.Wait()
+	t.Logf("%d histories, killed %d times", n, deaths.Load())
 }
 
 // killIn kills the controller at some moments of a history, each time in a
-// history of its own; at all of them if it is to be thorough.
-func killIn(seed uint64, thorough bool) error {
+// history of its own; at all of them if it is to be thorough. It returns how often.
+func killIn(seed uint64, thorough bool) (deaths int64, err error) {
 	whole := newHistory(seed, func(string, ...any) {})
 	if err := whole.live(); err != nil {
-		return fmt.Errorf("history %d: %w", seed, err)
+		return 0, fmt.Errorf("history %d: %w", seed, err)
 	}
 	const some = 2
 	step := max(1, whole.points/some)
@@ -51,11 +55,12 @@ func killIn(seed uint64, thorough bool) error {
 	for at := 1 + int(seed)%step; at <= whole.points; at += step {
 		h := newHistory(seed, func(string, ...any) {})
 		h.killAt = at
+		deaths++
 		if err := h.live(); err != nil {
-			return fmt.Errorf("history %d, killed at moment %d: %w", seed, at, err)
+			return deaths, fmt.Errorf("history %d, killed at moment %d: %w", seed, at, err)
 		}
 	}
-	return nil
+	return deaths, nil
 }
 
 // kill unwinds what a history was doing when its controller died.

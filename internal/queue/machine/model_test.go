@@ -55,6 +55,7 @@ func TestHistories(t *testing.T) {
 		})
 	}
 	all.Wait()
+	t.Logf("%d histories lived through", n)
 }
 
 // live lives one history through.
