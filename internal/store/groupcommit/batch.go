@@ -33,11 +33,20 @@ type Write struct {
 	Deleted  bool
 }
 
-// NewBatch returns an empty batch on top of a store that is at a revision and
-// has these leases. stored tells the revision of an object there, zero if it
-// does not exist.
-func NewBatch(newest store.Revision, leases *Leases, stored func(store.Key) (store.Revision, error)) *Batch {
-	return &Batch{First: newest + 1, Revision: newest, byKey: map[store.Key]int{}, Leases: leases.clone(), stored: stored}
+// Decide sets the requests' answers, on the condition that the batch which it
+// returns commits. The store is at a revision and has these leases; stored tells
+// the revision of an object there, zero if it does not exist.
+func Decide(requests []*Request, newest store.Revision, leases *Leases, stored func(store.Key) (store.Revision, error)) *Batch {
+	size := 0
+	for _, r := range requests {
+		size += len(r.tx.Put) + len(r.tx.Delete)
+	}
+	b := &Batch{First: newest + 1, Revision: newest, Leases: leases.clone(), stored: stored,
+		byKey: make(map[store.Key]int, size), changes: make([]store.Change, 0, size), Writes: make([]Write, 0, size)}
+	for _, r := range requests {
+		b.decide(r)
+	}
+	return b
 }
 
 // Empty tells that there is nothing to commit.
@@ -47,16 +56,17 @@ func (b *Batch) Empty() bool { return b.Revision < b.First && !b.Leases.changed 
 func (b *Batch) Span() Span { return Span{first: b.First, last: b.Revision, changes: b.changes} }
 
 // Entries is the batch's row of the stored feed.
-func (b *Batch) Entries() string {
-	var entries []byte
+func (b *Batch) Entries() []byte {
+	const usual = 24 // bytes of a line
+	entries := make([]byte, 0, len(b.changes)*usual)
 	for i := range b.changes {
 		entries = appendEntry(entries, b.First, &b.changes[i])
 	}
-	return string(entries)
+	return entries
 }
 
-// Decide sets a request's answer, on the condition that the batch commits.
-func (b *Batch) Decide(r *Request) {
+// decide sets a request's answer, upon the outcome of those before it.
+func (b *Batch) decide(r *Request) {
 	if r.lease != nil {
 		r.err = r.lease(b.Leases)
 		return

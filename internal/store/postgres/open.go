@@ -87,6 +87,9 @@ func Open(ctx context.Context, url string, opts Options) (_ *Store, err error) {
 	if err := migrate(ctx, conn, cfg.ConnConfig.RuntimeParams["search_path"]); err != nil {
 		return nil, err
 	}
+	if err := prepare(ctx, conn); err != nil {
+		return nil, fmt.Errorf("cannot prepare to write: %w", err)
+	}
 	var newest store.Revision
 	if err := conn.QueryRow(ctx, "SELECT revision FROM head").Scan(&newest); err != nil {
 		return nil, fmt.Errorf("cannot read the newest revision: %w", err)

@@ -122,10 +122,7 @@ func (w *writer) try(ctx context.Context, requests []*groupcommit.Request, f *gr
 		f.Advance(h.revision)
 		w.known = h.revision
 	}
-	b := groupcommit.NewBatch(h.revision, h.leases, func(key store.Key) (store.Revision, error) { return h.expected[key], nil })
-	for _, r := range requests {
-		b.Decide(r)
-	}
+	b := groupcommit.Decide(requests, h.revision, h.leases, func(key store.Key) (store.Revision, error) { return h.expected[key], nil })
 	if b.Empty() {
 		return w.rollback(ctx)
 	}
@@ -212,33 +209,32 @@ const trimParts = 64
 
 // commit writes what the batch comes to and commits it, in one round trip.
 func (w *writer) commit(ctx context.Context, b *groupcommit.Batch, h *head) error {
-	batch := &pgx.Batch{}
-	queueWrites(batch, b.Writes)
+	p := pipeline{w.conn.PgConn().StartPipeline(ctx)}
+	p.write(b.Writes)
 	if b.Revision >= b.First {
-		batch.Queue("INSERT INTO feed (last, first, entries) VALUES ($1, $2, $3)", b.Revision, b.First, b.Entries())
+		p.send(addToFeed, bigint(b.Revision), bigint(b.First), b.Entries())
 		trimmed := h.trimmed
 		if b.Revision-trimmed >= w.keep+w.keep/trimParts {
 			trimmed = b.Revision - w.keep
-			batch.Queue("DELETE FROM feed WHERE last <= $1", trimmed)
+			p.send(trimFeed, bigint(trimmed))
 		}
-		batch.Queue("UPDATE head SET revision = $1, trimmed = $2", b.Revision, trimmed)
-		batch.Queue("SELECT pg_notify($1, $2)", w.channel, strconv.FormatInt(int64(b.Revision), 10))
+		p.send(moveHead, bigint(b.Revision), bigint(trimmed))
+		p.send(notify, []byte(w.channel), strconv.AppendInt(nil, int64(b.Revision), 10))
 	}
 	for _, l := range b.Leases.Changed() {
-		batch.Queue("INSERT INTO lease (name, holder, epoch, expires) VALUES ($1, $2, $3, $4) "+
-			"ON CONFLICT (name) DO UPDATE SET holder = $2, epoch = $3, expires = $4", l.Name, l.Holder, l.Epoch, l.Expires.UnixMicro())
+		p.send(putLease, []byte(l.Name), []byte(l.Holder), bigint(l.Epoch), bigint(l.Expires.UnixMicro()))
 		if l.Epoch > h.leases.Newest() {
-			batch.Queue(seatLock, l.Epoch) // before anybody can know the epoch
-			batch.Queue("SELECT pg_notify($1, $2)", w.channel, leaseAcquired)
+			p.sendText(seatLock, bigint(l.Epoch)) // before anybody can know the epoch
+			p.send(notify, []byte(w.channel), []byte(leaseAcquired))
 		}
 	}
-	batch.Queue("COMMIT")
+	p.send(commitAll)
 	for epoch := range w.seats {
 		if !held(b.Leases, epoch) {
-			batch.Queue(seatFree, epoch)
+			p.sendText(seatFree, bigint(epoch))
 		}
 	}
-	return w.conn.SendBatch(ctx, batch).Close()
+	return p.end()
 }
 
 // seated remembers the seats after a commit.
@@ -262,32 +258,6 @@ func held(t *groupcommit.Leases, epoch int64) bool {
 		return true
 	}
 	return slices.ContainsFunc(changed, func(l store.Lease) bool { return l.Epoch == epoch && l.Holder != "" })
-}
-
-// queueWrites puts and deletes all objects with one statement each.
-func queueWrites(batch *pgx.Batch, writes []groupcommit.Write) {
-	var kinds, places, goneKinds, gonePlaces []string
-	var revisions, ats []int64
-	var values [][]byte
-	for i := range writes {
-		o := &writes[i]
-		if o.Deleted {
-			goneKinds, gonePlaces = append(goneKinds, string(o.Key.Kind)), append(gonePlaces, groupcommit.Place(o.Key.ID))
-			continue
-		}
-		kinds, places = append(kinds, string(o.Key.Kind)), append(places, groupcommit.Place(o.Key.ID))
-		revisions, ats, values = append(revisions, int64(o.Revision)), append(ats, o.At), append(values, o.Value)
-	}
-	if len(kinds) > 0 {
-		batch.Queue("INSERT INTO object (kind, place, revision, at, value) "+
-			"SELECT k, p, r, a, v FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bytea[]) AS t (k, p, r, a, v) "+
-			"ON CONFLICT (kind, place) DO UPDATE SET revision = excluded.revision, at = excluded.at, value = excluded.value",
-			kinds, places, revisions, ats, values)
-	}
-	if len(goneKinds) > 0 {
-		batch.Queue("DELETE FROM object USING unnest($1::text[], $2::text[]) AS gone (kind, place) "+
-			"WHERE object.kind = gone.kind AND object.place = gone.place", goneKinds, gonePlaces)
-	}
 }
 
 // settle turns the error of a commit into what it means for the batch: nil if
@@ -343,7 +313,10 @@ func (w *writer) reconnect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.sit(ctx, conn); err != nil {
+	if err = prepare(ctx, conn); err == nil {
+		err = w.sit(ctx, conn)
+	}
+	if err != nil {
 		_ = conn.Close(context.Background())
 		return err
 	}

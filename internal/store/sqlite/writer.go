@@ -126,10 +126,7 @@ func (w *writer) handle(requests []*groupcommit.Request, f *groupcommit.Front) {
 			return
 		}
 	}
-	b := groupcommit.NewBatch(w.revision, w.leases, w.currentRevision)
-	for _, r := range requests {
-		b.Decide(r)
-	}
+	b := groupcommit.Decide(requests, w.revision, w.leases, w.currentRevision)
 	if b.Err != nil { // it could not be decided, and nothing was written
 		groupcommit.Refuse(requests, b.Err)
 		return
@@ -263,7 +260,7 @@ func (w *writer) log(b *groupcommit.Batch) error {
 	if b.Revision < b.First {
 		return nil
 	}
-	if err := w.writeRow(b.Revision, b.First, b.Entries()); err != nil {
+	if err := w.writeRow(b.Revision, b.First, string(b.Entries())); err != nil {
 		return err
 	}
 	if b.Revision-w.oldest < w.keep+w.keep/trimParts {
