@@ -79,6 +79,7 @@ vet-tags: ## run go vet on what is behind build tags
 .PHONY: vet-modules
 vet-modules: ## build and vet the modules of their own
 	cd bench/yaql && $(GO) vet ./... && $(GO) build -o /dev/null ./... && $(GO) mod tidy -diff
+	cd bench/river && $(GO) vet ./... && $(GO) mod tidy -diff
 
 .PHONY: vulncheck
 vulncheck: ## look for known vulnerabilities, where their data can be had
@@ -102,10 +103,11 @@ tidy-check: ## fail if go.mod or go.sum is not tidy
 	$(GO) mod tidy -diff
 
 .PHONY: bench
-bench: build test-deps ## run the benchmarks, measure a running controller, and YAQL beside its peers
+bench: build test-deps ## run the benchmarks, measure a running controller, and YAQL and the queue beside their peers
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -timeout 60m ./...
 	@./.ci/bench $(BIN)/drover
 	-@cd bench/yaql && $(GO) run .
+	-@cd bench/river && CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchtime 50000x -timeout 30m
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (a time, or 5000x inputs) each

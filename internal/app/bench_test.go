@@ -15,7 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/testkit/pgserver"
 )
 
-var noop = map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0, "no_locks": true, "reason": []any{}}
+var noop = map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 1e-9, "no_locks": true, "reason": []any{}}
 
 // BenchmarkStores has no-op jobs done, handed in by some clients a hundred at a
 // time, with an embedded store and with PostgreSQL on the same disk.
