@@ -155,6 +155,27 @@ func read(t *testing.T, elem ...string) string {
 	return string(text)
 }
 
+// TestPagesNameFilesThatExist fails when the pages that show the way through the
+// code name a file that was renamed or removed.
+func TestPagesNameFilesThatExist(t *testing.T) {
+	sources := filesNamed(t, ".go")
+	for _, page := range [][]string{{"ARCHITECTURE.md"}, {"docs", "life-of-a-job.md"}} {
+		names := regexp.MustCompile("`([\\w/]+\\.go)`").FindAllStringSubmatch(read(t, page...), -1)
+		for _, name := range names {
+			there := false
+			for path := range sources {
+				there = there || strings.HasSuffix(path, "/"+name[1])
+			}
+			if !there {
+				t.Errorf("%s names %s, which does not exist", page[len(page)-1], name[1])
+			}
+		}
+		if len(names) == 0 {
+			t.Errorf("%v names no file", page)
+		}
+	}
+}
+
 // TestLinksOfDocumentsLead fails when a document refers to a file that is not
 // there. Links to other sites are left alone.
 func TestLinksOfDocumentsLead(t *testing.T) {
