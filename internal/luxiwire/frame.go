@@ -70,23 +70,71 @@ func (f *FrameReader) Begun() error {
 	return err
 }
 
-// grow makes room in a message for a part. It grows in steps, so that what is
-// paid for is what is taken.
-func (f *FrameReader) grow(frame, part []byte) ([]byte, error) {
-	if len(frame)+len(part) <= cap(frame) {
-		return append(frame, part...), nil
+// pieces are a message as far as it has come. What is there stays where it is: a
+// message that grew in one piece would leave four times its size behind.
+type pieces struct {
+	full [][]byte
+	last []byte
+	size int // of all of them
+}
+
+// maxPiece is the greatest size of a piece; the first ones are smaller.
+const maxPiece = 1 << 20
+
+// add adds a part of a message; what it takes is paid for before.
+func (f *FrameReader) add(p *pieces, part []byte) error {
+	for len(part) > 0 {
+		if len(p.last) == cap(p.last) {
+			size := max(len(part), min(p.size, maxPiece))
+			if err := f.pay(p.size + size); err != nil {
+				return err
+			}
+			if p.last != nil {
+				p.full = append(p.full, p.last)
+			}
+			p.last = make([]byte, 0, size)
+		}
+		n := min(len(part), cap(p.last)-len(p.last))
+		p.last = append(p.last, part[:n]...)
+		p.size += n
+		part = part[n:]
 	}
-	size := max(len(frame)+len(part), min(2*cap(frame), cap(frame)+f.limit/8))
-	if f.memory != nil && size > FreeFrame {
-		more := int64(size) - f.charged
-		if err := f.memory.Take(more); err != nil {
+	return nil
+}
+
+// whole returns a message in one piece.
+func (f *FrameReader) whole(p *pieces) ([]byte, error) {
+	if len(p.full) == 0 {
+		return p.last, nil
+	}
+	if p.size > FreeFrame {
+		if err := f.pay(2 * p.size); err != nil {
 			return nil, err
 		}
-		f.charged += more
 	}
-	grown := make([]byte, len(frame), size)
-	copy(grown, frame)
-	return append(grown, part...), nil
+	out := make([]byte, 0, p.size)
+	for _, piece := range p.full {
+		out = append(out, piece...)
+	}
+	out = append(out, p.last...)
+	if more := f.charged - int64(p.size); more > 0 && p.size > FreeFrame { // the pieces are gone
+		f.memory.Give(more)
+		f.charged -= more
+	}
+	return out, nil
+}
+
+// pay makes sure that so many bytes are paid for.
+func (f *FrameReader) pay(bytes int) error {
+	more := int64(bytes) - f.charged
+	if f.memory == nil || bytes <= FreeFrame || more <= 0 {
+		return nil
+	}
+	if err := f.memory.Take(more); err != nil {
+		return err
+	}
+	f.charged += more
+	return nil
 }
 
 // Next returns the next message without its terminator, in a buffer of the
@@ -96,23 +144,25 @@ func (f *FrameReader) grow(frame, part []byte) ([]byte, error) {
 // is not usable any more, since the rest of the message is still on it. With
 // the code fault.Busy there is no memory for it at the moment (Charge).
 func (f *FrameReader) Next() ([]byte, error) {
-	var frame []byte
+	var frame pieces
 	for {
 		part, err := f.r.ReadSlice(Terminator)
-		if len(frame)+len(part) > f.limit+1 || (err != nil && len(frame)+len(part) > f.limit) {
+		if frame.size+len(part) > f.limit+1 || (err != nil && frame.size+len(part) > f.limit) {
 			return nil, fault.New(fault.TooLarge, "the message is longer than the limit of %d bytes", f.limit)
 		}
-		grown, full := f.grow(frame, part)
-		if full != nil {
+		if full := f.add(&frame, part); full != nil {
 			return nil, full
 		}
-		frame = grown
 		switch {
 		case err == nil:
-			return frame[:len(frame)-1], nil
+			message, full := f.whole(&frame)
+			if full != nil {
+				return nil, full
+			}
+			return message[:len(message)-1], nil
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case errors.Is(err, io.EOF) && len(frame) > 0:
+		case errors.Is(err, io.EOF) && frame.size > 0:
 			return nil, io.ErrUnexpectedEOF
 		default:
 			return nil, err

@@ -1,10 +1,14 @@
 package hostile
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,20 +37,45 @@ const maxDelay = 50 * time.Millisecond
 type flood struct {
 	what string
 	next func(h hostility) request
+	// among says that there are many jobs before it begins.
+	among bool
+	// job is what a job that it leaves to wait may take of memory, in bytes; smallJob
+	// if it is not set.
+	job int64
 }
+
+// What a small job may take of memory while it waits, and one that has ended, in
+// bytes (internal/queue: BenchmarkWaitingJobs, BenchmarkHistory).
+const (
+	smallJob = 2 << 10
+	endedJob = 300
+)
+
+// collector is the part of the memory in use that may be garbage: see GOGC below.
+const collector = 20
 
 func always(r request) func(hostility) request { return func(hostility) request { return r } }
 
+// largeText is in a submission that is as large as one may be without counting as
+// memory in flight for longer than it is read.
+const largeText = 200 << 10
+
+var manyJobs = flood{what: "submissions of a hundred jobs",
+	next: always(submitMany(strings.Split(strings.Repeat(nothing+"\n", 99)+nothing, "\n")...))}
+
 var floods = []flood{
-	{"random requests", hostility.request},
-	{"random requests about servers", hostility.serverRequest},
-	{"submissions of a hundred jobs", always(submitMany(strings.Split(strings.Repeat(nothing+"\n", 99)+nothing, "\n")...))},
-	{"submissions that are as large as they may be", always(submit(`{"OP_ID":"OP_TEST_DUMMY","result":` + quote(strings.Repeat("x", 200<<10)) + `,"messages":[],"fail":false,"reason":[["gnt:user","x",1]]}`))},
-	{"frames that are too large", always(request{luxi: strings.Repeat("x", 17*mib)})},
-	{"texts of keys", always(request{luxi: `{` + times(100_000, `"0":0`) + `}`})},
-	{"searches for patterns of many states", always(luxi("Query", `"job"`, `["id"]`, `["=~","reason",`+quote(`[ab]*a[ab]{1000}c`)+`]`))},
-	{"all jobs with all that is known of them", always(luxi("Query", `"job"`, `["id","ops","opresult","oplog","reason","summary"]`, "null"))},
-	{"rules that come and run away", func(h hostility) request {
+	{what: "random requests", next: hostility.request},
+	{what: "random requests about servers", next: hostility.serverRequest},
+	manyJobs,
+	{what: "submissions that are as large as they may be", job: 2 * largeText,
+		next: always(submit(`{"OP_ID":"OP_TEST_DUMMY","result":` + quote(strings.Repeat("x", largeText)) + `,"messages":[],"fail":false,"reason":[["gnt:user","x",1]]}`))},
+	{what: "frames that are too large", next: always(request{luxi: strings.Repeat("x", 17*mib)})},
+	{what: "texts of keys", next: always(request{luxi: `{` + times(100_000, `"0":0`) + `}`})},
+	{what: "searches for patterns of many states", among: true,
+		next: always(luxi("Query", `"job"`, `["id"]`, `["=~","reason",`+quote(`[ab]*a[ab]{1000}c`)+`]`))},
+	{what: "all jobs with all that is known of them", among: true,
+		next: always(luxi("Query", `"job"`, `["id","ops","opresult","oplog","reason","summary"]`, "null"))},
+	{what: "rules that come and run away", next: func(h hostility) request {
 		if h.IntN(2) == 0 {
 			return rule(slow)
 		}
@@ -169,27 +198,112 @@ func busy(goesOn until) {
 	all.Wait()
 }
 
-// TestFloods measures what others feel of floods. How long they wait is asserted in
-// a soak alone: see the package.
+// TestFloods measures what others feel of floods, each by a controller of its own.
+// How long they wait, and how much memory the controller takes, is asserted in a
+// soak alone: see the package.
 func TestFloods(t *testing.T) {
-	g := start(t, testkit.Build(t), t.TempDir())
+	bin := testkit.Build(t)
 	t.Logf("DROVER_HOSTILE_SEED=%d", seed(t))
+	// Memory is to tell what is held, not what the collector has not got round to.
+	t.Setenv("GOGC", strconv.Itoa(collector))
+	goesOn, soak := length(t), os.Getenv("DROVER_SOAK") != ""
+	g := start(t, bin, t.TempDir())
 	g.bystander(t)
-	goesOn := length(t)
 	noise := g.submitting(t, func() { busy(goesOn()) })
+	g.Kill()
 	t.Logf("beside busy processors: worst second %v of %d submissions", noise.worst(), noise.count)
 	for _, f := range floods {
 		t.Run(f.what, func(t *testing.T) {
-			before, _ := g.memory(t)
-			g.forgetPeak()
-			felt := g.submitting(t, func() { g.pour(t, f, goesOn()) })
-			_, peak := g.memory(t)
-			t.Logf("worst second %v of %d submissions (beside busy processors %v); %d MiB more at most", felt.worst(), felt.count, noise.worst(), (peak-before)>>20)
-			if delay := felt.worst() - noise.worst(); delay > maxDelay && os.Getenv("DROVER_SOAK") != "" {
+			g := start(t, bin, t.TempDir())
+			g.bystander(t)
+			if f.among {
+				g.pour(t, manyJobs, goesOn())
+			}
+			var felt *delays
+			grown, allowed := g.growing(t, f, func() {
+				felt = g.submitting(t, func() { g.pour(t, f, goesOn()) })
+			})
+			t.Logf("worst second %v of %d submissions (beside busy processors %v); %d MiB more at most, of %d",
+				felt.worst(), felt.count, noise.worst(), grown>>20, allowed>>20)
+			if delay := felt.worst() - noise.worst(); delay > maxDelay && soak {
 				t.Errorf("others wait %v longer than beside busy processors; the limit is %v", delay, maxDelay)
+			}
+			if grown > allowed && soak {
+				t.Errorf("the process grows by %d MiB; the limit is %d, with what its jobs need", grown>>20, allowed>>20)
 			}
 			g.withoutRules(t)
 			g.bystander(t)
+			g.Kill()
 		})
 	}
+}
+
+// growing returns by how much the process grows at most while a flood goes on, and
+// by how much it may: by maxGrowth, by what the jobs need that are there more than
+// before, and by the garbage that the collector leaves beside all of it.
+func (g *target) growing(t *testing.T, f flood, whileFlooded func()) (grown, allowed int64) {
+	t.Helper()
+	before, _ := g.memory(t)
+	waitingBefore, endedBefore, err := g.jobs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.forgetPeak()
+	var needed int64
+	look := func() {
+		waiting, ended, err := g.jobs()
+		if err != nil {
+			t.Error(err)
+		}
+		needed = max(needed, max(0, waiting-waitingBefore)*cmp.Or(f.job, smallJob)+max(0, ended-endedBefore)*endedJob)
+	}
+	var looking sync.WaitGroup
+	over := make(chan struct{})
+	looking.Go(func() { // for they come and go
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Second):
+				look()
+			}
+		}
+	})
+	whileFlooded()
+	close(over)
+	looking.Wait()
+	look()
+	_, peak := g.memory(t)
+	return peak - before, maxGrowth + needed + (before+needed)*collector/100
+}
+
+// jobs is how many there are that have not ended, and that have.
+func (g *target) jobs() (waiting, ended int64, err error) {
+	resp, err := g.http.Get(g.Ready.RAPI + "/metrics")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		status, figure, _ := strings.Cut(strings.TrimSpace(line), "\"} ")
+		status, ours := strings.CutPrefix(status, `drover_jobs{status="`)
+		if !ours {
+			continue
+		}
+		n, err := strconv.ParseFloat(figure, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("%q: %w", line, err)
+		}
+		switch status {
+		case "success", "error", "canceled":
+			ended += int64(n)
+		default:
+			waiting += int64(n)
+		}
+	}
+	return waiting, ended, nil
 }

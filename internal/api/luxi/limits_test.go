@@ -89,7 +89,7 @@ func TestUnfinishedRequestsAreBoundedInTime(t *testing.T) {
 func TestRequestsInFlightShareTheirMemory(t *testing.T) {
 	block := make(chan struct{})
 	s, path := echoServer(t, block, func(s *Server) {
-		s.maxFrame, s.memory = 1<<20, intake.NewBudget(600<<10)
+		s.maxFrame, s.memory = 1<<20, intake.NewBudget(800<<10)
 	})
 	long := strings.Repeat("x", 300<<10)
 	first := dialRaw(t, path)

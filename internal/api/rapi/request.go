@@ -1,6 +1,7 @@
 package rapi
 
 import (
+	"bytes"
 	"io"
 	"maps"
 	"mime"
@@ -114,15 +115,19 @@ func (r *request) receive(limit int64, memory *intake.Budget) ([]byte, error) {
 		}
 		r.charged = length
 	}
-	raw, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
+	var raw bytes.Buffer
+	if r.ContentLength >= 0 { // else it grows, and leaves behind what it was
+		raw.Grow(int(length) + bytes.MinRead) // below the limit
+	}
+	_, err := raw.ReadFrom(io.LimitReader(r.Body, limit+1))
 	switch {
 	case err != nil:
 		return nil, badRequest("The body cannot be read: %s", err)
-	case int64(len(raw)) > limit:
+	case int64(raw.Len()) > limit:
 		drop(r.Body)
 		return nil, bodyTooLarge(limit)
 	}
-	return raw, nil
+	return raw.Bytes(), nil
 }
 
 // drop reads and forgets a while more of a body, so that a client that sends
