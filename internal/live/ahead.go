@@ -23,20 +23,40 @@ const (
 // any more, so it makes no difference when it is read.
 type readAhead struct {
 	kept *queue.Stored
-	last job.ID         // that was asked for
-	next []store.Object // heads of jobs behind it, by id
+	last job.ID // that was asked for
+	// live and archived are where jobs lie.
+	live, archived stretch
+}
+
+// stretch is some heads of jobs of one kind, by id: all up to an id, but for those
+// that were taken and those before them.
+type stretch struct {
+	kind  store.Kind
+	heads []store.Object
+	until job.ID
+}
+
+func newReadAhead(kept *queue.Stored) *readAhead {
+	return &readAhead{kept: kept, live: stretch{kind: queue.KindJob}, archived: stretch{kind: queue.KindArchived}}
 }
 
 // job returns a whole job, live or archived; nil if there is none.
 func (r *readAhead) job(ctx context.Context, id job.ID) (*job.Job, error) {
-	head, found := r.take(id)
-	if !found && r.last > 0 && r.last < id && id <= r.last+readTogether {
-		r.read(ctx, id)
-		head, found = r.take(id)
-	}
+	goesOn := r.last > 0 && r.last < id && id <= r.last+readTogether
 	r.last = id
-	if found {
-		return r.kept.Decode(ctx, head)
+	for _, s := range []*stretch{&r.live, &r.archived} {
+		if goesOn && id > s.until {
+			s.read(ctx, r.kept, id)
+		}
+		head, found := s.take(id)
+		if !found {
+			continue
+		}
+		j, err := r.kept.Decode(ctx, head)
+		if err == nil {
+			j.Archived = s.kind == queue.KindArchived
+		}
+		return j, err
 	}
 	j, err := r.kept.Job(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -45,30 +65,34 @@ func (r *readAhead) job(ctx context.Context, id job.ID) (*job.Job, error) {
 	return j, err
 }
 
-// take takes a job out of those that were read, and forgets those before it.
-func (r *readAhead) take(id job.ID) (head store.Object, found bool) {
-	at, found := slices.BinarySearchFunc(r.next, id.String(), func(o store.Object, id string) int { return store.CompareIDs(o.ID, id) })
+// take takes a job out of the stretch, and forgets those before it.
+func (s *stretch) take(id job.ID) (head store.Object, found bool) {
+	at, found := slices.BinarySearchFunc(s.heads, id.String(), func(o store.Object, id string) int { return store.CompareIDs(o.ID, id) })
 	if found {
-		head = r.next[at]
+		head = s.heads[at]
 		at++
 	}
-	clear(r.next[:at])
-	r.next = r.next[at:]
+	clear(s.heads[:at])
+	s.heads = s.heads[at:]
 	return head, found
 }
 
 // read reads jobs from an id on. What cannot be read is read by itself when it is
 // asked for.
-func (r *readAhead) read(ctx context.Context, id job.ID) {
-	r.next = r.next[:0]
+func (s *stretch) read(ctx context.Context, kept *queue.Stored, from job.ID) {
+	s.heads, s.until = s.heads[:0], from
 	bytes := 0
-	for o, err := range r.kept.Heads(ctx, id, readTogether) {
-		if err != nil {
+	for o, err := range kept.Heads(ctx, s.kind, from, readTogether) {
+		id, bad := job.ParseID(o.ID)
+		if err != nil || bad != nil {
 			return
 		}
-		r.next = append(r.next, o)
+		s.heads, s.until = append(s.heads, o), id
 		if bytes += len(o.Value); bytes >= readTogetherBytes {
 			return
 		}
+	}
+	if len(s.heads) < readTogether {
+		s.until = job.ID(job.Never) // there are no more
 	}
 }

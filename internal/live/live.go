@@ -64,7 +64,7 @@ func (q *Querier) Source(ctx context.Context) *query.Source { return q.source(ct
 
 // source returns a state as queries see it.
 func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
-	jobs, ended := now.Jobs, &readAhead{kept: q.kept()}
+	jobs, ended := now.Jobs, newReadAhead(q.kept())
 	runtime := q.Runtime
 	runtime.Drained = now.Flags.Drained
 	if until := now.Flags.PausedUntil(time.Now()); until != nil {

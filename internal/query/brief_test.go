@@ -121,20 +121,27 @@ func TestBriefJobsThatCannotBeRead(t *testing.T) {
 }
 
 // A list keeps its rows until their turn comes. Of jobs that have ended it keeps what
-// tells them apart, and no more.
+// tells them apart, and no more, whether they are archived or not.
 func TestLongListsKeepRowsSmall(t *testing.T) {
 	_, brief := sourcesOf(t, endedJobs())
-	v := newView(brief, nil)
-	rows, err := jobTable.keep(v, jobTable.all(v), nil)
-	if err != nil || len(rows) != 4 {
-		t.Fatalf("%d rows, %v", len(rows), err)
+	old := endedJobs()
+	for _, j := range old {
+		j.Archived = true
 	}
-	for _, r := range rows {
-		if r.j != nil {
-			t.Errorf("job %d is kept", r.id)
+	archived, _ := sourcesOf(t, old)
+	for what, src := range map[string]*Source{"brief": brief, "archived": archived} {
+		v := newView(src, nil)
+		rows, err := jobTable.keep(v, jobTable.all(v), nil)
+		if err != nil || len(rows) != 4 {
+			t.Fatalf("%s: %d rows, %v", what, len(rows), err)
 		}
-		if again := jobTable.restored(v, r); again.j == nil || again.j.ID != r.id || again.j.Brief() == nil {
-			t.Errorf("job %d comes back as %+v", r.id, again)
+		for _, r := range rows {
+			if r.j != nil {
+				t.Errorf("%s: job %d is kept", what, r.id)
+			}
+			if again := jobTable.restored(v, r); again.j == nil || again.j.ID != r.id || (again.j.Brief() != nil) != (src == brief) {
+				t.Errorf("%s: job %d comes back as %+v", what, r.id, again)
+			}
 		}
 	}
 }

@@ -17,22 +17,40 @@ import (
 type jobRow struct {
 	id job.ID
 	j  *job.Job
-	// kept: the job has ended, and is in the table of jobs; see shortenJob.
-	kept bool
+	// left is where the job was left; see shortenJob.
+	left refuge
 }
 
-// shortenJob leaves a job that is brief to the table, which makes it anew each time
-// it is asked: a long list would hold ten times its rows.
+// refuge is where the job of a row is while the row waits for its turn.
+type refuge uint8
+
+const (
+	inRow refuge = iota
+	inTable
+	inArchive
+)
+
+// shortenJob leaves a job where it can be had again: a long list would hold ten times
+// its rows, of archived jobs a hundred times. The table makes brief jobs anew each
+// time; archived ones are read once more.
 func shortenJob(r jobRow) jobRow {
-	if r.j != nil && r.j.Brief() != nil {
-		return jobRow{id: r.id, kept: true}
+	switch {
+	case r.j == nil || damaged(r.j):
+	case r.j.Brief() != nil:
+		return jobRow{id: r.id, left: inTable}
+	case r.j.Archived:
+		return jobRow{id: r.id, left: inArchive}
 	}
 	return r
 }
 
 func restoreJob(v *view, r jobRow) jobRow {
-	if r.kept {
+	switch r.left {
+	case inTable:
 		return jobRow{id: r.id, j: v.JobTable.Get(r.id)}
+	case inArchive:
+		return jobRow{id: r.id, j: v.read(r.id)}
+	case inRow:
 	}
 	return r
 }

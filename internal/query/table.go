@@ -63,13 +63,18 @@ func (v *view) whole(j *job.Job) *job.Job {
 	if j.Brief() == nil {
 		return j
 	}
-	if v.loaded == nil || v.loaded.ID != j.ID {
-		read, err := oneJob(v, j.ID)
+	return v.read(j.ID)
+}
+
+// read returns a job as it is stored, or what stands for one that cannot be read.
+func (v *view) read(id job.ID) *job.Job {
+	if v.loaded == nil || v.loaded.ID != id {
+		read, err := oneJob(v, id)
 		if err != nil {
 			v.failed = err
 		}
 		if read == nil {
-			read = unreadable(j.ID)
+			read = unreadable(id)
 		}
 		v.loaded = read
 	}

@@ -45,10 +45,10 @@ func (s *Stored) Decode(ctx context.Context, head store.Object) (*job.Job, error
 	})
 }
 
-// Heads reads the heads of up to so many jobs that are not archived, from an id on,
-// for Decode.
-func (s *Stored) Heads(ctx context.Context, from job.ID, most int) iter.Seq2[store.Object, error] {
-	return s.store.List(ctx, KindJob, store.Options{After: (from - 1).String(), Limit: most})
+// Heads reads the heads of up to so many jobs of a kind, KindJob or KindArchived, from
+// an id on, for Decode.
+func (s *Stored) Heads(ctx context.Context, kind store.Kind, from job.ID, most int) iter.Seq2[store.Object, error] {
+	return s.store.List(ctx, kind, store.Options{After: (from - 1).String(), Limit: most})
 }
 
 func (s *Stored) archived(ctx context.Context, id job.ID) (*job.Job, error) {
