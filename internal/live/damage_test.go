@@ -3,7 +3,6 @@ package live_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"strings"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/faultstore"
 )
 
 // run submits jobs that do nothing, and waits until they ended.
@@ -75,41 +75,14 @@ func TestAJobThatCannotBeReadIsToldAndTheRestServes(t *testing.T) {
 	}
 }
 
-// failing is a store whose archive cannot be read behind the first object.
-type failing struct {
-	store.Store
-	fails bool
-}
-
 var errRead = errors.New("the disk says no")
 
-func (f *failing) List(ctx context.Context, kind store.Kind, opts store.Options) iter.Seq2[store.Object, error] {
-	return func(yield func(store.Object, error) bool) {
-		for o, err := range f.Store.List(ctx, kind, opts) {
-			if !yield(o, err) {
-				return
-			}
-			if f.fails && kind == queue.KindArchived {
-				yield(store.Object{}, errRead)
-				return
-			}
-		}
-	}
-}
-
-func (f *failing) Get(ctx context.Context, key store.Key) (store.Object, error) {
-	if f.fails && key.Kind == queue.KindArchived {
-		return store.Object{}, errRead
-	}
-	return f.Store.Get(ctx, key)
-}
-
 func TestHalfAnArchiveIsAnError(t *testing.T) {
-	broken := &failing{}
-	r := newRigOn(t, 0, func(s store.Store) store.Store { broken.Store = s; return broken })
+	var broken *faultstore.Store
+	r := newRigOn(t, 0, func(s store.Store) store.Store { broken = faultstore.New(s); return broken })
 	r.run(3)
 	r.archive()
-	broken.fails = true
+	broken.FailReads(faultstore.ReadFault{Yields: 1, Err: errRead, When: func(kind store.Kind, _ string) bool { return kind == queue.KindArchived }})
 	for _, q := range []query.Request{
 		{What: "job", Fields: []string{"id", "archived"}},
 		{What: "job", Fields: []string{"id", "archived"}, Filter: parsed(t, `end_ts > 1`)},

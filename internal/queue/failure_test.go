@@ -30,15 +30,13 @@ func newFaultyRig(t testing.TB, maxRunning int) (*rig, *faultstore.Store) {
 func newPatientRig(t testing.TB, maxRunning int, patience time.Duration) (*rig, *faultstore.Store) {
 	t.Helper()
 	var faulty *faultstore.Store
-	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}, storePatience: patience}
-	r.wrap = func(s store.Store) store.Store {
-		faulty = faultstore.New(s)
-		return faulty
-	}
-	r.open()
-	r.wrap = nil
-	t.Cleanup(func() { r.close() })
-	r.setMax(maxRunning)
+	r := newRigWith(t, maxRunning, func(r *rig) {
+		r.storePatience = patience
+		r.wrap = func(s store.Store) store.Store {
+			faulty = faultstore.New(s)
+			return faulty
+		}
+	})
 	return r, faulty
 }
 
@@ -178,36 +176,8 @@ func TestSubmissionKeyIsAnsweredWhenItsJobIsDurable(t *testing.T) {
 	}
 }
 
-// unreadable is a store that cannot read single objects when it is told so.
-type unreadable struct {
-	store.Store
-	now atomic.Bool
-}
-
-func (u *unreadable) Get(ctx context.Context, key store.Key) (store.Object, error) {
-	if u.now.Load() {
-		return store.Object{}, fault.New(fault.Unavailable, "cannot read")
-	}
-	return u.Store.Get(ctx, key)
-}
-
-func newUnreadableRig(t *testing.T) (*rig, *unreadable) {
-	t.Helper()
-	u := &unreadable{}
-	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}, storePatience: brief}
-	r.wrap = func(s store.Store) store.Store {
-		u.Store = s
-		return u
-	}
-	r.open()
-	r.wrap = nil
-	t.Cleanup(func() { r.close() })
-	r.setMax(1)
-	return r, u
-}
-
 func TestUnreadableSubmissionKeyMakesNoSecondJob(t *testing.T) {
-	r, u := newUnreadableRig(t)
+	r, faulty := newFaultyRig(t, 1)
 	sub := queue.Submission{Ops: parse(t, delay), Key: "k"}
 	id, err := r.q.Submit(ctx, sub)
 	r.check(err)
@@ -215,7 +185,7 @@ func TestUnreadableSubmissionKeyMakesNoSecondJob(t *testing.T) {
 	if ok, err := r.q.Archive(ctx, id, queue.By{}); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	u.now.Store(true)
+	faulty.FailReads(faultstore.ReadFault{})
 	if again, err := r.q.Submit(ctx, sub); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("submitted again: job %d, %v", again, err)
 	}
@@ -224,7 +194,7 @@ func TestUnreadableSubmissionKeyMakesNoSecondJob(t *testing.T) {
 // A dependency that cannot be read fails no job: what it came to is asked for
 // once, when the job comes, and a job that cannot be told is not taken.
 func TestUnreadableDependencyFailsNothing(t *testing.T) {
-	r, u := newUnreadableRig(t)
+	r, faulty := newFaultyRig(t, 1)
 	base := r.submit(delay)
 	r.status(base, job.Success)
 	if ok, err := r.q.Archive(ctx, base, queue.By{}); !ok || err != nil {
@@ -232,7 +202,7 @@ func TestUnreadableDependencyFailsNothing(t *testing.T) {
 	}
 	id := r.submit(depending(base), depending(base))
 	r.began(id, 0)
-	u.now.Store(true)
+	faulty.FailReads(faultstore.ReadFault{})
 	if _, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, depending(base))}); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("a dependency that cannot be read: %v", err)
 	}
@@ -270,10 +240,7 @@ func TestAStopPunishesNoJobThatHasNotBegun(t *testing.T) {
 // Opcodes that run when the queue closes get the time that the configuration
 // gives them, and what follows of their jobs is left to the next start.
 func TestACloseGivesOpcodesTime(t *testing.T) {
-	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}, grace: patience}
-	r.open()
-	t.Cleanup(func() { r.close() })
-	r.setMax(1)
+	r := newRigWith(t, 1, func(r *rig) { r.grace = patience })
 	id := r.submit(dummy, dummy)
 	r.began(id, 0)
 	closed := r.closeInBackground()

@@ -53,8 +53,17 @@ type gate struct {
 
 func newRig(t testing.TB, maxRunning int) *rig {
 	t.Helper()
+	return newRigWith(t, maxRunning, func(*rig) {})
+}
+
+// newRigWith is a rig that is set up before it is opened. Only its first store is
+// wrapped, not that of its next lives.
+func newRigWith(t testing.TB, maxRunning int, set func(*rig)) *rig {
+	t.Helper()
 	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}}
+	set(r)
 	r.open()
+	r.wrap = nil
 	t.Cleanup(func() { r.close() })
 	r.setMax(maxRunning)
 	return r

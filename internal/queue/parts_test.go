@@ -22,13 +22,9 @@ import (
 // reading, and not that the job is damaged.
 func TestAStopInterruptsReadingAJob(t *testing.T) {
 	stops := &stopsAtParts{}
-	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}}
-	r.wrap = func(s store.Store) store.Store {
-		stops.Store = s
-		return stops
-	}
-	r.open()
-	t.Cleanup(func() { r.close() })
+	r := newRigWith(t, 1, func(r *rig) {
+		r.wrap = func(s store.Store) store.Store { stops.Store = s; return stops }
+	})
 	id := r.submit(delay, delay)
 	r.status(id, job.Success)
 	if ok, err := r.q.Archive(ctx, id, queue.By{}); !ok || err != nil {
@@ -57,13 +53,9 @@ func TestAStopInterruptsReadingAJob(t *testing.T) {
 // Explaining a job holds up nobody, however long it takes.
 func TestExplainingHoldsUpNobody(t *testing.T) {
 	slow := &stopsAtParts{}
-	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}}
-	r.wrap = func(s store.Store) store.Store {
-		slow.Store = s
-		return slow
-	}
-	r.open()
-	t.Cleanup(func() { r.close() })
+	r := newRigWith(t, 1, func(r *rig) {
+		r.wrap = func(s store.Store) store.Store { slow.Store = s; return slow }
+	})
 	id := r.submit(delay, delay)
 	r.status(id, job.Success)
 	if ok, err := r.q.Archive(ctx, id, queue.By{}); !ok || err != nil {
@@ -120,15 +112,9 @@ func (s *scale) Enqueue(tx store.Tx, done func(store.Revision, error)) {
 func newWeighedRig(t *testing.T) (*rig, *scale) {
 	t.Helper()
 	weighed := &scale{}
-	r := &rig{t: t, dir: t.TempDir(), gates: map[string]*gate{}}
-	r.wrap = func(s store.Store) store.Store {
-		weighed.Store = s
-		return weighed
-	}
-	r.open()
-	r.wrap = nil
-	t.Cleanup(func() { r.close() })
-	r.setMax(1)
+	r := newRigWith(t, 1, func(r *rig) {
+		r.wrap = func(s store.Store) store.Store { weighed.Store = s; return weighed }
+	})
 	return r, weighed
 }
 
