@@ -27,6 +27,10 @@ const (
 	tags  = 2
 )
 
+// taggedInstance has the tags with odd numbers, which are asked for over RAPI; those
+// with even ones are of the cluster, and asked for over LUXI.
+const taggedInstance = "tagged.example"
+
 // history is what clients did with a few objects, and what they were told.
 type history struct {
 	g     *group
@@ -35,6 +39,8 @@ type history struct {
 
 	mu  sync.Mutex
 	ops []porcupine.Operation
+	// stale are answers of controllers that may have stood by.
+	stale []staleRead
 	// ids are those of jobs that were acknowledged, by the names of the objects.
 	ids map[string]int
 	// made are instances whose creation was acknowledged as done.
@@ -62,6 +68,7 @@ func (h *history) objects() (all []string) {
 func (h *history) client(ctx context.Context, id int) {
 	random := rand.New(rand.NewPCG(uint64(id), uint64(time.Now().UnixNano())))
 	all := h.objects()
+	var told int64 // the newest revision that this client knows of
 	for n := 0; ctx.Err() == nil; n++ {
 		m := h.g.members[random.IntN(len(h.g.members))]
 		object := all[random.IntN(len(all))]
@@ -74,12 +81,16 @@ func (h *history) client(ctx context.Context, id int) {
 		case "job1":
 			do = "cancel"
 		case "tag0":
-			do = "add"
+			do = [...]string{"add", "add", "remove"}[random.IntN(3)]
 		}
 		if do == "cancel" && (h.idOf(object) == 0 || random.IntN(4) > 0) {
 			do = "read" // few cancellations: a job has only one
 		}
-		h.ask(m, id, input{object, do, 1 + id*100_000 + n})
+		if do == "read" && random.IntN(2) == 0 {
+			told = h.askStale(m, object, told)
+			continue
+		}
+		told = max(told, h.ask(m, id, input{object, do, 1 + id*100_000 + n}))
 	}
 }
 
@@ -90,21 +101,21 @@ func (h *history) idOf(object string) int {
 }
 
 // asks are how an object is asked for something.
-var asks = map[string]func(ctx context.Context, h *history, m *member, in input) (output, error){
-	"rule put": func(ctx context.Context, h *history, m *member, in input) (output, error) {
+var asks = map[string]func(ctx context.Context, h *history, a *asker, in input) (output, error){
+	"rule put": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
 		none := []any{[]any{"jobid", []any{"<", "id", 0}}}
-		return output{}, m.ask(ctx, new(any), "ReplaceFilter", h.uuid(in.object), in.value, none, "PAUSE", []any{})
+		return output{}, a.ask(ctx, new(any), "ReplaceFilter", h.uuid(in.object), in.value, none, "PAUSE", []any{})
 	},
-	"rule delete": func(ctx context.Context, h *history, m *member, in input) (output, error) {
-		err := m.ask(ctx, new(any), "DeleteFilter", h.uuid(in.object))
+	"rule delete": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
+		err := a.ask(ctx, new(any), "DeleteFilter", h.uuid(in.object))
 		if err != nil && strings.Contains(err.Error(), "does not exist") {
 			return output{is: absent}, nil
 		}
 		return output{is: "there"}, err
 	},
-	"rule read": func(ctx context.Context, h *history, m *member, in input) (output, error) {
+	"rule read": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
 		var rows [][]any
-		err := m.ask(ctx, &rows, "QueryFilters", nil, []string{"uuid", "priority"})
+		err := a.ask(ctx, &rows, "QueryFilters", nil, []string{"uuid", "priority"})
 		for _, row := range rows {
 			if row[0] == h.uuid(in.object) {
 				return output{is: "there", value: int(row[1].(float64))}, err
@@ -112,10 +123,10 @@ var asks = map[string]func(ctx context.Context, h *history, m *member, in input)
 		}
 		return output{is: absent}, err
 	},
-	"job submit": func(ctx context.Context, h *history, m *member, in input) (output, error) {
+	"job submit": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
 		var id int
 		op := map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 3600, "comment": "held", "reason": [][]any{{"user", in.object, 1}}}
-		err := m.ask(ctx, &id, "SubmitJob", []any{op}, in.object)
+		err := a.ask(ctx, &id, "SubmitJob", []any{op}, in.object)
 		if err == nil {
 			h.mu.Lock()
 			h.ids[in.object] = id
@@ -123,17 +134,17 @@ var asks = map[string]func(ctx context.Context, h *history, m *member, in input)
 		}
 		return output{value: id}, err
 	},
-	"job cancel": func(ctx context.Context, h *history, m *member, in input) (output, error) {
+	"job cancel": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
 		var answer []any
-		err := m.ask(ctx, &answer, "CancelJob", h.idOf(in.object))
+		err := a.ask(ctx, &answer, "CancelJob", h.idOf(in.object))
 		if err != nil || answer[0] == true {
 			return output{is: "done"}, err
 		}
 		return output{is: "too late"}, nil
 	},
-	"job read": func(ctx context.Context, _ *history, m *member, in input) (output, error) {
+	"job read": func(ctx context.Context, _ *history, a *asker, in input) (output, error) {
 		var rows [][]json.RawMessage
-		err := m.ask(ctx, &rows, "QueryJobs", nil, []string{"status", "ops"})
+		err := a.ask(ctx, &rows, "QueryJobs", nil, []string{"status", "ops"})
 		for _, row := range rows {
 			if strings.Contains(string(row[1]), `"`+in.object+`"`) {
 				return output{is: strings.Trim(string(row[0]), `"`)}, err
@@ -141,13 +152,30 @@ var asks = map[string]func(ctx context.Context, h *history, m *member, in input)
 		}
 		return output{is: absent}, err
 	},
-	"tag add": func(ctx context.Context, h *history, m *member, in input) (output, error) {
-		op := map[string]any{"OP_ID": "OP_TAGS_SET", "kind": "cluster", "name": nil, "tags": []string{tagOf(in.object)}, "reason": []any{}}
-		return output{}, h.run(ctx, m, op)
+	"tag add": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
+		if !ofInstance(in.object) {
+			op := map[string]any{"OP_ID": "OP_TAGS_SET", "kind": "cluster", "name": nil, "tags": []string{tagOf(in.object)}, "reason": []any{}}
+			return output{}, h.run(ctx, a, op)
+		}
+		var id int
+		if err := a.put(ctx, "/2/instances/"+taggedInstance+"/tags?tag="+tagOf(in.object), &id); err != nil {
+			return output{}, err
+		}
+		return output{}, h.wait(ctx, a, id)
 	},
-	"tag read": func(ctx context.Context, _ *history, m *member, in input) (output, error) {
+	"tag remove": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
+		kind, name := tagged(in.object)
+		op := map[string]any{"OP_ID": "OP_TAGS_DEL", "kind": kind, "name": name, "tags": []string{tagOf(in.object)}, "reason": []any{}}
+		err := h.run(ctx, a, op)
+		if err != nil && strings.Contains(err.Error(), tagOf(in.object)+"' not found") {
+			return output{is: absent}, nil
+		}
+		return output{is: "there"}, err
+	},
+	"tag read": func(ctx context.Context, _ *history, a *asker, in input) (output, error) {
 		var list []string
-		err := m.ask(ctx, &list, "QueryTags", "cluster", "")
+		kind, name := tagged(in.object)
+		err := a.ask(ctx, &list, "QueryTags", kind, name)
 		if slices.Contains(list, tagOf(in.object)) {
 			return output{is: "there"}, err
 		}
@@ -157,6 +185,17 @@ var asks = map[string]func(ctx context.Context, h *history, m *member, in input)
 
 func tagOf(object string) string { return strings.ReplaceAll(object, " ", ":") }
 
+// ofInstance tells whether a tag is one of the instance.
+func ofInstance(object string) bool { return strings.HasSuffix(object, "1") }
+
+// tagged is what has a tag, as tags are asked for.
+func tagged(object string) (kind, name string) {
+	if ofInstance(object) {
+		return "instance", taggedInstance
+	}
+	return "cluster", ""
+}
+
 // uuid is that of a rule; the names of objects end with numbers.
 func (h *history) uuid(object string) string {
 	var run, number int
@@ -165,14 +204,19 @@ func (h *history) uuid(object string) string {
 }
 
 // run has a job done that has no key, and waits for its end.
-func (h *history) run(ctx context.Context, m *member, op map[string]any) error {
+func (h *history) run(ctx context.Context, a *asker, op map[string]any) error {
 	var id int
-	if err := m.ask(ctx, &id, "SubmitJob", []any{op}); err != nil {
+	if err := a.ask(ctx, &id, "SubmitJob", []any{op}); err != nil {
 		return err
 	}
+	return h.wait(ctx, a, id)
+}
+
+// wait waits for the end of a job.
+func (h *history) wait(ctx context.Context, a *asker, id int) error {
 	for status := ""; ; {
 		var answer json.RawMessage
-		if err := m.ask(ctx, &answer, "WaitForJobChange", id, []string{"status"}, []string{status}, 0, 10); err != nil {
+		if err := a.ask(ctx, &answer, "WaitForJobChange", id, []string{"status"}, []string{status}, 0, 10); err != nil {
 			return err
 		}
 		var change []json.RawMessage
@@ -184,30 +228,35 @@ func (h *history) run(ctx context.Context, m *member, op map[string]any) error {
 		case "success":
 			return nil
 		case "error", "canceled":
-			return fault.New(fault.Unavailable, "the job %d ended with %s", id, status)
+			var rows [][]json.RawMessage
+			err := a.ask(ctx, &rows, "QueryJobs", []int{id}, []string{"opresult"})
+			return fault.New(fault.Unavailable, "the job %d ended with %s: %s, %w", id, status, rows, err)
 		}
 	}
 }
 
-// ask asks one thing and notes what was answered.
-func (h *history) ask(m *member, client int, in input) {
+// ask asks one thing and notes what was answered, and returns the revision that shows it.
+func (h *history) ask(m *member, client int, in input) (revision int64) {
 	ctx, cancel := context.WithTimeout(h.g.Context(), askTime)
 	defer cancel()
 	call := time.Since(h.begun)
-	out, err := asks[kindOf(in.object)+" "+in.do](ctx, h, m, in)
+	a := &asker{member: m}
+	out, err := asks[kindOf(in.object)+" "+in.do](ctx, h, a, in)
+	out.revision = a.revision
 	back := int64(time.Since(h.begun))
 	if err != nil {
 		if !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.Fenced) && !fault.Is(err, fault.Canceled) && h.g.Context().Err() == nil {
 			h.g.Errorf("%s %s: %v", in.do, in.object, err)
 		}
 		if in.do == "read" {
-			return // nobody was told anything
+			return 0 // nobody was told anything
 		}
 		out, back = output{unknown: true}, never
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Call: int64(call), Output: out, Return: back})
+	return out.revision
 }
 
 // create makes instances one after the other until ctx ends.
@@ -216,7 +265,7 @@ func (h *history) create(ctx context.Context) {
 	for n := 0; n < most && ctx.Err() == nil; n++ {
 		name := fmt.Sprintf("%s-%d.example", h.name, n)
 		limit, cancel := context.WithTimeout(h.g.Context(), askTime)
-		err := h.run(limit, h.g.members[n%len(h.g.members)], map[string]any{
+		err := h.run(limit, &asker{member: h.g.members[n%len(h.g.members)]}, map[string]any{
 			"OP_ID": "OP_INSTANCE_CREATE", "instance_name": name, "mode": "create", "disk_template": "file", "disks": []any{map[string]any{"size": 4}},
 			"nics": []any{}, "name_check": false, "ip_check": false, "os_type": "counted", "pnode": "node1.drover.example", "start": false,
 			"reason": [][]any{{"user", name, 1}},

@@ -2,20 +2,26 @@ package history
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/testkit"
 	"github.com/drover-project/drover/internal/testkit/pgserver"
@@ -42,6 +48,9 @@ type member struct {
 	peer *line // from the others
 	log  *os.File
 	dev  *testkit.Dev // nil while it does not run
+
+	// at is the URL of its RAPI; clients read it while it starts anew.
+	at atomic.Pointer[string]
 }
 
 func newGroup(t testing.TB, bin string) *group {
@@ -100,7 +109,10 @@ func (m *member) start() {
 	cmd.Stderr = m.log
 	m.dev = testkit.Start(m.g, cmd, data)
 	m.peer.leadTo(m.dev.Ready.Peer)
+	m.at.Store(&m.dev.Ready.RAPI)
 }
+
+func (m *member) rapiURL() string { return *m.at.Load() }
 
 func (m *member) socket() string { return m.g.path(m.name) + ".sock" }
 
@@ -124,12 +136,66 @@ func (m *member) stop() {
 
 // ask sends one request over a connection of its own.
 func (m *member) ask(ctx context.Context, result any, method string, args ...any) error {
-	client, err := luxiwire.Dial(ctx, m.socket())
+	return (&asker{member: m}).ask(ctx, result, method, args...)
+}
+
+// asker asks a controller, and notes the newest revision that it is told: what it did
+// and read shows in all that is as new.
+type asker struct {
+	*member
+
+	revision int64
+}
+
+// ask sends one request of LUXI over a connection of its own.
+func (a *asker) ask(ctx context.Context, result any, method string, args ...any) error {
+	client, err := luxiwire.Dial(ctx, a.socket())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }() // the other end may be dead
-	return client.Call(ctx, method, args, result)
+	err = client.Call(ctx, method, args, result)
+	a.revision = max(a.revision, client.Revision())
+	return err
+}
+
+// get reads a resource of RAPI from a controller that may stand by, as of a revision or
+// later, and put changes one.
+func (a *asker) get(ctx context.Context, path string, notOlder int64, result any) error {
+	return a.rapi(ctx, http.MethodGet, path, http.Header{"Drover-Stale": {"1"}, "Drover-Revision": {strconv.FormatInt(notOlder, 10)}}, result)
+}
+
+func (a *asker) put(ctx context.Context, path string, result any) error {
+	return a.rapi(ctx, http.MethodPut, path, http.Header{}, result)
+}
+
+func (a *asker) rapi(ctx context.Context, method, path string, header http.Header, result any) error {
+	r, err := http.NewRequestWithContext(ctx, method, a.rapiURL()+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	r.Header = header
+	r.SetBasicAuth("op", "secret")
+	answer, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}).Do(r)
+	if err != nil {
+		return fault.New(fault.Unavailable, "RAPI: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }() // it was read
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode >= http.StatusInternalServerError {
+		return fault.New(fault.Unavailable, "RAPI: %s: %s, %w", answer.Status, text, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fault.New(fault.Invalid, "RAPI: %s %s: %s: %s", method, path, answer.Status, text)
+	}
+	if told := answer.Header.Get("Drover-Revision"); told != "" {
+		n, err := strconv.ParseInt(told, 10, 64)
+		if err != nil {
+			return err
+		}
+		a.revision = max(a.revision, n)
+	}
+	return json.Unmarshal(text, result)
 }
 
 // leader returns the controller that leads, and the others, once there is one.

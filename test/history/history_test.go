@@ -150,7 +150,7 @@ func TestHistories(t *testing.T) {
 		t.Run(fmt.Sprintf("group %d", first+1), func(t *testing.T) {
 			t.Parallel()
 			g := newGroup(t, bin)
-			g.pauseHeldJobs()
+			g.prepare()
 			end := time.Now().Add(soak)
 			for n := 0; n < count || time.Now().Before(end); n++ {
 				if t.Failed() {
@@ -163,9 +163,17 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// pauseHeldJobs adds the rule that keeps some jobs from running.
-func (g *group) pauseHeldJobs() {
+// prepare makes the instance that has tags, and adds the rule that keeps some jobs from
+// running.
+func (g *group) prepare() {
 	g.Helper()
+	tagged := &asker{member: g.members[0]}
+	if err := new(history).run(g.Context(), tagged, map[string]any{
+		"OP_ID": "OP_INSTANCE_CREATE", "instance_name": taggedInstance, "mode": "create", "disk_template": "diskless", "disks": []any{}, "nics": []any{},
+		"name_check": false, "ip_check": false, "os_type": "counted", "pnode": "node1.drover.example", "start": false, "reason": []any{},
+	}); err != nil {
+		g.Fatal(err)
+	}
 	held := []any{[]any{"opcode", []any{"=", "comment", "held"}}}
 	if err := g.members[0].ask(g.Context(), new(any), "ReplaceFilter", nil, 0, held, "PAUSE", []any{}); err != nil {
 		g.Fatal(err)
@@ -197,6 +205,7 @@ func (g *group) history(n int, f failure) {
 			h.ask(m, clients+i, input{object: object, do: "read"})
 		}
 	}
+	h.checkStale()
 	result := porcupine.CheckOperationsTimeout(model, h.ops, patience)
 	if result == porcupine.Illegal {
 		g.Errorf("%s: what clients were told does not agree:\n%s", f.name, h.wrong())
@@ -207,8 +216,8 @@ func (g *group) history(n int, f failure) {
 			lost++
 		}
 	}
-	g.Logf("%s: %d answers and %d that did not come, %s; another controller answered after %v; %d instances made",
-		f.name, len(h.ops)-lost, lost, result, took.Round(time.Millisecond), len(h.made))
+	g.Logf("%s: %d answers and %d that did not come, %s; %d that may have been old; another controller answered after %v; %d instances made",
+		f.name, len(h.ops)-lost, lost, result, len(h.stale), took.Round(time.Millisecond), len(h.made))
 	h.checkInstances()
 }
 

@@ -12,7 +12,7 @@ import (
 //
 //	rule NAME   put priority, delete, read: absent, or its priority
 //	job NAME    submit, cancel, read: absent, queued or canceled, and its id
-//	tag NAME    add, read: absent or there
+//	tag NAME    add, remove, read: absent or there
 //
 // The outcome of what was not answered is not known: it may take effect at any
 // time after it was asked, or never.
@@ -29,6 +29,8 @@ type output struct {
 	unknown bool
 	is      string // what a reader saw, or how a job was cancelled
 	value   int    // the priority of a rule, the id of a job
+	// revision is one that shows what was answered.
+	revision int64
 }
 
 // object is the state of one object.
@@ -72,7 +74,10 @@ var transitions = map[string]func(o object, out output, value int) (right bool, 
 	},
 	"job read": read,
 
-	"tag add":  func(object, output, int) (bool, object) { return true, object{is: "there"} },
+	"tag add": func(object, output, int) (bool, object) { return true, object{is: "there"} },
+	"tag remove": func(o object, out output, _ int) (bool, object) {
+		return out.unknown || out.is == o.is, object{is: absent}
+	},
 	"tag read": read,
 }
 

@@ -27,6 +27,7 @@ func BenchmarkTakeOver(b *testing.B) {
 		var all []time.Duration
 		for range b.N {
 			leads, others := g.leader()
+			rest(g, time.Second) // who came back stands by for its turn, too
 			all = append(all, g.pause(others[0], func() { end.of(leads, others) }))
 			others[1].line.set(false)
 			leads.start()
