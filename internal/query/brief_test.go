@@ -143,5 +143,14 @@ func TestLongListsKeepRowsSmall(t *testing.T) {
 				t.Errorf("%s: job %d comes back as %+v", what, r.id, again)
 			}
 		}
+		opcodes, err := opcodeTable.keep(v, opcodeTable.all(v), nil)
+		if err != nil || len(opcodes) != 5 {
+			t.Fatalf("%s: %d opcodes, %v", what, len(opcodes), err)
+		}
+		for _, r := range opcodes {
+			if again := opcodeTable.restored(v, r); r.j != nil || again.j == nil || again.j.ID != r.id || again.index != r.index {
+				t.Errorf("%s: opcode %s is kept as %+v and comes back as %+v", what, r.identity(), r, again)
+			}
+		}
 	}
 }

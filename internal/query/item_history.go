@@ -18,15 +18,32 @@ import (
 // opcodeRow is one opcode of a job; of a job that cannot be read there is one row,
 // too. A job without opcodes, as clients of LUXI may submit, has none.
 type opcodeRow struct {
+	id job.ID
+	// j is nil while a row of a job that has ended waits for its turn in an answer;
+	// see shortenJob.
 	j     *job.Job
 	index int
 }
 
+func (r opcodeRow) shortened() opcodeRow {
+	if !damaged(r.j) && r.j.Final() {
+		r.j = nil
+	}
+	return r
+}
+
+func (r opcodeRow) restored(v *view) opcodeRow {
+	if r.j == nil {
+		r.j = v.read(r.id)
+	}
+	return r
+}
+
 func (r opcodeRow) op() *job.Op { return &r.j.Ops[r.index] }
 
-func (r opcodeRow) identity() string { return r.j.ID.String() + "." + itoa(int64(r.index)) }
+func (r opcodeRow) identity() string { return r.id.String() + "." + itoa(int64(r.index)) }
 
-func (r opcodeRow) object() string { return r.j.ID.String() }
+func (r opcodeRow) object() string { return r.id.String() }
 
 // rowsNow returns what belongs to a job that changed, archived or not.
 func rowsNow[R any](v *view, d *delta, key string, rows func(*job.Job) iter.Seq[R]) []R {
@@ -42,6 +59,8 @@ var opcodeTable = table[opcodeRow]{
 	all:      opcodeRows,
 	narrow:   opcodePaths,
 	compare:  compareOpcodes,
+	shorten:  opcodeRow.shortened,
+	restore:  func(v *view, r opcodeRow) opcodeRow { return r.restored(v) },
 	identity: opcodeRow.identity,
 	affected: jobsOf,
 	rowsOf:   func(v *view, d *delta, key string) []opcodeRow { return rowsNow(v, d, key, opcodesOf) },
@@ -68,7 +87,7 @@ func opcodesOf(j *job.Job) iter.Seq[opcodeRow] {
 			rows = 1
 		}
 		for i := range rows {
-			if !yield(opcodeRow{j, i}) {
+			if !yield(opcodeRow{id: j.ID, j: j, index: i}) {
 				return
 			}
 		}
@@ -93,7 +112,7 @@ func ofOp[R any](row func(R) opcodeRow, get func(opcodeRow) Cell) func(*view, R)
 func jobSideFields[R any](row func(R) opcodeRow) []field[R] {
 	return []field[R]{
 		{Def: Def{"job", "Job", KindNumber, "Number of the job"}, from: InMemory,
-			get: func(_ *view, r R) Cell { return known(int64(row(r).j.ID)) }},
+			get: func(_ *view, r R) Cell { return known(int64(row(r).id)) }},
 		{Def: Def{"index", "Index", KindNumber, "Place of the opcode in its job, counted from zero"}, from: InMemory,
 			get: ofOp(row, func(r opcodeRow) Cell { return known(int64(r.index)) })},
 		{Def: Def{"job_status", "Job_status", KindText, "State of the job"}, from: InMemory,
@@ -244,6 +263,8 @@ var reasonTable = table[reasonRow]{
 	all:      reasonRows,
 	narrow:   reasonPaths,
 	compare:  compareReasons,
+	shorten:  func(r reasonRow) reasonRow { return reasonRow{r.shortened(), r.place} },
+	restore:  func(v *view, r reasonRow) reasonRow { return reasonRow{r.restored(v), r.place} },
 	identity: func(r reasonRow) string { return r.identity() + "." + itoa(int64(r.place)) },
 	affected: jobsOf,
 	rowsOf:   func(v *view, d *delta, key string) []reasonRow { return rowsNow(v, d, key, reasonsOf) },
@@ -265,7 +286,7 @@ func reasonRows(v *view) iter.Seq[reasonRow] {
 func reasonsOf(j *job.Job) iter.Seq[reasonRow] {
 	return func(yield func(reasonRow) bool) {
 		if damaged(j) {
-			yield(reasonRow{opcodeRow{j, 0}, 0})
+			yield(reasonRow{opcodeRow{id: j.ID, j: j}, 0})
 			return
 		}
 		for r := range opcodesOf(j) {

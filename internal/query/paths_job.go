@@ -173,7 +173,7 @@ func pathsToOpcodes[R any](t *table[R], v *view, tests []qlang.Node, rows func(*
 	for _, test := range tests {
 		if only(test, "job_status") {
 			holds := t.compile(test, false)
-			ways = append(ways, statusPath(v, true, func(j *job.Job) (verdict, error) { return holds(v, probe(opcodeRow{j, 0})) })...)
+			ways = append(ways, statusPath(v, true, func(j *job.Job) (verdict, error) { return holds(v, probe(opcodeRow{id: j.ID, j: j})) })...)
 		}
 	}
 	for i := range ways {
@@ -185,7 +185,7 @@ func pathsToOpcodes[R any](t *table[R], v *view, tests []qlang.Node, rows func(*
 func compareJobs(a, b jobRow) int { return cmp.Compare(a.id, b.id) }
 
 func compareOpcodes(a, b opcodeRow) int {
-	return cmp.Or(cmp.Compare(a.j.ID, b.j.ID), cmp.Compare(a.index, b.index))
+	return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.index, b.index))
 }
 
 func compareReasons(a, b reasonRow) int {

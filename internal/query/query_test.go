@@ -349,15 +349,21 @@ func historySource(t testing.TB) *Source {
 			`"instance_name":"web2","beparams":{"maxmem":512},"nics":[["add",-1,{"ip":"192.0.2.7"}]],"reason":[["bob","because",3]]}`)}}},
 		{ID: 8, Received: 7e6, Ended: 7e6}, {ID: 9, Archived: true, Received: 7e6, Ended: 7e6}, // LUXI takes jobs without opcodes
 	}
-	get := func(id job.ID) (*job.Job, error) {
-		return jobs[slices.IndexFunc(jobs, func(j *job.Job) bool { return j.ID == id })], nil
-	}
-	return &Source{Inventory: cluster.Empty(), Job: get, Jobs: func(archived bool) iter.Seq2[*job.Job, error] {
+	src := &Source{Inventory: cluster.Empty(), Jobs: func(archived bool) iter.Seq2[*job.Job, error] {
 		if !archived {
 			return readable(slices.Values(jobs[1:3]))
 		}
 		return readable(slices.Values(jobs))
 	}}
+	src.Job = func(id job.ID) (*job.Job, error) {
+		for j, err := range src.Jobs(true) {
+			if err != nil || j.ID == id {
+				return j, err
+			}
+		}
+		return nil, nil
+	}
+	return src
 }
 
 func TestHistoryItems(t *testing.T) {

@@ -182,7 +182,8 @@ func TestPagesOfNanoseconds(t *testing.T) {
 		in.Reason = append(in.Reason, reason.Entry{Source: "s", Time: 1795309512465136129 + int64(4-i)})
 	}
 	jobs := []*job.Job{{ID: 1, Ops: []job.Op{{Input: in, Status: job.Success}}}}
-	src := &Source{Inventory: cluster.Empty(), Jobs: func(bool) iter.Seq2[*job.Job, error] { return readable(slices.Values(jobs)) }}
+	src := &Source{Inventory: cluster.Empty(), Jobs: func(bool) iter.Seq2[*job.Job, error] { return readable(slices.Values(jobs)) },
+		Job: func(job.ID) (*job.Job, error) { return jobs[0], nil }}
 	after, seen := "", ""
 	for range 3 {
 		res, err := Run(src, "reason", []string{"hop"}, nil, Options{Sort: ParseSort([]string{"timestamp"}), Limit: 2, After: after})
