@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +25,19 @@ import (
 // A place of a store is named as people name it: the URL of a PostgreSQL
 // database, or the data directory of a controller with an embedded store.
 
+// checkPlace refuses a URL that names no kind of store: it is no directory.
+func checkPlace(place string) error {
+	if strings.Contains(place, "://") {
+		return checkStoreURL(place)
+	}
+	return nil
+}
+
 // imageOf hands out what the store at a place holds at one moment.
 func imageOf(ctx context.Context, place string, use func(*image.Image) error) error {
+	if err := checkPlace(place); err != nil {
+		return err
+	}
 	if isPostgres(place) {
 		return postgres.Image(ctx, place, use)
 	}
@@ -34,6 +46,9 @@ func imageOf(ctx context.Context, place string, use func(*image.Image) error) er
 }
 
 func loadInto(ctx context.Context, place string, img *image.Image) error {
+	if err := checkPlace(place); err != nil {
+		return err
+	}
 	if isPostgres(place) {
 		return postgres.Load(ctx, place, img)
 	}
@@ -41,6 +56,9 @@ func loadInto(ctx context.Context, place string, img *image.Image) error {
 }
 
 func checkStore(ctx context.Context, place string) (*image.Findings, error) {
+	if err := checkPlace(place); err != nil {
+		return nil, err
+	}
 	if isPostgres(place) {
 		return postgres.Check(ctx, place)
 	}
@@ -122,6 +140,9 @@ func compareStores(ctx context.Context, from, to string) (count int, err error) 
 
 // holdOff keeps controllers from leading on a store until release is called.
 func holdOff(ctx context.Context, place string) (release func() error, err error) {
+	if err := checkPlace(place); err != nil {
+		return nil, err
+	}
 	url := place
 	if !isPostgres(place) {
 		if _, err := os.Stat(filepath.Join(place, storeDir)); err != nil {

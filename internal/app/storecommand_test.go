@@ -129,6 +129,17 @@ func TestPlacesThatHoldNoStore(t *testing.T) {
 	if _, err := command(t, app.BackupCommand(), "create", filepath.Join(empty, "b"), "--at", empty); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a backup of nothing: %v", err)
 	}
+	for _, c := range []struct {
+		cmd  *cobra.Command
+		args []string
+	}{
+		{app.StoreCommand(), []string{"check", "mysql://x"}}, {app.StoreCommand(), []string{"copy", "mysql://x", empty}},
+		{app.BackupCommand(), []string{"create", filepath.Join(empty, "b"), "--at", "mysql://x"}},
+	} {
+		if _, err := command(t, c.cmd, c.args...); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%v: %v", c.args, err)
+		}
+	}
 	if err := app.Run(t.Context(), app.Options{Data: empty, Store: "mysql://x", Out: io.Discard, Log: slog.New(slog.DiscardHandler)}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("a store of no kind: %v", err)
 	}
