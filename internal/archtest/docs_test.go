@@ -93,8 +93,8 @@ func command(args string) (packages, patterns []string) {
 		}
 	}
 	for word := range strings.FieldsSeq(args) {
-		if strings.HasPrefix(word, "./") {
-			packages = append(packages, strings.TrimPrefix(word, "./"))
+		if name, ok := strings.CutPrefix(word, "./"); ok {
+			packages = append(packages, name)
 		}
 	}
 	return packages, patterns
