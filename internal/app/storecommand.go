@@ -33,9 +33,23 @@ func checkPlace(place string) error {
 	return nil
 }
 
+// holdsStore refuses a place that is none, and a database without a store, which
+// would get one by being looked at.
+func holdsStore(ctx context.Context, place string) error {
+	if err := checkPlace(place); err != nil || !isPostgres(place) {
+		return err
+	}
+	there, err := postgres.Exists(ctx, place)
+	if err == nil && !there {
+		err = fault.New(fault.NotFound, "there is no store in the schema of the database that the URL names").
+			WithHint("search_path of the URL names the schema; it is %s otherwise", postgres.DefaultSchema)
+	}
+	return err
+}
+
 // imageOf hands out what the store at a place holds at one moment.
 func imageOf(ctx context.Context, place string, use func(*image.Image) error) error {
-	if err := checkPlace(place); err != nil {
+	if err := holdsStore(ctx, place); err != nil {
 		return err
 	}
 	if isPostgres(place) {
@@ -56,7 +70,7 @@ func loadInto(ctx context.Context, place string, img *image.Image) error {
 }
 
 func checkStore(ctx context.Context, place string) (*image.Findings, error) {
-	if err := checkPlace(place); err != nil {
+	if err := holdsStore(ctx, place); err != nil {
 		return nil, err
 	}
 	if isPostgres(place) {
@@ -140,7 +154,7 @@ func compareStores(ctx context.Context, from, to string) (count int, err error) 
 
 // holdOff keeps controllers from leading on a store until release is called.
 func holdOff(ctx context.Context, place string) (release func() error, err error) {
-	if err := checkPlace(place); err != nil {
+	if err := holdsStore(ctx, place); err != nil {
 		return nil, err
 	}
 	url := place
@@ -154,12 +168,24 @@ func holdOff(ctx context.Context, place string) (release func() error, err error
 	if err != nil {
 		return nil, err
 	}
-	lease, err := s.AcquireLease(ctx, leaseName, "drover store copy "+newUUID(), time.Hour)
+	lease, err := s.AcquireLease(ctx, leaseName, "drover store copy "+newUUID(), leaseTime)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	// Renewed, and not taken for long: a copy that is killed holds off nobody after it.
+	keep, stop := context.WithCancel(ctx)
+	kept := make(chan error, 1)
+	go func() {
+		kept <- regularly(keep, leaseRenew, func() error {
+			if _, err := s.RenewLease(keep, lease, leaseTime); err != nil && keep.Err() == nil {
+				return err
+			}
+			return nil
+		})
+	}()
 	return func() error {
-		return errors.Join(s.ReleaseLease(context.WithoutCancel(ctx), lease), s.Close())
+		stop()
+		return errors.Join(<-kept, s.ReleaseLease(context.WithoutCancel(ctx), lease), s.Close())
 	}, nil
 }
 

@@ -78,6 +78,17 @@ func TestStateTravels(t *testing.T) {
 	must(t, app.BackupCommand(), "verify", file)
 
 	url := server.URL("restored")
+	for _, cmd := range []func() (string, error){
+		func() (string, error) { return command(t, app.StoreCommand(), "check", url) },
+		func() (string, error) { return command(t, app.StoreCommand(), "copy", url, t.TempDir()) },
+		func() (string, error) {
+			return command(t, app.BackupCommand(), "create", filepath.Join(t.TempDir(), "b"), "--at", url)
+		},
+	} {
+		if out, err := cmd(); !fault.Is(err, fault.NotFound) {
+			t.Errorf("a database without a store: %v, %s", err, out)
+		}
+	}
 	must(t, app.BackupCommand(), "restore", file, "--at", url)
 	if _, err := command(t, app.BackupCommand(), "restore", file, "--at", url); !fault.Is(err, fault.WrongState) {
 		t.Errorf("a store was overwritten: %v", err)

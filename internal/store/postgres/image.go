@@ -31,6 +31,24 @@ func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	return conn, nil
 }
 
+// Exists tells whether there is a store in the schema that a URL names.
+func Exists(ctx context.Context, url string) (there bool, err error) {
+	cfg, err := parse(url)
+	if err != nil {
+		return false, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
+	if err != nil {
+		return false, unreachable(err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.Background())) }()
+	table := pgx.Identifier{cfg.ConnConfig.RuntimeParams["search_path"], "schema_version"}.Sanitize()
+	if err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", table).Scan(&there); err != nil {
+		return false, readingFailed(err)
+	}
+	return there, nil
+}
+
 // Image hands out what the store that a URL names holds at one moment, also
 // while controllers use it: one transaction of the database that only reads.
 func Image(ctx context.Context, url string, use func(*image.Image) error) (err error) {
