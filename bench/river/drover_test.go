@@ -11,6 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue"
@@ -23,6 +24,8 @@ import (
 type droverSetting struct {
 	// slots are max_running_jobs of the cluster.
 	slots int64
+	// before has all jobs handed in while a rule holds them; the time begins with the end of that rule.
+	before bool
 }
 
 // run has jobs done as a controller that leads does: with its lease, the real executors, and a picture of everything.
@@ -53,8 +56,15 @@ func (d droverSetting) run(b *testing.B, url string, n int, timed func(func())) 
 	check(b, err)
 	defer q.Close()
 	q.Run()
+	begin := func() { submit(b, q, n) }
+	if d.before {
+		held, _, err := q.PutFilter(b.Context(), "", jobfilter.Rule{Action: jobfilter.Action{Kind: jobfilter.Pause}}, queue.By{})
+		check(b, err)
+		begin()
+		begin = func() { check(b, q.DeleteFilter(b.Context(), held, queue.By{})) }
+	}
 	timed(func() {
-		submit(b, q, n)
+		begin()
 		for changed := shown.Changed(); q.Jobs().CountIn(job.Success) < n; changed = shown.Changed() {
 			<-changed
 		}
