@@ -2,7 +2,6 @@ package hostile
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -124,8 +123,7 @@ func (g *target) submitting(t *testing.T, others func()) *delays {
 	d := &delays{begun: time.Now(), bySeconds: map[int][]time.Duration{}}
 	for {
 		begun := time.Now()
-		var id int
-		if err := client.Call(t.Context(), "SubmitJob", []any{[]any{json.RawMessage(nothing)}}, &id); err != nil {
+		if _, err := handIn(t.Context(), client, nothing); err != nil {
 			t.Errorf("another client's job is not taken: %v", err)
 			<-over
 			return d
