@@ -46,13 +46,6 @@ func (m *Machine) PlanRules(edit Edit, each func(n int, f func(int))) (SetRules,
 	entries := m.jobs.Values()
 	found := make([]jobfilter.Decision, len(entries))
 	each(len(entries), func(i int) { found[i] = chain.Decide(int64(entries[i].id()), entries[i].inputs) })
-	differ := 0
-	for i, e := range entries {
-		if !s.same(e.rule, found[i]) {
-			differ++
-		}
-	}
-	s.decided = make([]decided, 0, differ)
 	for i, e := range entries {
 		if !s.same(e.rule, found[i]) {
 			s.decided = append(s.decided, decided{e.id(), found[i]})
