@@ -44,7 +44,7 @@ func wrecks(t *testing.T) []wreck {
 			t.Fatal(err)
 		}
 		if i == 200 {
-			if err := s.writer.conn.script("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+			if err := errors.Join(s.writer.held.end(), s.writer.conn.script("PRAGMA wal_checkpoint(TRUNCATE)")); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -237,6 +237,29 @@ func TestFullDiskRefusesAndRecovers(t *testing.T) {
 	}
 }
 
+// TestTheLogIsEmptied: though the writer holds its locks from one commit to the next, the log does
+// not grow with the number of commits.
+func TestTheLogIsEmptied(t *testing.T) {
+	s := openStore(t)
+	value := strings.Repeat("x", 2000)
+	for i := range 3000 {
+		s.Enqueue(job(strconv.Itoa(i), value), nil)
+		if i%10 == 9 { // one commit after the other
+			if _, err := store.Commit(t.Context(), s, job("0", "1")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const pages, page = 1500, 4096 + 24
+	log, err := os.Stat(s.writer.file + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if log.Size() > pages*page {
+		t.Errorf("the log of 6 MB of values has %d pages", log.Size()/page)
+	}
+}
+
 func TestUnknownOutcomeStopsTheStore(t *testing.T) {
 	s := openStore(t)
 	if _, err := store.Commit(t.Context(), s, job("1", "1")); err != nil {
@@ -257,7 +280,7 @@ func TestUnknownOutcomeStopsTheStore(t *testing.T) {
 	}()
 	<-following
 	onWriter(s, func() {
-		if err := s.writer.conn.script("DROP TABLE feed"); err != nil {
+		if err := errors.Join(s.writer.held.end(), s.writer.conn.script("DROP TABLE feed")); err != nil {
 			t.Error(err)
 		}
 	})

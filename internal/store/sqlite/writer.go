@@ -20,6 +20,7 @@ type writer struct {
 	revision store.Revision
 	oldest   store.Revision
 	leases   *groupcommit.Leases
+	held     held
 	place    *place
 	mark     *mark
 	opts     Options
@@ -33,7 +34,7 @@ type writer struct {
 
 // statements are the writer's, prepared once.
 type statements struct {
-	begin, commit, get, put, remove, log, trim, lease *stmt
+	begin, commit, get, put, remove, log, trim, lease, tables *stmt
 }
 
 func (s *statements) prepare(c *conn) error {
@@ -50,6 +51,7 @@ func (s *statements) prepare(c *conn) error {
 		{&s.log, "INSERT INTO feed (last, first, entries, sum) VALUES (?1, ?2, ?3, ?4)"},
 		{&s.trim, "DELETE FROM feed WHERE last <= ?1"},
 		{&s.lease, "INSERT OR REPLACE INTO lease (name, holder, epoch, expires, sum) VALUES (?1, ?2, ?3, ?4, ?5)"},
+		{&s.tables, "SELECT name FROM sqlite_schema"},
 	} {
 		var err error
 		if *p.into, err = c.prepare(p.sql); err != nil {
@@ -62,7 +64,7 @@ func (s *statements) prepare(c *conn) error {
 // close ends the statements, without which a connection ends in name only.
 func (s *statements) close() error {
 	var all []error
-	for _, p := range []*stmt{s.begin, s.commit, s.get, s.put, s.remove, s.log, s.trim, s.lease} {
+	for _, p := range []*stmt{s.begin, s.commit, s.get, s.put, s.remove, s.log, s.trim, s.lease, s.tables} {
 		if p != nil {
 			all = append(all, p.raw.Close())
 		}
@@ -79,7 +81,7 @@ func (w *writer) disconnect() error {
 	if w.conn == nil {
 		return nil
 	}
-	err := errors.Join(w.sql.close(), w.conn.raw.Close())
+	err := errors.Join(w.held.end(), w.sql.close(), w.conn.raw.Close())
 	w.conn = nil
 	return err
 }
@@ -136,6 +138,7 @@ func (w *writer) handle(requests []*groupcommit.Request, f *groupcommit.Front) {
 	}
 	if err := w.commit(b); err != nil {
 		w.conn.rollback()
+		_ = w.held.end() // SQLite forgets what failed when nothing of the database is in use
 		answer, usable := writeError(err)
 		if !usable {
 			w.fail(answer, f)
@@ -209,7 +212,9 @@ func (w *writer) commit(b *groupcommit.Batch) error {
 	if err := w.sql.begin.exec(); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
+	size := 0
 	for i := range b.Writes {
+		size += len(b.Writes[i].Value)
 		if err := w.write(&b.Writes[i]); err != nil {
 			return err
 		}
@@ -224,6 +229,9 @@ func (w *writer) commit(b *groupcommit.Batch) error {
 	}
 	if err := w.sql.commit.exec(); err != nil {
 		return fmt.Errorf("commit: %w", err)
+	}
+	if err := w.held.next(w.sql.tables, size); err != nil {
+		return fmt.Errorf("hold the database: %w", err)
 	}
 	w.mark.set(b.Revision)
 	return w.place.check()
