@@ -64,27 +64,24 @@ const (
 // maxNodes is how many nodes of an opcode are kept.
 const maxNodes = 64
 
-// WithWait returns the job with a wait that is over. One that goes on with the
-// last makes it longer; beyond MaxWaits they are counted only.
-func (j *Job) WithWait(s Span) *Job {
-	c := *j
-	c.Waits = j.withWait(s)
-	return &c
-}
+// WithWait returns the job with a wait that is over.
+func (j *Job) WithWait(s Span) *Job { return j.WithWaits(AddWait(j.Waits, s), j.Hold) }
 
-func (j *Job) withWait(s Span) []*Span {
+// AddWait returns the waits of a job with one more, in a list of its own. One that
+// goes on with the last makes it longer; beyond MaxWaits they are counted only.
+func AddWait(waits []*Span, s Span) []*Span {
 	s.Text = clip(s.Text, MaxWaitText)
 	s.Jobs = s.Jobs[:min(len(s.Jobs), MaxWaitJobs)]
-	n := len(j.Waits)
+	n := len(waits)
 	switch {
-	case n > 0 && j.Waits[n-1].goesOn(&s):
-		longer := *j.Waits[n-1]
+	case n > 0 && waits[n-1].goesOn(&s):
+		longer := *waits[n-1]
 		longer.To = s.To
-		return oneMore(j.Waits[:n-1], &longer)
+		return oneMore(waits[:n-1], &longer)
 	case n < MaxWaits:
-		return oneMore(j.Waits, &s)
+		return oneMore(waits, &s)
 	}
-	return oneMore(j.Waits[:n-1], &Span{Kind: LeftOut, From: j.Waits[n-1].From, To: s.To, Opcode: s.Opcode,
+	return oneMore(waits[:n-1], &Span{Kind: LeftOut, From: waits[n-1].From, To: s.To, Opcode: s.Opcode,
 		Text: fmt.Sprintf("%d waits are kept; what came after is left out", MaxWaits-1)})
 }
 

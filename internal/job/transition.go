@@ -168,13 +168,13 @@ func (j *Job) SetPriority(priority int) *Job {
 	return &c
 }
 
-// WithHold returns the job with its hold changed, nil when nothing holds it, and
-// with the waits that are over by that.
-func (j *Job) WithHold(h *Hold, over ...Span) *Job {
+// WithHold returns the job with its hold changed, nil when nothing holds it.
+func (j *Job) WithHold(h *Hold) *Job { return j.WithWaits(j.Waits, h) }
+
+// WithWaits returns the job with its waits as they are now (AddWait), and with what
+// holds it by that.
+func (j *Job) WithWaits(waits []*Span, h *Hold) *Job {
 	c := *j
-	c.Hold = h
-	for _, s := range over {
-		c.Waits = c.withWait(s)
-	}
+	c.Waits, c.Hold = waits, h
 	return &c
 }

@@ -25,7 +25,7 @@ func (b bell) signal() {
 func (q *Queue) expireRules(ctx context.Context) {
 	for {
 		now := q.cfg.Now()
-		due, next := overdue(q.look().Rules(), now)
+		due, next := overdue(q.rules(), now)
 		if len(due) > 0 {
 			err := q.expire(ctx, due)
 			if err == nil || fault.Is(err, fault.NotFound) {
@@ -38,6 +38,12 @@ func (q *Queue) expireRules(ctx context.Context) {
 			return
 		}
 	}
+}
+
+func (q *Queue) rules() []jobfilter.Rule {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.m.Rules()
 }
 
 // awaitExpiry returns when it is time to look at the rules again: they changed,

@@ -182,11 +182,13 @@ func (q *Queue) setRules(ctx context.Context, edit machine.Edit, made func(*work
 
 func (q *Queue) planRules(edit machine.Edit, made func(*work)) (durable <-chan error, err error) {
 	for {
-		plan, err := q.look().PlanRules(edit, spread)
+		planner := q.look()
+		plan, err := planner.PlanRules(edit, spread)
 		if err != nil {
 			return nil, err
 		}
 		q.update(func(w *work) {
+			q.m.Discard(planner)
 			if err = q.usable(); err != nil {
 				return
 			}

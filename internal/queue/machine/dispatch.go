@@ -120,21 +120,6 @@ func (m *Machine) holdOf(e *entry, v schedule.Verdict) *job.Hold {
 	return m.lastHold
 }
 
-// hold keeps the job's own note of what holds it, and of its waits, in step with
-// the decision.
-func (m *Machine) hold(e *entry, h *job.Hold, keeps wait) {
-	if h == e.job.Hold {
-		m.note(e, keeps)
-		return
-	}
-	if s, over := m.turn(e, keeps); over {
-		e.job = e.job.WithHold(h, s)
-	} else {
-		e.job = e.job.WithHold(h)
-	}
-	m.out.Holds = append(m.out.Holds, e.id())
-}
-
 // heldSince is when a hold that is found now began: now, or after a restart since
 // the rule was there and nothing else is known of the job.
 func (m *Machine) heldSince(e *entry, r *jobfilter.Rule) job.Time {

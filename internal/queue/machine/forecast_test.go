@@ -65,9 +65,13 @@ func (h *world) changeRules() {
 
 // setRules changes the rules; what a forecast said must come true.
 func (h *world) setRules(edit Edit) {
-	plan, err := h.m.Clone().PlanRules(edit, inTurn)
+	planner := h.m.Clone()
+	plan, err := planner.PlanRules(edit, inTurn)
 	if err != nil {
 		panic(err)
+	}
+	if h.n(2) == 0 {
+		h.m.Discard(planner)
 	}
 	if h.n(3) == 0 {
 		h.submit()

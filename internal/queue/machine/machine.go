@@ -40,8 +40,10 @@ import (
 type Machine struct {
 	resumable func(opcode string) (bool, string)
 	world     World
-	// token tells which entries are this machine's own to change (Clone).
-	token *token
+	// token tells which entries are this machine's own to change (Clone). Of a clone,
+	// cloned are the tokens that its original had before and has since.
+	token  *token
+	cloned struct{ before, since *token }
 
 	jobs   btree.Map[job.ID, *entry]
 	weight int // of all of them
@@ -75,7 +77,9 @@ type Machine struct {
 	revision uint64 // of the rules
 	flags    state.Flags
 
-	lastHold *job.Hold // the newest; see holdOf
+	// lastHold and lastOver are the newest that were noted, for jobs to share.
+	lastHold *job.Hold
+	lastOver noted
 
 	closing    bool
 	recovering bool
@@ -198,13 +202,22 @@ func newTree[T any](less func(a, b T) bool) *btree.BTreeG[T] {
 // are held or waited for; everything else is copied when it changes.
 func (m *Machine) Clone() *Machine {
 	c := *m
-	m.token, c.token = &token{}, &token{}
+	c.token, c.cloned.before, c.cloned.since = &token{}, m.token, &token{}
+	m.token = c.cloned.since
 	c.jobs, c.ending, c.keys = *m.jobs.Copy(), *m.ending.Copy(), *m.keys.Copy()
 	c.ready, c.granted = m.ready.copy(), m.granted.copy()
 	c.full, c.members, c.counts, c.edges = m.full.Copy(), m.members.Copy(), m.counts.Copy(), m.edges.Copy()
 	c.locks = m.locks.Clone()
 	c.offered, c.out = nil, nil
 	return &c
+}
+
+// Discard takes note that nobody uses a clone of the machine any more, nor a clone of
+// it: if it was the last, what it shared is changed without a copy again.
+func (m *Machine) Discard(clone *Machine) {
+	if m.token == clone.cloned.since {
+		m.token = clone.cloned.before
+	}
 }
 
 // Apply lets an event happen, draws the consequences and returns what follows.

@@ -242,12 +242,19 @@ func (h *world) world() World {
 }
 
 // apply lets an event happen. Now and then a clone has to come to the same, and
-// another one that goes its own way must not be noticed.
+// another one that goes its own way must not be noticed; nor a clone that was
+// discarded.
 func (h *world) apply(e Event) *Ready {
 	h.now = h.now.Add(time.Millisecond)
 	var before, same, other *Machine
 	if h.n(16) == 0 {
-		before, same, other = h.m.Clone(), h.m.Clone(), h.m.Clone()
+		gone := h.m.Clone()
+		before, same = h.m.Clone(), h.m.Clone()
+		last := h.m.Clone()
+		h.m.Discard(last)
+		h.m.Discard(gone)
+		other = h.m.Clone()
+		h.m.Discard(last)
 	}
 	r := h.m.Apply(e, h.now)
 	if same != nil {

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -20,7 +19,8 @@ type SetRules struct {
 	seen    job.ID // the newest job that the plan knows
 }
 
-// decided is a job about which the new rules say something else.
+// decided is a job about which the new rules say something else; in the order of
+// ids.
 type decided struct {
 	id   job.ID
 	rule jobfilter.Decision
@@ -44,14 +44,14 @@ func (m *Machine) PlanRules(edit Edit, each func(n int, f func(int))) (SetRules,
 	}
 	s := SetRules{rules: rules, chain: chain, changed: changed, base: m.revision, seen: m.lastID}
 	entries := m.jobs.Values()
-	found := make([]jobfilter.Decision, len(entries))
-	each(len(entries), func(i int) { found[i] = chain.Decide(int64(entries[i].id()), entries[i].inputs) })
-	for i, e := range entries {
-		if !s.same(e.rule, found[i]) {
-			s.decided = append(s.decided, decided{e.id(), found[i]})
+	found := make([]decided, len(entries))
+	each(len(entries), func(i int) {
+		e := entries[i]
+		if rule := chain.Decide(int64(e.id()), e.inputs); !s.same(e.rule, rule) {
+			found[i] = decided{e.id(), rule}
 		}
-	}
-	slices.SortFunc(s.decided, func(a, b decided) int { return cmp.Compare(a.id, b.id) })
+	})
+	s.decided = slices.DeleteFunc(found, func(d decided) bool { return d == decided{} })
 	return s, nil
 }
 

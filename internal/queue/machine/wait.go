@@ -47,27 +47,59 @@ func (w wait) same(other wait) bool {
 
 // note takes note of what keeps the entry from now on, and that what kept it
 // before is over.
-func (m *Machine) note(e *entry, now wait) {
-	if s, over := m.turn(e, now); over {
-		e.job = e.job.WithWait(s)
+func (m *Machine) note(e *entry, now wait) { m.hold(e, e.job.Hold, now) }
+
+// hold is note for an entry that is held, or no longer, by that.
+func (m *Machine) hold(e *entry, h *job.Hold, now wait) {
+	waits, over := m.turn(e, now)
+	if h != e.job.Hold {
+		m.out.Holds = append(m.out.Holds, e.id())
+	} else if !over {
+		return
 	}
+	e.job = e.job.WithWaits(waits, h)
 }
 
-// turn makes a wait the one that keeps the entry, and returns the one before if it
-// is over by that. What took no time is forgotten.
-func (m *Machine) turn(e *entry, now wait) (before job.Span, over bool) {
+// turn makes a wait the one that keeps the entry, and returns the waits that are over
+// by that; false if they are those of before.
+func (m *Machine) turn(e *entry, now wait) (waits []*job.Span, over bool) {
 	if e.wait.same(now) {
-		return job.Span{}, false
+		return e.job.Waits, false
 	}
-	before, over = e.wait.told()
-	before.To = m.at()
+	waits, over = m.over(e)
 	if now.since == 0 {
 		now.since = m.at()
 	}
 	now.opcode = e.job.Next()
 	e.wait = now
-	return before, over && before.From < before.To
+	return waits, over
 }
+
+// over adds what keeps the entry to the waits that are over. What took no time is
+// forgotten.
+func (m *Machine) over(e *entry) (waits []*job.Span, some bool) {
+	s, waited := e.wait.told()
+	if s.To = m.at(); !waited || s.From >= s.To {
+		return e.job.Waits, false
+	}
+	// A rule lets go of many jobs at the same moment: they share the list.
+	last := &m.lastOver
+	if last.wait != e.wait || last.at != s.To || !sameList(last.before, e.job.Waits) {
+		*last = noted{e.wait, s.To, e.job.Waits, job.AddWait(e.job.Waits, s)}
+	}
+	return last.after, true
+}
+
+// noted is a wait that was over at a moment, and the waits of a job before and after
+// it was added.
+type noted struct {
+	wait          wait
+	at            job.Time
+	before, after []*job.Span
+}
+
+// sameList reports whether two lists of waits, which nobody changes, are one.
+func sameList(a, b []*job.Span) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // waitOf is the wait that a decision leads to. It begins now; but after a restart
 // a rule held the job, and a dependency was there, before.
