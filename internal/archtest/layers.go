@@ -73,6 +73,7 @@ var layers = []struct {
 	{"internal/queue", Engine},
 	{"internal/live", Engine},
 	{"internal/picture", Engine},
+	{"internal/readlease", Engine},
 	{"internal/standby", Engine},
 	{"internal/exec", Engine},
 	{"internal/inventory", Engine},

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/readlease"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/groupcommit"
 	"github.com/drover-project/drover/internal/store/schema"
@@ -108,6 +109,10 @@ func Open(ctx context.Context, url string, opts Options) (_ *Store, err error) {
 	go s.writer.run(s.Front)
 	return s, nil
 }
+
+// Lend has batches wait, from the next one on, for read leases that a lessor has
+// granted: none is committed from here while one runs. Nil for none.
+func (s *Store) Lend(l *readlease.Lessor) { s.writer.lessor.Store(l) }
 
 // sessionParams are those of every session, unless the URL says otherwise. A controller that is paused, or cut off, in
 // the midst of a transaction keeps the lock that orders the writers, and nobody else could lead: the server is to end

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/readlease"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/postgres"
 	"github.com/drover-project/drover/internal/store/storetest"
@@ -59,6 +60,38 @@ func opened(tb testing.TB, url string) *postgres.Store {
 
 func job(id int) store.Tx {
 	return store.Tx{Put: []store.Put{{Key: store.Key{Kind: "job", ID: strconv.Itoa(id)}, Value: []byte("1")}}}
+}
+
+// TestNothingIsCommittedWhileAReadLeaseRuns has a transaction wait for a holder who is not
+// heard of any more.
+func TestNothingIsCommittedWhileAReadLeaseRuns(t *testing.T) {
+	server := pgserver.Start(t, false)
+	s := opened(t, server.URL("lent"))
+	lessor := readlease.NewLessor(func() time.Time { return time.Now().Add(time.Hour) }, func() {})
+	s.Lend(lessor)
+	revision, err := store.Commit(t.Context(), s, job(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lessee, sent := readlease.NewLessee("a"), time.Now()
+	lessee.Take(lessor.Answer(t.Context(), lessee.Request(sent)), sent)
+	done := make(chan error, 1)
+	s.Enqueue(job(2), func(_ store.Revision, err error) { done <- err })
+	for {
+		now, err := s.Revision(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !lessee.Covers(int64(revision)) {
+			break // it has ended
+		}
+		if now != revision {
+			t.Fatalf("the store is at %d, and the lease of %d runs", now, revision)
+		}
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
 
 // TestTwoControllersShareAStore: what one commits the other hears of, in order,

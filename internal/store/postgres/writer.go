@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/readlease"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/groupcommit"
 )
@@ -23,6 +24,10 @@ type writer struct {
 	now     func() time.Time // nil is the server's clock
 	keep    store.Revision
 	channel string
+	// lessor is who granted read leases of what is stored, nil for nobody. leased is the
+	// one of the batch that is on its way.
+	lessor atomic.Pointer[readlease.Lessor]
+	leased *readlease.Lessor
 	// seats are the epochs of the leases that were acquired here (await.go).
 	seats map[int64]bool
 	// known is the newest revision that the feed in memory has heard of from here.
@@ -70,17 +75,21 @@ func (w *writer) run(f *groupcommit.Front) {
 		if !more {
 			return
 		}
-		w.handle(requests, f)
+		w.leased = w.lessor.Load()
+		w.leased.Begin()
+		known := w.handle(requests, f)
 		for _, r := range requests {
 			r.Answer()
 		}
+		w.leased.End(int64(w.known), known)
 		clear(requests)
 	}
 }
 
 // handle commits a batch, again and again while the connection breaks before it
-// is certain, and sets every request's answer.
-func (w *writer) handle(requests []*groupcommit.Request, f *groupcommit.Front) {
+// is certain, and sets every request's answer. It returns false if nobody can tell
+// whether the batch took effect.
+func (w *writer) handle(requests []*groupcommit.Request, f *groupcommit.Front) (known bool) {
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
 	for {
@@ -89,10 +98,11 @@ func (w *writer) handle(requests []*groupcommit.Request, f *groupcommit.Front) {
 			err = w.try(ctx, requests, f)
 		}
 		if err == nil {
-			return
+			return true
 		}
 		answer, certain := refusal(err)
-		if unknown, ok := errors.AsType[unknownOutcomeError](err); ok {
+		unknown, lost := errors.AsType[unknownOutcomeError](err)
+		if lost {
 			answer, certain = unknown.error, true
 		}
 		if !certain && ctx.Err() != nil {
@@ -101,7 +111,7 @@ func (w *writer) handle(requests []*groupcommit.Request, f *groupcommit.Front) {
 		w.drop()
 		if certain {
 			groupcommit.Refuse(requests, answer)
-			return
+			return !lost
 		}
 		pause(ctx, retryPause)
 	}
@@ -126,6 +136,7 @@ func (w *writer) try(ctx context.Context, requests []*groupcommit.Request, f *gr
 	if b.Empty() {
 		return w.rollback(ctx)
 	}
+	w.leased.Await() // it has been called off while the transaction began
 	if err := w.settle(w.commit(ctx, b, h), h.xid); err != nil {
 		return err
 	}
