@@ -52,8 +52,11 @@ func (c *controller) assured(ctx context.Context) error {
 }
 
 // isSure tells whether it is not too long ago that the store said who leads.
-func (c *controller) isSure() bool {
-	return time.Since(c.begun) < time.Duration(c.heard.Load())+assurance
+func (c *controller) isSure() bool { return time.Now().Before(c.sureUntil()) }
+
+// sureUntil is when that will be too long ago.
+func (c *controller) sureUntil() time.Time {
+	return c.begun.Add(time.Duration(c.heard.Load()) + assurance)
 }
 
 // hear asks the store who leads; fault.Fenced when it is another.

@@ -66,8 +66,16 @@ func BenchmarkForwarding(b *testing.B) {
 	for _, method := range []struct {
 		name, call string
 		args       []any
-	}{{"a submission", "SubmitJob", []any{[]any{noop}}}, {"a question", "QueryTags", []any{"cluster", ""}}} {
+		writes     bool
+	}{
+		{"a submission", "SubmitJob", []any{[]any{noop}}, false},
+		{"a question", "QueryTags", []any{"cluster", ""}, false},
+		{"a question while jobs are handed in", "QueryTags", []any{"cluster", ""}, true},
+	} {
 		b.Run(method.name, func(b *testing.B) {
+			if method.writes {
+				defer both[0].busy(b)()
+			}
 			var took [2][]time.Duration
 			for i, c := range both {
 				client := c.dial(b)
@@ -86,6 +94,26 @@ func BenchmarkForwarding(b *testing.B) {
 			b.ReportMetric(float64(standby)/float64(leader), "standby/leader")
 			b.ReportMetric(0, "ns/op")
 		})
+	}
+}
+
+// busy hands jobs in, one after the other, until it is told to stop.
+func (c cluster) busy(b *testing.B) (stop func()) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	client, done := c.dial(b), make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if err := client.Call(b.Context(), "SubmitJob", []any{[]any{noop}}, new(any)); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
 	}
 }
 

@@ -37,6 +37,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/readlease"
 	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/tagsync"
@@ -81,7 +82,10 @@ type controller struct {
 	// heard is how long after the beginning of the term the store was last asked who
 	// leads, and said that it is this controller.
 	heard atomic.Int64
-	begun time.Time
+	// lessor grants read leases to those who stand by; nil for a controller that is
+	// alone.
+	lessor *readlease.Lessor
+	begun  time.Time
 }
 
 // dirOf is a directory of files, nil if none is named.
@@ -97,6 +101,8 @@ func dirOf(path string) fs.FS {
 func (m *member) openController(ctx context.Context, o Options, lease store.Lease) (c *controller, err error) {
 	log := o.Log
 	c = &controller{member: m, lease: lease, picture: picture.New(), begun: time.Now()}
+	c.heard.Store(-int64(assurance)) // it is not sure before it has heard so
+	c.lend()
 	defer func() {
 		if err != nil {
 			c.close()
@@ -168,6 +174,10 @@ func openAgent(dir, node string, tasks bool) (*agent.Agent, error) {
 
 // close ends the parts that were opened.
 func (c *controller) close() {
+	if c.lessor != nil {
+		c.lessor.Close() // who takes the lead next need not know what was granted
+		defer c.shared.Lend(nil)
+	}
 	if c.servers != nil {
 		c.servers.Close()
 	}

@@ -24,6 +24,9 @@ type figures struct {
 	submitted, ended       *prometheus.CounterVec
 	opcodeWait, opcodeTime *prometheus.HistogramVec
 	missed                 prometheus.Counter
+	// stoodBy are requests that came while another controller led, by interface and who
+	// answered them.
+	stoodBy *prometheus.CounterVec
 }
 
 // Buckets of times: requests are quick, jobs may take hours.
@@ -47,6 +50,8 @@ func newFigures() *figures {
 		ended:       counter("drover_jobs_ended_total", "Jobs that ended, by their first opcode and how.", "opcode", "status"),
 		opcodeWait:  histogram("drover_opcode_wait_seconds", "Time from when an opcode could be looked at (its job came, or the opcode before it ended) until it ran.", jobBuckets, "opcode"),
 		opcodeTime:  histogram("drover_opcode_duration_seconds", "Time that opcodes ran, by how they ended.", jobBuckets, "opcode", "status"),
+		stoodBy: counter("drover_standby_requests_total", "Requests that came while another controller led, by interface and whose answer it was: that of this controller, or the leader's.",
+			"api", "answered_by"),
 		missed: prometheus.NewCounter(prometheus.CounterOpts{Name: "drover_journal_gaps_total",
 			Help: "How often jobs changed faster than they could be counted, so that figures by opcode are too low."}),
 	}
@@ -54,7 +59,7 @@ func newFigures() *figures {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "drover_build_info", Help: "1, with the version that runs.",
 		ConstLabels: prometheus.Labels{"version": build.Version, "revision": build.Commit, "go": build.Go}})
 	info.Set(1)
-	f.all.MustRegister(f.requests, f.requestTime, f.submitted, f.ended, f.opcodeWait, f.opcodeTime, f.missed, info,
+	f.all.MustRegister(f.requests, f.requestTime, f.submitted, f.ended, f.opcodeWait, f.opcodeTime, f.missed, f.stoodBy, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return f
 }
@@ -73,6 +78,21 @@ func (f *figures) observe(api string, log *slog.Logger) func(ctx context.Context
 		f.requests.WithLabelValues(api, method, outcome).Inc()
 		f.requestTime.WithLabelValues(api, method).Observe(took.Seconds())
 		log.DebugContext(ctx, "request", "interface", api, "what", strings.ToValidUTF8(what, "?"), "outcome", outcome, "took", took)
+	}
+}
+
+// Who answers the requests that come to a controller which stands by.
+const (
+	byStandby = "standby"
+	byLeader  = "leader"
+)
+
+// observeStandby is observe for a controller that stands by.
+func (f *figures) observeStandby(api string, log *slog.Logger) func(ctx context.Context, what, outcome string, took time.Duration) {
+	observe, answered := f.observe(api, log), f.stoodBy.WithLabelValues(api, byStandby)
+	return func(ctx context.Context, what, outcome string, took time.Duration) {
+		answered.Inc()
+		observe(ctx, what, outcome, took)
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 
 	"github.com/drover-project/drover/internal/api/compute"
 	identityapi "github.com/drover-project/drover/internal/api/identity"
-	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/reason"
@@ -171,6 +170,7 @@ func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	l.g.m.figures.stoodBy.WithLabelValues(r.Header.Get(headerSurface), byLeader).Inc()
 	limit := time.After(leaderWait)
 	for {
 		if repeat {
@@ -261,7 +261,7 @@ func (g *group) forward(surface string) http.Handler {
 		r.Header.Set(headerSurface, surface)
 		c := g.m.leads()
 		if c == nil {
-			if here := g.reading.Load(); here != nil && surface == surfaceRAPI && rapi.Stale(r) {
+			if here := g.reading.Load(); here != nil && surface == surfaceRAPI && r.Method == http.MethodGet {
 				here.rapi.ServeHTTP(w, r)
 				return
 			}
@@ -396,11 +396,12 @@ func (r *relayed) answer(ctx context.Context, frame []byte) bool {
 	if err == nil && req.Method == "MasterFailover" {
 		return r.reply(nil, r.g.failover(ctx))
 	}
-	if here := r.g.reading.Load(); here != nil && err == nil && req.Stale {
+	if here := r.g.reading.Load(); here != nil && err == nil {
 		if done, open := here.luxi.AnswerStored(ctx, r.client, r.by, req); done {
 			return open
 		}
 	}
+	r.g.m.figures.stoodBy.WithLabelValues("luxi", byLeader).Inc()
 	again := err == nil && asks(req.Method)
 	for {
 		if r.to == nil {

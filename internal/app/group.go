@@ -18,6 +18,7 @@ import (
 	"github.com/drover-project/drover/internal/api/luxi"
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/readlease"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/systemd"
 	"github.com/drover-project/drover/internal/version"
@@ -40,6 +41,8 @@ type group struct {
 	// reading answers what may be answered while another leads; nil while nothing can
 	// be.
 	reading atomic.Pointer[reader]
+	// lessee has the read lease under which that is what the leader would answer.
+	lessee *readlease.Lessee
 	// resigning asks the term of this process to end.
 	resigning chan resignation
 }
@@ -88,7 +91,7 @@ func openGroup(m *member, o Options) (*group, error) {
 	g := &group{m: m, cert: cert, resigning: make(chan resignation), self: peerRecord{
 		Name: name, Instance: newUUID(), Fingerprint: fingerprint(cert.Current().Certificate[0]), Started: time.Now().UTC(), Version: version.Number,
 	}}
-	g.leader = newLeaderClient(g)
+	g.leader, g.lessee = newLeaderClient(g), readlease.NewLessee(g.self.Instance)
 	return g, nil
 }
 

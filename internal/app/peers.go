@@ -23,6 +23,7 @@ func (g *group) servePeers(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /peer/status", g.tellStatus)
 	mux.HandleFunc("POST /peer/resign", g.resign)
+	mux.HandleFunc("POST "+leasePath, g.grantLease)
 	mux.HandleFunc("POST /peer/luxi", func(w http.ResponseWriter, r *http.Request) { g.takeLUXI(ctx, w, r) })
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

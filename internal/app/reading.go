@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/drover-project/drover/internal/api/luxi"
@@ -11,9 +12,9 @@ import (
 	"github.com/drover-project/drover/internal/standby"
 )
 
-// reader answers from the picture of a controller that stands by: only requests
-// whose clients say that they take such an answer, for it may be older than what
-// the leader answers.
+// reader answers from the picture of a controller that stands by: what is stored, as
+// long as that is what the leader would answer (package readlease), or to clients that
+// say that they take an answer which may be older.
 type reader struct {
 	picture *picture.Picture
 	rapi    *rapi.Server
@@ -34,7 +35,7 @@ func (g *group) keepReading(ctx context.Context, o Options, s *surfaces) {
 		f, err := standby.Open(ctx, g.m.store, g.m.shared.Follow)
 		if err == nil {
 			g.reading.Store(g.newReader(f, o, s))
-			err = f.Run(ctx)
+			err = g.follow(ctx, f)
 			g.reading.Store(nil)
 		}
 		if ctx.Err() != nil {
@@ -51,12 +52,24 @@ func (g *group) keepReading(ctx context.Context, o Options, s *surfaces) {
 	}
 }
 
+// follow moves the picture, and asks for read leases of it meanwhile.
+func (g *group) follow(ctx context.Context, f *standby.Follower) error {
+	asking, stop := context.WithCancel(ctx)
+	var leases sync.WaitGroup
+	defer leases.Wait()
+	defer stop()
+	leases.Go(func() { g.keepLease(asking) })
+	return f.Run(ctx)
+}
+
 func (g *group) newReader(f *standby.Follower, o Options, s *surfaces) *reader {
 	querier := &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Store: g.m.store, Runtime: runtime(), Log: o.Log}
 	return &reader{
 		picture: f.Picture(),
 		rapi: rapi.New(rapi.Config{Querier: querier, Users: s.users, RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
-			Leader: g.leader.proxy, Observe: g.m.figures.observe("rapi", o.Log), NewID: g.m.requestIDs.Next}),
-		luxi: luxi.New(luxi.Deps{Querier: querier, Log: o.Log, Observe: g.m.figures.observe("luxi", o.Log), NewID: g.m.requestIDs.Next}),
+			Leader: g.leader.proxy, Current: g.lessee.Covers,
+			Observe: g.m.figures.observeStandby("rapi", o.Log), NewID: g.m.requestIDs.Next}),
+		luxi: luxi.New(luxi.Deps{Querier: querier, Current: g.lessee.Covers, Log: o.Log,
+			Observe: g.m.figures.observeStandby("luxi", o.Log), NewID: g.m.requestIDs.Next}),
 	}
 }

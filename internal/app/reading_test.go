@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func standbysAnswer(t *testing.T, url string) {
 			t.Fatal(err)
 		}
 	}
-	standby.untilItAnswers(t, func() { call("QueryTags", new(any), "cluster", "") })
+	standby.untilItAnswers(t, "luxi", func() { call("QueryTags", new(any), "cluster", "") })
 	// Who changed something reads it there, wherever it was done.
 	for n := range 50 {
 		var id int
@@ -57,15 +58,58 @@ func standbysAnswer(t *testing.T, url string) {
 	}
 }
 
+// standbysAnswerAsTheLeader asks a standby for what it answers itself only while it is
+// certain that the leader would answer the same.
+func standbysAnswerAsTheLeader(t *testing.T, url string) {
+	t.Helper()
+	all := groupOf(t, url, 2)
+	standby, client, asking := all[1], all[1].dial(t), trusting()
+	standby.untilItAnswers(t, "luxi", func() {
+		if err := client.Call(t.Context(), "QueryTags", []any{"cluster", ""}, new(any)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	standby.untilItAnswers(t, "rapi", func() {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, standby.ready.RAPI+"/2/nodes", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetBasicAuth("op", "secret")
+		answer, err := asking.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = answer.Body.Close(); answer.StatusCode != http.StatusOK {
+			t.Fatal(answer.Status)
+		}
+	})
+	// What is acknowledged at one is read at the other, at once.
+	for n := range 50 {
+		at, there := all[n%2], all[1-n%2]
+		var id int
+		at.call(t, "SubmitJob", &id, []any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", "x", 1}}}})
+		var rows []any
+		there.call(t, "QueryJobs", &rows, []int{id}, []string{"id"})
+		if len(rows) != 1 || rows[0] == nil {
+			t.Fatalf("the job %d of round %d is not there: %v", id, n, rows)
+		}
+	}
+	for _, c := range slices.Backward(all) {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // untilItAnswers asks until the controller answered something itself: it reads
 // what there is first.
-func (c cluster) untilItAnswers(t *testing.T, ask func()) {
+func (c cluster) untilItAnswers(t *testing.T, api string, ask func()) {
 	t.Helper()
 	again, limit := time.NewTicker(10*time.Millisecond), time.After(patience)
 	defer again.Stop()
 	for {
 		ask()
-		if _, text := c.page(t, "/metrics"); strings.Contains(text, `drover_requests_total{api="luxi"`) {
+		if _, text := c.page(t, "/metrics"); answeredItself(text, api) {
 			return
 		}
 		select {
@@ -74,6 +118,13 @@ func (c cluster) untilItAnswers(t *testing.T, ask func()) {
 			t.Fatal("the standby answers nothing itself")
 		}
 	}
+}
+
+// answeredItself tells whether the figures of a controller count an answer of its own
+// that it gave while it stood by.
+func answeredItself(figures, api string) bool {
+	_, count, told := strings.Cut(figures, fmt.Sprintf("\ndrover_standby_requests_total{answered_by=%q,api=%q} ", "standby", api))
+	return told && !strings.HasPrefix(count, "0\n")
 }
 
 // answersRAPI asks a standby over RAPI.

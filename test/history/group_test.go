@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -145,6 +146,8 @@ type asker struct {
 	*member
 
 	revision int64
+	// header is that of what it reads over RAPI.
+	header http.Header
 }
 
 // ask sends one request of LUXI over a connection of its own.
@@ -159,14 +162,13 @@ func (a *asker) ask(ctx context.Context, result any, method string, args ...any)
 	return err
 }
 
-// get reads a resource of RAPI from a controller that may stand by, as of a revision or
-// later, and put changes one.
-func (a *asker) get(ctx context.Context, path string, notOlder int64, result any) error {
-	return a.rapi(ctx, http.MethodGet, path, http.Header{"Drover-Stale": {"1"}, "Drover-Revision": {strconv.FormatInt(notOlder, 10)}}, result)
+// get reads a resource of RAPI, and put changes one.
+func (a *asker) get(ctx context.Context, path string, result any) error {
+	return a.rapi(ctx, http.MethodGet, path, a.header, result)
 }
 
 func (a *asker) put(ctx context.Context, path string, result any) error {
-	return a.rapi(ctx, http.MethodPut, path, http.Header{}, result)
+	return a.rapi(ctx, http.MethodPut, path, nil, result)
 }
 
 func (a *asker) rapi(ctx context.Context, method, path string, header http.Header, result any) error {
@@ -174,7 +176,9 @@ func (a *asker) rapi(ctx context.Context, method, path string, header http.Heade
 	if err != nil {
 		return err
 	}
-	r.Header = header
+	if header != nil {
+		r.Header = header
+	}
 	r.SetBasicAuth("op", "secret")
 	answer, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}).Do(r)
 	if err != nil {
@@ -247,7 +251,7 @@ func (m *member) answers() time.Duration {
 	m.g.until(m.name+" answers", func() bool {
 		ctx, cancel := context.WithTimeout(m.g.Context(), time.Minute)
 		defer cancel()
-		return m.ask(ctx, new(any), "QueryTags", "cluster", "") == nil
+		return m.ask(ctx, new(any), "QueryClusterInfo") == nil
 	})
 	return time.Since(begun)
 }
@@ -420,4 +424,32 @@ func (g *group) installs() map[string]int {
 		count[name]++
 	}
 	return count
+}
+
+// answersOfStandbys counts what was answered over LUXI by controllers that stood by,
+// as their present lives tell: there nobody takes an answer that may be old.
+func (g *group) answersOfStandbys() (sum int) {
+	g.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	for _, m := range g.members {
+		r, err := http.NewRequestWithContext(g.Context(), http.MethodGet, m.rapiURL()+"/metrics", http.NoBody)
+		if err != nil {
+			g.Fatal(err)
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			g.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if err = errors.Join(err, answer.Body.Close()); err != nil {
+			g.Fatal(err)
+		}
+		var n int
+		_, line, told := strings.Cut(string(text), "\ndrover_standby_requests_total{answered_by=\"standby\",api=\"luxi\"} ")
+		if _, err := fmt.Sscan(line, &n); told && err != nil {
+			g.Fatal(err)
+		}
+		sum += n
+	}
+	return sum
 }

@@ -58,6 +58,17 @@ var failures = []failure{
 		others[1].start()
 		return 0
 	}},
+	{name: "the standbys pause for a while", of: func(g *group, leads *member, others []*member) time.Duration {
+		for _, m := range others {
+			m.signal(syscall.SIGSTOP)
+		}
+		took := leads.answers() // whatever they were granted
+		rest(g, time.Second)
+		for _, m := range others {
+			m.signal(syscall.SIGCONT)
+		}
+		return took
+	}},
 	{name: "the leader pauses for a while", of: func(g *group, leads *member, _ []*member) time.Duration {
 		leads.signal(syscall.SIGSTOP)
 		rest(g, time.Second)
@@ -216,8 +227,8 @@ func (g *group) history(n int, f failure) {
 			lost++
 		}
 	}
-	g.Logf("%s: %d answers and %d that did not come, %s; %d that may have been old; another controller answered after %v; %d instances made",
-		f.name, len(h.ops)-lost, lost, result, len(h.stale), took.Round(time.Millisecond), len(h.made))
+	g.Logf("%s: %d answers and %d that did not come, %s; %d that may have been old; another controller answered after %v; %d instances made; %d answers of standbys",
+		f.name, len(h.ops)-lost, lost, result, len(h.stale), took.Round(time.Millisecond), len(h.made), g.answersOfStandbys())
 	h.checkInstances()
 }
 

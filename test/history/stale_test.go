@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,10 +29,10 @@ type staleRead struct {
 	back     int64
 }
 
-// staleReads are how an object is read over RAPI.
-var staleReads = map[string]func(ctx context.Context, h *history, a *asker, object string, notOlder int64) (output, error){
-	"rule": func(ctx context.Context, h *history, a *asker, object string, notOlder int64) (output, error) {
-		rows, err := a.query(ctx, "filter?fields=uuid,priority", notOlder)
+// reads are how an object is read over RAPI.
+var reads = map[string]func(ctx context.Context, h *history, a *asker, object string) (output, error){
+	"rule": func(ctx context.Context, h *history, a *asker, object string) (output, error) {
+		rows, err := a.query(ctx, "filter?fields=uuid,priority")
 		for _, row := range rows {
 			if string(row[0]) == `"`+h.uuid(object)+`"` {
 				out := output{is: "there"}
@@ -39,8 +41,8 @@ var staleReads = map[string]func(ctx context.Context, h *history, a *asker, obje
 		}
 		return output{is: absent}, err
 	},
-	"job": func(ctx context.Context, _ *history, a *asker, object string, notOlder int64) (output, error) {
-		rows, err := a.query(ctx, "job?fields=status,ops", notOlder)
+	"job": func(ctx context.Context, _ *history, a *asker, object string) (output, error) {
+		rows, err := a.query(ctx, "job?fields=status,ops")
 		for _, row := range rows {
 			if strings.Contains(string(row[1]), `"`+object+`"`) {
 				return output{is: strings.Trim(string(row[0]), `"`)}, err
@@ -48,13 +50,13 @@ var staleReads = map[string]func(ctx context.Context, h *history, a *asker, obje
 		}
 		return output{is: absent}, err
 	},
-	"tag": func(ctx context.Context, _ *history, a *asker, object string, notOlder int64) (output, error) {
+	"tag": func(ctx context.Context, _ *history, a *asker, object string) (output, error) {
 		path := "/2/tags"
 		if ofInstance(object) {
 			path = "/2/instances/" + taggedInstance + "/tags"
 		}
 		var list []string
-		err := a.get(ctx, path, notOlder, &list)
+		err := a.get(ctx, path, &list)
 		if slices.Contains(list, tagOf(object)) {
 			return output{is: "there"}, err
 		}
@@ -63,11 +65,11 @@ var staleReads = map[string]func(ctx context.Context, h *history, a *asker, obje
 }
 
 // query asks for rows of items.
-func (a *asker) query(ctx context.Context, what string, notOlder int64) (rows [][]json.RawMessage, err error) {
+func (a *asker) query(ctx context.Context, what string) (rows [][]json.RawMessage, err error) {
 	var answer struct {
 		Data [][][2]json.RawMessage
 	}
-	err = a.get(ctx, "/2/query/"+what, notOlder, &answer)
+	err = a.get(ctx, "/2/query/"+what, &answer)
 	for _, row := range answer.Data {
 		var values []json.RawMessage
 		for _, cell := range row {
@@ -83,8 +85,8 @@ func (a *asker) query(ctx context.Context, what string, notOlder int64) (rows []
 func (h *history) askStale(m *member, object string, notOlder int64) int64 {
 	ctx, cancel := context.WithTimeout(h.g.Context(), askTime)
 	defer cancel()
-	a := &asker{member: m}
-	out, err := staleReads[kindOf(object)](ctx, h, a, object, notOlder)
+	a := &asker{member: m, header: http.Header{"Drover-Stale": {"1"}, "Drover-Revision": {strconv.FormatInt(notOlder, 10)}}}
+	out, err := reads[kindOf(object)](ctx, h, a, object)
 	if err != nil {
 		if !fault.Is(err, fault.Unavailable) && h.g.Context().Err() == nil {
 			h.g.Errorf("stale read of %s: %v", object, err)

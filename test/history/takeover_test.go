@@ -50,7 +50,7 @@ func (g *group) pause(standby *member, end func()) (longest time.Duration) {
 	go func() {
 		defer close(asked)
 		for last := time.Now(); ctx.Err() == nil; {
-			if standby.ask(g.Context(), new(any), "QueryTags", "cluster", "") == nil {
+			if standby.ask(g.Context(), new(any), "QueryClusterInfo") == nil {
 				longest = max(longest, time.Since(last))
 				last = time.Now()
 			}

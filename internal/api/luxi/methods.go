@@ -53,6 +53,9 @@ type Deps struct {
 	// Assured returns when the controller is certain that what it knows is the
 	// newest there is, or says why it cannot be; nil for one that always is.
 	Assured func(ctx context.Context) error
+	// Current reports whether a state that is not older than a revision, and was read
+	// before the call, is what the controller that leads shows; nil for that one itself.
+	Current func(revision int64) bool
 	// NewID gives each request an id, which its context carries (requestid); nil
 	// for none.
 	NewID func() string

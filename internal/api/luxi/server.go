@@ -208,16 +208,21 @@ var fromStored = map[string]bool{
 	"QueryJobs": true, "QueryInstances": true, "QueryNodes": true, "QueryGroups": true, "QueryNetworks": true,
 }
 
-// AnswerStored answers a request for a controller that does not lead. done is
-// false, and nothing was said, if only the one that leads can; open tells whether
-// the connection can be used for another request.
+// AnswerStored answers a request for a controller that does not lead: as the one that
+// leads would, unless the request takes an older answer. done is false, and nothing was
+// said, if only the one that leads can; open tells whether the connection can be
+// used for another request.
 func (s *Server) AnswerStored(ctx context.Context, conn net.Conn, by reason.Account, req luxiwire.Request) (done, open bool) {
 	if !fromStored[req.Method] {
 		return false, true
 	}
-	begun := time.Now()
+	begun, known := time.Now(), s.deps.Querier.Picture.Load().Revision
+	if !req.Stale && (req.Revision != nil && *req.Revision > known || !s.deps.Current(known)) {
+		return false, true
+	}
 	result, revision, err := s.callNotOlder(ctx, by, req)
-	if errors.Is(err, live.ErrLed) {
+	// Whatever was read was not older than known, and is now looked at: see Current.
+	if errors.Is(err, live.ErrLed) || !req.Stale && !s.deps.Current(known) {
 		return false, true
 	}
 	s.observe(ctx, req.Method, err, begun)

@@ -58,6 +58,9 @@ type Config struct {
 	// Leader answers what only the controller that leads can; nil where this one
 	// does. Without it Queue and Servers are not needed.
 	Leader http.Handler
+	// Current reports whether a state that is not older than a revision, and was read
+	// before the call, is what Leader shows. It is needed with Leader.
+	Current func(revision int64) bool
 	// Observe is told of each request that was answered: its context, method and
 	// path, the status, and how long it took. Nil when nobody wants to know.
 	Observe func(ctx context.Context, what, outcome string, took time.Duration)
@@ -180,7 +183,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	req := &request{Request: r, Config: &s.config, answerHeader: w.Header()}
 	defer func() { s.bodies.Give(req.charged) }()
-	answer, err := s.answer(req)
+	answer, err := s.answerHere(req)
 	if errors.Is(err, live.ErrLed) && s.config.Leader != nil {
 		forwarded = true
 		for _, name := range []string{requestIDHeader, revisionHeader} {
@@ -234,6 +237,23 @@ func (w *response) Write(piece []byte) (int, error) {
 
 // Unwrap is for http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// answerHere is answer, or live.ErrLed where that would not be the leader's answer and
+// the client does not take another.
+func (s *Server) answerHere(req *request) (any, error) {
+	if s.config.Leader == nil || Stale(req.Request) {
+		return s.answer(req)
+	}
+	known := s.config.Querier.Picture.Load().Revision
+	if wanted, err := req.notOlder(); err == nil && wanted > known || !s.config.Current(known) {
+		return nil, live.ErrLed
+	}
+	answer, err := s.answer(req)
+	if !s.config.Current(known) { // whatever was read was not older than known, and is now looked at
+		return nil, live.ErrLed
+	}
+	return answer, err
+}
 
 // answer finds out what a request wants, whether its sender may have it, and
 // does it.
@@ -311,15 +331,24 @@ func Stale(r *http.Request) bool {
 	return stale && r.Method == http.MethodGet
 }
 
-// reach waits until the state is as new as the client wants it.
-func (r *request) reach() error {
+// notOlder is the revision that the client wants the answer not to be older than.
+func (r *request) notOlder() (int64, error) {
 	text := r.Header.Get(revisionHeader)
 	if text == "" {
-		return nil
+		return 0, nil
 	}
 	revision, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || revision < 0 {
-		return badRequest("Invalid value for the header " + revisionHeader)
+		return 0, badRequest("Invalid value for the header " + revisionHeader)
+	}
+	return revision, nil
+}
+
+// reach waits until the state is as new as the client wants it.
+func (r *request) reach() error {
+	revision, err := r.notOlder()
+	if err != nil || revision == 0 {
+		return err
 	}
 	return r.Querier.Reach(r.Context(), revision)
 }

@@ -1,0 +1,100 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/readlease"
+)
+
+// leasePath is where controllers that stand by ask the leader for read leases.
+const leasePath = "/peer/readlease"
+
+// lend begins to grant read leases to controllers that stand by, in the term of c.
+func (c *controller) lend() {
+	if c.group == nil {
+		return
+	}
+	c.lessor = readlease.NewLessor(c.sureUntil, c.picture.Publish)
+	c.shared.Lend(c.lessor)
+}
+
+// grantLease answers a controller that asks for a read lease.
+func (g *group) grantLease(w http.ResponseWriter, r *http.Request) {
+	var asked readlease.Request
+	if err := json.NewDecoder(io.LimitReader(r.Body, maxLeaseMessage)).Decode(&asked); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	c := g.m.leads()
+	if c == nil {
+		notLeading(w)
+		return
+	}
+	if err := json.NewEncoder(w).Encode(c.lessor.Answer(r.Context(), asked)); err != nil {
+		g.m.log.Debug("another controller did not wait for a lease", "error", err)
+	}
+}
+
+const (
+	// maxLeaseMessage bounds a request for a lease, and its answer, in bytes.
+	maxLeaseMessage = 4 << 10
+	// leaseAnswer is how long an answer may take. While none comes nothing is called
+	// off either: a new request makes up for it.
+	leaseAnswer = 3 * time.Second
+	// lastWord is how long a controller takes to give its lease back. The leader would
+	// have to wait as long for the end of it.
+	lastWord = readlease.Time
+)
+
+// keepLease keeps asking the leader for a read lease until ctx ends.
+func (g *group) keepLease(ctx context.Context) {
+	for ctx.Err() == nil {
+		sent := time.Now()
+		answer, err := g.leader.askLease(ctx, g.lessee.Request(sent), leaseAnswer)
+		if err == nil {
+			g.lessee.Take(answer, sent)
+			continue
+		}
+		select { // the leader may be paused, or another may lead by now
+		case <-ctx.Done():
+		case <-time.After(leaderPause):
+		}
+	}
+	if last, held := g.lessee.Last(time.Now()); held {
+		_, _ = g.leader.askLease(context.WithoutCancel(ctx), last, lastWord) // or it waits for the end of the lease
+	}
+}
+
+// askLease sends a request for a read lease to the leader.
+func (l *leaderClient) askLease(ctx context.Context, asked readlease.Request, limit time.Duration) (a readlease.Answer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	text, err := json.Marshal(asked)
+	if err != nil {
+		return a, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://leader"+leasePath, bytes.NewReader(text))
+	if err != nil {
+		return a, err
+	}
+	answer, err := l.http.RoundTrip(r)
+	if err != nil {
+		return a, err
+	}
+	defer func() { _ = answer.Body.Close() }() // it was read
+	if answer.StatusCode != http.StatusOK {
+		l.http.CloseIdleConnections()
+		return a, fault.New(fault.Unavailable, "the controller that was asked for a read lease answers %s", answer.Status)
+	}
+	text, err = io.ReadAll(io.LimitReader(answer.Body, maxLeaseMessage))
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal(text, &a)
+}
