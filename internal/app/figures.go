@@ -77,6 +77,9 @@ func (f *figures) observe(api string, log *slog.Logger) func(ctx context.Context
 		}
 		f.requests.WithLabelValues(api, method, outcome).Inc()
 		f.requestTime.WithLabelValues(api, method).Observe(took.Seconds())
+		if !log.Enabled(ctx, slog.LevelDebug) {
+			return
+		}
 		log.DebugContext(ctx, "request", "interface", api, "what", strings.ToValidUTF8(what, "?"), "outcome", outcome, "took", took)
 	}
 }

@@ -106,7 +106,7 @@ func (j *Job) Stripped() *Job {
 // (fault.Unsupported), and such as are too large for one job (fault.TooLarge). None
 // at all are a job that succeeds at once, as in the reference.
 func CheckInput(ops []*opcode.Opcode) error {
-	var text []byte
+	text := make([]byte, 0, 512) // enough for most
 	size := 0
 	for i, op := range ops {
 		if err := op.CheckSupported(); err != nil {

@@ -40,15 +40,25 @@ type route struct {
 type router map[int][]compiled
 
 type compiled struct {
-	segments []string
+	segments []segment
 	methods  map[string]handler
+}
+
+// segment is a part of a path: a text, or any text that fits a variable.
+type segment struct {
+	text       string // of a variable its name
+	isVariable bool
 }
 
 func newRouter(routes []route) router {
 	r := router{}
 	for _, x := range routes {
-		segments := strings.Split(x.path, "/")[1:]
-		r[len(segments)] = append(r[len(segments)], compiled{segments: segments, methods: x.methods})
+		c := compiled{methods: x.methods}
+		for _, text := range strings.Split(x.path, "/")[1:] {
+			name, isVariable := strings.CutPrefix(text, "{")
+			c.segments = append(c.segments, segment{strings.TrimSuffix(name, "}"), isVariable})
+		}
+		r[len(c.segments)] = append(r[len(c.segments)], c)
 	}
 	return r
 }
@@ -62,33 +72,33 @@ func (r router) find(path string) (map[string]handler, map[string]string) {
 	}
 	segments := strings.Split(path, "/")[1:]
 	for _, c := range r[len(segments)] {
-		if variables, ok := c.match(segments); ok {
-			return c.methods, variables
+		if c.matches(segments) {
+			return c.methods, c.variables(segments)
 		}
 	}
 	return nil, nil
 }
 
-func (c *compiled) match(segments []string) (map[string]string, bool) {
-	var variables map[string]string
+func (c *compiled) matches(segments []string) bool {
 	for i, want := range c.segments {
-		name, isVariable := strings.CutPrefix(want, "{")
-		if !isVariable {
-			if want != segments[i] {
-				return nil, false
-			}
-			continue
+		if want.isVariable && !fits(want.text, segments[i]) || !want.isVariable && want.text != segments[i] {
+			return false
 		}
-		name = strings.TrimSuffix(name, "}")
-		if !fits(name, segments[i]) {
-			return nil, false
-		}
-		if variables == nil {
+	}
+	return true
+}
+
+// variables returns what stands for the variables; nil if there are none.
+func (c *compiled) variables(segments []string) (variables map[string]string) {
+	for i, s := range c.segments {
+		if s.isVariable && variables == nil {
 			variables = map[string]string{}
 		}
-		variables[name] = segments[i]
+		if s.isVariable {
+			variables[s.text] = segments[i]
+		}
 	}
-	return variables, true
+	return variables
 }
 
 func fits(variable, text string) bool {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -134,12 +136,15 @@ func (u *Users) find(name, password string) *user {
 // is at that moment: an account that was taken out is out at once, and without
 // a file nobody has one.
 type UsersFile struct {
-	path string
-	log  *slog.Logger
+	path  string
+	log   *slog.Logger
+	clock func() time.Time
 
 	mu    sync.Mutex
 	users *Users
 	text  []byte
+	// sight is how the file looked when it was read.
+	sight sight
 	// trouble is why the file could not be read; empty if it could.
 	trouble string
 }
@@ -147,7 +152,7 @@ type UsersFile struct {
 // OpenUsers returns the accounts of the file at path, which need not be there.
 // What is wrong with it, now or later, is logged.
 func OpenUsers(path string, log *slog.Logger) *UsersFile {
-	f := &UsersFile{path: path, log: log, users: &Users{}}
+	f := &UsersFile{path: path, log: log, clock: time.Now, users: &Users{}}
 	f.Current()
 	return f
 }
@@ -155,11 +160,46 @@ func OpenUsers(path string, log *slog.Logger) *UsersFile {
 // maxUsers is the greatest size of a users file, in bytes.
 const maxUsers = 4 << 20
 
-// Current returns the accounts as they are now. The file is read each time:
-// size and time of an edited file can be those from before.
+// sight is what the system tells of a file, but for when it was read.
+type sight struct {
+	device, file      uint64
+	size              int64
+	modified, changed syscall.Timespec
+}
+
+// settled is how old the last change of a file has to be, so that the next one has
+// another time on any file system.
+const settled = 3 * time.Second
+
+// look returns the sight of a file; the zero value if it says nothing, for there is
+// no file or it was changed a moment ago.
+func look(path string, now time.Time) sight {
+	var s syscall.Stat_t
+	if err := syscall.Stat(path, &s); err != nil || now.Sub(time.Unix(s.Ctim.Unix())) < settled {
+		return sight{}
+	}
+	return sight{s.Dev, s.Ino, s.Size, s.Mtim, s.Ctim}
+}
+
+// Current returns the accounts as they are now. The file is read unless it looks as
+// it did: its size and the time of its modification can be those from before, the
+// time of its last change, which only the system sets, cannot.
 func (f *UsersFile) Current() *Users {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	now := look(f.path, f.clock())
+	if now != (sight{}) && now == f.sight {
+		return f.users
+	}
+	users := f.read()
+	f.sight = now // from before it was read
+	if f.trouble != "" {
+		f.sight = sight{}
+	}
+	return users
+}
+
+func (f *UsersFile) read() *Users {
 	text, err := readUsers(f.path)
 	if err != nil {
 		if f.trouble != err.Error() {
