@@ -174,10 +174,7 @@ func openAgent(dir, node string, tasks bool) (*agent.Agent, error) {
 
 // close ends the parts that were opened.
 func (c *controller) close() {
-	if c.lessor != nil {
-		c.lessor.Close() // who takes the lead next need not know what was granted
-		defer c.shared.Lend(nil)
-	}
+	defer c.endLending()()
 	if c.servers != nil {
 		c.servers.Close()
 	}

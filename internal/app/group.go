@@ -41,8 +41,10 @@ type group struct {
 	// reading answers what may be answered while another leads; nil while nothing can
 	// be.
 	reading atomic.Pointer[reader]
-	// lessee has the read lease under which that is what the leader would answer.
+	// lessee has the read lease under which that is what the leader would answer, and
+	// lessor grants such leases in a term of this process; nil outside of one.
 	lessee *readlease.Lessee
+	lessor atomic.Pointer[readlease.Lessor]
 	// resigning asks the term of this process to end.
 	resigning chan resignation
 }
@@ -124,11 +126,15 @@ func (g *group) run(asked context.Context, o Options) error {
 	defer g.unregister(revision)
 	ctx, stop := context.WithCancelCause(asked)
 	defer stop(nil)
+	// Other controllers are heard until the term is over: what they were lent is called
+	// off at the end of it.
+	term, endTerm := context.WithCancel(context.WithoutCancel(ctx))
 	var parts sync.WaitGroup
 	defer parts.Wait()
+	defer endTerm()
 	defer stop(nil)
 	for _, part := range []func() error{
-		func() error { return g.servePeers(ctx, l) },
+		func() error { return g.servePeers(term, l) },
 		func() error { return g.leader.followLead(ctx) },
 		func() error { return rapi.ServeHandler(ctx, s.rapiListener, s.cert, g.front(), o.Log) },
 		func() error { return g.serveLUXI(ctx, s.luxiListener) },

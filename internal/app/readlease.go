@@ -22,6 +22,20 @@ func (c *controller) lend() {
 	}
 	c.lessor = readlease.NewLessor(c.sureUntil, c.picture.Publish)
 	c.shared.Lend(c.lessor)
+	c.group.lessor.Store(c.lessor)
+}
+
+// endLending calls all leases off: who takes the lead next need not know what was
+// granted. What is returned is for when the lead was given up.
+func (c *controller) endLending() (gone func()) {
+	if c.group == nil {
+		return func() {}
+	}
+	c.lessor.Close()
+	return func() {
+		c.group.lessor.Store(nil)
+		c.shared.Lend(nil)
+	}
 }
 
 // grantLease answers a controller that asks for a read lease.
@@ -31,12 +45,17 @@ func (g *group) grantLease(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	c := g.m.leads()
-	if c == nil {
+	lessor := g.lessor.Load()
+	if lessor == nil {
 		notLeading(w)
 		return
 	}
-	if err := json.NewEncoder(w).Encode(c.lessor.Answer(r.Context(), asked)); err != nil {
+	answer := lessor.Answer(r.Context(), asked)
+	if !asked.Holds && answer.For == 0 && g.m.leads() == nil {
+		notLeading(w) // the term ends, and it was taken in that nothing is held
+		return
+	}
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
 		g.m.log.Debug("another controller did not wait for a lease", "error", err)
 	}
 }
