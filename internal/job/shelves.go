@@ -33,7 +33,7 @@ type shelf struct {
 	texts   string
 }
 
-// owner tells a table from its copies; it has a size so that no two are one.
+// owner tells trees from their copies; it has a size so that no two are one.
 type owner struct{ _ byte }
 
 // zone is what is known of a range of ids. The times may lie further apart than
@@ -47,9 +47,10 @@ func newShelves() shelves {
 	return shelves{byID: btree.NewMap[ID, *shelf](degree), zones: btree.NewMap[ID, zone](degree)}
 }
 
+// copy returns shelves that may be changed, as long as these are not.
 func (s *shelves) copy() shelves {
 	c := *s
-	c.byID, c.zones = s.byID.Copy(), s.zones.Copy()
+	c.byID, c.zones = copyMap(s.byID), copyMap(s.zones)
 	return c
 }
 

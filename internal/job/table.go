@@ -3,47 +3,49 @@ package job
 import (
 	"iter"
 	"slices"
-	"sort"
-
-	"github.com/tidwall/btree"
+	"sync/atomic"
 )
 
 // Table holds jobs by id, and finds them by status and by each of their times.
-// Its changes are not safe for concurrent use; Copy makes a picture that
-// may be read from any number of goroutines while the original goes on. A copy
-// costs the same at any size, a change the logarithm of it.
 //
 // Jobs that have not ended are whole in it, and so are those that ended last: a
 // client that waited for the end of a job asks for the rest of it next. Of all
 // others it has what most lists show, and gives jobs that are brief (Job.Brief).
 //
-// Each tree that a change touches is copied in part for the picture before it, so
-// there are few: what is found quickly by looking at all that run, or at
-// all that ended last, has none.
+// A table is made of trees and a short list of what changed since they were up to date. To
+// change a job is to add to the list, to copy a table is to share both, and the trees are
+// changed for many changes together, since a change copies a node of each level that another
+// table has. Get looks through the list. Whatever else is asked needs the trees: the first
+// who asks makes those of this table, and its next copy goes on from them.
+//
+// Invariants:
+//   - Put, Remove and Copy need the table to be alone, but for those who read it beside Copy.
+//     All else is safe for concurrent use. A copy is changed and read without regard to
+//     the original.
+//   - Fewer than maxLate changes are in the list, and the jobs in it that have ended take
+//     no more memory than those in the trees may.
+//   - When the trees are brought up to date changes no answer, but which of the jobs that
+//     have ended are brief.
 type Table struct {
-	whole *btree.Map[ID, *Job]
-	// received has whole jobs by the time of their submission, begun those that
-	// have begun and not ended, recent those that ended last, by their end.
-	received *btree.BTreeG[moment]
-	begun    *btree.Map[ID, struct{}]
-	recent   *btree.BTreeG[moment]
-	in       [len(Statuses)]int // how many whole jobs have each status
-	weight   int                // of the recent ones
-	ended    shelves
-	owner    *owner
+	base *trees
+	late []change
+	// current is base with the late changes, once somebody needed it; else nil.
+	current atomic.Pointer[trees]
+	weight  int // of the late jobs that have ended
+	// alone says that no other table has base, so that it may be changed in place; room,
+	// that no other table may write behind late. Only changes and Copy look at them.
+	alone, room bool
 }
 
-// How many jobs that have ended are whole, how many more may be until some are made
-// brief together, and how much memory all may take, in bytes.
-const (
-	maxRecent       = 1000
-	moreRecent      = 64
-	maxRecentWeight = 4 << 20
-)
+// change is the new value of a job, nil if it was taken out.
+type change struct {
+	id  ID
+	job *Job
+}
 
-// degree is how wide the trees are: a change copies a node of each level, so
-// narrow ones cost less, and wide ones are lower.
-const degree = 8
+// maxLate is how many changes are made in the trees together. With more of them
+// Get looks longer, and who needs the trees first has more to do.
+const maxLate = 64
 
 // Clock names one of the times of a job.
 type Clock uint8
@@ -62,38 +64,24 @@ var clocks = [...]func(*Job) Time{
 	ByEnded:    func(j *Job) Time { return j.Ended },
 }
 
-// moment is an entry of an index by time.
-type moment struct {
-	at Time
-	id ID
-}
-
-func earlier(a, b moment) bool {
-	return a.at < b.at || a.at == b.at && a.id < b.id
-}
-
 // NewTable returns a table of jobs.
 func NewTable(jobs ...*Job) *Table {
-	t := &Table{whole: btree.NewMap[ID, *Job](degree), received: newMoments(), begun: btree.NewMap[ID, struct{}](degree), recent: newMoments(),
-		ended: newShelves(), owner: &owner{}}
+	t := &Table{base: newTrees(), alone: true}
 	for _, j := range jobs {
 		t.Put(j)
 	}
 	return t
 }
 
-func newMoments() *btree.BTreeG[moment] {
-	return btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true, Degree: degree})
-}
-
-// Copy returns the table as it is now. It is a change of the table, for which it
-// needs to be alone.
+// Copy returns the table as it is now. It costs the same at any size. The room behind
+// the list goes to the copy: of pictures that follow each other the newest one grows.
 func (t *Table) Copy() *Table {
-	t.owner = &owner{}
-	c := *t
-	c.whole, c.received, c.begun, c.recent = t.whole.Copy(), t.received.Copy(), t.begun.Copy(), t.recent.Copy()
-	c.ended, c.owner = t.ended.copy(), &owner{}
-	return &c
+	c := &Table{base: t.base, late: t.late, weight: t.weight, room: t.room}
+	if current := t.current.Load(); current != nil {
+		c = &Table{base: current}
+	}
+	t.alone, t.room = false, false
+	return c
 }
 
 // Put sets a job, in place of the one with its id. One that is brief came out of
@@ -102,259 +90,129 @@ func (t *Table) Put(j *Job) {
 	if j.brief != nil {
 		return
 	}
-	old, replaced := t.whole.Set(j.ID, j)
-	if replaced {
-		t.forget(old, hasBegun(j))
-	} else {
-		t.ended.remove(t.owner, j.ID)
-	}
-	if !replaced || old.Received != j.Received {
-		if replaced {
-			t.received.Delete(moment{old.Received, j.ID})
-		}
-		t.received.Set(moment{j.Received, j.ID})
-	}
-	t.in[place(j.Status())]++
-	if hasBegun(j) && (!replaced || !hasBegun(old)) {
-		t.begun.Set(j.ID, struct{}{})
-	}
-	if !j.Final() {
-		return
-	}
-	t.recent.Set(moment{j.Ended, j.ID})
-	t.weight += j.weight()
-	if t.recent.Len() < maxRecent+moreRecent && t.weight <= maxRecentWeight {
-		return
-	}
-	t.shorten()
-}
-
-// hasBegun reports whether a job has begun and not ended.
-func hasBegun(j *Job) bool { return !j.Final() && (j.Started != 0 || j.Status() != Queued) }
-
-// forget takes a value of a job out of what is known beside it; goesOn says that the
-// next one has begun and not ended.
-func (t *Table) forget(j *Job, goesOn bool) {
-	t.in[place(j.Status())]--
-	if hasBegun(j) && !goesOn {
-		t.begun.Delete(j.ID)
-	}
 	if j.Final() {
-		t.recent.Delete(moment{j.Ended, j.ID})
-		t.weight -= j.weight()
+		t.weight += j.weight()
 	}
-}
-
-// shorten makes those jobs brief that ended first of those that are whole.
-func (t *Table) shorten() {
-	var jobs []*Job
-	for t.recent.Len() > maxRecent || t.weight > maxRecentWeight {
-		oldest, _ := t.recent.Min()
-		j := t.Get(oldest.id)
-		t.Remove(j.ID)
-		jobs = append(jobs, j)
-	}
-	t.ended.put(t.owner, jobs)
+	t.change(change{j.ID, j})
 }
 
 // Remove takes a job out; none with that id is no error.
-func (t *Table) Remove(id ID) {
-	old, found := t.whole.Delete(id)
-	if !found {
-		t.ended.remove(t.owner, id)
+func (t *Table) Remove(id ID) { t.change(change{id: id}) }
+
+// change adds to the list, and makes the changes in the trees when there are many.
+func (t *Table) change(c change) {
+	t.current.Store(nil)
+	if !t.room {
+		t.late, t.room = slices.Clip(t.late), true
+	}
+	t.late = append(t.late, c)
+	if len(t.late) < maxLate && t.weight <= maxRecentWeight {
 		return
 	}
-	t.received.Delete(moment{old.Received, id})
-	t.forget(old, false)
+	if !t.alone {
+		t.base, t.alone = t.base.copy(), true
+	}
+	t.base.apply(t.late)
+	t.late, t.weight, t.room = nil, 0, false
 }
 
-// place is where a status is in Statuses.
-func place(s Status) int {
-	for i, other := range Statuses {
-		if s == other {
-			return i
-		}
+// now returns trees in which all changes are made.
+func (t *Table) now() *trees {
+	if len(t.late) == 0 {
+		return t.base
 	}
-	panic("job: no such status: " + string(s)) // Status returns no other
+	if current := t.current.Load(); current != nil {
+		return current
+	}
+	made := t.base.copy()
+	made.apply(t.late)
+	t.current.Store(made) // others may have stored the same meanwhile
+	return made
 }
 
 // Get returns the job with an id, nil if there is none.
 func (t *Table) Get(id ID) *Job {
-	if j, ok := t.whole.Get(id); ok {
-		return j
+	for i := len(t.late) - 1; i >= 0; i-- {
+		if t.late[i].id == id {
+			return t.late[i].job
+		}
 	}
-	return t.ended.get(id)
+	return t.base.get(id)
 }
 
 // Len is the number of jobs.
-func (t *Table) Len() int { return t.whole.Len() + t.ended.n }
+func (t *Table) Len() int {
+	now := t.now()
+	return now.whole.Len() + now.ended.n
+}
 
 // All yields the jobs in the order of their ids.
-func (t *Table) All() iter.Seq[*Job] { return merged(t.each, t.ended.all(nil, nil)) }
+func (t *Table) All() iter.Seq[*Job] {
+	now := t.now()
+	return merged(now.each, now.ended.all(nil, nil))
+}
 
 // Whole yields the jobs that are whole in the order of their ids: those that have
 // not ended, and those that ended last.
-func (t *Table) Whole() iter.Seq[*Job] { return merged(t.each, none) }
-
-func none(func(*Job) bool) {}
+func (t *Table) Whole() iter.Seq[*Job] { return merged(t.now().each, none) }
 
 // Unfinished yields the jobs that have not ended in the order of their ids.
 func (t *Table) Unfinished() iter.Seq[*Job] {
-	return merged(func() pull { return only(t.each(), func(j *Job) bool { return !j.Final() }) }, none)
+	now := t.now()
+	return merged(func() pull { return only(now.each(), func(j *Job) bool { return !j.Final() }) }, none)
 }
 
 // In yields the jobs with a status in the order of their ids.
 func (t *Table) In(s Status) iter.Seq[*Job] {
-	from := t.each
+	now := t.now()
+	from := now.each
 	switch {
 	case s.Final():
-		from = t.latest
+		from = now.latest
 	case s != Queued:
-		from = t.running
+		from = now.running
 	}
 	fits := func(j *Job) bool { return j.Status() == s }
-	return merged(func() pull { return only(from(), fits) }, t.ended.withStatus(place(s)))
+	return merged(func() pull { return only(from(), fits) }, now.ended.withStatus(place(s)))
 }
 
 // CountIn is the number of jobs with a status.
-func (t *Table) CountIn(s Status) int { return t.in[place(s)] + t.ended.in[place(s)] }
-
-// pull returns one job after the other, nil behind the last.
-type pull func() *Job
-
-// each gives the whole jobs in the order of their ids.
-func (t *Table) each() pull {
-	next := t.whole.Iter()
-	more := next.First()
-	return func() (j *Job) {
-		if more {
-			j = next.Value()
-			more = next.Next()
-		}
-		return j
-	}
-}
-
-// running gives those of them that have begun and not ended.
-func (t *Table) running() pull {
-	next := t.begun.Iter()
-	more := next.First()
-	return func() (j *Job) {
-		if more {
-			j, _ = t.whole.Get(next.Key())
-			more = next.Next()
-		}
-		return j
-	}
-}
-
-// latest gives those of them that have ended.
-func (t *Table) latest() pull {
-	ids := make([]ID, 0, t.recent.Len())
-	t.recent.Scan(func(m moment) bool {
-		ids = append(ids, m.id)
-		return true
-	})
-	slices.Sort(ids)
-	return func() (j *Job) {
-		if len(ids) > 0 {
-			j, _ = t.whole.Get(ids[0])
-			ids = ids[1:]
-		}
-		return j
-	}
-}
-
-// only gives the jobs that fit.
-func only(next pull, fits func(*Job) bool) pull {
-	return func() *Job {
-		for j := next(); j != nil; j = next() {
-			if fits(j) {
-				return j
-			}
-		}
-		return nil
-	}
-}
-
-// merged yields whole and brief jobs in the order of their ids.
-func merged(whole func() pull, briefs iter.Seq[*Job]) iter.Seq[*Job] {
-	return func(yield func(*Job) bool) {
-		next := whole()
-		j := next()
-		for b := range briefs {
-			for ; j != nil && j.ID < b.ID; j = next() {
-				if !yield(j) {
-					return
-				}
-			}
-			if !yield(b) {
-				return
-			}
-		}
-		for ; j != nil; j = next() {
-			if !yield(j) {
-				return
-			}
-		}
-	}
+func (t *Table) CountIn(s Status) int {
+	now := t.now()
+	return now.in[place(s)] + now.ended.in[place(s)]
 }
 
 // Between yields the jobs with from <= time < until by one of their times, in no
 // order. The time of what has not come yet is 0.
 func (t *Table) Between(c Clock, from, until Time) iter.Seq[*Job] {
+	now := t.now()
 	fits := func(j *Job) bool { return from <= clocks[c](j) && clocks[c](j) < until }
 	return func(yield func(*Job) bool) {
-		for _, some := range t.near(c, from, until) {
+		for _, some := range now.near(c, from, until) {
 			for next, j := some, some(); j != nil; j = next() {
 				if fits(j) && !yield(j) {
 					return
 				}
 			}
 		}
-		t.ended.between(c, from, until)(yield)
-	}
-}
-
-// near gives whole jobs, among which are all that have a time in a span.
-func (t *Table) near(c Clock, from, until Time) []pull {
-	switch {
-	case c == ByReceived:
-		return []pull{t.receivedFrom(from, until)}
-	case from <= 0 && until > 0:
-		return []pull{t.each()}
-	case c == ByStarted:
-		return []pull{t.running(), t.latest()}
-	}
-	return []pull{t.latest()}
-}
-
-// receivedFrom gives the whole jobs that were submitted in a span.
-func (t *Table) receivedFrom(from, until Time) pull {
-	next := t.received.Iter()
-	more := next.Seek(moment{at: from})
-	return func() (j *Job) {
-		if more && next.Item().at < until {
-			j, _ = t.whole.Get(next.Item().id)
-			more = next.Next()
-		}
-		return j
+		now.ended.between(c, from, until)(yield)
 	}
 }
 
 // CountBetween is the number of jobs that Between yields.
 func (t *Table) CountBetween(c Clock, from, until Time) int {
-	n := t.ended.countBetween(c, from, until)
+	now := t.now()
+	n := now.ended.countBetween(c, from, until)
 	if c == ByReceived {
-		return n + max(0, t.before(until)-t.before(from))
+		return n + max(0, now.before(until)-now.before(from))
 	}
-	some := []pull{t.latest()}
-	unfinished := t.whole.Len() - t.recent.Len()
+	some := []pull{now.latest()}
+	unfinished := now.whole.Len() - now.recent.Len()
 	switch coming := from <= 0 && until > 0; {
 	case c == ByStarted:
-		some = append(some, t.running())
+		some = append(some, now.running())
 		if coming {
-			n += unfinished - t.begun.Len()
+			n += unfinished - now.begun.Len()
 		}
 	case coming:
 		n += unfinished
@@ -367,12 +225,4 @@ func (t *Table) CountBetween(c Clock, from, until Time) int {
 		}
 	}
 	return n
-}
-
-// before is the number of whole jobs that were submitted before a moment.
-func (t *Table) before(at Time) int {
-	return sort.Search(t.received.Len(), func(i int) bool {
-		m, _ := t.received.GetAt(i)
-		return m.at >= at
-	})
 }

@@ -32,23 +32,39 @@ func seen(j *job.Job) string {
 	return fmt.Sprintln(j.ID, j.Status(), j.Final(), j.Received, j.Started, j.Ended, j.Priority(), j.Busy(), j.DryRun())
 }
 
-// A table and its indexes answer as a plain map would after any changes, and
-// copies answer as they did when they were made.
+// A table and its indexes answer as a plain map would after any changes, whenever it
+// was asked before. Copies answer as they did when they were made, and are changed
+// without regard to the original.
 func TestTableAgreesWithModel(t *testing.T) {
+	type modelled struct {
+		*job.Table
+
+		model map[job.ID]*job.Job
+	}
+	moment := rapid.Map(rapid.IntRange(0, 4), func(n int) job.Time { return job.Time(n) })
 	rapid.Check(t, func(t *rapid.T) {
-		table, model := job.NewTable(), map[job.ID]*job.Job{}
-		var copies []*job.Table
-		var models []map[job.ID]*job.Job
-		moment := rapid.Map(rapid.IntRange(0, 4), func(n int) job.Time { return job.Time(n) })
+		all := []modelled{{job.NewTable(), map[job.ID]*job.Job{}}}
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			table := all[rapid.IntRange(0, len(all)-1).Draw(t, "table")]
+			put := func(j *job.Job) {
+				table.Put(j)
+				table.model[j.ID] = j
+			}
 			id := 1 + job.ID(rapid.IntRange(0, 11).Draw(t, "id")*700) // over several shelves and zones
-			switch rapid.IntRange(0, 5).Draw(t, "step") {
+			switch rapid.IntRange(0, 8).Draw(t, "step") {
 			case 0:
 				table.Remove(id)
-				delete(model, id)
+				delete(table.model, id)
 			case 1:
-				copies = append(copies, table.Copy())
-				models = append(models, maps.Clone(model))
+				all = append(all, modelled{table.Copy(), maps.Clone(table.model)})
+			case 2:
+				if table.Len() != len(table.model) {
+					t.Fatalf("%d jobs, want %d", table.Len(), len(table.model))
+				}
+			case 3:
+				for n := range job.ID(rapid.IntRange(1, 70).Draw(t, "many")) { // some often
+					put(tableJob(id+20+n%30, job.Statuses[n%2], moment.Draw(t, "received"), 0, 0))
+				}
 			default:
 				j := tableJob(id, rapid.SampledFrom(job.Statuses[:]).Draw(t, "status"), moment.Draw(t, "received"), moment.Draw(t, "started"), 0)
 				if j.Final() {
@@ -57,13 +73,11 @@ func TestTableAgreesWithModel(t *testing.T) {
 				if rapid.IntRange(0, 3).Draw(t, "size") == 0 {
 					j.Ops[0].Result = bulky
 				}
-				table.Put(j)
-				model[id] = j
+				put(j)
 			}
 		}
-		checkTable(t, table, model)
-		for i := range copies {
-			checkTable(t, copies[i], models[i])
+		for _, table := range all {
+			checkTable(t, table.Table, table.model)
 		}
 	})
 }
@@ -153,27 +167,37 @@ func BenchmarkTableChange(b *testing.B) {
 	}
 }
 
-// Pictures are read while the table goes on, and stay as they were.
+// Pictures are read by several while the next ones are made of them, and stay as they
+// were.
 func TestPicturesAreReadWhileTheTableChanges(t *testing.T) {
+	const jobs, rounds, readers = 500, 50, 3
 	table := job.NewTable()
-	for id := job.ID(1); id <= 500; id++ {
+	for id := job.ID(1); id <= jobs; id++ {
 		table.Put(tableJob(id, job.Queued, job.Time(id), 0, 0))
 	}
-	var readers sync.WaitGroup
-	for round := range 20 {
-		picture, running := table.Copy(), round*25
-		readers.Go(func() {
-			queued := 0
-			for range picture.In(job.Queued) {
-				queued++
-			}
-			if queued != 500-running || picture.CountBetween(job.ByStarted, 1, job.Never) != running {
-				t.Errorf("%d queued, want %d", queued, 500-running)
-			}
-		})
-		for id := job.ID(running + 1); id <= job.ID(running+25); id++ {
+	var all sync.WaitGroup
+	for round := range job.ID(rounds) {
+		picture, begun := table, round*(jobs/rounds)
+		for range readers {
+			all.Go(func() {
+				queued := 0
+				for range picture.In(job.Queued) {
+					queued++
+				}
+				if queued != jobs-int(begun) || picture.CountBetween(job.ByStarted, 1, job.Never) != int(begun) {
+					t.Errorf("%d queued, want %d", queued, jobs-begun)
+				}
+			})
+			all.Go(func() {
+				if is, was := picture.Get(begun), picture.Get(begun+1); begun > 0 && is.Started == 0 || was.Started != 0 {
+					t.Errorf("of %d the last that began is %v, the next %v", begun, is, was)
+				}
+			})
+		}
+		table = table.Copy()
+		for id := begun + 1; id <= begun+jobs/rounds; id++ {
 			table.Put(tableJob(id, job.Running, job.Time(id), job.Time(id+1), 0))
 		}
 	}
-	readers.Wait()
+	all.Wait()
 }

@@ -33,11 +33,14 @@ type Picture struct {
 		sync.Mutex
 		changes []*state.Change
 	}
-	publishing sync.Mutex // one at a time: order
+	publishing struct {
+		sync.Mutex                 // one at a time: order
+		spare      []*state.Change // room for what is committed meanwhile
+	}
 
 	waiting struct {
 		sync.Mutex
-		next      chan struct{} // closed when the picture changes
+		next      chan struct{} // closed when the picture changes; nil if nobody waits
 		jobs      map[job.ID][]chan struct{}
 		followers map[*Follower]bool
 	}
@@ -47,7 +50,6 @@ type Picture struct {
 func New() *Picture {
 	p := &Picture{}
 	p.now.Store(state.Empty())
-	p.waiting.next = make(chan struct{})
 	p.waiting.jobs = map[job.ID][]chan struct{}{}
 	p.waiting.followers = map[*Follower]bool{}
 	return p
@@ -71,12 +73,15 @@ func (p *Picture) Publish() {
 	defer p.publishing.Unlock()
 	p.committed.Lock()
 	changes := p.committed.changes
-	p.committed.changes = nil
-	p.committed.Unlock()
 	if len(changes) == 0 {
+		p.committed.Unlock()
 		return
 	}
+	p.committed.changes = p.publishing.spare
+	p.committed.Unlock()
 	p.show(p.now.Load().With(changes...), changes)
+	clear(changes)
+	p.publishing.spare = changes[:0]
 }
 
 // show replaces the picture and tells those who wait for any change, or for one
@@ -85,8 +90,10 @@ func (p *Picture) show(next *state.State, changes []*state.Change) {
 	p.waiting.Lock()
 	defer p.waiting.Unlock()
 	p.now.Store(next)
-	close(p.waiting.next)
-	p.waiting.next = make(chan struct{})
+	if p.waiting.next != nil {
+		close(p.waiting.next)
+		p.waiting.next = nil
+	}
 	for f := range p.waiting.followers {
 		f.take(changes)
 	}
@@ -119,6 +126,9 @@ func (p *Picture) wakeJob(id job.ID) {
 func (p *Picture) Changed() <-chan struct{} {
 	p.waiting.Lock()
 	defer p.waiting.Unlock()
+	if p.waiting.next == nil {
+		p.waiting.next = make(chan struct{})
+	}
 	return p.waiting.next
 }
 

@@ -2,11 +2,13 @@ package picture_test
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/state"
 )
@@ -140,5 +142,39 @@ func TestWaitForAJob(t *testing.T) {
 	publish(state.Change{Revision: 4, Archived: []*job.Job{aJob(1, 3)}})
 	if j := <-got; j != nil {
 		t.Errorf("a job that was archived meanwhile: %v", j)
+	}
+}
+
+// BenchmarkPublish is the life of no-op jobs in the picture, beside a thousand that
+// ended last: a commit in which so many come and begin, and one in which they end.
+func BenchmarkPublish(b *testing.B) {
+	const before = 1000
+	for _, atOnce := range []int{1, 20} {
+		b.Run(strconv.Itoa(atOnce), func(b *testing.B) {
+			p := picture.New()
+			input := &opcode.Opcode{ID: "OP_TEST_DELAY"}
+			revision := int64(0)
+			publish := func(first job.ID, n int, values ...job.Status) {
+				revision++
+				c := &state.Change{Revision: revision}
+				for _, status := range values {
+					for id := first; id < first+job.ID(n); id++ {
+						j := &job.Job{ID: id, Ops: []job.Op{{Input: input, Status: status}}, Received: job.Time(id)}
+						if j.Final() {
+							j.Started, j.Ended = job.Time(id)+1, job.Time(id)+2
+						}
+						c.Jobs = append(c.Jobs, j)
+					}
+				}
+				p.Committed(c)
+				p.Publish()
+			}
+			publish(1, before, job.Success)
+			b.ReportAllocs()
+			for id := job.ID(before + 1); b.Loop(); id += job.ID(atOnce) {
+				publish(id, atOnce, job.Queued, job.Running)
+				publish(id, atOnce, job.Success)
+			}
+		})
 	}
 }
