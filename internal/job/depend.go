@@ -87,6 +87,9 @@ const fewDependencies = 8
 // graph tells what each of the jobs depends on; others it may name can close no
 // circle. The work is that of looking at each dependency once.
 func Circles(graph map[ID][]ID) map[ID][]ID {
+	if len(graph) == 0 {
+		return nil
+	}
 	c := circles{graph: graph, found: map[ID][]ID{}, order: make(map[ID]int, len(graph)), low: make(map[ID]int, len(graph))}
 	for id := range graph {
 		if c.order[id] == 0 {
