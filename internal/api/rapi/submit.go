@@ -102,8 +102,8 @@ func (s *jobSpec) build(r *request) (*opcode.Opcode, error) {
 	if err := checkOverwrite(body, static); err != nil {
 		return nil, err
 	}
-	maps.Copy(body, static)
-	return opcode.FromMap(s.opcode, body)
+	maps.Copy(static, body)
+	return opcode.FromMap(s.opcode, static)
 }
 
 func (s *jobSpec) readBody(r *request) (parameters, error) {
