@@ -2,6 +2,7 @@ package rapi
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/picture"
 )
 
 func TestOpenResourcesTakeNoBody(t *testing.T) {
@@ -108,6 +110,30 @@ func TestPanicInTheMiddleOfAnAnswerEndsTheConnection(t *testing.T) {
 	if status, text, err := get("/early"); err != nil || status != http.StatusInternalServerError {
 		t.Errorf("%d %q, %v", status, text, err)
 	}
+}
+
+// TestPartOfTheLeadersAnswerIsNotFollowed: when the leader is lost while it answers, the
+// connection ends, and no error is written after what came.
+func TestPartOfTheLeadersAnswerIsNotFollowed(t *testing.T) {
+	s := bare(t, route{"/half", methods{get: {}}})
+	s.config.Leader = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("half"))
+		panic(http.ErrAbortHandler) // as the proxy does
+	})
+	s.config.Querier = &live.Querier{Picture: picture.New()}
+	s.config.Current = func(int64) bool { return false }
+	var log bytes.Buffer
+	s.config.Log = slog.New(slog.NewTextHandler(&log, nil))
+	got := httptest.NewRecorder()
+	defer func() {
+		if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // a value that was thrown
+			t.Errorf("it ended with %v", p)
+		}
+		if got.Body.String() != "half" || log.Len() > 0 {
+			t.Errorf("answered %q, logged %q", got.Body, log.String())
+		}
+	}()
+	s.ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/half", http.NoBody))
 }
 
 func TestStreamThatNobodyReadsIsEnded(t *testing.T) {

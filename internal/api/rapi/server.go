@@ -172,8 +172,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() {
 		p := recover()
-		if p == nil {
+		switch {
+		case p == nil:
 			return
+		case forwarded:
+			panic(p) // a part of the leader's answer was sent: nothing can follow on it
 		}
 		s.config.Log.Error("a RAPI request panicked", "panic", p, "stack", string(debug.Stack()))
 		if out.begun {
