@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -40,8 +41,16 @@ func (q *Queue) load(ctx context.Context) error {
 		Revision: int64(revision), Rules: q.m.Chain().Rules(), Flags: &l.Flags,
 	})
 	q.cfg.Picture.Publish()
+	if q.Jobs().Len() >= manyJobs {
+		debug.FreeOSMemory()
+	}
 	return nil
 }
+
+// manyJobs is how many jobs leave so much garbage when they are read (more than what is kept of
+// them) that it is given back to the system at once: a controller that does little has no need
+// to collect it for hours.
+const manyJobs = 100_000
 
 // loader gathers what a machine begins with.
 type loader struct {
