@@ -71,6 +71,8 @@ func BenchmarkForwarding(b *testing.B) {
 		{"a submission", "SubmitJob", []any{[]any{noop}}, false},
 		{"a question", "QueryTags", []any{"cluster", ""}, false},
 		{"a question while jobs are handed in", "QueryTags", []any{"cluster", ""}, true},
+		{"a question for the leader", "QueryClusterInfo", []any{}, false},
+		{"a list for the leader", "Query", []any{"lock", []string{"name", "mode", "owner", "pending"}, nil}, false},
 	} {
 		b.Run(method.name, func(b *testing.B) {
 			if method.writes {
