@@ -132,9 +132,9 @@ func (t *Table) now() *trees {
 
 // Get returns the job with an id, nil if there is none.
 func (t *Table) Get(id ID) *Job {
-	for i := len(t.late) - 1; i >= 0; i-- {
-		if t.late[i].id == id {
-			return t.late[i].job
+	for _, c := range slices.Backward(t.late) {
+		if c.id == id {
+			return c.job
 		}
 	}
 	return t.base.get(id)
