@@ -25,18 +25,22 @@ const (
 	heldSize    = 1 << 20
 )
 
-// next is to be called behind a commit of so many bytes.
-func (h *held) next(query *stmt, size int) (err error) {
+// next is to be called behind a commit of so many bytes. That is durable: if nothing can
+// be held, the next one takes its locks itself, and fails if it cannot.
+func (h *held) next(query *stmt, size int) {
 	h.commits++
 	h.size += size
 	if h.commits >= heldCommits || h.size >= heldSize {
 		h.commits, h.size = 0, 0
-		return h.end()
+		_ = h.end()
+		return
 	}
-	if h.rows == nil {
-		h.rows, err = query.raw.(driver.StmtQueryContext).QueryContext(context.Background(), nil)
+	if h.rows != nil {
+		return
 	}
-	return err
+	if rows, err := query.raw.(driver.StmtQueryContext).QueryContext(context.Background(), nil); err == nil {
+		h.rows = rows
+	}
 }
 
 // end finishes the query, if there is one.
