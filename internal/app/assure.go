@@ -54,9 +54,14 @@ func (c *controller) assured(ctx context.Context) error {
 // isSure tells whether it is not too long ago that the store said who leads.
 func (c *controller) isSure() bool { return time.Now().Before(c.sureUntil()) }
 
-// sureUntil is when that will be too long ago.
+// sureUntil is when that will be too long ago; the beginning of the term if it said
+// nothing yet.
 func (c *controller) sureUntil() time.Time {
-	return c.begun.Add(time.Duration(c.heard.Load()) + assurance)
+	heard := c.heard.Load()
+	if heard == 0 {
+		return c.begun
+	}
+	return c.begun.Add(time.Duration(heard) + assurance)
 }
 
 // hear asks the store who leads; fault.Fenced when it is another.

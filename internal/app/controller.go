@@ -80,7 +80,7 @@ type controller struct {
 	// fresh: there was no cluster before.
 	fresh bool
 	// heard is how long after the beginning of the term the store was last asked who
-	// leads, and said that it is this controller.
+	// leads, and said that it is this controller; zero for never.
 	heard atomic.Int64
 	// lessor grants read leases to those who stand by; nil for a controller that is
 	// alone.
@@ -101,7 +101,6 @@ func dirOf(path string) fs.FS {
 func (m *member) openController(ctx context.Context, o Options, lease store.Lease) (c *controller, err error) {
 	log := o.Log
 	c = &controller{member: m, lease: lease, picture: picture.New(), begun: time.Now()}
-	c.heard.Store(-int64(assurance)) // it is not sure before it has heard so
 	c.lend()
 	defer func() {
 		if err != nil {
