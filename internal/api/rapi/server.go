@@ -244,7 +244,7 @@ func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // answerHere is answer, or live.ErrLed where that would not be the leader's answer and
 // the client does not take another.
 func (s *Server) answerHere(req *request) (any, error) {
-	if s.config.Leader == nil || Stale(req.Request) {
+	if s.config.Leader == nil || stale(req.Request) {
 		return s.answer(req)
 	}
 	known := s.config.Querier.Picture.Load().Revision
@@ -299,7 +299,7 @@ func (s *Server) answer(req *request) (any, error) {
 	if err := req.reach(); err != nil {
 		return nil, err
 	}
-	if Stale(req.Request) {
+	if stale(req.Request) {
 		req.answerHeader.Set(revisionHeader, strconv.FormatInt(s.config.Querier.Picture.Load().Revision, 10))
 	}
 	answer, err := h.serve(req)
@@ -328,10 +328,10 @@ const revisionHeader = "Drover-Revision"
 // the revision that it is not older than.
 const staleHeader = "Drover-Stale"
 
-// Stale reports whether a controller that does not lead may answer a request.
-func Stale(r *http.Request) bool {
-	_, stale := r.Header[staleHeader]
-	return stale && r.Method == http.MethodGet
+// stale reports whether a controller that does not lead may answer a request.
+func stale(r *http.Request) bool {
+	_, takes := r.Header[staleHeader]
+	return takes && r.Method == http.MethodGet
 }
 
 // notOlder is the revision that the client wants the answer not to be older than.
