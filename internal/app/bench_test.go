@@ -99,6 +99,37 @@ func BenchmarkForwarding(b *testing.B) {
 	}
 }
 
+// BenchmarkForwardingRAPI changes something over the leader and a standby in turn, each
+// time over a connection of its own as the stock client does, and compares the medians.
+func BenchmarkForwardingRAPI(b *testing.B) {
+	both := groupOf(b, pgserver.Start(b, true).URL("bench"), 2)
+	defer func() {
+		for _, c := range slices.Backward(both) {
+			if err := c.stop(); err != nil {
+				b.Error(err)
+			}
+		}
+	}()
+	var took [2][]time.Duration
+	for range b.N {
+		for i, c := range both {
+			begun := time.Now()
+			if status, _ := c.write(b, "secret", "bench"); status != http.StatusOK {
+				b.Fatal(status)
+			}
+			took[i] = append(took[i], time.Since(begun))
+		}
+	}
+	for i := range took {
+		slices.Sort(took[i])
+	}
+	leader, standby := took[0][b.N/2], took[1][b.N/2]
+	b.ReportMetric(leader.Seconds()*1e3, "ms-leader")
+	b.ReportMetric(standby.Seconds()*1e3, "ms-standby")
+	b.ReportMetric(float64(standby)/float64(leader), "standby/leader")
+	b.ReportMetric(0, "ns/op")
+}
+
 // busy hands jobs in, one after the other, until it is told to stop.
 func (c cluster) busy(b *testing.B) (stop func()) {
 	b.Helper()
