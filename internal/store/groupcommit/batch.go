@@ -55,15 +55,8 @@ func (b *Batch) Empty() bool { return b.Revision < b.First && !b.Leases.changed 
 // Span is what the feed gets when the batch is committed.
 func (b *Batch) Span() Span { return Span{first: b.First, last: b.Revision, changes: b.changes} }
 
-// Entries is the batch's row of the stored feed.
-func (b *Batch) Entries() []byte {
-	const usual = 24 // bytes of a line
-	entries := make([]byte, 0, len(b.changes)*usual)
-	for i := range b.changes {
-		entries = appendEntry(entries, b.First, &b.changes[i])
-	}
-	return entries
-}
+// Changes are what the batch changed, in the order of revisions.
+func (b *Batch) Changes() []store.Change { return b.changes }
 
 // decide sets a request's answer, upon the outcome of those before it.
 func (b *Batch) decide(r *Request) {

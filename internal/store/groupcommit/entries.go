@@ -15,6 +15,16 @@ import (
 // OFFSET counts from the row's first revision; P is a put, D a deletion. Kinds
 // and ids hold no control characters, so nothing needs quoting.
 
+// Entries are the lines of changes from a revision on.
+func Entries(first store.Revision, changes []store.Change) []byte {
+	const usual = 24 // bytes of a line
+	entries := make([]byte, 0, len(changes)*usual)
+	for i := range changes {
+		entries = appendEntry(entries, first, &changes[i])
+	}
+	return entries
+}
+
 // appendEntry adds a change's line.
 func appendEntry(buf []byte, first store.Revision, c *store.Change) []byte {
 	buf = strconv.AppendInt(buf, int64(c.Revision-first), 10)

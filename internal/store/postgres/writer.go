@@ -223,7 +223,7 @@ func (w *writer) commit(ctx context.Context, b *groupcommit.Batch, h *head) erro
 	p := pipeline{w.conn.PgConn().StartPipeline(ctx)}
 	p.write(b.Writes)
 	if b.Revision >= b.First {
-		p.send(addToFeed, bigint(b.Revision), bigint(b.First), b.Entries())
+		p.send(addToFeed, bigint(b.Revision), bigint(b.First), groupcommit.Entries(b.First, b.Changes()))
 		trimmed := h.trimmed
 		if b.Revision-trimmed >= w.keep+w.keep/trimParts {
 			trimmed = b.Revision - w.keep

@@ -3,8 +3,9 @@
 // One goroutine writes. It takes what has queued up since its last commit, at
 // most maxBatch transactions, decides each in order in memory (epoch,
 // expectations), writes the final state of every object that the batch touched
-// once, and commits with one fsync. Readers have connections of their own and never wait
-// for it, nor it for them.
+// once, and commits with one fsync. A small batch is written as one row of the table
+// recent; many of those are taken into the other tables together (recent.go). Readers
+// have connections of their own and never wait for it, nor it for them.
 //
 // Invariants:
 //   - One process at a time has a directory open; the lock file tells which.
@@ -12,8 +13,10 @@
 //     journal_mode=WAL and synchronous=FULL.
 //   - After a commit that failed in an unknown way nothing is accepted until
 //     the store is opened anew, for the state in memory could differ from that on disk.
-//   - Files that were removed or replaced, a log that lost its end, and a feed with a gap are
-//     noticed; nothing is then answered as if all was well.
+//   - Readers see the tables and what is recent as at one moment, and never an older one
+//     than before.
+//   - Files that were removed or replaced, a log that lost its end, and a feed or recent
+//     commits with a gap are noticed; nothing is then answered as if all was well.
 //   - After a clean stop the database file alone is the whole store.
 //   - The live end of the feed is kept in memory as well, bounded in size; who follows
 //     closely is served from there, everybody else from the database.

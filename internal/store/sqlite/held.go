@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+
+	"github.com/drover-project/drover/internal/store/groupcommit"
 )
 
 // held keeps a query of the writer's connection unfinished from one commit to the next.
@@ -25,11 +27,13 @@ const (
 	heldSize    = 1 << 20
 )
 
-// next is to be called behind a commit of so many bytes. That is durable: if nothing can
+// next is to be called behind the commit of a batch. That is durable: if nothing can
 // be held, the next one takes its locks itself, and fails if it cannot.
-func (h *held) next(query *stmt, size int) {
+func (h *held) next(query *stmt, b *groupcommit.Batch) {
 	h.commits++
-	h.size += size
+	for i := range b.Writes {
+		h.size += len(b.Writes[i].Value)
+	}
 	if h.commits >= heldCommits || h.size >= heldSize {
 		h.commits, h.size = 0, 0
 		_ = h.end()

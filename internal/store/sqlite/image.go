@@ -40,7 +40,10 @@ func Image(ctx context.Context, dir, scratch string, use func(*image.Image) erro
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(place)) }()
 	copied := filepath.Join(place, FileName)
-	if err := vacuum(ctx, file, copied); err != nil {
+	if err = vacuum(ctx, file, copied); err == nil {
+		err = foldCopy(copied)
+	}
+	if err != nil {
 		return unreadable(err)
 	}
 	db, err := sql.Open("sqlite", dsn(copied, "query_only(1)"))
@@ -66,6 +69,29 @@ func vacuum(ctx context.Context, from, to string) error {
 	}
 	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
 	return errors.Join(err, db.Close())
+}
+
+// foldCopy has the tables of a copy take in what is recent, so that they are the
+// whole store.
+func foldCopy(file string) error {
+	c, err := openConn(dsn(file, "synchronous(off)"))
+	if err != nil {
+		return err
+	}
+	w, err := prepareWriter(c, Options{Now: time.Now})
+	if err != nil {
+		return errors.Join(err, c.raw.Close())
+	}
+	if r := w.recent.Load(); len(r.commits) > 0 {
+		nothing := &groupcommit.Batch{First: w.revision + 1, Revision: w.revision}
+		if err = w.sql.begin.exec(); err == nil {
+			err = w.fold(r, nothing)
+		}
+		if err == nil {
+			err = w.sql.commit.exec()
+		}
+	}
+	return errors.Join(err, w.sql.close(), c.raw.Close())
 }
 
 // unreadable is the error of a database that SQLite cannot read.

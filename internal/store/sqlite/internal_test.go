@@ -280,7 +280,7 @@ func TestUnknownOutcomeStopsTheStore(t *testing.T) {
 	}()
 	<-following
 	onWriter(s, func() {
-		if err := errors.Join(s.writer.held.end(), s.writer.conn.script("DROP TABLE feed")); err != nil {
+		if err := errors.Join(s.writer.held.end(), s.writer.conn.script("DROP TABLE feed; DROP TABLE recent")); err != nil {
 			t.Error(err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,9 @@ func mustOpen(t *testing.T, dir string, opts Options) *Store {
 	t.Cleanup(func() { _ = s.Close() }) // a second time, unless the test failed
 	return s
 }
+
+// large is a value that has no room in the table recent.
+var large = `"` + strings.Repeat("x", slotSize) + `"`
 
 func mustClose(t *testing.T, s *Store) {
 	t.Helper()
@@ -152,8 +156,12 @@ func TestCopyMadeWhileTheStoreWentOn(t *testing.T) {
 func TestGapInTheFeedIsNoticed(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{})
-	commitJobs(t, s, 20)
-	if err := s.writer.conn.script("DELETE FROM feed WHERE last = 7"); err != nil {
+	for i := range 20 { // each too large to be recent
+		if _, err := store.Commit(t.Context(), s, job(strconv.Itoa(i), large)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(s.writer.held.end(), s.writer.conn.script("DELETE FROM feed WHERE last = 7")); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, s)

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -92,4 +93,28 @@ func checkFeed(c *conn) error {
 		return fault.New(fault.WrongState, "the store is damaged: its feed lacks revision %d", missing).WithHint("restore a backup")
 	}
 	return nil
+}
+
+// newestRow returns the revision that the feed ends with, zero if it has no row.
+func newestRow(c *conn) (store.Revision, error) {
+	s, err := c.prepare("SELECT last, first, entries, sum FROM feed ORDER BY last DESC LIMIT 1")
+	if err != nil {
+		return 0, err
+	}
+	var newest store.Revision
+	var bad error
+	err = s.rows(func(row []driver.Value) {
+		last, okLast := row[0].(int64)
+		first, okFirst := row[1].(int64)
+		entries, okEntries := row[2].(string)
+		has, okSum := row[3].(int64)
+		newest = store.Revision(last)
+		if bad = checkRow(newest, store.Revision(first), entries, has); !okLast || !okFirst || !okEntries || !okSum {
+			bad = damaged("the feed at revision", last)
+		}
+	})
+	if err = errors.Join(err, s.raw.Close()); err == nil {
+		err = bad
+	}
+	return newest, err
 }

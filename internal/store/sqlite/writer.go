@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -20,6 +21,8 @@ type writer struct {
 	revision store.Revision
 	oldest   store.Revision
 	leases   *groupcommit.Leases
+	recent   atomic.Pointer[recent]
+	slot     []byte // a row of it, kept for the next one
 	held     held
 	place    *place
 	mark     *mark
@@ -34,7 +37,7 @@ type writer struct {
 
 // statements are the writer's, prepared once.
 type statements struct {
-	begin, commit, get, put, remove, log, trim, lease, tables *stmt
+	begin, commit, get, put, remove, slot, log, trim, lease, tables *stmt
 }
 
 func (s *statements) prepare(c *conn) error {
@@ -48,6 +51,7 @@ func (s *statements) prepare(c *conn) error {
 		{&s.put, "INSERT INTO object (kind, place, revision, at, value, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6) " +
 			"ON CONFLICT (kind, place) DO UPDATE SET revision = ?3, at = ?4, value = ?5, sum = ?6"},
 		{&s.remove, "DELETE FROM object WHERE kind = ?1 AND place = ?2"},
+		{&s.slot, "INSERT OR REPLACE INTO recent (slot, data) VALUES (?1, ?2)"},
 		{&s.log, "INSERT INTO feed (last, first, entries, sum) VALUES (?1, ?2, ?3, ?4)"},
 		{&s.trim, "DELETE FROM feed WHERE last <= ?1"},
 		{&s.lease, "INSERT OR REPLACE INTO lease (name, holder, epoch, expires, sum) VALUES (?1, ?2, ?3, ?4, ?5)"},
@@ -64,7 +68,7 @@ func (s *statements) prepare(c *conn) error {
 // close ends the statements, without which a connection ends in name only.
 func (s *statements) close() error {
 	var all []error
-	for _, p := range []*stmt{s.begin, s.commit, s.get, s.put, s.remove, s.log, s.trim, s.lease, s.tables} {
+	for _, p := range []*stmt{s.begin, s.commit, s.get, s.put, s.remove, s.slot, s.log, s.trim, s.lease, s.tables} {
 		if p != nil {
 			all = append(all, p.raw.Close())
 		}
@@ -88,7 +92,7 @@ func (w *writer) disconnect() error {
 
 func newWriter(c *conn, opts Options) (*writer, error) {
 	w := &writer{conn: c, keep: opts.Keep, opts: opts, done: make(chan struct{})}
-	newest, err := c.integer("SELECT coalesce(max(last), 0) FROM feed")
+	folded, err := newestRow(c)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +100,12 @@ func newWriter(c *conn, opts Options) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.revision, w.oldest = store.Revision(newest), store.Revision(oldest)
+	r, err := loadRecent(c, folded)
+	if err != nil {
+		return nil, err
+	}
+	w.recent.Store(r)
+	w.revision, w.oldest = max(folded, r.revision()), store.Revision(oldest)
 	if w.leases, err = loadLeases(c, opts.Now); err != nil {
 		return nil, err
 	}
@@ -178,6 +187,7 @@ func (w *writer) mend(f *groupcommit.Front) error {
 		w.fail(&goneError{err}, f)
 		return w.broken
 	}
+	w.recent.Store(fresh.recent.Load())
 	w.place.reopened() // the log may be a new file
 	w.mark.set(w.revision)
 	w.broken = nil
@@ -212,15 +222,9 @@ func (w *writer) commit(b *groupcommit.Batch) error {
 	if err := w.sql.begin.exec(); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	size := 0
-	for i := range b.Writes {
-		size += len(b.Writes[i].Value)
-		if err := w.write(&b.Writes[i]); err != nil {
-			return err
-		}
-	}
-	if err := w.log(b); err != nil {
-		return fmt.Errorf("write the feed: %w", err)
+	next, err := w.change(b)
+	if err != nil {
+		return err
 	}
 	for _, l := range b.Leases.Changed() {
 		if err := w.writeLease(l); err != nil {
@@ -230,9 +234,25 @@ func (w *writer) commit(b *groupcommit.Batch) error {
 	if err := w.sql.commit.exec(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	w.held.next(w.sql.tables, size)
+	w.held.next(w.sql.tables, b)
 	w.mark.set(b.Revision)
+	w.recent.Store(next)
 	return w.place.check()
+}
+
+// change writes the batch where it belongs, and returns what is recent with it.
+func (w *writer) change(b *groupcommit.Batch) (*recent, error) {
+	now := w.recent.Load()
+	if b.Revision < b.First {
+		return now, nil
+	}
+	if next, err := w.put(now, b); next != nil || err != nil {
+		return next, err
+	}
+	if err := w.fold(now, b); err != nil {
+		return nil, err
+	}
+	return &recent{}, w.trim(b.Revision)
 }
 
 func (w *writer) write(o *groupcommit.Write) error {
@@ -261,23 +281,23 @@ func (w *writer) writeRow(last, first store.Revision, entries string) error {
 // of those: trimming touches pages that a commit need not touch, so it is done seldom.
 const trimParts = 64
 
-// log adds the batch's row to the feed, and trims the feed now and then.
-func (w *writer) log(b *groupcommit.Batch) error {
-	if b.Revision < b.First {
+// trim drops what the feed need not keep, now and then.
+func (w *writer) trim(newest store.Revision) error {
+	if newest-w.oldest < w.keep+w.keep/trimParts {
 		return nil
 	}
-	if err := w.writeRow(b.Revision, b.First, string(b.Entries())); err != nil {
-		return err
-	}
-	if b.Revision-w.oldest < w.keep+w.keep/trimParts {
-		return nil
-	}
-	w.oldest = b.Revision - w.keep
+	w.oldest = newest - w.keep
 	return w.sql.trim.exec(int64(w.oldest))
 }
 
 // currentRevision reads the committed revision of an object; zero if there is none.
 func (w *writer) currentRevision(key store.Key) (store.Revision, error) {
+	if o := w.recent.Load().find(key); o != nil {
+		if o.Deleted {
+			return 0, nil
+		}
+		return o.Revision, nil
+	}
 	n, err := w.sql.get.integer(string(key.Kind), groupcommit.Place(key.ID))
 	if err != nil {
 		return 0, fault.New(fault.Unavailable, "cannot read the revision of %s %q: %w", key.Kind, key.ID, err)
