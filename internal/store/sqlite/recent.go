@@ -69,11 +69,10 @@ func (r *recent) revision() store.Revision {
 
 // find returns the last write of an object, nil if there is none.
 func (r *recent) find(key store.Key) *groupcommit.Write {
-	for i := len(r.commits) - 1; i >= 0; i-- {
-		writes := r.commits[i].writes
-		for j := range writes {
-			if writes[j].Key == key {
-				return &writes[j]
+	for _, c := range slices.Backward(r.commits) {
+		for i := range c.writes {
+			if c.writes[i].Key == key {
+				return &c.writes[i]
 			}
 		}
 	}
@@ -157,7 +156,8 @@ func (c *commit) encode(buf []byte) (data []byte, ok bool) {
 	if size > slotSize {
 		return buf, false
 	}
-	b := append(buf, 0, 0, 0, 0)
+	b := slices.Grow(buf, slotSize)
+	b = append(b, 0, 0, 0, 0)
 	b = binary.AppendUvarint(b, uint64(c.first))
 	b = binary.AppendUvarint(b, uint64(c.last-c.first))
 	b = appendText(b, groupcommit.Entries(c.first, c.changes))

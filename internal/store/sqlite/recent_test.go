@@ -54,7 +54,7 @@ func FuzzRowsOfRecentChanges(f *testing.F) {
 	row, _ := c.encode(nil)
 	f.Add(row[4:60])
 	f.Add([]byte("\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	f.Fuzz(func(_ *testing.T, data []byte) {
 		d := decoder{rest: data}
 		d.commit()
 	})
