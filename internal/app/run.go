@@ -280,7 +280,7 @@ func openUsers(o Options) (login account, users *rapi.UsersFile, err error) {
 	return login, users, nil
 }
 
-// announce says where the controller can be reached.
+// announce says where the controller can be reached, now that it has started.
 func (s *surfaces) announce(o Options) error {
 	for _, path := range []string{filepath.Join(o.Data, readyName), o.ReadyFile} {
 		if path == "" {
@@ -290,7 +290,13 @@ func (s *surfaces) announce(o Options) error {
 			return err
 		}
 	}
-	return s.ready.tell(o.Out)
+	if err := s.ready.tell(o.Out); err != nil {
+		return err
+	}
+	if err := giveBackStart(); err != nil {
+		o.Log.Debug("what only the start touched stays in memory", "error", err)
+	}
+	return nil
 }
 
 // close closes what listens; what serves already has done so.
