@@ -38,6 +38,10 @@ const (
 	lingerBytes = 4 * luxiwire.MaxFrame
 )
 
+// stopTimeout is how long answers under way may take when the server stops: a client that
+// does not read holds up nobody.
+const stopTimeout = 5 * time.Second
+
 // Server answers the requests of LUXI clients.
 type Server struct {
 	deps    Deps
@@ -46,6 +50,7 @@ type Server struct {
 	// there; tests take smaller ones.
 	idle, begun    time.Duration // for a request to begin, and for all of it to come
 	look           time.Duration
+	farewell       time.Duration // for answers under way at a stop
 	maxFrame       int
 	maxConnections int
 	// memory is what long requests that are being read or worked on take together.
@@ -66,6 +71,7 @@ func newServer(deps Deps, table []method) *Server {
 		idle:     luxiwire.IdleTimeout,
 		begun:    luxiwire.FrameTimeout,
 		look:     lookTime,
+		farewell: stopTimeout,
 		maxFrame: luxiwire.MaxFrame,
 		conns:    map[net.Conn]bool{},
 
@@ -79,12 +85,12 @@ func newServer(deps Deps, table []method) *Server {
 }
 
 // Serve answers on the listener until the context ends or the listener fails.
-// Requests that are being carried out when the context ends are answered
-// before Serve returns; the listener is then closed.
+// Requests that are being carried out when the context ends get a few seconds to be
+// answered before Serve returns; the listener is then closed.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	stop := context.AfterFunc(ctx, func() {
 		_ = listener.Close() // Accept reports it
-		s.wakeAll()
+		s.endAll()
 	})
 	defer stop()
 	defer s.done.Wait()
@@ -112,12 +118,21 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// wakeAll interrupts the connections that wait for a request.
-func (s *Server) wakeAll() {
+// endAll interrupts the connections that wait for a request, and closes the others
+// when their time is up.
+func (s *Server) endAll() {
+	s.each(func(conn net.Conn) { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // it is going away
+	time.AfterFunc(s.farewell, func() {
+		s.each(func(conn net.Conn) { _ = conn.Close() }) // whoever writes to it notices
+	})
+}
+
+// each calls a function with all connections.
+func (s *Server) each(f func(net.Conn)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for conn := range s.conns {
-		_ = conn.SetReadDeadline(time.Unix(1, 0)) // it is going away
+		f(conn)
 	}
 }
 
@@ -148,7 +163,7 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn, by reason.Account
 	s.mu.Lock()
 	s.conns[conn] = true
 	s.mu.Unlock()
-	defer context.AfterFunc(ctx, s.wakeAll)()
+	defer context.AfterFunc(ctx, s.endAll)()
 	s.serveConn(ctx, conn, by)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,7 +1,9 @@
 package luxi
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/luxiwire"
 )
 
@@ -164,6 +167,42 @@ func TestServeAnswersWhatItBegan(t *testing.T) {
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+// TestServeEndsThoughAClientDoesNotRead: whoever takes no more than the beginning of a long
+// answer does not hold up a stop.
+func TestServeEndsThoughAClientDoesNotRead(t *testing.T) {
+	long := pieces(func(yield func([]byte) bool) {
+		for piece := bytes.Repeat([]byte(" "), 1<<20); yield(piece); {
+			continue
+		}
+	})
+	s := newServer(Deps{Log: slog.New(slog.DiscardHandler), Querier: &live.Querier{}}, []method{
+		{"Long", 0, 0, func(context.Context, *Deps, *arguments) (any, error) { return long, nil }},
+	})
+	s.farewell = 10 * time.Millisecond
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := Listen(path, 0o660)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, listener) }()
+	client := dialRaw(t, path)
+	client.send(`{"method":"Long","args":[]}` + "\x03")
+	if _, err := io.ReadFull(client.Conn, make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it does not end")
 	}
 }
 
