@@ -204,7 +204,7 @@ func TestNextWaits(t *testing.T) {
 func TestNextStartsAnewWhenTheFeedIsGone(t *testing.T) {
 	r := newRig(t, 1)
 	u := r.next(0)
-	for n := range 100 { // a store may keep more than it must, and trim the feed seldom
+	for n := range 400 { // a store may keep more than it must, and trim the feed seldom
 		r.change(put("a", fmt.Sprint("state", n)))
 	}
 	if got := words(nextOf(r, r.restarted(), u.Revision)); got != "reset, enter uuid-a" {

@@ -3,8 +3,8 @@
 // One goroutine writes. It takes what has queued up since its last commit, at
 // most maxBatch transactions, decides each in order in memory (epoch,
 // expectations), writes the final state of every object that the batch touched
-// once, and commits with one fsync. A small batch is written as one row of the table
-// recent; many of those are taken into the other tables together (recent.go). Readers
+// once, and commits with one fsync. What it writes gathers in the table recent, which
+// takes few pages, until the other tables take it in together (recent.go). Readers
 // have connections of their own and never wait for it, nor it for them.
 //
 // Invariants:

@@ -15,10 +15,11 @@ import (
 )
 
 // A commit that changes an object and adds another touches pages for both, for their
-// index and for the feed, and who works alone waits for all of them. So a small commit
-// is written as one row of the table recent, which has a page of its own. The
-// tables object and feed take in what has gathered there with the first commit that is
-// large, or when there is no more room.
+// index and for the feed, and who works alone waits for all of them. So a commit
+// is written as rows of the table recent, each with a page of its own, as many
+// transactions to a row as it has room for. The tables object and feed take in what has
+// gathered there when there is no more room, with the commit that finds none: each object
+// once, however often it was changed.
 //
 // How far the tables reach is told by the newest revision of the feed. A row of
 // recent is live while it is newer. So rows are not deleted: they are written over,
@@ -30,20 +31,20 @@ import (
 // commits they have taken in meanwhile. So the two never lack something together.
 
 const (
-	// slots is how many commits may gather.
-	slots = 32
+	// slots is how many rows there are.
+	slots = 128
 	// slotSize is the size of each row, in bytes. They are all of one size, so that a row is
 	// written over where it is, and a page of 4096 bytes has room for one.
 	slotSize = 4000
 )
 
 // recent is what was committed and is not in the tables, oldest first, as far as the
-// writer knows. It does not change.
+// writer knows: a commit for each row. It does not change.
 type recent struct {
 	commits []commit
 }
 
-// commit is one of them.
+// commit is what a row holds: some transactions that were committed together.
 type commit struct {
 	first, last store.Revision
 	changes     []store.Change
@@ -295,21 +296,58 @@ func loadRecent(c *conn, folded store.Revision) (*recent, error) {
 	return &recent{commits: slices.Grow(commits, slots)}, nil
 }
 
-// put writes a batch into one row, if it is small and there is room for it.
+// put writes a batch into rows, if there is room for all of it.
 func (w *writer) put(r *recent, b *groupcommit.Batch) (*recent, error) {
-	if len(r.commits) == slots {
+	commits := split(b)
+	if len(r.commits)+len(commits) > slots {
 		return nil, nil
 	}
-	c := commit{first: b.First, last: b.Revision, changes: b.Changes(), writes: b.Writes}
-	var small bool
-	if w.slot, small = c.encode(w.slot[:0]); !small {
-		return nil, nil
+	next := r
+	for i := range commits {
+		var small bool
+		if w.slot, small = commits[i].encode(w.slot[:0]); !small {
+			return nil, nil
+		}
+		if err := w.sql.slot.exec(int64(len(next.commits)), w.slot); err != nil {
+			return nil, err
+		}
+		next = next.with(commits[i])
 	}
-	if err := w.sql.slot.exec(int64(len(r.commits)), w.slot); err != nil {
-		return nil, err
-	}
-	return r.with(c), nil
+	return next, nil
 }
+
+// split makes of a batch commits that each fit into a row, so far as its transactions do.
+func split(b *groupcommit.Batch) []commit {
+	const overhead = 100 // of an object: its line in the feed, and numbers
+	writes := b.Writes
+	if !slices.IsSortedFunc(writes, byRevision) {
+		writes = slices.Clone(writes)
+		slices.SortStableFunc(writes, byRevision)
+	}
+	changes := b.Changes()
+	var all []commit
+	now := commit{first: b.First}
+	size := 0
+	for rev := b.First; rev <= b.Revision; rev++ {
+		n, c, more := 0, 0, 0
+		for ; n < len(writes) && writes[n].Revision == rev; n++ {
+			more += len(writes[n].Value) + overhead
+		}
+		for ; c < len(changes) && changes[c].Revision == rev; c++ {
+			more += overhead
+		}
+		if size > 0 && size+more > slotSize {
+			all, now, size = append(all, now), commit{first: rev}, 0
+		}
+		size += more
+		now.last = rev
+		now.writes, writes = append(now.writes, writes[:n]...), writes[n:]
+		now.changes, changes = append(now.changes, changes[:c]...), changes[c:]
+	}
+	return append(all, now)
+}
+
+func byRevision(a, b groupcommit.Write) int { return cmp.Compare(a.Revision, b.Revision) }
 
 // fold writes into the tables what the recent commits and the batch come to.
 func (w *writer) fold(r *recent, b *groupcommit.Batch) error {

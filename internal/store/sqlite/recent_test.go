@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -44,6 +46,46 @@ func TestRowsOfRecentChangesReadBack(t *testing.T) {
 		data[bit/8] ^= 1 << (bit % 8)
 		if _, ok := decodeCommit(data); ok {
 			t.Fatalf("a row with bit %d flipped is read", bit)
+		}
+	})
+}
+
+// TestTransactionsShareRows: a commit of many transactions is split between them, and
+// nothing of it is lost or changes its place.
+func TestTransactionsShareRows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		front := groupcommit.NewFront(7, nil)
+		for range rapid.IntRange(1, 40).Draw(t, "transactions") {
+			var tx store.Tx
+			for i := range rapid.IntRange(0, 3).Draw(t, "objects") {
+				key := store.Key{Kind: "job", ID: strconv.Itoa(3*rapid.IntRange(0, 9).Draw(t, "id") + i)}
+				if rapid.IntRange(0, 4).Draw(t, "delete") == 0 {
+					tx.Delete = append(tx.Delete, key)
+					continue
+				}
+				tx.Put = append(tx.Put, store.Put{Key: key, Value: make([]byte, rapid.IntRange(1, 1200).Draw(t, "size"))})
+			}
+			front.Enqueue(tx, nil)
+		}
+		requests, _ := front.Take(nil)
+		b := groupcommit.Decide(requests, 7, groupcommit.NewLeases(nil, time.Now), func(store.Key) (store.Revision, error) { return 0, nil })
+		writes, changes := []groupcommit.Write{}, []store.Change{}
+		next := b.First
+		for _, c := range split(b) {
+			if _, ok := c.encode(nil); !ok || c.first != next || c.last < c.first {
+				t.Fatalf("a row for revisions %d to %d after %d (%v)", c.first, c.last, next-1, ok)
+			}
+			next = c.last + 1
+			for _, w := range c.writes {
+				if w.Revision < c.first || w.Revision > c.last {
+					t.Fatalf("revision %d in the row of %d to %d", w.Revision, c.first, c.last)
+				}
+			}
+			writes, changes = append(writes, c.writes...), append(changes, c.changes...)
+		}
+		slices.SortStableFunc(b.Writes, byRevision)
+		if next != b.Revision+1 || !reflect.DeepEqual(writes, b.Writes) || !reflect.DeepEqual(changes, b.Changes()) {
+			t.Fatalf("the rows do not come to the batch")
 		}
 	})
 }
@@ -108,7 +150,7 @@ func TestLostRecentChangesAreNoticed(t *testing.T) {
 func TestRecentChangesOutliveTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	total := 0
-	for _, commits := range []int{1, slots - 1, slots, slots + 1, 3*slots + 7, 0, 2} {
+	for _, commits := range []int{1, slots - 1, slots, slots + 1, 2*slots + 7, 0, 2} {
 		s := mustOpen(t, dir, Options{})
 		for i := range commits {
 			tx := job(strconv.Itoa(total), strconv.Itoa(i))
