@@ -64,7 +64,7 @@ func wrecks(t *testing.T) []wreck {
 		}
 		return data
 	}
-	w.database, w.log = read(FileName), read(FileName+"-wal")
+	w.database, w.log = read(FileName), written(read(FileName+"-wal"))
 	mustClose(t, s)
 	stopped := w
 	stopped.database, stopped.log = read(FileName), nil

@@ -260,6 +260,52 @@ func TestTheLogIsEmptied(t *testing.T) {
 	}
 }
 
+// TestFewCommitsMakeTheLogLonger: most are written over what is there.
+func TestFewCommitsMakeTheLogLonger(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{})
+	longer, size := 0, int64(0)
+	const commits = 300
+	for range commits {
+		commitJobs(t, s, 1)
+		if now := logSize(t, dir); now != size {
+			longer, size = longer+1, now
+		}
+	}
+	if longer > commits/10 {
+		t.Errorf("%d of %d commits made the log longer", longer, commits)
+	}
+}
+
+// TestTheLogDoesNotGrowWithEachKill opens what kills leave, over and over.
+func TestTheLogDoesNotGrowWithEachKill(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{})
+	commitJobs(t, s, 2)
+	size := logSize(t, dir)
+	for range 5 {
+		killed := t.TempDir()
+		if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		mustClose(t, s)
+		dir, s = killed, mustOpen(t, killed, Options{})
+		commitJobs(t, s, 2)
+	}
+	if now := logSize(t, dir); now > size {
+		t.Errorf("the log has %d bytes, and had %d", now, size)
+	}
+}
+
+func logSize(t *testing.T, dir string) int64 {
+	t.Helper()
+	log, err := os.Stat(filepath.Join(dir, FileName+"-wal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log.Size()
+}
+
 func TestUnknownOutcomeStopsTheStore(t *testing.T) {
 	s := openStore(t)
 	if _, err := store.Commit(t.Context(), s, job("1", "1")); err != nil {

@@ -132,6 +132,9 @@ func prepareWriter(c *conn, opts Options) (*writer, error) {
 // damaged before or disappear now.
 func (w *writer) watchOver(file string) (err error) {
 	w.file = file
+	if w.log, err = openLog(file); err != nil {
+		return fault.New(fault.Environment, "cannot find the store's log: %w", err)
+	}
 	if w.place, err = newPlace(file); err != nil {
 		return err
 	}

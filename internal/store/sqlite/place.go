@@ -18,6 +18,8 @@ type place struct {
 	paths [2]string
 	files [2]identity // as they were first seen
 	now   unix.Statx_t
+	// logSize is how long the log was behind the last commit.
+	logSize int64
 }
 
 // identity is what tells a file from another in its place; zero before it was seen.
@@ -51,15 +53,16 @@ func (p *place) check() error {
 			return &goneError{fmt.Errorf("the store's file %s was replaced by another while it was in use", path)}
 		}
 	}
+	p.logSize = int64(p.now.Size)
 	return nil
 }
 
-// look asks for nothing but which file it is. Who asks for a file's times has Linux (from 6.13) give the
+// look asks for nothing but which file it is, and how long. Who asks for a file's times has Linux (from 6.13) give the
 // next write a time of its own, which the flush of the next commit would have to write to
 // the file system's journal: that made a flush of 0.17 ms one of 0.22 ms.
 func (p *place) look(path string) (identity, error) {
 	for {
-		err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &p.now)
+		err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, unix.STATX_INO|unix.STATX_SIZE, &p.now)
 		if !errors.Is(err, unix.EINTR) {
 			return identity{p.now.Dev_major, p.now.Dev_minor, p.now.Ino}, err
 		}

@@ -45,7 +45,7 @@ func tornStore(t *testing.T, transactions int) (database, log []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return database, log
+	return database, written(log)
 }
 
 // checkWhole opens a directory and checks that it holds the state after some

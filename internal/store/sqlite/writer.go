@@ -25,6 +25,7 @@ type writer struct {
 	slot     []byte // a row of it, kept for the next one
 	held     held
 	place    *place
+	log      *log
 	mark     *mark
 	opts     Options
 	file     string
@@ -189,6 +190,7 @@ func (w *writer) mend(f *groupcommit.Front) error {
 	}
 	w.recent.Store(fresh.recent.Load())
 	w.place.reopened() // the log may be a new file
+	w.log.size = 0
 	w.mark.set(w.revision)
 	w.broken = nil
 	f.Advance(w.revision)
@@ -222,6 +224,7 @@ func (w *writer) commit(b *groupcommit.Batch) error {
 	if err := w.sql.begin.exec(); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
+	_ = w.log.extend(w.place.logSize) // commits are slower without, and the log has what room there is
 	next, err := w.change(b)
 	if err != nil {
 		return err
