@@ -122,7 +122,7 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) {
 		return openAgent(cmp.Or(o.NodeData, filepath.Join(o.Data, "nodes")), node, o.Tasks)
 	})
-	c.querier = &live.Querier{Picture: c.picture, Store: c.store, Nodes: live.Local(c.fleet), Runtime: runtime(), Log: log}
+	c.querier = &live.Querier{Picture: c.picture, Store: c.store, Nodes: live.Local(c.fleet), Runtime: ofProgram(), Log: log}
 	c.rollout, err = rollout.Open(ctx, rollout.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Inventory: c.keeper, Now: time.Now, Log: log,
 		Functions: dirOf(o.Functions)})
 	if err != nil {
@@ -222,9 +222,9 @@ func newUUID() string {
 // newPassword returns a random password.
 func newPassword() string { return strings.ToLower(rand.Text()) }
 
-// runtime is what the program tells about itself: the reference whose
+// ofProgram is what the program tells about itself: the reference whose
 // interfaces it speaks, under the reference's numbers, and its own version.
-func runtime() query.Runtime {
+func ofProgram() query.Runtime {
 	const protocol = 3000000
 	return query.Runtime{
 		SoftwareVersion: "3.0.2", VCSVersion: "(drover) version " + version.Number,

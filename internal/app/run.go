@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -103,6 +104,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.ArchiveAfter == 0 {
 		o.ArchiveAfter = DefaultArchiveAfter
 	}
+	defer spareGarbage()()
 	m, err := openMember(ctx, o)
 	if err != nil {
 		return err
@@ -293,6 +295,7 @@ func (s *surfaces) announce(o Options) error {
 	if err := s.ready.tell(o.Out); err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // to hash a password takes 19 MiB
 	if err := giveBackStart(); err != nil {
 		o.Log.Debug("what only the start touched stays in memory", "error", err)
 	}

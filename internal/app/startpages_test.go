@@ -41,26 +41,28 @@ Anonymous:             0 kB
 // TestWhatOnlyTheStartTouchedIsGivenBack asks the system how much of a program's file is in
 // memory, before and after.
 func TestWhatOnlyTheStartTouchedIsGivenBack(t *testing.T) {
-	resident := func() (kB int) {
-		t.Helper()
-		status, err := os.ReadFile("/proc/self/status")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, rest, _ := strings.Cut(string(status), "RssFile:")
-		if _, err := fmt.Sscan(rest, &kB); err != nil {
-			t.Fatal(err)
-		}
-		return kB
-	}
 	touchProgram(t)
-	before := resident()
+	before := resident(t, "RssFile")
 	if err := giveBackStart(); err != nil {
 		t.Fatal(err)
 	}
-	if after := resident(); after > before/2 {
+	if after := resident(t, "RssFile"); after > before/2 {
 		t.Errorf("%d kB of files in memory, of %d before", after, before)
 	}
+}
+
+// resident returns how much memory of a kind this process has (proc_pid_status(5)).
+func resident(t *testing.T, kind string) (kB int) {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), kind+":")
+	if _, err := fmt.Sscan(rest, &kB); err != nil {
+		t.Fatal(err)
+	}
+	return kB
 }
 
 // touchProgram has all of the program in memory, which other tests may have given back.
