@@ -37,6 +37,8 @@ type FilterChange struct {
 	expiry bool
 	// preview: nothing is to come of it.
 	preview bool
+	// texts are the rules that the edits made as they are stored, nil for one that is gone.
+	texts [][]byte
 }
 
 // ChangeFilters makes a set of edits, all or none, and returns what they made.
@@ -73,7 +75,7 @@ func (c *FilterChange) event(i int, changed jobfilter.Changed) audit.Event {
 		e.Before, e.Name = encode(changed.Before), changed.Before.Name
 	}
 	if changed.After != nil {
-		e.After, e.Name = encode(changed.After), changed.After.Name
+		e.After, e.Name = c.texts[i], changed.After.Name
 	}
 	return e
 }
@@ -107,10 +109,14 @@ func (q *Queue) editing(c *FilterChange, made **jobfilter.Edited) (machine.Edit,
 		for i, r := range edited.Rules {
 			next[i] = *r
 		}
-		var changed []string
-		for _, x := range edited.Changed {
-			changed = append(changed, x.UUID())
-			if err := checkRuleSize(x.After); err != nil {
+		changed := make([]string, len(edited.Changed))
+		c.texts = make([][]byte, len(edited.Changed))
+		for i, x := range edited.Changed {
+			changed[i] = x.UUID()
+			if x.After == nil {
+				continue
+			}
+			if c.texts[i], err = ruleText(x.After); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -127,14 +133,13 @@ func pointers(rules []jobfilter.Rule) []*jobfilter.Rule {
 	return out
 }
 
-func checkRuleSize(r *jobfilter.Rule) error {
-	if r == nil {
-		return nil
+// ruleText returns a rule as it is stored; fault.TooLarge for too large a one.
+func ruleText(r *jobfilter.Rule) ([]byte, error) {
+	text := encode(r)
+	if len(text) > MaxRule {
+		return nil, fault.New(fault.TooLarge, "a filter rule may have at most %d bytes, this one has %d", MaxRule, len(text))
 	}
-	if size := len(encode(r)); size > MaxRule {
-		return fault.New(fault.TooLarge, "a filter rule may have at most %d bytes, this one has %d", MaxRule, size)
-	}
-	return nil
+	return text, nil
 }
 
 // PutFilter adds a rule under a new UUID, or under the given one; a rule that
@@ -203,17 +208,19 @@ func (q *Queue) planRules(edit machine.Edit, made func(*work)) (durable <-chan e
 	}
 }
 
-// spread calls f with each number below n, on all processors.
+// spread calls f with each number below n, on all processors; one share is done by who calls it.
 func spread(n int, f func(int)) {
 	share := n/runtime.GOMAXPROCS(0) + 1
-	var all sync.WaitGroup
-	for from := 0; from < n; from += share {
-		all.Go(func() {
-			for i := from; i < min(from+share, n); i++ {
-				f(i)
-			}
-		})
+	do := func(from int) {
+		for i := from; i < min(from+share, n); i++ {
+			f(i)
+		}
 	}
+	var all sync.WaitGroup
+	for from := share; from < n; from += share {
+		all.Go(func() { do(from) })
+	}
+	do(0)
 	all.Wait()
 }
 
