@@ -70,6 +70,12 @@ func (f *FrameReader) Begun() error {
 	return err
 }
 
+// Whole reports whether all of the next message has come, without waiting.
+func (f *FrameReader) Whole() bool {
+	there, _ := f.r.Peek(f.r.Buffered()) // never fails
+	return bytes.IndexByte(there, Terminator) >= 0
+}
+
 // pieces are a message as far as it has come. What is there stays where it is: a
 // message that grew in one piece would leave four times its size behind.
 type pieces struct {

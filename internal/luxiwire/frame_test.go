@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -104,4 +105,33 @@ func FuzzFrames(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestWholeDoesNotWait(t *testing.T) {
+	near, far := net.Pipe()
+	defer func() { _, _ = near.Close(), far.Close() }()
+	frames := NewFrameReader(near, 1<<20)
+	send := func(text string) {
+		t.Helper()
+		go func() { _, _ = io.WriteString(far, text) }()
+		if err := frames.Begun(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if send("{"); frames.Whole() {
+		t.Error("the beginning of a message is whole")
+	}
+	go func() { _, _ = io.WriteString(far, "}\x03") }()
+	if _, err := frames.Next(); err != nil {
+		t.Fatal(err)
+	}
+	if send("{}\x03{"); !frames.Whole() {
+		t.Error("a message that has come is not whole")
+	}
+	if _, err := frames.Next(); err != nil {
+		t.Fatal(err)
+	}
+	if frames.Whole() {
+		t.Error("the beginning of the next message is whole")
+	}
 }

@@ -4,35 +4,67 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 )
 
-// lookTime is how often the server looks whether the client is still there
-// while its request takes that long.
+// lookTime is how often the server looks whether the clients are still there whose
+// requests it carries out.
 const lookTime = time.Second
 
 // errHungUp is why the work for a client ends that hung up.
 var errHungUp = fault.New(fault.Canceled, "the client has hung up")
 
-// attended returns a context for one request that also ends soon after the
+// attention is what the server knows of a connection.
+type attention struct {
+	// end ends the request that is carried out; nil while there is none.
+	end atomic.Pointer[context.CancelCauseFunc]
+}
+
+// request returns a context for one request that also ends soon after the
 // client hung up, and what ends it in any case.
-func (s *Server) attended(ctx context.Context, conn net.Conn) (context.Context, func()) {
+func (a *attention) request(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	// Nearly all requests are answered before the first look.
-	looks := time.AfterFunc(s.look, func() {
-		for ctx.Err() == nil {
-			if hungUp(conn) {
-				cancel(errHungUp)
-			}
-			pause(ctx, s.look)
-		}
-	})
+	a.end.Store(&cancel)
 	return ctx, func() {
-		looks.Stop()
+		a.end.Store(nil)
 		cancel(nil)
+	}
+}
+
+// attend adds a connection to those that the server looks after. The caller holds mu.
+func (s *Server) attend(conn net.Conn) *attention {
+	a := &attention{}
+	s.conns[conn] = a
+	if !s.looking { // one timer for all: nearly all requests are answered before it ends
+		s.looking = true
+		time.AfterFunc(s.look, s.lookAround)
+	}
+	return a
+}
+
+// lookAround looks which clients have hung up, from time to time while there are any.
+func (s *Server) lookAround() {
+	waiting := map[net.Conn]*context.CancelCauseFunc{}
+	s.mu.Lock()
+	for conn, a := range s.conns {
+		if end := a.end.Load(); end != nil {
+			waiting[conn] = end
+		}
+	}
+	s.looking = len(s.conns) > 0
+	more := s.looking
+	s.mu.Unlock()
+	for conn, end := range waiting {
+		if hungUp(conn) {
+			(*end)(errHungUp)
+		}
+	}
+	if more {
+		time.AfterFunc(s.look, s.lookAround)
 	}
 }
 

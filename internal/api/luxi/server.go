@@ -57,8 +57,10 @@ type Server struct {
 	memory *intake.Budget
 
 	mu    sync.Mutex
-	conns map[net.Conn]bool
-	done  sync.WaitGroup
+	conns map[net.Conn]*attention
+	// looking: a time is set for the next lookAround.
+	looking bool
+	done    sync.WaitGroup
 }
 
 // New returns a server of all methods over the given parts of the controller.
@@ -73,7 +75,7 @@ func newServer(deps Deps, table []method) *Server {
 		look:     lookTime,
 		farewell: stopTimeout,
 		maxFrame: luxiwire.MaxFrame,
-		conns:    map[net.Conn]bool{},
+		conns:    map[net.Conn]*attention{},
 
 		maxConnections: maxConnections,
 		memory:         intake.NewBudget(maxInFlight),
@@ -140,8 +142,9 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	full := len(s.conns) >= s.maxConnections
+	var a *attention
 	if !full {
-		s.conns[conn] = true
+		a = s.attend(conn)
 	}
 	s.done.Go(func() {
 		defer func() { _ = conn.Close() }() // nothing is left to be said
@@ -150,10 +153,7 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 			s.refuse(conn, err.Error(), err)
 			return
 		}
-		s.serveConn(ctx, conn, Peer(conn))
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.conns, conn)
+		s.serveConn(ctx, conn, a, Peer(conn))
 	})
 }
 
@@ -161,17 +161,15 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 // it or the context ends.
 func (s *Server) ServeConn(ctx context.Context, conn net.Conn, by reason.Account) {
 	s.mu.Lock()
-	s.conns[conn] = true
+	a := s.attend(conn)
 	s.mu.Unlock()
 	defer context.AfterFunc(ctx, s.endAll)()
-	s.serveConn(ctx, conn, by)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, conn)
+	s.serveConn(ctx, conn, a, by)
 }
 
 // serveConn answers the requests of one connection, in order.
-func (s *Server) serveConn(ctx context.Context, conn net.Conn, by reason.Account) {
+func (s *Server) serveConn(ctx context.Context, conn net.Conn, a *attention, by reason.Account) {
+	defer s.forget(conn)
 	frames := luxiwire.NewFrameReader(conn, s.maxFrame)
 	frames.Charge(s.memory)
 	defer frames.Release()
@@ -179,7 +177,7 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn, by reason.Account
 		if conn.SetReadDeadline(time.Now().Add(s.idle)) != nil || ctx.Err() != nil || frames.Begun() != nil {
 			return
 		}
-		if conn.SetReadDeadline(time.Now().Add(s.begun)) != nil || ctx.Err() != nil {
+		if !frames.Whole() && conn.SetReadDeadline(time.Now().Add(s.begun)) != nil || ctx.Err() != nil {
 			return
 		}
 		frame, err := frames.Next()
@@ -191,22 +189,29 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn, by reason.Account
 		if err != nil { // gone, too slow, or cut short: nobody to answer
 			return
 		}
-		if !s.answer(ctx, conn, by, frame) {
+		if !s.answer(ctx, conn, a, by, frame) {
 			return
 		}
 		frames.Release()
 	}
 }
 
+// forget removes a connection from those that the server looks after.
+func (s *Server) forget(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, conn)
+}
+
 // answer carries out one request, as long as the client is there to read the
 // answer. It reports whether the connection can be used for another.
-func (s *Server) answer(ctx context.Context, conn net.Conn, by reason.Account, frame []byte) bool {
+func (s *Server) answer(ctx context.Context, conn net.Conn, a *attention, by reason.Account, frame []byte) bool {
 	req, err := luxiwire.ParseRequest(frame)
 	if err != nil {
 		s.refuse(conn, err.Error(), err)
 		return false
 	}
-	ctx, done := s.attended(ctx, conn)
+	ctx, done := a.request(ctx)
 	defer done()
 	if s.deps.NewID != nil {
 		ctx = requestid.With(ctx, s.deps.NewID())
