@@ -120,6 +120,16 @@ func TestASetOfEditsIsAllOrNone(t *testing.T) {
 	r.status(id, job.Success)
 }
 
+// TestARuleThatIsAddedEndsByItself while the queue goes on.
+func TestARuleThatIsAddedEndsByItself(t *testing.T) {
+	r := newRig(t, 1)
+	soon := rule(t, 1, `"PAUSE"`, `[]`)
+	soon.Until = time.Now().Add(50 * time.Millisecond)
+	_, _, err := r.q.PutFilter(ctx, "", soon, queue.By{})
+	r.check(err)
+	r.status(r.submit(delay), job.Success)
+}
+
 // TestRulesEndByThemselves: a rule with an end is gone at that time, the jobs it
 // held go on, and that is recorded; after a restart too.
 func TestRulesEndByThemselves(t *testing.T) {

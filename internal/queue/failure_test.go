@@ -126,6 +126,29 @@ func TestWritingAgainKeepsAJobThatEnded(t *testing.T) {
 	r.status(2, job.Canceled)
 }
 
+// A write of a rule that fails, while a later change of it succeeds, must not
+// bring back what the rule was.
+func TestWritingAgainKeepsARuleAsItIs(t *testing.T) {
+	r, faulty := newFaultyRig(t, 1)
+	goOn := stall(t, r, faulty)
+	faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: touches(queue.KindFilter, paused)})
+	var changed []<-chan error
+	for priority := range 2 {
+		changed = append(changed, handedOver(func(ctx context.Context) error {
+			_, _, err := r.q.PutFilter(ctx, paused, rule(t, priority, `"PAUSE"`, `[]`), queue.By{})
+			return err
+		}))
+	}
+	goOn()
+	for _, done := range changed {
+		r.check(soon(t, done))
+	}
+	r.crash()
+	if rules := r.shown.Load().Rules; len(rules) != 1 || rules[0].Priority != 1 {
+		t.Errorf("rules after a restart: %v", rules)
+	}
+}
+
 func TestCloseSettlesWhatIsWrittenAgain(t *testing.T) {
 	r, faulty := newFaultyRig(t, 1)
 	goOn := stall(t, r, faulty)

@@ -52,8 +52,10 @@ func (q *Queue) ChangeFilters(ctx context.Context, c FilterChange) (*jobfilter.E
 		return nil, err
 	}
 	return made, q.setRules(ctx, edit, func(w *work) {
+		w.ruleTexts = map[string][]byte{}
 		for i, changed := range made.Changed {
 			q.record(w, c.event(i, changed))
+			w.ruleTexts[changed.UUID()] = c.texts[i]
 		}
 	})
 }
@@ -176,7 +178,6 @@ func (q *Queue) setRules(ctx context.Context, edit machine.Edit, made func(*work
 		q.catchUp(ctx)
 		return err
 	}
-	q.expiring.signal()
 	select {
 	case err := <-durable:
 		return err
@@ -200,6 +201,9 @@ func (q *Queue) planRules(edit machine.Edit, made func(*work)) (durable <-chan e
 			if err = q.apply(w, plan).Refused; err == nil {
 				made(w)
 				durable = w.answer()
+				if slices.ContainsFunc(q.m.Rules(), func(r jobfilter.Rule) bool { return !r.Until.IsZero() }) {
+					q.expiring.signal()
+				}
 			}
 		})
 		if !errors.Is(err, machine.ErrStale) {

@@ -42,6 +42,9 @@ type work struct {
 	whole    *whole    // what it is a part of, if it is
 	restores bool      // it takes something back that was refused
 	waiting  []*work   // refused works of the same things, to be written when this one is over
+	// ruleTexts are the rules that the work changed as they are stored, until it is written first:
+	// what is written again is what there is then.
+	ruleTexts map[string][]byte
 }
 
 // begin is what is to be done for a job once the work is durable.
@@ -103,6 +106,10 @@ func (q *Queue) flush(w *work) {
 			q.writeJob(&tx, w, key)
 			continue
 		}
+		if text := w.ruleTexts[key.ID]; text != nil && key.Kind == KindFilter {
+			tx.Put = append(tx.Put, store.Put{Key: key, Value: text})
+			continue
+		}
 		put, exists := q.present(key)
 		if !exists {
 			tx.Delete = append(tx.Delete, key)
@@ -116,6 +123,7 @@ func (q *Queue) flush(w *work) {
 			tx.Delete = append(tx.Delete, submissionKey(j.Key))
 		}
 	}
+	w.ruleTexts = nil
 	putEvents(&tx, w.events)
 	q.unsettled[w] = true
 	q.outcomes.expect()
