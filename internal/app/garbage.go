@@ -7,7 +7,7 @@ const spare = 24 << 20
 
 // spareGarbage has Go's collector wait for that much more garbage until release is called. A
 // controller with few jobs has 6 MiB in use, and when it is busy it would collect every 80 ms,
-// which costs it an eighth of the jobs that it could do.
+// which cost it an eighth of the jobs that it could do.
 //
 // It is memory that nobody touches: the collector counts it as in use, and the system
 // gives none for it.
