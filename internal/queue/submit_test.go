@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"fmt"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"testing"
@@ -157,6 +158,29 @@ func (r *rig) chain(n int) {
 		}
 		r.submitMany(some...)
 		n -= len(some)
+	}
+}
+
+// TestASubmissionBehindAChainAllocatesWhatOneAlwaysDoes: looking for circles walked, and copied, all
+// of the chain.
+func TestASubmissionBehindAChainAllocatesWhatOneAlwaysDoes(t *testing.T) {
+	const submissions = 20
+	allocated := func(chain int) uint64 {
+		r := newRig(t, 1)
+		r.chain(chain)
+		bytes := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+		metrics.Read(bytes)
+		before := bytes[0].Value.Uint64()
+		for range submissions {
+			r.submit(after(-1, `[]`))
+		}
+		metrics.Read(bytes)
+		return (bytes[0].Value.Uint64() - before) / submissions
+	}
+	few, many := allocated(100), allocated(3000)
+	t.Logf("a submission allocates %d bytes behind 100 jobs, %d behind 3000", few, many)
+	if many > 3*few+1<<20 { // what came before may still be written
+		t.Errorf("a submission allocates %d bytes behind 100 jobs, %d behind 3000", few, many)
 	}
 }
 
