@@ -218,6 +218,7 @@ func TestLimitsHoldInsideOneCall(t *testing.T) {
 func TestQuotaIsExact(t *testing.T) {
 	for expr, size := range map[string]int64{
 		"'a' * 1000":                      49 + 1000,
+		"'ä' * 100":                       49 + 100*25, // the header of a wide string counts each time
 		"$ + 'b'":                         49 + 2,
 		"'abc'.replace(b, 'x' * 100)":     49 + 102,
 		"regex('a').replace('a' * 9, bb)": 49 + 18,
