@@ -9,7 +9,7 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 # Debian packages that the tests drive Drover with, or compare it to.
-TEST_PACKAGES := python3-ganeti-rapi python3-yaql python3-novaclient python3-openstackclient postgresql rabbitmq-server
+TEST_PACKAGES := python3-ganeti-rapi python3-yaql python3-novaclient python3-openstackclient postgresql rabbitmq-server nginx-light
 # Ganeti's own tools and the Python libraries that they import, which are unpacked and not installed.
 STOCK_PACKAGES := ganeti-3.0 python3-pyparsing python3-openssl python3-pycurl python3-pyinotify python3-psutil \
 	python3-bitarray python3-cryptography python3-cffi-backend python3-six python3-simplejson ganeti-htools-3.0 libpcre3
@@ -18,6 +18,10 @@ RACE_PACKAGES := gcc libc6-dev
 
 # The packages that are tested: make test PACKAGES=./internal/queue
 PACKAGES     ?= ./...
+# The program that the tests drive is linked once, and they are linked without what a debugger needs. They are not vetted here,
+# for `make lint` does it; and more of them run at once than there are processors, for those that drive programs mostly wait.
+TEST_BINARY  := $(CURDIR)/.cache/test/drover
+TEST_FLAGS   := -vet=off -ldflags '-s -w' -p 4
 TEST_TIMEOUT ?= 9m
 RACE_TIMEOUT ?= 15m
 # It ends what hangs; Python takes long on a machine that is busy.
@@ -25,6 +29,7 @@ STOCK_TIMEOUT ?= 30m
 FUZZTIME     ?= 10s
 BENCHTIME    ?= 1s
 SOAKTIME     ?= 10m
+TIME         ?= 1m
 
 .PHONY: help
 help: ## list the targets
@@ -40,7 +45,8 @@ dev: build ## run a whole cluster on this machine (Ctrl-C stops it)
 
 .PHONY: test
 test: test-deps ## install what the tests need and run them all
-	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIMEOUT) $(PACKAGES)
+	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(TEST_BINARY) ./cmd/drover
+	DROVER_TEST_BINARY=$(TEST_BINARY) CGO_ENABLED=0 $(GO) test $(TEST_FLAGS) -timeout $(TEST_TIMEOUT) $(PACKAGES)
 
 .PHONY: test-deps
 test-deps: ## install the Debian packages that the tests use, if that is allowed, and unpack others
@@ -75,6 +81,7 @@ lint: $(GOLANGCI) ## run go vet and all linters
 vet-tags: ## run go vet on what is behind build tags
 	$(GO) vet -tags ganeti ./test/...
 	$(GO) vet -tags soak ./test/...
+	$(GO) vet -tags simulation ./internal/sim/order
 
 .PHONY: vet-modules
 vet-modules: ## build and vet the modules of their own
@@ -109,15 +116,24 @@ bench: build test-deps ## run the benchmarks, measure a running controller, and 
 	-@cd bench/yaql && $(GO) run .
 	-@cd bench/river && CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchtime 50000x -timeout 30m
 
+.PHONY: simulate
+simulate: ## live through simulated histories of a group: new ones for TIME, or SEED=n [PLAN=FILE]
+	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" CGO_ENABLED=0 $(GO) run ./test/simulate/drive $(if $(SEED),replay -plan "$(PLAN)" $(SEED),run -time $(TIME))
+
+.PHONY: simulate-power
+simulate-power: ## have simulated histories find the known faults, of which each is built in turn (FAULTS names some)
+	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" CGO_ENABLED=0 $(GO) run ./test/simulate/drive power $(FAULTS)
+
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (a time, or 5000x inputs) each
 	@FUZZTIME=$(FUZZTIME) GO=$(GO) ./.ci/fuzz
 
 .PHONY: soak
-soak: ## run the crash and endurance tests for SOAKTIME each, and 1,000 histories of tags
+soak: ## run the crash and endurance tests for SOAKTIME each, 1,000 histories of tags and 100,000 of the queue
 	@./.ci/install strace
 	DROVER_SOAK=$(SOAKTIME) CGO_ENABLED=0 $(GO) test -tags soak -count=1 -v -timeout 0 ./test/...
 	DROVER_HISTORIES=1000 CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run TestHistories ./internal/tagsync
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run TestHistories ./internal/queue/machine -histories 100000
 
 .PHONY: yaql-diff
 yaql-diff: test-deps ## compare 100,000 random YAQL expressions with the reference
