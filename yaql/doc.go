@@ -34,9 +34,10 @@
 //
 // # Safety
 //
-// An expression can do nothing but compute. [StepBudget], [MemoryQuota], [LimitIterators] and [DepthLimit] bound
-// what it costs, a context.Context with a deadline stops it, and searches of regular expressions, sizes of
-// numbers and nesting are always bounded.
+// An expression can do nothing but compute. What it costs is bounded without being asked for, by [DefaultSteps], so
+// that a stranger's expression cannot take the host's memory or time; [StepBudget], [MemoryQuota], [LimitIterators] and
+// [DepthLimit] bound it more closely, and [Unbounded] not at all. A context.Context with a deadline stops it, and
+// searches of regular expressions, sizes of numbers and nesting are always bounded.
 //
 // # Extending
 //

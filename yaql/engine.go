@@ -33,21 +33,31 @@ type config struct {
 // Option changes how an engine behaves.
 type Option func(*config)
 
+// DefaultSteps is the [StepBudget] of an engine that was not told otherwise. Items of collections, bytes of texts and
+// entries of maps are steps too, so it bounds time and memory alike: some seconds and about a gigabyte for an
+// expression that is written to cost as much as it can. One pass over 20,000 nodes takes some tens of thousands.
+const DefaultSteps = 5_000_000
+
 // LimitIterators bounds the number of items that a collection may have when it is passed to a function that
-// walks through it, and in results. Negative means no bound, which is the default.
+// walks through it, and in results. Negative means no bound but the budget of steps, which is the default.
 func LimitIterators(n int) Option { return func(c *config) { c.limitIterators = n } }
 
 // MemoryQuota bounds the size of each single argument and result, roughly in the bytes that the reference counts.
-// Zero and negative mean no bound, which is the default.
+// Zero and negative mean no bound but the budget of steps, which is the default.
 func MemoryQuota(bytes int64) Option { return func(c *config) { c.memoryQuota = bytes } }
 
 // StepBudget bounds the calls, operators and items of one evaluation, and what long searches for regular expressions
-// and large numbers take. Zero and negative mean no bound, which is
-// the default.
+// and large numbers take. The default is [DefaultSteps]. Zero and negative mean no bound; see [Unbounded].
 func StepBudget(n int64) Option { return func(c *config) { c.steps = n } }
 
 // DepthLimit bounds the depth of nested evaluation; the default is 10,000.
 func DepthLimit(n int) Option { return func(c *config) { c.depth = n } }
+
+// Unbounded takes back the bounds on steps, items and sizes, for expressions that the host's own people write. What
+// nests too deep is refused all the same, and a context still ends an evaluation.
+func Unbounded() Option {
+	return func(c *config) { c.limitIterators, c.memoryQuota, c.steps = -1, 0, 0 }
+}
 
 // ConvertInputData tells whether lists and maps of the input are the immutable kinds, as by default, or the
 // mutable ones; see [Unconverted].
@@ -101,8 +111,13 @@ func Without(modules ...string) Option {
 // Finalizer replaces the last step of an evaluation. It receives the unconverted result.
 func Finalizer(f func(any) (any, error)) Option { return func(c *config) { c.finalizer = f } }
 
-// ReferenceDefaults sets the options as the reference's library does: sets stay sets in results.
-func ReferenceDefaults() Option { return ConvertSetsToLists(false) }
+// ReferenceDefaults sets the options as the reference's library does: sets stay sets in results, and nothing is bounded.
+func ReferenceDefaults() Option {
+	return func(c *config) {
+		Unbounded()(c)
+		ConvertSetsToLists(false)(c)
+	}
+}
 
 // Fixity says where an operator stands and how it groups.
 type Fixity = syntax.Fixity
@@ -134,10 +149,10 @@ type Engine struct {
 	spare  *sync.Pool // of *evaluation
 }
 
-// New returns an engine. Without options it has the standard language and library, no limits but on depth, and
-// converts tuples and sets in results to lists.
+// New returns an engine. Without options it has the standard language and library, bounds what an evaluation costs by
+// [DefaultSteps] and its depth, and converts tuples and sets in results to lists.
 func New(options ...Option) (*Engine, error) {
-	cfg := config{limitIterators: -1, depth: 10000, convertInput: true, convertOutput: true, tuplesToLists: true,
+	cfg := config{limitIterators: -1, steps: DefaultSteps, depth: 10000, convertInput: true, convertOutput: true, tuplesToLists: true,
 		setsToLists: true, groupByFallback: true, table: syntax.Default(), withoutModules: map[string]bool{}}
 	for _, o := range options {
 		o(&cfg)

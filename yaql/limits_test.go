@@ -85,7 +85,7 @@ var hostile = []string{
 
 func TestHostileExpressionsAreStopped(t *testing.T) {
 	engine := newEngine(t, yaql.StepBudget(300_000), yaql.MemoryQuota(64<<20))
-	unbounded := newEngine(t)
+	unbounded := newEngine(t, yaql.Unbounded())
 	for _, expr := range hostile {
 		x, err := engine.Compile(expr)
 		if err != nil {
@@ -110,6 +110,30 @@ func TestHostileExpressionsAreStopped(t *testing.T) {
 		_, err := mustCompile(t, unbounded, expr).Eval(ctx, nil)
 		if err == nil || err.(*yaql.Error).Class != yaql.DeadlineExceeded { //nolint:errorlint,forcetypeassert // the type is promised
 			t.Errorf("%s gave %v, want a passed deadline", expr, err)
+		}
+	}
+}
+
+// TestBoundedUnlessToldOtherwise evaluates what costs more than a stranger may be given.
+func TestBoundedUnlessToldOtherwise(t *testing.T) {
+	const stopped = "!StepBudgetExceededException"
+	for _, c := range []struct {
+		expr    string
+		options []yaql.Option
+		want    string
+	}{
+		{"range(3000000000).toList().len() > 0", nil, stopped},
+		{"(x * 170000000 + y) + (x * 170000000 + z)", nil, stopped},
+		{"([0] * 4900000).len()", nil, "4900000"},
+		{"([0] * 5100000).len()", nil, stopped},
+		{"([0] * 5100000).len()", []yaql.Option{yaql.Unbounded()}, "5100000"},
+		{"([0] * 5100000).len()", []yaql.Option{yaql.StepBudget(0)}, "5100000"},
+		{"([0] * 5100000).len()", []yaql.Option{yaql.ReferenceDefaults()}, "5100000"},
+		{"range(200).len()", []yaql.Option{yaql.Unbounded(), yaql.StepBudget(100)}, stopped},
+		{"range(200).toList()", []yaql.Option{yaql.LimitIterators(100), yaql.MemoryQuota(100), yaql.Unbounded(), yaql.LimitIterators(100)}, "!CollectionTooLargeException"},
+	} {
+		if got := evalText(t, newEngine(t, c.options...), nil, c.expr, nil); got != c.want {
+			t.Errorf("%s with %d options gives %.60s, not %s", c.expr, len(c.options), got, c.want)
 		}
 	}
 }
