@@ -117,6 +117,10 @@ func TestPredicates(t *testing.T) {
 		`["opcode", ["|", ["==", "nosuch", "x"], ["==", "pnode", "node1"]]]`:                 true,
 		`["opcode", ["==", "empty", "x"]]`:                                                   false,
 		`["opcode", ["=~", "pnode", "node(?=1)"]]`:                                           true,
+		`["opcode", ["missing", "pnode"]]`:                                                   true,
+		`["opcode", ["missing", "OP_ID"]]`:                                                   false,
+		`["opcode", ["&", ["==", "pnode", "node1"], ["missing", "empty"]]]`:                  true,
+		`["opcode", ["&", ["==", "pnode", "node1"], ["!", ["missing", "snode"]]]]`:           false,
 	} {
 		c := chain(t, rule(t, 0, 10, jobfilter.Reject, "["+predicate+"]"))
 		got := c.Decide(25, ops).Rule != nil
@@ -362,7 +366,7 @@ func TestExplain(t *testing.T) {
 			`opcode 0, reason entry 0: reason =~ m/pink bunny/ is false (reason is "job=25;index=0"); opcode 1, reason entry 0: reason =~ m/pink bunny/ is false (reason is "new web server")`,
 		`filter rule b (CONTINUE; no reason given) continues: its action is CONTINUE, though it has no predicates and so concerns every job`,
 		`filter rule c (PAUSE; added by gnt:client without a reason) decides: predicate 0 holds (jobid: id > "watermark"): job: id > "watermark" is true (id is 25, watermark is 10); ` +
-			`predicate 1 holds (opcode: OP_ID == "OP_NODE_ADD" or pnode == "node1" and (instance_name !~ m/^db/)): ` +
+			`predicate 1 holds (opcode: (OP_ID == "OP_NODE_ADD" or pnode == "node1" and (instance_name !~ m/^db/))): ` +
 			`opcode 1: pnode == "node1" and (instance_name !~ m/^db/) is true (pnode is "node1", instance_name is "web1"); ` +
 			`predicate 2 holds (not opcode: dry_run): opcode 0: dry_run is false (dry_run is false); opcode 1: dry_run is false (dry_run is false)`,
 		`filter rule d (REJECT; no reason given) not reached: filter rule c (PAUSE; added by gnt:client without a reason) has decided; ` +
@@ -378,7 +382,7 @@ func TestExplain(t *testing.T) {
 func TestExplainJSON(t *testing.T) {
 	c := chain(t, rule(t, 0, 10, jobfilter.Reject, `[["opcode",["&",["==","OP_ID","OP_TEST_DELAY"],["==","nosuch",1]]]]`))
 	out, err := json.Marshal(c.Explain(25, []*opcode.Opcode{delay()})[0].Findings)
-	want := `[{"predicate":0,"text":"opcode: OP_ID == \"OP_TEST_DELAY\" and nosuch == 1","holds":false,"candidates":1,"evidence":[` +
+	want := `[{"predicate":0,"text":"opcode: (OP_ID == \"OP_TEST_DELAY\" and nosuch == 1)","holds":false,"candidates":1,"evidence":[` +
 		`{"where":"opcode 0","opcode":0,"entry":-1,"place":"predicates[0][1][2]","expression":"nosuch == 1","result":"unknown",` +
 		`"values":[{"field":"nosuch","value":null,"absent":true}]}]}]`
 	if err != nil || string(out) != want {

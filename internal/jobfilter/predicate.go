@@ -174,13 +174,24 @@ func (p *Predicate) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// String shows the predicate to a person: the name, and the expression as
-// text.
+// String shows the predicate to a person, in the form that ParseWhen reads: the
+// name, and the expression as text, in parentheses where more than one test is joined.
 func (p Predicate) String() string {
 	if p.Of != nil {
 		return p.Name + " " + p.Of.String()
 	}
-	return p.Name + ": " + qlang.String(p.Expr)
+	text := qlang.String(p.Expr)
+	switch x := p.Expr.(type) {
+	case *qlang.True:
+		if x.Field == "null" { // which alone is every job
+			text = string(qlang.JSON(x))
+		}
+	case *qlang.And, *qlang.Or:
+		if !strings.HasPrefix(text, "[") { // as JSON it needs none
+			text = "(" + text + ")"
+		}
+	}
+	return p.Name + ": " + text
 }
 
 // ParsePredicates reads the wire form of a rule's predicates, a list. An error

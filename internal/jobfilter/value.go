@@ -134,6 +134,8 @@ func ask(n qlang.Node, constant func(qlang.Value) qlang.Value) question {
 		return contains(constant(x.Value))
 	case *qlang.Match:
 		return match(x.Regex)
+	case *qlang.Missing:
+		return func(v value) truth { return truthOf(v.kind == absent || v.kind == null) }
 	}
 	return func(value) truth { return unknown } // not reached: n is a leaf
 }

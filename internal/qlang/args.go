@@ -15,6 +15,8 @@ type ArgOptions struct {
 	Numeric bool
 	// Force makes the one argument a filter whatever it looks like (-F).
 	Force bool
+	// Strict reads a filter as Strict has it. Names stay as they are.
+	Strict bool
 }
 
 // filterLetters mark a single argument as a filter rather than a name.
@@ -24,11 +26,15 @@ const filterLetters = " !\"'()/<=>\\~\t\v\n\f\r"
 // the null filter, a single one that looks like a filter is parsed as text,
 // others are names, which may hold the wildcards * and ? unless numeric.
 func FromArguments(args []string, o ArgOptions) (Node, error) {
-	if o.Force || len(args) == 1 && strings.ContainsAny(args[0], filterLetters) {
+	if o.Force || IsFilter(args, false) {
 		if len(args) != 1 {
 			return nil, fault.New(fault.Invalid, "Exactly one argument must be given as a filter")
 		}
-		return ParseText(args[0])
+		n, err := ParseText(args[0])
+		if err == nil && o.Strict {
+			n = Strict(n)
+		}
+		return n, err
 	}
 	if len(args) == 0 {
 		return &All{}, nil
@@ -43,6 +49,12 @@ func FromArguments(args []string, o ArgOptions) (Node, error) {
 		tests[i] = n
 	}
 	return &Or{Args: tests}, nil
+}
+
+// IsFilter reports whether the arguments of a list command are one filter, by what it looks like or because
+// force says so.
+func IsFilter(args []string, force bool) bool {
+	return len(args) == 1 && (force || strings.ContainsAny(args[0], filterLetters))
 }
 
 func nameTest(patterns *allowance, arg string, o ArgOptions) (Node, error) {

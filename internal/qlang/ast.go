@@ -48,7 +48,7 @@ type Span struct{ Start, End int }
 func (s Span) Source() Span { return s }
 
 // Node is a filter expression. The nodes are *All, *And, *Or, *Not, *True,
-// *Compare, *Match and *Contains; walk them with a type switch.
+// *Compare, *Match, *Contains and *Missing; walk them with a type switch.
 type Node interface {
 	// Source tells where the node stood in a text filter.
 	Source() Span
@@ -169,6 +169,9 @@ func Equal(a, b Node) bool {
 	case *Contains:
 		y, ok := b.(*Contains)
 		return ok && x.Field == y.Field && x.Value.Equal(y.Value)
+	case *Missing:
+		y, ok := b.(*Missing)
+		return ok && x.Field == y.Field
 	}
 	return a == nil && b == nil
 }
@@ -208,6 +211,8 @@ func Field(n Node) (name string, ok bool) {
 	case *Match:
 		return x.Field, true
 	case *Contains:
+		return x.Field, true
+	case *Missing:
 		return x.Field, true
 	}
 	return "", false

@@ -65,6 +65,8 @@ func (w *writer) node(n Node, level int) {
 		w.not(x, level)
 	case *True:
 		w.leaf(n, x.Field, level > levelTop && isKeyword(x.Field), func() { w.add(x.Field) })
+	case *Missing:
+		w.missing(x, " is missing")
 	case *Compare:
 		w.leaf(n, x.Field, false, func() {
 			w.add(x.Field, " ", string(x.Op), " ")
@@ -114,6 +116,8 @@ func (w *writer) not(n *Not, level int) {
 		w.match(x, x, " !~ ", level)
 	case *Contains:
 		w.leaf(x, x.Field, false, func() { w.contains(x, " not in ") })
+	case *Missing:
+		w.missing(x, " is not missing")
 	default:
 		w.add("not ")
 		w.node(x, levelOperand)
@@ -132,6 +136,14 @@ func (w *writer) leaf(n Node, field string, parens bool, write func()) {
 func (w *writer) contains(n *Contains, word string) {
 	w.value(n, n.Value)
 	w.add(word, n.Field)
+}
+
+func (w *writer) missing(n *Missing, words string) {
+	if n.Field == "not" { // it would negate a field called is
+		w.fail(n, "the field has the name of an operator")
+		return
+	}
+	w.leaf(n, n.Field, false, func() { w.add(n.Field, words) })
 }
 
 func (w *writer) value(n Node, v Value) {

@@ -87,6 +87,8 @@ func readers(op string) reader {
 		return readMatch
 	case "=[]":
 		return readContains
+	case "missing":
+		return readMissing
 	}
 	return nil
 }
@@ -171,6 +173,17 @@ func readTrue(_, path string, args []any, _ room) (Node, error) {
 		return nil, err
 	}
 	return &True{Field: field}, nil
+}
+
+func readMissing(_, path string, args []any, _ room) (Node, error) {
+	if len(args) != 1 {
+		return nil, invalid(path, "Cannot deserialise field, expected [fieldname] but got %s", show(args))
+	}
+	field, err := readString(args[0], step(path, 1))
+	if err != nil {
+		return nil, err
+	}
+	return &Missing{Field: field}, nil
 }
 
 func readCompare(op, path string, args []any, _ room) (Node, error) {
@@ -340,6 +353,8 @@ func appendNode(b []byte, n Node) []byte {
 		return appendMany(append(b, `["!"`...), []Node{x.Arg})
 	case *True:
 		return append(appendString(append(b, `["?",`...), x.Field), ']')
+	case *Missing:
+		return append(appendString(append(b, `["missing",`...), x.Field), ']')
 	case *Compare:
 		b = append(append(append(b, `["`...), x.Op...), `",`...)
 		return appendPair(b, x.Field, x.Value)

@@ -167,6 +167,12 @@ func TestHints(t *testing.T) {
 		`status in ("running", "waiting")`:  `each of several values is a test: status == "A" or status == "B"`,
 		`status in[`:                        `each of several values is a test: status == "A" or status == "B"`,
 		`ä in tags`:                         ``,
+		`name = => 1`:                       `at least is >=, at most is <=`,
+		`name == "a`:                        `the text that begins with " does not end with it`,
+		`oper_ram > 1 G`:                    `a unit stands right behind its number: 1G`,
+		`oper_ram > 1 Giga`:                 ``,
+		`name like "x%"`:                    `name =* "*PART*" compares with a pattern for names, name =~ m/PART/ with a regular expression`,
+		`?admin_up`:                         `a truth value is tested by the name of the field alone: FIELD`,
 		`in in`:                             `in asks whether a field, which is a list, has a value, which stands in quotes: "in" in FIELD`,
 	} {
 		_, err := qlang.ParseText(text)
@@ -326,9 +332,9 @@ func genNode(depth int) *rapid.Generator[qlang.Node] {
 		return qlang.TextValue(rapid.OneOf(rapid.String(), rapid.StringMatching(`[\\x"'a ]{0,6}`)).Draw(t, "s"))
 	})
 	return rapid.Custom(func(t *rapid.T) qlang.Node {
-		kind := rapid.IntRange(0, 7).Draw(t, "kind")
+		kind := rapid.IntRange(0, 8).Draw(t, "kind")
 		if depth == 0 {
-			kind = kind%4 + 4
+			kind = kind%5 + 4
 		}
 		many := rapid.SliceOfN(rapid.Deferred(func() *rapid.Generator[qlang.Node] { return genNode(depth - 1) }), 0, 3)
 		switch kind {
@@ -350,6 +356,8 @@ func genNode(depth int) *rapid.Generator[qlang.Node] {
 				t.Fatal(err)
 			}
 			return &qlang.Match{Field: field.Draw(t, "f"), Regex: re}
+		case 7:
+			return &qlang.Missing{Field: field.Draw(t, "f")}
 		default:
 			return &qlang.Contains{Field: field.Draw(t, "f"), Value: value.Draw(t, "v")}
 		}

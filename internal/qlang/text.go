@@ -16,6 +16,7 @@ import (
 //	not       = "not" not | test | "(" expr ")"
 //	test      = FIELD [ OPERATOR VALUE | ( "=~" | "!~" ) REGEX | ( "=*" | "!*" ) STRING ]
 //	          | VALUE [ "not" ] "in" FIELD
+//	          | FIELD "is" [ "not" ] "missing"
 //
 // The keywords are lower case and may also be names of fields. Refused texts
 // are refused at the position and with the reason that the reference gives.
@@ -220,6 +221,9 @@ func (p *parser) fieldCondition(i int, field string, end int, forGood bool) (Nod
 	at = p.skip(at + len(op))
 	switch op {
 	case "":
+		if negated, after, ok := p.isMissing(end); ok {
+			return negate(negated, &Missing{Span: Span{i, after}, Field: field}, after)
+		}
 	case "=~", "!~":
 		if pattern, after, ok := p.regex(at); ok {
 			return p.match(Span{i, after}, field, pattern, at, op == "!~", forGood)
@@ -245,6 +249,18 @@ func (p *parser) fieldCondition(i int, field string, end int, forGood bool) (Nod
 		}
 	}
 	return &True{Span: Span{i, end}, Field: field}, end, nil
+}
+
+// isMissing reads "is missing" or "is not missing" behind a field.
+func (p *parser) isMissing(i int) (negated bool, end int, ok bool) {
+	if i, ok = p.keyword(i, "is"); !ok {
+		return false, i, false
+	}
+	if after, is := p.keyword(i, "not"); is {
+		negated, i = true, after
+	}
+	end, ok = p.keyword(i, "missing")
+	return negated, end, ok
 }
 
 func (p *parser) match(s Span, field string, raw rawRegex, at int, negated, forGood bool) (Node, int, *failure) {

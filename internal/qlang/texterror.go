@@ -94,6 +94,10 @@ func hintFor(text string, at int) string {
 	switch {
 	case op == "":
 		return joinHint(text[:at], rest)
+	case strings.HasPrefix(operand, ">") || strings.HasPrefix(operand, "<"):
+		return "at least is >=, at most is <="
+	case (strings.HasPrefix(operand, `"`) || strings.HasPrefix(operand, "'")) && quotedLen(operand) == 0:
+		return "the text that begins with " + operand[:1] + " does not end with it"
 	case word == "":
 		return "a value is missing behind " + op
 	case op == "=~" || op == "!~":
@@ -130,6 +134,12 @@ func joinHint(before, rest string) string {
 		return inHint(lastWord(before), "not in", strings.TrimSpace(behind[len("in"):]))
 	case word == "in":
 		return inHint(lastWord(before), "in", behind)
+	case strings.EqualFold(word, "like"), strings.EqualFold(word, "matches"), strings.EqualFold(word, "contains"):
+		return lastWord(before) + ` =* "*PART*" compares with a pattern for names, ` + lastWord(before) + ` =~ m/PART/ with a regular expression`
+	case strings.HasPrefix(rest, "?"):
+		return "a truth value is tested by the name of the field alone: FIELD"
+	case word != "" && len(word) <= 3 && strings.Trim(word, quantityUnits) == "" && lastNumber(before) != "":
+		return "a unit stands right behind its number: " + lastNumber(before) + word
 	}
 	return ""
 }
@@ -146,6 +156,15 @@ func inHint(left, in, right string) string {
 		return "the value stands before the field: " + right[:n] + " " + in + " " + left
 	}
 	return in + " asks whether a field, which is a list, has a value, which stands in quotes: \"" + left + `" ` + in + " FIELD"
+}
+
+// lastNumber is the number that a text ends with, empty for none.
+func lastNumber(text string) string {
+	word := lastWord(text)
+	if strings.Trim(word, "0123456789.") != "" {
+		return ""
+	}
+	return word
 }
 
 // lastWord is the name of a field that a text ends with.
