@@ -1,7 +1,8 @@
 // Package store is the port to the durable state of a controller: objects by
 // kind and id, changed by transactions, each of which has a revision, with a
 // feed of what changed. Every adapter (SQLite, PostgreSQL) keeps the same
-// contract, and package storetest checks it.
+// contract, and package storetest checks it. One that several controllers may use at the
+// same time is Shared.
 //
 // Invariants:
 //   - A transaction is all or nothing, over any number of objects.

@@ -59,7 +59,7 @@ type Store struct {
 	mu      sync.Mutex
 	pending []*scheduled
 	reads   []*ReadFault
-	crashed bool
+	down    error // the answer to everything, nil while it works
 }
 
 type scheduled struct {
@@ -106,7 +106,7 @@ func (s *Store) match(tx store.Tx) *scheduled {
 	return hit
 }
 
-var errCrashed = fault.New(fault.Unavailable, "the store has crashed")
+var errCrashed error = fault.New(fault.Unavailable, "the store has crashed")
 
 // Enqueue implements store.Store. The lock is held over the call beneath, so that
 // transactions keep the order in which they were matched.
@@ -116,8 +116,8 @@ func (s *Store) Enqueue(tx store.Tx, done func(store.Revision, error)) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.crashed {
-		s.refuse(errCrashed, done)
+	if s.down != nil {
+		s.refuse(s.down, done)
 		return
 	}
 	p := s.match(tx)
@@ -125,7 +125,9 @@ func (s *Store) Enqueue(tx store.Tx, done func(store.Revision, error)) {
 		s.Store.Enqueue(tx, done)
 		return
 	}
-	s.crashed = p.Do == CrashBefore || p.Do == CrashAfter
+	if p.Do == CrashBefore || p.Do == CrashAfter {
+		s.down = errCrashed
+	}
 	switch p.Do {
 	case FailBefore, CrashBefore:
 		s.refuse(p.Err, done)
@@ -150,10 +152,19 @@ func (s *Store) refuse(err error, done func(store.Revision, error)) {
 func (s *Store) alive() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.crashed {
-		return errCrashed
+	return s.down
+}
+
+// Outage has everything that writes refused with an error, until it is over: a disk
+// that is full, or a server that is away.
+func (s *Store) Outage(err error) (over func()) {
+	set := func(err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.down = err
 	}
-	return nil
+	set(err)
+	return func() { set(nil) }
 }
 
 // AcquireLease implements store.Store.

@@ -61,7 +61,7 @@ func (b *Batch) Changes() []store.Change { return b.changes }
 // decide sets a request's answer, upon the outcome of those before it.
 func (b *Batch) decide(r *Request) {
 	if r.lease != nil {
-		r.err = r.lease(b.Leases)
+		r.leased, r.err = r.lease(b.Leases)
 		return
 	}
 	if r.err == nil {

@@ -41,13 +41,14 @@ func (f *feed) wake() {
 	f.changed = make(chan struct{})
 }
 
-// publish adds a commit.
+// publish adds a commit. One that others were told of already, by what somebody else
+// committed after it, has to be read from the store.
 func (f *feed) publish(s Span) {
-	if s.last < s.first {
-		return
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if s.last < s.first || s.last <= f.newest {
+		return
+	}
 	f.newest = s.last
 	f.spans = append(f.spans, s)
 	f.bytes += s.bytes()

@@ -63,11 +63,7 @@ func (f *Front) Enqueue(tx store.Tx, done func(store.Revision, error)) {
 // transactions, and waits for its outcome.
 func (f *Front) lease(ctx context.Context, op leaseOp) (store.Lease, error) {
 	answer := make(chan error, 1)
-	var got store.Lease
-	r := &Request{
-		lease: func(t *Leases) (err error) { got, err = op(t); return err },
-		done:  func(_ store.Revision, err error) { answer <- err },
-	}
+	r := &Request{lease: op, done: func(_ store.Revision, err error) { answer <- err }}
 	if !f.queue.add(r) {
 		return store.Lease{}, ErrClosed
 	}
@@ -76,7 +72,7 @@ func (f *Front) lease(ctx context.Context, op leaseOp) (store.Lease, error) {
 		if err != nil {
 			return store.Lease{}, err
 		}
-		return got, nil
+		return r.leased, nil
 	case <-ctx.Done():
 		return store.Lease{}, context.Cause(ctx)
 	}
@@ -96,8 +92,7 @@ func (f *Front) Watch(ctx context.Context, after store.Revision) iter.Seq2[[]sto
 	}
 }
 
-// Follow is Watch for readers who also want to know of transactions that changed
-// nothing: a revision may be waited for that is one of those.
+// Follow implements store.Shared.
 func (f *Front) Follow(ctx context.Context, after store.Revision) iter.Seq2[store.Progress, error] {
 	return func(yield func(store.Progress, error) bool) {
 		for {

@@ -1,6 +1,7 @@
 package groupcommit
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -112,6 +113,78 @@ func TestEndOfTheFeedInMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// TestTheEndOfTheFeedNeverGoesBack: another's commit may be heard of before one's own, and
+// smaller, one is answered. A follower who has read both waits then.
+func TestTheEndOfTheFeedNeverGoesBack(t *testing.T) {
+	f := newFeed(9)
+	f.advance(11)
+	f.publish(Span{first: 10, last: 10, changes: []store.Change{{Revision: 10}}})
+	if p, err := f.after(11); err != nil || p.wait == nil {
+		t.Errorf("after 11: %+v, %v; want to wait", p, err)
+	}
+	if p, err := f.after(9); err != nil || !p.stored {
+		t.Errorf("after 9: %+v, %v; want both read from the database", p, err)
+	}
+	f.publish(Span{first: 12, last: 12, changes: []store.Change{{Revision: 12}}})
+	if p, err := f.after(11); err != nil || p.last != 12 || len(p.changes) != 1 {
+		t.Errorf("after 11: %+v, %v; want what came then", p, err)
+	}
+}
+
+// forgetful is a front beneath which a lease is taken, and the answer lost, at the first
+// attempt: the holder is another then.
+type forgetful struct {
+	f    *Front
+	held store.Lease
+}
+
+func (s *forgetful) Lease(context.Context, string) (store.Lease, error) { return s.held, nil }
+
+func (s *forgetful) Vacancy(context.Context, string) (int64, error) {
+	return 0, fault.New(fault.Unavailable, "no connection")
+}
+
+func (s *forgetful) Seated(context.Context, int64) (bool, error) { return false, nil }
+
+// serve answers the first request with a loss, after it took effect, and the second as it is.
+func (s *forgetful) serve(now time.Time) {
+	leases := NewLeases([]store.Lease{s.held}, func() time.Time { return now })
+	for n := 0; ; n++ {
+		requests, more := s.f.Take(nil)
+		if !more {
+			return
+		}
+		leases = Decide(requests, 0, leases, nil).Leases
+		for _, l := range leases.Changed() {
+			s.held = l
+		}
+		if n == 0 {
+			Refuse(requests, fault.New(fault.Unavailable, "the connection was lost"))
+		}
+		requests[0].Answer()
+	}
+}
+
+// TestALeaseTakenUnawaresIsLingeredOn: the attempt that took the lease from another was
+// not answered, so the next one finds it with the holder itself. The other may still
+// think that it has it.
+func TestALeaseTakenUnawaresIsLingeredOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const linger = time.Second
+		now := time.Now()
+		s := &forgetful{f: NewFront(0, nil), held: store.Lease{Name: "leader", Holder: "a", Epoch: 1, Expires: now}}
+		go s.serve(now)
+		l, err := s.f.AwaitSeat(t.Context(), s, "leader", "b", time.Minute, linger, SettleTime)
+		if err != nil || l.Holder != "b" || l.Epoch != 3 {
+			t.Errorf("the lease is %+v, %v", l, err)
+		}
+		if took := time.Since(now); took < linger {
+			t.Errorf("it was returned after %v", took)
+		}
+		s.f.CloseQueue()
+	})
+}
+
 // TestLargeBatchesWaitForTheNext has as many requests come as the batch before
 // had, one by one: they are one batch. After a small batch nothing is waited for.
 func TestLargeBatchesWaitForTheNext(t *testing.T) {
@@ -142,4 +215,66 @@ func TestLargeBatchesWaitForTheNext(t *testing.T) {
 			t.Errorf("waited %v after a small batch", time.Since(before))
 		}
 	})
+}
+
+// outage is a store that refuses changes for a time, and a lease in it.
+type outage struct {
+	f      *Front
+	lease  store.Lease
+	seated bool
+	over   time.Time // until then changes are refused
+	err    error
+}
+
+func (o *outage) Lease(context.Context, string) (store.Lease, error) { return o.lease, o.err }
+func (o *outage) Vacancy(context.Context, string) (int64, error)     { return 0, o.err }
+func (o *outage) Seated(context.Context, int64) (bool, error)        { return o.seated, o.err }
+
+func (o *outage) serve() {
+	for {
+		requests, more := o.f.Take(nil)
+		if !more {
+			return
+		}
+		Decide(requests, 0, NewLeases([]store.Lease{o.lease}, time.Now), nil)
+		if time.Now().Before(o.over) {
+			Refuse(requests, fault.New(fault.Exhausted, "no room"))
+		}
+		for _, r := range requests {
+			r.Answer()
+		}
+	}
+}
+
+// TestAHolderIsGivenTimeAfterAnOutage: whoever waits for a lease leaves it alone until the
+// store has taken changes for the time to settle, however long it took none.
+func TestAHolderIsGivenTimeAfterAnOutage(t *testing.T) {
+	const settle, lasts = 10 * time.Second, 25 * time.Second
+	for name, tc := range map[string]struct {
+		holder  string
+		expires time.Duration
+		seated  bool
+		want    time.Duration
+	}{
+		"it has expired":                    {"a", -time.Hour, false, lasts + settle},
+		"it has expired, its holder sits":   {"a", -time.Hour, true, lasts + settle},
+		"it is in force, its holder stands": {"a", time.Hour, false, lasts + settle},
+		"it is in force, its holder sits":   {"a", time.Hour, true, lasts},
+		"it is free":                        {"", 0, false, lasts},
+		"it is meant for the one who waits": {"b", time.Hour, false, lasts},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				o := &outage{f: NewFront(0, nil), lease: store.Lease{Name: "leader", Holder: tc.holder, Epoch: 1, Expires: begun.Add(tc.expires)},
+					seated: tc.seated, over: begun.Add(lasts)}
+				go o.serve()
+				o.f.outlast(t.Context(), o, "leader", "b", settle)
+				if took := time.Since(begun); took < tc.want-2*lookPause || took > tc.want+2*lookPause {
+					t.Errorf("it was left alone for %v, want %v", took, tc.want)
+				}
+				o.f.CloseQueue()
+			})
+		})
+	}
 }

@@ -63,12 +63,21 @@ func (t *Leases) inForce(epoch int64) bool {
 
 // AcquireLease implements store.Store.
 func (f *Front) AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (store.Lease, error) {
+	l, _, err := f.acquire(ctx, name, holder, ttl)
+	return l, err
+}
+
+// acquire is AcquireLease that also tells from whom the lease was taken: empty if it was
+// free.
+func (f *Front) acquire(ctx context.Context, name, holder string, ttl time.Duration) (l store.Lease, from string, err error) {
 	if name == "" || holder == "" || ttl <= 0 {
-		return store.Lease{}, fault.New(fault.Invalid, "a lease needs a name, a holder and a time to live, got %q, %q and %v", name, holder, ttl)
+		return l, "", fault.New(fault.Invalid, "a lease needs a name, a holder and a time to live, got %q, %q and %v", name, holder, ttl)
 	}
-	return f.lease(ctx, func(t *Leases) (store.Lease, error) {
-		now := t.now()
-		if have := t.byName[name]; have.Holder != "" && have.Holder != holder && now.Before(have.Expires) {
+	var had string
+	l, err = f.lease(ctx, func(t *Leases) (store.Lease, error) {
+		now, have := t.now(), t.byName[name]
+		had = have.Holder
+		if have.Holder != "" && have.Holder != holder && now.Before(have.Expires) {
 			return have, fault.New(fault.Busy, "%s holds the lease %q for another %v", have.Holder, name, have.Expires.Sub(now).Round(time.Millisecond))
 		}
 		t.newest++
@@ -76,6 +85,10 @@ func (f *Front) AcquireLease(ctx context.Context, name, holder string, ttl time.
 		t.set(l)
 		return l, nil
 	})
+	if err == nil && had != holder { // else the operation may still be decided
+		from = had
+	}
+	return l, from, err
 }
 
 // SeizeLease takes a lease from the holder of an epoch although it has not
@@ -94,8 +107,7 @@ func (f *Front) SeizeLease(ctx context.Context, name, holder string, ttl time.Du
 	})
 }
 
-// HandLease gives a lease up in favour of another holder, who has so long to
-// acquire it before others may; fault.Fenced if it is lost already.
+// HandLease implements store.Shared.
 func (f *Front) HandLease(ctx context.Context, lease store.Lease, to string, ttl time.Duration) error {
 	_, err := f.lease(ctx, func(t *Leases) (store.Lease, error) {
 		if have := t.byName[lease.Name]; have.Epoch != lease.Epoch || have.Holder == "" {
@@ -125,10 +137,13 @@ func (f *Front) RenewLease(ctx context.Context, lease store.Lease, ttl time.Dura
 // ReleaseLease implements store.Store.
 func (f *Front) ReleaseLease(ctx context.Context, lease store.Lease) error {
 	_, err := f.lease(ctx, func(t *Leases) (store.Lease, error) {
-		if have := t.byName[lease.Name]; have.Epoch == lease.Epoch && have.Holder != "" {
-			t.set(store.Lease{Name: have.Name, Epoch: have.Epoch, Expires: time.UnixMicro(0)})
+		have := t.byName[lease.Name]
+		if have.Epoch != lease.Epoch || have.Holder == "" {
+			return have, nil
 		}
-		return store.Lease{}, nil
+		free := store.Lease{Name: have.Name, Epoch: have.Epoch, Expires: time.UnixMicro(0)}
+		t.set(free)
+		return free, nil
 	})
 	return err
 }

@@ -18,17 +18,24 @@ const MaxBatchBytes = 8 << 20
 // answer.
 type Request struct {
 	tx    store.Tx
-	lease func(*Leases) error
+	lease leaseOp // nil for a transaction
 	done  func(store.Revision, error)
 	// size is how many bytes the values have.
 	size int
-	// err is the answer if it is a refusal, rev if it is not.
-	err error
-	rev store.Revision
+	// err is the answer if it is a refusal, rev or leased if it is not.
+	err    error
+	rev    store.Revision
+	leased store.Lease
 }
 
 // Expected returns the keys on whose revisions the request depends.
 func (r *Request) Expected() []store.Expect { return r.tx.Expect }
+
+// Outcome is what Decide or Refuse set: a revision, if the request is a transaction that
+// was accepted, made under an epoch; a lease, if it is an operation on one.
+func (r *Request) Outcome() (rev store.Revision, epoch int64, leased store.Lease, err error) {
+	return r.rev, r.tx.Epoch, r.leased, r.err
+}
 
 // Answer tells the one who asked what Decide or Refuse set.
 func (r *Request) Answer() { r.done(r.rev, r.err) }

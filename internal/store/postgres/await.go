@@ -32,67 +32,26 @@ const (
 		"AND classid = hashtext('drover ' || current_schema())::oid AND objid = ($1::bigint % 2147483647)::oid)"
 )
 
-const (
-	// settleTime is how long at the most a waiter whose own connection broke leaves the
-	// holder alone, for the holder's is likely to have broken too and comes back with its
-	// next renewal.
-	settleTime = 10 * time.Second
-	// vacancyTime is how often a waiter looks at the lease by itself.
-	vacancyTime = time.Second
-)
+// vacancyTime is how often a waiter looks at the lease by itself.
+const vacancyTime = time.Second
 
-// AwaitLease waits until a lease can be acquired, and acquires it: when it is
-// released or has expired, or as soon as the connection of its holder ends.
-// One that was taken from a holder who did not give it up is returned after a
-// time to linger, in which that holder may still think that it has it.
+// AwaitLease implements store.Shared.
 func (s *Store) AwaitLease(ctx context.Context, name, holder string, ttl, linger time.Duration) (store.Lease, error) {
-	for {
-		was, _ := s.Lease(ctx, name) // none, and one that cannot be read, count as taken from somebody
-		l, err := s.AcquireLease(ctx, name, holder, ttl)
-		if err == nil && was.Holder != holder && (was.Holder != "" || l.Epoch != was.Epoch+1) {
-			pause(ctx, linger)
-		}
-		if err == nil || ctx.Err() != nil || !fault.Is(err, fault.Busy) && !fault.Is(err, fault.Unavailable) {
-			return l, err
-		}
-		epoch, err := s.vacancy(ctx, name)
-		switch {
-		case ctx.Err() != nil:
-			return store.Lease{}, context.Cause(ctx)
-		case err != nil:
-			s.leaveAlone(ctx, name, holder)
-		case epoch != 0:
-			l, err := s.SeizeLease(ctx, name, holder, ttl, epoch)
-			if err == nil {
-				pause(ctx, linger)
-			}
-			if err == nil || !fault.Is(err, fault.Busy) {
-				return l, err
-			}
-		}
-	}
+	return s.AwaitSeat(ctx, seats{s}, name, holder, ttl, linger, s.settle)
 }
 
-// leaveAlone waits for settleTime, or until the lease is free, has expired, was
-// handed over to this very holder, or its holder is seen in its seat.
-func (s *Store) leaveAlone(ctx context.Context, name, holder string) {
-	limit, cancel := context.WithTimeout(ctx, s.settle)
-	defer cancel()
-	for limit.Err() == nil {
-		pause(limit, retryPause)
-		l, err := s.Lease(limit, name)
-		var seated bool
-		if err == nil {
-			err = s.points.QueryRow(limit, seatTaken, l.Epoch).Scan(&seated)
-		}
-		if err == nil && (seated || l.Holder == "" || l.Holder == holder || time.Now().After(l.Expires)) {
-			return
-		}
+// seats tells of the seats of holders; it implements groupcommit.Seats.
+type seats struct{ *Store }
+
+// Seated looks for the lock of the seat.
+func (s seats) Seated(ctx context.Context, epoch int64) (seated bool, err error) {
+	if err = s.points.QueryRow(ctx, seatTaken, epoch).Scan(&seated); err != nil {
+		err = s.readError(ctx, err)
 	}
+	return seated, err
 }
 
-// Lease returns a lease as it is: without a holder when it was released;
-// fault.NotFound if nobody ever had it.
+// Lease implements store.Shared.
 func (s *Store) Lease(ctx context.Context, name string) (store.Lease, error) {
 	rows, err := s.points.Query(ctx, "SELECT name, holder, epoch, expires FROM lease WHERE name = $1", name)
 	if err != nil {
@@ -108,10 +67,8 @@ func (s *Store) Lease(ctx context.Context, name string) (store.Lease, error) {
 	return l, nil
 }
 
-// vacancy waits until the lease is worth another look: its holder's seat is
-// free although it did not give the lease up, and then it returns the holder's
-// epoch; or it was released, may have expired or was acquired anew, and then it returns zero. An error says that nothing was learned.
-func (s *Store) vacancy(ctx context.Context, name string) (epoch int64, err error) {
+// Vacancy waits for the seat of the holder, on a connection of its own.
+func (s seats) Vacancy(ctx context.Context, name string) (epoch int64, err error) {
 	acquired := s.listener.acquired.wait()
 	l, err := s.Lease(ctx, name)
 	if err != nil || l.Holder == "" {

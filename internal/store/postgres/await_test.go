@@ -52,7 +52,6 @@ func TestAwaitLease(t *testing.T) {
 	t.Run("the holder's connection ends", func(t *testing.T) { connectionEnds(t, server.URL("ends")) })
 	t.Run("the lease is handed over", func(t *testing.T) { handedOver(t, server.URL("handed")) })
 	t.Run("the waiter's connection ends", func(t *testing.T) { waiterReturns(t, server.URL("returns")) })
-	t.Run("nobody waits any more", func(t *testing.T) { waitingEnds(t, server.URL("waiting")) })
 }
 
 // connectionEnds kills the connection of a
@@ -153,26 +152,6 @@ func waiterReturns(t *testing.T, url string) {
 	}
 	if l := <-got; l.Holder != "second" || l.Epoch <= held.Epoch {
 		t.Errorf("the lease is now %+v", l)
-	}
-}
-
-// waitingEnds with its context.
-func waitingEnds(t *testing.T, url string) {
-	t.Helper()
-	first, second := openAt(t, url), openAt(t, url)
-	if _, err := first.AwaitLease(t.Context(), "leader", "first", long, 0); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := second.AwaitLease(ctx, "leader", "second", long, 0)
-		ended <- err
-	}()
-	seated(t, second, 1)
-	cancel()
-	if err := <-ended; err == nil {
-		t.Error("it got the lease")
 	}
 }
 

@@ -141,7 +141,7 @@ func (l *listener) reconnect(ctx context.Context) *pgx.Conn {
 	if err == nil {
 		return conn
 	}
-	pause(ctx, retryPause)
+	groupcommit.Pause(ctx, retryPause)
 	return nil
 }
 
@@ -153,12 +153,3 @@ func (l *listener) end() {
 // retryPause is how long to wait before a server that did not answer is asked
 // again.
 const retryPause = 200 * time.Millisecond
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}

@@ -33,7 +33,7 @@ type Options struct {
 	Keep store.Revision
 }
 
-// Store is the store in one schema of a database. It implements store.Store.
+// Store is the store in one schema of a database. It implements store.Shared.
 type Store struct {
 	*groupcommit.Front
 
@@ -42,12 +42,12 @@ type Store struct {
 	points, lists *pgxpool.Pool
 	writer        *writer
 	listener      *listener
-	settle        time.Duration // settleTime, but in tests
+	settle        time.Duration // groupcommit.SettleTime, but in tests
 	closing       sync.Once
 	closed        error
 }
 
-var _ store.Store = (*Store)(nil)
+var _ store.Shared = (*Store)(nil)
 
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
@@ -79,7 +79,7 @@ func Open(ctx context.Context, url string, opts Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, unreachable(err)
 	}
-	s := &Store{settle: settleTime}
+	s := &Store{settle: groupcommit.SettleTime}
 	defer func() {
 		if err != nil {
 			s.release(conn)
@@ -110,8 +110,7 @@ func Open(ctx context.Context, url string, opts Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// Lend has batches wait, from the next one on, for read leases that a lessor has
-// granted: none is committed from here while one runs. Nil for none.
+// Lend implements store.Shared.
 func (s *Store) Lend(l *readlease.Lessor) { s.writer.lessor.Store(l) }
 
 // sessionParams are those of every session, unless the URL says otherwise. A controller that is paused, or cut off, in

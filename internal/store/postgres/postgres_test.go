@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/readlease"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/postgres"
 	"github.com/drover-project/drover/internal/store/storetest"
@@ -34,6 +33,14 @@ func TestConformanceOfStore(t *testing.T) {
 	storetest.Run(t, func(tb testing.TB, s storetest.Setting) store.Store {
 		tb.Helper()
 		return open(tb, server.URL(schemaOf(s.Dir)), postgres.Options{Now: s.Now, Keep: s.Keep})
+	})
+}
+
+func TestConformanceOfSharedStore(t *testing.T) {
+	server := pgserver.Start(t, false)
+	storetest.RunShared(t, func(tb testing.TB, name string) store.Shared {
+		tb.Helper()
+		return open(tb, server.URL(schemaOf(name)), postgres.Options{})
 	})
 }
 
@@ -60,95 +67,6 @@ func opened(tb testing.TB, url string) *postgres.Store {
 
 func job(id int) store.Tx {
 	return store.Tx{Put: []store.Put{{Key: store.Key{Kind: "job", ID: strconv.Itoa(id)}, Value: []byte("1")}}}
-}
-
-// TestNothingIsCommittedWhileAReadLeaseRuns has a transaction wait for a holder who is not
-// heard of any more.
-func TestNothingIsCommittedWhileAReadLeaseRuns(t *testing.T) {
-	server := pgserver.Start(t, false)
-	s := opened(t, server.URL("lent"))
-	lessor := readlease.NewLessor(func() time.Time { return time.Now().Add(time.Hour) }, func() {})
-	s.Lend(lessor)
-	revision, err := store.Commit(t.Context(), s, job(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lessee, sent := readlease.NewLessee("a"), time.Now()
-	lessee.Take(lessor.Answer(t.Context(), lessee.Request(sent)), sent)
-	done := make(chan error, 1)
-	s.Enqueue(job(2), func(_ store.Revision, err error) { done <- err })
-	for {
-		now, err := s.Revision(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !lessee.Covers(int64(revision)) {
-			break // it has ended
-		}
-		if now != revision {
-			t.Fatalf("the store is at %d, and the lease of %d runs", now, revision)
-		}
-	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
-
-// TestTwoControllersShareAStore: what one commits the other hears of, in order,
-// and a lease that moves keeps the former holder out.
-func TestTwoControllersShareAStore(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	server := pgserver.Start(t, false)
-	a, b := opened(t, server.URL("shared")), opened(t, server.URL("shared"))
-
-	lease, err := a.AcquireLease(ctx, "leader", "a", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.AcquireLease(ctx, "leader", "b", time.Hour); !fault.Is(err, fault.Busy) {
-		t.Errorf("two hold the lease: %v", err)
-	}
-	const jobs = 50
-	go func() {
-		for i := range jobs {
-			tx := job(i)
-			tx.Epoch = lease.Epoch
-			a.Enqueue(tx, nil)
-		}
-	}()
-	heard := 0
-	for changes, err := range b.Watch(ctx, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range changes {
-			if c.ID != strconv.Itoa(heard) || len(c.Value) == 0 {
-				t.Fatalf("change %d is of job %s", heard, c.ID)
-			}
-			heard++
-		}
-		if heard == jobs {
-			break
-		}
-	}
-	if err := a.ReleaseLease(ctx, lease); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.AcquireLease(ctx, "leader", "b", time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	late := job(jobs)
-	late.Epoch = lease.Epoch
-	if _, err := store.Commit(ctx, a, late); !fault.Is(err, fault.Fenced) {
-		t.Errorf("the former leader committed: %v", err)
-	}
-	if _, err := store.Commit(ctx, b, job(jobs)); err != nil {
-		t.Error(err)
-	}
-	if _, err := store.Commit(ctx, a, store.Tx{Expect: []store.Expect{{Key: store.Key{Kind: "job", ID: "50"}}}}); !fault.Is(err, fault.Conflict) {
-		t.Errorf("a does not see what b wrote: %v", err)
-	}
 }
 
 // TestACrashOfTheServerLosesNothing: commits go on over crashes and restarts of

@@ -108,12 +108,14 @@ func (w *writer) handle(requests []*groupcommit.Request, f *groupcommit.Front) (
 		if !certain && ctx.Err() != nil {
 			answer, certain = unreachable(err), true
 		}
-		w.drop()
+		if !certain || lost || w.rollback(ctx) != nil {
+			w.drop()
+		}
 		if certain {
 			groupcommit.Refuse(requests, answer)
 			return !lost
 		}
-		pause(ctx, retryPause)
+		groupcommit.Pause(ctx, retryPause)
 	}
 }
 
@@ -311,7 +313,7 @@ func (w *writer) outcome(ctx context.Context, xid string) (took bool, err error)
 		if ctx.Err() != nil {
 			return false, unreachable(context.Cause(ctx))
 		}
-		pause(ctx, retryPause)
+		groupcommit.Pause(ctx, retryPause)
 	}
 }
 
@@ -344,8 +346,12 @@ func (w *writer) drop() {
 	}
 }
 
-// rollback ends a transaction that changes nothing.
+// rollback ends a transaction that changes nothing, or that the server refused. The
+// connection, and with it the seat of a leader, stays.
 func (w *writer) rollback(ctx context.Context) error {
+	if w.conn == nil {
+		return nil // the connection itself was refused
+	}
 	_, err := w.conn.Exec(ctx, "ROLLBACK")
 	return err
 }

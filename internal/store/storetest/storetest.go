@@ -1,6 +1,7 @@
 // Package storetest is the conformance suite of package store: what every adapter
 // promises, as tests that know nothing of the adapter. An adapter's own
-// tests call Run; a wrapper around an adapter may do so too.
+// tests call Run, and RunShared where several controllers may use the store; a wrapper
+// around an adapter may do so too.
 //
 // Invariants:
 //   - The suite uses the port alone.
