@@ -6,7 +6,8 @@
 //   - The reason file of an instance is written after a real change of state
 //     only; a start of what runs already leaves it alone.
 //   - An order is carried out once, however often it arrives, and orders of a
-//     controller that lost the lead are refused; see Order.
+//     controller that lost the lead are refused. What an earlier one began on an instance has ended before anything
+//     else happens to it; see package effect.
 //   - A state that State hands out knows every change whose call returned before.
 //   - Calls for one instance take place one after the other; calls for
 //     different instances do not wait for each other.
@@ -14,11 +15,12 @@ package agent
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
+	"github.com/drover-project/drover/internal/agent/effect"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/reason"
@@ -43,6 +45,12 @@ type Config struct {
 	Driver hypervisor.Driver
 	// Tasks tells whether deployments may run tasks on the node, which means commands with the rights of the agent.
 	Tasks bool
+	// Host is where scripts and commands run; nil is the operating system.
+	Host effect.Host
+	// Lead is how long the controller in whose process the agent lives may be sure that it leads; nil is for ever.
+	Lead *effect.Lead
+	// Log is told what earlier controllers left; nil for nobody.
+	Log *slog.Logger
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -51,31 +59,31 @@ type Config struct {
 type Agent struct {
 	cfg      Config
 	reporter *reporter
-	ledger   *ledger
-	mu       sync.Mutex
-	locks    map[string]*instanceLock
+	fence    *effect.Fence
 }
 
-type instanceLock struct {
-	sync.Mutex
-	users int
-}
+// Order says on whose behalf a node changes something.
+type Order = effect.Order
 
 // New returns the agent of a node, which reports its state until it is closed.
 func New(cfg Config) (*Agent, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	var err error
+	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil { // what it begins runs elsewhere
+		return nil, fault.New(fault.Environment, "cannot tell the directory of the node agent: %w", err)
+	}
 	for _, dir := range []string{reasonDir, osDir} {
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, dir), 0o750); err != nil {
 			return nil, fault.New(fault.Environment, "cannot make a directory of the node agent: %w", err)
 		}
 	}
-	orders, err := openLedger(cfg.Dir)
+	fence, err := effect.Open(effect.Config{Node: cfg.Node, Dir: cfg.Dir, Host: cfg.Host, Lead: cfg.Lead, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{cfg: cfg, ledger: orders, reporter: newReporter(cfg.Node, cfg.Driver, cfg.Now), locks: map[string]*instanceLock{}}, nil
+	return &Agent{cfg: cfg, fence: fence, reporter: newReporter(cfg.Node, cfg.Driver, cfg.Now)}, nil
 }
 
 // Node returns the node's name.
@@ -89,53 +97,51 @@ func (a *Agent) Close() error {
 
 // carryOut does what an order says to one instance, unless that was done
 // before. Orders for one instance follow each other.
-func (a *Agent) carryOut(order Order, instance, what string, act func() error) error {
-	unlock := a.lock(instance)
-	defer unlock()
-	done, err := a.ledger.admit(order, instance, what)
-	if done || err != nil {
+func (a *Agent) carryOut(ctx context.Context, order Order, instance, what string, act func() error) error {
+	return a.carryOutBy(ctx, effect.Claim{Order: order, Of: thing(instance), What: what + " instance " + instance}, func(*effect.Hold) error { return act() })
+}
+
+// carryOutBy does what an order claims, unless that was done before.
+func (a *Agent) carryOutBy(ctx context.Context, claim effect.Claim, act func(*effect.Hold) error) error {
+	hold, err := a.fence.Enter(ctx, claim)
+	if err != nil {
 		return err
+	}
+	defer hold.Leave()
+	if hold.Repeated() {
+		return nil
 	}
 	defer a.reporter.changed()
-	if err := act(); err != nil {
+	if err := act(hold); err != nil {
 		return err
 	}
-	a.ledger.enter(order, instance)
+	hold.Carried()
 	return nil
 }
 
-// lock makes calls for one instance follow each other; it returns the unlock.
-func (a *Agent) lock(instance string) func() {
-	a.mu.Lock()
-	l := a.locks[instance]
-	if l == nil {
-		l = new(instanceLock)
-		a.locks[instance] = l
-	}
-	l.users++
-	a.mu.Unlock()
-	l.Lock()
-	return func() {
-		l.Unlock()
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if l.users--; l.users == 0 {
-			delete(a.locks, instance)
-		}
-	}
-}
+// thing is an instance as a thing that effects work on.
+func thing(instance string) string { return "instance " + instance }
 
 // Prepare makes and grows the disks of an instance, see hypervisor.Driver.
 func (a *Agent) Prepare(ctx context.Context, order Order, name, uuid string, disks []hypervisor.Disk) error {
-	return a.carryOut(order, name, "prepare", func() error {
+	return a.carryOut(ctx, order, name, "prepare", func() error {
 		_, err := a.cfg.Driver.Prepare(ctx, name, uuid, disks)
+		return err
+	})
+}
+
+// Keep takes note that an instance whose disks were made is wanted, see
+// hypervisor.Driver.
+func (a *Agent) Keep(ctx context.Context, order Order, name, uuid string) error {
+	return a.carryOut(ctx, order, name, "keep", func() error {
+		_, err := a.cfg.Driver.Keep(ctx, name, uuid)
 		return err
 	})
 }
 
 // Drop removes disks of an instance by UUID.
 func (a *Agent) Drop(ctx context.Context, order Order, name string, disks []string) error {
-	return a.carryOut(order, name, "drop disks of", func() error {
+	return a.carryOut(ctx, order, name, "drop disks of", func() error {
 		_, err := a.cfg.Driver.Drop(ctx, name, disks)
 		return err
 	})
@@ -143,7 +149,7 @@ func (a *Agent) Drop(ctx context.Context, order Order, name string, disks []stri
 
 // Remove removes a stopped instance with its disks and its reason file.
 func (a *Agent) Remove(ctx context.Context, order Order, name string) error {
-	return a.carryOut(order, name, "remove", func() error {
+	return a.carryOut(ctx, order, name, "remove", func() error {
 		if _, err := a.cfg.Driver.Remove(ctx, name); err != nil {
 			return err
 		}
@@ -154,7 +160,14 @@ func (a *Agent) Remove(ctx context.Context, order Order, name string) error {
 // Rename moves all there is of a stopped instance to another name, its reason
 // file too.
 func (a *Agent) Rename(ctx context.Context, order Order, name, to string) error {
-	return a.carryOut(order, name, "rename", func() error {
+	return a.carryOut(ctx, order, name, "rename", func() error {
+		if to != name { // nobody else acts on that name either; who gives the order has locked both
+			hold, err := a.fence.Enter(ctx, effect.Claim{Order: order, Of: thing(to), What: "rename instance " + name + " to " + to})
+			if err != nil {
+				return err
+			}
+			defer hold.Leave()
+		}
 		if _, err := a.cfg.Driver.Rename(ctx, name, to); err != nil {
 			return err
 		}
@@ -164,7 +177,7 @@ func (a *Agent) Rename(ctx context.Context, order Order, name, to string) error 
 
 // Start runs an instance and writes its reason file if it did not run before.
 func (a *Agent) Start(ctx context.Context, order Order, spec hypervisor.Spec, trail reason.Trail) error {
-	return a.carryOut(order, spec.Name, "start", func() error {
+	return a.carryOut(ctx, order, spec.Name, "start", func() error {
 		changed, err := a.cfg.Driver.Start(ctx, spec)
 		if err != nil || !changed {
 			return err
@@ -175,7 +188,7 @@ func (a *Agent) Start(ctx context.Context, order Order, spec hypervisor.Spec, tr
 
 // Stop ends an instance and writes its reason file if it ran.
 func (a *Agent) Stop(ctx context.Context, order Order, name string, how hypervisor.Stop, trail reason.Trail) error {
-	return a.carryOut(order, name, "stop", func() error {
+	return a.carryOut(ctx, order, name, "stop", func() error {
 		changed, err := a.cfg.Driver.Stop(ctx, name, how)
 		if err != nil || !changed {
 			return err
@@ -186,7 +199,7 @@ func (a *Agent) Stop(ctx context.Context, order Order, name string, how hypervis
 
 // RebootSoft restarts the guest inside its machine.
 func (a *Agent) RebootSoft(ctx context.Context, order Order, name string, trail reason.Trail) error {
-	return a.carryOut(order, name, "reboot", func() error {
+	return a.carryOut(ctx, order, name, "reboot", func() error {
 		if err := a.cfg.Driver.Reboot(ctx, name); err != nil {
 			return err
 		}
@@ -197,7 +210,7 @@ func (a *Agent) RebootSoft(ctx context.Context, order Order, name string, trail 
 // RebootHard ends the instance and starts it anew, with the parameters of the
 // specification.
 func (a *Agent) RebootHard(ctx context.Context, order Order, spec hypervisor.Spec, how hypervisor.Stop, trail reason.Trail) error {
-	return a.carryOut(order, spec.Name, "restart", func() error {
+	return a.carryOut(ctx, order, spec.Name, "restart", func() error {
 		if _, err := a.cfg.Driver.Stop(ctx, spec.Name, how); err != nil {
 			return err
 		}

@@ -2,80 +2,84 @@ package agent
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/drover-project/drover/internal/agent/effect"
 	"github.com/drover-project/drover/internal/fault"
 )
 
-// How long commands of tasks may take that do not say so, and how long a retry waits.
 const (
-	taskTimeout  = time.Hour
-	taskInterval = time.Second
+	// tailPause is how often the output of a running command is looked at. Nobody tells of new output in a file.
+	tailPause = 50 * time.Millisecond
+	// maxOutput is how much of the output of a command is kept and shown, in bytes, from its beginning on.
+	maxOutput = 4 << 20
+	// maxPiece is how much of it is handed over between two looks at whether the command is to be ended.
+	maxPiece = 256 << 10
+	// longestLine is where longer lines of output are broken, in bytes.
+	longestLine = 8 << 10
+	// outputEnd is how long the output is awaited after the command has ended: what it left running in the background may
+	// hold it open for ever.
+	outputEnd = time.Second
 )
 
-// maxRetries bounds how often a command is tried again.
-const maxRetries = 1000
+// program is what a task has run.
+type program struct {
+	args []string
+	// script is the text of the file that is the last argument, if there is one, and input what is read on the standard input.
+	script string
+	input  []byte
+	// good are exit statuses that are successes, beside 0.
+	good []int
+}
 
-// tailPause is how often the output of a running command is looked at. Nobody tells of new output in a file.
-const tailPause = 50 * time.Millisecond
-
-// wrapper runs the command that its arguments are behind the first, and leaves its exit status in the file that the
-// first one names. It outlives the agent. Descriptor 3 holds the lock by which a later agent knows that it runs.
-const wrapper = `status=$1; shift; echo $$ >"$status.pid"; "$@" 3>&-; echo $? >"$status.new"; mv "$status.new" "$status"`
-
-// command runs a command until it succeeds, as often as the parameters allow; statuses other than 0 may be successes too.
-func (r *taskRun) command(args []string, input []byte, good ...int) error {
+// command runs a program until it succeeds, as often as the parameters allow.
+func (r *taskRun) command(p *running, x program) error {
+	if p.Cwd == "" {
+		p.Cwd = "/"
+	}
+	if !filepath.IsAbs(p.Cwd) {
+		return fault.New(fault.Invalid, "the parameter cwd is no absolute path: %q", p.Cwd).At("parameters.cwd")
+	}
+	limit, err := p.Timeout.limit()
+	if err != nil {
+		return err
+	}
 	dir, err := r.dir()
 	if err != nil {
 		return fault.New(fault.Environment, "cannot prepare to run a task on node %s: %w", r.agent.cfg.Node, err)
 	}
-	tries := 1 + min(max(int(r.p.Retries), 0), maxRetries)
 	for try := 1; ; try++ {
-		c := &command{run: r, args: args, input: input, status: filepath.Join(dir, "status."+strconv.Itoa(try)), output: filepath.Join(dir, "output."+strconv.Itoa(try))}
+		c := &command{run: r, running: p, program: x, try: try, limit: limit, files: filepath.Join(dir, "status."+strconv.Itoa(try)), output: filepath.Join(dir, "output."+strconv.Itoa(try))}
 		status, err := c.wait()
 		switch {
-		case err == nil && (status == 0 || slices.Contains(good, status)):
+		case err == nil && (status == 0 || slices.Contains(x.good, status)):
 			return nil
 		case err != nil && !fault.Is(err, fault.Failed):
 			return err
 		case err == nil:
 			err = fault.New(fault.Failed, "the command of the task exited with %d on node %s", status, r.agent.cfg.Node)
 		}
-		if try == tries {
+		if try > int(p.Retries) {
 			return err
 		}
 		r.log(err.Error() + "; it is tried again")
-		if err := r.pause(); err != nil {
+		if err := r.pause(p.Interval.or(taskInterval)); err != nil {
 			return err
 		}
 	}
 }
 
-// dir is where output and results of the task are kept.
-func (r *taskRun) dir() (string, error) {
-	all := filepath.Join(r.agent.cfg.Dir, tasksDir)
-	mine := filepath.Join(all, strconv.FormatInt(r.task.Deployment, 10))
-	if _, err := os.Stat(mine); errors.Is(err, fs.ErrNotExist) {
-		r.agent.prune(all)
-	}
-	dir := filepath.Join(mine, strconv.Itoa(r.task.Step)+"."+strconv.Itoa(r.task.Attempt))
-	return dir, os.MkdirAll(dir, 0o700)
-}
-
-func (r *taskRun) pause() error {
-	timer := time.NewTimer(r.p.Interval.or(taskInterval))
+func (r *taskRun) pause(d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -85,59 +89,48 @@ func (r *taskRun) pause() error {
 	}
 }
 
-// interrupted is the error of a wait that ended early. Unavailable: the controller ends, and the task goes on.
-func interrupted(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if goesOn(cause) {
-		return fault.New(fault.Unavailable, "the wait for the task was given up: %w", cause)
-	}
-	return fault.New(fault.Canceled, "the task was ended: %w", cause)
-}
-
-func goesOn(cause error) bool {
-	return fault.Is(cause, fault.Unavailable) || fault.Is(cause, fault.Fenced)
-}
-
 // command is one try of a command.
 type command struct {
-	run            *taskRun
-	args           []string
-	input          []byte
-	status, output string
-	pid            int // of the command, if this agent began it
+	*running
+	program
+
+	run   *taskRun
+	try   int
+	limit time.Duration
+	// files is the path of the exit status, which other files of the effect are beside.
+	files, output string
+	shown         int64 // bytes of the output that were handed over
+	full          bool  // it was said that there is more
 }
 
 // wait begins the command if no agent has, follows its output, and returns its exit status. A command that takes too long is
 // killed with all that it started, and Failed.
 func (c *command) wait() (int, error) {
-	r := c.run
 	if status, ok := c.ended(); ok {
-		r.log("the command had ended while no controller waited for it; its output follows")
-		return status, c.show(0)
+		return c.past(status)
 	}
-	lock, err := os.OpenFile(c.status+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	claim := c.run.claim()
+	claim.Kind, claim.Name = effect.Task, fmt.Sprintf("%s, attempt %d, try %d", claim.Of, c.run.task.Attempt, c.try)
+	hold, err := c.run.enter(claim)
 	if err != nil {
-		return 0, c.trouble(err)
+		return 0, err
 	}
-	defer lock.Close() //nolint:errcheck // nothing was written
-	switch err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		r.log("the command was begun before and still runs; its output follows")
-	case err != nil:
-		return 0, c.trouble(err)
-	default:
-		if status, ok := c.ended(); ok { // between the two looks
-			return status, c.show(0)
-		}
-		if _, err := os.Stat(c.output); err == nil {
-			r.log("the command was begun before and died with the node; it is begun again")
-		}
-		if err := c.begin(lock); err != nil {
-			return 0, c.trouble(err)
-		}
+	if status, ok := c.ended(); ok { // between the two looks
+		hold.Leave()
+		return c.past(status)
 	}
-	_ = lock.Close() // the command has it now
-	return c.follow()
+	p, err := c.begin(hold)
+	hold.Leave()
+	if err != nil {
+		return 0, err
+	}
+	return c.follow(p)
+}
+
+// past shows a command that is over.
+func (c *command) past(status int) (int, error) {
+	c.run.log("the command had ended while no controller waited for it; its output follows")
+	return status, c.rest()
 }
 
 func (c *command) trouble(err error) error {
@@ -146,7 +139,7 @@ func (c *command) trouble(err error) error {
 
 // ended returns the exit status that an earlier run left.
 func (c *command) ended() (int, bool) {
-	text, err := os.ReadFile(c.status)
+	text, err := os.ReadFile(c.files)
 	if err != nil {
 		return 0, false
 	}
@@ -154,134 +147,149 @@ func (c *command) ended() (int, bool) {
 	return n, err == nil
 }
 
-// begin starts the command in a session of its own, which holds the lock.
-func (c *command) begin(lock *os.File) error {
-	output, err := os.OpenFile(c.output, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
+// begin joins the command if an agent has begun it, and begins it otherwise.
+func (c *command) begin(hold *effect.Hold) (effect.Process, error) {
+	const joins = "the command was begun before and still runs; its output follows"
+	if p := hold.Joined(); p != nil {
+		c.run.log(joins)
+		return p, nil
 	}
-	defer output.Close()                                                                            //nolint:errcheck // the command has its own
-	cmd := exec.Command("/bin/sh", append([]string{"-c", wrapper, "task", c.status}, c.args...)...) //nolint:noctx // it is what nodes that allow tasks are for, and outlives the agent
-	cmd.Dir = c.run.p.Cwd
-	cmd.Stdout, cmd.Stderr = output, output
+	x := effect.Command{Args: slices.Clone(c.args), Dir: c.Cwd, Log: c.output, Keep: maxOutput, Files: c.files}
+	if _, err := os.Stat(c.output); err == nil {
+		if p, err := hold.Adopt(x); p != nil || err != nil {
+			c.run.log(joins)
+			return p, err
+		}
+		c.run.log("the command was begun before and died with the node; it is begun again")
+	}
+	if err := c.prepare(&x); err != nil {
+		return nil, c.trouble(err)
+	}
+	return hold.Begin(x)
+}
+
+// prepare writes the files that the command reads.
+func (c *command) prepare(x *effect.Command) error {
+	if c.script != "" {
+		name := filepath.Join(filepath.Dir(c.files), "command."+strconv.Itoa(c.try))
+		if err := os.WriteFile(name, []byte(c.script+"\n"), 0o600); err != nil {
+			return err
+		}
+		x.Args = append(x.Args, name)
+	}
 	if c.input != nil {
-		input := c.output + ".input"
-		if err := os.WriteFile(input, c.input, 0o600); err != nil {
-			return err
-		}
-		f, err := os.Open(input)
-		if err != nil {
-			return err
-		}
-		defer f.Close() //nolint:errcheck // it is only read
-		cmd.Stdin = f
+		x.Input = c.output + ".input"
+		return os.WriteFile(x.Input, c.input, 0o600)
 	}
-	cmd.ExtraFiles = []*os.File{lock}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	c.pid = cmd.Process.Pid
-	go func() { _ = cmd.Wait() }() // its status is in the file
 	return nil
 }
 
 // follow hands over the output until the command has ended.
-func (c *command) follow() (int, error) {
-	r := c.run
-	timeout := time.NewTimer(r.p.Timeout.or(taskTimeout))
+func (c *command) follow(p effect.Process) (int, error) {
+	r, limit := c.run, c.limit
+	timeout := time.NewTimer(limit - p.Age()) // whichever controller began it
 	defer timeout.Stop()
 	tick := time.NewTicker(tailPause)
 	defer tick.Stop()
-	released := c.released()
-	shown := int64(0)
+	watch, stop := context.WithCancel(context.WithoutCancel(r.ctx))
+	defer stop()
+	ended := make(chan effect.Exit, 1)
+	go func() {
+		if exit, err := p.Wait(watch); err == nil {
+			ended <- exit
+		}
+	}()
 	for {
 		select {
-		case <-released:
-			if err := c.show(shown); err != nil {
+		case exit := <-ended:
+			if err := c.rest(); err != nil {
 				return 0, err
 			}
-			status, ok := c.ended()
-			if !ok {
+			r.agent.fence.Forget(p)
+			if !exit.Known {
 				return 0, fault.New(fault.Failed, "the command of the task was killed on node %s", r.agent.cfg.Node)
 			}
-			return status, nil
+			return exit.Status, nil
 		case <-tick.C:
-			n, err := c.lines(shown, false)
-			if shown = n; err != nil {
+			if _, err := c.lines(false); err != nil {
 				return 0, err
 			}
 		case <-timeout.C:
-			c.kill()
-			<-released
-			_ = c.show(shown) // the timeout is what counts
-			return 0, fault.New(fault.Failed, "the command of the task took longer than %s on node %s and was killed", r.p.Timeout.or(taskTimeout), r.agent.cfg.Node)
+			if err := r.agent.fence.End(r.order, p); err != nil {
+				return 0, err
+			}
+			_ = c.show() // the timeout is what counts
+			return 0, fault.New(fault.Failed, "the command of the task took longer than %s on node %s and was killed", limit, r.agent.cfg.Node)
 		case <-r.ctx.Done():
 			if !goesOn(context.Cause(r.ctx)) {
-				c.kill()
-				<-released
+				if err := r.agent.fence.End(r.order, p); err != nil {
+					return 0, err
+				}
 			}
 			return 0, interrupted(r.ctx)
 		}
 	}
 }
 
-// released tells when nobody holds the lock any more.
-func (c *command) released() <-chan struct{} {
-	out := make(chan struct{})
-	go func() {
-		defer close(out)
-		f, err := os.Open(c.status + ".lock")
-		if err != nil {
-			return
+// rest hands over what is left of the output of a command that has just ended, of which the last may not be written yet.
+func (c *command) rest() error {
+	late := time.NewTimer(outputEnd)
+	defer late.Stop()
+	tick := time.NewTicker(tailPause / 10)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(effect.AllWritten(c.files)); err == nil {
+			return c.show()
 		}
-		defer f.Close() //nolint:errcheck // it is only locked
-		for errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX), syscall.EINTR) {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return c.show()
+		case <-c.run.ctx.Done():
+			return c.show()
 		}
-	}()
-	return out
-}
-
-// kill ends the command with all that it started. It holds the lock, so the number is still its own.
-func (c *command) kill() {
-	if text, err := os.ReadFile(c.status + ".pid"); err == nil && c.pid == 0 {
-		c.pid, _ = strconv.Atoi(strings.TrimSpace(string(text))) // 0 if it cannot be read
-	}
-	if c.pid > 1 {
-		_ = syscall.Kill(-c.pid, syscall.SIGKILL) // it may just have ended
 	}
 }
 
 // show hands over what is left of the output.
-func (c *command) show(from int64) error {
-	_, err := c.lines(from, true)
-	return err
+func (c *command) show() error {
+	for {
+		if more, err := c.lines(true); err != nil || !more {
+			return err
+		}
+	}
 }
 
-// longestLine is where longer lines of output are broken, in bytes.
-const longestLine = 8 << 10
-
-// lines hands over the lines of the output from a place on, and returns the place behind them. The last line may lack
-// its end: it is shown only if all is.
-func (c *command) lines(from int64, all bool) (int64, error) {
+// lines hands over a piece of the output, and tells whether there is more. The last line may lack its end: it is shown only
+// if all is.
+func (c *command) lines(all bool) (more bool, err error) {
 	f, err := os.Open(c.output)
 	if err != nil {
-		return from, c.trouble(err)
+		return false, c.trouble(err)
 	}
 	defer f.Close() //nolint:errcheck // it is only read
-	if _, err := f.Seek(from, io.SeekStart); err != nil {
-		return from, c.trouble(err)
+	info, err := f.Stat()
+	if err == nil {
+		_, err = f.Seek(c.shown, io.SeekStart)
 	}
-	for b := bufio.NewReaderSize(f, longestLine); ; {
+	if err != nil {
+		return false, c.trouble(err)
+	}
+	end := min(info.Size(), maxOutput)
+	piece := min(maxPiece, end-c.shown)
+	for b := bufio.NewReaderSize(io.LimitReader(f, piece), longestLine); ; {
 		line, err := b.ReadSlice('\n')
 		whole := err == nil || errors.Is(err, bufio.ErrBufferFull)
-		if !whole && (!all || len(line) == 0) {
-			return from, nil // the end
+		last := all && len(line) > 0 && c.shown+int64(len(line)) == end
+		if !whole && !last {
+			break
 		}
-		from += int64(len(line))
-		c.run.log(strings.ToValidUTF8(string(bytes.TrimRight(line, "\r\n")), "\uFFFD"))
-		if !whole {
-			return from, nil
-		}
+		c.shown += int64(len(line))
+		c.run.log(oneLine(line))
 	}
+	if c.shown == maxOutput && !c.full {
+		c.full = true
+		c.run.log(fmt.Sprintf("[the task wrote %d MiB or more; the rest of its output is left out]", maxOutput>>20))
+	}
+	return c.shown < end, nil
 }

@@ -1,11 +1,14 @@
 package agent
 
 import (
+	"context"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
-	"pgregory.net/rapid"
-
+	"github.com/drover-project/drover/internal/agent/effect"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
@@ -107,26 +110,99 @@ func TestOrderOfAnOldEpochIsRefused(t *testing.T) {
 	}
 }
 
-// TestLedgerIsBounded gives orders for more instances than are remembered.
-func TestLedgerIsBounded(t *testing.T) {
-	l, err := openLedger(t.TempDir())
-	if err != nil {
+// TestAScriptEndsBeforeTheNextLeaderActs installs an operating system for one leader, and has the next order something else of the
+// instance while the script works. Where it is a rename both names are those of the instance.
+func TestAScriptEndsBeforeTheNextLeaderActs(t *testing.T) {
+	dir := t.TempDir()
+	former, _ := counted(t, dir)
+	for i, act := range []func(*Agent, Order) error{
+		func(a *Agent, o Order) error { return a.Stop(t.Context(), o, "one", hypervisor.Stop{Force: true}, nil) },
+		func(a *Agent, o Order) error { return a.Rename(t.Context(), o, "one", "two") },
+		func(a *Agent, o Order) error { return a.Rename(t.Context(), o, "two", "one") },
+	} {
+		pipe, awaitGone := held(t)
+		writeOS(t, former, "os", map[string]string{"ganeti_api_version": "20\n", "create": "#!/bin/sh\nexec 5>" + pipe + "; echo >" + pipe + ".begun; sleep 1000\n"})
+		order := Order{Epoch: int64(2*i + 1), Job: 1, Step: 1}
+		if err := former.Prepare(t.Context(), order, "one", "uuid", []hypervisor.Disk{{UUID: "disk", Size: 4}}); err != nil {
+			t.Fatal(err)
+		}
+		order.Step++
+		done := make(chan error, 1)
+		go func() {
+			done <- former.Install(t.Context(), order, hypervisor.Spec{Name: "one", UUID: "uuid"}, "os", nil)
+		}()
+		for limit := time.After(3 * time.Minute); ; {
+			if _, err := os.Stat(pipe + ".begun"); err == nil {
+				break
+			}
+			select {
+			case <-limit:
+				t.Fatal("the script never began")
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		next, _ := counted(t, dir)
+		err := act(next, Order{Epoch: order.Epoch + 1, Job: 2, Step: 1})
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			t.Errorf("the order of the next leader: %v", err)
+		}
+		awaitGone()
+		if err := <-done; !fault.Is(err, fault.Fenced) {
+			t.Errorf("the former leader is told: %v", err)
+		}
+	}
+}
+
+// TestADamagedEpochKeepsOrdersAway and costs nothing else: questions are answered.
+func TestADamagedEpochKeepsOrdersAway(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "epoch"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.StringMatching("[a-z]{4}").Draw(t, "instance")
-		for i := range maxLatest / 10 {
-			o := Order{Epoch: 1, Job: 1, Step: i + 1}
-			if _, err := l.admit(o, name+string(rune('A'+i)), "start"); err != nil {
-				t.Fatal(err)
-			}
-			l.enter(o, name+string(rune('A'+i)))
+	a, _ := counted(t, dir)
+	if all, err := a.Instances(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	err := a.Start(t.Context(), Order{Epoch: 5, Job: 1, Step: 1}, hypervisor.Spec{Name: "one"}, nil)
+	if !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), filepath.Join(dir, "epoch")) {
+		t.Errorf("an order: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "epoch")); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Start(t.Context(), Order{Epoch: 5, Job: 1, Step: 1}, hypervisor.Spec{Name: "one"}, nil); err != nil {
+		t.Errorf("an order when it was removed: %v", err)
+	}
+}
+
+// TestARelativeDirectory is that of the process, and not of the scripts and commands, which run elsewhere.
+func TestARelativeDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	a := tasked(t, "node")
+	writeOS(t, a, "os", map[string]string{"ganeti_api_version": "20\n", "create": "#!/bin/sh\npwd\n"})
+	if err := a.Install(t.Context(), Order{Epoch: 1}, hypervisor.Spec{Name: "one"}, "os", nil); err != nil {
+		t.Error(err)
+	}
+	if err := a.RunTask(t.Context(), Order{Epoch: 1}, aTask(1, "shell", map[string]any{"cmd": "true", "cwd": "/"}), func(string) {}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestARenameHoldsBothNames: nothing else happens to either meanwhile.
+func TestARenameHoldsBothNames(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := counted(t, dir)
+	other, _ := counted(t, dir)
+	for _, held := range []string{"one", "two"} {
+		hold, err := other.fence.Enter(t.Context(), effect.Claim{Order: Order{Epoch: 1}, Of: thing(held), What: "hold it"})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if len(l.latest) > maxLatest || len(l.latest) != len(l.names) {
-			t.Fatalf("%d instances, %d names", len(l.latest), len(l.names))
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if err := a.Rename(ctx, Order{Epoch: 1, Job: 1, Step: 1}, "one", "two"); !fault.Is(err, fault.Canceled) {
+			t.Errorf("while %s is held: %v", held, err)
 		}
-	})
-	if len(l.latest) != maxLatest {
-		t.Fatalf("only %d instances are remembered", len(l.latest))
+		cancel()
+		hold.Leave()
 	}
 }

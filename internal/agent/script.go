@@ -3,15 +3,13 @@ package agent
 import (
 	"bytes"
 	"context"
-	"errors"
-	"os/exec"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
+	"github.com/drover-project/drover/internal/agent/effect"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 )
@@ -23,44 +21,41 @@ const (
 	shownLines = 20
 )
 
-// scriptEnd is how long the output of a script is awaited after the script has ended:
-// what it left running in the background may hold it open for ever.
-const scriptEnd = time.Second
-
 // Install runs the creation script of an operating system for an instance
 // whose disks are prepared. The name may carry a variant; params are the
 // parameters for the script. When ctx ends, the script is killed with all that
 // it started. What it started is not waited for when it ends by itself.
 func (a *Agent) Install(ctx context.Context, order Order, spec hypervisor.Spec, name string, params map[string]string) error {
-	return a.carryOut(order, spec.Name, "install", func() error { return a.runCreate(ctx, spec, name, params) })
+	claim := effect.Claim{
+		Order: order, Of: thing(spec.Name), Kind: effect.Script, What: "install instance " + spec.Name,
+		Name: fmt.Sprintf("job %d, opcode %d: install %s", order.Job, order.Opcode, spec.UUID),
+	}
+	return a.carryOutBy(ctx, claim, func(hold *effect.Hold) error { return a.runCreate(ctx, hold, spec, name, params) })
 }
 
-func (a *Agent) runCreate(ctx context.Context, spec hypervisor.Spec, name string, params map[string]string) error {
+func (a *Agent) runCreate(ctx context.Context, hold *effect.Hold, spec hypervisor.Spec, name string, params map[string]string) error {
 	o, err := a.FindOS(ctx, name, true)
 	if err != nil || o.Path == "" {
 		return err
 	}
 	_, variant, _ := strings.Cut(name, "+")
 	output := &tail{limit: keptOutput}
-	cmd := exec.CommandContext(ctx, filepath.Join(o.Path, "create"))
-	cmd.Dir = o.Path
-	cmd.Env = a.scriptEnvironment(spec, o.Name, variant, params)
-	cmd.Stdout, cmd.Stderr = output, output
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = scriptEnd
-	err = cmd.Run()
+	exit, err := hold.Run(ctx, effect.Command{
+		Args: []string{filepath.Join(o.Path, "create")}, Dir: o.Path, Env: a.scriptEnvironment(spec, o.Name, variant, params), Output: output,
+	})
 	switch {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay): // it succeeded; something in the background goes on
-		return nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && err != nil:
 		return fault.New(fault.Canceled, "OS create script was killed: %w", context.Cause(ctx))
+	case fault.Is(err, fault.Unavailable):
+		return fault.New(fault.Canceled, "OS create script was killed: %w", err)
+	case err != nil:
+		return err
+	case !exit.Known:
+		return fault.New(fault.Failed, "OS create script was killed on node %s", a.cfg.Node)
+	case exit.Status == 0:
+		return nil
 	}
-	if _, exited := errors.AsType[*exec.ExitError](err); !exited {
-		return fault.New(fault.Failed, "OS create script failed (%w)", err)
-	}
-	return fault.New(fault.Failed, "OS create script failed (exited with exit code %d), last lines in the log file:\n%s",
-		cmd.ProcessState.ExitCode(), output.lastLines(shownLines))
+	return fault.New(fault.Failed, "OS create script failed (exited with exit code %d), last lines in the log file:\n%s", exit.Status, output.lastLines(shownLines))
 }
 
 // tail keeps the end of what is written to it.

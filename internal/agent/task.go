@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-project/drover/internal/agent/effect"
 	"github.com/drover-project/drover/internal/fault"
 )
 
@@ -50,64 +50,37 @@ func (a *Agent) RunTask(ctx context.Context, order Order, t Task, log func(line 
 		return fault.New(fault.WrongState, "node %s does not allow tasks of deployments", a.cfg.Node).
 			WithHint("they run commands with the rights of the agent; allow them in the configuration of the node")
 	}
-	if err := a.ledger.obey(order, "run a task"); err != nil {
+	r := &taskRun{agent: a, ctx: ctx, order: order, task: t, log: log}
+	if err := a.fence.Check(ctx, r.claim()); err != nil {
 		return err
-	}
-	p := taskParameters{}
-	if err := json.Unmarshal(t.Parameters, &p); err != nil {
-		return fault.New(fault.Invalid, "the parameters of the task cannot be read: %w", err)
 	}
 	if t.Dry {
 		log(fmt.Sprintf("would run a task of type %s with %s", t.Type, t.Parameters))
 		return nil
 	}
 	if kind, ok := taskKinds[t.Type]; ok {
-		return kind(&taskRun{a, ctx, t, p, log})
+		return kind(r)
 	}
-	return ownProgram(&taskRun{a, ctx, t, p, log})
-}
-
-// obey admits an order that is not about an instance.
-func (l *ledger) obey(o Order, what string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.follow(o, what)
+	return ownProgram(r)
 }
 
 // taskRun is a task that is being carried out.
 type taskRun struct {
 	agent *Agent
 	ctx   context.Context
+	order Order
 	task  Task
-	p     taskParameters
 	log   func(string)
 }
 
-// taskParameters are those of all types together.
-type taskParameters struct {
-	Cmd      string  `json:"cmd"`
-	Cwd      string  `json:"cwd"`
-	Timeout  seconds `json:"timeout"`
-	Retries  number  `json:"retries"`
-	Interval seconds `json:"interval"`
-
-	Manifest string `json:"puppet_manifest"`
-	Modules  string `json:"puppet_modules"`
-
-	Path           string `json:"path"`
-	Data           *text  `json:"data"`
-	Permissions    mode   `json:"permissions"`
-	DirPermissions mode   `json:"dir_permissions"`
-
-	Files []struct {
-		Src string `json:"src"`
-		Dst string `json:"dst"`
-	} `json:"files"`
-	Src string `json:"src"`
-	Dst string `json:"dst"`
+// claim is what the order of the task claims. The step of a deployment is what effects work on: attempts at it follow one another.
+func (r *taskRun) claim() effect.Claim {
+	step := fmt.Sprintf("task %d/%d", r.task.Deployment, r.task.Step)
+	return effect.Claim{Order: r.order, Of: step, What: "run " + step}
 }
 
-// taskKinds are the types of tasks that a node can run by itself.
+// taskKinds are the types of tasks that a node can run by itself. The parameters of each have a shape of their own; those of other types
+// are for the node's own programs.
 var taskKinds = map[string]func(*taskRun) error{
 	"shell":        (*taskRun).shell,
 	"master_shell": (*taskRun).shell,
@@ -117,54 +90,114 @@ var taskKinds = map[string]func(*taskRun) error{
 	"copy_files":   (*taskRun).copyFiles,
 }
 
+// decode reads the parameters of the task. What its type does not know is left alone: graphs hold what is for others.
+func (r *taskRun) decode(into any) error {
+	err := json.Unmarshal(r.task.Parameters, into)
+	wrong, isShape := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case err == nil:
+		return nil
+	case fault.Is(err, fault.Invalid):
+		return r.named(into, err)
+	case isShape && wrong.Field != "":
+		return fault.New(fault.Invalid, "the parameter %s of a task of type %s is a JSON %s, which it cannot be", wrong.Field, r.task.Type, wrong.Value).
+			At("parameters." + wrong.Field)
+	}
+	return fault.New(fault.Invalid, "the parameters of the task cannot be read: %w", err)
+}
+
+// named says which parameter is the one that is refused: who refused it saw its value alone.
+func (r *taskRun) named(into any, err error) error {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(r.task.Parameters, &all) == nil {
+		for name, value := range all {
+			alone, err := json.Marshal(map[string]json.RawMessage{name: value})
+			if err != nil {
+				return err
+			}
+			if wrong := json.Unmarshal(alone, into); fault.Is(wrong, fault.Invalid) {
+				return fault.New(fault.Invalid, "the parameter %s is refused: %w", name, wrong).At("parameters." + name)
+			}
+		}
+	}
+	return err
+}
+
 func (r *taskRun) missing(name string) error {
 	return fault.New(fault.Invalid, "a task of type %s needs the parameter %s", r.task.Type, name).At("parameters." + name)
 }
 
 func (r *taskRun) shell() error {
-	if r.p.Cmd == "" {
+	var p struct {
+		running
+
+		Cmd string `json:"cmd"`
+	}
+	if err := r.decode(&p); err != nil {
+		return err
+	}
+	if p.Cmd == "" {
 		return r.missing("cmd")
 	}
 	if r.task.Noop {
-		r.log("would run: " + r.p.Cmd)
+		r.log("would run: " + p.Cmd)
 		return nil
 	}
-	return r.command([]string{"/bin/sh", "-c", r.p.Cmd}, nil)
+	// From a file, for everybody on the machine can read the arguments of programs.
+	return r.command(&p.running, program{args: []string{"/bin/sh"}, script: p.Cmd})
 }
 
 // puppet takes the exit status 2 for a success: it means that something was changed.
 func (r *taskRun) puppet() error {
-	if r.p.Manifest == "" {
+	var p struct {
+		running
+
+		Manifest string `json:"puppet_manifest"`
+		Modules  string `json:"puppet_modules"`
+	}
+	if err := r.decode(&p); err != nil {
+		return err
+	}
+	if p.Manifest == "" {
 		return r.missing("puppet_manifest")
 	}
-	program, err := r.program("puppet")
+	path, err := r.program("puppet")
 	if err != nil {
 		return err
 	}
-	args := []string{program, "apply", "--verbose", "--detailed-exitcodes"}
-	if r.p.Modules != "" {
-		args = append(args, "--modulepath="+r.p.Modules)
+	args := []string{path, "apply", "--verbose", "--detailed-exitcodes"}
+	if p.Modules != "" {
+		args = append(args, "--modulepath="+p.Modules)
 	}
 	if r.task.Noop {
 		args = append(args, "--noop")
 	}
 	const changed = 2
-	return r.command(append(args, r.p.Manifest), nil, changed)
+	return r.command(&p.running, program{args: append(args, p.Manifest), good: []int{changed}})
 }
 
 func (r *taskRun) sync() error {
-	if r.p.Src == "" || r.p.Dst == "" {
+	var p struct {
+		running
+
+		Src string `json:"src"`
+		Dst string `json:"dst"`
+	}
+	if err := r.decode(&p); err != nil {
+		return err
+	}
+	if p.Src == "" || p.Dst == "" {
 		return r.missing("src and dst")
 	}
-	program, err := r.program("rsync")
+	path, err := r.program("rsync")
 	if err != nil {
 		return err
 	}
-	args := []string{program, "--checksum", "--recursive", "--delete", "--verbose"}
+	args := []string{path, "--checksum", "--recursive", "--delete", "--verbose"}
 	if r.task.Noop {
 		args = append(args, "--dry-run")
 	}
-	return r.command(append(args, r.p.Src, r.p.Dst), nil)
+	return r.command(&p.running, program{args: append(args, p.Src, p.Dst)})
 }
 
 // program finds a program on the node.
@@ -176,7 +209,8 @@ func (r *taskRun) program(name string) (string, error) {
 	return path, nil
 }
 
-// ownProgram runs a task of a type that only the node's own programs know.
+// ownProgram runs a task of a type that only the node's own programs know. Its parameters may have any shape; those that
+// say how a command runs count if they have the one that they have elsewhere.
 func ownProgram(r *taskRun) error {
 	if r.task.Type != filepath.Base(r.task.Type) {
 		return fault.New(fault.Invalid, "%q is no type of a task", r.task.Type)
@@ -191,129 +225,59 @@ func ownProgram(r *taskRun) error {
 	if r.task.Noop {
 		how = "noop"
 	}
-	return r.command([]string{path, how}, r.task.Parameters)
+	return r.command(r.ownRunning(), program{args: []string{path, how}, input: r.task.Parameters})
 }
 
-// upload writes a file as a whole, or not at all.
-func (r *taskRun) upload() error {
-	if r.p.Path == "" || r.p.Data == nil {
-		return r.missing("path and data")
+// ownRunning reads how the program of an own type is run.
+func (r *taskRun) ownRunning() *running {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(r.task.Parameters, &all) != nil {
+		return &running{} // no object
 	}
-	return r.put(r.p.Path, func(w io.Writer) error {
-		_, err := io.WriteString(w, string(*r.p.Data))
-		return err
-	})
-}
-
-// copyFiles copies files that the node can reach.
-func (r *taskRun) copyFiles() error {
-	for _, f := range r.p.Files {
-		err := r.put(f.Dst, func(w io.Writer) error {
-			src, err := os.Open(f.Src)
-			if err != nil {
-				return err
-			}
-			defer src.Close() //nolint:errcheck // it is only read
-			_, err = io.Copy(w, src)
-			return err
-		})
-		if err != nil {
-			return err
+	p := &running{}
+	for name, into := range map[string]any{"cwd": &p.Cwd, "timeout": &p.Timeout, "retries": &p.Retries, "interval": &p.Interval} {
+		text, there := all[name]
+		if there && json.Unmarshal(text, into) != nil {
+			r.log("the parameter " + name + " is left to the program: it says nothing about how the program runs")
 		}
 	}
-	return nil
+	if _, err := p.Timeout.limit(); err != nil {
+		p.Timeout = length{}
+	}
+	return p
 }
 
-func (r *taskRun) put(path string, write func(io.Writer) error) error {
-	if r.task.Noop {
-		r.log("would write " + path)
-		return nil
+// enter waits for the turn of the task.
+func (r *taskRun) enter(claim effect.Claim) (*effect.Hold, error) {
+	hold, err := r.agent.fence.Enter(r.ctx, claim)
+	if err != nil && r.ctx.Err() != nil {
+		return nil, interrupted(r.ctx)
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(r.p.Cwd, path)
-	}
-	err := os.MkdirAll(filepath.Dir(path), r.p.DirPermissions.or(0o755))
-	if err == nil {
-		err = replaceWith(path, r.p.Permissions.or(0o644), write)
-	}
-	if err != nil {
-		return fault.New(fault.Failed, "cannot write %s on node %s: %w", path, r.agent.cfg.Node, err)
-	}
-	r.log("wrote " + path)
-	return nil
+	return hold, err
 }
 
-// replaceWith writes a file beside the one that it then takes the place of.
-func replaceWith(path string, perm fs.FileMode, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".drover-*")
-	if err != nil {
-		return err
+// interrupted is the error of a wait that ended early. Unavailable: the controller ends, and the task goes on.
+func interrupted(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if goesOn(cause) {
+		return fault.New(fault.Unavailable, "the wait for the task was given up: %w", cause)
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name()) // the first error counts
-		}
-	}()
-	err = errors.Join(write(f), f.Chmod(perm), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	return err
+	return fault.New(fault.Canceled, "the task was ended: %w", cause)
 }
 
-// number is a number or its text; anything else is none.
-type number float64
-
-// UnmarshalJSON never fails: graphs hold what their executors ignored.
-func (n *number) UnmarshalJSON(b []byte) error {
-	f, err := strconv.ParseFloat(strings.Trim(string(b), `"`), 64)
-	if err == nil {
-		*n = number(f)
-	}
-	return nil
+func goesOn(cause error) bool {
+	return fault.Is(cause, fault.Unavailable) || fault.Is(cause, fault.Fenced)
 }
 
-// seconds is a length of time, as a number of seconds.
-type seconds struct{ number }
-
-func (s seconds) or(d time.Duration) time.Duration {
-	if s.number <= 0 {
-		return d
+// dir is where output and results of the task are kept.
+func (r *taskRun) dir() (string, error) {
+	all := filepath.Join(r.agent.cfg.Dir, tasksDir)
+	mine := filepath.Join(all, strconv.FormatInt(r.task.Deployment, 10))
+	if _, err := os.Stat(mine); errors.Is(err, fs.ErrNotExist) {
+		r.agent.prune(all)
 	}
-	return time.Duration(float64(s.number) * float64(time.Second))
-}
-
-// mode are permissions of a file, in octal digits.
-type mode fs.FileMode
-
-// UnmarshalJSON reads "0644", and 644 as the same.
-func (m *mode) UnmarshalJSON(b []byte) error {
-	n, err := strconv.ParseUint(strings.Trim(string(b), `"`), 8, 32)
-	if err != nil {
-		return fmt.Errorf("permissions must be octal digits, such as \"0644\", got %s", b)
-	}
-	*m = mode(n) & mode(fs.ModePerm)
-	return nil
-}
-
-func (m mode) or(d fs.FileMode) fs.FileMode {
-	if m == 0 {
-		return d
-	}
-	return fs.FileMode(m)
-}
-
-// text is a text; other values are their JSON.
-type text string
-
-// UnmarshalJSON reads any value.
-func (t *text) UnmarshalJSON(b []byte) error {
-	var s string
-	if json.Unmarshal(b, &s) != nil {
-		s = string(b)
-	}
-	*t = text(s)
-	return nil
+	dir := filepath.Join(mine, strconv.Itoa(r.task.Step)+"."+strconv.Itoa(r.task.Attempt))
+	return dir, os.MkdirAll(dir, 0o700)
 }
 
 // prune removes what deployments left that are long over.
@@ -327,4 +291,9 @@ func (a *Agent) prune(dir string) {
 			_ = os.RemoveAll(filepath.Join(dir, e.Name())) // it is tried again next time
 		}
 	}
+}
+
+// oneLine is a line of output as it is shown.
+func oneLine(line []byte) string {
+	return strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\uFFFD")
 }

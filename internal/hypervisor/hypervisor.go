@@ -8,10 +8,12 @@
 // Invariants that every driver keeps, and that package hypertest checks:
 //   - Each call either has happened or has not: a state that a call reports is
 //     still there after the driver was closed, or killed, and opened again.
-//   - Start, Stop, Prepare, Drop, Rename and Remove are idempotent. Where the wanted
+//   - Start, Stop, Prepare, Keep, Drop, Rename and Remove are idempotent. Where the wanted
 //     state is there already they succeed and report that nothing changed.
 //   - Calls for different instances may run at the same time; calls for one
 //     instance take place one after the other.
+//   - What is under a name with another UUID is somebody else's: Prepare, Keep and
+//     Start leave it alone and say so (Stranger).
 //   - Errors carry a code of package fault; a failed call leaves the state as
 //     it was.
 package hypervisor
@@ -88,6 +90,9 @@ type Instance struct {
 	VCPUs  int
 	// Disks that exist on the node, in the order they were made.
 	Disks []Disk
+	// Blank: its disks were made by Prepare and nothing has happened to it since. A
+	// creation that did not end leaves this behind, and nobody misses it.
+	Blank bool
 }
 
 // Active reports whether the instance holds memory: it runs or is paused.
@@ -128,6 +133,9 @@ type Driver interface {
 	// makes the missing ones and grows the smaller ones. On failure it takes
 	// away what it made. Exhausted when there is no space.
 	Prepare(ctx context.Context, name, uuid string, disks []Disk) (changed bool, err error)
+	// Keep takes note that the instance is wanted: it is Blank no more. NotFound when
+	// there is nothing of it.
+	Keep(ctx context.Context, name, uuid string) (changed bool, err error)
 	// Drop removes the named disks and leaves the others.
 	Drop(ctx context.Context, name string, disks []string) (changed bool, err error)
 	// Remove removes the instance with all its disks. WrongState when it is
@@ -156,6 +164,13 @@ type Driver interface {
 	// Close releases what the driver holds in this process. Instances keep
 	// running.
 	Close() error
+}
+
+// Stranger is the error about an instance that is on a node under the name of
+// another.
+func Stranger(name, wanted, there string) error {
+	return fault.New(fault.Exists, "there is another instance %s on the node: its UUID is %s, not %s", name, there, wanted).
+		WithHint("it is left alone; drover cluster verify lists what nodes have and the inventory does not know")
 }
 
 // CheckName refuses instance names that could not be the name of a file:

@@ -76,6 +76,7 @@ type record struct {
 	UUID  string            `json:"uuid"`
 	State hypervisor.State  `json:"state"`
 	Disks []hypervisor.Disk `json:"disks"`
+	Blank bool              `json:"blank,omitempty"`
 	// Spec is what the machine was last started with; null when stopped.
 	Spec *hypervisor.Spec `json:"spec"`
 	// Boots counts starts and reboots.
@@ -203,7 +204,7 @@ func (r *record) disk(uuid string) int {
 }
 
 func (r *record) info() hypervisor.Instance {
-	i := hypervisor.Instance{Name: r.Name, UUID: r.UUID, State: r.State, Disks: slices.Clone(r.Disks)}
+	i := hypervisor.Instance{Name: r.Name, UUID: r.UUID, State: r.State, Disks: slices.Clone(r.Disks), Blank: r.Blank}
 	if r.Spec != nil {
 		i.Memory, i.VCPUs = r.Spec.Memory, r.Spec.VCPUs
 	}
@@ -243,14 +244,27 @@ func (d *Driver) hook(c Call) error {
 	return d.cfg.Fault(c)
 }
 
+// own returns the record of an instance, nil if there is none; the error is for one
+// that is another's.
+func (d *Driver) own(name, uuid string) (*record, error) {
+	r := d.instances[name]
+	if r != nil && r.UUID != uuid {
+		return nil, hypervisor.Stranger(name, uuid, r.UUID)
+	}
+	return r, nil
+}
+
 // Kind returns "fake".
 func (d *Driver) Kind() string { return Kind }
 
 // Prepare makes and grows disks.
 func (d *Driver) Prepare(ctx context.Context, name, uuid string, disks []hypervisor.Disk) (changed bool, err error) {
 	err = d.within(ctx, "prepare", name, func() error {
-		old := d.instances[name]
-		next := record{Name: name, UUID: uuid, State: hypervisor.Stopped}
+		old, err := d.own(name, uuid)
+		if err != nil {
+			return err
+		}
+		next := record{Name: name, UUID: uuid, State: hypervisor.Stopped, Blank: true}
 		if old != nil {
 			next = *old
 			next.Disks = slices.Clone(old.Disks)
@@ -278,6 +292,25 @@ func (d *Driver) Prepare(ctx context.Context, name, uuid string, disks []hypervi
 		if free := d.cfg.Disk - d.disk; need > free {
 			return fault.New(fault.Exhausted, "not enough disk space: %d MiB needed, %d MiB free", need, free)
 		}
+		return d.save(&next)
+	})
+	return changed && err == nil, err
+}
+
+// Keep marks the instance as wanted.
+func (d *Driver) Keep(ctx context.Context, name, uuid string) (changed bool, err error) {
+	err = d.within(ctx, "keep", name, func() error {
+		old, err := d.own(name, uuid)
+		switch {
+		case err != nil:
+			return err
+		case old == nil:
+			return fault.New(fault.NotFound, "instance %s is not known on this node", name)
+		case !old.Blank:
+			return nil
+		}
+		next := *old
+		next.Blank, changed = false, true
 		return d.save(&next)
 	})
 	return changed && err == nil, err
@@ -360,7 +393,11 @@ func (d *Driver) Rename(ctx context.Context, name, to string) (changed bool, err
 func (d *Driver) Start(ctx context.Context, spec hypervisor.Spec) (changed bool, err error) {
 	err = d.within(ctx, "start", spec.Name, func() error {
 		next := record{Name: spec.Name, UUID: spec.UUID, State: hypervisor.Stopped}
-		if old := d.instances[spec.Name]; old != nil {
+		old, err := d.own(spec.Name, spec.UUID)
+		if err != nil {
+			return err
+		}
+		if old != nil {
 			next = *old
 		}
 		if next.active() {
@@ -374,7 +411,7 @@ func (d *Driver) Start(ctx context.Context, spec hypervisor.Spec) (changed bool,
 		if free := d.free(); spec.Memory > free {
 			return fault.New(fault.Exhausted, "not enough memory: %d MiB needed, %d MiB free", spec.Memory, free)
 		}
-		next.State, next.Spec, next.UUID = hypervisor.Running, &spec, spec.UUID
+		next.State, next.Spec, next.Blank = hypervisor.Running, &spec, false
 		if spec.StartPaused {
 			next.State = hypervisor.Paused
 		}

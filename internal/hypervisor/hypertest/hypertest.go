@@ -27,6 +27,8 @@ func Run(t *testing.T, open Opener) {
 		{"life", (*suite).life},
 		{"idempotent", (*suite).idempotent},
 		{"disks", (*suite).disks},
+		{"blank", (*suite).blank},
+		{"stranger", (*suite).stranger},
 		{"startNeedsDisks", (*suite).startNeedsDisks},
 		{"reboot", (*suite).reboot},
 		{"paused", (*suite).paused},
@@ -194,6 +196,49 @@ func (s *suite) removeRunning() {
 	_, err := s.d.Remove(s.Context(), "one")
 	s.refused("Remove of a running instance", fault.WrongState, err)
 	s.state("one", hypervisor.Running)
+}
+
+// blank: what Prepare made is blank until somebody keeps or starts it; that survives.
+func (s *suite) blank() {
+	ctx := s.Context()
+	for name, use := range map[string]func(hypervisor.Spec) (bool, error){
+		"kept":    func(i hypervisor.Spec) (bool, error) { return s.d.Keep(ctx, i.Name, i.UUID) },
+		"started": func(i hypervisor.Spec) (bool, error) { return s.d.Start(ctx, i) },
+	} {
+		i := spec(name, hypervisor.Disk{UUID: "disk-of-" + name, Size: 8})
+		s.do("Prepare", true)(s.d.Prepare(ctx, i.Name, i.UUID, i.Disks))
+		s.do("Prepare again", false)(s.d.Prepare(ctx, i.Name, i.UUID, i.Disks))
+		s.d = s.open(s.T, s.dir)
+		if got := s.state(name, hypervisor.Stopped); !got.Blank {
+			s.Errorf("%s: nothing has used it, and it is %+v", name, got)
+		}
+		s.do(name, true)(use(i))
+		s.do(name+" again", false)(use(i))
+		s.do("Stop", name == "started")(s.d.Stop(ctx, name, hypervisor.Stop{}))
+		s.do("Prepare once more", false)(s.d.Prepare(ctx, i.Name, i.UUID, i.Disks))
+		s.d = s.open(s.T, s.dir)
+		if got := s.state(name, hypervisor.Stopped); got.Blank {
+			s.Errorf("%s, and it is %+v", name, got)
+		}
+	}
+	_, err := s.d.Keep(ctx, "nobody", "u")
+	s.refused("Keep of what is not there", fault.NotFound, err)
+}
+
+// stranger: what is under a name with another UUID is left alone.
+func (s *suite) stranger() {
+	ctx := s.Context()
+	disk := hypervisor.Disk{UUID: "old", Size: 8}
+	s.do("Prepare", true)(s.d.Prepare(ctx, "one", "first", []hypervisor.Disk{disk}))
+	_, err := s.d.Prepare(ctx, "one", "second", []hypervisor.Disk{{UUID: "new", Size: 8}})
+	s.refused("Prepare of another one", fault.Exists, err)
+	_, err = s.d.Keep(ctx, "one", "second")
+	s.refused("Keep of another one", fault.Exists, err)
+	_, err = s.d.Start(ctx, hypervisor.Spec{Name: "one", UUID: "second", Memory: 64, VCPUs: 1})
+	s.refused("Start of another one", fault.Exists, err)
+	if got := s.state("one", hypervisor.Stopped); got.UUID != "first" || len(got.Disks) != 1 || got.Disks[0].UUID != "old" || !got.Blank {
+		s.Errorf("the first one is %+v", got)
+	}
 }
 
 func (s *suite) rename() {
