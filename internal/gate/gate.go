@@ -1,0 +1,276 @@
+// Package gate opens every listener of the program and bounds what comes through:
+// how many connections a surface has at once, in all and from one address, and how
+// long its clients may take.
+//
+// Invariants:
+//   - No listener is opened elsewhere (a test looks), and all of their limits are in one
+//     table, Surfaces, which docs/limits.md shows.
+//   - All surfaces together leave a quarter of the files that the process may open to
+//     everything else: the store, jobs, connections to others.
+//   - Running out of files, or of memory for connections, ends no listener: it waits
+//     and goes on.
+//   - Who has not shown that it belongs here keeps out nobody who does.
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
+)
+
+// Gate lets in the connections of one surface, at however many listeners it has.
+type Gate struct {
+	total, each, strangers int
+	log                    *slog.Logger
+
+	mu   sync.Mutex
+	open int
+	from map[netip.Prefix]int
+	// unknown are the connections that have not shown who they are, the oldest first.
+	unknown []*Conn
+	// told is how many refusals are being told at the moment.
+	told   int
+	logged time.Time
+}
+
+// New returns the gate of a surface in a process that may open so many files.
+func New(s Surface, files int, log *slog.Logger) *Gate {
+	g := &Gate{total: s.places(files), log: log, from: map[netip.Prefix]int{}}
+	g.each, g.strangers = max(g.total/2, 1), min(s.Strangers, max(g.total/2, 1))
+	if s.Strangers > 0 || s.Local {
+		g.each = g.total // they are told apart by more than their addresses
+	}
+	return g
+}
+
+// Listen opens a listener at a TCP address.
+func (g *Gate) Listen(ctx context.Context, address string) (*Listener, error) {
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "%w", err)
+	}
+	return g.guard(l), nil
+}
+
+func (g *Gate) guard(l net.Listener) *Listener {
+	return &Listener{Listener: l, gate: g, closed: make(chan struct{}), refuse: func(conn net.Conn, _ string) { _ = conn.Close() }}
+}
+
+// Listener is a listener behind a gate.
+type Listener struct {
+	net.Listener
+	gate *Gate
+	// refuse tells a client why it is not let in, and closes the connection.
+	refuse func(net.Conn, string)
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Refuse sets how clients are told that they are not let in; whoever tells them
+// closes the connection. It is called before the first Accept. Without it
+// connections are closed and nothing is said.
+func (l *Listener) Refuse(tell func(conn net.Conn, why string)) { l.refuse = tell }
+
+// Close closes the listener; the second time it does nothing.
+func (l *Listener) Close() (err error) {
+	l.once.Do(func() {
+		close(l.closed)
+		err = l.Listener.Close()
+	})
+	return err
+}
+
+// How long a listener waits before it accepts again, after it could not: from the
+// first to the longest, doubled each time.
+const (
+	firstPause   = 5 * time.Millisecond
+	longestPause = time.Second
+)
+
+// Accept waits for a connection that may come in. That there is no file or memory
+// for one is waited out; it returns an error only when the listener is closed, or
+// broken for good.
+func (l *Listener) Accept() (net.Conn, error) {
+	pause := firstPause
+	for {
+		conn, err := l.Listener.Accept()
+		switch {
+		case err == nil:
+			pause = firstPause
+			in, why := l.gate.enter(conn)
+			if why == "" {
+				return in, nil
+			}
+			l.turnAway(conn, why)
+		case !passes(err):
+			return nil, err
+		default:
+			if l.gate.worthLogging() {
+				l.gate.log.Warn("clients could not be accepted; it is tried again", "at", l.Addr(), "error", err)
+			}
+			select {
+			case <-l.closed:
+				return nil, net.ErrClosed
+			case <-time.After(pause):
+			}
+			pause = min(2*pause, longestPause)
+		}
+	}
+}
+
+// passes tells whether accepting may succeed later (accept(2)).
+func passes(err error) bool {
+	for _, of := range []syscall.Errno{
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
+		// What befell one connection before it was accepted.
+		syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EHOSTUNREACH,
+	} {
+		if errors.Is(err, of) {
+			return true
+		}
+	}
+	return false
+}
+
+// enter takes a place for a connection, or tells why there is none.
+func (g *Gate) enter(conn net.Conn) (in *Conn, why string) {
+	from := intake.Origin(conn.RemoteAddr().String())
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.strangers > 0 && len(g.unknown) >= g.strangers {
+		g.drop(g.unknown[0]) // who belongs here needs no longer than the others do to fill all these places
+	}
+	switch {
+	case g.open >= g.total:
+		return nil, fmt.Sprintf("there are already %d connections, as many as there may be", g.total)
+	case g.from[from] >= g.each:
+		return nil, fmt.Sprintf("there are already %d connections from this address, as many as there may be", g.each)
+	}
+	in = &Conn{Conn: conn, gate: g, from: from, in: true}
+	g.open++
+	g.from[from]++
+	if g.strangers > 0 {
+		g.unknown = append(g.unknown, in)
+	}
+	return in, ""
+}
+
+// drop ends a connection that has not shown who it is. The caller holds mu.
+func (g *Gate) drop(c *Conn) {
+	g.leave(c)
+	_ = c.Conn.Close() // whoever works on it notices
+}
+
+// leave gives the place of a connection back. The caller holds mu.
+func (g *Gate) leave(c *Conn) {
+	if !c.in {
+		return
+	}
+	c.in = false
+	g.open--
+	if g.from[c.from]--; g.from[c.from] == 0 {
+		delete(g.from, c.from)
+	}
+	g.know(c)
+}
+
+// know takes a connection from those that have not shown who they are. The caller
+// holds mu.
+func (g *Gate) know(c *Conn) {
+	for i, u := range g.unknown {
+		if u == c {
+			g.unknown = append(g.unknown[:i], g.unknown[i+1:]...)
+			return
+		}
+	}
+}
+
+// worthLogging is true once a second.
+func (g *Gate) worthLogging() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if time.Since(g.logged) < time.Second {
+		return false
+	}
+	g.logged = time.Now()
+	return true
+}
+
+// maxTold is how many clients that are not let in are told so at once; the
+// others find their connection closed.
+const maxTold = 16
+
+func (l *Listener) turnAway(conn net.Conn, why string) {
+	g := l.gate
+	if g.worthLogging() {
+		g.log.Warn("clients are turned away", "at", l.Addr(), "reason", why, "from", conn.RemoteAddr(), "limit", g.total, "limit_per_address", g.each)
+	}
+	g.mu.Lock()
+	tell := g.told < maxTold
+	if tell {
+		g.told++
+	}
+	g.mu.Unlock()
+	if !tell {
+		_ = conn.Close() // there is nothing to be said
+		return
+	}
+	go func() {
+		defer func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.told--
+		}()
+		l.refuse(conn, why)
+	}()
+}
+
+// Conn is a connection that was let in.
+type Conn struct {
+	net.Conn
+	gate *Gate
+	from netip.Prefix
+	in   bool // it has a place; held by the gate's mutex
+}
+
+// Known says that the other end has shown that it belongs here: it is not ended any
+// more for the sake of others.
+func (c *Conn) Known() {
+	c.gate.mu.Lock()
+	defer c.gate.mu.Unlock()
+	c.gate.know(c)
+}
+
+// Close closes the connection and gives its place back.
+func (c *Conn) Close() error {
+	c.gate.mu.Lock()
+	c.gate.leave(c)
+	c.gate.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// CloseWrite ends what is sent, where the connection has two directions.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// SyscallConn implements syscall.Conn, for those who ask the system about it.
+func (c *Conn) SyscallConn() (syscall.RawConn, error) {
+	if system, ok := c.Conn.(syscall.Conn); ok {
+		return system.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}

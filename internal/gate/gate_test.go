@@ -1,0 +1,346 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 2 * time.Minute
+
+// plenty is more files than any surface asks for.
+const plenty = 1 << 20
+
+// open listens behind a gate, lets everybody in that may come, and hands them out.
+func open(t *testing.T, s Surface) (l *Listener, in <-chan net.Conn) {
+	t.Helper()
+	l, err := New(s, plenty, slog.New(slog.DiscardHandler)).Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Refuse(func(conn net.Conn, why string) {
+		_, _ = io.WriteString(conn, why)
+		_ = conn.Close()
+	})
+	let := make(chan net.Conn, 100)
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			let <- conn
+		}
+	})
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		accepting.Wait()
+	})
+	return l, let
+}
+
+// dial connects from one of this machine's own addresses.
+func dial(t *testing.T, from string, l *Listener) net.Conn {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	conn, err := dialer.DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// said is all that a connection says until its end.
+func said(t *testing.T, conn net.Conn) string {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(conn)
+	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestConnectionsAreLimitedPerAddressAndInAll(t *testing.T) {
+	l, in := open(t, Surface{Most: 4, Share: parts})
+	var first net.Conn
+	for i, tc := range []struct{ from, refused string }{
+		{"127.0.0.1", ""}, {"127.0.0.1", ""}, {"127.0.0.1", "already 2 connections from this address"}, // half of all is for one address
+		{"127.0.0.2", ""}, {"127.0.0.3", ""}, {"127.0.0.4", "already 4 connections,"},
+	} {
+		conn := dial(t, tc.from, l)
+		if tc.refused != "" {
+			if got := said(t, conn); !strings.Contains(got, tc.refused) {
+				t.Errorf("connection %d, from %s, is told %q", i, tc.from, got)
+			}
+			continue
+		}
+		if got := <-in; first == nil {
+			first = got
+		}
+	}
+	for range 2 { // the second time it has no place to give back
+		_ = first.Close()
+	}
+	_ = dial(t, "127.0.0.4", l)
+	<-in
+	if got := said(t, dial(t, "127.0.0.5", l)); !strings.Contains(got, "already 4 connections,") {
+		t.Errorf("a connection that was closed twice gave back two places: %q", got)
+	}
+}
+
+func TestListenersShareTheirPlaces(t *testing.T) {
+	g := New(Surface{Most: 1, Share: parts}, plenty, slog.New(slog.DiscardHandler))
+	var clients []net.Conn
+	let := make(chan error, 2)
+	for range 2 {
+		l, err := g.Listen(t.Context(), "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, dial(t, "127.0.0.1", l))
+		go func() {
+			_, err := l.Accept()
+			let <- err
+		}()
+		if len(clients) == 1 {
+			if err := <-let; err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Cleanup(func() { _ = l.Close() })
+	}
+	if got := said(t, clients[1]); got != "" {
+		t.Errorf("the second is told %q", got)
+	}
+}
+
+// TestStrangersMakeRoom fills all places with connections that say nothing: who belongs
+// here comes in all the same, and is not the one that has to go.
+func TestStrangersMakeRoom(t *testing.T) {
+	l, in := open(t, Surface{Most: 10, Share: parts, Strangers: 3})
+	var silent []net.Conn
+	for range 4 {
+		silent = append(silent, dial(t, "127.0.0.1", l))
+		(<-in).(*Conn).Known()
+	}
+	for range 3 {
+		silent = append(silent, dial(t, "127.0.0.1", l))
+		<-in
+	}
+	for i, oldest := range silent[4:6] {
+		_ = dial(t, "127.0.0.1", l)
+		(<-in).(*Conn).Known()
+		if got := said(t, oldest); got != "" {
+			t.Errorf("stranger %d is told %q", i, got)
+		}
+		_ = dial(t, "127.0.0.1", l)
+		<-in
+	}
+	for i, conn := range silent[:4] {
+		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("known connection %d: %v", i, err)
+		}
+	}
+}
+
+// scarce is a listener that fails as often as it is told.
+type scarce struct {
+	net.Listener
+	fail  []error
+	tries int
+}
+
+func (s *scarce) Addr() net.Addr { return &net.TCPAddr{} }
+func (s *scarce) Close() error   { return nil }
+
+func (s *scarce) Accept() (net.Conn, error) {
+	s.tries++
+	if s.tries <= len(s.fail) {
+		return nil, s.fail[s.tries-1]
+	}
+	mine, _ := net.Pipe()
+	return mine, nil
+}
+
+func TestWhatPassesEndsNoListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emfile := &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+		s := &scarce{fail: []error{emfile, emfile, syscall.ENFILE, syscall.ECONNABORTED, syscall.ENOMEM}}
+		begun := time.Now()
+		l := New(RAPI, plenty, slog.New(slog.DiscardHandler)).guard(s)
+		if _, err := l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took != 155*time.Millisecond { // 5 + 10 + 20 + 40 + 80
+			t.Errorf("it waited %v", took)
+		}
+		// One that is closed while it waits ends.
+		for range 1000 {
+			s.fail = append(s.fail, syscall.EMFILE)
+		}
+		s.tries = 0
+		ended := make(chan error, 1)
+		go func() { _, err := l.Accept(); ended <- err }()
+		time.Sleep(time.Minute)
+		if s.tries < 40 || s.tries > 80 {
+			t.Errorf("it tried %d times in a minute", s.tries)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	if _, err := New(RAPI, plenty, nil).guard(&scarce{fail: []error{syscall.EINVAL}}).Accept(); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("a listener that is broken: %v", err)
+	}
+}
+
+func TestRefusalsInPlainText(t *testing.T) {
+	l, in := open(t, Surface{Most: 1, Share: parts})
+	l.Refuse(RefusalHTTP(nil, "text/x", func(why string) []byte { return []byte(why) }))
+	_ = dial(t, "127.0.0.1", l)
+	<-in
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String(), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusServiceUnavailable ||
+		resp.Header.Get("Content-Type") != "text/x" || !strings.Contains(string(text), "already 1 connections,") {
+		t.Errorf("%s %q, %v", resp.Status, text, err)
+	}
+}
+
+func TestSocket(t *testing.T) {
+	g, dir := New(LUXI, plenty, slog.New(slog.DiscardHandler)), t.TempDir()
+	path := filepath.Join(dir, "s")
+	first, err := g.ListenUnix(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if _, err := g.ListenUnix(path, 0o600); !fault.Is(err, fault.Exists) {
+		t.Errorf("a socket in use: %v", err)
+	}
+	if got := first.Addr().String(); got != path {
+		t.Errorf("it listens at %s", got)
+	}
+	// A dead process leaves its socket behind.
+	if err := first.Listener.(*socket).UnixListener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := g.ListenUnix(path, 0o660)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil { // the second Close leaves what is another's
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.ListenUnix(path, 0o600); !fault.Is(err, fault.Exists) {
+		t.Errorf("a file in the way: %v", err)
+	}
+	if _, err := g.ListenUnix(filepath.Join(dir, strings.Repeat("x", 120)), 0o600); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a long path: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestSurfacesLeaveFilesForTheRest(t *testing.T) {
+	for _, files := range []int{64, 1024, 4096, 65536} {
+		sum := 0
+		for _, s := range Surfaces() {
+			n := s.places(files)
+			if n < 1 || n > s.Most {
+				t.Errorf("%s has %d places of %d files", s.Name, n, files)
+			}
+			sum += n
+		}
+		if sum > files*3/4 {
+			t.Errorf("all surfaces together have %d of %d files", sum, files)
+		}
+	}
+}
+
+// TestPageShowsTheSurfaces holds docs/limits.md to the table.
+func TestPageShowsTheSurfaces(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "limits.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range Surfaces() {
+		if row := s.row(); !strings.Contains(string(page), row) {
+			t.Errorf("docs/limits.md has no such line:\n%s", row)
+		}
+	}
+}
+
+// row is a surface as docs/limits.md shows it.
+func (s Surface) row() string {
+	from := "half of these"
+	if s.Local || s.Strangers > 0 {
+		from = "all of these"
+	}
+	if s.Strangers > 0 {
+		from += fmt.Sprintf("; %d that have not shown who they are, one more ends the oldest", s.Strangers)
+	}
+	var times []string
+	for _, of := range []struct {
+		name string
+		time time.Duration
+	}{{"header", s.Header}, {"body", s.Body}, {"answer", s.Answer}, {"idle", s.Idle}} {
+		if of.time > 0 {
+			times = append(times, fmt.Sprintf("%s %g s", of.name, of.time.Seconds()))
+		}
+	}
+	return fmt.Sprintf("| %s | %d, at most %d/%d of the files | %s | %s | %s |\n", s.Name, s.Most, s.Share, parts, from, strings.Join(times, ", "), s.Beyond)
+}
+
+func TestListenSaysWhatIsWrong(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := New(RAPI, plenty, nil).Listen(ctx, "127.0.0.1:x"); !fault.Is(err, fault.Environment) {
+		t.Error(err)
+	}
+}
