@@ -56,17 +56,11 @@ func (e *Engine) Deployments() []*course.Deployment {
 
 // Begin carries out a plan. Refused with fault.Conflict if what it was computed from is not what there is.
 func (e *Engine) Begin(ctx context.Context, id int64, by By) (*course.Deployment, error) {
-	return e.change(ctx, id, audit.DeploymentBegin, by, func(d *course.Deployment) error {
+	return e.change(ctx, id, audit.DeploymentBegin, by, func(d *course.Deployment, env *course.Environment) error {
 		if d.Status != course.Planned {
 			return fault.New(fault.WrongState, "deployment %d was begun already; it is %s", id, d.Status)
 		}
-		env, err := e.Environment(d.Environment)
-		if err != nil {
-			return err
-		}
-		now := e.basis(env, d.Graphs)
-		if now.Environment != d.Basis.Environment || now.Latest != d.Basis.Latest || !slices.Equal(now.Graphs, d.Basis.Graphs) ||
-			!slices.Equal(now.Functions, d.Basis.Functions) {
+		if now := e.basis(env, d.Graphs); !now.Equal(d.Basis) {
 			return fault.New(fault.Conflict, "the plan of deployment %d was computed from a state that has moved on: %s", id, moved(d.Basis, now)).
 				WithHint("plan again: drover deploy run %s", d.Environment)
 		}
@@ -81,6 +75,8 @@ func moved(before, now course.Basis) string {
 		return fmt.Sprintf("the environment is at generation %d, not %d", now.Environment, before.Environment)
 	case now.Latest != before.Latest:
 		return fmt.Sprintf("deployment %d ran since", now.Latest)
+	case now.LatestEnded != before.LatestEnded:
+		return fmt.Sprintf("deployment %d went on since", now.Latest)
 	case !slices.Equal(now.Functions, before.Functions):
 		return fmt.Sprintf("the functions of its expressions are %v, not %v", now.Functions, before.Functions)
 	}
@@ -94,13 +90,9 @@ func (e *Engine) Resume(ctx context.Context, id int64, retry bool, by By) (*cour
 	if retry {
 		what = audit.DeploymentRetry
 	}
-	return e.change(ctx, id, what, by, func(d *course.Deployment) error {
+	return e.change(ctx, id, what, by, func(d *course.Deployment, env *course.Environment) error {
 		if d.Status != course.Halted && d.Status != course.Broken {
 			return fault.New(fault.WrongState, "deployment %d is %s; only one that was stopped, or failed, can go on", id, d.Status)
-		}
-		env, err := e.Environment(d.Environment)
-		if err != nil {
-			return err
 		}
 		if now := e.basis(env, d.Graphs); d.Mode == course.Earnest && now.Latest != d.ID {
 			return fault.New(fault.Conflict, "deployment %d can no longer go on: deployment %d ran since", id, now.Latest)
@@ -112,19 +104,63 @@ func (e *Engine) Resume(ctx context.Context, id int64, retry bool, by By) (*cour
 	})
 }
 
-// change begins an attempt of a deployment.
-func (e *Engine) change(ctx context.Context, id int64, what audit.Verb, by By, allowed func(*course.Deployment) error) (*course.Deployment, error) {
-	e.changing.Lock()
-	defer e.changing.Unlock()
+// change begins an attempt of a deployment. Whether it may begin is decided, kept and acted upon by the driving goroutine in
+// one go: a client that leaves finds it begun or untouched, never stored as running and driven by nobody.
+func (e *Engine) change(ctx context.Context, id int64, what audit.Verb, by By, allowed func(*course.Deployment, *course.Environment) error) (*course.Deployment, error) {
 	old, err := e.Deployment(id)
 	if err != nil {
 		return nil, err
 	}
-	d := *old
-	if err := allowed(&d); err != nil {
+	if _, err := e.attempt(old, by, allowed); err != nil {
 		return nil, err
 	}
-	for _, other := range e.Deployments() {
+	r, err := e.load(ctx, old) // may take long, and nobody waits for it
+	if err != nil {
+		return nil, err
+	}
+	r.fresh = true
+	var next *course.Deployment
+	keep := func() (err error) {
+		e.changing.Lock()
+		defer e.changing.Unlock()
+		if next, err = e.attempt(old, by, allowed); err != nil {
+			return err
+		}
+		tx := store.Tx{Put: []store.Put{put(KindDeployment, next.Key(), next)}}
+		return e.commit(tx, func() {
+			r.d = next
+			e.deployments[id], e.runs[id] = next, r
+		}, done(what, next, by))
+	}
+	err = e.act(ctx, func() error {
+		if err := keep(); err != nil {
+			return err
+		}
+		e.begin(r)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return next, nil
+}
+
+// attempt is a deployment with its next attempt begun, if it may begin.
+func (e *Engine) attempt(old *course.Deployment, by By, allowed func(*course.Deployment, *course.Environment) error) (*course.Deployment, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now := e.deployments[old.ID]; now != old {
+		return nil, fault.New(fault.Conflict, "deployment %d was changed at this moment", old.ID).WithHint("look at it: drover deploy status %d", old.ID)
+	}
+	env, err := e.environment(old.Environment)
+	if err != nil {
+		return nil, err
+	}
+	d := *old
+	if err := allowed(&d, env); err != nil {
+		return nil, err
+	}
+	for _, other := range e.deployments {
 		if other.Environment == d.Environment && other.Status.Active() {
 			return nil, underWay(other)
 		}
@@ -132,21 +168,7 @@ func (e *Engine) change(ctx context.Context, id int64, what audit.Verb, by By, a
 	d.Status, d.Why, d.Ended, d.Counts = course.Running, "", 0, nil
 	d.Attempt++
 	d.By, d.Trail = who(by), by.Trail
-	r, err := e.load(ctx, &d)
-	if err != nil {
-		return nil, err
-	}
-	r.fresh = true
-	if err := e.keep(&d, done(what, &d, by)); err != nil {
-		return nil, err
-	}
-	return &d, e.act(ctx, func() error {
-		e.mu.Lock()
-		e.runs[d.ID] = r
-		e.mu.Unlock()
-		e.begin(r)
-		return nil
-	})
+	return &d, nil
 }
 
 // done is the event that tells what somebody did to a deployment.
@@ -175,22 +197,24 @@ func (e *Engine) Stop(ctx context.Context, id int64, by By) (*course.Deployment,
 	if old.Status != course.Running {
 		return nil, fault.New(fault.WrongState, "deployment %d is %s, not running", id, old.Status)
 	}
-	d := old
+	var next course.Deployment
 	err = e.act(ctx, func() error {
 		r := e.runOf(id)
 		if r == nil {
 			return fault.New(fault.WrongState, "deployment %d has just ended", id)
 		}
-		next := *r.d
+		next = *r.d
 		next.Status, next.Why = course.Stopping, "stopped by "+who(by)
 		if err := e.keep(&next, done(audit.DeploymentStop, &next, by)); err != nil {
 			return err
 		}
-		d = &next
 		e.carryOut(r, r.machine.Stop(next.Why))
 		return nil
 	})
-	return d, err
+	if err != nil {
+		return nil, err
+	}
+	return &next, nil
 }
 
 func (e *Engine) runOf(id int64) *run {

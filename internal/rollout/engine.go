@@ -68,7 +68,8 @@ type Engine struct {
 	functions []string
 	queue     *queue.Queue
 
-	changing sync.Mutex // held while environments, graphs or plans are changed: one after the other
+	changing  sync.Mutex // held while environments, graphs or deployments are changed: one after the other
+	computing turns      // for what is computed from them: plans, and expressions that somebody tries
 
 	mu           sync.Mutex // guards what follows
 	environments map[string]*course.Environment
@@ -105,7 +106,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	e := &Engine{cfg: cfg, language: language, functions: own.Versions, environments: map[string]*course.Environment{}, graphs: map[string]*course.Graph{},
 		deployments: map[int64]*course.Deployment{}, successes: map[place]int64{}, runs: map[int64]*run{}, byJob: map[job.ID]origin{},
-		acts: make(chan func()), done: make(chan struct{})}
+		computing: make(turns, mostComputing), acts: make(chan func()), done: make(chan struct{})}
 	err = each(ctx, e, KindEnvironment, func(x *course.Environment) { e.environments[x.Name] = x })
 	if err == nil {
 		err = each(ctx, e, KindGraph, func(x *course.Graph) { e.graphs[x.Name] = x })
@@ -160,17 +161,41 @@ func (e *Engine) Close() {
 	<-e.done
 }
 
+// mostComputing is how many plans and expressions are computed at a time; each may take a processor and some hundred megabytes.
+const mostComputing = 2
+
+// turns lets so many do something at a time as there is room in the channel.
+type turns chan struct{}
+
+// begin waits for a turn, until ctx ends. end must follow.
+func (t turns) begin(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t turns) end() { <-t }
+
 // errClosing is the answer to requests that come too late.
 var errClosing = fault.New(fault.Unavailable, "the controller is shutting down")
 
-// act has something done by the goroutine that drives the deployments, and waits for it.
+// act has something done by the goroutine that drives the deployments, and waits for it. A context that ends before its turn
+// has come means that it is not done at all; afterwards it ends the waiting alone.
 func (e *Engine) act(ctx context.Context, f func() error) error {
 	answer := make(chan error, 1)
 	select {
 	case e.acts <- func() { answer <- f() }:
-		return <-answer
 	case <-e.done:
 		return errClosing
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-answer:
+		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

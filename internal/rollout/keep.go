@@ -56,6 +56,11 @@ func sorted[K ~string, V any](m map[K]V) []V {
 func (e *Engine) Environment(name string) (*course.Environment, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.environment(name)
+}
+
+// environment is Environment for who holds mu.
+func (e *Engine) environment(name string) (*course.Environment, error) {
 	x := e.environments[name]
 	if x == nil {
 		return nil, fault.New(fault.NotFound, "there is no environment %q", name)
@@ -67,6 +72,11 @@ func (e *Engine) Environment(name string) (*course.Environment, error) {
 func (e *Engine) Graph(name string) (*course.Graph, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.graph(name)
+}
+
+// graph is Graph for who holds mu.
+func (e *Engine) graph(name string) (*course.Graph, error) {
 	x := e.graphs[name]
 	if x == nil {
 		return nil, fault.New(fault.NotFound, "there is no task graph %q", name)

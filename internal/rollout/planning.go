@@ -51,8 +51,10 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 	d := &course.Deployment{Environment: w.Environment, Mode: w.Mode, Force: w.Force, Only: w.Only,
 		Events: w.Events, Refreshed: w.Refreshed, Status: course.Planned,
 		Created: e.cfg.Now().UnixNano(), By: who(by), Trail: by.Trail}
-	e.changing.Lock()
-	defer e.changing.Unlock()
+	if err := e.computing.begin(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer e.computing.end()
 	p, order, err := e.compute(ctx, d, w)
 	if err != nil {
 		return nil, nil, err
@@ -67,6 +69,14 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 		return nil, nil, err
 	}
 	d.Chunks = len(pieces)
+	return d, p.Warnings, e.storePlan(d, pieces)
+}
+
+// storePlan makes a plan durable, with the next number. What it was computed from may have changed meanwhile: then it is
+// refused when it is to be carried out.
+func (e *Engine) storePlan(d *course.Deployment, pieces [][]byte) error {
+	e.changing.Lock()
+	defer e.changing.Unlock()
 	e.mu.Lock()
 	d.ID = e.latest + 1
 	e.mu.Unlock()
@@ -74,72 +84,97 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 	for i, text := range pieces {
 		tx.Put = append(tx.Put, store.Put{Key: store.Key{Kind: KindPlan, ID: chunkKey(d.ID, i)}, Value: text})
 	}
-	err = e.commit(tx, func() {
+	return e.commit(tx, func() {
 		e.latest = d.ID
 		e.deployments[d.ID] = d
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return d, p.Warnings, nil
 }
 
-// compute makes the plan of a deployment, and notes in it what the plan was computed from.
+// ground is what a plan is computed from, all of one moment.
+type ground struct {
+	env    *course.Environment
+	names  []string // of the graphs
+	graphs []*course.Graph
+	basis  course.Basis
+	// last tells of each task on each node in which deployment it last succeeded; latest is the latest of these.
+	last   map[place]*course.Deployment
+	latest *course.Deployment
+}
+
+// groundOf returns what there is for a plan to be computed from.
+func (e *Engine) groundOf(w Wish) (*ground, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	env, err := e.environment(w.Environment)
+	if err != nil {
+		return nil, err
+	}
+	g := &ground{env: env, names: w.Graphs, last: map[place]*course.Deployment{}}
+	if len(g.names) == 0 {
+		g.names = env.GraphsOf(w.Type)
+	}
+	if len(g.names) == 0 {
+		return nil, noGraph(env, w.Type)
+	}
+	for _, name := range g.names {
+		x, err := e.graph(name)
+		if err != nil {
+			return nil, err
+		}
+		g.graphs = append(g.graphs, x)
+	}
+	g.basis = e.basis(env, g.names)
+	for p, id := range e.successes {
+		d := e.deployments[id]
+		if p.environment != env.Name || d == nil {
+			continue
+		}
+		g.last[p] = d
+		if g.latest == nil || d.ID > g.latest.ID {
+			g.latest = d
+		}
+	}
+	return g, nil
+}
+
+// compute makes the plan of a deployment, and notes in it what the plan was computed from. Nothing waits for it.
 func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish) (*plan.Plan, []int32, error) {
-	env, err := e.Environment(w.Environment)
+	from, err := e.groundOf(w)
 	if err != nil {
 		return nil, nil, err
 	}
-	d.Graphs = w.Graphs
-	if len(d.Graphs) == 0 {
-		d.Graphs = env.GraphsOf(w.Type)
-	}
-	if len(d.Graphs) == 0 {
-		return nil, nil, noGraph(env, w.Type)
-	}
-	graphs := make([]*course.Graph, len(d.Graphs))
-	for i, name := range d.Graphs {
-		if graphs[i], err = e.Graph(name); err != nil {
-			return nil, nil, err
-		}
-	}
-	whole, err := e.compile(graphs)
+	env := from.env
+	d.Graphs, d.Common, d.Settings, d.Basis = from.names, env.Common, env.Settings, from.basis
+	whole, err := e.compile(from.graphs)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := knownTasks(whole, w.Only); err != nil {
 		return nil, nil, err
 	}
-	d.Common, d.Settings, d.Basis = env.Common, env.Settings, e.basis(env, d.Graphs)
 	r := &reader{e: e, ctx: ctx, space: state.NewSpace(), known: map[course.Digest]*state.Part{}}
-	in := plan.Input{Tasks: whole.Tasks, Space: r.space, Common: r.part(env.Common), Parts: map[string]*state.Part{}}
+	in := plan.Input{Tasks: whole.Tasks, Space: r.space, Common: r.part(env.Common), Parts: map[string]*state.Part{},
+		Events: w.Events, Refreshed: w.Refreshed}
 	if in.Settings, err = decode(env.Settings); err != nil {
 		return nil, nil, err
 	}
 	if len(w.Only) > 0 {
 		in.Only = w.Only
 	}
-	in.Events, in.Refreshed = w.Events, w.Refreshed
-	for _, uid := range w.Nodes {
-		if env.Node(uid) == nil {
-			return nil, nil, fault.New(fault.NotFound, "the environment %s has no node %q", env.Name, uid).At("nodes")
-		}
+	if d.Nodes, err = takingPart(env, w.Nodes); err != nil {
+		return nil, nil, err
 	}
-	for _, n := range env.Nodes {
-		if len(w.Nodes) > 0 && !slices.Contains(w.Nodes, n.UID) {
-			continue
-		}
-		d.Nodes = append(d.Nodes, n)
+	for _, n := range d.Nodes {
 		in.Parts[n.UID] = r.part(n.Part)
 		if n.UID != plan.Master {
 			in.Nodes = append(in.Nodes, plan.Node{UID: n.UID, Tags: n.Roles})
 		}
 	}
-	if in.Nodes, err = filtered(ctx, whole, in); err != nil {
+	if in.Nodes, err = e.filtered(ctx, whole, in); err != nil {
 		return nil, nil, err
 	}
 	if !w.Force {
-		e.old(r, env.Name, &in)
+		from.old(r, &in)
 	}
 	p, err := plan.Build(ctx, e.language, in)
 	if err == nil {
@@ -150,6 +185,22 @@ func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish) (*pl
 	}
 	order, err := p.Order()
 	return p, order, err
+}
+
+// takingPart are the nodes of an environment that a deployment is for: all, or those that were named.
+func takingPart(env *course.Environment, uids []string) ([]course.Node, error) {
+	for _, uid := range uids {
+		if env.Node(uid) == nil {
+			return nil, fault.New(fault.NotFound, "the environment %s has no node %q", env.Name, uid).At("nodes")
+		}
+	}
+	var out []course.Node
+	for _, n := range env.Nodes {
+		if len(uids) == 0 || slices.Contains(uids, n.UID) {
+			out = append(out, n)
+		}
+	}
+	return out, nil
 }
 
 func noGraph(env *course.Environment, kind string) error {
@@ -169,71 +220,51 @@ func knownTasks(g *graph.Graph, ids []string) error {
 }
 
 // filtered leaves out the nodes that the graph's filter is not for.
-func filtered(ctx context.Context, g *graph.Graph, in plan.Input) ([]plan.Node, error) {
+func (e *Engine) filtered(ctx context.Context, g *graph.Graph, in plan.Input) ([]plan.Node, error) {
 	if g.NodeFilter == "" {
 		return in.Nodes, nil
 	}
-	engine, err := yaql.New()
-	if err != nil {
-		return nil, err
-	}
-	filter, err := engine.Compile(g.NodeFilter)
+	fits, err := e.language.Predicate(g.NodeFilter)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "the node_filter of the graph: %w", err)
 	}
 	var out []plan.Node
 	for _, n := range in.Nodes {
-		v, err := filter.Eval(ctx, in.Parts[n.UID].Data())
+		yes, err := fits(ctx, in.Parts[n.UID].Data())
 		if err != nil {
 			return nil, fault.New(fault.Invalid, "the node_filter of the graph, on node %s: %w", n.UID, err)
 		}
-		if yes, _ := v.(bool); yes {
+		if yes {
 			out = append(out, n)
 		}
 	}
 	return out, nil
 }
 
-// basis is what a plan of an environment rests on now.
+// basis is what a plan of an environment rests on now. The caller holds mu.
 func (e *Engine) basis(env *course.Environment, graphs []string) course.Basis {
 	b := course.Basis{Environment: env.Generation, Functions: e.functions}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	for _, name := range graphs {
 		if g := e.graphs[name]; g != nil {
 			b.Graphs = append(b.Graphs, g.Generation)
 		}
 	}
 	for id, d := range e.deployments {
-		if d.Environment == env.Name && d.Mode == course.Earnest && d.Status != course.Planned {
-			b.Latest = max(b.Latest, id)
+		if d.Environment == env.Name && d.Mode == course.Earnest && d.Status != course.Planned && id > b.Latest {
+			b.Latest, b.LatestEnded = id, d.Ended
 		}
 	}
 	return b
 }
 
 // old tells the plan of the state of each task's last success on each node.
-func (e *Engine) old(r *reader, environment string, in *plan.Input) {
-	e.mu.Lock()
-	last := map[place]*course.Deployment{}
-	var latest *course.Deployment
-	for p, id := range e.successes {
-		d := e.deployments[id]
-		if p.environment != environment || d == nil {
-			continue
-		}
-		last[p] = d
-		if latest == nil || d.ID > latest.ID {
-			latest = d
-		}
-	}
-	e.mu.Unlock()
-	if latest == nil {
+func (g *ground) old(r *reader, in *plan.Input) {
+	if g.latest == nil {
 		return
 	}
-	in.OldCommon = r.part(latest.Common)
+	in.OldCommon = r.part(g.latest.Common)
 	in.Old = func(task, uid string) (common, node *state.Part, ok bool) {
-		d := last[place{environment, uid, task}]
+		d := g.last[place{g.env.Name, uid, task}]
 		if d == nil {
 			return nil, nil, false
 		}

@@ -21,14 +21,14 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
-	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/store/sqlite"
 )
 
 // rig is a controller with simulated nodes.
 type rig struct {
 	testing.TB
-	store  store.Store
+	store  *faultstore.Store
 	engine *Engine
 	queue  *queue.Queue
 	keeper *inventory.Keeper
@@ -84,7 +84,7 @@ func newRig(t testing.TB, nodes int) *rig {
 			t.Error(err)
 		}
 	})
-	r := &rig{TB: t, store: s, sim: &simulation{}}
+	r := &rig{TB: t, store: faultstore.New(s), sim: &simulation{}}
 	r.open(nodes)
 	t.Cleanup(func() { r.close() })
 	return r

@@ -199,6 +199,44 @@ func TestPlansOfAStateThatMovedOn(t *testing.T) {
 	r.refused(err, fault.Conflict, "deployment 2 ran since")
 	_, err = r.engine.Begin(t.Context(), one.ID, by)
 	r.refused(err, fault.WrongState, "was begun already")
+	third := r.plan(Wish{Environment: "prod"})
+	r.graph("web", webGraph)
+	_, err = r.engine.Begin(t.Context(), third.ID, by)
+	r.refused(err, fault.Conflict, "a task graph was changed")
+}
+
+// TestPlansWhileSuccessesMoveOn plans while a deployment runs, and after it failed: what succeeds later is not in these plans.
+func TestPlansWhileSuccessesMoveOn(t *testing.T) {
+	r := web(t)
+	reached, gate := make(chan struct{}, 1), make(chan struct{})
+	r.simulate(func(_ context.Context, node string, _ agent.Task) error {
+		if node != "node3" {
+			return nil
+		}
+		reached <- struct{}{}
+		<-gate
+		return fault.New(fault.Failed, "the disk is full")
+	})
+	first := r.start(Wish{Environment: "prod"})
+	<-reached
+	during := r.plan(Wish{Environment: "prod"})
+	go func() {
+		for range reached { // its other task
+		}
+	}()
+	defer close(reached)
+	close(gate)
+	r.end(first)
+	_, err := r.engine.Begin(t.Context(), during.ID, by)
+	r.refused(err, fault.Conflict, "deployment 1 went on since")
+	failed := r.plan(Wish{Environment: "prod"})
+	r.simulate(nil)
+	if _, err := r.engine.Resume(t.Context(), first, true, by); err != nil {
+		t.Fatal(err)
+	}
+	r.end(first)
+	_, err = r.engine.Begin(t.Context(), failed.ID, by)
+	r.refused(err, fault.Conflict, "deployment 1 went on since")
 }
 
 func TestDryRunsAreNoSuccesses(t *testing.T) {

@@ -38,15 +38,17 @@ type At struct {
 
 // Latest returns the latest deployment in earnest of an environment; NotFound if there was none.
 func (e *Engine) Latest(name string) (*course.Deployment, error) {
-	env, err := e.Environment(name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	env, err := e.environment(name)
 	if err != nil {
 		return nil, err
 	}
-	id := e.basis(env, nil).Latest
-	if id == 0 {
+	d := e.deployments[e.basis(env, nil).Latest]
+	if d == nil {
 		return nil, fault.New(fault.NotFound, "the environment %s was never deployed", name)
 	}
-	return e.Deployment(id)
+	return d, nil
 }
 
 // stored are the digests of a state.
@@ -170,15 +172,17 @@ type Compared struct {
 
 // Eval evaluates an expression as tasks have theirs evaluated.
 func (e *Engine) Eval(ctx context.Context, q Question) (*Answer, error) {
+	if err := e.computing.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer e.computing.end()
 	now, err := e.at(q.New)
 	if err != nil {
 		return nil, err
 	}
 	if q.Old == nil {
-		if env, err := e.Environment(now.environment); err == nil {
-			if latest := e.basis(env, nil).Latest; latest > 0 {
-				q.Old = &At{Deployment: latest}
-			}
+		if latest, err := e.Latest(now.environment); err == nil {
+			q.Old = &At{Deployment: latest.ID}
 		}
 	}
 	r := &reader{e: e, ctx: ctx, space: state.NewSpace(), known: map[course.Digest]*state.Part{}}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -137,8 +138,16 @@ type Basis struct {
 	Graphs      []int64 `json:"graphs"`      // generations
 	// Functions are the files of the operator's own functions, with their versions.
 	Functions []string `json:"functions,omitempty"`
-	// Latest is the latest deployment in earnest of the environment.
-	Latest int64 `json:"latest"`
+	// Latest is the latest deployment in earnest of the environment, LatestEnded when it ended: each of its successes changes
+	// what a plan says.
+	Latest      int64 `json:"latest"`
+	LatestEnded int64 `json:"latest_ended,omitempty"`
+}
+
+// Equal tells whether two plans would be computed from the same.
+func (b Basis) Equal(other Basis) bool {
+	return b.Environment == other.Environment && b.Latest == other.Latest && b.LatestEnded == other.LatestEnded &&
+		slices.Equal(b.Graphs, other.Graphs) && slices.Equal(b.Functions, other.Functions)
 }
 
 // Deployment is a plan and what became of it.

@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -8,11 +9,10 @@ import (
 	"github.com/drover-project/drover/yaql"
 )
 
-// The limits of every expression: items of a collection, bytes of a value, steps of an evaluation.
+// The limits of every expression: items of a collection, bytes of a value. Steps are bounded by yaql.DefaultSteps.
 const (
 	maxItems = 10_000
 	maxBytes = 100 << 20
-	maxSteps = 50_000_000
 )
 
 // Language compiles expressions of tasks. It is immutable and safe for use by many goroutines.
@@ -25,7 +25,7 @@ type Language struct {
 // NewLanguage returns the language of tasks with further functions of an operator's own. These must compute the same
 // from the same arguments, and must not change anything.
 func NewLanguage(helpers ...*yaql.Function) (*Language, error) {
-	engine, err := yaql.New(yaql.LimitIterators(maxItems), yaql.MemoryQuota(maxBytes), yaql.StepBudget(maxSteps), yaql.OrderedResults())
+	engine, err := yaql.New(yaql.LimitIterators(maxItems), yaql.MemoryQuota(maxBytes), yaql.OrderedResults())
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +99,19 @@ func (l *Language) Compile(text string) (*Expression, error) {
 
 // String returns the text of the expression.
 func (x *Expression) String() string { return x.text }
+
+// Predicate compiles an expression that looks at one value, which is $. It is bounded as all expressions of tasks are.
+func (l *Language) Predicate(text string) (func(ctx context.Context, data any) (bool, error), error) {
+	code, err := l.engine.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, data any) (bool, error) {
+		v, err := code.Eval(ctx, data)
+		yes, _ := v.(bool)
+		return yes, err
+	}, nil
+}
 
 // undefined is what old() gives where the old state has no answer. It is equal to itself alone.
 type undefined struct{}

@@ -75,7 +75,9 @@ func Read(language *expression.Language, file string, text []byte) (*Graph, erro
 		if err := validate(root); err != nil {
 			return nil, err
 		}
-		g.properties(root)
+		if err := g.properties(language, root); err != nil {
+			return nil, err
+		}
 		tasks = root.Get("tasks")
 	}
 	if tasks.Kind == document.Scalar && tasks.Scalar == nil {
@@ -126,9 +128,12 @@ func listed(text []byte) int {
 	return n
 }
 
-func (g *Graph) properties(root *document.Node) {
+func (g *Graph) properties(language *expression.Language, root *document.Node) error {
 	if f := root.Get("node_filter"); f != nil {
 		g.NodeFilter, _ = f.Scalar.(string)
+		if _, err := language.Predicate(g.NodeFilter); g.NodeFilter != "" && err != nil {
+			return fault.New(fault.Invalid, "node_filter of the graph: %w", Located(f, err)).At("node_filter")
+		}
 	}
 	g.Outcomes = map[string]any{}
 	for _, name := range []string{"on_success", "on_error", "on_stop"} {
@@ -137,6 +142,7 @@ func (g *Graph) properties(root *document.Node) {
 			g.Warnings = append(g.Warnings, document.Warning{Position: n.Position, Message: name + " has no effect: nodes get no status of a graph"})
 		}
 	}
+	return nil
 }
 
 // unique refuses graphs that hold a task twice.
