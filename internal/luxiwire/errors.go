@@ -135,7 +135,7 @@ func (r Response) asError() error {
 	case json.Unmarshal(r.Result, &text) == nil:
 		out := &fault.Error{Code: fault.Invalid, Message: text, Cause: &ProtocolError{Text: text}}
 		if r.Fault != nil {
-			out.Message, out.Field, out.Hint = r.Fault.Message, r.Fault.Field, r.Fault.Hint
+			out.Code, out.Message, out.Field, out.Hint = r.Fault.Code, r.Fault.Message, r.Fault.Field, r.Fault.Hint
 		}
 		return out
 	default:
