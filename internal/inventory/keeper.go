@@ -8,8 +8,9 @@
 //     in the next, so their number does not depend on the disk.
 //   - A stored object that cannot be read is set aside and told, and stays in the
 //     store as it is; the others serve.
-//   - A failed update leaves no trace. When the store cannot say what became
-//     of a transaction, the keeper reads the inventory anew before the next.
+//   - A failed update leaves no trace. What became of a transaction of which the
+//     store cannot say so is looked up, before anybody is told and before anything
+//     else is written (outcome.go): it was made, or it is made again upon what there is.
 package inventory
 
 import (
@@ -41,7 +42,7 @@ type Keeper struct {
 	watchers []func(*cluster.Snapshot)
 	writing  bool // a goroutine carries out updates
 	closed   bool
-	stale    bool // the snapshot may differ from the store
+	ending   chan struct{} // closed with it
 	idle     sync.WaitGroup
 	aside    []Unreadable
 }
@@ -61,7 +62,7 @@ type Change func(*cluster.Snapshot) ([]cluster.Change, error)
 // Open reads the inventory from a store, and shows it in the picture from now
 // on. All changes are made under the epoch; see store.Tx.
 func Open(ctx context.Context, s store.Store, epoch int64, shown *picture.Picture) (*Keeper, error) {
-	k := &Keeper{store: s, epoch: epoch, shown: shown}
+	k := &Keeper{store: s, epoch: epoch, shown: shown, ending: make(chan struct{})}
 	revision, err := s.Revision(ctx)
 	if err != nil {
 		return nil, err
@@ -105,6 +106,11 @@ func (k *Keeper) load(ctx context.Context) (*cluster.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	return k.read(stored)
+}
+
+// read makes an inventory of what is stored.
+func (k *Keeper) read(stored []cluster.Stored) (*cluster.Snapshot, error) {
 	snap, err := cluster.Empty().Apply(stored)
 	if err == nil {
 		return snap, nil
@@ -125,7 +131,9 @@ func (k *Keeper) OnChange(watch func(*cluster.Snapshot)) {
 
 // Update changes the inventory and returns when the change is durable and
 // shown by Snapshot. A change of nothing writes nothing. The end of ctx ends
-// the wait for one's turn; an update whose turn has come is finished.
+// the wait for one's turn; an update whose turn has come is finished. With an error
+// of code fault.Unavailable it is not known whether the change was made: nothing may
+// be done that rests upon either. Any other error means that it was not.
 func (k *Keeper) Update(ctx context.Context, change Change) error {
 	u := &update{ctx: ctx, change: change, answer: make(chan error, 1)}
 	k.mu.Lock()
@@ -165,10 +173,14 @@ func (u *update) notBegun() error {
 	return fault.New(fault.Canceled, "the change of the inventory was not begun: %w", context.Cause(u.ctx))
 }
 
-// Close waits for the updates that were begun; later ones are refused.
+// Close waits for the updates that were begun; later ones are refused. What the store
+// cannot tell about is left to the next controller.
 func (k *Keeper) Close() {
 	k.mu.Lock()
-	k.closed = true
+	if !k.closed {
+		k.closed = true
+		close(k.ending)
+	}
 	k.mu.Unlock()
 	k.idle.Wait()
 }
@@ -184,36 +196,26 @@ func (k *Keeper) write() {
 		if len(batch) == 0 {
 			return
 		}
-		k.carryOut(batch)
+		for len(batch) > 0 {
+			batch = k.carryOut(batch)
+		}
 	}
 }
 
-// carryOut writes a batch in one transaction and answers each of its updates.
-func (k *Keeper) carryOut(batch []*update) {
-	if k.stale {
-		if err := k.refresh(); err != nil {
-			answerAll(batch, err)
-			return
-		}
-		k.stale = false
-	}
+// carryOut writes a batch in one transaction and answers each of its updates. It
+// returns those that are to be carried out again.
+func (k *Keeper) carryOut(batch []*update) []*update {
 	next, tx, accepted := gather(k.Snapshot(), batch)
 	if len(tx.Put)+len(tx.Delete) == 0 {
 		answerAll(accepted, nil)
-		return
+		return nil
 	}
 	err := k.commit(tx, &state.Change{Inventory: next, Objects: objects(tx)})
-	k.stale = err != nil
-	answerAll(accepted, err)
-}
-
-// refresh reads the inventory anew and shows it, under a revision of its own.
-func (k *Keeper) refresh() error {
-	fresh, err := k.load(context.Background())
-	if err != nil {
-		return err
+	if err != nil && !refused(err) {
+		return k.lookUp(tx, accepted, err)
 	}
-	return k.commit(store.Tx{}, &state.Change{Inventory: fresh})
+	answerAll(accepted, err)
+	return nil
 }
 
 // commit makes a transaction durable, shows what it changed and tells the

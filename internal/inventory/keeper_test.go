@@ -12,7 +12,6 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/store"
-	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/store/sqlite"
 )
 
@@ -170,28 +169,5 @@ func TestFencedKeeperChangesNothing(t *testing.T) {
 	}
 	if err := k.Update(t.Context(), addTag("a")); !fault.Is(err, fault.Fenced) || k.Snapshot().Cluster().Tags.Has("a") {
 		t.Fatalf("got %v", err)
-	}
-}
-
-// When the store cannot say what became of a transaction, the next update sees
-// what really did.
-func TestLostAnswers(t *testing.T) {
-	effects := map[bool]faultstore.Effect{false: faultstore.FailBefore, true: faultstore.FailAfter}
-	for committed, effect := range effects {
-		s := faultstore.New(openStore(t, t.TempDir()))
-		k := open(t, s, 0)
-		if err := k.Bootstrap(t.Context(), setup("node1")); err != nil {
-			t.Fatal(err)
-		}
-		s.Inject(faultstore.Fault{Do: effect})
-		if err := k.Update(t.Context(), addTag("a")); !fault.Is(err, fault.Unavailable) || k.Snapshot().Cluster().Tags.Has("a") {
-			t.Fatalf("committed %v: %v", committed, err)
-		}
-		if err := k.Update(t.Context(), addTag("b")); err != nil {
-			t.Fatal(err)
-		}
-		if tags := k.Snapshot().Cluster().Tags; tags.Has("a") != committed || !tags.Has("b") {
-			t.Fatalf("committed %v: tags are %v", committed, tags)
-		}
 	}
 }

@@ -1,0 +1,118 @@
+package inventory
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/state"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// How the outcome of a transaction is looked up: again after a pause that doubles
+// from the shortest to the longest, until it is known. Updates wait for that no
+// longer than the patience.
+const (
+	shortestPause = 10 * time.Millisecond
+	longestPause  = time.Second
+	patience      = 30 * time.Second
+)
+
+// refused tells an error by which the store says that a transaction was not made.
+func refused(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.Invalid, fault.TooLarge, fault.Conflict, fault.Fenced:
+		return true
+	}
+	return false
+}
+
+// lookUp finds out what became of a transaction of which the store cannot say so,
+// and shows what there is. It answers the updates of the transaction if it was
+// made, and those that wait no longer; it returns those that are to be carried out
+// again, for it was not.
+func (k *Keeper) lookUp(tx store.Tx, batch []*update, cause error) []*update {
+	begun := time.Now()
+	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
+		stored, err := k.refresh()
+		switch {
+		case err == nil && holds(stored, tx):
+			answerAll(batch, nil)
+			return nil
+		case err == nil:
+			return batch
+		case refused(err): // another controller leads, and knows
+			answerAll(batch, unknown(cause))
+			return nil
+		}
+		over := time.Since(begun) >= patience
+		batch = slices.DeleteFunc(batch, func(u *update) bool {
+			givesUp := over || u.ctx.Err() != nil
+			if givesUp {
+				u.answer <- unknown(cause)
+			}
+			return givesUp
+		})
+		if over {
+			k.refuseWaiting(err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-k.ending:
+			answerAll(batch, unknown(cause))
+			return nil
+		}
+	}
+}
+
+func unknown(cause error) error {
+	return fault.New(fault.Unavailable, "it is not known whether the change of the inventory was stored: %w", cause)
+}
+
+// refuseWaiting answers the updates whose turn has not come.
+func (k *Keeper) refuseWaiting(cause error) {
+	k.mu.Lock()
+	waiting := k.waiting
+	k.waiting = nil
+	k.mu.Unlock()
+	answerAll(waiting, fault.New(fault.Unavailable, "the change of the inventory was not begun: %w", cause))
+}
+
+// refresh reads the inventory anew, behind all that was handed to the store before,
+// and shows it under a revision of its own.
+func (k *Keeper) refresh() ([]cluster.Stored, error) {
+	ctx := context.Background()
+	if _, err := store.Commit(ctx, k.store, store.Tx{Epoch: k.epoch}); err != nil {
+		return nil, err
+	}
+	stored, err := list(ctx, k.store)
+	if err != nil {
+		return nil, err
+	}
+	fresh, err := k.read(stored)
+	if err != nil {
+		return nil, err
+	}
+	return stored, k.commit(store.Tx{}, &state.Change{Inventory: fresh})
+}
+
+// holds reports whether what is stored is what a transaction made of it. Nobody else
+// writes the inventory, so either all of it is there or nothing.
+func holds(stored []cluster.Stored, tx store.Tx) bool {
+	by := make(map[store.Key][]byte, len(stored))
+	for _, st := range stored {
+		by[store.Key{Kind: store.Kind(st.Kind), ID: st.UUID}] = st.Data
+	}
+	for i := range tx.Put {
+		if !bytes.Equal(by[tx.Put[i].Key], tx.Put[i].Value) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(tx.Delete, func(key store.Key) bool {
+		_, there := by[key]
+		return there
+	})
+}
