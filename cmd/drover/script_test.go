@@ -20,6 +20,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/drover-project/drover/internal/app"
+	"github.com/drover-project/drover/internal/cli"
+	"github.com/drover-project/drover/internal/cli/shell"
 )
 
 // The scripts in testdata/script call the program under all its names.
@@ -34,7 +36,38 @@ func TestMain(m *testing.M) {
 // TestScripts runs each script against a cluster of its own.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: startCluster,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "follows": follows}})
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "follows": follows, "examples": examples, "asdata": asdata}})
+}
+
+// examples runs the examples of what the table of verbs has asked: examples. There is
+// nobody to ask, so each must end with a question as its only effect.
+func examples(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: examples")
+	}
+	asked := 0
+	for _, v := range cli.Verbs() {
+		if v.Question == "" {
+			continue
+		}
+		err := ts.Exec("drover", strings.Fields(v.Example)...)
+		status := 0
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			status = exit.ExitCode()
+		}
+		said := ts.ReadFile("stderr")
+		switch {
+		case status == shell.ExitNotConfirmed && strings.Contains(said, "Give --yes to go on."):
+			asked++
+		case status == shell.ExitFailed && strings.Contains(said, "has no executor in this version"): // refused before it is asked about
+		default:
+			ts.Fatalf("%s ends with status %d: %s", v.Example, status, said)
+		}
+	}
+	const fewest = 20
+	if asked < fewest {
+		ts.Fatalf("only %d examples asked", asked)
+	}
 }
 
 // follows runs a program that shows changes, carries out another when the first

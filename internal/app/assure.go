@@ -12,7 +12,7 @@ import (
 // still be shown. So a controller of a group answers from its picture only while it
 // has heard from the store, not longer ago than assurance, that it holds the
 // lease; and whoever took the lease from a holder that did not give it up
-// waits as long before it begins (postgres.AwaitLease). Both measure with clocks
+// waits as long before it begins (store.Shared). Both measure with clocks
 // that nobody sets.
 const (
 	assurance   = 300 * time.Millisecond

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/systemd"
@@ -46,7 +47,7 @@ configuration file.`,
 				s.LogLevel = level(slog.LevelDebug)
 			}
 			o := s.options()
-			o.Demo, o.Out, o.Log = demo, cmd.OutOrStdout(), newLog(cmd.ErrOrStderr(), s.LogFormat, slog.Level(s.LogLevel))
+			o.Demo, o.Out, o.TellPasswords, o.Log = demo, cmd.OutOrStdout(), true, newLog(cmd.ErrOrStderr(), s.LogFormat, slog.Level(s.LogLevel))
 			return Run(cmd.Context(), o)
 		},
 	}
@@ -103,6 +104,7 @@ func serve(cmd *cobra.Command, from source, s settings) error {
 	at.Set(slog.Level(s.LogLevel))
 	o := s.options()
 	o.Out, o.Log = cmd.OutOrStdout(), newLog(cmd.ErrOrStderr(), s.LogFormat, at)
+	o.TellPasswords = onTerminal(o.Out)
 	o.Manager = systemd.FromEnvironment(os.Getenv)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -124,11 +126,8 @@ func serve(cmd *cobra.Command, from source, s settings) error {
 }
 
 // tell shows the settings in the form of a configuration file, without the
-// password of the store.
+// passwords in it.
 func (s settings) tell(w io.Writer, file string) error {
-	if u, err := url.Parse(s.Store); err == nil {
-		s.Store = u.Redacted()
-	}
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "# from %s\n", cmp.Or(file, "defaults and flags alone"))
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -138,13 +137,48 @@ func (s settings) tell(w io.Writer, file string) error {
 		case "bool", "int":
 			fmt.Fprintf(text, "%s = %s\n", f.Name, f.Value)
 		default:
-			fmt.Fprintf(text, "%s = %q\n", f.Name, f.Value)
+			fmt.Fprintf(text, "%s = %q\n", f.Name, withoutPassword(f.Value.String()))
 		}
 	})
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fault.New(fault.Environment, "cannot write the settings: %w", err)
 	}
 	return nil
+}
+
+// withoutPassword is a setting with xxxxx in place of the password, if it is a
+// URL with one: before the host, or in a parameter as PostgreSQL takes it. Of
+// what looks like a URL and is none, the scheme alone is shown.
+func withoutPassword(text string) string {
+	scheme, _, isURL := strings.Cut(text, "://")
+	if !isURL {
+		return text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return scheme + "://xxxxx"
+	}
+	parameters, changed := u.Query(), false
+	for name := range parameters {
+		if strings.Contains(strings.ToLower(name), "password") {
+			parameters.Set(name, "xxxxx")
+			changed = true
+		}
+	}
+	if changed {
+		u.RawQuery = parameters.Encode()
+	}
+	if _, secret := u.User.Password(); secret || changed {
+		return u.Redacted()
+	}
+	return text
+}
+
+// onTerminal tells whether what is written there is read by a person, and kept
+// by nobody.
+func onTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // DefaultData is where `drover dev` keeps its state unless it is told

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +17,8 @@ import (
 	identityapi "github.com/drover-project/drover/internal/api/identity"
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/forwarded"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/identity/keystone"
 	"github.com/drover-project/drover/internal/job"
@@ -56,7 +57,8 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 	for name, remote := range c.remotes {
 		backends[name] = remote
 	}
-	c.accounts, err = identity.Open(ctx, identity.Config{Store: c.store, Epoch: c.lease.Epoch, Now: time.Now, NewUUID: newUUID, Log: c.log})
+	c.accounts, err = identity.Open(ctx, identity.Config{Store: c.store, Epoch: c.lease.Epoch, Now: time.Now, NewUUID: newUUID, Log: c.log,
+		Servers: func(project string) int { return c.servers.Servers().Count(project) }})
 	if err != nil {
 		return err
 	}
@@ -93,11 +95,14 @@ func openKeystone(o Options) (*keystone.Keystone, error) {
 	return keystone.Open(keystone.Config{URL: o.Keystone, CA: ca, Now: time.Now})
 }
 
+// osPasswordName is the file in the data directory with the first user's password.
+const osPasswordName = "os_password"
+
 // firstAccount is the account that a cluster comes with. Its password is kept in
 // the data directory, readable by its owner only, so that it stays the same;
 // empty if it has another by now.
 func (c *controller) firstAccount(ctx context.Context, dir string) (password string, err error) {
-	path := filepath.Join(dir, "os_password")
+	path := filepath.Join(dir, osPasswordName)
 	text, err := os.ReadFile(path)
 	if err == nil {
 		password = strings.TrimSpace(string(text))
@@ -118,12 +123,12 @@ func (c *controller) firstAccount(ctx context.Context, dir string) (password str
 	}
 	project, err := c.accounts.FindProject(firstProject)
 	if fault.Is(err, fault.NotFound) { // there is one without users, after a crash
-		project, err = c.accounts.AddProject(ctx, firstProject, "")
+		project, err = c.accounts.AddProject(ctx, identity.ProjectEdit{Name: new(firstProject)})
 	}
 	if err != nil {
 		return "", err
 	}
-	user, err := c.accounts.AddUser(ctx, firstUser, password)
+	user, err := c.accounts.AddUser(ctx, identity.UserEdit{Name: new(firstUser), Password: &password})
 	if err != nil {
 		return "", err
 	}
@@ -154,8 +159,7 @@ func (s *surfaces) listenCompute(ctx context.Context, o Options) (err error) {
 	if o.Compute == "" {
 		return nil
 	}
-	var listen net.ListenConfig
-	if s.computeListener, err = listen.Listen(ctx, "tcp", o.Compute); err != nil {
+	if s.computeListener, err = gateOf(gate.Compute, o).Listen(ctx, o.Compute); err != nil {
 		return fault.New(fault.Environment, "cannot listen for the Compute API: %w", err).WithHint("choose another address with --compute; port 0 picks a free one")
 	}
 	if o.ComputeTLS {
@@ -179,19 +183,17 @@ func (s *surfaces) serveCompute(ctx context.Context, h http.Handler, log *slog.L
 	if s.computeListener == nil {
 		return nil
 	}
-	return rapi.ServeHandler(ctx, s.computeListener, s.computeCert, h, log)
+	return rapi.ServeHandler(ctx, gate.Compute, s.computeListener, s.computeCert, h, log)
 }
 
 // identityPrefix is the path below which identity is served.
 const identityPrefix = "/identity"
 
-// newCompute returns the services of the Compute API, told apart by the
-// beginnings of their paths. No path is cleaned or redirected.
-func (c *controller) newCompute(o Options) http.Handler {
-	scheme := computeScheme(o)
-	accounts := identityapi.New(identityapi.Config{Accounts: c.accounts, Scheme: scheme, Prefix: identityPrefix, Region: "RegionOne", Now: time.Now, Log: c.log,
+// newIdentity returns the Identity API.
+func (c *controller) newIdentity() *identityapi.API {
+	return identityapi.New(identityapi.Config{Accounts: c.accounts, Prefix: identityPrefix, Region: "RegionOne", Now: time.Now, Log: c.log,
 		Catalog: func(r *http.Request) []identityapi.Service {
-			base := scheme + "://" + r.Host
+			base := forwarded.Base(r)
 			return []identityapi.Service{
 				{Type: "compute", Name: "drover", URL: base + "/compute/v2.1"},
 				{Type: "cyclades_compute", Name: "cyclades_compute", URL: base + "/compute/v2.0"},
@@ -199,18 +201,24 @@ func (c *controller) newCompute(o Options) http.Handler {
 				{Type: "image", Name: "drover", URL: base + "/image"},
 			}
 		}})
-	session := func(_ context.Context, token string) (*identity.Session, error) { return c.accounts.Session(token) }
-	if c.keystone != nil {
-		session = c.keystone.Session
+}
+
+// newCompute returns the services of the Compute API, told apart by the
+// beginnings of their paths. No path is cleaned or redirected.
+func (c *controller) newCompute(o Options) http.Handler {
+	session, keep := func(_ context.Context, token string) (*identity.Session, error) { return c.accounts.Session(token) }, c.accounts.Keep
+	if c.keystone != nil { // which asks nobody before it removes a project
+		session, keep = c.keystone.Session, func(string) (func(), error) { return func() {}, nil }
 	}
-	servers := compute.New(compute.Config{Session: session, Identity: o.Keystone, Engine: c.servers, Scheme: scheme, Waits: c.waits, Now: time.Now, Log: c.log})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Waits: c.waits, Now: time.Now, Log: c.log})
+	trust := forwarded.Trust{Scheme: computeScheme(o), Public: o.PublicURL, Proxies: o.TrustedProxies}
+	return trust.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.keystone == nil && ofIdentity(r) {
-			accounts.ServeHTTP(w, r)
+			c.accountsAPI.ServeHTTP(w, r)
 			return
 		}
 		servers.ServeHTTP(w, r)
-	})
+	}))
 }
 
 // ofIdentity tells requests of the Identity API from those of the others.

@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/agent/effect"
+	identityapi "github.com/drover-project/drover/internal/api/identity"
 	"github.com/drover-project/drover/internal/api/luxi"
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/backend/ganeti"
@@ -49,7 +51,9 @@ import (
 type controller struct {
 	*member
 
-	lease   store.Lease
+	lease store.Lease
+	// lead is how long this controller may be sure that it leads; what runs on its nodes and cannot be joined ends with it.
+	lead    effect.Lead
 	fleet   *agent.Fleet
 	keeper  *inventory.Keeper
 	queue   *queue.Queue
@@ -63,6 +67,8 @@ type controller struct {
 	// accounts and servers are those of the Compute API.
 	accounts *identity.Service
 	servers  *tagsync.Engine
+	// accountsAPI answers requests about accounts.
+	accountsAPI *identityapi.API
 	// keystone judges tokens in place of accounts; nil for none.
 	keystone *keystone.Keystone
 	rapi     *rapi.Server
@@ -107,6 +113,9 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 			c.close()
 		}
 	}()
+	if err = c.assume(ctx); err != nil {
+		return c, err
+	}
 	if err = c.openEvents(o.Events); err != nil {
 		return c, err
 	}
@@ -120,7 +129,7 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 		return c, err
 	}
 	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) {
-		return openAgent(cmp.Or(o.NodeData, filepath.Join(o.Data, "nodes")), node, o.Tasks)
+		return c.openAgent(cmp.Or(o.NodeData, filepath.Join(o.Data, "nodes")), node, o.Tasks)
 	})
 	c.querier = &live.Querier{Picture: c.picture, Store: c.store, Nodes: live.Local(c.fleet), Runtime: ofProgram(), Log: log}
 	c.rollout, err = rollout.Open(ctx, rollout.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Inventory: c.keeper, Now: time.Now, Log: log,
@@ -162,18 +171,19 @@ func (c *controller) bootstrap(ctx context.Context, nodes int) error {
 
 // openAgent opens the agent of a node that lives in this process, with its files
 // below a directory.
-func openAgent(dir, node string, tasks bool) (*agent.Agent, error) {
+func (c *controller) openAgent(dir, node string, tasks bool) (*agent.Agent, error) {
 	home := filepath.Join(dir, node)
 	driver, err := fake.Open(fake.Config{Dir: filepath.Join(home, "hypervisor")})
 	if err != nil {
 		return nil, err
 	}
-	return agent.New(agent.Config{Node: node, Dir: home, Driver: driver, Tasks: tasks})
+	return agent.New(agent.Config{Node: node, Dir: home, Driver: driver, Tasks: tasks, Lead: &c.lead, Log: c.log})
 }
 
 // close ends the parts that were opened.
 func (c *controller) close() {
 	defer c.endLending()()
+	renewed := c.keepOn()
 	if c.servers != nil {
 		c.servers.Close()
 	}
@@ -193,6 +203,7 @@ func (c *controller) close() {
 	if c.fleet != nil {
 		all = append(all, c.fleet.Close())
 	}
+	renewed()
 	all = append(all, c.giveUp())
 	if err := errors.Join(all...); err != nil {
 		c.log.Error("closing the controller", "error", err)

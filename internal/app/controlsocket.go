@@ -1,15 +1,15 @@
 package app
 
 import (
-	"net"
 	"path/filepath"
 
 	"github.com/drover-project/drover/internal/api/luxi"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
 )
 
 // listenLUXI opens the control socket, for its owner only.
-func listenLUXI(o Options) (l net.Listener, path string, err error) {
+func listenLUXI(o Options) (l *gate.Listener, path string, err error) {
 	path = o.LUXI
 	if path == "" {
 		path = filepath.Join(o.Data, "luxi.sock")
@@ -18,13 +18,16 @@ func listenLUXI(o Options) (l net.Listener, path string, err error) {
 		return nil, path, fault.New(fault.Environment, "cannot tell where the socket is: %w", err)
 	}
 	const ownerOnly = 0o600
-	l, err = luxi.Listen(path, ownerOnly)
+	l, err = gateOf(gate.LUXI, o).ListenUnix(path, ownerOnly)
 	return l, path, err
 }
 
 // newLUXI returns the server of a controller's methods.
 func (c *controller) newLUXI(o Options) *luxi.Server {
 	deps := luxi.Deps{Queue: c.queue, Rollout: c.rollout, Servers: c.servers, Querier: c.querier, Log: o.Log, Observe: c.figures.observe("luxi", o.Log), NewID: c.requestIDs.Next}
+	if c.keystone == nil {
+		deps.Accounts = c.accountsAPI.Operate
+	}
 	if c.group != nil {
 		deps.Masters, deps.Failover, deps.Assured = c.group.masters, c.group.failover, c.assured
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/drover-project/drover/internal/api/compute"
 	identityapi "github.com/drover-project/drover/internal/api/identity"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/forwarded"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -112,6 +113,7 @@ func newLeaderClient(g *group) *leaderClient {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", "leader", r.In.Host
 			r.Out.Header.Set(headerRemote, r.In.RemoteAddr)
+			forwarded.Copy(r.Out.Header, r.In.Header)
 		},
 		Transport: l, FlushInterval: -1, ErrorHandler: l.failed,
 	}

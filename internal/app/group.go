@@ -18,6 +18,8 @@ import (
 	"github.com/drover-project/drover/internal/api/luxi"
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/readlease"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/systemd"
@@ -36,6 +38,9 @@ type group struct {
 	// self is this process, in the store as long as it runs.
 	self peerRecord
 	cert *rapi.CertificateFile
+	// roster is who belongs to the group, and strangers slows down who does not.
+	roster    *roster
+	strangers *intake.Brake
 	// leader speaks to whoever leads.
 	leader *leaderClient
 	// reading answers what may be answered while another leads; nil while nothing can
@@ -90,9 +95,10 @@ func openGroup(m *member, o Options) (*group, error) {
 			return nil, err
 		}
 	}
-	g := &group{m: m, cert: cert, resigning: make(chan resignation), self: peerRecord{
+	g := &group{m: m, cert: cert, resigning: make(chan resignation), strangers: intake.NewBrake(), self: peerRecord{
 		Name: name, Instance: newUUID(), Fingerprint: fingerprint(cert.Current().Certificate[0]), Started: time.Now().UTC(), Version: version.Number,
 	}}
+	g.roster = newRoster(g.peers)
 	g.leader, g.lessee = newLeaderClient(g), readlease.NewLessee(g.self.Instance)
 	return g, nil
 }
@@ -109,8 +115,7 @@ func (g *group) run(asked context.Context, o Options) error {
 		return err
 	}
 	defer s.close()
-	var listen net.ListenConfig
-	l, err := listen.Listen(asked, "tcp", o.Peer)
+	l, err := gateOf(gate.Peers, o).Listen(asked, o.Peer)
 	if err != nil {
 		return fault.New(fault.Environment, "cannot listen for other controllers: %w", err).WithHint("choose another address with --peer")
 	}
@@ -136,7 +141,7 @@ func (g *group) run(asked context.Context, o Options) error {
 	for _, part := range []func() error{
 		func() error { return g.servePeers(term, l) },
 		func() error { return g.leader.followLead(ctx) },
-		func() error { return rapi.ServeHandler(ctx, s.rapiListener, s.cert, g.front(), o.Log) },
+		func() error { return rapi.ServeHandler(ctx, gate.RAPI, s.rapiListener, s.cert, g.front(), o.Log) },
 		func() error { return g.serveLUXI(ctx, s.luxiListener) },
 		func() error { return s.serveCompute(ctx, g.computeFront(), o.Log) },
 	} {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,7 +41,8 @@ func groupOf(t testing.TB, url string, n int) []cluster {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		c := startWith(t, app.Options{Data: dir, Store: url, Name: fmt.Sprintf("c%d", i+1), Peer: "127.0.0.1:0", Users: users, NodeData: filepath.Join(shared, "nodes")})
+		c := startWith(t, app.Options{Data: dir, Store: url, Name: fmt.Sprintf("c%d", i+1), Peer: "127.0.0.1:0", Users: users, NodeData: filepath.Join(shared, "nodes"),
+			TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 		if i == 0 {
 			c.delay(t) // it leads now
 		}
@@ -126,6 +128,7 @@ func standbysForward(t *testing.T, url string) {
 		}
 	}
 	standbysKeepTo(t, all[1])
+	standbysPassOnWhatProxiesTell(t, all[1])
 	// Who asked is told as at the leader.
 	var job [][]json.RawMessage
 	all[2].call(t, "QueryJobs", &job, []int{4}, []string{"ops"})
@@ -167,6 +170,27 @@ func standbysKeepTo(t *testing.T, standby cluster) {
 		}
 		if _ = answer.Body.Close(); answer.StatusCode != want || answer.Request.URL.String() != at {
 			t.Errorf("%s answers %d from %s, want %d", at, answer.StatusCode, answer.Request.URL, want)
+		}
+	}
+}
+
+// standbysPassOnWhatProxiesTell: the leader's links lead clients to the proxy that
+// they reached the standby by.
+func standbysPassOnWhatProxiesTell(t *testing.T, standby cluster) {
+	t.Helper()
+	for name, value := range map[string]string{"Forwarded": "for=192.0.2.1;proto=https;host=cloud.example", "X-Forwarded-Host": "cloud.example"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, standby.ready.Identity, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set(name, value)
+		answer, err := trusting().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if _ = answer.Body.Close(); err != nil || !strings.Contains(string(text), "://cloud.example/identity/v3/") {
+			t.Errorf("by %s: %s, %v", name, text, err)
 		}
 	}
 }

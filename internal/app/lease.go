@@ -79,14 +79,58 @@ func acquireLease(ctx context.Context, s store.Store, holder string, log *slog.L
 // the lease is lost. A renewal that merely fails is tried again: as long as
 // nobody else took the lease, its epoch stays in force.
 func (c *controller) keepLease(ctx context.Context) error {
-	return regularly(ctx, leaseRenew, func() error {
-		_, err := c.store.RenewLease(ctx, c.lease, leaseTime)
-		if ctx.Err() == nil && fault.Is(err, fault.Fenced) {
-			return fault.New(fault.Fenced, "another controller has taken the lead: %w", err)
-		}
-		if ctx.Err() == nil && err != nil {
-			c.log.Warn("the leader's lease could not be renewed", "error", err)
-		}
+	return regularly(ctx, leaseRenew, func() error { return c.renew(ctx) })
+}
+
+// renew renews the leader's lease. Its error is that the lease is lost.
+func (c *controller) renew(ctx context.Context) error {
+	asked := time.Now()
+	_, err := c.store.RenewLease(ctx, c.lease, leaseTime)
+	if err == nil {
+		c.extendLead(asked.Add(leaseTime))
+	}
+	if ctx.Err() == nil && fault.Is(err, fault.Fenced) {
+		return fault.New(fault.Fenced, "another controller has taken the lead: %w", err)
+	}
+	if ctx.Err() == nil && err != nil {
+		c.log.Warn("the leader's lease could not be renewed", "error", err)
+	}
+	return nil
+}
+
+// extendLead says that the lease is this controller's until a time at least. That of an embedded store cannot become another's while it is
+// open.
+func (c *controller) extendLead(until time.Time) {
+	if c.shared != nil {
+		c.lead.Extend(until)
+	}
+}
+
+// assume begins the term: what nobody could join may run on nodes until the lease that was renewed just now ends, by a
+// clock that nobody sets. How long ago it was granted cannot be told.
+func (c *controller) assume(ctx context.Context) error {
+	if c.shared == nil {
 		return nil
-	})
+	}
+	c.extendLead(c.begun) // until it was renewed once
+	return c.renew(ctx)
+}
+
+// keepOn renews the lease while the controller closes, for as long as what runs takes to end. The result ends that.
+func (c *controller) keepOn() (stop func()) {
+	if c.shared == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := c.keepLease(ctx); err != nil {
+			c.lead.Lose(err)
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/drover-project/drover/internal/requestid"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/meter"
-	"github.com/drover-project/drover/internal/store/postgres"
 	"github.com/drover-project/drover/internal/systemd"
 )
 
@@ -18,7 +17,7 @@ import (
 type member struct {
 	store store.Store
 	// shared is the store where several controllers may use it, else nil.
-	shared *postgres.Store
+	shared store.Shared
 	// meter is the store with its account, and figures all that is measured.
 	meter      *meter.Store
 	figures    *figures
@@ -39,7 +38,7 @@ func openMember(ctx context.Context, o Options) (*member, error) {
 	m := &member{log: o.Log, manager: o.Manager, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6])}
 	m.meter = meter.New(opened, m.figures.all, o.Log)
 	m.store = m.meter
-	m.shared, _ = opened.(*postgres.Store)
+	m.shared, _ = opened.(store.Shared)
 	m.figures.all.MustRegister(&gauges{m})
 	if o.Peer != "" {
 		if m.group, err = openGroup(m, o); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/api/mond"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -20,11 +21,12 @@ import (
 // listener for each node.
 type monitors struct {
 	c    *controller
+	gate *gate.Gate
 	host string
 	port int // of the first node, the others follow; 0 picks a free one for each
 
 	changed chan struct{} // a node may have come or gone
-	serving map[string]net.Listener
+	serving map[string]*gate.Listener
 	parts   sync.WaitGroup
 }
 
@@ -40,7 +42,7 @@ func (c *controller) listenMonitors(ctx context.Context, s *surfaces, o Options)
 		return fault.New(fault.Invalid, "the address of the monitoring agents cannot be read: %w", err).At("mond").
 			WithHint("write it as HOST:PORT; port 0 picks a free one for each node")
 	}
-	m := &monitors{c: c, host: host, changed: make(chan struct{}, 1), serving: map[string]net.Listener{}}
+	m := &monitors{c: c, host: host, changed: make(chan struct{}, 1), serving: map[string]*gate.Listener{}, gate: gateOf(gate.Monitors, o)}
 	if m.port, err = strconv.Atoi(port); err != nil {
 		return fault.New(fault.Invalid, "the port of the monitoring agents is no number: %q", port).At("mond")
 	}
@@ -72,7 +74,6 @@ func (m *monitors) follow(ctx context.Context) error {
 			delete(m.serving, name)
 		}
 	}
-	var listen net.ListenConfig
 	for node := range snap.Nodes() {
 		if m.serving[node.Name] != nil {
 			continue
@@ -81,7 +82,7 @@ func (m *monitors) follow(ctx context.Context) error {
 		if port != 0 {
 			port += len(m.serving)
 		}
-		l, err := listen.Listen(ctx, "tcp", net.JoinHostPort(m.host, strconv.Itoa(port)))
+		l, err := m.gate.Listen(ctx, net.JoinHostPort(m.host, strconv.Itoa(port)))
 		if err != nil {
 			return fault.New(fault.Environment, "cannot listen for the monitoring agent of %s: %w", node.Name, err).
 				WithHint("choose another address with --mond; port 0 picks a free one for each node")
@@ -93,7 +94,7 @@ func (m *monitors) follow(ctx context.Context) error {
 }
 
 // answer serves one node until ctx ends or its listener is closed.
-func (m *monitors) answer(ctx context.Context, node string, l net.Listener) {
+func (m *monitors) answer(ctx context.Context, node string, l *gate.Listener) {
 	n := mond.Node{
 		Name: node, Hypervisor: "fake", Inventory: m.c.keeper.Snapshot, Log: m.c.log,
 		Instances: func(ctx context.Context) ([]hypervisor.Instance, time.Time, error) {

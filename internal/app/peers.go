@@ -5,44 +5,36 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/drover-project/drover/internal/api/luxi"
-	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/reason"
 )
 
 // servePeers answers other controllers until ctx ends: what their clients ask
 // of the leader, how this one is, and whether it makes room for another.
-func (g *group) servePeers(ctx context.Context, l net.Listener) error {
+func (g *group) servePeers(ctx context.Context, l *gate.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /peer/status", g.tellStatus)
 	mux.HandleFunc("POST /peer/resign", g.resign)
 	mux.HandleFunc("POST "+leasePath, g.grantLease)
 	mux.HandleFunc("POST /peer/luxi", func(w http.ResponseWriter, r *http.Request) { g.takeLUXI(ctx, w, r) })
-	server := &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get(headerRemote) == "" {
-				mux.ServeHTTP(w, r)
-				return
-			}
-			g.takeForwarded(w, r)
-		}),
-		ReadHeaderTimeout: dialTime, ErrorLog: slog.NewLogLogger(g.m.log.Handler(), slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context { return ctx },
-		TLSConfig: &tls.Config{
-			MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAnyClientCert, NextProtos: []string{"http/1.1"},
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return g.cert.Current(), nil },
-			VerifyConnection: func(state tls.ConnectionState) error {
-				return g.known(ctx, fingerprint(state.PeerCertificates[0].Raw))
-			},
-		},
-	}
+	server := gate.Peers.Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(headerRemote) == "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		g.takeForwarded(w, r)
+	}), g.m.log)
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
+	server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		return g.tlsFrom(ctx, hello.Conn), nil
+	}}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -64,15 +56,34 @@ func (g *group) takeForwarded(w http.ResponseWriter, r *http.Request) {
 	c.serve(w, r)
 }
 
-// known refuses a certificate that no controller of the group has.
-func (g *group) known(ctx context.Context, sha string) error {
-	ctx, cancel := context.WithTimeout(ctx, dialTime)
-	defer cancel()
-	peers, err := g.peers(ctx)
-	if err == nil && !slices.ContainsFunc(peers, func(p peerRecord) bool { return p.Fingerprint == sha }) {
-		err = fault.New(fault.NotFound, "the certificate %s belongs to no controller", sha)
+// tlsFrom is how to take the connection of another controller, and of nobody else.
+func (g *group) tlsFrom(ctx context.Context, conn net.Conn) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAnyClientCert, NextProtos: []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return g.cert.Current(), nil },
+		VerifyConnection: func(state tls.ConnectionState) error {
+			limit, cancel := context.WithTimeout(ctx, dialTime)
+			defer cancel()
+			if err := g.roster.known(limit, fingerprint(state.PeerCertificates[0].Raw)); err != nil {
+				g.hold(ctx, conn)
+				return err
+			}
+			if in, ok := conn.(*gate.Conn); ok {
+				in.Known()
+			}
+			return nil
+		},
 	}
-	return err
+}
+
+// hold keeps a stranger waiting, the longer the more often strangers came from where
+// it is. It has a place that is another's as soon as one is needed.
+func (g *group) hold(ctx context.Context, conn net.Conn) {
+	_, wait := g.strangers.Wrong(intake.Origin(conn.RemoteAddr().String()), time.Now())
+	select {
+	case <-ctx.Done():
+	case <-time.After(min(wait, dialTime)):
+	}
 }
 
 func notLeading(w http.ResponseWriter) {
@@ -144,37 +155,18 @@ func (g *group) takeLUXI(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}
 }
 
-// maxRelayed is how many connections of LUXI are served at once.
-const maxRelayed = 512
-
 // serveLUXI answers on the control socket until ctx ends: itself while this
 // process leads, and through the leader while another does.
-func (g *group) serveLUXI(ctx context.Context, l net.Listener) error {
-	var open sync.WaitGroup
-	defer open.Wait()
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	places := make(chan struct{}, maxRelayed)
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fault.New(fault.Environment, "the control socket failed: %w", err)
+func (g *group) serveLUXI(ctx context.Context, l *gate.Listener) error {
+	return luxi.Accept(ctx, l, func(conn net.Conn) {
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+		by := luxi.Peer(conn)
+		if c := g.m.leads(); c != nil {
+			c.luxi.ServeConn(c.term, conn, by)
+			return
 		}
-		places <- struct{}{}
-		open.Go(func() {
-			defer func() { <-places }()
-			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-			defer func() { _ = conn.Close() }() // nothing is left to be said
-			by := luxi.Peer(conn)
-			if c := g.m.leads(); c != nil {
-				c.luxi.ServeConn(c.term, conn, by)
-				return
-			}
-			(&relayed{g: g, client: conn, by: by}).serve(ctx)
-		})
-	}
+		(&relayed{g: g, client: conn, by: by}).serve(ctx)
+	})
 }
 
 // resignation asks a term to end for another controller's.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/drover-project/drover/internal/api/compute"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/version"
 )
@@ -67,22 +69,55 @@ func writePrivate(path string, text []byte) error {
 	return nil
 }
 
-// tell tells a person the same.
-func (r Ready) tell(w io.Writer) error {
-	openstack := ""
-	if r.Identity != "" {
-		openstack = fmt.Sprintf("  OpenStack   OS_AUTH_URL=%s   compute %s\n", r.Identity, r.Compute)
-	}
-	if r.OSUsername != "" {
-		openstack += fmt.Sprintf("              OS_USERNAME=%s OS_PASSWORD=%s OS_PROJECT_NAME=%s\n", r.OSUsername, r.OSPassword, r.OSProject)
-	}
+// announcement is what a person is told when a controller is ready.
+type announcement struct {
+	Ready
+
+	// passwords: they are shown. Otherwise the files that hold them are named.
+	passwords bool
+	// data is the directory of the files, users the operator's own file with the
+	// accounts of RAPI, empty if there is none.
+	data, users string
+}
+
+// write tells a person.
+func (a announcement) write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, `Drover %s is ready.
 
-  RAPI   %s   user %s   password %s
+  RAPI   %s   %s
   LUXI   %s
 %s
 Try:  drover --luxi %s job list
 Stop it with Ctrl-C; it goes on where it was at the next start.
-`, version.Number, r.RAPI, r.RAPIUser, r.RAPIPassword, r.LUXI, openstack, r.LUXI)
+`, version.Number, a.RAPI, a.account(), a.LUXI, a.openstack(), a.LUXI)
 	return err
+}
+
+// account says how to log in over RAPI.
+func (a announcement) account() string {
+	switch {
+	case a.RAPIUser == "":
+		return "accounts in " + cmp.Or(a.users, filepath.Join(a.data, "rapi", "users"))
+	case a.passwords:
+		return "user " + a.RAPIUser + "   password " + a.RAPIPassword
+	}
+	return "user " + a.RAPIUser + "   password in " + filepath.Join(a.data, "rapi", "password")
+}
+
+// openstack says how to reach the OpenStack interfaces, and to log in there.
+func (a announcement) openstack() string {
+	text := ""
+	if a.Identity != "" {
+		text = fmt.Sprintf("  OpenStack   OS_AUTH_URL=%s   compute %s\n", a.Identity, a.Compute)
+	}
+	if a.OSUsername != "" {
+		// Without the last one clients ask for the oldest version, which has no tags.
+		variables := fmt.Sprintf("OS_USERNAME=%s OS_PROJECT_NAME=%s OS_COMPUTE_API_VERSION=%s", a.OSUsername, a.OSProject, compute.Newest)
+		if a.passwords {
+			text += fmt.Sprintf("              %s OS_PASSWORD=%s\n", variables, a.OSPassword)
+		} else {
+			text += fmt.Sprintf("              %s   password in %s\n", variables, filepath.Join(a.data, osPasswordName))
+		}
+	}
+	return text
 }

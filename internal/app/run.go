@@ -5,7 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/systemd"
 )
@@ -68,6 +69,11 @@ type Options struct {
 	Keystone, KeystoneCA string
 	// ComputeTLS serves it over TLS, with RAPI's certificate.
 	ComputeTLS bool
+	// PublicURL is where clients reach the Compute API and what belongs to it, without
+	// a slash at its end; empty for what requests say, and the headers of
+	// TrustedProxies.
+	PublicURL      string
+	TrustedProxies []netip.Prefix
 	// Functions is the directory of the operator's own functions for expressions of
 	// tasks; empty for none.
 	Functions string
@@ -89,15 +95,25 @@ type Options struct {
 	// nil, and the certificate. Nil when nobody asks.
 	Hangup <-chan os.Signal
 	Reread func() error
-	// Out gets the same for a person.
-	Out io.Writer
-	Log *slog.Logger
+	// Out gets the same for a person, with passwords if TellPasswords is set.
+	Out           io.Writer
+	TellPasswords bool
+	Log           *slog.Logger
 }
 
 // Run runs a controller with its cluster until ctx ends: its store, the
 // nodes that live in its process, RAPI and LUXI. One of several controllers
 // stands by while another leads.
-func Run(ctx context.Context, o Options) error {
+func Run(ctx context.Context, o Options) (err error) {
+	// What runs on nodes runs in directories of its own.
+	for _, dir := range []*string{&o.Data, &o.NodeData} {
+		if *dir == "" {
+			continue
+		}
+		if *dir, err = filepath.Abs(*dir); err != nil {
+			return fault.New(fault.Environment, "cannot tell where the directory %s is: %w", *dir, err)
+		}
+	}
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return fault.New(fault.Environment, "cannot make the data directory: %w", err)
 	}
@@ -159,6 +175,9 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 	defer context.AfterFunc(ctx, func() {
 		cause := context.Cause(ctx)
 		if fault.Is(cause, fault.Fenced) {
+			if c.successor == "" { // who asked for the lead waits until it is given up
+				c.lead.Lose(cause)
+			}
 			cause = errNotLeading
 		}
 		endClients(cause)
@@ -213,12 +232,22 @@ type surfaces struct {
 	cert  *rapi.CertificateFile
 	users *rapi.UsersFile
 
-	rapiListener, luxiListener net.Listener
-	computeListener            net.Listener          // nil without the Compute API
+	rapiListener, luxiListener *gate.Listener
+	computeListener            *gate.Listener        // nil without the Compute API
 	computeCert                *rapi.CertificateFile // nil while that is plain HTTP
 
 	monitors      *monitors
 	serveMonitors func(context.Context) error
+}
+
+// gateOf is the gate of a surface. In a group a request takes two connections: that of
+// the client, and that to the leader.
+func gateOf(s gate.Surface, o Options) *gate.Gate {
+	files := gate.Files()
+	if o.Peer != "" {
+		files /= 2
+	}
+	return gate.New(s, files, o.Log)
 }
 
 // openSurfaces opens the interfaces, so that clients can connect from now on.
@@ -240,8 +269,7 @@ func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
 	if s.cert, err = rapi.OpenCertificate(cmp.Or(o.Certificate, filepath.Join(o.Data, "rapi", "rapi.pem")), time.Now()); err != nil {
 		return s, err
 	}
-	var listen net.ListenConfig
-	if s.rapiListener, err = listen.Listen(ctx, "tcp", o.RAPI); err != nil {
+	if s.rapiListener, err = gateOf(gate.RAPI, o).Listen(ctx, o.RAPI); err != nil {
 		return s, fault.New(fault.Environment, "cannot listen for RAPI: %w", err).WithHint("choose another address with --rapi; port 0 picks a free one")
 	}
 	s.ready.RAPI = "https://" + s.rapiListener.Addr().String()
@@ -256,6 +284,7 @@ func (c *controller) serveOn(ctx context.Context, s *surfaces, o Options) error 
 	c.rapi = rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Servers: c.servers, Users: s.users,
 		RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
 		Beside: c.pages(), Observe: c.figures.observe("rapi", o.Log), NewID: c.requestIDs.Next})
+	c.accountsAPI = c.newIdentity()
 	c.luxi = c.newLUXI(o)
 	c.compute = c.newCompute(o)
 	if err := c.openAccounts(ctx, s, o); err != nil {
@@ -292,7 +321,8 @@ func (s *surfaces) announce(o Options) error {
 			return err
 		}
 	}
-	if err := s.ready.tell(o.Out); err != nil {
+	told := announcement{Ready: s.ready, passwords: o.TellPasswords, data: o.Data, users: o.Users}
+	if err := told.write(o.Out); err != nil {
 		return err
 	}
 	debug.FreeOSMemory() // to hash a password takes 19 MiB
@@ -304,7 +334,7 @@ func (s *surfaces) announce(o Options) error {
 
 // close closes what listens; what serves already has done so.
 func (s *surfaces) close() {
-	for _, l := range []net.Listener{s.rapiListener, s.luxiListener, s.computeListener} {
+	for _, l := range []*gate.Listener{s.rapiListener, s.luxiListener, s.computeListener} {
 		if l != nil {
 			_ = l.Close()
 		}

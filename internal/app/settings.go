@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/forwarded"
 )
 
 // settings are what an operator can say to a controller, in its configuration
@@ -35,6 +36,8 @@ type settings struct {
 	NodeData              string   `toml:"node-data"`
 	Compute               string   `toml:"compute"`
 	ComputeTLS            bool     `toml:"compute-tls"`
+	PublicURL             string   `toml:"public-url"`
+	TrustedProxies        string   `toml:"trusted-proxies"`
 	Keystone              string   `toml:"keystone"`
 	KeystoneCA            string   `toml:"keystone-ca"`
 	Events                string   `toml:"events"`
@@ -61,7 +64,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.RAPI, "rapi", s.RAPI, "address of RAPI; port 0 picks a free one")
 	f.StringVar(&s.RAPICertificate, "rapi-certificate", s.RAPICertificate, "PEM file with certificate and key of RAPI (default: one of its own in the data directory)")
 	f.StringVar(&s.RAPIUsers, "rapi-users", s.RAPIUsers, "file with the accounts of RAPI (default: one in the data directory, with an account that is made at the first start)")
-	f.BoolVar(&s.RequireAuthentication, "require-authentication", s.RequireAuthentication, "let nobody read over RAPI without an account")
+	f.BoolVar(&s.RequireAuthentication, "require-authentication", s.RequireAuthentication, "let nobody read over RAPI without an account; =false lets everybody")
 	f.StringVar(&s.LUXI, "luxi", s.LUXI, "path of the LUXI socket (default: luxi.sock in the data directory)")
 	f.StringVar(&s.Peer, "peer", s.Peer, "address at which other controllers of the same store reach this one; with it, it stands by while another leads")
 	f.StringVar(&s.PeerAddress, "peer-address", s.PeerAddress, "address that the others are told, where they reach this one at another than that of peer")
@@ -69,6 +72,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Mond, "mond", s.Mond, "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
 	f.StringVar(&s.Compute, "compute", s.Compute, "address of the OpenStack Compute API, with identity and images; port 0 picks a free one, \"\" has none")
 	f.BoolVar(&s.ComputeTLS, "compute-tls", s.ComputeTLS, "serve that over TLS, with the certificate of RAPI (default: over plain HTTP)")
+	f.StringVar(&s.PublicURL, "public-url", s.PublicURL, "URL under which clients reach that, behind a proxy (default: what requests say)")
+	f.StringVar(&s.TrustedProxies, "trusted-proxies", s.TrustedProxies, "addresses and networks, separated by commas, of proxies whose headers Forwarded or X-Forwarded-* are believed (default: none)")
 	f.StringVar(&s.Keystone, "keystone", s.Keystone, "URL, with /v3, of the identity service whose tokens the Compute API takes (default: accounts of its own)")
 	f.StringVar(&s.KeystoneCA, "keystone-ca", s.KeystoneCA, "PEM file with who vouches for its certificate (default: those that the machine trusts)")
 	f.StringVar(&s.Events, "events", s.Events, "URL of a RabbitMQ broker that is told how opcodes ended (default: only this process is)")
@@ -94,9 +99,12 @@ func (s *settings) offer(cmd *cobra.Command) {
 
 // options are the settings as a controller takes them.
 func (s *settings) options() Options {
+	public, _ := forwarded.ParsePublic(s.PublicURL)        // checked, or not given
+	proxies, _ := forwarded.ParseProxies(s.TrustedProxies) // checked
 	return Options{
 		Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, NodeData: s.NodeData, Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
 		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
+		PublicURL: public, TrustedProxies: proxies,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters,
 		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, ReadyFile: s.ReadyFile,
 		StopGrace: time.Duration(s.StopGrace), ArchiveAfter: time.Duration(s.ArchiveAfter),
@@ -125,7 +133,23 @@ func (s *settings) check() error {
 	if err := new(format).Set(string(s.LogFormat)); err != nil { // the decoder of the file does not ask it
 		return fault.New(fault.Invalid, "log-format: %w", err).At("log-format")
 	}
+	if err := s.checkProxies(); err != nil {
+		return err
+	}
 	return checkStoreURL(s.Store)
+}
+
+// checkProxies refuses what says nothing about where clients reach the services.
+func (s *settings) checkProxies() error {
+	if s.PublicURL != "" {
+		if _, err := forwarded.ParsePublic(s.PublicURL); err != nil {
+			return fault.New(fault.Invalid, "public-url: %w", err).At("public-url")
+		}
+	}
+	if _, err := forwarded.ParseProxies(s.TrustedProxies); err != nil {
+		return fault.New(fault.Invalid, "trusted-proxies: %w", err).At("trusted-proxies")
+	}
+	return nil
 }
 
 // source is where settings come from: the defaults, a file (none if empty),
@@ -292,5 +316,6 @@ func serveDefaults() settings {
 	s.Tasks = false
 	s.RAPI, s.Mond, s.Nodes, s.LogLevel = ":5080", "", 1, level(slog.LevelInfo)
 	s.Compute = ""
+	s.RequireAuthentication = true // dev is reached over loopback alone
 	return s
 }

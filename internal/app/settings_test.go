@@ -44,14 +44,14 @@ func TestKeysAreFlags(t *testing.T) {
 func TestFlagsCountBeforeTheFileAndTheFileBeforeDefaults(t *testing.T) {
 	from := source{
 		defaults: serveDefaults(), flags: map[string]string{"nodes": "7", "stop-grace": "2s", "config": "x"},
-		file: configFile(t, "nodes = 3\nstop-grace = \"1m\"\narchive-after = \"48h\"\nlog-level = \"debug\"\nlog-format = \"json\"\nrequire-authentication = true\n"),
+		file: configFile(t, "nodes = 3\nstop-grace = \"1m\"\narchive-after = \"48h\"\nlog-level = \"debug\"\nlog-format = \"json\"\nrequire-authentication = false\n"),
 	}
 	s, err := from.read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.Nodes != 7 || s.StopGrace.String() != "2s" || s.ArchiveAfter.String() != "48h0m0s" || slog.Level(s.LogLevel) != slog.LevelDebug ||
-		s.LogFormat != "json" || !s.RequireAuthentication || s.RAPI != ":5080" || s.Mond != "" {
+		s.LogFormat != "json" || s.RequireAuthentication || s.RAPI != ":5080" || s.Mond != "" {
 		t.Errorf("%+v", s)
 	}
 	if got := strings.Join(s.differences(serveDefaults()), " "); got != "archive-after log-format log-level nodes require-authentication stop-grace" {
@@ -61,21 +61,23 @@ func TestFlagsCountBeforeTheFileAndTheFileBeforeDefaults(t *testing.T) {
 
 func TestMistakesInTheConfiguration(t *testing.T) {
 	for text, want := range map[string]string{
-		"nodes = 1\nnods = 2\n":        "drover.toml:2:1: there is no setting nods",
-		"[rapi]\nport = 1\n":           "drover.toml:",
-		"nodes = \"many\"\n":           "drover.toml:1:9: cannot decode TOML string as nodes",
-		"nodes = 1\nnodes = 2\n":       "drover.toml:2:",
-		"nodes =\n":                    "drover.toml:1:",
-		"stop-grace = \"soon\"\n":      `"soon" is no time`,
-		"stop-grace = \"-1s\"\n":       "stop-grace: the time is negative",
-		"archive-after = \"0s\"\n":     "archive-after: the time is not positive",
-		"log-level = \"loud\"\n":       `"loud" is none of debug, info, warn, error`,
-		"log-format = \"xml\"\n":       `"xml" is neither text nor json`,
-		"peer-address = \"a:1\"\n":     "peer-address: the controller is alone",
-		"nodes = 0\n":                  "nodes: a cluster has one node at least",
-		"store = \"mysql://x\"\n":      "there is no kind of store",
-		"data = \"\"\n":                "data: there is no directory",
-		"rapi-certificate = [\"a\"]\n": "drover.toml:1:",
+		"nodes = 1\nnods = 2\n":         "drover.toml:2:1: there is no setting nods",
+		"[rapi]\nport = 1\n":            "drover.toml:",
+		"nodes = \"many\"\n":            "drover.toml:1:9: cannot decode TOML string as nodes",
+		"nodes = 1\nnodes = 2\n":        "drover.toml:2:",
+		"nodes =\n":                     "drover.toml:1:",
+		"stop-grace = \"soon\"\n":       `"soon" is no time`,
+		"stop-grace = \"-1s\"\n":        "stop-grace: the time is negative",
+		"archive-after = \"0s\"\n":      "archive-after: the time is not positive",
+		"log-level = \"loud\"\n":        `"loud" is none of debug, info, warn, error`,
+		"log-format = \"xml\"\n":        `"xml" is neither text nor json`,
+		"peer-address = \"a:1\"\n":      "peer-address: the controller is alone",
+		"nodes = 0\n":                   "nodes: a cluster has one node at least",
+		"store = \"mysql://x\"\n":       "there is no kind of store",
+		"data = \"\"\n":                 "data: there is no directory",
+		"rapi-certificate = [\"a\"]\n":  "drover.toml:1:",
+		"public-url = \"cloud\"\n":      `public-url: "cloud" is no URL`,
+		"trusted-proxies = \"proxy\"\n": `trusted-proxies: "proxy" is neither an address nor a network`,
 	} {
 		_, err := source{defaults: serveDefaults(), file: configFile(t, text)}.read()
 		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) {
@@ -90,7 +92,7 @@ func TestMistakesInTheConfiguration(t *testing.T) {
 // TestShownSettingsSayTheSame reads what --check-config shows as a configuration.
 func TestShownSettingsSayTheSame(t *testing.T) {
 	s := serveDefaults()
-	s.Nodes, s.RequireAuthentication, s.ReadyFile = 5, true, "/tmp/a \"b\""
+	s.Nodes, s.RequireAuthentication, s.ReadyFile = 5, false, "/tmp/a \"b\""
 	var out bytes.Buffer
 	if err := s.tell(&out, ""); err != nil {
 		t.Fatal(err)
@@ -99,9 +101,31 @@ func TestShownSettingsSayTheSame(t *testing.T) {
 	if err != nil || again != s {
 		t.Errorf("%s\nreads as %+v, %v", out.String(), again, err)
 	}
-	s.Store = "postgres://drover:secret@db/x"
-	out.Reset()
-	if err := s.tell(&out, "f"); err != nil || strings.Contains(out.String(), "secret") || !strings.Contains(out.String(), "@db/x") {
-		t.Errorf("the store is shown as\n%s", out.String())
+}
+
+// TestPasswordsOfSettingsAreNotShown has them in each setting that is a URL, in each place where a URL can have one.
+func TestPasswordsOfSettingsAreNotShown(t *testing.T) {
+	for text, want := range map[string]string{
+		"amqp://drover:s3cr%t@mq:5672/":                             "amqp://xxxxx", // not a URL, but a password
+		"amqps://drover:s3cret@mq:5671/vhost":                       "amqps://drover:xxxxx@mq:5671/vhost",
+		"postgres://db/x?user=drover&password=s3cret":               "postgres://db/x?password=xxxxx&user=drover",
+		"postgres://drover:s3cret@db/x?sslpassword=s3cret&sslkey=k": "postgres://drover:xxxxx@db/x?sslkey=k&sslpassword=xxxxx",
+		"https://keystone.example:5000/v3":                          "https://keystone.example:5000/v3",
+	} {
+		s := serveDefaults()
+		s.Store, s.Events, s.Keystone = text, text, text
+		var out bytes.Buffer
+		if err := s.tell(&out, "f"); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"store", "events", "keystone"} {
+			if line := name + " = \"" + want + "\"\n"; !strings.Contains(out.String(), line) || strings.Contains(out.String(), "s3cr") {
+				t.Errorf("of %s it shows\n%s\nnot %s", text, out.String(), line)
+			}
+		}
+	}
+	_, err := source{defaults: serveDefaults(), file: configFile(t, "store = \"mysql://drover:s3cret@db/x\"\n")}.read()
+	if !fault.Is(err, fault.Invalid) || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("of a store of another kind it says: %v", err)
 	}
 }

@@ -22,7 +22,7 @@ func checkStoreURL(url string) error {
 	if url == "" || isPostgres(url) {
 		return nil
 	}
-	return fault.New(fault.Invalid, "there is no kind of store for %q", url).At("store").
+	return fault.New(fault.Invalid, "there is no kind of store for %q", withoutPassword(url)).At("store").
 		WithHint("the store is a URL such as postgres://user:password@host/database; without one it is in the data directory")
 }
 

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/drover-project/drover/internal/store/image"
 	"github.com/drover-project/drover/internal/store/postgres"
 	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/tagsync"
 )
 
 // A place of a store is named as people name it: the URL of a PostgreSQL
@@ -225,7 +227,8 @@ the store; certificates, accounts and the configuration are files of their own.`
 		Short: "Make a store from a backup, where there is none",
 		Long: `restore makes a store from a backup, at a place that has none yet, and compares
 the two object by object. What may have been given out after the backup was
-made is not given again: revisions, epochs and job ids go on by ` + jumpText + ` later.`,
+made is not given again: revisions, epochs, job ids and the numbers of servers go
+on by ` + jumpText + ` later.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := restore(cmd.Context(), args[0], place)
@@ -264,7 +267,7 @@ func restore(ctx context.Context, file, place string) (count int, err error) {
 	raised := func() *image.Image {
 		img := f.Image()
 		img.Revision, img.Epoch = img.Revision+jump, img.Epoch+jump
-		img.Objects = withFloor(img.Objects, img.Revision)
+		img.Objects = withNumber(withFloor(img.Objects, img.Revision))
 		return img
 	}
 	if err := loadInto(ctx, place, raised()); err != nil {
@@ -275,6 +278,24 @@ func restore(ctx context.Context, file, place string) (count int, err error) {
 		return err
 	})
 	return count, err
+}
+
+// withNumber raises the greatest number of a server: one that was made since the
+// backup may be on another cluster, under the name that comes from its number.
+func withNumber(objects iter.Seq2[store.Object, error]) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
+		for o, err := range objects {
+			if err == nil && o.Key == tagsync.NumberKey {
+				var n int64
+				if n, err = strconv.ParseInt(string(o.Value), 10, 64); err == nil {
+					o.Value = strconv.AppendInt(nil, n+jump, 10)
+				}
+			}
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
 }
 
 // withFloor puts the floor of job ids into its place among objects: a million

@@ -39,11 +39,13 @@ var layers = []struct {
 }{
 	{"internal/archtest", ForTests},
 	{"internal/*/*test", ForTests},
+	{"internal/sim/*", ForTests},
 	{"internal/store/faultstore", ForTests},
 	{"internal/testkit", ForTests},
 	{"internal/testkit/*", ForTests},
 	{"test", ForTests},
 	{"test/*", ForTests},
+	{"test/simulate/drive", ForTests},
 
 	{"internal/fault", Leaf},
 	{"internal/intake", Leaf},
@@ -59,6 +61,7 @@ var layers = []struct {
 	{"internal/job", Core},
 	{"internal/jobfilter", Core},
 	{"internal/query", Core},
+	{"internal/query/items", Core},
 	{"internal/cluster", Core},
 	{"internal/servertag", Core},
 	{"internal/server", Core},
@@ -86,6 +89,9 @@ var layers = []struct {
 	{"internal/hypervisor", Engine},
 	{"internal/events", Engine},
 	{"internal/agent", Engine},
+	{"internal/agent/effect", Engine},
+	{"internal/gate", Engine},
+	{"internal/forwarded", Engine}, // what the transports share that may stand behind proxies
 	{"internal/openstack", Engine}, // a client
 	{"internal/luxiwire", Engine},  // the protocol and its client, below the transport that serves it
 
@@ -103,6 +109,9 @@ var layers = []struct {
 	{"internal/cli/*", Composition},
 	{"cmd/*", Composition},
 }
+
+// commandFrame are the packages of the command line that its nouns share.
+var commandFrame = []string{"internal/cli/shell", "internal/cli/work", "internal/cli/lists", "internal/cli/listing", "internal/cli/classic"}
 
 // clientProtocols are the engines that clients may know: how to talk to a
 // controller.

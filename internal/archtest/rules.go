@@ -87,6 +87,8 @@ func checkImport(module, rel string, layer Layer, imported string) string {
 		return "adapters do not know one another"
 	case isCommandLine(rel) && (theirs == Engine || theirs == Adapter) && !slices.Contains(clientProtocols, target):
 		return "the command line is a client, and knows a controller by its protocols (" + strings.Join(clientProtocols, ", ") + ") alone"
+	case slices.Contains(commandFrame, rel) && isCommandLine(target) && !slices.Contains(commandFrame, target):
+		return "what all commands share knows no noun"
 	}
 	return ""
 }

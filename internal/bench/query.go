@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 )
 
 // The targets of lists of 10,000 instances: to the end with all fields, to the
@@ -108,7 +108,7 @@ func (l listing) read(ctx context.Context, conn net.Conn) (first, whole time.Dur
 
 // allFields asks for all that is known of all instances.
 func allFields() (listing, int, error) {
-	defs, err := query.Fields("instance", nil)
+	defs, err := items.All.Fields("instance", nil)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/cli/shell"
 )
 
 func TestClassicSpellings(t *testing.T) {
@@ -40,30 +40,17 @@ func TestClassicSpellings(t *testing.T) {
 		"list --output=id": "list --fields=id", "list --output id,status x": "list --fields id,status x", "list --output json": "list --output json",
 		"info --output x": "info --output x", "list --output": "list --output",
 	} {
-		if got := strings.Join(fieldsOf(strings.Fields(in)), " "); got != want {
+		if got := strings.Join(shell.FieldsOf(strings.Fields(in)), " "); got != want {
 			t.Errorf("%s is read as %s, want %s", in, got, want)
 		}
 	}
 	for in, want := range map[string][]string{"nosuch --help": {"nosuch"}, "list --help": {"list", "--help"}, "show --help": {"show", "--help"}, "--help x": {"--help", "x"}} {
-		if got := (persona{name: "gnt-job", noun: "job"}).withoutHelp(classicRoot("gnt-job"), strings.Fields(in)); !slices.Equal(got, want) {
+		if got := shell.PersonaOf("gnt-job").WithoutHelp(classicRoot("gnt-job"), strings.Fields(in)); !slices.Equal(got, want) {
 			t.Errorf("%s is read as %v, want %v", in, got, want)
 		}
 	}
 }
 
 func classicRoot(tool string) *cobra.Command {
-	return newRoot(newShell(Env{Args: []string{tool}, Getenv: func(string) string { return "" }}), nil)
-}
-
-func TestModificationsOfNothing(t *testing.T) {
-	for id, nothing := range map[string]bool{"OP_CLUSTER_SET_PARAMS": true, "OP_NODE_SET_PARAMS": true, "OP_GROUP_SET_PARAMS": true, "OP_INSTANCE_STARTUP": false} {
-		def, _ := opcode.Lookup(id)
-		if got := nothingToChange(def, map[string]any{"force": true}); got != nothing {
-			t.Errorf("%s with force alone: %v, want %v", id, got, nothing)
-		}
-	}
-	def, _ := opcode.Lookup("OP_CLUSTER_SET_PARAMS")
-	if nothingToChange(def, map[string]any{"mac_prefix": "aa:00:01"}) {
-		t.Error("a new prefix is nothing to change")
-	}
+	return newRoot(shell.New(shell.Env{Args: []string{tool}, Getenv: func(string) string { return "" }}), nil)
 }

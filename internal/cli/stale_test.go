@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/luxiwire"
 )
 
@@ -55,7 +56,7 @@ func TestStaleIsAskedFor(t *testing.T) {
 	} {
 		path, asked := answering(t)
 		status, out, said := runWithout(t, append([]string{"drover", "--luxi", path}, strings.Fields(args)...)...)
-		if status != ExitOK || out != "a\n" || said != want.said {
+		if status != shell.ExitOK || out != "a\n" || said != want.said {
 			t.Errorf("%s: status %d, %q, %q", args, status, out, said)
 		}
 		if req := <-asked; req.Stale != want.stale {

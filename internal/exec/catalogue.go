@@ -25,6 +25,7 @@ func All(source Source, names Names) Catalogue {
 }
 
 func namingExecutors(names Names) Catalogue {
+	names.places = newPlaces()
 	return Catalogue{
 		"OP_INSTANCE_CREATE": {Locks: createLocks, Prepare: names.create, Why: createsOnce},
 		"OP_INSTANCE_RENAME": {Locks: renameLocks, Prepare: names.rename, Why: removesOnce},

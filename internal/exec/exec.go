@@ -2,19 +2,25 @@
 // with the locks it needs, the checks before it begins, and its work.
 //
 // Invariants:
-//   - Locks is a function of the opcode and the inventory alone.
+//   - Locks is a function of the opcode and the inventory alone. Nothing is done
+//     without them: an opcode of which they could not be told asks again.
 //   - Prepare changes nothing. What it refuses is a failed prerequisite; what
 //     goes wrong later is a failed execution, whatever its cause.
 //   - A dry run is Prepare without the work that it returns.
 //   - The inventory tells of a change on a node after the node has made it, and
-//     forgets a thing after the node has removed it. What a creation that died
-//     half way left on a node, the next one under the same name clears away.
+//     forgets a thing after the node has removed it.
+//   - Nothing is cleared from a node that somebody may miss: what a creation that
+//     died half way left there says so itself (hypervisor.Instance.Blank), and the
+//     next one under the same name clears it away. Any other stranger is refused.
+//   - A change of the inventory of which the store cannot say what became of it is
+//     looked up (inventory.Keeper.Update); as long as that is not known nothing is undone.
 //   - Opcodes that may be run again after a crash say so and why (Resumable).
 package exec
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -61,6 +67,12 @@ type Submitted struct {
 type Env struct {
 	Job   job.ID
 	Index int
+	// Resumed says that the opcode had begun when another controller, or this one
+	// before, ended: nothing that is wrong with it now means that nothing was done.
+	Resumed bool
+	// Unlocked says that the opcode holds no locks, for nobody could tell which it
+	// needs: what it names was not there.
+	Unlocked bool
 	// Epoch is that of the leader's lease, under which nodes are given orders.
 	Epoch     int64
 	Op        *opcode.Opcode
@@ -81,7 +93,11 @@ type Env struct {
 
 	mu      sync.Mutex
 	visited []string // names of nodes
+	ends    []func()
 }
+
+// atEnd has something done when the opcode is over, however it ends.
+func (e *Env) atEnd(f func()) { e.ends = append(e.ends, f) }
 
 // Logf leaves a message in the opcode's log.
 func (e *Env) Logf(format string, args ...any) {
@@ -152,6 +168,14 @@ func (c Catalogue) Resumable(id string) (resumable bool, why string) {
 // and did not succeed; Canceled, Unavailable and Fenced, that it was
 // interrupted.
 func (c Catalogue) Run(ctx context.Context, env *Env) (json.RawMessage, error) {
+	result, err := c.run(ctx, env)
+	if err != nil && env.Resumed {
+		return nil, begun(err)
+	}
+	return result, err
+}
+
+func (c Catalogue) run(ctx context.Context, env *Env) (json.RawMessage, error) {
 	x, known := c[env.Op.ID]
 	if !known {
 		return nil, opcode.Unsupported(env.Op.ID)
@@ -160,9 +184,21 @@ func (c Catalogue) Run(ctx context.Context, env *Env) (json.RawMessage, error) {
 		return nil, fault.New(fault.WrongState, "the parameter %s of %s was lost when the controller ended: secrets are not stored", name, env.Op.ID).
 			At(name).WithHint("submit the job again")
 	}
+	defer func() {
+		for _, f := range env.ends {
+			f()
+		}
+	}()
+	op := env.Op // Prepare may put another in its place
+	if env.Unlocked && errors.Is(c.unlocked(op, env), ErrAskAgain) {
+		return nil, ErrAskAgain
+	}
 	plan, err := x.Prepare(ctx, env)
 	if err != nil {
 		return nil, err
+	}
+	if env.Unlocked {
+		return nil, c.unlocked(op, env)
 	}
 	if env.Op.DryRun {
 		env.Infof("dry-run mode requested, not actually executing the operation")
@@ -175,6 +211,20 @@ func (c Catalogue) Run(ctx context.Context, env *Env) (json.RawMessage, error) {
 	return encodeResult(result)
 }
 
+// ErrAskAgain is how Run ends for an opcode without locks (Env.Unlocked) that needs
+// some by now: what it names has come while it was to begin. Nothing was done. It is
+// not for clients: whoever runs opcodes gets the locks and runs it again.
+var ErrAskAgain = fault.New(fault.Conflict, "the opcode needs locks that could not be told when it began")
+
+// unlocked is why an opcode without locks does not go on: ErrAskAgain, or that they
+// cannot be told now either.
+func (c Catalogue) unlocked(op *opcode.Opcode, env *Env) error {
+	if _, err := c.Locks(op, env.snapshot()); err != nil {
+		return err
+	}
+	return ErrAskAgain
+}
+
 // begun turns an error that came up during the work into one that says so.
 // Interruptions keep their code: the queue needs to tell them apart.
 func begun(err error) error {
@@ -184,6 +234,10 @@ func begun(err error) error {
 	}
 	return fault.New(fault.Failed, "%w", err)
 }
+
+// unsure tells an error of a change of the inventory after which nobody knows whether
+// it was made: nothing is undone upon it.
+func unsure(err error) bool { return fault.Is(err, fault.Unavailable) }
 
 // failed returns the error of work on a node that did not succeed.
 func failed(err error, format string, args ...any) error {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 )
 
 // console prepares OP_INSTANCE_CONSOLE. No driver has a console to reach yet,
@@ -21,5 +21,5 @@ func console(_ context.Context, env *Env) (Plan, error) {
 	if inst.AdminState != cluster.AdminUp {
 		return Plan{}, fault.New(fault.WrongState, "Instance %s is not running (state %s)", inst.Name, inst.AdminState)
 	}
-	return answer(query.NoConsole(inst)), nil
+	return answer(items.NoConsole(inst)), nil
 }

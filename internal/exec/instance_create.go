@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,6 +54,15 @@ type creation struct {
 	nics  []nicRequest
 	node  *cluster.Node
 	agent Node
+	// places are those that creations have chosen. chosen says that this one chose its
+	// node, full are the nodes that had no room after all.
+	places  *places
+	chosen  bool
+	full    map[string]bool // by UUID
+	address string          // what the name was resolved to, if it was
+	// leftover is the UUID under which the node has what a creation of this name left
+	// that did not end; empty if it has nothing.
+	leftover string
 	// install says whether the operating system is installed, start whether
 	// the instance is started.
 	install, start bool
@@ -69,40 +79,73 @@ func (n Names) create(ctx context.Context, env *Env) (Plan, error) {
 		return Plan{}, err
 	}
 	env.Op = op
-	return instanceCreate(ctx, env, address)
-}
-
-// instanceCreate prepares a creation whose name is the one to keep; address is
-// what that name was resolved to, if it was.
-func instanceCreate(ctx context.Context, env *Env, address string) (Plan, error) {
 	inst, err := newInstance(env)
 	if err != nil {
 		return Plan{}, err
 	}
-	c := &creation{env: env, inst: inst, secret: env.Op.Map("osparams_secret")}
+	c := &creation{env: env, inst: inst, secret: op.Map("osparams_secret"), places: n.places, full: map[string]bool{}, address: address}
+	env.atEnd(func() { c.places.release(inst.UUID) })
 	if err := c.checkInstallation(); err != nil {
 		return Plan{}, err
 	}
-	if err := c.place(ctx); err != nil {
+	if err := c.settle(ctx); err != nil {
 		return Plan{}, err
 	}
-	if c.nics, err = readNICs(env.Op.List("nics"), address); err != nil {
-		return Plan{}, err
-	}
-	snap := env.snapshot()
-	if _, _, err := c.connect(snap); err != nil {
-		return Plan{}, err
-	}
-	if !env.Op.Bool("ignore_ipolicy") {
-		if err := checkPolicy(snap, c.node, inst, len(c.nics)); err != nil {
-			return Plan{}, err
+	return Plan{Dry: []string{c.node.Name}, Do: func(ctx context.Context) (any, error) {
+		err := c.run(ctx)
+		return []string{c.node.Name}, err
+	}}, nil
+}
+
+// settle finds the node of the new instance and checks what can be checked there. If a node
+// that was chosen has no room after all, another one is.
+func (c *creation) settle(ctx context.Context) error {
+	for {
+		if err := c.tryNode(ctx); !c.passOver(err) {
+			return err
 		}
 	}
-	if err := c.checkNode(ctx); err != nil {
-		return Plan{}, err
+}
+
+// takenError is that of an instance whose node was chosen and has no room after all.
+// Nothing is left of it there.
+type takenError struct{ error }
+
+func (e takenError) Unwrap() error { return e.error }
+
+// passOver has a node that has no room not chosen again; false if that is not what is wrong.
+func (c *creation) passOver(err error) bool {
+	taken, ok := errors.AsType[takenError](err)
+	if !ok || !c.chosen {
+		return false
 	}
-	result := []string{c.node.Name}
-	return Plan{Dry: result, Do: func(ctx context.Context) (any, error) { return result, c.run(ctx) }}, nil
+	c.env.Infof("Node %s is passed over: %v", c.node.Name, taken.error)
+	c.full[c.node.UUID], c.chosen = true, false
+	return true
+}
+
+func (c *creation) tryNode(ctx context.Context) error {
+	if err := c.place(ctx); err != nil {
+		return err
+	}
+	var err error
+	if c.nics, err = readNICs(c.env.Op.List("nics"), c.address); err != nil {
+		return err
+	}
+	snap := c.env.snapshot()
+	if _, _, err := c.connect(snap); err != nil {
+		return err
+	}
+	if !c.env.Op.Bool("ignore_ipolicy") {
+		if err := checkPolicy(snap, c.node, c.inst, len(c.nics)); err != nil {
+			return err
+		}
+	}
+	err = c.checkNode(ctx)
+	if fault.Is(err, fault.Exhausted) {
+		return takenError{err}
+	}
+	return err
 }
 
 // refuseCreation refuses what creation cannot do, or not yet, before anything
@@ -205,15 +248,14 @@ func (c *creation) checkInstallation() error {
 // place finds the node of the new instance.
 func (c *creation) place(ctx context.Context) error {
 	op, snap := c.env.Op, c.env.snapshot()
+	need := intParam(snap.Cluster().FillBE(c.inst), "maxmem")
 	var err error
 	if op.Has("pnode") || op.Has("pnode_uuid") {
-		c.node, err = findNode(op, "pnode", snap)
-	} else {
-		var why string
-		c.node, why, err = c.env.allocate(ctx, snap, op.Str("group_name"), intParam(snap.Cluster().FillBE(c.inst), "maxmem"))
-		if err == nil {
-			c.env.Infof("Selected nodes for instance %s: %s (%s)", c.inst.Name, c.node.Name, why)
+		if c.node, err = findNode(op, "pnode", snap); err == nil {
+			c.places.claim(c.inst.UUID, claim{node: c.node.UUID, memory: need})
 		}
+	} else {
+		err = c.choose(ctx, op.Str("group_name"), need)
 	}
 	if err != nil {
 		return err
@@ -229,6 +271,22 @@ func (c *creation) place(ctx context.Context) error {
 	return err
 }
 
+// choose chooses the node among all that could take the instance.
+func (c *creation) choose(ctx context.Context, group string, need int) error {
+	candidates, err := c.env.candidates(ctx, group)
+	if err != nil {
+		return err
+	}
+	candidates = slices.DeleteFunc(candidates, func(k candidate) bool { return c.full[k.node.UUID] })
+	node, why, err := c.places.choose(c.env.snapshot, candidates, c.inst.UUID, need)
+	if err != nil {
+		return err
+	}
+	c.node, c.chosen = node, true
+	c.env.Infof("Selected nodes for instance %s: %s (%s)", c.inst.Name, node.Name, why)
+	return nil
+}
+
 // checkNode asks the node whether it can take the instance.
 func (c *creation) checkNode(ctx context.Context) error {
 	os, err := c.agent.FindOS(ctx, c.inst.OS, c.env.Op.Bool("force_variant"))
@@ -239,18 +297,35 @@ func (c *creation) checkNode(ctx context.Context) error {
 	if err := checkOSParams(os, c.node.Name, snap.Cluster().FillOS(c.inst), c.inst.OSParamsPrivate, c.secret); err != nil {
 		return err
 	}
-	running, err := active(ctx, c.agent, c.inst.Name)
-	if err != nil {
+	if err := c.checkStranger(ctx); err != nil {
 		return err
-	}
-	if running {
-		return fault.New(fault.WrongState, "Instance '%s' is not in the cluster, but runs on node %s", c.inst.Name, c.node.Name)
 	}
 	if !c.start {
 		return nil
 	}
 	spec := specOf(snap.Cluster(), c.inst, nil, nil)
 	return roomFor(ctx, c.agent, "creating instance "+c.inst.Name, spec.Memory)
+}
+
+// checkStranger refuses what the node has under the new name. Only what a creation
+// left that did not end can be cleared away.
+func (c *creation) checkStranger(ctx context.Context) error {
+	there, err := c.agent.Instance(ctx, c.inst.Name)
+	c.leftover = ""
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil
+	case err != nil:
+		return fault.New(fault.Environment, "Can't get the state of instance %s from node %s: %w", c.inst.Name, c.node.Name, err)
+	case there.Active():
+		return fault.New(fault.WrongState, "Instance '%s' is not in the cluster, but runs on node %s", c.inst.Name, c.node.Name)
+	case there.Blank && c.env.snapshot().Instance(there.UUID) == nil:
+		c.leftover = there.UUID
+		return nil
+	}
+	return fault.New(fault.Exists, "Instance '%s' is not in the cluster, but node %s has one of that name (%s, %d disks)",
+		c.inst.Name, c.node.Name, there.UUID, len(there.Disks)).
+		WithHint("it is left alone: take another name or another node; drover cluster verify lists what nodes have and the cluster does not")
 }
 
 // connect gives the interfaces their addresses from the newest inventory.
@@ -260,7 +335,24 @@ func (c *creation) connect(snap *cluster.Snapshot) ([]cluster.NIC, []cluster.Cha
 	return nics, w.changes(), err
 }
 
+// run makes the instance, on another node if the one that was chosen has no room by then.
 func (c *creation) run(ctx context.Context) error {
+	for {
+		err := c.make(ctx)
+		if err == nil {
+			return c.bringUp(ctx)
+		}
+		if !c.passOver(err) {
+			return err
+		}
+		if err := c.settle(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// make makes the disks of the instance and puts it into the inventory.
+func (c *creation) make(ctx context.Context) error {
 	env, inst := c.env, c.inst
 	for i := range inst.Disks {
 		env.Logf("* disk %d, size %s", i, sizeText(inst.Disks[i].Size))
@@ -270,24 +362,38 @@ func (c *creation) run(ctx context.Context) error {
 	for i := range inst.Disks {
 		disks[i] = diskOf(&inst.Disks[i])
 	}
-	// The name is new and locked, so whatever the node has under it was left by
-	// a creation that died.
-	if err := c.agent.Remove(ctx, c.env.Order(), inst.Name); err != nil {
-		return failed(err, "Could not clear the disks of an earlier instance %s on node %s", inst.Name, c.node.Name)
+	if c.leftover != "" {
+		env.Infof("Node %s has disks of an instance %s (%s) whose creation did not end, and which nothing has used: they are removed",
+			c.node.Name, inst.Name, c.leftover)
+		if err := c.agent.Remove(ctx, c.env.Order(), inst.Name); err != nil {
+			return failed(err, "Could not clear the disks of an earlier instance %s on node %s", inst.Name, c.node.Name)
+		}
 	}
 	if err := c.agent.Prepare(ctx, c.env.Order(), inst.Name, inst.UUID, disks); err != nil {
-		return c.undo(ctx, failed(err, "Could not create the disks of instance %s on node %s", inst.Name, c.node.Name))
+		full := fault.Is(err, fault.Exhausted)
+		err = c.undo(ctx, failed(err, "Could not create the disks of instance %s on node %s", inst.Name, c.node.Name))
+		if full {
+			return takenError{err}
+		}
+		return err
 	}
 	env.Logf("adding instance %s to cluster config", inst.Name)
 	if err := c.add(ctx); err != nil {
+		if unsure(err) {
+			env.Warnf("Whether instance %s was added is not known; its disks on node %s are left as they are", inst.Name, c.node.Name)
+			return err
+		}
 		return c.undo(ctx, err)
+	}
+	if err := c.agent.Keep(ctx, env.Order(), inst.Name, inst.UUID); err != nil {
+		env.Warnf("Node %s did not take note that instance %s is wanted: %v", c.node.Name, inst.Name, err)
 	}
 	env.Logf("adding disks to cluster config")
 	if len(inst.Disks) > 0 && env.Op.Bool("wait_for_sync") {
 		env.Infof("Waiting for instance %s to sync disks", inst.Name)
 		env.Infof("Instance %s's disks are in sync", inst.Name)
 	}
-	return c.bringUp(ctx)
+	return nil
 }
 
 // add puts the instance into the inventory, with its interfaces connected as
@@ -296,6 +402,9 @@ func (c *creation) add(ctx context.Context) error {
 	return c.env.update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
 		if snap.InstanceNamed(c.inst.Name) != nil {
 			return nil, fault.New(fault.Exists, "Instance '%s' is already in the cluster", c.inst.Name)
+		}
+		if c.chosen && c.places.taken(snap, c.inst.UUID) {
+			return nil, takenError{fault.New(fault.Failed, "The memory that was free for instance %s is promised to others by now", c.inst.Name)}
 		}
 		nics, others, err := c.connect(snap)
 		if err != nil {
@@ -310,7 +419,12 @@ func (c *creation) add(ctx context.Context) error {
 // undo takes the disks away again when the instance could not be added. It
 // does so even when the job is being ended.
 func (c *creation) undo(ctx context.Context, cause error) error {
-	if err := c.agent.Remove(context.WithoutCancel(ctx), c.env.Order(), c.inst.Name); err != nil {
+	ctx = context.WithoutCancel(ctx)
+	there, err := c.agent.Instance(ctx, c.inst.Name)
+	if err == nil && there.UUID == c.inst.UUID {
+		err = c.agent.Remove(ctx, c.env.Order(), c.inst.Name)
+	}
+	if err != nil && !fault.Is(err, fault.NotFound) {
 		c.env.Warnf("Could not remove the disks of instance %s from node %s: %v", c.inst.Name, c.node.Name, err)
 	}
 	return cause

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/lock"
@@ -315,23 +314,4 @@ func TestRemoveFailures(t *testing.T) {
 	if r.keeper.Snapshot().InstanceNamed("one") != nil {
 		t.Fatal("the instance is still in the inventory")
 	}
-}
-
-func TestCreateClearsLeftovers(t *testing.T) {
-	r := newRig(t)
-	a, err := r.fleet.Agent("node1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Prepare(t.Context(), agent.Order{}, "one", "dead", []hypervisor.Disk{{UUID: "dead", Size: 8}}); err != nil {
-		t.Fatal(err)
-	}
-	r.create("one", false)
-	if i, err := a.Instance(t.Context(), "one"); err != nil || i.UUID != r.instance("one").UUID || len(i.Disks) != 1 || i.Disks[0].UUID == "dead" {
-		t.Fatalf("the node has %+v, %v", i, err)
-	}
-	if err := a.Start(t.Context(), agent.Order{}, hypervisor.Spec{Name: "two"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	r.refuses("OpPrereqError", "Instance 'two' is not in the cluster, but runs on node node1", "OP_INSTANCE_CREATE", creating(params{"instance_name": "two"}))
 }

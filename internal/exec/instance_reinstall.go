@@ -49,6 +49,9 @@ func reinstall(ctx context.Context, env *Env) (Plan, error) {
 		c := env.snapshot().Cluster()
 		env.Logf("Running the instance OS create scripts...")
 		params := scriptParams(c.FillOS(next), next.OSParamsPrivate, op.Map("osparams_secret"))
+		if err := a.Keep(ctx, env.Order(), inst.Name, inst.UUID); err != nil {
+			return nil, failed(err, "Could not install OS for instance %s on node %s", inst.Name, node.Name)
+		}
 		if err := a.Install(ctx, env.Order(), specOf(c, next, nil, nil), next.OS, params); err != nil {
 			return nil, failed(err, "Could not install OS for instance %s on node %s", inst.Name, node.Name)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/hypervisor"
 )
 
 // instanceRemove prepares OP_INSTANCE_REMOVE: stop, take away what the node
@@ -30,8 +31,17 @@ func instanceRemove(_ context.Context, env *Env) (Plan, error) {
 	}}, nil
 }
 
-// clear stops an instance and removes it from its node.
+// clear stops an instance and removes it from its node. Another one that the node
+// has under its name is left alone.
 func (e *Env) clear(ctx context.Context, a Node, node *cluster.Node, inst *cluster.Instance, ignore bool) error {
+	if there, err := a.Instance(ctx, inst.Name); err == nil && there.UUID != inst.UUID {
+		err = hypervisor.Stranger(inst.Name, inst.UUID, there.UUID)
+		if !ignore {
+			return failed(err, "Can't remove instance's disks")
+		}
+		e.Logf("Warning: can't remove instance's disks: %v", err)
+		return nil
+	}
 	if err := a.Stop(ctx, e.Order(), inst.Name, stopWithin(e.Op.Int("shutdown_timeout")), e.Op.Reason); err != nil {
 		if !ignore {
 			return failed(err, "Could not shutdown instance %s on node %s", inst.Name, node.Name)

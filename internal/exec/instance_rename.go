@@ -66,7 +66,11 @@ func (n Names) rename(ctx context.Context, env *Env) (Plan, error) {
 			inst.Name = name
 			return nil, nil
 		})
-		if err != nil {
+		switch {
+		case unsure(err):
+			env.Warnf("Whether instance %s was renamed is not known; on node %s it is called %s", inst.Name, a.Node(), name)
+			return nil, err
+		case err != nil:
 			return nil, env.renameBack(ctx, a, name, inst.Name, err)
 		}
 		return name, nil

@@ -17,6 +17,8 @@ type Names struct {
 	Resolve func(ctx context.Context, name string) (full, address string, err error)
 	// Answers reports whether a machine answers at an address.
 	Answers func(ctx context.Context, address string) bool
+
+	places *places
 }
 
 // checkNewName carries name_check and ip_check out for the name that a

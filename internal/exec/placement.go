@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
 )
 
 // candidate is a node that a new instance could go to.
@@ -15,49 +16,61 @@ type candidate struct {
 	node *cluster.Node
 	// rank is that of the group's allocation policy: 0 is preferred.
 	rank int
-	// free is the memory in MiB that is neither used nor promised.
+	// info are the node's figures when it was asked.
+	info hypervisor.Node
+	// free is the memory in MiB that is neither used, nor promised, nor chosen by
+	// another creation.
 	free int
 }
 
 // choose returns the candidate with the most free memory in the best groups,
 // and says why. Among equals the first by name wins.
-func choose(candidates []candidate, need int) (*cluster.Node, string, error) {
+func choose(candidates []candidate, need int) (candidate, string, error) {
 	fitting := slices.DeleteFunc(slices.Clone(candidates), func(c candidate) bool { return c.free < need })
 	if len(fitting) == 0 {
-		return nil, "", fault.New(fault.Exhausted, "Can't find a node for the instance: of %d candidates none has %d MiB of memory free",
+		return candidate{}, "", fault.New(fault.Exhausted, "Can't find a node for the instance: of %d candidates none has %d MiB of memory free",
 			len(candidates), need)
 	}
 	best := slices.MinFunc(fitting, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.free, a.free), cluster.CompareNames(a.node.Name, b.node.Name))
 	})
-	return best.node, fmt.Sprintf("most free memory, %d MiB, of %d candidates", best.free, len(fitting)), nil
+	return best, fmt.Sprintf("most free memory, %d MiB, of %d candidates", best.free, len(fitting)), nil
 }
 
 // allocationRanks orders the policies that allow allocation.
 var allocationRanks = map[string]int{cluster.AllocPreferred: 0, cluster.AllocLastResort: 1}
 
-// allocate chooses a node for an instance that needs this much memory: any
-// node that may take instances, of the named group or of any group.
-func (e *Env) allocate(ctx context.Context, snap *cluster.Snapshot, group string, need int) (*cluster.Node, string, error) {
+// candidates returns the nodes that an instance could go to: those that may take
+// instances, of the named group or of any group, and answer.
+func (e *Env) candidates(ctx context.Context, group string) ([]candidate, error) {
+	snap := e.snapshot()
 	groups, err := targetGroups(snap, group)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	var candidates []candidate
+	var out []candidate
 	for _, g := range groups {
 		for node := range snap.NodesIn(g.UUID) {
 			if hosting(node) != nil {
 				continue
 			}
-			free, err := e.freeMemory(ctx, snap, node)
+			info, err := e.info(ctx, node)
 			if err != nil {
 				e.Warnf("Node %s is passed over: %v", node.Name, err)
 				continue
 			}
-			candidates = append(candidates, candidate{node: node, rank: allocationRanks[g.AllocPolicy], free: free})
+			out = append(out, candidate{node: node, rank: allocationRanks[g.AllocPolicy], info: info})
 		}
 	}
-	return choose(candidates, need)
+	return out, nil
+}
+
+func (e *Env) info(ctx context.Context, node *cluster.Node) (hypervisor.Node, error) {
+	a, err := e.agent(node)
+	if err != nil {
+		return hypervisor.Node{}, err
+	}
+	return a.Info(ctx)
 }
 
 // targetGroups returns the groups to allocate in. One that is named is used
@@ -74,24 +87,4 @@ func targetGroups(snap *cluster.Snapshot, name string) ([]*cluster.Group, error)
 		}
 	}
 	return out, nil
-}
-
-// freeMemory returns what is left of a node's memory after what is used now
-// and after what its instances are promised, whichever is less.
-func (e *Env) freeMemory(ctx context.Context, snap *cluster.Snapshot, node *cluster.Node) (int, error) {
-	a, err := e.agent(node)
-	if err != nil {
-		return 0, err
-	}
-	info, err := a.Info(ctx)
-	if err != nil {
-		return 0, err
-	}
-	promised := 0
-	for inst := range snap.PrimariesOn(node.UUID) {
-		if inst.AdminState != cluster.AdminOffline {
-			promised += intParam(snap.Cluster().FillBE(inst), "maxmem")
-		}
-	}
-	return min(info.MemoryFree, info.MemoryTotal-info.MemoryNode-promised), nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 )
 
 // Source returns the state that queries are answered from, as it is now;
@@ -39,21 +40,21 @@ func queryItems(src *query.Source, op *opcode.Opcode) (any, error) {
 			return nil, err
 		}
 	}
-	return query.Run(src, op.Str("what"), op.Strings("fields"), filter, query.Options{})
+	return items.All.Run(src, op.Str("what"), op.Strings("fields"), filter, query.Options{})
 }
 
 func queryFields(_ *query.Source, op *opcode.Opcode) (any, error) {
-	defs, err := query.Fields(op.Str("what"), op.Strings("fields"))
+	defs, err := items.All.Fields(op.Str("what"), op.Strings("fields"))
 	return map[string][]query.Def{"fields": defs}, err
 }
 
 func clusterQuery(src *query.Source, _ *opcode.Opcode) (any, error) {
-	return query.ClusterInfo(src), nil
+	return items.ClusterInfo(src), nil
 }
 
 // clusterConfigQuery returns the values of some settings, in a list.
 func clusterConfigQuery(src *query.Source, op *opcode.Opcode) (any, error) {
-	rows, err := query.Old(src, "cluster", nil, op.Strings("output_fields"))
+	rows, err := items.Old(src, "cluster", nil, op.Strings("output_fields"))
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func clusterConfigQuery(src *query.Source, op *opcode.Opcode) (any, error) {
 }
 
 func osDiagnose(src *query.Source, op *opcode.Opcode) (any, error) {
-	result, err := query.OSes(src, op.Strings("names"), op.Strings("output_fields"))
+	result, err := items.OSes(src, op.Strings("names"), op.Strings("output_fields"))
 	if err != nil {
 		return nil, err
 	}

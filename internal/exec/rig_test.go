@@ -26,6 +26,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/testkit/stores"
 )
 
@@ -33,6 +34,7 @@ import (
 type rig struct {
 	testing.TB
 	dir       string
+	store     *faultstore.Store
 	keeper    *inventory.Keeper
 	fleet     *agent.Fleet
 	all       Catalogue
@@ -46,6 +48,8 @@ type rig struct {
 	broken map[string]fake.Call
 	// changed are the changes that drivers were asked for since an opcode began.
 	changed []change
+	// wrap stands between opcodes and a node.
+	wrap func(Node) Node
 	// down are the nodes that do not answer.
 	down map[string]bool
 }
@@ -64,7 +68,8 @@ func newRigOn(t testing.TB, url string, nodes ...string) *rig {
 		nodes = []string{"node1"}
 	}
 	r := &rig{TB: t, dir: t.TempDir(), broken: map[string]fake.Call{}, down: map[string]bool{}}
-	s := stores.Open(t, url)
+	s := faultstore.New(stores.Open(t, url))
+	r.store = s
 	var err error
 	if r.keeper, err = inventory.Open(t.Context(), s, 0, picture.New()); err != nil {
 		t.Fatal(err)
@@ -78,6 +83,7 @@ func newRigOn(t testing.TB, url string, nodes ...string) *rig {
 	r.fleet = agent.NewFleet(r.openAgent)
 	r.all = All(r.source, Names{Resolve: resolve, Answers: answers})
 	t.Cleanup(func() {
+		r.keeper.Close()
 		if err := errors.Join(r.fleet.Close(), s.Close()); err != nil {
 			t.Error(err)
 		}
@@ -177,7 +183,11 @@ func (r *rig) nodes(name string) (Node, error) {
 	if r.down[name] {
 		return nil, fault.New(fault.Unavailable, "node %s does not answer", name)
 	}
-	return Local(r.fleet)(name)
+	n, err := Local(r.fleet)(name)
+	if err == nil && r.wrap != nil {
+		n = r.wrap(n)
+	}
+	return n, err
 }
 
 // source is what queries are answered from: of the nodes, their operating

@@ -26,6 +26,7 @@ type Node interface {
 	Delay(ctx context.Context, d time.Duration) error
 
 	Prepare(ctx context.Context, order agent.Order, name, uuid string, disks []hypervisor.Disk) error
+	Keep(ctx context.Context, order agent.Order, name, uuid string) error
 	Drop(ctx context.Context, order agent.Order, name string, disks []string) error
 	Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string) error
 	Start(ctx context.Context, order agent.Order, spec hypervisor.Spec, trail reason.Trail) error

@@ -6,6 +6,8 @@
 //     reads the store can log in as nobody.
 //   - A token is worth what its user is: it ends with the user, the project and
 //     the user's role there.
+//   - Somebody can administer: who is the last to do so stays that.
+//   - What owns servers is not removed.
 //   - Nothing here, and no error of it, holds a password or a token.
 package identity
 
@@ -18,7 +20,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -48,44 +49,6 @@ var Roles = []string{Admin, Member, Reader}
 
 // TokenLife is how long a token is good for.
 const TokenLife = 12 * time.Hour
-
-// User is who may log in.
-type User struct {
-	ID      string `json:"id"`
-	Name    string `json:"name"`
-	Enabled bool   `json:"enabled"`
-	// Password is a hash.
-	Password string `json:"password"`
-	// Project is the one that the user gets who names none; empty for none.
-	Project string `json:"project,omitempty"`
-	// Roles are those that the user has, by project.
-	Roles map[string][]string `json:"roles,omitempty"`
-}
-
-// Project owns servers.
-type Project struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	Enabled     bool   `json:"enabled"`
-}
-
-// Credential is an application credential: it logs its user in to one project,
-// with a secret of its own.
-type Credential struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	User        string `json:"user"`
-	Project     string `json:"project"`
-	Secret      string `json:"secret"`
-	// Roles are those that its sessions have, as far as the user has them too.
-	Roles   []string  `json:"roles,omitempty"`
-	Expires time.Time `json:"expires,omitzero"`
-}
-
-// over reports whether the credential is good no more.
-func (c *Credential) over(now time.Time) bool { return !c.Expires.IsZero() && !now.Before(c.Expires) }
 
 // token is a token as it is stored, under the hash of its text.
 type token struct {
@@ -122,6 +85,8 @@ type Config struct {
 	Epoch   int64
 	Now     func() time.Time
 	NewUUID func() string
+	// Servers is how many servers a project owns.
+	Servers func(project string) int
 	Log     *slog.Logger
 }
 
@@ -131,6 +96,9 @@ type Service struct {
 	hasher hasher
 
 	changing sync.Mutex // one change at a time
+	// owning is held while a project is removed, and shared while something is made
+	// that it owns.
+	owning   sync.RWMutex
 	mu       sync.RWMutex
 	users    map[string]*User
 	projects map[string]*Project
@@ -208,136 +176,6 @@ func checkName(name string) error {
 	return nil
 }
 
-// AddProject makes a project. Exists if the name is taken.
-func (s *Service) AddProject(ctx context.Context, name, description string) (Project, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	if err := checkName(name); err != nil {
-		return Project{}, err
-	}
-	if _, err := s.FindProject(name); err == nil {
-		return Project{}, fault.New(fault.Exists, "there is a project %q already", name).At("name")
-	}
-	p := &Project{ID: newID(s.cfg.NewUUID()), Name: name, Description: description, Enabled: true}
-	return *p, put(ctx, s, KindProject, s.projects, p.ID, p, time.Time{})
-}
-
-// RemoveProject removes a project; its servers stay, for administrators to
-// remove.
-func (s *Service) RemoveProject(ctx context.Context, id string) error {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	p, err := s.FindProject(id)
-	if err != nil {
-		return err
-	}
-	return remove(ctx, s, KindProject, s.projects, p.ID)
-}
-
-// AddUser makes a user. Exists if the name is taken.
-func (s *Service) AddUser(ctx context.Context, name, password string) (User, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	if err := checkName(name); err != nil {
-		return User{}, err
-	}
-	if _, err := s.FindUser(name); err == nil {
-		return User{}, fault.New(fault.Exists, "there is a user %q already", name).At("name")
-	}
-	hash, err := s.hasher.hash(password)
-	if err != nil {
-		return User{}, err
-	}
-	u := &User{ID: newID(s.cfg.NewUUID()), Name: name, Enabled: true, Password: hash}
-	return *u, put(ctx, s, KindUser, s.users, u.ID, u, time.Time{})
-}
-
-// Edit is a change of a user; what is nil stays.
-type Edit struct {
-	Password *string
-	Enabled  *bool
-	Project  *string
-}
-
-// EditUser changes a user. Sessions of one who is disabled end.
-func (s *Service) EditUser(ctx context.Context, id string, e Edit) (User, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	u, err := s.FindUser(id)
-	if err != nil {
-		return User{}, err
-	}
-	if e.Password != nil {
-		if u.Password, err = s.hasher.hash(*e.Password); err != nil {
-			return User{}, err
-		}
-	}
-	if e.Enabled != nil {
-		u.Enabled = *e.Enabled
-	}
-	if e.Project != nil {
-		u.Project = *e.Project
-	}
-	if err := put(ctx, s, KindUser, s.users, u.ID, &u, time.Time{}); err != nil {
-		return User{}, err
-	}
-	if e.Password == nil {
-		return u, nil
-	}
-	return u, s.revokeWhere(ctx, func(t *token) bool { return t.User == u.ID }) // a new password ends what the old one began
-}
-
-// RemoveUser removes a user with all sessions and credentials.
-func (s *Service) RemoveUser(ctx context.Context, id string) error {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	u, err := s.FindUser(id)
-	if err != nil {
-		return err
-	}
-	if err := remove(ctx, s, KindUser, s.users, u.ID); err != nil {
-		return err
-	}
-	var creds []string
-	for _, c := range s.Credentials(u.ID) {
-		creds = append(creds, c.ID)
-	}
-	return errors.Join(remove(ctx, s, KindCredential, s.creds, creds...), s.revokeWhere(ctx, func(t *token) bool { return t.User == u.ID }))
-}
-
-// SetRole gives a user a role in a project, or takes it away.
-func (s *Service) SetRole(ctx context.Context, userID, projectID, role string, has bool) error {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	u, err := s.FindUser(userID)
-	if err != nil {
-		return err
-	}
-	p, err := s.FindProject(projectID)
-	if err != nil {
-		return err
-	}
-	if !slices.Contains(Roles, role) {
-		return fault.New(fault.NotFound, "there is no role %q; there are %s", role, strings.Join(Roles, ", ")).At("role")
-	}
-	roles := slices.DeleteFunc(slices.Clone(u.Roles[p.ID]), func(r string) bool { return r == role })
-	if has {
-		roles = append(roles, role)
-		slices.Sort(roles)
-	}
-	u.Roles = maps.Clone(u.Roles)
-	if u.Roles == nil {
-		u.Roles = map[string][]string{}
-	}
-	if u.Roles[p.ID] = roles; len(roles) == 0 {
-		delete(u.Roles, p.ID)
-	}
-	if u.Project == "" && has {
-		u.Project = p.ID
-	}
-	return put(ctx, s, KindUser, s.users, u.ID, &u, time.Time{})
-}
-
 func find[T any](s *Service, what string, in map[string]*T, idOrName string, name func(*T) string) (T, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -353,16 +191,6 @@ func find[T any](s *Service, what string, in map[string]*T, idOrName string, nam
 	return none, fault.New(fault.NotFound, "Could not find %s: %s.", what, fault.Clip(idOrName, maxName))
 }
 
-// FindUser finds a user by id or name.
-func (s *Service) FindUser(idOrName string) (User, error) {
-	return find(s, "user", s.users, idOrName, func(u *User) string { return u.Name })
-}
-
-// FindProject finds a project by id or name.
-func (s *Service) FindProject(idOrName string) (Project, error) {
-	return find(s, "project", s.projects, idOrName, func(p *Project) string { return p.Name })
-}
-
 func all[T any](s *Service, in map[string]*T, keep func(*T) bool, name func(T) string) []T {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -374,73 +202,6 @@ func all[T any](s *Service, in map[string]*T, keep func(*T) bool, name func(T) s
 	}
 	slices.SortFunc(out, func(a, b T) int { return strings.Compare(name(a), name(b)) })
 	return out
-}
-
-// Users returns all users, by name.
-func (s *Service) Users() []User {
-	return all(s, s.users, func(*User) bool { return true }, func(u User) string { return u.Name })
-}
-
-// Projects returns all projects, by name.
-func (s *Service) Projects() []Project {
-	return all(s, s.projects, func(*Project) bool { return true }, func(p Project) string { return p.Name })
-}
-
-// ProjectsOf returns the projects in which a user has a role, by name.
-func (s *Service) ProjectsOf(u User) []Project {
-	return all(s, s.projects, func(p *Project) bool { return p.Enabled && len(u.Roles[p.ID]) > 0 }, func(p Project) string { return p.Name })
-}
-
-// Credentials returns the application credentials of a user, by name.
-func (s *Service) Credentials(user string) []Credential {
-	return all(s, s.creds, func(c *Credential) bool { return c.User == user }, func(c Credential) string { return c.Name })
-}
-
-// AddCredential makes an application credential, and returns its secret: the
-// one that was given, or a random one. Without roles it has all that its user
-// has in the project. Invalid for roles that the user does not have.
-func (s *Service) AddCredential(ctx context.Context, c Credential, secret string) (Credential, string, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	if err := checkName(c.Name); err != nil {
-		return c, "", err
-	}
-	if slices.ContainsFunc(s.Credentials(c.User), func(o Credential) bool { return o.Name == c.Name }) {
-		return c, "", fault.New(fault.Exists, "there is an application credential %q already", c.Name).At("name")
-	}
-	owner, err := s.FindUser(c.User)
-	if err != nil {
-		return c, "", err
-	}
-	has := owner.Roles[c.Project]
-	if c.Roles == nil {
-		c.Roles = has
-	}
-	for _, role := range c.Roles {
-		if !slices.Contains(has, role) {
-			return c, "", fault.New(fault.Invalid, "Could not find role assignment with role: %s.", fault.Clip(role, maxName)).At("roles")
-		}
-	}
-	if secret == "" {
-		secret = newSecret()
-	}
-	hash, err := s.hasher.hash(secret)
-	if err != nil {
-		return c, "", err
-	}
-	c.ID, c.Secret = newID(s.cfg.NewUUID()), hash
-	return c, secret, put(ctx, s, KindCredential, s.creds, c.ID, &c, time.Time{})
-}
-
-// RemoveCredential removes an application credential of a user, and ends its
-// sessions.
-func (s *Service) RemoveCredential(ctx context.Context, user, id string) error {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	if !slices.ContainsFunc(s.Credentials(user), func(c Credential) bool { return c.ID == id }) {
-		return fault.New(fault.NotFound, "Could not find application credential: %s.", fault.Clip(id, maxName))
-	}
-	return errors.Join(remove(ctx, s, KindCredential, s.creds, id), s.revokeWhere(ctx, func(t *token) bool { return t.Credential == id }))
 }
 
 func newSecret() string {

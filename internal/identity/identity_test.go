@@ -16,17 +16,25 @@ import (
 // rig is a service whose clock the test holds.
 type rig struct {
 	*identity.Service
-	store store.Store
-	now   time.Time
-	user  identity.User
-	home  identity.Project
+	store   store.Store
+	now     time.Time
+	user    identity.User
+	home    identity.Project
+	servers map[string]int // how many a project owns
+	// counting is called before they are counted.
+	counting func()
+}
+
+func (r *rig) count(project string) int {
+	r.counting()
+	return r.servers[project]
 }
 
 func (r *rig) open(t *testing.T) {
 	t.Helper()
 	var err error
 	r.Service, err = identity.Open(t.Context(), identity.Config{Store: r.store, Now: func() time.Time { return r.now }, NewUUID: testkit.NewUUID,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		Servers: r.count, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	check(t, err)
 }
 
@@ -42,11 +50,11 @@ func newRig(t *testing.T) *rig {
 	s, err := sqlite.Open(t.TempDir(), sqlite.Options{})
 	check(t, err)
 	t.Cleanup(func() { check(t, s.Close()) })
-	r := &rig{store: s, now: time.Unix(1e9, 0)}
+	r := &rig{store: s, now: time.Unix(1e9, 0), servers: map[string]int{}, counting: func() {}}
 	r.open(t)
-	r.home, err = r.AddProject(t.Context(), "home", "")
+	r.home, err = r.AddProject(t.Context(), identity.ProjectEdit{Name: new("home")})
 	check(t, err)
-	r.user, err = r.AddUser(t.Context(), "alice", "opensesame")
+	r.user, err = r.AddUser(t.Context(), identity.UserEdit{Name: new("alice"), Password: new("opensesame")})
 	check(t, err)
 	check(t, r.SetRole(t.Context(), r.user.ID, r.home.ID, identity.Member, true))
 	return r
@@ -63,7 +71,7 @@ func (r *rig) log(t *testing.T, l identity.Login) string {
 
 func TestLogins(t *testing.T) {
 	r := newRig(t)
-	_, err := r.AddProject(t.Context(), "other", "")
+	_, err := r.AddProject(t.Context(), identity.ProjectEdit{Name: new("other")})
 	check(t, err)
 	cred, secret, err := r.AddCredential(t.Context(), identity.Credential{Name: "ci", User: r.user.ID, Project: r.home.ID}, "")
 	check(t, err)
@@ -114,12 +122,12 @@ func TestSessionsEnd(t *testing.T) {
 		"over":    func(r *rig, _ string) error { r.now = r.now.Add(identity.TokenLife); return nil },
 		"user disabled": func(r *rig, _ string) error {
 			no := false
-			_, err := r.EditUser(t.Context(), "alice", identity.Edit{Enabled: &no})
+			_, err := r.EditUser(t.Context(), "alice", identity.UserEdit{Enabled: &no})
 			return err
 		},
 		"new password": func(r *rig, _ string) error {
 			p := "sesameopen"
-			_, err := r.EditUser(t.Context(), "alice", identity.Edit{Password: &p})
+			_, err := r.EditUser(t.Context(), "alice", identity.UserEdit{Password: &p})
 			return err
 		},
 		"user removed":    func(r *rig, _ string) error { return r.RemoveUser(t.Context(), "alice") },
@@ -167,14 +175,14 @@ func TestSessionsSurviveARestartAndTheStoreHoldsNoSecrets(t *testing.T) {
 
 func TestNamesAreUnique(t *testing.T) {
 	r := newRig(t)
-	if _, err := r.AddUser(t.Context(), "alice", "x"); !fault.Is(err, fault.Exists) {
+	if _, err := r.AddUser(t.Context(), identity.UserEdit{Name: new("alice"), Password: new("x")}); !fault.Is(err, fault.Exists) {
 		t.Errorf("a second alice: %v", err)
 	}
-	if _, err := r.AddProject(t.Context(), "home", ""); !fault.Is(err, fault.Exists) {
+	if _, err := r.AddProject(t.Context(), identity.ProjectEdit{Name: new("home")}); !fault.Is(err, fault.Exists) {
 		t.Errorf("a second home: %v", err)
 	}
 	for _, name := range []string{"", "a\x00b", strings.Repeat("x", 256)} {
-		if _, err := r.AddUser(t.Context(), name, "x"); !fault.Is(err, fault.Invalid) {
+		if _, err := r.AddUser(t.Context(), identity.UserEdit{Name: new(name), Password: new("x")}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("user %q: %v", name, err)
 		}
 	}

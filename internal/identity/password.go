@@ -60,16 +60,25 @@ func (h hasher) matches(password, stored string) bool {
 	if len(password) > maxPassword {
 		return false
 	}
-	parts := strings.Split(stored, "$")
-	const fields = 6 // empty, algorithm, version, cost, salt, hash
-	if len(parts) != fields || parts[3] != fmt.Sprintf("m=%d,t=%d,p=%d", memory, passes, lanes) {
+	salt, want := decode(stored)
+	if want == nil {
 		h.key(password, nobody)
 		return false
 	}
-	salt, err := b64.DecodeString(parts[4])
-	want, err2 := b64.DecodeString(parts[5])
-	if err != nil || err2 != nil {
-		return false
-	}
 	return subtle.ConstantTimeCompare(h.key(password, salt), want) == 1
+}
+
+// decode reads a stored hash; nil for what is none.
+func decode(stored string) (salt, hash []byte) {
+	parts := strings.Split(stored, "$")
+	const fields = 6 // empty, algorithm, version, cost, salt, hash
+	if len(parts) != fields || parts[3] != fmt.Sprintf("m=%d,t=%d,p=%d", memory, passes, lanes) {
+		return nil, nil
+	}
+	salt, err := b64.DecodeString(parts[4])
+	hash, err2 := b64.DecodeString(parts[5])
+	if err != nil || err2 != nil || len(hash) == 0 {
+		return nil, nil
+	}
+	return salt, hash
 }

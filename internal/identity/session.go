@@ -153,7 +153,9 @@ func (s *Service) Session(text string) (*Session, error) {
 	if c == nil || c.over(s.cfg.Now()) {
 		return nil, ErrDenied()
 	}
-	session.credential = t.Credential
+	if session.credential = t.Credential; !c.Expires.IsZero() && c.Expires.Before(session.Expires) {
+		session.Expires = c.Expires
+	}
 	session.Roles = slices.DeleteFunc(slices.Clone(session.Roles), func(role string) bool { return !slices.Contains(c.Roles, role) })
 	return session, nil
 }

@@ -10,8 +10,9 @@
 //   - The status of a job is derived from its opcodes, never stored.
 //   - An opcode's status only moves forward: queued, waiting, running, then one
 //     of success, error, canceled. It goes back to queued, with no times, only
-//     from waiting when the job is held before the opcode began to run, and when
-//     the controller ended while the opcode was in flight and it may begin anew.
+//     from waiting when the job is held before the opcode began to run, or the
+//     controller ended. What ran then and goes on is running all the time; it has
+//     no time of execution while it waits for its locks again.
 //   - The opcodes before the first unfinished one all succeeded.
 //   - Log serials count up from 1 within the job, over all its opcodes.
 package job
@@ -90,8 +91,8 @@ type Job struct {
 	// Key is the submission key that the client chose, or empty.
 	Key string
 	// CancelReason is set when a cancel came while an opcode was running: that
-	// opcode completes, the rest is cancelled for this reason (ByRequest, or what
-	// a filter rule has to say).
+	// opcode completes, the rest is cancelled for this reason (ByRequest, Killed, or
+	// what a filter rule has to say).
 	CancelReason string
 	// Waits are the stretches of time in which something else than the number of
 	// slots kept the job from going on, in order, as far as they are over.

@@ -12,6 +12,9 @@ import (
 // waited, or before it was reached.
 const ByRequest = "Job canceled by request"
 
+// Killed is the error of an opcode that a client had ended while it ran.
+const Killed = "Job killed on request"
+
 // precedingFailed is the result of the opcodes behind one that failed.
 var precedingFailed = json.RawMessage(`["OpExecError",["Preceding opcode failed"]]`)
 

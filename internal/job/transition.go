@@ -52,9 +52,14 @@ func (j *Job) BeginRun(i int, now Time) *Job {
 	return j.with(i, func(op *Op) { op.Status, op.Exec = Running, now })
 }
 
-// Requeue puts opcode i, which waited for locks or was to begin, back into the
-// queue: a rule holds the job now, or the controller ended. An opcode that had
-// run is queued as if it had not, only its log tells.
+// Resume says that opcode i, which ran when the controller ended, waits for its
+// locks to run on.
+func (j *Job) Resume(i int) *Job {
+	return j.with(i, func(op *Op) { op.Exec = 0 })
+}
+
+// Requeue puts opcode i, which waited for locks or was to begin and had not, back
+// into the queue: a rule holds the job now, or the controller ended.
 func (j *Job) Requeue(i int) *Job {
 	return j.with(i, func(op *Op) { op.Status, op.Start, op.Exec = Queued, 0, 0 })
 }
@@ -79,11 +84,11 @@ func (j *Job) Fail(i int, err error, now Time) *Job {
 func (j *Job) Dequeue(now Time) *Job { return j.finish(j.Next(), now, Canceled, nil, nil) }
 
 // Cancel ends every opcode that is not final yet as canceled, with a result
-// that says why. ByRequest is the reason of clients; any other one is also left
+// that says why. ByRequest and Killed are reasons of clients; any other one is also left
 // in the log of the first of these opcodes, since nobody asked for it.
 func (j *Job) Cancel(why string, now Time) *Job {
 	result := quote(why)
-	if why == ByRequest {
+	if why == ByRequest || why == Killed {
 		return j.finish(j.Next(), now, Canceled, result, result)
 	}
 	result = EncodeText(why)

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
@@ -105,7 +106,7 @@ func TestAJobThatIsArchivedDuringAListIsThereOnce(t *testing.T) {
 	r.run(3)
 	before := r.Source(t.Context())
 	r.archive()
-	result, err := query.Run(before, "job", []string{"id", "archived"}, nil, query.Options{})
+	result, err := items.All.Run(before, "job", []string{"id", "archived"}, nil, query.Options{})
 	if err != nil || result.Len() != 3 {
 		t.Fatalf("%v, %v", result, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/tagsync"
@@ -212,8 +213,8 @@ const maxResume = 5000
 type dependence struct {
 	own    store.Kind
 	others []store.Kind
-	// derived are fields that change without anything being stored.
-	derived []string
+	// timed are fields that change with the time.
+	timed []string
 }
 
 var inventoryKinds = []store.Kind{
@@ -224,22 +225,26 @@ var inventoryKinds = []store.Kind{
 // dependences serve clients that come back when the watch that told them is
 // gone: then the store's feed says what changed.
 var dependences = map[string]dependence{
-	"job":      {own: queue.KindJob, derived: []string{"held_by", "held_since", "wait_reason", "place"}},
-	"filter":   {own: queue.KindFilter, derived: []string{"held", "would_hold", "longest_hold", "decides"}},
+	"job":      {own: queue.KindJob},
+	"filter":   {own: queue.KindFilter},
 	"instance": {own: store.Kind(cluster.KindInstance), others: inventoryKinds},
 	"node":     {own: store.Kind(cluster.KindNode), others: inventoryKinds},
 	"group":    {own: store.Kind(cluster.KindGroup), others: inventoryKinds},
 	"network":  {own: store.Kind(cluster.KindNetwork), others: inventoryKinds},
-	"server":   {own: tagsync.KindServer, derived: []string{"pending_age"}},
+	"server":   {own: tagsync.KindServer, timed: []string{"pending_age"}},
 }
 
 // touched returns the objects whose rows may be new since a revision; ok is
 // false when all may be, or some whose number is not known.
 func (f *follower) touched(ctx context.Context, since store.Revision) (ids map[string]bool, ok bool, err error) {
 	on := dependences[f.r.What]
-	derived := func(name string) bool { return slices.Contains(on.derived, name) }
-	if on.own == "" || f.watch.Live() || f.r.Limit > 0 || slices.ContainsFunc(f.r.Fields, derived) ||
-		f.r.Filter != nil && slices.ContainsFunc(qlang.Fields(f.r.Filter), derived) {
+	timed := func(name string) bool { return slices.Contains(on.timed, name) }
+	derived, err := items.All.Derived(f.r, time.Now())
+	if err != nil {
+		return nil, false, err
+	}
+	if on.own == "" || derived || f.watch.Live() || f.r.Limit > 0 || slices.ContainsFunc(f.r.Fields, timed) ||
+		f.r.Filter != nil && slices.ContainsFunc(qlang.Fields(f.r.Filter), timed) {
 		return nil, false, nil
 	}
 	changes, err := f.q.Store.Changes(ctx, since, maxResume)

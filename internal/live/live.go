@@ -29,6 +29,7 @@ import (
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/state"
@@ -120,7 +121,7 @@ func (q *Querier) led(r query.Request) error {
 	if q.Stored == nil {
 		return nil
 	}
-	stored, err := query.Stored(r, time.Now())
+	stored, err := items.All.Stored(r, time.Now())
 	if err == nil && !stored {
 		err = ErrLed
 	}
@@ -132,7 +133,7 @@ func (q *Querier) Query(ctx context.Context, r query.Request) (*query.Result, er
 	if err := q.led(r); err != nil {
 		return nil, err
 	}
-	return query.Run(q.Source(ctx), r.What, r.Fields, r.Filter, r.Options)
+	return items.All.Run(q.Source(ctx), r.What, r.Fields, r.Filter, r.Options)
 }
 
 // Group answers a query by groups; see query.Group.
@@ -145,7 +146,7 @@ func (q *Querier) Group(ctx context.Context, r query.Request, by []string, figur
 	if err := q.led(grouped); err != nil {
 		return nil, err
 	}
-	return query.Group(q.Source(ctx), r, by, figures)
+	return items.All.Group(q.Source(ctx), r, by, figures)
 }
 
 // Explain tells how a query is carried out; see query.Explain.
@@ -153,15 +154,15 @@ func (q *Querier) Explain(ctx context.Context, r query.Request) (query.Explanati
 	if err := q.led(r); err != nil {
 		return query.Explanation{}, err
 	}
-	return query.Explain(q.Source(ctx), r)
+	return items.All.Explain(q.Source(ctx), r)
 }
 
-// Old answers an old list request; see query.Old.
+// Old answers an old list request; see items.Old.
 func (q *Querier) Old(ctx context.Context, what string, names, fields []string) (*query.Result, error) {
 	if err := q.led(query.Request{What: what, Fields: fields}); err != nil {
 		return nil, err
 	}
-	return query.Old(q.Source(ctx), what, names, fields)
+	return items.Old(q.Source(ctx), what, names, fields)
 }
 
 // patience is how long a request waits for the state to become as new as it
@@ -288,7 +289,7 @@ func (q *Querier) live(ctx context.Context, snap *cluster.Snapshot, need query.N
 func consoles(snap *cluster.Snapshot, node string) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	for i := range snap.PrimariesOn(node) {
-		out[i.UUID] = query.NoConsole(i)
+		out[i.UUID] = items.NoConsole(i)
 	}
 	return out
 }

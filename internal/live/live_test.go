@@ -14,6 +14,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 )
 
 // asked is a query for what only nodes know.
@@ -124,7 +125,7 @@ func TestANodeThatHangsCostsItsRowsOnly(t *testing.T) {
 	}()
 	src := r.Source(t.Context())
 	src.Live = r.Source(ctx).Live
-	result, err := query.Run(src, asked.What, asked.Fields, nil, query.Options{})
+	result, err := items.All.Run(src, asked.What, asked.Fields, nil, query.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

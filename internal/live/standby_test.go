@@ -16,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/standby"
 	"github.com/drover-project/drover/internal/store"
@@ -49,12 +50,12 @@ func (r *rig) follows() *live.Querier {
 // storedFields are the fields of an item that are answered from what is stored.
 func storedFields(t *testing.T, what string) (names []string) {
 	t.Helper()
-	defs, err := query.Fields(what, nil)
+	defs, err := items.All.Fields(what, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range defs {
-		stored, err := query.Stored(query.Request{What: what, Fields: []string{d.Name}}, time.Now())
+		stored, err := items.All.Stored(query.Request{What: what, Fields: []string{d.Name}}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

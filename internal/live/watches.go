@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/state"
 )
 
@@ -117,7 +118,7 @@ func (s *shared) begin(ctx context.Context) error {
 		return nil
 	}
 	gather, now := s.q.Picture.Follow()
-	watch, err := query.NewWatch(s.q.source(ctx, now), s.r)
+	watch, err := items.All.Watch(s.q.source(ctx, now), s.r)
 	if err != nil {
 		gather.Close()
 		return err

@@ -38,6 +38,13 @@ type Client struct {
 
 type object = map[string]any
 
+// Over returns a client of an Identity API that is reached otherwise, and takes who
+// reaches it for an administrator. carry takes a request, with its path as that API
+// has it, to there.
+func Over(carry http.RoundTripper) *Client {
+	return &Client{http: &http.Client{Transport: carry}, services: map[string]string{identity: "http://controller/v3"}}
+}
+
 // LogIn logs in to a cloud. Denied when it does not know who asks.
 func LogIn(ctx context.Context, c *Cloud) (*Client, error) {
 	transport, err := c.transport()

@@ -40,7 +40,7 @@ func parameterError(format string, args ...any) *Error {
 	return newError("ParameterError", fault.Invalid, format, args...)
 }
 
-func genericError(format string, args ...any) *Error {
+func GenericError(format string, args ...any) *Error {
 	return newError("GenericError", fault.Invalid, format, args...)
 }
 

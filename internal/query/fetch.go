@@ -13,14 +13,14 @@ const blockSize = 16
 
 // blocks yields the rows by blocks, each fetched as far as filters mostly need,
 // in a slice that is the same each time.
-func (t *table[R]) blocks(rows iter.Seq[R]) iter.Seq[[]R] {
+func (t *Table[R]) blocks(rows iter.Seq[R]) iter.Seq[[]R] {
 	return func(yield func([]R) bool) {
 		block := make([]R, 0, blockSize)
 		for r := range rows {
 			if block = append(block, r); len(block) < blockSize {
 				continue
 			}
-			fetch(block, t.touch)
+			fetch(block, t.Touch)
 			if !yield(block) {
 				return
 			}

@@ -11,73 +11,73 @@ import (
 	"github.com/drover-project/drover/internal/qlang"
 )
 
-// verdict is what a test says about a row.
-type verdict uint8
+// Verdict is what a test says about a row.
+type Verdict uint8
 
 const (
-	no verdict = iota
-	yes
-	// undecided: a value is needed that only nodes know. It ends evaluation at
+	No Verdict = iota
+	Yes
+	// Undecided: a value is needed that only nodes know. It ends evaluation at
 	// once and keeps the row, also below a negation.
-	undecided
+	Undecided
 )
 
-func decide(b bool) verdict {
+func decide(b bool) Verdict {
 	if b {
-		return yes
+		return Yes
 	}
-	return no
+	return No
 }
 
-// test is a compiled filter.
-type test[R any] func(*view, R) (verdict, error)
+// Test is a compiled filter.
+type Test[R any] func(*View, R) (Verdict, error)
 
 // check is a compiled test of one value whose status is Normal.
 type check func(value any) (bool, error)
 
-// compile turns a filter, whose fields all exist, into a test; nil stands for
+// Compile turns a filter, whose fields all exist, into a test; nil stands for
 // the one that always holds. Without nodesAnswered live fields are undecided.
-func (t *table[R]) compile(n qlang.Node, nodesAnswered bool) test[R] {
+func (t *Table[R]) Compile(n qlang.Node, nodesAnswered bool) Test[R] {
 	switch n := n.(type) {
 	case *qlang.And:
-		return t.compileMany(n.Args, nodesAnswered, no)
+		return t.compileMany(n.Args, nodesAnswered, No)
 	case *qlang.Or:
-		oneByOne := t.compileMany(n.Args, nodesAnswered, yes)
-		if set, f := t.valueSetOf(n); set != nil && (f.from != Live || nodesAnswered) {
+		oneByOne := t.compileMany(n.Args, nodesAnswered, Yes)
+		if set, f := t.valueSetOf(n); set != nil && (f.From != Live || nodesAnswered) {
 			return throughSet(set, f, oneByOne)
 		}
 		return oneByOne
 	case *qlang.Not:
-		return negate(t.compile(n.Arg, nodesAnswered))
+		return negate(t.Compile(n.Arg, nodesAnswered))
 	case *qlang.All, nil:
 		return nil
 	}
 	name, _ := qlang.Field(n)
 	f := t.field(name)
-	if f.from == Live && !nodesAnswered {
-		return func(*view, R) (verdict, error) { return undecided, nil }
+	if f.From == Live && !nodesAnswered {
+		return func(*View, R) (Verdict, error) { return Undecided, nil }
 	}
 	return leaf(f, n)
 }
 
 // compileMany joins tests: the first that gives the stopping verdict, or is
 // undecided, decides.
-func (t *table[R]) compileMany(args []qlang.Node, nodesAnswered bool, stop verdict) test[R] {
-	tests := make([]test[R], len(args))
+func (t *Table[R]) compileMany(args []qlang.Node, nodesAnswered bool, stop Verdict) Test[R] {
+	tests := make([]Test[R], len(args))
 	for i, a := range args {
-		tests[i] = t.compile(a, nodesAnswered)
+		tests[i] = t.Compile(a, nodesAnswered)
 	}
-	otherwise := yes - stop
-	return func(v *view, r R) (verdict, error) {
+	otherwise := Yes - stop
+	return func(v *View, r R) (Verdict, error) {
 		for _, test := range tests {
-			got := yes
+			got := Yes
 			if test != nil {
 				var err error
 				if got, err = test(v, r); err != nil {
-					return no, err
+					return No, err
 				}
 			}
-			if got == stop || got == undecided {
+			if got == stop || got == Undecided {
 				return got, nil
 			}
 		}
@@ -85,47 +85,50 @@ func (t *table[R]) compileMany(args []qlang.Node, nodesAnswered bool, stop verdi
 	}
 }
 
-func negate[R any](inner test[R]) test[R] {
+func negate[R any](inner Test[R]) Test[R] {
 	if inner == nil {
-		return func(*view, R) (verdict, error) { return no, nil }
+		return func(*View, R) (Verdict, error) { return No, nil }
 	}
-	return func(v *view, r R) (verdict, error) {
+	return func(v *View, r R) (Verdict, error) {
 		got, err := inner(v, r)
-		if err != nil || got == undecided {
+		if err != nil || got == Undecided {
 			return got, err
 		}
-		return yes - got, nil
+		return Yes - got, nil
 	}
 }
 
 // leaf compiles the test of one field.
-func leaf[R any](f *field[R], n qlang.Node) test[R] {
+func leaf[R any](f *Field[R], n qlang.Node) Test[R] {
 	// != is the negation of ==, so it drops rows whose value is not there.
 	// Of a strict field it drops them too.
 	if c, ok := n.(*qlang.Compare); ok && c.Op == qlang.Ne {
 		equal := leaf(f, &qlang.Compare{Op: qlang.Eq, Field: c.Field, Value: c.Value})
-		if !f.strict {
+		if !f.Strict {
 			return negate(equal)
 		}
-		return func(v *view, r R) (verdict, error) {
-			if f.get(v, r).Status != Normal {
-				return no, nil
+		return func(v *View, r R) (Verdict, error) {
+			if f.Get(v, r).Status != Normal {
+				return No, nil
 			}
 			got, err := equal(v, r)
-			return yes - got, err
+			return Yes - got, err
 		}
 	}
-	check, get, missing := checkOf(n, f.mode), f.get, decide(!f.strict)
-	if f.mode == seconds {
+	if _, ok := n.(*qlang.Missing); ok {
+		return func(v *View, r R) (Verdict, error) { return decide(f.Get(v, r).Status != Normal), nil }
+	}
+	check, get, missing := checkOf(n, f.Mode), f.Get, decide(!f.Strict)
+	if f.Mode == ModeSeconds {
 		check = onSeconds(check)
 	}
-	if f.words != "" {
-		check = withWords(check, f.words)
+	if f.Words != "" {
+		check = withWords(check, f.Words)
 	}
 	if m, ok := n.(*qlang.Match); ok {
 		return matches(m.Regex, check, missing, get)
 	}
-	return func(v *view, r R) (verdict, error) {
+	return func(v *View, r R) (Verdict, error) {
 		c := get(v, r)
 		if c.Status != Normal {
 			return missing, nil
@@ -135,7 +138,7 @@ func leaf[R any](f *field[R], n qlang.Node) test[R] {
 	}
 }
 
-func checkOf(n qlang.Node, m mode) check {
+func checkOf(n qlang.Node, m Mode) check {
 	switch n := n.(type) {
 	case *qlang.True:
 		return isTrue(n.Field)
@@ -188,8 +191,8 @@ func withWords(inner check, words string) check {
 
 // matches searches a text, or the elements of a list, for as long as the query is
 // wanted; a value of another type goes through check.
-func matches[R any](re *qlang.Regex, check check, missing verdict, get func(*view, R) Cell) test[R] {
-	return func(v *view, r R) (verdict, error) {
+func matches[R any](re *qlang.Regex, check check, missing Verdict, get func(*View, R) Cell) Test[R] {
+	return func(v *View, r R) (Verdict, error) {
 		c := get(v, r)
 		if c.Status != Normal {
 			return missing, nil
@@ -225,13 +228,13 @@ func texts(value any) ([]string, bool) {
 }
 
 // matchesAny looks for an element that a pattern matches.
-func matchesAny(re *qlang.Regex, list []string, interrupted func() error) (verdict, error) {
+func matchesAny(re *qlang.Regex, list []string, interrupted func() error) (Verdict, error) {
 	for _, s := range list {
 		if holds, err := re.Match(s, interrupted); holds || err != nil {
 			return decide(holds), err
 		}
 	}
-	return no, nil
+	return No, nil
 }
 
 // matchesNone is the check of a value that is no text.
@@ -240,13 +243,13 @@ func matchesNone(value any) (bool, error) {
 }
 
 // compare compiles the comparisons but !=.
-func compare(n *qlang.Compare, m mode) check {
+func compare(n *qlang.Compare, m Mode) check {
 	if n.Value.IsInt() {
 		return compareNumber(n, m)
 	}
 	want, holds := n.Value.Text, relation(n.Op)
 	equal := func(s string) bool { return s == want }
-	if m == hostname {
+	if m == ModeHostname {
 		equal = func(s string) bool {
 			return strings.HasPrefix(s, want) && (len(s) == len(want) || s[len(want)] == '.')
 		}
@@ -263,15 +266,15 @@ func compare(n *qlang.Compare, m mode) check {
 	}
 }
 
-func compareNumber(n *qlang.Compare, m mode) check {
+func compareNumber(n *qlang.Compare, m Mode) check {
 	holds, want := relation(n.Op), n.Value.Int
 	small, fits := want.Int64(), want.IsInt64()
 	return func(value any) (bool, error) {
-		if i, ok := value.(int64); ok && fits && m != hostname {
+		if i, ok := value.(int64); ok && fits && m != ModeHostname {
 			return holds(compareInts(i, small)), nil
 		}
 		c, ok := compareBig(value, want)
-		if !ok || m == hostname {
+		if !ok || m == ModeHostname {
 			return false, wrongType(value, n.Value, m)
 		}
 		return holds(c), nil
@@ -291,7 +294,7 @@ func compareInts(a, b int64) int {
 // compareBig compares a number of any type with a whole number of any size.
 func compareBig(value any, want *big.Int) (int, bool) {
 	switch x := value.(type) {
-	case nanos:
+	case Nanos:
 		return x.compare(want), true
 	case int64:
 		return big.NewInt(x).Cmp(want), true
@@ -320,9 +323,9 @@ func relation(op qlang.Op) func(int) bool {
 	return func(c int) bool { return c == 0 }
 }
 
-func wrongType(value any, want qlang.Value, m mode) error {
+func wrongType(value any, want qlang.Value, m Mode) error {
 	_, number := compareBig(value, new(big.Int))
-	if number && m == hostname {
+	if number && m == ModeHostname {
 		return programmerError("QffHostname field returned a numeric value")
 	}
 	constant := "QuotedString " + want.String()
@@ -330,7 +333,7 @@ func wrongType(value any, want qlang.Value, m mode) error {
 		constant = "NumericValue " + want.String()
 	}
 	err := parameterError("Invalid types in comparison, trying to compare %s with '%s'", show(value), constant)
-	if number || m == seconds {
+	if number || m == ModeSeconds {
 		return err.withHint(`numbers stand without quotes; times are "2026-11-15", "2026-11-15 08:30" or -1h, durations 90s or 1h30m, sizes 512M or 2G`)
 	}
 	return err
@@ -364,13 +367,13 @@ func contains(want qlang.Value) check {
 func containsAny(value any, typ string, equal func(any) (same, ok bool)) (bool, error) {
 	list, ok := generic(value).([]any)
 	if !ok {
-		return false, genericError("Cannot convert value '%s', error: Unable to read list", show(value))
+		return false, GenericError("Cannot convert value '%s', error: Unable to read list", show(value))
 	}
 	found := false
 	for _, e := range list {
 		same, ok := equal(e)
 		if !ok {
-			return false, genericError("Cannot convert value '%s', error: Unable to read %s", show(value), typ)
+			return false, GenericError("Cannot convert value '%s', error: Unable to read %s", show(value), typ)
 		}
 		found = found || same
 	}

@@ -15,11 +15,11 @@ const manyValues = 8
 type valueSet struct {
 	texts map[string]bool
 	ints  map[int64]bool
-	mode  mode
+	mode  Mode
 }
 
 // valueSetOf returns the set of an "or", nil if it is not one.
-func (t *table[R]) valueSetOf(or *qlang.Or) (s *valueSet, of *field[R]) {
+func (t *Table[R]) valueSetOf(or *qlang.Or) (s *valueSet, of *Field[R]) {
 	if len(or.Args) < manyValues {
 		return nil, nil
 	}
@@ -30,13 +30,13 @@ func (t *table[R]) valueSetOf(or *qlang.Or) (s *valueSet, of *field[R]) {
 		}
 		if i == 0 {
 			of = t.field(c.Field)
-			s = &valueSet{mode: of.mode}
+			s = &valueSet{mode: of.Mode}
 		}
 		if c.Field != of.Name || !s.add(c.Value) {
 			return nil, nil
 		}
 	}
-	if s.mode == seconds || s.mode == hostname && s.ints != nil {
+	if s.mode == ModeSeconds || s.mode == ModeHostname && s.ints != nil {
 		return nil, nil
 	}
 	return s, of
@@ -78,7 +78,7 @@ func (s *valueSet) hasText(text string) bool {
 	if s.texts[text] {
 		return true
 	}
-	for i := 0; s.mode == hostname; i++ {
+	for i := 0; s.mode == ModeHostname; i++ {
 		dot := strings.IndexByte(text[i:], '.')
 		if dot < 0 {
 			return false
@@ -91,11 +91,11 @@ func (s *valueSet) hasText(text string) bool {
 }
 
 // throughSet puts the look-up in a set before the tests one by one.
-func throughSet[R any](s *valueSet, f *field[R], oneByOne test[R]) test[R] {
-	return func(v *view, r R) (verdict, error) {
-		c := f.get(v, r)
+func throughSet[R any](s *valueSet, f *Field[R], oneByOne Test[R]) Test[R] {
+	return func(v *View, r R) (Verdict, error) {
+		c := f.Get(v, r)
 		if c.Status != Normal {
-			return decide(!f.strict), nil
+			return decide(!f.Strict), nil
 		}
 		if found, ok := s.has(c.Value); ok {
 			return decide(found), nil

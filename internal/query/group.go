@@ -52,23 +52,23 @@ func (c Calc) String() string {
 // Group answers a query by groups: one row for each combination of values of
 // the fields in by, with the figures over its rows. r.Fields is not used;
 // r.Options apply to the groups, whose columns are the fields of by and the
-// texts of the figures. Values that are not there are left out of figures; a
-// sum or extreme of none is Unavail.
-func Group(src *Source, r Request, by []string, calcs []Calc) (*Result, error) {
+// texts of the figures; without fields in by all rows are one group. Values that
+// are not there are left out of figures; a sum or extreme of none is Unavail.
+func (c Catalog) Group(src *Source, r Request, by []string, calcs []Calc) (*Result, error) {
 	inner := Request{What: r.What, Filter: r.Filter, Fields: slices.Clone(by)}
-	for _, c := range calcs {
-		if c.Field != "" {
-			inner.Fields = append(inner.Fields, c.Field)
+	for _, f := range calcs {
+		if f.Field != "" {
+			inner.Fields = append(inner.Fields, f.Field)
 		}
 	}
 	for _, name := range inner.Fields {
-		if def, err := Fields(r.What, []string{name}); err != nil {
+		if def, err := c.Fields(r.What, []string{name}); err != nil {
 			return nil, err
 		} else if def[0].Kind == KindUnknown {
 			return nil, parameterError("Can't find field named '%s'", name)
 		}
 	}
-	rows, err := Run(src, inner.What, inner.Fields, inner.Filter, Options{Fresh: r.Fresh})
+	rows, err := c.Run(src, inner.What, inner.Fields, inner.Filter, Options{Fresh: r.Fresh})
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +98,17 @@ type groupRow struct {
 	taken []int64
 }
 
+func newGroup(key string, by []Cell, calcs []Calc) *groupRow {
+	g := &groupRow{key: key, cells: slices.Clone(by), taken: make([]int64, len(calcs))}
+	for _, c := range calcs {
+		g.cells = append(g.cells, c.start())
+	}
+	return g
+}
+
 // gather folds rows, whose first columns are the key, into groups in order of
-// their first rows.
+// their first rows. Without a key all rows are one group, also when there are none:
+// how many there are of nothing is 0.
 func gather(src *Source, rows *Result, keys int, calcs []Calc) ([]*groupRow, error) {
 	index := map[string]*groupRow{}
 	var out []*groupRow
@@ -114,11 +123,7 @@ func gather(src *Source, rows *Result, keys int, calcs []Calc) ([]*groupRow, err
 		buf = appendList(buf[:0], row[:keys], appendCell)
 		g := index[string(buf)]
 		if g == nil {
-			g = &groupRow{key: string(buf), cells: slices.Clone(row[:keys])}
-			for _, c := range calcs {
-				g.cells = append(g.cells, c.start())
-			}
-			g.taken = make([]int64, len(calcs))
+			g = newGroup(string(buf), row[:keys], calcs)
 			index[g.key] = g
 			out = append(out, g)
 		}
@@ -137,6 +142,9 @@ func gather(src *Source, rows *Result, keys int, calcs []Calc) ([]*groupRow, err
 			}
 		}
 	}
+	if keys == 0 && len(out) == 0 {
+		out = append(out, newGroup("", nil, calcs))
+	}
 	for _, g := range out {
 		for i, c := range calcs {
 			c.finish(&g.cells[keys+i], g.taken[i])
@@ -147,7 +155,7 @@ func gather(src *Source, rows *Result, keys int, calcs []Calc) ([]*groupRow, err
 
 func (c Calc) start() Cell {
 	if c.Func == "count" {
-		return known(int64(0))
+		return Cell{Value: int64(0)}
 	}
 	return Cell{Status: Unavail}
 }
@@ -166,13 +174,13 @@ func (c Calc) add(sum *Cell, value Cell) error {
 		if !isNumber {
 			return parameterError("Cannot add up %s: %s is no number", c.Field, show(value.Value))
 		}
-		*sum = known(total)
+		*sum = Cell{Value: total}
 	case "min":
-		if first || compareCells(value, *sum) < 0 {
+		if first || CompareCells(value, *sum) < 0 {
 			*sum = value
 		}
 	case "max":
-		if first || compareCells(value, *sum) > 0 {
+		if first || CompareCells(value, *sum) > 0 {
 			*sum = value
 		}
 	}
@@ -183,7 +191,7 @@ func (c Calc) add(sum *Cell, value Cell) error {
 // their sum.
 func (c Calc) finish(sum *Cell, values int64) {
 	if c.Func == "avg" && sum.Status == Normal {
-		*sum = known(asFloat(sum.Value) / float64(values))
+		*sum = Cell{Value: asFloat(sum.Value) / float64(values)}
 	}
 }
 
@@ -212,7 +220,7 @@ func plus(a, b any) (any, bool) {
 		return asFloat(a) + float64(b), true
 	case float64:
 		return asFloat(a) + b, true
-	case nanos:
+	case Nanos:
 		return asFloat(a) + b.seconds(), true
 	}
 	return nil, false
@@ -220,15 +228,15 @@ func plus(a, b any) (any, bool) {
 
 // groupTableOf makes an item of the groups, so that they can be sorted and
 // paged as any rows.
-func groupTableOf(what string, defs []Def, keys int, calcs []Calc, groups []*groupRow) (*table[*groupRow], []string) {
-	t := table[*groupRow]{
-		what:     what,
-		all:      func(*view) iter.Seq[*groupRow] { return slices.Values(groups) },
-		identity: func(g *groupRow) string { return g.key },
+func groupTableOf(what string, defs []Def, keys int, calcs []Calc, groups []*groupRow) (*Table[*groupRow], []string) {
+	t := Table[*groupRow]{
+		What:     what,
+		All:      func(*View) iter.Seq[*groupRow] { return slices.Values(groups) },
+		Identity: func(g *groupRow) string { return g.key },
 	}
 	add := func(d Def) {
-		n := len(t.fields)
-		t.fields = append(t.fields, field[*groupRow]{Def: d, get: func(_ *view, g *groupRow) Cell { return g.cells[n] }})
+		n := len(t.Fields)
+		t.Fields = append(t.Fields, Field[*groupRow]{Def: d, Get: func(_ *View, g *groupRow) Cell { return g.cells[n] }})
 	}
 	for _, d := range defs[:keys] {
 		add(d)
@@ -244,9 +252,9 @@ func groupTableOf(what string, defs []Def, keys int, calcs []Calc, groups []*gro
 		}
 		add(d)
 	}
-	names := make([]string, len(t.fields))
-	for i := range t.fields {
-		names[i] = t.fields[i].Name
+	names := make([]string, len(t.Fields))
+	for i := range t.Fields {
+		names[i] = t.Fields[i].Name
 	}
-	return t.indexed(), names
+	return t.Indexed(), names
 }

@@ -81,53 +81,53 @@ type ExtStorageState struct {
 	Parameters [][2]string // name, help
 }
 
-// liveIndex is the nodes' answers, ready for look-ups by row.
-type liveIndex struct {
-	nodes map[string]NodeState
+// Answers is the nodes' answers, ready for look-ups by row.
+type Answers struct {
+	Nodes map[string]NodeState
 	// places lists, by instance UUID, the nodes that report it.
-	places map[string][]place
+	places map[string][]Place
 }
 
-type place struct {
-	node  string
-	state InstanceState
+type Place struct {
+	Node  string
+	State InstanceState
 }
 
-func newLiveIndex(order []string, nodes map[string]NodeState, need Need) *liveIndex {
-	x := &liveIndex{nodes: nodes}
+func NewAnswers(order []string, nodes map[string]NodeState, need Need) *Answers {
+	x := &Answers{Nodes: nodes}
 	if need&NeedInstances == 0 {
 		return x
 	}
-	x.places = map[string][]place{}
+	x.places = map[string][]Place{}
 	for _, node := range order {
 		answer := nodes[node]
 		if answer.Failed != "" {
 			continue
 		}
 		for uuid, state := range answer.Instances {
-			x.places[uuid] = append(x.places[uuid], place{node, state})
+			x.places[uuid] = append(x.places[uuid], Place{node, state})
 		}
 	}
 	return x
 }
 
-// of returns a node's answer; ok is false when there is none.
-func (x *liveIndex) of(node string) (answer NodeState, ok bool) {
-	answer, ok = x.nodes[node]
+// Of returns a node's answer; ok is false when there is none.
+func (x *Answers) Of(node string) (answer NodeState, ok bool) {
+	answer, ok = x.Nodes[node]
 	return answer, ok && answer.Failed == ""
 }
 
-// instance returns the report on an instance, the one of its primary node if
+// Instance returns the report on an instance, the one of its primary node if
 // that reports it.
-func (x *liveIndex) instance(uuid, primary string) (p place, reported bool) {
+func (x *Answers) Instance(uuid, primary string) (p Place, reported bool) {
 	places := x.places[uuid]
 	for _, p := range places {
-		if p.node == primary {
+		if p.Node == primary {
 			return p, true
 		}
 	}
 	if len(places) == 0 {
-		return place{}, false
+		return Place{}, false
 	}
 	return places[0], true
 }

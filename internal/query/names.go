@@ -30,9 +30,9 @@ func requestedNames(n qlang.Node, nameField string) (names []qlang.Value, ok boo
 	return nil, false
 }
 
-// find resolves names by a look-up; numbers are passed over, as the reference
+// Find resolves names by a look-up; numbers are passed over, as the reference
 // does, and when there is nothing else all rows are to be looked at.
-func find[R any](names []qlang.Value, look func(string) (R, error)) (rows []R, ok bool, err error) {
+func Find[R any](names []qlang.Value, look func(string) (R, error)) (rows []R, ok bool, err error) {
 	if onlyNumbers(names) {
 		return nil, false, nil
 	}

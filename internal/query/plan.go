@@ -48,20 +48,20 @@ type Explanation struct {
 func (p *Plan) Finish(answers map[string]NodeState) (*Result, error) { return p.finish(answers) }
 
 // prepare is Prepare for one item.
-func (t *table[R]) prepare(src *Source, r Request) (*Plan, error) {
+func (t *Table[R]) prepare(src *Source, r Request) (*Plan, error) {
 	r.Filter = t.resolve(r.Filter, src.Now)
 	known, err := t.parse(r)
 	if err != nil {
 		return nil, err
 	}
-	v := newView(src, r.Fields)
-	ex := Explanation{What: t.what}
+	v := NewView(src, r.Fields)
+	ex := Explanation{What: t.What}
 	considered, err := t.candidates(v, r.Filter, &ex)
 	if err != nil {
 		return nil, err
 	}
 	need := known.need
-	rows, err := t.keep(v, counted(considered, &ex.Considered), t.compile(r.Filter, need == 0))
+	rows, err := t.keep(v, counted(considered, &ex.Considered), t.Compile(r.Filter, need == 0))
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (t *table[R]) prepare(src *Source, r Request) (*Plan, error) {
 	p.finish = func(answers map[string]NodeState) (*Result, error) {
 		final := rows
 		if need != 0 {
-			v.live = newLiveIndex(p.Nodes, answers, need)
+			v.Answers = NewAnswers(p.Nodes, answers, need)
 			if final, err = t.expandAndKeep(v, rows, r.Filter); err != nil {
 				return nil, err
 			}
@@ -98,7 +98,7 @@ type parsed[R any] struct {
 	filterLive bool
 }
 
-func (t *table[R]) parse(r Request) (parsed[R], error) {
+func (t *Table[R]) parse(r Request) (parsed[R], error) {
 	tested := qlang.Fields(r.Filter)
 	if err := t.checkFilterFields(tested); err != nil {
 		return parsed[R]{}, err
@@ -109,23 +109,24 @@ func (t *table[R]) parse(r Request) (parsed[R], error) {
 	}
 	used := slices.Concat(r.Fields, tested, order.names())
 	return parsed[R]{
-		order: order, used: used, need: t.always | t.needs(slices.Values(used)),
+		order: order, used: used, need: t.Always | t.needs(slices.Values(used)),
 		filterLive: t.needs(slices.Values(tested)) != 0,
 	}, nil
 }
 
-func newView(src *Source, fields []string) *view {
-	v := &view{Source: src, inv: src.Inventory, cluster: src.Inventory.Cluster(), live: &liveIndex{}, asked: map[string]bool{}}
-	if v.cluster == nil {
-		v.cluster = &cluster.Cluster{}
+// NewView returns what the getters of a query about a state see.
+func NewView(src *Source, fields []string) *View {
+	v := &View{Source: src, Cluster: src.Inventory.Cluster(), Answers: &Answers{}, Asked: map[string]bool{}}
+	if v.Cluster == nil {
+		v.Cluster = &cluster.Cluster{}
 	}
 	for _, name := range fields {
-		v.asked[name] = true
+		v.Asked[name] = true
 	}
 	return v
 }
 
-func (t *table[R]) checkFilterFields(names []string) error {
+func (t *Table[R]) checkFilterFields(names []string) error {
 	for _, n := range names {
 		if t.field(n) == nil {
 			return t.noField(n)
@@ -135,20 +136,20 @@ func (t *table[R]) checkFilterFields(names []string) error {
 }
 
 // candidates yields the rows that the filter is to be applied to.
-func (t *table[R]) candidates(v *view, filter qlang.Node, ex *Explanation) (iter.Seq[R], error) {
-	if names, byName := requestedNames(filter, t.nameField); byName && len(names) > 0 {
-		rows, ok, err := t.named(v, names)
+func (t *Table[R]) candidates(v *View, filter qlang.Node, ex *Explanation) (iter.Seq[R], error) {
+	if names, byName := requestedNames(filter, t.NameField); byName && len(names) > 0 {
+		rows, ok, err := t.Named(v, names)
 		if ok || err != nil {
 			ex.Access = "names"
 			return slices.Values(rows), err
 		}
 	}
-	if p := t.route(v, filter); p != nil && p.count <= t.indexLimit(v) {
-		ex.Access, ex.Index = "index", p.index
+	if p := t.route(v, filter); p != nil && p.Count <= t.IndexLimit(v) {
+		ex.Access, ex.Index = "index", p.Index
 		return t.inOrder(p), nil
 	}
 	ex.Access = "scan"
-	return t.all(v), nil
+	return t.All(v), nil
 }
 
 // counted yields the rows and counts them.
@@ -165,13 +166,13 @@ func counted[R any](rows iter.Seq[R], n *int) iter.Seq[R] {
 
 // keep returns the rows that a test lets through or cannot decide about yet,
 // shortened.
-func (t *table[R]) keep(v *view, rows iter.Seq[R], test test[R]) ([]R, error) {
+func (t *Table[R]) keep(v *View, rows iter.Seq[R], test Test[R]) ([]R, error) {
 	if test == nil {
-		return slices.Collect(t.shortened(rows)), v.interrupted()
+		return slices.Collect(t.shortened(rows)), v.Err()
 	}
 	var out []R
 	for block := range t.blocks(rows) {
-		if err := v.interrupted(); err != nil {
+		if err := v.Err(); err != nil {
 			return nil, err
 		}
 		for _, r := range block {
@@ -179,61 +180,61 @@ func (t *table[R]) keep(v *view, rows iter.Seq[R], test test[R]) ([]R, error) {
 			if err != nil {
 				return nil, err
 			}
-			if verdict == no {
+			if verdict == No {
 				continue
 			}
-			if t.shorten != nil {
-				r = t.shorten(r)
+			if t.Shorten != nil {
+				r = t.Shorten(r)
 			}
 			out = append(out, r)
 		}
 	}
-	return out, v.interrupted()
+	return out, v.Err()
 }
 
 // shortened yields rows as they are kept.
-func (t *table[R]) shortened(rows iter.Seq[R]) iter.Seq[R] {
-	if t.shorten == nil {
+func (t *Table[R]) shortened(rows iter.Seq[R]) iter.Seq[R] {
+	if t.Shorten == nil {
 		return rows
 	}
 	return func(yield func(R) bool) {
 		for r := range rows {
-			if !yield(t.shorten(r)) {
+			if !yield(t.Shorten(r)) {
 				return
 			}
 		}
 	}
 }
 
-func (t *table[R]) expandAndKeep(v *view, rows []R, filter qlang.Node) ([]R, error) {
-	if t.expand != nil {
+func (t *Table[R]) expandAndKeep(v *View, rows []R, filter qlang.Node) ([]R, error) {
+	if t.Expand != nil {
 		var out []R
 		for _, r := range rows {
-			out = append(out, t.expand(v, r)...)
+			out = append(out, t.Expand(v, r)...)
 		}
 		rows = out
 	}
-	return t.keep(v, slices.Values(rows), t.compile(filter, true))
+	return t.keep(v, slices.Values(rows), t.Compile(filter, true))
 }
 
 // nodesOf returns the nodes that know about the rows, each once, without those
 // that are marked offline.
-func (t *table[R]) nodesOf(v *view, rows []R) []string {
+func (t *Table[R]) nodesOf(v *View, rows []R) []string {
 	switch {
-	case t.everyNode:
+	case t.EveryNode:
 		return vmNodes(v)
-	case t.nodes == nil:
+	case t.Nodes == nil:
 		return nil
 	}
 	seen := map[string]bool{"": true}
 	var out []string
 	for _, r := range rows {
-		uuid := t.nodes(v, r)
+		uuid := t.Nodes(v, r)
 		if seen[uuid] {
 			continue
 		}
 		seen[uuid] = true
-		if n := v.inv.Node(uuid); n != nil && !n.Offline {
+		if n := v.Inventory.Node(uuid); n != nil && !n.Offline {
 			out = append(out, uuid)
 		}
 	}
@@ -241,9 +242,9 @@ func (t *table[R]) nodesOf(v *view, rows []R) []string {
 }
 
 // vmNodes returns the nodes that can run instances and are not marked offline.
-func vmNodes(v *view) []string {
+func vmNodes(v *View) []string {
 	var out []string
-	for n := range v.inv.Nodes() {
+	for n := range v.Inventory.Nodes() {
 		if n.VMCapable && !n.Offline {
 			out = append(out, n.UUID)
 		}
@@ -251,10 +252,10 @@ func vmNodes(v *view) []string {
 	return out
 }
 
-func (t *table[R]) liveNames(used []string) []string {
+func (t *Table[R]) liveNames(used []string) []string {
 	var out []string
 	for _, n := range used {
-		if f := t.field(n); f != nil && f.from == Live && !slices.Contains(out, n) {
+		if f := t.field(n); f != nil && f.From == Live && !slices.Contains(out, n) {
 			out = append(out, n)
 		}
 	}

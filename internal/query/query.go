@@ -1,7 +1,8 @@
 // Package query answers questions about everything that Drover knows: any
 // field of any item, with a status for each value, narrowed by a filter of
 // package qlang. It is a function of values: the caller hands in a Source (an
-// inventory snapshot, jobs, rules, locks) and fetches what only nodes know.
+// inventory snapshot, jobs, rules, locks) and fetches what only nodes know. Which
+// items there are, and what their fields are, says a Catalog: items.All.
 //
 // A query runs in two steps. Prepare compiles fields and filter, picks the
 // rows that the filter lets through as far as it can be told without asking a
@@ -10,12 +11,12 @@
 // computed only when they are read. Run does both.
 //
 // Invariants:
-//   - Each item has one table of fields (the item_*.go files); what a query can
-//     return, list and filter by comes from it alone.
+//   - Each item has one table of fields (package items has them all); what a query
+//     can return, list and filter by comes from it alone.
 //   - A cell whose status is not Normal has no value.
 //   - A filter test on such a cell holds, whatever the test (the reference's
 //     rule; docs/compat/query.md); negation is applied after. Of fields that the
-//     reference does not have (field.strict) no test holds on it.
+//     reference does not have (Field.Strict) no test holds on it.
 //   - Evaluation in two passes keeps the same rows as evaluation in one.
 //   - Unknown fields are columns of their own; an unknown field in a filter is
 //     an error.
@@ -25,6 +26,7 @@ package query
 
 import (
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/drover-project/drover/internal/audit"
@@ -195,30 +197,34 @@ type SortKey struct {
 	Descending bool
 }
 
-// Items lists the items that can be asked for, in order.
-func Items() []string {
-	out := make([]string, len(items))
-	for i, it := range items {
+// Catalog are the items that can be asked for, in the order in which they are
+// listed.
+type Catalog []Item
+
+// Names lists the items, in order.
+func (c Catalog) Names() []string {
+	out := make([]string, len(c))
+	for i, it := range c {
 		out[i] = it.name()
 	}
 	return out
 }
 
 // lookup returns the table of an item.
-func lookup(what string) (item, error) {
-	for _, it := range items {
+func (c Catalog) lookup(what string) (Item, error) {
+	for _, it := range c {
 		if it.name() == what {
 			return it, nil
 		}
 	}
 	return nil, fault.New(fault.Invalid, "Can't parse value '%s' as neitherQueryTypeLuxi nor QueryTypeOp", what).
-		WithHint("%s", didYouMean(what, Items()))
+		WithHint("%s", didYouMean(what, c.Names()))
 }
 
 // Fields describes fields of an item: the named ones in that order, unknown
 // ones included, or all listed ones in nice order for an empty list.
-func Fields(what string, names []string) ([]Def, error) {
-	it, err := lookup(what)
+func (c Catalog) Fields(what string, names []string) ([]Def, error) {
+	it, err := c.lookup(what)
 	if err != nil {
 		return nil, err
 	}
@@ -232,9 +238,27 @@ func Fields(what string, names []string) ([]Def, error) {
 	return out, nil
 }
 
+// CheckFields refuses unknown fields in the words of the old list requests.
+func (c Catalog) CheckFields(what string, fields []string) error {
+	it, err := c.lookup(what)
+	if err != nil {
+		return err
+	}
+	var unknown []string
+	for _, name := range fields {
+		if it.def(name).Kind == KindUnknown {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) > 0 {
+		return prereqError("wrong_input", "Unknown output fields selected: %s", strings.Join(unknown, ", "))
+	}
+	return nil
+}
+
 // Prepare compiles a query and does what needs no node.
-func Prepare(src *Source, r Request) (*Plan, error) {
-	it, r, err := r.checked()
+func (c Catalog) Prepare(src *Source, r Request) (*Plan, error) {
+	it, r, err := c.checked(r)
 	if err != nil {
 		return nil, err
 	}
@@ -242,8 +266,8 @@ func Prepare(src *Source, r Request) (*Plan, error) {
 }
 
 // Check refuses a query that makes no sense; now is what times in it are relative to.
-func Check(r Request, now time.Time) error {
-	it, r, err := r.checked()
+func (c Catalog) Check(r Request, now time.Time) error {
+	it, r, err := c.checked(r)
 	if err != nil {
 		return err
 	}
@@ -251,10 +275,10 @@ func Check(r Request, now time.Time) error {
 	return err
 }
 
-// checked returns the item that the request is about, and the request with a
+// checked returns the item that a request is about, and the request with a
 // filter.
-func (r Request) checked() (item, Request, error) {
-	it, err := lookup(r.What)
+func (c Catalog) checked(r Request) (Item, Request, error) {
+	it, err := c.lookup(r.What)
 	if err != nil {
 		return nil, r, err
 	}
@@ -268,8 +292,17 @@ func (r Request) checked() (item, Request, error) {
 }
 
 // Run answers a query, asking nodes through src.Live when it must.
-func Run(src *Source, what string, fields []string, filter qlang.Node, opts Options) (*Result, error) {
-	plan, err := Prepare(src, Request{What: what, Fields: fields, Filter: filter, Options: opts})
+func (c Catalog) Run(src *Source, what string, fields []string, filter qlang.Node, opts Options) (*Result, error) {
+	it, r, err := c.checked(Request{What: what, Fields: fields, Filter: filter, Options: opts})
+	if err != nil {
+		return nil, err
+	}
+	return carryOut(src, it, r)
+}
+
+// carryOut answers a query about an item.
+func carryOut(src *Source, it Item, r Request) (*Result, error) {
+	plan, err := it.prepare(src, r)
 	if err != nil {
 		return nil, err
 	}
@@ -285,8 +318,8 @@ func (p *Plan) answers(src *Source) map[string]NodeState {
 }
 
 // Explain tells how a query is carried out, and how old what nodes know is.
-func Explain(src *Source, r Request) (Explanation, error) {
-	plan, err := Prepare(src, r)
+func (c Catalog) Explain(src *Source, r Request) (Explanation, error) {
+	plan, err := c.Prepare(src, r)
 	if err != nil {
 		return Explanation{}, err
 	}

@@ -2,7 +2,6 @@ package query
 
 import (
 	"iter"
-	"strconv"
 )
 
 // Result is the answer to a query. Its cells are computed when they are read,
@@ -111,7 +110,7 @@ func (r *Result) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 
 func appendCell(dst []byte, c Cell) []byte {
 	dst = append(dst, '[', '0'+byte(c.Status), ',')
-	return append(appendValue(dst, c.Value), ']')
+	return append(AppendValue(dst, c.Value), ']')
 }
 
 // appendDefs appends descriptions of fields as clients read them.
@@ -136,7 +135,7 @@ func (v Values) Chunks() iter.Seq[[]byte] {
 	return Pieces("[", v.result.rows, v.result.listOf(appendBare), "]")
 }
 
-func appendBare(dst []byte, c Cell) []byte { return appendValue(dst, c.Value) }
+func appendBare(dst []byte, c Cell) []byte { return AppendValue(dst, c.Value) }
 
 // AppendValues appends the whole answer in the old form.
 func (r *Result) AppendValues(dst []byte) []byte {
@@ -156,14 +155,25 @@ func (r *Result) AppendObject(dst []byte, i int) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(appendString(dst, r.Fields[n].Name), ':')
-		dst = appendValue(dst, c.Value)
+		dst = AppendValue(dst, c.Value)
 	}
 	return append(dst, '}')
 }
 
+// Bare returns a function that appends the values of some fields of a row as a
+// JSON list, null where there is none.
+func (t *Table[R]) Bare(fields []string) func(dst []byte, r R) []byte {
+	columns := t.columns(fields)
+	return func(dst []byte, r R) []byte {
+		return appendList(dst, columns, func(b []byte, c column[R]) []byte {
+			return AppendValue(b, c.get(nil, r).Value)
+		})
+	}
+}
+
 // result makes the answer out of the rows that are left.
-func (t *table[R]) result(v *view, rows []R, r Request, order ordering[R]) (*Result, error) {
-	rows, next, err := order.page(v, rows, r.Options, t.identity, func(row R) R { return t.restored(v, row) })
+func (t *Table[R]) result(v *View, rows []R, r Request, order ordering[R]) (*Result, error) {
+	rows, next, err := order.page(v, rows, r.Options, t.Identity, func(row R) R { return t.restored(v, row) })
 	if err != nil {
 		return nil, err
 	}
@@ -175,16 +185,14 @@ func (t *table[R]) result(v *view, rows []R, r Request, order ordering[R]) (*Res
 	out.row = func(i int, into []Cell) {
 		if i%blockSize == 0 {
 			block := rows[i:min(i+blockSize, len(rows))]
-			fetch(block, t.touch)
-			fetch(block, t.touchParts)
+			fetch(block, t.Touch)
+			fetch(block, t.TouchParts)
 		}
 		row := t.restored(v, rows[i])
 		for n := range columns {
 			into[n] = columns[n].get(v, row)
 		}
 	}
-	out.id = func(i int) string { return t.identity(rows[i]) }
+	out.id = func(i int) string { return t.Identity(rows[i]) }
 	return out, nil
 }
-
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -20,7 +20,7 @@ type ordering[R any] struct {
 
 type sortColumn[R any] struct {
 	name string
-	get  func(*view, R) Cell
+	get  func(*View, R) Cell
 	sign int
 }
 
@@ -34,7 +34,7 @@ func ParseSort(names []string) []SortKey {
 	return out
 }
 
-func (t *table[R]) ordering(r Request) (ordering[R], error) {
+func (t *Table[R]) ordering(r Request) (ordering[R], error) {
 	var o ordering[R]
 	for _, k := range r.Sort {
 		f := t.field(k.Field)
@@ -45,7 +45,7 @@ func (t *table[R]) ordering(r Request) (ordering[R], error) {
 		if k.Descending {
 			sign = -1
 		}
-		o.keys = append(o.keys, sortColumn[R]{name: k.Field, get: f.get, sign: sign})
+		o.keys = append(o.keys, sortColumn[R]{name: k.Field, get: f.Get, sign: sign})
 	}
 	return o, nil
 }
@@ -70,7 +70,7 @@ type keyed[R any] struct {
 
 // page sorts the rows and cuts the page out that the options ask for. Without
 // sort keys the rows keep the order they have.
-func (o ordering[R]) page(v *view, rows []R, opts Options, identity func(R) string, restored func(R) R) ([]R, string, error) {
+func (o ordering[R]) page(v *View, rows []R, opts Options, identity func(R) string, restored func(R) R) ([]R, string, error) {
 	if len(o.keys) == 0 && opts.After == "" && opts.Limit <= 0 {
 		return rows, "", nil
 	}
@@ -78,7 +78,7 @@ func (o ordering[R]) page(v *view, rows []R, opts Options, identity func(R) stri
 	seen := make(map[string]int, len(rows))
 	for i, r := range rows {
 		if i%blockSize == 0 {
-			if err := v.interrupted(); err != nil {
+			if err := v.Err(); err != nil {
 				return nil, "", err
 			}
 		}
@@ -105,7 +105,7 @@ func (o ordering[R]) page(v *view, rows []R, opts Options, identity func(R) stri
 	return out, next, nil
 }
 
-func (o ordering[R]) values(v *view, r R) []Cell {
+func (o ordering[R]) values(v *View, r R) []Cell {
 	out := make([]Cell, len(o.keys))
 	for i, k := range o.keys {
 		out[i] = k.get(v, r)
@@ -116,16 +116,16 @@ func (o ordering[R]) values(v *view, r R) []Cell {
 // compare is a total order: rows with equal keys are told apart by identity.
 func (o ordering[R]) compare(a, b keyed[R]) int {
 	for i, k := range o.keys {
-		if c := compareCells(a.values[i], b.values[i]); c != 0 {
+		if c := CompareCells(a.values[i], b.values[i]); c != 0 {
 			return c * k.sign
 		}
 	}
-	return cmp.Or(compareIdentities(a.id, b.id), cmp.Compare(a.nth, b.nth))
+	return cmp.Or(CompareIdentities(a.id, b.id), cmp.Compare(a.nth, b.nth))
 }
 
-// compareIdentities puts names and ids in nice order and tells different ones
+// CompareIdentities puts names and ids in nice order and tells different ones
 // apart.
-func compareIdentities(a, b string) int {
+func CompareIdentities(a, b string) int {
 	return cmp.Or(cluster.CompareNames(a, b), strings.Compare(a, b))
 }
 
@@ -167,7 +167,7 @@ type tokenBody struct {
 func (o ordering[R]) token(k keyed[R]) string {
 	body := tokenBody{ID: k.id, Names: o.names(), Nth: k.nth}
 	for _, c := range k.values {
-		if t, ok := c.Value.(nanos); ok {
+		if t, ok := c.Value.(Nanos); ok {
 			c.Value = int64(t) // so many digits that they are not taken for seconds
 		}
 		body.Values = append(body.Values, json.RawMessage(appendCell(nil, c)))
@@ -202,9 +202,9 @@ func (o ordering[R]) parseToken(token string) (keyed[R], error) {
 	return k, nil
 }
 
-// compareCells orders values of any type: missing ones last, then null, truth
+// CompareCells orders values of any type: missing ones last, then null, truth
 // values, numbers, texts in nice order, and everything else by its JSON.
-func compareCells(a, b Cell) int {
+func CompareCells(a, b Cell) int {
 	if a.Status != b.Status {
 		return cmp.Compare(a.Status, b.Status)
 	}
@@ -215,8 +215,8 @@ func compareCells(a, b Cell) int {
 	switch x := x.(type) {
 	case nil:
 		return 0
-	case nanos:
-		if t, ok := y.(nanos); ok {
+	case Nanos:
+		if t, ok := y.(Nanos); ok {
 			return cmp.Compare(x, t)
 		}
 		return x.compare(wholeNumber(y))
@@ -236,7 +236,7 @@ func compareCells(a, b Cell) int {
 		}
 		return cmp.Compare(x, asFloat(y))
 	}
-	return bytes.Compare(appendValue(nil, x), appendValue(nil, y))
+	return bytes.Compare(AppendValue(nil, x), AppendValue(nil, y))
 }
 
 func rank(v any) int {
@@ -245,7 +245,7 @@ func rank(v any) int {
 		return 0
 	case bool:
 		return 1
-	case int64, float64, nanos:
+	case int64, float64, Nanos:
 		return 2
 	case string:
 		return 3
@@ -284,7 +284,7 @@ func asFloat(v any) float64 {
 		return float64(v)
 	case float64:
 		return v
-	case nanos:
+	case Nanos:
 		return v.seconds()
 	}
 	return 0

@@ -12,10 +12,10 @@ import (
 // a limit the first rows are shown, and the others are known, so a row that
 // leaves makes room for the next one.
 type tracker[R any] struct {
-	t       *table[R]
+	t       *Table[R]
 	r       Request
 	order   ordering[R]
-	test    test[R]
+	test    Test[R]
 	columns []column[R]
 	objects map[string][]*tracked[R]
 	rows    *btree.BTreeG[*tracked[R]]
@@ -33,10 +33,10 @@ type tracked[R any] struct {
 // trackable reports whether a query need not be run anew to see what is
 // different. It must be when nodes are asked, when rows are looked up by names,
 // for values that depend on other rows, and for items whose rows are not known to belong to objects.
-func (t *table[R]) trackable(r Request, p parsed[R]) bool {
-	names, byName := requestedNames(r.Filter, t.nameField)
-	ordered := len(p.order.keys) > 0 || t.compare != nil || r.Limit == 0
-	return p.need == 0 && !slices.ContainsFunc(p.used, t.mutual) && t.rowsOf != nil && r.After == "" && !(byName && len(names) > 0) && ordered
+func (t *Table[R]) trackable(r Request, p parsed[R]) bool {
+	names, byName := requestedNames(r.Filter, t.NameField)
+	ordered := len(p.order.keys) > 0 || t.Compare != nil || r.Limit == 0
+	return p.need == 0 && !slices.ContainsFunc(p.used, t.mutual) && t.RowsOf != nil && r.After == "" && !(byName && len(names) > 0) && ordered
 }
 
 // less is the order of the rows.
@@ -45,15 +45,15 @@ func (f *tracker[R]) less(a, b *tracked[R]) bool {
 		return f.order.compare(a.keyed, b.keyed) < 0
 	}
 	c := 0
-	if f.t.compare != nil {
-		c = f.t.compare(a.row, b.row)
+	if f.t.Compare != nil {
+		c = f.t.Compare(a.row, b.row)
 	}
-	return cmp.Or(c, compareIdentities(a.id, b.id)) < 0
+	return cmp.Or(c, CompareIdentities(a.id, b.id)) < 0
 }
 
 // restart takes all rows in anew and tells what is different.
 func (f *tracker[R]) restart(src *Source) ([]Event, error) {
-	v := newView(src, f.r.Fields)
+	v := NewView(src, f.r.Fields)
 	considered, err := f.t.candidates(v, f.r.Filter, &Explanation{})
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (f *tracker[R]) restart(src *Source) ([]Event, error) {
 	objects := make(map[string][]*tracked[R], len(kept))
 	for i, row := range kept {
 		if i%blockSize == 0 {
-			if err := v.interrupted(); err != nil {
+			if err := v.Err(); err != nil {
 				return nil, err
 			}
 		}
@@ -90,8 +90,8 @@ func (f *tracker[R]) restart(src *Source) ([]Event, error) {
 	return diff.events(), nil
 }
 
-func (f *tracker[R]) track(v *view, row R) *tracked[R] {
-	return &tracked[R]{keyed: keyed[R]{row: row, id: f.t.identity(row), values: f.order.values(v, row)}}
+func (f *tracker[R]) track(v *View, row R) *tracked[R] {
+	return &tracked[R]{keyed: keyed[R]{row: row, id: f.t.Identity(row), values: f.order.values(v, row)}}
 }
 
 // shown yields the rows that are shown, in order.
@@ -115,18 +115,18 @@ func (f *tracker[R]) all() []Event {
 
 // step looks at the rows of what changed and tells what is different. An error
 // leaves everything as it was.
-func (f *tracker[R]) step(src *Source, d *delta) ([]Event, error) {
-	a := f.t.affected(d)
-	if a.all {
+func (f *tracker[R]) step(src *Source, d *Delta) ([]Event, error) {
+	a := f.t.Affected(d)
+	if a.All {
 		return f.restart(src)
 	}
 	if a.none() {
 		return nil, nil
 	}
-	v := newView(src, f.r.Fields)
+	v := NewView(src, f.r.Fields)
 	now := make(map[string][]*tracked[R], len(a.keys))
 	for key := range a.keys {
-		if err := v.interrupted(); err != nil {
+		if err := v.Err(); err != nil {
 			return nil, err
 		}
 		rows, err := f.rowsOf(v, d, key)
@@ -158,21 +158,21 @@ func (f *tracker[R]) step(src *Source, d *delta) ([]Event, error) {
 }
 
 // rowsOf returns the rows of an object that the filter keeps now.
-func (f *tracker[R]) rowsOf(v *view, d *delta, key string) ([]*tracked[R], error) {
+func (f *tracker[R]) rowsOf(v *View, d *Delta, key string) ([]*tracked[R], error) {
 	var out []*tracked[R]
-	for _, row := range f.t.rowsOf(v, d, key) {
+	for _, row := range f.t.RowsOf(v, d, key) {
 		if f.test != nil {
 			verdict, err := f.test(v, row)
 			if err != nil {
 				return nil, err
 			}
-			if verdict == no {
+			if verdict == No {
 				continue
 			}
 		}
 		out = append(out, f.track(v, row))
 	}
-	return out, v.interrupted()
+	return out, v.Err()
 }
 
 // moveEdge shows what is new among the first rows, and finds those that came in
@@ -219,7 +219,7 @@ func (f *tracker[R]) moveEdge(diff *diff[R], fresh []*tracked[R]) {
 
 // diff gathers the differences between two answers.
 type diff[R any] struct {
-	v *view
+	v *View
 	f *tracker[R]
 	// left are the rows that were shown and perhaps are no more, by identity.
 	left map[string]*tracked[R]
@@ -229,7 +229,7 @@ type diff[R any] struct {
 	row  []Cell
 }
 
-func newDiff[R any](v *view, f *tracker[R]) *diff[R] {
+func newDiff[R any](v *View, f *tracker[R]) *diff[R] {
 	return &diff[R]{v: v, f: f, left: map[string]*tracked[R]{}, told: map[string]string{}, row: make([]Cell, len(f.columns))}
 }
 
@@ -272,6 +272,6 @@ func (d *diff[R]) events() []Event {
 	for id := range d.left {
 		out = append(out, Event{Type: "leave", ID: id})
 	}
-	slices.SortFunc(out[first:], func(a, b Event) int { return compareIdentities(a.ID, b.ID) })
+	slices.SortFunc(out[first:], func(a, b Event) int { return CompareIdentities(a.ID, b.ID) })
 	return out
 }

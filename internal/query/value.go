@@ -17,8 +17,8 @@ import (
 // map[string]cluster.Params, json.RawMessage, []json.RawMessage, [2]int64 (a
 // time as seconds and microseconds), nanos, ordered, reason.Trail.
 
-// appendValue appends a value as JSON.
-func appendValue(dst []byte, v any) []byte {
+// AppendValue appends a value as JSON.
+func AppendValue(dst []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
 		return append(dst, "null"...)
@@ -32,7 +32,7 @@ func appendValue(dst []byte, v any) []byte {
 		return strconv.AppendInt(dst, int64(v), 10)
 	case float64:
 		return appendFloat(dst, v)
-	case nanos:
+	case Nanos:
 		return v.append(dst)
 	case [2]int64:
 		dst = strconv.AppendInt(append(dst, '['), v[0], 10)
@@ -42,7 +42,7 @@ func appendValue(dst []byte, v any) []byte {
 	case cluster.Tags:
 		return appendList(dst, v, appendString)
 	case []any:
-		return appendList(dst, v, appendValue)
+		return appendList(dst, v, AppendValue)
 	case json.RawMessage:
 		return append(dst, v...)
 	case []json.RawMessage:
@@ -53,7 +53,7 @@ func appendValue(dst []byte, v any) []byte {
 		return appendMap(dst, v)
 	case map[string]cluster.Params:
 		return appendMap(dst, v)
-	case ordered:
+	case Ordered:
 		return v.append(dst)
 	case reason.Trail:
 		return appendList(dst, v, appendEntry)
@@ -61,17 +61,17 @@ func appendValue(dst []byte, v any) []byte {
 	return appendOther(dst, v)
 }
 
-// ordered is an object whose keys come in an order of their own: the command
+// Ordered is an object whose keys come in an order of their own: the command
 // line shows some objects as they come.
-type ordered struct {
-	keys   []string // all keys that may occur, in order
-	values cluster.Params
+type Ordered struct {
+	Keys   []string // all keys that may occur, in order
+	Values cluster.Params
 }
 
-func (o ordered) append(dst []byte) []byte {
+func (o Ordered) append(dst []byte) []byte {
 	dst = append(dst, '{')
-	for _, k := range o.keys {
-		v, ok := o.values[k]
+	for _, k := range o.Keys {
+		v, ok := o.Values[k]
 		if !ok {
 			continue
 		}
@@ -79,7 +79,7 @@ func (o ordered) append(dst []byte) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(appendString(dst, k), ':')
-		dst = appendValue(dst, v)
+		dst = AppendValue(dst, v)
 	}
 	return append(dst, '}')
 }
@@ -120,7 +120,7 @@ func appendMap[T any, M ~map[string]T](dst []byte, m M) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(appendString(dst, k), ':')
-		dst = appendValue(dst, m[k])
+		dst = AppendValue(dst, m[k])
 	}
 	return append(dst, '}')
 }
@@ -187,7 +187,7 @@ func appendEscaped(dst []byte, c byte) []byte {
 // generic returns the value with lists as []any and objects as map[string]any.
 func generic(v any) any {
 	switch v := v.(type) {
-	case nil, bool, string, int64, float64, nanos, []any, map[string]any:
+	case nil, bool, string, int64, float64, Nanos, []any, map[string]any:
 		return v
 	case int:
 		return int64(v)
@@ -198,7 +198,7 @@ func generic(v any) any {
 	case cluster.Tags:
 		return anyList(v)
 	}
-	return decode(appendValue(nil, v))
+	return decode(AppendValue(nil, v))
 }
 
 func anyList[L ~[]string](list L) []any {
@@ -259,5 +259,5 @@ func appendSpaced(dst []byte, v any) []byte {
 		}
 		return append(dst, '}')
 	}
-	return appendValue(dst, v)
+	return AppendValue(dst, v)
 }

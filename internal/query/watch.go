@@ -24,7 +24,7 @@ type Watch struct {
 // follower is how a watch keeps its answer: a tracker or a rerun.
 type follower interface {
 	restart(src *Source) ([]Event, error)
-	step(src *Source, d *delta) ([]Event, error)
+	step(src *Source, d *Delta) ([]Event, error)
 	all() []Event
 }
 
@@ -38,9 +38,9 @@ type Event struct {
 	Row json.RawMessage `json:"row,omitempty"`
 }
 
-// NewWatch begins to follow a query from a state on.
-func NewWatch(src *Source, r Request) (*Watch, error) {
-	it, r, err := r.checked()
+// Watch begins to follow a query from a state on.
+func (c Catalog) Watch(src *Source, r Request) (*Watch, error) {
+	it, r, err := c.checked(r)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +62,12 @@ func (w *Watch) Fields() []Def { return w.fields }
 // without a change of state, and only Again sees it.
 func (w *Watch) Live() bool { return w.live }
 
+// Incremental reports whether a step looks only at what changed.
+func (w *Watch) Incremental() bool {
+	_, again := w.follow.(*rerun)
+	return !again
+}
+
 // Rows returns the rows of the answer, in order, as entries.
 func (w *Watch) Rows() []Event { return w.follow.all() }
 
@@ -72,7 +78,7 @@ func (w *Watch) Step(src *Source, changes []*state.Change) ([]Event, error) {
 	if w.broken {
 		return w.Again(src)
 	}
-	events, err := w.follow.step(src, &delta{changes: changes, was: w.inv, now: src.Inventory})
+	events, err := w.follow.step(src, &Delta{Changes: changes, Was: w.inv, Now: src.Inventory})
 	w.inv, w.broken = src.Inventory, err != nil
 	return events, err
 }
@@ -87,16 +93,16 @@ func (w *Watch) Again(src *Source) ([]Event, error) {
 
 // follower returns what keeps the answer of a query, and whether nodes are asked.
 // Distances in its filter (-1h) are counted from now on.
-func (t *table[R]) follower(r Request, now time.Time) (f follower, live bool, err error) {
+func (t *Table[R]) follower(r Request, now time.Time) (f follower, live bool, err error) {
 	r.Filter = t.resolve(r.Filter, now)
 	p, err := t.parse(r)
 	if err != nil {
 		return nil, false, err
 	}
 	if t.trackable(r, p) {
-		return &tracker[R]{t: t, r: r, order: p.order, test: t.compile(r.Filter, true), columns: t.columns(r.Fields)}, false, nil
+		return &tracker[R]{t: t, r: r, order: p.order, test: t.Compile(r.Filter, true), columns: t.columns(r.Fields)}, false, nil
 	}
-	again := &rerun{r: r, live: p.need != 0, affected: t.affected}
+	again := &rerun{item: t, r: r, live: p.need != 0, affected: t.Affected}
 	if slices.ContainsFunc(p.used, t.mutual) {
 		again.affected = nil // whatever changes may concern it
 	}
@@ -106,16 +112,17 @@ func (t *table[R]) follower(r Request, now time.Time) (f follower, live bool, er
 // rerun keeps an answer by running the query again whenever something changed
 // that may concern it.
 type rerun struct {
+	item     Item
 	r        Request
 	live     bool
-	affected func(*delta) affected
+	affected func(*Delta) Affected
 	answer   []Event           // the rows, in order
 	rows     map[string]string // their cells, by identity
 }
 
 func (f *rerun) all() []Event { return slices.Clone(f.answer) }
 
-func (f *rerun) step(src *Source, d *delta) ([]Event, error) {
+func (f *rerun) step(src *Source, d *Delta) ([]Event, error) {
 	if f.affected != nil {
 		if a := f.affected(d); a.none() && !(f.live && jobsChanged(d)) {
 			return nil, nil
@@ -125,13 +132,12 @@ func (f *rerun) step(src *Source, d *delta) ([]Event, error) {
 }
 
 // jobsChanged reports whether a job did: jobs change what nodes know.
-func jobsChanged(d *delta) bool {
-	a := jobsOf(d)
-	return !a.none()
+func jobsChanged(d *Delta) bool {
+	return slices.ContainsFunc(d.Changes, func(c *state.Change) bool { return len(c.Jobs)+len(c.Holds)+len(c.Archived) > 0 })
 }
 
 func (f *rerun) restart(src *Source) ([]Event, error) {
-	result, err := Run(src, f.r.What, f.r.Fields, f.r.Filter, f.r.Options)
+	result, err := carryOut(src, f.item, f.r)
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +168,6 @@ func (f *rerun) restart(src *Source) ([]Event, error) {
 			out = append(out, Event{Type: "leave", ID: id})
 		}
 	}
-	slices.SortFunc(out[first:], func(a, b Event) int { return compareIdentities(a.ID, b.ID) })
+	slices.SortFunc(out[first:], func(a, b Event) int { return CompareIdentities(a.ID, b.ID) })
 	return out, nil
 }

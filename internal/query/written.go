@@ -18,7 +18,7 @@ import (
 // resolve returns a filter in which the times, durations and sizes that are written as
 // texts are the numbers that the fields have. What cannot be read stays, and
 // fails when it is compared.
-func (t *table[R]) resolve(n qlang.Node, now time.Time) qlang.Node {
+func (t *Table[R]) resolve(n qlang.Node, now time.Time) qlang.Node {
 	switch n := n.(type) {
 	case *qlang.And:
 		return &qlang.And{Span: n.Span, Args: t.resolveAll(n.Args, now)}
@@ -36,7 +36,7 @@ func (t *table[R]) resolve(n qlang.Node, now time.Time) qlang.Node {
 	return n
 }
 
-func (t *table[R]) resolveAll(args []qlang.Node, now time.Time) []qlang.Node {
+func (t *Table[R]) resolveAll(args []qlang.Node, now time.Time) []qlang.Node {
 	out := make([]qlang.Node, len(args))
 	for i, a := range args {
 		out[i] = t.resolve(a, now)
@@ -45,11 +45,11 @@ func (t *table[R]) resolveAll(args []qlang.Node, now time.Time) []qlang.Node {
 }
 
 // written reads a time, a duration or a size, by what the field holds.
-func (f *field[R]) written(text string, now time.Time) (int64, bool) {
+func (f *Field[R]) written(text string, now time.Time) (int64, bool) {
 	switch {
-	case f.Kind == KindTimestamp || f.mode == seconds:
+	case f.Kind == KindTimestamp || f.Mode == ModeSeconds:
 		return writtenTime(text, now)
-	case f.mode == duration:
+	case f.Mode == ModeDuration:
 		return writtenDuration(text)
 	case f.Kind == KindUnit:
 		return writtenSize(text)
@@ -120,11 +120,11 @@ func writtenSize(text string) (int64, bool) {
 	return int64(math.Ceil(n)), true
 }
 
-// nanos is a moment in nanoseconds since the epoch. As JSON it is a number of
+// Nanos is a moment in nanoseconds since the epoch. As JSON it is a number of
 // seconds with all its digits; floats would lose the last ones.
-type nanos int64
+type Nanos int64
 
-func (t nanos) append(dst []byte) []byte {
+func (t Nanos) append(dst []byte) []byte {
 	whole, part := int64(t)/1e9, int64(t)%1e9
 	if part == 0 {
 		return strconv.AppendInt(dst, whole, 10)
@@ -140,14 +140,14 @@ func (t nanos) append(dst []byte) []byte {
 	return append(dst, strings.TrimRight(digits, "0")...)
 }
 
-func (t nanos) seconds() float64 { return float64(t) / 1e9 }
+func (t Nanos) seconds() float64 { return float64(t) / 1e9 }
 
 // bareNanos is so much that a number of seconds cannot be meant: from there on,
 // numbers are nanoseconds, as filter rules and trails have them.
 const bareNanos = 1_000_000_000_000_000
 
 // compare compares with a number of seconds, or of nanoseconds.
-func (t nanos) compare(want *big.Int) int {
+func (t Nanos) compare(want *big.Int) int {
 	if new(big.Int).Abs(want).Cmp(big.NewInt(bareNanos)) < 0 {
 		want = new(big.Int).Mul(want, big.NewInt(1e9))
 	}

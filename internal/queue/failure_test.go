@@ -85,15 +85,51 @@ func TestFailuresOfTheStoreLoseNothing(t *testing.T) {
 	}
 }
 
-func TestStoreThatStaysBrokenStopsTheQueue(t *testing.T) {
+// TestAnOutageOfTheStoreIsOutlasted: however long the store fails, the queue goes on when it
+// works again. Who waits meanwhile is told, and who comes then is refused.
+func TestAnOutageOfTheStoreIsOutlasted(t *testing.T) {
+	for name, err := range map[string]error{
+		"away":    fault.New(fault.Unavailable, "the store is away"),
+		"no room": fault.New(fault.Exhausted, "the disk is full"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, faulty := newFaultyRig(t, 2)
+			ends, goes := r.submit(dummy), r.submit(dummy)
+			r.began(ends, 0)
+			r.began(goes, 0)
+			over := faulty.Outage(err)
+			r.finish(ends, 0, nil)                                                         // which cannot be stored
+			for _, want := range []string{"was not confirmed in time", "is tried again"} { // the second is not taken in
+				_, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay), Key: "twice"})
+				if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), want) {
+					t.Errorf("a submission is told %v, not %q", err, want)
+				}
+			}
+			if err := r.q.Health(); err == nil {
+				t.Error("all is said to be well")
+			}
+			over()
+			r.status(ends, job.Success)
+			id := r.submit(delay)
+			r.finish(goes, 0, nil)
+			r.status(goes, job.Success)
+			r.finish(id, 0, nil)
+			r.status(id, job.Success)
+			if err := r.q.Health(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestAnOutageHoldsUpNoStop: what cannot be stored when the queue closes is given up.
+func TestAnOutageHoldsUpNoStop(t *testing.T) {
 	r, faulty := newFaultyRig(t, 1)
 	running := r.submit(dummy)
 	r.began(running, 0)
 	faulty.Inject(faultstore.Fault{Do: faultstore.CrashBefore})
-	for range 2 {
-		if _, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay)}); !fault.Is(err, fault.Unavailable) {
-			t.Errorf("submission to a broken store: %v", err)
-		}
+	if _, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay)}); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("submission to a broken store: %v", err)
 	}
 	r.crash()
 	r.status(running, job.Error)
@@ -520,18 +556,14 @@ func TestARefusalOfTheStoreCostsOneJob(t *testing.T) {
 	}
 }
 
-// TestAFencedQueueSaysSo: a controller that has lost the lead stands by; only one whose store fails ends.
+// TestAFencedQueueSaysSo: a controller that has lost the lead stands by.
 func TestAFencedQueueSaysSo(t *testing.T) {
-	for _, code := range []fault.Code{fault.Fenced, fault.Unavailable} {
-		r, faulty := newPatientRig(t, 1, time.Millisecond)
-		for range 2 { // the second time the queue has lost patience
-			faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, Err: fault.New(code, "injected"), When: touches(queue.KindJob, "1")})
-		}
-		if _, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, dummy)}); !fault.Is(err, fault.Unavailable) {
-			t.Errorf("%s: the client is told %v", code, err)
-		}
-		if err := r.q.Failed(ctx); !fault.Is(err, code) {
-			t.Errorf("%s: the queue stopped with %v", code, err)
-		}
+	r, faulty := newFaultyRig(t, 1)
+	faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, Err: fault.New(fault.Fenced, "injected"), When: touches(queue.KindJob, "1")})
+	if _, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, dummy)}); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("the client is told %v", err)
+	}
+	if err := r.q.Failed(ctx); !fault.Is(err, fault.Fenced) {
+		t.Errorf("the queue stopped with %v", err)
 	}
 }

@@ -36,6 +36,8 @@ type rig struct {
 	// storePatience is how long the queue bears a store that fails; half a minute
 	// if it is not set.
 	storePatience time.Duration
+	// beforeLook is called before OP_INSTANCE_REBOOT looks for its instance.
+	beforeLook func()
 	// grace is how long opcodes may go on when the queue closes.
 	grace time.Duration
 
@@ -109,11 +111,15 @@ func (r *rig) check(err error) {
 var ctx = context.Background()
 
 // catalogue makes OP_TEST_DUMMY an opcode that a test controls,
-// OP_INSTANCE_SHUTDOWN the same with the instance locked, and OP_TEST_JQUEUE
-// the same but resumable. OP_TEST_DELAY ends at once, and is resumable.
+// OP_INSTANCE_SHUTDOWN the same with the instance locked, OP_TEST_JQUEUE the same
+// but resumable, and OP_INSTANCE_STARTUP both; OP_INSTANCE_REBOOT locks an instance
+// of the inventory, and looks at it when a test lets it (beforeLook). OP_TEST_DELAY ends at once, and is resumable.
 func (r *rig) catalogue() exec.Catalogue {
 	controlled := func(_ context.Context, env *exec.Env) (exec.Plan, error) {
 		return exec.Plan{Do: func(ctx context.Context) (any, error) { return env.Op.ID, r.run(ctx, env) }}, nil
+	}
+	ownInstance := func(op *opcode.Opcode, _ *cluster.Snapshot) (lock.Request, error) {
+		return lock.Request{{Name: lock.Name{Level: lock.Instance, Item: op.Str("instance_name")}, Mode: lock.Exclusive}}, nil
 	}
 	return exec.Catalogue{
 		"OP_TEST_DUMMY":  {Prepare: controlled, Why: "the test says so"},
@@ -121,9 +127,20 @@ func (r *rig) catalogue() exec.Catalogue {
 		"OP_TEST_DELAY": {Resumable: true, Why: "waiting again does no harm", Prepare: func(context.Context, *exec.Env) (exec.Plan, error) {
 			return exec.Plan{Do: func(context.Context) (any, error) { return nil, nil }}, nil
 		}},
-		"OP_INSTANCE_SHUTDOWN": {Prepare: controlled, Why: "the test says so", Locks: func(op *opcode.Opcode, _ *cluster.Snapshot) (lock.Request, error) {
-			return lock.Request{{Name: lock.Name{Level: lock.Instance, Item: op.Str("instance_name")}, Mode: lock.Exclusive}}, nil
+		"OP_INSTANCE_SHUTDOWN": {Prepare: controlled, Why: "the test says so", Locks: ownInstance},
+		"OP_INSTANCE_REBOOT": {Why: "the test says so", Locks: func(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+			if snap.InstanceNamed(op.Str("instance_name")) == nil {
+				return nil, fault.New(fault.NotFound, "not known")
+			}
+			return ownInstance(op, snap)
+		}, Prepare: func(ctx context.Context, env *exec.Env) (exec.Plan, error) {
+			r.beforeLook()
+			if env.Inventory.Snapshot().InstanceNamed(env.Op.Str("instance_name")) == nil {
+				return exec.Plan{}, fault.New(fault.NotFound, "not known")
+			}
+			return controlled(ctx, env)
 		}},
+		"OP_INSTANCE_STARTUP": {Prepare: controlled, Resumable: true, Why: "the test says so", Locks: ownInstance},
 	}
 }
 

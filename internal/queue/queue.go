@@ -62,8 +62,9 @@ type Config struct {
 	// NewUUID makes a random UUID in its lower-case text form.
 	NewUUID func() string
 	Log     *slog.Logger
-	// Patience is how long a store that fails is tried again before the queue
-	// stops; zero for half a minute.
+	// Patience is how long requests wait for a store that fails before they are told that
+	// nobody knows whether they took effect; those that come then are refused. Zero for
+	// half a minute. What was decided is written again until the store works.
 	Patience time.Duration
 	// Grace is how long opcodes that run may go on when the queue closes; zero
 	// ends them at once.
@@ -100,8 +101,8 @@ type Queue struct {
 	planning sync.Mutex
 	expiring bell // rings when rules changed
 	outcomes outcomes
-	// trouble is why the store failed last, nil once it works.
-	trouble atomic.Pointer[error]
+	// trouble is why the store failed last, nil once it works. It is changed under mu.
+	trouble atomic.Pointer[trouble]
 	writes  atomic.Uint64
 	runners sync.WaitGroup
 	crew    crew
@@ -164,7 +165,7 @@ func (q *Queue) Run() {
 // request is taken, but opcodes that run may go on for the grace of the
 // configuration. Then they are told to end; they are resumed, or marked as lost,
 // when the queue is opened again. Jobs that were to begin and had not are queued
-// then as they were before. It returns when all is durable.
+// then as they were before; what was to be resumed still is. It returns when all is durable.
 func (q *Queue) Close() {
 	q.update(func(w *work) {
 		q.phase = closing
@@ -193,9 +194,8 @@ func (q *Queue) Close() {
 	q.outcomes.drain()
 }
 
-// Failed waits until the queue stops by itself, because its decisions can no
-// longer be stored, and returns why: fault.Fenced when another controller leads. It
-// returns nil when ctx ends first or the queue is closed.
+// Failed waits until the queue stops by itself, because another controller leads, and
+// returns why: fault.Fenced. It returns nil when ctx ends first or the queue is closed.
 func (q *Queue) Failed(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -274,6 +274,9 @@ func (q *Queue) usable() error {
 		return errNotOpen
 	case q.phase > open:
 		return errStopping
+	}
+	if t := q.trouble.Load(); t != nil && q.cfg.Now().Sub(t.since) >= q.cfg.Patience {
+		return t.told()
 	}
 	return nil
 }

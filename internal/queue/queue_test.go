@@ -297,6 +297,35 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// What a crash interrupted goes on first, under its locks: not behind a job that is more
+// urgent, nor behind a rule that was made meanwhile, and a cancel is told that it has begun.
+func TestWhatACrashInterruptedGoesOnFirst(t *testing.T) {
+	r := newRig(t, 2)
+	half := r.submit(`{"OP_ID":"OP_INSTANCE_STARTUP","instance_name":"web1"}`)
+	r.began(half, 0)
+	urgent := r.submit(`{"OP_ID":"OP_INSTANCE_SHUTDOWN","instance_name":"web1","priority":-10}`)
+	r.status(urgent, job.Waiting)
+	hold := r.rule(1, `"PAUSE"`, `[["jobid",[">","id",0]]]`)
+	r.held(urgent, hold)
+	r.crash()
+	r.began(half, 0)
+	if !r.gate(half, 0).env.Resumed {
+		t.Error("the opcode is not told that it had begun before")
+	}
+	if a, err := r.q.Cancel(ctx, half, false, queue.By{}); err != nil || a.OK || !strings.Contains(a.Message, "informed") {
+		t.Errorf("a cancel is answered %+v, %v", a, err)
+	}
+	r.check(r.q.DeleteFilter(ctx, hold, queue.By{}))
+	r.status(urgent, job.Waiting)
+	r.finish(half, 0, fault.New(fault.WrongState, "the instance runs"))
+	j := r.status(half, job.Error)
+	if class, _, _ := job.DecodeError(j.Ops[0].Result); class != "OpExecError" {
+		t.Errorf("it ends with %s, as if nothing had been begun", j.Ops[0].Result)
+	}
+	r.finish(urgent, 0, nil)
+	r.status(urgent, job.Success)
+}
+
 func TestLogMessagesShowWhileTheOpcodeRuns(t *testing.T) {
 	r := newRig(t, 1)
 	id := r.submit(resumable)

@@ -18,7 +18,7 @@ import (
 )
 
 // errKilled is the cause that ends an opcode whose job is killed.
-var errKilled = fault.New(fault.Failed, "Job killed on request")
+var errKilled = fault.New(fault.Failed, job.Killed)
 
 // start runs an opcode in a goroutine of its own. That it runs is durable. When
 // the queue closes it does not begin: its job is queued as if nothing had been.
@@ -37,7 +37,7 @@ func (q *Queue) start(ctx context.Context, s machine.Start) {
 		return
 	}
 	if !begins {
-		q.update(func(w *work) { q.apply(w, machine.NotBegun{Job: s.Job, Index: s.Index}) })
+		q.update(func(w *work) { q.apply(w, machine.NotBegun(s)) })
 		return
 	}
 	q.crew.do(q.ctx, func() {
@@ -98,6 +98,10 @@ func (q *Queue) run(ctx context.Context, s machine.Start) {
 	}
 	q.update(func(w *work) {
 		q.forgetKill(s.Job)
+		if errors.Is(err, exec.ErrAskAgain) {
+			q.apply(w, machine.AskAgain{Start: s, Entries: r.takeLog(true).Entries})
+			return
+		}
 		q.apply(w, machine.Done{Log: r.takeLog(true), Nodes: env.Visited(), Result: result, Err: err})
 	})
 }
@@ -126,6 +130,8 @@ func (q *Queue) env(r *run) *exec.Env {
 	return &exec.Env{
 		Job:       r.Job,
 		Index:     r.Index,
+		Resumed:   r.Resumed,
+		Unlocked:  r.Unlocked,
 		Epoch:     q.cfg.Epoch,
 		Op:        r.Op,
 		Inventory: q.cfg.Inventory,

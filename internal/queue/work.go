@@ -16,13 +16,21 @@ import (
 )
 
 // How a store that fails is tried again: after a pause that doubles from the
-// shortest to the longest, for as long as Config.Patience says. Then the queue
-// stops: what it has decided would otherwise be lost silently.
+// shortest to the longest, until it works, or the queue closes and has waited long
+// enough. Who waits for it is told after Config.Patience.
 const (
 	shortestPause   = 10 * time.Millisecond
 	longestPause    = time.Second
 	defaultPatience = 30 * time.Second
+	// lastPatience is how long a store that fails holds up the end of the queue.
+	lastPatience = 5 * time.Second
 )
+
+// trouble is a store that fails.
+type trouble struct {
+	err   error
+	since time.Time
+}
 
 // work is what one update made: the keys whose present state has to become
 // durable, and what has to happen after that.
@@ -77,6 +85,21 @@ func (w *work) answer() <-chan error {
 	c := make(chan error, 1)
 	w.after = append(w.after, func(err error) { c <- err })
 	return c
+}
+
+// tire is for a work that is still to be written when those who wait for it have waited
+// long enough: they are told that nobody knows.
+func (w *work) tire(enough bool, err error) (tell []func()) {
+	if !enough {
+		return nil
+	}
+	unknown := fault.New(fault.Unavailable, "the change was not confirmed in time: %w", err).
+		WithHint("it may take effect when the store works again; a submission key makes it safe to repeat a submission")
+	for _, f := range w.after {
+		tell = append(tell, func() { f(unknown) })
+	}
+	w.after = nil
+	return tell
 }
 
 // touch marks a key as changed.
@@ -303,6 +326,7 @@ func (q *Queue) settle(batch []outcome) {
 			over = q.refused(o.work, o.err)
 		case q.retry(o):
 			over = false
+			after = append(after, o.work.tire(q.cfg.Now().Sub(o.work.failing) >= q.cfg.Patience, o.err)...)
 		default:
 			q.fail(o.err)
 		}
@@ -336,12 +360,16 @@ func (q *Queue) retry(o outcome) bool {
 	if w.failing.IsZero() {
 		w.failing = now
 	}
-	if fault.Is(o.err, fault.Fenced) || now.Sub(w.failing) >= q.cfg.Patience {
+	if fault.Is(o.err, fault.Fenced) || q.phase > open && now.Sub(w.failing) >= min(q.cfg.Patience, lastPatience) {
 		return false
 	}
-	if q.trouble.Swap(&o.err) == nil {
+	since := now
+	if before := q.trouble.Load(); before != nil {
+		since = before.since
+	} else {
 		q.cfg.Log.Warn("the store fails; what was decided is written again until it works", "error", o.err)
 	}
+	q.trouble.Store(&trouble{o.err, since})
 	w.attempts++
 	q.outcomes.expect()
 	time.AfterFunc(pause(w.attempts-1), func() {
@@ -375,10 +403,14 @@ func (q *Queue) Health() error {
 	if stopped != nil {
 		return stopped
 	}
-	if err := q.trouble.Load(); err != nil {
-		return fault.New(fault.Unavailable, "the store fails, and is tried again: %w", *err)
+	if t := q.trouble.Load(); t != nil {
+		return t.told()
 	}
 	return nil
+}
+
+func (t *trouble) told() error {
+	return fault.New(fault.Unavailable, "the store fails, and is tried again: %w", t.err)
 }
 
 // Unreadable lists the stored objects that could not be read when the queue was

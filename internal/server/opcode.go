@@ -40,9 +40,19 @@ func (s *Server) Opcode(task *Task) (*opcode.Opcode, error) {
 		return s.creation(trail)
 	}
 	how := simple[task.Do]
-	params := map[string]any{"instance_name": s.Instance, "reason": trail}
+	params := s.named(trail)
 	maps.Copy(params, how.params)
 	return opcode.FromMap(how.opcode, params)
+}
+
+// named are the parameters that say which instance is meant: that of the name if
+// it is still the server's when its turn comes.
+func (s *Server) named(trail reason.Trail) map[string]any {
+	params := map[string]any{"instance_name": s.Instance, "reason": trail}
+	if s.UUID != "" {
+		params["instance_uuid"] = s.UUID
+	}
+	return params
 }
 
 func (s *Server) creation(trail reason.Trail) (*opcode.Opcode, error) {
@@ -123,7 +133,9 @@ func (s *Server) EffectOpcode(a *servertag.Applied) (*opcode.Opcode, error) {
 	if a.Undo {
 		value = unset
 	}
-	return opcode.FromMap("OP_INSTANCE_SET_PARAMS", map[string]any{"instance_name": s.Instance, "beparams": map[string]any{a.Parameter: value}, "reason": trail})
+	params := s.named(trail)
+	params["beparams"] = map[string]any{a.Parameter: value}
+	return opcode.FromMap("OP_INSTANCE_SET_PARAMS", params)
 }
 
 // trail tells who asked for something and by which request.

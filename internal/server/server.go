@@ -4,8 +4,9 @@
 //
 // Invariants:
 //   - A Server never changes once made; With and its siblings return others.
-//   - A server is one instance, by name, for all of its life; names are never
-//     used again, because numbers are not.
+//   - A server is one instance for all of its life: the one that its creation made,
+//     known by its UUID from then on. Another one that has the name is a stranger's:
+//     nothing is done to it, and nothing of it is shown.
 //   - What is done to a server is recorded before its job is submitted, so that a
 //     crash in between loses nothing and does nothing twice.
 package server
@@ -40,10 +41,12 @@ type Server struct {
 	NICs int `json:"nics"`
 	// Backend is the cluster that it is on; empty for Drover's own. Instance is
 	// its name there.
-	Backend  string   `json:"backend,omitempty"`
-	Instance string   `json:"instance"`
-	Created  job.Time `json:"created"`
-	Updated  job.Time `json:"updated"`
+	Backend  string `json:"backend,omitempty"`
+	Instance string `json:"instance"`
+	// UUID is that of its instance, as its cluster tells it; empty until it was seen.
+	UUID    string   `json:"uuid,omitempty"`
+	Created job.Time `json:"created"`
+	Updated job.Time `json:"updated"`
 	// Built is when its instance was first seen, Deleted since when there is none
 	// any more. Zero: not yet.
 	Built   job.Time `json:"built,omitempty"`
@@ -189,12 +192,43 @@ func (s *Server) WithTags(tags servertag.Set) *Server {
 // Sight is what is known of a server on its cluster.
 type Sight struct {
 	servertag.Sight
+	// UUID is that of the instance; empty for a cluster that tells none.
+	UUID string
+	// Made is when the instance was made, by the cluster's clock.
+	Made job.Time
 	// Stopped: the instance is not to run.
 	Stopped bool
 }
 
-// Settle takes in what was seen: whether there is an instance, what became of
-// the tasks, and all about tags. It returns s itself when nothing is new, and
+// Own returns what was seen of the server itself: a sight without an instance if
+// the one that has its name is another's.
+func (s *Server) Own(sight Sight) Sight {
+	if sight.Instance && !s.owns(sight) {
+		sight.Instance, sight.Tags, sight.UUID, sight.Stopped = false, nil, "", false
+	}
+	return sight
+}
+
+// owns reports whether the instance of a sight is the server's: the one that is
+// known to be, or one that its creation has made. A creation that failed may
+// have made it, too, if it was made while that ran.
+func (s *Server) owns(sight Sight) bool {
+	if s.UUID != "" {
+		return s.UUID == sight.UUID
+	}
+	if s.Built != 0 { // when UUIDs were not remembered, or none was told
+		return true
+	}
+	task := s.Doing()
+	if task == nil || task.Do != Create || task.Job == 0 {
+		return false
+	}
+	outcome, over := sight.Ended[task.Job]
+	return over && (outcome.OK || outcome.Began != 0 && outcome.Began <= sight.Made && sight.Made <= outcome.Ended)
+}
+
+// Settle takes in what was seen of the server itself (Own): whether there is an
+// instance, what became of the tasks, and all about tags. It returns s itself when nothing is new, and
 // nil when the server is done with: its user deleted it, and it is gone.
 func (s *Server) Settle(p *servertag.Policy, sight Sight) *Server {
 	next := *s
@@ -202,7 +236,7 @@ func (s *Server) Settle(p *servertag.Policy, sight Sight) *Server {
 	doing := next.Doing()
 	switch {
 	case sight.Instance:
-		next.Deleted, next.Stopped = 0, sight.Stopped
+		next.Deleted, next.Stopped, next.UUID = 0, sight.Stopped, sight.UUID
 		if next.Built == 0 {
 			next.Built, next.Fault = sight.Now, nil
 		}
@@ -242,7 +276,7 @@ func (s *Server) settleTask(sight Sight) (ended Do) {
 
 func (s *Server) same(other *Server) bool {
 	return len(s.Tasks) == len(other.Tasks) && s.Fault == other.Fault && s.Built == other.Built && s.Deleted == other.Deleted &&
-		s.Stopped == other.Stopped && s.Tags.Same(&other.Tags)
+		s.UUID == other.UUID && s.Stopped == other.Stopped && s.Tags.Same(&other.Tags)
 }
 
 // Jobs returns the ids of the jobs that are under way.

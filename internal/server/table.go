@@ -104,3 +104,12 @@ func (t *Table) Of(project string) iter.Seq[*Server] {
 		})
 	}
 }
+
+// Count is how many servers a project has.
+func (t *Table) Count(project string) int {
+	n := 0
+	for range t.Of(project) {
+		n++
+	}
+	return n
+}

@@ -17,6 +17,9 @@ type Outcome struct {
 	Missing bool
 	// Final: another job like it would fail too.
 	Final bool
+	// Began and Ended are when it ran, by the cluster's clock; zero if it did not, or
+	// if that is not known.
+	Began, Ended job.Time
 }
 
 // Sight is what is known of a server on its cluster at one moment.

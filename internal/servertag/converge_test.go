@@ -139,6 +139,24 @@ func TestFailuresAreTriedAgainAndReported(t *testing.T) {
 	}
 }
 
+// TestATagInForceTellsNoFailure: nor counts those of before, when it is taken
+// away and wanted again.
+func TestATagInForceTellsNoFailure(t *testing.T) {
+	s, plan := having(t, "a").seen(0, nil)
+	s = s.submitted(one(t, plan, Add, "a"), 1, 0)
+	s, plan = s.seen(0, map[job.ID]Outcome{1: {Text: "no power"}})
+	if f := s.Find(User, "a").Failure; f == nil || f.Text != "no power" {
+		t.Fatalf("the failure is %+v", f)
+	}
+	s, plan = s.seen(plan.Wake, nil)
+	s = s.submitted(one(t, plan, Add, "a"), 2, plan.Wake)
+	s, plan = s.seen(plan.Wake+1, map[job.ID]Outcome{2: {OK: true}}, "a")
+	nothing(t, plan)
+	if a := s.Find(User, "a"); a.Status() != Active || a.Failure != nil || a.Tries != 0 || a.Retry != 0 {
+		t.Errorf("it is %s, %+v", a.Status(), a)
+	}
+}
+
 func TestOneBadTagDoesNotHoldTheOthers(t *testing.T) {
 	s, plan := having(t, "a", "bad", "c").seen(1, nil)
 	refuse := func(id job.ID) map[job.ID]Outcome {

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/standby"
 	"github.com/drover-project/drover/internal/store"
@@ -31,12 +32,12 @@ var ofItems = []string{"job", "filter", "instance", "node", "group", "network"}
 // stored are the fields of an item that a standby knows.
 func stored(t *testing.T, what string) (names []string) {
 	t.Helper()
-	all, err := query.Fields(what, nil)
+	all, err := items.All.Fields(what, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range all {
-		known, err := query.Stored(query.Request{What: what, Fields: []string{f.Name}}, time.Unix(0, 0))
+		known, err := items.All.Stored(query.Request{What: what, Fields: []string{f.Name}}, time.Unix(0, 0))
 		if err != nil {
 			t.Fatal(err)
 		}

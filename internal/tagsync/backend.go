@@ -26,6 +26,8 @@ type Backend interface {
 	// Look returns what is known of an instance and of jobs. The jobs are looked at
 	// first: of one that has ended, the sight shows the effect.
 	Look(ctx context.Context, instance string, jobs []job.ID) (server.Sight, error)
+	// Has reports whether an instance is known to be there, without asking.
+	Has(instance string) bool
 	// Follow calls changed with the name of an instance whenever one of the jobs on
 	// it has ended or something of it is different, and with an empty name when any
 	// instance may be, until ctx ends. It may call too often.
@@ -70,10 +72,15 @@ func (l Local) Look(ctx context.Context, instance string, jobs []job.ID) (server
 		}
 	}
 	if inst := now.Inventory.InstanceNamed(instance); inst != nil {
-		sight.Instance, sight.Tags = true, inst.Tags
+		sight.Instance, sight.Tags, sight.UUID, sight.Made = true, inst.Tags, inst.UUID, job.Time(inst.CTime/1e3)
 		sight.Stopped = inst.AdminState != cluster.AdminUp
 	}
 	return sight, nil
+}
+
+// Has looks into the inventory.
+func (l Local) Has(instance string) bool {
+	return l.Picture.Load().Inventory.InstanceNamed(instance) != nil
 }
 
 // final are the second arguments of failed prerequisites that another try will
@@ -90,7 +97,9 @@ func outcomeOf(j *job.Job) servertag.Outcome {
 		if op.Status == job.Success {
 			continue
 		}
-		return ReadOutcome(op.Status, op.Result)
+		o := ReadOutcome(op.Status, op.Result)
+		o.Began, o.Ended = op.Exec, op.End
+		return o
 	}
 	return servertag.Outcome{Text: "the job did not succeed"}
 }

@@ -100,6 +100,7 @@ func (e *Engine) find(ctx context.Context, s *server.Server, silent map[string]s
 		silent[s.Backend], f.Unreachable = err.Error(), err.Error()
 		return f
 	}
+	sight = s.Own(sight)
 	f.Missing = !sight.Instance && s.Deleted == 0 && s.Doing() == nil && s.Fault == nil
 	if s.Deleted == 0 && !s.Deleting() {
 		f.Differences = append(f.Differences, s.Tags.Compare(e.cfg.Policy, sight.Sight)...)

@@ -3,6 +3,7 @@ package tagsync_test
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -36,6 +37,8 @@ type rig struct {
 	ahead atomic.Int64
 	// around wraps the cluster that the engine gets, if set.
 	around func(tagsync.Backend) tagsync.Backend
+	// more are further clusters.
+	more map[string]tagsync.Backend
 	// effects are those of tags.
 	effects []servertag.Effect
 }
@@ -69,9 +72,11 @@ func (r *rig) start() {
 	}
 	policy := servertag.DefaultPolicy()
 	policy.Effects = r.effects
+	backends := map[string]tagsync.Backend{"": backend}
+	maps.Copy(backends, r.more)
 	var err error
 	r.engine, err = tagsync.Open(r.ctx, tagsync.Config{
-		Store: r.store, Picture: r.shown, Backends: map[string]tagsync.Backend{"": backend}, Policy: policy,
+		Store: r.store, Picture: r.shown, Backends: backends, Policy: policy,
 		Catalogue: server.DefaultCatalogue(), Prefix: "snf-", NewUUID: testkit.NewUUID, Log: r.log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
 	})

@@ -44,7 +44,8 @@ const (
 	KindNumber store.Kind = "server-number"
 )
 
-var numberKey = store.Key{Kind: KindNumber, ID: "newest"}
+// NumberKey is where the greatest number is.
+var NumberKey = store.Key{Kind: KindNumber, ID: "newest"}
 
 // Config is what an engine needs.
 type Config struct {
@@ -75,18 +76,36 @@ type Engine struct {
 	running sync.WaitGroup
 	ctx     context.Context // ends when the engine closes
 	stop    context.CancelFunc
-	places  chan struct{} // how many workers may run at once
+	// places are how many workers may run at once, by cluster: one that does not
+	// answer holds up none of the others' servers.
+	places map[string]chan struct{}
 }
 
-// atOnce is how many servers are worked on at once.
-const atOnce = 64
+// atOnce is how many servers of a cluster are worked on at once, if that is no more
+// than allAtOnce of all clusters.
+const (
+	atOnce    = 64
+	allAtOnce = 512
+)
+
+// placesOf shares the places out among clusters.
+func placesOf(backends map[string]Backend) map[string]chan struct{} {
+	places := map[string]chan struct{}{"": nil} // also for servers of clusters that are not configured any more
+	for name := range backends {
+		places[name] = nil
+	}
+	for name := range places {
+		places[name] = make(chan struct{}, max(1, min(atOnce, allAtOnce/len(places))))
+	}
+	return places
+}
 
 // Open loads the servers and shows them. It takes requests and works on servers
 // from Run on.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
-	e := &Engine{cfg: cfg, workers: map[string]*worker{}, places: make(chan struct{}, atOnce)}
+	e := &Engine{cfg: cfg, workers: map[string]*worker{}, places: placesOf(cfg.Backends)}
 	e.ctx, e.stop = context.WithCancel(context.Background())
-	switch o, err := cfg.Store.Get(ctx, numberKey); {
+	switch o, err := cfg.Store.Get(ctx, NumberKey); {
 	case err == nil:
 		if e.number, err = strconv.ParseInt(string(o.Value), 10, 64); err != nil {
 			return nil, fault.New(fault.Internal, "the stored number of the newest server cannot be read: %w", err)
@@ -216,19 +235,23 @@ func (e *Engine) Create(ctx context.Context, w *Wish) (*server.Server, error) {
 	return s, nil
 }
 
-// enqueueNew numbers a server and hands it to the store. Numbers reach the store
-// in their order, so that the greatest is written last.
+// enqueueNew numbers a server and hands it to the store, with a number whose
+// instance is nobody's yet. Numbers reach the store in their order, so that the
+// greatest is written last.
 func (e *Engine) enqueueNew(s *server.Server, durable chan<- error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.Number = e.number + 1
-	s.Instance = server.InstanceName(e.cfg.Prefix, s.Number)
+	s.Number, s.Instance = e.number, ""
+	for s.Instance == "" || e.cfg.Backends[s.Backend].Has(s.Instance) {
+		s.Number++
+		s.Instance = server.InstanceName(e.cfg.Prefix, s.Number)
+	}
 	put, err := putOf(s)
 	if err != nil {
 		return err
 	}
-	e.number++
-	tx := store.Tx{Put: []store.Put{put, {Key: numberKey, Value: []byte(strconv.FormatInt(s.Number, 10))}}}
+	e.number = s.Number
+	tx := store.Tx{Put: []store.Put{put, {Key: NumberKey, Value: []byte(strconv.FormatInt(s.Number, 10))}}}
 	e.enqueue(tx, &state.Change{Servers: []*server.Server{s}}, func(err error) { durable <- err })
 	return nil
 }

@@ -98,8 +98,12 @@ func (e *Engine) kick(id string) {
 
 // work looks at a server until nothing happens about it any more.
 func (e *Engine) work(id string, w *worker) {
-	e.places <- struct{}{}
-	defer func() { <-e.places }()
+	places := e.places[""]
+	if s := e.Servers().Get(id); s != nil && e.places[s.Backend] != nil {
+		places = e.places[s.Backend]
+	}
+	places <- struct{}{}
+	defer func() { <-places }()
 	for {
 		told := e.takeWaiting(w)
 		wake, err := e.turn(id)
@@ -205,6 +209,7 @@ func (e *Engine) turn(id string) (wake job.Time, err error) {
 	}
 	sight.Now = e.Now()
 	s, err = e.change(id, func(s *server.Server) (*server.Server, error) {
+		sight := s.Own(sight)
 		next := s.Settle(e.cfg.Policy, sight)
 		if next == nil || next.Deleting() || next.Deleted != 0 {
 			return next, nil

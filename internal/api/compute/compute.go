@@ -43,9 +43,9 @@ import (
 type Config struct {
 	// Session tells what a token stands for. fault.Denied when it is not good.
 	Session func(ctx context.Context, token string) (*identity.Session, error)
-	Engine  *tagsync.Engine
-	// Scheme is how clients reach the API, http or https; links begin with it.
-	Scheme string
+	// Keep keeps a project from being removed until release is called.
+	Keep   func(project string) (release func(), err error)
+	Engine *tagsync.Engine
 	// Identity is where clients get tokens; empty for beside this API.
 	Identity string
 	// Waits says what a job of Drover's own cluster waits for, in a sentence; empty

@@ -76,7 +76,12 @@ func createServer(r *request) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	release, err := r.api.cfg.Keep(wish.Project)
+	if err != nil {
+		return result{}, err
+	}
 	s, err := r.api.cfg.Engine.Create(r.Context(), wish)
+	release()
 	if err != nil {
 		return result{}, err
 	}

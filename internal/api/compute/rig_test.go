@@ -99,6 +99,12 @@ func (c *cloud) Look(_ context.Context, instance string, jobs []job.ID) (server.
 	return sight, nil
 }
 
+func (c *cloud) Has(instance string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.instances[instance].Instance
+}
+
 func (c *cloud) Follow(ctx context.Context, changed func(string)) error {
 	c.mu.Lock()
 	c.changed = changed
@@ -175,7 +181,8 @@ func newRig(t *testing.T) *rig {
 		cloud: &cloud{instances: map[string]server.Sight{}, jobs: map[string]job.ID{}, ended: map[job.ID]servertag.Outcome{}}}
 	r.check(err)
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(r.log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	r.accounts, err = identity.Open(t.Context(), identity.Config{Store: kept, Now: r.now, NewUUID: testkit.NewUUID, Log: log})
+	r.accounts, err = identity.Open(t.Context(), identity.Config{Store: kept, Now: r.now, NewUUID: testkit.NewUUID, Log: log,
+		Servers: func(project string) int { return r.engine.Servers().Count(project) }})
 	r.check(err)
 	r.engine, err = tagsync.Open(t.Context(), tagsync.Config{Store: kept, Picture: r.shown, Backends: map[string]tagsync.Backend{"": r.cloud},
 		Policy: servertag.DefaultPolicy(), Catalogue: server.DefaultCatalogue(), Prefix: "snf-", Now: r.now, NewUUID: testkit.NewUUID, Log: log})
@@ -185,7 +192,7 @@ func newRig(t *testing.T) *rig {
 		r.engine.Close()
 		r.check(kept.Close())
 	})
-	r.api = compute.New(compute.Config{Engine: r.engine, Scheme: "http", Now: r.now, Log: log,
+	r.api = compute.New(compute.Config{Engine: r.engine, Keep: r.accounts.Keep, Now: r.now, Log: log,
 		Session: func(_ context.Context, token string) (*identity.Session, error) { return r.accounts.Session(token) },
 		Waits:   func(context.Context, job.ID) string { return "" }})
 	r.home, r.token = r.join("alice", "home", identity.Member)
@@ -195,9 +202,9 @@ func newRig(t *testing.T) *rig {
 // join makes a user of a new project, and returns it with a token.
 func (r *rig) join(user, project, role string) (identity.Project, string) {
 	r.Helper()
-	p, err := r.accounts.AddProject(r.Context(), project, "")
+	p, err := r.accounts.AddProject(r.Context(), identity.ProjectEdit{Name: new(project)})
 	r.check(err)
-	u, err := r.accounts.AddUser(r.Context(), user, "opensesame")
+	u, err := r.accounts.AddUser(r.Context(), identity.UserEdit{Name: new(user), Password: new("opensesame")})
 	r.check(err)
 	r.check(r.accounts.SetRole(r.Context(), u.ID, p.ID, role, true))
 	_, token, err := r.accounts.Log(r.Context(), identity.Login{User: user, Password: "opensesame"})

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/forwarded"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 )
 
-// base is how clients see this host.
-func (r *request) base() string { return r.api.cfg.Scheme + "://" + r.Host }
+// base is the URL under which the client reaches the services.
+func (r *request) base() string { return forwarded.Base(r.Request) }
 
 // root is the path of the request's flavour.
 func (r *request) root() string {

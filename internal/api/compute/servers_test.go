@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/server"
 )
@@ -302,4 +303,26 @@ func TestGuessingIsSlowed(t *testing.T) {
 	if a := r.ask(http.MethodGet, nova+"/servers", ""); a.status != http.StatusOK {
 		t.Errorf("a right one: %d", a.status)
 	}
+}
+
+// TestAProjectOutlivesItsServers: also those whose instances are gone, for nobody
+// else could delete them.
+func TestAProjectOutlivesItsServers(t *testing.T) {
+	r := newRig(t)
+	s := r.create("web1")
+	refused := func(when string) {
+		t.Helper()
+		if err := r.accounts.RemoveProject(t.Context(), r.home.ID); !fault.Is(err, fault.Conflict) {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	refused("while it runs")
+	r.cloud.remove(s.Instance)
+	r.until(s.ID, "is gone", func(s *server.Server) bool { return s.Deleted != 0 })
+	refused("when its instance is gone")
+	if a := r.ask(http.MethodDelete, at(nova, s), ""); a.status != http.StatusNoContent {
+		t.Fatalf("deleting it: %d %s", a.status, a.text)
+	}
+	r.until(s.ID, "is deleted", func(s *server.Server) bool { return s == nil })
+	r.check(r.accounts.RemoveProject(t.Context(), r.home.ID))
 }

@@ -15,6 +15,9 @@ const (
 	maxMinor = 52
 )
 
+// Newest is the newest microversion.
+const Newest = "2.52"
+
 // The microversions that change something here.
 const (
 	withDescription = 19
@@ -81,8 +84,7 @@ func (r *request) documents(path string) (result, bool) {
 		return object{"id": id, "status": "CURRENT", "version": version, "min_version": least, "updated": "2013-07-23T11:33:21Z",
 			"links": []any{object{"rel": "self", "href": base + at}}}
 	}
-	newest := "2." + strconv.Itoa(maxMinor)
-	v21, v20 := entry("v2.1", newest, "2.1", "/compute/v2.1/"), entry("v2.0", "", "", "/compute/v2.0/")
+	v21, v20 := entry("v2.1", Newest, "2.1", "/compute/v2.1/"), entry("v2.0", "", "", "/compute/v2.0/")
 	v20["status"] = "SUPPORTED"
 	image := entry("v2.9", "", "", "/image/v2/")
 	switch path {

@@ -10,6 +10,8 @@
 package identity
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -18,6 +20,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/forwarded"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/intake"
 )
@@ -28,10 +31,8 @@ type Service struct{ Type, Name, URL string }
 // Config is what the API needs.
 type Config struct {
 	Accounts *identity.Service
-	// Catalog tells where the services are, as the client sees this host.
+	// Catalog tells where the services are, as the client reaches them.
 	Catalog func(r *http.Request) []Service
-	// Scheme is how clients reach the API, http or https; links begin with it.
-	Scheme string
 	// Prefix is the path that the API is below, without a slash at its end.
 	Prefix string
 	Region string
@@ -57,9 +58,12 @@ const (
 // request is a request on its way.
 type request struct {
 	*http.Request
-	api  *API
-	w    http.ResponseWriter
-	path []string // what stands for "{}" in the route
+	api *API
+	// w takes the answer; nil for a request that came otherwise. header is that of the
+	// answer.
+	w      http.ResponseWriter
+	header http.Header
+	path   []string // what stands for "{}" in the route
 	// session is that of X-Auth-Token; nil without one.
 	session *identity.Session
 }
@@ -74,7 +78,7 @@ type route struct {
 
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	req := &request{Request: r, api: a, w: w}
+	req := &request{Request: r, api: a, w: w, header: w.Header()}
 	w.Header().Set("Vary", "X-Auth-Token")
 	status, answer, err := a.answer(req)
 	if err != nil {
@@ -116,7 +120,7 @@ func refusal(status int, text string) any {
 	return object{"error": object{"code": status, "title": http.StatusText(status), "message": text}}
 }
 
-func (a *API) base(r *http.Request) string { return a.cfg.Scheme + "://" + r.Host + a.cfg.Prefix }
+func (a *API) base(r *http.Request) string { return forwarded.Base(r) + a.cfg.Prefix }
 
 // answer finds the route and who asks.
 func (a *API) answer(r *request) (int, any, error) {
@@ -124,38 +128,72 @@ func (a *API) answer(r *request) (int, any, error) {
 	if !ok {
 		return 0, nil, errNotFound()
 	}
-	known := false
+	rt, err := r.find(path)
+	if err != nil {
+		return 0, nil, err
+	}
+	if token := r.Header.Get("X-Auth-Token"); token != "" && !rt.open {
+		session, err := a.cfg.Accounts.Session(token)
+		if err != nil {
+			a.slow(r)
+			return 0, nil, err
+		}
+		r.session = session
+	}
+	switch {
+	case !rt.open && r.session == nil:
+		return 0, nil, errDenied()
+	case rt.admin && !r.session.Admin():
+		return 0, nil, fault.New(fault.WrongState, "You are not authorized to perform the requested action.").At("forbidden")
+	}
+	return rt.serve(r)
+}
+
+// find finds the route of a path below the prefix, and its variables.
+func (r *request) find(path string) (*route, error) {
+	var known []string
 	for i := range routes {
 		rt := &routes[i]
 		variables, ok := match(rt.path, path)
 		if !ok {
 			continue
 		}
-		known = true
-		if rt.method != r.Method && (r.Method != http.MethodHead || rt.method != http.MethodGet) {
-			continue
+		known = append(known, rt.method)
+		if rt.method == r.Method || r.Method == http.MethodHead && rt.method == http.MethodGet {
+			r.path = variables
+			return rt, nil
 		}
-		r.path = variables
-		if token := r.Header.Get("X-Auth-Token"); token != "" && !rt.open {
-			session, err := a.cfg.Accounts.Session(token)
-			if err != nil {
-				a.slow(r)
-				return 0, nil, err
-			}
-			r.session = session
-		}
-		switch {
-		case !rt.open && r.session == nil:
-			return 0, nil, errDenied()
-		case rt.admin && !r.session.Admin():
-			return 0, nil, fault.New(fault.WrongState, "You are not authorized to perform the requested action.").At("forbidden")
-		}
-		return rt.serve(r)
 	}
-	if known {
-		return 0, nil, fault.New(fault.Invalid, "The method is not allowed for the requested URL.").At("method")
+	if known != nil {
+		r.header.Set("Allow", strings.Join(known, ", "))
+		return nil, fault.New(fault.Unsupported, "The method is not allowed for the requested URL.").At("method")
 	}
-	return 0, nil, errNotFound()
+	return nil, errNotFound()
+}
+
+// Operate answers a request about accounts of who owns the machine that the
+// controller runs on, and so may administer without a token: of a path below the
+// prefix, with a query if it has one. It answers nothing that needs no token.
+func (a *API) Operate(ctx context.Context, method, path string, body []byte) (status int, answer any) {
+	in, err := http.NewRequestWithContext(ctx, method, "http://controller"+a.cfg.Prefix+path, bytes.NewReader(body))
+	if err != nil {
+		return errorBody(fault.New(fault.Invalid, "%s %s is no request", fault.Clip(method, 20), fault.Clip(path, 200)))
+	}
+	r := &request{Request: in, api: a, header: http.Header{}, session: &identity.Session{Roles: []string{identity.Admin}, Methods: []string{"socket"}}}
+	rt, err := r.find(strings.TrimPrefix(in.URL.EscapedPath(), a.cfg.Prefix))
+	if err == nil && rt.open {
+		err = errNotFound()
+	}
+	if err == nil {
+		status, answer, err = rt.serve(r)
+	}
+	if err != nil {
+		status, answer = errorBody(err)
+	}
+	if method != http.MethodGet {
+		a.cfg.Log.Info("accounts were administered over the controller's socket", "method", method, "path", fault.Clip(path, 200), "status", status)
+	}
+	return status, answer
 }
 
 func errNotFound() error { return fault.New(fault.NotFound, "Not Found") }
@@ -202,8 +240,8 @@ func (a *API) slow(r *request) {
 // statuses are the statuses of the codes of errors; any other is 500.
 var statuses = map[fault.Code]int{
 	fault.Invalid: http.StatusBadRequest, fault.Denied: http.StatusUnauthorized, fault.NotFound: http.StatusNotFound,
-	fault.Exists: http.StatusConflict, fault.WrongState: http.StatusForbidden, fault.TooLarge: http.StatusRequestEntityTooLarge,
-	fault.Unavailable: http.StatusServiceUnavailable,
+	fault.Exists: http.StatusConflict, fault.Conflict: http.StatusConflict, fault.WrongState: http.StatusForbidden, fault.TooLarge: http.StatusRequestEntityTooLarge,
+	fault.Unavailable: http.StatusServiceUnavailable, fault.Unsupported: http.StatusMethodNotAllowed,
 }
 
 func errorBody(err error) (int, any) {

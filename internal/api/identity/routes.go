@@ -24,6 +24,7 @@ var routes = []route{
 	{method: "GET", path: "/v3/projects", serve: listProjects},
 	{method: "GET", path: "/v3/projects/{}", serve: showProject},
 	{method: "POST", path: "/v3/projects", admin: true, serve: addProject},
+	{method: "PATCH", path: "/v3/projects/{}", admin: true, serve: editProject},
 	{method: "DELETE", path: "/v3/projects/{}", admin: true, serve: removeProject},
 	{method: "GET", path: "/v3/users", serve: listUsers},
 	{method: "GET", path: "/v3/users/{}", serve: showUser},
@@ -147,7 +148,7 @@ func logIn(r *request) (int, any, error) {
 		}
 		return 0, nil, err
 	}
-	r.w.Header().Set("X-Subject-Token", token)
+	r.header.Set("X-Subject-Token", token)
 	return http.StatusCreated, object{"token": r.tokenBody(session)}, nil
 }
 
@@ -194,7 +195,7 @@ func showToken(r *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	r.w.Header().Set("X-Subject-Token", text)
+	r.header.Set("X-Subject-Token", text)
 	return http.StatusOK, object{"token": r.tokenBody(s)}, nil
 }
 
@@ -217,8 +218,10 @@ func projectBody(p identity.Project) object {
 
 func userBody(u identity.User) object {
 	out := object{"id": u.ID, "name": u.Name, "enabled": u.Enabled, "domain_id": "default", "password_expires_at": nil, "options": object{}, "links": object{}}
-	if u.Project != "" {
-		out["default_project_id"] = u.Project
+	for key, text := range map[string]string{"default_project_id": u.Project, "email": u.Email, "description": u.Description} {
+		if text != "" {
+			out[key] = text
+		}
 	}
 	return out
 }
@@ -278,15 +281,35 @@ func showProject(r *request) (int, any, error) {
 	return show(r, "project", r.projects(), func(p identity.Project) string { return p.ID }, projectBody)
 }
 
-func addProject(r *request) (int, any, error) {
-	var body struct {
-		Project struct{ Name, Description string }
+// projectRequest is the body that makes or changes a project.
+type projectRequest struct {
+	Project struct {
+		Name, Description *string
+		Enabled           *bool
 	}
+}
+
+func (b *projectRequest) edit() identity.ProjectEdit {
+	p := &b.Project
+	return identity.ProjectEdit{Name: p.Name, Description: p.Description, Enabled: p.Enabled}
+}
+
+func addProject(r *request) (int, any, error) {
+	var body projectRequest
 	if err := r.read(&body); err != nil {
 		return 0, nil, err
 	}
-	p, err := r.api.cfg.Accounts.AddProject(r.Context(), body.Project.Name, body.Project.Description)
+	p, err := r.api.cfg.Accounts.AddProject(r.Context(), body.edit())
 	return http.StatusCreated, object{"project": projectBody(p)}, err
+}
+
+func editProject(r *request) (int, any, error) {
+	var body projectRequest
+	if err := r.read(&body); err != nil {
+		return 0, nil, err
+	}
+	p, err := r.api.cfg.Accounts.EditProject(r.Context(), r.path[0], body.edit())
+	return http.StatusOK, object{"project": projectBody(p)}, err
 }
 
 func removeProject(r *request) (int, any, error) {
@@ -309,36 +332,35 @@ func showUser(r *request) (int, any, error) {
 	return show(r, "user", r.users(), func(u identity.User) string { return u.ID }, userBody)
 }
 
-func addUser(r *request) (int, any, error) {
-	var body struct {
-		User struct {
-			Name, Password string
-			Project        string `json:"default_project_id"`
-			Enabled        *bool
-		}
+// userRequest is the body that makes or changes a user.
+type userRequest struct {
+	User struct {
+		Name, Password, Email, Description *string
+		Project                            *string `json:"default_project_id"`
+		Enabled                            *bool
 	}
+}
+
+func (b *userRequest) edit() identity.UserEdit {
+	u := &b.User
+	return identity.UserEdit{Name: u.Name, Password: u.Password, Email: u.Email, Description: u.Description, Project: u.Project, Enabled: u.Enabled}
+}
+
+func addUser(r *request) (int, any, error) {
+	var body userRequest
 	if err := r.read(&body); err != nil {
 		return 0, nil, err
 	}
-	u, err := r.api.cfg.Accounts.AddUser(r.Context(), body.User.Name, body.User.Password)
-	if err == nil && (body.User.Project != "" || body.User.Enabled != nil) {
-		u, err = r.api.cfg.Accounts.EditUser(r.Context(), u.ID, identity.Edit{Project: &body.User.Project, Enabled: body.User.Enabled})
-	}
+	u, err := r.api.cfg.Accounts.AddUser(r.Context(), body.edit())
 	return http.StatusCreated, object{"user": userBody(u)}, err
 }
 
 func editUser(r *request) (int, any, error) {
-	var body struct {
-		User struct {
-			Password *string
-			Enabled  *bool
-			Project  *string `json:"default_project_id"`
-		}
-	}
+	var body userRequest
 	if err := r.read(&body); err != nil {
 		return 0, nil, err
 	}
-	u, err := r.api.cfg.Accounts.EditUser(r.Context(), r.path[0], identity.Edit{Password: body.User.Password, Enabled: body.User.Enabled, Project: body.User.Project})
+	u, err := r.api.cfg.Accounts.EditUser(r.Context(), r.path[0], body.edit())
 	return http.StatusOK, object{"user": userBody(u)}, err
 }
 

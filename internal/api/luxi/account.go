@@ -5,6 +5,7 @@ import (
 	"net"
 	"os/user"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -18,8 +19,8 @@ import (
 // unix sockets, which only tests make, are nobody's.
 func Peer(conn net.Conn) reason.Account {
 	who := reason.Account{Surface: "luxi", Name: "unknown"}
-	socket, ok := conn.(*net.UnixConn)
-	if !ok {
+	socket, ok := conn.(syscall.Conn)
+	if !ok || conn.RemoteAddr().Network() != "unix" {
 		return who
 	}
 	raw, err := socket.SyscallConn()

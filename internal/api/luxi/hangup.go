@@ -35,9 +35,11 @@ func (a *attention) request(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// attend adds a connection to those that the server looks after. The caller holds mu.
+// attend adds a connection to those that the server looks after.
 func (s *Server) attend(conn net.Conn) *attention {
 	a := &attention{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.conns[conn] = a
 	if !s.looking { // one timer for all: nearly all requests are answered before it ends
 		s.looking = true

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
 )
 
 func TestWorkEndsWhenItsClientHangsUp(t *testing.T) {
@@ -34,10 +35,7 @@ func TestWorkEndsWhenItsClientHangsUp(t *testing.T) {
 
 func TestHungUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
-	listener, err := Listen(path, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := socketAt(t, path, gate.LUXI)
 	defer func() { _ = listener.Close() }()
 	for _, c := range []struct {
 		name string

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/opcode"
-	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -200,12 +200,12 @@ func waitForJobChange(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	if query.CheckFields("job", fields) != nil { // such values never change, and tell nothing
+	if items.All.CheckFields("job", fields) != nil { // such values never change, and tell nothing
 		return [2]any{make([]any, len(fields)), []any{}}, nil
 	}
 	known := canonical(a.items[2])
 	serial := lastKnownSerial(a.items[3])
-	row := query.JobValues(fields)
+	row := items.JobValues(fields)
 	ctx, cancel := context.WithTimeout(ctx, min(job.Seconds(timeout), luxiwire.MaxWait))
 	defer cancel()
 	var values raw

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/reason"
@@ -50,7 +51,8 @@ func TestLimitsOfRequestsAreNamed(t *testing.T) {
 }
 
 func TestConnectionsAreLimited(t *testing.T) {
-	_, path := echoServer(t, nil, func(s *Server) { s.maxConnections = 2 })
+	s, _ := echoServer(t, nil)
+	path := listenAt(t, s, gate.Surface{Most: 2, Share: 16, Local: true})
 	first, second := dialRaw(t, path), dialRaw(t, path)
 	for _, c := range []*conn{first, second} {
 		if got := c.ask(`{"method":"Echo","args":[1]}`); !got.Success {

@@ -41,7 +41,10 @@ type Deps struct {
 	Rollout *rollout.Engine
 	// Servers keeps the servers of the Compute API; nil where there are none.
 	Servers *tagsync.Engine
-	Log     *slog.Logger
+	// Accounts answers requests about the accounts of the Compute API, as an
+	// administrator's; nil where none are kept.
+	Accounts func(ctx context.Context, method, path string, body []byte) (status int, answer any)
+	Log      *slog.Logger
 	// Observe is told of each request that was answered: its context, its method,
 	// "ok" or the code of its error, and how long it took. Nil when nobody wants
 	// to know.

@@ -8,6 +8,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/store"
 )
 
@@ -90,7 +91,7 @@ func (a *arguments) what(i int) string {
 	if name == "extstorage" { // known to the query engine, but not over LUXI
 		a.fail(fault.New(fault.Invalid, "Can't parse value '%s' as neitherQueryTypeLuxi nor QueryTypeOp", name))
 	}
-	if _, err := query.Fields(name, nil); err != nil {
+	if _, err := items.All.Fields(name, nil); err != nil {
 		a.fail(err)
 	}
 	return name
@@ -111,7 +112,7 @@ func queryOSes(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	result, err := query.OSes(d.Querier.Source(ctx), names, fields)
+	result, err := items.OSes(d.Querier.Source(ctx), names, fields)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func queryFields(_ context.Context, _ *Deps, a *arguments) (any, error) {
 	if err := servedHere("QueryFields", what); err != nil {
 		return nil, err
 	}
-	defs, err := query.Fields(what, names)
+	defs, err := items.All.Fields(what, names)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +248,7 @@ func queryTags(ctx context.Context, d *Deps, a *arguments) (any, error) {
 var tagWords = map[string]string{"nodegroup": "Group", "node": "Node", "instance": "Instance", "network": "Network"}
 
 func queryClusterInfo(ctx context.Context, d *Deps, _ *arguments) (any, error) {
-	return query.ClusterInfo(d.Querier.Source(ctx)), nil
+	return items.ClusterInfo(d.Querier.Source(ctx)), nil
 }
 
 func queryConfigValues(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -255,5 +256,5 @@ func queryConfigValues(ctx context.Context, d *Deps, a *arguments) (any, error) 
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return query.ConfigValues(d.Querier.Source(ctx), names), nil
+	return items.ConfigValues(d.Querier.Source(ctx), names), nil
 }

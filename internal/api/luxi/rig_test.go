@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/luxiwire"
@@ -49,11 +50,14 @@ func newRigOn(t testing.TB, url string) *rig {
 // listen serves on a socket until the test ends, and returns its path.
 func listen(t testing.TB, s *Server) string {
 	t.Helper()
+	return listenAt(t, s, gate.LUXI)
+}
+
+// listenAt is listen with other limits of connections.
+func listenAt(t testing.TB, s *Server, limits gate.Surface) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "luxi")
-	listener, err := Listen(path, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := socketAt(t, path, limits)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, listener) }()
@@ -64,6 +68,16 @@ func listen(t testing.TB, s *Server) string {
 		}
 	})
 	return path
+}
+
+// socketAt opens a socket for LUXI.
+func socketAt(t testing.TB, path string, limits gate.Surface) *gate.Listener {
+	t.Helper()
+	l, err := gate.New(limits, gate.Files(), slog.New(slog.DiscardHandler)).ListenUnix(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 func (r *rig) client() *luxiwire.Client {

@@ -10,21 +10,16 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/requestid"
 )
-
-// maxConnections is how many clients may be connected at once; another one is
-// told so and sent away. It keeps file descriptors for the rest of the
-// controller.
-const maxConnections = 1000
 
 // maxInFlight is how much memory all requests of more than luxiwire.FreeFrame
 // that are being read or worked on may take, in bytes.
@@ -48,11 +43,10 @@ type Server struct {
 	methods map[string]method
 	// The limits of the protocol, and how often to look whether a client is still
 	// there; tests take smaller ones.
-	idle, begun    time.Duration // for a request to begin, and for all of it to come
-	look           time.Duration
-	farewell       time.Duration // for answers under way at a stop
-	maxFrame       int
-	maxConnections int
+	idle, begun time.Duration // for a request to begin, and for all of it to come
+	look        time.Duration
+	farewell    time.Duration // for answers under way at a stop
+	maxFrame    int
 	// memory is what long requests that are being read or worked on take together.
 	memory *intake.Budget
 
@@ -60,7 +54,6 @@ type Server struct {
 	conns map[net.Conn]*attention
 	// looking: a time is set for the next lookAround.
 	looking bool
-	done    sync.WaitGroup
 }
 
 // New returns a server of all methods over the given parts of the controller.
@@ -76,9 +69,7 @@ func newServer(deps Deps, table []method) *Server {
 		farewell: stopTimeout,
 		maxFrame: luxiwire.MaxFrame,
 		conns:    map[net.Conn]*attention{},
-
-		maxConnections: maxConnections,
-		memory:         intake.NewBudget(maxInFlight),
+		memory:   intake.NewBudget(maxInFlight),
 	}
 	for _, m := range table {
 		s.methods[m.name] = m
@@ -89,34 +80,38 @@ func newServer(deps Deps, table []method) *Server {
 // Serve answers on the listener until the context ends or the listener fails.
 // Requests that are being carried out when the context ends get a few seconds to be
 // answered before Serve returns; the listener is then closed.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	stop := context.AfterFunc(ctx, func() {
-		_ = listener.Close() // Accept reports it
-		s.endAll()
-	})
-	defer stop()
-	defer s.done.Wait()
-	for {
-		conn, err := listener.Accept()
-		switch {
-		case err == nil:
-			s.admit(ctx, conn)
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ECONNABORTED):
-			s.deps.Log.Warn("a LUXI client could not be accepted", "error", err)
-			pause(ctx, 50*time.Millisecond)
-		default:
-			return err
-		}
-	}
+func (s *Server) Serve(ctx context.Context, listener *gate.Listener) error {
+	defer context.AfterFunc(ctx, s.endAll)()
+	return Accept(ctx, listener, func(conn net.Conn) { s.serveConn(ctx, conn, s.attend(conn), Peer(conn)) })
 }
 
-// pause lets some time pass, unless the context ends first.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+// Accept has each connection of a listener served, all at the same time, until ctx ends,
+// which closes the listener, or the listener fails. It returns when all have been
+// served. Whom the gate turns away is told so in the words of LUXI.
+func Accept(ctx context.Context, listener *gate.Listener, serve func(net.Conn)) error {
+	listener.Refuse(func(conn net.Conn, why string) {
+		defer func() { _ = conn.Close() }() // nothing is left to be said
+		err := fault.New(fault.Busy, "%s", why)
+		refuse(conn, err.Error(), err)
+	})
+	defer context.AfterFunc(ctx, func() { _ = listener.Close() })() // Accept reports it
+	var open sync.WaitGroup
+	defer open.Wait()
+	for {
+		conn, err := listener.Accept()
+		if ctx.Err() != nil {
+			if err == nil {
+				_ = conn.Close() // it came too late
+			}
+			return nil
+		}
+		if err != nil {
+			return fault.New(fault.Environment, "the control socket failed: %w", err)
+		}
+		open.Go(func() {
+			defer func() { _ = conn.Close() }() // nothing is left to be said
+			serve(conn)
+		})
 	}
 }
 
@@ -138,33 +133,11 @@ func (s *Server) each(f func(net.Conn)) {
 	}
 }
 
-func (s *Server) admit(ctx context.Context, conn net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	full := len(s.conns) >= s.maxConnections
-	var a *attention
-	if !full {
-		a = s.attend(conn)
-	}
-	s.done.Go(func() {
-		defer func() { _ = conn.Close() }() // nothing is left to be said
-		if full {
-			err := fault.New(fault.Busy, "there are already %d connections", s.maxConnections)
-			s.refuse(conn, err.Error(), err)
-			return
-		}
-		s.serveConn(ctx, conn, a, Peer(conn))
-	})
-}
-
 // ServeConn answers the requests of a connection that somebody vouches for, until
 // it or the context ends.
 func (s *Server) ServeConn(ctx context.Context, conn net.Conn, by reason.Account) {
-	s.mu.Lock()
-	a := s.attend(conn)
-	s.mu.Unlock()
 	defer context.AfterFunc(ctx, s.endAll)()
-	s.serveConn(ctx, conn, a, by)
+	s.serveConn(ctx, conn, s.attend(conn), by)
 }
 
 // serveConn answers the requests of one connection, in order.
@@ -183,7 +156,7 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn, a *attention, by 
 		frame, err := frames.Next()
 		if fault.Is(err, fault.TooLarge) || fault.Is(err, fault.Busy) {
 			frames.Release()
-			s.refuse(conn, err.Error(), err)
+			refuse(conn, err.Error(), err)
 			return
 		}
 		if err != nil { // gone, too slow, or cut short: nobody to answer
@@ -208,7 +181,7 @@ func (s *Server) forget(conn net.Conn) {
 func (s *Server) answer(ctx context.Context, conn net.Conn, a *attention, by reason.Account, frame []byte) bool {
 	req, err := luxiwire.ParseRequest(frame)
 	if err != nil {
-		s.refuse(conn, err.Error(), err)
+		refuse(conn, err.Error(), err)
 		return false
 	}
 	ctx, done := a.request(ctx)
@@ -253,7 +226,7 @@ func (s *Server) AnswerStored(ctx context.Context, conn net.Conn, by reason.Acco
 // whether the connection can be used for another request.
 func (s *Server) reply(conn net.Conn, result any, revision int64, err error) bool {
 	if bad, ok := errors.AsType[*parseError](err); ok {
-		s.refuse(conn, bad.text, bad.err)
+		refuse(conn, bad.text, bad.err)
 		return false
 	}
 	if list, ok := result.(listing); ok && err == nil {
@@ -266,7 +239,7 @@ func (s *Server) reply(conn net.Conn, result any, revision int64, err error) boo
 	if err != nil {
 		out, err = luxiwire.ErrorFrame(pairOf(err), err)
 	}
-	return err == nil && s.send(conn, out)
+	return err == nil && send(conn, out)
 }
 
 // observe tells who wants to know that a request was carried out. Methods that
@@ -375,9 +348,9 @@ func (s *Server) call(ctx context.Context, by reason.Account, req luxiwire.Reque
 
 // refuse answers a request that was not understood, then takes in and drops
 // what the client is still sending, for a while.
-func (s *Server) refuse(conn net.Conn, text string, why error) {
+func refuse(conn net.Conn, text string, why error) {
 	out, err := luxiwire.ParseFailureFrame(text, why)
-	if err != nil || !s.send(conn, out) {
+	if err != nil || !send(conn, out) {
 		return
 	}
 	if half, ok := conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
@@ -400,7 +373,7 @@ func drop(conn net.Conn, n int) {
 	}
 }
 
-func (s *Server) send(conn net.Conn, message []byte) bool {
+func send(conn net.Conn, message []byte) bool {
 	return conn.SetWriteDeadline(time.Now().Add(luxiwire.SendTimeout)) == nil && luxiwire.WriteFrame(conn, message) == nil
 }
 

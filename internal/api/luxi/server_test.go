@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/luxiwire"
 )
@@ -144,10 +145,7 @@ func TestServeAnswersWhatItBegan(t *testing.T) {
 		}},
 	})
 	path := filepath.Join(t.TempDir(), "s")
-	listener, err := Listen(path, 0o660)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := socketAt(t, path, gate.LUXI)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, listener) }()
@@ -183,10 +181,7 @@ func TestServeEndsThoughAClientDoesNotRead(t *testing.T) {
 	})
 	s.farewell = 10 * time.Millisecond
 	path := filepath.Join(t.TempDir(), "s")
-	listener, err := Listen(path, 0o660)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := socketAt(t, path, gate.LUXI)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, listener) }()
@@ -203,45 +198,6 @@ func TestServeEndsThoughAClientDoesNotRead(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Error("it does not end")
-	}
-}
-
-func TestListen(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "s")
-	first, err := Listen(path, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode() != os.ModeSocket|0o600 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
-	if _, err := Listen(path, 0o600); !fault.Is(err, fault.Exists) {
-		t.Errorf("a socket in use: %v", err)
-	}
-	// A dead process leaves its socket behind.
-	if err := first.(*socket).UnixListener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	second, err := Listen(path, 0o660)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Listen(path, 0o600); !fault.Is(err, fault.Exists) {
-		t.Errorf("a file in the way: %v", err)
-	}
-	if _, err := Listen(filepath.Join(dir, strings.Repeat("x", 120)), 0o600); !fault.Is(err, fault.Invalid) {
-		t.Errorf("a long path: %v", err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 

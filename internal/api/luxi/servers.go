@@ -14,6 +14,26 @@ import (
 var serverMethods = []method{
 	{"ReconcileServers", 2, 2, reconcileServers}, // id or null, whether to fix what differs
 	{"ChangeServerTags", 4, 4, changeServerTags}, // id, namespace, what to do, tags
+	{"AskIdentity", 3, 3, askIdentity},           // method, path with query, body or null
+}
+
+// askIdentity hands a request to the Identity API, as an administrator's: whoever
+// may use the socket is one. The answer has its status and body.
+func askIdentity(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	method, path := a.str(0), a.str(1)
+	var body []byte
+	if a.has(2) {
+		body = a.items[2]
+	}
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	if d.Accounts == nil {
+		return nil, fault.New(fault.NotFound, "this controller keeps no accounts").
+			WithHint("they are kept by the identity service that its setting keystone names, if there is a Compute API at all")
+	}
+	status, answer := d.Accounts(ctx, method, path, body)
+	return map[string]any{"status": status, "body": answer}, nil
 }
 
 func reconcileServers(ctx context.Context, d *Deps, a *arguments) (any, error) {

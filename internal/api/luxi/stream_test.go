@@ -12,7 +12,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/luxiwire"
-	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 )
 
 // addInstances puts instances on the node of the rig.
@@ -68,7 +68,7 @@ func TestOldListsAreTheFramesOfTheirAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := query.Old(r.server.deps.Querier.Source(t.Context()), request.what, request.names, request.fields)
+		result, err := items.Old(r.server.deps.Querier.Source(t.Context()), request.what, request.names, request.fields)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,11 +12,11 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -132,20 +132,10 @@ func instanceReport(ctx context.Context, n *Node) Report {
 	return out
 }
 
-// Times that a client may take.
-const (
-	headerTime = 10 * time.Second
-	answerTime = 30 * time.Second
-	idleTime   = time.Minute
-	maxHeader  = 16 << 10
-)
-
 // Serve answers on a listener until ctx ends.
-func (n *Node) Serve(ctx context.Context, l net.Listener) error {
-	server := &http.Server{
-		Handler: n.Handler(), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime,
-		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(n.Log.Handler(), slog.LevelDebug),
-	}
+func (n *Node) Serve(ctx context.Context, l *gate.Listener) error {
+	server := gate.Monitors.Server(n.Handler(), n.Log)
+	l.Refuse(gate.RefusalHTTP(nil, "text/plain; charset=utf-8", func(why string) []byte { return []byte(why + "\n") }))
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // readers lose nothing
 	defer stop()
 	if err := server.Serve(l); ctx.Err() == nil {

@@ -120,10 +120,16 @@ func TestASilentNodeIsBad(t *testing.T) {
 	}
 }
 
+// A monitor is only read: by any other method there is no page, as in the reference.
 func TestOnlyReading(t *testing.T) {
-	w := httptest.NewRecorder()
-	node(nil).Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/1/report/all", http.NoBody))
-	if w.Code < 400 {
-		t.Errorf("POST was answered with %d", w.Code)
+	handler := node(nil).Handler()
+	for _, path := range []string{"/", "/1/", "/1/list/collectors", "/1/report/all", "/1/report/instance/inst-status"} {
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "BREW"} {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
+			if w.Code != http.StatusNotFound || w.Body.String() != "Resource not found\n" {
+				t.Errorf("%s %s was answered with %d: %s", method, path, w.Code, w.Body)
+			}
+		}
 	}
 }

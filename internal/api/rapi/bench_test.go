@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
-	"net"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/gate"
 )
 
 // BenchmarkSubmit submits jobs over TLS from eight clients that keep their
@@ -21,7 +22,7 @@ func BenchmarkSubmit(b *testing.B) {
 	r := newRig(b, rigOptions{})
 	cert, err := rapi.OpenCertificate(filepath.Join(r.dir, "rapi.pem"), time.Now())
 	r.check(err)
-	listener, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
+	listener, err := gate.New(gate.RAPI, gate.Files(), slog.New(slog.DiscardHandler)).Listen(b.Context(), "127.0.0.1:0")
 	r.check(err)
 	ctx, cancel := context.WithCancel(b.Context())
 	served := make(chan error, 1)

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 )
 
 // protocolVersion is the version of this interface; it has been 2 for ever.
@@ -27,7 +28,7 @@ func constant(v any) handler {
 var oldInfoNames = map[string]string{"vg_name": "volume_group_name", "drbd_helper": "drbd_usermode_helper"}
 
 func clusterInfo(r *request) (any, error) {
-	info := query.ClusterInfo(r.Querier.Source(r.Context()))
+	info := items.ClusterInfo(r.Querier.Source(r.Context()))
 	for old, name := range oldInfoNames {
 		info[old] = info[name]
 	}
@@ -58,7 +59,7 @@ func tagsOfQuery(r *request, _ parameters) (parameters, error) {
 func listTags(what string) func(*request) (any, error) {
 	return func(r *request) (any, error) {
 		if what == "cluster" {
-			return query.ClusterInfo(r.Querier.Source(r.Context()))["tags"], nil
+			return items.ClusterInfo(r.Querier.Source(r.Context()))["tags"], nil
 		}
 		it := &item{what: what}
 		result, err := it.find(r, []string{"tags"})
@@ -88,7 +89,7 @@ func listOS(r *request) (any, error) {
 	if bulk {
 		fields = osBulkFields
 	}
-	result, err := query.OSes(r.Querier.Source(r.Context()), nil, fields)
+	result, err := items.OSes(r.Querier.Source(r.Context()), nil, fields)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +273,7 @@ func textList(name string, list []any) ([]string, error) {
 }
 
 func queryFields(r *request) (any, error) {
-	defs, err := query.Fields(r.variables["item"], splitWords(r.text("fields")))
+	defs, err := items.All.Fields(r.variables["item"], splitWords(r.text("fields")))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 )
 
 // jobWait is the longest time that a request waits for a job to change.
@@ -105,7 +106,7 @@ func waitForJob(r *request) (any, error) {
 	if !ok && body["previous_log_serial"] != nil {
 		return nil, badRequest("The 'previous_log_serial' parameter should be a number")
 	}
-	values := query.JobValues(fields)
+	values := items.JobValues(fields)
 	ctx, cancel := context.WithTimeout(r.Context(), jobWait)
 	defer cancel()
 	j, err := r.Queue.Wait(ctx, id, func(j *job.Job) bool {

@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/queue"
@@ -87,18 +88,11 @@ func New(c Config) *Server {
 	return &Server{config: c, routes: newRouter(resources), brake: intake.NewBrake(), bodies: intake.NewBudget(maxBodies), eventTime: eventTimeout}
 }
 
-// The limits of a connection. A request may wait for ten seconds for a job to
-// change, and large lists take time to send.
 const (
-	headerTimeout = 10 * time.Second
-	readTimeout   = 60 * time.Second
-	writeTimeout  = 120 * time.Second
-	idleTimeout   = 180 * time.Second
-	stopTimeout   = 5 * time.Second
+	// stopTimeout is how long requests under way at a stop may take.
+	stopTimeout = 5 * time.Second
 	// eventTimeout is how long one event may take to be sent.
 	eventTimeout = 30 * time.Second
-	// maxHeader is the greatest size of a request's line and header, in bytes.
-	maxHeader = 64 << 10
 )
 
 // tlsConfig takes TLS 1.3, and of 1.2 what has forward secrecy and
@@ -114,23 +108,19 @@ func tlsConfig(cert *CertificateFile) *tls.Config {
 
 // Serve answers on the listener, with TLS, until the context ends; requests
 // that are then under way get a few seconds to finish.
-func (s *Server) Serve(ctx context.Context, l net.Listener, cert *CertificateFile) error {
-	return ServeHandler(ctx, l, cert, s, s.config.Log)
+func (s *Server) Serve(ctx context.Context, l *gate.Listener, cert *CertificateFile) error {
+	return ServeHandler(ctx, gate.RAPI, l, cert, s, s.config.Log)
 }
 
-// ServeHandler is Serve for another handler, with the limits of the remote API.
+// ServeHandler is Serve for a handler of any surface, with the limits of that one.
 // Without a certificate it answers in plain text.
-func ServeHandler(ctx context.Context, l net.Listener, cert *CertificateFile, h http.Handler, log *slog.Logger) error {
-	server := &http.Server{
-		Handler:           h,
-		MaxHeaderBytes:    maxHeader,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+func ServeHandler(ctx context.Context, of gate.Surface, l *gate.Listener, cert *CertificateFile, h http.Handler, log *slog.Logger) error {
+	server := of.Server(h, log)
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
+	if cert != nil {
+		server.TLSConfig = tlsConfig(cert)
 	}
+	l.Refuse(gate.RefusalHTTP(server.TLSConfig, "application/json", noPlace))
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
@@ -139,15 +129,23 @@ func ServeHandler(ctx context.Context, l net.Listener, cert *CertificateFile, h 
 	})
 	var err error
 	if cert == nil {
-		err = server.Serve(newGate(l, places(), refusal(nil), log))
+		err = server.Serve(l)
 	} else {
-		server.TLSConfig = tlsConfig(cert)
-		err = server.ServeTLS(newGate(l, places(), refusal(server.TLSConfig), log), "", "")
+		err = server.ServeTLS(l, "", "")
 	}
 	if stop() { // the listener failed by itself
 		return err
 	}
 	return <-stopped
+}
+
+// noPlace is what a client is told that is not let in.
+func noPlace(why string) []byte {
+	body, err := encode(failure(http.StatusServiceUnavailable, "%s", why).body())
+	if err != nil {
+		return nil
+	}
+	return body
 }
 
 // ServeHTTP answers one request. A fault of ours is answered too, and does not

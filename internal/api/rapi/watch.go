@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/store"
 )
 
@@ -39,7 +40,7 @@ func queryWatch(r *request) (any, error) {
 	}
 	q := query.Request{What: r.variables["item"], Fields: fields, Filter: filter,
 		Options: query.Options{Sort: query.ParseSort(splitWords(r.text("sort"))), Limit: limit}}
-	if err := query.Check(q, r.Now()); err != nil {
+	if err := items.All.Check(q, r.Now()); err != nil {
 		return nil, err // now, while a status can still be sent
 	}
 	return eventStream{updates: r.Querier.Follow(r.Context(), q, since)}, nil

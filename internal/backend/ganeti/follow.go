@@ -40,11 +40,9 @@ func (c *Cluster) Follow(ctx context.Context, changed func(instance string)) err
 type follower struct {
 	*Cluster
 	changed func(string)
-	// known are the instances when all were asked for last; next is when they are
-	// again.
-	known map[string]*remoteInstance
-	next  time.Time
-	away  bool
+	// next is when all instances are asked for again.
+	next time.Time
+	away bool
 }
 
 // step asks once.
@@ -94,15 +92,20 @@ func (f *follower) instances(ctx context.Context) error {
 	now := make(map[string]*remoteInstance, len(all))
 	for _, i := range all {
 		now[i.Name] = i
-		if before := f.known[i.Name]; before == nil || !before.same(i) {
-			f.changed(i.Name)
+	}
+	f.mu.Lock()
+	before := f.known
+	f.known = now
+	f.mu.Unlock()
+	for name, i := range now {
+		if was := before[name]; was == nil || !was.same(i) {
+			f.changed(name)
 		}
 	}
-	for name := range f.known {
+	for name := range before {
 		if now[name] == nil {
 			f.changed(name)
 		}
 	}
-	f.known = now
 	return nil
 }

@@ -5,7 +5,10 @@
 //   - Every request has a bound in time, and the cluster's certificate is checked.
 //   - A job is handed in with its submission key, so that a Drover makes no second
 //     one when it is handed in again. A stock Ganeti knows no such keys; each job
-//     of servers does no harm there when it runs twice.
+//     of servers does no harm there when it runs twice, and of two creations the
+//     first counts.
+//   - Only an answer in the form of the remote API is the cluster's own verdict:
+//     what stands in between, a proxy for one, has none.
 //   - Passwords are in no error and in no log.
 package ganeti
 
@@ -16,6 +19,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
@@ -62,6 +66,8 @@ type Cluster struct {
 	// jobs are those of servers that are not known to have ended, with the instances
 	// that they are about.
 	jobs map[job.ID]string
+	// known are the instances when all were asked for last, by name.
+	known map[string]*remoteInstance
 	// news is closed when there is another one.
 	news chan struct{}
 }
@@ -151,15 +157,20 @@ var verdicts = map[int]fault.Code{http.StatusBadRequest: fault.Invalid, http.Sta
 
 func (c *Cluster) refusal(status int, text []byte) error {
 	var said struct {
-		Message string `json:"message"`
-		Explain string `json:"explain"`
+		Code    int     `json:"code"`
+		Message string  `json:"message"`
+		Explain *string `json:"explain"`
 	}
 	_ = json.Unmarshal(text, &said) // what says nothing says nothing
 	code, about := verdicts[status]
-	if !about {
+	if !about || said.Code != status || said.Message == "" || said.Explain == nil {
 		code = fault.Unavailable
 	}
-	return fault.New(code, "cluster %s answered %d: %s", c.cfg.URL, status, fault.Clip(strings.TrimSpace(said.Message+" "+said.Explain), 500))
+	explain := ""
+	if said.Explain != nil {
+		explain = *said.Explain
+	}
+	return fault.New(code, "cluster %s answered %d: %s", c.cfg.URL, status, fault.Clip(html.UnescapeString(strings.TrimSpace(said.Message+" "+explain)), 500))
 }
 
 // number is a job's id, which old versions write as a text.

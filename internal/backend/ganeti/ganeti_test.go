@@ -3,9 +3,12 @@ package ganeti
 import (
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +84,104 @@ func TestReasonsAreASCII(t *testing.T) {
 	}
 }
 
+// notFound is the answer to what a cluster does not know.
+const notFound = `{"code": 404, "message": "Not Found", "explain": "Nothing matches the given URI"}`
+
+// TestVerdictsAreTheClustersOwn: what stands before a cluster may answer anything,
+// and says nothing about instances and jobs.
+func TestVerdictsAreTheClustersOwn(t *testing.T) {
+	for what, tc := range map[string]struct {
+		status int
+		body   string
+		want   fault.Code // of a look; empty for none, with the instance not there
+	}{
+		"its own verdict":            {404, notFound, ""},
+		"a proxy's page":             {404, "<html><body><h1>404 Not Found</h1></body></html>", fault.Unavailable},
+		"an empty page":              {404, "", fault.Unavailable},
+		"another API's words":        {404, `{"error": {"code": 404, "message": "Not Found"}}`, fault.Unavailable},
+		"another status in the text": {404, `{"code": 502, "message": "Bad Gateway", "explain": "x"}`, fault.Unavailable},
+		"no explanation":             {404, `{"code": 404, "message": "Not Found"}`, fault.Unavailable},
+		"no message":                 {404, `{"code": 404, "message": "", "explain": ""}`, fault.Unavailable},
+		"a list":                     {404, `[]`, fault.Unavailable},
+		"text that was cut off":      {404, notFound[:40], fault.Unavailable},
+		"a page with status 200":     {200, "<html>welcome</html>", fault.Unavailable},
+		"no instance at all":         {200, `{}`, fault.Unavailable},
+		"another instance":           {200, `{"name": "snf-2", "tags": [], "admin_state": "up"}`, fault.Unavailable},
+		"one with a longer name":     {200, `{"name": "snf-1.example", "tags": [], "admin_state": "up"}`, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			c := stock(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(tc.status)
+				_, _ = w.Write([]byte(tc.body))
+			})
+			sight, err := c.Look(t.Context(), "snf-1", nil)
+			if sight.Instance || fault.CodeOf(err) != tc.want && (err != nil || tc.want != "") {
+				t.Errorf("a look: %+v, %v", sight, err)
+			}
+			if tc.status == http.StatusOK {
+				return
+			}
+			op, err := opcode.FromMap("OP_TAGS_SET", map[string]any{"kind": "instance", "name": "snf-1", "tags": []any{"x"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Submit(t.Context(), "key", op); (tc.want == "") != fault.Is(err, fault.NotFound) {
+				t.Errorf("a job: %v", err)
+			}
+			if sight, err := c.Look(t.Context(), "snf-1", []job.ID{7}); (tc.want == "") != (len(sight.Ended) == 1) {
+				t.Errorf("the end of a job: %+v, %v", sight, err)
+			}
+		})
+	}
+}
+
+// TestOfTwoCreationsTheFirstCounts: a stock Ganeti takes a job twice when the
+// answer to the first was lost; then the instance is there all the same.
+func TestOfTwoCreationsTheFirstCounts(t *testing.T) {
+	creation := func(id int, why, status, result string) string {
+		return fmt.Sprintf(`{"id":%d,"ops":[{"OP_ID":"OP_INSTANCE_CREATE","instance_name":"snf-1","reason":[["gnt:library:rlib2:instances","%s",1],["gnt:opcode:instance_create","job=%d;index=0",2]]}],
+			"status":"%s","opstatus":["%s"],"opresult":[%s],"start_ts":[10,5],"end_ts":[20,7]}`, id, why, id, status, status, result)
+	}
+	exists, ours, theirs := `["OpPrereqError",["Instance 'snf-1' is already in the cluster","already_exists"]]`, "alice; create server s1", "create server s2"
+	for what, tc := range map[string]struct {
+		jobs  map[int]string // beside job 9
+		over  bool
+		ok    bool
+		began job.Time
+	}{
+		"the first made it":    {map[int]string{5: creation(5, ours, "success", `["node1"]`), 6: creation(6, ours, "error", exists)}, true, true, 0},
+		"the first runs still": {map[int]string{5: creation(5, ours, "running", "null")}, false, false, 0},
+		"the first failed":     {map[int]string{5: creation(5, ours, "error", `["OpExecError",["no"]]`)}, true, false, 10e6 + 5},
+		"somebody else's":      {map[int]string{5: creation(5, theirs, "success", `["node1"]`), 6: creation(6, "", "success", `["node1"]`)}, true, false, 10e6 + 5},
+		"nobody says why":      {map[int]string{5: creation(5, "", "success", `["node1"]`), 9: creation(9, "", "error", exists)}, true, false, 10e6 + 5},
+		"one that came later":  {map[int]string{12: creation(12, ours, "success", `["node1"]`)}, true, false, 10e6 + 5},
+	} {
+		t.Run(what, func(t *testing.T) {
+			if tc.jobs[9] == "" {
+				tc.jobs[9] = creation(9, ours, "error", exists)
+			}
+			c := stock(t, func(w http.ResponseWriter, r *http.Request) {
+				var id int
+				if _, err := fmt.Sscanf(r.URL.Path, "/2/jobs/%d", &id); err == nil {
+					_, _ = w.Write([]byte(tc.jobs[id]))
+				} else if r.URL.Path == "/2/jobs" && r.URL.Query().Get("bulk") == "1" {
+					_, _ = w.Write([]byte("[" + strings.Join(slices.Collect(maps.Values(tc.jobs)), ",") + "]"))
+				} else {
+					_, _ = w.Write([]byte(`{"name":"snf-1","uuid":"u1","ctime":15.25,"admin_state":"up","tags":[]}`))
+				}
+			})
+			sight, err := c.Look(t.Context(), "snf-1", []job.ID{9})
+			o, over := sight.Ended[9]
+			if err != nil || over != tc.over || o.OK != tc.ok || o.Began != tc.began {
+				t.Errorf("%+v, %v", sight, err)
+			}
+			if sight.UUID != "u1" || sight.Made != 15.25e6 {
+				t.Errorf("the instance is %+v", sight)
+			}
+		})
+	}
+}
+
 // TestStockAnswers: ids as texts, both spellings of a cancelled job, the two
 // ways to say that an instance is to run, and refusals.
 func TestStockAnswers(t *testing.T) {
@@ -104,6 +205,7 @@ func TestStockAnswers(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		case !known:
 			w.WriteHeader(http.StatusNotFound)
+			text = notFound
 		}
 		_, _ = w.Write([]byte(text))
 	})

@@ -24,6 +24,7 @@ func TestHistory(t *testing.T) {
 		text, known := answers[r.URL.Path]
 		if !known {
 			w.WriteHeader(http.StatusNotFound)
+			text = notFound
 		}
 		_, _ = w.Write([]byte(text)) // a client that is gone fails the test by itself
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -124,6 +125,26 @@ type remoteJob struct {
 	Status   job.Status        `json:"status"`
 	Statuses []job.Status      `json:"opstatus"`
 	Results  []json.RawMessage `json:"opresult"`
+	Began    *stamp            `json:"start_ts"`
+	Ended    *stamp            `json:"end_ts"`
+	Ops      []remoteOp        `json:"ops"`
+}
+
+// remoteOp is what is looked at of an opcode.
+type remoteOp struct {
+	ID       string              `json:"OP_ID"`
+	Instance string              `json:"instance_name"`
+	Reason   [][]json.RawMessage `json:"reason"`
+}
+
+// stamp is a time in seconds and microseconds; nil where there is none.
+type stamp [2]int64
+
+func (s *stamp) time() job.Time {
+	if s == nil {
+		return 0
+	}
+	return job.Time(s[0]*1e6 + s[1])
 }
 
 // outcome is how a job ended, or false.
@@ -136,7 +157,9 @@ func (j *remoteJob) outcome() (servertag.Outcome, bool) {
 	}
 	for i, s := range j.Statuses {
 		if s != job.Success && i < len(j.Results) {
-			return tagsync.ReadOutcome(s, j.Results[i]), true
+			o := tagsync.ReadOutcome(s, j.Results[i])
+			o.Began, o.Ended = j.Began.time(), j.Ended.time()
+			return o, true
 		}
 	}
 	return servertag.Outcome{Text: "the job is " + string(j.Status)}, true
@@ -144,30 +167,103 @@ func (j *remoteJob) outcome() (servertag.Outcome, bool) {
 
 // ended asks for a job.
 func (c *Cluster) ended(ctx context.Context, id job.ID) (servertag.Outcome, bool, error) {
-	var j remoteJob
-	err := c.do(ctx, request{method: http.MethodGet, path: "/2/jobs/" + id.String()}, &j)
-	if fault.Is(err, fault.NotFound) {
-		return servertag.Outcome{Text: "the job is not known any more"}, true, nil
-	}
+	j, known, err := c.job(ctx, id)
 	if err != nil {
 		return servertag.Outcome{}, false, err
+	}
+	if !known {
+		return servertag.Outcome{Text: "the job is not known any more"}, true, nil
+	}
+	if j.repeated() {
+		return c.first(ctx, id, j)
 	}
 	o, over := j.outcome()
 	return o, over, nil
 }
 
+// job asks for a job; false for one that the cluster does not know any more.
+func (c *Cluster) job(ctx context.Context, id job.ID) (j *remoteJob, known bool, err error) {
+	j = &remoteJob{}
+	err = c.do(ctx, request{method: http.MethodGet, path: "/2/jobs/" + id.String()}, j)
+	if fault.Is(err, fault.NotFound) {
+		return nil, false, nil
+	}
+	return j, err == nil, err
+}
+
+// repeated reports whether the job failed to make an instance because it is there,
+// as the second of two does that were handed in for one creation: a stock Ganeti
+// knows no submission keys, so it takes both when the first answer was lost.
+func (j *remoteJob) repeated() bool {
+	return j.Status == job.Error && len(j.Ops) == 1 && j.Ops[0].ID == "OP_INSTANCE_CREATE" && len(j.Results) == 1 && job.ErrorCode(j.Results[0]) == "already_exists"
+}
+
+// first finds out what became of the job before another one that was handed in for
+// the same creation; of that one itself if there was none before. The reason trail
+// names the request, so the two share an entry, which no others do.
+func (c *Cluster) first(ctx context.Context, id job.ID, second *remoteJob) (servertag.Outcome, bool, error) {
+	var all []struct {
+		ID  number     `json:"id"`
+		Ops []remoteOp `json:"ops"`
+	}
+	if err := c.do(ctx, request{method: http.MethodGet, path: "/2/jobs", query: url.Values{"bulk": {"1"}}}, &all); err != nil {
+		return servertag.Outcome{}, false, err
+	}
+	for _, other := range all {
+		if job.ID(other.ID) < id && len(other.Ops) == 1 && other.Ops[0].same(&second.Ops[0]) {
+			first, known, err := c.job(ctx, job.ID(other.ID))
+			if err != nil {
+				return servertag.Outcome{}, false, err
+			}
+			if known && !first.repeated() {
+				o, over := first.outcome()
+				return o, over, nil
+			}
+		}
+	}
+	o, over := second.outcome()
+	return o, over, nil
+}
+
+// same reports whether two opcodes make the same instance for the same reason.
+func (o *remoteOp) same(other *remoteOp) bool {
+	if o.ID != other.ID || o.Instance != other.Instance {
+		return false
+	}
+	reasons := map[string]bool{}
+	for _, text := range o.reasons() {
+		reasons[text] = true
+	}
+	return slices.ContainsFunc(other.reasons(), func(text string) bool { return reasons[text] })
+}
+
+// reasons are the texts of the reason trail.
+func (o *remoteOp) reasons() []string {
+	var out []string
+	for _, entry := range o.Reason {
+		const parts = 3 // source, text, time
+		var text string
+		if len(entry) == parts && json.Unmarshal(entry[1], &text) == nil && text != "" {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
 // remoteInstance is what a cluster tells of an instance.
 type remoteInstance struct {
 	Name  string   `json:"name"`
+	UUID  string   `json:"uuid"`
 	Tags  []string `json:"tags"`
 	Admin any      `json:"admin_state"` // "up" and others, or whether it is
+	Made  float64  `json:"ctime"`       // seconds since the epoch
 }
 
 func (i *remoteInstance) stopped() bool { return i.Admin != "up" && i.Admin != true }
 
 // same reports whether an instance looks as before, as far as servers show it.
 func (i *remoteInstance) same(o *remoteInstance) bool {
-	return i.Admin == o.Admin && slices.Equal(i.Tags, o.Tags)
+	return i.UUID == o.UUID && i.Admin == o.Admin && slices.Equal(i.Tags, o.Tags)
 }
 
 // Look asks for the jobs, and then for the instance.
@@ -192,6 +288,19 @@ func (c *Cluster) Look(ctx context.Context, instance string, jobs []job.ID) (ser
 	if err != nil {
 		return sight, err
 	}
-	sight.Instance, sight.Tags, sight.Stopped = true, i.Tags, i.stopped()
+	if strings.HasPrefix(i.Name, instance+".") { // for which a Ganeti takes the short name, too
+		return sight, nil
+	}
+	if i.Name != instance {
+		return sight, fault.New(fault.Unavailable, "cluster %s was asked for instance %s and tells of %q", c.cfg.URL, instance, fault.Clip(i.Name, 100))
+	}
+	sight.Instance, sight.Tags, sight.UUID, sight.Made, sight.Stopped = true, i.Tags, i.UUID, job.Time(math.Round(i.Made*1e6)), i.stopped()
 	return sight, nil
+}
+
+// Has looks into what the cluster listed last.
+func (c *Cluster) Has(instance string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known[instance] != nil
 }

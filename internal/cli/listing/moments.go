@@ -39,6 +39,11 @@ func Data(f Field, value json.RawMessage) json.RawMessage {
 	if at, ok := Moment(f, value); ok {
 		return json.RawMessage(`"` + at.UTC().Format(time.RFC3339Nano) + `"`)
 	}
+	if f.Name == "timeline" {
+		if spans, err := Times(value, "from", "to"); err == nil {
+			return spans
+		}
+	}
 	return unescaped(value)
 }
 

@@ -29,7 +29,7 @@ func (m *Machine) Census() Census {
 			c.Bucket++
 		case inReady, inGranted:
 			c.Slot++
-		case inLocks:
+		case inLocks, inResume:
 			c.Lock++
 		case inRunner:
 			c.Running++

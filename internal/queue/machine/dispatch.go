@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"math"
+
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
@@ -145,20 +147,27 @@ func (m *Machine) acquire(e *entry) {
 	e.place = inLocks
 }
 
-// takeLocks asks for the locks that the next opcode needs as things are now.
+// takeLocks asks for the locks that the next opcode needs as things are now. What
+// has begun goes before everybody.
 func (m *Machine) takeLocks(e *entry) bool {
 	e.request = m.world.Locks(e.inputs[e.job.Next()])
-	return m.locks.Acquire(e.owner(), e.job.Priority(), e.request)
+	priority := e.job.Priority()
+	if e.begun() {
+		priority = math.MinInt
+	}
+	return m.locks.Acquire(e.owner(), priority, e.request)
 }
 
-// begin gives the entry, which holds its locks, a slot.
+// begin gives the entry, which holds its locks, a slot. What has begun before gets
+// one also where there is none.
 func (m *Machine) begin(e *entry) {
+	resumed := e.begun()
 	e.place = inRunner
 	m.running++
 	i := e.job.Next()
 	e.job = e.job.BeginRun(i, m.at())
 	m.out.touch(e.id())
-	m.out.Starts = append(m.out.Starts, Start{Job: e.id(), Index: i, Op: e.inputs[i]})
+	m.out.Starts = append(m.out.Starts, Start{Job: e.id(), Index: i, Op: e.inputs[i], Resumed: resumed, Unlocked: e.request == nil})
 }
 
 // serve moves entries on that were granted all their locks. The cluster may
@@ -168,16 +177,19 @@ func (m *Machine) serve(owners []lock.Owner) {
 	for len(owners) > 0 {
 		e := m.entry(job.ID(owners[0]))
 		owners = owners[1:]
-		e.place = nowhere
 		m.note(e, wait{})
 		if now := m.world.Locks(e.inputs[e.job.Next()]); now != nil && !now.Equal(e.request) {
 			owners = append(owners, m.locks.Release(e.owner())...)
 			if !m.takeLocks(e) {
-				e.place = inLocks
 				continue
 			}
 		}
-		m.enter(e, inGranted)
+		switch {
+		case e.place == inLocks:
+			m.enter(e, inGranted)
+		case !m.closing:
+			m.begin(e)
+		}
 	}
 }
 
@@ -248,7 +260,7 @@ func (m *Machine) tell(id job.ID, learn func(*entry)) {
 // redecide lets a rule take effect on a job.
 func (m *Machine) redecide(e *entry, rule jobfilter.Decision) {
 	switch e.place {
-	case inRunner:
+	case inRunner, inResume:
 		e.rule = rule
 		m.recount(e)
 		if rule.Action().Kind == jobfilter.Reject && e.job.CancelReason == "" && e.job.Next() < len(e.job.Ops)-1 {

@@ -277,7 +277,7 @@ func (m *Machine) standing(e *entry) (text string, on job.ID) {
 		}
 	case inBucket:
 		return fmt.Sprintf(", number %d in the line of the %s", m.placeInLine(e), e.wants.Named(e.rule.Rule)), 0
-	case inLocks:
+	case inLocks, inResume:
 		if w, waits := m.locks.Waiting(e.owner(), job.MaxWaitJobs); waits {
 			return ", and " + m.waitsFor(&w), 0
 		}
@@ -288,6 +288,18 @@ func (m *Machine) standing(e *entry) (text string, on job.ID) {
 	return "", 0
 }
 
+// passingBy says how one job is let past a rule: by a rule before it. There is no
+// place before the smallest priority.
+func passingBy(r *jobfilter.Rule, id job.ID) string {
+	place, first := r.Priority-1, ""
+	if place < 0 {
+		const apart = 10
+		place, first = apart-1, fmt.Sprintf("move that rule back (drover filter modify %s --rule-priority %d) and ", r.Short(), apart)
+	}
+	return fmt.Sprintf("or %sadd a rule before it that accepts this job (drover filter add --action ACCEPT --rule-priority %d --when 'jobid: id == %d')",
+		first, place, id)
+}
+
 // remedies lists what would have to change for the job to go on.
 func (m *Machine) remedies(e *entry, v schedule.Verdict, x Explanation) []Remedy {
 	switch v.Step {
@@ -295,7 +307,7 @@ func (m *Machine) remedies(e *entry, v schedule.Verdict, x Explanation) []Remedy
 		return []Remedy{
 			{Kind: job.HeldByRule, On: v.Rule.UUID, Text: fmt.Sprintf("delete or change filter rule %s, which pauses it (drover filter delete %s); %s",
 				v.Rule.Short(), v.Rule.Short(), m.without(e, v.Rule))},
-			{Kind: job.HeldByRule, Text: fmt.Sprintf("or add a rule before it (priority below %d) that accepts this job", v.Rule.Priority)},
+			{Kind: job.HeldByRule, Text: passingBy(v.Rule, e.id())},
 		}
 	case schedule.WaitDependency:
 		out := make([]Remedy, len(v.On))

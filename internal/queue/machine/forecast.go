@@ -84,7 +84,7 @@ func (o *outlook) effect(was, is *entry) (jobfilter.Effect, string) {
 	switch {
 	case after.Kind == jobfilter.RateLimit:
 		return jobfilter.WouldLimit, o.seat(was, is)
-	case was.place == inRunner && (after.Kind == jobfilter.Pause || is.job.CancelReason != was.job.CancelReason):
+	case was.begun() && (after.Kind == jobfilter.Pause || is.job.CancelReason != was.job.CancelReason):
 		effect, word := jobfilter.WouldHold, "held"
 		if after.Kind == jobfilter.Reject {
 			effect, word = jobfilter.WouldCancel, "cancelled"
@@ -99,7 +99,7 @@ func (o *outlook) effect(was, is *entry) (jobfilter.Effect, string) {
 		return jobfilter.WouldHold, "gives up its wait for locks and is held"
 	case is.place == inHold:
 		return jobfilter.WouldHold, "is held"
-	case before.Kind == jobfilter.Pause && was.place == inRunner:
+	case before.Kind == jobfilter.Pause && was.begun():
 		if behind == 0 {
 			return jobfilter.NoEffect, lastOpcode
 		}
@@ -109,7 +109,7 @@ func (o *outlook) effect(was, is *entry) (jobfilter.Effect, string) {
 	case before.Kind == jobfilter.RateLimit:
 		return jobfilter.WouldRelease, "may run without a place; it shares a rate limit now"
 	}
-	if was.place == inRunner && behind == 0 && (after.Kind == jobfilter.Pause || after.Kind == jobfilter.Reject) {
+	if was.begun() && behind == 0 && (after.Kind == jobfilter.Pause || after.Kind == jobfilter.Reject) {
 		return jobfilter.NoEffect, lastOpcode
 	}
 	return jobfilter.NoEffect, "nothing changes: it may run as before"

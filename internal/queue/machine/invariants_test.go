@@ -14,7 +14,7 @@ import (
 
 // check compares a machine with what must hold after each event.
 func (h *world) check() error {
-	for _, check := range []func() error{h.checkPlaces, h.checkNobodyIsForgotten, h.checkSlots, h.checkLocks, h.checkDependencies, h.checkHistory, h.checkRuns, h.checkTimelines} {
+	for _, check := range []func() error{h.checkPlaces, h.checkNobodyIsForgotten, h.checkSlots, h.checkLocks, h.checkDependencies, h.checkHistory, h.checkRuns, h.checkTimelines, h.checkInterrupted} {
 		if err := check(); err != nil {
 			return fmt.Errorf("%w\n%s", err, digest(h.m))
 		}
@@ -44,6 +44,9 @@ func (h *world) checkPlaces() error {
 			running++
 		case inLocks:
 			_, ok = m.locks.Waiting(e.owner(), 1)
+		case inResume:
+			_, ok = m.locks.Waiting(e.owner(), 1)
+			ok = (ok || m.closing) && e.job.Status() == job.Running
 		case inHold:
 			ok = e.job.Hold != nil
 		case inDependents:
@@ -54,7 +57,7 @@ func (h *world) checkPlaces() error {
 		if e.place == inReady || e.place == inGranted || e.place == inBucket {
 			ok = ok && e.rank == e.newRank()
 		}
-		inFlight := e.place == inRunner || e.place == inLocks || e.place == inGranted
+		inFlight := e.begun() || e.place == inLocks || e.place == inGranted
 		if inFlight != e.job.Busy() || inFlight != (len(e.buckets) == len(schedule.Buckets(e.rule, e.adhoc)) && inFlight) || e.id() != id || e.job.Final() {
 			ok = false
 		}
@@ -136,8 +139,43 @@ func (h *world) checkNobodyIsForgotten() error {
 // checkSlots: no more jobs run than may, but for those that ran already.
 func (h *world) checkSlots() error {
 	h.surplus = min(h.surplus, h.m.running)
-	if h.m.running > max(h.max, h.surplus) {
-		return fmt.Errorf("%d jobs run, at most %d may", h.m.running, h.max)
+	resumed := 0
+	for r := range h.interrupted {
+		if e, ok := h.m.jobs.Get(r.id); ok && e.place == inRunner && e.job.Next() == r.index {
+			resumed++
+		}
+	}
+	if h.m.running > max(h.max, h.surplus)+resumed {
+		return fmt.Errorf("%d jobs run, at most %d may and %d were resumed", h.m.running, h.max, resumed)
+	}
+	return nil
+}
+
+// checkInterrupted: what ran when the controller ended and goes on is in flight
+// until it has ended; while it waits for its locks only its likes have them.
+func (h *world) checkInterrupted() error {
+	for r := range h.interrupted {
+		e, ok := h.m.jobs.Get(r.id)
+		if !ok || e.job.Next() != r.index {
+			if j := h.m.Job(r.id); j != nil && j.Ops[r.index].Status == job.Canceled {
+				return fmt.Errorf("opcode %d of job %d had begun and was cancelled", r.index, r.id)
+			}
+			delete(h.interrupted, r) // it has ended
+			continue
+		}
+		if !e.begun() || e.job.Status() != job.Running {
+			return fmt.Errorf("opcode %d of job %d had begun and is %s", r.index, r.id, e.job.Status())
+		}
+		w, waits := h.m.locks.Waiting(e.owner(), len(h.interrupted)+1)
+		if !waits || h.moved {
+			continue
+		}
+		for _, o := range slices.Concat(w.Holders, w.Ahead) {
+			other, _ := h.m.jobs.Get(job.ID(o))
+			if !h.interrupted[run{other.id(), other.job.Next()}] {
+				return fmt.Errorf("job %d got between job %d, which had begun, and its lock %s", o, r.id, w.Name)
+			}
+		}
 	}
 	return nil
 }
@@ -185,6 +223,7 @@ func (h *world) checkDependencies() error {
 			case h.m.unread[on]: // it has ended, and is stored as if it had not
 			case other != nil && other.Final() && (!known || s != other.Status()):
 				err = fmt.Errorf("job %d was not told that job %d ended as %s", id, on, other.Status())
+			case h.interrupted[run{id, e.job.Next()}]: // the store may have lost the end of the other since it began
 			case other != nil && !other.Final() && e.job.Busy():
 				err = fmt.Errorf("job %d began before job %d ended", id, on)
 			case on > h.m.lastID:
@@ -244,7 +283,7 @@ func (h *world) checkRuns() error {
 				told++
 			}
 		}
-		if n > 1+told || n > 1 && j.Ops[r.index].Input.ID != "OP_TEST_JQUEUE" {
+		if n > 1+told || n > 1 && j.Ops[r.index].Input.ID == dummyOp.ID {
 			return fmt.Errorf("opcode %d of job %d ran %d times, of which the log tells %d", r.index, r.id, n, told)
 		}
 	}

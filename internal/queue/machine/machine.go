@@ -99,6 +99,12 @@ type Start struct {
 	Job   job.ID
 	Index int
 	Op    *opcode.Opcode
+	// Resumed says that the opcode had begun under the controller before: what is
+	// left of that is there.
+	Resumed bool
+	// Unlocked says that nobody could tell which locks the opcode needs, so that it
+	// has none: it has to find out what is wrong, or that it can be told by now.
+	Unlocked bool
 }
 
 // Answer is how a request about one job is answered: whether it was done, and a

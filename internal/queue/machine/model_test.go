@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	histories = flag.Int("histories", 100_000, "how many histories of the machine TestHistories tries")
+	histories = flag.Int("histories", 30_000, "how many histories of the machine TestHistories tries")
 	history   = flag.Uint64("history", 0, "try this history alone, and tell its steps")
 )
 
@@ -96,6 +96,7 @@ var steps = []struct {
 	{"finish", (*world).finish},
 	{"finish", (*world).finish},
 	{"log", (*world).logSome},
+	{"ask again", (*world).askAgain},
 	{"release", (*world).release},
 	{"cancel", (*world).cancel},
 	{"priority", (*world).priority},
@@ -127,15 +128,19 @@ type world struct {
 	flags    state.Flags
 	writes   []*write
 
-	runs     map[run]bool // opcodes that run
-	ran      map[run]int  // how often each was run
-	told     map[job.ID]bool
-	byKey    map[string]job.ID // acknowledged
-	surplus  int               // how many jobs may run over the limit
-	lastSeen map[job.ID]*job.Job
-	nextUUID int
-	waits    map[job.ID][]job.Span // as they were seen while they lasted
-	shown    map[job.ID]bool       // known to be durable
+	runs map[run]bool // opcodes that run
+	// interrupted are those that ran when the controller ended and go on; moved says
+	// that the locks which opcodes need have changed since.
+	interrupted map[run]bool
+	moved       bool
+	ran         map[run]int // how often each was run
+	told        map[job.ID]bool
+	byKey       map[string]job.ID // acknowledged
+	surplus     int               // how many jobs may run over the limit
+	lastSeen    map[job.ID]*job.Job
+	nextUUID    int
+	waits       map[job.ID][]job.Span // as they were seen while they lasted
+	shown       map[job.ID]bool       // known to be durable
 
 	// points counts the moments at which the controller can be killed; it is at
 	// killAt (crash_test.go).
@@ -178,7 +183,7 @@ func (h *world) open() {
 		h.shown[id] = true
 	}
 	l := Loaded{Ended: map[job.ID]job.Status{}, Keys: map[string]job.ID{}, Flags: h.flags, World: h.world(),
-		Resumable: func(op string) (bool, string) { return op == "OP_TEST_JQUEUE", "the test says so" }}
+		Resumable: func(op string) (bool, string) { return op != dummyOp.ID, "the test says so" }}
 	for _, id := range slices.Sorted(maps.Keys(h.jobs)) {
 		j := h.jobs[id]
 		l.LastID = max(l.LastID, id)
@@ -208,6 +213,12 @@ func (h *world) open() {
 		panic(err)
 	}
 	h.m = m
+	h.interrupted, h.moved = map[run]bool{}, false
+	for _, j := range l.Jobs {
+		if op := &j.Ops[j.Next()]; op.Status == job.Running && op.Input.ID != dummyOp.ID && j.CancelReason != job.Killed {
+			h.interrupted[run{j.ID, j.Next()}] = true
+		}
+	}
 	h.apply(Recover{})
 }
 
@@ -347,7 +358,7 @@ func (h *world) answer(w *write) {
 			continue
 		}
 		if h.m.closing {
-			h.apply(NotBegun{Job: s.Job, Index: s.Index})
+			h.apply(NotBegun(s))
 			continue
 		}
 		h.ran[run{s.Job, s.Index}]++
@@ -476,6 +487,8 @@ func (h *world) refuse(part *write) {
 		h.apply(plan)
 	case r.Flags:
 		h.apply(SetDrained(h.flags.Drained))
+	case len(r.Gone) > 0: // no store refuses to forget something for good
+		h.write(part)
 	}
 }
 
@@ -627,6 +640,18 @@ func (h *world) release() {
 	}
 }
 
+// askAgain has an opcode that runs without locks ask for them. In this world none can be
+// told for it then either, so that it begins again without.
+func (h *world) askAgain() {
+	r, ok := h.oneRun()
+	if e, there := h.m.jobs.Get(r.id); !ok || !there || e.request != nil {
+		return
+	}
+	delete(h.runs, r)
+	h.ran[r]--
+	h.apply(AskAgain{Start: Start{Job: r.id, Index: r.index, Resumed: h.interrupted[r]}})
+}
+
 func (h *world) anyJob() job.ID { return job.ID(1 + h.n(int(h.m.lastID)+1)) }
 
 func (h *world) cancel() {
@@ -657,7 +682,7 @@ func (h *world) drain() {
 func (h *world) inventory() {
 	h.max = 1 + h.n(3)
 	h.surplus = h.m.running
-	h.move = []string{"", "moved-"}[h.n(2)]
+	h.move, h.moved = []string{"", "moved-"}[h.n(2)], true
 	h.apply(h.world())
 }
 
@@ -690,7 +715,7 @@ func (h *world) stop() {
 	h.apply(Stop{})
 	h.settle()
 	for id, j := range h.jobs {
-		if j.Status() == job.Running && !h.runs[run{id, j.Next()}] && !h.m.unread[id] {
+		if j.Status() == job.Running && !h.runs[run{id, j.Next()}] && !h.m.unread[id] && !h.interrupted[run{id, j.Next()}] {
 			panic(fmt.Sprintf("job %d was stored as running after a stop, and does not run", id))
 		}
 	}

@@ -27,6 +27,7 @@ const (
 	inLocks                   // waits in the lock table
 	inGranted                 // has its locks, in line for a slot
 	inRunner                  // its opcode runs, or will when that is durable
+	inResume                  // its opcode ran when the controller ended, and waits for its locks to go on
 )
 
 // entry is a job that has not ended, with what the machine knows about it. Only
@@ -172,6 +173,10 @@ func (m *Machine) firstWaiting(b schedule.Bucket) (w waiter, some bool) {
 	})
 	return w, some
 }
+
+// begun reports whether the next opcode of the job has begun, here or under the
+// controller before: nothing but its end moves the job from there.
+func (e *entry) begun() bool { return e.place == inRunner || e.place == inResume }
 
 // enter puts an entry that is nowhere into a line.
 func (m *Machine) enter(e *entry, p place) {

@@ -27,7 +27,10 @@ type desk struct {
 func newDesk(t *testing.T, slots int, l Loaded) *desk {
 	t.Helper()
 	d := &desk{T: t, now: time.Unix(2e9, 0)}
-	l.World, l.Resumable = d.world(slots), func(string) (bool, string) { return false, "the test says so" }
+	l.World = d.world(slots)
+	if l.Resumable == nil {
+		l.Resumable = func(string) (bool, string) { return false, "the test says so" }
+	}
 	m, err := New(l)
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,8 @@ import (
 
 // Cancel asks to end a job. What no opcode has begun is cancelled at once; of a
 // running job the present opcode completes and the rest is cancelled, unless
-// Kill asks to end that opcode too.
+// Kill asks to end that opcode too. One that the end of a controller interrupted
+// runs, also while it waits for its locks.
 type Cancel struct {
 	Job  job.ID
 	Kill bool
@@ -23,13 +24,14 @@ func (c Cancel) apply(m *Machine) {
 	m.out.Answer = Answer{true, fmt.Sprintf("Dequeued job %d", c.Job)}
 	switch e.place {
 	case inRunner:
-		e.job = e.job.RequestCancel(job.ByRequest)
-		m.out.touch(c.Job)
-		m.out.Answer = Answer{false, "Job no longer waiting, can't cancel (informed it anyway)"}
+		m.informOfCancel(e, "Job no longer waiting, can't cancel (informed it anyway)")
 		if c.Kill {
+			e.job = e.job.RequestCancel(job.Killed)
 			m.out.Kills = append(m.out.Kills, c.Job)
 			m.out.Answer = Answer{true, "The running opcode was told to end"}
 		}
+	case inResume:
+		m.informOfCancel(e, fmt.Sprintf("Job %d has begun, and goes on as soon as it has its locks again; can't cancel (informed it anyway)", c.Job))
 	case inLocks, inGranted:
 		m.out.Answer.Message = "Job successfully cancelled"
 		m.end(e, e.job.Cancel(job.ByRequest, m.at()))
@@ -40,6 +42,15 @@ func (c Cancel) apply(m *Machine) {
 		}
 		m.end(e, e.job.Dequeue(m.at()))
 	}
+}
+
+// informOfCancel has the opcodes behind the one that has begun not begin.
+func (m *Machine) informOfCancel(e *entry, answer string) {
+	if e.job.CancelReason != job.Killed {
+		e.job = e.job.RequestCancel(job.ByRequest)
+	}
+	m.out.touch(e.id())
+	m.out.Answer = Answer{false, answer}
 }
 
 func notInQueue(id job.ID) Answer { return Answer{false, fmt.Sprintf("Job %d not found in queue", id)} }

@@ -83,15 +83,49 @@ func (d Done) apply(m *Machine) {
 	m.sort(e)
 }
 
-// NotBegun says that an opcode which was to run will not, for the controller
-// stops: its job is queued again as if nothing had been.
-type NotBegun struct {
-	Job   job.ID
-	Index int
+// AskAgain says that an opcode which began without locks, for nobody could tell which
+// it needs, found that this can be told now. It has done nothing, and asks for them.
+type AskAgain struct {
+	Start
+
+	Entries []job.LogEntry // what it left since the last Log
 }
 
+func (a AskAgain) apply(m *Machine) {
+	e := m.inRun(a.Job, a.Index)
+	if e == nil {
+		return
+	}
+	e.job = e.job.AddLogs(a.Index, a.Entries...)
+	if !a.Resumed {
+		m.requeue(e)
+		return
+	}
+	m.running--
+	e.place = inResume
+	e.job = e.job.Resume(a.Index)
+	m.out.touch(a.Job)
+	m.serve(m.locks.Release(e.owner()))
+	if m.takeLocks(e) && !m.closing {
+		m.begin(e)
+	}
+}
+
+// NotBegun says that an opcode which was to run will not, for the controller
+// stops: its job is queued again as if nothing had been. One that was resumed has
+// begun all the same, and is left to the next controller.
+type NotBegun Start
+
 func (n NotBegun) apply(m *Machine) {
-	if e := m.inRun(n.Job, n.Index); e != nil {
+	e := m.inRun(n.Job, n.Index)
+	switch {
+	case e == nil:
+	case n.Resumed:
+		e.place = inResume
+		m.running--
+		e.job = e.job.Resume(n.Index)
+		m.out.touch(n.Job)
+	default:
 		m.requeue(e)
 	}
 }

@@ -162,6 +162,8 @@ func (m *Machine) timeline(e *entry) []job.Span {
 		case inReady:
 		case inGranted:
 			s.Text = job.NoSlotWhileReady
+		case inResume:
+			s.Kind, s.Text = job.Restart, "the controller stops; the opcode goes on when it is started again"
 		default:
 			return e.job.Timeline()
 		}

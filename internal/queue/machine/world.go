@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/drover-project/drover/internal/job"
@@ -14,8 +15,8 @@ type World struct {
 	// MaxRunning is how many jobs may run at once.
 	MaxRunning int
 	// Locks tells which locks an opcode needs as things are; nil where that cannot
-	// be told: the opcode will say itself what is wrong when it runs. It must be a
-	// function of the opcode alone.
+	// be told: the opcode will say itself what is wrong when it runs, or ask again.
+	// It must be a function of the opcode alone.
 	Locks func(*opcode.Opcode) lock.Request
 	// LockName is what people call a lock; nil for its own name.
 	LockName func(lock.Name) string
@@ -54,44 +55,70 @@ type Stop struct{}
 func (Stop) apply(m *Machine) { m.closing = true }
 
 // Recover is the first event of a machine: each job that had not ended goes to
-// its place. What was in flight when the controller ended is resumed where its
-// opcode is declared to be resumable, and else ends in an error that says so.
+// its place. What ran when the controller ended goes on where its opcode is
+// declared to be resumable, and else ends in an error that says so. What goes on
+// gets its locks before anything else is decided, and no rule, limit or number of
+// slots keeps it: it has begun.
 type Recover struct{}
 
 func (Recover) apply(m *Machine) {
 	m.recovering = true
 	defer func() { m.recovering = false }()
-	for _, id := range m.jobs.Keys() {
+	ids := m.jobs.Keys()
+	for _, id := range ids {
+		e := m.entry(id)
+		e.rule = m.chain.Decide(int64(id), e.inputs)
+		if again, why := m.interrupted(e); again {
+			m.resume(e, why)
+		}
+	}
+	for _, id := range ids {
 		e := m.entry(id)
 		if e == nil || e.place != nowhere {
-			continue // it has ended, or gone on, with one on which it depends
+			continue // it goes on, or has ended with one on which it depends
 		}
-		e.rule = m.chain.Decide(int64(id), e.inputs)
+		if _, why := m.interrupted(e); why != "" {
+			m.end(e, e.job.Lost(e.job.Next(), why, m.now))
+			continue
+		}
 		if e.job.Busy() {
-			m.recoverBusy(e)
+			e.job = e.job.Requeue(e.job.Next())
+			m.out.touch(id)
 		}
-		if !e.job.Final() {
-			m.sort(e)
-		}
+		m.sort(e)
 	}
 }
 
-func (m *Machine) recoverBusy(e *entry) {
+// interrupted says what becomes of an opcode that ran when the controller ended,
+// for people: whether it is run again, and why or why not. No text is for a job of
+// which none ran.
+func (m *Machine) interrupted(e *entry) (again bool, why string) {
 	i := e.job.Next()
 	op := &e.job.Ops[i]
-	resumable, because := m.resumable(op.Input.ID)
-	switch {
-	case op.Status != job.Running:
-		e.job = e.job.Requeue(i)
-	case resumable:
-		why := "The controller ended while this opcode ran; it is run again: " + because
-		ran := job.Span{Kind: job.Restart, From: op.Exec, To: m.at(), Opcode: i, Text: why}
-		e.job = e.job.Requeue(i).WithWait(ran).AddMessage(i, why, m.at())
-	default:
-		why := fmt.Sprintf("The controller ended while opcode %d (%s) of job %d ran, and it is not run again: %s",
-			i, op.Input.ID, e.id(), because)
-		m.end(e, e.job.Lost(i, why, m.now))
-		return
+	if op.Status != job.Running {
+		return false, ""
 	}
+	resumable, because := m.resumable(op.Input.ID)
+	if e.job.CancelReason == job.Killed {
+		resumable, because = false, "it was being killed"
+	}
+	if resumable {
+		return true, "The controller ended while this opcode ran; it is run again: " + because
+	}
+	return false, fmt.Sprintf("The controller ended while opcode %d (%s) of job %d ran, and it is not run again: %s",
+		i, op.Input.ID, e.id(), because)
+}
+
+// resume lets the opcode that ran when the controller ended go on. It asks for its
+// locks before anybody else: it had them, and what it left half done is under them.
+func (m *Machine) resume(e *entry, why string) {
+	i := e.job.Next()
+	from := cmp.Or(e.job.Ops[i].Exec, e.job.Known())
+	e.job = e.job.Resume(i).WithWait(job.Span{Kind: job.Restart, From: from, To: m.at(), Opcode: i, Text: why}).AddMessage(i, why, m.at())
 	m.out.touch(e.id())
+	m.enterBuckets(e)
+	e.place = inResume
+	if m.takeLocks(e) {
+		m.begin(e)
+	}
 }

@@ -1,0 +1,298 @@
+// Package deployments is the command "drover deploy". Some of its verbs compute on files alone, and talk to no controller:
+// they check task graphs, and tell what a deployment of an environment would do and why. The others keep environments,
+// graphs and deployments at a controller.
+package deployments
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/cli/lists"
+	"github.com/drover-project/drover/internal/cli/shell"
+	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// Lists of what deployments are made of.
+var (
+	EnvironmentList = lists.List{What: "environment", Fields: []string{"name", "status", "node_cnt", "graphs", "generation", "mtime", "who"},
+		NameField: "name", Short: "List environments"}
+	DeploymentList = lists.List{What: "deployment", Fields: []string{"id", "environment", "status", "mode", "runs", "begun", "ended", "who", "why"},
+		NameField: "id", Numeric: true, Short: "List deployments, the oldest first"}
+	TaskList = lists.List{What: "task", Fields: []string{"deployment", "node", "task", "state", "job", "held_by", "why"},
+		NameField: "deployment", Numeric: true, Short: "List the tasks of deployments on their nodes"}
+)
+
+// Command returns the noun "deploy".
+func Command(sh *shell.Shell) *cobra.Command {
+	cmd := onFiles()
+	shell.WrongArguments(cmd)
+	for _, c := range cmd.Commands() {
+		shell.Heeding(nil, c)
+		switch c.Name() {
+		case "plan":
+			planStored(sh, shell.Heeding([]string{"luxi", "reason"}, c))
+		case "explain":
+			explainStored(sh, shell.Heeding([]string{"luxi", "output"}, c))
+		}
+	}
+	cmd.Short = "Environments, task graphs and deployments"
+	cmd.RunE, cmd.Args = sh.NeedsCommand, cobra.ArbitraryArgs
+	history := lists.Command(sh, DeploymentList)
+	history.Use = "history [ID...]"
+	tasks := lists.Command(sh, TaskList)
+	tasks.Use = "tasks [DEPLOYMENT...]"
+	cmd.AddCommand(
+		sh.Group("env", "Environments", lists.Command(sh, EnvironmentList), lists.FieldsCommand(sh, EnvironmentList), envPut(sh), envShow(sh), envDelete(sh)),
+		sh.Group("node", "Nodes of environments", nodePut(sh), nodeDelete(sh)),
+		sh.Group("graph", "Task graphs", graphPut(sh), graphShow(sh), graphDelete(sh)),
+		deployRun(sh), deployStop(sh), deployGoOn(sh, "resume", "Let a deployment go on that was stopped or failed; what failed stays so", false),
+		deployGoOn(sh, "retry", "Try again what failed in a deployment, and what depends on it", true),
+		deployStatus(sh), history, tasks, deployDiff(sh), deployConsole(sh))
+	return cmd
+}
+
+// stampKeys are the keys of times in what a controller tells of environments, graphs and deployments.
+var stampKeys = []string{"created", "begun", "ended", "modified", "latest_ended"}
+
+// storing are the shared options of commands that store something.
+var storing = []string{"luxi", "output", "reason"}
+
+// fileArgument reads a file for the controller.
+func fileArgument(sh *shell.Shell, path string) (course.File, error) {
+	text, err := readFile(sh, path)
+	return course.File{Path: path, Text: string(text)}, err
+}
+
+func readFile(sh *shell.Shell, path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(sh.In)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.New(fault.NotFound, "%w", err)
+	}
+	return text, nil
+}
+
+// kept is the answer to what was stored.
+type kept struct {
+	Name     string   `json:"name"`
+	Nodes    int      `json:"nodes"`
+	Tasks    int      `json:"tasks"`
+	Warnings []string `json:"warnings"`
+}
+
+// store has something stored and tells what came of it.
+func store(ctx context.Context, sh *shell.Shell, told func(kept) string, method string, args ...any) error {
+	var k kept
+	if err := sh.Do(ctx, method, &k, args...); err != nil {
+		return err
+	}
+	warnAll(sh, k.Warnings)
+	return sh.ShowTimes(k, stampKeys, func() error { return sh.Printf("%s\n", told(k)) })
+}
+
+func warnAll(sh *shell.Shell, warnings []string) {
+	for _, w := range warnings {
+		sh.Notef("warning: %s\n", w)
+	}
+}
+
+func envPut(sh *shell.Shell) *cobra.Command {
+	var graphs []string
+	cmd := shell.Heeding(storing, &cobra.Command{
+		Use: "put NAME FILE", Short: "Store the state to be reached of an environment", Args: shell.Exactly(2),
+		Long: "Store the state to be reached of an environment: a file of YAML or JSON with common and nodes (- for\nstandard input). An environment of that name gets this state.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := fileArgument(sh, args[1])
+			if err != nil {
+				return err
+			}
+			return store(cmd.Context(), sh, func(k kept) string { return fmt.Sprintf("environment %s: %d nodes", k.Name, k.Nodes) },
+				"PutEnvironment", args[0], file, shell.NonNil(graphs), sh.UserTrail())
+		},
+	})
+	cmd.Flags().StringArrayVarP(&graphs, "graph", "g", nil, "name of a stored task graph to deploy it by, or TYPE=NAME for one that run --type asks for; later ones override earlier ones")
+	return cmd
+}
+
+func envShow(sh *shell.Shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Short: "Show the state to be reached of an environment", Args: shell.Exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var state any
+			if err := sh.Do(cmd.Context(), "QueryEnvironment", &state, args[0]); err != nil {
+				return err
+			}
+			return sh.Show(state, func() error { return sh.ShowYAML(state) })
+		},
+	}
+}
+
+func envDelete(sh *shell.Shell) *cobra.Command {
+	return shell.Heeding([]string{"luxi", "yes", "reason"}, &cobra.Command{
+		Use: "delete NAME", Short: "Remove an environment; its deployments stay as history", Args: shell.Exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return sh.Do(cmd.Context(), "DeleteEnvironment", nil, args[0], sh.UserTrail())
+		},
+	})
+}
+
+func nodePut(sh *shell.Shell) *cobra.Command {
+	var host string
+	cmd := shell.Heeding(storing, &cobra.Command{
+		Use: "put ENVIRONMENT UID FILE", Short: "Add a node to an environment, or replace its data", Args: shell.Exactly(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := fileArgument(sh, args[2])
+			if err != nil {
+				return err
+			}
+			var on any
+			if host != "" {
+				on = host
+			}
+			return store(cmd.Context(), sh, func(k kept) string { return "node " + k.Name }, "PutEnvironmentNode", args[0], args[1], file, on, sh.UserTrail())
+		},
+	})
+	cmd.Flags().StringVar(&host, "host", "", "node of the cluster that carries its tasks out")
+	return cmd
+}
+
+func nodeDelete(sh *shell.Shell) *cobra.Command {
+	return shell.Heeding([]string{"luxi", "reason"}, &cobra.Command{
+		Use: "delete ENVIRONMENT UID", Short: "Take a node out of an environment", Args: shell.Exactly(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return sh.Do(cmd.Context(), "DeleteEnvironmentNode", nil, args[0], args[1], sh.UserTrail())
+		},
+	})
+}
+
+func graphPut(sh *shell.Shell) *cobra.Command {
+	return shell.Heeding(storing, &cobra.Command{
+		Use: "put NAME PATH...", Short: "Check a task graph and store it", Args: shell.AtLeast(2),
+		Long: "Check a task graph and store it. A path is a file, or a directory: all tasks.yaml and deployment_tasks.yaml\nbelow it. Later files override and extend earlier ones by the ids of tasks.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var files []course.File
+			for _, path := range args[1:] {
+				found, err := filesOfGraph(path)
+				if err != nil {
+					return err
+				}
+				for _, f := range found {
+					file, err := fileArgument(sh, f)
+					if err != nil {
+						return err
+					}
+					files = append(files, file)
+				}
+			}
+			return store(cmd.Context(), sh, func(k kept) string { return fmt.Sprintf("task graph %s: %d tasks", k.Name, k.Tasks) },
+				"PutTaskGraph", args[0], files, sh.UserTrail())
+		},
+	})
+}
+
+func graphShow(sh *shell.Shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Short: "Show the files of a task graph", Args: shell.Exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var g course.Graph
+			if err := sh.Do(cmd.Context(), "QueryTaskGraph", &g, args[0]); err != nil {
+				return err
+			}
+			return sh.ShowTimes(g, stampKeys, func() error {
+				for _, f := range g.Files {
+					if err := sh.Printf("# %s\n%s", f.Path, f.Text); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func graphDelete(sh *shell.Shell) *cobra.Command {
+	return shell.Heeding([]string{"luxi", "reason"}, &cobra.Command{
+		Use: "delete NAME", Short: "Remove a task graph that no environment uses", Args: shell.Exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return sh.Do(cmd.Context(), "DeleteTaskGraph", nil, args[0], sh.UserTrail())
+		},
+	})
+}
+
+func deployDiff(sh *shell.Shell) *cobra.Command {
+	return &cobra.Command{
+		Use: "diff ENVIRONMENT|DEPLOYMENT [ENVIRONMENT|DEPLOYMENT]", Short: "Compare the states of environments and deployments", Args: shell.Between(1, 2),
+		Long: "Compare two states: that of a deployment, by its number, or the one to be reached of an environment, by its name.\nWith one environment only, its state is compared with that of its latest deployment.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			before, after, err := twoStates(cmd.Context(), sh, args)
+			if err != nil {
+				return err
+			}
+			var found []struct {
+				Node, Path string
+				Old, New   json.RawMessage
+				Came, Gone bool
+			}
+			if err := sh.Do(cmd.Context(), "DiffStates", &found, before, after); err != nil {
+				return err
+			}
+			return sh.Show(found, func() error {
+				for _, d := range found {
+					where := "common"
+					if d.Node != "" {
+						where = "node " + d.Node
+					}
+					text := string(d.Old) + " -> " + string(d.New)
+					switch {
+					case d.Came:
+						text = "came: " + string(d.New)
+					case d.Gone:
+						text = "went: " + string(d.Old)
+					}
+					if err := sh.Printf("%s%s: %s\n", where, d.Path, text); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// stateAt names a state.
+type stateAt struct {
+	Environment string `json:"environment,omitempty"`
+	Deployment  int64  `json:"deployment,omitempty"`
+}
+
+func stateNamed(text string) stateAt {
+	if n, ok := shell.NumberValue(text).(int64); ok {
+		return stateAt{Deployment: n}
+	}
+	return stateAt{Environment: text}
+}
+
+// twoStates are those that arguments name. What one environment alone is compared with is its latest deployment.
+func twoStates(ctx context.Context, sh *shell.Shell, args []string) (before, after stateAt, err error) {
+	before = stateNamed(args[0])
+	if len(args) > 1 {
+		return before, stateNamed(args[1]), nil
+	}
+	after = before
+	if after.Deployment != 0 {
+		return before, after, shell.Usage("give a second state to compare that of deployment %d with", after.Deployment)
+	}
+	var latest struct{ ID int64 }
+	if err := sh.Do(ctx, "LatestDeployment", &latest, after.Environment); err != nil {
+		return before, after, err
+	}
+	return stateAt{Deployment: latest.ID}, after, nil
+}

@@ -1,0 +1,271 @@
+// Package servers is the command "drover server": the servers of the Compute API, as their users see them, and their
+// tags.
+package servers
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/cli/shell"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/openstack"
+)
+
+// AsUser are the shared options of commands that speak to the Compute and
+// Identity APIs, as any client does.
+var AsUser = []string{"output"}
+
+const serverHelp = `Work with the servers of the Compute API, as their users do. The cloud is the one
+that OS_CLOUD names in clouds.yaml, else that of OS_AUTH_URL, OS_USERNAME,
+OS_PASSWORD and OS_PROJECT_NAME (or an application credential), else the
+controller of this machine with its first account. Servers are named by name or
+id.`
+
+// Command returns the noun "server".
+func Command(sh *shell.Shell) *cobra.Command {
+	c := sh.Group("server", "Work with the servers of the Compute API", serverReconcile(sh))
+	c.Long = serverHelp
+	c.AddCommand(shell.Heeds(AsUser, serverList(sh), serverShow(sh), serverCreate(sh),
+		serverAct(sh, "start", "Start servers", "os-start", nil, "ACTIVE"), serverAct(sh, "stop", "Stop servers", "os-stop", nil, "SHUTOFF"),
+		serverReboot(sh), serverDelete(sh), serverTagCommand(sh))...)
+	return c
+}
+
+func serverList(sh *shell.Shell) *cobra.Command {
+	filters := []struct{ name, help string }{
+		{"tags", "servers that have all of these tags, separated by commas"}, {"tags-any", "servers that have one of these tags"},
+		{"not-tags", "servers that lack one of these tags"}, {"not-tags-any", "servers that have none of these tags"},
+		{"name", "servers whose name a regular expression matches"}, {"status", "servers of this status: ACTIVE, SHUTOFF, BUILD, ERROR"},
+	}
+	cmd := &cobra.Command{Use: "list", Short: "List the servers of the project", Args: shell.Exactly(0)}
+	for _, f := range filters {
+		cmd.Flags().String(f.name, "", f.help)
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		query := url.Values{}
+		for _, f := range filters {
+			if flag := cmd.Flags().Lookup(f.name); flag.Changed {
+				query.Set(f.name, flag.Value.String())
+			}
+		}
+		cloud, err := Cloud(cmd.Context(), sh)
+		if err != nil {
+			return err
+		}
+		servers, err := cloud.Servers(cmd.Context(), query)
+		if err != nil {
+			return err
+		}
+		return sh.Show(servers, func() error {
+			t := &shell.Table{}
+			t.Add("ID", "Name", "Status", "Flavor", "Tags")
+			for _, s := range servers {
+				t.Add(s.ID, s.Name, s.Status, cmp.Or(s.Flavor.Original, s.Flavor.ID), strings.Join(s.Tags, ", "))
+			}
+			return sh.Printf("%s", t)
+		})
+	}
+	return cmd
+}
+
+// showServer shows one server.
+func showServer(sh *shell.Shell, s *openstack.Server) error {
+	return sh.Show(s, func() error {
+		t := &shell.Table{}
+		for _, row := range [][2]string{
+			{"ID:", s.ID}, {"Name:", s.Name}, {"Status:", s.Status}, {"Flavor:", cmp.Or(s.Flavor.Original, s.Flavor.ID)}, {"Image:", s.Image.ID},
+			{"Project:", s.Project}, {"User:", s.User}, {"Created:", s.Created}, {"Updated:", s.Updated}, {"Tags:", strings.Join(s.Tags, ", ")},
+		} {
+			t.Add(row[0], row[1])
+		}
+		if s.Task != nil {
+			t.Add("Being done:", *s.Task)
+		}
+		if s.Fault != nil {
+			t.Add("Fault:", s.Fault.Message)
+		}
+		return sh.Printf("%s", t)
+	})
+}
+
+func serverShow(sh *shell.Shell) *cobra.Command {
+	return &cobra.Command{Use: "show SERVER", Short: "Show one server", Args: shell.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		_, s, err := findServer(cmd.Context(), sh, args[0])
+		if err != nil {
+			return err
+		}
+		return showServer(sh, &s)
+	}}
+}
+
+// findServer logs in and finds a server.
+func findServer(ctx context.Context, sh *shell.Shell, key string) (*openstack.Client, openstack.Server, error) {
+	cloud, err := Cloud(ctx, sh)
+	if err != nil {
+		return nil, openstack.Server{}, err
+	}
+	s, err := cloud.FindServer(ctx, key)
+	return cloud, s, err
+}
+
+func serverCreate(sh *shell.Shell) *cobra.Command {
+	var w openstack.Wish
+	var wait bool
+	cmd := &cobra.Command{Use: "create NAME --flavor FLAVOR --image IMAGE", Short: "Make a server", Args: shell.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+		w.Name = args[0]
+		cloud, err := Cloud(cmd.Context(), sh)
+		if err != nil {
+			return err
+		}
+		id, err := cloud.Create(cmd.Context(), &w)
+		if err != nil {
+			return err
+		}
+		s, err := cloud.Server(cmd.Context(), id)
+		if err == nil && wait {
+			s, err = AwaitServer(cmd.Context(), cloud, id, "ACTIVE")
+		}
+		if err != nil {
+			return err
+		}
+		return showServer(sh, &s)
+	}}
+	f := cmd.Flags()
+	f.StringVar(&w.Flavor, "flavor", "", "name or id of its size")
+	f.StringVar(&w.Image, "image", "", "name or id of what it is made from")
+	f.StringVar(&w.Zone, "availability-zone", "", "where it is made: the name of a cluster")
+	f.BoolVar(&w.Network, "network", false, "with a network interface")
+	f.StringArrayVar(&w.Tags, "tag", nil, "a tag; may be repeated")
+	f.StringToStringVar(&w.Metadata, "property", nil, "metadata: KEY=VALUE; may be repeated")
+	f.BoolVar(&wait, "wait", false, "wait until it runs")
+	for _, name := range []string{"flavor", "image"} {
+		_ = cmd.MarkFlagRequired(name) // the option exists
+	}
+	return cmd
+}
+
+// AwaitServer waits until a server has a status, and nothing is being done to
+// it. A server that goes into error ends the wait.
+func AwaitServer(ctx context.Context, cloud *openstack.Client, id, status string) (openstack.Server, error) {
+	const first, longest = 50 * time.Millisecond, 2 * time.Second
+	for pause := first; ; pause = min(2*pause, longest) {
+		s, err := cloud.Server(ctx, id)
+		switch {
+		case err != nil:
+			return s, err
+		case s.Status == status && s.Task == nil:
+			return s, nil
+		case s.Status == "ERROR" && s.Fault != nil:
+			return s, fault.New(fault.Failed, "the server %s is in error: %s", s.Name, s.Fault.Message)
+		case s.Task == nil && s.Status != "BUILD":
+			return s, fault.New(fault.Failed, "the server %s is %s, and nothing is being done to it", s.Name, s.Status)
+		}
+		if err := PauseFor(ctx, pause); err != nil {
+			return s, err
+		}
+	}
+}
+
+// PauseFor waits, unless ctx ends before.
+func PauseFor(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(pause):
+		return nil
+	}
+}
+
+// eachServer does something to servers, one after the other, and goes on behind
+// one that fails.
+func eachServer(ctx context.Context, sh *shell.Shell, keys []string, do func(*openstack.Client, openstack.Server) error) error {
+	cloud, err := Cloud(ctx, sh)
+	if err != nil {
+		return err
+	}
+	var last error
+	for _, key := range keys {
+		s, err := cloud.FindServer(ctx, key)
+		if err == nil {
+			err = do(cloud, s)
+		}
+		if err != nil {
+			if last != nil {
+				sh.Notef("%s\n", sh.ErrorText(last))
+			}
+			last = err
+		}
+	}
+	return last
+}
+
+// serverAct is a command that has something done to servers.
+func serverAct(sh *shell.Shell, verb, short, action string, argument any, then string) *cobra.Command {
+	var wait bool
+	cmd := &cobra.Command{Use: verb + " SERVER...", Short: short, Args: shell.AtLeast(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return actOn(cmd.Context(), sh, args, action, argument, then, wait)
+	}}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until that is done")
+	return cmd
+}
+
+func actOn(ctx context.Context, sh *shell.Shell, keys []string, action string, argument any, then string, wait bool) error {
+	return eachServer(ctx, sh, keys, func(cloud *openstack.Client, s openstack.Server) error {
+		err := cloud.Act(ctx, s.ID, action, argument)
+		if err == nil && wait {
+			_, err = AwaitServer(ctx, cloud, s.ID, then)
+		}
+		return err
+	})
+}
+
+func serverReboot(sh *shell.Shell) *cobra.Command {
+	var hard, wait bool
+	cmd := &cobra.Command{Use: "reboot SERVER...", Short: "Reboot servers", Args: shell.AtLeast(1), RunE: func(cmd *cobra.Command, args []string) error {
+		how := map[bool]string{false: "SOFT", true: "HARD"}[hard]
+		return actOn(cmd.Context(), sh, args, "reboot", map[string]string{"type": how}, "ACTIVE", wait)
+	}}
+	cmd.Flags().BoolVar(&hard, "hard", false, "switch them off and on")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until that is done")
+	return cmd
+}
+
+func serverDelete(sh *shell.Shell) *cobra.Command {
+	var wait bool
+	cmd := &cobra.Command{Use: "delete SERVER...", Short: "Delete servers", Args: shell.AtLeast(1), RunE: func(cmd *cobra.Command, args []string) error {
+		return eachServer(cmd.Context(), sh, args, func(cloud *openstack.Client, s openstack.Server) error {
+			err := cloud.Delete(cmd.Context(), s.ID)
+			if err == nil && wait {
+				err = AwaitGone(cmd.Context(), cloud, s.ID)
+			}
+			return err
+		})
+	}}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until they are gone")
+	return cmd
+}
+
+// AwaitGone waits until there is no such server any more.
+func AwaitGone(ctx context.Context, cloud *openstack.Client, id string) error {
+	const first, longest = 50 * time.Millisecond, 2 * time.Second
+	for pause := first; ; pause = min(2*pause, longest) {
+		s, err := cloud.Server(ctx, id)
+		switch {
+		case fault.Is(err, fault.NotFound):
+			return nil
+		case err != nil:
+			return err
+		case s.Task == nil && slices.Contains([]string{"ACTIVE", "SHUTOFF", "ERROR"}, s.Status):
+			return fault.New(fault.Failed, "the server %s is still there, and %s", s.Name, s.Status)
+		}
+		if err := PauseFor(ctx, pause); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package identity_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// over fails the test unless a token is good for nothing any more.
+func (r *rig) over(t *testing.T, what, token string) {
+	t.Helper()
+	if _, err := r.Session(token); !fault.Is(err, fault.Denied) {
+		t.Errorf("%s: the session goes on: %v", what, err)
+	}
+}
+
+// TestATokenEndsWithTheOneThatItWasMadeFrom: however often it is renewed.
+func TestATokenEndsWithTheOneThatItWasMadeFrom(t *testing.T) {
+	r := newRig(t)
+	begun := r.now
+	token := r.log(t, alice)
+	const renewals = 50
+	for range renewals {
+		r.now = r.now.Add(identity.TokenLife / (renewals + 1))
+		s, next, err := r.Log(t.Context(), identity.Login{Token: token})
+		check(t, err)
+		if !s.Expires.Equal(begun.Add(identity.TokenLife)) {
+			t.Fatalf("at %v it is good until %v", r.now.Sub(begun), s.Expires.Sub(begun))
+		}
+		token = next
+	}
+	r.now = begun.Add(identity.TokenLife)
+	r.over(t, "12 hours after the password", token)
+}
+
+// TestACredentialIsForOneProject: whatever project its sessions ask for, and also
+// when they ask for none.
+func TestACredentialIsForOneProject(t *testing.T) {
+	r := newRig(t)
+	second, err := r.AddProject(t.Context(), identity.ProjectEdit{Name: new("second")})
+	check(t, err)
+	check(t, r.SetRole(t.Context(), "alice", second.ID, identity.Admin, true))
+	cred, secret, err := r.AddCredential(t.Context(), identity.Credential{Name: "ci", User: r.user.ID, Project: r.home.ID}, "")
+	check(t, err)
+	for what, ask := range map[string]identity.Login{"nothing": {}, "the other project": {Project: "second"}, "no project": {Unscoped: true}} {
+		byCredential := ask
+		byCredential.Credential, byCredential.Secret = cred.ID, secret
+		token := r.log(t, byCredential)
+		byToken := ask
+		byToken.Token = token
+		for _, token := range []string{token, r.log(t, byToken)} {
+			s, err := r.Session(token)
+			check(t, err)
+			if s.Project == nil || s.Project.ID != r.home.ID || !slices.Equal(s.Roles, []string{identity.Member}) {
+				t.Errorf("who asks for %s gets %+v with %v", what, s.Project, s.Roles)
+			}
+		}
+	}
+}
+
+// TestSessionsOfACredentialEndWithIt: they tell so from the start.
+func TestSessionsOfACredentialEndWithIt(t *testing.T) {
+	r := newRig(t)
+	end := r.now.Add(time.Hour)
+	cred, secret, err := r.AddCredential(t.Context(), identity.Credential{Name: "ci", User: r.user.ID, Project: r.home.ID, Expires: end}, "")
+	check(t, err)
+	token := r.log(t, identity.Login{Credential: cred.ID, Secret: secret})
+	again := r.log(t, identity.Login{Token: token})
+	r.now = end.Add(-time.Microsecond)
+	for what, token := range map[string]string{"of the secret": token, "of a token": again} {
+		if s, err := r.Session(token); err != nil || !s.Expires.Equal(end) {
+			t.Errorf("%s, before its end: %+v, %v", what, s, err)
+		}
+	}
+	r.now = end
+	r.over(t, "of the secret", token)
+	r.over(t, "of a token", again)
+	if _, _, err := r.Log(t.Context(), identity.Login{Credential: cred.ID, Secret: secret}); !fault.Is(err, fault.Denied) {
+		t.Errorf("it logs in after its end: %v", err)
+	}
+}
+
+// TestAUserHasSoManySessions: the oldest make room, those of others do not.
+func TestAUserHasSoManySessions(t *testing.T) {
+	r := newRig(t)
+	_, err := r.AddUser(t.Context(), identity.UserEdit{Name: new("bob"), Password: new("opensesame")})
+	check(t, err)
+	others := r.log(t, identity.Login{User: "bob", Password: "opensesame"})
+	const many, kept = 1001, 250
+	tokens := []string{r.log(t, alice)}
+	for len(tokens) < many-1 { // the thousandth is bob's
+		r.now = r.now.Add(time.Second)
+		tokens = append(tokens, r.log(t, identity.Login{Token: tokens[0]}))
+	}
+	if _, err := r.Session(tokens[1]); err == nil {
+		t.Error("the room is not full yet, or nobody had to leave")
+	}
+	last := r.log(t, alice)
+	for i, token := range slices.Backward(tokens) {
+		_, err := r.Session(token)
+		switch age := len(tokens) - i; {
+		case age <= kept && err != nil:
+			t.Fatalf("number %d from the newest is over: %v", age, err)
+		case age > 2*kept+1 && err == nil:
+			t.Fatalf("number %d from the newest goes on", age)
+		}
+	}
+	for what, token := range map[string]string{"the newest": last, "another user's": others} {
+		if _, err := r.Session(token); err != nil {
+			t.Errorf("%s is over: %v", what, err)
+		}
+	}
+}
+
+// TestWrongLoginsTakeAsLongAsOneAnother: so nobody learns by the time which users
+// and credentials there are.
+func TestWrongLoginsTakeAsLongAsOneAnother(t *testing.T) {
+	r := newRig(t)
+	cred, _, err := r.AddCredential(t.Context(), identity.Credential{Name: "ci", User: r.user.ID, Project: r.home.ID}, "")
+	check(t, err)
+	disabled, err := r.AddUser(t.Context(), identity.UserEdit{Name: new("carol"), Password: new("opensesame")})
+	check(t, err)
+	no := false
+	_, err = r.EditUser(t.Context(), disabled.ID, identity.UserEdit{Enabled: &no})
+	check(t, err)
+	r.spoil(t, "dave", func(hash string) string { return "no hash at all" })
+	r.spoil(t, "erin", func(hash string) string { return hash[:strings.LastIndexByte(hash, '$')+1] + "!" })
+	quickest := func(l identity.Login) time.Duration {
+		least := time.Hour
+		for range 3 {
+			begun := time.Now()
+			if _, _, err := r.Log(t.Context(), l); !fault.Is(err, fault.Denied) {
+				t.Fatalf("%s logs in: %v", l.User, err)
+			}
+			least = min(least, time.Since(begun))
+		}
+		return least
+	}
+	wrong := quickest(identity.Login{User: "alice", Password: "guess"})
+	const far = 100 // a hash costs ten thousand times what everything else does
+	for what, l := range map[string]identity.Login{
+		"an unknown user":          {User: "mallory", Password: "guess"},
+		"a disabled user":          {User: "carol", Password: "guess"},
+		"a user without a hash":    {User: "dave", Password: "guess"},
+		"a user with half a hash":  {User: "erin", Password: "guess"},
+		"a wrong secret":           {Credential: cred.ID, Secret: "guess"},
+		"an unknown credential":    {Credential: "nosuch", Secret: "guess"},
+		"a credential of a nobody": {User: "mallory", Credential: "ci", Secret: "guess"},
+	} {
+		if took := quickest(l); took < wrong/far {
+			t.Errorf("%s is found out in %v, a wrong password in %v", what, took, wrong)
+		}
+	}
+}
+
+// spoil makes a user whose stored password is no hash.
+func (r *rig) spoil(t *testing.T, name string, how func(string) string) {
+	t.Helper()
+	u, err := r.AddUser(t.Context(), identity.UserEdit{Name: new(name), Password: new("opensesame")})
+	check(t, err)
+	key := store.Key{Kind: identity.KindUser, ID: u.ID}
+	o, err := r.store.Get(t.Context(), key)
+	check(t, err)
+	value := strings.Replace(string(o.Value), u.Password, how(u.Password), 1)
+	_, err = store.Commit(t.Context(), r.store, store.Tx{Put: []store.Put{{Key: key, Value: []byte(value)}}})
+	check(t, err)
+	r.open(t)
+}

@@ -1,0 +1,83 @@
+package live_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/live"
+)
+
+// client is what somebody who follows a query knows of it.
+type client map[string]string
+
+func (c client) take(u *live.Update) {
+	if u.Reset {
+		clear(c)
+	}
+	for _, e := range u.Events {
+		if e.Type == "leave" {
+			delete(c, e.ID)
+			continue
+		}
+		c[e.ID] = string(e.Row)
+	}
+}
+
+// many makes changes of n instances.
+func many(n int, state string) []cluster.Change {
+	out := make([]cluster.Change, n)
+	for i := range out {
+		out[i] = put(fmt.Sprint("many", i), state)
+	}
+	return out
+}
+
+// knows tells whether a client who goes on from a revision knows what a new one is
+// told.
+func (r *rig) knows(who client, u *live.Update) {
+	r.Helper()
+	who.take(u)
+	want := client{}
+	want.take(nextOf(r, r.restarted(), 0))
+	if !maps.Equal(who, want) {
+		r.Errorf("knows %d rows, and there are %d; reset: %v, %d events", len(who), len(want), u.Reset, len(u.Events))
+	}
+}
+
+// Who comes back after more changes than are read of the feed is told of all of them,
+// by a controller that does not know him.
+func TestResumeAfterManyChanges(t *testing.T) {
+	r := newRig(t, 0)
+	r.change(put("a", "up"), put("b", "up"))
+	first := r.next(0)
+	who := client{}
+	who.take(first)
+	r.change(many(6_000, "up")...)
+	r.change(put("a", "down"), cluster.Delete(cluster.KindInstance, "uuid-b"))
+	r.knows(who, nextOf(r, r.restarted(), first.Revision))
+}
+
+// A watch keeps so many events for those who follow it. Who comes back from before
+// them is told everything, not only what is kept.
+func TestResumeFromBeforeWhatIsKept(t *testing.T) {
+	r := newRig(t, 0)
+	r.change(put("a", "up"), put("b", "up"))
+	u := r.next(0)
+	first, who, there := u.Revision, client{}, client{}
+	who.take(u)
+	there.take(u)
+	r.change(put("a", "down"), cluster.Delete(cluster.KindInstance, "uuid-b"))
+	u = r.next(u.Revision)
+	there.take(u)
+	for round := range 3 {
+		r.change(many(7_000, fmt.Sprint("round", round))...)
+		u = r.next(u.Revision)
+		if u.Reset || len(u.Events) != 7_000 {
+			t.Fatalf("round %d: %d events, reset: %v", round, len(u.Events), u.Reset)
+		}
+		r.knows(there, u)
+	}
+	r.knows(who, r.next(first))
+}

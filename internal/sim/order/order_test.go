@@ -1,0 +1,78 @@
+package order_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-project/drover/internal/sim/order"
+)
+
+// race has goroutines, timers, cases and maps come in whatever order, and tells in which.
+func race(t *testing.T, seed uint64) string {
+	var told strings.Builder
+	order.Begin(seed)
+	synctest.Test(t, func(*testing.T) {
+		var mu sync.Mutex
+		tell := func(format string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintf(&told, format+" ", args...)
+		}
+		var all sync.WaitGroup
+		a, b := make(chan int), make(chan int)
+		set := map[int]bool{}
+		for i := range 12 {
+			set[i] = true
+			all.Go(func() {
+				time.Sleep(time.Duration(i%3) * time.Millisecond)
+				tell("g%d", i)
+				[]chan int{a, b}[i%2] <- i
+			})
+		}
+		all.Go(func() {
+			for range 12 {
+				select {
+				case n := <-a:
+					tell("a%d", n)
+				case n := <-b:
+					tell("b%d", n)
+				}
+			}
+		})
+		all.Wait()
+		tell("%v %d", slices.Collect(maps.Keys(set)), rand.IntN(1000))
+	})
+	steps, digest := order.End()
+	return fmt.Sprintf("%s%d %x", told.String(), steps, digest)
+}
+
+// TestASeedIsOneOrder: the same seed is the same order each time, also beside other work,
+// and other seeds are others.
+func TestASeedIsOneOrder(t *testing.T) {
+	if !order.Repeats {
+		t.Skip("only with the overlay (make simulate)")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	race(t, 0) // what is made once is made
+	orders := map[string]uint64{}
+	for seed := range uint64(200) {
+		first := race(t, seed)
+		for range 5 {
+			if again := race(t, seed); again != first {
+				t.Fatalf("seed %d is two orders:\n%s\n%s", seed, first, again)
+			}
+		}
+		if other, known := orders[first]; known {
+			t.Errorf("seeds %d and %d are one order", seed, other)
+		}
+		orders[first] = seed
+	}
+}

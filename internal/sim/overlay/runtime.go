@@ -1,0 +1,45 @@
+package overlay
+
+import (
+	_ "embed"
+	"path/filepath"
+)
+
+// The scheduler is a function of a seed where nothing of it depends on real time, on the
+// address of anything, or on a number that was drawn elsewhere. Of Go 1.26 that is, with
+// one processor (GOMAXPROCS=1) and without garbage collection, but for these places. Each
+// asks whether a simulation is on, so tests that do not simulate are as ever.
+
+//go:embed simulate.go.txt
+var simulate string
+
+// ofRuntime are the changes of Go's package runtime, by file.
+var ofRuntime = []Edit{
+	// The keys of hashes are drawn when a process starts: one is to be like another.
+	{"rand.go", "	if len(startupRand) >= 16 &&\n", "	if simFixed(seed[:]) {\n	} else if len(startupRand) >= 16 &&\n"},
+	// What maps, math/rand and hash/maphash draw.
+	{"rand.go", "func rand() uint64 {\n", "func rand() uint64 {\n	if simOn {\n		return simDraw(&simRandom)\n	}\n"},
+	// Which case of a select that could go on does.
+	{"select.go", "		j := cheaprandn(uint32(norder + 1))\n", "		j := simOrder(uint32(norder + 1))\n"},
+	// Which of several timers of one moment comes first.
+	{"time.go", "			t.rand = cheaprand()\n", "			t.rand = simOrder(1 << 31)\n"},
+	// A mutex that was waited for longer than a millisecond of real time is handed over.
+	{"sema.go", "func internal_sync_nanotime() int64 {\n", "func internal_sync_nanotime() int64 {\n	if simOn {\n		return 1\n	}\n"},
+	// Which goroutine goes on.
+	{"proc.go", "func runqget(pp *p) (gp *g, inheritTime bool) {\n", "func runqget(pp *p) (gp *g, inheritTime bool) {\n	if simOn {\n		return simNext(pp), false\n	}\n"},
+	// Every so many steps, also counted before the simulation, another queue has its turn.
+	{"proc.go", "	if pp.schedtick%61 == 0 && !sched.runq.empty() {\n", "	if !simOn && pp.schedtick%61 == 0 && !sched.runq.empty() {\n"},
+	// Who runs for ten milliseconds of real time gives way, and who is in a system call loses its processor.
+	{"proc.go", "func retake(now int64) uint32 {\n", "func retake(now int64) uint32 {\n	if simOn {\n		return 0\n	}\n"},
+}
+
+// Runtime returns the changes of the Go at a root (go env GOROOT), and the file that it
+// is given.
+func Runtime(goroot string) (edits []Edit, added map[string]string) {
+	dir := filepath.Join(goroot, "src", "runtime")
+	for _, e := range ofRuntime {
+		e.File = filepath.Join(dir, e.File)
+		edits = append(edits, e)
+	}
+	return edits, map[string]string{filepath.Join(dir, "simulate.go"): simulate}
+}

@@ -1,0 +1,190 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/sim/check"
+	"github.com/drover-project/drover/internal/sim/memory"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// settleTime is how long jobs may take once all is healed.
+const settleTime = 20 * time.Minute
+
+// settle waits until all jobs have ended, and compares what the leader shows then.
+func (w *world) settle() {
+	w.tellf("world", "all is healed")
+	limit := time.Now().Add(settleTime)
+	for time.Now().Before(limit) {
+		if t := w.leads(); t != nil && t.settled() {
+			w.compare(t)
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	w.verdict.Breakf(check.JobsEnd, "after %v some have not ended", settleTime)
+}
+
+// settled tells whether all jobs that a leader shows have ended.
+func (t *term) settled() bool {
+	for j := range t.queue.Jobs().All() {
+		if !j.Final() {
+			return false
+		}
+	}
+	return true
+}
+
+// compare holds what a leader shows against what is stored, and both against the nodes.
+func (w *world) compare(t *term) {
+	s := w.db.Open(memory.Handle{Name: "end"})
+	defer func() { _ = s.Close() }() // it never fails
+	stored, err := inventory.Read(context.Background(), s)
+	if err != nil {
+		w.verdict.Breakf(check.PictureStored, "the inventory cannot be read: %v", err)
+		return
+	}
+	shown, removed := t.keeper.Snapshot(), t.removals()
+	for i := range w.plan.Size.Instances {
+		name := instanceName(i)
+		a, b := shown.InstanceNamed(name), stored.InstanceNamed(name)
+		if (a == nil) != (b == nil) || a != nil && (a.UUID != b.UUID || a.Serial != b.Serial) {
+			w.verdict.Breakf(check.PictureStored, "the leader shows %s as %s, and %s is stored", name, describe(a), describe(b))
+		}
+		w.onItsNode(name, b, stored, removed[name])
+	}
+	read := queue.NewStored(s)
+	for j := range t.queue.Jobs().All() {
+		if have, err := read.Job(context.Background(), j.ID); err != nil || have.Status() != j.Status() {
+			w.verdict.Breakf(check.PictureStored, "the leader shows job %d as %s, and stored is %v, %v", j.ID, j.Status(), have, err)
+		}
+	}
+}
+
+func describe(i *cluster.Instance) string {
+	if i == nil {
+		return "none"
+	}
+	return i.UUID
+}
+
+// removals are the instances whose removal failed: what is left of them the job has told.
+func (t *term) removals() map[string]bool {
+	all := map[string]bool{}
+	for j := range t.queue.Jobs().All() {
+		if op := j.Ops[0]; j.Status() == job.Error && op.Input.ID == "OP_INSTANCE_REMOVE" {
+			all[op.Input.Str("instance_name")] = true
+		}
+	}
+	return all
+}
+
+// onItsNode holds an instance of the inventory against the nodes. What a creation that
+// failed left under the name is another: it has a UUID of its own.
+func (w *world) onItsNode(name string, inst *cluster.Instance, snap *cluster.Snapshot, removed bool) {
+	on := map[string]hypervisor.Instance{}
+	for _, n := range w.nodes {
+		n.mu.Lock()
+		if m, there := n.machines[name]; there && (inst == nil || m.UUID != inst.UUID) {
+			w.Reached.Add("something is left by a creation that failed")
+		} else if there {
+			on[n.full()] = m
+		}
+		n.mu.Unlock()
+	}
+	if inst == nil {
+		return
+	}
+	primary := snap.Node(inst.PrimaryNode).Name
+	_, there := on[primary]
+	switch m := on[primary]; {
+	case !there && len(on) == 0 && removed:
+		w.Reached.Add("an instance is left half removed")
+	case !there || len(on) > 1:
+		w.verdict.Breakf(check.OnItsNode, "%s (%s) is in the inventory on %s, and there on %v", name, inst.UUID, primary, slices.Sorted(maps.Keys(on)))
+	case len(m.Disks) < len(inst.Disks):
+		w.verdict.Breakf(check.OnItsNode, "%s has %d disks in the inventory, and %d on %s", name, len(inst.Disks), len(m.Disks), primary)
+	}
+}
+
+// look looks at what there is when everything has ended.
+func (w *world) look() {
+	for _, e := range w.effects.Left() {
+		w.verdict.Breakf(check.NothingLeft, "%s", e)
+	}
+	s := w.db.Open(memory.Handle{Name: "end"})
+	defer func() { _ = s.Close() }() // it never fails
+	jobs := w.jobs(s)
+	for _, key := range slices.Sorted(maps.Keys(w.keys)) {
+		r := w.keys[key]
+		if r.job == 0 {
+			continue
+		}
+		j := jobs[key]
+		switch {
+		case j == nil:
+			w.verdict.Breakf(check.Acknowledged, "%s was acknowledged as job %d, and there is none of that key", r.what, r.job)
+		case j.ID != r.job:
+			w.verdict.Breakf(check.OneJobAKey, "%s was acknowledged as job %d, and is %d", r.what, r.job, j.ID)
+		case r.cancelled && j.Status() != job.Canceled:
+			w.verdict.Breakf(check.Acknowledged, "job %d was cancelled, and is %s", j.ID, j.Status())
+		}
+	}
+}
+
+// jobs are those that are stored, by key.
+func (w *world) jobs(s store.Store) map[string]*job.Job {
+	read := queue.NewStored(s)
+	byKey := map[string]*job.Job{}
+	for o, err := range s.List(context.Background(), queue.KindJob, store.Options{}) {
+		if err != nil {
+			w.verdict.Breakf(check.Acknowledged, "jobs cannot be listed: %v", err)
+			break
+		}
+		j, err := read.Decode(context.Background(), o)
+		if err != nil {
+			w.verdict.Breakf(check.Acknowledged, "job %s cannot be read: %v", o.ID, err)
+			continue
+		}
+		if other := byKey[j.Key]; other != nil {
+			w.verdict.Breakf(check.OneJobAKey, "jobs %d and %d are of %s", other.ID, j.ID, j.Key)
+		}
+		byKey[j.Key] = j
+		if !j.Final() {
+			w.verdict.Breakf(check.JobsEnd, "job %d is %s", j.ID, j.Status())
+		}
+		w.tellf(End, "job %d (%s) is %s", j.ID, j.Ops[0].Input.ID, j.Status())
+		w.Reached.Add("jobs: " + string(j.Status()))
+		w.count(j)
+		w.once(j)
+	}
+	return byKey
+}
+
+// count counts which opcodes fail.
+func (w *world) count(j *job.Job) {
+	for i := range j.Ops {
+		if j.Ops[i].Status == job.Error {
+			w.Reached.Add("fails: " + j.Ops[i].Input.ID)
+		}
+	}
+}
+
+// once holds a creation to what it may do: what it begins is begun once.
+func (w *world) once(j *job.Job) {
+	for name, times := range w.begins {
+		if times > 1 && j.Ops[0].Input.ID == "OP_INSTANCE_CREATE" && strings.HasPrefix(name, fmt.Sprintf("job %d,", j.ID)) {
+			w.verdict.Breakf(check.RunOnce, "%s was begun %d times", name, times)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package world
+
+import (
+	"context"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/sim/check"
+	"github.com/drover-project/drover/internal/sim/plan"
+)
+
+// ordered is what asks a node, in place of the embedded one which answers.
+type ordered = exec.Node
+
+// sender is the way from the executors of a life to a node: orders take time, and the
+// life may be struck before the node has an order, and before it hears of its outcome.
+type sender struct {
+	ordered
+	life *life
+	term *term
+}
+
+// send gives an order about an instance.
+func (s sender) send(ctx context.Context, o agent.Order, instance, what string, give func(context.Context) error) error {
+	w := s.life.w
+	defer w.effects.Acts(check.Effect{Node: s.Node(), Of: instance, What: what, Owner: s.life.id, Epoch: o.Epoch, Job: int64(o.Job)})()
+	time.Sleep(w.streams.Between("orders/"+s.life.name, 100*time.Microsecond, 3*time.Millisecond))
+	if err := s.life.cross(plan.Order); err != nil {
+		return err
+	}
+	err := give(context.WithValue(ctx, ordering{}, s.under(o)))
+	if fault.Is(err, fault.Fenced) {
+		w.Reached.Add("an order of an old leader is refused")
+	}
+	if crossed := s.life.cross(plan.Done); crossed != nil {
+		return crossed
+	}
+	return err
+}
+
+// ordering is the key of what a node is told in a context, for those who look on: by whom
+// it is ordered.
+type ordering struct{}
+
+// under is an order of a term.
+type under struct {
+	agent.Order
+	term *term
+}
+
+func (s sender) under(o agent.Order) under { return under{o, s.term} }
+
+// actsFor notes who it is that a node does something for.
+func (w *world) actsFor(ctx context.Context, instance string) {
+	if o, known := ctx.Value(ordering{}).(under); known {
+		o.term.acts(o.Job, instance)
+	}
+}
+
+// acts holds what a node does for a job to what was begun before: whatever another job did
+// to the instance has come to an end, as the leader of this one shows.
+func (t *term) acts(id job.ID, instance string) {
+	w := t.life.w
+	w.mu.Lock()
+	before := w.acted[instance]
+	w.acted[instance] = id
+	w.mu.Unlock()
+	if before == 0 || before == id {
+		return
+	}
+	switch j := t.queue.Jobs().Get(before); {
+	case j == nil || j.Final():
+	case t.writesAgain(): // its end is not stored yet, for the store failed
+		w.Reached.Add("a job acts upon the end of another that is not stored")
+	default:
+		w.verdict.Breakf(check.NoneBetween, "job %d acts on %s under epoch %d, and job %d had begun and is %s", id, instance, t.lease.Epoch, before, j.Status())
+	}
+}
+
+// Prepare implements exec.Node.
+func (s sender) Prepare(ctx context.Context, o agent.Order, name, uuid string, disks []hypervisor.Disk) error {
+	return s.send(ctx, o, name, "prepare", func(ctx context.Context) error { return s.ordered.Prepare(ctx, o, name, uuid, disks) })
+}
+
+// Keep implements exec.Node.
+func (s sender) Keep(ctx context.Context, o agent.Order, name, uuid string) error {
+	return s.send(ctx, o, name, "keep", func(ctx context.Context) error { return s.ordered.Keep(ctx, o, name, uuid) })
+}
+
+// Drop implements exec.Node.
+func (s sender) Drop(ctx context.Context, o agent.Order, name string, disks []string) error {
+	return s.send(ctx, o, name, "drop disks of", func(ctx context.Context) error { return s.ordered.Drop(ctx, o, name, disks) })
+}
+
+// Install implements exec.Node.
+func (s sender) Install(ctx context.Context, o agent.Order, spec hypervisor.Spec, os string, params map[string]string) error {
+	return s.send(ctx, o, spec.Name, "install", func(ctx context.Context) error { return s.ordered.Install(ctx, o, spec, os, params) })
+}
+
+// Start implements exec.Node.
+func (s sender) Start(ctx context.Context, o agent.Order, spec hypervisor.Spec, trail reason.Trail) error {
+	return s.send(ctx, o, spec.Name, "start", func(ctx context.Context) error { return s.ordered.Start(ctx, o, spec, trail) })
+}
+
+// Stop implements exec.Node.
+func (s sender) Stop(ctx context.Context, o agent.Order, name string, how hypervisor.Stop, trail reason.Trail) error {
+	return s.send(ctx, o, name, "stop", func(ctx context.Context) error { return s.ordered.Stop(ctx, o, name, how, trail) })
+}
+
+// RebootSoft implements exec.Node.
+func (s sender) RebootSoft(ctx context.Context, o agent.Order, name string, trail reason.Trail) error {
+	return s.send(ctx, o, name, "reboot", func(ctx context.Context) error { return s.ordered.RebootSoft(ctx, o, name, trail) })
+}
+
+// RebootHard implements exec.Node.
+func (s sender) RebootHard(ctx context.Context, o agent.Order, spec hypervisor.Spec, how hypervisor.Stop, trail reason.Trail) error {
+	return s.send(ctx, o, spec.Name, "restart", func(ctx context.Context) error { return s.ordered.RebootHard(ctx, o, spec, how, trail) })
+}
+
+// Rename implements exec.Node.
+func (s sender) Rename(ctx context.Context, o agent.Order, name, to string) error {
+	return s.send(ctx, o, name, "rename", func(ctx context.Context) error { return s.ordered.Rename(ctx, o, name, to) })
+}
+
+// Remove implements exec.Node.
+func (s sender) Remove(ctx context.Context, o agent.Order, name string) error {
+	return s.send(ctx, o, name, "remove", func(ctx context.Context) error { return s.ordered.Remove(ctx, o, name) })
+}

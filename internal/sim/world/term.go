@@ -1,0 +1,244 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/agent/effect"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/sim/check"
+	"github.com/drover-project/drover/internal/sim/memory"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// How the lead is kept, as a controller of a group does.
+const (
+	leaseName  = "leader"
+	leaseTime  = 15 * time.Second
+	leaseRenew = 5 * time.Second
+	linger     = 300 * time.Millisecond
+)
+
+// live stands by and leads in turn, until the life ends.
+func (l *life) live() {
+	defer close(l.over)
+	s := l.w.db.Open(memory.Handle{Name: l.id, Line: l})
+	l.set(func() { l.store = s })
+	defer func() { _ = s.Close() }() // it never fails
+	for l.ctx.Err() == nil {
+		lease, err := s.AwaitLease(l.ctx, leaseName, l.id, leaseTime, linger)
+		if err != nil {
+			time.Sleep(time.Second)
+			continue
+		}
+		bar := fmt.Sprintf("term %d", lease.Epoch)
+		l.tellAlive(Event{Mark: Opens, Bar: bar, Text: fmt.Sprintf("leads with epoch %d", lease.Epoch)})
+		err = l.lead(s, lease)
+		l.haunt(s, lease.Epoch)
+		l.tellAlive(Event{Mark: Closes, Bar: bar, Text: fmt.Sprintf("leads no more: %s", fault.CodeOf(err))})
+	}
+}
+
+// haunt has something that a term left behind go on writing for a while, under its epoch: it is
+// refused as soon as that is not in force any more, also in the midst of what is written
+// then.
+func (l *life) haunt(s *memory.Store, epoch int64) {
+	const times = 40
+	left := times
+	var again func(store.Revision, error)
+	again = func(_ store.Revision, err error) {
+		if left--; left > 0 && !l.isDead() && !fault.Is(err, fault.Fenced) {
+			s.Enqueue(store.Tx{Epoch: epoch}, again)
+		}
+	}
+	s.Enqueue(store.Tx{Epoch: epoch}, again)
+}
+
+// tellAlive adds an event of this life; what a dead one does nobody sees.
+func (l *life) tellAlive(e Event) {
+	if !l.isDead() {
+		e.Lane = l.name
+		l.w.tell(e)
+	}
+}
+
+// term is the time in which a life leads.
+type term struct {
+	life   *life
+	lease  store.Lease
+	shown  *picture.Picture
+	keeper *inventory.Keeper
+	fleet  *agent.Fleet
+	queue  *queue.Queue
+	held   *effect.Lead
+
+	mu sync.Mutex
+	// fenced is when the store first told the queue that another leads, and failed when it
+	// last failed to write something; zero for never.
+	fenced, failed time.Time
+}
+
+// watched is the store of a queue, which notes when that is fenced.
+type watched struct {
+	store.Store
+	term *term
+}
+
+// Enqueue implements store.Store.
+func (s watched) Enqueue(tx store.Tx, done func(store.Revision, error)) {
+	s.Store.Enqueue(tx, func(rev store.Revision, err error) {
+		s.term.mu.Lock()
+		if fault.Is(err, fault.Fenced) && s.term.fenced.IsZero() {
+			s.term.fenced = time.Now()
+		}
+		if fault.Is(err, fault.Unavailable) {
+			s.term.failed = time.Now()
+		}
+		s.term.mu.Unlock()
+		if done != nil {
+			done(rev, err)
+		}
+	})
+}
+
+// againTime is how long the queue may take to write something again.
+const againTime = time.Second
+
+// writesAgain tells whether the queue may be about to write something again that failed.
+func (t *term) writesAgain() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.failed.IsZero() && time.Since(t.failed) < againTime
+}
+
+// stopTime is how long a leader may take to stop once the store told it that another
+// leads.
+const stopTime = time.Second
+
+// stopped checks how long it took.
+func (t *term) stopped() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if took := time.Since(t.fenced); !t.fenced.IsZero() && took > stopTime && !t.life.isDead() {
+		t.life.w.verdict.Breakf(check.FencedStops, "%s goes on for %v in its term of epoch %d", t.life.id, took, t.lease.Epoch)
+	}
+}
+
+// lead is a term: it lasts until the life ends, the lease is lost or the queue fails.
+func (l *life) lead(s *memory.Store, lease store.Lease) error {
+	ctx, stop := context.WithCancelCause(l.ctx)
+	defer stop(nil)
+	t := &term{life: l, lease: lease, shown: picture.New(), held: &effect.Lead{}}
+	t.held.Extend(lease.Expires)
+	if err := t.open(ctx, s); err != nil {
+		t.close()
+		return err
+	}
+	l.set(func() { l.term = t })
+	go func() { stop(t.queue.Failed(ctx)) }()
+	go t.keepLease(ctx, s, stop)
+	<-ctx.Done()
+	t.stopped()
+	l.set(func() { l.term = nil })
+	t.held.Lose(context.Cause(ctx))
+	t.close()
+	_ = s.ReleaseLease(context.WithoutCancel(ctx), lease) // or it expires
+	return context.Cause(ctx)
+}
+
+// open opens the parts of a controller, and makes a cluster where there is none.
+func (t *term) open(ctx context.Context, s store.Store) (err error) {
+	w, log := t.life.w, slog.New(slog.DiscardHandler)
+	if t.keeper, err = inventory.Open(ctx, s, t.lease.Epoch, t.shown); err != nil {
+		return err
+	}
+	if t.keeper.Snapshot().Cluster() == nil {
+		setup := inventory.Setup{Name: "cluster.example", Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: w.newUUID}
+		for _, n := range w.nodes {
+			setup.Nodes = append(setup.Nodes, n.full())
+		}
+		if err := t.keeper.Bootstrap(ctx, setup); err != nil {
+			return err
+		}
+	}
+	t.fleet = agent.NewFleet(func(name string) (*agent.Agent, error) {
+		n := w.node(name)
+		return agent.New(agent.Config{Node: name, Dir: n.dir, Driver: driver{n, t.life, t.lease.Epoch}, Host: host{n, t.life, t}, Lead: t.held})
+	})
+	querier := &live.Querier{Picture: t.shown, Store: s, Nodes: live.Local(t.fleet), Log: log, Runtime: query.Runtime{SoftwareVersion: "1"}}
+	t.queue, err = queue.Open(ctx, queue.Config{Store: watched{s, t}, Epoch: t.lease.Epoch, Inventory: t.keeper, Picture: t.shown, Executors: exec.All(querier.Source, exec.Names{}),
+		Nodes: t.reach, Now: time.Now, NewUUID: w.newUUID, Log: log})
+	if err != nil {
+		return err
+	}
+	querier.Queue = t.queue
+	t.queue.Run()
+	return nil
+}
+
+// reach finds a node for executors.
+func (t *term) reach(name string) (exec.Node, error) {
+	n, err := exec.Local(t.fleet)(name)
+	if err != nil {
+		return nil, err
+	}
+	return sender{n, t.life, t}, nil
+}
+
+// keepLease renews the lease until ctx ends; stop is told when it is lost.
+func (t *term) keepLease(ctx context.Context, s store.Store, stop context.CancelCauseFunc) {
+	tick := time.NewTicker(leaseRenew)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		sent := time.Now()
+		if _, err := s.RenewLease(ctx, t.lease, leaseTime); err == nil {
+			t.held.Extend(sent.Add(leaseTime))
+		} else if fault.Is(err, fault.Fenced) {
+			stop(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// close ends the parts that were opened.
+func (t *term) close() {
+	if t.queue != nil {
+		t.queue.Close()
+	}
+	if t.keeper != nil {
+		t.keeper.Close()
+	}
+	if t.fleet != nil {
+		_ = t.fleet.Close() // nothing of it can fail
+	}
+}
+
+// node is the node of a name.
+func (w *world) node(name string) *node {
+	for _, n := range w.nodes {
+		if n.full() == name || strings.TrimSuffix(n.full(), ".example") == name {
+			return n
+		}
+	}
+	panic("there is no node " + name)
+}
+
+// newUUID draws a UUID.
+func (w *world) newUUID() string {
+	part := func(bits int) int { return w.streams.IntN("uuids", 1<<bits) }
+	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%06x%06x", part(32), part(16), part(12), part(12), part(24), part(24))
+}

@@ -1,0 +1,153 @@
+package tagsync_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/faultstore"
+	"github.com/drover-project/drover/internal/tagsync"
+)
+
+// mute is a cluster that takes requests and does not answer before it is told to.
+type mute struct {
+	asked  chan struct{} // has one for each look
+	answer chan error
+}
+
+func newMute() *mute { return &mute{asked: make(chan struct{}, 1000), answer: make(chan error)} }
+
+func (m *mute) Submit(context.Context, string, *opcode.Opcode) (job.ID, error) {
+	return 0, fault.New(fault.Unavailable, "nobody answers")
+}
+
+func (m *mute) Look(ctx context.Context, _ string, _ []job.ID) (server.Sight, error) {
+	m.asked <- struct{}{}
+	select {
+	case err := <-m.answer:
+		return server.Sight{}, err
+	case <-ctx.Done():
+		return server.Sight{}, context.Cause(ctx)
+	}
+}
+
+func (m *mute) Has(string) bool { return false }
+
+func (m *mute) Follow(ctx context.Context, _ func(string)) error {
+	<-ctx.Done()
+	return nil
+}
+
+// rigBeside is a rig with a further cluster, which is called far.
+func rigBeside(t *testing.T, far tagsync.Backend) *rig {
+	t.Helper()
+	r := &rig{Failing: t, ctx: t.Context(), dir: t.TempDir(), log: slog.New(slog.NewTextHandler(t.Output(), nil)), more: map[string]tagsync.Backend{"far": far}}
+	r.start()
+	t.Cleanup(r.stop)
+	return r
+}
+
+// TestAClusterThatHangsHoldsUpNobodyElse: however many servers it has.
+func TestAClusterThatHangsHoldsUpNobodyElse(t *testing.T) {
+	far := newMute()
+	r := rigBeside(t, far)
+	near := r.create()
+	const servers = 70
+	for range servers {
+		w := r.wish()
+		w.Backend = "far"
+		_, err := r.engine.Create(t.Context(), w)
+		r.check(err)
+	}
+	const places = 64
+	for range places { // of far are taken
+		<-far.asked
+	}
+	_, err := r.engine.Want(near.ID, user, []string{"a"}, r.asked())
+	r.check(err)
+	r.until(near.ID, "has its tag", func(s *server.Server) bool { t := s.Tags.Find(user, "a"); return t.Status() == servertag.Active })
+	if len(far.asked) != 0 {
+		t.Errorf("more than %d requests are under way at one cluster", places)
+	}
+}
+
+// TestWhoWaitsForAClusterIsToldAtOnce: also who came while it was being asked.
+func TestWhoWaitsForAClusterIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := newMute()
+		r := rigBeside(t, far)
+		w := r.wish()
+		w.Backend = "far"
+		s, err := r.engine.Create(t.Context(), w)
+		r.check(err)
+		<-far.asked
+		const callers = 2
+		told, begun := make(chan error, callers), time.Now()
+		for range callers {
+			go func() { told <- r.engine.Attend(t.Context(), s.ID) }()
+		}
+		synctest.Wait()
+		far.answer <- errors.New("no route to host")
+		for range callers {
+			if err := <-told; err == nil || time.Since(begun) != 0 {
+				t.Errorf("told after %v: %v", time.Since(begun), err)
+			}
+		}
+	})
+}
+
+// TestLongFailuresAreCutShort: a cluster's text is kept with the server.
+func TestLongFailuresAreCutShort(t *testing.T) {
+	const long, most = 100_000, 1<<10 + 100 // the rest says how much is left out
+	for what, result := range map[string]string{
+		"an error":      `["OpExecError",["` + strings.Repeat("x", long) + `"]]`,
+		"a text":        `"` + strings.Repeat("x", long) + `"`,
+		"no JSON":       strings.Repeat("x", long),
+		"a strange one": `["` + strings.Repeat("x", long) + `"]`,
+	} {
+		if o := tagsync.ReadOutcome(job.Error, []byte(result)); len(o.Text) > most || !strings.Contains(o.Text, "xxx") {
+			t.Errorf("%s: %d bytes are kept", what, len(o.Text))
+		}
+	}
+}
+
+// TestAWishAfterAnUnknownWriteIsMadeUponWhatIsStored: whether the store took the
+// change before it or not, of which it says that it did not.
+func TestAWishAfterAnUnknownWriteIsMadeUponWhatIsStored(t *testing.T) {
+	for what, c := range map[string]struct {
+		do    faultstore.Effect
+		after []string
+	}{
+		"taken":     {faultstore.FailAfter, []string{"first", "second", "third"}},
+		"not taken": {faultstore.FailBefore, []string{"second", "third"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newRig(t)
+			s := r.create()
+			ofServer := func(tx store.Tx) bool { return len(tx.Put) > 0 && tx.Put[0].Kind == tagsync.KindServer }
+			r.store.Inject(faultstore.Fault{Do: c.do, When: ofServer})
+			if _, err := r.engine.Want(s.ID, user, []string{"first"}, r.asked()); err == nil {
+				t.Fatal("it is acknowledged")
+			}
+			for _, name := range []string{"second", "third"} {
+				if created, err := r.engine.Want(s.ID, user, []string{name}, r.asked()); err != nil || !slices.Equal(created, []string{name}) {
+					t.Errorf("a wish after it adds %v, %v", created, err)
+				}
+			}
+			if s = r.settled(s.ID); !slices.Equal(s.Tags.Names(user), c.after) {
+				t.Errorf("the tags are %v, want %v", s.Tags.Names(user), c.after)
+			}
+		})
+	}
+}
