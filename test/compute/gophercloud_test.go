@@ -39,24 +39,40 @@ func (s *stack) check(err error) {
 	}
 }
 
+// account is what a ready file says of where to log in, and as whom.
+type account struct {
+	Identity string `json:"identity"`
+	User     string `json:"os_username"`
+	Password string `json:"os_password"`
+	Project  string `json:"os_project"`
+}
+
+func readAccount(t *testing.T, readyFile string) (a account) {
+	t.Helper()
+	text, err := os.ReadFile(readyFile)
+	if err == nil {
+		err = json.Unmarshal(text, &a)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 // logIn logs in with what the ready file says, and nothing else.
 func logIn(t *testing.T, readyFile string) *stack {
 	t.Helper()
+	return logInAs(t, readAccount(t, readyFile), http.DefaultTransport)
+}
+
+func logInAs(t *testing.T, a account, transport http.RoundTripper) *stack {
+	t.Helper()
 	s := &stack{T: t}
-	var ready struct {
-		Identity string `json:"identity"`
-		User     string `json:"os_username"`
-		Password string `json:"os_password"`
-		Project  string `json:"os_project"`
-	}
-	text, err := os.ReadFile(readyFile)
-	if err == nil {
-		err = json.Unmarshal(text, &ready)
-	}
+	provider, err := openstack.NewClient(a.Identity)
 	s.check(err)
-	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{IdentityEndpoint: ready.Identity, DomainName: "Default",
-		Username: ready.User, Password: ready.Password, TenantName: ready.Project, AllowReauth: true})
-	s.check(err)
+	provider.HTTPClient = http.Client{Transport: transport}
+	s.check(openstack.Authenticate(t.Context(), provider, gophercloud.AuthOptions{IdentityEndpoint: a.Identity, DomainName: "Default",
+		Username: a.User, Password: a.Password, TenantName: a.Project, AllowReauth: true}))
 	s.compute, err = openstack.NewComputeV2(provider, gophercloud.EndpointOpts{Region: "RegionOne"})
 	s.check(err)
 	s.compute.Microversion = "2.52"

@@ -1,7 +1,7 @@
 """Drives a running cluster with the stock OpenStack clients of Debian.
 
-Argument: the file that `drover dev --ready-file` wrote; what it says of identity and its account is all that
-the clients are told. They run in this process, as their command lines do: starting Python for each would take
+Arguments: the file that `drover dev --ready-file` wrote, and the names of checks, if not all of them are to be made;
+what the file says of identity and its account is all that the clients are told. They run in this process, as their command lines do: starting Python for each would take
 most of the time. Every check is one line of JSON on standard output: {"check": name} or {"check": name, "error": text}.
 """
 
@@ -282,8 +282,10 @@ def check_nova_library(c):
 def main():
     with open(sys.argv[1]) as ready:
         clouds = Clouds(json.load(ready))
-    for name, check in [(name, value) for name, value in globals().items() if name.startswith("check_")]:
-        line = {"check": name[len("check_"):]}
+    checks = {name[len("check_"):]: value for name, value in globals().items() if name.startswith("check_")}
+    for name in sys.argv[2:] or list(checks):
+        check = checks[name]
+        line = {"check": name}
         try:
             check(clouds)
             clouds.clean()

@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/sim/history"
 )
 
 // askTime is how long a client waits for an answer before it counts it as lost
@@ -35,29 +34,23 @@ const (
 // with even ones are of the cluster, and asked for over LUXI.
 const taggedInstance = "tagged.example"
 
-// history is what clients did with a few objects, and what they were told.
-type history struct {
+// clients do all sorts of things with a few objects, and remember what they were told.
+type clients struct {
+	history.Record
+
 	g     *group
 	name  string
 	begun time.Time
 
-	mu  sync.Mutex
-	ops []porcupine.Operation
-	// stale are answers of controllers that may have stood by.
-	stale []staleRead
+	mu sync.Mutex
 	// ids are those of jobs that were acknowledged, by the names of the objects.
 	ids map[string]int
 	// made are instances whose creation was acknowledged as done.
 	made map[string]bool
 }
 
-func kindOf(object string) string {
-	kind, _, _ := strings.Cut(object, " ")
-	return kind
-}
-
 // objects are the names of all objects of a history.
-func (h *history) objects() (all []string) {
+func (h *clients) objects() (all []string) {
 	for kind, n := range map[string]int{"rule": rules, "job": jobs, "tag": tags} {
 		for i := range n {
 			all = append(all, fmt.Sprintf("%s %s-%d", kind, h.name, i))
@@ -69,7 +62,7 @@ func (h *history) objects() (all []string) {
 
 // client asks one thing after the other until ctx ends, each time of a controller
 // that it happens upon.
-func (h *history) client(ctx context.Context, id int) {
+func (h *clients) client(ctx context.Context, id int) {
 	random := rand.New(rand.NewPCG(uint64(id), uint64(time.Now().UnixNano())))
 	all := h.objects()
 	var told int64 // the newest revision that this client knows of
@@ -81,7 +74,7 @@ func (h *history) client(ctx context.Context, id int) {
 		if time.Since(h.begun)/spell%2 == 1 {
 			choice = 2 // nobody changes anything
 		}
-		switch kindOf(object) + strconv.Itoa(choice) {
+		switch history.KindOf(object) + strconv.Itoa(choice) {
 		case "rule0", "rule1":
 			do = [...]string{"put", "put", "delete"}[random.IntN(3)]
 		case "job0":
@@ -98,96 +91,96 @@ func (h *history) client(ctx context.Context, id int) {
 			told = h.askStale(m, object, told)
 			continue
 		}
-		told = max(told, h.ask(m, id, input{object, do, 1 + id*100_000 + n}))
+		told = max(told, h.ask(m, id, history.Input{Object: object, Do: do, Value: 1 + id*100_000 + n}))
 	}
 }
 
-func (h *history) idOf(object string) int {
+func (h *clients) idOf(object string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ids[object]
 }
 
 // asks are how an object is asked for something.
-var asks = map[string]func(ctx context.Context, h *history, a *asker, in input) (output, error){
-	"rule put": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
+var asks = map[string]func(ctx context.Context, h *clients, a *asker, in history.Input) (history.Output, error){
+	"rule put": func(ctx context.Context, h *clients, a *asker, in history.Input) (history.Output, error) {
 		none := []any{[]any{"jobid", []any{"<", "id", 0}}}
-		return output{}, a.ask(ctx, new(any), "ReplaceFilter", h.uuid(in.object), in.value, none, "PAUSE", []any{})
+		return history.Output{}, a.ask(ctx, new(any), "ReplaceFilter", h.uuid(in.Object), in.Value, none, "PAUSE", []any{})
 	},
-	"rule delete": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
-		err := a.ask(ctx, new(any), "DeleteFilter", h.uuid(in.object))
+	"rule delete": func(ctx context.Context, h *clients, a *asker, in history.Input) (history.Output, error) {
+		err := a.ask(ctx, new(any), "DeleteFilter", h.uuid(in.Object))
 		if err != nil && strings.Contains(err.Error(), "does not exist") {
-			return output{is: absent}, nil
+			return history.Output{Is: history.Absent}, nil
 		}
-		return output{is: "there"}, err
+		return history.Output{Is: history.There}, err
 	},
-	"rule read": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
+	"rule read": func(ctx context.Context, h *clients, a *asker, in history.Input) (history.Output, error) {
 		var rows [][]any
 		err := a.ask(ctx, &rows, "QueryFilters", nil, []string{"uuid", "priority"})
 		for _, row := range rows {
-			if row[0] == h.uuid(in.object) {
-				return output{is: "there", value: int(row[1].(float64))}, err
+			if row[0] == h.uuid(in.Object) {
+				return history.Output{Is: history.There, Value: int(row[1].(float64))}, err
 			}
 		}
-		return output{is: absent}, err
+		return history.Output{Is: history.Absent}, err
 	},
-	"job submit": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
+	"job submit": func(ctx context.Context, h *clients, a *asker, in history.Input) (history.Output, error) {
 		var id int
-		op := map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 3600, "comment": "held", "reason": [][]any{{"user", in.object, 1}}}
-		err := a.ask(ctx, &id, "SubmitJob", []any{op}, in.object)
+		op := map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 3600, "comment": "held", "reason": [][]any{{"user", in.Object, 1}}}
+		err := a.ask(ctx, &id, "SubmitJob", []any{op}, in.Object)
 		if err == nil {
 			h.mu.Lock()
-			h.ids[in.object] = id
+			h.ids[in.Object] = id
 			h.mu.Unlock()
 		}
-		return output{value: id}, err
+		return history.Output{Value: id}, err
 	},
-	"job cancel": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
+	"job cancel": func(ctx context.Context, h *clients, a *asker, in history.Input) (history.Output, error) {
 		var answer []any
-		err := a.ask(ctx, &answer, "CancelJob", h.idOf(in.object))
+		err := a.ask(ctx, &answer, "CancelJob", h.idOf(in.Object))
 		if err != nil || answer[0] == true {
-			return output{is: "done"}, err
+			return history.Output{Is: "done"}, err
 		}
-		return output{is: "too late"}, nil
+		return history.Output{Is: "too late"}, nil
 	},
-	"job read": func(ctx context.Context, _ *history, a *asker, in input) (output, error) {
+	"job read": func(ctx context.Context, _ *clients, a *asker, in history.Input) (history.Output, error) {
 		var rows [][]json.RawMessage
 		err := a.ask(ctx, &rows, "QueryJobs", nil, []string{"status", "ops"})
 		for _, row := range rows {
-			if strings.Contains(string(row[1]), `"`+in.object+`"`) {
-				return output{is: strings.Trim(string(row[0]), `"`)}, err
+			if strings.Contains(string(row[1]), `"`+in.Object+`"`) {
+				return history.Output{Is: strings.Trim(string(row[0]), `"`)}, err
 			}
 		}
-		return output{is: absent}, err
+		return history.Output{Is: history.Absent}, err
 	},
-	"tag add": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
-		if !ofInstance(in.object) {
-			op := map[string]any{"OP_ID": "OP_TAGS_SET", "kind": "cluster", "name": nil, "tags": []string{tagOf(in.object)}, "reason": []any{}}
-			return output{}, h.run(ctx, a, op)
+	"tag add": func(ctx context.Context, h *clients, a *asker, in history.Input) (history.Output, error) {
+		if !ofInstance(in.Object) {
+			op := map[string]any{"OP_ID": "OP_TAGS_SET", "kind": "cluster", "name": nil, "tags": []string{tagOf(in.Object)}, "reason": []any{}}
+			return history.Output{}, h.run(ctx, a, op)
 		}
 		var id int
-		if err := a.put(ctx, "/2/instances/"+taggedInstance+"/tags?tag="+tagOf(in.object), &id); err != nil {
-			return output{}, err
+		if err := a.put(ctx, "/2/instances/"+taggedInstance+"/tags?tag="+tagOf(in.Object), &id); err != nil {
+			return history.Output{}, err
 		}
-		return output{}, h.wait(ctx, a, id)
+		return history.Output{}, h.wait(ctx, a, id)
 	},
-	"tag remove": func(ctx context.Context, h *history, a *asker, in input) (output, error) {
-		kind, name := tagged(in.object)
-		op := map[string]any{"OP_ID": "OP_TAGS_DEL", "kind": kind, "name": name, "tags": []string{tagOf(in.object)}, "reason": []any{}}
+	"tag remove": func(ctx context.Context, h *clients, a *asker, in history.Input) (history.Output, error) {
+		kind, name := tagged(in.Object)
+		op := map[string]any{"OP_ID": "OP_TAGS_DEL", "kind": kind, "name": name, "tags": []string{tagOf(in.Object)}, "reason": []any{}}
 		err := h.run(ctx, a, op)
-		if err != nil && strings.Contains(err.Error(), tagOf(in.object)+"' not found") {
-			return output{is: absent}, nil
+		if err != nil && strings.Contains(err.Error(), tagOf(in.Object)+"' not found") {
+			return history.Output{Is: history.Absent}, nil
 		}
-		return output{is: "there"}, err
+		return history.Output{Is: history.There}, err
 	},
-	"tag read": func(ctx context.Context, _ *history, a *asker, in input) (output, error) {
+	"tag read": func(ctx context.Context, _ *clients, a *asker, in history.Input) (history.Output, error) {
 		var list []string
-		kind, name := tagged(in.object)
+		kind, name := tagged(in.Object)
 		err := a.ask(ctx, &list, "QueryTags", kind, name)
-		if slices.Contains(list, tagOf(in.object)) {
-			return output{is: "there"}, err
+		if slices.Contains(list, tagOf(in.Object)) {
+			return history.Output{Is: history.There}, err
 		}
-		return output{is: absent}, err
+		return history.Output{Is: history.Absent}, err
 	},
 }
 
@@ -205,14 +198,14 @@ func tagged(object string) (kind, name string) {
 }
 
 // uuid is that of a rule; the names of objects end with numbers.
-func (h *history) uuid(object string) string {
+func (h *clients) uuid(object string) string {
 	var run, number int
 	_, _ = fmt.Sscanf(object, "rule h%d-%d", &run, &number)
 	return fmt.Sprintf("00000000-0000-4000-8000-%06x%06x", run, number)
 }
 
 // run has a job done that has no key, and waits for its end.
-func (h *history) run(ctx context.Context, a *asker, op map[string]any) error {
+func (h *clients) run(ctx context.Context, a *asker, op map[string]any) error {
 	var id int
 	if err := a.ask(ctx, &id, "SubmitJob", []any{op}); err != nil {
 		return err
@@ -221,7 +214,7 @@ func (h *history) run(ctx context.Context, a *asker, op map[string]any) error {
 }
 
 // wait waits for the end of a job.
-func (h *history) wait(ctx context.Context, a *asker, id int) error {
+func (h *clients) wait(ctx context.Context, a *asker, id int) error {
 	for status := ""; ; {
 		var answer json.RawMessage
 		if err := a.ask(ctx, &answer, "WaitForJobChange", id, []string{"status"}, []string{status}, 0, 10); err != nil {
@@ -244,37 +237,31 @@ func (h *history) wait(ctx context.Context, a *asker, id int) error {
 }
 
 // ask asks one thing and notes what was answered, and returns the revision that shows it.
-func (h *history) ask(m *member, client int, in input) (revision int64) {
+func (h *clients) ask(m *member, client int, in history.Input) (revision int64) {
 	ctx, cancel := context.WithTimeout(h.g.Context(), askTime)
 	defer cancel()
 	call := time.Since(h.begun)
 	a := &asker{member: m}
-	how := asks[kindOf(in.object)+" "+in.do]
-	if in.do == "read" && in.value%2 == 0 {
-		how = func(ctx context.Context, h *history, a *asker, in input) (output, error) {
-			return reads[kindOf(in.object)](ctx, h, a, in.object)
+	how := asks[history.KindOf(in.Object)+" "+in.Do]
+	if in.Do == "read" && in.Value%2 == 0 {
+		how = func(ctx context.Context, h *clients, a *asker, in history.Input) (history.Output, error) {
+			return reads[history.KindOf(in.Object)](ctx, h, a, in.Object)
 		}
 	}
 	out, err := how(ctx, h, a, in)
-	out.revision = a.revision
-	back := int64(time.Since(h.begun))
+	out.Revision = a.revision
 	if err != nil {
 		if !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.Fenced) && !fault.Is(err, fault.Canceled) && h.g.Context().Err() == nil {
-			h.g.Errorf("%s %s: %v", in.do, in.object, err)
+			h.g.Errorf("%s %s: %v", in.Do, in.Object, err)
 		}
-		if in.do == "read" {
-			return 0 // nobody was told anything
-		}
-		out, back = output{unknown: true}, never
+		out = history.Output{Unknown: true}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Call: int64(call), Output: out, Return: back})
-	return out.revision
+	h.Told(client, in, call, time.Since(h.begun), out)
+	return out.Revision
 }
 
 // create makes instances one after the other until ctx ends.
-func (h *history) create(ctx context.Context) {
+func (h *clients) create(ctx context.Context) {
 	const most = 4
 	for n := 0; n < most && ctx.Err() == nil; n++ {
 		name := fmt.Sprintf("%s-%d.example", h.name, n)

@@ -12,15 +12,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
+	"github.com/drover-project/drover/internal/sim/history"
 	"github.com/drover-project/drover/internal/testkit"
 )
 
@@ -179,7 +176,7 @@ func TestHistories(t *testing.T) {
 func (g *group) prepare() {
 	g.Helper()
 	tagged := &asker{member: g.members[0]}
-	if err := new(history).run(g.Context(), tagged, map[string]any{
+	if err := new(clients).run(g.Context(), tagged, map[string]any{
 		"OP_ID": "OP_INSTANCE_CREATE", "instance_name": taggedInstance, "mode": "create", "disk_template": "diskless", "disks": []any{}, "nics": []any{},
 		"name_check": false, "ip_check": false, "os_type": "counted", "pnode": "node1.drover.example", "start": false, "reason": []any{},
 	}); err != nil {
@@ -195,7 +192,7 @@ func (g *group) prepare() {
 func (g *group) history(n int, f failure) {
 	g.Helper()
 	leads, others := g.leader()
-	h := &history{g: g, name: fmt.Sprintf("h%d", n), begun: time.Now(), ids: map[string]int{}, made: map[string]bool{}}
+	h := &clients{g: g, name: fmt.Sprintf("h%d", n), begun: time.Now(), ids: map[string]int{}, made: map[string]bool{}}
 	ctx, stop := context.WithCancel(g.Context())
 	defer stop()
 	const clients, before, after = 5, 300 * time.Millisecond, 500 * time.Millisecond
@@ -213,44 +210,24 @@ func (g *group) history(n int, f failure) {
 	for i, m := range g.members {
 		m.answers()
 		for _, object := range h.objects() {
-			h.ask(m, clients+i, input{object: object, do: "read"})
+			h.ask(m, clients+i, history.Input{Object: object, Do: "read"})
 		}
 	}
-	h.checkStale()
-	result := porcupine.CheckOperationsTimeout(model, h.ops, patience)
-	if result == porcupine.Illegal {
-		g.Errorf("%s: what clients were told does not agree:\n%s", f.name, h.wrong())
+	v := h.Check(patience)
+	if v.Wrong != "" {
+		g.Errorf("%s: what clients were told does not agree:\n%s", f.name, v.Wrong)
 	}
-	lost := 0
-	for _, op := range h.ops {
-		if op.Output.(output).unknown {
-			lost++
-		}
+	for _, why := range v.StaleWrong {
+		g.Error(why)
 	}
 	g.Logf("%s: %d answers and %d that did not come, %s; %d that may have been old; another controller answered after %v; %d instances made; %d answers of standbys",
-		f.name, len(h.ops)-lost, lost, result, len(h.stale), took.Round(time.Millisecond), len(h.made), g.answersOfStandbys())
+		f.name, v.Answers, v.Lost, v.Result, v.Stale, took.Round(time.Millisecond), len(h.made), g.answersOfStandbys())
 	h.checkInstances()
-}
-
-// wrong tells the operations on the first object whose history is not right.
-func (h *history) wrong() string {
-	var text strings.Builder
-	for _, part := range model.Partition(h.ops) {
-		if porcupine.CheckOperationsTimeout(model, part, patience) != porcupine.Illegal {
-			continue
-		}
-		slices.SortFunc(part, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
-		for _, op := range part {
-			fmt.Fprintf(&text, "  client %d, %v to %v: %s\n", op.ClientId, time.Duration(op.Call), time.Duration(op.Return), model.DescribeOperation(op.Input, op.Output))
-		}
-		break
-	}
-	return text.String()
 }
 
 // checkInstances: what was acknowledged as made was installed once, and nothing
 // more often.
-func (h *history) checkInstances() {
+func (h *clients) checkInstances() {
 	installs := h.g.installs()
 	for name := range h.made {
 		if installs[name] != 1 {

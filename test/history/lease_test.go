@@ -29,7 +29,7 @@ func TestNothingOldIsReadAtAStandby(t *testing.T) {
 		standby.line.set(true)
 		leads.peer.set(true)
 		op := map[string]any{"OP_ID": "OP_TAGS_SET", "kind": "cluster", "name": nil, "tags": []string{tag}, "reason": []any{}}
-		if err := new(history).run(t.Context(), &asker{member: leads}, op); err != nil {
+		if err := new(clients).run(t.Context(), &asker{member: leads}, op); err != nil {
 			t.Fatal(err)
 		}
 		limit, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -4,6 +4,7 @@ package service
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,8 @@ type service struct {
 	*testing.T
 	dir    string
 	cmd    *exec.Cmd
-	told   chan string // what the service manager is told, line by line
+	said   bytes.Buffer // on standard output; to be read when it has ended
+	told   chan string  // what the service manager is told, line by line
 	logged chan map[string]any
 }
 
@@ -52,6 +54,7 @@ func serve(t *testing.T, bin, config string) *service {
 	go s.listen(notify)
 	s.cmd = exec.CommandContext(t.Context(), bin, "serve", "--config", filepath.Join(dir, "drover.toml"))
 	s.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+filepath.Join(dir, "notify"), "WATCHDOG_USEC=400000")
+	s.cmd.Stdout = &s.said
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -165,6 +168,62 @@ func (s *service) certificate(address string) string {
 	return string(conn.ConnectionState().PeerCertificates[0].Raw)
 }
 
+// ask asks something over RAPI, as request mine-1, with the account of the first start or as a stranger.
+func (s *service) ask(url string, known bool) *http.Response {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header.Set("X-Request-ID", "mine-1")
+	if known {
+		r.SetBasicAuth("drover", s.secret("rapi/password"))
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return answer
+}
+
+// secret is a password that the first start made.
+func (s *service) secret(file string) string {
+	s.Helper()
+	password, err := os.ReadFile(filepath.Join(s.dir, "data", file))
+	if err != nil || len(password) < 10 {
+		s.Fatalf("%q, %v", password, err)
+	}
+	return strings.TrimSpace(string(password))
+}
+
+// TestStrangersLearnNothing: a service answers nobody without an account but those who watch over it, and tells its passwords
+// to nothing that keeps what it is told.
+func TestStrangersLearnNothing(t *testing.T) {
+	s := serve(t, testkit.Build(t), `compute = "127.0.0.1:0"`)
+	s.awaitTold("READY=1")
+	address := s.rapi()
+	for path, want := range map[string]int{"/2/info": 401, "/2/jobs": 401, "/2/environments": 401, "/version": 401, "/": 401,
+		"/metrics": 200, "/healthz": 200, "/readyz": 200} {
+		if got := s.ask(address+path, false).StatusCode; got != want {
+			t.Errorf("a stranger who asks for %s gets %d, not %d", path, got, want)
+		}
+	}
+	if got := s.ask(address+"/2/info", true).StatusCode; got != http.StatusOK {
+		t.Errorf("the account of the first start gets %d", got)
+	}
+	s.signal(syscall.SIGTERM)
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	for _, file := range []string{"rapi/password", "os_password"} {
+		if text := s.said.String(); strings.Contains(text, s.secret(file)) || !strings.Contains(text, file) {
+			t.Errorf("where %s is, is not told, or what it holds is:\n%s", file, text)
+		}
+	}
+}
+
 // TestService goes through the life of a service: it says when it is ready, that
 // it lives, and that it stops; it takes up what can be taken up, and keeps what
 // it has when the file has mistakes.
@@ -193,17 +252,7 @@ func TestService(t *testing.T) {
 	}
 
 	// A request and its job can be found in the log together.
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/version", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("X-Request-ID", "mine-1")
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = answer.Body.Close()
+	answer := s.ask(address+"/version", true)
 	if got := answer.Header.Get("X-Request-ID"); got != "mine-1" {
 		t.Errorf("the answer names request %q", got)
 	}
@@ -289,9 +338,13 @@ func TestUnit(t *testing.T) {
 		"Type=notify", "ExecStart=/usr/bin/drover serve", "ExecReload=/bin/kill -HUP $MAINPID", "User=drover", "StateDirectory=drover",
 		"RuntimeDirectory=drover", "WatchdogSec=30", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=",
 		"MemoryDenyWriteExecute=yes", "SystemCallFilter=@system-service", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+		"KillMode=process", // tasks outlive the controller, and are joined
 	} {
 		if !strings.Contains(string(text), "\n"+line+"\n") {
 			t.Errorf("the unit lacks %s", line)
 		}
+	}
+	if strings.Contains(string(text), "\nProcSubset=") { // which boot of the machine it is stands in /proc/sys
+		t.Error("the unit hides what tells a process from one of another boot")
 	}
 }

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/sim/overlay"
+)
+
+// writeOverlay writes the overlay that makes a seed one history, with further changes.
+func writeOverlay(ctx context.Context, dir string, more []overlay.Edit) (name string, err error) {
+	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fault.New(fault.Environment, "cannot tell where Go is: %w", err)
+	}
+	edits, added := overlay.Runtime(strings.TrimSpace(string(root)))
+	return overlay.Write(dir, append(edits, more...), added)
+}
+
+// below are changes of files of the tree at a root.
+func below(root string, changes []overlay.Edit) []overlay.Edit {
+	out := slices.Clone(changes)
+	for i := range out {
+		out[i].File = filepath.Join(root, filepath.FromSlash(out[i].File))
+	}
+	return out
+}
+
+// build builds the test that lives through histories, with changes of the code, and
+// returns its path.
+func (d driver) build(ctx context.Context, name string, changes []overlay.Edit) (program string, err error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return "", fault.New(fault.Environment, "cannot tell where this is: %w", err)
+	}
+	dir := filepath.Join(root, d.dir, filepath.FromSlash(name))
+	file, err := writeOverlay(ctx, filepath.Join(dir, "overlay"), below(root, changes))
+	if err != nil {
+		return "", err
+	}
+	program = filepath.Join(dir, "simulate.test")
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "simulation", "-overlay", file, "-o", program, "./test/simulate")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fault.New(fault.Environment, "cannot build the simulation: %w\n%s", err, out)
+	}
+	return program, nil
+}
