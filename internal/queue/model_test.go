@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -79,7 +78,7 @@ const resumable = `{"OP_ID":"OP_TEST_JQUEUE"}`
 
 func newModel(t *testing.T, rt *rapid.T) *model {
 	m := &model{known: map[job.ID]bool{}, last: map[job.ID]*job.Job{}, allowed: map[schedule.Bucket]int{}}
-	m.rig = &rig{t: t, dir: inMemory(t), gates: map[string]*gate{}, storePatience: 12 * time.Millisecond}
+	m.rig = &rig{t: t, dir: inMemory(t), gates: map[string]*gate{}}
 	m.wrap = func(s store.Store) store.Store {
 		m.faulty = faultstore.New(s)
 		return m.faulty
@@ -284,10 +283,12 @@ func (m *model) refuse(rt *rapid.T) {
 // restart ends the controller in good order, with opcodes running.
 func (m *model) restart(*rapid.T) { m.reopen() }
 
-// crash ends the controller in the middle of a submission.
+// crash ends the controller in the middle of a submission. The store says that the
+// controller is fenced: then the queue neither waits nor tries again, as nothing does
+// that was killed, and no clock decides what becomes of the request.
 func (m *model) crash(rt *rapid.T) {
 	effect := rapid.SampledFrom([]faultstore.Effect{faultstore.CrashBefore, faultstore.CrashAfter}).Draw(rt, "effect")
-	m.faulty.Inject(faultstore.Fault{Do: effect})
+	m.faulty.Inject(faultstore.Fault{Do: effect, Err: fault.New(fault.Fenced, "killed")})
 	if _, err := m.q.Submit(ctx, queue.Submission{Ops: m.genOps(rt)}); err == nil {
 		rt.Fatal("a submission was acknowledged by a store that had crashed")
 	}

@@ -46,7 +46,7 @@ type Fault struct {
 	When func(store.Tx) bool
 	// Skip is how many of the chosen ones pass before it strikes.
 	Skip int
-	// Err is what the caller is told; nil is a fault.Unavailable.
+	// Err is what the caller is told, after a crash ever after; nil is a fault.Unavailable.
 	Err error
 	// Gate ends a Hold when it is closed.
 	Gate <-chan struct{}
@@ -64,6 +64,7 @@ type Store struct {
 
 type scheduled struct {
 	Fault
+	down   error // the answer to everything after a crash
 	struck chan struct{}
 }
 
@@ -75,10 +76,11 @@ func New(s store.Store) *Store { return &Store{Store: s} }
 // Inject schedules a fault. The channel is closed when it has struck: the transaction
 // is enqueued beneath, and for Hold its answer is being kept.
 func (s *Store) Inject(f Fault) (struck <-chan struct{}) {
+	down := f.Err
 	if f.Err == nil {
-		f.Err = fault.New(fault.Unavailable, "injected failure")
+		f.Err, down = fault.New(fault.Unavailable, "injected failure"), errCrashed
 	}
-	p := &scheduled{Fault: f, struck: make(chan struct{})}
+	p := &scheduled{Fault: f, down: down, struck: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending = append(s.pending, p)
@@ -126,7 +128,7 @@ func (s *Store) Enqueue(tx store.Tx, done func(store.Revision, error)) {
 		return
 	}
 	if p.Do == CrashBefore || p.Do == CrashAfter {
-		s.down = errCrashed
+		s.down = p.down
 	}
 	switch p.Do {
 	case FailBefore, CrashBefore:
