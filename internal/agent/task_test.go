@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -222,12 +223,17 @@ func TestRetriesOfACommand(t *testing.T) {
 	}
 }
 
+// until is a loop of the shell that ends when there is a file, or its directory is gone: what a test leaves behind ends with it.
+func until(path string) string {
+	return fmt.Sprintf("while test -d %s && ! test -e %s; do sleep 0.02; done", filepath.Dir(path), path)
+}
+
 // TestACommandIsNotBegunTwice has one agent begin a command, give up the wait as a controller that ends does, and another
 // agent of the same node get the order again, while the command runs and after it has ended.
 func TestACommandIsNotBegunTwice(t *testing.T) {
 	dir := t.TempDir()
 	gate := filepath.Join(dir, "go")
-	task := aTask(1, "shell", map[string]any{"cmd": "echo begun; until test -e " + gate + "; do sleep 0.05; done; echo done", "cwd": "/"})
+	task := aTask(1, "shell", map[string]any{"cmd": "echo begun; " + until(gate) + "; echo done", "cwd": "/"})
 	ctx, stop := context.WithCancelCause(t.Context())
 	first := &lines{on: func(s string) {
 		if s == "begun" {
@@ -487,7 +493,7 @@ func TestCommandsOfAFormerVersionAreJoined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := "echo begun; until test -e " + gate + "; do sleep 0.02; done; echo done; yes | head -c 5000000; exit 3"
+	command := "echo begun; " + until(gate) + "; echo done; yes | head -c 5000000; exit 3"
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", former, "task", filepath.Join(files, "status.1"), "/bin/sh", "-c", command)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -34,7 +34,7 @@ const rolloutGraph = `
   cross-depends: [{name: database, role: database}]
   parameters:
     strategy: {type: one_by_one}
-    cmd: {yaql_exp: '"echo web " + $.uid + " >>DIR/ran; until test -e DIR/gate-" + $.uid + "; do sleep 0.02; done"'}
+    cmd: {yaql_exp: '"echo web " + $.uid + " >>DIR/ran; while test -d DIR && ! test -e DIR/gate-" + $.uid + "; do sleep 0.02; done"'}
 - id: motd
   type: upload_file
   version: 2.1.0

@@ -161,7 +161,12 @@ func begin(t *testing.T, f *Fence, c Claim, x Command) Process {
 
 func shell(text string) Command { return Command{Args: []string{"/bin/sh", "-c", text}, Dir: "/"} }
 
-// agent starts an agent as a process of its own, which begins a script and a task, and returns when both have begun.
+// until is a loop of the shell that ends when there is a file, or its directory is gone: what a test leaves behind ends with it.
+func until(path string, pause float64) string {
+	return fmt.Sprintf("while test -d %s && ! test -e %s; do sleep %g; done", filepath.Dir(path), path, pause)
+}
+
+// agentProcess starts an agent as a process of its own, which begins a script and a task, and returns when both have begun.
 func agentProcess(t *testing.T, dir string, epoch int64) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -268,7 +273,7 @@ func TestTheLockAloneKeepsOthersOut(t *testing.T) {
 	stop := filepath.Join(dir, "stop")
 	script := watch(t, dir, "one")
 	x := working(dir, scriptOf("one", 1))
-	x.Args[2] = "exec 5>" + filepath.Join(dir, "one.pipe") + "; setsid sh -c 'echo begun >&5; until test -e " + stop + "; do sleep 0.02; done' & sleep 1000"
+	x.Args[2] = "exec 5>" + filepath.Join(dir, "one.pipe") + "; setsid sh -c 'echo begun >&5; " + until(stop, 0.02) + "' & sleep 1000"
 	begin(t, openIn(t, dir), scriptOf("one", 1), x)
 	script.await(script.begun, "the script never began")
 	f := openIn(t, dir)
@@ -330,7 +335,7 @@ func TestWithoutTheWrapper(t *testing.T) {
 	p := begin(t, f, scriptOf("one", 1), working(dir, scriptOf("one", 1)))
 	script.await(script.begun, "the script never began")
 	x := working(dir, taskOf("two", 1))
-	x.Args[2] = "exec 5>" + filepath.Join(dir, "two.pipe") + "; echo begun >&5; until test -e " + stop + "; do sleep 0.02; done; exit 7"
+	x.Args[2] = "exec 5>" + filepath.Join(dir, "two.pipe") + "; echo begun >&5; " + until(stop, 0.02) + "; exit 7"
 	q := begin(t, f, taskOf("two", 1), x)
 	task.await(task.begun, "the task never began")
 	for _, p := range []Process{p, q} {
@@ -385,7 +390,7 @@ func TestWhatEndedWellHoldsNobodyUp(t *testing.T) {
 		if err != nil {
 			t.Fatalf("script %d: %v", n, err)
 		}
-		exit, err := h.Run(t.Context(), shell("(until test -e "+gone+"; do sleep 0.2; done) >/dev/null 2>&1 & exit "+strconv.Itoa(n)))
+		exit, err := h.Run(t.Context(), shell("("+until(gone, 0.2)+") >/dev/null 2>&1 & exit "+strconv.Itoa(n)))
 		h.Leave()
 		if err != nil || exit != (Exit{n, true}) {
 			t.Fatalf("script %d: %v, %v", n, exit, err)
@@ -439,7 +444,8 @@ func TestAgentsTakeTurns(t *testing.T) {
 	}
 	other := openIn(t, dir)
 	other.patience = 10 * time.Millisecond
-	me := fmt.Sprintf("process %d (effect.test)", os.Getpid())
+	name, _ := os.ReadFile("/proc/self/comm")
+	me := fmt.Sprintf("process %d (%s)", os.Getpid(), strings.TrimSpace(string(name)))
 	if _, err := other.Enter(t.Context(), Claim{Order: Order{Epoch: 1}, Of: "one", What: "stop one"}); !fault.Is(err, fault.Busy) || !strings.Contains(err.Error(), me) {
 		t.Errorf("while another acts: %v", err)
 	}
