@@ -30,14 +30,20 @@ const plenty = 1 << 20
 // open listens behind a gate, lets everybody in that may come, and hands them out.
 func open(t *testing.T, s Surface) (l *Listener, in <-chan net.Conn) {
 	t.Helper()
+	return openRefusing(t, s, func(conn net.Conn, why string) {
+		_, _ = io.WriteString(conn, why)
+		_ = conn.Close()
+	})
+}
+
+// openRefusing is open with a way of its own to tell who is not let in.
+func openRefusing(t *testing.T, s Surface, refuse func(net.Conn, string)) (l *Listener, in <-chan net.Conn) {
+	t.Helper()
 	l, err := New(s, plenty, slog.New(slog.DiscardHandler)).Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Refuse(func(conn net.Conn, why string) {
-		_, _ = io.WriteString(conn, why)
-		_ = conn.Close()
-	})
+	l.Refuse(refuse)
 	let := make(chan net.Conn, 100)
 	var accepting sync.WaitGroup
 	accepting.Go(func() {
@@ -208,6 +214,7 @@ func TestWhatPassesEndsNoListener(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { _, err := l.Accept(); ended <- err }()
 		time.Sleep(time.Minute)
+		synctest.Wait() // its tries are its own until it waits
 		if s.tries < 40 || s.tries > 80 {
 			t.Errorf("it tried %d times in a minute", s.tries)
 		}
@@ -224,8 +231,7 @@ func TestWhatPassesEndsNoListener(t *testing.T) {
 }
 
 func TestRefusalsInPlainText(t *testing.T) {
-	l, in := open(t, Surface{Most: 1, Share: parts})
-	l.Refuse(RefusalHTTP(nil, "text/x", func(why string) []byte { return []byte(why) }))
+	l, in := openRefusing(t, Surface{Most: 1, Share: parts}, RefusalHTTP(nil, "text/x", func(why string) []byte { return []byte(why) }))
 	_ = dial(t, "127.0.0.1", l)
 	<-in
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String(), http.NoBody)
