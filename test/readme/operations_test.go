@@ -56,7 +56,7 @@ func TestThreeControllersStepByStep(t *testing.T) {
 		}
 		t.Fatalf("%v\n%s\n-- said\n%s", err, script, out)
 	}
-	for _, want := range []string{"c1                   leader", "standby", "shop1", "\nc2\n", "objects as of revision", "are consistent", "not older than revision"} {
+	for _, want := range []string{"\nc1   leader ", "standby", "shop1", "\nc2\n", "objects as of revision", "are consistent", "not older than revision"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("nothing says %q:\n%s", want, out)
 		}
