@@ -32,6 +32,7 @@ type Server struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Metadata    map[string]string `json:"metadata,omitempty"`
+	Told        Told              `json:"told,omitzero"`
 	// Project owns it; User made it. Both are ids.
 	Project string `json:"project"`
 	User    string `json:"user"`
@@ -60,6 +61,16 @@ type Server struct {
 	// Fault is why the newest task failed; nil when it did not.
 	Fault *Fault        `json:"fault,omitempty"`
 	Tags  servertag.Set `json:"tags,omitzero"`
+}
+
+// Told is what users tell of a server for other programs to read: it is kept and
+// shown, and nothing is done by it.
+type Told struct {
+	// IPv4 and IPv6 are the addresses at which the server is reached.
+	IPv4 string `json:"ipv4,omitempty"`
+	IPv6 string `json:"ipv6,omitempty"`
+	// Disk is who makes the partitions, AUTO or MANUAL; empty if nothing was said.
+	Disk string `json:"disk,omitempty"`
 }
 
 // Do names what may be done to a server.

@@ -193,6 +193,7 @@ func (e *Engine) Now() job.Time { return job.At(e.cfg.Now()) }
 type Wish struct {
 	Name, Description      string
 	Metadata               map[string]string
+	Told                   server.Told
 	Project, User, Backend string
 	Flavor                 server.Flavor
 	Image                  server.Image
@@ -212,7 +213,7 @@ func (e *Engine) Create(ctx context.Context, w *Wish) (*server.Server, error) {
 		return nil, fault.New(fault.NotFound, "there is no cluster %q for servers", w.Backend).At("backend")
 	}
 	s := &server.Server{
-		ID: e.cfg.NewUUID(), Name: w.Name, Description: w.Description, Metadata: w.Metadata,
+		ID: e.cfg.NewUUID(), Name: w.Name, Description: w.Description, Metadata: w.Metadata, Told: w.Told,
 		Project: w.Project, User: w.User, Backend: w.Backend, Flavor: w.Flavor, Image: w.Image, NICs: w.NICs, Created: w.Asked.Time, Tags: tags,
 	}
 	if s, err = s.Begin(server.Create, w.Asked); err != nil {

@@ -270,8 +270,9 @@ func (r *request) asked() servertag.Asked {
 	return servertag.Asked{User: r.session.User.Name, Front: "compute", Request: r.id, From: from, Time: r.api.cfg.Engine.Now()}
 }
 
-// read reads the body into v. It has to be text, and not too much of anything.
-func (r *request) read(v any) error {
+// read reads the body into v. It has to be text, not too much of anything, and ask
+// for nothing that is not done.
+func (r *request) read(keys intake.Object, v any) error {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "" && kind != "application/json" && kind != "application/vnd.openstack.compute+json" {
 		return errMedia
 	}
@@ -286,12 +287,12 @@ func (r *request) read(v any) error {
 		return err
 	}
 	if err := json.Unmarshal(text, v); err != nil {
-		if fault.Is(err, fault.Invalid) {
-			return err
-		}
 		return fault.New(fault.Invalid, "Malformed request body")
 	}
-	return nil
+	if keys == nil {
+		return nil
+	}
+	return keys.Check(text)
 }
 
 // body reads the whole body.

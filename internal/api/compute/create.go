@@ -5,12 +5,12 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/tagsync"
 )
@@ -19,7 +19,6 @@ import (
 const (
 	maxName     = 255
 	maxMetadata = 128
-	maxNICs     = 8
 )
 
 // creation is the body that makes a server.
@@ -34,39 +33,18 @@ type creation struct {
 	MaxCount    json.RawMessage   `json:"max_count"`
 	Zone        string            `json:"availability_zone"`
 	Tags        json.RawMessage   `json:"tags"`
+	// Project may be said, if it is that of the token.
+	Project string `json:"project"`
+	told
 }
 
 // anyZone is the zone that clients name who know no other. Any other is the name
 // of a cluster.
 const anyZone = "nova"
 
-// creationKeys are the keys that the body may have. Those that are not in
-// creation say what is so anyway. Any other asks for something that would not be
-// done: that is said.
-var creationKeys = []string{"name", "description", "imageRef", "flavorRef", "metadata", "networks", "min_count", "max_count", "tags",
-	"security_groups", "availability_zone", "config_drive", "OS-DCF:diskConfig", "accessIPv4", "accessIPv6", "return_reservation_id", "project"}
-
-// empty are the values that ask for nothing, whatever their key is.
-var empty = []string{"null", `""`, "[]", "{}", "false"}
-
-// UnmarshalJSON reads the body.
-func (c *creation) UnmarshalJSON(text []byte) error {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(text, &all); err != nil {
-		return err
-	}
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if !slices.Contains(creationKeys, key) && !slices.Contains(empty, string(all[key])) {
-			return fault.New(fault.Invalid, "Invalid input: '%s' asks for what is not done here", fault.Clip(key, 100)).At(key)
-		}
-	}
-	type plain creation
-	return json.Unmarshal(text, (*plain)(c))
-}
-
 func createServer(r *request) (result, error) {
 	var body struct{ Server *creation }
-	if err := r.read(&body); err != nil {
+	if err := r.read(bodyOfCreation, &body); err != nil {
 		return result{}, err
 	}
 	if body.Server == nil {
@@ -90,7 +68,7 @@ func createServer(r *request) (result, error) {
 		return result{http.StatusAccepted, object{"server": r.full(s)}}, nil
 	}
 	return result{http.StatusAccepted, object{"server": object{"id": s.ID, "links": r.brief(s)["links"],
-		"security_groups": []any{object{"name": "default"}}, "OS-DCF:diskConfig": "MANUAL"}}}, nil
+		"security_groups": []any{object{"name": "default"}}, "OS-DCF:diskConfig": diskConfig(s)}}}, nil
 }
 
 // wish reads what is wanted.
@@ -117,7 +95,13 @@ func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 			return nil, fault.New(fault.Invalid, "The requested availability zone is not available: %s", fault.Clip(c.Zone, 100)).At("availability_zone")
 		}
 	}
+	if c.Project != "" && c.Project != w.Project {
+		return nil, fault.New(fault.Invalid, "A server is made in the project of the token, %s, not in %s", w.Project, fault.Clip(c.Project, 100)).At("project")
+	}
 	if w.Description, err = r.description(c.Description, ""); err != nil {
+		return nil, err
+	}
+	if w.Told, err = c.over(server.Told{}); err != nil {
 		return nil, err
 	}
 	if err := checkMetadata(c.Metadata); err != nil {
@@ -140,8 +124,9 @@ func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 // end of a URL.
 func reference(raw json.RawMessage) string {
 	text := string(raw)
-	if s, err := strconv.Unquote(text); err == nil {
-		text = s
+	var s *string
+	if json.Unmarshal(raw, &s) == nil && s != nil {
+		text = *s
 	}
 	return text[strings.LastIndexByte(text, '/')+1:]
 }
@@ -152,22 +137,23 @@ func badReference(err error) error { return fault.New(fault.Invalid, "%s", err.E
 
 // nics is how many interfaces a server is to have.
 func (r *request) nics(networks json.RawMessage) (int, error) {
-	switch text := string(networks); {
-	case text == `"none"`:
-		return 0, nil
-	case text == `"auto"`:
-		return 1, nil
-	case text == "", text == "null":
-		if r.since(withNetworks) {
-			return 0, fault.New(fault.Invalid, "Invalid input: 'networks' is a required property").At("networks")
+	var wish any
+	if networks != nil {
+		if err := json.Unmarshal(networks, &wish); err != nil {
+			return 0, err
 		}
+	}
+	list, isList := wish.([]any)
+	switch {
+	case wish == "none", isList && len(list) == 0:
+		return 0, nil
+	case wish == "auto", wish == nil && !r.since(withNetworks):
 		return 1, nil
+	case wish == nil:
+		return 0, fault.New(fault.Invalid, "Invalid input: 'networks' is a required property").At("networks")
 	}
-	var list []object
-	if err := json.Unmarshal(networks, &list); err != nil || len(list) > maxNICs {
-		return 0, fault.New(fault.Invalid, "networks must be \"auto\", \"none\" or a list of at most %d", maxNICs).At("networks")
-	}
-	return len(list), nil
+	return 0, fault.New(fault.Invalid, "Invalid input for field/attribute networks. It must be \"auto\" or \"none\"").At("networks").
+		WithHint("networks, ports and addresses cannot be chosen: \"auto\" is one interface with the cluster's own settings, \"none\" is none")
 }
 
 // description is what a request says about a server, or what was said before.
@@ -204,34 +190,28 @@ func checkServerName(name string) error {
 	return nil
 }
 
-// actions are what may be asked of a server, by the key of the body.
-var actions = map[string]server.Do{
-	"os-start": server.Start, "start": server.Start, "os-stop": server.Stop, "shutdown": server.Stop,
-	"reboot": server.Reboot, "delete": server.Delete, "forceDelete": server.Delete,
-}
-
 func act(r *request) (result, error) {
 	s, err := r.server()
 	if err != nil {
 		return result{}, err
 	}
 	var body map[string]json.RawMessage
-	if err := r.read(&body); err != nil {
+	if err := r.read(nil, &body); err != nil {
 		return result{}, err
 	}
 	if len(body) != 1 {
 		return result{}, fault.New(fault.Invalid, "The body of an action must be an object with one key")
 	}
 	for key, argument := range body {
-		do, known := actions[key]
+		a, known := actions[key]
 		if !known {
-			names := make([]string, 0, len(actions))
-			for name := range actions {
-				names = append(names, name)
-			}
-			slices.Sort(names)
-			return result{}, fault.New(fault.Invalid, "There is no such action: %s", fault.Clip(key, 100)).WithHint("there are %s", strings.Join(names, ", "))
+			return result{}, fault.New(fault.Invalid, "There is no such action: %s", fault.Clip(key, 100)).
+				WithHint("there are %s", strings.Join(slices.Sorted(maps.Keys(actions)), ", "))
 		}
+		if err := (intake.Key{Done: true, In: a.arguments}).Check(key, argument); err != nil {
+			return result{}, err
+		}
+		do := a.do
 		if do == server.Reboot {
 			if do, err = rebootOf(argument); err != nil {
 				return result{}, err

@@ -30,7 +30,7 @@ func replaceMetadata(r *request) (result, error) { return r.putMetadata(true) }
 // putMetadata sets items, beside those that there are or in their place.
 func (r *request) putMetadata(replace bool) (result, error) {
 	var body struct{ Metadata map[string]string }
-	if err := r.read(&body); err != nil {
+	if err := r.read(bodyOfMetadata, &body); err != nil {
 		return result{}, err
 	}
 	if body.Metadata == nil {
@@ -86,7 +86,7 @@ func showItem(r *request) (result, error) {
 
 func putItem(r *request) (result, error) {
 	var body struct{ Meta map[string]string }
-	if err := r.read(&body); err != nil {
+	if err := r.read(bodyOfItem, &body); err != nil {
 		return result{}, err
 	}
 	key := r.path[1]

@@ -92,9 +92,9 @@ func (r *request) full(s *server.Server) object {
 	}
 	maps.Copy(out, object{
 		"status": r.status(s), "tenant_id": s.Project, "user_id": s.User, "created": stamp(s.Created), "updated": stamp(s.Updated),
-		"hostId": "", "accessIPv4": "", "accessIPv6": "", "key_name": nil, "config_drive": "", "progress": 0,
+		"hostId": "", "accessIPv4": s.Told.IPv4, "accessIPv6": s.Told.IPv6, "key_name": nil, "config_drive": "", "progress": 0,
 		"metadata": metadataOf(s), "addresses": object{}, "image": object{"id": s.Image.ID, "links": []any{}},
-		"security_groups": []any{object{"name": "default"}}, "OS-DCF:diskConfig": "MANUAL", "OS-EXT-AZ:availability_zone": "nova",
+		"security_groups": []any{object{"name": "default"}}, "OS-DCF:diskConfig": diskConfig(s), "OS-EXT-AZ:availability_zone": "nova",
 		"OS-EXT-STS:vm_state": state.vm, "OS-EXT-STS:task_state": task, "OS-EXT-STS:power_state": state.power,
 		"OS-SRV-USG:launched_at": nil, "OS-SRV-USG:terminated_at": nil, "os-extended-volumes:volumes_attached": []any{},
 	})
@@ -301,9 +301,12 @@ func renameServer(r *request) (result, error) {
 		return result{}, err
 	}
 	var body struct {
-		Server struct{ Name, Description *string }
+		Server struct {
+			Name, Description *string
+			told
+		}
 	}
-	if err := r.read(&body); err != nil {
+	if err := r.read(bodyOfUpdate, &body); err != nil {
 		return result{}, err
 	}
 	if body.Server.Name != nil {
@@ -315,10 +318,16 @@ func renameServer(r *request) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	if _, err := body.Server.over(s.Told); err != nil {
+		return result{}, err
+	}
 	by := r.asked()
 	s, err = r.api.cfg.Engine.Change(s.ID, func(s *server.Server) (*server.Server, error) {
 		next := *s
 		next.Updated = by.Time
+		if next.Told, err = body.Server.over(s.Told); err != nil {
+			return nil, err
+		}
 		if body.Server.Name != nil {
 			next.Name = *body.Server.Name
 		}

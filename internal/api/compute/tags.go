@@ -58,7 +58,7 @@ func replaceTags(r *request) (result, error) {
 		return result{}, err
 	}
 	var body map[string]json.RawMessage
-	if err := r.read(&body); err != nil {
+	if err := r.read(bodyOfTags, &body); err != nil {
 		return result{}, err
 	}
 	names, err := onlyTags(body)

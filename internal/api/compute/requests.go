@@ -1,0 +1,65 @@
+package compute
+
+import (
+	"github.com/drover-project/drover/internal/intake"
+	"github.com/drover-project/drover/internal/server"
+)
+
+// The bodies of requests: all keys that Nova's schemas know of up to the newest
+// microversion that there is, and Cyclades' own. What is not done is refused.
+var (
+	done = intake.Key{Done: true}
+
+	noHints   = intake.Key{Why: "servers are placed by the cluster"}
+	noVolumes = intake.Key{Why: "there are no volumes: a server has the disk of its flavor"}
+	noFiles   = intake.Key{Why: "nothing is put into an instance but what its image installs"}
+	noHost    = intake.Key{Why: "the cluster chooses the node"}
+
+	bodyOfCreation = intake.Object{
+		"server": {Done: true, In: intake.Object{
+			"name": done, "description": done, "imageRef": done, "flavorRef": done, "metadata": done, "tags": done,
+			"availability_zone": done, "accessIPv4": done, "accessIPv6": done, "OS-DCF:diskConfig": done,
+			"networks": done, "min_count": done, "max_count": done, "project": done,
+			"security_groups":            {So: []string{`[{"name":"default"}]`}, Why: "there are no security groups"},
+			"config_drive":               {So: []string{`"False"`, `"false"`}, Why: "there are no config drives"},
+			"adminPass":                  {Why: "leave it out: no password is set in the instance"},
+			"key_name":                   noFiles,
+			"user_data":                  noFiles,
+			"personality":                noFiles,
+			"trusted_image_certificates": {Why: "images have no signatures"},
+			"block_device_mapping":       noVolumes,
+			"block_device_mapping_v2":    noVolumes,
+			"host":                       noHost,
+			"hypervisor_hostname":        noHost,
+			"hostname":                   {Why: "the instance is named by the cluster"},
+			"return_reservation_id":      {So: []string{`"False"`, `"false"`}, Why: "one request makes one server"},
+			"shared_to_project":          {Why: "a server is its project's alone"},
+			"SNF:key_names":              noFiles,
+		}},
+		"os:scheduler_hints":         noHints,
+		"OS-SCH-HNT:scheduler_hints": noHints,
+	}
+	bodyOfUpdate = intake.Object{"server": {Done: true, In: intake.Object{
+		"name": done, "description": done, "accessIPv4": done, "accessIPv6": done, "OS-DCF:diskConfig": done,
+		"hostname": {Why: "the instance is named by the cluster"},
+	}}}
+	bodyOfMetadata = intake.Object{"metadata": done}
+	bodyOfItem     = intake.Object{"meta": done}
+	bodyOfTags     = intake.Object{"tags": done}
+)
+
+// action is what may be asked of a server, with the arguments that it has.
+type action struct {
+	do        server.Do
+	arguments intake.Object
+}
+
+var (
+	none = intake.Object{}
+
+	// actions are all there are, by the key of the body.
+	actions = map[string]action{
+		"os-start": {server.Start, none}, "start": {server.Start, none}, "os-stop": {server.Stop, none}, "shutdown": {server.Stop, none},
+		"delete": {server.Delete, none}, "forceDelete": {server.Delete, none}, "reboot": {server.Reboot, intake.Object{"type": done}},
+	}
+)
