@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs each script against a cluster of its own.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: startCluster,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "follows": follows, "examples": examples, "asdata": asdata}})
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "follows": follows, "screen": onScreen, "examples": examples, "asdata": asdata}})
 }
 
 // examples runs the examples of what the table of verbs has asked: examples. There is

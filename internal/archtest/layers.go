@@ -111,7 +111,7 @@ var layers = []struct {
 }
 
 // commandFrame are the packages of the command line that its nouns share.
-var commandFrame = []string{"internal/cli/shell", "internal/cli/work", "internal/cli/lists", "internal/cli/listing", "internal/cli/classic"}
+var commandFrame = []string{"internal/cli/shell", "internal/cli/work", "internal/cli/lists", "internal/cli/listing", "internal/cli/classic", "internal/cli/screen"}
 
 // clientProtocols are the engines that clients may know: how to talk to a
 // controller.

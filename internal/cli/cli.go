@@ -30,6 +30,7 @@ import (
 	"github.com/drover-project/drover/internal/cli/queries"
 	"github.com/drover-project/drover/internal/cli/servers"
 	"github.com/drover-project/drover/internal/cli/shell"
+	"github.com/drover-project/drover/internal/cli/top"
 	"github.com/drover-project/drover/internal/version"
 )
 
@@ -148,5 +149,5 @@ func commandAt(root *cobra.Command, path string) *cobra.Command {
 var nouns = []func(*shell.Shell) *cobra.Command{
 	jobs.Command, filters.Command, inventory.InstanceCommand, inventory.NodeCommand, inventory.GroupCommand, inventory.NetworkCommand,
 	inventory.OSCommand, inventory.BackupCommand, inventory.TagCommand, inventory.ClusterCommand, queries.Command, debug.LockCommand, debug.Command, deployments.Command,
-	servers.Command, manage.Command, debug.BurninCommand, versionCommand, jobs.WhyCommand,
+	servers.Command, manage.Command, debug.BurninCommand, versionCommand, jobs.WhyCommand, top.Command,
 }

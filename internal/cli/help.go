@@ -19,6 +19,7 @@ runs on this machine.
 Begin with:
   drover job list                       what runs and what waits
   drover why JOB|INSTANCE               why it does, or does not
+  drover top                            all of it, as it changes
   drover instance list                  and node, group, network, server, ...
   drover query --help                   any field of anything, and how filters are written
 

@@ -32,6 +32,7 @@ const looking = `
 	server: list show
 	server tag: check list show
 	tag: list search
+	top
 	version
 	why`
 

@@ -48,6 +48,18 @@ func (in *Input) Terminal() (*os.File, bool) {
 	return file, ok && term.IsTerminal(int(file.Fd()))
 }
 
+// Screen returns the terminal that a command may place text on, and that it reads keys
+// from; false if there is none.
+func (sh *Shell) Screen() (in, out *os.File, ok bool) {
+	input, isInput := sh.In.(*Input)
+	out, isFile := sh.rawOut.(*os.File)
+	if !isInput || !isFile || sh.Width == 0 || sh.Getenv("TERM") == "dumb" {
+		return nil, nil, false
+	}
+	in, ok = input.Terminal()
+	return in, out, ok
+}
+
 // Read returns the contents of a file, or of standard input for "-".
 func (sh *Shell) Read(name string) ([]byte, error) {
 	if name == "-" {

@@ -48,8 +48,9 @@ type Shell struct {
 	Wrong  error
 	args   []string // the command line behind the name of the program
 	client *luxiwire.Client
-	// raw is standard error without the escaping of what a terminal would obey.
-	raw io.Writer
+	// raw and rawOut are standard error and standard output without the escaping of
+	// what a terminal would obey.
+	raw, rawOut io.Writer
 	// Awaited are jobs that were sent, or are waited for, and go on when the command
 	// is interrupted.
 	Awaited []job.ID
@@ -58,7 +59,7 @@ type Shell struct {
 // New returns the shell of one run.
 func New(env Env) *Shell {
 	sh := &Shell{
-		raw: env.Stderr, Line: UsualWidth,
+		raw: env.Stderr, rawOut: env.Stdout, Line: UsualWidth,
 		In: env.Stdin, Out: env.Stdout, Err: env.Stderr, Getenv: env.Getenv, Now: env.Now,
 		Persona: PersonaOf(env.Args[0]), args: env.Args[1:],
 		Colour: env.StdoutTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb",
