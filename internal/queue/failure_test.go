@@ -461,6 +461,26 @@ func TestARefusalWaitsForWhatItRestsUpon(t *testing.T) {
 	}
 }
 
+// A controller that deletes a rule and loses the lead before that is durable tells nobody that the rule is not there: it is.
+func TestARefusalUponWhatIsLostIsNone(t *testing.T) {
+	r, faulty := newFaultyRig(t, 1)
+	rule := r.rule(1, `"PAUSE"`, `[["opcode",["=","OP_ID","OP_TEST_DUMMY"]]]`)
+	goOn := stall(t, r, faulty)
+	faulty.Inject(faultstore.Fault{Do: faultstore.CrashBefore, Err: fault.New(fault.Fenced, "another leads"), When: touches(queue.KindFilter, rule)})
+	first := handedOver(func(ctx context.Context) error { return r.q.DeleteFilter(ctx, rule, queue.By{}) })
+	p := &probe{Context: ctx, waiting: make(chan struct{})}
+	second := make(chan error, 1)
+	go func() { second <- r.q.DeleteFilter(p, rule, queue.By{}) }()
+	soon(t, p.waiting)
+	goOn()
+	if err := soon(t, first); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("the first deletion was answered %v", err)
+	}
+	if err := soon(t, second); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("the second deletion was answered %v", err)
+	}
+}
+
 func TestKillBeforeTheOpcodeBegan(t *testing.T) {
 	r, faulty := newFaultyRig(t, 1)
 	goOn := stall(t, r, faulty)

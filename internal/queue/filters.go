@@ -175,7 +175,9 @@ func (q *Queue) setRules(ctx context.Context, edit machine.Edit, made func(*work
 	durable, err := q.planRules(edit, made)
 	q.planning.Unlock()
 	if err != nil {
-		q.catchUp(ctx)
+		if lost := q.catchUp(ctx); lost != nil { // it rests upon what never came to be
+			return lost
+		}
 		return err
 	}
 	select {

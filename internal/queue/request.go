@@ -116,6 +116,6 @@ func (q *Queue) change(ctx context.Context, f func(*work) error) error {
 }
 
 // catchUp waits until what others have changed is durable: a refusal rests upon it.
-func (q *Queue) catchUp(ctx context.Context) {
-	_ = q.change(ctx, func(*work) error { return nil }) // the refusal is the answer in any case
+func (q *Queue) catchUp(ctx context.Context) error {
+	return q.change(ctx, func(*work) error { return nil })
 }
