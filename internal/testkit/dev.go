@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -88,6 +89,12 @@ func (d *Dev) Kill() { _ = d.Cmd.Process.Kill() }
 
 // Terminate asks the process to end in good order.
 func (d *Dev) Terminate() { _ = d.Cmd.Process.Signal(syscall.SIGTERM) }
+
+// Ended tells whether the process has ended; Gone waits for that.
+func (d *Dev) Ended() bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.Cmd.Process.Pid))
+	return err != nil || strings.HasPrefix(string(text[bytes.LastIndexByte(text, ')')+1:]), " Z")
+}
 
 // Gone waits for the end of a process that was killed or told to end, and
 // returns what is wrong with it.

@@ -23,6 +23,9 @@ const askTime = 3 * time.Second
 // changes something: controllers that stand by answer by themselves while nobody writes.
 const spell = 60 * time.Millisecond
 
+// breath is how long a client rests at most between two questions: many at once show no more than some do.
+const breath = 40 * time.Millisecond
+
 // Objects of each kind in a history.
 const (
 	rules = 3
@@ -67,6 +70,7 @@ func (h *clients) client(ctx context.Context, id int) {
 	all := h.objects()
 	var told int64 // the newest revision that this client knows of
 	for n := 0; ctx.Err() == nil; n++ {
+		rest(h.g, time.Duration(random.Int64N(int64(breath))))
 		m := h.g.members[random.IntN(len(h.g.members))]
 		object := all[random.IntN(len(all))]
 		do := "read"
@@ -213,12 +217,23 @@ func (h *clients) run(ctx context.Context, a *asker, op map[string]any) error {
 	return h.wait(ctx, a, id)
 }
 
-// wait waits for the end of a job.
+// wait waits for the success of a job.
 func (h *clients) wait(ctx context.Context, a *asker, id int) error {
-	for status := ""; ; {
+	status, err := a.ended(ctx, id)
+	if err != nil || status == "success" {
+		return err
+	}
+	var rows [][]json.RawMessage
+	err = a.ask(ctx, &rows, "QueryJobs", []int{id}, []string{"opresult"})
+	return fault.New(fault.Unavailable, "the job %d ended with %s: %s, %w", id, status, rows, err)
+}
+
+// ended waits for the end of a job, and returns what it ended with.
+func (a *asker) ended(ctx context.Context, id int) (status string, err error) {
+	for {
 		var answer json.RawMessage
 		if err := a.ask(ctx, &answer, "WaitForJobChange", id, []string{"status"}, []string{status}, 0, 10); err != nil {
-			return err
+			return "", err
 		}
 		var change []json.RawMessage
 		var values []string
@@ -226,12 +241,8 @@ func (h *clients) wait(ctx context.Context, a *asker, id int) error {
 			status = values[0]
 		}
 		switch status {
-		case "success":
-			return nil
-		case "error", "canceled":
-			var rows [][]json.RawMessage
-			err := a.ask(ctx, &rows, "QueryJobs", []int{id}, []string{"opresult"})
-			return fault.New(fault.Unavailable, "the job %d ended with %s: %s, %w", id, status, rows, err)
+		case "success", "error", "canceled":
+			return status, nil
 		}
 	}
 }

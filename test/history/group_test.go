@@ -7,16 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -124,6 +121,7 @@ func (m *member) signal(s syscall.Signal) { _ = m.dev.Cmd.Process.Signal(s) }
 func (m *member) kill() {
 	m.dev.Kill()
 	_ = m.dev.Gone()
+	m.dev = nil
 }
 
 // stop ends a controller in good order.
@@ -133,6 +131,17 @@ func (m *member) stop() {
 	if err := m.dev.Gone(); err != nil {
 		m.g.Errorf("%s did not end in good order: %v", m.name, err)
 	}
+	m.dev = nil
+}
+
+// told is the end of what a controller wrote into its log.
+func (m *member) told() string {
+	text, err := os.ReadFile(m.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	const enough = 4 << 10
+	return string(text[max(0, len(text)-enough):])
 }
 
 // ask sends one request over a connection of its own.
@@ -235,6 +244,11 @@ func (g *group) until(what string, holds func() bool) {
 	again, limit := time.NewTicker(10*time.Millisecond), time.After(patience)
 	defer again.Stop()
 	for !holds() {
+		for _, m := range g.members {
+			if m.dev != nil && m.dev.Ended() {
+				g.Fatalf("%s ended by itself, while it was awaited that %s:\n%s", m.name, what, m.told())
+			}
+		}
 		select {
 		case <-again.C:
 		case <-limit:
@@ -278,138 +292,6 @@ func (g *group) checkTerms() (held map[string]string) {
 		}
 	}
 	return held
-}
-
-// line is a way to somewhere; it can be cut.
-type line struct {
-	url     string // where it begins
-	network string
-
-	mu    sync.Mutex
-	to    string
-	cut   bool
-	conns map[net.Conn]bool
-}
-
-// newLine makes a line to the database that begins with a socket in a directory of its
-// own.
-func newLine(t testing.TB, dir, database string) *line {
-	t.Helper()
-	u, err := url.Parse(database)
-	if err == nil {
-		err = os.Mkdir(dir, 0o700)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	const socket = ".s.PGSQL.5432"
-	q := u.Query()
-	w := &line{network: "unix", to: filepath.Join(q.Get("host"), socket)}
-	q.Set("host", dir)
-	u.RawQuery = q.Encode()
-	w.url = u.String()
-	l, err := net.Listen("unix", filepath.Join(dir, socket))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.open(t, l)
-	return w
-}
-
-// newPeerLine makes the line on which other controllers reach one.
-func newPeerLine(t testing.TB) *line {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &line{network: "tcp", url: l.Addr().String()}
-	w.open(t, l)
-	return w
-}
-
-// leadTo lets the line end somewhere.
-func (w *line) leadTo(address string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.to = address
-}
-
-// open carries the connections that come, until the test ends.
-func (w *line) open(t testing.TB, l net.Listener) {
-	t.Helper()
-	w.conns = map[net.Conn]bool{}
-	var open sync.WaitGroup
-	open.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			open.Go(func() { w.carry(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		w.set(true)
-		open.Wait()
-	})
-}
-
-// carry serves one connection until either end goes or the line is cut.
-func (w *line) carry(near net.Conn) {
-	defer func() { _ = near.Close() }()
-	w.mu.Lock()
-	to := w.to
-	w.mu.Unlock()
-	far, err := net.Dial(w.network, to)
-	if err != nil {
-		return
-	}
-	defer func() { _ = far.Close() }()
-	if !w.keep(near, far) {
-		return
-	}
-	defer w.forget(near, far)
-	ended := make(chan struct{}, 2)
-	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
-		go func() {
-			_, _ = io.Copy(way[0], way[1]) // however it ends
-			ended <- struct{}{}
-		}()
-	}
-	<-ended
-	_, _ = near.Close(), far.Close() // again, so that both ways end
-	<-ended
-}
-
-func (w *line) keep(conns ...net.Conn) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range conns {
-		w.conns[c] = true
-	}
-	return !w.cut
-}
-
-func (w *line) forget(conns ...net.Conn) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range conns {
-		delete(w.conns, c)
-	}
-}
-
-// set cuts the line, or mends it.
-func (w *line) set(cut bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cut = cut
-	if cut {
-		for c := range w.conns {
-			_ = c.Close()
-		}
-	}
 }
 
 // installs counts how often the creation script ran for each instance.

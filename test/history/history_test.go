@@ -3,127 +3,28 @@
 // database crashes, and checks the records against a model: each object behaves
 // as if there were one controller that never fails.
 //
+// Outside of all that is stored, scripts work on instances meanwhile: never two on one.
+//
 // A short run is part of the normal tests. DROVER_SOAK=10m (make soak) goes on for
-// that long.
+// that long, DROVER_HISTORIES=1000 for so many histories.
 package history
 
 import (
 	"context"
 	"fmt"
+	"iter"
+	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/drover-project/drover/internal/sim/history"
 	"github.com/drover-project/drover/internal/testkit"
 )
-
-// failure is what happens in the midst of a history; in the end all is well
-// again.
-type failure struct {
-	name string
-	// of happens, and returns how long it was before another controller answered,
-	// if that matters.
-	of func(g *group, leads *member, others []*member) time.Duration
-}
-
-var failures = []failure{
-	{name: "the leader is killed", of: func(_ *group, leads *member, others []*member) time.Duration {
-		leads.kill()
-		took := others[0].answers()
-		leads.start()
-		return took
-	}},
-	{name: "the leader is stopped", of: func(_ *group, leads *member, others []*member) time.Duration {
-		leads.stop()
-		took := others[0].answers()
-		leads.start()
-		return took
-	}},
-	{name: "the leader is cut from the database", of: func(_ *group, leads *member, others []*member) time.Duration {
-		leads.line.set(true)
-		took := others[0].answers()
-		leads.line.set(false)
-		return took
-	}},
-	{name: "a standby is killed", of: func(_ *group, _ *member, others []*member) time.Duration {
-		others[1].kill()
-		others[0].answers()
-		others[1].start()
-		return 0
-	}},
-	{name: "the standbys pause for a while", of: func(g *group, leads *member, others []*member) time.Duration {
-		for _, m := range others {
-			m.signal(syscall.SIGSTOP)
-		}
-		took := leads.answers() // whatever they were granted
-		rest(g, time.Second)
-		for _, m := range others {
-			m.signal(syscall.SIGCONT)
-		}
-		return took
-	}},
-	{name: "the leader pauses for a while", of: func(g *group, leads *member, _ []*member) time.Duration {
-		leads.signal(syscall.SIGSTOP)
-		rest(g, time.Second)
-		leads.signal(syscall.SIGCONT)
-		return 0
-	}},
-	{name: "the database crashes", of: func(g *group, _ *member, others []*member) time.Duration {
-		g.db.Kill(syscall.SIGQUIT)
-		g.db.Up()
-		others[0].answers()
-		return 0
-	}},
-	{name: "the lead is handed over", of: func(g *group, _ *member, others []*member) time.Duration {
-		ctx, cancel := context.WithTimeout(g.Context(), patience)
-		defer cancel()
-		if err := others[0].ask(ctx, new(any), "MasterFailover"); err != nil {
-			g.Logf("the lead was not handed over: %v", err) // under load it may have moved already
-		}
-		return 0
-	}},
-	{name: "the leader is killed and a standby is cut from the database", of: func(_ *group, leads *member, others []*member) time.Duration {
-		others[1].line.set(true)
-		leads.kill()
-		took := others[0].answers()
-		others[1].line.set(false)
-		leads.start()
-		return took
-	}},
-	{name: "the leader is cut from the others", of: func(g *group, leads *member, others []*member) time.Duration {
-		leads.peer.set(true) // it leads on, for its own clients
-		rest(g, time.Second)
-		leads.answers()
-		leads.peer.set(false)
-		others[0].answers()
-		return 0
-	}},
-	{name: "all are cut from one another, and the leader is killed", of: func(g *group, leads *member, others []*member) time.Duration {
-		for _, m := range g.members {
-			m.peer.set(true)
-		}
-		rest(g, time.Second)
-		leads.kill()
-		rest(g, time.Second) // one of the others leads, and answers its own clients
-		for _, m := range g.members {
-			m.peer.set(false)
-		}
-		took := others[0].answers()
-		leads.start()
-		return took
-	}},
-	{name: "the leader pauses until another leads", of: func(g *group, leads *member, others []*member) time.Duration {
-		leads.signal(syscall.SIGSTOP)
-		took := others[0].answers()
-		rest(g, time.Second)
-		leads.signal(syscall.SIGCONT)
-		return took
-	}},
-}
 
 // rest lets the clients go on for some time.
 func rest(g *group, d time.Duration) {
@@ -133,39 +34,66 @@ func rest(g *group, d time.Duration) {
 	}
 }
 
-// normalRun is how many histories a group goes through in the normal tests,
-// shortRun with -short.
-const (
-	normalRun = 10
-	shortRun  = 3
-)
-
-// TestHistories has two groups go through histories at the same time.
-func TestHistories(t *testing.T) {
-	bin := testkit.Build(t)
-	count := normalRun
+// plan is what fails in a group, one after the other: in the normal tests each of the failures in the first, and in the second
+// each that takes no longer than it has to; a few with -short. Then it goes on with any of them until the time of a soak, or the
+// number of DROVER_HISTORIES for all groups, is over.
+func plan(t *testing.T, random *rand.Rand, group int) iter.Seq[failure] {
+	t.Helper()
+	all := slices.DeleteFunc(slices.Clone(failures), func(f failure) bool { return f.slow && (group > 0 || testing.Short()) })
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	if testing.Short() {
-		count = shortRun
+		const few = 3
+		all = all[:few]
 	}
-	var soak time.Duration
+	var end time.Time
 	if text := os.Getenv("DROVER_SOAK"); text != "" {
-		var err error
-		if soak, err = time.ParseDuration(text); err != nil {
+		soak, err := time.ParseDuration(text)
+		if err != nil {
 			t.Fatalf("DROVER_SOAK: %v", err)
 		}
+		end = time.Now().Add(soak)
 	}
-	for first := range 2 {
-		t.Run(fmt.Sprintf("group %d", first+1), func(t *testing.T) {
+	most := 0
+	if text := os.Getenv("DROVER_HISTORIES"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("DROVER_HISTORIES: %v", err)
+		}
+		most = n / groups
+	}
+	return func(yield func(failure) bool) {
+		for n := 0; n < len(all) || n < most || time.Now().Before(end); n++ {
+			f := failures[random.IntN(len(failures))]
+			if n < len(all) {
+				f = all[n]
+			}
+			if !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+// groups is how many groups go through histories at the same time.
+const groups = 2
+
+// TestHistories has groups go through histories at the same time.
+func TestHistories(t *testing.T) {
+	bin := testkit.Build(t)
+	for number := range groups {
+		t.Run(fmt.Sprintf("group %d", number+1), func(t *testing.T) {
 			t.Parallel()
 			g := newGroup(t, bin)
 			g.prepare()
-			end := time.Now().Add(soak)
-			for n := 0; n < count || time.Now().Before(end); n++ {
-				if t.Failed() {
+			e := g.beginEffects()
+			n := 0
+			for f := range plan(t, rand.New(rand.NewPCG(rand.Uint64(), 0)), number) {
+				g.history(n, f)
+				if n++; t.Failed() {
 					break
 				}
-				g.history(n, failures[(first*5+n)%len(failures)])
 			}
+			e.end()
 			g.end()
 		})
 	}
@@ -195,7 +123,7 @@ func (g *group) history(n int, f failure) {
 	h := &clients{g: g, name: fmt.Sprintf("h%d", n), begun: time.Now(), ids: map[string]int{}, made: map[string]bool{}}
 	ctx, stop := context.WithCancel(g.Context())
 	defer stop()
-	const clients, before, after = 5, 300 * time.Millisecond, 500 * time.Millisecond
+	const clients, before, after = 5, 150 * time.Millisecond, 300 * time.Millisecond
 	var all sync.WaitGroup
 	for id := range clients {
 		all.Go(func() { h.client(ctx, id) })

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -96,11 +97,24 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (s *Server) run(name string, args ...string) {
+func (s *Server) run(name string, args ...string) (output string) {
 	s.tb.Helper()
-	if out, err := s.command(name, args...).CombinedOutput(); err != nil {
+	out, err := s.command(name, args...).CombinedOutput()
+	if err != nil {
 		s.tb.Fatalf("%s: %v\n%s", name, err, out)
 	}
+	return strings.TrimSpace(string(out))
+}
+
+// SQL has the server carry out statements, as somebody whom no store knows, and returns what the last of them tells.
+// Several in one text are one transaction.
+func (s *Server) SQL(statements ...string) (told string) {
+	s.tb.Helper()
+	args := []string{"-X", "-q", "-A", "-t", "-h", s.dir, "-U", "postgres", "-v", "ON_ERROR_STOP=1"}
+	for _, text := range statements {
+		args = append(args, "-c", text)
+	}
+	return s.run("psql", args...)
 }
 
 // startTime bounds how long a server may take to be ready, recovery included.

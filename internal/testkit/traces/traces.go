@@ -13,11 +13,21 @@ import (
 // marks is a piece of a script for /bin/sh that leaves so many marks of a run on a thing. Each run has a name of its own.
 const marks = `read -r run </proc/sys/kernel/random/uuid
 n=0
-while [ $n -lt %d ]; do echo "%s $run" >>'%s'; sleep 0.1; n=$((n+1)); done
+while [ $n -lt %d ] || test -e '%s.hold'; do echo "%s $run" >>'%[2]s'; sleep 0.1; n=$((n+1)); done
 `
 
-// Marks is a text for /bin/sh that works on a thing for so many tenths of a second, and leaves a mark in the file at each.
-func Marks(file, thing string, tenths int) string { return fmt.Sprintf(marks, tenths, thing, file) }
+// Marks is a text for /bin/sh that works on a thing for so many tenths of a second, and on while somebody holds it, and leaves a
+// mark in the file at each.
+func Marks(file, thing string, tenths int) string { return fmt.Sprintf(marks, tenths, file, thing) }
+
+// Hold has what leaves marks in a file go on until the function is called that it returns.
+func Hold(t testing.TB, file string) (end func()) {
+	t.Helper()
+	if err := os.WriteFile(file+".hold", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = os.Remove(file + ".hold") }
+}
 
 // InstallOS gives a node an operating system whose creation script works on its instance for so many tenths of a second. The
 // directory is that of the node's files.
