@@ -84,7 +84,7 @@ changed it says that they need a restart. A file with mistakes changes nothing.`
 			s, err := from.read()
 			switch {
 			case err != nil:
-				return err
+				return &configurationError{err}
 			case checkOnly:
 				return s.tell(cmd.OutOrStdout(), from.file)
 			}
@@ -97,6 +97,19 @@ changed it says that they need a restart. A file with mistakes changes nothing.`
 	cmd.Flags().BoolVar(&checkOnly, "check-config", false, "check the configuration, show the settings that follow from it, and end")
 	return cmd
 }
+
+// configurationError is a mistake in the settings. It has an exit status of its own, by which a
+// service manager knows that to start again would not help.
+type configurationError struct{ error }
+
+// ExitStatus is that of a wrong command line.
+func (*configurationError) ExitStatus() int {
+	const wrongUsage = 2
+	return wrongUsage
+}
+
+// Unwrap returns what is wrong.
+func (e *configurationError) Unwrap() error { return e.error }
 
 // serve runs a controller with these settings.
 func serve(cmd *cobra.Command, from source, s settings) error {

@@ -126,7 +126,7 @@ func (g *group) run(asked context.Context, o Options) error {
 	}
 	revision, err := g.register(asked)
 	if err != nil {
-		return err
+		return notBegun(err)
 	}
 	defer g.unregister(revision)
 	ctx, stop := context.WithCancelCause(asked)
@@ -180,10 +180,16 @@ func (g *group) terms(ctx context.Context, o Options, s *surfaces) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil && !fault.Is(err, fault.Fenced) {
+		if err != nil && !fault.Is(err, fault.Fenced) && !passes(err) {
 			return err
 		}
 		g.m.log.Warn("this controller no longer leads, and stands by", "why", err)
+		if passes(err) { // whoever takes the lead anew at once meets the same
+			select {
+			case <-ctx.Done():
+			case <-time.After(storeTry):
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -121,9 +122,22 @@ func Run(ctx context.Context, o Options) (err error) {
 		o.ArchiveAfter = DefaultArchiveAfter
 	}
 	defer spareGarbage()()
+	for {
+		err := runOnce(ctx, o)
+		if _, early := errors.AsType[*notBegunError](err); !early || !passes(err) {
+			return err
+		}
+		if err := (&room{o: o}).await(ctx, err); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// runOnce runs a controller until ctx ends, or it cannot begin or go on.
+func runOnce(ctx context.Context, o Options) error {
 	m, err := openMember(ctx, o)
 	if err != nil {
-		return err
+		return notBegun(err)
 	}
 	defer m.close()
 	if m.group != nil {
@@ -131,7 +145,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	lease, err := m.acquire(ctx, o)
 	if err != nil {
-		return err
+		return notBegun(err)
 	}
 	return m.lead(ctx, o, lease, nil)
 }
@@ -142,7 +156,7 @@ func Run(ctx context.Context, o Options) (err error) {
 func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *surfaces) error {
 	c, err := m.openController(asked, o, lease)
 	if err != nil {
-		return err
+		return notBegun(err)
 	}
 	defer c.close()
 	if s == nil {

@@ -61,6 +61,11 @@ const (
 // Status is a line for persons who look at the service.
 func Status(text string) string { return "STATUS=" + strings.ReplaceAll(text, "\n", " ") }
 
+// MoreTime asks for more time to start, from now on.
+func MoreTime(d time.Duration) string {
+	return "EXTEND_TIMEOUT_USEC=" + strconv.FormatInt(d.Microseconds(), 10)
+}
+
 // Reloading tells that the service reads its configuration anew; StateReady
 // follows when it has.
 func Reloading() (string, error) {

@@ -338,6 +338,7 @@ func TestUnit(t *testing.T) {
 		"Type=notify", "ExecStart=/usr/bin/drover serve", "ExecReload=/bin/kill -HUP $MAINPID", "User=drover", "StateDirectory=drover",
 		"RuntimeDirectory=drover", "WatchdogSec=30", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=",
 		"MemoryDenyWriteExecute=yes", "SystemCallFilter=@system-service", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+		"StartLimitIntervalSec=0", "Restart=always", "RestartPreventExitStatus=2", // nothing that passes leaves it dead
 		"KillMode=process", // tasks outlive the controller, and are joined
 	} {
 		if !strings.Contains(string(text), "\n"+line+"\n") {

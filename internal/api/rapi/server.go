@@ -148,6 +148,15 @@ func noPlace(why string) []byte {
 	return body
 }
 
+// Unavailable refuses all requests, and says why.
+func Unavailable(why string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write(noPlace(why)) // the client may be gone
+	})
+}
+
 // ServeHTTP answers one request. A fault of ours is answered too, and does not
 // stop others; when a part of an answer has been sent, its connection is
 // closed, so that nobody takes the part for the whole.

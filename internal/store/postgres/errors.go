@@ -17,6 +17,8 @@ const (
 	stateReadOnly  = "25006" // a standby server, or one that is told not to write
 	stateTooLarge  = "54000" // a limit of the server
 	stateIdle      = "25P03" // the server gave up a transaction in which nothing was asked for too long
+	classLogin     = "28"    // no such user, a wrong password, or nobody may come from here
+	stateNoBase    = "3D000" // no such database
 )
 
 // refusal is an answer of the server to a statement: the transaction did not
@@ -37,6 +39,30 @@ func refusal(err error) (answer error, ok bool) {
 			WithHint("name the primary server in the store's URL, or add target_session_attrs=read-write"), true
 	}
 	return fault.New(fault.Unavailable, "PostgreSQL refused a change: %w", err), true
+}
+
+// opening is the error of a connection, or a statement, of the start: what a person has to
+// mend is told from what may pass.
+func opening(err error) error {
+	e, answered := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case err == nil || fault.CodeOf(err) != fault.Internal:
+		return err
+	case answered && e.Code[:2] == classLogin:
+		return fault.New(fault.Environment, "PostgreSQL does not let this user in: %s", e.Message).At("store").
+			WithHint("name user and password in the store's URL, or the password in PGPASSWORD, and see to the server's pg_hba.conf")
+	case answered && e.Code == stateNoBase:
+		return fault.New(fault.Environment, "PostgreSQL has no such database: %s", e.Message).At("store").
+			WithHint("make it, or name another in the store's URL")
+	}
+	answer, certain := refusal(err)
+	switch {
+	case !certain, e.Code[:2] == classResources: // or it has no connection to spare
+		return unreachable(err)
+	case e.Code == stateReadOnly:
+		return answer
+	}
+	return fault.New(fault.Environment, "PostgreSQL refuses what a store needs: %w", err).At("store")
 }
 
 func unreachable(err error) error {

@@ -77,7 +77,7 @@ func Open(ctx context.Context, url string, opts Options) (_ *Store, err error) {
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
 	if err != nil {
-		return nil, unreachable(err)
+		return nil, opening(err)
 	}
 	s := &Store{settle: groupcommit.SettleTime}
 	defer func() {
@@ -86,14 +86,14 @@ func Open(ctx context.Context, url string, opts Options) (_ *Store, err error) {
 		}
 	}()
 	if err := migrate(ctx, conn, cfg.ConnConfig.RuntimeParams["search_path"]); err != nil {
-		return nil, err
+		return nil, opening(err)
 	}
 	if err := prepare(ctx, conn); err != nil {
-		return nil, fmt.Errorf("cannot prepare to write: %w", err)
+		return nil, opening(fmt.Errorf("cannot prepare to write: %w", err))
 	}
 	var newest store.Revision
 	if err := conn.QueryRow(ctx, "SELECT revision FROM head").Scan(&newest); err != nil {
-		return nil, fmt.Errorf("cannot read the newest revision: %w", err)
+		return nil, opening(fmt.Errorf("cannot read the newest revision: %w", err))
 	}
 	s.Front = groupcommit.NewFront(newest, s.stored)
 	if s.points, err = pool(ctx, cfg, maxPoints); err != nil {
@@ -176,6 +176,9 @@ func migrate(ctx context.Context, conn *pgx.Conn, name string) error {
 			"CREATE TABLE IF NOT EXISTS " + quoted + ".schema_version (one bool PRIMARY KEY CHECK (one), version bigint NOT NULL)",
 		} {
 			if _, err := tx.Exec(ctx, statement); err != nil {
+				if answer, certain := refusal(err); !certain || fault.Is(answer, fault.Exhausted) {
+					return err
+				}
 				return fault.New(fault.Environment, "cannot prepare the schema %s: %w", name, err).
 					WithHint("the user needs the right to make a schema in the database, or to use the one that search_path names")
 			}

@@ -185,9 +185,12 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		server.URL("newer"):                    "schema version 99",
 		"postgres://nobody@127.0.0.1:1/nosuch": "cannot be reached",
 		"postgres://%zz":                       "cannot be read",
+		strings.Replace(server.URL("x"), "dbname=postgres", "dbname=nosuch", 1): "has no such database",
 	} {
 		if _, err := postgres.Open(t.Context(), url, postgres.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", url, err, want)
+		} else if fault.Is(err, fault.Unavailable) != (want == "cannot be reached") {
+			t.Errorf("%s: %v: it may pass, or may not", url, err)
 		}
 	}
 }
