@@ -30,7 +30,7 @@
 //	object of the host    a value with the methods of [Object]
 //
 // Results are of the same types: lazy collections become lists, and so do sets, unless the options say
-// otherwise.
+// otherwise. A value of another type that the data had, or that a function of the host returned, comes out as it went in.
 //
 // # Safety
 //

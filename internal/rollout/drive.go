@@ -413,7 +413,8 @@ func (e *Engine) start(r *run, starts []course.Start) {
 	}
 	outcomes, err := e.queue.SubmitMany(context.Background(), subs)
 	if err != nil {
-		// The queue has stopped, and with it the controller: whoever leads next asks again.
+		// The queue does not take them: it has stopped, or could not read whether they were taken before. The
+		// deployment goes on when a controller next begins to lead.
 		e.cfg.Log.Error("the jobs of a deployment cannot be submitted", "deployment", r.d.ID, "error", err)
 		return
 	}
