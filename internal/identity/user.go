@@ -127,6 +127,16 @@ func (s *Service) editUser(ctx context.Context, id string, e UserEdit) (User, er
 	return u, s.revokeWhere(ctx, func(t *token) bool { return t.User == u.ID }) // a new password ends what the old one began
 }
 
+// ChangePassword gives a user another password in place of the old one, which ends
+// all sessions. Denied if the old one is wrong.
+func (s *Service) ChangePassword(ctx context.Context, id, old, password string) error {
+	if !s.Verify(id, old) {
+		return ErrDenied()
+	}
+	_, err := s.EditUser(ctx, id, UserEdit{Password: &password})
+	return err
+}
+
 // RemoveUser removes a user with all sessions and credentials. Conflict if nobody
 // could administer any more.
 func (s *Service) RemoveUser(ctx context.Context, id string) error {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -58,6 +59,9 @@ func (o Object) check(name string, value any) error {
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if _, known := o[key]; !known && o.resembles(key) {
+				return fault.New(fault.Invalid, "Invalid input: '%s' is not written so", fault.Clip(key, 100)).At(key)
+			}
 			if err := o[key].check(key, v[key]); err != nil {
 				return err
 			}
@@ -68,6 +72,17 @@ func (o Object) check(name string, value any) error {
 		}
 	}
 	return nil
+}
+
+// resembles reports whether a key is one of them but for capitals, which a decoder
+// does not tell apart.
+func (o Object) resembles(key string) bool {
+	for known := range o {
+		if strings.EqualFold(known, key) {
+			return true
+		}
+	}
+	return false
 }
 
 func (k Key) check(name string, value any) error {

@@ -16,7 +16,7 @@ func TestObjectsAskForWhatIsDone(t *testing.T) {
 	for text, field := range map[string]string{
 		`{}`: "", `{"done":{"what":"ever"}}`: "", `{"so":"default"}`: "", `{"so":[ {"name": 1} ]}`: "", `{"so":null,"x":"","y":[],"z":{},"a":false}`: "",
 		`{"in":{"done":1}}`: "", `{"in":[{"done":1},{}]}`: "", `{"in":null,"bare":{}}`: "", `no JSON`: "",
-		`{"so":"other"}`: "so", `{"x":0}`: "x", `{"x":true}`: "x", `{"Done":1}`: "Done", `{"in":{"done":1,"more":2}}`: "more", `{"in":[{},{"more":2}]}`: "more",
+		`{"so":"other"}`: "so", `{"x":0}`: "x", `{"x":true}`: "x", `{"Done":1}`: "Done", `{"DONE":null}`: "DONE", `{"in":{"done":1,"more":2}}`: "more", `{"in":[{},{"more":2}]}`: "more",
 		`{"in":"text"}`: "in", `{"in":[1]}`: "in", `{"bare":{"x":1}}`: "x", `{"bare":true}`: "bare", `[{"x":1}]`: "x", `"text"`: "body",
 	} {
 		err := o.Check([]byte(text))

@@ -106,20 +106,32 @@ func (c *Cloud) transport() (*http.Transport, error) {
 	return &http.Transport{TLSClientConfig: secure, Proxy: http.ProxyFromEnvironment}, nil
 }
 
+// reference names something by its id, or else by its name in a domain. A user and
+// a project without a domain are of that which is called Default.
+func reference(id, name, domainID, domain string) object {
+	switch {
+	case id != "":
+		return object{"id": id}
+	case domainID != "":
+		return object{"name": name, "domain": object{"id": domainID}}
+	}
+	return object{"name": name, "domain": object{"name": cmp.Or(domain, "Default")}}
+}
+
 // login is the body of a request for a token.
 func (c *Cloud) login() object {
-	user := object{"name": c.Username, "password": c.Password, "domain": object{"name": cmp.Or(c.UserDomain, "Default")}}
+	user := reference(c.UserID, c.Username, c.UserDomainID, c.UserDomain)
 	if c.CredentialID != "" || c.CredentialName != "" {
 		credential := object{"id": c.CredentialID, "secret": c.Secret}
 		if c.CredentialID == "" {
-			delete(user, "password")
 			credential = object{"name": c.CredentialName, "secret": c.Secret, "user": user}
 		}
 		return object{"auth": object{"identity": object{"methods": []string{"application_credential"}, "application_credential": credential}}}
 	}
+	user["password"] = c.Password
 	auth := object{"identity": object{"methods": []string{"password"}, "password": object{"user": user}}}
-	if c.Project != "" {
-		auth["scope"] = object{"project": object{"name": c.Project, "domain": object{"name": cmp.Or(c.ProjectDomain, "Default")}}}
+	if c.Project != "" || c.ProjectID != "" {
+		auth["scope"] = object{"project": reference(c.ProjectID, c.Project, c.ProjectDomainID, c.ProjectDomain)}
 	}
 	return object{"auth": auth}
 }

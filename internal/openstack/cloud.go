@@ -25,10 +25,13 @@ import (
 type Cloud struct {
 	AuthURL, Region, Interface string
 	// Username and Password, or an application credential.
-	Username, Password                     string
-	CredentialID, CredentialName, Secret   string
-	Project                                string // name or id
-	UserDomain, ProjectDomain, Certificate string
+	Username, UserID, Password           string
+	CredentialID, CredentialName, Secret string
+	Project, ProjectID                   string
+	// Domains are those of the user and the project.
+	UserDomain, UserDomainID       string
+	ProjectDomain, ProjectDomainID string
+	Certificate                    string
 	// Insecure takes any certificate.
 	Insecure bool
 }
@@ -41,12 +44,15 @@ var variables = []struct {
 	key   string
 }{
 	{func(c *Cloud) *string { return &c.AuthURL }, []string{"OS_AUTH_URL"}, "auth_url"},
-	{func(c *Cloud) *string { return &c.Username }, []string{"OS_USERNAME", "OS_USER_ID"}, "username"},
+	{func(c *Cloud) *string { return &c.Username }, []string{"OS_USERNAME"}, "username"},
+	{func(c *Cloud) *string { return &c.UserID }, []string{"OS_USER_ID"}, "user_id"},
 	{func(c *Cloud) *string { return &c.Password }, []string{"OS_PASSWORD"}, "password"},
-	{func(c *Cloud) *string { return &c.Project }, []string{"OS_PROJECT_NAME", "OS_PROJECT_ID", "OS_TENANT_NAME"}, "project_name"},
-	{func(c *Cloud) *string { return &c.Project }, nil, "project_id"},
-	{func(c *Cloud) *string { return &c.UserDomain }, []string{"OS_USER_DOMAIN_NAME", "OS_USER_DOMAIN_ID"}, "user_domain_name"},
-	{func(c *Cloud) *string { return &c.ProjectDomain }, []string{"OS_PROJECT_DOMAIN_NAME", "OS_PROJECT_DOMAIN_ID"}, "project_domain_name"},
+	{func(c *Cloud) *string { return &c.Project }, []string{"OS_PROJECT_NAME", "OS_TENANT_NAME"}, "project_name"},
+	{func(c *Cloud) *string { return &c.ProjectID }, []string{"OS_PROJECT_ID", "OS_TENANT_ID"}, "project_id"},
+	{func(c *Cloud) *string { return &c.UserDomain }, []string{"OS_USER_DOMAIN_NAME"}, "user_domain_name"},
+	{func(c *Cloud) *string { return &c.UserDomainID }, []string{"OS_USER_DOMAIN_ID"}, "user_domain_id"},
+	{func(c *Cloud) *string { return &c.ProjectDomain }, []string{"OS_PROJECT_DOMAIN_NAME"}, "project_domain_name"},
+	{func(c *Cloud) *string { return &c.ProjectDomainID }, []string{"OS_PROJECT_DOMAIN_ID"}, "project_domain_id"},
 	{func(c *Cloud) *string { return &c.CredentialID }, []string{"OS_APPLICATION_CREDENTIAL_ID"}, "application_credential_id"},
 	{func(c *Cloud) *string { return &c.CredentialName }, []string{"OS_APPLICATION_CREDENTIAL_NAME"}, "application_credential_name"},
 	{func(c *Cloud) *string { return &c.Secret }, []string{"OS_APPLICATION_CREDENTIAL_SECRET"}, "application_credential_secret"},

@@ -43,8 +43,8 @@ func TestCloudsAreFoundAsByOtherClients(t *testing.T) {
 	}{
 		"variables": {map[string]string{"OS_AUTH_URL": "http://a", "OS_USERNAME": "u", "OS_PASSWORD": "p", "OS_TENANT_NAME": "t", "OS_INSECURE": "True"},
 			openstack.Cloud{AuthURL: "http://a", Username: "u", Password: "p", Project: "t", Insecure: true}, ""},
-		"the first name of a variable counts": {map[string]string{"OS_AUTH_URL": "http://a", "OS_PROJECT_NAME": "n", "OS_PROJECT_ID": "i"},
-			openstack.Cloud{AuthURL: "http://a", Project: "n"}, ""},
+		"ids beside names": {map[string]string{"OS_AUTH_URL": "http://a", "OS_PROJECT_NAME": "n", "OS_TENANT_NAME": "t", "OS_PROJECT_ID": "i", "OS_USER_ID": "u", "OS_USER_DOMAIN_ID": "d", "OS_PROJECT_DOMAIN_ID": "e"},
+			openstack.Cloud{AuthURL: "http://a", Project: "n", ProjectID: "i", UserID: "u", UserDomainID: "d", ProjectDomainID: "e"}, ""},
 		"a cloud of the file, with its secrets": {map[string]string{"OS_CLOUD": "lab", "OS_CLIENT_CONFIG_FILE": file, "OS_AUTH_URL": "http://other"},
 			openstack.Cloud{AuthURL: "http://lab/v3", Username: "alice", Password: "opensesame", Project: "home", UserDomain: "Users", Region: "north", Insecure: true}, ""},
 		"an application credential": {map[string]string{"OS_CLOUD": "ci", "OS_CLIENT_CONFIG_FILE": file},
@@ -115,5 +115,36 @@ func TestAnswersThatSayNo(t *testing.T) {
 	cancel()
 	if _, err := client.Server(ended, "x"); err == nil {
 		t.Error("a request goes on when nobody waits for it")
+	}
+}
+
+// TestIDsAreSentAsIDs: as other clients do.
+func TestIDsAreSentAsIDs(t *testing.T) {
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body) // what is missing is seen below
+		got = string(text)
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{}`) // to ourselves
+	}))
+	defer server.Close()
+	const password = `{"auth":{"identity":{"methods":["password"],"password":{"user":`
+	for what, c := range map[string]struct {
+		cloud openstack.Cloud
+		want  string
+	}{
+		"names": {openstack.Cloud{Username: "u", Password: "p", Project: "n"},
+			password + `{"domain":{"name":"Default"},"name":"u","password":"p"}}},"scope":{"project":{"domain":{"name":"Default"},"name":"n"}}}}`},
+		"ids of domains": {openstack.Cloud{Username: "u", Password: "p", Project: "n", UserDomainID: "default", UserDomain: "x", ProjectDomainID: "default"},
+			password + `{"domain":{"id":"default"},"name":"u","password":"p"}}},"scope":{"project":{"domain":{"id":"default"},"name":"n"}}}}`},
+		"ids": {openstack.Cloud{UserID: "1", Username: "u", Password: "p", Project: "n", ProjectID: "2"},
+			password + `{"id":"1","password":"p"}}},"scope":{"project":{"id":"2"}}}}`},
+		"a credential": {openstack.Cloud{CredentialName: "ci", Secret: "s", UserID: "1", Password: "p"},
+			`{"auth":{"identity":{"application_credential":{"name":"ci","secret":"s","user":{"id":"1"}},"methods":["application_credential"]}}}`},
+	} {
+		c.cloud.AuthURL = server.URL
+		if _, err := openstack.LogIn(t.Context(), &c.cloud); err != nil || got != c.want {
+			t.Errorf("%s: %s, %v", what, got, err)
+		}
 	}
 }

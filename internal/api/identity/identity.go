@@ -255,8 +255,8 @@ func errorBody(err error) (int, any) {
 
 type object = map[string]any
 
-// read reads the body into v.
-func (r *request) read(v any) error {
+// read reads the body into v. What it asks for is done, or refused here.
+func (r *request) read(keys intake.Object, v any) error {
 	text, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, maxBody))
 	if err != nil {
 		return fault.New(fault.TooLarge, "the body is larger than %d bytes, or cannot be read", maxBody)
@@ -270,5 +270,5 @@ func (r *request) read(v any) error {
 	if err := json.Unmarshal(text, v); err != nil {
 		return fault.New(fault.Invalid, "the body is no JSON object as it is expected here") // what it is may be a secret
 	}
-	return nil
+	return keys.Check(text)
 }

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -20,6 +21,7 @@ var routes = []route{
 	{method: "DELETE", path: "/v3/auth/tokens", serve: revoke},
 	{method: "GET", path: "/v3/auth/catalog", serve: catalog},
 	{method: "GET", path: "/v3/auth/projects", serve: ownProjects},
+	{method: "GET", path: "/v3/auth/domains", serve: noDomains},
 	{method: "GET", path: "/v3/users/{}/projects", serve: ownProjects},
 	{method: "GET", path: "/v3/projects", serve: listProjects},
 	{method: "GET", path: "/v3/projects/{}", serve: showProject},
@@ -31,6 +33,7 @@ var routes = []route{
 	{method: "POST", path: "/v3/users", admin: true, serve: addUser},
 	{method: "PATCH", path: "/v3/users/{}", admin: true, serve: editUser},
 	{method: "DELETE", path: "/v3/users/{}", admin: true, serve: removeUser},
+	{method: "POST", path: "/v3/users/{}/password", serve: changePassword},
 	{method: "GET", path: "/v3/roles", serve: listRoles},
 	{method: "GET", path: "/v3/roles/{}", serve: showRole},
 	{method: "PUT", path: "/v3/projects/{}/users/{}/roles/{}", admin: true, serve: giveRole},
@@ -103,34 +106,40 @@ type authRequest struct {
 
 // scope is what a login asks to work in.
 type scope struct {
-	project  string
-	unscoped bool
+	project         string
+	unscoped, other bool
 }
 
-// UnmarshalJSON reads an object with a project, or "unscoped".
+// UnmarshalJSON reads an object with a project, or "unscoped". Nobody has a role in
+// anything else.
 func (s *scope) UnmarshalJSON(text []byte) error {
 	if string(text) == `"unscoped"` {
 		s.unscoped = true
 		return nil
 	}
 	var body struct {
-		Project reference `json:"project"`
+		Project *reference `json:"project"`
 	}
 	if err := json.Unmarshal(text, &body); err != nil {
 		return err
 	}
-	s.project = body.Project.key()
+	if body.Project != nil {
+		s.project = body.Project.key()
+	}
+	s.other = body.Project == nil && string(text) != "null" && string(text) != "{}"
 	return nil
 }
 
 func logIn(r *request) (int, any, error) {
 	var body authRequest
-	if err := r.read(&body); err != nil {
+	if err := r.read(bodyOfLogin, &body); err != nil {
 		return 0, nil, err
 	}
 	id := &body.Auth.Identity
 	login := identity.Login{Project: body.Auth.Scope.project, Unscoped: body.Auth.Scope.unscoped}
 	switch {
+	case len(id.Methods) > 1: // one of them would not be looked at
+		return 0, nil, fault.New(fault.Invalid, "identity.methods must name one method").At("methods")
 	case slices.Contains(id.Methods, "password"):
 		login.User, login.Password = id.Password.User.key(), id.Password.User.Password
 	case slices.Contains(id.Methods, "application_credential"):
@@ -141,7 +150,7 @@ func logIn(r *request) (int, any, error) {
 	default:
 		return 0, nil, fault.New(fault.Invalid, "identity.methods must name password, application_credential or token").At("methods")
 	}
-	session, token, err := r.api.cfg.Accounts.Log(r.Context(), login)
+	session, token, err := r.api.logIn(r.Context(), &login, body.Auth.Scope.other)
 	if err != nil {
 		if fault.Is(err, fault.Denied) {
 			r.api.slow(r)
@@ -152,8 +161,20 @@ func logIn(r *request) (int, any, error) {
 	return http.StatusCreated, object{"token": r.tokenBody(session)}, nil
 }
 
-// timeFormat is that of Keystone.
-const timeFormat = "2006-01-02T15:04:05.000000Z"
+// logIn lets somebody in, but for a domain or a system: nobody has a role there.
+func (a *API) logIn(ctx context.Context, login *identity.Login, elsewhere bool) (*identity.Session, string, error) {
+	if elsewhere {
+		return nil, "", identity.ErrDenied()
+	}
+	return a.cfg.Accounts.Log(ctx, *login)
+}
+
+// Keystone writes times with a zone, but for that at which an application credential
+// ends; clients read them so.
+const (
+	timeFormat     = "2006-01-02T15:04:05.000000Z"
+	timeWithNoZone = "2006-01-02T15:04:05.000000"
+)
 
 func (r *request) tokenBody(s *identity.Session) object {
 	out := object{
@@ -234,18 +255,6 @@ func roleBodies(roles []string) []any {
 	return out
 }
 
-// list is the answer with a list of things, those of a name if the query asks
-// for one.
-func list[T any](r *request, key string, things []T, name func(T) string, body func(T) object) (int, any, error) {
-	out, wanted := []any{}, r.URL.Query().Get("name")
-	for _, t := range things {
-		if wanted == "" || name(t) == wanted {
-			out = append(out, body(t))
-		}
-	}
-	return http.StatusOK, object{key: out, "links": object{"self": r.api.base(r.Request) + "/v3/" + key, "next": nil, "previous": nil}}, nil
-}
-
 // projects are those that the session may know of.
 func (r *request) projects() []identity.Project {
 	if r.session.Admin() {
@@ -258,13 +267,11 @@ func ownProjects(r *request) (int, any, error) {
 	if len(r.path) > 0 && r.path[0] != r.session.User.ID {
 		return 0, nil, errNotFound()
 	}
-	return list(r, "projects", r.api.cfg.Accounts.ProjectsOf(r.session.User), projectName, projectBody)
+	return list(r, "projects", r.api.cfg.Accounts.ProjectsOf(r.session.User), projectFilters, projectBody)
 }
 
-func projectName(p identity.Project) string { return p.Name }
-
 func listProjects(r *request) (int, any, error) {
-	return list(r, "projects", r.projects(), projectName, projectBody)
+	return list(r, "projects", r.projects(), projectFilters, projectBody)
 }
 
 // show is the answer about the one of some things whose id the path has.
@@ -296,7 +303,7 @@ func (b *projectRequest) edit() identity.ProjectEdit {
 
 func addProject(r *request) (int, any, error) {
 	var body projectRequest
-	if err := r.read(&body); err != nil {
+	if err := r.read(bodyOfProject, &body); err != nil {
 		return 0, nil, err
 	}
 	p, err := r.api.cfg.Accounts.AddProject(r.Context(), body.edit())
@@ -305,7 +312,7 @@ func addProject(r *request) (int, any, error) {
 
 func editProject(r *request) (int, any, error) {
 	var body projectRequest
-	if err := r.read(&body); err != nil {
+	if err := r.read(bodyOfProject, &body); err != nil {
 		return 0, nil, err
 	}
 	p, err := r.api.cfg.Accounts.EditProject(r.Context(), r.path[0], body.edit())
@@ -325,7 +332,7 @@ func (r *request) users() []identity.User {
 }
 
 func listUsers(r *request) (int, any, error) {
-	return list(r, "users", r.users(), func(u identity.User) string { return u.Name }, userBody)
+	return list(r, "users", r.users(), userFilters, userBody)
 }
 
 func showUser(r *request) (int, any, error) {
@@ -348,7 +355,7 @@ func (b *userRequest) edit() identity.UserEdit {
 
 func addUser(r *request) (int, any, error) {
 	var body userRequest
-	if err := r.read(&body); err != nil {
+	if err := r.read(bodyOfUser, &body); err != nil {
 		return 0, nil, err
 	}
 	u, err := r.api.cfg.Accounts.AddUser(r.Context(), body.edit())
@@ -357,7 +364,7 @@ func addUser(r *request) (int, any, error) {
 
 func editUser(r *request) (int, any, error) {
 	var body userRequest
-	if err := r.read(&body); err != nil {
+	if err := r.read(bodyOfUser, &body); err != nil {
 		return 0, nil, err
 	}
 	u, err := r.api.cfg.Accounts.EditUser(r.Context(), r.path[0], body.edit())
@@ -368,8 +375,30 @@ func removeUser(r *request) (int, any, error) {
 	return http.StatusNoContent, nil, r.api.cfg.Accounts.RemoveUser(r.Context(), r.path[0])
 }
 
+// changePassword gives the user who asks another password. The sessions end, that of
+// the request too.
+func changePassword(r *request) (int, any, error) {
+	var body struct {
+		User struct {
+			Old string `json:"original_password"`
+			New string `json:"password"`
+		}
+	}
+	if err := r.own(); err != nil {
+		return 0, nil, err
+	}
+	if err := r.read(bodyOfPassword, &body); err != nil {
+		return 0, nil, err
+	}
+	err := r.api.cfg.Accounts.ChangePassword(r.Context(), r.session.User.ID, body.User.Old, body.User.New)
+	if fault.Is(err, fault.Denied) {
+		r.api.slow(r)
+	}
+	return http.StatusNoContent, nil, err
+}
+
 func listRoles(r *request) (int, any, error) {
-	return list(r, "roles", identity.Roles, func(s string) string { return s }, roleBody)
+	return list(r, "roles", identity.Roles, roleFilters, roleBody)
 }
 
 func roleBody(role string) object { return roleBodies([]string{role})[0].(object) }
@@ -389,27 +418,13 @@ func (r *request) setRole(has bool) (int, any, error) {
 	return http.StatusNoContent, nil, r.api.cfg.Accounts.SetRole(r.Context(), r.path[1], r.path[0], r.path[2], has)
 }
 
-// listAssignments lists which roles users have in which projects, of a user or a
-// project if the query names one.
-func listAssignments(r *request) (int, any, error) {
-	q, out := r.URL.Query(), []any{}
-	for _, u := range r.users() {
-		for _, p := range r.api.cfg.Accounts.ProjectsOf(u) {
-			if user, project := q.Get("user.id"), q.Get("scope.project.id"); user != "" && user != u.ID || project != "" && project != p.ID {
-				continue
-			}
-			for _, role := range u.Roles[p.ID] {
-				out = append(out, object{"role": object{"id": role, "name": role}, "links": object{},
-					"user":  object{"id": u.ID, "name": u.Name, "domain": domainRef()},
-					"scope": object{"project": object{"id": p.ID, "name": p.Name, "domain": domainRef()}}})
-			}
-		}
-	}
-	return http.StatusOK, object{"role_assignments": out, "links": object{}}, nil
+func listDomains(r *request) (int, any, error) {
+	return list(r, "domains", []object{domain}, domainFilters, func(d object) object { return d })
 }
 
-func listDomains(r *request) (int, any, error) {
-	return list(r, "domains", []object{domain}, func(object) string { return "Default" }, func(d object) object { return d })
+// noDomains are those in which the user has a role.
+func noDomains(r *request) (int, any, error) {
+	return list(r, "domains", nil, domainFilters, func(d object) object { return d })
 }
 
 func showDomain(r *request) (int, any, error) {
@@ -431,7 +446,7 @@ func credentialBody(c identity.Credential) object {
 	out := object{"id": c.ID, "name": c.Name, "description": c.Description, "project_id": c.Project, "roles": roleBodies(c.Roles), "unrestricted": false,
 		"expires_at": nil, "links": object{}}
 	if !c.Expires.IsZero() {
-		out["expires_at"] = c.Expires.Format(timeFormat)
+		out["expires_at"] = c.Expires.UTC().Format(timeWithNoZone)
 	}
 	return out
 }
@@ -440,7 +455,7 @@ func listCredentials(r *request) (int, any, error) {
 	if err := r.own(); err != nil {
 		return 0, nil, err
 	}
-	return list(r, "application_credentials", r.api.cfg.Accounts.Credentials(r.session.User.ID), func(c identity.Credential) string { return c.Name }, credentialBody)
+	return list(r, "application_credentials", r.api.cfg.Accounts.Credentials(r.session.User.ID), credentialFilters, credentialBody)
 }
 
 func addCredential(r *request) (int, any, error) {
@@ -454,7 +469,7 @@ func addCredential(r *request) (int, any, error) {
 	if err := r.own(); err != nil {
 		return 0, nil, err
 	}
-	if err := r.read(&body); err != nil {
+	if err := r.read(bodyOfCredential, &body); err != nil {
 		return 0, nil, err
 	}
 	in := &body.Credential
