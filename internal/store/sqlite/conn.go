@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -125,7 +126,7 @@ func writeError(err error) (answer error, usable bool) {
 	}
 	switch {
 	case code&0xff == sqlite3.SQLITE_FULL:
-		return fault.New(fault.Exhausted, "the disk of the store is full: %w", err), true
+		return full(err), true
 	case code == sqlite3.SQLITE_IOERR_WRITE, code&0xff == sqlite3.SQLITE_READONLY:
 		return fault.New(fault.Unavailable, "the store could not write: %w", err), true
 	}
@@ -137,6 +138,20 @@ func writeError(err error) (answer error, usable bool) {
 	}
 	return fault.New(fault.Unavailable, "the store stopped: whether it has what it was writing shows when it is opened again: %w", err).
 		WithHint("see to the disk, then start again"), false
+}
+
+// full is the error of a store whose disk has no room.
+func full(err error) error {
+	return fault.New(fault.Exhausted, "the disk of the store is full: %w", err).WithHint("make room; the store goes on by itself")
+}
+
+// noRoom reports whether a failure is that of a full disk: as SQLite says it when it writes, when it
+// makes its shared memory longer, or as the system says it.
+func noRoom(err error) bool {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code()&0xff == sqlite3.SQLITE_FULL || e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE
+	}
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // mendable reports whether the database can be opened anew after a failure: a disk

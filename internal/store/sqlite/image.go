@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -26,13 +27,9 @@ func Image(ctx context.Context, dir, scratch string, use func(*image.Image) erro
 	if _, err := os.Stat(file); err != nil {
 		return fault.New(fault.NotFound, "there is no store in %s: %w", dir, err)
 	}
-	mark, err := openMark(dir)
+	committed, err := markOf(dir)
 	if err != nil {
 		return err
-	}
-	committed := mark.read()
-	if err = mark.file.Close(); err != nil {
-		return fault.New(fault.Environment, "cannot read the store's mark: %w", err)
 	}
 	place, err := os.MkdirTemp(scratch, ".image-*")
 	if err != nil {
@@ -231,19 +228,45 @@ func Load(dir string, img *image.Image) (err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	// What is not finished has another name, so that nobody takes it for the store.
-	part := filepath.Join(dir, "part")
+	part := filepath.Join(dir, partName)
 	if err := os.RemoveAll(part); err != nil {
 		return fault.New(fault.Environment, "cannot prepare the store: %w", err)
 	}
 	if err := os.Mkdir(part, 0o700); err != nil {
 		return fault.New(fault.Environment, "cannot prepare the store: %w", err)
 	}
-	if err := fill(part, img); err != nil {
+	err = fill(part, img)
+	if err == nil {
+		err = giveToOwner(dir, part, lock.Name(), filepath.Join(part, FileName))
+	}
+	if err != nil {
 		return errors.Join(err, os.RemoveAll(part))
 	}
 	err = os.Rename(filepath.Join(part, FileName), filepath.Join(dir, FileName))
 	if err = errors.Join(err, os.RemoveAll(part), syncDir(dir)); err != nil {
 		return fault.New(fault.Environment, "cannot put the store in its place: %w", err)
+	}
+	return nil
+}
+
+// partName is the directory of a store that is being made, below its own.
+const partName = "part"
+
+// giveToOwner gives what root has made to whom the directory around it belongs: the service
+// that is to open it may run as another user.
+func giveToOwner(dir string, made ...string) error {
+	info, err := os.Stat(filepath.Dir(dir))
+	if err != nil {
+		return fault.New(fault.Environment, "cannot tell to whom the store belongs: %w", err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || os.Geteuid() != 0 || owner.Uid == 0 {
+		return nil
+	}
+	for _, path := range append(made, dir) {
+		if err := os.Lchown(path, int(owner.Uid), int(owner.Gid)); err != nil {
+			return fault.New(fault.Environment, "cannot give the store to its owner: %w", err)
+		}
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err == nil {
 		_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
-	if err != nil {
+	if err != nil && !noRoom(err) { // it names the process for whoever is refused, and that alone is lost
 		return nil, errors.Join(fault.New(fault.Environment, "cannot lock the directory of the store: %w", err), f.Close())
 	}
 	return f, nil

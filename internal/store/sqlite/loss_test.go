@@ -142,23 +142,73 @@ func TestLostEndOfTheLogIsNoticed(t *testing.T) {
 	}
 }
 
-// TestCopyMadeWhileTheStoreWentOn is older than its mark, and not damaged.
-func TestCopyMadeWhileTheStoreWentOn(t *testing.T) {
-	dir, log := killed(t, 10)
-	copied := t.TempDir()
-	for _, name := range []string{FileName, markName} {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(copied, name), data, 0o600)
-		}
+// TestACopyIsAsOldAsItsMark: a copy of the files that lacks what was committed is refused as the
+// original is, and goes on without that when a person says so.
+func TestACopyIsAsOldAsItsMark(t *testing.T) {
+	const commits = 10
+	for _, tc := range []struct {
+		what   string
+		damage func(database, log []byte) (copiedDatabase, copiedLog []byte)
+		lost   bool
+	}{
+		{"all of it", func(d, l []byte) ([]byte, []byte) { return d, l }, false},
+		{"without the log", func(d, _ []byte) ([]byte, []byte) { return d, nil }, true},
+		{"with a log that ends sooner", func(d, l []byte) ([]byte, []byte) { return d, l[:len(l)-5000] }, true},
+		{"with a log that is damaged", func(d, l []byte) ([]byte, []byte) { l[len(l)/2] ^= 1; return d, l }, true},
+	} {
+		dir, log := killed(t, commits)
+		copied := t.TempDir()
+		database, err := os.ReadFile(filepath.Join(dir, FileName))
 		if err != nil {
 			t.Fatal(err)
 		}
+		mark, err := os.ReadFile(filepath.Join(dir, markName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		database, log = tc.damage(database, log)
+		for name, data := range map[string][]byte{FileName: database, FileName + "-wal": log, markName: mark} {
+			if data == nil {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(copied, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := Open(copied, Options{})
+		if err == nil {
+			if tc.lost {
+				t.Errorf("%s: opened at revision %d of %d", tc.what, newestOf(t, s), commits)
+			}
+			mustClose(t, s)
+			continue
+		}
+		if !tc.lost || !fault.Is(err, fault.WrongState) {
+			t.Errorf("%s: %v", tc.what, err)
+		}
+		if err := os.Remove(filepath.Join(copied, markName)); err != nil { // as the hint says
+			t.Fatal(err)
+		}
+		mustClose(t, mustOpen(t, copied, Options{}))
 	}
-	if err := os.WriteFile(filepath.Join(copied, FileName+"-wal"), log[:len(log)-5000], 0o600); err != nil {
-		t.Fatal(err)
+}
+
+// TestMarksOfEarlierVersions had the number of the database's file behind the revision.
+func TestMarksOfEarlierVersions(t *testing.T) {
+	for text, want := range map[string]store.Revision{
+		"00000000000000000042 00000000000000001234\n": 42, "00000000000000000043\n0000000000000001234\n": 43, "": 0, "000000": 0, "not a number at all, no": 0,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, markName), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := markOf(dir); err != nil || got != want {
+			t.Errorf("%q: revision %d, %v", text, got, err)
+		}
 	}
-	mustClose(t, mustOpen(t, copied, Options{}))
+	if got, err := markOf(t.TempDir()); err != nil || got != 0 {
+		t.Errorf("no mark: revision %d, %v", got, err)
+	}
 }
 
 func TestGapInTheFeedIsNoticed(t *testing.T) {

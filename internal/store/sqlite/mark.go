@@ -4,9 +4,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
@@ -18,45 +18,48 @@ import (
 // one that was empty. The mark tells such a loss from a crash.
 const markName = "revision"
 
-// mark is the open file. It names the database by its inode too: a copy of a
-// store may have been made while the store went on, and be older than its mark.
+// mark is the open file. It counts for whatever database is beside it: a copy, or one that was put
+// there from a backup of the files, that is older than its mark lacks what was committed, too.
 //
 // Each commit writes it without waiting for the disk. After the death of
 // the process it is exact, and after that of the machine it may be older than the
 // database, never newer.
 type mark struct {
-	file     *os.File
-	database uint64
+	file *os.File
 }
 
-const markFormat = "%020d %020d\n"
+const markFormat = "%020d\n"
 
 func openMark(dir string) (*mark, error) {
 	file, err := os.OpenFile(filepath.Join(dir, markName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fault.New(fault.Environment, "cannot open the store's mark: %w", err)
 	}
-	info, err := os.Stat(filepath.Join(dir, FileName))
+	return &mark{file: file}, nil
+}
+
+// markOf reads the mark of a store that may be another's: nothing is made.
+func markOf(dir string) (store.Revision, error) {
+	file, err := os.Open(filepath.Join(dir, markName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
 	if err != nil {
-		return nil, errors.Join(fault.New(fault.Environment, "cannot find the store's database: %w", err), file.Close())
+		return 0, fault.New(fault.Environment, "cannot read the store's mark: %w", err)
 	}
-	m := &mark{file: file}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		m.database = stat.Ino
-	}
-	return m, nil
+	revision := (&mark{file: file}).read()
+	return revision, file.Close()
 }
 
 // read returns the revision that the mark names, zero if it says nothing: one that is
-// new, or was cut short by a crash, or belongs to another file.
+// new, or was cut short by a crash.
 func (m *mark) read() store.Revision {
 	var revision store.Revision
-	var database uint64
-	text := make([]byte, len(fmt.Sprintf(markFormat, 0, 0)))
+	text := make([]byte, len(fmt.Sprintf(markFormat, 0))-1) // earlier versions had more behind it
 	if _, err := m.file.ReadAt(text, 0); err != nil {
 		return 0
 	}
-	if _, err := fmt.Sscanf(string(text), markFormat, &revision, &database); err != nil || database != m.database {
+	if _, err := fmt.Sscanf(string(text), "%d", &revision); err != nil {
 		return 0
 	}
 	return revision
@@ -69,15 +72,15 @@ func (m *mark) verify(newest store.Revision) error {
 	if newest >= revision {
 		return nil
 	}
-	return fault.New(fault.WrongState, "the store has lost its newest changes: it ends with revision %d, and revision %d was committed; its log %s-wal is damaged or missing",
-		newest, revision, FileName).
-		WithHint("put the log back or restore a backup; to go on without what is lost, remove %s", m.file.Name())
+	return fault.New(fault.WrongState, "the store has lost its newest changes: it ends with revision %d, and revision %d was committed; "+
+		"its log %s-wal is damaged or missing, or this is a copy that was made while it went on", newest, revision, FileName).
+		WithHint("put the log back or restore a backup (drover backup restore); to go on without what is lost, remove %s", m.file.Name())
 }
 
 // set writes the mark. A failure is left alone: the mark is then older than the
 // database, and less of a loss would be noticed.
 func (m *mark) set(newest store.Revision) {
-	_, _ = m.file.WriteAt(fmt.Appendf(nil, markFormat, newest, m.database), 0)
+	_, _ = m.file.WriteAt(fmt.Appendf(nil, markFormat, newest), 0)
 }
 
 // checkFeed looks for gaps among the newest rows of the feed. Revisions follow

@@ -86,11 +86,11 @@ func open(dir string, opts Options) (*Store, error) {
 	}
 	c, err := openWriting(file)
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot open %s: %w", file, err)
+		return nil, opening(file, err)
 	}
 	w, err := prepareWriter(c, opts)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot open %s: %w", file, err), c.raw.Close())
+		return nil, errors.Join(opening(file, err), c.raw.Close())
 	}
 	if err := w.watchOver(file); err != nil {
 		return nil, errors.Join(err, w.sql.close(), c.raw.Close())
@@ -105,6 +105,17 @@ func open(dir string, opts Options) (*Store, error) {
 	s := &Store{readers: readers, keep: opts.Keep, writer: w}
 	s.Front = groupcommit.NewFront(w.revision, s.stored)
 	return s, nil
+}
+
+// opening is the error of a database that could not be opened. That there is no room passes.
+func opening(file string, err error) error {
+	if noRoom(err) {
+		return full(fmt.Errorf("cannot open %s: %w", file, err))
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return fmt.Errorf("cannot open %s: %w", file, err)
+	}
+	return fault.New(fault.Environment, "cannot open %s: %w", file, err)
 }
 
 func openWriting(file string) (*conn, error) {
@@ -159,6 +170,10 @@ func notLost(file string) error {
 	if info, err := os.Stat(file); err == nil && info.Size() > 0 {
 		return nil
 	}
+	if part := filepath.Join(filepath.Dir(file), partName); exists(part) {
+		return fault.New(fault.WrongState, "a store was being made in %s, and that did not come to its end", filepath.Dir(file)).
+			WithHint("restore the backup once more; to begin with an empty store, remove %s", part)
+	}
 	for _, beside := range []string{file + "-wal", filepath.Join(filepath.Dir(file), markName)} {
 		if info, err := os.Stat(beside); err == nil && info.Size() > 0 {
 			return fault.New(fault.WrongState, "the store's database %s is missing or empty, though %s is there", file, filepath.Base(beside)).
@@ -166,6 +181,11 @@ func notLost(file string) error {
 		}
 	}
 	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // createPrivate makes sure that the database file exists and that nobody but

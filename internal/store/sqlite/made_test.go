@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/image"
+)
+
+// picture is an image of one job.
+func picture() *image.Image {
+	return &image.Image{Revision: 7, Epoch: 3, Objects: func(yield func(store.Object, error) bool) {
+		yield(store.Object{Key: store.Key{Kind: "job", ID: "1"}, Revision: 5, Value: []byte("1")}, nil)
+	}}
+}
+
+// TestAStoreThatWasNotFinishedIsNotBegunAnew leaves a directory as a restore does that is killed.
+func TestAStoreThatWasNotFinishedIsNotBegunAnew(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	if err := os.MkdirAll(filepath.Join(dir, partName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, partName, FileName), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Open(dir, Options{}); !fault.Is(err, fault.WrongState) {
+		t.Fatalf("opened: %v, %v", s, err)
+	}
+	if err := Load(dir, picture()); err != nil {
+		t.Fatal(err)
+	}
+	// A kill behind the last step of it leaves nothing that matters.
+	if err := os.Mkdir(filepath.Join(dir, partName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := mustOpen(t, dir, Options{})
+	if _, err := s.Get(t.Context(), store.Key{Kind: "job", ID: "1"}); err != nil {
+		t.Error(err)
+	}
+	mustClose(t, s)
+}
+
+// TestWhatRootMakesBelongsToItsPlace: the service that is to open a restored store need not be root.
+func TestWhatRootMakesBelongsToItsPlace(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make files for others")
+	}
+	const owner = 12345
+	place := t.TempDir()
+	if err := os.Chown(place, owner, owner); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(place, "store")
+	if err := Load(dir, picture()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Image(t.Context(), dir, dir, func(*image.Image) error { return nil }); err != nil { // as `store check` by root
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		if stat, ok := info.Sys().(*syscall.Stat_t); !ok || stat.Uid != owner || stat.Gid != owner {
+			t.Errorf("%s belongs to %d:%d", path, stat.Uid, stat.Gid)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noRoomIn has the test of this name be the process that has no room.
+const noRoomIn = "DROVER_TEST_NO_ROOM_IN"
+
+// TestAStartWithoutRoomSaysSo opens a store in a process that may make no file longer: that is
+// what a full disk is to SQLite's shared memory.
+func TestAStartWithoutRoomSaysSo(t *testing.T) {
+	if dir := os.Getenv(noRoomIn); dir != "" {
+		signal.Ignore(syscall.SIGXFSZ)
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 8192, Max: 8192}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(dir, Options{})
+		if !fault.Is(err, fault.Exhausted) || !strings.Contains(err.Error(), "disk of the store is full") {
+			t.Fatalf("opened: %v, %v", s, err)
+		}
+		return
+	}
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{})
+	commitJobs(t, s, 3)
+	mustClose(t, s)
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), noRoomIn+"="+dir)
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if got := newestOf(t, mustOpen(t, dir, Options{})); got != 3 {
+		t.Errorf("with room again: revision %d", got)
+	}
+	for err, want := range map[error]bool{syscall.ENOSPC: true, syscall.EDQUOT: true, syscall.EIO: false, errors.New("x"): false} {
+		if noRoom(err) != want {
+			t.Errorf("%v", err)
+		}
+	}
+}
