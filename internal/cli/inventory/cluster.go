@@ -21,7 +21,7 @@ import (
 // ClusterCommand returns the noun "cluster".
 func ClusterCommand(sh *shell.Shell) *cobra.Command {
 	queue := sh.Group("queue", "The job queue as a whole",
-		shell.Heeding(shell.Changing, jobs.Drain(sh, "drain", true)), shell.Heeding(shell.Changing, jobs.Drain(sh, "undrain", false)), queueInfo(sh))
+		shell.Heeding(shell.Changing, jobs.Drain(sh, "drain", true)), shell.Heeding(shell.Changing, jobs.Drain(sh, "undrain", false)), jobs.QueueInfo(sh))
 	watcher := sh.Group("watcher", "The watcher, which repairs what broke",
 		shell.Heeding(shell.Changing, watcherPause(sh)), shell.Heeding(shell.Changing, watcherContinue(sh)), watcherInfo(sh))
 	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterMasters(sh), clusterFailover(sh), clusterVersion(sh), queue, watcher,
@@ -163,21 +163,6 @@ func clusterVersion(sh *shell.Shell) *cobra.Command {
 				data[key] = info[key]
 			}
 			return sh.Show(data, func() error { return sh.Printf("%s", classic.Outline(classic.Version(info))) })
-		},
-	}
-}
-
-func queueInfo(sh *shell.Shell) *cobra.Command {
-	return &cobra.Command{
-		Use: "info", Short: "Tell whether the queue takes new jobs", Args: shell.Exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var drained bool
-			if err := configValue(sh, cmd, "drain_flag", &drained); err != nil {
-				return err
-			}
-			return sh.Show(map[string]bool{"drained": drained}, func() error {
-				return sh.Printf("The drain flag is %s\n", map[bool]string{true: "set", false: "unset"}[drained])
-			})
 		},
 	}
 }

@@ -1,7 +1,6 @@
 package top
 
 import (
-	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,10 +36,7 @@ func Command(sh *shell.Shell) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		ask := func(ctx context.Context, method string, result any, args ...any) error {
-			return sh.Ask(ctx, method, result, args...)
-		}
-		return screen.Show(cmd.Context(), terminal, &State{ask: ask, now: sh.Now, every: every, paint: sh.Paint, view: view})
+		return screen.Show(cmd.Context(), terminal, &State{ask: sh.Ask, now: sh.Now, every: every, paint: sh.Paint, view: view})
 	}
 	return shell.Heeding([]string{"luxi"}, cmd)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-project/drover/internal/cli/jobs"
 	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/cli/lists"
 	"github.com/drover-project/drover/internal/fault"
@@ -20,7 +21,7 @@ import (
 type Picture struct {
 	At      time.Time
 	Cluster string
-	Drained bool
+	Queue   jobs.Queue
 	// Jobs are how many unfinished jobs there are in each status.
 	Jobs map[string]int64
 	// Rates are how many jobs came and ended in the last minute.
@@ -83,14 +84,11 @@ type Wish struct {
 	Chosen job.ID
 }
 
-// source asks a controller.
-type source func(ctx context.Context, method string, result any, args ...any) error
-
 // look takes a picture.
-func look(ctx context.Context, ask source, now time.Time, w Wish) (*Picture, error) {
+func look(ctx context.Context, ask jobs.Asking, now time.Time, w Wish) (*Picture, error) {
 	p := &Picture{At: now, wish: w}
-	rows := map[View]func(context.Context, source, Wish) error{Jobs: p.lookAtJobs, Holds: p.lookAtHolds, Nodes: p.lookAtNodes}[w.View]
-	for _, step := range []func(context.Context, source, Wish) error{p.lookAtCluster, p.lookAtCounts, p.lookAtRoles, p.lookAtHeld, rows, p.explain} {
+	rows := map[View]func(context.Context, jobs.Asking, Wish) error{Jobs: p.lookAtJobs, Holds: p.lookAtHolds, Nodes: p.lookAtNodes}[w.View]
+	for _, step := range []func(context.Context, jobs.Asking, Wish) error{p.lookAtCluster, p.lookAtCounts, p.lookAtRoles, p.lookAtHeld, rows, p.explain} {
 		if err := step(ctx, ask, w); err != nil {
 			return nil, err
 		}
@@ -98,18 +96,15 @@ func look(ctx context.Context, ask source, now time.Time, w Wish) (*Picture, err
 	return p, nil
 }
 
-func (p *Picture) lookAtCluster(ctx context.Context, ask source, _ Wish) error {
-	var values []json.RawMessage
-	if err := ask(ctx, "QueryConfigValues", &values, []string{"cluster_name", "drain_flag"}); err != nil {
+func (p *Picture) lookAtCluster(ctx context.Context, ask jobs.Asking, _ Wish) error {
+	var names []string
+	if err := ask(ctx, "QueryConfigValues", &names, []string{"cluster_name"}); err != nil {
 		return err
 	}
-	if len(values) != 2 {
-		return fault.New(fault.Internal, "two values were asked for, %d came", len(values))
-	}
-	if err := json.Unmarshal(values[0], &p.Cluster); err != nil {
-		return err
-	}
-	return json.Unmarshal(values[1], &p.Drained)
+	p.Cluster = strings.Join(names, "")
+	var err error
+	p.Queue, err = jobs.LookAtQueue(ctx, ask)
+	return err
 }
 
 // running and waiting are the statuses of jobs that have not ended.
@@ -128,7 +123,7 @@ func (p *Picture) lastMinute(field string) qlang.Node {
 	return &qlang.Compare{Op: qlang.Gt, Field: field, Value: qlang.IntValue(p.At.Add(-time.Minute).Unix())}
 }
 
-func (p *Picture) lookAtCounts(ctx context.Context, ask source, _ Wish) error {
+func (p *Picture) lookAtCounts(ctx context.Context, ask jobs.Asking, _ Wish) error {
 	var err error
 	if p.Jobs, err = counts(ctx, ask, "job", "status", unfinished()); err != nil {
 		return err
@@ -156,7 +151,7 @@ func sum(counts map[string]int64) int64 {
 }
 
 // groups asks for figures of rows, by a field, or of all of them.
-func groups(ctx context.Context, ask source, kind, by string, filter qlang.Node, figures ...string) ([][]listing.Cell, error) {
+func groups(ctx context.Context, ask jobs.Asking, kind, by string, filter qlang.Node, figures ...string) ([][]listing.Cell, error) {
 	fields := []string{}
 	if by != "" {
 		fields = append(fields, by)
@@ -167,7 +162,7 @@ func groups(ctx context.Context, ask source, kind, by string, filter qlang.Node,
 }
 
 // counts counts rows by a field, or all of them.
-func counts(ctx context.Context, ask source, kind, by string, filter qlang.Node) (map[string]int64, error) {
+func counts(ctx context.Context, ask jobs.Asking, kind, by string, filter qlang.Node) (map[string]int64, error) {
 	found, err := groups(ctx, ask, kind, by, filter, "count")
 	out := map[string]int64{}
 	for _, row := range found {
@@ -185,7 +180,7 @@ func counts(ctx context.Context, ask source, kind, by string, filter qlang.Node)
 const shownRows = 500
 
 // rows asks for rows of a kind, the first of them in an order.
-func rows(ctx context.Context, ask source, kind string, fields []string, filter qlang.Node, sort []string) ([][]listing.Cell, error) {
+func rows(ctx context.Context, ask jobs.Asking, kind string, fields []string, filter qlang.Node, sort []string) ([][]listing.Cell, error) {
 	var a listing.Answer
 	err := ask(ctx, "Query", &a, kind, fields, qlang.JSON(filter), map[string]any{"sort": sort, "limit": shownRows})
 	return a.Data, err
@@ -194,7 +189,7 @@ func rows(ctx context.Context, ask source, kind string, fields []string, filter 
 // jobFields are what is asked of jobs, in the order in which readJob reads them.
 var jobFields = []string{"id", "status", "start_ts", "waits_since", "received_ts", "summary", "wait_reason", "place", "priority"}
 
-func (p *Picture) lookAtJobs(ctx context.Context, ask source, w Wish) error {
+func (p *Picture) lookAtJobs(ctx context.Context, ask jobs.Asking, w Wish) error {
 	for _, part := range []struct {
 		to    *[]Job
 		which []string
@@ -216,7 +211,7 @@ func (p *Picture) lookAtJobs(ctx context.Context, ask source, w Wish) error {
 }
 
 // explain explains the job that was chosen, unless it has gone by now.
-func (p *Picture) explain(ctx context.Context, ask source, w Wish) error {
+func (p *Picture) explain(ctx context.Context, ask jobs.Asking, w Wish) error {
 	if w.Chosen == 0 {
 		return nil
 	}
@@ -254,20 +249,20 @@ func readJob(row []listing.Cell) Job {
 	return j
 }
 
-func (p *Picture) lookAtHeld(ctx context.Context, ask source, _ Wish) error {
+func (p *Picture) lookAtHeld(ctx context.Context, ask jobs.Asking, _ Wish) error {
 	var err error
 	p.Held, err = holds(ctx, ask, &qlang.All{}, orders[Holds][0].fields)
 	return err
 }
 
-func (p *Picture) lookAtHolds(ctx context.Context, ask source, w Wish) error {
+func (p *Picture) lookAtHolds(ctx context.Context, ask jobs.Asking, w Wish) error {
 	var err error
 	p.Holds, err = holds(ctx, ask, w.Filter, w.Sort)
 	return err
 }
 
 // holds asks what keeps jobs from going on.
-func holds(ctx context.Context, ask source, filter qlang.Node, sort []string) ([]Hold, error) {
+func holds(ctx context.Context, ask jobs.Asking, filter qlang.Node, sort []string) ([]Hold, error) {
 	found, err := groups(ctx, ask, "job", "wait_reason", lists.Both(qlang.AnyOf("status", waiting...), filter), "count", "min(id)")
 	if err != nil {
 		return nil, err
@@ -307,7 +302,7 @@ func holdOrder(sort []string) func(a, b Hold) int {
 }
 
 // lookAtRoles counts the nodes.
-func (p *Picture) lookAtRoles(ctx context.Context, ask source, _ Wish) error {
+func (p *Picture) lookAtRoles(ctx context.Context, ask jobs.Asking, _ Wish) error {
 	found, err := groups(ctx, ask, "node", "role", &qlang.All{}, "count", "sum(mtotal)", "sum(mfree)")
 	if err != nil {
 		return err
@@ -324,7 +319,7 @@ func (p *Picture) lookAtRoles(ctx context.Context, ask source, _ Wish) error {
 // nodeFields are what is asked of nodes, in the order in which readNode reads them.
 var nodeFields = []string{"name", "offline", "drained", "master", "pinst_cnt", "mtotal", "mfree", "last_change_reason"}
 
-func (p *Picture) lookAtNodes(ctx context.Context, ask source, w Wish) error {
+func (p *Picture) lookAtNodes(ctx context.Context, ask jobs.Asking, w Wish) error {
 	found, err := rows(ctx, ask, "node", nodeFields, w.Filter, w.Sort)
 	if err != nil {
 		return err

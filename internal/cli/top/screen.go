@@ -71,8 +71,8 @@ func (s *State) head(width int) []string {
 		note, colour = s.trouble(), shell.Red
 	case s.still:
 		note, colour = "held still; space goes on", shell.Yellow
-	case p.Drained:
-		note, colour = "the queue takes no new jobs", shell.Yellow
+	case p.Queue.Drained:
+		note, colour = "the queue "+p.Queue.Text(), shell.Yellow
 	}
 	runs := p.Jobs[string(job.Running)]
 	title := listing.Cut(fmt.Sprintf("drover top  %s  %s  %s", p.Cluster, p.At.Format(time.DateTime), note), width)

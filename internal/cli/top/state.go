@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-project/drover/internal/cli/jobs"
 	"github.com/drover-project/drover/internal/cli/screen"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -52,7 +53,7 @@ type chosenFilter struct {
 
 // State is what was chosen, and the last picture.
 type State struct {
-	ask     source
+	ask     jobs.Asking
 	now     func() time.Time
 	every   time.Duration
 	paint   func(colour, text string) string

@@ -179,7 +179,7 @@ func (m *Machine) number(b *batch, i int, known map[string]job.ID) {
 	b.last++
 	c.id, c.isNew = b.last, true
 	if c.Refused == nil && m.flags.Drained && !c.IgnoreDrain {
-		c.Refused = fault.New(fault.Drained, "Queue drained").WithHint("`drover job undrain` ends that")
+		c.Refused = fault.New(fault.Drained, "Queue drained").WithHint("whoever drained it ends that with `drover job undrain`; drover cluster queue info tells who and why")
 	}
 	if c.Refused == nil {
 		c.Refused = b.admit(c)
