@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs each script against a cluster of its own.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: startCluster,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "follows": follows, "screen": onScreen, "examples": examples, "asdata": asdata}})
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "follows": follows, "screen": onScreen, "examples": examples, "asdata": asdata, "hides": hides}})
 }
 
 // examples runs the examples of what the table of verbs has asked: examples. There is
@@ -160,15 +160,19 @@ func cluster(nodes int) (dir string, stop func() error, err error) {
 	if err != nil {
 		return "", func() error { return nil }, err
 	}
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return dir, func() error { return os.RemoveAll(dir) }, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(readiness, 1), make(chan error, 1)
 	go func() {
 		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Compute: "127.0.0.1:0", Nodes: nodes, Tasks: true,
-			Out: ready, Log: slog.New(slog.DiscardHandler)})
+			Out: ready, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	}()
 	stop = func() error {
 		cancel()
-		return errors.Join(<-ended, os.RemoveAll(dir))
+		return errors.Join(<-ended, log.Close(), os.RemoveAll(dir))
 	}
 	select {
 	case <-ready:

@@ -2,8 +2,8 @@ package agent
 
 import (
 	"bufio"
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -269,22 +269,27 @@ func (c *command) lines(all bool) (more bool, err error) {
 	}
 	defer f.Close() //nolint:errcheck // it is only read
 	info, err := f.Stat()
-	if err == nil {
-		_, err = f.Seek(c.shown, io.SeekStart)
-	}
 	if err != nil {
 		return false, c.trouble(err)
 	}
 	end := min(info.Size(), maxOutput)
-	piece := min(maxPiece, end-c.shown)
-	for b := bufio.NewReaderSize(io.LimitReader(f, piece), longestLine); ; {
-		line, err := b.ReadSlice('\n')
-		whole := err == nil || errors.Is(err, bufio.ErrBufferFull)
+	piece := io.NewSectionReader(f, c.shown, min(maxPiece, end-c.shown))
+	for b := bufio.NewReaderSize(piece, longestLine); ; {
+		line, err := b.Peek(longestLine)
+		if n := bytes.IndexByte(line, '\n'); n >= 0 {
+			line, err = line[:n+1], nil
+		} else if err == nil { // what may be the beginning of a secret waits for the rest
+			line = line[:c.run.task.Hidden.Cut(string(line))]
+		}
 		last := all && len(line) > 0 && c.shown+int64(len(line)) == end
-		if !whole && !last {
+		if err != nil && !last {
 			break
 		}
 		c.shown += int64(len(line))
+		_, _ = b.Discard(len(line)) // they are there
+		if c.shown == maxOutput {
+			line = line[:c.run.task.Hidden.Cut(string(line))] // what is left out may be the rest of a secret
+		}
 		c.run.log(oneLine(line))
 	}
 	if c.shown == maxOutput && !c.full {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/agent/effect"
+	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/internal/fault"
 )
 
@@ -30,6 +31,8 @@ type Task struct {
 	Parameters json.RawMessage
 	// Noop has the task run in the way of its type that changes nothing; Dry only has it reported.
 	Noop, Dry bool
+	// Hidden are texts that are told of the task nowhere: not in lines of its output, not in errors.
+	Hidden *secret.Values
 }
 
 // tasksDir holds a directory for each deployment, with the output and the results of its commands.
@@ -50,12 +53,18 @@ func (a *Agent) RunTask(ctx context.Context, order Order, t Task, log func(line 
 		return fault.New(fault.WrongState, "node %s does not allow tasks of deployments", a.cfg.Node).
 			WithHint("they run commands with the rights of the agent; allow them in the configuration of the node")
 	}
-	r := &taskRun{agent: a, ctx: ctx, order: order, task: t, log: log}
-	if err := a.fence.Check(ctx, r.claim()); err != nil {
+	r := &taskRun{agent: a, ctx: ctx, order: order, task: t, log: func(line string) { log(t.Hidden.Text(line)) }}
+	return t.Hidden.Error(r.carry())
+}
+
+// carry carries the task out.
+func (r *taskRun) carry() error {
+	t := r.task
+	if err := r.agent.fence.Check(r.ctx, r.claim()); err != nil {
 		return err
 	}
 	if t.Dry {
-		log(fmt.Sprintf("would run a task of type %s with %s", t.Type, t.Parameters))
+		r.log(fmt.Sprintf("would run a task of type %s with %s", t.Type, t.Parameters))
 		return nil
 	}
 	if kind, ok := taskKinds[t.Type]; ok {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/agent/effect"
+	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 )
@@ -561,5 +562,42 @@ func TestFilesOfTasksArePrivate(t *testing.T) {
 	})
 	if err != nil || files < 8 {
 		t.Errorf("%d files, %v", files, err)
+	}
+}
+
+// TestSecretsOfTasksAreNotTold: not in its output, however long its lines are and wherever they are divided, and not in errors.
+func TestSecretsOfTasksAreNotTold(t *testing.T) {
+	a := tasked(t, t.TempDir())
+	const text = "correct-horse"
+	for i, tc := range []struct {
+		kind       string
+		parameters map[string]any
+		tells      string
+		noop, dry  bool
+	}{
+		{"shell", map[string]any{"cmd": "echo 'a correct-horse b'"}, "a <redacted> b", false, false},
+		{"shell", map[string]any{"cmd": "echo correct-horse"}, "would run: echo <redacted>", true, false},
+		{"shell", map[string]any{"cmd": "echo correct-horse"}, `would run a task of type shell with {"cmd":"echo <redacted>"}`, false, true},
+		{"shell", map[string]any{"cmd": "head -c 8185 /dev/zero | tr '\\0' x; printf correct-horse; head -c 8185 /dev/zero | tr '\\0' y; echo"}, "<redacted>", false, false},
+		{"shell", map[string]any{"cmd": "head -c 4194299 /dev/zero | tr '\\0' x; echo correct-horse"}, "xxx", false, false},
+		{"upload_file", map[string]any{"path": "/proc/correct-horse/x", "data": ""}, "", false, false},
+		{"shell", map[string]any{"cmd": "true", "cwd": "correct-horse"}, "", false, false},
+	} {
+		out := &lines{}
+		task := aTask(i, tc.kind, tc.parameters)
+		task.Noop, task.Dry, task.Hidden = tc.noop, tc.dry, secret.NewValues([]string{text})
+		err := a.RunTask(t.Context(), Order{Epoch: 1, Job: 1, Step: i}, task, out.add)
+		told := strings.Join(out.all, "")
+		if (err != nil) != (tc.tells == "") || !strings.Contains(told, tc.tells) {
+			t.Errorf("%d: %v, told %.200q", i, err, told)
+		}
+		if err != nil && !strings.Contains(err.Error(), secret.Mark) {
+			t.Errorf("%d: %v", i, err)
+		}
+		for n := 4; n <= len(text); n++ {
+			if strings.Contains(told, text[:n]) || err != nil && strings.Contains(err.Error(), text[:n]) {
+				t.Fatalf("%d: %q is told: %v", i, text[:n], err)
+			}
+		}
 	}
 }

@@ -39,6 +39,7 @@ const (
 
 	EnvironmentPut    Verb = "environment.put"
 	EnvironmentDelete Verb = "environment.delete"
+	EnvironmentReveal Verb = "environment.reveal"
 	GraphPut          Verb = "task-graph.put"
 	GraphDelete       Verb = "task-graph.delete"
 	DeploymentBegin   Verb = "deployment.begin"
@@ -58,7 +59,8 @@ func Verbs() map[Verb]string {
 		QueueDrain: "the queue was told to take no new jobs", QueueUndrain: "the queue takes jobs again",
 		WatcherPause: "watchers were told to do nothing for a time", WatcherGoOn: "watchers may go on",
 		EnvironmentPut: "the state to be reached of an environment, or of a node of it, was set", EnvironmentDelete: "an environment was removed",
-		GraphPut: "a task graph was stored", GraphDelete: "a task graph was removed",
+		EnvironmentReveal: "the state of an environment was shown with its secrets",
+		GraphPut:          "a task graph was stored", GraphDelete: "a task graph was removed",
 		DeploymentBegin: "a plan was begun to be carried out", DeploymentResume: "a deployment was let go on",
 		DeploymentRetry: "what had failed in a deployment was tried again", DeploymentStop: "a deployment was told to begin nothing more",
 	}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
@@ -29,6 +31,9 @@ type run struct {
 	machine *course.Machine
 	jobs    map[int32]job.ID
 	fresh   bool // no controller before this one made jobs in this attempt
+
+	once   sync.Once
+	values *secret.Values // what hidden returns
 }
 
 // Deployment returns a deployment; NotFound if there is none.
@@ -42,7 +47,7 @@ func (e *Engine) Deployment(id int64) (*course.Deployment, error) {
 	return d, nil
 }
 
-// Deployments returns all deployments, the oldest first.
+// Deployments returns all deployments, the oldest first, without values.
 func (e *Engine) Deployments() []*course.Deployment {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -51,7 +56,7 @@ func (e *Engine) Deployments() []*course.Deployment {
 		out = append(out, d)
 	}
 	slices.SortFunc(out, func(a, b *course.Deployment) int { return int(a.ID - b.ID) })
-	return out
+	return shown(out)
 }
 
 // Begin carries out a plan. Refused with fault.Conflict if what it was computed from is not what there is.
@@ -142,7 +147,7 @@ func (e *Engine) change(ctx context.Context, id int64, what audit.Verb, by By, a
 	if err != nil {
 		return nil, err
 	}
-	return next, nil
+	return next.Shown(), nil
 }
 
 // attempt is a deployment with its next attempt begun, if it may begin.
@@ -214,7 +219,7 @@ func (e *Engine) Stop(ctx context.Context, id int64, by By) (*course.Deployment,
 	if err != nil {
 		return nil, err
 	}
-	return &next, nil
+	return next.Shown(), nil
 }
 
 func (e *Engine) runOf(id int64) *run {

@@ -30,11 +30,11 @@ func checkName(what, name string) error {
 // who is the name under which a change is kept.
 func who(by By) string { return by.Account.String() }
 
-// Environments returns all environments, by name.
+// Environments returns all environments, by name, without values.
 func (e *Engine) Environments() []*course.Environment {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return sorted(e.environments)
+	return shown(sorted(e.environments))
 }
 
 // Graphs returns all graphs, by name.
@@ -115,7 +115,7 @@ func (e *Engine) PutEnvironment(name string, file course.File, graphs []string, 
 	e.changing.Lock()
 	defer e.changing.Unlock()
 	now := e.cfg.Now().UnixNano()
-	x := &course.Environment{Name: name, Status: read.Status, Graphs: slices.Concat(read.Graphs, graphs), Created: now, Modified: now,
+	x := &course.Environment{Name: name, Status: read.Status, Secrets: read.Secrets, Graphs: slices.Concat(read.Graphs, graphs), Created: now, Modified: now,
 		By: who(by), Trail: by.Trail, Generation: 1}
 	if old, err := e.Environment(name); err == nil {
 		x.Created, x.Generation = old.Created, old.Generation+1

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/deploy/graph"
 	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/deploy/report"
+	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/internal/deploy/state"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
@@ -55,11 +56,12 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 		return nil, nil, err
 	}
 	defer e.computing.end()
-	p, order, err := e.compute(ctx, d, w)
+	p, order, hide, err := e.compute(ctx, d, w)
 	if err != nil {
 		return nil, nil, err
 	}
-	c := course.Of(p, order, report.Why(p))
+	c := course.Of(p, order, report.Why(p, hide))
+	c.Hidden = hide.Texts()
 	d.Steps, d.Runs = len(p.Steps), p.Len()
 	if err := checkHosts(d, c, e.master()); err != nil {
 		return nil, nil, err
@@ -69,7 +71,14 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 		return nil, nil, err
 	}
 	d.Chunks = len(pieces)
-	return d, p.Warnings, e.storePlan(d, pieces)
+	if err := e.storePlan(d, pieces); err != nil {
+		return nil, nil, err
+	}
+	warnings := make([]string, len(p.Warnings))
+	for i, text := range p.Warnings {
+		warnings[i] = hide.Text(text)
+	}
+	return d.Shown(), warnings, nil
 }
 
 // storePlan makes a plan durable, with the next number. What it was computed from may have changed meanwhile: then it is
@@ -137,14 +146,31 @@ func (e *Engine) groundOf(w Wish) (*ground, error) {
 	return g, nil
 }
 
-// compute makes the plan of a deployment, and notes in it what the plan was computed from. Nothing waits for it.
-func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish) (*plan.Plan, []int32, error) {
+// compute makes the plan of a deployment, with what hides its secrets, and notes in the deployment what the plan was computed
+// from. Nothing waits for it.
+func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish) (*plan.Plan, []int32, *secret.Veil, error) {
 	from, err := e.groundOf(w)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	env := from.env
-	d.Graphs, d.Common, d.Settings, d.Basis = from.names, env.Common, env.Settings, from.basis
+	d.Graphs, d.Common, d.Settings, d.Secrets, d.Basis = from.names, env.Common, env.Settings, env.Secrets, from.basis
+	settings, err := decode(env.Settings)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	r := e.reader(ctx)
+	p, order, err := e.planFrom(r, from, d, w, settings)
+	hide, wrong := r.veil(env.Secrets, map[string]any{"settings": settings}, p.Parameters()) // a graph may hold secrets of its own
+	if wrong != nil {
+		return nil, nil, nil, wrong
+	}
+	return p, order, hide, hide.Error(err)
+}
+
+// planFrom makes a plan and its order.
+func (e *Engine) planFrom(r *reader, from *ground, d *course.Deployment, w Wish, settings any) (*plan.Plan, []int32, error) {
+	ctx, env := r.ctx, from.env
 	whole, err := e.compile(from.graphs)
 	if err != nil {
 		return nil, nil, err
@@ -152,12 +178,8 @@ func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish) (*pl
 	if err := knownTasks(whole, w.Only); err != nil {
 		return nil, nil, err
 	}
-	r := &reader{e: e, ctx: ctx, space: state.NewSpace(), known: map[course.Digest]*state.Part{}}
 	in := plan.Input{Tasks: whole.Tasks, Space: r.space, Common: r.part(env.Common), Parts: map[string]*state.Part{},
-		Events: w.Events, Refreshed: w.Refreshed}
-	if in.Settings, err = decode(env.Settings); err != nil {
-		return nil, nil, err
-	}
+		Settings: settings, Events: w.Events, Refreshed: w.Refreshed}
 	if len(w.Only) > 0 {
 		in.Only = w.Only
 	}
@@ -285,6 +307,10 @@ type reader struct {
 	space  *state.Space
 	known  map[course.Digest]*state.Part
 	failed error // the first error
+}
+
+func (e *Engine) reader(ctx context.Context) *reader {
+	return &reader{e: e, ctx: ctx, space: state.NewSpace(), known: map[course.Digest]*state.Part{}}
 }
 
 func (r *reader) part(d course.Digest) *state.Part {

@@ -42,7 +42,7 @@ func (e *Engine) Explain(ctx context.Context, id int64, task, node string) (*cou
 	if i < 0 {
 		return nil, fault.New(fault.NotFound, "the plan of deployment %d has no task %q on node %q", id, task, node)
 	}
-	return c.Explain(tasks[i]), nil
+	return c.Explain(tasks[i])
 }
 
 // tasksOf describes the tasks of a run. The caller holds mu.
@@ -97,5 +97,5 @@ func (e *Engine) Progress(ctx context.Context, id int64) (*course.Progress, erro
 	if r := e.runOf(id); r != nil {
 		left = r.course
 	}
-	return course.ProgressOf(d, left, tasks), nil
+	return course.ProgressOf(d.Shown(), left, tasks), nil
 }

@@ -67,7 +67,14 @@ func (e *Engine) carry(ctx context.Context, env *exec.Env, node exec.Node, r *ru
 	s := &r.course.Steps[step]
 	x := e.record(r, d, step, env.Job)
 	task := agent.Task{Deployment: d.ID, Step: int(step), Attempt: d.Attempt, Type: s.Type, Parameters: s.Parameters,
-		Noop: d.Mode == course.Noop, Dry: d.Mode == course.DryRun}
+		Noop: d.Mode == course.Noop, Dry: d.Mode == course.DryRun, Hidden: r.hidden()}
+	if task.Dry { // it is only told
+		shown, err := r.course.ShownParameters(step)
+		if err != nil {
+			return nil, err
+		}
+		task.Parameters = shown
+	}
 	err := node.RunTask(ctx, env.Order(), task, func(line string) { env.Logf("%s", line) })
 	switch {
 	case err == nil:

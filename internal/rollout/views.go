@@ -5,11 +5,14 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/plan"
+	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/internal/deploy/state"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
 )
 
 // AllTasks yields the tasks of all deployments, the oldest first.
@@ -48,7 +51,7 @@ func (e *Engine) Latest(name string) (*course.Deployment, error) {
 	if d == nil {
 		return nil, fault.New(fault.NotFound, "the environment %s was never deployed", name)
 	}
-	return d, nil
+	return d.Shown(), nil
 }
 
 // stored are the digests of a state.
@@ -56,6 +59,7 @@ type stored struct {
 	environment string
 	common      course.Digest
 	nodes       []course.Node
+	secrets     []string
 }
 
 func (e *Engine) at(a At) (*stored, error) {
@@ -64,7 +68,7 @@ func (e *Engine) at(a At) (*stored, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &stored{x.Name, x.Common, x.Nodes}, nil
+		return &stored{x.Name, x.Common, x.Nodes, x.Secrets}, nil
 	}
 	d, err := e.Deployment(a.Deployment)
 	if err != nil {
@@ -73,7 +77,7 @@ func (e *Engine) at(a At) (*stored, error) {
 	if a.Environment != "" && d.Environment != a.Environment {
 		return nil, fault.New(fault.Invalid, "deployment %d is one of the environment %s, not of %s", d.ID, d.Environment, a.Environment)
 	}
-	return &stored{d.Environment, d.Common, d.Nodes}, nil
+	return &stored{d.Environment, d.Common, d.Nodes, d.Secrets}, nil
 }
 
 func (s *stored) node(uid string) *course.Node {
@@ -97,7 +101,7 @@ type Difference struct {
 	Gone bool `json:"gone,omitempty"`
 }
 
-// Diff compares two states, and returns the first differences of each part.
+// Diff compares two states, and returns the first differences of each part, without secrets.
 func (e *Engine) Diff(ctx context.Context, before, after At) ([]Difference, error) {
 	old, err := e.at(before)
 	if err != nil {
@@ -107,7 +111,9 @@ func (e *Engine) Diff(ctx context.Context, before, after At) ([]Difference, erro
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{e: e, ctx: ctx, space: state.NewSpace(), known: map[course.Digest]*state.Part{}}
+	r := e.reader(ctx)
+	r.part(old.common) // for its secrets, which what is the nodes' own may hold, too
+	r.part(now.common)
 	out := []Difference{}
 	compare := func(node string, x, y course.Digest) {
 		if x == y {
@@ -115,7 +121,7 @@ func (e *Engine) Diff(ctx context.Context, before, after At) ([]Difference, erro
 		}
 		found, _ := plan.Differences(r.part(x).Data(), r.part(y).Data())
 		for _, f := range found {
-			out = append(out, Difference{Node: node, Path: f.Path, Old: plain(f.Old), New: plain(f.New), Came: f.Came, Gone: f.Gone})
+			out = append(out, Difference{Node: node, Path: f.Path, Old: f.Old, New: f.New, Came: f.Came, Gone: f.Gone})
 		}
 	}
 	compare("", old.common, now.common)
@@ -128,12 +134,19 @@ func (e *Engine) Diff(ctx context.Context, before, after At) ([]Difference, erro
 		x, y := old.node(uid), now.node(uid)
 		switch {
 		case x == nil:
-			out = append(out, Difference{Node: uid, New: plain(r.part(y.Part).Data()), Came: true})
+			out = append(out, Difference{Node: uid, New: r.part(y.Part).Data(), Came: true})
 		case y == nil:
-			out = append(out, Difference{Node: uid, Old: plain(r.part(x.Part).Data()), Gone: true})
+			out = append(out, Difference{Node: uid, Old: r.part(x.Part).Data(), Gone: true})
 		default:
 			compare(uid, x.Part, y.Part)
 		}
+	}
+	hide, err := r.veil(slices.Concat(old.secrets, now.secrets))
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range out {
+		out[i].Old, out[i].New = plain(hide.Found("$", d.Path, d.Old)), plain(hide.Found("$", d.Path, d.New))
 	}
 	return out, r.failed
 }
@@ -170,7 +183,8 @@ type Compared struct {
 	Changed    bool   `json:"changed"`
 }
 
-// Eval evaluates an expression as tasks have theirs evaluated.
+// Eval evaluates an expression as tasks have theirs evaluated. It tells no secret as it is; what an expression makes of one can be
+// anything.
 func (e *Engine) Eval(ctx context.Context, q Question) (*Answer, error) {
 	if err := e.computing.begin(ctx); err != nil {
 		return nil, err
@@ -185,23 +199,29 @@ func (e *Engine) Eval(ctx context.Context, q Question) (*Answer, error) {
 			q.Old = &At{Deployment: latest.ID}
 		}
 	}
-	r := &reader{e: e, ctx: ctx, space: state.NewSpace(), known: map[course.Digest]*state.Part{}}
+	r := e.reader(ctx)
 	common, node, err := r.of(now, q.Node)
 	if err != nil {
 		return nil, err
 	}
 	in := expression.Surroundings{New: r.space.View(common, node), Node: r.space.View(nil, node), Common: r.space.View(common, nil), Old: r.space.View(nil, nil)}
+	secrets := now.secrets
 	if q.Old != nil {
 		before, err := e.at(*q.Old)
 		if err != nil {
 			return nil, err
 		}
+		secrets = slices.Concat(before.secrets, secrets)
 		if common, node, err := r.of(before, q.Node); err == nil {
 			in.Old = r.space.View(common, node)
 		}
 	}
 	if r.failed != nil {
 		return nil, r.failed
+	}
+	hide, err := r.veil(secrets)
+	if err != nil {
+		return nil, err
 	}
 	x, err := e.language.Compile(q.Expression)
 	if err != nil {
@@ -213,9 +233,9 @@ func (e *Engine) Eval(ctx context.Context, q Question) (*Answer, error) {
 	}
 	got, err := evaluator.Eval(ctx, x, in)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "%w", err)
+		return nil, hide.Error(fault.New(fault.Invalid, "%w", err))
 	}
-	a := &Answer{Value: plain(got.Value), Compared: []Compared{}}
+	a := &Answer{Value: plain(hide.Found(q.Expression, "", got.Value)), Compared: []Compared{}}
 	for _, d := range got.Decisions {
 		a.Compared = append(a.Compared, Compared{d.Function, d.Expression, d.Changed})
 	}
@@ -234,19 +254,55 @@ func (r *reader) of(s *stored, uid string) (common, node *state.Part, err error)
 	return r.part(s.common), r.part(n.Part), nil
 }
 
-// State returns the state to be reached of an environment as a value: common, and nodes by UID.
+// State returns the state to be reached of an environment as a value that can be put again: common, and nodes by UID.
 func (e *Engine) State(ctx context.Context, name string) (any, error) {
+	return e.state(ctx, name, func(r *reader, x *course.Environment, settings any) (*secret.Veil, error) {
+		return r.veil(x.Secrets, map[string]any{"settings": settings})
+	})
+}
+
+// Reveal is State with secrets. That it was asked for is an event.
+func (e *Engine) Reveal(ctx context.Context, name string, by By) (any, error) {
+	v, err := e.state(ctx, name, func(*reader, *course.Environment, any) (*secret.Veil, error) { return nil, nil })
+	if err != nil {
+		return nil, err
+	}
+	return v, e.commit(store.Tx{}, func() {}, audit.New(audit.EnvironmentReveal, name, by))
+}
+
+// state returns the state of an environment, of which something is hidden.
+func (e *Engine) state(ctx context.Context, name string, hidden func(*reader, *course.Environment, any) (*secret.Veil, error)) (any, error) {
 	x, err := e.Environment(name)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{e: e, ctx: ctx, space: state.NewSpace(), known: map[course.Digest]*state.Part{}}
-	nodes, hosts := map[string]raw{}, map[string]string{}
+	r := e.reader(ctx)
+	parts, hosts := map[string]*state.Part{}, map[string]string{}
 	for _, n := range x.Nodes {
-		nodes[n.UID] = plain(r.part(n.Part).Data())
+		parts[n.UID] = r.part(n.Part)
 		if n.Host != "" {
 			hosts[n.UID] = n.Host
 		}
 	}
-	return map[string]any{"name": x.Name, "status": x.Status, "graphs": x.Graphs, "common": plain(r.part(x.Common).Data()), "nodes": nodes, "hosts": hosts}, r.failed
+	settings, err := decode(x.Settings)
+	if err != nil {
+		return nil, err
+	}
+	common := r.part(x.Common) // all parts are read before what they hide is known
+	hide, err := hidden(r, x, settings)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make(map[string]raw, len(parts))
+	for uid, part := range parts {
+		nodes[uid] = plain(hide.Value(nil, part.Data()))
+	}
+	out := map[string]any{"name": x.Name, "status": x.Status, "graphs": x.Graphs, "common": plain(hide.Value(nil, common.Data())), "nodes": nodes, "hosts": hosts}
+	if settings != nil {
+		out["settings"] = plain(hide.Value([]string{"settings"}, settings))
+	}
+	if len(x.Secrets) > 0 {
+		out["secrets"] = x.Secrets
+	}
+	return out, r.failed
 }

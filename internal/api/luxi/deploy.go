@@ -11,7 +11,7 @@ import (
 var deployMethods = []method{
 	{"PutEnvironment", 3, 4, putEnvironment},               // name, file, names of graphs, [reason trail]
 	{"DeleteEnvironment", 1, 2, deleteEnvironment},         // name, [reason trail]
-	{"QueryEnvironment", 1, 1, queryEnvironment},           // name
+	{"QueryEnvironment", 1, 3, queryEnvironment},           // name, [whether with secrets], [reason trail]
 	{"PutEnvironmentNode", 4, 5, putEnvironmentNode},       // environment, uid, file, node of the cluster or null, [reason trail]
 	{"DeleteEnvironmentNode", 2, 3, deleteEnvironmentNode}, // environment, uid, [reason trail]
 	{"PutTaskGraph", 2, 3, putTaskGraph},                   // name, files, [reason trail]
@@ -52,9 +52,12 @@ func deleteEnvironment(_ context.Context, d *Deps, a *arguments) (any, error) {
 }
 
 func queryEnvironment(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	name := a.str(0)
+	name, reveal, by := a.str(0), a.optionalBool(1), a.as(2)
 	if err := a.bad(); err != nil {
 		return nil, err
+	}
+	if reveal {
+		return d.Rollout.Reveal(ctx, name, by)
 	}
 	return d.Rollout.State(ctx, name)
 }

@@ -3,6 +3,7 @@ package rapi
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
@@ -15,7 +16,7 @@ import (
 var deployResources = []route{
 	{"/2/environments", methods{get: deploying(func(_ *request, e *rollout.Engine) (any, error) { return e.Environments(), nil })}},
 	{"/2/environments/{name}", methods{
-		get: deploying(func(r *request, e *rollout.Engine) (any, error) { return e.State(r.Context(), r.variables["name"]) }),
+		get: deploying(getEnvironment, "show-secrets"),
 		put: changing(queryBody, putEnvironment),
 		del: changing(0, func(r *request, e *rollout.Engine) (any, error) {
 			return nil, e.DeleteEnvironment(r.variables["name"], r.who())
@@ -54,10 +55,11 @@ var deployResources = []route{
 	})}},
 }
 
-// deploying answers a question about deployments.
-func deploying(f func(*request, *rollout.Engine) (any, error)) handler {
-	return handler{serve: func(r *request) (any, error) {
-		if err := r.checkParameters("reason"); err != nil { // dry-run among them: nothing here only checks
+// deploying answers a question about deployments, of whoever has an account: what is deployed is for those who are in charge of it.
+// Further parameters of the query string are named.
+func deploying(f func(*request, *rollout.Engine) (any, error), parameters ...string) handler {
+	return handler{access: reading, serve: func(r *request) (any, error) {
+		if err := r.checkParameters(append([]string{"reason"}, parameters...)...); err != nil { // dry-run among them: nothing here only checks
 			return nil, err
 		}
 		if r.Querier.Rollout == nil {
@@ -100,6 +102,20 @@ func (r *request) into(x any) error {
 		return badRequest("The body cannot be read: %s", err)
 	}
 	return nil
+}
+
+// getEnvironment shows secrets to who may change them, and asks for it.
+func getEnvironment(r *request, e *rollout.Engine) (any, error) {
+	reveal, err := r.flag("show-secrets")
+	switch {
+	case err != nil:
+		return nil, err
+	case !reveal:
+		return e.State(r.Context(), r.variables["name"])
+	case !r.account.may("write"):
+		return nil, failure(http.StatusForbidden, "Forbidden")
+	}
+	return e.Reveal(r.Context(), r.variables["name"], r.who())
 }
 
 func putEnvironment(r *request, e *rollout.Engine) (any, error) {

@@ -232,3 +232,50 @@ func TestBadDeployRequests(t *testing.T) {
 		t.Errorf("deployments were made: %s", a.text)
 	}
 }
+
+// TestDeploymentsAskForAnAccount: what is deployed is told to nobody without one, secrets are shown to who may write, and that is
+// an event.
+func TestDeploymentsAskForAnAccount(t *testing.T) {
+	r := newRig(t, rigOptions{openReading: true})
+	env := "secrets: [db.pin]\nsettings: {token: abc}\ncommon: {db: {password: hunter2, pin: 12, url: 'x:hunter2@y'}}\nnodes: {}\n"
+	if a := r.do("PUT", "/2/environments/prod", map[string]any{"file": named("env.yaml", env)}); a.status != http.StatusOK {
+		t.Fatal(a.text)
+	}
+	for _, path := range []string{"/2/environments", "/2/environments/prod", "/2/environments/prod?show-secrets=1", "/2/task-graphs", "/2/task-graphs/web",
+		"/2/deployments", "/2/deployments/1", "/2/deployments/1/tasks", "/2/deployments/1/tasks/1/web"} {
+		if a := r.send("GET", path, nil, nil); a.status != http.StatusUnauthorized {
+			t.Errorf("%s without an account: %d %s", path, a.status, a.text)
+		}
+	}
+	read := func(query, account, password string) answer {
+		return r.send("GET", "/2/environments/prod"+query, nil, header(account, password))
+	}
+	for _, account := range []string{"reader", "admin"} {
+		password := map[string]string{"reader": "read", "admin": "secret"}[account]
+		a := read("", account, password)
+		if a.status != http.StatusOK || strings.Contains(a.text, "hunter2") || !strings.Contains(a.text, `"pin": "<redacted>"`) && !strings.Contains(a.text, `"pin":"<redacted>"`) {
+			t.Errorf("%s reads %d %s", account, a.status, a.text)
+		}
+	}
+	if a := r.do("GET", "/2/environments", nil); strings.Contains(a.text, "abc") {
+		t.Errorf("the list tells %s", a.text)
+	}
+	if a := read("?show-secrets=1", "reader", "read"); a.status != http.StatusForbidden {
+		t.Errorf("a reader is shown secrets: %d %s", a.status, a.text)
+	}
+	if a := read("?show-secrets=1&reason=lost", "admin", "secret"); a.status != http.StatusOK || !strings.Contains(a.text, "x:hunter2@y") {
+		t.Errorf("a writer is shown %d %s", a.status, a.text)
+	}
+	last := ""
+	for e, err := range r.queue.Events(t.Context()) {
+		r.check(err)
+		last = string(e.What) + " " + e.Object + " " + e.Who + " " + e.Why()
+	}
+	if last != string(audit.EnvironmentReveal)+" prod admin lost" {
+		t.Errorf("recorded is %q", last)
+	}
+	shown := read("", "admin", "secret").text
+	if a := r.do("PUT", "/2/environments/prod", map[string]any{"file": named("shown.json", shown)}); a.status != http.StatusBadRequest || !strings.Contains(a.text, "common.db.password") {
+		t.Errorf("marks are taken for secrets: %d %s", a.status, a.text)
+	}
+}

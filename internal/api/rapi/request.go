@@ -49,8 +49,9 @@ type request struct {
 	charged int64
 	// answerHeader is the header of the answer.
 	answerHeader http.Header
-	// by is who sends the request.
-	by reason.Account
+	// by is who sends the request, account the one that it was sent with; nil for none.
+	by      reason.Account
+	account *user
 }
 
 func (r *request) readQuery() error {

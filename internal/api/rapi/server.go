@@ -292,7 +292,7 @@ func (s *Server) answer(req *request) (any, error) {
 	if host, _, err := net.SplitHostPort(req.RemoteAddr); err == nil {
 		req.by.From = host
 	}
-	if account != nil {
+	if req.account = account; account != nil {
 		req.by.Name = account.name
 	}
 	if err := req.readQuery(); err != nil {

@@ -123,16 +123,20 @@ func envPut(sh *shell.Shell) *cobra.Command {
 }
 
 func envShow(sh *shell.Shell) *cobra.Command {
-	return &cobra.Command{
+	var reveal bool
+	cmd := shell.Heeding([]string{"luxi", "output", "reason"}, &cobra.Command{
 		Use: "show NAME", Short: "Show the state to be reached of an environment", Args: shell.Exactly(1),
+		Long: "Show the state to be reached of an environment, with <redacted> in place of secrets; with --show-secrets as it is,\nwhich is kept as an event.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var state any
-			if err := sh.Do(cmd.Context(), "QueryEnvironment", &state, args[0]); err != nil {
+			if err := sh.Do(cmd.Context(), "QueryEnvironment", &state, args[0], reveal, sh.UserTrail()); err != nil {
 				return err
 			}
 			return sh.Show(state, func() error { return sh.ShowYAML(state) })
 		},
-	}
+	})
+	cmd.Flags().BoolVar(&reveal, revealFlag, false, "show secrets; that is kept as an event")
+	return cmd
 }
 
 func envDelete(sh *shell.Shell) *cobra.Command {

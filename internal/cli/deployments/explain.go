@@ -27,7 +27,7 @@ func newExplain() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, _, err := in.compute(cmd, language, g)
+			p, _, hide, err := in.compute(cmd, language, g)
 			if err != nil {
 				return err
 			}
@@ -35,7 +35,11 @@ func newExplain() *cobra.Command {
 			if !ok {
 				return fault.New(fault.NotFound, "the plan has no task %q on node %q", args[0], args[1])
 			}
-			return report.Explain(cmd.OutOrStdout(), p, step)
+			veil, err := hide()
+			if err != nil {
+				return err
+			}
+			return report.Explain(cmd.OutOrStdout(), p, step, veil)
 		},
 	}
 	in.register(cmd)

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/deploy/graph"
 	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/deploy/report"
+	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/internal/deploy/state"
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -29,6 +30,7 @@ type planInput struct {
 	events      []string
 	refreshed   []string
 	versions    bool
+	reveal      bool
 }
 
 // The forms of a plan.
@@ -64,11 +66,11 @@ func newPlan() *cobra.Command {
 				return err
 			}
 			warn(cmd.ErrOrStderr(), g.Warnings)
-			p, order, err := in.compute(cmd, language, g)
+			p, order, hide, err := in.compute(cmd, language, g)
 			if err != nil {
 				return err
 			}
-			if err := show(cmd, p, order, output); err != nil {
+			if err := show(cmd, p, order, output, hide); err != nil {
 				return err
 			}
 			if detailed && p.Len() > 0 {
@@ -95,7 +97,11 @@ func (in *planInput) register(cmd *cobra.Command) {
 	flags.StringSliceVar(&in.events, "event", nil, "execute again the tasks that name one of these events in reexecute_on")
 	flags.StringSliceVar(&in.refreshed, "refresh", nil, "let only the tasks run that name one of these resources in refresh_on")
 	flags.BoolVar(&in.versions, "check-versions", false, "refuse tasks whose version knows no relations between nodes")
+	flags.BoolVar(&in.reveal, revealFlag, false, "of files: show secrets to people, too")
 }
+
+// revealFlag is the option that shows secrets.
+const revealFlag = "show-secrets"
 
 // given refuses a command line that lacks what a plan is computed from.
 func (in *planInput) given() error {
@@ -112,20 +118,23 @@ const (
 	garbageRoom    = 800 << 20
 )
 
-// compute makes the plan and its order.
-func (in *planInput) compute(cmd *cobra.Command, language *expression.Language, g *graph.Graph) (*plan.Plan, []int32, error) {
+// hiding returns what hides secrets.
+type hiding func() (*secret.Veil, error)
+
+// compute makes the plan and its order, with what hides the secrets of its states.
+func (in *planInput) compute(cmd *cobra.Command, language *expression.Language, g *graph.Graph) (*plan.Plan, []int32, hiding, error) {
 	debug.SetGCPercent(garbagePercent)
 	debug.SetMemoryLimit(garbageRoom)
 	space := state.NewSpace()
 	env, old, err := in.states(space, cmd.InOrStdin())
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	warn(cmd.ErrOrStderr(), env.Warnings)
 	from := plan.Input{Tasks: g.Tasks, Space: space, Common: env.Common, Parts: env.Parts, Nodes: env.Nodes, Settings: env.Settings,
 		CheckVersions: in.versions, Only: in.only, Events: in.events, Refreshed: in.refreshed}
 	if err := known(g, in.only); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if old != nil {
 		warn(cmd.ErrOrStderr(), old.Warnings)
@@ -133,11 +142,18 @@ func (in *planInput) compute(cmd *cobra.Command, language *expression.Language, 
 		from.Old = lastSuccess(old)
 	}
 	p, err := plan.Build(cmd.Context(), language, from)
+	hide := func() (*secret.Veil, error) {
+		if in.reveal {
+			return nil, nil
+		}
+		return environment.Veil(p, env, old)
+	}
 	if err != nil {
-		return nil, nil, err
+		veil, wrong := hide()
+		return nil, nil, nil, cmp.Or(wrong, veil.Error(err))
 	}
 	order, err := p.Order()
-	return p, order, err
+	return p, order, hide, err
 }
 
 // states reads the state to be reached and the old one, if there is one, at the same time.
@@ -180,7 +196,7 @@ func known(g *graph.Graph, ids []string) error {
 	return nil
 }
 
-func show(cmd *cobra.Command, p *plan.Plan, order []int32, form string) error {
+func show(cmd *cobra.Command, p *plan.Plan, order []int32, form string, hide hiding) error {
 	out := cmd.OutOrStdout()
 	if form != "tree" {
 		for _, w := range p.Warnings {
@@ -197,5 +213,9 @@ func show(cmd *cobra.Command, p *plan.Plan, order []int32, form string) error {
 	case "mermaid":
 		return report.Mermaid(out, p)
 	}
-	return report.Tree(out, p, order)
+	veil, err := hide()
+	if err != nil {
+		return err
+	}
+	return report.Tree(out, p, order, veil)
 }

@@ -71,6 +71,9 @@ func planStored(sh *shell.Shell, cmd *cobra.Command) {
 		if len(args) == 0 {
 			return fromFiles(cmd, args)
 		}
+		if err := neverRevealed(cmd); err != nil {
+			return err
+		}
 		var err error
 		for flag, to := range map[string]*[]string{"task": &w.only, "event": &w.events, "refresh": &w.refreshed} {
 			if *to, err = cmd.Flags().GetStringSlice(flag); err != nil {
@@ -87,6 +90,14 @@ func planStored(sh *shell.Shell, cmd *cobra.Command) {
 		}
 		return planOf(cmd.Context(), sh, &w, args[0], form, detailed)
 	}
+}
+
+// neverRevealed refuses the option that shows secrets: what is stored of plans never does.
+func neverRevealed(cmd *cobra.Command) error {
+	if cmd.Flags().Changed(revealFlag) {
+		return shell.Usage("--%s is for plans from files: stored plans tell no secrets; drover deploy env show --%s does", revealFlag, revealFlag)
+	}
+	return nil
 }
 
 func planOf(ctx context.Context, sh *shell.Shell, w *deployWish, environment, form string, detailed bool) error {
@@ -158,6 +169,9 @@ func explainStored(sh *shell.Shell, cmd *cobra.Command) {
 				return shell.Usage("%s: give a deployment, a task and a node; or --env FILE and --graph PATH before a task and a node", cmd.CommandPath())
 			}
 			return fromFiles(cmd, args)
+		}
+		if err := neverRevealed(cmd); err != nil {
+			return err
 		}
 		id, err := deploymentID(args[0])
 		if err != nil {

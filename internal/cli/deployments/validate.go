@@ -32,7 +32,7 @@ func newValidate() *cobra.Command {
 				return err
 			}
 			if in.environment != "" {
-				p, _, err := in.compute(cmd, language, g)
+				p, _, _, err := in.compute(cmd, language, g)
 				if err != nil {
 					return err
 				}

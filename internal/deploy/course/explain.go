@@ -3,6 +3,11 @@ package course
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/drover-project/drover/internal/deploy/plan"
+	"github.com/drover-project/drover/internal/deploy/secret"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/yaql/yaqljson"
 )
 
 // Explanation is all that a stored plan knows of a task on a node, and what has become of it.
@@ -15,15 +20,33 @@ type Explanation struct {
 	RequiredFor []string `json:"required_for"`
 }
 
-// Explain tells about a task of the course.
-func (c *Course) Explain(t Task) *Explanation {
+// Explain tells about a task of the course, without secrets.
+func (c *Course) Explain(t Task) (*Explanation, error) {
 	next := make([][]int32, len(c.After))
 	for i, list := range c.After {
 		for _, a := range list {
 			next[a] = append(next[a], int32(i))
 		}
 	}
-	return &Explanation{Task: t, Parameters: c.Steps[t.Step].Parameters, Requires: c.names(t.Step, c.After), RequiredFor: c.names(t.Step, next)}
+	parameters, err := c.ShownParameters(t.Step)
+	return &Explanation{Task: t, Parameters: parameters, Requires: c.names(t.Step, c.After), RequiredFor: c.names(t.Step, next)}, err
+}
+
+// ShownParameters are the parameters of a step without secrets: those of the environment, and what usual keys of secrets have.
+func (c *Course) ShownParameters(step int32) (json.RawMessage, error) {
+	text := c.Steps[step].Parameters
+	if text == nil {
+		return nil, nil
+	}
+	usual, err := secret.NewRules(nil)
+	if err != nil {
+		return nil, err
+	}
+	v, err := yaqljson.Decode(text)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "the parameters of a stored task cannot be read: %w", err)
+	}
+	return plan.AppendCanonical(nil, secret.NewVeil(usual, c.Hidden).Value(nil, v)), nil
 }
 
 // names are the steps that can be reached from a step through points in time alone, sorted.

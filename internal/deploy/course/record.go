@@ -29,8 +29,10 @@ type Environment struct {
 	// deployment has to ask for, are TYPE=NAME.
 	Graphs   []string        `json:"graphs"`
 	Settings json.RawMessage `json:"settings,omitempty"`
-	Common   Digest          `json:"common"`
-	Nodes    []Node          `json:"nodes"`
+	// Secrets say which values are secret, besides the usual ones.
+	Secrets []string `json:"secrets,omitempty"`
+	Common  Digest   `json:"common"`
+	Nodes   []Node   `json:"nodes"`
 	// Generation counts the changes from 1.
 	Generation int64 `json:"generation"`
 	// Created and Modified are in nanoseconds since the epoch; By and Trail tell who changed it last, and why.
@@ -38,6 +40,13 @@ type Environment struct {
 	Modified int64        `json:"modified"`
 	By       string       `json:"by"`
 	Trail    reason.Trail `json:"trail,omitempty"`
+}
+
+// Shown returns what is told of the environment: without values of its state, which may be secret.
+func (e *Environment) Shown() *Environment {
+	x := *e
+	x.Settings = nil
+	return &x
 }
 
 // Node is a node of an environment.
@@ -173,6 +182,7 @@ type Deployment struct {
 	// Common, Settings and Nodes are the state to be reached.
 	Common   Digest          `json:"common"`
 	Settings json.RawMessage `json:"settings,omitempty"`
+	Secrets  []string        `json:"secrets,omitempty"`
 	Nodes    []Node          `json:"nodes"`
 	// Steps is the number of tasks on nodes, Runs of those that the plan lets run, Chunks of the objects that hold them.
 	Steps  int           `json:"steps"`
@@ -200,9 +210,18 @@ func (d *Deployment) Node(uid string) *Node {
 	return nil
 }
 
+// Shown returns what is told of the deployment: without values of its state, which may be secret.
+func (d *Deployment) Shown() *Deployment {
+	x := *d
+	x.Settings = nil
+	return &x
+}
+
 // Course is the plan of a deployment as it is carried out.
 type Course struct {
-	Steps []Step
+	// Hidden are the secrets that the plan was computed from, in the forms in which they are looked for in texts.
+	Hidden []string
+	Steps  []Step
 	// After tells for each step, and then for each point in time, which of them it comes after.
 	After  [][]int32
 	Groups []Group
@@ -229,6 +248,7 @@ type Group struct {
 
 // chunk is a stored piece of a course.
 type chunk struct {
+	Hidden []string  `json:"hidden,omitempty"`
 	Steps  []Step    `json:"steps,omitempty"`
 	After  [][]int32 `json:"after,omitempty"`
 	Groups []Group   `json:"groups,omitempty"`
@@ -246,7 +266,7 @@ func (c *Course) Encode() ([][]byte, error) {
 			piece.Steps = c.Steps[from:min(from+chunkSteps, len(c.Steps))]
 		}
 		if from == 0 {
-			piece.Groups = c.Groups
+			piece.Groups, piece.Hidden = c.Groups, c.Hidden
 		}
 		text, err := json.Marshal(piece)
 		if err != nil {
@@ -266,6 +286,7 @@ func (c *Course) Add(text []byte) error {
 	c.Steps = append(c.Steps, piece.Steps...)
 	c.After = append(c.After, piece.After...)
 	c.Groups = append(c.Groups, piece.Groups...)
+	c.Hidden = append(c.Hidden, piece.Hidden...)
 	return nil
 }
 

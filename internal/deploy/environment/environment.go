@@ -7,7 +7,7 @@
 //	  "2": {uid: "2", roles: [compute]}
 //
 // Besides, a file may have status, settings (what {SETTINGS.x} in texts of tasks means), graphs (names of stored task
-// graphs) and hosts (UID to the node of the cluster that carries tasks out). Maps of a state are in the order of their keys, whatever order the file has.
+// graphs), hosts (UID to the node of the cluster that carries tasks out) and secrets (paths of values that are not shown). Maps of a state are in the order of their keys, whatever order the file has.
 package environment
 
 import (
@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-project/drover/internal/deploy/document"
 	"github.com/drover-project/drover/internal/deploy/plan"
+	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/internal/deploy/state"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/yaql"
@@ -36,12 +37,17 @@ type Environment struct {
 	Parts    map[string]*state.Part // by UID of a node, the master among them if the file has it
 	Nodes    []plan.Node            // without the master, by their roles
 	// Hosts are the nodes of the cluster that carry tasks out, by UID.
-	Hosts    map[string]string
+	Hosts map[string]string
+	// Secrets say which values are secret, as package secret has it.
+	Secrets  []string
 	Warnings []document.Warning
 }
 
+// maxSecrets bounds what an environment may say of its secrets.
+const maxSecrets = 1000
+
 // keys are those that a file may have.
-var keys = []string{"name", "status", "settings", "graphs", "hosts", "common", "nodes"}
+var keys = []string{"name", "status", "settings", "graphs", "hosts", "secrets", "common", "nodes"}
 
 // Read reads a file of YAML or JSON.
 func Read(space *state.Space, file string, text []byte) (*Environment, error) {
@@ -148,6 +154,8 @@ func build(space *state.Space, file string, v any) (*Environment, error) {
 			}
 		case "hosts":
 			err = e.hosts(file, v)
+		case "secrets":
+			err = e.secrets(file, v)
 		case "common":
 			e.Common = space.NewPart(document.Sorted(v))
 		case "nodes":
@@ -160,7 +168,40 @@ func build(space *state.Space, file string, v any) (*Environment, error) {
 	if e.Common == nil {
 		e.Common = space.NewPart(nil)
 	}
+	if err == nil {
+		err = noMarks(file, d)
+	}
 	return e, err
+}
+
+// noMarks refuses a state in which marks stand for secrets: they would take the place of what they hide.
+func noMarks(file string, v any) error {
+	at, found := secret.Marked(v)
+	if !found {
+		return nil
+	}
+	return fault.New(fault.Invalid, "%s: the value at %s has %s in it, which is shown in place of a secret", file, at, secret.Mark).At(at).
+		WithHint("write the secret itself; drover deploy env show --show-secrets tells it")
+}
+
+func (e *Environment) secrets(file string, v any) error {
+	for _, x := range list(v) {
+		path, ok := x.(string)
+		if !ok {
+			return fault.New(fault.Invalid, "%s: %v is no path of secrets", file, x).At("secrets")
+		}
+		e.Secrets = append(e.Secrets, path)
+	}
+	if list(v) == nil {
+		return fault.New(fault.Invalid, "%s: secrets must be a list of paths", file).At("secrets")
+	}
+	if len(e.Secrets) > maxSecrets {
+		return fault.New(fault.TooLarge, "%s: the environment has %d paths of secrets; %d are the limit", file, len(e.Secrets), maxSecrets).At("secrets")
+	}
+	if _, err := secret.NewRules(e.Secrets); err != nil {
+		return fault.New(fault.Invalid, "%s: %w", file, err).At("secrets")
+	}
+	return nil
 }
 
 func (e *Environment) hosts(file string, v any) error {
@@ -194,6 +235,9 @@ func ReadNode(space *state.Space, uid string, n *document.Node) (*Node, error) {
 	whole := yaql.NewDict(1)
 	_ = whole.Set(uid, n.Value()) // texts can be keys
 	if err := e.nodes(space, n.File, whole); err != nil {
+		return nil, err
+	}
+	if err := noMarks(n.File, n.Value()); err != nil {
 		return nil, err
 	}
 	out := &Node{Node: plan.Node{UID: uid, Tags: []string{plan.Master}}, Part: e.Parts[uid]}
@@ -253,4 +297,28 @@ func text(v any) string {
 		return s
 	}
 	return fmt.Sprint(v)
+}
+
+// Veil hides the secrets of environments, by the rules of all of them, and of the parameters of a plan: a graph may hold secrets of
+// its own. What is nil has none.
+func Veil(p *plan.Plan, all ...*Environment) (*secret.Veil, error) {
+	all = slices.DeleteFunc(all, func(e *Environment) bool { return e == nil })
+	var own, texts []string
+	for _, e := range all {
+		own = append(own, e.Secrets...)
+	}
+	rules, err := secret.NewRules(own)
+	if err != nil {
+		return nil, err
+	}
+	take := func(text string) { texts = append(texts, text) }
+	rules.Collect(nil, p.Parameters(), take)
+	for _, e := range all {
+		rules.Collect([]string{"settings"}, e.Settings, take)
+		rules.Collect(nil, e.Common.Data(), take)
+		for _, p := range e.Parts {
+			rules.Collect(nil, p.Data(), take)
+		}
+	}
+	return secret.NewVeil(rules, texts), nil
 }

@@ -37,7 +37,7 @@ func TestEventsMakeTasksRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		var ran []string
-		why := report.Why(p)
+		why := report.Why(p, nil)
 		for i := range p.Steps {
 			if p.Steps[i].Run {
 				ran = append(ran, p.Steps[i].ID()+": "+why(int32(i)))

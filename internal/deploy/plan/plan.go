@@ -101,6 +101,18 @@ func (p *Plan) Len() int {
 	return n
 }
 
+// Parameters are those of all steps that run, as one value; none of a plan that is nil.
+func (p *Plan) Parameters() []any {
+	if p == nil {
+		return nil
+	}
+	out := make([]any, len(p.Steps))
+	for i := range p.Steps {
+		out[i] = p.Steps[i].Parameters
+	}
+	return out
+}
+
 // Name returns node and task of a step, as in "1/hosts".
 func (p *Plan) Name(step int32) string {
 	s := &p.Steps[step]

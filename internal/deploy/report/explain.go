@@ -7,12 +7,14 @@ import (
 
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/plan"
+	"github.com/drover-project/drover/internal/deploy/secret"
 )
 
 // Explain writes for people all that a plan knows of one step: whether it runs, every comparison of its condition with
-// both values, its parameters, and what it waits for.
-func Explain(w io.Writer, p *plan.Plan, step int32) error {
+// both values, its parameters, and what it waits for; without what is to be hidden.
+func Explain(w io.Writer, p *plan.Plan, step int32, hide *secret.Veil) error {
 	out := page{bufio.NewWriter(w)}
+	t := &teller{hide: hide}
 	s := &p.Steps[step]
 	verdict := "does not run"
 	if s.Run {
@@ -21,13 +23,13 @@ func Explain(w io.Writer, p *plan.Plan, step int32) error {
 	out.printf("%s %s: %s\n", p.Name(step), verdict, s.Why.Kind)
 	out.printf("written in %s\n", s.Task.Position)
 	if s.Why.Kind == plan.ByCondition {
-		out.printf("condition: %s\n  is %s\n", short(s.Why.Condition), short(plan.Canonical(s.Why.Value)))
+		out.printf("condition: %s\n  is %s\n", t.text(s.Why.Condition), t.value(s.Why.Condition, "", s.Why.Value))
 	}
 	for _, d := range s.Why.Decisions {
-		out.decision(d)
+		out.decision(t, d)
 	}
 	if s.Run {
-		out.printf("parameters: %s\n", plan.Canonical(s.Parameters))
+		out.printf("parameters: %s\n", plan.Canonical(hide.Value(nil, s.Parameters)))
 	}
 	walker := p.Walker()
 	for _, direction := range []struct {
@@ -45,14 +47,14 @@ func Explain(w io.Writer, p *plan.Plan, step int32) error {
 }
 
 // decision writes one comparison.
-func (p page) decision(d *expression.Decision) {
-	p.printf("%s(%s): ", d.Function, short(d.Expression))
+func (p page) decision(t *teller, d *expression.Decision) {
+	p.printf("%s(%s): ", d.Function, t.text(d.Expression))
 	switch {
 	case !d.Changed:
 		p.printf("as it was\n")
 		return
 	case expression.IsUndefined(d.Old):
-		p.printf("never there before\n  new %s\n", short(plan.Canonical(d.New)))
+		p.printf("never there before\n  new %s\n", t.value(d.Expression, "", d.New))
 		return
 	}
 	p.printf("changed\n")
@@ -63,10 +65,10 @@ func (p page) decision(d *expression.Decision) {
 			path = "the value"
 		}
 		if !x.Came {
-			p.printf("  old %s: %s\n", path, short(plan.Canonical(x.Old)))
+			p.printf("  old %s: %s\n", path, t.value(d.Expression, x.Path, x.Old))
 		}
 		if !x.Gone {
-			p.printf("  new %s: %s\n", path, short(plan.Canonical(x.New)))
+			p.printf("  new %s: %s\n", path, t.value(d.Expression, x.Path, x.New))
 		}
 	}
 	if more {

@@ -59,7 +59,7 @@ func TestFormsOfPlans(t *testing.T) {
 		write func(b *strings.Builder) error
 		tells []string
 	}{
-		{"tree", func(b *strings.Builder) error { return report.Tree(b, p, order) }, []string{
+		{"tree", func(b *strings.Builder) error { return report.Tree(b, p, order, nil) }, []string{
 			"3 of 4 tasks run, on 2 nodes\nnode 1\n├─ a (shell): $.port: 80 -> 81\n└─ c (shell): event upgrade\n",
 			"node 2\n└─ a (shell): $.port was never there"}},
 		{"json", func(b *strings.Builder) error { return report.JSON(b, p) }, []string{
@@ -70,11 +70,11 @@ func TestFormsOfPlans(t *testing.T) {
 		{"mermaid", func(b *strings.Builder) error { return report.Mermaid(b, p) }, []string{"node 1", "-->"}},
 		{"explanation", func(b *strings.Builder) error {
 			step, _ := p.Find("a", "1")
-			return report.Explain(b, p, step)
+			return report.Explain(b, p, step, nil)
 		}, []string{"1/a runs: condition\nwritten in tasks.yaml:2:3\n", "changed($.port): changed\n  old the value: 80\n  new the value: 81\n"}},
 		{"another one", func(b *strings.Builder) error {
 			step, _ := p.Find("c", "1")
-			return report.Explain(b, p, step)
+			return report.Explain(b, p, step, nil)
 		}, []string{"1/c runs: event\n", "requires 1/a\nrequires 2/a\n"}},
 	} {
 		var texts [2]strings.Builder

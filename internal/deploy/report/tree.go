@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/deploy/dump"
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/plan"
+	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/yaql/yaqljson"
 )
 
@@ -20,8 +21,9 @@ func (p page) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.Writer, format, args...) // the writer keeps the error
 }
 
-// Tree writes a plan for people: for each node the tasks that run, in the order in which they may, with the reason.
-func Tree(w io.Writer, p *plan.Plan, order []int32) error {
+// Tree writes a plan for people: for each node the tasks that run, in the order in which they may, with the reason, without
+// what is to be hidden.
+func Tree(w io.Writer, p *plan.Plan, order []int32, hide *secret.Veil) error {
 	out := page{bufio.NewWriterSize(w, 1<<16)}
 	byNode := make([][]int32, len(p.Nodes))
 	nodes, runs := 0, 0
@@ -37,7 +39,7 @@ func Tree(w io.Writer, p *plan.Plan, order []int32) error {
 		byNode[step.Node] = append(byNode[step.Node], s)
 	}
 	out.printf("%d of %d tasks run, on %d nodes\n", runs, len(p.Steps), nodes)
-	reasons := map[*expression.Decision]string{}
+	why := Why(p, hide)
 	for n, steps := range byNode {
 		if len(steps) == 0 {
 			continue
@@ -49,17 +51,22 @@ func Tree(w io.Writer, p *plan.Plan, order []int32) error {
 				mark = "└─"
 			}
 			step := &p.Steps[s]
-			out.printf("%s %s (%s): %s\n", mark, step.ID(), step.Type, sentence(step, reasons))
+			out.printf("%s %s (%s): %s\n", mark, step.ID(), step.Type, why(s))
 		}
 	}
 	for _, warning := range p.Warnings {
-		out.printf("warning: %s\n", warning)
+		out.printf("warning: %s\n", hide.Text(warning))
 	}
 	return out.Flush()
 }
 
-// sentence says why a task runs.
-func sentence(s *plan.Step, known map[*expression.Decision]string) string {
+// teller says why tasks run, without what is to be hidden.
+type teller struct {
+	hide  *secret.Veil
+	known map[*expression.Decision]string
+}
+
+func (t *teller) sentence(s *plan.Step) string {
 	switch s.Why.Kind {
 	case plan.ByCondition:
 	case plan.ByEvent, plan.ByRefresh:
@@ -69,28 +76,36 @@ func sentence(s *plan.Step, known map[*expression.Decision]string) string {
 	}
 	var parts []string
 	for _, d := range s.Why.Decided(s.Run) {
-		text, done := known[d]
+		text, done := t.known[d]
 		if !done {
-			text = describe(d)
-			known[d] = text
+			text = t.describe(d)
+			t.known[d] = text
 		}
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 {
-		return short(s.Why.Condition) + " is " + short(plan.Canonical(s.Why.Value))
+		return t.text(s.Why.Condition) + " is " + t.value(s.Why.Condition, "", s.Why.Value)
 	}
 	return strings.Join(parts, "; ")
 }
 
-// Why returns what says in one line why a step of a plan runs or does not.
-func Why(p *plan.Plan) func(step int32) string {
-	known := map[*expression.Decision]string{}
-	return func(step int32) string { return sentence(&p.Steps[step], known) }
+// Why returns what says in one line why a step of a plan runs or does not, without what is to be hidden.
+func Why(p *plan.Plan, hide *secret.Veil) func(step int32) string {
+	t := &teller{hide, map[*expression.Decision]string{}}
+	return func(step int32) string { return t.sentence(&p.Steps[step]) }
+}
+
+// text and value are a text, and a value that an expression has at a path, as a line shows them. What is secret is hidden
+// first: the beginning of a secret is one.
+func (t *teller) text(s string) string { return short(t.hide.Text(s)) }
+
+func (t *teller) value(expression, path string, v any) string {
+	return short(plan.Canonical(t.hide.Found(expression, path, v)))
 }
 
 // describe says what a comparison found.
-func describe(d *expression.Decision) string {
-	what := short(d.Expression)
+func (t *teller) describe(d *expression.Decision) string {
+	what := t.text(d.Expression)
 	switch {
 	case !d.Changed:
 		return what + " is as it was"
@@ -102,11 +117,11 @@ func describe(d *expression.Decision) string {
 	for _, x := range found[:min(len(found), 3)] {
 		switch {
 		case x.Came:
-			parts = append(parts, what+x.Path+" came: "+short(plan.Canonical(x.New)))
+			parts = append(parts, what+x.Path+" came: "+t.value(d.Expression, x.Path, x.New))
 		case x.Gone:
-			parts = append(parts, what+x.Path+" went: "+short(plan.Canonical(x.Old)))
+			parts = append(parts, what+x.Path+" went: "+t.value(d.Expression, x.Path, x.Old))
 		default:
-			parts = append(parts, what+x.Path+": "+short(plan.Canonical(x.Old))+" -> "+short(plan.Canonical(x.New)))
+			parts = append(parts, what+x.Path+": "+t.value(d.Expression, x.Path, x.Old)+" -> "+t.value(d.Expression, x.Path, x.New))
 		}
 	}
 	if more || len(found) > 3 {
