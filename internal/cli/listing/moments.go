@@ -10,7 +10,7 @@ import (
 
 // pairTimes are the fields whose times are pairs of seconds and microseconds, as
 // clients of the reference know them.
-var pairTimes = []string{"received_ts", "start_ts", "end_ts", "held_since"}
+var pairTimes = []string{"received_ts", "start_ts", "end_ts", "held_since", "waits_since"}
 
 // Moment reads the value of a field as a time; ok is false for what is none.
 func Moment(f Field, value json.RawMessage) (at time.Time, ok bool) {

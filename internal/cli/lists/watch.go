@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/cli/screen"
 	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/qlang"
 )
@@ -79,14 +80,17 @@ func sameCells(a, b []listing.Cell) bool {
 	return slices.EqualFunc(a, b, func(x, y listing.Cell) bool { return x.Status == y.Status && bytes.Equal(x.Value, y.Value) })
 }
 
-// watch shows a list and then how its rows change, until it is interrupted.
+// watch shows a list and then how its rows change, until it is interrupted: in place on a
+// terminal, else row by row.
 func watch(ctx context.Context, sh *shell.Shell, what string, fields []string, filter qlang.Node, o *Options) error {
+	if in, out, ok := sh.Screen(); ok && !sh.Classic() && !sh.Structured() && o.separator == "" && !o.noHeaders {
+		return screen.Show(ctx, screen.On(sh, in, out), newWatchPage(sh, what, fields, filter, o))
+	}
 	var w watched
 	since := int64(0)
 	for {
 		var u update
-		options := map[string]any{"watch": since, "sort": shell.NonNil(o.sort), "limit": o.limit}
-		if err := sh.Stay(ctx, "Query", &u, what, fields, qlang.JSON(filter), options); err != nil {
+		if err := news(ctx, sh, &u, what, fields, filter, o, since); err != nil {
 			return err
 		}
 		events := w.apply(&u)
@@ -102,6 +106,29 @@ func watch(ctx context.Context, sh *shell.Shell, what string, fields []string, f
 		}
 		since = u.Revision
 	}
+}
+
+// news asks what is new in a list since a revision, and waits for it.
+func news(ctx context.Context, sh *shell.Shell, u *update, what string, fields []string, filter qlang.Node, o *Options, since int64) error {
+	options := map[string]any{"watch": since, "sort": shell.NonNil(o.sort), "limit": o.limit}
+	return sh.Stay(ctx, "Query", u, what, fields, qlang.JSON(filter), options)
+}
+
+// newWatchPage is a list to be followed on a terminal. Rows of jobs have their status and
+// their number besides, to be put in order by.
+func newWatchPage(sh *shell.Shell, what string, fields []string, filter qlang.Node, o *Options) *watchPage {
+	p := &watchPage{sh: sh, what: what, o: o}
+	if what == "job" {
+		fields = append(slices.Clone(fields), "status", "id")
+		p.hidden = 2
+	}
+	p.ask = func(since int64) func(context.Context) (any, error) {
+		return func(ctx context.Context) (any, error) {
+			u := &update{}
+			return u, news(ctx, sh, u, what, fields, filter, o, since)
+		}
+	}
+	return p
 }
 
 // showEvents shows rows with a sign and a time before each, or as JSON one to a
