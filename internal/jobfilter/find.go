@@ -67,13 +67,19 @@ func notFound(rules []*Rule, ref string) error {
 	return err
 }
 
-// WithoutAccounts leaves the hops that tell an account out of the trail of a rule
-// which was read and is sent back: those that stand in one of the rules as they
-// are here, which nobody can have made up.
-func WithoutAccounts(rules []*Rule, t reason.Trail) reason.Trail {
+// Claims are the hops of a trail that somebody sends with a rule, but for those of the
+// system that a rule has which was read and is sent back: hops that tell an account, or
+// that the queue made, as they stand in one of the rules here, which nobody can have made
+// up; and hops of the queue that say nothing, which claim nothing.
+func Claims(rules []*Rule, t reason.Trail) reason.Trail {
 	return slices.DeleteFunc(slices.Clone(t), func(e reason.Entry) bool {
-		return strings.HasPrefix(e.Source, reason.SourceAccount) &&
-			slices.ContainsFunc(rules, func(r *Rule) bool { return slices.Contains(r.Reason, e) })
+		switch {
+		case e.Source == reason.SourceQueue && e.Reason == "":
+			return true
+		case e.Source != reason.SourceQueue && !strings.HasPrefix(e.Source, reason.SourceAccount):
+			return false
+		}
+		return slices.ContainsFunc(rules, func(r *Rule) bool { return slices.Contains(r.Reason, e) })
 	})
 }
 

@@ -17,10 +17,6 @@ import (
 	"github.com/drover-project/drover/internal/reason"
 )
 
-// reasonSource marks the queue's own hop in the trail of a filter rule, under
-// the name that clients know.
-const reasonSource = "luxid"
-
 // MaxRule is the greatest size of a filter rule as JSON, in bytes.
 const MaxRule = 256 << 10
 
@@ -95,7 +91,7 @@ func (q *Queue) editing(c *FilterChange, made **jobfilter.Edited) (machine.Edit,
 		}
 	}
 	at := jobfilter.Moment{Now: q.cfg.Now(), Preview: c.preview}
-	at.Hop = reason.Entry{Source: reasonSource, Time: at.Now.UnixNano()}
+	at.Hop = reason.Entry{Source: reason.SourceQueue, Time: at.Now.UnixNano()}
 	return func(rules []jobfilter.Rule, lastID job.ID) ([]jobfilter.Rule, []string, error) {
 		present := pointers(rules)
 		if err := jobfilter.CheckDigest(present, c.Digest); err != nil {

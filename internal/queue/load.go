@@ -217,7 +217,7 @@ func (l *loader) rules(ctx context.Context) error {
 func inPlaceOf(uuid string) jobfilter.Rule {
 	return jobfilter.Rule{
 		UUID: uuid, Action: jobfilter.Action{Kind: jobfilter.Pause},
-		Reason: reason.Trail{{Source: reasonSource, Reason: "the stored rule cannot be read; delete this one to let jobs go on"}},
+		Reason: reason.Trail{{Source: reason.SourceQueue, Reason: "the stored rule cannot be read; delete this one to let jobs go on"}},
 	}
 }
 

@@ -5,8 +5,8 @@
 // Invariants:
 //   - Append never alters the trail it was given; two trails never share the
 //     room behind their ends.
-//   - Sources that begin with "gnt:", in whatever letters, belong to components
-//     of the system and are refused from outside (CheckOutside).
+//   - Sources that begin with "gnt:", and "luxid", in whatever letters, belong to
+//     components of the system and are refused from outside (CheckOutside).
 //   - What comes from outside is bounded: MaxEntries, MaxSource, MaxReason.
 package reason
 
@@ -47,6 +47,9 @@ const (
 	// SourceAccount begins the source of the entry by which a surface tells who
 	// sent a request; the surface follows ("gnt:account:rapi").
 	SourceAccount = "gnt:account:"
+	// SourceQueue is the source of the hop by which the queue takes a rule, under the
+	// name that clients know. It says nothing, but of a rule that cannot be read.
+	SourceQueue = "luxid"
 )
 
 // Account is who sent a request, as far as the surface that took it knows.
@@ -163,25 +166,25 @@ func CheckOutside(t Trail, allowed func(source string) bool) error {
 			return fault.New(fault.TooLarge, "the source of reason entry %d has %d bytes; the limit is %d", i, len(e.Source), MaxSource).At(at)
 		case len(e.Reason) > MaxReason:
 			return fault.New(fault.TooLarge, "the text of reason entry %d has %d bytes; the limit is %d", i, len(e.Reason), MaxReason).At(at)
-		case reserved(e.Source) && (allowed == nil || !allowed(e.Source)):
-			return fault.New(fault.Invalid, "reason entry %d has the reserved source %q: sources that begin with %q belong to the system",
-				i, e.Source, ReservedPrefix).At(at).
+		case Reserved(e.Source) && (allowed == nil || !allowed(e.Source)):
+			return fault.New(fault.Invalid, "reason entry %d has the reserved source %q: sources that begin with %q, and %q, belong to the system",
+				i, e.Source, ReservedPrefix, SourceQueue).At(at).
 				WithHint("use a source of your own, for example \"user\"")
 		}
 	}
 	return nil
 }
 
-// reserved reports whether a person would take the source for one of the
+// Reserved reports whether a person would take the source for one of the
 // system's: case, width, blanks and letters without a shape make no difference.
-func reserved(source string) bool {
+func Reserved(source string) bool {
 	shaped := strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z, unicode.Variation_Selector) {
 			return -1
 		}
 		return unicode.ToLower(r)
 	}, norm.NFKC.String(source))
-	return strings.HasPrefix(shaped, ReservedPrefix)
+	return strings.HasPrefix(shaped, ReservedPrefix) || shaped == SourceQueue
 }
 
 // Bucket is an ad-hoc limit that a submitter asks for by a reason text

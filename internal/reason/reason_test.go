@@ -63,12 +63,13 @@ func TestCheckOutside(t *testing.T) {
 func TestLookAlikesOfReservedSourcesAreRefused(t *testing.T) {
 	allowed := func(s string) bool { return s == "gnt:user" || strings.HasPrefix(s, "gnt:client") }
 	for _, source := range []string{"GNT:opcode:x", "Gnt:user", " gnt:user", "\tgnt:user", "gnt\u200b:user", "gnt\u200b:opcode",
-		"\ufeffgnt:luxid", "gnt :user", "g\u00adnt:user", "\uff47\uff4e\uff54:user", "gnt\uff1auser", "gnt\ufe0f:user", "gnt\u0000:user"} {
+		"\ufeffgnt:luxid", "gnt :user", "g\u00adnt:user", "\uff47\uff4e\uff54:user", "gnt\uff1auser", "gnt\ufe0f:user", "gnt\u0000:user",
+		"luxid", "Luxid", "luxi\u200bd", " luxid "} {
 		if err := reason.CheckOutside(reason.Trail{{Source: source}}, allowed); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%q: %v", source, err)
 		}
 	}
-	for _, source := range []string{"", "gnt", "gnt-tool", "user", "my gnt:user", "gnt:user", "gnt:client:gnt-instance", "m\u00fcller"} {
+	for _, source := range []string{"", "gnt", "gnt-tool", "user", "my gnt:user", "gnt:user", "gnt:client:gnt-instance", "m\u00fcller", "luxid2", "my luxid"} {
 		if err := reason.CheckOutside(reason.Trail{{Source: source}}, allowed); err != nil {
 			t.Errorf("%q: %v", source, err)
 		}

@@ -2,6 +2,7 @@ package luxi
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os/user"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drover-project/drover/internal/audit"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -54,10 +57,15 @@ func signed(ops []*opcode.Opcode, by reason.Entry) []*opcode.Opcode {
 }
 
 // as is who sends the request, with the reason trail in an argument, if it is
-// there: why.
+// there: why. Anything else in its place is one argument too many.
 func (a *arguments) as(i int) audit.By {
 	by := audit.By{Account: a.by}
 	if i < 0 || !a.has(i) {
+		return by
+	}
+	if _, ok := luxiwire.Elements(a.items[i]); !ok {
+		a.fail(fault.New(fault.Invalid, "Unable to read %s", a.known).At(fmt.Sprintf("args[%d]", i)).
+			WithHint("behind the arguments there may be a reason trail, a list"))
 		return by
 	}
 	by.Trail = a.trail(i)

@@ -20,6 +20,8 @@ type arguments struct {
 	text  raw
 	items []raw
 	err   error
+	// known is what the reference calls a list of the arguments that it knows.
+	known string
 	// by is who sends the request.
 	by reason.Account
 }
@@ -27,12 +29,18 @@ type arguments struct {
 // arityNames are what the reference calls lists of a fixed length.
 var arityNames = map[int]string{0: "Null", 1: "OneTuple", 2: "Pair", 3: "Triple", 4: "Tuple4", 5: "Tuple5"}
 
+// anything is the greatest number of arguments of a method that looks at none.
+const anything = -1
+
 // arguments splits the argument list and checks its length.
 func (m method) arguments(text raw) (*arguments, error) {
-	a := &arguments{text: text}
+	a := &arguments{text: text, known: arityNames[m.min]}
+	if m.max == anything {
+		return a, nil
+	}
 	items, ok := luxiwire.Elements(text)
 	if a.items = items; !ok || len(a.items) < m.min || len(a.items) > m.max {
-		a.fail(fault.New(fault.Invalid, "Unable to read %s", arityNames[m.min]).WithHint("%s takes %s", m.name, m.arity()))
+		a.fail(fault.New(fault.Invalid, "Unable to read %s", a.known).WithHint("%s takes %s", m.name, m.arity()))
 		return nil, a.bad()
 	}
 	return a, nil

@@ -19,11 +19,11 @@ import (
 // all its parts. The answer is the UUID.
 func replaceFilter(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	uuid := a.optionalStr(0)
-	rule := a.rule(1)
+	rule, by := a.rule(1), a.as(5)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	if err := reason.CheckOutside(jobfilter.WithoutAccounts(d.Querier.Picture.Load().Rules, rule.Reason), allowedSource); err != nil {
+	if err := reason.CheckOutside(jobfilter.Claims(d.Querier.Picture.Load().Rules, rule.Reason), allowedSource); err != nil {
 		return nil, err
 	}
 	if a.has(0) { // null adds a rule; a text, also an empty one, is meant to be a UUID
@@ -32,7 +32,7 @@ func replaceFilter(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		}
 	}
 	rule.Reason = rule.Reason.Then(a.by.Entry(time.Now()))
-	made, _, err := d.Queue.PutFilter(ctx, uuid, rule, a.as(5))
+	made, _, err := d.Queue.PutFilter(ctx, uuid, rule, by)
 	return made, err
 }
 
@@ -85,11 +85,11 @@ func withoutPlace(err error) error {
 }
 
 func deleteFilter(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	uuid := a.str(0)
+	uuid, by := a.str(0), a.as(1)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	err := d.Queue.DeleteFilter(ctx, uuid, a.as(1))
+	err := d.Queue.DeleteFilter(ctx, uuid, by)
 	if fault.Is(err, fault.NotFound) {
 		return nil, luxiwire.Generic("Filter rule with UUID %s does not exist", uuid)
 	}
@@ -157,7 +157,7 @@ func (a *arguments) edits(i int) []jobfilter.Edit {
 	for n, body := range bodies {
 		e, err := jobfilter.ParseEdit(body)
 		if err == nil {
-			err = reason.CheckOutside(e.Parts.Reason, allowedSource)
+			err = reason.CheckOutside(jobfilter.Claims(nil, e.Parts.Reason), allowedSource)
 		}
 		if err != nil {
 			a.fail(err)

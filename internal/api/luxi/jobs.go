@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -200,29 +201,27 @@ func waitForJobChange(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	if items.All.CheckFields("job", fields) != nil { // such values never change, and tell nothing
-		return [2]any{make([]any, len(fields)), []any{}}, nil
-	}
-	known := canonical(a.items[2])
-	serial := lastKnownSerial(a.items[3])
-	row := items.JobValues(fields)
 	ctx, cancel := context.WithTimeout(ctx, min(job.Seconds(timeout), luxiwire.MaxWait))
 	defer cancel()
-	var values raw
-	j, err := d.Queue.Wait(ctx, id, func(j *job.Job) bool {
-		if j.Final() || j.LastSerial() > serial {
-			return true
+	// Of fields that there are not the values never change, and no log is told.
+	serial, news := int64(math.MaxInt64), func(*job.Job) bool { return true }
+	values := func(*job.Job) any { return make([]any, len(fields)) }
+	if items.All.CheckFields("job", fields) == nil {
+		known, row := canonical(a.items[2]), items.JobValues(fields)
+		serial = lastKnownSerial(a.items[3])
+		values = func(j *job.Job) any { return raw(row(nil, j)) }
+		news = func(j *job.Job) bool {
+			return j.Final() || j.LastSerial() > serial || !bytes.Equal(canonical(row(nil, j)), known)
 		}
-		values = row(nil, j)
-		return !bytes.Equal(canonical(values), known)
-	})
+	}
+	j, err := d.Queue.Wait(ctx, id, news)
 	if fault.Is(err, fault.NotFound) {
 		return nil, &luxiwire.Error{Class: "JobLost", Args: []any{"Can't load job file"}}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return [2]any{raw(row(nil, j)), logRows(j.LogAfter(serial))}, nil
+	return [2]any{values(j), logRows(j.LogAfter(serial))}, nil
 }
 
 // lastKnownSerial reads the serial of the newest entry that a client has;

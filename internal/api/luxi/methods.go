@@ -103,7 +103,7 @@ var jobMethods = []method{
 	{"QueryNetworks", 3, 3, queryItems("network")},
 	{"QueryExports", 2, 2, queryExports}, // nodes, lock
 	{"QueryTags", 2, 2, queryTags},       // kind, name
-	{"QueryClusterInfo", 0, 0, queryClusterInfo},
+	{"QueryClusterInfo", 0, anything, queryClusterInfo},
 	{"QueryConfigValues", 1, 1, queryConfigValues}, // names
 
 	// Our own.

@@ -2,6 +2,7 @@ package luxi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -99,7 +100,7 @@ func TestReservedSourcesAreRefused(t *testing.T) {
 	r := newRig(t)
 	for source, allowed := range map[string]bool{
 		"user": true, "gnt:user": true, "gnt:client": true, "gnt:client:gnt-instance": true, "gnt:clientele": false,
-		"gnt:opcode:test_delay": false, "gnt:library:rlib2:x": false, "gnt:watcher": false, "gnt:": false,
+		"gnt:opcode:test_delay": false, "gnt:library:rlib2:x": false, "gnt:watcher": false, "gnt:": false, "luxid": false,
 	} {
 		entry := []any{[]any{source, "x", 1}}
 		err := r.client().Call(t.Context(), "SubmitJob", []any{[]any{delay(0.001, "reason", entry)}}, nil)
@@ -110,6 +111,17 @@ func TestReservedSourcesAreRefused(t *testing.T) {
 		if (err == nil) != allowed {
 			t.Errorf("a rule with %s: %v", source, err)
 		}
+	}
+	// A rule that was read goes in once more, as it came out; the queue's hop says nothing.
+	var rules [][]json.RawMessage // times have more digits than a float64
+	r.call("QueryFilters", &rules, nil, []string{"uuid", "priority", "predicates", "action", "reason_trail"})
+	for _, rule := range rules {
+		for _, uuid := range []any{rule[0], nil} {
+			r.call("ReplaceFilter", nil, uuid, rule[1], rule[2], rule[3], rule[4])
+		}
+	}
+	if len(rules) == 0 {
+		t.Error("no rule was read")
 	}
 }
 
@@ -191,8 +203,48 @@ func TestWaitForJobChange(t *testing.T) {
 		t.Errorf("%s %s %s", code, class, text)
 	}
 	r.call("ArchiveJob", nil, id)
-	if _, class, _ := r.refused("WaitForJobChange", id, []string{"status"}, nil, nil, 60); class != "JobLost" {
-		t.Errorf("an archived job: %s", class)
+	// Who asks for a field that there is not learns no less that the job is gone, or he
+	// asks for ever.
+	for _, fields := range [][]string{{"status"}, {"status", "nosuch"}, {"nosuch"}} {
+		for _, gone := range []int{id, 4711} {
+			if _, class, text := r.refused("WaitForJobChange", gone, fields, nil, nil, 60); class != "JobLost" {
+				t.Errorf("job %d, %v: %s %s", gone, fields, class, text)
+			}
+		}
+	}
+}
+
+// What stands behind the arguments of a method is taken for nothing else than the reason
+// trail that there may be; the method that looks at no argument looks at none.
+func TestArgumentsTooMany(t *testing.T) {
+	r := newRig(t)
+	for _, tc := range []struct {
+		method string
+		args   []any
+		want   string
+	}{
+		{"ReplaceFilter", []any{nil, 0, []any{}, "ACCEPT", []any{}, 7}, "Unable to read Tuple5"},
+		{"ReplaceFilter", []any{nil, 0, []any{}, "ACCEPT", []any{}, []any{7}}, "Unable to read Triple: a reason entry must be a list"},
+		{"ReplaceFilter", []any{nil, 0, []any{}, "ACCEPT", []any{}, []any{}, 7}, "Unable to read Tuple5"},
+		{"DeleteFilter", []any{"x", 7}, "Unable to read OneTuple"},
+		{"DeleteFilter", []any{"x", []any{[]any{"gnt:forged", "", 1}}}, "reserved source"},
+		{"ChangeJobPriority", []any{1, 0, "high"}, "Unable to read Pair"},
+		{"SetDrainFlag", []any{true, false}, "Unable to read OneTuple"},
+	} {
+		code, class, text := r.refused(tc.method, tc.args...)
+		if code != fault.Invalid || class != "text" || !strings.Contains(text, tc.want) {
+			t.Errorf("%s %v: %s %s %s, want %s", tc.method, tc.args, code, class, text, tc.want)
+		}
+	}
+	var rules [][]string
+	r.call("QueryFilters", &rules, nil, []string{"uuid"})
+	if len(rules) != 0 {
+		t.Errorf("of what was refused there is %v", rules)
+	}
+	for _, args := range []string{`[]`, `[1]`, `["x",[],{}]`, `{}`, `null`, `7`} {
+		if a := r.dial().ask(`{"method":"QueryClusterInfo","args":` + args + `}`); !a.Success {
+			t.Errorf("QueryClusterInfo %s: %v", args, a.Result)
+		}
 	}
 }
 

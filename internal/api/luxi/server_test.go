@@ -204,7 +204,7 @@ func TestServeEndsThoughAClientDoesNotRead(t *testing.T) {
 func TestTableOfMethods(t *testing.T) {
 	var names []string
 	for _, m := range Methods {
-		if m.min > m.max || m.run == nil || arityNames[m.min] == "" {
+		if (m.min > m.max && m.max != anything) || m.run == nil || arityNames[m.min] == "" {
 			t.Errorf("%s: bad row", m.name)
 		}
 		names = append(names, m.name)

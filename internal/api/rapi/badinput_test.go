@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -150,6 +151,35 @@ func TestNothingIsTakenWithoutEffect(t *testing.T) {
 		a := r.do(tc.method, tc.path, body)
 		if a.status != tc.status || !strings.Contains(strings.ReplaceAll(a.text, "&#x27;", "'"), tc.text) {
 			t.Errorf("%s %s: %d %.300s", tc.method, tc.path, a.status, a.text)
+		}
+	}
+}
+
+// A body must be one wherever a change is asked for, also where nothing comes of it.
+func TestBodiesOfDeletions(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	for _, tc := range []struct {
+		body, kind string
+		job, rule  int
+	}{
+		{"", "", 200, 404},
+		{"{}", "application/json", 200, 404},
+		{"[7]", "application/json", 200, 404}, // means nothing, there as here
+		{"{", "application/json", 400, 400},
+		{"{}", "text/plain", 415, 415},
+		{"{}", "", 415, 415},
+	} {
+		for path, want := range map[string]int{"/2/jobs/77777": tc.job, "/2/filters/11111111-1111-4111-8111-111111111111": tc.rule} {
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodDelete, path, strings.NewReader(tc.body))
+			req.Header = header("admin", "secret")
+			if req.Header.Set("Content-Type", tc.kind); tc.kind == "" {
+				req.Header.Del("Content-Type")
+			}
+			w := httptest.NewRecorder()
+			r.rapi.ServeHTTP(w, req)
+			if w.Code != want {
+				t.Errorf("DELETE %s, %q as %q: %d %s, want %d", path, tc.body, tc.kind, w.Code, w.Body, want)
+			}
 		}
 	}
 }

@@ -146,7 +146,7 @@ func (r *request) rule() (jobfilter.Rule, error) {
 	if err != nil {
 		return rule, err
 	}
-	if err := reason.CheckOutside(withoutClientMarks(jobfilter.WithoutAccounts(r.Querier.Picture.Load().Rules, rule.Reason)), sayingUser); err != nil {
+	if err := reason.CheckOutside(withoutClientMarks(jobfilter.Claims(r.Querier.Picture.Load().Rules, rule.Reason)), sayingUser); err != nil {
 		return rule, err
 	}
 	if text := r.text("reason"); text != "" {

@@ -158,7 +158,7 @@ func tagMethods(class, kind, item string) methods {
 // jobResources are the resources of jobs.
 var jobResources = []route{
 	{"/2/jobs", methods{get: list(jobItem)}},
-	{"/2/jobs/{id}", methods{get: {stored: true, serve: singleJob}, del: {access: writing, serve: cancelJob}}},
+	{"/2/jobs/{id}", methods{get: {stored: true, serve: singleJob}, del: {access: writing, body: opcodeBody, serve: cancelJob}}},
 	{"/2/jobs/{id}/explain", methods{get: {serve: explainJob}}},
 	{"/2/jobs/{id}/wait", methods{get: {access: writing, body: opcodeBody, serve: waitForJob}}},
 }
@@ -177,6 +177,6 @@ var filterResources = []route{
 		get:   {stored: true, serve: singleFilter},
 		put:   {access: writing, body: opcodeBody, serve: putFilter},
 		patch: {access: writing, body: opcodeBody, serve: modifyFilter}, // our own
-		del:   {access: writing, serve: deleteFilter},
+		del:   {access: writing, body: opcodeBody, serve: deleteFilter},
 	}},
 }

@@ -199,11 +199,13 @@ func TestReservedSources(t *testing.T) {
 		`[["user","a",1],["gnt:client","",2]]`:                                    200, // what the stock client sends
 		`[["user","für Müller 😀",1]]`:                                             200,
 		`[["user","a",1],["gnt:client","",1],["luxid","",2],["gnt:client","",3]]`: 200, // a rule that was read and is sent back
-		`[["user","a",1],["gnt:client","b",2]]`:                                   400,
-		`[["gnt:user","a",1]]`:                                                    200, // what the reference's own tests send
-		`[["gnt:user:x","a",1]]`:                                                  400,
-		`[["gnt:opcode:test","a",1],["gnt:client","",2]]`:                         400,
-		`[["gnt:client:gnt-filter","a",1],["user","b",12]]`:                       400,
+		`[["luxid","rule taken on behalf of root",1]]`:                            400,
+		`[["LUXID","",1]]`:                                  400,
+		`[["user","a",1],["gnt:client","b",2]]`:             400,
+		`[["gnt:user","a",1]]`:                              200, // what the reference's own tests send
+		`[["gnt:user:x","a",1]]`:                            400,
+		`[["gnt:opcode:test","a",1],["gnt:client","",2]]`:   400,
+		`[["gnt:client:gnt-filter","a",1],["user","b",12]]`: 400,
 	} {
 		a := r.do(http.MethodPost, "/2/filters", `{"reason":`+trail+`}`)
 		if a.status != status {
@@ -212,6 +214,9 @@ func TestReservedSources(t *testing.T) {
 	}
 	if a := r.do(http.MethodPut, web1+"/startup", `{"reason":[["gnt:opcode:x","forged",5]]}`); a.status != http.StatusBadRequest || !strings.Contains(a.text, "reserved") {
 		t.Errorf("a forged hop of a job: %d %s", a.status, a.text)
+	}
+	if a := r.do(http.MethodPut, web1+"/startup", `{"reason":[["luxid","",5]]}`); a.status != http.StatusBadRequest || !strings.Contains(a.text, "reserved") {
+		t.Errorf("a hop of the queue on a job: %d %s", a.status, a.text)
 	}
 	var kept []struct {
 		UUID   string

@@ -45,7 +45,7 @@ func export(r *jobfilter.Rule) exported {
 
 // ofController reports whether a hop with this source is the controller's to add.
 func ofController(source string) bool {
-	return strings.HasPrefix(source, "gnt:account:") || source == "luxid"
+	return strings.HasPrefix(source, reason.SourceAccount) || source == reason.SourceQueue
 }
 
 // same reports whether two rules say the same, whoever said why.

@@ -3,7 +3,6 @@ package jobs
 import (
 	"bytes"
 	"context"
-	"strings"
 
 	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/fault"
@@ -46,7 +45,7 @@ const redacted = "<redacted>"
 func renewed(op *opcode.Opcode) *opcode.Opcode {
 	var kept reason.Trail
 	for _, hop := range op.Reason {
-		if hop.Source == reason.SourceUser || !strings.HasPrefix(hop.Source, reason.ReservedPrefix) {
+		if hop.Source == reason.SourceUser || !reason.Reserved(hop.Source) {
 			kept = append(kept, hop)
 		}
 	}
