@@ -102,6 +102,37 @@ func TestStateKnowsTheOwnChanges(t *testing.T) {
 	all.Wait()
 }
 
+// TestAStateIsAsOldAsItsQuestion has a change end while the driver, which has looked before it, still owes its answer.
+func TestAStateIsAsOldAsItsQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		dir := t.TempDir()
+		driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake"), Fault: func(c fake.Call) error {
+			if c.Method == "instances" && c.After {
+				<-answer
+			}
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := New(Config{Node: "node1", Dir: dir, Driver: driver})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close() //nolint:errcheck // it ends the reports
+		synctest.Wait()
+		if err := a.Start(t.Context(), Order{}, hypervisor.Spec{Name: "one", UUID: "u", Memory: 64}, nil); err != nil {
+			t.Fatal(err)
+		}
+		close(answer)
+		synctest.Wait()
+		if got := stateIn(t, a, "one"); got != hypervisor.Running {
+			t.Errorf("the instance is %q after its start", got)
+		}
+	})
+}
+
 func stateIn(t *testing.T, a *Agent, name string) hypervisor.State {
 	s, err := a.State(t.Context(), false)
 	if err != nil {

@@ -7,7 +7,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -116,8 +119,13 @@ func (d *diskTest) nothingIsLost() {
 // failing has system calls of the controller fail until mend is called.
 func (c *cluster) failing(calls, errno string) (mend func()) {
 	c.Helper()
-	cmd := exec.CommandContext(c.Context(), "strace", "-f", "-p", strconv.Itoa(c.Cmd.Process.Pid), "-e", "trace="+calls,
-		"-e", "inject="+calls+":error="+errno, "-o", "/dev/null")
+	return c.traced("-e", "trace="+calls, "-e", "inject="+calls+":error="+errno, "-o", "/dev/null")
+}
+
+// traced has strace look at the controller until end is called.
+func (c *cluster) traced(how ...string) (end func()) {
+	c.Helper()
+	cmd := exec.CommandContext(c.Context(), "strace", append([]string{"-f", "-p", strconv.Itoa(c.Cmd.Process.Pid)}, how...)...)
 	said, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -136,5 +144,59 @@ func (c *cluster) failing(calls, errno string) (mend func()) {
 	return func() {
 		_ = cmd.Process.Signal(syscall.SIGINT) // it lets go
 		_ = cmd.Wait()
+	}
+}
+
+// flushed and renamed are lines of strace with -y, which tells the paths of open files.
+var (
+	flushed = regexp.MustCompile(`fsync\(\d+<([^>]+)>`)
+	renamed = regexp.MustCompile(`rename(?:at|at2)?\((?:AT_FDCWD[^,]*, )?"([^"]+)", (?:AT_FDCWD[^,]*, )?"([^"]+)"`)
+)
+
+// TestWhatTakesAPlaceIsFlushed: a file that a node's agent renames into place is flushed before, and its directory after. So a machine
+// that loses its power has all of the old file or of the new one: of what tasks upload, of the epoch that the node follows, and of the notes
+// of what runs there.
+func TestWhatTakesAPlaceIsFlushed(t *testing.T) {
+	dir := t.TempDir()
+	c := controller{bin: testkit.Build(t), data: filepath.Join(dir, "data")}.start(t)
+	client := c.dial()
+	log, place := filepath.Join(dir, "trace"), filepath.Join(dir, "uploaded")
+	end := c.traced("-y", "-e", "trace=fsync,rename,renameat,renameat2", "-o", log)
+	r := &rollout{T: t, dir: dir}
+	r.call(client, nil, "PutTaskGraph", "graph", []any{map[string]string{"path": "graph.yaml", "text": "" +
+		"- {id: write, type: upload_file, version: 2.1.0, role: [web], parameters: {path: '" + place + "', data: text}}\n" +
+		"- {id: run, type: shell, version: 2.1.0, role: [web], requires: [write], parameters: {cmd: 'true'}}\n"}})
+	r.call(client, nil, "PutEnvironment", "prod", map[string]string{"path": "prod.yaml", "text": "" +
+		"{common: {}, hosts: {'1': node1.drover.example}, nodes: {'1': {uid: '1', roles: [web]}}}"}, []string{"graph"})
+	var made struct{ Deployment struct{ ID int } }
+	r.call(client, &made, "PlanDeployment", map[string]any{"environment": "prod"})
+	r.id = made.Deployment.ID
+	r.call(client, nil, "BeginDeployment", r.id)
+	r.until(client, "over", func(p *progress) bool { return p.Status == "ready" })
+	end()
+	c.stop()
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, open := map[string]bool{}, map[string]bool{} // places that got a file, and directories that are not flushed since
+	whole := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if f := flushed.FindStringSubmatch(line); f != nil {
+			whole[f[1]] = true
+			delete(open, f[1])
+		}
+		f := renamed.FindStringSubmatch(line)
+		if f == nil || !strings.Contains(f[2], "/nodes/") && f[2] != place || strings.Contains(f[2], "/status.") {
+			continue // not the agent's; who writes an exit status is a shell
+		}
+		if !whole[f[1]] {
+			t.Errorf("not flushed before: %s", line)
+		}
+		at := filepath.Dir(f[2])
+		seen[strings.TrimPrefix(f[2], at+"/")], open[at] = true, true
+	}
+	if len(open) > 0 || !seen["uploaded"] || !seen["epoch"] || len(seen) < 3 {
+		t.Errorf("files came to %v, and not flushed after are %v", seen, open)
 	}
 }
