@@ -15,7 +15,9 @@ import (
 	"github.com/drover-project/drover/internal/cli/lists"
 	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/deploy/dump"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/yaql/yaqljson"
 )
 
 // Lists of what deployments are made of.
@@ -128,15 +130,31 @@ func envShow(sh *shell.Shell) *cobra.Command {
 		Use: "show NAME", Short: "Show the state to be reached of an environment", Args: shell.Exactly(1),
 		Long: "Show the state to be reached of an environment, with <redacted> in place of secrets; with --show-secrets as it is,\nwhich is kept as an event.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var state any
+			var state json.RawMessage // numbers stay as they are
 			if err := sh.Do(cmd.Context(), "QueryEnvironment", &state, args[0], reveal, sh.UserTrail()); err != nil {
 				return err
 			}
-			return sh.Show(state, func() error { return sh.ShowYAML(state) })
+			if sh.Flags.Output == "yaml" {
+				return environmentFile(sh, state)
+			}
+			return sh.Show(state, func() error { return environmentFile(sh, state) })
 		},
 	})
 	cmd.Flags().BoolVar(&reveal, revealFlag, false, "show secrets; that is kept as an event")
 	return cmd
+}
+
+// environmentFile writes a state as YAML that is read as the same.
+func environmentFile(sh *shell.Shell, state json.RawMessage) error {
+	v, err := yaqljson.Decode(state)
+	if err != nil {
+		return err
+	}
+	text, err := dump.YAML(v)
+	if err != nil {
+		return err
+	}
+	return sh.Printf("%s", text)
 }
 
 func envDelete(sh *shell.Shell) *cobra.Command {

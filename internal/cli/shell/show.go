@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/deploy/dump"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -102,11 +103,15 @@ func (sh *Shell) ShowYAML(value any) error {
 }
 
 // blockStyle takes away the braces and quotes that came with JSON; the encoder
-// puts back the quotes that are needed.
+// puts back the quotes that readers of YAML 1.2 need. Those of 1.1, such as PyYAML and
+// Drover itself, take further texts for something else.
 func blockStyle(node *yaml.Node) {
 	empty := len(node.Content) == 0 && (node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode)
 	if !empty {
 		node.Style = 0
+	}
+	if node.Tag == "!!str" && dump.Reads(node.Value) {
+		node.Style = yaml.SingleQuotedStyle
 	}
 	for _, child := range node.Content {
 		blockStyle(child)

@@ -95,7 +95,7 @@ func (e *emitter) scalar(s style, c context, isString bool) {
 	if c.indent < 0 {
 		inner = step
 	}
-	plain := s.plain && !(isString && reads(s.text))
+	plain := s.plain && !(isString && Reads(s.text))
 	folds := !c.key
 	switch {
 	case c.key && s.multiline:
@@ -228,8 +228,8 @@ var implicit = sync.OnceValue(func() *regexp.Regexp {
 	}, "|") + `)$`)
 })
 
-// reads tells whether a text without quotes would be read as something else than a string.
-func reads(s string) bool {
+// Reads tells whether YAML 1.1 would read a text without quotes as something else than a string.
+func Reads(s string) bool {
 	switch {
 	case s == "":
 		return true
