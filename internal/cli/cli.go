@@ -118,7 +118,9 @@ func before(sh *shell.Shell, cmd *cobra.Command, args []string) error {
 // bring along: as they are, or as more verbs of a noun that is there.
 func addNouns(root *cobra.Command, sh *shell.Shell, extra []*cobra.Command) {
 	for _, noun := range nouns {
-		root.AddCommand(shell.Heeding(shell.Asking, noun(sh)))
+		c := shell.Heeding(shell.Asking, noun(sh))
+		shell.CompleteRest(c)
+		root.AddCommand(c)
 	}
 	for _, c := range extra {
 		shell.WrongArguments(c)

@@ -56,7 +56,19 @@ func Command(sh *shell.Shell) *cobra.Command {
 		deployRun(sh), deployStop(sh), deployGoOn(sh, "resume", "Let a deployment go on that was stopped or failed; what failed stays so", false),
 		deployGoOn(sh, "retry", "Try again what failed in a deployment, and what depends on it", true),
 		deployStatus(sh), history, tasks, deployDiff(sh), deployConsole(sh))
+	completeNames(sh, cmd)
 	return cmd
+}
+
+// completeNames offers the names of environments, and the numbers of deployments.
+func completeNames(sh *shell.Shell, deploy *cobra.Command) {
+	environment, deployment := lists.CompleteNames(sh, "environment", true), lists.CompleteNames(sh, "deployment", true)
+	shell.CompleteWords(deploy, map[string]cobra.CompletionFunc{"ENVIRONMENT": environment, "DEPLOYMENT": deployment, "ID": deployment})
+	for _, c := range deploy.Commands() {
+		if c.Name() == "env" {
+			shell.CompleteWords(c, map[string]cobra.CompletionFunc{"NAME": environment})
+		}
+	}
 }
 
 // stampKeys are the keys of times in what a controller tells of environments, graphs and deployments.

@@ -22,6 +22,7 @@ import (
 var nameFields = map[string][2]string{
 	"instance": {"name", "status"}, "node": {"name", "role"}, "group": {"name", "alloc_policy"},
 	"network": {"name", "network"}, "job": {"id", "summary"}, "filter": {"rule", "action_text"},
+	"server": {"name", "status"}, "environment": {"name", "status"}, "deployment": {"id", "status"},
 }
 
 // ParamKinds are the kinds of items that parameters name, by the names of the

@@ -25,6 +25,7 @@ are always administered there.`
 func Command(sh *shell.Shell) *cobra.Command {
 	c := sh.Group("manage", "Administer the accounts of the Compute API, and tags of servers", manageUser(sh), manageProject(sh), manageTags(sh))
 	c.Long = manageHelp
+	shell.CompleteWords(c, completions(sh))
 	return c
 }
 

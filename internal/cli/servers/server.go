@@ -34,6 +34,9 @@ func Command(sh *shell.Shell) *cobra.Command {
 	c.AddCommand(shell.Heeds(AsUser, serverList(sh), serverShow(sh), serverCreate(sh),
 		serverAct(sh, "start", "Start servers", "os-start", nil, "ACTIVE"), serverAct(sh, "stop", "Stop servers", "os-stop", nil, "SHUTOFF"),
 		serverReboot(sh), serverDelete(sh), serverTagCommand(sh))...)
+	words, options := completions(sh)
+	shell.CompleteWords(c, words)
+	completeOptions(c, options)
 	return c
 }
 

@@ -244,6 +244,17 @@ func (o Operation) positional() int {
 	return n
 }
 
+// wordsOf are the words that an option takes.
+func wordsOf(kind string, p *opcode.Param) []string {
+	if kind == yesOrNo {
+		return []string{"yes", "no"}
+	}
+	return p.Type.Allowed()
+}
+
+// yesOrNo is the kind of an option that wants a truth value.
+const yesOrNo = "yes|no"
+
 // register adds the options. The function that it returns reads those that
 // were given.
 func (o Operation) register(sh *shell.Shell, cmd *cobra.Command, def *opcode.Definition) func() (map[string]any, error) {
@@ -258,9 +269,9 @@ func (o Operation) register(sh *shell.Shell, cmd *cobra.Command, def *opcode.Def
 		case p.Type.String() == "bool" || slices.Contains(o.Switches, p.Name):
 			flag.NoOptDefVal = "true"
 		case texts[name].Kind == shell.KindBool:
-			texts[name].Kind = "yes|no" // a value is wanted
+			texts[name].Kind = yesOrNo // a value is wanted
 		}
-		if words := p.Type.Allowed(); len(words) > 0 {
+		if words := wordsOf(texts[name].Kind, p); len(words) > 0 {
 			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 		}
 	}
