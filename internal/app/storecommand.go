@@ -82,20 +82,61 @@ func checkStore(ctx context.Context, place string) (*image.Findings, error) {
 	return sqlite.Check(ctx, dir, dir)
 }
 
+// placeFor is the place that is named or, where none is, that of this machine's controller, which
+// a person is told: the one that the configuration names, or the first of the usual directories
+// that has a store.
+func placeFor(cmd *cobra.Command, named string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	place, err := usualPlace(defaultConfig)
+	if err == nil {
+		cmd.PrintErrf("the store is that of %s\n", withoutPassword(place))
+	}
+	return place, err
+}
+
+func usualPlace(config string) (string, error) {
+	from := source{defaults: serveDefaults()}
+	if _, err := os.Stat(config); err == nil {
+		from.file = config
+		s, err := from.read()
+		if err != nil {
+			return "", err
+		}
+		if s.Store != "" {
+			return s.Store, nil
+		}
+		from.defaults.Data = s.Data
+	}
+	for _, dir := range []string{from.defaults.Data, DefaultData()} {
+		if _, err := os.Stat(filepath.Join(dir, storeDir)); err == nil {
+			return dir, nil
+		}
+	}
+	return "", fault.New(fault.NotFound, "there is no store in %s, nor in %s", from.defaults.Data, DefaultData()).
+		WithHint("name the data directory of the controller, or the URL of its database")
+}
+
 // StoreCommand returns `drover store`.
 func StoreCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "store", Short: "Check and copy stores"}
 	cmd.AddCommand(&cobra.Command{
-		Use:   "check PLACE",
+		Use:   "check [PLACE]",
 		Short: "Prove a store consistent",
 		Long: `check reads all of a store and proves it consistent: every revision has its
 place in the feed, and every object is what the feed says of it last; with an
 embedded store also that SQLite's files are whole and every row is what was
 written. It can be used while controllers use the store, and changes nothing.
-PLACE is the data directory of a controller, or the URL of a PostgreSQL database.`,
-		Args: cobra.ExactArgs(1),
+PLACE is the data directory of a controller, or the URL of a PostgreSQL database;
+without it, that of this machine's controller.`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			found, err := checkStore(cmd.Context(), args[0])
+			place, err := placeFor(cmd, strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			found, err := checkStore(cmd.Context(), place)
 			if err != nil {
 				return err
 			}
@@ -127,8 +168,73 @@ named as with check.`,
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "copied %d objects, and compared them\n", n)
 			return err
 		},
-	})
+	}, advanceCommand())
 	return cmd
+}
+
+// advanceCommand returns `drover store advance`.
+func advanceCommand() *cobra.Command {
+	var sure bool
+	cmd := &cobra.Command{
+		Use:   "advance URL",
+		Short: "Have a database that was restored by its own means go on with new numbers",
+		Long: `advance is for a PostgreSQL database that was restored by a dump, a base backup or
+to a point in time. Nodes have followed controllers that it does not know of, and
+refuse orders under epochs that come again; clients know jobs whose ids would be
+given a second time. So it goes on with revisions, epochs, job ids and numbers of
+servers ` + jumpText + ` later, as drover backup restore does. No controller may lead on it
+meanwhile. Without --yes it says what it would do.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !isPostgres(args[0]) {
+				return fault.New(fault.Unsupported, "advance: %s is no URL of a PostgreSQL database", withoutPassword(args[0])).
+					WithHint("of an embedded store make a backup, and restore it: drover backup create, drover backup restore")
+			}
+			next, err := advance(cmd.Context(), args[0], sure)
+			if err != nil {
+				return err
+			}
+			did := "goes on"
+			if !sure {
+				did = "would go on (nothing was changed: say --yes)"
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "the store %s behind revision %d and epoch %d\n", did, next.Revision, next.Epoch)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&sure, "yes", false, "do it")
+	return cmd
+}
+
+// advance raises what a store gives out, if that is wanted, and returns behind what it goes on.
+func advance(ctx context.Context, url string, sure bool) (next image.Image, err error) {
+	var was store.Revision
+	var numbers []store.Object
+	err = imageOf(ctx, url, func(img *image.Image) error {
+		was = img.Revision
+		next.Revision, next.Epoch = img.Revision+jump, img.Epoch+jump
+		for o, err := range withNumber(withFloor(img.Objects, next.Revision)) {
+			if err != nil {
+				return err
+			}
+			if o.Key == queue.FloorKey || o.Key == tagsync.NumberKey {
+				o.Revision = next.Revision
+				numbers = append(numbers, o)
+			}
+		}
+		return nil
+	})
+	next.Objects = func(yield func(store.Object, error) bool) {
+		for _, o := range numbers {
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}
+	if err != nil || !sure {
+		return next, err
+	}
+	return next, postgres.Advance(ctx, url, was, &next)
 }
 
 // copyStore copies a store that nobody leads on.
@@ -196,20 +302,26 @@ func holdOff(ctx context.Context, place string) (release func() error, err error
 func BackupCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "backup", Short: "Backups of the cluster's state"}
 	var place string
-	flag := func(c *cobra.Command) *cobra.Command {
-		c.Flags().StringVar(&place, "at", serveDefaults().Data, "place of the store: the data directory of a controller, or the URL of a PostgreSQL database")
+	var replace bool
+	flag := func(c *cobra.Command, otherwise string) *cobra.Command {
+		c.Flags().StringVar(&place, "at", otherwise, "place of the store: the data directory of a controller, or the URL of a PostgreSQL database")
 		return c
 	}
-	cmd.AddCommand(flag(&cobra.Command{
+	create := flag(&cobra.Command{
 		Use:   "create FILE",
 		Short: "Write all that the store holds to a file, also while controllers use it",
 		Long: `create writes one consistent picture of the store to FILE, with a checksum, and
 reads it again. It holds secrets: only its owner can read it. It has what is in
-the store; certificates, accounts and the configuration are files of their own.`,
+the store; certificates, accounts and the configuration are files of their own.
+Without --at it is the store of this machine's controller.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := imageOf(cmd.Context(), place, func(img *image.Image) error {
-				_, err := image.Create(args[0], img, time.Now())
+			from, err := placeFor(cmd, place)
+			if err != nil {
+				return err
+			}
+			err = imageOf(cmd.Context(), from, func(img *image.Image) error {
+				_, err := image.Create(args[0], img, time.Now(), replace)
 				return err
 			})
 			if err != nil {
@@ -217,7 +329,9 @@ the store; certificates, accounts and the configuration are files of their own.`
 			}
 			return tellBackup(cmd, args[0])
 		},
-	}), &cobra.Command{
+	}, "")
+	create.Flags().BoolVar(&replace, "yes", false, "replace a file that is there")
+	cmd.AddCommand(create, &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Prove that a backup is whole, and tell what it is",
 		Args:  cobra.ExactArgs(1),
@@ -238,7 +352,7 @@ on by ` + jumpText + ` later.`,
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "restored %d objects, and compared them\n", n)
 			return err
 		},
-	}))
+	}, serveDefaults().Data))
 	return cmd
 }
 

@@ -157,7 +157,7 @@ func (h *Hold) clear(ctx context.Context) error {
 	}
 	v := Decide(follows, runs, &h.claim)
 	if v.Do == Refuse {
-		return fault.New(fault.Fenced, "%s", v.Why)
+		return refused(v.Why)
 	}
 	if err := f.follow(ctx, follows, &h.claim); err != nil {
 		return err
@@ -193,12 +193,17 @@ func (h *Hold) awaitEnd(ctx context.Context, p Process, why string) error {
 	return f.cfg.Host.Forget(p.Effect())
 }
 
+// refused is the error of an order under an epoch that is over. No controller ever has an older one again than a node has
+// seen, unless its store was put back.
+func refused(why string) error {
+	return fault.New(fault.Fenced, "%s", why).
+		WithHint("if the database was restored by its own means, stop all controllers and run: drover store advance URL")
+}
+
 // follow makes the leader who gave an order the one that the node follows, if it is newer. All that earlier ones began and
 // nobody joins is then told to end, also on other things.
 func (f *Fence) follow(ctx context.Context, follows int64, c *Claim) error {
-	refused := func(follows int64) error {
-		return fault.New(fault.Fenced, "%s", Decide(follows, nil, c).Why)
-	}
+	refused := func(follows int64) error { return refused(Decide(follows, nil, c).Why) }
 	if c.Order.Epoch <= follows {
 		if c.Order.Epoch < follows {
 			return refused(follows)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -43,8 +44,12 @@ type trailer struct {
 }
 
 // Create writes an image to a file that only its owner can read, all of it or
-// nothing; count is how many objects it has. A file that is there is replaced.
-func Create(path string, img *Image, now time.Time) (count int, err error) {
+// nothing; count is how many objects it has. A file that is there is replaced, if that
+// is said, and refused with fault.Exists otherwise.
+func Create(path string, img *Image, now time.Time, replace bool) (count int, err error) {
+	if _, err := os.Lstat(path); err == nil && !replace {
+		return 0, taken(path)
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".backup-*")
 	if err != nil {
 		return 0, fault.New(fault.Environment, "cannot make the backup: %w", err)
@@ -54,7 +59,7 @@ func Create(path string, img *Image, now time.Time) (count int, err error) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		err = place(f.Name(), path, replace)
 	}
 	if err != nil {
 		gone := os.Remove(f.Name())
@@ -64,6 +69,23 @@ func Create(path string, img *Image, now time.Time) (count int, err error) {
 		return 0, fault.New(fault.Environment, "cannot write the backup: %w", errors.Join(err, gone))
 	}
 	return count, syncDir(filepath.Dir(path))
+}
+
+func taken(path string) error {
+	return fault.New(fault.Exists, "there is a file %s already", path).WithHint("name another, or say --yes to replace it")
+}
+
+// place gives a file its name. Without replace none that came meanwhile is lost.
+func place(made, path string, replace bool) error {
+	if replace {
+		return os.Rename(made, path)
+	}
+	if err := os.Link(made, path); errors.Is(err, fs.ErrExist) {
+		return taken(path)
+	} else if err != nil { // a file system without links
+		return os.Rename(made, path)
+	}
+	return os.Remove(made)
 }
 
 func syncDir(dir string) error {

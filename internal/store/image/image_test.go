@@ -52,7 +52,7 @@ var content = []store.Object{object("a", "1", 1, `{"x":"\n"}`), object("a", "ä"
 func TestBackupKeepsEverything(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup")
 	made := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	n, err := image.Create(path, &image.Image{Revision: 9, Epoch: 4, Objects: all(content...)}, made)
+	n, err := image.Create(path, &image.Image{Revision: 9, Epoch: 4, Objects: all(content...)}, made, false)
 	if err != nil || n != 3 {
 		t.Fatal(n, err)
 	}
@@ -69,12 +69,47 @@ func TestBackupKeepsEverything(t *testing.T) {
 	}
 }
 
+// TestBackupsAreNotReplacedUnasked: a file that is there stays as it is.
+func TestBackupsAreNotReplacedUnasked(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "backup")
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	img := &image.Image{Revision: 9, Objects: all(content...)}
+	if _, err := image.Create(path, img, time.Now(), false); !fault.Is(err, fault.Exists) {
+		t.Errorf("made: %v", err)
+	}
+	// One that comes while the backup is made.
+	late := filepath.Join(dir, "late")
+	slow := &image.Image{Revision: 9, Objects: func(yield func(store.Object, error) bool) {
+		if err := os.WriteFile(late, []byte("precious"), 0o600); err != nil {
+			t.Error(err)
+		}
+		all(content...)(yield)
+	}}
+	if _, err := image.Create(late, slow, time.Now(), false); !fault.Is(err, fault.Exists) {
+		t.Errorf("made: %v", err)
+	}
+	for _, path := range []string{path, late} {
+		if text, err := os.ReadFile(path); err != nil || string(text) != "precious" {
+			t.Errorf("%s: %q, %v", path, text, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if _, err := image.Create(path, img, time.Now(), true); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestBackupOfWhatCannotBeReadLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	broken := func(yield func(store.Object, error) bool) {
 		_ = yield(content[0], nil) && yield(store.Object{}, errors.New("no disk"))
 	}
-	if _, err := image.Create(filepath.Join(dir, "b"), &image.Image{Objects: broken}, time.Now()); err == nil {
+	if _, err := image.Create(filepath.Join(dir, "b"), &image.Image{Objects: broken}, time.Now(), false); err == nil {
 		t.Error("it was made")
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
@@ -86,7 +121,7 @@ func TestBackupOfWhatCannotBeReadLeavesNothing(t *testing.T) {
 func TestDamagedBackupIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "backup")
-	if _, err := image.Create(path, &image.Image{Revision: 9, Epoch: 4, Objects: all(content...)}, time.Now()); err != nil {
+	if _, err := image.Create(path, &image.Image{Revision: 9, Epoch: 4, Objects: all(content...)}, time.Now(), true); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(path)

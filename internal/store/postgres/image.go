@@ -204,3 +204,45 @@ func given(ctx context.Context, tx pgx.Tx, img *image.Image) error {
 	}
 	return nil
 }
+
+// Advance has the store that a URL names go on behind what it may have given out after it was
+// copied, by other means than Drover's: revisions behind img.Revision, epochs behind img.Epoch, and the objects that
+// img has are put in place of those that are there. Errors: fault.Busy while a controller leads, fault.Conflict if the
+// store is no longer at the revision was.
+func Advance(ctx context.Context, url string, was store.Revision, img *image.Image) (err error) {
+	conn, err := connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.Background())) }()
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		var revision store.Revision
+		var led bool
+		err := tx.QueryRow(ctx, "SELECT revision FROM head FOR UPDATE").Scan(&revision)
+		if err == nil {
+			err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM lease WHERE holder <> '' AND expires > extract(epoch FROM clock_timestamp()) * 1000000)").Scan(&led)
+		}
+		switch {
+		case err != nil:
+			return readingFailed(err)
+		case led:
+			return fault.New(fault.Busy, "a controller leads on this store, or did a moment ago").WithHint("stop all of its controllers, and wait a quarter of a minute")
+		case revision != was:
+			return fault.New(fault.Conflict, "the store changed meanwhile: it is at revision %d, and was at %d", revision, was)
+		}
+		batch := &pgx.Batch{}
+		for o, err := range img.Objects {
+			if err != nil {
+				return err
+			}
+			batch.Queue("INSERT INTO object (kind, place, revision, at, value) VALUES ($1, $2, $3, $4, $5) "+
+				"ON CONFLICT (kind, place) DO UPDATE SET revision = $3, at = $4, value = $5", string(o.Kind), groupcommit.Place(o.ID), int64(o.Revision), o.At, o.Value)
+		}
+		batch.Queue("DELETE FROM feed")
+		batch.Queue("DELETE FROM lease")
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return fault.New(fault.Unavailable, "cannot write the store: %w", err)
+		}
+		return given(ctx, tx, img)
+	})
+}

@@ -50,10 +50,10 @@ func Steps(files fs.FS) ([]Step, error) {
 }
 
 // Missing returns the steps that a database at a version still needs;
-// fault.WrongState if it is newer than all of them.
+// fault.Unsupported if it is newer than all of them.
 func Missing(steps []Step, have int64) ([]Step, error) {
 	if newest := int64(len(steps)); have > newest {
-		return nil, fault.New(fault.WrongState, "the database has schema version %d, this program knows versions up to %d", have, newest).
+		return nil, fault.New(fault.Unsupported, "the database has schema version %d, this program knows versions up to %d", have, newest).
 			WithHint("use the program version that wrote it, or a newer one")
 	}
 	return steps[have:], nil

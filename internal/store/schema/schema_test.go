@@ -35,7 +35,7 @@ func TestMissing(t *testing.T) {
 			t.Errorf("at %d: %d steps, %v", have, len(got), err)
 		}
 	}
-	if _, err := schema.Missing(steps, 3); !fault.Is(err, fault.WrongState) {
+	if _, err := schema.Missing(steps, 3); !fault.Is(err, fault.Unsupported) {
 		t.Errorf("a newer schema: %v", err)
 	}
 }

@@ -83,6 +83,19 @@ func TestWhatRootMakesBelongsToItsPlace(t *testing.T) {
 	}
 }
 
+// TestAStoreOfTheFutureIsNoDamage: what helps is a newer program, and not a backup.
+func TestAStoreOfTheFutureIsNoDamage(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{})
+	if err := s.writer.conn.script("UPDATE schema_version SET version = 99"); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	if found, err := Check(t.Context(), dir, dir); !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "program version") {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
 // noRoomIn has the test of this name be the process that has no room.
 const noRoomIn = "DROVER_TEST_NO_ROOM_IN"
 
