@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/drover-project/drover/internal/opcode"
@@ -86,11 +85,12 @@ const maxAskers = 20
 
 // TagOpcode returns what a job about tags is carried out by. Its reason trail
 // names each request that it serves: who asked, over which interface, by which
-// request, for which tags.
+// request, for how many tags. It does not name them: rules of operators search
+// reasons, and users choose the names of tags.
 func (s *Server) TagOpcode(j *servertag.Job) (*opcode.Opcode, error) {
 	var raws []any
 	var askers []servertag.Asked
-	asked := map[servertag.Asked][]string{}
+	asked := map[servertag.Asked]int{}
 	for _, ref := range j.Tags {
 		raws = append(raws, ref.Raw)
 		i := slices.IndexFunc(s.Tags.Tags, func(t servertag.Tag) bool { return t.Raw == ref.Raw && t.Generation == ref.Generation })
@@ -98,16 +98,22 @@ func (s *Server) TagOpcode(j *servertag.Job) (*opcode.Opcode, error) {
 			continue
 		}
 		t := &s.Tags.Tags[i]
-		if asked[t.Asked] == nil {
+		if asked[t.Asked]++; asked[t.Asked] == 1 {
 			askers = append(askers, t.Asked)
 		}
-		asked[t.Asked] = append(asked[t.Asked], strconv.Quote(t.Name))
 	}
 	var trail reason.Trail
 	for _, by := range askers[:min(len(askers), maxAskers)] {
-		trail = trail.Append(s.trail(tagSource, string(j.Action)+" "+strings.Join(asked[by], ", ")+" of server", by)...)
+		trail = trail.Append(s.trail(tagSource, string(j.Action)+" "+tagCount(asked[by])+" of server", by)...)
 	}
 	return opcode.FromMap(tagOpcodes[j.Action], map[string]any{"kind": "instance", "name": s.Instance, "tags": raws, "reason": trail})
+}
+
+func tagCount(n int) string {
+	if n == 1 {
+		return "1 tag"
+	}
+	return strconv.Itoa(n) + " tags"
 }
 
 // unset is the value that makes a backend parameter the cluster's default again.

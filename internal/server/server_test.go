@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -145,5 +147,34 @@ func TestTrailsNameTheRequestThatAJobServes(t *testing.T) {
 		if e.Source == "gnt:account:compute" && e.Reason != "alice" {
 			t.Errorf("the job that serves alice's wish names %q", e.Reason)
 		}
+	}
+}
+
+// TestReasonsHoldNoWordsOfUsers: rules of operators search them.
+func TestReasonsHoldNoWordsOfUsers(t *testing.T) {
+	tags, _, err := servertag.Set{}.Want(policy, servertag.User, []string{"maintenance pink bunny", "web"}, alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags = tags.Begin(tags.Next(servertag.Sight{Now: 10, Instance: true}).Steps[0], 10)
+	s := (&server.Server{ID: "s1", Name: "bunny", Description: "bunny", Metadata: map[string]string{"a": "bunny"}, Instance: "snf-1", Image: server.Image{OS: "noop"}}).WithTags(tags)
+	op, err := s.TagOpcode(&tags.Unsubmitted()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, err := s.Begin(server.Create, alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	create, err := begun.Opcode(begun.Doing())
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := ""
+	for _, e := range slices.Concat(op.Reason, create.Reason) {
+		told += e.Source + " " + e.Reason + "\n"
+	}
+	if strings.Contains(told, "bunny") || !strings.Contains(told, "add 2 tags of server s1") {
+		t.Errorf("the reasons are %s", told)
 	}
 }

@@ -27,6 +27,8 @@ type Kind string
 const (
 	// UnderWay: a job is changing the tag, so nothing can be said before it ended.
 	UnderWay Kind = "under-way"
+	// Waits: another job about tags of the server is under way, and has to end first.
+	Waits Kind = "waits"
 	// Lacking: it is wanted, and the cluster does not have it yet.
 	Lacking Kind = "lacking"
 	// Lingering: it is to go, and the cluster still has it.
@@ -78,12 +80,8 @@ func (s *Set) Compare(p *Policy, sight Sight) []Difference {
 
 // difference is what is to be said of one tag of the set.
 func (s *Set) difference(t *Tag, there bool, sight Sight) Difference {
-	doing := s.Changing(t.Raw)
-	if doing != nil {
-		if _, ended := sight.Ended[doing.ID]; ended && doing.ID != 0 {
-			doing = nil
-		}
-	}
+	doing := sight.open(s.Changing(t.Raw))
+	before := sight.open(s.UnderWay(map[bool]Action{true: Add, false: Remove}[t.Wanted]))
 	agree := there == t.Wanted
 	switch {
 	case doing != nil:
@@ -98,10 +96,24 @@ func (s *Set) difference(t *Tag, there bool, sight Sight) Difference {
 		return Difference{What: TakenAway, Why: "it was in force, and somebody removed it on the cluster", Do: "it is forgotten: the cluster is right about what nobody asked to change"}
 	case t.Failure != nil && t.Failure.Final:
 		return Difference{What: GivenUp, Why: "the cluster refuses it for good: " + t.Failure.Text, Do: "nothing: somebody has to ask for something else"}
+	case before != nil && before.ID != 0:
+		return Difference{What: Waits, Why: fmt.Sprintf("job %d about other tags of this server has to end first", before.ID),
+			Do: fmt.Sprintf("nothing before that: drover job explain %d tells what it waits for", before.ID)}
 	case t.Wanted:
 		return Difference{What: Lacking, Why: "it is wanted since " + when(t) + ", and the cluster does not have it" + t.failures(), Do: "a job adds it"}
 	}
 	return Difference{What: Lingering, Why: "it is to go since " + when(t) + ", and the cluster still has it" + t.failures(), Do: "a job removes it"}
+}
+
+// open is a job unless the sight shows that it has ended.
+func (sight *Sight) open(j *Job) *Job {
+	if j == nil {
+		return nil
+	}
+	if _, ended := sight.Ended[j.ID]; ended && j.ID != 0 {
+		return nil
+	}
+	return j
 }
 
 func when(t *Tag) string {

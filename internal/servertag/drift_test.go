@@ -35,7 +35,7 @@ func TestDifferencesSayWhyAndWhatToDo(t *testing.T) {
 	busy = busy.Submitted(busy.Serial, 9, 2)
 	sight := Sight{Now: 3, Instance: true, Tags: []string{rawUser("fine"), rawUser("lingers"), rawUser("added"), rawUser("new"),
 		"cyclades:user:a_b", "other", "synnefo:network:0:protected"}}
-	want := map[string]Kind{"taken": TakenAway, "goes": Unconfirmed, "lingers": Lingering, "added": Unconfirmed, "bad": GivenUp, "lacking": Lacking,
+	want := map[string]Kind{"taken": TakenAway, "goes": Unconfirmed, "lingers": Lingering, "added": Unconfirmed, "bad": GivenUp, "lacking": Waits,
 		"busy": UnderWay, "new": Stranger, "": Misspelt}
 	got := busy.Compare(p, sight)
 	for _, d := range got {
@@ -94,4 +94,24 @@ func there(cluster map[string]bool) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// TestWhatWaitsForAnotherJobSaysSo: there is no job of its own yet.
+func TestWhatWaitsForAnotherJobSaysSo(t *testing.T) {
+	p := DefaultPolicy()
+	s := having(t, "first")
+	s = s.Begin(s.Next(Sight{Now: 10, Instance: true}).Steps[0], 10)
+	s = s.Submitted(s.Jobs[0].Serial, 7, 11)
+	s, _, err := s.Want(p, User, []string{"second"}, alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := s.Compare(p, Sight{Now: 11, Instance: true})
+	if len(found) != 2 || found[0].What != UnderWay || found[1].What != Waits || !found[1].IsDrift() || !strings.Contains(found[1].Do, "drover job explain 7") {
+		t.Errorf("found is %+v", found)
+	}
+	found = s.Compare(p, Sight{Now: 11, Instance: true, Ended: map[job.ID]Outcome{7: {OK: true}}})
+	if len(found) != 2 || found[1].What != Lacking {
+		t.Errorf("when it has ended: %+v", found)
+	}
 }

@@ -46,6 +46,10 @@ func TestWhatIsRefused(t *testing.T) {
 		{"20 Greek letters", nil, []string{strings.Repeat("ν", 20)}, fault.BadTag, "134 characters"},
 		{"NUL", nil, []string{"a\x00"}, fault.BadTag, "control character"},
 		{"line feed", nil, []string{"a\nb"}, fault.BadTag, "control character"},
+		{"an override of the direction", nil, []string{"\u202egnp.exe"}, fault.BadTag, "turns the direction"},
+		{"a separator of lines", nil, []string{"a\u2028b"}, fault.BadTag, "parts lines"},
+		{"a mark of the order of bytes", nil, []string{"\ufeffa"}, fault.BadTag, ""},
+		{"a joiner, as emoji have", nil, []string{"\u0645\u06cc\u200c\u0634"}, "", ""},
 		{"not UTF-8", nil, []string{"a\xff"}, fault.BadTag, "UTF-8"},
 		{"dot", nil, []string{"."}, fault.BadTag, "path"},
 		{"dots", nil, []string{".."}, fault.BadTag, "path"},
@@ -108,6 +112,29 @@ func TestNamespacesAreApart(t *testing.T) {
 	}
 	if _, ok := s.Unwant(p, User, "y", alice); ok {
 		t.Error("a user removed a system tag")
+	}
+}
+
+// TestTagsExcludeOneAnotherAcrossNamespaces: both would be put on the instance.
+func TestTagsExcludeOneAnotherAcrossNamespaces(t *testing.T) {
+	for _, c := range []struct {
+		first, second Namespace
+		hint          string
+	}{{User, System, "remove 'high-availability' first"}, {System, User, "set by the operator"}} {
+		p := DefaultPolicy()
+		s, _, err := Set{}.Want(p, c.first, []string{"high-availability"}, alice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Want(p, c.second, []string{"high-performance"}, alice); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), c.hint) {
+			t.Errorf("%s after %s: %v", c.second, c.first, err)
+		}
+		if _, err := s.Replace(p, c.second, []string{"high-performance"}, alice); !fault.Is(err, fault.Conflict) {
+			t.Errorf("replacing %s after %s: %v", c.second, c.first, err)
+		}
+		if _, _, err := s.Want(p, c.second, []string{"high-availability"}, alice); err != nil {
+			t.Errorf("the same name in both: %v", err)
+		}
 	}
 }
 

@@ -29,26 +29,32 @@ func CheckName(name string) error {
 		return bad("It is longer than 60 characters.")
 	case name == "." || name == "..":
 		return bad("A lone '.' or '..' means another path in a URL, so that clients could not name it.")
-	case strings.ContainsFunc(name, unicode.IsControl):
-		return bad("It has a control character.")
+	case strings.ContainsFunc(name, breaks):
+		return bad("It has a control character, or one that parts lines or turns the direction of text.")
 	}
 	return nil
+}
+
+// breaks reports whether a letter makes lists and logs show something else than is
+// there.
+func breaks(r rune) bool {
+	const mark = '\uFEFF' // of the order of bytes: it has no shape
+	return r == mark || unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 }
 
 // shown is a name for a message: short, and in one line.
 func shown(name string) string {
 	return fault.Clip(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if breaks(r) {
 			return unicode.ReplacementChar
 		}
 		return r
 	}, strings.ToValidUTF8(name, string(unicode.ReplacementChar))), 4*MaxName)
 }
 
-// Group is a set of tags of which a server has one at most.
+// Group is a set of tags of which a server has one at most, whoever set it.
 type Group struct {
-	Namespace Namespace `json:"namespace"`
-	Names     []string  `json:"names"`
+	Names []string `json:"names"`
 	// Why is told to whoever asks for two of them.
 	Why string `json:"why"`
 }
@@ -71,8 +77,8 @@ func DefaultPolicy() *Policy {
 		Prefixes: DefaultPrefixes(),
 		Max:      map[Namespace]int{User: 50, System: 50},
 		Clashes: []Group{{
-			Namespace: User, Names: []string{"high-availability", "high-performance"},
-			Why: "a server is placed either for availability or for performance",
+			Names: []string{"high-availability", "high-performance"},
+			Why:   "a server is placed either for availability or for performance",
 		}},
 	}
 }
@@ -88,15 +94,12 @@ func (p *Policy) check(ns Namespace, names []string) error {
 				At("tag").WithHint("each letter beyond ASCII takes six characters or more; %d of %d are left beside the prefix", MaxRaw-len(p.Prefixes[ns]), MaxRaw)
 		}
 	}
-	return p.together(ns, names)
+	return p.together(names)
 }
 
 // together refuses names that exclude one another in one request.
-func (p *Policy) together(ns Namespace, names []string) error {
+func (p *Policy) together(names []string) error {
 	for _, g := range p.Clashes {
-		if g.Namespace != ns {
-			continue
-		}
 		var both []string
 		for _, name := range g.Names {
 			if slices.Contains(names, name) {
@@ -110,17 +113,23 @@ func (p *Policy) together(ns Namespace, names []string) error {
 	return nil
 }
 
-// against refuses a newcomer that an existing tag excludes.
+// against refuses a newcomer that an existing tag excludes, also one of another
+// namespace: what it does, it does to the same instance.
 func (p *Policy) against(s *Set, ns Namespace, newcomer string) error {
 	for _, g := range p.Clashes {
-		if g.Namespace != ns || !slices.Contains(g.Names, newcomer) {
+		if !slices.Contains(g.Names, newcomer) {
 			continue
 		}
-		for _, name := range g.Names {
-			if name != newcomer && s.Has(ns, name) {
-				return fault.New(fault.Conflict, "Tag '%s' was not applied: '%s' is on the server already and stays, and %s", newcomer, name, g.Why).
-					At("tag").WithHint("remove '%s' first", name)
+		for i := range s.Tags {
+			t := &s.Tags[i]
+			if !t.Wanted || t.Name == newcomer || !slices.Contains(g.Names, t.Name) {
+				continue
 			}
+			err := fault.New(fault.Conflict, "Tag '%s' was not applied: '%s' is on the server already and stays, and %s", newcomer, t.Name, g.Why).At("tag")
+			if t.Namespace == System && ns != System {
+				return err.WithHint("it was set by the operator")
+			}
+			return err.WithHint("remove '%s' first", t.Name)
 		}
 	}
 	return nil

@@ -41,8 +41,12 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Drift: at least one of them is not as it is to be, and no job is at it.
 	Drift bool `json:"drift"`
-	// Fixed: all that was found was dealt with afterwards, as the differences say.
+	// Fixed: all clusters could be asked, and what was found was dealt with afterwards
+	// as far as that goes without waiting.
 	Fixed bool `json:"fixed"`
+	// Left: something is not as it is to be even so, and no job is at it: it waits for
+	// another one, or for somebody.
+	Left bool `json:"left,omitempty"`
 }
 
 // Examine compares servers with their clusters: one by its id, or all for an
@@ -62,8 +66,14 @@ func (e *Engine) Examine(ctx context.Context, id string, fix bool) (*Report, err
 			continue
 		}
 		r.Findings, r.Drift = append(r.Findings, f), r.Drift || f.Drift()
-		if fix && (f.Unreachable != "" || e.Attend(ctx, s.ID) != nil) {
+		if !fix {
+			continue
+		}
+		if f.Unreachable != "" || e.Attend(ctx, s.ID) != nil {
 			r.Fixed = false
+		} else if now := e.Servers().Get(s.ID); now != nil {
+			f := e.find(ctx, now, silent)
+			r.Left = r.Left || f.Drift()
 		}
 	}
 	if id != "" && r.Looked == 0 {

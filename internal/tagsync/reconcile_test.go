@@ -60,8 +60,8 @@ func TestReconciliation(t *testing.T) {
 		t.Errorf("of a cluster that is away: %+v", found)
 	}
 	ear.away.Store(false)
-	if found := r.examine("", true); !found.Fixed || found.Looked != 1 {
-		t.Errorf("fixing: %+v", found)
+	if found := r.examine("", true); !found.Fixed || found.Looked != 1 || !found.Left {
+		t.Errorf("fixing, with a tag that somebody has to look at: %+v", found)
 	}
 	if got := r.engine.Servers().Get(s.ID).Tags.Names(user); !slices.Equal(got, []string{"b", "new"}) {
 		t.Errorf("after fixing the tags are %q", got)
@@ -71,7 +71,7 @@ func TestReconciliation(t *testing.T) {
 		t.Errorf("at last: %+v", found)
 	}
 	r.finish("OP_INSTANCE_REMOVE", map[string]any{"instance_name": s.Instance})
-	if found := r.examine("", true); !found.Drift || !found.Findings[0].Missing {
+	if found := r.examine("", true); !found.Drift || !found.Findings[0].Missing || found.Left {
 		t.Errorf("without the instance: %+v", found)
 	}
 	if got := r.engine.Servers().Get(s.ID).Status(); got != server.Gone {

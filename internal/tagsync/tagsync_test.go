@@ -100,7 +100,7 @@ func TestARuleHoldsTagJobs(t *testing.T) {
 	}
 	trail := r.queue.Jobs().Get(held.Jobs()[0]).Ops[0].Input.Reason
 	if len(trail) < 2 || trail[0].Source != "gnt:account:compute" || trail[0].Reason != "alice (127.0.0.1)" ||
-		trail[1].Source != "gnt:server-tag" || !strings.Contains(trail[1].Reason, "req-7") || !strings.Contains(trail[1].Reason, `"a"`) {
+		trail[1].Source != "gnt:server-tag" || !strings.Contains(trail[1].Reason, "req-7") || !strings.Contains(trail[1].Reason, "add 1 tag of server") {
 		t.Errorf("the reason trail is %+v", trail)
 	}
 	r.check(r.queue.DeleteFilter(t.Context(), uuid, queue.By{}))

@@ -16,6 +16,7 @@ type reconciliation struct {
 	Looked   int  `json:"looked"`
 	Drift    bool `json:"drift"`
 	Fixed    bool `json:"fixed"`
+	Left     bool `json:"left"`
 	Findings []struct {
 		Server      string `json:"server"`
 		Name        string `json:"name"`
@@ -39,7 +40,8 @@ it. Nothing is changed without --fix.
 
 Exit statuses: 0 all agrees, or only jobs that are under way are missing;
 4 something differs and was left alone. With --fix: 0 everything that was found
-was dealt with, as it says; 1 some cluster could not be asked.`
+was dealt with, or jobs are at it; 4 something waits for a job that is held, or for
+somebody; 1 some cluster could not be asked.`
 
 // serverReconcile compares servers with their clusters.
 func serverReconcile(sh *shell.Shell) *cobra.Command {
@@ -76,7 +78,7 @@ func (r *reconciliation) verdict(fix bool) error {
 	switch {
 	case fix && !r.Fixed:
 		return shell.ErrFailed
-	case r.Drift && !fix:
+	case r.Drift && !fix, r.Left:
 		return &shell.ExitError{Status: shell.ExitWouldChange}
 	}
 	return nil
@@ -101,7 +103,10 @@ func (r *reconciliation) text() string {
 	if len(r.Findings) > 0 {
 		verdict = fmt.Sprintf("%d of them differ from their clusters", len(r.Findings))
 	}
-	if r.Fixed && len(r.Findings) > 0 {
+	switch {
+	case r.Left:
+		verdict += ", and something was left alone: drover server reconcile tells what"
+	case r.Fixed && len(r.Findings) > 0:
 		verdict += ", and were dealt with"
 	}
 	fmt.Fprintf(&b, "%d servers looked at; %s\n", r.Looked, verdict)

@@ -28,6 +28,9 @@ func TestReconciliationIsToldWithItsStatus(t *testing.T) {
 		{`{"looked":1,"drift":true,"fixed":true,"findings":[` + gone + `]}`, "s3 (old, snf-3 on cluster own)\n" +
 			"  the instance is not there any more; the server becomes DELETED\n" +
 			"1 servers looked at; 1 of them differ from their clusters, and were dealt with\n", true, shell.ExitOK},
+		{`{"looked":1,"drift":true,"fixed":true,"left":true,"findings":[` + gone + `]}`, "s3 (old, snf-3 on cluster own)\n" +
+			"  the instance is not there any more; the server becomes DELETED\n" +
+			"1 servers looked at; 1 of them differ from their clusters, and something was left alone: drover server reconcile tells what\n", true, shell.ExitWouldChange},
 		{`{"looked":1,"drift":true,"fixed":false,"findings":[` + away + `]}`, "s2 (db, snf-2 on cluster far)\n  the cluster cannot be asked: no route\n" +
 			"1 servers looked at; 1 of them differ from their clusters\n", true, shell.ExitFailed},
 	} {
