@@ -330,6 +330,9 @@ func Show(ctx context.Context, sh *shell.Shell, what string, fields []string, fi
 	} else if err = showAnswer(sh, what, &a, o); err == nil {
 		err = o.tellMissing(ctx, sh, what)
 	}
+	if len(a.Data) == 0 && err == nil && o.typed() != "" {
+		o.tellNearest(ctx, sh, what)
+	}
 	if err == nil && len(unknown) > 0 {
 		err = fault.New(fault.NotFound, "there is no %s %s", what, strings.Join(unknown, ", "))
 	}
@@ -341,14 +344,10 @@ func (o *Options) tellMissing(ctx context.Context, sh *shell.Shell, what string)
 	if !sh.Person || sh.Structured() || sh.Classic() || sh.Flags.Stale {
 		return nil
 	}
-	typed := o.Filter
-	if typed == "" && qlang.IsFilter(o.names, o.force) {
-		typed = o.names[0]
-	}
-	if typed == "" {
+	if o.typed() == "" {
 		return nil
 	}
-	return TellMissing(ctx, sh, what, typed, &qlang.All{})
+	return TellMissing(ctx, sh, what, o.typed(), &qlang.All{})
 }
 
 // checkJobs takes the last two columns: the numbers of jobs, and whether they only

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/drover-project/drover/internal/cli/listing"
@@ -75,4 +76,50 @@ func testedFields(n qlang.Node) []string {
 		}
 	}
 	return out
+}
+
+// tellNearest tells, of a list that a filter left empty, which values there are nearest to
+// those that the filter asks for and nothing has.
+func (o *Options) tellNearest(ctx context.Context, sh *shell.Shell, what string) {
+	if sh.Structured() || sh.Classic() || sh.Flags.Stale {
+		return
+	}
+	n, err := qlang.ParseText(o.typed())
+	if err != nil {
+		return
+	}
+	qlang.Walk(n, func(_ string, n qlang.Node) bool {
+		if c, ok := n.(*qlang.Compare); ok && c.Op == qlang.Eq && c.Value.Text != "" {
+			if near := nearestValue(ctx, sh, what, c.Field, c.Value.Text); near != "" {
+				sh.Notef("  hint: no %s has the %s %q; did you mean %q?\n", what, c.Field, c.Value.Text, near)
+			}
+		}
+		return true
+	})
+}
+
+// nearestValue is the value of a field that was probably meant; empty if there is none
+// near, or one item has the value itself.
+func nearestValue(ctx context.Context, sh *shell.Shell, what, field, value string) string {
+	var found listing.Answer
+	groups := map[string]any{"group_by": []string{field}, "figures": []string{"count"}}
+	if sh.Ask(ctx, "Query", &found, what, []string{}, qlang.JSON(&qlang.All{}), groups) != nil {
+		return "" // it was only for a hint
+	}
+	var values []string
+	for _, row := range found.Data {
+		values = append(values, CellText(row[0]))
+	}
+	if slices.Contains(values, value) {
+		return ""
+	}
+	return qlang.Suggest(value, slices.Values(values))
+}
+
+// typed is the filter as it was typed; empty if there is none.
+func (o *Options) typed() string {
+	if o.Filter == "" && qlang.IsFilter(o.names, o.force) {
+		return o.names[0]
+	}
+	return o.Filter
 }
