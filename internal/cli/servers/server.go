@@ -77,12 +77,13 @@ func serverList(sh *shell.Shell) *cobra.Command {
 	return cmd
 }
 
-// showServer shows one server.
-func showServer(sh *shell.Shell, s *openstack.Server) error {
+// showServer shows one server, with the name of its image beside the id.
+func showServer(ctx context.Context, sh *shell.Shell, cloud *openstack.Client, s *openstack.Server) error {
 	return sh.Show(s, func() error {
+		image := imageName(ctx, cloud, s.Image.ID)
 		t := &shell.Table{}
 		for _, row := range [][2]string{
-			{"ID:", s.ID}, {"Name:", s.Name}, {"Status:", s.Status}, {"Flavor:", cmp.Or(s.Flavor.Original, s.Flavor.ID)}, {"Image:", s.Image.ID},
+			{"ID:", s.ID}, {"Name:", s.Name}, {"Status:", s.Status}, {"Flavor:", cmp.Or(s.Flavor.Original, s.Flavor.ID)}, {"Image:", image},
 			{"Project:", s.Project}, {"User:", s.User}, {"Created:", s.Created}, {"Updated:", s.Updated}, {"Tags:", strings.Join(s.Tags, ", ")},
 		} {
 			t.Add(row[0], row[1])
@@ -97,13 +98,27 @@ func showServer(sh *shell.Shell, s *openstack.Server) error {
 	})
 }
 
+// imageName is the name of an image with its id; the id alone where the cloud does not tell.
+func imageName(ctx context.Context, cloud *openstack.Client, id string) string {
+	images, err := cloud.Images(ctx)
+	if err != nil {
+		return id
+	}
+	for _, i := range images {
+		if i.ID == id && i.Name != id {
+			return i.Name + " (" + id + ")"
+		}
+	}
+	return id
+}
+
 func serverShow(sh *shell.Shell) *cobra.Command {
 	return &cobra.Command{Use: "show SERVER", Short: "Show one server", Args: shell.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		_, s, err := findServer(cmd.Context(), sh, args[0])
+		cloud, s, err := findServer(cmd.Context(), sh, args[0])
 		if err != nil {
 			return err
 		}
-		return showServer(sh, &s)
+		return showServer(cmd.Context(), sh, cloud, &s)
 	}}
 }
 
@@ -137,7 +152,7 @@ func serverCreate(sh *shell.Shell) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return showServer(sh, &s)
+		return showServer(cmd.Context(), sh, cloud, &s)
 	}}
 	f := cmd.Flags()
 	f.StringVar(&w.Flavor, "flavor", "", "name or id of its size")
