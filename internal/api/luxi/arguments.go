@@ -111,11 +111,25 @@ func (a *arguments) object(i int, into any) {
 func (a *arguments) str(i int) (out string)      { a.decode(i, "String", &out); return out }
 func (a *arguments) boolean(i int) (out bool)    { a.decode(i, "Bool", &out); return out }
 func (a *arguments) integer(i int) (out int64)   { a.decode(i, "Int", &out); return out }
-func (a *arguments) strs(i int) (out []string)   { a.decode(i, "[String]", &out); return out }
 func (a *arguments) number(i int) (out float64)  { a.decode(i, "Double", &out); return out }
 func (a *arguments) optionalStrs(i int) []string { return optional(a, i, a.strs) }
 func (a *arguments) optionalStr(i int) string    { return optional(a, i, a.str) }
 func (a *arguments) optionalBool(i int) bool     { return optional(a, i, a.boolean) }
+
+// strs reads a list of texts; null is none.
+func (a *arguments) strs(i int) []string {
+	var given []*string
+	a.decode(i, "[String]", &given)
+	out := make([]string, 0, len(given))
+	for _, text := range given {
+		if text == nil {
+			a.fail(fault.New(fault.Invalid, "Unable to read [String]").At(fmt.Sprintf("args[%d]", i)))
+			return nil
+		}
+		out = append(out, *text)
+	}
+	return out
+}
 
 // raws reads a list of any values, rawLists a list of lists. They are parts of
 // the request, not copies.

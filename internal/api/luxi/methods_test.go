@@ -485,6 +485,17 @@ func TestTextsThatAreNoListOrUUID(t *testing.T) {
 		text != "Unable to read [[JSValue]]" {
 		t.Errorf("a null job: %s %s %s", code, class, text)
 	}
+	for method, args := range map[string][]any{
+		"QueryNodes": {[]any{nil}, []any{"name"}, false}, "QueryGroups": {[]any{"default"}, []any{nil}, false},
+		"QueryFilters": {[]any{nil}, []any{"uuid"}}, "QueryConfigValues": {[]any{"cluster_name", nil}},
+	} {
+		if code, class, text := r.refused(method, args...); code != fault.Invalid || class != "text" || text != "Unable to read [String]" {
+			t.Errorf("%s: null in a list of texts: %s %s %s", method, code, class, text)
+		}
+	}
+	if _, class, text := r.refused("QueryTags", "nodegroup", "nosuch"); class != "OpPrereqError" || text != "NodeGroup name nosuch not found" {
+		t.Errorf("tags of a group that there is not: %s %s", class, text)
+	}
 	if _, class, text := r.refused("ReplaceFilter", "", 0, []any{}, "ACCEPT", []any{}); class != "GenericError" || text != "Unable to parse UUID" {
 		t.Errorf("an empty UUID: %s %s", class, text)
 	}

@@ -245,7 +245,7 @@ func queryTags(ctx context.Context, d *Deps, a *arguments) (any, error) {
 }
 
 // tagWords name the kinds in errors.
-var tagWords = map[string]string{"nodegroup": "Group", "node": "Node", "instance": "Instance", "network": "Network"}
+var tagWords = map[string]string{"nodegroup": "NodeGroup", "node": "Node", "instance": "Instance", "network": "Network"}
 
 func queryClusterInfo(ctx context.Context, d *Deps, _ *arguments) (any, error) {
 	return items.ClusterInfo(d.Querier.Source(ctx)), nil

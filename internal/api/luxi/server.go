@@ -103,6 +103,7 @@ func Accept(ctx context.Context, listener *gate.Listener, serve func(net.Conn)) 
 			if err == nil {
 				_ = conn.Close() // it came too late
 			}
+			_ = listener.Close() // has begun already; behind it the socket is gone
 			return nil
 		}
 		if err != nil {
