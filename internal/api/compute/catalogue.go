@@ -2,7 +2,11 @@ package compute
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 )
@@ -18,14 +22,57 @@ func (r *request) flavorBody(f server.Flavor, full bool) object {
 	return out
 }
 
+// flavors lists those that the query asks for, a page of them.
 func (r *request) flavors(full bool) (result, error) {
-	out := []any{}
-	if r.URL.Query().Get("marker") == "" { // they all are on the first page
-		for _, f := range r.api.cfg.Engine.Catalogue().Flavors {
-			out = append(out, r.flavorBody(f, full))
-		}
+	q := r.URL.Query()
+	limit, err := pageOf(q)
+	if err != nil {
+		return result{}, err
 	}
-	return result{http.StatusOK, object{"flavors": out}}, nil
+	all, err := flavorsFor(r.api.cfg.Engine.Catalogue().Flavors, q)
+	if err != nil {
+		return result{}, err
+	}
+	out, body := []any{}, object{}
+	for _, f := range all {
+		if len(out) == limit {
+			if limit > 0 {
+				q.Set("marker", all[limit-1].ID)
+				body["flavors_links"] = []any{object{"rel": "next", "href": r.base() + r.URL.EscapedPath() + "?" + q.Encode()}}
+			}
+			break
+		}
+		out = append(out, r.flavorBody(f, full))
+	}
+	body["flavors"] = out
+	return result{http.StatusOK, body}, nil
+}
+
+// flavorsFor returns the flavors that are at least as large as a query asks, and
+// behind its marker.
+func flavorsFor(all []server.Flavor, q url.Values) ([]server.Flavor, error) {
+	if marker := q.Get("marker"); marker != "" {
+		i := slices.IndexFunc(all, func(f server.Flavor) bool { return f.ID == marker })
+		if i < 0 {
+			return nil, fault.New(fault.Invalid, "marker [%s] not found", fault.Clip(marker, 100)).At("marker")
+		}
+		all = all[i+1:]
+	}
+	for _, least := range []struct {
+		key string
+		of  func(server.Flavor) int64
+	}{{"minRam", func(f server.Flavor) int64 { return f.RAM }}, {"minDisk", func(f server.Flavor) int64 { return f.Disk }}} {
+		text := q.Get(least.key)
+		if text == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "Invalid %s filter [%s]", least.key, fault.Clip(text, 100)).At(least.key)
+		}
+		all = slices.DeleteFunc(slices.Clone(all), func(f server.Flavor) bool { return least.of(f) < n })
+	}
+	return all, nil
 }
 
 func listFlavors(r *request) (result, error)       { return r.flavors(false) }
@@ -46,13 +93,20 @@ func (r *request) oldImageBody(m server.Image) object {
 // created is when images were made: they come with the program.
 const created = "2026-01-01T00:00:00Z"
 
-func listOldImages(r *request) (result, error) {
+func listOldImages(r *request) (result, error)       { return r.oldImages(false) }
+func listOldImagesInFull(r *request) (result, error) { return r.oldImages(true) }
+
+func (r *request) oldImages(full bool) (result, error) {
 	if r.since(withoutImages) {
 		return result{}, errNoRoute
 	}
 	out := []any{}
 	for _, m := range r.api.cfg.Engine.Catalogue().Images {
-		out = append(out, r.oldImageBody(m))
+		body := r.oldImageBody(m)
+		if !full {
+			body = object{"id": body["id"], "name": body["name"], "links": body["links"]}
+		}
+		out = append(out, body)
 	}
 	return result{http.StatusOK, object{"images": out}}, nil
 }
@@ -87,10 +141,26 @@ func showImage(r *request) (result, error) {
 	return result{http.StatusOK, imageBody(m)}, err
 }
 
-// limits tells what a server may have.
+// limits tells what a project may have, and has: -1 is no limit. Nova's flavour has
+// the keys that it has there, Cyclades' those of tags too.
 func limits(r *request) (result, error) {
-	return result{http.StatusOK, object{"limits": object{"rate": []any{}, "absolute": object{
-		"maxServerTags": r.api.cfg.Engine.Policy().Max[servertag.User], "maxServerTagLength": servertag.MaxName,
-		"maxTotalInstances": -1, "maxTotalCores": -1, "maxTotalRAMSize": -1, "maxServerMeta": maxMetadata,
-	}}}}, nil
+	var instances, cores, ram int64
+	for s := range r.api.cfg.Engine.Servers().Of(r.session.Project.ID) {
+		instances, cores, ram = instances+1, cores+s.Flavor.VCPUs, ram+s.Flavor.RAM
+	}
+	absolute := object{"maxTotalInstances": -1, "maxTotalCores": -1, "maxTotalRAMSize": -1, "maxServerMeta": maxMetadata, "maxTotalKeypairs": 0,
+		"maxServerGroups": 0, "maxServerGroupMembers": 0, "totalServerGroupsUsed": 0, "maxPersonality": 0, "maxPersonalitySize": 0,
+		"totalInstancesUsed": instances, "totalCoresUsed": cores, "totalRAMUsed": ram}
+	if !r.since(withoutNetworks) {
+		for _, key := range []string{"maxSecurityGroups", "maxSecurityGroupRules", "totalSecurityGroupsUsed", "maxTotalFloatingIps", "totalFloatingIpsUsed"} {
+			absolute[key] = 0
+		}
+	}
+	if !r.since(withoutImageMeta) {
+		absolute["maxImageMeta"] = 0
+	}
+	if r.flavour == cyclades {
+		absolute["maxServerTags"], absolute["maxServerTagLength"] = r.api.cfg.Engine.Policy().Max[servertag.User], servertag.MaxName
+	}
+	return result{http.StatusOK, object{"limits": object{"rate": []any{}, "absolute": absolute}}}, nil
 }

@@ -351,6 +351,9 @@ func (r *request) failed(err error) result {
 		status, text = http.StatusInternalServerError, "Unexpected API Error."
 	case status == http.StatusUnauthorized:
 		r.w.Header().Set("WWW-Authenticate", `Keystone uri="`+r.api.cfg.identity(r)+`"`)
+		if r.flavour == cyclades {
+			return result{status, r.errorBody(status, text)}
+		}
 		return result{status, object{"error": object{"code": status, "title": "Unauthorized", "message": text}}}
 	}
 	return result{status, r.errorBody(status, text)}
@@ -371,7 +374,7 @@ func (r *request) asCyclades(err refused) (status int, text string) {
 
 // faultNames are the keys of error bodies, by status, of Nova and of Cyclades.
 var faultNames = map[int][2]string{
-	400: {"badRequest", "badRequest"}, 403: {"forbidden", "forbidden"}, 404: {"itemNotFound", "itemNotFound"},
+	400: {"badRequest", "badRequest"}, 401: {"unauthorized", "unauthorized"}, 403: {"forbidden", "forbidden"}, 404: {"itemNotFound", "itemNotFound"},
 	405: {"badMethod", "notAllowed"}, 406: {"computeFault", "computeFault"}, 409: {"conflictingRequest", "conflict"}, 413: {"overLimit", "overLimit"},
 	415: {"badMediaType", "badMediaType"}, 503: {"serviceUnavailable", "serviceUnavailable"},
 }

@@ -61,7 +61,7 @@ var routes = []route{
 	{"GET", []string{"flavors", "{}"}, showFlavor, both},
 	{"GET", []string{"flavors", "{}", "os-extra_specs"}, fixed("extra_specs", object{}), both},
 	{"GET", []string{"images"}, listOldImages, both},
-	{"GET", []string{"images", "detail"}, listOldImages, both},
+	{"GET", []string{"images", "detail"}, listOldImagesInFull, both},
 	{"GET", []string{"images", "{}"}, showOldImage, both},
 	{"GET", []string{"extensions"}, fixed("extensions", []any{}), both},
 	{"GET", []string{"os-keypairs"}, fixed("keypairs", []any{}), both},

@@ -187,6 +187,9 @@ func (r *request) list(show func(*request, *server.Server) object) (result, erro
 	if !passed {
 		return result{}, fault.New(fault.Invalid, "marker [%s] not found", fault.Clip(marker, 100)).At("marker")
 	}
+	if r.flavour == cyclades && q.Get("changes-since") != "" && len(out) == 0 {
+		return result{status: http.StatusNotModified}, nil
+	}
 	body := object{"servers": out}
 	if more && last != nil {
 		q.Set("marker", r.idOf(last))
@@ -233,12 +236,15 @@ var filters = map[string]func(r *request, text string) (func(*server.Server) boo
 		}
 		return func(s *server.Server) bool { return r.status(s) == text }, nil
 	},
-	"flavor": func(_ *request, text string) (func(*server.Server) bool, error) {
-		return func(s *server.Server) bool { return s.Flavor.ID == text }, nil
-	},
-	"image": func(_ *request, text string) (func(*server.Server) bool, error) {
-		return func(s *server.Server) bool { return s.Image.ID == text }, nil
-	},
+	"flavor":       equal(func(s *server.Server) string { return s.Flavor.ID }),
+	"image":        equal(func(s *server.Server) string { return s.Image.ID }),
+	"uuid":         equal(func(s *server.Server) string { return s.ID }),
+	"user_id":      equal(func(s *server.Server) string { return s.User }),
+	"project_id":   equal(func(s *server.Server) string { return s.Project }),
+	"tenant_id":    equal(func(s *server.Server) string { return s.Project }),
+	"description":  equal(func(s *server.Server) string { return s.Description }),
+	"access_ip_v4": equal(func(s *server.Server) string { return s.Told.IPv4 }),
+	"access_ip_v6": equal(func(s *server.Server) string { return s.Told.IPv6 }),
 	"changes-since": func(_ *request, text string) (func(*server.Server) bool, error) {
 		since, err := time.Parse(time.RFC3339, text)
 		if err != nil {
@@ -250,8 +256,20 @@ var filters = map[string]func(r *request, text string) (func(*server.Server) boo
 	},
 }
 
+// equal is a filter by something that servers have.
+func equal(of func(*server.Server) string) func(*request, string) (func(*server.Server) bool, error) {
+	return func(_ *request, text string) (func(*server.Server) bool, error) {
+		return func(s *server.Server) bool { return of(s) == text }, nil
+	}
+}
+
+// unheld are the filters of Nova by what servers do not have here: a list that took
+// no notice would show servers that were not asked for.
+var unheld = []string{"deleted", "soft_deleted", "ip", "ip6", "host", "hostname", "node", "locked", "key_name", "config_drive", "reservation_id",
+	"kernel_id", "ramdisk_id", "block_device_mapping", "changes-before", "launched_at", "terminated_at", "created_at", "progress", "root_device_name"}
+
 // filter reads which servers are wanted. Of a parameter that is there twice the
-// last counts; parameters that are not known are not looked at.
+// last counts; parameters that nobody knows are not looked at.
 func (r *request) filter(q url.Values) (func(*server.Server) bool, error) {
 	var all []func(*server.Server) bool
 	for key, values := range q {
@@ -266,6 +284,9 @@ func (r *request) filter(q url.Values) (func(*server.Server) bool, error) {
 		if holds := tagFilters[key]; holds != nil && r.since(withTags) {
 			names := strings.Split(text, ",")
 			all = append(all, func(s *server.Server) bool { return holds(count(s, names), len(names)) })
+		}
+		if no, err := strconv.ParseBool(text); slices.Contains(unheld, key) && text != "" && (err != nil || no) {
+			return nil, fault.New(fault.Invalid, "Servers have no '%s' here to be filtered by", key).At(key)
 		}
 		if everybody, _ := strconv.ParseBool(text); key == "all_tenants" && everybody {
 			return nil, refused{fault.New(fault.Denied, "A list is of the servers of one project: that of the token."), http.StatusForbidden}
@@ -342,5 +363,18 @@ func renameServer(r *request) (result, error) {
 	if r.flavour == cyclades {
 		return result{status: http.StatusNoContent}, nil
 	}
-	return result{http.StatusOK, object{"server": r.full(s)}}, nil
+	out := r.full(s)
+	maps.DeleteFunc(out, func(key string, _ any) bool { return !inChange(key) })
+	return result{http.StatusOK, object{"server": out}}, nil
+}
+
+// inChange reports whether an answer to a change of a server has a key: fewer than
+// that which shows it, and clients that check answers take no other.
+func inChange(key string) bool {
+	for _, extension := range []string{"OS-EXT-", "OS-SRV-USG:", "os-extended-volumes:"} {
+		if strings.HasPrefix(key, extension) {
+			return false
+		}
+	}
+	return key != "key_name" && key != "config_drive" && key != "security_groups"
 }

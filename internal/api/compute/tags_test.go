@@ -85,7 +85,7 @@ func TestTheLimitOfTags(t *testing.T) {
 	if a := r.ask(http.MethodPut, at(nova, s)+"/tags/n0", ""); a.status != http.StatusNoContent {
 		t.Errorf("one that is there: %d %s", a.status, a.text)
 	}
-	absolute := r.ask(http.MethodGet, nova+"/limits", "").read(r)["limits"].(map[string]any)["absolute"].(map[string]any)
+	absolute := r.ask(http.MethodGet, cyclades+"/limits", "").read(r)["limits"].(map[string]any)["absolute"].(map[string]any)
 	if absolute["maxServerTags"] != 50.0 || absolute["maxServerTagLength"] != 60.0 {
 		t.Errorf("the limits are %v", absolute)
 	}

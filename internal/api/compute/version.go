@@ -20,13 +20,15 @@ const Newest = "2.52"
 
 // The microversions that change something here.
 const (
-	withDescription = 19
-	withTags        = 26
-	withoutImages   = 36
-	withNetworks    = 37
-	withStatusCheck = 38
-	withFlavor      = 47
-	withCreateTags  = 52
+	withDescription  = 19
+	withTags         = 26
+	withoutImages    = 36
+	withoutNetworks  = 36
+	withNetworks     = 37
+	withStatusCheck  = 38
+	withoutImageMeta = 39
+	withFlavor       = 47
+	withCreateTags   = 52
 )
 
 var versionSyntax = regexp.MustCompile(`^([1-9]\d{0,4})\.([1-9]\d{0,4}|0)$`)

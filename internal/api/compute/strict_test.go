@@ -1,0 +1,99 @@
+package compute_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// keys are those of an object in an answer, in order.
+func keys(v any) []string {
+	o, _ := v.(map[string]any)
+	return slices.Sorted(maps.Keys(o))
+}
+
+// TestAnswersHaveTheKeysThatStrictClientsTake: no fewer, and no others.
+func TestAnswersHaveTheKeysThatStrictClientsTake(t *testing.T) {
+	r := newRig(t)
+	s := r.create("web1")
+	const version = "X-Openstack-Nova-Api-Version"
+	changed := r.ask(http.MethodPut, at(nova, s), `{"server":{"name":"web2"}}`, version, "2.1").read(r)["server"]
+	if got := strings.Join(keys(changed), " "); got != "OS-DCF:diskConfig accessIPv4 accessIPv6 addresses created flavor hostId id image links metadata name progress status tenant_id updated user_id" {
+		t.Errorf("a change is answered with %s", got)
+	}
+	images := r.ask(http.MethodGet, nova+"/images", "", version, "2.35").read(r)["images"].([]any)
+	if got := strings.Join(keys(images[0]), " "); got != "id links name" {
+		t.Errorf("images in brief: %s", got)
+	}
+	images = r.ask(http.MethodGet, nova+"/images/detail", "", version, "2.35").read(r)["images"].([]any)
+	if !slices.Contains(keys(images[0]), "minDisk") {
+		t.Errorf("images in full: %v", images)
+	}
+	const always = "maxPersonality maxPersonalitySize maxServerGroupMembers maxServerGroups maxServerMeta maxTotalCores maxTotalInstances maxTotalKeypairs maxTotalRAMSize" +
+		" totalCoresUsed totalInstancesUsed totalRAMUsed totalServerGroupsUsed"
+	for minor, more := range map[string]string{"2.1": "maxImageMeta maxSecurityGroupRules maxSecurityGroups maxTotalFloatingIps totalFloatingIpsUsed totalSecurityGroupsUsed", "2.36": "maxImageMeta", "2.39": ""} {
+		limits := r.ask(http.MethodGet, nova+"/limits", "", version, minor).read(r)["limits"].(map[string]any)["absolute"].(map[string]any)
+		want := slices.Sorted(slices.Values(strings.Fields(always + " " + more)))
+		if !slices.Equal(keys(limits), want) || limits["totalInstancesUsed"] != 1.0 || limits["totalRAMUsed"] != 128.0 {
+			t.Errorf("limits of %s: %v", minor, limits)
+		}
+	}
+}
+
+// TestFlavorsAreFiltered: by size, and in pages.
+func TestFlavorsAreFiltered(t *testing.T) {
+	r := newRig(t)
+	for query, want := range map[string]string{
+		"": "1 2 3 4", "limit=2": "1 2", "limit=2&marker=2": "3 4", "limit=0": "", "marker=4": "", "minRam=513": "2 3", "minRam=0": "1 2 3 4", "minDisk=1": "1 2 3", "minRam=513&limit=1": "2",
+	} {
+		body := r.ask(http.MethodGet, nova+"/flavors?"+query, "").read(r)
+		var got []string
+		for _, f := range body["flavors"].([]any) {
+			got = append(got, f.(map[string]any)["id"].(string))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+		if _, more := body["flavors_links"]; more != (query == "limit=2" || query == "minRam=513&limit=1") {
+			t.Errorf("%s: a link to a next page: %v", query, more)
+		}
+	}
+	for _, query := range []string{"limit=-1", "limit=x", "marker=x", "minRam=x", "minDisk=x"} {
+		r.explained(query, r.ask(http.MethodGet, nova+"/flavors/detail?"+query, ""), http.StatusBadRequest)
+	}
+}
+
+// TestNoFilterIsPassedOver: of those that clients know.
+func TestNoFilterIsPassedOver(t *testing.T) {
+	r := newRig(t)
+	s := r.create("web1")
+	for query, want := range map[string]int{
+		"uuid=" + s.ID: 1, "uuid=x": 0, "user_id=" + s.User: 1, "user_id=x": 0, "project_id=x": 0, "tenant_id=" + s.Project: 1, "description=x": 0, "access_ip_v4=192.0.2.1": 0,
+		"deleted=False": 1, "ip=": 1, "host=": 1,
+	} {
+		if got := r.ask(http.MethodGet, nova+"/servers?"+query, "").read(r)["servers"].([]any); len(got) != want {
+			t.Errorf("%s: %v", query, got)
+		}
+	}
+	for _, query := range []string{"deleted=True", "ip=10.0.0.1", "ip6=x", "host=node1", "locked=true", "key_name=x", "changes-before=2001-01-01T00:00:00Z"} {
+		r.explained(query, r.ask(http.MethodGet, nova+"/servers/detail?"+query, ""), http.StatusBadRequest)
+	}
+}
+
+// TestCycladesOwnAnswers: 304 when nothing changed, and 401 in its form.
+func TestCycladesOwnAnswers(t *testing.T) {
+	r := newRig(t)
+	r.create("web1")
+	if a := r.ask(http.MethodGet, cyclades+"/servers?changes-since=2999-01-01T00:00:00Z", ""); a.status != http.StatusNotModified || a.text != "" {
+		t.Errorf("no news: %d %s", a.status, a.text)
+	}
+	if a := r.ask(http.MethodGet, cyclades+"/servers?changes-since=2001-01-01T00:00:00Z", ""); a.status != http.StatusOK {
+		t.Errorf("news: %d %s", a.status, a.text)
+	}
+	a := r.ask(http.MethodGet, cyclades+"/servers", "", "X-Auth-Token", "")
+	if r.explained("no token", a, http.StatusUnauthorized); len(keys(a.read(r)["unauthorized"])) != 3 {
+		t.Errorf("no token: %s", a.text)
+	}
+}
