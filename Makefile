@@ -56,7 +56,7 @@ test-deps: ## install the Debian packages that the tests use, if that is allowed
 .PHONY: race
 race: test-deps ## run the tests under the race detector, but for those that drive the built program
 	@./.ci/install $(RACE_PACKAGES)
-	CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) $(patsubst ./...,./cmd/... ./internal/... ./yaql/...,$(PACKAGES))
+	DROVER_PATIENCE=3m CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) $(patsubst ./...,./cmd/... ./internal/... ./yaql/...,$(PACKAGES))
 
 .PHONY: conformance
 conformance: test-deps ## run all conformance cases and print how many passed

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // counted is an agent whose driver tells how often it was asked to reboot.
@@ -131,7 +132,7 @@ func TestAScriptEndsBeforeTheNextLeaderActs(t *testing.T) {
 		go func() {
 			done <- former.Install(t.Context(), order, hypervisor.Spec{Name: "one", UUID: "uuid"}, "os", nil)
 		}()
-		for limit := time.After(3 * time.Minute); ; {
+		for limit := time.After(testkit.Patience()); ; {
 			if _, err := os.Stat(pipe + ".begun"); err == nil {
 				break
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // installing runs a creation script and waits for its outcome, for a time in
@@ -27,7 +28,7 @@ func installing(ctx context.Context, t *testing.T, script string) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(5 * time.Minute):
+	case <-time.After(testkit.Patience()):
 		t.Fatal("the script holds up its job")
 		return nil
 	}
@@ -71,7 +72,7 @@ func TestKilledScriptTakesItsChildrenAlong(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Minute):
+	case <-time.After(testkit.Patience()):
 		t.Error("the child of a killed script goes on")
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // tasked is the agent of a node that allows tasks, with its files in a directory.
@@ -283,7 +284,7 @@ func held(t *testing.T) (pipe string, awaitGone func()) {
 	t.Cleanup(func() { _ = f.Close() })
 	return pipe, func() {
 		t.Helper()
-		err := f.SetReadDeadline(time.Now().Add(3 * time.Minute))
+		err := f.SetReadDeadline(time.Now().Add(testkit.Patience()))
 		if err == nil {
 			_, err = io.Copy(io.Discard, f)
 		}
@@ -391,7 +392,7 @@ func TestSourcesThatNeverAnswer(t *testing.T) {
 	if err := a.RunTask(t.Context(), Order{Epoch: 1}, aTask(1, "copy_files", parameters), func(string) {}); !fault.Is(err, fault.Failed) {
 		t.Errorf("a copy whose time is over: %v", err)
 	}
-	for limit := time.After(time.Minute); ; {
+	for limit := time.After(testkit.Patience()); ; {
 		if left, err := os.ReadDir(filepath.Dir(target)); err == nil && len(left) == 0 {
 			break
 		}
@@ -502,7 +503,7 @@ func TestCommandsOfAFormerVersionAreJoined(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cmd.Wait() //nolint:errcheck // its status is in a file
-	for limit := time.After(3 * time.Minute); ; {
+	for limit := time.After(testkit.Patience()); ; {
 		if text, _ := os.ReadFile(filepath.Join(files, "output.1")); len(text) > 0 {
 			break
 		}

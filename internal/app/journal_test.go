@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/app"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // lines is a log that gives each line to whoever reads it. It drops what
@@ -24,7 +25,7 @@ func (l lines) Write(line []byte) (int, error) {
 // await reads until a line has this message and this value.
 func (l lines) await(t *testing.T, message, key string, value any) {
 	t.Helper()
-	for limit := time.After(time.Minute); ; {
+	for limit := time.After(testkit.Patience()); ; {
 		var line map[string]any
 		select {
 		case text := <-l:

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/drover-project/drover/internal/app"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // compute is a client of the Compute API.
@@ -111,7 +111,7 @@ func (c *compute) tagged(id, tag string, is func(status, job, rule string) bool)
 }
 
 // patience is how long something may take that is to come.
-const patience = time.Minute
+var patience = testkit.Patience()
 
 // until watches what belongs to a server until a row is as it is to be.
 func (c *compute) until(what string, fields []string, server string, is func(row []string) bool) {

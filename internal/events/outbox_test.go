@@ -17,11 +17,12 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/testkit"
 	"github.com/drover-project/drover/internal/testkit/controller"
 )
 
 // patience is how long something may take that is to come.
-const patience = time.Minute
+var patience = testkit.Patience()
 
 // broker takes messages while it is there.
 type broker struct {

@@ -22,7 +22,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 2 * time.Minute
+var patience = testkit.Patience()
 
 // plenty is more files than any surface asks for.
 const plenty = 1 << 20

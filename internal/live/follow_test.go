@@ -18,12 +18,13 @@ import (
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/testkit"
 	"github.com/drover-project/drover/internal/testkit/controller"
 )
 
 // patience is how long a test waits for what must come. It only ends tests that
 // would hang: a machine may be under load, or stand still for half a minute.
-const patience = 2 * time.Minute
+var patience = testkit.Patience()
 
 // rig is a cluster of two nodes on a store of its own.
 type rig struct {

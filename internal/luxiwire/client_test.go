@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // serve answers each request on each connection by the function; an empty
@@ -143,7 +144,7 @@ func TestClientIsInterruptedByItsContext(t *testing.T) {
 		if !fault.Is(err, fault.Canceled) {
 			t.Errorf("got %v", err)
 		}
-	case <-time.After(2 * time.Minute):
+	case <-time.After(testkit.Patience()):
 		t.Fatal("the call goes on after its context ended")
 	}
 	if err := c.Call(t.Context(), "Fine", nil, nil); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/testkit"
 	"github.com/drover-project/drover/internal/testkit/controller"
 )
 
@@ -210,7 +211,7 @@ func handedOver(request func(context.Context) error) <-chan error {
 
 // patience is how long a test waits for what must come. It only ends tests that
 // would hang: a machine may be under load, or stand still for half a minute.
-const patience = 2 * time.Minute
+var patience = testkit.Patience()
 
 // soon gives what a channel gives.
 func soon[T any](t testing.TB, c <-chan T) T {

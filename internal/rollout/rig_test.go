@@ -23,6 +23,7 @@ import (
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // rig is a controller with simulated nodes.
@@ -166,7 +167,7 @@ func (r *rig) start(w Wish) int64 {
 }
 
 // patience is how long a test waits for what has to come.
-const patience = 2 * time.Minute
+var patience = testkit.Patience()
 
 // until waits for a deployment to be as it is wanted.
 func (r *rig) until(id int64, what string, f func(*course.Progress) bool) *course.Progress {

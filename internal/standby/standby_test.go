@@ -20,11 +20,12 @@ import (
 	"github.com/drover-project/drover/internal/standby"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/testkit"
 	"github.com/drover-project/drover/internal/testkit/controller"
 )
 
 // patience is how long something may take that is to come.
-const patience = 2 * time.Minute
+var patience = testkit.Patience()
 
 // ofItems are the items that a standby knows.
 var ofItems = []string{"job", "filter", "instance", "node", "group", "network"}

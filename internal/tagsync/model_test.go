@@ -141,7 +141,7 @@ func (h *history) crash() {
 
 // rest waits until nothing is left to do. What waits for another try need not.
 func (h *history) rest() *server.Server {
-	limit := time.After(testkit.Patience)
+	limit := time.After(testkit.Patience())
 	for {
 		changed := h.shown.Changed()
 		h.ahead.Add(int64(time.Hour))

@@ -155,7 +155,7 @@ func (r *rig) submit(id string, params map[string]any) job.ID {
 // finish submits a job and waits until it has ended.
 func (r *rig) finish(id string, params map[string]any) *job.Job {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.ctx, testkit.Patience)
+	ctx, cancel := context.WithTimeout(r.ctx, testkit.Patience())
 	defer cancel()
 	j, err := r.queue.Wait(ctx, r.submit(id, params), (*job.Job).Final)
 	r.check(err)

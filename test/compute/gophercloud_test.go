@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
@@ -23,7 +22,7 @@ import (
 )
 
 // patience is how long a server may take to get to a status.
-const patience = 2 * time.Minute
+var patience = 4 * testkit.Patience()
 
 // stack is a running cluster as gophercloud sees it.
 type stack struct {

@@ -80,7 +80,7 @@ func (r *rollout) call(client *luxiwire.Client, result any, method string, args 
 // until looks at the deployment until it is as it is wanted.
 func (r *rollout) until(client *luxiwire.Client, what string, f func(*progress) bool) *progress {
 	r.Helper()
-	tick, patience := time.NewTicker(20*time.Millisecond), time.NewTimer(3*time.Minute)
+	tick, patience := time.NewTicker(20*time.Millisecond), time.NewTimer(4*testkit.Patience())
 	defer tick.Stop()
 	defer patience.Stop()
 	for {

@@ -19,7 +19,7 @@ import (
 // marksLeft waits until so many runs have left marks in a file.
 func marksLeft(t *testing.T, file string, runs int) {
 	t.Helper()
-	tick, patience := time.NewTicker(20*time.Millisecond), time.NewTimer(3*time.Minute)
+	tick, patience := time.NewTicker(20*time.Millisecond), time.NewTimer(4*testkit.Patience())
 	defer tick.Stop()
 	defer patience.Stop()
 	for {

@@ -27,7 +27,7 @@ import (
 
 // patience is how long something may take that is to come, on a machine that
 // has much to do.
-const patience = 5 * time.Minute
+var patience = 4 * testkit.Patience()
 
 // group is three controllers over one database, each a process that reaches the
 // database over a line of its own.

@@ -39,7 +39,7 @@ const maxGrowth = 64 << 20
 
 // patience is how long an answer may take before the test gives up; it says
 // nothing about speed.
-const patience = 2 * time.Minute
+var patience = 4 * testkit.Patience()
 
 // target is a controller that is attacked.
 type target struct {

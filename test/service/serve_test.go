@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long anything here may take, on a machine that has much to do.
-const patience = 2 * time.Minute
+var patience = 4 * testkit.Patience()
 
 // service is a running `drover serve`.
 type service struct {

@@ -18,10 +18,11 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // long is how long something may take that is to come, on a machine that has much to do.
-const long = 3 * time.Minute
+var long = testkit.Patience()
 
 // childDir, if it is in the environment, makes this program an agent that begins effects in that directory, and lives until it is
 // killed. Its epoch is in childEpoch.

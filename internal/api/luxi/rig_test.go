@@ -16,12 +16,13 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/testkit"
 	"github.com/drover-project/drover/internal/testkit/controller"
 )
 
 // patience is how long a test waits for what must come. It only ends tests that
 // would hang: a machine may be under load, or stand still for half a minute.
-const patience = 2 * time.Minute
+var patience = testkit.Patience()
 
 // rig is a whole cluster of one fake node, with a server in front.
 type rig struct {

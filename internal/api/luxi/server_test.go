@@ -16,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // echoServer answers Echo, blocks in Block until the channel is closed, and
@@ -196,7 +197,7 @@ func TestServeEndsThoughAClientDoesNotRead(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(testkit.Patience()):
 		t.Error("it does not end")
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 func TestOpenResourcesTakeNoBody(t *testing.T) {
@@ -158,7 +159,7 @@ func TestStreamThatNobodyReadsIsEnded(t *testing.T) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(time.Minute):
+	case <-time.After(testkit.Patience()):
 		t.Error("the stream goes on for a client that does not read")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // page notes what happens to it. It asks once, and again when a is pressed.
@@ -98,7 +100,7 @@ func (w *watcher) until(t *testing.T, text string) {
 	w.mu.Unlock()
 	select {
 	case <-found:
-	case <-time.After(time.Minute):
+	case <-time.After(testkit.Patience()):
 		t.Fatalf("%q was not shown, but %q", text, w.all.String())
 	}
 }
@@ -126,7 +128,7 @@ func await(t *testing.T, ended <-chan error) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(time.Minute):
+	case <-time.After(testkit.Patience()):
 		t.Fatal("the page does not end")
 		return nil
 	}

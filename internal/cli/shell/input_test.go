@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 var errStop = errors.New("stop")
@@ -25,7 +27,7 @@ func TestQuestionsCanBeInterrupted(t *testing.T) {
 		if !errors.Is(err, errStop) {
 			t.Errorf("an interrupted question ends with %v", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(testkit.Patience()):
 		t.Fatal("an interrupted question waits on")
 	}
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/drover-project/drover/internal/events"
 	"github.com/drover-project/drover/internal/events/amqp"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/testkit"
 	"github.com/drover-project/drover/internal/testkit/rabbit"
 )
 
 // patience is how long something may take that is to come.
-const patience = 4 * time.Minute
+var patience = 4 * testkit.Patience()
 
 func open(t *testing.T, url string) *amqp.Broker {
 	t.Helper()

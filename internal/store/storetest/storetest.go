@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // Setting is what a test asks of the adapter.
@@ -65,7 +66,7 @@ type testCase struct {
 }
 
 // deadline bounds each test of the suite.
-const deadline = 2 * time.Minute
+var deadline = 2 * testkit.Patience()
 
 // fixture is one store under test.
 type fixture struct {
