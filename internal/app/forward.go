@@ -364,7 +364,7 @@ func handshake(conn net.Conn, by reason.Account) (in *bufio.Reader, ok bool, err
 
 // asks tells whether a request changes nothing, so that it can be sent again.
 func asks(method string) bool {
-	return strings.HasPrefix(method, "Query") || method == "WaitForJobChange" || method == "ExplainJob" || method == "TestFilter"
+	return strings.HasPrefix(method, "Query") || slices.Contains([]string{"WaitForJobChange", "CheckJob", "ExplainJob", "TestFilter"}, method)
 }
 
 // relayed is a client's connection to this controller, and the one to the leader

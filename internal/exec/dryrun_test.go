@@ -59,7 +59,7 @@ var samples = map[string]params{
 }
 
 // A dry run succeeds where the opcode would, changes neither the inventory nor
-// a node, and submits nothing; so does asking for the locks.
+// a node, and submits nothing; so does asking for the locks, and a check without a job.
 func TestDryRunsChangeNothing(t *testing.T) {
 	r := newRig(t, "node1", "node2")
 	r.create("up", true)
@@ -82,6 +82,9 @@ func TestDryRunsChangeNothing(t *testing.T) {
 		}
 		if _, err := r.run(id, p); err != nil {
 			t.Errorf("%s: %v", id, err)
+		}
+		if _, err := r.all.Check(r.Context(), r.env(r.opcode(id, samples[id]))); err != nil {
+			t.Errorf("check of %s: %v", id, err)
 		}
 		if r.dump() != before || r.nodeStates() != nodes || len(r.submitted) > 0 {
 			t.Fatalf("a dry run of %s left traces", id)

@@ -99,6 +99,13 @@ type Env struct {
 // atEnd has something done when the opcode is over, however it ends.
 func (e *Env) atEnd(f func()) { e.ends = append(e.ends, f) }
 
+// end does what is to be done when the opcode is over.
+func (e *Env) end() {
+	for _, f := range e.ends {
+		f()
+	}
+}
+
 // Logf leaves a message in the opcode's log.
 func (e *Env) Logf(format string, args ...any) {
 	e.Log(job.LogMessage, fmt.Sprintf(format, args...))
@@ -175,6 +182,22 @@ func (c Catalogue) Run(ctx context.Context, env *Env) (json.RawMessage, error) {
 	return result, err
 }
 
+// Check tells what an opcode would come to, and changes nothing: the result of its dry
+// run, which is the answer of one that only asks. It needs no job and holds no locks, so
+// what it tells may be different when the opcode runs.
+func (c Catalogue) Check(ctx context.Context, env *Env) (json.RawMessage, error) {
+	x, known := c[env.Op.ID]
+	if !known {
+		return nil, opcode.Unsupported(env.Op.ID)
+	}
+	defer env.end()
+	plan, err := x.Prepare(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	return encodeResult(plan.Dry)
+}
+
 func (c Catalogue) run(ctx context.Context, env *Env) (json.RawMessage, error) {
 	x, known := c[env.Op.ID]
 	if !known {
@@ -184,11 +207,7 @@ func (c Catalogue) run(ctx context.Context, env *Env) (json.RawMessage, error) {
 		return nil, fault.New(fault.WrongState, "the parameter %s of %s was lost when the controller ended: secrets are not stored", name, env.Op.ID).
 			At(name).WithHint("submit the job again")
 	}
-	defer func() {
-		for _, f := range env.ends {
-			f()
-		}
-	}()
+	defer env.end()
 	op := env.Op // Prepare may put another in its place
 	if env.Unlocked && errors.Is(c.unlocked(op, env), ErrAskAgain) {
 		return nil, ErrAskAgain

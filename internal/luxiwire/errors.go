@@ -110,8 +110,8 @@ func (e *Error) CodeOf() fault.Code {
 	return fault.Failed
 }
 
-// faultOf returns what an error says beside its text.
-func faultOf(err error) *Fault {
+// FaultOf returns what an error says beside its text.
+func FaultOf(err error) *Fault {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return &Fault{Code: f.Code, Message: f.Message, Field: f.Field, Hint: f.Hint}
 	}

@@ -191,7 +191,7 @@ func failureFrame(result any, err error) ([]byte, error) {
 		Success bool   `json:"success"`
 		Result  any    `json:"result"`
 		Fault   *Fault `json:"fault"`
-	}{false, result, faultOf(err)})
+	}{false, result, FaultOf(err)})
 }
 
 // encode is json.Marshal without the escapes that only HTML needs.

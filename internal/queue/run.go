@@ -88,7 +88,7 @@ func (c crew) work(ctx context.Context, f func()) {
 func (q *Queue) run(ctx context.Context, s machine.Start) {
 	r := &run{q: q, Start: s}
 	env := q.env(r)
-	result, err := q.execute(ctx, env)
+	result, err := q.carefully(env, func() (json.RawMessage, error) { return q.cfg.Executors.Run(ctx, env) })
 	if err != nil && q.ctx.Err() != nil {
 		r.writeLog() // interrupted by the end of the controller, not by itself
 		return
@@ -114,15 +114,15 @@ func (q *Queue) forgetKill(id job.ID) {
 	}
 }
 
-// execute runs the opcode. A panic of an executor fails its job alone.
-func (q *Queue) execute(ctx context.Context, env *exec.Env) (result json.RawMessage, err error) {
+// carefully has an executor do something. Its panic is an error of that alone.
+func (q *Queue) carefully(env *exec.Env, do func() (json.RawMessage, error)) (result json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			q.cfg.Log.Error("an executor panicked", "job", env.Job, "opcode", env.Op.ID, "panic", p, "stack", string(debug.Stack()))
 			err = fault.New(fault.Internal, "internal error in %s: %v", env.Op.ID, p)
 		}
 	}()
-	return q.cfg.Executors.Run(ctx, env)
+	return do()
 }
 
 // env is what the opcode sees of the system.

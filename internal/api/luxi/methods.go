@@ -108,6 +108,7 @@ var jobMethods = []method{
 
 	// Our own.
 	{"QueryOSes", 2, 2, queryOSes},         // names or null, fields; as OP_OS_DIAGNOSE, without a job
+	{"CheckJob", 1, 1, checkJob},           // opcodes
 	{"ExplainJob", 1, 1, explainJob},       // id
 	{"TestFilter", 2, 2, testFilter},       // rule or edits, days of archived jobs
 	{"ChangeFilters", 2, 3, changeFilters}, // edits, digest or null, [reason trail]

@@ -328,6 +328,33 @@ func TestExplainAndTest(t *testing.T) {
 	}
 }
 
+func TestCheckJob(t *testing.T) {
+	r := newRig(t)
+	r.call("ReplaceFilter", nil, nil, 5, []any{}, "PAUSE", []any{})
+	startup := map[string]any{"OP_ID": "OP_INSTANCE_STARTUP", "instance_name": "nosuch", "reason": []any{}}
+	search := map[string]any{"OP_ID": "OP_TAGS_SEARCH", "pattern": ".", "reason": []any{}}
+	var found []struct {
+		OK     bool
+		Result any
+		Error  []any
+		Fault  struct{ Code fault.Code }
+	}
+	r.call("CheckJob", &found, []any{startup, search})
+	if len(found) != 2 || found[0].OK || found[0].Fault.Code != fault.NotFound || found[0].Error[0] != "OpPrereqError" {
+		t.Fatalf("got %+v", found)
+	}
+	if answer, ok := found[1].Result.([]any); !found[1].OK || !ok || len(answer) != 0 {
+		t.Errorf("got %+v", found[1])
+	}
+	startup["nosuch"] = 1
+	if code, class, _ := r.refused("CheckJob", []any{startup}); code != fault.Invalid || class != "text" {
+		t.Errorf("%s %s", code, class)
+	}
+	if n := r.queue.Jobs().Len(); n != 0 {
+		t.Errorf("there are %d jobs", n)
+	}
+}
+
 // TestLostAnswer cuts the connection after the job was taken and before the
 // client knows: with a key the repeated submission finds the job it made.
 func TestLostAnswer(t *testing.T) {

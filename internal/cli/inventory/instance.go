@@ -118,7 +118,7 @@ var instanceOperations = []work.Operation{
 		Target: "instance_name", Complete: "instance", Letters: map[string]string{"force": "f"},
 	},
 	{
-		Noun: "instance", Verb: "console", Short: "Ask how to reach the console of an instance", ID: "OP_INSTANCE_CONSOLE", Shown: true,
+		Noun: "instance", Verb: "console", Short: "Ask how to reach the console of an instance", ID: "OP_INSTANCE_CONSOLE", Shown: true, Asks: true,
 		Target: "instance_name", Complete: "instance",
 	},
 	{

@@ -121,7 +121,11 @@ func tagChosen(sh *shell.Shell, cmd *cobra.Command, c *lists.Choice, id string, 
 
 // tagSearch finds tags in the whole cluster.
 func tagSearch(sh *shell.Shell, noun, verb string) *cobra.Command {
-	return shell.Heeding(shell.ReadingByJob, &cobra.Command{
+	heeds := shell.Asking
+	if sh.Classic() {
+		heeds = shell.ReadingByJob
+	}
+	return shell.Heeding(heeds, &cobra.Command{
 		Use: verb + " PATTERN", Short: "Find tags in the whole cluster by a regular expression", Args: shell.Exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			op, err := work.NewOp(sh, noun, "OP_TAGS_SEARCH", map[string]any{"pattern": args[0]})

@@ -79,7 +79,7 @@ func jobSubmit(sh *shell.Shell) *cobra.Command {
 					return err
 				}
 			}
-			tasks[i] = work.Task{Ops: ops, Key: *key, Shown: true}
+			tasks[i] = work.Task{Ops: ops, Key: *key, Shown: true, AsIs: true}
 		}
 		if *key != "" && len(tasks) != 1 {
 			return shell.Usage("--key is for one job; there are %d", len(tasks))

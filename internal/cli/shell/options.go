@@ -23,7 +23,7 @@ var (
 	// ReadingStored: commands that only read, and what a controller that stands by has,
 	// too.
 	ReadingStored = []string{"luxi", "output", "stale"}
-	// ReadingByJob: commands that read by a job, and wait for it.
+	// ReadingByJob: commands of the classic tools that read by a job, and wait for it.
 	ReadingByJob = []string{"luxi", "output", "reason", "priority"}
 	// Changing: commands that change something at once, without a job.
 	Changing = []string{"luxi", "output", "reason", "dry-run", "yes"}

@@ -74,6 +74,8 @@ type Operation struct {
 	Extra func(cmd *cobra.Command) func(params map[string]any) error
 	// Shown says that the result is what the user asked for.
 	Shown bool
+	// Asks says that the opcode changes nothing: drover makes no job of it.
+	Asks bool
 	// Children says that the jobs which the result names are waited for too.
 	Children bool
 	// Complete names the items that arguments may be, for the shell.
@@ -91,7 +93,11 @@ func (o Operation) definition() *opcode.Definition {
 // Command makes the command of an operation.
 func (o Operation) Command(sh *shell.Shell) *cobra.Command {
 	def := o.definition()
-	cmd := shell.Heeding(shell.Making, &cobra.Command{Use: o.use(), Aliases: o.Aliases, Short: o.Short, Long: o.Long, Args: o.checkArgs})
+	heeds := shell.Making
+	if o.Asks && !sh.Classic() {
+		heeds = shell.Asking
+	}
+	cmd := shell.Heeding(heeds, &cobra.Command{Use: o.use(), Aliases: o.Aliases, Short: o.Short, Long: o.Long, Args: o.checkArgs})
 	if def.Unsupported {
 		cmd.Short += " (not in this version)"
 		cmd.Long = strings.TrimSpace(fmt.Sprintf("%s.\n\nThis version cannot: %s has no executor, and the controller refuses a job\nwith it.\n\n%s", o.Short, def.ID, o.Long))
@@ -416,7 +422,7 @@ func (o Operation) tasks(sh *shell.Shell, args []string, read func() (map[string
 		if err != nil {
 			return nil, err
 		}
-		tasks[i] = Task{Target: target, Ops: []*opcode.Opcode{op}, Shown: o.Shown, children: o.Children && !sh.Flags.DryRun}
+		tasks[i] = Task{Target: target, Ops: []*opcode.Opcode{op}, Shown: o.Shown, Asks: o.Asks, children: o.Children && !sh.Flags.DryRun}
 		if sh.Classic() && o.Told != nil {
 			tasks[i].told = func(result json.RawMessage) string { return o.Told(target, result) }
 		}

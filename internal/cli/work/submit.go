@@ -23,6 +23,8 @@ type Task struct {
 	Ops    []*opcode.Opcode
 	Key    string // submission key; empty for one of our own
 	Shown  bool   // the result is what the user asked for
+	AsIs   bool   // the user wrote the opcodes: they are not asked about before
+	Asks   bool   // the opcodes only ask: no job is made of them, but by the classic tools
 	// children: the result names jobs that are waited for too, and what they
 	// find is what the user asked for.
 	children bool
@@ -121,6 +123,32 @@ func warnOfLimits(sh *shell.Shell, tasks []Task) {
 // request after a lost connection.
 func submit(ctx context.Context, sh *shell.Shell, tasks []Task) ([]submitted, error) {
 	warnOfLimits(sh, tasks)
+	refused := refusals(ctx, sh, tasks)
+	out := make([]submitted, len(tasks))
+	var rest []Task
+	for i, t := range tasks {
+		if err := refused[i]; err != nil && len(tasks) == 1 {
+			return nil, err
+		} else if err != nil {
+			out[i].error = refusalText(err)
+			continue
+		}
+		rest = append(rest, t)
+	}
+	if len(rest) == 0 {
+		return out, nil
+	}
+	taken, err := handIn(ctx, sh, rest)
+	for i := range out {
+		if refused[i] == nil && err == nil {
+			out[i], taken = taken[0], taken[1:]
+		}
+	}
+	return out, err
+}
+
+// handIn submits tasks.
+func handIn(ctx context.Context, sh *shell.Shell, tasks []Task) ([]submitted, error) {
 	if len(tasks) == 1 {
 		var id job.ID
 		err := sh.Ask(ctx, "SubmitJob", &id, tasks[0].Ops, tasks[0].submissionKey())
@@ -156,9 +184,12 @@ func submit(ctx context.Context, sh *shell.Shell, tasks []Task) ([]submitted, er
 	return out, nil
 }
 
-// Run submits the tasks and, unless --submit says otherwise, waits until all
+// Run submits the tasks, unless they are answered without a job, and, unless --submit says otherwise, waits until all
 // have ended. A task that failed makes the command fail.
 func Run(ctx context.Context, sh *shell.Shell, tasks []Task) error {
+	if !sh.Classic() && len(tasks) > 0 && (sh.Flags.DryRun || tasks[0].Asks) {
+		return withoutJobs(ctx, sh, tasks)
+	}
 	subs, err := submit(ctx, sh, tasks)
 	if err != nil {
 		return err
@@ -246,8 +277,18 @@ func Succeeded(sh *shell.Shell, target string, end Ending) {
 	}
 }
 
-// Result runs a job of one opcode and reads what it returned.
+// Result reads what an opcode returns that only asks. The classic tools run a job of it.
 func Result(ctx context.Context, sh *shell.Shell, op *opcode.Opcode, into any) error {
+	if !sh.Classic() {
+		found, err := check(ctx, sh, []*opcode.Opcode{op})
+		if err != nil {
+			return err
+		}
+		if err := found[0].refusal(ctx, sh); err != nil {
+			return err
+		}
+		return json.Unmarshal(found[0].Result, into)
+	}
 	subs, err := submit(ctx, sh, []Task{{Ops: []*opcode.Opcode{op}}})
 	if err != nil {
 		return err
