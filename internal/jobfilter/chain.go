@@ -5,7 +5,6 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
-	"github.com/drover-project/drover/internal/qlang"
 )
 
 // Chain is a set of rules, compiled and in order. It is immutable and may be
@@ -18,22 +17,7 @@ type Chain struct {
 	// shadows are the shadows that would decide if they were in force, each with
 	// how many of the deciding ones are asked before it.
 	shadows []shadow
-	// backtracking are the patterns of all rules that need it.
-	backtracking []*qlang.Regex
-}
-
-// maxStrikes is how many matches may exceed their limit, over all patterns of
-// all rules, before no pattern that needs backtracking is searched for any more
-// until the rules change. One job after the other waits for them.
-const maxStrikes = 2
-
-// tired tells whether patterns that need backtracking have taken too long.
-func (c *Chain) tired() bool {
-	strikes := 0
-	for _, r := range c.backtracking {
-		strikes += r.Strikes()
-	}
-	return strikes >= maxStrikes
+	strikes strikes
 }
 
 type shadow struct {
@@ -104,7 +88,7 @@ func assemble(rules []Rule, prepared map[string]*compiled) (*Chain, error) {
 		sorted[i] = &r
 	}
 	slices.SortStableFunc(sorted, Compare)
-	c := &Chain{}
+	c := &Chain{strikes: strikes{of: map[string]int{}}}
 	for _, r := range sorted {
 		compiled, err := compileRule(r, prepared[r.UUID])
 		if err != nil {
@@ -112,7 +96,7 @@ func assemble(rules []Rule, prepared map[string]*compiled) (*Chain, error) {
 		}
 		c.rules = append(c.rules, compiled)
 		for i := range r.Predicates {
-			c.backtracking = append(c.backtracking, patternsOf(&r.Predicates[i])...)
+			c.strikes.patterns = append(c.strikes.patterns, patternsOf(&r.Predicates[i])...)
 		}
 		switch {
 		case r.Deciding():
@@ -151,16 +135,22 @@ func compileRule(r *Rule, before *compiled) (compiled, error) {
 // same reports whether two lists are one and the same, which nobody changes.
 func same(a, b []Predicate) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
-// holds asks the tests of the rule in turn. If one costs more than is left, or
-// matches like its own have taken too long, the rule is not asked further.
+// holds asks the tests of the rule in turn. If one costs more than is left, or takes too
+// long, the rule is not asked further.
 func (c *compiled) holds(id int64, ops []*opcode.Opcode, m *meter) (holds, unsearched bool) {
 	for i := range c.tests {
 		t := &c.tests[i]
-		if t.cost.steps > 0 && (!m.take(t.cost, ops) || t.cost.backtracks && m.chain.tired()) {
+		if t.cost.steps > 0 && !m.take(t.cost, ops) {
 			return false, true
 		}
-		if !t.test(id, ops) {
-			return false, false
+		holds, unsearched := false, false
+		if t.cost.backtracks {
+			holds, unsearched = m.chain.strikes.ask(t.test, id, ops)
+		} else {
+			holds = t.test(id, ops)
+		}
+		if !holds || unsearched {
+			return false, unsearched
 		}
 	}
 	return true, false

@@ -36,7 +36,21 @@ func Check(r *Rule) []Warning {
 	return out
 }
 
-func (s scope[T]) check(n qlang.Node, at string) []Warning { return s.warn(n, at) }
+func (s scope[T]) check(n qlang.Node, at string) []Warning {
+	return append(s.warn(n, at), backtracking(n, at)...)
+}
+
+// backtracking warns of patterns that some texts take very long to be searched for.
+func backtracking(n qlang.Node, at string) []Warning {
+	var out []Warning
+	eachLeaf(n, at, func(leaf qlang.Node, _, at string) {
+		if m, ok := leaf.(*qlang.Match); ok && !m.Regex.Linear() {
+			out = append(out, Warning{Place: at + "[2]", Message: "the pattern needs backtracking: where a text takes it longer than " + qlang.MatchLimit.String() +
+				", the rule is not asked, and applies if it keeps jobs from running", Hint: "write it without look-around, back-references and possessive quantifiers"})
+		}
+	})
+	return out
+}
 
 func eachLeaf(n qlang.Node, at string, visit func(leaf qlang.Node, field, at string)) {
 	qlang.Walk(n, func(path string, n qlang.Node) bool {
@@ -292,7 +306,7 @@ func warnOpID(leaf qlang.Node, at string) []Warning {
 		return []Warning{w}
 	case *qlang.Match:
 		for _, d := range opcode.All() {
-			if ok, err := x.Regex.MatchString(d.ID); ok || err != nil {
+			if ok, err := x.Regex.Search(d.ID); ok || err != nil {
 				return nil
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -188,5 +189,37 @@ func TestDeepExpressionsAreExplained(t *testing.T) {
 	}
 	if v := c.Explain(1, []*opcode.Opcode{op("OP_TEST_DELAY", nil, reason.Entry{Reason: "x"})})[0]; v.Outcome != jobfilter.Decides {
 		t.Errorf("%s", v)
+	}
+}
+
+// Two texts that take too long had rules with look-around apply to everybody's jobs.
+func TestCostlyTextsConcernTheirSubmitterAlone(t *testing.T) {
+	by := func(account, text string) []*opcode.Opcode {
+		return []*opcode.Opcode{op("OP_TEST_DELAY", nil, reason.Entry{Source: "user", Reason: text},
+			reason.Account{Surface: "rapi", Name: account, From: "127.0.0.1:" + strconv.Itoa(len(text))}.Entry(time.Unix(1, 0)))}
+	}
+	c := chain(t, rule(t, 1, 0, jobfilter.Reject, `[["reason", ["=~", "reason", "^(?!ok)(a+)+b$"]]]`))
+	for n := range 2 {
+		if d := c.Decide(1, by("mallory", strings.Repeat("a", 40+n))); d.Rule == nil || !d.Unsearched {
+			t.Errorf("a text that takes too long: %s", d)
+		}
+	}
+	if d := c.Decide(2, by("alice", "nightly backup")); d.Rule != nil {
+		t.Errorf("another submitter: %s", d)
+	}
+	if d := c.Decide(3, by("alice", "aab")); d.Rule == nil || d.Unsearched {
+		t.Errorf("another submitter, whose text fits: %s", d)
+	}
+	if d := c.Decide(4, by("mallory", "nightly backup")); d.Rule == nil || !d.Unsearched {
+		t.Errorf("a short text of who had two that took too long: %s", d)
+	}
+	if n := c.Rules()[0].Predicates[0].Expr.(*qlang.Match).Regex.Strikes(); n != 2 {
+		t.Errorf("%d searches were let run until their limit, want 2", n)
+	}
+	if d := chain(t, *c.Rules()[0]).Decide(4, by("mallory", "nightly backup")); d.Rule != nil {
+		t.Errorf("when the rules have changed: %s", d)
+	}
+	if w := jobfilter.Check(c.Rules()[0]); len(w) != 1 || !strings.Contains(w[0].Message, "backtracking") {
+		t.Errorf("warnings: %v", w)
 	}
 }

@@ -9,7 +9,8 @@
 //   - The order of rules is total: priority, then watermark, then UUID.
 //   - Decide and Explain agree on every job, whatever the rules.
 //   - Deciding changes nothing and depends on nothing but the rules, the job's
-//     id and its opcodes; it allocates no memory.
+//     id and its opcodes; it allocates no memory. The exception are patterns that need
+//     backtracking, which are limited by time (strikes.go).
 //   - Predicate names and actions are the wire's; each kind of predicate is
 //     one entry in the table of predicate.go, each action one of action.go.
 package jobfilter

@@ -151,7 +151,7 @@ func askText(n qlang.Node) func(s string) truth {
 		}
 	case *qlang.Match:
 		return func(s string) truth {
-			found, err := x.Regex.MatchString(s)
+			found, err := x.Regex.Search(s)
 			if err != nil {
 				return unknown
 			}
@@ -258,7 +258,7 @@ func match(re *qlang.Regex) question {
 		default:
 			return unknown
 		}
-		found, err := re.MatchString(s)
+		found, err := re.Search(s)
 		if err != nil {
 			return unknown
 		}

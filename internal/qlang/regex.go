@@ -141,6 +141,20 @@ func (r *Regex) Match(s string, interrupted func() error) (bool, error) {
 		return false, fault.New(fault.TooLarge, "the regular expression %q is given up: matching it took more than %s several times", clip(r.pattern), MatchLimit).
 			WithHint(slowHint)
 	}
+	return r.backtrack(s)
+}
+
+// Search is MatchString for somebody who decides by the strikes what to do with a pattern
+// that exceeds its limits: it is never given up.
+func (r *Regex) Search(s string) (bool, error) {
+	if r.Linear() {
+		return r.Match(s, nil)
+	}
+	return r.backtrack(s)
+}
+
+// backtrack is a match of a pattern that needs it.
+func (r *Regex) backtrack(s string) (bool, error) {
 	ok, err := r.backtracking.MatchString(s)
 	if err != nil {
 		r.strikes.Add(1)
