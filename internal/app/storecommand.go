@@ -432,9 +432,10 @@ func withFloor(objects iter.Seq2[store.Object, error], revision store.Revision) 
 			}
 			if err == nil && o.Key == queue.FloorKey {
 				var old queue.Floor
-				if err = json.Unmarshal(o.Value, &old); err == nil {
-					greatest = max(greatest, old.Job)
+				if json.Unmarshal(o.Value, &old) != nil {
+					old.Job = greatest + jump // nobody knows it: far above
 				}
+				greatest = max(greatest, old.Job)
 				o.Key.ID = "" // replaced by the new one
 			}
 			if err == nil && !done && (o.Kind > queue.KindQueue || o.Kind == queue.KindQueue && (o.ID == "" || store.CompareIDs(o.ID, queue.FloorKey.ID) > 0)) {

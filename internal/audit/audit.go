@@ -46,6 +46,9 @@ const (
 	DeploymentResume  Verb = "deployment.resume"
 	DeploymentRetry   Verb = "deployment.retry"
 	DeploymentStop    Verb = "deployment.stop"
+
+	// Unreadable stands in place of what a damaged event told.
+	Unreadable Verb = "unreadable"
 )
 
 // Verbs lists all verbs with what they mean, for help texts.
@@ -62,6 +65,7 @@ func Verbs() map[Verb]string {
 		EnvironmentReveal: "the state of an environment was shown with its secrets",
 		GraphPut:          "a task graph was stored", GraphDelete: "a task graph was removed",
 		DeploymentBegin: "a plan was begun to be carried out", DeploymentResume: "a deployment was let go on",
+		Unreadable:      "the stored event cannot be read: what was done is lost",
 		DeploymentRetry: "what had failed in a deployment was tried again", DeploymentStop: "a deployment was told to begin nothing more",
 	}
 }
@@ -126,6 +130,12 @@ func (e *Event) Encode() []byte {
 		panic(fault.New(fault.Internal, "an event that cannot be written: %w", err))
 	}
 	return out
+}
+
+// Damaged is the event in place of one that cannot be read.
+func Damaged(key string, err error) *Event {
+	id, _ := strconv.ParseInt(key, 10, 64) // 0 for what never was an event
+	return &Event{ID: id, What: Unreadable, Trail: reason.Trail{{Source: "gnt:store", Reason: err.Error()}}}
 }
 
 // Decode reads a stored event.

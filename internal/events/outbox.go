@@ -65,13 +65,14 @@ func (o *Outbox) Run(ctx context.Context) error {
 func (o *Outbox) resume(ctx context.Context) error {
 	stored, err := o.Store.Get(ctx, cursorKey)
 	if err == nil {
-		err = json.Unmarshal(stored.Value, &o.at)
-		if err != nil {
-			err = fault.New(fault.Internal, "it is not known how far events are published: %w", err)
+		damage := json.Unmarshal(stored.Value, &o.at)
+		if damage == nil {
+			return nil
 		}
-		return err
-	}
-	if !fault.Is(err, fault.NotFound) {
+		o.at = cursor{}
+		o.Log.Error("the stored place up to which events are published cannot be read: what ended since is not published, it goes on with the present",
+			"kind", KindCursor, "id", cursorKey.ID, "error", damage)
+	} else if !fault.Is(err, fault.NotFound) {
 		return err
 	}
 	if o.at.Revision, err = o.Store.Revision(ctx); err != nil {

@@ -221,3 +221,20 @@ func TestNothingIsLostWhileTheBrokerIsAway(t *testing.T) {
 	defer stop()
 	b.await(t, ids...)
 }
+
+// A place in the stream that cannot be read keeps nobody from going on with the present.
+func TestADamagedPlaceCostsItselfOnly(t *testing.T) {
+	r := newRig(t, 0)
+	key := store.Key{Kind: events.KindCursor, ID: "published"}
+	if _, err := store.Commit(t.Context(), r.store, store.Tx{Put: []store.Put{{Key: key, Value: []byte("{")}}}); err != nil {
+		t.Fatal(err)
+	}
+	stop := r.run(newBroker())
+	defer stop()
+	for limit := time.Now().Add(patience); time.Now().Before(limit); {
+		if o, err := r.store.Get(t.Context(), key); err == nil && string(o.Value) != "{" {
+			return
+		}
+	}
+	t.Error("the outbox does not go on")
+}

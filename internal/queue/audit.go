@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/store"
@@ -46,15 +47,14 @@ func putEvents(tx *store.Tx, events []*audit.Event) {
 
 // loadEvents finds the number of the newest event.
 func (q *Queue) loadEvents(ctx context.Context) error {
-	for o, err := range q.cfg.Store.List(ctx, KindEvent, store.Options{Desc: true, Limit: 1}) {
+	for o, err := range q.cfg.Store.List(ctx, KindEvent, store.Options{Desc: true}) {
 		if err != nil {
 			return err
 		}
-		e, err := audit.Decode(o.Value)
-		if err != nil {
-			return err
+		if n, err := strconv.ParseInt(o.ID, 10, 64); err == nil {
+			q.lastEvent = n
+			break
 		}
-		q.lastEvent = e.ID
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/queue"
@@ -586,4 +587,72 @@ func TestAFencedQueueSaysSo(t *testing.T) {
 	if err := r.q.Failed(ctx); !fault.Is(err, fault.Fenced) {
 		t.Errorf("the queue stopped with %v", err)
 	}
+}
+
+// Who asks for something else with a known key is not told of the old job because the store
+// cannot be read just then.
+func TestUnreadableJobOfAKeyIsNoAnswer(t *testing.T) {
+	r, faulty := newFaultyRig(t, 1)
+	id, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay), Key: "k"})
+	r.check(err)
+	r.status(id, job.Success)
+	if ok, err := r.q.Archive(ctx, id, queue.By{}); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	reads := 0 // the first tells whether the key is known
+	defer faulty.FailReads(faultstore.ReadFault{When: func(kind store.Kind, _ string) bool {
+		if kind == queue.KindArchived {
+			reads++
+		}
+		return kind == queue.KindArchived && reads > 1
+	}})()
+	if again, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, dummy), Key: "k"}); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "job 1") {
+		t.Errorf("another request with the key: job %d, %v", again, err)
+	}
+}
+
+// What the queue keeps beside jobs and rules takes nothing else with it either: the queue is
+// drained until somebody looks, no id is given twice, and the list of events has a gap that says
+// so.
+func TestDamageBesideJobsCostsItselfOnly(t *testing.T) {
+	r := newRig(t, 1)
+	r.check(r.q.SetDrained(ctx, true, alice("a")))
+	r.check(r.q.SetDrained(ctx, false, alice("b")))
+	for _, key := range []store.Key{queue.FlagsKey, queue.FloorKey, {Kind: queue.KindEvent, ID: "2"}} {
+		_, err := store.Commit(ctx, r.store, store.Tx{Put: []store.Put{{Key: key, Value: []byte("{")}}})
+		r.check(err)
+	}
+	r.crash()
+	told := strings.Join(r.q.Unreadable(), "\n")
+	if !strings.Contains(told, "queue flags: ") || !strings.Contains(told, "queue floor: ") {
+		t.Errorf("told of as unreadable: %s", told)
+	}
+	if _, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay)}); !fault.Is(err, fault.Drained) || !strings.Contains(err.Error(), "nobody knows") {
+		t.Errorf("nobody knows whether it is drained: %v", err)
+	}
+	r.check(r.q.SetDrained(ctx, false, alice("looked")))
+	if id := r.submit(delay); id <= queue.Jump {
+		t.Errorf("the next job is %d", id)
+	}
+	var whats []audit.Verb
+	for _, e := range r.events() {
+		whats = append(whats, e.What)
+	}
+	if want := []audit.Verb{audit.QueueDrain, audit.Unreadable, audit.QueueUndrain}; !slices.Equal(whats, want) {
+		t.Errorf("events: %v, want %v", whats, want)
+	}
+}
+
+// Who is refused by a drained queue is told who drained it, when and why, also after a crash.
+func TestADrainedQueueSaysWhoAndWhy(t *testing.T) {
+	r := newRig(t, 1)
+	r.check(r.q.SetDrained(ctx, true, alice("disk swap, ask Ada")))
+	r.check(r.q.SetDrained(ctx, true, queue.By{}))
+	r.crash()
+	if _, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay)}); err == nil || !strings.Contains(err.Error(), "drained by alice (192.0.2.7) over rapi on 20") ||
+		!strings.Contains(err.Error(), "disk swap, ask Ada") {
+		t.Errorf("refused: %v", err)
+	}
+	r.check(r.q.SetDrained(ctx, false, queue.By{}))
+	r.submit(delay)
 }

@@ -230,18 +230,25 @@ type Floor struct {
 // FloorKey is where the Floor is, if there is one.
 var FloorKey = store.Key{Kind: KindQueue, ID: "floor"}
 
+// Jump is how many ids are passed over where nobody knows which were given.
+const Jump = 1_000_000
+
 // floor keeps the ids up to the floor from being given.
 func (l *loader) floor(ctx context.Context) error {
 	o, err := l.q.read(ctx, FloorKey)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
 	var f Floor
-	if err == nil {
-		err = json.Unmarshal(o.Value, &f)
+	if err := json.Unmarshal(o.Value, &f); err != nil {
+		l.unreadable(o, err)
+		f.Job = l.LastID + Jump
 	}
 	l.LastID = max(l.LastID, f.Job)
-	return err
+	return nil
 }
 
 func (l *loader) flags(ctx context.Context) error {
@@ -252,7 +259,13 @@ func (l *loader) flags(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(o.Value, &l.Flags)
+	if err := json.Unmarshal(o.Value, &l.Flags); err != nil {
+		// Nobody knows whether the queue was drained: it is, until somebody looks.
+		l.unreadable(o, err)
+		l.Flags = state.Flags{Drained: true, Drain: &state.Drain{Who: "the controller", At: l.q.cfg.Now().UnixNano(),
+			Why: "the stored flags of the queue cannot be read, so nobody knows whether it was drained"}}
+	}
+	return nil
 }
 
 // dependencies finds out what became of the jobs that those in the queue depend

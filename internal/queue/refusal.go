@@ -149,7 +149,7 @@ func (q *Queue) giveUp(w *work, err error) {
 			w.first(func(error) { q.restoreRule(key.ID) })
 		case key.Kind == KindQueue && !w.restores:
 			stored := q.cfg.Picture.Load().Flags
-			q.apply(again, machine.SetDrained(stored.Drained))
+			q.apply(again, machine.SetDrained{On: stored.Drained, By: stored.Drain})
 			q.apply(again, machine.SetWatcherPause{Until: stored.WatcherPause})
 		}
 	}

@@ -44,7 +44,9 @@ func (q *Queue) SetDrained(ctx context.Context, drained bool, by By) error {
 	if drained {
 		what = audit.QueueDrain
 	}
-	return q.setFlag(ctx, machine.SetDrained(drained), audit.New(what, "", by), func(f state.Flags) []byte { return encode(f.Drained) })
+	e := audit.New(what, "", by)
+	set := machine.SetDrained{On: drained, By: &state.Drain{Who: by.Account.String(), Why: e.Why(), At: q.cfg.Now().UnixNano()}}
+	return q.setFlag(ctx, set, e, func(f state.Flags) []byte { return encode(f.Drained) })
 }
 
 // SetWatcherPause asks watchers to do nothing until a time, in seconds since

@@ -107,7 +107,8 @@ func (s *Stored) list(ctx context.Context, kind store.Kind, opts store.Options,
 	}
 }
 
-// Events reads what was recorded, oldest first.
+// Events reads what was recorded, oldest first. In place of an event that cannot be read
+// stands one that says so (audit.Unreadable).
 func (s *Stored) Events(ctx context.Context) iter.Seq2[*audit.Event, error] {
 	return func(yield func(*audit.Event, error) bool) {
 		for o, err := range s.store.List(ctx, KindEvent, store.Options{}) {
@@ -116,7 +117,10 @@ func (s *Stored) Events(ctx context.Context) iter.Seq2[*audit.Event, error] {
 				return
 			}
 			e, err := audit.Decode(o.Value)
-			if !yield(e, err) || err != nil {
+			if err != nil {
+				e = audit.Damaged(o.ID, err)
+			}
+			if !yield(e, nil) {
 				return
 			}
 		}

@@ -108,7 +108,11 @@ func (q *Queue) refuseOthers(ctx context.Context, subs []Submission, repeated []
 		if subs[i].Key == "" || o.Err != nil || !slices.Contains(repeated, o.ID) {
 			continue
 		}
-		if j, err := q.Job(ctx, o.ID); err == nil && !j.MadeOf(subs[i].Ops) {
+		switch j, err := q.Job(ctx, o.ID); {
+		case err != nil: // who asks for a stop must not be told of a start
+			o.Err = fault.New(fault.Unavailable, "the submission key belongs to job %d, and the store cannot tell whether that is what is asked for: %w", o.ID, err).
+				WithHint("try again, or look at the job: drover job info %d", o.ID)
+		case !j.MadeOf(subs[i].Ops):
 			o.Err = machine.KeyTaken(j)
 		}
 	}

@@ -41,9 +41,29 @@ type State struct {
 type Flags struct {
 	// Drained: the queue takes no new jobs.
 	Drained bool `json:"drained"`
+	// Drain tells who drained it, and why; nil if it is not drained, or nobody knows.
+	Drain *Drain `json:"drain,omitempty"`
 	// WatcherPause is until when watchers do nothing, in seconds since the
 	// epoch; nil when they are not paused.
 	WatcherPause *float64 `json:"watcher_pause,omitempty"`
+}
+
+// Drain is who told the queue to take no new jobs.
+type Drain struct {
+	// Who is the account and where it came from.
+	Who string `json:"who"`
+	Why string `json:"why,omitempty"`
+	// At is when, in nanoseconds since the epoch.
+	At int64 `json:"at"`
+}
+
+// String tells it to a person.
+func (d *Drain) String() string {
+	text := "drained by " + d.Who + " on " + time.Unix(0, d.At).UTC().Format(time.RFC3339)
+	if d.Why != "" {
+		text += ": " + d.Why
+	}
+	return text
 }
 
 // PausedUntil is until when watchers do nothing, nil at a time when they are not

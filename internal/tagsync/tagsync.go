@@ -105,12 +105,8 @@ func placesOf(backends map[string]Backend) map[string]chan struct{} {
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e := &Engine{cfg: cfg, workers: map[string]*worker{}, places: placesOf(cfg.Backends)}
 	e.ctx, e.stop = context.WithCancel(context.Background())
-	switch o, err := cfg.Store.Get(ctx, NumberKey); {
-	case err == nil:
-		if e.number, err = strconv.ParseInt(string(o.Value), 10, 64); err != nil {
-			return nil, fault.New(fault.Internal, "the stored number of the newest server cannot be read: %w", err)
-		}
-	case !fault.Is(err, fault.NotFound):
+	newest, err := cfg.Store.Get(ctx, NumberKey)
+	if err != nil && !fault.Is(err, fault.NotFound) {
 		return nil, err
 	}
 	var servers []*server.Server
@@ -125,7 +121,28 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		}
 		servers = append(servers, s)
 	}
+	if err == nil {
+		e.number = e.newestNumber(string(newest.Value), servers)
+	}
 	return e, e.commit(store.Tx{}, &state.Change{Servers: servers})
+}
+
+// jump is how many numbers are passed over where nobody knows which were given.
+const jump = 1_000_000
+
+// newestNumber reads the greatest number that a server got. Numbers are never used again:
+// if it cannot be read, it is far above those of the servers that there are.
+func (e *Engine) newestNumber(text string, servers []*server.Server) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil {
+		return n
+	}
+	e.aside = append(e.aside, "the number of the newest server cannot be read, numbers go on far above: "+err.Error())
+	greatest := int64(0)
+	for _, s := range servers {
+		greatest = max(greatest, s.Number)
+	}
+	return greatest + jump
 }
 
 // Unreadable tells of stored servers that are set aside.

@@ -11,6 +11,8 @@ import (
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/tagsync"
 )
 
 const user = servertag.User
@@ -163,5 +165,21 @@ func TestPowerAndDelete(t *testing.T) {
 	r.until(s.ID, "goes", func(s *server.Server) bool { return s == nil })
 	if r.shown.Load().Inventory.InstanceNamed(s.Instance) != nil {
 		t.Error("the instance is still there")
+	}
+}
+
+// A number of the newest server that cannot be read is passed over by far: none is used again.
+func TestADamagedNumberIsPassedOver(t *testing.T) {
+	r := newRig(t)
+	before := r.create().Number
+	_, err := store.Commit(r.ctx, r.store, store.Tx{Put: []store.Put{{Key: tagsync.NumberKey, Value: []byte("x")}}})
+	r.check(err)
+	r.stop()
+	r.start()
+	if told := r.engine.Unreadable(); len(told) != 1 {
+		t.Errorf("told of as unreadable: %v", told)
+	}
+	if after := r.create().Number; after <= before+100_000 {
+		t.Errorf("the numbers are %d and %d", before, after)
 	}
 }

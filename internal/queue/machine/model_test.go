@@ -486,7 +486,7 @@ func (h *world) refuse(part *write) {
 		}
 		h.apply(plan)
 	case r.Flags:
-		h.apply(SetDrained(h.flags.Drained))
+		h.apply(SetDrained{On: h.flags.Drained})
 	case len(r.Gone) > 0: // no store refuses to forget something for good
 		h.write(part)
 	}
@@ -675,7 +675,7 @@ func (h *world) priority() {
 
 func (h *world) drain() {
 	if !h.m.closing {
-		h.apply(SetDrained(h.n(3) == 0))
+		h.apply(SetDrained{On: h.n(3) == 0})
 	}
 }
 
@@ -725,7 +725,7 @@ func (h *world) stop() {
 // runDry lets everything end, without rules: every job that was acknowledged
 // comes to an end.
 func (h *world) runDry() error {
-	h.apply(SetDrained(false))
+	h.apply(SetDrained{On: false})
 	for _, r := range slices.Clone(h.m.Rules()) {
 		plan, err := h.m.PlanRules(without(r.UUID), inTurn)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/state"
 )
 
 // Limits of a submission. Those of its jobs are in package job.
@@ -179,7 +180,7 @@ func (m *Machine) number(b *batch, i int, known map[string]job.ID) {
 	b.last++
 	c.id, c.isNew = b.last, true
 	if c.Refused == nil && m.flags.Drained && !c.IgnoreDrain {
-		c.Refused = fault.New(fault.Drained, "Queue drained").WithHint("whoever drained it ends that with `drover job undrain`; drover cluster queue info tells who and why")
+		c.Refused = drained(m.flags)
 	}
 	if c.Refused == nil {
 		c.Refused = b.admit(c)
@@ -348,4 +349,14 @@ func (m *Machine) enqueue(e *entry) {
 	}
 	e.rule = m.chain.Decide(int64(e.id()), e.inputs)
 	m.sort(e)
+}
+
+// drained refuses a job, and says who wants that.
+func drained(f state.Flags) error {
+	err := fault.New(fault.Drained, "Queue drained")
+	const end = "whoever drained it ends that with `drover job undrain`"
+	if f.Drain == nil {
+		return err.WithHint(end + "; drover cluster queue info tells who and why")
+	}
+	return err.WithHint("%s; it was %s", end, f.Drain)
 }

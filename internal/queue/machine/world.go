@@ -7,6 +7,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/state"
 )
 
 // World is what decisions depend on besides jobs and rules. As an event it
@@ -32,11 +33,21 @@ func (m *Machine) lockName(n lock.Name) string {
 
 func (w World) apply(m *Machine) { m.world = w }
 
-// SetDrained makes the queue refuse new jobs, or take them again.
-type SetDrained bool
+// SetDrained makes the queue refuse new jobs, or take them again. By tells who wants it
+// drained; of several it is the first.
+type SetDrained struct {
+	On bool
+	By *state.Drain
+}
 
 func (d SetDrained) apply(m *Machine) {
-	m.flags.Drained = bool(d)
+	switch {
+	case !d.On:
+		m.flags.Drain = nil
+	case !m.flags.Drained:
+		m.flags.Drain = d.By
+	}
+	m.flags.Drained = d.On
 	m.out.Flags = true
 }
 
