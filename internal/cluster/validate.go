@@ -224,7 +224,7 @@ func SetParams(own, changes Params) Params {
 }
 
 // CheckBEParams checks backend parameters as opcodes carry them and turns the
-// old "memory" into minmem and maxmem.
+// old "memory" into minmem and maxmem, whatever these are: clients send all three.
 func CheckBEParams(p Params) (Params, error) {
 	out, err := CheckParams(p, BETypes(), true)
 	if err != nil {
@@ -232,12 +232,7 @@ func CheckBEParams(p Params) (Params, error) {
 	}
 	if memory, ok := out["memory"]; ok {
 		delete(out, "memory")
-		for _, name := range []string{"minmem", "maxmem"} {
-			if _, given := out[name]; given {
-				return nil, fault.New(fault.Invalid, "parameter 'memory' cannot be given together with '%s'", name).At(name)
-			}
-			out[name] = memory
-		}
+		out["minmem"], out["maxmem"] = memory, memory
 	}
 	return out, nil
 }

@@ -43,13 +43,16 @@ func setAllocator(c *cluster.Cluster, op *opcode.Opcode, name string, _ *cluster
 	return nil
 }
 
-func setInstallImage(c *cluster.Cluster, op *opcode.Opcode, name string, _ *cluster.Snapshot) error {
-	image := op.Str(name)
-	if u, err := url.Parse(image); image != "" && !filepath.IsAbs(image) && (err != nil || u.Scheme == "" || u.Host == "") {
-		return fault.New(fault.Invalid, "Install image must be an absolute path or a URL").At(name)
+// image sets where an image is: empty for none.
+func image(what string, field func(*cluster.Cluster) *string) setting {
+	return func(c *cluster.Cluster, op *opcode.Opcode, name string, _ *cluster.Snapshot) error {
+		place := op.Str(name)
+		if u, err := url.Parse(place); place != "" && !filepath.IsAbs(place) && (err != nil || u.Scheme == "" || u.Host == "") {
+			return fault.New(fault.Invalid, "%s image must be an absolute path or a URL", what).At(name)
+		}
+		*field(c) = place
+		return nil
 	}
-	c.InstallImage = image
-	return nil
 }
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)

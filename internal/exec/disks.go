@@ -120,7 +120,12 @@ func (m diskMaker) disk(index int, given map[string]any) (cluster.Disk, error) {
 	if mode, _ := given["mode"].(string); mode != "" {
 		d.Mode = mode
 	}
-	d.Spindles, _ = given["spindles"].(int64)
+	if given["spindles"] != nil {
+		return d, fault.New(fault.Invalid, "Spindles in instance disks cannot be specified when exclusive storage is not active").At(place + ".spindles")
+	}
+	if given["provider"] != nil {
+		return d, fault.New(fault.Invalid, "The 'provider' option is only valid for the ext template, not %s", m.template).At(place + ".provider")
+	}
 	if given["adopt"] != nil {
 		return d, fault.New(fault.Invalid, "Disks can't be adopted yet").At(place + ".adopt")
 	}

@@ -74,6 +74,9 @@ func (n Names) create(ctx context.Context, env *Env) (Plan, error) {
 	if err := refuseCreation(env); err != nil {
 		return Plan{}, err
 	}
+	if err := checkGivenOSParams(env.Op); err != nil {
+		return Plan{}, err
+	}
 	op, address, err := n.checkNewName(ctx, env, "instance_name", "Cannot do IP address check without a name check")
 	if err != nil {
 		return Plan{}, err

@@ -48,6 +48,9 @@ func readChanges(field, kind string, list []any) ([]itemChange, error) {
 		case int64:
 			c.action, c.at = modify, what
 		case string:
+			if kind == "NIC" && what == "detach" { // it would be gone, and its address with it
+				return nil, fault.New(fault.Invalid, "Detach operation is not supported for NICs").At(c.place).WithHint("to remove it, say so")
+			}
 			c.action = canonicalAction(what)
 		}
 		if c.action == "" {

@@ -68,7 +68,10 @@ func (m *modification) read(inst *cluster.Instance) error {
 			return fault.New(fault.Invalid, "Parameter '%s' can't be changed yet", name).At(name)
 		}
 	}
-	var err error
+	err := checkGivenOSParams(op)
+	if err != nil {
+		return err
+	}
 	if m.nics, err = readChanges("nics", "NIC", op.List("nics")); err != nil {
 		return err
 	}

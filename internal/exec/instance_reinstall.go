@@ -32,6 +32,9 @@ func reinstall(ctx context.Context, env *Env) (Plan, error) {
 	if running {
 		return Plan{}, fault.New(fault.WrongState, "Instance '%s' is running, cannot reinstall", inst.Name)
 	}
+	if err := checkGivenOSParams(op); err != nil {
+		return Plan{}, err
+	}
 	next := inst.Clone()
 	if op.Has("os_type") {
 		next.OS = op.Str("os_type")

@@ -44,8 +44,12 @@ func readNICs(list []any, address string) ([]nicRequest, error) {
 	return out, nil
 }
 
-// freeName refuses a name that another disk or interface of the instance has.
+// freeName refuses a name that another disk or interface of the instance has, and one that
+// could be taken for an index.
 func freeName(names map[string]bool, what, name, place string) error {
+	if _, err := strconv.Atoi(name); err == nil {
+		return fault.New(fault.Invalid, "Purely numeric names are not allowed, got %s name '%s'", what, name).At(place + ".name")
+	}
 	if name != "" && names[name] {
 		return fault.New(fault.Ambiguous, "%s name '%s' already used", what, name).At(place + ".name")
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
@@ -40,10 +41,12 @@ func newNode(env *Env, snap *cluster.Snapshot) (*cluster.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	old := snap.NodeNamed(name)
+	old, err := sameNode(snap, name)
 	switch {
+	case err != nil:
+		return nil, err
 	case old != nil && !op.Bool("readd"):
-		return nil, fault.New(fault.Exists, "Node %s is already in the configuration", name)
+		return nil, fault.New(fault.Exists, "Node %s is already in the configuration", old.Name)
 	case old == nil && op.Bool("readd"):
 		return nil, fault.New(fault.NotFound, "Node %s is not in the configuration", name)
 	case old != nil && op.Has("group"):
@@ -64,6 +67,23 @@ func newNode(env *Env, snap *cluster.Snapshot) (*cluster.Node, error) {
 	}
 	node := cluster.NewNode(env.NewUUID(), name, ip, group.UUID, env.nanos())
 	return node, env.describeNode(snap, node)
+}
+
+// sameNode finds the node that a new name would be mistaken for: the one of that name, or one
+// whose name is its beginning before a dot, or the other way round. nil if there is none.
+func sameNode(snap *cluster.Snapshot, name string) (*cluster.Node, error) {
+	switch node, err := snap.FindNode(name); {
+	case err == nil:
+		return node, nil
+	case !fault.Is(err, fault.NotFound):
+		return nil, err
+	}
+	for node := range snap.Nodes() {
+		if strings.HasPrefix(name, node.Name+".") {
+			return node, nil
+		}
+	}
+	return nil, nil
 }
 
 // describeNode sets what the opcode says about a new node.

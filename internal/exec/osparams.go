@@ -9,6 +9,7 @@ import (
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/opcode"
 )
 
 // checkOSParams refuses parameters that an operating system does not know, in
@@ -30,6 +31,29 @@ func checkOSParams(os agent.OS, node string, layers ...cluster.Params) error {
 	// Clients know this as a failed execution: the reference asks the node.
 	return fault.New(fault.Failed, "OS Parameters validation failed on node %s: The following parameters are not supported by the OS %s: %s",
 		node, os.Name, strings.Join(strange, ", "))
+}
+
+// osParamNames are the parameters of opcodes that hold those of operating systems.
+var osParamNames = []string{"osparams", "osparams_private", "osparams_secret"}
+
+// checkGivenOSParams refuses a secret that is given in another way, too, so that one of both
+// would be dropped, and values that are no texts, as scripts get them.
+func checkGivenOSParams(op *opcode.Opcode) error {
+	seen := map[string]string{}
+	for _, param := range osParamNames {
+		given := op.Map(param)
+		for _, name := range slices.Sorted(maps.Keys(given)) {
+			place := param + "." + name
+			if before := seen[name]; before != "" && param == "osparams_secret" {
+				return fault.New(fault.Invalid, "The OS parameter '%s' is given in %s and in %s", name, before, param).At(place)
+			}
+			seen[name] = param
+			if _, text := given[name].(string); !text && given[name] != nil {
+				return fault.New(fault.Mistyped, "The OS parameter '%s' must be a text, got %v", name, given[name]).At(place)
+			}
+		}
+	}
+	return nil
 }
 
 // checkClusterOSParams checks the parameters that the cluster sets for
