@@ -93,7 +93,13 @@ func Open(cfg Config) (*Cluster, error) {
 	if cfg.All == 0 {
 		cfg.All = defaultAll
 	}
-	return &Cluster{cfg: cfg, client: &http.Client{Transport: transport, Timeout: requestTimeout}, jobs: map[job.ID]string{}, news: make(chan struct{})}, nil
+	return &Cluster{cfg: cfg, client: newClient(transport), jobs: map[job.ID]string{}, news: make(chan struct{})}, nil
+}
+
+// newClient follows no redirect: the password would go with it, also to where nothing
+// is encrypted.
+func newClient(t *http.Transport) *http.Client {
+	return &http.Client{Transport: t, Timeout: requestTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // request is one request to the cluster.

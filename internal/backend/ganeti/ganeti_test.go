@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -254,5 +255,22 @@ func TestBadClusters(t *testing.T) {
 	}
 	if _, err := c.Look(t.Context(), "x", nil); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("a wrong certificate: %v", err)
+	}
+}
+
+// TestNoRedirectIsFollowed: it would take the password along, also to where nothing is
+// encrypted.
+func TestNoRedirectIsFollowed(t *testing.T) {
+	var leaked atomic.Bool
+	plain := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _, with := r.BasicAuth()
+		leaked.Store(with)
+	}))
+	defer plain.Close()
+	c := stock(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, plain.URL+r.URL.Path, http.StatusMovedPermanently)
+	})
+	if _, err := c.Look(t.Context(), "snf-1", nil); !fault.Is(err, fault.Unavailable) || leaked.Load() {
+		t.Errorf("a look: %v; the password went along: %v", err, leaked.Load())
 	}
 }
