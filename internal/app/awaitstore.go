@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -61,7 +60,7 @@ func (r *room) await(ctx context.Context, why error) error {
 	if err := os.MkdirAll(filepath.Join(r.o.Data, "rapi"), 0o700); err != nil {
 		return fault.New(fault.Environment, "cannot make the directory of RAPI's files: %w", err)
 	}
-	cert, err := rapi.OpenCertificate(cmp.Or(r.o.Certificate, filepath.Join(r.o.Data, "rapi", "rapi.pem")), time.Now())
+	cert, err := openCertificate(r.o)
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ changed it says that they need a restart. A file with mistakes changes nothing.`
 			case err != nil:
 				return &configurationError{err}
 			case checkOnly:
-				return s.tell(cmd.OutOrStdout(), from.file)
+				return checkConfig(cmd, s, from.file)
 			}
 			return serve(cmd, from, s)
 		},
@@ -96,6 +96,18 @@ changed it says that they need a restart. A file with mistakes changes nothing.`
 	cmd.Flags().StringVar(&from.file, "config", "", "configuration file (default: "+defaultConfig+" where it exists)")
 	cmd.Flags().BoolVar(&checkOnly, "check-config", false, "check the configuration, show the settings that follow from it, and end")
 	return cmd
+}
+
+// checkConfig says whether a controller could start with these settings, and shows them.
+func checkConfig(cmd *cobra.Command, s settings, file string) error {
+	o := s.options()
+	if err := o.preflight(); err != nil {
+		return &configurationError{err}
+	}
+	for _, doubt := range o.doubts() {
+		cmd.PrintErrln("warning: " + doubt)
+	}
+	return s.tell(cmd.OutOrStdout(), file)
 }
 
 // configurationError is a mistake in the settings. It has an exit status of its own, by which a

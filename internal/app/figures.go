@@ -117,11 +117,12 @@ var (
 	lagDesc       = gauge("drover_feed_lag_revisions", "How many revisions a reader is behind the store.", "reader")
 	leaderDesc    = gauge("drover_leader", "1 while this controller leads.")
 	epochDesc     = gauge("drover_leader_epoch", "The epoch under which this controller leads.")
+	certDesc      = gauge("drover_certificate_not_after_seconds", "When the certificate of RAPI ends, in seconds since 1970.")
 )
 
 // Describe implements prometheus.Collector.
 func (*gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{jobsDesc, waitingDesc, heldDesc, slotsDesc, slotsUsedDesc, locksDesc, revisionDesc, lagDesc, leaderDesc, epochDesc} {
+	for _, d := range []*prometheus.Desc{jobsDesc, waitingDesc, heldDesc, slotsDesc, slotsUsedDesc, locksDesc, revisionDesc, lagDesc, leaderDesc, epochDesc, certDesc} {
 		out <- d
 	}
 }
@@ -133,6 +134,9 @@ const readTime = 2 * time.Second
 func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	if cert := g.m.cert.Load(); cert != nil {
+		tell(certDesc, float64(cert.NotAfter().Unix()))
 	}
 	c := g.m.leads()
 	if c == nil {

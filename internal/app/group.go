@@ -115,6 +115,7 @@ func (g *group) run(asked context.Context, o Options) error {
 		return err
 	}
 	defer s.close()
+	g.m.watch(s.cert)
 	l, err := gateOf(gate.Peers, o).Listen(asked, o.Peer)
 	if err != nil {
 		return fault.New(fault.Environment, "cannot listen for other controllers: %w", err).WithHint("choose another address with --peer")
@@ -266,6 +267,7 @@ func (g *group) standBy(ctx context.Context, o Options, s *surfaces) (store.Leas
 	defer stop()
 	parts.Go(func() { _ = g.m.reload(here, o, s.cert) }) // it ends with its context
 	parts.Go(func() { g.keepWatchdog(here) })
+	parts.Go(func() { _ = g.m.keepCertificate(here) }) // it ends with its context
 	parts.Go(func() { g.keepReading(here, o, s) })
 	g.m.tellManager(systemd.StateReady, systemd.Status("stands by"))
 	return g.m.shared.AwaitLease(here, leaseName, g.self.holder(), leaseTime, assurance)

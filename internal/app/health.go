@@ -20,7 +20,7 @@ type Health struct {
 
 // Problem is one thing that is wrong.
 type Problem struct {
-	// Part is what has it: "queue", "store", "inventory" or "group".
+	// Part is what has it: "queue", "store", "inventory", "certificate" or "group".
 	Part string `json:"part"`
 	Text string `json:"text"`
 	// Since is when it was first seen; absent where that is not known.
@@ -38,6 +38,11 @@ func (m *member) health() Health {
 		c.health(&h)
 	} else if m.group != nil {
 		h.Notes = append(h.Notes, Problem{Part: "group", Text: "another controller leads"})
+	}
+	if cert := m.cert.Load(); cert != nil {
+		if text := cert.Trouble(time.Now()); text != "" {
+			h.Notes = append(h.Notes, Problem{Part: "certificate", Text: text})
+		}
 	}
 	if m.stopping.Load() {
 		h.Problems = append(h.Problems, Problem{Part: "queue", Text: "the controller is stopping"})

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/requestid"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/meter"
@@ -27,7 +28,9 @@ type member struct {
 	stopping   atomic.Bool
 	// leading is the controller of the present term, nil while another leads.
 	leading atomic.Pointer[controller]
-	group   *group // nil for a controller that is alone
+	// cert is that of RAPI, nil before it was read.
+	cert  atomic.Pointer[rapi.CertificateFile]
+	group *group // nil for a controller that is alone
 }
 
 func openMember(ctx context.Context, o Options) (*member, error) {

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -164,6 +163,7 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 			return err
 		}
 		defer s.close()
+		m.watch(s.cert)
 	}
 	if err := c.serveOn(asked, s, o); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 	m.leading.Store(c)
 	for _, part := range []func(context.Context) error{
 		c.keepLease, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
-		s.serveMonitors, c.reconcile, c.keepWatchdog, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
+		s.serveMonitors, c.reconcile, c.keepWatchdog, m.keepCertificate, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
 	} {
 		run(part)
 	}
@@ -280,7 +280,7 @@ func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
 		return s, err
 	}
 	s.ready.RAPIUser, s.ready.RAPIPassword = login.name, login.password
-	if s.cert, err = rapi.OpenCertificate(cmp.Or(o.Certificate, filepath.Join(o.Data, "rapi", "rapi.pem")), time.Now()); err != nil {
+	if s.cert, err = openCertificate(o); err != nil {
 		return s, err
 	}
 	if s.rapiListener, err = gateOf(gate.RAPI, o).Listen(ctx, o.RAPI); err != nil {

@@ -62,6 +62,7 @@ func (m *member) reload(ctx context.Context, o Options, cert *rapi.CertificateFi
 		} else {
 			o.Log.Info("the configuration was read anew")
 		}
+		m.tellCertificate()
 		m.tellManager(systemd.StateReady)
 	}
 }

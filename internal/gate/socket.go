@@ -21,8 +21,8 @@ const maxPath = 107
 // into being with its permissions: there is no moment in which others could
 // connect. It is removed when the listener is closed.
 func (g *Gate) ListenUnix(path string, mode fs.FileMode) (*Listener, error) {
-	if len(path) > maxPath {
-		return nil, fault.New(fault.Invalid, "the path of the socket has %d bytes, the system allows %d: %s", len(path), maxPath, path)
+	if err := CheckPath(path); err != nil {
+		return nil, err
 	}
 	if err := checkFree(path); err != nil {
 		return nil, err
@@ -46,6 +46,21 @@ func (g *Gate) ListenUnix(path string, mode fs.FileMode) (*Listener, error) {
 	return g.guard(&socket{UnixListener: listener, path: path}), nil
 }
 
+// CheckPath refuses a path at which no socket could ever be made: one that is too long, or is something else.
+func CheckPath(path string) error {
+	if len(path) > maxPath {
+		return fault.New(fault.Invalid, "the path of the socket has %d bytes, the system allows %d: %s", len(path), maxPath, path)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
+		return notASocket(path)
+	}
+	return nil
+}
+
+func notASocket(path string) error {
+	return fault.New(fault.Exists, "%s exists and is not a socket", path)
+}
+
 // checkFree refuses a path where a server answers or where something other
 // than a socket is.
 func checkFree(path string) error {
@@ -57,7 +72,7 @@ func checkFree(path string) error {
 		return fault.New(fault.Environment, "cannot make a socket at %s: %w", path, err)
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return fault.New(fault.Exists, "%s exists and is not a socket", path)
+		return notASocket(path)
 	}
 	dialer := net.Dialer{Timeout: time.Second} // a socket on this machine answers at once or not at all
 	conn, err := dialer.Dial("unix", path)

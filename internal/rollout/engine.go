@@ -94,13 +94,24 @@ type origin struct {
 	step       int32
 }
 
-// Open reads what is stored. Tasks can be carried out from now on; Run lets deployments go on.
-func Open(ctx context.Context, cfg Config) (*Engine, error) {
-	own, err := library.ReadDir(cfg.Functions)
+// CheckFunctions says what is wrong with the operator's own functions.
+func CheckFunctions(dir fs.FS) error {
+	_, _, err := languageOf(dir)
+	return err
+}
+
+func languageOf(dir fs.FS) (*library.Library, *expression.Language, error) {
+	own, err := library.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	language, err := expression.NewLanguage(own.Functions...)
+	return own, language, err
+}
+
+// Open reads what is stored. Tasks can be carried out from now on; Run lets deployments go on.
+func Open(ctx context.Context, cfg Config) (*Engine, error) {
+	own, language, err := languageOf(cfg.Functions)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,37 @@ func OpenCertificate(path string, now time.Time) (*CertificateFile, error) {
 	return f, f.Reload()
 }
 
+// ReadCertificate is OpenCertificate for a file that somebody named: it has to be there.
+func ReadCertificate(path string) (*CertificateFile, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.Environment, "the certificate %s is not there", path).
+			WithHint("put certificate and key there, in one PEM file; without the setting one is made in the data directory")
+	}
+	f := &CertificateFile{path: path}
+	return f, f.Reload()
+}
+
+// soon is how long before its end a certificate is told of.
+const soon = 30 * 24 * time.Hour
+
+// NotAfter is when the certificate ends.
+func (f *CertificateFile) NotAfter() time.Time { return f.Current().Leaf.NotAfter }
+
+// Trouble says what clients will have against the certificate, and when; empty for nothing.
+func (f *CertificateFile) Trouble(now time.Time) string {
+	leaf := f.Current().Leaf
+	const day = "2 January 2006, 15:04 MST"
+	switch {
+	case now.Before(leaf.NotBefore):
+		return "the certificate " + f.path + " begins only on " + leaf.NotBefore.UTC().Format(day)
+	case now.After(leaf.NotAfter):
+		return "the certificate " + f.path + " has ended on " + leaf.NotAfter.UTC().Format(day)
+	case now.Add(soon).After(leaf.NotAfter):
+		return "the certificate " + f.path + " ends on " + leaf.NotAfter.UTC().Format(day)
+	}
+	return ""
+}
+
 // Current returns the certificate as it was last read.
 func (f *CertificateFile) Current() *tls.Certificate { return f.current.Load() }
 
