@@ -210,3 +210,16 @@ func TestFunctionDefinitions(t *testing.T) {
 		t.Errorf("described as %s %d %q %q %q %q", f.Name(), f.Kind(), f.Doc(), f.Module(), expr, result)
 	}
 }
+
+// TestKeywordsAfterWhere: a count of what where() keeps takes no more arguments than any other.
+func TestKeywordsAfterWhere(t *testing.T) {
+	engine := newEngine(t)
+	for _, call := range []string{"len(foo => 1)", "count(foo => 1)", "len(count => 1)", "len(collection => [1, 2])", "len(1)"} {
+		if got := evalText(t, engine, engine.NewContext(), "[1].where(true)."+call, nil); got != "!NoMatchingMethodException" {
+			t.Errorf("%s gives %s", call, got)
+		}
+	}
+	if got := evalText(t, engine, engine.NewContext(), "[1, 2].where($ > 1).len()", nil); got != "1" {
+		t.Errorf("len() gives %s", got)
+	}
+}

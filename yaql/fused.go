@@ -137,7 +137,7 @@ func countFiltered(n *syntax.Node, f *filter, s *site) *code {
 
 // methodCode is the code of a method call whose site is prepared.
 func (cp *compiler) methodCode(n *syntax.Node, l *code, s *site, retains bool) *code {
-	if l.filter != nil && (s.name == "len" || s.name == "count") && len(s.args) == 0 && !s.dynamic {
+	if l.filter != nil && (s.name == "len" || s.name == "count") && len(s.args) == 0 && len(s.named) == 0 && !s.dynamic {
 		return countFiltered(n, l.filter, s)
 	}
 	call := n.Args[1]

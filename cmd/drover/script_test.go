@@ -150,6 +150,7 @@ func startCluster(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("DROVER_LUXI", filepath.Join(dir, "luxi.sock"))
+	env.Setenv("DATA", dir)
 	env.Setenv("TZ", "UTC")
 	return setCloud(env, filepath.Join(dir, "ready.json"))
 }

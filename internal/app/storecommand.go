@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/deploy/dump"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/queue"
@@ -22,6 +24,7 @@ import (
 	"github.com/drover-project/drover/internal/store/postgres"
 	"github.com/drover-project/drover/internal/store/sqlite"
 	"github.com/drover-project/drover/internal/tagsync"
+	"github.com/drover-project/drover/yaql/yaqljson"
 )
 
 // A place of a store is named as people name it: the URL of a PostgreSQL
@@ -316,6 +319,10 @@ the store; certificates, accounts and the configuration are files of their own.
 Without --at it is the store of this machine's controller.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			form, err := formOf(cmd)
+			if err != nil {
+				return err
+			}
 			from, err := placeFor(cmd, place)
 			if err != nil {
 				return err
@@ -327,7 +334,7 @@ Without --at it is the store of this machine's controller.`,
 			if err != nil {
 				return err
 			}
-			return tellBackup(cmd, args[0])
+			return tellBackup(cmd, args[0], form)
 		},
 	}, "")
 	create.Flags().BoolVar(&replace, "yes", false, "replace a file that is there")
@@ -335,7 +342,13 @@ Without --at it is the store of this machine's controller.`,
 		Use:   "verify FILE",
 		Short: "Prove that a backup is whole, and tell what it is",
 		Args:  cobra.ExactArgs(1),
-		RunE:  func(cmd *cobra.Command, args []string) error { return tellBackup(cmd, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			form, err := formOf(cmd)
+			if err != nil {
+				return err
+			}
+			return tellBackup(cmd, args[0], form)
+		},
 	}, flag(&cobra.Command{
 		Use:   "restore FILE",
 		Short: "Make a store from a backup, where there is none",
@@ -356,13 +369,48 @@ on by ` + jumpText + ` later.`,
 	return cmd
 }
 
-func tellBackup(cmd *cobra.Command, path string) error {
+// formOf is what --output asks for, and refuses what a single thing is not shown as.
+func formOf(cmd *cobra.Command) (string, error) {
+	flag := cmd.Flags().Lookup("output")
+	if flag == nil {
+		return "table", nil
+	}
+	form := flag.Value.String()
+	if form == "csv" {
+		return "", fault.New(fault.Invalid, "only lists can be shown as csv").At("output")
+	}
+	return form, nil
+}
+
+func tellBackup(cmd *cobra.Command, path, form string) error {
 	f, err := image.Open(path)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d objects as of revision %d, made %s\n", path, f.Objects, f.Revision, f.Made.Format(time.RFC3339))
+	text := fmt.Sprintf("%s: %d objects as of revision %d, made %s\n", path, f.Objects, f.Revision, f.Made.Format(time.RFC3339))
+	if form != "table" {
+		data, err := json.MarshalIndent(map[string]any{"file": path, "objects": f.Objects, "revision": f.Revision, "made": f.Made.Format(time.RFC3339)}, "", "  ")
+		if err != nil {
+			return err
+		}
+		if text, err = inForm(data, form); err != nil {
+			return err
+		}
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), text)
 	return err
+}
+
+// inForm is JSON in one of the forms of --output.
+func inForm(data []byte, form string) (string, error) {
+	if form == "json" {
+		return string(data) + "\n", nil
+	}
+	v, err := yaqljson.Decode(data)
+	if err != nil {
+		return "", err
+	}
+	return dump.YAML(v)
 }
 
 // jump is how much further a restored store goes on giving out numbers: more

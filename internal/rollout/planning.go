@@ -43,6 +43,9 @@ func chunkKey(deployment int64, i int) string {
 
 // Plan computes what a deployment would do, and stores it. It can be run as long as nothing it was computed from changes.
 func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, []string, error) {
+	if w.Environment == "" {
+		return nil, nil, fault.New(fault.Invalid, "a deployment is of an environment: name it").At("environment")
+	}
 	if w.Mode == "" {
 		w.Mode = course.Earnest
 	}

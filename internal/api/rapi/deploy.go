@@ -118,12 +118,17 @@ func getEnvironment(r *request, e *rollout.Engine) (any, error) {
 	return e.Reveal(r.Context(), r.variables["name"], r.who())
 }
 
+// putEnvironment takes a file of YAML or JSON, with names of graphs; or the state itself, as it is shown.
 func putEnvironment(r *request, e *rollout.Engine) (any, error) {
 	var body struct {
 		File   course.File `json:"file"`
 		Graphs []string    `json:"graphs"`
 	}
-	if err := r.into(&body); err != nil {
+	if given, err := r.requiredObject(); err != nil {
+		return nil, err
+	} else if _, isFile := given["file"]; !isFile {
+		body.File = course.File{Path: "body", Text: string(r.rawBody)}
+	} else if err := r.into(&body); err != nil {
 		return nil, err
 	}
 	return e.PutEnvironment(r.variables["name"], body.File, body.Graphs, r.who())

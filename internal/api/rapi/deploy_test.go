@@ -213,6 +213,9 @@ func TestBadDeployRequests(t *testing.T) {
 		{"POST", "/2/deployments", map[string]any{"environment": "prod", "nodes": []string{"9"}}, 404, `the environment prod has no node "9"`},
 		{"POST", "/2/deployments", map[string]any{"environment": "prod", "only": []string{"no"}}, 404, `the graph has no task "no"`},
 		{"POST", "/2/deployments", map[string]any{"environment": "prod", "mode": "fast"}, 400, `the mode of a deployment is run, noop or dry-run`},
+		{"POST", "/2/deployments", map[string]any{}, 400, "a deployment is of an environment"},
+		{"PUT", "/2/environments/prod", map[string]any{"nodse": map[string]any{}}, 400, `the key "nodse" of an environment means nothing`},
+		{"PUT", "/2/environments/prod", []any{}, 400, "'dict' is expected"},
 		{"POST", "/2/deployments", map[string]any{"env": "prod"}, 400, `unknown field "env"`},
 		{"PUT", "/2/deployments/7/begin", nil, 404, "there is no deployment 7"},
 		{"GET", "/2/deployments/9999999999999999999", nil, 404, "there is no deployment"},
@@ -277,5 +280,18 @@ func TestDeploymentsAskForAnAccount(t *testing.T) {
 	shown := read("", "admin", "secret").text
 	if a := r.do("PUT", "/2/environments/prod", map[string]any{"file": named("shown.json", shown)}); a.status != http.StatusBadRequest || !strings.Contains(a.text, "common.db.password") {
 		t.Errorf("marks are taken for secrets: %d %s", a.status, a.text)
+	}
+}
+
+// TestEnvironmentsArePutAsTheyAreShown: what GET gives, PUT takes.
+func TestEnvironmentsArePutAsTheyAreShown(t *testing.T) {
+	r, _ := deployRig(t)
+	before := r.do("GET", "/2/environments/prod", nil).text
+	if a := r.do("PUT", "/2/environments/copy", before); a.status != http.StatusOK {
+		t.Fatal(a.text)
+	}
+	after := r.do("GET", "/2/environments/copy", nil).text
+	if want := strings.Replace(before, `"prod"`, `"copy"`, 1); after != want {
+		t.Errorf("it became\n%s, was\n%s", after, want)
 	}
 }

@@ -52,9 +52,9 @@ type Users struct{ byName map[string]*user }
 // ParseUsers reads the text of a users file: lines "name password
 // [option,...]", comments after "#" at the start of a line. The password is
 // plain text, {CLEARTEXT}text or {HA1}hex; the options are "read" and "write".
-// A line with a fault lets nobody in; what is wrong with it is returned beside
-// the accounts, which all other lines make. A fault does not repeat its line,
-// which may hold a password.
+// A line with a fault lets nobody in, unless it is in its options alone; what is
+// wrong with it is returned beside the accounts, which all other lines make. A
+// fault does not repeat its line, which may hold a password.
 func ParseUsers(text string) (*Users, []error) {
 	users := &Users{byName: map[string]*user{}}
 	var faults []error
@@ -67,10 +67,13 @@ func ParseUsers(text string) (*Users, []error) {
 		}
 		u, wrong := parseUser(strings.Fields(line))
 		if wrong != "" {
-			faults = append(faults, fault.New(fault.Invalid, "users file, line %d: %s", number, wrong))
+			faults = append(faults, fault.New(fault.Invalid, "users file, line %d: it lets nobody in: %s", number, wrong))
 			continue
 		}
 		users.byName[u.name] = u
+		if slices.ContainsFunc(u.options, func(o string) bool { return o != "read" && o != "write" }) {
+			faults = append(faults, fault.New(fault.Invalid, "users file, line %d: it has a right that means nothing; there are read and write", number))
+		}
 	}
 	return users, faults
 }
@@ -213,7 +216,7 @@ func (f *UsersFile) read() *Users {
 	}
 	users, faults := ParseUsers(string(text))
 	for _, why := range faults {
-		f.log.Warn("a line of the RAPI users file lets nobody in", "path", f.path, "error", why)
+		f.log.Warn("a line of the RAPI users file is at fault", "path", f.path, "error", why)
 	}
 	f.trouble, f.users, f.text = "", users, text
 	return users

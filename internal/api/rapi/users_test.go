@@ -81,7 +81,7 @@ func TestFaultyLinesOfTheUsersFileLetNobodyInAndHoldUpNothing(t *testing.T) {
 	u.lets("plain")
 	u.write("nonsense\n")
 	u.lets()
-	for _, want := range []string{"line 2: a line has a name", "line 3: the password is empty", "line 4: what follows {HA1}", "line 5", "line 1"} {
+	for _, want := range []string{"line 2: it lets nobody in: a line has a name", "line 3: it lets nobody in: the password is empty", "line 4: it lets nobody in: what follows {HA1}", "line 5", "line 1"} {
 		if !strings.Contains(u.log.String(), want) {
 			t.Errorf("not logged: %s", want)
 		}
@@ -93,6 +93,17 @@ func TestFaultyLinesOfTheUsersFileLetNobodyInAndHoldUpNothing(t *testing.T) {
 	u.lets()
 	if u.log.Len() != length {
 		t.Error("the same fault is logged twice")
+	}
+}
+
+// A right that is misspelt gives none, and is told.
+func TestUnknownRightsAreTold(t *testing.T) {
+	users, faults := rapi.ParseUsers("plain pw wirte\nother pw read,write\n")
+	if len(faults) != 1 || !strings.Contains(faults[0].Error(), "line 1: it has a right that means nothing; there are read and write") {
+		t.Errorf("told is %v", faults)
+	}
+	if !users.Verify("plain", "pw") || !users.Verify("other", "pw") {
+		t.Error("an account is gone")
 	}
 }
 

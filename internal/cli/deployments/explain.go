@@ -3,6 +3,7 @@ package deployments
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/deploy/report"
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -38,6 +39,18 @@ func newExplain() *cobra.Command {
 			veil, err := hide()
 			if err != nil {
 				return err
+			}
+			form := "table"
+			if f := cmd.Flags().Lookup("output"); f != nil {
+				form = f.Value.String()
+			}
+			switch form {
+			case "json":
+				return report.ExplainJSON(cmd.OutOrStdout(), p, step)
+			case "yaml":
+				return report.ExplainYAML(cmd.OutOrStdout(), p, step)
+			case "csv":
+				return shell.Usage("only lists can be shown as csv")
 			}
 			return report.Explain(cmd.OutOrStdout(), p, step, veil)
 		},

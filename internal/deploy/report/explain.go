@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"slices"
 
@@ -44,6 +45,33 @@ func Explain(w io.Writer, p *plan.Plan, step int32, hide *secret.Veil) error {
 		}
 	}
 	return out.Flush()
+}
+
+// ExplainJSON writes for programs what Explain tells, and hides nothing.
+func ExplainJSON(w io.Writer, p *plan.Plan, step int32) error {
+	j := &writer{w: bufio.NewWriter(w), plan: p}
+	t := &piece{writer: j, walker: p.Walker(), reasons: map[*expression.Decision][]byte{}}
+	t.step(step)
+	task := bytes.TrimSuffix(bytes.TrimPrefix(t.text, []byte(",\n")), []byte("}"))
+	_, _ = j.w.Write(task)
+	for _, direction := range []struct {
+		name     string
+		required bool
+	}{{"requires", false}, {"required_for", true}} {
+		var names []string
+		t.walker.Edges(step, direction.required, func(other int32) { names = append(names, p.Name(other)) })
+		j.raw(", ")
+		j.value(direction.name)
+		j.raw(": ")
+		j.texts(names)
+	}
+	j.raw("}\n")
+	return j.w.Flush()
+}
+
+// ExplainYAML writes what ExplainJSON does as YAML.
+func ExplainYAML(w io.Writer, p *plan.Plan, step int32) error {
+	return asYAML(w, func(b io.Writer) error { return ExplainJSON(b, p, step) })
 }
 
 // decision writes one comparison.

@@ -143,8 +143,13 @@ func short(s string) string {
 
 // YAML writes what JSON does as YAML.
 func YAML(w io.Writer, p *plan.Plan) error {
+	return asYAML(w, func(b io.Writer) error { return JSON(b, p) })
+}
+
+// asYAML writes JSON as YAML.
+func asYAML(w io.Writer, write func(io.Writer) error) error {
 	b := &strings.Builder{}
-	if err := JSON(b, p); err != nil {
+	if err := write(b); err != nil {
 		return err
 	}
 	v, err := yaqljson.Decode([]byte(b.String()))
