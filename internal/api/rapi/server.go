@@ -282,7 +282,7 @@ func (s *Server) answer(req *request) (any, error) {
 	}
 	h, ok := methods[req.Method]
 	if !ok {
-		return nil, failure(http.StatusNotImplemented, "Method %s is unsupported for path %s", req.Method, path)
+		return nil, failure(http.StatusNotImplemented, "Method %s is unsupported for path %s", req.Method, req.URL.RequestURI())
 	}
 	if err := authorize(account, h.access); err != nil {
 		return nil, err

@@ -101,6 +101,7 @@ func TestBadRequestsAreExplainedAndChangeNothing(t *testing.T) {
 		{"PUT", "/2/modify", map[string]any{"compression_tools": []any{}}, 403, "compression_tools cannot be set via RAPI"},
 		{"PUT", "/2/modify", nil, 400, "'dict' is expected"},
 		{"PUT", web1 + "/startup?force=yes", nil, 400, "Invalid value for the 'force' parameter"},
+		{"GET", web1 + "/startup?force=1", nil, 501, "Method GET is unsupported for path " + web1 + "/startup?force=1"},
 		{"PUT", "/2/tags?tag=%ff", nil, 400, "not valid UTF-8"},
 		{"PUT", "/2/tags?tag=%zz", nil, 400, "query string"},
 		{"POST", web1 + "/replace-disks", map[string]any{"mode": "replace_auto", "disks": "0,x"}, 400, "Invalid disk index passed: x"},
