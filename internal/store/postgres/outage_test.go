@@ -119,15 +119,16 @@ func TestAnOutageLeavesTheLeadWhereItIs(t *testing.T) {
 			default:
 			}
 			// Who dies in an outage is followed all the same.
-			second.settle = ttl
 			of.begin(t, server, second)
 			stop()
 			parts.Wait()
+			second.settle = ttl
 			_ = first.Close()
 			got := make(chan error, 1)
 			go func() {
 				l, err := second.AwaitLease(t.Context(), "leader", "second", ttl, 0)
-				if err == nil && l.Epoch != held.Epoch+1 {
+				// It may have taken it in the moment when it was told to wait no longer, too.
+				if err == nil && (l.Holder != "second" || l.Epoch <= held.Epoch) {
 					t.Errorf("the lease is %+v after %+v", l, held)
 				}
 				got <- err
