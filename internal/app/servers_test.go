@@ -171,10 +171,14 @@ func TestATagReachesItsInstance(t *testing.T) {
 	var jobs struct{ Data json.RawMessage }
 	c.call(t, "Query", &jobs, "job", []string{"reason_trail"}, []any{"=", "id", json.Number(job)})
 	trail := jobs.Data
-	for _, part := range []string{"gnt:account:compute", c.ready.OSUsername, "gnt:server-tag", answer.Get("X-Compute-Request-Id"), `\"held\"`} {
+	for _, part := range []string{"gnt:account:compute", c.ready.OSUsername, "gnt:server-tag", answer.Get("X-Compute-Request-Id"), "add 1 tag of server"} {
 		if part == "" || !strings.Contains(string(trail), part) {
 			t.Errorf("the reason trail lacks %q: %s", part, trail)
 		}
+	}
+	// A user's words are not in it: rules of operators look at reasons.
+	if strings.Contains(string(trail), "held") {
+		t.Errorf("the reason trail has the tag: %s", trail)
 	}
 	c.call(t, "DeleteFilter", nil, rule)
 	c.tagged(id, "held", active)

@@ -141,7 +141,7 @@ func TestDummySubmitsJobs(t *testing.T) {
 func TestDummysJobsAreFromOutside(t *testing.T) {
 	r := newRig(t)
 	child := params{"OP_ID": "OP_TEST_DELAY", "duration": 1, "reason": []any{[]any{"gnt:opcode:create", "", 1}}}
-	r.refuses("OpPrereqError", `submit_jobs[0][0]: reason entry 0 has the reserved source "gnt:opcode:create": sources that begin with "gnt:" belong to the system (use a source of your own, for example "user")`, "OP_TEST_DUMMY", dummy(params{"submit_jobs": []any{[]any{child}}}))
+	r.refuses("OpPrereqError", `submit_jobs[0][0]: reason entry 0 has the reserved source "gnt:opcode:create": sources that begin with "gnt:", and "luxid", belong to the system (use a source of your own, for example "user")`, "OP_TEST_DUMMY", dummy(params{"submit_jobs": []any{[]any{child}}}))
 	if len(r.submitted) != 0 {
 		t.Errorf("submitted %v", r.submitted)
 	}
