@@ -55,7 +55,7 @@ func Main(ctx context.Context, env Env) int {
 	if err == nil {
 		err = sh.Wrong
 	}
-	err = jobs.WithDrainer(ctx, sh, sh.WithNearest(ctx, err))
+	err = sh.WithNearest(ctx, err)
 	if closeErr := sh.Close(); err == nil {
 		err = closeErr
 	}

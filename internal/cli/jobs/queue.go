@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/cli/lists"
 	"github.com/drover-project/drover/internal/cli/shell"
-	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/qlang"
 )
 
@@ -105,21 +103,6 @@ func (q Queue) Text() string {
 		text += fmt.Sprintf(" (%q)", q.Reason)
 	}
 	return text
-}
-
-// WithDrainer tells whoever is refused because the queue is drained who drained it, and why.
-func WithDrainer(ctx context.Context, sh *shell.Shell, err error) error {
-	f, ok := errors.AsType[*fault.Error](err)
-	if !ok || f.Code != fault.Drained || sh.Classic() || ctx.Err() != nil {
-		return err
-	}
-	q, asked := LookAtQueue(ctx, sh.Ask)
-	if asked != nil || q.By == "" {
-		return err
-	}
-	c := *f
-	c.Message = "the queue " + q.Text()
-	return &c
 }
 
 // QueueInfo returns the verb that tells whether the queue takes new jobs.
