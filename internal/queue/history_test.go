@@ -48,6 +48,11 @@ func TestEndedJobsAreReadFromTheStore(t *testing.T) {
 	for range 2 { // before and after a restart
 		check(r.status(id, job.Success)) // by Wait
 		check(r.whole(id))
+		over, stop := context.WithCancel(ctx)
+		stop()
+		j, err := r.q.Wait(over, id, func(*job.Job) bool { return false })
+		r.check(err)
+		check(j)
 		if why, known := kept().Brief().Reason(); !known || why != "user: ticket" {
 			t.Errorf("its reason is %q", why)
 		}

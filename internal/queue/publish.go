@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/state"
@@ -84,13 +85,19 @@ func (q *Queue) Jobs() *job.Table { return q.cfg.Picture.Load().Jobs }
 // there is none. It may be brief if the job has ended.
 func (q *Queue) live(id job.ID) *job.Job { return q.Jobs().Get(id) }
 
+// readingTime is how long a job that has ended may take to be read for somebody whose
+// own time is over.
+const readingTime = 10 * time.Second
+
 // Wait returns the job, whole, as soon as until holds for it, and as it is when ctx
-// ends. It looks at live jobs only; fault.NotFound for any other.
+// ends, also if it had ended before. It looks at live jobs only; fault.NotFound for any other.
 func (q *Queue) Wait(ctx context.Context, id job.ID, until func(*job.Job) bool) (*job.Job, error) {
 	var failed error
 	whole := func(j *job.Job) *job.Job {
 		if j.Brief() != nil {
-			j, failed = q.Job(ctx, id)
+			reading, done := context.WithTimeout(context.WithoutCancel(ctx), readingTime)
+			defer done()
+			j, failed = q.Job(reading, id)
 		}
 		return j
 	}
