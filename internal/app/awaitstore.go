@@ -123,7 +123,7 @@ func (r *room) pages() http.Handler {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		out := json.NewEncoder(w)
 		out.SetEscapeHTML(false)
-		_ = out.Encode(Health{Problems: []Problem{r.why}, Notes: []Problem{}}) //nolint:errchkjson // its times can be written; the client may be gone
+		_ = out.Encode(Health{Problems: []Problem{r.why}, Notes: []Problem{}})
 	})
 	mux.Handle("/", rapi.Unavailable("the controller waits for its store; /readyz tells why"))
 	return mux

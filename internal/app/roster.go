@@ -37,13 +37,6 @@ func newRoster(read func(context.Context) ([]peerRecord, error)) *roster {
 	return &roster{read: read, now: time.Now, looking: make(chan struct{}, 1)}
 }
 
-// remembered returns the controllers of the group as they were last read.
-func (r *roster) remembered() []peerRecord {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.peers)
-}
-
 // known refuses a certificate that no controller of the group has. While the store is
 // away those are known who were before.
 func (r *roster) known(ctx context.Context, sha string) error {
@@ -53,10 +46,10 @@ func (r *roster) known(ctx context.Context, sha string) error {
 		return nil
 	}
 	err := r.refresh(ctx, asked)
-	switch still, fresh := r.look(sha, asked); {
-	case still && (fresh || err != nil):
+	if still, _ := r.look(sha, asked); still {
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	return fault.New(fault.NotFound, "the certificate %s belongs to no controller", sha)

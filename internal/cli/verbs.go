@@ -110,7 +110,7 @@ func Verbs() []shell.Verb {
 			if !has {
 				out = append(out, shell.Verb{Path: noun, Does: does})
 			}
-			for _, verb := range strings.Fields(verbs) {
+			for verb := range strings.FieldsSeq(verbs) {
 				out = append(out, shell.Verb{Path: noun + " " + verb, Does: does})
 			}
 		}

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -17,9 +18,7 @@ import (
 // placed are the parameters of a creation whose node is chosen.
 func placed(name string, memory int, changes params) params {
 	p := creating(params{"instance_name": name, "pnode": nil, "beparams": params{"memory": memory}, "no_install": true, "nics": []any{}})
-	for k, v := range changes {
-		p[k] = v
-	}
+	maps.Copy(p, changes)
 	return p
 }
 
@@ -117,7 +116,7 @@ func (n fullNode) Prepare(ctx context.Context, order agent.Order, name, uuid str
 // A creation whose place was taken chooses again, and leaves nothing on the node that it
 // had chosen; one that was told its node does not.
 func TestWhosePlaceWasTakenChoosesAgain(t *testing.T) {
-	disks := func(r *rig) func(string) error {
+	disks := func(*rig) func(string) error {
 		return func(node string) error {
 			if node == "node1" {
 				return fault.New(fault.Exhausted, "not enough disk space")

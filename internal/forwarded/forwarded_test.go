@@ -23,7 +23,7 @@ func headerOf(lines ...string) http.Header {
 	return h
 }
 
-func trust(t interface{ Fatal(...any) }, public string, proxies ...string) *forwarded.Trust {
+func trust(t interface{ Fatal(args ...any) }, public string, proxies ...string) *forwarded.Trust {
 	networks, err := forwarded.ParseProxies(strings.Join(proxies, ", "))
 	if err != nil {
 		t.Fatal(err)

@@ -128,7 +128,7 @@ func TestWrongLoginsTakeAsLongAsOneAnother(t *testing.T) {
 	no := false
 	_, err = r.EditUser(t.Context(), disabled.ID, identity.UserEdit{Enabled: &no})
 	check(t, err)
-	r.spoil(t, "dave", func(hash string) string { return "no hash at all" })
+	r.spoil(t, "dave", func(string) string { return "no hash at all" })
 	r.spoil(t, "erin", func(hash string) string { return hash[:strings.LastIndexByte(hash, '$')+1] + "!" })
 	quickest := func(l identity.Login) time.Duration {
 		least := time.Hour

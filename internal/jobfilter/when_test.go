@@ -2,6 +2,7 @@ package jobfilter_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -104,8 +105,9 @@ func TestParseWhen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		have, _ := json.Marshal(got)
-		if same, _ := json.Marshal(wanted); string(have) != string(same) {
+		have, _ := json.Marshal(got)    //nolint:errchkjson // it was read before
+		same, _ := json.Marshal(wanted) //nolint:errchkjson // it was read before
+		if string(have) != string(same) {
 			t.Errorf("%s: got %s, want %s", text, have, want)
 		}
 	}
@@ -126,7 +128,7 @@ func TestParseWhenFaults(t *testing.T) {
 		strings.Repeat("not ", 200) + `jobid: id`: {"nested too deep", ""},
 	} {
 		got, err := jobfilter.ParseWhen(text)
-		f, ok := err.(*fault.Error)
+		f, ok := errors.AsType[*fault.Error](err)
 		if !ok || !strings.Contains(f.Message, want.message) || !strings.Contains(f.Hint, want.hint) {
 			t.Errorf("%.60s: %v, %v", text, got, err)
 		}

@@ -1,6 +1,7 @@
 package qlang_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,12 +67,7 @@ func (w world) reference(n qlang.Node) bool {
 		}
 		return true
 	case *qlang.Or:
-		for _, arg := range x.Args {
-			if w.reference(arg) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(x.Args, w.reference)
 	case *qlang.Not:
 		return !w.reference(x.Arg)
 	case *qlang.All:

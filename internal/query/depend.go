@@ -24,6 +24,7 @@ type Affected struct {
 	All bool
 }
 
+// Add counts an object, by its key, among them.
 func (a *Affected) Add(key string) {
 	if a.keys == nil {
 		a.keys = map[string]bool{}

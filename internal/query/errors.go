@@ -40,6 +40,7 @@ func parameterError(format string, args ...any) *Error {
 	return newError("ParameterError", fault.Invalid, format, args...)
 }
 
+// GenericError refuses a query in a way of which the reference tells no more.
 func GenericError(format string, args ...any) *Error {
 	return newError("GenericError", fault.Invalid, format, args...)
 }

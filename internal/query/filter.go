@@ -14,10 +14,11 @@ import (
 // Verdict is what a test says about a row.
 type Verdict uint8
 
+// The verdicts.
 const (
 	No Verdict = iota
 	Yes
-	// Undecided: a value is needed that only nodes know. It ends evaluation at
+	// Undecided means that a value is needed that only nodes know. It ends evaluation at
 	// once and keeps the row, also below a negation.
 	Undecided
 )

@@ -88,11 +88,14 @@ type Answers struct {
 	places map[string][]Place
 }
 
+// Place is a node that reports an instance, with what it says of it.
 type Place struct {
 	Node  string
 	State InstanceState
 }
 
+// NewAnswers prepares what nodes said, in the order in which they were asked, for what
+// rows need of it.
 func NewAnswers(order []string, nodes map[string]NodeState, need Need) *Answers {
 	x := &Answers{Nodes: nodes}
 	if need&NeedInstances == 0 {

@@ -35,13 +35,14 @@ func (v *View) Err() error {
 // Mode says how a filter compares the values of a field.
 type Mode uint8
 
+// The modes.
 const (
 	ModePlain Mode = iota
-	// ModeHostname: an equality test is also met by the name's first labels.
+	// ModeHostname says that an equality test is also met by the name's first labels.
 	ModeHostname
-	// ModeSeconds: a [seconds, microseconds] pair counts as its seconds.
+	// ModeSeconds says that a [seconds, microseconds] pair counts as its seconds.
 	ModeSeconds
-	// ModeDuration: a number of seconds, which a filter may write as 1h30m.
+	// ModeDuration says that a value is a number of seconds, which a filter may write as 1h30m.
 	ModeDuration
 )
 

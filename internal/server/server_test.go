@@ -46,27 +46,27 @@ func seen(uuid string, creation ...servertag.Outcome) server.Sight {
 // TestWhoseInstanceItIs: the server's own is the one that its creation made, and
 // no other that has the name.
 func TestWhoseInstanceItIs(t *testing.T) {
-	new := asked(t)
-	known := new.Settle(policy, new.Own(seen("u1", servertag.Outcome{OK: true})))
+	fresh := asked(t)
+	known := fresh.Settle(policy, fresh.Own(seen("u1", servertag.Outcome{OK: true})))
 	if known.UUID != "u1" || known.Built == 0 {
 		t.Fatalf("it does not know its instance: %+v", known)
 	}
 	old := *known
 	old.UUID = ""
-	refused := new.Settle(policy, server.Sight{Sight: servertag.Sight{Now: 90, Ended: map[job.ID]servertag.Outcome{7: {Text: "no room"}}}})
+	refused := fresh.Settle(policy, server.Sight{Sight: servertag.Sight{Now: 90, Ended: map[job.ID]servertag.Outcome{7: {Text: "no room"}}}})
 	for what, c := range map[string]struct {
 		server *server.Server
 		sight  server.Sight
 		own    bool
 	}{
 		"before its creation is submitted":          {begin(t, &server.Server{Instance: "snf-1"}, server.Create, alice), seen("u1"), false},
-		"while its creation runs":                   {new, seen("u1"), false},
-		"its creation made it":                      {new, seen("u1", servertag.Outcome{OK: true}), true},
-		"its creation failed, having made it":       {new, seen("u1", servertag.Outcome{Began: 50, Ended: 60}), true},
-		"its creation failed, at once":              {new, seen("u1", servertag.Outcome{Began: 40, Ended: 50}), true},
-		"it was there before its creation":          {new, seen("u1", servertag.Outcome{Began: 51, Ended: 60}), false},
-		"it was made after its creation had failed": {new, seen("u1", servertag.Outcome{Began: 40, Ended: 49}), false},
-		"its creation never ran":                    {new, seen("u1", servertag.Outcome{Text: "rejected"}), false},
+		"while its creation runs":                   {fresh, seen("u1"), false},
+		"its creation made it":                      {fresh, seen("u1", servertag.Outcome{OK: true}), true},
+		"its creation failed, having made it":       {fresh, seen("u1", servertag.Outcome{Began: 50, Ended: 60}), true},
+		"its creation failed, at once":              {fresh, seen("u1", servertag.Outcome{Began: 40, Ended: 50}), true},
+		"it was there before its creation":          {fresh, seen("u1", servertag.Outcome{Began: 51, Ended: 60}), false},
+		"it was made after its creation had failed": {fresh, seen("u1", servertag.Outcome{Began: 40, Ended: 49}), false},
+		"its creation never ran":                    {fresh, seen("u1", servertag.Outcome{Text: "rejected"}), false},
 		"its creation failed long ago":              {refused, seen("u1"), false},
 		"the one it knows":                          {known, seen("u1"), true},
 		"another one":                               {known, seen("u2"), false},
@@ -80,7 +80,7 @@ func TestWhoseInstanceItIs(t *testing.T) {
 	if s := old.Settle(policy, old.Own(seen("u1"))); s.UUID != "u1" {
 		t.Errorf("one of before does not remember: %+v", s)
 	}
-	if none := (server.Sight{UUID: ""}); new.Own(none).Instance {
+	if none := (server.Sight{UUID: ""}); fresh.Own(none).Instance {
 		t.Error("there is an instance where none was seen")
 	}
 }

@@ -160,7 +160,7 @@ func (p *proxy) told(a account) []string {
 		p.check(err)
 		r.Header.Set("X-Auth-Token", token)
 		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("OpenStack-API-Version", "compute 2.52")
+		r.Header.Set("Openstack-Api-Version", "compute 2.52")
 		answer, err := p.client.Do(r)
 		p.check(err)
 		text, err := io.ReadAll(answer.Body)

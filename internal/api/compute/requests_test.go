@@ -105,9 +105,9 @@ func with(body, key, value string) string {
 	if slices.Contains(beside, key) {
 		whole[key] = json.RawMessage(value)
 	} else if inner[key] = json.RawMessage(value); inner != nil {
-		whole["server"], _ = json.Marshal(inner)
+		whole["server"], _ = json.Marshal(inner) //nolint:errchkjson // it was read before
 	}
-	out, _ := json.Marshal(whole)
+	out, _ := json.Marshal(whole) //nolint:errchkjson // it was read before
 	return string(out)
 }
 

@@ -14,7 +14,7 @@ import (
 // not there is refused, or the list would show what was not asked for.
 type filters[T any] map[string]func(thing T, text string) bool
 
-// is is a filter by something that things have.
+// is filters by something that things have.
 func is[T any](of func(T) string) func(T, string) bool {
 	return func(thing T, text string) bool { return of(thing) == text }
 }

@@ -1,6 +1,10 @@
 package identity
 
-import "github.com/drover-project/drover/internal/intake"
+import (
+	"maps"
+
+	"github.com/drover-project/drover/internal/intake"
+)
 
 // The bodies of requests: all keys that Keystone's schemas know. What is not done
 // is refused.
@@ -47,8 +51,6 @@ var (
 // with is an object with one key more.
 func with(o intake.Object, name string, k intake.Key) intake.Object {
 	out := intake.Object{name: k}
-	for key, value := range o {
-		out[key] = value
-	}
+	maps.Copy(out, o)
 	return out
 }

@@ -73,7 +73,7 @@ func (r *rig) doneOrRefused(what string, a answer, status int, outer, key string
 	}
 	var body map[string]map[string]any
 	err := json.Unmarshal([]byte(a.text), &body)
-	shown, _ := json.Marshal(body[outer][key])
+	shown, _ := json.Marshal(body[outer][key]) //nolint:errchkjson // it was read before
 	if a.status != status || err != nil || string(shown) != w.shown {
 		r.Errorf("%s: %d %s", what, a.status, a.text)
 	}

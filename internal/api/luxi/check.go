@@ -44,7 +44,7 @@ func checkJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
 }
 
 func checkedOf(c queue.Checked) checked {
-	out := checked{OK: c.Err == nil, Result: raw(c.Result), Log: logRows(c.Log), Pending: c.Pending}
+	out := checked{OK: c.Err == nil, Result: c.Result, Log: logRows(c.Log), Pending: c.Pending}
 	if c.Err != nil {
 		pair := pairOf(c.Err)
 		out.Error, out.Fault = &pair, luxiwire.FaultOf(c.Err)

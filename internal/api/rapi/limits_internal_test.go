@@ -201,7 +201,7 @@ func gated(t *testing.T, total int) (address string) {
 	go func() { served <- s.Serve(ctx, l, cert) }()
 	t.Cleanup(func() {
 		stop()
-		<-served // clients that hold it up are ended
+		_ = <-served // clients that hold it up are ended
 	})
 	return l.Addr().String()
 }

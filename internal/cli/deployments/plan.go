@@ -36,8 +36,8 @@ type planInput struct {
 // The forms of a plan.
 var forms = []string{"tree", "json", "yaml", "dot", "mermaid"}
 
-// somethingToDo ends a command that was asked to tell whether there is something to do.
-var somethingToDo = &shell.ExitError{Status: shell.ExitWouldChange}
+// errSomethingToDo ends a command that was asked to tell whether there is something to do.
+var errSomethingToDo = &shell.ExitError{Status: shell.ExitWouldChange}
 
 func newPlan() *cobra.Command {
 	in := &planInput{}
@@ -74,7 +74,7 @@ func newPlan() *cobra.Command {
 				return err
 			}
 			if detailed && p.Len() > 0 {
-				return somethingToDo
+				return errSomethingToDo
 			}
 			return nil
 		},

@@ -125,7 +125,7 @@ func planOf(ctx context.Context, sh *shell.Shell, w *deployWish, environment, fo
 		return shell.Usage("a stored plan is shown as tree, json or yaml, not as %q", form)
 	}
 	if err == nil && detailed && p.Deployment.Runs > 0 {
-		return somethingToDo
+		return errSomethingToDo
 	}
 	return err
 }

@@ -78,7 +78,7 @@ func askDetails(ctx context.Context, sh *shell.Shell, ids []job.ID) (all []*jobD
 	}
 	all = []*jobDetails{}
 	for i, row := range answers {
-		if string(row[1]) == "null" {
+		if len(row) < 2 || string(row[1]) == "null" {
 			missing = append(missing, ids[i])
 			continue
 		}

@@ -325,10 +325,12 @@ func Show(ctx context.Context, sh *shell.Shell, what string, fields []string, fi
 		unknown = o.names
 	}
 	var err error
-	if !sh.Classic() && !sh.Structured() && (len(a.Data) == 0 && len(unknown) > 0 || len(listing.Unknown(a.Fields)) == len(a.Fields)) {
-		// a table of nothing would only stand above what is wrong
-	} else if err = showAnswer(sh, what, &a, o); err == nil {
-		err = o.tellMissing(ctx, sh, what)
+	// A table of nothing would only stand above what is wrong.
+	nothing := len(a.Data) == 0 && len(unknown) > 0 || len(listing.Unknown(a.Fields)) == len(a.Fields)
+	if sh.Classic() || sh.Structured() || !nothing {
+		if err = showAnswer(sh, what, &a, o); err == nil {
+			err = o.tellMissing(ctx, sh, what)
+		}
 	}
 	if len(a.Data) == 0 && err == nil && o.typed() != "" {
 		o.tellNearest(ctx, sh, what)

@@ -105,7 +105,7 @@ func (w *watcher) until(t *testing.T, text string) {
 	}
 }
 
-func show(t *testing.T, ctx context.Context, p *page) (keys io.Writer, out *watcher, ended <-chan error) {
+func show(ctx context.Context, t *testing.T, p *page) (keys io.Writer, out *watcher, ended <-chan error) {
 	t.Helper()
 	in, keys := io.Pipe()
 	out = &watcher{await: map[string]chan struct{}{}}
@@ -136,7 +136,7 @@ func await(t *testing.T, ended <-chan error) error {
 
 func TestAPageIsAskedAndLeft(t *testing.T) {
 	p := &page{keys: make(chan string, 9), answers: make(chan string)}
-	keys, out, ended := show(t, t.Context(), p)
+	keys, out, ended := show(t.Context(), t, p)
 	p.answers <- "first\x1b]0;title\x07"
 	out.until(t, `first\x1b]0;title\x07`) // what an answer has in it is not obeyed
 	press(t, keys, "a")                   // it rests for an hour unless it is asked to go on
@@ -160,7 +160,7 @@ func TestAPageIsAskedAndLeft(t *testing.T) {
 
 func TestAKeyWhileAQuestionIsUnderWayAsksAfterIt(t *testing.T) {
 	p := &page{keys: make(chan string, 9), answers: make(chan string)}
-	keys, out, ended := show(t, t.Context(), p)
+	keys, out, ended := show(t.Context(), t, p)
 	press(t, keys, "aaa")
 	for range "aaa" {
 		<-p.keys
@@ -193,7 +193,7 @@ func TestWhatEndsAPage(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &page{keys: make(chan string, 9), answers: make(chan string), end: c.end}
-			keys, out, ended := show(t, c.ctx, p)
+			keys, out, ended := show(c.ctx, t, p)
 			out.until(t, "rows")
 			c.act(p, keys)
 			if err := await(t, ended); !errors.Is(err, c.want) {

@@ -161,7 +161,7 @@ func groups(ctx context.Context, ask jobs.Asking, kind, by string, filter qlang.
 	return a.Data, err
 }
 
-// counts counts rows by a field, or all of them.
+// counts tells how many rows there are by a field, or of all of them.
 func counts(ctx context.Context, ask jobs.Asking, kind, by string, filter qlang.Node) (map[string]int64, error) {
 	found, err := groups(ctx, ask, kind, by, filter, "count")
 	out := map[string]int64{}

@@ -108,18 +108,21 @@ func (r *Rules) Collect(path []string, v any, take func(text string)) {
 	r.collect(path, v, r.secret(path, false), take)
 }
 
+// below is the path of what a key of a thing has.
+func below(path []string, key string) []string { return append(slices.Clip(path), key) }
+
 func (r *Rules) collect(path []string, v any, is bool, take func(string)) {
 	switch x := v.(type) {
 	case yaql.Mapping:
 		x.Range(func(k, e any) bool {
-			inner := append(path, keyText(k))
+			inner := below(path, keyText(k))
 			r.collect(inner, e, r.secret(inner, is), take)
 			return true
 		})
 		return
 	case map[string]any:
 		for k, e := range x {
-			inner := append(path, k)
+			inner := below(path, k)
 			r.collect(inner, e, r.secret(inner, is), take)
 		}
 		return

@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -149,7 +150,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	same := fault.New(fault.Busy, "no horse")
-	if v.Error(same) != error(same) {
+	if !errors.Is(v.Error(same), same) {
 		t.Error("another error")
 	}
 }

@@ -64,7 +64,7 @@ func (v *Veil) value(path []string, x any, is bool) any {
 	case yaql.Mapping:
 		out := yaql.NewDict(m.Len())
 		m.Range(func(k, e any) bool {
-			inner := append(path, keyText(k))
+			inner := below(path, keyText(k))
 			if s, ok := k.(string); ok {
 				k = v.Text(s)
 			}
@@ -75,7 +75,7 @@ func (v *Veil) value(path []string, x any, is bool) any {
 	case map[string]any:
 		out := make(map[string]any, len(m))
 		for k, e := range m {
-			inner := append(path, k)
+			inner := below(path, k)
 			out[v.Text(k)] = v.value(inner, e, v.rules.secret(inner, is))
 		}
 		return out

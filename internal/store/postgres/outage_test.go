@@ -58,7 +58,7 @@ func outages() []outage {
 
 // TestAnOutageLeavesTheLeadWhereItIs has a server refuse changes, or be away, for longer
 // than a lease lasts: the holder has it still when that is over, and nobody else took it meanwhile.
-func TestAnOutageLeavesTheLeadWhereItIs(t *testing.T) {
+func TestAnOutageLeavesTheLeadWhereItIs(t *testing.T) { //nolint:gocognit // one story
 	server := pgserver.Start(t, false)
 	for _, of := range outages() {
 		t.Run(of.name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestAnOutageLeavesTheLeadWhereItIs(t *testing.T) {
 				for renewing.Err() == nil {
 					_, err := first.RenewLease(renewing, held, ttl)
 					renewed <- err
-					time.Sleep(ttl / 10) //nolint:forbidigo // the pace of a leader
+					time.Sleep(ttl / 10)
 				}
 			})
 			waiting := make(chan error, 1)
