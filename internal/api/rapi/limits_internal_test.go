@@ -201,7 +201,9 @@ func gated(t *testing.T, total int) (address string) {
 	go func() { served <- s.Serve(ctx, l, cert) }()
 	t.Cleanup(func() {
 		stop()
-		_ = <-served // clients that hold it up are ended
+		if err := <-served; err != nil {
+			t.Log(err) // clients that hold it up are ended
+		}
 	})
 	return l.Addr().String()
 }

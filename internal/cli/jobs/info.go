@@ -76,10 +76,13 @@ func askDetails(ctx context.Context, sh *shell.Shell, ids []job.ID) (all []*jobD
 	if err := sh.Ask(ctx, "QueryJobs", &answers, ids, names); err != nil {
 		return nil, nil, err
 	}
+	if len(answers) != len(ids) {
+		return nil, nil, fmt.Errorf("%d jobs were asked for and %d answers came", len(ids), len(answers))
+	}
 	all = []*jobDetails{}
 	for i, row := range answers {
 		if len(row) < 2 || string(row[1]) == "null" {
-			missing = append(missing, ids[i])
+			missing = append(missing, ids[i]) //nolint:gosec // there are as many rows as ids
 			continue
 		}
 		d, err := newJobDetails(row)

@@ -67,7 +67,7 @@ func inJSON(s string) string {
 	b := &strings.Builder{}
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // texts can be encoded
+	_ = e.Encode(s) //nolint:errchkjson // texts can be encoded
 	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(b.String()), `"`), `"`)
 }
 
