@@ -24,6 +24,8 @@ package tagsync
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -202,6 +204,9 @@ func (e *Engine) Catalogue() *server.Catalogue { return &e.cfg.Catalogue }
 
 // HasBackend reports whether there is a cluster of a name.
 func (e *Engine) HasBackend(name string) bool { return e.cfg.Backends[name] != nil }
+
+// Backends are the names of the clusters, in order; Drover's own has none.
+func (e *Engine) Backends() []string { return slices.Sorted(maps.Keys(e.cfg.Backends)) }
 
 // Now is the time as the engine has it.
 func (e *Engine) Now() job.Time { return job.At(e.cfg.Now()) }

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -81,6 +82,21 @@ func listFlavorsInFull(r *request) (result, error) { return r.flavors(true) }
 func showFlavor(r *request) (result, error) {
 	f, err := r.api.cfg.Engine.Catalogue().Flavor(r.path[0])
 	return result{http.StatusOK, object{"flavor": r.flavorBody(f, true)}}, err
+}
+
+// listZones lists the clusters that a server can be on, as availability zones.
+func listZones(r *request) (result, error) {
+	out := []any{}
+	for _, name := range r.api.cfg.Engine.Backends() {
+		out = append(out, object{"zoneName": cmp.Or(name, anyZone), "zoneState": object{"available": true}, "hosts": nil})
+	}
+	return result{http.StatusOK, object{"availabilityZoneInfo": out}}, nil
+}
+
+// listZonesInFull refuses to name hosts, which are the operator's; clients ask for
+// zones without them then.
+func listZonesInFull(*request) (result, error) {
+	return result{}, refused{fault.New(fault.Denied, "Policy doesn't allow the hosts of availability zones to be shown."), http.StatusForbidden}
 }
 
 // oldImageBody is an image as the Compute API once showed it.

@@ -240,6 +240,7 @@ var (
 	errNoRoute   = refused{fault.New(fault.NotFound, "The resource could not be found."), http.StatusNotFound}
 	errMethod    = refused{fault.New(fault.Invalid, "Method not allowed"), http.StatusMethodNotAllowed}
 	errMedia     = refused{fault.New(fault.Invalid, "Unsupported Content-Type"), http.StatusUnsupportedMediaType}
+	errItems     = refused{fault.New(fault.Denied, "A server has at most %d items of metadata", maxMetadata).At("metadata"), http.StatusForbidden}
 	errForbidden = refused{fault.New(fault.Denied, "Policy doesn't allow this to be done with the role reader."), http.StatusForbidden}
 )
 
@@ -364,7 +365,7 @@ func (r *request) asCyclades(err refused) (status int, text string) {
 	switch err {
 	case errNoRoute:
 		return http.StatusBadRequest, "API endpoint not found"
-	case errMedia:
+	case errMedia, errItems:
 		return http.StatusBadRequest, err.Error()
 	case errMethod:
 		r.w.Header().Set("Allow", "GET,PUT,DELETE")

@@ -173,7 +173,7 @@ func (r *request) description(said *string, before string) (string, error) {
 
 func checkMetadata(items map[string]string) error {
 	if len(items) > maxMetadata {
-		return fault.New(fault.Invalid, "A server has at most %d items of metadata", maxMetadata).At("metadata")
+		return errItems
 	}
 	for key, value := range items {
 		if key == "" || utf8.RuneCountInString(key) > maxName || utf8.RuneCountInString(value) > maxName || strings.ContainsRune(key+value, 0) {

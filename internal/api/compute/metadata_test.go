@@ -1,10 +1,20 @@
 package compute_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 )
+
+// items are so many items of metadata, as JSON.
+func items(n int) string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf(`"key%d":""`, i)
+	}
+	return strings.Join(out, ",")
+}
 
 func TestMetadata(t *testing.T) {
 	r := newRig(t)
@@ -44,6 +54,10 @@ func TestMetadata(t *testing.T) {
 	}
 	if got := r.engine.Servers().Get(s.ID).Metadata; len(got) != 2 || got["b"] != "4" {
 		t.Errorf("stored is %v", got)
+	}
+	for root, status := range map[string]int{nova: http.StatusForbidden, cyclades: http.StatusBadRequest} {
+		r.explained("129 items in "+root, r.ask("POST", at(root, s)+"/metadata", `{"metadata":{`+items(127)+`}}`), status)
+		r.explained("a server with 129 items in "+root, r.ask("POST", root+"/servers", with(r.creationOf(nil), "metadata", `{`+items(129)+`}`)), status)
 	}
 	_, other := r.join("bob", "lab", "member")
 	r.explained("another project's", r.ask("POST", at(nova, s)+"/metadata", `{"metadata":{"b":"5"}}`, "X-Auth-Token", other), http.StatusNotFound)

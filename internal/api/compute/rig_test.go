@@ -45,6 +45,10 @@ type cloud struct {
 	ended     map[job.ID]servertag.Outcome
 }
 
+func newCloud() *cloud {
+	return &cloud{instances: map[string]server.Sight{}, jobs: map[string]job.ID{}, ended: map[job.ID]servertag.Outcome{}}
+}
+
 func (c *cloud) Submit(_ context.Context, key string, op *opcode.Opcode) (job.ID, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,14 +181,13 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	beneath, err := sqlite.Open(t.TempDir(), sqlite.Options{})
 	kept := faultstore.New(beneath)
-	r := &rig{T: t, store: kept, shown: picture.New(), log: &logged{},
-		cloud: &cloud{instances: map[string]server.Sight{}, jobs: map[string]job.ID{}, ended: map[job.ID]servertag.Outcome{}}}
+	r := &rig{T: t, store: kept, shown: picture.New(), log: &logged{}, cloud: newCloud()}
 	r.check(err)
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(r.log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r.accounts, err = identity.Open(t.Context(), identity.Config{Store: kept, Now: r.now, NewUUID: testkit.NewUUID, Log: log,
 		Servers: func(project string) int { return r.engine.Servers().Count(project) }})
 	r.check(err)
-	r.engine, err = tagsync.Open(t.Context(), tagsync.Config{Store: kept, Picture: r.shown, Backends: map[string]tagsync.Backend{"": r.cloud},
+	r.engine, err = tagsync.Open(t.Context(), tagsync.Config{Store: kept, Picture: r.shown, Backends: map[string]tagsync.Backend{"": r.cloud, "far": newCloud()},
 		Policy: servertag.DefaultPolicy(), Catalogue: server.DefaultCatalogue(), Prefix: "snf-", Now: r.now, NewUUID: testkit.NewUUID, Log: log})
 	r.check(err)
 	r.engine.Run()

@@ -31,6 +31,7 @@ func (rt *route) matches(f flavour, segments []string) bool {
 
 var (
 	both   = []flavour{nova, cyclades}
+	novas  = []flavour{nova}
 	images = []flavour{glance}
 )
 
@@ -56,6 +57,10 @@ var routes = []route{
 	{"PUT", []string{"servers", "{}", "tags", "{}"}, addTag, both},
 	{"DELETE", []string{"servers", "{}", "tags", "{}"}, deleteTag, both},
 	{"GET", []string{"servers", "{}", "os-drover-tag-lives", "{}"}, lifeOfTag, both},
+	{"GET", []string{"servers", "{}", "ips"}, listAddresses, novas},
+	{"GET", []string{"servers", "{}", "ips", "{}"}, showAddresses, novas},
+	{"GET", []string{"os-availability-zone"}, listZones, novas},
+	{"GET", []string{"os-availability-zone", "detail"}, listZonesInFull, novas},
 	{"GET", []string{"flavors"}, listFlavors, both},
 	{"GET", []string{"flavors", "detail"}, listFlavorsInFull, both},
 	{"GET", []string{"flavors", "{}"}, showFlavor, both},

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"net/url"
@@ -92,9 +93,9 @@ func (r *request) full(s *server.Server) object {
 	}
 	maps.Copy(out, object{
 		"status": r.status(s), "tenant_id": s.Project, "user_id": s.User, "created": stamp(s.Created), "updated": stamp(s.Updated),
-		"hostId": "", "accessIPv4": s.Told.IPv4, "accessIPv6": s.Told.IPv6, "key_name": nil, "config_drive": "", "progress": 0,
-		"metadata": metadataOf(s), "addresses": object{}, "image": object{"id": s.Image.ID, "links": []any{}},
-		"security_groups": []any{object{"name": "default"}}, "OS-DCF:diskConfig": diskConfig(s), "OS-EXT-AZ:availability_zone": "nova",
+		"hostId": "", "accessIPv4": s.Told.IPv4, "accessIPv6": s.Told.IPv6, "key_name": nil, "config_drive": "",
+		"metadata": metadataOf(s), "addresses": noAddresses, "image": object{"id": s.Image.ID, "links": []any{}},
+		"security_groups": []any{object{"name": "default"}}, "OS-DCF:diskConfig": diskConfig(s), "OS-EXT-AZ:availability_zone": cmp.Or(s.Backend, anyZone),
 		"OS-EXT-STS:vm_state": state.vm, "OS-EXT-STS:task_state": task, "OS-EXT-STS:power_state": state.power,
 		"OS-SRV-USG:launched_at": nil, "OS-SRV-USG:terminated_at": nil, "os-extended-volumes:volumes_attached": []any{},
 	})
@@ -102,6 +103,9 @@ func (r *request) full(s *server.Server) object {
 	if s.Built != 0 {
 		// Nova writes this time without a zone, and clients read it so.
 		out["OS-SRV-USG:launched_at"] = time.UnixMicro(int64(s.Built)).UTC().Format("2006-01-02T15:04:05.000000")
+	}
+	if r.flavour == cyclades || status == server.Active || status == server.Build { // Nova tells of progress in no other status
+		out["progress"] = 0
 	}
 	if s.Fault != nil && status == server.Failed {
 		out["fault"] = object{"code": http.StatusInternalServerError, "created": stamp(s.Fault.Time), "message": s.Fault.Text}
@@ -128,6 +132,23 @@ func (r *request) byVersion(s *server.Server, out object) {
 	if r.flavour == cyclades {
 		out["SNF:task_state"], out["suspended"], out["deleted"] = "", false, s.Deleted != 0
 	}
+}
+
+// noAddresses are those of a server, by network: networks are the cluster's own, and
+// it tells of no addresses.
+var noAddresses = object{}
+
+func listAddresses(r *request) (result, error) {
+	_, err := r.server()
+	return result{http.StatusOK, object{"addresses": noAddresses}}, err
+}
+
+func showAddresses(r *request) (result, error) {
+	s, err := r.server()
+	if err != nil {
+		return result{}, err
+	}
+	return result{}, fault.New(fault.NotFound, "Instance %s has no addresses in a network '%s'", s.ID, fault.Clip(r.path[1], 100))
 }
 
 func metadataOf(s *server.Server) map[string]string {
@@ -285,16 +306,40 @@ func (r *request) filter(q url.Values) (func(*server.Server) bool, error) {
 			names := strings.Split(text, ",")
 			all = append(all, func(s *server.Server) bool { return holds(count(s, names), len(names)) })
 		}
-		if no, err := strconv.ParseBool(text); slices.Contains(unheld, key) && text != "" && (err != nil || no) {
+		if no, known := truth(text); slices.Contains(unheld, key) && text != "" && (!known || no) {
 			return nil, fault.New(fault.Invalid, "Servers have no '%s' here to be filtered by", key).At(key)
 		}
-		if everybody, _ := strconv.ParseBool(text); key == "all_tenants" && everybody {
-			return nil, refused{fault.New(fault.Denied, "A list is of the servers of one project: that of the token."), http.StatusForbidden}
+		if key == "all_tenants" {
+			if err := ownOnly(text); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return func(s *server.Server) bool {
 		return !slices.ContainsFunc(all, func(holds func(*server.Server) bool) bool { return !holds(s) })
 	}, nil
+}
+
+// ownOnly refuses to list the servers of all projects, which is asked for also by
+// naming it without a value.
+func ownOnly(text string) error {
+	everybody, known := truth(text)
+	switch {
+	case text == "", everybody:
+		return refused{fault.New(fault.Denied, "A list is of the servers of one project: that of the token."), http.StatusForbidden}
+	case !known:
+		return fault.New(fault.Invalid, "Invalid input for query parameters all_tenants. Value: %s", fault.Clip(text, 100)).At("all_tenants")
+	}
+	return nil
+}
+
+// truths are the words for truth values in a query, in small letters.
+var truths = map[string]bool{"1": true, "t": true, "true": true, "on": true, "y": true, "yes": true,
+	"0": false, "f": false, "false": false, "off": false, "n": false, "no": false}
+
+func truth(text string) (yes, known bool) {
+	yes, known = truths[strings.ToLower(strings.TrimSpace(text))]
+	return yes, known
 }
 
 func count(s *server.Server, names []string) int {

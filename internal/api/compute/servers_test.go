@@ -39,7 +39,9 @@ func TestWhoMay(t *testing.T) {
 	if a := r.ask(http.MethodGet, nova+"/flavors", "", "X-Auth-Token", reader); a.status != http.StatusOK {
 		t.Errorf("a reader reads: %d %s", a.status, a.text)
 	}
-	r.explained("all projects", r.ask(http.MethodGet, nova+"/servers?all_tenants=True", "", "X-Auth-Token", stranger), http.StatusForbidden)
+	for _, all := range []string{"=True", "=1", "=yes", "=On", "=", ""} {
+		r.explained("all projects "+all, r.ask(http.MethodGet, nova+"/servers?all_tenants"+all, "", "X-Auth-Token", stranger), http.StatusForbidden)
+	}
 	r.explained("a wrong token", r.ask(http.MethodGet, nova+"/servers", "", "X-Auth-Token", "gAAAA-wrong"), http.StatusUnauthorized)
 	r.clock.Lock()
 	r.clock.ahead = identity.TokenLife
@@ -226,7 +228,7 @@ func TestLists(t *testing.T) {
 		"": "db1 web2 web1", "tags=a,b": "web1", "tags=b": "web2 web1", "tags-any=a,c": "web2 web1", "not-tags=a,b": "db1 web2",
 		"not-tags-any=b": "db1", "tags=b&not-tags=a": "web2", "tags=x": "", "tags=": "", "tags=a&tags=c": "web2",
 		"name=web": "web2 web1", "name=^web1$": "web1", "name=b1": "db1 web1", "status=active": "db1 web2 web1", "status=SHUTOFF": "",
-		"flavor=4": "db1 web2 web1", "flavor=1": "", "image=x": "", "unknown=1": "db1 web2 web1", "all_tenants=False": "db1 web2 web1",
+		"flavor=4": "db1 web2 web1", "flavor=1": "", "image=x": "", "unknown=1": "db1 web2 web1", "all_tenants=False": "db1 web2 web1", "all_tenants=no": "db1 web2 web1",
 		"limit=1": "db1", "limit=0": "", "changes-since=2001-01-01T00:00:00Z": "db1 web2 web1", "changes-since=2999-01-01T00:00:00": "",
 		"marker=" + db.ID: "web2 web1", "tags=b&limit=1": "web2",
 	} {
@@ -237,7 +239,7 @@ func TestLists(t *testing.T) {
 	if got := names("tags=a", "X-Openstack-Nova-Api-Version", "2.25"); got != "db1 web2 web1" {
 		t.Errorf("before 2.26: %q", got)
 	}
-	for _, query := range []string{"limit=-1", "limit=x", "marker=x", "name=(", "status=nonsense", "changes-since=yesterday"} {
+	for _, query := range []string{"limit=-1", "limit=x", "marker=x", "name=(", "status=nonsense", "changes-since=yesterday", "all_tenants=maybe"} {
 		r.explained(query, r.ask(http.MethodGet, nova+"/servers?"+query, ""), http.StatusBadRequest)
 	}
 	var pages []string

@@ -82,6 +82,56 @@ func TestNoFilterIsPassedOver(t *testing.T) {
 	}
 }
 
+// TestZonesAreListed: the clusters that a server can be on, and each server tells
+// on which it is.
+func TestZonesAreListed(t *testing.T) {
+	r := newRig(t)
+	zones := r.ask(http.MethodGet, nova+"/os-availability-zone", "").read(r)["availabilityZoneInfo"].([]any)
+	for i, name := range []string{"nova", "far"} {
+		zone := zones[i].(map[string]any)
+		if got := strings.Join(keys(zone), " "); got != "hosts zoneName zoneState" || zone["zoneName"] != name || zone["zoneState"].(map[string]any)["available"] != true {
+			t.Errorf("zone %s: %v", name, zone)
+		}
+		made := r.ask(http.MethodPost, nova+"/servers", r.creationOf(map[string]any{"availability_zone": name})).read(r)["server"].(map[string]any)["id"].(string)
+		if got := r.ask(http.MethodGet, nova+"/servers/"+made, "").read(r)["server"].(map[string]any)["OS-EXT-AZ:availability_zone"]; got != name {
+			t.Errorf("a server in %s is shown in %v", name, got)
+		}
+	}
+	if len(zones) != 2 {
+		t.Errorf("there are %v", zones)
+	}
+	r.explained("their hosts", r.ask(http.MethodGet, nova+"/os-availability-zone/detail", ""), http.StatusForbidden)
+}
+
+// TestAddressesAreAskedFor as strict clients do.
+func TestAddressesAreAskedFor(t *testing.T) {
+	r := newRig(t)
+	path := at(nova, r.create("web1")) + "/ips"
+	if a := r.ask(http.MethodGet, path, ""); a.status != http.StatusOK || a.text != `{"addresses":{}}` {
+		t.Errorf("%d %s", a.status, a.text)
+	}
+	r.explained("of a network", r.ask(http.MethodGet, path+"/private", ""), http.StatusNotFound)
+	_, other := r.join("bob", "lab", "member")
+	r.explained("another project's", r.ask(http.MethodGet, path, "", "X-Auth-Token", other), http.StatusNotFound)
+}
+
+// TestProgressIsToldWhileThereIsSome: and not of a server that is stopped.
+func TestProgressIsToldWhileThereIsSome(t *testing.T) {
+	r := newRig(t)
+	s := r.create("web1")
+	progress := func(root string) bool {
+		_, told := r.ask(http.MethodGet, at(root, s), "").read(r)["server"].(map[string]any)["progress"]
+		return told
+	}
+	if !progress(nova) || !progress(cyclades) {
+		t.Error("a running server tells none")
+	}
+	r.ask(http.MethodPost, at(nova, s)+"/action", `{"os-stop":null}`)
+	if r.settled(s.ID); progress(nova) || !progress(cyclades) {
+		t.Error("a stopped server tells one in Nova's words, or none in those of Cyclades")
+	}
+}
+
 // TestCycladesOwnAnswers: 304 when nothing changed, and 401 in its form.
 func TestCycladesOwnAnswers(t *testing.T) {
 	r := newRig(t)
