@@ -186,4 +186,9 @@ func TestNamesAreUnique(t *testing.T) {
 			t.Errorf("user %q: %v", name, err)
 		}
 	}
+	for name, ok := range map[string]bool{strings.Repeat("ν", 64): true, strings.Repeat("x", 65): false} {
+		if _, err := r.AddProject(t.Context(), identity.ProjectEdit{Name: new(name)}); ok != (err == nil) || !ok && !fault.Is(err, fault.Invalid) {
+			t.Errorf("a project with %d characters: %v", len([]rune(name)), err)
+		}
+	}
 }

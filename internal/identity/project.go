@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"time"
+	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -37,11 +38,18 @@ type ProjectEdit struct {
 	Enabled           *bool
 }
 
+// maxProjectName is how long the name of a project may be, in characters, as Keystone
+// has it.
+const maxProjectName = 64
+
 // applyToProject makes a project what an edit says.
 func (s *Service) applyToProject(p *Project, e ProjectEdit) error {
 	if e.Name != nil && *e.Name != p.Name {
 		if err := checkName(*e.Name); err != nil {
 			return err
+		}
+		if utf8.RuneCountInString(*e.Name) > maxProjectName {
+			return fault.New(fault.Invalid, "the name of a project may have %d characters at most", maxProjectName).At("name")
 		}
 		if _, err := s.FindProject(*e.Name); err == nil {
 			return fault.New(fault.Exists, "there is a project %q already", *e.Name).At("name")

@@ -39,8 +39,11 @@ var (
 		"name": done, "password": done, "email": done, "description": done, "default_project_id": done, "enabled": done, "domain_id": ours, "options": noOption,
 		"federated": {Why: "accounts are kept here"},
 	}}}
-	bodyOfPassword   = intake.Object{"user": {Done: true, In: intake.Object{"original_password": done, "password": done}}}
-	bodyOfCredential = intake.Object{"application_credential": {Done: true, In: intake.Object{
+	// Who changes something may say which it is.
+	bodyOfProjectEdit = intake.Object{"project": {Done: true, In: with(bodyOfProject["project"].In, "id", done)}}
+	bodyOfUserEdit    = intake.Object{"user": {Done: true, In: with(bodyOfUser["user"].In, "id", done)}}
+	bodyOfPassword    = intake.Object{"user": {Done: true, In: intake.Object{"original_password": done, "password": done}}}
+	bodyOfCredential  = intake.Object{"application_credential": {Done: true, In: intake.Object{
 		"name": done, "description": done, "secret": done, "expires_at": done,
 		"roles":        {Done: true, In: with(someone, "domain_id", ours)},
 		"unrestricted": {Why: "an application credential makes no others"},

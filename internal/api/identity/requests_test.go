@@ -114,7 +114,7 @@ func TestNobodyHasARoleElsewhere(t *testing.T) {
 	}
 }
 
-// TestUsersChangeTheirPasswords: with the old one, and no one else's.
+// TestUsersChangeTheirPasswords: with the old one, which nobody else knows.
 func TestUsersChangeTheirPasswords(t *testing.T) {
 	r := newRig(t)
 	path := "/identity/v3/users/" + r.alice.ID + "/password"
@@ -122,8 +122,9 @@ func TestUsersChangeTheirPasswords(t *testing.T) {
 		return `{"user":{"original_password":"` + old + `","password":"` + password + `"}}`
 	}
 	r.explained("a wrong one", r.ask(r.member, http.MethodPost, path, body("opensesam", "new")), http.StatusUnauthorized)
-	r.explained("another's", r.ask(r.admin, http.MethodPost, path, body("opensesame", "new")), http.StatusNotFound)
-	r.explained("no token", r.ask("", http.MethodPost, path, body("opensesame", "new")), http.StatusUnauthorized)
+	r.explained("an administrator's own", r.ask(r.admin, http.MethodPost, path, body("opensesam", "new")), http.StatusUnauthorized)
+	r.explained("nobody's", r.ask("", http.MethodPost, strings.Replace(path, r.alice.ID, "nosuch", 1), body("opensesame", "new")), http.StatusUnauthorized)
+	r.explained("something more", r.ask(r.member, http.MethodPost, path, strings.Replace(body("opensesame", "new"), `"password"`, `"email":"x","password"`, 1)), http.StatusBadRequest)
 	r.explained("no new one", r.ask(r.member, http.MethodPost, path, body("opensesame", "")), http.StatusBadRequest)
 	if r.logIn("alice", "home") == "" {
 		t.Fatal("the password was changed")
@@ -135,6 +136,24 @@ func TestUsersChangeTheirPasswords(t *testing.T) {
 	r.explained("the old one", r.ask("", http.MethodPost, tokens, passwordLogin("alice", "opensesame", "home")), http.StatusUnauthorized)
 	if a := r.ask("", http.MethodPost, tokens, passwordLogin("alice", "new", "home")); a.status != http.StatusCreated {
 		t.Errorf("the new one: %d %s", a.status, a.text)
+	}
+	if a := r.ask("", http.MethodPost, path, body("new", "opensesame")); a.status != http.StatusNoContent || r.logIn("alice", "home") == "" {
+		t.Errorf("without a token: %d %s", a.status, a.text)
+	}
+}
+
+// TestIDsStayTheSame: who changes something may send back the id that it has.
+func TestIDsStayTheSame(t *testing.T) {
+	r := newRig(t)
+	for path, outer := range map[string]string{"users/" + r.alice.ID: "user", "projects/" + r.home.ID: "project"} {
+		_, id, _ := strings.Cut(path, "/")
+		for said, status := range map[string]int{id: http.StatusOK, "another": http.StatusBadRequest} {
+			a := r.ask(r.admin, http.MethodPatch, "/identity/v3/"+path, `{"`+outer+`":{"id":"`+said+`","description":"`+said+`"}}`)
+			if a.status != status || !strings.Contains(a.text, `"id":"`+id+`"`) && status == http.StatusOK {
+				t.Errorf("%s said to be %s: %d %s", outer, said, a.status, a.text)
+			}
+		}
+		r.explained("a new "+outer, r.ask(r.admin, http.MethodPost, "/identity/v3/"+outer+"s", `{"`+outer+`":{"id":"`+id+`","name":"x"}}`), http.StatusBadRequest)
 	}
 }
 

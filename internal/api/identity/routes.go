@@ -33,7 +33,7 @@ var routes = []route{
 	{method: "POST", path: "/v3/users", admin: true, serve: addUser},
 	{method: "PATCH", path: "/v3/users/{}", admin: true, serve: editUser},
 	{method: "DELETE", path: "/v3/users/{}", admin: true, serve: removeUser},
-	{method: "POST", path: "/v3/users/{}/password", serve: changePassword},
+	{method: "POST", path: "/v3/users/{}/password", open: true, serve: changePassword},
 	{method: "GET", path: "/v3/roles", serve: listRoles},
 	{method: "GET", path: "/v3/roles/{}", serve: showRole},
 	{method: "PUT", path: "/v3/projects/{}/users/{}/roles/{}", admin: true, serve: giveRole},
@@ -146,6 +146,10 @@ func logIn(r *request) (int, any, error) {
 		c := &id.ApplicationCredential
 		login.Credential, login.Secret, login.User = c.key(), c.Secret, c.User.key()
 	case slices.Contains(id.Methods, "token"):
+		if _, err := r.api.cfg.Accounts.Session(id.Token.ID); err != nil {
+			r.api.slow(r)
+			return 0, nil, errNoToken()
+		}
 		login.Token = id.Token.ID
 	default:
 		return 0, nil, fault.New(fault.Invalid, "identity.methods must name password, application_credential or token").At("methods")
@@ -200,13 +204,15 @@ func (r *request) catalog() []any {
 	return out
 }
 
+func errNoToken() error { return fault.New(fault.NotFound, "Could not find token.") }
+
 // subject is the session of the token that the request is about. Who may not
 // administer may ask about sessions of their own.
 func (r *request) subject() (*identity.Session, string, error) {
 	text := r.Header.Get("X-Subject-Token")
 	s, err := r.api.cfg.Accounts.Session(text)
 	if err != nil || s.User.ID != r.session.User.ID && !r.session.Admin() {
-		return nil, "", fault.New(fault.NotFound, "Could not find token.")
+		return nil, "", errNoToken()
 	}
 	return s, text, nil
 }
@@ -291,8 +297,8 @@ func showProject(r *request) (int, any, error) {
 // projectRequest is the body that makes or changes a project.
 type projectRequest struct {
 	Project struct {
-		Name, Description *string
-		Enabled           *bool
+		ID, Name, Description *string
+		Enabled               *bool
 	}
 }
 
@@ -312,7 +318,10 @@ func addProject(r *request) (int, any, error) {
 
 func editProject(r *request) (int, any, error) {
 	var body projectRequest
-	if err := r.read(bodyOfProject, &body); err != nil {
+	if err := r.read(bodyOfProjectEdit, &body); err != nil {
+		return 0, nil, err
+	}
+	if err := r.same(body.Project.ID); err != nil {
 		return 0, nil, err
 	}
 	p, err := r.api.cfg.Accounts.EditProject(r.Context(), r.path[0], body.edit())
@@ -342,9 +351,9 @@ func showUser(r *request) (int, any, error) {
 // userRequest is the body that makes or changes a user.
 type userRequest struct {
 	User struct {
-		Name, Password, Email, Description *string
-		Project                            *string `json:"default_project_id"`
-		Enabled                            *bool
+		ID, Name, Password, Email, Description *string
+		Project                                *string `json:"default_project_id"`
+		Enabled                                *bool
 	}
 }
 
@@ -364,7 +373,10 @@ func addUser(r *request) (int, any, error) {
 
 func editUser(r *request) (int, any, error) {
 	var body userRequest
-	if err := r.read(bodyOfUser, &body); err != nil {
+	if err := r.read(bodyOfUserEdit, &body); err != nil {
+		return 0, nil, err
+	}
+	if err := r.same(body.User.ID); err != nil {
 		return 0, nil, err
 	}
 	u, err := r.api.cfg.Accounts.EditUser(r.Context(), r.path[0], body.edit())
@@ -375,8 +387,8 @@ func removeUser(r *request) (int, any, error) {
 	return http.StatusNoContent, nil, r.api.cfg.Accounts.RemoveUser(r.Context(), r.path[0])
 }
 
-// changePassword gives the user who asks another password. The sessions end, that of
-// the request too.
+// changePassword gives a user another password. Who knows the old one is the user: as
+// in a login, nobody needs a token. All sessions end.
 func changePassword(r *request) (int, any, error) {
 	var body struct {
 		User struct {
@@ -384,13 +396,10 @@ func changePassword(r *request) (int, any, error) {
 			New string `json:"password"`
 		}
 	}
-	if err := r.own(); err != nil {
-		return 0, nil, err
-	}
 	if err := r.read(bodyOfPassword, &body); err != nil {
 		return 0, nil, err
 	}
-	err := r.api.cfg.Accounts.ChangePassword(r.Context(), r.session.User.ID, body.User.Old, body.User.New)
+	err := r.api.cfg.Accounts.ChangePassword(r.Context(), r.path[0], body.User.Old, body.User.New)
 	if fault.Is(err, fault.Denied) {
 		r.api.slow(r)
 	}
@@ -432,6 +441,15 @@ func showDomain(r *request) (int, any, error) {
 		return 0, nil, fault.New(fault.NotFound, "Could not find domain: %s.", r.path[0])
 	}
 	return http.StatusOK, object{"domain": domain}, nil
+}
+
+// same refuses to change the id of what the path names; clients that send back the
+// whole of what they got say it.
+func (r *request) same(id *string) error {
+	if id != nil && *id != r.path[0] {
+		return fault.New(fault.Invalid, "Cannot change ID").At("id")
+	}
+	return nil
 }
 
 // own refuses to touch credentials of others.
