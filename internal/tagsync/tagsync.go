@@ -227,6 +227,16 @@ type Wish struct {
 // Create writes down a server that is to be made. Its tags are checked like
 // any others.
 func (e *Engine) Create(ctx context.Context, w *Wish) (*server.Server, error) {
+	made, err := e.CreateMany(ctx, w, 1)
+	if err != nil {
+		return nil, err
+	}
+	return made[0], nil
+}
+
+// CreateMany writes down n servers that are to be made, all of them or none. The
+// names of several end with -1, -2 and so on.
+func (e *Engine) CreateMany(ctx context.Context, w *Wish, n int) ([]*server.Server, error) {
 	tags, _, err := servertag.Set{}.Want(e.cfg.Policy, servertag.User, w.Tags, w.Asked)
 	if err != nil {
 		return nil, err
@@ -234,15 +244,21 @@ func (e *Engine) Create(ctx context.Context, w *Wish) (*server.Server, error) {
 	if e.cfg.Backends[w.Backend] == nil {
 		return nil, fault.New(fault.NotFound, "there is no cluster %q for servers", w.Backend).At("backend")
 	}
-	s := &server.Server{
-		ID: e.cfg.NewUUID(), Name: w.Name, Description: w.Description, Metadata: w.Metadata, Told: w.Told,
-		Project: w.Project, User: w.User, Backend: w.Backend, Flavor: w.Flavor, Image: w.Image, NICs: w.NICs, Created: w.Asked.Time, Tags: tags,
-	}
-	if s, err = s.Begin(server.Create, w.Asked); err != nil {
-		return nil, err
+	made := make([]*server.Server, n)
+	for i := range made {
+		s := &server.Server{
+			ID: e.cfg.NewUUID(), Name: w.Name, Description: w.Description, Metadata: w.Metadata, Told: w.Told,
+			Project: w.Project, User: w.User, Backend: w.Backend, Flavor: w.Flavor, Image: w.Image, NICs: w.NICs, Created: w.Asked.Time, Tags: tags,
+		}
+		if n > 1 {
+			s.Name += "-" + strconv.Itoa(i+1)
+		}
+		if made[i], err = s.Begin(server.Create, w.Asked); err != nil {
+			return nil, err
+		}
 	}
 	durable := make(chan error, 1)
-	if err := e.enqueueNew(s, durable); err != nil {
+	if err := e.enqueueNew(made, durable); err != nil {
 		return nil, err
 	}
 	select {
@@ -254,28 +270,33 @@ func (e *Engine) Create(ctx context.Context, w *Wish) (*server.Server, error) {
 		return nil, err
 	}
 	e.cfg.Picture.Publish()
-	e.kick(s.ID)
-	return s, nil
+	for _, s := range made {
+		e.kick(s.ID)
+	}
+	return made, nil
 }
 
-// enqueueNew numbers a server and hands it to the store, with a number whose
-// instance is nobody's yet. Numbers reach the store in their order, so that the
+// enqueueNew numbers servers and hands them to the store, with numbers whose
+// instances are nobody's yet. Numbers reach the store in their order, so that the
 // greatest is written last.
-func (e *Engine) enqueueNew(s *server.Server, durable chan<- error) error {
+func (e *Engine) enqueueNew(servers []*server.Server, durable chan<- error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.Number, s.Instance = e.number, ""
-	for s.Instance == "" || e.cfg.Backends[s.Backend].Has(s.Instance) {
-		s.Number++
-		s.Instance = server.InstanceName(e.cfg.Prefix, s.Number)
+	number, tx := e.number, store.Tx{}
+	for _, s := range servers {
+		for s.Instance == "" || e.cfg.Backends[s.Backend].Has(s.Instance) {
+			number++
+			s.Number, s.Instance = number, server.InstanceName(e.cfg.Prefix, number)
+		}
+		put, err := putOf(s)
+		if err != nil {
+			return err
+		}
+		tx.Put = append(tx.Put, put)
 	}
-	put, err := putOf(s)
-	if err != nil {
-		return err
-	}
-	e.number = s.Number
-	tx := store.Tx{Put: []store.Put{put, {Key: NumberKey, Value: []byte(strconv.FormatInt(s.Number, 10))}}}
-	e.enqueue(tx, &state.Change{Servers: []*server.Server{s}}, func(err error) { durable <- err })
+	e.number = number
+	tx.Put = append(tx.Put, store.Put{Key: NumberKey, Value: []byte(strconv.FormatInt(number, 10))})
+	e.enqueue(tx, &state.Change{Servers: servers}, func(err error) { durable <- err })
 	return nil
 }
 

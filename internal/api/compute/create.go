@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -19,6 +20,7 @@ import (
 const (
 	maxName     = 255
 	maxMetadata = 128
+	maxAtOnce   = 100 // servers of one request
 )
 
 // creation is the body that makes a server.
@@ -54,15 +56,20 @@ func createServer(r *request) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	n, err := countOf(body.Server)
+	if err != nil {
+		return result{}, err
+	}
 	release, err := r.api.cfg.Keep(wish.Project)
 	if err != nil {
 		return result{}, err
 	}
-	s, err := r.api.cfg.Engine.Create(r.Context(), wish)
+	made, err := r.api.cfg.Engine.CreateMany(r.Context(), wish, n)
 	release()
 	if err != nil {
 		return result{}, err
 	}
+	s := made[0] // clients find the others in a list
 	r.w.Header().Set("Location", r.link(s))
 	if r.flavour == cyclades {
 		return result{http.StatusAccepted, object{"server": r.full(s)}}, nil
@@ -75,11 +82,6 @@ func createServer(r *request) (result, error) {
 func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 	if err := checkServerName(c.Name); err != nil {
 		return nil, err
-	}
-	for _, count := range []json.RawMessage{c.MinCount, c.MaxCount} {
-		if n := reference(count); n != "" && n != "1" && n != "null" {
-			return nil, fault.New(fault.Invalid, "Only one server is made by one request, not %s", fault.Clip(n, 40)).At("min_count")
-		}
 	}
 	engine := r.api.cfg.Engine
 	w := &tagsync.Wish{Name: c.Name, Project: r.session.Project.ID, User: r.session.User.ID, Metadata: c.Metadata, Asked: r.asked()}
@@ -118,6 +120,39 @@ func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 		return nil, err
 	}
 	return w, r.room(w.Tags)
+}
+
+// countOf is how many servers are to be made: as many as the request allows, for
+// there are no quotas.
+func countOf(c *creation) (int, error) {
+	least, err := readCount("min_count", c.MinCount, 1)
+	if err != nil {
+		return 0, err
+	}
+	most, err := readCount("max_count", c.MaxCount, least)
+	if err != nil {
+		return 0, err
+	}
+	if least > most {
+		return 0, fault.New(fault.Invalid, "min_count must be <= max_count").At("min_count")
+	}
+	if most > 1 {
+		return most, checkServerName(c.Name + "-" + strconv.Itoa(most))
+	}
+	return most, nil
+}
+
+// readCount reads a number of servers, or returns another if the request says none.
+func readCount(key string, raw json.RawMessage, otherwise int) (int, error) {
+	text := reference(raw)
+	if text == "" || text == "null" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxAtOnce {
+		return 0, fault.New(fault.Invalid, "Invalid input for field/attribute %s. Value: %s. It must be a number from 1 to %d", key, fault.Clip(text, 40), maxAtOnce).At(key)
+	}
+	return n, nil
 }
 
 // reference is an id that clients write as a string or as a number, or as the

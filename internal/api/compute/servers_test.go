@@ -11,6 +11,9 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/faultstore"
+	"github.com/drover-project/drover/internal/tagsync"
 )
 
 func TestWhoMay(t *testing.T) {
@@ -116,7 +119,9 @@ func TestBadServersAreNotMade(t *testing.T) {
 	for what, more := range map[string]map[string]any{
 		"no name": {"name": ""}, "a number as name": {"name": 1}, "a long name": {"name": strings.Repeat("x", 256)}, "NUL": {"name": "a\x00"},
 		"blanks": {"name": " a"}, "no flavor": {"flavorRef": ""}, "unknown flavor": {"flavorRef": "99"}, "unknown image": {"imageRef": "x"},
-		"no image": {"imageRef": nil}, "no networks": {"networks": nil}, "bad networks": {"networks": "some"}, "two": {"min_count": 2},
+		"no image": {"imageRef": nil}, "no networks": {"networks": nil}, "bad networks": {"networks": "some"}, "none": {"min_count": 0}, "half a server": {"max_count": 1.5},
+		"too many": {"max_count": 101}, "fewer than asked for": {"min_count": 3, "max_count": 2}, "a name that grows too long": {"min_count": 10, "name": strings.Repeat("x", 253)},
+		"a reservation": {"min_count": 2, "return_reservation_id": true},
 		"tags": {"tags": "a"}, "a bad tag": {"tags": []string{"a", "b/c"}}, "a long tag": {"tags": []string{strings.Repeat("日", 13)}},
 		"clash":         {"tags": []string{"high-availability", "high-performance"}},
 		"51 tags":       {"tags": slices.Repeat([]string{"a"}, 51)},
@@ -204,6 +209,61 @@ func TestAServerThatCannotBeMade(t *testing.T) {
 		t.Errorf("deleting it: %d %s", a.status, a.text)
 	}
 	r.until(id, "goes", func(s *server.Server) bool { return s == nil })
+}
+
+// TestSeveralAtOnce: each of them is a server of its own, and all are made or none.
+func TestSeveralAtOnce(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []struct {
+		name  string
+		ask   map[string]any
+		names string
+	}{
+		{"a", map[string]any{"min_count": 1}, "a"},
+		{"b", map[string]any{"min_count": "2", "tags": []string{"t"}}, "b-2 b-1"},
+		{"c", map[string]any{"min_count": 2, "max_count": 3}, "c-3 c-2 c-1"},
+		{"d", map[string]any{"min_count": nil, "max_count": 2}, "d-2 d-1"},
+		{"e", map[string]any{"min_count": 2, "max_count": nil}, "e-2 e-1"},
+	} {
+		c.ask["name"] = c.name
+		a := r.ask(http.MethodPost, nova+"/servers", r.creationOf(c.ask))
+		if a.status != http.StatusAccepted {
+			t.Fatalf("%v: %d %s", c.ask, a.status, a.text)
+		}
+		if got := r.names("?name=^" + c.name); got != c.names {
+			t.Errorf("%v: there are %s, want %s", c.ask, got, c.names)
+		}
+		if first, _ := a.read(r)["server"].(map[string]any)["id"].(string); r.settled(first).Name != strings.Fields(c.names)[len(strings.Fields(c.names))-1] {
+			t.Errorf("%v: told of %v", c.ask, r.engine.Servers().Get(first))
+		}
+	}
+	ids, instances := map[string]bool{}, map[string]bool{}
+	for s := range r.engine.Servers().Of(r.home.ID) {
+		s = r.settled(s.ID)
+		ids[s.ID], instances[s.Instance] = true, true
+		if s.Name[0] == 'b' {
+			r.wants(s.ID, "t")
+		}
+		if s.Status() != server.Active {
+			t.Errorf("%s is %s", s.Name, s.Status())
+		}
+	}
+	const all = 10
+	if len(ids) != all || len(instances) != all {
+		t.Errorf("%d ids and %d instances, want %d of each", len(ids), len(instances), all)
+	}
+	together := 0
+	r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: func(tx store.Tx) bool {
+		for _, put := range tx.Put {
+			if put.Key.Kind == tagsync.KindServer {
+				together++
+			}
+		}
+		return together > 0
+	}})
+	if a := r.ask(http.MethodPost, nova+"/servers", r.creationOf(map[string]any{"name": "f", "min_count": 5})); a.status != http.StatusServiceUnavailable || r.names("?name=^f") != "" || together != 5 {
+		t.Errorf("while the store fails: %d, %d in one transaction, there are %q", a.status, together, r.names("?name=^f"))
+	}
 }
 
 func TestLists(t *testing.T) {
