@@ -32,7 +32,7 @@ var (
 			"host":                       noHost,
 			"hypervisor_hostname":        noHost,
 			"hostname":                   {Why: "the instance is named by the cluster"},
-			"return_reservation_id":      {So: []string{`"False"`, `"false"`}, Why: "one request makes one server"},
+			"return_reservation_id":      {So: []string{`"False"`, `"false"`}, Why: "nothing finds servers by a reservation"},
 			"shared_to_project":          {Why: "a server is its project's alone"},
 			"SNF:key_names":              noFiles,
 		}},

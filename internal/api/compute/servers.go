@@ -119,6 +119,9 @@ func (r *request) byVersion(s *server.Server, out object) {
 	if r.flavour == cyclades || r.since(withTags) {
 		out["tags"] = s.Tags.Names(servertag.User)
 	}
+	if r.since(withLock) {
+		out["locked"] = false // nobody can lock one
+	}
 	if r.since(withDescription) {
 		out["description"] = nil
 		if s.Description != "" {

@@ -23,6 +23,13 @@ func TestAnswersHaveTheKeysThatStrictClientsTake(t *testing.T) {
 	if got := strings.Join(keys(changed), " "); got != "OS-DCF:diskConfig accessIPv4 accessIPv6 addresses created flavor hostId id image links metadata name progress status tenant_id updated user_id" {
 		t.Errorf("a change is answered with %s", got)
 	}
+	for minor, locked := range map[string]any{"2.8": nil, "2.9": false, "2.52": false} {
+		shown := r.ask(http.MethodGet, at(nova, s), "", version, minor).read(r)["server"].(map[string]any)["locked"]
+		changed := r.ask(http.MethodPut, at(nova, s), `{"server":{"name":"web2"}}`, version, minor).read(r)["server"].(map[string]any)["locked"]
+		if shown != locked || changed != locked {
+			t.Errorf("in %s it is shown as locked: %v, and when it is changed: %v", minor, shown, changed)
+		}
+	}
 	images := r.ask(http.MethodGet, nova+"/images", "", version, "2.35").read(r)["images"].([]any)
 	if got := strings.Join(keys(images[0]), " "); got != "id links name" {
 		t.Errorf("images in brief: %s", got)
