@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"text/template"
@@ -27,13 +29,52 @@ import (
 	"github.com/drover-project/drover/internal/testkit"
 )
 
-// proxy is an nginx that ends TLS, with a port for each way to tell how requests came.
+// proxy is a program that ends TLS, with a port for each way to tell how requests
+// came.
 type proxy struct {
 	*testing.T
 	dir string
 	// at are the addresses of the ports, by name.
 	at     map[string]string
 	client *http.Client
+	// forged are headers that clients send, as only proxies should.
+	forged http.Header
+}
+
+// newProxy makes what every proxy needs.
+func newProxy(t *testing.T) *proxy {
+	t.Helper()
+	p := &proxy{T: t, dir: t.TempDir(), at: map[string]string{}}
+	p.certify()
+	return p
+}
+
+// listen opens a port, which a program inherits under the number that is returned.
+func (p *proxy) listen(cmd *exec.Cmd, name string) int {
+	p.Helper()
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	p.check(err)
+	file, err := l.File()
+	p.check(err)
+	cmd.ExtraFiles = append(cmd.ExtraFiles, file)
+	p.at[name] = l.Addr().String()
+	p.check(l.Close())
+	const before = 2 // the standard ones
+	return before + len(cmd.ExtraFiles)
+}
+
+// run runs the program until the test ends. Its ports are open already.
+func (p *proxy) run(cmd *exec.Cmd) {
+	p.Helper()
+	cmd.Stderr = p.Output()
+	p.check(cmd.Start())
+	for _, file := range cmd.ExtraFiles {
+		p.check(file.Close())
+	}
+	p.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt) // it may have ended by itself: the test says so
+		_ = cmd.Wait()
+	})
 }
 
 // ways are how the ports of the proxy tell of requests, and what comes behind their
@@ -60,41 +101,24 @@ http {
 }
 `))
 
-// startProxy starts it before an address. Its ports are open when it returns: the
-// program inherits them.
-func startProxy(t *testing.T, behind string) *proxy {
+// startNginx starts an nginx before an address.
+func startNginx(t *testing.T, behind string) *proxy {
 	t.Helper()
 	program, err := exec.LookPath("nginx")
 	if err != nil {
 		testkit.Missingf(t, "nginx: not installed")
 	}
-	p := &proxy{T: t, dir: t.TempDir(), at: map[string]string{}}
-	p.certify()
+	p := newProxy(t)
 	cmd := exec.CommandContext(t.Context(), program, "-p", p.dir, "-c", filepath.Join(p.dir, "nginx.conf"), "-e", filepath.Join(p.dir, "error.log"))
 	inherited := "NGINX="
 	for name := range ways {
-		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-		p.check(err)
-		file, err := l.File()
-		p.check(err)
-		const first = 3 // of the files that a program inherits beside the standard ones
-		inherited += fmt.Sprintf("%d;", first+len(cmd.ExtraFiles))
-		cmd.ExtraFiles = append(cmd.ExtraFiles, file)
-		p.at[name] = l.Addr().String()
-		p.check(l.Close())
+		inherited += fmt.Sprintf("%d;", p.listen(cmd, name))
 	}
 	var config bytes.Buffer
 	p.check(nginxConfig.Execute(&config, map[string]any{"Dir": p.dir, "Ways": ways, "At": p.at, "Behind": behind}))
 	p.check(os.WriteFile(filepath.Join(p.dir, "nginx.conf"), config.Bytes(), 0o600))
-	cmd.Env, cmd.Stderr = append(os.Environ(), inherited), t.Output()
-	p.check(cmd.Start())
-	for _, file := range cmd.ExtraFiles {
-		p.check(file.Close())
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt) // it may have ended by itself: the test says so
-		_ = cmd.Wait()
-	})
+	cmd.Env = append(os.Environ(), inherited)
+	p.run(cmd)
 	return p
 }
 
@@ -158,6 +182,7 @@ func (p *proxy) told(a account) []string {
 	ask := func(method, at, body string) http.Header {
 		r, err := http.NewRequestWithContext(p.Context(), method, at, strings.NewReader(body))
 		p.check(err)
+		maps.Copy(r.Header, p.forged)
 		r.Header.Set("X-Auth-Token", token)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Openstack-Api-Version", "compute 2.52")
@@ -190,6 +215,39 @@ func (p *proxy) told(a account) []string {
 	return found
 }
 
+// tells fails the test unless all URLs that a client is told begin with one.
+func (p *proxy) tells(a account, root string) {
+	p.Helper()
+	found := p.told(a)
+	for _, link := range found {
+		rest, ok := strings.CutPrefix(link, root)
+		if service, _, _ := strings.Cut(rest, "/"); !ok || !slices.Contains([]string{"identity", "compute", "image"}, service) {
+			p.Errorf("%s does not begin with %s and a service", link, root)
+		}
+	}
+	const least = 30
+	if len(found) < least {
+		p.Errorf("only %d URLs were told: %q", len(found), found)
+	}
+}
+
+// stockClients makes checks with stock clients behind the proxy.
+func (p *proxy) stockClients(t *testing.T, a account, checks ...string) {
+	t.Helper()
+	testkit.NeedPython(t, "novaclient.shell, openstackclient.shell", "python3-novaclient and python3-openstackclient")
+	t.Setenv("OS_CACERT", filepath.Join(p.dir, "cert.pem"))
+	t.Setenv("REQUESTS_CA_BUNDLE", filepath.Join(p.dir, "cert.pem"))
+	ready, err := json.Marshal(a)
+	p.check(err)
+	file := filepath.Join(t.TempDir(), "ready.json")
+	p.check(os.WriteFile(file, ready, 0o600))
+	testkit.RunChecks(t, "stock_client.py", append([]string{file}, checks...)...)
+}
+
+// forged are the headers of proxies as a client may send them.
+var forged = http.Header{"Forwarded": {"for=192.0.2.66;proto=http;host=evil.example"}, "X-Forwarded-For": {"192.0.2.66"}, "X-Forwarded-Proto": {"http"},
+	"X-Forwarded-Host": {"evil.example"}, "X-Forwarded-Port": {"81"}, "X-Forwarded-Prefix": {"/evil"}}
+
 // TestBehindAProxy: clients that reach the services over a proxy that ends TLS are
 // told URLs that lead there, so that they never send a token in clear; who is not
 // trusted is not believed.
@@ -198,34 +256,23 @@ func TestBehindAProxy(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	dev := testkit.StartDev(t, bin, data, "--trusted-proxies", "127.0.0.1")
 	own := readAccount(t, filepath.Join(data, "ready.json"))
-	p := startProxy(t, strings.TrimPrefix(strings.TrimSuffix(own.Identity, "/identity/v3"), "http://"))
+	p := startNginx(t, strings.TrimPrefix(strings.TrimSuffix(own.Identity, "/identity/v3"), "http://"))
 	for way := range ways {
 		t.Run("links by "+way, func(t *testing.T) {
-			p, root := &proxy{t, p.dir, p.at, p.client}, "https://"+p.at[way]+ways[way].Prefix+"/"
-			if way == "silent" {
-				root = "http://" + p.at[way] + "/"
-			}
-			found := p.told(p.through(way, own))
-			for _, link := range found {
-				if !strings.HasPrefix(link, root) {
-					t.Errorf("%s does not begin with %s", link, root)
-				}
-			}
-			const least = 30
-			if len(found) < least {
-				t.Errorf("only %d URLs were told: %q", len(found), found)
+			p := &proxy{T: t, at: p.at, client: p.client}
+			switch way {
+			case "silent":
+				p.tells(p.through(way, own), "http://"+p.at[way]+"/")
+			case "forwarded":
+				p.forged = forged
+				fallthrough
+			default:
+				p.tells(p.through(way, own), "https://"+p.at[way]+ways[way].Prefix+"/")
 			}
 		})
 	}
 	t.Run("openstack and nova", func(t *testing.T) {
-		testkit.NeedPython(t, "novaclient.shell, openstackclient.shell", "python3-novaclient and python3-openstackclient")
-		t.Setenv("OS_CACERT", filepath.Join(p.dir, "cert.pem"))
-		t.Setenv("REQUESTS_CA_BUNDLE", filepath.Join(p.dir, "cert.pem"))
-		ready, err := json.Marshal(p.through("forwarded", own))
-		p.check(err)
-		file := filepath.Join(t.TempDir(), "ready.json")
-		p.check(os.WriteFile(file, ready, 0o600))
-		testkit.RunChecks(t, "stock_client.py", file, "openstack_catalogue", "nova_tags", "nova_library")
+		p.stockClients(t, p.through("forwarded", own), "openstack_catalogue", "nova_tags", "nova_library")
 	})
 	t.Run("gophercloud", func(t *testing.T) { logInAs(t, p.through("x", own), p.client.Transport).lists() })
 	p.allSecure()

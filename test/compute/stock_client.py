@@ -133,6 +133,11 @@ def check_openstack_filters(c):
     assert c.names("--flavor", "m1.diskless") == ["web1", "web2"]
 
 
+def check_openstack_several(c):
+    c.create("web", "--min", "2", "--max", "3", "--tag", "a")
+    assert c.names("--tags", "a") == ["web-1", "web-2", "web-3"]
+
+
 def check_openstack_power(c):
     c.create("web1")
 
@@ -190,6 +195,7 @@ def check_openstack_catalogue(c):
     assert c.rows("flavor", "show", "m1.tiny")["ram"] == 512
     assert {"compute", "identity", "image"} <= {row["Type"] for row in c.rows("catalog", "list")}
     assert "id" in c.rows("token", "issue")
+    assert [row["Zone Name"] for row in c.rows("availability", "zone", "list", "--compute")] == ["nova"]
 
 
 def check_openstack_accounts(c):
