@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/server"
@@ -49,15 +50,56 @@ func (r *request) flavors(full bool) (result, error) {
 	return result{http.StatusOK, body}, nil
 }
 
-// flavorsFor returns the flavors that are at least as large as a query asks, and
-// behind its marker.
+// flavorOrders are what flavors can be sorted by, under Nova's names.
+var flavorOrders = map[string]func(a, b server.Flavor) int{
+	"flavorid": func(a, b server.Flavor) int { return cmp.Compare(a.ID, b.ID) }, "name": func(a, b server.Flavor) int { return cmp.Compare(a.Name, b.Name) },
+	"memory_mb": func(a, b server.Flavor) int { return cmp.Compare(a.RAM, b.RAM) }, "root_gb": func(a, b server.Flavor) int { return cmp.Compare(a.Disk, b.Disk) },
+	"vcpus": func(a, b server.Flavor) int { return cmp.Compare(a.VCPUs, b.VCPUs) },
+}
+
+// sortedFlavors returns flavors in the order that a query asks for: by their ids,
+// upwards, if it asks for none. What is equal is in the order of ids.
+func sortedFlavors(all []server.Flavor, q url.Values) ([]server.Flavor, error) {
+	key, dir := cmp.Or(q.Get("sort_key"), "flavorid"), cmp.Or(q.Get("sort_dir"), "asc")
+	order, known := flavorOrders[key]
+	if !known {
+		return nil, fault.New(fault.Invalid, "Invalid input for query parameters sort_key. Value: %s", fault.Clip(key, 100)).At("sort_key")
+	}
+	if dir != "asc" && dir != "desc" {
+		return nil, fault.New(fault.Invalid, "Invalid input for query parameters sort_dir. Value: %s", fault.Clip(dir, 100)).At("sort_dir")
+	}
+	out := slices.Clone(all)
+	slices.SortFunc(out, func(a, b server.Flavor) int {
+		if dir == "desc" {
+			a, b = b, a
+		}
+		return cmp.Or(order(a, b), cmp.Compare(a.ID, b.ID))
+	})
+	return out, nil
+}
+
+// flavorsFor returns the flavors that a query asks for, in its order, and behind its
+// marker.
 func flavorsFor(all []server.Flavor, q url.Values) ([]server.Flavor, error) {
+	all, err := sortedFlavors(all, q)
+	if err != nil {
+		return nil, err
+	}
 	if marker := q.Get("marker"); marker != "" {
 		i := slices.IndexFunc(all, func(f server.Flavor) bool { return f.ID == marker })
 		if i < 0 {
-			return nil, fault.New(fault.Invalid, "marker [%s] not found", fault.Clip(marker, 100)).At("marker")
+			return nil, noMarker(marker)
 		}
 		all = all[i+1:]
+	}
+	if text := q.Get("is_public"); text != "" && !strings.EqualFold(text, "none") {
+		public, known := truth(text)
+		switch {
+		case !known:
+			return nil, fault.New(fault.Invalid, "Invalid is_public filter [%s]", fault.Clip(text, 100)).At("is_public")
+		case !public:
+			return nil, nil // everybody may see all of them
+		}
 	}
 	for _, least := range []struct {
 		key string
@@ -157,9 +199,24 @@ func showImage(r *request) (result, error) {
 	return result{http.StatusOK, imageBody(m)}, err
 }
 
+// listKeyPairs lists the key pairs of a user: nobody has any.
+func listKeyPairs(r *request) (result, error) {
+	q := r.URL.Query()
+	if _, err := pageOf(q); err != nil {
+		return result{}, err
+	}
+	if marker := q.Get("marker"); marker != "" {
+		return result{}, noMarker(marker)
+	}
+	return result{http.StatusOK, object{"keypairs": []any{}}}, nil
+}
+
 // limits tells what a project may have, and has: -1 is no limit. Nova's flavour has
 // the keys that it has there, Cyclades' those of tags too.
 func limits(r *request) (result, error) {
+	if of := r.URL.Query().Get("tenant_id"); of != "" && of != r.session.Project.ID {
+		return result{}, refused{fault.New(fault.Denied, "Limits are those of one project: that of the token.").At("tenant_id"), http.StatusForbidden}
+	}
 	var instances, cores, ram int64
 	for s := range r.api.cfg.Engine.Servers().Of(r.session.Project.ID) {
 		instances, cores, ram = instances+1, cores+s.Flavor.VCPUs, ram+s.Flavor.RAM

@@ -191,6 +191,18 @@ func (r *request) nics(networks json.RawMessage) (int, error) {
 		WithHint("networks, ports and addresses cannot be chosen: \"auto\" is one interface with the cluster's own settings, \"none\" is none")
 }
 
+// clearable reads a text that null takes away; nil if nothing is said.
+func clearable(key string, raw json.RawMessage) (*string, error) {
+	if raw == nil {
+		return nil, nil //nolint:nilnil // nothing is said
+	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return nil, fault.New(fault.Invalid, "Invalid input for field/attribute %s. It must be a text", key).At(key)
+	}
+	return &text, nil
+}
+
 // description is what a request says about a server, or what was said before.
 func (r *request) description(said *string, before string) (string, error) {
 	switch {

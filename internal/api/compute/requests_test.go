@@ -153,8 +153,12 @@ func TestChangesAreDoneOrRefused(t *testing.T) {
 	if a := r.ask(http.MethodPut, at(cyclades, s), `{"server":{"accessIPv4":""}}`); a.status != http.StatusNoContent || r.engine.Servers().Get(s.ID).Told.IPv4 != "" {
 		t.Errorf("taking an address back: %d %s", a.status, a.text)
 	}
+	if a := r.ask(http.MethodPut, at(nova, s), `{"server":{"description":null,"accessIPv6":null}}`); a.status != http.StatusOK || r.engine.Servers().Get(s.ID).Description != "" ||
+		r.engine.Servers().Get(s.ID).Told.IPv6 == "" {
+		t.Errorf("taking the description away: %d %s", a.status, a.text)
+	}
 	for _, c := range []struct{ method, below, body string }{
-		{"PUT", "", `{"server":{"flavorRef":"2"}}`}, {"PUT", "", `{"server":{"accessIPv4":"x"}}`}, {"PUT", "", `{"name":"x"}`},
+		{"PUT", "", `{"server":{"flavorRef":"2"}}`}, {"PUT", "", `{"server":{"description":7}}`}, {"PUT", "", `{"server":{"accessIPv4":"x"}}`}, {"PUT", "", `{"name":"x"}`},
 		{"POST", "/metadata", `{"metadata":{"a":"b"},"more":1}`}, {"PUT", "/metadata/a", `{"meta":{"a":"b"},"more":1}`}, {"PUT", "/tags", `{"tags":["a"],"more":1}`},
 	} {
 		r.explained(c.body, r.ask(c.method, at(nova, s)+c.below, c.body), http.StatusBadRequest)

@@ -69,7 +69,7 @@ var routes = []route{
 	{"GET", []string{"images", "detail"}, listOldImagesInFull, both},
 	{"GET", []string{"images", "{}"}, showOldImage, both},
 	{"GET", []string{"extensions"}, fixed("extensions", []any{}), both},
-	{"GET", []string{"os-keypairs"}, fixed("keypairs", []any{}), both},
+	{"GET", []string{"os-keypairs"}, listKeyPairs, both},
 	{"GET", []string{"limits"}, limits, both},
 	{"GET", []string{"images"}, listImages, images},
 	{"GET", []string{"images", "{}"}, showImage, images},

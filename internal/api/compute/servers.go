@@ -2,11 +2,10 @@ package compute
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -209,7 +208,7 @@ func (r *request) list(show func(*request, *server.Server) object) (result, erro
 		}
 	}
 	if !passed {
-		return result{}, fault.New(fault.Invalid, "marker [%s] not found", fault.Clip(marker, 100)).At("marker")
+		return result{}, noMarker(marker)
 	}
 	if r.flavour == cyclades && q.Get("changes-since") != "" && len(out) == 0 {
 		return result{status: http.StatusNotModified}, nil
@@ -222,6 +221,10 @@ func (r *request) list(show func(*request, *server.Server) object) (result, erro
 	return result{http.StatusOK, body}, nil
 }
 
+func noMarker(marker string) error {
+	return fault.New(fault.Invalid, "marker [%s] not found", fault.Clip(marker, 100)).At("marker")
+}
+
 func pageOf(q url.Values) (int, error) {
 	text := q.Get("limit")
 	if text == "" {
@@ -232,127 +235,6 @@ func pageOf(q url.Values) (int, error) {
 		return 0, fault.New(fault.Invalid, "Invalid input for query parameters limit. Value: %s", fault.Clip(text, 100)).At("limit")
 	}
 	return min(n, maxPage), nil
-}
-
-// tagFilters are the filters of lists by tags, as predicates on how many of the
-// named ones a server has.
-var tagFilters = map[string]func(has, named int) bool{
-	"tags":         func(has, named int) bool { return has == named },
-	"tags-any":     func(has, _ int) bool { return has > 0 },
-	"not-tags":     func(has, named int) bool { return has < named },
-	"not-tags-any": func(has, _ int) bool { return has == 0 },
-}
-
-// filters are the other filters of lists, by what the query says; each returns
-// what a server must be.
-var filters = map[string]func(r *request, text string) (func(*server.Server) bool, error){
-	"name": func(_ *request, text string) (func(*server.Server) bool, error) {
-		pattern, err := regexp.Compile(text)
-		if err != nil {
-			return nil, fault.New(fault.Invalid, "Invalid regular expression as a name: %s", fault.Clip(text, 100)).At("name")
-		}
-		return func(s *server.Server) bool { return pattern.MatchString(s.Name) }, nil
-	},
-	"status": func(r *request, text string) (func(*server.Server) bool, error) {
-		text = strings.ToUpper(text)
-		if _, known := vmStates[server.Status(text)]; !known && r.since(withStatusCheck) {
-			return nil, fault.New(fault.Invalid, "Invalid status filter: %s", fault.Clip(text, 100)).At("status")
-		}
-		return func(s *server.Server) bool { return r.status(s) == text }, nil
-	},
-	"flavor":       equal(func(s *server.Server) string { return s.Flavor.ID }),
-	"image":        equal(func(s *server.Server) string { return s.Image.ID }),
-	"uuid":         equal(func(s *server.Server) string { return s.ID }),
-	"user_id":      equal(func(s *server.Server) string { return s.User }),
-	"project_id":   equal(func(s *server.Server) string { return s.Project }),
-	"tenant_id":    equal(func(s *server.Server) string { return s.Project }),
-	"description":  equal(func(s *server.Server) string { return s.Description }),
-	"access_ip_v4": equal(func(s *server.Server) string { return s.Told.IPv4 }),
-	"access_ip_v6": equal(func(s *server.Server) string { return s.Told.IPv6 }),
-	"changes-since": func(_ *request, text string) (func(*server.Server) bool, error) {
-		since, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			if since, err = time.Parse("2006-01-02T15:04:05", text); err != nil {
-				return nil, fault.New(fault.Invalid, "Invalid time in changes-since: %s", fault.Clip(text, 100)).At("changes-since")
-			}
-		}
-		return func(s *server.Server) bool { return s.Updated >= job.At(since) }, nil
-	},
-}
-
-// equal is a filter by something that servers have.
-func equal(of func(*server.Server) string) func(*request, string) (func(*server.Server) bool, error) {
-	return func(_ *request, text string) (func(*server.Server) bool, error) {
-		return func(s *server.Server) bool { return of(s) == text }, nil
-	}
-}
-
-// unheld are the filters of Nova by what servers do not have here: a list that took
-// no notice would show servers that were not asked for.
-var unheld = []string{"deleted", "soft_deleted", "ip", "ip6", "host", "hostname", "node", "locked", "key_name", "config_drive", "reservation_id",
-	"kernel_id", "ramdisk_id", "block_device_mapping", "changes-before", "launched_at", "terminated_at", "created_at", "progress", "root_device_name"}
-
-// filter reads which servers are wanted. Of a parameter that is there twice the
-// last counts; parameters that nobody knows are not looked at.
-func (r *request) filter(q url.Values) (func(*server.Server) bool, error) {
-	var all []func(*server.Server) bool
-	for key, values := range q {
-		text := values[len(values)-1]
-		if read := filters[key]; read != nil {
-			one, err := read(r, text)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, one)
-		}
-		if holds := tagFilters[key]; holds != nil && r.since(withTags) {
-			names := strings.Split(text, ",")
-			all = append(all, func(s *server.Server) bool { return holds(count(s, names), len(names)) })
-		}
-		if no, known := truth(text); slices.Contains(unheld, key) && text != "" && (!known || no) {
-			return nil, fault.New(fault.Invalid, "Servers have no '%s' here to be filtered by", key).At(key)
-		}
-		if key == "all_tenants" {
-			if err := ownOnly(text); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return func(s *server.Server) bool {
-		return !slices.ContainsFunc(all, func(holds func(*server.Server) bool) bool { return !holds(s) })
-	}, nil
-}
-
-// ownOnly refuses to list the servers of all projects, which is asked for also by
-// naming it without a value.
-func ownOnly(text string) error {
-	everybody, known := truth(text)
-	switch {
-	case text == "", everybody:
-		return refused{fault.New(fault.Denied, "A list is of the servers of one project: that of the token."), http.StatusForbidden}
-	case !known:
-		return fault.New(fault.Invalid, "Invalid input for query parameters all_tenants. Value: %s", fault.Clip(text, 100)).At("all_tenants")
-	}
-	return nil
-}
-
-// truths are the words for truth values in a query, in small letters.
-var truths = map[string]bool{"1": true, "t": true, "true": true, "on": true, "y": true, "yes": true,
-	"0": false, "f": false, "false": false, "off": false, "n": false, "no": false}
-
-func truth(text string) (yes, known bool) {
-	yes, known = truths[strings.ToLower(strings.TrimSpace(text))]
-	return yes, known
-}
-
-func count(s *server.Server, names []string) int {
-	n := 0
-	for _, name := range names {
-		if s.Tags.Has(servertag.User, name) {
-			n++
-		}
-	}
-	return n
 }
 
 func deleteServer(r *request) (result, error) {
@@ -371,7 +253,8 @@ func renameServer(r *request) (result, error) {
 	}
 	var body struct {
 		Server struct {
-			Name, Description *string
+			Name        *string
+			Description json.RawMessage
 			told
 		}
 	}
@@ -383,7 +266,11 @@ func renameServer(r *request) (result, error) {
 			return result{}, err
 		}
 	}
-	description, err := r.description(body.Server.Description, s.Description)
+	said, err := clearable("description", body.Server.Description)
+	if err != nil {
+		return result{}, err
+	}
+	description, err := r.description(said, s.Description)
 	if err != nil {
 		return result{}, err
 	}
@@ -400,7 +287,7 @@ func renameServer(r *request) (result, error) {
 		if body.Server.Name != nil {
 			next.Name = *body.Server.Name
 		}
-		if body.Server.Description != nil {
+		if said != nil {
 			next.Description = description
 		}
 		return &next, nil

@@ -122,7 +122,7 @@ func TestBadServersAreNotMade(t *testing.T) {
 		"no image": {"imageRef": nil}, "no networks": {"networks": nil}, "bad networks": {"networks": "some"}, "none": {"min_count": 0}, "half a server": {"max_count": 1.5},
 		"too many": {"max_count": 101}, "fewer than asked for": {"min_count": 3, "max_count": 2}, "a name that grows too long": {"min_count": 10, "name": strings.Repeat("x", 253)},
 		"a reservation": {"min_count": 2, "return_reservation_id": true},
-		"tags": {"tags": "a"}, "a bad tag": {"tags": []string{"a", "b/c"}}, "a long tag": {"tags": []string{strings.Repeat("日", 13)}},
+		"tags":          {"tags": "a"}, "a bad tag": {"tags": []string{"a", "b/c"}}, "a long tag": {"tags": []string{strings.Repeat("日", 13)}},
 		"clash":         {"tags": []string{"high-availability", "high-performance"}},
 		"51 tags":       {"tags": slices.Repeat([]string{"a"}, 51)},
 		"user data":     {"user_data": "IyEvYmluL3No"},

@@ -142,6 +142,27 @@ func TestUsersChangeTheirPasswords(t *testing.T) {
 	}
 }
 
+// TestNullTakesAway what can be without a value; a password cannot.
+func TestNullTakesAway(t *testing.T) {
+	r := newRig(t)
+	user, project := "/identity/v3/users/"+r.alice.ID, "/identity/v3/projects/"+r.home.ID
+	for _, c := range []struct{ path, body, lacks string }{
+		{user, `{"user":{"description":"d","default_project_id":"` + r.home.ID + `"}}`, ""},
+		{user, `{"user":{"description":null}}`, `"description"`},
+		{user, `{"user":{"default_project_id":null,"name":null,"enabled":null,"email":null}}`, `"default_project_id"`},
+		{project, `{"project":{"description":"d"}}`, `"description":""`},
+		{project, `{"project":{"description":null}}`, `"description":"d"`},
+	} {
+		if a := r.ask(r.admin, http.MethodPatch, c.path, c.body); a.status != http.StatusOK || c.lacks != "" && strings.Contains(a.text, c.lacks) {
+			t.Errorf("%s: %d %s", c.body, a.status, a.text)
+		}
+	}
+	r.explained("a password", r.ask(r.admin, http.MethodPatch, user, `{"user":{"password":null}}`), http.StatusBadRequest)
+	if r.logIn("alice", "home") == "" {
+		t.Error("alice cannot log in any more")
+	}
+}
+
 // TestIDsStayTheSame: who changes something may send back the id that it has.
 func TestIDsStayTheSame(t *testing.T) {
 	r := newRig(t)

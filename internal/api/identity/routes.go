@@ -294,17 +294,30 @@ func showProject(r *request) (int, any, error) {
 	return show(r, "project", r.projects(), func(p identity.Project) string { return p.ID }, projectBody)
 }
 
+// text is one that null takes away; said is nil if a request says nothing of it.
+type text struct {
+	said *string
+	null bool
+}
+
+// UnmarshalJSON reads a string, or null.
+func (t *text) UnmarshalJSON(raw []byte) error {
+	t.said, t.null = new(""), string(raw) == "null"
+	return json.Unmarshal(raw, t.said)
+}
+
 // projectRequest is the body that makes or changes a project.
 type projectRequest struct {
 	Project struct {
-		ID, Name, Description *string
-		Enabled               *bool
+		ID, Name    *string
+		Description text
+		Enabled     *bool
 	}
 }
 
 func (b *projectRequest) edit() identity.ProjectEdit {
 	p := &b.Project
-	return identity.ProjectEdit{Name: p.Name, Description: p.Description, Enabled: p.Enabled}
+	return identity.ProjectEdit{Name: p.Name, Description: p.Description.said, Enabled: p.Enabled}
 }
 
 func addProject(r *request) (int, any, error) {
@@ -351,15 +364,19 @@ func showUser(r *request) (int, any, error) {
 // userRequest is the body that makes or changes a user.
 type userRequest struct {
 	User struct {
-		ID, Name, Password, Email, Description *string
-		Project                                *string `json:"default_project_id"`
-		Enabled                                *bool
+		ID, Name, Email       *string
+		Password, Description text
+		Project               text `json:"default_project_id"`
+		Enabled               *bool
 	}
 }
 
 func (b *userRequest) edit() identity.UserEdit {
 	u := &b.User
-	return identity.UserEdit{Name: u.Name, Password: u.Password, Email: u.Email, Description: u.Description, Project: u.Project, Enabled: u.Enabled}
+	if u.Password.null { // who has none gets none
+		u.Password.said = nil
+	}
+	return identity.UserEdit{Name: u.Name, Password: u.Password.said, Email: u.Email, Description: u.Description.said, Project: u.Project.said, Enabled: u.Enabled}
 }
 
 func addUser(r *request) (int, any, error) {
@@ -378,6 +395,9 @@ func editUser(r *request) (int, any, error) {
 	}
 	if err := r.same(body.User.ID); err != nil {
 		return 0, nil, err
+	}
+	if body.User.Password.null {
+		return 0, nil, fault.New(fault.Invalid, "a password is replaced, and not taken away").At("password").WithHint("disable the user")
 	}
 	u, err := r.api.cfg.Accounts.EditUser(r.Context(), r.path[0], body.edit())
 	return http.StatusOK, object{"user": userBody(u)}, err

@@ -1,0 +1,321 @@
+package compute_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// field is one of a request schema: see testdata/openstack.
+type field struct {
+	API, Resource, Action, Field, Since, Until, Verdict, Note string
+	Types                                                     []string
+}
+
+// readFields reads those of an API.
+func readFields(t *testing.T, api string) []field {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(testkit.Root(t), "testdata/openstack/fields.json"))
+	var fields []field
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(fields, func(f field) bool { return f.API != api })
+}
+
+// samples are values that ask for something, by type.
+var samples = map[string]any{"string": "x", "integer": 7, "boolean": true, "object": map[string]any{"a": "b"}, "array": []any{"x"}}
+
+// sample is a value that asks for something, of the field's type.
+func (f *field) sample() any {
+	for _, kind := range f.Types {
+		if value, known := samples[kind]; known {
+			return value
+		}
+	}
+	return true
+}
+
+// nested puts a value into a body at a path.
+func nested(body any, path string, value any) any {
+	if path == "" {
+		return value
+	}
+	if rest, ok := strings.CutPrefix(path, "[]"); ok {
+		return []any{nested(nil, strings.TrimPrefix(rest, "."), value)}
+	}
+	end := strings.IndexAny(path, ".[")
+	if end < 0 {
+		end = len(path)
+	}
+	name := path[:end]
+	out, _ := body.(map[string]any)
+	if out == nil {
+		out = map[string]any{}
+	}
+	out[strings.ReplaceAll(name, "{}", "key")] = nested(out[name], strings.TrimPrefix(path[end:], "."), value)
+	return out
+}
+
+// before is the microversion before one.
+func before(version string) string {
+	minor, _ := strconv.Atoi(strings.TrimPrefix(version, "2."))
+	return "2." + strconv.Itoa(minor-1)
+}
+
+// latest is a microversion that has the field, if there is one here.
+func (f *field) latest() string {
+	if f.Until != "" && f.Until < newest && len(f.Until) <= len(newest) {
+		return f.Until
+	}
+	return newest
+}
+
+const newest = "2.52"
+
+// served reports whether a microversion that has the field is served.
+func (f *field) served() bool {
+	minor, err := strconv.Atoi(strings.TrimPrefix(f.Since, "2."))
+	return err == nil && minor <= 52
+}
+
+// TestFieldsOfTheSchemas: each field of each request of Nova's is done or refused, as
+// the table says; none is taken and passed over.
+func TestFieldsOfTheSchemas(t *testing.T) {
+	r := newRig(t)
+	fields := readFields(t, "compute")
+	for i := range fields {
+		f := &fields[i]
+		t.Run(f.Resource+" "+f.Action+" "+f.Field, func(t *testing.T) {
+			r := *r
+			r.T = t
+			kind, _, _ := strings.Cut(f.Action, " ")
+			switch {
+			case strings.HasSuffix(f.Action, " query"):
+				r.query(f)
+			case f.Resource == "servers" && kind == "create":
+				r.creation(f)
+			case kind == "action":
+				r.action(f)
+			default:
+				r.change(f)
+			}
+		})
+	}
+	const least = 280
+	if len(fields) < least {
+		t.Errorf("only %d fields were tried", len(fields))
+	}
+}
+
+// creation asks for a server by one field.
+func (r *rig) creation(f *field) {
+	var body any
+	r.check(json.Unmarshal([]byte(r.creationOf(nil)), &body))
+	version := []string{"X-Openstack-Nova-Api-Version", f.latest()}
+	if f.Verdict == "refused" {
+		servers := r.engine.Servers().Len()
+		text, err := json.Marshal(nested(body, f.Field, f.sample()))
+		r.check(err)
+		r.refusedFor(f, r.ask(http.MethodPost, nova+"/servers", string(text), version...))
+		if r.engine.Servers().Len() != servers {
+			r.Error("a server was made")
+		}
+		return
+	}
+	key := strings.TrimPrefix(f.Field, "server.")
+	key, _, _ = strings.Cut(key, "[")
+	key, _, _ = strings.Cut(key, ".")
+	if key == "server" {
+		key = "name"
+	}
+	w, known := wishes[key]
+	if !known || w.done == nil {
+		r.Fatal("nothing shows that it is done")
+	}
+	for _, version := range []string{f.Since, f.latest()} {
+		more := map[string]any{}
+		if version < "2.37" && len(version) <= 4 { // then it need not be said
+			more["networks"] = "none"
+		}
+		made, _ := r.ask(http.MethodPost, nova+"/servers", with(r.creationOf(more), key, w.value), "X-Openstack-Nova-Api-Version", version).read(r)["server"].(map[string]any)["id"].(string)
+		if s := r.engine.Servers().Get(made); s == nil || !w.done(s) {
+			r.Errorf("in %s the server is %+v", version, s)
+		}
+	}
+	if f.Since != "2.1" {
+		r.explained("before it was there", r.ask(http.MethodPost, nova+"/servers", with(r.creationOf(nil), key, w.value), "X-Openstack-Nova-Api-Version", before(f.Since)), http.StatusBadRequest)
+	}
+}
+
+// refusedFor fails the test unless an answer refuses a field by the name of something
+// on its path.
+func (r *rig) refusedFor(f *field, a answer) {
+	r.Helper()
+	r.explained(f.Field, a, http.StatusBadRequest)
+	names := strings.FieldsFunc(strings.TrimPrefix(f.Field, "server."), func(c rune) bool { return strings.ContainsRune(".[]{}^", c) })
+	if !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(a.text, name) }) {
+		r.Errorf("the answer names none of %q: %s", names, a.text)
+	}
+	if f.Note == "" {
+		r.Error("the table does not say why")
+	}
+}
+
+// action asks for something to be done to a server.
+func (r *rig) action(f *field) {
+	s := r.create("web1")
+	name, key, deep := strings.Cut(f.Field, ".")
+	if f.Verdict == "refused" {
+		a := r.ask(http.MethodPost, at(nova, s)+"/action", `{"`+name+`":null}`)
+		if r.refusedFor(f, a); len(r.engine.Servers().Get(s.ID).Tasks) > 0 {
+			r.Error("something is being done")
+		}
+		return
+	}
+	if name == "os-start" {
+		r.ask(http.MethodPost, at(nova, s)+"/action", `{"os-stop":null}`)
+		r.settled(s.ID)
+	}
+	argument := "null"
+	if name == "reboot" {
+		argument = `{"type":"HARD"}`
+	}
+	if deep {
+		r.explained("another "+key, r.ask(http.MethodPost, at(nova, s)+"/action", `{"`+name+`":{"`+key+`":"x"}}`), http.StatusBadRequest)
+	}
+	serial := r.engine.Servers().Get(s.ID).Serial
+	a := r.ask(http.MethodPost, at(nova, s)+"/action", `{"`+name+`":`+argument+`}`)
+	if now := r.engine.Servers().Get(s.ID); a.status != http.StatusAccepted || now != nil && now.Serial == serial {
+		r.Errorf("%d %s, and the server is %+v", a.status, a.text, now)
+	}
+}
+
+// change changes a server, its metadata or its tags by one field.
+func (r *rig) change(f *field) {
+	s := r.create("web1")
+	method, path, key, value := http.MethodPut, at(nova, s), strings.TrimPrefix(f.Field, "server."), ""
+	done := func(*server.Server) bool { return false }
+	switch f.Resource + " " + f.Action {
+	case "servers update":
+		if key == "server" {
+			key = "name"
+		}
+		w := wishes[key]
+		value, done = `{"server":{"`+key+`":`+w.value+`}}`, w.done
+	case "server_metadata create", "server_metadata update_all":
+		if path, value = path+"/metadata", `{"metadata":{"a":"b"}}`; f.Action == "create" {
+			method = http.MethodPost
+		}
+		done = func(s *server.Server) bool { return s.Metadata["a"] == "b" }
+	case "server_metadata update":
+		path, value = path+"/metadata/a", `{"meta":{"a":"b"}}`
+		done = func(s *server.Server) bool { return s.Metadata["a"] == "b" }
+	case "server_tags update_all":
+		path, value = path+"/tags", `{"tags":["a"]}`
+		done = func(s *server.Server) bool { return s.Tags.Has("user", "a") }
+	default:
+		r.Fatal("no request for it")
+	}
+	a := r.ask(method, path, value, "X-Openstack-Nova-Api-Version", f.latest())
+	if f.Verdict == "refused" {
+		r.refusedFor(f, a)
+		return
+	}
+	if done == nil || a.status != http.StatusOK || !done(r.engine.Servers().Get(s.ID)) {
+		r.Errorf("%d %s, and the server is %+v", a.status, a.text, r.engine.Servers().Get(s.ID))
+	}
+	if f.Since != "2.1" {
+		r.explained("before it was there", r.ask(method, path, value, "X-Openstack-Nova-Api-Version", before(f.Since)), http.StatusBadRequest)
+	}
+}
+
+// asks are values of queries: one by which a thing is found, and one by which it is
+// not, or which is refused.
+var asks = map[string][2]string{
+	"name": {"^web1$", "^b"}, "display_name": {"eb", "x"}, "description": {"min", "x"}, "display_description": {"^mine$", "x"}, "image": {noop, "x"}, "image_ref": {noop, "x"},
+	"flavor": {"4", "1"}, "status": {"active", "ERROR"}, "vm_state": {"active", "stopped"}, "power_state": {"1", "4"}, "task_state": {"", "rebooting"},
+	"availability_zone": {"nova", "far"}, "access_ip_v4": {"192.0.2.7", "192.0.2.8"}, "access_ip_v6": {"2001:db8::7", "::1"}, "changes-since": {"2001-01-01T00:00:00Z", "2999-01-01T00:00:00Z"},
+	"all_tenants": {"no", "yes"}, "sort_key": {"uuid", "nosuch"}, "sort_dir": {"asc", "up"}, "limit": {"1", "-1"}, "marker": {"", "nosuch"},
+	"tags": {"a", "b"}, "tags-any": {"b,a", "b,c"}, "not-tags": {"b", "a"}, "not-tags-any": {"b,c", "b,a"},
+	"user_id": {"USER", "x"}, "project_id": {"PROJECT", "x"}, "tenant_id": {"PROJECT", "x"}, "uuid": {"ID", "x"},
+	"minRam": {"128", "129"}, "minDisk": {"0", "1"}, "is_public": {"True", "0"},
+}
+
+// lists are where the queries of a resource are asked, and what is found there.
+var lists = map[string][2]string{"servers index query": {"/servers", "web1"}, "servers detail query": {"/servers/detail", "web1"}, "flavors index query": {"/flavors", "m1.diskless"},
+	"flavors detail query": {"/flavors/detail", "m1.diskless"}, "limits index query": {"/limits", "maxTotalCores"}, "keypairs index query": {"/os-keypairs", "keypairs"}}
+
+// query asks for a list by one field of the query.
+func (r *rig) query(f *field) {
+	id := r.found(f)
+	s := r.engine.Servers().Get(id)
+	list := lists[f.Resource+" "+f.Action]
+	ask := func(value string) answer {
+		value = strings.NewReplacer("USER", s.User, "PROJECT", s.Project, "ID", s.ID).Replace(value)
+		return r.ask(http.MethodGet, nova+list[0]+"?"+strings.ReplaceAll(f.Field, "{^_}", "_id")+"="+value, "")
+	}
+	if f.Verdict == "refused" {
+		r.refusedFor(f, ask("x"))
+		return
+	}
+	values, known := asks[f.Field]
+	key := f.Field
+	switch {
+	case f.Resource == "flavors" && key == "sort_key":
+		values = [2]string{"name", "nosuch"}
+	case f.Resource == "flavors" && key == "limit":
+		values = [2]string{"4", "-1"}
+	case f.Resource == "keypairs" && key == "user_id":
+		values = [2]string{"x", ""} // nobody has any
+	case !known:
+		r.Fatal("nothing shows that it is done")
+	}
+	if a := ask(values[0]); a.status != http.StatusOK || !strings.Contains(a.text, `"`+list[1]+`"`) {
+		r.Errorf("by %s it is not found: %d %s", values[0], a.status, a.text)
+	}
+	if values[1] == "" {
+		return
+	}
+	if a := ask(values[1]); a.status < http.StatusBadRequest && strings.Contains(a.text, `"`+list[1]+`"`) {
+		r.Errorf("by %s it is found: %s", values[1], a.text)
+	}
+	if f.Since != "2.1" && f.Resource == "servers" { // as Nova does, it was not looked at before it was there
+		a := r.ask(http.MethodGet, nova+list[0]+"?"+key+"="+values[1], "", "X-Openstack-Nova-Api-Version", before(f.Since))
+		if a.status != http.StatusOK || !strings.Contains(a.text, `"`+list[1]+`"`) {
+			r.Errorf("before it was there: %d %s", a.status, a.text)
+		}
+	}
+}
+
+// found is the id of the one server that queries ask for.
+func (r *rig) found(f *field) string {
+	if !f.served() && f.Verdict == "done" {
+		r.Fatal("it is done in a microversion that is not served")
+	}
+	for s := range r.engine.Servers().Of(r.home.ID) {
+		if s.Name == "web1" && s.Description == "mine" {
+			return s.ID
+		}
+		r.ask(http.MethodDelete, at(nova, s), "")
+		r.settled(s.ID)
+	}
+	a := r.ask(http.MethodPost, nova+"/servers", r.creationOf(map[string]any{"name": "web1", "description": "mine", "tags": []string{"a"}, "accessIPv4": "192.0.2.7", "accessIPv6": "2001:db8::7"}))
+	if a.status != http.StatusAccepted {
+		r.Fatalf("making a server: %d %s", a.status, a.text)
+	}
+	id, _ := a.read(r)["server"].(map[string]any)["id"].(string)
+	r.settled(id)
+	return id
+}
