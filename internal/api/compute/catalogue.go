@@ -141,64 +141,6 @@ func listZonesInFull(*request) (result, error) {
 	return result{}, refused{fault.New(fault.Denied, "Policy doesn't allow the hosts of availability zones to be shown."), http.StatusForbidden}
 }
 
-// oldImageBody is an image as the Compute API once showed it.
-func (r *request) oldImageBody(m server.Image) object {
-	link := r.base() + r.root() + "/images/" + m.ID
-	return object{"id": m.ID, "name": m.Name, "status": "ACTIVE", "progress": 100, "minDisk": 0, "minRam": 0, "metadata": object{},
-		"created": created, "updated": created, "links": []any{object{"rel": "self", "href": link}, object{"rel": "bookmark", "href": link}}}
-}
-
-// created is when images were made: they come with the program.
-const created = "2026-01-01T00:00:00Z"
-
-func listOldImages(r *request) (result, error)       { return r.oldImages(false) }
-func listOldImagesInFull(r *request) (result, error) { return r.oldImages(true) }
-
-func (r *request) oldImages(full bool) (result, error) {
-	if r.since(withoutImages) {
-		return result{}, errNoRoute
-	}
-	out := []any{}
-	for _, m := range r.api.cfg.Engine.Catalogue().Images {
-		body := r.oldImageBody(m)
-		if !full {
-			body = object{"id": body["id"], "name": body["name"], "links": body["links"]}
-		}
-		out = append(out, body)
-	}
-	return result{http.StatusOK, object{"images": out}}, nil
-}
-
-func showOldImage(r *request) (result, error) {
-	if r.since(withoutImages) {
-		return result{}, errNoRoute
-	}
-	m, err := r.api.cfg.Engine.Catalogue().Image(r.path[0])
-	return result{http.StatusOK, object{"image": r.oldImageBody(m)}}, err
-}
-
-// imageBody is an image as the Image API shows it.
-func imageBody(m server.Image) object {
-	return object{"id": m.ID, "name": m.Name, "status": "active", "visibility": "public", "protected": false, "os_hidden": false, "tags": []any{},
-		"min_disk": 0, "min_ram": 0, "size": 0, "disk_format": "raw", "container_format": "bare", "checksum": nil, "owner": nil, "virtual_size": nil,
-		"created_at": created, "updated_at": created, "self": "/v2/images/" + m.ID, "file": "/v2/images/" + m.ID + "/file", "schema": "/v2/schemas/image"}
-}
-
-func listImages(r *request) (result, error) {
-	q, out := r.URL.Query(), []any{}
-	for _, m := range r.api.cfg.Engine.Catalogue().Images {
-		if name := q.Get("name"); (name == "" || name == m.Name) && q.Get("marker") == "" {
-			out = append(out, imageBody(m))
-		}
-	}
-	return result{http.StatusOK, object{"images": out, "first": "/v2/images", "schema": "/v2/schemas/images"}}, nil
-}
-
-func showImage(r *request) (result, error) {
-	m, err := r.api.cfg.Engine.Catalogue().Image(r.path[0])
-	return result{http.StatusOK, imageBody(m)}, err
-}
-
 // listKeyPairs lists the key pairs of a user: nobody has any.
 func listKeyPairs(r *request) (result, error) {
 	q := r.URL.Query()

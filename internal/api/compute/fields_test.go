@@ -98,7 +98,8 @@ func TestFieldsOfTheSchemas(t *testing.T) {
 	for i := range fields {
 		f := &fields[i]
 		t.Run(f.Resource+" "+f.Action+" "+f.Field, func(t *testing.T) {
-			r := *r
+			whole := r.T
+			defer func() { r.T = whole }()
 			r.T = t
 			kind, _, _ := strings.Cut(f.Action, " ")
 			switch {
