@@ -142,6 +142,29 @@ func TestUsersChangeTheirPasswords(t *testing.T) {
 	}
 }
 
+// TestCredentialsAreShown: each to its user, and without its secret.
+func TestCredentialsAreShown(t *testing.T) {
+	r := newRig(t)
+	bob, elsewhere := r.user("bob", "elsewhere", identity.Member)
+	c, secret, err := r.accounts.AddCredential(t.Context(), identity.Credential{Name: "ci", User: r.alice.ID, Project: r.home.ID}, "")
+	r.check(err)
+	theirs, _, err := r.accounts.AddCredential(t.Context(), identity.Credential{Name: "cd", User: bob.ID, Project: elsewhere.ID}, "")
+	r.check(err)
+	own, others := "/identity/v3/users/"+r.alice.ID+"/application_credentials/", "/identity/v3/users/"+bob.ID+"/application_credentials/"
+	a := r.ask(r.member, http.MethodGet, own+c.ID, "")
+	if a.status != http.StatusOK || !strings.Contains(a.text, `"name":"ci"`) || strings.Contains(a.text, "secret") || strings.Contains(a.text, secret) {
+		t.Errorf("%d %s", a.status, a.text)
+	}
+	for _, path := range []string{own + theirs.ID, others + theirs.ID, others + c.ID, own + "nosuch"} {
+		for _, method := range []string{http.MethodGet, http.MethodDelete} {
+			r.explained(method+" "+path, r.ask(r.member, method, path, ""), http.StatusNotFound)
+		}
+	}
+	if len(r.accounts.Credentials(bob.ID)) != 1 || len(r.accounts.Credentials(r.alice.ID)) != 1 {
+		t.Error("a credential was removed")
+	}
+}
+
 // TestNullTakesAway what can be without a value; a password cannot.
 func TestNullTakesAway(t *testing.T) {
 	r := newRig(t)

@@ -43,6 +43,7 @@ var routes = []route{
 	{method: "GET", path: "/v3/domains/{}", serve: showDomain},
 	{method: "GET", path: "/v3/users/{}/application_credentials", serve: listCredentials},
 	{method: "POST", path: "/v3/users/{}/application_credentials", serve: addCredential},
+	{method: "GET", path: "/v3/users/{}/application_credentials/{}", serve: showCredential},
 	{method: "DELETE", path: "/v3/users/{}/application_credentials/{}", serve: removeCredential},
 }
 
@@ -280,14 +281,14 @@ func listProjects(r *request) (int, any, error) {
 	return list(r, "projects", r.projects(), projectFilters, projectBody)
 }
 
-// show is the answer about the one of some things whose id the path has.
+// show is the answer about the one of some things whose id ends the path.
 func show[T any](r *request, what string, things []T, id func(T) string, body func(T) object) (int, any, error) {
 	for _, t := range things {
-		if id(t) == r.path[0] {
+		if id(t) == r.path[len(r.path)-1] {
 			return http.StatusOK, object{what: body(t)}, nil
 		}
 	}
-	return 0, nil, fault.New(fault.NotFound, "Could not find %s: %s.", what, r.path[0])
+	return 0, nil, fault.New(fault.NotFound, "Could not find %s: %s.", what, r.path[len(r.path)-1])
 }
 
 func showProject(r *request) (int, any, error) {
@@ -494,6 +495,13 @@ func listCredentials(r *request) (int, any, error) {
 		return 0, nil, err
 	}
 	return list(r, "application_credentials", r.api.cfg.Accounts.Credentials(r.session.User.ID), credentialFilters, credentialBody)
+}
+
+func showCredential(r *request) (int, any, error) {
+	if err := r.own(); err != nil {
+		return 0, nil, err
+	}
+	return show(r, "application_credential", r.api.cfg.Accounts.Credentials(r.session.User.ID), func(c identity.Credential) string { return c.ID }, credentialBody)
 }
 
 func addCredential(r *request) (int, any, error) {
