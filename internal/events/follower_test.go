@@ -20,6 +20,8 @@ type remote struct {
 	mu   sync.Mutex
 	away bool
 	jobs map[job.ID]*job.Job
+	// silent is how often it does not answer about jobs although it lists them.
+	silent int
 }
 
 // set sets how the opcodes of a job are; none archives it.
@@ -71,6 +73,10 @@ func (r *remote) Job(_ context.Context, id job.ID) (*job.Job, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.silent > 0 {
+		r.silent--
+		return nil, fault.New(fault.Unavailable, "no route")
+	}
 	if r.jobs[id] == nil {
 		return nil, fault.New(fault.NotFound, "there is no job %d", id)
 	}
@@ -98,9 +104,9 @@ func follow(t *testing.T, kept *sqlite.Store, r *remote, b *broker) (stop func()
 	}
 }
 
-// TestJobsOfARemoteClusterArePublished: each opcode once it has ended, also those
-// that ended while nobody asked, or while the cluster did not answer.
-func TestJobsOfARemoteClusterArePublished(t *testing.T) {
+// keep opens a store that ends with the test.
+func keep(t *testing.T) *sqlite.Store {
+	t.Helper()
 	kept, err := sqlite.Open(t.TempDir(), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -110,14 +116,56 @@ func TestJobsOfARemoteClusterArePublished(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	r, b := &remote{jobs: map[job.ID]*job.Job{}}, newBroker()
+	return kept
+}
+
+// begins waits until a follower knows where it begins.
+func begins(t *testing.T, kept *sqlite.Store) {
+	t.Helper()
+	for key, limit := (&events.Follower{Cluster: "far"}).Key(), time.Now().Add(patience); time.Now().Before(limit); {
+		if _, err := kept.Get(t.Context(), key); err == nil {
+			return
+		}
+	}
+	t.Fatal("the follower never begins")
+}
+
+// TestAJobOfASilentClusterIsAskedForAgain: that it does not answer about a job says
+// nothing about that.
+func TestAJobOfASilentClusterIsAskedForAgain(t *testing.T) {
+	kept, r, b := keep(t), &remote{jobs: map[job.ID]*job.Job{}}, newBroker()
+	stop := follow(t, kept, r, b)
+	defer stop()
+	begins(t, kept)
+	r.mu.Lock()
+	r.silent = 3
+	r.mu.Unlock()
+	r.set(1, job.Success)
+	b.await(t, "far.example:1:0:success")
+}
+
+// TestWhoDoesNotLeadFollowsNoCluster: a controller whose lead was taken over ends, and
+// leaves what is published to the one that leads.
+func TestWhoDoesNotLeadFollowsNoCluster(t *testing.T) {
+	kept, r, b := keep(t), &remote{jobs: map[job.ID]*job.Job{}}, newBroker()
+	f := &events.Follower{Remote: r, Cluster: "far", Store: kept, Epoch: takenOver(t, kept), Every: time.Millisecond, Publish: b.publish, Log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := f.Run(ctx); !fault.Is(err, fault.Fenced) {
+		t.Errorf("it ended with %v", err)
+	}
+	if o, err := kept.Get(t.Context(), f.Key()); !fault.Is(err, fault.NotFound) {
+		t.Errorf("it wrote %s, %v", o.Value, err)
+	}
+}
+
+// TestJobsOfARemoteClusterArePublished: each opcode once it has ended, also those
+// that ended while nobody asked, or while the cluster did not answer.
+func TestJobsOfARemoteClusterArePublished(t *testing.T) {
+	kept, r, b := keep(t), &remote{jobs: map[job.ID]*job.Job{}}, newBroker()
 	r.set(4, job.Success)
 	stop := follow(t, kept, r, b)
-	begun := false
-	for key, limit := (&events.Follower{Cluster: "far"}).Key(), time.Now().Add(patience); !begun && time.Now().Before(limit); {
-		_, err := kept.Get(t.Context(), key)
-		begun = err == nil
-	}
+	begins(t, kept)
 	r.set(5, job.Success, job.Running)
 	m := b.await(t, "far.example:5:0:success")["far.example:5:0:success"]
 	var body struct {

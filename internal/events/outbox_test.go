@@ -30,6 +30,9 @@ type broker struct {
 	away   bool
 	taken  []events.Message
 	change chan struct{} // closed when something happens
+	// once, if it is set, is called when a message has been taken, before whoever
+	// publishes it goes on.
+	once func()
 }
 
 func newBroker() *broker { return &broker{change: make(chan struct{})} }
@@ -54,7 +57,12 @@ func (b *broker) publish(ctx context.Context, m events.Message) error {
 		if !away {
 			b.taken = append(b.taken, m)
 			b.happened()
+			once := b.once
+			b.once = nil
 			b.mu.Unlock()
+			if once != nil {
+				once()
+			}
 			return nil
 		}
 		b.mu.Unlock()
@@ -220,6 +228,74 @@ func TestNothingIsLostWhileTheBrokerIsAway(t *testing.T) {
 	stop = r.run(b)
 	defer stop()
 	b.await(t, ids...)
+}
+
+// TestWhatEndsWhileItCatchesUpIsPublished: the feed goes on where the look at all jobs
+// began, not where it ended.
+func TestWhatEndsWhileItCatchesUpIsPublished(t *testing.T) {
+	const keep = 20
+	r, b := newRig(t, keep), newBroker()
+	stop := r.run(b)
+	r.begun()
+	r.submit(tags("cluster", ""))
+	b.await(t, "c.example:1:0:success")
+	stop()
+	end := func() string {
+		id := r.submit(tags("cluster", ""))
+		if _, err := r.queue.Wait(t.Context(), id, (*job.Job).Final); err != nil {
+			t.Error(err)
+		}
+		return "c.example:" + id.String() + ":0:success"
+	}
+	for range keep {
+		end()
+	}
+	late := make(chan string, 1)
+	b.once = func() { late <- end() }
+	stop = r.run(b)
+	defer stop()
+	b.await(t, <-late)
+}
+
+// takenOver has another controller take the lead over, and returns the epoch that is over.
+func takenOver(t *testing.T, kept store.Store) (old int64) {
+	t.Helper()
+	first, err := kept.AcquireLease(t.Context(), "leader", "one", time.Hour)
+	if err == nil {
+		err = kept.ReleaseLease(t.Context(), first)
+	}
+	if err == nil {
+		_, err = kept.AcquireLease(t.Context(), "leader", "two", time.Hour)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return first.Epoch
+}
+
+// TestWhoDoesNotLeadMovesNothingOn: a controller whose lead was taken over while it
+// published ends, and leaves the place in the stream to the one that leads.
+func TestWhoDoesNotLeadMovesNothingOn(t *testing.T) {
+	r, b := newRig(t, 0), newBroker()
+	stop := r.run(b)
+	r.begun()
+	stop()
+	key := store.Key{Kind: events.KindCursor, ID: "published"}
+	before, err := r.store.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := r.submit(tags("cluster", ""))
+	o := &events.Outbox{Store: r.store, Epoch: takenOver(t, r.store), Queue: r.queue, Picture: r.shown, Publish: b.publish, Log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := o.Run(ctx); !fault.Is(err, fault.Fenced) {
+		t.Errorf("it ended with %v", err)
+	}
+	b.await(t, "c.example:"+id.String()+":0:success") // told once too often rather than never
+	if after, err := r.store.Get(t.Context(), key); err != nil || after.Revision != before.Revision {
+		t.Errorf("the place was %+v and is %+v, %v", before, after, err)
+	}
 }
 
 // A place in the stream that cannot be read keeps nobody from going on with the present.
