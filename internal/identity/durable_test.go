@@ -1,0 +1,103 @@
+package identity_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/store/faultstore"
+)
+
+// TestNothingIsKnownThatIsNotStored: a change that the store did not take is not in
+// force, neither for who reads accounts nor for who logs in.
+func TestNothingIsKnownThatIsNotStored(t *testing.T) {
+	r := newRig(t)
+	cred, _, err := r.AddCredential(t.Context(), identity.Credential{Name: "ci", User: r.user.ID, Project: r.home.ID}, "")
+	check(t, err)
+	failing := faultstore.New(r.store)
+	r.store = failing
+	r.open(t)
+	token := r.log(t, alice)
+	known := func() []any { return []any{r.Users(), r.Projects(), r.Credentials(r.user.ID)} }
+	before := known()
+	over := failing.Outage(fault.New(fault.Unavailable, "the disk is full"))
+	for what, change := range map[string]func() error{
+		"a user": func() error {
+			_, err := r.AddUser(t.Context(), identity.UserEdit{Name: new("bob"), Password: new("x")})
+			return err
+		},
+		"a user's change": func() error {
+			_, err := r.EditUser(t.Context(), "alice", identity.UserEdit{Password: new("other"), Description: new("d")})
+			return err
+		},
+		"a user's end": func() error { return r.RemoveUser(t.Context(), "alice") },
+		"a role":       func() error { return r.SetRole(t.Context(), "alice", "home", identity.Admin, true) },
+		"a role's end": func() error { return r.SetRole(t.Context(), "alice", "home", identity.Member, false) },
+		"a project": func() error {
+			_, err := r.AddProject(t.Context(), identity.ProjectEdit{Name: new("second")})
+			return err
+		},
+		"a project's change": func() error {
+			_, err := r.EditProject(t.Context(), "home", identity.ProjectEdit{Name: new("house")})
+			return err
+		},
+		"a project's end": func() error { return r.RemoveProject(t.Context(), "home") },
+		"a credential": func() error {
+			_, _, err := r.AddCredential(t.Context(), identity.Credential{Name: "cd", User: r.user.ID, Project: r.home.ID}, "")
+			return err
+		},
+		"a credential's end": func() error { return r.RemoveCredential(t.Context(), r.user.ID, cred.ID) },
+		"a session": func() error {
+			_, token, err := r.Log(t.Context(), alice)
+			if token != "" {
+				t.Error("a token is told that is not stored")
+			}
+			return err
+		},
+		"a session's end": func() error { return r.Revoke(t.Context(), token) },
+	} {
+		if err := change(); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if now := known(); !reflect.DeepEqual(now, before) {
+			t.Errorf("%s: %+v, want %+v", what, now, before)
+		}
+		if _, err := r.Session(token); err != nil {
+			t.Errorf("%s: the session is over: %v", what, err)
+		}
+	}
+	over()
+	if r.log(t, alice) == "" {
+		t.Error("alice cannot log in afterwards")
+	}
+}
+
+// TestADisabledProjectIsClosed: nobody logs in to it, and its sessions are good for
+// nothing until it is enabled.
+func TestADisabledProjectIsClosed(t *testing.T) {
+	r := newRig(t)
+	cred, secret, err := r.AddCredential(t.Context(), identity.Credential{Name: "ci", User: r.user.ID, Project: r.home.ID}, "")
+	check(t, err)
+	byCredential := identity.Login{Credential: cred.ID, Secret: secret}
+	tokens := []string{r.log(t, alice), r.log(t, byCredential)}
+	enable := func(yes bool) {
+		_, err := r.EditProject(t.Context(), "home", identity.ProjectEdit{Enabled: &yes})
+		check(t, err)
+	}
+	enable(false)
+	for _, token := range tokens {
+		r.over(t, "of a project that is disabled", token)
+	}
+	for what, login := range map[string]identity.Login{"a password": alice, "a secret": byCredential, "a token": {Token: r.log(t, identity.Login{User: "alice", Password: "opensesame", Unscoped: true}), Project: "home"}} {
+		if _, _, err := r.Log(t.Context(), login); !fault.Is(err, fault.Denied) {
+			t.Errorf("by %s: %v", what, err)
+		}
+	}
+	enable(true)
+	for _, token := range tokens {
+		if _, err := r.Session(token); err != nil {
+			t.Errorf("when it is enabled again: %v", err)
+		}
+	}
+}
