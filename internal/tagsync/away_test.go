@@ -107,6 +107,46 @@ func TestWhoWaitsForAClusterIsToldAtOnce(t *testing.T) {
 	})
 }
 
+// taking is a mute cluster that takes jobs.
+type taking struct{ *mute }
+
+func (taking) Submit(context.Context, string, *opcode.Opcode) (job.ID, error) { return 7, nil }
+
+// TestAClusterThatIsAwayIsAskedEverMoreRarely: whatever happens meanwhile; and the next
+// time that it is away it begins anew.
+func TestAClusterThatIsAwayIsAskedEverMoreRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := newMute()
+		r := rigBeside(t, taking{far})
+		w := r.wish()
+		w.Backend = "far"
+		begun := time.Now()
+		_, err := r.engine.Create(t.Context(), w)
+		r.check(err)
+		away := func(pauses ...time.Duration) {
+			for i, want := range pauses {
+				<-far.asked
+				if took := time.Since(begun); took != want {
+					t.Fatalf("look %d comes after %v, want %v", i+1, took, want)
+				}
+				r.engine.Reconcile() // something happens while it is being asked
+				begun = time.Now()
+				far.answer <- errors.New("no route to host")
+			}
+		}
+		const ms = time.Millisecond
+		away(0, 100*ms, 200*ms, 400*ms, 800*ms)
+		<-far.asked
+		far.answer <- nil
+		synctest.Wait()
+		begun = time.Now()
+		r.engine.Reconcile()
+		away(0, 100*ms, 200*ms)
+		<-far.asked
+		far.answer <- nil
+	})
+}
+
 // TestLongFailuresAreCutShort: a cluster's text is kept with the server.
 func TestLongFailuresAreCutShort(t *testing.T) {
 	const long, most = 100_000, 1<<10 + 100 // the rest says how much is left out

@@ -32,6 +32,27 @@ func TestTagsComeWithTheServer(t *testing.T) {
 	}
 }
 
+// TestNoNumberIsGivenTwice: also when the newest servers are gone and the controller
+// was started again. Whoever knows snf-3 by a message knows one server.
+func TestNoNumberIsGivenTwice(t *testing.T) {
+	r := newRig(t)
+	r.create()
+	many, err := r.engine.CreateMany(t.Context(), r.wish(), 3)
+	r.check(err)
+	for _, s := range many {
+		_, err := r.engine.Begin(s.ID, server.Delete, r.asked())
+		r.check(err)
+		r.until(s.ID, "is gone", func(s *server.Server) bool { return s == nil })
+	}
+	for want := int64(5); want < 7; want++ {
+		r.stop()
+		r.start()
+		if s := r.create(); s.Number != want || s.Instance != server.InstanceName("snf-", want) {
+			t.Errorf("the next server has number %d and is %s, want %d", s.Number, s.Instance, want)
+		}
+	}
+}
+
 func TestUsersReadTheirWrites(t *testing.T) {
 	r := newRig(t)
 	s := r.create("kept")

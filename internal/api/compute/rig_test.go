@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,6 +142,8 @@ type rig struct {
 		ahead time.Duration
 	}
 	log *logged
+	// kept is how many requests keep a project from being removed.
+	kept atomic.Int64
 	// token is that of a member of the project home.
 	token string
 	home  identity.Project
@@ -150,6 +153,18 @@ func (r *rig) now() time.Time {
 	r.clock.Lock()
 	defer r.clock.Unlock()
 	return time.Now().Add(r.clock.ahead)
+}
+
+func (r *rig) keep(project string) (func(), error) {
+	release, err := r.accounts.Keep(project)
+	if err != nil {
+		return nil, err
+	}
+	r.kept.Add(1)
+	return func() {
+		r.kept.Add(-1)
+		release()
+	}, nil
 }
 
 func (r *rig) check(err error) {
@@ -195,7 +210,7 @@ func newRig(t *testing.T) *rig {
 		r.engine.Close()
 		r.check(kept.Close())
 	})
-	r.api = compute.New(compute.Config{Engine: r.engine, Keep: r.accounts.Keep, Now: r.now, Log: log,
+	r.api = compute.New(compute.Config{Engine: r.engine, Keep: r.keep, Now: r.now, Log: log,
 		Session: func(_ context.Context, token string) (*identity.Session, error) { return r.accounts.Session(token) },
 		Waits:   func(context.Context, job.ID) string { return "" }})
 	r.home, r.token = r.join("alice", "home", identity.Member)

@@ -266,6 +266,34 @@ func TestSeveralAtOnce(t *testing.T) {
 	}
 }
 
+// TestAProjectIsKeptUntilItsServerIsThere: nobody removes it between the question
+// whether it is there and the moment at which the server counts.
+func TestAProjectIsKeptUntilItsServerIsThere(t *testing.T) {
+	r := newRig(t)
+	gate := make(chan struct{})
+	held := r.store.Inject(faultstore.Fault{Do: faultstore.Hold, Gate: gate, When: func(tx store.Tx) bool { return tx.Put[0].Key.Kind == tagsync.KindServer }})
+	done := make(chan answer)
+	body := r.creationOf(nil)
+	go func() { done <- r.ask(http.MethodPost, nova+"/servers", body) }()
+	<-held
+	if r.kept.Load() != 1 {
+		t.Error("the project can be removed while its server is being stored")
+	}
+	close(gate)
+	if a := <-done; a.status != http.StatusAccepted || r.kept.Load() != 0 {
+		t.Errorf("%d %s; the project is kept by %d requests", a.status, a.text, r.kept.Load())
+	}
+	if err := r.accounts.RemoveProject(t.Context(), r.home.ID); !fault.Is(err, fault.Conflict) {
+		t.Errorf("a project with a server is removed: %v", err)
+	}
+	for what, more := range map[string]map[string]any{"a bad server": {"flavorRef": "99"}, "a bad tag": {"tags": []string{"a,b"}}} {
+		r.explained(what, r.ask(http.MethodPost, nova+"/servers", r.creationOf(more)), http.StatusBadRequest)
+		if r.kept.Load() != 0 {
+			t.Errorf("%s keeps its project for ever", what)
+		}
+	}
+}
+
 func TestLists(t *testing.T) {
 	r := newRig(t)
 	r.create("web1", "a", "b")

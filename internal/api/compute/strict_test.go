@@ -38,6 +38,10 @@ func TestAnswersHaveTheKeysThatStrictClientsTake(t *testing.T) {
 	if !slices.Contains(keys(images[0]), "minDisk") {
 		t.Errorf("images in full: %v", images)
 	}
+	_, other := r.join("bob", "lab", "member")
+	if made := r.ask(http.MethodPost, nova+"/servers", r.creationOf(nil), "X-Auth-Token", other); made.status != http.StatusAccepted { // which is no business of alice's
+		t.Errorf("a server of another project: %d %s", made.status, made.text)
+	}
 	const always = "maxPersonality maxPersonalitySize maxServerGroupMembers maxServerGroups maxServerMeta maxTotalCores maxTotalInstances maxTotalKeypairs maxTotalRAMSize" +
 		" totalCoresUsed totalInstancesUsed totalRAMUsed totalServerGroupsUsed"
 	for minor, more := range map[string]string{"2.1": "maxImageMeta maxSecurityGroupRules maxSecurityGroups maxTotalFloatingIps totalFloatingIpsUsed totalSecurityGroupsUsed", "2.36": "maxImageMeta", "2.39": ""} {
