@@ -73,6 +73,61 @@ func TestNothingIsKnownThatIsNotStored(t *testing.T) {
 	}
 }
 
+// TestANewPasswordAndTheEndOfSessionsAreOne: whatever the store does to the change,
+// either both are there or neither; also for who was disabled.
+func TestANewPasswordAndTheEndOfSessionsAreOne(t *testing.T) {
+	no := false
+	for what, edit := range map[string]identity.UserEdit{"a password": {Password: new("sesameopen")}, "disabled": {Enabled: &no}} {
+		for n := range 3 { // the transaction that is lost, and all behind it
+			r := newRig(t)
+			token := r.log(t, alice)
+			failing := faultstore.New(r.store)
+			beneath := r.store
+			r.store = failing
+			r.open(t)
+			failing.Inject(faultstore.Fault{Do: faultstore.CrashBefore, Skip: n})
+			_, err := r.EditUser(t.Context(), "alice", edit)
+			r.store = beneath
+			r.open(t) // the controller starts again
+			_, before := r.Session(token)
+			if _, _, login := r.Log(t.Context(), alice); (login == nil) != (before == nil) || (err == nil) != (before != nil) {
+				t.Errorf("%s, %d transactions are stored: the old password says %v, the old session %v, and the change ended with %v", what, n, login, before, err)
+			}
+			if yes := true; what == "disabled" && before != nil {
+				_, err := r.EditUser(t.Context(), "alice", identity.UserEdit{Enabled: &yes})
+				check(t, err)
+				r.over(t, "when the user is enabled again", token)
+			}
+		}
+	}
+}
+
+// TestALoginThatIsOvertakenIsDenied: a password that was right when it was looked at
+// begins no session if it is changed before that is written down.
+func TestALoginThatIsOvertakenIsDenied(t *testing.T) {
+	no := false
+	for what, overtake := range map[string]func(*rig) error{
+		"a new password": func(r *rig) error {
+			_, err := r.EditUser(t.Context(), "alice", identity.UserEdit{Password: new("sesameopen")})
+			return err
+		},
+		"disabled": func(r *rig) error {
+			_, err := r.EditUser(t.Context(), "alice", identity.UserEdit{Enabled: &no})
+			return err
+		},
+		"removed": func(r *rig) error { return r.RemoveUser(t.Context(), "alice") },
+	} {
+		r := newRig(t)
+		r.asked = func() { check(t, overtake(r)) }
+		if _, token, err := r.Log(t.Context(), alice); !fault.Is(err, fault.Denied) || token != "" {
+			t.Errorf("%s: %v", what, err)
+		}
+		if r.asked != nil {
+			t.Error("nothing overtook it")
+		}
+	}
+}
+
 // TestADisabledProjectIsClosed: nobody logs in to it, and its sessions are good for
 // nothing until it is enabled.
 func TestADisabledProjectIsClosed(t *testing.T) {

@@ -6,6 +6,8 @@
 //     reads the store can log in as nobody.
 //   - A token is worth what its user is: it ends with the user, the project and
 //     the user's role there.
+//   - A new password ends all sessions in the same transaction, also those that the old
+//     one is about to begin.
 //   - Somebody can administer: who is the last to do so stays that.
 //   - What owns servers is not removed.
 //   - Nothing here, and no error of it, holds a password or a token.
@@ -95,7 +97,9 @@ type Service struct {
 	cfg    Config
 	hasher hasher
 
-	changing sync.Mutex // one change at a time
+	// changing is held while accounts are changed, one change at a time, and shared
+	// while a session is written down that rests upon how they are.
+	changing sync.RWMutex
 	// owning is held while a project is removed, and shared while something is made
 	// that it owns.
 	owning   sync.RWMutex
@@ -129,8 +133,8 @@ func load[T any](ctx context.Context, s *Service, kind store.Kind, into map[stri
 	return nil
 }
 
-// put makes an object durable, and then known.
-func put[T any](ctx context.Context, s *Service, kind store.Kind, into map[string]*T, id string, v *T, at time.Time) error {
+// put makes an object durable, together with the end of sessions, and then known.
+func put[T any](ctx context.Context, s *Service, kind store.Kind, into map[string]*T, id string, v *T, at time.Time, ends ...string) error {
 	value, err := json.Marshal(v)
 	if err != nil {
 		return fault.New(fault.Internal, "an account that cannot be written: %w", err)
@@ -139,12 +143,19 @@ func put[T any](ctx context.Context, s *Service, kind store.Kind, into map[strin
 	if !at.IsZero() {
 		p.At = at.UnixMicro()
 	}
-	if _, err := store.Commit(ctx, s.cfg.Store, store.Tx{Epoch: s.cfg.Epoch, Put: []store.Put{p}}); err != nil {
+	tx := store.Tx{Epoch: s.cfg.Epoch, Put: []store.Put{p}}
+	for _, token := range ends {
+		tx.Delete = append(tx.Delete, store.Key{Kind: KindToken, ID: token})
+	}
+	if _, err := store.Commit(ctx, s.cfg.Store, tx); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	into[id] = v
+	for _, token := range ends {
+		delete(s.tokens, token)
+	}
 	return nil
 }
 

@@ -21,8 +21,9 @@ type rig struct {
 	user    identity.User
 	home    identity.Project
 	servers map[string]int // how many a project owns
-	// counting is called before they are counted.
-	counting func()
+	// counting is called before they are counted, and asked once, when the time is asked
+	// for.
+	counting, asked func()
 }
 
 func (r *rig) count(project string) int {
@@ -30,10 +31,18 @@ func (r *rig) count(project string) int {
 	return r.servers[project]
 }
 
+func (r *rig) clock() time.Time {
+	if asked := r.asked; asked != nil {
+		r.asked = nil
+		asked()
+	}
+	return r.now
+}
+
 func (r *rig) open(t *testing.T) {
 	t.Helper()
 	var err error
-	r.Service, err = identity.Open(t.Context(), identity.Config{Store: r.store, Now: func() time.Time { return r.now }, NewUUID: testkit.NewUUID,
+	r.Service, err = identity.Open(t.Context(), identity.Config{Store: r.store, Now: r.clock, NewUUID: testkit.NewUUID,
 		Servers: r.count, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	check(t, err)
 }

@@ -43,10 +43,16 @@ func (s *Service) Log(ctx context.Context, l Login) (*Session, string, error) {
 	if t.Expires.IsZero() {
 		t.Expires = t.Issued.Add(TokenLife)
 	}
-	text := newSecret()
 	if err := s.sweep(ctx); err != nil {
 		return nil, "", err
 	}
+	s.changing.RLock()
+	defer s.changing.RUnlock()
+	// While the password was looked at another one may have taken its place.
+	if now, err := s.FindUser(user.ID); err != nil || !now.Enabled || now.Password != user.Password {
+		return nil, "", ErrDenied()
+	}
+	text := newSecret()
 	if err := put(ctx, s, KindToken, s.tokens, hashOf(text), t, t.Expires); err != nil {
 		return nil, "", err
 	}
@@ -165,15 +171,20 @@ func (s *Service) Revoke(ctx context.Context, text string) error {
 	return remove(ctx, s, KindToken, s.tokens, hashOf(text))
 }
 
-func (s *Service) revokeWhere(ctx context.Context, ends func(*token) bool) error {
+// tokensWhere returns the hashes of the tokens for which something holds.
+func (s *Service) tokensWhere(holds func(*token) bool) (ids []string) {
 	s.mu.RLock()
-	var ids []string
+	defer s.mu.RUnlock()
 	for id, t := range s.tokens {
-		if ends(t) {
+		if holds(t) {
 			ids = append(ids, id)
 		}
 	}
-	s.mu.RUnlock()
+	return ids
+}
+
+func (s *Service) revokeWhere(ctx context.Context, ends func(*token) bool) error {
+	ids := s.tokensWhere(ends)
 	if len(ids) == 0 {
 		return nil
 	}

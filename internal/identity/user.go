@@ -118,13 +118,14 @@ func (s *Service) editUser(ctx context.Context, id string, e UserEdit) (User, er
 	if err := s.stayAdministered(func(users map[string]*User, _ map[string]*Project) { users[u.ID] = &u }); err != nil {
 		return User{}, err
 	}
-	if err := put(ctx, s, KindUser, s.users, u.ID, &u, time.Time{}); err != nil {
+	var ends []string
+	if e.Password != nil || !u.Enabled { // a new password ends what the old one began
+		ends = s.tokensWhere(func(t *token) bool { return t.User == u.ID })
+	}
+	if err := put(ctx, s, KindUser, s.users, u.ID, &u, time.Time{}, ends...); err != nil {
 		return User{}, err
 	}
-	if e.Password == nil && u.Enabled {
-		return u, nil
-	}
-	return u, s.revokeWhere(ctx, func(t *token) bool { return t.User == u.ID }) // a new password ends what the old one began
+	return u, nil
 }
 
 // ChangePassword gives a user another password in place of the old one, which ends
