@@ -58,6 +58,19 @@ func TestAddBecomesActive(t *testing.T) {
 	}
 }
 
+// TestAFailureCountsWithoutTheInstance: what a job says of itself counts also while
+// nobody sees the instance; that it went well says nothing then.
+func TestAFailureCountsWithoutTheInstance(t *testing.T) {
+	for _, outcome := range []Outcome{{OK: true}, {Text: "no such instance"}} {
+		s, plan := having(t, "a").seen(1, nil)
+		s = s.submitted(one(t, plan, Add, "a"), 7, 1)
+		s = s.Settle(DefaultPolicy(), Sight{Now: 2, Ended: map[job.ID]Outcome{7: outcome}})
+		if a := s.Find(User, "a"); a == nil || len(s.Jobs) != 0 || (a.Failure == nil) != outcome.OK || (a.Retry == 0) != outcome.OK || (a.Tries == 0) != outcome.OK {
+			t.Errorf("after %+v: %+v", outcome, s)
+		}
+	}
+}
+
 func TestDeleteWhileTheAddRuns(t *testing.T) {
 	p := DefaultPolicy()
 	s, plan := having(t, "a").seen(1, nil)
