@@ -63,6 +63,27 @@ func TestACredentialIsForOneProject(t *testing.T) {
 	}
 }
 
+// TestTheFirstProjectIsOnesOwn: who names none works where the first role was given, and
+// a role elsewhere changes nothing of that.
+func TestTheFirstProjectIsOnesOwn(t *testing.T) {
+	r := newRig(t)
+	second, err := r.AddProject(t.Context(), identity.ProjectEdit{Name: new("second")})
+	check(t, err)
+	check(t, r.SetRole(t.Context(), "alice", "second", identity.Admin, true))
+	unnamed := identity.Login{User: "alice", Password: "opensesame"}
+	if s, err := r.Session(r.log(t, unnamed)); err != nil || s.Project == nil || s.Project.ID != r.home.ID {
+		t.Errorf("with roles in both the session is for %+v, %v", s.Project, err)
+	}
+	check(t, r.SetRole(t.Context(), "alice", "home", identity.Member, false))
+	if s, err := r.Session(r.log(t, unnamed)); err != nil || s.Project != nil {
+		t.Errorf("without one there it is for %+v, %v", s.Project, err)
+	}
+	unnamed.Project = second.ID
+	if s, err := r.Session(r.log(t, unnamed)); err != nil || s.Project == nil || s.Project.ID != second.ID {
+		t.Errorf("who names the second gets %+v, %v", s.Project, err)
+	}
+}
+
 // TestSessionsOfACredentialEndWithIt: they tell so from the start.
 func TestSessionsOfACredentialEndWithIt(t *testing.T) {
 	r := newRig(t)

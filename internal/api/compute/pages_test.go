@@ -64,6 +64,28 @@ func TestAListHasAnEnd(t *testing.T) {
 	}
 }
 
+// TestAMarkerIsAPlace: a list goes on behind it also when the server there is not of
+// those any more that were asked for.
+func TestAMarkerIsAPlace(t *testing.T) {
+	r := newRig(t)
+	var servers []*server.Server
+	for i := range 10 {
+		servers = append(servers, &server.Server{Number: int64(i + 101), Name: "web"}) // far from those that are made
+	}
+	r.showing(servers...)
+	ids := r.pages(nova+"/servers?name=web&limit=3", func(page []string) {
+		last := *r.engine.Servers().Get(page[len(page)-1])
+		last.Name = "db"
+		r.showing(&last)
+	})
+	if len(ids) != 10 || ids[9] != "server-101" {
+		t.Errorf("listed are %v", ids)
+	}
+	_, other := r.join("bob", "lab", "member")
+	theirs := r.ask(http.MethodPost, nova+"/servers", r.creationOf(nil), "X-Auth-Token", other).read(r)["server"].(map[string]any)["id"].(string)
+	r.explained("a marker of another project", r.ask(http.MethodGet, nova+"/servers?marker="+theirs, ""), http.StatusBadRequest)
+}
+
 // TestChangesSinceAMoment are also those at that moment: who asks by the time that was
 // shown misses nothing.
 func TestChangesSinceAMoment(t *testing.T) {
