@@ -37,6 +37,24 @@ func TestBadEffects(t *testing.T) {
 	}
 }
 
+// TestNobodyBringsAboutTheEffectOfAnothersTag: a user's tag is not the operator's of
+// that name, nor the other way round.
+func TestNobodyBringsAboutTheEffectOfAnothersTag(t *testing.T) {
+	for _, of := range []Namespace{User, System} {
+		for _, tagged := range []Namespace{User, System} {
+			p := DefaultPolicy()
+			p.Effects = []Effect{{Namespace: of, Tag: "a", Label: "open"}}
+			s, _, err := Set{}.Want(p, tagged, []string{"a"}, alice)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if change, _ := s.NextEffect(p, Sight{Now: 1, Instance: true}); (change != nil) != (of == tagged) {
+				t.Errorf("the effect of a tag of %s where there is one of %s: %+v", of, tagged, change)
+			}
+		}
+	}
+}
+
 // TestEffectsFollowTheirTags: tags come and go, jobs fail, the table changes, and
 // in the end what is in force is what the tags and the table say, and nothing else.
 func TestEffectsFollowTheirTags(t *testing.T) {
