@@ -3,9 +3,11 @@ package events_test
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,18 +98,58 @@ func (b *broker) await(t *testing.T, ids ...string) map[string]events.Message {
 	}
 }
 
+// shortFeed is a store whose feed can be made to begin later, as it does when one was
+// away for long.
+type shortFeed struct {
+	store.Store
+	oldest atomic.Int64
+}
+
+func (s *shortFeed) Watch(ctx context.Context, after store.Revision) iter.Seq2[[]store.Change, error] {
+	if oldest := s.oldest.Load(); int64(after) < oldest {
+		return func(yield func([]store.Change, error) bool) {
+			yield(nil, fault.New(fault.Compacted, "the feed begins with %d", oldest))
+		}
+	}
+	return s.Store.Watch(ctx, after)
+}
+
 // rig is a controller and its store.
 type rig struct {
 	*testing.T
-	store store.Store
+	store *shortFeed
 	shown *picture.Picture
 	queue *queue.Queue
 }
 
-func newRig(t *testing.T, keep store.Revision) *rig {
+func newRig(t *testing.T) *rig {
 	t.Helper()
-	c := controller.New(t, controller.Options{Keep: keep, Cluster: "c.example", Patience: time.Millisecond})
-	return &rig{T: t, store: c.Store, shown: c.Picture, queue: c.Queue}
+	kept := &shortFeed{}
+	c := controller.New(t, controller.Options{Cluster: "c.example", Patience: time.Millisecond, Wrap: func(beneath store.Store) store.Store {
+		kept.Store = beneath
+		return kept
+	}})
+	return &rig{T: t, store: kept, shown: c.Picture, queue: c.Queue}
+}
+
+// forget has the feed begin with what is still to come.
+func (r *rig) forget() {
+	r.Helper()
+	now, err := r.store.Revision(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.store.oldest.Store(int64(now))
+}
+
+// end runs a job to its end, and returns the id of the message about it.
+func (r *rig) end() (id string, j *job.Job) {
+	r.Helper()
+	j, err := r.queue.Wait(r.Context(), r.submit(tags("cluster", "")), (*job.Job).Final)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return "c.example:" + j.ID.String() + ":0:success", j
 }
 
 // run runs an outbox until it is stopped.
@@ -164,7 +206,7 @@ func tags(kind, name string) map[string]any {
 // TestOutcomesArePublished: success, failure and cancellation, each with its
 // key, its id and the tags that it was about.
 func TestOutcomesArePublished(t *testing.T) {
-	r, b := newRig(t, 0), newBroker()
+	r, b := newRig(t), newBroker()
 	stop := r.run(b)
 	defer stop()
 	r.begun()
@@ -204,57 +246,88 @@ func TestOutcomesArePublished(t *testing.T) {
 // TestNothingIsLostWhileTheBrokerIsAway: what ends then is published afterwards,
 // also by the next controller, and when the store's feed does not reach back.
 func TestNothingIsLostWhileTheBrokerIsAway(t *testing.T) {
-	const keep = 20
-	r, b := newRig(t, keep), newBroker()
-	stop := r.run(b)
-	r.begun()
-	r.submit(tags("cluster", ""))
-	b.await(t, "c.example:1:0:success")
-	b.set(true)
-	var ids []string
-	var last job.ID
-	for range 5 * keep {
-		last = r.submit(tags("cluster", ""))
-		ids = append(ids, "c.example:"+last.String()+":0:success")
-		if _, err := r.queue.Wait(t.Context(), last, (*job.Job).Final); err != nil {
+	for what, away := range map[string]func(*rig){"the feed reaches back": func(*rig) {}, "it does not": (*rig).forget} {
+		t.Run(what, func(t *testing.T) {
+			r, b := newRig(t), newBroker()
+			stop := r.run(b)
+			r.begun()
+			first, _ := r.end()
+			b.await(t, first)
+			b.set(true)
+			var ids []string
+			const jobs = 30
+			for range jobs {
+				id, _ := r.end()
+				ids = append(ids, id)
+			}
+			stop()
+			if n, _, err := r.queue.AutoArchive(t.Context(), 0, patience, queue.By{}); err != nil || n == 0 {
+				t.Fatalf("%d archived: %v", n, err)
+			}
+			id, _ := r.end() // and one that is not
+			away(r)
+			b.set(false)
+			stop = r.run(b)
+			defer stop()
+			b.await(t, append(ids, id)...)
+		})
+	}
+}
+
+// TestWhatEndedAtThatMomentIsPublished: of jobs that ended in the microsecond of the
+// newest one that is published nobody knows which of them are; they are told, and those
+// before are not.
+func TestWhatEndedAtThatMomentIsPublished(t *testing.T) {
+	for _, archived := range []bool{false, true} {
+		r, b := newRig(t), newBroker()
+		before, _ := r.end()
+		id, j := r.end()
+		if archived {
+			if n, _, err := r.queue.AutoArchive(t.Context(), 0, patience, queue.By{}); err != nil || n == 0 {
+				t.Fatalf("%d archived: %v", n, err)
+			}
+		}
+		place, err := json.Marshal(map[string]any{"revision": 1, "ended": j.Ended})
+		if err == nil {
+			_, err = store.Commit(t.Context(), r.store, store.Tx{Put: []store.Put{{Key: store.Key{Kind: events.KindCursor, ID: "published"}, Value: place}}})
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
+		r.forget()
+		stop := r.run(b)
+		after, _ := r.end()
+		if taken := b.await(t, id, after); taken[before].ID != "" {
+			t.Errorf("what ended before is published again (archived: %v)", archived)
+		}
+		stop()
 	}
-	stop()
-	if n, _, err := r.queue.AutoArchive(t.Context(), 0, patience, queue.By{}); err != nil || n == 0 {
-		t.Fatalf("%d archived: %v", n, err)
-	}
-	b.set(false)
-	stop = r.run(b)
-	defer stop()
-	b.await(t, ids...)
 }
 
 // TestWhatEndsWhileItCatchesUpIsPublished: the feed goes on where the look at all jobs
 // began, not where it ended.
 func TestWhatEndsWhileItCatchesUpIsPublished(t *testing.T) {
-	const keep = 20
-	r, b := newRig(t, keep), newBroker()
+	r, b := newRig(t), newBroker()
 	stop := r.run(b)
 	r.begun()
-	r.submit(tags("cluster", ""))
-	b.await(t, "c.example:1:0:success")
+	first, _ := r.end()
+	b.await(t, first)
 	stop()
-	end := func() string {
-		id := r.submit(tags("cluster", ""))
-		if _, err := r.queue.Wait(t.Context(), id, (*job.Job).Final); err != nil {
-			t.Error(err)
-		}
-		return "c.example:" + id.String() + ":0:success"
+	r.end()
+	r.forget()
+	looked, more := make(chan struct{}), make(chan struct{})
+	b.once = func() {
+		close(looked)
+		<-more
 	}
-	for range keep {
-		end()
-	}
-	late := make(chan string, 1)
-	b.once = func() { late <- end() }
 	stop = r.run(b)
 	defer stop()
-	b.await(t, <-late)
+	goOn := sync.OnceFunc(func() { close(more) })
+	defer goOn()
+	<-looked
+	late, _ := r.end()
+	goOn()
+	b.await(t, late)
 }
 
 // takenOver has another controller take the lead over, and returns the epoch that is over.
@@ -276,7 +349,7 @@ func takenOver(t *testing.T, kept store.Store) (old int64) {
 // TestWhoDoesNotLeadMovesNothingOn: a controller whose lead was taken over while it
 // published ends, and leaves the place in the stream to the one that leads.
 func TestWhoDoesNotLeadMovesNothingOn(t *testing.T) {
-	r, b := newRig(t, 0), newBroker()
+	r, b := newRig(t), newBroker()
 	stop := r.run(b)
 	r.begun()
 	stop()
@@ -300,7 +373,7 @@ func TestWhoDoesNotLeadMovesNothingOn(t *testing.T) {
 
 // A place in the stream that cannot be read keeps nobody from going on with the present.
 func TestADamagedPlaceCostsItselfOnly(t *testing.T) {
-	r := newRig(t, 0)
+	r := newRig(t)
 	key := store.Key{Kind: events.KindCursor, ID: "published"}
 	if _, err := store.Commit(t.Context(), r.store, store.Tx{Put: []store.Put{{Key: key, Value: []byte("{")}}}); err != nil {
 		t.Fatal(err)
