@@ -207,7 +207,7 @@ func (r *rig) action(f *field) {
 func (r *rig) change(f *field) {
 	s := r.create("web1")
 	method, path, key, value := http.MethodPut, at(nova, s), strings.TrimPrefix(f.Field, "server."), ""
-	done := func(*server.Server) bool { return false }
+	var done func(*server.Server) bool
 	switch f.Resource + " " + f.Action {
 	case "servers update":
 		if key == "server" {

@@ -135,8 +135,8 @@ func (r *rig) account(f *field, id string) {
 		w.shown = r.text(value)
 	}
 	body[key] = value
-	if strings.HasPrefix(f.Field, "roles[].") {
-		body[key] = []any{map[string]any{strings.TrimPrefix(f.Field, "roles[]."): "member"}}
+	if name, ok := strings.CutPrefix(f.Field, "roles[]."); ok {
+		body[key] = []any{map[string]any{name: "member"}}
 	}
 	r.doneOrRefused(f.Field, r.ask(token, method, path, r.text(map[string]any{outer: body})), status, outer, key, w)
 }
