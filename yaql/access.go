@@ -94,8 +94,8 @@ func (c *Context) attribute(n *syntax.Node, v any, name string) (any, error) {
 		return &Iterator{src: &memberSource{src: src, c: c, node: n, name: name}, run: c.run}, nil
 	}
 	x, err := c.callValues(n, "#property#"+name, v)
-	if e, ok := errors.AsType[*Error](err); ok && v == nil && e.Class == NoFunctionRegisteredException {
-		e.Hint = "the value before ." + name + " is null"
+	if e, ok := errors.AsType[*Error](err); ok && e.Class == NoFunctionRegisteredException {
+		e.Hint = propertyHint(n, v, name)
 	}
 	return x, err
 }

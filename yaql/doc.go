@@ -36,13 +36,13 @@
 //
 // An expression can do nothing but compute. What it costs is bounded without being asked for, by [DefaultSteps], so
 // that a stranger's expression cannot take the host's memory or time; [StepBudget], [MemoryQuota], [LimitIterators] and
-// [DepthLimit] bound it more closely, and [Unbounded] not at all. A context.Context with a deadline stops it, and
+// [DepthLimit] bound it more closely, and [Unbounded] not at all. A context.Context with a deadline stops it (a nil one never ends), and
 // searches of regular expressions, sizes of numbers and nesting are always bounded.
 //
 // # Extending
 //
 // Functions of the host are made by [NewFunction], or from Go functions by [Func1] and its siblings, and
-// registered in a [Context], in which variables are set as well. Operators are added by [InsertOperator].
+// registered in a [Context], in which variables are set as well. One that panics is an error of the expression. Operators are added by [InsertOperator].
 //
 // # How it is fast
 //

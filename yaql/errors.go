@@ -45,16 +45,16 @@ const (
 // Error is what parsing and evaluation fail with.
 type Error struct {
 	Class   string // see the constants
-	Message string // as the reference would say it, where it has a message
+	Message string // as the reference would say it, where it has a message; see Plain
 	Hint    string // what may help: expected tokens, the nearest name, the overloads that exist
 	Source  string // the expression, if the place is known
 	Offset  int    // place in Source in bytes, or -1
 	cause   error
 }
 
-// Error returns the message, the place and the hint on one line.
+// Error returns the plain message, the place and the hint on one line.
 func (e *Error) Error() string {
-	s := e.Message
+	s := e.Plain()
 	if s == "" {
 		s = e.Class
 	}
@@ -94,7 +94,7 @@ func errorf(class, format string, args ...any) *Error {
 
 func parseError(e *syntax.Error) *Error {
 	out := &Error{Class: string(e.Class), Message: e.Message, Source: e.Source, Offset: e.Offset}
-	if e.Expected != "" {
+	if out.Hint = slipAt(e.Source, e.Offset); out.Hint == "" && e.Expected != "" {
 		out.Hint = "expected " + e.Expected
 	}
 	return out

@@ -1,11 +1,14 @@
 package yaql_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
+	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -258,6 +261,82 @@ func TestResultTypes(t *testing.T) {
 	}
 	if x, ok, err := it.Next(); x != nil || ok || err != nil {
 		t.Errorf("got %v, %v, %v", x, ok, err)
+	}
+}
+
+// TestForeignValuesComeOutAsTheyWentIn holds the package to its word about values of types that are none of the language.
+func TestForeignValuesComeOutAsTheyWentIn(t *testing.T) {
+	channel, nodes := make(chan int), map[int]string{1: "a"}
+	type point struct{ X, Y int }
+	for _, v := range []any{channel, nodes, []byte("abc"), point{1, 2}, complex(1, 2)} {
+		for _, text := range []string{"$.v", "[$.v, 1][0]", "{a => $.v}.a"} {
+			x, err := newEngine(t).Compile(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := x.Eval(t.Context(), map[string]any{"v": v}); err != nil || !reflect.DeepEqual(got, v) {
+				t.Errorf("%s of a %T is %#v (%v)", text, v, got, err)
+			}
+		}
+	}
+}
+
+// TestAPanicOfTheHostIsAnError calls functions of the host, made in each way, that panic. A value that is nested too deep unwinds
+// through them as before.
+func TestAPanicOfTheHostIsAnError(t *testing.T) {
+	broken := errors.New("broken")
+	made := func(f *yaql.Function, err error) *yaql.Function {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	engine := newEngine(t)
+	c := engine.NewContext()
+	c.Register(
+		made(yaql.Func0("f0", func() (int, error) { panic(broken) })),
+		made(yaql.Func1("f1", func(x []any) (any, error) { return x[7], nil }, yaql.AsMethod())),
+		made(yaql.NewFunction("f2", "e: lambda", func(_ *yaql.Context, args []any) (any, error) { return args[0].(*yaql.Lambda).Call(1) })),
+		made(yaql.NewFunction("same", "a: any, b: any", func(_ *yaql.Context, args []any) (any, error) { return yaql.Equal(args[0], args[1]), nil })),
+	)
+	for text, want := range map[string]string{
+		"1 + f0()":     "the function f0 of the host panicked: broken (line 1, column 5)",
+		"[1].f1()":     "the function f1 of the host panicked: runtime error: index out of range [7] with length 1 (line 1, column 5)",
+		"f2($ + f0())": "the function f0 of the host panicked: broken (line 1, column 8)",
+	} {
+		x, err := engine.Compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = x.EvalIn(t.Context(), c, nil)
+		e, ok := errors.AsType[*yaql.Error](err)
+		if !ok || e.Class != "Exception" || e.Error() != want || strings.Contains(text, "f0") && !errors.Is(err, broken) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	deep := []any{[]any{}, []any{}}
+	for range 20_000 {
+		deep[0], deep[1] = []any{deep[0]}, []any{deep[1]}
+	}
+	x, err := engine.Compile("same($[0], $[1])")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.EvalIn(t.Context(), c, deep); err == nil || !strings.Contains(err.Error(), "maximum recursion depth exceeded") {
+		t.Errorf("values that are nested too deep: %v", err)
+	}
+}
+
+// TestNoContextIsOneThatNeverEnds evaluates long enough for the context to be asked.
+func TestNoContextIsOneThatNeverEnds(t *testing.T) {
+	x, err := newEngine(t).Compile("range(5000).select($ + 1).sum()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var none context.Context
+	if v, err := x.Eval(none, nil); err != nil || v != int64(12502500) {
+		t.Errorf("without a context it is %v (%v)", v, err)
 	}
 }
 

@@ -164,5 +164,5 @@ func (f *Function) mayTake(cfg *config, operands []*code) bool {
 // noMatch is code for a call that no overload of fn can take.
 func (cp *compiler) noMatch(n *syntax.Node, fn string) *code {
 	s := &site{name: fn, node: n, overload: cp.lib.functions[fn]}
-	return &code{node: n, eval: func(c *Context) (any, error) { return nil, at(s.notFound(c, nil), n) }}
+	return &code{node: n, eval: func(c *Context) (any, error) { return nil, at(s.notFound(c, nil, nil), n) }}
 }

@@ -17,7 +17,7 @@ func (s *site) ambiguous() *Error {
 }
 
 // notFound is the error of a call that no overload accepts, or whose name nobody knows.
-func (s *site) notFound(c *Context, receiver any) *Error {
+func (s *site) notFound(c *Context, receiver any, values []any) *Error {
 	if len(s.overload) == 0 {
 		return s.unknown(c, receiver)
 	}
@@ -26,6 +26,13 @@ func (s *site) notFound(c *Context, receiver any) *Error {
 		e = errorf(NoMatchingMethodException, "No method \"%s\" for receiver %s matches supplied arguments", s.name, shown(receiver))
 	} else {
 		e = errorf(NoMatchingFunctionException, "No function \"%s\" matches supplied arguments", s.name)
+	}
+	if e.Hint = otherHints[s.name]; e.Hint != "" {
+		return e
+	}
+	if sign, ok := operatorSign(s.name); ok {
+		e.Hint = s.operatorHint(sign, values)
+		return e
 	}
 	var overloads []string
 	for _, layer := range s.overload {
@@ -56,6 +63,8 @@ func (s *site) unknown(c *Context, receiver any) *Error {
 		otherForm = otherForm || fn.name == s.name
 	}
 	switch near, ok := pytext.Nearest(s.name, names); {
+	case s.name == "not" || s.name == "and" || s.name == "or":
+		e.Hint = "it is an operator: put a space before the bracket"
 	case otherForm && s.method:
 		e.Hint = "it is a function: " + s.name + "(...)"
 	case otherForm:

@@ -49,7 +49,7 @@ func Named(names ...string) FunctionOption {
 // refused before call is reached.
 //
 // The slice args holds a value for each parameter in order, then those of *rest, and if there is **keywords, last
-// a map[string]any. A lambda arrives as *[Lambda], integers as int64 or *big.Int, maps as map[string]any, *[Dict]
+// a map[string]any. A call that panics is an error of the expression. A lambda arrives as *[Lambda], integers as int64 or *big.Int, maps as map[string]any, *[Dict]
 // or [Mapping], other values as the package comment says. The context c is that of the call.
 func NewFunction(name, params string, call func(c *Context, args []any) (any, error), options ...FunctionOption) (*Function, error) {
 	f := &Function{name: name, module: "host", retains: true}
@@ -82,7 +82,25 @@ func (f *Function) completed(options []FunctionOption) (*Function, error) {
 	if f.kind != FunctionKind && len(f.params) == 0 && f.variadic == nil {
 		return nil, errorf(InvalidMethodException, "method %s has no parameter for its receiver", f.name)
 	}
+	call := f.call
+	f.call = func(c *Context, a []any) (v any, err error) {
+		defer f.rescue(&err)
+		return call(c, a)
+	}
 	return f, nil
+}
+
+// rescue turns a panic of a function of the host into an error: an expression cannot end its host by a call.
+func (f *Function) rescue(err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case valueTooDeep:
+		panic(p)
+	default:
+		e := errorf("Exception", "the function %s of the host panicked: %v", f.name, p)
+		e.cause, _ = p.(error)
+		*err = e
+	}
 }
 
 // GoContext returns the context.Context of the evaluation that c belongs to.

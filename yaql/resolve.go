@@ -242,7 +242,7 @@ func (s *site) call(c *Context, receiver any) (any, error) {
 		}
 	}
 	if len(live) == 0 {
-		return nil, at(s.notFound(c, receiver), s.node)
+		return nil, at(s.notFound(c, receiver, nil), s.node)
 	}
 	if !s.uniform {
 		for _, k := range live[1:] {
@@ -336,7 +336,7 @@ func (s *site) choose(c *Context, live []*candidate, values []any, receiver any)
 		}
 	}
 	if best == nil {
-		return nil, s.notFound(c, receiver)
+		return nil, s.notFound(c, receiver, values)
 	}
 	return best, nil
 }

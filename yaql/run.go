@@ -20,6 +20,9 @@ type run struct {
 }
 
 func (r *run) init(ctx context.Context, e *Engine) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	r.cfg, r.ctx, r.steps = &e.cfg, ctx, math.MaxInt64
 	if e.cfg.steps > 0 {
 		r.steps = e.cfg.steps
