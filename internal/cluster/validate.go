@@ -187,22 +187,36 @@ func forceFloat(v any) (any, bool) {
 	return nil, false
 }
 
-// ParseSize reads a size such as "512", "512M", "1.5g" or "2TiB" as MiB,
-// rounded up to a multiple of 4 as the reference does.
-func ParseSize(text string) (int64, bool) {
+// sizeUnits are the mebibytes in the units of sizes.
+var sizeUnits = map[string]float64{
+	"": 1, "m": 1, "mb": 1, "mib": 1, "g": 1 << 10, "gb": 1 << 10, "gib": 1 << 10, "t": 1 << 20, "tb": 1 << 20, "tib": 1 << 20,
+}
+
+// Mebibytes reads a size as people write it: "512", "512M", "1.5g" or "2TiB", as MiB,
+// rounded up. The second result is false for anything else, and for more than any
+// machine has.
+func Mebibytes(text string) (int64, bool) {
+	const most = 1 << 50
 	t := strings.ToLower(strings.TrimSpace(text))
 	end := 0
 	for end < len(t) && (isDigit(t[end]) || t[end] == '.') {
 		end++
 	}
 	f, err := strconv.ParseFloat(t[:end], 64)
-	scale, known := map[string]float64{
-		"": 1, "m": 1, "mb": 1, "mib": 1, "g": 1 << 10, "gb": 1 << 10, "gib": 1 << 10, "t": 1 << 20, "tb": 1 << 20, "tib": 1 << 20,
-	}[strings.TrimSpace(t[end:])]
-	if err != nil || !known || f*scale > math.MaxInt32*1024 {
+	scale, known := sizeUnits[strings.TrimSpace(t[end:])]
+	if err != nil || !known || f*scale > most {
 		return 0, false
 	}
-	mib := int64(math.Ceil(f * scale))
+	return int64(math.Ceil(f * scale)), true
+}
+
+// ParseSize reads a size as Mebibytes does, rounded up to a multiple of 4 and bounded
+// as in the reference.
+func ParseSize(text string) (int64, bool) {
+	mib, ok := Mebibytes(text)
+	if !ok || mib > math.MaxInt32*1024 {
+		return 0, false
+	}
 	return (mib + 3) / 4 * 4, true
 }
 
@@ -225,7 +239,16 @@ func SetParams(own, changes Params) Params {
 
 // CheckBEParams checks backend parameters as opcodes carry them and turns the
 // old "memory" into minmem and maxmem, whatever these are: clients send all three.
+// Null stands for the default, of "memory" for nothing.
 func CheckBEParams(p Params) (Params, error) {
+	p = p.Clone()
+	for name, v := range p {
+		if v == nil && name == "memory" {
+			delete(p, name)
+		} else if v == nil {
+			p[name] = UseDefault
+		}
+	}
 	out, err := CheckParams(p, BETypes(), true)
 	if err != nil {
 		return nil, err

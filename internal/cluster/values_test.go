@@ -68,6 +68,9 @@ func TestCheckParams(t *testing.T) {
 			t.Errorf("%s: %v was accepted (%v)", name, p, err)
 		}
 	}
+	if be, err := cluster.CheckBEParams(cluster.Params{"vcpus": nil, "memory": nil}); err != nil || !reflect.DeepEqual(be, cluster.Params{"vcpus": cluster.UseDefault}) {
+		t.Errorf("null became %v, %v", be, err)
+	}
 	if be, err := cluster.CheckBEParams(cluster.Params{"memory": 1, "maxmem": 2}); err != nil || be["minmem"] != int64(1) || be["maxmem"] != int64(1) {
 		t.Errorf("the old name of memory stands for both: %v, %v", be, err)
 	}
@@ -76,6 +79,19 @@ func TestCheckParams(t *testing.T) {
 	}
 	if own := cluster.SetParams(cluster.Params{"a": int64(1), "b": int64(2)}, cluster.Params{"a": "default", "b": int64(3)}); !reflect.DeepEqual(own, cluster.Params{"b": int64(3)}) {
 		t.Errorf("SetParams: %v", own)
+	}
+}
+
+func TestSizesAreReadAsPeopleWriteThem(t *testing.T) {
+	for text, want := range map[string]int64{"1": 1, "10g": 10240, "1.5G": 1536, "2T": 2 << 20, "512MiB": 512, "0.1": 1, "3 GB": 3072, "1000000T": 1000000 << 20} {
+		if got, ok := cluster.Mebibytes(text); !ok || got != want {
+			t.Errorf("%q: got %d, %v", text, got, ok)
+		}
+	}
+	for _, text := range []string{"", "g", "1x", "1b", "1i", "1Gi", "1 b", "1gg", "-1", "1e30", "NaN", "9999999999T", "."} {
+		if got, ok := cluster.Mebibytes(text); ok {
+			t.Errorf("%q: got %d", text, got)
+		}
 	}
 }
 

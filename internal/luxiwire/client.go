@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/fault"
 )
 
@@ -48,6 +49,17 @@ func Dial(ctx context.Context, path string) (*Client, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// On returns a client on a connection that is open. When that breaks no other is made.
+func On(conn net.Conn) *Client {
+	c := &Client{}
+	c.use(conn)
+	return c
+}
+
+func (c *Client) use(conn net.Conn) {
+	c.conn, c.frames, c.last = conn, NewFrameReader(conn, maxAnswer), time.Now()
 }
 
 // Close closes the connection.
@@ -105,18 +117,16 @@ func (c *Client) Call(ctx context.Context, method string, args []any, result any
 // and repeats the request, until the context ends or the server has not come
 // back after the given number of tries.
 func (c *Client) Resend(ctx context.Context, tries int, method string, args []any, result any) error {
-	pause := 100 * time.Millisecond
-	for {
+	pauses := backoff.Pauses{First: 100 * time.Millisecond, Longest: 5 * time.Second}
+	for tried := 1; ; tried++ {
 		err := c.Call(ctx, method, args, result)
-		tries--
-		if !fault.Is(err, fault.Unavailable) || tries <= 0 {
+		if !fault.Is(err, fault.Unavailable) || tried >= tries {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(pause):
-			pause = min(2*pause, 5*time.Second)
+		case <-time.After(pauses.After(tried)):
 		}
 	}
 }
@@ -156,12 +166,15 @@ func stillOpen(conn net.Conn) bool {
 }
 
 func (c *Client) connect(ctx context.Context) error {
+	if c.path == "" {
+		return fault.New(fault.Unavailable, "the connection is broken")
+	}
 	dialer := net.Dialer{Timeout: ConnectTimeout}
 	conn, err := dialer.DialContext(ctx, "unix", c.path)
 	if err != nil {
 		return connectFault(c.path, err)
 	}
-	c.conn, c.frames, c.last = conn, NewFrameReader(conn, maxAnswer), time.Now()
+	c.use(conn)
 	return nil
 }
 

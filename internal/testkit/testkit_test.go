@@ -1,8 +1,10 @@
 package testkit_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/testkit"
@@ -96,3 +98,27 @@ func TestMissingDataSkipsUnlessRequired(t *testing.T) {
 		t.Errorf("the library is at %s", got)
 	}
 }
+
+// TestGolden: a text that differs from its record fails and names the line, and is written
+// where that is asked for.
+func TestGolden(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record")
+	testkit.Golden(t, true, path, "a\nb\nc\n")
+	testkit.Golden(t, false, path, "a\nb\nc\n")
+	for text, line := range map[string]string{"a\nx\nc\n": `line 2 is "x" and was "b"`, "a\nb": `line 3 is "nothing" and was "c"`, "a\nb\nc\nd\n": `line 4 is "d" and was ""`} {
+		failing := &complaint{TB: t}
+		testkit.Golden(failing, false, path, text)
+		if !strings.Contains(failing.said, line) {
+			t.Errorf("%q: said %q", text, failing.said)
+		}
+	}
+}
+
+// complaint is a test whose failures are read.
+type complaint struct {
+	testing.TB
+
+	said string
+}
+
+func (c *complaint) Errorf(format string, args ...any) { c.said = fmt.Sprintf(format, args...) }
