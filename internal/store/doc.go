@@ -14,7 +14,9 @@
 //   - The feed holds each accepted transaction whole and in order, from any
 //     revision that is still kept. A reader that lags never delays a writer.
 //   - A controller that lost its lease can commit nothing under its old epoch.
+//   - A store's format (FormatKey) and its database's schema are raised together or not at
+//     all.
 //
-// The store does not read values and knows no kinds by name: what an object
-// means is the business of the packages that own it.
+// But for that one object the store does not read values and knows no kinds by name:
+// what an object means is the business of the packages that own it.
 package store

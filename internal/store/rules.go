@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 // Limits of every store.
@@ -19,6 +20,14 @@ const (
 	// MaxDigits is how many digits a decimal id may have to be ordered as a number.
 	MaxDigits = 19
 )
+
+// KindStore is that of the objects in which a store says what it is.
+const KindStore Kind = "store"
+
+// FormatKey is where the store's format is (package format); a store without it has the
+// first one. It is the one object that stores look into: a transaction that puts it brings the database's schema
+// to that format, too, or neither. It is never deleted.
+var FormatKey = Key{Kind: KindStore, ID: "format"}
 
 // Check tells what is wrong with a key: a part that is empty, too long, not
 // UTF-8, or holds a control character.
@@ -59,6 +68,9 @@ func (tx Tx) Check() error {
 		if err := key.Check(); err != nil {
 			return at(err, "delete", i)
 		}
+		if key == FormatKey {
+			return at(fault.New(fault.Invalid, "the format of a store cannot be deleted"), "delete", i)
+		}
 	}
 	for i, e := range tx.Expect {
 		if err := e.Check(); err != nil {
@@ -75,7 +87,20 @@ func (p *Put) check() error {
 	if len(p.Value) == 0 {
 		return fault.New(fault.Invalid, "the value of %s %q is empty", p.Kind, p.ID)
 	}
+	if p.Key == FormatKey {
+		_, err := FormatOf(p.Value)
+		return err
+	}
 	return p.Key.Check()
+}
+
+// FormatOf is the format that the object at FormatKey brings a store to; fault.Unsupported
+// for one that this program does not know.
+func FormatOf(value []byte) (n int, err error) {
+	if n, err = format.Parse(value); err == nil {
+		err = format.Own().CanLead(n)
+	}
+	return n, err
 }
 
 func at(err error, part string, i int) error {

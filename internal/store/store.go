@@ -4,6 +4,9 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 // Revision numbers the accepted transactions of a store, from 1. Zero stands
@@ -110,7 +113,8 @@ type Lease struct {
 }
 
 // Store is the port. All methods may be called from any goroutine. A closed or
-// broken store answers with fault.Unavailable.
+// broken store answers with fault.Unavailable, and one that finds what it is asked for
+// damaged with fault.WrongState: to ask again is of no use.
 type Store interface {
 	// Enqueue hands over a transaction and returns without waiting. Transactions
 	// take effect in the order of the calls. The caller must not write to what it
@@ -168,6 +172,20 @@ type Store interface {
 
 	// Close commits what is enqueued, answers it, and ends all watches.
 	Close() error
+}
+
+// PresentFormat reads the format of a store, and at which revision it was written: the first one and
+// zero where the store names none. It may be one that this program does not know.
+func PresentFormat(ctx context.Context, s Store) (n int, at Revision, err error) {
+	o, err := s.Get(ctx, FormatKey)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return format.First, 0, nil
+	case err != nil:
+		return 0, 0, err
+	}
+	n, err = format.Parse(o.Value)
+	return n, o.Revision, err
 }
 
 // Commit enqueues a transaction and waits for its outcome. When ctx ends first the outcome is

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 func TestTxCheckNamesTheFault(t *testing.T) {
@@ -32,6 +33,10 @@ func TestTxCheckNamesTheFault(t *testing.T) {
 		{"long id", store.Tx{Delete: []store.Key{{Kind: "job", ID: strings.Repeat("x", store.MaxID+1)}}}, fault.TooLarge, "delete[0]"},
 		{"no value", store.Tx{Put: []store.Put{{Key: ok}}}, fault.Invalid, "put[0]"},
 		{"big value", store.Tx{Put: []store.Put{{Key: ok, Value: make([]byte, store.MaxValue+1)}}}, fault.TooLarge, "put[0]"},
+		{"a format", store.Tx{Put: []store.Put{{Key: store.FormatKey, Value: format.Encode(format.Newest)}}}, "", ""},
+		{"a format of later", store.Tx{Put: []store.Put{{Key: store.FormatKey, Value: format.Encode(format.Newest + 1)}}}, fault.Unsupported, "put[0]"},
+		{"no format", store.Tx{Put: []store.Put{put(ok), put(store.FormatKey)}}, fault.Unsupported, "put[1]"},
+		{"the format is deleted", store.Tx{Delete: []store.Key{ok, store.FormatKey}}, fault.Invalid, "delete[1]"},
 		{"twice", store.Tx{Put: []store.Put{put(ok)}, Delete: []store.Key{ok}}, fault.Invalid, ""},
 		{"twice in many", store.Tx{Put: append(manyPuts(100), put(store.Key{Kind: "job", ID: "57"}))}, fault.Invalid, ""},
 	} {

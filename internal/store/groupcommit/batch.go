@@ -3,6 +3,7 @@ package groupcommit
 import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 // Batch is a group of requests on their way into one commit. Deciding happens
@@ -16,6 +17,8 @@ type Batch struct {
 	Writes []Write
 	// Leases are the leases as they are after the batch.
 	Leases *Leases
+	// Format is what the batch raises the store to; zero if it does not.
+	Format int
 	// Err is a failure to read, which fails the batch.
 	Err error
 
@@ -74,6 +77,9 @@ func (b *Batch) decide(r *Request) {
 	r.rev = b.Revision
 	for i := range r.tx.Put {
 		p := &r.tx.Put[i]
+		if p.Key == store.FormatKey {
+			b.Format, _ = format.Parse(p.Value) // it was checked
+		}
 		b.add(Write{Key: p.Key, Revision: r.rev, At: p.At, Value: p.Value})
 	}
 	for _, key := range r.tx.Delete {

@@ -53,6 +53,7 @@ func (f *Front) Enqueue(tx store.Tx, done func(store.Revision, error)) {
 	r := &Request{tx: tx, done: done, err: tx.Check()}
 	for i := range tx.Put {
 		r.size += len(tx.Put[i].Value)
+		r.alone = r.alone || tx.Put[i].Key == store.FormatKey
 	}
 	if !f.queue.add(r) {
 		go done(0, ErrClosed)

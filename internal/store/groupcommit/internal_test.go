@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 func TestPlaceKeepsTheOrderOfIDs(t *testing.T) {
@@ -84,6 +85,27 @@ func TestQueueBatches(t *testing.T) {
 	}
 	if want := []int{1, 1, MaxBatch, 1}; !slices.Equal(sizes, want) {
 		t.Errorf("batches of %v, want %v", sizes, want)
+	}
+}
+
+// TestARaiseIsCommittedAlone: what may fail it fails nobody else.
+func TestARaiseIsCommittedAlone(t *testing.T) {
+	f := NewFront(0, nil)
+	for _, key := range []store.Key{{Kind: "job", ID: "1"}, {Kind: "job", ID: "2"}, store.FormatKey, {Kind: "job", ID: "3"}} {
+		f.Enqueue(store.Tx{Put: []store.Put{{Key: key, Value: format.Encode(format.Newest)}}}, nil)
+	}
+	f.CloseQueue()
+	var sizes, formats []int
+	for {
+		batch, more := f.Take(nil)
+		if !more {
+			break
+		}
+		b := Decide(batch, 0, NewLeases(nil, nil), func(store.Key) (store.Revision, error) { return 0, nil })
+		sizes, formats = append(sizes, len(batch)), append(formats, b.Format)
+	}
+	if !slices.Equal(sizes, []int{2, 1, 1}) || !slices.Equal(formats, []int{0, format.Newest, 0}) {
+		t.Errorf("batches of %v raise to %v", sizes, formats)
 	}
 }
 

@@ -22,6 +22,8 @@ type Request struct {
 	done  func(store.Revision, error)
 	// size is how many bytes the values have.
 	size int
+	// alone: it changes the schema, and shares a commit with no other. What fails it fails nobody else.
+	alone bool
 	// err is the answer if it is a refusal, rev or leased if it is not.
 	err    error
 	rev    store.Revision
@@ -141,11 +143,14 @@ func (q *queue) next(buf []*Request) (batch []*Request, more bool) {
 	defer q.mu.Unlock()
 	bytes := 0
 	for _, r := range q.waiting {
-		if len(buf) == MaxBatch || (len(buf) > 0 && bytes+r.size > MaxBatchBytes) {
+		if len(buf) == MaxBatch || len(buf) > 0 && (r.alone || bytes+r.size > MaxBatchBytes) {
 			break
 		}
 		bytes += r.size
 		buf = append(buf, r)
+		if r.alone {
+			break
+		}
 	}
 	rest := copy(q.waiting, q.waiting[len(buf):])
 	clear(q.waiting[rest:])

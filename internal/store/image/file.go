@@ -16,16 +16,23 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
-// format is the first line of a file.
-const format = "drover backup 1\n"
+// The first line of a file. Programs that know of no formats take the first alone, and
+// so nothing that they could not read.
+const (
+	firstLine  = "drover backup 1\n"
+	formatLine = "drover backup 2\n" // of a store with a format behind the first
+)
 
 // Header is what a backup file tells of itself.
 type Header struct {
 	Made     time.Time      `json:"made"`
 	Revision store.Revision `json:"revision"`
 	Epoch    int64          `json:"epoch"`
+	// Format is that of the store; left out for the first one.
+	Format int `json:"format,omitempty"`
 }
 
 // item is the line before an object's value.
@@ -104,8 +111,12 @@ func write(to io.Writer, img *Image, now time.Time) (count int, err error) {
 	buffered := bufio.NewWriterSize(to, 1<<20)
 	out := io.MultiWriter(buffered, sum)
 	lines := json.NewEncoder(out)
-	if _, err = io.WriteString(out, format); err == nil {
-		err = lines.Encode(Header{Made: now.UTC(), Revision: img.Revision, Epoch: img.Epoch})
+	line, head := formatLine, Header{Made: now.UTC(), Revision: img.Revision, Epoch: img.Epoch, Format: img.Format}
+	if img.Format == format.First {
+		line, head.Format = firstLine, 0
+	}
+	if _, err = io.WriteString(out, line); err == nil {
+		err = lines.Encode(head)
 	}
 	if err != nil {
 		return 0, err
@@ -152,7 +163,7 @@ func Open(path string) (*File, error) {
 // Image returns what is in the file. What it yields is checked again at its
 // end, for the file may have been changed since.
 func (f *File) Image() *Image {
-	return &Image{Revision: f.Revision, Epoch: f.Epoch, Objects: f.read(&Header{}, new(int))}
+	return &Image{Revision: f.Revision, Epoch: f.Epoch, Format: f.Format, Objects: f.read(&Header{}, new(int))}
 }
 
 // reader reads a file while it sums up what it has read.
@@ -202,12 +213,15 @@ func (f *File) read(head *Header, count *int) func(func(store.Object, error) boo
 
 func (r *reader) head(head *Header) error {
 	first, err := r.line()
-	if err != nil || string(first) != format {
+	if err != nil || string(first) != firstLine && string(first) != formatLine {
 		return errors.New("it does not begin as a backup does")
 	}
 	text, err := r.line()
 	if err == nil {
 		err = json.Unmarshal(text, head)
+	}
+	if string(first) == firstLine {
+		head.Format = format.First
 	}
 	r.sum.Write(first)
 	r.sum.Write(text)

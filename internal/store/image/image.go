@@ -26,6 +26,11 @@ type Image struct {
 	// Revision and Epoch are the newest that the store has given out.
 	Revision store.Revision
 	Epoch    int64
+	// Format is that of the store, zero where it cannot be read.
+	Format int
+	// Unfit says why the schema of the store's database is not that of its format; nil if it is, and
+	// where there is no database.
+	Unfit error
 	// Objects are all that the store holds, by kind and then in the order of ids.
 	Objects iter.Seq2[store.Object, error]
 	// Feed are the rows of the stored feed, oldest first; nil where they are
@@ -104,6 +109,9 @@ type last struct {
 // finding itself.
 func Check(img *Image) *Findings {
 	f := &Findings{}
+	if img.Unfit != nil {
+		f.addf("%v", img.Unfit)
+	}
 	told := map[store.Key]last{}
 	oldest := f.rows(img, told)
 	for o, err := range img.Objects {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/store/image"
 )
 
@@ -66,6 +67,24 @@ func TestBackupKeepsEverything(t *testing.T) {
 	}
 	if n, err := image.Compare(f.Image(), &image.Image{Objects: all(content...)}); n != 3 || err != nil {
 		t.Errorf("%d objects are equal: %v", n, err)
+	}
+}
+
+// TestBackupsOfAFormatAreNewToProgramsOfBefore: those take files that begin in one way alone.
+func TestBackupsOfAFormatAreNewToProgramsOfBefore(t *testing.T) {
+	for n, want := range map[int]string{format.First: "drover backup 1\n", format.Newest: "drover backup 2\n", 0: "drover backup 2\n"} {
+		path := filepath.Join(t.TempDir(), "backup")
+		if _, err := image.Create(path, &image.Image{Revision: 9, Format: n, Objects: all(content...)}, time.Now(), false); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.HasPrefix(string(text), want) {
+			t.Errorf("of format %d it begins with %.20q, %v", n, text, err)
+		}
+		f, err := image.Open(path)
+		if err != nil || f.Format != n || f.Image().Format != n {
+			t.Errorf("format %d comes back as %+v, %v", n, f, err)
+		}
 	}
 }
 
@@ -194,6 +213,13 @@ func TestCheck(t *testing.T) {
 		if (text == "") != (tc.want == "") || !strings.Contains(text, tc.want) {
 			t.Errorf("%s: found %q, want %q", what, text, tc.want)
 		}
+	}
+}
+
+func TestCheckTellsOfASchemaThatDoesNotFit(t *testing.T) {
+	f := image.Check(&image.Image{Revision: 1, Format: format.Newest, Unfit: errors.New("it does not fit"), Objects: all(), Feed: rows(image.Row{First: 1, Last: 1})})
+	if len(f.Problems) != 1 || f.Problems[0] != "it does not fit" {
+		t.Errorf("found %q", f.Problems)
 	}
 }
 

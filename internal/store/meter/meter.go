@@ -6,6 +6,9 @@
 //   - A store is in trouble from the first failure of its own until the next
 //     success of the same kind, a read or a write. A refusal on the request's account
 //     (Conflict, Fenced, Invalid, NotFound, ...) is no failure of the store.
+//   - Trouble with reading ends by itself when the store can be read again, while
+//     Retry runs. Who is sent no requests while it is in trouble would otherwise
+//     stay in it.
 package meter
 
 import (
@@ -18,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/metrics"
 	"github.com/drover-project/drover/internal/store"
 )
 
@@ -27,7 +31,7 @@ type Store struct {
 	store.Store
 	log     *slog.Logger
 	commits *prometheus.CounterVec
-	latency prometheus.Histogram
+	latency prometheus.Observer
 	reads   *prometheus.CounterVec
 
 	mu      sync.Mutex
@@ -54,14 +58,12 @@ var doing = [2]string{"read", "written"}
 func New(s store.Store, figures prometheus.Registerer, log *slog.Logger) *Store {
 	m := &Store{
 		Store: s, log: log,
-		commits: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "drover_store_transactions_total",
-			Help: "Transactions handed to the store, by outcome: committed, refused on their own account, or failed."}, []string{"outcome"}),
-		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "drover_store_commit_seconds",
-			Help: "Time from handing a transaction to the store to its answer.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15)}),
-		reads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "drover_store_reads_total",
-			Help: "Reads of the store, by outcome: done or failed."}, []string{"outcome"}),
+		commits: metrics.NewCounter("drover_store_transactions_total"),
+		reads:   metrics.NewCounter("drover_store_reads_total"),
 	}
-	figures.MustRegister(m.commits, m.latency, m.reads)
+	latency := metrics.NewHistogram("drover_store_commit_seconds")
+	m.latency = latency.WithLabelValues()
+	figures.MustRegister(m.commits, latency, m.reads)
 	return m
 }
 
@@ -105,6 +107,25 @@ func (m *Store) note(kind int, err error) {
 		m.log.Warn("the store cannot be "+doing[kind], "error", err)
 	case before != nil && now == nil:
 		m.log.Warn("the store can be "+doing[kind]+" again", "after", time.Since(before.Since).Round(time.Millisecond))
+	}
+}
+
+// Retry reads each second while there is trouble with reading, until ctx ends.
+func (m *Store) Retry(ctx context.Context) {
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+		m.mu.Lock()
+		trouble := m.trouble[reading] != nil
+		m.mu.Unlock()
+		if trouble {
+			_, _ = m.Revision(ctx) // which keeps account
+		}
 	}
 }
 

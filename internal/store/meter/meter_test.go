@@ -1,9 +1,14 @@
 package meter_test
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -84,4 +89,42 @@ drover_store_transactions_total{outcome="refused"} 1
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// TestTroubleWithReadingEndsByItself: a controller in trouble is sent no requests, whose
+// reads would show that the store is well again.
+func TestTroubleWithReadingEndsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		beneath := &failing{}
+		beneath.away.Store(true)
+		m := meter.New(beneath, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go m.Retry(ctx)
+		if _, err := m.Revision(ctx); err == nil || m.Trouble() == nil {
+			t.Fatalf("a failed read: %v, %v", err, m.Trouble())
+		}
+		time.Sleep(3 * time.Second)
+		if m.Trouble() == nil {
+			t.Error("the trouble is over, and the store is not")
+		}
+		beneath.away.Store(false)
+		time.Sleep(2 * time.Second)
+		if m.Trouble() != nil {
+			t.Errorf("the store is well, and said to be in trouble: %v", m.Trouble())
+		}
+	})
+}
+
+// failing is a store that cannot be read while it is away.
+type failing struct {
+	store.Store
+	away atomic.Bool
+}
+
+func (f *failing) Revision(context.Context) (store.Revision, error) {
+	if f.away.Load() {
+		return 0, errors.New("away")
+	}
+	return 1, nil
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -51,7 +52,7 @@ func TestAwaitLease(t *testing.T) {
 	server := pgserver.Start(t, false)
 	t.Run("the holder's connection ends", func(t *testing.T) { connectionEnds(t, server.URL("ends")) })
 	t.Run("the lease is handed over", func(t *testing.T) { handedOver(t, server.URL("handed")) })
-	t.Run("the waiter's connection ends", func(t *testing.T) { waiterReturns(t, server.URL("returns")) })
+	t.Run("the waiter's connection ends", func(t *testing.T) { waiterReturns(t, server, server.URL("returns")) })
 }
 
 // connectionEnds kills the connection of a
@@ -127,7 +128,7 @@ func handedOver(t *testing.T, url string) {
 
 // waiterReturns: whoever lost its own connection waits for the holder's seat again as
 // soon as it sees the holder there, or the holder sits down again.
-func waiterReturns(t *testing.T, url string) {
+func waiterReturns(t *testing.T, server *pgserver.Server, url string) {
 	t.Helper()
 	first, second, third := openAt(t, url), openAt(t, url), openAt(t, url)
 	second.settle = long
@@ -136,12 +137,21 @@ func waiterReturns(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	got := waits(t, second, "second")
-	for _, lost := range []string{"true", "NOT granted"} { // both connections, the waiter's first; that alone
+	for _, lose := range []func(){
+		func() { // both connections, and neither comes back before the other is lost
+			server.Kill(os.Interrupt)
+			server.Up()
+			third = openAt(t, url)
+		},
+		func() { // the waiter's alone
+			if _, err := third.points.Exec(t.Context(), "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"+
+				" AND classid = hashtext('drover ' || current_schema())::oid"); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
 		seated(t, third, 1)
-		if _, err := third.points.Exec(t.Context(), "SELECT pg_terminate_backend(pid, 60000) FROM (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND "+lost+
-			" AND classid = hashtext('drover ' || current_schema())::oid ORDER BY granted) AS l"); err != nil {
-			t.Fatal(err)
-		}
+		lose()
 		if held, err = first.RenewLease(t.Context(), held, long); err != nil {
 			t.Fatal(err)
 		}

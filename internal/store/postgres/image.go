@@ -10,8 +10,10 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/store/groupcommit"
 	"github.com/drover-project/drover/internal/store/image"
+	"github.com/drover-project/drover/internal/store/schema"
 )
 
 // connect opens one connection to the store that a URL names, and makes its
@@ -61,12 +63,36 @@ func Image(ctx context.Context, url string, use func(*image.Image) error) (err e
 	return pgx.BeginTxFunc(ctx, conn, moment, func(tx pgx.Tx) error {
 		img := &image.Image{}
 		err := tx.QueryRow(ctx, "SELECT revision, (SELECT coalesce(max(epoch), 0) FROM lease) FROM head").Scan(&img.Revision, &img.Epoch)
+		if err == nil {
+			err = lookFit(ctx, tx, img)
+		}
 		if err != nil {
 			return readingFailed(err)
 		}
 		img.Objects, img.Feed = allObjects(ctx, tx), allRows(ctx, tx)
 		return use(img)
 	})
+}
+
+// lookFit reads the format, and compares it with the schema.
+func lookFit(ctx context.Context, tx pgx.Tx, img *image.Image) error {
+	var value []byte
+	err := tx.QueryRow(ctx, "SELECT value FROM object WHERE kind = $1 AND place = $2", string(store.FormatKey.Kind), groupcommit.Place(store.FormatKey.ID)).Scan(&value)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		img.Format = format.First
+	case err != nil:
+		return err
+	default:
+		img.Format, _ = format.Parse(value) // zero is told
+	}
+	var have int64
+	if err := tx.QueryRow(ctx, schemaVersion).Scan(&have); err != nil {
+		return err
+	}
+	steps, err := schema.Steps(migrationFiles)
+	img.Unfit = schema.Agree(steps, have, img.Format)
+	return err
 }
 
 func readingFailed(err error) error {
@@ -171,23 +197,41 @@ func Load(ctx context.Context, url string, img *image.Image) (err error) {
 			return fault.New(fault.WrongState, "there is a store already, with revision %d", revision).
 				WithHint("name another schema with search_path, or another database")
 		}
-		next, stop := iter.Pull2(img.Objects)
-		defer stop()
-		_, err := tx.CopyFrom(ctx, pgx.Identifier{"object"}, []string{"kind", "place", "revision", "at", "value"}, pgx.CopyFromFunc(func() ([]any, error) {
-			o, err, more := next()
-			if !more || err != nil {
-				return nil, err
-			}
-			return []any{string(o.Kind), groupcommit.Place(o.ID), int64(o.Revision), o.At, o.Value}, nil
-		}))
+		to, err := copyObjects(ctx, tx, img)
 		if err != nil {
-			if f, ok := errors.AsType[*fault.Error](err); ok {
-				return f
-			}
-			return fault.New(fault.Unavailable, "cannot write the store: %w", err)
+			return err
+		}
+		if err := raise(ctx, tx, to); err != nil {
+			return fault.New(fault.Unavailable, "cannot bring the schema to format %d: %w", to, err)
 		}
 		return given(ctx, tx, img)
 	})
+}
+
+// copyObjects writes the objects of an image, and returns the format that is among them.
+func copyObjects(ctx context.Context, tx pgx.Tx, img *image.Image) (to int, err error) {
+	next, stop := iter.Pull2(img.Objects)
+	defer stop()
+	to = format.First
+	var unfit error // what is wrong with the image itself: the server makes a text of it
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"object"}, []string{"kind", "place", "revision", "at", "value"}, pgx.CopyFromFunc(func() ([]any, error) {
+		o, err, more := next()
+		if more && err == nil && o.Key == store.FormatKey {
+			to, err = store.FormatOf(o.Value)
+		}
+		if !more || err != nil {
+			unfit = err
+			return nil, err
+		}
+		return []any{string(o.Kind), groupcommit.Place(o.ID), int64(o.Revision), o.At, o.Value}, nil
+	}))
+	switch {
+	case unfit != nil:
+		return to, unfit
+	case err != nil:
+		return to, fault.New(fault.Unavailable, "cannot write the store: %w", err)
+	}
+	return to, nil
 }
 
 // given notes what the image's store had given out.

@@ -4,15 +4,18 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/readlease"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/store/groupcommit"
 	"github.com/drover-project/drover/internal/store/schema"
 )
@@ -116,7 +119,11 @@ func (s *Store) Lend(l *readlease.Lessor) { s.writer.lessor.Store(l) }
 // sessionParams are those of every session, unless the URL says otherwise. A controller that is paused, or cut off, in
 // the midst of a transaction keeps the lock that orders the writers, and nobody else could lead: the server is to end
 // its session before the writers of others have lost patience, and a connection to nobody before a lease expires.
+//
+// A store that has a format takes leases from sessions alone that say which formats they know
+// (migrations/0003_format_2.sql).
 var sessionParams = map[string]string{
+	"drover.format":                       strconv.Itoa(format.Newest),
 	"search_path":                         DefaultSchema,
 	"application_name":                    "drover",
 	"idle_in_transaction_session_timeout": "3s",
@@ -184,24 +191,54 @@ func migrate(ctx context.Context, conn *pgx.Conn, name string) error {
 			}
 		}
 		var have int64
-		if err := tx.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&have); err != nil {
+		if err := tx.QueryRow(ctx, schemaVersion).Scan(&have); err != nil {
 			return err
 		}
 		missing, err := schema.Missing(steps, have)
 		if err != nil {
 			return err
 		}
-		for _, step := range missing {
-			if _, err := tx.Exec(ctx, step.SQL); err != nil {
-				return fmt.Errorf("migration %s: %w", step.Name, err)
-			}
-			if _, err := tx.Exec(ctx, "INSERT INTO schema_version VALUES (true, $1) ON CONFLICT (one) DO UPDATE SET version = $1", step.Version); err != nil {
-				return fmt.Errorf("migration %s: %w", step.Name, err)
-			}
-		}
-		return nil
+		return apply(ctx, tx, missing)
 	})
 }
+
+// transaction is one that is open.
+type transaction interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// apply takes steps of the schema.
+func apply(ctx context.Context, tx transaction, steps []schema.Step) error {
+	for _, step := range steps {
+		if _, err := tx.Exec(ctx, step.SQL); err != nil {
+			return fmt.Errorf("migration %s: %w", step.Name, err)
+		}
+		if _, err := tx.Exec(ctx, "INSERT INTO schema_version VALUES (true, $1) ON CONFLICT (one) DO UPDATE SET version = $1", step.Version); err != nil {
+			return fmt.Errorf("migration %s: %w", step.Name, err)
+		}
+	}
+	return nil
+}
+
+// raise takes the steps of a format, within a transaction that writes. A table that is
+// being read, for a backup say, is not waited for long: nobody could write meanwhile.
+func raise(ctx context.Context, tx transaction, to int) error {
+	steps, err := schema.Steps(migrationFiles)
+	if err != nil {
+		return err
+	}
+	var have int64
+	if err := tx.QueryRow(ctx, schemaVersion).Scan(&have); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'"); err != nil {
+		return err
+	}
+	return apply(ctx, tx, schema.Raise(steps, have, to))
+}
+
+const schemaVersion = "SELECT coalesce(max(version), 0) FROM schema_version"
 
 // Close implements store.Store.
 func (s *Store) Close() error {

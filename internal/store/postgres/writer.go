@@ -139,6 +139,11 @@ func (w *writer) try(ctx context.Context, requests []*groupcommit.Request, f *gr
 		return w.rollback(ctx)
 	}
 	w.leased.Await() // it has been called off while the transaction began
+	if b.Format > 0 {
+		if err := raise(ctx, w.conn, b.Format); err != nil {
+			return err
+		}
+	}
 	if err := w.settle(w.commit(ctx, b, h), h.xid); err != nil {
 		return err
 	}

@@ -133,6 +133,9 @@ func writeError(err error) (answer error, usable bool) {
 	if gone, ok := errors.AsType[*goneError](err); ok {
 		return fault.New(fault.Unavailable, "the store stopped, since what it writes would be lost: %w", gone), false
 	}
+	if malformed(err) {
+		return damagedFile(err), false
+	}
 	if mendable(err) {
 		return fault.New(fault.Unavailable, "whether the store has what it was writing shows when it can be opened anew: %w", err).WithHint("see to the disk"), false
 	}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -214,4 +216,53 @@ func TestDamageIsNeverSilent(t *testing.T) {
 		}
 	}
 	t.Log(outcomes)
+}
+
+// TestMalformedPagesAreDamage: whoever comes upon a page that SQLite cannot read is told that the store is damaged, and not to
+// try again.
+func TestMalformedPagesAreDamage(t *testing.T) {
+	w := wrecks(t)[1]
+	pageSize := int(w.database[16])<<8 | int(w.database[17])
+	read, wrote := 0, 0
+	const enough = 3
+	for page := 1; page < len(w.database)/pageSize && (read < enough || wrote == 0); page++ {
+		const kind, leaf, count = 0, 13, 3 // of a table; how many cells it has
+		begin := page * pageSize
+		if w.database[begin+kind] != leaf || !bytes.Contains(w.database[begin:begin+pageSize], []byte("word word")) {
+			continue
+		}
+		dir := t.TempDir()
+		database := slices.Clone(w.database)
+		database[begin+count] = 0x7f
+		if err := os.WriteFile(filepath.Join(dir, FileName), database, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(dir, Options{})
+		if err != nil {
+			if !fault.Is(err, fault.WrongState) && !strings.Contains(err.Error(), "malformed") {
+				t.Errorf("page %d: %v", page, err)
+			}
+			continue
+		}
+		for i := range 151 {
+			key := store.Key{Kind: "job", ID: strconv.Itoa(i)}
+			if _, err := s.Get(t.Context(), key); err == nil || fault.Is(err, fault.NotFound) {
+				continue
+			} else if read++; !fault.Is(err, fault.WrongState) {
+				t.Fatalf("page %d, read: %v", page, err)
+			}
+			_, err := store.Commit(t.Context(), s, store.Tx{Put: []store.Put{{Key: key, Value: []byte(strings.Repeat("x", 1<<20))}}})
+			if err != nil {
+				wrote++
+				if !fault.Is(err, fault.WrongState) {
+					t.Fatalf("page %d, written: %v", page, err)
+				}
+			}
+			break
+		}
+		_ = s.Close() // it may be unable to
+	}
+	if read == 0 || wrote == 0 {
+		t.Errorf("of those who read %d came upon it, and %d of those who wrote", read, wrote)
+	}
 }

@@ -14,8 +14,10 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/store/groupcommit"
 	"github.com/drover-project/drover/internal/store/image"
+	"github.com/drover-project/drover/internal/store/schema"
 )
 
 // Image hands out what the store in a directory holds at one moment, also while
@@ -50,6 +52,9 @@ func Image(ctx context.Context, dir, scratch string, use func(*image.Image) erro
 	defer func() { err = errors.Join(err, db.Close()) }()
 	img := &image.Image{Objects: allObjects(ctx, db), Feed: allRows(ctx, db)}
 	err = db.QueryRowContext(ctx, "SELECT (SELECT coalesce(max(last), 0) FROM feed), (SELECT coalesce(max(epoch), 0) FROM lease)").Scan(&img.Revision, &img.Epoch)
+	if err == nil {
+		err = lookFit(ctx, db, img)
+	}
 	if err != nil {
 		return unreadable(err)
 	}
@@ -57,6 +62,26 @@ func Image(ctx context.Context, dir, scratch string, use func(*image.Image) erro
 		return fault.New(fault.WrongState, "the store ends with revision %d, and revision %d was committed; its log %s-wal is damaged or missing", img.Revision, committed, FileName)
 	}
 	return use(img)
+}
+
+// lookFit reads the format, and compares it with the schema.
+func lookFit(ctx context.Context, db *sql.DB, img *image.Image) error {
+	o, err := object(ctx, db, store.FormatKey)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		img.Format = format.First
+	case err != nil:
+		return err
+	default:
+		img.Format, _ = format.Parse(o.Value) // zero is told
+	}
+	var have int64
+	if err := db.QueryRowContext(ctx, schemaVersion).Scan(&have); err != nil {
+		return err
+	}
+	steps, err := schema.Steps(migrationFiles)
+	img.Unfit = schema.Agree(steps, have, img.Format)
+	return err
 }
 
 func vacuum(ctx context.Context, from, to string) error {
@@ -302,10 +327,24 @@ func fill(dir string, img *image.Image) error {
 	return errors.Join(err, w.sql.close(), c.raw.Close())
 }
 
+// fillFormat brings the schema to the format of an image.
+func (w *writer) fillFormat(value []byte) error {
+	to, err := store.FormatOf(value)
+	if err != nil {
+		return err
+	}
+	return raise(w.conn, to)
+}
+
 func (w *writer) fill(img *image.Image) error {
 	for o, err := range img.Objects {
 		if err != nil {
 			return err
+		}
+		if o.Key == store.FormatKey {
+			if err := w.fillFormat(o.Value); err != nil {
+				return err
+			}
 		}
 		if err := w.write(&groupcommit.Write{Key: o.Key, Revision: o.Revision, At: o.At, Value: o.Value}); err != nil {
 			return err

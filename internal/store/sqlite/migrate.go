@@ -18,7 +18,7 @@ func migrate(c *conn, steps []schema.Step) error {
 	if err := c.script("CREATE TABLE IF NOT EXISTS schema_version (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL)"); err != nil {
 		return err
 	}
-	have, err := c.integer("SELECT coalesce(max(version), 0) FROM schema_version")
+	have, err := c.integer(schemaVersion)
 	if err != nil {
 		return err
 	}
@@ -34,9 +34,32 @@ func migrate(c *conn, steps []schema.Step) error {
 	return nil
 }
 
+// raise takes the steps of a format, within the transaction that is open.
+func raise(c *conn, to int) error {
+	steps, err := schema.Steps(migrationFiles)
+	if err != nil {
+		return err
+	}
+	have, err := c.integer(schemaVersion)
+	if err != nil {
+		return err
+	}
+	for _, step := range schema.Raise(steps, have, to) {
+		if err := c.script(step.SQL + "\n;" + setVersion(step)); err != nil {
+			return fmt.Errorf("migration %s: %w", step.Name, err)
+		}
+	}
+	return nil
+}
+
+const schemaVersion = "SELECT coalesce(max(version), 0) FROM schema_version"
+
+func setVersion(s schema.Step) string {
+	return "INSERT OR REPLACE INTO schema_version VALUES (1, " + strconv.FormatInt(s.Version, 10) + ")"
+}
+
 func apply(c *conn, m schema.Step) error {
-	err := c.script("BEGIN IMMEDIATE;\n" + m.SQL + "\n;INSERT OR REPLACE INTO schema_version VALUES (1, " +
-		strconv.FormatInt(m.Version, 10) + "); COMMIT")
+	err := c.script("BEGIN IMMEDIATE;\n" + m.SQL + "\n;" + setVersion(m) + "; COMMIT")
 	if err != nil {
 		c.rollback()
 	}

@@ -20,6 +20,9 @@ func (s *Store) readError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
+	if malformed(err) {
+		return damagedFile(err)
+	}
 	select {
 	case <-s.writer.done:
 		return groupcommit.ErrClosed

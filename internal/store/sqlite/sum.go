@@ -1,8 +1,12 @@
 package sqlite
 
 import (
+	"errors"
 	"hash/crc32"
 	"strconv"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
@@ -44,6 +48,17 @@ func leaseSum(l store.Lease) int64 {
 func damaged(what string, id any) error {
 	return fault.New(fault.WrongState, "the store is damaged: %s %v is not what was written", what, id).
 		WithHint("drover store check tells what else is; restore a backup")
+}
+
+// damagedFile is the error of a file that SQLite cannot read as a database.
+func damagedFile(err error) error {
+	return fault.New(fault.WrongState, "the store is damaged: %w", err).WithHint("drover store check tells what else is; restore a backup")
+}
+
+// malformed reports whether a failure tells that the file is not what SQLite wrote.
+func malformed(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
 }
 
 // checkRow compares a row of the feed with its sum.

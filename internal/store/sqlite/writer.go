@@ -225,6 +225,11 @@ func (w *writer) commit(b *groupcommit.Batch) error {
 		return fmt.Errorf("begin: %w", err)
 	}
 	_ = w.log.extend(w.place.logSize) // commits are slower without, and the log has what room there is
+	if b.Format > 0 {
+		if err := raise(w.conn, b.Format); err != nil {
+			return fmt.Errorf("raise the format: %w", err)
+		}
+	}
 	next, err := w.change(b)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 var transactions = []testCase{
@@ -30,9 +31,39 @@ var transactions = []testCase{
 	{"concurrent writers count without loss", concurrentWriters},
 	{"concurrent readers see whole transactions", wholeForReaders},
 	{"everything survives a reopen", reopenKeeps},
+	{"the format is raised with what else changes", formatRaised},
 	{"close commits what is enqueued", closeCommits},
 	{"a closed store refuses", closedRefuses},
 	{"commit gives up with its context", commitGivesUp},
+}
+
+// formatRaised: the format of a store is an object like others, but for what it may be.
+func formatRaised(f *fixture) {
+	to := func(n int) store.Put { return store.Put{Key: store.FormatKey, Value: format.Encode(n)} }
+	k := key("job", "1")
+	f.refused(puts(put(k, "1"), to(format.Newest+1)), fault.Unsupported)
+	f.refused(puts(put(k, "1"), put(store.FormatKey, "2")), fault.Unsupported)
+	f.refused(store.Tx{Put: []store.Put{to(format.Newest)}, Expect: []store.Expect{{Key: k, Revision: 1}}}, fault.Conflict)
+	f.refused(store.Tx{Delete: []store.Key{store.FormatKey}}, fault.Invalid)
+	f.wantObject(store.FormatKey, "", 0)
+	answers := make(chan error, 3)
+	for _, tx := range []store.Tx{puts(put(key("job", "2"), "2")), puts(put(k, "1"), to(format.Newest)), puts(put(key("job", "3"), "3"))} {
+		f.Enqueue(tx, func(_ store.Revision, err error) { answers <- err })
+	}
+	for range cap(answers) {
+		if err := <-answers; err != nil {
+			f.Fatal(err)
+		}
+	}
+	last := f.revision()
+	for range 2 {
+		f.wantObject(store.FormatKey, string(format.Encode(format.Newest)), last-1)
+		f.wantObject(k, "1", last-1)
+		f.wantObject(key("job", "3"), "3", last)
+		f.reopen()
+	}
+	again := f.commit(puts(to(format.Newest)))
+	f.wantObject(store.FormatKey, string(format.Encode(format.Newest)), again)
 }
 
 func putGetReplaceDelete(f *fixture) {

@@ -1,0 +1,131 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Table is the table, in the order in which it is read.
+func Table() []Figure { return table }
+
+// Bounds of times: requests are quick, commits a little slower, and jobs may take hours.
+var (
+	requestTimes = prometheus.ExponentialBuckets(0.0001, 4, 9)
+	commitTimes  = prometheus.ExponentialBuckets(0.0005, 2, 15)
+	jobTimes     = prometheus.ExponentialBuckets(0.001, 4, 12)
+)
+
+var table = []Figure{
+	{
+		Name: "drover_jobs", Kind: Gauge, Unit: "jobs", Labels: []string{"status"},
+		Help:   "Jobs that are not archived, by status.",
+		Advice: "Many that have ended: they are archived `archive-after` their end. Many that have not: the next figure says why.",
+	},
+	{
+		Name: "drover_jobs_waiting", Kind: Gauge, Unit: "jobs", Labels: []string{"for"},
+		Help:   "Jobs that have not ended and do not run, by what they wait for.",
+		Advice: "`filter`: a rule (`drover filter stats`); `depend`: another job; `bucket`: a place under a rule's limit; `slot`: raise `max_running_jobs`, or wait; `lock`: `drover lock list`. `drover top holds` shows all of it.",
+	},
+	{
+		Name: "drover_held_jobs", Kind: Gauge, Unit: "jobs", Labels: []string{"rule"},
+		Help:   "Jobs that a filter rule holds, by rule.",
+		Advice: "A rule that was forgotten: `drover filter info RULE` says who added it, when and why.",
+	},
+	{
+		Name: "drover_slots", Kind: Gauge, Unit: "jobs",
+		Help:   "How many jobs may run at once.",
+		Advice: "`drover cluster modify --max-running-jobs N`.",
+	},
+	{
+		Name: "drover_slots_used", Kind: Gauge, Unit: "jobs",
+		Help:   "How many jobs run.",
+		Advice: "As many as `drover_slots` for long: jobs wait for a slot (`drover job list --running`).",
+	},
+	{
+		Name: "drover_locks_held", Kind: Gauge, Unit: "locks",
+		Help:   "Locks that are held.",
+		Advice: "`drover lock list` says by which jobs.",
+	},
+	{
+		Name: "drover_jobs_submitted_total", Kind: Counter, Unit: "jobs", Labels: []string{"opcode"},
+		Help:   "Jobs taken, by their first opcode.",
+		Advice: "A rate that nobody expects: `drover query reason` says who asks, and why.",
+	},
+	{
+		Name: "drover_jobs_ended_total", Kind: Counter, Unit: "jobs", Labels: []string{"opcode", "status"},
+		Help:   "Jobs that ended, by their first opcode and how.",
+		Advice: "Of `error`: `drover job list --error --sort -end_ts --limit 20`, then `drover job info`. Of `canceled`: a rule that refuses, or a person (`drover query event`).",
+	},
+	{
+		Name: "drover_opcode_wait_seconds", Kind: Histogram, Unit: "seconds", Labels: []string{"opcode"}, Buckets: jobTimes,
+		Help:   "Time from when an opcode could be looked at (its job came, or the opcode before it ended) until it ran.",
+		Advice: "Long: see `drover_jobs_waiting`.",
+	},
+	{
+		Name: "drover_opcode_duration_seconds", Kind: Histogram, Unit: "seconds", Labels: []string{"opcode", "status"}, Buckets: jobTimes,
+		Help:   "Time that opcodes ran, by how they ended.",
+		Advice: "Longer than usual: nodes that answer slowly (`drover node list`), or scripts of operating systems.",
+	},
+	{
+		Name: "drover_journal_gaps_total", Kind: Counter, Unit: "gaps",
+		Help:   "How often jobs changed faster than they could be counted, so that figures by opcode are too low.",
+		Advice: "Each gap stands in the log. The figures by opcode are estimates then; those of the queue and the store are exact.",
+	},
+	{
+		Name: "drover_store_transactions_total", Kind: Counter, Unit: "transactions", Labels: []string{"outcome"},
+		Help:   "Transactions handed to the store, by outcome: committed, refused on their own account, or failed.",
+		Advice: "Any that `failed`: `/readyz` and the log say what is wrong with the store. `refused` is ordinary.",
+	},
+	{
+		Name: "drover_store_commit_seconds", Kind: Histogram, Unit: "seconds", Buckets: commitTimes,
+		Help:   "Time from handing a transaction to the store to its answer.",
+		Advice: "Much above 0.05: a slow disk, or a database that is far away or busy. Everything that is acknowledged waits for it.",
+	},
+	{
+		Name: "drover_store_reads_total", Kind: Counter, Unit: "reads", Labels: []string{"outcome"},
+		Help:   "Reads of the store, by outcome: done or failed.",
+		Advice: "Any that `failed`: as with transactions.",
+	},
+	{
+		Name: "drover_store_revision", Kind: Gauge, Unit: "revisions",
+		Help:   "The newest revision of the store.",
+		Advice: "Missing: the store does not answer within two seconds.",
+	},
+	{
+		Name: "drover_feed_lag_revisions", Kind: Gauge, Unit: "revisions", Labels: []string{"reader"},
+		Help:   "How many revisions a reader is behind the store.",
+		Advice: "Growing for longer than seconds: the controller has no processor time, or a standby cannot follow its database; what it shows is as old.",
+	},
+	{
+		Name: "drover_leader", Kind: Gauge, Unit: "1 or 0",
+		Help:   "1 while this controller leads.",
+		Advice: "The sum over a group is 1, but for the moment in which the lead goes over. 0 for longer than a few seconds: `drover cluster masters`, `/readyz` and the logs of all of them.",
+	},
+	{
+		Name: "drover_leader_epoch", Kind: Gauge, Unit: "epochs",
+		Help:   "The epoch under which this controller leads.",
+		Advice: "It grows by one each time the lead is taken. Often: leaders lose their lease (a slow database, a machine that stands still).",
+	},
+	{
+		Name: "drover_requests_total", Kind: Counter, Unit: "requests", Labels: []string{"api", "method", "code"},
+		Help:   "Requests answered, by interface, method and outcome.",
+		Advice: "Outcomes 5xx and `internal`: the log has a line for each, with the id of the request. 401: guessing, or a password that changed.",
+	},
+	{
+		Name: "drover_request_duration_seconds", Kind: Histogram, Unit: "seconds", Labels: []string{"api", "method"}, Buckets: requestTimes,
+		Help:   "Time from a request to its answer, waits that it asked for included.",
+		Advice: "Compare with `drover_store_commit_seconds`. Waits for jobs and changes are long by themselves.",
+	},
+	{
+		Name: "drover_standby_requests_total", Kind: Counter, Unit: "requests", Labels: []string{"api", "answered_by"},
+		Help:   "Requests that came while another controller led, by interface and whose answer it was: that of this controller, or the leader's.",
+		Advice: "`leader` alone though most only read: the standby has no read lease (its clock, or its way to the leader).",
+	},
+	{
+		Name: "drover_certificate_not_after_seconds", Kind: Gauge, Unit: "seconds since 1970",
+		Help:   "When the certificate of RAPI ends, in seconds since 1970.",
+		Advice: "Renew it before: from 30 days before that the log and the notes of `/readyz` say so, too.",
+	},
+	{
+		Name: "drover_build_info", Kind: Gauge, Unit: "1", Labels: []string{"version", "revision", "go"},
+		Help:   "1, with the version that runs.",
+		Advice: "More than one version in a group for longer than an upgrade takes: one was forgotten.",
+	},
+}

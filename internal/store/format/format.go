@@ -1,0 +1,156 @@
+// Package format says in which forms what is stored can be written. A store has one
+// format at a time, a number that only grows; it is raised when every controller that
+// might lead can read and write the next one, so that programs of two versions can
+// take turns on one store for as long as an upgrade takes.
+//
+// Engines ask before they write what programs of before could not read:
+//
+//	if cfg.Format() >= format.Identities { ... } else { as before }
+//
+// The answer may change from one call to the next, upwards, while a controller leads:
+// they ask each time, and hold no answer for longer than one decision. What they read may
+// be of any format that Own reads, whatever the present one is: nothing is written anew
+// when the format is raised.
+//
+// Invariants:
+//   - Each format has a sentence that says what it brought (TestEachFormatSaysWhatItBrought).
+//   - A raise goes to a format that every program heard of within Grace reads and writes, and
+//     that whoever decides does, and says of the next one who keeps the group from it
+//     (TestDecide, TestARaiseLeavesNobodyBehind).
+//   - A program that tells nothing of formats is of before: it knows the first one
+//     (TestAProgramThatTellsNothingKnowsTheFirst).
+package format
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// The formats.
+const (
+	// First is that of programs which know of no formats, and of a store that names none.
+	First = 1
+	// Identities has jobs about tags that say by UUID which instance is meant (instance_uuid), and nodes that keep what
+	// they have under UUIDs: who raises the format lets them lay that out in a way that programs of before cannot read.
+	Identities = 2
+	// Steps has opcodes of which is kept what they do, so that another controller goes on with them (kinds work and step). It came with
+	// Identities.
+	Steps = Identities
+)
+
+// Newest is the greatest that this program knows.
+const Newest = Identities
+
+// formats are all of them, the first one first.
+var formats = [...]string{
+	First:      "as of the first version: jobs about tags name the instance",
+	Identities: "jobs about tags may say by its UUID which instance is meant, nodes keep what they have under UUIDs, and what opcodes do is kept as steps",
+}
+
+// Brought says what a format brought; nothing of one that this program does not know.
+func Brought(n int) string {
+	if n < First || n > Newest {
+		return ""
+	}
+	return formats[n]
+}
+
+// Range are formats from the oldest to the newest, both among them.
+type Range struct {
+	Oldest int `json:"oldest"`
+	Newest int `json:"newest"`
+}
+
+// Has tells whether a format is among them.
+func (r Range) Has(n int) bool { return n >= r.Oldest && n <= r.Newest }
+
+// String is how people read it: 1-2, or 2.
+func (r Range) String() string {
+	if r.Oldest == r.Newest {
+		return strconv.Itoa(r.Oldest)
+	}
+	return fmt.Sprintf("%d-%d", r.Oldest, r.Newest)
+}
+
+// Program is what a program tells of itself.
+type Program struct {
+	Reads  Range `json:"reads"`
+	Writes Range `json:"writes"`
+}
+
+// Own is this program.
+func Own() Program { return Program{Reads: Range{First, Newest}, Writes: Range{First, Newest}} }
+
+// Told is a program as it tells of itself; one that tells nothing is of before.
+func Told(p *Program) Program {
+	if p == nil {
+		return Program{Reads: Range{First, First}, Writes: Range{First, First}}
+	}
+	return *p
+}
+
+// Newest is the greatest format at which the program can lead.
+func (p Program) Newest() int { return min(p.Reads.Newest, p.Writes.Newest) }
+
+// CanRead refuses a store whose format the program cannot read: it has no picture of it.
+func (p Program) CanRead(present int) error {
+	if p.Reads.Has(present) {
+		return nil
+	}
+	return fault.New(fault.Unsupported, "the store has format %d, and this program reads %s", present, p.Reads).WithHint("%s", mend(present, p.Reads))
+}
+
+// CanLead refuses a store whose format the program cannot keep: it may stand by, and never lead.
+func (p Program) CanLead(present int) error {
+	if err := p.CanRead(present); err != nil {
+		return err
+	}
+	if p.Writes.Has(present) {
+		return nil
+	}
+	return fault.New(fault.Unsupported, "the store has format %d, and this program writes %s", present, p.Writes).WithHint("%s", mend(present, p.Writes))
+}
+
+// mend says what to do about a store of a format that a program does not know.
+func mend(present int, known Range) string {
+	if present < known.Oldest {
+		return "let a program of a version between raise it first: drover cluster format"
+	}
+	return "use the program version that raised it, or a newer one"
+}
+
+// stored is the object that holds the format. Programs of later versions may add to it.
+type stored struct {
+	Format int `json:"format"`
+}
+
+// Encode is a format as it is stored.
+func Encode(n int) []byte { return fmt.Appendf(nil, `{"format":%d}`, n) }
+
+// Parse reads a stored format, also one that this program does not know.
+func Parse(value []byte) (n int, err error) {
+	var s stored
+	err = json.Unmarshal(value, &s)
+	if err == nil && s.Format < First {
+		err = fmt.Errorf("there is no format %d", s.Format)
+	}
+	if err != nil {
+		return 0, fault.New(fault.Unsupported, "the format of the store cannot be read: %w", err).WithHint("restore a backup, or use the program version that wrote it")
+	}
+	return s.Format, nil
+}
+
+// Present is the format of a store as the controller that leads on it knows it. It may be
+// asked from any goroutine, as often as anybody likes.
+type Present struct{ n atomic.Int64 }
+
+// Format returns the present format, First before anything was set.
+func (p *Present) Format() int { return max(First, int(p.n.Load())) }
+
+// Set is for whoever has raised the format, or has read it at the beginning of a term:
+// after that was durable.
+func (p *Present) Set(n int) { p.n.Store(int64(n)) }

@@ -1,0 +1,3 @@
+-- From here on values may be sealed (package sealed). Nothing changes in the
+-- tables; programs that do not know of it are refused, for they would take what is
+-- sealed for the value.

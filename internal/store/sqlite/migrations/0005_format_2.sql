@@ -1,0 +1,1 @@
+-- Nothing is kept otherwise; the number keeps programs out that know of no formats.
