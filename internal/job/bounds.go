@@ -92,7 +92,7 @@ func (j *Job) Stripped() *Job {
 				op.Result = EncodeText("the opcode failed; why could not be stored")
 			}
 		}
-		op.Log = slices.Clone(op.Log)
+		op.Log, op.Steps = slices.Clone(op.Log), nil
 		for k := range op.Log {
 			if e := &op.Log[k]; len(e.Payload) > maxSentence {
 				e.Type, e.Payload = LogMessage, quote(fmt.Sprintf("an entry of %d bytes was left out: it could not be stored", len(e.Payload)))

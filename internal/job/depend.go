@@ -38,7 +38,7 @@ func resolve(id ID, index int, deps []opcode.Dependency, relative func(int64) ID
 		if d.Job < 0 {
 			target = relative(d.Job)
 		}
-		if target < 1 {
+		if d.Job < 0 && target < 1 { // 0 itself is a job that there never is: the dependency fails
 			return nil, fault.New(fault.Invalid, "Invalid value for job ID ' %d': %s points before the first job", d.Job, field(i)).At(field(i))
 		}
 		if target == id {

@@ -97,7 +97,7 @@ func (j *Job) sameWaits(b *Job) bool {
 func (op *Op) sameStored(b *Op) bool {
 	return op.Input == b.Input && op.Status == b.Status && op.Priority == b.Priority &&
 		op.Start == b.Start && op.Exec == b.Exec && op.End == b.End && bytes.Equal(op.Result, b.Result) &&
-		len(op.Nodes) == len(b.Nodes) && len(op.logOf(0)) == len(b.logOf(0)) && op.logParts() == b.logParts()
+		len(op.Nodes) == len(b.Nodes) && len(op.logOf(0)) == len(b.logOf(0)) && op.logParts() == b.logParts() && op.Stepwise == b.Stepwise
 }
 
 // logParts is the number of parts that the log has, with the one that is in the
@@ -149,6 +149,12 @@ func (op *Op) append(b []byte) []byte {
 	b = appendTime(b, "end", op.End)
 	if len(op.Nodes) > 0 {
 		b = append(append(b, `,"nodes":`...), mustJSON(op.Nodes)...)
+	}
+	if op.Stepwise {
+		b = append(b, `,"stepwise":true`...)
+	}
+	if op.End != 0 && len(op.Steps) > 0 { // until then they are kept as the work that they are
+		b = append(append(b, `,"steps":`...), mustJSON(storedSteps(op.Steps))...)
 	}
 	if op.Result != nil {
 		b = append(append(b, `,"result":`...), op.Result...)
@@ -212,6 +218,38 @@ type storedOp struct {
 	Result   json.RawMessage `json:"result"`
 	Log      []LogEntry      `json:"log"`
 	Logs     int             `json:"logs"`
+	Stepwise bool            `json:"stepwise"`
+	Steps    []storedStep    `json:"steps"`
+}
+
+// storedStep is a step as it is stored.
+type storedStep struct {
+	Verb  string    `json:"verb"`
+	Node  string    `json:"node,omitempty"`
+	Of    string    `json:"of,omitempty"`
+	State StepState `json:"state"`
+	From  Time      `json:"from,omitempty"`
+	To    Time      `json:"to,omitempty"`
+	Text  string    `json:"text"`
+}
+
+func storedSteps(steps []Step) []storedStep {
+	out := make([]storedStep, len(steps))
+	for i, s := range steps {
+		out[i] = storedStep{s.Verb, s.Node, s.Of, s.State, s.From, s.To, s.Text}
+	}
+	return out
+}
+
+func readSteps(stored []storedStep) []Step {
+	if len(stored) == 0 {
+		return nil
+	}
+	out := make([]Step, len(stored))
+	for i, s := range stored {
+		out[i] = Step{Verb: s.Verb, Node: s.Node, Of: s.Of, Text: s.Text, State: s.State, From: s.From, To: s.To}
+	}
+	return out
 }
 
 // UnmarshalJSON reads the form [serial, microseconds, type, payload].
@@ -248,7 +286,7 @@ func Decode(id ID, head []byte, rest func(name string) ([]byte, error)) (*Job, e
 			return nil, &DamageError{id, fault.New(fault.Internal, "its opcode %d: %w", i, err)}
 		}
 		j.Ops[i] = Op{Input: in, Status: o.Status, Result: o.Result, Log: o.Log, Priority: o.Priority,
-			Start: o.Start, Exec: o.Exec, End: o.End, Nodes: o.Nodes}
+			Start: o.Start, Exec: o.Exec, End: o.End, Nodes: o.Nodes, Stepwise: o.Stepwise, Steps: readSteps(o.Steps)}
 	}
 	j.whole = whole && j.Divided() && s.Ops[0].Logs == 0
 	return j, nil

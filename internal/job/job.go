@@ -130,7 +130,33 @@ type Op struct {
 	Start, Exec, End Time
 	// Nodes are those that the opcode worked with, once it is final.
 	Nodes []string
+	// Stepwise: the program that began the opcode keeps what it does and did (package work), so another one can go on with it.
+	Stepwise bool
+	// Steps are what the opcode does and did, in order, if that is several things.
+	Steps []Step
 }
+
+// Step is one of the things that an opcode does.
+type Step struct {
+	// Verb is the kind of thing, Of the UUID of what it is done to, Node the name of the node that does it (empty for a change of the
+	// inventory), Text what it is called for people.
+	Verb, Node, Of, Text string
+	State                StepState
+	// From is when it began, To when it came to its state; 0 for not yet. One that was taken back came to that at To.
+	From, To Time
+}
+
+// StepState says what became of a step.
+type StepState string
+
+// The states of steps.
+const (
+	StepPlanned StepState = "planned"
+	StepRunning StepState = "running"
+	StepDone    StepState = "done"
+	StepUndone  StepState = "undone" // it was taken back, or failed and left nothing
+	StepLeft    StepState = "left"   // it failed, and what it did by half, or all of it, is left as it is
+)
 
 // LogEntry is a message that an opcode left while it ran.
 type LogEntry struct {

@@ -103,7 +103,7 @@ func TestCancelSaysWhy(t *testing.T) {
 }
 
 func TestResolveDependencies(t *testing.T) {
-	ops := []*opcode.Opcode{dummy(t, `{"OP_ID":"OP_TEST_DELAY","duration":1,"depends":[[-1,["success"]],["3",[]]]}`)}
+	ops := []*opcode.Opcode{dummy(t, `{"OP_ID":"OP_TEST_DELAY","duration":1,"depends":[[-1,["success"]],["3",[]],[0,[]]]}`)}
 	before := func(id job.ID) func(int64) job.ID {
 		return func(relative int64) job.ID { return id + job.ID(relative) }
 	}
@@ -111,7 +111,7 @@ func TestResolveDependencies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := got[0].Depends; d[0].Job != 9 || d[1].Job != 3 {
+	if d := got[0].Depends; d[0].Job != 9 || d[1].Job != 3 || d[2].Job != 0 {
 		t.Errorf("resolved to %v", d)
 	}
 	if ops[0].Depends[0].Job != -1 {

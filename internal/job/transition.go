@@ -52,6 +52,16 @@ func (j *Job) BeginRun(i int, now Time) *Job {
 	return j.with(i, func(op *Op) { op.Status, op.Exec = Running, now })
 }
 
+// BeginSteps is BeginRun by a program that keeps what the opcode does (Op.Stepwise).
+func (j *Job) BeginSteps(i int, now Time) *Job {
+	return j.with(i, func(op *Op) { op.Status, op.Exec, op.Stepwise = Running, now, true })
+}
+
+// WithSteps returns the job with the steps of opcode i as they are now.
+func (j *Job) WithSteps(i int, steps []Step) *Job {
+	return j.with(i, func(op *Op) { op.Steps = steps })
+}
+
 // Resume says that opcode i, which ran when the controller ended, waits for its
 // locks to run on.
 func (j *Job) Resume(i int) *Job {
@@ -61,7 +71,7 @@ func (j *Job) Resume(i int) *Job {
 // Requeue puts opcode i, which waited for locks or was to begin and had not, back
 // into the queue: a rule holds the job now, or the controller ended.
 func (j *Job) Requeue(i int) *Job {
-	return j.with(i, func(op *Op) { op.Status, op.Start, op.Exec = Queued, 0, 0 })
+	return j.with(i, func(op *Op) { op.Status, op.Start, op.Exec, op.Stepwise = Queued, 0, 0, false })
 }
 
 // Succeed ends opcode i with its result. With the last opcode the job ends.
