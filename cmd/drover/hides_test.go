@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,8 +20,9 @@ import (
 // planted is what secrets of a script have in them, and nothing else.
 var planted = regexp.MustCompile(`marked|k7Qz`)
 
-// hides carries out the commands of a file, one to a line, as text and as JSON, and asks what GET is written before of RAPI:
-// hides FILE. None may tell what was planted, and neither may the controller's files and its log.
+// hides carries out the commands of a file, one to a line, as text and as JSON, and asks what GET is written before of RAPI,
+// or MOND of the nodes' monitoring agents: hides FILE. None may tell what was planted, and neither may any file of the
+// controller (store, its log, nodes, log at debug) or a backup.
 func hides(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: hides FILE")
@@ -32,6 +34,12 @@ func hides(ts *testscript.TestScript, neg bool, args []string) {
 			hidden(ts, line, overRAPI(ts, data, path))
 			continue
 		}
+		if path, remote := strings.CutPrefix(line, "MOND "); remote {
+			for node, url := range readyOf(ts, data).Mond {
+				hidden(ts, line+" of "+node, answerOf(ts, url+path, nil))
+			}
+			continue
+		}
 		words := strings.Fields(line)
 		_ = ts.Exec("drover", words...) // errors are answers, too
 		hidden(ts, line, ts.ReadFile("stdout")+ts.ReadFile("stderr"))
@@ -40,20 +48,23 @@ func hides(ts *testscript.TestScript, neg bool, args []string) {
 			hidden(ts, line+" --output json", ts.ReadFile("stdout")+ts.ReadFile("stderr"))
 		}
 	}
+	ts.Check(ts.Exec("drover", "backup", "create", filepath.Join(data, "backup"), "--at", data))
+	seen := map[string]bool{}
 	ts.Check(filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		if name := strings.TrimPrefix(path, data); !holdsSecrets.MatchString(name) {
-			hidden(ts, "the file "+name, string(text))
-		}
+		hidden(ts, "the file "+strings.TrimPrefix(path, data), string(text))
+		seen[d.Name()] = true
 		return err
 	}))
+	for _, name := range []string{"drover.db", "drover.db-wal", "backup", "log", "output.1", "key"} {
+		if !seen[name] {
+			ts.Fatalf("there was no file %s", name)
+		}
+	}
 }
-
-// holdsSecrets are the files that tasks need their secrets in, and what they wrote themselves.
-var holdsSecrets = regexp.MustCompile(`^/store/|^/nodes/[^/]+/tasks/`)
 
 // hidden fails if what is told has something planted in it.
 func hidden(ts *testscript.TestScript, what, told string) {
@@ -64,13 +75,25 @@ func hidden(ts *testscript.TestScript, what, told string) {
 
 // overRAPI is what RAPI answers, its account known.
 func overRAPI(ts *testscript.TestScript, data, path string) string {
+	ready := readyOf(ts, data)
+	return answerOf(ts, ready.RAPI+path, url.UserPassword(ready.RAPIUser, ready.RAPIPassword))
+}
+
+func readyOf(ts *testscript.TestScript, data string) app.Ready {
 	text, err := os.ReadFile(filepath.Join(data, "ready.json"))
 	ts.Check(err)
 	var ready app.Ready
 	ts.Check(json.Unmarshal(text, &ready))
-	req, err := http.NewRequest(http.MethodGet, ready.RAPI+path, nil)
+	return ready
+}
+
+// answerOf is the body of an answer that must be good.
+func answerOf(ts *testscript.TestScript, address string, account *url.Userinfo) string {
+	req, err := http.NewRequest(http.MethodGet, address, nil)
 	ts.Check(err)
-	req.SetBasicAuth(ready.RAPIUser, ready.RAPIPassword)
+	if password, ok := account.Password(); ok {
+		req.SetBasicAuth(account.Username(), password)
+	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	answer, err := client.Do(req)
 	ts.Check(err)
@@ -78,7 +101,7 @@ func overRAPI(ts *testscript.TestScript, data, path string) string {
 	body, err := io.ReadAll(answer.Body)
 	ts.Check(err)
 	if answer.StatusCode != http.StatusOK {
-		ts.Fatalf("GET %s: %d %s", path, answer.StatusCode, body)
+		ts.Fatalf("GET %s: %d %s", address, answer.StatusCode, body)
 	}
 	return string(body)
 }

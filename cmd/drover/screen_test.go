@@ -120,10 +120,14 @@ func newPrinted(from *os.File) *printed {
 // commands are those to the terminal.
 var commands = regexp.MustCompile("\x1b(\\[[0-9;?<>=]*[ $]?[A-Za-z]|\\][^\x07]*\x07)")
 
+// overwritten is what a program went back over: where keys come faster than frames, a
+// word on the screen is written in several pieces, each over the cursor of the last.
+var overwritten = regexp.MustCompile("[^\b\r\n]\b")
+
 func (p *printed) text() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return commands.ReplaceAllString(p.all.String(), "")
+	return overwritten.ReplaceAllString(commands.ReplaceAllString(p.all.String(), ""), "")
 }
 
 // until waits until a pattern is shown behind what was shown at the last one.

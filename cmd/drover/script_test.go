@@ -22,6 +22,7 @@ import (
 	"github.com/drover-project/drover/internal/app"
 	"github.com/drover-project/drover/internal/cli"
 	"github.com/drover-project/drover/internal/cli/shell"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // The scripts in testdata/script call the program under all its names.
@@ -78,7 +79,7 @@ func follows(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || colon < 3 || colon == len(args)-1 {
 		ts.Fatalf("usage: follows FIRST SECOND PROGRAM [ARG...] : PROGRAM [ARG...]")
 	}
-	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 2*testkit.Patience())
 	defer stop()
 	cmd := exec.CommandContext(ctx, programIn(ts, args[2]), args[3:colon]...)
 	for _, name := range []string{"DROVER_LUXI", "PATH", "TZ"} {
@@ -168,7 +169,7 @@ func cluster(nodes int) (dir string, stop func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(readiness, 1), make(chan error, 1)
 	go func() {
-		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Compute: "127.0.0.1:0", Nodes: nodes, Tasks: true,
+		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Compute: "127.0.0.1:0", Mond: "127.0.0.1:0", Nodes: nodes, Tasks: true,
 			Out: ready, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	}()
 	stop = func() error {
@@ -179,7 +180,7 @@ func cluster(nodes int) (dir string, stop func() error, err error) {
 	case <-ready:
 	case err = <-ended:
 		ended <- nil
-	case <-time.After(2 * time.Minute):
+	case <-time.After(2 * testkit.Patience()):
 		err = context.DeadlineExceeded
 	}
 	return dir, stop, err

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // TestReadingCommandsCanBeInterrupted sends signals to commands that wait for
@@ -26,6 +30,55 @@ func TestReadingCommandsCanBeInterrupted(t *testing.T) {
 				t.Errorf("%s, after %v: %v", words, sig, err)
 			}
 		}
+	}
+}
+
+// TestFollowingEndsWithItsReader follows a list that does not change, and leaves.
+func TestFollowingEndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	run := clusterCommands(t, 1)
+	cmd := run("node", "list", "--watch")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	exit, ok := errors.AsType[*exec.ExitError](cmd.Wait())
+	if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGPIPE {
+		t.Errorf("it ended with %v", exit)
+	}
+}
+
+// clusterCommands starts a cluster, and makes commands that talk to it, for the time of a test.
+func clusterCommands(t *testing.T, nodes int) func(words ...string) *exec.Cmd {
+	t.Helper()
+	dir, stop, err := cluster(nodes)
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("drover")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*testkit.Patience())
+	t.Cleanup(cancel)
+	return func(words ...string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, program, words...)
+		cmd.Env = append(os.Environ(), "DROVER_LUXI="+filepath.Join(dir, "luxi.sock"))
+		return cmd
 	}
 }
 

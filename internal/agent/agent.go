@@ -9,6 +9,7 @@
 //     controller that lost the lead are refused. What an earlier one began on an instance has ended before anything
 //     else happens to it; see package effect.
 //   - A state that State hands out knows every change whose call returned before.
+//   - An order is about the instance that has the UUID, whatever it is called: what else is under its name is left alone.
 //   - Calls for one instance take place one after the other; calls for
 //     different instances do not wait for each other.
 package agent
@@ -119,64 +120,64 @@ func (a *Agent) carryOutBy(ctx context.Context, claim effect.Claim, act func(*ef
 	return nil
 }
 
-// thing is an instance as a thing that effects work on.
+// thing is an instance as a thing that effects work on. It goes by the name, also by now that the hypervisor goes by
+// UUIDs: what a program of before has begun on the node is noted under that, and is to be found.
 func thing(instance string) string { return "instance " + instance }
 
-// Prepare makes and grows the disks of an instance, see hypervisor.Driver.
-func (a *Agent) Prepare(ctx context.Context, order Order, name, uuid string, disks []hypervisor.Disk) error {
-	return a.carryOut(ctx, order, name, "prepare", func() error {
-		_, err := a.cfg.Driver.Prepare(ctx, name, uuid, disks)
-		return err
-	})
+// mark says by which opcode a thing is made that an order makes.
+func mark(o Order) hypervisor.Mark {
+	return hypervisor.Mark{Life: o.Life, Job: int64(o.Job), Opcode: o.Opcode}
 }
 
-// Keep takes note that an instance whose disks were made is wanted, see
-// hypervisor.Driver.
-func (a *Agent) Keep(ctx context.Context, order Order, name, uuid string) error {
-	return a.carryOut(ctx, order, name, "keep", func() error {
-		_, err := a.cfg.Driver.Keep(ctx, name, uuid)
+// Prepare makes and grows the disks of an instance, see hypervisor.Driver.
+func (a *Agent) Prepare(ctx context.Context, order Order, of hypervisor.Thing, disks []hypervisor.Disk) error {
+	return a.carryOut(ctx, order, of.Name, "prepare", func() error {
+		_, err := a.cfg.Driver.Prepare(ctx, of, mark(order), disks)
 		return err
 	})
 }
 
 // Drop removes disks of an instance by UUID.
-func (a *Agent) Drop(ctx context.Context, order Order, name string, disks []string) error {
-	return a.carryOut(ctx, order, name, "drop disks of", func() error {
-		_, err := a.cfg.Driver.Drop(ctx, name, disks)
+func (a *Agent) Drop(ctx context.Context, order Order, of hypervisor.Thing, disks []string) error {
+	return a.carryOut(ctx, order, of.Name, "drop disks of", func() error {
+		_, err := a.cfg.Driver.Drop(ctx, of, disks)
 		return err
 	})
 }
 
 // Remove removes a stopped instance with its disks and its reason file.
-func (a *Agent) Remove(ctx context.Context, order Order, name string) error {
-	return a.carryOut(ctx, order, name, "remove", func() error {
-		if _, err := a.cfg.Driver.Remove(ctx, name); err != nil {
+func (a *Agent) Remove(ctx context.Context, order Order, of hypervisor.Thing) error {
+	return a.carryOut(ctx, order, of.Name, "remove", func() error {
+		if _, err := a.cfg.Driver.Remove(ctx, of); err != nil {
 			return err
 		}
-		return a.dropReason(name)
+		if others, err := a.cfg.Driver.Named(ctx, of.Name); err != nil || len(others) > 0 {
+			return err // the file is of what has the name
+		}
+		return a.dropReason(of.Name)
 	})
 }
 
-// Rename moves all there is of a stopped instance to another name, its reason
-// file too.
-func (a *Agent) Rename(ctx context.Context, order Order, name, to string) error {
-	return a.carryOut(ctx, order, name, "rename", func() error {
-		if to != name { // nobody else acts on that name either; who gives the order has locked both
-			hold, err := a.fence.Enter(ctx, effect.Claim{Order: order, Of: thing(to), What: "rename instance " + name + " to " + to})
+// Rename gives a stopped instance another name, and its reason file too.
+func (a *Agent) Rename(ctx context.Context, order Order, of hypervisor.Thing, to string) error {
+	return a.carryOut(ctx, order, of.Name, "rename", func() error {
+		if to != of.Name { // nobody else acts on that name either; who gives the order has locked both
+			hold, err := a.fence.Enter(ctx, effect.Claim{Order: order, Of: thing(to), What: "rename instance " + of.Name + " to " + to})
 			if err != nil {
 				return err
 			}
 			defer hold.Leave()
 		}
-		if _, err := a.cfg.Driver.Rename(ctx, name, to); err != nil {
+		if _, err := a.cfg.Driver.Rename(ctx, of, to); err != nil {
 			return err
 		}
-		return a.moveReason(name, to)
+		return a.moveReason(of.Name, to)
 	})
 }
 
 // Start runs an instance and writes its reason file if it did not run before.
 func (a *Agent) Start(ctx context.Context, order Order, spec hypervisor.Spec, trail reason.Trail) error {
+	spec.By = mark(order)
 	return a.carryOut(ctx, order, spec.Name, "start", func() error {
 		changed, err := a.cfg.Driver.Start(ctx, spec)
 		if err != nil || !changed {
@@ -187,31 +188,32 @@ func (a *Agent) Start(ctx context.Context, order Order, spec hypervisor.Spec, tr
 }
 
 // Stop ends an instance and writes its reason file if it ran.
-func (a *Agent) Stop(ctx context.Context, order Order, name string, how hypervisor.Stop, trail reason.Trail) error {
-	return a.carryOut(ctx, order, name, "stop", func() error {
-		changed, err := a.cfg.Driver.Stop(ctx, name, how)
+func (a *Agent) Stop(ctx context.Context, order Order, of hypervisor.Thing, how hypervisor.Stop, trail reason.Trail) error {
+	return a.carryOut(ctx, order, of.Name, "stop", func() error {
+		changed, err := a.cfg.Driver.Stop(ctx, of, how)
 		if err != nil || !changed {
 			return err
 		}
-		return a.writeReason(name, trail, SourceShutdown)
+		return a.writeReason(of.Name, trail, SourceShutdown)
 	})
 }
 
 // RebootSoft restarts the guest inside its machine.
-func (a *Agent) RebootSoft(ctx context.Context, order Order, name string, trail reason.Trail) error {
-	return a.carryOut(ctx, order, name, "reboot", func() error {
-		if err := a.cfg.Driver.Reboot(ctx, name); err != nil {
+func (a *Agent) RebootSoft(ctx context.Context, order Order, of hypervisor.Thing, trail reason.Trail) error {
+	return a.carryOut(ctx, order, of.Name, "reboot", func() error {
+		if err := a.cfg.Driver.Reboot(ctx, of); err != nil {
 			return err
 		}
-		return a.writeReason(name, trail, SourceReboot)
+		return a.writeReason(of.Name, trail, SourceReboot)
 	})
 }
 
 // RebootHard ends the instance and starts it anew, with the parameters of the
 // specification.
 func (a *Agent) RebootHard(ctx context.Context, order Order, spec hypervisor.Spec, how hypervisor.Stop, trail reason.Trail) error {
+	spec.By = mark(order)
 	return a.carryOut(ctx, order, spec.Name, "restart", func() error {
-		if _, err := a.cfg.Driver.Stop(ctx, spec.Name, how); err != nil {
+		if _, err := a.cfg.Driver.Stop(ctx, spec.Thing(), how); err != nil {
 			return err
 		}
 		if _, err := a.cfg.Driver.Start(ctx, spec); err != nil {
@@ -221,9 +223,15 @@ func (a *Agent) RebootHard(ctx context.Context, order Order, spec hypervisor.Spe
 	})
 }
 
-// Instance tells about one instance; NotFound when the node has none of it.
-func (a *Agent) Instance(ctx context.Context, name string) (hypervisor.Instance, error) {
-	return a.cfg.Driver.Instance(ctx, name)
+// Instance tells about one instance; NotFound when the node has none of it, Exists when it has another one under the
+// name (hypervisor.Stranger).
+func (a *Agent) Instance(ctx context.Context, of hypervisor.Thing) (hypervisor.Instance, error) {
+	return a.cfg.Driver.Instance(ctx, of)
+}
+
+// Named lists what is on the node under a name, whosever it is.
+func (a *Agent) Named(ctx context.Context, name string) ([]hypervisor.Instance, error) {
+	return a.cfg.Driver.Named(ctx, name)
 }
 
 // Instances lists what is on the node, by name.

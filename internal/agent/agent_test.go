@@ -14,6 +14,9 @@ import (
 	"github.com/drover-project/drover/internal/reason"
 )
 
+// theOne is the instance that is called one.
+var theOne = hypervisor.Thing{UUID: "uuid", Name: "one"}
+
 func testAgent(t *testing.T) *Agent {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +51,7 @@ func reasonOf(t *testing.T, a *Agent, instance string) string {
 func TestReasonFileFollowsRealChanges(t *testing.T) {
 	a := testAgent(t)
 	ctx := t.Context()
-	spec := hypervisor.Spec{Name: "größe", Memory: 64}
+	spec := hypervisor.Spec{UUID: "uuid", Name: "größe", Memory: 64}
 	trail := func(text string) reason.Trail {
 		return reason.Trail{{Source: "user", Reason: text, Time: 1}}
 	}
@@ -58,14 +61,14 @@ func TestReasonFileFollowsRealChanges(t *testing.T) {
 		do   func() error
 		want string
 	}{
-		{"stop of what is not there", func() error { return a.Stop(ctx, Order{}, spec.Name, stop, trail("a")) }, ""},
+		{"stop of what is not there", func() error { return a.Stop(ctx, Order{}, spec.Thing(), stop, trail("a")) }, ""},
 		{"start", func() error { return a.Start(ctx, Order{}, spec, trail("b")) }, `[["user","b",1],["gnt:daemon:noded:start","",7]]`},
 		{"second start", func() error { return a.Start(ctx, Order{}, spec, trail("c")) }, `[["user","b",1],["gnt:daemon:noded:start","",7]]`},
-		{"soft reboot", func() error { return a.RebootSoft(ctx, Order{}, spec.Name, trail("d")) }, `[["user","d",1],["gnt:daemon:noded:reboot","",7]]`},
+		{"soft reboot", func() error { return a.RebootSoft(ctx, Order{}, spec.Thing(), trail("d")) }, `[["user","d",1],["gnt:daemon:noded:reboot","",7]]`},
 		{"hard reboot", func() error { return a.RebootHard(ctx, Order{}, spec, stop, trail("e")) }, `[["user","e",1],["gnt:daemon:noded:reboot","",7]]`},
-		{"stop", func() error { return a.Stop(ctx, Order{}, spec.Name, stop, trail("f")) }, `[["user","f",1],["gnt:daemon:noded:shutdown","",7]]`},
-		{"second stop", func() error { return a.Stop(ctx, Order{}, spec.Name, stop, trail("g")) }, `[["user","f",1],["gnt:daemon:noded:shutdown","",7]]`},
-		{"remove", func() error { return a.Remove(ctx, Order{}, spec.Name) }, ""},
+		{"stop", func() error { return a.Stop(ctx, Order{}, spec.Thing(), stop, trail("f")) }, `[["user","f",1],["gnt:daemon:noded:shutdown","",7]]`},
+		{"second stop", func() error { return a.Stop(ctx, Order{}, spec.Thing(), stop, trail("g")) }, `[["user","f",1],["gnt:daemon:noded:shutdown","",7]]`},
+		{"remove", func() error { return a.Remove(ctx, Order{}, spec.Thing()) }, ""},
 	}
 	for _, s := range steps {
 		if err := s.do(); err != nil {
@@ -87,25 +90,56 @@ func TestReasonFileFollowsARename(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check(a.Start(ctx, Order{}, hypervisor.Spec{Name: "one"}, trail))
-	check(a.Stop(ctx, Order{}, "one", hypervisor.Stop{Force: true}, trail))
+	check(a.Start(ctx, Order{}, hypervisor.Spec{UUID: "uuid", Name: "one"}, trail))
+	check(a.Stop(ctx, Order{}, theOne, hypervisor.Stop{Force: true}, trail))
 	was := reasonOf(t, a, "one")
-	check(a.Rename(ctx, Order{}, "one", "two"))
+	check(a.Rename(ctx, Order{}, theOne, "two"))
 	if got := reasonOf(t, a, "one") + reasonOf(t, a, "two"); got != was {
 		t.Fatalf("after the rename the reason files hold %q, want %q under the new name", got, was)
 	}
 	// An instance that never changed its state has no reason file, under no name.
 	check(os.WriteFile(a.ReasonFile("four"), []byte("of an earlier instance"), 0o600))
-	check(a.Prepare(ctx, Order{}, "three", "u3", nil))
-	check(a.Rename(ctx, Order{}, "three", "four"))
+	check(a.Prepare(ctx, Order{}, hypervisor.Thing{UUID: "u3", Name: "three"}, nil))
+	check(a.Rename(ctx, Order{}, hypervisor.Thing{UUID: "u3", Name: "three"}, "four"))
 	if got := reasonOf(t, a, "four"); got != "" {
 		t.Fatalf("a renamed instance shows the trail of another: %q", got)
 	}
 }
 
+// An order is about who has the UUID: another one of the name is not touched, and neither is its reason file. What an order makes
+// has its mark.
+func TestOrdersGoByUUID(t *testing.T) {
+	a := testAgent(t)
+	ctx, order := t.Context(), Order{Epoch: 1, Life: "life", Job: 7, Opcode: 2, Step: 1}
+	spec := hypervisor.Spec{UUID: "another", Name: "one"}
+	if err := a.Start(ctx, order, spec, reason.Trail{{Source: "user", Reason: "first", Time: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	was := reasonOf(t, a, "one")
+	step := 1
+	next := func() Order { step++; o := order; o.Step = step; return o }
+	for verb, err := range map[string]error{
+		"Prepare": a.Prepare(ctx, next(), theOne, nil), "Drop": a.Drop(ctx, next(), theOne, []string{"d"}), "Remove": a.Remove(ctx, next(), theOne),
+		"Rename": a.Rename(ctx, next(), theOne, "two"), "Stop": a.Stop(ctx, next(), theOne, hypervisor.Stop{Force: true}, nil),
+		"RebootSoft": a.RebootSoft(ctx, next(), theOne, nil), "Start": a.Start(ctx, next(), hypervisor.Spec{UUID: "uuid", Name: "one"}, nil),
+		"RebootHard": a.RebootHard(ctx, next(), hypervisor.Spec{UUID: "uuid", Name: "one"}, hypervisor.Stop{}, nil),
+	} {
+		if !fault.Is(err, fault.Exists) {
+			t.Errorf("%s of another one of the name: %v", verb, err)
+		}
+	}
+	list, err := a.Named(ctx, "one")
+	if want := (hypervisor.Mark{Life: "life", Job: 7, Opcode: 2}); err != nil || len(list) != 1 || !list[0].Active() || list[0].MadeBy != want {
+		t.Errorf("under the name are %+v, %v", list, err)
+	}
+	if got := reasonOf(t, a, "one"); got != was {
+		t.Errorf("the reason file is %q, and was %q", got, was)
+	}
+}
+
 func TestRebootOfStoppedInstance(t *testing.T) {
 	a := testAgent(t)
-	if err := a.RebootSoft(t.Context(), Order{}, "one", nil); !fault.Is(err, fault.WrongState) {
+	if err := a.RebootSoft(t.Context(), Order{}, theOne, nil); !fault.Is(err, fault.WrongState) {
 		t.Fatalf("got %v", err)
 	}
 	if got := reasonOf(t, a, "one"); got != "" {
@@ -198,7 +232,7 @@ func TestInstallRunsTheScript(t *testing.T) {
 		"create": "#!/bin/sh\n[ \"$INSTANCE_NAME $OS_VARIANT $OSP_COLOR $DISK_0_SIZE\" = \"one v red 8\" ]\n"})
 	writeOS(t, a, "failing", map[string]string{"ganeti_api_version": "20\n",
 		"create": "#!/bin/sh\necho create script fails on purpose\nexit 1\n"})
-	spec := hypervisor.Spec{Name: "one", Disks: []hypervisor.Disk{{UUID: "d", Size: 8}}}
+	spec := hypervisor.Spec{UUID: "uuid", Name: "one", Disks: []hypervisor.Disk{{UUID: "d", Size: 8}}}
 	if err := a.Install(t.Context(), Order{}, spec, "works+v", map[string]string{"color": "red"}); err != nil {
 		t.Error("works:", err)
 	}

@@ -101,11 +101,21 @@ type command struct {
 	files, output string
 	shown         int64 // bytes of the output that were handed over
 	full          bool  // it was said that there is more
+	over          bool  // it runs no more
 }
 
-// wait begins the command if no agent has, follows its output, and returns its exit status. A command that takes too long is
+// wait has the command run to its end, which may have been before, and returns its exit status. A command that takes too long is
 // killed with all that it started, and Failed.
 func (c *command) wait() (int, error) {
+	status, err := c.await()
+	if c.over {
+		c.tidy()
+	}
+	return status, err
+}
+
+// await begins the command if no agent has, and follows its output.
+func (c *command) await() (int, error) {
 	if status, ok := c.ended(); ok {
 		return c.past(status)
 	}
@@ -129,6 +139,7 @@ func (c *command) wait() (int, error) {
 
 // past shows a command that is over.
 func (c *command) past(status int) (int, error) {
+	c.over = true
 	c.run.log("the command had ended while no controller waited for it; its output follows")
 	return status, c.rest()
 }
@@ -171,14 +182,14 @@ func (c *command) begin(hold *effect.Hold) (effect.Process, error) {
 // prepare writes the files that the command reads.
 func (c *command) prepare(x *effect.Command) error {
 	if c.script != "" {
-		name := filepath.Join(filepath.Dir(c.files), "command."+strconv.Itoa(c.try))
+		name := c.scriptFile()
 		if err := os.WriteFile(name, []byte(c.script+"\n"), 0o600); err != nil {
 			return err
 		}
 		x.Args = append(x.Args, name)
 	}
 	if c.input != nil {
-		x.Input = c.output + ".input"
+		x.Input = c.inputFile()
 		return os.WriteFile(x.Input, c.input, 0o600)
 	}
 	return nil
@@ -202,6 +213,7 @@ func (c *command) follow(p effect.Process) (int, error) {
 	for {
 		select {
 		case exit := <-ended:
+			c.over = true
 			if err := c.rest(); err != nil {
 				return 0, err
 			}
@@ -218,6 +230,7 @@ func (c *command) follow(p effect.Process) (int, error) {
 			if err := r.agent.fence.End(r.order, p); err != nil {
 				return 0, err
 			}
+			c.over = true
 			_ = c.show() // the timeout is what counts
 			return 0, fault.New(fault.Failed, "the command of the task took longer than %s on node %s and was killed", limit, r.agent.cfg.Node)
 		case <-r.ctx.Done():
@@ -225,6 +238,7 @@ func (c *command) follow(p effect.Process) (int, error) {
 				if err := r.agent.fence.End(r.order, p); err != nil {
 					return 0, err
 				}
+				c.over = true
 			}
 			return 0, interrupted(r.ctx)
 		}

@@ -45,7 +45,7 @@ func counted(t *testing.T, dir string) (a *Agent, reboots func() int) {
 func TestRepeatedOrderIsCarriedOutOnce(t *testing.T) {
 	a, reboots := counted(t, t.TempDir())
 	for _, name := range []string{"one", "two"} {
-		if err := a.Start(t.Context(), Order{Epoch: 3, Job: 1, Step: 1}, hypervisor.Spec{Name: name}, nil); err != nil {
+		if err := a.Start(t.Context(), Order{Epoch: 3, Job: 1, Step: 1}, hypervisor.Spec{UUID: "uuid of " + name, Name: name}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestRepeatedOrderIsCarriedOutOnce(t *testing.T) {
 		{"nobody's", "one", Order{Epoch: 4}, 7},
 		{"nobody's again", "one", Order{Epoch: 4}, 8},
 	} {
-		if err := a.RebootSoft(t.Context(), tc.order, tc.on, nil); err != nil {
+		if err := a.RebootSoft(t.Context(), tc.order, hypervisor.Thing{UUID: "uuid of " + tc.on, Name: tc.on}, nil); err != nil {
 			t.Fatalf("%s: %v", tc.what, err)
 		}
 		if got := reboots(); got != tc.want {
@@ -78,13 +78,13 @@ func TestRepeatedOrderIsCarriedOutOnce(t *testing.T) {
 func TestFailedOrderMayBeTriedAgain(t *testing.T) {
 	a, reboots := counted(t, t.TempDir())
 	order := Order{Epoch: 1, Job: 7, Step: 1}
-	if err := a.RebootSoft(t.Context(), order, "one", nil); !fault.Is(err, fault.WrongState) {
+	if err := a.RebootSoft(t.Context(), order, hypervisor.Thing{UUID: "uuid of one", Name: "one"}, nil); !fault.Is(err, fault.WrongState) {
 		t.Fatal(err)
 	}
-	if err := a.Start(t.Context(), Order{Epoch: 1, Job: 7, Step: 2}, hypervisor.Spec{Name: "one"}, nil); err != nil {
+	if err := a.Start(t.Context(), Order{Epoch: 1, Job: 7, Step: 2}, hypervisor.Spec{UUID: "uuid", Name: "one"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.RebootSoft(t.Context(), order, "one", nil); err != nil || reboots() != 1 {
+	if err := a.RebootSoft(t.Context(), order, theOne, nil); err != nil || reboots() != 1 {
 		t.Fatalf("%v, %d reboots", err, reboots())
 	}
 }
@@ -95,17 +95,17 @@ func TestOrderOfAnOldEpochIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	former, _ := counted(t, dir)
 	a, _ := counted(t, dir)
-	spec := hypervisor.Spec{Name: "one"}
+	spec := hypervisor.Spec{UUID: "uuid", Name: "one"}
 	if err := a.Start(t.Context(), Order{Epoch: 5, Job: 1, Step: 1}, spec, nil); err != nil {
 		t.Fatal(err)
 	}
 	again, _ := counted(t, dir)
 	for _, a := range []*Agent{a, again, former} {
-		err := a.Stop(t.Context(), Order{Epoch: 4, Job: 2, Step: 1}, "one", hypervisor.Stop{Force: true}, nil)
+		err := a.Stop(t.Context(), Order{Epoch: 4, Job: 2, Step: 1}, theOne, hypervisor.Stop{Force: true}, nil)
 		if !fault.Is(err, fault.Fenced) {
 			t.Errorf("an order of an old epoch: %v", err)
 		}
-		if i, err := again.Instance(t.Context(), "one"); err != nil || i.State != hypervisor.Running {
+		if i, err := again.Instance(t.Context(), theOne); err != nil || i.State != hypervisor.Running {
 			t.Errorf("after it the instance is %+v, %v", i, err)
 		}
 	}
@@ -117,20 +117,24 @@ func TestAScriptEndsBeforeTheNextLeaderActs(t *testing.T) {
 	dir := t.TempDir()
 	former, _ := counted(t, dir)
 	for i, act := range []func(*Agent, Order) error{
-		func(a *Agent, o Order) error { return a.Stop(t.Context(), o, "one", hypervisor.Stop{Force: true}, nil) },
-		func(a *Agent, o Order) error { return a.Rename(t.Context(), o, "one", "two") },
-		func(a *Agent, o Order) error { return a.Rename(t.Context(), o, "two", "one") },
+		func(a *Agent, o Order) error {
+			return a.Stop(t.Context(), o, theOne, hypervisor.Stop{Force: true}, nil)
+		},
+		func(a *Agent, o Order) error { return a.Rename(t.Context(), o, theOne, "two") },
+		func(a *Agent, o Order) error {
+			return a.Rename(t.Context(), o, hypervisor.Thing{UUID: "uuid", Name: "two"}, "one")
+		},
 	} {
 		pipe, awaitGone := held(t)
 		writeOS(t, former, "os", map[string]string{"ganeti_api_version": "20\n", "create": "#!/bin/sh\nexec 5>" + pipe + "; echo >" + pipe + ".begun; sleep 1000\n"})
 		order := Order{Epoch: int64(2*i + 1), Job: 1, Step: 1}
-		if err := former.Prepare(t.Context(), order, "one", "uuid", []hypervisor.Disk{{UUID: "disk", Size: 4}}); err != nil {
+		if err := former.Prepare(t.Context(), order, theOne, []hypervisor.Disk{{UUID: "disk", Size: 4}}); err != nil {
 			t.Fatal(err)
 		}
 		order.Step++
 		done := make(chan error, 1)
 		go func() {
-			done <- former.Install(t.Context(), order, hypervisor.Spec{Name: "one", UUID: "uuid"}, "os", nil)
+			done <- former.Install(t.Context(), order, hypervisor.Spec{UUID: "uuid", Name: "one"}, "os", nil)
 		}()
 		for limit := time.After(testkit.Patience()); ; {
 			if _, err := os.Stat(pipe + ".begun"); err == nil {
@@ -164,14 +168,14 @@ func TestADamagedEpochKeepsOrdersAway(t *testing.T) {
 	if all, err := a.Instances(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("%v, %v", all, err)
 	}
-	err := a.Start(t.Context(), Order{Epoch: 5, Job: 1, Step: 1}, hypervisor.Spec{Name: "one"}, nil)
+	err := a.Start(t.Context(), Order{Epoch: 5, Job: 1, Step: 1}, hypervisor.Spec{UUID: "uuid", Name: "one"}, nil)
 	if !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), filepath.Join(dir, "epoch")) {
 		t.Errorf("an order: %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, "epoch")); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Start(t.Context(), Order{Epoch: 5, Job: 1, Step: 1}, hypervisor.Spec{Name: "one"}, nil); err != nil {
+	if err := a.Start(t.Context(), Order{Epoch: 5, Job: 1, Step: 1}, hypervisor.Spec{UUID: "uuid", Name: "one"}, nil); err != nil {
 		t.Errorf("an order when it was removed: %v", err)
 	}
 }
@@ -181,7 +185,7 @@ func TestARelativeDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	a := tasked(t, "node")
 	writeOS(t, a, "os", map[string]string{"ganeti_api_version": "20\n", "create": "#!/bin/sh\npwd\n"})
-	if err := a.Install(t.Context(), Order{Epoch: 1}, hypervisor.Spec{Name: "one"}, "os", nil); err != nil {
+	if err := a.Install(t.Context(), Order{Epoch: 1}, hypervisor.Spec{UUID: "uuid", Name: "one"}, "os", nil); err != nil {
 		t.Error(err)
 	}
 	if err := a.RunTask(t.Context(), Order{Epoch: 1}, aTask(1, "shell", map[string]any{"cmd": "true", "cwd": "/"}), func(string) {}); err != nil {
@@ -200,7 +204,7 @@ func TestARenameHoldsBothNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		if err := a.Rename(ctx, Order{Epoch: 1, Job: 1, Step: 1}, "one", "two"); !fault.Is(err, fault.Canceled) {
+		if err := a.Rename(ctx, Order{Epoch: 1, Job: 1, Step: 1}, theOne, "two"); !fault.Is(err, fault.Canceled) {
 			t.Errorf("while %s is held: %v", held, err)
 		}
 		cancel()

@@ -13,7 +13,7 @@ import (
 
 const reasonDir = "instance-reason"
 
-// ReasonFile returns the path of an instance's reason file.
+// ReasonFile returns the path of an instance's reason file. It goes by the name, for others read it.
 func (a *Agent) ReasonFile(instance string) string {
 	return filepath.Join(a.cfg.Dir, reasonDir, instance)
 }

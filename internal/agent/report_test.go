@@ -90,7 +90,7 @@ func TestStateKnowsTheOwnChanges(t *testing.T) {
 				if got := stateIn(t, a, spec.Name); got != hypervisor.Running {
 					t.Errorf("%s is %q after its start", spec.Name, got)
 				}
-				if err := a.Stop(t.Context(), Order{}, spec.Name, hypervisor.Stop{Force: true}, nil); err != nil {
+				if err := a.Stop(t.Context(), Order{}, spec.Thing(), hypervisor.Stop{Force: true}, nil); err != nil {
 					t.Error(err)
 				}
 				if got := stateIn(t, a, spec.Name); got != hypervisor.Stopped {
@@ -122,7 +122,7 @@ func TestAStateIsAsOldAsItsQuestion(t *testing.T) {
 		}
 		defer a.Close() //nolint:errcheck // it ends the reports
 		synctest.Wait()
-		if err := a.Start(t.Context(), Order{}, hypervisor.Spec{Name: "one", UUID: "u", Memory: 64}, nil); err != nil {
+		if err := a.Start(t.Context(), Order{}, hypervisor.Spec{UUID: "uuid", Name: "one", Memory: 64}, nil); err != nil {
 			t.Fatal(err)
 		}
 		close(answer)
@@ -152,7 +152,7 @@ func TestChangesAreReportedUnasked(t *testing.T) {
 		a := reporting(t, func() error { asked.Add(1); return nil })
 		synctest.Wait()
 		for n := range 50 {
-			if err := a.Prepare(t.Context(), Order{}, fmt.Sprint("i", n), fmt.Sprint("u", n), nil); err != nil {
+			if err := a.Prepare(t.Context(), Order{}, hypervisor.Thing{UUID: fmt.Sprint("u", n), Name: fmt.Sprint("i", n)}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

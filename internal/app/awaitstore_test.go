@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-project/drover/internal/app"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/testkit/pgserver"
 )
 
@@ -82,8 +83,8 @@ func TestControllersWaitForTheirDatabase(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	type life struct {
-		address string
-		ended   chan error
+		address, socket string
+		ended           chan error
 	}
 	var lives []life
 	for _, of := range []struct{ name, schema, peer string }{{"alone", "alone", ""}, {"c1", "group", "127.0.0.1:0"}, {"c2", "group", "127.0.0.1:0"}} {
@@ -92,8 +93,8 @@ func TestControllersWaitForTheirDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		l := life{freeAddress(t), make(chan error, 1)}
-		o := app.Options{Data: dir, Store: server.URL(of.schema), Name: of.name, Peer: of.peer, RAPI: l.address, Nodes: 1,
+		l := life{freeAddress(t), filepath.Join(dir, "luxi"), make(chan error, 1)}
+		o := app.Options{Data: dir, Store: server.URL(of.schema), Name: of.name, Peer: of.peer, RAPI: l.address, LUXI: l.socket, Nodes: 1,
 			NodeData: filepath.Join(shared, of.schema), Out: io.Discard, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 		go func() { l.ended <- app.Run(ctx, o) }()
 		lives = append(lives, l)
@@ -109,6 +110,17 @@ func TestControllersWaitForTheirDatabase(t *testing.T) {
 	all(isReady)
 	server.Kill(os.Interrupt)
 	all(func(status int, _ app.Health) bool { return status == http.StatusServiceUnavailable })
+	// Its last read failed, and nobody asks for another one.
+	client, err := luxiwire.Dial(ctx, lives[0].socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Call(ctx, "QueryJobs", []any{[]any{999}, []any{"id"}}, nil); err == nil {
+		t.Error("a job that only the store may know was told of")
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
 	server.Up()
 	all(isReady)
 	stop()

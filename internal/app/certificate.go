@@ -17,7 +17,8 @@ func openCertificate(o Options) (*rapi.CertificateFile, error) {
 	return rapi.OpenCertificate(filepath.Join(o.Data, "rapi", "rapi.pem"), time.Now())
 }
 
-// certificateEvery is how often the log tells of a certificate that has ended or will soon.
+// certificateEvery is how often it is looked at the certificate: one of our own is renewed a month before it ends, and the log tells of
+// another that has ended or will soon.
 const certificateEvery = 24 * time.Hour
 
 // watch has a certificate told of from now on.
@@ -26,7 +27,14 @@ func (m *member) watch(cert *rapi.CertificateFile) {
 	m.tellCertificate()
 }
 
+// tellCertificate renews the certificate if it is one of our own that ends soon, and tells of one that needs to be seen to.
 func (m *member) tellCertificate() {
+	switch renewed, err := m.cert.Load().Renew(time.Now()); {
+	case err != nil:
+		m.log.Error("the certificate of RAPI could not be renewed", "error", err)
+	case renewed:
+		m.log.Warn("the certificate of RAPI was renewed; clients with a copy of it need the new one", "until", m.cert.Load().NotAfter().Format(time.DateOnly))
+	}
 	if text := m.cert.Load().Trouble(time.Now()); text != "" {
 		m.log.Warn("the certificate of RAPI needs to be seen to", "why", text)
 	}

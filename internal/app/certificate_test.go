@@ -2,8 +2,10 @@ package app_test
 
 import (
 	"bytes"
+	"crypto/tls"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,4 +63,57 @@ func TestCertificatesThatEndAreTold(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestOwnCertificatesAreRenewed before they end, and at a start behind that; one that somebody put into their place is left alone.
+func TestOwnCertificatesAreRenewed(t *testing.T) {
+	const life = 5 * 365 * 24 * time.Hour
+	for what, tc := range map[string]struct {
+		made    time.Time
+		renewed bool
+	}{
+		"ended": {time.Now().Add(-life - time.Hour), true}, "ends soon": {time.Now().Add(-life + 29*24*time.Hour), true}, "good": {time.Now().Add(-life + 31*24*time.Hour), false},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "rapi", "rapi.pem")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		before, err := rapi.OpenCertificate(path, tc.made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := &heldLog{}
+		c := startWith(t, app.Options{Data: dir, Log: slog.New(slog.NewTextHandler(log, nil))})
+		state := c.handshake(t)
+		_, h := c.health(t)
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+		after, err := rapi.ReadCertificate(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		renewed := !after.NotAfter().Equal(before.NotAfter())
+		if renewed != tc.renewed || renewed && time.Until(after.NotAfter()) < life-time.Hour || strings.Contains(log.text(), "was renewed") != renewed {
+			t.Errorf("%s: renewed: %v, until %v: %s", what, renewed, after.NotAfter(), log.text())
+		}
+		if served := state.PeerCertificates[0]; !bytes.Equal(served.Raw, after.Current().Certificate[0]) {
+			t.Errorf("%s: another one is served, until %v", what, served.NotAfter)
+		}
+		if slices.ContainsFunc(h.Notes, func(p app.Problem) bool { return p.Part == "certificate" }) {
+			t.Errorf("%s: %+v", what, h)
+		}
+	}
+}
+
+// handshake is how a connection to RAPI begins.
+func (c cluster) handshake(t *testing.T) tls.ConnectionState {
+	t.Helper()
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", strings.TrimPrefix(c.ready.RAPI, "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // nothing was said
+	return conn.(*tls.Conn).ConnectionState()
 }

@@ -53,7 +53,11 @@ func newLine(t *testing.T, to string) *line {
 }
 
 func (l *line) carry(in net.Conn) {
-	out, err := net.Dial("tcp", l.to)
+	network := "tcp"
+	if filepath.IsAbs(l.to) {
+		network = "unix"
+	}
+	out, err := net.Dial(network, l.to)
 	if err != nil {
 		_ = in.Close()
 		return
@@ -122,7 +126,7 @@ func TestTwoClusters(t *testing.T) {
 	c.tagged(there, "a_b", active)
 	var instances struct{ Data json.RawMessage }
 	far.call(t, "Query", &instances, "instance", []string{"name", "tags"}, nil)
-	if got := string(instances.Data); got != `[[[0,"snf-2"],[0,["cyclades:user:a*b","cyclades:user:first"]]]]` {
+	if got := string(instances.Data); got != `[[[0,"snf-2"],[0,["cyclades:user:a*b","cyclades:user:first","drover:server:`+there+`"]]]]` {
 		t.Errorf("on the far cluster are %s", got)
 	}
 

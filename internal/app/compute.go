@@ -53,11 +53,7 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 	if c.remotes, err = readClusters(o.ServerClusters, c.log); err != nil {
 		return err
 	}
-	backends := map[string]tagsync.Backend{"": tagsync.Local{Queue: c.queue, Picture: c.picture}}
-	for name, remote := range c.remotes {
-		backends[name] = remote
-	}
-	c.accounts, err = identity.Open(ctx, identity.Config{Store: c.store, Epoch: c.lease.Epoch, Now: time.Now, NewUUID: newUUID, Log: c.log,
+	c.accounts, err = identity.Open(ctx, identity.Config{Store: c.store, Epoch: c.lease.Epoch, Now: time.Now, NewUUID: c.newUUID, Log: c.log,
 		Servers: func(project string) int { return c.servers.Servers().Count(project) }})
 	if err != nil {
 		return err
@@ -66,8 +62,8 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	c.servers, err = tagsync.Open(ctx, tagsync.Config{
-		Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Backends: backends,
-		Policy: policy, Catalogue: server.DefaultCatalogue(), Prefix: instancePrefix, Now: time.Now, NewUUID: newUUID, Log: c.log,
+		Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Format: c.format.Format, Note: c.queue.Note, Backends: c.serversOn(),
+		Policy: policy, Catalogue: server.DefaultCatalogue(), Prefix: instancePrefix, First: o.FirstServerNumber, Now: time.Now, NewUUID: c.newUUID, Log: c.log,
 	})
 	if err != nil {
 		return err

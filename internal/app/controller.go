@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,8 @@ import (
 	"github.com/drover-project/drover/internal/readlease"
 	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
+	"github.com/drover-project/drover/internal/store/life"
 	"github.com/drover-project/drover/internal/tagsync"
 	"github.com/drover-project/drover/internal/version"
 )
@@ -83,6 +86,8 @@ type controller struct {
 	// endTerm brings about.
 	term    context.Context
 	endTerm context.CancelCauseFunc
+	// life is that of the store.
+	life string
 	// fresh: there was no cluster before.
 	fresh bool
 	// heard is how long after the beginning of the term the store was last asked who
@@ -92,6 +97,13 @@ type controller struct {
 	// alone.
 	lessor *readlease.Lessor
 	begun  time.Time
+	// format is that of the store (format.go), raising is held while it is raised, and
+	// hearings are when others of the group were last heard of.
+	format   format.Present
+	raising  sync.Mutex
+	hearings *hearings
+	// seen is the term as whoever runs the controller sees it, where that is another program.
+	seen Term
 }
 
 // dirOf is a directory of files, nil if none is named.
@@ -107,6 +119,8 @@ func dirOf(path string) fs.FS {
 func (m *member) openController(ctx context.Context, o Options, lease store.Lease) (c *controller, err error) {
 	log := o.Log
 	c = &controller{member: m, lease: lease, picture: picture.New(), begun: time.Now()}
+	c.hearings = newHearings(c.store, c.lease.Epoch, c.begun)
+	c.seen = Term{Lease: lease, Picture: c.picture}
 	c.lend()
 	defer func() {
 		if err != nil {
@@ -114,6 +128,15 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 		}
 	}()
 	if err = c.assume(ctx); err != nil {
+		return c, err
+	}
+	if err = c.openFormat(ctx); err != nil { // before anything is written under this epoch
+		return c, err
+	}
+	if c.life, err = life.Open(ctx, c.store, c.lease.Epoch, c.newUUID); err != nil {
+		return c, err
+	}
+	if err = c.seal(ctx); err != nil {
 		return c, err
 	}
 	if err = c.openEvents(o.Events); err != nil {
@@ -129,11 +152,14 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 		return c, err
 	}
 	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) {
+		if c.ground != nil {
+			return c.ground.Agent(&c.seen, node, &c.lead)
+		}
 		return c.openAgent(cmp.Or(o.NodeData, filepath.Join(o.Data, "nodes")), node, o.Tasks)
 	})
 	c.querier = &live.Querier{Picture: c.picture, Store: c.store, Nodes: live.Local(c.fleet), Runtime: ofProgram(), Log: log}
 	c.rollout, err = rollout.Open(ctx, rollout.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Inventory: c.keeper, Now: time.Now, Log: log,
-		Functions: dirOf(o.Functions)})
+		Functions: dirOf(o.Functions), Digest: c.sealed.Ring().Digest})
 	if err != nil {
 		return c, err
 	}
@@ -141,13 +167,16 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 	executors := exec.All(c.querier.Source, hostNames())
 	maps.Copy(executors, c.rollout.Executors())
 	c.queue, err = queue.Open(ctx, queue.Config{
-		Store: c.store, Epoch: c.lease.Epoch, Inventory: c.keeper, Picture: c.picture, Executors: executors, Nodes: exec.Local(c.fleet),
-		Now: time.Now, NewUUID: newUUID, Log: log, Grace: o.StopGrace,
+		Store: c.store, Epoch: c.lease.Epoch, Life: c.life, Format: c.format.Format, Inventory: c.keeper, Picture: c.picture, Executors: executors, Nodes: c.nodes(),
+		Now: time.Now, NewUUID: c.newUUID, Log: log, Grace: o.StopGrace,
 	})
 	if err != nil {
 		return c, err
 	}
 	c.querier.Queue = c.queue
+	if err = c.raiseAlone(ctx); err != nil {
+		return c, err
+	}
 	c.queue.Run() // opcodes that are queries find the querier whole
 	c.rollout.Run(c.queue)
 	return c, c.openServers(ctx, o)
@@ -159,9 +188,12 @@ func (c *controller) bootstrap(ctx context.Context, nodes int) error {
 		return nil
 	}
 	c.fresh = true
+	if err := c.beginFormat(ctx); err != nil {
+		return err
+	}
 	setup := inventory.Setup{
 		Name: "dev.drover.example", Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"},
-		Now: time.Now(), NewUUID: newUUID,
+		Now: time.Now(), NewUUID: c.newUUID,
 	}
 	for i := range nodes {
 		setup.Nodes = append(setup.Nodes, fmt.Sprintf("node%d.drover.example", i+1))
@@ -173,7 +205,7 @@ func (c *controller) bootstrap(ctx context.Context, nodes int) error {
 // below a directory.
 func (c *controller) openAgent(dir, node string, tasks bool) (*agent.Agent, error) {
 	home := filepath.Join(dir, node)
-	driver, err := fake.Open(fake.Config{Dir: filepath.Join(home, "hypervisor")})
+	driver, err := fake.Open(fake.Config{Dir: home, ByUUID: func() bool { return c.format.Format() >= format.Identities }})
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +270,7 @@ func newPassword() string { return strings.ToLower(rand.Text()) }
 func ofProgram() query.Runtime {
 	const protocol = 3000000
 	return query.Runtime{
-		SoftwareVersion: "3.0.2", VCSVersion: "(drover) version " + version.Number,
+		SoftwareVersion: "3.0.2", VCSVersion: "(drover) version " + version.Current().Version,
 		ProtocolVersion: protocol, ConfigVersion: protocol, OSAPIVersion: 20,
 		Architecture: [2]string{"64bits", "x86_64"},
 	}

@@ -28,6 +28,7 @@ func (c *controller) newLUXI(o Options) *luxi.Server {
 	if c.keystone == nil {
 		deps.Accounts = c.accountsAPI.Operate
 	}
+	deps.Format, deps.RaiseFormat = c.formatState, c.raiseFormat
 	if c.group != nil {
 		deps.Masters, deps.Failover, deps.Assured = c.group.masters, c.group.failover, c.assured
 	}

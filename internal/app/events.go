@@ -20,10 +20,15 @@ func (c *controller) openEvents(url string) (err error) {
 // how opcodes ended, here and on further clusters, and hears of instances what it and others published. What
 // goes on in this process it knows without a broker.
 func (c *controller) eventParts() []func(context.Context) error {
+	outbox := &events.Outbox{Store: c.store, Epoch: c.lease.Epoch, Queue: c.queue, Picture: c.picture, Log: c.log}
+	if c.ground != nil && c.ground.Publish != nil {
+		outbox.Publish = c.ground.Publish
+		return []func(context.Context) error{outbox.Run}
+	}
 	if c.broker == nil {
 		return nil
 	}
-	outbox := &events.Outbox{Store: c.store, Epoch: c.lease.Epoch, Queue: c.queue, Picture: c.picture, Publish: c.broker.Publish, Log: c.log}
+	outbox.Publish = c.broker.Publish
 	key := "ganeti." + strings.TrimSuffix(instancePrefix, "-") + ".event.op"
 	parts := []func(context.Context) error{
 		outbox.Run,

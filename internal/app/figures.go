@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/metrics"
 	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/version"
 )
@@ -29,37 +30,20 @@ type figures struct {
 	stoodBy *prometheus.CounterVec
 }
 
-// Buckets of times: requests are quick, jobs may take hours.
-var (
-	requestBuckets = prometheus.ExponentialBuckets(0.0001, 4, 9)
-	jobBuckets     = prometheus.ExponentialBuckets(0.001, 4, 12)
-)
-
 func newFigures() *figures {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	}
-	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-	}
 	f := &figures{
 		all:         prometheus.NewRegistry(),
-		requests:    counter("drover_requests_total", "Requests answered, by interface, method and outcome.", "api", "method", "code"),
-		requestTime: histogram("drover_request_duration_seconds", "Time from a request to its answer, waits that it asked for included.", requestBuckets, "api", "method"),
-		submitted:   counter("drover_jobs_submitted_total", "Jobs taken, by their first opcode.", "opcode"),
-		ended:       counter("drover_jobs_ended_total", "Jobs that ended, by their first opcode and how.", "opcode", "status"),
-		opcodeWait:  histogram("drover_opcode_wait_seconds", "Time from when an opcode could be looked at (its job came, or the opcode before it ended) until it ran.", jobBuckets, "opcode"),
-		opcodeTime:  histogram("drover_opcode_duration_seconds", "Time that opcodes ran, by how they ended.", jobBuckets, "opcode", "status"),
-		stoodBy: counter("drover_standby_requests_total", "Requests that came while another controller led, by interface and whose answer it was: that of this controller, or the leader's.",
-			"api", "answered_by"),
-		missed: prometheus.NewCounter(prometheus.CounterOpts{Name: "drover_journal_gaps_total",
-			Help: "How often jobs changed faster than they could be counted, so that figures by opcode are too low."}),
+		requests:    metrics.NewCounter("drover_requests_total"),
+		requestTime: metrics.NewHistogram("drover_request_duration_seconds"),
+		submitted:   metrics.NewCounter("drover_jobs_submitted_total"),
+		ended:       metrics.NewCounter("drover_jobs_ended_total"),
+		opcodeWait:  metrics.NewHistogram("drover_opcode_wait_seconds"),
+		opcodeTime:  metrics.NewHistogram("drover_opcode_duration_seconds"),
+		stoodBy:     metrics.NewCounter("drover_standby_requests_total"),
 	}
-	build := version.Current()
-	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "drover_build_info", Help: "1, with the version that runs.",
-		ConstLabels: prometheus.Labels{"version": build.Version, "revision": build.Commit, "go": build.Go}})
-	info.Set(1)
-	f.all.MustRegister(f.requests, f.requestTime, f.submitted, f.ended, f.opcodeWait, f.opcodeTime, f.missed, f.stoodBy, info,
+	missed := metrics.NewCounter("drover_journal_gaps_total")
+	f.missed = missed.WithLabelValues() // shown also while it is 0
+	f.all.MustRegister(f.requests, f.requestTime, f.submitted, f.ended, f.opcodeWait, f.opcodeTime, missed, f.stoodBy,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return f
 }
@@ -102,27 +86,24 @@ func (f *figures) observeStandby(api string, log *slog.Logger) func(ctx context.
 // gauges are what is looked up, most of it in a controller that leads.
 type gauges struct{ m *member }
 
-func gauge(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
-}
-
 var (
-	jobsDesc      = gauge("drover_jobs", "Jobs that are not archived, by status.", "status")
-	waitingDesc   = gauge("drover_jobs_waiting", "Jobs that have not ended and do not run, by what they wait for.", "for")
-	heldDesc      = gauge("drover_held_jobs", "Jobs that a filter rule holds, by rule.", "rule")
-	slotsDesc     = gauge("drover_slots", "How many jobs may run at once.")
-	slotsUsedDesc = gauge("drover_slots_used", "How many jobs run.")
-	locksDesc     = gauge("drover_locks_held", "Locks that are held.")
-	revisionDesc  = gauge("drover_store_revision", "The newest revision of the store.")
-	lagDesc       = gauge("drover_feed_lag_revisions", "How many revisions a reader is behind the store.", "reader")
-	leaderDesc    = gauge("drover_leader", "1 while this controller leads.")
-	epochDesc     = gauge("drover_leader_epoch", "The epoch under which this controller leads.")
-	certDesc      = gauge("drover_certificate_not_after_seconds", "When the certificate of RAPI ends, in seconds since 1970.")
+	jobsDesc      = metrics.NewGauge("drover_jobs")
+	waitingDesc   = metrics.NewGauge("drover_jobs_waiting")
+	heldDesc      = metrics.NewGauge("drover_held_jobs")
+	slotsDesc     = metrics.NewGauge("drover_slots")
+	slotsUsedDesc = metrics.NewGauge("drover_slots_used")
+	locksDesc     = metrics.NewGauge("drover_locks_held")
+	revisionDesc  = metrics.NewGauge("drover_store_revision")
+	lagDesc       = metrics.NewGauge("drover_feed_lag_revisions")
+	leaderDesc    = metrics.NewGauge("drover_leader")
+	epochDesc     = metrics.NewGauge("drover_leader_epoch")
+	certDesc      = metrics.NewGauge("drover_certificate_not_after_seconds")
+	buildDesc     = metrics.NewGauge("drover_build_info")
 )
 
 // Describe implements prometheus.Collector.
 func (*gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{jobsDesc, waitingDesc, heldDesc, slotsDesc, slotsUsedDesc, locksDesc, revisionDesc, lagDesc, leaderDesc, epochDesc, certDesc} {
+	for _, d := range []*prometheus.Desc{jobsDesc, waitingDesc, heldDesc, slotsDesc, slotsUsedDesc, locksDesc, revisionDesc, lagDesc, leaderDesc, epochDesc, certDesc, buildDesc} {
 		out <- d
 	}
 }
@@ -135,6 +116,8 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
+	build := version.Current()
+	tell(buildDesc, 1, build.Version, build.Commit, build.Go)
 	if cert := g.m.cert.Load(); cert != nil {
 		tell(certDesc, float64(cert.NotAfter().Unix()))
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -88,7 +87,7 @@ func (l *leaderClient) followLead(ctx context.Context) error {
 		if len(open) == 0 {
 			return nil
 		}
-		p, err := l.g.presentLeader(ctx)
+		p, err := l.g.whoLeads(ctx)
 		for _, c := range open {
 			if err == nil && c.instance != p.Instance {
 				_ = c.Close()
@@ -143,14 +142,14 @@ func (l *leaderClient) dial(ctx context.Context) (net.Conn, error) {
 func (l *leaderClient) dialOnce(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	p, err := l.g.presentLeader(ctx)
+	p, err := l.g.whoLeads(ctx)
 	switch {
 	case err != nil:
 		return nil, err
 	case p.Instance == l.g.self.Instance:
 		return nil, fault.New(fault.Unavailable, "the term of this controller is over")
 	}
-	conn, err := (&tls.Dialer{Config: l.g.tlsTo(p)}).DialContext(ctx, "tcp", p.Address)
+	conn, err := l.g.dialTo(ctx, p, dialTime)
 	if err != nil {
 		return nil, err
 	}

@@ -1,27 +1,48 @@
 package app
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
 )
 
+// leaderless is a store in which nobody leads.
+type leaderless struct{ store.Store }
+
+func (leaderless) Get(context.Context, store.Key) (store.Object, error) {
+	return store.Object{}, fault.New(fault.NotFound, "nobody")
+}
+
 // TestRefusalsAreInTheWordsOfTheSurface: what no controller carries out is
-// refused as the clients of each surface read it.
+// refused as the clients of each surface read it, whatever they say where they came to.
 func TestRefusalsAreInTheWordsOfTheSurface(t *testing.T) {
-	for _, c := range []struct{ surface, path, want string }{
-		{surfaceRAPI, "/2/info", `{"code":503,"explain":"nobody leads","message":"Service Unavailable"}`},
-		{surfaceCompute, "/compute/v2.1/servers", `{"serviceUnavailable":{"code":503,"message":"nobody leads"}}`},
-		{surfaceCompute, "/compute/v2.0/servers", `{"serviceUnavailable":{"code":503,"details":"","message":"nobody leads"}}`},
-		{surfaceCompute, "/identity/v3/auth/tokens", `{"error":{"code":503,"message":"nobody leads","title":"Service Unavailable"}}`},
-	} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.path, http.NoBody)
-		r.Header.Set(headerSurface, c.surface)
-		out := httptest.NewRecorder()
-		unavailable(out, r, http.StatusServiceUnavailable, "nobody leads")
-		if got := strings.TrimSpace(out.Body.String()); out.Code != http.StatusServiceUnavailable || got != c.want {
-			t.Errorf("%s: %d %s, want %s", c.path, out.Code, got, c.want)
+	synctest.Test(t, func(t *testing.T) {
+		g := &group{m: &member{store: leaderless{}, figures: newFigures(), log: slog.New(slog.DiscardHandler)}}
+		g.leader = newLeaderClient(g)
+		const said = "no controller leads: nobody (drover cluster masters tells which there are)"
+		for _, c := range []struct {
+			front      http.Handler
+			path, want string
+		}{
+			{g.front(), "/2/info", `{"code":503,"explain":"` + said + `","message":"Service Unavailable"}`},
+			{g.computeFront(), "/compute/v2.1/servers", `{"serviceUnavailable":{"code":503,"message":"` + said + `"}}`},
+			{g.computeFront(), "/compute/v2.0/servers", `{"serviceUnavailable":{"code":503,"details":"","message":"` + said + `"}}`},
+			{g.computeFront(), "/identity/v3/auth/tokens", `{"error":{"code":503,"message":"` + said + `","title":"Service Unavailable"}}`},
+		} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.path, http.NoBody)
+			r.Header.Set(headerSurface, "another")
+			out := httptest.NewRecorder()
+			c.front.ServeHTTP(out, r)
+			if got := strings.TrimSpace(out.Body.String()); out.Code != http.StatusServiceUnavailable || got != c.want {
+				t.Errorf("%s: %d %s, want %s", c.path, out.Code, got, c.want)
+			}
 		}
-	}
+	})
 }

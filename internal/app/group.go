@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/readlease"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/systemd"
 	"github.com/drover-project/drover/internal/version"
 )
@@ -52,6 +54,8 @@ type group struct {
 	lessor atomic.Pointer[readlease.Lessor]
 	// resigning asks the term of this process to end.
 	resigning chan resignation
+	// unfit says why this process cannot lead, nil if it can.
+	unfit atomic.Pointer[Problem]
 }
 
 // The kinds of objects that controllers keep of themselves.
@@ -72,8 +76,14 @@ type peerRecord struct {
 	Fingerprint string    `json:"fingerprint"` // SHA-256 of its certificate
 	Started     time.Time `json:"started"`
 	Version     string    `json:"version"`
-	// Epoch is that of its term, for the one that leads.
-	Epoch int64 `json:"epoch,omitempty"`
+	// Formats are those that its program knows; a program of before tells none.
+	Formats *format.Program `json:"formats,omitempty"`
+	// Epoch is that of its term, for the one that leads, and Key that with which it seals secrets.
+	Epoch int64  `json:"epoch,omitempty"`
+	Key   string `json:"key,omitempty"`
+
+	// revision is that of the record.
+	revision store.Revision
 }
 
 // holder is the name under which the controller holds the lease. No two lives of
@@ -89,18 +99,28 @@ func openGroup(m *member, o Options) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := cert.Renew(time.Now()); err != nil { // the others look at nothing but what it is
+		m.log.Warn("the certificate for other controllers has ended, or will soon", "error", err)
+	}
 	name := o.Name
 	if name == "" {
 		if name, err = hostName(); err != nil {
 			return nil, err
 		}
 	}
-	g := &group{m: m, cert: cert, resigning: make(chan resignation), strangers: intake.NewBrake(), self: peerRecord{
-		Name: name, Instance: newUUID(), Fingerprint: fingerprint(cert.Current().Certificate[0]), Started: time.Now().UTC(), Version: version.Number,
-	}}
-	g.roster = newRoster(g.peers)
-	g.leader, g.lessee = newLeaderClient(g), readlease.NewLessee(g.self.Instance)
+	g := newGroup(m, name, newUUID())
+	g.cert, g.self.Fingerprint = cert, fingerprint(cert.Current().Certificate[0])
 	return g, nil
+}
+
+// newGroup is a process among others, in a life of its own.
+func newGroup(m *member, name, instance string) *group {
+	own := format.Own()
+	g := &group{m: m, resigning: make(chan resignation), strangers: intake.NewBrake(),
+		self: peerRecord{Name: name, Instance: instance, Started: time.Now().UTC(), Version: version.Number, Formats: &own}}
+	g.roster = newRoster(g.peers)
+	g.leader, g.lessee = newLeaderClient(g), readlease.NewLessee(instance)
+	return g
 }
 
 func fingerprint(der []byte) string {
@@ -130,6 +150,18 @@ func (g *group) run(asked context.Context, o Options) error {
 		return notBegun(err)
 	}
 	defer g.unregister(revision)
+	return g.serveAndLead(asked, o, s, l, []func(context.Context) error{
+		func(ctx context.Context) error {
+			return rapi.ServeHandler(ctx, gate.RAPI, s.rapiListener, s.cert, g.front(), o.Log)
+		},
+		func(ctx context.Context) error { return g.serveLUXI(ctx, s.luxiListener) },
+		func(ctx context.Context) error { return s.serveCompute(ctx, g.computeFront(), o.Log) },
+		func(context.Context) error { return s.announce(o) },
+	})
+}
+
+// serveAndLead answers other controllers, and clients by the parts that do so, and stands by and leads in turn until ctx ends.
+func (g *group) serveAndLead(asked context.Context, o Options, s *surfaces, l net.Listener, clients []func(context.Context) error) error {
 	ctx, stop := context.WithCancelCause(asked)
 	defer stop(nil)
 	// Other controllers are heard until the term is over: what they were lent is called
@@ -139,23 +171,14 @@ func (g *group) run(asked context.Context, o Options) error {
 	defer parts.Wait()
 	defer endTerm()
 	defer stop(nil)
-	for _, part := range []func() error{
-		func() error { return g.servePeers(term, l) },
-		func() error { return g.leader.followLead(ctx) },
-		func() error { return rapi.ServeHandler(ctx, gate.RAPI, s.rapiListener, s.cert, g.front(), o.Log) },
-		func() error { return g.serveLUXI(ctx, s.luxiListener) },
-		func() error { return s.serveCompute(ctx, g.computeFront(), o.Log) },
-	} {
+	for _, part := range append(clients, func(context.Context) error { return g.servePeers(term, l) }, g.leader.followLead) {
 		parts.Go(func() {
-			if err := part(); err != nil {
+			if err := part(ctx); err != nil {
 				stop(err)
 			}
 		})
 	}
-	if err := s.announce(o); err != nil {
-		return err
-	}
-	err = g.terms(ctx, o, s)
+	err := g.terms(ctx, o, s)
 	if asked.Err() != nil {
 		return nil
 	}
@@ -181,7 +204,8 @@ func (g *group) terms(ctx context.Context, o Options, s *surfaces) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil && !fault.Is(err, fault.Fenced) && !passes(err) {
+		_, unfit := errors.AsType[*unfitError](err)
+		if err != nil && !fault.Is(err, fault.Fenced) && !passes(err) && !unfit {
 			return err
 		}
 		g.m.log.Warn("this controller no longer leads, and stands by", "why", err)
@@ -221,14 +245,17 @@ func (g *group) register(ctx context.Context) (store.Revision, error) {
 // runs tells whether a controller is where it said. It need not know this one
 // yet, so it is enough that it shows its certificate.
 func (g *group) runs(ctx context.Context, p peerRecord) bool {
-	ctx, cancel := context.WithTimeout(ctx, statusTime)
-	defer cancel()
-	conn, err := (&tls.Dialer{Config: g.tlsTo(p)}).DialContext(ctx, "tcp", p.Address)
+	conn, err := g.dialTo(ctx, p, statusTime)
 	if err != nil {
 		return false
 	}
 	_ = conn.Close() // nothing was said
 	return true
+}
+
+// dialTLS connects to one controller over the network.
+func (g *group) dialTLS(ctx context.Context, p peerRecord) (net.Conn, error) {
+	return (&tls.Dialer{Config: g.tlsTo(p)}).DialContext(ctx, "tcp", p.Address)
 }
 
 // unregister takes this controller out of the store, unless another has its
@@ -254,6 +281,7 @@ func (g *group) peers(ctx context.Context) ([]peerRecord, error) {
 		if err := json.Unmarshal(o.Value, &p); err != nil {
 			return nil, fault.New(fault.Internal, "the controller %s cannot be read: %w", o.ID, err)
 		}
+		p.revision = o.Revision
 		all = append(all, p)
 	}
 	return all, nil
@@ -270,6 +298,9 @@ func (g *group) standBy(ctx context.Context, o Options, s *surfaces) (store.Leas
 	parts.Go(func() { _ = g.m.keepCertificate(here) }) // it ends with its context
 	parts.Go(func() { g.keepReading(here, o, s) })
 	g.m.tellManager(systemd.StateReady, systemd.Status("stands by"))
+	if err := g.awaitFormat(here); err != nil {
+		return store.Lease{}, err
+	}
 	return g.m.shared.AwaitLease(here, leaseName, g.self.holder(), leaseTime, assurance)
 }
 
@@ -296,7 +327,7 @@ func (g *group) keepWatchdog(ctx context.Context) {
 // proclaim tells the others who leads, and ends the term when it is asked to.
 func (g *group) proclaim(ctx context.Context, c *controller) error {
 	me := g.self
-	me.Epoch = c.lease.Epoch
+	me.Epoch, me.Key = c.lease.Epoch, c.sealed.Ring().ID()
 	text, err := json.Marshal(me)
 	if err == nil {
 		_, err = store.Commit(ctx, g.m.store, store.Tx{Epoch: c.lease.Epoch, Put: []store.Put{{Key: leaderKey, Value: text}}})
@@ -344,11 +375,21 @@ func (g *group) tlsTo(p peerRecord) *tls.Config {
 // statusTime bounds how long another controller may take to say how it is.
 const statusTime = 10 * time.Second
 
+// What a controller says that it does.
+const (
+	roleLeader  = "leader"
+	roleStandby = "standby"
+)
+
 // peerStatus is what a controller says of itself.
 type peerStatus struct {
 	Instance string `json:"instance"`
-	Role     string `json:"role"` // leader or standby
+	Role     string `json:"role"`
 	Revision int64  `json:"revision"`
+	// Unfit says why it cannot lead.
+	Unfit string `json:"unfit,omitempty"`
+	// Others are those whom a leader knows: one that is cut off from the store learns from them whom else to ask.
+	Others []peerRecord `json:"others,omitempty"`
 }
 
 // status asks a controller how it is.
@@ -369,7 +410,8 @@ func (g *group) ask(ctx context.Context, p peerRecord, method, path string, limi
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: g.tlsTo(p), DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return g.dialTo(ctx, p, limit) }}}
 	answer, err := client.Do(r)
 	if err != nil {
 		return fault.New(fault.Unavailable, "the controller %s does not answer: %w", p.Name, err)
@@ -394,9 +436,9 @@ func (g *group) masters(ctx context.Context) ([]luxi.Master, error) {
 	var asked sync.WaitGroup
 	for i, p := range peers {
 		asked.Go(func() {
-			out[i] = luxi.Master{Name: p.Name, Address: p.Address, Role: "unreachable", Started: p.Started, Version: p.Version}
+			out[i] = luxi.Master{Name: p.Name, Address: p.Address, Role: "unreachable", Started: p.Started, Version: p.Version, Formats: format.Told(p.Formats)}
 			if st, err := g.status(ctx, p); err == nil {
-				out[i].Role, out[i].Revision = st.Role, st.Revision
+				out[i].Role, out[i].Revision, out[i].Note = st.Role, st.Revision, st.Unfit
 			}
 		})
 	}

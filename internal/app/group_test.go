@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,20 +31,34 @@ import (
 // leads.
 func groupOf(t testing.TB, url string, n int) []cluster {
 	t.Helper()
+	return groupOver(t, slices.Repeat([]string{url}, n)...)
+}
+
+// groupOver is groupOf with a way of its own to the database for each.
+func groupOver(t testing.TB, urls ...string) []cluster {
+	t.Helper()
+	return groupWith(t, urls, func(*app.Options) {})
+}
+
+// groupWith is groupOver with further options.
+func groupWith(t testing.TB, urls []string, further func(*app.Options)) []cluster {
+	t.Helper()
 	shared := t.TempDir()
 	users := filepath.Join(shared, "users")
 	if err := os.WriteFile(users, []byte("op secret write\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var all []cluster
-	for i := range n {
+	for i, url := range urls {
 		dir, err := os.MkdirTemp("", "drv") //nolint:usetesting // sockets need short paths
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		c := startWith(t, app.Options{Data: dir, Store: url, Name: fmt.Sprintf("c%d", i+1), Peer: "127.0.0.1:0", Users: users, NodeData: filepath.Join(shared, "nodes"),
-			TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+		o := app.Options{Data: dir, Store: url, Name: fmt.Sprintf("c%d", i+1), Peer: "127.0.0.1:0", Users: users, NodeData: filepath.Join(shared, "nodes"),
+			TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+		further(&o)
+		c := startWith(t, o)
 		if i == 0 {
 			c.delay(t) // it leads now
 		}
@@ -104,6 +120,8 @@ func TestGroup(t *testing.T) {
 	t.Run("a former leader shows nothing old", func(t *testing.T) { formerLeader(t, server.URL("former")) })
 	t.Run("names are taken once", func(t *testing.T) { namesAreTakenOnce(t, server.URL("names")) })
 	t.Run("strangers are turned away", func(t *testing.T) { strangersAreTurnedAway(t, server.URL("strangers")) })
+	t.Run("one that is cut off", func(t *testing.T) { cutOff(t, server.URL("cut")) })
+	t.Run("keys are learned", func(t *testing.T) { keysAreLearned(t, server.URL("keys")) })
 }
 
 // standbysForward asks standbys what only the leader can do.
@@ -240,6 +258,44 @@ func takeover(t *testing.T, url string) {
 	}
 	_ = client.Close()
 	for _, i := range []int{0, 2} {
+		if err := all[i].stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// cutOff cuts a controller that stands by from the database. It goes on to have requests answered by whoever leads, also when
+// that is another by then.
+func cutOff(t *testing.T, at string) {
+	t.Helper()
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	way := newLine(t, filepath.Join(q.Get("host"), ".s.PGSQL.5432"))
+	host, port, _ := net.SplitHostPort(way.listener.Addr().String()) // an address has both
+	q.Set("host", host)
+	q.Set("port", port)
+	all := groupOver(t, at, "postgres:///?"+q.Encode(), at)
+	all[1].awaitMasters(t, "c1 leader, c2 standby, c3 standby")
+	all[1].delay(t)
+	all[2].delay(t) // so that whoever leads knows it
+	way.set(true)
+	for _, leads := range []int{0, 2} {
+		if leads == 2 {
+			if err := all[0].stop(); err != nil {
+				t.Error(err)
+			}
+			all[2].delay(t)
+		}
+		if status, _ := all[1].write(t, "secret", "r-cut"); status != http.StatusOK {
+			t.Errorf("while %d leads the controller that is cut off answers with %d", leads+1, status)
+		}
+		all[1].delay(t)
+	}
+	way.set(false)
+	for _, i := range []int{1, 2} {
 		if err := all[i].stop(); err != nil {
 			t.Error(err)
 		}

@@ -2,7 +2,10 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -20,7 +23,7 @@ type Health struct {
 
 // Problem is one thing that is wrong.
 type Problem struct {
-	// Part is what has it: "queue", "store", "inventory", "certificate" or "group".
+	// Part is what has it: "queue", "store", "format", "inventory", "node", "certificate" or "group".
 	Part string `json:"part"`
 	Text string `json:"text"`
 	// Since is when it was first seen; absent where that is not known.
@@ -38,6 +41,9 @@ func (m *member) health() Health {
 		c.health(&h)
 	} else if m.group != nil {
 		h.Notes = append(h.Notes, Problem{Part: "group", Text: "another controller leads"})
+		if unfit := m.group.unfit.Load(); unfit != nil {
+			h.Notes = append(h.Notes, *unfit)
+		}
 	}
 	if cert := m.cert.Load(); cert != nil {
 		if text := cert.Trouble(time.Now()); text != "" {
@@ -58,6 +64,10 @@ func (c *controller) health(h *Health) {
 	}
 	for _, u := range c.keeper.Unreadable() {
 		h.Notes = append(h.Notes, Problem{Part: "inventory", Text: string(u.Kind) + " " + u.UUID + " cannot be read and is set aside: " + u.Why.Error()})
+	}
+	if later := c.lead.Overtaken(); len(later) > 0 {
+		h.Notes = append(h.Notes, Problem{Part: "node", Text: fmt.Sprintf("nodes follow a controller of epoch %d, and refuse orders of this one, of epoch %d (%d of them, which the log names): "+
+			"if the database was restored by its own means, stop all controllers and run drover store advance", slices.Max(slices.Collect(maps.Values(later))), c.lease.Epoch, len(later))})
 	}
 	for _, text := range c.queue.Unreadable() {
 		h.Notes = append(h.Notes, Problem{Part: "queue", Text: text})

@@ -12,7 +12,7 @@ import (
 
 // newLog returns the log of a controller; its level can be changed while it
 // runs. What is written on behalf of a request names it.
-func newLog(w io.Writer, f format, at slog.Leveler) *slog.Logger {
+func newLog(w io.Writer, f logFormat, at slog.Leveler) *slog.Logger {
 	kind := func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewTextHandler(w, o) }
 	if f == "json" {
 		kind = func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewJSONHandler(w, o) }

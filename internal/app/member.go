@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/requestid"
+	"github.com/drover-project/drover/internal/sealed"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/meter"
 	"github.com/drover-project/drover/internal/systemd"
@@ -20,17 +21,24 @@ type member struct {
 	// shared is the store where several controllers may use it, else nil.
 	shared store.Shared
 	// meter is the store with its account, and figures all that is measured.
-	meter      *meter.Store
+	meter *meter.Store
+	// sealed is the store with the secrets of its values sealed, with the keys of a file.
+	sealed     *sealed.Store
+	keyFile    string
 	figures    *figures
 	requestIDs *requestid.Source
 	manager    systemd.Manager
 	log        *slog.Logger
 	stopping   atomic.Bool
+	// ground is what the controller stands on that has no machine; nil on one.
+	ground *Ground
 	// leading is the controller of the present term, nil while another leads.
 	leading atomic.Pointer[controller]
 	// cert is that of RAPI, nil before it was read.
 	cert  atomic.Pointer[rapi.CertificateFile]
 	group *group // nil for a controller that is alone
+	// autoFinalize raises the format of the store as soon as all can.
+	autoFinalize bool
 }
 
 func openMember(ctx context.Context, o Options) (*member, error) {
@@ -38,17 +46,25 @@ func openMember(ctx context.Context, o Options) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{log: o.Log, manager: o.Manager, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6])}
-	m.meter = meter.New(opened, m.figures.all, o.Log)
-	m.store = m.meter
-	m.shared, _ = opened.(store.Shared)
-	m.figures.all.MustRegister(&gauges{m})
+	m := newMember(opened, o)
+	if err := m.openKeys(ctx, o); err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
 	if o.Peer != "" {
 		if m.group, err = openGroup(m, o); err != nil {
 			return nil, errors.Join(err, m.store.Close())
 		}
 	}
 	return m, nil
+}
+
+func newMember(opened store.Store, o Options) *member {
+	m := &member{log: o.Log, manager: o.Manager, autoFinalize: o.AutoFinalize, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6])}
+	m.meter = meter.New(opened, m.figures.all, o.Log)
+	m.store = m.meter
+	m.shared, _ = opened.(store.Shared)
+	m.figures.all.MustRegister(&gauges{m})
+	return m
 }
 
 func (m *member) close() {

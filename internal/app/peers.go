@@ -18,10 +18,11 @@ import (
 
 // servePeers answers other controllers until ctx ends: what their clients ask
 // of the leader, how this one is, and whether it makes room for another.
-func (g *group) servePeers(ctx context.Context, l *gate.Listener) error {
+func (g *group) servePeers(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /peer/status", g.tellStatus)
 	mux.HandleFunc("POST /peer/resign", g.resign)
+	mux.HandleFunc("GET "+keysPath, g.tellKeys)
 	mux.HandleFunc("POST "+leasePath, g.grantLease)
 	mux.HandleFunc("POST /peer/luxi", func(w http.ResponseWriter, r *http.Request) { g.takeLUXI(ctx, w, r) })
 	server := gate.Peers.Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +37,11 @@ func (g *group) servePeers(ctx context.Context, l *gate.Listener) error {
 		return g.tlsFrom(ctx, hello.Conn), nil
 	}}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
+	serve := func() error { return server.ServeTLS(l, "", "") }
+	if g.m.ground != nil {
+		serve = func() error { return server.Serve(l) }
+	}
+	if err := serve(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -92,13 +97,16 @@ func notLeading(w http.ResponseWriter) {
 }
 
 func (g *group) tellStatus(w http.ResponseWriter, r *http.Request) {
-	st := peerStatus{Instance: g.self.Instance, Role: "standby"}
+	st := peerStatus{Instance: g.self.Instance, Role: roleStandby}
 	if c := g.m.leads(); c != nil {
-		st.Role, st.Revision = "leader", c.picture.Load().Revision
+		st.Role, st.Revision, st.Others = roleLeader, c.picture.Load().Revision, g.roster.others(g.self.Instance)
 	} else if here := g.reading.Load(); here != nil {
 		st.Revision = here.picture.Load().Revision
 	} else if revision, err := g.m.store.Revision(r.Context()); err == nil {
 		st.Revision = int64(revision)
+	}
+	if unfit := g.unfit.Load(); unfit != nil {
+		st.Unfit = unfit.Text
 	}
 	if err := json.NewEncoder(w).Encode(st); err != nil {
 		g.m.log.Debug("another controller did not wait for the answer", "error", err)
@@ -158,15 +166,17 @@ func (g *group) takeLUXI(ctx context.Context, w http.ResponseWriter, r *http.Req
 // serveLUXI answers on the control socket until ctx ends: itself while this
 // process leads, and through the leader while another does.
 func (g *group) serveLUXI(ctx context.Context, l *gate.Listener) error {
-	return luxi.Accept(ctx, l, func(conn net.Conn) {
-		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-		by := luxi.Peer(conn)
-		if c := g.m.leads(); c != nil {
-			c.luxi.ServeConn(c.term, conn, by)
-			return
-		}
-		(&relayed{g: g, client: conn, by: by}).serve(ctx)
-	})
+	return luxi.Accept(ctx, l, func(conn net.Conn) { g.answerLUXI(ctx, conn, luxi.Peer(conn)) })
+}
+
+// answerLUXI answers a client on its connection.
+func (g *group) answerLUXI(ctx context.Context, conn net.Conn, by reason.Account) {
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if c := g.m.leads(); c != nil {
+		c.luxi.ServeConn(c.term, conn, by)
+		return
+	}
+	(&relayed{g: g, client: conn, by: by}).serve(ctx)
 }
 
 // resignation asks a term to end for another controller's.

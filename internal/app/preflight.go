@@ -16,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/rollout"
+	"github.com/drover-project/drover/internal/sealed"
 	"github.com/drover-project/drover/internal/servertag"
 )
 
@@ -29,6 +30,7 @@ var preflights = []struct {
 	{"mond", func(o Options) error { return checkAddress(o.Mond) }},
 	{"compute", func(o Options) error { return checkAddress(o.Compute) }},
 	{"peer", checkPeer},
+	{"key-file", checkKeyFile},
 	{"rapi-certificate", func(o Options) error {
 		if o.Certificate == "" {
 			return nil
@@ -88,6 +90,11 @@ func (o Options) doubts() []string {
 	if o.ComputeTLS && o.Compute == "" {
 		out = append(out, "compute-tls: there is no Compute API that it could be about; compute says where it is served")
 	}
+	if o.KeyFile != "" {
+		if _, err := os.Lstat(o.KeyFile); err != nil {
+			out = append(out, fmt.Sprintf("key-file: there is none yet; a new key is made there, unless the store needs another: %v", err))
+		}
+	}
 	if o.Users != "" {
 		if _, err := os.ReadFile(o.Users); err != nil {
 			out = append(out, fmt.Sprintf("rapi-users: nobody can log in: %v", err))
@@ -101,6 +108,18 @@ func (o Options) doubts() []string {
 		}
 	}
 	return out
+}
+
+// checkKeyFile refuses a file that holds no keys, and one that is not there and could not be made.
+func checkKeyFile(o Options) error {
+	if o.KeyFile == "" {
+		return nil
+	}
+	_, err := sealed.ReadRing(o.KeyFile)
+	if fault.Is(err, fault.NotFound) {
+		return checkWritable(filepath.Dir(o.KeyFile))
+	}
+	return err
 }
 
 // checkAddress refuses what is no address to listen at; an empty one is none.

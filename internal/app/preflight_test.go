@@ -67,6 +67,9 @@ func TestWhatCannotStartIsRefused(t *testing.T) {
 		{"no file of who vouches", "keystone", "cannot read", Options{Keystone: "https://keystone.example:5000/v3", KeystoneCA: none}},
 		{"no functions", "functions", "no such file", Options{Functions: none}},
 		{"functions that are a file", "functions", "no directory", Options{Functions: plain}},
+		{"keys that are none", "key-file", "is no key", Options{KeyFile: plain}},
+		{"keys that all can read", "key-file", "chmod 600", Options{KeyFile: file("open.key", "", 0o644)}},
+		{"keys below a file", "key-file", "not a directory", Options{KeyFile: filepath.Join(plain, "key")}},
 		{"no effects", "server-effects", "cannot read", Options{ServerEffects: none}},
 		{"no clusters", "server-clusters", "cannot read", Options{ServerClusters: none}},
 		{"a socket with a long path", "luxi", "bytes", Options{LUXI: filepath.Join(dir, strings.Repeat("x", 150))}},
@@ -93,7 +96,7 @@ func TestWhatCannotStartIsRefused(t *testing.T) {
 	for what, o := range map[string]Options{
 		"nothing": {}, "what serve does by itself": {Data: dir, LUXI: serveDefaults().LUXI, RAPI: ":5080"},
 		"all that is good": {Data: filepath.Join(dir, "a", "b"), Certificate: good, RAPI: "localhost:0", Compute: "[::1]:8774", Peer: "10.0.0.1:5081",
-			LUXI: filepath.Join(dir, "s"), Events: "amqp://broker.example/", Keystone: "https://keystone.example/v3"},
+			LUXI: filepath.Join(dir, "s"), KeyFile: filepath.Join(dir, "key"), Events: "amqp://broker.example/", Keystone: "https://keystone.example/v3"},
 		"a peer behind another address": {Peer: ":5081", PeerAddress: "c1.example:5081"},
 	} {
 		if err := o.preflight(); err != nil {
@@ -109,8 +112,8 @@ func TestDoubtsAreTold(t *testing.T) {
 	if _, err := rapi.OpenCertificate(ended, time.Now().AddDate(-6, 0, 0)); err != nil {
 		t.Fatal(err)
 	}
-	told := strings.Join((Options{ComputeTLS: true, Users: filepath.Join(dir, "none"), Certificate: ended}).doubts(), "\n")
-	for _, want := range []string{"compute-tls: ", "rapi-users: nobody can log in", "has ended on"} {
+	told := strings.Join((Options{ComputeTLS: true, Users: filepath.Join(dir, "none"), KeyFile: filepath.Join(dir, "none"), Certificate: ended}).doubts(), "\n")
+	for _, want := range []string{"compute-tls: ", "rapi-users: nobody can log in", "key-file: there is none yet", "has ended on"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("no %q in %s", want, told)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-project/drover/internal/api/luxi"
 	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/standby"
@@ -22,18 +23,18 @@ type reader struct {
 }
 
 // readAgain is how long to wait before everything is read anew, after the feed could
-// not be followed; it grows as long as that fails.
-const (
-	readAgain    = time.Second
-	readAgainMax = time.Minute
-)
+// not be followed.
+var readAgain = backoff.Pauses{First: time.Second, Longest: time.Minute}
 
 // keepReading keeps a reader until ctx ends.
 func (g *group) keepReading(ctx context.Context, o Options, s *surfaces) {
-	for wait := readAgain; ctx.Err() == nil; wait = min(2*wait, readAgainMax) {
+	for failures := 1; ctx.Err() == nil; failures++ {
 		begun := time.Now()
-		f, err := standby.Open(ctx, g.m.store, g.m.shared.Follow)
+		g.remember(ctx)
+		g.tryKeys(ctx)
+		f, err := standby.Open(ctx, g.m.store, g.learning(g.m.shared.Follow))
 		if err == nil {
+			g.remember(ctx) // the feed tells of nobody who came while the store was read
 			g.reading.Store(g.newReader(f, o, s))
 			err = g.follow(ctx, f)
 			g.reading.Store(nil)
@@ -41,13 +42,13 @@ func (g *group) keepReading(ctx context.Context, o Options, s *surfaces) {
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(begun) > readAgainMax {
-			wait = readAgain
+		if time.Since(begun) > readAgain.Longest {
+			failures = 1
 		}
 		g.m.log.Warn("what the leader does is not followed; all requests are forwarded to it", "error", err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait):
+		case <-time.After(readAgain.After(failures)):
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (a announcement) write(w io.Writer) error {
 %s
 Try:  drover --luxi %s job list
 Stop it with Ctrl-C; it goes on where it was at the next start.
-`, version.Number, a.RAPI, a.account(), a.LUXI, a.openstack(), a.LUXI)
+`, version.Current().Version, a.RAPI, a.account(), a.LUXI, a.openstack(), a.LUXI)
 	return err
 }
 

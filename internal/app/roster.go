@@ -64,6 +64,24 @@ func (r *roster) look(sha string, since time.Time) (there, fresh bool) {
 	return there, !r.began.Before(since)
 }
 
+// others are the controllers that were there when the group was last read, but for one.
+func (r *roster) others(instance string) []peerRecord {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.peers), func(p peerRecord) bool { return p.Instance == instance })
+}
+
+// told adds those whom another controller knows, until the group is read again.
+func (r *roster) told(peers []peerRecord) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range peers {
+		if !slices.ContainsFunc(r.peers, func(q peerRecord) bool { return q.Instance == p.Instance }) {
+			r.peers = append(slices.Clip(r.peers), p)
+		}
+	}
+}
+
 // refresh reads the group, unless another did so that began after a moment; readings
 // have a pause between them.
 func (r *roster) refresh(ctx context.Context, since time.Time) error {

@@ -35,6 +35,9 @@ type Options struct {
 	LUXI string
 	// Store is the URL of the store; empty for the embedded one below Data.
 	Store string
+	// KeyFile is the file with the keys that secrets are sealed with in the store; empty for
+	// one below Data. It is made where there is none and the store has nothing sealed.
+	KeyFile string
 	// Mond is the address of the nodes' monitoring agents, of the first one if its
 	// port is not 0; empty for none.
 	Mond string
@@ -56,6 +59,8 @@ type Options struct {
 	ServerEffects string
 	// ServerClusters is the file with further clusters for servers; empty for none.
 	ServerClusters string
+	// FirstServerNumber is the least number of a new server; 0 for 1.
+	FirstServerNumber int64
 	// Nodes is how many nodes a new cluster gets.
 	Nodes int
 	// Tasks lets deployments run tasks on the nodes that live in the process.
@@ -86,6 +91,9 @@ type Options struct {
 	// then they are ended, and resumed or marked as lost at the next start. Zero
 	// ends them at once.
 	StopGrace time.Duration
+	// AutoFinalize raises the format of the store as soon as all controllers can keep a newer
+	// one; otherwise an operator does.
+	AutoFinalize bool
 	// ArchiveAfter is how long ended jobs stay before they move to the archive;
 	// zero is DefaultArchiveAfter.
 	ArchiveAfter time.Duration
@@ -139,6 +147,11 @@ func runOnce(ctx context.Context, o Options) error {
 		return notBegun(err)
 	}
 	defer m.close()
+	watched, unwatch := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { m.meter.Retry(watched) })
+	defer watch.Wait()
+	defer unwatch()
 	if m.group != nil {
 		return m.group.run(ctx, o)
 	}
@@ -197,6 +210,7 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 		endClients(cause)
 	})()
 	c.term, c.endTerm = clients, stop
+	defer c.onGround()()
 	m.leading.Store(c)
 	for _, part := range []func(context.Context) error{
 		c.keepLease, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
@@ -210,6 +224,7 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 	if o.Demo && c.fresh {
 		run(c.seed)
 	}
+	run(c.keepFormat)
 	if m.group != nil {
 		run(func(ctx context.Context) error { return m.group.proclaim(ctx, c) })
 		run(c.keepAssured)
@@ -295,7 +310,7 @@ func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
 
 // serveOn prepares the interfaces to serve what a controller has.
 func (c *controller) serveOn(ctx context.Context, s *surfaces, o Options) error {
-	c.rapi = rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Servers: c.servers, Users: s.users,
+	c.rapi = rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Servers: c.servers, Format: c.format.Format, Users: s.users,
 		RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
 		Beside: c.pages(), Observe: c.figures.observe("rapi", o.Log), NewID: c.requestIDs.Next})
 	c.accountsAPI = c.newIdentity()

@@ -22,35 +22,38 @@ import (
 // file and in flags of the same names. What is true of the cluster is not among
 // them: that is in the store.
 type settings struct {
-	Name                  string   `toml:"name"`
-	Data                  string   `toml:"data"`
-	Store                 string   `toml:"store"`
-	RAPI                  string   `toml:"rapi"`
-	RAPICertificate       string   `toml:"rapi-certificate"`
-	RAPIUsers             string   `toml:"rapi-users"`
-	RequireAuthentication bool     `toml:"require-authentication"`
-	LUXI                  string   `toml:"luxi"`
-	Peer                  string   `toml:"peer"`
-	PeerAddress           string   `toml:"peer-address"`
-	Mond                  string   `toml:"mond"`
-	NodeData              string   `toml:"node-data"`
-	Compute               string   `toml:"compute"`
-	ComputeTLS            bool     `toml:"compute-tls"`
-	PublicURL             string   `toml:"public-url"`
-	TrustedProxies        string   `toml:"trusted-proxies"`
-	Keystone              string   `toml:"keystone"`
-	KeystoneCA            string   `toml:"keystone-ca"`
-	Events                string   `toml:"events"`
-	ServerEffects         string   `toml:"server-effects"`
-	ServerClusters        string   `toml:"server-clusters"`
-	Nodes                 int      `toml:"nodes"`
-	Tasks                 bool     `toml:"tasks"`
-	Functions             string   `toml:"functions"`
-	ReadyFile             string   `toml:"ready-file"`
-	StopGrace             duration `toml:"stop-grace"`
-	ArchiveAfter          duration `toml:"archive-after"`
-	LogLevel              level    `toml:"log-level"`
-	LogFormat             format   `toml:"log-format"`
+	Name                  string    `toml:"name"`
+	Data                  string    `toml:"data"`
+	Store                 string    `toml:"store"`
+	KeyFile               string    `toml:"key-file"`
+	RAPI                  string    `toml:"rapi"`
+	RAPICertificate       string    `toml:"rapi-certificate"`
+	RAPIUsers             string    `toml:"rapi-users"`
+	RequireAuthentication bool      `toml:"require-authentication"`
+	LUXI                  string    `toml:"luxi"`
+	Peer                  string    `toml:"peer"`
+	PeerAddress           string    `toml:"peer-address"`
+	Mond                  string    `toml:"mond"`
+	NodeData              string    `toml:"node-data"`
+	Compute               string    `toml:"compute"`
+	ComputeTLS            bool      `toml:"compute-tls"`
+	PublicURL             string    `toml:"public-url"`
+	TrustedProxies        string    `toml:"trusted-proxies"`
+	Keystone              string    `toml:"keystone"`
+	KeystoneCA            string    `toml:"keystone-ca"`
+	Events                string    `toml:"events"`
+	ServerEffects         string    `toml:"server-effects"`
+	ServerClusters        string    `toml:"server-clusters"`
+	FirstServerNumber     int       `toml:"first-server-number"`
+	Nodes                 int       `toml:"nodes"`
+	Tasks                 bool      `toml:"tasks"`
+	Functions             string    `toml:"functions"`
+	AutoFinalize          bool      `toml:"auto-finalize"`
+	ReadyFile             string    `toml:"ready-file"`
+	StopGrace             duration  `toml:"stop-grace"`
+	ArchiveAfter          duration  `toml:"archive-after"`
+	LogLevel              level     `toml:"log-level"`
+	LogFormat             logFormat `toml:"log-format"`
 }
 
 // reloadable are the settings that a running controller takes up.
@@ -61,6 +64,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Name, "name", s.Name, "name of this controller among others (default: that of the machine)")
 	f.StringVar(&s.Data, "data", s.Data, "directory of everything that lasts")
 	f.StringVar(&s.Store, "store", s.Store, "URL of a PostgreSQL database to keep the state in (default: in the data directory)")
+	f.StringVar(&s.KeyFile, "key-file", s.KeyFile, "file with the key that secrets are sealed with in the store (default: key in the data directory); controllers of one store have the same")
 	f.StringVar(&s.RAPI, "rapi", s.RAPI, "address of RAPI; port 0 picks a free one")
 	f.StringVar(&s.RAPICertificate, "rapi-certificate", s.RAPICertificate, "PEM file with certificate and key of RAPI (default: one of its own in the data directory)")
 	f.StringVar(&s.RAPIUsers, "rapi-users", s.RAPIUsers, "file with the accounts of RAPI (default: one in the data directory, with an account that is made at the first start)")
@@ -79,9 +83,11 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Events, "events", s.Events, "URL of a RabbitMQ broker that is told how opcodes ended (default: only this process is)")
 	f.StringVar(&s.ServerEffects, "server-effects", s.ServerEffects, "TOML file with what tags of servers do beside being there (default: nothing)")
 	f.StringVar(&s.ServerClusters, "server-clusters", s.ServerClusters, "TOML file with further clusters for servers, reached over RAPI (default: only this one)")
+	f.IntVar(&s.FirstServerNumber, "first-server-number", s.FirstServerNumber, "least number of a new server; its instance is called snf-NUMBER, on further clusters, too")
 	f.IntVar(&s.Nodes, "nodes", s.Nodes, "how many nodes a new cluster gets")
-	f.StringVar(&s.Functions, "functions", s.Functions, "directory with functions of your own for expressions of tasks, in files whose names end in .yaml")
+	f.StringVar(&s.Functions, "functions", s.Functions, "directory with functions of your own for expressions of tasks, in files whose names end in .yaml or .yml")
 	f.BoolVar(&s.Tasks, "tasks", s.Tasks, "let deployments run tasks on the nodes of this process: commands with its rights")
+	f.BoolVar(&s.AutoFinalize, "auto-finalize", s.AutoFinalize, "raise the format of the store as soon as all controllers can keep a newer one; =false leaves it to drover cluster format raise")
 	f.StringVar(&s.ReadyFile, "ready-file", s.ReadyFile, "file to write, as JSON, when everything listens")
 	f.Var(&s.StopGrace, "stop-grace", "how long running opcodes may go on after the first signal; a second one ends all at once")
 	f.Var(&s.ArchiveAfter, "archive-after", "how long ended jobs stay before they move to the archive")
@@ -102,14 +108,18 @@ func (s *settings) options() Options {
 	public, _ := forwarded.ParsePublic(s.PublicURL)        // checked, or not given
 	proxies, _ := forwarded.ParseProxies(s.TrustedProxies) // checked
 	return Options{
-		Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, NodeData: s.NodeData, Data: s.Data, Store: s.Store, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
+		Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, NodeData: s.NodeData, Data: s.Data, Store: s.Store, KeyFile: s.KeyFile, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
 		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
 		PublicURL: public, TrustedProxies: proxies,
-		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters,
-		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, ReadyFile: s.ReadyFile,
+		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
+		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, AutoFinalize: s.AutoFinalize, ReadyFile: s.ReadyFile,
 		StopGrace: time.Duration(s.StopGrace), ArchiveAfter: time.Duration(s.ArchiveAfter),
 	}
 }
+
+// maxFirstServer is the greatest number of a first server: clients read numbers as JSON, in which they are exact up to
+// 2^53, and there has to be room above.
+const maxFirstServer = 1 << 50
 
 // check refuses settings that no controller can run with.
 func (s *settings) check() error {
@@ -118,6 +128,10 @@ func (s *settings) check() error {
 		return fault.New(fault.Invalid, "data: there is no directory for what lasts").At("data")
 	case s.Nodes < 1:
 		return fault.New(fault.Invalid, "nodes: a cluster has one node at least, not %d", s.Nodes).At("nodes")
+	case s.FirstServerNumber < 1:
+		return fault.New(fault.Invalid, "first-server-number: numbers begin with 1 at least, not %d", s.FirstServerNumber).At("first-server-number")
+	case s.FirstServerNumber > maxFirstServer:
+		return fault.New(fault.Invalid, "first-server-number: %d is more than %d", s.FirstServerNumber, maxFirstServer).At("first-server-number")
 	case s.StopGrace < 0:
 		return fault.New(fault.Invalid, "stop-grace: the time is negative: %v", &s.StopGrace).At("stop-grace")
 	case s.ArchiveAfter <= 0:
@@ -130,7 +144,7 @@ func (s *settings) check() error {
 		return fault.New(fault.Invalid, "peer: the embedded store has one controller").At("peer").
 			WithHint("name a PostgreSQL database as the store, or leave peer out")
 	}
-	if err := new(format).Set(string(s.LogFormat)); err != nil { // the decoder of the file does not ask it
+	if err := new(logFormat).Set(string(s.LogFormat)); err != nil { // the decoder of the file does not ask it
 		return fault.New(fault.Invalid, "log-format: %w", err).At("log-format")
 	}
 	if err := s.checkProxies(); err != nil {
@@ -283,28 +297,28 @@ func (*level) Type() string { return "level" }
 // UnmarshalText is for the configuration file.
 func (l *level) UnmarshalText(text []byte) error { return l.Set(string(text)) }
 
-// format is the form of the log's lines.
-type format string
+// logFormat is the form of the log's lines.
+type logFormat string
 
 // String implements pflag.Value.
-func (f *format) String() string { return string(*f) }
+func (f *logFormat) String() string { return string(*f) }
 
 // Set implements pflag.Value.
-func (f *format) Set(text string) error {
+func (f *logFormat) Set(text string) error {
 	if text != "text" && text != "json" {
 		return fault.New(fault.Invalid, "%q is neither text nor json", text)
 	}
-	*f = format(text)
+	*f = logFormat(text)
 	return nil
 }
 
 // Type implements pflag.Value.
-func (*format) Type() string { return "format" }
+func (*logFormat) Type() string { return "format" }
 
 // devDefaults are those of `drover dev`: a cluster to try things on.
 func devDefaults() settings {
 	return settings{
-		Data: DefaultData(), RAPI: "127.0.0.1:5080", Mond: "127.0.0.1:0", Compute: "127.0.0.1:0", Nodes: 3, Tasks: true,
+		Data: DefaultData(), RAPI: "127.0.0.1:5080", Mond: "127.0.0.1:0", Compute: "127.0.0.1:0", Nodes: 3, Tasks: true, AutoFinalize: true, FirstServerNumber: 1,
 		StopGrace: duration(defaultStopGrace), ArchiveAfter: duration(DefaultArchiveAfter), LogLevel: level(slog.LevelWarn), LogFormat: "text",
 	}
 }

@@ -19,8 +19,10 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/image"
+	"github.com/drover-project/drover/internal/store/life"
 	"github.com/drover-project/drover/internal/store/postgres"
 	"github.com/drover-project/drover/internal/store/sqlite"
 	"github.com/drover-project/drover/internal/tagsync"
@@ -159,7 +161,8 @@ without it, that of this machine's controller.`,
 		Use:   "copy FROM TO",
 		Short: "Copy a store to another place, and compare the two object by object",
 		Long: `copy copies all objects with their revisions, and what was given out: revisions,
-epochs, job ids go on. No controller may lead on FROM meanwhile, and TO must be
+epochs, job ids and the store's life go on: the copy takes the place of the original,
+which must not be used any more. No controller may lead on FROM meanwhile, and TO must be
 empty. When both are written, they are read again and compared. Places are
 named as with check.`,
 		Args: cobra.ExactArgs(2),
@@ -171,7 +174,7 @@ named as with check.`,
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "copied %d objects, and compared them\n", n)
 			return err
 		},
-	}, advanceCommand())
+	}, advanceCommand(), forgetKeyCommand())
 	return cmd
 }
 
@@ -185,8 +188,8 @@ func advanceCommand() *cobra.Command {
 to a point in time. Nodes have followed controllers that it does not know of, and
 refuse orders under epochs that come again; clients know jobs whose ids would be
 given a second time. So it goes on with revisions, epochs, job ids and numbers of
-servers ` + jumpText + ` later, as drover backup restore does. No controller may lead on it
-meanwhile. Without --yes it says what it would do.`,
+servers ` + jumpText + ` later, and begins another life, as drover backup restore does. No
+controller may lead on it meanwhile. Without --yes it says what it would do.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !isPostgres(args[0]) {
@@ -216,11 +219,11 @@ func advance(ctx context.Context, url string, sure bool) (next image.Image, err 
 	err = imageOf(ctx, url, func(img *image.Image) error {
 		was = img.Revision
 		next.Revision, next.Epoch = img.Revision+jump, img.Epoch+jump
-		for o, err := range withNumber(withFloor(img.Objects, next.Revision)) {
+		for o, err := range life.Renew(withNumber(withFloor(img.Objects, next.Revision), next.Revision), newUUID()) {
 			if err != nil {
 				return err
 			}
-			if o.Key == queue.FloorKey || o.Key == tagsync.NumberKey {
+			if o.Key == queue.FloorKey || o.Key == tagsync.NumberKey || o.Key == tagsync.FloorKey || o.Key == life.Key {
 				o.Revision = next.Revision
 				numbers = append(numbers, o)
 			}
@@ -263,43 +266,6 @@ func compareStores(ctx context.Context, from, to string) (count int, err error) 
 	return count, err
 }
 
-// holdOff keeps controllers from leading on a store until release is called.
-func holdOff(ctx context.Context, place string) (release func() error, err error) {
-	if err := holdsStore(ctx, place); err != nil {
-		return nil, err
-	}
-	url := place
-	if !isPostgres(place) {
-		if _, err := os.Stat(filepath.Join(place, storeDir)); err != nil {
-			return nil, fault.New(fault.NotFound, "there is no store in %s: %w", place, err)
-		}
-		url = ""
-	}
-	s, err := openStore(ctx, place, url)
-	if err != nil {
-		return nil, err
-	}
-	lease, err := s.AcquireLease(ctx, leaseName, "drover store copy "+newUUID(), leaseTime)
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	// Renewed, and not taken for long: a copy that is killed holds off nobody after it.
-	keep, stop := context.WithCancel(ctx)
-	kept := make(chan error, 1)
-	go func() {
-		kept <- regularly(keep, leaseRenew, func() error {
-			if _, err := s.RenewLease(keep, lease, leaseTime); err != nil && keep.Err() == nil {
-				return err
-			}
-			return nil
-		})
-	}()
-	return func() error {
-		stop()
-		return errors.Join(<-kept, s.ReleaseLease(context.WithoutCancel(ctx), lease), s.Close())
-	}, nil
-}
-
 // BackupCommand returns the verbs of `drover backup` that are about the state of
 // the cluster.
 func BackupCommand() *cobra.Command {
@@ -314,8 +280,9 @@ func BackupCommand() *cobra.Command {
 		Use:   "create FILE",
 		Short: "Write all that the store holds to a file, also while controllers use it",
 		Long: `create writes one consistent picture of the store to FILE, with a checksum, and
-reads it again. It holds secrets: only its owner can read it. It has what is in
-the store; certificates, accounts and the configuration are files of their own.
+reads it again. Only its owner can read it, and secrets are sealed in it as they are
+in the store: the file with the key is not part of it. It has what is in the store;
+certificates, accounts and the configuration are files of their own.
 Without --at it is the store of this machine's controller.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -355,14 +322,21 @@ Without --at it is the store of this machine's controller.`,
 		Long: `restore makes a store from a backup, at a place that has none yet, and compares
 the two object by object. What may have been given out after the backup was
 made is not given again: revisions, epochs, job ids and the numbers of servers go
-on by ` + jumpText + ` later.`,
+on by ` + jumpText + ` later. The store begins another life: what nodes have kept of jobs
+since is not taken for what the restored cluster does.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := restore(cmd.Context(), args[0], place)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "restored %d objects, and compared them\n", n)
+			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "restored %d objects, and compared them\n", n); err != nil {
+				return err
+			}
+			lacked, err := lackedAt(args[0], place)
+			if lacked != "" {
+				cmd.PrintErrln(lacked)
+			}
 			return err
 		},
 	}, serveDefaults().Data))
@@ -387,9 +361,16 @@ func tellBackup(cmd *cobra.Command, path, form string) error {
 	if err != nil {
 		return err
 	}
+	keys, err := keysIn(f.Image())
+	if err != nil {
+		return err
+	}
 	text := fmt.Sprintf("%s: %d objects as of revision %d, made %s\n", path, f.Objects, f.Revision, f.Made.Format(time.RFC3339))
+	if len(keys) > 0 {
+		text += "its secrets are sealed with the key " + strings.Join(keys, ", ") + ", which is not in it\n"
+	}
 	if form != "table" {
-		data, err := json.MarshalIndent(map[string]any{"file": path, "objects": f.Objects, "revision": f.Revision, "made": f.Made.Format(time.RFC3339)}, "", "  ")
+		data, err := json.MarshalIndent(map[string]any{"file": path, "objects": f.Objects, "revision": f.Revision, "made": f.Made.Format(time.RFC3339), "keys": keys}, "", "  ")
 		if err != nil {
 			return err
 		}
@@ -426,10 +407,11 @@ func restore(ctx context.Context, file, place string) (count int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	newLife := newUUID()
 	raised := func() *image.Image {
 		img := f.Image()
 		img.Revision, img.Epoch = img.Revision+jump, img.Epoch+jump
-		img.Objects = withNumber(withFloor(img.Objects, img.Revision))
+		img.Objects = life.Renew(withNumber(withFloor(img.Objects, img.Revision), img.Revision), newLife)
 		return img
 	}
 	if err := loadInto(ctx, place, raised()); err != nil {
@@ -442,22 +424,57 @@ func restore(ctx context.Context, file, place string) (count int, err error) {
 	return count, err
 }
 
-// withNumber raises the greatest number of a server: one that was made since the
-// backup may be on another cluster, under the name that comes from its number.
-func withNumber(objects iter.Seq2[store.Object, error]) iter.Seq2[store.Object, error] {
+// withNumber puts the floor of the numbers of servers into its place among objects, a million above the
+// greatest that is known: one that was made since the backup may be on another cluster, under the name that
+// comes from its number. Kinds and ids come in order, so all numbers have been seen when it is its turn.
+func withNumber(objects iter.Seq2[store.Object, error], revision store.Revision) iter.Seq2[store.Object, error] {
 	return func(yield func(store.Object, error) bool) {
+		var greatest int64
+		done := false
+		floor := func() (store.Object, error) {
+			done = true
+			text, err := json.Marshal(tagsync.Floor{Number: greatest + jump})
+			return store.Object{Key: tagsync.FloorKey, Revision: revision, Value: text}, err
+		}
 		for o, err := range objects {
-			if err == nil && o.Key == tagsync.NumberKey {
-				var n int64
-				if n, err = strconv.ParseInt(string(o.Value), 10, 64); err == nil {
-					o.Value = strconv.AppendInt(nil, n+jump, 10)
-				}
+			if err != nil {
+				yield(o, err)
+				return
 			}
-			if !yield(o, err) {
+			n := numberIn(o)
+			greatest = max(greatest, n)
+			if o.Key == tagsync.NumberKey && n > 0 { // for programs that know of no floor
+				o.Value = strconv.AppendInt(nil, n+jump, 10)
+			}
+			replaced := o.Key == tagsync.FloorKey
+			behind := o.Kind > tagsync.FloorKey.Kind || o.Kind == tagsync.FloorKey.Kind && store.CompareIDs(o.ID, tagsync.FloorKey.ID) > 0
+			if !done && (replaced || behind) && !yield(floor()) || !replaced && !yield(o, nil) {
 				return
 			}
 		}
+		if !done {
+			yield(floor())
+		}
 	}
+}
+
+// numberIn is the number of a server that an object tells of, 0 for none. What cannot be read does not tell any: numbers then
+// go on far above those that can.
+func numberIn(o store.Object) (n int64) {
+	switch {
+	case o.Kind == tagsync.KindServer:
+		if s, err := server.Decode(o.Value); err == nil {
+			n = s.Number
+		}
+	case o.Key == tagsync.NumberKey:
+		n, _ = strconv.ParseInt(string(o.Value), 10, 64)
+	case o.Key == tagsync.FloorKey:
+		var f tagsync.Floor
+		if json.Unmarshal(o.Value, &f) == nil {
+			n = f.Number
+		}
+	}
+	return n
 }
 
 // withFloor puts the floor of job ids into its place among objects: a million

@@ -48,6 +48,7 @@ var layers = []struct {
 	{"test/simulate/drive", ForTests},
 
 	{"internal/fault", Leaf},
+	{"internal/backoff", Leaf},
 	{"internal/intake", Leaf},
 	{"internal/reason", Leaf},
 	{"internal/qlang", Leaf},
@@ -67,6 +68,7 @@ var layers = []struct {
 	{"internal/server", Core},
 	{"internal/audit", Core},
 	{"internal/lock", Core},
+	{"internal/work", Core},
 	{"internal/schedule", Core},
 	{"internal/state", Core},
 	{"internal/deploy/*", Core},
@@ -83,14 +85,18 @@ var layers = []struct {
 	{"internal/tagsync", Engine},
 	{"internal/identity", Engine},
 	{"internal/store", Engine},
+	{"internal/store/format", Core},
 	{"internal/store/groupcommit", Engine}, // what the adapters of the store share
 	{"internal/store/schema", Engine},
 	{"internal/store/image", Engine}, // what stores hand each other
+	{"internal/store/life", Engine},
+	{"internal/sealed", Engine}, // a store over a store
 	{"internal/hypervisor", Engine},
 	{"internal/events", Engine},
 	{"internal/agent", Engine},
 	{"internal/agent/effect", Engine},
 	{"internal/gate", Engine},
+	{"internal/metrics", Engine},   // what is counted by engines and adapters
 	{"internal/forwarded", Engine}, // what the transports share that may stand behind proxies
 	{"internal/openstack", Engine}, // a client
 	{"internal/luxiwire", Engine},  // the protocol and its client, below the transport that serves it

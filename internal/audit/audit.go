@@ -36,6 +36,8 @@ const (
 	QueueUndrain  Verb = "queue.undrain"
 	WatcherPause  Verb = "watcher.pause"
 	WatcherGoOn   Verb = "watcher.continue"
+	FormatRaise   Verb = "format.raise"
+	ServerMatch   Verb = "server.match"
 
 	EnvironmentPut    Verb = "environment.put"
 	EnvironmentDelete Verb = "environment.delete"
@@ -61,6 +63,8 @@ func Verbs() map[Verb]string {
 		JobPriority: "the urgency of a job was changed", JobArchive: "jobs were moved into the archive",
 		QueueDrain: "the queue was told to take no new jobs", QueueUndrain: "the queue takes jobs again",
 		WatcherPause: "watchers were told to do nothing for a time", WatcherGoOn: "watchers may go on",
+		ServerMatch:    "an operator said which instance a server is",
+		FormatRaise:    "the format of the store was raised: programs that do not know it cannot lead on it any more",
 		EnvironmentPut: "the state to be reached of an environment, or of a node of it, was set", EnvironmentDelete: "an environment was removed",
 		EnvironmentReveal: "the state of an environment was shown with its secrets",
 		GraphPut:          "a task graph was stored", GraphDelete: "a task graph was removed",

@@ -55,7 +55,7 @@ func Main(ctx context.Context, env Env) int {
 	if err == nil {
 		err = sh.Wrong
 	}
-	err = sh.WithNearest(ctx, err)
+	err = sh.WithPlace(sh.WithNearest(ctx, err))
 	if closeErr := sh.Close(); err == nil {
 		err = closeErr
 	}
@@ -78,11 +78,15 @@ func newRoot(sh *shell.Shell, extra []*cobra.Command) *cobra.Command {
 	sh.Flags.Register(root.PersistentFlags())
 	// The options exist.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(shell.Formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("reason", cobra.NoFileCompletions)
 	_ = root.RegisterFlagCompletionFunc("priority", cobra.FixedCompletions([]string{"low", "normal", "high"}, cobra.ShellCompDirectiveNoFileComp))
 	if sh.Classic() {
 		sh.Flags.RegisterClassic(root.PersistentFlags())
 	}
 	addNouns(root, sh, extra)
+	if !sh.Classic() {
+		root.AddCommand(shell.Heeding(nil, manCommand()))
+	}
 	for _, v := range sh.Verbs {
 		if cmd := commandAt(root, v.Path); cmd != nil && v.Question != "" {
 			shell.HeedYes(cmd)

@@ -41,7 +41,15 @@ func addHelp(root *cobra.Command, sh *shell.Shell) {
 			return
 		}
 		shell.HideUnheeded(cmd)
+		if !sh.Classic() {
+			page(cmd, args)
+			return
+		}
+		var text strings.Builder
+		root.SetOut(&text)
 		page(cmd, args)
+		root.SetOut(sh.Out)
+		sh.Wrong = sh.Printf("%s", strings.ReplaceAll(text.String(), "drover "+sh.Persona.Noun, sh.Persona.Name))
 	})
 	root.SetHelpCommand(&cobra.Command{
 		Use: "help [COMMAND...]", Short: "Tell about a command",

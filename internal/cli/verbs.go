@@ -11,6 +11,7 @@ import (
 const looking = `
 	backup: list list-fields
 	cluster: getmaster info list-tags master-ping masters search-tags verify version
+	cluster format: info
 	cluster queue: info
 	cluster watcher: info
 	debug: allocator locks
@@ -26,7 +27,7 @@ const looking = `
 	manage server-tags: list
 	manage user: list show
 	network: info list list-fields list-tags
-	node: info list list-fields list-tags
+	node: info list list-fields list-tags orphans
 	os: diagnose info list
 	query: deployment environment event explain export fields filter group instance job lock network node opcode parse reason server server-tag task
 	server: list show
@@ -40,6 +41,7 @@ const looking = `
 // that take away no more than what they name.
 const changing = `
 	burnin
+	man
 	cluster: add-tags master-failover modify redist-conf remove-tags
 	cluster queue: drain undrain
 	cluster watcher: continue pause
@@ -71,9 +73,11 @@ var asking = []shell.Verb{
 	{Path: "instance failover", Does: shell.Disturbs, Question: "Fail %s over? What fails over stops on the way.", Example: "instance failover web1"},
 	{Path: "instance move", Does: shell.Disturbs, Question: "Move %s?", Example: "instance move web1"},
 	{Path: "node remove", Does: shell.Destroys, Question: "Remove %s from the cluster?", Example: "node remove node2.drover.example"},
+	{Path: "node clear-orphans", Does: shell.Destroys, Question: "Remove %s, with all data?", Example: "node clear-orphans node1.drover.example"},
 	{Path: "node evacuate", Does: shell.Disturbs, Question: "Move all instances off %s?", Example: "node evacuate node1.drover.example"},
 	{Path: "node migrate", Does: shell.Disturbs, Question: "Migrate the instances of %s?", Example: "node migrate node1.drover.example"},
 	{Path: "node powercycle", Does: shell.Disturbs, Question: "Switch %s off and on, at once?", Example: "node powercycle node1.drover.example"},
+	{Path: "cluster format raise", Does: shell.Destroys, Question: "Raise the format of the store? Programs that do not know it cannot lead any more.", Example: "cluster format raise"},
 	{Path: "group remove", Does: shell.Destroys, Question: "Remove the node group %s?", Example: "group remove spare"},
 	{Path: "group evacuate", Does: shell.Disturbs, Question: "Move all instances out of %s?", Example: "group evacuate default"},
 	{Path: "network remove", Does: shell.Destroys, Question: "Remove the network %s?", Example: "network remove lab"},
@@ -87,6 +91,7 @@ var asking = []shell.Verb{
 	{Path: "filter apply", Does: shell.Destroys, When: "jobs would be cancelled, or a rule concerns every job", Question: "%s Go on?", Example: "filter apply everything.json"},
 	{Path: "filter delete", Does: shell.Disturbs, When: "the rule holds jobs", Question: "%s Go on?", Example: "filter delete holds"},
 	{Path: "server delete", ByName: true, Does: shell.Destroys, Question: "Delete %s with all data?", Example: "server delete shop"},
+	{Path: "server match", ByName: true, Does: shell.Disturbs, Question: "Have the server %[1]s be the instance %[2]s, and do to that what its user asks for?", Example: "server match shop web1"},
 	{Path: "server tag clear", ByName: true, Does: shell.Destroys, Question: "Remove all tags of %s?", Example: "server tag clear shop"},
 	{Path: "server tag replace", Does: shell.Destroys, When: "no tag is given", Question: "Remove all tags of %s?", Example: "server tag replace shop"},
 	{Path: "manage server-tags clear", ByName: true, Does: shell.Destroys, Question: "Remove all tags of %s in this namespace?", Example: "manage server-tags clear shop"},

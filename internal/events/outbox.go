@@ -1,11 +1,14 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -23,8 +26,8 @@ var cursorKey = store.Key{Kind: KindCursor, ID: "published"}
 type cursor struct {
 	// Revision of the store: what changed up to it is published.
 	Revision store.Revision `json:"revision"`
-	// Ended is when the newest published opcode ended, to find those after it where
-	// the store's feed does not reach back.
+	// Ended is when the newest published opcode ended, to find those after it in the archive
+	// where the store's feed does not reach back.
 	Ended job.Time `json:"ended"`
 }
 
@@ -173,14 +176,21 @@ func (o *Outbox) tell(ctx context.Context, id job.ID) (published int, err error)
 	return published, nil
 }
 
-// catchUp publishes all that ended since the newest published event.
+// lateness is how long before the newest published event something may have ended that became
+// durable after it. What ended so long ago is looked at again when it is in the archive.
+const lateness = job.Time(time.Hour / time.Microsecond)
+
+// catchUp publishes what the feed does not tell of any more.
 func (o *Outbox) catchUp(ctx context.Context) error {
 	revision, err := o.Store.Revision(ctx)
 	if err != nil {
 		return err
 	}
-	var ids []job.ID
-	for j, err := range o.Queue.Archived(ctx, o.at.Ended, job.Never) {
+	ids, newest, err := o.changed(ctx)
+	if err != nil {
+		return err
+	}
+	for j, err := range o.Queue.Archived(ctx, o.at.Ended-lateness, job.Never) {
 		if err != nil {
 			if _, damaged := errors.AsType[*job.DamageError](err); damaged {
 				continue
@@ -189,10 +199,8 @@ func (o *Outbox) catchUp(ctx context.Context) error {
 		}
 		ids = append(ids, j.ID)
 	}
-	for j := range o.Picture.Load().Jobs.All() {
-		if !j.Final() || j.Ended >= o.at.Ended {
-			ids = append(ids, j.ID)
-		}
+	if _, err := o.Picture.Wait(ctx, int64(newest)); err != nil { // as in follow
+		return err
 	}
 	for _, id := range ids {
 		if _, err := o.tell(ctx, id); err != nil {
@@ -201,4 +209,26 @@ func (o *Outbox) catchUp(ctx context.Context) error {
 	}
 	o.at.Revision = revision
 	return o.save(ctx)
+}
+
+// changed are the jobs that are not in the archive and changed behind what is published, in that order, and the revision of
+// the newest change. When they ended does not tell: another that ended later may have become durable before.
+func (o *Outbox) changed(ctx context.Context) (ids []job.ID, newest store.Revision, err error) {
+	var since []store.Object
+	for head, err := range o.Store.List(ctx, queue.KindJob, store.Options{}) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if head.Revision > o.at.Revision {
+			head.Value = nil
+			since = append(since, head)
+		}
+	}
+	slices.SortFunc(since, func(a, b store.Object) int { return cmp.Compare(a.Revision, b.Revision) })
+	for _, head := range since {
+		if id, err := job.ParseID(head.ID); err == nil {
+			ids, newest = append(ids, id), head.Revision
+		}
+	}
+	return ids, newest, nil
 }

@@ -109,7 +109,7 @@ func listEdit(field func(*cluster.Cluster) *[]string) setting {
 			}
 			word, _ := edit[0].(string)
 			value, _ := edit[1].(string)
-			if canonicalAction(word) == remove {
+			if word == remove || word == "detach" {
 				*list = slices.DeleteFunc(*list, func(s string) bool { return s == value })
 			} else if !slices.Contains(*list, value) {
 				*list = append(*list, value)

@@ -193,20 +193,20 @@ func (r *report) instances(snap *cluster.Snapshot, nodes []*cluster.Node, live m
 		seen, answered := live[n.UUID]
 		running := map[string]bool{}
 		for _, i := range seen {
-			running[i.Name] = i.Active()
-			inst := snap.InstanceNamed(i.Name)
+			inst := snap.Instance(i.UUID)
+			running[i.UUID] = i.Active()
 			switch {
 			case inst == nil:
-				r.problemf("ENODEORPHANINSTANCE", "node", n.Name, "unknown instance %s on this node", i.Name)
+				r.problemf("ENODEORPHANINSTANCE", "node", n.Name, "unknown instance %s on this node (%s, %s)", i.Name, identity(&i), i.MadeBy)
 			case i.Active() && inst.PrimaryNode != n.UUID:
-				r.problemf("EINSTANCEWRONGNODE", "instance", i.Name, "instance should not run on node %s", n.Name)
+				r.problemf("EINSTANCEWRONGNODE", "instance", inst.Name, "instance should not run on node %s", n.Name)
 			}
 		}
 		for inst := range snap.PrimariesOn(n.UUID) {
 			switch {
 			case n.Offline && inst.AdminState == cluster.AdminUp:
 				r.problemf("EINSTANCEBADNODE", "instance", inst.Name, "instance is marked as running and lives on offline node %s", n.Name)
-			case answered && inst.AdminState == cluster.AdminUp && !running[inst.Name]:
+			case answered && inst.AdminState == cluster.AdminUp && !running[inst.UUID]:
 				r.problemf("EINSTANCEDOWN", "instance", inst.Name, "instance not running on its primary node %s", n.Name)
 			}
 		}

@@ -55,17 +55,17 @@ func TestVerifyGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Stop(t.Context(), agent.Order{}, "one", hypervisor.Stop{}, nil); err != nil {
+	if err := a.Stop(t.Context(), agent.Order{}, thingOf(r.instance("one")), hypervisor.Stop{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Start(t.Context(), agent.Order{}, hypervisor.Spec{Name: "stranger"}, nil); err != nil {
+	if err := a.Start(t.Context(), agent.Order{}, hypervisor.Spec{Name: "stranger", UUID: "theirs"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.down["node2"] = true
 	r.setNode("node3", func(n *cluster.Node) { n.Offline = true })
 	r.must("false", "OP_CLUSTER_VERIFY_GROUP", verify)
 	r.logged(slices.Concat(begin, []string{"  - ERROR: node node2: while contacting node: Can't contact node node2: node node2 does not answer",
-		"* Verifying instance status", "  - ERROR: node node1: unknown instance stranger on this node",
+		"* Verifying instance status", "  - ERROR: node node1: unknown instance stranger on this node (theirs, nobody says which job made it)",
 		"  - ERROR: instance one: instance not running on its primary node node1", "* Other Notes",
 		"  - NOTICE: 1 non-redundant instance(s) found.", "  - NOTICE: 1 offline node(s) found."})...)
 	r.must("null", "OP_GROUP_ADD", params{"group_name": "rack2"})
@@ -82,7 +82,7 @@ func TestVerifyDisks(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk := r.instance("one").Disks[0].UUID
-	if err := a.Drop(t.Context(), agent.Order{}, "one", []string{disk}); err != nil {
+	if err := a.Drop(t.Context(), agent.Order{}, thingOf(r.instance("one")), []string{disk}); err != nil {
 		t.Fatal(err)
 	}
 	snap := r.keeper.Snapshot()

@@ -9,7 +9,7 @@ import (
 )
 
 // samples has a request for every opcode of the catalogue that succeeds on the
-// cluster that TestDryRunsChangeNothing makes.
+// cluster that killable makes.
 var samples = map[string]params{
 	"OP_INSTANCE_CREATE":       {"instance_name": "new", "mode": "create", "disks": []any{params{"size": 8}}, "nics": []any{params{"network": "net", "ip": "pool"}}, "os_type": "noop"},
 	"OP_INSTANCE_REMOVE":       {"instance_name": "up"},
@@ -38,6 +38,8 @@ var samples = map[string]params{
 	"OP_NODE_ADD":              {"node_name": "node3"},
 	"OP_NODE_REMOVE":           {"node_name": "node2"},
 	"OP_NODE_SET_PARAMS":       {"node_name": "node2", "drained": true},
+	"OP_NODE_ORPHANS":          {"node_name": "node1"},
+	"OP_NODE_CLEAR_ORPHANS":    {"node_name": "node1"},
 	"OP_GROUP_ADD":             {"group_name": "new"},
 	"OP_GROUP_REMOVE":          {"group_name": "empty"},
 	"OP_GROUP_RENAME":          {"group_name": "empty", "new_name": "other"},
@@ -61,13 +63,7 @@ var samples = map[string]params{
 // A dry run succeeds where the opcode would, changes neither the inventory nor
 // a node, and submits nothing; so does asking for the locks, and a check without a job.
 func TestDryRunsChangeNothing(t *testing.T) {
-	r := newRig(t, "node1", "node2")
-	r.create("up", true)
-	r.create("down", false)
-	r.network("net", "192.0.2.0/28", "")
-	r.must("null", "OP_NETWORK_ADD", params{"network_name": "free", "network": "203.0.113.0/28"})
-	r.must("null", "OP_GROUP_ADD", params{"group_name": "empty"})
-	r.must("null", "OP_TAGS_SET", params{"kind": "cluster", "tags": []any{"there"}})
+	r := killable(t)
 	before, nodes := r.dump(), r.nodeStates()
 	for id := range r.all {
 		p, ok := samples[id]
@@ -83,7 +79,7 @@ func TestDryRunsChangeNothing(t *testing.T) {
 		if _, err := r.run(id, p); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
-		if _, err := r.all.Check(r.Context(), r.env(r.opcode(id, samples[id]))); err != nil {
+		if _, _, err := r.all.Check(r.Context(), r.env(r.opcode(id, samples[id]))); err != nil {
 			t.Errorf("check of %s: %v", id, err)
 		}
 		if r.dump() != before || r.nodeStates() != nodes || len(r.submitted) > 0 {

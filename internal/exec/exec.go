@@ -1,20 +1,25 @@
 // Package exec holds what each opcode does: one entry per opcode in a table,
-// with the locks it needs, the checks before it begins, and its work.
+// with the locks it needs and what it plans; the verbs that plans are made of; and the engine that
+// carries plans out, takes back what failed and goes on behind a restart.
 //
 // Invariants:
 //   - Locks is a function of the opcode and the inventory alone. Nothing is done
 //     without them: an opcode of which they could not be told asks again.
 //   - Prepare changes nothing. What it refuses is a failed prerequisite; what
 //     goes wrong later is a failed execution, whatever its cause.
-//   - A dry run is Prepare without the work that it returns.
+//   - A dry run is Prepare without the work that it returns, and the steps that it shows are those that are carried out
+//     (TestStepsThatAreShownAreCarriedOut).
+//   - Only the engine and its verbs give orders to nodes, change the inventory and take something back (TestExecutorsGiveNoOrders).
+//   - An opcode whose controller was killed, whenever that was, comes to what it comes to undisturbed under the next one, and nothing
+//     that may not be done twice is (TestKilledAnywhere).
+//   - That a step is done is stored in the transaction of what it changes (TestNotesGoWithTheirChange in package inventory).
 //   - The inventory tells of a change on a node after the node has made it, and
-//     forgets a thing after the node has removed it.
-//   - Nothing is cleared from a node that somebody may miss: what a creation that
-//     died half way left there says so itself (hypervisor.Instance.Blank), and the
-//     next one under the same name clears it away. Any other stranger is refused.
+//     forgets a thing after the node has removed it; it forgets a disk of an instance before.
+//   - What is ordered of an instance is ordered by its UUID, and nothing is done to anything else that a node has under
+//     its name. A creation goes on beside what an earlier one left there, and clears nothing away (TestStrangers*, TestCreate*).
 //   - A change of the inventory of which the store cannot say what became of it is
 //     looked up (inventory.Keeper.Update); as long as that is not known nothing is undone.
-//   - Opcodes that may be run again after a crash say so and why (Resumable).
+//   - Opcodes that a program of before began say whether they may be run again, and why (Resumable).
 package exec
 
 import (
@@ -33,6 +38,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/work"
 )
 
 // Executor is one opcode's entry in the catalogue.
@@ -43,15 +49,22 @@ type Executor struct {
 	// Prepare checks everything that can be known before and returns the work.
 	Prepare func(ctx context.Context, env *Env) (Plan, error)
 	// Resumable opcodes may be run again from the beginning after the
-	// controller died while they ran.
+	// controller died while they ran. It counts for those of which nothing was kept: programs of before began them.
 	Resumable bool
 	// Why says why it is resumable or not, for people.
 	Why string
 }
 
-// Plan is what Prepare decided.
+// Plan is what Prepare decided: steps, one change of the inventory, or something else that is done.
 type Plan struct {
-	// Do carries the work out and returns the opcode's result.
+	// Work are the steps of an opcode that does several things; of which not all are known to have been done, another controller goes
+	// on with it.
+	Work *work.Work
+	// Again is asked when all that was done of the work was taken back: whether another one is to be planned.
+	Again func(cause error) bool
+	// Change is the change of the inventory that the opcode is, with its result.
+	Change func(*cluster.Snapshot) (changes []cluster.Change, result any, err error)
+	// Do does what is neither: it answers, waits or submits.
 	Do func(ctx context.Context) (any, error)
 	// Dry is the result of a dry run.
 	Dry any
@@ -70,11 +83,27 @@ type Env struct {
 	// Resumed says that the opcode had begun when another controller, or this one
 	// before, ended: nothing that is wrong with it now means that nothing was done.
 	Resumed bool
+	// Kept is what the controller before kept of the opcode; nil if it kept nothing.
+	Kept *Kept
+	// Undo says that the opcode was being killed then: what it did is taken back.
+	Undo bool
+	// Stepwise says that what the opcode does is kept: its steps by Keep, which returns when that is durable, and how far it came in the
+	// transactions of the inventory.
+	Stepwise bool
+	Keep     func(ctx context.Context, w *work.Work) error
+	// Locks are those that the opcode holds.
+	Locks lock.Request
+	// Show is told how far the opcode came, whenever that changes; nil for nobody.
+	Show func(steps []job.Step)
+	// Term ends when the controller's does; nil is for never. The context of an opcode ends also when its job is ended.
+	Term context.Context
 	// Unlocked says that the opcode holds no locks, for nobody could tell which it
 	// needs: what it names was not there.
 	Unlocked bool
 	// Epoch is that of the leader's lease, under which nodes are given orders.
-	Epoch     int64
+	Epoch int64
+	// Life is that of the store: things on nodes that were made under it say by which job of this queue.
+	Life      string
 	Op        *opcode.Opcode
 	Inventory *inventory.Keeper
 	Nodes     Nodes
@@ -89,12 +118,29 @@ type Env struct {
 	Now     func() time.Time
 	NewUUID func() string
 
-	steps atomic.Int64 // orders given
+	steps atomic.Int64 // orders given outside of steps
+	noted atomic.Bool  // something is kept of what the opcode does
+	try   int          // of the work
+	// full are the nodes that had no room for what was to be created after all, by UUID.
+	full map[string]bool
+	// places are those that creations have chosen; nil for one that goes on behind a restart.
+	places *places
 
 	mu      sync.Mutex
 	visited []string // names of nodes
 	ends    []func()
 }
+
+// passOver has a node not chosen again.
+func (e *Env) passOver(node string) {
+	if e.full == nil {
+		e.full = map[string]bool{}
+	}
+	e.full[node] = true
+}
+
+// Noted reports whether something is kept of what the opcode does, which is to be removed with its end.
+func (e *Env) Noted() bool { return e.noted.Load() || e.Kept != nil }
 
 // atEnd has something done when the opcode is over, however it ends.
 func (e *Env) atEnd(f func()) { e.ends = append(e.ends, f) }
@@ -113,6 +159,13 @@ func (e *Env) Logf(format string, args ...any) {
 
 // Infof leaves a message that clients show as information.
 func (e *Env) Infof(format string, args ...any) { e.Logf(" - INFO: "+format, args...) }
+
+// firstf is Infof, but for a work that is planned again: it was said then.
+func (e *Env) firstf(format string, args ...any) {
+	if e.try == 0 {
+		e.Infof(format, args...)
+	}
+}
 
 // Warnf leaves a message that clients show as a warning.
 func (e *Env) Warnf(format string, args ...any) { e.Logf(" - WARNING: "+format, args...) }
@@ -176,7 +229,7 @@ func (c Catalogue) Resumable(id string) (resumable bool, why string) {
 // interrupted.
 func (c Catalogue) Run(ctx context.Context, env *Env) (json.RawMessage, error) {
 	result, err := c.run(ctx, env)
-	if err != nil && env.Resumed {
+	if err != nil && env.Resumed && (!env.Stepwise || env.Kept != nil || c[env.Op.ID].Resumable) {
 		return nil, begun(err)
 	}
 	return result, err
@@ -184,18 +237,25 @@ func (c Catalogue) Run(ctx context.Context, env *Env) (json.RawMessage, error) {
 
 // Check tells what an opcode would come to, and changes nothing: the result of its dry
 // run, which is the answer of one that only asks. It needs no job and holds no locks, so
-// what it tells may be different when the opcode runs.
-func (c Catalogue) Check(ctx context.Context, env *Env) (json.RawMessage, error) {
+// what it tells may be different when the opcode runs. With it come the steps of one that does several things.
+func (c Catalogue) Check(ctx context.Context, env *Env) (json.RawMessage, []job.Step, error) {
 	x, known := c[env.Op.ID]
 	if !known {
-		return nil, opcode.Unsupported(env.Op.ID)
+		return nil, nil, opcode.Unsupported(env.Op.ID)
 	}
 	defer env.end()
 	plan, err := x.Prepare(ctx, env)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return encodeResult(plan.Dry)
+	result, err := encodeResult(plan.Dry)
+	if plan.Work == nil || err != nil {
+		return result, nil, err
+	}
+	if _, err := plan.Work.Encode(); err != nil { // it is beyond the bounds
+		return nil, nil, err
+	}
+	return result, env.shownSteps(plan.Work, work.Progress{}), nil
 }
 
 func (c Catalogue) run(ctx context.Context, env *Env) (json.RawMessage, error) {
@@ -203,31 +263,53 @@ func (c Catalogue) run(ctx context.Context, env *Env) (json.RawMessage, error) {
 	if !known {
 		return nil, opcode.Unsupported(env.Op.ID)
 	}
-	if name := env.Op.LostSecret(); name != "" {
-		return nil, fault.New(fault.WrongState, "the parameter %s of %s was lost when the controller ended: secrets are not stored", name, env.Op.ID).
-			At(name).WithHint("submit the job again")
-	}
 	defer env.end()
+	if env.Kept != nil {
+		result, err := env.goOn(ctx, env.Kept)
+		if err != nil {
+			return nil, begun(err)
+		}
+		return result, nil
+	}
+	if err := lostSecret(env.Op); err != nil {
+		return nil, err
+	}
 	op := env.Op // Prepare may put another in its place
 	if env.Unlocked && errors.Is(c.unlocked(op, env), ErrAskAgain) {
 		return nil, ErrAskAgain
 	}
-	plan, err := x.Prepare(ctx, env)
-	if err != nil {
-		return nil, err
+	for {
+		plan, err := x.Prepare(ctx, env)
+		switch {
+		case err != nil && env.try > 0:
+			return nil, begun(err)
+		case err != nil:
+			return nil, err
+		case env.Unlocked:
+			return nil, c.unlocked(op, env)
+		case env.Op.DryRun:
+			env.Infof("dry-run mode requested, not actually executing the operation")
+			return encodeResult(plan.Dry)
+		}
+		result, err := env.carryOut(ctx, &plan)
+		switch {
+		case err == nil:
+			return result, nil
+		case plan.Again == nil || !plan.Again(err):
+			return nil, begun(err)
+		}
+		env.try++
 	}
-	if env.Unlocked {
-		return nil, c.unlocked(op, env)
+}
+
+// lostSecret refuses an opcode whose secret was lost.
+func lostSecret(op *opcode.Opcode) error {
+	name := op.LostSecret()
+	if name == "" {
+		return nil
 	}
-	if env.Op.DryRun {
-		env.Infof("dry-run mode requested, not actually executing the operation")
-		return encodeResult(plan.Dry)
-	}
-	result, err := plan.Do(ctx)
-	if err != nil {
-		return nil, begun(err)
-	}
-	return encodeResult(result)
+	return fault.New(fault.WrongState, "the parameter %s of %s was lost when the controller ended: secrets are not stored", name, op.ID).
+		At(name).WithHint("submit the job again")
 }
 
 // ErrAskAgain is how Run ends for an opcode without locks (Env.Unlocked) that needs

@@ -34,8 +34,9 @@ func updatePlan(env *Env, result any, apply func(*cluster.Snapshot) ([]cluster.C
 	if _, err := apply(env.snapshot()); err != nil {
 		return Plan{}, err
 	}
-	return Plan{Dry: result, Do: func(ctx context.Context) (any, error) {
-		return result, env.Inventory.Update(ctx, apply)
+	return Plan{Dry: result, Change: func(snap *cluster.Snapshot) ([]cluster.Change, any, error) {
+		changes, err := apply(snap)
+		return changes, result, err
 	}}, nil
 }
 
@@ -64,7 +65,8 @@ func checkItemName(what, name string) error {
 	return fault.New(fault.Invalid, "Invalid name '%s' of a %s", name, what).WithHint("letters a-z and A-Z, digits, dot, dash, underscore")
 }
 
-// setGroup sets what the opcode says about a group, and returns what it set.
+// setGroup sets what the opcode says about a group, and returns what it set: of
+// empty parameters, which clients send, nothing.
 func setGroup(op *opcode.Opcode, c *cluster.Cluster, group *cluster.Group) ([]pair, error) {
 	result := []pair{}
 	if len(op.Map("hv_state")) > 0 || len(op.Map("disk_state")) > 0 { // clients send empty ones
@@ -74,11 +76,11 @@ func setGroup(op *opcode.Opcode, c *cluster.Cluster, group *cluster.Group) ([]pa
 	if err != nil {
 		return nil, err
 	}
-	if op.Has("ndparams") {
+	if len(nd) > 0 {
 		group.NDParams = cluster.SetParams(group.NDParams, nd)
 		result = append(result, pair{"ndparams", group.NDParams})
 	}
-	if given := op.Map("diskparams"); op.Has("diskparams") {
+	if given := op.Map("diskparams"); len(given) > 0 {
 		if err := changeDiskParams(group.DiskParams, given); err != nil {
 			return nil, err
 		}
@@ -88,7 +90,7 @@ func setGroup(op *opcode.Opcode, c *cluster.Cluster, group *cluster.Group) ([]pa
 		group.AllocPolicy = op.Str("alloc_policy")
 		result = append(result, pair{"alloc_policy", group.AllocPolicy})
 	}
-	if op.Has("ipolicy") {
+	if len(op.Map("ipolicy")) > 0 {
 		group.IPolicy = cluster.SetParams(group.IPolicy, op.Map("ipolicy"))
 		if err := cluster.CheckGroupPolicy(group.IPolicy, c.IPolicy); err != nil {
 			return nil, err
@@ -97,6 +99,9 @@ func setGroup(op *opcode.Opcode, c *cluster.Cluster, group *cluster.Group) ([]pa
 	}
 	return result, nil
 }
+
+// groupSettings are the parameters that OP_GROUP_SET_PARAMS changes a group by.
+var groupSettings = []string{"ndparams", "diskparams", "alloc_policy", "ipolicy", "hv_state", "disk_state"}
 
 // groupModify prepares OP_GROUP_SET_PARAMS.
 func groupModify(_ context.Context, env *Env) (Plan, error) {
@@ -108,7 +113,7 @@ func groupModify(_ context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	if len(result) == 0 {
+	if !slices.ContainsFunc(groupSettings, env.Op.Has) {
 		return Plan{}, fault.New(fault.Invalid, "Please pass at least one modification")
 	}
 	return updatePlan(env, result, changeGroup(env, group.UUID, func(snap *cluster.Snapshot, g *cluster.Group) error {

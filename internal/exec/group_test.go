@@ -23,6 +23,7 @@ func TestGroups(t *testing.T) {
 	r.must(`[["ndparams",{}],["diskparams",{"plain":{"stripes":2}}],["alloc_policy","preferred"],["ipolicy",{"vcpu-ratio":3}]]`, "OP_GROUP_SET_PARAMS",
 		group(params{"alloc_policy": "preferred", "ndparams": params{"ssh_port": "default"}, "diskparams": params{"plain": params{"stripes": 2}}, "ipolicy": params{"vcpu-ratio": 3}}))
 	r.refuses("OpPrereqError", "Please pass at least one modification", "OP_GROUP_SET_PARAMS", group(params{}))
+	r.must("[]", "OP_GROUP_SET_PARAMS", group(params{"ndparams": params{}, "diskparams": params{}, "ipolicy": params{}}))
 	r.refuses("OpPrereqError", "Node group 'nosuch' not found", "OP_GROUP_SET_PARAMS", params{"group_name": "nosuch", "alloc_policy": "preferred"})
 	for text, p := range map[string]params{
 		"Unknown parameter 'nosuch'":                       {"diskparams": params{"drbd": params{"nosuch": 1}}},

@@ -19,7 +19,7 @@ func console(_ context.Context, env *Env) (Plan, error) {
 		return Plan{}, err
 	}
 	if inst.AdminState != cluster.AdminUp {
-		return Plan{}, fault.New(fault.WrongState, "Instance %s is not running (state %s)", inst.Name, inst.AdminState)
+		return Plan{}, fault.New(fault.WrongState, "Instance %s is not running (state ADMIN_%s)", inst.Name, inst.AdminState)
 	}
 	return answer(items.NoConsole(inst)), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/work"
 )
 
 // createLocks locks the new name, and shares the node it goes to; when that
@@ -55,14 +56,12 @@ type creation struct {
 	node  *cluster.Node
 	agent Node
 	// places are those that creations have chosen. chosen says that this one chose its
-	// node, full are the nodes that had no room after all.
+	// node.
 	places  *places
 	chosen  bool
-	full    map[string]bool // by UUID
-	address string          // what the name was resolved to, if it was
-	// leftover is the UUID under which the node has what a creation of this name left
-	// that did not end; empty if it has nothing.
-	leftover string
+	address string // what the name was resolved to, if it was
+	// left is what the node has of creations of this name that did not end.
+	left []hypervisor.Instance
 	// install says whether the operating system is installed, start whether
 	// the instance is started.
 	install, start bool
@@ -86,7 +85,8 @@ func (n Names) create(ctx context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	c := &creation{env: env, inst: inst, secret: op.Map("osparams_secret"), places: n.places, full: map[string]bool{}, address: address}
+	env.places = n.places
+	c := &creation{env: env, inst: inst, secret: op.Map("osparams_secret"), places: n.places, address: address}
 	env.atEnd(func() { c.places.release(inst.UUID) })
 	if err := c.checkInstallation(); err != nil {
 		return Plan{}, err
@@ -94,9 +94,9 @@ func (n Names) create(ctx context.Context, env *Env) (Plan, error) {
 	if err := c.settle(ctx); err != nil {
 		return Plan{}, err
 	}
-	return Plan{Dry: []string{c.node.Name}, Do: func(ctx context.Context) (any, error) {
-		err := c.run(ctx)
-		return []string{c.node.Name}, err
+	return Plan{Dry: []string{c.node.Name}, Work: c.plan(), Again: func(cause error) bool {
+		c.places.release(inst.UUID)
+		return c.passOver(cause)
 	}}, nil
 }
 
@@ -118,12 +118,12 @@ func (e takenError) Unwrap() error { return e.error }
 
 // passOver has a node that has no room not chosen again; false if that is not what is wrong.
 func (c *creation) passOver(err error) bool {
-	taken, ok := errors.AsType[takenError](err)
-	if !ok || !c.chosen {
+	if _, taken := errors.AsType[takenError](err); !taken || !c.chosen {
 		return false
 	}
-	c.env.Infof("Node %s is passed over: %v", c.node.Name, taken.error)
-	c.full[c.node.UUID], c.chosen = true, false
+	c.env.Infof("Node %s is passed over: %v", c.node.Name, err)
+	c.env.passOver(c.node.UUID)
+	c.chosen = false
 	return true
 }
 
@@ -242,7 +242,7 @@ func (c *creation) checkInstallation() error {
 		return fault.New(fault.Invalid, "No guest OS or OS image specified").At("os_type")
 	}
 	if op.Bool("no_install") && c.start {
-		c.env.Infof("No-installation mode selected, disabling startup")
+		c.env.firstf("No-installation mode selected, disabling startup")
 		c.start = false
 	}
 	return nil
@@ -280,7 +280,7 @@ func (c *creation) choose(ctx context.Context, group string, need int) error {
 	if err != nil {
 		return err
 	}
-	candidates = slices.DeleteFunc(candidates, func(k candidate) bool { return c.full[k.node.UUID] })
+	candidates = slices.DeleteFunc(candidates, func(k candidate) bool { return c.env.full[k.node.UUID] })
 	node, why, err := c.places.choose(c.env.snapshot, candidates, c.inst.UUID, need)
 	if err != nil {
 		return err
@@ -300,7 +300,7 @@ func (c *creation) checkNode(ctx context.Context) error {
 	if err := checkOSParams(os, c.node.Name, snap.Cluster().FillOS(c.inst), c.inst.OSParamsPrivate, c.secret); err != nil {
 		return err
 	}
-	if err := c.checkStranger(ctx); err != nil {
+	if err := c.checkStrangers(ctx); err != nil {
 		return err
 	}
 	if !c.start {
@@ -310,25 +310,39 @@ func (c *creation) checkNode(ctx context.Context) error {
 	return roomFor(ctx, c.agent, "creating instance "+c.inst.Name, spec.Memory)
 }
 
-// checkStranger refuses what the node has under the new name. Only what a creation
-// left that did not end can be cleared away.
-func (c *creation) checkStranger(ctx context.Context) error {
-	there, err := c.agent.Instance(ctx, c.inst.Name)
-	c.leftover = ""
-	switch {
-	case fault.Is(err, fault.NotFound):
-		return nil
-	case err != nil:
+// checkStrangers refuses what the node has under the new name, but for what an earlier creation has left, which nobody
+// uses: the new instance has UUIDs of its own, and is made beside it.
+func (c *creation) checkStrangers(ctx context.Context) error {
+	c.left = nil
+	all, err := c.agent.Named(ctx, c.inst.Name)
+	if err != nil {
 		return fault.New(fault.Environment, "Can't get the state of instance %s from node %s: %w", c.inst.Name, c.node.Name, err)
-	case there.Active():
-		return fault.New(fault.WrongState, "Instance '%s' is not in the cluster, but runs on node %s", c.inst.Name, c.node.Name)
-	case there.Blank && c.env.snapshot().Instance(there.UUID) == nil:
-		c.leftover = there.UUID
-		return nil
 	}
-	return fault.New(fault.Exists, "Instance '%s' is not in the cluster, but node %s has one of that name (%s, %d disks)",
-		c.inst.Name, c.node.Name, there.UUID, len(there.Disks)).
-		WithHint("it is left alone: take another name or another node; drover cluster verify lists what nodes have and the cluster does not")
+	for i := range all {
+		there := &all[i]
+		const next = "the new one would have the UUID %s; that is left alone: take another name or another node; " +
+			"drover cluster verify lists what nodes have and the cluster does not"
+		switch {
+		case there.UUID == c.inst.UUID: // this creation has come here before
+		case there.Active():
+			return fault.New(fault.WrongState, "Instance '%s' is not in the cluster, but runs on node %s (%s)", c.inst.Name, c.node.Name, identity(there)).
+				WithHint(next, c.inst.UUID)
+		case there.LeftBy(c.env.Life) && c.env.snapshot().Instance(there.UUID) == nil:
+			c.left = append(c.left, *there)
+		default:
+			return fault.New(fault.Exists, "Instance '%s' is not in the cluster, but node %s has one of that name (%s, %d disks)",
+				c.inst.Name, c.node.Name, identity(there), len(there.Disks)).WithHint(next, c.inst.UUID)
+		}
+	}
+	return nil
+}
+
+// identity is the UUID of what a node has, for people.
+func identity(i *hypervisor.Instance) string {
+	if i.UUID == "" {
+		return "without a UUID"
+	}
+	return i.UUID
 }
 
 // connect gives the interfaces their addresses from the newest inventory.
@@ -338,125 +352,104 @@ func (c *creation) connect(snap *cluster.Snapshot) ([]cluster.NIC, []cluster.Cha
 	return nics, w.changes(), err
 }
 
-// run makes the instance, on another node if the one that was chosen has no room by then.
-func (c *creation) run(ctx context.Context) error {
-	for {
-		err := c.make(ctx)
-		if err == nil {
-			return c.bringUp(ctx)
-		}
-		if !c.passOver(err) {
-			return err
-		}
-		if err := c.settle(ctx); err != nil {
-			return err
-		}
-	}
+// addArgs are what the step that puts a new instance into the inventory has from its plan.
+type addArgs struct {
+	// Instance is the instance but for its interfaces and private parameters, which the opcode has.
+	Instance *cluster.Instance `json:"instance"`
+	// Address is what its name was resolved to.
+	Address string `json:"address,omitempty"`
+	// Chosen says that its node was chosen, with so much memory for instances, in MiB.
+	Chosen bool `json:"chosen,omitempty"`
+	Total  int  `json:"total,omitempty"`
 }
 
-// make makes the disks of the instance and puts it into the inventory.
-func (c *creation) make(ctx context.Context) error {
-	env, inst := c.env, c.inst
+// The verb that puts a new instance into the inventory.
+const addInstance = "add"
+
+var creationVerbs = map[string]verb{addInstance: changing(adding)}
+
+// plan are the steps of the creation. Behind the inventory nothing is taken back: if the installation or the start fails the
+// instance stays, stopped, so that the operator can look at it.
+func (c *creation) plan() *work.Work {
+	inst, node, name := c.inst, c.node, c.inst.Name
+	w := &work.Work{Result: encodeArgs([]string{node.Name})}
+	disks := onNode(prepareDisks, node.UUID, inst.UUID, "make the disks of instance "+name, prepareArgs{name, disksOf(inst)})
 	for i := range inst.Disks {
-		env.Logf("* disk %d, size %s", i, sizeText(inst.Disks[i].Size))
+		disks.Says = append(disks.Says, fmt.Sprintf("* disk %d, size %s", i, sizeText(inst.Disks[i].Size)))
 	}
-	env.Logf("* creating instance disks...")
+	disks.Says = append(disks.Says, "* creating instance disks...")
+	for i := range c.left {
+		disks.Says = append(disks.Says, fmt.Sprintf(" - INFO: Node %s has another instance %s (%s), %s, whose creation did not end; it is left there until: drover node clear-orphans %s %s",
+			node.Name, name, identity(&c.left[i]), c.left[i].MadeBy, node.Name, c.left[i].UUID))
+	}
+	disks.Fails = "Could not create the disks of instance " + name + " on node " + node.Name
+	back := onNode(removeFromNode, "", "", "remove the disks of instance "+name, meant{name})
+	back.Fails = "Could not remove the disks of instance " + name + " from node " + node.Name
+	back.Left = "Node " + node.Name + " still has what there is of the instance " + name + " (" + inst.UUID + ") that was not created; next: drover node clear-orphans " + node.Name + " " + inst.UUID
+	disks.Undo = &back
+
+	kept := inst.Clone()
+	kept.OSParamsPrivate = nil
+	adds := inInventory(addInstance, inst.UUID, "add instance "+name+" to the inventory", addArgs{Instance: kept, Address: c.address, Chosen: c.chosen, Total: c.places.total(inst.UUID)})
+	adds.Says, adds.Keeps = []string{"adding instance " + name + " to cluster config"}, true
+	w.Steps = append(w.Steps, disks, adds)
+	return c.bringUp(w)
+}
+
+// bringUp adds the steps that install and start the instance.
+func (c *creation) bringUp(w *work.Work) *work.Work {
+	inst, node := c.inst, c.node
+	said := []string{"adding disks to cluster config"}
+	if len(inst.Disks) > 0 && c.env.Op.Bool("wait_for_sync") {
+		said = append(said, " - INFO: Waiting for instance "+inst.Name+" to sync disks", " - INFO: Instance "+inst.Name+"'s disks are in sync")
+	}
+	if c.install {
+		s := onNode(installSystem, node.UUID, inst.UUID, "install "+inst.OS+" on instance "+inst.Name, installArgs{})
+		s.Says, s.Anew = []string{"* running the instance OS create scripts..."}, true
+		s.Fails = "Could not add os for instance " + inst.Name + " on node " + node.Name
+		w.Steps = append(w.Steps, s)
+	}
+	if c.start {
+		s := onNode(startInstance, node.UUID, inst.UUID, "start instance "+inst.Name, startArgs{})
+		s.Says, s.Fails = []string{"* starting instance..."}, "Could not start instance"
+		mark := inInventory(markInstance, inst.UUID, "mark instance "+inst.Name+" as up", markArgs{State: cluster.AdminUp, Source: cluster.SourceAdmin, Did: true})
+		w.Steps = append(w.Steps, s, mark)
+	}
+	w.Steps[1].Ends = said
+	return w
+}
+
+func disksOf(inst *cluster.Instance) []hypervisor.Disk {
 	disks := make([]hypervisor.Disk, len(inst.Disks))
 	for i := range inst.Disks {
 		disks[i] = diskOf(&inst.Disks[i])
 	}
-	if c.leftover != "" {
-		env.Infof("Node %s has disks of an instance %s (%s) whose creation did not end, and which nothing has used: they are removed",
-			c.node.Name, inst.Name, c.leftover)
-		if err := c.agent.Remove(ctx, c.env.Order(), inst.Name); err != nil {
-			return failed(err, "Could not clear the disks of an earlier instance %s on node %s", inst.Name, c.node.Name)
-		}
-	}
-	if err := c.agent.Prepare(ctx, c.env.Order(), inst.Name, inst.UUID, disks); err != nil {
-		full := fault.Is(err, fault.Exhausted)
-		err = c.undo(ctx, failed(err, "Could not create the disks of instance %s on node %s", inst.Name, c.node.Name))
-		if full {
-			return takenError{err}
-		}
-		return err
-	}
-	env.Logf("adding instance %s to cluster config", inst.Name)
-	if err := c.add(ctx); err != nil {
-		if unsure(err) {
-			env.Warnf("Whether instance %s was added is not known; its disks on node %s are left as they are", inst.Name, c.node.Name)
-			return err
-		}
-		return c.undo(ctx, err)
-	}
-	if err := c.agent.Keep(ctx, env.Order(), inst.Name, inst.UUID); err != nil {
-		env.Warnf("Node %s did not take note that instance %s is wanted: %v", c.node.Name, inst.Name, err)
-	}
-	env.Logf("adding disks to cluster config")
-	if len(inst.Disks) > 0 && env.Op.Bool("wait_for_sync") {
-		env.Infof("Waiting for instance %s to sync disks", inst.Name)
-		env.Infof("Instance %s's disks are in sync", inst.Name)
-	}
-	return nil
+	return disks
 }
 
-// add puts the instance into the inventory, with its interfaces connected as
+// adding puts the instance into the inventory, with its interfaces connected as
 // the newest state allows.
-func (c *creation) add(ctx context.Context) error {
-	return c.env.update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
-		if snap.InstanceNamed(c.inst.Name) != nil {
-			return nil, fault.New(fault.Exists, "Instance '%s' is already in the cluster", c.inst.Name)
-		}
-		if c.chosen && c.places.taken(snap, c.inst.UUID) {
-			return nil, takenError{fault.New(fault.Failed, "The memory that was free for instance %s is promised to others by now", c.inst.Name)}
-		}
-		nics, others, err := c.connect(snap)
-		if err != nil {
-			return nil, err
-		}
-		inst := c.inst.Clone()
-		inst.NICs = nics
-		return append(others, cluster.Put(inst)), nil
-	})
-}
-
-// undo takes the disks away again when the instance could not be added. It
-// does so even when the job is being ended.
-func (c *creation) undo(ctx context.Context, cause error) error {
-	ctx = context.WithoutCancel(ctx)
-	there, err := c.agent.Instance(ctx, c.inst.Name)
-	if err == nil && there.UUID == c.inst.UUID {
-		err = c.agent.Remove(ctx, c.env.Order(), c.inst.Name)
+func adding(env *Env, snap *cluster.Snapshot, _ *work.Step, a addArgs) ([]cluster.Change, any, error) {
+	inst := a.Instance.Clone()
+	node := snap.Node(inst.PrimaryNode)
+	switch {
+	case snap.InstanceNamed(inst.Name) != nil:
+		return nil, nil, fault.New(fault.Exists, "Instance '%s' is already in the cluster", inst.Name)
+	case node == nil:
+		return nil, nil, fault.New(fault.NotFound, "the node with UUID %s is not in the cluster any more", inst.PrimaryNode)
+	case a.Chosen && env.taken(snap, inst, a.Total):
+		return nil, nil, takenError{fault.New(fault.Failed, "The memory that was free for instance %s is promised to others by now", inst.Name)}
 	}
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		c.env.Warnf("Could not remove the disks of instance %s from node %s: %v", c.inst.Name, c.node.Name, err)
+	nics, err := readNICs(env.Op.List("nics"), a.Address)
+	if err != nil {
+		return nil, nil, err
 	}
-	return cause
-}
-
-// bringUp installs and starts the instance. If that fails the instance stays,
-// stopped, so that the operator can look at it.
-func (c *creation) bringUp(ctx context.Context) error {
-	env, snap := c.env, c.env.snapshot()
-	inst := snap.Instance(c.inst.UUID)
-	if inst == nil {
-		return fault.New(fault.Conflict, "instance %s was removed meanwhile", c.inst.Name)
+	w := newWiring(snap, node.Group, env.connecting())
+	if inst.NICs, err = w.connectAll(nics); err != nil {
+		return nil, nil, err
 	}
-	spec := specOf(snap.Cluster(), inst, nil, nil)
-	if c.install {
-		env.Logf("* running the instance OS create scripts...")
-		params := scriptParams(snap.Cluster().FillOS(inst), inst.OSParamsPrivate, c.secret)
-		if err := c.agent.Install(ctx, env.Order(), spec, inst.OS, params); err != nil {
-			return failed(err, "Could not add os for instance %s on node %s", inst.Name, c.node.Name)
-		}
-	}
-	if !c.start {
-		return nil
-	}
-	env.Logf("* starting instance...")
-	if err := c.agent.Start(ctx, env.Order(), spec, env.Op.Reason); err != nil {
-		return failed(err, "Could not start instance")
-	}
-	return env.setState(ctx, inst.UUID, cluster.AdminUp, cluster.SourceAdmin, true)
+	inst.OSParamsPrivate = env.Op.Map("osparams_private")
+	return append(w.changes(), cluster.Put(inst)), nil, nil
 }
 
 // scriptParams merges parameters for operating system scripts into texts.

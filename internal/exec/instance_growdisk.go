@@ -2,10 +2,11 @@ package exec
 
 import (
 	"context"
+	"fmt"
 
-	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/work"
 )
 
 // growDisk prepares OP_INSTANCE_GROW_DISK.
@@ -19,7 +20,7 @@ func growDisk(_ context.Context, env *Env) (Plan, error) {
 	if index >= len(inst.Disks) {
 		return Plan{}, fault.New(fault.Invalid, "Invalid disk index %d: the instance has %d disks", index, len(inst.Disks)).At("disk")
 	}
-	_, a, err := env.primary(inst)
+	node, _, err := env.primary(inst)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -39,15 +40,11 @@ func growDisk(_ context.Context, env *Env) (Plan, error) {
 			return Plan{}, err
 		}
 	}
-	return Plan{Do: func(ctx context.Context) (any, error) {
-		env.Logf("Growing disk %d of instance '%s' by %s to %s", index, inst.Name, sizeText(target-old), sizeText(target))
-		grown := diskOf(&disk)
-		if err := a.Prepare(ctx, env.Order(), inst.Name, inst.UUID, []hypervisor.Disk{grown}); err != nil {
-			return nil, failed(err, "Grow request failed on node %s", a.Node())
-		}
-		return nil, env.changeInstance(ctx, inst.UUID, func(_ *cluster.Snapshot, inst *cluster.Instance) ([]cluster.Change, error) {
-			inst.Disks[index] = disk
-			return nil, nil
-		})
-	}}, nil
+	what := fmt.Sprintf("disk %d of instance %s", index, inst.Name)
+	grow := onNode(prepareDisks, node.UUID, inst.UUID, fmt.Sprintf("let %s grow to %s", what, sizeText(target)), prepareArgs{inst.Name, []hypervisor.Disk{diskOf(&disk)}})
+	grow.Says = []string{fmt.Sprintf("Growing disk %d of instance '%s' by %s to %s", index, inst.Name, sizeText(target-old), sizeText(target))}
+	grow.Fails = "Grow request failed on node " + node.Name
+	return Plan{Work: &work.Work{Steps: []work.Step{
+		grow, inInventory(setDiskSize, inst.UUID, "remember the size of "+what, diskSizeArgs{disk.UUID, disk.MTime, target}),
+	}}}, nil
 }

@@ -48,10 +48,10 @@ func readChanges(field, kind string, list []any) ([]itemChange, error) {
 		case int64:
 			c.action, c.at = modify, what
 		case string:
-			if kind == "NIC" && what == "detach" { // it would be gone, and its address with it
-				return nil, fault.New(fault.Invalid, "Detach operation is not supported for NICs").At(c.place).WithHint("to remove it, say so")
+			if err := checkAction(kind, what); err != nil {
+				return nil, err.At(c.place)
 			}
-			c.action = canonicalAction(what)
+			c.action = what
 		}
 		if c.action == "" {
 			return nil, fault.New(fault.Invalid, "'%v' is no action", parts[0]).At(c.place)
@@ -68,19 +68,19 @@ func readChanges(field, kind string, list []any) ([]itemChange, error) {
 	return out, nil
 }
 
-// canonicalAction returns the action for a word. To attach is to add, to
-// detach to remove: the difference is what becomes of a disk's data, and
-// disks cannot live without an instance yet.
-func canonicalAction(word string) string {
-	switch word {
-	case "add", "attach":
-		return add
-	case "remove", "detach":
-		return remove
-	case "modify":
-		return modify
+// checkAction refuses what is no action, or not on such an item. A disk that is
+// detached keeps its data, so to remove it in place of that would lose them.
+func checkAction(kind, word string) *fault.Error {
+	hints := map[string]string{"attach": "to make a new one, say add", "detach": "to remove it, say so"}
+	switch {
+	case slices.Contains([]string{add, remove, modify}, word):
+		return nil
+	case hints[word] == "":
+		return fault.New(fault.Invalid, "'%s' is no action", word)
+	case kind == "disk":
+		return fault.New(fault.Invalid, "Disks can't be %sed yet", word).WithHint("%s", hints[word])
 	}
-	return ""
+	return fault.New(fault.Invalid, "%s%s operation is not supported for NICs", strings.ToUpper(word[:1]), word[1:]).WithHint("%s", hints[word])
 }
 
 func withoutNulls(m map[string]any) map[string]any {
@@ -114,6 +114,9 @@ func (c itemChange) find(count int, name func(i int) (name, uuid string)) (int, 
 				n = last
 			}
 			return c.within(n, last, count)
+		}
+		if c.action == add {
+			return 0, fault.New(fault.Invalid, "Only positive integer or -1 is accepted").At(c.place)
 		}
 		for i := range count {
 			if n, uuid := name(i); n == at || uuid == at {
@@ -211,7 +214,7 @@ func (m *modification) changeNIC(w *wiring, c itemChange, nic *cluster.NIC, n st
 		return err
 	}
 	next.UUID = nic.UUID
-	m.noteNIC(w, nic, &next, n)
+	m.noteNIC(w, c.values, nic, &next, n)
 	*nic = next
 	return nil
 }
@@ -232,11 +235,11 @@ func withOld(given map[string]any, nic *cluster.NIC) map[string]any {
 	return out
 }
 
-// noteNIC notes each property of an interface that changed and, as clients
+// noteNIC notes each property of an interface that was given or changed and, as clients
 // know it, how it is then connected.
-func (m *modification) noteNIC(w *wiring, old, next *cluster.NIC, n string) {
+func (m *modification) noteNIC(w *wiring, given map[string]any, old, next *cluster.NIC, n string) {
 	compare := func(what, before, after string) {
-		if before != after {
+		if before != after || given[what] != nil && what != "network" {
 			m.note(pair{"nic." + what + "/" + n, orNull(after)})
 		}
 	}

@@ -5,10 +5,12 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/work"
 )
 
 // pair is one line of what OP_INSTANCE_SET_PARAMS and its siblings answer:
@@ -28,6 +30,15 @@ type modification struct {
 	result []pair
 }
 
+// modifyArgs are what the step that changes an instance has from its plan; the rest is the opcode's.
+type modifyArgs struct {
+	// Disks are all of them as they are to be, if they change.
+	Disks  []cluster.Disk `json:"disks,omitempty"`
+	Change bool           `json:"change_disks,omitempty"`
+	// Result is what is to be said of them.
+	Result []pair `json:"result,omitempty"`
+}
+
 func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 	inst, err := findInstance(env.Op, env.snapshot())
 	if err != nil {
@@ -37,6 +48,9 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 	if err := m.read(inst); err != nil {
 		return Plan{}, err
 	}
+	if err := m.check(inst); err != nil {
+		return Plan{}, err
+	}
 	if err := m.checkOS(ctx, inst); err != nil {
 		return Plan{}, err
 	}
@@ -44,20 +58,25 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	// What Update will do later is tried here, so that a refusal comes first.
-	next := inst.Clone()
-	if _, err := m.apply(env.snapshot(), next, disks); err != nil {
+	args := modifyArgs{Disks: disks.after, Change: len(m.disks) > 0, Result: disks.result}
+	// What the step will do later is tried here, so that a refusal comes first.
+	if _, err := m.apply(env.snapshot(), inst.Clone(), args); err != nil {
 		return Plan{}, err
 	}
-	return Plan{Dry: m.result, Do: func(ctx context.Context) (any, error) {
-		if err := disks.onNode(ctx, env, inst); err != nil {
-			return nil, err
-		}
-		err := env.changeInstance(ctx, inst.UUID, func(snap *cluster.Snapshot, inst *cluster.Instance) ([]cluster.Change, error) {
-			return m.apply(snap, inst, disks)
-		})
-		return m.result, err
-	}}, nil
+	change := inInventory(modifyInstance, inst.UUID, "change instance "+inst.Name, args)
+	change.Keeps = true
+	before, behind := disks.onNode(inst)
+	return Plan{Dry: m.result, Work: &work.Work{Steps: append(append(before, change), behind...)}}, nil
+}
+
+// modified makes the changes of the opcode in inst.
+func modified(env *Env, snap *cluster.Snapshot, inst *cluster.Instance, args modifyArgs) ([]cluster.Change, any, error) {
+	m := &modification{env: env}
+	if err := m.read(inst); err != nil {
+		return nil, nil, err
+	}
+	changes, err := m.apply(snap, inst, args)
+	return changes, m.result, err
 }
 
 // read checks the parameters by themselves.
@@ -84,12 +103,18 @@ func (m *modification) read(inst *cluster.Instance) error {
 	if m.hv, err = checkHV(inst.Hypervisor, op.Map("hvparams")); err != nil {
 		return err
 	}
-	if len(m.nics)+len(m.disks)+len(m.be)+len(m.hv)+len(op.Map("osparams"))+len(op.Map("osparams_private")) == 0 &&
+	if len(m.nics)+len(m.disks)+len(op.Map("beparams"))+len(m.hv)+len(op.Map("osparams"))+len(op.Map("osparams_private")) == 0 &&
 		!op.Has("os_name") && !op.Has("offline") {
 		return fault.New(fault.Invalid, "No changes submitted")
 	}
+	return nil
+}
+
+// check refuses what the instance's state does not allow, and warns of what has no effect.
+func (m *modification) check(inst *cluster.Instance) error {
+	op := m.env.Op
 	if op.Has("offline") {
-		if err := requireState(inst, "can't change to offline", cluster.AdminDown, cluster.AdminOffline); err != nil {
+		if err := requireState(inst, "can't change to offline without being down first", cluster.AdminDown, cluster.AdminOffline); err != nil {
 			return err
 		}
 	}
@@ -123,14 +148,16 @@ func (m *modification) checkOS(ctx context.Context, inst *cluster.Instance) erro
 }
 
 // apply makes all changes in inst, a copy of the newest value, and notes them.
-func (m *modification) apply(snap *cluster.Snapshot, inst *cluster.Instance, disks diskChanges) ([]cluster.Change, error) {
+func (m *modification) apply(snap *cluster.Snapshot, inst *cluster.Instance, args modifyArgs) ([]cluster.Change, error) {
 	m.result = []pair{}
 	node := snap.Node(inst.PrimaryNode)
 	if node == nil {
 		return nil, fault.New(fault.WrongState, "Instance '%s' has no primary node", inst.Name)
 	}
-	m.note(disks.result...)
-	inst.Disks = disks.after
+	m.note(args.Result...)
+	if args.Change {
+		inst.Disks = args.Disks
+	}
 	w := newWiring(snap, node.Group, m.env.connecting())
 	if err := m.changeNICs(w, inst); err != nil {
 		return nil, err
@@ -140,11 +167,22 @@ func (m *modification) apply(snap *cluster.Snapshot, inst *cluster.Instance, dis
 		return nil, err
 	}
 	if !m.env.Op.Bool("ignore_ipolicy") {
-		if err := checkPolicy(snap, node, inst, len(inst.NICs)); err != nil {
+		if err := checkPolicies(snap, node, inst); err != nil {
 			return nil, err
 		}
 	}
 	return w.changes(), nil
+}
+
+// checkPolicies refuses an instance that breaks the policy with the memory that it
+// may have at most, or at least.
+func checkPolicies(snap *cluster.Snapshot, node *cluster.Node, inst *cluster.Instance) error {
+	if err := checkPolicy(snap, node, inst, len(inst.NICs)); err != nil {
+		return err
+	}
+	low := inst.Clone()
+	low.BEParams = cluster.SetParams(inst.BEParams, cluster.Params{"maxmem": snap.Cluster().FillBE(inst)["minmem"]})
+	return checkPolicy(snap, node, low, len(inst.NICs))
 }
 
 func (m *modification) note(lines ...pair) { m.result = append(m.result, lines...) }
@@ -167,8 +205,8 @@ func (m *modification) setParams(inst *cluster.Instance) {
 	}
 	set("hv/", &inst.HVParams, m.hv, true)
 	inst.BEParams = cluster.SetParams(inst.BEParams, m.be)
-	for _, name := range slices.Sorted(maps.Keys(op.Map("beparams"))) { // "memory", where the two that it stands for are set
-		m.note(pair{"be/" + name, shownBE(m.be, name)})
+	for _, name := range slices.Sorted(maps.Keys(op.Map("beparams"))) { // as they were given: "memory", where the two that it stands for are set
+		m.note(pair{"be/" + name, op.Map("beparams")[name]})
 	}
 	if op.Has("os_name") {
 		inst.OS = op.Str("os_name")
@@ -184,15 +222,6 @@ func (m *modification) setParams(inst *cluster.Instance) {
 		inst.AdminStateSource = cluster.SourceAdmin
 		m.note(pair{"admin_state", inst.AdminState})
 	}
-}
-
-// shownBE returns the value of a backend parameter under the name it was given
-// by.
-func shownBE(be cluster.Params, name string) any {
-	if name == "memory" {
-		name = "maxmem"
-	}
-	return be[name]
 }
 
 // diskChanges is what becomes of an instance's disks.
@@ -246,13 +275,13 @@ func (m *modification) diskAgent(ctx context.Context, inst *cluster.Instance, d 
 	if _, d.node, err = m.env.primary(inst); err != nil {
 		return err
 	}
-	running, err := active(ctx, d.node, inst.Name)
+	running, err := active(ctx, d.node, inst)
 	if err != nil || !running {
 		return err
 	}
 	for _, c := range m.disks {
 		if c.action == remove {
-			return fault.New(fault.WrongState, "Instance '%s' is running, its disks can't be removed", inst.Name).At(c.place).
+			return fault.New(fault.WrongState, "Instance '%s' is marked to be up, can't remove volume from a running instance without using hotplug", inst.Name).At(c.place).
 				WithHint("stop it first")
 		}
 	}
@@ -303,17 +332,28 @@ func (d *diskChanges) alter(c itemChange, disk *cluster.Disk, n string, now int6
 	return nil
 }
 
-// onNode makes the new disks and takes the removed ones away.
-func (d *diskChanges) onNode(ctx context.Context, env *Env, inst *cluster.Instance) error {
+// onNode are the steps that make the new disks, before the inventory tells of them, and take the removed ones away, when it does not
+// tell of them any more: a removal that fails leaves disks that nobody has, and no instance that lacks some.
+func (d *diskChanges) onNode(inst *cluster.Instance) (before, behind []work.Step) {
 	if len(d.added) > 0 {
-		if err := d.node.Prepare(ctx, env.Order(), inst.Name, inst.UUID, d.added); err != nil {
-			return failed(err, "Could not create the disks of instance %s", inst.Name)
+		uuids := make([]string, len(d.added))
+		for i := range d.added {
+			uuids[i] = d.added[i].UUID
 		}
+		disks := onNode(prepareDisks, inst.PrimaryNode, inst.UUID, "make the new disks of instance "+inst.Name, prepareArgs{inst.Name, d.added})
+		disks.Fails = "Could not create the disks of instance " + inst.Name
+		drop := onNode(dropDisks, "", "", "remove the new disks of instance "+inst.Name, dropArgs{inst.Name, uuids})
+		drop.Fails = "Could not remove the new disks of instance " + inst.Name + " from its node"
+		disks.Undo = &drop
+		before = []work.Step{disks}
 	}
-	if len(d.gone) == 0 {
-		return nil
+	if len(d.gone) > 0 {
+		drop := onNode(dropDisks, inst.PrimaryNode, inst.UUID, "remove disks of instance "+inst.Name, dropArgs{inst.Name, d.gone})
+		drop.Fails, drop.Tolerated = "can't remove instance's disks", true
+		drop.Left = "Disks that instance " + inst.Name + " has no more are left on its node: " + strings.Join(d.gone, ", ")
+		behind = []work.Step{drop}
 	}
-	return failedUnlessNil(d.node.Drop(ctx, env.Order(), inst.Name, d.gone), "Can't remove instance's disks")
+	return before, behind
 }
 
 func orNull(text string) any {

@@ -25,12 +25,13 @@ func TestModifyParameters(t *testing.T) {
 	r.refuses("OpPrereqError", "Instance 'one' is marked to be offline, can't use instance from outside down, up states", "OP_INSTANCE_STARTUP", one(nil))
 	r.must(`[["admin_state","down"]]`, "OP_INSTANCE_SET_PARAMS", one(params{"offline": false}))
 	r.must("null", "OP_INSTANCE_STARTUP", one(nil))
-	r.refuses("OpPrereqError", "Instance 'one' is marked to be up, can't change to offline", "OP_INSTANCE_SET_PARAMS", one(params{"offline": true}))
+	r.refuses("OpPrereqError", "Instance 'one' is marked to be up, can't change to offline without being down first", "OP_INSTANCE_SET_PARAMS", one(params{"offline": true}))
 }
 
 func TestModifyRefusals(t *testing.T) {
 	r := newRig(t)
 	r.create("one", false)
+	r.must("null", "OP_NETWORK_ADD", params{"network_name": "lone", "network": "192.0.2.0/28"})
 	group := r.keeper.Snapshot().GroupNamed("default").UUID
 	cases := []struct {
 		text    string
@@ -38,11 +39,14 @@ func TestModifyRefusals(t *testing.T) {
 	}{
 		{"No changes submitted", params{}},
 		{"Parameter 'runtime_mem' can't be changed yet", params{"runtime_mem": 5}},
+		{"Instance allocation to group " + group + " (default) violates policy: memory-size value 1 is not in range [16, 32768]", params{"beparams": params{"minmem": 1}}},
 		{"minmem (128 MiB) is more than maxmem (64 MiB)", params{"beparams": params{"maxmem": 64}}},
 		{"Instance allocation to group " + group + " (default) violates policy: cpu-count value 99 is not in range [1, 8]", params{"beparams": params{"vcpus": 99}}},
 		{"OS 'nosuch' not in supported OS list for node node1", params{"os_name": "nosuch"}},
 		{"Got NIC index 7, but there are only 1", params{"nics": []any{[]any{7, params{"ip": "none"}}}}},
 		{"Got disk index 1, but there are only 1", params{"disks": []any{[]any{"remove", 1, params{}}}}},
+		{"Only positive integer or -1 is accepted", params{"nics": []any{[]any{"add", "nosuch", params{}}}}},
+		{"No netparams found for the network lone, probably not connected (connect it to node group 'default')", params{"nics": []any{[]any{"add", params{"network": "lone"}}}}},
 		{"Cannot find NIC with identifier nosuch", params{"nics": []any{[]any{"modify", "nosuch", params{}}}}},
 		{"Disk size change not possible, use grow-disk", params{"disks": []any{[]any{0, params{"size": 99}}}}},
 		{"Only one NIC add/attach/remove/detach operation is supported at a time (give each its index: [action, index, values])",
@@ -56,6 +60,7 @@ func TestModifyRefusals(t *testing.T) {
 	}
 	for text, changes := range map[string]params{
 		"Unknown parameter 'x'":                                           {"hvparams": params{"x": 1}},
+		"The OS parameter 'test_param' must be a text, got null":          {"osparams_private": params{"test_param": nil}},
 		"'vcpus' (value many) is not a valid integer":                     {"beparams": params{"vcpus": "many"}},
 		"Unknown parameter 'vg' (name and mode of a disk can be changed)": {"disks": []any{[]any{0, params{"vg": "x"}}}},
 	} {
@@ -73,9 +78,13 @@ func TestModifyRefusals(t *testing.T) {
 func TestModifyAnswersAsClientsKnowIt(t *testing.T) {
 	r := newRig(t)
 	r.create("one", false)
-	r.must(`[["be/memory",256]]`, "OP_INSTANCE_SET_PARAMS", one(params{"beparams": params{"memory": "256m"}, "hotplug_if_possible": true}))
+	r.must(`[["be/memory","256m"]]`, "OP_INSTANCE_SET_PARAMS", one(params{"beparams": params{"memory": "256m"}, "hotplug_if_possible": true}))
 	r.logged(" - WARNING: Hotplug is not supported by this hypervisor", " - INFO: Modification will take place without hotplugging.")
 	if be := r.instance("one").BEParams; be["minmem"] != int64(256) || be["maxmem"] != int64(256) {
+		t.Fatalf("backend parameters are %v", be)
+	}
+	r.must(`[["be/memory",null]]`, "OP_INSTANCE_SET_PARAMS", one(params{"beparams": params{"memory": nil}}))
+	if be := r.instance("one").BEParams; be["minmem"] != int64(256) {
 		t.Fatalf("backend parameters are %v", be)
 	}
 	r.must(`[["NIC/0","remove"]]`, "OP_INSTANCE_SET_PARAMS", one(params{"nics": []any{[]any{"remove", "-1", params{}}}}))
@@ -92,14 +101,14 @@ func TestModifyDisks(t *testing.T) {
 		t.Fatalf("disks are %+v", d)
 	}
 	r.must("null", "OP_INSTANCE_STARTUP", one(nil)) // the node has them all
-	r.refuses("OpPrereqError", "Instance 'one' is running, its disks can't be removed (stop it first)", "OP_INSTANCE_SET_PARAMS",
+	r.refuses("OpPrereqError", "Instance 'one' is marked to be up, can't remove volume from a running instance without using hotplug (stop it first)", "OP_INSTANCE_SET_PARAMS",
 		one(params{"disks": []any{[]any{"remove", params{}}}}))
 	r.must(`[["disk.mode/2","ro"],["disk.name/2",null]]`, "OP_INSTANCE_SET_PARAMS",
 		one(params{"disks": []any{[]any{"modify", "data", params{"mode": "ro", "name": "none"}}}}))
 	r.logged(" - INFO: The changed disks are seen by instance one after its next start")
 	r.must("null", "OP_INSTANCE_SHUTDOWN", one(nil))
 	r.must(`[["disk/2","remove"],["disk/0","remove"]]`, "OP_INSTANCE_SET_PARAMS",
-		one(params{"disks": []any{[]any{"remove", -1, params{}}, []any{"detach", 0, params{}}}}))
+		one(params{"disks": []any{[]any{"remove", -1, params{}}, []any{"remove", 0, params{}}}}))
 	if d := r.instance("one").Disks; len(d) != 1 || d[0].UUID != first || d[0].IVName != "disk/0" {
 		t.Fatalf("disks are %+v", d)
 	}
@@ -112,8 +121,13 @@ func TestModifyDisksFailures(t *testing.T) {
 	r.refuses("OpExecError", "Could not create the disks of instance one: the driver is broken on purpose", "OP_INSTANCE_SET_PARAMS",
 		one(params{"disks": []any{[]any{"add", params{"size": 4}}}}))
 	r.failOn("node1", "drop", false)
-	r.refuses("OpExecError", "Can't remove instance's disks: the driver is broken on purpose", "OP_INSTANCE_SET_PARAMS",
-		one(params{"disks": []any{[]any{"remove", params{}}}}))
+	gone := r.instance("one").Disks[0].UUID
+	r.must(`[["disk/0","remove"]]`, "OP_INSTANCE_SET_PARAMS", one(params{"disks": []any{[]any{"remove", params{}}}}))
+	r.logged("Warning: can't remove instance's disks: the driver is broken on purpose",
+		" - WARNING: Disks that instance one has no more are left on its node: "+gone)
+	r.failOn("node1", "", false)
+	r.must("null", "OP_INSTANCE_REMOVE", one(nil))
+	r.create("one", false)
 	before := r.dump()
 	r.must(`[["disk/1","add:size=4,mode=rw"]]`, "OP_INSTANCE_SET_PARAMS", one(params{"dry_run": true, "disks": []any{[]any{"add", params{"size": 4}}}}))
 	if r.dump() != before {
@@ -146,7 +160,7 @@ func TestModifyNICs(t *testing.T) {
 	}
 	r.must(`[["nic.mac/1","aa:00:00:01:02:03"],`+connected, "OP_INSTANCE_SET_PARAMS", nic(1, params{"mac": "AA:00:00:01:02:03"}))
 	r.refuses("OpPrereqError", "MAC address aa:00:00:01:02:03 already in use in cluster", "OP_INSTANCE_SET_PARAMS", nic(0, params{"mac": "aa:00:00:01:02:03"}))
-	r.must(`[`+connected, "OP_INSTANCE_SET_PARAMS", nic(1, params{"mac": "aa:00:00:01:02:03"}))
+	r.must(`[["nic.mac/1","aa:00:00:01:02:03"],`+connected, "OP_INSTANCE_SET_PARAMS", nic(1, params{"mac": "aa:00:00:01:02:03"}))
 	r.must(`[["nic.ip/1",null],["nic.network/1",null],["nic.link/1","br0"],["nic.mode/1","bridged"],["nic.vlan/1",""]]`, "OP_INSTANCE_SET_PARAMS", nic(1, params{"network": "none"}))
 	if n := r.keeper.Snapshot().Network(network); n.Taken(5) {
 		t.Fatalf("the address was not given back: %s", n.Map())

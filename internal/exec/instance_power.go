@@ -7,7 +7,8 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/work"
 )
 
 // requireState refuses an instance whose wanted state is none of these.
@@ -21,14 +22,16 @@ func requireState(inst *cluster.Instance, consequence string, states ...string) 
 	return fault.New(fault.WrongState, "Instance '%s' is marked to be %s, %s", inst.Name, inst.AdminState, consequence)
 }
 
-// active asks the node whether the instance runs there.
-func active(ctx context.Context, a Node, name string) (bool, error) {
-	live, err := a.Instance(ctx, name)
+// active asks the node whether the instance runs there. Something else under its name is an error.
+func active(ctx context.Context, a Node, inst *cluster.Instance) (bool, error) {
+	live, err := a.Instance(ctx, thingOf(inst))
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return false, nil
+	case fault.Is(err, fault.Exists):
+		return false, err
 	case err != nil:
-		return false, fault.New(fault.Environment, "Can't get the state of instance %s from node %s: %w", name, a.Node(), err)
+		return false, fault.New(fault.Environment, "Can't get the state of instance %s from node %s: %w", inst.Name, a.Node(), err)
 	}
 	return live.Active(), nil
 }
@@ -71,36 +74,27 @@ func startup(ctx context.Context, env *Env) (Plan, error) {
 	}
 	spec := specOf(snap.Cluster(), inst, hv, be)
 	spec.StartPaused = op.Bool("startup_paused")
-	running, err := active(ctx, a, inst.Name)
+	running, err := active(ctx, a, inst)
 	if err == nil && !running {
 		err = roomFor(ctx, a, "starting instance "+inst.Name, spec.Memory)
 	}
 	if err != nil {
 		return Plan{}, err
 	}
-	return Plan{Do: func(ctx context.Context) (any, error) {
-		if err := a.Start(ctx, env.Order(), spec, op.Reason); err != nil {
-			return nil, failed(err, "Could not start instance '%s'", inst.Name)
-		}
-		return nil, env.rememberUp(ctx, inst, !running)
-	}}, nil
+	start := onNode(startInstance, node.UUID, inst.UUID, "start instance "+inst.Name, startArgs{Given: true, Paused: op.Bool("startup_paused")})
+	start.Fails = "Could not start instance '" + inst.Name + "'"
+	return again(start, env.marked(inst, cluster.AdminUp, cluster.SourceAdmin, !running)), nil
 }
+
+// again is the plan of steps that establish a state: whoever goes on with them makes them anew.
+func again(steps ...work.Step) Plan { return Plan{Work: &work.Work{Steps: steps, Replanned: true}} }
 
 // offlineStart only remembers that the instance should run, for the day its
 // node is back.
 func offlineStart(env *Env, inst *cluster.Instance, node *cluster.Node) Plan {
-	return Plan{Do: func(ctx context.Context) (any, error) {
-		env.Warnf("Primary node %s is offline, only marking the instance as started", node.Name)
-		return nil, env.rememberUp(ctx, inst, false)
-	}}
-}
-
-// rememberUp marks the instance as started, and notes whether it was.
-func (e *Env) rememberUp(ctx context.Context, inst *cluster.Instance, started bool) error {
-	if e.Op.Bool("no_remember") {
-		return e.noteIf(ctx, started, inst.UUID)
-	}
-	return e.setState(ctx, inst.UUID, cluster.AdminUp, cluster.SourceAdmin, started)
+	mark := env.marked(inst, cluster.AdminUp, cluster.SourceAdmin, false)
+	mark.Says = []string{" - WARNING: Primary node " + node.Name + " is offline, only marking the instance as started"}
+	return again(mark)
 }
 
 // startParams checks the parameters that count for one start only.
@@ -119,14 +113,14 @@ func startParams(env *Env, inst *cluster.Instance) (hv, be cluster.Params, err e
 
 // shutdown prepares OP_INSTANCE_SHUTDOWN. An instance that is stopped already
 // is only marked as down.
-func shutdown(_ context.Context, env *Env) (Plan, error) {
+func shutdown(ctx context.Context, env *Env) (Plan, error) {
 	op, snap := env.Op, env.snapshot()
 	inst, err := findInstance(op, snap)
 	if err != nil {
 		return Plan{}, err
 	}
 	if op.Bool("force") {
-		env.Warnf("Ignoring instance state")
+		env.Warnf("Ignoring offline instance check")
 	} else if err := requireState(inst, "", cluster.AdminDown, cluster.AdminUp); err != nil {
 		return Plan{}, err
 	}
@@ -136,34 +130,31 @@ func shutdown(_ context.Context, env *Env) (Plan, error) {
 	}
 	node := snap.Node(inst.PrimaryNode)
 	if node != nil && node.Offline && op.Bool("ignore_offline_nodes") {
-		return Plan{Do: func(ctx context.Context) (any, error) {
-			env.Warnf("Primary node %s is offline, only marking the instance as stopped", node.Name)
-			return nil, env.rememberDown(ctx, inst, source, false)
-		}}, nil
+		mark := env.markedDown(inst, source, false)
+		mark.Says = []string{" - WARNING: Primary node " + node.Name + " is offline, only marking the instance as stopped"}
+		return again(mark), nil
 	}
 	_, a, err := env.primary(inst)
 	if err != nil {
 		return Plan{}, err
 	}
-	return Plan{Do: func(ctx context.Context) (any, error) {
-		ran, err := active(ctx, a, inst.Name)
-		if err == nil {
-			err = a.Stop(ctx, env.Order(), inst.Name, stopWithin(op.Int("timeout")), op.Reason)
-		}
-		if err != nil {
-			return nil, failed(err, "Could not shutdown instance '%s'", inst.Name)
-		}
-		return nil, env.rememberDown(ctx, inst, source, ran)
-	}}, nil
+	ran, err := active(ctx, a, inst)
+	if err != nil {
+		return Plan{}, err
+	}
+	stop := onNode(stopInstance, node.UUID, inst.UUID, "stop instance "+inst.Name, stopArgs{inst.Name, op.Int("timeout")})
+	stop.Fails = "Could not shutdown instance '" + inst.Name + "'"
+	return again(stop, env.markedDown(inst, source, ran)), nil
 }
 
-// rememberDown marks the instance as stopped, and notes whether it was; one that
+// markedDown is the step that records that an instance was stopped; one that
 // is marked offline stays so.
-func (e *Env) rememberDown(ctx context.Context, inst *cluster.Instance, source string, stopped bool) error {
-	if e.Op.Bool("no_remember") || inst.AdminState == cluster.AdminOffline {
-		return e.noteIf(ctx, stopped, inst.UUID)
+func (e *Env) markedDown(inst *cluster.Instance, source string, stopped bool) work.Step {
+	mark := e.marked(inst, cluster.AdminDown, source, stopped)
+	if inst.AdminState == cluster.AdminOffline {
+		mark.Args = encodeArgs(markArgs{Forget: true, Did: stopped})
 	}
-	return e.setState(ctx, inst.UUID, cluster.AdminDown, source, stopped)
+	return mark
 }
 
 // reboot prepares OP_INSTANCE_REBOOT. A stopped instance is started.
@@ -175,49 +166,37 @@ func reboot(ctx context.Context, env *Env) (Plan, error) {
 	if err := requireState(inst, "", cluster.AdminDown, cluster.AdminUp); err != nil {
 		return Plan{}, err
 	}
-	_, a, err := env.primary(inst)
+	node, a, err := env.primary(inst)
 	if err != nil {
 		return Plan{}, err
 	}
-	spec := specOf(env.snapshot().Cluster(), inst, nil, nil)
-	running, err := active(ctx, a, inst.Name)
+	running, err := active(ctx, a, inst)
 	if err == nil && !running {
-		err = roomFor(ctx, a, "starting instance "+inst.Name, spec.Memory)
+		err = roomFor(ctx, a, "starting instance "+inst.Name, specOf(env.snapshot().Cluster(), inst, nil, nil).Memory)
 	}
 	if err != nil {
 		return Plan{}, err
 	}
-	return Plan{Do: func(ctx context.Context) (any, error) {
-		if err := env.restart(ctx, a, spec, running); err != nil {
-			return nil, err
-		}
-		return nil, env.setState(ctx, inst.UUID, cluster.AdminUp, cluster.SourceAdmin, true)
-	}}, nil
+	mark := inInventory(markInstance, inst.UUID, "mark instance "+inst.Name+" as "+cluster.AdminUp, markArgs{State: cluster.AdminUp, Source: cluster.SourceAdmin, Did: true})
+	return again(append(restarting(env.Op, inst, node, running), mark)...), nil
 }
 
-// restart carries a reboot out on the node. A full one is a stop and a start
+// restarting are the steps of a reboot on the node. A full one is a stop and a start
 // of their own, which is what its reason file then shows.
-func (e *Env) restart(ctx context.Context, a Node, spec hypervisor.Spec, running bool) error {
-	trail, how := e.Op.Reason, stopWithin(e.Op.Int("shutdown_timeout"))
-	kind := e.Op.Str("reboot_type")
-	switch {
-	case !running:
-		e.Infof("Instance %s was already stopped, starting now", spec.Name)
-	case kind == "soft":
-		return failedUnlessNil(a.RebootSoft(ctx, e.Order(), spec.Name, trail), "Could not reboot instance")
-	case kind == "hard":
-		return failedUnlessNil(a.RebootHard(ctx, e.Order(), spec, how, trail), "Could not reboot instance")
-	default:
-		if err := a.Stop(ctx, e.Order(), spec.Name, how, trail); err != nil {
-			return failed(err, "Could not shutdown instance for full reboot")
-		}
+func restarting(op *opcode.Opcode, inst *cluster.Instance, node *cluster.Node, running bool) []work.Step {
+	kind, timeout := op.Str("reboot_type"), op.Int("shutdown_timeout")
+	start := onNode(startInstance, node.UUID, inst.UUID, "start instance "+inst.Name, startArgs{})
+	start.Fails = "Could not start instance for full reboot"
+	if !running {
+		start.Says = []string{" - INFO: Instance " + inst.Name + " was already stopped, starting now"}
+		return []work.Step{start}
 	}
-	return failedUnlessNil(a.Start(ctx, e.Order(), spec, trail), "Could not start instance for full reboot")
-}
-
-func failedUnlessNil(err error, what string) error {
-	if err == nil {
-		return nil
+	if kind == "soft" || kind == "hard" {
+		restart := onNode(restartInstance, node.UUID, inst.UUID, "restart instance "+inst.Name, restartArgs{inst.Name, kind == "hard", timeout})
+		restart.Fails = "Could not reboot instance"
+		return []work.Step{restart}
 	}
-	return failed(err, "%s", what)
+	stop := onNode(stopInstance, node.UUID, inst.UUID, "stop instance "+inst.Name, stopArgs{inst.Name, timeout})
+	stop.Fails = "Could not shutdown instance for full reboot"
+	return []work.Step{stop, start}
 }

@@ -95,7 +95,7 @@ func TestStartupWithParametersForOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := a.Instance(t.Context(), "one")
+	i, err := a.Instance(t.Context(), thingOf(r.instance("one")))
 	if err != nil || i.Memory != 512 || i.State != hypervisor.Paused {
 		t.Fatalf("got %+v, %v", i, err)
 	}

@@ -35,14 +35,14 @@ func instanceQueryData(ctx context.Context, env *Env) (Plan, error) {
 	return answer(result), nil
 }
 
-// lookAt asks the node about an instance; nil when the node cannot tell.
+// lookAt asks the node about an instance; nil when the node cannot tell, or has something else under its name.
 func (e *Env) lookAt(ctx context.Context, inst *cluster.Instance) *hypervisor.Instance {
 	node, a, err := e.primary(inst)
 	if err != nil {
 		e.Warnf("%v, considering the state of instance %s as unknown", err, inst.Name)
 		return nil
 	}
-	running, err := active(ctx, a, inst.Name)
+	running, err := active(ctx, a, inst)
 	if err != nil {
 		e.Warnf("%v", err)
 		return nil
@@ -50,7 +50,7 @@ func (e *Env) lookAt(ctx context.Context, inst *cluster.Instance) *hypervisor.In
 	if !running {
 		return &hypervisor.Instance{Name: inst.Name, State: hypervisor.Stopped}
 	}
-	live, err := a.Instance(ctx, inst.Name)
+	live, err := a.Instance(ctx, thingOf(inst))
 	if err != nil {
 		e.Warnf("Can't get the state of instance %s from node %s: %v", inst.Name, node.Name, err)
 		return nil

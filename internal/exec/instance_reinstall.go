@@ -5,6 +5,8 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/work"
 )
 
 // reinstall prepares OP_INSTANCE_REINSTALL: the operating system is installed
@@ -25,7 +27,7 @@ func reinstall(ctx context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	running, err := active(ctx, a, inst.Name)
+	running, err := active(ctx, a, inst)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -35,35 +37,31 @@ func reinstall(ctx context.Context, env *Env) (Plan, error) {
 	if err := checkGivenOSParams(op); err != nil {
 		return Plan{}, err
 	}
-	next := inst.Clone()
-	if op.Has("os_type") {
-		next.OS = op.Str("os_type")
-	}
+	next := installed(op, inst)
 	os, err := a.FindOS(ctx, next.OS, op.Bool("force_variant"))
 	if err != nil {
 		return Plan{}, err
 	}
-	next.OSParams = cluster.SetParams(next.OSParams, op.Map("osparams"))
-	next.OSParamsPrivate = cluster.SetParams(next.OSParamsPrivate, op.Map("osparams_private"))
 	if err := checkOSParams(os, node.Name, env.snapshot().Cluster().FillOS(next), next.OSParamsPrivate, op.Map("osparams_secret")); err != nil {
 		return Plan{}, err
 	}
-	return Plan{Do: func(ctx context.Context) (any, error) {
-		c := env.snapshot().Cluster()
-		env.Logf("Running the instance OS create scripts...")
-		params := scriptParams(c.FillOS(next), next.OSParamsPrivate, op.Map("osparams_secret"))
-		if err := a.Keep(ctx, env.Order(), inst.Name, inst.UUID); err != nil {
-			return nil, failed(err, "Could not install OS for instance %s on node %s", inst.Name, node.Name)
-		}
-		if err := a.Install(ctx, env.Order(), specOf(c, next, nil, nil), next.OS, params); err != nil {
-			return nil, failed(err, "Could not install OS for instance %s on node %s", inst.Name, node.Name)
-		}
-		if next.OS != inst.OS {
-			env.Logf("Changing OS to '%s'...", next.OS)
-		}
-		return nil, env.changeInstance(ctx, inst.UUID, func(_ *cluster.Snapshot, inst *cluster.Instance) ([]cluster.Change, error) {
-			inst.OS, inst.OSParams, inst.OSParamsPrivate = next.OS, next.OSParams, next.OSParamsPrivate
-			return nil, nil
-		})
-	}}, nil
+	install := onNode(installSystem, node.UUID, inst.UUID, "install "+next.OS+" on instance "+inst.Name, installArgs{Given: true})
+	install.Says, install.Anew = []string{"Running the instance OS create scripts..."}, true
+	install.Fails = "Could not install OS for instance " + inst.Name + " on node " + node.Name
+	set := inInventory(setSystem, inst.UUID, "remember what is installed on instance "+inst.Name, nil)
+	if next.OS != inst.OS {
+		set.Says = []string{"Changing OS to '" + next.OS + "'..."}
+	}
+	return Plan{Work: &work.Work{Steps: []work.Step{install, set}}}, nil
+}
+
+// installed is an instance as it is when the opcode has installed its operating system.
+func installed(op *opcode.Opcode, inst *cluster.Instance) *cluster.Instance {
+	next := inst.Clone()
+	if op.Has("os_type") {
+		next.OS = op.Str("os_type")
+	}
+	next.OSParams = cluster.SetParams(next.OSParams, op.Map("osparams"))
+	next.OSParamsPrivate = cluster.SetParams(next.OSParamsPrivate, op.Map("osparams_private"))
+	return next
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/drover-project/drover/internal/cluster"
-	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/work"
 )
 
 // instanceRemove prepares OP_INSTANCE_REMOVE: stop, take away what the node
@@ -16,58 +16,44 @@ func instanceRemove(_ context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	node, a, err := env.primary(inst)
+	node, _, err := env.primary(inst)
 	ignore := op.Bool("ignore_failures")
-	if err != nil && !ignore {
+	w := &work.Work{}
+	switch {
+	case err != nil && !ignore:
 		return Plan{}, err
+	case err != nil:
+		env.Warnf("%v", err)
+	default:
+		w.Steps = clearing(inst, node, op.Int("shutdown_timeout"), ignore)
 	}
-	return Plan{Do: func(ctx context.Context) (any, error) {
-		if err != nil {
-			env.Warnf("%v", err)
-		} else if err := env.clear(ctx, a, node, inst, ignore); err != nil {
-			return nil, err
-		}
-		return nil, env.forget(ctx, inst.UUID)
-	}}, nil
+	w.Steps = append(w.Steps, inInventory(forgetInstance, inst.UUID, "forget instance "+inst.Name, nil))
+	return Plan{Work: w}, nil
 }
 
-// clear stops an instance and removes it from its node. Another one that the node
+// clearing stops an instance and removes it from its node. Another one that the node
 // has under its name is left alone.
-func (e *Env) clear(ctx context.Context, a Node, node *cluster.Node, inst *cluster.Instance, ignore bool) error {
-	if there, err := a.Instance(ctx, inst.Name); err == nil && there.UUID != inst.UUID {
-		err = hypervisor.Stranger(inst.Name, inst.UUID, there.UUID)
-		if !ignore {
-			return failed(err, "Can't remove instance's disks")
-		}
-		e.Logf("Warning: can't remove instance's disks: %v", err)
+func clearing(inst *cluster.Instance, node *cluster.Node, timeout int64, ignore bool) []work.Step {
+	stop := onNode(stopInstance, node.UUID, inst.UUID, "stop instance "+inst.Name, stopArgs{inst.Name, timeout})
+	remove := onNode(removeFromNode, node.UUID, inst.UUID, "remove the disks of instance "+inst.Name, meant{inst.Name})
+	stop.Fails, stop.Tolerated = "Could not shutdown instance "+inst.Name+" on node "+node.Name, ignore
+	remove.Fails, remove.Tolerated = "Can't remove instance's disks", ignore
+	if ignore {
+		stop.Fails = "can't shutdown instance"
+		remove.Fails = "can't remove instance's disks"
+	}
+	return []work.Step{stop, remove}
+}
+
+// forgetting takes an instance out of the inventory and gives its addresses back.
+func (e *Env) forgetting(snap *cluster.Snapshot, uuid string) []cluster.Change {
+	inst := snap.Instance(uuid)
+	if inst == nil {
 		return nil
 	}
-	if err := a.Stop(ctx, e.Order(), inst.Name, stopWithin(e.Op.Int("shutdown_timeout")), e.Op.Reason); err != nil {
-		if !ignore {
-			return failed(err, "Could not shutdown instance %s on node %s", inst.Name, node.Name)
-		}
-		e.Logf("Warning: can't shutdown instance: %v", err)
+	w := newWiring(snap, "", connecting{now: e.nanos()})
+	for i := range inst.NICs {
+		w.release(&inst.NICs[i])
 	}
-	if err := a.Remove(ctx, e.Order(), inst.Name); err != nil {
-		if !ignore {
-			return failed(err, "Can't remove instance's disks")
-		}
-		e.Logf("Warning: can't remove instance's disks: %v", err)
-	}
-	return nil
-}
-
-// forget takes an instance out of the inventory and gives its addresses back.
-func (e *Env) forget(ctx context.Context, uuid string) error {
-	return e.Inventory.Update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
-		inst := snap.Instance(uuid)
-		if inst == nil {
-			return nil, nil
-		}
-		w := newWiring(snap, "", connecting{now: e.nanos()})
-		for i := range inst.NICs {
-			w.release(&inst.NICs[i])
-		}
-		return append(w.changes(), cluster.Delete(cluster.KindInstance, uuid)), nil
-	})
+	return append(w.changes(), cluster.Delete(cluster.KindInstance, uuid))
 }

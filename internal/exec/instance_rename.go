@@ -8,6 +8,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/work"
 )
 
 // renameLocks locks the instance under its old and its new name.
@@ -41,11 +42,11 @@ func (n Names) rename(ctx context.Context, env *Env) (Plan, error) {
 	if err := requireState(inst, "cannot rename", cluster.AdminDown, cluster.AdminOffline); err != nil {
 		return Plan{}, err
 	}
-	_, a, err := env.primary(inst)
+	node, a, err := env.primary(inst)
 	if err != nil {
 		return Plan{}, err
 	}
-	running, err := active(ctx, a, inst.Name)
+	running, err := active(ctx, a, inst)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -58,30 +59,18 @@ func (n Names) rename(ctx context.Context, env *Env) (Plan, error) {
 	if name == inst.Name {
 		return answer(name), nil
 	}
-	return Plan{Dry: name, Do: func(ctx context.Context) (any, error) {
-		if err := a.Rename(ctx, env.Order(), inst.Name, name); err != nil {
-			return nil, env.renameBack(ctx, a, name, inst.Name, failed(err, "Could not rename instance %s on node %s", inst.Name, a.Node()))
-		}
-		err := env.changeInstance(ctx, inst.UUID, func(_ *cluster.Snapshot, inst *cluster.Instance) ([]cluster.Change, error) {
-			inst.Name = name
-			return nil, nil
-		})
-		switch {
-		case unsure(err):
-			env.Warnf("Whether instance %s was renamed is not known; on node %s it is called %s", inst.Name, a.Node(), name)
-			return nil, err
-		case err != nil:
-			return nil, env.renameBack(ctx, a, name, inst.Name, err)
-		}
-		return name, nil
-	}}, nil
+	return Plan{Dry: name, Work: renaming(inst, node, name)}, nil
 }
 
-// renameBack gives the instance its old name on the node when the rename
-// failed. It does so even when the job is being ended.
-func (e *Env) renameBack(ctx context.Context, a Node, name, old string, cause error) error {
-	if err := a.Rename(context.WithoutCancel(ctx), e.Order(), name, old); err != nil && !fault.Is(err, fault.NotFound) {
-		e.Warnf("Could not give instance %s its name back on node %s: %v", old, a.Node(), err)
-	}
-	return cause
+// renaming gives an instance another name, on its node and then in the inventory.
+func renaming(inst *cluster.Instance, node *cluster.Node, name string) *work.Work {
+	onIt := onNode(renameOnNode, node.UUID, inst.UUID, "rename instance "+inst.Name+" to "+name+" on its node", renameArgs{inst.Name, name})
+	onIt.Fails = "Could not rename instance " + inst.Name + " on node " + node.Name
+	back := onNode(renameOnNode, "", "", "give instance "+inst.Name+" its name back", renameArgs{name, inst.Name})
+	back.Fails = "Could not give instance " + inst.Name + " its name back on node " + node.Name
+	back.Left = "On node " + node.Name + " instance " + inst.Name + " (" + inst.UUID + ") is still called " + name + ": rename it again when the node works"
+	onIt.Undo = &back
+	return &work.Work{Result: encodeArgs(name), Steps: []work.Step{
+		onIt, inInventory(nameInstance, inst.UUID, "rename instance "+inst.Name+" to "+name, renameArgs{inst.Name, name}),
+	}}
 }

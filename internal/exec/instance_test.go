@@ -100,7 +100,7 @@ func instanceDataConforms(t *testing.T, url string) {
 func TestConsole(t *testing.T) {
 	r := newRig(t)
 	r.create("one", false)
-	r.refuses("OpPrereqError", "Instance one is not running (state down)", "OP_INSTANCE_CONSOLE", one(nil))
+	r.refuses("OpPrereqError", "Instance one is not running (state ADMIN_down)", "OP_INSTANCE_CONSOLE", one(nil))
 	r.must("null", "OP_INSTANCE_STARTUP", one(nil))
 	r.must(`{"instance":"one","kind":"msg","message":"Console not available for fake hypervisor"}`, "OP_INSTANCE_CONSOLE", one(nil))
 }

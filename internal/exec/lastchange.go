@@ -1,12 +1,10 @@
 package exec
 
 import (
-	"context"
 	"fmt"
 	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/cluster"
-	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -17,50 +15,20 @@ const (
 	keptReason = 1024 // bytes
 )
 
-// update changes the inventory. Instances and nodes of which a change is counted
-// remember by which job it was made, and why.
-func (e *Env) update(ctx context.Context, change inventory.Change) error {
-	return e.Inventory.Update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
-		changes, err := change(snap)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range changes {
-			switch o := c.Put.(type) {
-			case *cluster.Instance:
-				if old := snap.Instance(o.UUID); old == nil || old.Serial != o.Serial {
-					o.Last = e.lastChange()
-				}
-			case *cluster.Node:
-				if old := snap.Node(o.UUID); old == nil || old.Serial != o.Serial {
-					o.Last = e.lastChange()
-				}
+// remember has instances and nodes of which a change is counted remember by which job it was made, and why.
+func (e *Env) remember(snap *cluster.Snapshot, changes []cluster.Change) {
+	for _, c := range changes {
+		switch o := c.Put.(type) {
+		case *cluster.Instance:
+			if old := snap.Instance(o.UUID); old == nil || old.Serial != o.Serial {
+				o.Last = e.lastChange()
+			}
+		case *cluster.Node:
+			if old := snap.Node(o.UUID); old == nil || old.Serial != o.Serial {
+				o.Last = e.lastChange()
 			}
 		}
-		return changes, nil
-	})
-}
-
-// noteIf notes that the opcode changed what an instance does, if it did.
-func (e *Env) noteIf(ctx context.Context, did bool, uuid string) error {
-	if !did {
-		return nil
 	}
-	return e.acted(ctx, uuid)
-}
-
-// acted notes that the opcode changed what an instance does, though nothing of
-// its settings.
-func (e *Env) acted(ctx context.Context, uuid string) error {
-	return e.Inventory.Update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
-		old := snap.Instance(uuid)
-		if old == nil {
-			return nil, nil
-		}
-		inst := old.Clone()
-		inst.Last = e.lastChange()
-		return []cluster.Change{cluster.Put(inst)}, nil
-	})
 }
 
 func (e *Env) lastChange() *cluster.LastChange {

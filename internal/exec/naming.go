@@ -39,7 +39,7 @@ func (n Names) checkNewName(ctx context.Context, env *Env, param, refusal string
 			WithHint("name_check: false takes any name")
 	}
 	if full != name {
-		env.Infof("Resolved given name '%s' to '%s'", name, full)
+		env.firstf("Resolved given name '%s' to '%s'", name, full)
 	}
 	if !matchesName(name, full) {
 		return nil, "", fault.New(fault.Invalid, "Resolved hostname '%s' does not look the same as given hostname '%s'", full, name).At(param)

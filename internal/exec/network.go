@@ -163,6 +163,9 @@ func setGateway(op *opcode.Opcode, network *cluster.Network) error {
 	if strings.EqualFold(given, none) {
 		given = ""
 	}
+	if op.Has("gateway") && op.Str("gateway") == "" {
+		return fault.New(fault.Invalid, "'' is no IP address").At("gateway").WithHint("a network without a gateway has 'none'")
+	}
 	if !op.Has("gateway") || given == network.Gateway {
 		return nil
 	}
@@ -237,7 +240,7 @@ func networkRemove(_ context.Context, env *Env) (Plan, error) {
 			}
 		}
 		if len(groups) > 0 {
-			return nil, fault.New(fault.WrongState, "Network '%s' is connected to the following node groups: %s", network.Name, strings.Join(groups, ", "))
+			return nil, fault.New(fault.WrongState, "Network still connected").WithHint("disconnect '%s' from the following node groups: %s", network.Name, strings.Join(groups, ", "))
 		}
 		return []cluster.Change{cluster.Delete(cluster.KindNetwork, network.UUID)}, nil
 	})

@@ -40,6 +40,7 @@ func TestNetworks(t *testing.T) {
 		" - WARNING: Cannot reserve IP address 10.0.0.1: 192.0.2.0/28 does not contain 10.0.0.1",
 		" - WARNING: Cannot release IP address 192.0.2.5: IP 192.0.2.5 is not externally reserved")
 	r.refuses("OpPrereqError", "Gateway IP address '192.0.2.6' is already reserved", "OP_NETWORK_SET_PARAMS", net(params{"gateway": "192.0.2.6"}))
+	r.refuses("OpPrereqError", "'' is no IP address (a network without a gateway has 'none')", "OP_NETWORK_SET_PARAMS", net(params{"gateway": ""}))
 	r.refuses("AddressPoolError", "192.0.2.0/28 does not contain 10.0.0.1", "OP_NETWORK_SET_PARAMS", net(params{"gateway": "10.0.0.1"}))
 	r.refuses("OpPrereqError", "Cannot modify gateway and reserved ips at once", "OP_NETWORK_SET_PARAMS",
 		net(params{"gateway": "192.0.2.3", "add_reserved_ips": []any{"192.0.2.4"}}))
@@ -52,7 +53,7 @@ func TestNetworks(t *testing.T) {
 	r.must("null", "OP_NETWORK_CONNECT", connect())
 	r.logged(" - WARNING: Network 'net' is already mapped to group 'default'")
 	r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"nics": []any{params{"network": "net", "ip": "pool"}}, "start": false}))
-	r.refuses("OpPrereqError", "Network 'net' is connected to the following node groups: default", "OP_NETWORK_REMOVE", net(params{}))
+	r.refuses("OpPrereqError", "Network still connected (disconnect 'net' from the following node groups: default)", "OP_NETWORK_REMOVE", net(params{}))
 	part := params{"network_name": "net", "group_name": "default"}
 	r.refuses("OpPrereqError", "IP addresses from network 'net', which is about to be disconnected from node group 'default', are in use: one",
 		"OP_NETWORK_DISCONNECT", part)

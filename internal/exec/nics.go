@@ -244,7 +244,8 @@ func (w *wiring) join(nic *cluster.NIC, r nicRequest) error {
 	}
 	params, connected := w.group.Networks[found.UUID]
 	if !connected {
-		return fault.New(fault.WrongState, "Network '%s' is not connected to node group '%s'", found.Name, w.group.Name).At(r.place + ".network")
+		return fault.New(fault.Invalid, "No netparams found for the network %s, probably not connected", found.Name).At(r.place+".network").
+			WithHint("connect it to node group '%s'", w.group.Name)
 	}
 	nic.Network, nic.Params = found.UUID, params.Clone()
 	if r.ip == "" || r.ip == none {

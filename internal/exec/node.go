@@ -23,14 +23,12 @@ func nodeAdd(_ context.Context, env *Env) (Plan, error) {
 	if _, err := env.agent(node); err != nil {
 		return Plan{}, err
 	}
-	return Plan{Do: func(ctx context.Context) (any, error) {
-		return nil, env.update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
-			node, err := newNode(env, snap)
-			if err != nil {
-				return nil, err
-			}
-			return []cluster.Change{cluster.Put(node)}, nil
-		})
+	return Plan{Change: func(snap *cluster.Snapshot) ([]cluster.Change, any, error) {
+		node, err := newNode(env, snap)
+		if err != nil {
+			return nil, nil, err
+		}
+		return []cluster.Change{cluster.Put(node)}, nil, nil
 	}}, nil
 }
 
@@ -186,9 +184,9 @@ func nodeModify(_ context.Context, env *Env) (Plan, error) {
 	for _, line := range next.notes {
 		env.Infof("%s", line)
 	}
-	return Plan{Dry: next.result, Do: func(ctx context.Context) (any, error) {
-		err := env.update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) { return next.apply(snap, node.UUID) })
-		return next.result, err
+	return Plan{Dry: next.result, Change: func(snap *cluster.Snapshot) ([]cluster.Change, any, error) {
+		changes, err := next.apply(snap, node.UUID)
+		return changes, next.result, err
 	}}, nil
 }
 
@@ -214,7 +212,7 @@ func checkNodeRequest(env *Env, node *cluster.Node) error {
 	switch {
 	case len(op.Map("hv_state")) > 0, len(op.Map("disk_state")) > 0: // clients send empty ones
 		return fault.New(fault.Invalid, "Parameters 'hv_state' and 'disk_state' can't be changed yet")
-	case given+roles == 0:
+	case given+roles == 0, given+roles == 1 && op.Has("powered") && op.Bool("powered") == node.Powered:
 		return fault.New(fault.Invalid, "Please pass at least one modification")
 	case raised > 1:
 		return fault.New(fault.Invalid, "Can't set the node into more than one state at the same time")

@@ -73,6 +73,7 @@ func TestNodeModify(t *testing.T) {
 	}{
 		{"Node 'nosuch' not known", "nosuch", params{"drained": true}},
 		{"Please pass at least one modification", "node2", params{}},
+		{"Please pass at least one modification", "node2", params{"powered": true}},
 		{"Can't set the node into more than one state at the same time", "node2", params{"drained": true, "offline": true}},
 		{"The master role can be changed only via master-failover", "node1", params{"drained": true, "force": true}},
 		{"Node node2 is not master capable, cannot make it a master candidate", "node2", params{"master_candidate": true}},

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -48,12 +49,21 @@ func checkGivenOSParams(op *opcode.Opcode) error {
 				return fault.New(fault.Invalid, "The OS parameter '%s' is given in %s and in %s", name, before, param).At(place)
 			}
 			seen[name] = param
-			if _, text := given[name].(string); !text && given[name] != nil {
-				return fault.New(fault.Mistyped, "The OS parameter '%s' must be a text, got %v", name, given[name]).At(place)
+			if _, text := given[name].(string); !text {
+				return fault.New(fault.Mistyped, "The OS parameter '%s' must be a text, got %s", name, jsonText(given[name])).At(place)
 			}
 		}
 	}
 	return nil
+}
+
+// jsonText is a value as clients wrote it.
+func jsonText(v any) string {
+	out, err := json.Marshal(v)
+	if err != nil {
+		return "what is no JSON"
+	}
+	return string(out)
 }
 
 // checkClusterOSParams checks the parameters that the cluster sets for

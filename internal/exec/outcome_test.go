@@ -62,8 +62,8 @@ func (r *rig) onItsNode(name string) hypervisor.Instance {
 	if err != nil {
 		r.Fatal(err)
 	}
-	there, err := a.Instance(r.Context(), name)
-	if err != nil || there.UUID != inst.UUID {
+	there, err := a.Instance(r.Context(), thingOf(inst))
+	if err != nil || there.UUID != inst.UUID || there.Name != name {
 		r.Fatalf("the node has %+v, %v", there, err)
 	}
 	return there
@@ -78,8 +78,8 @@ func TestNothingIsUndoneUponAGuess(t *testing.T) {
 		name string
 		warn string
 	}{
-		{"OP_INSTANCE_CREATE", creating(nil), "one", " - WARNING: Whether instance one was added is not known; its disks on node node1 are left as they are"},
-		{"OP_INSTANCE_RENAME", one(params{"new_name": "other"}), "other", " - WARNING: Whether instance one was renamed is not known; on node node1 it is called other"},
+		{"OP_INSTANCE_CREATE", creating(nil), "one", " - WARNING: It is not known whether this was done: add instance one to the inventory; nothing is taken back, what was done before is left as it is"},
+		{"OP_INSTANCE_RENAME", one(params{"new_name": "other"}), "other", " - WARNING: It is not known whether this was done: rename instance one to other; nothing is taken back, what was done before is left as it is"},
 	} {
 		r := newRig(t)
 		if test.id != "OP_INSTANCE_CREATE" {

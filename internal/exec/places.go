@@ -57,6 +57,22 @@ func (p *places) choose(newest func() *cluster.Snapshot, candidates []candidate,
 	return best.node, why, nil
 }
 
+// total is what the node of an instance has for instances, in MiB; 0 if nobody asked.
+func (p *places) total(uuid string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.claims[uuid].total
+}
+
+// taken reports whether the place of an instance that is to be added went to others since it was chosen. Behind a restart nobody knows
+// what other creations have chosen; they find out when they add theirs.
+func (e *Env) taken(snap *cluster.Snapshot, inst *cluster.Instance, total int) bool {
+	if e.places != nil {
+		return e.places.taken(snap, inst.UUID)
+	}
+	return intParam(snap.Cluster().FillBE(inst), "maxmem") > total-promised(snap, inst.PrimaryNode)
+}
+
 // taken reports whether the place of an instance went to others since it was chosen: the
 // node has promised more by now.
 func (p *places) taken(snap *cluster.Snapshot, uuid string) bool {

@@ -106,11 +106,11 @@ type fullNode struct {
 	prepare func(node string) error
 }
 
-func (n fullNode) Prepare(ctx context.Context, order agent.Order, name, uuid string, disks []hypervisor.Disk) error {
+func (n fullNode) Prepare(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []hypervisor.Disk) error {
 	if err := n.prepare(n.Node()); err != nil {
 		return err
 	}
-	return n.anyNode.Prepare(ctx, order, name, uuid, disks)
+	return n.anyNode.Prepare(ctx, order, of, disks)
 }
 
 // A creation whose place was taken chooses again, and leaves nothing on the node that it

@@ -100,9 +100,9 @@ func TestWorkThatWasInterruptedSaysSo(t *testing.T) {
 // TestOrdersOfAnOpcodeAreTold: each has a number of its own, under the leader's
 // epoch.
 func TestOrdersOfAnOpcodeAreTold(t *testing.T) {
-	env := &Env{Job: 7, Index: 2, Epoch: 5}
+	env := &Env{Job: 7, Index: 2, Epoch: 5, Life: "life"}
 	for step := 1; step < 4; step++ {
-		if got, want := env.Order(), (agent.Order{Epoch: 5, Job: 7, Opcode: 2, Step: step}); got != want {
+		if got, want := env.Order(), (agent.Order{Epoch: 5, Life: "life", Job: 7, Opcode: 2, Step: step}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}

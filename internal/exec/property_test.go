@@ -119,13 +119,13 @@ func (r *rig) reset() {
 	}
 	for _, node := range []string{"node1", "node2"} {
 		r.failOn(node, "", false)
-		for _, name := range r.instancesOn(node) {
+		for _, of := range r.instancesOn(node) {
 			a, err := r.fleet.Agent(node)
 			if err == nil {
-				err = a.Stop(r.Context(), agent.Order{}, name, hypervisor.Stop{}, nil)
+				err = a.Stop(r.Context(), agent.Order{}, of, hypervisor.Stop{}, nil)
 			}
 			if err == nil {
-				err = a.Remove(r.Context(), agent.Order{}, name)
+				err = a.Remove(r.Context(), agent.Order{}, of)
 			}
 			if err != nil {
 				r.Fatal(err)
@@ -134,8 +134,8 @@ func (r *rig) reset() {
 	}
 }
 
-// instancesOn returns the names of what is on a node.
-func (r *rig) instancesOn(node string) []string {
+// instancesOn returns what is on a node.
+func (r *rig) instancesOn(node string) []hypervisor.Thing {
 	r.Helper()
 	a, err := r.fleet.Agent(node)
 	if err != nil {
@@ -145,11 +145,11 @@ func (r *rig) instancesOn(node string) []string {
 	if err != nil {
 		r.Fatal(err)
 	}
-	var names []string
+	var things []hypervisor.Thing
 	for _, i := range list {
-		names = append(names, i.Name)
+		things = append(things, hypervisor.Thing{UUID: i.UUID, Name: i.Name})
 	}
-	return names
+	return things
 }
 
 // removeAll removes every instance and checks that nothing is left anywhere.

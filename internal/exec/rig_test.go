@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,11 +49,16 @@ type rig struct {
 	broken map[string]fake.Call
 	// changed are the changes that drivers were asked for since an opcode began.
 	changed []change
+	// onCall is asked before a driver changes something, and when it has; nil for nobody.
+	onCall atomic.Pointer[func() error]
 	// wrap stands between opcodes and a node.
 	wrap func(Node) Node
 	// down are the nodes that do not answer.
 	down map[string]bool
 }
+
+// life is that of the rig's store.
+const life = "life-of-the-rig"
 
 var errBroken = errors.New("the driver is broken on purpose")
 
@@ -124,6 +130,11 @@ func (r *rig) openAgent(node string) (*agent.Agent, error) {
 		if !observes(c.Method) && !c.After {
 			r.changed = append(r.changed, change{node, c.Name, c.Method})
 		}
+		if !observes(c.Method) {
+			if err := r.called(); err != nil {
+				return err
+			}
+		}
 		if b, ok := r.broken[node]; ok && b.Method == c.Method && b.After == c.After {
 			return errBroken
 		}
@@ -133,6 +144,14 @@ func (r *rig) openAgent(node string) (*agent.Agent, error) {
 		return nil, err
 	}
 	return agent.New(agent.Config{Node: node, Dir: dir, Driver: driver, Now: func() time.Time { return time.Unix(3000, 0) }})
+}
+
+// called asks whoever wants to know of changes.
+func (r *rig) called() error {
+	if f := r.onCall.Load(); f != nil {
+		return (*f)()
+	}
+	return nil
 }
 
 // failOn makes a driver method of a node fail, before or after its effect; an
@@ -148,7 +167,7 @@ type change struct{ node, instance, method string }
 
 // observes reports whether a method of a driver only looks.
 func observes(method string) bool {
-	return method == "node" || method == "instance" || method == "instances"
+	return method == "node" || method == "instance" || method == "named" || method == "instances"
 }
 
 // mustHold checks that the opcode asked for the locks of every node, and of
@@ -227,7 +246,7 @@ func (r *rig) oses(ctx context.Context, node string) query.NodeState {
 func (r *rig) env(op *opcode.Opcode) *Env {
 	r.jobs++
 	return &Env{
-		Job: r.jobs, Op: op, Inventory: r.keeper, Nodes: r.nodes,
+		Job: r.jobs, Life: life, Op: op, Inventory: r.keeper, Nodes: r.nodes,
 		Log: func(kind string, payload any) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -348,14 +367,14 @@ func (r *rig) state(node, name string) hypervisor.State {
 	if err != nil {
 		r.Fatal(err)
 	}
-	i, err := a.Instance(r.Context(), name)
-	if fault.Is(err, fault.NotFound) {
+	list, err := a.Named(r.Context(), name)
+	switch {
+	case err != nil || len(list) > 1:
+		r.Fatalf("%s has %+v, %v", node, list, err)
+	case len(list) == 0:
 		return ""
 	}
-	if err != nil {
-		r.Fatal(err)
-	}
-	return i.State
+	return list[0].State
 }
 
 // lastReason returns the source of the last entry of an instance's reason

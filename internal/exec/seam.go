@@ -19,22 +19,25 @@ type Node interface {
 	// Node is the node's name.
 	Node() string
 
-	Instance(ctx context.Context, name string) (hypervisor.Instance, error)
+	// Instance tells about one instance: NotFound when the node has nothing of it, Exists when something else
+	// is under its name, which is what whatever changes something is answered with then, too (hypervisor.Stranger).
+	Instance(ctx context.Context, of hypervisor.Thing) (hypervisor.Instance, error)
+	// Named lists what the node has under a name, whosever it is.
+	Named(ctx context.Context, name string) ([]hypervisor.Instance, error)
 	Instances(ctx context.Context) ([]hypervisor.Instance, error)
 	Info(ctx context.Context) (hypervisor.Node, error)
 	FindOS(ctx context.Context, name string, force bool) (agent.OS, error)
 	Delay(ctx context.Context, d time.Duration) error
 
-	Prepare(ctx context.Context, order agent.Order, name, uuid string, disks []hypervisor.Disk) error
-	Keep(ctx context.Context, order agent.Order, name, uuid string) error
-	Drop(ctx context.Context, order agent.Order, name string, disks []string) error
+	Prepare(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []hypervisor.Disk) error
+	Drop(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []string) error
 	Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string) error
 	Start(ctx context.Context, order agent.Order, spec hypervisor.Spec, trail reason.Trail) error
-	Stop(ctx context.Context, order agent.Order, name string, how hypervisor.Stop, trail reason.Trail) error
-	RebootSoft(ctx context.Context, order agent.Order, name string, trail reason.Trail) error
+	Stop(ctx context.Context, order agent.Order, of hypervisor.Thing, how hypervisor.Stop, trail reason.Trail) error
+	RebootSoft(ctx context.Context, order agent.Order, of hypervisor.Thing, trail reason.Trail) error
 	RebootHard(ctx context.Context, order agent.Order, spec hypervisor.Spec, how hypervisor.Stop, trail reason.Trail) error
-	Rename(ctx context.Context, order agent.Order, name, to string) error
-	Remove(ctx context.Context, order agent.Order, name string) error
+	Rename(ctx context.Context, order agent.Order, of hypervisor.Thing, to string) error
+	Remove(ctx context.Context, order agent.Order, of hypervisor.Thing) error
 
 	// RunTask carries a task of a deployment out, and hands its output over line by line.
 	RunTask(ctx context.Context, order agent.Order, task agent.Task, log func(line string)) error
@@ -54,7 +57,10 @@ func Local(fleet *agent.Fleet) Nodes {
 	}
 }
 
-// Order is the next order that the opcode gives.
-func (e *Env) Order() agent.Order {
-	return agent.Order{Epoch: e.Epoch, Job: e.Job, Opcode: e.Index, Step: int(e.steps.Add(1))}
+// Order is the next order of an opcode that gives them one by one, and not as steps.
+func (e *Env) Order() agent.Order { return e.orderNumber(int(e.steps.Add(1))) }
+
+// orderNumber is the order with a number among those of the opcode.
+func (e *Env) orderNumber(n int) agent.Order {
+	return agent.Order{Epoch: e.Epoch, Life: e.Life, Job: e.Job, Opcode: e.Index, Step: n}
 }

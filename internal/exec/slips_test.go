@@ -25,11 +25,15 @@ func TestSlipsAreRefused(t *testing.T) {
 		p        params
 	}{
 		"a short name":     {"Node node9.example is already in the configuration", "OP_NODE_ADD", params{"node_name": "node9"}},
+		"attach":           {"Attach operation is not supported for NICs (to make a new one, say add)", "OP_INSTANCE_SET_PARAMS", nic("attach", int64(0), params{})},
+		"detach of a disk": {"Disks can't be detached yet (to remove it, say so)", "OP_INSTANCE_SET_PARAMS", params{"instance_name": "one", "disks": []any{[]any{"detach", int64(0), params{}}}}},
+		"attach of a disk": {"Disks can't be attached yet (to make a new one, say add)", "OP_INSTANCE_SET_PARAMS", params{"instance_name": "one", "disks": []any{[]any{"attach", int64(0), params{"size": 4}}}}},
 		"detach":           {"Detach operation is not supported for NICs (to remove it, say so)", "OP_INSTANCE_SET_PARAMS", nic("detach", int64(0), params{})},
 		"a numeric NIC":    {"Purely numeric names are not allowed, got NIC name '12'", "OP_INSTANCE_SET_PARAMS", nic("modify", int64(0), params{"name": "12"})},
 		"a numeric disk":   {"Purely numeric names are not allowed, got disk name '3'", "OP_INSTANCE_CREATE", made(params{"disks": []any{params{"size": 8, "name": "3"}}})},
 		"a numeric new":    {"Purely numeric names are not allowed, got NIC name '7'", "OP_INSTANCE_CREATE", made(params{"nics": []any{params{"name": "7"}}})},
 		"given twice":      {"The OS parameter 'test_param' is given in osparams and in osparams_secret", "OP_INSTANCE_CREATE", made(params{"osparams": params{"test_param": "x"}, "osparams_secret": params{"test_param": "y"}})},
+		"nothing":          {"The OS parameter 'test_param' must be a text, got null", "OP_INSTANCE_CREATE", made(params{"osparams": params{"test_param": nil}})},
 		"a number":         {"The OS parameter 'test_param' must be a text, got 5", "OP_INSTANCE_CREATE", made(params{"osparams": params{"test_param": 5}})},
 		"spindles":         {"Spindles in instance disks cannot be specified when exclusive storage is not active", "OP_INSTANCE_SET_PARAMS", disk(params{"size": 32, "spindles": 2})},
 		"a provider":       {"The 'provider' option is only valid for the ext template, not file", "OP_INSTANCE_SET_PARAMS", disk(params{"size": 32, "provider": "x"})},

@@ -28,6 +28,11 @@ func specOf(c *cluster.Cluster, inst *cluster.Instance, hv, be cluster.Params) h
 	return spec
 }
 
+// thingOf says to nodes which instance is meant.
+func thingOf(inst *cluster.Instance) hypervisor.Thing {
+	return hypervisor.Thing{UUID: inst.UUID, Name: inst.Name}
+}
+
 func diskOf(d *cluster.Disk) hypervisor.Disk {
 	return hypervisor.Disk{UUID: d.UUID, Size: int(d.Size), Template: d.Type, ReadOnly: d.Mode == "ro"}
 }

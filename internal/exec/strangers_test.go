@@ -2,8 +2,11 @@ package exec
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/agent"
@@ -20,31 +23,51 @@ func (r *rig) logs(message string) {
 
 const strangerHint = " (it is left alone; drover cluster verify lists what nodes have and the inventory does not know)"
 
-// onNode puts an instance on a node that the inventory does not know, with a disk.
-func (r *rig) onNode(node, name, uuid string) *agent.Agent {
+// onNode puts an instance on a node that the inventory does not know, with a disk. It was made by a job of a life of the
+// store.
+func (r *rig) onNode(node, name, uuid, life string) *agent.Agent {
 	r.Helper()
 	a, err := r.fleet.Agent(node)
 	if err != nil {
 		r.Fatal(err)
 	}
-	if err := a.Prepare(r.Context(), agent.Order{}, name, uuid, []hypervisor.Disk{{UUID: "disk-of-" + uuid, Size: 8}}); err != nil {
+	order := agent.Order{Life: life, Job: 7}
+	if err := a.Prepare(r.Context(), order, hypervisor.Thing{UUID: uuid, Name: name}, []hypervisor.Disk{{UUID: "disk-of-" + uuid, Size: 8}}); err != nil {
 		r.Fatal(err)
 	}
 	return a
 }
 
-func TestCreateClearsLeftovers(t *testing.T) {
+// has checks that a node has these under a name, by UUID, stopped with one disk each.
+func (r *rig) has(a *agent.Agent, name string, uuids ...string) {
+	r.Helper()
+	list, err := a.Named(r.Context(), name)
+	if err != nil || len(list) != len(uuids) {
+		r.Fatalf("the node has %+v, %v, want %v", list, err, uuids)
+	}
+	for i := range list {
+		if !slices.Contains(uuids, list[i].UUID) || list[i].Active() || len(list[i].Disks) != 1 {
+			r.Errorf("the node has %+v, want %v", list, uuids)
+		}
+	}
+}
+
+// What a creation left that did not end is in nobody's way, for everything has UUIDs of its own.
+func TestCreateGoesOnBesideWhatACreationLeft(t *testing.T) {
 	r := newRig(t)
-	a := r.onNode("node1", "one", "dead")
+	a := r.onNode("node1", "one", "dead", life)
 	r.create("one", false)
-	r.logs(" - INFO: Node node1 has disks of an instance one (dead) whose creation did not end, and which nothing has used: they are removed")
-	if i, err := a.Instance(t.Context(), "one"); err != nil || i.UUID != r.instance("one").UUID || len(i.Disks) != 1 || i.Disks[0].UUID == "dead" || i.Blank {
-		t.Fatalf("the node has %+v, %v", i, err)
+	r.logs(" - INFO: Node node1 has another instance one (dead), made by job 7, opcode 0 of the store's life life-of-the-rig, whose creation did not end; " +
+		"it is left there until: drover node clear-orphans node1 dead")
+	uuid := r.instance("one").UUID
+	r.has(a, "one", uuid, "dead")
+	if i, err := a.Instance(t.Context(), thingOf(r.instance("one"))); err != nil || i.MadeBy != (hypervisor.Mark{Life: life, Job: int64(r.jobs)}) {
+		t.Errorf("the new one is %+v, %v", i, err)
 	}
-	if err := a.Start(t.Context(), agent.Order{}, hypervisor.Spec{Name: "two"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	r.refuses("OpPrereqError", "Instance 'two' is not in the cluster, but runs on node node1", "OP_INSTANCE_CREATE", creating(params{"instance_name": "two"}))
+	r.must("false", "OP_CLUSTER_VERIFY_GROUP", params{"group_name": "default"})
+	r.logs("  - ERROR: node node1: unknown instance one on this node (dead, made by job 7, opcode 0 of the store's life life-of-the-rig)")
+	r.must("null", "OP_INSTANCE_REMOVE", one(nil))
+	r.has(a, "one", "dead")
 }
 
 // A machine that the inventory does not know may be somebody's: it was restored from an
@@ -52,65 +75,52 @@ func TestCreateClearsLeftovers(t *testing.T) {
 // it, also not one that is refused or fails.
 func TestCreateLeavesStrangersAlone(t *testing.T) {
 	r := newRig(t)
-	a := r.onNode("node1", "one", "theirs")
-	if err := a.Keep(t.Context(), agent.Order{}, "one", "theirs"); err != nil {
+	a := r.onNode("node1", "one", "theirs", "another-life")
+	refusal := func() string {
+		return fmt.Sprintf("Instance 'one' is not in the cluster, but node node1 has one of that name (theirs, 1 disks) (the new one would have the UUID "+
+			"00000000-0000-4000-8000-%012x; that is left alone: take another name or another node; drover cluster verify lists what nodes have and the cluster does not)", r.uuids+1)
+	}
+	r.refuses("OpPrereqError", refusal(), "OP_INSTANCE_CREATE", creating(nil))
+	r.refuses("OpPrereqError", refusal(), "OP_INSTANCE_CREATE", creating(params{"dry_run": true}))
+	r.has(a, "one", "theirs")
+
+	// What runs is no leftover, whoever made it.
+	spec := hypervisor.Spec{Name: "run", UUID: "running"}
+	if err := a.Start(t.Context(), agent.Order{Life: life, Job: 7}, spec, nil); err != nil {
 		t.Fatal(err)
 	}
-	const refusal = "Instance 'one' is not in the cluster, but node node1 has one of that name (theirs, 1 disks) " +
-		"(it is left alone: take another name or another node; drover cluster verify lists what nodes have and the cluster does not)"
-	r.refuses("OpPrereqError", refusal, "OP_INSTANCE_CREATE", creating(nil))
-	r.refuses("OpPrereqError", refusal, "OP_INSTANCE_CREATE", creating(params{"dry_run": true}))
-	if i, err := a.Instance(t.Context(), "one"); err != nil || i.UUID != "theirs" || len(i.Disks) != 1 {
-		t.Errorf("the node has %+v, %v", i, err)
-	}
+	r.refuses("OpPrereqError", fmt.Sprintf("Instance 'run' is not in the cluster, but runs on node node1 (running) (the new one would have the UUID "+
+		"00000000-0000-4000-8000-%012x; that is left alone: take another name or another node; drover cluster verify lists what nodes have and the cluster does not)", r.uuids+1),
+		"OP_INSTANCE_CREATE", creating(params{"instance_name": "run"}))
 
 	// One that comes after the checks is left alone, too.
 	r.wrap = func(n Node) Node {
-		return beforePrepare{n, func(string) { r.onNode("node1", "two", "late") }}
+		return beforePrepare{n, func(string) { r.onNode("node1", "two", "late", "another-life") }}
 	}
 	r.refuses("OpExecError", "Could not create the disks of instance two on node node1: there is another instance two on the node: its UUID is late, not "+
 		fmt.Sprintf("00000000-0000-4000-8000-%012x", r.uuids+1)+strangerHint, "OP_INSTANCE_CREATE", creating(params{"instance_name": "two"}))
-	if i, err := a.Instance(t.Context(), "two"); err != nil || i.UUID != "late" || len(i.Disks) != 1 {
-		t.Errorf("the node has %+v, %v", i, err)
-	}
+	r.has(a, "two", "late")
 }
 
-// What the inventory knows is nobody's leftover, whatever its node says of it; and what
-// is used is none any more, though the node was not told at its creation.
-func TestWhatIsInTheInventoryIsNoLeftover(t *testing.T) {
+// What the inventory knows is nobody's leftover, whatever it is called on its node.
+func TestCreateLeavesAloneWhatIsInTheInventory(t *testing.T) {
 	r := newRig(t)
-	r.failOn("node1", "keep", false)
-	r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"no_install": true, "start": false}))
-	r.logs(" - WARNING: Node node1 did not take note that instance one is wanted: the driver is broken on purpose")
-	r.failOn("node1", "", false)
+	r.create("one", false)
 	a, err := r.fleet.Agent("node1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blank := func(name string) bool {
-		t.Helper()
-		i, err := a.Instance(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return i.Blank
-	}
-	if !blank("one") {
-		t.Fatal("the node took note all the same")
-	}
-	if err := a.Rename(t.Context(), agent.Order{}, "one", "two"); err != nil {
+	first := r.instance("one")
+	if err := a.Rename(t.Context(), agent.Order{}, thingOf(first), "two"); err != nil {
 		t.Fatal(err)
 	}
-	uuid := r.instance("one").UUID
-	r.refuses("OpPrereqError", "Instance 'two' is not in the cluster, but node node1 has one of that name ("+uuid+", 1 disks) "+
-		"(it is left alone: take another name or another node; drover cluster verify lists what nodes have and the cluster does not)",
+	r.refuses("OpPrereqError", fmt.Sprintf("Instance 'two' is not in the cluster, but node node1 has one of that name (%s, 1 disks) (the new one would have the UUID "+
+		"00000000-0000-4000-8000-%012x; that is left alone: take another name or another node; drover cluster verify lists what nodes have and the cluster does not)", first.UUID, r.uuids+1),
 		"OP_INSTANCE_CREATE", creating(params{"instance_name": "two"}))
-	if err := a.Rename(t.Context(), agent.Order{}, "two", "one"); err != nil {
-		t.Fatal(err)
-	}
-	r.must("null", "OP_INSTANCE_REINSTALL", one(nil))
-	if blank("one") {
-		t.Error("an operating system was installed on it, and the node takes it for blank")
+	// And it is found under its UUID: a rename that was half done does not keep it from being used.
+	r.must("null", "OP_INSTANCE_STARTUP", one(nil))
+	if i, err := a.Instance(t.Context(), thingOf(first)); err != nil || !i.Active() || i.Name != "one" {
+		t.Errorf("it is %+v, %v", i, err)
 	}
 }
 
@@ -123,29 +133,122 @@ type beforePrepare struct {
 	happens func(name string)
 }
 
-func (n beforePrepare) Prepare(ctx context.Context, order agent.Order, name, uuid string, disks []hypervisor.Disk) error {
-	n.happens(name)
-	return n.anyNode.Prepare(ctx, order, name, uuid, disks)
+func (n beforePrepare) Prepare(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []hypervisor.Disk) error {
+	n.happens(of.Name)
+	return n.anyNode.Prepare(ctx, order, of, disks)
 }
 
-// An instance that is removed, or started, is the one that the inventory means.
-func TestStrangersAreNeitherRemovedNorStarted(t *testing.T) {
+// What is ordered of an instance is done to the one that the inventory means: whatever else runs under its name on its node is
+// neither touched nor taken for it.
+func TestStrangersAreNotTouched(t *testing.T) {
+	for _, runs := range []bool{false, true} {
+		r := newRig(t)
+		r.create("one", runs)
+		a, err := r.fleet.Agent("node1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		inst := r.instance("one")
+		if err := a.Stop(t.Context(), agent.Order{}, thingOf(inst), hypervisor.Stop{Force: true}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Remove(t.Context(), agent.Order{}, thingOf(inst)); err != nil {
+			t.Fatal(err)
+		}
+		r.onNode("node1", "one", "theirs", "another-life")
+		if runs {
+			if err := a.Start(t.Context(), agent.Order{}, hypervisor.Spec{Name: "one", UUID: "theirs"}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stranger := "there is another instance one on the node: its UUID is theirs, not " + inst.UUID + strangerHint
+		if runs {
+			r.refuses("OpPrereqError", stranger, "OP_INSTANCE_REBOOT", one(params{"reboot_type": "soft"}))
+		} else {
+			r.refuses("OpPrereqError", stranger, "OP_INSTANCE_REINSTALL", one(nil))
+			r.refuses("OpPrereqError", stranger, "OP_INSTANCE_RENAME", one(params{"new_name": "other"}))
+			r.refuses("OpPrereqError", stranger, "OP_INSTANCE_SET_PARAMS", one(params{"disks": []any{[]any{"remove", 0, params{}}}}))
+		}
+		r.refuses("OpPrereqError", stranger, "OP_INSTANCE_STARTUP", one(nil))
+		r.refuses("OpPrereqError", stranger, "OP_INSTANCE_SHUTDOWN", one(nil))
+		r.refuses("OpExecError", "Grow request failed on node node1: "+stranger, "OP_INSTANCE_GROW_DISK", one(params{"disk": 0, "amount": 4}))
+		if got, err := r.run("OP_INSTANCE_QUERY_DATA", params{"instances": []any{"one"}}); err != nil || !strings.Contains(got, `"run_state":null`) {
+			t.Errorf("the instance is shown as %s, %v", got, err)
+		}
+		r.logs(" - WARNING: " + stranger)
+		r.refuses("OpExecError", "Could not shutdown instance one on node node1: "+stranger, "OP_INSTANCE_REMOVE", one(nil))
+		r.must("null", "OP_INSTANCE_REMOVE", one(params{"ignore_failures": true}))
+		r.logged("Warning: can't shutdown instance: "+stranger, "Warning: can't remove instance's disks: "+stranger)
+		list, err := a.Named(t.Context(), "one")
+		if err != nil || len(list) != 1 || list[0].UUID != "theirs" || list[0].Active() != runs || len(list[0].Disks) != 1 {
+			t.Errorf("the node has %+v, %v", list, err)
+		}
+	}
+}
+
+// What jobs have left is told from what is somebody else's, and only that is cleared away, when it is asked for.
+func TestStrangersAreNotCleared(t *testing.T) {
 	r := newRig(t)
 	r.create("one", false)
-	a, err := r.fleet.Agent("node1")
-	if err != nil {
+	a := r.onNode("node1", "one", "left", life)
+	r.onNode("node1", "two", "also-left", life)
+	r.onNode("node1", "three", "restored", "another-life")
+	r.onNode("node1", "four", "of-no-life", "")
+	if err := a.Prepare(t.Context(), agent.Order{}, hypervisor.Thing{UUID: "unmarked", Name: "six"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Remove(t.Context(), agent.Order{}, "one"); err != nil {
+	if err := a.Start(t.Context(), agent.Order{Life: life, Job: 7}, hypervisor.Spec{Name: "five", UUID: "running"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	r.onNode("node1", "one", "theirs")
-	stranger := "there is another instance one on the node: its UUID is theirs, not " + r.instance("one").UUID + strangerHint
-	r.refuses("OpExecError", "Could not start instance 'one': "+stranger, "OP_INSTANCE_STARTUP", one(nil))
-	r.refuses("OpExecError", "Can't remove instance's disks: "+stranger, "OP_INSTANCE_REMOVE", one(nil))
-	r.must("null", "OP_INSTANCE_REMOVE", one(params{"ignore_failures": true}))
-	r.logged("Warning: can't remove instance's disks: " + stranger)
-	if i, err := a.Instance(t.Context(), "one"); err != nil || i.UUID != "theirs" || len(i.Disks) != 1 {
-		t.Errorf("the node has %+v, %v", i, err)
+	uuid := r.instance("one").UUID
+	got, err := r.run("OP_NODE_ORPHANS", params{"node_name": "node1"})
+	var found []unknownThing
+	if err == nil {
+		err = json.Unmarshal([]byte(got), &found)
+	}
+	kinds := map[string]string{}
+	for _, f := range found {
+		kinds[f.UUID] = f.Kind + ": " + f.Why
+	}
+	want := map[string]string{
+		"left":       "orphan: made by job 7, opcode 0 of the store's life life-of-the-rig",
+		"also-left":  "orphan: made by job 7, opcode 0 of the store's life life-of-the-rig",
+		"restored":   "stranger: it was made by a job of another store, or of this one before it was restored",
+		"of-no-life": "stranger: it was made by a job of another store, or of this one before it was restored",
+		"unmarked":   "stranger: nobody says which job made it",
+		"running":    "stranger: it is running",
+	}
+	if err != nil || !maps.Equal(kinds, want) {
+		t.Errorf("found %v, %v", kinds, err)
+	}
+	those := func(uuids ...string) params { return params{"node_name": "node1", "uuids": uuids} }
+	r.refuses("OpPrereqError", uuid+" is instance 'one' of the cluster (drover instance remove removes it)", "OP_NODE_CLEAR_ORPHANS", those(uuid))
+	r.refuses("OpPrereqError", "three (restored) on node node1 is left alone: it was made by a job of another store, or of this one before it was restored "+
+		"(whoever knows what it is has to remove it on the node)", "OP_NODE_CLEAR_ORPHANS", those("left", "restored"))
+	r.refuses("OpPrereqError", "five (running) on node node1 is left alone: it is running (whoever knows what it is has to remove it on the node)", "OP_NODE_CLEAR_ORPHANS", those("running"))
+	r.refuses("OpPrereqError", "Node node1 has nothing with the UUID nothing (drover node orphans node1 lists what is there)", "OP_NODE_CLEAR_ORPHANS", those("nothing"))
+	r.must(`["also-left"]`, "OP_NODE_CLEAR_ORPHANS", those("also-left"))
+	r.must(`["left"]`, "OP_NODE_CLEAR_ORPHANS", those())
+	r.refuses("OpPrereqError", "Node node1 has nothing that a job has left there (drover node orphans node1 lists what else it has and the inventory does not know)",
+		"OP_NODE_CLEAR_ORPHANS", those())
+	list, err := a.Instances(t.Context())
+	there := make([]string, len(list))
+	for i := range list {
+		there[i] = list[i].UUID
+	}
+	slices.Sort(there)
+	if err != nil || !slices.Equal(there, slices.Sorted(slices.Values([]string{uuid, "restored", "of-no-life", "unmarked", "running"}))) {
+		t.Errorf("the node has %v, %v", there, err)
+	}
+	if got := classified(&hypervisor.Instance{Name: "seven", MadeBy: hypervisor.Mark{Life: life, Job: 7}}, life); got.Kind != stranger {
+		t.Errorf("what has no UUID is an %s: %s", got.Kind, got.Why)
+	}
+	// The reason file is of the instance that has the name.
+	r.must("null", "OP_INSTANCE_STARTUP", one(nil))
+	r.must("null", "OP_INSTANCE_SHUTDOWN", one(nil))
+	r.onNode("node1", "one", "left", life)
+	r.must(`["left"]`, "OP_NODE_CLEAR_ORPHANS", those())
+	if r.lastReason("node1", "one") == "" {
+		t.Error("the reason of instance one went with what was left under its name")
 	}
 }

@@ -14,8 +14,11 @@ import (
 
 // tagged returns the object whose tags the opcode is about.
 func tagged(op *opcode.Opcode, snap *cluster.Snapshot) (cluster.Object, error) {
-	name := op.Str("name")
-	switch kind := op.Str("kind"); kind {
+	name, kind := op.Str("name"), op.Str("kind")
+	if uuid := op.Str("instance_uuid"); uuid != "" {
+		return meantInstance(kind, uuid, snap)
+	}
+	switch kind {
 	case "cluster":
 		return snap.Cluster(), nil
 	case "instance":
@@ -29,6 +32,17 @@ func tagged(op *opcode.Opcode, snap *cluster.Snapshot) (cluster.Object, error) {
 	default:
 		return nil, fault.New(fault.Invalid, "'%s' is no kind of thing that has tags", kind).At("kind")
 	}
+}
+
+// meantInstance returns the instance with a UUID, whatever its name is by now.
+func meantInstance(kind, uuid string, snap *cluster.Snapshot) (cluster.Object, error) {
+	if kind != "instance" {
+		return nil, fault.New(fault.Invalid, "only an instance is meant by instance_uuid, not a %s", kind).At("instance_uuid")
+	}
+	if inst := snap.Instance(uuid); inst != nil {
+		return inst, nil
+	}
+	return nil, unknown("Instance", uuid).At("instance_uuid")
 }
 
 // tagLocks locks what the tags are on. Tags of the cluster need nothing but
@@ -72,6 +86,11 @@ func tagsSet(_ context.Context, env *Env) (Plan, error) {
 
 func tagsDel(_ context.Context, env *Env) (Plan, error) {
 	return changeTags(env, func(t cluster.Tags) (cluster.Tags, error) {
+		for _, tag := range env.Op.Strings("tags") { // one that could not be there is a mistake
+			if err := cluster.CheckTag(tag); err != nil {
+				return nil, err
+			}
+		}
 		rest, missing := t.Without(env.Op.Strings("tags")...)
 		if len(missing) > 0 {
 			slices.Sort(missing)
@@ -90,18 +109,16 @@ func changeTags(env *Env, change func(cluster.Tags) (cluster.Tags, error)) (Plan
 		return Plan{}, err
 	}
 	kind, uuid := o.Kind(), o.Identity()
-	return Plan{Do: func(ctx context.Context) (any, error) {
-		return nil, env.update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
-			old := snap.Object(kind, uuid)
-			if old == nil {
-				return nil, fault.New(fault.Conflict, "what the tags are on was removed meanwhile")
-			}
-			tags, err := change(old.Labels())
-			if err != nil || slices.Equal(tags, old.Labels()) {
-				return nil, err
-			}
-			return []cluster.Change{cluster.Put(withTags(old, tags, env.nanos()))}, nil
-		})
+	return Plan{Change: func(snap *cluster.Snapshot) ([]cluster.Change, any, error) {
+		old := snap.Object(kind, uuid)
+		if old == nil {
+			return nil, nil, fault.New(fault.Conflict, "what the tags are on was removed meanwhile")
+		}
+		tags, err := change(old.Labels())
+		if err != nil || slices.Equal(tags, old.Labels()) {
+			return nil, nil, err
+		}
+		return []cluster.Change{cluster.Put(withTags(old, tags, env.nanos()))}, nil, nil
 	}}, nil
 }
 

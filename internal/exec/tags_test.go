@@ -29,6 +29,7 @@ func TestTags(t *testing.T) {
 		}
 		r.must("null", "OP_TAGS_DEL", with(target, "a"))
 		r.must(`["b"]`, "OP_TAGS_GET", target)
+		r.refuses("TagError", "Tags cannot be empty", "OP_TAGS_DEL", with(target, ""))
 		r.refuses("OpPrereqError", "Tag(s) 'a', 'c' not found", "OP_TAGS_DEL", with(target, "c", "b", "a"))
 		r.refuses("TagError", "Tags cannot be empty", "OP_TAGS_SET", with(target, "ok", ""))
 	}
@@ -37,6 +38,22 @@ func TestTags(t *testing.T) {
 	}
 	r.must("null", "OP_TAGS_SET", with(targets[1], "größe", "размер"))
 	r.must(`["b","größe","размер"]`, "OP_TAGS_GET", targets[1])
+}
+
+// TestTagsOfTheInstanceThatIsMeant: its UUID counts, whoever has the name.
+func TestTagsOfTheInstanceThatIsMeant(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	r.create("two", false)
+	uuid := r.instance("one").UUID
+	r.must("null", "OP_TAGS_SET", params{"kind": "instance", "name": "two", "instance_uuid": uuid, "tags": []any{"a"}})
+	r.must(`["a"]`, "OP_TAGS_GET", params{"kind": "instance", "name": "one"})
+	r.must("[]", "OP_TAGS_GET", params{"kind": "instance", "name": "two"})
+	r.must("null", "OP_TAGS_DEL", params{"kind": "instance", "name": "one", "instance_uuid": uuid, "tags": []any{"a"}})
+	for _, id := range []string{"OP_TAGS_SET", "OP_TAGS_DEL"} {
+		r.refuses("OpPrereqError", "Instance 'no-such-uuid' not known", id, params{"kind": "instance", "name": "one", "instance_uuid": "no-such-uuid", "tags": []any{"a"}})
+		r.refuses("OpPrereqError", "only an instance is meant by instance_uuid, not a node", id, params{"kind": "node", "name": "node1", "instance_uuid": uuid, "tags": []any{"a"}})
+	}
 }
 
 func TestTagsOfUnknownThings(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/intake"
 )
@@ -90,23 +91,21 @@ func (l *Listener) Close() (err error) {
 	return err
 }
 
-// How long a listener waits before it accepts again, after it could not: from the
-// first to the longest, doubled each time.
-const (
-	firstPause   = 5 * time.Millisecond
-	longestPause = time.Second
-)
+// pauses are how long a listener waits before it accepts again, after it could not.
+func pauses() backoff.Pauses {
+	return backoff.Pauses{First: 5 * time.Millisecond, Longest: time.Second}
+}
 
 // Accept waits for a connection that may come in. That there is no file or memory
 // for one is waited out; it returns an error only when the listener is closed, or
 // broken for good.
 func (l *Listener) Accept() (net.Conn, error) {
-	pause := firstPause
+	failures := 0
 	for {
 		conn, err := l.Listener.Accept()
 		switch {
 		case err == nil:
-			pause = firstPause
+			failures = 0
 			in, why := l.gate.enter(conn)
 			if why == "" {
 				return in, nil
@@ -118,12 +117,12 @@ func (l *Listener) Accept() (net.Conn, error) {
 			if l.gate.worthLogging() {
 				l.gate.log.Warn("clients could not be accepted; it is tried again", "at", l.Addr(), "error", err)
 			}
+			failures++
 			select {
 			case <-l.closed:
 				return nil, net.ErrClosed
-			case <-time.After(pause):
+			case <-time.After(pauses().After(failures)):
 			}
-			pause = min(2*pause, longestPause)
 		}
 	}
 }

@@ -5,26 +5,71 @@
 // it runs. It does not know the inventory; every start brings the whole
 // specification along, so a changed parameter takes effect at the next start.
 //
+// What exists is told apart by its UUID. A name is an attribute of it, for people and for
+// the files that other programs read.
+//
 // Invariants that every driver keeps, and that package hypertest checks:
 //   - Each call either has happened or has not: a state that a call reports is
 //     still there after the driver was closed, or killed, and opened again.
-//   - Start, Stop, Prepare, Keep, Drop, Rename and Remove are idempotent. Where the wanted
+//   - Start, Stop, Prepare, Drop, Rename and Remove are idempotent. Where the wanted
 //     state is there already they succeed and report that nothing changed.
 //   - Calls for different instances may run at the same time; calls for one
 //     instance take place one after the other.
-//   - What is under a name with another UUID is somebody else's: Prepare, Keep and
-//     Start leave it alone and say so (Stranger).
+//   - What has another UUID is somebody else's, whatever its name is. A call for an instance
+//     of which there is nothing on the node, while something else is under its name, leaves
+//     that alone and is answered with both UUIDs (Stranger).
+//   - By whom a thing was made (MadeBy) never changes.
 //   - Errors carry a code of package fault; a failed call leaves the state as
 //     it was.
 package hypervisor
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 )
+
+// Thing says which instance is meant. The UUID decides; the Name is for people and for files
+// that others read.
+type Thing struct{ UUID, Name string }
+
+// Check refuses a thing whose name or UUID could not be the name of a file, see CheckName. Invalid then.
+func (t Thing) Check() error {
+	if err := CheckName(t.Name); err != nil {
+		return err
+	}
+	if !fileName(t.UUID) {
+		return fault.New(fault.Invalid, "%.300q is not a valid UUID of instance %s", t.UUID, t.Name).
+			WithHint("an instance is meant by its UUID; drover instance info %s shows it", t.Name)
+	}
+	return nil
+}
+
+// Mark says by which opcode a thing was made. Job ids come again when an older state of the
+// store is put back, so the life of the store (package store/life) belongs to them. The zero
+// Mark says nothing.
+type Mark struct {
+	Life   string `json:"life"`
+	Job    int64  `json:"job"`
+	Opcode int    `json:"opcode"`
+}
+
+// IsZero reports whether the mark says nothing.
+func (m Mark) IsZero() bool { return m == Mark{} }
+
+// String is the mark for people.
+func (m Mark) String() string {
+	switch {
+	case m.IsZero():
+		return "nobody says which job made it"
+	case m.Life == "":
+		return fmt.Sprintf("made by job %d, opcode %d", m.Job, m.Opcode)
+	}
+	return fmt.Sprintf("made by job %d, opcode %d of the store's life %s", m.Job, m.Opcode, m.Life)
+}
 
 // State is what an instance does on its node.
 type State string
@@ -78,11 +123,18 @@ type Spec struct {
 	Params map[string]any `json:"params,omitempty"`
 	// StartPaused asks Start to leave the instance in state Paused.
 	StartPaused bool `json:"start_paused,omitempty"`
+	// By is who orders the start: what Start makes of an instance that the node does not
+	// know has this mark.
+	By Mark `json:"-"`
 }
+
+// Thing is the instance that is to run.
+func (s *Spec) Thing() Thing { return Thing{UUID: s.UUID, Name: s.Name} }
 
 // Instance is what a driver knows about one instance.
 type Instance struct {
-	Name  string
+	Name string
+	// UUID is empty for what is under a name without anybody knowing whose it is: no call is about it.
 	UUID  string
 	State State
 	// Memory in MiB and VCPUs of the running machine; zero when stopped.
@@ -90,13 +142,19 @@ type Instance struct {
 	VCPUs  int
 	// Disks that exist on the node, in the order they were made.
 	Disks []Disk
-	// Blank: its disks were made by Prepare and nothing has happened to it since. A
-	// creation that did not end leaves this behind, and nobody misses it.
-	Blank bool
+	// MadeBy is the mark of the first Prepare or Start, which made it.
+	MadeBy Mark
 }
 
 // Active reports whether the instance holds memory: it runs or is paused.
 func (i Instance) Active() bool { return i.State == Running || i.State == Paused }
+
+// LeftBy reports whether a controller of this life of the store made the instance, and it does not run: if
+// the inventory has no such instance it is what a creation left that did not end. Nobody has used it, but
+// for that creation.
+func (i *Instance) LeftBy(life string) bool {
+	return life != "" && i.MadeBy.Life == life && !i.Active()
+}
 
 // Node holds the figures of the machine that the driver runs on.
 type Node struct {
@@ -125,39 +183,41 @@ type Stop struct {
 }
 
 // Driver runs the instances of one node. See the package comment for what all
-// methods promise. Names are checked with CheckName.
+// methods promise. Things are checked (Thing.Check). Every method that is about a
+// thing answers Stranger when the node has nothing of that UUID, and something else under its
+// name; Prepare makes an exception.
 type Driver interface {
 	// Kind is the driver's name in the inventory, for example "fake".
 	Kind() string
 	// Prepare makes sure that the disks exist with at least their size: it
 	// makes the missing ones and grows the smaller ones. On failure it takes
-	// away what it made. Exhausted when there is no space.
-	Prepare(ctx context.Context, name, uuid string, disks []Disk) (changed bool, err error)
-	// Keep takes note that the instance is wanted: it is Blank no more. NotFound when
-	// there is nothing of it.
-	Keep(ctx context.Context, name, uuid string) (changed bool, err error)
-	// Drop removes the named disks and leaves the others.
-	Drop(ctx context.Context, name string, disks []string) (changed bool, err error)
+	// away what it made. Exhausted when there is no space. What it makes of a thing that
+	// the node does not know is marked. That is made beside what is under its name if all of that was
+	// left by the same life of the store (Instance.LeftBy).
+	Prepare(ctx context.Context, of Thing, by Mark, disks []Disk) (changed bool, err error)
+	// Drop removes the disks with these UUIDs and leaves the others.
+	Drop(ctx context.Context, of Thing, disks []string) (changed bool, err error)
 	// Remove removes the instance with all its disks. WrongState when it is
 	// active.
-	Remove(ctx context.Context, name string) (changed bool, err error)
-	// Rename moves all there is of a stopped instance to another name.
-	// WrongState when it is active, Exists when the new name is taken,
-	// NotFound when neither is known; when only the new one is, it happened
-	// before.
-	Rename(ctx context.Context, name, to string) (changed bool, err error)
-	// Start runs the instance. Exhausted when memory is short, WrongState
-	// when a disk of the specification does not exist.
+	Remove(ctx context.Context, of Thing) (changed bool, err error)
+	// Rename gives a stopped instance another name, whatever it is called. WrongState when it is active,
+	// Stranger when something else has the new name, NotFound when it is not known.
+	Rename(ctx context.Context, of Thing, to string) (changed bool, err error)
+	// Start runs the instance, under the name that the specification has. Exhausted when memory is short,
+	// WrongState when a disk of the specification does not exist.
 	Start(ctx context.Context, spec Spec) (changed bool, err error)
 	// Stop ends the instance; one that is unknown is as good as stopped.
-	Stop(ctx context.Context, name string, how Stop) (changed bool, err error)
+	Stop(ctx context.Context, of Thing, how Stop) (changed bool, err error)
 	// Reboot restarts the guest inside its running machine. WrongState when
 	// it is not running.
-	Reboot(ctx context.Context, name string) error
-	// Instance tells about one instance; NotFound when there is nothing of
-	// it on this node.
-	Instance(ctx context.Context, name string) (Instance, error)
-	// Instances lists all, ordered by name.
+	Reboot(ctx context.Context, of Thing) error
+	// Instance tells about one instance, also when it has another name on the node; NotFound when there is
+	// nothing of it on this node.
+	Instance(ctx context.Context, of Thing) (Instance, error)
+	// Named lists what is under a name, ordered by UUID: a node may have several things of one name, and
+	// some of which nobody knows the UUID.
+	Named(ctx context.Context, name string) ([]Instance, error)
+	// Instances lists all, ordered by name and UUID.
 	Instances(ctx context.Context) ([]Instance, error)
 	// Node tells the figures of the node at this moment.
 	Node(ctx context.Context) (Node, error)
@@ -166,10 +226,14 @@ type Driver interface {
 	Close() error
 }
 
-// Stranger is the error about an instance that is on a node under the name of
-// another.
-func Stranger(name, wanted, there string) error {
-	return fault.New(fault.Exists, "there is another instance %s on the node: its UUID is %s, not %s", name, there, wanted).
+// Stranger is the error about a thing of which a node has nothing, while something else is under its name:
+// there is the UUID of that, empty if nobody knows it. Its code is Exists.
+func Stranger(of Thing, there string) error {
+	if there == "" {
+		return fault.New(fault.Exists, "there is something under the name %s on the node of which nobody knows the UUID; %s is wanted", of.Name, of.UUID).
+			WithHint("it is left alone; drover cluster verify lists what nodes have and the inventory does not know")
+	}
+	return fault.New(fault.Exists, "there is another instance %s on the node: its UUID is %s, not %s", of.Name, there, of.UUID).
 		WithHint("it is left alone; drover cluster verify lists what nodes have and the inventory does not know")
 }
 
@@ -177,12 +241,15 @@ func Stranger(name, wanted, there string) error {
 // empty ones, longer than 240 bytes, with a slash, a control character, or a
 // leading dot.
 func CheckName(name string) error {
-	bad := name == "" || len(name) > 240 || name[0] == '.' || strings.ContainsFunc(name, func(r rune) bool {
-		return r == '/' || r < ' ' || r == 0x7f
-	})
-	if bad {
+	if !fileName(name) {
 		return fault.New(fault.Invalid, "%.300q is not a valid instance name", name).At("instance_name").
 			WithHint("1 to 240 bytes, no slash or control character, not beginning with a dot")
 	}
 	return nil
+}
+
+func fileName(text string) bool {
+	return text != "" && len(text) <= 240 && text[0] != '.' && !strings.ContainsFunc(text, func(r rune) bool {
+		return r == '/' || r < ' ' || r == 0x7f
+	})
 }

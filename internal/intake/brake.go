@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/drover-project/drover/internal/backoff"
 )
 
 // Brake slows down whoever tries passwords: each wrong one from an address is
@@ -52,16 +54,12 @@ func (b *Brake) Wrong(from netip.Prefix, now time.Time) (count int, wait time.Du
 	return t.wrong, delayAfter(t.wrong)
 }
 
-// delayAfter doubles with each wrong password.
+// delayAfter grows with each wrong password, but for the first few.
 func delayAfter(wrong int) time.Duration {
 	if wrong <= FreeTries {
 		return 0
 	}
-	doubled := wrong - FreeTries - 1
-	if doubled >= bits.Len64(uint64(longestDelay/firstDelay)) {
-		return longestDelay
-	}
-	return min(firstDelay<<doubled, longestDelay)
+	return backoff.Pauses{First: firstDelay, Longest: longestDelay}.After(wrong - FreeTries)
 }
 
 // forget makes room: it drops the addresses that have been quiet for long, or

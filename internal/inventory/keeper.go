@@ -8,6 +8,7 @@
 //     in the next, so their number does not depend on the disk.
 //   - A stored object that cannot be read is set aside and told, and stays in the
 //     store as it is; the others serve.
+//   - What an update notes besides the inventory (Noted) is written in the transaction of its change, or not at all.
 //   - A failed update leaves no trace. What became of a transaction of which the
 //     store cannot say so is looked up, before anybody is told and before anything
 //     else is written (outcome.go): it was made, or it is made again upon what there is.
@@ -50,7 +51,7 @@ type Keeper struct {
 // update is one call of Update.
 type update struct {
 	ctx    context.Context
-	change Change
+	change Noted
 	answer chan error
 }
 
@@ -58,6 +59,10 @@ type update struct {
 // the update. It may be called on another goroutine than the caller's of
 // Update, must be quick, and must not call Update itself.
 type Change func(*cluster.Snapshot) ([]cluster.Change, error)
+
+// Noted is a Change that also decides what is noted beside the inventory: objects of other kinds, which nobody else
+// writes. A note with no change is written like any other.
+type Noted func(*cluster.Snapshot) ([]cluster.Change, []store.Put, error)
 
 // Open reads the inventory from a store, and shows it in the picture from now
 // on. All changes are made under the epoch; see store.Tx.
@@ -135,6 +140,14 @@ func (k *Keeper) OnChange(watch func(*cluster.Snapshot)) {
 // of code fault.Unavailable it is not known whether the change was made: nothing may
 // be done that rests upon either. Any other error means that it was not.
 func (k *Keeper) Update(ctx context.Context, change Change) error {
+	return k.UpdateNoted(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, []store.Put, error) {
+		changes, err := change(snap)
+		return changes, nil, err
+	})
+}
+
+// UpdateNoted is Update for a change with notes beside it, both in one transaction.
+func (k *Keeper) UpdateNoted(ctx context.Context, change Noted) error {
 	u := &update{ctx: ctx, change: change, answer: make(chan error, 1)}
 	k.mu.Lock()
 	if k.closed {
@@ -243,11 +256,13 @@ func (k *Keeper) commit(tx store.Tx, c *state.Change) error {
 	return nil
 }
 
-// objects names what a transaction puts or deletes.
+// objects names what a transaction puts or deletes of the inventory.
 func objects(tx store.Tx) []state.Object {
 	var out []state.Object
 	for i := range tx.Put {
-		out = append(out, state.Object{Kind: cluster.Kind(tx.Put[i].Kind), UUID: tx.Put[i].ID})
+		if Has(tx.Put[i].Kind) {
+			out = append(out, state.Object{Kind: cluster.Kind(tx.Put[i].Kind), UUID: tx.Put[i].ID})
+		}
 	}
 	for _, key := range tx.Delete {
 		out = append(out, state.Object{Kind: cluster.Kind(key.Kind), UUID: key.ID})
@@ -268,12 +283,15 @@ func gather(base *cluster.Snapshot, batch []*update) (*cluster.Snapshot, store.T
 	deletes := map[store.Key]bool{}
 	accepted := make([]*update, 0, len(batch))
 	for _, u := range batch {
-		changes, encoded, err := u.decide(base)
+		changes, encoded, notes, err := u.decide(base)
 		if err != nil {
 			u.answer <- err
 			continue
 		}
 		accepted = append(accepted, u)
+		for i := range notes {
+			puts[notes[i].Key] = notes[i]
+		}
 		base = base.With(changes...)
 		for i, c := range changes {
 			key := store.Key{Kind: store.Kind(c.Kind), ID: c.UUID}
@@ -292,13 +310,13 @@ func gather(base *cluster.Snapshot, batch []*update) (*cluster.Snapshot, store.T
 
 // decide asks what the update wants to change and encodes it, so that what
 // the store would refuse is refused here, alone.
-func (u *update) decide(base *cluster.Snapshot) ([]cluster.Change, []store.Put, error) {
+func (u *update) decide(base *cluster.Snapshot) ([]cluster.Change, []store.Put, []store.Put, error) {
 	if u.ctx.Err() != nil {
-		return nil, nil, u.notBegun()
+		return nil, nil, nil, u.notBegun()
 	}
-	changes, err := u.change(base)
+	changes, notes, err := u.change(base)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	encoded := make([]store.Put, len(changes))
 	for i, c := range changes {
@@ -307,12 +325,12 @@ func (u *update) decide(base *cluster.Snapshot) ([]cluster.Change, []store.Put, 
 		}
 		value, err := cluster.Encode(c.Put)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		encoded[i] = store.Put{Key: store.Key{Kind: store.Kind(c.Kind), ID: c.UUID}, Value: value}
 		if err := (store.Tx{Put: encoded[i : i+1]}).Check(); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
-	return changes, encoded, nil
+	return changes, encoded, notes, (store.Tx{Put: notes}).Check()
 }

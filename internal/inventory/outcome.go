@@ -6,20 +6,23 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
 
-// How the outcome of a transaction is looked up: again after a pause that doubles
-// from the shortest to the longest, until it is known. Updates wait for that no
-// longer than the patience.
+// How the outcome of a transaction is looked up: again after a pause, until it is
+// known. Updates wait for that no longer than the patience.
 const (
-	shortestPause = 10 * time.Millisecond
-	longestPause  = time.Second
-	patience      = 30 * time.Second
+	longestPause = time.Second
+	patience     = 30 * time.Second
 )
+
+func pauses() backoff.Pauses {
+	return backoff.Pauses{First: 10 * time.Millisecond, Longest: longestPause}
+}
 
 // refused tells an error by which the store says that a transaction was not made.
 func refused(err error) bool {
@@ -36,10 +39,10 @@ func refused(err error) bool {
 // again, for it was not.
 func (k *Keeper) lookUp(tx store.Tx, batch []*update, cause error) []*update {
 	begun := time.Now()
-	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
-		stored, err := k.refresh()
+	for tries := 1; ; tries++ {
+		made, err := k.wasMade(tx)
 		switch {
-		case err == nil && holds(stored, tx):
+		case err == nil && made:
 			answerAll(batch, nil)
 			return nil
 		case err == nil:
@@ -60,7 +63,7 @@ func (k *Keeper) lookUp(tx store.Tx, batch []*update, cause error) []*update {
 			k.refuseWaiting(err)
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(pauses().After(tries)):
 		case <-k.ending:
 			answerAll(batch, unknown(cause))
 			return nil
@@ -99,20 +102,31 @@ func (k *Keeper) refresh() ([]cluster.Stored, error) {
 	return stored, k.commit(store.Tx{}, &state.Change{Inventory: fresh})
 }
 
-// holds reports whether what is stored is what a transaction made of it. Nobody else
-// writes the inventory, so either all of it is there or nothing.
-func holds(stored []cluster.Stored, tx store.Tx) bool {
+// wasMade reads the inventory anew and reports whether what is stored is what a transaction made of it. Nobody else
+// writes what is in it, so either all of it is there or nothing.
+func (k *Keeper) wasMade(tx store.Tx) (bool, error) {
+	stored, err := k.refresh()
+	if err != nil {
+		return false, err
+	}
 	by := make(map[store.Key][]byte, len(stored))
 	for _, st := range stored {
 		by[store.Key{Kind: store.Kind(st.Kind), ID: st.UUID}] = st.Data
 	}
 	for i := range tx.Put {
+		if key := tx.Put[i].Key; !Has(key.Kind) {
+			o, err := k.store.Get(context.Background(), key)
+			if err != nil && !fault.Is(err, fault.NotFound) {
+				return false, err
+			}
+			by[key] = o.Value
+		}
 		if !bytes.Equal(by[tx.Put[i].Key], tx.Put[i].Value) {
-			return false
+			return false, nil
 		}
 	}
 	return !slices.ContainsFunc(tx.Delete, func(key store.Key) bool {
 		_, there := by[key]
 		return there
-	})
+	}), nil
 }

@@ -17,6 +17,8 @@ type Definition struct {
 	Result string
 	// Params are the opcode's own parameters in the order of documentation.
 	Params []Param
+	// Since is the format of the store from which on jobs may have the opcode, for programs of before do not know it; 0 for any.
+	Since int
 	// Unsupported says that nothing carries the opcode out in this version: clients
 	// may ask about it, but no job with it is taken.
 	Unsupported bool
@@ -36,7 +38,9 @@ type Param struct {
 	// stays absent, or is required.
 	Default  any
 	Required bool
-	Doc      string
+	// Own: the reference does not have it. Those come last.
+	Own bool
+	Doc string
 }
 
 // required, optional and defaulted are the three kinds of parameter; the
@@ -47,6 +51,12 @@ func required(name string, t Type, doc string) Param {
 
 func optional(name string, t Type, doc string) Param {
 	return Param{Name: name, Type: Optional(t), Doc: doc}
+}
+
+// ours marks a parameter that the reference does not have.
+func ours(p Param) Param {
+	p.Own = true
+	return p
 }
 
 func defaulted(name string, t Type, value any, doc string) Param {

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write docs/opcodes.md anew")
@@ -17,19 +17,7 @@ const documentPath = "../../docs/opcodes.md"
 
 // docs/opcodes.md must say what the table says.
 func TestDocumentIsUpToDate(t *testing.T) {
-	want := document()
-	if *update {
-		if err := os.WriteFile(documentPath, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(documentPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Error("docs/opcodes.md is out of date: run go test ./internal/opcode -run Document -update")
-	}
+	testkit.Golden(t, *update, documentPath, document())
 }
 
 func document() string {
@@ -77,6 +65,9 @@ func writeParams(b *strings.Builder, params []opcode.Param, summaryField string)
 		doc := p.Doc
 		if p.Name == summaryField {
 			doc += " (in the summary)"
+		}
+		if p.Own {
+			doc += " (not in the reference)"
 		}
 		if words := p.Type.Allowed(); words != nil {
 			doc += ": `" + strings.Join(words, "`, `") + "`"

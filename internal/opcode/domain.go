@@ -110,7 +110,7 @@ func toDependency(v any) (any, bool) {
 		return nil, false
 	}
 	id, ok := jobID(pair[0])
-	if !ok || id == 0 {
+	if !ok { // 0 is a job that there never is
 		return nil, false
 	}
 	list, ok := pair[1].([]any)

@@ -85,6 +85,9 @@ func (e *ParamError) Luxi() string {
 	case Unknown:
 		return "Superfluous dictionary keys: [" + quote(e.Param) + "], but only " + quoteList(e.Allowed) + " allowed."
 	case Missing:
+		if slices.Contains(e.Given, e.Param) {
+			return "Can't parse value for '" + e.Param + "': expected a value, got null"
+		}
 		return "key '" + e.Param + "' not found, object contains only " + quoteList(e.Given)
 	}
 	return "Can't parse value for '" + e.Param + "': " + e.luxiDetail()

@@ -29,6 +29,29 @@ var nodeOpcodes = []*Definition{
 		},
 	},
 	{
+		ID:           "OP_NODE_ORPHANS",
+		SummaryField: "node_name",
+		Doc:          "Lists what a node has that the inventory does not know: what jobs of this store have left there, and strangers.",
+		Result:       "list of map",
+		Since:        2,
+		Params: []Param{
+			required("node_name", NonEmptyString, "name of the node"),
+			optional("node_uuid", NonEmptyString, "UUID of the node, instead of its name"),
+		},
+	},
+	{
+		ID:           "OP_NODE_CLEAR_ORPHANS",
+		SummaryField: "node_name",
+		Doc:          "Removes from a node what jobs of this store have left there. Whatever else the inventory does not know stays.",
+		Result:       "list of string",
+		Since:        2,
+		Params: []Param{
+			required("node_name", NonEmptyString, "name of the node"),
+			optional("node_uuid", NonEmptyString, "UUID of the node, instead of its name"),
+			defaulted("uuids", List(NonEmptyString), []any{}, "UUIDs of what is to be removed; all that is left if empty"),
+		},
+	},
+	{
 		ID:           "OP_NODE_REMOVE",
 		SummaryField: "node_name",
 		Doc:          "Takes a node without instances out of the cluster.",

@@ -1,5 +1,8 @@
 package opcode
 
+// meantInstance says which instance is meant, whoever has its name by now.
+var meantInstance = ours(optional("instance_uuid", NonEmptyString, "UUID of the instance, which counts before its name"))
+
 // tagOpcodes are the opcodes about tags.
 var tagOpcodes = []*Definition{
 	{
@@ -30,6 +33,7 @@ var tagOpcodes = []*Definition{
 			required("kind", tagKind, "what carries the tags"),
 			required("tags", List(String), "tags to add"),
 			optional("name", String, "name of what carries the tags; unset for the cluster"),
+			meantInstance,
 		},
 	},
 	{
@@ -40,6 +44,7 @@ var tagOpcodes = []*Definition{
 			required("kind", tagKind, "what carries the tags"),
 			required("tags", List(String), "tags to remove"),
 			optional("name", String, "name of what carries the tags; unset for the cluster"),
+			meantInstance,
 		},
 	},
 }

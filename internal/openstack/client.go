@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/qlang"
 )
 
 // microversion is the version of the Compute API that is asked for: the first
@@ -34,6 +35,8 @@ type Client struct {
 	// services are the endpoints of the catalogue, by type, without a slash at
 	// their ends.
 	services map[string]string
+	// self are the user and the project that the client is logged in as.
+	self []thing
 }
 
 type object = map[string]any
@@ -47,6 +50,9 @@ func Over(carry http.RoundTripper) *Client {
 
 // LogIn logs in to a cloud. Denied when it does not know who asks.
 func LogIn(ctx context.Context, c *Cloud) (*Client, error) {
+	if err := c.lacking(); err != nil {
+		return nil, err
+	}
 	transport, err := c.transport()
 	if err != nil {
 		return nil, err
@@ -58,12 +64,20 @@ func LogIn(ctx context.Context, c *Cloud) (*Client, error) {
 		base += "/v3"
 	}
 	var out struct {
-		Token struct{ Catalog []service }
+		Token struct {
+			Catalog       []service
+			User, Project thing
+		}
 	}
 	answer, err := client.send(ctx, http.MethodPost, base+"/auth/tokens", c.login(), &out)
+	if StatusOf(answer, err) == http.StatusUnauthorized {
+		return nil, fault.New(fault.Denied, "%s does not let %s log in: %w", c.AuthURL, c.account(), err).
+			WithHint("the account is that of %s; its password is wrong, or it has no role there", c.Source)
+	}
 	if err != nil {
 		return nil, err
 	}
+	client.self = []thing{out.Token.User, out.Token.Project}
 	client.token = answer.Header.Get("X-Subject-Token")
 	for _, s := range out.Token.Catalog {
 		if at := s.at(c); at != "" {
@@ -73,6 +87,9 @@ func LogIn(ctx context.Context, c *Cloud) (*Client, error) {
 	client.services["identity"] = base
 	return client, nil
 }
+
+// thing is what has an id and a name.
+type thing struct{ ID, Name string }
 
 // service is an entry of the catalogue.
 type service struct {
@@ -252,20 +269,41 @@ func StatusOf(r Response, err error) int {
 	return r.Status
 }
 
-// one picks the thing that a name or id means out of what was found by it.
-func one[T any](what, key string, found []T, id, name func(T) string) (T, error) {
+// one picks the thing that a name or id means out of all that were found: those of that
+// name, or all there are.
+func one[T any](what, key string, all []T, id, name func(T) string) (T, error) {
 	var none T
-	if i := slices.IndexFunc(found, func(t T) bool { return id(t) == key }); i >= 0 {
-		return found[i], nil
+	if i := slices.IndexFunc(all, func(t T) bool { return id(t) == key }); i >= 0 {
+		return all[i], nil
 	}
-	found = slices.DeleteFunc(found, func(t T) bool { return name(t) != key })
+	found := slices.DeleteFunc(slices.Clone(all), func(t T) bool { return name(t) != key })
 	switch len(found) {
 	case 0:
-		return none, fault.New(fault.NotFound, "there is no %s %q", what, key)
+		err := fault.New(fault.NotFound, "there is no %s %q", what, key)
+		if hint := others(key, all, name); hint != "" {
+			return none, err.WithHint("%s", hint)
+		}
+		return none, err
 	case 1:
 		return found[0], nil
 	}
 	return none, fault.New(fault.Ambiguous, "%d %ss are called %q", len(found), what, key).WithHint("name it by its id, which is one of %s", ids(found, id))
+}
+
+// others says which thing may have been meant, or which there are if these are few.
+func others[T any](key string, all []T, name func(T) string) string {
+	const few = 10
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = name(t)
+	}
+	switch near := qlang.Suggest(key, slices.Values(names)); {
+	case near != "":
+		return "did you mean " + near + "?"
+	case len(names) == 0 || len(names) > few:
+		return ""
+	}
+	return "there are " + strings.Join(names, ", ")
 }
 
 func ids[T any](things []T, id func(T) string) string {

@@ -34,6 +34,8 @@ type Cloud struct {
 	Certificate                    string
 	// Insecure takes any certificate.
 	Insecure bool
+	// Source is where all that was read, in words.
+	Source string
 }
 
 // variables are what the fields are called in the environment, and in
@@ -67,12 +69,37 @@ func Find(getenv func(string) string) (*Cloud, error) {
 	if name := getenv("OS_CLOUD"); name != "" {
 		return named(name, getenv)
 	}
-	c := &Cloud{}
+	c := &Cloud{Source: "the variables OS_*"}
 	c.take(getenv)
 	if c.AuthURL == "" {
 		return nil, fault.New(fault.NotFound, "the environment names no cloud").WithHint("set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME, or OS_CLOUD")
 	}
 	return c, nil
+}
+
+// account names who is to log in.
+func (c *Cloud) account() string {
+	switch {
+	case c.CredentialID != "" || c.CredentialName != "":
+		return "the application credential " + cmp.Or(c.CredentialName, c.CredentialID)
+	case c.Project != "" || c.ProjectID != "":
+		return "the user " + cmp.Or(c.Username, c.UserID) + " in the project " + cmp.Or(c.Project, c.ProjectID)
+	}
+	return "the user " + cmp.Or(c.Username, c.UserID)
+}
+
+// lacking is what must be known of an account before anybody is asked, nil if all is there.
+func (c *Cloud) lacking() error {
+	credential := c.CredentialID != "" || c.CredentialName != ""
+	switch {
+	case credential && c.Secret == "":
+		return fault.New(fault.Invalid, "%s: no secret for %s", c.Source, c.account()).WithHint("set OS_APPLICATION_CREDENTIAL_SECRET, or application_credential_secret of the cloud")
+	case !credential && c.Username == "" && c.UserID == "":
+		return fault.New(fault.Invalid, "%s: no user is named", c.Source).WithHint("set OS_USERNAME, or username of the cloud")
+	case !credential && c.Password == "":
+		return fault.New(fault.Invalid, "%s: no password for %s", c.Source, c.account()).WithHint("set OS_PASSWORD, or password of the cloud")
+	}
+	return nil
 }
 
 // take sets what the environment says.
@@ -124,7 +151,9 @@ func named(name string, getenv func(string) string) (*Cloud, error) {
 		if err != nil {
 			return nil, err
 		}
-		return e.cloud(secure[name].Auth), nil
+		c := e.cloud(secure[name].Auth)
+		c.Source = "the cloud " + name + " of " + place
+		return c, nil
 	}
 	return nil, fault.New(fault.NotFound, "OS_CLOUD names the cloud %q, and there is no clouds.yaml", name).WithHint("looked at %s", strings.Join(places(getenv), ", "))
 }

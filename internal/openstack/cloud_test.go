@@ -2,6 +2,7 @@ package openstack_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -42,13 +43,13 @@ func TestCloudsAreFoundAsByOtherClients(t *testing.T) {
 		code fault.Code
 	}{
 		"variables": {map[string]string{"OS_AUTH_URL": "http://a", "OS_USERNAME": "u", "OS_PASSWORD": "p", "OS_TENANT_NAME": "t", "OS_INSECURE": "True"},
-			openstack.Cloud{AuthURL: "http://a", Username: "u", Password: "p", Project: "t", Insecure: true}, ""},
+			openstack.Cloud{AuthURL: "http://a", Username: "u", Password: "p", Project: "t", Insecure: true, Source: "the variables OS_*"}, ""},
 		"ids beside names": {map[string]string{"OS_AUTH_URL": "http://a", "OS_PROJECT_NAME": "n", "OS_TENANT_NAME": "t", "OS_PROJECT_ID": "i", "OS_USER_ID": "u", "OS_USER_DOMAIN_ID": "d", "OS_PROJECT_DOMAIN_ID": "e"},
-			openstack.Cloud{AuthURL: "http://a", Project: "n", ProjectID: "i", UserID: "u", UserDomainID: "d", ProjectDomainID: "e"}, ""},
+			openstack.Cloud{AuthURL: "http://a", Project: "n", ProjectID: "i", UserID: "u", UserDomainID: "d", ProjectDomainID: "e", Source: "the variables OS_*"}, ""},
 		"a cloud of the file, with its secrets": {map[string]string{"OS_CLOUD": "lab", "OS_CLIENT_CONFIG_FILE": file, "OS_AUTH_URL": "http://other"},
-			openstack.Cloud{AuthURL: "http://lab/v3", Username: "alice", Password: "opensesame", Project: "home", UserDomain: "Users", Region: "north", Insecure: true}, ""},
+			openstack.Cloud{AuthURL: "http://lab/v3", Username: "alice", Password: "opensesame", Project: "home", UserDomain: "Users", Region: "north", Insecure: true, Source: "the cloud lab of " + file}, ""},
 		"an application credential": {map[string]string{"OS_CLOUD": "ci", "OS_CLIENT_CONFIG_FILE": file},
-			openstack.Cloud{AuthURL: "http://lab/v3", CredentialID: "c1", Secret: "hidden"}, ""},
+			openstack.Cloud{AuthURL: "http://lab/v3", CredentialID: "c1", Secret: "hidden", Source: "the cloud ci of " + file}, ""},
 		"none":                {map[string]string{"OS_USERNAME": "u"}, openstack.Cloud{}, fault.NotFound},
 		"an unknown cloud":    {map[string]string{"OS_CLOUD": "x", "OS_CLIENT_CONFIG_FILE": file}, openstack.Cloud{}, fault.NotFound},
 		"no file":             {map[string]string{"OS_CLOUD": "x", "OS_CLIENT_CONFIG_FILE": file + "x"}, openstack.Cloud{}, fault.NotFound},
@@ -87,7 +88,7 @@ func TestAnswersThatSayNo(t *testing.T) {
 		_, _ = io.WriteString(w, body) // to ourselves
 	}))
 	defer server.Close()
-	client, err := openstack.LogIn(t.Context(), &openstack.Cloud{AuthURL: server.URL, Region: "r"})
+	client, err := openstack.LogIn(t.Context(), &openstack.Cloud{AuthURL: server.URL, Username: "u", Password: "p", Region: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,6 +146,39 @@ func TestIDsAreSentAsIDs(t *testing.T) {
 		c.cloud.AuthURL = server.URL
 		if _, err := openstack.LogIn(t.Context(), &c.cloud); err != nil || got != c.want {
 			t.Errorf("%s: %s, %v", what, got, err)
+		}
+	}
+}
+
+// TestWhoCannotLogInIsToldWhichAccountItWas: also when nobody needs to be asked.
+func TestWhoCannotLogInIsToldWhichAccountItWas(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"error":{"code":401,"message":"who are you?","title":"Unauthorized"}}`) // to ourselves
+	}))
+	defer server.Close()
+	for what, c := range map[string]struct {
+		cloud      openstack.Cloud
+		code       fault.Code
+		text, hint string
+	}{
+		"a wrong password":   {openstack.Cloud{Username: "u", Password: "sesame", Project: "p"}, fault.Denied, "does not let the user u in the project p log in: who are you?", "that of the variables OS_*; its password is wrong"},
+		"a wrong secret":     {openstack.Cloud{CredentialID: "c", Secret: "sesame"}, fault.Denied, "does not let the application credential c log in", "the variables OS_*"},
+		"no password":        {openstack.Cloud{UserID: "u"}, fault.Invalid, "the variables OS_*: no password for the user u", "OS_PASSWORD"},
+		"no secret":          {openstack.Cloud{CredentialName: "c", Username: "u", Password: "sesame"}, fault.Invalid, "no secret for the application credential c", "OS_APPLICATION_CREDENTIAL_SECRET"},
+		"nobody in the file": {openstack.Cloud{Password: "sesame"}, fault.Invalid, "no user is named", "OS_USERNAME"},
+	} {
+		before := asked
+		c.cloud.AuthURL, c.cloud.Source = server.URL, "the variables OS_*"
+		_, err := openstack.LogIn(t.Context(), &c.cloud)
+		f, isFault := errors.AsType[*fault.Error](err)
+		if !isFault || f.Code != c.code || !strings.Contains(err.Error(), c.text) || !strings.Contains(f.Hint, c.hint) || strings.Contains(err.Error()+f.Hint, "sesame") {
+			t.Errorf("%s: %v, hint %+v", what, err, f)
+		}
+		if (asked > before) != (c.code == fault.Denied) {
+			t.Errorf("%s: the cloud was asked %d times", what, asked-before)
 		}
 	}
 }

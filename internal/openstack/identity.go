@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 )
 
 // User is a user of the Identity API.
@@ -36,6 +37,41 @@ func (c *Client) Projects(ctx context.Context) ([]Project, error) {
 	var out struct{ Projects []Project }
 	_, err := c.Do(ctx, http.MethodGet, identity, []string{"projects"}, nil, nil, &out)
 	return out.Projects, err
+}
+
+// UserName is the name of the user with an id; empty where the cloud does not tell.
+func (c *Client) UserName(ctx context.Context, id string) string {
+	return c.nameOf(id, func() (out []thing, err error) {
+		users, err := c.Users(ctx)
+		for _, u := range users {
+			out = append(out, thing{u.ID, u.Name})
+		}
+		return out, err
+	})
+}
+
+// ProjectName is the name of the project with an id; empty where the cloud does not tell.
+func (c *Client) ProjectName(ctx context.Context, id string) string {
+	return c.nameOf(id, func() (out []thing, err error) {
+		projects, err := c.Projects(ctx)
+		for _, p := range projects {
+			out = append(out, thing{p.ID, p.Name})
+		}
+		return out, err
+	})
+}
+
+// nameOf looks for an id among what the client is itself, and else among what there is.
+func (c *Client) nameOf(id string, list func() ([]thing, error)) string {
+	is := func(n thing) bool { return n.ID == id }
+	if i := slices.IndexFunc(c.self, is); i >= 0 {
+		return c.self[i].Name
+	}
+	all, err := list()
+	if i := slices.IndexFunc(all, is); err == nil && i >= 0 {
+		return all[i].Name
+	}
+	return ""
 }
 
 // FindUser finds a user by id or name.

@@ -332,6 +332,9 @@ func wrongType(value any, want qlang.Value, m Mode) error {
 	constant := "QuotedString " + want.String()
 	if want.IsInt() {
 		constant = "NumericValue " + want.String()
+		if strings.HasPrefix(want.String(), "-") {
+			constant = "NumericValue (" + want.String() + ")"
+		}
 	}
 	err := parameterError("Invalid types in comparison, trying to compare %s with '%s'", show(value), constant)
 	if number || m == ModeSeconds {

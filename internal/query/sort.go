@@ -47,6 +47,10 @@ func (t *Table[R]) ordering(r Request) (ordering[R], error) {
 		}
 		o.keys = append(o.keys, sortColumn[R]{name: k.Field, get: f.Get, sign: sign})
 	}
+	// Rows that are equal so far are in the order of their names, which people read.
+	if f := t.index[t.NameField]; f != nil && len(o.keys) > 0 && !slices.ContainsFunc(r.Sort, func(k SortKey) bool { return k.Field == t.NameField }) {
+		o.keys = append(o.keys, sortColumn[R]{name: t.NameField, get: f.Get, sign: 1})
+	}
 	return o, nil
 }
 

@@ -1,13 +1,13 @@
 package query
 
 import (
-	"math"
 	"math/big"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/qlang"
 )
 
@@ -104,20 +104,14 @@ func writtenDuration(text string) (int64, bool) {
 	return total, text != ""
 }
 
-var sizeForm = regexp.MustCompile(`^(\d{1,15}(?:\.\d{1,6})?)([mgt])(?:i?b)?$`)
+var sizeForm = regexp.MustCompile(`(?i)^\d{1,15}(\.\d{1,6})?[mgt](i?b)?$`)
 
 // writtenSize reads a size with a unit as MiB.
 func writtenSize(text string) (int64, bool) {
-	m := sizeForm.FindStringSubmatch(strings.ToLower(text))
-	if m == nil {
+	if !sizeForm.MatchString(text) {
 		return 0, false
 	}
-	n, err := strconv.ParseFloat(m[1], 64)
-	n *= map[string]float64{"m": 1, "g": 1 << 10, "t": 1 << 20}[m[2]]
-	if err != nil || n > 1<<50 {
-		return 0, false
-	}
-	return int64(math.Ceil(n)), true
+	return cluster.Mebibytes(text)
 }
 
 // Nanos is a moment in nanoseconds since the epoch. As JSON it is a number of

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync/atomic"
@@ -25,7 +26,8 @@ func (q *Queue) Archive(ctx context.Context, id job.ID, by By) (bool, error) {
 
 // AutoArchive moves the jobs that ended longer ago than age into the archive;
 // every job that has ended if age is zero or negative. It stops after the
-// limit, and returns how many it moved and how many it did not look at.
+// limit, and returns how many it moved and how many it did not look at. One that is damaged stays, and is
+// told when the others have moved.
 func (q *Queue) AutoArchive(ctx context.Context, age, limit time.Duration, by By) (archived, left int, err error) {
 	now := q.cfg.Now()
 	due := q.endedBefore(now.Add(-max(age, 0)))
@@ -33,13 +35,14 @@ func (q *Queue) AutoArchive(ctx context.Context, age, limit time.Duration, by By
 	for len(due) > 0 && q.cfg.Now().Before(deadline) {
 		batch := due[:min(archiveBatch, len(due))]
 		due = due[len(batch):]
-		n, err := q.archive(ctx, batch, by)
+		n, bad := q.archive(ctx, batch, by)
 		archived += n
-		if err != nil {
-			return archived, len(due), err
+		if bad != nil && !damaged(bad) {
+			return archived, len(due), bad
 		}
+		err = cmp.Or(err, bad)
 	}
-	return archived, len(due), nil
+	return archived, len(due), err
 }
 
 // endedBefore returns the jobs that ended at a moment or earlier, by id.
@@ -63,11 +66,11 @@ type leaving struct {
 
 func (q *Queue) archive(ctx context.Context, ids []job.ID, by By) (int, error) {
 	heads, err := q.heads(ctx, ids)
-	if err != nil {
+	if err != nil && !damaged(err) {
 		return 0, err
 	}
 	var n atomic.Int64
-	err = q.change(ctx, func(w *work) error {
+	failed := q.change(ctx, func(w *work) error {
 		var moved []job.ID
 		for _, id := range ids {
 			j := q.live(id)
@@ -100,7 +103,7 @@ func (q *Queue) archive(ctx context.Context, ids []job.ID, by By) (int, error) {
 		}
 		return nil
 	})
-	return int(n.Load()), err
+	return int(n.Load()), cmp.Or(failed, err)
 }
 
 // head is the stored head of a job. One with a time is that of a job that has
@@ -111,24 +114,28 @@ type head struct {
 	key string
 }
 
-// heads reads the stored heads of jobs.
-func (q *Queue) heads(ctx context.Context, ids []job.ID) (map[job.ID]head, error) {
-	out := make(map[job.ID]head, len(ids))
+// heads reads the stored heads of jobs. Those that are damaged are left out, and the first of them is the error.
+func (q *Queue) heads(ctx context.Context, ids []job.ID) (out map[job.ID]head, bad error) {
+	out = make(map[job.ID]head, len(ids))
 	for _, id := range ids {
 		o, err := q.read(ctx, jobKey(id))
 		if fault.Is(err, fault.NotFound) {
 			continue
 		}
-		if err != nil {
+		if err != nil && !damaged(err) {
 			return nil, err
 		}
-		key, err := job.KeyOf(o.Value)
+		key := ""
+		if err == nil {
+			key, err = job.KeyOf(o.Value)
+		}
 		if err != nil {
-			return nil, &job.DamageError{ID: id, Err: err}
+			bad = cmp.Or(bad, error(fault.New(fault.WrongState, "job %d cannot be archived: %w", id, err)))
+			continue
 		}
 		out[id] = head{o, key}
 	}
-	return out, nil
+	return out, bad
 }
 
 // archivedNow forgets jobs that are in the archive now, unless the store refused

@@ -15,6 +15,8 @@ import (
 type Checked struct {
 	// Result is that of a dry run, and the answer of an opcode that only asks.
 	Result json.RawMessage
+	// Steps are what an opcode would do that does several things.
+	Steps []job.Step
 	// Err is why the opcode would be refused before it does anything.
 	Err error
 	// Log are the messages that it left.
@@ -71,7 +73,10 @@ func (q *Queue) check(ctx context.Context, op *opcode.Opcode) Checked {
 		c.Log = append(c.Log, job.LogEntry{Serial: int64(len(c.Log)) + 1, Time: job.At(q.cfg.Now()), Type: kind, Payload: encode(payload)})
 	}
 	env.Release = func(...lock.Name) {}
-	c.Result, c.Err = q.carefully(env, func() (json.RawMessage, error) { return q.cfg.Executors.Check(ctx, env) })
+	c.Result, c.Err = q.carefully(env, func() (result json.RawMessage, err error) {
+		result, c.Steps, err = q.cfg.Executors.Check(ctx, env)
+		return result, err
+	})
 	if c.Err != nil {
 		c.Pending = q.look().About(op)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/testkit"
 	"github.com/drover-project/drover/internal/testkit/controller"
 )
@@ -39,6 +40,8 @@ type rig struct {
 	storePatience time.Duration
 	// beforeLook is called before OP_INSTANCE_REBOOT looks for its instance.
 	beforeLook func()
+	// format is that of the store; the first one if it is not set, under which what opcodes did is not kept.
+	format int
 	// grace is how long opcodes may go on when the queue closes.
 	grace time.Duration
 
@@ -79,6 +82,7 @@ func (r *rig) open() {
 		Executors: func(*controller.Controller) exec.Catalogue { return r.catalogue() },
 		Reach:     func(string) (exec.Node, error) { return nil, fault.New(fault.Unavailable, "no nodes here") },
 		Log:       slog.New(slog.NewTextHandler(r.t.Output(), nil)), Patience: r.storePatience, Grace: r.grace,
+		Format: func() int { return max(r.format, format.First) },
 	})
 	r.store, r.keeper, r.shown, r.q = r.core.Store, r.core.Keeper, r.core.Picture, r.core.Queue
 }

@@ -157,10 +157,25 @@ func (s *state) promised(j *job.Job) bool {
 }
 
 // hasBegun tells that an opcode of the job has begun to run since the queue was
-// at rest last.
+// at rest last. One that a crash took with its submission may have begun before it: then
+// what the crash ended had not ended yet, and others could not have begun instead.
 func (m *model) hasBegun(j *job.Job) bool {
 	before := m.last[j.ID]
+	if before == nil && j.Status() == job.Running && timesRunAgain(&j.Ops[j.Next()]) > 0 {
+		return false
+	}
 	return j.Status() == job.Running && (before == nil || before.Next() != j.Next() || before.Status() != job.Running)
+}
+
+// timesRunAgain is how often the log of an opcode tells that it began anew.
+func timesRunAgain(op *job.Op) int {
+	told := 0
+	for _, e := range op.Log {
+		if strings.Contains(string(e.Payload), "it is run again") {
+			told++
+		}
+	}
+	return told
 }
 
 // checkOrder: whoever began to run comes before all that could have instead,
@@ -241,13 +256,7 @@ func (m *model) checkRuns(s *state) error {
 	for id, j := range s.jobs {
 		for i := range j.Ops {
 			op := &j.Ops[i]
-			n := m.runs[fmt.Sprintf("%d/%d", id, i)]
-			told := 0
-			for _, e := range op.Log {
-				if strings.Contains(string(e.Payload), "it is run again") {
-					told++
-				}
-			}
+			n, told := m.runs[fmt.Sprintf("%d/%d", id, i)], timesRunAgain(op)
 			switch {
 			case n > 1+told, n > 1 && op.Input.ID != "OP_TEST_JQUEUE":
 				return fmt.Errorf("opcode %d of job %d ran %d times, of which the log tells %d", i, id, n, told)

@@ -25,14 +25,14 @@ func (q *Queue) load(ctx context.Context) error {
 		return err
 	}
 	l := &loader{q: q, Loaded: machine.Loaded{
-		Keys: map[string]job.ID{}, Ended: map[job.ID]job.Status{}, Unread: map[job.ID]bool{}, Resumable: q.cfg.Executors.Resumable,
+		Keys: map[string]job.ID{}, Ended: map[job.ID]job.Status{}, Unread: map[job.ID]bool{}, Begun: map[job.ID]machine.Begun{}, Resumable: q.cfg.Executors.Resumable,
 	}}
-	for _, step := range []func(context.Context) error{l.jobs, l.floor, l.rules, l.flags, l.dependencies} {
+	for _, step := range []func(context.Context) error{l.jobs, l.works, l.floor, l.rules, l.flags, l.dependencies} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	q.world = q.cfg.Inventory.Snapshot()
+	q.world, q.stepwise = q.cfg.Inventory.Snapshot(), q.keepsSteps()
 	l.World = q.worldOf(q.world)
 	if q.m, err = machine.New(l.Loaded); err != nil {
 		return err

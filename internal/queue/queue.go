@@ -35,6 +35,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue/machine"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 // The kinds of objects that the queue keeps in the store.
@@ -48,10 +49,15 @@ const (
 	KindEvent      store.Kind = "event"      // what was done that is no job
 )
 
+// What opcodes do that have begun is in objects of the kinds exec.KindWork, which the queue writes, and exec.KindStep, which
+// the inventory does; the queue removes both with the end of the opcode.
+
 // Config is what a queue needs. All fields are required but for the times.
 type Config struct {
-	Store     store.Store
-	Epoch     int64 // of the leader lease; 0 where there is none
+	Store store.Store
+	Epoch int64 // of the leader lease; 0 where there is none
+	// Life is that of the store (package store/life), which orders to nodes have beside the job's id.
+	Life      string
 	Inventory *inventory.Keeper
 	// Picture is where the queue shows what became durable.
 	Picture   *picture.Picture
@@ -61,7 +67,9 @@ type Config struct {
 	Now   func() time.Time
 	// NewUUID makes a random UUID in its lower-case text form.
 	NewUUID func() string
-	Log     *slog.Logger
+	// Format tells the format of the store, which decides whether what opcodes do is kept; nil for the newest.
+	Format func() int
+	Log    *slog.Logger
 	// Patience is how long requests wait for a store that fails before they are told that
 	// nobody knows whether they took effect; those that come then are refused. Zero for
 	// half a minute. What was decided is written again until the store works.
@@ -79,8 +87,15 @@ type Queue struct {
 
 	mu sync.Mutex // guards everything below, up to planning
 	m  *machine.Machine
-	// world is the inventory that the machine knows.
-	world *cluster.Snapshot
+	// world is the inventory that the machine knows, and stepwise what it knows of the format.
+	world    *cluster.Snapshot
+	stepwise bool
+	// works are the steps of opcodes that run, as they are stored, by the ids of their records; found is what the
+	// controller before kept of those that go on.
+	works map[string][]byte
+	found map[job.ID]*exec.Kept
+	// stale are records of what had ended already.
+	stale []store.Key
 	// kills end running opcodes, by job.
 	kills map[job.ID]context.CancelCauseFunc
 	// archiving holds jobs on their way into the archive; archivals counts those
@@ -132,7 +147,7 @@ var errNotOpen = fault.New(fault.Unavailable, "the controller is starting")
 // Open loads the queue from the store and shows what it has. It takes requests
 // and runs jobs from Run on, so that what opcodes need can be built from it.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
-	q := &Queue{cfg: cfg, crew: newCrew(), kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]leaving{}, handed: handed{}, unsettled: map[*work]bool{}, expiring: make(bell, 1), lost: map[job.ID]error{}}
+	q := &Queue{cfg: cfg, crew: newCrew(), kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]leaving{}, handed: handed{}, works: map[string][]byte{}, found: map[job.ID]*exec.Kept{}, unsettled: map[*work]bool{}, expiring: make(bell, 1), lost: map[job.ID]error{}}
 	if q.cfg.Patience == 0 {
 		q.cfg.Patience = defaultPatience
 	}
@@ -156,6 +171,10 @@ func (q *Queue) Run() {
 	q.update(func(w *work) {
 		q.phase = open
 		q.apply(w, machine.Recover{})
+		for _, key := range q.stale {
+			w.touch(key)
+		}
+		q.stale = nil
 	})
 	q.cfg.Inventory.OnChange(q.inventoryChanged)
 	q.runners.Go(func() { q.expireRules(q.expiries) })
@@ -239,17 +258,17 @@ func (q *Queue) apply(w *work, e machine.Event) *machine.Ready {
 
 // lookAround tells the machine of the newest inventory.
 func (q *Queue) lookAround(w *work) {
-	snap := q.cfg.Inventory.Snapshot()
-	if snap == q.world {
+	snap, stepwise := q.cfg.Inventory.Snapshot(), q.keepsSteps()
+	if snap == q.world && stepwise == q.stepwise {
 		return
 	}
-	q.world = snap
+	q.world, q.stepwise = snap, stepwise
 	q.apply(w, q.worldOf(snap))
 }
 
 // worldOf is what the inventory means for the machine.
 func (q *Queue) worldOf(snap *cluster.Snapshot) machine.World {
-	w := machine.World{LockName: snap.LockName, Locks: func(op *opcode.Opcode) lock.Request {
+	w := machine.World{Stepwise: q.stepwise, LockName: snap.LockName, Locks: func(op *opcode.Opcode) lock.Request {
 		request, err := q.cfg.Executors.Locks(op, snap)
 		if err != nil {
 			return nil
@@ -261,6 +280,9 @@ func (q *Queue) worldOf(snap *cluster.Snapshot) machine.World {
 	}
 	return w
 }
+
+// keepsSteps reports whether what opcodes do is kept: programs of before a format would not know what to do with it.
+func (q *Queue) keepsSteps() bool { return q.cfg.Format == nil || q.cfg.Format() >= format.Steps }
 
 // inventoryChanged lets waiting jobs use slots that a new limit opens.
 func (q *Queue) inventoryChanged(*cluster.Snapshot) { q.update(func(*work) {}) }

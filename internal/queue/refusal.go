@@ -3,6 +3,7 @@ package queue
 import (
 	"slices"
 
+	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
@@ -108,6 +109,8 @@ func (q *Queue) thing(key store.Key) any {
 			}
 		}
 		return q.m.Key(key.ID)
+	case exec.KindWork, exec.KindStep:
+		return jobOf(key.ID)
 	}
 	return key
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue/machine"
+	steps "github.com/drover-project/drover/internal/work"
 )
 
 // errKilled is the cause that ends an opcode whose job is killed.
@@ -98,6 +99,9 @@ func (q *Queue) run(ctx context.Context, s machine.Start) {
 	}
 	q.update(func(w *work) {
 		q.forgetKill(s.Job)
+		if env.Noted() {
+			q.forgetWork(w, s)
+		}
 		if errors.Is(err, exec.ErrAskAgain) {
 			q.apply(w, machine.AskAgain{Start: s, Entries: r.takeLog(true).Entries})
 			return
@@ -127,25 +131,40 @@ func (q *Queue) carefully(env *exec.Env, do func() (json.RawMessage, error)) (re
 
 // env is what the opcode sees of the system.
 func (q *Queue) env(r *run) *exec.Env {
-	return &exec.Env{
+	env := &exec.Env{
 		Job:       r.Job,
 		Index:     r.Index,
 		Resumed:   r.Resumed,
 		Unlocked:  r.Unlocked,
 		Epoch:     q.cfg.Epoch,
+		Life:      q.cfg.Life,
 		Op:        r.Op,
 		Inventory: q.cfg.Inventory,
 		Nodes:     q.cfg.Nodes,
 		Now:       q.cfg.Now,
 		NewUUID:   q.cfg.NewUUID,
 		Log:       r.log,
+		Show:      r.show,
+		Term:      q.ctx,
+		Stepwise:  r.Stepwise,
+		Undo:      r.Undo,
+		Locks:     r.Locks,
+		Keep: func(ctx context.Context, w *steps.Work) error {
+			return q.keepWork(ctx, r.Start, w)
+		},
 		Release: func(names ...lock.Name) {
 			q.update(func(w *work) { q.apply(w, machine.Release{Job: r.Job, Index: r.Index, Names: names}) })
 		},
 		Submit: func(ctx context.Context, jobs [][]*opcode.Opcode) ([]exec.Submitted, error) {
-			return q.submitChildren(ctx, r.Op, jobs)
+			return q.submitChildren(ctx, r, jobs)
 		},
 	}
+	if r.Resumed {
+		q.mu.Lock()
+		env.Kept = q.found[r.Job]
+		q.mu.Unlock()
+	}
+	return env
 }
 
 // run is an opcode that runs, with the log messages that are not handed over yet.
@@ -155,6 +174,7 @@ type run struct {
 	q       *Queue
 	mu      sync.Mutex
 	entries []job.LogEntry
+	steps   []job.Step // nil if nothing is new
 	over    bool
 }
 
@@ -177,33 +197,54 @@ func (r *run) log(kind string, payload any) {
 	r.entries = append(r.entries, entry)
 }
 
-// takeLog returns the messages that are not handed over; the last time when the
+// stepDelay is how long it may take until it is shown how far an opcode came, if it leaves no message meanwhile: one that is
+// over sooner costs nothing.
+const stepDelay = 100 * time.Millisecond
+
+// show takes how far the opcode came. It is handed over with the next messages, with the end, or after a while.
+func (r *run) show(steps []job.Step) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return
+	}
+	if r.steps == nil {
+		time.AfterFunc(stepDelay, r.writeLog)
+	}
+	r.steps = steps
+}
+
+// takeLog returns the messages that are not handed over, and how far the opcode came; the last time when the
 // opcode is over.
 func (r *run) takeLog(over bool) machine.Log {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	entries := r.entries
-	r.entries, r.over = nil, r.over || over
-	return machine.Log{Job: r.Job, Index: r.Index, Entries: entries}
+	log := machine.Log{Job: r.Job, Index: r.Index, Entries: r.entries, Steps: r.steps}
+	r.entries, r.steps, r.over = nil, nil, r.over || over
+	return log
 }
 
 // writeLog has the messages written that wait for it.
 func (r *run) writeLog() {
-	if log := r.takeLog(false); len(log.Entries) > 0 {
+	if log := r.takeLog(false); len(log.Entries) > 0 || log.Steps != nil {
 		r.q.update(func(w *work) { r.q.apply(w, log) })
 	}
 }
 
 // submitChildren submits jobs on behalf of an opcode, which may still run when
 // the queue takes nothing else. They inherit its trail, its priority, and a
-// comment that says where they come from.
-func (q *Queue) submitChildren(ctx context.Context, parent *opcode.Opcode, jobs [][]*opcode.Opcode) ([]exec.Submitted, error) {
+// comment that says where they come from. An opcode that goes on behind a restart finds those that it had submitted: each has a
+// submission key with its place.
+func (q *Queue) submitChildren(ctx context.Context, r *run, jobs [][]*opcode.Opcode) ([]exec.Submitted, error) {
 	subs := make([]Submission, len(jobs))
 	for i, ops := range jobs {
 		for _, op := range ops {
-			subs[i].Ops = append(subs[i].Ops, inherit(parent, op))
+			subs[i].Ops = append(subs[i].Ops, inherit(r.Op, op))
 		}
 		subs[i].IgnoreDrain = true
+		if r.Stepwise && len(ops) > 0 {
+			subs[i].Key = fmt.Sprintf("%s%s/%d", childKeys, exec.RecordID(r.Job, r.Index), i)
+		}
 	}
 	outcomes, err := q.submit(ctx, subs, func() error { return q.failed })
 	if err != nil {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue/machine"
 	"github.com/drover-project/drover/internal/requestid"
 	"github.com/drover-project/drover/internal/store"
@@ -38,7 +40,27 @@ func (q *Queue) Submit(ctx context.Context, s Submission) (job.ID, error) {
 // the place before is answered with, which is an old one if its key is known.
 // What depends on a refused job fails, and says so.
 func (q *Queue) SubmitMany(ctx context.Context, subs []Submission) ([]Outcome, error) {
+	subs = slices.Clone(subs)
+	for i := range subs {
+		if subs[i].Refused == nil {
+			subs[i].Refused = q.tooNew(subs[i].Ops)
+		}
+		if strings.HasPrefix(subs[i].Key, childKeys) && subs[i].Refused == nil {
+			subs[i].Refused = fault.New(fault.Invalid, "submission keys that begin with %q are those of jobs that opcodes submit", childKeys).At("key")
+		}
+	}
 	return q.submit(ctx, subs, q.usable)
+}
+
+// tooNew refuses opcodes that programs of before, which may lead next, could not read.
+func (q *Queue) tooNew(ops []*opcode.Opcode) error {
+	for _, op := range ops {
+		if d := op.Definition(); d != nil && q.cfg.Format != nil && d.Since > q.cfg.Format() {
+			return fault.New(fault.WrongState, "%s needs format %d of the store, which has %d", op.ID, d.Since, q.cfg.Format()).
+				WithHint("drover cluster format info says who keeps the group from it")
+		}
+	}
+	return nil
 }
 
 // submit takes jobs as long as the queue is usable.
@@ -214,12 +236,15 @@ func (q *Queue) taken(ctx context.Context, id job.ID) (job.ID, error) {
 	return id, nil
 }
 
+// damaged tells an error of the store that comes again however often it is asked, until somebody restores a backup.
+func damaged(err error) bool { return fault.Is(err, fault.WrongState) }
+
 // persist reads an object, as often as it takes while the store fails.
 func (q *Queue) persist(ctx context.Context, key store.Key) (store.Object, error) {
 	begun := q.cfg.Now()
 	for attempt := 0; ; attempt++ {
 		o, err := q.cfg.Store.Get(ctx, key)
-		if err == nil || fault.Is(err, fault.NotFound) || ctx.Err() != nil || q.cfg.Now().Sub(begun) >= q.cfg.Patience {
+		if err == nil || fault.Is(err, fault.NotFound) || damaged(err) || ctx.Err() != nil || q.cfg.Now().Sub(begun) >= q.cfg.Patience {
 			return o, err
 		}
 		select {

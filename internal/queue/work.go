@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/audit"
+	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/lock"
@@ -170,6 +171,11 @@ func (q *Queue) present(key store.Key) (store.Put, bool) {
 		return store.Put{Key: key, At: head.At, Value: head.Value}, true
 	case KindSubmission:
 		return store.Put{Key: key, Value: []byte(q.m.Key(key.ID).String())}, true
+	case exec.KindWork:
+		text, runs := q.works[key.ID]
+		return store.Put{Key: key, Value: text}, runs
+	case exec.KindStep:
+		return store.Put{}, false
 	case KindFilter:
 		for _, r := range q.m.Rules() {
 			if r.UUID == key.ID {
@@ -360,7 +366,7 @@ func (q *Queue) retry(o outcome) bool {
 	if w.failing.IsZero() {
 		w.failing = now
 	}
-	if fault.Is(o.err, fault.Fenced) || q.phase > open && now.Sub(w.failing) >= min(q.cfg.Patience, lastPatience) {
+	if fault.Is(o.err, fault.Fenced) || damaged(o.err) || q.phase > open && now.Sub(w.failing) >= min(q.cfg.Patience, lastPatience) {
 		return false
 	}
 	since := now

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/deploy/course"
@@ -418,9 +419,10 @@ func (e *Engine) start(r *run, starts []course.Start) {
 	}
 	outcomes, err := e.queue.SubmitMany(context.Background(), subs)
 	if err != nil {
-		// The queue does not take them: it has stopped, or could not read whether they were taken before. The
-		// deployment goes on when a controller next begins to lead.
-		e.cfg.Log.Error("the jobs of a deployment cannot be submitted", "deployment", r.d.ID, "error", err)
+		// The queue does not take them: it has stopped, or could not read whether they were taken before, which their keys tell
+		// when they are submitted again.
+		e.cfg.Log.Error("the jobs of a deployment cannot be submitted; that is tried again", "deployment", r.d.ID, "error", err)
+		e.later(func() { e.startAgain(r, starts) })
 		return
 	}
 	e.mu.Lock()
@@ -442,6 +444,33 @@ func (e *Engine) start(r *run, starts []course.Start) {
 	}
 	e.carryOut(r, refused)
 	e.jobsEnded(context.Background(), before)
+}
+
+// submitAgain is how long jobs wait that the queue did not take.
+const submitAgain = time.Second
+
+// later has something done by the goroutine that drives the deployments, after a while, unless it has ended by then.
+func (e *Engine) later(f func()) {
+	time.AfterFunc(submitAgain, func() {
+		select {
+		case e.acts <- f:
+		case <-e.done:
+		}
+	})
+}
+
+// startAgain makes the jobs of tasks that could not be made before; of a deployment that was stopped meanwhile they count as cancelled.
+func (e *Engine) startAgain(r *run, starts []course.Start) {
+	r.fresh = false // the first attempt may have made them all the same, and they may have ended
+	if r.machine.Stopping() == "" {
+		e.start(r, starts)
+		return
+	}
+	d := course.Decision{}
+	for _, s := range starts {
+		d = d.Join(r.machine.Ended(s.Step, course.Stopped))
+	}
+	e.carryOut(r, d)
 }
 
 // opcode makes the opcode of a step.
@@ -470,7 +499,12 @@ func (e *Engine) over(r *run, d course.Decision) {
 	next := *r.d
 	next.Status, next.Why, next.Counts, next.Ended = d.Status, d.Why, r.machine.Counts(), e.cfg.Now().UnixNano()
 	if err := e.keep(&next); err != nil {
-		e.cfg.Log.Error("the end of a deployment cannot be stored; it is looked at again when the controller is started", "deployment", r.d.ID, "error", err)
+		e.cfg.Log.Error("the end of a deployment cannot be stored; that is tried again", "deployment", r.d.ID, "error", err)
+		e.later(func() {
+			if e.runOf(r.d.ID) == r {
+				e.over(r, d)
+			}
+		})
 		return
 	}
 	e.mu.Lock()

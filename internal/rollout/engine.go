@@ -30,6 +30,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/sealed"
 	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
@@ -48,7 +49,7 @@ const (
 // By is who wants something and why.
 type By = audit.By
 
-// Config is what an engine needs. All fields but Functions are required.
+// Config is what an engine needs. All fields but Functions and Digest are required.
 type Config struct {
 	Store     store.Store
 	Epoch     int64
@@ -56,6 +57,9 @@ type Config struct {
 	Inventory *inventory.Keeper
 	Now       func() time.Time
 	Log       *slog.Logger
+	// Digest names a text by what it holds, so that only who has its key can tell whether a text that he guesses is the one;
+	// nil for a key that ends with the engine.
+	Digest func(text []byte) string
 	// Functions holds files of the operator's own functions; nil for none.
 	Functions fs.FS
 }
@@ -68,8 +72,8 @@ type Engine struct {
 	functions []string
 	queue     *queue.Queue
 
-	changing  sync.Mutex // held while environments, graphs or deployments are changed: one after the other
-	computing turns      // for what is computed from them: plans, and expressions that somebody tries
+	changing  baton // held while environments, graphs or deployments are changed, until that is stored: one after the other
+	computing turns // for what is computed from them: plans, and expressions that somebody tries
 
 	mu           sync.Mutex // guards what follows
 	environments map[string]*course.Environment
@@ -115,9 +119,16 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Digest == nil {
+		ring, err := sealed.NewRing()
+		if err != nil {
+			return nil, err
+		}
+		cfg.Digest = ring.Digest
+	}
 	e := &Engine{cfg: cfg, language: language, functions: own.Versions, environments: map[string]*course.Environment{}, graphs: map[string]*course.Graph{},
 		deployments: map[int64]*course.Deployment{}, successes: map[place]int64{}, runs: map[int64]*run{}, byJob: map[job.ID]origin{},
-		computing: make(turns, mostComputing), acts: make(chan func()), done: make(chan struct{})}
+		changing: make(baton, 1), computing: make(turns, mostComputing), acts: make(chan func()), done: make(chan struct{})}
 	err = each(ctx, e, KindEnvironment, func(x *course.Environment) { e.environments[x.Name] = x })
 	if err == nil {
 		err = each(ctx, e, KindGraph, func(x *course.Graph) { e.graphs[x.Name] = x })
@@ -130,6 +141,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	if err == nil {
 		err = each(ctx, e, KindSuccess, func(x *course.Success) { e.successes[place{x.Environment, x.Node, x.Task}] = x.Deployment })
+	}
+	if err == nil {
+		err = e.rename(ctx)
 	}
 	for _, d := range e.deployments {
 		if err == nil && d.Status.Active() {
@@ -171,6 +185,16 @@ func (e *Engine) Close() {
 	e.stop()
 	<-e.done
 }
+
+// baton is held by one at a time. Whoever holds it waits for the store, so it is no mutex:
+// waiting for one of these is not idle, and where time is pretended it would stand still.
+type baton chan struct{}
+
+// Lock waits for it.
+func (b baton) Lock() { b <- struct{}{} }
+
+// Unlock hands it on.
+func (b baton) Unlock() { <-b }
 
 // mostComputing is how many plans and expressions are computed at a time; each may take a processor and some hundred megabytes.
 const mostComputing = 2

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -134,7 +135,7 @@ func (e *Engine) PutEnvironment(name string, file course.File, graphs []string, 
 			return nil, err
 		}
 	}
-	parts := newParts()
+	parts := e.newParts()
 	x.Common = parts.add(read.Common)
 	if read.Settings != nil {
 		x.Settings = json.RawMessage(plan.Canonical(read.Settings))
@@ -147,8 +148,11 @@ func (e *Engine) PutEnvironment(name string, file course.File, graphs []string, 
 		x.Nodes = append(x.Nodes, course.Node{UID: n.UID, Roles: n.Tags, Part: parts.add(read.Parts[n.UID]), Host: host})
 	}
 	for _, n := range x.Nodes {
-		if n.Host == "" && n.UID != plan.Master {
+		switch {
+		case n.Host == "" && n.UID != plan.Master:
 			kept.Warnings = append(kept.Warnings, "no node of the cluster is known for node "+n.UID+"; tasks cannot run on it")
+		case n.Host != "" && !e.hasHost(n.Host):
+			kept.Warnings = append(kept.Warnings, fmt.Sprintf("hosts names %s for node %s, which is no node of the cluster; tasks cannot run on it", n.Host, n.UID))
 		}
 	}
 	return kept, e.storeEnvironment(x, parts, audit.New(audit.EnvironmentPut, name, by))
@@ -172,6 +176,12 @@ func (e *Engine) host(named string, part *state.Part) string {
 		}
 	}
 	return ""
+}
+
+// hasHost tells whether the cluster has a node of a name.
+func (e *Engine) hasHost(name string) bool {
+	_, err := e.cfg.Inventory.Snapshot().FindNode(name)
+	return err == nil
 }
 
 func (e *Engine) storeEnvironment(x *course.Environment, parts *parts, done audit.Event) error {
@@ -232,7 +242,7 @@ func (e *Engine) changeNodes(name, uid string, by By, change func(*course.Enviro
 	x.Nodes = slices.Clone(old.Nodes)
 	x.Generation++
 	x.Modified, x.By, x.Trail = e.cfg.Now().UnixNano(), who(by), by.Trail
-	parts := newParts()
+	parts := e.newParts()
 	if err := change(&x, parts); err != nil {
 		return err
 	}
@@ -241,14 +251,18 @@ func (e *Engine) changeNodes(name, uid string, by By, change func(*course.Enviro
 	return e.storeEnvironment(&x, parts, done)
 }
 
-// DeleteEnvironment removes an environment with all that is known of successes in it. Its deployments stay as history.
+// deletedAtOnce is how many successes a transaction deletes at most: an environment may have tens of thousands.
+const deletedAtOnce = 1000
+
+// DeleteEnvironment removes an environment with all that is known of successes in it, and at last itself: who is told that it
+// failed finds it there, and deletes it again. Its deployments stay as history.
 func (e *Engine) DeleteEnvironment(name string, by By) error {
 	e.changing.Lock()
 	defer e.changing.Unlock()
 	if _, err := e.Environment(name); err != nil {
 		return err
 	}
-	tx := store.Tx{Delete: []store.Key{{Kind: KindEnvironment, ID: name}}}
+	var found []place
 	e.mu.Lock()
 	for _, d := range e.deployments {
 		if d.Environment == name && d.Status.Active() {
@@ -258,14 +272,30 @@ func (e *Engine) DeleteEnvironment(name string, by By) error {
 	}
 	for p := range e.successes {
 		if p.environment == name {
-			tx.Delete = append(tx.Delete, store.Key{Kind: KindSuccess, ID: course.Success{Environment: name, Node: p.node, Task: p.task}.Key()})
+			found = append(found, p)
 		}
 	}
 	e.mu.Unlock()
+	for some := range slices.Chunk(found, deletedAtOnce) {
+		if err := e.forget(some); err != nil {
+			return err
+		}
+	}
+	tx := store.Tx{Delete: []store.Key{{Kind: KindEnvironment, ID: name}}}
+	return e.commit(tx, func() { delete(e.environments, name) }, audit.New(audit.EnvironmentDelete, name, by))
+}
+
+// forget deletes successes.
+func (e *Engine) forget(successes []place) error {
+	tx := store.Tx{}
+	for _, p := range successes {
+		tx.Delete = append(tx.Delete, store.Key{Kind: KindSuccess, ID: course.Success{Environment: p.environment, Node: p.node, Task: p.task}.Key()})
+	}
 	return e.commit(tx, func() {
-		delete(e.environments, name)
-		maps.DeleteFunc(e.successes, func(p place, _ int64) bool { return p.environment == name })
-	}, audit.New(audit.EnvironmentDelete, name, by))
+		for _, p := range successes {
+			delete(e.successes, p)
+		}
+	})
 }
 
 func underWay(d *course.Deployment) error {
@@ -335,15 +365,18 @@ func (e *Engine) compile(graphs []*course.Graph) (*graph.Graph, error) {
 
 // parts gathers parts of states that are to be stored, each once.
 type parts struct {
-	puts []store.Put
-	seen map[course.Digest]bool
+	puts   []store.Put
+	seen   map[course.Digest]bool
+	digest func(text []byte) course.Digest
 }
 
-func newParts() *parts { return &parts{seen: map[course.Digest]bool{}} }
+func (e *Engine) newParts() *parts {
+	return &parts{seen: map[course.Digest]bool{}, digest: e.digest}
+}
 
 func (p *parts) add(part *state.Part) course.Digest {
 	text := []byte(plan.Canonical(part.Data()))
-	d := course.DigestOf(text)
+	d := p.digest(text)
 	if !p.seen[d] {
 		p.seen[d] = true
 		p.puts = append(p.puts, store.Put{Key: store.Key{Kind: KindPart, ID: string(d)}, Value: text})

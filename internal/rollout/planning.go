@@ -66,7 +66,7 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 	c := course.Of(p, order, report.Why(p, hide))
 	c.Hidden = hide.Texts()
 	d.Steps, d.Runs = len(p.Steps), p.Len()
-	if err := checkHosts(d, c, e.master()); err != nil {
+	if err := checkHosts(d, c, e.master(), e.hasHost); err != nil {
 		return nil, nil, err
 	}
 	pieces, err := c.Encode()
@@ -354,11 +354,16 @@ func (e *Engine) master() string {
 }
 
 // checkHosts refuses plans with tasks on nodes that no node of the cluster stands for.
-func checkHosts(d *course.Deployment, c *course.Course, master string) error {
+func checkHosts(d *course.Deployment, c *course.Course, master string, has func(string) bool) error {
 	nodes := byUID(d)
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if s.Run && hostOf(nodes[s.Node], s, master) == "" {
+		host := hostOf(nodes[s.Node], s, master)
+		if s.Run && host != "" && !has(host) {
+			return fault.New(fault.Invalid, "task %s is to run on node %s, for which hosts names %s, which is no node of the cluster", s.Task, s.Node, host).
+				WithHint("mend hosts in the file of the environment, or add the node to the cluster; they are: drover node list")
+		}
+		if s.Run && host == "" {
 			return fault.New(fault.Invalid, "task %s is to run on node %s, which no node of the cluster stands for", s.Task, s.Node).
 				WithHint("name one below hosts in the file of the environment: hosts: {%q: node1.example}", s.Node)
 		}

@@ -33,8 +33,9 @@ type rig struct {
 	engine *Engine
 	queue  *queue.Queue
 	keeper *inventory.Keeper
-	// functions are the operator's own.
+	// functions are the operator's own; patience is the queue's.
 	functions fs.FS
+	patience  time.Duration
 
 	sim   *simulation
 	close func()
@@ -122,7 +123,7 @@ func (r *rig) open(nodes int) {
 	}}
 	r.queue, err = queue.Open(ctx, queue.Config{Store: r.store, Inventory: r.keeper, Picture: shown, Executors: executors,
 		Nodes: func(name string) (exec.Node, error) { return simulated{name: name, sim: r.sim}, nil },
-		Now:   time.Now, NewUUID: newUUID, Log: slog.New(slog.DiscardHandler)})
+		Now:   time.Now, NewUUID: newUUID, Log: slog.New(slog.DiscardHandler), Patience: r.patience})
 	must(err)
 	r.queue.Run()
 	r.engine.Run(r.queue)

@@ -7,6 +7,7 @@ import (
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/state"
 )
 
 // Tasks returns the tasks of a deployment as they are now, in the order of its plan.
@@ -47,7 +48,7 @@ func (e *Engine) Explain(ctx context.Context, id int64, task, node string) (*cou
 
 // tasksOf describes the tasks of a run. The caller holds mu.
 func (e *Engine) tasksOf(r *run) []course.Task {
-	jobs := e.cfg.Picture.Load().Jobs
+	now := e.cfg.Picture.Load()
 	out := make([]course.Task, len(r.course.Steps))
 	for i := range r.course.Steps {
 		s := &r.course.Steps[i]
@@ -58,7 +59,7 @@ func (e *Engine) tasksOf(r *run) []course.Task {
 		if x := r.records[t.Step]; x != nil && (x.Counts(r.d) || !r.d.Status.Active()) {
 			t.State, t.Error, t.Job, t.Begun, t.Ended = x.State, x.Error, x.Job, x.Begun, x.Ended
 		} else if id := r.jobs[t.Step]; id != 0 {
-			withJob(&t, jobs.Get(id), id)
+			withJob(&t, now, id)
 		}
 		out[i] = t
 	}
@@ -69,13 +70,19 @@ func (e *Engine) tasksOf(r *run) []course.Task {
 }
 
 // withJob tells about the job of a task that has not ended.
-func withJob(t *course.Task, j *job.Job, id job.ID) {
+func withJob(t *course.Task, now *state.State, id job.ID) {
 	t.State, t.Job = course.Given, int64(id)
+	j := now.Jobs.Get(id)
 	if j == nil {
 		return
 	}
 	if j.Hold != nil {
 		t.Held = j.Hold.Rule
+		for _, r := range now.Rules {
+			if r.UUID == t.Held {
+				t.HeldWhy = r.Describe()
+			}
+		}
 	}
 	t.Running = j.Status() == job.Running
 	if j.Status() == job.Canceled {
@@ -97,5 +104,26 @@ func (e *Engine) Progress(ctx context.Context, id int64) (*course.Progress, erro
 	if r := e.runOf(id); r != nil {
 		left = r.course
 	}
-	return course.ProgressOf(d.Shown(), left, tasks), nil
+	p := course.ProgressOf(d.Shown(), left, tasks)
+	p.Moved = e.moved(d)
+	return p, nil
+}
+
+// moved says what changed of what a deployment was planned from, as long as that could matter: it may be begun, or go on. It
+// goes on as it was planned.
+func (e *Engine) moved(d *course.Deployment) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	env, err := e.environment(d.Environment)
+	if err != nil || d.Status != course.Planned && d.Status != course.Halted && d.Status != course.Broken {
+		return ""
+	}
+	now := e.basis(env, d.Graphs)
+	if d.Status != course.Planned && now.Latest == d.ID {
+		now.Latest, now.LatestEnded = d.Basis.Latest, d.Basis.LatestEnded
+	}
+	if now.Equal(d.Basis) {
+		return ""
+	}
+	return moved(d.Basis, now)
 }

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/deploy/course"
@@ -26,7 +27,7 @@ type outcome struct {
 }
 
 // prepare prepares OP_DEPLOY_TASK.
-func (e *Engine) prepare(_ context.Context, env *exec.Env) (exec.Plan, error) {
+func (e *Engine) prepare(ctx context.Context, env *exec.Env) (exec.Plan, error) {
 	op := env.Op
 	id, step := op.Int("deployment"), int32(op.Int("step")) // compared with what there is
 	e.mu.Lock()
@@ -37,7 +38,7 @@ func (e *Engine) prepare(_ context.Context, env *exec.Env) (exec.Plan, error) {
 	}
 	e.mu.Unlock()
 	if r == nil {
-		return exec.Plan{}, fault.New(fault.WrongState, "deployment %d is not under way", id)
+		return e.prepareEnded(ctx, env, id, step)
 	}
 	if int64(step) != op.Int("step") || int(step) >= len(r.course.Steps) || int64(d.Attempt) != op.Int("attempt") {
 		return exec.Plan{}, fault.New(fault.WrongState, "deployment %d has no step %d in attempt %d", id, op.Int("step"), op.Int("attempt"))
@@ -55,14 +56,32 @@ func (e *Engine) prepare(_ context.Context, env *exec.Env) (exec.Plan, error) {
 	}}, nil
 }
 
+// prepareEnded prepares a task of a deployment that is over: its end was recorded, and the controller died before its job ended.
+func (e *Engine) prepareEnded(ctx context.Context, env *exec.Env, id int64, step int32) (exec.Plan, error) {
+	o, err := e.cfg.Store.Get(ctx, store.Key{Kind: KindRecord, ID: course.RecordKey(id, step)})
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return exec.Plan{}, err
+	}
+	x := &course.Record{}
+	if err != nil || json.Unmarshal(o.Value, x) != nil || int64(x.Attempt) != env.Op.Int("attempt") || x.Job != int64(env.Job) {
+		return exec.Plan{}, fault.New(fault.WrongState, "deployment %d is not under way", id)
+	}
+	return exec.Plan{Do: func(context.Context) (any, error) { return recorded(env, x) }}, nil
+}
+
+// recorded is the end of a task that is known.
+func recorded(env *exec.Env, x *course.Record) (any, error) {
+	env.Infof("the task ended before the controller was started anew; it is not run again")
+	return result(x)
+}
+
 // carry has a task carried out on its node, and keeps how it ended before the job ends.
 func (e *Engine) carry(ctx context.Context, env *exec.Env, node exec.Node, r *run, d *course.Deployment, step int32) (any, error) {
 	e.mu.Lock()
 	before := r.records[step]
 	e.mu.Unlock()
 	if before != nil && before.Counts(d) {
-		env.Infof("the task ended before the controller was started anew; it is not run again")
-		return result(before)
+		return recorded(env, before)
 	}
 	s := &r.course.Steps[step]
 	x := e.record(r, d, step, env.Job)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/servertag"
@@ -31,30 +32,33 @@ var simple = map[Do]struct {
 	RebootHard: {"OP_INSTANCE_REBOOT", map[string]any{"reboot_type": "hard"}},
 }
 
+// CreationReason begins the reason of the job that makes a server.
+func CreationReason(id string) string { return string(Create) + " server " + id }
+
 // Opcode returns what a task is carried out by. A new server's tags go with its
 // creation, so that it never is without them.
 func (s *Server) Opcode(task *Task) (*opcode.Opcode, error) {
 	trail := s.trail(source, string(task.Do)+" server", task.Asked)
 	if task.Do == Create {
-		return s.creation(trail)
+		return s.creation(trail, task.Marked)
 	}
 	how := simple[task.Do]
-	params := s.named(trail)
-	maps.Copy(params, how.params)
-	return opcode.FromMap(how.opcode, params)
-}
-
-// named are the parameters that say which instance is meant: that of the name if
-// it is still the server's when its turn comes.
-func (s *Server) named(trail reason.Trail) map[string]any {
 	params := map[string]any{"instance_name": s.Instance, "reason": trail}
-	if s.UUID != "" {
-		params["instance_uuid"] = s.UUID
-	}
-	return params
+	maps.Copy(params, how.params)
+	return s.opcode(how.opcode, params)
 }
 
-func (s *Server) creation(trail reason.Trail) (*opcode.Opcode, error) {
+// opcode is one about the server's instance: that of the name if it is still the server's when
+// its turn comes. Nothing is done by name alone.
+func (s *Server) opcode(id string, params map[string]any) (*opcode.Opcode, error) {
+	if s.UUID == "" {
+		return nil, fault.New(fault.WrongState, "it is not known which instance of its cluster server %s is", s.ID)
+	}
+	params["instance_uuid"] = s.UUID
+	return opcode.FromMap(id, params)
+}
+
+func (s *Server) creation(trail reason.Trail, marked bool) (*opcode.Opcode, error) {
 	const gib = 1024
 	template, disks, nics, tags := "diskless", []any{}, []any{}, []any{}
 	if s.Flavor.Disk > 0 {
@@ -68,6 +72,9 @@ func (s *Server) creation(trail reason.Trail) (*opcode.Opcode, error) {
 		if t := &s.Tags.Tags[i]; t.Wanted {
 			tags = append(tags, t.Raw)
 		}
+	}
+	if marked {
+		tags = append(tags, Mark(s.ID))
 	}
 	return opcode.FromMap("OP_INSTANCE_CREATE", map[string]any{
 		"instance_name": s.Instance, "mode": "create", "disk_template": template, "disks": disks, "nics": nics,
@@ -106,7 +113,7 @@ func (s *Server) TagOpcode(j *servertag.Job) (*opcode.Opcode, error) {
 	for _, by := range askers[:min(len(askers), maxAskers)] {
 		trail = trail.Append(s.trail(tagSource, string(j.Action)+" "+tagCount(asked[by])+" of server", by)...)
 	}
-	return opcode.FromMap(tagOpcodes[j.Action], map[string]any{"kind": "instance", "name": s.Instance, "tags": raws, "reason": trail})
+	return s.opcode(tagOpcodes[j.Action], map[string]any{"kind": "instance", "name": s.Instance, "tags": raws, "reason": trail})
 }
 
 func tagCount(n int) string {
@@ -133,15 +140,13 @@ func (s *Server) EffectOpcode(a *servertag.Applied) (*opcode.Opcode, error) {
 	trail := s.trail(effectSource, what+a.String()+" of tag "+strconv.Quote(a.Tag)+" of server", by)
 	if a.Label != "" {
 		action := map[bool]servertag.Action{false: servertag.Add, true: servertag.Remove}[a.Undo]
-		return opcode.FromMap(tagOpcodes[action], map[string]any{"kind": "instance", "name": s.Instance, "tags": []any{a.Label}, "reason": trail})
+		return s.opcode(tagOpcodes[action], map[string]any{"kind": "instance", "name": s.Instance, "tags": []any{a.Label}, "reason": trail})
 	}
 	value := a.Value
 	if a.Undo {
 		value = unset
 	}
-	params := s.named(trail)
-	params["beparams"] = map[string]any{a.Parameter: value}
-	return opcode.FromMap("OP_INSTANCE_SET_PARAMS", params)
+	return s.opcode("OP_INSTANCE_SET_PARAMS", map[string]any{"instance_name": s.Instance, "beparams": map[string]any{a.Parameter: value}, "reason": trail})
 }
 
 // trail tells who asked for something and by which request.

@@ -5,8 +5,9 @@
 // Invariants:
 //   - A Server never changes once made; With and its siblings return others.
 //   - A server is one instance for all of its life: the one that its creation made,
-//     known by its UUID from then on. Another one that has the name is a stranger's:
-//     nothing is done to it, and nothing of it is shown.
+//     known by its UUID from then on, whatever its name becomes. Another one that has the name is a
+//     stranger's: nothing is done to it, and nothing of it is shown. Where nobody can
+//     tell which it is the server is unmatched, until an operator says it (identity.go).
 //   - What is done to a server is recorded before its job is submitted, so that a
 //     crash in between loses nothing and does nothing twice.
 package server
@@ -41,7 +42,7 @@ type Server struct {
 	// NICs is how many network interfaces it was made with.
 	NICs int `json:"nics"`
 	// Backend is the cluster that it is on; empty for Drover's own. Instance is
-	// its name there.
+	// its name there, as it was seen last.
 	Backend  string `json:"backend,omitempty"`
 	Instance string `json:"instance"`
 	// UUID is that of its instance, as its cluster tells it; empty until it was seen.
@@ -50,8 +51,10 @@ type Server struct {
 	Updated job.Time `json:"updated"`
 	// Built is when its instance was first seen, Deleted since when there is none
 	// any more. Zero: not yet.
-	Built   job.Time `json:"built,omitempty"`
-	Deleted job.Time `json:"deleted,omitempty"`
+	// Unmatched is since when nobody can tell which instance it is.
+	Built     job.Time `json:"built,omitempty"`
+	Unmatched job.Time `json:"unmatched,omitempty"`
+	Deleted   job.Time `json:"deleted,omitempty"`
 	// Stopped: the instance is not to run.
 	Stopped bool `json:"stopped,omitempty"`
 	// Tasks are being done to it, one after the other; the first may be under way.
@@ -95,6 +98,8 @@ type Task struct {
 	Asked  servertag.Asked `json:"asked"`
 	// Job is zero until the cluster is known to have taken it.
 	Job job.ID `json:"job,omitempty"`
+	// Marked: what a creation makes has the server's mark.
+	Marked bool `json:"marked,omitempty"`
 }
 
 // Fault is why a task failed.
@@ -123,7 +128,7 @@ func (s *Server) Status() Status {
 	switch {
 	case s.Deleted != 0:
 		return Gone
-	case s.Built == 0 && s.Fault != nil:
+	case s.Built == 0 && s.Fault != nil, s.Unmatched != 0:
 		return Failed
 	case s.Built == 0, len(s.Tasks) > 0 && s.Tasks[0].Do == Create:
 		return Build
@@ -154,6 +159,8 @@ func (s *Server) Begin(do Do, by servertag.Asked) (*Server, error) {
 	switch status := s.Status(); {
 	case s.Deleting() && do == Delete:
 		return s, nil
+	case s.Unmatched != 0 && s.Deleted == 0:
+		return nil, fault.New(fault.WrongState, "Cannot '%s' instance %s: %s", do, s.ID, s.Trouble().Text)
 	case do == Delete, do == Create:
 	case len(s.Tasks) > 0:
 		return nil, fault.New(fault.WrongState, "Cannot '%s' instance %s while it is being changed: %s by %s", do, s.ID, s.Tasks[0].Do, s.Tasks[0].Asked)
@@ -164,7 +171,7 @@ func (s *Server) Begin(do Do, by servertag.Asked) (*Server, error) {
 	}
 	next := *s
 	next.Serial++
-	next.Tasks = append(slices.Clone(s.Tasks), Task{Serial: next.Serial, Do: do, Asked: by})
+	next.Tasks = append(slices.Clone(s.Tasks), Task{Serial: next.Serial, Do: do, Asked: by, Marked: do == Create && s.Backend != ""})
 	next.Updated = by.Time
 	return &next, nil
 }
@@ -200,44 +207,6 @@ func (s *Server) WithTags(tags servertag.Set) *Server {
 	return &next
 }
 
-// Sight is what is known of a server on its cluster.
-type Sight struct {
-	servertag.Sight
-	// UUID is that of the instance; empty for a cluster that tells none.
-	UUID string
-	// Made is when the instance was made, by the cluster's clock.
-	Made job.Time
-	// Stopped: the instance is not to run.
-	Stopped bool
-}
-
-// Own returns what was seen of the server itself: a sight without an instance if
-// the one that has its name is another's.
-func (s *Server) Own(sight Sight) Sight {
-	if sight.Instance && !s.owns(sight) {
-		sight.Instance, sight.Tags, sight.UUID, sight.Stopped = false, nil, "", false
-	}
-	return sight
-}
-
-// owns reports whether the instance of a sight is the server's: the one that is
-// known to be, or one that its creation has made. A creation that failed may
-// have made it, too, if it was made while that ran.
-func (s *Server) owns(sight Sight) bool {
-	if s.UUID != "" {
-		return s.UUID == sight.UUID
-	}
-	if s.Built != 0 { // when UUIDs were not remembered, or none was told
-		return true
-	}
-	task := s.Doing()
-	if task == nil || task.Do != Create || task.Job == 0 {
-		return false
-	}
-	outcome, over := sight.Ended[task.Job]
-	return over && (outcome.OK || outcome.Began != 0 && outcome.Began <= sight.Made && sight.Made <= outcome.Ended)
-}
-
 // Settle takes in what was seen of the server itself (Own): whether there is an
 // instance, what became of the tasks, and all about tags. It returns s itself when nothing is new, and
 // nil when the server is done with: its user deleted it, and it is gone.
@@ -246,15 +215,22 @@ func (s *Server) Settle(p *servertag.Policy, sight Sight) *Server {
 	ended := next.settleTask(sight)
 	doing := next.Doing()
 	switch {
+	case sight.Doubt:
+		if next.Unmatched == 0 {
+			next.Unmatched = sight.Now
+		}
 	case sight.Instance:
-		next.Deleted, next.Stopped, next.UUID = 0, sight.Stopped, sight.UUID
+		next.Deleted, next.Stopped, next.UUID, next.Unmatched = 0, sight.Stopped, sight.UUID, 0
+		if sight.Name != "" {
+			next.Instance = sight.Name
+		}
 		if next.Built == 0 {
 			next.Built, next.Fault = sight.Now, nil
 		}
 	case ended == Delete, doing != nil && doing.Do == Delete && doing.Job == 0:
 		return nil
 	case next.Deleted == 0 && (next.Built != 0 || doing == nil && next.Fault == nil):
-		next.Deleted, next.Tags = sight.Now, servertag.Set{}
+		next.Deleted, next.Unmatched, next.Tags = sight.Now, 0, servertag.Set{}
 	}
 	if next.Deleted == 0 && !next.Deleting() {
 		next.Tags = next.Tags.Settle(p, sight.Sight)
@@ -287,7 +263,7 @@ func (s *Server) settleTask(sight Sight) (ended Do) {
 
 func (s *Server) same(other *Server) bool {
 	return len(s.Tasks) == len(other.Tasks) && s.Fault == other.Fault && s.Built == other.Built && s.Deleted == other.Deleted &&
-		s.UUID == other.UUID && s.Stopped == other.Stopped && s.Tags.Same(&other.Tags)
+		s.UUID == other.UUID && s.Instance == other.Instance && s.Unmatched == other.Unmatched && s.Stopped == other.Stopped && s.Tags.Same(&other.Tags)
 }
 
 // Jobs returns the ids of the jobs that are under way.

@@ -51,8 +51,8 @@ func TestWhoseInstanceItIs(t *testing.T) {
 	if known.UUID != "u1" || known.Built == 0 {
 		t.Fatalf("it does not know its instance: %+v", known)
 	}
-	old := *known
-	old.UUID = ""
+	before := *known
+	before.UUID = ""
 	refused := fresh.Settle(policy, server.Sight{Sight: servertag.Sight{Now: 90, Ended: map[job.ID]servertag.Outcome{7: {Text: "no room"}}}})
 	for what, c := range map[string]struct {
 		server *server.Server
@@ -71,14 +71,11 @@ func TestWhoseInstanceItIs(t *testing.T) {
 		"the one it knows":                          {known, seen("u1"), true},
 		"another one":                               {known, seen("u2"), false},
 		"another one, of a cluster that tells none": {known, seen(""), false},
-		"known before UUIDs were":                   {&old, seen("u1"), true},
+		"known before UUIDs were":                   {&before, seen("u1"), false},
 	} {
 		if got := c.server.Own(c.sight); got.Instance != c.own || (got.Tags != nil) != c.own || got.Stopped != c.own {
 			t.Errorf("%s: %+v", what, got)
 		}
-	}
-	if s := old.Settle(policy, old.Own(seen("u1"))); s.UUID != "u1" {
-		t.Errorf("one of before does not remember: %+v", s)
 	}
 	if none := (server.Sight{UUID: ""}); fresh.Own(none).Instance {
 		t.Error("there is an instance where none was seen")
@@ -138,7 +135,7 @@ func TestTrailsNameTheRequestThatAJobServes(t *testing.T) {
 	if tags, _, err = tags.Want(policy, servertag.User, []string{"web"}, bob); err != nil {
 		t.Fatal(err)
 	}
-	s := (&server.Server{ID: "s1", Instance: "snf-1"}).WithTags(tags)
+	s := (&server.Server{ID: "s1", Instance: "snf-1", UUID: "u1"}).WithTags(tags)
 	op, err := s.TagOpcode(&begun)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +154,7 @@ func TestReasonsHoldNoWordsOfUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	tags = tags.Begin(tags.Next(servertag.Sight{Now: 10, Instance: true}).Steps[0], 10)
-	s := (&server.Server{ID: "s1", Name: "bunny", Description: "bunny", Metadata: map[string]string{"a": "bunny"}, Instance: "snf-1", Image: server.Image{OS: "noop"}}).WithTags(tags)
+	s := (&server.Server{ID: "s1", Name: "bunny", Description: "bunny", Metadata: map[string]string{"a": "bunny"}, Instance: "snf-1", UUID: "u1", Image: server.Image{OS: "noop"}}).WithTags(tags)
 	op, err := s.TagOpcode(&tags.Unsubmitted()[0])
 	if err != nil {
 		t.Fatal(err)

@@ -11,14 +11,20 @@ import (
 // that may be read from any number of goroutines while the original goes on. A
 // copy costs the same at any size.
 type Table struct {
-	byID       *btree.Map[string, *Server]
-	byNumber   *btree.Map[int64, *Server]
+	byID     *btree.Map[string, *Server]
+	byNumber *btree.Map[int64, *Server]
+	// byInstance has those whose instance is known, by its UUID, and byName all of them by
+	// what it was called last: names are for whoever tells nothing better.
 	byInstance *btree.Map[string, *Server]
+	byName     *btree.BTreeG[called]
 	byProject  *btree.BTreeG[owned]
 }
 
 // place is the key of an instance of a cluster. No name has a NUL.
 func place(backend, instance string) string { return backend + "\x00" + instance }
+
+// called is a place in the list of the servers of a name on a cluster.
+type called struct{ place, id string }
 
 // owned is a place in the list of a project's servers, the newest first.
 type owned struct {
@@ -28,10 +34,14 @@ type owned struct {
 
 // NewTable returns a table of servers.
 func NewTable(servers ...*Server) *Table {
+	unlocked := btree.Options{NoLocks: true}
 	t := &Table{byID: &btree.Map[string, *Server]{}, byNumber: &btree.Map[int64, *Server]{}, byInstance: &btree.Map[string, *Server]{},
+		byName: btree.NewBTreeGOptions(func(a, b called) bool {
+			return a.place < b.place || a.place == b.place && a.id < b.id
+		}, unlocked),
 		byProject: btree.NewBTreeGOptions(func(a, b owned) bool {
 			return a.project < b.project || a.project == b.project && a.number > b.number
-		}, btree.Options{NoLocks: true})}
+		}, unlocked)}
 	for _, s := range servers {
 		t.Put(s)
 	}
@@ -40,15 +50,20 @@ func NewTable(servers ...*Server) *Table {
 
 // Copy returns the table as it is now.
 func (t *Table) Copy() *Table {
-	return &Table{byID: t.byID.Copy(), byNumber: t.byNumber.Copy(), byInstance: t.byInstance.Copy(), byProject: t.byProject.Copy()}
+	return &Table{byID: t.byID.Copy(), byNumber: t.byNumber.Copy(), byInstance: t.byInstance.Copy(), byName: t.byName.Copy(), byProject: t.byProject.Copy()}
 }
 
-// Put sets a server, in place of the one with its id. Its number, project and
-// instance never change.
+// Put sets a server, in place of the one with its id. Its number, cluster and project
+// never change.
 func (t *Table) Put(s *Server) {
-	t.byID.Set(s.ID, s)
+	if old, replaced := t.byID.Set(s.ID, s); replaced && old.Ref() != s.Ref() {
+		t.forgetInstance(old)
+	}
 	t.byNumber.Set(s.Number, s)
-	t.byInstance.Set(place(s.Backend, s.Instance), s)
+	if s.UUID != "" {
+		t.byInstance.Set(place(s.Backend, s.UUID), s)
+	}
+	t.byName.Set(called{place(s.Backend, s.Instance), s.ID})
 	t.byProject.Set(owned{s.Project, s.Number})
 }
 
@@ -59,8 +74,16 @@ func (t *Table) Remove(id string) {
 		return
 	}
 	t.byNumber.Delete(s.Number)
-	t.byInstance.Delete(place(s.Backend, s.Instance))
+	t.forgetInstance(s)
 	t.byProject.Delete(owned{s.Project, s.Number})
+}
+
+// forgetInstance takes a server out of the lists of instances.
+func (t *Table) forgetInstance(s *Server) {
+	if at, _ := t.byInstance.Get(place(s.Backend, s.UUID)); at != nil && at.ID == s.ID {
+		t.byInstance.Delete(place(s.Backend, s.UUID))
+	}
+	t.byName.Delete(called{place(s.Backend, s.Instance), s.ID})
 }
 
 // Len is how many there are.
@@ -72,10 +95,19 @@ func (t *Table) Get(id string) *Server { s, _ := t.byID.Get(id); return s }
 // Numbered finds a server by number; nil if there is none.
 func (t *Table) Numbered(n int64) *Server { s, _ := t.byNumber.Get(n); return s }
 
-// At finds the server that an instance is; nil if it is none.
-func (t *Table) At(backend, instance string) *Server {
-	s, _ := t.byInstance.Get(place(backend, instance))
+// At finds the server that an instance is, by its UUID; nil if it is none.
+func (t *Table) At(backend, uuid string) *Server {
+	s, _ := t.byInstance.Get(place(backend, uuid))
 	return s
+}
+
+// Called returns the servers whose instance had a name when it was seen last, or is to get it: the one that it is now may be
+// any of them, or none.
+func (t *Table) Called(backend, name string) iter.Seq[*Server] {
+	first := called{place: place(backend, name)}
+	return func(yield func(*Server) bool) {
+		t.byName.Ascend(first, func(c called) bool { return c.place == first.place && yield(t.Get(c.id)) })
+	}
 }
 
 // All returns all servers, by id.

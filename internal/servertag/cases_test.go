@@ -1,18 +1,9 @@
 package servertag
 
 import (
-	"flag"
-	"os"
 	"testing"
+
+	"github.com/drover-project/drover/internal/testkit"
 )
 
-// cases is how many cases the properties of this package are tried with, unless -rapid.checks says otherwise: a case costs microseconds, and what
-// is rare is not met in the hundred that rapid makes.
-const cases = "5000"
-
-func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", cases); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testkit.Cases(m, 5000) }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/job"
 )
 
@@ -115,16 +116,12 @@ func (t Tag) failed(j Job, outcome Outcome, now job.Time) Tag {
 	}
 	t.Tries++
 	t.Failure = &Failure{Job: j.ID, Text: outcome.Text, Time: now, Final: outcome.Final}
-	t.Retry = now + job.Time(Backoff(t.Tries).Microseconds())
+	t.Retry = now + job.Time(pauses().After(t.Tries).Microseconds())
 	return t
 }
 
-// Backoff is how long it is waited after so many failures, from 1.
-func Backoff(tries int) time.Duration {
-	const first, longest = time.Second, 5 * time.Minute
-	const doublings = 9 // beyond, it is the longest in any case
-	return min(first<<min(max(tries-1, 0), doublings), longest)
-}
+// pauses are those after jobs that failed.
+func pauses() backoff.Pauses { return backoff.Pauses{First: time.Second, Longest: 5 * time.Minute} }
 
 // adopt takes over the tags that somebody else wrote on the cluster with one
 // of our prefixes.

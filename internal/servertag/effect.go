@@ -60,6 +60,8 @@ func (e *Effect) check(p *Policy) error {
 		return bad("a cluster takes no label %q", e.Label)
 	case origin != Foreign:
 		return bad("its label is one of servers' tags")
+	case strings.HasPrefix(e.Label, MarkPrefix):
+		return bad("its label would tell whose an instance is")
 	}
 	return CheckName(e.Tag)
 }
@@ -230,6 +232,6 @@ func (a Applied) ended(outcome Outcome, now job.Time) Applied {
 	}
 	a.Tries++
 	a.Failure = &Failure{Job: id, Text: outcome.Text, Time: now}
-	a.Retry = now + job.Time(Backoff(a.Tries).Microseconds())
+	a.Retry = now + job.Time(pauses().After(a.Tries).Microseconds())
 	return a
 }

@@ -85,6 +85,10 @@ func DefaultPrefixes() Prefixes {
 	return Prefixes{User: "cyclades:user:", System: "cyclades:system:"}
 }
 
+// MarkPrefix begins the tags that tell for which server an instance was made. It begins no tag of a namespace, and no
+// effect may set one.
+const MarkPrefix = "drover:server:"
+
 // Raw is how a tag is written on a cluster.
 func (p Prefixes) Raw(ns Namespace, name string) string { return p[ns] + Encode(name) }
 

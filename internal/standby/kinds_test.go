@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"iter"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/standby"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/store/sqlite"
 )
 
@@ -25,18 +27,24 @@ var (
 		"cluster": "x", "group": "x", "node": "x", "instance": "x", "network": "x",
 	}
 	passed = map[store.Kind]string{
+		"sealing-key":            "a note for the store over the store",
+		"sealing":                "the same",
 		"job-part":               "read with the head of its job",
+		"work":                   "read by who goes on with the opcode; while it runs, jobs show its steps",
+		"step":                   "the same",
 		"archived-job":           "pictures have no archived jobs: they are read from the store",
 		"submission":             "what the leader looks up for those who submit",
 		"event":                  "read from the store",
 		"controller":             "read from the store by whoever looks for controllers",
 		"controller-leader":      "the same",
+		"controller-heard":       "the leader's own notes",
 		"user":                   "the Compute API is the leader's",
 		"project":                "the same",
 		"token":                  "the same",
 		"application-credential": "the same",
 		"server":                 "the same; queries of servers go to the leader",
 		"server-number":          "the same",
+		"store":                  "what the store says of itself; its format is looked at (TestAFormatThatCannotBeReadIsNoPicture)",
 		"event-cursor":           "how far the leader has told of events",
 		"environment":            "deployments are the leader's",
 		"task-graph":             "the same",
@@ -174,4 +182,36 @@ func TestWhatCannotBeReadIsNoPicture(t *testing.T) {
 			t.Errorf("it has no picture: %v", err)
 		}
 	})
+}
+
+// later is a store whose format this program does not know.
+type later struct{ store.Store }
+
+func (l later) Get(ctx context.Context, key store.Key) (store.Object, error) {
+	if key == store.FormatKey {
+		return store.Object{Key: key, Revision: 1, Value: format.Encode(format.Newest + 1)}, nil
+	}
+	return l.Store.Get(ctx, key)
+}
+
+// TestAFormatThatCannotBeReadIsNoPicture: neither one that the store has, nor one that it is raised to.
+func TestAFormatThatCannotBeReadIsNoPicture(t *testing.T) {
+	s, _ := follower(t)
+	if _, err := standby.Open(t.Context(), later{s}, s.Follow); !fault.Is(err, fault.Unsupported) {
+		t.Errorf("of a store of later it has a picture: %v", err)
+	}
+	for n, want := range map[int]bool{format.Newest: true, format.Newest + 1: false} {
+		raised := func(context.Context, store.Revision) iter.Seq2[store.Progress, error] {
+			return func(yield func(store.Progress, error) bool) {
+				yield(store.Progress{Revision: 5, Changes: []store.Change{{Revision: 5, Key: store.FormatKey, Value: format.Encode(n)}}}, nil)
+			}
+		}
+		f, err := standby.Open(t.Context(), s, raised)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Run(t.Context()); (err == nil) != want || (f.Picture().Load().Revision == 5) != want {
+			t.Errorf("raised to %d it follows to revision %d: %v", n, f.Picture().Load().Revision, err)
+		}
+	}
 }

@@ -7,7 +7,8 @@
 //   - What only the leader knows (which rule holds a job, who has which lock, who is
 //     where in line) is not in it.
 //   - Where something cannot be read there is no picture: it would be silently
-//     shorter than the leader's, which tells what it set aside.
+//     shorter than the leader's, which tells what it set aside. So it is where the store has a
+//     format that this program cannot read, or gets one.
 package standby
 
 import (
@@ -25,6 +26,7 @@ import (
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 // Feed is store.Store's Watch that also tells of transactions which changed nothing.
@@ -47,6 +49,13 @@ func Open(ctx context.Context, s store.Store, feed Feed) (*Follower, error) {
 		return nil, err
 	}
 	f.from = revision
+	n, _, err := store.PresentFormat(ctx, s)
+	if err == nil {
+		err = format.Own().CanRead(n)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if err := f.readJobs(ctx); err != nil {
 		return nil, err
 	}
@@ -147,6 +156,8 @@ func (f *Follower) change(ctx context.Context, p store.Progress) (*state.Change,
 			err = takeRule(c, last.ID, last.Value)
 		case last.Key == queue.FlagsKey && last.Value != nil:
 			err = takeFlags(c, last.Value)
+		case last.Key == store.FormatKey:
+			err = readable(last.Value)
 		case inventory.Has(last.Kind):
 			objects, err = takeObject(objects, last)
 		}
@@ -211,6 +222,15 @@ func takeRule(c *state.Change, uuid string, value []byte) error {
 	}
 	c.Rules = append(c.Rules, r)
 	return nil
+}
+
+// readable refuses a format that this program cannot read.
+func readable(value []byte) error {
+	n, err := format.Parse(value)
+	if err == nil {
+		err = format.Own().CanRead(n)
+	}
+	return err
 }
 
 func takeFlags(c *state.Change, value []byte) error {

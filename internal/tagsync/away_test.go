@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +33,7 @@ func (m *mute) Submit(context.Context, string, *opcode.Opcode) (job.ID, error) {
 	return 0, fault.New(fault.Unavailable, "nobody answers")
 }
 
-func (m *mute) Look(ctx context.Context, _ string, _ []job.ID) (server.Sight, error) {
+func (m *mute) Look(ctx context.Context, _ server.Ref, _ []job.ID) (server.Sight, error) {
 	m.asked <- struct{}{}
 	select {
 	case err := <-m.answer:
@@ -42,9 +43,13 @@ func (m *mute) Look(ctx context.Context, _ string, _ []job.ID) (server.Sight, er
 	}
 }
 
+func (m *mute) Creation(context.Context, string, *server.Server) (servertag.Outcome, bool, error) {
+	return servertag.Outcome{}, false, nil
+}
+
 func (m *mute) Has(string) bool { return false }
 
-func (m *mute) Follow(ctx context.Context, _ func(string)) error {
+func (m *mute) Follow(ctx context.Context, _ func(server.Ref)) error {
 	<-ctx.Done()
 	return nil
 }
@@ -190,4 +195,56 @@ func TestAWishAfterAnUnknownWriteIsMadeUponWhatIsStored(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAWishWhileTheControllerStopsMayBeAskedAgain: what is to be read anew for it cannot be any more, which is no error of
+// the program.
+func TestAWishWhileTheControllerStopsMayBeAskedAgain(t *testing.T) {
+	r := newRig(t)
+	s := r.create()
+	ofServer := func(tx store.Tx) bool { return len(tx.Put) > 0 && tx.Put[0].Kind == tagsync.KindServer }
+	r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: ofServer})
+	if _, err := r.engine.Want(s.ID, user, []string{"first"}, r.asked()); err == nil {
+		t.Fatal("it is acknowledged")
+	}
+	r.engine.Close()
+	if _, err := r.engine.Want(s.ID, user, []string{"second"}, r.asked()); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("answered with %v", err)
+	}
+}
+
+// denying is a cluster that refuses what is handed in, for as long as it has refusals.
+type denying struct {
+	tagsync.Backend
+
+	mu       sync.Mutex
+	refusals []error
+}
+
+func (d *denying) Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.refusals) > 0 {
+		err := d.refusals[0]
+		d.refusals = d.refusals[1:]
+		return 0, err
+	}
+	return d.Backend.Submit(ctx, key, op)
+}
+
+// TestWhatIsNotAboutTheJobIsTriedAgain: an account without a right, and a cluster that is not in the state for it, are nothing that
+// a user's tag could be given up for.
+func TestWhatIsNotAboutTheJobIsTriedAgain(t *testing.T) {
+	d := &denying{}
+	r := newRigAround(t, func(b tagsync.Backend) tagsync.Backend { d.Backend = b; return d })
+	s := r.create()
+	d.mu.Lock()
+	d.refusals = []error{fault.New(fault.Denied, "the account may not write"), fault.New(fault.WrongState, "the cluster is being moved")}
+	d.mu.Unlock()
+	_, err := r.engine.Want(s.ID, user, []string{"a"}, r.asked())
+	r.check(err)
+	r.until(s.ID, "has its tag", func(s *server.Server) bool {
+		tag := s.Tags.Find(user, "a")
+		return tag != nil && tag.Status() == servertag.Active
+	})
 }

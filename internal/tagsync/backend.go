@@ -14,6 +14,7 @@ import (
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/state"
+	"github.com/drover-project/drover/internal/store"
 )
 
 // Backend is a cluster that servers are on.
@@ -24,18 +25,23 @@ type Backend interface {
 	// again.
 	Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error)
 	// Look returns what is known of an instance and of jobs. The jobs are looked at
-	// first: of one that has ended, the sight shows the effect.
-	Look(ctx context.Context, instance string, jobs []job.ID) (server.Sight, error)
+	// first: of one that has ended, the sight shows the effect. The instance is that with the UUID, if one is given and there is
+	// one, whatever its name is; else the one that has the name.
+	Look(ctx context.Context, instance server.Ref, jobs []job.ID) (server.Sight, error)
+	// Creation returns how the creation of a server ended, which was handed in under a key; false if
+	// that is not known any more.
+	Creation(ctx context.Context, key string, s *server.Server) (outcome servertag.Outcome, known bool, err error)
 	// Has reports whether an instance is known to be there, without asking.
 	Has(instance string) bool
-	// Follow calls changed with the name of an instance whenever one of the jobs on
-	// it has ended or something of it is different, and with an empty name when any
-	// instance may be, until ctx ends. It may call too often.
-	Follow(ctx context.Context, changed func(instance string)) error
+	// Follow calls changed with an instance whenever one of the jobs on
+	// it has ended or something of it is different, and with none when any
+	// instance may be, until ctx ends. It may call too often. Of an instance it tells what it knows: name, UUID, or both.
+	Follow(ctx context.Context, changed func(instance server.Ref)) error
 }
 
-// about are the codes of errors that are about a job itself.
-var about = []fault.Code{fault.Invalid, fault.Mistyped, fault.BadTag, fault.TooLarge, fault.NotFound, fault.WrongState, fault.Denied}
+// about are the codes of errors that are about a job itself. That something is denied is about the account, and that it is not the
+// time for it about the cluster: both may be over when the job is handed in again.
+var about = []fault.Code{fault.Invalid, fault.Mistyped, fault.BadTag, fault.TooLarge, fault.NotFound}
 
 // temporary reports whether a refusal to take a job says nothing about the job.
 func temporary(err error) bool { return err != nil && !slices.Contains(about, fault.CodeOf(err)) }
@@ -44,6 +50,7 @@ func temporary(err error) bool { return err != nil && !slices.Contains(about, fa
 type Local struct {
 	Queue   *queue.Queue
 	Picture *picture.Picture
+	Store   store.Store
 }
 
 // Submit hands a job to the queue.
@@ -52,7 +59,7 @@ func (l Local) Submit(ctx context.Context, key string, op *opcode.Opcode) (job.I
 }
 
 // Look reads the picture: jobs and inventory of one revision.
-func (l Local) Look(ctx context.Context, instance string, jobs []job.ID) (server.Sight, error) {
+func (l Local) Look(ctx context.Context, instance server.Ref, jobs []job.ID) (server.Sight, error) {
 	now := l.Picture.Load()
 	sight := server.Sight{Sight: servertag.Sight{Ended: map[job.ID]servertag.Outcome{}}}
 	for _, id := range jobs {
@@ -71,11 +78,33 @@ func (l Local) Look(ctx context.Context, instance string, jobs []job.ID) (server
 			sight.Ended[id] = outcomeOf(j)
 		}
 	}
-	if inst := now.Inventory.InstanceNamed(instance); inst != nil {
-		sight.Instance, sight.Tags, sight.UUID, sight.Made = true, inst.Tags, inst.UUID, job.Time(inst.CTime/1e3)
+	inst := now.Inventory.Instance(instance.UUID)
+	if inst == nil {
+		inst = now.Inventory.InstanceNamed(instance.Name)
+	}
+	if inst != nil {
+		sight.Instance, sight.Tags, sight.UUID, sight.Name, sight.Made = true, inst.Tags, inst.UUID, inst.Name, job.Time(inst.CTime/1e3)
 		sight.Stopped = inst.AdminState != cluster.AdminUp
 	}
 	return sight, nil
+}
+
+// Creation looks the job up that was submitted under the key.
+func (l Local) Creation(ctx context.Context, key string, _ *server.Server) (o servertag.Outcome, known bool, err error) {
+	submitted, err := l.Store.Get(ctx, store.Key{Kind: queue.KindSubmission, ID: key})
+	if err == nil {
+		var id job.ID
+		if id, err = job.ParseID(string(submitted.Value)); err == nil {
+			var j *job.Job
+			if j, err = l.Queue.Job(ctx, id); err == nil && j.Final() {
+				return outcomeOf(j), true, nil
+			}
+		}
+	}
+	if fault.Is(err, fault.NotFound) {
+		err = nil
+	}
+	return o, false, err
 }
 
 // Has looks into the inventory.
@@ -90,7 +119,7 @@ var final = []string{"wrong_input"}
 // outcomeOf reads how a job ended.
 func outcomeOf(j *job.Job) servertag.Outcome {
 	if j.Status() == job.Success {
-		return servertag.Outcome{OK: true}
+		return servertag.Outcome{OK: true, Began: j.Ops[0].Exec, Ended: j.Ops[len(j.Ops)-1].End}
 	}
 	for i := range j.Ops {
 		op := &j.Ops[i]
@@ -127,19 +156,19 @@ func ReadOutcome(status job.Status, result []byte) servertag.Outcome {
 const maxTold = 1 << 10
 
 // Follow follows the picture.
-func (l Local) Follow(ctx context.Context, changed func(string)) error {
+func (l Local) Follow(ctx context.Context, changed func(server.Ref)) error {
 	follower, now := l.Picture.Follow()
 	defer follower.Close()
 	names := map[string]string{} // of the instances, by UUID: what is removed has no name any more
 	for inst := range now.Inventory.Instances() {
 		names[inst.UUID] = inst.Name
 	}
-	changed("")
+	changed(server.Ref{})
 	for {
 		again := l.Picture.Changed()
 		now, changes, complete := follower.Next()
 		if !complete {
-			changed("")
+			changed(server.Ref{})
 		}
 		for _, c := range changes {
 			l.tell(c, now, names, changed)
@@ -153,41 +182,44 @@ func (l Local) Follow(ctx context.Context, changed func(string)) error {
 }
 
 // tell tells what a change is about.
-func (l Local) tell(c *state.Change, now *state.State, names map[string]string, changed func(string)) {
+func (l Local) tell(c *state.Change, now *state.State, names map[string]string, changed func(server.Ref)) {
 	for _, j := range slices.Concat(c.Jobs, c.Archived) {
 		if !j.Final() {
 			continue
 		}
 		for i := range j.Ops {
-			if name := instanceOf(j.Ops[i].Input); name != "" {
-				changed(name)
+			if ref := instanceOf(j.Ops[i].Input); ref.Name != "" {
+				changed(ref)
 			}
 		}
 	}
 	if c.Inventory != nil && c.Objects == nil {
-		changed("")
+		changed(server.Ref{})
 	}
 	for _, o := range c.Objects {
 		if o.Kind != cluster.KindInstance {
 			continue
 		}
-		name, known := names[o.UUID]
-		if inst := now.Inventory.Instance(o.UUID); inst != nil {
-			name, known = inst.Name, true
-			names[o.UUID] = name
-		} else {
-			delete(names, o.UUID)
-		}
+		was, known := names[o.UUID]
 		if known {
-			changed(name)
+			changed(server.Ref{UUID: o.UUID, Name: was})
+		}
+		inst := now.Inventory.Instance(o.UUID)
+		if inst == nil {
+			delete(names, o.UUID)
+			continue
+		}
+		if names[o.UUID] = inst.Name; !known || was != inst.Name {
+			changed(server.Ref{UUID: o.UUID, Name: inst.Name})
 		}
 	}
 }
 
-// instanceOf names the instance that an opcode of ours is about, empty for none.
-func instanceOf(op *opcode.Opcode) string {
+// instanceOf is the instance that an opcode of ours is about, without a name for none.
+func instanceOf(op *opcode.Opcode) server.Ref {
+	ref := server.Ref{UUID: op.Str("instance_uuid"), Name: op.Str("instance_name")}
 	if op.Str("kind") == "instance" {
-		return op.Str("name")
+		ref.Name = op.Str("name")
 	}
-	return op.Str("instance_name")
+	return ref
 }

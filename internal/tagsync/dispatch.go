@@ -11,12 +11,10 @@ import (
 // one is that ctx has ended or the engine has, before the servers were looked at.
 func (e *Engine) Heard(ctx context.Context, instance string) error {
 	for name := range e.cfg.Backends {
-		s := e.Servers().At(name, instance)
-		if s == nil {
-			continue
-		}
-		if err := e.Attend(ctx, s.ID); err != nil && (ctx.Err() != nil || e.ctx.Err() != nil) {
-			return err
+		for s := range e.Servers().Called(name, instance) {
+			if err := e.Attend(ctx, s.ID); err != nil && (ctx.Err() != nil || e.ctx.Err() != nil) {
+				return err
+			}
 		}
 	}
 	return nil

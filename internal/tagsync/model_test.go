@@ -42,9 +42,9 @@ type deaf struct {
 }
 
 // Follow drops every third change and tells every fourth again with the next.
-func (d *deaf) Follow(ctx context.Context, changed func(string)) error {
-	var late []string
-	return d.Backend.Follow(ctx, func(instance string) {
+func (d *deaf) Follow(ctx context.Context, changed func(server.Ref)) error {
+	var late []server.Ref
+	return d.Backend.Follow(ctx, func(instance server.Ref) {
 		d.count++
 		for _, again := range late {
 			changed(again)

@@ -24,14 +24,16 @@ type Finding struct {
 	// Unreachable is why the cluster could not be asked; then nothing else is
 	// known.
 	Unreachable string `json:"unreachable,omitempty"`
-	// Missing: the server is to be there, and its instance is not on the cluster.
+	// Missing: the server is to be there, and its instance is not on the cluster. Unmatched: there is one
+	// of its name, and nobody can tell whether it is the server's.
 	Missing     bool                   `json:"missing,omitempty"`
+	Unmatched   bool                   `json:"unmatched,omitempty"`
 	Differences []servertag.Difference `json:"differences"`
 }
 
 // Drift reports whether something is to be done, or could not be found out.
 func (f *Finding) Drift() bool {
-	return f.Unreachable != "" || f.Missing || slices.ContainsFunc(f.Differences, func(d servertag.Difference) bool { return d.IsDrift() })
+	return f.Unreachable != "" || f.Missing || f.Unmatched || slices.ContainsFunc(f.Differences, func(d servertag.Difference) bool { return d.IsDrift() })
 }
 
 // Report is what was found of servers.
@@ -62,7 +64,7 @@ func (e *Engine) Examine(ctx context.Context, id string, fix bool) (*Report, err
 		}
 		r.Looked++
 		f := e.find(ctx, s, silent)
-		if !f.Missing && f.Unreachable == "" && len(f.Differences) == 0 {
+		if !f.Missing && !f.Unmatched && f.Unreachable == "" && len(f.Differences) == 0 {
 			continue
 		}
 		r.Findings, r.Drift = append(r.Findings, f), r.Drift || f.Drift()
@@ -105,13 +107,14 @@ func (e *Engine) find(ctx context.Context, s *server.Server, silent map[string]s
 	if f.Unreachable != "" {
 		return f
 	}
-	sight, err := b.Look(ctx, s.Instance, s.Jobs())
+	sight, err := e.look(ctx, b, s)
 	if err != nil {
 		silent[s.Backend], f.Unreachable = err.Error(), err.Error()
 		return f
 	}
 	sight = s.Own(sight)
-	f.Missing = !sight.Instance && s.Deleted == 0 && s.Doing() == nil && s.Fault == nil
+	f.Unmatched = sight.Doubt
+	f.Missing = !sight.Instance && !sight.Doubt && s.Deleted == 0 && s.Doing() == nil && s.Fault == nil
 	if s.Deleted == 0 && !s.Deleting() {
 		f.Differences = append(f.Differences, s.Tags.Compare(e.cfg.Policy, sight.Sight)...)
 	}

@@ -20,12 +20,12 @@ type deafMute struct {
 	away atomic.Bool
 }
 
-func (d *deafMute) Follow(ctx context.Context, _ func(string)) error {
+func (d *deafMute) Follow(ctx context.Context, _ func(server.Ref)) error {
 	<-ctx.Done()
 	return nil
 }
 
-func (d *deafMute) Look(ctx context.Context, instance string, jobs []job.ID) (server.Sight, error) {
+func (d *deafMute) Look(ctx context.Context, instance server.Ref, jobs []job.ID) (server.Sight, error) {
 	if d.away.Load() {
 		return server.Sight{}, errors.New("no route to host")
 	}

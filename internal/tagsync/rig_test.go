@@ -41,7 +41,12 @@ type rig struct {
 	more map[string]tagsync.Backend
 	// effects are those of tags.
 	effects []servertag.Effect
+	// format is that of the store; nil for the newest.
+	format func() int
 }
+
+// quiet is a log that nobody reads.
+var quiet = slog.New(slog.DiscardHandler)
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
@@ -66,7 +71,7 @@ func (r *rig) start() {
 			return r.store
 		}})
 	r.queue, r.shown = r.core.Queue, r.core.Picture
-	var backend tagsync.Backend = tagsync.Local{Queue: r.queue, Picture: r.shown}
+	var backend tagsync.Backend = r.local()
 	if r.around != nil {
 		backend = r.around(backend)
 	}
@@ -76,12 +81,17 @@ func (r *rig) start() {
 	maps.Copy(backends, r.more)
 	var err error
 	r.engine, err = tagsync.Open(r.ctx, tagsync.Config{
-		Store: r.store, Picture: r.shown, Backends: backends, Policy: policy,
+		Store: r.store, Picture: r.shown, Note: r.queue.Note, Format: r.format, Backends: backends, Policy: policy,
 		Catalogue: server.DefaultCatalogue(), Prefix: "snf-", NewUUID: testkit.NewUUID, Log: r.log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
 	})
 	r.check(err)
 	r.engine.Run()
+}
+
+// local is the cluster as the engine has it.
+func (r *rig) local() tagsync.Local {
+	return tagsync.Local{Queue: r.queue, Picture: r.shown, Store: r.store}
 }
 
 func (r *rig) stop() {

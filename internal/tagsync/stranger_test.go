@@ -52,7 +52,7 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 	if s.Fault == nil || s.UUID != "" || s.Tags.Has(user, "theirs") {
 		t.Errorf("the server is %+v", s)
 	}
-	sight, err := tagsync.Local{Queue: r.queue, Picture: r.shown}.Look(t.Context(), "snf-1", []job.ID{s.Fault.Job})
+	sight, err := r.local().Look(t.Context(), server.Ref{Name: "snf-1"}, []job.ID{s.Fault.Job})
 	r.check(err)
 	j, err := r.queue.Job(t.Context(), s.Fault.Job)
 	if o := sight.Ended[s.Fault.Job]; err != nil || o.Began != j.Ops[0].Exec || o.Ended != j.Ops[0].End || o.Ended == 0 || sight.Made == 0 || sight.Made >= o.Ended {
@@ -104,7 +104,7 @@ func TestAnotherInstanceOfTheNameIsAStranger(t *testing.T) {
 	}
 	op, err := s.Opcode(&server.Task{Do: server.Delete, Asked: r.asked()})
 	r.check(err)
-	id, err := tagsync.Local{Queue: r.queue, Picture: r.shown}.Submit(t.Context(), "late", op)
+	id, err := r.local().Submit(t.Context(), "late", op)
 	r.check(err)
 	if j, err := r.queue.Wait(t.Context(), id, (*job.Job).Final); err != nil || j.Status() == job.Success {
 		t.Errorf("a deletion that comes late: %v, %v", j.Status(), err)
@@ -144,7 +144,7 @@ func (p *pessimist) Submit(ctx context.Context, key string, op *opcode.Opcode) (
 	return id, err
 }
 
-func (p *pessimist) Look(ctx context.Context, instance string, jobs []job.ID) (server.Sight, error) {
+func (p *pessimist) Look(ctx context.Context, instance server.Ref, jobs []job.ID) (server.Sight, error) {
 	sight, err := p.Backend.Look(ctx, instance, jobs)
 	if o, over := sight.Ended[p.first]; over && o.OK {
 		sight.Ended[p.first] = servertag.Outcome{Text: "no time", Began: 1, Ended: sight.Made}

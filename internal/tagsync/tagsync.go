@@ -23,6 +23,7 @@ package tagsync
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"maps"
 	"slices"
@@ -30,6 +31,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/picture"
@@ -49,18 +51,33 @@ const (
 // NumberKey is where the greatest number is.
 var NumberKey = store.Key{Kind: KindNumber, ID: "newest"}
 
+// Floor is the object that keeps numbers of servers from being given again that a cluster gave
+// out which was restored from a backup: new ones are greater than Number.
+type Floor struct {
+	Number int64 `json:"number"`
+}
+
+// FloorKey is where the Floor is, if there is one; behind the greatest number in the order of ids.
+var FloorKey = store.Key{Kind: KindNumber, ID: "reserved"}
+
 // Config is what an engine needs.
 type Config struct {
 	Store   store.Store
 	Epoch   int64 // of the leader lease; 0 where there is none
 	Picture *picture.Picture
+	// Note adds an event to the transaction of the change that it tells of, and returns it with its number.
+	Note func(tx *store.Tx, e audit.Event) *audit.Event
+	// Format tells the format of the store; nil for the newest.
+	Format func() int
 	// Backends are the clusters by name; the one without a name is where new
 	// servers go that ask for none.
 	Backends  map[string]Backend
 	Policy    *servertag.Policy
 	Catalogue server.Catalogue
-	// Prefix begins the names of instances.
+	// Prefix begins the names of instances, which end with the numbers of servers; First is the least
+	// number of a new one, 0 for 1.
 	Prefix  string
+	First   int64
 	Now     func() time.Time
 	NewUUID func() string
 	Log     *slog.Logger
@@ -69,6 +86,8 @@ type Config struct {
 // Engine keeps servers.
 type Engine struct {
 	cfg Config
+
+	matching sync.Mutex // held while a server is matched to an instance
 
 	mu      sync.Mutex
 	number  int64
@@ -126,6 +145,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err == nil {
 		e.number = e.newestNumber(string(newest.Value), servers)
 	}
+	if err := e.floor(ctx); err != nil {
+		return nil, err
+	}
 	return e, e.commit(store.Tx{}, &state.Change{Servers: servers})
 }
 
@@ -147,6 +169,26 @@ func (e *Engine) newestNumber(text string, servers []*server.Server) int64 {
 	return greatest + jump
 }
 
+// floor keeps the numbers up to the floor from being given, and those below the first one. One that cannot be read is far
+// above what is known.
+func (e *Engine) floor(ctx context.Context) error {
+	e.number = max(e.number, e.cfg.First-1)
+	o, err := e.cfg.Store.Get(ctx, FloorKey)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var f Floor
+	if err := json.Unmarshal(o.Value, &f); err != nil {
+		e.aside = append(e.aside, "the floor of the numbers of servers cannot be read, numbers go on far above: "+err.Error())
+		f.Number = e.number + jump
+	}
+	e.number = max(e.number, f.Number)
+	return nil
+}
+
 // Unreadable tells of stored servers that are set aside.
 func (e *Engine) Unreadable() []string { return e.aside }
 
@@ -154,7 +196,7 @@ func (e *Engine) Unreadable() []string { return e.aside }
 func (e *Engine) Run() {
 	for name, b := range e.cfg.Backends {
 		e.running.Go(func() {
-			err := b.Follow(e.ctx, func(instance string) { e.happened(name, instance) })
+			err := b.Follow(e.ctx, func(instance server.Ref) { e.happened(name, instance) })
 			if err != nil && e.ctx.Err() == nil {
 				e.cfg.Log.Error("a cluster is no longer followed", "backend", name, "error", err)
 			}
@@ -176,12 +218,15 @@ func (e *Engine) Close() {
 	e.running.Wait()
 }
 
-// happened has the worker of an instance look at it, or all workers of a cluster
+// happened has the workers of an instance look at it, or all workers of a cluster
 // at theirs.
-func (e *Engine) happened(backend, instance string) {
+func (e *Engine) happened(backend string, instance server.Ref) {
 	servers := e.Servers()
-	if instance != "" {
-		if s := servers.At(backend, instance); s != nil {
+	if instance != (server.Ref{}) {
+		if s := servers.At(backend, instance.UUID); s != nil {
+			e.kick(s.ID)
+		}
+		for s := range servers.Called(backend, instance.Name) {
 			e.kick(s.ID)
 		}
 		return
@@ -356,7 +401,12 @@ func (e *Engine) Change(id string, f func(*server.Server) (*server.Server, error
 // change is Change for the worker itself. A change is made upon those before it
 // without waiting until they are durable, but nothing is told before.
 func (e *Engine) change(id string, f func(*server.Server) (*server.Server, error)) (*server.Server, error) {
-	s, last, err := e.decide(id, f)
+	return e.changeBeside(id, f, nil)
+}
+
+// changeBeside is change with something else in the same transaction, if anything changes.
+func (e *Engine) changeBeside(id string, f func(*server.Server) (*server.Server, error), beside func(*store.Tx, *state.Change)) (*server.Server, error) {
+	s, last, err := e.decide(id, f, beside)
 	if last == nil {
 		return s, err
 	}
@@ -374,7 +424,7 @@ func (e *Engine) change(id string, f func(*server.Server) (*server.Server, error
 // decide lets f change a server and hands the result to the store. It returns
 // the change that what is returned rests upon: that one, or the last before it if
 // f changed nothing; nil if everything is durable.
-func (e *Engine) decide(id string, f func(*server.Server) (*server.Server, error)) (*server.Server, *pending, error) {
+func (e *Engine) decide(id string, f func(*server.Server) (*server.Server, error), beside func(*store.Tx, *state.Change)) (*server.Server, *pending, error) {
 	w := e.workerOf(id)
 	w.changing.Lock()
 	defer w.changing.Unlock()
@@ -406,6 +456,9 @@ func (e *Engine) decide(id string, f func(*server.Server) (*server.Server, error
 		}
 		tx, c = store.Tx{Put: []store.Put{put}}, &state.Change{Servers: []*server.Server{next}}
 	}
+	if beside != nil {
+		beside(&tx, c)
+	}
 	w.last = &pending{server: next, durable: make(chan struct{})}
 	e.enqueue(tx, c, w.last.settle)
 	return next, w.last, nil
@@ -414,10 +467,12 @@ func (e *Engine) decide(id string, f func(*server.Server) (*server.Server, error
 // refresh reads a server anew, after a change whose outcome only the store knows.
 func (e *Engine) refresh(id string) error {
 	o, err := e.cfg.Store.Get(e.ctx, key(id))
-	if fault.Is(err, fault.NotFound) {
+	switch {
+	case fault.Is(err, fault.NotFound):
 		return e.commit(store.Tx{}, &state.Change{ServersRemoved: []string{id}})
-	}
-	if err != nil {
+	case err != nil && e.ctx.Err() != nil:
+		return fault.New(fault.Unavailable, "the controller is stopping").WithHint("ask again when it runs, or another leads")
+	case err != nil:
 		return err
 	}
 	s, err := server.Decode(o.Value)

@@ -2,14 +2,15 @@ package tagsync
 
 import (
 	"context"
-	"sync"
 	"time"
 
+	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 // worker is what is going on about one server.
@@ -17,7 +18,7 @@ type worker struct {
 	// changing is held while a change of the server is decided and handed to the
 	// store, which takes them in that order. last is the newest of them; nil while
 	// there was none.
-	changing sync.Mutex
+	changing baton
 	last     *pending
 
 	// The rest is guarded by Engine.mu. busy: a goroutine is at it; again: something
@@ -29,6 +30,17 @@ type worker struct {
 	// waiting are told how the next turn went that begins.
 	waiting []chan<- error
 }
+
+// baton is held by one at a time. Whoever holds it may wait for the store, so it is no
+// mutex: waiting for one of these is not idle, and where time is pretended it would stand
+// still.
+type baton chan struct{}
+
+// Lock waits for it.
+func (b baton) Lock() { b <- struct{}{} }
+
+// Unlock hands it on.
+func (b baton) Unlock() { <-b }
 
 // pending is a change that was handed to the store.
 type pending struct {
@@ -62,7 +74,7 @@ func (e *Engine) workerOf(id string) *worker {
 	defer e.mu.Unlock()
 	w := e.workers[id]
 	if w == nil {
-		w = &worker{}
+		w = &worker{changing: make(baton, 1)}
 		e.workers[id] = w
 	}
 	return w
@@ -161,7 +173,7 @@ func (e *Engine) rest(id string, w *worker, wake job.Time, err error) (over bool
 		w.refusals = 0
 	case e.ctx.Err() == nil:
 		w.refusals++
-		wake = e.Now() + job.Time(backoff(w.refusals).Microseconds())
+		wake = e.Now() + job.Time(pauses().After(w.refusals).Microseconds())
 		e.cfg.Log.Warn("a server cannot be brought in line with its cluster now", "server", id, "error", err, "tries", w.refusals)
 	}
 	if e.closed {
@@ -185,11 +197,9 @@ func (e *Engine) rest(id string, w *worker, wake job.Time, err error) (over bool
 	return true
 }
 
-// backoff is how long a cluster that cannot be reached is left alone.
-func backoff(refusals int) time.Duration {
-	const first, longest = 100 * time.Millisecond, 10 * time.Second
-	const doublings = 7
-	return min(first<<min(refusals-1, doublings), longest)
+// pauses are how long a cluster that cannot be reached is left alone.
+func pauses() backoff.Pauses {
+	return backoff.Pauses{First: 100 * time.Millisecond, Longest: 10 * time.Second}
 }
 
 // turn takes in what a server's cluster shows, begins what is to be done next,
@@ -203,7 +213,7 @@ func (e *Engine) turn(id string) (wake job.Time, err error) {
 	if b == nil {
 		return 0, nil // its cluster is not configured any more
 	}
-	sight, err := b.Look(e.ctx, s.Instance, s.Jobs())
+	sight, err := e.look(e.ctx, b, s)
 	if err != nil {
 		return 0, err
 	}
@@ -237,6 +247,19 @@ func (e *Engine) turn(id string) (wake job.Time, err error) {
 	return wake, e.submit(e.ctx, b, s)
 }
 
+// look asks a cluster what there is of a server; of one whose record does not say which instance it is, also how its
+// creation ended.
+func (e *Engine) look(ctx context.Context, b Backend, s *server.Server) (server.Sight, error) {
+	sight, err := b.Look(ctx, s.Ref(), s.Jobs())
+	if err == nil && sight.Instance && s.Unknown() {
+		sight.Creation, _, err = b.Creation(ctx, keyOf(s, "task", creationSerial), s)
+	}
+	return sight, err
+}
+
+// creationSerial is that of the first task of a server.
+const creationSerial = 1
+
 // submit hands in the jobs that were begun.
 func (e *Engine) submit(ctx context.Context, b Backend, s *server.Server) error {
 	if task := s.Doing(); task != nil && task.Job == 0 {
@@ -245,7 +268,7 @@ func (e *Engine) submit(ctx context.Context, b Backend, s *server.Server) error 
 		}
 	}
 	for _, j := range s.Tags.Unsubmitted() {
-		op, err := s.TagOpcode(&j)
+		op, err := e.asStored(s.TagOpcode(&j))
 		err = e.submitOne(ctx, b, s, keyOf(s, "tags", j.Serial), op, err, func(set servertag.Set, id job.ID, refused string) servertag.Set {
 			if refused != "" {
 				return set.Refused(j.Serial, refused, e.Now())
@@ -257,7 +280,7 @@ func (e *Engine) submit(ctx context.Context, b Backend, s *server.Server) error 
 		}
 	}
 	if a := s.Tags.UnsubmittedEffect(); a != nil {
-		op, err := s.EffectOpcode(a)
+		op, err := e.asStored(s.EffectOpcode(a))
 		return e.submitOne(ctx, b, s, keyOf(s, "effect", a.Serial), op, err, func(set servertag.Set, id job.ID, refused string) servertag.Set {
 			if refused != "" {
 				return set.EffectRefused(a.Serial, refused, e.Now())
@@ -266,6 +289,15 @@ func (e *Engine) submit(ctx context.Context, b Backend, s *server.Server) error 
 		})
 	}
 	return nil
+}
+
+// asStored leaves out of an opcode what jobs may not hold before the store's format lets them: programs of before would not
+// read them.
+func (e *Engine) asStored(op *opcode.Opcode, err error) (*opcode.Opcode, error) {
+	if err == nil && e.cfg.Format != nil && e.cfg.Format() < format.Identities && op.Has("kind") {
+		delete(op.Params, "instance_uuid")
+	}
+	return op, err
 }
 
 // submitOne hands in a job about tags, unless it could not be made, and writes

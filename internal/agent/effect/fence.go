@@ -157,7 +157,7 @@ func (h *Hold) clear(ctx context.Context) error {
 	}
 	v := Decide(follows, runs, &h.claim)
 	if v.Do == Refuse {
-		return refused(v.Why)
+		return f.refused(&h.claim, follows, v.Why)
 	}
 	if err := f.follow(ctx, follows, &h.claim); err != nil {
 		return err
@@ -194,8 +194,11 @@ func (h *Hold) awaitEnd(ctx context.Context, p Process, why string) error {
 }
 
 // refused is the error of an order under an epoch that is over. No controller ever has an older one again than a node has
-// seen, unless its store was put back.
-func refused(why string) error {
+// seen, unless its store was put back: one that goes on to lead is to say so.
+func (f *Fence) refused(c *Claim, follows int64, why string) error {
+	if follows > c.Order.Epoch && f.cfg.Lead.overtaken(f.cfg.Node, follows) {
+		f.cfg.Log.Error("a node follows a controller of a later epoch, and refuses the orders of this one", "node", f.cfg.Node, "epoch", follows, "ours", c.Order.Epoch)
+	}
 	return fault.New(fault.Fenced, "%s", why).
 		WithHint("if the database was restored by its own means, stop all controllers and run: drover store advance URL")
 }
@@ -203,7 +206,7 @@ func refused(why string) error {
 // follow makes the leader who gave an order the one that the node follows, if it is newer. All that earlier ones began and
 // nobody joins is then told to end, also on other things.
 func (f *Fence) follow(ctx context.Context, follows int64, c *Claim) error {
-	refused := func(follows int64) error { return refused(Decide(follows, nil, c).Why) }
+	refused := func(follows int64) error { return f.refused(c, follows, Decide(follows, nil, c).Why) }
 	if c.Order.Epoch <= follows {
 		if c.Order.Epoch < follows {
 			return refused(follows)

@@ -2,6 +2,7 @@ package effect
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ type Lead struct {
 	timer *time.Timer
 	now   context.Context //nolint:containedctx // it is the lead's own: who began something under it is told its end
 	end   context.CancelCauseFunc
+	// later are the nodes that follow a controller of a later epoch, with that.
+	later map[string]int64
 }
 
 // errUnsure is why effects end that a controller began.
@@ -89,6 +92,31 @@ func (l *Lead) ended() error {
 		return errUnsure
 	}
 	return nil
+}
+
+// overtaken notes that a node follows a controller of a later epoch; false if that was known, or nobody wants to know.
+func (l *Lead) overtaken(node string, epoch int64) (news bool) {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.later[node] >= epoch {
+		return false
+	}
+	if l.later == nil {
+		l.later = map[string]int64{}
+	}
+	l.later[node] = epoch
+	return true
+}
+
+// Overtaken are the nodes that refused an order because they follow a controller of a later epoch, with that. A controller that leads
+// all the same has a store that was put back.
+func (l *Lead) Overtaken() map[string]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.later)
 }
 
 // bind returns a context that ends with another, or with the lead.

@@ -12,6 +12,8 @@ import (
 type Order struct {
 	// Epoch is that of the leader's lease.
 	Epoch int64
+	// Life is that of the store (package store/life), since jobs of another one have the same ids.
+	Life string
 	// Job, Opcode and Step name the order: the opcode by its position in its job,
 	// and the step by counting the opcode's orders from 1.
 	Job    job.ID

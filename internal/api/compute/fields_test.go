@@ -3,8 +3,6 @@ package compute_test
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,28 +12,11 @@ import (
 	"github.com/drover-project/drover/internal/testkit"
 )
 
-// field is one of a request schema: see testdata/openstack.
-type field struct {
-	API, Resource, Action, Field, Since, Until, Verdict, Note string
-	Types                                                     []string
-}
-
-// readFields reads those of an API.
-func readFields(t *testing.T, api string) []field {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(testkit.Root(t), "testdata/openstack/fields.json"))
-	var fields []field
-	if err == nil {
-		err = json.Unmarshal(text, &fields)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.DeleteFunc(fields, func(f field) bool { return f.API != api })
-}
+// field is one of a request schema, as this API takes it.
+type field testkit.Field
 
 // samples are values that ask for something, by type.
-var samples = map[string]any{"string": "x", "integer": 7, "boolean": true, "object": map[string]any{"a": "b"}, "array": []any{"x"}}
+var samples = testkit.FieldSamples()
 
 // sample is a value that asks for something, of the field's type.
 func (f *field) sample() any {
@@ -94,9 +75,9 @@ func (f *field) served() bool {
 // the table says; none is taken and passed over.
 func TestFieldsOfTheSchemas(t *testing.T) {
 	r := newRig(t)
-	fields := readFields(t, "compute")
+	fields := testkit.Fields(t, "compute")
 	for i := range fields {
-		f := &fields[i]
+		f := (*field)(&fields[i])
 		t.Run(f.Resource+" "+f.Action+" "+f.Field, func(t *testing.T) {
 			whole := r.T
 			defer func() { r.T = whole }()

@@ -40,7 +40,7 @@ const (
 // cloud is a cluster in memory: its jobs end at once.
 type cloud struct {
 	mu        sync.Mutex
-	changed   func(string)
+	changed   func(server.Ref)
 	instances map[string]server.Sight
 	jobs      map[string]job.ID // by key
 	ended     map[job.ID]servertag.Outcome
@@ -61,7 +61,7 @@ func (c *cloud) Submit(_ context.Context, key string, op *opcode.Opcode) (job.ID
 	name := op.Str("instance_name") + op.Str("name")
 	c.ended[id] = c.run(op, name)
 	if c.changed != nil {
-		go c.changed(name)
+		go c.changed(server.Ref{Name: name})
 	}
 	return id, nil
 }
@@ -76,7 +76,7 @@ func (c *cloud) run(op *opcode.Opcode, name string) servertag.Outcome {
 		if fmt.Sprint(op.Map("beparams")["vcpus"]) == "2" { // m1.medium
 			return servertag.Outcome{Text: "not enough memory", Final: true}
 		}
-		sight.Instance, sight.Tags = true, op.Strings("tags")
+		sight.Instance, sight.Name, sight.UUID, sight.Tags = true, name, testkit.NewUUID(), op.Strings("tags")
 	case "OP_INSTANCE_REMOVE":
 		delete(c.instances, name)
 		return servertag.Outcome{OK: true}
@@ -93,10 +93,14 @@ func (c *cloud) run(op *opcode.Opcode, name string) servertag.Outcome {
 	return servertag.Outcome{OK: true}
 }
 
-func (c *cloud) Look(_ context.Context, instance string, jobs []job.ID) (server.Sight, error) {
+func (c *cloud) Creation(context.Context, string, *server.Server) (servertag.Outcome, bool, error) {
+	return servertag.Outcome{}, false, nil
+}
+
+func (c *cloud) Look(_ context.Context, instance server.Ref, jobs []job.ID) (server.Sight, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sight := c.instances[instance]
+	sight := c.instances[instance.Name]
 	sight.Ended = map[job.ID]servertag.Outcome{}
 	for _, id := range jobs {
 		sight.Ended[id] = c.ended[id]
@@ -110,11 +114,11 @@ func (c *cloud) Has(instance string) bool {
 	return c.instances[instance].Instance
 }
 
-func (c *cloud) Follow(ctx context.Context, changed func(string)) error {
+func (c *cloud) Follow(ctx context.Context, changed func(server.Ref)) error {
 	c.mu.Lock()
 	c.changed = changed
 	c.mu.Unlock()
-	changed("")
+	changed(server.Ref{})
 	<-ctx.Done()
 	return nil
 }
@@ -125,7 +129,7 @@ func (c *cloud) remove(name string) {
 	delete(c.instances, name)
 	changed := c.changed
 	c.mu.Unlock()
-	changed(name)
+	changed(server.Ref{Name: name})
 }
 
 // rig is the API over a real store and engine, and a cluster in memory.

@@ -106,8 +106,8 @@ func (r *request) full(s *server.Server) object {
 	if r.flavour == cyclades || status == server.Active || status == server.Build { // Nova tells of progress in no other status
 		out["progress"] = 0
 	}
-	if s.Fault != nil && status == server.Failed {
-		out["fault"] = object{"code": http.StatusInternalServerError, "created": stamp(s.Fault.Time), "message": s.Fault.Text}
+	if trouble := s.Trouble(); trouble != nil && status == server.Failed {
+		out["fault"] = object{"code": http.StatusInternalServerError, "created": stamp(trouble.Time), "message": trouble.Text}
 	}
 	r.byVersion(s, out)
 	return out

@@ -3,8 +3,6 @@ package identity_test
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,27 +11,11 @@ import (
 	"github.com/drover-project/drover/internal/testkit"
 )
 
-// field is one of a request schema: see testdata/openstack.
-type field struct {
-	API, Resource, Action, Field, Verdict, Note string
-	Types                                       []string
-}
-
-func readFields(t *testing.T, api string) []field {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(testkit.Root(t), "testdata/openstack/fields.json"))
-	var fields []field
-	if err == nil {
-		err = json.Unmarshal(text, &fields)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.DeleteFunc(fields, func(f field) bool { return f.API != api })
-}
+// field is one of a request schema, as this API takes it.
+type field testkit.Field
 
 // samples are values that ask for something, by type.
-var samples = map[string]any{"string": "x", "integer": 7, "boolean": true, "object": map[string]any{"a": "b"}, "array": []any{"x"}}
+var samples = testkit.FieldSamples()
 
 // put puts a value into a body at a path, in place of what is there.
 func put(body any, path string, value any) any {
@@ -67,9 +49,9 @@ func (r *rig) text(body any) string {
 func TestFieldsOfTheSchemas(t *testing.T) {
 	r := newRig(t)
 	bob, elsewhere := r.user("bob", "elsewhere", "member")
-	fields := readFields(t, "identity")
+	fields := testkit.Fields(t, "identity")
 	for i := range fields {
-		f := &fields[i]
+		f := (*field)(&fields[i])
 		t.Run(f.Resource+" "+f.Action+" "+f.Field, func(t *testing.T) {
 			if f.Resource == "auth" || f.Action == "password" {
 				r.now = r.now.Add(time.Hour) // or who logs in wrongly would be held up

@@ -5,6 +5,7 @@ import (
 
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/queue"
 )
 
@@ -14,7 +15,9 @@ type checked struct {
 	Result raw             `json:"result,omitempty"`
 	Error  *luxiwire.Error `json:"error,omitempty"`
 	Fault  *luxiwire.Fault `json:"fault,omitempty"`
-	Log    [][4]any        `json:"log"`
+	// Steps are what an opcode would do that does several things.
+	Steps []items.Step `json:"steps,omitempty"`
+	Log   [][4]any     `json:"log"`
 	// Pending are jobs about the same things after which the answer may be another one.
 	Pending []job.ID `json:"pending,omitempty"`
 }
@@ -44,7 +47,7 @@ func checkJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
 }
 
 func checkedOf(c queue.Checked) checked {
-	out := checked{OK: c.Err == nil, Result: c.Result, Log: logRows(c.Log), Pending: c.Pending}
+	out := checked{OK: c.Err == nil, Result: c.Result, Steps: items.StepsOf(c.Steps), Log: logRows(c.Log), Pending: c.Pending}
 	if c.Err != nil {
 		pair := pairOf(c.Err)
 		out.Error, out.Fault = &pair, luxiwire.FaultOf(c.Err)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 // Master is one of the controllers of a cluster, as the one that answers sees
@@ -18,6 +19,50 @@ type Master struct {
 	Revision int64     `json:"revision"`
 	Started  time.Time `json:"started"`
 	Version  string    `json:"version"`
+	// Formats are those of the store that its program reads and writes.
+	Formats format.Program `json:"formats"`
+	// Note says why it cannot lead; empty for one that can.
+	Note string `json:"note,omitempty"`
+}
+
+// Format is that of the store, and what can be done about it.
+type Format struct {
+	// Format is the present one, Next the one that it can be raised to now (the same where it
+	// cannot be), and Newest the greatest that the program of the leader knows.
+	Format int `json:"format"`
+	Next   int `json:"next"`
+	Newest int `json:"newest"`
+	// Program is that of the leader.
+	Program format.Program `json:"program"`
+	// Auto: the leader raises it by itself.
+	Auto bool `json:"auto"`
+	// Holds are those who keep it from the one behind Next.
+	Holds []FormatHold `json:"holds"`
+	// Brings is what the formats brought, from the present one on.
+	Brings []FormatBrings `json:"brings"`
+}
+
+// FormatHold is a controller that keeps the others from a format, why, and how long at the most.
+type FormatHold struct {
+	Name  string    `json:"name"`
+	Why   string    `json:"why"`
+	Until time.Time `json:"until"`
+}
+
+// FormatBrings is what a format brought.
+type FormatBrings struct {
+	Format int    `json:"format"`
+	Brings string `json:"brings"`
+}
+
+func queryFormat(ctx context.Context, d *Deps, _ *arguments) (any, error) { return d.Format(ctx) }
+
+func raiseFormat(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	by := a.as(0)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.RaiseFormat(ctx, by)
 }
 
 func queryMasters(ctx context.Context, d *Deps, _ *arguments) (any, error) {

@@ -53,6 +53,9 @@ type Deps struct {
 	// the leader; nil for a controller that is alone.
 	Masters  func(ctx context.Context) ([]Master, error)
 	Failover func(ctx context.Context) error
+	// Format tells of the format of the store, and RaiseFormat raises it.
+	Format      func(ctx context.Context) (Format, error)
+	RaiseFormat func(ctx context.Context, by queue.By) (Format, error)
 	// Assured returns when the controller is certain that what it knows is the
 	// newest there is, or says why it cannot be; nil for one that always is.
 	Assured func(ctx context.Context) error
@@ -114,6 +117,8 @@ var jobMethods = []method{
 	{"ChangeFilters", 2, 3, changeFilters}, // edits, digest or null, [reason trail]
 	{"QueryMasters", 0, 0, queryMasters},
 	{"MasterFailover", 0, 0, masterFailover},
+	{"QueryFormat", 0, 0, queryFormat},
+	{"RaiseFormat", 0, 1, raiseFormat}, // [reason trail]
 }
 
 // unknownMethod is the answer to a request of a method that is not in the

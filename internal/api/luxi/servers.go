@@ -14,6 +14,7 @@ import (
 var serverMethods = []method{
 	{"ReconcileServers", 2, 2, reconcileServers}, // id or null, whether to fix what differs
 	{"ChangeServerTags", 4, 4, changeServerTags}, // id, namespace, what to do, tags
+	{"MatchServer", 3, 4, matchServer},           // id, instance, whether only to tell what it would do, [reason trail]
 	{"AskIdentity", 3, 3, askIdentity},           // method, path with query, body or null
 }
 
@@ -45,6 +46,18 @@ func reconcileServers(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		return nil, fault.New(fault.NotFound, "this controller keeps no servers")
 	}
 	return d.Servers.Examine(ctx, id, fix)
+}
+
+// matchServer has a server be the instance that somebody vouches for.
+func matchServer(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	id, instance, dry, by := a.str(0), a.str(1), a.boolean(2), a.as(3)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	if d.Servers == nil {
+		return nil, fault.New(fault.NotFound, "this controller keeps no servers")
+	}
+	return d.Servers.Match(ctx, id, instance, dry, by)
 }
 
 // tagChange is something that is done to the tags of a server.

@@ -1,6 +1,7 @@
 package rapi
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -23,10 +24,14 @@ import (
 // certificateLifetime is how long a certificate that we made is valid.
 const certificateLifetime = 5 * 365 * 24 * time.Hour
 
+// clocksDiffer is how much earlier it is valid than it was made.
+const clocksDiffer = time.Hour
+
 // CertificateFile is the file with the server's certificate and key. It is safe
 // for concurrent use.
 type CertificateFile struct {
 	path    string
+	own     bool // it was made here, unless somebody put another into its place
 	current atomic.Pointer[tls.Certificate]
 }
 
@@ -43,8 +48,30 @@ func OpenCertificate(path string, now time.Time) (*CertificateFile, error) {
 			return nil, fault.New(fault.Environment, "the certificate %s: %w", path, err)
 		}
 	}
-	f := &CertificateFile{path: path}
+	f := &CertificateFile{path: path, own: true}
 	return f, f.Reload()
+}
+
+// Renew makes a new certificate in place of one that was made here and ends soon, for connections that come from now on; false
+// if there is no need.
+func (f *CertificateFile) Renew(now time.Time) (bool, error) {
+	leaf := f.Current().Leaf
+	if !f.own || !madeHere(leaf) || now.Add(soon).Before(leaf.NotAfter) {
+		return false, nil
+	}
+	text, err := makeCertificate(now)
+	if err == nil {
+		err = writePrivate(f.path, text)
+	}
+	if err != nil {
+		return false, fault.New(fault.Environment, "the certificate %s cannot be renewed: %w", f.path, err)
+	}
+	return true, f.Reload()
+}
+
+// madeHere tells whether a certificate is one that makeCertificate makes.
+func madeHere(leaf *x509.Certificate) bool {
+	return bytes.Equal(leaf.RawIssuer, leaf.RawSubject) && leaf.NotAfter.Sub(leaf.NotBefore) == certificateLifetime+clocksDiffer
 }
 
 // ReadCertificate is OpenCertificate for a file that somebody named: it has to be there.
@@ -132,7 +159,7 @@ func makeCertificate(now time.Time) ([]byte, error) {
 	template := &x509.Certificate{
 		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: host},
-		NotBefore:             now.Add(-time.Hour), // clocks differ
+		NotBefore:             now.Add(-clocksDiffer),
 		NotAfter:              now.Add(certificateLifetime),
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

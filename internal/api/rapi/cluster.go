@@ -11,6 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/query/items"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 // protocolVersion is the version of this interface; it has been 2 for ever.
@@ -53,6 +54,24 @@ func tagsOfQuery(r *request, _ parameters) (parameters, error) {
 		more["name"] = name
 	}
 	return more, nil
+}
+
+// tagsOfInstance are the parameters for tags of an instance, of which the request may give the UUID. Before the store's
+// format lets that be a part of stored jobs, it is looked at here alone.
+func tagsOfInstance(r *request, body parameters) (parameters, error) {
+	more, err := tagsOfQuery(r, body)
+	uuid := r.text(meantUUID)
+	switch {
+	case err != nil || uuid == "":
+	case r.Format == nil || r.Format() >= format.Identities:
+		more["instance_uuid"] = uuid
+	default:
+		name := r.variables["name"]
+		if inst := r.Querier.Picture.Load().Inventory.InstanceNamed(name); inst == nil || inst.UUID != uuid {
+			err = failure(http.StatusNotFound, "Instance '%s' has not the UUID %s", name, uuid)
+		}
+	}
+	return more, err
 }
 
 // listTags returns the handler for the tags of an object, or of the cluster.

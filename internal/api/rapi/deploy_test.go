@@ -198,7 +198,7 @@ func TestBadDeployRequests(t *testing.T) {
 		{"PUT", "/2/task-graphs/web", graph("- id: a\n  type: ["), 400, "new.yaml:2: bad YAML"},
 		{"PUT", "/2/task-graphs/web", graph("- {id: a, type: shell, role: 7}"), 400, "new.yaml:1:30: task a: field role: got number, want"},
 		{"PUT", "/2/task-graphs/web", graph("- {id: a, type: shell, condition: {yaql_exp: '$.a +'}}"), 400, "task a: field condition: new.yaml:1:52: YaqlGrammarException"},
-		{"PUT", "/2/task-graphs/web", graph("- {id: a, type: stage, requires: [a]}"), 400, "in a circle: a -> a"},
+		{"PUT", "/2/task-graphs/web", graph("- {id: a, type: stage, requires: [a]}"), 400, "in a circle: a waits for a"},
 		{"PUT", "/2/task-graphs/web", map[string]any{"files": []any{}}, 400, "a task graph needs a file at least"},
 		{"PUT", "/2/task-graphs/" + strings.Repeat("a", 101), graph("[]"), 400, "the name of a task graph must be letters"},
 		{"PUT", "/2/task-graphs/new", map[string]any{"file": named("a", "[]")}, 400, `unknown field "file"`},

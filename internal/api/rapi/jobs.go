@@ -91,7 +91,10 @@ func waitForJob(r *request) (any, error) {
 		return nil, err
 	}
 	list, ok := body["fields"].([]any)
-	if !ok {
+	switch _, given := body["fields"]; {
+	case !given:
+		return nil, badRequest("Required parameter 'fields' is missing")
+	case !ok:
 		return nil, badRequest("The 'fields' parameter should be a list")
 	}
 	fields, err := textList("fields", list)

@@ -21,7 +21,13 @@ var (
 	groupName    = map[string]string{"name": "group_name"}
 	networkName  = map[string]string{"name": "network_name"}
 	dryRun       = map[string]string{"dry-run": "dry_run"}
+
+	// meant is the UUID of the instance that a request is about, our own: another one that has its name
+	// is left alone.
+	meant = map[string]string{meantUUID: "instance_uuid"}
 )
+
+const meantUUID = "instance_uuid"
 
 // clusterResources are the resources of the cluster as a whole.
 var clusterResources = []route{
@@ -70,18 +76,18 @@ var instanceResources = []route{
 	{"/2/instances-multi-alloc", methods{post: submits(jobSpec{class: "instances_multi_alloc", opcode: "OP_INSTANCE_MULTI_ALLOC",
 		body: bodyOptional, flags: dryRun, more: innerCreations})}},
 	{"/2/instances/{name}", methods{get: single(instanceItem), del: submits(jobSpec{class: "instances_name", opcode: "OP_INSTANCE_REMOVE",
-		body: bodyOptional, path: instanceName, flags: dryRun, fixed: parameters{"ignore_failures": false}})}},
-	{"/2/instances/{name}/tags", tagMethods("instances_name_tags", "instance", "instance")},
+		body: bodyOptional, path: instanceName, flags: dryRun, texts: meant, fixed: parameters{"ignore_failures": false}})}},
+	{"/2/instances/{name}/tags", tagMethodsWith("instances_name_tags", "instance", "instance", tagsOfInstance)},
 	{"/2/instances/{name}/info", methods{get: onInstance("info", "OP_INSTANCE_QUERY_DATA", jobSpec{
 		flags: map[string]string{"static": "static"}, more: onlyThisInstance})}},
-	{"/2/instances/{name}/reboot", methods{post: onInstance("reboot", "OP_INSTANCE_REBOOT", jobSpec{body: bodyOptional, path: instanceName,
+	{"/2/instances/{name}/reboot", methods{post: onInstance("reboot", "OP_INSTANCE_REBOOT", jobSpec{body: bodyOptional, path: instanceName, texts: meant,
 		flags: map[string]string{"dry-run": "dry_run", "ignore_secondaries": "ignore_secondaries"}, more: rebootType})}},
 	{"/2/instances/{name}/reinstall", methods{post: {access: writing, body: opcodeBody, serve: reinstall}}},
 	{"/2/instances/{name}/replace-disks", methods{post: onInstance("replace_disks", "OP_INSTANCE_REPLACE_DISKS", jobSpec{
 		body: bodyOptional, path: instanceName, more: replacedDisks})}},
-	{"/2/instances/{name}/startup", methods{put: onInstance("startup", "OP_INSTANCE_STARTUP", jobSpec{path: instanceName,
+	{"/2/instances/{name}/startup", methods{put: onInstance("startup", "OP_INSTANCE_STARTUP", jobSpec{path: instanceName, texts: meant,
 		flags: map[string]string{"dry-run": "dry_run", "force": "force", "no_remember": "no_remember"}})}},
-	{"/2/instances/{name}/shutdown", methods{put: onInstance("shutdown", "OP_INSTANCE_SHUTDOWN", jobSpec{body: bodyOptional, path: instanceName,
+	{"/2/instances/{name}/shutdown", methods{put: onInstance("shutdown", "OP_INSTANCE_SHUTDOWN", jobSpec{body: bodyOptional, path: instanceName, texts: meant,
 		flags: map[string]string{"dry-run": "dry_run", "no_remember": "no_remember"}})}},
 	{"/2/instances/{name}/activate-disks", methods{put: onInstance("activate_disks", "OP_INSTANCE_ACTIVATE_DISKS", jobSpec{path: instanceName,
 		flags: map[string]string{"ignore_size": "ignore_size"}})}},
@@ -99,7 +105,7 @@ var instanceResources = []route{
 	{"/2/instances/{name}/migrate", methods{put: onInstance("migrate", "OP_INSTANCE_MIGRATE", jobSpec{body: bodyOptional, path: instanceName})}},
 	{"/2/instances/{name}/failover", methods{put: onInstance("failover", "OP_INSTANCE_FAILOVER", jobSpec{body: bodyOptional, path: instanceName})}},
 	{"/2/instances/{name}/rename", methods{put: onInstance("rename", "OP_INSTANCE_RENAME", jobSpec{body: bodyRequired, path: instanceName})}},
-	{"/2/instances/{name}/modify", methods{put: onInstance("modify", "OP_INSTANCE_SET_PARAMS", jobSpec{body: bodyRequired, path: instanceName,
+	{"/2/instances/{name}/modify", methods{put: onInstance("modify", "OP_INSTANCE_SET_PARAMS", jobSpec{body: bodyRequired, path: instanceName, texts: meant,
 		renames: map[string]string{"custom_beparams": "beparams", "custom_hvparams": "hvparams"}, more: splitUSBDevices})}},
 	{"/2/instances/{name}/disk/{disk}/grow", methods{post: onInstance("disk_grow", "OP_INSTANCE_GROW_DISK", jobSpec{
 		body: bodyOptional, path: instanceName, more: diskOfPath})}},
@@ -149,8 +155,13 @@ func onNetwork(part, opcode string) handler {
 // tagMethods are the methods of the tags of one kind of object; item is what
 // queries call it.
 func tagMethods(class, kind, item string) methods {
+	return tagMethodsWith(class, kind, item, tagsOfQuery)
+}
+
+// tagMethodsWith is tagMethods for a kind that takes further parameters.
+func tagMethodsWith(class, kind, item string, more func(*request, parameters) (parameters, error)) methods {
 	change := func(opcode string) handler {
-		return submits(jobSpec{class: class, opcode: opcode, flags: dryRun, fixed: parameters{"kind": kind}, more: tagsOfQuery})
+		return submits(jobSpec{class: class, opcode: opcode, flags: dryRun, fixed: parameters{"kind": kind}, more: more})
 	}
 	return methods{get: {stored: true, serve: listTags(item)}, put: change("OP_TAGS_SET"), del: change("OP_TAGS_DEL")}
 }

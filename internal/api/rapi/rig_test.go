@@ -47,6 +47,8 @@ type rigOptions struct {
 	openReading bool
 	// observe is told of each request and its status.
 	observe func(what, outcome string)
+	// format is that of the store; 0 for the newest.
+	format int
 	// store is the URL of the store; empty for an embedded one.
 	store string
 }
@@ -76,7 +78,12 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	if options.observe != nil {
 		observe = func(_ context.Context, what, outcome string, _ time.Duration) { options.observe(what, outcome) }
 	}
+	var present func() int
+	if options.format != 0 {
+		present = func() int { return options.format }
+	}
 	r.rapi = rapi.New(rapi.Config{
+		Format:  present,
 		Observe: observe,
 		Queue:   r.queue, Users: users, RequireAuthentication: !options.openReading, Now: time.Now, Log: log,
 		Querier: c.Querier,

@@ -47,7 +47,9 @@ type Config struct {
 	Querier *live.Querier
 	// Servers keeps the servers of the Compute API; nil where there are none.
 	Servers *tagsync.Engine
-	Users   *UsersFile
+	// Format tells the format of the store; nil for the newest.
+	Format func() int
+	Users  *UsersFile
 	// RequireAuthentication refuses requests without an account even where
 	// reading needs no right.
 	RequireAuthentication bool

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 const web1 = "/2/instances/web1.gntpeer.example"
@@ -34,6 +35,47 @@ func TestInstanceLife(t *testing.T) {
 	r.succeed(http.MethodDelete, web1, nil)
 	if a := r.do(http.MethodGet, web1, nil); a.status != http.StatusNotFound {
 		t.Errorf("removed instance: %d %s", a.status, a.text)
+	}
+}
+
+// TestTheInstanceThatIsMeant: whoever gives its UUID does nothing to another one that has the name.
+func TestTheInstanceThatIsMeant(t *testing.T) {
+	for what, stored := range map[string]int{"the format lets jobs hold it": format.Identities, "the format of before": format.First} {
+		t.Run(what, func(t *testing.T) {
+			r := newRig(t, rigOptions{format: stored})
+			r.create("web1.gntpeer.example")
+			before := r.shown.Load().Inventory.InstanceNamed("web1.gntpeer.example")
+			const other = "instance_uuid=11111111-2222-3333-4444-555555555555"
+			verbs := []struct {
+				method, path string
+				body         any
+			}{
+				{http.MethodPut, web1 + "/tags?tag=a&", nil}, {http.MethodDelete, web1 + "/tags?tag=a&", nil},
+				{http.MethodPost, web1 + "/reboot?type=hard&", nil}, {http.MethodPut, web1 + "/modify?", map[string]any{"beparams": map[string]any{"vcpus": 2}}},
+				{http.MethodPut, web1 + "/shutdown?", nil}, {http.MethodPut, web1 + "/startup?", nil}, {http.MethodDelete, web1 + "?", nil},
+			}
+			for _, v := range verbs {
+				a := r.do(v.method, v.path+other, v.body)
+				if a.status == http.StatusOK {
+					var id job.ID
+					a.decode(t, &id)
+					j, err := r.queue.Wait(t.Context(), id, (*job.Job).Final)
+					r.check(err)
+					if j.Status() != job.Error {
+						t.Errorf("%s %s of another one: %s", v.method, v.path, j.Status())
+					}
+				}
+				if now := r.shown.Load().Inventory.InstanceNamed(before.Name); now != before {
+					t.Errorf("behind %s %s it is %+v", v.method, v.path, now)
+				}
+			}
+			for _, v := range verbs {
+				j := r.succeed(v.method, v.path+"instance_uuid="+before.UUID, v.body)
+				if op := j.Ops[0].Input; stored == format.First && strings.HasPrefix(op.ID, "OP_TAGS") && op.Has("instance_uuid") {
+					t.Errorf("below the format a job holds %+v", op.Params)
+				}
+			}
+		})
 	}
 }
 
@@ -109,6 +151,7 @@ func TestBadRequestsAreExplainedAndChangeNothing(t *testing.T) {
 		{"POST", web1 + "/reinstall?os=a", map[string]any{}, 400, "Can't combine query and body parameters"},
 		{"POST", "/2/instances-multi-alloc", nil, 400, "Request is missing required 'instances' field in body"},
 		{"POST", "/2/nodes/node1.gntpeer.example/migrate?live=1&mode=live", nil, 400, "Only one of"},
+		{"GET", "/2/jobs/1/wait", map[string]any{}, 400, "Required parameter 'fields' is missing"},
 		{"GET", "/2/nodes/node1.gntpeer.example/storage", nil, 400, "Missing the required 'output_fields' parameter"},
 		{"PUT", "/2/nodes/node1.gntpeer.example/storage/repair", nil, 400, "Missing the required 'name' parameter"},
 		{"GET", "/2/jobs/1/wait", nil, 400, "'dict' is expected"},

@@ -2,19 +2,22 @@ package ganeti
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
 	"time"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/server"
 )
 
 // Follow asks for the jobs of servers again and again while there are any, and
 // for all instances more rarely: a remote API tells nothing of itself. When the
 // cluster answers again after it did not, any instance may be different.
-func (c *Cluster) Follow(ctx context.Context, changed func(instance string)) error {
-	f := &follower{Cluster: c, changed: changed}
+func (c *Cluster) Follow(ctx context.Context, changed func(instance server.Ref)) error {
+	f := &follower{Cluster: c, changed: changed, odd: map[job.ID]bool{}}
 	for {
 		c.mu.Lock()
 		waiting, news := maps.Clone(c.jobs), c.news
@@ -39,14 +42,19 @@ func (c *Cluster) Follow(ctx context.Context, changed func(instance string)) err
 // follower is what was told of a cluster so far.
 type follower struct {
 	*Cluster
-	changed func(string)
+	changed func(server.Ref)
 	// next is when all instances are asked for again.
 	next time.Time
 	away bool
+	// odd are the jobs that the cluster, though it is there, could not tell of.
+	odd map[job.ID]bool
 }
 
+// mostOdd is how many such jobs are met before no more are asked for at a time: it may be that none can be told of.
+const mostOdd = 3
+
 // step asks once.
-func (f *follower) step(ctx context.Context, waiting map[job.ID]string) {
+func (f *follower) step(ctx context.Context, waiting map[job.ID]server.Ref) {
 	err := f.jobsEnded(ctx, waiting)
 	if err == nil && (f.away || !time.Now().Before(f.next)) {
 		err = f.instances(ctx)
@@ -62,17 +70,30 @@ func (f *follower) step(ctx context.Context, waiting map[job.ID]string) {
 	case f.away:
 		f.cfg.Log.Info("a cluster of servers answers again", "cluster", f.cfg.URL)
 		f.away = false
-		f.changed("")
+		f.changed(server.Ref{})
 	}
 }
 
-// jobsEnded tells of the jobs that ended.
-func (f *follower) jobsEnded(ctx context.Context, waiting map[job.ID]string) error {
+// jobsEnded tells of the jobs that ended. One of which the cluster cannot tell keeps neither the others nor instances from
+// being asked for.
+func (f *follower) jobsEnded(ctx context.Context, waiting map[job.ID]server.Ref) error {
+	odd := 0
 	for id, instance := range waiting {
 		_, over, err := f.ended(ctx, id)
+		if _, answered := errors.AsType[*answeredError](err); answered {
+			if !f.odd[id] {
+				f.cfg.Log.Warn("a cluster of servers cannot tell of a job; it is asked again", "cluster", f.cfg.URL, "job", id, "error", err)
+			}
+			f.odd[id] = true
+			if odd++; odd == mostOdd {
+				return nil
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
+		delete(f.odd, id)
 		if over {
 			f.mu.Lock()
 			delete(f.jobs, id)
@@ -85,13 +106,20 @@ func (f *follower) jobsEnded(ctx context.Context, waiting map[job.ID]string) err
 
 // instances tells of the instances that look different.
 func (f *follower) instances(ctx context.Context) error {
-	var all []*remoteInstance
-	if err := f.do(ctx, request{method: http.MethodGet, path: "/2/instances", query: url.Values{"bulk": {"1"}}}, &all); err != nil {
-		return err
-	}
-	now := make(map[string]*remoteInstance, len(all))
-	for _, i := range all {
+	now, kept := map[string]*remoteInstance{}, 0
+	all := request{method: http.MethodGet, path: "/2/instances", query: url.Values{"bulk": {"1"}}}
+	err := each(ctx, f.Cluster, all, func(i *remoteInstance) error {
+		if i == nil {
+			return fault.New(fault.Unavailable, "cluster %s tells of nothing as an instance", f.cfg.URL)
+		}
 		now[i.Name] = i
+		if kept += i.weight(); kept > maxKept {
+			return f.tooLarge("a list of instances", maxKept)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	f.mu.Lock()
 	before := f.known
@@ -99,12 +127,12 @@ func (f *follower) instances(ctx context.Context) error {
 	f.mu.Unlock()
 	for name, i := range now {
 		if was := before[name]; was == nil || !was.same(i) {
-			f.changed(name)
+			f.changed(server.Ref{UUID: i.UUID, Name: name})
 		}
 	}
-	for name := range before {
+	for name, was := range before {
 		if now[name] == nil {
-			f.changed(name)
+			f.changed(server.Ref{UUID: was.UUID, Name: name})
 		}
 	}
 	return nil

@@ -4,12 +4,14 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/testkit"
 )
 
@@ -22,11 +24,11 @@ func TestWhatIsSeenOfAJobThatEndedIsItsEffect(t *testing.T) {
 			over := int(requests.Add(1)) > asked
 			answer := map[string]map[bool]string{
 				"/2/jobs/7":          {false: `{"status":"running","opstatus":["running"],"opresult":[null]}`, true: `{"status":"success","opstatus":["success"],"opresult":[null]}`},
-				"/2/instances/snf-1": {false: `{"name":"snf-1","admin_state":"up","tags":[]}`, true: `{"name":"snf-1","admin_state":"up","tags":["x"]}`},
+				"/2/instances/snf-1": {false: `{"name":"snf-1","uuid":"u1","admin_state":"up","tags":[]}`, true: `{"name":"snf-1","uuid":"u1","admin_state":"up","tags":["x"]}`},
 			}[r.URL.Path][over]
 			_, _ = w.Write([]byte(answer))
 		})
-		sight, err := c.Look(t.Context(), "snf-1", []job.ID{7})
+		sight, err := c.Look(t.Context(), server.Ref{Name: "snf-1"}, []job.ID{7})
 		if err != nil || requests.Load() != 2 {
 			t.Fatalf("%d requests: %+v, %v", requests.Load(), sight, err)
 		}
@@ -41,7 +43,8 @@ type switched struct {
 	mu        sync.Mutex
 	away      bool
 	instances string
-	refused   chan struct{} // has one for a request while it is away
+	status    int           // what is answered while it is away
+	refused   chan struct{} // has one for a request then
 }
 
 func (s *switched) set(away bool, instances string) {
@@ -55,7 +58,7 @@ func (s *switched) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	switch {
 	case s.away:
-		w.WriteHeader(http.StatusBadGateway)
+		w.WriteHeader(s.status)
 		select {
 		case s.refused <- struct{}{}:
 		default:
@@ -71,13 +74,20 @@ func (s *switched) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestAfterAnOutageAnythingMayBeDifferent: also where nothing looks so, for a change and
 // its opposite may have happened meanwhile.
 func TestAfterAnOutageAnythingMayBeDifferent(t *testing.T) {
-	s := &switched{instances: `[{"name":"snf-1","uuid":"u1","admin_state":"up","tags":[]}]`, refused: make(chan struct{}, 1)}
+	for _, status := range []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) { anythingMayBeDifferent(t, status) })
+	}
+}
+
+func anythingMayBeDifferent(t *testing.T, status int) {
+	t.Helper()
+	s := &switched{status: status, instances: `[{"name":"snf-1","uuid":"u1","admin_state":"up","tags":[]}]`, refused: make(chan struct{}, 1)}
 	c := stock(t, s.ServeHTTP)
 	c.cfg.Every, c.cfg.All = time.Millisecond, time.Hour
 	told, ended := make(chan string, 100), make(chan error, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience())
 	defer cancel()
-	go func() { ended <- c.Follow(ctx, func(instance string) { told <- instance }) }()
+	go func() { ended <- c.Follow(ctx, func(instance server.Ref) { told <- instance.Name }) }()
 	await := func(want string) {
 		t.Helper()
 		for {
@@ -94,13 +104,13 @@ func TestAfterAnOutageAnythingMayBeDifferent(t *testing.T) {
 	}
 	await("snf-1")
 	s.set(true, s.instances)
-	c.expect(1, "snf-1")
+	c.expect(1, server.Ref{Name: "snf-1"})
 	<-s.refused
 	s.set(false, s.instances)
 	await("snf-1") // its job is not known any more
 	await("")
 	s.set(true, "")
-	c.expect(2, "snf-2")
+	c.expect(2, server.Ref{Name: "snf-2"})
 	<-s.refused
 	s.set(false, `[{"name":"snf-3","uuid":"u3","admin_state":"up","tags":[]}]`)
 	await("snf-2") // its job

@@ -7,13 +7,16 @@
 //     one when it is handed in again. A stock Ganeti knows no such keys; each job
 //     of servers does no harm there when it runs twice, and of two creations the
 //     first counts.
+//   - A job about an instance that is meant by its UUID is not handed in while another one has its name.
 //   - Only an answer in the form of the remote API is the cluster's own verdict:
 //     what stands in between, a proxy for one, has none.
 //   - Passwords are in no error and in no log.
+//   - Whatever a cluster answers, a bounded amount of memory is taken by it (answer.go).
 package ganeti
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -30,7 +33,9 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/server"
 )
 
 // Config is how a cluster is reached.
@@ -52,8 +57,6 @@ const (
 	requestTimeout = 30 * time.Second
 	defaultEvery   = time.Second
 	defaultAll     = 30 * time.Second
-	// maxAnswer is how much of an answer is read, in bytes.
-	maxAnswer = 64 << 20
 )
 
 // Cluster is a cluster that is reached over its remote API. It implements
@@ -61,11 +64,13 @@ const (
 type Cluster struct {
 	cfg    Config
 	client *http.Client
+	// reading is the memory of all answers that are being read.
+	reading *intake.Budget
 
 	mu sync.Mutex
 	// jobs are those of servers that are not known to have ended, with the instances
 	// that they are about.
-	jobs map[job.ID]string
+	jobs map[job.ID]server.Ref
 	// known are the instances when all were asked for last, by name.
 	known map[string]*remoteInstance
 	// news is closed when there is another one.
@@ -93,7 +98,7 @@ func Open(cfg Config) (*Cluster, error) {
 	if cfg.All == 0 {
 		cfg.All = defaultAll
 	}
-	return &Cluster{cfg: cfg, client: newClient(transport), jobs: map[job.ID]string{}, news: make(chan struct{})}, nil
+	return &Cluster{cfg: cfg, client: newClient(transport), reading: intake.NewBudget(maxReading), jobs: map[job.ID]server.Ref{}, news: make(chan struct{})}, nil
 }
 
 // newClient follows no redirect: the password would go with it, also to where nothing
@@ -108,12 +113,32 @@ type request struct {
 	query        url.Values
 	body         map[string]any
 	key          string
+	// limit is how many bytes the answer may have, or of a list one thing in it; zero for maxSmall.
+	limit int64
 }
 
 // do sends a request and reads the answer into a value. fault.NotFound and
 // fault.Invalid are the cluster's own verdict about the request; any other error
 // says nothing about it.
 func (c *Cluster) do(ctx context.Context, q request, into any) error {
+	return c.send(ctx, q, func(body io.Reader) error {
+		text, done, err := c.read(body, cmp.Or(q.limit, maxSmall))
+		defer done()
+		if err != nil {
+			return err
+		}
+		return c.decode(text, into)
+	})
+}
+
+// each is do for a list: take is handed one thing after the other. errEnough of it ends the
+// list.
+func each[T any](ctx context.Context, c *Cluster, q request, take func(T) error) error {
+	return c.send(ctx, q, func(body io.Reader) error { return list(c, body, cmp.Or(q.limit, maxSmall), take) })
+}
+
+// send sends a request, and has a good answer read.
+func (c *Cluster) send(ctx context.Context, q request, read func(io.Reader) error) error {
 	var body io.Reader = http.NoBody
 	if q.body != nil {
 		text, err := json.Marshal(q.body)
@@ -144,19 +169,22 @@ func (c *Cluster) do(ctx context.Context, q request, into any) error {
 		}
 		return fault.New(fault.Unavailable, "cluster %s cannot be reached: %w", c.cfg.URL, err)
 	}
-	defer func() { _ = answer.Body.Close() }() // all of it was read
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	defer func() { _ = answer.Body.Close() }() // what is left of it is not wanted
+	if answer.StatusCode == http.StatusOK {
+		return read(answer.Body)
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
 	if err != nil {
-		return fault.New(fault.Unavailable, "cluster %s does not finish its answer: %w", c.cfg.URL, err)
+		return c.unfinished(err)
 	}
-	if answer.StatusCode != http.StatusOK {
-		return c.refusal(answer.StatusCode, text)
-	}
-	if err := json.Unmarshal(text, into); err != nil {
-		return fault.New(fault.Unavailable, "the answer of cluster %s cannot be read: %w", c.cfg.URL, err)
-	}
-	return nil
+	return c.refusal(answer.StatusCode, text)
 }
+
+// answeredError is a refusal of a cluster: somebody is there.
+type answeredError struct{ error }
+
+// Unwrap returns what was answered.
+func (e *answeredError) Unwrap() error { return e.error }
 
 // verdicts are the statuses that are about the request itself.
 var verdicts = map[int]fault.Code{http.StatusBadRequest: fault.Invalid, http.StatusNotFound: fault.NotFound, http.StatusNotImplemented: fault.Invalid}
@@ -176,7 +204,12 @@ func (c *Cluster) refusal(status int, text []byte) error {
 	if said.Explain != nil {
 		explain = *said.Explain
 	}
-	return fault.New(code, "cluster %s answered %d: %s", c.cfg.URL, status, fault.Clip(html.UnescapeString(strings.TrimSpace(said.Message+" "+explain)), 500))
+	err := fault.New(code, "cluster %s answered %d: %s", c.cfg.URL, status, fault.Clip(html.UnescapeString(strings.TrimSpace(said.Message+" "+explain)), 500))
+	switch status {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // nobody is there behind whoever said so
+		return err
+	}
+	return &answeredError{err}
 }
 
 // number is a job's id, which old versions write as a text.

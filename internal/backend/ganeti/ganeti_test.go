@@ -3,6 +3,7 @@ package ganeti
 import (
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/server"
 )
 
 // stock is a cluster that answers as a stock Ganeti does.
@@ -54,7 +56,7 @@ func TestRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		q, instance, err := requestOf(op.WithReason(reason.Trail{{Source: "user", Reason: "why", Time: 1}}))
-		if err != nil || instance != "snf-1" {
+		if err != nil || instance.Name != "snf-1" {
 			t.Errorf("%s: %q %v", tc.id, instance, err)
 		}
 		body := []byte{}
@@ -108,6 +110,7 @@ func TestVerdictsAreTheClustersOwn(t *testing.T) {
 		"a page with status 200":     {200, "<html>welcome</html>", fault.Unavailable},
 		"no instance at all":         {200, `{}`, fault.Unavailable},
 		"another instance":           {200, `{"name": "snf-2", "tags": [], "admin_state": "up"}`, fault.Unavailable},
+		"one without a UUID":         {200, `{"name": "snf-1", "tags": [], "admin_state": "up"}`, fault.Unavailable},
 		"one with a longer name":     {200, `{"name": "snf-1.example", "tags": [], "admin_state": "up"}`, ""},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -115,7 +118,7 @@ func TestVerdictsAreTheClustersOwn(t *testing.T) {
 				w.WriteHeader(tc.status)
 				_, _ = w.Write([]byte(tc.body))
 			})
-			sight, err := c.Look(t.Context(), "snf-1", nil)
+			sight, err := c.Look(t.Context(), server.Ref{Name: "snf-1"}, nil)
 			if sight.Instance || fault.CodeOf(err) != tc.want && (err != nil || tc.want != "") {
 				t.Errorf("a look: %+v, %v", sight, err)
 			}
@@ -129,7 +132,7 @@ func TestVerdictsAreTheClustersOwn(t *testing.T) {
 			if _, err := c.Submit(t.Context(), "key", op); (tc.want == "") != fault.Is(err, fault.NotFound) {
 				t.Errorf("a job: %v", err)
 			}
-			if sight, err := c.Look(t.Context(), "snf-1", []job.ID{7}); (tc.want == "") != (len(sight.Ended) == 1) {
+			if sight, err := c.Look(t.Context(), server.Ref{Name: "snf-1"}, []job.ID{7}); (tc.want == "") != (len(sight.Ended) == 1) {
 				t.Errorf("the end of a job: %+v, %v", sight, err)
 			}
 		})
@@ -150,7 +153,7 @@ func TestOfTwoCreationsTheFirstCounts(t *testing.T) {
 		ok    bool
 		began job.Time
 	}{
-		"the first made it":    {map[int]string{5: creation(5, ours, "success", `["node1"]`), 6: creation(6, ours, "error", exists)}, true, true, 0},
+		"the first made it":    {map[int]string{5: creation(5, ours, "success", `["node1"]`), 6: creation(6, ours, "error", exists)}, true, true, 10e6 + 5},
 		"the first runs still": {map[int]string{5: creation(5, ours, "running", "null")}, false, false, 0},
 		"the first failed":     {map[int]string{5: creation(5, ours, "error", `["OpExecError",["no"]]`)}, true, false, 10e6 + 5},
 		"somebody else's":      {map[int]string{5: creation(5, theirs, "success", `["node1"]`), 6: creation(6, "", "success", `["node1"]`)}, true, false, 10e6 + 5},
@@ -171,7 +174,7 @@ func TestOfTwoCreationsTheFirstCounts(t *testing.T) {
 					_, _ = w.Write([]byte(`{"name":"snf-1","uuid":"u1","ctime":15.25,"admin_state":"up","tags":[]}`))
 				}
 			})
-			sight, err := c.Look(t.Context(), "snf-1", []job.ID{9})
+			sight, err := c.Look(t.Context(), server.Ref{Name: "snf-1"}, []job.ID{9})
 			o, over := sight.Ended[9]
 			if err != nil || over != tc.over || o.OK != tc.ok || o.Began != tc.began {
 				t.Errorf("%+v, %v", sight, err)
@@ -193,7 +196,7 @@ func TestStockAnswers(t *testing.T) {
 			"/2/jobs/3": `{"status":"error","opstatus":["error"],"opresult":[["OpPrereqError",["Tag(s) 'x' not found","unknown_entity"]]]}`,
 			"/2/jobs/4": `{"status":"running","opstatus":["running"],"opresult":[null]}`, "/2/jobs/5": `{"status":"success","opstatus":["success"],"opresult":[null]}`,
 			"/2/jobs/7":        `{"status":"canceling","opstatus":["canceling"],"opresult":[null]}`,
-			"/2/instances/old": `{"name":"old","admin_state":true,"tags":["a"]}`, "/2/instances/new": `{"name":"new","admin_state":"down","tags":[]}`,
+			"/2/instances/old": `{"name":"old","uuid":"u1","admin_state":true,"tags":["a"]}`, "/2/instances/new": `{"name":"new","uuid":"u2","admin_state":"down","tags":[]}`,
 		}
 		text, known := answers[r.URL.Path]
 		switch user, password, _ := r.BasicAuth(); {
@@ -227,17 +230,17 @@ func TestStockAnswers(t *testing.T) {
 			t.Errorf("%s: %v, want %s", instance, err, want)
 		}
 	}
-	sight, err := c.Look(t.Context(), "old", []job.ID{1, 2, 3, 4, 5, 6, 7})
+	sight, err := c.Look(t.Context(), server.Ref{Name: "old"}, []job.ID{1, 2, 3, 4, 5, 6, 7})
 	if err != nil || !sight.Instance || sight.Stopped || len(sight.Tags) != 1 {
 		t.Fatalf("%+v %v", sight, err)
 	}
 	if o := sight.Ended[3]; !o.Missing || o.OK || len(sight.Ended) != 5 || !sight.Ended[5].OK || sight.Ended[1].OK || sight.Ended[2].OK || sight.Ended[6].OK {
 		t.Errorf("ended are %+v", sight.Ended)
 	}
-	if sight, err := c.Look(t.Context(), "new", nil); err != nil || !sight.Stopped {
+	if sight, err := c.Look(t.Context(), server.Ref{Name: "new"}, nil); err != nil || !sight.Stopped {
 		t.Errorf("%+v %v", sight, err)
 	}
-	if sight, err := c.Look(t.Context(), "none", nil); err != nil || sight.Instance {
+	if sight, err := c.Look(t.Context(), server.Ref{Name: "none"}, nil); err != nil || sight.Instance {
 		t.Errorf("%+v %v", sight, err)
 	}
 }
@@ -253,7 +256,7 @@ func TestBadClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Look(t.Context(), "x", nil); !fault.Is(err, fault.Unavailable) {
+	if _, err := c.Look(t.Context(), server.Ref{Name: "x"}, nil); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("a wrong certificate: %v", err)
 	}
 }
@@ -270,7 +273,51 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	c := stock(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, plain.URL+r.URL.Path, http.StatusMovedPermanently)
 	})
-	if _, err := c.Look(t.Context(), "snf-1", nil); !fault.Is(err, fault.Unavailable) || leaked.Load() {
+	if _, err := c.Look(t.Context(), server.Ref{Name: "snf-1"}, nil); !fault.Is(err, fault.Unavailable) || leaked.Load() {
 		t.Errorf("a look: %v; the password went along: %v", err, leaked.Load())
 	}
 }
+
+// TestAnOddJobHoldsUpNothing: a job of which the cluster cannot tell keeps neither other jobs nor the list of instances from
+// being looked at. Where nothing is answered there is one question at a time.
+func TestAnOddJobHoldsUpNothing(t *testing.T) {
+	var asked atomic.Int64
+	var jobs atomic.Bool
+	c := stock(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		switch {
+		case r.URL.Path == "/2/instances":
+			_, _ = w.Write([]byte(`[{"name":"seen"}]`))
+		case jobs.Load() && r.URL.Path == "/2/jobs/8":
+			_, _ = w.Write([]byte(`{"status":"success"}`))
+		default:
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write([]byte(`{"code":500,"message":"Internal Server Error","explain":"a bug"}`))
+		}
+	})
+	told := map[string]bool{}
+	f := &follower{Cluster: c, changed: func(instance server.Ref) { told[instance.Name] = true }, odd: map[job.ID]bool{}}
+	waiting := map[job.ID]server.Ref{}
+	for id := range job.ID(10) {
+		waiting[id] = server.Ref{Name: "odd"}
+	}
+	f.step(t.Context(), waiting)
+	if f.away || !told["seen"] || asked.Load() != mostOdd+1 {
+		t.Errorf("the cluster is away: %v, told of %v, %d questions", f.away, told, asked.Load())
+	}
+	jobs.Store(true)
+	f.step(t.Context(), map[job.ID]server.Ref{7: {Name: "odd"}, 8: {Name: "made"}})
+	if f.away || !told["made"] || told["odd"] {
+		t.Errorf("the cluster is away: %v, told of %v", f.away, told)
+	}
+	c.client.Transport = lost{}
+	f.step(t.Context(), waiting)
+	if !f.away {
+		t.Error("a cluster that does not answer is not away")
+	}
+}
+
+// lost is a way to a cluster on which nothing arrives.
+type lost struct{}
+
+func (lost) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("no route") }

@@ -29,17 +29,15 @@ func (c *Cluster) Name(ctx context.Context) (string, error) {
 
 // Jobs asks for the ids of all jobs that are not archived.
 func (c *Cluster) Jobs(ctx context.Context) ([]job.ID, error) {
-	var all []struct {
+	type named struct {
 		ID number `json:"id"`
 	}
-	if err := c.do(ctx, request{method: http.MethodGet, path: "/2/jobs"}, &all); err != nil {
-		return nil, err
-	}
-	ids := make([]job.ID, len(all))
-	for i := range all {
-		ids[i] = job.ID(all[i].ID)
-	}
-	return ids, nil
+	var ids []job.ID
+	err := each(ctx, c, request{method: http.MethodGet, path: "/2/jobs"}, func(j named) error {
+		ids = append(ids, job.ID(j.ID))
+		return nil
+	})
+	return ids, err
 }
 
 // wholeJob is all that a cluster tells of a job.
@@ -54,7 +52,7 @@ type wholeJob struct {
 // knows: it may know others than this program.
 func (c *Cluster) Job(ctx context.Context, id job.ID) (*job.Job, error) {
 	var told wholeJob
-	if err := c.do(ctx, request{method: http.MethodGet, path: "/2/jobs/" + id.String()}, &told); err != nil {
+	if err := c.do(ctx, request{method: http.MethodGet, path: "/2/jobs/" + id.String(), limit: maxJob}, &told); err != nil {
 		return nil, err
 	}
 	if len(told.Statuses) != len(told.Ops) {

@@ -57,15 +57,18 @@ func inASCII(text string) string {
 }
 
 // requestOf translates an opcode.
-func requestOf(op *opcode.Opcode) (q request, instance string, err error) {
+func requestOf(op *opcode.Opcode) (q request, instance server.Ref, err error) {
 	why := make([]string, len(op.Reason))
 	for i, e := range op.Reason {
 		why[i] = e.Reason
 	}
 	q.query = url.Values{"reason": {fault.Clip(inASCII(strings.Join(why, "; ")), maxReason)}}
-	instance = op.Str("instance_name")
+	instance = server.Ref{UUID: op.Str("instance_uuid"), Name: op.Str("instance_name")}
 	if op.Str("kind") == "instance" {
-		instance = op.Str("name")
+		instance.Name = op.Str("name")
+	}
+	if instance.UUID != "" { // a stock Ganeti does not look at it
+		q.query.Set("instance_uuid", instance.UUID)
 	}
 	if op.ID == "OP_INSTANCE_CREATE" {
 		q.method, q.path, q.body = http.MethodPost, "/2/instances", maps.Clone(op.Params)
@@ -76,7 +79,7 @@ func requestOf(op *opcode.Opcode) (q request, instance string, err error) {
 	if !known {
 		return q, instance, fault.New(fault.Invalid, "no request of a remote cluster is known for %s", op.ID)
 	}
-	q.method, q.path = how.method, "/2/instances/"+url.PathEscape(instance)+how.path
+	q.method, q.path = how.method, "/2/instances/"+url.PathEscape(instance.Name)+how.path
 	for name, param := range how.inQuery {
 		if text := op.Str(param); text != "" {
 			q.query.Set(name, text)
@@ -100,6 +103,9 @@ func (c *Cluster) Submit(ctx context.Context, key string, op *opcode.Opcode) (jo
 	if err != nil {
 		return 0, err
 	}
+	if err := c.still(ctx, instance); err != nil {
+		return 0, err
+	}
 	q.key = key
 	var id number
 	if err := c.do(ctx, q, &id); err != nil {
@@ -109,8 +115,26 @@ func (c *Cluster) Submit(ctx context.Context, key string, op *opcode.Opcode) (jo
 	return job.ID(id), nil
 }
 
+// still refuses a job about an instance, if it is meant by its UUID, whose name another one has. A stock Ganeti does things by name, so it is
+// looked at as late as can be; a Drover looks again when the job's turn comes.
+func (c *Cluster) still(ctx context.Context, instance server.Ref) error {
+	if instance.UUID == "" {
+		return nil
+	}
+	i, err := c.named(ctx, instance.Name)
+	switch {
+	case err != nil:
+		return err
+	case i == nil:
+		return fault.New(fault.NotFound, "cluster %s has no instance %s", c.cfg.URL, instance.Name)
+	case i.UUID != instance.UUID:
+		return fault.New(fault.WrongState, "instance %s of cluster %s is another one by now, with the UUID %s", instance.Name, c.cfg.URL, fault.Clip(i.UUID, 100))
+	}
+	return nil
+}
+
 // expect has a job asked for until it has ended.
-func (c *Cluster) expect(id job.ID, instance string) {
+func (c *Cluster) expect(id job.ID, instance server.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, known := c.jobs[id]; !known {
@@ -151,7 +175,7 @@ func (s *stamp) time() job.Time {
 func (j *remoteJob) outcome() (servertag.Outcome, bool) {
 	switch {
 	case j.Status == job.Success:
-		return servertag.Outcome{OK: true}, true
+		return servertag.Outcome{OK: true, Began: j.Began.time(), Ended: j.Ended.time()}, true
 	case j.Status != job.Error && !strings.HasPrefix(string(j.Status), "cancel") || j.Status == job.Canceling:
 		return servertag.Outcome{}, false
 	}
@@ -184,7 +208,7 @@ func (c *Cluster) ended(ctx context.Context, id job.ID) (servertag.Outcome, bool
 // job asks for a job; false for one that the cluster does not know any more.
 func (c *Cluster) job(ctx context.Context, id job.ID) (j *remoteJob, known bool, err error) {
 	j = &remoteJob{}
-	err = c.do(ctx, request{method: http.MethodGet, path: "/2/jobs/" + id.String()}, j)
+	err = c.do(ctx, request{method: http.MethodGet, path: "/2/jobs/" + id.String(), limit: maxJob}, j)
 	if fault.Is(err, fault.NotFound) {
 		return nil, false, nil
 	}
@@ -202,27 +226,71 @@ func (j *remoteJob) repeated() bool {
 // the same creation; of that one itself if there was none before. The reason trail
 // names the request, so the two share an entry, which no others do.
 func (c *Cluster) first(ctx context.Context, id job.ID, second *remoteJob) (servertag.Outcome, bool, error) {
-	var all []struct {
-		ID  number     `json:"id"`
-		Ops []remoteOp `json:"ops"`
-	}
-	if err := c.do(ctx, request{method: http.MethodGet, path: "/2/jobs", query: url.Values{"bulk": {"1"}}}, &all); err != nil {
+	var same []job.ID
+	err := c.eachJob(ctx, func(other listedJob) error {
+		if job.ID(other.ID) < id && len(other.Ops) == 1 && other.Ops[0].same(&second.Ops[0]) {
+			same = append(same, job.ID(other.ID))
+		}
+		return nil
+	})
+	if err != nil {
 		return servertag.Outcome{}, false, err
 	}
-	for _, other := range all {
-		if job.ID(other.ID) < id && len(other.Ops) == 1 && other.Ops[0].same(&second.Ops[0]) {
-			first, known, err := c.job(ctx, job.ID(other.ID))
-			if err != nil {
-				return servertag.Outcome{}, false, err
-			}
-			if known && !first.repeated() {
-				o, over := first.outcome()
-				return o, over, nil
-			}
+	for _, before := range same {
+		first, known, err := c.job(ctx, before)
+		if err != nil {
+			return servertag.Outcome{}, false, err
+		}
+		if known && !first.repeated() {
+			o, over := first.outcome()
+			return o, over, nil
 		}
 	}
 	o, over := second.outcome()
 	return o, over, nil
+}
+
+// listedJob is a job in the list of all.
+type listedJob struct {
+	ID  number     `json:"id"`
+	Ops []remoteOp `json:"ops"`
+}
+
+func (c *Cluster) eachJob(ctx context.Context, do func(listedJob) error) error {
+	return each(ctx, c, request{method: http.MethodGet, path: "/2/jobs", query: url.Values{"bulk": {"1"}}, limit: maxJob}, do)
+}
+
+// Creation looks for the job that made a server's instance, among those that the cluster still knows: its reason names the
+// server. Of several, which a stock Ganeti may have taken for one creation, the one counts that succeeded.
+func (c *Cluster) Creation(ctx context.Context, _ string, s *server.Server) (o servertag.Outcome, known bool, err error) {
+	var made []job.ID
+	err = c.eachJob(ctx, func(listed listedJob) error {
+		if len(listed.Ops) == 1 && listed.Ops[0].ID == "OP_INSTANCE_CREATE" &&
+			slices.ContainsFunc(listed.Ops[0].reasons(), func(text string) bool { return strings.Contains(text, server.CreationReason(s.ID)) }) {
+			made = append(made, job.ID(listed.ID))
+		}
+		return nil
+	})
+	if err != nil {
+		return o, false, err
+	}
+	for _, id := range made {
+		j, there, err := c.job(ctx, id)
+		if err != nil {
+			return o, false, err
+		}
+		if !there {
+			continue
+		}
+		ended, over := j.outcome()
+		if over && ended.OK {
+			return ended, true, nil
+		}
+		if over {
+			o, known = ended, true
+		}
+	}
+	return o, known, nil
 }
 
 // same reports whether two opcodes make the same instance for the same reason.
@@ -252,22 +320,41 @@ func (o *remoteOp) reasons() []string {
 
 // remoteInstance is what a cluster tells of an instance.
 type remoteInstance struct {
-	Name  string   `json:"name"`
-	UUID  string   `json:"uuid"`
-	Tags  []string `json:"tags"`
-	Admin any      `json:"admin_state"` // "up" and others, or whether it is
-	Made  float64  `json:"ctime"`       // seconds since the epoch
+	Name string   `json:"name"`
+	UUID string   `json:"uuid"`
+	Tags []string `json:"tags"`
+	Up   upState  `json:"admin_state"`
+	Made float64  `json:"ctime"` // seconds since the epoch
 }
 
-func (i *remoteInstance) stopped() bool { return i.Admin != "up" && i.Admin != true }
+// weight is about how much memory it takes, in bytes.
+func (i *remoteInstance) weight() int {
+	const alone, each = 256, 32
+	n := alone + len(i.Name) + len(i.UUID)
+	for _, tag := range i.Tags {
+		n += each + len(tag)
+	}
+	return n
+}
+
+func (i *remoteInstance) stopped() bool { return !bool(i.Up) }
+
+// upState is whether an instance is to run: "up" among other texts, or whether it is. Whatever else a cluster says is no.
+type upState bool
+
+// UnmarshalJSON reads either.
+func (u *upState) UnmarshalJSON(text []byte) error {
+	*u = string(text) == `"up"` || string(text) == "true"
+	return nil
+}
 
 // same reports whether an instance looks as before, as far as servers show it.
 func (i *remoteInstance) same(o *remoteInstance) bool {
-	return i.UUID == o.UUID && i.Admin == o.Admin && slices.Equal(i.Tags, o.Tags)
+	return i.UUID == o.UUID && i.Up == o.Up && slices.Equal(i.Tags, o.Tags)
 }
 
 // Look asks for the jobs, and then for the instance.
-func (c *Cluster) Look(ctx context.Context, instance string, jobs []job.ID) (server.Sight, error) {
+func (c *Cluster) Look(ctx context.Context, instance server.Ref, jobs []job.ID) (server.Sight, error) {
 	sight := server.Sight{Sight: servertag.Sight{Ended: map[job.ID]servertag.Outcome{}}}
 	for _, id := range jobs {
 		outcome, over, err := c.ended(ctx, id)
@@ -280,22 +367,75 @@ func (c *Cluster) Look(ctx context.Context, instance string, jobs []job.ID) (ser
 		}
 		c.expect(id, instance)
 	}
-	var i remoteInstance
-	err := c.do(ctx, request{method: http.MethodGet, path: "/2/instances/" + url.PathEscape(instance)}, &i)
-	if fault.Is(err, fault.NotFound) {
-		return sight, nil
-	}
-	if err != nil {
+	i, err := c.find(ctx, instance)
+	if err != nil || i == nil {
 		return sight, err
 	}
-	if strings.HasPrefix(i.Name, instance+".") { // for which a Ganeti takes the short name, too
-		return sight, nil
-	}
-	if i.Name != instance {
-		return sight, fault.New(fault.Unavailable, "cluster %s was asked for instance %s and tells of %q", c.cfg.URL, instance, fault.Clip(i.Name, 100))
-	}
-	sight.Instance, sight.Tags, sight.UUID, sight.Made, sight.Stopped = true, i.Tags, i.UUID, job.Time(math.Round(i.Made*1e6)), i.stopped()
+	sight.Instance, sight.Tags, sight.UUID, sight.Name, sight.Made, sight.Stopped = true, i.Tags, i.UUID, i.Name, job.Time(math.Round(i.Made*1e6)), i.stopped()
 	return sight, nil
+}
+
+// find asks for an instance: the one of the name, unless another one has the UUID that is meant. Nil if there is none.
+func (c *Cluster) find(ctx context.Context, instance server.Ref) (i *remoteInstance, err error) {
+	if instance.Name != "" {
+		if i, err = c.named(ctx, instance.Name); err != nil {
+			return nil, err
+		}
+	}
+	if instance.UUID == "" || i != nil && i.UUID == instance.UUID {
+		return i, nil
+	}
+	renamed, err := c.identified(ctx, instance.UUID)
+	if err == nil && renamed != nil {
+		i = renamed
+	}
+	return i, err
+}
+
+// named asks for the instance that has a name; nil if there is none.
+func (c *Cluster) named(ctx context.Context, name string) (*remoteInstance, error) {
+	i := &remoteInstance{}
+	err := c.do(ctx, request{method: http.MethodGet, path: "/2/instances/" + url.PathEscape(name)}, i)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case strings.HasPrefix(i.Name, name+"."): // for which a Ganeti takes the short name, too
+		return nil, nil
+	case i.Name != name:
+		return nil, fault.New(fault.Unavailable, "cluster %s was asked for instance %s and tells of %q", c.cfg.URL, name, fault.Clip(i.Name, 100))
+	case i.UUID == "":
+		return nil, fault.New(fault.Unavailable, "cluster %s does not tell the UUID of instance %s", c.cfg.URL, name)
+	}
+	return i, nil
+}
+
+// instanceFields are what is asked of an instance by a query.
+var instanceFields = []string{"name", "uuid", "tags", "admin_state", "ctime"}
+
+// identified asks for the instance that has a UUID, whatever its name is; nil if there is none.
+func (c *Cluster) identified(ctx context.Context, uuid string) (*remoteInstance, error) {
+	var told struct {
+		Data [][][2]json.RawMessage `json:"data"`
+	}
+	err := c.do(ctx, request{method: http.MethodPut, path: "/2/query/instance", body: map[string]any{"fields": instanceFields, "qfilter": []any{"=", "uuid", uuid}}}, &told)
+	if fault.Is(err, fault.NotFound) { // a cluster that is not asked so
+		return nil, nil
+	}
+	if err != nil || len(told.Data) == 0 {
+		return nil, err
+	}
+	i := &remoteInstance{}
+	for k, into := range []any{&i.Name, &i.UUID, &i.Tags, &i.Up, &i.Made} {
+		if len(told.Data[0]) != len(instanceFields) || json.Unmarshal(told.Data[0][k][1], into) != nil {
+			return nil, fault.New(fault.Unavailable, "what cluster %s tells of the instance with the UUID %s cannot be read", c.cfg.URL, uuid)
+		}
+	}
+	if i.UUID != uuid || i.Name == "" {
+		return nil, fault.New(fault.Unavailable, "cluster %s was asked for the instance with the UUID %s and tells of %q", c.cfg.URL, uuid, fault.Clip(i.UUID, 100))
+	}
+	return i, nil
 }
 
 // Has looks into what the cluster listed last.

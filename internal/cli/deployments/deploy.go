@@ -6,7 +6,6 @@ package deployments
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 
@@ -128,7 +127,7 @@ func envPut(sh *shell.Shell) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return store(cmd.Context(), sh, func(k kept) string { return fmt.Sprintf("environment %s: %d nodes", k.Name, k.Nodes) },
+			return store(cmd.Context(), sh, func(k kept) string { return "environment " + k.Name + ": " + shell.Counted(k.Nodes, "node") },
 				"PutEnvironment", args[0], file, shell.NonNil(graphs), sh.UserTrail())
 		},
 	})
@@ -226,7 +225,7 @@ func graphPut(sh *shell.Shell) *cobra.Command {
 					files = append(files, file)
 				}
 			}
-			return store(cmd.Context(), sh, func(k kept) string { return fmt.Sprintf("task graph %s: %d tasks", k.Name, k.Tasks) },
+			return store(cmd.Context(), sh, func(k kept) string { return "task graph " + k.Name + ": " + shell.Counted(k.Tasks, "task") },
 				"PutTaskGraph", args[0], files, sh.UserTrail())
 		},
 	})

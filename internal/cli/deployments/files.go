@@ -44,7 +44,7 @@ func newSchema() *cobra.Command {
 
 // functionsFlag adds the flag that names a directory of functions.
 func functionsFlag(flags *pflag.FlagSet, dir *string) {
-	flags.StringVar(dir, "functions", "", "directory with functions of your own, in files whose names end in .yaml")
+	flags.StringVar(dir, "functions", "", "directory with functions of your own, in files whose names end in .yaml or .yml")
 }
 
 // languageWith returns the language of tasks with the functions of a directory, if one is named.

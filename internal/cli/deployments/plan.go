@@ -190,7 +190,7 @@ func lastSuccess(old *environment.Environment) func(task, uid string) (common, n
 func known(g *graph.Graph, ids []string) error {
 	for _, id := range ids {
 		if !slices.ContainsFunc(g.Tasks, func(t *graph.Task) bool { return t.ID == id }) {
-			return fault.New(fault.NotFound, "the graph has no task %q", id).At("task")
+			return fault.New(fault.NotFound, "the graph has no task %q", id).At("--task")
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package deployments
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/cli/work"
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/fault"
 )
 
 // deployWish are the options that say what a deployment is to do.
@@ -48,6 +50,18 @@ func (w *deployWish) parameters(environment string, dry bool) map[string]any {
 	}
 	return map[string]any{"environment": environment, "graphs": shell.NonNil(w.graphs), "only": shell.NonNil(w.only), "nodes": shell.NonNil(w.nodes), "mode": mode, "force": w.force,
 		"events": shell.NonNil(w.events), "refreshed": shell.NonNil(w.refreshed), "type": w.kind}
+}
+
+// options are the names of the options that give the parts of a wish.
+var options = map[string]string{"graphs": "--graph", "only": "--task", "nodes": "--node", "events": "--event", "refreshed": "--refresh", "type": "--type"}
+
+// asOption names the option in an error about a part of a wish.
+func asOption(err error) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || options[f.Field] == "" {
+		return err
+	}
+	return f.At(options[f.Field])
 }
 
 // planned is a plan that the controller has stored.
@@ -103,7 +117,7 @@ func neverRevealed(cmd *cobra.Command) error {
 func planOf(ctx context.Context, sh *shell.Shell, w *deployWish, environment, form string, detailed bool) error {
 	var p planned
 	if err := sh.Do(ctx, "PlanDeployment", &p, w.parameters(environment, false), sh.UserTrail()); err != nil {
-		return err
+		return asOption(err)
 	}
 	warnAll(sh, p.Warnings)
 	var tasks []course.Task
@@ -191,7 +205,7 @@ func explanationPage(x *course.Explanation) string {
 	fmt.Fprintf(b, "%s/%s (%s): %s\n%s", x.Node, x.Task.Task, x.Type, x.Why, x.State)
 	switch {
 	case x.Held != "":
-		fmt.Fprintf(b, ", held by filter rule %s", x.Held)
+		fmt.Fprintf(b, ", held by %s", holding(&x.Task))
 	case x.Running:
 		b.WriteString(", running")
 	}
@@ -229,7 +243,7 @@ func deployRun(sh *shell.Shell) *cobra.Command {
 			if plan == 0 {
 				var p planned
 				if err := sh.Do(cmd.Context(), "PlanDeployment", &p, w.parameters(args[0], sh.Flags.DryRun), sh.UserTrail()); err != nil {
-					return err
+					return asOption(err)
 				}
 				warnAll(sh, p.Warnings)
 				plan = p.Deployment.ID
@@ -262,6 +276,14 @@ func deployGoOn(sh *shell.Shell, verb, short string, retry bool) *cobra.Command 
 			id, err := deploymentID(args[0])
 			if err != nil {
 				return err
+			}
+			var p course.Progress
+			if err := sh.Do(cmd.Context(), "QueryDeployment", &p, id); err != nil {
+				return err
+			}
+			if p.Moved != "" {
+				sh.Notef("note: what deployment %d was planned from has changed: %s; it goes on as planned, and drover deploy run %s plans anew\n",
+					id, p.Moved, p.Environment)
 			}
 			return goOn(cmd.Context(), sh, "ResumeDeployment", id, retry, sh.UserTrail())
 		},
@@ -339,7 +361,10 @@ func progressPage(p *course.Progress) string {
 	if p.Why != "" {
 		fmt.Fprintf(b, ", %s", p.Why)
 	}
-	fmt.Fprintf(b, "\n%d of %d tasks done\n", p.Done(), p.Runs)
+	fmt.Fprintf(b, "\n%d of %s done\n", p.Done(), shell.Counted(p.Runs, "task"))
+	if p.Moved != "" {
+		fmt.Fprintf(b, "what it was planned from has changed: %s\n", p.Moved)
+	}
 	for _, uid := range slices.Sorted(maps.Keys(p.ByNode)) {
 		n := p.ByNode[uid]
 		fmt.Fprintf(b, "node %s: %d of %d", uid, n.Passed, n.Runs)
@@ -352,15 +377,23 @@ func progressPage(p *course.Progress) string {
 		fmt.Fprintf(b, "running: %s on node %s, job %d\n", t.Task, t.Node, t.Job)
 	}
 	for _, t := range p.Held {
-		fmt.Fprintf(b, "held: %s on node %s, job %d, by filter rule %s\n", t.Task, t.Node, t.Job, t.Held)
+		fmt.Fprintf(b, "held: %s on node %s, job %d, by %s\n", t.Task, t.Node, t.Job, holding(&t))
 	}
 	for _, t := range p.Unsuccessful {
 		fmt.Fprintf(b, "failed: %s on node %s: %s\n", t.Task, t.Node, t.Error)
 	}
 	if len(p.Longest) > 0 {
-		fmt.Fprintf(b, "longest chain: %s\n", strings.Join(p.Longest, " -> "))
+		fmt.Fprintf(b, "longest chain: %s\n", strings.Join(p.Longest, ", then "))
 	}
 	return b.String()
+}
+
+// holding names the filter rule that holds a task.
+func holding(t *course.Task) string {
+	if t.HeldWhy != "" {
+		return t.HeldWhy
+	}
+	return "filter rule " + t.Held
 }
 
 // lookAgain is how often a deployment that is followed is looked at.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/deploy/graph"
 )
 
@@ -41,7 +42,7 @@ func newValidate() *cobra.Command {
 					warnText(cmd.ErrOrStderr(), w)
 				}
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d tasks, %d expressions\n", len(g.Tasks), g.Expressions)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s, %s\n", shell.Counted(len(g.Tasks), "task"), shell.Counted(g.Expressions, "expression"))
 			return err
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ func ClusterCommand(sh *shell.Shell) *cobra.Command {
 		shell.Heeding(shell.Changing, jobs.Drain(sh, "drain", true)), shell.Heeding(shell.Changing, jobs.Drain(sh, "undrain", false)), jobs.QueueInfo(sh))
 	watcher := sh.Group("watcher", "The watcher, which repairs what broke",
 		shell.Heeding(shell.Changing, watcherPause(sh)), shell.Heeding(shell.Changing, watcherContinue(sh)), watcherInfo(sh))
-	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterMasters(sh), clusterFailover(sh), clusterVersion(sh), queue, watcher,
+	verbs := []*cobra.Command{clusterInfo(sh), clusterMaster(sh), clusterPing(sh), clusterMasters(sh), clusterFailover(sh), clusterVersion(sh), queue, watcher, clusterFormat(sh),
 		tagSearch(sh, "cluster", "search-tags"),
 		work.Operation{Noun: "cluster", Verb: "modify", Short: "Change the settings of the cluster", ID: "OP_CLUSTER_SET_PARAMS",
 			Letters: map[string]string{"beparams": "B", "hvparams": "H", "force": "f", "nicparams": "N", "diskparams": "D", "mac_prefix": "m",
@@ -82,6 +83,39 @@ type master struct {
 	Revision int64     `json:"revision,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
 	Version  string    `json:"version"`
+	// Formats are those of the store that its program knows; nil where a leader of before does not tell.
+	Formats *formats `json:"formats,omitempty"`
+	// Note says why it cannot lead.
+	Note string `json:"note,omitempty"`
+}
+
+// formats are those that a program reads and writes.
+type formats struct {
+	Reads  formatRange `json:"reads"`
+	Writes formatRange `json:"writes"`
+}
+
+type formatRange struct {
+	Oldest int `json:"oldest"`
+	Newest int `json:"newest"`
+}
+
+func (r formatRange) String() string {
+	if r.Oldest == r.Newest {
+		return strconv.Itoa(r.Oldest)
+	}
+	return fmt.Sprintf("%d-%d", r.Oldest, r.Newest)
+}
+
+// String is how people read it: what it writes, and what it reads where that is not the same.
+func (f *formats) String() string {
+	switch {
+	case f == nil:
+		return "-"
+	case f.Reads == f.Writes:
+		return f.Writes.String()
+	}
+	return f.Writes.String() + " (reads " + f.Reads.String() + ")"
 }
 
 // onlyMaster is the list of the controllers of a cluster that has one.
@@ -94,6 +128,9 @@ func onlyMaster(sh *shell.Shell, cmd *cobra.Command) ([]master, error) {
 		return nil, err
 	}
 	m.Version = info.Version
+	if f, err := askFormat(sh, cmd); err == nil { // a controller of before does not know the question
+		m.Formats = f.Program
+	}
 	err := configValue(sh, cmd, "master_node", &m.Name)
 	return []master{m}, err
 }
@@ -112,18 +149,29 @@ func clusterMasters(sh *shell.Shell) *cobra.Command {
 			}
 			return sh.Show(masters, func() error {
 				t := &shell.Table{}
-				t.Add("Name", "Role", "Address", "Revision")
+				t.Add("Name", "Role", "Address", "Revision", "Formats")
 				for _, m := range masters {
 					revision := "-"
 					if m.Revision > 0 {
 						revision = strconv.FormatInt(m.Revision, 10)
 					}
-					t.Add(m.Name, m.Role, cmp.Or(m.Address, "-"), revision)
+					t.Add(m.Name, m.Role, cmp.Or(m.Address, "-"), revision, m.Formats.String())
 				}
-				return sh.Printf("%s", t)
+				return sh.Printf("%s%s", t, notes(masters))
 			})
 		},
 	}
+}
+
+// notes are lines of what is to be known of controllers.
+func notes(masters []master) string {
+	var text strings.Builder
+	for _, m := range masters {
+		if m.Note != "" {
+			text.WriteString(m.Name + ": " + m.Note + "\n")
+		}
+	}
+	return text.String()
 }
 
 func clusterFailover(sh *shell.Shell) *cobra.Command {

@@ -51,12 +51,14 @@ var instanceOperations = []work.Operation{
 	{
 		Noun: "instance", Verb: "start", Aliases: []string{"startup"}, Short: "Start instances", ID: "OP_INSTANCE_STARTUP", Selects: true,
 		Target: "instance_name", Complete: "instance", Letters: map[string]string{"hvparams": "H", "beparams": "B", "force": "f"},
-		Names: map[string]string{"ignore-offline": "ignore_offline_nodes", "paused": "startup_paused"},
+		Names:  map[string]string{"ignore-offline": "ignore_offline_nodes", "paused": "startup_paused"},
+		Before: map[string]string{"running": "it ran before"},
 	},
 	{
 		Noun: "instance", Verb: "stop", Aliases: []string{"shutdown"}, Short: "Stop instances", ID: "OP_INSTANCE_SHUTDOWN", Selects: true,
 		Target: "instance_name", Complete: "instance", Letters: map[string]string{"force": "f"},
-		Names: map[string]string{"ignore-offline": "ignore_offline_nodes", "shutdown-timeout": "timeout"},
+		Names:  map[string]string{"ignore-offline": "ignore_offline_nodes", "shutdown-timeout": "timeout"},
+		Before: map[string]string{"ADMIN_down": "it was stopped before"},
 	},
 	{
 		Noun: "instance", Verb: "reboot", Short: "Reboot instances", ID: "OP_INSTANCE_REBOOT", Selects: true,
@@ -232,7 +234,7 @@ func sizeInMiB(disk any) error {
 	if !ok || !isText {
 		return nil
 	}
-	n, ok := shell.Mebibytes(text)
+	n, ok := cluster.Mebibytes(text)
 	if !ok {
 		return shell.Usage("the size of a disk must be a number with a unit m, g or t, got %q", text)
 	}

@@ -21,13 +21,28 @@ func NodeCommand(sh *shell.Shell) *cobra.Command {
 		{Verb: "modify", Short: "Change the settings of nodes", ID: "OP_NODE_SET_PARAMS", Told: shell.Modified("node"), Target: "node_name", Complete: "node",
 			Letters: map[string]string{"master_candidate": "C", "offline": "O", "drained": "D", "force": "f", "secondary_ip": "s"}},
 		{Verb: "drain", Short: "Let nodes take no new instances; those on them go on", ID: "OP_NODE_SET_PARAMS", Target: "node_name", Complete: "node",
-			Fixed: map[string]any{"drained": true}, Plain: true, Own: true},
+			Fixed: map[string]any{"drained": true, "auto_promote": true}, Plain: true, Own: true},
 		{Verb: "undrain", Short: "Let nodes take new instances again", ID: "OP_NODE_SET_PARAMS", Target: "node_name", Complete: "node",
 			Fixed: map[string]any{"drained": false}, Plain: true, Own: true},
 		{Verb: "offline", Short: "Mark nodes as away: they are asked and told nothing, and take no new instances", ID: "OP_NODE_SET_PARAMS", Target: "node_name",
-			Complete: "node", Fixed: map[string]any{"offline": true}, Plain: true, Own: true},
+			Complete: "node", Fixed: map[string]any{"offline": true, "auto_promote": true}, Plain: true, Own: true},
 		{Verb: "online", Short: "Mark nodes as back", ID: "OP_NODE_SET_PARAMS", Target: "node_name", Complete: "node",
 			Fixed: map[string]any{"offline": false}, Plain: true, Own: true},
+		{Verb: "orphans", Short: "List what nodes have and the inventory does not know", ID: "OP_NODE_ORPHANS", Target: "node_name", Complete: "node",
+			Plain: true, Own: true, Asks: true, Shown: true,
+			Long: "List what nodes have and the inventory does not know: orphans, which a job of this store\n" +
+				"has left there (clear-orphans removes them), and strangers, which nothing of Drover\n" +
+				"ever touches. Something that a creation has just made is listed, too, until it is in\n" +
+				"the inventory."},
+		{Verb: "clear-orphans", Short: "Remove from a node what jobs have left there; strangers stay", ID: "OP_NODE_CLEAR_ORPHANS", Target: "node_name", Complete: "node",
+			Rest: "uuids", Own: true, Shown: true,
+			Destroys: func(params map[string]any, targets []string) string {
+				uuids, _ := params["uuids"].([]any)
+				if len(uuids) == 0 {
+					return "all that jobs have left on " + targets[0]
+				}
+				return shell.Counted(len(uuids), "leftover") + " on " + targets[0]
+			}},
 		{Verb: "remove", Short: "Remove nodes from the cluster", ID: "OP_NODE_REMOVE", Target: "node_name", Complete: "node"},
 		{Verb: "evacuate", Short: "Move the instances off nodes", ID: "OP_NODE_EVACUATE", Target: "node_name", Complete: "node", Letters: map[string]string{"remote_node": "n", "iallocator": "I"}},
 		{Verb: "migrate", Short: "Migrate the primary instances of nodes", ID: "OP_NODE_MIGRATE", Target: "node_name", Complete: "node", Letters: map[string]string{"target_node": "n", "iallocator": "I"}},

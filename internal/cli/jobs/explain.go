@@ -186,7 +186,7 @@ func explainLimits(sh *shell.Shell, b *strings.Builder, buckets []machine.Bucket
 	}
 	fmt.Fprintf(b, "; priority %d", s.Priority)
 	if !s.Has && s.Ahead > 0 {
-		fmt.Fprintf(b, "; %d jobs are served before it", s.Ahead)
+		fmt.Fprintf(b, "; served before it: %s", shell.Counted(s.Ahead, "job"))
 	}
 	b.WriteByte('\n')
 }

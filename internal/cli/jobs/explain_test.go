@@ -54,7 +54,7 @@ Dependencies
 Limits
   rate limit 2 of filter rule x: 2 of 2 in flight (jobs 4, 7); this job is one of them
   ad-hoc limit rate-limit:1:a: 1 of 1 in flight (jobs 4); this job is number 3 in the line
-  slots: 2 of 20 jobs run; priority -10; 4 jobs are served before it
+  slots: 2 of 20 jobs run; priority -10; served before it: 4 jobs
 
 Locks
   cluster/BGL   shared    held

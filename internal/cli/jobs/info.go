@@ -44,13 +44,17 @@ func (d *jobDetails) details() ([]string, []any) {
 }
 
 func jobInfo(sh *shell.Shell) *cobra.Command {
-	return &cobra.Command{
+	steps := false
+	cmd := &cobra.Command{
 		Use: "info ID...", Short: "Show everything about jobs", Args: shell.AtLeast(1),
 		ValidArgsFunction: lists.CompleteNames(sh, "job", true),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := shell.JobIDs(args)
 			if err != nil {
 				return err
+			}
+			if steps {
+				return showSteps(cmd.Context(), sh, ids)
 			}
 			all, missing, err := askDetails(cmd.Context(), sh, ids)
 			if err != nil {
@@ -68,6 +72,10 @@ func jobInfo(sh *shell.Shell) *cobra.Command {
 			return missingJobs(sh, missing)
 		},
 	}
+	if !sh.Classic() {
+		cmd.Flags().BoolVar(&steps, "steps", false, "show what each opcode did and will do, step by step, and what is left where")
+	}
+	return cmd
 }
 
 func askDetails(ctx context.Context, sh *shell.Shell, ids []job.ID) (all []*jobDetails, missing []job.ID, err error) {

@@ -46,6 +46,7 @@ func jobWatch(sh *shell.Shell) *cobra.Command {
 			if _, err := standingOf(cmd.Context(), sh, id); err != nil && !sh.Classic() {
 				return err // before a heading of nothing
 			}
+			sh.EndWithReader()
 			if err := sh.Printf("%s", watchHeading(id)); err != nil {
 				return err
 			}
@@ -114,7 +115,7 @@ func await(ctx context.Context, sh *shell.Shell, id job.ID, onLog func(work.LogE
 	switch {
 	case end.Status == string(job.Success):
 		out.Result = end.Result()
-		work.Succeeded(sh, "", end)
+		work.Succeeded(sh, end)
 		return out, nil
 	case sh.Classic():
 		sh.Notef("Job %d failed: %s\n", id, end.ClassicVerdict())
@@ -153,6 +154,7 @@ type selection struct {
 func (s *selection) register(cmd *cobra.Command) {
 	s.status = statusOptions(cmd, "pending", "queued", "waiting")
 	cmd.Flags().StringVar(&s.filter, "filter", "", "jobs that have not ended and that this filter lets through, for example 'reason =~ m/OPS-77/'")
+	_ = cmd.RegisterFlagCompletionFunc("filter", lists.CompleteFilter("job")) // the option exists
 }
 
 // jobs returns the jobs that are meant. several says that they were not named one

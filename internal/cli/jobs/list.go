@@ -43,7 +43,7 @@ var statusSets = map[string][]job.Status{
 // filter for those that were given, nil for none.
 func statusOptions(cmd *cobra.Command, names ...string) func() qlang.Node {
 	for _, name := range names {
-		cmd.Flags().Bool(name, false, "jobs that are "+strings.ReplaceAll(name, "error", "failed"))
+		cmd.Flags().Bool(name, false, strings.NewReplacer("are error", "failed", "are finished", "have ended").Replace("jobs that are "+name))
 	}
 	return func() qlang.Node {
 		var words []string

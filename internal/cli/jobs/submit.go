@@ -122,7 +122,8 @@ func unknownOpcode(id string) error {
 	if near := qlang.Suggest(id, names); near != "" {
 		return shell.Usage("there is no opcode %s; did you mean %s?", id, near)
 	}
-	return shell.Usage("there is no opcode %s", id)
+	return &shell.ExitError{Status: shell.ExitUsage, Err: fault.New(fault.Invalid, "there is no opcode %s", id).
+		WithHint("docs/opcodes.md lists them, and completion offers them")}
 }
 
 func completeOpcode(sh *shell.Shell) cobra.CompletionFunc {
@@ -159,7 +160,9 @@ func jobsFrom(sh *shell.Shell, args []string, def *opcode.Definition) ([][]*opco
 		}
 		op, err := opcode.FromMap(def.ID, params)
 		if err != nil {
-			return nil, &shell.ExitError{Status: shell.ExitUsage, Err: err}
+			return nil, &shell.ExitError{Status: shell.ExitUsage, Err: work.WithChoices(def.ID, err, func(param string) string {
+				return "give " + param + "=VALUE; drover job submit --describe " + def.ID + " tells of all of them"
+			})}
 		}
 		return [][]*opcode.Opcode{{op}}, nil
 	}

@@ -25,6 +25,7 @@ type Choice struct {
 func (c *Choice) Register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.all, "all", false, "every "+c.Kind+" there is, in place of names")
 	cmd.Flags().StringVar(&c.filter, "filter", "", "every "+c.Kind+" that this filter lets through, in place of names")
+	_ = cmd.RegisterFlagCompletionFunc("filter", CompleteFilter(c.Kind)) // the option exists
 }
 
 // Given reports whether items are chosen by an option.

@@ -49,6 +49,41 @@ func CompleteItems(sh *shell.Shell, cmd *cobra.Command, params map[string]string
 	}
 }
 
+// keyFields are the fields of items that show what objects hold, by the options that set these.
+var keyFields = map[string]struct{ kind, prefix string }{
+	"beparams": {"instance", "be/"}, "hvparams": {"instance", "hv/"}, "ndparams": {"node", "ndp/"},
+}
+
+// CompleteKeys offers the keys of options whose values are KEY=VALUE, with commas between.
+func CompleteKeys(cmd *cobra.Command) {
+	for option, of := range keyFields {
+		if cmd.Flags().Lookup(option) == nil {
+			continue
+		}
+		fields := completeFields(of.kind)
+		_ = cmd.RegisterFlagCompletionFunc(option, func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			begun := typed[:strings.LastIndexAny(typed, ",:")+1]
+			found, directive := fields(cmd, nil, of.prefix+typed[len(begun):])
+			for i, field := range found {
+				name, about, _ := strings.Cut(strings.TrimPrefix(field, of.prefix), "\t")
+				found[i] = cobra.CompletionWithDesc(begun+name+"=", about)
+			}
+			return found, directive
+		}) // the option exists
+	}
+}
+
+// CompleteFilter offers the fields with which a filter of a kind of item may begin; what comes behind is the user's.
+func CompleteFilter(kind string) cobra.CompletionFunc {
+	fields := completeFields(kind)
+	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if strings.ContainsAny(typed, " (,+-") {
+			return nil, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		}
+		return fields(cmd, nil, typed)
+	}
+}
+
 // completeList offers names of items behind those that stand there already, with
 // commas between.
 func completeList(sh *shell.Shell, kind string) cobra.CompletionFunc {

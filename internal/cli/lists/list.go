@@ -74,6 +74,7 @@ func (o *Options) Register(cmd *cobra.Command, what string) {
 	for _, name := range []string{"fields", "sort", "group-by"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, completeFields(what)) // the option exists
 	}
+	_ = cmd.RegisterFlagCompletionFunc("filter", CompleteFilter(what))
 	_ = cmd.RegisterFlagCompletionFunc("figures", completeFigures)
 	_ = cmd.RegisterFlagCompletionFunc("units", cobra.FixedCompletions([]string{"h", "m", "g", "t"}, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -195,7 +196,7 @@ func Selected(sh *shell.Shell, l List, o *Options) []string {
 func usual(sh *shell.Shell, l List, o *Options) []string {
 	var own []string
 	for _, f := range l.Table {
-		if !o.watch || !slices.Contains(l.Brief, f) { // what is followed has the same columns all the time
+		if !o.watch || inPlace(sh, o) || !slices.Contains(l.Brief, f) { // what is followed row by row has the same columns all the time
 			own = append(own, f)
 		}
 	}
@@ -209,13 +210,14 @@ func usual(sh *shell.Shell, l List, o *Options) []string {
 	return append(slices.Clone(l.Fields), slices.DeleteFunc(own, func(f string) bool { return slices.Contains(l.Fields, f) })...)
 }
 
+// tells reports whether a cell of a column that may be left out has something to tell.
+func tells(c listing.Cell) bool { return c.Status == 0 && string(c.Value) != "false" }
+
 // leaveOut takes columns out of an answer that have nothing to tell.
 func leaveOut(a *listing.Answer, names []string) {
 	for _, name := range names {
 		at := slices.IndexFunc(a.Fields, func(f listing.Field) bool { return f.Name == name })
-		if at < 0 || slices.ContainsFunc(a.Data, func(row []listing.Cell) bool {
-			return row[at].Status == 0 && string(row[at].Value) != "false"
-		}) {
+		if at < 0 || slices.ContainsFunc(a.Data, func(row []listing.Cell) bool { return tells(row[at]) }) {
 			continue
 		}
 		a.Fields = slices.Delete(a.Fields, at, at+1)

@@ -22,7 +22,8 @@ type watchPage struct {
 	what   string
 	ask    func(since int64) func(context.Context) (any, error)
 	o      *Options
-	hidden int // columns at the end of rows that are not shown
+	hidden int   // columns at the end of rows that are not shown
+	shown  []int // the columns that were shown last
 	w      watched
 	since  int64
 	fields []listing.Field
@@ -121,19 +122,47 @@ func (p *watchPage) Key(name string, size screen.Size) screen.Action {
 	return screen.Stay
 }
 
+// columns are those that are shown, by their places: all that were asked for, but for those that
+// have nothing to tell of any row now.
+func (p *watchPage) columns() []int {
+	var out []int
+	for at := range len(p.fields) - p.hidden {
+		told := !slices.Contains(p.o.brief, p.fields[at].Name)
+		for id := range p.w.rows {
+			if told {
+				break
+			}
+			told = tells(p.w.rows[id][at])
+		}
+		if told {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
 // Lines are the heading, the rows that fit and the keys.
 func (p *watchPage) Lines(size screen.Size) []string {
 	if p.fields == nil {
 		return []string{"asking the controller"}
 	}
 	room := max(size.Height-2, 1)
-	shown := len(p.fields) - p.hidden
-	a := &listing.Answer{Fields: append([]listing.Field{{Name: "sign", Title: " ", Kind: "text"}, {Name: "at", Title: "Changed", Kind: "text"}}, p.fields[:shown]...)}
+	shown := p.columns()
+	if !slices.Equal(shown, p.shown) {
+		p.shown, p.w.columns = shown, nil
+	}
+	a := &listing.Answer{Fields: []listing.Field{{Name: "sign", Title: " ", Kind: "text"}, {Name: "at", Title: "Changed", Kind: "text"}}}
+	for _, at := range shown {
+		a.Fields = append(a.Fields, p.fields[at])
+	}
 	seen := p.order[min(p.first, len(p.order)):min(p.first+room, len(p.order))]
 	for _, id := range seen {
 		m := p.marks[id]
 		row := []listing.Cell{{Value: json.RawMessage(`"` + m.sign + `"`)}, {Value: json.RawMessage(`"` + m.at + `"`)}}
-		a.Data = append(a.Data, append(row, p.w.rows[id][:shown]...))
+		for _, at := range shown {
+			row = append(row, p.w.rows[id][at])
+		}
+		a.Data = append(a.Data, row)
 	}
 	options := tableOptions(p.sh, p.o)
 	options.Width, options.Columns = size.Width, &p.w.columns

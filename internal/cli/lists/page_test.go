@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/cli/screen"
 	"github.com/drover-project/drover/internal/cli/shelltest"
 )
@@ -43,6 +44,33 @@ func TestAWatchedListStaysInPlace(t *testing.T) {
 	}
 	if away := errors.New("away"); !errors.Is(p.Take(nil, away), away) {
 		t.Error("a failure does not end it")
+	}
+}
+
+// TestAWatchedListShowsWhatHasSomethingToTell: a column that is left out of lists comes when a row has
+// something for it, and goes.
+func TestAWatchedListShowsWhatHasSomethingToTell(t *testing.T) {
+	s := shelltest.New("", nil)
+	s.Flags.Output = "table"
+	p := newWatchPage(s.Shell, "node", nil, nil, &Options{brief: []string{"why"}})
+	for i, c := range []struct{ row, want string }{
+		{`[[0,1],[3,null],[0,"a"]]`, "  Changed ID Text\n           1 a\n"},
+		{`[[0,1],[0,"rule x"],[0,"a"]]`, "  Changed  ID Why    Text\n~ 11:00:00  1 rule x a\n"},
+		{`[[0,1],[0,false],[0,"bc"]]`, "  Changed  ID Text\n~ 11:00:00  1 bc\n"},
+	} {
+		u := &update{Revision: int64(i + 1), Reset: true, Fields: []listing.Field{{Name: "id", Title: "ID", Kind: "number"}, {Name: "why", Title: "Why", Kind: "text"}, {Name: "text", Title: "Text", Kind: "text"}}}
+		event := rowEvent{Type: "enter", ID: "1"}
+		if err := json.Unmarshal([]byte(c.row), &event.Row); err != nil {
+			t.Fatal(err)
+		}
+		u.Events = []rowEvent{event}
+		if err := p.Take(u, nil); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(p.Lines(screen.Size{Width: 40, Height: 3})[:2], "\n") + "\n"
+		if want := strings.ReplaceAll(c.want, "11:00:00", s.Now().Format(time.TimeOnly)); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
 	}
 }
 

@@ -83,9 +83,11 @@ func sameCells(a, b []listing.Cell) bool {
 // watch shows a list and then how its rows change, until it is interrupted: in place on a
 // terminal, else row by row.
 func watch(ctx context.Context, sh *shell.Shell, what string, fields []string, filter qlang.Node, o *Options) error {
-	if in, out, ok := sh.Screen(); ok && !sh.Classic() && !sh.Structured() && o.separator == "" && !o.noHeaders {
+	if inPlace(sh, o) {
+		in, out, _ := sh.Screen()
 		return screen.Show(ctx, screen.On(sh, in, out), newWatchPage(sh, what, fields, filter, o))
 	}
+	sh.EndWithReader()
 	var w watched
 	since := int64(0)
 	for {
@@ -106,6 +108,12 @@ func watch(ctx context.Context, sh *shell.Shell, what string, fields []string, f
 		}
 		since = u.Revision
 	}
+}
+
+// inPlace tells whether a list that is followed stays in place on a terminal.
+func inPlace(sh *shell.Shell, o *Options) bool {
+	_, _, ok := sh.Screen()
+	return ok && !sh.Classic() && !sh.Structured() && o.separator == "" && !o.noHeaders
 }
 
 // news asks what is new in a list since a revision, and waits for it.

@@ -47,11 +47,11 @@ func completions(sh *shell.Shell) map[string]cobra.CompletionFunc {
 
 // tagsOf are the tags of a server in a namespace.
 func tagsOf(ctx context.Context, sh *shell.Shell, server, namespace string) ([]string, error) {
-	id, err := serverID(ctx, sh, server)
+	id, err := servers.IDOf(ctx, sh, server)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := values(ctx, sh, "server-tag", []string{"tag"}, []any{"&", []any{"=", "server", id}, []any{"=", "namespace", namespace}})
+	rows, err := servers.Values(ctx, sh, "server-tag", []string{"tag"}, []any{"&", []any{"=", "server", id}, []any{"=", "namespace", namespace}})
 	var out []string
 	for _, row := range rows {
 		out = append(out, row[0])

@@ -2,13 +2,11 @@ package manage
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drover-project/drover/internal/cli/servers"
 	"github.com/drover-project/drover/internal/cli/shell"
-	"github.com/drover-project/drover/internal/fault"
 )
 
 const manageTagsHelp = `List and change the tags of servers in the name of the operator: those of the
@@ -25,7 +23,10 @@ func manageTags(sh *shell.Shell) *cobra.Command {
 			if namespace != "system" && namespace != "user" {
 				return shell.Usage("--namespace must be system or user, not %q", namespace)
 			}
-			id, err := serverID(cmd.Context(), sh, args[0])
+			id, err := servers.IDOf(cmd.Context(), sh, args[0])
+			if err == nil {
+				err = tellUnmatched(cmd.Context(), sh, id)
+			}
 			if err != nil {
 				return err
 			}
@@ -61,41 +62,17 @@ func manageTags(sh *shell.Shell) *cobra.Command {
 	return c
 }
 
-// values asks the controller for fields of items, as texts.
-func values(ctx context.Context, sh *shell.Shell, what string, fields []string, filter any) ([][]string, error) {
-	var answer struct {
-		Data [][][2]json.RawMessage `json:"data"`
+// tellUnmatched says of a server that nothing reaches its instance until somebody says which it is.
+func tellUnmatched(ctx context.Context, sh *shell.Shell, id string) error {
+	rows, err := servers.Values(ctx, sh, "server", []string{"fault"}, []any{"&", []any{"=", "id", id}, []any{"?", "unmatched"}})
+	if err == nil && len(rows) > 0 {
+		sh.Notef("%s: %s (drover server match)\n", id, rows[0][0])
 	}
-	if err := sh.Ask(ctx, "Query", &answer, what, fields, filter); err != nil {
-		return nil, err
-	}
-	rows := make([][]string, len(answer.Data))
-	for i, row := range answer.Data {
-		rows[i] = make([]string, len(row))
-		for k, cell := range row {
-			_ = json.Unmarshal(cell[1], &rows[i][k]) // what is no text stays empty
-		}
-	}
-	return rows, nil
-}
-
-// serverID finds the server that a name, an id or an instance means.
-func serverID(ctx context.Context, sh *shell.Shell, key string) (string, error) {
-	rows, err := values(ctx, sh, "server", []string{"id", "name"}, []any{"|", []any{"=", "id", key}, []any{"=", "name", key}, []any{"=", "instance", key}})
-	if err != nil {
-		return "", err
-	}
-	switch len(rows) {
-	case 0:
-		return "", fault.New(fault.NotFound, "there is no server %q", key)
-	case 1:
-		return rows[0][0], nil
-	}
-	return "", fault.New(fault.Ambiguous, "%d servers are called %q", len(rows), key).WithHint("name it by its id or its instance; drover query server lists them")
+	return err
 }
 
 func listOperatorTags(ctx context.Context, sh *shell.Shell, id, namespace string) error {
-	rows, err := values(ctx, sh, "server-tag", []string{"tag", "status", "raw"}, []any{"&", []any{"=", "server", id}, []any{"=", "namespace", namespace}})
+	rows, err := servers.Values(ctx, sh, "server-tag", []string{"tag", "status", "raw"}, []any{"&", []any{"=", "server", id}, []any{"=", "namespace", namespace}})
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func localCloud(sh *shell.Shell) *openstack.Cloud {
 	if err != nil || json.Unmarshal(text, &ready) != nil || ready.Identity == "" || ready.User == "" {
 		return nil
 	}
-	local := &openstack.Cloud{AuthURL: ready.Identity, Username: ready.User, Password: ready.Password, Project: ready.Project}
+	local := &openstack.Cloud{AuthURL: ready.Identity, Username: ready.User, Password: ready.Password, Project: ready.Project, Source: "the file " + path}
 	own := filepath.Join(filepath.Dir(path), "rapi", "rapi.pem")
 	if _, err := os.Stat(own); err == nil && strings.HasPrefix(ready.Identity, "https:") {
 		local.Certificate = own // it vouches for itself

@@ -24,6 +24,7 @@ type reconciliation struct {
 		Instance    string `json:"instance"`
 		Unreachable string `json:"unreachable"`
 		Missing     bool   `json:"missing"`
+		Unmatched   bool   `json:"unmatched"`
 		Differences []struct {
 			Tag  string `json:"tag"`
 			Raw  string `json:"raw"`
@@ -92,6 +93,8 @@ func (r *reconciliation) text() string {
 		switch {
 		case f.Unreachable != "":
 			fmt.Fprintf(&b, "  the cluster cannot be asked: %s\n", f.Unreachable)
+		case f.Unmatched:
+			b.WriteString("  an instance of its name is there, and nobody can tell whether it is the server's: drover server match\n")
 		case f.Missing:
 			b.WriteString("  the instance is not there any more; the server becomes DELETED\n")
 		}
@@ -100,15 +103,21 @@ func (r *reconciliation) text() string {
 		}
 	}
 	verdict := "all of them agree with their clusters"
-	if len(r.Findings) > 0 {
+	switch len(r.Findings) {
+	case 0:
+	case 1:
+		verdict = "1 of them differs from its cluster"
+	default:
 		verdict = fmt.Sprintf("%d of them differ from their clusters", len(r.Findings))
 	}
 	switch {
 	case r.Left:
 		verdict += ", and something was left alone: drover server reconcile tells what"
+	case r.Fixed && len(r.Findings) == 1:
+		verdict += ", and was dealt with"
 	case r.Fixed && len(r.Findings) > 0:
 		verdict += ", and were dealt with"
 	}
-	fmt.Fprintf(&b, "%d servers looked at; %s\n", r.Looked, verdict)
+	fmt.Fprintf(&b, "%s looked at; %s\n", shell.Counted(r.Looked, "server"), verdict)
 	return b.String()
 }

@@ -24,15 +24,15 @@ func TestReconciliationIsToldWithItsStatus(t *testing.T) {
 		{`{"looked":2,"findings":[]}`, "2 servers looked at; all of them agree with their clusters\n", false, shell.ExitOK},
 		{`{"looked":1,"drift":true,"findings":[` + differs + `]}`, "s1 (web, snf-1 on cluster own)\n" +
 			"  lacking      a: it is wanted; a job adds it\n  misspelt     cyclades:user:x_y: it stands for no name; nothing\n" +
-			"1 servers looked at; 1 of them differ from their clusters\n", false, shell.ExitWouldChange},
+			"1 server looked at; 1 of them differs from its cluster\n", false, shell.ExitWouldChange},
 		{`{"looked":1,"drift":true,"fixed":true,"findings":[` + gone + `]}`, "s3 (old, snf-3 on cluster own)\n" +
 			"  the instance is not there any more; the server becomes DELETED\n" +
-			"1 servers looked at; 1 of them differ from their clusters, and were dealt with\n", true, shell.ExitOK},
+			"1 server looked at; 1 of them differs from its cluster, and was dealt with\n", true, shell.ExitOK},
 		{`{"looked":1,"drift":true,"fixed":true,"left":true,"findings":[` + gone + `]}`, "s3 (old, snf-3 on cluster own)\n" +
 			"  the instance is not there any more; the server becomes DELETED\n" +
-			"1 servers looked at; 1 of them differ from their clusters, and something was left alone: drover server reconcile tells what\n", true, shell.ExitWouldChange},
+			"1 server looked at; 1 of them differs from its cluster, and something was left alone: drover server reconcile tells what\n", true, shell.ExitWouldChange},
 		{`{"looked":1,"drift":true,"fixed":false,"findings":[` + away + `]}`, "s2 (db, snf-2 on cluster far)\n  the cluster cannot be asked: no route\n" +
-			"1 servers looked at; 1 of them differ from their clusters\n", true, shell.ExitFailed},
+			"1 server looked at; 1 of them differs from its cluster\n", true, shell.ExitFailed},
 	} {
 		var r reconciliation
 		if err := json.Unmarshal([]byte(tc.answer), &r); err != nil {

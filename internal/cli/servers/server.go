@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/openstack"
@@ -29,7 +30,7 @@ id.`
 
 // Command returns the noun "server".
 func Command(sh *shell.Shell) *cobra.Command {
-	c := sh.Group("server", "Work with the servers of the Compute API", serverReconcile(sh))
+	c := sh.Group("server", "Work with the servers of the Compute API", serverReconcile(sh), shell.Heeding(shell.Changing, serverMatch(sh)))
 	c.Long = serverHelp
 	c.AddCommand(shell.Heeds(AsUser, serverList(sh), serverShow(sh), serverCreate(sh),
 		serverAct(sh, "start", "Start servers", "os-start", nil, "ACTIVE"), serverAct(sh, "stop", "Stop servers", "os-stop", nil, "SHUTOFF"),
@@ -77,14 +78,14 @@ func serverList(sh *shell.Shell) *cobra.Command {
 	return cmd
 }
 
-// showServer shows one server, with the name of its image beside the id.
+// showServer shows one server, with names beside ids.
 func showServer(ctx context.Context, sh *shell.Shell, cloud *openstack.Client, s *openstack.Server) error {
 	return sh.Show(s, func() error {
-		image := imageName(ctx, cloud, s.Image.ID)
 		t := &shell.Table{}
 		for _, row := range [][2]string{
-			{"ID:", s.ID}, {"Name:", s.Name}, {"Status:", s.Status}, {"Flavor:", cmp.Or(s.Flavor.Original, s.Flavor.ID)}, {"Image:", image},
-			{"Project:", s.Project}, {"User:", s.User}, {"Created:", s.Created}, {"Updated:", s.Updated}, {"Tags:", strings.Join(s.Tags, ", ")},
+			{"ID:", s.ID}, {"Name:", s.Name}, {"Status:", s.Status}, {"Flavor:", cmp.Or(s.Flavor.Original, s.Flavor.ID)}, {"Image:", withName(imageName(ctx, cloud, s.Image.ID), s.Image.ID)},
+			{"Project:", withName(cloud.ProjectName(ctx, s.Project), s.Project)}, {"User:", withName(cloud.UserName(ctx, s.User), s.User)},
+			{"Created:", s.Created}, {"Updated:", s.Updated}, {"Tags:", strings.Join(s.Tags, ", ")},
 		} {
 			t.Add(row[0], row[1])
 		}
@@ -98,18 +99,26 @@ func showServer(ctx context.Context, sh *shell.Shell, cloud *openstack.Client, s
 	})
 }
 
-// imageName is the name of an image with its id; the id alone where the cloud does not tell.
+// withName is a name with the id that it stands for; the id alone where there is none.
+func withName(name, id string) string {
+	if name == "" || name == id {
+		return id
+	}
+	return name + " (" + id + ")"
+}
+
+// imageName is the name of an image; empty where the cloud does not tell.
 func imageName(ctx context.Context, cloud *openstack.Client, id string) string {
 	images, err := cloud.Images(ctx)
 	if err != nil {
-		return id
+		return ""
 	}
 	for _, i := range images {
-		if i.ID == id && i.Name != id {
-			return i.Name + " (" + id + ")"
+		if i.ID == id {
+			return i.Name
 		}
 	}
-	return id
+	return ""
 }
 
 func serverShow(sh *shell.Shell) *cobra.Command {
@@ -168,11 +177,13 @@ func serverCreate(sh *shell.Shell) *cobra.Command {
 	return cmd
 }
 
+// betweenLooks is how long it is waited before it is looked again what became of a server.
+var betweenLooks = backoff.Pauses{First: 50 * time.Millisecond, Longest: 2 * time.Second}
+
 // AwaitServer waits until a server has a status, and nothing is being done to
 // it. A server that goes into error ends the wait.
 func AwaitServer(ctx context.Context, cloud *openstack.Client, id, status string) (openstack.Server, error) {
-	const first, longest = 50 * time.Millisecond, 2 * time.Second
-	for pause := first; ; pause = min(2*pause, longest) {
+	for looked := 1; ; looked++ {
 		s, err := cloud.Server(ctx, id)
 		switch {
 		case err != nil:
@@ -184,7 +195,7 @@ func AwaitServer(ctx context.Context, cloud *openstack.Client, id, status string
 		case s.Task == nil && s.Status != "BUILD":
 			return s, fault.New(fault.Failed, "the server %s is %s, and nothing is being done to it", s.Name, s.Status)
 		}
-		if err := PauseFor(ctx, pause); err != nil {
+		if err := PauseFor(ctx, betweenLooks.After(looked)); err != nil {
 			return s, err
 		}
 	}
@@ -271,8 +282,7 @@ func serverDelete(sh *shell.Shell) *cobra.Command {
 
 // AwaitGone waits until there is no such server any more.
 func AwaitGone(ctx context.Context, cloud *openstack.Client, id string) error {
-	const first, longest = 50 * time.Millisecond, 2 * time.Second
-	for pause := first; ; pause = min(2*pause, longest) {
+	for looked := 1; ; looked++ {
 		s, err := cloud.Server(ctx, id)
 		switch {
 		case fault.Is(err, fault.NotFound):
@@ -282,7 +292,7 @@ func AwaitGone(ctx context.Context, cloud *openstack.Client, id string) error {
 		case s.Task == nil && slices.Contains([]string{"ACTIVE", "SHUTOFF", "ERROR"}, s.Status):
 			return fault.New(fault.Failed, "the server %s is still there, and %s", s.Name, s.Status)
 		}
-		if err := PauseFor(ctx, pause); err != nil {
+		if err := PauseFor(ctx, betweenLooks.After(looked)); err != nil {
 			return err
 		}
 	}

@@ -1,10 +1,12 @@
 package shell
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // CompleteWords has all commands below one offer what the words of their usage lines stand
@@ -15,9 +17,26 @@ func CompleteWords(cmd *cobra.Command, offers map[string]cobra.CompletionFunc) {
 }
 
 // CompleteRest has all commands below one that offer nothing offer files where their usage
-// lines have such, and nothing elsewhere: a shell offers files everywhere unless told
-// otherwise.
-func CompleteRest(cmd *cobra.Command) { complete(cmd, nil, true) }
+// lines and the help of their options have such, and nothing elsewhere: a shell offers files
+// everywhere unless told otherwise.
+func CompleteRest(cmd *cobra.Command) {
+	complete(cmd, nil, true)
+	completeOptions(cmd)
+}
+
+func completeOptions(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		completeOptions(c)
+	}
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if _, has := cmd.GetFlagCompletionFunc(f.Name); !has && !namesFile.MatchString(f.Usage) {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // the option exists
+		}
+	})
+}
+
+// namesFile matches the help of options whose value is a file or directory of the one who types.
+var namesFile = regexp.MustCompile(`\b(file|directory)\b`)
 
 func complete(cmd *cobra.Command, offers map[string]cobra.CompletionFunc, all bool) {
 	for _, c := range cmd.Commands() {

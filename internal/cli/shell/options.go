@@ -122,23 +122,26 @@ func HideUnheeded(cmd *cobra.Command) {
 	if !cmd.HasParent() {
 		return // some command heeds each
 	}
-	allowed := heededBelow(cmd)
+	allowed := Heeded(cmd)
 	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
 		f.Hidden = f.Hidden || !slices.Contains(allowed, f.Name)
-		if text := cmd.Annotations[helpKey+f.Name]; text != "" {
+		if text := OwnHelp(cmd, f.Name); text != "" {
 			f.Usage = text
 		}
 	})
 }
 
-// heededBelow are the shared options that a command heeds, or one below it.
-func heededBelow(cmd *cobra.Command) []string {
+// OwnHelp is what a shared option means to a command; empty where it means what it means to all.
+func OwnHelp(cmd *cobra.Command, option string) string { return cmd.Annotations[helpKey+option] }
+
+// Heeded are the shared options that a command heeds, or one below it.
+func Heeded(cmd *cobra.Command) []string {
 	if !cmd.HasSubCommands() {
 		return heeded(cmd)
 	}
 	var all []string
 	for _, c := range cmd.Commands() {
-		all = append(all, heededBelow(c)...)
+		all = append(all, Heeded(c)...)
 	}
 	return all
 }

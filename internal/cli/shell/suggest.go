@@ -1,7 +1,9 @@
 package shell
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -164,6 +166,14 @@ func (sh *Shell) WrongOption(cmd *cobra.Command, err error) error {
 	}
 	text, _, _ := strings.Cut(err.Error(), ": strconv.") // behind it is how the value was read
 	wrong := &ExitError{Status: ExitUsage, Err: errors.New(text)}
+	if bare, ok := errors.AsType[*pflag.ValueRequiredError](err); ok && !sh.Classic() {
+		wrong.Err = fault.New(fault.Invalid, "--%s needs a value", bare.GetFlag().Name).WithHint("%s", valueOf(bare.GetFlag()))
+		return wrong
+	}
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok && !sh.Classic() {
+		wrong.Err = fault.New(fault.Invalid, "--%s does not take %q", bad.GetFlag().Name, bad.GetValue()).WithHint("%s", valueOf(bad.GetFlag()))
+		return wrong
+	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok || sh.Classic() {
 		return wrong
@@ -178,6 +188,15 @@ func (sh *Shell) WrongOption(cmd *cobra.Command, err error) error {
 	}
 	return wrong
 }
+
+// valueOf says which values an option takes.
+func valueOf(f *pflag.Flag) string {
+	word, usage := pflag.UnquoteUsage(f)
+	return fmt.Sprintf("--%s %s: %s", f.Name, cmp.Or(valueWords[f.Value.Type()], word), usage)
+}
+
+// valueWords are words for the kinds of values of options.
+var valueWords = map[string]string{"string": "TEXT", "int": "NUMBER", "duration": "90s|5m|1h30m", "bool": "yes|no"}
 
 // optionMeant is the option that was probably meant, empty if none is near.
 func optionMeant(cmd *cobra.Command, name string) string {

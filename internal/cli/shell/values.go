@@ -177,29 +177,6 @@ func splitEscaped(text string) []string {
 	return parts
 }
 
-// Mebibytes reads a size with an optional unit (m, g, t; mebibytes without
-// one), rounded up to whole mebibytes. The second result is false for anything
-// else.
-func Mebibytes(text string) (int64, bool) {
-	factor, digits := 1.0, strings.ToLower(strings.TrimSpace(text))
-	digits = strings.TrimSuffix(strings.TrimSuffix(digits, "ib"), "b")
-	for unit, f := range map[string]float64{"m": 1, "g": 1 << 10, "t": 1 << 20} {
-		if rest, ok := strings.CutSuffix(digits, unit); ok {
-			factor, digits = f, rest
-			break
-		}
-	}
-	n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-	if err != nil || !(n >= 0 && n*factor <= 1<<50) { // so that NaN is refused too
-		return 0, false
-	}
-	size := int64(n * factor)
-	if float64(size) < n*factor {
-		size++
-	}
-	return size, true
-}
-
 // ageUnits are the seconds in a unit of time.
 var ageUnits = map[byte]int64{'s': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 7 * 86400}
 

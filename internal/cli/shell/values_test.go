@@ -54,19 +54,6 @@ func TestParamValueTakesAnything(t *testing.T) {
 	})
 }
 
-func TestSizes(t *testing.T) {
-	for text, want := range map[string]int64{"1": 1, "10g": 10240, "1.5G": 1536, "2T": 2 << 20, "512MiB": 512, "0.1": 1, "3 GB": 3072} {
-		if got, ok := Mebibytes(text); !ok || got != want {
-			t.Errorf("%q: got %d, %v", text, got, ok)
-		}
-	}
-	for _, text := range []string{"", "g", "1x", "-1", "1e30", "NaN"} {
-		if got, ok := Mebibytes(text); ok {
-			t.Errorf("%q: got %d", text, got)
-		}
-	}
-}
-
 func TestAges(t *testing.T) {
 	for text, want := range map[string]int64{"0": 0, "90": 90, "2m": 120, "1h": 3600, "1d": 86400, "2w": 1209600, "all": -1} {
 		if got, err := AgeOf(text); err != nil || got != want {

@@ -16,9 +16,9 @@ import (
 type rewording struct {
 	theirs *regexp.Regexp
 	ours   string
-	// kind is the kind of item that the first group names, if there is none of that
-	// name.
-	kind string
+	// kind is the kind of item that the first group names, and field the field by which, if
+	// there is none of that name; list is the command that tells which there are.
+	kind, field, list string
 }
 
 func reword(theirs, ours string) rewording {
@@ -27,7 +27,9 @@ func reword(theirs, ours string) rewording {
 
 func noSuch(theirs, kind, thing string) rewording {
 	r := reword(theirs, "there is no "+thing+" $1")
-	r.kind = kind
+	if kind != "" {
+		r.kind, r.field, r.list = kind, "name", "drover "+kind+" list"
+	}
 	return r
 }
 
@@ -39,6 +41,9 @@ var rewordings = []rewording{
 	noSuch(`Node[gG]roup (?:name )?'?([^ ']+)'? not (?:found|known)`, "group", "node group"),
 	noSuch(`Network (?:name )?'?([^ ']+)'? not (?:found|known)`, "network", "network"),
 	noSuch(`Filter rule with UUID (\S+) does not exist`, "", "rule"),
+	{theirs: regexp.MustCompile(`^there is no environment "(.*)"$`), ours: `there is no environment "$1"`, kind: "environment", field: "name", list: "drover deploy env list"},
+	{theirs: regexp.MustCompile(`^there is no deployment (\d+)$`), ours: "there is no deployment $1", list: "drover deploy history"},
+	{theirs: regexp.MustCompile(`^there is no server "(.*)"$`), ours: `there is no server "$1"`, list: "drover server list"},
 	reword(`Can't find field named '(.*)'`, "there is no field $1"),
 	reword(`malformed FilterAction JSON: (.*)`, "there is no action $1"),
 	reword(`Invalid types in comparison, trying to compare (.*) with 'QuotedString (.*)'`, "$1 cannot be compared with the text $2"),
@@ -48,6 +53,9 @@ var rewordings = []rewording{
 	reword(`Invalid field value used in regexp matching, expecting string but got '(.*)'`, "$1 is no text, which a pattern could match"),
 	reword(`Invalid job ID passed: invalid literal for int\(\) with base 10: '(.*)'`, `a job is named by its number, got "$1"`),
 }
+
+// unknownField is said of a field that a kind of item does not have.
+var unknownField = regexp.MustCompile(`^Can't find field named '.*'$`)
 
 // Reworded is a message in our own words, if it is one in the reference's.
 func Reworded(message string) string {
@@ -71,11 +79,29 @@ func (sh *Shell) WithNearest(ctx context.Context, err error) error {
 		if m == nil || r.kind == "" {
 			continue
 		}
-		names, asked := sh.Column(ctx, r.kind, "name", &qlang.All{})
+		names, asked := sh.Column(ctx, r.kind, r.field, &qlang.All{})
 		if near := nearestName(m[1], names); asked == nil && near != "" {
 			c := *f
 			return c.WithHint("did you mean %s?", near)
 		}
+	}
+	return err
+}
+
+// WithPlace adds where it can be looked up what there is, to what ends a command for want of it.
+func (sh *Shell) WithPlace(err error) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Hint != "" || sh.Classic() {
+		return err
+	}
+	c := *f
+	for _, r := range rewordings {
+		if r.list != "" && r.theirs.MatchString(f.Message) {
+			return c.WithHint("%s tells which there are", r.list)
+		}
+	}
+	if unknownField.MatchString(f.Message) {
+		return c.WithHint("drover query fields KIND tells which there are, for example drover query fields instance")
 	}
 	return err
 }

@@ -21,8 +21,8 @@ func (s *State) Lines(size screen.Size) []string {
 		return s.fit(helpLines, size)
 	}
 	out := append(s.head(size.Width), "")
-	detail := s.detail(size)
 	heading, rows := s.rows(size.Width)
+	detail := s.detail(size, size.Height-len(out)-max(len(rows), 1)-2)
 	room := max(size.Height-len(out)-len(detail)-2, 1) // heading and foot
 	first := s.cursor[s.view] / room * room
 	out = append(out, s.paint(shell.Bold, "  "+heading))
@@ -223,21 +223,28 @@ func (s *State) nothing() string {
 }
 
 // detail says of the chosen row what does not fit into it: why it waits, what would
-// have to be different, and why it was asked for.
-func (s *State) detail(at screen.Size) []string {
+// have to be different, and why it was asked for. It has a quarter of the screen, and what
+// rows leave free.
+func (s *State) detail(at screen.Size, spare int) []string {
 	room := at.Height / 4
 	if room < 4 {
 		return nil
 	}
-	var out []string
+	out := []string{""}
+	rest := ""
 	switch p := s.picture; {
 	case p == nil:
 	case s.view == Nodes && s.count() > 0:
-		out = folded(p.Nodes[s.cursor[Nodes]].told(), at.Width)
+		out = append(out, folded(p.Nodes[s.cursor[Nodes]].told(), at.Width)...)
 	case p.Chosen != nil:
-		out = folded(explained(p.Chosen), at.Width)
+		out = append(out, folded(explained(p.Chosen), at.Width)...)
+		rest = fmt.Sprintf("  and more: drover job explain %d", p.Chosen.Job)
 	}
-	out = append([]string{""}, out[:min(len(out), room-1)]...)
+	room = max(room, min(spare, len(out)))
+	if len(out) > room {
+		out = out[:room]
+		out[room-1] = rest
+	}
 	for len(out) < room {
 		out = append(out, "")
 	}

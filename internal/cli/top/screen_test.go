@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/drover-project/drover/internal/cli/screen"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/queue/machine"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -61,6 +61,24 @@ func atNight(t *testing.T, nodes int) *Picture {
 // begun is a screen without colours that shows a picture.
 func begun(p *Picture) *State {
 	return &State{every: time.Second, paint: func(_, text string) string { return text }, picture: p}
+}
+
+// TestAllOfARemedyIsSeenWhereThereIsRoom: rows that are few leave theirs to what is said of the
+// chosen one; where there are many, it says that there is more.
+func TestAllOfARemedyIsSeenWhereThereIsRoom(t *testing.T) {
+	p := atNight(t, 200)
+	for i := range 4 {
+		p.Chosen.Change = append(p.Chosen.Change, machine.Remedy{Text: fmt.Sprintf("or else remedy %d, which takes more than one line because it is told at such length (drover job cancel 4703)", i+1)})
+	}
+	lines := begun(p).Lines(screen.Size{Width: 80, Height: 24})
+	if text := strings.Join(lines, "\n"); strings.Contains(text, "remedy 2") || !strings.HasSuffix(text, "\n  and more: drover job explain 4703\n"+lines[23]) {
+		t.Errorf("beside many rows:\n%s", text)
+	}
+	p.Waiting, p.Running = p.Waiting[:2], nil
+	lines = begun(p).Lines(screen.Size{Width: 80, Height: 24})
+	if text := strings.Join(lines, "\n"); len(lines) != 24 || !strings.Contains(text, "remedy 4") || !strings.Contains(text, "new kernel, OPS-77\n"+lines[23]) || strings.Contains(text, "and more: drover") {
+		t.Errorf("beside few rows, %d lines:\n%s", len(lines), text)
+	}
 }
 
 func TestScreens(t *testing.T) {
@@ -110,19 +128,7 @@ func TestScreens(t *testing.T) {
 // compare compares with a golden file.
 func compare(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".txt")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s is not as recorded (-update):\n%s", name, got)
-	}
+	testkit.Golden(t, *update, filepath.Join("testdata", name+".txt"), got)
 }
 
 func TestKeys(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/fault"
@@ -23,6 +24,7 @@ type checked struct {
 	OK      bool            `json:"ok"`
 	Result  json.RawMessage `json:"result"`
 	Fault   *luxiwire.Fault `json:"fault"`
+	Steps   []Step          `json:"steps"`
 	Log     []LogEntry      `json:"log"`
 	Pending []job.ID        `json:"pending"`
 }
@@ -70,6 +72,30 @@ func check(ctx context.Context, sh *shell.Shell, ops []*opcode.Opcode) ([]checke
 var wrongRequest = []fault.Code{
 	fault.Invalid, fault.Mistyped, fault.BadTag, fault.BadAddress, fault.Unresolved,
 	fault.NotFound, fault.Exists, fault.Ambiguous, fault.Unsupported,
+}
+
+// noteBefore notes of instances that are as the verb would have them that they are, so that
+// whoever took one for another sees it in the end. What cannot be asked is left out.
+func (o Operation) noteBefore(ctx context.Context, sh *shell.Shell, tasks []Task) {
+	if o.Before == nil || sh.Classic() || sh.Flags.DryRun || sh.Flags.Submit {
+		return
+	}
+	names := make([]string, len(tasks))
+	for i, t := range tasks {
+		names[i] = t.Target
+	}
+	var rows [][]string
+	if err := sh.Ask(ctx, "QueryInstances", &rows, names, []string{"name", "status"}, false); err != nil {
+		return
+	}
+	status := map[string]string{} // by the whole name, and by the first part of it
+	for _, row := range rows {
+		short, _, _ := strings.Cut(row[0], ".")
+		status[row[0]], status[short] = row[1], row[1]
+	}
+	for i := range tasks {
+		tasks[i].before = o.Before[status[tasks[i].Target]]
+	}
 }
 
 // refusals tells which tasks are not worth a job, by their places: what is wrong with them
@@ -145,6 +171,7 @@ func answered(ctx context.Context, sh *shell.Shell, t Task, found []checked) (Ou
 			return out, err
 		}
 		results = append(results, c.Result)
+		out.Steps = append(out.Steps, c.Steps...)
 	}
 	out.Result = Ending{Results: results}.Result()
 	return out, nil
@@ -170,6 +197,9 @@ func showAnswers(sh *shell.Shell, tasks []Task, outcomes []Outcome) error {
 			err = printResults(sh, []json.RawMessage{result})
 		default:
 			err = sh.Printf("%s\n", prefixed(o.Target, "could be done; nothing was changed"))
+			if err == nil && len(o.Steps) > 0 {
+				err = sh.Printf("%s", StepTable(sh, o.Steps))
+			}
 		}
 		if err != nil {
 			return err

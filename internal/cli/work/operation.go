@@ -17,6 +17,7 @@ import (
 	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/cli/lists"
 	"github.com/drover-project/drover/internal/cli/shell"
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/qlang"
@@ -78,6 +79,9 @@ type Operation struct {
 	Asks bool
 	// Children says that the jobs which the result names are waited for too.
 	Children bool
+	// Before says of instances, by their status, that they were as the verb would have them
+	// before it was asked for.
+	Before map[string]string
 	// Complete names the items that arguments may be, for the shell.
 	Complete string
 }
@@ -110,6 +114,7 @@ func (o Operation) Command(sh *shell.Shell) *cobra.Command {
 		cmd.Long = cmp.Or(cmd.Long, cmd.Short+".") + text
 	}
 	lists.CompleteItems(sh, cmd, o.itemOptions(def))
+	lists.CompleteKeys(cmd)
 	var selected shell.Selection
 	chosen := lists.Choice{Kind: o.Complete}
 	switch {
@@ -433,14 +438,18 @@ func (o Operation) tasks(sh *shell.Shell, args []string, read func() (map[string
 	return tasks, nil
 }
 
+// sizeByPlace is the parameter that is a size of a disk: with a unit, as sizes are written
+// everywhere.
+const sizeByPlace = "amount"
+
 // placeValue reads what is given by position as an option of that name would be.
 func placeValue(def *opcode.Definition, name, text string) any {
 	p, ok := def.Param(name)
 	if !ok {
 		return text
 	}
-	if name == "amount" { // of a disk: with a unit, as sizes are written everywhere
-		if n, ok := shell.Mebibytes(text); ok {
+	if name == sizeByPlace {
+		if n, ok := cluster.Mebibytes(text); ok {
 			return n
 		}
 	}
@@ -451,6 +460,7 @@ func (o Operation) carryOut(ctx context.Context, sh *shell.Shell, args []string,
 	if err := o.sure(sh, args, tasks); err != nil {
 		return err
 	}
+	o.noteBefore(ctx, sh, tasks)
 	return Run(ctx, sh, tasks)
 }
 

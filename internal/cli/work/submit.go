@@ -30,6 +30,8 @@ type Task struct {
 	children bool
 	// told words the result for a person; nil if there is nothing to tell.
 	told func(result json.RawMessage) string
+	// before says that it was as it should be before the job was made; empty where that is not known.
+	before string
 }
 
 // submissionKey returns the key of a task. Without one of the user's it is one
@@ -46,25 +48,35 @@ func (t Task) submissionKey() string {
 func NewOp(sh *shell.Shell, noun, id string, params map[string]any) (*opcode.Opcode, error) {
 	op, err := opcode.FromMap(id, params)
 	if err != nil {
-		return nil, &shell.ExitError{Status: shell.ExitUsage, Err: withChoices(id, err)}
+		return nil, &shell.ExitError{Status: shell.ExitUsage, Err: WithChoices(id, err, func(param string) string {
+			return "--" + strings.ReplaceAll(param, "_", "-") + " gives it"
+		})}
 	}
 	return FinishOp(sh, op, sh.Trail(noun))
 }
 
-// withChoices adds the words that a parameter takes to the error of one that it
-// does not take.
-func withChoices(id string, err error) error {
+// WithChoices adds what helps to the error of a parameter: the words that it takes, to one of
+// another value; how it is given, to one that is missing.
+func WithChoices(id string, err error, given func(param string) string) error {
 	wrong, ok := opcode.AsParamError(err)
 	def, known := opcode.Lookup(id)
-	if !ok || !known || wrong.Kind != opcode.Mismatch {
+	f, isFault := errors.AsType[*fault.Error](err)
+	if !ok || !known || !isFault || f.Hint != "" {
 		return err
 	}
 	p, has := def.Param(wrong.Param)
-	f, isFault := errors.AsType[*fault.Error](err)
-	if !has || !isFault || f.Hint != "" || len(p.Type.Allowed()) == 0 {
-		return err
+	switch {
+	case wrong.Kind == opcode.Missing:
+		return f.WithHint("%s", given(wrong.Param))
+	case wrong.Kind != opcode.Mismatch || !has:
+	case len(p.Type.Allowed()) > 0:
+		return f.WithHint("one of %s", strings.Join(p.Type.Allowed(), ", "))
+	case p.Name == sizeByPlace:
+		return f.WithHint("a size such as 512M or 10G")
+	case shell.KindOf(p) == shell.KindBool:
+		return f.WithHint("yes or no")
 	}
-	return f.WithHint("one of %s", strings.Join(p.Type.Allowed(), ", "))
+	return err
 }
 
 // FinishOp gives an opcode the options that all commands share and adds the
@@ -92,6 +104,10 @@ type Outcome struct {
 	Status string `json:"status"`
 	Result any    `json:"result,omitempty"`
 	Error  string `json:"error,omitempty"`
+	// Note is what else is to be known of it.
+	Note string `json:"note,omitempty"`
+	// Steps are what it would do, if that is several things.
+	Steps []Step `json:"steps,omitempty"`
 	// Jobs are those that the job made, if the command waits for them too.
 	Jobs []childOutcome `json:"jobs,omitempty"`
 	bad  bool
@@ -254,7 +270,8 @@ func finish(ctx context.Context, sh *shell.Shell, t Task, s submitted) (Outcome,
 		return out, nil
 	}
 	out.Result = end.Result()
-	Succeeded(sh, t.Target, end)
+	out.Note = t.before
+	succeeded(sh, t, end)
 	if t.children && len(end.Results) == 1 {
 		var good bool
 		out.Jobs, good, err = awaitChildren(ctx, sh, end.Results[0])
@@ -271,10 +288,17 @@ func finish(ctx context.Context, sh *shell.Shell, t Task, s submitted) (Outcome,
 }
 
 // Succeeded says that a job has done its work. The classic tools say nothing then.
-func Succeeded(sh *shell.Shell, target string, end Ending) {
-	if !sh.Classic() && !sh.Structured() {
-		sh.Notef("%s\n", prefixed(target, fmt.Sprintf("job %d succeeded after %s", end.ID, end.Took.Round(100*time.Millisecond))))
+func Succeeded(sh *shell.Shell, end Ending) { succeeded(sh, Task{}, end) }
+
+func succeeded(sh *shell.Shell, t Task, end Ending) {
+	if sh.Classic() || sh.Structured() {
+		return
 	}
+	text := fmt.Sprintf("job %d succeeded after %s", end.ID, end.Took.Round(100*time.Millisecond))
+	if t.before != "" {
+		text += ": " + t.before
+	}
+	sh.Notef("%s\n", prefixed(t.Target, text))
 }
 
 // Result reads what an opcode returns that only asks. The classic tools run a job of it.

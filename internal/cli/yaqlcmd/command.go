@@ -10,10 +10,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/yaql"
 	"github.com/drover-project/drover/yaql/yaqljson"
 )
@@ -102,12 +105,38 @@ func explain(err error) string {
 	if !ok {
 		return err.Error()
 	}
-	text := fault.Class + ": " + fault.Message
+	text := fault.Class + ": " + fault.Plain()
 	if caret := fault.Caret(); caret != "" {
 		text += "\n" + caret
 	}
-	if fault.Hint != "" {
-		text += "\n" + fault.Hint
+	hint := fault.Hint
+	if name := ofTasks(fault); name != "" {
+		hint = name + " is a function of tasks of deployments: drover deploy console evaluates it"
+	}
+	if hint != "" {
+		text += "\n" + hint
 	}
 	return text
+}
+
+// ofTasks names the function that is unknown here and known in expressions of tasks, if it is one.
+func ofTasks(e *yaql.Error) string {
+	_, quoted, found := strings.Cut(e.Message, `"`)
+	name, _, _ := strings.Cut(quoted, `"`)
+	if !found || e.Class != yaql.NoFunctionRegisteredException && e.Class != yaql.NoMethodRegisteredException {
+		return ""
+	}
+	language, err := expression.NewLanguage()
+	plain, err2 := yaql.New()
+	if err != nil || err2 != nil || !language.Has(name) || slices.ContainsFunc(plain.Functions(), func(f *yaql.Function) bool { return f.Name() == name }) {
+		return ""
+	}
+	return name
+}
+
+// doubt tells a person what is probably not meant in an expression.
+func doubt(w io.Writer, x *yaql.Expression) {
+	for _, d := range x.Doubts() {
+		_, _ = fmt.Fprintf(w, "note: %s\n", d.Text) // there is nowhere else to say it
+	}
 }

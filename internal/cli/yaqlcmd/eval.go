@@ -64,6 +64,7 @@ func (s *settings) evalOne(cmd *cobra.Command, expression string) error {
 	if err != nil {
 		return errors.New(explain(err))
 	}
+	doubt(cmd.ErrOrStderr(), compiled)
 	ctx, cancel := s.deadline(cmd.Context())
 	defer cancel()
 	result, err := compiled.Eval(ctx, data)

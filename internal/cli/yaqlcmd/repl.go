@@ -182,6 +182,7 @@ func (c *console) evaluate(ctx context.Context, text string) error {
 		return err
 	}
 	parsed := time.Now()
+	doubt(c.out, compiled)
 	result, err := c.value(ctx, compiled)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package course
 
 import (
 	"fmt"
+	"strings"
 )
 
 // State is what has become of a task on a node.
@@ -300,7 +301,23 @@ func (m *Machine) verdict() (Status, string) {
 	case m.stop != "":
 		return Broken, m.stop
 	}
-	return Broken, fmt.Sprintf("%d tasks failed, %d depend on them, %d were cancelled", counts[Failed], counts[Blocked], counts[Stopped])
+	var parts []string
+	for _, x := range []struct {
+		n         int
+		one, many string
+	}{
+		{counts[Failed], "1 task failed", "%d tasks failed"}, {counts[Blocked], "1 could not begin", "%d could not begin"},
+		{counts[Stopped], "1 was cancelled", "%d were cancelled"},
+	} {
+		switch x.n {
+		case 0:
+		case 1:
+			parts = append(parts, x.one)
+		default:
+			parts = append(parts, fmt.Sprintf(x.many, x.n))
+		}
+	}
+	return Broken, strings.Join(parts, ", ")
 }
 
 // State returns the state of a step.

@@ -165,6 +165,76 @@ func TestExhaustedToleranceStopsEverything(t *testing.T) {
 	}
 }
 
+// TestFailuresOfBeforeCountForTheTolerance goes on after one of three nodes has failed: with the second one too many have.
+func TestFailuresOfBeforeCountForTheTolerance(t *testing.T) {
+	c := &Course{After: make([][]int32, 4), Groups: []Group{{Name: "web", Nodes: []string{"0", "1", "2"}, Tolerance: 1}}}
+	for i := range 4 {
+		c.Steps = append(c.Steps, Step{Task: "t", Node: string(rune('0' + i)), Run: true})
+	}
+	m := NewMachine(c, map[int32]State{0: Failed})
+	if d := m.Begin(); len(d.Start) != 3 {
+		t.Fatalf("began %+v", d.Start)
+	}
+	if d := m.Ended(1, Failed); !slices.Equal(d.Cancel, []int32{2, 3}) || m.Stopping() != "2 of 3 nodes of the group web failed, of which 1 may" {
+		t.Errorf("a second node failed: %+v, %q", d, m.Stopping())
+	}
+}
+
+// TestSoManyJobsAtATime: of a large deployment no more jobs are in the queue than leave it room; each that ends makes place for one.
+func TestSoManyJobsAtATime(t *testing.T) {
+	const steps = mostGiven + 500
+	c := &Course{After: make([][]int32, steps)}
+	for range steps {
+		c.Steps = append(c.Steps, Step{Task: "t", Node: "1", Run: true})
+	}
+	m := NewMachine(c, nil)
+	d := m.Begin()
+	if len(d.Start) != 1000 {
+		t.Fatalf("%d jobs at first", len(d.Start))
+	}
+	given := d.Start
+	for i := 0; i < len(given); i++ {
+		d = m.Ended(given[i].Step, Ready)
+		if want := min(1, steps-len(given)); len(d.Start) != want {
+			t.Fatalf("%d jobs begin when the job %d ends, want %d", len(d.Start), i, want)
+		}
+		given = append(given, d.Start...)
+	}
+	if len(given) != steps || !d.Over || d.Status != Done {
+		t.Errorf("%d of %d had jobs; in the end %+v", len(given), steps, d)
+	}
+}
+
+// TestWhichRecordsCount: successes always, failures until they are retried.
+func TestWhichRecordsCount(t *testing.T) {
+	for _, c := range []struct {
+		state            State
+		attempt, retried int
+		counts           bool
+	}{{Ready, 1, 3, true}, {Tolerated, 1, 3, true}, {Failed, 1, 1, true}, {Failed, 2, 1, true}, {Failed, 2, 3, false}, {Failed, 3, 3, true}} {
+		if got := (&Record{State: c.state, Attempt: c.attempt}).Counts(&Deployment{Retried: c.retried}); got != c.counts {
+			t.Errorf("%s in attempt %d, retried from %d on: counts %t", c.state, c.attempt, c.retried, got)
+		}
+	}
+}
+
+// TestWhyADeploymentFailedIsCounted says in good English how many.
+func TestWhyADeploymentFailedIsCounted(t *testing.T) {
+	for want, states := range map[string][]State{
+		"1 task failed": {Failed, Ready}, "2 tasks failed, 1 could not begin": {Failed, Failed, Blocked}, "1 was cancelled": {Stopped},
+		"1 task failed, 2 could not begin, 2 were cancelled": {Failed, Blocked, Blocked, Stopped, Stopped},
+	} {
+		c, ended := &Course{After: make([][]int32, len(states))}, map[int32]State{}
+		for i, s := range states {
+			c.Steps = append(c.Steps, Step{Task: "t", Node: "1", Run: true})
+			ended[int32(i)] = s
+		}
+		if _, why := NewMachine(c, ended).verdict(); why != want {
+			t.Errorf("%v: %q, want %q", states, why, want)
+		}
+	}
+}
+
 func TestCoursesComeBackFromTheStore(t *testing.T) {
 	c := &Course{Groups: []Group{{Name: "g", Nodes: []string{"1"}, Tolerance: 1}}}
 	for i := range 2*chunkSteps + 7 {

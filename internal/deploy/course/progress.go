@@ -15,6 +15,8 @@ type Progress struct {
 	// Longest is the longest chain of tasks that wait for one another, from one that could go on now: what the
 	// deployment waits for most.
 	Longest []string `json:"longest"`
+	// Moved says what has changed of what a deployment was planned from that may be begun, or go on; empty if nothing has.
+	Moved string `json:"moved,omitempty"`
 }
 
 // Tally counts the tasks of a node.

@@ -1,8 +1,6 @@
 package course
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -12,14 +10,8 @@ import (
 	"github.com/drover-project/drover/internal/reason"
 )
 
-// Digest names a stored part of a state by its contents.
+// Digest names a stored part of a state by its contents, for who has a key: nobody else can try whether a text is the one.
 type Digest string
-
-// DigestOf returns the digest of a text.
-func DigestOf(text []byte) Digest {
-	sum := sha256.Sum256(text)
-	return Digest(hex.EncodeToString(sum[:]))
-}
 
 // Environment is what is stored of an environment. Its state is in parts, which many environments and deployments share.
 type Environment struct {

@@ -12,8 +12,9 @@ type Task struct {
 	Why         string `json:"why"`
 	Error       string `json:"error,omitempty"`
 	Job         int64  `json:"job,omitempty"`
-	// Held is the filter rule that holds the job.
-	Held string `json:"held,omitempty"`
+	// Held is the filter rule that holds the job, by its UUID; HeldWhy says what rule that is.
+	Held    string `json:"held,omitempty"`
+	HeldWhy string `json:"held_why,omitempty"`
 	// Running: the job has begun.
 	Running bool  `json:"running,omitempty"`
 	Begun   int64 `json:"begun,omitempty"`

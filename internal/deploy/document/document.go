@@ -12,9 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"sync"
 
 	"go.yaml.in/yaml/v3"
@@ -111,33 +109,18 @@ func Parse(file string, text []byte) (*Node, []Warning, error) {
 	case errors.Is(err, io.EOF):
 		return &Node{Position: Position{file, 1, 1}}, nil, nil
 	case err != nil:
-		return nil, nil, fault.New(fault.Invalid, "%s: %s", placeOf(file, err), messageOf(err))
+		return nil, nil, badYAML(file, text, err)
 	}
 	var more yaml.Node
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
 		if err != nil {
-			return nil, nil, fault.New(fault.Invalid, "%s: %s", placeOf(file, err), messageOf(err))
+			return nil, nil, badYAML(file, text, err)
 		}
 		return nil, nil, fault.New(fault.Invalid, "%s:%d: the file holds more than one document", file, more.Line)
 	}
 	r := &reader{file: file, source: &source{text: text}}
 	n, err := r.node(&root, 0)
 	return n, r.warnings, err
-}
-
-var lineOf = regexp.MustCompile(`line (\d+): `)
-
-func placeOf(file string, err error) string {
-	p := Position{File: file}
-	if m := lineOf.FindStringSubmatch(err.Error()); m != nil {
-		p.Line, _ = strconv.Atoi(m[1])
-	}
-	return p.String()
-}
-
-func messageOf(err error) string {
-	text := lineOf.ReplaceAllString(err.Error(), "")
-	return "bad YAML: " + string(bytes.TrimPrefix([]byte(text), []byte("yaml: ")))
 }
 
 type reader struct {

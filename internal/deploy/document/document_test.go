@@ -37,6 +37,29 @@ func TestPlainTextsAreYAML11(t *testing.T) {
 	}
 }
 
+// TestBadYAMLHasItsLine looks at errors whose line the reader of YAML does not tell, or tells wrongly.
+func TestBadYAMLHasItsLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: [":                   "f:1: bad YAML: did not find expected node content",
+		"a: }":                   "f:1: bad YAML: did not find expected node content",
+		"a: 'x":                  "f:1: bad YAML: found unexpected end of stream",
+		"a: b: c":                "f:1: bad YAML: mapping values are not allowed in this context",
+		"\ta: 1":                 "f:1: bad YAML: found character that cannot start any token",
+		"a: 1\nb: b: c":          "f:2: bad YAML: mapping values are not allowed in this context",
+		"a: 1\nb: ]\nc: 1":       "f:2: bad YAML: did not find expected node content",
+		"- a\nb: 1\n":            "f:2: bad YAML: did not find expected '-' indicator",
+		"a: |\n  x\n y\nz: 1":    "f:3: bad YAML: did not find expected key",
+		"a: 1\n\n\nb: @y":        "f:4: bad YAML: found character that cannot start any token",
+		"a: &x\nb: [*x,\n  *yy]": "f:3: bad YAML: unknown anchor 'yy' referenced",
+		"a: 1\nb: \x01":          "f:2: bad YAML: control characters are not allowed",
+		"a: 1\n\nb: \xff":        "f:3: bad YAML: invalid leading UTF-8 octet",
+	} {
+		if _, _, err := document.Parse("f", []byte(text)); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
 // TestPlacesInsideTexts looks up where the word HERE of a text stands in the file.
 func TestPlacesInsideTexts(t *testing.T) {
 	for _, c := range []struct {

@@ -100,6 +100,9 @@ func (l *Language) Compile(text string) (*Expression, error) {
 // String returns the text of the expression.
 func (x *Expression) String() string { return x.text }
 
+// Doubts returns what is probably not meant in the expression.
+func (x *Expression) Doubts() []yaql.Doubt { return x.code.Doubts() }
+
 // Predicate compiles an expression that looks at one value, which is $. It is bounded as all expressions of tasks are.
 func (l *Language) Predicate(text string) (func(ctx context.Context, data any) (bool, error), error) {
 	code, err := l.engine.Compile(text)

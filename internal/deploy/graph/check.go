@@ -76,11 +76,21 @@ func Circles(g *Graph) error {
 	s := &search{before: before, tasks: tasks, done: map[string]bool{}, on: map[string]int{}}
 	for _, t := range g.Tasks {
 		if found := s.from(t.ID); found != nil {
-			return fault.New(fault.Invalid, "%s: the tasks wait for one another in a circle: %s", tasks[found[0]].Position,
-				strings.Join(found, " -> ")).WithHint("an arrow leads from a task to one that it waits for; remove one of the relations")
+			return Circle(tasks[found[0]].Position, found, s.stuck()-len(found)+1)
 		}
 	}
 	return nil
+}
+
+// Circle is the error that tasks wait for one another in a circle: each name is of one that waits for the next, and the last is
+// the first. So many more wait for these, or in further circles.
+func Circle(at document.Position, names []string, more int) error {
+	text := strings.Join(names, " waits for ")
+	if more > 0 {
+		text += fmt.Sprintf("; %d more wait for these, or in further circles", more)
+	}
+	return fault.New(fault.Invalid, "%s: the tasks wait for one another in a circle: %s", at, text).
+		WithHint("remove one of the relations")
 }
 
 type search struct {
@@ -89,6 +99,34 @@ type search struct {
 	done   map[string]bool
 	on     map[string]int // place in the way, from 1
 	way    []string
+}
+
+// stuck returns how many tasks can never begin: those that are left when all are taken away that wait for none that is left.
+func (s *search) stuck() int {
+	waits, next := map[string]int{}, map[string][]string{}
+	var free []string
+	for id := range s.tasks {
+		for _, other := range s.before[id] {
+			if s.tasks[other] != nil {
+				waits[id]++
+				next[other] = append(next[other], id)
+			}
+		}
+		if waits[id] == 0 {
+			free = append(free, id)
+		}
+	}
+	left := len(s.tasks)
+	for ; len(free) > 0; left-- {
+		id := free[0]
+		free = free[1:]
+		for _, x := range next[id] {
+			if waits[x]--; waits[x] == 0 {
+				free = append(free, x)
+			}
+		}
+	}
+	return left
 }
 
 // from looks for a circle that can be reached from a task. It keeps its own stack: chains may be long.

@@ -87,6 +87,35 @@ func TestFieldsHaveTheFormOfStoredTasks(t *testing.T) {
 	}
 }
 
+// TestStarsThatMeanNoNodeAreToldOf looks at stars that the reference takes for the name of a role that nobody has.
+func TestStarsThatMeanNoNodeAreToldOf(t *testing.T) {
+	for field, want := range map[string]string{
+		"groups: '*'":    "f:1:31: task a: a star in groups means no node; for all nodes write role: '*'",
+		"tags: ['*']":    "f:1:29: task a: a star in a list of tags means no node; for all nodes write role: '*'",
+		"role: [db,'*']": "f:1:29: task a: a star in a list of roles means no node; for all nodes write role: '*'",
+		"cross-depends: [{name: b, role: ['*']}]": "f:1:38: task a: a star in a list of cross_depends means no node; for all nodes write role: '*'",
+		"cross-depends: [{name: b, role: '*'}]":   "",
+		"role: ['*']":                             "",
+		"tags: '*'":                               "",
+	} {
+		var got []string
+		for _, w := range must(t, "f", "[{id: a, type: shell, "+field+"}]").Warnings {
+			got = append(got, w.String())
+		}
+		if text := strings.Join(got, "; "); text != want {
+			t.Errorf("%s: %q, want %q", field, text, want)
+		}
+	}
+}
+
+// TestConstantsOfOtherLanguagesAreToldOf: the reference's own documents compare with False, which is a text.
+func TestConstantsOfOtherLanguagesAreToldOf(t *testing.T) {
+	g := must(t, "f", "- id: a\n  type: shell\n  condition: {yaql_exp: 'new($.x) = False'}\n  parameters: {cmd: False, list: [{yaql_exp: '$.None'}]}")
+	if len(g.Warnings) != 1 || g.Warnings[0].String() != "f:3:37: False is a string here; the constant is false" {
+		t.Errorf("the warnings are %v", g.Warnings)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	many, inOneLine := strings.Builder{}, strings.Builder{}
 	for i := range 100_000 {
@@ -123,9 +152,9 @@ func TestRefusals(t *testing.T) {
 
 func TestCirclesAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		"- {id: a, type: stage, requires: [a]}": "in a circle: a -> a",
+		"- {id: a, type: stage, requires: [a]}": "in a circle: a waits for a",
 		"- {id: z, type: stage, requires: [a]}\n- {id: a, type: stage, requires: [b]}\n- {id: b, type: stage, required_for: [c], requires: [c]}\n" +
-			"- {id: c, type: stage}": "in a circle: b -> c -> b",
+			"- {id: c, type: stage}": "in a circle: b waits for c waits for b; 2 more wait for these, or in further circles",
 		"- {id: a, type: stage, requires: [b, c]}\n- {id: b, type: stage, requires: [c]}\n- {id: c, type: stage, required_for: [gone]}": "",
 	} {
 		err := graph.Circles(must(t, "f", text))

@@ -101,9 +101,9 @@ func Read(language *expression.Language, file string, text []byte) (*Graph, erro
 			return nil, err
 		}
 		g.Tasks = append(g.Tasks, t)
-		g.Warnings = append(g.Warnings, unknownFields(n)...)
+		g.Warnings = append(append(g.Warnings, unknownFields(n)...), stars(t)...)
 	}
-	g.Expressions = c.count
+	g.Expressions, g.Warnings = c.count, append(g.Warnings, c.warnings...)
 	return g, g.unique()
 }
 
@@ -217,7 +217,7 @@ func asRecord(name string, t *Template) (*Template, bool) {
 	v := t.Constant
 	switch name {
 	case "roles":
-		if items, ok := v.([]any); ok && len(items) == 1 && (items[0] == "*" || items[0] == "master" || items[0] == "self") {
+		if items, ok := v.([]any); ok && len(items) == 1 && (items[0] == star || items[0] == "master" || items[0] == "self") {
 			return t.with(items[0]), true
 		}
 		fallthrough
@@ -225,7 +225,7 @@ func asRecord(name string, t *Template) (*Template, bool) {
 		if items, ok := v.([]any); v == nil || ok && len(items) == 0 {
 			return nil, false
 		}
-		if name == "groups" && v == "*" {
+		if name == "groups" && v == star {
 			return t.with([]any{v}), true
 		}
 	case "parameters":

@@ -35,6 +35,7 @@ type Template struct {
 type compiler struct {
 	language *expression.Language
 	count    int
+	warnings []document.Warning
 }
 
 // template compiles a value of a document.
@@ -84,6 +85,9 @@ func (c *compiler) computed(t *Template, x, whole *document.Node) error {
 		return Located(x, err)
 	}
 	t.Computed, t.Expressions, t.node = code, 1, x
+	for _, d := range code.Doubts() {
+		c.warnings = append(c.warnings, document.Warning{Position: x.Inside(d.Offset), Message: d.Text})
+	}
 	return nil
 }
 
@@ -93,7 +97,7 @@ func Located(n *document.Node, err error) error {
 	if !ok {
 		return err
 	}
-	message := e.Message
+	message := e.Plain()
 	if message == "" {
 		message = e.Class
 	} else {

@@ -256,7 +256,7 @@ func (p *parser) primary() (node, error) {
 	return nil, p.unexpected()
 }
 
-// lookup returns the value at a path of a model.
+// lookup returns the value at a path of a model, and null for what is not there. A path through what is no map is an error.
 func lookup(model string, keys []string) node {
 	switch model {
 	case "settings":
@@ -278,7 +278,7 @@ func lookup(model string, keys []string) node {
 				return v, nil
 			}
 			if d, ok = v.(Data); !ok {
-				return nil, nil
+				return nil, typeError(strings.Join(keys[:i+1], ".") + " is no map, so that it has no " + keys[i+1])
 			}
 		}
 		return nil, nil

@@ -2,6 +2,7 @@ package legacy_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/deploy/legacy"
@@ -54,6 +55,15 @@ func TestConditions(t *testing.T) {
 	for _, text := range []string{"", "1 ==", "(1", "and", "1 2", "'x"} {
 		if _, err := legacy.Parse(text); err == nil {
 			t.Errorf("%q was parsed", text)
+		}
+	}
+	for _, text := range []string{"settings:a.b.c", "cluster:mode.x == 1", "settings:roles.x"} {
+		c, err := legacy.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := c.Value(data); err == nil || !strings.Contains(err.Error(), "is no map") {
+			t.Errorf("%s, which leads through what is no map, is %v (%v)", text, v, err)
 		}
 	}
 	for value, want := range map[any]bool{nil: false, false: false, int64(0): false, "": false, "x": true, 0.5: true} {

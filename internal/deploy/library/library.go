@@ -47,17 +47,18 @@ var (
 	nameForm    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 )
 
-// ReadDir reads the files of a directory whose names end in .yaml, in the order of the names. A nil directory has none.
+// ReadDir reads the files of a directory whose names end in .yaml or .yml, in the order of the names. A nil directory has none.
 func ReadDir(dir fs.FS) (*Library, error) {
 	if dir == nil {
 		return Read()
 	}
-	names, err := fs.Glob(dir, "*.yaml")
+	names, err := fs.Glob(dir, "*.y*ml")
 	if err != nil {
 		return nil, err
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".yaml") && !strings.HasSuffix(name, ".yml") })
 	if len(names) == 0 {
-		return nil, fault.New(fault.NotFound, "the directory of functions holds no file whose name ends in .yaml")
+		return nil, fault.New(fault.NotFound, "the directory of functions holds no file whose name ends in .yaml or .yml")
 	}
 	var files []File
 	for _, name := range names {

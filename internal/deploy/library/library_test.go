@@ -99,8 +99,8 @@ func TestBadFunctions(t *testing.T) {
 
 func TestDirectories(t *testing.T) {
 	l, err := library.ReadDir(fstest.MapFS{"b.yaml": {Data: []byte("version: 2.0.0\nfunctions: {b: {value: '1'}}")}, "a.yaml": {Data: []byte(good)},
-		"README": {Data: []byte("not read")}})
-	if err != nil || strings.Join(l.Versions, ";") != "a.yaml 1.2.0;b.yaml 2.0.0" || len(l.Functions) != 4 {
+		"README": {Data: []byte("not read")}, "c.yml": {Data: []byte("version: 2.1.0\nfunctions: {c: {value: '1'}}")}, "d.yyml": {Data: []byte("not read")}, "e.yxml": {Data: []byte("not read")}})
+	if err != nil || strings.Join(l.Versions, ";") != "a.yaml 1.2.0;b.yaml 2.0.0;c.yml 2.1.0" || len(l.Functions) != 5 {
 		t.Errorf("%v, %+v", err, l)
 	}
 	if _, err := library.ReadDir(fstest.MapFS{}); !fault.Is(err, fault.NotFound) {

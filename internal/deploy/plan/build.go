@@ -9,6 +9,7 @@ import (
 	"github.com/drover-project/drover/internal/deploy/document"
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/graph"
+	"github.com/drover-project/drover/internal/deploy/legacy"
 	"github.com/drover-project/drover/internal/deploy/state"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/yaql"
@@ -66,7 +67,6 @@ type builder struct {
 	only    map[string]bool
 	shards  []*shard // the first one evaluates what is the same for all nodes, too
 
-	values     map[string]any // for placeholders in texts
 	prepared   map[*graph.Task]*prepared
 	placements []placement
 	byNode     [][]Step
@@ -114,28 +114,7 @@ func newBuilder(language *expression.Language, in Input) (*builder, error) {
 			b.only[id] = true
 		}
 	}
-	b.values = placeholders(in)
 	return b, b.split(language)
-}
-
-// placeholders are what texts of tasks may name in braces.
-func placeholders(in Input) map[string]any {
-	values := map[string]any{"SETTINGS": in.Settings}
-	common := any(in.Common.Data())
-	for name, path := range map[string][]string{"CLUSTER_ID": {"cluster", "id"}, "OPENSTACK_VERSION": {"openstack_version"},
-		"MASTER_IP": {"master_ip"}, "CN_HOSTNAME": {"public_ssl", "hostname"}} {
-		v := common
-		for _, key := range path {
-			m, ok := v.(yaql.Mapping)
-			if !ok {
-				v = nil
-				break
-			}
-			v, _ = m.Get(key)
-		}
-		values[name] = v
-	}
-	return values
 }
 
 // prepared is what is known of a task before any node is.
@@ -160,7 +139,9 @@ func (b *builder) expand(ctx context.Context) error {
 			return err
 		}
 		b.prepared[t] = p
-		byID[t.ID] = t
+		if p.kind != typeGroup {
+			byID[t.ID] = t
+		}
 	}
 	for _, t := range b.in.Tasks {
 		if b.prepared[t].kind == typeGroup {
@@ -228,7 +209,7 @@ func (b *builder) prepare(ctx context.Context, t *graph.Task) (*prepared, error)
 	}
 	p.kind, _ = kind.(string)
 	if p.kind == "" {
-		return nil, b.fail(t, "", "type", yaql.TypeError, fmt.Sprintf("the type is %v, which is no name", kind), "")
+		return nil, b.fail(t, "", "type", yaql.TypeError, "the type is "+told(kind)+", which is no name", "")
 	}
 	if err := b.version(ctx, t, p.kind); err != nil {
 		return nil, err
@@ -253,10 +234,10 @@ func (b *builder) whole(ctx context.Context, t *graph.Task, name string) (any, e
 	}
 	s := b.shards[0]
 	if f.Static {
-		return s.constant(f), nil
+		return s.filler.constant(f), nil
 	}
 	v, err := s.value(ctx, f, expression.Surroundings{New: s.view(b.in.Common, nil), Old: s.view(b.in.OldCommon, nil),
-		Node: s.view(nil, nil), Common: s.view(b.in.Common, nil)}, nil)
+		Node: s.view(nil, nil), Common: s.view(b.in.Common, nil)}, s.filler, nil)
 	if err != nil {
 		return nil, b.wrap(t, "", name, f, err)
 	}
@@ -283,6 +264,9 @@ func (b *builder) nodesOf(ctx context.Context, t *graph.Task) ([]int32, error) {
 		if !ok {
 			b.warnf(t, "the field %s is neither a name nor a list of names; the task has no node", name)
 		}
+		if !t.Get(name).Static && slices.Contains(itemsOf(selector), any(everyone)) {
+			b.warnf(t, "the field %s came to a list with a star, which means no node there; by itself it is all nodes", name)
+		}
 		return nodes, nil
 	}
 	return nil, nil
@@ -308,17 +292,21 @@ func (b *builder) group(ctx context.Context, t *graph.Task, byID map[string]*gra
 	}
 	allowed, ok := Tolerance(tolerance, len(nodes))
 	if !ok {
-		b.warnf(t, "the fault tolerance %v says nothing", tolerance)
+		b.warnf(t, "the fault tolerance %s says nothing", told(tolerance))
 	}
 	g := Group{Name: t.ID, Tolerance: allowed}
 	for _, n := range nodes {
 		g.Nodes = append(g.Nodes, b.nodes[n].UID)
 	}
 	b.plan.Groups = append(b.plan.Groups, g)
-	for _, id := range texts(itemsOf(list)) {
-		sub := byID[id]
+	if itemsOf(list) == nil && legacy.Truth(list) {
+		return b.fail(t, "", "tasks", "InvalidData", "the tasks are "+told(list)+", which is no list", "")
+	}
+	for _, id := range itemsOf(list) {
+		name, _ := id.(string)
+		sub := byID[name]
 		if sub == nil {
-			return b.fail(t, "", "tasks", "InvalidData", fmt.Sprintf("Task %s cannot be resolved", id), "the group names a task that the graph lacks")
+			return b.fail(t, "", "tasks", "InvalidData", "Task "+told(id)+" cannot be resolved", "a group names tasks of the graph that are no groups")
 		}
 		b.place(sub, nodes)
 	}

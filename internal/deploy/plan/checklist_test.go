@@ -200,7 +200,7 @@ nodes:
 		{"cross relations, stages", "- {id: s, type: stage}\n- {id: t, type: shell, roles: [web], cross-depends: [{name: s, role: null}]}", "1/t shell null/s\nnull/s skipped"},
 		{"cross relations, a pattern of names", "- {id: a, type: shell, roles: [web]}\n- {id: t, type: shell, roles: [controller], cross-depends: [{name: '/a/', role: web}]}", "1/a shell\n2/t shell 1/a"},
 		{"cross relations, any", "- {id: a, type: shell, roles: '*'}\n- {id: t, type: shell, roles: [controller], cross-depends: [{name: a, role: '*', policy: any}]}", "1/a shell\n2/a shell\n2/t shell 1/a"},
-		{"all but oneself", "- {id: t, type: shell, roles: '*', cross-depends: [{name: t}]}", "circle: 2/t -> 1/t -> 2/t"},
+		{"all but oneself", "- {id: t, type: shell, roles: '*', cross-depends: [{name: t}]}", "circle: 2/t waits for 1/t waits for 2/t"},
 		{"names that no task has", "- {id: t, type: shell, roles: [web], requires: [nowhere], cross-depends: [{name: gone}]}", "1/t shell"},
 	} {
 		p, err := buildText(t, c.tasks, env, nil)

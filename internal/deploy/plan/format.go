@@ -72,7 +72,7 @@ func placeholder(inner string, values map[string]any) (string, bool) {
 	return formatted(v, spec)
 }
 
-// reference follows NAME.attribute[key].
+// reference follows NAME.attribute[key]. A key of digits is also the place of an item of a list, or of a character of a text.
 func reference(path string, values map[string]any) (any, bool) {
 	end := strings.IndexAny(path, ".[")
 	if end < 0 {
@@ -83,29 +83,48 @@ func reference(path string, values map[string]any) (any, bool) {
 	path = path[end:]
 	for ok && path != "" {
 		var key string
-		switch path[0] {
-		case '.':
-			path = path[1:]
-			if end = strings.IndexAny(path, ".["); end < 0 {
-				end = len(path)
-			}
-			key, path = path[:end], path[end:]
-		case '[':
+		bracket := path[0] == '['
+		switch {
+		case bracket:
 			end = strings.IndexByte(path, ']')
 			if end < 0 {
 				return nil, false
 			}
 			key, path = path[1:end], path[end+1:]
+		case path[0] == '.':
+			path = path[1:]
+			if end = strings.IndexAny(path, ".["); end < 0 {
+				end = len(path)
+			}
+			key, path = path[:end], path[end:]
 		default:
 			return nil, false
 		}
-		m, isMap := v.(yaql.Mapping)
-		if !isMap {
-			return nil, false
+		if m, isMap := v.(yaql.Mapping); isMap {
+			v, ok = m.Get(key)
+		} else {
+			v, ok = itemAt(v, key)
+			ok = ok && bracket
 		}
-		v, ok = m.Get(key)
 	}
 	return v, ok
+}
+
+// itemAt returns an item of a list, or a character of a text.
+func itemAt(v any, place string) (any, bool) {
+	i, err := strconv.Atoi(place)
+	if err != nil || !numeric(place) {
+		return nil, false
+	}
+	if text, ok := v.(string); ok {
+		letters := []rune(text)
+		return string(letters[min(i, len(letters)):min(i+1, len(letters))]), i < len(letters)
+	}
+	items := itemsOf(v)
+	if i >= len(items) {
+		return nil, false
+	}
+	return items[i], true
 }
 
 func isNumber(v any) bool {

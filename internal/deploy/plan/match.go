@@ -36,7 +36,7 @@ func newMatcher() (*matcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	compile, err := engine.Compile(`regex("\\A(?:" + $ + ")")`)
+	compile, err := engine.Compile("regex($)")
 	return &matcher{compile: compile, compiled: map[string]*yaql.Regex{}, known: map[[2]string]bool{}}, err
 }
 
@@ -68,10 +68,11 @@ func (m *matcher) match(ctx context.Context, name, text string) (bool, error) {
 		}
 		m.compiled[p] = re
 	}
-	fits, err := re.Matches(text, nil)
+	found, err := re.Search(text, nil)
 	if err != nil {
 		return false, fault.New(fault.Invalid, "the pattern %s: %w", name, err)
 	}
+	fits = found != nil && found.Group(0).Start == 0 // of several matches the first is found
 	m.known[key] = fits
 	return fits, nil
 }
@@ -114,10 +115,10 @@ func (b *builder) resolve(ctx context.Context, selector any) (nodes []int32, ok 
 			return nodes, true, nil
 		}
 		names = []string{x}
-	case []any:
-		names = texts(x)
-	case *yaql.List:
-		names = texts(x.Items)
+	case []any, *yaql.List:
+		if names, err = namesIn(itemsOf(x), "a role"); err != nil {
+			return nil, true, err
+		}
 	default:
 		return nil, false, nil
 	}
@@ -155,6 +156,33 @@ func (b *builder) resolveName(ctx context.Context, name string, found map[int32]
 		}
 	}
 	return nil
+}
+
+// namesIn returns the items of a list, which must be texts.
+func namesIn(items []any, what string) ([]string, error) {
+	out := make([]string, len(items))
+	for i, x := range items {
+		s, ok := x.(string)
+		if !ok {
+			return nil, noAttribute(what + " is " + told(x) + ", which is no text")
+		}
+		out[i] = s
+	}
+	return out, nil
+}
+
+// noAttribute is an error about a value of another kind than is used there.
+func noAttribute(message string) error {
+	return &yaql.Error{Class: yaql.AttributeError, Message: message, Offset: -1}
+}
+
+// told writes a value for a message.
+func told(v any) string {
+	text, ok := v.(string)
+	if !ok {
+		text = Canonical(v)
+	}
+	return fault.Clip(text, 100)
 }
 
 // texts returns the items of a list that are texts.

@@ -1,10 +1,7 @@
 package plan
 
 import (
-	"slices"
-	"strings"
-
-	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/deploy/graph"
 )
 
 // fewMembers is the size up to which a relation is spelt out.
@@ -138,13 +135,18 @@ func (p *Plan) circle(n *network, waits []int32) error {
 			break
 		}
 	}
-	names := []string{p.Name(steps[0])}
-	for _, s := range slices.Backward(steps) {
+	names := make([]string, 0, len(steps)+1)
+	for _, s := range steps {
 		names = append(names, p.Name(s))
 	}
-	step := &p.Steps[steps[0]]
-	return fault.New(fault.Invalid, "%s: the tasks wait for one another in a circle: %s", step.Task.Position, strings.Join(names, " -> ")).
-		WithHint("an arrow leads from a task to one that waits for it; remove one of the relations")
+	names = append(names, names[0])
+	more := 0
+	for i := range p.Steps {
+		if waits[i] > 0 {
+			more++
+		}
+	}
+	return graph.Circle(p.Steps[steps[0]].Task.Position, names, more-len(steps))
 }
 
 // After returns for each step, and then for points in time that keep relations between many steps short, which of them

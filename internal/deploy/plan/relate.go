@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/deploy/graph"
+	"github.com/drover-project/drover/internal/deploy/legacy"
 	"github.com/drover-project/drover/internal/deploy/state"
 	"github.com/drover-project/drover/yaql"
 )
@@ -57,11 +58,11 @@ type relatedKey struct {
 func (b *builder) relationsOf(ctx context.Context, s *Step, t *graph.Template, name string, cross bool) ([]relation, error) {
 	v := s.computed[name]
 	if t.Static {
-		v = b.shards[0].constant(t)
+		v = b.shards[0].fillerOf(s.Node).constant(t)
 	}
 	items := itemsOf(v)
 	if len(items) == 0 {
-		return nil, nil
+		return nil, noRelations(v)
 	}
 	key := relatedKey{&items[0], len(items), cross}
 	r := b.related[key]
@@ -84,17 +85,34 @@ func (b *builder) relationsOf(ctx context.Context, s *Step, t *graph.Template, n
 	return out, nil
 }
 
+// noRelations is an error about a value that is no list, unless it is nothing.
+func noRelations(v any) error {
+	if !legacy.Truth(v) {
+		return nil
+	}
+	class := yaql.TypeError
+	switch v.(type) {
+	case string, yaql.Mapping:
+		class = yaql.AttributeError
+	}
+	return &yaql.Error{Class: class, Message: "the relations are " + told(v) + ", which is no list", Offset: -1}
+}
+
 // find finds the relations that a value stands for.
 func (b *builder) find(ctx context.Context, s *Step, cross bool, r *related) error {
 	if !cross {
-		set, err := b.tasksNamed(ctx, texts(r.value))
+		names, err := namesIn(r.value, "the name of a task")
+		if err != nil {
+			return err
+		}
+		set, err := b.tasksNamed(ctx, names)
 		if err == nil && len(set.ids) > 0 {
 			r.fixed = []relation{{tasks: set, self: true}}
 		}
 		return err
 	}
 	for _, entry := range r.value {
-		if entry == nil {
+		if !legacy.Truth(entry) {
 			continue
 		}
 		if err := b.cross(ctx, s, entry, r); err != nil {
@@ -108,7 +126,7 @@ func (b *builder) find(ctx context.Context, s *Step, cross bool, r *related) err
 func (b *builder) cross(ctx context.Context, s *Step, entry any, to *related) error {
 	m, ok := entry.(yaql.Mapping)
 	if !ok {
-		return &yaql.Error{Class: yaql.TypeError, Message: fmt.Sprintf("a relation is %v, which is no map", entry), Offset: -1}
+		return noAttribute("a relation is " + told(entry) + ", which is no map")
 	}
 	name, ok := m.Get("name")
 	if !ok {
@@ -116,7 +134,7 @@ func (b *builder) cross(ctx context.Context, s *Step, entry any, to *related) er
 	}
 	text, ok := name.(string)
 	if !ok {
-		return &yaql.Error{Class: yaql.TypeError, Message: fmt.Sprintf("the name of a relation is %v, which is no text", name), Offset: -1}
+		return noAttribute("the name of a relation is " + told(name) + ", which is no text")
 	}
 	tasks, err := b.tasksNamed(ctx, []string{text})
 	if err != nil {
@@ -139,7 +157,7 @@ func (b *builder) cross(ctx context.Context, s *Step, entry any, to *related) er
 		return err
 	}
 	if set := b.stepSet(tasks, nodes); len(set.steps) > 0 {
-		to.fixed = append(to.fixed, relation{steps: set})
+		to.fixed = append(to.fixed, relation{steps: set, self: selector == nil}) // a stage that names itself waits for itself
 	}
 	return nil
 }
@@ -186,7 +204,7 @@ func (b *builder) nodesNamed(ctx context.Context, s *Step, selector any, anyOne 
 		return nil, err
 	}
 	if !ok {
-		b.warnf(s.Task, "a relation names %v as role; it leads nowhere", selector)
+		b.warnf(s.Task, "a relation names %s as role; it leads nowhere", told(selector))
 	}
 	if anyOne && len(nodes) > 1 {
 		nodes = nodes[:1]

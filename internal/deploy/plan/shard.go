@@ -21,10 +21,11 @@ type shard struct {
 	evaluator  *expression.Evaluator
 	parts      map[string]*state.Part // of nodes, by UID
 	adopted    map[*state.Part]*state.Part
-	formatted  map[*graph.Template]any
+	filler     *filler // of texts on nodes that have no values of their own for placeholders
+	fillers    map[int32]*filler
 	views      map[[2]*state.Part]*state.View
 	conditions map[string]*legacy.Condition
-	cwd        map[*graph.Template]*yaql.Dict
+	cwd        map[yaql.Mapping]*yaql.Dict
 	computed   []any // of the step at hand, for each of its computed fields
 	failure    failure
 }
@@ -61,8 +62,8 @@ func (b *builder) split(language *expression.Language) error {
 			return err
 		}
 		b.shards = append(b.shards, &shard{builder: b, space: space, evaluator: e, parts: map[string]*state.Part{},
-			adopted: map[*state.Part]*state.Part{}, formatted: map[*graph.Template]any{}, views: map[[2]*state.Part]*state.View{},
-			conditions: map[string]*legacy.Condition{}, cwd: map[*graph.Template]*yaql.Dict{}})
+			adopted: map[*state.Part]*state.Part{}, filler: newFiller(b.in, b.in.Common.Data()), fillers: map[int32]*filler{}, views: map[[2]*state.Part]*state.View{},
+			conditions: map[string]*legacy.Condition{}, cwd: map[yaql.Mapping]*yaql.Dict{}})
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/graph"
@@ -20,7 +19,7 @@ func (h *shard) step(ctx context.Context, t *graph.Task, n int32) (*Step, error)
 	if err != nil {
 		return nil, err
 	}
-	p := h.prepared[t]
+	p, texts := h.prepared[t], h.fillerOf(n)
 	s := &Step{Task: t, Node: n, Type: p.kind}
 	h.computed = h.computed[:0]
 	for _, f := range p.dynamic {
@@ -28,7 +27,7 @@ func (h *shard) step(ctx context.Context, t *graph.Task, n int32) (*Step, error)
 		if f.Name == "condition" {
 			decisions = &s.Why.Decisions
 		}
-		v, err := h.value(ctx, f.Template, in, decisions)
+		v, err := h.value(ctx, f.Template, in, texts, decisions)
 		if err != nil {
 			return nil, h.wrap(t, h.nodes[n].UID, f.Name, f.Template, err)
 		}
@@ -41,7 +40,7 @@ func (h *shard) step(ctx context.Context, t *graph.Task, n int32) (*Step, error)
 			}
 		}
 		if f := t.Get(name); f != nil {
-			return h.constant(f), true
+			return texts.constant(f), true
 		}
 		return nil, false
 	}
@@ -158,7 +157,7 @@ func (h *shard) outfit(s *Step, get func(string) (any, bool)) error {
 	}
 	given, ok := v.(yaql.Mapping)
 	if !ok {
-		return h.fail(s.Task, h.nodes[s.Node].UID, "parameters", "AttributeError", fmt.Sprintf("parameters are %v, which is no map", v), "")
+		return h.fail(s.Task, h.nodes[s.Node].UID, "parameters", yaql.AttributeError, "parameters are "+told(v)+", which is no map", "")
 	}
 	s.Parameters = given
 	if _, has := given.Get("cwd"); !has {
@@ -170,7 +169,7 @@ func (h *shard) outfit(s *Step, get func(string) (any, bool)) error {
 // withCwd adds the directory that tasks run in if they name none.
 func (h *shard) withCwd(f *graph.Template, given yaql.Mapping) *yaql.Dict {
 	if f != nil && f.Static {
-		if d, ok := h.cwd[f]; ok {
+		if d, ok := h.cwd[given]; ok {
 			return d
 		}
 	}
@@ -181,16 +180,17 @@ func (h *shard) withCwd(f *graph.Template, given yaql.Mapping) *yaql.Dict {
 	})
 	_ = d.Set("cwd", "/") // texts can be keys
 	if f != nil && f.Static {
-		h.cwd[f] = d
+		h.cwd[given] = d
 	}
 	return d
 }
 
 // value evaluates a template. What is computed is taken as it is, without filling placeholders.
-func (h *shard) value(ctx context.Context, t *graph.Template, in expression.Surroundings, decisions *[]*expression.Decision) (any, error) {
+func (h *shard) value(ctx context.Context, t *graph.Template, in expression.Surroundings, texts *filler,
+	decisions *[]*expression.Decision) (any, error) {
 	switch {
 	case t.Static:
-		return h.constant(t), nil
+		return texts.constant(t), nil
 	case t.Computed != nil:
 		r, err := h.evaluator.Eval(ctx, t.Computed, in)
 		if err != nil {
@@ -204,7 +204,7 @@ func (h *shard) value(ctx context.Context, t *graph.Template, in expression.Surr
 	if t.Keys == nil {
 		items := make([]any, len(t.Items))
 		for i, x := range t.Items {
-			v, err := h.value(ctx, x, in, nil)
+			v, err := h.value(ctx, x, in, texts, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -217,51 +217,13 @@ func (h *shard) value(ctx context.Context, t *graph.Template, in expression.Surr
 		v := x.Constant
 		if t.Keys[i] != "regex" {
 			var err error
-			if v, err = h.value(ctx, x, in, nil); err != nil {
+			if v, err = h.value(ctx, x, in, texts, nil); err != nil {
 				return nil, err
 			}
 		}
 		_ = d.Set(t.Keys[i], v) // texts can be keys
 	}
 	return d, nil
-}
-
-// constant returns the value of a static template with its placeholders filled.
-func (h *shard) constant(t *graph.Template) any {
-	if v, done := h.formatted[t]; done {
-		return v
-	}
-	v := h.fill(t.Constant)
-	h.formatted[t] = v
-	return v
-}
-
-func (h *shard) fill(v any) any {
-	switch x := v.(type) {
-	case string:
-		if !strings.ContainsAny(x, "{}") {
-			return x
-		}
-		out, _ := format(x, h.values)
-		return out
-	case []any:
-		items := make([]any, len(x))
-		for i, e := range x {
-			items[i] = h.fill(e)
-		}
-		return items
-	case *yaql.Dict:
-		d := yaql.NewDict(x.Len())
-		x.Range(func(k, e any) bool {
-			if k != "regex" {
-				e = h.fill(e)
-			}
-			_ = d.Set(k, e) // it was a key
-			return true
-		})
-		return d
-	}
-	return v
 }
 
 var versionForm = regexp.MustCompile(`^(\d+)\.(\d+)(?:\.(\d+))?$`)
@@ -281,7 +243,7 @@ func (b *builder) version(ctx context.Context, t *graph.Task, kind string) error
 	}
 	m := versionForm.FindStringSubmatch(text)
 	if !ok || m == nil {
-		return b.fail(t, "", "version", yaql.ValueError, fmt.Sprintf("invalid version number '%v'", v), "versions look like 2.1.0")
+		return b.fail(t, "", "version", yaql.ValueError, "invalid version number '"+told(v)+"'", "versions look like 2.1.0")
 	}
 	if major, err := strconv.Atoi(m[1]); err == nil && major >= 2 {
 		return nil

@@ -23,7 +23,7 @@ func Tolerance(value any, total int) (allowed int, understood bool) {
 		n = int(min(max(x, -1<<31), 1<<31))
 	case string:
 		var err error
-		text, share := strings.CutSuffix(x, "%")
+		text, share := strings.CutSuffix(strings.TrimSpace(x), "%")
 		if n, err = strconv.Atoi(strings.TrimSpace(text)); err != nil {
 			return total + 1, false
 		}

@@ -38,7 +38,11 @@ func Tree(w io.Writer, p *plan.Plan, order []int32, hide *secret.Veil) error {
 		runs++
 		byNode[step.Node] = append(byNode[step.Node], s)
 	}
-	out.printf("%d of %d tasks run, on %d nodes\n", runs, len(p.Steps), nodes)
+	where := "nodes"
+	if nodes == 1 {
+		where = "node"
+	}
+	out.printf("%d of %d tasks run, on %d %s\n", runs, len(p.Steps), nodes, where)
 	why := Why(p, hide)
 	for n, steps := range byNode {
 		if len(steps) == 0 {

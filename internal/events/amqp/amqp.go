@@ -20,6 +20,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/events"
 	"github.com/drover-project/drover/internal/fault"
 )
@@ -36,10 +37,12 @@ const (
 	heartbeat   = 10 * time.Second
 	// closeTimeout is how long a broker has to say goodbye.
 	closeTimeout = time.Second
-	// firstPause and longestPause bound how long it is waited before a broker that
-	// did not answer is tried again.
-	firstPause, longestPause = 100 * time.Millisecond, 10 * time.Second
 )
+
+// pauses are how long it is waited before a broker that did not answer is tried again.
+func pauses() backoff.Pauses {
+	return backoff.Pauses{First: 100 * time.Millisecond, Longest: 10 * time.Second}
+}
 
 // Broker is a RabbitMQ broker. Its methods are safe for concurrent use.
 type Broker struct {
@@ -149,7 +152,7 @@ func (b *Broker) publish(ctx context.Context, m events.Message) error {
 
 // persist tries something until it goes well or ctx ends.
 func (b *Broker) persist(ctx context.Context, trouble string, try func() error) error {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for failures := 1; ; failures++ {
 		err := try()
 		if err == nil {
 			return nil
@@ -157,6 +160,7 @@ func (b *Broker) persist(ctx context.Context, trouble string, try func() error) 
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		pause := pauses().After(failures)
 		b.log.Warn(trouble+" now; it is tried again", "error", err, "after", pause)
 		select {
 		case <-ctx.Done():

@@ -8,15 +8,16 @@
 //     file, by an atomic rename, before the call returns.
 //   - Files survive the death of the process at any moment, not of the
 //     machine: like running machines, they need not outlive a power cut.
+//   - A driver that is killed while it moves what a node has from the layout of before (see layout.go) has lost nothing:
+//     the next one ends the move (TestKilledWhileItMoves).
+//   - A program of before cannot open what was moved (TestProgramsOfBeforeCannotOpenWhatWasMoved).
 package fake
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -43,8 +44,12 @@ type Call struct {
 // Config says where the state lives and how large the pretended node is. Zero
 // figures take the defaults.
 type Config struct {
-	// Dir holds the state; it is made when it does not exist.
+	// Dir is the node's directory, which others keep files in, too. The state is in instances/ and, before that, in
+	// hypervisor/ below it; both are made when they do not exist.
 	Dir string
+	// ByUUID tells whether the state may be laid out in a way that programs of before do not know; nil is always. It
+	// is asked at Open, and before each change, until it has answered true once.
+	ByUUID func() bool
 	// Memory is the node's memory in MiB (default 131072); its own system
 	// uses MemoryNode of it (default 1024).
 	Memory, MemoryNode int
@@ -55,35 +60,48 @@ type Config struct {
 	// Fault, when set, is asked before and after each call; an error fails
 	// the call. Tests use it to break a driver at a chosen point.
 	Fault func(Call) error
+
+	// step, when set, is told of each step of a move before it is done; an error ends the move there.
+	step func(what string) error
 }
 
 // Driver implements hypervisor.Driver. It is safe for concurrent use.
 type Driver struct {
 	cfg Config
 
-	mu        sync.Mutex
-	instances map[string]*record
-	// unreadable says why there is no record of an instance that has a file.
+	mu sync.Mutex
+	// moved says that the files are called by UUIDs.
+	moved  bool
+	things map[string]*record // by UUID
+	// unreadable says why there is no record of an instance that has a file, by UUID.
 	unreadable map[string]error
-	memory     int // MiB used by active instances
-	disk       int // MiB used by disks
+	// strangers are of files of which nobody knows whose they are; no call changes them.
+	strangers []*record
+	memory    int // MiB used by active instances
+	disk      int // MiB used by disks
 }
 
 // record is the content of one instance's file. A record is never changed
 // once it is in the map; changes put a new one in its place.
 type record struct {
-	Name  string            `json:"-"` // the file's
+	// Name is that of the file in the layout of before, where a file is called by the name.
+	Name  string            `json:"name,omitempty"`
 	UUID  string            `json:"uuid"`
 	State hypervisor.State  `json:"state"`
 	Disks []hypervisor.Disk `json:"disks"`
-	Blank bool              `json:"blank,omitempty"`
+	// MadeBy is missing in what a program of before wrote.
+	MadeBy hypervisor.Mark `json:"made_by,omitzero"`
 	// Spec is what the machine was last started with; null when stopped.
 	Spec *hypervisor.Spec `json:"spec"`
 	// Boots counts starts and reboots.
 	Boots int `json:"boots"`
+
+	// file is the name of the file, without its suffix; why says of a stranger why it is one, nil if it has no UUID.
+	file string
+	why  error
 }
 
-// Open reads the state of the directory.
+// Open reads the state of the directory, and moves it to the newest layout if it may.
 func Open(cfg Config) (*Driver, error) {
 	if cfg.Memory == 0 {
 		cfg.Memory = 131072
@@ -97,92 +115,37 @@ func Open(cfg Config) (*Driver, error) {
 	if cfg.CPUs == 0 {
 		cfg.CPUs = 32
 	}
-	d := &Driver{cfg: cfg, instances: map[string]*record{}, unreadable: map[string]error{}}
-	if err := os.MkdirAll(cfg.Dir, 0o750); err != nil {
+	d := &Driver{cfg: cfg}
+	begun, err := d.moveBegun()
+	if err != nil {
+		return nil, err
+	}
+	if begun || d.byUUID() {
+		return d, d.move()
+	}
+	if err := os.MkdirAll(d.dir(former), 0o750); err != nil {
 		return nil, fault.New(fault.Environment, "cannot make the directory of the fake hypervisor: %w", err)
 	}
 	return d, d.load()
 }
 
-// load reads the files of all instances. One that cannot be read costs its own
-// instance only: calls for it say so until somebody sees to the file, or
-// removes the instance.
-func (d *Driver) load() error {
-	entries, err := os.ReadDir(d.cfg.Dir) // and no pattern: the directory's name may look like one
-	if err != nil {
-		return fault.New(fault.Environment, "cannot list the state of the fake hypervisor: %w", err)
-	}
-	for _, e := range entries {
-		// The name of the file counts: a rename changes nothing else.
-		name, ok := strings.CutSuffix(e.Name(), suffix)
-		if !ok {
-			continue
-		}
-		r, err := readRecord(d.path(name))
-		if err != nil {
-			d.unreadable[name] = fault.New(fault.Environment, "the state of instance %s cannot be read: %w", name, err).
-				WithHint("mend or remove %s and start the node's agent again, or remove the instance", d.path(name))
-			continue
-		}
-		r.Name = name
-		d.put(r)
-	}
-	return nil
-}
-
-func readRecord(file string) (*record, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	r := new(record)
-	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return r, nil
-}
-
-// suffix ends the names of state files; files without it, such as those of an
-// interrupted write, are not looked at.
-const suffix = ".json"
-
-func (d *Driver) path(name string) string { return filepath.Join(d.cfg.Dir, name+suffix) }
-
 // put places a record in the cache and keeps the sums right.
 func (d *Driver) put(r *record) {
-	d.forget(r.Name)
-	d.instances[r.Name] = r
+	d.forget(r.UUID)
+	d.things[r.UUID] = r
 	d.memory += r.memory()
 	d.disk += r.space()
 }
 
-func (d *Driver) forget(name string) {
-	if old := d.instances[name]; old != nil {
+func (d *Driver) forget(uuid string) {
+	if old := d.things[uuid]; old != nil {
 		d.memory -= old.memory()
 		d.disk -= old.space()
-		delete(d.instances, name)
+		delete(d.things, uuid)
 	}
 }
 
-// save writes the record's file and then the cache.
-func (d *Driver) save(r *record) error {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return fault.New(fault.Internal, "cannot encode the state of %s: %w", r.Name, err)
-	}
-	path := d.path(r.Name)
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, append(data, '\n'), 0o640); err != nil {
-		return fault.New(fault.Environment, "cannot write the state of %s: %w", r.Name, err)
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return fault.New(fault.Environment, "cannot write the state of %s: %w", r.Name, err)
-	}
-	d.put(r)
-	return nil
-}
-
-func (r *record) active() bool { return r.State != hypervisor.Stopped }
+func (r *record) active() bool { return r.State != hypervisor.Stopped && r.State != "" }
 
 func (r *record) memory() int {
 	if r.Spec == nil {
@@ -204,7 +167,10 @@ func (r *record) disk(uuid string) int {
 }
 
 func (r *record) info() hypervisor.Instance {
-	i := hypervisor.Instance{Name: r.Name, UUID: r.UUID, State: r.State, Disks: slices.Clone(r.Disks), Blank: r.Blank}
+	i := hypervisor.Instance{Name: r.Name, UUID: r.UUID, State: r.State, Disks: slices.Clone(r.Disks), MadeBy: r.MadeBy}
+	if i.State == "" { // it could not be read
+		i.State = hypervisor.Stopped
+	}
 	if r.Spec != nil {
 		i.Memory, i.VCPUs = r.Spec.Memory, r.Spec.VCPUs
 	}
@@ -226,10 +192,7 @@ func (d *Driver) within(ctx context.Context, method, name string, work func() er
 		return err
 	}
 	d.mu.Lock()
-	err := d.unreadable[name]
-	if err == nil || method == "remove" {
-		err = work()
-	}
+	err := work()
 	d.mu.Unlock()
 	if err != nil {
 		return err
@@ -244,27 +207,79 @@ func (d *Driver) hook(c Call) error {
 	return d.cfg.Fault(c)
 }
 
-// own returns the record of an instance, nil if there is none; the error is for one
-// that is another's.
-func (d *Driver) own(name, uuid string) (*record, error) {
-	r := d.instances[name]
-	if r != nil && r.UUID != uuid {
-		return nil, hypervisor.Stranger(name, uuid, r.UUID)
+// change runs a call that may change a thing. The work gets its record, nil if there is none.
+func (d *Driver) change(ctx context.Context, method string, of hypervisor.Thing, work func(old *record) error) error {
+	return d.changeBeside(ctx, method, of, "", work)
+}
+
+// changeBeside is change for a call that goes on beside what this life of the store left under the name.
+func (d *Driver) changeBeside(ctx context.Context, method string, of hypervisor.Thing, life string, work func(old *record) error) error {
+	if err := of.Check(); err != nil {
+		return err
 	}
-	return r, nil
+	return d.within(ctx, method, of.Name, func() error {
+		if !d.moved && d.byUUID() {
+			if err := d.move(); err != nil {
+				return err
+			}
+		}
+		if err := d.unreadable[of.UUID]; err != nil && method != "remove" {
+			return err
+		}
+		old, err := d.find(of, life)
+		if err != nil {
+			return err
+		}
+		return work(old)
+	})
+}
+
+// find returns the record of a thing, nil if there is none; the error is for
+// a name that is another's, unless all of that was left by this life of the store.
+func (d *Driver) find(of hypervisor.Thing, life string) (*record, error) {
+	r := d.things[of.UUID]
+	if _, bad := d.unreadable[of.UUID]; bad || r != nil {
+		return r, nil
+	}
+	for _, there := range d.named(of.Name) {
+		if i := there.info(); !i.LeftBy(life) {
+			return nil, there.stranger(of)
+		}
+	}
+	return nil, nil
+}
+
+// named returns what is under a name, by UUID.
+func (d *Driver) named(name string) (out []*record) {
+	for _, r := range d.things {
+		if r.Name == name {
+			out = append(out, r)
+		}
+	}
+	for _, r := range d.strangers {
+		if r.Name == name {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *record) int { return strings.Compare(a.UUID, b.UUID) })
+	return out
+}
+
+// stranger is the error about what is under the name of a thing.
+func (r *record) stranger(of hypervisor.Thing) error {
+	if r.why != nil {
+		return r.why
+	}
+	return hypervisor.Stranger(of, r.UUID)
 }
 
 // Kind returns "fake".
 func (d *Driver) Kind() string { return Kind }
 
 // Prepare makes and grows disks.
-func (d *Driver) Prepare(ctx context.Context, name, uuid string, disks []hypervisor.Disk) (changed bool, err error) {
-	err = d.within(ctx, "prepare", name, func() error {
-		old, err := d.own(name, uuid)
-		if err != nil {
-			return err
-		}
-		next := record{Name: name, UUID: uuid, State: hypervisor.Stopped, Blank: true}
+func (d *Driver) Prepare(ctx context.Context, of hypervisor.Thing, by hypervisor.Mark, disks []hypervisor.Disk) (changed bool, err error) {
+	err = d.changeBeside(ctx, "prepare", of, by.Life, func(old *record) error {
+		next := record{Name: of.Name, UUID: of.UUID, State: hypervisor.Stopped, MadeBy: by}
 		if old != nil {
 			next = *old
 			next.Disks = slices.Clone(old.Disks)
@@ -297,29 +312,9 @@ func (d *Driver) Prepare(ctx context.Context, name, uuid string, disks []hypervi
 	return changed && err == nil, err
 }
 
-// Keep marks the instance as wanted.
-func (d *Driver) Keep(ctx context.Context, name, uuid string) (changed bool, err error) {
-	err = d.within(ctx, "keep", name, func() error {
-		old, err := d.own(name, uuid)
-		switch {
-		case err != nil:
-			return err
-		case old == nil:
-			return fault.New(fault.NotFound, "instance %s is not known on this node", name)
-		case !old.Blank:
-			return nil
-		}
-		next := *old
-		next.Blank, changed = false, true
-		return d.save(&next)
-	})
-	return changed && err == nil, err
-}
-
 // Drop removes disks.
-func (d *Driver) Drop(ctx context.Context, name string, disks []string) (changed bool, err error) {
-	err = d.within(ctx, "drop", name, func() error {
-		old := d.instances[name]
+func (d *Driver) Drop(ctx context.Context, of hypervisor.Thing, disks []string) (changed bool, err error) {
+	err = d.change(ctx, "drop", of, func(old *record) error {
 		if old == nil {
 			return nil
 		}
@@ -336,67 +331,59 @@ func (d *Driver) Drop(ctx context.Context, name string, disks []string) (changed
 	return changed && err == nil, err
 }
 
-// Remove removes the instance's file.
-func (d *Driver) Remove(ctx context.Context, name string) (changed bool, err error) {
-	err = d.within(ctx, "remove", name, func() error {
-		r, broken := d.instances[name], d.unreadable[name] != nil
-		if r == nil && !broken {
-			return nil
+// Remove removes the instance's file, also one that cannot be read.
+func (d *Driver) Remove(ctx context.Context, of hypervisor.Thing) (changed bool, err error) {
+	remove := func(file string) error {
+		if err := os.Remove(d.path(file)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fault.New(fault.Environment, "cannot remove the state of %s: %w", of.Name, err)
 		}
-		if r != nil && r.active() {
-			return fault.New(fault.WrongState, "instance %s is %s and can't be removed", name, r.State)
-		}
-		if err := os.Remove(d.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fault.New(fault.Environment, "cannot remove the state of %s: %w", name, err)
-		}
-		d.forget(name)
-		delete(d.unreadable, name)
+		d.forget(of.UUID)
+		delete(d.unreadable, of.UUID)
 		changed = true
 		return nil
+	}
+	err = d.change(ctx, "remove", of, func(old *record) error {
+		switch {
+		case d.unreadable[of.UUID] != nil:
+			return remove(of.UUID)
+		case old == nil:
+			return nil
+		case old.active():
+			return fault.New(fault.WrongState, "instance %s is %s and can't be removed", of.Name, old.State)
+		}
+		return remove(old.file)
 	})
 	return changed && err == nil, err
 }
 
-// Rename renames the instance's file.
-func (d *Driver) Rename(ctx context.Context, name, to string) (changed bool, err error) {
-	err = d.within(ctx, "rename", name, func() error {
-		if err := hypervisor.CheckName(to); err != nil {
-			return err
-		}
-		old, taken := d.instances[name], d.instances[to]
+// Rename gives the instance another name.
+func (d *Driver) Rename(ctx context.Context, of hypervisor.Thing, to string) (changed bool, err error) {
+	if err := hypervisor.CheckName(to); err != nil {
+		return false, err
+	}
+	err = d.change(ctx, "rename", of, func(old *record) error {
 		switch {
-		case d.unreadable[to] != nil:
-			return d.unreadable[to]
-		case old == nil && taken == nil:
-			return fault.New(fault.NotFound, "instance %s is not known on this node", name)
-		case old == nil || name == to:
+		case old == nil:
+			return fault.New(fault.NotFound, "instance %s is not known on this node", of.Name)
+		case old.Name == to:
 			return nil
-		case taken != nil:
-			return fault.New(fault.Exists, "instance %s is on this node already", to)
+		case len(d.named(to)) > 0:
+			return d.named(to)[0].stranger(hypervisor.Thing{UUID: of.UUID, Name: to})
 		case old.active():
-			return fault.New(fault.WrongState, "instance %s is %s and can't be renamed", name, old.State)
+			return fault.New(fault.WrongState, "instance %s is %s and can't be renamed", of.Name, old.State)
 		}
-		if err := os.Rename(d.path(name), d.path(to)); err != nil {
-			return fault.New(fault.Environment, "cannot rename the state of %s: %w", name, err)
-		}
-		d.forget(name)
 		next := *old
 		next.Name = to
-		d.put(&next)
 		changed = true
-		return nil
+		return d.save(&next)
 	})
 	return changed && err == nil, err
 }
 
 // Start marks the instance as running.
 func (d *Driver) Start(ctx context.Context, spec hypervisor.Spec) (changed bool, err error) {
-	err = d.within(ctx, "start", spec.Name, func() error {
-		next := record{Name: spec.Name, UUID: spec.UUID, State: hypervisor.Stopped}
-		old, err := d.own(spec.Name, spec.UUID)
-		if err != nil {
-			return err
-		}
+	err = d.change(ctx, "start", spec.Thing(), func(old *record) error {
+		next := record{UUID: spec.UUID, State: hypervisor.Stopped, MadeBy: spec.By}
 		if old != nil {
 			next = *old
 		}
@@ -411,7 +398,7 @@ func (d *Driver) Start(ctx context.Context, spec hypervisor.Spec) (changed bool,
 		if free := d.free(); spec.Memory > free {
 			return fault.New(fault.Exhausted, "not enough memory: %d MiB needed, %d MiB free", spec.Memory, free)
 		}
-		next.State, next.Spec, next.Blank = hypervisor.Running, &spec, false
+		next.Name, next.State, next.Spec = spec.Name, hypervisor.Running, &spec
 		if spec.StartPaused {
 			next.State = hypervisor.Paused
 		}
@@ -423,9 +410,8 @@ func (d *Driver) Start(ctx context.Context, spec hypervisor.Spec) (changed bool,
 }
 
 // Stop marks the instance as stopped, whatever the guest would say.
-func (d *Driver) Stop(ctx context.Context, name string, _ hypervisor.Stop) (changed bool, err error) {
-	err = d.within(ctx, "stop", name, func() error {
-		old := d.instances[name]
+func (d *Driver) Stop(ctx context.Context, of hypervisor.Thing, _ hypervisor.Stop) (changed bool, err error) {
+	err = d.change(ctx, "stop", of, func(old *record) error {
 		if old == nil || !old.active() {
 			return nil
 		}
@@ -438,11 +424,10 @@ func (d *Driver) Stop(ctx context.Context, name string, _ hypervisor.Stop) (chan
 }
 
 // Reboot counts one more start.
-func (d *Driver) Reboot(ctx context.Context, name string) error {
-	return d.within(ctx, "reboot", name, func() error {
-		old := d.instances[name]
+func (d *Driver) Reboot(ctx context.Context, of hypervisor.Thing) error {
+	return d.change(ctx, "reboot", of, func(old *record) error {
 		if old == nil || !old.active() {
-			return fault.New(fault.WrongState, "instance %s is not running", name)
+			return fault.New(fault.WrongState, "instance %s is not running", of.Name)
 		}
 		next := *old
 		next.State = hypervisor.Running
@@ -452,13 +437,36 @@ func (d *Driver) Reboot(ctx context.Context, name string) error {
 }
 
 // Instance tells about one instance.
-func (d *Driver) Instance(ctx context.Context, name string) (out hypervisor.Instance, err error) {
-	err = d.within(ctx, "instance", name, func() error {
-		r := d.instances[name]
+func (d *Driver) Instance(ctx context.Context, of hypervisor.Thing) (out hypervisor.Instance, err error) {
+	if err := of.Check(); err != nil {
+		return out, err
+	}
+	err = d.within(ctx, "instance", of.Name, func() error {
+		if err := d.unreadable[of.UUID]; err != nil {
+			return err
+		}
+		r, err := d.find(of, "")
+		if err != nil {
+			return err
+		}
 		if r == nil {
-			return fault.New(fault.NotFound, "instance %s is not known on this node", name)
+			return fault.New(fault.NotFound, "instance %s is not known on this node", of.Name)
 		}
 		out = r.info()
+		return nil
+	})
+	return out, err
+}
+
+// Named lists what is under a name.
+func (d *Driver) Named(ctx context.Context, name string) (out []hypervisor.Instance, err error) {
+	if err := hypervisor.CheckName(name); err != nil {
+		return nil, err
+	}
+	err = d.within(ctx, "named", name, func() error {
+		for _, r := range d.named(name) {
+			out = append(out, r.info())
+		}
 		return nil
 	})
 	return out, err
@@ -467,11 +475,16 @@ func (d *Driver) Instance(ctx context.Context, name string) (out hypervisor.Inst
 // Instances lists all instances by name.
 func (d *Driver) Instances(ctx context.Context) (out []hypervisor.Instance, err error) {
 	err = d.within(ctx, "instances", "", func() error {
-		out = make([]hypervisor.Instance, 0, len(d.instances))
-		for _, r := range d.instances {
+		out = make([]hypervisor.Instance, 0, len(d.things)+len(d.strangers))
+		for _, r := range d.things {
 			out = append(out, r.info())
 		}
-		slices.SortFunc(out, func(a, b hypervisor.Instance) int { return strings.Compare(a.Name, b.Name) })
+		for _, r := range d.strangers {
+			out = append(out, r.info())
+		}
+		slices.SortFunc(out, func(a, b hypervisor.Instance) int {
+			return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.UUID, b.UUID))
+		})
 		return nil
 	})
 	return out, err
@@ -486,7 +499,7 @@ func (d *Driver) Node(ctx context.Context) (out hypervisor.Node, err error) {
 			MemoryTotal: d.cfg.Memory, MemoryNode: d.cfg.MemoryNode, MemoryFree: d.free(),
 			DiskTotal: d.cfg.Disk, DiskFree: max(0, d.cfg.Disk-d.disk),
 			CPUs: d.cfg.CPUs, CPUNodes: 1, CPUSockets: 1, CPUReserved: 1,
-			BootID: fmt.Sprintf("fake:%s", filepath.Base(d.cfg.Dir)), Version: "fake 1",
+			BootID: "fake:" + former, Version: "fake 1",
 		}
 		return nil
 	})

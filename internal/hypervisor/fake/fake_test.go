@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -20,14 +21,39 @@ func open(t *testing.T, cfg Config) *Driver {
 	return d
 }
 
+func thing(name string) hypervisor.Thing {
+	return hypervisor.Thing{UUID: "uuid-of-" + name, Name: name}
+}
+
+func spec(name string) hypervisor.Spec { return hypervisor.Spec{UUID: "uuid-of-" + name, Name: name} }
+
+func never() bool { return false }
+
 func TestPort(t *testing.T) {
 	hypertest.Run(t, func(t *testing.T, dir string) hypervisor.Driver { return open(t, Config{Dir: dir}) })
+}
+
+// TestPortInTheLayoutOfBefore holds that the two layouts are the same to whoever asks.
+func TestPortInTheLayoutOfBefore(t *testing.T) {
+	hypertest.Run(t, func(t *testing.T, dir string) hypervisor.Driver { return open(t, Config{Dir: dir, ByUUID: never}) })
+}
+
+// TestPortWhileItMoves has the layout change in the midst of each case.
+func TestPortWhileItMoves(t *testing.T) {
+	for after := range 4 {
+		t.Run(strconv.Itoa(after), func(t *testing.T) {
+			hypertest.Run(t, func(t *testing.T, dir string) hypervisor.Driver {
+				asked := 0
+				return open(t, Config{Dir: dir, ByUUID: func() bool { asked++; return asked > after }})
+			})
+		})
+	}
 }
 
 func TestMemoryRunsOut(t *testing.T) {
 	d := open(t, Config{Dir: t.TempDir(), Memory: 1000, MemoryNode: 100})
 	start := func(name string) error {
-		_, err := d.Start(t.Context(), hypervisor.Spec{Name: name, Memory: 400})
+		_, err := d.Start(t.Context(), hypervisor.Spec{Name: name, UUID: "uuid-of-" + name, Memory: 400})
 		return err
 	}
 	for _, name := range []string{"a", "b"} {
@@ -38,7 +64,7 @@ func TestMemoryRunsOut(t *testing.T) {
 	if err := start("c"); !fault.Is(err, fault.Exhausted) || err.Error() != "not enough memory: 400 MiB needed, 100 MiB free" {
 		t.Fatalf("third start: %v", err)
 	}
-	if _, err := d.Stop(t.Context(), "a", hypervisor.Stop{}); err != nil {
+	if _, err := d.Stop(t.Context(), thing("a"), hypervisor.Stop{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := start("c"); err != nil {
@@ -59,29 +85,32 @@ func TestFaultHook(t *testing.T) {
 		return nil
 	}})
 	fail = Call{Method: "start", Name: "a"}
-	if _, err := d.Start(t.Context(), hypervisor.Spec{Name: "a"}); !errors.Is(err, broken) {
+	if _, err := d.Start(t.Context(), spec("a")); !errors.Is(err, broken) {
 		t.Fatalf("start: %v", err)
 	}
-	if _, err := d.Instance(t.Context(), "a"); !fault.Is(err, fault.NotFound) {
+	if _, err := d.Instance(t.Context(), thing("a")); !fault.Is(err, fault.NotFound) {
 		t.Fatalf("a start that failed before left something: %v", err)
 	}
 	fail.After = true
-	if _, err := d.Start(t.Context(), hypervisor.Spec{Name: "a"}); !errors.Is(err, broken) {
+	if _, err := d.Start(t.Context(), spec("a")); !errors.Is(err, broken) {
 		t.Fatalf("start: %v", err)
 	}
-	if i, err := d.Instance(t.Context(), "a"); err != nil || i.State != hypervisor.Running {
+	if i, err := d.Instance(t.Context(), thing("a")); err != nil || i.State != hypervisor.Running {
 		t.Fatalf("a start that failed after left %+v, %v", i, err)
 	}
 }
 
 func TestOpenIgnoresHalfWrittenFiles(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.json.new"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	list, err := open(t, Config{Dir: dir}).Instances(t.Context())
-	if err != nil || len(list) != 0 {
-		t.Fatalf("got %v, %v", list, err)
+	for name, byUUID := range map[string]func() bool{former: never, present: nil} {
+		dir := t.TempDir()
+		open(t, Config{Dir: dir, ByUUID: byUUID})
+		if err := os.WriteFile(filepath.Join(dir, name, "a.json.new"), []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		list, err := open(t, Config{Dir: dir, ByUUID: byUUID}).Instances(t.Context())
+		if err != nil || len(list) != 0 {
+			t.Fatalf("%s: got %v, %v", name, list, err)
+		}
 	}
 }
 
@@ -89,10 +118,10 @@ func TestOpenIgnoresHalfWrittenFiles(t *testing.T) {
 func TestDirectoriesWithUnusualNames(t *testing.T) {
 	for _, name := range []string{"[1]", "a*b?", "back\\slash", "Größe"} {
 		dir := filepath.Join(t.TempDir(), name)
-		if _, err := open(t, Config{Dir: dir}).Start(t.Context(), hypervisor.Spec{Name: "one"}); err != nil {
+		if _, err := open(t, Config{Dir: dir}).Start(t.Context(), spec("one")); err != nil {
 			t.Fatal(err)
 		}
-		if i, err := open(t, Config{Dir: dir}).Instance(t.Context(), "one"); err != nil || i.State != hypervisor.Running {
+		if i, err := open(t, Config{Dir: dir}).Instance(t.Context(), thing("one")); err != nil || i.State != hypervisor.Running {
 			t.Errorf("in %q, after it was opened again: %+v, %v", name, i, err)
 		}
 	}
@@ -100,12 +129,13 @@ func TestDirectoriesWithUnusualNames(t *testing.T) {
 
 // TestUnreadableFileCostsItsOwnInstance only, until it is removed.
 func TestUnreadableFileCostsItsOwnInstance(t *testing.T) {
-	for what, text := range map[string]string{"empty": "", "cut short": `{"uuid":"u","sta`, "of another kind": "[]"} {
+	for what, text := range map[string]string{"empty": "", "cut short": `{"uuid":"u","sta`, "of another kind": "[]", "of another": `{"name":"bad","uuid":"u","state":"stopped"}`} {
 		dir := t.TempDir()
-		if _, err := open(t, Config{Dir: dir}).Start(t.Context(), hypervisor.Spec{Name: "good"}); err != nil {
+		if _, err := open(t, Config{Dir: dir}).Start(t.Context(), spec("good")); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "bad"+suffix), []byte(text), 0o600); err != nil {
+		file := filepath.Join(dir, present, thing("bad").UUID+suffix)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		d := open(t, Config{Dir: dir})
@@ -113,24 +143,21 @@ func TestUnreadableFileCostsItsOwnInstance(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].Name != "good" {
 			t.Errorf("%s: the node has %+v, %v", what, list, err)
 		}
-		_, errState := d.Instance(t.Context(), "bad")
-		_, errStart := d.Start(t.Context(), hypervisor.Spec{Name: "bad"})
-		_, errRename := d.Prepare(t.Context(), "third", "u3", nil)
-		if errRename == nil {
-			_, errRename = d.Rename(t.Context(), "third", "bad")
-		}
+		_, errState := d.Instance(t.Context(), thing("bad"))
+		_, errStart := d.Start(t.Context(), spec("bad"))
+		_, errRename := d.Rename(t.Context(), thing("bad"), "other")
 		for _, err := range []error{errState, errStart, errRename} {
 			if !fault.Is(err, fault.Environment) {
 				t.Errorf("%s: a call for it is answered with %v", what, err)
 			}
 		}
-		if got, err := os.ReadFile(filepath.Join(dir, "bad"+suffix)); err != nil || string(got) != text {
+		if got, err := os.ReadFile(file); err != nil || string(got) != text {
 			t.Errorf("%s: the file was changed to %q, %v", what, got, err)
 		}
-		if changed, err := d.Remove(t.Context(), "bad"); err != nil || !changed {
+		if changed, err := d.Remove(t.Context(), thing("bad")); err != nil || !changed {
 			t.Errorf("%s: removing it: %v, %v", what, changed, err)
 		}
-		if _, err := d.Start(t.Context(), hypervisor.Spec{Name: "bad"}); err != nil {
+		if _, err := d.Start(t.Context(), spec("bad")); err != nil {
 			t.Errorf("%s: after it was removed: %v", what, err)
 		}
 	}

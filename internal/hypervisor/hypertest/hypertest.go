@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -27,8 +29,9 @@ func Run(t *testing.T, open Opener) {
 		{"life", (*suite).life},
 		{"idempotent", (*suite).idempotent},
 		{"disks", (*suite).disks},
-		{"blank", (*suite).blank},
+		{"madeBy", (*suite).madeBy},
 		{"stranger", (*suite).stranger},
+		{"namesakes", (*suite).namesakes},
 		{"startNeedsDisks", (*suite).startNeedsDisks},
 		{"reboot", (*suite).reboot},
 		{"paused", (*suite).paused},
@@ -61,6 +64,11 @@ func spec(name string, disks ...hypervisor.Disk) hypervisor.Spec {
 		NICs: []hypervisor.NIC{{UUID: "nic-of-" + name, MAC: "aa:00:00:00:00:01", Mode: "bridged", Link: "br0"}}}
 }
 
+// thing is what spec describes.
+func thing(name string) hypervisor.Thing {
+	return hypervisor.Thing{UUID: "uuid-of-" + name, Name: name}
+}
+
 // do checks one idempotent call: no error, and whether it changed something.
 func (s *suite) do(what string, want bool) func(bool, error) {
 	s.Helper()
@@ -84,7 +92,7 @@ func (s *suite) refused(what string, code fault.Code, err error) {
 
 func (s *suite) state(name string, want hypervisor.State) hypervisor.Instance {
 	s.Helper()
-	i, err := s.d.Instance(s.Context(), name)
+	i, err := s.d.Instance(s.Context(), thing(name))
 	if err != nil {
 		s.Fatalf("Instance(%s): %v", name, err)
 	}
@@ -110,57 +118,57 @@ func (s *suite) life() {
 	}
 	disk := hypervisor.Disk{UUID: "d1", Size: 8, Template: "file"}
 	i := spec("one.example", disk)
-	s.do("Prepare", true)(s.d.Prepare(ctx, i.Name, i.UUID, i.Disks))
+	s.do("Prepare", true)(s.d.Prepare(ctx, i.Thing(), mark, i.Disks))
 	s.state(i.Name, hypervisor.Stopped)
 	s.do("Start", true)(s.d.Start(ctx, i))
 	got := s.state(i.Name, hypervisor.Running)
 	if got.UUID != i.UUID || got.Memory != 64 || got.VCPUs != 1 || !got.Active() {
 		s.Fatalf("running instance is %+v", got)
 	}
-	s.do("Stop", true)(s.d.Stop(ctx, i.Name, hypervisor.Stop{}))
+	s.do("Stop", true)(s.d.Stop(ctx, i.Thing(), hypervisor.Stop{}))
 	if got := s.state(i.Name, hypervisor.Stopped); got.Memory != 0 || len(got.Disks) != 1 {
 		s.Fatalf("stopped instance is %+v", got)
 	}
-	s.do("Remove", true)(s.d.Remove(ctx, i.Name))
-	_, err := s.d.Instance(ctx, i.Name)
+	s.do("Remove", true)(s.d.Remove(ctx, i.Thing()))
+	_, err := s.d.Instance(ctx, i.Thing())
 	s.refused("Instance of a removed one", fault.NotFound, err)
 }
 
 func (s *suite) idempotent() {
 	ctx := s.Context()
 	i := spec("one.example")
-	s.do("first Prepare", true)(s.d.Prepare(ctx, i.Name, i.UUID, nil))
-	s.do("second Prepare", false)(s.d.Prepare(ctx, i.Name, i.UUID, nil))
+	s.do("first Prepare", true)(s.d.Prepare(ctx, i.Thing(), mark, nil))
+	s.do("second Prepare", false)(s.d.Prepare(ctx, i.Thing(), mark, nil))
 	s.do("first Start", true)(s.d.Start(ctx, i))
 	s.do("second Start", false)(s.d.Start(ctx, i))
-	s.do("first Stop", true)(s.d.Stop(ctx, i.Name, hypervisor.Stop{Force: true}))
-	s.do("second Stop", false)(s.d.Stop(ctx, i.Name, hypervisor.Stop{Force: true}))
-	s.do("first Remove", true)(s.d.Remove(ctx, i.Name))
-	s.do("second Remove", false)(s.d.Remove(ctx, i.Name))
+	s.do("first Stop", true)(s.d.Stop(ctx, i.Thing(), hypervisor.Stop{Force: true}))
+	s.do("second Stop", false)(s.d.Stop(ctx, i.Thing(), hypervisor.Stop{Force: true}))
+	s.do("first Remove", true)(s.d.Remove(ctx, i.Thing()))
+	s.do("second Remove", false)(s.d.Remove(ctx, i.Thing()))
 }
 
 func (s *suite) disks() {
 	ctx := s.Context()
 	before := s.node().DiskFree
 	a, b := hypervisor.Disk{UUID: "a", Size: 8}, hypervisor.Disk{UUID: "b", Size: 4}
-	s.do("Prepare", true)(s.d.Prepare(ctx, "one", "u", []hypervisor.Disk{a}))
-	s.do("Prepare of a second disk", true)(s.d.Prepare(ctx, "one", "u", []hypervisor.Disk{a, b}))
+	s.do("Prepare", true)(s.d.Prepare(ctx, thing("one"), mark, []hypervisor.Disk{a}))
+	s.do("Prepare of a second disk", true)(s.d.Prepare(ctx, thing("one"), mark, []hypervisor.Disk{a, b}))
 	a.Size = 16
-	s.do("growing", true)(s.d.Prepare(ctx, "one", "u", []hypervisor.Disk{a}))
+	s.do("growing", true)(s.d.Prepare(ctx, thing("one"), mark, []hypervisor.Disk{a}))
 	a.Size = 2
-	s.do("never shrinking", false)(s.d.Prepare(ctx, "one", "u", []hypervisor.Disk{a}))
+	s.do("never shrinking", false)(s.d.Prepare(ctx, thing("one"), mark, []hypervisor.Disk{a}))
 	got := s.state("one", hypervisor.Stopped).Disks
 	if len(got) != 2 || got[0].UUID != "a" || got[0].Size != 16 || got[1].UUID != "b" || got[1].Size != 4 {
 		s.Fatalf("disks are %+v", got)
 	}
-	s.do("Drop", true)(s.d.Drop(ctx, "one", []string{"a", "unknown"}))
-	s.do("second Drop", false)(s.d.Drop(ctx, "one", []string{"a"}))
+	s.do("Drop", true)(s.d.Drop(ctx, thing("one"), []string{"a", "unknown"}))
+	s.do("second Drop", false)(s.d.Drop(ctx, thing("one"), []string{"a"}))
 	if got := s.state("one", hypervisor.Stopped).Disks; len(got) != 1 || got[0].UUID != "b" {
 		s.Fatalf("after Drop the disks are %+v", got)
 	}
-	_, err := s.d.Prepare(ctx, "two", "u2", []hypervisor.Disk{{UUID: "huge", Size: before + 1<<20}})
+	_, err := s.d.Prepare(ctx, thing("two"), mark, []hypervisor.Disk{{UUID: "huge", Size: before + 1<<20}})
 	s.refused("a disk larger than the node", fault.Exhausted, err)
-	_, err = s.d.Instance(ctx, "two")
+	_, err = s.d.Instance(ctx, thing("two"))
 	s.refused("an instance whose Prepare failed", fault.NotFound, err)
 }
 
@@ -171,14 +179,14 @@ func (s *suite) startNeedsDisks() {
 
 func (s *suite) reboot() {
 	ctx := s.Context()
-	s.refused("Reboot of an unknown instance", fault.WrongState, s.d.Reboot(ctx, "one"))
+	s.refused("Reboot of an unknown instance", fault.WrongState, s.d.Reboot(ctx, thing("one")))
 	s.do("Start", true)(s.d.Start(ctx, spec("one")))
-	if err := s.d.Reboot(ctx, "one"); err != nil {
+	if err := s.d.Reboot(ctx, thing("one")); err != nil {
 		s.Fatalf("Reboot: %v", err)
 	}
 	s.state("one", hypervisor.Running)
-	s.do("Stop", true)(s.d.Stop(ctx, "one", hypervisor.Stop{}))
-	s.refused("Reboot of a stopped instance", fault.WrongState, s.d.Reboot(ctx, "one"))
+	s.do("Stop", true)(s.d.Stop(ctx, thing("one"), hypervisor.Stop{}))
+	s.refused("Reboot of a stopped instance", fault.WrongState, s.d.Reboot(ctx, thing("one")))
 }
 
 func (s *suite) paused() {
@@ -188,90 +196,179 @@ func (s *suite) paused() {
 	if !s.state("one", hypervisor.Paused).Active() {
 		s.Fatal("a paused instance is not active")
 	}
-	s.do("Stop", true)(s.d.Stop(s.Context(), "one", hypervisor.Stop{}))
+	s.do("Stop", true)(s.d.Stop(s.Context(), thing("one"), hypervisor.Stop{}))
 }
 
 func (s *suite) removeRunning() {
 	s.do("Start", true)(s.d.Start(s.Context(), spec("one")))
-	_, err := s.d.Remove(s.Context(), "one")
+	_, err := s.d.Remove(s.Context(), thing("one"))
 	s.refused("Remove of a running instance", fault.WrongState, err)
 	s.state("one", hypervisor.Running)
 }
 
-// blank: what Prepare made is blank until somebody keeps or starts it; that survives.
-func (s *suite) blank() {
-	ctx := s.Context()
-	for name, use := range map[string]func(hypervisor.Spec) (bool, error){
-		"kept":    func(i hypervisor.Spec) (bool, error) { return s.d.Keep(ctx, i.Name, i.UUID) },
-		"started": func(i hypervisor.Spec) (bool, error) { return s.d.Start(ctx, i) },
-	} {
-		i := spec(name, hypervisor.Disk{UUID: "disk-of-" + name, Size: 8})
-		s.do("Prepare", true)(s.d.Prepare(ctx, i.Name, i.UUID, i.Disks))
-		s.do("Prepare again", false)(s.d.Prepare(ctx, i.Name, i.UUID, i.Disks))
-		s.d = s.open(s.T, s.dir)
-		if got := s.state(name, hypervisor.Stopped); !got.Blank {
-			s.Errorf("%s: nothing has used it, and it is %+v", name, got)
-		}
-		s.do(name, true)(use(i))
-		s.do(name+" again", false)(use(i))
-		s.do("Stop", name == "started")(s.d.Stop(ctx, name, hypervisor.Stop{}))
-		s.do("Prepare once more", false)(s.d.Prepare(ctx, i.Name, i.UUID, i.Disks))
-		s.d = s.open(s.T, s.dir)
-		if got := s.state(name, hypervisor.Stopped); got.Blank {
-			s.Errorf("%s, and it is %+v", name, got)
+// mark is by whom the suite makes things.
+var mark = hypervisor.Mark{Life: "this-life", Job: 7, Opcode: 1}
+
+// madeBy: a thing has the mark of the call that made it, whatever happens to it.
+func (s *suite) madeBy() {
+	ctx, other := s.Context(), hypervisor.Mark{Life: "another-life", Job: 8}
+	prepared, started := spec("prepared", hypervisor.Disk{UUID: "d", Size: 8}), spec("started")
+	prepared.By, started.By = other, mark
+	s.do("Prepare", true)(s.d.Prepare(ctx, prepared.Thing(), mark, nil))
+	s.do("Prepare by another", true)(s.d.Prepare(ctx, prepared.Thing(), other, prepared.Disks))
+	s.do("Start by another", true)(s.d.Start(ctx, prepared))
+	s.do("Start", true)(s.d.Start(ctx, started))
+	s.do("Stop", true)(s.d.Stop(ctx, started.Thing(), hypervisor.Stop{}))
+	s.do("Rename", true)(s.d.Rename(ctx, started.Thing(), "renamed"))
+	s.d = s.open(s.T, s.dir)
+	started.By = other
+	s.do("Start by another", true)(s.d.Start(ctx, started))
+	for _, name := range []string{"prepared", "started"} {
+		if got := s.state(name, hypervisor.Running); got.MadeBy != mark {
+			s.Errorf("%s is made by %v, and was by %v", name, got.MadeBy, mark)
 		}
 	}
-	_, err := s.d.Keep(ctx, "nobody", "u")
-	s.refused("Keep of what is not there", fault.NotFound, err)
+	list, err := s.d.Instances(ctx)
+	if err != nil || len(list) != 2 || list[0].MadeBy != mark || list[1].MadeBy != mark {
+		s.Errorf("the list has %+v, %v", list, err)
+	}
 }
 
-// stranger: what is under a name with another UUID is left alone.
+// stranger: what is under a name with another UUID is left alone by every call.
 func (s *suite) stranger() {
 	ctx := s.Context()
-	disk := hypervisor.Disk{UUID: "old", Size: 8}
-	s.do("Prepare", true)(s.d.Prepare(ctx, "one", "first", []hypervisor.Disk{disk}))
-	_, err := s.d.Prepare(ctx, "one", "second", []hypervisor.Disk{{UUID: "new", Size: 8}})
-	s.refused("Prepare of another one", fault.Exists, err)
-	_, err = s.d.Keep(ctx, "one", "second")
-	s.refused("Keep of another one", fault.Exists, err)
-	_, err = s.d.Start(ctx, hypervisor.Spec{Name: "one", UUID: "second", Memory: 64, VCPUs: 1})
-	s.refused("Start of another one", fault.Exists, err)
-	if got := s.state("one", hypervisor.Stopped); got.UUID != "first" || len(got.Disks) != 1 || got.Disks[0].UUID != "old" || !got.Blank {
-		s.Errorf("the first one is %+v", got)
+	there := spec("one", hypervisor.Disk{UUID: "old", Size: 8})
+	second := hypervisor.Thing{UUID: "second", Name: "one"}
+	verbs := map[string]func() error{
+		"Prepare": func() error {
+			_, err := s.d.Prepare(ctx, second, hypervisor.Mark{Life: "another-life", Job: 7, Opcode: 1}, []hypervisor.Disk{{UUID: "new", Size: 8}})
+			return err
+		},
+		"Prepare by nobody": func() error { _, err := s.d.Prepare(ctx, second, hypervisor.Mark{}, nil); return err },
+		"Drop":              func() error { _, err := s.d.Drop(ctx, second, []string{"old"}); return err },
+		"Remove":            func() error { _, err := s.d.Remove(ctx, second); return err },
+		"Rename":            func() error { _, err := s.d.Rename(ctx, second, "two"); return err },
+		"Start": func() error {
+			_, err := s.d.Start(ctx, hypervisor.Spec{Name: "one", UUID: "second", By: mark})
+			return err
+		},
+		"Stop":     func() error { _, err := s.d.Stop(ctx, second, hypervisor.Stop{Force: true}); return err },
+		"Reboot":   func() error { return s.d.Reboot(ctx, second) },
+		"Instance": func() error { _, err := s.d.Instance(ctx, second); return err },
+	}
+	check := func(state hypervisor.State) {
+		s.Helper()
+		for verb, call := range verbs {
+			err := call()
+			s.refused(verb+" of another one", fault.Exists, err)
+			if f, known := errors.AsType[*fault.Error](err); !known || f.Hint == "" || !strings.Contains(f.Message, "second") || !strings.Contains(f.Message, there.UUID) {
+				s.Errorf("%s of another one: %v lacks a UUID, or a hint", verb, err)
+			}
+			if got := s.state("one", state); got.Name != "one" || len(got.Disks) != 1 || got.Disks[0].UUID != "old" || got.MadeBy != mark {
+				s.Fatalf("%s of another one made of the first: %+v", verb, got)
+			}
+		}
+	}
+	s.do("Prepare", true)(s.d.Prepare(ctx, there.Thing(), mark, there.Disks))
+	check(hypervisor.Stopped)
+	s.do("Start", true)(s.d.Start(ctx, there))
+	verbs["Prepare by the same life beside what runs"] = func() error { _, err := s.d.Prepare(ctx, second, mark, nil); return err }
+	check(hypervisor.Running)
+	s.d = s.open(s.T, s.dir)
+	check(hypervisor.Running)
+}
+
+// named lists what is under a name, by UUID.
+func (s *suite) named(name string, want ...string) {
+	s.Helper()
+	list, err := s.d.Named(s.Context(), name)
+	if err != nil {
+		s.Fatalf("Named(%s): %v", name, err)
+	}
+	got := []string{}
+	for i := range list {
+		got = append(got, list[i].UUID)
+		if list[i].Name != name {
+			s.Errorf("Named(%s) has %+v", name, list[i])
+		}
+	}
+	if !slices.Equal(got, want) {
+		s.Fatalf("under the name %s are %v, want %v", name, got, want)
+	}
+}
+
+// namesakes: a node may have several things of one name, which are told apart by UUID.
+func (s *suite) namesakes() {
+	ctx := s.Context()
+	first, second, third := spec("one", hypervisor.Disk{UUID: "d", Size: 8}), spec("one"), spec("two")
+	first.UUID, second.UUID = "uuid-1", "uuid-2"
+	s.named("one")
+	s.do("Prepare", true)(s.d.Prepare(ctx, first.Thing(), mark, first.Disks))
+	s.do("Prepare beside what this life left", true)(s.d.Prepare(ctx, second.Thing(), mark, nil))
+	s.do("second Prepare", false)(s.d.Prepare(ctx, second.Thing(), mark, nil))
+	s.do("Prepare", true)(s.d.Prepare(ctx, third.Thing(), mark, nil))
+	third.Name = "one"
+	s.do("Start under another name", true)(s.d.Start(ctx, third))
+	for range 2 {
+		s.named("one", "uuid-1", "uuid-2", "uuid-of-two")
+		s.named("two")
+		for _, of := range []hypervisor.Spec{first, second, third} {
+			got, err := s.d.Instance(ctx, of.Thing())
+			if err != nil || got.UUID != of.UUID || got.Name != "one" || len(got.Disks) != len(of.Disks) || got.Active() != (of.UUID == third.UUID) {
+				s.Errorf("of three namesakes %s is %+v, %v", of.UUID, got, err)
+			}
+		}
+		s.d = s.open(s.T, s.dir)
+	}
+	_, err := s.d.Rename(ctx, first.Thing(), "one")
+	if err != nil {
+		s.Errorf("Rename to the name that it has: %v", err)
+	}
+	s.do("Stop", true)(s.d.Stop(ctx, third.Thing(), hypervisor.Stop{}))
+	s.do("Rename", true)(s.d.Rename(ctx, third.Thing(), "three"))
+	s.do("Remove", true)(s.d.Remove(ctx, first.Thing()))
+	s.named("one", "uuid-2")
+	s.named("three", "uuid-of-two")
+	_, err = s.d.Instance(ctx, hypervisor.Thing{UUID: "uuid-of-two", Name: "whatever"})
+	if err != nil {
+		s.Errorf("what is known under another name: %v", err)
 	}
 }
 
 func (s *suite) rename() {
 	ctx := s.Context()
-	_, err := s.d.Rename(ctx, "a", "b")
+	_, err := s.d.Rename(ctx, thing("a"), "b")
 	s.refused("Rename of an unknown instance", fault.NotFound, err)
 	disk := hypervisor.Disk{UUID: "d", Size: 8}
 	i := spec("a", disk)
-	s.do("Prepare", true)(s.d.Prepare(ctx, i.Name, i.UUID, i.Disks))
-	s.do("Prepare", true)(s.d.Prepare(ctx, "taken", "t", nil))
-	_, err = s.d.Rename(ctx, "a", "taken")
+	s.do("Prepare", true)(s.d.Prepare(ctx, i.Thing(), mark, i.Disks))
+	s.do("Prepare", true)(s.d.Prepare(ctx, thing("taken"), mark, nil))
+	_, err = s.d.Rename(ctx, thing("a"), "taken")
 	s.refused("Rename to a name in use", fault.Exists, err)
-	_, err = s.d.Rename(ctx, "a", "../b")
+	_, err = s.d.Rename(ctx, thing("a"), "../b")
 	s.refused("Rename to a bad name", fault.Invalid, err)
-	s.do("first Rename", true)(s.d.Rename(ctx, "a", "b"))
-	s.do("second Rename", false)(s.d.Rename(ctx, "a", "b"))
+	s.do("first Rename", true)(s.d.Rename(ctx, thing("a"), "b"))
+	s.do("second Rename", false)(s.d.Rename(ctx, thing("a"), "b"))
 	s.d = s.open(s.T, s.dir)
-	if got := s.state("b", hypervisor.Stopped); got.Name != "b" || got.UUID != i.UUID || len(got.Disks) != 1 {
+	if got := s.state("a", hypervisor.Stopped); got.Name != "b" || got.UUID != i.UUID || len(got.Disks) != 1 {
 		s.Fatalf("renamed instance is %+v", got)
 	}
-	_, err = s.d.Instance(ctx, "a")
-	s.refused("Instance under the old name", fault.NotFound, err)
+	s.named("a")
+	_, err = s.d.Rename(ctx, thing("unknown"), "b")
+	s.refused("Rename of what is not there to a name in use", fault.NotFound, err)
 	i.Name = "b"
 	s.do("Start", true)(s.d.Start(ctx, i))
-	_, err = s.d.Rename(ctx, "b", "c")
+	_, err = s.d.Rename(ctx, i.Thing(), "c")
 	s.refused("Rename of a running instance", fault.WrongState, err)
 }
 
 func (s *suite) unknown() {
 	ctx := s.Context()
-	s.do("Stop", false)(s.d.Stop(ctx, "one", hypervisor.Stop{}))
-	s.do("Drop", false)(s.d.Drop(ctx, "one", []string{"x"}))
-	s.do("Remove", false)(s.d.Remove(ctx, "one"))
+	_, err := s.d.Instance(ctx, thing("one"))
+	s.refused("Instance", fault.NotFound, err)
+	s.do("Stop", false)(s.d.Stop(ctx, thing("one"), hypervisor.Stop{}))
+	s.do("Drop", false)(s.d.Drop(ctx, thing("one"), []string{"x"}))
+	s.do("Remove", false)(s.d.Remove(ctx, thing("one")))
 	list, err := s.d.Instances(ctx)
 	if err != nil || len(list) != 0 {
 		s.Fatalf("Instances of an empty node: %v, %v", list, err)
@@ -282,9 +379,15 @@ func (s *suite) badNames() {
 	for _, name := range []string{"..", "../x", "a/b", ".hidden", "a\x00b"} {
 		_, err := s.d.Start(s.Context(), spec(name))
 		s.refused(fmt.Sprintf("Start(%q)", name), fault.Invalid, err)
-		_, err = s.d.Remove(s.Context(), name)
+		_, err = s.d.Remove(s.Context(), thing(name))
 		s.refused(fmt.Sprintf("Remove(%q)", name), fault.Invalid, err)
+		_, err = s.d.Instance(s.Context(), hypervisor.Thing{UUID: name, Name: "one"})
+		s.refused(fmt.Sprintf("Instance with the UUID %q", name), fault.Invalid, err)
+		_, err = s.d.Named(s.Context(), name)
+		s.refused(fmt.Sprintf("Named(%q)", name), fault.Invalid, err)
 	}
+	_, err := s.d.Stop(s.Context(), hypervisor.Thing{Name: "one"}, hypervisor.Stop{})
+	s.refused("Stop without a UUID", fault.Invalid, err)
 	s.do("a name in another script", true)(s.d.Start(s.Context(), spec("größe.пример")))
 }
 
@@ -310,11 +413,11 @@ func (s *suite) memory() {
 func (s *suite) survives() {
 	ctx := s.Context()
 	disk := hypervisor.Disk{UUID: "d", Size: 8}
-	s.do("Prepare", true)(s.d.Prepare(ctx, "b", "uuid-of-b", []hypervisor.Disk{disk}))
+	s.do("Prepare", true)(s.d.Prepare(ctx, thing("b"), mark, []hypervisor.Disk{disk}))
 	s.do("Start", true)(s.d.Start(ctx, spec("b", disk)))
-	s.do("Prepare", true)(s.d.Prepare(ctx, "a", "uuid-of-a", nil))
-	s.do("Prepare", true)(s.d.Prepare(ctx, "c", "uuid-of-c", nil))
-	s.do("Remove", true)(s.d.Remove(ctx, "c"))
+	s.do("Prepare", true)(s.d.Prepare(ctx, thing("a"), mark, nil))
+	s.do("Prepare", true)(s.d.Prepare(ctx, thing("c"), mark, nil))
+	s.do("Remove", true)(s.d.Remove(ctx, thing("c")))
 	free := s.node()
 	s.d = s.open(s.T, s.dir)
 	if b := s.state("b", hypervisor.Running); b.UUID != "uuid-of-b" || b.Memory != 64 || len(b.Disks) != 1 || b.Disks[0] != disk {
@@ -328,7 +431,7 @@ func (s *suite) survives() {
 	if again := s.node(); again.MemoryTotal != free.MemoryTotal || again.DiskTotal != free.DiskTotal {
 		s.Fatalf("node figures changed: %+v and %+v", free, again)
 	}
-	s.do("Stop", true)(s.d.Stop(ctx, "b", hypervisor.Stop{}))
+	s.do("Stop", true)(s.d.Stop(ctx, thing("b"), hypervisor.Stop{}))
 	if err := s.d.Close(); err != nil {
 		s.Fatalf("Close: %v", err)
 	}
@@ -340,7 +443,7 @@ func (s *suite) canceled() {
 	if changed, err := s.d.Start(ctx, spec("one")); err == nil || changed {
 		s.Fatalf("Start with a cancelled context: %v, %v", changed, err)
 	}
-	_, err := s.d.Instance(s.Context(), "one")
+	_, err := s.d.Instance(s.Context(), thing("one"))
 	s.refused("Instance after a cancelled Start", fault.NotFound, err)
 }
 
@@ -355,7 +458,7 @@ func (s *suite) concurrent() {
 		all.Go(func() {
 			i := spec(fmt.Sprintf("i%02d", n))
 			_, err1 := s.d.Start(ctx, i)
-			_, err2 := s.d.Stop(ctx, i.Name, hypervisor.Stop{Force: true})
+			_, err2 := s.d.Stop(ctx, i.Thing(), hypervisor.Stop{Force: true})
 			var err3 error
 			if n%2 == 0 {
 				_, err3 = s.d.Start(ctx, i)

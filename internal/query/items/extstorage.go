@@ -2,7 +2,6 @@ package items
 
 import (
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/drover-project/drover/internal/query"
@@ -27,28 +26,10 @@ var extStorageTable = query.Table[extRow]{
 }.Indexed()
 
 func extRows(v *query.View, _ extRow) []extRow {
-	byName := map[string]extRow{}
-	var asked []string
-	for uuid, answer := range v.Answers.Nodes {
-		if answer.Failed != "" {
-			continue
-		}
-		asked = append(asked, uuid)
-		for name, state := range answer.ExtStorage {
-			r, ok := byName[name]
-			if !ok {
-				r = extRow{name: name, at: map[string]query.ExtStorageState{}}
-			}
-			r.at[uuid] = state
-			byName[name] = r
-		}
-	}
-	slices.Sort(asked)
-	out := make([]extRow, 0, len(byName))
-	for _, name := range slices.SortedFunc(maps.Keys(byName), query.CompareIdentities) {
-		r := byName[name]
-		r.asked = asked
-		out = append(out, r)
+	names, at, asked := onNodes(v, func(answer query.NodeState) map[string]query.ExtStorageState { return answer.ExtStorage })
+	out := make([]extRow, len(names))
+	for i, name := range names {
+		out[i] = extRow{name: name, at: at[name], asked: asked}
 	}
 	return out
 }

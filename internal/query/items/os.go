@@ -29,32 +29,33 @@ var osTable = query.Table[osRow]{
 	Expand:    osRows,
 }.Indexed()
 
-// osRows gathers the nodes' definitions by name, in nice order.
 func osRows(v *query.View, _ osRow) []osRow {
-	byName := map[string]osRow{}
-	var asked []string
+	names, at, asked := onNodes(v, func(answer query.NodeState) map[string]query.OSState { return answer.OS })
+	out := make([]osRow, len(names))
+	for i, name := range names {
+		out[i] = osRow{name: name, at: at[name], asked: asked}
+	}
+	return out
+}
+
+// onNodes gathers what nodes have under names: the names in nice order, what each node has
+// under each, and the nodes that answered. Nodes are named by UUID.
+func onNodes[S any](v *query.View, of func(query.NodeState) map[string]S) (names []string, at map[string]map[string]S, asked []string) {
+	at = map[string]map[string]S{}
 	for uuid, answer := range v.Answers.Nodes {
 		if answer.Failed != "" {
 			continue
 		}
 		asked = append(asked, uuid)
-		for name, state := range answer.OS {
-			r, ok := byName[name]
-			if !ok {
-				r = osRow{name: name, at: map[string]query.OSState{}}
+		for name, state := range of(answer) {
+			if at[name] == nil {
+				at[name] = map[string]S{}
 			}
-			r.at[uuid] = state
-			byName[name] = r
+			at[name][uuid] = state
 		}
 	}
 	slices.Sort(asked)
-	out := make([]osRow, 0, len(byName))
-	for _, name := range slices.SortedFunc(maps.Keys(byName), query.CompareIdentities) {
-		r := byName[name]
-		r.asked = asked
-		out = append(out, r)
-	}
-	return out
+	return slices.SortedFunc(maps.Keys(at), query.CompareIdentities), at, asked
 }
 
 // everywhere reports whether a test holds on every node that answered; a node

@@ -197,6 +197,7 @@ func TestJobIDs(t *testing.T) {
 		`id == -5`:                      "error: Invalid value for job ID ' -5'",
 		`id < 3`:                        `1 "success"; 2 "success"`,
 		`id == "7"`:                     `error: Invalid types in comparison, trying to compare 7 with 'QuotedString "7"' (numbers stand without quotes; times are "2026-11-15", "2026-11-15 08:30" or -1h, durations 90s or 1h30m, sizes 512M or 2G)`,
+		`oppriority > -7`:               `error: Invalid types in comparison, trying to compare [0] with 'NumericValue (-7)'`,
 	} {
 		if got := run(t, src, "job", "id,status", filter, query.Options{}); got != want {
 			t.Errorf("%s: got %s, want %s", filter, got, want)

@@ -103,11 +103,11 @@ func serverFields() []query.Field[*server.Server] {
 			}
 			return ""
 		}),
-		textField("fault", "Fault", "Why the newest task failed", func(s row) string {
-			if s.Fault == nil {
-				return ""
+		textField("fault", "Fault", "Why it is in error, or why the newest task failed", func(s row) string {
+			if trouble := cmp.Or(s.Trouble(), s.Fault); trouble != nil {
+				return trouble.Text
 			}
-			return s.Fault.Text
+			return ""
 		}),
 		textField("project", "Project", "Id of the project that owns it", func(s row) string { return s.Project }),
 		textField("user", "User", "Id of the user who made it", func(s row) string { return s.User }),
@@ -115,9 +115,11 @@ func serverFields() []query.Field[*server.Server] {
 		textField("image", "Image", "Name of its image", func(s row) string { return s.Image.Name }),
 		textField("backend", "Backend", "Cluster that it is on; own for this one", func(s row) string { return clusterName(s.Backend) }),
 		textField("instance", "Instance", "Name of its instance there", func(s row) string { return s.Instance }),
+		textField("instance_uuid", "InstanceUUID", "UUID of its instance there, where that is known", func(s row) string { return s.UUID }),
 		momentField("ctime", "CTime", "When it was asked for", func(s row) job.Time { return s.Created }),
 		momentField("mtime", "MTime", "When it was last changed", func(s row) job.Time { return s.Updated }),
 		momentField("built", "Built", "When its instance was first seen", func(s row) job.Time { return s.Built }),
+		momentField("unmatched", "Unmatched", "Since when nobody can tell which instance it is (drover server match)", func(s row) job.Time { return s.Unmatched }),
 		momentField("deleted", "Deleted", "Since when its instance is gone", func(s row) job.Time { return s.Deleted }),
 	}
 }

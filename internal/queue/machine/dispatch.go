@@ -147,10 +147,19 @@ func (m *Machine) acquire(e *entry) {
 	e.place = inLocks
 }
 
+// needs are the locks of the next opcode as things are now. What had begun needs those that it had: what it meant may have another
+// name by now.
+func (m *Machine) needs(e *entry) lock.Request {
+	if e.held != nil {
+		return e.held
+	}
+	return m.world.Locks(e.inputs[e.job.Next()])
+}
+
 // takeLocks asks for the locks that the next opcode needs as things are now. What
 // has begun goes before everybody.
 func (m *Machine) takeLocks(e *entry) bool {
-	e.request = m.world.Locks(e.inputs[e.job.Next()])
+	e.request = m.needs(e)
 	priority := e.job.Priority()
 	if e.begun() {
 		priority = math.MinInt
@@ -165,9 +174,18 @@ func (m *Machine) begin(e *entry) {
 	e.place = inRunner
 	m.running++
 	i := e.job.Next()
-	e.job = e.job.BeginRun(i, m.at())
+	undo := false
+	switch {
+	case resumed:
+		_, kept := m.begun[e.id()]
+		e.job, undo = e.job.BeginRun(i, m.at()), kept && e.job.CancelReason == job.Killed
+	case m.world.Stepwise:
+		e.job = e.job.BeginSteps(i, m.at())
+	default:
+		e.job = e.job.BeginRun(i, m.at())
+	}
 	m.out.touch(e.id())
-	m.out.Starts = append(m.out.Starts, Start{Job: e.id(), Index: i, Op: e.inputs[i], Resumed: resumed, Unlocked: e.request == nil})
+	m.out.Starts = append(m.out.Starts, Start{Job: e.id(), Index: i, Op: e.inputs[i], Resumed: resumed, Undo: undo, Stepwise: e.job.Ops[i].Stepwise, Locks: e.request, Unlocked: e.request == nil})
 }
 
 // serve moves entries on that were granted all their locks. The cluster may
@@ -178,7 +196,7 @@ func (m *Machine) serve(owners []lock.Owner) {
 		e := m.entry(job.ID(owners[0]))
 		owners = owners[1:]
 		m.note(e, wait{})
-		if now := m.world.Locks(e.inputs[e.job.Next()]); now != nil && !now.Equal(e.request) {
+		if now := m.needs(e); now != nil && !now.Equal(e.request) {
 			owners = append(owners, m.locks.Release(e.owner())...)
 			if !m.takeLocks(e) {
 				continue
@@ -200,7 +218,7 @@ func (m *Machine) settleOp(e *entry) {
 	}
 	m.leave(e)
 	m.leaveBuckets(e)
-	e.request = nil
+	e.request, e.held = nil, nil
 	m.serve(m.locks.Release(e.owner()))
 }
 

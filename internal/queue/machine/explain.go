@@ -144,9 +144,26 @@ func (m *Machine) explain(e *entry) Explanation {
 		x.Why = m.waitsFor(&w)
 	} else if e.place == inGranted {
 		x.Why = job.NoSlotWhileReady
+	} else if i := j.Next(); e.place == inRunner {
+		x.Why += atStep(&j.Ops[i])
 	}
 	x.Change = m.remedies(e, v, x)
 	return x
+}
+
+// atStep says which step of an opcode runs, if it does several things.
+func atStep(op *job.Op) string {
+	for i, s := range op.Steps {
+		if s.State != job.StepRunning {
+			continue
+		}
+		where := ""
+		if s.Node != "" {
+			where = " on " + s.Node
+		}
+		return fmt.Sprintf(", at step %d of %d: %s%s", i+1, len(op.Steps), s.Text, where)
+	}
+	return ""
 }
 
 func (m *Machine) explainDependencies(e *entry) []Dependency {
@@ -206,7 +223,7 @@ func (m *Machine) explainLocks(e *entry) Locks {
 	out := Locks{Needs: []Lock{}, Held: []Lock{}}
 	request := e.request
 	if request == nil {
-		request = m.world.Locks(e.inputs[e.job.Next()])
+		request = m.needs(e)
 	}
 	for _, w := range request {
 		if need := (Lock{m.lockName(w.Name), w.Mode.String()}); !slices.Contains(out.Needs, need) { // an opcode may name one twice

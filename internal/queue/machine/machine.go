@@ -39,6 +39,7 @@ import (
 // may be used beside its original.
 type Machine struct {
 	resumable func(opcode string) (bool, string)
+	begun     map[job.ID]Begun // as they were found; clones share it
 	world     World
 	// token tells which entries are this machine's own to change (Clone). Of a clone,
 	// cloned are the tokens that its original had before and has since.
@@ -102,6 +103,12 @@ type Start struct {
 	// Resumed says that the opcode had begun under the controller before: what is
 	// left of that is there.
 	Resumed bool
+	// Undo asks to take back what the opcode has done: its job was being killed when the controller ended.
+	Undo bool
+	// Stepwise says that what the opcode does is kept (World.Stepwise when it began).
+	Stepwise bool
+	// Locks are those that the opcode holds.
+	Locks lock.Request
 	// Unlocked says that nobody could tell which locks the opcode needs, so that it
 	// has none: it has to find out what is wrong, or that it can be told by now.
 	Unlocked bool
@@ -166,9 +173,23 @@ type Loaded struct {
 	Flags  state.Flags
 	LastID job.ID
 	// Resumable tells whether an opcode that ran when the controller ended may be
-	// run again, and why or why not.
+	// run again, and why or why not. It is asked about those that a program of before began,
+	// which kept nothing of what it did.
 	Resumable func(opcode string) (bool, string)
-	World     World
+	// Begun are those that are known to have begun something, by what was kept of it.
+	Begun map[job.ID]Begun
+	World World
+}
+
+// Begun is what was kept of an opcode that ran when the controller ended.
+type Begun struct {
+	// Locks are those that it held; nil for those that it asks for.
+	Locks lock.Request
+	// Steps are what it does, as far as they came; Why says how it goes on, for people.
+	Steps []job.Step
+	Why   string
+	// Lost is why nobody can go on with it, empty if somebody can.
+	Lost string
 }
 
 // New returns a machine that goes on from what was stored; the first event must
@@ -179,7 +200,7 @@ func New(l Loaded) (*Machine, error) {
 		return nil, err
 	}
 	m := &Machine{
-		resumable: l.Resumable, world: l.World, token: &token{}, lastID: l.LastID, unread: l.Unread,
+		resumable: l.Resumable, begun: l.Begun, world: l.World, token: &token{}, lastID: l.LastID, unread: l.Unread,
 		ready: newLine(), granted: newLine(), full: newTree(waiter.less), members: newTree(member.less),
 		counts: newTree(count.less), edges: newTree(edge.less), locks: lock.NewTable(),
 		rules: l.Rules, chain: chain, flags: l.Flags,

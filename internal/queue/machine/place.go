@@ -46,6 +46,7 @@ type entry struct {
 	wait    wait              // what keeps it from going on
 	buckets []schedule.Bucket // counted in, while in flight
 	request lock.Request      // what was asked of the lock table
+	held    lock.Request      // what the next opcode held when it had begun, under the controller before
 	// came are the jobs it depends on that have ended; pending is how many have not.
 	came    map[job.ID]job.Status
 	pending int

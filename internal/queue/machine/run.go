@@ -25,18 +25,28 @@ func (m *Machine) Runs(s Start) bool {
 	return ok && e.place == inRunner && e.job.Next() == s.Index
 }
 
-// Log says that a running opcode left messages; their serials are given here.
+// Log says that a running opcode left messages, whose serials are given here, and how far it came.
 type Log struct {
 	Job     job.ID
 	Index   int
 	Entries []job.LogEntry
+	// Steps are all of them as they are now; nil where nothing is new.
+	Steps []job.Step
 }
 
 func (l Log) apply(m *Machine) {
-	if e := m.inRun(l.Job, l.Index); e != nil && len(l.Entries) > 0 {
-		e.job = e.job.AddLogs(l.Index, l.Entries...)
+	if e := m.inRun(l.Job, l.Index); e != nil && (len(l.Entries) > 0 || l.Steps != nil) {
+		e.job = l.added(e.job)
 		m.out.touch(l.Job)
 	}
+}
+
+// added returns the job with what the opcode left.
+func (l Log) added(j *job.Job) *job.Job {
+	if l.Steps != nil {
+		j = j.WithSteps(l.Index, l.Steps)
+	}
+	return j.AddLogs(l.Index, l.Entries...)
 }
 
 // Release says that a running opcode gives back some of its locks.
@@ -67,7 +77,7 @@ func (d Done) apply(m *Machine) {
 	if e == nil {
 		return // the job was given up meanwhile
 	}
-	j := e.job.AddLogs(d.Index, d.Entries...).WithNodes(d.Index, d.Nodes)
+	j := d.added(e.job).WithNodes(d.Index, d.Nodes)
 	if d.Err != nil {
 		m.end(e, j.Fail(d.Index, d.Err, m.at()))
 		return

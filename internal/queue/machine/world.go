@@ -19,6 +19,8 @@ type World struct {
 	// be told: the opcode will say itself what is wrong when it runs, or ask again.
 	// It must be a function of the opcode alone.
 	Locks func(*opcode.Opcode) lock.Request
+	// Stepwise says that what opcodes do is kept from now on, so that others can go on with it.
+	Stepwise bool
 	// LockName is what people call a lock; nil for its own name.
 	LockName func(lock.Name) string
 }
@@ -66,7 +68,8 @@ type Stop struct{}
 func (Stop) apply(m *Machine) { m.closing = true }
 
 // Recover is the first event of a machine: each job that had not ended goes to
-// its place. What ran when the controller ended goes on where its opcode is
+// its place. What ran when the controller ended goes on: where it was, if what it does was kept, or from
+// the beginning, if nothing that it does had begun. One that a program of before began does where its opcode is
 // declared to be resumable, and else ends in an error that says so. What goes on
 // gets its locks before anything else is decided, and no rule, limit or number of
 // slots keeps it: it has begun.
@@ -109,9 +112,19 @@ func (m *Machine) interrupted(e *entry) (again bool, why string) {
 	if op.Status != job.Running {
 		return false, ""
 	}
+	begun, kept := m.begun[e.id()]
 	resumable, because := m.resumable(op.Input.ID)
-	if e.job.CancelReason == job.Killed {
+	switch killed := e.job.CancelReason == job.Killed; {
+	case begun.Lost != "":
+		resumable, because = false, begun.Lost
+	case kept && killed:
+		return true, "The controller ended while this opcode was being killed; what it did is taken back, unless it has to stay: " + begun.Why
+	case kept:
+		return true, "The controller ended while this opcode ran; it goes on: " + begun.Why
+	case killed:
 		resumable, because = false, "it was being killed"
+	case op.Stepwise && !resumable:
+		resumable, because = true, "nothing that it does had begun"
 	}
 	if resumable {
 		return true, "The controller ended while this opcode ran; it is run again: " + because
@@ -126,6 +139,9 @@ func (m *Machine) resume(e *entry, why string) {
 	i := e.job.Next()
 	from := cmp.Or(e.job.Ops[i].Exec, e.job.Known())
 	e.job = e.job.Resume(i).WithWait(job.Span{Kind: job.Restart, From: from, To: m.at(), Opcode: i, Text: why}).AddMessage(i, why, m.at())
+	if begun := m.begun[e.id()]; begun.Steps != nil {
+		e.job, e.held = e.job.WithSteps(i, begun.Steps), begun.Locks
+	}
 	m.out.touch(e.id())
 	m.enterBuckets(e)
 	e.place = inResume

@@ -51,7 +51,12 @@ const (
 	Standbys      = "who stands by shows what is stored"
 	NothingLeft   = "nothing runs that nobody owns"
 	Answered      = "when all is well requests are answered"
+	Refused       = "nothing refuses what clients may ask for"
+	RuleHolds     = "a rule holds for jobs that came after it"
+	RuleEnds      = "a rule ends at its time"
 	TagsWanted    = "the cluster has the tags that are wanted"
+	Published     = "each opcode that ended is published"
+	BasisMoved    = "a plan is carried out only upon what it was computed from"
 	PlanOutcome   = "a deployment comes to what its plan says"
 	TaskOrder     = "a task begins after what it needs"
 )

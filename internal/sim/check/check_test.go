@@ -112,3 +112,34 @@ func TestReached(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestRules(t *testing.T) {
+	for _, tc := range []struct {
+		action   string
+		limit    int
+		again    bool // another is asked for
+		handedIn time.Duration
+		running  int
+		want     []string
+	}{
+		{"PAUSE", 0, false, 6, 1, []string{RuleHolds}},
+		{"REJECT", 0, false, 6, 1, []string{RuleHolds}},
+		{"PAUSE", 0, false, 5, 1, nil},
+		{"PAUSE", 0, true, 6, 1, nil},
+		{"ACCEPT", 0, false, 6, 9, nil},
+		{"RATE_LIMIT", 2, false, 6, 2, nil},
+		{"RATE_LIMIT", 2, false, 6, 3, []string{RuleHolds}},
+	} {
+		v := &Verdict{Since: func() time.Duration { return 5 }}
+		r := NewRules(v)
+		r.Acts("a", 1, tc.handedIn, tc.running)
+		r.Asked("a")
+		r.InForce("a", tc.action, tc.limit)
+		if tc.again {
+			r.Asked("a")
+		}
+		r.Acts("b", 1, tc.handedIn, tc.running)
+		r.Acts("a", 1, tc.handedIn, tc.running)
+		want(t, tc.action, v, tc.want...)
+	}
+}

@@ -1,6 +1,7 @@
 package order_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -74,5 +75,68 @@ func TestASeedIsOneOrder(t *testing.T) {
 			t.Errorf("seeds %d and %d are one order", seed, other)
 		}
 		orders[first] = seed
+	}
+}
+
+// TestAMapMoreIsNoOtherOrder: what is made when it is first needed is made in one of two
+// histories of a seed alone.
+func TestAMapMoreIsNoOtherOrder(t *testing.T) {
+	if !order.Repeats {
+		t.Skip("only with the overlay (make simulate)")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	walk := func(more bool) (keys []int) {
+		order.Begin(7)
+		defer order.End()
+		synctest.Test(t, func(*testing.T) {
+			for n := range 2 {
+				set := map[int]bool{}
+				for i := range 100 {
+					set[i] = true
+				}
+				if n == 1 || more {
+					keys = slices.Collect(maps.Keys(set))
+				}
+			}
+		})
+		return keys
+	}
+	if once, twice := walk(false), walk(true); !slices.Equal(once, twice) {
+		t.Errorf("behind another map the order is another:\n%v\n%v", once, twice)
+	}
+}
+
+// TestContextsEndInOneOrder: many contexts that end with another do so in the order in
+// which they came, wherever in memory they are.
+func TestContextsEndInOneOrder(t *testing.T) {
+	if !order.Repeats {
+		t.Skip("only with the overlay (make simulate)")
+	}
+	const many = 50
+	ends := func(apart int) (ended []int) {
+		order.Begin(7)
+		defer order.End()
+		synctest.Test(t, func(t *testing.T) {
+			parent, end := context.WithCancel(t.Context())
+			var mu sync.Mutex
+			for i := range many {
+				_ = make([]byte, apart)
+				context.AfterFunc(parent, func() {
+					mu.Lock()
+					defer mu.Unlock()
+					ended = append(ended, i)
+				})
+			}
+			end()
+			synctest.Wait()
+		})
+		return ended
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	first := ends(0)
+	for apart := range 20 {
+		if again := ends(100 * apart); len(again) != many || !slices.Equal(first, again) {
+			t.Fatalf("they end in another order:\n%v\n%v", first, again)
+		}
 	}
 }

@@ -27,8 +27,9 @@ func TestTheInstalledGoCanBeSimulated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"proc.go", "rand.go", "select.go", "sema.go", "time.go", "simulate.go"} {
-		if !strings.Contains(string(text), "/runtime/"+file+`"`) {
+	for _, file := range []string{"/runtime/proc.go", "/runtime/rand.go", "/runtime/select.go", "/runtime/sema.go", "/runtime/time.go", "/runtime/simulate.go",
+		"/math/rand/rand.go", "/math/rand/v2/rand.go", "/os/tempfile.go", "/context/context.go"} {
+		if !strings.Contains(string(text), "/src"+file+`"`) {
 			t.Errorf("the overlay does not change %s: %s", file, text)
 		}
 	}

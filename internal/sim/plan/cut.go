@@ -3,7 +3,7 @@ package plan
 import "slices"
 
 // Cut makes a plan that fails smaller, as long as it fails: it leaves out faults, then
-// requests, clients and nodes. fails runs a plan. What is left out shifts the order of
+// kinds of work, requests, clients and nodes. fails runs a plan. What is left out shifts the order of
 // goroutines, so each is tried in so many orders before it counts as needed. Cut returns the
 // smallest plan that it found, and how many it ran.
 func Cut(p Plan, orders int, fails func(Plan) bool) (smallest Plan, runs int) {
@@ -18,6 +18,13 @@ func Cut(p Plan, orders int, fails func(Plan) bool) (smallest Plan, runs int) {
 				continue
 			}
 			again = true
+		}
+	}
+	for i := 0; i < len(c.plan.Work); {
+		less := c.plan
+		less.Work = slices.Delete(slices.Clone(less.Work), i, i+1)
+		if !c.try(less) {
+			i++
 		}
 	}
 	c.shrink(func(p *Plan) *int { return &p.Size.Requests })

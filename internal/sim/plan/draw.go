@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/fnv"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -25,12 +26,12 @@ var (
 	// Small is three controllers with few nodes.
 	Small = Shape{
 		Largest: Size{Controllers: 3, Nodes: 5, Instances: 6, Clients: 3, Requests: 10, Trouble: Span(90 * time.Second)}, Faults: 5,
-		Crossings: map[Port]int{Commit: 120, Answer: 120, Order: 60, Done: 60, Told: 36},
+		Crossings: map[Port]int{Commit: 120, Answer: 120, Order: 60, Done: 60, Told: 36, Publish: 50},
 	}
 	// Large is three controllers with fifty nodes.
 	Large = Shape{
 		Largest: Size{Controllers: 3, Nodes: 50, Instances: 30, Clients: 10, Requests: 12, Trouble: Span(90 * time.Second)}, Faults: 5,
-		Crossings: map[Port]int{Commit: 300, Answer: 300, Order: 200, Done: 200, Told: 120},
+		Crossings: map[Port]int{Commit: 300, Answer: 300, Order: 200, Done: 200, Told: 120, Publish: 150},
 	}
 )
 
@@ -64,10 +65,55 @@ func DrawOf(seed uint64, s Shape) Plan {
 			p.Faults = append(p.Faults, s.crossing(r, places))
 		}
 	}
+	s.drawWork(&p)
+	if p.Has(Group) {
+		p.Size.Trouble = groupFor
+		for i := range p.Faults {
+			p.Faults[i].At = min(p.Faults[i].At, p.Faults[i].At*groupFor/s.Largest.Trouble+Span(quiet))
+		}
+	}
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.At, b.At), cmp.Compare(a.Nth, b.Nth))
 	})
 	return p
+}
+
+// workIn is one of how many histories has each kind of work. One with whole controllers is
+// as dear as many others, and shorter.
+const (
+	workIn   = 4
+	groupIn  = 12
+	groupFor = Span(30 * time.Second)
+)
+
+// drawWork draws what is asked for beside jobs, and what of it goes wrong outside of
+// controllers.
+func (s Shape) drawWork(p *Plan) {
+	r := NewStreams(p.Seed).Of("work")
+	for _, w := range works {
+		in := workIn
+		if w == Group {
+			in = groupIn
+		}
+		if r.IntN(in) == 0 {
+			p.Work = append(p.Work, w)
+		}
+	}
+	for _, who := range slices.Sorted(maps.Keys(outside)) {
+		x := outside[who]
+		if p.Has(x.of) && r.IntN(2) == 0 {
+			p.Faults = append(p.Faults, Fault{At: s.moment(r), Who: who, Do: x.does, For: lasting(r)})
+		}
+	}
+	if p.Has(Events) && r.IntN(2) == 0 {
+		p.Faults = append(p.Faults, s.crossing(r, []Port{Publish}))
+	}
+}
+
+// moment is when something may go wrong.
+func (s Shape) moment(r *rand.Rand) Span {
+	at := quiet + time.Duration(r.Int64N(int64(time.Duration(s.Largest.Trouble)-quiet)))
+	return Span(at.Round(time.Millisecond))
 }
 
 // some are at least one of what there is.
@@ -94,8 +140,7 @@ func (s Shape) timely(r *rand.Rand, kinds []Kind, size Size) Fault {
 	case n == 15:
 		who, do = All, outages[r.IntN(len(outages))]
 	}
-	at := quiet + time.Duration(r.Int64N(int64(time.Duration(size.Trouble)-quiet)))
-	return Fault{At: Span(at.Round(time.Millisecond)), Who: who, Do: do, For: lasting(r)}
+	return Fault{At: s.moment(r), Who: who, Do: do, For: lasting(r)}
 }
 
 func (s Shape) crossing(r *rand.Rand, places []Port) Fault {

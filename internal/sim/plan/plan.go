@@ -26,9 +26,36 @@ type Plan struct {
 	// Order is which order of goroutines it is, of the many that a seed could have.
 	Order uint64 `json:"order,omitempty"`
 	Size  Size   `json:"size"`
+	// Work is what is asked for beside jobs about instances.
+	Work []Work `json:"work,omitempty"`
 	// Faults are what goes wrong, those at times first.
 	Faults []Fault `json:"faults"`
 }
+
+// Work is what somebody asks of a group.
+type Work string
+
+// The kinds of work. What there is none of in a history costs it nothing.
+const (
+	// Rules are filter rules: put, changed, deleted, ending by themselves.
+	Rules Work = "rules"
+	// Tags are those of instances and of the cluster, by jobs.
+	Tags Work = "tags"
+	// Servers are those of the Compute API with their tags, on a cluster of another kind.
+	Servers Work = "servers"
+	// Deployments run tasks on the nodes.
+	Deployments Work = "deployments"
+	// Events are told to a broker.
+	Events Work = "events"
+	// Group is asked of all controllers of a group alike: who stands by answers, or forwards.
+	Group Work = "group"
+)
+
+// works are all kinds of work, in order.
+var works = []Work{Rules, Tags, Servers, Deployments, Events, Group}
+
+// Has tells whether a plan has a kind of work.
+func (p Plan) Has(w Work) bool { return slices.Contains(p.Work, w) }
 
 // Size is how large a history is.
 type Size struct {
@@ -49,8 +76,8 @@ type Fault struct {
 	// Port and Nth name a crossing: the Nth of the port by whomever it is.
 	Port Port `json:"port,omitempty"`
 	Nth  int  `json:"nth,omitempty"`
-	// Who is the controller that it strikes at a time, Leader or All. At a crossing it is
-	// whoever crosses.
+	// Who is what it strikes at a time: a controller, Leader, All, Cluster, Broker or Tasks. At a
+	// crossing it is whoever crosses.
 	Who string `json:"who,omitempty"`
 	Do  Kind   `json:"do"`
 	// For is how long it lasts.
@@ -63,6 +90,22 @@ const (
 	Leader = "leader"
 	All    = "all"
 )
+
+// Cluster is the cluster that servers are on, and Broker who is told of events: each may be
+// away. Tasks are the commands of tasks that run on nodes: what waits for their end there
+// may be killed.
+const (
+	Cluster = "cluster"
+	Broker  = "broker"
+	Tasks   = "tasks"
+)
+
+// outside are the kinds of faults that strike what is no controller, and of which work
+// that is.
+var outside = map[string]struct {
+	of   Work
+	does Kind
+}{Cluster: {Servers, Reset}, Broker: {Events, Reset}, Tasks: {Deployments, Kill}}
 
 // Kind is what goes wrong.
 type Kind string
@@ -81,6 +124,8 @@ const (
 	Slow Kind = "slow"
 	// Lose loses one message, and the connection with it.
 	Lose Kind = "lose"
+	// Apart cuts a controller from the others of its group without a word.
+	Apart Kind = "apart"
 )
 
 // Port is where a controller touches what is outside of it.
@@ -97,6 +142,8 @@ const (
 	Done  Port = "done"
 	// Told is before a client hears the answer to a request.
 	Told Port = "told"
+	// Publish is before the broker gets a message.
+	Publish Port = "publish"
 )
 
 // strikes are the kinds that may strike at a port.
@@ -106,13 +153,15 @@ var strikes = map[Port][]Kind{
 	Order:  {Kill, Pause, Pause},
 	Done:   {Kill, Pause},
 	Told:   {Kill, Pause, Lose},
+	// The broker goes away with it: nothing else does at this port.
+	Publish: {Kill, Reset, Reset},
 }
 
-// ports are all ports, in order.
+// ports are all ports that there are in each history, in order.
 var ports = []Port{Commit, Answer, Order, Done, Told}
 
 // timely are the kinds that may strike at a time.
-var timely = []Kind{Kill, Pause, Reset, Silence, Slow}
+var timely = []Kind{Kill, Pause, Reset, Silence, Slow, Apart}
 
 // outages are those that may strike all at once.
 var outages = []Kind{Reset, Silence, Slow}
@@ -129,6 +178,9 @@ func (f Fault) String() string {
 // check refuses a fault that cannot happen.
 func (f Fault) check() error {
 	kinds := timely
+	if x, there := outside[f.Who]; there {
+		kinds = []Kind{x.does}
+	}
 	if f.Port != "" {
 		kinds = strikes[f.Port]
 	}
@@ -149,6 +201,11 @@ func Parse(text []byte) (p Plan, err error) {
 	for _, n := range []int{p.Size.Controllers, p.Size.Nodes, p.Size.Instances, p.Size.Clients, p.Size.Requests} {
 		if n < 1 {
 			return p, fault.New(fault.Invalid, "the plan has a size of %+v, and each has to be 1 at least", p.Size).At("size")
+		}
+	}
+	for _, w := range p.Work {
+		if !slices.Contains(works, w) {
+			return p, fault.New(fault.Invalid, "there is no work %q, but %v", w, works).At("work")
 		}
 	}
 	for _, f := range p.Faults {

@@ -12,7 +12,7 @@ import (
 // TestAPlanIsDrawnFromItsSeed: the same one each time, one that could happen, and one
 // that reads back.
 func TestAPlanIsDrawnFromItsSeed(t *testing.T) {
-	kinds, places := map[Kind]int{}, map[Port]int{}
+	kinds, places, strikes, work := map[Kind]int{}, map[Port]int{}, map[string]int{}, map[Work]int{}
 	for _, shape := range []Shape{Small, Large} {
 		for seed := range uint64(500) {
 			p := DrawOf(seed, shape)
@@ -23,9 +23,13 @@ func TestAPlanIsDrawnFromItsSeed(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(read, p) {
 				t.Fatalf("%s reads back as %s (%v)", p.JSON(), read.JSON(), err)
 			}
+			for _, w := range p.Work {
+				work[w]++
+			}
 			for _, f := range p.Faults {
 				kinds[f.Do]++
 				places[f.Port]++
+				strikes[f.Who]++
 				if time.Duration(f.At) > time.Duration(p.Size.Trouble) {
 					t.Errorf("%v comes after %v", f, p.Size.Trouble)
 				}
@@ -37,7 +41,17 @@ func TestAPlanIsDrawnFromItsSeed(t *testing.T) {
 			t.Errorf("%s was drawn %d times", k, kinds[k])
 		}
 	}
-	for _, p := range append(slices.Clone(ports), "") {
+	for _, w := range works {
+		if work[w] < 50 || work[w] > 500 {
+			t.Errorf("%s is in %d of 1000", w, work[w])
+		}
+	}
+	for who := range outside {
+		if strikes[who] < 50 {
+			t.Errorf("%s was struck %d times", who, strikes[who])
+		}
+	}
+	for _, p := range append(slices.Clone(ports), Publish, "") {
 		if places[p] < 50 {
 			t.Errorf("%q was struck at %d times", p, places[p])
 		}
@@ -54,6 +68,8 @@ func TestPlansThatCannotBe(t *testing.T) {
 		`{` + size + `,"faults":[{"at":"3s","do":"kill","for":"1s"}]}`:                      fault.Invalid,
 		`{` + size + `,"faults":[{"at":"3s","who":"c1","do":"lose","for":"1s"}]}`:           fault.Invalid,
 		`{` + size + `,"faults":[{"port":"order","nth":1,"do":"silence","for":"1s"}]}`:      fault.Invalid,
+		`{` + size + `,"faults":[{"at":"3s","who":"cluster","do":"kill","for":"1s"}]}`:      fault.Invalid,
+		`{` + size + `,"work":["sleep"],"faults":[]}`:                                       fault.Invalid,
 		`{` + size + `,"faults":[{"port":"nowhere","nth":1,"do":"kill","for":"1s"}]}`:       fault.Invalid,
 		`{` + size + `,"faults":[{"at":"soon","who":"c1","do":"kill","for":"1s"}]}`:         fault.Invalid,
 		`{` + size + `,"faults":[{"port":"order","nth":1,"at":"1s","do":"kill","for":""}]}`: fault.Invalid,
@@ -69,13 +85,13 @@ func TestPlansThatCannotBe(t *testing.T) {
 func TestCutLeavesWhatIsNeeded(t *testing.T) {
 	p := DrawOf(1, Small)
 	p.Size.Clients = 3
-	p.Faults = nil
+	p.Faults, p.Work = nil, []Work{Rules, Tags, Events}
 	for i := range 6 {
 		p.Faults = append(p.Faults, Fault{At: Span(i+1) * Span(time.Second), Who: Leader, Do: Kill, For: 1})
 	}
 	needed := []Fault{p.Faults[1], p.Faults[4]}
 	fails := func(p Plan) bool {
-		return slices.Contains(p.Faults, needed[0]) && slices.Contains(p.Faults, needed[1]) && p.Size.Clients == 3 &&
+		return slices.Contains(p.Faults, needed[0]) && slices.Contains(p.Faults, needed[1]) && p.Size.Clients == 3 && p.Has(Tags) &&
 			(p.Order+uint64(len(p.Faults)))%5 == 0
 	}
 	p.Order = 4
@@ -83,7 +99,7 @@ func TestCutLeavesWhatIsNeeded(t *testing.T) {
 		t.Fatal("the plan does not fail")
 	}
 	smallest, runs := Cut(p, 10, fails)
-	if !slices.Equal(smallest.Faults, needed) || !fails(smallest) || smallest.Size.Requests != 1 || smallest.Size.Nodes != 1 || runs == 0 {
+	if !slices.Equal(smallest.Faults, needed) || !slices.Equal(smallest.Work, []Work{Tags}) || !fails(smallest) || smallest.Size.Requests != 1 || smallest.Size.Nodes != 1 || runs == 0 {
 		t.Errorf("cut down to %s", smallest.JSON())
 	}
 }

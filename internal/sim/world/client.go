@@ -11,6 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/sim/plan"
 )
 
@@ -26,6 +27,9 @@ type client struct {
 type request struct {
 	what string
 	job  job.ID // zero until it is acknowledged
+	// label is that of the job, and asked when it was asked for first.
+	label string
+	asked time.Duration
 	// cancelled: a cancel of it was acknowledged.
 	cancelled bool
 }
@@ -115,7 +119,12 @@ func (c *client) ask(question func(context.Context, *term) error) error {
 
 // submit asks for a job under a key until it is acknowledged.
 func (c *client) submit(key, what string, op *opcode.Opcode) {
-	r := &request{what: what}
+	r := &request{what: what, asked: c.w.since()}
+	if c.w.plan.Has(plan.Rules) {
+		if r.label = c.drawLabel(); r.label != "" {
+			op = op.WithReason(reason.Trail{{Source: "user", Reason: r.label, Time: 1}})
+		}
+	}
 	c.w.mu.Lock()
 	c.w.keys[key] = r
 	c.w.mu.Unlock()

@@ -21,10 +21,16 @@ type driver struct {
 
 // work does something to an instance, which takes some time. It happens at a moment of
 // that time, if the life lives until then.
-func (d driver) work(ctx context.Context, instance, what string, act func() (bool, error)) (changed bool, err error) {
-	if err := hypervisor.CheckName(instance); err != nil {
+func (d driver) work(ctx context.Context, of hypervisor.Thing, what string, act func(i hypervisor.Instance, known bool) (bool, error)) (bool, error) {
+	return d.workBeside(ctx, of, "", what, act)
+}
+
+// workBeside is work that goes on beside what this life of the store left under the name.
+func (d driver) workBeside(ctx context.Context, of hypervisor.Thing, left, what string, act func(hypervisor.Instance, bool) (bool, error)) (changed bool, err error) {
+	if err := of.Check(); err != nil {
 		return false, err
 	}
+	instance := of.Name
 	if err := d.life.gate(); err != nil {
 		return false, err
 	}
@@ -42,7 +48,10 @@ func (d driver) work(ctx context.Context, instance, what string, act func() (boo
 		return false, err
 	}
 	d.mu.Lock()
-	changed, err = act()
+	i, known, err := d.find(of, left)
+	if err == nil {
+		changed, err = act(i, known)
+	}
 	d.mu.Unlock()
 	if err == nil && changed {
 		d.w.tellf(d.name, "%s %s, for %s", what, instance, d.life.id)
@@ -71,14 +80,10 @@ func (d driver) followed(of string) int64 {
 func (d driver) Kind() string { return "fake" }
 
 // Prepare implements hypervisor.Driver.
-func (d driver) Prepare(ctx context.Context, name, uuid string, disks []hypervisor.Disk) (bool, error) {
-	return d.work(ctx, name, "prepare", func() (changed bool, err error) {
-		i, known, err := d.own(name, uuid)
-		if err != nil {
-			return false, err
-		}
+func (d driver) Prepare(ctx context.Context, of hypervisor.Thing, by hypervisor.Mark, disks []hypervisor.Disk) (bool, error) {
+	return d.workBeside(ctx, of, by.Life, "prepare", func(i hypervisor.Instance, known bool) (changed bool, err error) {
 		if !known {
-			i = hypervisor.Instance{Name: name, UUID: uuid, State: hypervisor.Stopped, Blank: true}
+			i = hypervisor.Instance{Name: of.Name, UUID: of.UUID, State: hypervisor.Stopped, MadeBy: by}
 			changed = true
 		}
 		i.Disks = slices.Clone(i.Disks)
@@ -93,10 +98,10 @@ func (d driver) Prepare(ctx context.Context, name, uuid string, disks []hypervis
 				changed = true
 			}
 		}
-		if d.used(name)+sum(i.Disks) > nodeDisk {
-			return false, fault.New(fault.Exhausted, "there is no room for the disks of %s", name)
+		if d.used(of.UUID)+sum(i.Disks) > nodeDisk {
+			return false, fault.New(fault.Exhausted, "there is no room for the disks of %s", of.Name)
 		}
-		d.machines[name] = i
+		d.machines[of.UUID] = i
 		return changed, nil
 	})
 }
@@ -110,96 +115,91 @@ func sum(disks []hypervisor.Disk) (size int) {
 
 // used is the size of the disks of all instances but one. The caller holds the mutex.
 func (n *node) used(but string) (size int) {
-	for name, i := range n.machines {
-		if name != but {
+	for uuid, i := range n.machines {
+		if uuid != but {
 			size += sum(i.Disks)
 		}
 	}
 	return size
 }
 
-// own is an instance; the error is for one that is another's.
-func (d driver) own(name, uuid string) (i hypervisor.Instance, known bool, err error) {
-	i, known = d.machines[name]
-	if known && i.UUID != uuid {
-		return i, true, hypervisor.Stranger(name, uuid, i.UUID)
+// find is an instance; the error is for a name that is another's, unless this life of the store left all that is under it.
+// The caller holds the mutex.
+func (n *node) find(of hypervisor.Thing, life string) (i hypervisor.Instance, known bool, err error) {
+	if i, known = n.machines[of.UUID]; known {
+		return i, true, nil
 	}
-	return i, known, nil
+	for _, other := range n.named(of.Name) {
+		if !other.LeftBy(life) {
+			return i, false, hypervisor.Stranger(of, other.UUID)
+		}
+	}
+	return i, false, nil
 }
 
-// Keep implements hypervisor.Driver.
-func (d driver) Keep(ctx context.Context, name, uuid string) (bool, error) {
-	return d.work(ctx, name, "keep", func() (changed bool, err error) {
-		i, known, err := d.own(name, uuid)
-		if err == nil && !known {
-			err = fault.New(fault.NotFound, "there is no instance %s on %s", name, d.name)
+// named is what is under a name. The caller holds the mutex.
+func (n *node) named(name string) (all []hypervisor.Instance) {
+	for _, i := range n.machines {
+		if i.Name == name {
+			i.Disks = slices.Clone(i.Disks)
+			all = append(all, i)
 		}
-		if err != nil || !i.Blank {
-			return false, err
-		}
-		i.Blank = false
-		d.machines[name] = i
-		return true, nil
-	})
+	}
+	slices.SortFunc(all, func(a, b hypervisor.Instance) int { return cmp.Compare(a.UUID, b.UUID) })
+	return all
 }
 
 // Drop implements hypervisor.Driver.
-func (d driver) Drop(ctx context.Context, name string, disks []string) (bool, error) {
-	return d.work(ctx, name, "drop disks of", func() (bool, error) {
-		i, known := d.machines[name]
+func (d driver) Drop(ctx context.Context, of hypervisor.Thing, disks []string) (bool, error) {
+	return d.work(ctx, of, "drop disks of", func(i hypervisor.Instance, known bool) (bool, error) {
 		if !known {
 			return false, nil
 		}
 		before := len(i.Disks)
 		i.Disks = slices.DeleteFunc(slices.Clone(i.Disks), func(have hypervisor.Disk) bool { return slices.Contains(disks, have.UUID) })
-		d.machines[name] = i
+		d.machines[of.UUID] = i
 		return len(i.Disks) < before, nil
 	})
 }
 
 // Remove implements hypervisor.Driver.
-func (d driver) Remove(ctx context.Context, name string) (bool, error) {
-	return d.work(ctx, name, "remove", func() (bool, error) {
-		i, known := d.machines[name]
+func (d driver) Remove(ctx context.Context, of hypervisor.Thing) (bool, error) {
+	return d.work(ctx, of, "remove", func(i hypervisor.Instance, known bool) (bool, error) {
 		if i.Active() {
-			return false, fault.New(fault.WrongState, "%s is active", name)
+			return false, fault.New(fault.WrongState, "%s is active", of.Name)
 		}
-		delete(d.machines, name)
+		delete(d.machines, of.UUID)
 		return known, nil
 	})
 }
 
 // Rename implements hypervisor.Driver.
-func (d driver) Rename(ctx context.Context, name, to string) (bool, error) {
+func (d driver) Rename(ctx context.Context, of hypervisor.Thing, to string) (bool, error) {
 	if err := hypervisor.CheckName(to); err != nil {
 		return false, err
 	}
-	return d.work(ctx, name, "rename", func() (bool, error) {
-		i, known := d.machines[name]
-		_, taken := d.machines[to]
-		switch {
-		case !known && taken:
-			return false, nil
+	return d.work(ctx, of, "rename", func(i hypervisor.Instance, known bool) (bool, error) {
+		switch taken := d.named(to); {
 		case !known:
-			return false, fault.New(fault.NotFound, "there is no instance %s", name)
+			return false, fault.New(fault.NotFound, "there is no instance %s", of.Name)
+		case i.Name == to:
+			return false, nil
+		case len(taken) > 0:
+			return false, hypervisor.Stranger(hypervisor.Thing{UUID: of.UUID, Name: to}, taken[0].UUID)
 		case i.Active():
-			return false, fault.New(fault.WrongState, "%s is active", name)
-		case taken:
-			return false, fault.New(fault.Exists, "%s is taken", to)
+			return false, fault.New(fault.WrongState, "%s is active", of.Name)
 		}
 		i.Name = to
-		delete(d.machines, name)
-		d.machines[to] = i
+		d.machines[of.UUID] = i
 		return true, nil
 	})
 }
 
 // Start implements hypervisor.Driver.
 func (d driver) Start(ctx context.Context, spec hypervisor.Spec) (bool, error) {
-	return d.work(ctx, spec.Name, "start", func() (bool, error) {
-		i, _, err := d.own(spec.Name, spec.UUID)
-		if err != nil || i.Active() {
-			return false, err
+	return d.work(ctx, spec.Thing(), "start", func(i hypervisor.Instance, known bool) (bool, error) {
+		if i.Active() {
+			return false, nil
 		}
 		for _, k := range spec.Disks {
 			if !slices.ContainsFunc(i.Disks, func(have hypervisor.Disk) bool { return have.UUID == k.UUID }) {
@@ -209,33 +209,35 @@ func (d driver) Start(ctx context.Context, spec hypervisor.Spec) (bool, error) {
 		if d.free() < spec.Memory {
 			return false, fault.New(fault.Exhausted, "there is no memory for %s", spec.Name)
 		}
-		i.Name, i.UUID, i.State, i.Memory, i.VCPUs, i.Blank = spec.Name, spec.UUID, hypervisor.Running, spec.Memory, spec.VCPUs, false
+		if !known {
+			i.MadeBy = spec.By
+		}
+		i.Name, i.UUID, i.State, i.Memory, i.VCPUs = spec.Name, spec.UUID, hypervisor.Running, spec.Memory, spec.VCPUs
 		if spec.StartPaused {
 			i.State = hypervisor.Paused
 		}
-		d.machines[spec.Name] = i
+		d.machines[spec.UUID] = i
 		return true, nil
 	})
 }
 
 // Stop implements hypervisor.Driver.
-func (d driver) Stop(ctx context.Context, name string, _ hypervisor.Stop) (bool, error) {
-	return d.work(ctx, name, "stop", func() (bool, error) {
-		i := d.machines[name]
+func (d driver) Stop(ctx context.Context, of hypervisor.Thing, _ hypervisor.Stop) (bool, error) {
+	return d.work(ctx, of, "stop", func(i hypervisor.Instance, _ bool) (bool, error) {
 		if !i.Active() {
 			return false, nil
 		}
 		i.State, i.Memory, i.VCPUs = hypervisor.Stopped, 0, 0
-		d.machines[name] = i
+		d.machines[of.UUID] = i
 		return true, nil
 	})
 }
 
 // Reboot implements hypervisor.Driver.
-func (d driver) Reboot(ctx context.Context, name string) error {
-	_, err := d.work(ctx, name, "reboot", func() (bool, error) {
-		if d.machines[name].State != hypervisor.Running {
-			return false, fault.New(fault.WrongState, "%s does not run", name)
+func (d driver) Reboot(ctx context.Context, of hypervisor.Thing) error {
+	_, err := d.work(ctx, of, "reboot", func(i hypervisor.Instance, _ bool) (bool, error) {
+		if i.State != hypervisor.Running {
+			return false, fault.New(fault.WrongState, "%s does not run", of.Name)
 		}
 		return true, nil
 	})
@@ -243,18 +245,34 @@ func (d driver) Reboot(ctx context.Context, name string) error {
 }
 
 // Instance implements hypervisor.Driver.
-func (d driver) Instance(_ context.Context, name string) (i hypervisor.Instance, err error) {
+func (d driver) Instance(_ context.Context, of hypervisor.Thing) (i hypervisor.Instance, err error) {
+	if err := of.Check(); err != nil {
+		return i, err
+	}
 	if err := d.life.gate(); err != nil {
 		return i, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	i, known := d.machines[name]
-	if !known {
-		return i, fault.New(fault.NotFound, "there is no instance %s on %s", name, d.name)
+	i, known, err := d.find(of, "")
+	if err == nil && !known {
+		err = fault.New(fault.NotFound, "there is no instance %s on %s", of.Name, d.name)
 	}
 	i.Disks = slices.Clone(i.Disks)
-	return i, nil
+	return i, err
+}
+
+// Named implements hypervisor.Driver.
+func (d driver) Named(_ context.Context, name string) ([]hypervisor.Instance, error) {
+	if err := hypervisor.CheckName(name); err != nil {
+		return nil, err
+	}
+	if err := d.life.gate(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.named(name), nil
 }
 
 // Instances implements hypervisor.Driver.
@@ -268,7 +286,9 @@ func (d driver) Instances(context.Context) (all []hypervisor.Instance, err error
 		i.Disks = slices.Clone(i.Disks)
 		all = append(all, i)
 	}
-	slices.SortFunc(all, func(a, b hypervisor.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b hypervisor.Instance) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UUID, b.UUID))
+	})
 	return all, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/sim/check"
 	"github.com/drover-project/drover/internal/sim/memory"
+	"github.com/drover-project/drover/internal/sim/plan"
 	"github.com/drover-project/drover/internal/store"
 )
 
@@ -24,25 +25,57 @@ const settleTime = 20 * time.Minute
 // settle waits until all jobs have ended, and compares what the leader shows then.
 func (w *world) settle() {
 	w.tellf("world", "all is healed")
+	w.answers()
+	if w.plan.Has(plan.Rules) || w.plan.Has(plan.Group) {
+		time.Sleep(2 * lateTime)
+		if t := w.leads(); t != nil {
+			t.rulesAreOver()
+		}
+		w.clearRules()
+	}
 	limit := time.Now().Add(settleTime)
+	undone := "nobody leads"
 	for time.Now().Before(limit) {
-		if t := w.leads(); t != nil && t.settled() {
-			w.compare(t)
-			return
+		if t := w.leads(); t != nil {
+			if undone = t.undone(); undone == "" {
+				w.compare(t)
+				return
+			}
 		}
 		time.Sleep(time.Second)
 	}
-	w.verdict.Breakf(check.JobsEnd, "after %v some have not ended", settleTime)
+	w.verdict.Breakf(check.JobsEnd, "after %v: %s", settleTime, undone)
 }
 
-// settled tells whether all jobs that a leader shows have ended.
-func (t *term) settled() bool {
+// answerTime is within which a request is answered once all is healed.
+const answerTime = 30 * time.Second
+
+// answers holds the group to answering when all is well.
+func (w *world) answers() {
+	begun := time.Now()
+	c := &client{w: w, name: "late", draw: w.streams.Of("late")}
+	c.submit("late", "a late request", opcodeOf("OP_TEST_DELAY", map[string]any{"duration": 1.0, "on_master": false}))
+	if took := time.Since(begun); took > answerTime {
+		w.verdict.Breakf(check.Answered, "a request took %v", took)
+	}
+}
+
+// undone tells of something that a leader has not done yet: a job, or other work; empty
+// when all is done.
+func (t *term) undone() string {
 	for j := range t.queue.Jobs().All() {
 		if !j.Final() {
-			return false
+			return fmt.Sprintf("job %d is %s", j.ID, j.Status())
 		}
 	}
-	return true
+	for _, work := range t.life.w.plan.Work {
+		if of := kinds[work].undone; of != nil {
+			if left := of(t); left != "" {
+				return left
+			}
+		}
+	}
+	return ""
 }
 
 // compare holds what a leader shows against what is stored, and both against the nodes.
@@ -62,6 +95,11 @@ func (w *world) compare(t *term) {
 			w.verdict.Breakf(check.PictureStored, "the leader shows %s as %s, and %s is stored", name, describe(a), describe(b))
 		}
 		w.onItsNode(name, b, stored, removed[name])
+	}
+	for _, work := range w.plan.Work {
+		if check := kinds[work].check; check != nil {
+			check(t)
+		}
 	}
 	read := queue.NewStored(s)
 	for j := range t.queue.Jobs().All() {
@@ -95,9 +133,11 @@ func (w *world) onItsNode(name string, inst *cluster.Instance, snap *cluster.Sna
 	on := map[string]hypervisor.Instance{}
 	for _, n := range w.nodes {
 		n.mu.Lock()
-		if m, there := n.machines[name]; there && (inst == nil || m.UUID != inst.UUID) {
-			w.Reached.Add("something is left by a creation that failed")
-		} else if there {
+		for _, m := range n.named(name) {
+			if inst == nil || m.UUID != inst.UUID {
+				w.Reached.Add("something is left by a creation that failed")
+				continue
+			}
 			on[n.full()] = m
 		}
 		n.mu.Unlock()
@@ -156,7 +196,7 @@ func (w *world) jobs(s store.Store) map[string]*job.Job {
 			w.verdict.Breakf(check.Acknowledged, "job %s cannot be read: %v", o.ID, err)
 			continue
 		}
-		if other := byKey[j.Key]; other != nil {
+		if other := byKey[j.Key]; other != nil && j.Key != "" {
 			w.verdict.Breakf(check.OneJobAKey, "jobs %d and %d are of %s", other.ID, j.ID, j.Key)
 		}
 		byKey[j.Key] = j
@@ -180,7 +220,7 @@ func (w *world) count(j *job.Job) {
 	}
 }
 
-// once holds a creation to what it may do: what it begins is begun once.
+// once holds a creation to what it may do: what it begins is begun once by each who leads.
 func (w *world) once(j *job.Job) {
 	for name, times := range w.begins {
 		if times > 1 && j.Ops[0].Input.ID == "OP_INSTANCE_CREATE" && strings.HasPrefix(name, fmt.Sprintf("job %d,", j.ID)) {

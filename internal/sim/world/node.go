@@ -3,11 +3,14 @@ package world
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/agent/effect"
@@ -30,7 +33,7 @@ type node struct {
 	held    map[string]holding
 	changed chan struct{} // closed and replaced when a hold is given up
 	pids    int
-	// machines are the instances that the hypervisor knows.
+	// machines are the instances that the hypervisor knows, by UUID.
 	machines map[string]hypervisor.Instance
 }
 
@@ -58,8 +61,10 @@ func (n *node) full() string { return n.name + ".example" }
 
 // install empties the agent's directory and puts an operating system into it.
 func (n *node) install() error {
-	if err := os.RemoveAll(filepath.Join(n.dir, "instance-reason")); err != nil {
-		return err
+	for _, dir := range []string{"instance-reason", "tasks"} {
+		if err := os.RemoveAll(filepath.Join(n.dir, dir)); err != nil {
+			return err
+		}
 	}
 	dir := filepath.Join(n.dir, "os", system)
 	if _, err := os.Stat(dir); err == nil {
@@ -198,8 +203,14 @@ func (h host) Forget(e effect.Effect) error { return h.do(func() { delete(h.note
 
 // Begin implements effect.Host: a process that waits is noted, and goes on only if the node
 // follows nobody newer by then.
-func (h host) Begin(e effect.Effect, _ effect.Command) (effect.Process, error) {
-	p := &proc{node: h.node, by: h.life, told: make(chan struct{}), gone: make(chan struct{})}
+func (h host) Begin(e effect.Effect, c effect.Command) (effect.Process, error) {
+	if e.Files == "" {
+		e.Files = c.Files
+	}
+	if err := empty(c.Log); err != nil {
+		return nil, err
+	}
+	p := &proc{node: h.node, by: h.life, told: make(chan struct{}), gone: make(chan struct{}), longer: make(chan time.Duration, 1)}
 	if err := h.do(func() {
 		h.pids++
 		e.Group = effect.Group{PID: h.pids}
@@ -217,7 +228,7 @@ func (h host) Begin(e effect.Effect, _ effect.Command) (effect.Process, error) {
 		p.leave(effect.Exit{})
 		return nil, fault.New(fault.Fenced, "the node follows epoch %d", follows)
 	}
-	h.w.begin(e.Name)
+	h.begin(e)
 	var id job.ID
 	if _, err := fmt.Sscanf(e.Name, "job %d,", &id); err == nil {
 		h.term.acts(id, strings.TrimPrefix(e.Of, "instance "))
@@ -225,15 +236,34 @@ func (h host) Begin(e effect.Effect, _ effect.Command) (effect.Process, error) {
 	p.begun = time.Now()
 	p.ended = h.w.effects.Works(check.Effect{Node: h.name, Of: e.Of, What: e.Name, Owner: h.life.id, Epoch: e.Epoch, Followed: follows})
 	h.w.tell(Event{Lane: h.name, Mark: Opens, Bar: p.bar(), Text: fmt.Sprintf("%s begins, for %s under epoch %d", e.Name, h.life.id, e.Epoch)})
-	go p.run(h.w.streams.Between("script/"+e.Of, time.Second, 20*time.Second), h.w.streams.IntN("script/"+e.Of, 10))
+	longest := 20 * time.Second
+	if e.Kind == effect.Task {
+		longest = 2 * time.Second
+	}
+	go p.run(h.w.streams.Between("script/"+e.Of, time.Second, longest), h.w.streams.IntN("script/"+e.Of, 10))
 	return p, nil
 }
 
-// begin counts that an effect begins.
-func (w *world) begin(name string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.begins[name]++
+// empty makes the file that a command writes into; an empty name is none.
+func empty(name string) error {
+	if name == "" {
+		return nil
+	}
+	return os.WriteFile(name, nil, 0o600)
+}
+
+// begin counts that an effect begins, under whom. Nothing is installed on what runs.
+func (h host) begin(e effect.Effect) {
+	h.w.mu.Lock()
+	h.w.begins[fmt.Sprintf("%s under epoch %d", e.Name, e.Epoch)]++
+	h.w.mu.Unlock()
+	_, uuid, installs := strings.Cut(e.Name, ": install ")
+	h.mu.Lock()
+	runs := h.machines[uuid].Active()
+	h.mu.Unlock()
+	if installs && runs {
+		h.w.verdict.Breakf(check.RunOnce, "%s begins while it runs", e.Name)
+	}
 }
 
 // Find implements effect.Host.
@@ -254,6 +284,10 @@ type proc struct {
 	told   chan struct{} // closed when it is to end
 	gone   chan struct{} // closed when it has
 	exit   effect.Exit
+	// orphan: who waited for the end of the command is dead, so nobody will write down
+	// how it ended. The command goes on, and its lock is held.
+	orphan atomic.Bool
+	longer chan time.Duration // how much longer it lasts
 }
 
 func (p *proc) bar() string { return fmt.Sprintf("%s/%d", p.effect.Of, p.effect.Group.PID) }
@@ -267,17 +301,58 @@ func (p *proc) run(lasts time.Duration, odds int) {
 	if odds == 0 {
 		exit.Status = 1
 	}
-	select {
-	case <-timer.C:
-	case <-p.told:
-		exit = effect.Exit{}
-		if odds == 1 {
-			time.Sleep(3 * time.Second)
+	for going := true; going; {
+		select {
+		case <-timer.C:
+			going = false
+		case more := <-p.longer:
+			timer.Reset(more)
+		case <-p.told:
+			going, exit = false, effect.Exit{}
+			if odds == 1 {
+				time.Sleep(3 * time.Second)
+			}
 		}
 	}
+	if p.orphan.Load() {
+		exit = effect.Exit{}
+	}
+	p.write(exit)
 	p.ended()
 	p.node.w.tell(Event{Lane: p.node.name, Mark: Closes, Bar: p.bar(), Text: p.effect.Name + " ends"})
 	p.leave(exit)
+}
+
+// write writes down how a task ended, where the next agent looks for it.
+func (p *proc) write(exit effect.Exit) {
+	if files := p.effect.Files; p.effect.Kind == effect.Task && exit.Known {
+		for name, text := range map[string]string{files: strconv.Itoa(exit.Status) + "\n", effect.AllWritten(files): ""} {
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				panic(err) // the directory cannot be used
+			}
+		}
+	}
+}
+
+// orphan kills what waits for the end of the tasks that run. Their commands go on for a
+// while.
+func (w *world) orphan(longer time.Duration) (heal func()) {
+	for _, n := range w.nodes {
+		n.mu.Lock()
+		for _, pid := range slices.Sorted(maps.Keys(n.procs)) {
+			p := n.procs[pid]
+			if _, ended := p.Ended(); ended || p.effect.Kind != effect.Task || p.orphan.Swap(true) {
+				continue
+			}
+			w.Reached.Add("a command of a task is an orphan")
+			select {
+			case p.longer <- longer:
+			default: // it is just ending
+			}
+		}
+		n.mu.Unlock()
+	}
+	return nil
 }
 
 func (p *proc) leave(exit effect.Exit) {

@@ -66,6 +66,7 @@ func (w *world) actsFor(ctx context.Context, instance string) {
 // to the instance has come to an end, as the leader of this one shows.
 func (t *term) acts(id job.ID, instance string) {
 	w := t.life.w
+	t.obeys(id)
 	w.mu.Lock()
 	before := w.acted[instance]
 	w.acted[instance] = id
@@ -73,7 +74,7 @@ func (t *term) acts(id job.ID, instance string) {
 	if before == 0 || before == id {
 		return
 	}
-	switch j := t.queue.Jobs().Get(before); {
+	switch j := t.shown.Load().Jobs.Get(before); {
 	case j == nil || j.Final():
 	case t.writesAgain(): // its end is not stored yet, for the store failed
 		w.Reached.Add("a job acts upon the end of another that is not stored")
@@ -83,18 +84,13 @@ func (t *term) acts(id job.ID, instance string) {
 }
 
 // Prepare implements exec.Node.
-func (s sender) Prepare(ctx context.Context, o agent.Order, name, uuid string, disks []hypervisor.Disk) error {
-	return s.send(ctx, o, name, "prepare", func(ctx context.Context) error { return s.ordered.Prepare(ctx, o, name, uuid, disks) })
-}
-
-// Keep implements exec.Node.
-func (s sender) Keep(ctx context.Context, o agent.Order, name, uuid string) error {
-	return s.send(ctx, o, name, "keep", func(ctx context.Context) error { return s.ordered.Keep(ctx, o, name, uuid) })
+func (s sender) Prepare(ctx context.Context, o agent.Order, of hypervisor.Thing, disks []hypervisor.Disk) error {
+	return s.send(ctx, o, of.Name, "prepare", func(ctx context.Context) error { return s.ordered.Prepare(ctx, o, of, disks) })
 }
 
 // Drop implements exec.Node.
-func (s sender) Drop(ctx context.Context, o agent.Order, name string, disks []string) error {
-	return s.send(ctx, o, name, "drop disks of", func(ctx context.Context) error { return s.ordered.Drop(ctx, o, name, disks) })
+func (s sender) Drop(ctx context.Context, o agent.Order, of hypervisor.Thing, disks []string) error {
+	return s.send(ctx, o, of.Name, "drop disks of", func(ctx context.Context) error { return s.ordered.Drop(ctx, o, of, disks) })
 }
 
 // Install implements exec.Node.
@@ -108,13 +104,13 @@ func (s sender) Start(ctx context.Context, o agent.Order, spec hypervisor.Spec, 
 }
 
 // Stop implements exec.Node.
-func (s sender) Stop(ctx context.Context, o agent.Order, name string, how hypervisor.Stop, trail reason.Trail) error {
-	return s.send(ctx, o, name, "stop", func(ctx context.Context) error { return s.ordered.Stop(ctx, o, name, how, trail) })
+func (s sender) Stop(ctx context.Context, o agent.Order, of hypervisor.Thing, how hypervisor.Stop, trail reason.Trail) error {
+	return s.send(ctx, o, of.Name, "stop", func(ctx context.Context) error { return s.ordered.Stop(ctx, o, of, how, trail) })
 }
 
 // RebootSoft implements exec.Node.
-func (s sender) RebootSoft(ctx context.Context, o agent.Order, name string, trail reason.Trail) error {
-	return s.send(ctx, o, name, "reboot", func(ctx context.Context) error { return s.ordered.RebootSoft(ctx, o, name, trail) })
+func (s sender) RebootSoft(ctx context.Context, o agent.Order, of hypervisor.Thing, trail reason.Trail) error {
+	return s.send(ctx, o, of.Name, "reboot", func(ctx context.Context) error { return s.ordered.RebootSoft(ctx, o, of, trail) })
 }
 
 // RebootHard implements exec.Node.
@@ -123,11 +119,11 @@ func (s sender) RebootHard(ctx context.Context, o agent.Order, spec hypervisor.S
 }
 
 // Rename implements exec.Node.
-func (s sender) Rename(ctx context.Context, o agent.Order, name, to string) error {
-	return s.send(ctx, o, name, "rename", func(ctx context.Context) error { return s.ordered.Rename(ctx, o, name, to) })
+func (s sender) Rename(ctx context.Context, o agent.Order, of hypervisor.Thing, to string) error {
+	return s.send(ctx, o, of.Name, "rename", func(ctx context.Context) error { return s.ordered.Rename(ctx, o, of, to) })
 }
 
 // Remove implements exec.Node.
-func (s sender) Remove(ctx context.Context, o agent.Order, name string) error {
-	return s.send(ctx, o, name, "remove", func(ctx context.Context) error { return s.ordered.Remove(ctx, o, name) })
+func (s sender) Remove(ctx context.Context, o agent.Order, of hypervisor.Thing) error {
+	return s.send(ctx, o, of.Name, "remove", func(ctx context.Context) error { return s.ordered.Remove(ctx, o, of) })
 }

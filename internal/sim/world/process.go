@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-project/drover/internal/app"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/sim/memory"
 	"github.com/drover-project/drover/internal/sim/plan"
@@ -20,10 +21,10 @@ type process struct {
 	mu    sync.Mutex
 	lives int
 	now   *life
-	// paused, cut and slow count the faults that make it so, which may overlap. silent tells
-	// which cut it is.
-	paused, cut, slow int
-	silent            bool
+	// paused, cut, slow and away count the faults that make it so, which may overlap: away is
+	// apart from the others. silent tells which cut it is.
+	paused, cut, slow, away int
+	silent                  bool
 	// changed is closed and replaced when one of them changes.
 	changed chan struct{}
 }
@@ -38,8 +39,9 @@ type life struct {
 	over chan struct{} // closed when nothing of it is left
 
 	// Guarded by the process's mutex:
-	store *memory.Store
-	term  *term
+	store  *memory.Store
+	term   *term
+	member *app.Member // of a whole controller
 }
 
 func newProcess(w *world, name string) *process {
@@ -56,6 +58,10 @@ func (p *process) start() {
 		l.id = fmt.Sprintf("%s.%d", p.name, p.lives)
 	})
 	p.w.tell(Event{Lane: p.name, Mark: Opens, Bar: "life " + l.id, Text: "starts, life " + l.id})
+	if p.w.plan.Has(plan.Group) {
+		go l.liveWhole()
+		return
+	}
 	go l.live()
 }
 
@@ -87,6 +93,13 @@ func (p *process) leads() *term {
 	return p.now.term
 }
 
+// isApart tells whether a controller is cut from the others of its group.
+func (p *process) isApart() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.away > 0
+}
+
 func (l *life) isDead() bool {
 	select {
 	case <-l.dead:
@@ -116,6 +129,7 @@ func (l *life) kill() {
 	if s != nil {
 		s.Disconnect()
 	}
+	l.w.wires.broken(l)
 	for _, n := range l.w.nodes {
 		n.died(l)
 	}
@@ -143,6 +157,13 @@ func (p *process) suffer(f plan.Fault) (heal func()) {
 		return func() {
 			p.set(func() { p.paused = max(0, p.paused-1) })
 			p.w.tell(Event{Lane: p.name, Mark: Closes, Bar: "paused", Text: "goes on"})
+		}
+	case plan.Apart:
+		p.set(func() { p.away++ })
+		p.w.tell(Event{Lane: p.name, Mark: Opens, Bar: "apart", Text: "is apart from the others"})
+		return func() {
+			p.set(func() { p.away-- })
+			p.w.tell(Event{Lane: p.name, Mark: Closes, Bar: "apart", Text: "is with the others again"})
 		}
 	case plan.Slow:
 		p.set(func() { p.slow++ })

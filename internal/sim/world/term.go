@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -17,9 +18,12 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/sim/check"
 	"github.com/drover-project/drover/internal/sim/memory"
+	"github.com/drover-project/drover/internal/sim/plan"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/tagsync"
 )
 
 // How the lead is kept, as a controller of a group does.
@@ -33,7 +37,7 @@ const (
 // live stands by and leads in turn, until the life ends.
 func (l *life) live() {
 	defer close(l.over)
-	s := l.w.db.Open(memory.Handle{Name: l.id, Line: l})
+	s := l.w.db.Open(memory.Handle{Name: l.id, Line: l, Keep: l.w.keep()})
 	l.set(func() { l.store = s })
 	defer func() { _ = s.Close() }() // it never fails
 	for l.ctx.Err() == nil {
@@ -82,6 +86,11 @@ type term struct {
 	fleet  *agent.Fleet
 	queue  *queue.Queue
 	held   *effect.Lead
+	// rollout and servers are nil where nobody deploys and there are no servers.
+	rollout *rollout.Engine
+	servers *tagsync.Engine
+	// interrupted counts the jobs that ran when the term began.
+	interrupted int
 
 	mu sync.Mutex
 	// fenced is when the store first told the queue that another leads, and failed when it
@@ -98,19 +107,27 @@ type watched struct {
 // Enqueue implements store.Store.
 func (s watched) Enqueue(tx store.Tx, done func(store.Revision, error)) {
 	s.Store.Enqueue(tx, func(rev store.Revision, err error) {
-		s.term.mu.Lock()
-		if fault.Is(err, fault.Fenced) && s.term.fenced.IsZero() {
-			s.term.fenced = time.Now()
-		}
-		if fault.Is(err, fault.Unavailable) {
-			s.term.failed = time.Now()
-		}
-		s.term.mu.Unlock()
+		s.term.note(err)
 		if done != nil {
 			done(rev, err)
 		}
 	})
 }
+
+// note takes in how something was answered that was to be stored.
+func (t *term) note(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if fault.Is(err, fault.Fenced) && t.fenced.IsZero() {
+		t.fenced = time.Now()
+	}
+	if fault.Is(err, fault.Unavailable) {
+		t.failed = time.Now()
+	}
+}
+
+// bar is what a term is called in the lane of its controller.
+func (t *term) bar() string { return fmt.Sprintf("term %d", t.lease.Epoch) }
 
 // againTime is how long the queue may take to write something again.
 const againTime = time.Second
@@ -148,7 +165,12 @@ func (l *life) lead(s *memory.Store, lease store.Lease) error {
 	l.set(func() { l.term = t })
 	go func() { stop(t.queue.Failed(ctx)) }()
 	go t.keepLease(ctx, s, stop)
+	var parts sync.WaitGroup
+	if l.w.plan.Has(plan.Events) {
+		parts.Go(func() { t.publishAll(ctx, s, stop) })
+	}
 	<-ctx.Done()
+	parts.Wait()
 	t.stopped()
 	l.set(func() { l.term = nil })
 	t.held.Lose(context.Cause(ctx))
@@ -157,6 +179,9 @@ func (l *life) lead(s *memory.Store, lease store.Lease) error {
 	return context.Cause(ctx)
 }
 
+// clusterName is the name of the group's cluster.
+const clusterName = "cluster.example"
+
 // open opens the parts of a controller, and makes a cluster where there is none.
 func (t *term) open(ctx context.Context, s store.Store) (err error) {
 	w, log := t.life.w, slog.New(slog.DiscardHandler)
@@ -164,27 +189,39 @@ func (t *term) open(ctx context.Context, s store.Store) (err error) {
 		return err
 	}
 	if t.keeper.Snapshot().Cluster() == nil {
-		setup := inventory.Setup{Name: "cluster.example", Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"}, Now: time.Now(), NewUUID: w.newUUID}
-		for _, n := range w.nodes {
-			setup.Nodes = append(setup.Nodes, n.full())
-		}
-		if err := t.keeper.Bootstrap(ctx, setup); err != nil {
+		if err := t.keeper.Bootstrap(ctx, w.setup()); err != nil {
 			return err
 		}
 	}
 	t.fleet = agent.NewFleet(func(name string) (*agent.Agent, error) {
 		n := w.node(name)
-		return agent.New(agent.Config{Node: name, Dir: n.dir, Driver: driver{n, t.life, t.lease.Epoch}, Host: host{n, t.life, t}, Lead: t.held})
+		return agent.New(agent.Config{Node: name, Dir: n.dir, Driver: driver{n, t.life, t.lease.Epoch}, Host: host{n, t.life, t}, Lead: t.held, Tasks: t.rollout != nil})
 	})
+	if err := t.openRollout(ctx, s, log); err != nil {
+		return err
+	}
 	querier := &live.Querier{Picture: t.shown, Store: s, Nodes: live.Local(t.fleet), Log: log, Runtime: query.Runtime{SoftwareVersion: "1"}}
-	t.queue, err = queue.Open(ctx, queue.Config{Store: watched{s, t}, Epoch: t.lease.Epoch, Inventory: t.keeper, Picture: t.shown, Executors: exec.All(querier.Source, exec.Names{}),
+	executors := exec.All(querier.Source, exec.Names{})
+	if t.rollout != nil {
+		querier.Rollout = t.rollout
+		maps.Copy(executors, t.rollout.Executors())
+	}
+	t.queue, err = queue.Open(ctx, queue.Config{Store: watched{s, t}, Epoch: t.lease.Epoch, Life: "life", Inventory: t.keeper, Picture: t.shown, Executors: executors,
 		Nodes: t.reach, Now: time.Now, NewUUID: w.newUUID, Log: log})
 	if err != nil {
 		return err
 	}
+	for j := range t.queue.Jobs().All() {
+		if !j.Final() && j.Started != 0 {
+			t.interrupted++
+		}
+	}
 	querier.Queue = t.queue
 	t.queue.Run()
-	return nil
+	if t.rollout != nil {
+		t.rollout.Run(t.queue)
+	}
+	return t.openServers(ctx, s, log)
 }
 
 // reach finds a node for executors.
@@ -216,6 +253,12 @@ func (t *term) keepLease(ctx context.Context, s store.Store, stop context.Cancel
 
 // close ends the parts that were opened.
 func (t *term) close() {
+	if t.servers != nil {
+		t.servers.Close()
+	}
+	if t.rollout != nil {
+		t.rollout.Close()
+	}
 	if t.queue != nil {
 		t.queue.Close()
 	}

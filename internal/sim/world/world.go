@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-project/drover/internal/events"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/sim/check"
 	"github.com/drover-project/drover/internal/sim/history"
@@ -59,6 +60,12 @@ type world struct {
 	db    *memory.Database
 	procs []*process
 	nodes []*node
+	// What there is beside: the cluster of servers, the broker, rules, deployments.
+	cluster  *remote
+	broker   *broker
+	rules    *check.Rules
+	rollouts rollouts
+	wires    wires
 
 	mu      sync.Mutex // guards what follows
 	hash    hash.Hash64
@@ -67,9 +74,11 @@ type world struct {
 	struck  []plan.Fault
 	commits int
 	keys    map[string]*request
-	acted   map[string]job.ID // the job that acted on an instance last
-	begins  map[string]int    // how often an effect began, by its name
-	last    string            // the instance that somebody asked something of last
+	servers map[string]*wanted // by id
+	acted   map[string]job.ID  // the job that acted on an instance last
+	begins  map[string]int     // how often an effect began, by its name
+	last    string             // the instance that somebody asked something of last
+	beings  []string           // who asks for something, so that each has a number
 	// healing is when faults at crossings strike no more.
 	healing bool
 	heals   sync.WaitGroup
@@ -78,12 +87,18 @@ type world struct {
 // Run lives through a history. It is to be called in a bubble.
 func Run(p plan.Plan, o Options) *Result {
 	w := &world{Options: o, plan: p, streams: plan.NewStreams(p.Seed), begun: time.Now(), record: &history.Record{}, hash: fnv.New64a(),
-		crossed: map[plan.Port]int{}, keys: map[string]*request{}, acted: map[string]job.ID{}, begins: map[string]int{}}
+		crossed: map[plan.Port]int{}, keys: map[string]*request{}, servers: map[string]*wanted{}, acted: map[string]job.ID{}, begins: map[string]int{}}
 	w.verdict = &check.Verdict{Since: w.since, Tell: func(b check.Broken) { w.tell(Event{Lane: "check", Mark: Wrong, Text: b.String()}) }}
-	w.epochs, w.effects = check.NewEpochs(w.verdict), check.NewEffects(w.verdict)
+	w.epochs, w.effects, w.rules = check.NewEpochs(w.verdict), check.NewEffects(w.verdict), check.NewRules(w.verdict)
+	w.cluster, w.broker = newRemote(w), &broker{w: w, taken: map[string]int{}}
+	w.rollouts.passed = map[[2]int64]int64{}
+	w.wires.listeners, w.wires.open = map[string]*listener{}, map[*wire]bool{}
 	w.db = memory.New(memory.Options{Observe: w.committed})
 	for i := range p.Size.Nodes {
 		w.nodes = append(w.nodes, newNode(w, i))
+	}
+	if p.Has(plan.Group) {
+		w.make()
 	}
 	for i := range p.Size.Controllers {
 		w.procs = append(w.procs, newProcess(w, plan.Controller(i)))
@@ -93,7 +108,12 @@ func Run(p plan.Plan, o Options) *Result {
 	}
 	var parts sync.WaitGroup
 	for i := range p.Size.Clients {
-		parts.Go(func() { newClient(w, i).run() })
+		c := newClient(w, i)
+		w.beings = append(w.beings, c.name)
+		parts.Go(c.run)
+	}
+	for _, work := range p.Work {
+		kinds[work].begin(w, &parts)
 	}
 	w.trouble()
 	parts.Wait()
@@ -124,9 +144,13 @@ func (w *world) since() time.Duration { return time.Since(w.begun) }
 // committed is told what the database commits.
 func (w *world) committed(c memory.Committed) {
 	w.epochs.Committed(c)
+	w.rollouts.recorded(c)
 	h := fnv.New64a()
 	for _, x := range c.Writes {
 		_, _ = fmt.Fprintf(h, "%s/%s@%d=%s;", x.Key.Kind, x.Key.ID, x.Revision, x.Value)
+		if x.Key.Kind == events.KindCursor && w.broker.since.IsZero() {
+			w.broker.since = time.Now()
+		}
 	}
 	w.mu.Lock()
 	w.commits++
@@ -209,6 +233,11 @@ func (w *world) trouble() {
 			continue
 		}
 		time.Sleep(time.Until(w.begun.Add(time.Duration(f.At))))
+		if strike := w.outside(f); strike != nil {
+			w.struckBy(f, f.Who)
+			w.heal(f, strike())
+			continue
+		}
 		for _, p := range w.meant(f.Who) {
 			w.strike(f, p)
 		}
@@ -249,19 +278,53 @@ func (w *world) crosses(port plan.Port, p *process) (lost bool) {
 	return lost
 }
 
-// strike has a fault happen to a controller.
+// strike has a fault happen to a controller, or to what it is about to reach.
 func (w *world) strike(f plan.Fault, p *process) {
+	w.struckBy(f, p.name)
+	if strike := w.outside(f); strike != nil {
+		w.heal(f, strike())
+		return
+	}
+	w.heal(f, p.suffer(f))
+}
+
+func (w *world) struckBy(f plan.Fault, lane string) {
 	w.mu.Lock()
 	w.struck = append(w.struck, f)
 	w.mu.Unlock()
 	w.Reached.Add("fault: " + string(f.Do))
-	w.tell(Event{Lane: p.name, Mark: Struck, Text: fmt.Sprintf("FAULT %v", f)})
-	heal := p.suffer(f)
+	w.tell(Event{Lane: lane, Mark: Struck, Text: fmt.Sprintf("FAULT %v", f)})
+}
+
+// heal has a fault end after its time, or at once when all is to be healed; nil is for
+// one that has no end.
+func (w *world) heal(f plan.Fault, heal func()) {
 	if heal == nil {
 		return
 	}
-	w.heals.Go(func() {
-		time.Sleep(time.Duration(f.For))
+	w.mu.Lock()
+	over := w.healing
+	if !over { // whoever waits for all that heals waits for this one, too
+		w.heals.Go(func() {
+			time.Sleep(time.Duration(f.For))
+			heal()
+		})
+	}
+	w.mu.Unlock()
+	if over {
 		heal()
-	})
+	}
+}
+
+// outside is how a fault strikes that is not a controller's; nil for one that is.
+func (w *world) outside(f plan.Fault) (strike func() (heal func())) {
+	switch {
+	case f.Who == plan.Cluster:
+		return w.cluster.goAway
+	case f.Who == plan.Broker, f.Port == plan.Publish && f.Do == plan.Reset:
+		return w.broker.goAway
+	case f.Who == plan.Tasks:
+		return func() func() { return w.orphan(time.Duration(f.For)) }
+	}
+	return nil
 }

@@ -67,6 +67,8 @@ type Options struct {
 
 	// Patience and Grace are the queue's (queue.Config).
 	Patience, Grace time.Duration
+	// Format is the queue's, too; nil for the newest.
+	Format func() int
 	// Log is where the controller writes to; nil for nowhere.
 	Log *slog.Logger
 }
@@ -160,8 +162,8 @@ func open(ctx context.Context, o Options) (*Controller, error) {
 	if reach == nil {
 		reach = exec.Local(c.Fleet)
 	}
-	c.Queue, err = queue.Open(ctx, queue.Config{Store: c.Store, Inventory: c.Keeper, Picture: c.Picture, Executors: o.Executors(c), Nodes: reach,
-		Now: time.Now, NewUUID: o.NewUUID, Log: o.Log, Patience: o.Patience, Grace: o.Grace})
+	c.Queue, err = queue.Open(ctx, queue.Config{Store: c.Store, Life: "life", Inventory: c.Keeper, Picture: c.Picture, Executors: o.Executors(c), Nodes: reach,
+		Now: time.Now, NewUUID: o.NewUUID, Log: o.Log, Patience: o.Patience, Grace: o.Grace, Format: o.Format})
 	c.Querier.Queue = c.Queue
 	return c, err
 }

@@ -1,0 +1,59 @@
+package app
+
+import (
+	"context"
+	"testing"
+
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
+	"github.com/drover-project/drover/internal/store/image"
+	"github.com/drover-project/drover/internal/store/life"
+)
+
+// AsOfBefore copies a store to another place as a program leaves it that knows of no formats.
+func AsOfBefore(t *testing.T, from, to string) {
+	t.Helper()
+	err := imageOf(t.Context(), from, func(img *image.Image) error {
+		all := img.Objects
+		img.Format, img.Objects = format.First, func(yield func(store.Object, error) bool) {
+			for o, err := range all {
+				if o.Key != store.FormatKey && !yield(o, err) {
+					return
+				}
+			}
+		}
+		return loadInto(t.Context(), to, img)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FormatAt is the format of the store at a place.
+func FormatAt(ctx context.Context, place string) (n int, err error) {
+	err = imageOf(ctx, place, func(img *image.Image) error {
+		n, err = img.Format, img.Unfit
+		return err
+	})
+	return n, err
+}
+
+// LifeAt is the life of the store at a place, as it is stored; empty for none.
+func LifeAt(t *testing.T, place string) (text string) {
+	t.Helper()
+	err := imageOf(t.Context(), place, func(img *image.Image) error {
+		for o, err := range img.Objects {
+			if err != nil {
+				return err
+			}
+			if o.Key == life.Key {
+				text = string(o.Value)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

@@ -1,0 +1,257 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/work"
+)
+
+// several are the requests of the opcodes that do several things, on the cluster of the rig that killable makes.
+var several = map[string]params{
+	"OP_INSTANCE_CREATE":     creating(params{"instance_name": "new", "nics": []any{params{"network": "net", "ip": "pool"}}}),
+	"OP_INSTANCE_REMOVE":     {"instance_name": "up"},
+	"OP_INSTANCE_RENAME":     {"instance_name": "down", "new_name": "other"},
+	"OP_INSTANCE_STARTUP":    {"instance_name": "down"},
+	"OP_INSTANCE_SHUTDOWN":   {"instance_name": "up"},
+	"OP_INSTANCE_REBOOT":     {"instance_name": "up", "reboot_type": "full"},
+	"OP_INSTANCE_REINSTALL":  {"instance_name": "down", "os_type": "noop"},
+	"OP_INSTANCE_SET_PARAMS": {"instance_name": "down", "beparams": params{"vcpus": 2}, "disks": []any{[]any{"add", 1, params{"size": 4}}, []any{"remove", 0, params{}}}},
+	"OP_INSTANCE_GROW_DISK":  {"instance_name": "down", "disk": 0, "amount": 8},
+	"OP_NODE_CLEAR_ORPHANS":  {"node_name": "node1"},
+}
+
+// killable is a rig on whose cluster each of them succeeds, and each of the samples.
+func killable(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t, "node1", "node2")
+	r.create("up", true)
+	r.create("down", false)
+	r.network("net", "192.0.2.0/28", "")
+	r.must("null", "OP_NETWORK_ADD", params{"network_name": "free", "network": "203.0.113.0/28"})
+	r.must("null", "OP_GROUP_ADD", params{"group_name": "empty"})
+	r.must("null", "OP_TAGS_SET", params{"kind": "cluster", "tags": []any{"there"}})
+	r.onNode("node1", "left", "left-behind", life)
+	r.onNode("node1", "left2", "left-as-well", life)
+	r.wrap = func(n Node) Node { return stoppedOnly{n, t} }
+	r.keeper.OnChange(func(*cluster.Snapshot) {
+		_ = r.called() // a controller may die behind a commit, and not undo it
+	})
+	return r
+}
+
+// stoppedOnly is a node on which no operating system is installed on a machine that runs, whoever asks for it.
+type stoppedOnly struct {
+	anyNode
+
+	t *testing.T
+}
+
+func (n stoppedOnly) Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string) error {
+	if i, err := n.Instance(ctx, spec.Thing()); err == nil && i.Active() {
+		n.t.Errorf("%s is installed while it runs", spec.Name)
+	}
+	return n.anyNode.Install(ctx, order, spec, os, params)
+}
+
+// term is one controller that carries an opcode out, or goes on with it. It is killed when so many things happened: calls of a
+// driver begin or end, and transactions are written.
+type term struct {
+	*rig
+	until, happened int
+	kill            context.CancelFunc
+}
+
+// happens counts one thing, and refuses it if the controller is dead by then.
+func (l *term) happens() error {
+	l.happened++
+	if l.happened >= l.until {
+		l.kill()
+		return fault.New(fault.Unavailable, "the controller was killed")
+	}
+	return nil
+}
+
+// lived is what an opcode came to in one life: how it ended, and its steps. dead says that the controller was killed.
+type lived struct {
+	result string
+	err    error
+	dead   bool
+	steps  []job.Step
+}
+
+// live carries the opcode out in a new life, or goes on with what the store has of it.
+func (r *rig) live(op *opcode.Opcode, epoch int64, resumed bool, until int) (out lived) {
+	r.Helper()
+	ctx, kill := context.WithCancel(r.Context())
+	defer kill()
+	l := &term{rig: r, until: until, kill: kill}
+	happens := l.happens
+	r.onCall.Store(&happens)
+	defer r.onCall.Store(nil)
+	env := r.env(op)
+	env.Job, env.Epoch, env.Resumed, env.Stepwise, env.Term = 77, epoch, resumed, true, ctx
+	env.Show = func(s []job.Step) { out.steps = s }
+	key := store.Key{Kind: KindWork, ID: RecordID(env.Job, env.Index)}
+	env.Keep = func(_ context.Context, w *work.Work) error {
+		if err := l.happens(); err != nil {
+			return err
+		}
+		text, err := w.Encode()
+		if err == nil {
+			_, err = store.Commit(r.Context(), r.store, store.Tx{Put: []store.Put{{Key: key, Value: text}}})
+		}
+		return err
+	}
+	if resumed {
+		env.Kept = r.kept(env)
+	}
+	var err error
+	if env.Locks, err = r.all.Locks(op, r.keeper.Snapshot()); err != nil && env.Kept == nil {
+		r.Fatal(err)
+	}
+	result, err := r.all.Run(ctx, env)
+	out.result, out.err, out.dead = string(result), err, ctx.Err() != nil
+	return out
+}
+
+// kept reads what the store has of an opcode.
+func (r *rig) kept(env *Env) *Kept {
+	r.Helper()
+	var k Kept
+	found := false
+	for _, kind := range []store.Kind{KindWork, KindStep} {
+		o, err := r.store.Get(r.Context(), store.Key{Kind: kind, ID: RecordID(env.Job, env.Index)})
+		if fault.Is(err, fault.NotFound) {
+			continue
+		}
+		if err == nil && kind == KindWork {
+			k.Work, err = work.Decode(o.Value)
+		} else if err == nil {
+			err = json.Unmarshal(o.Value, &k.Progress)
+		}
+		if err != nil {
+			r.Fatal(err)
+		}
+		found = true
+	}
+	if !found {
+		return nil
+	}
+	if err := k.Readable(); err != nil {
+		r.Fatal(err)
+	}
+	return &k
+}
+
+// whole is what a cluster comes to: what the inventory says of instances, and what nodes have, without what differs from run to run.
+func (r *rig) whole() string {
+	r.Helper()
+	snap := r.keeper.Snapshot()
+	out := fmt.Sprintln(snap.Cluster().Name, snap.Cluster().Tags, snap.Cluster().MaxRunningJobs)
+	for n := range snap.Nodes() {
+		out += fmt.Sprintln(n.Name, n.Drained, snap.Group(n.Group).Name)
+	}
+	for g := range snap.Groups() {
+		out += fmt.Sprintln(g.Name, g.AllocPolicy, len(g.Networks))
+	}
+	for n := range snap.Networks() {
+		out += fmt.Sprintln(n.Name, n.Gateway, n.Reserved)
+	}
+	for inst := range r.keeper.Snapshot().Instances() {
+		out += fmt.Sprintf("%s %s %s %s %d nics:", inst.Name, inst.AdminState, inst.OS, inst.BEParams, len(inst.Disks))
+		for i := range inst.Disks {
+			out += fmt.Sprint(" ", inst.Disks[i].Size)
+		}
+		for i := range inst.NICs {
+			out += " " + inst.NICs[i].IP
+		}
+		out += "\n"
+	}
+	for _, name := range []string{"node1", "node2"} {
+		a, err := r.fleet.Agent(name)
+		var list []hypervisor.Instance
+		if err == nil {
+			list, err = a.Instances(r.Context())
+		}
+		if err != nil {
+			r.Fatal(err)
+		}
+		for _, i := range list {
+			out += fmt.Sprintf("%s has %s %s", name, i.Name, i.State)
+			for _, d := range i.Disks {
+				out += fmt.Sprint(" ", d.Size)
+			}
+			out += "\n"
+			if inst := r.keeper.Snapshot().Instance(i.UUID); inst == nil || inst.Name != i.Name {
+				out += "the inventory does not know it\n"
+			}
+		}
+	}
+	return out
+}
+
+// TestKilledAnywhere kills the controller at each boundary of each opcode: at each call of a driver, before and behind it, and before each
+// commit, once and in the life that goes on with it, too. The opcode comes to what it comes to undisturbed.
+func TestKilledAnywhere(t *testing.T) {
+	for id, p := range samples {
+		if id == "OP_TEST_DELAY" || id == "OP_TEST_DUMMY" || id == "OP_TEST_JQUEUE" {
+			continue // they change nothing, and what they wait for or fail with is not at stake
+		}
+		if of, many := several[id]; many {
+			p = of
+		}
+		t.Run(id, func(t *testing.T) {
+			undisturbed := killable(t)
+			before := undisturbed.whole()
+			want := undisturbed.live(undisturbed.opcode(id, p), 1, false, 1000)
+			if want.err != nil {
+				t.Fatal(want.err)
+			}
+			whole, kills := undisturbed.whole(), 0
+			for first, over := 1, false; !over; first++ {
+				for second := 1; ; second++ {
+					r := killable(t)
+					got, deaths := r.livesOn(r.opcode(id, p), first, second)
+					if kills += deaths; got.err != nil || got.result != want.result || r.whole() != whole {
+						t.Fatalf("killed at %d and %d: %s, %v\n%s\nwant %s\n%s", first, second, got.result, got.err, r.whole(), want.result, whole)
+					}
+					if over = deaths == 0; deaths < 2 || testing.Short() && second > 1 {
+						break
+					}
+				}
+			}
+			if kills == 0 && whole != before {
+				t.Error("it was never killed")
+			}
+		})
+	}
+	if left := slices.DeleteFunc(slices.Collect(maps.Keys(several)), func(id string) bool { return samples[id] != nil }); len(left) > 0 {
+		t.Errorf("no samples of %v", left)
+	}
+}
+
+// livesOn carries an opcode out by a controller that is killed at the first, one that is killed at the second, and one that is not, as
+// far as it takes them; deaths is how many were killed.
+func (r *rig) livesOn(op *opcode.Opcode, first, second int) (got lived, deaths int) {
+	r.Helper()
+	for epoch, until := range []int{first, second, 1000} {
+		got = r.live(op, int64(epoch)+1, epoch > 0, until)
+		if !got.dead {
+			break
+		}
+		deaths++
+	}
+	return got, deaths
+}

@@ -1,0 +1,133 @@
+package exec
+
+import (
+	"context"
+	"slices"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/work"
+)
+
+// unknownThing is something that a node has and the inventory does not know, as OP_NODE_ORPHANS tells of it.
+type unknownThing struct {
+	UUID  string           `json:"uuid"`
+	Name  string           `json:"name"`
+	State hypervisor.State `json:"state"`
+	Disks int              `json:"disks"`
+	Size  int              `json:"size"` // MiB
+	// MadeBy is the mark that it has.
+	MadeBy hypervisor.Mark `json:"made_by"`
+	// Kind is orphan for what a job of this store has left, stranger for everything else; Why says why it is taken for that.
+	Kind string `json:"kind"`
+	Why  string `json:"why"`
+}
+
+// The kinds of things that the inventory does not know.
+const (
+	orphan   = "orphan"
+	stranger = "stranger"
+)
+
+// classified tells what a job of this store has left from what is somebody else's. Job ids come again under another life of the store,
+// so only the mark of the present one counts; and what runs is in use, whoever made it.
+func classified(i *hypervisor.Instance, life string) unknownThing {
+	t := unknownThing{UUID: i.UUID, Name: i.Name, State: i.State, Disks: len(i.Disks), MadeBy: i.MadeBy, Kind: stranger}
+	for k := range i.Disks {
+		t.Size += i.Disks[k].Size
+	}
+	switch {
+	case i.UUID == "":
+		t.Why = "it has no UUID: Drover did not make it"
+	case i.MadeBy.IsZero():
+		t.Why = "nobody says which job made it"
+	case i.MadeBy.Life != life:
+		t.Why = "it was made by a job of another store, or of this one before it was restored"
+	case i.Active():
+		t.Why = "it is " + string(i.State)
+	default:
+		t.Kind, t.Why = orphan, i.MadeBy.String()
+	}
+	return t
+}
+
+// unknownOn lists what a node has that the inventory does not know.
+func (e *Env) unknownOn(ctx context.Context, node *cluster.Node) ([]unknownThing, error) {
+	a, err := e.onlineAgent(node)
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.Instances(ctx)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "Can't get data from node %s: %w", node.Name, err)
+	}
+	snap, out := e.snapshot(), []unknownThing{}
+	for i := range list {
+		if list[i].UUID == "" || snap.Instance(list[i].UUID) == nil {
+			out = append(out, classified(&list[i], e.Life))
+		}
+	}
+	return out, nil
+}
+
+// nodeOrphans prepares OP_NODE_ORPHANS. It holds no locks, so what a creation has just made, and is about to add to the inventory, is
+// listed, too.
+func nodeOrphans(ctx context.Context, env *Env) (Plan, error) {
+	node, err := findNode(env.Op, "node", env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	found, err := env.unknownOn(ctx, node)
+	return answer(found), err
+}
+
+// nodeClearOrphans prepares OP_NODE_CLEAR_ORPHANS. It runs alone: no creation is under way that has made something and not added it to the
+// inventory, for one that a restart interrupted goes on before anybody else gets a lock.
+func nodeClearOrphans(ctx context.Context, env *Env) (Plan, error) {
+	node, err := findNode(env.Op, "node", env.snapshot())
+	if err != nil {
+		return Plan{}, err
+	}
+	found, err := env.unknownOn(ctx, node)
+	if err != nil {
+		return Plan{}, err
+	}
+	wanted := env.Op.Strings("uuids")
+	for _, uuid := range wanted {
+		if err := checkOrphan(env.snapshot(), node, found, uuid); err != nil {
+			return Plan{}, err
+		}
+	}
+	w, removed := &work.Work{}, []string{}
+	for _, t := range found {
+		if t.Kind != orphan || len(wanted) > 0 && !slices.Contains(wanted, t.UUID) {
+			continue
+		}
+		s := onNode(removeFromNode, node.UUID, t.UUID, "remove what is left of instance "+t.Name+" ("+t.UUID+")", meant{t.Name})
+		s.Fails = "Could not remove what is left of instance " + t.Name + " (" + t.UUID + ") from node " + node.Name
+		w.Steps, removed = append(w.Steps, s), append(removed, t.UUID)
+	}
+	if len(removed) == 0 {
+		return Plan{}, fault.New(fault.WrongState, "Node %s has nothing that a job has left there", node.Name).
+			WithHint("drover node orphans %s lists what else it has and the inventory does not know", node.Name)
+	}
+	w.Result = encodeArgs(removed)
+	return Plan{Dry: removed, Work: w}, nil
+}
+
+// checkOrphan refuses to remove what no job has left.
+func checkOrphan(snap *cluster.Snapshot, node *cluster.Node, found []unknownThing, uuid string) error {
+	if inst := snap.Instance(uuid); inst != nil {
+		return fault.New(fault.WrongState, "%s is instance '%s' of the cluster", uuid, inst.Name).At("uuids").WithHint("drover instance remove removes it")
+	}
+	i := slices.IndexFunc(found, func(t unknownThing) bool { return t.UUID == uuid })
+	switch {
+	case i < 0:
+		return fault.New(fault.NotFound, "Node %s has nothing with the UUID %s", node.Name, uuid).At("uuids").WithHint("drover node orphans %s lists what is there", node.Name)
+	case found[i].Kind != orphan:
+		return fault.New(fault.WrongState, "%s (%s) on node %s is left alone: %s", found[i].Name, uuid, node.Name, found[i].Why).At("uuids").
+			WithHint("whoever knows what it is has to remove it on the node")
+	}
+	return nil
+}

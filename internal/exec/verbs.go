@@ -1,0 +1,181 @@
+package exec
+
+import (
+	"context"
+	"maps"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/work"
+)
+
+// verbs are what steps can be: the orders that nodes are given, and the changes of the inventory that go with them. Their names
+// and arguments are stored: a later program has to know those of today.
+var verbs = func() map[string]verb {
+	all := map[string]verb{}
+	for _, part := range []map[string]verb{nodeVerbs, creationVerbs, instanceVerbs} {
+		maps.Copy(all, part)
+	}
+	return all
+}()
+
+// The verbs that are orders for a node.
+const (
+	prepareDisks    = "prepare-disks"    // make the disks that are not there, and let those grow that are too small
+	dropDisks       = "drop-disks"       // remove disks
+	removeFromNode  = "remove-from-node" // remove what the node has of the instance
+	renameOnNode    = "rename-on-node"
+	installSystem   = "install"
+	startInstance   = "start"
+	stopInstance    = "stop"
+	restartInstance = "restart" // within its machine, or with a new one
+)
+
+// meant are the arguments of orders that need no more than what is meant. The name is for people, and for files that others read.
+type meant struct {
+	Name string `json:"name"`
+}
+
+type prepareArgs struct {
+	Name  string            `json:"name"`
+	Disks []hypervisor.Disk `json:"disks"`
+}
+
+type dropArgs struct {
+	Name  string   `json:"name"`
+	Disks []string `json:"disks"` // UUIDs
+}
+
+type renameArgs struct {
+	Name string `json:"name"`
+	To   string `json:"to"`
+}
+
+type stopArgs struct {
+	Name    string `json:"name"`
+	Timeout int64  `json:"timeout"` // seconds; 0 for at once
+}
+
+type installArgs struct {
+	// Given: the opcode says what is installed, and with which parameters; else the instance does.
+	Given bool `json:"given,omitempty"`
+}
+
+type startArgs struct {
+	// Given: the opcode has parameters that count for this start only.
+	Given  bool `json:"given,omitempty"`
+	Paused bool `json:"paused,omitempty"`
+}
+
+type restartArgs struct {
+	Name    string `json:"name"`
+	Hard    bool   `json:"hard,omitempty"`
+	Timeout int64  `json:"timeout"`
+}
+
+var nodeVerbs = map[string]verb{
+	prepareDisks: ordering(func(ctx context.Context, _ *Env, node Node, order agent.Order, s *work.Step, a prepareArgs) error {
+		err := node.Prepare(ctx, order, thing(s, a.Name), a.Disks)
+		if fault.Is(err, fault.Exhausted) {
+			return takenError{err}
+		}
+		return err
+	}),
+	dropDisks: ordering(func(ctx context.Context, _ *Env, node Node, order agent.Order, s *work.Step, a dropArgs) error {
+		return node.Drop(ctx, order, thing(s, a.Name), a.Disks)
+	}),
+	removeFromNode: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a meant) error {
+		return env.unlessGone(node.Remove(ctx, order, thing(s, a.Name)))
+	}),
+	renameOnNode: ordering(func(ctx context.Context, _ *Env, node Node, order agent.Order, s *work.Step, a renameArgs) error {
+		return node.Rename(ctx, order, thing(s, a.Name), a.To)
+	}),
+	installSystem: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a installArgs) error {
+		if err := lostSecret(env.Op); err != nil {
+			return err
+		}
+		inst, err := env.present(s)
+		if err != nil {
+			return err
+		}
+		c, next := env.snapshot().Cluster(), inst
+		if a.Given {
+			next = installed(env.Op, inst)
+		}
+		params := scriptParams(c.FillOS(next), next.OSParamsPrivate, env.Op.Map("osparams_secret"))
+		return node.Install(ctx, order, specOf(c, next, nil, nil), next.OS, params)
+	}),
+	startInstance: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a startArgs) error {
+		inst, err := env.present(s)
+		if err != nil {
+			return err
+		}
+		var hv, be cluster.Params
+		if a.Given {
+			if hv, be, err = startParams(env, inst); err != nil {
+				return err
+			}
+		}
+		spec := specOf(env.snapshot().Cluster(), inst, hv, be)
+		spec.StartPaused = a.Paused
+		return node.Start(ctx, order, spec, env.Op.Reason)
+	}),
+	stopInstance: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a stopArgs) error {
+		return env.unlessGone(node.Stop(ctx, order, thing(s, a.Name), stopWithin(a.Timeout), env.Op.Reason))
+	}),
+	restartInstance: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a restartArgs) error {
+		if !a.Hard {
+			return node.RebootSoft(ctx, order, thing(s, a.Name), env.Op.Reason)
+		}
+		inst, err := env.present(s)
+		if err != nil {
+			return err
+		}
+		return node.RebootHard(ctx, order, specOf(env.snapshot().Cluster(), inst, nil, nil), stopWithin(a.Timeout), env.Op.Reason)
+	}),
+}
+
+// unlessGone is the error of an order that takes something away, and nil if it took it away before the controller was started anew:
+// then something else that has its name is what the node answers with.
+func (e *Env) unlessGone(err error) error {
+	if e.Kept != nil && fault.Is(err, fault.Exists) {
+		return nil
+	}
+	return err
+}
+
+// thing is what an order of a step means.
+func thing(s *work.Step, name string) hypervisor.Thing {
+	return hypervisor.Thing{UUID: s.Of, Name: name}
+}
+
+// present returns the instance of a step as the inventory has it by now.
+func (e *Env) present(s *work.Step) (*cluster.Instance, error) {
+	inst := e.snapshot().Instance(s.Of)
+	if inst == nil {
+		return nil, removedMeanwhile(s.Of)
+	}
+	return inst, nil
+}
+
+func removedMeanwhile(uuid string) error {
+	return fault.New(fault.Conflict, "the instance with UUID %s was removed meanwhile", uuid)
+}
+
+// onNode is a step that orders something of a node.
+func onNode(verb, node, of, text string, args any) work.Step {
+	s := inInventory(verb, of, text, args)
+	s.Node = node
+	return s
+}
+
+// inInventory is a step that changes the inventory.
+func inInventory(verb, of, text string, args any) work.Step {
+	s := work.Step{Verb: verb, Of: of, Text: text}
+	if args != nil {
+		s.Args = encodeArgs(args)
+	}
+	return s
+}

@@ -1,0 +1,9 @@
+package query
+
+import (
+	"testing"
+
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Cases(m, 2000) }

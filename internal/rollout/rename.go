@@ -1,0 +1,96 @@
+package rollout
+
+import (
+	"context"
+	"slices"
+
+	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// keyed is what digests begin with that only who has the key can make. Those of earlier versions, which anybody can make of a text that
+// he guesses, are hexadecimal digits alone: they come before them in lists.
+const keyed = "k"
+
+// digest names a part of a state.
+func (e *Engine) digest(text []byte) course.Digest { return course.Digest(keyed + e.cfg.Digest(text)) }
+
+// mostRenamed is how many parts are looked at together.
+const mostRenamed = 50
+
+// rename gives the parts that an earlier version named other names, once. The old ones go in the transaction that has everything
+// refer to the new ones; what nothing refers to goes, too.
+func (e *Engine) rename(ctx context.Context) error {
+	uses := map[course.Digest]bool{}
+	for _, x := range e.environments {
+		eachDigest(&x.Common, x.Nodes, func(d *course.Digest) { uses[*d] = true })
+	}
+	for _, d := range e.deployments {
+		eachDigest(&d.Common, d.Nodes, func(d *course.Digest) { uses[*d] = true })
+	}
+	next := map[course.Digest]course.Digest{}
+	last := store.Tx{Epoch: e.cfg.Epoch}
+	for after := ""; after < keyed; {
+		tx := store.Tx{Epoch: e.cfg.Epoch}
+		seen := 0
+		for o, err := range e.cfg.Store.List(ctx, KindPart, store.Options{After: after, Limit: mostRenamed}) {
+			if err != nil {
+				return err
+			}
+			after = o.ID
+			if after >= keyed {
+				break
+			}
+			seen++
+			last.Delete = append(last.Delete, o.Key)
+			if old := course.Digest(o.ID); uses[old] {
+				next[old] = e.digest(o.Value)
+				tx.Put = append(tx.Put, store.Put{Key: store.Key{Kind: KindPart, ID: string(next[old])}, Value: o.Value})
+			}
+		}
+		if seen == 0 {
+			break
+		}
+		if _, err := store.Commit(ctx, e.cfg.Store, tx); err != nil {
+			return err
+		}
+	}
+	if len(last.Delete) == 0 {
+		return nil
+	}
+	e.refer(next, &last)
+	_, err := store.Commit(ctx, e.cfg.Store, last)
+	e.cfg.Log.Info("states of environments have names that tell nothing of what they hold", "parts", len(next), "error", err)
+	return err
+}
+
+// refer has environments and deployments refer to parts by their new names, and written so.
+func (e *Engine) refer(next map[course.Digest]course.Digest, tx *store.Tx) {
+	change := func(d *course.Digest) {
+		if to, known := next[*d]; known {
+			*d = to
+		}
+	}
+	for name, old := range e.environments {
+		x := *old
+		x.Nodes = slices.Clone(x.Nodes)
+		eachDigest(&x.Common, x.Nodes, change)
+		e.environments[name] = &x
+		tx.Put = append(tx.Put, put(KindEnvironment, name, &x))
+	}
+	for id, old := range e.deployments {
+		d := *old
+		d.Nodes = slices.Clone(d.Nodes)
+		eachDigest(&d.Common, d.Nodes, change)
+		e.deployments[id] = &d
+		tx.Put = append(tx.Put, put(KindDeployment, d.Key(), &d))
+	}
+}
+
+// eachDigest calls f with all digests of a state.
+func eachDigest(common *course.Digest, nodes []course.Node, f func(*course.Digest)) {
+	f(common)
+	for i := range nodes {
+		f(&nodes[i].Part)
+	}
+}

@@ -1,0 +1,302 @@
+package world
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/sim/plan"
+)
+
+// remote is where servers are: another cluster than the group's own, with a queue of its
+// own that does one thing at a time to an instance. It may be away.
+type remote struct {
+	w *world
+
+	mu        sync.Mutex
+	instances map[string]*instance
+	jobs      map[job.ID]*remoteJob
+	keys      map[string]job.ID
+	newest    job.ID
+	// busy are instances that a job works on, and happened what happened to which, in order.
+	busy     map[string]chan struct{}
+	happened []string
+	changed  chan struct{} // closed and replaced when something has happened
+	away     int
+}
+
+// instance is one of the cluster.
+type instance struct {
+	uuid    string
+	tags    map[string]bool
+	stopped bool
+	made    job.Time
+}
+
+// remoteJob is a job of the cluster.
+type remoteJob struct {
+	op      *opcode.Opcode
+	over    bool
+	outcome servertag.Outcome
+}
+
+func newRemote(w *world) *remote {
+	return &remote{w: w, instances: map[string]*instance{}, jobs: map[job.ID]*remoteJob{}, keys: map[string]job.ID{}, busy: map[string]chan struct{}{}, changed: make(chan struct{})}
+}
+
+// goAway has the cluster answer nobody; what is returned ends that.
+func (c *remote) goAway() (back func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.away++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.away--
+	}
+}
+
+// submit takes a job, once under a key.
+func (c *remote) submit(key string, op *opcode.Opcode) job.ID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id := c.keys[key]; id != 0 {
+		c.w.Reached.Add("a cluster is handed a job again")
+		return id
+	}
+	c.newest++
+	id := c.newest
+	c.keys[key], c.jobs[id] = id, &remoteJob{op: op}
+	go c.run(id, c.jobs[id])
+	return id
+}
+
+// instanceOf names what an opcode is about.
+func instanceOf(op *opcode.Opcode) string {
+	if name := op.Str("instance_name"); name != "" {
+		return name
+	}
+	return op.Str("name")
+}
+
+// run does a job, when those before it about its instance are done.
+func (c *remote) run(id job.ID, j *remoteJob) {
+	name := instanceOf(j.op)
+	c.mu.Lock()
+	before, done := c.busy[name], make(chan struct{})
+	c.busy[name] = done
+	c.mu.Unlock()
+	if before != nil {
+		<-before
+	}
+	began := job.At(time.Now())
+	time.Sleep(c.w.streams.Between("cluster/"+name, 100*time.Millisecond, 6*time.Second))
+	c.mu.Lock()
+	j.outcome = c.do(name, j.op)
+	changed := began
+	c.mu.Unlock()
+	time.Sleep(c.w.streams.Between("cluster/"+name, time.Millisecond, 500*time.Millisecond))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j.over, j.outcome.Began, j.outcome.Ended = true, changed, job.At(time.Now())
+	c.w.tellf("cluster", "job %d, %s %s, ends: %v %s", id, j.op.ID, name, j.outcome.OK, j.outcome.Text)
+	c.tell(name)
+	close(done)
+}
+
+// tell says that something happened to an instance. The caller holds the mutex.
+func (c *remote) tell(name string) {
+	c.happened = append(c.happened, name)
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// mishap is how many jobs there are to one that fails for no reason.
+const mishap = 8
+
+// do does what a job says. The caller holds the mutex.
+func (c *remote) do(name string, op *opcode.Opcode) servertag.Outcome {
+	if c.w.streams.IntN("cluster/"+name, mishap) == 0 {
+		return servertag.Outcome{Text: "it did not work"}
+	}
+	i := c.instances[name]
+	if op.ID == "OP_INSTANCE_CREATE" {
+		if i != nil {
+			return servertag.Outcome{Text: "there is one", Final: true}
+		}
+		i = &instance{uuid: c.w.newUUID(), tags: map[string]bool{}, made: job.At(time.Now())}
+		for _, tag := range op.Strings("tags") {
+			i.tags[tag] = true
+		}
+		c.instances[name] = i
+		return servertag.Outcome{OK: true}
+	}
+	if uuid := op.Str("instance_uuid"); i == nil || uuid != "" && uuid != i.uuid {
+		return servertag.Outcome{Text: "there is none", Missing: true}
+	}
+	switch op.ID {
+	case "OP_INSTANCE_REMOVE":
+		delete(c.instances, name)
+	case "OP_INSTANCE_STARTUP", "OP_INSTANCE_REBOOT":
+		i.stopped = false
+	case "OP_INSTANCE_SHUTDOWN":
+		i.stopped = true
+	case "OP_TAGS_SET":
+		for _, tag := range op.Strings("tags") {
+			i.tags[tag] = true
+		}
+	case "OP_TAGS_DEL":
+		for _, tag := range op.Strings("tags") {
+			if !i.tags[tag] {
+				return servertag.Outcome{Text: "there is no tag " + tag, Missing: true}
+			}
+		}
+		for _, tag := range op.Strings("tags") {
+			delete(i.tags, tag)
+		}
+	}
+	return servertag.Outcome{OK: true}
+}
+
+// ofCluster is the cluster as one life of a controller reaches it. It implements
+// tagsync.Backend.
+type ofCluster struct {
+	*remote
+
+	life *life
+}
+
+// unanswered is how many messages there are to one that is lost.
+const unanswered = 20
+
+// reach is a message to the cluster.
+func (b ofCluster) reach(ctx context.Context) error {
+	if err := b.life.cross(plan.Order); err != nil {
+		return err
+	}
+	stream := "to-cluster/" + b.life.name
+	if err := b.life.rest(ctx, b.w.streams.Between(stream, time.Millisecond, 20*time.Millisecond)); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.away > 0 || b.w.streams.IntN(stream, unanswered) == 0 {
+		return fault.New(fault.Unavailable, "the cluster does not answer")
+	}
+	return nil
+}
+
+// back is the answer to it.
+func (b ofCluster) back() error {
+	if err := b.life.cross(plan.Done); err != nil {
+		return err
+	}
+	if b.w.streams.IntN("from-cluster/"+b.life.name, unanswered) == 0 {
+		return fault.New(fault.Unavailable, "the answer of the cluster is lost")
+	}
+	return nil
+}
+
+// Submit implements tagsync.Backend.
+func (b ofCluster) Submit(ctx context.Context, key string, op *opcode.Opcode) (job.ID, error) {
+	if err := b.reach(ctx); err != nil {
+		return 0, err
+	}
+	id := b.submit(key, op)
+	return id, b.back()
+}
+
+// Look implements tagsync.Backend.
+func (b ofCluster) Look(ctx context.Context, ref server.Ref, jobs []job.ID) (server.Sight, error) {
+	sight := server.Sight{Sight: servertag.Sight{Ended: map[job.ID]servertag.Outcome{}}}
+	if err := b.reach(ctx); err != nil {
+		return sight, err
+	}
+	b.mu.Lock()
+	for _, id := range jobs {
+		if j := b.jobs[id]; j != nil && j.over {
+			sight.Ended[id] = j.outcome
+		}
+	}
+	if name, i := b.find(ref); i != nil {
+		sight.Instance, sight.Name, sight.UUID, sight.Stopped, sight.Made = true, name, i.uuid, i.stopped, i.made
+		sight.Tags = slices.Sorted(maps.Keys(i.tags))
+	}
+	b.mu.Unlock()
+	return sight, b.back()
+}
+
+// find is the instance that is meant: that with the UUID, or else that of the name. The
+// caller holds the mutex.
+func (c *remote) find(ref server.Ref) (name string, i *instance) {
+	for name, i := range c.instances {
+		if i.uuid == ref.UUID {
+			return name, i
+		}
+	}
+	return ref.Name, c.instances[ref.Name]
+}
+
+// Creation implements tagsync.Backend.
+func (b ofCluster) Creation(ctx context.Context, key string, _ *server.Server) (o servertag.Outcome, known bool, err error) {
+	if err := b.reach(ctx); err != nil {
+		return o, false, err
+	}
+	b.mu.Lock()
+	j := b.jobs[b.keys[key]]
+	if j != nil && j.over {
+		o, known = j.outcome, true
+	}
+	b.mu.Unlock()
+	return o, known, b.back()
+}
+
+// Has implements tagsync.Backend.
+func (b ofCluster) Has(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.instances[name] != nil
+}
+
+// lookAround is how often a controller looks for what it was not told of.
+const lookAround = 30 * time.Second
+
+// Follow implements tagsync.Backend.
+func (b ofCluster) Follow(ctx context.Context, changed func(server.Ref)) error {
+	changed(server.Ref{})
+	again := time.NewTicker(lookAround)
+	defer again.Stop()
+	b.mu.Lock()
+	at, more := len(b.happened), b.changed
+	b.mu.Unlock()
+	for {
+		select {
+		case <-more:
+		case <-again.C:
+			changed(server.Ref{})
+			continue
+		case <-ctx.Done():
+			return nil
+		}
+		if err := b.life.gate(); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		news := slices.Clone(b.happened[at:])
+		at, more = len(b.happened), b.changed
+		unheard := b.away > 0
+		b.mu.Unlock()
+		for _, name := range news {
+			if !unheard {
+				changed(server.Ref{Name: name})
+			}
+		}
+	}
+}

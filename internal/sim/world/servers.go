@@ -1,0 +1,187 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/servertag"
+	"github.com/drover-project/drover/internal/sim/check"
+	"github.com/drover-project/drover/internal/sim/history"
+	"github.com/drover-project/drover/internal/sim/plan"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/tagsync"
+)
+
+// users is how many clients have servers, each its own and all those of the others.
+const users = 2
+
+// tagNames are the names of tags of servers.
+const tagNames = 3
+
+func (w *world) serve(parts *sync.WaitGroup) {
+	for i := range users {
+		u := &user{client: w.beside("user", i)}
+		parts.Go(func() { u.rounds(u.wish) })
+	}
+}
+
+// user asks for servers.
+type user struct {
+	*client
+
+	ids []string // of the servers that were acknowledged
+}
+
+// openServers opens the engine of servers in a term.
+func (t *term) openServers(ctx context.Context, s store.Store, log *slog.Logger) (err error) {
+	w := t.life.w
+	if !w.plan.Has(plan.Servers) {
+		return nil
+	}
+	t.servers, err = tagsync.Open(ctx, tagsync.Config{Store: s, Epoch: t.lease.Epoch, Picture: t.shown, Backends: map[string]tagsync.Backend{"": ofCluster{w.cluster, t.life}},
+		Policy: servertag.DefaultPolicy(), Catalogue: server.DefaultCatalogue(), Prefix: "snf-", Now: time.Now, NewUUID: w.newUUID, Log: log})
+	if err == nil {
+		t.servers.Run()
+	}
+	return err
+}
+
+// by is a request of the user, which tells it from all others.
+func (u *user) by(t *term) servertag.Asked {
+	return servertag.Asked{User: u.name, Front: "compute", Request: fmt.Sprintf("%s-%v", u.name, u.w.since()), Time: t.servers.Now()}
+}
+
+// wish asks for one thing or another.
+func (u *user) wish(n int) {
+	if len(u.ids) == 0 || u.draw.IntN(5) == 0 {
+		u.create()
+		return
+	}
+	id := u.ids[u.draw.IntN(len(u.ids))]
+	tag := fmt.Sprintf("t%d", u.draw.IntN(tagNames))
+	object := "tag " + id + "/" + tag
+	switch u.draw.IntN(8) {
+	case 0, 1, 2:
+		u.about(id, history.Input{Object: object, Do: "add"}, func(t *term) (string, error) {
+			_, err := t.servers.Want(id, servertag.User, []string{tag}, u.by(t))
+			return "", err
+		})
+	case 3, 4:
+		u.about(id, history.Input{Object: object, Do: "remove"}, func(t *term) (string, error) {
+			was, err := t.servers.Unwant(id, servertag.User, tag, u.by(t))
+			return map[bool]string{true: history.There, false: history.Absent}[was], err
+		})
+	case 5:
+		u.begin(id, server.Stop)
+	case 6:
+		u.begin(id, server.Start)
+	default:
+		if n%3 == 0 {
+			u.ids = slices.DeleteFunc(u.ids, func(x string) bool { return x == id })
+			u.begin(id, server.Delete)
+		}
+	}
+}
+
+// about asks something of a server. One that is gone, or is being deleted, has no tags.
+func (u *user) about(id string, in history.Input, do func(*term) (string, error)) {
+	u.once(in, func(_ context.Context, t *term) (history.Output, error) {
+		is, err := do(t)
+		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.WrongState) {
+			u.w.tellf(u.name, "%s is gone: %v", id, err)
+			return history.Output{}, fault.New(fault.Unavailable, "%w", err)
+		}
+		return history.Output{Is: is}, err
+	})
+}
+
+func (u *user) create() {
+	t := u.leader()
+	catalogue := t.servers.Catalogue()
+	name := fmt.Sprintf("%s-%d", u.name, len(u.ids))
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	s, err := t.servers.Create(ctx, &tagsync.Wish{Name: name, Project: "p", User: u.name, Flavor: catalogue.Flavors[3], Image: catalogue.Images[0], Tags: []string{"made"}, Asked: u.by(t)})
+	if err != nil || ctx.Err() != nil || t.life.cross(plan.Told) != nil {
+		u.w.tellf(u.name, "does not know what became of server %s", name)
+		return
+	}
+	u.w.tellf(u.name, "server %s is %s", name, s.ID)
+	u.ids = append(u.ids, s.ID)
+	u.w.mu.Lock()
+	u.w.servers[s.ID] = &wanted{by: u.name}
+	u.w.mu.Unlock()
+}
+
+// wanted is a server that was acknowledged.
+type wanted struct {
+	by string
+	// deleted: somebody asked for its end.
+	deleted bool
+}
+
+// begin has something done to a server; it may be refused.
+func (u *user) begin(id string, do server.Do) {
+	if do == server.Delete {
+		u.w.mu.Lock()
+		u.w.servers[id].deleted = true
+		u.w.mu.Unlock()
+	}
+	t := u.leader()
+	_, err := t.servers.Begin(id, do, u.by(t))
+	u.w.tellf(u.name, "%s %s: %v", do, id, fault.CodeOf(err))
+}
+
+// serversUndone tells of a server that is not as it is wanted yet. The tags of one that could
+// not be made come to nothing.
+func (t *term) serversUndone() string {
+	for s := range t.servers.Servers().All() {
+		if len(s.Tasks) > 0 || s.Status() != server.Failed && s.Tags.OldestPending() != 0 || len(s.Tags.Jobs) > 0 {
+			return fmt.Sprintf("server %s is %s, with %d tasks, %d jobs, and its tags are %+v", s.ID, s.Status(), len(s.Tasks), len(s.Tags.Jobs), s.Tags.Tags)
+		}
+	}
+	return ""
+}
+
+// serversAgree holds servers against their cluster.
+func (t *term) serversAgree() {
+	w := t.life.w
+	owned := map[string]bool{}
+	for s := range t.servers.Servers().All() {
+		if s.Status() == server.Failed || s.Deleted != 0 {
+			w.Reached.Add("servers: " + string(s.Status()))
+			continue
+		}
+		owned[s.Instance] = true
+		i := w.cluster.instances[s.Instance]
+		if i == nil || i.uuid != s.UUID {
+			w.verdict.Breakf(check.OnItsNode, "server %s is %s, and on the cluster there is %+v", s.ID, s.Instance, i)
+			continue
+		}
+		names := s.Tags.Names(servertag.User)
+		for _, name := range names {
+			if raw := s.Tags.Find(servertag.User, name).Raw; !i.tags[raw] {
+				w.verdict.Breakf(check.TagsWanted, "%s of server %s is not on its instance, which has %v", raw, s.ID, i.tags)
+			}
+		}
+		if len(names) != len(i.tags) {
+			w.verdict.Breakf(check.TagsWanted, "server %s is to have %v, and its instance has %v", s.ID, names, i.tags)
+		}
+	}
+	for id, s := range w.servers {
+		if t.servers.Servers().Get(id) == nil && !s.deleted {
+			w.verdict.Breakf(check.Acknowledged, "server %s of %s is not there", id, s.by)
+		}
+	}
+	for name := range w.cluster.instances {
+		if !owned[name] {
+			w.verdict.Breakf(check.NothingLeft, "the instance %s is nobody's", name)
+		}
+	}
+}
