@@ -40,6 +40,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/drover, one static binary
+	@test -e $(BIN)/drover || echo "building $(BIN)/drover; the first time its modules are fetched and compiled, which takes some minutes"
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=$$(git rev-parse -q HEAD >/dev/null 2>&1 && echo auto || echo false) -ldflags '-s -w' -o $(BIN)/drover ./cmd/drover
 
 .PHONY: dev
@@ -78,9 +79,17 @@ tempest: ## run Tempest's tests of Compute, Identity and Images; a list says whi
 	@./.ci/unpack .cache/tempest $(TEMPEST_PACKAGES)
 	DROVER_TEMPEST=1 CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(STOCK_TIMEOUT) -run TestTempest ./test/compute
 
+.PHONY: wire-diff
+wire-diff: ## make CALLS random calls, drawn from SEED, to a real Ganeti and to Drover, and tell what differs (root)
+	DROVER_WIRE_SEED=$(or $(SEED),1) DROVER_WIRE_CALLS=$(or $(CALLS),200) CGO_ENABLED=0 $(GO) test -tags ganeti -count=1 -v -timeout 3h -run TestWire ./test/wire
+
 .PHONY: stock-ganeti
 stock-ganeti: ## burn in servers on a real Ganeti, which is brought up in namespaces (root)
 	CGO_ENABLED=0 $(GO) test -tags ganeti -count=1 -v -timeout $(TEST_TIMEOUT) -run TestBurninOnStockGaneti ./test/compute
+
+.PHONY: upgrade-test
+upgrade-test: test-deps ## hold this program and one that knows of no formats against one store, in turns and together
+	CGO_ENABLED=0 $(GO) test -tags upgrade -count=1 -v -timeout $(STOCK_TIMEOUT) ./test/upgrade
 
 .PHONY: lint
 lint: $(GOLANGCI) ## run go vet and all linters
@@ -91,6 +100,7 @@ lint: $(GOLANGCI) ## run go vet and all linters
 vet-tags: ## run go vet on what is behind build tags
 	$(GO) vet -tags ganeti ./test/...
 	$(GO) vet -tags soak ./test/...
+	$(GO) vet -tags upgrade ./test/upgrade
 	$(GO) vet -tags simulation ./internal/sim/order
 
 .PHONY: vet-modules
@@ -127,8 +137,8 @@ bench: build test-deps ## run the benchmarks, measure a running controller, and 
 	-@cd bench/river && CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchtime 50000x -timeout 30m
 
 .PHONY: simulate
-simulate: ## live through simulated histories of a group: new ones for TIME, or SEED=n [PLAN=FILE]
-	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" CGO_ENABLED=0 $(GO) run ./test/simulate/drive $(if $(SEED),replay -plan "$(PLAN)" $(SEED),run -time $(TIME))
+simulate: ## live through simulated histories of a group: new ones for TIME, SEED=n [PLAN=FILE], or REPEAT=n seeds twice
+	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" CGO_ENABLED=0 $(GO) run ./test/simulate/drive $(if $(SEED),replay -plan "$(PLAN)" $(SEED),$(if $(REPEAT),repeat $(REPEAT),run -time $(TIME)))
 
 .PHONY: simulate-power
 simulate-power: ## have simulated histories find the known faults, of which each is built in turn (FAULTS names some)

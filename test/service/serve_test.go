@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,17 +116,28 @@ func (s *service) awaitTold(prefix string) {
 // awaitLogged waits for a line of the log with this message, and returns it.
 func (s *service) awaitLogged(message string) map[string]any {
 	s.Helper()
+	return s.awaitAllLogged(message)[message]
+}
+
+// awaitAllLogged returns the next line of each message, in whatever order they come.
+func (s *service) awaitAllLogged(messages ...string) map[string]map[string]any {
+	s.Helper()
+	found := map[string]map[string]any{}
 	for limit := time.After(patience); ; {
 		select {
 		case line, more := <-s.logged:
 			if !more {
-				s.Fatalf("it ended without saying %q", message)
+				s.Fatalf("it ended without saying all of %q, but %v", messages, found)
 			}
-			if line["msg"] == message {
-				return line
+			message, _ := line["msg"].(string)
+			if found[message] == nil && slices.Contains(messages, message) {
+				found[message] = line
+			}
+			if len(found) == len(messages) {
+				return found
 			}
 		case <-limit:
-			s.Fatalf("it did not say %q", message)
+			s.Fatalf("it did not say all of %q, but %v", messages, found)
 		}
 	}
 }
@@ -268,10 +280,11 @@ func TestService(t *testing.T) {
 	if err := luxi.Call(t.Context(), "SubmitJob", []any{[]any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", "trying", 1}}}}}, &id); err != nil {
 		t.Fatal(err)
 	}
-	if line := s.awaitLogged("a request handed in a job"); line["job"] != float64(id) || line["request"] == nil {
+	lines := s.awaitAllLogged("a request handed in a job", "an opcode ended") // the job may end before its request is told
+	if line := lines["a request handed in a job"]; line["job"] != float64(id) || line["request"] == nil {
 		t.Errorf("the log has %v", line)
 	}
-	if line := s.awaitLogged("an opcode ended"); line["job"] != float64(id) || line["opcode"] != "OP_TEST_DELAY" || line["status"] != "success" {
+	if line := lines["an opcode ended"]; line["job"] != float64(id) || line["opcode"] != "OP_TEST_DELAY" || line["status"] != "success" {
 		t.Errorf("the log has %v", line)
 	}
 

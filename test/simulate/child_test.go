@@ -23,6 +23,7 @@ import (
 //
 //	begin SEED                 before a history, for a panic ends the process
 //	end SEED HASH INVARIANT    after it; the invariant is that which broke first, or nothing
+//	differ SEED LINE LINE      where a seed that was lived through twice came to be two histories
 //	reached JSON               at the end
 
 const mark = "SIMULATE "
@@ -34,6 +35,8 @@ type task struct {
 	From  uint64 `json:"from"`
 	Count uint64 `json:"count"`
 	Twice uint64 `json:"twice"`
+	// Back begins with the last seed.
+	Back bool `json:"back"`
 	// Shape is small or large for histories of one kind.
 	Shape string `json:"shape"`
 	// Plan is the file of a plan in place of a seed.
@@ -116,8 +119,11 @@ func (c *child) draw(seed uint64) plan.Plan {
 
 // run lives through histories.
 func (c *child) run() {
-	for seed := c.task.From; seed < c.task.From+c.task.Count; seed++ {
-		broken := c.one(c.draw(seed))
+	for i := range c.task.Count {
+		if c.task.Back {
+			i = c.task.Count - 1 - i
+		}
+		broken := c.one(c.draw(c.task.From + i))
 		if c.task.Stop && broken != "" {
 			return
 		}
@@ -127,17 +133,38 @@ func (c *child) run() {
 // one lives through a history, and again if it is its turn: both must be one.
 func (c *child) one(p plan.Plan) (broken string) {
 	c.sayf("begin %d", p.Seed)
-	r := live(c.T, p, c.options)
+	o := c.options
+	o.Keep = c.task.Twice > 0 && p.Seed%c.task.Twice == 0
+	r := live(c.T, p, o)
 	broken = first(judge(r))
 	runtime.GC()
-	if c.task.Twice > 0 && p.Seed%c.task.Twice == 0 {
-		if again := live(c.T, p, c.options); again.Hash != r.Hash {
+	if o.Keep {
+		if again := live(c.T, p, o); again.Hash != r.Hash {
 			broken = "a seed is one history"
+			was, is := part(r.Events, again.Events)
+			c.sayf("differ %d %q %q", p.Seed, was, is)
 		}
 		runtime.GC()
 	}
 	c.sayf("end %d %016x %s", p.Seed, r.Hash, broken)
 	return broken
+}
+
+// part is where two histories part, as both tell it; empty for what has ended.
+func part(one, other []world.Event) (was, is string) {
+	i := 0
+	for i < min(len(one), len(other)) && one[i] == other[i] {
+		i++
+	}
+	for _, x := range []struct {
+		events []world.Event
+		text   *string
+	}{{one, &was}, {other, &is}} {
+		if i < len(x.events) {
+			*x.text = x.events[i].String()
+		}
+	}
+	return was, is
 }
 
 func first(broken []check.Broken) string {

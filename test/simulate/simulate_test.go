@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/cryptotest"
 	"testing/synctest"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 // live lives through the history of a plan.
 func live(t *testing.T, p plan.Plan, o world.Options) (r *world.Result) {
+	cryptotest.SetGlobalRandom(t, p.Seed)
 	order.Begin(p.Seed<<16 + p.Order)
 	synctest.Test(t, func(*testing.T) { r = world.Run(p, o) })
 	order.End()

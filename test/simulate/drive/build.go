@@ -31,6 +31,11 @@ func below(root string, changes []overlay.Edit) []overlay.Edit {
 	return out
 }
 
+// program is where the test is that build builds under a name.
+func (d driver) program(name string) string {
+	return filepath.Join(d.dir, filepath.FromSlash(name), "simulate.test")
+}
+
 // build builds the test that lives through histories, with changes of the code, and
 // returns its path.
 func (d driver) build(ctx context.Context, name string, changes []overlay.Edit) (program string, err error) {
@@ -38,12 +43,11 @@ func (d driver) build(ctx context.Context, name string, changes []overlay.Edit) 
 	if err != nil {
 		return "", fault.New(fault.Environment, "cannot tell where this is: %w", err)
 	}
-	dir := filepath.Join(root, d.dir, filepath.FromSlash(name))
-	file, err := writeOverlay(ctx, filepath.Join(dir, "overlay"), below(root, changes))
+	program = filepath.Join(root, d.program(name))
+	file, err := writeOverlay(ctx, filepath.Join(filepath.Dir(program), "overlay"), below(root, changes))
 	if err != nil {
 		return "", err
 	}
-	program = filepath.Join(dir, "simulate.test")
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "simulation", "-overlay", file, "-o", program, "./test/simulate")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

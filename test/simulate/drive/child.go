@@ -18,6 +18,7 @@ type task struct {
 	From   uint64 `json:"from"`
 	Count  uint64 `json:"count"`
 	Twice  uint64 `json:"twice"`
+	Back   bool   `json:"back"`
 	Shape  string `json:"shape"`
 	Plan   string `json:"plan"`
 	Stop   bool   `json:"stop"`
@@ -40,6 +41,8 @@ type told struct {
 type outcome struct {
 	histories []told
 	reached   map[string]int
+	// differences say where seeds came to be two histories.
+	differences []string
 	// cut says by what a plan was cut down; empty if it was not.
 	cut string
 	// trouble is what a child said that ended in the midst of a history, which is the last.
@@ -100,6 +103,8 @@ func read(lines *bufio.Scanner, other *bytes.Buffer) (o *outcome, running uint64
 			_, h.broken, _ = strings.Cut(rest, h.hash+" ")
 			o.histories = append(o.histories, h)
 			running = 0
+		case "differ":
+			o.differences = append(o.differences, rest)
 		case "cut":
 			var was, is, runs int
 			_, err = fmt.Sscan(rest, &was, &is, &runs)

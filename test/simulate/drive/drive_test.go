@@ -30,10 +30,11 @@ func TestKnownFaultsFit(t *testing.T) {
 // TestWhatAChildSays is read, also when it ends in the midst of a history.
 func TestWhatAChildSays(t *testing.T) {
 	text := "SIMULATE begin 7\nhello\nSIMULATE end 7 00ff \nSIMULATE begin 8\nSIMULATE end 8 0abc two words broke\n" +
-		"SIMULATE cut 5 1 30\nSIMULATE reached {\"a\":2}\nSIMULATE begin 9\n"
+		"SIMULATE differ 8 \"a b\" \"a c\"\nSIMULATE cut 5 1 30\nSIMULATE reached {\"a\":2}\nSIMULATE begin 9\n"
 	var other bytes.Buffer
 	o, running, err := read(bufio.NewScanner(strings.NewReader(text)), &other)
-	want := &outcome{histories: []told{{7, "00ff", ""}, {8, "0abc", "two words broke"}}, reached: map[string]int{"a": 2}, cut: "1 of 5 faults are enough (30 histories)"}
+	want := &outcome{histories: []told{{7, "00ff", ""}, {8, "0abc", "two words broke"}}, reached: map[string]int{"a": 2}, cut: "1 of 5 faults are enough (30 histories)",
+		differences: []string{`8 "a b" "a c"`}}
 	if err != nil || running != 9 || !reflect.DeepEqual(o, want) || other.String() != "hello\n" {
 		t.Errorf("%+v, %d, %v, %q", o, running, err, other.String())
 	}
@@ -46,7 +47,7 @@ func TestWhatAChildSays(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	for _, args := range []string{"", "replay", "replay x", "run 5", "power nobody", "overlay", "other"} {
+	for _, args := range []string{"", "replay", "replay x", "run 5", "power nobody", "overlay", "repeat", "repeat 0", "other"} {
 		d := driver{out: &bytes.Buffer{}, dir: t.TempDir()}
 		if err := d.run(t.Context(), strings.Fields(args)); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%q: %v", args, err)
@@ -68,6 +69,18 @@ func TestTheLastLine(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if lines[len(lines)-1] != want || (err == nil) != (broken == "") {
 			t.Errorf("%q: %v, %v", broken, lines, err)
+		}
+	}
+}
+
+// TestSeedsThatAreTwoHistories are told, and those that were lived through once alone do not count.
+func TestSeedsThatAreTwoHistories(t *testing.T) {
+	first := map[uint64]told{1: {1, "aa", ""}, 2: {2, "bb", ""}, 3: {3, "cc", "it"}, 4: {4, "dd", ""}}
+	for text, again := range map[string]told{"3 seeds, 0 differences": {2, "bb", ""}, "3 seeds, 1 differences": {2, "bc", ""}} {
+		var out bytes.Buffer
+		err := driver{out: &out}.tellDifferences(first, map[uint64]told{1: {1, "aa", ""}, 2: again, 3: {3, "cc", "it"}})
+		if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); lines[len(lines)-1] != text || (err == nil) != (again == first[2]) {
+			t.Errorf("%v: %v, want %q", lines, err, text)
 		}
 	}
 }

@@ -3,7 +3,8 @@ package main
 import "github.com/drover-project/drover/internal/sim/overlay"
 
 // knownFaults are faults that the code once had, or could have: each must be found within
-// so many seeds. Who moves or changes a text that is here moves it here, too.
+// so many seeds. Most change the code itself; what is beneath the ports of a simulation is
+// changed in what stands for it there. Who moves or changes a text that is here moves it here, too.
 var knownFaults = []knownFault{
 	{"two-scripts", "what a leader began on a node goes on when another leads", []overlay.Edit{
 		{File: "internal/agent/effect/decide.go", Old: "	case runs.Epoch < epoch:\n		return Verdict{End, ", New: "	case runs.Epoch < epoch:\n		return Verdict{Go, "},
@@ -29,8 +30,15 @@ var knownFaults = []knownFault{
 		{File: "internal/queue/machine/world.go", Old: "		if _, why := m.interrupted(e); why != \"\" {", New: "		if again, why := m.interrupted(e); why != \"\" && !again {"},
 		{File: "internal/queue/machine/world.go", Old: "		if e.job.Busy() {\n			e.job = e.job.Requeue", New: "		if e.job.Busy() || e.job.Status() == job.Running {\n			e.job = e.job.Requeue"},
 	}},
-	{"all-run-again", "every opcode that was interrupted is run again", []overlay.Edit{
-		{File: "internal/queue/machine/world.go", Old: "	resumable, because := m.resumable(op.Input.ID)\n", New: "	resumable, because := m.resumable(op.Input.ID)\n	resumable = true\n"},
+	{"kept-unread", "what was kept of an opcode that had begun is not looked at, and it is begun anew", []overlay.Edit{
+		{File: "internal/queue/run.go", Old: "		env.Kept = q.found[r.Job]\n", New: "		env.Kept = nil\n"},
+	}},
+	{"step-forgotten", "that a step is done is not kept with what it changed", []overlay.Edit{
+		{File: "internal/exec/engine.go", Old: "	next.Done++\n	err := g.env.changeNoted", New: "	err := g.env.changeNoted"},
+	}},
+	{"taken-back-at-the-end", "a controller whose term is over takes back what the next one goes on with", []overlay.Edit{
+		{File: "internal/exec/engine.go", Old: "		case g.env.over() || fault.Is(err, fault.Fenced):\n			return nil, err\n", New: ""},
+		{File: "internal/exec/engine.go", Old: "		if g.env.over() {\n			return // whoever leads next goes on with it\n		}\n", New: ""},
 	}},
 	{"shared-lock", "the lock of an instance is shared", []overlay.Edit{
 		{File: "internal/exec/locks.go", Old: "	request := lock.Request{want(lock.Instance, inst.Name, lock.Exclusive)}", New: "	request := lock.Request{want(lock.Instance, inst.Name, lock.Shared)}"},
@@ -57,5 +65,40 @@ var knownFaults = []knownFault{
 	}},
 	{"no-epoch", "the queue writes under no epoch", []overlay.Edit{
 		{File: "internal/queue/work.go", Old: "Epoch: q.cfg.Epoch", New: "Epoch: 0"},
+	}},
+	{"running-left", "what ran when the lead was lost is left alone by the next leader", []overlay.Edit{
+		{File: "internal/queue/machine/world.go", Old: "m.interrupted(e); again {", New: "m.interrupted(e); again && false {"},
+		{File: "internal/queue/machine/world.go", Old: "		if _, why := m.interrupted(e); why != \"\" {\n", New: "		if _, why := m.interrupted(e); why != \"\" {\n			continue\n"},
+	}},
+	{"keys-not-loaded", "submission keys are not loaded by the next leader, nor asked for in the store", []overlay.Edit{
+		{File: "internal/queue/load.go", Old: "			l.Keys[j.Key] = j.ID\n", New: ""},
+		{File: "internal/queue/machine/submit.go", Old: "		c.id, told = known[c.Key]\n", New: "		c.id = known[c.Key]\n"},
+	}},
+	{"orphaned-command", "the lock of a task's command is that of its wrapper alone, and free when only this one died", []overlay.Edit{
+		{File: "internal/sim/world/node.go", Old: "	default:\n		return effect.Exit{}, false\n", New: "	default:\n		return effect.Exit{}, p.orphan.Load()\n"},
+	}},
+	{"graph-moved-on", "a plan is carried out although its graph was changed", []overlay.Edit{
+		{File: "internal/deploy/course/record.go", Old: "slices.Equal(b.Graphs, other.Graphs) && ", New: ""},
+	}},
+	{"success-again", "a task whose success is stored runs again under the next leader", []overlay.Edit{
+		{File: "internal/rollout/task.go", Old: "	if before != nil && before.Counts(d) {", New: "	if before != nil && before.Counts(d) && false {"},
+	}},
+	{"ended-unseen", "jobs of deployments that ended while nobody led are not looked at", []overlay.Edit{
+		{File: "internal/rollout/drive.go", Old: "		} else if !r.fresh {", New: "		} else if !r.fresh && false {"},
+	}},
+	{"event-of-a-moment", "catching up skips events of the moment at which the newest published one ended", []overlay.Edit{
+		{File: "internal/events/outbox.go", Old: "		if head.Revision > o.at.Revision {", New: "		if head.Revision > o.at.Revision && (head.At == 0 || head.At > int64(o.at.Ended)) {"},
+	}},
+	{"lease-outlasts", "a read lease outlasts the leader's own right to answer", []overlay.Edit{
+		{File: "internal/readlease/book.go", Old: "	if right.Before(until) {", New: "	if right.Before(until) && false {"},
+	}},
+	{"first-of-a-step", "of several changes of one object in a step of the feed a standby takes the first", []overlay.Edit{
+		{File: "internal/standby/standby.go", Old: "		at[changes[i].Key] = i\n", New: "		if _, known := at[changes[i].Key]; !known {\n			at[changes[i].Key] = i\n		}\n"},
+	}},
+	{"unsure-answers", "a leader answers from its picture without being certain that it leads", []overlay.Edit{
+		{File: "internal/app/assure.go", Old: "	if c.group == nil || c.isSure() {", New: "	if c.group == nil || c.isSure() || c.term.Err() == nil {"},
+	}},
+	{"server-of-before", "after a write of unknown outcome a server is changed upon what it was before", []overlay.Edit{
+		{File: "internal/tagsync/tagsync.go", Old: "	if w.last.failed() { // only", New: "	if w.last.failed() {\n		w.last = nil\n	}\n	if w.last.failed() { // only"},
 	}},
 }

@@ -3,12 +3,13 @@
 //
 //	drive replay [-plan FILE] SEED    live through one history
 //	drive run [-time D] [-from SEED]  live through new ones
+//	drive repeat [-from SEED] N       live through N of them in two processes each
 //	drive power [NAME...]             find the known faults
 //	drive overlay DIRECTORY           write the overlay alone
 //
 // Invariants:
 //   - What it prints last is for programs: "seed N: HASH ok" (or "failed") of one history,
-//     "N histories, M failed" of many, "N of M known faults found".
+//     "N histories, M failed" of many, "N seeds, M differences", "N of M known faults found".
 //   - It fails when a history does, when a seed is two histories, and when a known fault is
 //     not found or no longer fits the code.
 //   - The seed of a history is known before it begins, so also one that ends the process
@@ -49,7 +50,7 @@ type driver struct {
 func (d driver) sayf(format string, args ...any) { _, _ = fmt.Fprintf(d.out, format+"\n", args...) }
 
 func (d driver) run(ctx context.Context, args []string) error {
-	usage := fault.New(fault.Invalid, "usage: drive replay [-plan FILE] SEED | run [-time D] [-from SEED] | power [NAME...] | overlay DIRECTORY")
+	usage := fault.New(fault.Invalid, "usage: drive replay [-plan FILE] SEED | run [-time D] [-from SEED] | repeat [-from SEED] N | power [NAME...] | overlay DIRECTORY")
 	if len(args) == 0 {
 		return usage
 	}
@@ -76,6 +77,12 @@ func (d driver) run(ctx context.Context, args []string) error {
 		return d.replay(ctx, seed, *plan)
 	case args[0] == "run" && len(rest) == 0:
 		return d.many(ctx, *length, *from, *shape)
+	case args[0] == "repeat" && len(rest) == 1:
+		n, err := strconv.ParseUint(rest[0], 10, 64)
+		if err != nil || n == 0 {
+			return fault.New(fault.Invalid, "%q is no number of seeds", rest[0])
+		}
+		return d.repeat(ctx, n, *from, *shape)
 	case args[0] == "power":
 		return d.power(ctx, rest)
 	}

@@ -46,7 +46,11 @@ func (d driver) power(ctx context.Context, names []string) error {
 			d.sayf("%-24s NOT FOUND in %d histories: %s", f.name, n, f.what)
 		default:
 			found++
-			d.sayf("%-24s found by seed %d (%s): %s", f.name, h.seed, h.broken, f.what)
+			of, err := d.rate(ctx, f, ill)
+			if err != nil {
+				return err
+			}
+			d.sayf("%-24s found by seed %d, and by %d of the first %d (%s): %s", f.name, h.seed, of, first, h.broken, f.what)
 		}
 	}
 	d.sayf("%d of %d known faults found", found, len(chosen))
@@ -57,6 +61,23 @@ func (d driver) power(ctx context.Context, names []string) error {
 		return fault.New(fault.Failed, "%d seeds fail without any known fault", len(ill))
 	}
 	return nil
+}
+
+// first is how many seeds are lived through to tell how often a fault is found.
+const first = 200
+
+// rate tells how many of the first seeds find a fault, of which the program is built.
+func (d driver) rate(ctx context.Context, f knownFault, ill map[uint64]bool) (finds int, err error) {
+	all := &tally{reached: map[string]int{}, troubles: map[uint64]string{}}
+	if err := all.some(ctx, d.program("power/"+f.name), task{From: 1, Count: first}); err != nil {
+		return 0, err
+	}
+	for _, h := range all.failed {
+		if !ill[h.seed] {
+			finds++
+		}
+	}
+	return finds, nil
 }
 
 // healthy are the seeds that fail without any known fault: they find none.

@@ -85,6 +85,8 @@ type tally struct {
 	failed    []told
 	reached   map[string]int
 	troubles  map[uint64]string
+	// differences are the places where seeds came to be two histories.
+	differences []string
 }
 
 // take adds what a child came to, and returns the last seed of it.
@@ -101,6 +103,7 @@ func (t *tally) take(o *outcome) (last uint64) {
 			}
 		}
 	}
+	t.differences = append(t.differences, o.differences...)
 	for place, n := range o.reached {
 		t.reached[place] += n
 	}
@@ -113,10 +116,7 @@ func (d driver) many(ctx context.Context, length time.Duration, from uint64, sha
 	if err != nil {
 		return err
 	}
-	if from == 0 { // others than those of any other run, and such as people can read
-		from = uint64(time.Now().Unix()) % 10_000_000 * 1000
-	}
-	d.sayf("seeds from %d", from)
+	from = d.first(from)
 	all := &tally{reached: map[string]int{}, troubles: map[uint64]string{}}
 	var next atomic.Uint64
 	next.Store(from)
@@ -138,6 +138,16 @@ func (d driver) many(ctx context.Context, length time.Duration, from uint64, sha
 		}
 	}
 	return d.tellMany(ctx, program, shape, all, time.Since(begun))
+}
+
+// first is the first of many seeds, which is told: one that was asked for, or such a one
+// as no other run has and people can read.
+func (d driver) first(from uint64) uint64 {
+	if from == 0 {
+		from = uint64(time.Now().Unix()) % 10_000_000 * 1000
+	}
+	d.sayf("seeds from %d", from)
+	return from
 }
 
 // some lives through a portion; where a history ends its process, another goes on.
@@ -167,6 +177,9 @@ func (d driver) tellMany(ctx context.Context, program, shape string, all *tally,
 		if err := d.tellFailure(ctx, program, shape, all, h); err != nil {
 			return err
 		}
+	}
+	for _, where := range all.differences {
+		d.sayf("two histories of seed %s", where)
 	}
 	d.sayf("%.0f histories a minute; came by: %v", float64(all.histories)/took.Minutes(), all.reached)
 	d.sayf("%d histories, %d failed", all.histories, len(all.failed))
