@@ -38,6 +38,37 @@ func TestPlaceInABucketIsPassedOn(t *testing.T) {
 	}
 }
 
+// A place in a bucket that is free goes to who comes first when there is a slot, also where
+// that changed meanwhile.
+func TestPlaceInABucketFollowsPriorities(t *testing.T) {
+	for name, c := range map[string]struct{ next, last int }{
+		"the one behind becomes urgent": {0, -5},
+		"the first one can wait":        {5, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1)
+			r.rule(1, `["RATE_LIMIT",1]`, `[["reason",["=","reason","bulk"]]]`)
+			first := r.submit(because("bulk"))
+			r.began(first, 0)
+			next, last := r.submit(because("bulk")), r.submit(because("bulk"))
+			urgent := r.submit(strings.Replace(dummy, `"result"`, `"priority":-10,"result"`, 1))
+			r.finish(first, 0, nil)
+			r.began(urgent, 0)
+			for id, priority := range map[job.ID]int{next: c.next, last: c.last} {
+				_, err := r.q.ChangePriority(ctx, id, priority, queue.By{})
+				r.check(err)
+			}
+			r.finish(urgent, 0, nil)
+			r.began(last, 0)
+			r.status(next, job.Queued)
+			r.finish(last, 0, nil)
+			r.began(next, 0)
+			r.finish(next, 0, nil)
+			r.status(next, job.Success)
+		})
+	}
+}
+
 // What depends on a job that is refused depends on nothing, and says so.
 func TestDependingOnARefusedJob(t *testing.T) {
 	r := newRig(t, 1)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/schedule"
 )
 
 // Cancel asks to end a job. What no opcode has begun is cancelled at once; of a
@@ -82,7 +83,7 @@ func (c ChangePriority) apply(m *Machine) {
 	m.out.Answer = Answer{true, fmt.Sprintf("Priorities of pending opcodes for job %d have been changed to %d", c.Job, c.Priority)}
 	switch e.place {
 	case inReady:
-		m.ready.tree.Delete(e.rank)
+		m.leave(e) // who waits for its place in a bucket may come first now
 		m.enter(e, inReady)
 	case inGranted:
 		m.granted.tree.Delete(e.rank)
@@ -90,6 +91,7 @@ func (c ChangePriority) apply(m *Machine) {
 	case inBucket:
 		m.full.Delete(waiter{e.wants, e.rank})
 		m.enter(e, inBucket)
+		m.offer([]schedule.Bucket{e.wants}) // whoever was let in for a free place may come behind it now
 	case inLocks:
 		m.serve(m.locks.SetPriority(e.owner(), c.Priority))
 	default:
