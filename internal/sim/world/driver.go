@@ -37,7 +37,7 @@ func (d driver) workBeside(ctx context.Context, of hypervisor.Thing, left, what 
 	if ctx.Err() != nil {
 		return false, fault.New(fault.Canceled, "%s %s was given up: %w", what, instance, context.Cause(ctx))
 	}
-	ended := d.w.effects.Works(check.Effect{Node: d.name, Of: thing(instance), What: what, Owner: d.life.id, Epoch: d.epoch, Followed: d.followed(thing(instance))})
+	ended := d.works(check.Effect{Node: d.name, Of: thing(instance), What: what, Owner: d.life.id, Epoch: d.epoch, Followed: d.followed(thing(instance))})
 	defer ended()
 	d.w.actsFor(ctx, instance)
 	stream := "driver/" + d.name
@@ -60,6 +60,24 @@ func (d driver) workBeside(ctx context.Context, of hypervisor.Thing, left, what 
 		return false, err
 	}
 	return changed, err
+}
+
+// works counts an effect that ends with its life (node.died), or when what is returned is
+// called.
+func (d driver) works(e check.Effect) (ended func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.life.isDead() {
+		return func() {}
+	}
+	a := &acting{d.life, d.w.effects.Works(e)}
+	d.acting[a] = true
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.acting, a)
+		a.ended()
+	}
 }
 
 // thing is an instance as agents hold it.

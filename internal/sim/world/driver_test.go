@@ -99,6 +99,36 @@ func TestAProcessThatDies(t *testing.T) {
 	})
 }
 
+// TestWhatAProcessDoesEndsWithIt: what a dead one's hypervisor did is over in the instant of its
+// death, in which another may begin.
+func TestWhatAProcessDoesEndsWithIt(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := bare(dir)
+		mine, its := driver{w.nodes[0], w.born("c1"), 1}, driver{w.nodes[0], w.born("c2"), 2}
+		of := hypervisor.Thing{UUID: "6c3c9b0e-4f5a-4c1e-9d2a-000000000001", Name: "web1.example"}
+		prepared := make(chan error, 1)
+		go func() {
+			_, err := mine.Prepare(t.Context(), of, hypervisor.Mark{}, nil)
+			prepared <- err
+		}()
+		synctest.Wait()
+		if left := w.effects.Left(); len(left) != 1 {
+			t.Fatalf("%v works", left)
+		}
+		mine.life.kill()
+		if _, err := its.Prepare(t.Context(), of, hypervisor.Mark{}, nil); err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+		if err := <-prepared; err == nil {
+			t.Error("a dead one prepared something")
+		}
+		if left := w.effects.Left(); len(left) > 0 || len(w.verdict.Broken()) > 0 {
+			t.Errorf("%v are left, %v", left, w.verdict.Broken())
+		}
+	})
+}
+
 // TestWhatIsFencedDoesNotBegin: a process that was to begin for a leader whom another has
 // followed meanwhile does not.
 func TestWhatIsFencedDoesNotBegin(t *testing.T) {

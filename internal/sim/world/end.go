@@ -22,7 +22,8 @@ import (
 // settleTime is how long jobs may take once all is healed.
 const settleTime = 20 * time.Minute
 
-// settle waits until all jobs have ended, and compares what the leader shows then.
+// settle waits until all jobs have ended, and compares what the leader shows a while later: who
+// stands by has heard of the last end then.
 func (w *world) settle() {
 	w.tellf("world", "all is healed")
 	w.answers()
@@ -34,13 +35,15 @@ func (w *world) settle() {
 		w.clearRules()
 	}
 	limit := time.Now().Add(settleTime)
-	undone := "nobody leads"
+	undone, quiet := "nobody leads", false
 	for time.Now().Before(limit) {
 		if t := w.leads(); t != nil {
-			if undone = t.undone(); undone == "" {
+			undone = t.undone()
+			if undone == "" && quiet {
 				w.compare(t)
 				return
 			}
+			quiet = undone == ""
 		}
 		time.Sleep(time.Second)
 	}

@@ -35,6 +35,7 @@ type node struct {
 	pids    int
 	// machines are the instances that the hypervisor knows, by UUID.
 	machines map[string]hypervisor.Instance
+	acting   map[*acting]bool
 }
 
 // holding is who holds a thing, and whom the node followed when that began.
@@ -43,11 +44,17 @@ type holding struct {
 	follows int64
 }
 
+// acting is what a life's hypervisor does.
+type acting struct {
+	by    *life
+	ended func()
+}
+
 // system is the operating system whose creation script installs instances.
 const system = "pretended"
 
 func newNode(w *world, i int) *node {
-	n := &node{w: w, name: fmt.Sprintf("node%d", i+1), noted: map[string]effect.Effect{}, procs: map[int]*proc{}, held: map[string]holding{},
+	n := &node{w: w, name: fmt.Sprintf("node%d", i+1), noted: map[string]effect.Effect{}, procs: map[int]*proc{}, held: map[string]holding{}, acting: map[*acting]bool{},
 		changed: make(chan struct{}), machines: map[string]hypervisor.Instance{}}
 	n.dir = filepath.Join(w.Dir, n.full())
 	if err := n.install(); err != nil {
@@ -81,10 +88,16 @@ func (n *node) install() error {
 	return nil
 }
 
-// died has a life lose what a process loses with its life: its holds, and its scripts.
+// died has a life lose what a process loses with its life: what it does by itself, its holds,
+// and its scripts. What it does is over before its holds are another's.
 func (n *node) died(l *life) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	for a := range n.acting {
+		if a.by == l {
+			a.ended()
+		}
+	}
 	for of, by := range n.held {
 		if by.by == l {
 			delete(n.held, of)
