@@ -249,7 +249,12 @@ def check_nova_filters_and_power(c):
     assert server.status == "SHUTOFF", server.status
     c.nova("start", "web1")
     c.nova("show", "web1")
-    c.nova("delete", "web2")
+    c.nova("delete", "web2")  # which does not wait
+    for _ in range(1000):
+        if c.names() == ["web1"]:
+            break
+        time.sleep(0.05)
+    assert c.names() == ["web1"]
 
 
 def check_nova_library(c):

@@ -149,11 +149,13 @@ type process struct {
 	reaped  chan struct{}
 }
 
-// reap waits for the wrapper.
+// reap waits for the wrapper. The pipe of a task is closed by whoever lets it go, who may still be about to: it can be over by then.
 func (p *process) reap() {
 	defer close(p.reaped)
 	_ = p.command.Wait() // its state says all
-	_ = p.life.Close()
+	if !p.effect.Kind.joins() {
+		_ = p.life.Close()
+	}
 }
 
 // letGo notes the effect, and lets it begin.

@@ -688,3 +688,22 @@ func TestAge(t *testing.T) {
 		}
 	}
 }
+
+// A task may be over before whoever let it go has closed its pipe: that is no failure to begin it.
+func TestATaskMayBeOverBeforeItIsLetGo(t *testing.T) {
+	for kind, open := range map[Kind]bool{Task: true, Script: false} {
+		ours, theirs, err := newPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = theirs.Close()
+		p := &process{effect: Effect{Kind: kind}, command: exec.Command("/bin/true"), life: ours, reaped: make(chan struct{})} //nolint:noctx // it ends at once
+		if err := p.command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		p.reap()
+		if err := ours.Close(); (err == nil) != open {
+			t.Errorf("closing the pipe of a %s that is over: %v", kind, err)
+		}
+	}
+}
