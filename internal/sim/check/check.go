@@ -46,6 +46,7 @@ const (
 	JobsEnd       = "jobs end when all is well"
 	PictureStored = "the leader shows what is stored"
 	OnItsNode     = "an instance is where the inventory says, once"
+	DoneOnce      = "what a job did is done once"
 	Answers       = "what clients are told agrees"
 	OldAnswers    = "old answers are not older than they say"
 	Standbys      = "who stands by shows what is stored"

@@ -63,6 +63,9 @@ var usual = []string{
 	"OP_INSTANCE_REMOVE", "OP_INSTANCE_CREATE", "OP_INSTANCE_CREATE", "OP_INSTANCE_GROW_DISK", "OP_TAGS_SET", "OP_TEST_DELAY",
 }
 
+// diskSize is what clients ask for when they create, and diskGrowth when they have a disk grow, in MiB.
+const diskSize, diskGrowth = 8, 4
+
 // choose draws what a client asks for: first for instances.
 func (c *client) choose(n int) (what string, op *opcode.Opcode) {
 	size := c.w.plan.Size
@@ -77,13 +80,13 @@ func (c *client) choose(n int) (what string, op *opcode.Opcode) {
 	p := map[string]any{"instance_name": instance}
 	switch id {
 	case "OP_INSTANCE_CREATE":
-		p = map[string]any{"instance_name": instance, "mode": "create", "disk_template": "file", "disks": []any{map[string]any{"size": 8}}, "nics": []any{map[string]any{}},
+		p = map[string]any{"instance_name": instance, "mode": "create", "disk_template": "file", "disks": []any{map[string]any{"size": diskSize}}, "nics": []any{map[string]any{}},
 			"os_type": system + "+default", "name_check": false, "ip_check": false, "start": c.draw.IntN(4) == 0, "no_install": c.draw.IntN(3) == 0,
 			"pnode": c.w.nodes[c.draw.IntN(size.Nodes)].full()}
 	case "OP_INSTANCE_REBOOT":
 		p["reboot_type"] = "hard"
 	case "OP_INSTANCE_GROW_DISK":
-		p["disk"], p["amount"] = 0, 4
+		p["disk"], p["amount"] = 0, diskGrowth
 	case "OP_TAGS_SET":
 		p = map[string]any{"kind": "instance", "name": instance, "tags": []any{fmt.Sprintf("%s-%d", c.name, n)}}
 	case "OP_TEST_DELAY":

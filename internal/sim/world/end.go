@@ -98,6 +98,7 @@ func (w *world) compare(t *term) {
 			w.verdict.Breakf(check.PictureStored, "the leader shows %s as %s, and %s is stored", name, describe(a), describe(b))
 		}
 		w.onItsNode(name, b, stored, removed[name])
+		w.grownOnce(t, b)
 	}
 	for _, work := range w.plan.Work {
 		if check := kinds[work].check; check != nil {
@@ -157,6 +158,32 @@ func (w *world) onItsNode(name string, inst *cluster.Instance, snap *cluster.Sna
 		w.verdict.Breakf(check.OnItsNode, "%s (%s) is in the inventory on %s, and there on %v", name, inst.UUID, primary, slices.Sorted(maps.Keys(on)))
 	case len(m.Disks) < len(inst.Disks):
 		w.verdict.Breakf(check.OnItsNode, "%s has %d disks in the inventory, and %d on %s", name, len(inst.Disks), len(m.Disks), primary)
+	}
+}
+
+// grownOnce holds the size of an instance's disk against the jobs that had it grow: one that a
+// controller's end interrupted counts once, and one that failed may count.
+func (w *world) grownOnce(t *term, inst *cluster.Instance) {
+	if inst == nil || len(inst.Disks) == 0 {
+		return
+	}
+	done, failed := int64(0), int64(0)
+	for j := range t.queue.Jobs().All() {
+		op := &j.Ops[0]
+		if op.Input.ID != "OP_INSTANCE_GROW_DISK" || op.Input.Str("instance_name") != inst.Name || int64(op.Exec)*1000 < inst.CTime { // it was of an instance of before
+			continue
+		}
+		if j.Status() == job.Success {
+			done++
+		} else {
+			failed++
+		}
+	}
+	if grown := inst.Disks[0].Size - diskSize; grown < done*diskGrowth || grown > (done+failed)*diskGrowth {
+		w.verdict.Breakf(check.DoneOnce, "the disk of %s has grown by %d, by %d jobs that had it grow by %d and %d that failed", inst.Name, grown, done, int64(diskGrowth), failed)
+	}
+	if done > 0 {
+		w.Reached.Add("a disk has grown")
 	}
 }
 
