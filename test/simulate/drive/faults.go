@@ -36,10 +36,6 @@ var knownFaults = []knownFault{
 	{"step-forgotten", "that a step is done is not kept with what it changed", []overlay.Edit{
 		{File: "internal/exec/engine.go", Old: "	next.Done++\n	err := g.env.changeNoted", New: "	err := g.env.changeNoted"},
 	}},
-	{"taken-back-at-the-end", "a controller whose term is over takes back what the next one goes on with", []overlay.Edit{
-		{File: "internal/exec/engine.go", Old: "		case g.env.over() || fault.Is(err, fault.Fenced):\n			return nil, err\n", New: ""},
-		{File: "internal/exec/engine.go", Old: "		if g.env.over() {\n			return // whoever leads next goes on with it\n		}\n", New: ""},
-	}},
 	{"shared-lock", "the lock of an instance is shared", []overlay.Edit{
 		{File: "internal/exec/locks.go", Old: "	request := lock.Request{want(lock.Instance, inst.Name, lock.Exclusive)}", New: "	request := lock.Request{want(lock.Instance, inst.Name, lock.Shared)}"},
 	}},
