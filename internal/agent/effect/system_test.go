@@ -697,7 +697,7 @@ func TestATaskMayBeOverBeforeItIsLetGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = theirs.Close()
-		p := &process{effect: Effect{Kind: kind}, command: exec.Command("/bin/true"), life: ours, reaped: make(chan struct{})} //nolint:noctx // it ends at once
+		p := &process{effect: Effect{Kind: kind}, command: exec.Command("/bin/true"), life: ours, reaped: make(chan struct{})}
 		if err := p.command.Start(); err != nil {
 			t.Fatal(err)
 		}
