@@ -21,14 +21,7 @@ func TestPlaceInABucketIsPassedOn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, 1)
-			r.rule(1, `["RATE_LIMIT",1]`, `[["reason",["=","reason","bulk"]]]`)
-			first := r.submit(because("bulk"))
-			r.began(first, 0)
-			next, last := r.submit(because("bulk")), r.submit(because("bulk"))
-			urgent := r.submit(strings.Replace(dummy, `"result"`, `"priority":-10,"result"`, 1))
-			r.finish(first, 0, nil)
-			r.began(urgent, 0)
+			r, next, last, urgent := promised(t)
 			divert(r, next)
 			r.finish(urgent, 0, nil)
 			r.began(last, 0)
@@ -41,23 +34,19 @@ func TestPlaceInABucketIsPassedOn(t *testing.T) {
 // A place in a bucket that is free goes to who comes first when there is a slot, also where
 // that changed meanwhile.
 func TestPlaceInABucketFollowsPriorities(t *testing.T) {
-	for name, c := range map[string]struct{ next, last int }{
-		"the one behind becomes urgent": {0, -5},
-		"the first one can wait":        {5, 0},
+	for name, change := range map[string]func(r *rig, next, last job.ID) error{
+		"the one behind becomes urgent": func(r *rig, _, last job.ID) error {
+			_, err := r.q.ChangePriority(ctx, last, -5, queue.By{})
+			return err
+		},
+		"the first one can wait": func(r *rig, next, _ job.ID) error {
+			_, err := r.q.ChangePriority(ctx, next, 5, queue.By{})
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, 1)
-			r.rule(1, `["RATE_LIMIT",1]`, `[["reason",["=","reason","bulk"]]]`)
-			first := r.submit(because("bulk"))
-			r.began(first, 0)
-			next, last := r.submit(because("bulk")), r.submit(because("bulk"))
-			urgent := r.submit(strings.Replace(dummy, `"result"`, `"priority":-10,"result"`, 1))
-			r.finish(first, 0, nil)
-			r.began(urgent, 0)
-			for id, priority := range map[job.ID]int{next: c.next, last: c.last} {
-				_, err := r.q.ChangePriority(ctx, id, priority, queue.By{})
-				r.check(err)
-			}
+			r, next, last, urgent := promised(t)
+			r.check(change(r, next, last))
 			r.finish(urgent, 0, nil)
 			r.began(last, 0)
 			r.status(next, job.Queued)
@@ -67,6 +56,21 @@ func TestPlaceInABucketFollowsPriorities(t *testing.T) {
 			r.status(next, job.Success)
 		})
 	}
+}
+
+// promised has two jobs wait for a free place in a bucket of one, which is meant for the next
+// of them, while an urgent job has the only slot.
+func promised(t *testing.T) (r *rig, next, last, urgent job.ID) {
+	t.Helper()
+	r = newRig(t, 1)
+	r.rule(1, `["RATE_LIMIT",1]`, `[["reason",["=","reason","bulk"]]]`)
+	first := r.submit(because("bulk"))
+	r.began(first, 0)
+	next, last = r.submit(because("bulk")), r.submit(because("bulk"))
+	urgent = r.submit(strings.Replace(dummy, `"result"`, `"priority":-10,"result"`, 1))
+	r.finish(first, 0, nil)
+	r.began(urgent, 0)
+	return r, next, last, urgent
 }
 
 // What depends on a job that is refused depends on nothing, and says so.
