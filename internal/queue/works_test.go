@@ -131,6 +131,19 @@ func TestOpcodesGoOnWhereTheyWere(t *testing.T) {
 	}
 }
 
+// What had been done is not begun again: an instance that is in the inventory already could not be created there a second time.
+func TestOpcodesDoNotBeginAnew(t *testing.T) {
+	l := newLives(t, format.Steps)
+	id := l.killed("OP_INSTANCE_CREATE", map[string]any{"instance_name": "two", "mode": "create", "disk_template": "file",
+		"disks": []any{map[string]any{"size": 8}}, "nics": []any{}, "os_type": "noop", "start": true, "name_check": false, "ip_check": false}, fake.Call{Method: "start"})
+	if l.Keeper.Snapshot().InstanceNamed("two") == nil {
+		t.Fatal("it was not in the inventory when its controller ended")
+	}
+	if j := l.ends(id); j.Status() != job.Success {
+		t.Errorf("it ends as %s", j.Encode())
+	}
+}
+
 // Below the format nothing is kept, and a program of before would find what it knows: such an opcode is lost, as it was.
 func TestBelowTheFormatNothingIsKept(t *testing.T) {
 	l := newLives(t, format.First)
