@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/qlang"
@@ -235,11 +236,24 @@ func (r *request) limit() (int, error) {
 }
 
 func (r *request) fieldsOfQuery() ([]string, error) {
-	fields := splitWords(r.text("fields"))
+	fields := splitFields(r.text("fields"))
 	if fields == nil {
 		return nil, badRequest("Missing 'fields' query argument")
 	}
 	return fields, nil
+}
+
+// splitFields takes the names of fields apart. One that is empty stays, as in the reference: it is a
+// field that there is not, and the columns of the answer are those that were asked for.
+func splitFields(text string) []string {
+	if text == "" {
+		return nil
+	}
+	fields := strings.Split(text, ",")
+	for i := range fields {
+		fields[i] = strings.TrimSpace(fields[i])
+	}
+	return fields
 }
 
 func queryByBody(r *request) (any, error) {
@@ -292,7 +306,7 @@ func textList(name string, list []any) ([]string, error) {
 }
 
 func queryFields(r *request) (any, error) {
-	defs, err := items.All.Fields(r.variables["item"], splitWords(r.text("fields")))
+	defs, err := items.All.Fields(r.variables["item"], splitFields(r.text("fields")))
 	if err != nil {
 		return nil, err
 	}
