@@ -153,13 +153,18 @@ func clusterParams(d *draw) *call {
 	return d.submit("cluster", op("OP_CLUSTER_SET_PARAMS", params))
 }
 
-// asking are opcodes that only ask, or look after the cluster.
-func asking(d *draw) *call {
-	return d.submit("asking", pick(d,
+// asking are opcodes that only ask, or look after the cluster. One that was given another name is given back its own.
+func asking(d *draw) []*call {
+	o := pick(d,
 		op("OP_CLUSTER_QUERY", object{}), op("OP_CLUSTER_CONFIG_QUERY", object{"output_fields": pick[any](d, list{"cluster_name"}, list{"nosuch"}, list{}, "x")}), op("OP_CLUSTER_VERIFY_CONFIG", object{}),
 		op("OP_OS_DIAGNOSE", object{"output_fields": pick[any](d, list{"name", "valid", "variants"}, list{"name"}, list{"nosuch"}, "x"), "names": pick[any](d, list{}, list{"noop"}, list{"nosuch"})}),
 		op("OP_QUERY", object{"what": pick(d, "instance", "node", "group", "nosuch"), "fields": pick[any](d, list{"name"}, list{"name", "tags"}, list{"nosuch"}, "x"), "qfilter": nil}),
 		op("OP_QUERY_FIELDS", object{"what": pick(d, "instance", "lock", "nosuch"), "fields": pick[any](d, list{"name"}, list{"nosuch"}, "x")}),
 		op("OP_CLUSTER_REDIST_CONF", object{}), op("OP_CLUSTER_REPAIR_DISK_SIZES", object{"instances": pick[any](d, list{}, list{"w1"}, list{"nosuch"})}),
-		op("OP_NODE_QUERYVOLS", object{"nodes": list{}, "output_fields": list{"name"}}), op("OP_NOSUCH", object{}), op("OP_CLUSTER_RENAME", object{"name": pick[any](d, "dev.drover.example", "nosuch", "")})))
+		op("OP_NODE_QUERYVOLS", object{"nodes": list{}, "output_fields": list{"name"}}), op("OP_NOSUCH", object{}), op("OP_CLUSTER_RENAME", object{"name": pick[any](d, "dev.drover.example", "nosuch", "")}))
+	calls := []*call{d.submit("asking", o)}
+	if o["OP_ID"] == "OP_CLUSTER_RENAME" {
+		calls = append(calls, d.prepare("OP_CLUSTER_RENAME", object{"name": "dev.drover.example"}))
+	}
+	return calls
 }

@@ -24,7 +24,7 @@ import (
 var calls = []maker{
 	{230, one(query)}, {30, one(queryFields)}, {70, one(oldQuery)}, {25, one(garbage)},
 	{45, rule}, {4, ruled}, {50, job}, {45, one(manage)}, {4, archived}, {3, drained},
-	{18, create}, {55, one(modify)}, {32, one(power)}, {22, one(tags)}, {22, group}, {26, network}, {16, one(node)}, {18, one(clusterParams)}, {10, one(asking)},
+	{18, create}, {55, one(modify)}, {32, one(power)}, {22, one(tags)}, {22, group}, {26, network}, {16, one(node)}, {18, one(clusterParams)}, {10, asking},
 	{110, one(read)}, {110, write},
 }
 
