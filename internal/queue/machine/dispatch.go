@@ -99,7 +99,8 @@ func (m *Machine) decide(e *entry, slots int) {
 }
 
 // holdOf is what holds the job by the decision: what the job has noted if that goes
-// on, nil if nothing does.
+// on, also if it was let go at this very moment and did not get what it was let go for;
+// nil if nothing does.
 func (m *Machine) holdOf(e *entry, v schedule.Verdict) *job.Hold {
 	var by string
 	var rule *jobfilter.Rule
@@ -113,6 +114,9 @@ func (m *Machine) holdOf(e *entry, v schedule.Verdict) *job.Hold {
 	}
 	if old := e.job.Hold; old != nil && old.Rule == by {
 		return old
+	}
+	if e.let != nil && e.letAt == m.at() && e.let.Rule == by {
+		return e.let
 	}
 	// A rule takes many jobs at the same moment: they share the note.
 	since := m.heldSince(e, rule)

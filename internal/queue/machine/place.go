@@ -44,6 +44,8 @@ type entry struct {
 	rank    rank              // with inReady, inBucket, inGranted
 	wants   schedule.Bucket   // with inBucket
 	wait    wait              // what keeps it from going on
+	let     *job.Hold         // by which it was held until letAt
+	letAt   job.Time
 	buckets []schedule.Bucket // counted in, while in flight
 	request lock.Request      // what was asked of the lock table
 	held    lock.Request      // what the next opcode held when it had begun, under the controller before

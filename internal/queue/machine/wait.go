@@ -54,6 +54,7 @@ func (m *Machine) hold(e *entry, h *job.Hold, now wait) {
 	waits, over := m.turn(e, now)
 	if h != e.job.Hold {
 		m.out.Holds = append(m.out.Holds, e.id())
+		e.let, e.letAt = e.job.Hold, m.at()
 	} else if !over {
 		return
 	}
