@@ -272,3 +272,26 @@ func TestFleet(t *testing.T) {
 		t.Fatalf("after Close: %v", err)
 	}
 }
+
+// The reason file is of who has the name: the end of another one that had it, or was called so, leaves it.
+func TestARemovalLeavesTheReasonFileOfWhoHasTheName(t *testing.T) {
+	a := testAgent(t)
+	ctx, life := t.Context(), Order{Epoch: 1, Life: "life"}
+	left := hypervisor.Thing{UUID: "left", Name: "one"}
+	if err := a.Prepare(ctx, life, left, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Prepare(ctx, life, theOne, nil); err != nil { // beside what a creation has left
+		t.Fatal(err)
+	}
+	if err := a.Start(ctx, life, hypervisor.Spec{UUID: theOne.UUID, Name: "one"}, reason.Trail{{Source: "user", Reason: "first", Time: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	was := reasonOf(t, a, "one")
+	if err := a.Remove(ctx, life, left); err != nil {
+		t.Fatal(err)
+	}
+	if got := reasonOf(t, a, "one"); was == "" || got != was {
+		t.Errorf("the reason file was %q, and is %q", was, got)
+	}
+}
