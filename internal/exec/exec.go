@@ -12,6 +12,8 @@
 //   - Only the engine and its verbs give orders to nodes, change the inventory and take something back (TestExecutorsGiveNoOrders).
 //   - An opcode whose controller was killed, whenever that was, comes to what it comes to undisturbed under the next one, and nothing
 //     that may not be done twice is (TestKilledAnywhere).
+//   - What an order does that may be repeated it does not do twice: run again, also by another leader, it leaves what once leaves
+//     (TestStepsRunTwiceLeaveWhatOnceLeaves).
 //   - That a step is done is stored in the transaction of what it changes (TestNotesGoWithTheirChange in package inventory).
 //   - The inventory tells of a change on a node after the node has made it, and
 //     forgets a thing after the node has removed it; it forgets a disk of an instance before.

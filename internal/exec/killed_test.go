@@ -89,6 +89,7 @@ type lived struct {
 	err    error
 	dead   bool
 	steps  []job.Step
+	orders []given
 }
 
 // live carries the opcode out in a new life, or goes on with what the store has of it.
@@ -120,6 +121,14 @@ func (r *rig) live(op *opcode.Opcode, epoch int64, resumed bool, until int) (out
 	var err error
 	if env.Locks, err = r.all.Locks(op, r.keeper.Snapshot()); err != nil && env.Kept == nil {
 		r.Fatal(err)
+	}
+	wrap := r.wrap
+	defer func() { r.wrap = wrap }()
+	r.wrap = func(n Node) Node {
+		if n = (heard{n, &out.orders}); wrap != nil {
+			n = wrap(n)
+		}
+		return n
 	}
 	result, err := r.all.Run(ctx, env)
 	out.result, out.err, out.dead = string(result), err, ctx.Err() != nil
@@ -246,8 +255,21 @@ func TestKilledAnywhere(t *testing.T) {
 // far as it takes them; deaths is how many were killed.
 func (r *rig) livesOn(op *opcode.Opcode, first, second int) (got lived, deaths int) {
 	r.Helper()
+	begun := 0 // the furthest step that an earlier life gave an order for
 	for epoch, until := range []int{first, second, 1000} {
+		done := 0
+		if kept := r.kept(&Env{Job: 77}); kept != nil && kept.Work != nil {
+			done = kept.Progress.Of(kept.Work).Done
+		}
 		got = r.live(op, int64(epoch)+1, epoch > 0, until)
+		furthest := begun
+		for _, g := range got.orders {
+			if !g.undo && g.try == 0 && (g.step < done || g.verb == installSystem && g.step < begun) {
+				r.Errorf("killed at %d and %d: life %d gives the order %+v, though %d steps are done and step %d was begun", first, second, epoch+1, g, done, begun)
+			}
+			furthest = max(furthest, g.step)
+		}
+		begun = furthest
 		if !got.dead {
 			break
 		}

@@ -66,38 +66,6 @@ func TestExecutorsGiveNoOrders(t *testing.T) {
 	}
 }
 
-// What a dry run shows is what is carried out, step by step.
-func TestStepsThatAreShownAreCarriedOut(t *testing.T) {
-	for id, p := range several {
-		t.Run(id, func(t *testing.T) {
-			r := killable(t)
-			op := r.opcode(id, p)
-			_, planned, err := r.all.Check(t.Context(), r.env(op))
-			if err != nil || len(planned) < 2 {
-				t.Fatalf("planned %v, %v", planned, err)
-			}
-			got := r.live(op, 1, false, 1000)
-			done := got.steps
-			if err := got.err; err != nil || len(done) != len(planned) {
-				t.Fatalf("carried out %v, %v", done, err)
-			}
-			for i := range done {
-				want, got := planned[i], done[i]
-				if want.State != job.StepPlanned || got.State != job.StepDone || got.From == 0 || got.To == 0 {
-					t.Errorf("step %d was %s and is %s, %d to %d", i, want.State, got.State, got.From, got.To)
-				}
-				want.State, want.From, want.To, got.State, got.From, got.To = "", 0, 0, "", 0, 0
-				if id == "OP_INSTANCE_CREATE" { // the instance is another one
-					want.Of, got.Of = "", ""
-				}
-				if want != got {
-					t.Errorf("step %d was shown as %+v and carried out as %+v", i, want, got)
-				}
-			}
-		})
-	}
-}
-
 // A controller that stops leaves what is half done to the next one as it is: nothing is taken back.
 func TestAStopLeavesTheRestToTheNext(t *testing.T) {
 	r := killable(t)
