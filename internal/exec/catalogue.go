@@ -56,7 +56,7 @@ var clusterExecutors = Catalogue{
 	"OP_NODE_ADD":              {Locks: exclusiveCluster, Prepare: nodeAdd, Why: createsOnce},
 	"OP_NODE_REMOVE":           {Locks: exclusiveCluster, Prepare: nodeRemove, Why: removesOnce},
 	"OP_NODE_ORPHANS":          {Prepare: nodeOrphans, Resumable: true, Why: asksOnly},
-	"OP_NODE_CLEAR_ORPHANS":    {Locks: exclusiveCluster, Prepare: nodeClearOrphans, Resumable: true, Why: setsAState},
+	"OP_NODE_CLEAR_ORPHANS":    {Locks: OnNode("node"), Prepare: nodeClearOrphans, Resumable: true, Why: setsAState},
 	"OP_NODE_SET_PARAMS":       {Locks: OnNode("node"), Prepare: nodeModify, Resumable: true, Why: setsAState},
 }
 

@@ -197,7 +197,7 @@ func (r *report) instances(snap *cluster.Snapshot, nodes []*cluster.Node, live m
 			running[i.UUID] = i.Active()
 			switch {
 			case inst == nil:
-				r.problemf("ENODEORPHANINSTANCE", "node", n.Name, "unknown instance %s on this node (%s, %s)", i.Name, identity(&i), i.MadeBy)
+				r.problemf("ENODEORPHANINSTANCE", "node", n.Name, "unknown instance %s on this node (%s, %s); %s", i.Name, identity(&i), i.MadeBy, r.env.next(n.Name, &i))
 			case i.Active() && inst.PrimaryNode != n.UUID:
 				r.problemf("EINSTANCEWRONGNODE", "instance", inst.Name, "instance should not run on node %s", n.Name)
 			}

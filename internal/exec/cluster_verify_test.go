@@ -65,7 +65,7 @@ func TestVerifyGroup(t *testing.T) {
 	r.setNode("node3", func(n *cluster.Node) { n.Offline = true })
 	r.must("false", "OP_CLUSTER_VERIFY_GROUP", verify)
 	r.logged(slices.Concat(begin, []string{"  - ERROR: node node2: while contacting node: Can't contact node node2: node node2 does not answer",
-		"* Verifying instance status", "  - ERROR: node node1: unknown instance stranger on this node (theirs, nobody says which job made it)",
+		"* Verifying instance status", "  - ERROR: node node1: unknown instance stranger on this node (theirs, nobody says which job made it); it is left alone, for nobody says which job made it; next: drover node orphans node1",
 		"  - ERROR: instance one: instance not running on its primary node node1", "* Other Notes",
 		"  - NOTICE: 1 non-redundant instance(s) found.", "  - NOTICE: 1 offline node(s) found."})...)
 	r.must("null", "OP_GROUP_ADD", params{"group_name": "rack2"})

@@ -268,10 +268,13 @@ func (c Catalogue) run(ctx context.Context, env *Env) (json.RawMessage, error) {
 	defer env.end()
 	if env.Kept != nil {
 		result, err := env.goOn(ctx, env.Kept)
-		if err != nil {
+		switch {
+		case err == nil:
+			return result, nil
+		case !env.elsewhere(err):
 			return nil, begun(err)
 		}
-		return result, nil
+		env.try++
 	}
 	if err := lostSecret(env.Op); err != nil {
 		return nil, err

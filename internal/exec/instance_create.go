@@ -427,6 +427,32 @@ func disksOf(inst *cluster.Instance) []hypervisor.Disk {
 	return disks
 }
 
+// elsewhere reports whether what was kept of a creation was taken back because the node that was chosen for it has no room after all,
+// and has that node not chosen again: the creation is planned anew, as it is under the controller that began it.
+func (e *Env) elsewhere(err error) bool {
+	if _, taken := errors.AsType[takenError](err); !taken || e.Kept.Work == nil {
+		return false
+	}
+	for i := range e.Kept.Work.Steps {
+		s := &e.Kept.Work.Steps[i]
+		if s.Verb != addInstance {
+			continue
+		}
+		a, readErr := arguments[addArgs](s)
+		if readErr != nil || !a.Chosen || a.Instance == nil {
+			return false
+		}
+		name := a.Instance.PrimaryNode
+		if node := e.snapshot().Node(name); node != nil {
+			name = node.Name
+		}
+		e.Infof("Node %s is passed over: %v", name, err)
+		e.passOver(a.Instance.PrimaryNode)
+		return true
+	}
+	return false
+}
+
 // adding puts the instance into the inventory, with its interfaces connected as
 // the newest state allows.
 func adding(env *Env, snap *cluster.Snapshot, _ *work.Step, a addArgs) ([]cluster.Change, any, error) {

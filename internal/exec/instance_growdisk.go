@@ -4,13 +4,30 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/work"
 )
 
+// hasSomething refuses to make or grow disks of an instance of which its node has nothing: they would be all that it has, beside
+// whatever else is under its name there, and the instance would still lack the others.
+func hasSomething(ctx context.Context, a Node, inst *cluster.Instance) error {
+	_, err := a.Instance(ctx, thingOf(inst))
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return fault.New(fault.WrongState, "Node %s has nothing of instance '%s' (%s), so no disk of it can be made or grow there", a.Node(), inst.Name, inst.UUID).
+			WithHint("drover node orphans %s lists what the node has and the inventory does not know; drover instance remove takes the instance out of the inventory", a.Node())
+	case fault.Is(err, fault.Exists):
+		return err
+	case err != nil:
+		return fault.New(fault.Environment, "Can't get the state of instance %s from node %s: %w", inst.Name, a.Node(), err)
+	}
+	return nil
+}
+
 // growDisk prepares OP_INSTANCE_GROW_DISK.
-func growDisk(_ context.Context, env *Env) (Plan, error) {
+func growDisk(ctx context.Context, env *Env) (Plan, error) {
 	op := env.Op
 	inst, err := findInstance(op, env.snapshot())
 	if err != nil {
@@ -20,8 +37,11 @@ func growDisk(_ context.Context, env *Env) (Plan, error) {
 	if index >= len(inst.Disks) {
 		return Plan{}, fault.New(fault.Invalid, "Invalid disk index %d: the instance has %d disks", index, len(inst.Disks)).At("disk")
 	}
-	node, _, err := env.primary(inst)
+	node, a, err := env.primary(inst)
 	if err != nil {
+		return Plan{}, err
+	}
+	if err := hasSomething(ctx, a, inst); err != nil {
 		return Plan{}, err
 	}
 	disk := inst.Disks[index]

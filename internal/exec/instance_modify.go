@@ -275,6 +275,11 @@ func (m *modification) diskAgent(ctx context.Context, inst *cluster.Instance, d 
 	if _, d.node, err = m.env.primary(inst); err != nil {
 		return err
 	}
+	if slices.ContainsFunc(m.disks, func(c itemChange) bool { return c.action == add }) {
+		if err := hasSomething(ctx, d.node, inst); err != nil {
+			return err
+		}
+	}
 	running, err := active(ctx, d.node, inst)
 	if err != nil || !running {
 		return err

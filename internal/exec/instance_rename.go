@@ -59,7 +59,30 @@ func (n Names) rename(ctx context.Context, env *Env) (Plan, error) {
 	if name == inst.Name {
 		return answer(name), nil
 	}
+	if err := env.nameFree(ctx, a, inst, name); err != nil {
+		return Plan{}, err
+	}
 	return Plan{Dry: name, Work: renaming(inst, node, name)}, nil
+}
+
+// nameFree refuses a new name under which the node of an instance has something else.
+func (e *Env) nameFree(ctx context.Context, a Node, inst *cluster.Instance, name string) error {
+	all, err := a.Named(ctx, name)
+	if err != nil {
+		return fault.New(fault.Environment, "Can't get the state of instance %s from node %s: %w", name, a.Node(), err)
+	}
+	for i := range all {
+		there := &all[i]
+		if there.UUID == inst.UUID {
+			continue // a rename that did not end
+		}
+		refusal := fault.New(fault.Exists, "Instance '%s' is not in the cluster, but node %s has one of that name (%s, %d disks)", name, a.Node(), identity(there), len(there.Disks))
+		if other := e.snapshot().Instance(there.UUID); other != nil {
+			return refusal.WithHint("it is instance %s of the cluster: drover instance rename %s gives it its name there, too", other.Name, other.Name)
+		}
+		return refusal.WithHint("%s", e.next(a.Node(), there))
+	}
+	return nil
 }
 
 // renaming gives an instance another name, on its node and then in the inventory.

@@ -52,6 +52,14 @@ func classified(i *hypervisor.Instance, life string) unknownThing {
 	return t
 }
 
+// next says what may be done about something that a node has and the inventory does not know.
+func (e *Env) next(node string, i *hypervisor.Instance) string {
+	if t := classified(i, e.Life); t.Kind != orphan {
+		return "it is left alone, for " + t.Why + "; next: drover node orphans " + node
+	}
+	return "next: drover node clear-orphans " + node + " " + i.UUID
+}
+
 // unknownOn lists what a node has that the inventory does not know.
 func (e *Env) unknownOn(ctx context.Context, node *cluster.Node) ([]unknownThing, error) {
 	a, err := e.onlineAgent(node)
@@ -82,8 +90,9 @@ func nodeOrphans(ctx context.Context, env *Env) (Plan, error) {
 	return answer(found), err
 }
 
-// nodeClearOrphans prepares OP_NODE_CLEAR_ORPHANS. It runs alone: no creation is under way that has made something and not added it to the
-// inventory, for one that a restart interrupted goes on before anybody else gets a lock.
+// nodeClearOrphans prepares OP_NODE_CLEAR_ORPHANS. It has its node for itself, which a creation shares from before its disks are made until it
+// is over: so none is under way that has made something there and not added it to the inventory, for one that a restart interrupted goes
+// on before anybody else gets a lock.
 func nodeClearOrphans(ctx context.Context, env *Env) (Plan, error) {
 	node, err := findNode(env.Op, "node", env.snapshot())
 	if err != nil {

@@ -185,3 +185,42 @@ func TestPlacesThatWereToldCount(t *testing.T) {
 		t.Errorf("the other goes to %s, while the one has its disks made on node1", chosen)
 	}
 }
+
+// A creation whose place was taken chooses again also when its controller dies, wherever that is: the next one finds that there is no
+// room, too, and goes on to choose.
+func TestWhosePlaceWasTakenChoosesAgainBehindARestart(t *testing.T) {
+	deaths := 0
+	for until := 1; ; until++ {
+		r := newRig(t, "node1", "node2")
+		r.wrap = func(n Node) Node {
+			return fullNode{n, func(node string) error {
+				if node == "node1" {
+					return fault.New(fault.Exhausted, "not enough disk space")
+				}
+				return nil
+			}}
+		}
+		got, died := r.livesOn(r.opcode("OP_INSTANCE_CREATE", placed("one", 2000, nil)), until, 1000)
+		if got.err != nil || got.result != `["node2"]` {
+			t.Fatalf("killed at %d: %s, %v\n%q", until, got.result, got.err, r.log)
+		}
+		if r.state("node1", "one") != "" || r.onItsNode("one").Name != "one" {
+			t.Errorf("killed at %d: node1 has %s", until, r.state("node1", "one"))
+		}
+		if deaths += died; died == 0 {
+			break
+		}
+	}
+	if deaths < 6 {
+		t.Errorf("it was killed %d times", deaths)
+	}
+	// One that was told its node is not planned again, for there is nothing to choose.
+	r := newRig(t, "node1", "node2")
+	r.wrap = func(n Node) Node {
+		return fullNode{n, func(string) error { return fault.New(fault.Exhausted, "not enough disk space") }}
+	}
+	got, _ := r.livesOn(r.opcode("OP_INSTANCE_CREATE", placed("one", 2000, params{"pnode": "node1"})), 2, 1000)
+	if got.err == nil || got.err.Error() != "Could not create the disks of instance one on node node1: not enough disk space" {
+		t.Errorf("one that was told its node: %v", got.err)
+	}
+}

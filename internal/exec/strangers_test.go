@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/lock"
 )
 
 // logs checks that the last opcode left a message, among others.
@@ -65,7 +66,7 @@ func TestCreateGoesOnBesideWhatACreationLeft(t *testing.T) {
 		t.Errorf("the new one is %+v, %v", i, err)
 	}
 	r.must("false", "OP_CLUSTER_VERIFY_GROUP", params{"group_name": "default"})
-	r.logs("  - ERROR: node node1: unknown instance one on this node (dead, made by job 7, opcode 0 of the store's life life-of-the-rig)")
+	r.logs("  - ERROR: node node1: unknown instance one on this node (dead, made by job 7, opcode 0 of the store's life life-of-the-rig); next: drover node clear-orphans node1 dead")
 	r.must("null", "OP_INSTANCE_REMOVE", one(nil))
 	r.has(a, "one", "dead")
 }
@@ -171,7 +172,7 @@ func TestStrangersAreNotTouched(t *testing.T) {
 		}
 		r.refuses("OpPrereqError", stranger, "OP_INSTANCE_STARTUP", one(nil))
 		r.refuses("OpPrereqError", stranger, "OP_INSTANCE_SHUTDOWN", one(nil))
-		r.refuses("OpExecError", "Grow request failed on node node1: "+stranger, "OP_INSTANCE_GROW_DISK", one(params{"disk": 0, "amount": 4}))
+		r.refuses("OpPrereqError", stranger, "OP_INSTANCE_GROW_DISK", one(params{"disk": 0, "amount": 4}))
 		if got, err := r.run("OP_INSTANCE_QUERY_DATA", params{"instances": []any{"one"}}); err != nil || !strings.Contains(got, `"run_state":null`) {
 			t.Errorf("the instance is shown as %s, %v", got, err)
 		}
@@ -250,5 +251,88 @@ func TestStrangersAreNotCleared(t *testing.T) {
 	r.must(`["left"]`, "OP_NODE_CLEAR_ORPHANS", those())
 	if r.lastReason("node1", "one") == "" {
 		t.Error("the reason of instance one went with what was left under its name")
+	}
+}
+
+// Disks of an instance of which its node has nothing are neither made nor grown: they would be a thing of their own, beside what the same
+// life has left under the name.
+func TestDisksOfNothingAreNotMade(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	a := r.onNode("node1", "two", "left", life)
+	inst := r.instance("one")
+	if err := a.Remove(t.Context(), agent.Order{}, thingOf(inst)); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(text string, there ...string) {
+		t.Helper()
+		for _, dry := range []bool{false, true} {
+			r.refuses("OpPrereqError", text, "OP_INSTANCE_GROW_DISK", one(params{"disk": 0, "amount": 4, "dry_run": dry}))
+			r.refuses("OpPrereqError", text, "OP_INSTANCE_SET_PARAMS", one(params{"disks": []any{[]any{"add", params{"size": 4}}}, "dry_run": dry}))
+			r.has(a, "one", there...)
+		}
+	}
+	refused("Node node1 has nothing of instance 'one' (" + inst.UUID + "), so no disk of it can be made or grow there " +
+		"(drover node orphans node1 lists what the node has and the inventory does not know; drover instance remove takes the instance out of the inventory)")
+	if err := a.Rename(t.Context(), agent.Order{}, hypervisor.Thing{UUID: "left", Name: "two"}, "one"); err != nil {
+		t.Fatal(err)
+	}
+	refused("there is another instance one on the node: its UUID is left, not "+inst.UUID+strangerHint, "left")
+}
+
+// Whether something else has the new name on the node is asked before a rename begins, and the refusal says what may be done.
+func TestRenameAsksTheNodeAboutTheNewName(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	r.create("two", false)
+	a := r.onNode("node1", "left-behind", "left", life)
+	r.onNode("node1", "foreign", "theirs", "another-life")
+	second := r.instance("two")
+	if err := a.Rename(t.Context(), agent.Order{}, thingOf(second), "half"); err != nil {
+		t.Fatal(err)
+	}
+	for name, hint := range map[string]string{
+		"left-behind": "(left, 1 disks) (next: drover node clear-orphans node1 left)",
+		"foreign":     "(theirs, 1 disks) (it is left alone, for it was made by a job of another store, or of this one before it was restored; next: drover node orphans node1)",
+		"half":        "(" + second.UUID + ", 1 disks) (it is instance two of the cluster: drover instance rename two gives it its name there, too)",
+	} {
+		for _, dry := range []bool{false, true} {
+			r.refuses("OpPrereqError", "Instance '"+name+"' is not in the cluster, but node node1 has one of that name "+hint,
+				"OP_INSTANCE_RENAME", one(params{"new_name": name, "dry_run": dry}))
+		}
+	}
+	r.onItsNode("one")
+	// What the node calls by its new name already is what a rename left that did not end.
+	if err := a.Rename(t.Context(), agent.Order{}, thingOf(r.instance("one")), "three"); err != nil {
+		t.Fatal(err)
+	}
+	r.must(`"three"`, "OP_INSTANCE_RENAME", one(params{"new_name": "three"}))
+	r.onItsNode("three")
+}
+
+// Clearing away what is left on a node asks for that node alone: jobs on others go on meanwhile, and creations on it wait.
+func TestClearingTakesItsNodeAlone(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	snap := r.keeper.Snapshot()
+	clear, err := r.all.Locks(r.opcode("OP_NODE_CLEAR_ORPHANS", params{"node_name": "node1"}), snap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		node string
+		free bool
+	}{{"node2", true}, {"node1", false}, {"", false}} {
+		p := creating(nil)
+		if p["pnode"] = c.node; c.node == "" {
+			delete(p, "pnode")
+		}
+		creation, err := r.all.Locks(r.opcode("OP_INSTANCE_CREATE", p), snap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := lock.NewTable()
+		if !table.Acquire(1, 0, creation) || table.Acquire(2, 0, clear) != c.free {
+			t.Errorf("beside a creation on %q it is free: %v, want %v", c.node, !c.free, c.free)
+		}
 	}
 }
