@@ -6,7 +6,7 @@ import "maps"
 const (
 	asksOnly    = "it changes nothing"
 	setsAState  = "it establishes a state, and doing so again is no change"
-	waitsAgain  = "it waits anew"
+	waitsOn     = "it waits for what is left of its time"
 	createsOnce = "a second run would find what the first one made, and could not tell whose it is"
 	removesOnce = "a second run would miss what the first one removed, and could not tell who did"
 	listsOnce   = "it changes lists by position, and a second run would meet other positions"
@@ -81,7 +81,7 @@ var tagAndTestExecutors = Catalogue{
 	"OP_TAGS_SET":    {Locks: tagLocks, Prepare: tagsSet, Resumable: true, Why: setsAState},
 	"OP_TAGS_DEL":    {Locks: tagLocks, Prepare: tagsDel, Why: removesOnce},
 
-	"OP_TEST_DELAY":  {Locks: delayLocks, Prepare: testDelay, Resumable: true, Why: waitsAgain},
+	"OP_TEST_DELAY":  {Locks: delayLocks, Prepare: testDelay, Resumable: true, Why: waitsOn},
 	"OP_TEST_DUMMY":  {Prepare: testDummy, Why: submitsOnce},
 	"OP_TEST_JQUEUE": {Prepare: testJobQueue, Resumable: true, Why: asksOnly},
 }

@@ -85,6 +85,8 @@ type Env struct {
 	// Resumed says that the opcode had begun when another controller, or this one
 	// before, ended: nothing that is wrong with it now means that nothing was done.
 	Resumed bool
+	// Began is when it had begun to run then; zero if it had not, or nobody knows.
+	Began time.Time
 	// Kept is what the controller before kept of the opcode; nil if it kept nothing.
 	Kept *Kept
 	// Undo says that the opcode was being killed then: what it did is taken back.

@@ -74,18 +74,38 @@ func testDelay(_ context.Context, env *Env) (Plan, error) {
 	}
 	d := time.Duration(length * float64(time.Second))
 	return Plan{Do: func(ctx context.Context) (any, error) {
-		repeat := op.Int("repeat")
-		if repeat == 0 {
-			return nil, env.delay(ctx, d, agents)
-		}
-		for i := range repeat {
-			env.Infof("Test delay iteration %d/%d", i, repeat-1)
-			if err := env.delay(ctx, d, agents); err != nil {
+		repeat, passed := op.Int("repeat"), env.passed()
+		for i := range max(repeat, 1) {
+			master, nodes := d, d
+			if !op.Bool("on_master") {
+				master = 0
+			}
+			if len(agents) == 0 {
+				nodes = 0
+			}
+			if passed >= master+nodes && passed > 0 {
+				passed -= master + nodes // the controller before has waited for it, and said so
+				continue
+			}
+			if repeat > 0 {
+				env.Infof("Test delay iteration %d/%d", i, repeat-1)
+			}
+			gone := min(passed, master)
+			if err := env.delay(ctx, master-gone, nodes-(passed-gone), agents); err != nil {
 				return nil, err
 			}
+			passed = 0
 		}
 		return nil, nil
 	}}, nil
+}
+
+// passed is how long ago the opcode began to run under a controller before, 0 if this one began it.
+func (e *Env) passed() time.Duration {
+	if e.Began.IsZero() {
+		return 0
+	}
+	return max(0, e.Now().Sub(e.Began))
 }
 
 func (e *Env) delayAgents() ([]Node, error) {
@@ -102,10 +122,10 @@ func (e *Env) delayAgents() ([]Node, error) {
 	return agents, nil
 }
 
-// delay waits on the master first, then on all nodes at once.
-func (e *Env) delay(ctx context.Context, d time.Duration, agents []Node) error {
-	if e.Op.Bool("on_master") {
-		timer := time.NewTimer(d)
+// delay waits on the master for the one time first, then on all nodes at once for the other.
+func (e *Env) delay(ctx context.Context, master, nodes time.Duration, agents []Node) error {
+	if master > 0 {
+		timer := time.NewTimer(master)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -116,7 +136,7 @@ func (e *Env) delay(ctx context.Context, d time.Duration, agents []Node) error {
 	failures := make([]error, len(agents))
 	var all sync.WaitGroup
 	for i, a := range agents {
-		all.Go(func() { failures[i] = a.Delay(ctx, d) })
+		all.Go(func() { failures[i] = a.Delay(ctx, nodes) })
 	}
 	all.Wait()
 	if i := slices.IndexFunc(failures, func(err error) bool { return err != nil }); i >= 0 {

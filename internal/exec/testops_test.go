@@ -62,6 +62,39 @@ func TestDelayTime(t *testing.T) {
 	})
 }
 
+// Behind a restart it waits for what is left of its time, and does not begin anew.
+func TestDelayGoesOnUntilItsTime(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	for _, c := range []struct {
+		p      params
+		passed time.Duration
+		left   time.Duration
+		logged []string
+	}{
+		{params{"duration": 2, "on_nodes": []any{"node1", "node2"}}, time.Second, 3 * time.Second, nil},
+		{params{"duration": 2, "on_nodes": []any{"node1", "node2"}}, 3 * time.Second, time.Second, nil},
+		{params{"duration": 2, "on_nodes": []any{"node1", "node2"}}, time.Hour, 0, nil},
+		{params{"duration": 2, "on_nodes": []any{"node1", "node2"}}, -time.Hour, 4 * time.Second, nil}, // clocks differ
+		{params{"duration": 2, "repeat": 3}, 3 * time.Second, 3 * time.Second, []string{" - INFO: Test delay iteration 1/2", " - INFO: Test delay iteration 2/2"}},
+		{params{"duration": 2, "on_master": false}, time.Second, 0, nil},
+	} {
+		env := r.env(r.opcode("OP_TEST_DELAY", c.p))
+		env.Began = env.Now().Add(-c.passed)
+		plan, err := testDelay(t.Context(), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.log = nil
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			if _, err := plan.Do(t.Context()); err != nil || time.Since(begin) != c.left {
+				t.Errorf("%v, of which %v passed: took %v, %v", c.p, c.passed, time.Since(begin), err)
+			}
+		})
+		r.logged(c.logged...)
+	}
+}
+
 func TestDelayIsInterrupted(t *testing.T) {
 	r := newRig(t)
 	for _, p := range []params{{"duration": 1e6}, {"duration": 1e6, "on_master": false, "on_nodes": []any{"node1"}}} {

@@ -119,6 +119,18 @@ func (j *Job) Known() Time {
 	return at
 }
 
+// Began is when opcode i began to run first, of one that goes on behind a restart of the controller; 0 of others, and if so many waits
+// came before that it was left out.
+func (j *Job) Began(i int) Time {
+	start := j.Ops[i].Start
+	for _, w := range j.Waits {
+		if w.Kind == Restart && w.Opcode == i && start != 0 && w.From >= start { // of a restart before it waited, it asked for its locks anew
+			return w.From
+		}
+	}
+	return 0
+}
+
 // Timeline tells the life of the job until now, or to its end: what it waited
 // for, from when to when, when and where it ran. What nothing else accounts for
 // between two opcodes was a wait for a slot. What lasts is told by who knows it.

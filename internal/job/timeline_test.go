@@ -53,6 +53,24 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
+// When an opcode began to run first is what the first restart behind that tells; one before it asked for its locks tells nothing.
+func TestBegan(t *testing.T) {
+	j := job.New(1, []*opcode.Opcode{delay(t), delay(t)}, "", submitted)
+	at := func(n job.Time) job.Time { return j.Received + n }
+	restart := func(from, to job.Time) job.Span { return job.Span{Kind: job.Restart, From: at(from), To: at(to)} }
+	j = j.WithWait(restart(1, 2)).BeginWait(0, at(3)).BeginRun(0, at(4))
+	if got := j.Began(0); got != 0 {
+		t.Errorf("before a restart it began at %d", got)
+	}
+	j = j.Resume(0).WithWait(restart(4, 9)).BeginRun(0, at(10)).Resume(0).WithWait(restart(10, 20)).BeginRun(0, at(21))
+	if got := j.Began(0); got != at(4) {
+		t.Errorf("it began at %d", got)
+	}
+	if got := j.Began(1); got != 0 {
+		t.Errorf("the one behind it began at %d", got)
+	}
+}
+
 func TestWaitsAreBoundedAndSaySo(t *testing.T) {
 	j := job.New(1, []*opcode.Opcode{delay(t)}, "", submitted)
 	if strings.Contains(string(j.Encode()), "waits") {

@@ -159,6 +159,9 @@ func (q *Queue) env(r *run) *exec.Env {
 			return q.submitChildren(ctx, r, jobs)
 		},
 	}
+	if r.Began != 0 {
+		env.Began = time.UnixMicro(int64(r.Began))
+	}
 	if r.Resumed {
 		q.mu.Lock()
 		env.Kept = q.found[r.Job]

@@ -178,9 +178,10 @@ func (m *Machine) begin(e *entry) {
 	e.place = inRunner
 	m.running++
 	i := e.job.Next()
-	undo := false
+	undo, began := false, job.Time(0)
 	switch {
 	case resumed:
+		began = e.job.Began(i)
 		_, kept := m.begun[e.id()]
 		e.job, undo = e.job.BeginRun(i, m.at()), kept && e.job.CancelReason == job.Killed
 	case m.world.Stepwise:
@@ -189,7 +190,7 @@ func (m *Machine) begin(e *entry) {
 		e.job = e.job.BeginRun(i, m.at())
 	}
 	m.out.touch(e.id())
-	m.out.Starts = append(m.out.Starts, Start{Job: e.id(), Index: i, Op: e.inputs[i], Resumed: resumed, Undo: undo, Stepwise: e.job.Ops[i].Stepwise, Locks: e.request, Unlocked: e.request == nil})
+	m.out.Starts = append(m.out.Starts, Start{Job: e.id(), Index: i, Op: e.inputs[i], Resumed: resumed, Began: began, Undo: undo, Stepwise: e.job.Ops[i].Stepwise, Locks: e.request, Unlocked: e.request == nil})
 }
 
 // serve moves entries on that were granted all their locks. The cluster may

@@ -103,6 +103,8 @@ type Start struct {
 	// Resumed says that the opcode had begun under the controller before: what is
 	// left of that is there.
 	Resumed bool
+	// Began is when it began to run first, of one that goes on; 0 if nobody knows.
+	Began job.Time
 	// Undo asks to take back what the opcode has done: its job was being killed when the controller ended.
 	Undo bool
 	// Stepwise says that what the opcode does is kept (World.Stepwise when it began).

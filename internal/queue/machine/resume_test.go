@@ -61,11 +61,19 @@ func TestWhatGoesOnIsStartedAsSuch(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := m.Apply(Recover{}, d.now)
-	if len(r.Starts) != 1 || !r.Starts[0].Resumed {
+	began := job.At(time.Unix(1e9+2, 0))
+	if len(r.Starts) != 1 || !r.Starts[0].Resumed || r.Starts[0].Began != began {
 		t.Fatalf("it begins as %+v", r.Starts)
 	}
+	again, err := New(Loaded{World: d.world(1), Resumable: always, LastID: 1, Jobs: []*job.Job{m.Job(1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := again.Apply(Recover{}, d.now.Add(time.Hour)); len(r.Starts) != 1 || r.Starts[0].Began != began {
+		t.Errorf("behind a second restart it begins as %+v", r.Starts)
+	}
 	r = m.Apply(Done{Log: Log{Job: 1}, Result: []byte(`null`)}, d.now)
-	if len(r.Starts) != 1 || r.Starts[0].Resumed {
+	if len(r.Starts) != 1 || r.Starts[0].Resumed || r.Starts[0].Began != 0 {
 		t.Errorf("the opcode behind it begins as %+v", r.Starts)
 	}
 }
