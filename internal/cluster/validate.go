@@ -143,12 +143,17 @@ func forceText(v any, null bool) (any, bool) {
 	return nil, false
 }
 
+// forceBool takes numbers as the reference does: those that are not zero are true.
 func forceBool(v any) (any, bool) {
-	switch v := v.(type) {
+	switch v := Canonical(v).(type) {
 	case bool:
 		return v, true
 	case nil:
 		return false, true
+	case int64:
+		return v != 0, true
+	case float64:
+		return v != 0, true
 	case string:
 		switch strings.ToLower(v) {
 		case "true", "yes":

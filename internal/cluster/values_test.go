@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -70,6 +71,11 @@ func TestCheckParams(t *testing.T) {
 	}
 	if be, err := cluster.CheckBEParams(cluster.Params{"vcpus": nil, "memory": nil}); err != nil || !reflect.DeepEqual(be, cluster.Params{"vcpus": cluster.UseDefault}) {
 		t.Errorf("null became %v, %v", be, err)
+	}
+	for given, want := range map[any]bool{0: false, 1: true, 0.5: true, json.Number("0"): false, json.Number("2"): true} {
+		if be, err := cluster.CheckBEParams(cluster.Params{"auto_balance": given}); err != nil || be["auto_balance"] != want {
+			t.Errorf("%v became %v, %v", given, be, err)
+		}
 	}
 	if be, err := cluster.CheckBEParams(cluster.Params{"memory": 1, "maxmem": 2}); err != nil || be["minmem"] != int64(1) || be["maxmem"] != int64(1) {
 		t.Errorf("the old name of memory stands for both: %v, %v", be, err)

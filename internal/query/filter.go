@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/qlang"
@@ -354,30 +355,54 @@ func contains(want qlang.Value) check {
 			if tags, ok := value.(cluster.Tags); ok {
 				return tags.Has(want.Text), nil
 			}
-			return containsAny(value, "String", func(e any) (bool, bool) {
-				s, ok := e.(string)
-				return s == want.Text, ok
+			return containsAny(value, func(e any) (bool, string) {
+				text, unread := readText(e)
+				return text == want.Text, unread
 			})
 		}
 	}
 	return func(value any) (bool, error) {
-		return containsAny(value, "Integer", func(e any) (bool, bool) {
+		return containsAny(value, func(e any) (bool, string) {
 			c, ok := compareBig(e, want.Int)
-			return c == 0, ok
+			if !ok {
+				return false, "Integer"
+			}
+			return c == 0, ""
 		})
 	}
 }
 
-func containsAny(value any, typ string, equal func(any) (same, ok bool)) (bool, error) {
+// readText reads a text as the reference does, to which one is a list of characters, however it
+// is written. What cannot be read is named.
+func readText(v any) (text, unread string) {
+	switch v := generic(v).(type) {
+	case string:
+		return v, ""
+	case []any:
+		for _, e := range v {
+			char, ok := e.(string)
+			if !ok || utf8.RuneCountInString(char) != 1 {
+				return "", "Char"
+			}
+			text += char
+		}
+		return text, ""
+	}
+	return "", "String"
+}
+
+// containsAny looks for an element that is the same; one that cannot be read is an error, which
+// names what it should have been.
+func containsAny(value any, equal func(any) (same bool, unread string)) (bool, error) {
 	list, ok := generic(value).([]any)
 	if !ok {
 		return false, GenericError("Cannot convert value '%s', error: Unable to read list", show(value))
 	}
 	found := false
 	for _, e := range list {
-		same, ok := equal(e)
-		if !ok {
-			return false, GenericError("Cannot convert value '%s', error: Unable to read %s", show(value), typ)
+		same, unread := equal(e)
+		if unread != "" {
+			return false, GenericError("Cannot convert value '%s', error: Unable to read %s", show(value), unread)
 		}
 		found = found || same
 	}

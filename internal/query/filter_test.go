@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"math/big"
+	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/qlang"
@@ -36,4 +37,29 @@ func TestManyValuesDecideAsOneByOne(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What a list holds is read as a text, to which one is a list of characters; an element that is
+// none is named as the reference names it.
+func TestElementsThatAreNoTexts(t *testing.T) {
+	for _, tc := range []struct {
+		list  any
+		found bool
+		err   string
+	}{
+		{[]any{"ab", "c"}, true, ""},
+		{[]any{"c", []any{"a", "b"}}, true, ""},
+		{[]any{[]any{}}, false, ""},
+		{[]any{[]any{"default", "bridged"}}, false, "Unable to read Char"},
+		{[]any{[]any{"a", 1}}, false, "Unable to read Char"},
+		{[][]string{{"default"}}, false, "Unable to read Char"},
+		{[]any{1}, false, "Unable to read String"},
+		{[]any{"ab", nil}, false, "Unable to read String"},
+		{"ab", false, "Unable to read list"},
+	} {
+		found, err := contains(qlang.TextValue("ab"))(tc.list)
+		if got := fmt.Sprint(err); found != tc.found || tc.err == "" && err != nil || !strings.Contains(got, tc.err) {
+			t.Errorf("%v: %v, %v; want %v, %s", tc.list, found, err, tc.found, tc.err)
+		}
+	}
 }

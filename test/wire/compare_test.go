@@ -338,6 +338,10 @@ func (m *memory) cleanText(text string) string {
 	})
 }
 
+// trailPlace is a place of a reason trail, which is compared as a whole: that of a rule may stand
+// behind the status of its value.
+var trailPlace = regexp.MustCompile(`(reason\+*|reason_trail\+*\[\])$`)
+
 // walk collects where two values differ.
 func walk(at string, r, d any, found *[]difference) {
 	if reflect.DeepEqual(r, d) {
@@ -369,7 +373,7 @@ func walk(at string, r, d any, found *[]difference) {
 	}
 	rl, rIs := r.([]any)
 	dl, dIs := d.([]any)
-	if rIs && dIs && len(rl) == len(dl) && !strings.HasSuffix(strings.TrimRight(at, "+"), "reason") {
+	if rIs && dIs && len(rl) == len(dl) && !trailPlace.MatchString(at) {
 		for i := range rl {
 			walk(at+"[]", rl[i], dl[i], found)
 		}

@@ -208,11 +208,11 @@ func job(d *draw) []*call {
 func manage(d *draw) *call {
 	switch d.IntN(12) {
 	case 0, 1:
-		return d.luxi("manage", "CancelJob", pick(d, list{d.job(), false}, list{d.job(), true}, list{d.job()}, list{d.odd(), false}, list{d.job(), d.odd()}, list{})...)
+		return d.luxi("manage", "CancelJob", pick(d, list{d.job(), false}, list{d.job(), true}, list{d.job()}, list{d.oddJob(), false}, list{d.job(), d.odd()}, list{})...)
 	case 2:
-		return d.luxi("manage", "ArchiveJob", pick(d, list{987654320}, list{d.odd()}, list{}, list{0}, list{"x", 1})...)
+		return d.luxi("manage", "ArchiveJob", pick(d, list{987654320}, list{d.oddJob()}, list{}, list{0}, list{"x", 1})...)
 	case 3, 4:
-		return d.luxi("manage", "ChangeJobPriority", pick(d, list{d.job(), pick[any](d, -10, 0, 10)}, list{d.job(), pick[any](d, 5, 100, "x", nil, 0.5)}, list{d.job()}, list{d.odd(), 0})...)
+		return d.luxi("manage", "ChangeJobPriority", pick(d, list{d.job(), pick[any](d, -10, 0, 10)}, list{d.job(), pick[any](d, 5, 100, "x", nil, 0.5)}, list{d.job()}, list{d.oddJob(), 0})...)
 	case 5, 6, 7:
 		fields := pick[any](d, list{"status"}, list{"status"}, list{"opstatus", "status"}, list{"nosuch"}, list{})
 		return d.luxi("manage", "WaitForJobChange", pick(d, list{d.job(), fields, nil, nil, 1}, list{d.job(), fields, list{"success"}, 1000, 0}, list{d.job(), fields, list{"running"}, pick[any](d, 0, 1, nil), 1},

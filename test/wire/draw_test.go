@@ -130,6 +130,17 @@ func (d *draw) job() any {
 	return "{job:" + d.recent(d.scene.jobs) + "}"
 }
 
+// oddJob stands where a job is meant. It is none that there is: under a number that is not
+// that of a call each side has a job of its own, or none.
+func (d *draw) oddJob() any {
+	switch v := d.odd(); v {
+	case 1, 7, "1":
+		return noJob
+	default:
+		return v
+	}
+}
+
 // rule names a filter rule.
 func (d *draw) rule() any {
 	if len(d.scene.rules) == 0 || d.chance(15) {
