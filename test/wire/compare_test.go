@@ -139,6 +139,10 @@ func shapeHTTP(c *call, a *answer, out map[string]any) error {
 		return err
 	}
 	const ok = 200
+	if a.Status == 0 {
+		out["answer"] = "none: the connection was closed"
+		return nil
+	}
 	if a.Status != ok {
 		body, _ := v.(map[string]any)
 		out["answer"] = fmt.Sprintf("%d %s: %s", a.Status, plain(body["explain"]), plain(body["message"]))
@@ -297,6 +301,9 @@ func (m *memory) clean(at string, v any) any {
 		for i := range v {
 			v[i] = m.clean(at+"[]", v[i])
 		}
+		if instanceList.MatchString(at) && !slices.ContainsFunc(v, notText) {
+			sortTexts(v)
+		}
 		return v
 	case string:
 		return m.cleanText(v)
@@ -336,6 +343,15 @@ func (m *memory) cleanText(text string) string {
 		}
 		return parts[1] + "{" + m.named[id] + "}"
 	})
+}
+
+// instanceList is the place of a list of a network's instances, which come in the order of their
+// UUIDs. It may stand behind the status of its value.
+var instanceList = regexp.MustCompile(`(^|\.)inst_list\+*(\[\])?$`)
+
+func notText(v any) bool {
+	_, ok := v.(string)
+	return !ok
 }
 
 // trailPlace is a place of a reason trail, which is compared as a whole: that of a rule may stand

@@ -103,6 +103,9 @@ func (s *side) http(ctx context.Context, c *rapiCall) (*answer, error) {
 		req.Header.Set("Content-Type", c.Type)
 	}
 	resp, err := s.client.Do(req)
+	if errors.Is(err, io.EOF) {
+		return &answer{Body: asJSON(nil)}, nil // it was closed without an answer
+	}
 	if err != nil {
 		return nil, err
 	}
