@@ -215,3 +215,24 @@ func TestNothingIsDoneWithoutAServer(t *testing.T) {
 		t.Errorf("%+v", s.Tags)
 	}
 }
+
+// A removal that the cluster cannot find anything for, though all is there, is tried again later and ever more rarely: not at once, again and
+// again.
+func TestARemovalThatFindsNothingIsTriedLater(t *testing.T) {
+	s, plan := having(t, "a").seen(1, nil)
+	s = s.submitted(one(t, plan, Add, "a"), 7, 1)
+	s, _ = s.seen(2, map[job.ID]Outcome{7: {OK: true}}, "a")
+	s, was := s.Unwant(DefaultPolicy(), User, "a", Asked{Time: 3})
+	if !was {
+		t.Fatal("the tag is not wanted")
+	}
+	s, plan = s.seen(4, nil, "a")
+	s = s.submitted(one(t, plan, Remove, "a"), 8, 4)
+	s, plan = s.seen(5, map[job.ID]Outcome{8: {Text: "Tag(s) 'a' not found", Missing: true, Final: true}}, "a")
+	nothing(t, plan)
+	if tag := s.Find(User, "a"); tag == nil || tag.Tries != 1 || tag.Retry <= 5 || tag.Failure == nil || tag.Failure.Final {
+		t.Errorf("the tag is %+v", tag)
+	}
+	_, plan = s.seen(s.Find(User, "a").Retry, nil, "a")
+	one(t, plan, Remove, "a")
+}
