@@ -103,3 +103,31 @@ func TestALeaseThatExpiredIsLingeredOn(t *testing.T) {
 		}
 	}
 }
+
+// TestAHandOverIsOfOneEpoch: whoever has lost a lease hands nothing over, and who has it keeps it.
+func TestAHandOverIsOfOneEpoch(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for epoch, want := range map[int64]fault.Code{3: fault.Fenced, 4: "", 5: fault.Fenced} {
+		leases := NewLeases([]store.Lease{{Name: "leader", Holder: "b", Epoch: 4, Expires: now.Add(time.Minute)}}, func() time.Time { return now })
+		hands := operation(t, func(f *Front) error {
+			return f.HandLease(t.Context(), store.Lease{Name: "leader", Epoch: epoch}, "c", time.Minute)
+		})
+		answers := decided(leases, hands, &Request{tx: store.Tx{Epoch: 4}})
+		if err := answers[0]; fault.CodeOf(err) != want {
+			t.Errorf("a hand-over by epoch %d: %v, want %q", epoch, err, want)
+		}
+		if kept := answers[1] == nil; kept != (want == fault.Fenced) {
+			t.Errorf("after a hand-over by epoch %d the holder of 4 is answered with %v", epoch, errors.Join(answers[1]))
+		}
+	}
+}
+
+// TestWhatIsKnownIsNotReadAgain: to hear of one's own commit once more costs those who follow nothing.
+func TestWhatIsKnownIsNotReadAgain(t *testing.T) {
+	f := newFeed(9)
+	f.publish(Span{first: 10, last: 10, changes: []store.Change{{Revision: 10}}})
+	f.advance(10)
+	if p, err := f.after(9); err != nil || p.stored || p.last != 10 || len(p.changes) != 1 {
+		t.Errorf("after 9: %+v, %v; want it from memory", p, err)
+	}
+}
