@@ -258,3 +258,24 @@ func TestProgramsOfBeforeReadTheLayoutOfBefore(t *testing.T) {
 		}
 	}
 }
+
+// TestOfTwoFilesWithOneUUIDTheFirstCounts before and behind a move, and the other is a stranger that nothing happens to.
+func TestOfTwoFilesWithOneUUIDTheFirstCounts(t *testing.T) {
+	dir := nodeOfBefore(t)
+	if err := os.WriteFile(filepath.Join(dir, former, "webcopy"+suffix), []byte(`{"uuid":"uuid-of-web","state":"stopped","disks":null,"spec":null,"boots":0}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"before", "behind", "long behind"} {
+		byUUID := never
+		if what != "before" {
+			byUUID = nil
+		}
+		d := open(t, Config{Dir: dir, ByUUID: byUUID})
+		for name, want := range map[string]string{"web": "uuid-of-web running", "webcopy": " stopped"} {
+			list, err := d.Named(t.Context(), name)
+			if err != nil || len(list) != 1 || list[0].UUID+" "+string(list[0].State) != want {
+				t.Errorf("%s the move, under %s are %+v, %v", what, name, list, err)
+			}
+		}
+	}
+}
