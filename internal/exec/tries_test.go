@@ -2,12 +2,15 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/work"
 )
 
@@ -61,10 +64,44 @@ func TestEachTryIsAWorkOfItsOwn(t *testing.T) {
 		t.Errorf("the nodes were ordered to %q", orders)
 	}
 	slices.Sort(steps)
-	if !slices.Equal(tries, []int{0, 1}) || len(slices.Compact(steps)) != 3 {
+	if !slices.Equal(tries, []int{0, 1}) || len(slices.Compact(slices.Clone(steps))) != 3 {
 		t.Errorf("kept are the tries %v, the orders have the steps %v", tries, steps)
 	}
 	if k := r.kept(env); k == nil || k.Progress.Try != 1 {
 		t.Errorf("how far it came is kept as %+v", k)
+	}
+}
+
+// A controller whose term ends while it takes something back says nothing of what is left: the next one goes on with it.
+func TestWhatIsBeingTakenBackIsLeftToTheNext(t *testing.T) {
+	r := killable(t)
+	before := r.whole()
+	op := r.opcode("OP_INSTANCE_CREATE", several["OP_INSTANCE_CREATE"])
+	if got := r.live(op, 1, false, 3); !got.dead {
+		t.Fatal("it was not killed")
+	}
+	again := func(ctx context.Context, epoch int64) (steps []job.Step, err error) {
+		env := r.env(op)
+		env.Job, env.Epoch, env.Term = 77, epoch, ctx
+		env.Kept, env.Resumed, env.Undo, env.Stepwise = r.kept(env), true, true, true
+		env.Show = func(s []job.Step) { steps = s }
+		r.log = nil
+		_, err = r.all.Run(ctx, env)
+		return steps, err
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stops := func() error {
+		stop()
+		return fault.New(fault.Unavailable, "the controller was killed")
+	}
+	r.onCall.Store(&stops)
+	steps, err := again(ctx, 2)
+	r.onCall.Store(nil)
+	if err == nil || slices.ContainsFunc(steps[1:], func(s job.Step) bool { return s.State == job.StepLeft }) ||
+		slices.ContainsFunc(r.log, func(line string) bool { return strings.Contains(line, "WARNING") }) {
+		t.Errorf("it ends with %v, says %q and shows %+v", err, r.log, steps)
+	}
+	if _, err := again(t.Context(), 3); !errors.Is(err, error(errKilled)) || r.whole() != before {
+		t.Errorf("under the next controller it ends with %v:\n%s\nbefore:\n%s", err, r.whole(), before)
 	}
 }
