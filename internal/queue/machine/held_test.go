@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/job"
@@ -94,5 +95,15 @@ func TestAHoldGoesOnThroughItsRulesChanges(t *testing.T) {
 		if now := d.Job(last).Hold; now == nil || now.Since != before.Since || now.Rule != "a" {
 			t.Errorf("%s: it was held since %+v, and is since %+v", name, before, now)
 		}
+	}
+}
+
+// What nobody can tell of is not gone on with, whatever else was kept of it: the job ends, and says so.
+func TestWhatCannotBeToldIsNotGoneOnWith(t *testing.T) {
+	d := newDesk(t, 5, Loaded{Resumable: always, LastID: 1, Jobs: []*job.Job{begunJob(1, "=new")},
+		Begun: map[job.ID]Begun{1: {Lost: "its steps cannot be read", Locks: oldName, Steps: []job.Step{{}}}}})
+	j := d.Job(1)
+	if _, why, failed := job.DecodeError(j.Ops[0].Result); j.Status() != job.Error || !failed || !strings.Contains(why, "its steps cannot be read") {
+		t.Errorf("it is %s: %s", j.Status(), j.Ops[0].Result)
 	}
 }

@@ -41,10 +41,10 @@ type entry struct {
 	rule   jobfilter.Decision
 
 	place   place
-	rank    rank              // with inReady, inBucket, inGranted
-	wants   schedule.Bucket   // with inBucket
-	wait    wait              // what keeps it from going on
-	let     *job.Hold         // by which it was held until letAt
+	rank    rank            // with inReady, inBucket, inGranted
+	wants   schedule.Bucket // with inBucket
+	wait    wait            // what keeps it from going on
+	let     *job.Hold       // by which it was held until letAt
 	letAt   job.Time
 	buckets []schedule.Bucket // counted in, while in flight
 	request lock.Request      // what was asked of the lock table
