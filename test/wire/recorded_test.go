@@ -23,10 +23,21 @@ type recorded struct {
 // another recording.
 func TestConformanceCalls(t *testing.T) {
 	t.Parallel()
-	path := os.Getenv("DROVER_WIRE_REPLAY")
-	if path == "" {
-		path = testkit.Conformance(t, "ganeti-calls.jsonl")
+	paths := []string{os.Getenv("DROVER_WIRE_REPLAY")}
+	if paths[0] == "" {
+		paths = []string{testkit.Conformance(t, "ganeti-calls.jsonl"), testkit.Conformance(t, "ganeti-calls-2.jsonl")}
 	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			replay(t, path)
+		})
+	}
+}
+
+// replay makes the calls of one recording, to a Drover of its own.
+func replay(t *testing.T, path string) {
+	t.Helper()
 	data := t.TempDir()
 	dev := testkit.StartDev(t, testkit.Build(t), data, "--nodes", "1")
 	drover := newSide(filepath.Join(data, "luxi.sock"), dev.Ready.RAPI, dev.Ready.User, dev.Ready.Password, nil)
