@@ -336,3 +336,18 @@ func TestClearingTakesItsNodeAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherCopyOfAnInstanceIsNoOrphan: what has the UUID of an instance of the inventory is not cleared, on whatever node it is.
+func TestAnotherCopyOfAnInstanceIsNoOrphan(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.create("one", false)
+	uuid := r.instance("one").UUID
+	a := r.onNode("node2", "one", uuid, life)
+	r.must("[]", "OP_NODE_ORPHANS", params{"node_name": "node2"})
+	for _, given := range []params{{"node_name": "node2"}, {"node_name": "node2", "uuids": []any{uuid}}} {
+		if got, err := r.run("OP_NODE_CLEAR_ORPHANS", given); !strings.Contains(fmt.Sprint(err), "has nothing that a job has left there") && !strings.Contains(fmt.Sprint(err), "is instance 'one' of the cluster") {
+			t.Errorf("clearing %v: %s, %v", given, got, err)
+		}
+	}
+	r.has(a, "one", uuid)
+}
