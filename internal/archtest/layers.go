@@ -69,6 +69,7 @@ var layers = []struct {
 	{"internal/audit", Core},
 	{"internal/lock", Core},
 	{"internal/work", Core},
+	{"internal/placement", Core},
 	{"internal/schedule", Core},
 	{"internal/state", Core},
 	{"internal/deploy/*", Core},

@@ -1,0 +1,196 @@
+package placement
+
+import (
+	"fmt"
+
+	"github.com/drover-project/drover/internal/cluster"
+)
+
+// Constraint names what keeps a node from taking an instance.
+type Constraint string
+
+// The constraints.
+const (
+	OtherGroup  Constraint = "group"
+	Unallocable Constraint = "alloc-policy"
+	Offline     Constraint = "offline"
+	Drained     Constraint = "drained"
+	Incapable   Constraint = "vm-capable"
+	Full        Constraint = "full"
+	Unreported  Constraint = "report"
+	Policy      Constraint = "policy"
+	Memory      Constraint = "memory"
+	Disk        Constraint = "disk"
+	VCPUs       Constraint = "vcpus"
+	Exclusion   Constraint = "exclusion"
+	Failover    Constraint = "n+1"
+)
+
+// constraint is a row of the table: the check of a node, and what is said of one that does not pass it.
+type constraint struct {
+	name Constraint
+	// means is what the constraint asks of a node, for the documentation.
+	means string
+	// check reports whether the node breaks it, and by how much.
+	check func(c *candidate) (v Verdict, broken bool)
+	// text says it of one node; many, behind their number, of several.
+	text func(v Verdict) string
+	many string
+	// counted: need and have are amounts, in unit.
+	counted bool
+	unit    string
+}
+
+// nearest tells of the node that comes nearest to passing, where that can be counted, or else what is said of one of them.
+func (c *constraint) nearest(v Verdict) string {
+	switch {
+	case c.counted:
+		return fmt.Sprintf(" (%d%s needed, at best %d on %s)", v.Need, c.unit, max(v.Have, 0), v.Node)
+	case v.Detail != "":
+		return " (" + v.Detail + ")"
+	}
+	return ""
+}
+
+const mebibytes = " MiB"
+
+// constraints are asked of a node in this order: what an operator has decided first, then what the instance is, then what there is room for.
+var constraints = []constraint{
+	{
+		name: OtherGroup, means: "the node is in the group that was asked for", many: "in another group",
+		check: func(c *candidate) (Verdict, bool) {
+			return Verdict{Detail: c.group.Name}, c.Group != "" && c.node.Group != c.Group
+		},
+		text: func(v Verdict) string { return "it is in group " + v.Detail },
+	},
+	{
+		name: Unallocable, means: "its group's allocation policy is not unallocable, unless the group or the node was asked for", many: "in a group that takes no new instances",
+		check: func(c *candidate) (Verdict, bool) { return Verdict{Detail: c.group.Name}, !c.group.allowed },
+		text:  func(v Verdict) string { return "its group " + v.Detail + " takes no new instances (it is unallocable)" },
+	},
+	{
+		name: Offline, means: "it is not marked offline", many: "offline",
+		check: func(c *candidate) (Verdict, bool) { return Verdict{}, c.node.Offline },
+		text:  func(Verdict) string { return "it is marked offline" },
+	},
+	{
+		name: Drained, means: "it is not drained", many: "drained",
+		check: func(c *candidate) (Verdict, bool) { return Verdict{}, c.node.Drained },
+		text:  func(Verdict) string { return "it is drained" },
+	},
+	{
+		name: Incapable, means: "it is vm_capable", many: "not meant for instances",
+		check: func(c *candidate) (Verdict, bool) { return Verdict{}, !c.node.VMCapable },
+		text:  func(Verdict) string { return "it is not meant for instances (not vm_capable)" },
+	},
+	{
+		name: Full, means: "it did not turn out to have no room while this instance was being made", many: "without room after all",
+		check: func(c *candidate) (Verdict, bool) {
+			said, full := c.Full[c.node.UUID]
+			return Verdict{Detail: said}, full
+		},
+		text: func(v Verdict) string { return "it had no room after all: " + v.Detail },
+	},
+	{
+		name: Policy, means: "the instance is within the instance policy of its group (memory-size, cpu-count, disks, interfaces, templates)", many: "whose group's policy refuses it",
+		check: func(c *candidate) (Verdict, bool) {
+			if len(c.group.broken) == 0 {
+				return Verdict{}, false
+			}
+			return Verdict{Need: c.group.broken[0].Value, Have: c.group.broken[0].Bound, Detail: c.group.broken[0].Text}, true
+		},
+		text: func(v Verdict) string { return "the policy of its group refuses it: " + v.Detail },
+	},
+	{
+		name: Unreported, means: "it tells its state", many: "that do not tell their state",
+		check: func(c *candidate) (Verdict, bool) {
+			report, told := c.Reports[c.node.UUID]
+			if !told {
+				return Verdict{Detail: "nothing was heard of it"}, true
+			}
+			return Verdict{Detail: report.Failed}, report.Failed != ""
+		},
+		text: func(v Verdict) string { return "it does not tell its state: " + v.Detail },
+	},
+	{
+		name: Memory, means: "so much memory is free, and not promised to instances that do not run or are being made", many: "with too little memory", counted: true, unit: mebibytes,
+		check: func(c *candidate) (Verdict, bool) {
+			have := c.left().free
+			return Verdict{Need: c.need.Memory, Have: have}, have < c.need.Memory
+		},
+		text: func(v Verdict) string { return short(v, "MiB of memory", "free") },
+	},
+	{
+		name: Disk, means: "so much disk space is free, and not promised", many: "with too little disk space", counted: true, unit: mebibytes,
+		check: func(c *candidate) (Verdict, bool) {
+			have := c.left().disk
+			return Verdict{Need: c.need.Disk, Have: have}, c.need.Disk > 0 && have < c.need.Disk
+		},
+		text: func(v Verdict) string { return short(v, "MiB of disk space", "free") },
+	},
+	{
+		name: VCPUs, means: "its processors, times the vcpu-ratio of its group's instance policy, are not all promised", many: "with too few processors", counted: true,
+		check: func(c *candidate) (Verdict, bool) {
+			cpus := c.Reports[c.node.UUID].CPUs
+			if c.group.ratio == 0 || cpus == 0 {
+				return Verdict{}, false
+			}
+			have := int64(c.group.ratio*float64(cpus)) - c.left().vcpus
+			return Verdict{Need: c.need.VCPUs, Have: have}, have < c.need.VCPUs
+		},
+		text: func(v Verdict) string { return short(v, "virtual processors", "left by the vcpu-ratio") },
+	},
+	{
+		name: Exclusion, means: "no instance of it has the same exclusive tag (cluster tags " + ExclusionPrefix + "PREFIX)", many: "that exclude it by a tag",
+		check: func(c *candidate) (Verdict, bool) { return Verdict{Detail: c.left().conflict}, c.left().conflict != "" },
+		text:  func(v Verdict) string { return "no two instances of a node may have the tag " + v.Detail },
+	},
+	{
+		name: Failover, means: "what stays free is enough for the instances that would come to it if one other node failed (N+1)", many: "that keep memory for a failover", counted: true, unit: mebibytes,
+		check: func(c *candidate) (Verdict, bool) {
+			have := c.left().free - c.left().reserve
+			return Verdict{Need: c.need.Memory, Have: have, Detail: c.peerName()}, c.left().reserve > 0 && have < c.need.Memory
+		},
+		text: func(v Verdict) string {
+			return short(v, "MiB of memory", "free beside what is kept for the instances of "+v.Detail)
+		},
+	},
+}
+
+func (c *candidate) peerName() string {
+	var peer *cluster.Node
+	if c.left().peer != "" {
+		peer = c.Inventory.Node(c.left().peer)
+	}
+	if peer == nil {
+		return c.left().peer
+	}
+	return peer.Name
+}
+
+// short says how much is missing.
+func short(v Verdict, what, left string) string {
+	return fmt.Sprintf("%d %s are needed and %d are %s: %d short", v.Need, what, max(v.Have, 0), left, -v.Margin())
+}
+
+// Text says the verdict for people.
+func (v Verdict) Text() string {
+	if v.Fails == "" {
+		return fmt.Sprintf("%d MiB of memory are free, %d would be left", v.Have, v.Margin())
+	}
+	for i := range constraints {
+		if constraints[i].name == v.Fails {
+			return constraints[i].text(v)
+		}
+	}
+	return "it breaks the constraint " + string(v.Fails) + ", which this program does not know"
+}
+
+// Meanings are the constraints in the order in which they are asked, each with what it asks of a node.
+func Meanings() [][2]string {
+	out := make([][2]string, len(constraints))
+	for i := range constraints {
+		out[i] = [2]string{string(constraints[i].name), constraints[i].means}
+	}
+	return out
+}
