@@ -328,7 +328,7 @@ func (e *Env) carryOut(ctx context.Context, plan *Plan) (json.RawMessage, error)
 // begin keeps the steps of an opcode, and carries them out.
 func (e *Env) begin(ctx context.Context, w *work.Work) (json.RawMessage, error) {
 	if e.Stepwise && !w.Replanned {
-		w.Locks = e.Locks
+		w.Locks, w.Placement = e.Locks, e.placement
 		e.noted.Store(true)
 		if err := e.Keep(ctx, w); err != nil {
 			return nil, err

@@ -99,6 +99,8 @@ type Env struct {
 	Locks lock.Request
 	// Show is told how far the opcode came, whenever that changes; nil for nobody.
 	Show func(steps []job.Step)
+	// Placed is told how the node of a new instance was chosen, or that none was, as package placement keeps it; nil for nobody.
+	Placed func(decision json.RawMessage)
 	// Term ends when the controller's does; nil is for never. The context of an opcode ends also when its job is ended.
 	Term context.Context
 	// Unlocked says that the opcode holds no locks, for nobody could tell which it
@@ -125,22 +127,24 @@ type Env struct {
 	steps atomic.Int64 // orders given outside of steps
 	noted atomic.Bool  // something is kept of what the opcode does
 	try   int          // of the work
-	// full are the nodes that had no room for what was to be created after all, by UUID.
-	full map[string]bool
+	// full are the nodes that had no room for what was to be created after all, by UUID, with why.
+	full map[string]string
 	// places are those that creations have chosen; nil for one that goes on behind a restart.
 	places *places
+	// placement is what was decided last, as Placed is told it.
+	placement json.RawMessage
 
 	mu      sync.Mutex
 	visited []string // names of nodes
 	ends    []func()
 }
 
-// passOver has a node not chosen again.
-func (e *Env) passOver(node string) {
+// passOver has a node not chosen again, and remembers why.
+func (e *Env) passOver(node string, why error) {
 	if e.full == nil {
-		e.full = map[string]bool{}
+		e.full = map[string]string{}
 	}
-	e.full[node] = true
+	e.full[node] = why.Error()
 }
 
 // Noted reports whether something is kept of what the opcode does, which is to be removed with its end.

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/placement"
 	"github.com/drover-project/drover/internal/work"
 )
 
@@ -122,7 +123,7 @@ func (c *creation) passOver(err error) bool {
 		return false
 	}
 	c.env.Infof("Node %s is passed over: %v", c.node.Name, err)
-	c.env.passOver(c.node.UUID)
+	c.env.passOver(c.node.UUID, err)
 	c.chosen = false
 	return true
 }
@@ -248,22 +249,21 @@ func (c *creation) checkInstallation() error {
 	return nil
 }
 
-// place finds the node of the new instance.
+// place finds the node of the new instance: the one that was asked for, or the one that placement chooses.
 func (c *creation) place(ctx context.Context) error {
 	op, snap := c.env.Op, c.env.snapshot()
-	need := intParam(snap.Cluster().FillBE(c.inst), "maxmem")
+	request := placement.Request{Instance: c.inst, NICs: len(op.List("nics")), Full: c.env.full, IgnorePolicy: op.Bool("ignore_ipolicy")}
 	var err error
-	if op.Has("pnode") || op.Has("pnode_uuid") {
+	if named := op.Has("pnode") || op.Has("pnode_uuid"); named {
 		if c.node, err = findNode(op, "pnode", snap); err == nil {
-			c.places.claim(c.inst.UUID, claim{node: c.node.UUID, memory: need})
+			request.Node = c.node.UUID
+			c.env.decide(ctx, c.places, request)
+			err = hosting(c.node)
 		}
 	} else {
-		err = c.choose(ctx, op.Str("group_name"), need)
+		err = c.choose(ctx, request)
 	}
 	if err != nil {
-		return err
-	}
-	if err := hosting(c.node); err != nil {
 		return err
 	}
 	c.inst.PrimaryNode = c.node.UUID
@@ -274,19 +274,24 @@ func (c *creation) place(ctx context.Context) error {
 	return err
 }
 
-// choose chooses the node among all that could take the instance.
-func (c *creation) choose(ctx context.Context, group string, need int) error {
-	candidates, err := c.env.candidates(ctx, group)
-	if err != nil {
+// choose has the node chosen among all that could take the instance.
+func (c *creation) choose(ctx context.Context, request placement.Request) error {
+	if name := c.env.Op.Str("group_name"); name != "" {
+		group, err := findGroup(name, c.env.snapshot())
+		if err != nil {
+			return err
+		}
+		request.Group = group.UUID
+	}
+	d := c.env.decide(ctx, c.places, request)
+	if err := d.Err(); err != nil {
 		return err
 	}
-	candidates = slices.DeleteFunc(candidates, func(k candidate) bool { return c.env.full[k.node.UUID] })
-	node, why, err := c.places.choose(c.env.snapshot, candidates, c.inst.UUID, need)
-	if err != nil {
-		return err
+	c.node, c.chosen = c.env.snapshot().Node(d.UUID), true
+	if c.node == nil {
+		return fault.New(fault.Conflict, "the node %s was removed meanwhile", d.Node)
 	}
-	c.node, c.chosen = node, true
-	c.env.Infof("Selected nodes for instance %s: %s (%s)", c.inst.Name, node.Name, why)
+	c.env.Infof("Selected nodes for instance %s: %s (%s)", c.inst.Name, c.node.Name, d.Why)
 	return nil
 }
 
@@ -359,8 +364,8 @@ type addArgs struct {
 	// Address is what its name was resolved to.
 	Address string `json:"address,omitempty"`
 	// Chosen says that its node was chosen, with so much memory for instances, in MiB.
-	Chosen bool `json:"chosen,omitempty"`
-	Total  int  `json:"total,omitempty"`
+	Chosen bool  `json:"chosen,omitempty"`
+	Total  int64 `json:"total,omitempty"`
 }
 
 // The verb that puts a new instance into the inventory.
@@ -447,7 +452,7 @@ func (e *Env) elsewhere(err error) bool {
 			name = node.Name
 		}
 		e.Infof("Node %s is passed over: %v", name, err)
-		e.passOver(a.Instance.PrimaryNode)
+		e.passOver(a.Instance.PrimaryNode, err)
 		return true
 	}
 	return false

@@ -4,9 +4,10 @@ import (
 	"sync"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/placement"
 )
 
-// places is the memory of nodes that creations have chosen and that the inventory does
+// places are those of nodes that creations have chosen and that the inventory does
 // not know of yet, so that those which choose at the same time see one another. One that
 // is over, or whose instance is in the inventory, counts no more: what is there is
 // promised by the inventory.
@@ -16,20 +17,13 @@ type places struct {
 }
 
 type claim struct {
-	node   string // UUID
-	memory int    // MiB
-	// total is what the node has for instances, 0 if nobody asked.
-	total int
+	placement.Claim
+
+	// total is the memory that the node has for instances in MiB, 0 if it did not say.
+	total int64
 }
 
 func newPlaces() *places { return &places{claims: map[string]claim{}} }
-
-// claim takes a place on a node that nobody had to choose.
-func (p *places) claim(uuid string, c claim) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.claims[uuid] = c
-}
 
 // release gives a place back.
 func (p *places) release(uuid string) {
@@ -38,27 +32,28 @@ func (p *places) release(uuid string) {
 	delete(p.claims, uuid)
 }
 
-// choose chooses a node for an instance, says why, and takes the place, in one: the next
-// one to choose counts it as taken.
-func (p *places) choose(newest func() *cluster.Snapshot, candidates []candidate, uuid string, need int) (*cluster.Node, string, error) {
+// decide decides where an instance goes and takes the place, in one: the next
+// one to choose counts it as taken. A node that was asked for gets it whatever stands against it.
+func (p *places) decide(newest func() *cluster.Snapshot, reports map[string]placement.Report, r placement.Request) placement.Decision {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	snap := newest()
-	for i := range candidates {
-		c := &candidates[i]
-		total := c.info.MemoryTotal - c.info.MemoryNode
-		c.free = min(c.info.MemoryFree, total-promised(snap, c.node.UUID)) - p.claimed(snap, c.node.UUID, uuid)
+	world := placement.World{Inventory: newest(), Reports: reports}
+	for _, c := range p.claims {
+		world.Claims = append(world.Claims, c.Claim)
 	}
-	best, why, err := choose(candidates, need)
-	if err != nil {
-		return nil, "", err
+	d := placement.Decide(world, r)
+	node := d.UUID
+	if r.Node != "" {
+		node = r.Node
 	}
-	p.claims[uuid] = claim{best.node.UUID, need, best.info.MemoryTotal - best.info.MemoryNode}
-	return best.node, why, nil
+	if node != "" {
+		p.claims[r.Instance.UUID] = claim{placement.Claim{Instance: r.Instance.UUID, Node: node, Need: d.Need, Tags: r.Instance.Tags}, reports[node].Memory}
+	}
+	return d
 }
 
-// total is what the node of an instance has for instances, in MiB; 0 if nobody asked.
-func (p *places) total(uuid string) int {
+// total is the memory that the node of an instance has for instances, in MiB; 0 if it did not say.
+func (p *places) total(uuid string) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.claims[uuid].total
@@ -66,11 +61,11 @@ func (p *places) total(uuid string) int {
 
 // taken reports whether the place of an instance that is to be added went to others since it was chosen. Behind a restart nobody knows
 // what other creations have chosen; they find out when they add theirs.
-func (e *Env) taken(snap *cluster.Snapshot, inst *cluster.Instance, total int) bool {
+func (e *Env) taken(snap *cluster.Snapshot, inst *cluster.Instance, total int64) bool {
 	if e.places != nil {
 		return e.places.taken(snap, inst.UUID)
 	}
-	return intParam(snap.Cluster().FillBE(inst), "maxmem") > total-promised(snap, inst.PrimaryNode)
+	return placement.NeedOf(snap.Cluster(), inst).Memory > total-promised(snap, inst.PrimaryNode)
 }
 
 // taken reports whether the place of an instance went to others since it was chosen: the
@@ -79,25 +74,25 @@ func (p *places) taken(snap *cluster.Snapshot, uuid string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.claims[uuid]
-	return c.memory > c.total-promised(snap, c.node)-p.claimed(snap, c.node, uuid)
+	return c.Need.Memory > c.total-promised(snap, c.Node)-p.claimed(snap, c.Node, uuid)
 }
 
 // claimed is the memory of a node that other instances are to have and that the inventory
 // does not know of.
-func (p *places) claimed(snap *cluster.Snapshot, node, except string) (sum int) {
+func (p *places) claimed(snap *cluster.Snapshot, node, except string) (sum int64) {
 	for uuid, c := range p.claims {
-		if c.node == node && uuid != except && snap.Instance(uuid) == nil {
-			sum += c.memory
+		if c.Node == node && uuid != except && snap.Instance(uuid) == nil {
+			sum += c.Need.Memory
 		}
 	}
 	return sum
 }
 
 // promised is the memory of a node that its instances may use, running or not.
-func promised(snap *cluster.Snapshot, node string) (sum int) {
+func promised(snap *cluster.Snapshot, node string) (sum int64) {
 	for inst := range snap.PrimariesOn(node) {
 		if inst.AdminState != cluster.AdminOffline {
-			sum += intParam(snap.Cluster().FillBE(inst), "maxmem")
+			sum += placement.NeedOf(snap.Cluster(), inst).Memory
 		}
 	}
 	return sum

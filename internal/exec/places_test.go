@@ -67,7 +67,7 @@ func TestCreationsSeeOneAnother(t *testing.T) {
 		t.Errorf("the nodes have %v", got)
 	}
 	r.wrap = nil
-	r.refuses("OpPrereqError", "Can't find a node for the instance: of 10 candidates none has 716 MiB of memory free", "OP_INSTANCE_CREATE", placed("late", memory, nil))
+	r.refuses("OpPrereqError", "Can't find a node for the instance: of 10 candidates 10 with too little memory (716 MiB needed, at best 8 on node1) (drover instance add with --explain tells what is in the way on each node)", "OP_INSTANCE_CREATE", placed("late", memory, nil))
 }
 
 // A place that was chosen is free again when nothing comes of it: the creation was tried

@@ -26,6 +26,8 @@ type Node interface {
 	Named(ctx context.Context, name string) ([]hypervisor.Instance, error)
 	Instances(ctx context.Context) ([]hypervisor.Instance, error)
 	Info(ctx context.Context) (hypervisor.Node, error)
+	// State returns what the node reported last, which knows all that was ordered of it; with fresh it is asked.
+	State(ctx context.Context, fresh bool) (agent.State, error)
 	FindOS(ctx context.Context, name string, force bool) (agent.OS, error)
 	Delay(ctx context.Context, d time.Duration) error
 

@@ -92,7 +92,7 @@ func (j *Job) Stripped() *Job {
 				op.Result = EncodeText("the opcode failed; why could not be stored")
 			}
 		}
-		op.Log, op.Steps = slices.Clone(op.Log), nil
+		op.Log, op.Steps, op.Placement = slices.Clone(op.Log), nil, nil
 		for k := range op.Log {
 			if e := &op.Log[k]; len(e.Payload) > maxSentence {
 				e.Type, e.Payload = LogMessage, quote(fmt.Sprintf("an entry of %d bytes was left out: it could not be stored", len(e.Payload)))

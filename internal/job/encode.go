@@ -156,6 +156,9 @@ func (op *Op) append(b []byte) []byte {
 	if op.End != 0 && len(op.Steps) > 0 { // until then they are kept as the work that they are
 		b = append(append(b, `,"steps":`...), mustJSON(storedSteps(op.Steps))...)
 	}
+	if op.End != 0 && op.Placement != nil { // until then it is kept with the work
+		b = append(append(b, `,"placement":`...), op.Placement...)
+	}
 	if op.Result != nil {
 		b = append(append(b, `,"result":`...), op.Result...)
 	}
@@ -220,6 +223,8 @@ type storedOp struct {
 	Logs     int             `json:"logs"`
 	Stepwise bool            `json:"stepwise"`
 	Steps    []storedStep    `json:"steps"`
+	// Placement is kept as it is.
+	Placement json.RawMessage `json:"placement"`
 }
 
 // storedStep is a step as it is stored.
@@ -286,7 +291,7 @@ func Decode(id ID, head []byte, rest func(name string) ([]byte, error)) (*Job, e
 			return nil, &DamageError{id, fault.New(fault.Internal, "its opcode %d: %w", i, err)}
 		}
 		j.Ops[i] = Op{Input: in, Status: o.Status, Result: o.Result, Log: o.Log, Priority: o.Priority,
-			Start: o.Start, Exec: o.Exec, End: o.End, Nodes: o.Nodes, Stepwise: o.Stepwise, Steps: readSteps(o.Steps)}
+			Start: o.Start, Exec: o.Exec, End: o.End, Nodes: o.Nodes, Stepwise: o.Stepwise, Steps: readSteps(o.Steps), Placement: o.Placement}
 	}
 	j.whole = whole && j.Divided() && s.Ops[0].Logs == 0
 	return j, nil

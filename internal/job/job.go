@@ -134,6 +134,8 @@ type Op struct {
 	Stepwise bool
 	// Steps are what the opcode does and did, in order, if that is several things.
 	Steps []Step
+	// Placement is how the node of a new instance was chosen, as package placement keeps it; nil where none was to be.
+	Placement json.RawMessage
 }
 
 // Step is one of the things that an opcode does.

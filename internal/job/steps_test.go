@@ -9,6 +9,25 @@ import (
 	"github.com/drover-project/drover/internal/job"
 )
 
+// How the node of a new instance was chosen is kept with the opcode when it is over, however it ends.
+func TestPlacementsAreKeptAtTheEnd(t *testing.T) {
+	decision := `{"node":"node1"}`
+	runs := job.New(3, delays(t, 1), "", submitted).BeginWait(0, 3).BeginSteps(0, 4).WithPlacement(0, []byte(decision))
+	if strings.Contains(string(runs.Encode()), "node1") {
+		t.Error("it is stored while the opcode runs, and its work has it, too")
+	}
+	if again := runs.Requeue(0); again.Ops[0].Placement != nil {
+		t.Error("what was not begun has a node")
+	}
+	for name, ended := range map[string]*job.Job{"success": runs.Succeed(0, nil, 7), "error": runs.Fail(0, errors.New("no"), 7)} {
+		kept := shelf{}
+		kept.write(ended.Parts())
+		if got, err := kept.read(); err != nil || string(got.Ops[0].Placement) != decision {
+			t.Errorf("%s: %s, %v", name, got.Ops[0].Placement, err)
+		}
+	}
+}
+
 // What an opcode did is kept with it when it is over; while it runs its steps are shown, and stored elsewhere.
 func TestStepsAreKeptAtTheEnd(t *testing.T) {
 	steps := []job.Step{

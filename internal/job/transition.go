@@ -62,6 +62,11 @@ func (j *Job) WithSteps(i int, steps []Step) *Job {
 	return j.with(i, func(op *Op) { op.Steps = steps })
 }
 
+// WithPlacement returns the job with how the node of a new instance was chosen by opcode i.
+func (j *Job) WithPlacement(i int, decision json.RawMessage) *Job {
+	return j.with(i, func(op *Op) { op.Placement = decision })
+}
+
 // Resume says that opcode i, which ran when the controller ended, waits for its
 // locks to run on.
 func (j *Job) Resume(i int) *Job {
@@ -71,7 +76,7 @@ func (j *Job) Resume(i int) *Job {
 // Requeue puts opcode i, which waited for locks or was to begin and had not, back
 // into the queue: a rule holds the job now, or the controller ended.
 func (j *Job) Requeue(i int) *Job {
-	return j.with(i, func(op *Op) { op.Status, op.Start, op.Exec, op.Stepwise = Queued, 0, 0, false })
+	return j.with(i, func(op *Op) { op.Status, op.Start, op.Exec, op.Stepwise, op.Placement = Queued, 0, 0, false, nil })
 }
 
 // Succeed ends opcode i with its result. With the last opcode the job ends.

@@ -17,6 +17,8 @@ type Checked struct {
 	Result json.RawMessage
 	// Steps are what an opcode would do that does several things.
 	Steps []job.Step
+	// Placement is how the node of a new instance would be chosen, or why none would, as package placement keeps it; nil where none is to be.
+	Placement json.RawMessage
 	// Err is why the opcode would be refused before it does anything.
 	Err error
 	// Log are the messages that it left.
@@ -72,6 +74,7 @@ func (q *Queue) check(ctx context.Context, op *opcode.Opcode) Checked {
 	env.Log = func(kind string, payload any) {
 		c.Log = append(c.Log, job.LogEntry{Serial: int64(len(c.Log)) + 1, Time: job.At(q.cfg.Now()), Type: kind, Payload: encode(payload)})
 	}
+	env.Placed = func(decision json.RawMessage) { c.Placement = decision }
 	env.Release = func(...lock.Name) {}
 	c.Result, c.Err = q.carefully(env, func() (result json.RawMessage, err error) {
 		result, c.Steps, err = q.cfg.Executors.Check(ctx, env)

@@ -145,6 +145,7 @@ func (q *Queue) env(r *run) *exec.Env {
 		NewUUID:   q.cfg.NewUUID,
 		Log:       r.log,
 		Show:      r.show,
+		Placed:    r.place,
 		Term:      q.ctx,
 		Stepwise:  r.Stepwise,
 		Undo:      r.Undo,
@@ -178,7 +179,9 @@ type run struct {
 	mu      sync.Mutex
 	entries []job.LogEntry
 	steps   []job.Step // nil if nothing is new
-	over    bool
+	// placement is how the node of a new instance was chosen; nil if nothing is new.
+	placement json.RawMessage
+	over      bool
 }
 
 // logDelay is how long a log message may wait to be written together with
@@ -217,13 +220,20 @@ func (r *run) show(steps []job.Step) {
 	r.steps = steps
 }
 
+// place takes how the node of a new instance was chosen. It is handed over with what comes next: messages, steps, or the end.
+func (r *run) place(decision json.RawMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.placement = decision
+}
+
 // takeLog returns the messages that are not handed over, and how far the opcode came; the last time when the
 // opcode is over.
 func (r *run) takeLog(over bool) machine.Log {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	log := machine.Log{Job: r.Job, Index: r.Index, Entries: r.entries, Steps: r.steps}
-	r.entries, r.steps, r.over = nil, nil, r.over || over
+	log := machine.Log{Job: r.Job, Index: r.Index, Entries: r.entries, Steps: r.steps, Placement: r.placement}
+	r.entries, r.steps, r.placement, r.over = nil, nil, nil, r.over || over
 	return log
 }
 

@@ -89,7 +89,7 @@ func (l *loader) works(ctx context.Context) error {
 			begun.Lost = err.Error()
 		}
 		if w := k.Work; w != nil && begun.Lost == "" {
-			begun.Locks, begun.Why = w.Locks, w.Where(k.Progress.Of(w))
+			begun.Locks, begun.Why, begun.Placement = w.Locks, w.Where(k.Progress.Of(w)), w.Placement
 			begun.Steps = w.Shown(k.Progress.Of(w), func(uuid string) string {
 				if n := snap.Node(uuid); n != nil {
 					return n.Name

@@ -35,6 +35,8 @@ type Work struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	// Try counts the works that were made for one opcode: when one was taken back for lack of room, the next goes elsewhere.
 	Try int `json:"try,omitempty"`
+	// Placement is how the node of a new instance was chosen, as package placement keeps it.
+	Placement json.RawMessage `json:"placement,omitempty"`
 	// Replanned: the steps establish a state, and are made anew by whoever takes over. It is not stored.
 	Replanned bool `json:"-"`
 }

@@ -17,7 +17,9 @@ type checked struct {
 	Fault  *luxiwire.Fault `json:"fault,omitempty"`
 	// Steps are what an opcode would do that does several things.
 	Steps []items.Step `json:"steps,omitempty"`
-	Log   [][4]any     `json:"log"`
+	// Placement is how the node of a new instance would be chosen, or why none would.
+	Placement *items.Placement `json:"placement,omitempty"`
+	Log       [][4]any         `json:"log"`
 	// Pending are jobs about the same things after which the answer may be another one.
 	Pending []job.ID `json:"pending,omitempty"`
 }
@@ -47,7 +49,7 @@ func checkJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
 }
 
 func checkedOf(c queue.Checked) checked {
-	out := checked{OK: c.Err == nil, Result: c.Result, Steps: items.StepsOf(c.Steps), Log: logRows(c.Log), Pending: c.Pending}
+	out := checked{OK: c.Err == nil, Result: c.Result, Steps: items.StepsOf(c.Steps), Placement: items.PlacementOf(c.Placement), Log: logRows(c.Log), Pending: c.Pending}
 	if c.Err != nil {
 		pair := pairOf(c.Err)
 		out.Error, out.Fault = &pair, luxiwire.FaultOf(c.Err)

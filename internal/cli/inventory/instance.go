@@ -22,6 +22,9 @@ func InstanceCommand(sh *shell.Shell) *cobra.Command {
 	verbs := []*cobra.Command{
 		lists.Command(sh, InstanceList), lists.FieldsCommand(sh, InstanceList), instanceInfo(sh),
 	}
+	if !sh.Classic() {
+		verbs = append(verbs, explainPlacement(sh))
+	}
 	for _, o := range instanceOperations {
 		verbs = append(verbs, o.Command(sh))
 	}
@@ -41,7 +44,7 @@ var instanceOperations = []work.Operation{
 		Hidden: []string{"disks", "nics", "pnode", "snode", "start", "no_install",
 			"source_handshake", "source_instance_name", "source_shutdown_timeout", "source_x509_ca", "src_node",
 			"src_node_uuid", "src_path", "compress"},
-		Extra: instanceAddOptions,
+		Extra: instanceAddOptions, Placed: true,
 	},
 	{
 		Noun: "instance", Verb: "remove", Short: "Stop instances and remove them with their disks", ID: "OP_INSTANCE_REMOVE",

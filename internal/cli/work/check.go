@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
@@ -21,12 +22,14 @@ import (
 
 // checked is what an opcode would come to.
 type checked struct {
-	OK      bool            `json:"ok"`
-	Result  json.RawMessage `json:"result"`
-	Fault   *luxiwire.Fault `json:"fault"`
-	Steps   []Step          `json:"steps"`
-	Log     []LogEntry      `json:"log"`
-	Pending []job.ID        `json:"pending"`
+	OK     bool            `json:"ok"`
+	Result json.RawMessage `json:"result"`
+	Fault  *luxiwire.Fault `json:"fault"`
+	Steps  []Step          `json:"steps"`
+	Log    []LogEntry      `json:"log"`
+	// Placement is how the node of a new instance would be chosen, or why none would.
+	Placement *Placement `json:"placement"`
+	Pending   []job.ID   `json:"pending"`
 }
 
 // refusal is why an opcode would not be carried out, nil if nothing is known against it.
@@ -143,7 +146,7 @@ func withoutJobs(ctx context.Context, sh *shell.Shell, tasks []Task) error {
 		if outcomes[i], refused = answered(ctx, sh, t, found[:len(t.Ops)]); refused != nil {
 			failed = shell.ErrFailed
 			if len(tasks) == 1 && !sh.Structured() {
-				return refused
+				return errors.Join(showPlacement(sh, t, outcomes[0].Placement), refused)
 			}
 			sh.Notef("%s\n", prefixed(t.Target, outcomes[i].Error))
 		}
@@ -165,6 +168,9 @@ func answered(ctx context.Context, sh *shell.Shell, t Task, found []checked) (Ou
 	for _, c := range found {
 		for _, e := range c.Log {
 			sh.Notef("%s\n", prefixed(t.Target, e.Text()))
+		}
+		if c.Placement != nil {
+			out.Placement = c.Placement
 		}
 		if err := c.refusal(ctx, sh); err != nil {
 			out.Status, out.Error = "refused", refusalText(err)
@@ -188,17 +194,32 @@ func refusalText(err error) string {
 	return c.Error()
 }
 
+// showPlacement tells of each node, if that is what the user asked for.
+func showPlacement(sh *shell.Shell, t Task, p *Placement) error {
+	if !t.explain || p == nil {
+		return nil
+	}
+	return sh.Printf("%s", listing.Fold(p.Table(sh), sh.Width))
+}
+
 func showAnswers(sh *shell.Shell, tasks []Task, outcomes []Outcome) error {
 	for i, o := range outcomes {
 		var err error
 		switch result, one := o.Result.(json.RawMessage); {
 		case o.Error != "":
+			err = showPlacement(sh, tasks[i], o.Placement)
 		case tasks[i].Asks && one:
 			err = printResults(sh, []json.RawMessage{result})
 		default:
 			err = sh.Printf("%s\n", prefixed(o.Target, "could be done; nothing was changed"))
 			if err == nil && len(o.Steps) > 0 {
 				err = sh.Printf("%s", StepTable(sh, o.Steps))
+			}
+			if err == nil && o.Placement != nil && !tasks[i].explain {
+				err = sh.Printf("  %s\n", o.Placement.Summary())
+			}
+			if err == nil {
+				err = showPlacement(sh, tasks[i], o.Placement)
 			}
 		}
 		if err != nil {

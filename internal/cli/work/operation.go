@@ -82,6 +82,8 @@ type Operation struct {
 	// Before says of instances, by their status, that they were as the verb would have them
 	// before it was asked for.
 	Before map[string]string
+	// Placed says that a node is chosen: --explain tells of each node why it would be, or why not.
+	Placed bool
 	// Complete names the items that arguments may be, for the shell.
 	Complete string
 }
@@ -110,6 +112,10 @@ func (o Operation) Command(sh *shell.Shell) *cobra.Command {
 		cmd.ValidArgsFunction = lists.CompleteNames(sh, o.Complete, len(o.Places) == 0)
 	}
 	read := o.register(sh, cmd, def)
+	explain := new(bool)
+	if o.Placed && !sh.Classic() {
+		cmd.Flags().BoolVar(explain, "explain", false, "tell of each node why it would be chosen, or why not, and change nothing")
+	}
 	if text := notation(cmd); text != "" {
 		cmd.Long = cmp.Or(cmd.Long, cmd.Short+".") + text
 	}
@@ -139,9 +145,13 @@ func (o Operation) Command(sh *shell.Shell) *cobra.Command {
 		if err != nil || o.choosable() && len(args) == 0 {
 			return err
 		}
+		sh.Flags.DryRun = sh.Flags.DryRun || *explain
 		tasks, err := o.tasks(sh, args, read)
 		if err != nil {
 			return err
+		}
+		for i := range tasks {
+			tasks[i].explain = *explain
 		}
 		return o.carryOut(cmd.Context(), sh, args, tasks)
 	}

@@ -28,6 +28,8 @@ type Task struct {
 	// children: the result names jobs that are waited for too, and what they
 	// find is what the user asked for.
 	children bool
+	// explain: what is said of each node is what the user asked for.
+	explain bool
 	// told words the result for a person; nil if there is nothing to tell.
 	told func(result json.RawMessage) string
 	// before says that it was as it should be before the job was made; empty where that is not known.
@@ -108,6 +110,8 @@ type Outcome struct {
 	Note string `json:"note,omitempty"`
 	// Steps are what it would do, if that is several things.
 	Steps []Step `json:"steps,omitempty"`
+	// Placement is how the node of a new instance would be chosen, or why none would.
+	Placement *Placement `json:"placement,omitempty"`
 	// Jobs are those that the job made, if the command waits for them too.
 	Jobs []childOutcome `json:"jobs,omitempty"`
 	bad  bool

@@ -60,7 +60,7 @@ var jobTable = query.Table[jobRow]{
 	What:      "job",
 	Stored:    true,
 	NameField: "id",
-	Fields:    slices.Concat(jobFields(), jobOpFields(), strictly(jobNewFields()), strictly(jobWaitFields()), strictly(jobTimelineFields()), strictly(jobStepFields())),
+	Fields:    slices.Concat(jobFields(), jobOpFields(), strictly(jobNewFields()), strictly(jobWaitFields()), strictly(jobTimelineFields()), strictly(jobStepFields()), strictly(jobPlacementFields())),
 	All:       func(v *query.View) iter.Seq[jobRow] { return allJobs(v, v.Asked["archived"]) },
 	Named:     jobsNamed,
 	Narrow:    jobPaths,

@@ -22,11 +22,14 @@ func TestWhatHadBegunKeepsItsLocks(t *testing.T) {
 	had := lock.Request{{Name: lock.Name{Level: lock.Instance, Item: "old"}, Mode: lock.Exclusive}}
 	steps := []job.Step{{Verb: "rename", State: job.StepDone}}
 	d := newDesk(t, 5, Loaded{LastID: 2, Jobs: []*job.Job{begunJob(1, "=new"), begunJob(2, "=old")},
-		Begun: map[job.ID]Begun{1: {Locks: had, Steps: steps, Why: "step 2 of 2"}}})
+		Begun: map[job.ID]Begun{1: {Locks: had, Steps: steps, Why: "step 2 of 2", Placement: []byte(`{"node":"n"}`)}}})
 	e := d.entry(1)
 	if held := d.locks.Held(1); e.place != inRunner || !slices.ContainsFunc(held, func(w lock.Want) bool { return w.Name.Item == "old" }) ||
 		slices.ContainsFunc(held, func(w lock.Want) bool { return w.Name.Item == "new" }) {
 		t.Errorf("it is in place %d and holds %v", e.place, held)
+	}
+	if string(e.job.Ops[0].Placement) != `{"node":"n"}` {
+		t.Errorf("how its node was chosen is %s", e.job.Ops[0].Placement)
 	}
 	if !slices.Equal(e.job.Ops[0].Steps, steps) || !strings.Contains(string(e.job.Ops[0].Log[0].Payload), "step 2 of 2") {
 		t.Errorf("it has the steps %v and says %s", e.job.Ops[0].Steps, e.job.Ops[0].Log[0].Payload)

@@ -22,6 +22,7 @@
 package machine
 
 import (
+	"encoding/json"
 	"maps"
 	"time"
 
@@ -190,6 +191,8 @@ type Begun struct {
 	// Steps are what it does, as far as they came; Why says how it goes on, for people.
 	Steps []job.Step
 	Why   string
+	// Placement is how the node of a new instance was chosen, nil where none was.
+	Placement json.RawMessage
 	// Lost is why nobody can go on with it, empty if somebody can.
 	Lost string
 }

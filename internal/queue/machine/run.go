@@ -32,10 +32,12 @@ type Log struct {
 	Entries []job.LogEntry
 	// Steps are all of them as they are now; nil where nothing is new.
 	Steps []job.Step
+	// Placement is how the node of a new instance was chosen; nil where nothing is new.
+	Placement json.RawMessage
 }
 
 func (l Log) apply(m *Machine) {
-	if e := m.inRun(l.Job, l.Index); e != nil && (len(l.Entries) > 0 || l.Steps != nil) {
+	if e := m.inRun(l.Job, l.Index); e != nil && (len(l.Entries) > 0 || l.Steps != nil || l.Placement != nil) {
 		e.job = l.added(e.job)
 		m.out.touch(l.Job)
 	}
@@ -45,6 +47,9 @@ func (l Log) apply(m *Machine) {
 func (l Log) added(j *job.Job) *job.Job {
 	if l.Steps != nil {
 		j = j.WithSteps(l.Index, l.Steps)
+	}
+	if l.Placement != nil {
+		j = j.WithPlacement(l.Index, l.Placement)
 	}
 	return j.AddLogs(l.Index, l.Entries...)
 }

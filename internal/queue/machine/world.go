@@ -140,7 +140,7 @@ func (m *Machine) resume(e *entry, why string) {
 	from := cmp.Or(e.job.Ops[i].Exec, e.job.Known())
 	e.job = e.job.Resume(i).WithWait(job.Span{Kind: job.Restart, From: from, To: m.at(), Opcode: i, Text: why}).AddMessage(i, why, m.at())
 	if begun := m.begun[e.id()]; begun.Steps != nil {
-		e.job, e.held = e.job.WithSteps(i, begun.Steps), begun.Locks
+		e.job, e.held = e.job.WithSteps(i, begun.Steps).WithPlacement(i, begun.Placement), begun.Locks
 	}
 	m.out.touch(e.id())
 	m.enterBuckets(e)
