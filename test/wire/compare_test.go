@@ -301,7 +301,7 @@ func (m *memory) clean(at string, v any) any {
 		for i := range v {
 			v[i] = m.clean(at+"[]", v[i])
 		}
-		if instanceList.MatchString(at) && !slices.ContainsFunc(v, notText) {
+		if byUUID.MatchString(at) && !slices.ContainsFunc(v, isNumber) {
 			sortTexts(v)
 		}
 		return v
@@ -345,13 +345,13 @@ func (m *memory) cleanText(text string) string {
 	})
 }
 
-// instanceList is the place of a list of a network's instances, which come in the order of their
-// UUIDs. It may stand behind the status of its value.
-var instanceList = regexp.MustCompile(`(^|\.)inst_list\+*(\[\])?$`)
+// byUUID is the place of a list of a network's instances or groups, which come in the order of
+// their UUIDs. It may stand behind the status of its value.
+var byUUID = regexp.MustCompile(`(^|\.)(inst_list|group_list)\+*(\[\])?$`)
 
-func notText(v any) bool {
-	_, ok := v.(string)
-	return !ok
+func isNumber(v any) bool {
+	_, ok := v.(json.Number)
+	return ok
 }
 
 // trailPlace is a place of a reason trail, which is compared as a whole: that of a rule may stand
