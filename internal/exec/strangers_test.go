@@ -314,7 +314,7 @@ func TestRenameAsksTheNodeAboutTheNewName(t *testing.T) {
 func TestClearingTakesItsNodeAlone(t *testing.T) {
 	r := newRig(t, "node1", "node2")
 	snap := r.keeper.Snapshot()
-	clear, err := r.all.Locks(r.opcode("OP_NODE_CLEAR_ORPHANS", params{"node_name": "node1"}), snap)
+	clearing, err := r.all.Locks(r.opcode("OP_NODE_CLEAR_ORPHANS", params{"node_name": "node1"}), snap)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +331,7 @@ func TestClearingTakesItsNodeAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		table := lock.NewTable()
-		if !table.Acquire(1, 0, creation) || table.Acquire(2, 0, clear) != c.free {
+		if !table.Acquire(1, 0, creation) || table.Acquire(2, 0, clearing) != c.free {
 			t.Errorf("beside a creation on %q it is free: %v, want %v", c.node, !c.free, c.free)
 		}
 	}

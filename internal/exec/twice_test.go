@@ -84,13 +84,12 @@ func (w *walk) step(i int, undo bool) {
 	env := w.env(w.opcode(w.id, w.p))
 	env.Epoch = int64(env.Job) // it is another job under another leader, so nodes answer none of its orders from memory
 	g := newEngine(env, w.work, work.Progress{Done: i})
-	s, err := &w.work.Steps[i], error(nil)
+	s := &w.work.Steps[i]
+	carry := func() error { return g.do(w.Context(), s) }
 	if undo {
-		err = g.reverse(w.Context(), s, i)
-	} else {
-		err = g.do(w.Context(), s)
+		carry = func() error { return g.reverse(w.Context(), s, i) }
 	}
-	if err != nil {
+	if err := carry(); err != nil {
 		w.Fatalf("%s: step %d, %s, undo %v: %v", w.id, i, s.Text, undo, err)
 	}
 }

@@ -230,7 +230,7 @@ func TestFailover(t *testing.T) {
 
 // random draws a cluster and a request.
 func random(rt *rapid.T) (placement.World, placement.Request) {
-	few := func(name string, max int) int { return rapid.IntRange(0, max).Draw(rt, name) }
+	few := func(name string, most int) int { return rapid.IntRange(0, most).Draw(rt, name) }
 	some := func(name string) bool { return few(name, 5) == 0 }
 	s := newSite(rapid.SampledFrom([][]string{nil, {"htools:iextags:service"}, {"htools:iextags:service", "htools:iextags:owner"}}).Draw(rt, "cluster tags")...)
 	policies := []cluster.Params{nil, {cluster.PolicyVCPUs: 1.5}, {"minmax": []any{map[string]any{"min": map[string]any{}, "max": map[string]any{"memory-size": int64(3000)}}}}}
@@ -385,11 +385,8 @@ func TestDecisionsAgreeWithAModel(t *testing.T) {
 			}
 		}
 		for i := 1; i < len(d.Nodes) && d.Nodes[i].Rank > 0; i++ {
-			a, b := w.Inventory.NodeNamed(d.Nodes[i-1].Node), w.Inventory.NodeNamed(d.Nodes[i].Node)
-			worse := w.Inventory.Group(a.Group).AllocPolicy == cluster.AllocLastResort && w.Inventory.Group(b.Group).AllocPolicy == cluster.AllocPreferred
-			same := w.Inventory.Group(a.Group).AllocPolicy == w.Inventory.Group(b.Group).AllocPolicy
-			if worse || same && (d.Nodes[i-1].Have < d.Nodes[i].Have || d.Nodes[i-1].Have == d.Nodes[i].Have && cluster.CompareNames(a.Name, b.Name) > 0) {
-				rt.Fatalf("%s comes before %s\n%s", a.Name, b.Name, told(d))
+			if outranks(w, d.Nodes[i], d.Nodes[i-1]) {
+				rt.Fatalf("%s comes before %s\n%s", d.Nodes[i-1].Node, d.Nodes[i].Node, told(d))
 			}
 		}
 		if (d.Node == "") == (len(d.Nodes) > 0 && d.Nodes[0].Rank == 1) || d.Node != "" && (d.Nodes[0].Node != d.Node || w.Inventory.NodeNamed(d.Node).UUID != d.UUID) {
@@ -408,6 +405,17 @@ func TestDecisionsAgreeWithAModel(t *testing.T) {
 			rt.Fatalf("kept %s, read\n%v, %v", text, kept, err)
 		}
 	})
+}
+
+// outranks reports whether a node ought to come before another: it is in a group that is preferred, or has more memory free, or
+// comes first by name.
+func outranks(w placement.World, a, b placement.Verdict) bool {
+	x, y := w.Inventory.NodeNamed(a.Node), w.Inventory.NodeNamed(b.Node)
+	last := func(n *cluster.Node) bool { return w.Inventory.Group(n.Group).AllocPolicy == cluster.AllocLastResort }
+	if last(x) != last(y) {
+		return last(y)
+	}
+	return a.Have > b.Have || a.Have == b.Have && cluster.CompareNames(x.Name, y.Name) < 0
 }
 
 // A decision is small where it is kept, and what is no decision is refused.

@@ -43,15 +43,9 @@ func explainPlacement(sh *shell.Shell) *cobra.Command {
 		return shell.Exactly(1)(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		filter, what := qlang.Node(nil), "job "+id
-		if id != "" {
-			n, err := job.ParseID(id)
-			if err != nil {
-				return err
-			}
-			filter = &qlang.Compare{Op: qlang.Eq, Field: "id", Value: qlang.IntValue(int64(n))}
-		} else {
-			filter, what = createdBy(args[0]), "instance "+args[0]
+		filter, what, err := whichJobs(id, args)
+		if err != nil {
+			return err
 		}
 		all, err := placements(cmd.Context(), sh, filter)
 		if err != nil {
@@ -65,6 +59,15 @@ func explainPlacement(sh *shell.Shell) *cobra.Command {
 		return sh.Show(p, func() error { return sh.Printf("%s", listing.Fold(p.text(sh), sh.Width)) })
 	}
 	return cmd
+}
+
+// whichJobs lets the job through that was named, or those that created the instance, and says of what it is about.
+func whichJobs(id string, args []string) (filter qlang.Node, what string, err error) {
+	if id == "" {
+		return createdBy(args[0]), "instance " + args[0], nil
+	}
+	n, err := job.ParseID(id)
+	return &qlang.Compare{Op: qlang.Eq, Field: "id", Value: qlang.IntValue(int64(n))}, "job " + id, err
 }
 
 // createdBy lets the creations of an instance through, whether its name was given in full or as its beginning before a dot.
