@@ -43,6 +43,7 @@ const (
 	WasReceived SpanKind = "received"
 	WaitForSlot SpanKind = "slot"
 	Ran         SpanKind = "ran"
+	TookStep    SpanKind = "step" // a part of the time that the opcode ran
 	WasEnded    SpanKind = "ended"
 )
 
@@ -152,6 +153,9 @@ func (j *Job) Timeline(lasting ...Span) []Span {
 		}
 		t.wait(op.Exec, i, NoSlotWhileReady)
 		t.add(Span{Kind: Ran, From: op.Exec, To: op.End, Opcode: i, Nodes: op.Nodes, Text: ran(op)})
+		for k := range op.Steps {
+			t.step(i, &op.Steps[k])
+		}
 		t.at = op.End
 	}
 	if j.Ended != 0 {
@@ -177,6 +181,21 @@ func ran(op *Op) string {
 		return text + ": " + string(op.Status)
 	}
 	return text
+}
+
+// step tells one of the things that an opcode did, within the time that it ran. Of what a controller before did no times are known.
+func (t *timeline) step(op int, s *Step) {
+	if s.From == 0 {
+		return
+	}
+	span := Span{Kind: TookStep, From: s.From, To: s.To, Opcode: op, Text: s.Text}
+	if s.Node != "" {
+		span.Nodes, span.Text = []string{s.Node}, span.Text+" on "+s.Node
+	}
+	if s.State != StepDone && s.State != StepRunning {
+		span.Text += ": " + string(s.State)
+	}
+	t.add(span)
 }
 
 // timeline is one that is being told: up to a moment, with the waits to come.
@@ -222,7 +241,9 @@ func (j *Job) Waited() Time {
 
 // Waiting reports whether the span is one in which something kept the job from
 // going on.
-func (s *Span) Waiting() bool { return s.Kind != WasReceived && s.Kind != Ran && s.Kind != WasEnded }
+func (s *Span) Waiting() bool {
+	return s.Kind != WasReceived && s.Kind != Ran && s.Kind != TookStep && s.Kind != WasEnded
+}
 
 // Encode returns the span as JSON.
 func (s *Span) Encode() json.RawMessage { return mustJSON(s) }

@@ -32,6 +32,9 @@ func TestTimeline(t *testing.T) {
 	lock := job.Span{Kind: job.WaitForLock, From: at(7), To: at(9), On: "node/a", Text: "waits for the lock"}
 	running := plain.WithWait(hold).BeginWait(0, at(7)).WithWait(lock).BeginRun(0, at(10))
 	ended := running.WithNodes(0, []string{"node1", "node2"}).Succeed(0, nil, at(20))
+	stepping := running.WithSteps(0, []job.Step{{Text: "make it", Node: "node1", State: job.StepRunning, From: at(11)}})
+	stepped := running.WithSteps(0, []job.Step{{Text: "what a controller before did", State: job.StepDone}, {Text: "make it", Node: "node1", State: job.StepDone, From: at(11), To: at(14)},
+		{Text: "start it", Node: "node1", State: job.StepLeft, From: at(14), To: at(16)}, {Text: "mark it", State: job.StepPlanned}})
 	for name, c := range map[string]struct {
 		job     *job.Job
 		lasting []job.Span
@@ -43,10 +46,16 @@ func TestTimeline(t *testing.T) {
 		"cancelled":     {plain.Dequeue(at(4)), nil, "0-0 received[0] received\n0-4 slot[0] " + job.NoSlot + "\n4-4 ended[1] the job ended as canceled"},
 		"gave up":       {plain.BeginWait(0, at(0)).WithWait(lock).Cancel("no more", at(9)), nil, "0-0 received[0] received\n0-7 slot[0] " + job.NoSlotWhileReady + "\n7-9 lock[0] waits for the lock\n9-9 ended[1] the job ended as canceled: opcode 0: no more"},
 		"in its second": {ended.BeginWait(1, at(20)).BeginRun(1, at(20)).Fail(1, errors.New("it broke"), at(30)), nil, "0-0 received[0] received\n0-5 rule[0] paused\n5-7 slot[0] " + job.NoSlot + "\n7-9 lock[0] waits for the lock\n9-10 slot[0] " + job.NoSlotWhileReady + "\n10-20 ran[0] TEST_DELAY(1.0) on node1, node2: success\n20-30 ran[1] TEST_DELAY(1.0): error\n30-30 ended[1] the job ended as error: opcode 1: it broke"},
+		"in steps": {stepped.Fail(0, errors.New("it broke"), at(20)), nil, "0-0 received[0] received\n0-5 rule[0] paused\n5-7 slot[0] " + job.NoSlot + "\n7-9 lock[0] waits for the lock\n9-10 slot[0] " + job.NoSlotWhileReady +
+			"\n10-20 ran[0] TEST_DELAY(1.0): error\n11-14 step[0] make it on node1\n14-16 step[0] start it on node1: left\n20-20 ended[1] the job ended as error: opcode 0: it broke"},
+		"in a step": {stepping, nil, "0-0 received[0] received\n0-5 rule[0] paused\n5-7 slot[0] " + job.NoSlot + "\n7-9 lock[0] waits for the lock\n9-10 slot[0] " + job.NoSlotWhileReady + "\n10- ran[0] TEST_DELAY(1.0)\n11- step[0] make it on node1"},
 	} {
 		if got := lines(c.job, c.lasting...); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
+	}
+	if w := stepped.Waited(); w != 10 {
+		t.Errorf("with steps it waited %d", w)
 	}
 	if w := ended.Waited(); w != 10 {
 		t.Errorf("waited %d", w)

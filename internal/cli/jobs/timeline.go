@@ -12,7 +12,7 @@ import (
 // spanWords begin the lines of a timeline.
 var spanWords = map[job.SpanKind]string{
 	job.HeldByRule: "held", job.WaitForDependency: "waited", job.WaitForLimit: "waited", job.WaitForLock: "waited",
-	job.WaitForSlot: "waited", job.Ran: "ran",
+	job.WaitForSlot: "waited", job.Ran: "ran", job.TookStep: "step",
 }
 
 // explainTimeline tells what became of a job, a line for each stretch of time.
