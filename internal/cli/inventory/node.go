@@ -28,14 +28,8 @@ func NodeCommand(sh *shell.Shell) *cobra.Command {
 			Complete: "node", Fixed: map[string]any{"offline": true, "auto_promote": true}, Plain: true, Own: true},
 		{Verb: "online", Short: "Mark nodes as back", ID: "OP_NODE_SET_PARAMS", Target: "node_name", Complete: "node",
 			Fixed: map[string]any{"offline": false}, Plain: true, Own: true},
-		{Verb: "orphans", Short: "List what nodes have and the inventory does not know", ID: "OP_NODE_ORPHANS", Target: "node_name", Complete: "node",
-			Plain: true, Own: true, Asks: true, Shown: true,
-			Long: "List what nodes have and the inventory does not know: orphans, which a job of this store\n" +
-				"has left there (clear-orphans removes them), and strangers, which nothing of Drover\n" +
-				"ever touches. Something that a creation has just made is listed, too, until it is in\n" +
-				"the inventory."},
 		{Verb: "clear-orphans", Short: "Remove from a node what jobs have left there; strangers stay", ID: "OP_NODE_CLEAR_ORPHANS", Target: "node_name", Complete: "node",
-			Rest: "uuids", Own: true, Shown: true,
+			Rest: "uuids", Own: true, Shown: true, Beforehand: leftovers,
 			Destroys: func(params map[string]any, targets []string) string {
 				uuids, _ := params["uuids"].([]any)
 				if len(uuids) == 0 {
@@ -52,6 +46,9 @@ func NodeCommand(sh *shell.Shell) *cobra.Command {
 			continue
 		}
 		verbs = append(verbs, o.Command(sh))
+	}
+	if !sh.Classic() {
+		verbs = append(verbs, nodeOrphans(sh))
 	}
 	return sh.Group("node", "Nodes of the cluster", append(verbs, itemTags(sh, "node")...)...)
 }

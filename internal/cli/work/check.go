@@ -51,6 +51,25 @@ func pendingText(ids []job.ID) string {
 	return fmt.Sprintf("%d jobs are about the same and have not ended (job %d, ...): it may be different then", len(ids), ids[0])
 }
 
+// Asked is what an opcode that only asks is answered with, or why it is not.
+type Asked struct {
+	Result  json.RawMessage
+	Refused error
+}
+
+// Answers asks opcodes, or what would come of them, without a job.
+func Answers(ctx context.Context, sh *shell.Shell, ops []*opcode.Opcode) ([]Asked, error) {
+	found, err := check(ctx, sh, ops)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Asked, len(found))
+	for i := range found {
+		out[i] = Asked{found[i].Result, found[i].refusal(ctx, sh)}
+	}
+	return out, nil
+}
+
 // checksAtOnce is how many opcodes are asked about in one request.
 const checksAtOnce = 500
 

@@ -66,6 +66,8 @@ type Operation struct {
 	// Destroys says what parameters destroy, of a verb that asks in that case
 	// alone; empty for nothing. Nil for verbs that always ask, or never.
 	Destroys func(params map[string]any, targets []string) string
+	// Beforehand shows what would go before the question is asked.
+	Beforehand func(ctx context.Context, sh *shell.Shell, params map[string]any, targets []string) error
 	// Told words the result as the classic tool does.
 	Told func(name string, result json.RawMessage) string
 	// Unasked: the classic tool does not ask.
@@ -467,7 +469,7 @@ func placeValue(def *opcode.Definition, name, text string) any {
 }
 
 func (o Operation) carryOut(ctx context.Context, sh *shell.Shell, args []string, tasks []Task) error {
-	if err := o.sure(sh, args, tasks); err != nil {
+	if err := o.sure(ctx, sh, args, tasks); err != nil {
 		return err
 	}
 	o.noteBefore(ctx, sh, tasks)
@@ -478,7 +480,7 @@ func (o Operation) carryOut(ctx context.Context, sh *shell.Shell, args []string,
 func (o Operation) path() string { return o.Noun + " " + o.Verb }
 
 // sure asks what the table of verbs has the command ask. The classic tools ask less.
-func (o Operation) sure(sh *shell.Shell, args []string, tasks []Task) error {
+func (o Operation) sure(ctx context.Context, sh *shell.Shell, args []string, tasks []Task) error {
 	what := ""
 	switch {
 	case o.Destroys != nil && !sh.Classic():
@@ -488,6 +490,11 @@ func (o Operation) sure(sh *shell.Shell, args []string, tasks []Task) error {
 	}
 	if what == "" {
 		return nil
+	}
+	if o.Beforehand != nil && !sh.Flags.Yes && !sh.Flags.DryRun {
+		if err := o.Beforehand(ctx, sh, tasks[0].Ops[0].Params, args); err != nil {
+			return err
+		}
 	}
 	return sh.Sure(o.path(), what)
 }
