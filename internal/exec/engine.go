@@ -135,7 +135,8 @@ func (g *engine) result() json.RawMessage {
 
 // step carries one step out.
 func (g *engine) step(ctx context.Context, s *work.Step) error {
-	if g.records() && g.work.Sealed(g.at, g.noted) {
+	// A change of the inventory takes its note along: if it is not made nothing behind the step before has begun.
+	if g.records() && verbs[s.Verb].order != nil && g.work.Sealed(g.at, g.noted) {
 		if err := g.note(ctx); err != nil {
 			return err
 		}

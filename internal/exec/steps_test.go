@@ -14,6 +14,8 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/work"
 )
 
@@ -160,5 +162,30 @@ func TestWhatCannotGoOnSaysWhy(t *testing.T) {
 	env.Kept = &Kept{Work: &work.Work{Steps: []work.Step{{}, inInventory(setSystem, inst.UUID, "remember it", nil)}}, Progress: work.Progress{Done: 1}}
 	if _, err := r.all.Run(t.Context(), env); err != nil {
 		t.Errorf("behind the step that needs the secret: %v", err)
+	}
+}
+
+// How far an opcode came is noted with the changes that it makes; a note of its own is written only before an order behind an
+// installation, which may not be repeated then.
+func TestNotesGoAlongWithChanges(t *testing.T) {
+	for id, want := range map[string][2]int{ // transactions with a note, of which such that change nothing besides
+		"OP_INSTANCE_CREATE": {3, 1}, "OP_INSTANCE_REINSTALL": {1, 0}, "OP_INSTANCE_RENAME": {1, 0}, "OP_INSTANCE_GROW_DISK": {1, 0}, "OP_INSTANCE_REMOVE": {1, 0},
+	} {
+		r := killable(t)
+		var notes, alone int
+		r.store.Inject(faultstore.Fault{When: func(tx store.Tx) bool {
+			if slices.ContainsFunc(tx.Put, func(p store.Put) bool { return p.Kind == KindStep }) {
+				if notes++; len(tx.Put)+len(tx.Delete) == 1 {
+					alone++
+				}
+			}
+			return false
+		}})
+		if got := r.live(r.opcode(id, several[id]), 1, false, 1000); got.err != nil {
+			t.Fatal(got.err)
+		}
+		if got := [2]int{notes, alone}; got != want {
+			t.Errorf("%s is noted in %d transactions, of which %d change nothing, want %v", id, notes, alone, want)
+		}
 	}
 }
