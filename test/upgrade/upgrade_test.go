@@ -1,7 +1,5 @@
 //go:build upgrade
 
-// Package upgrade holds programs of two versions against one store: this one, and one of before that is built from the
-// repository's history.
 package upgrade_test
 
 import (
@@ -23,11 +21,8 @@ import (
 	"github.com/drover-project/drover/internal/testkit/pgserver"
 )
 
-// noFormats is the last revision whose program knows of no formats.
-const noFormats = "4946d59"
-
-// buildOf builds the program of a revision.
-func buildOf(t *testing.T, revision string) (bin string) {
+// buildOf builds the program of a revision, with texts in files of its that are changed once.
+func buildOf(t *testing.T, revision string, changes map[string][2]string) (bin string) {
 	t.Helper()
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "tree.tar")
@@ -39,6 +34,9 @@ func buildOf(t *testing.T, revision string) (bin string) {
 	} {
 		if filepath.Base(cmd.Path) == "go" {
 			cmd.Dir = dir
+			for name, change := range changes {
+				changeOnce(t, filepath.Join(dir, name), change)
+			}
 		}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", cmd, err, out)
@@ -47,11 +45,19 @@ func buildOf(t *testing.T, revision string) (bin string) {
 	return bin
 }
 
-// say runs a command and returns what it says, on both streams.
-func say(t *testing.T, bin string, args ...string) (text string, err error) {
+// changeOnce puts a text in a file in the place of another, which is there once.
+func changeOnce(t *testing.T, file string, change [2]string) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), bin, args...).CombinedOutput()
-	return string(out), err
+	text, err := os.ReadFile(file)
+	if err == nil && strings.Count(string(text), change[0]) != 1 {
+		err = fmt.Errorf("%q is in %s %d times", change[0], file, strings.Count(string(text), change[0]))
+	}
+	if err == nil {
+		err = os.WriteFile(file, []byte(strings.Replace(string(text), change[0], change[1], 1)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // says runs a command that is to succeed and to say something.
@@ -97,7 +103,7 @@ func works(t *testing.T, d *testkit.Dev) {
 }
 
 func TestUpgrade(t *testing.T) {
-	now, before := testkit.Build(t), buildOf(t, noFormats)
+	now, before := testkit.Build(t), buildOf(t, noFormats, nil)
 	t.Run("an embedded store", func(t *testing.T) { embeddedStore(t, now, before) })
 	t.Run("a group", func(t *testing.T) { ofAGroup(t, now, before) })
 }

@@ -1,0 +1,226 @@
+// Package upgrade holds programs of two versions against one store: this one, and one of before that is built from the
+// repository's history; and this one against stores that one of before has left, which are kept.
+package upgrade_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// noFormats is the last revision whose program knows of no formats.
+const noFormats = "bd1d089"
+
+// TestTheRevisionOfBeforeIsThere: `make upgrade-test` builds the program of a revision, which the history has to have, with no formats in it.
+func TestTheRevisionOfBeforeIsThere(t *testing.T) {
+	root := testkit.Root(t)
+	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
+		t.Skip("the sources have no history here")
+	}
+	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-tree", "--name-only", noFormats, "cmd/drover/main.go", "internal/store/format").CombinedOutput()
+	if err != nil || strings.TrimSpace(string(out)) != "cmd/drover/main.go" {
+		t.Errorf("of %s there are %q, %v", noFormats, out, err)
+	}
+}
+
+// killed is an opcode of several steps that a program of before carried out when it was killed, between two of them, and what this
+// program makes of it.
+type killed struct {
+	// name is that of the store in testdata. setup are the commands before, and command the one whose job was interrupted.
+	name    string
+	setup   [][]string
+	command []string
+	// hold is where it was: the driver's call, the instance, and whether the call had had its effect; empty for a process on the node,
+	// which holds by itself.
+	hold string
+	// again says that this program runs the opcode again to its end; else the job ends with an error that says this.
+	again bool
+	says  string
+	// inventory are name, status and size of the first disk of what the inventory has in the end, verify what cluster verify says then.
+	inventory, verify string
+	// then are commands that an operator may type then, and that succeed.
+	then [][]string
+}
+
+var (
+	add  = []string{"instance", "add", "one", "--os", "noop", "--disk", "0:size=8M", "--node", "node1.drover.example", "--yes"}
+	stop = []string{"instance", "stop", "one", "--timeout", "0"}
+	// What a program of before has left of a creation has no mark that says so: it is left alone, and another node is free.
+	elsewhere = []string{"instance", "add", "one", "--os", "noop", "--disk", "0:size=8M", "--node", "node2.drover.example", "--yes"}
+)
+
+const notAgain = " ran, and it is not run again: "
+
+// kills are the ten opcodes of several steps.
+var kills = []killed{
+	{name: "create", command: append(add[:len(add):len(add)], "--submit"), hold: "prepare one true", says: notAgain + "a second run would find what the first one made",
+		verify: "unknown instance one on this node", then: [][]string{elsewhere}},
+	{name: "create-installing", command: []string{"instance", "add", "one", "--os", "held", "--disk", "0:size=8M", "--node", "node1.drover.example", "--yes", "--submit"},
+		says: notAgain + "a second run would find what the first one made", inventory: "[one ADMIN_down 8]", then: [][]string{{"instance", "reinstall", "one", "--yes"}, {"instance", "start", "one"}}},
+	{name: "remove", setup: [][]string{add}, command: []string{"instance", "remove", "one", "--yes", "--submit"}, hold: "remove one true",
+		says: notAgain + "a second run would miss what the first one removed", inventory: "[one ERROR_down 8]", then: [][]string{{"instance", "remove", "one", "--yes"}}},
+	{name: "rename", setup: [][]string{add, stop}, command: []string{"instance", "rename", "one", "two", "--yes", "--submit"}, hold: "rename one true",
+		says: notAgain + "a second run would miss what the first one removed", inventory: "[one ADMIN_down 8]", then: [][]string{{"instance", "rename", "one", "two", "--yes"}}},
+	{name: "startup", setup: [][]string{add, stop}, command: []string{"instance", "start", "one", "--submit"}, hold: "start one true", again: true, inventory: "[one running 8]"},
+	{name: "shutdown", setup: [][]string{add}, command: []string{"instance", "stop", "one", "--timeout", "0", "--submit"}, hold: "stop one true", again: true, inventory: "[one ADMIN_down 8]"},
+	{name: "reboot", setup: [][]string{add}, command: []string{"instance", "reboot", "one", "--type", "full", "--shutdown-timeout", "0", "--submit"}, hold: "stop one true", again: true, inventory: "[one running 8]"},
+	{name: "reinstall", setup: [][]string{add, stop}, command: []string{"instance", "reinstall", "one", "-o", "held", "--yes", "--submit"}, again: true, inventory: "[one ADMIN_down 8]"},
+	{name: "modify", setup: [][]string{add, stop}, command: []string{"instance", "modify", "one", "--disk", "add:size=4M", "--submit"}, hold: "prepare one true",
+		says: notAgain + "it changes lists by position", inventory: "[one ADMIN_down 8]", then: [][]string{{"instance", "modify", "one", "--disk", "add:size=4M"}}},
+	{name: "grow", setup: [][]string{add, stop}, command: []string{"instance", "grow-disk", "one", "0", "8M", "--submit"}, hold: "prepare one true",
+		says: notAgain + "a second run would grow the disk again", inventory: "[one ADMIN_down 8]", then: [][]string{{"instance", "grow-disk", "one", "0", "8M"}}},
+	{name: "task", setup: [][]string{{"deploy", "graph", "put", "base", "tasks.yaml"}, {"deploy", "env", "put", "prod", "prod.yaml", "--graph", "base"}},
+		command: []string{"deploy", "run", "prod", "--submit"}, again: true},
+}
+
+// TestJobsThatAProgramOfBeforeBegan: a store that a program of before was killed on, in each of the opcodes of several steps, is taken
+// over by this one. It knows nothing of steps that were kept, so the opcode is run again if that does no harm, and ends otherwise and
+// says why; the inventory and the nodes agree, or it is told where they do not, and the cluster goes on.
+func TestJobsThatAProgramOfBeforeBegan(t *testing.T) {
+	bin := testkit.Build(t)
+	for _, k := range kills {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			data := shortDir(t)
+			unpack(t, filepath.Join("testdata", k.name+".tar.gz"), data)
+			k.isTaken(t, bin, data, true)
+		})
+	}
+}
+
+// isTaken starts a program on a store and holds what becomes of its job; only one that knows things by identity tells of all of them.
+func (k *killed) isTaken(t *testing.T, bin, data string, byIdentity bool) {
+	t.Helper()
+	d := testkit.StartDev(t, bin, data)
+	ask := func(args ...string) (string, error) {
+		return say(t, bin, append([]string{"--luxi", d.Ready.LUXI}, args...)...)
+	}
+	job, status := k.ended(t, d)
+	told, err := ask("job", "info", job)
+	if err != nil || k.again != (status == "success") || !k.again && !strings.Contains(told, k.says) {
+		t.Errorf("job %s is %s, want again %v, %q: %v\n%s", job, status, k.again, k.says, err, told)
+	}
+	var instances [][]any
+	lookup(t, d, "QueryInstances", []any{[]string{}, []string{"name", "status", "disk.size/0"}, false}, &instances)
+	if got := fmt.Sprint(instances); got != "["+k.inventory+"]" {
+		t.Errorf("the inventory has %s, want %s", got, k.inventory)
+	}
+	text, _ := ask("cluster", "verify")
+	if !byIdentity {
+		text = k.verify
+	}
+	if k.verify == "" && strings.Contains(text, "ERROR") != strings.Contains(k.inventory, "ERROR") || !strings.Contains(text, k.verify) {
+		t.Errorf("cluster verify says\n%s\nwant %q", text, k.verify)
+	}
+	for _, args := range k.then {
+		if text, err := ask(args...); err != nil {
+			t.Errorf("%v: %v\n%s", args, err, text)
+		}
+	}
+	d.Terminate()
+	if err := d.Gone(); err != nil {
+		t.Error(err)
+	}
+	if text, err := say(t, bin, "store", "check", data); err != nil || !strings.Contains(text, "are consistent") {
+		t.Errorf("store check: %v\n%s", err, text)
+	}
+}
+
+// lookup asks a controller over LUXI.
+func lookup(t *testing.T, d *testkit.Dev, method string, args []any, answer any) {
+	t.Helper()
+	client, err := luxiwire.Dial(t.Context(), d.Ready.LUXI)
+	if err == nil {
+		err = client.Resend(t.Context(), 20, method, args, answer)
+		_ = client.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ended waits for the end of the job that was interrupted, the last one, and tells how it ended.
+func (k *killed) ended(t *testing.T, d *testkit.Dev) (id, status string) {
+	t.Helper()
+	for limit := time.Now().Add(4 * testkit.Patience()); time.Now().Before(limit); {
+		var rows [][]any
+		lookup(t, d, "QueryJobs", []any{nil, []string{"id", "status"}}, &rows)
+		if len(rows) == 0 {
+			t.Fatal("there is no job")
+		}
+		last := slices.MaxFunc(rows, func(a, b []any) int { return int(a[0].(float64) - b[0].(float64)) })
+		if status = fmt.Sprint(last[1]); status == "success" || status == "error" || status == "canceled" {
+			return fmt.Sprint(last[0]), status
+		}
+	}
+	t.Fatal("the job does not end")
+	return "", ""
+}
+
+// shortDir is a directory with a path that is short enough for sockets.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "drv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// unpack puts the files of an archive into a directory.
+func unpack(t *testing.T, archive, dir string) {
+	t.Helper()
+	file, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	zipped, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	for in := tar.NewReader(zipped); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err == nil {
+			err = root.MkdirAll(filepath.Dir(h.Name), 0o750)
+		}
+		var text []byte
+		if err == nil {
+			text, err = io.ReadAll(in)
+		}
+		if err == nil {
+			err = root.WriteFile(h.Name, text, os.FileMode(h.Mode)&0o777)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// say runs a command and returns what it says, on both streams.
+func say(t *testing.T, bin string, args ...string) (text string, err error) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), bin, args...).CombinedOutput()
+	return string(out), err
+}
