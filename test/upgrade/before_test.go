@@ -65,7 +65,7 @@ const notAgain = " ran, and it is not run again: "
 
 // kills are the ten opcodes of several steps.
 var kills = []killed{
-	{name: "create", command: append(add[:len(add):len(add)], "--submit"), hold: "prepare one true", says: notAgain + "a second run would find what the first one made",
+	{name: "create", command: slices.Concat(add, []string{"--submit"}), hold: "prepare one true", says: notAgain + "a second run would find what the first one made",
 		verify: "unknown instance one on this node", then: [][]string{elsewhere}},
 	{name: "create-installing", command: []string{"instance", "add", "one", "--os", "held", "--disk", "0:size=8M", "--node", "node1.drover.example", "--yes", "--submit"},
 		says: notAgain + "a second run would find what the first one made", inventory: "[one ADMIN_down 8]", then: [][]string{{"instance", "reinstall", "one", "--yes"}, {"instance", "start", "one"}}},
@@ -172,7 +172,7 @@ func (k *killed) ended(t *testing.T, d *testkit.Dev) (id, status string) {
 // shortDir is a directory with a path that is short enough for sockets.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "drv")
+	dir, err := os.MkdirTemp("", "drv") //nolint:usetesting // paths of sockets are short
 	if err != nil {
 		t.Fatal(err)
 	}

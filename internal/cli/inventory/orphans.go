@@ -183,7 +183,7 @@ func leftovers(ctx context.Context, sh *shell.Shell, params map[string]any, targ
 		return err
 	}
 	if answers[0].Refused != nil {
-		return nil // it is said behind the question
+		return nil //nolint:nilerr // it is said behind the question
 	}
 	var gone []string
 	if err := json.Unmarshal(answers[0].Result, &gone); err != nil {
