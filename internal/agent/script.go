@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -24,13 +25,32 @@ const (
 // Install runs the creation script of an operating system for an instance
 // whose disks are prepared. The name may carry a variant; params are the
 // parameters for the script. When ctx ends, the script is killed with all that
-// it started. What it started is not waited for when it ends by itself.
+// it started. What it started is not waited for when it ends by itself. A controller that cannot be sure that it leads ends it, too,
+// and when it is sure again the script begins anew, as it would under the next leader.
 func (a *Agent) Install(ctx context.Context, order Order, spec hypervisor.Spec, name string, params map[string]string) error {
 	claim := effect.Claim{
 		Order: order, Of: thing(spec.Name), Kind: effect.Script, What: "install instance " + spec.Name,
 		Name: fmt.Sprintf("job %d, opcode %d: install %s", order.Job, order.Opcode, spec.UUID),
 	}
-	return a.carryOutBy(ctx, claim, func(hold *effect.Hold) error { return a.runCreate(ctx, hold, spec, name, params) })
+	for {
+		err := a.carryOutBy(ctx, claim, func(hold *effect.Hold) error { return a.runCreate(ctx, hold, spec, name, params) })
+		if !errors.Is(err, effect.ErrUnsure) {
+			return err
+		}
+		if err := a.cfg.Lead.Await(ctx); err != nil {
+			return killed(err)
+		}
+	}
+}
+
+// killed is the error of a creation script that was ended before its time. That of a leader who has lost the lead says so: what
+// becomes of the instance is for the next one.
+func killed(why error) error {
+	code := fault.Canceled
+	if fault.Is(why, fault.Fenced) {
+		code = fault.Fenced
+	}
+	return fault.New(code, "OS create script was killed: %w", why)
 }
 
 func (a *Agent) runCreate(ctx context.Context, hold *effect.Hold, spec hypervisor.Spec, name string, params map[string]string) error {
@@ -45,9 +65,9 @@ func (a *Agent) runCreate(ctx context.Context, hold *effect.Hold, spec hyperviso
 	})
 	switch {
 	case ctx.Err() != nil && err != nil:
-		return fault.New(fault.Canceled, "OS create script was killed: %w", context.Cause(ctx))
+		return killed(context.Cause(ctx))
 	case fault.Is(err, fault.Unavailable):
-		return fault.New(fault.Canceled, "OS create script was killed: %w", err)
+		return killed(err)
 	case err != nil:
 		return err
 	case !exit.Known:

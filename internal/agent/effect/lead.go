@@ -2,6 +2,7 @@ package effect
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -22,12 +23,13 @@ type Lead struct {
 	timer *time.Timer
 	now   context.Context //nolint:containedctx // it is the lead's own: who began something under it is told its end
 	end   context.CancelCauseFunc
+	news  chan struct{} // closed when the lead is extended or lost; nil if nobody waits for that
 	// later are the nodes that follow a controller of a later epoch, with that.
 	later map[string]int64
 }
 
-// errUnsure is why effects end that a controller began.
-var errUnsure error = fault.New(fault.Unavailable, "this controller could not renew its lease in time, and cannot be sure that it leads")
+// ErrUnsure is why effects end that a controller began, and none begins. It may be sure again a moment later.
+var ErrUnsure error = fault.New(fault.Unavailable, "this controller could not renew its lease in time, and cannot be sure that it leads")
 
 // Extend says that the lease was renewed, and ends at a time at the earliest.
 func (l *Lead) Extend(end time.Time) {
@@ -42,6 +44,44 @@ func (l *Lead) Extend(end time.Time) {
 		l.timer = time.AfterFunc(time.Until(until), l.expire)
 	}
 	l.timer.Reset(time.Until(until))
+	l.tell()
+}
+
+// tell wakes those who wait until the lead is sure again. Who calls it holds mu.
+func (l *Lead) tell() {
+	if l.news != nil {
+		close(l.news)
+		l.news = nil
+	}
+}
+
+// Await waits while the controller is not sure that it leads. It returns nil when it is, the reason when the lead is lost for
+// good, and that of ctx when that ends.
+func (l *Lead) Await(ctx context.Context) error {
+	for {
+		news, err := l.awaited()
+		if !errors.Is(err, ErrUnsure) {
+			return err
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// awaited is why nothing may be begun, and what is closed when that changes.
+func (l *Lead) awaited() (<-chan struct{}, error) {
+	if l == nil {
+		return nil, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.news == nil {
+		l.news = make(chan struct{})
+	}
+	return l.news, l.ended()
 }
 
 // expire ends what was begun, unless the lead was extended meanwhile.
@@ -49,7 +89,7 @@ func (l *Lead) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Until(l.until) <= 0 {
-		l.endAll(errUnsure)
+		l.endAll(ErrUnsure)
 	}
 }
 
@@ -64,6 +104,7 @@ func (l *Lead) Lose(why error) {
 		l.timer.Stop()
 	}
 	l.endAll(why)
+	l.tell()
 }
 
 func (l *Lead) endAll(why error) {
@@ -89,7 +130,7 @@ func (l *Lead) ended() error {
 	case l.lost != nil:
 		return l.lost
 	case !l.until.IsZero() && time.Until(l.until) <= 0:
-		return errUnsure
+		return ErrUnsure
 	}
 	return nil
 }
