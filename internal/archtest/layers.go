@@ -104,7 +104,6 @@ var layers = []struct {
 
 	{"internal/store/*", Adapter},
 	{"internal/hypervisor/*", Adapter},
-	{"internal/exec/nodetest", Adapter}, // with the pretended hypervisor
 	{"internal/api/*", Adapter},
 	{"internal/events/*", Adapter},
 	{"internal/identity/*", Adapter},

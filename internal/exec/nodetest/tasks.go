@@ -109,10 +109,13 @@ func taskGoesOn(r *Rig) {
 	next, joined := Order(1, 1), newOutput()
 	next.Epoch = 2
 	go func() { result <- r.Node.RunTask(r.Context(), next, task, joined.line) }()
+	if first := Within(r.T, joined.told, "a line for who joins"); first != "the command was begun before and still runs; its output follows" {
+		r.Errorf("who joined is told %q", first)
+	}
 	r.Must(os.WriteFile(on.Path, []byte("on\n"), 0o600)) // when the task opens it
 	r.Must(Within(r.T, result, "the end of a task that was joined"))
 	p.Gone()
-	if got := joined.lines(); !slices.Equal(got, []string{"the command was begun before and still runs; its output follows", "first", "last"}) {
+	if got := joined.lines(); !slices.Equal(got[1:], []string{"first", "last"}) {
 		r.Errorf("who joined saw %q", got)
 	}
 }
