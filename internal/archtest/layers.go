@@ -108,6 +108,7 @@ var layers = []struct {
 	{"internal/events/*", Adapter},
 	{"internal/identity/*", Adapter},
 	{"internal/backend/*", Adapter},
+	{"internal/agentwire", Adapter}, // nodes that are elsewhere
 	{"internal/systemd", Adapter},
 
 	{"internal/app", Composition},

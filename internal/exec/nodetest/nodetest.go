@@ -149,7 +149,7 @@ func (r *Rig) Program(text string, path ...string) {
 	r.Helper()
 	file := filepath.Join(append([]string{r.Dir}, path...)...)
 	r.Must(os.MkdirAll(filepath.Dir(file), 0o750))
-	r.Must(os.WriteFile(file, []byte(text), 0o700)) //nolint:gosec // it is to be run
+	r.Must(os.WriteFile(file, []byte(text), 0o700))
 }
 
 // OS makes a definition whose create script is given.
@@ -316,7 +316,7 @@ func figures(r *Rig) {
 	if s.Err != nil || len(s.Instances) != 1 || s.Instances[0].State != hypervisor.Running || s.Node.MemoryFree != before.MemoryFree-512 || s.At.IsZero() {
 		r.Errorf("behind the start the node tells %+v", s)
 	}
-	r.Fail(func(c fake.Call) error {
+	r.Fail(func(fake.Call) error {
 		return fault.New(fault.Environment, "the driver is broken").WithHint("mend it")
 	})
 	s, err = r.Node.State(ctx, true)
@@ -414,7 +414,7 @@ func script(r *Rig) {
 	out := filepath.Join(r.TempDir(), "environment")
 	r.OS("debian", "env > "+out+"\n")
 	r.Must(r.Node.Install(r.Context(), Order(1, 1), Spec(One), "debian", map[string]string{"mirror": "http://\u00e4"}))
-	got, err := os.ReadFile(out) //nolint:gosec // it is the test's own
+	got, err := os.ReadFile(out)
 	r.Must(err)
 	want := "OSP_MIRROR=http://\u00e4"
 	if !slices.Contains(lines(got), want) {
@@ -475,6 +475,17 @@ func beside(r *Rig) {
 		}
 	}
 	stop()
-	Within(r.T, result, "the slow order")
+	r.Want(fault.Canceled, Within(r.T, result, "the slow order"))
 	p.Gone()
+}
+
+// FailOnce has something happen once when a call of the driver has come to its end, before anybody is told.
+func (r *Rig) FailOnce(method string, happens func()) {
+	var once sync.Once
+	r.Fail(func(c fake.Call) error {
+		if c.Method == method && c.After {
+			once.Do(happens)
+		}
+		return nil
+	})
 }

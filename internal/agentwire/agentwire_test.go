@@ -1,0 +1,35 @@
+package agentwire
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/exec/nodetest"
+)
+
+// overHTTP reaches an agent over a loopback connection.
+func overHTTP(t *testing.T, a *agent.Agent) exec.Node {
+	t.Helper()
+	h := NewHandler(a)
+	s := httptest.NewUnstartedServer(h)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(func() {
+		h.Close()
+		s.Close()
+	})
+	transport := s.Client().Transport.(*http.Transport)
+	transport.TLSClientConfig.ServerName = "example.com"
+	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
+	}
+	return NewClient(a.Node(), func(context.Context) (http.RoundTripper, error) { return transport, nil }, 0)
+}
+
+// TestOverHTTP holds both ends to the suite.
+func TestOverHTTP(t *testing.T) { nodetest.Run(t, overHTTP) }

@@ -1,0 +1,220 @@
+package agentwire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/deploy/secret"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// call is one method of the port: both ends are made from it.
+type call[Args, Result any] struct {
+	name string
+	// lasts says that the call goes on when its connection is lost, and is named.
+	lasts bool
+	// once says that it does more when it is carried out again. Scripts and tasks have fences of their own: package effect.
+	once bool
+	do   func(ctx context.Context, n exec.Node, a Args, log func(string)) (Result, error)
+}
+
+// none is the result of a call that has none.
+type none struct{}
+
+// served is a call as a handler sees it.
+type served struct {
+	lasts, once bool
+	// serve reads the arguments; what it returns carries the call out.
+	serve func(args json.RawMessage) (func(ctx context.Context, n exec.Node, log func(string)) (any, error), error)
+}
+
+func (c *call[A, R]) served() served {
+	return served{lasts: c.lasts, once: c.once, serve: func(text json.RawMessage) (func(context.Context, exec.Node, func(string)) (any, error), error) {
+		var a A
+		if err := read(text, &a); err != nil {
+			return nil, fault.New(fault.Invalid, "the arguments of %s cannot be read: %w", c.name, err)
+		}
+		return func(ctx context.Context, n exec.Node, log func(string)) (any, error) { return c.do(ctx, n, a, log) }, nil
+	}}
+}
+
+// read reads a JSON value that has no other fields than are known here. Numbers without a type keep their digits.
+func read(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	d.UseNumber()
+	return d.Decode(into)
+}
+
+// ask has the agent carry the call out.
+func (c *call[A, R]) ask(ctx context.Context, to *Client, args A, log func(string)) (result R, err error) {
+	text, err := json.Marshal(args)
+	if err != nil {
+		return result, fault.New(fault.Invalid, "%s cannot be asked of node %s: %w", c.name, to.node, err)
+	}
+	answer, err := to.call(ctx, c.name, c.lasts, text, log)
+	if err != nil {
+		return result, err
+	}
+	if err := json.Unmarshal(answer, &result); err != nil {
+		return result, fault.New(fault.Internal, "node %s answered %s with something else: %w", to.node, c.name, err)
+	}
+	return result, nil
+}
+
+// The arguments of calls.
+type (
+	aThing struct {
+		Thing hypervisor.Thing `json:"thing"`
+	}
+	aName struct {
+		Name  string `json:"name"`
+		Force bool   `json:"force,omitempty"`
+	}
+	nothing  struct{}
+	freshly  struct{ Fresh bool }
+	duration struct {
+		For time.Duration `json:"for"`
+	}
+	toDisks struct {
+		Order agent.Order       `json:"order"`
+		Thing hypervisor.Thing  `json:"thing"`
+		Disks []hypervisor.Disk `json:"disks"`
+	}
+	toDrop struct {
+		Order agent.Order      `json:"order"`
+		Thing hypervisor.Thing `json:"thing"`
+		Disks []string         `json:"disks"`
+	}
+	toInstall struct {
+		Order  agent.Order       `json:"order"`
+		Spec   hypervisor.Spec   `json:"spec"`
+		OS     string            `json:"os"`
+		Params map[string]string `json:"params"`
+	}
+	toRun struct {
+		Order agent.Order     `json:"order"`
+		Spec  hypervisor.Spec `json:"spec"`
+		Stop  hypervisor.Stop `json:"stop"`
+		Trail reason.Trail    `json:"trail"`
+	}
+	toThing struct {
+		Order agent.Order      `json:"order"`
+		Thing hypervisor.Thing `json:"thing"`
+		Stop  hypervisor.Stop  `json:"stop"`
+		Name  string           `json:"name,omitempty"`
+		Trail reason.Trail     `json:"trail,omitempty"`
+	}
+	toTask struct {
+		Order  agent.Order `json:"order"`
+		Task   agent.Task  `json:"task"`
+		Hidden []string    `json:"hidden,omitempty"` // stands for the task's own
+	}
+	// told is a state on the wire.
+	told struct {
+		At        time.Time             `json:"at"`
+		Node      hypervisor.Node       `json:"node"`
+		Instances []hypervisor.Instance `json:"instances"`
+		Error     *failure              `json:"error,omitempty"`
+	}
+)
+
+// The calls, one for each method of the port that goes to the node.
+var (
+	callInstance = call[aThing, hypervisor.Instance]{name: "instance", do: func(ctx context.Context, n exec.Node, a aThing, _ func(string)) (hypervisor.Instance, error) {
+		return n.Instance(ctx, a.Thing)
+	}}
+	callNamed = call[aName, []hypervisor.Instance]{name: "named", do: func(ctx context.Context, n exec.Node, a aName, _ func(string)) ([]hypervisor.Instance, error) {
+		return n.Named(ctx, a.Name)
+	}}
+	callInstances = call[nothing, []hypervisor.Instance]{name: "instances", do: func(ctx context.Context, n exec.Node, _ nothing, _ func(string)) ([]hypervisor.Instance, error) {
+		return n.Instances(ctx)
+	}}
+	callInfo = call[nothing, hypervisor.Node]{name: "info", do: func(ctx context.Context, n exec.Node, _ nothing, _ func(string)) (hypervisor.Node, error) {
+		return n.Info(ctx)
+	}}
+	callState = call[freshly, told]{name: "state", do: func(ctx context.Context, n exec.Node, a freshly, _ func(string)) (told, error) {
+		s, err := n.State(ctx, a.Fresh)
+		return told{At: s.At, Node: s.Node, Instances: s.Instances, Error: failed(s.Err)}, err
+	}}
+	callFindOS = call[aName, agent.OS]{name: "find-os", do: func(ctx context.Context, n exec.Node, a aName, _ func(string)) (agent.OS, error) {
+		return n.FindOS(ctx, a.Name, a.Force)
+	}}
+	callDelay = call[duration, none]{name: "delay", lasts: true, do: func(ctx context.Context, n exec.Node, a duration, _ func(string)) (none, error) {
+		return none{}, n.Delay(ctx, a.For)
+	}}
+	callPrepare = call[toDisks, none]{name: "prepare", lasts: true, do: func(ctx context.Context, n exec.Node, a toDisks, _ func(string)) (none, error) {
+		return none{}, n.Prepare(ctx, a.Order, a.Thing, a.Disks)
+	}}
+	callDrop = call[toDrop, none]{name: "drop", lasts: true, do: func(ctx context.Context, n exec.Node, a toDrop, _ func(string)) (none, error) {
+		return none{}, n.Drop(ctx, a.Order, a.Thing, a.Disks)
+	}}
+	callInstall = call[toInstall, none]{name: "install", lasts: true, do: func(ctx context.Context, n exec.Node, a toInstall, _ func(string)) (none, error) {
+		return none{}, n.Install(ctx, a.Order, plain(a.Spec), a.OS, a.Params)
+	}}
+	callStart = call[toRun, none]{name: "start", lasts: true, do: func(ctx context.Context, n exec.Node, a toRun, _ func(string)) (none, error) {
+		return none{}, n.Start(ctx, a.Order, plain(a.Spec), a.Trail)
+	}}
+	callStop = call[toThing, none]{name: "stop", lasts: true, do: func(ctx context.Context, n exec.Node, a toThing, _ func(string)) (none, error) {
+		return none{}, n.Stop(ctx, a.Order, a.Thing, a.Stop, a.Trail)
+	}}
+	callRebootSoft = call[toThing, none]{name: "reboot-soft", lasts: true, once: true, do: func(ctx context.Context, n exec.Node, a toThing, _ func(string)) (none, error) {
+		return none{}, n.RebootSoft(ctx, a.Order, a.Thing, a.Trail)
+	}}
+	callRebootHard = call[toRun, none]{name: "reboot-hard", lasts: true, once: true, do: func(ctx context.Context, n exec.Node, a toRun, _ func(string)) (none, error) {
+		return none{}, n.RebootHard(ctx, a.Order, plain(a.Spec), a.Stop, a.Trail)
+	}}
+	callRename = call[toThing, none]{name: "rename", lasts: true, do: func(ctx context.Context, n exec.Node, a toThing, _ func(string)) (none, error) {
+		return none{}, n.Rename(ctx, a.Order, a.Thing, a.Name)
+	}}
+	callRemove = call[toThing, none]{name: "remove", lasts: true, do: func(ctx context.Context, n exec.Node, a toThing, _ func(string)) (none, error) {
+		return none{}, n.Remove(ctx, a.Order, a.Thing)
+	}}
+	callRunTask = call[toTask, none]{name: "run-task", lasts: true, do: func(ctx context.Context, n exec.Node, a toTask, log func(string)) (none, error) {
+		a.Task.Hidden = secret.NewValues(a.Hidden)
+		return none{}, n.RunTask(ctx, a.Order, a.Task, log)
+	}}
+)
+
+// calls are all of them, by name.
+var calls = map[string]served{
+	callInstance.name: callInstance.served(), callNamed.name: callNamed.served(), callInstances.name: callInstances.served(),
+	callInfo.name: callInfo.served(), callState.name: callState.served(), callFindOS.name: callFindOS.served(), callDelay.name: callDelay.served(),
+	callPrepare.name: callPrepare.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(), callStart.name: callStart.served(),
+	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),
+	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(),
+}
+
+// plain returns a specification whose parameters are as in the inventory: whole numbers are integers, others floats.
+func plain(spec hypervisor.Spec) hypervisor.Spec {
+	for name, v := range spec.Params {
+		spec.Params[name] = plainValue(v)
+	}
+	return spec
+}
+
+func plainValue(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64() // one beyond all floats is the greatest
+		return f
+	case []any:
+		for i := range v {
+			v[i] = plainValue(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = plainValue(v[key])
+		}
+	}
+	return v
+}

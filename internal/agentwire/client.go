@@ -1,0 +1,392 @@
+package agentwire
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/backoff"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/reason"
+)
+
+// Conn returns the connection of an agent, and waits for one until ctx ends.
+type Conn func(ctx context.Context) (http.RoundTripper, error)
+
+// Client is a node that is elsewhere. It is safe for concurrent use.
+type Client struct {
+	node string
+	conn Conn
+	away time.Duration
+
+	mu    sync.Mutex
+	had   []string // calls whose answers have come, which the agent does not know yet
+	agent string   // who answered last
+}
+
+var _ exec.Node = (*Client)(nil)
+
+// NewClient returns the node of a name. Calls wait for one that is away for the given time; zero is Away.
+func NewClient(node string, conn Conn, away time.Duration) *Client {
+	if away == 0 {
+		away = Away
+	}
+	return &Client{node: node, conn: conn, away: away}
+}
+
+// asking is one call while it is made.
+type asking struct {
+	client *Client
+	name   string
+	lasts  bool
+	r      request
+	log    func(string)
+	// why ends the call: the cause of what the caller's context ended with.
+	why context.Context
+	// sent says that the agent may have got the call.
+	sent bool
+	// lost is since when the node does not answer, and failures how often it was asked since.
+	lost     time.Time
+	failures int
+}
+
+// pauses are those between tries to reach a node that does not answer.
+func pauses() backoff.Pauses {
+	return backoff.Pauses{First: 10 * time.Millisecond, Longest: time.Second}
+}
+
+// call has the agent carry out a call, and returns its result.
+func (c *Client) call(ctx context.Context, name string, lasts bool, args json.RawMessage, log func(string)) (json.RawMessage, error) {
+	a := &asking{client: c, name: name, lasts: lasts, log: log, why: ctx, r: request{Node: c.node, Args: args, Agent: c.answered("")}}
+	if !lasts {
+		return a.until(ctx)
+	}
+	a.r.ID = newID()
+	// Who stops waiting does not leave: he has the call ended, and waits for the end.
+	stays, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
+	defer context.AfterFunc(ctx, func() { a.endIt(stays, leave) })()
+	return a.until(stays)
+}
+
+// endIt has the agent end the call. One that never comes to its end is left.
+func (a *asking) endIt(ctx context.Context, leave func()) {
+	time.AfterFunc(ending, leave)
+	a.client.cancel(ctx, a.r.ID, context.Cause(a.why))
+}
+
+// until asks again until there is an answer.
+func (a *asking) until(ctx context.Context) (json.RawMessage, error) {
+	a.lost = time.Now()
+	for {
+		conn, err := a.connection(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if a.why.Err() != nil {
+			a.r.Cancel = failed(context.Cause(a.why))
+		}
+		answer, err := a.once(ctx, conn)
+		if answer != nil || !fault.Is(err, errCut) {
+			return answer.result(err)
+		}
+		if ctx.Err() != nil || time.Since(a.lost) > a.client.away {
+			return nil, a.unanswered("no answer came", err)
+		}
+		a.failures++
+		a.r.Repeat = true
+		select {
+		case <-time.After(pauses().After(a.failures)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// unanswered is the error of a call without an answer.
+func (a *asking) unanswered(what string, err error) error {
+	if a.lasts {
+		return fault.New(fault.Unavailable, "it is not known whether node %s carried %s out: %s: %w", a.client.node, a.name, what, err)
+	}
+	return fault.New(fault.Unavailable, "node %s does not answer %s: %s: %w", a.client.node, a.name, what, err)
+}
+
+// errCut is the code of what was said about a call whose connection ended before its answer.
+const errCut fault.Code = "cut"
+
+func (e *end) result(err error) (json.RawMessage, error) {
+	if e == nil {
+		return nil, err
+	}
+	return e.Result, e.Error.fault()
+}
+
+// connection waits for the node, for as long as a call waits for one that is away.
+func (a *asking) connection(ctx context.Context) (http.RoundTripper, error) {
+	limit, cancel := context.WithDeadline(ctx, a.lost.Add(a.client.away))
+	defer cancel()
+	if !a.sent { // nothing is to be ended yet
+		var stop context.CancelFunc
+		limit, stop = context.WithCancel(limit)
+		defer stop()
+		defer context.AfterFunc(a.why, stop)()
+	}
+	conn, err := a.client.conn(limit)
+	switch {
+	case a.why.Err() != nil && !a.sent:
+		return nil, fault.New(fault.Canceled, "node %s was to %s, and the order was given up before its turn: %w", a.client.node, a.name, context.Cause(a.why))
+	case err == nil:
+		return conn, nil
+	case a.sent:
+		return nil, a.unanswered("it went away", err)
+	}
+	return nil, fault.New(fault.Environment, "node %s is away, and was not asked to %s: %w", a.client.node, a.name, err).WithHint("see whether its agent runs and reaches the controller")
+}
+
+// once sends the call once. Without an answer the error has the code errCut if the call may be repeated.
+func (a *asking) once(ctx context.Context, conn http.RoundTripper) (*end, error) {
+	a.r.Had = a.client.take()
+	text, err := json.Marshal(a.r)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "the call cannot be written: %w", err)
+	}
+	a.sent = true
+	res, err := post(ctx, conn, pathCalls+a.name, text)
+	if err != nil {
+		a.client.give(a.r.Had)
+		return nil, fault.New(errCut, "%w", err)
+	}
+	defer res.Body.Close() //nolint:errcheck // what was to be read was read
+	a.client.answered(res.Header.Get(headerAgent))
+	begun, from := time.Now(), a.r.From
+	defer func() { // a node that cuts each answer short at once is as one that does not answer
+		if a.r.From > from || time.Since(begun) > pauses().Longest {
+			a.lost, a.failures = time.Now(), 0
+		}
+	}()
+	if res.StatusCode != http.StatusOK {
+		return nil, refused(a.client.node, res)
+	}
+	answer, err := a.read(res.Body)
+	if err == nil && a.lasts {
+		a.client.give([]string{a.r.ID})
+	}
+	return answer, err
+}
+
+// post sends a request.
+func post(ctx context.Context, conn http.RoundTripper, path string, text []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://agent"+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", contentType)
+	return conn.RoundTrip(r)
+}
+
+// refused reads why a call was not begun.
+func refused(node string, res *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
+	var f failure
+	if err == nil {
+		err = json.Unmarshal(text, &f)
+	}
+	if err != nil || f.Message == "" {
+		return fault.New(fault.Unavailable, "node %s answered with status %d", node, res.StatusCode)
+	}
+	return f.fault()
+}
+
+// read reads an answer to its end.
+func (a *asking) read(body io.Reader) (*end, error) {
+	s := bufio.NewScanner(body)
+	s.Buffer(nil, maxFrame)
+	s.Split(wholeLines)
+	for s.Scan() {
+		var f frame
+		if err := json.Unmarshal(s.Bytes(), &f); err != nil {
+			return nil, fault.New(fault.Unavailable, "the answer of node %s cannot be read: %w", a.client.node, err)
+		}
+		switch {
+		case f.End != nil:
+			return f.End, nil
+		case f.Lost > 0:
+			a.r.From += f.Lost
+			a.log("(some lines were lost on the way from the node)")
+		case f.Line != nil:
+			a.r.From++
+			a.log(*f.Line)
+		default:
+			return nil, fault.New(fault.Unavailable, "node %s answered with something that is neither output nor an end", a.client.node)
+		}
+	}
+	switch err := s.Err(); {
+	case err == bufio.ErrTooLong: //nolint:errorlint // it is returned as it is
+		return nil, fault.New(fault.Unavailable, "node %s answered with more than %d bytes at once", a.client.node, maxFrame)
+	case err != nil:
+		return nil, fault.New(errCut, "%w", err)
+	}
+	return nil, fault.New(errCut, "the answer has no end")
+}
+
+// wholeLines leaves out what a cut has left of a line.
+func wholeLines(data []byte, _ bool) (advance int, token []byte, err error) {
+	if end := bytes.IndexByte(data, '\n'); end >= 0 {
+		return end + 1, data[:end], nil
+	}
+	return 0, nil, nil
+}
+
+// answered notes who answered, and returns who it was last.
+func (c *Client) answered(agent string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if validID(agent) {
+		c.agent = agent
+	}
+	return c.agent
+}
+
+// take returns the calls that the agent may forget, and give says that it does not know of some.
+func (c *Client) take() (ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ids, c.had = c.had, nil
+	return ids
+}
+
+func (c *Client) give(ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.had = append(c.had, ids...); len(c.had) > maxAnswers {
+		c.had = c.had[len(c.had)-maxAnswers:]
+	}
+}
+
+// cancel ends a call over the connection there is. Over one that is lost the call is repeated, with its end.
+func (c *Client) cancel(ctx context.Context, id string, why error) {
+	limit, stop := context.WithTimeout(ctx, ending)
+	defer stop()
+	conn, err := c.conn(limit)
+	if err != nil {
+		return
+	}
+	text, err := json.Marshal(request{Node: c.node, ID: id, Args: json.RawMessage("null"), Cancel: failed(why)})
+	if err != nil {
+		return
+	}
+	if res, err := post(limit, conn, pathCancel, text); err == nil {
+		_ = res.Body.Close()
+	}
+}
+
+// Node implements exec.Node, as do the others.
+func (c *Client) Node() string { return c.node }
+
+func quiet(string) {}
+
+// Instance tells about one instance.
+func (c *Client) Instance(ctx context.Context, of hypervisor.Thing) (hypervisor.Instance, error) {
+	return callInstance.ask(ctx, c, aThing{of}, quiet)
+}
+
+// Named lists what the node has under a name.
+func (c *Client) Named(ctx context.Context, name string) ([]hypervisor.Instance, error) {
+	return callNamed.ask(ctx, c, aName{Name: name}, quiet)
+}
+
+// Instances lists what is on the node.
+func (c *Client) Instances(ctx context.Context) ([]hypervisor.Instance, error) {
+	return callInstances.ask(ctx, c, nothing{}, quiet)
+}
+
+// Info returns the figures of the machine.
+func (c *Client) Info(ctx context.Context) (hypervisor.Node, error) {
+	return callInfo.ask(ctx, c, nothing{}, quiet)
+}
+
+// State returns what the node reported last.
+func (c *Client) State(ctx context.Context, fresh bool) (agent.State, error) {
+	s, err := callState.ask(ctx, c, freshly{fresh}, quiet)
+	return agent.State{At: s.At, Node: s.Node, Instances: s.Instances, Err: s.Error.fault()}, err
+}
+
+// FindOS tells about an operating system definition of the node.
+func (c *Client) FindOS(ctx context.Context, name string, force bool) (agent.OS, error) {
+	return callFindOS.ask(ctx, c, aName{name, force}, quiet)
+}
+
+// Delay waits on the node.
+func (c *Client) Delay(ctx context.Context, d time.Duration) error {
+	_, err := callDelay.ask(ctx, c, duration{d}, quiet)
+	return err
+}
+
+// Prepare makes and grows disks.
+func (c *Client) Prepare(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []hypervisor.Disk) error {
+	_, err := callPrepare.ask(ctx, c, toDisks{order, of, disks}, quiet)
+	return err
+}
+
+// Drop removes disks.
+func (c *Client) Drop(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []string) error {
+	_, err := callDrop.ask(ctx, c, toDrop{order, of, disks}, quiet)
+	return err
+}
+
+// Install runs a creation script.
+func (c *Client) Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string) error {
+	_, err := callInstall.ask(ctx, c, toInstall{order, spec, os, params}, quiet)
+	return err
+}
+
+// Start starts an instance.
+func (c *Client) Start(ctx context.Context, order agent.Order, spec hypervisor.Spec, trail reason.Trail) error {
+	_, err := callStart.ask(ctx, c, toRun{Order: order, Spec: spec, Trail: trail}, quiet)
+	return err
+}
+
+// Stop stops an instance.
+func (c *Client) Stop(ctx context.Context, order agent.Order, of hypervisor.Thing, how hypervisor.Stop, trail reason.Trail) error {
+	_, err := callStop.ask(ctx, c, toThing{Order: order, Thing: of, Stop: how, Trail: trail}, quiet)
+	return err
+}
+
+// RebootSoft has the guest reboot.
+func (c *Client) RebootSoft(ctx context.Context, order agent.Order, of hypervisor.Thing, trail reason.Trail) error {
+	_, err := callRebootSoft.ask(ctx, c, toThing{Order: order, Thing: of, Trail: trail}, quiet)
+	return err
+}
+
+// RebootHard stops an instance and starts it.
+func (c *Client) RebootHard(ctx context.Context, order agent.Order, spec hypervisor.Spec, how hypervisor.Stop, trail reason.Trail) error {
+	_, err := callRebootHard.ask(ctx, c, toRun{order, spec, how, trail}, quiet)
+	return err
+}
+
+// Rename gives an instance another name.
+func (c *Client) Rename(ctx context.Context, order agent.Order, of hypervisor.Thing, to string) error {
+	_, err := callRename.ask(ctx, c, toThing{Order: order, Thing: of, Name: to}, quiet)
+	return err
+}
+
+// Remove removes an instance.
+func (c *Client) Remove(ctx context.Context, order agent.Order, of hypervisor.Thing) error {
+	_, err := callRemove.ask(ctx, c, toThing{Order: order, Thing: of}, quiet)
+	return err
+}
+
+// RunTask carries out a task of a deployment. What is hidden of it goes to the node, which leaves it out of what it tells.
+func (c *Client) RunTask(ctx context.Context, order agent.Order, task agent.Task, log func(line string)) error {
+	hidden := task.Hidden.Texts()
+	task.Hidden = nil
+	_, err := callRunTask.ask(ctx, c, toTask{order, task, hidden}, log)
+	return err
+}

@@ -1,0 +1,264 @@
+package agentwire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/exec/nodetest"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+)
+
+// wire is what lies between a client and an agent, and can be cut.
+type wire struct {
+	*testing.T
+
+	mu      sync.Mutex
+	handler *Handler
+	open    []net.Conn
+	dialled int
+	down    bool
+	short   bool // connections live for some kilobytes only
+	server  *httptest.Server
+}
+
+// reach returns a node behind a wire.
+func (w *wire) reach(t *testing.T, a *agent.Agent) exec.Node {
+	t.Helper()
+	w.T = t
+	w.serve(a)
+	w.server = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		h := w.handler
+		w.mu.Unlock()
+		h.ServeHTTP(rw, r)
+	}))
+	w.server.EnableHTTP2 = true
+	w.server.StartTLS()
+	t.Cleanup(func() {
+		w.handler.Close()
+		w.cut()
+		w.server.Close()
+	})
+	transport := w.server.Client().Transport.(*http.Transport)
+	transport.TLSClientConfig.ServerName = "example.com"
+	transport.DialContext = w.dial
+	return NewClient(a.Node(), func(context.Context) (http.RoundTripper, error) { return transport, nil }, 0)
+}
+
+// serve has an agent begin anew.
+func (w *wire) serve(a *agent.Agent) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.handler = NewHandler(a)
+}
+
+func (w *wire) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down {
+		return nil, errors.New("the wire is cut")
+	}
+	c, err := new(net.Dialer).DialContext(ctx, network, w.server.Listener.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	w.open, w.dialled = append(w.open, c), w.dialled+1
+	if w.short {
+		return &shortLived{Conn: c, left: 5000 + rand.IntN(20_000)}, nil
+	}
+	return c, nil
+}
+
+// shortLived is a connection that ends when so many bytes have been read from it.
+type shortLived struct {
+	net.Conn
+
+	left int
+}
+
+func (c *shortLived) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		_ = c.Close()
+		return 0, errors.New("the wire is cut")
+	}
+	n, err := c.Conn.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
+}
+
+// cut ends all connections there are.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.open {
+		_ = c.Close()
+	}
+	w.open = nil
+}
+
+// lies has the wire be down, or up again.
+func (w *wire) lies(down bool) {
+	w.mu.Lock()
+	w.down = down
+	w.mu.Unlock()
+	if down {
+		w.cut()
+	}
+}
+
+// TestHistoriesOfCuts cuts the wire amidst answers, again and again. Each order is carried out once.
+func TestHistoriesOfCuts(t *testing.T) {
+	w := &wire{short: true}
+	r := nodetest.New(t, w.reach)
+	r.Made(nodetest.One)
+	const orders = 300
+	out := make(chan error, orders)
+	for i := range orders {
+		go func() { out <- r.Node.RebootSoft(t.Context(), nodetest.Order(10+i, 1), nodetest.One, nil) }()
+	}
+	for range orders {
+		if err := nodetest.Within(t, out, "the end of an order"); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := r.Calls("reboot"); n != orders {
+		t.Errorf("%d orders rebooted %d times", orders, n)
+	}
+	if w.dialled < 5 {
+		t.Errorf("the wire was cut %d times only", w.dialled-1)
+	}
+}
+
+// installing is an installation whose script waits at a pipe, and tells of each time that it begins.
+func installing(ctx context.Context, r *nodetest.Rig) (begun, on *nodetest.Pipe, count string, result chan error) {
+	begun, on, count = r.Pipe(), r.Pipe(), r.TempDir()+"/count"
+	r.OS("slow", fmt.Sprintf("echo x >> %s\nexec 3> %s\necho begun >&3\nread x < %s\n", count, begun.Path, on.Path))
+	result = make(chan error, 1)
+	go func() { result <- r.Node.Install(ctx, nodetest.Order(1, 1), nodetest.Spec(nodetest.One), "slow", nil) }()
+	begun.Begun()
+	return begun, on, count, result
+}
+
+// TestACutIsJoined cuts the wire beneath a script that runs: it goes on, and its end is told over the next one.
+func TestACutIsJoined(t *testing.T) {
+	w := &wire{}
+	r := nodetest.New(t, w.reach)
+	_, on, count, result := installing(t.Context(), r)
+	w.lies(true)
+	w.lies(false)
+	r.Must(os.WriteFile(on.Path, []byte("on\n"), 0o600))
+	r.Must(nodetest.Within(t, result, "the end of a script"))
+	if text, err := os.ReadFile(count); err != nil || string(text) != "x\n" {
+		t.Errorf("the script began: %q, %v", text, err)
+	}
+}
+
+// TestALostConnectionEndsNothing leaves the wire cut until the script has ended by itself; and then has somebody end one while it is cut.
+func TestALostConnectionEndsNothing(t *testing.T) {
+	w := &wire{}
+	r := nodetest.New(t, w.reach)
+	begun, on, _, result := installing(t.Context(), r)
+	w.lies(true)
+	r.Must(os.WriteFile(on.Path, []byte("on\n"), 0o600))
+	begun.Gone()
+	w.lies(false)
+	r.Must(nodetest.Within(t, result, "the answer of a script that ended meanwhile"))
+
+	ctx, end := context.WithCancelCause(t.Context())
+	begun, _, _, result = installing(ctx, nodetest.New(t, w.reach))
+	w.lies(true)
+	end(fault.New(fault.Canceled, "nobody needs it"))
+	w.lies(false)
+	r.Want(fault.Canceled, nodetest.Within(t, result, "the answer of a script that was ended"))
+	begun.Gone()
+}
+
+// TestLinesAreToldOnce cuts the wire beneath a task that talks.
+func TestLinesAreToldOnce(t *testing.T) {
+	w := &wire{}
+	r := nodetest.New(t, w.reach)
+	const many = 2000
+	var got []string
+	task := agent.Task{Deployment: 1, Step: 1, Attempt: 1, Type: "shell", Parameters: fmt.Appendf(nil, `{"cwd": "/", "cmd": "i=0; while [ $i -lt %d ]; do echo $i; i=$((i+1)); done"}`, many)}
+	r.Must(r.Node.RunTask(t.Context(), nodetest.Order(1, 1), task, func(line string) {
+		if got = append(got, line); len(got)%400 == 1 {
+			w.cut()
+		}
+	}))
+	want := make([]string, many)
+	for i := range want {
+		want[i] = strconv.Itoa(i)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%d lines came of %d", len(got), many)
+	}
+}
+
+// TestAnotherAgentDoesNothingTwice has the agent begin anew while the answer of an order is on its way. What establishes a state is carried out
+// again; of a reboot nobody knows.
+func TestAnotherAgentDoesNothingTwice(t *testing.T) {
+	w := &wire{}
+	r := nodetest.New(t, w.reach)
+	r.Made(nodetest.One)
+	restarts := func() { // when an order has been carried out, and before that is told
+		w.lies(true)
+		w.serve(r.Agent)
+		w.lies(false)
+	}
+	for _, c := range []struct {
+		what string
+		want fault.Code
+		do   func() error
+	}{
+		{"reboot", fault.Unavailable, func() error { return r.Node.RebootSoft(t.Context(), nodetest.Order(2, 1), nodetest.One, nil) }},
+		{"stop", "", func() error {
+			return r.Node.Stop(t.Context(), nodetest.Order(3, 1), nodetest.One, hypervisor.Stop{Force: true}, nil)
+		}},
+	} {
+		r.FailOnce(c.what, restarts)
+		if err := c.do(); fault.CodeOf(err) != c.want {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+	if n := r.Calls("reboot"); n != 1 {
+		t.Errorf("it was rebooted %d times", n)
+	}
+}
+
+// TestNobodyWaitsForever asks a node that does not come back.
+func TestNobodyWaitsForever(t *testing.T) {
+	never := func(ctx context.Context) (http.RoundTripper, error) {
+		<-ctx.Done()
+		return nil, errors.New("it never came")
+	}
+	c := NewClient("node1", never, 20*time.Millisecond)
+	if err := c.Stop(t.Context(), nodetest.Order(1, 1), nodetest.One, hypervisor.Stop{}, nil); !fault.Is(err, fault.Environment) {
+		t.Errorf("an order for a node that is away: %v", err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	if err := NewClient("node1", never, time.Hour).Stop(ctx, nodetest.Order(1, 1), nodetest.One, hypervisor.Stop{}, nil); !fault.Is(err, fault.Canceled) {
+		t.Errorf("an order that was given up: %v", err)
+	}
+	w := &wire{}
+	r := nodetest.New(t, w.reach)
+	w.lies(true)
+	r.Node.(*Client).away = 50 * time.Millisecond
+	if err := r.Node.Stop(t.Context(), nodetest.Order(1, 1), nodetest.One, hypervisor.Stop{}, nil); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("an order that may have arrived: %v", err)
+	}
+}

@@ -1,0 +1,177 @@
+package agentwire
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// execution is one call that was begun, until its answer is not needed any more.
+type execution struct {
+	name   string
+	cancel context.CancelCauseFunc
+
+	mu     sync.Mutex
+	lines  []string // the newest of the output
+	before int      // how many came before those
+	bytes  int      // of lines
+	end    *end     // nil while it goes on
+	news   chan struct{}
+}
+
+func newExecution(name string, cancel context.CancelCauseFunc) *execution {
+	return &execution{name: name, cancel: cancel, news: make(chan struct{})}
+}
+
+// log takes a line of output in. The oldest go when there are too many.
+func (x *execution) log(line string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lines, x.bytes = append(x.lines, line), x.bytes+len(line)+1
+	for x.bytes > maxOutput && len(x.lines) > 1 {
+		x.bytes -= len(x.lines[0]) + 1
+		x.lines, x.before = x.lines[1:], x.before+1
+	}
+	x.tell()
+}
+
+// ended takes in what the call came to.
+func (x *execution) ended(e *end) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.end = e
+	x.tell()
+}
+
+func (x *execution) tell() {
+	close(x.news)
+	x.news = make(chan struct{})
+}
+
+// since returns what came behind a number of lines, and what is closed when there is more.
+func (x *execution) since(from int) (frames []frame, more <-chan struct{}) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if from < x.before {
+		frames, from = append(frames, frame{Lost: x.before - from}), x.before
+	}
+	for i := from - x.before; i < len(x.lines); i++ {
+		frames = append(frames, frame{Line: &x.lines[i]})
+	}
+	if x.end != nil {
+		frames = append(frames, frame{End: x.end})
+	}
+	return frames, x.news
+}
+
+// executions are those of a handler.
+type executions struct {
+	node exec.Node
+	self string          // how the agent is called, among those that the node has had
+	life context.Context // of the handler
+	all  sync.WaitGroup
+
+	mu       sync.Mutex
+	byID     map[string]*execution
+	running  int
+	answered []string // those that have ended, the oldest first
+}
+
+// begin returns the execution of a call; it is begun if that was not done before.
+func (e *executions) begin(r *request, name string, once bool, do func(context.Context, exec.Node, func(string)) (any, error)) (*execution, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.had(r.Had)
+	x := e.byID[r.ID]
+	switch {
+	case x != nil && x.name != name:
+		return nil, fault.New(fault.Conflict, "the call %s is another one, %s", r.ID, x.name)
+	case x != nil:
+	case once && r.Repeat && r.Agent != "" && r.Agent != e.self:
+		return nil, fault.New(fault.Unavailable, "it is not known whether node %s carried %s out: its agent was started again", e.node.Node(), name)
+	case e.life.Err() != nil:
+		return nil, fault.New(fault.Unavailable, "the agent of node %s is shut down", e.node.Node())
+	case e.running >= maxCalls:
+		return nil, fault.New(fault.Busy, "node %s carries out %d calls already", e.node.Node(), maxCalls)
+	default:
+		ctx, cancel := context.WithCancelCause(e.life)
+		x = newExecution(name, cancel)
+		e.byID[r.ID] = x
+		e.running++
+		e.all.Go(func() { e.carryOut(ctx, r.ID, x, do) })
+	}
+	if r.Cancel != nil {
+		x.cancel(r.Cancel.fault())
+	}
+	return x, nil
+}
+
+// close ends the life of all, and waits for them. None begins from then on.
+func (e *executions) close(end func()) {
+	e.mu.Lock()
+	end()
+	e.mu.Unlock()
+	e.all.Wait()
+}
+
+func (e *executions) carryOut(ctx context.Context, id string, x *execution, do func(context.Context, exec.Node, func(string)) (any, error)) {
+	defer x.cancel(nil)
+	answer := carry(ctx, e.node, x.log, do)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x.ended(answer)
+	e.running--
+	e.answered = append(e.answered, id)
+	if len(e.answered) > maxAnswers {
+		e.had(e.answered[:1])
+	}
+}
+
+// carry carries a call out, and makes its end.
+func carry(ctx context.Context, n exec.Node, log func(string), do func(context.Context, exec.Node, func(string)) (any, error)) *end {
+	result, err := do(ctx, n, log)
+	if err != nil {
+		return &end{Error: failed(err)}
+	}
+	text, err := json.Marshal(result)
+	if err != nil {
+		return &end{Error: failed(fault.New(fault.Internal, "the answer cannot be written: %w", err))}
+	}
+	return &end{Result: text}
+}
+
+// had forgets answers that have come, or that nobody has asked for, for long. Who calls it holds mu.
+func (e *executions) had(ids []string) {
+	for _, id := range ids {
+		if x := e.byID[id]; x == nil || !x.over() {
+			continue
+		}
+		delete(e.byID, id)
+	}
+	kept := e.answered[:0]
+	for _, id := range e.answered {
+		if e.byID[id] != nil {
+			kept = append(kept, id)
+		}
+	}
+	clear(e.answered[len(kept):])
+	e.answered = kept
+}
+
+func (x *execution) over() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.end != nil
+}
+
+// cancelCall ends a call, if it is known.
+func (e *executions) cancelCall(id string, why error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x := e.byID[id]; x != nil {
+		x.cancel(why)
+	}
+}
