@@ -147,7 +147,7 @@ func newStream(w http.ResponseWriter) *stream {
 // refuse writes why a call is not begun. Who does not read it is gone.
 func (s *stream) refuse(status int, why *failure) {
 	s.w.WriteHeader(status)
-	_ = s.to.Encode(why)
+	_ = s.to.Encode(why) //nolint:errchkjson // its fields are texts
 }
 
 // write is false when nobody reads.
