@@ -60,6 +60,9 @@ const (
 	BasisMoved    = "a plan is carried out only upon what it was computed from"
 	PlanOutcome   = "a deployment comes to what its plan says"
 	TaskOrder     = "a task begins after what it needs"
+	LeftAlone     = "what nobody's job made is left alone"
+	LeftTold      = "a job tells what it leaves"
+	Cleared       = "what jobs left is cleared when somebody asks for it"
 )
 
 // Verdict collects what is broken. It is safe for concurrent use.

@@ -49,10 +49,13 @@ const (
 	Events Work = "events"
 	// Group is asked of all controllers of a group alike: who stands by answers, or forwards.
 	Group Work = "group"
+	// Strangers are on nodes, and instances among those of servers, under names that somebody
+	// asks for: nobody's job made them. What jobs left is cleared beside them.
+	Strangers Work = "strangers"
 )
 
 // works are all kinds of work, in order.
-var works = []Work{Rules, Tags, Servers, Deployments, Events, Group}
+var works = []Work{Rules, Tags, Servers, Deployments, Events, Group, Strangers}
 
 // Has tells whether a plan has a kind of work.
 func (p Plan) Has(w Work) bool { return slices.Contains(p.Work, w) }

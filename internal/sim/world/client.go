@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -30,7 +31,7 @@ type request struct {
 	// label is that of the job, and asked when it was asked for first.
 	label string
 	asked time.Duration
-	// cancelled: a cancel of it was acknowledged.
+	// cancelled: a cancel of it was acknowledged, which was no kill.
 	cancelled bool
 }
 
@@ -61,9 +62,10 @@ func (c *client) run() {
 var usual = []string{
 	"OP_INSTANCE_REINSTALL", "OP_INSTANCE_REINSTALL", "OP_INSTANCE_REINSTALL", "OP_INSTANCE_STARTUP", "OP_INSTANCE_STARTUP", "OP_INSTANCE_SHUTDOWN", "OP_INSTANCE_REBOOT",
 	"OP_INSTANCE_REMOVE", "OP_INSTANCE_CREATE", "OP_INSTANCE_CREATE", "OP_INSTANCE_GROW_DISK", "OP_TAGS_SET", "OP_TEST_DELAY",
+	"OP_INSTANCE_RENAME", "OP_INSTANCE_RENAME", "OP_INSTANCE_SET_PARAMS", "OP_INSTANCE_SET_PARAMS",
 }
 
-// diskSize is what clients ask for when they create, and diskGrowth when they have a disk grow, in MiB.
+// diskSize is what clients ask for when they create or add a disk, and diskGrowth when they have a disk grow, in MiB.
 const diskSize, diskGrowth = 8, 4
 
 // choose draws what a client asks for: first for instances.
@@ -78,6 +80,9 @@ func (c *client) choose(n int) (what string, op *opcode.Opcode) {
 		instance, id = instanceName(n*size.Clients+c.id), "OP_INSTANCE_CREATE"
 	}
 	p := map[string]any{"instance_name": instance}
+	if slices.Contains(counted, id) && !c.byIdentity(p) {
+		id = "OP_INSTANCE_REINSTALL"
+	}
 	switch id {
 	case "OP_INSTANCE_CREATE":
 		p = map[string]any{"instance_name": instance, "mode": "create", "disk_template": "file", "disks": []any{map[string]any{"size": diskSize}}, "nics": []any{map[string]any{}},
@@ -87,6 +92,13 @@ func (c *client) choose(n int) (what string, op *opcode.Opcode) {
 		p["reboot_type"] = "hard"
 	case "OP_INSTANCE_GROW_DISK":
 		p["disk"], p["amount"] = 0, diskGrowth
+	case "OP_INSTANCE_RENAME":
+		p["new_name"], p["name_check"], p["ip_check"] = instanceName(c.draw.IntN(size.Instances+furtherNames)), false, false
+	case "OP_INSTANCE_SET_PARAMS":
+		p["disks"] = []any{[]any{"add", map[string]any{"size": diskSize}}}
+		if c.draw.IntN(2) == 0 { // never the first one, which is the one that grows
+			p["disks"] = []any{[]any{"remove", 1, map[string]any{}}}
+		}
 	case "OP_TAGS_SET":
 		p = map[string]any{"kind": "instance", "name": instance, "tags": []any{fmt.Sprintf("%s-%d", c.name, n)}}
 	case "OP_TEST_DELAY":
@@ -100,14 +112,35 @@ func (c *client) choose(n int) (what string, op *opcode.Opcode) {
 	return id + " " + instance, op
 }
 
+// furtherNames are so many names that instances only get by a rename.
+const furtherNames = 2
+
+// counted are the opcodes whose jobs are counted at the end, for each instance: they name it by
+// its UUID, for a name may be another's by the time they run.
+var counted = []string{"OP_INSTANCE_GROW_DISK", "OP_INSTANCE_SET_PARAMS"}
+
+// byIdentity has the parameters of an opcode mean the instance that has the name now, by its UUID; false if nobody shows one.
+func (c *client) byIdentity(p map[string]any) bool {
+	t := c.w.leads()
+	if t == nil {
+		return false
+	}
+	inst := t.shown.Load().Inventory.InstanceNamed(p["instance_name"].(string))
+	if inst == nil {
+		return false
+	}
+	p["instance_uuid"] = inst.UUID
+	return true
+}
+
 // askTime is how long a client waits for an answer, before it asks again.
 const askTime = 3 * time.Second
 
 // ask asks whoever leads until it is answered. The answer counts only if it reaches the
-// client.
+// client. Whoever has stood still or is cut off asks the store first whether it still leads (app.assured).
 func (c *client) ask(question func(context.Context, *term) error) error {
 	for {
-		if t := c.w.leads(); t != nil && t.life.gate() == nil {
+		if t := c.w.leads(); t != nil && t.life.gate() == nil && !c.w.outdated(t) {
 			ctx, cancel := context.WithTimeout(context.Background(), askTime)
 			err := question(ctx, t)
 			told := ctx.Err() == nil && t.life.cross(plan.Told) == nil
@@ -122,6 +155,13 @@ func (c *client) ask(question func(context.Context, *term) error) error {
 
 // submit asks for a job under a key until it is acknowledged.
 func (c *client) submit(key, what string, op *opcode.Opcode) {
+	if err := c.handIn(key, what, op); err != nil {
+		panic(fmt.Sprintf("%s: %v", what, err)) // nothing refuses what clients ask for
+	}
+}
+
+// handIn is submit of what may be refused.
+func (c *client) handIn(key, what string, op *opcode.Opcode) error {
 	r := &request{what: what, asked: c.w.since()}
 	if c.w.plan.Has(plan.Rules) {
 		if r.label = c.drawLabel(); r.label != "" {
@@ -137,27 +177,29 @@ func (c *client) submit(key, what string, op *opcode.Opcode) {
 		return err
 	})
 	if err != nil {
-		panic(fmt.Sprintf("%s: %v", what, err)) // nothing refuses what clients ask for
+		return err
 	}
 	c.w.tellf(c.name, "%s is job %d", what, id)
 	c.w.mu.Lock()
 	r.job = id
 	c.w.mu.Unlock()
+	return nil
 }
 
-// cancel asks for a job to be cancelled.
+// cancel asks for a job to be cancelled, or killed.
 func (c *client) cancel(key string) {
+	kill := c.draw.IntN(2) == 0
 	c.w.mu.Lock()
 	r := c.w.keys[key]
 	c.w.mu.Unlock()
 	var a queue.Answer
 	err := c.ask(func(ctx context.Context, t *term) (err error) {
-		a, err = t.queue.Cancel(ctx, r.job, false, queue.By{})
+		a, err = t.queue.Cancel(ctx, r.job, kill, queue.By{})
 		return err
 	})
-	c.w.tellf(c.name, "cancels job %d: %v %v", r.job, a.OK, err)
+	c.w.tellf(c.name, "cancels job %d: %v %v (kill: %v)", r.job, a.OK, err, kill)
 	c.w.mu.Lock()
-	r.cancelled = r.cancelled || err == nil && a.OK
+	r.cancelled = r.cancelled || err == nil && a.OK && !kill
 	c.w.mu.Unlock()
 }
 

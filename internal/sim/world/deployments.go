@@ -12,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/sim/check"
@@ -211,7 +212,7 @@ func (s sender) RunTask(ctx context.Context, o agent.Order, task agent.Task, log
 		w.verdict.Breakf(check.RunOnce, "%s is asked to run step %d of deployment %d, whose success is stored", s.Node(), task.Step, task.Deployment)
 	}
 	of := fmt.Sprintf("task %d/%d", task.Deployment, task.Step)
-	return s.send(ctx, o, of, "run", func(ctx context.Context) error { return s.ordered.RunTask(ctx, o, task, log) })
+	return s.send(ctx, o, hypervisor.Thing{Name: of}, "run", func(ctx context.Context) error { return s.ordered.RunTask(ctx, o, task, log) })
 }
 
 // recorded takes in what is stored of tasks.

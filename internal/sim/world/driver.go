@@ -39,7 +39,7 @@ func (d driver) workBeside(ctx context.Context, of hypervisor.Thing, left, what 
 	}
 	ended := d.works(check.Effect{Node: d.name, Of: thing(instance), What: what, Owner: d.life.id, Epoch: d.epoch, Followed: d.followed(thing(instance))})
 	defer ended()
-	d.w.actsFor(ctx, instance)
+	d.w.actsFor(ctx, of)
 	stream := "driver/" + d.name
 	if err := d.life.rest(context.Background(), d.w.streams.Between(stream, time.Millisecond, 50*time.Millisecond)); err != nil {
 		return false, err
@@ -196,6 +196,7 @@ func (d driver) Rename(ctx context.Context, of hypervisor.Thing, to string) (boo
 	if err := hypervisor.CheckName(to); err != nil {
 		return false, err
 	}
+	d.w.actsFor(ctx, hypervisor.Thing{UUID: of.UUID, Name: to})
 	return d.work(ctx, of, "rename", func(i hypervisor.Instance, known bool) (bool, error) {
 		switch taken := d.named(to); {
 		case !known:

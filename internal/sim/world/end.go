@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-project/drover/internal/cluster"
-	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/queue"
@@ -90,16 +88,18 @@ func (w *world) compare(t *term) {
 		w.verdict.Breakf(check.PictureStored, "the inventory cannot be read: %v", err)
 		return
 	}
-	shown, removed := t.keeper.Snapshot(), t.removals()
-	for i := range w.plan.Size.Instances {
-		name := instanceName(i)
-		a, b := shown.InstanceNamed(name), stored.InstanceNamed(name)
-		if (a == nil) != (b == nil) || a != nil && (a.UUID != b.UUID || a.Serial != b.Serial) {
-			w.verdict.Breakf(check.PictureStored, "the leader shows %s as %s, and %s is stored", name, describe(a), describe(b))
+	shown := t.keeper.Snapshot()
+	for inst := range shown.Instances() {
+		if stored.Instance(inst.UUID) == nil {
+			w.verdict.Breakf(check.PictureStored, "the leader shows %s (%s), and it is not stored", inst.Name, inst.UUID)
 		}
-		w.onItsNode(name, b, stored, removed[name])
-		w.grownOnce(t, b)
 	}
+	for inst := range stored.Instances() {
+		if a := shown.Instance(inst.UUID); a == nil || a.Name != inst.Name || a.Serial != inst.Serial {
+			w.verdict.Breakf(check.PictureStored, "the leader shows %s as %+v, and %+v is stored", inst.Name, a, inst)
+		}
+	}
+	t.agreesWithNodes(stored)
 	for _, work := range w.plan.Work {
 		if check := kinds[work].check; check != nil {
 			check(t)
@@ -110,80 +110,6 @@ func (w *world) compare(t *term) {
 		if have, err := read.Job(context.Background(), j.ID); err != nil || have.Status() != j.Status() {
 			w.verdict.Breakf(check.PictureStored, "the leader shows job %d as %s, and stored is %v, %v", j.ID, j.Status(), have, err)
 		}
-	}
-}
-
-func describe(i *cluster.Instance) string {
-	if i == nil {
-		return "none"
-	}
-	return i.UUID
-}
-
-// removals are the instances whose removal failed: what is left of them the job has told.
-func (t *term) removals() map[string]bool {
-	all := map[string]bool{}
-	for j := range t.queue.Jobs().All() {
-		if op := j.Ops[0]; j.Status() == job.Error && op.Input.ID == "OP_INSTANCE_REMOVE" {
-			all[op.Input.Str("instance_name")] = true
-		}
-	}
-	return all
-}
-
-// onItsNode holds an instance of the inventory against the nodes. What a creation that
-// failed left under the name is another: it has a UUID of its own.
-func (w *world) onItsNode(name string, inst *cluster.Instance, snap *cluster.Snapshot, removed bool) {
-	on := map[string]hypervisor.Instance{}
-	for _, n := range w.nodes {
-		n.mu.Lock()
-		for _, m := range n.named(name) {
-			if inst == nil || m.UUID != inst.UUID {
-				w.Reached.Add("something is left by a creation that failed")
-				continue
-			}
-			on[n.full()] = m
-		}
-		n.mu.Unlock()
-	}
-	if inst == nil {
-		return
-	}
-	primary := snap.Node(inst.PrimaryNode).Name
-	_, there := on[primary]
-	switch m := on[primary]; {
-	case !there && len(on) == 0 && removed:
-		w.Reached.Add("an instance is left half removed")
-	case !there || len(on) > 1:
-		w.verdict.Breakf(check.OnItsNode, "%s (%s) is in the inventory on %s, and there on %v", name, inst.UUID, primary, slices.Sorted(maps.Keys(on)))
-	case len(m.Disks) < len(inst.Disks):
-		w.verdict.Breakf(check.OnItsNode, "%s has %d disks in the inventory, and %d on %s", name, len(inst.Disks), len(m.Disks), primary)
-	}
-}
-
-// grownOnce holds the size of an instance's disk against the jobs that had it grow: one that a
-// controller's end interrupted counts once, and one that failed may count.
-func (w *world) grownOnce(t *term, inst *cluster.Instance) {
-	if inst == nil || len(inst.Disks) == 0 {
-		return
-	}
-	done, failed := int64(0), int64(0)
-	for j := range t.queue.Jobs().All() {
-		op := &j.Ops[0]
-		if op.Input.ID != "OP_INSTANCE_GROW_DISK" || op.Input.Str("instance_name") != inst.Name || int64(op.Exec)*1000 < inst.CTime { // it was of an instance of before
-			continue
-		}
-		if j.Status() == job.Success {
-			done++
-		} else {
-			failed++
-		}
-	}
-	if grown := inst.Disks[0].Size - diskSize; grown < done*diskGrowth || grown > (done+failed)*diskGrowth {
-		w.verdict.Breakf(check.DoneOnce, "the disk of %s has grown by %d, by %d jobs that had it grow by %d and %d that failed", inst.Name, grown, done, int64(diskGrowth), failed)
-	}
-	if done > 0 {
-		w.Reached.Add("a disk has grown")
 	}
 }
 

@@ -267,9 +267,7 @@ func empty(name string) error {
 
 // begin counts that an effect begins, under whom. Nothing is installed on what runs.
 func (h host) begin(e effect.Effect) {
-	h.w.mu.Lock()
-	h.w.begins[fmt.Sprintf("%s under epoch %d", e.Name, e.Epoch)]++
-	h.w.mu.Unlock()
+	h.w.countBegin(e, 1)
 	_, uuid, installs := strings.Cut(e.Name, ": install ")
 	h.mu.Lock()
 	runs := h.machines[uuid].Active()
@@ -277,6 +275,14 @@ func (h host) begin(e effect.Effect) {
 	if installs && runs {
 		h.w.verdict.Breakf(check.RunOnce, "%s begins while it runs", e.Name)
 	}
+}
+
+// countBegin counts how often an effect was begun under a leader. One that was told to end before its time does not count: a leader that was
+// not sure that it leads ends what it began, and begins it anew when it is.
+func (w *world) countBegin(e effect.Effect, times int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begins[fmt.Sprintf("%s under epoch %d", e.Name, e.Epoch)] += times
 }
 
 // Find implements effect.Host.
@@ -322,6 +328,7 @@ func (p *proc) run(lasts time.Duration, odds int) {
 			timer.Reset(more)
 		case <-p.told:
 			going, exit = false, effect.Exit{}
+			p.node.w.countBegin(p.effect, -1)
 			if odds == 1 {
 				time.Sleep(3 * time.Second)
 			}

@@ -26,8 +26,8 @@ type sender struct {
 }
 
 // send gives an order about an instance.
-func (s sender) send(ctx context.Context, o agent.Order, instance, what string, give func(context.Context) error) error {
-	w := s.life.w
+func (s sender) send(ctx context.Context, o agent.Order, of hypervisor.Thing, what string, give func(context.Context) error) error {
+	w, instance := s.life.w, s.term.actsOn(o.Job, of)
 	defer w.effects.Acts(check.Effect{Node: s.Node(), Of: instance, What: what, Owner: s.life.id, Epoch: o.Epoch, Job: int64(o.Job)})()
 	time.Sleep(w.streams.Between("orders/"+s.life.name, 100*time.Microsecond, 3*time.Millisecond))
 	if err := s.life.cross(plan.Order); err != nil {
@@ -56,10 +56,19 @@ type under struct {
 func (s sender) under(o agent.Order) under { return under{o, s.term} }
 
 // actsFor notes who it is that a node does something for.
-func (w *world) actsFor(ctx context.Context, instance string) {
+func (w *world) actsFor(ctx context.Context, of hypervisor.Thing) {
 	if o, known := ctx.Value(ordering{}).(under); known {
-		o.term.acts(o.Job, instance)
+		o.term.acts(o.Job, o.term.actsOn(o.Job, of))
 	}
+}
+
+// actsOn is what a job acts on: all that has the name of an instance, which is locked by it, but for one that clears away what jobs
+// left. That goes by UUIDs, beside what is done to the instance of the name on other nodes.
+func (t *term) actsOn(id job.ID, of hypervisor.Thing) string {
+	if j := t.shown.Load().Jobs.Get(id); j != nil && j.Ops[0].Input.ID == "OP_NODE_CLEAR_ORPHANS" {
+		return of.UUID
+	}
+	return of.Name
 }
 
 // acts holds what a node does for a job to what was begun before: whatever another job did
@@ -85,45 +94,46 @@ func (t *term) acts(id job.ID, instance string) {
 
 // Prepare implements exec.Node.
 func (s sender) Prepare(ctx context.Context, o agent.Order, of hypervisor.Thing, disks []hypervisor.Disk) error {
-	return s.send(ctx, o, of.Name, "prepare", func(ctx context.Context) error { return s.ordered.Prepare(ctx, o, of, disks) })
+	return s.send(ctx, o, of, "prepare", func(ctx context.Context) error { return s.ordered.Prepare(ctx, o, of, disks) })
 }
 
 // Drop implements exec.Node.
 func (s sender) Drop(ctx context.Context, o agent.Order, of hypervisor.Thing, disks []string) error {
-	return s.send(ctx, o, of.Name, "drop disks of", func(ctx context.Context) error { return s.ordered.Drop(ctx, o, of, disks) })
+	return s.send(ctx, o, of, "drop disks of", func(ctx context.Context) error { return s.ordered.Drop(ctx, o, of, disks) })
 }
 
 // Install implements exec.Node.
 func (s sender) Install(ctx context.Context, o agent.Order, spec hypervisor.Spec, os string, params map[string]string) error {
-	return s.send(ctx, o, spec.Name, "install", func(ctx context.Context) error { return s.ordered.Install(ctx, o, spec, os, params) })
+	return s.send(ctx, o, spec.Thing(), "install", func(ctx context.Context) error { return s.ordered.Install(ctx, o, spec, os, params) })
 }
 
 // Start implements exec.Node.
 func (s sender) Start(ctx context.Context, o agent.Order, spec hypervisor.Spec, trail reason.Trail) error {
-	return s.send(ctx, o, spec.Name, "start", func(ctx context.Context) error { return s.ordered.Start(ctx, o, spec, trail) })
+	return s.send(ctx, o, spec.Thing(), "start", func(ctx context.Context) error { return s.ordered.Start(ctx, o, spec, trail) })
 }
 
 // Stop implements exec.Node.
 func (s sender) Stop(ctx context.Context, o agent.Order, of hypervisor.Thing, how hypervisor.Stop, trail reason.Trail) error {
-	return s.send(ctx, o, of.Name, "stop", func(ctx context.Context) error { return s.ordered.Stop(ctx, o, of, how, trail) })
+	return s.send(ctx, o, of, "stop", func(ctx context.Context) error { return s.ordered.Stop(ctx, o, of, how, trail) })
 }
 
 // RebootSoft implements exec.Node.
 func (s sender) RebootSoft(ctx context.Context, o agent.Order, of hypervisor.Thing, trail reason.Trail) error {
-	return s.send(ctx, o, of.Name, "reboot", func(ctx context.Context) error { return s.ordered.RebootSoft(ctx, o, of, trail) })
+	return s.send(ctx, o, of, "reboot", func(ctx context.Context) error { return s.ordered.RebootSoft(ctx, o, of, trail) })
 }
 
 // RebootHard implements exec.Node.
 func (s sender) RebootHard(ctx context.Context, o agent.Order, spec hypervisor.Spec, how hypervisor.Stop, trail reason.Trail) error {
-	return s.send(ctx, o, spec.Name, "restart", func(ctx context.Context) error { return s.ordered.RebootHard(ctx, o, spec, how, trail) })
+	return s.send(ctx, o, spec.Thing(), "restart", func(ctx context.Context) error { return s.ordered.RebootHard(ctx, o, spec, how, trail) })
 }
 
 // Rename implements exec.Node.
 func (s sender) Rename(ctx context.Context, o agent.Order, of hypervisor.Thing, to string) error {
-	return s.send(ctx, o, of.Name, "rename", func(ctx context.Context) error { return s.ordered.Rename(ctx, o, of, to) })
+	defer s.life.w.effects.Acts(check.Effect{Node: s.Node(), Of: to, What: "rename to", Owner: s.life.id, Epoch: o.Epoch, Job: int64(o.Job)})()
+	return s.send(ctx, o, of, "rename", func(ctx context.Context) error { return s.ordered.Rename(ctx, o, of, to) })
 }
 
 // Remove implements exec.Node.
 func (s sender) Remove(ctx context.Context, o agent.Order, of hypervisor.Thing) error {
-	return s.send(ctx, o, of.Name, "remove", func(ctx context.Context) error { return s.ordered.Remove(ctx, o, of) })
+	return s.send(ctx, o, of, "remove", func(ctx context.Context) error { return s.ordered.Remove(ctx, o, of) })
 }

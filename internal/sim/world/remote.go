@@ -30,6 +30,8 @@ type remote struct {
 	happened []string
 	changed  chan struct{} // closed and replaced when something has happened
 	away     int
+	// foreign are instances of somebody else, as they were, by name.
+	foreign map[string]instance
 }
 
 // instance is one of the cluster.
@@ -48,7 +50,7 @@ type remoteJob struct {
 }
 
 func newRemote(w *world) *remote {
-	return &remote{w: w, instances: map[string]*instance{}, jobs: map[job.ID]*remoteJob{}, keys: map[string]job.ID{}, busy: map[string]chan struct{}{}, changed: make(chan struct{})}
+	return &remote{w: w, foreign: map[string]instance{}, instances: map[string]*instance{}, jobs: map[job.ID]*remoteJob{}, keys: map[string]job.ID{}, busy: map[string]chan struct{}{}, changed: make(chan struct{})}
 }
 
 // goAway has the cluster answer nobody; what is returned ends that.
@@ -60,6 +62,17 @@ func (c *remote) goAway() (back func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.away--
+	}
+}
+
+// someoneElses has instances of somebody else under names that those of servers will get.
+func (c *remote) someoneElses() {
+	draw := c.w.streams.Of("someone else")
+	for range draw.IntN(3) {
+		name, uuid, stopped := server.InstanceName(serverPrefix, int64(1+draw.IntN(3*users))), c.w.newUUID(), draw.IntN(2) == 0
+		c.foreign[name] = instance{uuid: uuid, tags: map[string]bool{}, stopped: stopped}
+		c.instances[name] = &instance{uuid: uuid, tags: map[string]bool{}, stopped: stopped}
+		c.w.tellf("cluster", "has an instance of somebody else: %s (%s)", name, uuid)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -21,10 +22,14 @@ import (
 // users is how many clients have servers, each its own and all those of the others.
 const users = 2
 
+// serverPrefix begins the names of the instances of servers.
+const serverPrefix = "snf-"
+
 // tagNames are the names of tags of servers.
 const tagNames = 3
 
 func (w *world) serve(parts *sync.WaitGroup) {
+	w.cluster.someoneElses()
 	for i := range users {
 		u := &user{client: w.beside("user", i)}
 		parts.Go(func() { u.rounds(u.wish) })
@@ -45,7 +50,7 @@ func (t *term) openServers(ctx context.Context, s store.Store, log *slog.Logger)
 		return nil
 	}
 	t.servers, err = tagsync.Open(ctx, tagsync.Config{Store: s, Epoch: t.lease.Epoch, Picture: t.shown, Backends: map[string]tagsync.Backend{"": ofCluster{w.cluster, t.life}},
-		Policy: servertag.DefaultPolicy(), Catalogue: server.DefaultCatalogue(), Prefix: "snf-", Now: time.Now, NewUUID: w.newUUID, Log: log})
+		Policy: servertag.DefaultPolicy(), Catalogue: server.DefaultCatalogue(), Prefix: serverPrefix, Now: time.Now, NewUUID: w.newUUID, Log: log})
 	if err == nil {
 		t.servers.Run()
 	}
@@ -179,9 +184,14 @@ func (t *term) serversAgree() {
 			w.verdict.Breakf(check.Acknowledged, "server %s of %s is not there", id, s.by)
 		}
 	}
-	for name := range w.cluster.instances {
-		if !owned[name] {
+	for name, i := range w.cluster.instances {
+		if was, foreign := w.cluster.foreign[name]; !owned[name] && (!foreign || was.uuid != i.uuid) {
 			w.verdict.Breakf(check.NothingLeft, "the instance %s is nobody's", name)
+		}
+	}
+	for name, was := range w.cluster.foreign {
+		if i := w.cluster.instances[name]; i == nil || !reflect.DeepEqual(*i, was) {
+			w.verdict.Breakf(check.LeftAlone, "there was an instance %s of somebody else, %+v, and now it is %+v", name, was, i)
 		}
 	}
 }

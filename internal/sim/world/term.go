@@ -46,6 +46,9 @@ func (l *life) live() {
 			time.Sleep(time.Second)
 			continue
 		}
+		l.w.mu.Lock()
+		l.w.epoch = max(l.w.epoch, lease.Epoch)
+		l.w.mu.Unlock()
 		bar := fmt.Sprintf("term %d", lease.Epoch)
 		l.tellAlive(Event{Mark: Opens, Bar: bar, Text: fmt.Sprintf("leads with epoch %d", lease.Epoch)})
 		err = l.lead(s, lease)
@@ -179,6 +182,9 @@ func (l *life) lead(s *memory.Store, lease store.Lease) error {
 	return context.Cause(ctx)
 }
 
+// lifeOfStore is the life of the store, of which nothing is restored.
+const lifeOfStore = "life"
+
 // clusterName is the name of the group's cluster.
 const clusterName = "cluster.example"
 
@@ -206,7 +212,7 @@ func (t *term) open(ctx context.Context, s store.Store) (err error) {
 		querier.Rollout = t.rollout
 		maps.Copy(executors, t.rollout.Executors())
 	}
-	t.queue, err = queue.Open(ctx, queue.Config{Store: watched{s, t}, Epoch: t.lease.Epoch, Life: "life", Inventory: t.keeper, Picture: t.shown, Executors: executors,
+	t.queue, err = queue.Open(ctx, queue.Config{Store: watched{s, t}, Epoch: t.lease.Epoch, Life: lifeOfStore, Inventory: t.keeper, Picture: t.shown, Executors: executors,
 		Nodes: t.reach, Now: time.Now, NewUUID: w.newUUID, Log: log})
 	if err != nil {
 		return err

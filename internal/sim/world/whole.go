@@ -56,7 +56,7 @@ func (l *life) liveWhole() {
 	for l.ctx.Err() == nil {
 		on := &ground{life: l, terms: map[*app.Term]*term{}}
 		x := l.w.listen(l)
-		m := app.Join(app.Options{Name: l.name, Tasks: true, Log: slog.New(slog.DiscardHandler)}, on.ground(watchedGroup{s, on}, x))
+		m := app.Join(app.Options{Name: l.name, Tasks: true, AutoFinalize: true, Log: slog.New(slog.DiscardHandler)}, on.ground(watchedGroup{s, on}, x))
 		l.set(func() { l.member = m })
 		err := m.Run(l.ctx)
 		_ = x.Close()

@@ -35,6 +35,7 @@ var kinds = map[plan.Work]kind{
 	plan.Deployments: {(*world).deploy, (*term).deploymentsUndone, (*term).deploymentsAgree},
 	plan.Events:      {(*world).hear, (*term).eventsUndone, (*term).eventsAgree},
 	plan.Group:       {(*world).read, nil, (*term).standbysAgree},
+	plan.Strangers:   {(*world).estrange, nil, (*term).strangersAgree},
 }
 
 // beside is a client that asks for another kind of work.
@@ -84,7 +85,7 @@ func answer(out history.Output) string {
 // leader waits for somebody who leads.
 func (c *client) leader() *term {
 	for {
-		if t := c.w.leads(); t != nil && t.life.gate() == nil {
+		if t := c.w.leads(); t != nil && t.life.gate() == nil && !c.w.outdated(t) {
 			return t
 		}
 		c.within(400 * time.Millisecond)

@@ -66,6 +66,10 @@ type world struct {
 	rules    *check.Rules
 	rollouts rollouts
 	wires    wires
+	// strangers are on nodes from the beginning.
+	strangers []lonely
+	// leftovers are the UUIDs of what is there from the beginning, too, and a job left.
+	leftovers map[string]bool
 
 	mu      sync.Mutex // guards what follows
 	hash    hash.Hash64
@@ -78,6 +82,7 @@ type world struct {
 	acted   map[string]job.ID  // the job that acted on an instance last
 	begins  map[string]int     // how often an effect began, by its name
 	last    string             // the instance that somebody asked something of last
+	epoch   int64              // the highest under which somebody has begun to lead
 	beings  []string           // who asks for something, so that each has a number
 	// healing is when faults at crossings strike no more.
 	healing bool
@@ -87,7 +92,7 @@ type world struct {
 // Run lives through a history. It is to be called in a bubble.
 func Run(p plan.Plan, o Options) *Result {
 	w := &world{Options: o, plan: p, streams: plan.NewStreams(p.Seed), begun: time.Now(), record: &history.Record{}, hash: fnv.New64a(),
-		crossed: map[plan.Port]int{}, keys: map[string]*request{}, servers: map[string]*wanted{}, acted: map[string]job.ID{}, begins: map[string]int{}}
+		crossed: map[plan.Port]int{}, keys: map[string]*request{}, servers: map[string]*wanted{}, acted: map[string]job.ID{}, begins: map[string]int{}, leftovers: map[string]bool{}}
 	w.verdict = &check.Verdict{Since: w.since, Tell: func(b check.Broken) { w.tell(Event{Lane: "check", Mark: Wrong, Text: b.String()}) }}
 	w.epochs, w.effects, w.rules = check.NewEpochs(w.verdict), check.NewEffects(w.verdict), check.NewRules(w.verdict)
 	w.cluster, w.broker = newRemote(w), &broker{w: w, taken: map[string]int{}}
@@ -173,6 +178,13 @@ func (w *world) leads() (newest *term) {
 		}
 	}
 	return newest
+}
+
+// outdated tells whether another has begun to lead since a term began.
+func (w *world) outdated(t *term) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return t.lease.Epoch < w.epoch
 }
 
 // Event is something that happened.

@@ -48,7 +48,7 @@ func (d driver) build(ctx context.Context, name string, changes []overlay.Edit) 
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "simulation", "-overlay", file, "-o", program, "./test/simulate")
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-tags", "simulation", "-overlay", file, "-o", program, "./test/simulate")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fault.New(fault.Environment, "cannot build the simulation: %w\n%s", err, out)
