@@ -94,6 +94,29 @@ var knownFaults = []knownFault{
 	{"unsure-answers", "a leader answers from its picture without being certain that it leads", []overlay.Edit{
 		{File: "internal/app/assure.go", Old: "	if c.group == nil || c.isSure() {", New: "	if c.group == nil || c.isSure() || c.term.Err() == nil {"},
 	}},
+	{"server-by-name", "a server takes an instance over that has its name, whoever made that", []overlay.Edit{
+		{File: "internal/server/identity.go", Old: "	if !sight.Instance || s.owns(sight) {", New: "	if !sight.Instance || s.UUID == \"\" || s.owns(sight) {"},
+	}},
+	{"strangers-cleared", "a creation clears what has its name on the node, whoever made that", []overlay.Edit{
+		{File: "internal/exec/instance_create.go", Old: "		case there.LeftBy(c.env.Life) && ", New: "		case "},
+		{File: "internal/exec/instance_create.go", Old: "	w.Steps = append(w.Steps, disks, adds)\n", New: "	for i := range c.left {\n" +
+			"		w.Steps = append(w.Steps, onNode(removeFromNode, node.UUID, c.left[i].UUID, \"clear\", meant{name}))\n	}\n	w.Steps = append(w.Steps, disks, adds)\n"},
+	}},
+	{"strangers-are-orphans", "what a job of another store made is taken for what a job of this one left", []overlay.Edit{
+		{File: "internal/exec/node_orphans.go", Old: "	case i.MadeBy.Life != life:", New: "	case i.MadeBy.Life != life && false:"},
+	}},
+	{"cleared-beside", "what jobs left is cleared while others go on, who have just made something", []overlay.Edit{
+		{File: "internal/exec/catalogue.go", Old: "	\"OP_NODE_CLEAR_ORPHANS\":    {Locks: OnNode(\"node\"), ", New: "	\"OP_NODE_CLEAR_ORPHANS\":    {"},
+	}},
+	{"new-name-unlocked", "a rename locks the name that the instance has, and not the one that it gets", []overlay.Edit{
+		{File: "internal/exec/instance_rename.go", Old: "	return append(request, name...), err\n", New: "	return append(request, name[:0]...), err\n"},
+	}},
+	{"not-taken-back", "what an opcode that was ended had done is not taken back", []overlay.Edit{
+		{File: "internal/exec/engine.go", Old: "			g.cause = err\n			g.takeBack()\n", New: "			g.cause = err\n"},
+	}},
+	{"locks-of-now", "an opcode that goes on asks for the locks that it would need now, not for those that it held", []overlay.Edit{
+		{File: "internal/queue/machine/world.go", Old: ".WithPlacement(i, begun.Placement), begun.Locks\n", New: ".WithPlacement(i, begun.Placement), nil\n"},
+	}},
 	{"server-of-before", "after a write of unknown outcome a server is changed upon what it was before", []overlay.Edit{
 		{File: "internal/tagsync/tagsync.go", Old: "	if w.last.failed() { // only", New: "	if w.last.failed() {\n		w.last = nil\n	}\n	if w.last.failed() { // only"},
 	}},
