@@ -3,6 +3,8 @@ package cluster
 import (
 	"iter"
 	"sync"
+
+	"github.com/tidwall/btree"
 )
 
 // Snapshot is the inventory at one moment. It never changes and may be read
@@ -29,6 +31,8 @@ type state struct {
 	instancesByNetwork refs // network -> instances
 	groupsByNetwork    refs // network -> groups
 	tagged             refs // kind, NUL, tag -> objects
+
+	promises *btree.Map[string, Promises] // by primary node
 }
 
 // Empty returns a snapshot with nothing in it; its Cluster is nil.
@@ -44,6 +48,7 @@ func Empty() *Snapshot {
 		instancesByNetwork: newRefs(),
 		groupsByNetwork:    newRefs(),
 		tagged:             newRefs(),
+		promises:           &btree.Map[string, Promises]{},
 	}}
 }
 
@@ -52,7 +57,7 @@ func (s state) copy() state {
 		groups: s.groups.copy(), nodes: s.nodes.copy(), instances: s.instances.copy(), networks: s.networks.copy(),
 		nodesByGroup: s.nodesByGroup.copy(), instancesByNode: s.instancesByNode.copy(),
 		secondariesByNode: s.secondariesByNode.copy(), instancesByNetwork: s.instancesByNetwork.copy(),
-		groupsByNetwork: s.groupsByNetwork.copy(), tagged: s.tagged.copy(),
+		groupsByNetwork: s.groupsByNetwork.copy(), tagged: s.tagged.copy(), promises: s.promises.Copy(),
 	}
 }
 
@@ -125,8 +130,19 @@ func (s *Snapshot) put(o Object) {
 }
 
 // index adds an object to the indexes, unindex takes it out.
-func (s *Snapshot) index(o Object)   { s.eachRef(o, refs.add) }
-func (s *Snapshot) unindex(o Object) { s.eachRef(o, refs.remove) }
+func (s *Snapshot) index(o Object) {
+	s.eachRef(o, refs.add)
+	if inst, is := o.(*Instance); is {
+		s.promise(inst, 1)
+	}
+}
+
+func (s *Snapshot) unindex(o Object) {
+	s.eachRef(o, refs.remove)
+	if inst, is := o.(*Instance); is {
+		s.promise(inst, -1)
+	}
+}
 
 // eachRef calls do for each index entry that the object has.
 func (s *Snapshot) eachRef(o Object, do func(r refs, key, name, uuid string)) {

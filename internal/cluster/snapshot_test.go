@@ -45,9 +45,15 @@ func TestSnapshotAgreesWithModel(t *testing.T) {
 			}
 			i := instance(uuid, rapid.StringMatching(`w[0-9]{0,2}(\.[ab]1?)?`).Draw(t, "name"), rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"))
 			i.Tags = cluster.NewTags(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "tag"))
-			i.Disks = []cluster.Disk{{Type: cluster.DiskDRBD, Nodes: []string{"n1", "n2"}}}
+			i.Disks = []cluster.Disk{{Type: cluster.DiskDRBD, Nodes: []string{"n1", "n2"}, Size: rapid.Int64Range(0, 1000).Draw(t, "disk")}}
+			i.AdminState = rapid.SampledFrom([]string{cluster.AdminUp, cluster.AdminOffline}).Draw(t, "state")
+			i.BEParams = rapid.SampledFrom([]cluster.Params{nil, {"maxmem": int64(300)}, {"vcpus": int64(3), "maxmem": int64(500)}, {"maxmem": "many"}}).Draw(t, "parameters")
 			model[uuid] = i
 			s = s.With(cluster.Put(i))
+			if rapid.Bool().Draw(t, "defaults") {
+				defaults := cluster.Params{"maxmem": rapid.Int64Range(1, 100).Draw(t, "memory"), "vcpus": int64(2)}
+				s = s.With(cluster.Put(&cluster.Cluster{BEParams: map[string]cluster.Params{cluster.DefaultProfile: defaults}}))
+			}
 		}
 		if got := names(before.Instances()); !slices.Equal(got, beforeNames) {
 			t.Fatalf("an earlier snapshot changed: %q, was %q", got, beforeNames)
@@ -112,9 +118,33 @@ func checkNodes(t *rapid.T, s *cluster.Snapshot, model map[string]*cluster.Insta
 		t.Fatalf("%d instances are tagged, counted %d", tagged, got)
 	}
 	for _, n := range []string{"n1", "n2", "n"} {
+		checkPromises(t, s, model, n)
 		if s.CountPrimariesOn(n) != primaries[n] || s.CountSecondariesOn(n) != secondaries[n] {
 			t.Fatalf("%s: counted %d and %d, want %d and %d", n, s.CountPrimariesOn(n), s.CountSecondariesOn(n), primaries[n], secondaries[n])
 		}
+	}
+}
+
+// checkPromises sums up what is promised on a node, instance by instance.
+func checkPromises(t *rapid.T, s *cluster.Snapshot, model map[string]*cluster.Instance, node string) {
+	var want [3]int64
+	for _, i := range model {
+		if i.PrimaryNode != node {
+			continue
+		}
+		want[2] += i.DiskUsage()
+		for n, name := range []string{"maxmem", "vcpus"} {
+			v, own := i.BEParams[name]
+			if !own && s.Cluster() != nil {
+				v = s.Cluster().BEParams[cluster.DefaultProfile][name]
+			}
+			if amount, _ := v.(int64); i.AdminState != cluster.AdminOffline {
+				want[n] += amount
+			}
+		}
+	}
+	if got := s.PromisesOn(node); [3]int64{got.Memory, got.VCPUs, got.Disk} != want {
+		t.Fatalf("on %s %+v is promised, want %v", node, got, want)
 	}
 }
 

@@ -193,7 +193,12 @@ type look struct {
 	// exclusive are the beginnings of tags that two instances of one node may not share.
 	exclusive []string
 	own       []string // those tags of the instance
+	// sharing are the nodes that have an instance with one of them, by UUID: the first of its instances by name that has one.
+	sharing map[string]shared
 }
+
+// shared is an exclusive tag, and the instance that has it.
+type shared struct{ tag, instance string }
 
 // group is a node group as it counts for the decision.
 type group struct {
@@ -225,7 +230,22 @@ func newLook(w World, r Request, need Need) *look {
 			l.own = append(l.own, tag)
 		}
 	}
+	l.sharing = l.share()
 	return l
+}
+
+// share finds the nodes with an instance that has an exclusive tag of the new one.
+func (l *look) share() map[string]shared {
+	nodes := map[string]shared{}
+	for _, tag := range l.own {
+		for uuid := range l.Inventory.Tagged(cluster.KindInstance, tag) {
+			inst := l.Inventory.Instance(uuid)
+			if s, found := nodes[inst.PrimaryNode]; !found || cluster.CompareNames(inst.Name, s.instance) < 0 {
+				nodes[inst.PrimaryNode] = shared{tag, inst.Name}
+			}
+		}
+	}
+	return nodes
 }
 
 func (l *look) excludes(tag string) bool {
@@ -306,15 +326,11 @@ func (c *candidate) left() *load {
 // weigh sums up what the node's instances may use, running or not, and what is claimed. What is there to take is what the node said is
 // free, but no more than what is left of all when everybody takes what was promised.
 func (c *candidate) weigh() {
-	report := c.Reports[c.node.UUID]
-	var memory, disk int64
-	for inst := range c.Inventory.PrimariesOn(c.node.UUID) {
-		disk += inst.DiskUsage()
-		if inst.AdminState != cluster.AdminOffline {
-			memory += backend(c.cluster, inst, "maxmem")
-			c.load.vcpus += backend(c.cluster, inst, "vcpus")
-		}
-		c.conflicts(inst.Tags, inst.Name)
+	report, promised := c.Reports[c.node.UUID], c.Inventory.PromisesOn(c.node.UUID)
+	memory, disk := promised.Memory, promised.Disk
+	c.load.vcpus = promised.VCPUs
+	if s, found := c.sharing[c.node.UUID]; found {
+		c.load.conflict = s.tag + ", which " + s.instance + " has"
 	}
 	c.weighSecondaries(&disk)
 	var claimed Need
@@ -322,7 +338,7 @@ func (c *candidate) weigh() {
 		claimed.Memory += claim.Need.Memory
 		claimed.Disk += claim.Need.Disk
 		c.load.vcpus += claim.Need.VCPUs
-		c.conflicts(claim.Tags, "an instance that is being made")
+		c.conflicts(claim.Tags)
 	}
 	c.load.free = min(report.MemoryFree, report.Memory-memory) - claimed.Memory
 	c.load.disk = min(report.DiskFree, report.Disk-disk-claimed.Disk)
@@ -346,14 +362,14 @@ func (c *candidate) weighSecondaries(disk *int64) {
 	}
 }
 
-// conflicts notes that an instance of the node shares an exclusive tag with the new one.
-func (c *candidate) conflicts(tags []string, whose string) {
+// conflicts notes that an instance that is being made on the node shares an exclusive tag with the new one.
+func (c *candidate) conflicts(tags []string) {
 	if c.load.conflict != "" || len(c.own) == 0 {
 		return
 	}
 	for _, tag := range c.own {
 		if slices.Contains(tags, tag) {
-			c.load.conflict = tag + ", which " + whose + " has"
+			c.load.conflict = tag + ", which an instance that is being made has"
 			return
 		}
 	}
