@@ -94,6 +94,9 @@ var knownFaults = []knownFault{
 	{"unsure-answers", "a leader answers from its picture without being certain that it leads", []overlay.Edit{
 		{File: "internal/app/assure.go", Old: "	if c.group == nil || c.isSure() {", New: "	if c.group == nil || c.isSure() || c.term.Err() == nil {"},
 	}},
+	{"end-guessed", "the end of a task counts as not stored when the store cannot say what became of it", []overlay.Edit{
+		{File: "internal/rollout/task.go", Old: "		if !fault.Is(err, fault.Unavailable) {", New: "		if !fault.Is(err, fault.Unavailable) || tries > 0 {"},
+	}},
 	{"server-by-name", "a server takes an instance over that has its name, whoever made that", []overlay.Edit{
 		{File: "internal/server/identity.go", Old: "	if !sight.Instance || s.owns(sight) {", New: "	if !sight.Instance || s.UUID == \"\" || s.owns(sight) {"},
 	}},
