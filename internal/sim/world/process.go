@@ -24,7 +24,9 @@ type process struct {
 	// paused, cut, slow and away count the faults that make it so, which may overlap: away is
 	// apart from the others. silent tells which cut it is.
 	paused, cut, slow, away int
-	silent                  bool
+	// wentOn is when it last went on behind standing still.
+	wentOn time.Time
+	silent bool
 	// changed is closed and replaced when one of them changes.
 	changed chan struct{}
 }
@@ -155,7 +157,7 @@ func (p *process) suffer(f plan.Fault) (heal func()) {
 		p.set(func() { p.paused++ })
 		p.w.tell(Event{Lane: p.name, Mark: Opens, Bar: "paused", Text: "stands still"})
 		return func() {
-			p.set(func() { p.paused = max(0, p.paused-1) })
+			p.set(func() { p.paused, p.wentOn = max(0, p.paused-1), time.Now() })
 			p.w.tell(Event{Lane: p.name, Mark: Closes, Bar: "paused", Text: "goes on"})
 		}
 	case plan.Apart:

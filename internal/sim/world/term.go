@@ -146,11 +146,18 @@ func (t *term) writesAgain() bool {
 // leads.
 const stopTime = time.Second
 
-// stopped checks how long it took.
+// stopped checks how long it took, without the time for which it stood still.
 func (t *term) stopped() {
+	t.life.mu.Lock()
+	wentOn := t.life.wentOn
+	t.life.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if took := time.Since(t.fenced); !t.fenced.IsZero() && took > stopTime && !t.life.isDead() {
+	since := t.fenced
+	if wentOn.After(since) {
+		since = wentOn
+	}
+	if took := time.Since(since); !t.fenced.IsZero() && took > stopTime && !t.life.isDead() {
 		t.life.w.verdict.Breakf(check.FencedStops, "%s goes on for %v in its term of epoch %d", t.life.id, took, t.lease.Epoch)
 	}
 }
