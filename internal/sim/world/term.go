@@ -46,9 +46,7 @@ func (l *life) live() {
 			time.Sleep(time.Second)
 			continue
 		}
-		l.w.mu.Lock()
-		l.w.epoch = max(l.w.epoch, lease.Epoch)
-		l.w.mu.Unlock()
+		l.w.follows(lease.Epoch)
 		bar := fmt.Sprintf("term %d", lease.Epoch)
 		l.tellAlive(Event{Mark: Opens, Bar: bar, Text: fmt.Sprintf("leads with epoch %d", lease.Epoch)})
 		err = l.lead(s, lease)

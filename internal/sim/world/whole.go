@@ -135,6 +135,7 @@ func (g *ground) leads(t *app.Term) {
 	of := g.of(t)
 	of.keeper, of.queue, of.rollout, of.servers = t.Inventory, t.Queue, t.Rollout, t.Servers
 	g.life.set(func() { g.life.term = of })
+	g.life.w.follows(of.lease.Epoch)
 	g.life.tellAlive(Event{Mark: Opens, Bar: of.bar(), Text: "leads: " + of.bar()})
 }
 

@@ -180,6 +180,13 @@ func (w *world) leads() (newest *term) {
 	return newest
 }
 
+// follows notes that somebody begins to lead.
+func (w *world) follows(epoch int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.epoch = max(w.epoch, epoch)
+}
+
 // outdated tells whether another has begun to lead since a term began.
 func (w *world) outdated(t *term) bool {
 	w.mu.Lock()
