@@ -64,7 +64,7 @@ type request struct {
 	// empty if nobody knows.
 	Repeat bool   `json:"repeat,omitempty"`
 	Agent  string `json:"agent,omitempty"`
-	// Cancel ends the call, for that reason.
+	// Cancel is why the call of that name is to end, at pathCancel.
 	Cancel *failure `json:"cancel,omitempty"`
 	// Had are calls whose answers have come: they are not needed any more.
 	Had []string `json:"had,omitempty"`

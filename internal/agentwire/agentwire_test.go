@@ -23,12 +23,16 @@ func overHTTP(t *testing.T, a *agent.Agent) exec.Node {
 		h.Close()
 		s.Close()
 	})
-	transport := s.Client().Transport.(*http.Transport)
-	transport.TLSClientConfig.ServerName = "example.com"
-	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+	return NewClient(a.Node(), over(s, func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
-	}
-	return NewClient(a.Node(), func(context.Context) (http.RoundTripper, error) { return transport, nil }, 0)
+	}), 0)
+}
+
+// over is the connection to a server, whoever is asked for.
+func over(s *httptest.Server, dial func(ctx context.Context, network, address string) (net.Conn, error)) Conn {
+	transport := s.Client().Transport.(*http.Transport)
+	transport.TLSClientConfig.ServerName, transport.DialContext = "example.com", dial
+	return func(context.Context) (http.RoundTripper, error) { return transport, nil }
 }
 
 // TestOverHTTP holds both ends to the suite.

@@ -77,8 +77,10 @@ type (
 		Name  string `json:"name"`
 		Force bool   `json:"force,omitempty"`
 	}
-	nothing  struct{}
-	freshly  struct{ Fresh bool }
+	nothing struct{}
+	freshly struct {
+		Fresh bool `json:"fresh"`
+	}
 	duration struct {
 		For time.Duration `json:"for"`
 	}

@@ -91,11 +91,8 @@ func (a *asking) until(ctx context.Context) (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		if a.why.Err() != nil {
-			a.r.Cancel = failed(context.Cause(a.why))
-		}
 		answer, err := a.once(ctx, conn)
-		if answer != nil || !fault.Is(err, errCut) {
+		if answer != nil || !fault.Is(err, codeCut) {
 			return answer.result(err)
 		}
 		if ctx.Err() != nil || time.Since(a.lost) > a.client.away {
@@ -118,8 +115,8 @@ func (a *asking) unanswered(what string, err error) error {
 	return fault.New(fault.Unavailable, "node %s does not answer %s: %s: %w", a.client.node, a.name, what, err)
 }
 
-// errCut is the code of what was said about a call whose connection ended before its answer.
-const errCut fault.Code = "cut"
+// codeCut is the code of what was said about a call whose connection ended before its answer.
+const codeCut fault.Code = "cut"
 
 func (e *end) result(err error) (json.RawMessage, error) {
 	if e == nil {
@@ -150,9 +147,11 @@ func (a *asking) connection(ctx context.Context) (http.RoundTripper, error) {
 	return nil, fault.New(fault.Environment, "node %s is away, and was not asked to %s: %w", a.client.node, a.name, err).WithHint("see whether its agent runs and reaches the controller")
 }
 
-// once sends the call once. Without an answer the error has the code errCut if the call may be repeated.
+// once sends the call once. Without an answer the error has the code codeCut if the call may be repeated.
 func (a *asking) once(ctx context.Context, conn http.RoundTripper) (*end, error) {
-	a.r.Had = a.client.take()
+	if a.lasts { // of others nothing is kept, and they tell nothing
+		a.r.Had = a.client.take()
+	}
 	text, err := json.Marshal(a.r)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "the call cannot be written: %w", err)
@@ -161,7 +160,7 @@ func (a *asking) once(ctx context.Context, conn http.RoundTripper) (*end, error)
 	res, err := post(ctx, conn, pathCalls+a.name, text)
 	if err != nil {
 		a.client.give(a.r.Had)
-		return nil, fault.New(errCut, "%w", err)
+		return nil, fault.New(codeCut, "%w", err)
 	}
 	defer res.Body.Close() //nolint:errcheck // what was to be read was read
 	a.client.answered(res.Header.Get(headerAgent))
@@ -231,9 +230,9 @@ func (a *asking) read(body io.Reader) (*end, error) {
 	case err == bufio.ErrTooLong: //nolint:errorlint // it is returned as it is
 		return nil, fault.New(fault.Unavailable, "node %s answered with more than %d bytes at once", a.client.node, maxFrame)
 	case err != nil:
-		return nil, fault.New(errCut, "%w", err)
+		return nil, fault.New(codeCut, "%w", err)
 	}
-	return nil, fault.New(errCut, "the answer has no end")
+	return nil, fault.New(codeCut, "the answer has no end")
 }
 
 // wholeLines leaves out what a cut has left of a line.
@@ -270,21 +269,32 @@ func (c *Client) give(ids []string) {
 	}
 }
 
-// cancel ends a call over the connection there is. Over one that is lost the call is repeated, with its end.
+// cancel ends a call, and says so again until the agent knows the call, which may overtake it, or ctx ends, as it does with the call.
 func (c *Client) cancel(ctx context.Context, id string, why error) {
-	limit, stop := context.WithTimeout(ctx, ending)
-	defer stop()
-	conn, err := c.conn(limit)
-	if err != nil {
-		return
-	}
 	text, err := json.Marshal(request{Node: c.node, ID: id, Args: json.RawMessage("null"), Cancel: failed(why)})
 	if err != nil {
-		return
+		return // its fields are texts
 	}
-	if res, err := post(limit, conn, pathCancel, text); err == nil {
-		_ = res.Body.Close()
+	for tries := 1; ctx.Err() == nil && !c.canceled(ctx, text); tries++ {
+		select {
+		case <-time.After(pauses().After(tries)):
+		case <-ctx.Done():
+		}
 	}
+}
+
+// canceled tells whether the agent has ended a call.
+func (c *Client) canceled(ctx context.Context, text []byte) bool {
+	conn, err := c.conn(ctx)
+	if err != nil {
+		return false
+	}
+	res, err := post(ctx, conn, pathCancel, text)
+	if err != nil {
+		return false
+	}
+	_ = res.Body.Close()
+	return res.StatusCode == http.StatusOK
 }
 
 // Node implements exec.Node, as do the others.

@@ -53,10 +53,7 @@ func (w *wire) reach(t *testing.T, a *agent.Agent) exec.Node {
 		w.cut()
 		w.server.Close()
 	})
-	transport := w.server.Client().Transport.(*http.Transport)
-	transport.TLSClientConfig.ServerName = "example.com"
-	transport.DialContext = w.dial
-	return NewClient(a.Node(), func(context.Context) (http.RoundTripper, error) { return transport, nil }, 0)
+	return NewClient(a.Node(), over(w.server, w.dial), 0)
 }
 
 // serve has an agent begin anew.
@@ -185,6 +182,44 @@ func TestALostConnectionEndsNothing(t *testing.T) {
 	w.lies(false)
 	r.Want(fault.Canceled, nodetest.Within(t, result, "the answer of a script that was ended"))
 	begun.Gone()
+}
+
+// overtaken is a connection on which the first call waits until its end was answered: that may overtake it.
+type overtaken struct {
+	http.RoundTripper
+
+	ended chan struct{} // closed when an end was answered
+	once  sync.Once
+	calls chan struct{} // a token for each call that is on its way
+}
+
+func (o *overtaken) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path != pathCancel {
+		o.calls <- struct{}{}
+		<-o.ended
+		return o.RoundTripper.RoundTrip(r)
+	}
+	defer o.once.Do(func() { close(o.ended) })
+	return o.RoundTripper.RoundTrip(r)
+}
+
+// TestTheEndOfACallMayOvertakeIt ends a call of which the agent has not heard yet.
+func TestTheEndOfACallMayOvertakeIt(t *testing.T) {
+	w := &wire{}
+	r := nodetest.New(t, w.reach)
+	conn, err := r.Node.(*Client).conn(t.Context())
+	r.Must(err)
+	o := &overtaken{RoundTripper: conn, ended: make(chan struct{}), calls: make(chan struct{}, 1)}
+	client := NewClient(r.Node.Node(), func(context.Context) (http.RoundTripper, error) { return o, nil }, 0)
+	ctx, end := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- client.Delay(ctx, time.Hour) }()
+	<-o.calls
+	end()
+	begun := time.Now()
+	if err := nodetest.Within(t, result, "the end of the call"); err == nil || time.Since(begun) >= ending {
+		t.Errorf("the call ended after %v: %v", time.Since(begun), err)
+	}
 }
 
 // TestLinesAreToldOnce cuts the wire beneath a task that talks.

@@ -103,9 +103,6 @@ func (e *executions) begin(r *request, name string, once bool, do func(context.C
 		e.running++
 		e.all.Go(func() { e.carryOut(ctx, r.ID, x, do) })
 	}
-	if r.Cancel != nil {
-		x.cancel(r.Cancel.fault())
-	}
 	return x, nil
 }
 
@@ -145,6 +142,9 @@ func carry(ctx context.Context, n exec.Node, log func(string), do func(context.C
 
 // had forgets answers that have come, or that nobody has asked for, for long. Who calls it holds mu.
 func (e *executions) had(ids []string) {
+	if len(ids) == 0 {
+		return
+	}
 	for _, id := range ids {
 		if x := e.byID[id]; x == nil || !x.over() {
 			continue
@@ -167,11 +167,13 @@ func (x *execution) over() bool {
 	return x.end != nil
 }
 
-// cancelCall ends a call, if it is known.
-func (e *executions) cancelCall(id string, why error) {
+// cancelCall ends a call; false if there is none of that name.
+func (e *executions) cancelCall(id string, why error) (known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if x := e.byID[id]; x != nil {
+	x := e.byID[id]
+	if x != nil {
 		x.cancel(why)
 	}
+	return x != nil
 }

@@ -104,7 +104,9 @@ func (h *Handler) canceled(w http.ResponseWriter, r *request) error {
 	if r.Cancel == nil {
 		return fault.New(fault.Invalid, "it is not said why the call is to end").At("cancel")
 	}
-	h.calls.cancelCall(r.ID, r.Cancel.fault())
+	if !h.calls.cancelCall(r.ID, r.Cancel.fault()) {
+		return fault.New(fault.NotFound, "there is no call %.100q", r.ID).WithHint("it may be on its way: say it again")
+	}
 	newStream(w).write(frame{End: &end{}})
 	return nil
 }

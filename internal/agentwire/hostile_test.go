@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -83,20 +84,29 @@ func TestHostileAgents(t *testing.T) {
 
 // TestAnAgentThatTalksWithoutEnd sends lines until the one who asked has had enough.
 func TestAnAgentThatTalksWithoutEnd(t *testing.T) {
-	client := NewClient("node1", func(context.Context) (http.RoundTripper, error) {
-		return saying(200, endless("{\"line\":\"and another\"}\n")), nil
-	}, time.Minute)
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer stop()
-	read := make(chan error, 1)
-	a := &asking{client: client, name: "run-task", why: ctx, r: request{Node: "node1"}, log: func(string) {}}
-	go func() {
-		_, err := a.until(ctx)
-		read <- err
-	}()
-	if err := nodetest.Within(t, read, "the end of an endless answer"); err == nil {
-		t.Error("an answer without an end is one")
+	gone := make(chan struct{})
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		defer close(gone)
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(w, "{\"line\":\"and another\"}\n")
+		}
+	}))
+	defer s.Close()
+	client := NewClient("node1", over(s, func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
+	}), time.Minute)
+	ctx, stop := context.WithCancel(t.Context())
+	const enough = 10_000
+	lines := 0
+	a := &asking{client: client, name: "info", why: ctx, r: request{Node: "node1"}, log: func(string) {
+		if lines++; lines == enough {
+			stop()
+		}
+	}}
+	if _, err := a.until(ctx); !fault.Is(err, fault.Unavailable) || lines < enough {
+		t.Errorf("after %d lines: %v", lines, err)
 	}
+	nodetest.Within(t, gone, "the end of an answer that nobody reads")
 }
 
 // TestHostileControllers sends what is no call.

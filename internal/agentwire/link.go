@@ -92,7 +92,8 @@ func NewHub(who func(*x509.Certificate) (node string, err error), log *slog.Logg
 	return &Hub{who: who, log: log, links: map[string]*http.ClientConn{}, news: make(chan struct{})}
 }
 
-// Serve takes connections from a listener whose TLS asks for verified certificates, until that is closed.
+// Serve takes connections from a listener whose TLS asks for verified certificates, until that is closed. The listener bounds how many there
+// are (package gate).
 func (h *Hub) Serve(l net.Listener) error {
 	for {
 		conn, err := l.Accept()
@@ -259,11 +260,12 @@ func redials() backoff.Pauses {
 // Run keeps the link until ctx ends.
 func (d *Dialer) Run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
-		served, err := d.once(ctx)
+		begun := time.Now()
+		err := d.once(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if failures++; served {
+		if failures++; time.Since(begun) > redials().Longest { // a link that is ended at once is none: two agents of one node would fight for it
 			failures = 1
 		}
 		pause := redials().After(failures)
@@ -276,21 +278,21 @@ func (d *Dialer) Run(ctx context.Context) {
 }
 
 // once dials, and serves until the link ends.
-func (d *Dialer) once(ctx context.Context) (served bool, err error) {
+func (d *Dialer) once(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(ctx, greetTime)
 	defer cancel()
 	config := d.TLS.Clone()
 	config.NextProtos = []string{"h2"}
 	conn, err := (&tls.Dialer{Config: config}).DialContext(limit, "tcp", d.Address)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if err := d.greet(conn); err != nil {
 		_ = conn.Close()
-		return false, err
+		return err
 	}
 	d.serve(ctx, conn)
-	return true, errors.New("the link was ended")
+	return errors.New("the link was ended")
 }
 
 // greet says who the agent is, and hears whether it is welcome.

@@ -460,3 +460,18 @@ func BenchmarkDecide(b *testing.B) {
 		placement.Decide(w, r)
 	}
 }
+
+// Of several instances of a node that share exclusive tags with the new one the first by name is told.
+func TestTheFirstThatSharesATagIsTold(t *testing.T) {
+	s := newSite("htools:iextags:service")
+	s.node("node1", "g1")
+	for _, name := range []string{"i10", "i2", "i3"} {
+		s.instance(name, "node1", "", 100, "service:"+name, "service:web")
+	}
+	r := placement.Request{Instance: instance("new", 100, 100, 1)}
+	r.Instance.Tags = cluster.NewTags("service:web", "service:i10")
+	d := placement.Decide(s.world(), r)
+	if v := d.Nodes[0]; v.Fails != placement.Exclusion || v.Detail != "service:web, which i2 has" {
+		t.Errorf("told is %+v", v)
+	}
+}

@@ -270,6 +270,39 @@ func TestTheLeadEndsScriptsInTime(t *testing.T) {
 	})
 }
 
+// TestWhoWaitsForTheLeadIsTold waits for a lead that is sure again, one that is lost, and one that stays as it is.
+func TestWhoWaitsForTheLeadIsTold(t *testing.T) {
+	lost := fault.New(fault.Fenced, "another leads")
+	for what, c := range map[string]struct {
+		then func(l *Lead, stop func())
+		want fault.Code
+	}{
+		"sure again": {func(l *Lead, _ func()) { l.Extend(time.Now().Add(time.Hour)) }, ""},
+		"lost":       {func(l *Lead, _ func()) { l.Lose(lost) }, fault.Fenced},
+		"given up":   {func(_ *Lead, stop func()) { stop() }, fault.Internal},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l, told := &Lead{}, make(chan error, 1)
+			l.Extend(time.Now())
+			ctx, stop := context.WithCancel(t.Context())
+			go func() { told <- l.Await(ctx) }()
+			pass(time.Minute)
+			if len(told) != 0 {
+				t.Fatalf("%s: nobody waits: %v", what, <-told)
+			}
+			c.then(l, stop)
+			synctest.Wait()
+			if len(told) != 1 {
+				t.Errorf("%s: who waits is not told", what)
+			} else if err := <-told; fault.CodeOf(err) != c.want {
+				t.Errorf("%s: %v", what, err)
+			}
+			stop()
+			synctest.Wait()
+		})
+	}
+}
+
 // TestTasksAreJoinedAndEnded has the next leader order the same step of a deployment, and then another attempt at it.
 func TestTasksAreJoinedAndEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
