@@ -2,7 +2,6 @@ package luxi
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -90,15 +89,13 @@ func TestUnfinishedRequestsAreBoundedInTime(t *testing.T) {
 
 func TestRequestsInFlightShareTheirMemory(t *testing.T) {
 	block := make(chan struct{})
-	s, path := echoServer(t, block, func(s *Server) {
+	_, path := echoServer(t, block, func(s *Server) {
 		s.maxFrame, s.memory = 1<<20, intake.NewBudget(800<<10)
 	})
 	long := strings.Repeat("x", 300<<10)
 	first := dialRaw(t, path)
 	first.send(`{"method":"Block","args":[],"more":"` + long + `"}` + "\x03")
-	for s.memory.Taken() < int64(len(long)) {
-		runtime.Gosched()
-	}
+	block <- struct{}{} // it has been read, and all that it takes is taken
 	if got := dialRaw(t, path).ask(`{"method":"Echo","args":["` + long + `"]}`); got.Success || got.Fault.Code != fault.Busy {
 		t.Errorf("beside a long request: %v", got.Fault)
 	}

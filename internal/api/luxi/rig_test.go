@@ -178,7 +178,7 @@ func (c *conn) ask(text string) response {
 	c.send(text + "\x03")
 	r, ok := c.receive()
 	if !ok {
-		c.Fatalf("no answer to %s", text)
+		c.Fatalf("no answer to %.200s", text)
 	}
 	return r
 }

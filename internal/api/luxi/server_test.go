@@ -19,7 +19,8 @@ import (
 	"github.com/drover-project/drover/internal/testkit"
 )
 
-// echoServer answers Echo, blocks in Block until the channel is closed, and
+// echoServer answers Echo, blocks in Block until the channel is closed (who
+// sends to the channel knows, when that returns, that it is in Block), and
 // panics in Panic.
 // Limits are set before it listens, for connections read them.
 func echoServer(t *testing.T, block chan struct{}, limits ...func(*Server)) (*Server, string) {
@@ -29,7 +30,11 @@ func echoServer(t *testing.T, block chan struct{}, limits ...func(*Server)) (*Se
 		{"Fail", 0, 0, func(context.Context, *Deps, *arguments) (any, error) {
 			return nil, fault.New(fault.NotFound, "no such thing").At("x").WithHint("look elsewhere")
 		}},
-		{"Block", 0, 0, func(context.Context, *Deps, *arguments) (any, error) { <-block; return true, nil }},
+		{"Block", 0, 0, func(context.Context, *Deps, *arguments) (any, error) {
+			for range block {
+			}
+			return true, nil
+		}},
 		{"Panic", 0, 0, func(context.Context, *Deps, *arguments) (any, error) { panic("on purpose") }},
 	})
 	s.maxFrame = 100_000
