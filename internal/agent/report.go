@@ -107,14 +107,15 @@ func (r *reporter) read(ctx context.Context) State {
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	answer := make(chan State, 1)
+	answer := make(chan State)
 	go func() {
 		if s.Node, s.Err = r.driver.Node(ctx); s.Err == nil {
 			s.Instances, s.Err = r.driver.Instances(ctx)
 		}
 		<-r.asking
-		answer <- s
-		if ctx.Err() != nil { // too late for this report
+		select {
+		case answer <- s:
+		case <-ctx.Done(): // too late for this report
 			signal(r.stale)
 		}
 	}()
