@@ -66,7 +66,7 @@ type testCase struct {
 }
 
 // deadline bounds each test of the suite.
-var deadline = 2 * testkit.Patience()
+var deadline = 4 * testkit.Patience()
 
 // fixture is one store under test.
 type fixture struct {

@@ -10,6 +10,7 @@
 package rabbit
 
 import (
+	"crypto/rand"
 	"errors"
 	"net"
 	"os"
@@ -58,8 +59,16 @@ func Start(tb testing.TB) *Broker {
 			tb.Error(err)
 		}
 	})
-	if b.cred != nil {
-		if err := os.Chown(dir, int(b.cred.Uid), int(b.cred.Gid)); err != nil {
+	// Made by the broker itself it is everybody's for a moment, and one that is killed in that moment never starts again.
+	cookie := filepath.Join(dir, ".erlang.cookie")
+	if err := os.WriteFile(cookie, []byte(rand.Text()), 0o400); err != nil {
+		tb.Fatal(err)
+	}
+	for _, path := range []string{dir, cookie} {
+		if b.cred == nil {
+			break
+		}
+		if err := os.Chown(path, int(b.cred.Uid), int(b.cred.Gid)); err != nil {
 			tb.Fatal(err)
 		}
 	}
