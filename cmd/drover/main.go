@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/drover-project/drover/internal/agentd"
 	"github.com/drover-project/drover/internal/app"
 	"github.com/drover-project/drover/internal/bench"
 	"github.com/drover-project/drover/internal/cli"
@@ -33,7 +34,7 @@ func run() int {
 		StdoutTerminal: isTerminal(os.Stdout),
 		StderrTerminal: isTerminal(os.Stderr) && isTerminal(os.Stdin),
 		Columns:        columns(),
-		Extra:          []*cobra.Command{app.DevCommand(), app.ServeCommand(), app.StoreCommand(), app.BackupCommand(), bench.Command(), yaqlcmd.New()},
+		Extra:          []*cobra.Command{app.DevCommand(), app.ServeCommand(), app.StoreCommand(), app.BackupCommand(), agentd.Command(), bench.Command(), yaqlcmd.New()},
 	})
 }
 

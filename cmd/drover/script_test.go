@@ -169,7 +169,7 @@ func cluster(nodes int) (dir string, stop func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(readiness, 1), make(chan error, 1)
 	go func() {
-		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Compute: "127.0.0.1:0", Mond: "127.0.0.1:0", Nodes: nodes, Tasks: true,
+		ended <- app.Run(ctx, app.Options{Data: dir, RAPI: "127.0.0.1:0", Compute: "127.0.0.1:0", Mond: "127.0.0.1:0", AgentAddress: "127.0.0.1:0", Nodes: nodes, Tasks: true,
 			Out: ready, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	}()
 	stop = func() error {

@@ -96,6 +96,12 @@ func (a *Agent) Close() error {
 	return a.cfg.Driver.Close()
 }
 
+// Follow has the node follow the leader of an epoch from now on, if it is newer: what is left of earlier ones is told to end. fault.Fenced if another has
+// followed that leader already.
+func (a *Agent) Follow(ctx context.Context, epoch int64) error {
+	return a.fence.Check(ctx, effect.Claim{Order: Order{Epoch: epoch}, What: "follow a controller"})
+}
+
 // carryOut does what an order says to one instance, unless that was done
 // before. Orders for one instance follow each other.
 func (a *Agent) carryOut(ctx context.Context, order Order, instance, what string, act func() error) error {

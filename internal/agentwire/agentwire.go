@@ -9,7 +9,8 @@
 // Invariants:
 //   - Both ends keep package nodetest's promises (TestOverHTTP, TestOverTLS).
 //   - A call whose connection is cut is repeated, and joined or answered: nothing is done twice (TestHistoriesOfCuts, TestACutIsJoined). When
-//     the agent has begun anew meanwhile, what may not be done twice is Unavailable: nobody knows (TestAnotherAgentDoesNothingTwice).
+//     the agent has begun anew meanwhile, what may not be done twice is looked up in its journal, and Unavailable if it ended in the midst: nobody
+//     knows (TestAnotherAgentDoesNothingTwice, TestTheNextAgentKnowsWhatWasDone).
 //   - Ending a call is a call of its own: a connection that is lost ends nothing (TestALostConnectionEndsNothing).
 //   - What either end sends is bounded, and refused where it is read (TestHostileAgents, TestHostileControllers).
 //   - A node is who its certificate says, and serves one connection, the newest (TestOnlyTheNodeItself, TestTheNewestConnection).
@@ -145,6 +146,8 @@ func validID(id string) bool {
 const (
 	// Away is how long a call waits for a node that is away before it is given up, if nothing else is asked for.
 	Away = time.Minute
+	// Looking is how long one waits that only asks: enough for an agent to find another leader.
+	Looking = 15 * time.Second
 	// ending is how long a call that was ended may take to come to its end.
 	ending = 30 * time.Second
 )

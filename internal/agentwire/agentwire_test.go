@@ -15,7 +15,7 @@ import (
 // overHTTP reaches an agent over a loopback connection.
 func overHTTP(t *testing.T, a *agent.Agent) exec.Node {
 	t.Helper()
-	h := NewHandler(a)
+	h := newHandler(t, a)
 	s := httptest.NewUnstartedServer(h)
 	s.EnableHTTP2 = true
 	s.StartTLS()
@@ -26,6 +26,16 @@ func overHTTP(t *testing.T, a *agent.Agent) exec.Node {
 	return NewClient(a.Node(), over(s, func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
 	}), 0)
+}
+
+// newHandler is a handler that keeps nothing on disk.
+func newHandler(t *testing.T, n Served) *Handler {
+	t.Helper()
+	h, err := NewHandler(n, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 // over is the connection to a server, whoever is asked for.

@@ -14,6 +14,15 @@ import (
 	"github.com/drover-project/drover/internal/reason"
 )
 
+// Served is a node that is served: it is asked for what executors need, and for what queries do.
+type Served interface {
+	exec.Node
+	// OSes lists the operating system definitions of the node.
+	OSes(ctx context.Context) ([]agent.OS, error)
+	// Reason is why an instance changed its state last; nil if nobody knows.
+	Reason(instance string) reason.Trail
+}
+
 // call is one method of the port: both ends are made from it.
 type call[Args, Result any] struct {
 	name string
@@ -21,7 +30,7 @@ type call[Args, Result any] struct {
 	lasts bool
 	// once says that it does more when it is carried out again. Scripts and tasks have fences of their own: package effect.
 	once bool
-	do   func(ctx context.Context, n exec.Node, a Args, log func(string)) (Result, error)
+	do   func(ctx context.Context, n Served, a Args, log func(string)) (Result, error)
 }
 
 // none is the result of a call that has none.
@@ -31,16 +40,16 @@ type none struct{}
 type served struct {
 	lasts, once bool
 	// serve reads the arguments; what it returns carries the call out.
-	serve func(args json.RawMessage) (func(ctx context.Context, n exec.Node, log func(string)) (any, error), error)
+	serve func(args json.RawMessage) (func(ctx context.Context, n Served, log func(string)) (any, error), error)
 }
 
 func (c *call[A, R]) served() served {
-	return served{lasts: c.lasts, once: c.once, serve: func(text json.RawMessage) (func(context.Context, exec.Node, func(string)) (any, error), error) {
+	return served{lasts: c.lasts, once: c.once, serve: func(text json.RawMessage) (func(context.Context, Served, func(string)) (any, error), error) {
 		var a A
 		if err := read(text, &a); err != nil {
 			return nil, fault.New(fault.Invalid, "the arguments of %s cannot be read: %w", c.name, err)
 		}
-		return func(ctx context.Context, n exec.Node, log func(string)) (any, error) { return c.do(ctx, n, a, log) }, nil
+		return func(ctx context.Context, n Served, log func(string)) (any, error) { return c.do(ctx, n, a, log) }, nil
 	}}
 }
 
@@ -129,56 +138,62 @@ type (
 
 // The calls, one for each method of the port that goes to the node.
 var (
-	callInstance = call[aThing, hypervisor.Instance]{name: "instance", do: func(ctx context.Context, n exec.Node, a aThing, _ func(string)) (hypervisor.Instance, error) {
+	callInstance = call[aThing, hypervisor.Instance]{name: "instance", do: func(ctx context.Context, n Served, a aThing, _ func(string)) (hypervisor.Instance, error) {
 		return n.Instance(ctx, a.Thing)
 	}}
-	callNamed = call[aName, []hypervisor.Instance]{name: "named", do: func(ctx context.Context, n exec.Node, a aName, _ func(string)) ([]hypervisor.Instance, error) {
+	callNamed = call[aName, []hypervisor.Instance]{name: "named", do: func(ctx context.Context, n Served, a aName, _ func(string)) ([]hypervisor.Instance, error) {
 		return n.Named(ctx, a.Name)
 	}}
-	callInstances = call[nothing, []hypervisor.Instance]{name: "instances", do: func(ctx context.Context, n exec.Node, _ nothing, _ func(string)) ([]hypervisor.Instance, error) {
+	callInstances = call[nothing, []hypervisor.Instance]{name: "instances", do: func(ctx context.Context, n Served, _ nothing, _ func(string)) ([]hypervisor.Instance, error) {
 		return n.Instances(ctx)
 	}}
-	callInfo = call[nothing, hypervisor.Node]{name: "info", do: func(ctx context.Context, n exec.Node, _ nothing, _ func(string)) (hypervisor.Node, error) {
+	callInfo = call[nothing, hypervisor.Node]{name: "info", do: func(ctx context.Context, n Served, _ nothing, _ func(string)) (hypervisor.Node, error) {
 		return n.Info(ctx)
 	}}
-	callState = call[freshly, told]{name: "state", do: func(ctx context.Context, n exec.Node, a freshly, _ func(string)) (told, error) {
+	callState = call[freshly, told]{name: "state", do: func(ctx context.Context, n Served, a freshly, _ func(string)) (told, error) {
 		s, err := n.State(ctx, a.Fresh)
 		return told{At: s.At, Node: s.Node, Instances: s.Instances, Error: failed(s.Err)}, err
 	}}
-	callFindOS = call[aName, agent.OS]{name: "find-os", do: func(ctx context.Context, n exec.Node, a aName, _ func(string)) (agent.OS, error) {
+	callFindOS = call[aName, agent.OS]{name: "find-os", do: func(ctx context.Context, n Served, a aName, _ func(string)) (agent.OS, error) {
 		return n.FindOS(ctx, a.Name, a.Force)
 	}}
-	callDelay = call[duration, none]{name: "delay", lasts: true, do: func(ctx context.Context, n exec.Node, a duration, _ func(string)) (none, error) {
+	callOSes = call[nothing, []agent.OS]{name: "oses", do: func(ctx context.Context, n Served, _ nothing, _ func(string)) ([]agent.OS, error) {
+		return n.OSes(ctx)
+	}}
+	callReason = call[aName, reason.Trail]{name: "reason", do: func(_ context.Context, n Served, a aName, _ func(string)) (reason.Trail, error) {
+		return n.Reason(a.Name), nil
+	}}
+	callDelay = call[duration, none]{name: "delay", lasts: true, do: func(ctx context.Context, n Served, a duration, _ func(string)) (none, error) {
 		return none{}, n.Delay(ctx, a.For)
 	}}
-	callPrepare = call[toDisks, none]{name: "prepare", lasts: true, do: func(ctx context.Context, n exec.Node, a toDisks, _ func(string)) (none, error) {
+	callPrepare = call[toDisks, none]{name: "prepare", lasts: true, do: func(ctx context.Context, n Served, a toDisks, _ func(string)) (none, error) {
 		return none{}, n.Prepare(ctx, a.Order, a.Thing, a.Disks)
 	}}
-	callDrop = call[toDrop, none]{name: "drop", lasts: true, do: func(ctx context.Context, n exec.Node, a toDrop, _ func(string)) (none, error) {
+	callDrop = call[toDrop, none]{name: "drop", lasts: true, do: func(ctx context.Context, n Served, a toDrop, _ func(string)) (none, error) {
 		return none{}, n.Drop(ctx, a.Order, a.Thing, a.Disks)
 	}}
-	callInstall = call[toInstall, none]{name: "install", lasts: true, do: func(ctx context.Context, n exec.Node, a toInstall, _ func(string)) (none, error) {
+	callInstall = call[toInstall, none]{name: "install", lasts: true, do: func(ctx context.Context, n Served, a toInstall, _ func(string)) (none, error) {
 		return none{}, n.Install(ctx, a.Order, plain(a.Spec), a.OS, a.Params)
 	}}
-	callStart = call[toRun, none]{name: "start", lasts: true, do: func(ctx context.Context, n exec.Node, a toRun, _ func(string)) (none, error) {
+	callStart = call[toRun, none]{name: "start", lasts: true, do: func(ctx context.Context, n Served, a toRun, _ func(string)) (none, error) {
 		return none{}, n.Start(ctx, a.Order, plain(a.Spec), a.Trail)
 	}}
-	callStop = call[toThing, none]{name: "stop", lasts: true, do: func(ctx context.Context, n exec.Node, a toThing, _ func(string)) (none, error) {
+	callStop = call[toThing, none]{name: "stop", lasts: true, do: func(ctx context.Context, n Served, a toThing, _ func(string)) (none, error) {
 		return none{}, n.Stop(ctx, a.Order, a.Thing, a.Stop, a.Trail)
 	}}
-	callRebootSoft = call[toThing, none]{name: "reboot-soft", lasts: true, once: true, do: func(ctx context.Context, n exec.Node, a toThing, _ func(string)) (none, error) {
+	callRebootSoft = call[toThing, none]{name: "reboot-soft", lasts: true, once: true, do: func(ctx context.Context, n Served, a toThing, _ func(string)) (none, error) {
 		return none{}, n.RebootSoft(ctx, a.Order, a.Thing, a.Trail)
 	}}
-	callRebootHard = call[toRun, none]{name: "reboot-hard", lasts: true, once: true, do: func(ctx context.Context, n exec.Node, a toRun, _ func(string)) (none, error) {
+	callRebootHard = call[toRun, none]{name: "reboot-hard", lasts: true, once: true, do: func(ctx context.Context, n Served, a toRun, _ func(string)) (none, error) {
 		return none{}, n.RebootHard(ctx, a.Order, plain(a.Spec), a.Stop, a.Trail)
 	}}
-	callRename = call[toThing, none]{name: "rename", lasts: true, do: func(ctx context.Context, n exec.Node, a toThing, _ func(string)) (none, error) {
+	callRename = call[toThing, none]{name: "rename", lasts: true, do: func(ctx context.Context, n Served, a toThing, _ func(string)) (none, error) {
 		return none{}, n.Rename(ctx, a.Order, a.Thing, a.Name)
 	}}
-	callRemove = call[toThing, none]{name: "remove", lasts: true, do: func(ctx context.Context, n exec.Node, a toThing, _ func(string)) (none, error) {
+	callRemove = call[toThing, none]{name: "remove", lasts: true, do: func(ctx context.Context, n Served, a toThing, _ func(string)) (none, error) {
 		return none{}, n.Remove(ctx, a.Order, a.Thing)
 	}}
-	callRunTask = call[toTask, none]{name: "run-task", lasts: true, do: func(ctx context.Context, n exec.Node, a toTask, log func(string)) (none, error) {
+	callRunTask = call[toTask, none]{name: "run-task", lasts: true, do: func(ctx context.Context, n Served, a toTask, log func(string)) (none, error) {
 		a.Task.Hidden = secret.NewValues(a.Hidden)
 		return none{}, n.RunTask(ctx, a.Order, a.Task, log)
 	}}
@@ -188,6 +203,7 @@ var (
 var calls = map[string]served{
 	callInstance.name: callInstance.served(), callNamed.name: callNamed.served(), callInstances.name: callInstances.served(),
 	callInfo.name: callInfo.served(), callState.name: callState.served(), callFindOS.name: callFindOS.served(), callDelay.name: callDelay.served(),
+	callOSes.name: callOSes.served(), callReason.name: callReason.served(),
 	callPrepare.name: callPrepare.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(), callStart.name: callStart.served(),
 	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),
 	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(),

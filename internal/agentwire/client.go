@@ -30,6 +30,7 @@ type Client struct {
 	mu    sync.Mutex
 	had   []string // calls whose answers have come, which the agent does not know yet
 	agent string   // who answered last
+	ended uint64   // how many calls that change something have come to their end
 }
 
 var _ exec.Node = (*Client)(nil)
@@ -74,7 +75,22 @@ func (c *Client) call(ctx context.Context, name string, lasts bool, args json.Ra
 	stays, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()
 	defer context.AfterFunc(ctx, func() { a.endIt(stays, leave) })()
+	defer c.changed()
 	return a.until(stays)
+}
+
+// changed notes that a call that may have changed something is about to return.
+func (c *Client) changed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended++
+}
+
+// Changes is how many calls have returned that may have changed something: while it stays, what was known of the node is what it was told to be.
+func (c *Client) Changes() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
 }
 
 // endIt has the agent end the call. One that never comes to its end is left.
@@ -95,7 +111,7 @@ func (a *asking) until(ctx context.Context) (json.RawMessage, error) {
 		if answer != nil || !fault.Is(err, codeCut) {
 			return answer.result(err)
 		}
-		if ctx.Err() != nil || time.Since(a.lost) > a.client.away {
+		if ctx.Err() != nil || time.Since(a.lost) > a.patience() {
 			return nil, a.unanswered("no answer came", err)
 		}
 		a.failures++
@@ -105,6 +121,14 @@ func (a *asking) until(ctx context.Context) (json.RawMessage, error) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// patience is how long the call waits for a node that is away: a question less long than an order.
+func (a *asking) patience() time.Duration {
+	if a.lasts {
+		return a.client.away
+	}
+	return min(a.client.away, Looking)
 }
 
 // unanswered is the error of a call without an answer.
@@ -127,7 +151,7 @@ func (e *end) result(err error) (json.RawMessage, error) {
 
 // connection waits for the node, for as long as a call waits for one that is away.
 func (a *asking) connection(ctx context.Context) (http.RoundTripper, error) {
-	limit, cancel := context.WithDeadline(ctx, a.lost.Add(a.client.away))
+	limit, cancel := context.WithDeadline(ctx, a.lost.Add(a.patience()))
 	defer cancel()
 	if !a.sent { // nothing is to be ended yet
 		var stop context.CancelFunc
@@ -143,6 +167,9 @@ func (a *asking) connection(ctx context.Context) (http.RoundTripper, error) {
 		return conn, nil
 	case a.sent:
 		return nil, a.unanswered("it went away", err)
+	}
+	if !a.lasts {
+		return nil, fault.New(fault.Environment, "node %s cannot be asked: %w", a.client.node, err).WithHint("see whether its agent runs and reaches the controller")
 	}
 	return nil, fault.New(fault.Environment, "node %s is away, and was not asked to %s: %w", a.client.node, a.name, err).WithHint("see whether its agent runs and reaches the controller")
 }
@@ -331,6 +358,16 @@ func (c *Client) State(ctx context.Context, fresh bool) (agent.State, error) {
 // FindOS tells about an operating system definition of the node.
 func (c *Client) FindOS(ctx context.Context, name string, force bool) (agent.OS, error) {
 	return callFindOS.ask(ctx, c, aName{name, force}, quiet)
+}
+
+// OSes lists the operating system definitions of the node.
+func (c *Client) OSes(ctx context.Context) ([]agent.OS, error) {
+	return callOSes.ask(ctx, c, nothing{}, quiet)
+}
+
+// Reason is why an instance changed its state last; nil if nobody knows.
+func (c *Client) Reason(ctx context.Context, instance string) (reason.Trail, error) {
+	return callReason.ask(ctx, c, aName{Name: instance}, quiet)
 }
 
 // Delay waits on the node.

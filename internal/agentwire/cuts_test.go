@@ -33,6 +33,7 @@ type wire struct {
 	down    bool
 	short   bool // connections live for some kilobytes only
 	server  *httptest.Server
+	journal string // where agents note calls
 }
 
 // reach returns a node behind a wire.
@@ -60,7 +61,11 @@ func (w *wire) reach(t *testing.T, a *agent.Agent) exec.Node {
 func (w *wire) serve(a *agent.Agent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.handler = NewHandler(a)
+	h, err := NewHandler(a, w.journal)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.handler = h
 }
 
 func (w *wire) dial(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -271,6 +276,60 @@ func TestAnotherAgentDoesNothingTwice(t *testing.T) {
 	}
 	if n := r.Calls("reboot"); n != 1 {
 		t.Errorf("it was rebooted %d times", n)
+	}
+}
+
+// carriesOut tells whether a handler has a call that goes on.
+func (h *Handler) carriesOut() bool {
+	h.calls.mu.Lock()
+	defer h.calls.mu.Unlock()
+	return h.calls.running > 0
+}
+
+// TestTheNextAgentKnowsWhatWasDone loses the answer of a reboot, and the agent with it: behind the end of the order, in its midst, and before it came.
+func TestTheNextAgentKnowsWhatWasDone(t *testing.T) {
+	w := &wire{journal: t.TempDir()}
+	r := nodetest.New(t, w.reach)
+	r.Made(nodetest.One)
+	reboot := func(n int) error { return r.Node.RebootSoft(t.Context(), nodetest.Order(n, 1), nodetest.One, nil) }
+	r.Must(reboot(2)) // the controller knows the agent now
+	ended := make(chan struct{})
+	r.FailOnce("reboot", func() {
+		w.lies(true)
+		first := w.handler
+		go func() { // the agent ends when it has noted the end, which nobody is told
+			defer close(ended)
+			for first.carriesOut() {
+				time.Sleep(time.Millisecond)
+			}
+			w.serve(r.Agent)
+			w.lies(false)
+		}()
+	})
+	r.Must(reboot(3))
+	<-ended
+	elsewhere := t.TempDir()
+	r.FailOnce("reboot", func() { // it ends in the midst: what it would still write is nobody's
+		w.lies(true)
+		w.handler.calls.journal.dir = elsewhere
+		w.serve(r.Agent)
+		w.lies(false)
+	})
+	if err := reboot(4); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("an order in whose midst the agent ended: %v", err)
+	}
+	if n := r.Calls("reboot"); n != 3 {
+		t.Errorf("3 orders rebooted %d times", n)
+	}
+	// It never came: another agent carries it out.
+	a := &asking{client: r.Node.(*Client), name: "reboot-soft", lasts: true, log: quiet, why: t.Context(), r: request{
+		Node: r.Node.Node(), ID: newID(), Repeat: true, Agent: newID(), Args: []byte(fmt.Sprintf(`{"order":{"epoch":1,"job":5},"thing":{"uuid":%q,"name":%q},"stop":{}}`, nodetest.One.UUID, nodetest.One.Name)),
+	}}
+	if _, err := a.until(t.Context()); err != nil {
+		t.Errorf("an order that never came: %v", err)
+	}
+	if n := r.Calls("reboot"); n != 4 {
+		t.Errorf("4 orders rebooted %d times", n)
 	}
 }
 

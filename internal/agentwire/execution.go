@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 )
 
 // execution is one call that was begun, until its answer is not needed any more.
 type execution struct {
 	name   string
+	once   bool // it is in the journal
 	cancel context.CancelCauseFunc
 
 	mu     sync.Mutex
@@ -69,10 +69,11 @@ func (x *execution) since(from int) (frames []frame, more <-chan struct{}) {
 
 // executions are those of a handler.
 type executions struct {
-	node exec.Node
-	self string          // how the agent is called, among those that the node has had
-	life context.Context // of the handler
-	all  sync.WaitGroup
+	node    Served
+	journal journal
+	self    string          // how the agent is called, among those that the node has had
+	life    context.Context // of the handler
+	all     sync.WaitGroup
 
 	mu       sync.Mutex
 	byID     map[string]*execution
@@ -81,17 +82,21 @@ type executions struct {
 }
 
 // begin returns the execution of a call; it is begun if that was not done before.
-func (e *executions) begin(r *request, name string, once bool, do func(context.Context, exec.Node, func(string)) (any, error)) (*execution, error) {
+func (e *executions) begin(r *request, name string, once bool, do func(context.Context, Served, func(string)) (any, error)) (*execution, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.had(r.Had)
 	x := e.byID[r.ID]
+	if x == nil && once && r.Repeat {
+		var err error
+		if x, err = e.former(r, name); x != nil || err != nil {
+			return x, err
+		}
+	}
 	switch {
 	case x != nil && x.name != name:
 		return nil, fault.New(fault.Conflict, "the call %s is another one, %s", r.ID, x.name)
 	case x != nil:
-	case once && r.Repeat && r.Agent != "" && r.Agent != e.self:
-		return nil, fault.New(fault.Unavailable, "it is not known whether node %s carried %s out: its agent was started again", e.node.Node(), name)
 	case e.life.Err() != nil:
 		return nil, fault.New(fault.Unavailable, "the agent of node %s is shut down", e.node.Node())
 	case e.running >= maxCalls:
@@ -99,10 +104,34 @@ func (e *executions) begin(r *request, name string, once bool, do func(context.C
 	default:
 		ctx, cancel := context.WithCancelCause(e.life)
 		x = newExecution(name, cancel)
+		x.once = once
 		e.byID[r.ID] = x
 		e.running++
 		e.all.Go(func() { e.carryOut(ctx, r.ID, x, do) })
 	}
+	return x, nil
+}
+
+// former is a call that an agent of before may have got, and that may not be done twice: what came of it, if that is known. It returns nothing
+// for one that was not begun. Who calls it holds mu.
+func (e *executions) former(r *request, name string) (*execution, error) {
+	unknown := fault.New(fault.Unavailable, "it is not known whether node %s carried %s out: its agent was started again", e.node.Node(), name)
+	if !e.journal.keeps() {
+		if r.Agent != "" && r.Agent != e.self {
+			return nil, unknown
+		}
+		return nil, nil
+	}
+	came, begun, err := e.journal.find(r.ID)
+	switch {
+	case err != nil || !begun:
+		return nil, err
+	case came == nil:
+		return nil, unknown
+	}
+	x := newExecution(name, func(error) {})
+	x.once, x.end = true, came
+	e.byID[r.ID], e.answered = x, append(e.answered, r.ID)
 	return x, nil
 }
 
@@ -114,9 +143,9 @@ func (e *executions) close(end func()) {
 	e.all.Wait()
 }
 
-func (e *executions) carryOut(ctx context.Context, id string, x *execution, do func(context.Context, exec.Node, func(string)) (any, error)) {
+func (e *executions) carryOut(ctx context.Context, id string, x *execution, do func(context.Context, Served, func(string)) (any, error)) {
 	defer x.cancel(nil)
-	answer := carry(ctx, e.node, x.log, do)
+	answer := e.noted(ctx, id, x, do)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x.ended(answer)
@@ -127,8 +156,26 @@ func (e *executions) carryOut(ctx context.Context, id string, x *execution, do f
 	}
 }
 
-// carry carries a call out, and makes its end.
-func carry(ctx context.Context, n exec.Node, log func(string), do func(context.Context, exec.Node, func(string)) (any, error)) *end {
+// noted carries a call out; one that may not be done twice is in the journal before it begins, and with what came of it before that is told.
+func (e *executions) noted(ctx context.Context, id string, x *execution, do func(context.Context, Served, func(string)) (any, error)) *end {
+	if !x.once {
+		return carry(ctx, e.node, x.log, do)
+	}
+	if err := e.journal.begin(id); err != nil {
+		return &end{Error: failed(err)}
+	}
+	answer := carry(ctx, e.node, x.log, do)
+	_ = e.journal.end(id, answer) // without it the next agent knows less, and says so
+	return answer
+}
+
+// carry carries a call out, and makes its end. A panic costs that call alone: the agent has others, and instances to watch.
+func carry(ctx context.Context, n Served, log func(string), do func(context.Context, Served, func(string)) (any, error)) (e *end) {
+	defer func() {
+		if p := recover(); p != nil {
+			e = &end{Error: failed(fault.New(fault.Internal, "the agent of node %s panicked: %v", n.Node(), p))}
+		}
+	}()
 	result, err := do(ctx, n, log)
 	if err != nil {
 		return &end{Error: failed(err)}
@@ -146,10 +193,13 @@ func (e *executions) had(ids []string) {
 		return
 	}
 	for _, id := range ids {
-		if x := e.byID[id]; x == nil || !x.over() {
+		x := e.byID[id]
+		if x == nil || !x.over() {
 			continue
 		}
-		delete(e.byID, id)
+		if delete(e.byID, id); x.once {
+			e.journal.forget(id)
+		}
 	}
 	kept := e.answered[:0]
 	for _, id := range e.answered {

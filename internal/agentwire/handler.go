@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 )
 
@@ -17,10 +16,15 @@ type Handler struct {
 	end   context.CancelCauseFunc
 }
 
-// NewHandler serves a node.
-func NewHandler(n exec.Node) *Handler {
+// NewHandler serves a node. Calls that may not be done twice are noted in a directory, which outlives the handler; without one they are known as long as
+// the handler is.
+func NewHandler(n Served, dir string) (*Handler, error) {
+	j, err := openJournal(dir)
+	if err != nil {
+		return nil, err
+	}
 	ctx, end := context.WithCancelCause(context.Background())
-	return &Handler{calls: executions{node: n, self: newID(), life: ctx, byID: map[string]*execution{}}, end: end}
+	return &Handler{calls: executions{node: n, journal: j, self: newID(), life: ctx, byID: map[string]*execution{}}, end: end}, nil
 }
 
 // Close ends the calls that go on, as the end of a controller would, and waits for them: tasks go on by themselves.

@@ -113,7 +113,7 @@ func TestAnAgentThatTalksWithoutEnd(t *testing.T) {
 func TestHostileControllers(t *testing.T) {
 	var handler *Handler
 	r := nodetest.New(t, func(_ *testing.T, a *agent.Agent) exec.Node {
-		handler = NewHandler(a)
+		handler = newHandler(t, a)
 		return a
 	})
 	defer handler.Close()
@@ -166,7 +166,7 @@ func TestHostileControllers(t *testing.T) {
 // silent is a node that does nothing until it is told to end.
 type silent struct{ port }
 
-type port = exec.Node
+type port = Served
 
 func (silent) Node() string { return "node1" }
 
@@ -177,9 +177,9 @@ func (silent) Delay(ctx context.Context, _ time.Duration) error {
 
 // TestTooManyCalls begins as many as an agent takes. It says so, and goes on when they are over.
 func TestTooManyCalls(t *testing.T) {
-	h := NewHandler(silent{})
+	h := newHandler(t, silent{})
 	begin := func(i int) error {
-		_, err := h.calls.begin(&request{ID: fmt.Sprintf("%032x", i)}, "delay", false, func(ctx context.Context, n exec.Node, _ func(string)) (any, error) {
+		_, err := h.calls.begin(&request{ID: fmt.Sprintf("%032x", i)}, "delay", false, func(ctx context.Context, n Served, _ func(string)) (any, error) {
 			return none{}, n.Delay(ctx, 0)
 		})
 		return err
@@ -200,12 +200,12 @@ func TestTooManyCalls(t *testing.T) {
 
 // TestAnswersAreKeptWithinBounds asks for more than an agent keeps answers of, and says of some that they have come.
 func TestAnswersAreKeptWithinBounds(t *testing.T) {
-	h := NewHandler(silent{})
+	h := newHandler(t, silent{})
 	defer h.Close()
 	var had []string
 	for i := range maxAnswers + 100 {
 		r := &request{ID: fmt.Sprintf("%032x", i)}
-		x, err := h.calls.begin(r, "delay", false, func(context.Context, exec.Node, func(string)) (any, error) { return none{}, nil })
+		x, err := h.calls.begin(r, "delay", false, func(context.Context, Served, func(string)) (any, error) { return none{}, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,5 +282,31 @@ func TestErrorsKeepTheirWords(t *testing.T) {
 	}
 	if failed(nil) != nil || (*failure)(nil).fault() != nil {
 		t.Error("no error is one")
+	}
+}
+
+// panicking is a node with a mistake.
+type panicking struct{ port }
+
+func (panicking) Node() string { return "node1" }
+
+func (panicking) Delay(context.Context, time.Duration) error { panic("a mistake") }
+
+// TestAPanicCostsItsCallAlone has the agent meet a mistake of its own.
+func TestAPanicCostsItsCallAlone(t *testing.T) {
+	h := newHandler(t, panicking{})
+	defer h.Close()
+	x, err := h.calls.begin(&request{ID: newID()}, "delay", false, func(ctx context.Context, n Served, _ func(string)) (any, error) { return none{}, n.Delay(ctx, 0) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for frames, more := x.since(0); ; frames, more = x.since(0) {
+		if len(frames) > 0 {
+			if e := frames[0].End; e == nil || e.Error.Code != fault.Internal {
+				t.Errorf("%+v", frames[0])
+			}
+			return
+		}
+		<-more
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/fault"
 )
 
-// A link begins with TLS, in which both show certificates. Then each side says one line of JSON, the agent first: who it is, and whether it is
-// welcome. From there on the connection is HTTP/2, and the agent serves.
+// A link begins with TLS, in which the controller shows a certificate, and the agent one if it has it. Then each side says one line of JSON, the agent
+// first: who it is and what it wants, and whether it is welcome. Who wanted a certificate has it in that line, and dials again. From there on the
+// connection is HTTP/2, and the agent serves.
 
 // protocol is the version of the link.
 const protocol = 1
@@ -27,7 +27,7 @@ const (
 	// greetTime is how long both have for all before HTTP/2.
 	greetTime = 10 * time.Second
 	// maxGreeting is the size of a line before that.
-	maxGreeting = 4 << 10
+	maxGreeting = 32 << 10
 	// pingAfter is when a silent connection is asked for a sign of life, and pingWait how long that may take.
 	pingAfter = 10 * time.Second
 	pingWait  = 5 * time.Second
@@ -44,11 +44,19 @@ func pings() *http.HTTP2Config {
 type hello struct {
 	Protocol int    `json:"protocol"`
 	Node     string `json:"node"`
+	// Request asks for a certificate, as DER: with Secret, that of a token, to join, and with the certificate that is shown for the next one.
+	Request []byte `json:"request,omitempty"`
+	Secret  string `json:"secret,omitempty"`
 }
 
 // welcome is the answer.
 type welcome struct {
 	Refused *failure `json:"refused,omitempty"`
+	// Certificate is what was asked for, as PEM.
+	Certificate []byte `json:"certificate,omitempty"`
+	// Epoch is that of the term in which the controller leads, and Addresses are where controllers are found by now.
+	Epoch     int64    `json:"epoch,omitempty"`
+	Addresses []string `json:"addresses,omitempty"`
 }
 
 // readGreeting reads a line, and nothing behind it.
@@ -75,26 +83,56 @@ func writeGreeting(conn net.Conn, v any) error {
 	return err
 }
 
+// Door decides who comes in. It is the leader's.
+type Door interface {
+	// Admit refuses who may not serve as a node, by the certificate that it shows.
+	Admit(node string, shown *x509.Certificate) error
+	// Join makes the certificate of an agent that has the secret of a token, and Renew the next one of who shows a certificate; both for a request, as DER.
+	// The certificate is PEM.
+	Join(ctx context.Context, node, secret string, request []byte) (certificate []byte, err error)
+	Renew(ctx context.Context, node string, shown *x509.Certificate, request []byte) (certificate []byte, err error)
+	// Epoch is that of the leader's term, and Addresses are where agents find controllers.
+	Epoch() int64
+	Addresses() []string
+}
+
 // Hub holds the connections of agents, at a controller.
 type Hub struct {
-	// Who tells which node shows a certificate, which TLS has verified; an error refuses it.
-	who func(*x509.Certificate) (node string, err error)
 	log *slog.Logger
 
-	mu     sync.Mutex
-	links  map[string]*http.ClientConn
-	news   chan struct{} // closed when a link is there that was not
-	closed bool
+	mu    sync.Mutex
+	door  Door // nil while another controller leads
+	links map[string]*http.ClientConn
+	news  chan struct{} // closed when a link is there that was not
+	// greeting are connections whose other end is not known yet.
+	greeting map[net.Conn]struct{}
+	greets   sync.WaitGroup
 }
 
-// NewHub returns a hub without connections.
-func NewHub(who func(*x509.Certificate) (node string, err error), log *slog.Logger) *Hub {
-	return &Hub{who: who, log: log, links: map[string]*http.ClientConn{}, news: make(chan struct{})}
+// NewHub returns a hub without connections, that is shut.
+func NewHub(log *slog.Logger) *Hub {
+	return &Hub{log: log, links: map[string]*http.ClientConn{}, greeting: map[net.Conn]struct{}{}, news: make(chan struct{})}
 }
 
-// Serve takes connections from a listener whose TLS asks for verified certificates, until that is closed. The listener bounds how many there
+// Open takes agents in from now on, through a door.
+func (h *Hub) Open(d Door) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.door = d
+}
+
+// present is the door; nil while the hub is shut.
+func (h *Hub) present() Door {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.door
+}
+
+// Serve takes connections from a listener until that is closed; its TLS has to ask for certificates. The listener bounds how many there
 // are (package gate).
-func (h *Hub) Serve(l net.Listener) error {
+func (h *Hub) Serve(l net.Listener, config *tls.Config) error {
+	defer h.greets.Wait()
+	defer h.endGreetings()
 	for {
 		conn, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -103,15 +141,26 @@ func (h *Hub) Serve(l net.Listener) error {
 		if err != nil {
 			return err
 		}
-		go h.take(conn)
+		h.mu.Lock()
+		h.greeting[conn] = struct{}{}
+		h.mu.Unlock()
+		h.greets.Go(func() { h.take(tls.Server(conn, config)) })
 	}
 }
 
-// take makes a link of a connection.
-func (h *Hub) take(conn net.Conn) {
-	node, err := h.greet(conn)
-	if err != nil {
+// take makes a link of a connection, or answers who wants a certificate.
+func (h *Hub) take(conn *tls.Conn) {
+	d, said, err := h.greet(conn)
+	h.mu.Lock()
+	delete(h.greeting, conn.NetConn())
+	h.mu.Unlock()
+	switch {
+	case fault.Is(err, fault.Unavailable): // agents look for the leader everywhere
+		h.log.Debug("an agent was sent on", "from", conn.RemoteAddr(), "error", err)
+	case err != nil:
 		h.log.Warn("an agent was refused", "from", conn.RemoteAddr(), "error", err)
+	}
+	if err != nil || said.Request != nil {
 		_ = conn.Close()
 		return
 	}
@@ -120,62 +169,83 @@ func (h *Hub) take(conn net.Conn) {
 	transport.Protocols.SetHTTP2(true)
 	link, err := transport.NewClientConn(context.Background(), "https", "agent:443")
 	if err != nil {
-		h.log.Warn("an agent speaks no HTTP/2", "node", node, "error", err)
+		h.log.Warn("an agent speaks no HTTP/2", "node", said.Node, "error", err)
 		_ = conn.Close()
 		return
 	}
-	h.add(node, link)
+	if in, ok := conn.NetConn().(interface{ Known() }); ok { // it has shown that it belongs here
+		in.Known()
+	}
+	h.add(d, said.Node, link)
+}
+
+// endGreetings closes the connections of those who are not known yet.
+func (h *Hub) endGreetings() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for conn := range h.greeting {
+		_ = conn.Close() // without a word, for which the other end might have to be waited for
+	}
 }
 
 // greet hears who dials, and answers.
-func (h *Hub) greet(conn net.Conn) (node string, err error) {
+func (h *Hub) greet(conn *tls.Conn) (d Door, said hello, err error) {
 	if err := conn.SetDeadline(time.Now().Add(greetTime)); err != nil {
-		return "", err
+		return nil, said, err
 	}
-	secure, ok := conn.(*tls.Conn)
-	if !ok {
-		return "", errors.New("the connection is not TLS")
+	if err := conn.Handshake(); err != nil { //nolint:noctx // the deadline bounds it
+		return nil, said, err
 	}
-	if err := secure.Handshake(); err != nil { //nolint:noctx // the deadline bounds it
-		return "", err
-	}
-	var said hello
 	if err := readGreeting(conn, &said); err != nil {
-		return "", err
+		return nil, said, err
 	}
-	refusal := h.judge(secure.ConnectionState().VerifiedChains, &said)
-	if err := writeGreeting(conn, welcome{Refused: failed(refusal)}); err != nil {
-		return "", err
+	var shown *x509.Certificate
+	if all := conn.ConnectionState().PeerCertificates; len(all) > 0 {
+		shown = all[0]
+	}
+	d = h.present()
+	answer, refusal := reply(d, shown, &said)
+	answer.Refused = failed(refusal)
+	if err := writeGreeting(conn, answer); err != nil {
+		return nil, said, err
 	}
 	if refusal != nil {
-		return "", refusal
+		return nil, said, refusal
 	}
-	return said.Node, conn.SetDeadline(time.Time{})
+	return d, said, conn.SetDeadline(time.Time{})
 }
 
-// judge refuses whoever is not the node that it says it is.
-func (h *Hub) judge(chains [][]*x509.Certificate, said *hello) error {
-	if len(chains) == 0 {
-		return fault.New(fault.Denied, "the agent shows no certificate that was verified")
-	}
-	node, err := h.who(chains[0][0])
+// reply refuses whoever is not the node that it says it is, and makes the certificate that is asked for.
+func reply(d Door, shown *x509.Certificate, said *hello) (answer welcome, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), greetTime)
+	defer cancel()
 	switch {
-	case err != nil:
-		return fault.New(fault.Denied, "the certificate of the agent is refused: %w", err)
-	case said.Node != node:
-		return fault.New(fault.Denied, "the agent says it is node %.300q, and its certificate is that of %s", said.Node, node)
 	case said.Protocol != protocol:
-		return fault.New(fault.Unsupported, "the agent speaks version %d of the protocol, and this controller %d", said.Protocol, protocol).
+		return answer, fault.New(fault.Unsupported, "the agent speaks version %d of the protocol, and this controller %d", said.Protocol, protocol).
 			WithHint("bring both to the same version")
+	case d == nil:
+		return answer, fault.New(fault.Unavailable, "this controller does not lead").WithHint("another one does, or will in a moment")
+	case said.Request != nil && said.Secret != "":
+		answer.Certificate, err = d.Join(ctx, said.Node, said.Secret, said.Request)
+	case shown == nil:
+		err = fault.New(fault.Denied, "the agent shows no certificate").WithHint("an agent joins first: drover agent join TOKEN")
+	case said.Request != nil:
+		answer.Certificate, err = d.Renew(ctx, said.Node, shown, said.Request)
+	default:
+		err = d.Admit(said.Node, shown)
 	}
-	return nil
+	if err != nil {
+		return welcome{}, err
+	}
+	answer.Epoch, answer.Addresses = d.Epoch(), d.Addresses()
+	return answer, nil
 }
 
-// add makes a link that of its node. The one before is closed: its agent has dialled again, or is not the newest.
-func (h *Hub) add(node string, link *http.ClientConn) {
+// add makes a link that of its node, unless the door through which it came was shut. The one before is closed: its agent has dialled again, or is not the newest.
+func (h *Hub) add(d Door, node string, link *http.ClientConn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.door != d {
 		_ = link.Close()
 		return
 	}
@@ -230,130 +300,32 @@ func (h *Hub) link(node string) (*http.ClientConn, <-chan struct{}) {
 	return link, h.news
 }
 
-// Close ends all links; agents dial again, and find another controller or this one.
-func (h *Hub) Close() {
+// Keep ends the links of nodes of which a function says that they are not to be kept.
+func (h *Hub) Keep(keeps func(node string) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for node, link := range h.links {
+		if !keeps(node) {
+			delete(h.links, node)
+			go link.Close() //nolint:errcheck // nobody needs it
+			h.log.Warn("the link of an agent is ended: its node is gone, or is another's", "node", node)
+		}
+	}
+}
+
+// Linked tells whether the agent of a node is connected.
+func (h *Hub) Linked(node string) bool {
+	link, _ := h.link(node)
+	return link != nil
+}
+
+// Shut ends all links and takes nobody in; agents dial again, and find another controller or this one.
+func (h *Hub) Shut() {
 	h.mu.Lock()
 	links := h.links
-	h.links, h.closed = map[string]*http.ClientConn{}, true
+	h.links, h.door = map[string]*http.ClientConn{}, nil
 	h.mu.Unlock()
 	for _, link := range links {
 		_ = link.Close()
 	}
 }
-
-// Dialer keeps a link from an agent to a controller.
-type Dialer struct {
-	// Node is who dials, and Address whom: HOST:PORT.
-	Node, Address string
-	// TLS has the agent's certificate, and by whom the controller's is signed.
-	TLS *tls.Config
-	// Handler serves the agent.
-	Handler http.Handler
-	Log     *slog.Logger
-}
-
-// redials are the pauses between tries to reach a controller.
-func redials() backoff.Pauses {
-	return backoff.Pauses{First: 100 * time.Millisecond, Longest: 10 * time.Second}
-}
-
-// Run keeps the link until ctx ends.
-func (d *Dialer) Run(ctx context.Context) {
-	for failures := 0; ctx.Err() == nil; {
-		begun := time.Now()
-		err := d.once(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if failures++; time.Since(begun) > redials().Longest { // a link that is ended at once is none: two agents of one node would fight for it
-			failures = 1
-		}
-		pause := redials().After(failures)
-		d.Log.Warn("there is no link to the controller", "address", d.Address, "again in", pause, "error", err)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// once dials, and serves until the link ends.
-func (d *Dialer) once(ctx context.Context) error {
-	limit, cancel := context.WithTimeout(ctx, greetTime)
-	defer cancel()
-	config := d.TLS.Clone()
-	config.NextProtos = []string{"h2"}
-	conn, err := (&tls.Dialer{Config: config}).DialContext(limit, "tcp", d.Address)
-	if err != nil {
-		return err
-	}
-	if err := d.greet(conn); err != nil {
-		_ = conn.Close()
-		return err
-	}
-	d.serve(ctx, conn)
-	return errors.New("the link was ended")
-}
-
-// greet says who the agent is, and hears whether it is welcome.
-func (d *Dialer) greet(conn net.Conn) error {
-	if err := conn.SetDeadline(time.Now().Add(greetTime)); err != nil {
-		return err
-	}
-	if err := writeGreeting(conn, hello{Protocol: protocol, Node: d.Node}); err != nil {
-		return err
-	}
-	var answer welcome
-	if err := readGreeting(conn, &answer); err != nil {
-		return err // also that TLS refuses the certificate, which a client learns at its first read
-	}
-	if answer.Refused != nil {
-		return answer.Refused.fault()
-	}
-	return conn.SetDeadline(time.Time{})
-}
-
-// serve serves the connection until it ends, or ctx.
-func (d *Dialer) serve(ctx context.Context, conn net.Conn) {
-	l := &single{conn: conn, over: make(chan struct{})}
-	s := &http.Server{
-		Handler: d.Handler, Protocols: new(http.Protocols), HTTP2: pings(), ReadHeaderTimeout: greetTime, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(d.Log.Handler(), slog.LevelDebug),
-		ConnState: func(_ net.Conn, state http.ConnState) {
-			if state == http.StateClosed {
-				_ = l.Close()
-			}
-		},
-	}
-	s.Protocols.SetHTTP2(true)
-	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
-	_ = s.Serve(l) // it ends with the connection
-	_ = s.Close()
-}
-
-// single is a listener that has one connection.
-type single struct {
-	conn  net.Conn
-	taken sync.Once
-	ends  sync.Once
-	over  chan struct{}
-}
-
-// Accept implements net.Listener.
-func (l *single) Accept() (conn net.Conn, err error) {
-	l.taken.Do(func() { conn = l.conn })
-	if conn != nil {
-		return conn, nil
-	}
-	<-l.over
-	return nil, net.ErrClosed
-}
-
-// Close implements net.Listener.
-func (l *single) Close() error {
-	l.ends.Do(func() { close(l.over) })
-	return nil
-}
-
-// Addr implements net.Listener.
-func (l *single) Addr() net.Addr { return l.conn.LocalAddr() }

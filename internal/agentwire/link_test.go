@@ -2,15 +2,9 @@ package agentwire
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"strings"
@@ -18,96 +12,62 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/authority"
+	"github.com/drover-project/drover/internal/authority/authoritytest"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/exec/nodetest"
+	"github.com/drover-project/drover/internal/fault"
 )
 
-// authority signs certificates.
-type authority struct {
-	*testing.T
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
+// house is a door with nodes.
+type house struct {
+	*authoritytest.House
+	t *testing.T
 }
 
-func newAuthority(t *testing.T) *authority {
+func newHouse(t *testing.T) *house {
 	t.Helper()
-	a := &authority{T: t}
-	a.key, a.cert = a.sign(nil, "authority")
-	return a
+	return &house{authoritytest.New(t), t}
 }
 
-// sign makes a certificate for a name; the first one is the authority's own.
-func (a *authority) sign(by *authority, name string) (*ecdsa.PrivateKey, *x509.Certificate) {
-	a.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true, IsCA: by == nil,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}
-	parent, signer := template, key
-	if by != nil {
-		parent, signer = by.cert, by.key
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		a.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(raw)
-	if err != nil {
-		a.Fatal(err)
-	}
-	return key, cert
-}
-
-// config is the TLS of one side, who trusts those whom the authority signs.
-func (a *authority) config(name string) *tls.Config {
-	a.Helper()
-	key, cert := a.sign(a, name)
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}},
-		RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, ServerName: "controller", NextProtos: []string{"h2"},
-	}
-}
-
-// nodeOf is who shows a certificate.
-func nodeOf(c *x509.Certificate) (string, error) {
-	if c.Subject.CommonName == "revoked" {
-		return "", errors.New("it was revoked")
-	}
-	return c.Subject.CommonName, nil
+// config is the TLS of an agent that joins as a node.
+func (h *house) config(name string) *tls.Config {
+	h.t.Helper()
+	return h.Config(h.Joined(name))
 }
 
 // hub listens on a loopback address.
-func (a *authority) hub(log *slog.Logger) (*Hub, net.Listener) {
-	a.Helper()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", a.config("controller"))
+func (h *house) hub(log *slog.Logger) (*Hub, net.Listener) {
+	h.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		a.Fatal(err)
+		h.t.Fatal(err)
 	}
-	h := NewHub(nodeOf, log)
+	hub := NewHub(log)
+	hub.Open(h)
 	ended := make(chan error, 1)
-	go func() { ended <- h.Serve(l) }()
-	a.Cleanup(func() {
+	go func() { ended <- hub.Serve(l, h.Server()) }()
+	h.t.Cleanup(func() {
 		_ = l.Close()
 		if err := <-ended; err != nil {
-			a.Error(err)
+			h.t.Error(err)
 		}
-		h.Close()
+		hub.Shut()
 	})
-	return h, l
+	return hub, l
+}
+
+// dialer is one of a node, by what it shows.
+func dialer(node string, l net.Listener, config *tls.Config, handler http.Handler) *Dialer {
+	return &Dialer{
+		Node: node, Addresses: func() []string { return []string{l.Addr().String()} }, TLS: func() (*tls.Config, error) { return config, nil },
+		Handler: handler, Log: slog.New(slog.DiscardHandler),
+	}
 }
 
 // dial keeps an agent linked until what is returned is called, or the test ends.
-func (a *authority) dial(d *Dialer) (stop func()) {
-	if d.Log == nil {
-		d.Log = slog.New(slog.DiscardHandler)
-	}
+func dial(t *testing.T, d *Dialer) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -118,17 +78,17 @@ func (a *authority) dial(d *Dialer) (stop func()) {
 		cancel()
 		<-ended
 	}
-	a.Cleanup(stop)
+	t.Cleanup(stop)
 	return stop
 }
 
 // overTLS reaches an agent that has dialled.
 func overTLS(t *testing.T, a *agent.Agent) exec.Node {
 	t.Helper()
-	ca := newAuthority(t)
+	ca := newHouse(t)
 	hub, l := ca.hub(slog.New(slog.DiscardHandler))
-	handler := NewHandler(a)
-	ca.dial(&Dialer{Node: a.Node(), Address: l.Addr().String(), TLS: ca.config(a.Node()), Handler: handler})
+	handler := newHandler(t, a)
+	dial(t, dialer(a.Node(), l, ca.config(a.Node()), handler))
 	t.Cleanup(handler.Close)
 	return NewClient(a.Node(), hub.Conn(a.Node()), 0)
 }
@@ -161,15 +121,17 @@ func newLogged() (logged, *slog.Logger) {
 	return l, slog.New(slog.NewTextHandler(l, nil))
 }
 
-// TestOnlyTheNodeItself has others dial: with another's name, another authority, a revoked certificate, none, and another version.
+// TestOnlyTheNodeItself has others dial: with another's name, another authority, a revoked certificate, none, and of a node that was removed.
 func TestOnlyTheNodeItself(t *testing.T) {
-	ca, foreign := newAuthority(t), newAuthority(t)
+	ca, foreign := newHouse(t), newHouse(t)
 	hubLog, log := newLogged()
 	hub, l := ca.hub(log)
-	trusting := foreign.config("node1")
-	trusting.RootCAs = ca.config("node1").RootCAs
-	none := ca.config("node1")
-	none.Certificates = nil
+	revoked := ca.config("node3")
+	ca.config("node3") // another joins
+	gone := ca.config("node4")
+	ca.Put("node4", nil)
+	trusting, none := foreign.config("node1"), ca.config("node5")
+	trusting.RootCAs, none.Certificates = none.RootCAs, nil
 	for _, c := range []struct {
 		name   string
 		node   string
@@ -177,40 +139,122 @@ func TestOnlyTheNodeItself(t *testing.T) {
 		want   string
 	}{
 		{"another's name", "node2", ca.config("node1"), "the agent says it is node"},
-		{"another authority", "node1", trusting, "unknown certificate authority"},
-		{"a revoked certificate", "revoked", ca.config("revoked"), "it was revoked"},
-		{"no certificate", "node1", none, "certificate required"},
+		{"another authority", "node1", trusting, "was not signed by this cluster"},
+		{"a revoked certificate", "node3", revoked, "was revoked"},
+		{"a node that was removed", "node4", gone, "is not in the cluster"},
+		{"no certificate", "node5", none, "shows no certificate"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			d := dialer(c.node, l, c.config, http.NotFoundHandler())
 			lines, log := newLogged()
-			stop := (&authority{T: t}).dial(&Dialer{Node: c.node, Address: l.Addr().String(), TLS: c.config, Handler: http.NotFoundHandler(), Log: log})
-			defer stop()
+			d.Log = log
+			defer dial(t, d)()
 			if line := lines.await(t, "there is no link"); !strings.Contains(line, c.want) {
 				t.Errorf("the agent is told %s", line)
 			}
 			hubLog.await(t, "an agent was refused")
 		})
 	}
-	for _, node := range []string{"node1", "node2", "revoked"} {
-		if link, _ := hub.link(node); link != nil {
+	for _, node := range []string{"node1", "node2", "node3", "node4", "node5"} {
+		if hub.Linked(node) {
 			t.Errorf("there is a link of %s", node)
 		}
 	}
-	if err := hub.judge([][]*x509.Certificate{{{Subject: pkix.Name{CommonName: "node1"}}}}, &hello{Protocol: protocol + 1, Node: "node1"}); err == nil {
-		t.Error("an agent of another version is welcome")
+	if _, err := reply(ca, nil, &hello{Protocol: protocol + 1, Node: "node1"}); !fault.Is(err, fault.Unsupported) {
+		t.Errorf("an agent of another version: %v", err)
+	}
+}
+
+// TestJoiningOverTheWire has an agent join with a token, serve, and renew, and others try the same with less.
+func TestJoiningOverTheWire(t *testing.T) {
+	ca := newHouse(t)
+	hubLog, log := newLogged()
+	hub, l := ca.hub(log)
+	at, secret := []string{"127.0.0.1:1", l.Addr().String()}, ca.Secret("node1") // nobody is at the first address
+	trust := authority.TrustByFingerprint(ca.Authority.Fingerprint(), time.Now)
+	key, request := ca.Request()
+	for what, try := range map[string]func() (Papers, error){
+		"another secret": func() (Papers, error) { return Join(t.Context(), at, trust, "node1", "guessed", request) },
+		"no certificate": func() (Papers, error) { return Renew(t.Context(), at, trust, "node1", request) },
+	} {
+		if p, err := try(); !fault.Is(err, fault.Denied) || p.Certificate != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := Join(t.Context(), at, authority.TrustByFingerprint(newHouse(t).Authority.Fingerprint(), time.Now), "node1", secret, request); err == nil {
+		t.Error("an agent trusts a controller of another cluster, and tells it the secret")
+	}
+	papers, err := Join(t.Context(), at, trust, "node1", secret, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(papers.Addresses) != 1 || papers.Addresses[0] != authoritytest.Place || authority.Among(papers.Shown.PeerCertificates, ca.Authority.Fingerprint()) == nil {
+		t.Errorf("addresses %v", papers.Addresses)
+	}
+	with := func(text []byte) *tls.Config { return ca.Config(key, ca.Parsed(text, nil)) }
+	next, err := Renew(t.Context(), at, with(papers.Certificate), "node1", request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := dialer("node1", l, with(next.Certificate), http.NotFoundHandler())
+	follows := make(chan int64, 10)
+	d.Follow = func(_ context.Context, epoch int64) error { follows <- epoch; return nil }
+	moved := make(chan []string, 10)
+	d.Moved = func(a []string) { moved <- a }
+	dial(t, d)
+	hubLog.await(t, "an agent is connected")
+	if epoch := nodetest.Within(t, follows, "the epoch"); epoch != authoritytest.Epoch {
+		t.Errorf("the agent is to follow epoch %d", epoch)
+	}
+	if a := nodetest.Within(t, moved, "the addresses"); len(a) != 1 || a[0] != authoritytest.Place {
+		t.Errorf("it is told %v", a)
+	}
+	// Its node is removed.
+	hub.Keep(func(node string) bool { return node != "node1" })
+	hubLog.await(t, "the link of an agent is ended")
+}
+
+// TestWhoDoesNotLeadTakesNobodyIn shuts a hub: its links end, and who dials is told so until it is open again.
+func TestWhoDoesNotLeadTakesNobodyIn(t *testing.T) {
+	ca := newHouse(t)
+	hubLog, log := newLogged()
+	hub, l := ca.hub(log)
+	d := dialer("node1", l, ca.config("node1"), http.NotFoundHandler())
+	lines, agentLog := newLogged()
+	d.Log = agentLog
+	dial(t, d)
+	hubLog.await(t, "an agent is connected")
+	hub.Shut()
+	if line := lines.await(t, "does not lead"); line == "" || hub.Linked("node1") {
+		t.Error("a hub that is shut has a link")
+	}
+	hub.Open(ca)
+	hubLog.await(t, "an agent is connected")
+}
+
+// TestAnAgentRefusesAnOldLeader follows a newer one already.
+func TestAnAgentRefusesAnOldLeader(t *testing.T) {
+	ca := newHouse(t)
+	_, l := ca.hub(slog.New(slog.DiscardHandler))
+	d := dialer("node1", l, ca.config("node1"), http.NotFoundHandler())
+	d.Follow = func(context.Context, int64) error { return errors.New("another has followed") }
+	d.Linked = func(bool) { t.Error("it serves an old leader") }
+	if err := d.once(t.Context(), l.Addr().String()); err == nil || !strings.Contains(err.Error(), "another has followed") {
+		t.Errorf("%v", err)
 	}
 }
 
 // TestTheNewestConnection has a node dial from a second place: what the first one serves is over.
 func TestTheNewestConnection(t *testing.T) {
-	ca := newAuthority(t)
+	ca := newHouse(t)
 	hubLog, log := newLogged()
 	hub, l := ca.hub(log)
 	names := make(chan string, 10)
+	config := ca.config("node1")
 	dial := func(name string) (ended chan error) {
-		d := &Dialer{Node: "node1", Address: l.Addr().String(), TLS: ca.config("node1"), Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { names <- name })}
-		d.Log, ended = slog.New(slog.DiscardHandler), make(chan error, 1)
-		go func() { ended <- d.once(t.Context()) }()
+		d := dialer("node1", l, config, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { names <- name }))
+		ended = make(chan error, 1)
+		go func() { ended <- d.once(t.Context(), l.Addr().String()) }()
 		hubLog.await(t, "an agent is connected")
 		return ended
 	}
@@ -235,11 +279,11 @@ func TestTheNewestConnection(t *testing.T) {
 
 // TestALinkThatEndsIsMadeAnew ends the link of an agent whose calls go on.
 func TestALinkThatEndsIsMadeAnew(t *testing.T) {
-	ca := newAuthority(t)
+	ca := newHouse(t)
 	hub, l := ca.hub(slog.New(slog.DiscardHandler))
 	r := nodetest.New(t, func(t *testing.T, a *agent.Agent) exec.Node {
-		handler := NewHandler(a)
-		ca.dial(&Dialer{Node: a.Node(), Address: l.Addr().String(), TLS: ca.config(a.Node()), Handler: handler})
+		handler := newHandler(t, a)
+		dial(t, dialer(a.Node(), l, ca.config(a.Node()), handler))
 		t.Cleanup(handler.Close)
 		return NewClient(a.Node(), hub.Conn(a.Node()), 0)
 	})

@@ -10,17 +10,18 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/drover-project/drover/internal/backend/ganeti"
+	"github.com/drover-project/drover/internal/daemon"
 	"github.com/drover-project/drover/internal/fault"
 )
 
 // clusterSettings are how one further cluster for servers is reached.
 type clusterSettings struct {
-	Name         string   `toml:"name"`
-	URL          string   `toml:"url"`
-	User         string   `toml:"user"`
-	PasswordFile string   `toml:"password-file"`
-	CA           string   `toml:"ca"`
-	Every        duration `toml:"poll"`
+	Name         string          `toml:"name"`
+	URL          string          `toml:"url"`
+	User         string          `toml:"user"`
+	PasswordFile string          `toml:"password-file"`
+	CA           string          `toml:"ca"`
+	Every        daemon.Duration `toml:"poll"`
 }
 
 // readClusters reads the table of further clusters for servers: [[cluster]] with

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/drover-project/drover/internal/daemon"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/systemd"
 )
@@ -28,7 +29,7 @@ const defaultStopGrace = 5 * time.Second
 // DevCommand returns `drover dev`.
 func DevCommand() *cobra.Command {
 	from := source{defaults: devDefaults()}
-	var demo, verbose bool
+	var demo, verbose, agents bool
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "run a whole cluster in this process, for trying and testing",
@@ -38,22 +39,29 @@ the same program as drover serve, with other defaults and without a
 configuration file.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			from.flags = given(cmd.Flags())
+			from.flags = daemon.Given(cmd.Flags())
 			s, err := from.read()
 			if err != nil {
 				return err
 			}
 			if verbose {
-				s.LogLevel = level(slog.LevelDebug)
+				s.LogLevel = daemon.Level(slog.LevelDebug)
+			}
+			if agents && s.Peer != "" {
+				return fault.New(fault.Invalid, "--agents: the agents of nodes are run by a controller that is alone").At("agents").WithHint("leave --peer out; agents of nodes elsewhere join with a token: drover node token NODE")
 			}
 			o := s.options()
-			o.Demo, o.Out, o.TellPasswords, o.Log = demo, cmd.OutOrStdout(), true, newLog(cmd.ErrOrStderr(), s.LogFormat, slog.Level(s.LogLevel))
+			if o.Agents = agents; agents && o.AgentAddress == "" {
+				o.AgentAddress = "127.0.0.1:0"
+			}
+			o.Demo, o.Out, o.TellPasswords, o.Log = demo, cmd.OutOrStdout(), true, daemon.NewLog(cmd.ErrOrStderr(), s.LogFormat, slog.Level(s.LogLevel))
 			return Run(cmd.Context(), o)
 		},
 	}
 	shown := from.defaults
 	shown.offer(cmd)
 	cmd.Flags().BoolVar(&demo, "demo", true, "fill a new cluster with some data to look at")
+	cmd.Flags().BoolVar(&agents, "agents", false, "run each node of a new cluster as a process of its own, over the transport that nodes elsewhere have")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log what happens: jobs, filter rules, requests")
 	return cmd
 }
@@ -77,7 +85,7 @@ certificate and the accounts of RAPI from their files; of other settings that
 changed it says that they need a restart. A file with mistakes changes nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			from.flags = given(cmd.Flags())
+			from.flags = daemon.Given(cmd.Flags())
 			if _, err := os.Stat(defaultConfig); err == nil && from.file == "" {
 				from.file = defaultConfig
 			}
@@ -128,7 +136,7 @@ func serve(cmd *cobra.Command, from source, s settings) error {
 	at := new(slog.LevelVar)
 	at.Set(slog.Level(s.LogLevel))
 	o := s.options()
-	o.Out, o.Log = cmd.OutOrStdout(), newLog(cmd.ErrOrStderr(), s.LogFormat, at)
+	o.Out, o.Log = cmd.OutOrStdout(), daemon.NewLog(cmd.ErrOrStderr(), s.LogFormat, at)
 	o.TellPasswords = onTerminal(o.Out)
 	o.Manager = systemd.FromEnvironment(os.Getenv)
 	hangup := make(chan os.Signal, 1)

@@ -77,6 +77,10 @@ type controller struct {
 	rapi     *rapi.Server
 	luxi     *luxi.Server
 	compute  http.Handler
+	// shutAgents ends the links of agents; nil where none are taken in.
+	shutAgents func()
+	// endAgents ends the agents that run beside this program; nil where none do.
+	endAgents func()
 	// successor is who shall have the lease when the term ends; empty for whoever
 	// comes first.
 	successor string
@@ -148,7 +152,7 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 	for _, u := range c.keeper.Unreadable() {
 		log.Error("an object of the inventory cannot be read and is set aside; restore it from a backup", "kind", u.Kind, "uuid", u.UUID, "error", u.Why)
 	}
-	if err = c.bootstrap(ctx, o.Nodes); err != nil {
+	if err = c.bootstrap(ctx, o); err != nil {
 		return c, err
 	}
 	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) {
@@ -157,7 +161,7 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 		}
 		return c.openAgent(cmp.Or(o.NodeData, filepath.Join(o.Data, "nodes")), node, o.Tasks)
 	})
-	c.querier = &live.Querier{Picture: c.picture, Store: c.store, Nodes: live.Local(c.fleet), Runtime: ofProgram(), Log: log}
+	c.querier = &live.Querier{Picture: c.picture, Store: c.store, Nodes: c.liveNodes(), Runtime: ofProgram(), Log: log}
 	c.rollout, err = rollout.Open(ctx, rollout.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Inventory: c.keeper, Now: time.Now, Log: log,
 		Functions: dirOf(o.Functions), Digest: c.sealed.Ring().Digest})
 	if err != nil {
@@ -166,6 +170,7 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 	c.querier.Rollout = c.rollout
 	executors := exec.All(c.querier.Source, hostNames())
 	maps.Copy(executors, c.rollout.Executors())
+	executors["OP_NODE_TOKEN"] = exec.NodeToken(c.joinAccess)
 	c.queue, err = queue.Open(ctx, queue.Config{
 		Store: c.store, Epoch: c.lease.Epoch, Life: c.life, Format: c.format.Format, Inventory: c.keeper, Picture: c.picture, Executors: executors, Nodes: c.nodes(),
 		Now: time.Now, NewUUID: c.newUUID, Log: log, Grace: o.StopGrace,
@@ -183,7 +188,7 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 }
 
 // bootstrap makes a cluster where there is none.
-func (c *controller) bootstrap(ctx context.Context, nodes int) error {
+func (c *controller) bootstrap(ctx context.Context, o Options) error {
 	if c.keeper.Snapshot().Cluster() != nil {
 		return nil
 	}
@@ -193,9 +198,9 @@ func (c *controller) bootstrap(ctx context.Context, nodes int) error {
 	}
 	setup := inventory.Setup{
 		Name: "dev.drover.example", Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"},
-		Now: time.Now(), NewUUID: c.newUUID,
+		Now: time.Now(), NewUUID: c.newUUID, Elsewhere: o.Agents,
 	}
-	for i := range nodes {
+	for i := range o.Nodes {
 		setup.Nodes = append(setup.Nodes, fmt.Sprintf("node%d.drover.example", i+1))
 	}
 	return c.keeper.Bootstrap(ctx, setup)
@@ -224,6 +229,12 @@ func (c *controller) close() {
 	}
 	if c.queue != nil {
 		c.queue.Close()
+	}
+	if c.shutAgents != nil {
+		c.shutAgents()
+	}
+	if c.endAgents != nil {
+		c.endAgents()
 	}
 	if c.keeper != nil {
 		c.keeper.Close()

@@ -127,7 +127,7 @@ func TestAStoreOfBeforeIsRaised(t *testing.T) {
 			if f := c.format(t); f.Format != format.Newest || !f.Auto {
 				t.Errorf("it is %+v", f)
 			}
-			if told := c.raises(t); len(told) != 1 || !strings.Contains(told[0], "2 by controller: every controller that was heard of in the last day can keep it, map[format:1] to map[format:2]") {
+			if told := c.raises(t); len(told) != 1 || !strings.Contains(told[0], fmt.Sprintf("%d by controller: every controller that was heard of in the last day can keep it, map[format:1] to map[format:%d]", format.Newest, format.Newest)) {
 				t.Errorf("what is told of it: %q", told)
 			}
 			last++
@@ -154,7 +154,7 @@ func TestAnOperatorRaisesTheFormat(t *testing.T) {
 	if f.Format != format.First || f.Next != format.Newest {
 		t.Errorf("raised: %+v", f)
 	}
-	if told := c.raises(t); len(told) != 1 || !strings.Contains(told[0], "2 by luxi: all are upgraded") {
+	if told := c.raises(t); len(told) != 1 || !strings.Contains(told[0], fmt.Sprintf("%d by luxi: all are upgraded", format.Newest)) {
 		t.Errorf("what is told of it: %q", told)
 	}
 	c.call(t, "RaiseFormat", &f)
@@ -296,7 +296,7 @@ func unfitNeverLeads(t *testing.T, url string) {
 	set(format.Newest + 1)
 	dir := t.TempDir()
 	second := startWith(t, app.Options{Data: dir, Store: url, Name: "c2", Peer: "127.0.0.1:0", LUXI: filepath.Join(dir, "l")})
-	const why = "this controller cannot lead: the store has format 3, and this program reads 1-2"
+	const why = "this controller cannot lead: the store has format 4, and this program reads 1-3"
 	second.awaitNote(t, why)
 	second.delay(t) // by the one that leads
 	var rows []struct{ Name, Role, Note string }

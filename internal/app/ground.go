@@ -105,7 +105,12 @@ func (c *controller) onGround() (ended func()) {
 func (c *controller) nodes() exec.Nodes {
 	local := exec.Local(c.fleet)
 	if c.ground == nil {
-		return local
+		return func(node string) (exec.Node, error) {
+			if away, is, err := c.elsewhere(node); is {
+				return away, err
+			}
+			return local(node)
+		}
 	}
 	return c.ground.Nodes(&c.seen, local)
 }

@@ -78,6 +78,8 @@ type peerRecord struct {
 	Version     string    `json:"version"`
 	// Formats are those that its program knows; a program of before tells none.
 	Formats *format.Program `json:"formats,omitempty"`
+	// Agents is where agents of nodes reach it; empty if it takes none in.
+	Agents string `json:"agents,omitempty"`
 	// Epoch is that of its term, for the one that leads, and Key that with which it seals secrets.
 	Epoch int64  `json:"epoch,omitempty"`
 	Key   string `json:"key,omitempty"`
@@ -145,6 +147,7 @@ func (g *group) run(asked context.Context, o Options) error {
 	if g.self.Address, err = told(l.Addr(), o.PeerAddress); err != nil {
 		return err
 	}
+	g.self.Agents = s.ready.AgentAddress
 	revision, err := g.register(asked)
 	if err != nil {
 		return notBegun(err)
@@ -156,6 +159,7 @@ func (g *group) run(asked context.Context, o Options) error {
 		},
 		func(ctx context.Context) error { return g.serveLUXI(ctx, s.luxiListener) },
 		func(ctx context.Context) error { return s.serveCompute(ctx, g.computeFront(), o.Log) },
+		func(ctx context.Context) error { return g.m.serveAgents(ctx, s) },
 		func(context.Context) error { return s.announce(o) },
 	})
 }

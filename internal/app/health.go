@@ -69,6 +69,9 @@ func (c *controller) health(h *Health) {
 		h.Notes = append(h.Notes, Problem{Part: "node", Text: fmt.Sprintf("nodes follow a controller of epoch %d, and refuse orders of this one, of epoch %d (%d of them, which the log names): "+
 			"if the database was restored by its own means, stop all controllers and run drover store advance", slices.Max(slices.Collect(maps.Values(later))), c.lease.Epoch, len(later))})
 	}
+	if text := c.agentsAway(); text != "" {
+		h.Notes = append(h.Notes, Problem{Part: "node", Text: text})
+	}
 	for _, text := range c.queue.Unreadable() {
 		h.Notes = append(h.Notes, Problem{Part: "queue", Text: text})
 	}

@@ -22,6 +22,7 @@ import (
 func sealedParts() sealed.Parts {
 	params := []string{"osparams_private", "osparams_private_cluster"}
 	return sealed.Parts{
+		kindAuthority:                    nil,
 		rollout.KindPart:                 nil,
 		rollout.KindEnvironment:          {"settings"},
 		rollout.KindDeployment:           {"settings"},

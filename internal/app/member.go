@@ -35,8 +35,10 @@ type member struct {
 	// leading is the controller of the present term, nil while another leads.
 	leading atomic.Pointer[controller]
 	// cert is that of RAPI, nil before it was read.
-	cert  atomic.Pointer[rapi.CertificateFile]
-	group *group // nil for a controller that is alone
+	cert atomic.Pointer[rapi.CertificateFile]
+	// agents are those of nodes that are elsewhere.
+	agents *agents
+	group  *group // nil for a controller that is alone
 	// autoFinalize raises the format of the store as soon as all can.
 	autoFinalize bool
 }
@@ -62,6 +64,7 @@ func newMember(opened store.Store, o Options) *member {
 	m := &member{log: o.Log, manager: o.Manager, autoFinalize: o.AutoFinalize, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6])}
 	m.meter = meter.New(opened, m.figures.all, o.Log)
 	m.store = m.meter
+	m.agents = newAgents(m, o)
 	m.shared, _ = opened.(store.Shared)
 	m.figures.all.MustRegister(&gauges{m})
 	return m

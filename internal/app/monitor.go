@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/api/mond"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
@@ -98,15 +97,9 @@ func (m *monitors) answer(ctx context.Context, node string, l *gate.Listener) {
 	n := mond.Node{
 		Name: node, Hypervisor: "fake", Inventory: m.c.keeper.Snapshot, Log: m.c.log,
 		Instances: func(ctx context.Context) ([]hypervisor.Instance, time.Time, error) {
-			return instancesOn(ctx, m.c.fleet, node)
+			return m.c.instancesOn(ctx, node)
 		},
-		Reason: func(instance string) reason.Trail {
-			a, err := m.c.fleet.Agent(node)
-			if err != nil {
-				return nil
-			}
-			return a.Reason(instance)
-		},
+		Reason: func(instance string) reason.Trail { return m.c.reasonOn(ctx, node, instance) },
 	}
 	if err := n.Serve(ctx, l); err != nil && !errors.Is(err, net.ErrClosed) {
 		m.c.log.Error("the monitoring agent of a node ended", "node", node, "error", err)
@@ -114,8 +107,8 @@ func (m *monitors) answer(ctx context.Context, node string, l *gate.Listener) {
 }
 
 // instancesOn returns what the hypervisor of a node last reported.
-func instancesOn(ctx context.Context, fleet *agent.Fleet, node string) ([]hypervisor.Instance, time.Time, error) {
-	a, err := fleet.Agent(node)
+func (c *controller) instancesOn(ctx context.Context, node string) ([]hypervisor.Instance, time.Time, error) {
+	a, err := c.liveNodes()(node)
 	if err != nil {
 		return nil, time.Now(), err
 	}
@@ -124,6 +117,22 @@ func instancesOn(ctx context.Context, fleet *agent.Fleet, node string) ([]hyperv
 		err = state.Err
 	}
 	return state.Instances, state.At, err
+}
+
+// reasonOn is why an instance of a node changed its state last; nil if nobody knows.
+func (c *controller) reasonOn(ctx context.Context, node, instance string) reason.Trail {
+	if away, is, err := c.elsewhere(node); is {
+		if err != nil || !c.agents.hub.Linked(node) {
+			return nil
+		}
+		trail, _ := away.Reason(ctx, instance) // nobody knows
+		return trail
+	}
+	a, err := c.fleet.Agent(node)
+	if err != nil {
+		return nil
+	}
+	return a.Reason(instance)
 }
 
 // serve follows the nodes until ctx ends.

@@ -30,6 +30,7 @@ var preflights = []struct {
 	{"mond", func(o Options) error { return checkAddress(o.Mond) }},
 	{"compute", func(o Options) error { return checkAddress(o.Compute) }},
 	{"peer", checkPeer},
+	{"agent-address", checkAgentAddress},
 	{"key-file", checkKeyFile},
 	{"rapi-certificate", func(o Options) error {
 		if o.Certificate == "" {

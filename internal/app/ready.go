@@ -32,7 +32,12 @@ type Ready struct {
 	OSProject  string `json:"os_project,omitempty"`
 	// Peer is where other controllers connect.
 	Peer string `json:"peer,omitempty"`
-	PID  int    `json:"pid"`
+	// Hypervisor is that of the nodes.
+	Hypervisor string `json:"hypervisor"`
+	// AgentAddress is where agents of nodes connect, and Agents are the processes of nodes that this one has begun, by the nodes' names.
+	AgentAddress string         `json:"agent_address,omitempty"`
+	Agents       map[string]int `json:"agents,omitempty"`
+	PID          int            `json:"pid"`
 }
 
 // readyName is the ready file in the data directory, where the command line

@@ -49,6 +49,10 @@ type Options struct {
 	Peer string
 	// PeerAddress is the one that the others are told; empty for that of Peer.
 	PeerAddress string
+	// AgentAddress is where agents of nodes that are elsewhere connect; empty for none. AgentAdvertise is the one that they are told; empty for that one.
+	AgentAddress, AgentAdvertise string
+	// Agents has the nodes of a new cluster as processes of their own, over that address.
+	Agents bool
 	// NodeData is the directory of the nodes that live in the process of the
 	// leader; empty for one below Data.
 	NodeData string
@@ -211,6 +215,7 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 	})()
 	c.term, c.endTerm = clients, stop
 	defer c.onGround()()
+	c.takeAgents(s)
 	m.leading.Store(c)
 	for _, part := range []func(context.Context) error{
 		c.keepLease, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
@@ -221,7 +226,7 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 	for _, part := range c.eventParts() {
 		run(part)
 	}
-	if o.Demo && c.fresh {
+	if o.Demo && c.fresh && !o.Agents { // they are to be there first
 		run(c.seed)
 	}
 	run(c.keepFormat)
@@ -232,7 +237,10 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 		run(func(ctx context.Context) error { return c.rapi.Serve(ctx, s.rapiListener, s.cert) })
 		run(func(ctx context.Context) error { return c.luxi.Serve(ctx, s.luxiListener) })
 		run(func(ctx context.Context) error { return s.serveCompute(ctx, c.compute, o.Log) })
-		if err := s.announce(o); err != nil {
+		run(func(ctx context.Context) error { return m.serveAgents(ctx, s) })
+		if o.Agents {
+			run(func(ctx context.Context) error { return c.keepAgents(ctx, s, o) })
+		} else if err := s.announce(o); err != nil {
 			stop(err)
 		}
 	}
@@ -265,6 +273,8 @@ type surfaces struct {
 	computeListener            *gate.Listener        // nil without the Compute API
 	computeCert                *rapi.CertificateFile // nil while that is plain HTTP
 
+	agentListener *gate.Listener // nil where no agents are taken in
+
 	monitors      *monitors
 	serveMonitors func(context.Context) error
 }
@@ -281,7 +291,7 @@ func gateOf(s gate.Surface, o Options) *gate.Gate {
 
 // openSurfaces opens the interfaces, so that clients can connect from now on.
 func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
-	s = &surfaces{ready: Ready{PID: os.Getpid()}}
+	s = &surfaces{ready: Ready{PID: os.Getpid(), Hypervisor: "fake"}}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -303,6 +313,9 @@ func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
 	}
 	s.ready.RAPI = "https://" + s.rapiListener.Addr().String()
 	if s.luxiListener, s.ready.LUXI, err = listenLUXI(o); err != nil {
+		return s, err
+	}
+	if err = s.listenAgents(ctx, o); err != nil {
 		return s, err
 	}
 	return s, s.listenCompute(ctx, o)
@@ -363,7 +376,7 @@ func (s *surfaces) announce(o Options) error {
 
 // close closes what listens; what serves already has done so.
 func (s *surfaces) close() {
-	for _, l := range []*gate.Listener{s.rapiListener, s.luxiListener, s.computeListener} {
+	for _, l := range []*gate.Listener{s.rapiListener, s.luxiListener, s.computeListener, s.agentListener} {
 		if l != nil {
 			_ = l.Close()
 		}

@@ -1,19 +1,15 @@
 package app
 
 import (
-	"bytes"
-	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/drover-project/drover/internal/daemon"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/forwarded"
 )
@@ -22,38 +18,40 @@ import (
 // file and in flags of the same names. What is true of the cluster is not among
 // them: that is in the store.
 type settings struct {
-	Name                  string    `toml:"name"`
-	Data                  string    `toml:"data"`
-	Store                 string    `toml:"store"`
-	KeyFile               string    `toml:"key-file"`
-	RAPI                  string    `toml:"rapi"`
-	RAPICertificate       string    `toml:"rapi-certificate"`
-	RAPIUsers             string    `toml:"rapi-users"`
-	RequireAuthentication bool      `toml:"require-authentication"`
-	LUXI                  string    `toml:"luxi"`
-	Peer                  string    `toml:"peer"`
-	PeerAddress           string    `toml:"peer-address"`
-	Mond                  string    `toml:"mond"`
-	NodeData              string    `toml:"node-data"`
-	Compute               string    `toml:"compute"`
-	ComputeTLS            bool      `toml:"compute-tls"`
-	PublicURL             string    `toml:"public-url"`
-	TrustedProxies        string    `toml:"trusted-proxies"`
-	Keystone              string    `toml:"keystone"`
-	KeystoneCA            string    `toml:"keystone-ca"`
-	Events                string    `toml:"events"`
-	ServerEffects         string    `toml:"server-effects"`
-	ServerClusters        string    `toml:"server-clusters"`
-	FirstServerNumber     int       `toml:"first-server-number"`
-	Nodes                 int       `toml:"nodes"`
-	Tasks                 bool      `toml:"tasks"`
-	Functions             string    `toml:"functions"`
-	AutoFinalize          bool      `toml:"auto-finalize"`
-	ReadyFile             string    `toml:"ready-file"`
-	StopGrace             duration  `toml:"stop-grace"`
-	ArchiveAfter          duration  `toml:"archive-after"`
-	LogLevel              level     `toml:"log-level"`
-	LogFormat             logFormat `toml:"log-format"`
+	Name                  string           `toml:"name"`
+	Data                  string           `toml:"data"`
+	Store                 string           `toml:"store"`
+	KeyFile               string           `toml:"key-file"`
+	RAPI                  string           `toml:"rapi"`
+	RAPICertificate       string           `toml:"rapi-certificate"`
+	RAPIUsers             string           `toml:"rapi-users"`
+	RequireAuthentication bool             `toml:"require-authentication"`
+	LUXI                  string           `toml:"luxi"`
+	Peer                  string           `toml:"peer"`
+	PeerAddress           string           `toml:"peer-address"`
+	Mond                  string           `toml:"mond"`
+	AgentAddress          string           `toml:"agent-address"`
+	AgentAdvertise        string           `toml:"agent-advertise"`
+	NodeData              string           `toml:"node-data"`
+	Compute               string           `toml:"compute"`
+	ComputeTLS            bool             `toml:"compute-tls"`
+	PublicURL             string           `toml:"public-url"`
+	TrustedProxies        string           `toml:"trusted-proxies"`
+	Keystone              string           `toml:"keystone"`
+	KeystoneCA            string           `toml:"keystone-ca"`
+	Events                string           `toml:"events"`
+	ServerEffects         string           `toml:"server-effects"`
+	ServerClusters        string           `toml:"server-clusters"`
+	FirstServerNumber     int              `toml:"first-server-number"`
+	Nodes                 int              `toml:"nodes"`
+	Tasks                 bool             `toml:"tasks"`
+	Functions             string           `toml:"functions"`
+	AutoFinalize          bool             `toml:"auto-finalize"`
+	ReadyFile             string           `toml:"ready-file"`
+	StopGrace             daemon.Duration  `toml:"stop-grace"`
+	ArchiveAfter          daemon.Duration  `toml:"archive-after"`
+	LogLevel              daemon.Level     `toml:"log-level"`
+	LogFormat             daemon.LogFormat `toml:"log-format"`
 }
 
 // reloadable are the settings that a running controller takes up.
@@ -72,6 +70,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.LUXI, "luxi", s.LUXI, "path of the LUXI socket (default: luxi.sock in the data directory)")
 	f.StringVar(&s.Peer, "peer", s.Peer, "address at which other controllers of the same store reach this one; with it, it stands by while another leads")
 	f.StringVar(&s.PeerAddress, "peer-address", s.PeerAddress, "address that the others are told, where they reach this one at another than that of peer")
+	f.StringVar(&s.AgentAddress, "agent-address", s.AgentAddress, "address at which agents of nodes that are elsewhere connect; port 0 picks a free one (default: none, all nodes live in this process)")
+	f.StringVar(&s.AgentAdvertise, "agent-advertise", s.AgentAdvertise, "address that agents are told, where they reach this controller at another than that of agent-address")
 	f.StringVar(&s.NodeData, "node-data", s.NodeData, "directory of the nodes that live in the leader's process (default: nodes in the data directory)")
 	f.StringVar(&s.Mond, "mond", s.Mond, "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
 	f.StringVar(&s.Compute, "compute", s.Compute, "address of the OpenStack Compute API, with identity and images; port 0 picks a free one, \"\" has none")
@@ -108,7 +108,7 @@ func (s *settings) options() Options {
 	public, _ := forwarded.ParsePublic(s.PublicURL)        // checked, or not given
 	proxies, _ := forwarded.ParseProxies(s.TrustedProxies) // checked
 	return Options{
-		Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, NodeData: s.NodeData, Data: s.Data, Store: s.Store, KeyFile: s.KeyFile, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
+		Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, AgentAddress: s.AgentAddress, AgentAdvertise: s.AgentAdvertise, NodeData: s.NodeData, Data: s.Data, Store: s.Store, KeyFile: s.KeyFile, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
 		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
 		PublicURL: public, TrustedProxies: proxies,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
@@ -140,11 +140,14 @@ func (s *settings) check() error {
 	if s.PeerAddress != "" && s.Peer == "" {
 		return fault.New(fault.Invalid, "peer-address: the controller is alone").At("peer-address").WithHint("name the address to listen at as peer")
 	}
+	if s.AgentAdvertise != "" && s.AgentAddress == "" {
+		return fault.New(fault.Invalid, "agent-advertise: no agents are taken in").At("agent-advertise").WithHint("name the address to listen at as agent-address")
+	}
 	if s.Peer != "" && s.Store == "" {
 		return fault.New(fault.Invalid, "peer: the embedded store has one controller").At("peer").
 			WithHint("name a PostgreSQL database as the store, or leave peer out")
 	}
-	if err := new(logFormat).Set(string(s.LogFormat)); err != nil { // the decoder of the file does not ask it
+	if err := new(daemon.LogFormat).Set(string(s.LogFormat)); err != nil { // the decoder of the file does not ask it
 		return fault.New(fault.Invalid, "log-format: %w", err).At("log-format")
 	}
 	if err := s.checkProxies(); err != nil {
@@ -174,18 +177,11 @@ type source struct {
 	flags    map[string]string
 }
 
-// given returns the flags of a set that are on the command line.
-func given(f *pflag.FlagSet) map[string]string {
-	said := map[string]string{}
-	f.Visit(func(flag *pflag.Flag) { said[flag.Name] = flag.Value.String() })
-	return said
-}
-
 // read reads the settings, from the file as it is now.
 func (s source) read() (settings, error) {
 	out := s.defaults
 	if s.file != "" {
-		if err := out.decode(s.file); err != nil {
+		if err := daemon.Decode(s.file, &out, "drover serve --help lists them"); err != nil {
 			return out, err
 		}
 	}
@@ -200,35 +196,6 @@ func (s source) read() (settings, error) {
 		}
 	}
 	return out, out.check()
-}
-
-// decode reads a file strictly: what is not known is refused, with its place.
-func (s *settings) decode(file string) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return fault.New(fault.Environment, "cannot read the configuration: %w", err)
-	}
-	decoder := toml.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	err = decoder.Decode(s)
-	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok {
-		first := unknown.Errors[0]
-		row, column := first.Position()
-		return fault.New(fault.Invalid, "%s:%d:%d: there is no setting %s", file, row, column, strings.Join(first.Key(), ".")).
-			At(strings.Join(first.Key(), ".")).WithHint("drover serve --help lists them")
-	}
-	if wrong, ok := errors.AsType[*toml.DecodeError](err); ok {
-		row, column := wrong.Position()
-		text := strings.TrimPrefix(wrong.Error(), "toml: ")
-		if field := strings.Index(text, " into struct field "); field >= 0 { // the name of a Go type, which helps nobody
-			text = text[:field] + " as " + strings.Join(wrong.Key(), ".")
-		}
-		return fault.New(fault.Invalid, "%s:%d:%d: %s", file, row, column, text).At(strings.Join(wrong.Key(), "."))
-	}
-	if err != nil {
-		return fault.New(fault.Invalid, "%s: %w", file, err)
-	}
-	return nil
 }
 
 // differences names the settings that differ, in the order of their names.
@@ -251,75 +218,11 @@ func (s settings) differences(other settings) []string {
 	return out
 }
 
-// duration is a time as a text: 5s, 6h.
-type duration time.Duration
-
-// String implements pflag.Value.
-func (d *duration) String() string { return time.Duration(*d).String() }
-
-// Set implements pflag.Value.
-func (d *duration) Set(text string) error {
-	t, err := time.ParseDuration(text)
-	if err != nil {
-		return fault.New(fault.Invalid, "%q is no time; write it as 90s, 15m or 6h", text)
-	}
-	*d = duration(t)
-	return nil
-}
-
-// Type implements pflag.Value.
-func (*duration) Type() string { return "duration" }
-
-// UnmarshalText is for the configuration file.
-func (d *duration) UnmarshalText(text []byte) error { return d.Set(string(text)) }
-
-// level is a level of the log.
-type level slog.Level
-
-var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-
-// String implements pflag.Value.
-func (l *level) String() string { return strings.ToLower(slog.Level(*l).String()) }
-
-// Set implements pflag.Value.
-func (l *level) Set(text string) error {
-	found, ok := levels[text]
-	if !ok {
-		return fault.New(fault.Invalid, "%q is none of debug, info, warn, error", text)
-	}
-	*l = level(found)
-	return nil
-}
-
-// Type implements pflag.Value.
-func (*level) Type() string { return "level" }
-
-// UnmarshalText is for the configuration file.
-func (l *level) UnmarshalText(text []byte) error { return l.Set(string(text)) }
-
-// logFormat is the form of the log's lines.
-type logFormat string
-
-// String implements pflag.Value.
-func (f *logFormat) String() string { return string(*f) }
-
-// Set implements pflag.Value.
-func (f *logFormat) Set(text string) error {
-	if text != "text" && text != "json" {
-		return fault.New(fault.Invalid, "%q is neither text nor json", text)
-	}
-	*f = logFormat(text)
-	return nil
-}
-
-// Type implements pflag.Value.
-func (*logFormat) Type() string { return "format" }
-
 // devDefaults are those of `drover dev`: a cluster to try things on.
 func devDefaults() settings {
 	return settings{
 		Data: DefaultData(), RAPI: "127.0.0.1:5080", Mond: "127.0.0.1:0", Compute: "127.0.0.1:0", Nodes: 3, Tasks: true, AutoFinalize: true, FirstServerNumber: 1,
-		StopGrace: duration(defaultStopGrace), ArchiveAfter: duration(DefaultArchiveAfter), LogLevel: level(slog.LevelWarn), LogFormat: "text",
+		StopGrace: daemon.Duration(defaultStopGrace), ArchiveAfter: daemon.Duration(DefaultArchiveAfter), LogLevel: daemon.Level(slog.LevelWarn), LogFormat: "text",
 	}
 }
 
@@ -328,7 +231,7 @@ func serveDefaults() settings {
 	s := devDefaults()
 	s.Data, s.LUXI = filepath.Join("/var/lib", "drover"), "/run/drover/luxi.sock"
 	s.Tasks = false
-	s.RAPI, s.Mond, s.Nodes, s.LogLevel = ":5080", "", 1, level(slog.LevelInfo)
+	s.RAPI, s.Mond, s.Nodes, s.LogLevel = ":5080", "", 1, daemon.Level(slog.LevelInfo)
 	s.Compute = ""
 	s.RequireAuthentication = true // dev is reached over loopback alone
 	return s

@@ -69,6 +69,7 @@ var layers = []struct {
 	{"internal/audit", Core},
 	{"internal/lock", Core},
 	{"internal/work", Core},
+	{"internal/joining", Core},
 	{"internal/placement", Core},
 	{"internal/schedule", Core},
 	{"internal/state", Core},
@@ -95,6 +96,7 @@ var layers = []struct {
 	{"internal/hypervisor", Engine},
 	{"internal/events", Engine},
 	{"internal/agent", Engine},
+	{"internal/authority", Engine},
 	{"internal/agent/effect", Engine},
 	{"internal/gate", Engine},
 	{"internal/metrics", Engine},   // what is counted by engines and adapters
@@ -111,7 +113,9 @@ var layers = []struct {
 	{"internal/agentwire", Adapter}, // nodes that are elsewhere
 	{"internal/systemd", Adapter},
 
+	{"internal/agentd", Composition},
 	{"internal/app", Composition},
+	{"internal/daemon", Composition},
 	{"internal/bench", Composition},
 	{"internal/cli", Composition},
 	{"internal/cli/*", Composition},

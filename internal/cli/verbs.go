@@ -57,7 +57,7 @@ const changing = `
 	manage server-tags: add delete
 	manage user: add enable grant password
 	network: add add-tags connect disconnect modify remove-tags
-	node: add add-tags drain modify offline online remove-tags undrain
+	node: add add-tags drain modify offline online remove-tags token undrain
 	server: create reboot reconcile start stop
 	server tag: add delete
 	tag: add remove`

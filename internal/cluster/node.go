@@ -19,6 +19,29 @@ type Node struct {
 	NDParams Params `json:"ndparams"`
 	// Last is the newest change, nil when none was made by a job.
 	Last *LastChange `json:"last,omitempty"`
+	// Agent is the agent of a node that is elsewhere; nil for one that lives in the controller's process.
+	Agent *NodeAgent `json:"agent,omitempty"`
+}
+
+// NodeAgent is who may speak for a node that is elsewhere. Package joining decides by it.
+type NodeAgent struct {
+	// Token is the one with which an agent may join; nil if there is none.
+	Token *JoinToken `json:"token,omitempty"`
+	// Serial is that of the newest certificate, as hexadecimal digits, and Until when it ends, in seconds since 1970. Empty before an
+	// agent has joined.
+	Serial string `json:"serial,omitempty"`
+	Until  int64  `json:"until,omitempty"`
+	// Former is the certificate with which the newest was asked for: its answer may have been lost.
+	Former string `json:"former,omitempty"`
+}
+
+// JoinToken is what a node keeps of a token: not what would be needed to use it.
+type JoinToken struct {
+	// Hash is the SHA-256 of the token's secret, as hexadecimal digits, and Until when it ends, in seconds since 1970.
+	Hash  string `json:"hash"`
+	Until int64  `json:"until"`
+	// Key is the SHA-256 of the public key that has used the token; that one may use it again. Empty before.
+	Key string `json:"key,omitempty"`
 }
 
 // Kind is KindNode.
@@ -32,6 +55,14 @@ func (n *Node) Clone() *Node {
 	c := *n
 	c.Tags = slices.Clone(n.Tags)
 	c.NDParams = n.NDParams.Clone()
+	if n.Agent != nil {
+		a := *n.Agent
+		if a.Token != nil {
+			t := *a.Token
+			a.Token = &t
+		}
+		c.Agent = &a
+	}
 	return &c
 }
 

@@ -194,9 +194,10 @@ func TestOpcodeWithoutExecutor(t *testing.T) {
 }
 
 // The catalogue of opcodes knows which of them nothing carries out; a package of
-// its own carries out tasks of deployments.
+// its own carries out tasks of deployments, and a token needs to know where agents are taken in.
 func TestUnsupportedOpcodesAreThoseWithoutExecutors(t *testing.T) {
 	executors := All(nil, Names{})
+	executors["OP_NODE_TOKEN"] = NodeToken(nil)
 	for _, d := range opcode.All() {
 		if _, carried := executors[d.ID]; carried == d.Unsupported && d.ID != "OP_DEPLOY_TASK" {
 			t.Errorf("%s: has an executor: %v, is called unsupported: %v", d.ID, carried, d.Unsupported)

@@ -28,20 +28,22 @@ type Surface struct {
 
 // The surfaces of the program.
 var (
-	RAPI = Surface{Name: "RAPI", Most: 2048, Share: 4, Header: 10 * time.Second, Body: time.Minute, Answer: 2 * time.Minute, Idle: 3 * time.Minute,
+	RAPI = Surface{Name: "RAPI", Most: 2048, Share: 3, Header: 10 * time.Second, Body: time.Minute, Answer: 2 * time.Minute, Idle: 3 * time.Minute,
 		Beyond: "503 to 16 at a time, others are closed"}
-	Compute = Surface{Name: "Compute, Identity and Image APIs", Most: 2048, Share: 3, Header: RAPI.Header, Body: RAPI.Body, Answer: RAPI.Answer, Idle: RAPI.Idle,
+	Compute = Surface{Name: "Compute, Identity and Image APIs", Most: 2048, Share: 2, Header: RAPI.Header, Body: RAPI.Body, Answer: RAPI.Answer, Idle: RAPI.Idle,
 		Beyond: RAPI.Beyond}
 	LUXI = Surface{Name: "LUXI", Most: 1000, Share: 2, Local: true, Body: luxiwire.FrameTimeout, Answer: luxiwire.SendTimeout, Idle: luxiwire.IdleTimeout,
 		Beyond: "an answer with `busy` to 16 at a time, others are closed"}
 	Peers = Surface{Name: "other controllers", Most: 2048, Share: 2, Strangers: 64, Header: 3 * time.Second, Idle: 2 * time.Minute,
+		Beyond: "the connection is closed"}
+	Agents = Surface{Name: "agents of nodes that are elsewhere", Most: 4096, Share: 2, Strangers: 64, Header: 10 * time.Second,
 		Beyond: "the connection is closed"}
 	Monitors = Surface{Name: "monitoring agents, of all nodes together", Most: 1024, Share: 1, Header: 10 * time.Second, Body: 10 * time.Second, Answer: 30 * time.Second, Idle: time.Minute,
 		Beyond: RAPI.Beyond}
 )
 
 // Surfaces returns all surfaces, in the order in which they are shown.
-func Surfaces() []Surface { return []Surface{RAPI, Compute, LUXI, Peers, Monitors} }
+func Surfaces() []Surface { return []Surface{RAPI, Compute, LUXI, Peers, Agents, Monitors} }
 
 // parts is what the files of a process are divided into.
 const parts = 16

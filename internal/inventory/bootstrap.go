@@ -19,6 +19,8 @@ type Setup struct {
 	// the default.
 	Hypervisors   []string
 	DiskTemplates []string
+	// Elsewhere says that the nodes have agents in processes of their own.
+	Elsewhere bool
 	// Now is the time of creation; NewUUID makes identities.
 	Now     time.Time
 	NewUUID func() string
@@ -52,6 +54,9 @@ func First(setup Setup) ([]cluster.Change, error) {
 	for i, name := range setup.Nodes {
 		node := cluster.NewNode(setup.NewUUID(), name, fmt.Sprintf("127.0.0.%d", i+1), group.UUID, now)
 		node.MasterCandidate = int64(i) < settings.PoolSize
+		if setup.Elsewhere {
+			node.Agent = &cluster.NodeAgent{}
+		}
 		if i == 0 {
 			settings.MasterNode = node.UUID
 		}

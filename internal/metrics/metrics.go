@@ -4,12 +4,13 @@
 // the same table.
 //
 // Invariants:
-//   - A figure has one row, and a row is shown by every controller (app's tests
-//     hold /metrics against the table).
+//   - A figure has one row, and a row is shown by every controller, or by every agent (the tests of app and agentd
+//     hold /metrics against their tables).
 package metrics
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -43,7 +44,7 @@ type Figure struct {
 // Named returns the row of a figure. That there is none, or one of another kind, is a
 // mistake of the program.
 func Named(name string, kind Kind) Figure {
-	for _, f := range table {
+	for _, f := range slices.Concat(table, agentTable) {
 		if f.Name == name && f.Kind == kind {
 			return f
 		}

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,12 +32,23 @@ A counter only grows, and begins anew with the process; a gauge is what is at th
 long. A controller that stands by shows what it does itself, and nothing of the queue. No figure is labelled with names of instances, nodes
 or users: there are as many lines as there are opcodes, rules and interfaces.
 `)
-	for _, f := range metrics.Table() {
+	write := func(f metrics.Figure) {
 		labels := ""
 		if len(f.Labels) > 0 {
 			labels = "{" + strings.Join(f.Labels, ",") + "}"
 		}
 		fmt.Fprintf(&b, "\n### `%s%s`\n\n%s Unit: %s; %s.\n\n%s\n", f.Name, labels, f.Help, f.Unit, f.Kind, f.Advice)
+	}
+	for _, f := range metrics.Table() {
+		write(f)
+	}
+	b.WriteString(`
+## Of agents
+
+What ` + "`/metrics`" + ` of an agent shows ([nodes.md](nodes.md#settings)), with names of instances: one line each.
+`)
+	for _, f := range metrics.AgentTable() {
+		write(f)
 	}
 	return b.String()
 }
@@ -46,7 +58,7 @@ or users: there are as many lines as there are opcodes, rules and interfaces.
 func TestRowsAreWhole(t *testing.T) {
 	name := regexp.MustCompile(`^drover(_[a-z]+)+$`)
 	seen := map[string]bool{}
-	for _, f := range metrics.Table() {
+	for _, f := range slices.Concat(metrics.Table(), metrics.AgentTable()) {
 		switch {
 		case !name.MatchString(f.Name) || seen[f.Name]:
 			t.Errorf("the name %q is odd, or there twice", f.Name)

@@ -52,6 +52,19 @@ var nodeOpcodes = []*Definition{
 		},
 	},
 	{
+		ID:           "OP_NODE_TOKEN",
+		SummaryField: "node_name",
+		Doc:          "Lets an agent join as a node, which is added if it is not there: whoever has the token may, once, within an hour.",
+		Result:       "map",
+		Since:        3,
+		Params: []Param{
+			required("node_name", NonEmptyString, "name of the node"),
+			required("token_hash", NonEmptyString, "SHA-256 of the token's secret, as hexadecimal digits"),
+			optional("group", NonEmptyString, "node group of a node that is added"),
+			optional("primary_ip", NonEmptyString, "address of a node that is added"),
+		},
+	},
+	{
 		ID:           "OP_NODE_REMOVE",
 		SummaryField: "node_name",
 		Doc:          "Takes a node without instances out of the cluster.",

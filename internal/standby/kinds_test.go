@@ -38,6 +38,7 @@ var (
 		"controller":             "read from the store by whoever looks for controllers",
 		"controller-leader":      "the same",
 		"controller-heard":       "the leader's own notes",
+		"agent-authority":        "signs for agents, which the leader takes in",
 		"user":                   "the Compute API is the leader's",
 		"project":                "the same",
 		"token":                  "the same",

@@ -21,12 +21,24 @@ type cluster struct {
 }
 
 // controller is how a cluster is started, again and again.
-type controller struct{ bin, data, store string }
+type controller struct {
+	bin, data, store string
+	// agents says that each node is a process of its own.
+	agents bool
+}
+
+// args are those of the program beyond what all are started with.
+func (c controller) args() []string {
+	if c.agents {
+		return []string{"--store", c.store, "--agents"}
+	}
+	return []string{"--store", c.store}
+}
 
 // start starts the binary and waits until it says that it is ready.
 func (c controller) start(t *testing.T) *cluster {
 	t.Helper()
-	dev := testkit.StartDev(t, c.bin, c.data, "--store", c.store)
+	dev := testkit.StartDev(t, c.bin, c.data, c.args()...)
 	return &cluster{T: t, Dev: dev, socket: dev.Ready.LUXI}
 }
 
@@ -40,7 +52,7 @@ func (c *cluster) terminate() { c.Terminate() }
 // or soon after.
 func (c controller) killStarting(t *testing.T) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), c.bin, "dev", "--data", c.data, "--store", c.store, "--rapi", "127.0.0.1:0", "--nodes", "2", "--demo=false")
+	cmd := exec.CommandContext(t.Context(), c.bin, append([]string{"dev", "--data", c.data, "--rapi", "127.0.0.1:0", "--nodes", "2", "--demo=false"}, c.args()...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -54,8 +54,34 @@ func succeed(t *testing.T, client *luxiwire.Client, id int) {
 // TestKilledControllerLeavesNoScripts kills a controller while an operating system is installed, and starts it again: the
 // installation begins anew, and the script of the first one works on no more.
 func TestKilledControllerLeavesNoScripts(t *testing.T) {
+	for name, agents := range map[string]bool{"nodes in its process": false, "nodes that are processes": true} {
+		t.Run(name, func(t *testing.T) { leavesNoScripts(t, agents, func(c *cluster) bool { c.kill(); return true }) })
+	}
+}
+
+// TestKilledAgentsLeaveNoScripts kills the agent of a node while an operating system is installed there. The controller goes on, and has the next
+// agent of the node install anew.
+func TestKilledAgentsLeaveNoScripts(t *testing.T) {
+	leavesNoScripts(t, true, func(c *cluster) bool {
+		c.killAgent("node1.drover.example")
+		return false
+	})
+}
+
+// killAgent kills the agent of a node, which runs as a process of its own.
+func (c *cluster) killAgent(node string) {
+	c.Helper()
+	pid := wrapperOf(c.T, filepath.Join(filepath.Dir(c.socket), "nodes", node))
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// leavesNoScripts installs an operating system, and has what carries that out killed meanwhile, which tells whether the controller was.
+func leavesNoScripts(t *testing.T, agents bool, kill func(c *cluster) (controllerToo bool)) {
+	t.Helper()
 	dir := t.TempDir()
-	from, marks := controller{bin: testkit.Build(t), data: filepath.Join(dir, "data"), store: ""}, filepath.Join(dir, "marks")
+	from, marks := controller{bin: testkit.Build(t), data: filepath.Join(dir, "data"), agents: agents}, filepath.Join(dir, "marks")
 	node := func(n int) string { return filepath.Join(from.data, "nodes", fmt.Sprintf("node%d.drover.example", n)) }
 	for n := 1; n <= 2; n++ {
 		traces.InstallOS(t, node(n), "slow", marks, 15)
@@ -70,7 +96,9 @@ func TestKilledControllerLeavesNoScripts(t *testing.T) {
 	const kills = 2
 	for n := range kills {
 		marksLeft(t, marks, n+1)
-		c.kill()
+		if !kill(c) {
+			continue
+		}
 		c.gone()
 		c = from.start(t)
 		client = c.dial()

@@ -241,6 +241,11 @@ func TestClusterLosesNoJob(t *testing.T) {
 	stores.Each(t, func(t *testing.T, url string) { losesNoJob(t, controller{bin: bin, data: t.TempDir(), store: url}) })
 }
 
+// TestClusterOfAgentsLosesNoJob is the same with nodes that are processes of their own.
+func TestClusterOfAgentsLosesNoJob(t *testing.T) {
+	losesNoJob(t, controller{bin: testkit.Build(t), data: t.TempDir(), agents: true})
+}
+
 func losesNoJob(t *testing.T, from controller) {
 	t.Helper()
 	installs := filepath.Join(from.data, "installs")

@@ -48,7 +48,7 @@ func NodeCommand(sh *shell.Shell) *cobra.Command {
 		verbs = append(verbs, o.Command(sh))
 	}
 	if !sh.Classic() {
-		verbs = append(verbs, nodeOrphans(sh))
+		verbs = append(verbs, nodeOrphans(sh), nodeToken(sh))
 	}
 	return sh.Group("node", "Nodes of the cluster", append(verbs, itemTags(sh, "node")...)...)
 }

@@ -317,6 +317,11 @@ func Result(ctx context.Context, sh *shell.Shell, op *opcode.Opcode, into any) e
 		}
 		return json.Unmarshal(found[0].Result, into)
 	}
+	return Made(ctx, sh, op, into)
+}
+
+// Made has a job carry out an opcode, waits for it, and reads its result.
+func Made(ctx context.Context, sh *shell.Shell, op *opcode.Opcode, into any) error {
 	subs, err := submit(ctx, sh, []Task{{Ops: []*opcode.Opcode{op}}})
 	if err != nil {
 		return err

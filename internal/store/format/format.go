@@ -40,15 +40,19 @@ const (
 	// Steps has opcodes of which is kept what they do, so that another controller goes on with them (kinds work and step). It came with
 	// Identities.
 	Steps = Identities
+	// Agents has nodes whose agents are elsewhere (agent, of a node): programs of before would run an agent of their own in their
+	// place.
+	Agents = 3
 )
 
 // Newest is the greatest that this program knows.
-const Newest = Identities
+const Newest = Agents
 
 // formats are all of them, the first one first.
 var formats = [...]string{
 	First:      "as of the first version: jobs about tags name the instance",
 	Identities: "jobs about tags may say by its UUID which instance is meant, nodes keep what they have under UUIDs, and what opcodes do is kept as steps",
+	Agents:     "nodes may have agents of their own, in processes elsewhere",
 }
 
 // Brought says what a format brought; nothing of one that this program does not know.

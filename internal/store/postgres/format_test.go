@@ -94,7 +94,7 @@ func raiseMovesTheSchema(t *testing.T, url, elsewhere string) {
 	if _, err := db.Exec(t.Context(), "UPDATE schema_version SET version = $1", before); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := postgres.Check(t.Context(), url); err != nil || len(found.Problems) != 1 || !strings.Contains(found.Problems[0], fmt.Sprintf("format 2, and its schema version %d", before)) {
+	if found, err := postgres.Check(t.Context(), url); err != nil || len(found.Problems) != 1 || !strings.Contains(found.Problems[0], fmt.Sprintf("format %d, and its schema version %d", format.Newest, before)) {
 		t.Errorf("with the schema of before: %+v, %v", found, err)
 	}
 }

@@ -108,7 +108,7 @@ func TestCheckComparesFormatAndSchema(t *testing.T) {
 		sql    string
 		want   string
 	}{
-		"a schema that was not raised": {true, "UPDATE schema_version SET version = " + strconv.FormatInt(of[format.First], 10), "the store has format 2, and its schema version"},
+		"a schema that was not raised": {true, "UPDATE schema_version SET version = " + strconv.FormatInt(of[format.First], 10), fmt.Sprintf("the store has format %d, and its schema version", format.Newest)},
 		"one that was raised alone":    {false, "UPDATE schema_version SET version = " + strconv.FormatInt(of[format.Newest], 10), "the store has format 1, and its schema version"},
 	} {
 		dir := t.TempDir()

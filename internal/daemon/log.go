@@ -1,4 +1,4 @@
-package app
+package daemon
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/drover-project/drover/internal/systemd"
 )
 
-// newLog returns the log of a controller; its level can be changed while it
+// NewLog returns the log of a daemon; its level can be changed while it
 // runs. What is written on behalf of a request names it.
-func newLog(w io.Writer, f logFormat, at slog.Leveler) *slog.Logger {
+func NewLog(w io.Writer, f LogFormat, at slog.Leveler) *slog.Logger {
 	kind := func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewTextHandler(w, o) }
 	if f == "json" {
 		kind = func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewJSONHandler(w, o) }

@@ -1,0 +1,386 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/agentwire"
+	"github.com/drover-project/drover/internal/authority"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
+	"github.com/drover-project/drover/internal/joining"
+	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// kindAuthority is who signs the certificates of agents and controllers: one, with its key, sealed.
+const kindAuthority store.Kind = "agent-authority"
+
+var authorityKey = store.Key{Kind: kindAuthority, ID: "authority"}
+
+// agents are those of nodes that are elsewhere, as a controller has them all its life.
+type agents struct {
+	m   *member
+	hub *agentwire.Hub // shut while another controller leads
+	// taken says that agents are taken in here, and at is where.
+	taken bool
+	at    string
+
+	mu        sync.Mutex
+	authority *authority.Authority // nil until it was read, or made
+	own       *tls.Certificate     // what agents are shown
+	clients   map[string]*agentwire.Client
+	states    map[string]*lastState
+}
+
+func newAgents(m *member, o Options) *agents {
+	return &agents{m: m, hub: agentwire.NewHub(o.Log), taken: o.AgentAddress != "", clients: map[string]*agentwire.Client{}, states: map[string]*lastState{}}
+}
+
+// listenAgents opens the address at which agents connect.
+func (s *surfaces) listenAgents(ctx context.Context, o Options) (err error) {
+	if o.AgentAddress == "" {
+		return nil
+	}
+	if s.agentListener, err = gateOf(gate.Agents, o).Listen(ctx, o.AgentAddress); err != nil {
+		return fault.New(fault.Environment, "cannot listen for agents: %w", err).WithHint("choose another address with --agent-address; port 0 picks a free one")
+	}
+	s.ready.AgentAddress, err = toldAgents(s.agentListener.Addr(), o.AgentAdvertise)
+	return err
+}
+
+// toldAgents is the address that agents are told.
+func toldAgents(at net.Addr, wanted string) (string, error) {
+	if tcp, ok := at.(*net.TCPAddr); wanted == "" && ok && tcp.IP.IsUnspecified() {
+		return "", fault.New(fault.Invalid, "agents do not reach this controller at %s", at).At("agent-address").
+			WithHint("name an address of this machine, or say with agent-advertise which one agents are to use")
+	}
+	return cmp.Or(wanted, at.String()), nil
+}
+
+func checkAgentAddress(o Options) error {
+	if err := checkAddress(o.AgentAddress); err != nil || o.AgentAddress == "" {
+		return err
+	}
+	host, _, _ := net.SplitHostPort(o.AgentAddress) // checked
+	_, err := toldAgents(&net.TCPAddr{IP: unlessNamed(host)}, o.AgentAdvertise)
+	return err
+}
+
+// serveAgents takes connections of agents until ctx ends.
+func (m *member) serveAgents(ctx context.Context, s *surfaces) error {
+	l := s.agentListener
+	if l == nil {
+		return nil
+	}
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	return m.agents.hub.Serve(l, &tls.Config{
+		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2"}, // who it is, is asked behind that
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.agents.certificate(ctx) },
+	})
+}
+
+// certificate is what agents are shown.
+func (a *agents) certificate(ctx context.Context) (*tls.Certificate, error) {
+	ca, err := a.signer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := time.Now(); a.own == nil || now.After(a.own.Leaf.NotAfter.Add(joining.RenewAfter-joining.CertificateTime)) {
+		if a.own, err = ca.Controller(now); err != nil {
+			return nil, err
+		}
+	}
+	return a.own, nil
+}
+
+// signer is the authority, from the store. NotFound while there is none.
+func (a *agents) signer(ctx context.Context) (*authority.Authority, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.authority != nil {
+		return a.authority, nil
+	}
+	o, err := a.m.store.Get(ctx, authorityKey)
+	if err != nil {
+		return nil, err
+	}
+	a.authority, err = authority.Parse(o.Value)
+	return a.authority, err
+}
+
+// madeSigner is the authority, made if there is none.
+func (c *controller) madeSigner(ctx context.Context) (*authority.Authority, error) {
+	ca, err := c.agents.signer(ctx)
+	if !fault.Is(err, fault.NotFound) {
+		return ca, err
+	}
+	made, err := authority.New(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	text, err := made.Text()
+	if err != nil {
+		return nil, err
+	}
+	_, err = store.Commit(ctx, c.store, store.Tx{
+		Epoch: c.lease.Epoch, Put: []store.Put{{Key: authorityKey, Value: text}}, Expect: []store.Expect{{Key: authorityKey}},
+	})
+	if err != nil && !fault.Is(err, fault.Conflict) {
+		return nil, err
+	}
+	return c.agents.signer(ctx)
+}
+
+// joinAccess is what agents are told of this cluster in their tokens.
+func (c *controller) joinAccess(ctx context.Context) (access exec.JoinAccess, err error) {
+	if !c.agents.taken {
+		return access, fault.New(fault.WrongState, "this controller takes no agents in").WithHint("start it with an address for them: drover serve --agent-address HOST:PORT")
+	}
+	ca, err := c.madeSigner(ctx)
+	if err != nil {
+		return access, err
+	}
+	return exec.JoinAccess{Addresses: c.agentPlaces(ctx), Authority: ca.Fingerprint()}, nil
+}
+
+// agentPlaces are the addresses at which controllers take agents in, this one's first.
+func (c *controller) agentPlaces(ctx context.Context) []string {
+	if c.group == nil {
+		return []string{c.agents.address()}
+	}
+	places := []string{c.group.self.Agents}
+	peers, err := c.group.peers(ctx)
+	if err != nil {
+		c.log.Warn("agents are not told of the other controllers", "error", err)
+	}
+	for _, p := range peers {
+		if p.Agents != "" && !slices.Contains(places, p.Agents) {
+			places = append(places, p.Agents)
+		}
+	}
+	return places
+}
+
+func (a *agents) address() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.at
+}
+
+// takeAgents opens the door to agents, which stays open until opcodes have ended.
+func (c *controller) takeAgents(s *surfaces) {
+	if !c.agents.taken {
+		return
+	}
+	c.agents.mu.Lock()
+	c.agents.at = s.ready.AgentAddress
+	c.agents.mu.Unlock()
+	ctx, stop := context.WithCancel(context.Background())
+	news := make(chan struct{}, 1)
+	c.keeper.OnChange(func(*cluster.Snapshot) {
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	})
+	var following sync.WaitGroup
+	following.Go(func() { c.followNodes(ctx, news) })
+	ca, err := c.madeSigner(ctx)
+	if err != nil {
+		c.log.Error("no agents are taken in", "error", err)
+	} else {
+		c.agents.hub.Open(&authority.Door{
+			Authority: ca, Now: time.Now, Term: c.lease.Epoch, Places: func() []string { return c.agentPlaces(ctx) },
+			Node: func(name string) *cluster.Node { return c.keeper.Snapshot().NodeNamed(name) }, Update: c.updateAgent,
+		})
+	}
+	c.shutAgents = func() {
+		stop()
+		c.agents.hub.Shut()
+		following.Wait()
+	}
+}
+
+// followNodes ends the links of nodes that are gone.
+func (c *controller) followNodes(ctx context.Context, news <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-news:
+		}
+		snap := c.keeper.Snapshot()
+		c.agents.hub.Keep(func(node string) bool { return awayAt(snap, node) != nil })
+	}
+}
+
+// awayAt is a node that is elsewhere; nil if there is none of that name, or it lives in the controller's process.
+func awayAt(snap *cluster.Snapshot, name string) *cluster.Node {
+	if n := snap.NodeNamed(name); n != nil && n.Agent != nil {
+		return n
+	}
+	return nil
+}
+
+// updateAgent changes what a node keeps of its agent.
+func (c *controller) updateAgent(ctx context.Context, name string, decide func(*cluster.Node) (*cluster.NodeAgent, error)) error {
+	return c.keeper.Update(ctx, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+		n := snap.NodeNamed(name)
+		of, err := decide(n)
+		if err != nil {
+			return nil, err
+		}
+		n = n.Clone()
+		n.Agent = of
+		return []cluster.Change{cluster.Put(n)}, nil
+	})
+}
+
+// elsewhere is the node of a name, if its agent is elsewhere.
+func (c *controller) elsewhere(node string) (away *agentwire.Client, is bool, err error) {
+	n := awayAt(c.keeper.Snapshot(), node)
+	switch {
+	case n == nil:
+		return nil, false, nil
+	case !c.agents.taken:
+		return nil, true, fault.New(fault.Unavailable, "node %s has an agent of its own, and this controller takes none in", node).
+			WithHint("start it with an address for them: drover serve --agent-address HOST:PORT")
+	case n.Agent.Serial == "":
+		return nil, true, fault.New(fault.Unavailable, "node %s has no agent yet", node).WithHint("an agent joins with a token: drover node token %s", node)
+	}
+	a := c.agents
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if away = a.clients[node]; away == nil {
+		away = agentwire.NewClient(node, a.hub.Conn(node), 0)
+		a.clients[node] = away
+	}
+	return away, true, nil
+}
+
+// agentsAway says of how many nodes in service the agent is not connected; empty if of none. Everybody may read it, so it has no names.
+func (c *controller) agentsAway() string {
+	missing := 0
+	for n := range c.keeper.Snapshot().Nodes() {
+		if n.Agent != nil && !n.Offline && !c.agents.hub.Linked(n.Name) {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return ""
+	}
+	return fmt.Sprintf("nodes whose agents are not connected: %d (drover node list shows them with ?)", missing)
+}
+
+// away is a node that is elsewhere, to those who look: they do not wait for one that is not connected, and not long for one that may not be any more.
+type away struct {
+	*agentwire.Client
+	hub  *agentwire.Hub
+	last *lastState
+}
+
+// lastState is what a node told last.
+type lastState struct {
+	mu    sync.Mutex
+	state agent.State
+	// changes is how many changes had been made when it was asked.
+	changes uint64
+}
+
+// Times of states of nodes that are elsewhere.
+const (
+	// stateTime is how long a node may take whose last state may be shown.
+	stateTime = 500 * time.Millisecond
+	// stateAge is how old that may be: as old as that of a node in this process.
+	stateAge = 15 * time.Second
+)
+
+func (a away) linked() error {
+	if !a.hub.Linked(a.Node()) {
+		return fault.New(fault.Unavailable, "node %s is away: its agent is not connected", a.Node())
+	}
+	return nil
+}
+
+// State implements live.Node.
+func (a away) State(ctx context.Context, fresh bool) (agent.State, error) {
+	if err := a.linked(); err != nil {
+		return agent.State{}, err
+	}
+	changes := a.Changes()
+	last, usable := a.last.at(changes)
+	limit := ctx
+	if usable = usable && !fresh; usable {
+		var cancel context.CancelFunc
+		limit, cancel = context.WithTimeout(ctx, stateTime)
+		defer cancel()
+	}
+	s, err := a.Client.State(limit, fresh)
+	switch {
+	case err == nil:
+		a.last.put(s, changes)
+	case usable:
+		return last, nil
+	}
+	return s, err
+}
+
+// at is the last state, if it is not too old, and nothing was changed since.
+func (l *lastState) at(changes uint64) (s agent.State, usable bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state, l.changes == changes && time.Since(l.state.At) < stateAge
+}
+
+func (l *lastState) put(s agent.State, changes uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.At.After(l.state.At) {
+		l.state, l.changes = s, changes
+	}
+}
+
+// OSes implements live.Node.
+func (a away) OSes(ctx context.Context) ([]agent.OS, error) {
+	if err := a.linked(); err != nil {
+		return nil, err
+	}
+	return a.Client.OSes(ctx)
+}
+
+// lastOf is what a node told last.
+func (a *agents) lastOf(node string) *lastState {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.states[node] == nil {
+		a.states[node] = &lastState{}
+	}
+	return a.states[node]
+}
+
+// liveNodes are those that queries reach.
+func (c *controller) liveNodes() live.Nodes {
+	local := live.Local(c.fleet)
+	return func(node string) (live.Node, error) {
+		at, is, err := c.elsewhere(node)
+		switch {
+		case err != nil:
+			return nil, err
+		case is:
+			return away{at, c.agents.hub, c.agents.lastOf(node)}, nil
+		}
+		return local(node)
+	}
+}

@@ -1,0 +1,116 @@
+// Package daemon is what the long-running programs of the binary share: settings in a strict file and in flags of the same names, and the log.
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/pflag"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// Given returns the flags of a set that are on the command line.
+func Given(f *pflag.FlagSet) map[string]string {
+	said := map[string]string{}
+	f.Visit(func(flag *pflag.Flag) { said[flag.Name] = flag.Value.String() })
+	return said
+}
+
+// Decode reads a file of settings strictly: what is not known is refused, with its place and a hint where the settings are listed.
+func Decode(file string, into any, listed string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fault.New(fault.Environment, "cannot read the configuration: %w", err)
+	}
+	decoder := toml.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(into)
+	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok {
+		first := unknown.Errors[0]
+		row, column := first.Position()
+		return fault.New(fault.Invalid, "%s:%d:%d: there is no setting %s", file, row, column, strings.Join(first.Key(), ".")).
+			At(strings.Join(first.Key(), ".")).WithHint("%s", listed)
+	}
+	if wrong, ok := errors.AsType[*toml.DecodeError](err); ok {
+		row, column := wrong.Position()
+		text := strings.TrimPrefix(wrong.Error(), "toml: ")
+		if field := strings.Index(text, " into struct field "); field >= 0 { // the name of a Go type, which helps nobody
+			text = text[:field] + " as " + strings.Join(wrong.Key(), ".")
+		}
+		return fault.New(fault.Invalid, "%s:%d:%d: %s", file, row, column, text).At(strings.Join(wrong.Key(), "."))
+	}
+	if err != nil {
+		return fault.New(fault.Invalid, "%s: %w", file, err)
+	}
+	return nil
+}
+
+// Duration is a time as a text: 5s, 6h.
+type Duration time.Duration
+
+// String implements pflag.Value.
+func (d *Duration) String() string { return time.Duration(*d).String() }
+
+// Set implements pflag.Value.
+func (d *Duration) Set(text string) error {
+	t, err := time.ParseDuration(text)
+	if err != nil {
+		return fault.New(fault.Invalid, "%q is no time; write it as 90s, 15m or 6h", text)
+	}
+	*d = Duration(t)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (*Duration) Type() string { return "duration" }
+
+// UnmarshalText is for the configuration file.
+func (d *Duration) UnmarshalText(text []byte) error { return d.Set(string(text)) }
+
+// Level is a level of the log.
+type Level slog.Level
+
+var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
+// String implements pflag.Value.
+func (l *Level) String() string { return strings.ToLower(slog.Level(*l).String()) }
+
+// Set implements pflag.Value.
+func (l *Level) Set(text string) error {
+	found, ok := levels[text]
+	if !ok {
+		return fault.New(fault.Invalid, "%q is none of debug, info, warn, error", text)
+	}
+	*l = Level(found)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (*Level) Type() string { return "level" }
+
+// UnmarshalText is for the configuration file.
+func (l *Level) UnmarshalText(text []byte) error { return l.Set(string(text)) }
+
+// LogFormat is the form of the log's lines.
+type LogFormat string
+
+// String implements pflag.Value.
+func (f *LogFormat) String() string { return string(*f) }
+
+// Set implements pflag.Value.
+func (f *LogFormat) Set(text string) error {
+	if text != "text" && text != "json" {
+		return fault.New(fault.Invalid, "%q is neither text nor json", text)
+	}
+	*f = LogFormat(text)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (*LogFormat) Type() string { return "format" }
