@@ -86,7 +86,7 @@ func (f *figures) serve(ctx context.Context, l net.Listener, o *Options) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }) // the client may be gone
 	s := gate.Monitors.Server(mux, o.Log)
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
-	if err := s.Serve(l); err != http.ErrServerClosed { //nolint:errorlint // it is returned as it is
+	if err := s.Serve(l); err != http.ErrServerClosed {
 		o.Log.Error("the figures of the agent are not served any more", "error", err)
 	}
 }

@@ -152,6 +152,7 @@ func (c *controller) joinAccess(ctx context.Context) (access exec.JoinAccess, er
 	if err != nil {
 		return access, err
 	}
+	c.openDoor(ca)
 	return exec.JoinAccess{Addresses: c.agentPlaces(ctx), Authority: ca.Fingerprint()}, nil
 }
 
@@ -197,20 +198,31 @@ func (c *controller) takeAgents(s *surfaces) {
 	})
 	var following sync.WaitGroup
 	following.Go(func() { c.followNodes(ctx, news) })
-	ca, err := c.madeSigner(ctx)
-	if err != nil {
-		c.log.Error("no agents are taken in", "error", err)
-	} else {
-		c.agents.hub.Open(&authority.Door{
-			Authority: ca, Now: time.Now, Term: c.lease.Epoch, Places: func() []string { return c.agentPlaces(ctx) },
-			Node: func(name string) *cluster.Node { return c.keeper.Snapshot().NodeNamed(name) }, Update: c.updateAgent,
-		})
+	switch ca, err := c.agents.signer(ctx); {
+	case err == nil:
+		c.openDoor(ca)
+	case !fault.Is(err, fault.NotFound): // without an authority there are no agents yet: the first token makes it
+		c.log.Error("agents are not taken in before the next token is made", "error", err)
 	}
 	c.shutAgents = func() {
 		stop()
 		c.agents.hub.Shut()
 		following.Wait()
 	}
+}
+
+// openDoor takes agents in from now on, for as long as the term lasts.
+func (c *controller) openDoor(ca *authority.Authority) {
+	c.doorOpens.Do(func() {
+		c.agents.hub.Open(&authority.Door{
+			Authority: ca, Now: time.Now, Term: c.lease.Epoch, Node: func(name string) *cluster.Node { return c.keeper.Snapshot().NodeNamed(name) }, Update: c.updateAgent,
+			Places: func() []string {
+				ctx, cancel := context.WithTimeout(context.Background(), statusTime)
+				defer cancel()
+				return c.agentPlaces(ctx)
+			},
+		})
+	})
 }
 
 // followNodes ends the links of nodes that are gone.

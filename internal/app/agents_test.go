@@ -15,8 +15,11 @@ import (
 
 	"github.com/drover-project/drover/internal/agentd"
 	"github.com/drover-project/drover/internal/app"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/joining"
+	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/format"
+	"github.com/drover-project/drover/internal/store/sqlite"
 	"github.com/drover-project/drover/internal/testkit/pgserver"
 )
 
@@ -182,6 +185,28 @@ func TestNodesElsewhere(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNothingNewIsWrittenBelowTheFormat takes agents in at a store of before: nothing of them is stored, and there are no tokens.
+func TestNothingNewIsWrittenBelowTheFormat(t *testing.T) {
+	dir, _ := ofBefore(t, "")
+	c := startWith(t, app.Options{Data: dir, AgentAddress: "127.0.0.1:0"})
+	var id int
+	err := c.dial(t).Call(t.Context(), "SubmitJob", []any{[]any{map[string]any{"OP_ID": "OP_NODE_TOKEN", "node_name": away, "token_hash": joining.HashOf("x"), "reason": []any{}}}}, &id)
+	if err == nil || !strings.Contains(err.Error(), "format") {
+		t.Errorf("below the format: %v", err)
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	s, err := sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // nothing was written
+	if _, err := s.Get(t.Context(), store.Key{Kind: "agent-authority", ID: "authority"}); !fault.Is(err, fault.NotFound) {
+		t.Errorf("there is an authority: %v", err)
 	}
 }
 

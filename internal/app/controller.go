@@ -77,6 +77,8 @@ type controller struct {
 	rapi     *rapi.Server
 	luxi     *luxi.Server
 	compute  http.Handler
+	// doorOpens is done when agents are taken in.
+	doorOpens sync.Once
 	// shutAgents ends the links of agents; nil where none are taken in.
 	shutAgents func()
 	// endAgents ends the agents that run beside this program; nil where none do.
