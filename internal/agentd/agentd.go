@@ -89,6 +89,9 @@ func Join(ctx context.Context, o Options, t joining.Token) error {
 
 // Run serves the node until ctx ends.
 func Run(ctx context.Context, o Options) (err error) {
+	if _, err := readIdentity(o.Data); err != nil { // before anything is made in a directory that was named by mistake
+		return err
+	}
 	unlock, err := lock(o.Data)
 	if err != nil {
 		return err

@@ -247,8 +247,12 @@ func TestOneProcess(t *testing.T) {
 		t.Errorf("a second process: %v", err)
 	}
 	c.must(stop())
-	if err := Run(t.Context(), c.options(t.TempDir())); !fault.Is(err, fault.NotFound) {
+	wrong := filepath.Join(t.TempDir(), "wrong")
+	if err := Run(t.Context(), c.options(wrong)); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a directory that has not joined: %v", err)
+	}
+	if _, err := os.Stat(wrong); !os.IsNotExist(err) {
+		t.Errorf("it was made: %v", err)
 	}
 }
 

@@ -127,15 +127,17 @@ func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "run the agent of a node that is elsewhere",
-		Long: `agent runs the node daemon of a machine that is a node: it connects to the controllers and carries out what the one
-that leads decides. It joins a cluster once, with a token:
+		Long: `agent runs the node daemon of a machine that is a node: it connects to the
+controllers and carries out what the one that leads decides. It joins a cluster
+once, with a token:
 
   drover node token NODE        at a controller: prints the token
   drover agent join TOKEN       at the node: joins, and runs from then on
   drover agent                  at the node, from the next start on
 
-Its settings are in one TOML file, whose keys are the names of the flags below; flags count before the file. What it
-was told to do goes on while no controller is there, and instances outlive it.`,
+Its settings are in one TOML file, whose keys are the names of the flags below;
+flags count before the file. What it was told to do goes on while no controller
+is there, and instances outlive it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := configured(cmd, file)
@@ -172,8 +174,9 @@ func joinCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join TOKEN",
 		Short: "join a cluster as the node that a token is for, and run from then on",
-		Long: `join has this machine become the node that a token is for, and runs its agent from then on. The token counts once;
-interrupted, the same command goes on. "-" reads the token from standard input, so that it is in no list of processes.`,
+		Long: `join has this machine become the node that a token is for, and runs its agent
+from then on. The token counts once; interrupted, the same command goes on. "-"
+reads the token from standard input, so that it is in no list of processes.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := configured(cmd, file)

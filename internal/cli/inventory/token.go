@@ -17,11 +17,13 @@ import (
 func nodeToken(sh *shell.Shell) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "token NODE", Short: "Let an agent join as a node, and print its token",
-		Long: `token lets an agent elsewhere join as a node, which is added if it is not there, and prints the token alone:
+		Long: `token lets an agent elsewhere join as a node, which is added if it is not there,
+and prints the token alone:
 
   drover agent join TOKEN --data DIR     on the machine that is to be the node
 
-It counts once, within an hour. For a node that has an agent it lets another take its place.`,
+It counts once, within an hour. For a node that has an agent it lets another take
+its place.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lists.CompleteNames(sh, "node", false),
 		RunE: func(cmd *cobra.Command, args []string) error {
