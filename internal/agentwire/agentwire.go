@@ -8,7 +8,8 @@
 //
 // Invariants:
 //   - Both ends keep package nodetest's promises (TestOverHTTP, TestOverTLS).
-//   - A call whose connection is cut is repeated, and joined or answered: nothing is done twice (TestHistoriesOfCuts, TestACutIsJoined). When
+//   - A call whose connection is cut is repeated, and joined or answered: nothing is done twice (TestHistoriesOfCuts, TestACutIsJoined,
+//     TestALateCopyIsNotCarriedOut). When
 //     the agent has begun anew meanwhile, what may not be done twice is looked up in its journal, and Unavailable if it ended in the midst: nobody
 //     knows (TestAnotherAgentDoesNothingTwice, TestTheNextAgentKnowsWhatWasDone).
 //   - Ending a call is a call of its own: a connection that is lost ends nothing (TestALostConnectionEndsNothing).

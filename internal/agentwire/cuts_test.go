@@ -80,7 +80,7 @@ func (w *wire) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	}
 	w.open, w.dialled = append(w.open, c), w.dialled+1
 	if w.short {
-		return &shortLived{Conn: c, left: 5000 + rand.IntN(20_000)}, nil
+		return &shortLived{Conn: c, left: 4000 + rand.IntN(4000)}, nil
 	}
 	return c, nil
 }

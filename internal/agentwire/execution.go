@@ -79,6 +79,26 @@ type executions struct {
 	byID     map[string]*execution
 	running  int
 	answered []string // those that have ended, the oldest first
+	gone     names    // those that are forgotten: a copy of one that was on its way over a connection that was cut may still come
+}
+
+// names remembers the newest names of calls, keptNames at least.
+type names struct{ newer, older map[string]struct{} }
+
+// keptNames is more than the calls of half a minute, behind which a connection that was cut is noticed by both ends.
+const keptNames = 1 << 16
+
+func (n *names) add(id string) {
+	if len(n.newer) >= keptNames || n.newer == nil {
+		n.older, n.newer = n.newer, map[string]struct{}{}
+	}
+	n.newer[id] = struct{}{}
+}
+
+func (n *names) has(id string) bool {
+	_, newer := n.newer[id]
+	_, older := n.older[id]
+	return newer || older
 }
 
 // begin returns the execution of a call; it is begun if that was not done before.
@@ -97,6 +117,8 @@ func (e *executions) begin(r *request, name string, once bool, do func(context.C
 	case x != nil && x.name != name:
 		return nil, fault.New(fault.Conflict, "the call %s is another one, %s", r.ID, x.name)
 	case x != nil:
+	case e.gone.has(r.ID):
+		return nil, fault.New(fault.Unavailable, "the call %s was carried out, and is forgotten: this is a copy that comes late", r.ID)
 	case e.life.Err() != nil:
 		return nil, fault.New(fault.Unavailable, "the agent of node %s is shut down", e.node.Node())
 	case e.running >= maxCalls:
@@ -197,7 +219,8 @@ func (e *executions) had(ids []string) {
 		if x == nil || !x.over() {
 			continue
 		}
-		if delete(e.byID, id); x.once {
+		delete(e.byID, id)
+		if e.gone.add(id); x.once {
 			e.journal.forget(id)
 		}
 	}

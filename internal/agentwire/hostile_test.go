@@ -310,3 +310,34 @@ func TestAPanicCostsItsCallAlone(t *testing.T) {
 		<-more
 	}
 }
+
+// TestALateCopyIsNotCarriedOut has a copy of a call come when its answer has been had: over a connection that the controller takes for cut, and the
+// agent does not yet.
+func TestALateCopyIsNotCarriedOut(t *testing.T) {
+	h := newHandler(t, silent{})
+	defer h.Close()
+	done := 0
+	begin := func(r *request) (*execution, error) {
+		return h.calls.begin(r, "reboot-soft", true, func(context.Context, Served, func(string)) (any, error) { done++; return none{}, nil })
+	}
+	first, next := newID(), newID()
+	had := []string{first}
+	for _, r := range []*request{{ID: first}, {ID: next, Had: had}} {
+		x, err := begin(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for frames, more := x.since(0); len(frames) == 0; frames, more = x.since(0) {
+			<-more
+		}
+	}
+	if _, err := begin(&request{ID: first}); !fault.Is(err, fault.Unavailable) || done != 2 {
+		t.Errorf("a late copy: %v; 2 calls were carried out %d times", err, done)
+	}
+	for range 2 * keptNames {
+		h.calls.gone.add(newID())
+	}
+	if n := len(h.calls.gone.newer) + len(h.calls.gone.older); n > 2*keptNames || h.calls.gone.has(first) {
+		t.Errorf("%d names are kept", n)
+	}
+}
