@@ -102,13 +102,17 @@ func (c *controller) linked(node string) {
 // eventually waits until something is so of what an agent has on disk.
 func (c *controller) eventually(dir, what string, is func(*known) bool) {
 	c.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	again, limit := time.NewTicker(5*time.Millisecond), time.After(patience) // nobody tells of a file
+	defer again.Stop()
+	for {
 		k, err := openIdentity(c.options(dir))
 		c.must(err)
-		switch {
-		case is(k):
+		if is(k) {
 			return
-		case time.Now().After(deadline):
+		}
+		select {
+		case <-again.C:
+		case <-limit:
 			c.t.Fatalf("the agent does not keep %s", what)
 		}
 	}
@@ -195,6 +199,30 @@ func (l lines) after(t *testing.T, text string) string {
 			}
 		case <-limit:
 			t.Fatalf("nothing is said of %s", text)
+		}
+	}
+}
+
+// TestTheAgentFollowsWhoLeads gives an order of an earlier leader, before any of the one that leads has come.
+func TestTheAgentFollowsWhoLeads(t *testing.T) {
+	c, dir := newController(t), t.TempDir()
+	c.must(Join(t.Context(), c.options(dir), c.token("node1")))
+	c.run(c.options(dir))
+	node := agentwire.NewClient("node1", c.hub.Conn("node1"), 0)
+	for _, epoch := range []int64{authoritytest.Epoch - 1, authoritytest.Epoch} {
+		err := node.Start(t.Context(), agent.Order{Epoch: epoch, Life: "l", Job: 1}, hypervisor.Spec{UUID: "u1", Name: "web1", Memory: 64, VCPUs: 1}, nil)
+		if fault.Is(err, fault.Fenced) != (epoch < authoritytest.Epoch) {
+			t.Errorf("an order of epoch %d: %v", epoch, err)
+		}
+	}
+}
+
+// TestTheMachineMaySleep: a timer that waits for the renewal itself would sleep with it.
+func TestTheMachineMaySleep(t *testing.T) {
+	now := time.Now()
+	for in, want := range map[time.Duration]time.Duration{-time.Hour: 0, time.Second: time.Second, 16 * time.Hour: lookEvery} {
+		if got := pauseUntil(now.Add(in), now); got != want {
+			t.Errorf("due in %v it is waited %v, want %v", in, got, want)
 		}
 	}
 }

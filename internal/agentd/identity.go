@@ -22,6 +22,7 @@ import (
 	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/joining"
+	"github.com/drover-project/drover/internal/wholefile"
 )
 
 const (
@@ -63,30 +64,11 @@ func (id *identity) write(dir string) error {
 	if err != nil {
 		return fault.New(fault.Internal, "who the agent is cannot be written: %w", err)
 	}
-	if err := writePrivate(filepath.Join(dir, identityName), append(text, '\n')); err != nil {
-		return err
+	if err := wholefile.Write(filepath.Join(dir, identityName), append(text, '\n')); err != nil {
+		return fault.New(fault.Environment, "cannot write who the agent is: %w", err)
 	}
 	if err := os.Remove(filepath.Join(dir, keyName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.Environment, "cannot remove the key of an agent that has joined: %w", err)
-	}
-	return nil
-}
-
-// writePrivate puts a file in place that its owner alone reads, flushed.
-func writePrivate(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return fault.New(fault.Environment, "cannot write to the directory of the agent: %w", err)
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fault.New(fault.Environment, "cannot write %s: %w", path, errors.Join(err, os.Remove(f.Name())))
 	}
 	return nil
 }
@@ -108,7 +90,10 @@ func joiningKey(dir string) (*ecdsa.PrivateKey, error) {
 	if text, err = authority.KeyText(key); err != nil {
 		return nil, err
 	}
-	return key, writePrivate(path, text)
+	if err := wholefile.Write(path, text); err != nil {
+		return nil, fault.New(fault.Environment, "cannot write the key of the agent: %w", err)
+	}
+	return key, nil
 }
 
 func parseKey(text []byte) (*ecdsa.PrivateKey, error) {
@@ -221,10 +206,18 @@ func renewals() backoff.Pauses {
 	return backoff.Pauses{First: time.Second, Longest: 5 * time.Minute}
 }
 
+// lookEvery is how often it is looked whether the certificate is to be renewed: a clock that counts while the machine sleeps would be needed to wait for
+// the moment itself.
+const lookEvery = time.Minute
+
+// pauseUntil is how long to wait before it is looked again.
+func pauseUntil(due, now time.Time) time.Duration { return min(max(due.Sub(now), 0), lookEvery) }
+
 // keepCertificate renews the certificate in time, until ctx ends.
 func (k *known) keepCertificate(ctx context.Context) {
-	for failures := 0; ; {
-		wait := k.renewAt().Sub(k.now())
+	due, failures := k.renewAt(), 0
+	for {
+		wait := pauseUntil(due, k.now())
 		if failures > 0 {
 			wait = renewals().After(failures)
 		}
@@ -233,12 +226,15 @@ func (k *known) keepCertificate(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		if k.now().Before(due) {
+			continue
+		}
 		if err := k.renew(ctx); err != nil {
 			failures++
 			k.log.Warn("the certificate of the agent is not renewed yet", "ends", k.ends(), "error", err)
 			continue
 		}
-		failures = 0
+		due, failures = k.renewAt(), 0
 	}
 }
 

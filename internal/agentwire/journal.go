@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/wholefile"
 )
 
 // journal keeps on the node's disk which calls were begun that may not be done twice, and what came of them, so that an agent which is
@@ -61,38 +62,10 @@ func (j journal) write(id string, e *end) error {
 	if err != nil {
 		return fault.New(fault.Internal, "the call cannot be written: %w", err)
 	}
-	f, err := os.CreateTemp(j.dir, ".new-*")
-	if err != nil {
+	if err := wholefile.Write(j.path(id), text); err != nil {
 		return fault.New(fault.Environment, "cannot note which calls are begun: %w", err)
 	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), j.path(id))
-	}
-	if err == nil {
-		err = flushed(j.dir)
-	}
-	if err != nil {
-		return fault.New(fault.Environment, "cannot note which calls are begun: %w", errors.Join(err, ignoreMissing(os.Remove(f.Name()))))
-	}
 	return nil
-}
-
-// flushed has the names of a directory on disk.
-func flushed(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // find tells whether a call was begun, and what came of it; nil if nobody knows.

@@ -25,6 +25,7 @@ import (
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/tagsync"
+	"github.com/drover-project/drover/internal/wholefile"
 )
 
 // firstProject and firstUser are whom a cluster begins with.
@@ -113,7 +114,7 @@ func (c *controller) firstAccount(ctx context.Context, dir string) (password str
 	}
 	if password == "" {
 		password = newPassword()
-		if err := writePrivate(path, []byte(password+"\n")); err != nil {
+		if err := wholefile.Write(path, []byte(password+"\n")); err != nil {
 			return "", fault.New(fault.Environment, "cannot keep the password of the first user: %w", err)
 		}
 	}

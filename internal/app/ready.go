@@ -3,15 +3,14 @@ package app
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/drover-project/drover/internal/api/compute"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/version"
+	"github.com/drover-project/drover/internal/wholefile"
 )
 
 // Ready says where a controller can be reached. It is what `drover dev` writes
@@ -49,27 +48,10 @@ const readyName = "ready.json"
 func writeReady(path string, r Ready) error {
 	text, err := json.Marshal(r)
 	if err == nil {
-		err = writePrivate(path, append(text, '\n'))
+		err = wholefile.Write(path, append(text, '\n'))
 	}
 	if err != nil {
 		return fault.New(fault.Environment, "cannot write the ready file: %w", err)
-	}
-	return nil
-}
-
-// writePrivate puts a file in place by way of one that nobody else can have
-// made before, and could read then.
-func writePrivate(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".ready-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

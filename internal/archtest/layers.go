@@ -97,6 +97,7 @@ var layers = []struct {
 	{"internal/events", Engine},
 	{"internal/agent", Engine},
 	{"internal/authority", Engine},
+	{"internal/wholefile", Engine},
 	{"internal/agent/effect", Engine},
 	{"internal/gate", Engine},
 	{"internal/metrics", Engine},   // what is counted by engines and adapters

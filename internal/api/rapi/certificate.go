@@ -14,11 +14,11 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/wholefile"
 )
 
 // certificateLifetime is how long a certificate that we made is valid.
@@ -42,7 +42,7 @@ func OpenCertificate(path string, now time.Time) (*CertificateFile, error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		text, err := makeCertificate(now)
 		if err == nil {
-			err = writePrivate(path, text)
+			err = wholefile.Write(path, text)
 		}
 		if err != nil {
 			return nil, fault.New(fault.Environment, "the certificate %s: %w", path, err)
@@ -61,7 +61,7 @@ func (f *CertificateFile) Renew(now time.Time) (bool, error) {
 	}
 	text, err := makeCertificate(now)
 	if err == nil {
-		err = writePrivate(f.path, text)
+		err = wholefile.Write(f.path, text)
 	}
 	if err != nil {
 		return false, fault.New(fault.Environment, "the certificate %s cannot be renewed: %w", f.path, err)
@@ -177,20 +177,4 @@ func makeCertificate(now time.Time) ([]byte, error) {
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 	return append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...), nil
-}
-
-// writePrivate puts the file in place whole or not at all.
-func writePrivate(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }
