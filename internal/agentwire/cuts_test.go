@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -279,11 +280,16 @@ func TestAnotherAgentDoesNothingTwice(t *testing.T) {
 	}
 }
 
-// carriesOut tells whether a handler has a call that goes on.
-func (h *Handler) carriesOut() bool {
+// awaitEnds waits for the ends of the calls that a handler carries out.
+func (h *Handler) awaitEnds() {
 	h.calls.mu.Lock()
-	defer h.calls.mu.Unlock()
-	return h.calls.running > 0
+	all := slices.Collect(maps.Values(h.calls.byID))
+	h.calls.mu.Unlock()
+	for _, x := range all {
+		for frames, more := x.since(0); len(frames) == 0 || frames[len(frames)-1].End == nil; frames, more = x.since(0) {
+			<-more
+		}
+	}
 }
 
 // TestTheNextAgentKnowsWhatWasDone loses the answer of a reboot, and the agent with it: behind the end of the order, in its midst, and before it came.
@@ -299,9 +305,7 @@ func TestTheNextAgentKnowsWhatWasDone(t *testing.T) {
 		first := w.handler
 		go func() { // the agent ends when it has noted the end, which nobody is told
 			defer close(ended)
-			for first.carriesOut() {
-				time.Sleep(time.Millisecond)
-			}
+			first.awaitEnds()
 			w.serve(r.Agent)
 			w.lies(false)
 		}()

@@ -96,13 +96,19 @@ type Door interface {
 	Addresses() []string
 }
 
+// link is the connection of an agent, and what it showed when it came.
+type link struct {
+	*http.ClientConn
+	shown *x509.Certificate
+}
+
 // Hub holds the connections of agents, at a controller.
 type Hub struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
 	door  Door // nil while another controller leads
-	links map[string]*http.ClientConn
+	links map[string]*link
 	news  chan struct{} // closed when a link is there that was not
 	// greeting are connections whose other end is not known yet.
 	greeting map[net.Conn]struct{}
@@ -111,7 +117,7 @@ type Hub struct {
 
 // NewHub returns a hub without connections, that is shut.
 func NewHub(log *slog.Logger) *Hub {
-	return &Hub{log: log, links: map[string]*http.ClientConn{}, greeting: map[net.Conn]struct{}{}, news: make(chan struct{})}
+	return &Hub{log: log, links: map[string]*link{}, greeting: map[net.Conn]struct{}{}, news: make(chan struct{})}
 }
 
 // Open takes agents in from now on, through a door.
@@ -150,7 +156,7 @@ func (h *Hub) Serve(l net.Listener, config *tls.Config) error {
 
 // take makes a link of a connection, or answers who wants a certificate.
 func (h *Hub) take(conn *tls.Conn) {
-	d, said, err := h.greet(conn)
+	d, shown, said, err := h.greet(conn)
 	h.mu.Lock()
 	delete(h.greeting, conn.NetConn())
 	h.mu.Unlock()
@@ -167,7 +173,7 @@ func (h *Hub) take(conn *tls.Conn) {
 	// A client of HTTP dials by itself: it is handed what there is.
 	transport := &http.Transport{Protocols: new(http.Protocols), HTTP2: pings(), DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
 	transport.Protocols.SetHTTP2(true)
-	link, err := transport.NewClientConn(context.Background(), "https", "agent:443")
+	client, err := transport.NewClientConn(context.Background(), "https", "agent:443")
 	if err != nil {
 		h.log.Warn("an agent speaks no HTTP/2", "node", said.Node, "error", err)
 		_ = conn.Close()
@@ -176,7 +182,10 @@ func (h *Hub) take(conn *tls.Conn) {
 	if in, ok := conn.NetConn().(interface{ Known() }); ok { // it has shown that it belongs here
 		in.Known()
 	}
-	h.add(d, said.Node, link)
+	h.add(d, said.Node, &link{client, shown})
+	if err := d.Admit(said.Node, shown); err != nil { // its node went, or was given to another, while it came in
+		_ = client.Close()
+	}
 }
 
 // endGreetings closes the connections of those who are not known yet.
@@ -189,17 +198,16 @@ func (h *Hub) endGreetings() {
 }
 
 // greet hears who dials, and answers.
-func (h *Hub) greet(conn *tls.Conn) (d Door, said hello, err error) {
+func (h *Hub) greet(conn *tls.Conn) (d Door, shown *x509.Certificate, said hello, err error) {
 	if err := conn.SetDeadline(time.Now().Add(greetTime)); err != nil {
-		return nil, said, err
+		return nil, nil, said, err
 	}
 	if err := conn.Handshake(); err != nil { //nolint:noctx // the deadline bounds it
-		return nil, said, err
+		return nil, nil, said, err
 	}
 	if err := readGreeting(conn, &said); err != nil {
-		return nil, said, err
+		return nil, nil, said, err
 	}
-	var shown *x509.Certificate
 	if all := conn.ConnectionState().PeerCertificates; len(all) > 0 {
 		shown = all[0]
 	}
@@ -207,12 +215,12 @@ func (h *Hub) greet(conn *tls.Conn) (d Door, said hello, err error) {
 	answer, refusal := reply(d, shown, &said)
 	answer.Refused = failed(refusal)
 	if err := writeGreeting(conn, answer); err != nil {
-		return nil, said, err
+		return nil, nil, said, err
 	}
 	if refusal != nil {
-		return nil, said, refusal
+		return nil, nil, said, refusal
 	}
-	return d, said, conn.SetDeadline(time.Time{})
+	return d, shown, said, conn.SetDeadline(time.Time{})
 }
 
 // reply refuses whoever is not the node that it says it is, and makes the certificate that is asked for.
@@ -242,32 +250,32 @@ func reply(d Door, shown *x509.Certificate, said *hello) (answer welcome, err er
 }
 
 // add makes a link that of its node, unless the door through which it came was shut. The one before is closed: its agent has dialled again, or is not the newest.
-func (h *Hub) add(d Door, node string, link *http.ClientConn) {
+func (h *Hub) add(d Door, node string, l *link) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.door != d {
-		_ = link.Close()
+		_ = l.Close()
 		return
 	}
 	if old := h.links[node]; old != nil {
 		go old.Close() //nolint:errcheck // it is not needed any more
 	}
-	h.links[node] = link
+	h.links[node] = l
 	close(h.news)
 	h.news = make(chan struct{})
 	h.log.Info("an agent is connected", "node", node)
-	link.SetStateHook(func(c *http.ClientConn) {
+	l.SetStateHook(func(c *http.ClientConn) {
 		if c.Err() != nil {
-			go h.drop(node, c) // the hook is not to wait
+			go h.drop(node, l) // the hook is not to wait
 		}
 	})
 }
 
 // drop forgets a link that has ended.
-func (h *Hub) drop(node string, link *http.ClientConn) {
+func (h *Hub) drop(node string, l *link) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.links[node] == link {
+	if h.links[node] == l {
 		delete(h.links, node)
 		h.log.Warn("an agent is away", "node", node)
 	}
@@ -277,9 +285,9 @@ func (h *Hub) drop(node string, link *http.ClientConn) {
 func (h *Hub) Conn(node string) Conn {
 	return func(ctx context.Context) (http.RoundTripper, error) {
 		for {
-			link, news := h.link(node)
-			if link != nil {
-				return link, nil
+			l, news := h.link(node)
+			if l != nil {
+				return l, nil
 			}
 			select {
 			case <-news:
@@ -290,42 +298,42 @@ func (h *Hub) Conn(node string) Conn {
 	}
 }
 
-func (h *Hub) link(node string) (*http.ClientConn, <-chan struct{}) {
+func (h *Hub) link(node string) (*link, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	link := h.links[node]
-	if link != nil && link.Err() != nil {
+	l := h.links[node]
+	if l != nil && l.Err() != nil {
 		return nil, h.news
 	}
-	return link, h.news
+	return l, h.news
 }
 
-// Keep ends the links of nodes of which a function says that they are not to be kept.
-func (h *Hub) Keep(keeps func(node string) bool) {
+// Keep ends the links of those of whom a function says that they are not to be kept, by the node's name and what the agent showed when it came.
+func (h *Hub) Keep(keeps func(node string, shown *x509.Certificate) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for node, link := range h.links {
-		if !keeps(node) {
+	for node, l := range h.links {
+		if !keeps(node, l.shown) {
 			delete(h.links, node)
-			go link.Close() //nolint:errcheck // nobody needs it
-			h.log.Warn("the link of an agent is ended: its node is gone, or is another's", "node", node)
+			go l.Close() //nolint:errcheck // nobody needs it
+			h.log.Warn("the link of an agent is ended: its certificate counts no more", "node", node)
 		}
 	}
 }
 
 // Linked tells whether the agent of a node is connected.
 func (h *Hub) Linked(node string) bool {
-	link, _ := h.link(node)
-	return link != nil
+	l, _ := h.link(node)
+	return l != nil
 }
 
 // Shut ends all links and takes nobody in; agents dial again, and find another controller or this one.
 func (h *Hub) Shut() {
 	h.mu.Lock()
 	links := h.links
-	h.links, h.door = map[string]*http.ClientConn{}, nil
+	h.links, h.door = map[string]*link{}, nil
 	h.mu.Unlock()
-	for _, link := range links {
-		_ = link.Close()
+	for _, l := range links {
+		_ = l.Close()
 	}
 }

@@ -3,11 +3,13 @@ package agentwire
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -209,8 +211,15 @@ func TestJoiningOverTheWire(t *testing.T) {
 	if a := nodetest.Within(t, moved, "the addresses"); len(a) != 1 || a[0] != authoritytest.Place {
 		t.Errorf("it is told %v", a)
 	}
-	// Its node is removed.
-	hub.Keep(func(node string) bool { return node != "node1" })
+	// Another agent joins: what this one showed counts no more.
+	for range 2 {
+		hub.Keep(func(node string, shown *x509.Certificate) bool { return ca.Admit(node, shown) == nil })
+		if link, _ := hub.link("node1"); link == nil {
+			t.Error("a link was ended whose certificate counts")
+		}
+	}
+	ca.Joined("node1")
+	hub.Keep(func(node string, shown *x509.Certificate) bool { return ca.Admit(node, shown) == nil })
 	hubLog.await(t, "the link of an agent is ended")
 }
 
@@ -230,6 +239,42 @@ func TestWhoDoesNotLeadTakesNobodyIn(t *testing.T) {
 	}
 	hub.Open(ca)
 	hubLog.await(t, "an agent is connected")
+}
+
+// hooked is a door at which something happens when the first agent was admitted, before it is let in.
+type hooked struct {
+	Door
+	once    sync.Once
+	happens func()
+}
+
+func (d *hooked) Admit(node string, shown *x509.Certificate) error {
+	err := d.Door.Admit(node, shown)
+	d.once.Do(d.happens)
+	return err
+}
+
+// TestWhatChangesOnTheWayIn shuts the hub, and removes the node, in the moment between an agent's admission and its link.
+func TestWhatChangesOnTheWayIn(t *testing.T) {
+	for what, want := range map[string]string{"the hub is shut": "does not lead", "the node is removed": "is not in the cluster"} {
+		t.Run(what, func(t *testing.T) {
+			ca := newHouse(t)
+			hub, l := ca.hub(slog.New(slog.DiscardHandler))
+			happens := hub.Shut
+			if what == "the node is removed" {
+				happens = func() { ca.Put("node1", nil) }
+			}
+			hub.Open(&hooked{Door: ca, happens: happens})
+			d := dialer("node1", l, ca.config("node1"), http.NotFoundHandler())
+			lines, log := newLogged()
+			d.Log = log
+			dial(t, d)
+			lines.await(t, want) // its link was ended: it has dialled again
+			if hub.Linked("node1") {
+				t.Error("it is linked")
+			}
+		})
+	}
 }
 
 // TestAnAgentRefusesAnOldLeader follows a newer one already.

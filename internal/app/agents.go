@@ -1,9 +1,9 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"slices"
@@ -20,6 +20,7 @@ import (
 	"github.com/drover-project/drover/internal/joining"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 // kindAuthority is who signs the certificates of agents and controllers: one, with its key, sealed.
@@ -54,17 +55,8 @@ func (s *surfaces) listenAgents(ctx context.Context, o Options) (err error) {
 	if s.agentListener, err = gateOf(gate.Agents, o).Listen(ctx, o.AgentAddress); err != nil {
 		return fault.New(fault.Environment, "cannot listen for agents: %w", err).WithHint("choose another address with --agent-address; port 0 picks a free one")
 	}
-	s.ready.AgentAddress, err = toldAgents(s.agentListener.Addr(), o.AgentAdvertise)
+	s.ready.AgentAddress, err = told(s.agentListener.Addr(), o.AgentAdvertise, "agent-address", "agent-advertise")
 	return err
-}
-
-// toldAgents is the address that agents are told.
-func toldAgents(at net.Addr, wanted string) (string, error) {
-	if tcp, ok := at.(*net.TCPAddr); wanted == "" && ok && tcp.IP.IsUnspecified() {
-		return "", fault.New(fault.Invalid, "agents do not reach this controller at %s", at).At("agent-address").
-			WithHint("name an address of this machine, or say with agent-advertise which one agents are to use")
-	}
-	return cmp.Or(wanted, at.String()), nil
 }
 
 func checkAgentAddress(o Options) error {
@@ -72,7 +64,7 @@ func checkAgentAddress(o Options) error {
 		return err
 	}
 	host, _, _ := net.SplitHostPort(o.AgentAddress) // checked
-	_, err := toldAgents(&net.TCPAddr{IP: unlessNamed(host)}, o.AgentAdvertise)
+	_, err := told(&net.TCPAddr{IP: unlessNamed(host)}, o.AgentAdvertise, "agent-address", "agent-advertise")
 	return err
 }
 
@@ -198,10 +190,14 @@ func (c *controller) takeAgents(s *surfaces) {
 	})
 	var following sync.WaitGroup
 	following.Go(func() { c.followNodes(ctx, news) })
-	switch ca, err := c.agents.signer(ctx); {
+	signer := c.agents.signer
+	if c.format.Format() >= format.Agents {
+		signer = c.madeSigner // otherwise the first token makes it, when the format was raised
+	}
+	switch ca, err := signer(ctx); {
 	case err == nil:
 		c.openDoor(ca)
-	case !fault.Is(err, fault.NotFound): // without an authority there are no agents yet: the first token makes it
+	case !fault.Is(err, fault.NotFound):
 		c.log.Error("agents are not taken in before the next token is made", "error", err)
 	}
 	c.shutAgents = func() {
@@ -225,7 +221,10 @@ func (c *controller) openDoor(ca *authority.Authority) {
 	})
 }
 
-// followNodes ends the links of nodes that are gone.
+// lookEvery is the pause between two looks at who is linked: with many agents it takes a millisecond, and the inventory changes with each job.
+const lookEvery = 100 * time.Millisecond
+
+// followNodes ends the links of agents whose node is gone, or was given to another.
 func (c *controller) followNodes(ctx context.Context, news <-chan struct{}) {
 	for {
 		select {
@@ -234,7 +233,14 @@ func (c *controller) followNodes(ctx context.Context, news <-chan struct{}) {
 		case <-news:
 		}
 		snap := c.keeper.Snapshot()
-		c.agents.hub.Keep(func(node string) bool { return awayAt(snap, node) != nil })
+		now := time.Now()
+		c.agents.hub.Keep(func(node string, shown *x509.Certificate) bool {
+			return joining.Admit(snap.NodeNamed(node), shown, now) == nil
+		})
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookEvery):
+		}
 	}
 }
 

@@ -162,6 +162,14 @@ func TestNodesElsewhere(t *testing.T) {
 	if log.has("panic") || log2.has("panic") {
 		t.Error("an agent panicked")
 	}
+	// A third one joins, and has not come yet: the second is sent away at once, and serves nothing meanwhile.
+	third := agentd.Options{Data: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	if err := agentd.Join(t.Context(), third, c.token(t, away)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "that the agent in whose place another joined is refused", func() bool { return log2.has("was revoked") })
+	log2, _ = runAgent(t, c.token(t, away))
+	until(t, "the last agent", func() bool { return log2.has("linked to the controller that leads") })
 	// It knows nothing of the instance: a new machine.
 	if got := c.seen(t, "instance", "web1", "status"); !strings.Contains(got, "ERROR_down") {
 		t.Errorf("on a new machine the instance is %s", got)

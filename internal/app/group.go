@@ -144,7 +144,7 @@ func (g *group) run(asked context.Context, o Options) error {
 	}
 	defer func() { _ = l.Close() }() // its server may have done so
 	s.ready.Peer = l.Addr().String()
-	if g.self.Address, err = told(l.Addr(), o.PeerAddress); err != nil {
+	if g.self.Address, err = told(l.Addr(), o.PeerAddress, "peer", "peer-address"); err != nil {
 		return err
 	}
 	g.self.Agents = s.ready.AgentAddress
@@ -189,11 +189,12 @@ func (g *group) serveAndLead(asked context.Context, o Options, s *surfaces, l ne
 	return err
 }
 
-// told is the address that others are told of a controller.
-func told(at net.Addr, wanted string) (string, error) {
+// told is the address that others are told of a controller which listens at one: that which a setting says, or where it listens, if that is an
+// address of one machine.
+func told(at net.Addr, wanted, listens, says string) (string, error) {
 	if tcp, ok := at.(*net.TCPAddr); wanted == "" && ok && tcp.IP.IsUnspecified() {
-		return "", fault.New(fault.Invalid, "peer: others do not reach this controller at %s", at).At("peer").
-			WithHint("name an address of this machine, or say with peer-address which one the others are to use")
+		return "", fault.New(fault.Invalid, "%s: others do not reach this controller at %s", listens, at).At(listens).
+			WithHint("name an address of this machine, or say with %s which one the others are to use", says)
 	}
 	return cmp.Or(wanted, at.String()), nil
 }

@@ -143,7 +143,7 @@ func checkPeer(o Options) error {
 		return err
 	}
 	host, _, _ := net.SplitHostPort(o.Peer) // checked
-	_, err := told(&net.TCPAddr{IP: unlessNamed(host)}, o.PeerAddress)
+	_, err := told(&net.TCPAddr{IP: unlessNamed(host)}, o.PeerAddress, "peer", "peer-address")
 	return err
 }
 

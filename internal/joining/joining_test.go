@@ -30,13 +30,6 @@ func (h *house) joined(name string) *x509.Certificate {
 	return c
 }
 
-func (h *house) denied(what string, err error, want string) {
-	h.T.Helper()
-	if !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), want) {
-		h.T.Errorf("%s: %v, want that it is denied with %q", what, err, want)
-	}
-}
-
 func (h *house) admitted(what string, err error) {
 	h.T.Helper()
 	if err != nil {
@@ -50,20 +43,20 @@ func TestATokenCountsOnce(t *testing.T) {
 	_, mine := h.Request()
 	_, other := h.Request()
 	_, err := h.Join(t.Context(), "node1", "guessed", mine)
-	h.denied("another secret", err, "is not that of node node1")
+	h.Denied("another secret", err, "is not that of node node1")
 	_, err = h.Join(t.Context(), "node2", secret, mine)
-	h.denied("a node that is not there", err, "not in the cluster")
+	h.Denied("a node that is not there", err, "not in the cluster")
 	first := h.Parsed(h.Join(t.Context(), "node1", secret, mine))
 	_, err = h.Join(t.Context(), "node1", secret, other)
-	h.denied("another key", err, "was used by another agent")
+	h.Denied("another key", err, "was used by another agent")
 	h.admitted("who joined", h.Admit("node1", first))
 	// Whose answer was lost asks again, with its key.
 	again := h.Parsed(h.Join(t.Context(), "node1", secret, mine))
 	h.admitted("who joined again", h.Admit("node1", again))
-	h.denied("the certificate whose answer was lost", h.Admit("node1", first), "was revoked")
+	h.Denied("the certificate whose answer was lost", h.Admit("node1", first), "was revoked")
 	h.Later(time.Hour + time.Second)
 	_, err = h.Join(t.Context(), "node1", secret, mine)
-	h.denied("an old token", err, "ended at")
+	h.Denied("an old token", err, "ended at")
 }
 
 func TestTwoCertificatesCount(t *testing.T) {
@@ -74,19 +67,19 @@ func TestTwoCertificatesCount(t *testing.T) {
 	h.admitted("the one before: the answer may have been lost", h.Admit("node1", first))
 	h.admitted("the newest", h.Admit("node1", second))
 	third := h.Parsed(h.Renew(t.Context(), "node1", second, r))
-	h.denied("the one before that", h.Admit("node1", first), "was revoked")
+	h.Denied("the one before that", h.Admit("node1", first), "was revoked")
 	h.admitted("the third", h.Admit("node1", third))
 	h.joined("node1")
-	h.denied("who joined before another did", h.Admit("node1", third), "was revoked")
+	h.Denied("who joined before another did", h.Admit("node1", third), "was revoked")
 	_, err := h.Renew(t.Context(), "node1", third, r)
-	h.denied("and its renewal", err, "was revoked")
+	h.Denied("and its renewal", err, "was revoked")
 	last := h.joined("node1")
 	another := h.Named("node1").Clone()
 	another.UUID = "another"
 	h.Put("node1", another)
-	h.denied("another node of the same name", h.Admit("node1", last), "not in the cluster")
+	h.Denied("another node of the same name", h.Admit("node1", last), "not in the cluster")
 	h.Put("node1", nil)
-	h.denied("a node that was removed", h.Admit("node1", last), "not in the cluster")
+	h.Denied("a node that was removed", h.Admit("node1", last), "not in the cluster")
 }
 
 func TestAStoreOfBeforeKnowsItsAgents(t *testing.T) {
@@ -102,12 +95,12 @@ func TestAStoreOfBeforeKnowsItsAgents(t *testing.T) {
 	h.admitted("who has renewed since", h.Admit("node1", third))
 	h.Later(time.Second)
 	h.parsedAndAdmitted(third, r)
-	h.denied("the one of before", h.Admit("node1", first), "was revoked")
+	h.Denied("the one of before", h.Admit("node1", first), "was revoked")
 	// A node that was removed and added again is another, whatever its state is.
 	another := h.Named("node1").Clone()
 	another.UUID, another.Agent = "another", before.Agent
 	h.Put("node1", another)
-	h.denied("another node", h.Admit("node1", third), "not in the cluster")
+	h.Denied("another node", h.Admit("node1", third), "not in the cluster")
 }
 
 // parsedAndAdmitted renews a certificate of node1, and shows the next.
@@ -121,12 +114,12 @@ func TestEndedCertificatesRenewOnce(t *testing.T) {
 	_, r := h.Request()
 	first := h.joined("node1")
 	h.Later(30 * 24 * time.Hour)
-	h.denied("a certificate that has ended", h.Admit("node1", first), "ended at")
+	h.Denied("a certificate that has ended", h.Admit("node1", first), "ended at")
 	second := h.Parsed(h.Renew(t.Context(), "node1", first, r))
 	h.admitted("the next one", h.Admit("node1", second))
 	h.Parsed(h.Renew(t.Context(), "node1", second, r))
 	_, err := h.Renew(t.Context(), "node1", first, r)
-	h.denied("the first one again", err, "was revoked")
+	h.Denied("the first one again", err, "was revoked")
 }
 
 func TestTokensAreReadBack(t *testing.T) {

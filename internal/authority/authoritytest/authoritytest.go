@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/drover-project/drover/internal/authority"
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/joining"
 )
 
@@ -148,4 +150,12 @@ func (h *House) Server() *tls.Config {
 		h.t.Fatal(err)
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*own}, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2"}}
+}
+
+// Denied fails the test unless an error says that something is denied, in these words.
+func (h *House) Denied(what string, err error, want string) {
+	h.t.Helper()
+	if !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), want) {
+		h.t.Errorf("%s: %v, want that it is denied with %q", what, err, want)
+	}
 }
