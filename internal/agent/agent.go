@@ -8,7 +8,8 @@
 //   - An order is carried out once, however often it arrives, and orders of a
 //     controller that lost the lead are refused. What an earlier one began on an instance has ended before anything
 //     else happens to it; see package effect.
-//   - A state that State hands out knows every change whose call returned before.
+//   - A state that State hands out knows every change whose call returned before, and soon what changed by itself
+//     (TestWhatChangesByItselfIsReported).
 //   - An order is about the instance that has the UUID, whatever it is called: what else is under its name is left alone.
 //   - Calls for one instance take place one after the other; calls for
 //     different instances do not wait for each other.
@@ -84,7 +85,9 @@ func New(cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{cfg: cfg, fence: fence, reporter: newReporter(cfg.Node, cfg.Driver, cfg.Now)}, nil
+	a := &Agent{cfg: cfg, fence: fence, reporter: newReporter(cfg.Node, cfg.Driver, cfg.Now)}
+	cfg.Driver.Watch(a.reporter.changed)
+	return a, nil
 }
 
 // Node returns the node's name.

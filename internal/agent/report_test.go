@@ -240,3 +240,37 @@ func TestOldStateIsNotHandedOut(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// selfish is a driver whose instances change by themselves.
+type selfish struct {
+	hypervisor.Driver
+	changed func()
+}
+
+func (s *selfish) Watch(changed func()) { s.changed = changed }
+
+func TestWhatChangesByItselfIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		pretended, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		driver := &selfish{Driver: pretended}
+		a, err := New(Config{Node: "node1", Dir: dir, Driver: driver})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = a.Close() }()
+		if s := stateOf(t, a, false); len(s.Instances) != 0 {
+			t.Fatalf("a new node has %+v", s.Instances)
+		}
+		if _, err := pretended.Start(t.Context(), hypervisor.Spec{Name: "one", UUID: "u"}); err != nil { // without the agent
+			t.Fatal(err)
+		}
+		driver.changed()
+		if s := stateOf(t, a, false); len(s.Instances) != 1 {
+			t.Errorf("what has changed by itself is not told: %+v", s.Instances)
+		}
+	})
+}

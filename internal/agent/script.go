@@ -59,9 +59,13 @@ func (a *Agent) runCreate(ctx context.Context, hold *effect.Hold, spec hyperviso
 		return err
 	}
 	_, variant, _ := strings.Cut(name, "+")
+	env, err := a.scriptEnvironment(ctx, spec, o.Name, variant, params)
+	if err != nil {
+		return err
+	}
 	output := &tail{limit: keptOutput}
 	exit, err := hold.Run(ctx, effect.Command{
-		Args: []string{filepath.Join(o.Path, "create")}, Dir: o.Path, Env: a.scriptEnvironment(spec, o.Name, variant, params), Output: output,
+		Args: []string{filepath.Join(o.Path, "create")}, Dir: o.Path, Env: env, Output: output,
 	})
 	switch {
 	case ctx.Err() != nil && err != nil:
@@ -114,7 +118,11 @@ func (t *tail) lastLines(count int) string {
 }
 
 // scriptEnvironment is what a creation script may rely on.
-func (a *Agent) scriptEnvironment(spec hypervisor.Spec, name, variant string, params map[string]string) []string {
+func (a *Agent) scriptEnvironment(ctx context.Context, spec hypervisor.Spec, name, variant string, params map[string]string) ([]string, error) {
+	there, err := a.cfg.Driver.Instance(ctx, spec.Thing())
+	if err != nil && !fault.Is(err, fault.NotFound) { // one without disks is not known before its first start
+		return nil, err
+	}
 	env := []string{
 		"PATH=/sbin:/bin:/usr/sbin:/usr/bin", "OS_API_VERSION=" + strconv.Itoa(apiVersions[0]),
 		"INSTANCE_NAME=" + spec.Name, "OS_NAME=" + name, "OS_VARIANT=" + variant,
@@ -123,7 +131,10 @@ func (a *Agent) scriptEnvironment(spec hypervisor.Spec, name, variant string, pa
 	}
 	for i, disk := range spec.Disks {
 		n := strconv.Itoa(i)
-		env = append(env, "DISK_"+n+"_UUID="+disk.UUID, "DISK_"+n+"_SIZE="+strconv.Itoa(disk.Size))
+		env = append(env, "DISK_"+n+"_UUID="+disk.UUID, "DISK_"+n+"_SIZE="+strconv.Itoa(disk.Size), "DISK_"+n+"_ACCESS="+access(disk))
+		if at := slices.IndexFunc(there.Disks, func(d hypervisor.Disk) bool { return d.UUID == disk.UUID }); at >= 0 && there.Disks[at].Path != "" {
+			env = append(env, "DISK_"+n+"_PATH="+there.Disks[at].Path)
+		}
 	}
 	for i, nic := range spec.NICs {
 		n := strconv.Itoa(i)
@@ -136,5 +147,13 @@ func (a *Agent) scriptEnvironment(spec hypervisor.Spec, name, variant string, pa
 		env = append(env, "OSP_"+strings.ToUpper(param)+"="+value)
 	}
 	slices.Sort(env)
-	return env
+	return env, nil
+}
+
+// access is how a script may use a disk, in the reference's words.
+func access(disk hypervisor.Disk) string {
+	if disk.ReadOnly {
+		return "ro"
+	}
+	return "rw"
 }

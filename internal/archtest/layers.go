@@ -94,6 +94,9 @@ var layers = []struct {
 	{"internal/store/life", Engine},
 	{"internal/sealed", Engine}, // a store over a store
 	{"internal/hypervisor", Engine},
+	{"internal/storage", Engine},
+	{"internal/console", Engine},
+	{"internal/qmp", Engine}, // a protocol and its client
 	{"internal/events", Engine},
 	{"internal/agent", Engine},
 	{"internal/authority", Engine},
@@ -107,6 +110,7 @@ var layers = []struct {
 
 	{"internal/store/*", Adapter},
 	{"internal/hypervisor/*", Adapter},
+	{"internal/storage/*", Adapter},
 	{"internal/api/*", Adapter},
 	{"internal/events/*", Adapter},
 	{"internal/identity/*", Adapter},

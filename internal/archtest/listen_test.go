@@ -17,6 +17,9 @@ var listening = map[string][]string{
 	"httptest": {"NewServer", "NewTLSServer"},
 }
 
+// handedOn are the packages whose listeners are for another program, which is handed them and takes one connection at a time.
+var handedOn = []string{"internal/hypervisor/kvm"} // the lines between a QEMU and its agent, in a directory that is the agent's alone
+
 // listenersIn returns where the source of a file opens listeners.
 func listenersIn(name string, src any) (found []token.Position, err error) {
 	set := token.NewFileSet()
@@ -48,6 +51,9 @@ func TestOnlyTheGateListens(t *testing.T) {
 			found, err := listenersIn(filepath.Join(p.Dir, name), nil)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if slices.Contains(handedOn, rel) && len(found) == 1 {
+				continue
 			}
 			if rel == "internal/gate" {
 				gates += len(found)

@@ -12,7 +12,7 @@ import (
 func specOf(c *cluster.Cluster, inst *cluster.Instance, hv, be cluster.Params) hypervisor.Spec {
 	backend := cluster.Fill(c.FillBE(inst), be)
 	spec := hypervisor.Spec{
-		Name: inst.Name, UUID: inst.UUID,
+		Name: inst.Name, UUID: inst.UUID, Hypervisor: inst.Hypervisor,
 		Memory: intParam(backend, "maxmem"), VCPUs: intParam(backend, "vcpus"),
 		Disks: make([]hypervisor.Disk, len(inst.Disks)), NICs: make([]hypervisor.NIC, len(inst.NICs)),
 		Params: cluster.Fill(c.FillHV(inst), hv),

@@ -95,6 +95,8 @@ type Disk struct {
 	Template string `json:"template,omitempty"`
 	// ReadOnly disks are given to the instance without the right to write.
 	ReadOnly bool `json:"readonly,omitempty"`
+	// Path is where scripts of the node find the content, as Driver.Instance tells it; empty where that is pretended.
+	Path string `json:"-"`
 }
 
 // NIC is one network card of an instance.
@@ -113,6 +115,9 @@ type NIC struct {
 type Spec struct {
 	Name string `json:"name"`
 	UUID string `json:"uuid"`
+	// Hypervisor is the kind of the instance, as the inventory has it. A driver that runs machines refuses those of another
+	// kind; one that pretends does so with all.
+	Hypervisor string `json:"hypervisor,omitempty"`
 	// Memory in MiB.
 	Memory int `json:"memory"`
 	// VCPUs is the number of virtual processors.
@@ -221,6 +226,9 @@ type Driver interface {
 	Instances(ctx context.Context) ([]Instance, error)
 	// Node tells the figures of the node at this moment.
 	Node(ctx context.Context) (Node, error)
+	// Watch has changed called whenever an instance has changed without a call: its guest ended itself, or its process was
+	// killed. It must not wait, and replaces what was said before.
+	Watch(changed func())
 	// Close releases what the driver holds in this process. Instances keep
 	// running.
 	Close() error

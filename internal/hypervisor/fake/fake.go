@@ -506,5 +506,8 @@ func (d *Driver) Node(ctx context.Context) (out hypervisor.Node, err error) {
 	return out, err
 }
 
+// Watch does nothing: what is pretended never changes by itself.
+func (d *Driver) Watch(func()) {}
+
 // Close does nothing: the state is in the files already.
 func (d *Driver) Close() error { return nil }

@@ -420,7 +420,7 @@ func (s *suite) survives() {
 	s.do("Remove", true)(s.d.Remove(ctx, thing("c")))
 	free := s.node()
 	s.d = s.open(s.T, s.dir)
-	if b := s.state("b", hypervisor.Running); b.UUID != "uuid-of-b" || b.Memory != 64 || len(b.Disks) != 1 || b.Disks[0] != disk {
+	if b := s.state("b", hypervisor.Running); b.UUID != "uuid-of-b" || b.Memory != 64 || len(b.Disks) != 1 || b.Disks[0].UUID != disk.UUID || b.Disks[0].Size != disk.Size {
 		s.Fatalf("after reopening: %+v", b)
 	}
 	s.state("a", hypervisor.Stopped)

@@ -1,0 +1,231 @@
+package kvm
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+)
+
+// The descriptors that a QEMU finds open, from the first behind the usual three; disks follow.
+const (
+	monitorFD = 3 + iota
+	serialFD
+	heldFD
+	firstDiskFD
+)
+
+// setup is what a command line is made of, beside the specification.
+type setup struct {
+	// machine is the machine type, by its own name and no alias, so that the guest finds the same at each start.
+	machine string
+	// accelerator is "kvm" or "tcg".
+	accelerator string
+	// oneThread has all processors of the guest, and what it does with its devices, in one thread.
+	oneThread bool
+}
+
+// sandbox denies QEMU whatever it does not need once it runs: other programs, other users, old system calls.
+const sandbox = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+
+var (
+	isUUID     = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+	isMAC      = regexp.MustCompile(`^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$`)
+	isName     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	isCPU      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._,=+-]*$`)
+	nicDevices = map[string]string{"": "virtio-net-pci", "paravirtual": "virtio-net-pci", "e1000": "e1000", "rtl8139": "rtl8139"}
+)
+
+// arguments is the command line of a machine, without the program's name. Whatever comes from elsewhere is a value in JSON, or has its commas
+// doubled, or is checked: nothing becomes an option of its own.
+func arguments(spec *hypervisor.Spec, with setup) ([]string, error) {
+	p := params(spec.Params)
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	args := []string{"-name", "guest=" + escaped(spec.Name) + ",debug-threads=on", "-nodefaults", "-no-user-config", "-S", "-display", "none", "-vga", "none"}
+	if isUUID.MatchString(spec.UUID) {
+		args = append(args, "-uuid", spec.UUID)
+	}
+	for _, part := range []func(*hypervisor.Spec, params, setup) ([]string, error){machineArguments, processorArguments, bootArguments, lineArguments, diskArguments, nicArguments} {
+		more, err := part(spec, p, with)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, more...)
+	}
+	return append(args, "-sandbox", sandbox), nil
+}
+
+// escaped is a text as a value of an option: a comma would begin the next.
+func escaped(text string) string { return strings.ReplaceAll(text, ",", ",,") }
+
+// object is a value of an option that takes JSON.
+func object(of map[string]any) string {
+	data, err := json.Marshal(of)
+	if err != nil { // texts, numbers and truths only
+		panic(err)
+	}
+	return string(data)
+}
+
+func refused(name, value, what string) error {
+	return fault.New(fault.Invalid, "the hypervisor parameter %s=%.200q is not %s", name, value, what).At("hvparams")
+}
+
+func machineArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error) {
+	if !isName.MatchString(with.machine) {
+		return nil, refused("machine_version", with.machine, "a machine type")
+	}
+	machine := with.machine + ",dump-guest-core=off"
+	if !p.is("acpi", true) {
+		machine += ",acpi=off"
+	}
+	accelerator := with.accelerator
+	if accelerator == "tcg" && with.oneThread {
+		accelerator += ",thread=single"
+	}
+	clock := "base=utc"
+	if p.is("use_localtime", false) {
+		clock = "base=localtime"
+	}
+	reboot := "reset"
+	if p.text("reboot_behavior") == "exit" {
+		reboot = "shutdown"
+	}
+	return []string{
+		"-machine", machine, "-accel", accelerator, "-m", "size=" + strconv.Itoa(spec.Memory) + "M", "-rtc", clock,
+		"-action", "shutdown=pause,panic=pause,reboot=" + reboot, // what a guest did is to be seen also by an agent that was away
+	}, nil
+}
+
+func processorArguments(spec *hypervisor.Spec, p params, _ setup) ([]string, error) {
+	smp := []string{"cpus=" + strconv.Itoa(max(1, spec.VCPUs))}
+	for _, of := range [][2]string{{"cpu_sockets", "sockets"}, {"cpu_cores", "cores"}, {"cpu_threads", "threads"}} {
+		if n := p.number(of[0]); n > 0 {
+			smp = append(smp, of[1]+"="+strconv.Itoa(n))
+		}
+	}
+	args := []string{"-smp", strings.Join(smp, ",")}
+	if model := p.text("cpu_type"); model != "" {
+		if !isCPU.MatchString(model) {
+			return nil, refused("cpu_type", model, "a processor model")
+		}
+		args = append(args, "-cpu", model)
+	}
+	return args, nil
+}
+
+// bootArguments are those of a kernel that the machine starts from; without one it starts from its first disk.
+func bootArguments(_ *hypervisor.Spec, p params, _ setup) ([]string, error) {
+	kernel := p.text("kernel_path")
+	if kernel == "" {
+		return nil, nil
+	}
+	line := p.text("kernel_args")
+	if root := p.text("root_path"); root != "" {
+		line = "root=" + root + " " + line
+	}
+	if p.is("serial_console", true) {
+		line += " console=ttyS0," + strconv.Itoa(speed(p))
+	}
+	args := []string{"-kernel", kernel, "-append", strings.TrimSpace(line)}
+	if initrd := p.text("initrd_path"); initrd != "" {
+		args = append(args, "-initrd", initrd)
+	}
+	return args, nil
+}
+
+func speed(p params) int {
+	if n := p.number("serial_speed"); n > 0 {
+		return n
+	}
+	return 38400
+}
+
+// lineArguments are the lines between the machine and its agent, which has opened their ends.
+func lineArguments(_ *hypervisor.Spec, p params, _ setup) ([]string, error) {
+	args := []string{
+		"-chardev", fmt.Sprintf("socket,id=monitor,fd=%d,server=on,wait=off", monitorFD), "-mon", "chardev=monitor,mode=control",
+		"-chardev", fmt.Sprintf("socket,id=serial,fd=%d,server=on,wait=off", serialFD),
+	}
+	if p.is("serial_console", true) {
+		args = append(args, "-device", object(map[string]any{"driver": "isa-serial", "chardev": "serial"}))
+	}
+	return args, nil
+}
+
+// port is a port that a device of a q35 machine is plugged into, and can be pulled from.
+func port(n int) []string {
+	return []string{"-device", object(map[string]any{"driver": "pcie-root-port", "id": portName(n), "chassis": n + 1, "bus": "pcie.0"})}
+}
+
+func portName(n int) string { return "port" + strconv.Itoa(n) }
+
+// hasPorts reports whether a machine type has PCI Express.
+func hasPorts(machine string) bool {
+	return strings.HasPrefix(machine, "q35") || strings.HasPrefix(machine, "pc-q35")
+}
+
+// plugged says where the device with a number of its own is.
+func plugged(with setup, n int, device map[string]any) map[string]any {
+	if hasPorts(with.machine) {
+		device["bus"] = portName(n)
+	}
+	return device
+}
+
+func diskArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error) {
+	var args []string
+	if hasPorts(with.machine) {
+		for n := range len(spec.Disks) + len(spec.NICs) {
+			args = append(args, port(n)...)
+		}
+	}
+	for n, disk := range spec.Disks {
+		node, file := "disk"+strconv.Itoa(n), "file"+strconv.Itoa(n)
+		cache := map[string]any{"direct": p.text("disk_cache") == "none"}
+		discard := "unmap" // what a guest gives back is given back
+		if p.text("disk_discard") == "ignore" {
+			discard = "ignore"
+		}
+		device := map[string]any{"driver": "virtio-blk-pci", "id": node, "drive": "content" + strconv.Itoa(n), "serial": serial(disk.UUID)}
+		if n == 0 && p.text("kernel_path") == "" {
+			device["bootindex"] = 1
+		}
+		if p.text("disk_cache") == "writethrough" {
+			device["write-cache"] = "off"
+		}
+		args = append(args,
+			"-add-fd", fmt.Sprintf("fd=%d,set=%d", firstDiskFD+n, n+1),
+			"-blockdev", object(map[string]any{"driver": "file", "node-name": file, "filename": "/dev/fdset/" + strconv.Itoa(n+1), "read-only": disk.ReadOnly, "cache": cache, "discard": discard}),
+			"-blockdev", object(map[string]any{"driver": "raw", "node-name": "content" + strconv.Itoa(n), "file": file, "read-only": disk.ReadOnly, "cache": cache, "discard": discard}),
+			"-device", object(plugged(with, n, device)))
+	}
+	return args, nil
+}
+
+// serial is what the guest sees of a disk's UUID; virtio has room for 20 letters.
+func serial(uuid string) string { return uuid[:min(20, len(uuid))] }
+
+func nicArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error) {
+	var args []string
+	for n, nic := range spec.NICs {
+		id := "nic" + strconv.Itoa(n)
+		device := map[string]any{"driver": nicDevices[p.text("nic_type")], "id": id, "netdev": "net" + strconv.Itoa(n)}
+		if nic.MAC != "" {
+			if !isMAC.MatchString(nic.MAC) {
+				return nil, fault.New(fault.Invalid, "%.100q is no MAC address", nic.MAC).At("nics")
+			}
+			device["mac"] = nic.MAC
+		}
+		args = append(args,
+			"-netdev", object(map[string]any{"type": "user", "id": "net" + strconv.Itoa(n)}),
+			"-device", object(plugged(with, len(spec.Disks)+n, device)))
+	}
+	return args, nil
+}

@@ -1,0 +1,162 @@
+package kvm
+
+import (
+	"encoding/json"
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func pairs(args []string) (out [][2]string) {
+	for i := 0; i+1 < len(args); i++ {
+		if args[i] == "-nodefaults" || args[i] == "-no-user-config" || args[i] == "-S" {
+			out = append(out, [2]string{args[i], ""})
+			continue
+		}
+		out = append(out, [2]string{args[i], args[i+1]})
+		i++
+	}
+	return out
+}
+
+// TestArguments has the command lines to read.
+func TestArguments(t *testing.T) {
+	var text strings.Builder
+	disks := []hypervisor.Disk{{UUID: "d-1", Size: 1}, {UUID: "d-2", Size: 1, ReadOnly: true}}
+	nics := []hypervisor.NIC{{UUID: "n-1", MAC: "aa:00:00:00:00:01", Mode: "bridged", Link: "br0"}}
+	for _, c := range []struct {
+		what string
+		spec hypervisor.Spec
+		with setup
+	}{
+		{"from its disk", hypervisor.Spec{Name: "one.example", UUID: uuid, Memory: 512, VCPUs: 2, Disks: disks, NICs: nics, Params: map[string]any{"kernel_path": ""}}, setup{machine: "pc-q35-7.2", accelerator: "kvm"}},
+		{"from a kernel, emulated", hypervisor.Spec{Name: "two,x=y", UUID: "two", Memory: 128, VCPUs: 1, Params: map[string]any{
+			"kernel_path": "/boot/vmlinuz", "initrd_path": "/boot/initrd", "root_path": "/dev/vda1", "kernel_args": "ro quiet", "serial_speed": 115200.0, "use_localtime": true,
+			"cpu_type": "qemu64,+ssse3", "cpu_cores": 1.0, "acpi": false, "reboot_behavior": "exit"}}, setup{machine: "pc-q35-7.2", accelerator: "tcg", oneThread: true}},
+		{"of before, without a serial line", hypervisor.Spec{Name: "three", UUID: uuid, Memory: 128, VCPUs: 1, Disks: disks[:1], NICs: nics, Params: map[string]any{
+			"kernel_path": "", "serial_console": false, "disk_cache": "none", "disk_discard": "ignore", "nic_type": "e1000"}}, setup{machine: "pc-i440fx-7.2", accelerator: "tcg"}},
+	} {
+		args, err := arguments(&c.spec, c.with)
+		if err != nil {
+			t.Fatal(c.what, err)
+		}
+		text.WriteString("# " + c.what + "\n")
+		for _, p := range pairs(args) {
+			text.WriteString(strings.TrimSpace(p[0]+" "+p[1]) + "\n")
+		}
+		text.WriteString("\n")
+	}
+	testkit.Golden(t, *update, "testdata/arguments.txt", text.String())
+}
+
+// TestNothingBecomesAnOption: whatever texts come from elsewhere, the options are the same, and their values are what was meant.
+func TestNothingBecomesAnOption(t *testing.T) {
+	options := func(args []string) (out []string) {
+		for _, p := range pairs(args) {
+			out = append(out, p[0])
+		}
+		return out
+	}
+	with := setup{machine: "pc-q35-7.2", accelerator: "tcg"}
+	build := func(name, uuid, disk, mac, kernel, line, cpu, machine string) ([]string, error) {
+		with.machine = machine
+		return arguments(&hypervisor.Spec{Name: name, UUID: uuid, Memory: 64, Disks: []hypervisor.Disk{{UUID: disk}}, NICs: []hypervisor.NIC{{MAC: mac}},
+			Params: map[string]any{"kernel_path": kernel, "kernel_args": line, "cpu_type": cpu}}, with)
+	}
+	want, err := build("one", uuid, "disk", "aa:00:00:00:00:01", "/vmlinuz", "ro", "qemu64", "pc-q35-7.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := rapid.OneOf(rapid.SampledFrom([]string{"x,process=y", "-snapshot", `","id":"x`, ",,", "a b", "-drive file=/etc/shadow", "none,accel=kvm", "\n-monitor stdio"}), rapid.StringN(1, 30, 60))
+	rapid.Check(t, func(t *rapid.T) {
+		name, disk, line := text.Draw(t, "name"), text.Draw(t, "disk"), text.Draw(t, "line")
+		got, err := build(name, text.Draw(t, "uuid"), disk, "aa:00:00:00:00:01", "/vmlinuz", line, "qemu64", "pc-q35-7.2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := pairs(got)
+		if !slices.Equal(options(got), slices.DeleteFunc(options(want), func(o string) bool { return o == "-uuid" })) && !slices.Equal(options(got), options(want)) {
+			t.Fatalf("the options are %q", options(got))
+		}
+		for _, p := range all {
+			switch {
+			case p[0] == "-name":
+				value, rest, _ := strings.Cut(strings.ReplaceAll(p[1], ",,", "\x00"), ",")
+				if value != "guest="+strings.ReplaceAll(name, ",", "\x00") || rest != "debug-threads=on" {
+					t.Fatalf("the name %q is given as %q", name, p[1])
+				}
+			case p[0] == "-append" && !strings.Contains(p[1], strings.TrimSpace(line)):
+				t.Fatalf("the line %q is given as %q", line, p[1])
+			case p[0] == "-device" && strings.Contains(p[1], "virtio-blk"):
+				var device map[string]any
+				if err := json.Unmarshal([]byte(p[1]), &device); err != nil || len(device) != 5 {
+					t.Fatalf("%s: %v", p[1], err)
+				}
+			}
+		}
+	})
+	for _, bad := range []string{"x,process=y", "-snapshot", "a b", "\n", `"`} {
+		if _, err := build("one", uuid, "d", bad, "/vmlinuz", "", "", "pc-q35-7.2"); !fault.Is(err, fault.Invalid) {
+			t.Errorf("the MAC address %q: %v", bad, err)
+		}
+		if _, err := build("one", uuid, "d", "", "/vmlinuz", "", "", bad); !fault.Is(err, fault.Invalid) {
+			t.Errorf("the machine type %q: %v", bad, err)
+		}
+		if _, err := build("one", uuid, "d", "", "/vmlinuz", "", bad, "pc"); !fault.Is(err, fault.Invalid) && bad != "x,process=y" {
+			t.Errorf("the processor %q: %v", bad, err)
+		}
+	}
+}
+
+// TestParameters: the table knows what the reference has, takes its defaults, and refuses what is not done.
+func TestParameters(t *testing.T) {
+	defaults := cluster.New(cluster.Init{}).HVParams["kvm"]
+	for name := range defaults {
+		if !slices.ContainsFunc(parameters, func(p parameter) bool { return p.name == name }) {
+			t.Errorf("%s is not in the table", name)
+		}
+	}
+	if len(parameters) != len(defaults) {
+		t.Errorf("the table has %d parameters, the reference %d", len(parameters), len(defaults))
+	}
+	if err := params(map[string]any(defaults)).check(); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+	for name, value := range map[string]any{"kvm_extra": "-snapshot", "vnc_bind_address": "0.0.0.0", "disk_type": "ide", "virtio_net_queues": 4.0, "use_chroot": true, "nosuch": 1} {
+		err := params(map[string]any{name: value}).check()
+		if !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s=%v: %v", name, value, err)
+		}
+	}
+	for _, p := range parameters {
+		if len(p.takes) == 0 || !slices.Contains(p.takes, "*") && p.why == "" {
+			t.Errorf("%s refuses values, and does not say why", p.name)
+		}
+	}
+}
+
+func TestProbe(t *testing.T) {
+	n := newNode(t)
+	d := n.open()
+	if err := d.qemu.bootOnce(t.Context(), "tcg", d.user.asCredential()); err != nil {
+		t.Errorf("by emulation: %v", err)
+	}
+	if err := d.qemu.bootOnce(t.Context(), "nosuch", nil); err == nil || !strings.Contains(err.Error(), "nosuch") {
+		t.Errorf("by nothing: %v", err)
+	}
+	if is, why := d.probe(t.Context()); is != "kvm" && is != "tcg" || why == "" {
+		t.Errorf("%q, %q", is, why)
+	} else {
+		t.Log(is, why)
+	}
+}

@@ -1,0 +1,305 @@
+package kvm
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/console"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+)
+
+// machine is one thing on the node: what is written down of it, and its process if there is one.
+type machine struct {
+	driver *Driver
+	uuid   string
+	dir    string
+	// held has a token while a call is about the machine; removed is its caller's to set and to see.
+	held    chan struct{}
+	removed bool
+	line    console.Line
+
+	mu      sync.Mutex
+	rec     *record
+	written bool     // whether the record is on disk
+	process *process // nil when there is none
+}
+
+func (d *Driver) newMachine(r *record) *machine {
+	return &machine{driver: d, uuid: r.UUID, dir: filepath.Join(d.dir(), r.UUID), held: make(chan struct{}, 1), rec: r}
+}
+
+// lock waits until no other call is about the machine.
+func (m *machine) lock(ctx context.Context) error {
+	select {
+	case m.held <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fault.New(fault.Canceled, "another call about %s was waited for: %w", m.record().Name, context.Cause(ctx))
+	}
+}
+
+func (m *machine) unlock() { <-m.held }
+
+func (m *machine) record() *record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rec
+}
+
+// there reports whether the machine exists; one that a call is about to make does not.
+func (m *machine) there() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.written
+}
+
+func (m *machine) running() *process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.process
+}
+
+func (m *machine) state() hypervisor.State {
+	if p := m.running(); p != nil {
+		return p.state()
+	}
+	return hypervisor.Stopped
+}
+
+// info is what is told about the machine.
+func (m *machine) info() hypervisor.Instance {
+	r, state := m.record(), m.state()
+	i := hypervisor.Instance{Name: r.Name, UUID: r.UUID, State: state, Disks: slices.Clone(r.Disks), MadeBy: r.MadeBy}
+	if i.Active() && r.Spec != nil {
+		i.Memory, i.VCPUs = r.Spec.Memory, r.Spec.VCPUs
+	}
+	return i
+}
+
+// stopped refuses what cannot be done to a machine that is active, and lets a process go that waits for that behind the guest's own end.
+func (m *machine) stopped(what string) error {
+	if i := m.info(); i.Active() {
+		return fault.New(fault.WrongState, "instance %s is %s and can't be %s", i.Name, i.State, what)
+	}
+	return m.clearProcess()
+}
+
+// clearProcess ends the process of a guest that has ended.
+func (m *machine) clearProcess() error {
+	p := m.running()
+	if p == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	return p.end(ctx)
+}
+
+// prepare makes and grows disks. What is to be there is written down first, so that nothing is made that nobody knows.
+func (m *machine) prepare(ctx context.Context, disks []hypervisor.Disk) (changed bool, err error) {
+	before := m.record()
+	next := *before
+	next.Disks = slices.Clone(before.Disks)
+	for _, disk := range disks {
+		if i := diskIndex(next.Disks, disk.UUID); i < 0 {
+			next.Disks = append(next.Disks, disk)
+		} else {
+			next.Disks[i].Size = max(next.Disks[i].Size, disk.Size)
+		}
+	}
+	if err := m.save(&next); err != nil {
+		return false, err
+	}
+	var made []hypervisor.Disk
+	for _, disk := range disks {
+		disk = next.Disks[diskIndex(next.Disks, disk.UUID)]
+		isNew, grown, err := m.driver.cfg.Volumes.Ensure(ctx, disk.Template, disk.UUID, disk.Size)
+		if isNew {
+			made = append(made, disk)
+		}
+		if err == nil && grown {
+			err = m.tellSize(ctx, disk)
+		}
+		if err != nil {
+			return false, errors.Join(err, m.takeBack(made, before))
+		}
+		changed = changed || isNew || grown
+	}
+	return changed, nil
+}
+
+func diskIndex(disks []hypervisor.Disk, uuid string) int {
+	return slices.IndexFunc(disks, func(d hypervisor.Disk) bool { return d.UUID == uuid })
+}
+
+// takeBack removes what a call made that failed. It goes on though the call's context has ended.
+func (m *machine) takeBack(made []hypervisor.Disk, before *record) error {
+	var all []error
+	for _, disk := range made {
+		_, err := m.driver.cfg.Volumes.Remove(context.Background(), disk.Template, disk.UUID)
+		all = append(all, err)
+	}
+	return errors.Join(append(all, m.save(before))...)
+}
+
+// tellSize has a running machine know that a disk has grown.
+func (m *machine) tellSize(ctx context.Context, disk hypervisor.Disk) error {
+	r, p := m.record(), m.running()
+	if p == nil || r.Spec == nil {
+		return nil
+	}
+	n := diskIndex(r.Spec.Disks, disk.UUID)
+	if n < 0 {
+		return nil
+	}
+	return p.resize(ctx, n, disk.Size)
+}
+
+// drop removes disks.
+func (m *machine) drop(ctx context.Context, disks []string) (bool, error) {
+	before := m.record()
+	next := *before
+	next.Disks = nil
+	var gone []hypervisor.Disk
+	for _, disk := range before.Disks {
+		if !slices.Contains(disks, disk.UUID) {
+			next.Disks = append(next.Disks, disk)
+			continue
+		}
+		if before.Spec != nil && m.info().Active() && diskIndex(before.Spec.Disks, disk.UUID) >= 0 {
+			return false, fault.New(fault.WrongState, "disk %s is used by instance %s, which is %s", disk.UUID, before.Name, m.state()).
+				WithHint("stop the instance first")
+		}
+		gone = append(gone, disk)
+	}
+	if len(gone) == 0 {
+		return false, nil
+	}
+	if err := m.clearProcessUnlessActive(); err != nil {
+		return false, err
+	}
+	for _, disk := range gone {
+		if _, err := m.driver.cfg.Volumes.Remove(ctx, disk.Template, disk.UUID); err != nil {
+			return false, err
+		}
+	}
+	return true, m.save(&next)
+}
+
+func (m *machine) clearProcessUnlessActive() error {
+	if i := m.info(); i.Active() {
+		return nil
+	}
+	return m.clearProcess()
+}
+
+// remove removes the disks, and then what is known of the machine.
+func (m *machine) remove(ctx context.Context) error {
+	for _, disk := range m.record().Disks {
+		if _, err := m.driver.cfg.Volumes.Remove(ctx, disk.Template, disk.UUID); err != nil {
+			return err
+		}
+	}
+	return m.clear()
+}
+
+// start runs the machine, if it does not.
+func (m *machine) start(ctx context.Context, spec *hypervisor.Spec) (bool, error) {
+	before := m.record()
+	if i := m.info(); i.Active() {
+		return false, nil
+	}
+	if err := m.clearProcess(); err != nil {
+		return false, err
+	}
+	if err := m.driver.hasMemory(spec.Memory); err != nil {
+		return false, err
+	}
+	next := *before
+	kept := *spec
+	next.Name, next.Spec = spec.Name, &kept
+	if err := m.chooseType(&next); err != nil {
+		return false, err
+	}
+	with := setup{machine: next.Machine, accelerator: m.driver.accelerator(spec), oneThread: m.driver.cfg.OneThread}
+	args, err := arguments(spec, with)
+	if err != nil {
+		return false, err
+	}
+	files, err := m.openFiles(ctx, spec)
+	if err != nil {
+		return false, err
+	}
+	defer closeAll(files)
+	wasThere := m.there()
+	if err := m.save(&next); err != nil {
+		return false, err
+	}
+	if err := m.run(ctx, spec, args, files); err != nil {
+		if wasThere {
+			err = errors.Join(err, m.save(before))
+		}
+		return false, err
+	}
+	return true, nil
+}
+
+// chooseType settles the machine type: that of the first start, unless another one is asked for since.
+func (m *machine) chooseType(r *record) error {
+	asked := params(r.Spec.Params).text("machine_version")
+	if r.Machine != "" && r.AskedFor == asked {
+		return nil
+	}
+	chosen, err := m.driver.qemu.machineType(asked)
+	if err != nil {
+		return err
+	}
+	r.Machine, r.AskedFor = chosen, asked
+	return nil
+}
+
+// Times of what QEMU does.
+const (
+	// endTime is how long a QEMU may take to end when it is told to, before it is killed.
+	endTime = 5 * time.Second
+	// startTime is how long it may take to answer, on a machine that has much to do.
+	startTime = 2 * time.Minute
+)
+
+// stop ends the machine.
+func (m *machine) stop(ctx context.Context, how hypervisor.Stop) (bool, error) {
+	p := m.running()
+	if p == nil {
+		return false, nil
+	}
+	if i := m.info(); !i.Active() { // the guest has ended by itself
+		return false, m.clearProcess()
+	}
+	if !how.Force && how.Timeout > 0 && p.state() == hypervisor.Running {
+		if err := p.askGuest(ctx, how.Timeout); err != nil {
+			return false, err
+		}
+	}
+	return true, m.endBehind(ctx, p)
+}
+
+// endBehind ends the process though the caller may have gone: a machine that was told to end is not left half way.
+func (m *machine) endBehind(ctx context.Context, p *process) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*endTime)
+	defer cancel()
+	return p.end(ctx)
+}
+
+// reboot resets the machine.
+func (m *machine) reboot(ctx context.Context) error {
+	p := m.running()
+	if i := m.info(); p == nil || !i.Active() {
+		return fault.New(fault.WrongState, "instance %s is not running", i.Name)
+	}
+	return p.reset(ctx)
+}

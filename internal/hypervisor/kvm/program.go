@@ -1,0 +1,160 @@
+package kvm
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/qmp"
+)
+
+// program is a QEMU, and what it says that it can do.
+type program struct {
+	path    string
+	version string
+	// types has the machine types' own names, by all names that they go by.
+	types map[string]string
+}
+
+// usualType is the machine type of new machines.
+const usualType = "q35"
+
+// openProgram finds a QEMU and asks it what it can do, which takes a tenth of a second.
+func openProgram(ctx context.Context, path string) (*program, error) {
+	if path == "" {
+		path = "qemu-system-x86_64"
+	}
+	found, err := exec.LookPath(path)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "there is no QEMU: %w", err).WithHint("install it (Debian: apt-get install qemu-system-x86), or say where it is")
+	}
+	ours, theirs, err := pair()
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot talk to QEMU: %w", err)
+	}
+	defer func() { _ = theirs.Close() }()
+	cmd := exec.CommandContext(ctx, found, "-nodefaults", "-no-user-config", "-S", "-machine", "none", "-display", "none",
+		"-chardev", "socket,id=monitor,fd=3", "-mon", "chardev=monitor,mode=control")
+	var said tail
+	cmd.Dir, cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = "/", []*os.File{theirs}, &said, &said
+	if err := cmd.Start(); err != nil {
+		_ = ours.Close()
+		return nil, fault.New(fault.Environment, "cannot start QEMU: %w", err)
+	}
+	_ = theirs.Close() // its end is QEMU's alone, so it ends with QEMU
+	p := &program{path: found, types: map[string]string{}}
+	asked := p.ask(ctx, ours)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if asked != nil {
+		return nil, fault.New(fault.Environment, "%s does not say what it can do: %w %s", found, asked, said)
+	}
+	return p, nil
+}
+
+// tail is the beginning of what a program says.
+type tail []byte
+
+func (t *tail) Write(p []byte) (int, error) {
+	*t = append(*t, p[:min(len(p), 1000-len(*t))]...)
+	return len(p), nil
+}
+
+// pair is a line with an end that can be handed on.
+func pair() (net.Conn, *os.File, error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	mine := os.NewFile(uintptr(fds[0]), "monitor")
+	defer func() { _ = mine.Close() }()
+	theirs := os.NewFile(uintptr(fds[1]), "monitor")
+	conn, err := net.FileConn(mine)
+	if err != nil {
+		_ = theirs.Close()
+		return nil, nil, err
+	}
+	return conn, theirs, nil
+}
+
+func (p *program) ask(ctx context.Context, conn net.Conn) error {
+	c, err := qmp.Open(ctx, conn, func(qmp.Event) {})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	var machines []struct{ Name, Alias string }
+	if err := c.Do(ctx, "query-machines", nil, &machines); err != nil {
+		return err
+	}
+	for _, m := range machines {
+		p.types[m.Name] = m.Name
+		if m.Alias != "" {
+			p.types[m.Alias] = m.Name
+		}
+	}
+	p.version = c.Version()
+	return nil
+}
+
+// machineType is the own name of the machine type that is asked for; empty asks for the usual one.
+func (p *program) machineType(asked string) (string, error) {
+	if asked == "" {
+		asked = usualType
+	}
+	if name := p.types[asked]; name != "" {
+		return name, nil
+	}
+	return "", fault.New(fault.Unsupported, "QEMU %s has no machine type %.100q", p.version, asked).At("hvparams").
+		WithHint("%s -machine help lists them", p.path)
+}
+
+// credential is the user that QEMU runs as; nil is the agent's own.
+type credential struct{ uid, gid uint32 }
+
+func (c *credential) asCredential() *syscall.Credential {
+	if c == nil {
+		return nil
+	}
+	return &syscall.Credential{Uid: c.uid, Gid: c.gid, Groups: groupOf(kvmDevice)}
+}
+
+// groupOf is the group of a device, which who uses it needs to have.
+func groupOf(path string) []uint32 {
+	var is syscall.Stat_t
+	if err := syscall.Stat(path, &is); err != nil || is.Mode&0o060 != 0o060 || is.Gid == 0 {
+		return []uint32{}
+	}
+	return []uint32{is.Gid}
+}
+
+// credentialOf looks the user up that guests are to run as.
+func credentialOf(name string) (*credential, error) {
+	root := os.Geteuid() == 0
+	if name == "" && !root {
+		return nil, nil
+	}
+	if name == "" {
+		name = "nobody"
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "there is no user %q for guests to run as: %w", name, err)
+	}
+	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+	switch {
+	case err1 != nil || err2 != nil:
+		return nil, fault.New(fault.Environment, "user %q has no number", name)
+	case uid == uint64(os.Geteuid()):
+		return nil, nil
+	case !root:
+		return nil, fault.New(fault.Environment, "guests cannot run as %q: only root may give its rights up", name)
+	}
+	return &credential{uid: uint32(uid), gid: uint32(gid)}, nil
+}

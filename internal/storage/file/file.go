@@ -1,0 +1,233 @@
+// Package file keeps disks as files of a directory, one for each, raw and with holes where nothing was written.
+//
+// Invariants:
+//   - A volume's file gets its name when it has its size: what a kill leaves behind has no name of a volume, and Open clears it
+//     (TestWhatAKillLeaves).
+//   - Files are their owner's alone.
+package file
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/storage"
+)
+
+const (
+	suffix   = ".raw"
+	halfMade = ".new-"
+	mib      = 1 << 20
+)
+
+// Driver keeps volumes in a directory. It implements storage.Driver.
+type Driver struct {
+	dir string
+	mu  sync.Mutex // sizes change, and room is given out, by one at a time
+}
+
+// Open makes the directory if it is not there. A directory has one driver at a time.
+func Open(dir string) (*Driver, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fault.New(fault.Environment, "cannot make the directory of disks: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot list the directory of disks: %w", err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), halfMade) {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return nil, fault.New(fault.Environment, "cannot clear what was half made: %w", err)
+			}
+		}
+	}
+	return &Driver{dir: dir}, nil
+}
+
+// Template returns "file".
+func (d *Driver) Template() string { return "file" }
+
+func (d *Driver) path(id string) string { return filepath.Join(d.dir, id+suffix) }
+
+// begin checks what every call has checked.
+func begin(ctx context.Context, id string) error {
+	if err := ctx.Err(); err != nil {
+		return fault.New(fault.Canceled, "nothing was done about disk %s: %w", id, err)
+	}
+	return storage.CheckID(id)
+}
+
+// Ensure makes or grows a volume's file.
+func (d *Driver) Ensure(ctx context.Context, id string, size int) (made, grown bool, err error) {
+	if err := begin(ctx, id); err != nil {
+		return false, false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	there, err := d.volume(id)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		if err = d.room(size); err == nil {
+			err = d.make(id, size)
+		}
+		return err == nil, false, err
+	case err != nil || there.Size >= size:
+		return false, false, err
+	}
+	if err := d.room(size - there.Size); err != nil {
+		return false, false, err
+	}
+	if err := os.Truncate(there.Path, int64(size)*mib); err != nil {
+		return false, false, fault.New(fault.Environment, "cannot grow disk %s: %w", id, err)
+	}
+	return false, true, nil
+}
+
+// make puts a file of the size in place.
+func (d *Driver) make(id string, size int) error {
+	f, err := os.CreateTemp(d.dir, halfMade)
+	if err == nil {
+		err = errors.Join(f.Truncate(int64(size)*mib), f.Sync(), f.Close())
+		if err == nil {
+			err = os.Rename(f.Name(), d.path(id))
+		}
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}
+	if err == nil {
+		err = d.flush()
+	}
+	if err != nil {
+		return fault.New(fault.Environment, "cannot make disk %s: %w", id, err)
+	}
+	return nil
+}
+
+// flush has the names of the directory on disk.
+func (d *Driver) flush() error {
+	f, err := os.Open(d.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// room refuses what does not fit any more.
+func (d *Driver) room(size int) error {
+	s, err := d.space()
+	if err != nil {
+		return err
+	}
+	if size > s.Free {
+		return fault.New(fault.Exhausted, "not enough disk space: %d MiB needed, %d MiB free", size, s.Free)
+	}
+	return nil
+}
+
+// Remove removes a volume's file.
+func (d *Driver) Remove(ctx context.Context, id string) (bool, error) {
+	if err := begin(ctx, id); err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch err := os.Remove(d.path(id)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fault.New(fault.Environment, "cannot remove disk %s: %w", id, err)
+	}
+	if err := d.flush(); err != nil {
+		return false, fault.New(fault.Environment, "cannot remove disk %s: %w", id, err)
+	}
+	return true, nil
+}
+
+// Volume looks at a volume's file.
+func (d *Driver) Volume(ctx context.Context, id string) (storage.Volume, error) {
+	if err := begin(ctx, id); err != nil {
+		return storage.Volume{}, err
+	}
+	return d.volume(id)
+}
+
+func (d *Driver) volume(id string) (storage.Volume, error) {
+	info, err := os.Lstat(d.path(id))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return storage.Volume{}, fault.New(fault.NotFound, "disk %s is not on this node", id)
+	case err != nil:
+		return storage.Volume{}, fault.New(fault.Environment, "cannot look at disk %s: %w", id, err)
+	case !info.Mode().IsRegular(): // a link that somebody put there would lead elsewhere
+		return storage.Volume{}, fault.New(fault.Environment, "%s is no plain file", d.path(id)).WithHint("Drover has not put it there; move it away")
+	}
+	return storage.Volume{ID: id, Size: int(info.Size() / mib), Path: d.path(id)}, nil
+}
+
+// Volumes lists the files.
+func (d *Driver) Volumes(ctx context.Context) ([]storage.Volume, error) {
+	if err := begin(ctx, "any"); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot list the directory of disks: %w", err)
+	}
+	out := []storage.Volume{}
+	for _, e := range entries {
+		if id, is := strings.CutSuffix(e.Name(), suffix); is && storage.CheckID(id) == nil {
+			switch v, err := d.volume(id); {
+			case err == nil:
+				out = append(out, v)
+			case !fault.Is(err, fault.NotFound): // removed since it was listed
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// Space tells how much room the file system has, less what volumes may still grow to need.
+func (d *Driver) Space(ctx context.Context) (storage.Space, error) {
+	if err := begin(ctx, "any"); err != nil {
+		return storage.Space{}, err
+	}
+	return d.space()
+}
+
+func (d *Driver) space() (storage.Space, error) {
+	var there syscall.Statfs_t
+	if err := syscall.Statfs(d.dir, &there); err != nil {
+		return storage.Space{}, fault.New(fault.Environment, "cannot tell how much room there is for disks: %w", err)
+	}
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		return storage.Space{}, fault.New(fault.Environment, "cannot list the directory of disks: %w", err)
+	}
+	promised := int64(0)
+	for _, e := range entries {
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return storage.Space{}, fault.New(fault.Environment, "cannot look at a disk: %w", err)
+		}
+		if s, known := info.Sys().(*syscall.Stat_t); known && info.Mode().IsRegular() {
+			promised += max(0, s.Size-s.Blocks*512)
+		}
+	}
+	unit := there.Bsize
+	return storage.Space{
+		Total: int(int64(there.Blocks) * unit / mib),
+		Free:  int(max(0, int64(there.Bavail)*unit-promised) / mib),
+	}, nil
+}

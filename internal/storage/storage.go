@@ -1,0 +1,105 @@
+// Package storage is the port to where the disks of instances are on a node: what makes, grows, finds and removes them, and where a
+// hypervisor finds their content. It knows no instances; a volume is known by the UUID of the disk that it is for.
+//
+// Invariants that every driver keeps, and that package storagetest checks:
+//   - Each call either has happened or has not: what is half made behind a kill is no volume, and is made whole by the next call.
+//   - Ensure and Remove are idempotent. Nothing ever gets smaller.
+//   - A new volume reads as zeros.
+//   - Errors carry a code of package fault; a failed call leaves what was there.
+package storage
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// Volume is the room of one disk.
+type Volume struct {
+	// ID is the UUID of the disk.
+	ID string
+	// Size in MiB.
+	Size int
+	// Path is the file or block device that has the content as it is ("raw").
+	Path string
+}
+
+// Space is how much room there is for volumes, in MiB. Free counts what existing volumes may still grow to need: a volume that was given
+// out is room that is gone, whether the guest has written there or not.
+type Space struct{ Total, Free int }
+
+// Driver keeps the volumes of one disk template on a node. It is safe for concurrent use.
+type Driver interface {
+	// Template is the disk template's name, for example "file".
+	Template() string
+	// Ensure makes the volume, or grows it, to have at least this size in MiB. Exhausted when there is no room.
+	Ensure(ctx context.Context, id string, size int) (made, grown bool, err error)
+	// Remove removes the volume with its content.
+	Remove(ctx context.Context, id string) (removed bool, err error)
+	// Volume tells about one volume; NotFound when there is none.
+	Volume(ctx context.Context, id string) (Volume, error)
+	// Volumes lists all, ordered by ID.
+	Volumes(ctx context.Context) ([]Volume, error)
+	// Space tells how much room there is at this moment.
+	Space(ctx context.Context) (Space, error)
+}
+
+// Pools are the drivers of a node; the first has the volumes for which nobody says a template.
+type Pools []Driver
+
+// of returns the driver of a template.
+func (p Pools) of(template string) (Driver, error) {
+	names := make([]string, 0, len(p))
+	for i, d := range p {
+		if d.Template() == template || template == "" && i == 0 {
+			return d, nil
+		}
+		names = append(names, d.Template())
+	}
+	return nil, fault.New(fault.Unsupported, "this node keeps no disks of the template %q", template).At("disk_template").
+		WithHint("it has: %s", strings.Join(names, ", "))
+}
+
+// Ensure makes or grows a volume of a template.
+func (p Pools) Ensure(ctx context.Context, template, id string, size int) (made, grown bool, err error) {
+	d, err := p.of(template)
+	if err != nil {
+		return false, false, err
+	}
+	return d.Ensure(ctx, id, size)
+}
+
+// Remove removes a volume of a template.
+func (p Pools) Remove(ctx context.Context, template, id string) (bool, error) {
+	d, err := p.of(template)
+	if err != nil {
+		return false, err
+	}
+	return d.Remove(ctx, id)
+}
+
+// Path tells where the content of a volume is.
+func (p Pools) Path(ctx context.Context, template, id string) (string, error) {
+	d, err := p.of(template)
+	if err != nil {
+		return "", err
+	}
+	v, err := d.Volume(ctx, id)
+	return v.Path, err
+}
+
+// Space tells how much room the first pool has.
+func (p Pools) Space(ctx context.Context) (total, free int, err error) {
+	s, err := p[0].Space(ctx)
+	return s.Total, s.Free, err
+}
+
+// CheckID refuses ids that could not be the name of a file.
+func CheckID(id string) error {
+	if id == "" || len(id) > 200 || id[0] == '.' || slices.ContainsFunc([]rune(id), func(r rune) bool { return r == '/' || r < ' ' || r == 0x7f }) {
+		return fault.New(fault.Invalid, "%.300q is not a valid UUID of a disk", id).At("disks")
+	}
+	return nil
+}

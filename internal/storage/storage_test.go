@@ -1,0 +1,40 @@
+package storage_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/storage"
+	"github.com/drover-project/drover/internal/storage/file"
+)
+
+func TestPoolsGoByTemplate(t *testing.T) {
+	ctx := t.Context()
+	d, err := file.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pools := storage.Pools{d}
+	if made, _, err := pools.Ensure(ctx, "", "one", 1); err != nil || !made {
+		t.Errorf("no template is the first one: %v", err)
+	}
+	path, err := pools.Path(ctx, "file", "one")
+	if err != nil || path == "" {
+		t.Errorf("%q, %v", path, err)
+	}
+	if _, free, err := pools.Space(ctx); err != nil || free <= 0 {
+		t.Errorf("%d, %v", free, err)
+	}
+	_, _, err1 := pools.Ensure(ctx, "drbd", "two", 1)
+	_, err2 := pools.Remove(ctx, "drbd", "two")
+	_, err3 := pools.Path(ctx, "drbd", "two")
+	for _, err := range []error{err1, err2, err3} {
+		if !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "drbd") || !strings.Contains(err.Error(), "file") {
+			t.Errorf("another template: %v", err)
+		}
+	}
+	if removed, err := pools.Remove(ctx, "file", "one"); err != nil || !removed {
+		t.Error(err)
+	}
+}

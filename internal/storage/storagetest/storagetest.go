@@ -1,0 +1,175 @@
+// Package storagetest is the conformance suite of the storage port: every driver passes it.
+package storagetest
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"testing"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/storage"
+)
+
+// Opener gives the suite a driver whose volumes are below dir. It is called again with the same directory to see what is there when
+// the driver before was left behind.
+type Opener func(t *testing.T, dir string) storage.Driver
+
+// Run checks a driver against the contract of package storage.
+func Run(t *testing.T, open Opener) {
+	cases := []struct {
+		name string
+		run  func(*suite)
+	}{
+		{"life", (*suite).life},
+		{"content", (*suite).content},
+		{"survives", (*suite).survives},
+		{"space", (*suite).space},
+		{"badNames", (*suite).badNames},
+		{"canceled", (*suite).canceled},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			c.run(&suite{T: t, open: open, dir: dir, d: open(t, dir)})
+		})
+	}
+}
+
+type suite struct {
+	*testing.T
+	open Opener
+	dir  string
+	d    storage.Driver
+}
+
+func (s *suite) ensure(id string, size int, wantMade, wantGrown bool) {
+	s.Helper()
+	made, grown, err := s.d.Ensure(s.Context(), id, size)
+	if err != nil || made != wantMade || grown != wantGrown {
+		s.Fatalf("Ensure(%s, %d): %v, %v, %v; want %v, %v", id, size, made, grown, err, wantMade, wantGrown)
+	}
+}
+
+func (s *suite) volume(id string, size int) storage.Volume {
+	s.Helper()
+	v, err := s.d.Volume(s.Context(), id)
+	if err != nil || v.ID != id || v.Size != size || v.Path == "" {
+		s.Fatalf("Volume(%s): %+v, %v; want %d MiB", id, v, err, size)
+	}
+	return v
+}
+
+func (s *suite) life() {
+	if s.d.Template() == "" {
+		s.Fatal("a driver needs a template")
+	}
+	s.ensure("one", 4, true, false)
+	s.ensure("one", 4, false, false)
+	s.ensure("one", 8, false, true)
+	s.ensure("one", 2, false, false) // never smaller
+	s.volume("one", 8)
+	s.ensure("another", 1, true, false)
+	list, err := s.d.Volumes(s.Context())
+	if err != nil || len(list) != 2 || list[0].ID != "another" || list[1].ID != "one" || list[1].Size != 8 {
+		s.Fatalf("Volumes: %+v, %v", list, err)
+	}
+	for _, want := range []bool{true, false} {
+		if removed, err := s.d.Remove(s.Context(), "one"); err != nil || removed != want {
+			s.Fatalf("Remove: %v, %v", removed, err)
+		}
+	}
+	if _, err := s.d.Volume(s.Context(), "one"); !fault.Is(err, fault.NotFound) {
+		s.Fatalf("what was removed: %v", err)
+	}
+	s.volume("another", 1)
+}
+
+// content: a new volume reads as zeros, one that grew keeps what it had, one that was removed is new.
+func (s *suite) content() {
+	const mib = 1 << 20
+	s.ensure("one", 1, true, false)
+	path := s.volume("one", 1).Path
+	if got := s.read(path); len(got) != mib || !bytes.Equal(got, make([]byte, mib)) {
+		s.Fatalf("a new volume has %d bytes that are not all zero", len(got))
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if _, err = f.WriteAt([]byte("here"), mib-4); err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.ensure("one", 2, false, true)
+	if got := s.read(s.volume("one", 2).Path); len(got) != 2*mib || string(got[mib-4:mib]) != "here" || !bytes.Equal(got[mib:], make([]byte, mib)) {
+		s.Fatal("growing changes the content")
+	}
+	if _, err := s.d.Remove(s.Context(), "one"); err != nil {
+		s.Fatal(err)
+	}
+	s.ensure("one", 2, true, false)
+	if got := s.read(s.volume("one", 2).Path); !bytes.Equal(got, make([]byte, 2*mib)) {
+		s.Fatal("a new volume has the content of one that was removed")
+	}
+}
+
+func (s *suite) read(path string) []byte {
+	s.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return data
+}
+
+func (s *suite) survives() {
+	s.ensure("one", 3, true, false)
+	s.d = s.open(s.T, s.dir)
+	s.volume("one", 3)
+	s.ensure("one", 3, false, false)
+}
+
+func (s *suite) space() {
+	before, err := s.d.Space(s.Context())
+	if err != nil || before.Total <= 0 || before.Free < 0 || before.Free > before.Total {
+		s.Fatalf("Space: %+v, %v", before, err)
+	}
+	if _, _, err := s.d.Ensure(s.Context(), "huge", before.Total+1<<20); !fault.Is(err, fault.Exhausted) {
+		s.Fatalf("a volume that is larger than the node: %v", err)
+	}
+	if _, err := s.d.Volume(s.Context(), "huge"); !fault.Is(err, fault.NotFound) {
+		s.Fatalf("it was made all the same: %v", err)
+	}
+	s.ensure("one", 1, true, false)
+	if _, _, err := s.d.Ensure(s.Context(), "one", before.Total+1<<20); !fault.Is(err, fault.Exhausted) {
+		s.Fatalf("growing beyond the node: %v", err)
+	}
+	s.volume("one", 1)
+}
+
+func (s *suite) badNames() {
+	for _, id := range []string{"", "..", "../x", "a/b", ".hidden", "a\x00b"} {
+		_, _, err1 := s.d.Ensure(s.Context(), id, 1)
+		_, err2 := s.d.Remove(s.Context(), id)
+		_, err3 := s.d.Volume(s.Context(), id)
+		for _, err := range []error{err1, err2, err3} {
+			if !fault.Is(err, fault.Invalid) {
+				s.Errorf("%q: %v", id, err)
+			}
+		}
+	}
+}
+
+func (s *suite) canceled() {
+	ctx, cancel := context.WithCancel(s.Context())
+	cancel()
+	if _, _, err := s.d.Ensure(ctx, "one", 1); err == nil {
+		s.Error("it was made though nobody wanted it any more")
+	}
+	if _, err := s.d.Volume(s.Context(), "one"); !fault.Is(err, fault.NotFound) {
+		s.Error(err)
+	}
+}
