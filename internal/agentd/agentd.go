@@ -22,8 +22,8 @@ import (
 	"github.com/drover-project/drover/internal/agentwire"
 	"github.com/drover-project/drover/internal/authority"
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/joining"
+	"github.com/drover-project/drover/internal/nodedriver"
 	"github.com/drover-project/drover/internal/systemd"
 )
 
@@ -33,6 +33,8 @@ type Options struct {
 	Data string
 	// Controllers are where controllers are, as HOST:PORT, in place of what the leader told last; none for that.
 	Controllers []string
+	// Driver says what runs the node's instances.
+	Driver nodedriver.Settings
 	// Tasks lets deployments run tasks on the node: commands with the agent's rights.
 	Tasks bool
 	// Metrics is the address of /metrics and /healthz; empty for none.
@@ -101,7 +103,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	driver, err := fake.Open(fake.Config{Dir: o.Data, ByUUID: func() bool { return true }})
+	driver, err := o.Driver.Open(ctx, nodedriver.Node{Dir: o.Data, Log: o.Log})
 	if err != nil {
 		return err
 	}

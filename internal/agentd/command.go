@@ -15,6 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/daemon"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/joining"
+	"github.com/drover-project/drover/internal/nodedriver"
 	"github.com/drover-project/drover/internal/systemd"
 )
 
@@ -27,10 +28,12 @@ type settings struct {
 	Metrics     string           `toml:"metrics"`
 	LogLevel    daemon.Level     `toml:"log-level"`
 	LogFormat   daemon.LogFormat `toml:"log-format"`
+
+	nodedriver.Settings
 }
 
 func defaults() settings {
-	return settings{Data: "/var/lib/drover-agent", LogLevel: daemon.Level(slog.LevelInfo), LogFormat: "text"}
+	return settings{Data: "/var/lib/drover-agent", LogLevel: daemon.Level(slog.LevelInfo), LogFormat: "text", Settings: nodedriver.Defaults()}
 }
 
 // register makes a flag of each setting; what the settings are is the default.
@@ -39,6 +42,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Controllers, "controllers", s.Controllers, "addresses of controllers, HOST:PORT, separated by commas (default: what the leader told last)")
 	f.BoolVar(&s.Tasks, "tasks", s.Tasks, "let deployments run tasks on the node: commands with the agent's rights")
 	f.StringVar(&s.Metrics, "metrics", s.Metrics, "address of /metrics and /healthz, which tell names of instances to whoever asks; best one of loopback (default: none)")
+	s.Settings.Register(f)
 	f.Var(&s.LogLevel, "log-level", "what is logged: debug, info, warn or error")
 	f.Var(&s.LogFormat, "log-format", "how it is logged: text or json")
 }
@@ -85,6 +89,9 @@ func configured(cmd *cobra.Command, file string) (settings, error) {
 			return s, &configurationError{fault.New(fault.Invalid, "metrics: %q is no address to listen at", s.Metrics).At("metrics").WithHint("write it as 127.0.0.1:9120")}
 		}
 	}
+	if err := s.Settings.Check(); err != nil {
+		return s, &configurationError{err}
+	}
 	var err error
 	if s.Data, err = filepath.Abs(s.Data); err != nil {
 		return s, fault.New(fault.Environment, "cannot tell where the directory %s is: %w", s.Data, err)
@@ -116,7 +123,7 @@ func (e *configurationError) Unwrap() error { return e.error }
 
 func (s *settings) options(errors io.Writer) Options {
 	return Options{
-		Data: s.Data, Controllers: s.controllers(), Tasks: s.Tasks, Metrics: s.Metrics, Manager: systemd.FromEnvironment(os.Getenv), Log: daemon.NewLog(errors, s.LogFormat, slog.Level(s.LogLevel)),
+		Driver: s.Settings, Data: s.Data, Controllers: s.controllers(), Tasks: s.Tasks, Metrics: s.Metrics, Manager: systemd.FromEnvironment(os.Getenv), Log: daemon.NewLog(errors, s.LogFormat, slog.Level(s.LogLevel)),
 	}
 }
 
@@ -165,6 +172,9 @@ is there, and instances outlive it.`,
 func offer(cmd *cobra.Command, file *string) {
 	shown := defaults()
 	shown.register(cmd.Flags())
+	for name, values := range nodedriver.Values() {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the option exists
+	}
 	cmd.Flags().StringVar(file, "config", "", "configuration file (default: "+defaultConfig+" where it exists)")
 }
 

@@ -32,11 +32,11 @@ import (
 	"github.com/drover-project/drover/internal/backend/ganeti"
 	"github.com/drover-project/drover/internal/events/amqp"
 	"github.com/drover-project/drover/internal/exec"
-	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/identity/keystone"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/nodedriver"
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
@@ -161,7 +161,7 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 		if c.ground != nil {
 			return c.ground.Agent(&c.seen, node, &c.lead)
 		}
-		return c.openAgent(cmp.Or(o.NodeData, filepath.Join(o.Data, "nodes")), node, o.Tasks)
+		return c.openAgent(o, node)
 	})
 	c.querier = &live.Querier{Picture: c.picture, Store: c.store, Nodes: c.liveNodes(), Runtime: ofProgram(), Log: log}
 	c.rollout, err = rollout.Open(ctx, rollout.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Inventory: c.keeper, Now: time.Now, Log: log,
@@ -199,7 +199,7 @@ func (c *controller) bootstrap(ctx context.Context, o Options) error {
 		return err
 	}
 	setup := inventory.Setup{
-		Name: "dev.drover.example", Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file"},
+		Name: "dev.drover.example", Hypervisors: []string{o.Driver.Kind()}, HVParams: o.Driver.Params(), DiskTemplates: []string{"diskless", "file"},
 		Now: time.Now(), NewUUID: c.newUUID, Elsewhere: o.Agents,
 	}
 	for i := range o.Nodes {
@@ -210,13 +210,13 @@ func (c *controller) bootstrap(ctx context.Context, o Options) error {
 
 // openAgent opens the agent of a node that lives in this process, with its files
 // below a directory.
-func (c *controller) openAgent(dir, node string, tasks bool) (*agent.Agent, error) {
-	home := filepath.Join(dir, node)
-	driver, err := fake.Open(fake.Config{Dir: home, ByUUID: func() bool { return c.format.Format() >= format.Identities }})
+func (c *controller) openAgent(o Options, node string) (*agent.Agent, error) {
+	home := filepath.Join(cmp.Or(o.NodeData, filepath.Join(o.Data, "nodes")), node)
+	driver, err := o.Driver.Open(context.Background(), nodedriver.Node{Dir: home, Log: c.log, ByUUID: func() bool { return c.format.Format() >= format.Identities }})
 	if err != nil {
 		return nil, err
 	}
-	return agent.New(agent.Config{Node: node, Dir: home, Driver: driver, Tasks: tasks, Lead: &c.lead, Log: c.log})
+	return agent.New(agent.Config{Node: node, Dir: home, Driver: driver, Tasks: o.Tasks, Lead: &c.lead, Log: c.log})
 }
 
 // close ends the parts that were opened.

@@ -31,7 +31,7 @@ type Ready struct {
 	OSProject  string `json:"os_project,omitempty"`
 	// Peer is where other controllers connect.
 	Peer string `json:"peer,omitempty"`
-	// Hypervisor is that of the nodes.
+	// Hypervisor is that of the nodes in the controller's process.
 	Hypervisor string `json:"hypervisor"`
 	// AgentAddress is where agents of nodes connect, and Agents are the processes of nodes that this one has begun, by the nodes' names.
 	AgentAddress string         `json:"agent_address,omitempty"`

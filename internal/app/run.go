@@ -15,6 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/gate"
+	"github.com/drover-project/drover/internal/nodedriver"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/systemd"
 )
@@ -23,6 +24,8 @@ import (
 type Options struct {
 	// Data is the directory of everything that lasts.
 	Data string
+	// Driver says what runs the instances of nodes that live in this process, and which hypervisor a new cluster has.
+	Driver nodedriver.Settings
 	// RAPI is the address to listen on; port 0 picks a free one.
 	RAPI string
 	// Certificate is the file with RAPI's certificate and key, and Users that with
@@ -291,7 +294,7 @@ func gateOf(s gate.Surface, o Options) *gate.Gate {
 
 // openSurfaces opens the interfaces, so that clients can connect from now on.
 func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
-	s = &surfaces{ready: Ready{PID: os.Getpid(), Hypervisor: "fake"}}
+	s = &surfaces{ready: Ready{PID: os.Getpid(), Hypervisor: o.Driver.Kind()}}
 	defer func() {
 		if err != nil {
 			s.close()

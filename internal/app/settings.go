@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/drover-project/drover/internal/daemon"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/forwarded"
+	"github.com/drover-project/drover/internal/nodedriver"
 )
 
 // settings are what an operator can say to a controller, in its configuration
@@ -52,6 +54,8 @@ type settings struct {
 	ArchiveAfter          daemon.Duration  `toml:"archive-after"`
 	LogLevel              daemon.Level     `toml:"log-level"`
 	LogFormat             daemon.LogFormat `toml:"log-format"`
+
+	nodedriver.Settings
 }
 
 // reloadable are the settings that a running controller takes up.
@@ -84,6 +88,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.ServerEffects, "server-effects", s.ServerEffects, "TOML file with what tags of servers do beside being there (default: nothing)")
 	f.StringVar(&s.ServerClusters, "server-clusters", s.ServerClusters, "TOML file with further clusters for servers, reached over RAPI (default: only this one)")
 	f.IntVar(&s.FirstServerNumber, "first-server-number", s.FirstServerNumber, "least number of a new server; its instance is called snf-NUMBER, on further clusters, too")
+	s.Settings.Register(f)
 	f.IntVar(&s.Nodes, "nodes", s.Nodes, "how many nodes a new cluster gets")
 	f.StringVar(&s.Functions, "functions", s.Functions, "directory with functions of your own for expressions of tasks, in files whose names end in .yaml or .yml")
 	f.BoolVar(&s.Tasks, "tasks", s.Tasks, "let deployments run tasks on the nodes of this process: commands with its rights")
@@ -98,7 +103,9 @@ func (s *settings) register(f *pflag.FlagSet) {
 // offer registers the options of a command, with the values of those that have few.
 func (s *settings) offer(cmd *cobra.Command) {
 	s.register(cmd.Flags())
-	for name, values := range map[string][]string{"log-level": {"debug", "info", "warn", "error"}, "log-format": {"text", "json"}} {
+	few := nodedriver.Values()
+	few["log-level"], few["log-format"] = []string{"debug", "info", "warn", "error"}, []string{"text", "json"}
+	for name, values := range few {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 	}
 }
@@ -108,7 +115,7 @@ func (s *settings) options() Options {
 	public, _ := forwarded.ParsePublic(s.PublicURL)        // checked, or not given
 	proxies, _ := forwarded.ParseProxies(s.TrustedProxies) // checked
 	return Options{
-		Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, AgentAddress: s.AgentAddress, AgentAdvertise: s.AgentAdvertise, NodeData: s.NodeData, Data: s.Data, Store: s.Store, KeyFile: s.KeyFile, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
+		Driver: s.Settings, Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, AgentAddress: s.AgentAddress, AgentAdvertise: s.AgentAdvertise, NodeData: s.NodeData, Data: s.Data, Store: s.Store, KeyFile: s.KeyFile, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
 		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
 		PublicURL: public, TrustedProxies: proxies,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
@@ -150,7 +157,7 @@ func (s *settings) check() error {
 	if err := new(daemon.LogFormat).Set(string(s.LogFormat)); err != nil { // the decoder of the file does not ask it
 		return fault.New(fault.Invalid, "log-format: %w", err).At("log-format")
 	}
-	if err := s.checkProxies(); err != nil {
+	if err := errors.Join(s.Settings.Check(), s.checkProxies()); err != nil {
 		return err
 	}
 	return checkStoreURL(s.Store)
@@ -223,6 +230,7 @@ func devDefaults() settings {
 	return settings{
 		Data: DefaultData(), RAPI: "127.0.0.1:5080", Mond: "127.0.0.1:0", Compute: "127.0.0.1:0", Nodes: 3, Tasks: true, AutoFinalize: true, FirstServerNumber: 1,
 		StopGrace: daemon.Duration(defaultStopGrace), ArchiveAfter: daemon.Duration(DefaultArchiveAfter), LogLevel: daemon.Level(slog.LevelWarn), LogFormat: "text",
+		Settings: nodedriver.Defaults(),
 	}
 }
 

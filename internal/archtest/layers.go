@@ -121,6 +121,7 @@ var layers = []struct {
 	{"internal/agentd", Composition},
 	{"internal/app", Composition},
 	{"internal/daemon", Composition},
+	{"internal/nodedriver", Composition},
 	{"internal/bench", Composition},
 	{"internal/cli", Composition},
 	{"internal/cli/*", Composition},

@@ -19,6 +19,8 @@ type Setup struct {
 	// the default.
 	Hypervisors   []string
 	DiskTemplates []string
+	// HVParams are parameters of the default hypervisor that differ from the reference's; none for none.
+	HVParams cluster.Params
 	// Elsewhere says that the nodes have agents in processes of their own.
 	Elsewhere bool
 	// Now is the time of creation; NewUUID makes identities.
@@ -51,6 +53,10 @@ func First(setup Setup) ([]cluster.Change, error) {
 		Name: setup.Name, UUID: setup.NewUUID(), Time: now, MasterIP: "127.0.0.254",
 		Hypervisors: setup.Hypervisors, DiskTemplates: setup.DiskTemplates,
 	})
+	if len(setup.HVParams) > 0 {
+		hv := setup.Hypervisors[0]
+		settings.HVParams[hv] = cluster.Fill(settings.HVParams[hv], setup.HVParams)
+	}
 	for i, name := range setup.Nodes {
 		node := cluster.NewNode(setup.NewUUID(), name, fmt.Sprintf("127.0.0.%d", i+1), group.UUID, now)
 		node.MasterCandidate = int64(i) < settings.PoolSize

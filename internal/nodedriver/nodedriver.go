@@ -1,0 +1,161 @@
+// Package nodedriver puts together what runs the instances of a node: the hypervisor driver of the kind that is set, over the storage that it
+// needs. A new kind is an entry in the table.
+//
+// Invariant: a directory stays that of one kind; with another it is not opened, for the machines in it would be nobody's
+// (TestADirectoryIsOfOneKind).
+package nodedriver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/hypervisor/fake"
+	"github.com/drover-project/drover/internal/hypervisor/kvm"
+	"github.com/drover-project/drover/internal/storage"
+	"github.com/drover-project/drover/internal/storage/file"
+)
+
+// Settings are what an operator can say about how the instances of a node are run.
+type Settings struct {
+	Hypervisor  string `toml:"hypervisor"`
+	QEMU        string `toml:"qemu"`
+	Accelerator string `toml:"accelerator"`
+	GuestUser   string `toml:"guest-user"`
+}
+
+// Defaults are the settings of who says nothing: instances are pretended.
+func Defaults() Settings { return Settings{Hypervisor: fake.Kind} }
+
+// Register makes a flag of each setting; what the settings are is the default.
+func (s *Settings) Register(f *pflag.FlagSet) {
+	f.StringVar(&s.Hypervisor, "hypervisor", s.Hypervisor, "what runs instances: kvm (QEMU, virtual machines) or fake (nothing: they are pretended)")
+	f.StringVar(&s.QEMU, "qemu", s.QEMU, "kvm: the program (default: qemu-system-x86_64 of the search path)")
+	f.StringVar(&s.Accelerator, "accelerator", s.Accelerator, "kvm: what QEMU runs guests by, kvm or tcg (default: kvm, if a guest that is tried comes up by it)")
+	f.StringVar(&s.GuestUser, "guest-user", s.GuestUser, "kvm: user that QEMU runs as, who should own nothing (default: nobody where this runs as root, else the same)")
+}
+
+// Values are those that a setting takes, for settings that take few.
+func Values() map[string][]string {
+	return map[string][]string{"hypervisor": kinds(), "accelerator": {"kvm", "tcg"}}
+}
+
+// Node is where a node is, for its driver.
+type Node struct {
+	// Dir is the node's directory.
+	Dir string
+	// ByUUID tells whether files may be laid out in a way that programs of before do not know; nil is always.
+	ByUUID func() bool
+	Log    *slog.Logger
+}
+
+// kind is one kind of hypervisor.
+type kind struct {
+	name string
+	// holds are directories of a node in which the kind keeps instances.
+	holds []string
+	open  func(ctx context.Context, s Settings, n Node) (hypervisor.Driver, error)
+	// params are parameters of new clusters that differ from the reference's defaults.
+	params cluster.Params
+}
+
+// table has all kinds; the first is the default.
+var table = []kind{
+	{fake.Kind, []string{"hypervisor", "instances"}, openFake, nil},
+	{kvm.Kind, []string{"kvm"}, openKVM, cluster.Params{"kernel_path": ""}}, // the reference's is a file that no system has
+}
+
+func kinds() (names []string) {
+	for _, k := range table {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// Kind is the kind of hypervisor that is set.
+func (s *Settings) Kind() string { return cmp.Or(s.Hypervisor, table[0].name) }
+
+// Params are the hypervisor parameters of new clusters that differ from the reference's defaults.
+func (s *Settings) Params() cluster.Params {
+	k, _ := s.kind()
+	return k.params
+}
+
+func (s *Settings) kind() (kind, error) {
+	i := slices.IndexFunc(table, func(k kind) bool { return k.name == s.Kind() })
+	if i < 0 {
+		return kind{}, fault.New(fault.Invalid, "hypervisor: there is no %q", s.Hypervisor).At("hypervisor").WithHint("one of: %s", strings.Join(kinds(), ", "))
+	}
+	return table[i], nil
+}
+
+// Check refuses settings that cannot be meant.
+func (s *Settings) Check() error {
+	if _, err := s.kind(); err != nil {
+		return err
+	}
+	if s.Kind() != kvm.Kind {
+		for name, value := range map[string]string{"qemu": s.QEMU, "accelerator": s.Accelerator, "guest-user": s.GuestUser} {
+			if value != "" {
+				return fault.New(fault.Invalid, "%s: it is about hypervisor kvm, and would have no effect with %s", name, s.Kind()).At(name)
+			}
+		}
+	}
+	if !slices.Contains([]string{"", "kvm", "tcg"}, s.Accelerator) {
+		return fault.New(fault.Invalid, "accelerator: there is no %q", s.Accelerator).At("accelerator").WithHint("one of: kvm, tcg; or leave it out, and a guest is tried")
+	}
+	return nil
+}
+
+// Open opens the driver of a node.
+func (s *Settings) Open(ctx context.Context, n Node) (hypervisor.Driver, error) {
+	mine, err := s.kind()
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range table {
+		for _, dir := range other.holds {
+			if other.name != mine.name && hasAny(filepath.Join(n.Dir, dir)) {
+				return nil, fault.New(fault.WrongState, "%s has instances of the hypervisor %s, and %s is set", n.Dir, other.name, mine.name).At("hypervisor").
+					WithHint("start it with hypervisor %s, or name another directory", other.name)
+			}
+		}
+	}
+	return mine.open(ctx, *s, n)
+}
+
+// hasAny reports whether a directory has anything in it; one that cannot be read is told by who needs it.
+func hasAny(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) && !isFile(dir)
+}
+
+func isFile(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && !info.IsDir()
+}
+
+func openFake(_ context.Context, _ Settings, n Node) (hypervisor.Driver, error) {
+	return fake.Open(fake.Config{Dir: n.Dir, ByUUID: n.ByUUID})
+}
+
+func openKVM(ctx context.Context, s Settings, n Node) (hypervisor.Driver, error) {
+	disks, err := file.Open(filepath.Join(n.Dir, "disks"))
+	if err != nil {
+		return nil, err
+	}
+	return kvm.Open(ctx, kvm.Config{
+		Dir: n.Dir, Volumes: storage.Pools{disks}, QEMU: s.QEMU, Accelerator: s.Accelerator, User: s.GuestUser, Log: cmp.Or(n.Log, slog.New(slog.DiscardHandler)),
+	})
+}

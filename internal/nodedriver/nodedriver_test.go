@@ -1,0 +1,72 @@
+package nodedriver
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+func TestADirectoryIsOfOneKind(t *testing.T) {
+	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
+		testkit.Missingf(t, "qemu-system-x86_64 is not installed")
+	}
+	for _, first := range table {
+		for _, second := range table {
+			dir := t.TempDir()
+			a, b := Settings{Hypervisor: first.name}, Settings{Hypervisor: second.name}
+			if first.name == "kvm" {
+				a.Accelerator = "tcg"
+			}
+			d, err := a.Open(t.Context(), Node{Dir: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Kind() != first.name {
+				t.Errorf("%s is %s", first.name, d.Kind())
+			}
+			if _, err := d.Prepare(t.Context(), hypervisor.Thing{UUID: "u", Name: "one"}, hypervisor.Mark{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
+			d, err = b.Open(t.Context(), Node{Dir: dir})
+			switch {
+			case first.name == second.name && err == nil:
+				_ = d.Close()
+			case first.name == second.name || !fault.Is(err, fault.WrongState) || !strings.Contains(err.Error(), first.name):
+				t.Errorf("%s behind %s: %v", second.name, first.name, err)
+			}
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	for _, good := range []Settings{{}, Defaults(), {Hypervisor: "kvm"}, {Hypervisor: "kvm", Accelerator: "tcg", GuestUser: "nobody", QEMU: "/usr/bin/kvm"}} {
+		if err := good.Check(); err != nil {
+			t.Errorf("%+v: %v", good, err)
+		}
+	}
+	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}} {
+		if err := bad.Check(); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+}
+
+// TestParamsAreParameters: what new clusters get is known to the reference.
+func TestParamsAreParameters(t *testing.T) {
+	for _, k := range table {
+		known := cluster.New(cluster.Init{}).HVParams[k.name]
+		for name := range k.params {
+			if _, is := known[name]; !is {
+				t.Errorf("%s has no parameter %s", k.name, name)
+			}
+		}
+	}
+}
