@@ -5,11 +5,17 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/exec/nodetest"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/hypervisor/fake"
 )
 
 // overHTTP reaches an agent over a loopback connection.
@@ -47,3 +53,60 @@ func over(s *httptest.Server, dial func(ctx context.Context, network, address st
 
 // TestOverHTTP holds both ends to the suite.
 func TestOverHTTP(t *testing.T) { nodetest.Run(t, overHTTP) }
+
+// talking is a driver whose one instance talks.
+type talking struct {
+	hypervisor.Driver
+	line console.Line
+}
+
+func (d *talking) Console(of hypervisor.Thing) (*console.Line, error) {
+	if of.Name == "mute" {
+		return d.Driver.Console(of)
+	}
+	return &d.line, nil
+}
+
+// echo is a guest that says what it is told.
+type echo struct{ *console.Line }
+
+// TestConsole has somebody sit before an instance of a node that is elsewhere.
+func TestConsole(t *testing.T) {
+	dir := t.TempDir()
+	pretended, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &talking{Driver: pretended}
+	a, err := agent.New(agent.Config{Node: "node1", Dir: dir, Driver: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	n := overHTTP(t, a).(*Client)
+	of := hypervisor.Thing{UUID: "u", Name: "one"}
+	_, _ = d.line.Write([]byte("login: "))
+	p, err := n.ReadConsole(t.Context(), of, 0, time.Hour)
+	if err != nil || string(p.Text) != "login: " || p.Next != 7 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if p, err = n.ReadConsole(t.Context(), of, p.Next, 0); err != nil || len(p.Text) != 0 || p.Next != 7 {
+		t.Errorf("nobody waits: %+v, %v", p, err)
+	}
+	if err := n.TypeConsole(t.Context(), of, []byte("root\n")); !fault.Is(err, fault.WrongState) {
+		t.Errorf("nobody is there: %v", err)
+	}
+	d.line.Attach(echo{&d.line})
+	if err := n.TypeConsole(t.Context(), of, []byte("root\n")); err != nil {
+		t.Error(err)
+	}
+	if p, err = n.ReadConsole(t.Context(), of, p.Next, time.Hour); err != nil || string(p.Text) != "root\n" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if err := n.TypeConsole(t.Context(), of, make([]byte, agent.MaxKeys+1)); !fault.Is(err, fault.TooLarge) {
+		t.Errorf("too much at once: %v", err)
+	}
+	if _, err := n.ReadConsole(t.Context(), hypervisor.Thing{UUID: "u", Name: "mute"}, 0, 0); !fault.Is(err, fault.Unsupported) {
+		t.Errorf("one that is pretended: %v", err)
+	}
+}

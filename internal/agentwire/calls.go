@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
@@ -19,6 +20,8 @@ type Served interface {
 	exec.Node
 	// OSes lists the operating system definitions of the node.
 	OSes(ctx context.Context) ([]agent.OS, error)
+	ReadConsole(ctx context.Context, of hypervisor.Thing, at uint64, wait time.Duration) (console.Piece, error)
+	TypeConsole(ctx context.Context, of hypervisor.Thing, keys []byte) error
 	// Reason is why an instance changed its state last; nil if nobody knows.
 	Reason(instance string) reason.Trail
 }
@@ -85,6 +88,15 @@ type (
 	aName struct {
 		Name  string `json:"name"`
 		Force bool   `json:"force,omitempty"`
+	}
+	toRead struct {
+		Thing hypervisor.Thing `json:"thing"`
+		At    uint64           `json:"at"`
+		Wait  time.Duration    `json:"wait"`
+	}
+	toType struct {
+		Thing hypervisor.Thing `json:"thing"`
+		Keys  []byte           `json:"keys"`
 	}
 	nothing struct{}
 	freshly struct {
@@ -163,6 +175,12 @@ var (
 	callReason = call[aName, reason.Trail]{name: "reason", do: func(_ context.Context, n Served, a aName, _ func(string)) (reason.Trail, error) {
 		return n.Reason(a.Name), nil
 	}}
+	callReadConsole = call[toRead, console.Piece]{name: "read-console", do: func(ctx context.Context, n Served, a toRead, _ func(string)) (console.Piece, error) {
+		return n.ReadConsole(ctx, a.Thing, a.At, a.Wait)
+	}}
+	callTypeConsole = call[toType, none]{name: "type-console", do: func(ctx context.Context, n Served, a toType, _ func(string)) (none, error) {
+		return none{}, n.TypeConsole(ctx, a.Thing, a.Keys)
+	}}
 	callDelay = call[duration, none]{name: "delay", lasts: true, do: func(ctx context.Context, n Served, a duration, _ func(string)) (none, error) {
 		return none{}, n.Delay(ctx, a.For)
 	}}
@@ -203,6 +221,7 @@ var (
 var calls = map[string]served{
 	callInstance.name: callInstance.served(), callNamed.name: callNamed.served(), callInstances.name: callInstances.served(),
 	callInfo.name: callInfo.served(), callState.name: callState.served(), callFindOS.name: callFindOS.served(), callDelay.name: callDelay.served(),
+	callReadConsole.name: callReadConsole.served(), callTypeConsole.name: callTypeConsole.served(),
 	callOSes.name: callOSes.served(), callReason.name: callReason.served(),
 	callPrepare.name: callPrepare.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(), callStart.name: callStart.served(),
 	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),

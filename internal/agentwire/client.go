@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/backoff"
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -368,6 +369,17 @@ func (c *Client) OSes(ctx context.Context) ([]agent.OS, error) {
 // Reason is why an instance changed its state last; nil if nobody knows.
 func (c *Client) Reason(ctx context.Context, instance string) (reason.Trail, error) {
 	return callReason.ask(ctx, c, aName{Name: instance}, quiet)
+}
+
+// ReadConsole returns what an instance printed behind a position.
+func (c *Client) ReadConsole(ctx context.Context, of hypervisor.Thing, at uint64, wait time.Duration) (console.Piece, error) {
+	return callReadConsole.ask(ctx, c, toRead{of, at, wait}, quiet)
+}
+
+// TypeConsole types on an instance's serial line. Keys whose answer is lost are not typed again.
+func (c *Client) TypeConsole(ctx context.Context, of hypervisor.Thing, keys []byte) error {
+	_, err := callTypeConsole.ask(ctx, c, toType{of, keys}, quiet)
+	return err
 }
 
 // Delay waits on the node.

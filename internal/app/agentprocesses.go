@@ -24,6 +24,8 @@ type nodeProcesses struct {
 	c     *controller
 	dir   string // with a directory for each node
 	tasks bool
+	// driver are arguments that say what runs instances.
+	driver []string
 
 	mu      sync.Mutex
 	pids    map[string]int
@@ -36,7 +38,7 @@ const agentsLinked = 30 * time.Second
 // keepAgents runs the agents of nodes, which end with the controller (endAgents), and tells that the controller is ready when they are.
 func (c *controller) keepAgents(ctx context.Context, s *surfaces, o Options) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // opcodes that run when the controller is to end need their nodes
-	p := &nodeProcesses{c: c, dir: filepath.Join(o.Data, "nodes"), tasks: o.Tasks, pids: map[string]int{}}
+	p := &nodeProcesses{c: c, dir: filepath.Join(o.Data, "nodes"), tasks: o.Tasks, driver: o.Driver.Arguments(), pids: map[string]int{}}
 	c.endAgents = func() {
 		end()
 		p.running.Wait()
@@ -125,6 +127,7 @@ func (p *nodeProcesses) run(ctx context.Context, node, home string) error {
 		args = []string{"agent", "join", "-", "--data", home, "--log-level", "warn"}
 	}
 	args = append(args, "--controllers", p.c.agents.address()) // it may be another than at the last start
+	args = append(args, p.driver...)
 	if p.tasks {
 		args = append(args, "--tasks")
 	}

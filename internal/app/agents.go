@@ -14,9 +14,11 @@ import (
 	"github.com/drover-project/drover/internal/agentwire"
 	"github.com/drover-project/drover/internal/authority"
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/gate"
+	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/joining"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/store"
@@ -376,6 +378,22 @@ func (a away) OSes(ctx context.Context) ([]agent.OS, error) {
 		return nil, err
 	}
 	return a.Client.OSes(ctx)
+}
+
+// ReadConsole implements live.Node.
+func (a away) ReadConsole(ctx context.Context, of hypervisor.Thing, at uint64, wait time.Duration) (console.Piece, error) {
+	if err := a.linked(); err != nil {
+		return console.Piece{}, err
+	}
+	return a.Client.ReadConsole(ctx, of, at, wait)
+}
+
+// TypeConsole implements live.Node.
+func (a away) TypeConsole(ctx context.Context, of hypervisor.Thing, keys []byte) error {
+	if err := a.linked(); err != nil {
+		return err
+	}
+	return a.Client.TypeConsole(ctx, of, keys)
 }
 
 // lastOf is what a node told last.

@@ -2,16 +2,17 @@
 //
 // Invariants:
 //   - What a guest prints takes a bounded amount of memory, however much it is and however slow those are who look (TestAFlood).
-//   - Who begins to look sees the last Kept bytes from before, and then all, in order; who is too slow is told how much was left out
+//   - Who begins to look sees the last Kept bytes from before, and then all, in order; who is too slow sees how much was left out
 //     and never something out of order (TestWhoIsTooSlow).
 //   - A guest is never held up by somebody who looks.
 package console
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
+
+	"github.com/drover-project/drover/internal/fault"
 )
 
 // Kept is how many bytes of what a guest printed are kept, also behind its end.
@@ -53,7 +54,7 @@ func (l *Line) Attach(keys io.Writer) {
 }
 
 // ErrNobodyThere is the error about keys for a machine that does not run.
-var ErrNobodyThere = errors.New("the machine does not run")
+var ErrNobodyThere error = fault.New(fault.WrongState, "the machine does not run, so nobody reads what is typed")
 
 // Type sends keys to the guest.
 func (l *Line) Type(p []byte) error {
@@ -63,55 +64,51 @@ func (l *Line) Type(p []byte) error {
 	if keys == nil {
 		return ErrNobodyThere
 	}
-	_, err := keys.Write(p)
-	return err
+	if _, err := keys.Write(p); err != nil {
+		return fault.New(fault.Unavailable, "the machine takes no keys: %w", err)
+	}
+	return nil
 }
 
-// Text is what is kept of what the guest printed.
-func (l *Line) Text() []byte {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]byte(nil), l.kept()...)
+// Piece is a part of what a guest printed.
+type Piece struct {
+	Text []byte `json:"text"`
+	// From says of how many bytes that came before the text is the next: more than was asked for if some are not kept any more, and less if
+	// who holds the line has begun anew. Next is where to go on.
+	From uint64 `json:"from"`
+	Next uint64 `json:"next"`
 }
 
-// View is one who looks at a line.
-type View struct {
-	line *Line
-	at   uint64 // how much of all that came it has seen
-}
-
-// Look begins to look, at what is kept.
-func (l *Line) Look() *View {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return &View{line: l, at: l.end - uint64(len(l.kept()))}
-}
-
-// Next returns what has come since the last call, and waits if that is nothing; missed says how many bytes before that are gone because
-// the view was too slow. The error is that of ctx.
-func (v *View) Next(ctx context.Context) (text []byte, missed uint64, err error) {
-	l := v.line
+// Read returns what has come behind a position, and waits if that is nothing; from 0 on that is what is kept. When ctx ends first the piece is
+// empty.
+func (l *Line) Read(ctx context.Context, at uint64) Piece {
 	for {
-		l.mu.Lock()
-		first := l.end - uint64(len(l.kept()))
-		if v.at < l.end {
-			if v.at < first {
-				missed, v.at = first-v.at, first
-			}
-			text = append([]byte(nil), l.kept()[v.at-first:]...)
-			v.at = l.end
-			l.mu.Unlock()
-			return text, missed, nil
+		piece, changed := l.behind(at)
+		if changed == nil {
+			return piece
 		}
-		if l.changed == nil {
-			l.changed = make(chan struct{})
-		}
-		changed := l.changed
-		l.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, 0, context.Cause(ctx)
+			return piece
 		}
 	}
+}
+
+// behind is what has come behind a position; if that is nothing, with what is closed when more comes.
+func (l *Line) behind(at uint64) (Piece, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept := l.kept()
+	first := l.end - uint64(len(kept))
+	if at < first || at > l.end {
+		at = first
+	}
+	if at < l.end {
+		return Piece{Text: append([]byte(nil), kept[at-first:]...), From: at, Next: l.end}, nil
+	}
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	return Piece{From: at, Next: at}, l.changed
 }

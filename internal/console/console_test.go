@@ -9,34 +9,30 @@ import (
 	"testing"
 )
 
-func next(t *testing.T, v *View) (string, uint64) {
+func put(l *Line, text string) { _, _ = l.Write([]byte(text)) }
+
+// reads checks what comes behind a position, and returns where to go on.
+func reads(t *testing.T, l *Line, at uint64, want string, from uint64) uint64 {
 	t.Helper()
-	text, missed, err := v.Next(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	p := l.Read(t.Context(), at)
+	if string(p.Text) != want || p.From != from || p.Next != from+uint64(len(want)) {
+		t.Errorf("behind %d comes %.40q from %d to %d, want %.40q from %d", at, p.Text, p.From, p.Next, want, from)
 	}
-	return string(text), missed
+	return p.Next
 }
 
 func TestWhoLooksSeesWhatWasBefore(t *testing.T) {
 	var l Line
-	_, _ = l.Write([]byte("GUEST-"))
-	first := l.Look()
-	_, _ = l.Write([]byte("UP\n"))
-	second := l.Look()
-	for _, v := range []*View{first, second} {
-		if text, missed := next(t, v); text != "GUEST-UP\n" || missed != 0 {
-			t.Errorf("%q, %d", text, missed)
-		}
-	}
-	seen := make(chan string)
-	go func() {
-		text, _, _ := first.Next(t.Context())
-		seen <- string(text)
-	}()
-	_, _ = l.Write([]byte("login: "))
-	if text := <-seen; text != "login: " {
-		t.Errorf("%q", text)
+	put(&l, "GUEST-")
+	at := reads(t, &l, 0, "GUEST-", 0)
+	put(&l, "UP\n")
+	reads(t, &l, 0, "GUEST-UP\n", 0)
+	at = reads(t, &l, at, "UP\n", 6)
+	seen := make(chan Piece)
+	go func() { seen <- l.Read(t.Context(), at) }()
+	put(&l, "login: ")
+	if p := <-seen; string(p.Text) != "login: " || p.From != at {
+		t.Errorf("%+v", p)
 	}
 }
 
@@ -46,40 +42,39 @@ func TestAFlood(t *testing.T) {
 	for i := range 20_000 {
 		line := fmt.Sprintf("line %d\n", i)
 		want += line
-		_, _ = l.Write([]byte(line))
+		put(&l, line)
 	}
-	_, _ = l.Write([]byte(strings.Repeat("x", 3*Kept)))
-	if cap(l.ring) > 4*Kept || len(l.Text()) != Kept {
-		t.Errorf("%d of %d", len(l.Text()), cap(l.ring))
+	reads(t, &l, 0, want[len(want)-Kept:], uint64(len(want)-Kept))
+	put(&l, strings.Repeat("x", 3*Kept))
+	if cap(l.ring) > 4*Kept {
+		t.Errorf("it takes %d bytes", cap(l.ring))
 	}
-	l = Line{}
-	_, _ = l.Write([]byte(want))
-	if got := string(l.Text()); got != want[len(want)-Kept:] {
-		t.Error("what is kept is not what came last")
-	}
+	reads(t, &l, 0, strings.Repeat("x", Kept), uint64(len(want)+2*Kept))
 }
 
 func TestWhoIsTooSlow(t *testing.T) {
 	var l Line
-	_, _ = l.Write([]byte("begin"))
-	v := l.Look()
-	_, _ = l.Write(bytes.Repeat([]byte("x"), Kept))
-	text, missed := next(t, v)
-	if missed != 5 || text != strings.Repeat("x", Kept) {
-		t.Errorf("%d are told missing of 5, %d bytes", missed, len(text))
-	}
-	_, _ = l.Write([]byte("end"))
-	if text, missed := next(t, v); text != "end" || missed != 0 {
-		t.Errorf("%q, %d", text, missed)
-	}
+	put(&l, "begin")
+	put(&l, strings.Repeat("x", Kept))
+	at := reads(t, &l, 0, strings.Repeat("x", Kept), 5)
+	put(&l, "end")
+	reads(t, &l, at, "end", at)
+}
+
+// TestWhoComesFromAnotherLife: who held the line before had more to tell.
+func TestWhoComesFromAnotherLife(t *testing.T) {
+	var l Line
+	put(&l, "new")
+	reads(t, &l, 1000, "new", 0)
 }
 
 func TestNobodyLooksForEver(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	gone := errors.New("gone")
-	cancel(gone)
-	if _, _, err := new(Line).Look().Next(ctx); !errors.Is(err, gone) {
-		t.Error(err)
+	var l Line
+	put(&l, "text")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if p := l.Read(ctx, 4); len(p.Text) != 0 || p.From != 4 || p.Next != 4 {
+		t.Errorf("%+v", p)
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
 )
 
@@ -145,6 +146,9 @@ type Instance struct {
 	// Memory in MiB and VCPUs of the running machine; zero when stopped.
 	Memory int
 	VCPUs  int
+	// EndedItself says of a stopped instance that its guest ended it, as by a shutdown that its user typed, and that nobody has
+	// stopped or started it since.
+	EndedItself bool
 	// Disks that exist on the node, in the order they were made.
 	Disks []Disk
 	// MadeBy is the mark of the first Prepare or Start, which made it.
@@ -226,6 +230,9 @@ type Driver interface {
 	Instances(ctx context.Context) ([]Instance, error)
 	// Node tells the figures of the node at this moment.
 	Node(ctx context.Context) (Node, error)
+	// Console is the serial line of an instance; NotFound when there is nothing of it on this node, Unsupported where machines are
+	// pretended.
+	Console(of Thing) (*console.Line, error)
 	// Watch has changed called whenever an instance has changed without a call: its guest ended itself, or its process was
 	// killed. It must not wait, and replaces what was said before.
 	Watch(changed func())
@@ -243,6 +250,12 @@ func Stranger(of Thing, there string) error {
 	}
 	return fault.New(fault.Exists, "there is another instance %s on the node: its UUID is %s, not %s", of.Name, there, of.UUID).
 		WithHint("it is left alone; drover cluster verify lists what nodes have and the inventory does not know")
+}
+
+// NoConsole is the error about the console of a thing whose kind of hypervisor has none.
+func NoConsole(of Thing, kind string) error {
+	return fault.New(fault.Unsupported, "instance %s has no console: the hypervisor %s of its node only pretends to run it", of.Name, kind).
+		WithHint("a node whose agent is set to hypervisor kvm runs virtual machines")
 }
 
 // CheckName refuses instance names that could not be the name of a file:

@@ -333,8 +333,8 @@ func takeReport(ctx context.Context, a Node, fresh bool, state *query.NodeState)
 	state.Storage = &query.Space{Total: int64(n.DiskTotal), Free: int64(n.DiskFree)}
 	state.Instances = make(map[string]query.InstanceState, len(s.Instances))
 	for _, i := range s.Instances {
-		if i.State != hypervisor.Stopped {
-			state.Instances[i.UUID] = query.InstanceState{Memory: int64(i.Memory), VCPUs: int64(i.VCPUs)}
+		if i.State != hypervisor.Stopped || i.EndedItself {
+			state.Instances[i.UUID] = query.InstanceState{Memory: int64(i.Memory), VCPUs: int64(i.VCPUs), Shutdown: i.EndedItself}
 		}
 	}
 	return nil

@@ -2,8 +2,11 @@ package live
 
 import (
 	"context"
+	"time"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/console"
+	"github.com/drover-project/drover/internal/hypervisor"
 )
 
 // Node is what queries need of a node. The agent in this process is one.
@@ -12,6 +15,9 @@ type Node interface {
 	// from now on; see agent.Agent.
 	State(ctx context.Context, fresh bool) (agent.State, error)
 	OSes(ctx context.Context) ([]agent.OS, error)
+	// ReadConsole and TypeConsole are about the serial line of an instance.
+	ReadConsole(ctx context.Context, of hypervisor.Thing, at uint64, wait time.Duration) (console.Piece, error)
+	TypeConsole(ctx context.Context, of hypervisor.Thing, keys []byte) error
 }
 
 // Nodes finds a node by its name; Unavailable when it does not answer.

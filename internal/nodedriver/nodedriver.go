@@ -46,6 +46,19 @@ func (s *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&s.GuestUser, "guest-user", s.GuestUser, "kvm: user that QEMU runs as, who should own nothing (default: nobody where this runs as root, else the same)")
 }
 
+// Arguments are the settings as flags, for another process that is to run instances likewise.
+func (s *Settings) Arguments() (args []string) {
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	copied := *s
+	copied.Register(f)
+	f.VisitAll(func(flag *pflag.Flag) {
+		if value := flag.Value.String(); value != "" {
+			args = append(args, "--"+flag.Name, value)
+		}
+	})
+	return args
+}
+
 // Values are those that a setting takes, for settings that take few.
 func Values() map[string][]string {
 	return map[string][]string{"hypervisor": kinds(), "accelerator": {"kvm", "tcg"}}

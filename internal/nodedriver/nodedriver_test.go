@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -56,6 +58,16 @@ func TestSettings(t *testing.T) {
 		if err := bad.Check(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	want := Settings{Hypervisor: "kvm", Accelerator: "tcg", QEMU: "/usr/bin/q"}
+	var got Settings
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	got.Register(f)
+	if err := f.Parse(want.Arguments()); err != nil || got != want {
+		t.Errorf("%+v becomes %v, and that %+v, %v", want, want.Arguments(), got, err)
 	}
 }
 

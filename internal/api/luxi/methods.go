@@ -115,6 +115,8 @@ var jobMethods = []method{
 	{"ExplainJob", 1, 1, explainJob},       // id
 	{"TestFilter", 2, 2, testFilter},       // rule or edits, days of archived jobs
 	{"ChangeFilters", 2, 3, changeFilters}, // edits, digest or null, [reason trail]
+	{"ReadConsole", 3, 3, readConsole},     // instance, position, seconds
+	{"TypeConsole", 2, 2, typeConsole},     // instance, bytes in Base64
 	{"QueryMasters", 0, 0, queryMasters},
 	{"MasterFailover", 0, 0, masterFailover},
 	{"QueryFormat", 0, 0, queryFormat},

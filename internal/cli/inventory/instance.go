@@ -23,7 +23,7 @@ func InstanceCommand(sh *shell.Shell) *cobra.Command {
 		lists.Command(sh, InstanceList), lists.FieldsCommand(sh, InstanceList), instanceInfo(sh),
 	}
 	if !sh.Classic() {
-		verbs = append(verbs, explainPlacement(sh))
+		verbs = append(verbs, explainPlacement(sh), instanceConsole(sh), instanceLog(sh))
 	}
 	for _, o := range instanceOperations {
 		verbs = append(verbs, o.Command(sh))

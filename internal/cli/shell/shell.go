@@ -145,6 +145,19 @@ func (sh *Shell) connect(ctx context.Context) (*luxiwire.Client, error) {
 	return sh.client, nil
 }
 
+// Another returns a client of its own, for requests beside one that waits. It is the caller's to close.
+func (sh *Shell) Another(ctx context.Context) (*luxiwire.Client, error) {
+	path, err := sh.Socket()
+	if err != nil {
+		return nil, err
+	}
+	client, err := luxiwire.Dial(ctx, path)
+	if err != nil {
+		return nil, &ExitError{Status: ExitUnreachable, Err: err}
+	}
+	return client, nil
+}
+
 // Close ends the connection, and tells of stale answers how old they may be.
 func (sh *Shell) Close() error {
 	if sh.client == nil {

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 )
@@ -504,6 +505,11 @@ func (d *Driver) Node(ctx context.Context) (out hypervisor.Node, err error) {
 		return nil
 	})
 	return out, err
+}
+
+// Console is Unsupported: what is pretended prints nothing.
+func (d *Driver) Console(of hypervisor.Thing) (*console.Line, error) {
+	return nil, hypervisor.NoConsole(of, Kind)
 }
 
 // Watch does nothing: what is pretended never changes by itself.

@@ -125,14 +125,14 @@ func (n *node) look(d *Driver) *reading {
 	if err != nil {
 		n.Fatal(err)
 	}
-	return &reading{T: n.T, line: line, view: line.Look()}
+	return &reading{T: n.T, line: line}
 }
 
 // reading is what was seen of a serial line.
 type reading struct {
 	*testing.T
 	line *console.Line
-	view *console.View
+	at   uint64
 	seen string
 }
 
@@ -146,11 +146,12 @@ func (r *reading) await(want string) {
 			r.seen = rest
 			return
 		}
-		text, _, err := r.view.Next(ctx)
-		if err != nil {
-			r.Fatalf("the guest has not said %q: %v; it said %q", want, err, r.seen)
+		piece := r.line.Read(ctx, r.at)
+		if len(piece.Text) == 0 {
+			r.Fatalf("the guest has not said %q; it said %q", want, r.seen)
 		}
-		r.seen += string(text)
+		r.seen += string(piece.Text)
+		r.at = piece.Next
 	}
 }
 
@@ -250,6 +251,7 @@ func TestAGuestThatEndsItself(t *testing.T) {
 	r.key("q")
 	r.await("BYE")
 	n.becomes(d, told, hypervisor.Stopped)
+	n.endedItself(d, true)
 	n.start(d, spec) // its process gives way
 	r.await("GUEST-UP")
 
@@ -267,11 +269,20 @@ func TestAGuestThatEndsItself(t *testing.T) {
 	_ = conn.Close()
 	d = n.open()
 	n.becomes(d, changes(d), hypervisor.Stopped)
+	n.endedItself(d, true)
 	if changed, err := d.Stop(t.Context(), one, hypervisor.Stop{Force: true}); err != nil || changed {
 		t.Errorf("it has ended already: %v, %v", changed, err)
 	}
+	n.endedItself(d, false) // somebody has seen to it
 	if removed, err := d.Remove(t.Context(), one); err != nil || !removed {
 		t.Errorf("Remove: %v, %v", removed, err)
+	}
+}
+
+func (n *node) endedItself(d *Driver, want bool) {
+	n.Helper()
+	if i, err := d.Instance(n.Context(), one); err != nil || i.EndedItself != want {
+		n.Errorf("%+v, %v: that its guest ended it is not %v", i, err, want)
 	}
 }
 
@@ -328,6 +339,7 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.becomes(d, told, hypervisor.Stopped)
+		n.endedItself(d, false)
 	}
 	n.start(d, spec)
 	n.look(d).await("GUEST-UP")

@@ -74,7 +74,7 @@ func (m *machine) state() hypervisor.State {
 // info is what is told about the machine.
 func (m *machine) info() hypervisor.Instance {
 	r, state := m.record(), m.state()
-	i := hypervisor.Instance{Name: r.Name, UUID: r.UUID, State: state, Disks: slices.Clone(r.Disks), MadeBy: r.MadeBy}
+	i := hypervisor.Instance{Name: r.Name, UUID: r.UUID, State: state, EndedItself: state == hypervisor.Stopped && m.running() != nil, Disks: slices.Clone(r.Disks), MadeBy: r.MadeBy}
 	if i.Active() && r.Spec != nil {
 		i.Memory, i.VCPUs = r.Spec.Memory, r.Spec.VCPUs
 	}

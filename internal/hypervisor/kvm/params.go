@@ -84,7 +84,7 @@ var parameters = []parameter{
 	{"use_chroot", []string{"false"}, "guests run under a sandbox, and open no files"},
 	{"use_guest_agent", []string{"false"}, notYet},
 	{"use_localtime", []string{"*"}, ""},
-	{"user_shutdown", []string{"*"}, "a guest that ends itself is always told from one that was ended"},
+	{"user_shutdown", []string{"*"}, ""},
 	{"vga", []string{""}, notYet},
 	{"vhost_net", []string{"*"}, ofTaps},
 	{"virtio_net_queues", []string{"1"}, ofTaps},

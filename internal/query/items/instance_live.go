@@ -127,11 +127,14 @@ func reported(v *query.View, i instance, get func(query.InstanceState) any) quer
 }
 
 // NoConsole is what clients are told about the console of an instance whose
-// hypervisor has none to reach, as the reference tells it of its fake.
+// hypervisor has none that they could reach, as the reference tells it of its fake: that of a
+// virtual machine is held by its node's agent, and reached through the controller.
 func NoConsole(i *cluster.Instance) map[string]any {
-	return map[string]any{
-		"instance": i.Name, "kind": "msg", "message": "Console not available for " + i.Hypervisor + " hypervisor",
+	message := "Console not available for " + i.Hypervisor + " hypervisor"
+	if i.Hypervisor == "kvm" {
+		message = "Type: drover instance console " + i.Name
 	}
+	return map[string]any{"instance": i.Name, "kind": "msg", "message": message}
 }
 
 func console(v *query.View, i instance) query.Cell {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/sim/check"
@@ -335,6 +336,11 @@ func (d driver) Node(context.Context) (hypervisor.Node, error) {
 	defer d.mu.Unlock()
 	return hypervisor.Node{MemoryTotal: nodeMemory, MemoryFree: d.free(), DiskTotal: nodeDisk, DiskFree: nodeDisk - d.used(""), CPUs: 16, CPUNodes: 1, CPUSockets: 1,
 		BootID: d.name, Version: "pretended"}, nil
+}
+
+// Console is Unsupported: no guest of the world prints anything.
+func (d driver) Console(of hypervisor.Thing) (*console.Line, error) {
+	return nil, hypervisor.NoConsole(of, "sim")
 }
 
 // Watch does nothing: no guest of the world ends by itself.

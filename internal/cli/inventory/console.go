@@ -1,0 +1,142 @@
+package inventory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/drover-project/drover/internal/cli/lists"
+	"github.com/drover-project/drover/internal/cli/shell"
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// printed is what an instance printed, as the controller tells it.
+type printed struct {
+	Text []byte `json:"text"`
+	From uint64 `json:"from"`
+	Next uint64 `json:"next"`
+}
+
+// lookFor is how many seconds one request waits for what an instance prints.
+const lookFor = 20
+
+// instanceLog is the verb that shows what an instance printed.
+func instanceLog(sh *shell.Shell) *cobra.Command {
+	var follow bool
+	cmd := shell.Heeding([]string{"luxi"}, &cobra.Command{
+		Use: "log INSTANCE", Short: "Show what an instance printed on its serial line",
+		Long: `log shows what an instance printed on its serial line last: up to 64 KiB, also when it
+does not run any more. They are kept by the node's agent, and are gone when that is
+started again. --follow goes on with what comes.`,
+		Args: shell.Exactly(1), ValidArgsFunction: lists.CompleteNames(sh, "instance", false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, wait := uint64(0), 0
+			for {
+				var p printed
+				if err := sh.Stay(cmd.Context(), "ReadConsole", &p, args[0], at, wait); err != nil {
+					return err
+				}
+				if p.From > at && at > 0 {
+					sh.Notef("[%d bytes are not kept any more]\n", p.From-at)
+				}
+				if err := sh.Printf("%s", p.Text); err != nil || !follow {
+					return err
+				}
+				at, wait = p.Next, lookFor
+			}
+		},
+	})
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what the instance prints, until interrupted")
+	return cmd
+}
+
+// leave is the key that leaves a console: Ctrl-].
+const leave = 0x1d
+
+// instanceConsole is the verb by which somebody sits down before an instance.
+func instanceConsole(sh *shell.Shell) *cobra.Command {
+	return shell.Heeding([]string{"luxi"}, &cobra.Command{
+		Use: "console INSTANCE", Short: "Sit down before an instance, at its serial line",
+		Long: `console shows what an instance prints on its serial line, from the last 64 KiB on, and
+sends it what is typed. Ctrl-] leaves. Several people may look at one instance, and
+what one of them types all see. The guest has to offer a login there: most images do
+on ttyS0.`,
+		Args: shell.Exactly(1), ValidArgsFunction: lists.CompleteNames(sh, "instance", false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, out, ok := sh.Screen()
+			if !ok {
+				return fault.New(fault.Invalid, "a console needs a terminal").WithHint("what instance %s printed: drover instance log %s", args[0], args[0])
+			}
+			return sit(cmd.Context(), sh, args[0], in, out)
+		},
+	})
+}
+
+// errLeft says that somebody has left a console.
+var errLeft = errors.New("left")
+
+// sit has a terminal be that of an instance until its person leaves.
+func sit(ctx context.Context, sh *shell.Shell, instance string, in, out *os.File) error {
+	var p printed
+	if err := sh.Ask(ctx, "ReadConsole", &p, instance, 0, 0); err != nil { // before the screen changes
+		return err
+	}
+	sh.Notef("The console of %s; Ctrl-] leaves.\n", instance)
+	was, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return fault.New(fault.Environment, "the terminal cannot be had key by key: %w", err)
+	}
+	defer func() {
+		_ = term.Restore(int(in.Fd()), was)
+		sh.Notef("\n")
+	}()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() { end(sendKeys(ctx, sh, instance, in)) }()
+	for {
+		if _, err := out.Write(p.Text); err != nil {
+			return err
+		}
+		at := p.Next
+		p = printed{}
+		if err := sh.Stay(ctx, "ReadConsole", &p, instance, at, lookFor); err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
+			}
+			if errors.Is(err, errLeft) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// sendKeys sends what is typed to an instance, until its person leaves. It tells of keys that nobody took, and goes on: the instance may be
+// started yet.
+func sendKeys(ctx context.Context, sh *shell.Shell, instance string, in io.Reader) error {
+	client, err := sh.Another(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	for chunk := make([]byte, 1024); ; {
+		n, err := in.Read(chunk)
+		if err != nil {
+			return err
+		}
+		keys, _, left := bytes.Cut(chunk[:n], []byte{leave})
+		if len(keys) > 0 {
+			if err := client.Call(ctx, "TypeConsole", []any{instance, keys}, nil); err != nil {
+				sh.Rawf("\r\n[%s]\r\n", err)
+			}
+		}
+		if left {
+			return errLeft
+		}
+	}
+}
