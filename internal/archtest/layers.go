@@ -101,6 +101,7 @@ var layers = []struct {
 	{"internal/agent", Engine},
 	{"internal/authority", Engine},
 	{"internal/wholefile", Engine},
+	{"internal/seed", Engine}, // it writes by way of temporary files
 	{"internal/agent/effect", Engine},
 	{"internal/gate", Engine},
 	{"internal/metrics", Engine},   // what is counted by engines and adapters
