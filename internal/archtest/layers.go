@@ -101,7 +101,8 @@ var layers = []struct {
 	{"internal/agent", Engine},
 	{"internal/authority", Engine},
 	{"internal/wholefile", Engine},
-	{"internal/seed", Engine}, // it writes by way of temporary files
+	{"internal/tinyguest", Engine}, // what runs guests boots it, and so do tests of adapters
+	{"internal/seed", Engine},      // it writes by way of temporary files
 	{"internal/agent/effect", Engine},
 	{"internal/gate", Engine},
 	{"internal/metrics", Engine},   // what is counted by engines and adapters
