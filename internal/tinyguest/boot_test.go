@@ -40,7 +40,7 @@ func login(m *tinyguesttest.Machine) {
 	m.Await("# ")
 }
 
-// TestASeedIsFollowed boots on a machine pc, with a seed as a CD, and ends by what is typed.
+// TestASeedIsFollowed boots on a machine pc, with a seed as a CD, and types that it is to start anew: a second start would take as long as the first.
 func TestASeedIsFollowed(t *testing.T) {
 	t.Parallel()
 	image, err := seed.Seed{
@@ -54,7 +54,7 @@ func TestASeedIsFollowed(t *testing.T) {
 	if err := os.WriteFile(cd, image, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m := tinyguesttest.Boot(t, tinyguesttest.Guest(t), "pc",
+	m := tinyguesttest.Boot(t, tinyguesttest.Guest(t), "pc", "-no-reboot",
 		"-device", "virtio-scsi-pci", "-drive", "if=none,id=cd,media=cdrom,format=raw,readonly=on,file="+cd, "-device", "scsi-cd,drive=cd")
 	if name := strings.TrimSpace(m.Await("\n")); name != "web1" {
 		t.Errorf("its name is %q", name)
@@ -65,11 +65,7 @@ func TestASeedIsFollowed(t *testing.T) {
 	m.Await("web1 login: ")
 	login(m)
 	m.Type("reboot")
-	m.Await("GUEST-UP web1")
-	m.Await("web1 login: ")
-	login(m)
-	m.Type("poweroff")
-	if reason := m.Ended(); reason != "guest-shutdown" {
+	if reason := m.Ended(); reason != "guest-reset" {
 		t.Errorf("it ended by %s", reason)
 	}
 }

@@ -1,11 +1,13 @@
 package tinyguest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -126,8 +128,14 @@ func TestADamagedGuestIsMadeAnew(t *testing.T) {
 	d := newDebian(t)
 	g := d.built()
 	whole := d.content(g)
-	for name, damage := range map[string]string{g.Kernel: "", g.Initrd: "other", filepath.Join(filepath.Dir(g.Kernel), labelFile): `{"recipe": "another"}`} {
-		if err := os.WriteFile(name, []byte(damage), 0o644); err != nil {
+	written := filepath.Join(filepath.Dir(g.Kernel), labelFile)
+	for _, name := range []string{g.Kernel, g.Initrd, written} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(bytes.ReplaceAll(text, []byte(recipe()), []byte("another")), ' ')
+		if err := os.WriteFile(name, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if again := d.built(); again != g || d.content(again) != whole || d.names() != "tiny-"+recipe() {
@@ -225,7 +233,7 @@ func TestBuildsAndDies(t *testing.T) {
 	}
 	steps := 0
 	_, err := Build(t.Context(), Options{Dir: os.Getenv("TINY_CACHE"), Progress: func(string) {
-		if steps++; fmt.Sprint(steps) == dies {
+		if steps++; strconv.Itoa(steps) == dies {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}

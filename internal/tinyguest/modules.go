@@ -19,8 +19,8 @@ var wanted = []string{
 	"button", "evdev", "nls_utf8", "isofs", "sr_mod", "virtio_scsi",
 }
 
-// parameters are those of modules. Without it CDs would appear some time after their controller.
-var parameters = map[string]string{"scsi_mod": "scan=sync"}
+// parameters are those of modules. /init looks for CDs itself, for the module would take seconds, or have them appear some time later.
+var parameters = map[string]string{"scsi_mod": "scan=manual"}
 
 // module is a module of the kernel.
 type module struct {

@@ -46,7 +46,7 @@ func (b *builder) unpack(ctx context.Context, work, tree string) (files []string
 		dir = b.packages
 	}
 	for _, d := range []string{dir, tree} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
+		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, unwritable(b.place.dir, err)
 		}
 	}

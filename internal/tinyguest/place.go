@@ -95,7 +95,7 @@ func store(dir string, l label, kernel, initrd []byte) error {
 	if err := e.Encode(l); err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // hypervisors that read it may run as another user
 		return err
 	}
 	for name, data := range map[string][]byte{kernelFile: kernel, initrdFile: initrd, labelFile: text.Bytes()} {
@@ -114,7 +114,7 @@ func sum(data []byte) string {
 // lock has a directory, which is made if it is not there, for this process alone; it waits until others have done.
 func lock(ctx context.Context, dir string) (unlock func(), err error) {
 	const again = 50 * time.Millisecond
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as in store
 		return nil, unwritable(dir, err)
 	}
 	f, err := os.Open(dir)

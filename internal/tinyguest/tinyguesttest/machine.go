@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func Boot(t testing.TB, g tinyguest.Guest, machine string, args ...string) *Mach
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "qmp")
 	cmd := exec.CommandContext(t.Context(), qemu, append([]string{
-		"-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg", "-machine", machine, "-m", fmt.Sprint(tinyguest.MinMemory),
+		"-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg", "-machine", machine, "-m", strconv.Itoa(tinyguest.MinMemory),
 		"-kernel", g.Kernel, "-initrd", g.Initrd, "-append", tinyguest.Arguments,
 		"-serial", "stdio", "-qmp", "unix:" + socket + ",server=on,wait=off",
 	}, args...)...)
@@ -109,7 +110,7 @@ func (m *Machine) Type(line string) {
 // connect talks to QEMU: it greets, and takes orders when it was told that it may.
 func (m *Machine) connect(socket string) {
 	m.tb.Helper()
-	conn, err := net.Dial("unix", socket)
+	conn, err := new(net.Dialer).DialContext(m.tb.Context(), "unix", socket)
 	if err != nil {
 		m.tb.Fatal(err)
 	}
@@ -137,9 +138,12 @@ func (m *Machine) Order(command string) {
 
 // message is anything that QEMU says.
 type message struct {
-	Event         string
-	Return, Error json.RawMessage
-	Data          struct{ Reason string }
+	Event  string          `json:"event"`
+	Return json.RawMessage `json:"return"`
+	Error  json.RawMessage `json:"error"`
+	Data   struct {
+		Reason string `json:"reason"`
+	} `json:"data"`
 }
 
 func (m *Machine) message() (msg message) {
