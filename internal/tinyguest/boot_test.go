@@ -59,10 +59,7 @@ func TestASeedIsFollowed(t *testing.T) {
 	if name := strings.TrimSpace(m.Await("\n")); name != "web1" {
 		t.Errorf("its name is %q", name)
 	}
-	m.Await("ran-42-web1")
-	m.Await("GUEST-SKIPS [not, done]")
-	m.Await("last-2")
-	m.Await("web1 login: ")
+	m.Await("ran-42-web1", "GUEST-SKIPS [not, done]", "last-2", "web1 login: ") // commands run while somebody may log in
 	login(m)
 	m.Type("reboot")
 	if reason := m.Ended(); reason != "guest-reset" {

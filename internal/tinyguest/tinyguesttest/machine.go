@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -78,25 +79,37 @@ func Boot(t testing.TB, g tinyguest.Guest, machine string, args ...string) *Mach
 	return m
 }
 
-// Await waits until the console shows a text, behind what was awaited before, and returns what it showed until then.
-func (m *Machine) Await(text string) string {
+// Await waits until the console shows some texts, in any order, behind what was awaited before, and returns what it showed until then.
+func (m *Machine) Await(texts ...string) string {
 	m.tb.Helper()
 	if err := m.screen.SetReadDeadline(time.Now().Add(limit())); err != nil {
 		m.tb.Fatal(err)
 	}
 	part := make([]byte, 4096)
 	for {
-		if i := bytes.Index(m.said.Bytes(), []byte(text)); i >= 0 {
-			m.tb.Logf("%q after %v", text, time.Since(m.started).Round(time.Millisecond))
-			return string(m.said.Next(i + len(text)))
+		if end, all := endOf(m.said.String(), texts); all {
+			m.tb.Logf("%q after %v", texts, time.Since(m.started).Round(time.Millisecond))
+			return string(m.said.Next(end))
 		}
 		n, err := m.screen.Read(part)
 		m.said.Write(part[:n])
 		m.history.Write(part[:n])
 		if err != nil {
-			m.tb.Fatalf("waiting for %q: %v; the console showed:\n%s", text, err, m.history.String())
+			m.tb.Fatalf("waiting for %q: %v; the console showed:\n%s", texts, err, m.history.String())
 		}
 	}
+}
+
+// endOf is where the last of some texts ends in another, if all are in it.
+func endOf(said string, texts []string) (end int, all bool) {
+	for _, text := range texts {
+		i := strings.Index(said, text)
+		if i < 0 {
+			return 0, false
+		}
+		end = max(end, i+len(text))
+	}
+	return end, true
 }
 
 // Type types a line at the console.
