@@ -36,7 +36,12 @@ func DevCommand() *cobra.Command {
 		Long: `dev runs a whole cluster in one process: an embedded store, nodes with the fake
 hypervisor, RAPI and LUXI. What it did is still there at the next start. It is
 the same program as drover serve, with other defaults and without a
-configuration file.`,
+configuration file.
+
+With --hypervisor kvm a node runs virtual machines (QEMU). Those of a new cluster
+start from a tiny Linux, made of Debian's packages without root, unless they are
+told otherwise (-H kvm:kernel_path= has one start from its disk), or --demo=false
+has all do so.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			from.flags = daemon.Given(cmd.Flags())
@@ -53,6 +58,20 @@ configuration file.`,
 			o := s.options()
 			if o.Agents = agents; agents && o.AgentAddress == "" {
 				o.AgentAddress = "127.0.0.1:0"
+			}
+			if s.Settings.Kind() == "kvm" {
+				if _, given := from.flags["nodes"]; !given {
+					o.Nodes = 1 // they would all be this machine
+				}
+				if err := o.Driver.Present(); err != nil {
+					return err
+				}
+				if demo {
+					if err := o.bootsTiny(cmd.Context(), cmd.ErrOrStderr()); err != nil {
+						return err
+					}
+				}
+				defer o.tellRunning(cmd.ErrOrStderr())
 			}
 			o.Demo, o.Out, o.TellPasswords, o.Log = demo, cmd.OutOrStdout(), true, daemon.NewLog(cmd.ErrOrStderr(), s.LogFormat, slog.Level(s.LogLevel))
 			return Run(cmd.Context(), o)

@@ -30,6 +30,7 @@ import (
 	"github.com/drover-project/drover/internal/api/luxi"
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/backend/ganeti"
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/events/amqp"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/identity"
@@ -199,7 +200,7 @@ func (c *controller) bootstrap(ctx context.Context, o Options) error {
 		return err
 	}
 	setup := inventory.Setup{
-		Name: "dev.drover.example", Hypervisors: []string{o.Driver.Kind()}, HVParams: o.Driver.Params(), DiskTemplates: []string{"diskless", "file"},
+		Name: "dev.drover.example", Hypervisors: []string{o.Driver.Kind()}, HVParams: cluster.Fill(o.Driver.Params(), o.HVParams), DiskTemplates: []string{"diskless", "file"},
 		Now: time.Now(), NewUUID: c.newUUID, Elsewhere: o.Agents,
 	}
 	for i := range o.Nodes {

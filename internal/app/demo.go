@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/drover-project/drover/internal/hypervisor/kvm"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/tinyguest"
 )
 
 // seed fills a new cluster with things to look at: a few instances with tags,
@@ -16,6 +18,9 @@ import (
 // it is made by jobs and requests like any client's.
 func (c *controller) seed(ctx context.Context) error {
 	trail := reason.Trail{{Source: "drover dev", Reason: "demo data", Time: time.Now().UnixNano()}}
+	if c.keeper.Snapshot().Cluster().EnabledHypervisors[0] == kvm.Kind {
+		return c.seedMachine(ctx, trail)
+	}
 	var subs []queue.Submission
 	for i, name := range []string{"web1", "web2", "db1"} {
 		op, err := opcode.FromMap("OP_INSTANCE_CREATE", map[string]any{
@@ -40,6 +45,24 @@ func (c *controller) seed(ctx context.Context) error {
 		}
 	}
 	return c.seedHeldJob(ctx, trail)
+}
+
+// seedMachine makes one virtual machine, if there is something that it can start from.
+func (c *controller) seedMachine(ctx context.Context, trail reason.Trail) error {
+	if c.keeper.Snapshot().Cluster().HVParams[kvm.Kind]["kernel_path"] == "" {
+		return nil
+	}
+	op, err := opcode.FromMap("OP_INSTANCE_CREATE", map[string]any{
+		"instance_name": "guest1.drover.example", "mode": "create", "disk_template": "file", "os_type": "noop",
+		"disks": []any{map[string]any{"size": 256}}, "nics": []any{map[string]any{}},
+		"beparams":   map[string]any{"maxmem": tinyguest.MinMemory, "minmem": tinyguest.MinMemory, "vcpus": 1},
+		"name_check": false, "ip_check": false, "tags": []any{"demo"}, "reason": trail,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.queue.Submit(ctx, queue.Submission{Ops: []*opcode.Opcode{op}, Key: "demo-guest1"})
+	return err
 }
 
 // seedHeldJob adds a rule that pauses reboots of the database, and a reboot.

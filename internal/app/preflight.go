@@ -26,6 +26,7 @@ var preflights = []struct {
 	setting string
 	check   func(o Options) error
 }{
+	{"hypervisor", func(o Options) error { return o.Driver.Present() }},
 	{"rapi", func(o Options) error { return checkAddress(o.RAPI) }},
 	{"mond", func(o Options) error { return checkAddress(o.Mond) }},
 	{"compute", func(o Options) error { return checkAddress(o.Compute) }},

@@ -65,6 +65,8 @@ type announcement struct {
 	// data is the directory of the files, users the operator's own file with the
 	// accounts of RAPI, empty if there is none.
 	data, users string
+	// guest: the demo has a machine that somebody can sit down before.
+	guest bool
 }
 
 // write tells a person.
@@ -75,9 +77,17 @@ func (a announcement) write(w io.Writer) error {
   LUXI   %s
 %s
 Try:  drover --luxi %s job list
-Stop it with Ctrl-C; it goes on where it was at the next start.
-`, version.Current().Version, a.RAPI, a.account(), a.LUXI, a.openstack(), a.LUXI)
+%sStop it with Ctrl-C; it goes on where it was at the next start.
+`, version.Current().Version, a.RAPI, a.account(), a.LUXI, a.openstack(), a.LUXI, a.machine())
 	return err
+}
+
+// machine says how to sit down before the machine of the demo, if there is one.
+func (a announcement) machine() string {
+	if !a.guest {
+		return ""
+	}
+	return "      drover --luxi " + a.LUXI + " instance console guest1    (log in as root)\n"
 }
 
 // account says how to log in over RAPI.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/nodedriver"
@@ -26,6 +27,8 @@ type Options struct {
 	Data string
 	// Driver says what runs the instances of nodes that live in this process, and which hypervisor a new cluster has.
 	Driver nodedriver.Settings
+	// HVParams are parameters of that hypervisor that a new cluster has, beside those that the driver wants.
+	HVParams cluster.Params
 	// RAPI is the address to listen on; port 0 picks a free one.
 	RAPI string
 	// Certificate is the file with RAPI's certificate and key, and Users that with
@@ -366,7 +369,7 @@ func (s *surfaces) announce(o Options) error {
 			return err
 		}
 	}
-	told := announcement{Ready: s.ready, passwords: o.TellPasswords, data: o.Data, users: o.Users}
+	told := announcement{Ready: s.ready, passwords: o.TellPasswords, data: o.Data, users: o.Users, guest: o.Demo && o.HVParams != nil}
 	if err := told.write(o.Out); err != nil {
 		return err
 	}

@@ -99,6 +99,18 @@ func kinds() (names []string) {
 // Kind is the kind of hypervisor that is set.
 func (s *Settings) Kind() string { return cmp.Or(s.Hypervisor, table[0].name) }
 
+// Present refuses settings whose program is not on this machine.
+func (s *Settings) Present() error {
+	if s.Kind() != kvm.Kind {
+		return nil
+	}
+	_, err := kvm.Find(s.QEMU)
+	return err
+}
+
+// Running tells how many virtual machines of a node run, without whoever runs them.
+func Running(dir string) int { return kvm.Running(dir) }
+
 // Params are the hypervisor parameters of new clusters that differ from the reference's defaults.
 func (s *Settings) Params() cluster.Params {
 	k, _ := s.kind()

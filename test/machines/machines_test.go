@@ -3,9 +3,11 @@ package machines
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,25 +45,30 @@ func (s *site) begin() {
 }
 
 // guests are the processes of guests, which are found by the lock that each holds.
-func (s *site) guests() (pids []int) {
+func (s *site) guests() []int {
 	s.Helper()
-	held, err := filepath.Glob(filepath.Join(s.data, "nodes", "*", "kvm", "*", "held"))
-	if err != nil {
+	return s.holders(filepath.Join(s.data, "nodes", "*", "kvm", "*", "held"))
+}
+
+// holders are the processes that have one of these files open, other than this one.
+func (s *site) holders(pattern string) (pids []int) {
+	s.Helper()
+	files, err1 := filepath.Glob(pattern)
+	open, err2 := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err := errors.Join(err1, err2); err != nil {
 		s.Fatal(err)
 	}
-	all, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		s.Fatal(err)
-	}
-	for _, process := range all {
-		for _, path := range held {
-			if at, err := os.Readlink(filepath.Join(process, "fd", "5")); err == nil && at == path {
-				pid, err := strconv.Atoi(filepath.Base(process))
-				if err != nil {
-					s.Fatal(err)
-				}
-				pids = append(pids, pid)
-			}
+	for _, descriptor := range open {
+		at, err := os.Readlink(descriptor)
+		if err != nil || !slices.Contains(files, at) {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.Split(descriptor, "/")[2])
+		if err != nil {
+			s.Fatal(err)
+		}
+		if pid != os.Getpid() && !slices.Contains(pids, pid) {
+			pids = append(pids, pid)
 		}
 	}
 	return pids

@@ -135,6 +135,25 @@ func (d *Driver) load(ctx context.Context) error {
 	return nil
 }
 
+// Running tells how many machines of a node's directory have a process, without a driver.
+func Running(dir string) (count int) {
+	held, _ := filepath.Glob(filepath.Join(escapedPattern(dir), "kvm", "*", heldFile)) // the pattern is right
+	for _, path := range held {
+		f, err := lockHeld(filepath.Dir(path))
+		if err == nil {
+			_ = f.Close()
+		} else if errors.Is(err, errHeld) {
+			count++
+		}
+	}
+	return count
+}
+
+// escapedPattern is a path that means itself as a pattern.
+func escapedPattern(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
 // Watch has changed called whenever a machine changes without having been told. It must not wait.
 func (d *Driver) Watch(changed func()) {
 	d.mu.Lock()

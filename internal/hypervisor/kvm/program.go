@@ -24,14 +24,23 @@ type program struct {
 // usualType is the machine type of new machines.
 const usualType = "q35"
 
-// openProgram finds a QEMU and asks it what it can do, which takes a tenth of a second.
-func openProgram(ctx context.Context, path string) (*program, error) {
+// Find returns where a QEMU is: the program that is named, or that of the search path. Environment when there is none.
+func Find(path string) (string, error) {
 	if path == "" {
 		path = "qemu-system-x86_64"
 	}
 	found, err := exec.LookPath(path)
 	if err != nil {
-		return nil, fault.New(fault.Environment, "there is no QEMU: %w", err).WithHint("install it (Debian: apt-get install qemu-system-x86), or say where it is")
+		return "", fault.New(fault.Environment, "there is no QEMU: %w", err).WithHint("install it (Debian: apt-get install qemu-system-x86), or say where it is")
+	}
+	return found, nil
+}
+
+// openProgram finds a QEMU and asks it what it can do, which takes a tenth of a second.
+func openProgram(ctx context.Context, path string) (*program, error) {
+	found, err := Find(path)
+	if err != nil {
+		return nil, err
 	}
 	ours, theirs, err := pair()
 	if err != nil {
