@@ -20,7 +20,7 @@ const looking = `
 	deploy graph: show
 	filter: export info list list-fields stats test
 	group: info list list-fields list-tags
-	instance: console explain-placement info list list-fields list-tags
+	instance: console explain-placement info list list-fields list-tags log
 	job: explain info list list-fields wait watch
 	lock: list list-fields
 	manage project: list

@@ -56,4 +56,4 @@ func TestEveryVerbIsInTheTable(t *testing.T) {
 }
 
 // looksByJob are verbs that look by a job, whose options they take.
-var looksByJob = map[string]bool{"instance console": true, "cluster verify": true}
+var looksByJob = map[string]bool{"cluster verify": true}

@@ -171,6 +171,17 @@ func (s *site) status(instance string) string {
 	return rows[0].Status
 }
 
+// appears waits until an instance is there.
+func (s *site) appears(instance string) {
+	s.Helper()
+	for began := time.Now(); time.Since(began) < testkit.Patience(); time.Sleep(100 * time.Millisecond) { // each look is a process
+		if strings.Contains(s.drover("instance", "list", "--output", "json", "--fields", "name"), `"`+instance+`"`) {
+			return
+		}
+	}
+	s.Fatalf("there is no %s", instance)
+}
+
 // becomes waits until a list says something of an instance that nobody ordered.
 func (s *site) becomes(instance, want string) {
 	s.Helper()
@@ -204,6 +215,10 @@ func aMachineLives(t *testing.T, s *site) {
 	at = s.await("one.example", "k", at)
 	if text := s.drover("instance", "log", "one.example"); !strings.Contains(text, "GUEST-UP") {
 		t.Errorf("the log is %q", text)
+	}
+	var log struct{ Text string }
+	if err := json.Unmarshal([]byte(s.drover("instance", "log", "one.example", "--output", "json")), &log); err != nil || !strings.Contains(log.Text, "GUEST-UP") {
+		t.Errorf("the log as data is %+v, %v", log, err)
 	}
 	s.drover("instance", "stop", "one.example")
 	at = s.await("one.example", "BUTTON\r\nBYE", at)

@@ -47,7 +47,7 @@ func TestThreeControllersStepByStep(t *testing.T) {
 	// A group of its own: what the steps leave behind when they fail ends with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: user, Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	script := commands(t, "docs/operations.md", "### Step by step")
+	script := testkit.Commands(t, "docs/operations.md", "### Step by step")
 	cmd.Stdin = strings.NewReader(script)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -22,28 +22,7 @@ const patience = 5 * time.Minute
 // firstSteps are the commands of the README's section "First steps".
 func firstSteps(t *testing.T) string {
 	t.Helper()
-	return commands(t, "README.md", "## First steps")
-}
-
-// commands are what a section of a page has indented.
-func commands(t *testing.T, page, title string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(testkit.Root(t), page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, ok := strings.Cut(string(text), "\n"+title+"\n")
-	if !ok {
-		t.Fatalf("%s has no section %q", page, title)
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	var script strings.Builder
-	for line := range strings.Lines(section) {
-		if command, indented := strings.CutPrefix(line, "    "); indented {
-			script.WriteString(command)
-		}
-	}
-	return script.String()
+	return testkit.Commands(t, "README.md", "## First steps")
 }
 
 // startDemo runs the program as make dev does, with ports and a data directory
@@ -94,7 +73,7 @@ func TestServersForUsers(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-eu")
 	cmd.Dir = filepath.Dir(filepath.Dir(binary)) // where bin/drover is
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+state)
-	cmd.Stdin = strings.NewReader(commands(t, "README.md", "## Servers for users"))
+	cmd.Stdin = strings.NewReader(testkit.Commands(t, "README.md", "## Servers for users"))
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "13 of 13 tests passed") || !strings.Contains(string(out), "cyclades:user:rack+3") {
 		t.Errorf("%v\n%s", err, out)

@@ -26,6 +26,9 @@ func InstanceCommand(sh *shell.Shell) *cobra.Command {
 		verbs = append(verbs, explainPlacement(sh), instanceConsole(sh), instanceLog(sh))
 	}
 	for _, o := range instanceOperations {
+		if o.Verb == "console" && !sh.Classic() {
+			continue // instanceConsole asks, too
+		}
 		verbs = append(verbs, o.Command(sh))
 	}
 	verbs = append(verbs, itemTags(sh, "instance")...)

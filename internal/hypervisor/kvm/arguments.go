@@ -11,7 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor"
 )
 
-// The descriptors that a QEMU finds open, from the first behind the usual three; disks follow.
+// The descriptors that a QEMU finds open, from the first behind the usual three; disks follow, and then the kernel and its first disk.
 const (
 	monitorFD = 3 + iota
 	serialFD
@@ -121,9 +121,8 @@ func processorArguments(spec *hypervisor.Spec, p params, _ setup) ([]string, err
 }
 
 // bootArguments are those of a kernel that the machine starts from; without one it starts from its first disk.
-func bootArguments(_ *hypervisor.Spec, p params, _ setup) ([]string, error) {
-	kernel := p.text("kernel_path")
-	if kernel == "" {
+func bootArguments(spec *hypervisor.Spec, p params, _ setup) ([]string, error) {
+	if p.text("kernel_path") == "" {
 		return nil, nil
 	}
 	line := p.text("kernel_args")
@@ -133,12 +132,16 @@ func bootArguments(_ *hypervisor.Spec, p params, _ setup) ([]string, error) {
 	if p.is("serial_console", true) {
 		line += " console=ttyS0," + strconv.Itoa(speed(p))
 	}
-	args := []string{"-kernel", kernel, "-append", strings.TrimSpace(line)}
-	if initrd := p.text("initrd_path"); initrd != "" {
-		args = append(args, "-initrd", initrd)
+	kernel := firstDiskFD + len(spec.Disks)
+	args := []string{"-kernel", opened(kernel), "-append", strings.TrimSpace(line)}
+	if p.text("initrd_path") != "" {
+		args = append(args, "-initrd", opened(kernel+1))
 	}
 	return args, nil
 }
+
+// opened is the path of a file that is open already.
+func opened(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 func speed(p params) int {
 	if n := p.number("serial_speed"); n > 0 {

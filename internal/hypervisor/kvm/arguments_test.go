@@ -3,6 +3,8 @@ package kvm
 import (
 	"encoding/json"
 	"flag"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -158,5 +160,32 @@ func TestProbe(t *testing.T) {
 		t.Errorf("%q, %q", is, why)
 	} else {
 		t.Log(is, why)
+	}
+}
+
+// TestThePageHasTheTable holds docs/compat/kvm.md to the table of parameters.
+func TestThePageHasTheTable(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "compat", "kvm.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parameters {
+		what := "done"
+		switch {
+		case p.takes[0] == "*" && p.why != "":
+			what = "taken, does nothing"
+		case p.takes[0] != "*":
+			values := slices.Clone(p.takes)
+			for i, v := range values {
+				if values[i] = "`" + v + "`"; v == "" {
+					values[i] = "empty"
+				}
+			}
+			what = "done: " + strings.Join(values, ", ") + "; others are refused"
+		}
+		row := "| `" + p.name + "` | " + what + " | " + p.why
+		if !strings.Contains(string(page), strings.TrimSpace(row)+" |") {
+			t.Errorf("the page lacks the row\n%s |", row)
+		}
 	}
 }

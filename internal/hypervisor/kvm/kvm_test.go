@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -485,7 +486,27 @@ func TestWhatQEMUComplainsOf(t *testing.T) {
 	spec := n.guest(d)
 	spec.Params = map[string]any{"kernel_path": "/nonexistent/vmlinuz"}
 	_, err := d.Start(t.Context(), spec)
-	if !fault.Is(err, fault.Failed) || !strings.Contains(err.Error(), "/nonexistent/vmlinuz") {
+	if !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "/nonexistent/vmlinuz") {
+		t.Errorf("%v", err)
+	}
+	none := filepath.Join(t.TempDir(), "none") // a file that is no kernel
+	if err := os.WriteFile(none, []byte("no kernel"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	spec.Params = map[string]any{"kernel_path": none}
+	if _, err = d.Start(t.Context(), spec); !fault.Is(err, fault.Failed) || !strings.Contains(err.Error(), "kernel") {
+		t.Errorf("%v", err)
+	}
+	if err := os.Chmod(none, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = d.Start(t.Context(), spec); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "chmod a+r "+none) {
+		if os.Geteuid() == 0 {
+			t.Errorf("%v", err)
+		}
+	}
+	spec.Params = map[string]any{"kernel_path": t.TempDir()}
+	if _, err = d.Start(t.Context(), spec); !fault.Is(err, fault.Environment) {
 		t.Errorf("%v", err)
 	}
 	n.is(d, hypervisor.Stopped)

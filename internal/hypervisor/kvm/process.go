@@ -122,7 +122,41 @@ func (m *machine) openFiles(ctx context.Context, spec *hypervisor.Spec) (files [
 		}
 		files = append(files, f)
 	}
+	for _, name := range []string{"kernel_path", "initrd_path"} {
+		path := params(spec.Params).text(name)
+		if path == "" {
+			break // a first disk is nothing without a kernel
+		}
+		f, err := m.openBoot(name, path)
+		if err != nil {
+			return files, err
+		}
+		files = append(files, f)
+	}
 	return files, nil
+}
+
+// openBoot opens what a machine starts from. QEMU opens it once more, without the way there, so its user has to have the right to read it.
+func (m *machine) openBoot(name, path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "what the hypervisor parameter %s names cannot be opened: %w", name, err).At("hvparams")
+	}
+	info, err := f.Stat()
+	const all = 0o004
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = fault.New(fault.Environment, "what the hypervisor parameter %s names is no file: %s", name, path).At("hvparams")
+	case m.driver.user != nil && info.Mode().Perm()&all == 0:
+		err = fault.New(fault.Environment, "not everybody may read %s, which the hypervisor parameter %s names, and guests run as a user without rights", path, name).At("hvparams").
+			WithHint("chmod a+r %s", path)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 func (m *machine) openDisk(ctx context.Context, n int, disk hypervisor.Disk, direct bool) (*os.File, error) {
@@ -346,18 +380,32 @@ func stateOf(status string) hypervisor.State {
 	return hypervisor.Paused // it holds its memory, and its processors stand still, whatever the reason
 }
 
+// againTime is how long a guest may take before its power button is pressed again: one that is just starting has not heard it.
+const againTime = 3 * time.Second
+
 // askGuest presses the power button and waits until the guest has ended, or the time is over.
 func (p *process) askGuest(ctx context.Context, limit time.Duration) error {
-	if err := p.qmp.Do(ctx, "system_powerdown", nil, nil); err != nil && !fault.Is(err, fault.Unavailable) {
+	press := func() error {
+		if err := p.qmp.Do(ctx, "system_powerdown", nil, nil); err != nil && !fault.Is(err, fault.Unavailable) {
+			return err
+		}
+		return nil
+	}
+	if err := press(); err != nil {
 		return err
 	}
-	over := time.NewTimer(limit)
+	over, again := time.NewTimer(limit), time.NewTicker(againTime)
 	defer over.Stop()
+	defer again.Stop()
 	for p.state() != hypervisor.Stopped {
 		select {
 		case <-p.changed:
 		case <-p.gone:
 			return nil
+		case <-again.C:
+			if err := press(); err != nil {
+				return err
+			}
 		case <-over.C:
 			return nil
 		case <-ctx.Done():
