@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -76,21 +77,27 @@ func (s *side) message(ctx context.Context, text []byte) (*answer, error) {
 			return nil, err
 		}
 	}
-	if _, err := conn.Write(append(text, 3)); err != nil {
-		return nil, err
+	if _, err := conn.Write(append(text, 3)); err != nil && !closed(err) {
+		return nil, err // what was answered before it was closed can be read
 	}
 	var got bytes.Buffer
 	for chunk := make([]byte, 1<<16); !bytes.HasSuffix(got.Bytes(), []byte{3}); {
 		n, err := conn.Read(chunk)
 		got.Write(chunk[:n])
-		if errors.Is(err, io.EOF) {
-			return &answer{LUXI: asJSON(got.Bytes())}, nil // it was closed without an answer
+		if closed(err) {
+			return &answer{LUXI: asJSON(got.Bytes())}, nil // without an answer, or within it
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%.300s: %w", text, err)
 		}
 	}
 	return &answer{LUXI: asJSON(bytes.TrimSuffix(got.Bytes(), []byte{3}))}, nil
+}
+
+// closed tells whether the other end has closed the connection. That is an answer too:
+// that of one who does not want to talk about what was sent.
+func closed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
 func (s *side) http(ctx context.Context, c *rapiCall) (*answer, error) {
@@ -103,8 +110,8 @@ func (s *side) http(ctx context.Context, c *rapiCall) (*answer, error) {
 		req.Header.Set("Content-Type", c.Type)
 	}
 	resp, err := s.client.Do(req)
-	if errors.Is(err, io.EOF) {
-		return &answer{Body: asJSON(nil)}, nil // it was closed without an answer
+	if closed(err) {
+		return &answer{Body: asJSON(nil)}, nil // without an answer
 	}
 	if err != nil {
 		return nil, err
