@@ -156,6 +156,11 @@ func (c *creation) tryNode(ctx context.Context) error {
 // else.
 func refuseCreation(env *Env) error {
 	op, c := env.Op, env.snapshot().Cluster()
+	if op.Str("mode") == "import" { // whatever an export has: who has the name is to be told first
+		if err := freeInstanceName(op.Str("instance_name"), env.snapshot()); err != nil {
+			return err
+		}
+	}
 	switch {
 	case op.Str("mode") != "create":
 		return fault.New(fault.Invalid, "Instances can't be created by mode '%s' yet", op.Str("mode")).At("mode").WithHint("use 'create'")
@@ -179,6 +184,14 @@ func refuseCreation(env *Env) error {
 	return nil
 }
 
+// freeInstanceName refuses a name that an instance has.
+func freeInstanceName(name string, snap *cluster.Snapshot) error {
+	if inst := snap.InstanceNamed(strings.ToLower(name)); inst != nil {
+		return fault.New(fault.Exists, "Instance '%s' is already in the cluster", inst.Name)
+	}
+	return nil
+}
+
 // newInstance builds the instance's value from the opcode, without its node
 // and interfaces.
 func newInstance(env *Env) (*cluster.Instance, error) {
@@ -191,8 +204,8 @@ func newInstance(env *Env) (*cluster.Instance, error) {
 	if err := hypervisor.CheckName(name); err != nil {
 		return nil, err
 	}
-	if snap.InstanceNamed(name) != nil {
-		return nil, fault.New(fault.Exists, "Instance '%s' is already in the cluster", name)
+	if err := freeInstanceName(name, snap); err != nil {
+		return nil, err
 	}
 	now := env.nanos()
 	inst := &cluster.Instance{
@@ -463,9 +476,10 @@ func (e *Env) elsewhere(err error) bool {
 func adding(env *Env, snap *cluster.Snapshot, _ *work.Step, a addArgs) ([]cluster.Change, any, error) {
 	inst := a.Instance.Clone()
 	node := snap.Node(inst.PrimaryNode)
+	if err := freeInstanceName(inst.Name, snap); err != nil {
+		return nil, nil, err
+	}
 	switch {
-	case snap.InstanceNamed(inst.Name) != nil:
-		return nil, nil, fault.New(fault.Exists, "Instance '%s' is already in the cluster", inst.Name)
 	case node == nil:
 		return nil, nil, fault.New(fault.NotFound, "the node with UUID %s is not in the cluster any more", inst.PrimaryNode)
 	case a.Chosen && env.taken(snap, inst, a.Total):
