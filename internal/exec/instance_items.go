@@ -15,6 +15,8 @@ const (
 	add    = "add"
 	modify = "modify"
 	remove = "remove"
+	attach = "attach"
+	detach = "detach"
 )
 
 // itemChange is one change of a list of disks or interfaces.
@@ -39,8 +41,8 @@ func readChanges(field, kind string, list []any) ([]itemChange, error) {
 		if len(parts) < 2 {
 			return nil, fault.New(fault.Invalid, "a modification must be [action, values] or [action, index, values]").At(c.place)
 		}
-		c.values, _ = parts[len(parts)-1].(map[string]any)
-		c.values = withoutNulls(c.values)
+		given, _ := parts[len(parts)-1].(map[string]any)
+		c.values = withoutNulls(given)
 		if len(parts) == 3 {
 			c.at = parts[1]
 		}
@@ -56,6 +58,9 @@ func readChanges(field, kind string, list []any) ([]itemChange, error) {
 		if c.action == "" {
 			return nil, fault.New(fault.Invalid, "'%v' is no action", parts[0]).At(c.place)
 		}
+		if len(given) > 0 && (c.action == remove || c.action == detach) {
+			return nil, fault.New(fault.Invalid, "No settings should be passed when removing or detaching a %s", kind).At(c.place)
+		}
 		if len(parts) == 2 && c.action != modify {
 			unplaced++
 		}
@@ -68,19 +73,28 @@ func readChanges(field, kind string, list []any) ([]itemChange, error) {
 	return out, nil
 }
 
-// checkAction refuses what is no action, or not on such an item. A disk that is
-// detached keeps its data, so to remove it in place of that would lose them.
+// insteadOf says what to do in place of an action that there is not.
+var insteadOf = map[string]string{attach: "to make a new one, say add", detach: "to remove it, say so"}
+
+// checkAction refuses what is no action, or not on a disk. One that is detached keeps
+// its data, so to remove it in place of that would lose them.
 func checkAction(kind, word string) *fault.Error {
-	hints := map[string]string{"attach": "to make a new one, say add", "detach": "to remove it, say so"}
 	switch {
 	case slices.Contains([]string{add, remove, modify}, word):
 		return nil
-	case hints[word] == "":
+	case insteadOf[word] == "":
 		return fault.New(fault.Invalid, "'%s' is no action", word)
 	case kind == "disk":
-		return fault.New(fault.Invalid, "Disks can't be %sed yet", word).WithHint("%s", hints[word])
+		return fault.New(fault.Invalid, "Disks can't be %sed yet", word).WithHint("%s", insteadOf[word])
 	}
-	return fault.New(fault.Invalid, "%s%s operation is not supported for NICs", strings.ToUpper(word[:1]), word[1:]).WithHint("%s", hints[word])
+	return nil
+}
+
+// notOnNICs refuses to attach or detach an interface. It is asked once the place is
+// found: that there is no such interface is said first.
+func (c itemChange) notOnNICs() error {
+	return fault.New(fault.Invalid, "%s%s operation is not supported for NICs", strings.ToUpper(c.action[:1]), c.action[1:]).
+		At(c.place).WithHint("%s", insteadOf[c.action])
 }
 
 func withoutNulls(m map[string]any) map[string]any {
@@ -96,8 +110,8 @@ func withoutNulls(m map[string]any) map[string]any {
 // find returns the position that the change is about in a list of count items.
 // An added item may go to the position behind the last.
 func (c itemChange) find(count int, name func(i int) (name, uuid string)) (int, error) {
-	last := count - 1
-	if c.action == add {
+	last, isNew := count-1, c.action == add || c.action == attach
+	if isNew {
 		last = count
 	}
 	switch at := c.at.(type) {
@@ -115,7 +129,7 @@ func (c itemChange) find(count int, name func(i int) (name, uuid string)) (int, 
 			}
 			return c.within(n, last, count)
 		}
-		if c.action == add {
+		if isNew {
 			return 0, fault.New(fault.Invalid, "Only positive integer or -1 is accepted").At(c.place)
 		}
 		for i := range count {
@@ -162,6 +176,8 @@ func (m *modification) changeNICs(w *wiring, inst *cluster.Instance) error {
 			w.release(&inst.NICs[i])
 			inst.NICs = cut(inst.NICs, i)
 			m.note(pair{"NIC/" + n, "remove"})
+		case attach, detach:
+			return c.notOnNICs()
 		default:
 			if err := m.changeNIC(w, c, &inst.NICs[i], n); err != nil {
 				return err

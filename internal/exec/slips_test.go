@@ -29,6 +29,10 @@ func TestSlipsAreRefused(t *testing.T) {
 		"detach of a disk": {"Disks can't be detached yet (to remove it, say so)", "OP_INSTANCE_SET_PARAMS", params{"instance_name": "one", "disks": []any{[]any{"detach", int64(0), params{}}}}},
 		"attach of a disk": {"Disks can't be attached yet (to make a new one, say add)", "OP_INSTANCE_SET_PARAMS", params{"instance_name": "one", "disks": []any{[]any{"attach", int64(0), params{"size": 4}}}}},
 		"detach":           {"Detach operation is not supported for NICs (to remove it, say so)", "OP_INSTANCE_SET_PARAMS", nic("detach", int64(0), params{})},
+		"detach of none":   {"Cannot find NIC with identifier nosuch", "OP_INSTANCE_SET_PARAMS", nic("detach", "nosuch", params{})},
+		"detach too far":   {"Got NIC index 7, but there are only 1", "OP_INSTANCE_SET_PARAMS", nic("detach", int64(7), params{})},
+		"attach by a name": {"Only positive integer or -1 is accepted", "OP_INSTANCE_SET_PARAMS", nic("attach", "eth9", params{})},
+		"removed and set":  {"No settings should be passed when removing or detaching a NIC", "OP_INSTANCE_SET_PARAMS", nic("remove", int64(0), params{"ip": "192.0.2.1"})},
 		"a numeric NIC":    {"Purely numeric names are not allowed, got NIC name '12'", "OP_INSTANCE_SET_PARAMS", nic("modify", int64(0), params{"name": "12"})},
 		"a numeric disk":   {"Purely numeric names are not allowed, got disk name '3'", "OP_INSTANCE_CREATE", made(params{"disks": []any{params{"size": 8, "name": "3"}}})},
 		"a numeric new":    {"Purely numeric names are not allowed, got NIC name '7'", "OP_INSTANCE_CREATE", made(params{"nics": []any{params{"name": "7"}}})},
@@ -41,7 +45,9 @@ func TestSlipsAreRefused(t *testing.T) {
 	} {
 		before := r.dump()
 		_, err := r.run(tc.id, tc.p)
-		if _, text, _ := job.DecodeError(job.EncodeError(err)); err == nil || text != tc.text {
+		if err == nil {
+			t.Errorf("%s was taken", name)
+		} else if _, text, _ := job.DecodeError(job.EncodeError(err)); text != tc.text {
 			t.Errorf("%s: %v, want %s", name, err, tc.text)
 		}
 		if r.dump() != before {
