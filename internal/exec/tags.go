@@ -85,19 +85,27 @@ func tagsSet(_ context.Context, env *Env) (Plan, error) {
 }
 
 func tagsDel(_ context.Context, env *Env) (Plan, error) {
-	return changeTags(env, func(t cluster.Tags) (cluster.Tags, error) {
-		for _, tag := range env.Op.Strings("tags") { // one that could not be there is a mistake
-			if err := cluster.CheckTag(tag); err != nil {
-				return nil, err
-			}
+	return changeTags(env, func(t cluster.Tags) (cluster.Tags, error) { return untag(t, env.Op.Strings("tags")) })
+}
+
+// untag takes tags away. One that could not be there is a mistake; so is one that is not
+// there, or not any more: named twice, it is gone by the second time.
+func untag(t cluster.Tags, tags []string) (cluster.Tags, error) {
+	for _, tag := range tags {
+		if err := cluster.CheckTag(tag); err != nil {
+			return nil, err
 		}
-		rest, missing := t.Without(env.Op.Strings("tags")...)
-		if len(missing) > 0 {
-			slices.Sort(missing)
-			return nil, fault.New(fault.NotFound, "Tag(s) %s not found", quoted(missing))
-		}
-		return rest, nil
-	})
+	}
+	once := slices.Sorted(slices.Values(tags))
+	once = slices.Compact(once)
+	rest, missing := t.Without(once...)
+	switch {
+	case len(missing) > 0:
+		return nil, fault.New(fault.NotFound, "Tag(s) %s not found", quoted(missing))
+	case len(once) < len(tags):
+		return nil, fault.New(fault.BadTag, "Tag not found").At("tags").WithHint("name each once")
+	}
+	return rest, nil
 }
 
 func changeTags(env *Env, change func(cluster.Tags) (cluster.Tags, error)) (Plan, error) {

@@ -31,6 +31,9 @@ func TestTags(t *testing.T) {
 		r.must(`["b"]`, "OP_TAGS_GET", target)
 		r.refuses("TagError", "Tags cannot be empty", "OP_TAGS_DEL", with(target, ""))
 		r.refuses("OpPrereqError", "Tag(s) 'a', 'c' not found", "OP_TAGS_DEL", with(target, "c", "b", "a"))
+		r.refuses("OpPrereqError", "Tag(s) 'a', 'c' not found", "OP_TAGS_DEL", with(target, "c", "b", "a", "c", "b"))
+		r.refuses("TagError", "Tag not found (name each once)", "OP_TAGS_DEL", with(target, "b", "b"))
+		r.must(`["b"]`, "OP_TAGS_GET", target)
 		r.refuses("TagError", "Tags cannot be empty", "OP_TAGS_SET", with(target, "ok", ""))
 	}
 	if got := r.instance("one").Serial; got != 3 {
