@@ -81,7 +81,7 @@ func rebootType(r *request, _ parameters) (parameters, error) {
 // replacedDisks also takes the disks as text, "0,1", and all parameters from
 // the query string, as old clients send them.
 func replacedDisks(r *request, body parameters) (parameters, error) {
-	if r.body == nil {
+	if saysNothing(r.body) {
 		for _, name := range []string{"remote_node", "mode", "disks", "iallocator"} {
 			if text := r.text(name); text != "" {
 				body[name] = text
@@ -126,9 +126,24 @@ func diskOfPath(r *request, _ parameters) (parameters, error) {
 	return parameters{"disk": n}, nil
 }
 
+// saysNothing tells whether a body is one of those that old resources take for none:
+// null, or an empty value of any kind. Some languages write an object without keys as [].
+func saysNothing(body any) bool {
+	switch v := body.(type) {
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return body == nil || body == "" || body == false || body == int64(0) || body == 0.0
+}
+
 // reinstall makes a job of two or three opcodes: stop, install, start. Old
 // clients say in the query string what newer ones say in the body.
 func reinstall(r *request) (any, error) {
+	if saysNothing(r.body) {
+		r.body = nil
+	}
 	body, err := r.object()
 	if err != nil {
 		return nil, err

@@ -72,9 +72,9 @@ var storageUnit = map[string]string{"storage_type": "storage_type", "name": "nam
 // instanceResources are the resources of instances.
 var instanceResources = []route{
 	{"/2/instances", methods{get: list(instanceItem), post: submits(jobSpec{class: "instances", opcode: "OP_INSTANCE_CREATE",
-		body: bodyOptional, flags: dryRun, renames: creationRenames, more: requireVersion})}},
+		body: bodyRequired, flags: dryRun, renames: creationRenames, more: requireVersion})}},
 	{"/2/instances-multi-alloc", methods{post: submits(jobSpec{class: "instances_multi_alloc", opcode: "OP_INSTANCE_MULTI_ALLOC",
-		body: bodyOptional, flags: dryRun, more: innerCreations})}},
+		body: bodyRequired, flags: dryRun, more: innerCreations})}},
 	{"/2/instances/{name}", methods{get: single(instanceItem), del: submits(jobSpec{class: "instances_name", opcode: "OP_INSTANCE_REMOVE",
 		body: bodyOptional, path: instanceName, flags: dryRun, texts: meant, fixed: parameters{"ignore_failures": false}})}},
 	{"/2/instances/{name}/tags", tagMethodsWith("instances_name_tags", "instance", "instance", tagsOfInstance)},

@@ -133,6 +133,11 @@ func TestBadRequestsAreExplainedAndChangeNothing(t *testing.T) {
 		{"POST", "/2/instances", map[string]any{"__version__": 1, "os": "a", "os_type": "b"}, 400, "Parameter 'os' was renamed to 'os_type', but both are specified"},
 		{"POST", "/2/instances", `{"__version__":1,"reason":"x"}`, 400, "Can't overwrite static parameters {'reason'}"},
 		{"POST", "/2/instances?dry-run=1", `{"__version__":1,"dry_run":true}`, 400, "Can't overwrite static parameters {'dry_run'}"},
+		{"POST", "/2/instances", nil, 400, "Body contents: Type is 'NoneType', but 'dict' is expected"},
+		{"POST", "/2/instances", `null`, 400, "Body contents: Type is 'NoneType', but 'dict' is expected"},
+		{"POST", "/2/instances", `{}`, 400, "Instance creation request version 0 is no longer supported"},
+		{"POST", "/2/instances-multi-alloc", nil, 400, "Body contents: Type is 'NoneType', but 'dict' is expected"},
+		{"POST", web1 + "/reinstall", `[1]`, 400, "Body contents: Type is 'list', but 'dict' is expected"},
 		{"POST", "/2/instances", `[]`, 400, "Body contents: Type is 'list', but 'dict' is expected"},
 		{"POST", "/2/instances", `{"a":1}{"b":2}`, 400, "Unable to parse JSON data"},
 		{"POST", "/2/instances", `{"a":1,"a":2}`, 400, "Unable to parse JSON data"},
@@ -148,8 +153,8 @@ func TestBadRequestsAreExplainedAndChangeNothing(t *testing.T) {
 		{"PUT", "/2/tags?tag=%zz", nil, 400, "query string"},
 		{"POST", web1 + "/replace-disks", map[string]any{"mode": "replace_auto", "disks": "0,x"}, 400, "Invalid disk index passed: x"},
 		{"POST", web1 + "/reboot?type=quick", nil, 400, "OP_INSTANCE_REBOOT.reboot_type"},
-		{"POST", web1 + "/reinstall?os=a", map[string]any{}, 400, "Can't combine query and body parameters"},
-		{"POST", "/2/instances-multi-alloc", nil, 400, "Request is missing required 'instances' field in body"},
+		{"POST", web1 + "/reinstall?os=a", map[string]any{"os": "b"}, 400, "Can't combine query and body parameters"},
+		{"POST", "/2/instances-multi-alloc", `{}`, 400, "Request is missing required 'instances' field in body"},
 		{"POST", "/2/nodes/node1.gntpeer.example/migrate?live=1&mode=live", nil, 400, "Only one of"},
 		{"GET", "/2/jobs/1/wait", map[string]any{}, 400, "Required parameter 'fields' is missing"},
 		{"GET", "/2/nodes/node1.gntpeer.example/storage", nil, 400, "Missing the required 'output_fields' parameter"},
@@ -203,6 +208,20 @@ func TestBodyLimitAndContentType(t *testing.T) {
 		h["Content-Type"] = []string{contentType}
 		if a := r.send(http.MethodPut, "/2/query/job", `{"fields":["id"]}`, h); a.status != status {
 			t.Errorf("content type %q: %d %s, want %d", contentType, a.status, a.text, status)
+		}
+	}
+}
+
+// TestReinstallWithoutABody: a body that says nothing is taken for none, as there; PHP's
+// clients write [] for an object without keys.
+func TestReinstallWithoutABody(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.create("web1.gntpeer.example")
+	for _, empty := range []any{nil, `[]`, `{}`, `null`, `""`, `0`, `0.0`, `false`} {
+		for path, ops := range map[string]int{"/reinstall": 3, "/reinstall?os=noop&nostartup=1": 2} {
+			if j := r.job(http.MethodPost, web1+path, empty); len(j.Ops) != ops {
+				t.Errorf("%s %v: %d opcodes", path, empty, len(j.Ops))
+			}
 		}
 	}
 }
