@@ -97,23 +97,44 @@ func words(field func(*cluster.Cluster) *[]string) setting {
 	}
 }
 
-// listEdit adds names to a list and takes names out, as pairs [action, name]
-// say.
+// edit is a change of a list of names.
+type edit struct {
+	value    string
+	takesOut bool
+}
+
+// listEdits reads pairs [action, name].
+func listEdits(pairs []any) []edit {
+	var out []edit
+	for _, item := range pairs {
+		pair, _ := item.([]any)
+		if len(pair) != 2 {
+			continue
+		}
+		word, _ := pair[0].(string)
+		value, _ := pair[1].(string)
+		out = append(out, edit{value, word == remove || word == detach})
+	}
+	return out
+}
+
+// apply makes the change in a list of one's own.
+func (e edit) apply(list []string) []string {
+	if e.takesOut {
+		return slices.DeleteFunc(list, func(s string) bool { return s == e.value })
+	}
+	if slices.Contains(list, e.value) {
+		return list
+	}
+	return append(list, e.value)
+}
+
+// listEdit adds names to a list and takes names out.
 func listEdit(field func(*cluster.Cluster) *[]string) setting {
 	return func(c *cluster.Cluster, op *opcode.Opcode, name string, _ *cluster.Snapshot) error {
 		list := field(c)
-		for _, item := range op.List(name) {
-			edit, _ := item.([]any)
-			if len(edit) != 2 {
-				continue
-			}
-			word, _ := edit[0].(string)
-			value, _ := edit[1].(string)
-			if word == remove || word == "detach" {
-				*list = slices.DeleteFunc(*list, func(s string) bool { return s == value })
-			} else if !slices.Contains(*list, value) {
-				*list = append(*list, value)
-			}
+		for _, e := range listEdits(op.List(name)) {
+			*list = e.apply(*list)
 		}
 		slices.Sort(*list)
 		return nil
@@ -268,7 +289,8 @@ func clusterModify(ctx context.Context, env *Env) (Plan, error) {
 	if err := env.checkClusterOSParams(ctx); err != nil {
 		return Plan{}, err
 	}
-	return updatePlan(env, nil, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+	before := env.snapshot().Cluster()
+	plan, err := updatePlan(env, nil, func(snap *cluster.Snapshot) ([]cluster.Change, error) {
 		c := snap.Cluster().Clone()
 		for _, name := range slices.Sorted(maps.Keys(env.Op.Params)) {
 			set, can := clusterSettable[name]
@@ -285,6 +307,25 @@ func clusterModify(ctx context.Context, env *Env) (Plan, error) {
 		c.Touch(env.nanos())
 		return []cluster.Change{cluster.Put(c)}, nil
 	})
+	if err == nil {
+		env.tellIgnored("hidden", before.HiddenOS)
+		env.tellIgnored("blacklisted", before.BlacklistedOS)
+	}
+	return plan, err
+}
+
+// tellIgnored says which changes of a list of operating systems change nothing.
+func (e *Env) tellIgnored(which string, list []string) {
+	now := slices.Clone(list)
+	for _, edit := range listEdits(e.Op.List(which + "_os")) {
+		switch there := slices.Contains(now, edit.value); {
+		case edit.takesOut && !there:
+			e.Logf("OS %s not found in %s OS list, ignoring", edit.value, which)
+		case !edit.takesOut && there:
+			e.Logf("OS %s already in %s OS list, ignoring", edit.value, which)
+		}
+		now = edit.apply(now)
+	}
 }
 
 // isEmpty reports whether a parameter's value says nothing.
