@@ -150,19 +150,27 @@ func networkModify(_ context.Context, env *Env) (Plan, error) {
 		failed, err = setAside(env.Op, n)
 		return err
 	}))
+	if err == nil && env.Op.Has("gateway") && gatewayOf(env.Op) == network.Gateway {
+		env.Warnf("Gateway is already %s", cmp.Or(network.Gateway, "None"))
+	}
 	for _, text := range failed {
 		env.Warnf("%s", text)
 	}
 	return plan, err
 }
 
+// gatewayOf is the gateway that the opcode names, empty for none.
+func gatewayOf(op *opcode.Opcode) string {
+	if given := op.Str("gateway"); !strings.EqualFold(given, none) {
+		return given
+	}
+	return ""
+}
+
 // setGateway moves the gateway: the old address is free then, the new set
 // aside.
 func setGateway(op *opcode.Opcode, network *cluster.Network) error {
-	given := op.Str("gateway")
-	if strings.EqualFold(given, none) {
-		given = ""
-	}
+	given := gatewayOf(op)
 	if op.Has("gateway") && op.Str("gateway") == "" {
 		return fault.New(fault.Invalid, "'' is no IP address").At("gateway").WithHint("a network without a gateway has 'none'")
 	}

@@ -34,7 +34,10 @@ func TestNetworks(t *testing.T) {
 	if n.Gateway != "192.0.2.2" || n.Taken(1) || !n.Taken(2) || n.Taken(9) || n.MACPrefix != "" || n.Gateway6 != "" {
 		t.Fatalf("network is %+v", n)
 	}
+	r.must("null", "OP_NETWORK_SET_PARAMS", net(params{"gateway": "192.0.2.2"}))
+	r.logged(" - WARNING: Gateway is already 192.0.2.2")
 	r.must("null", "OP_NETWORK_SET_PARAMS", net(params{"gateway": "none"}))
+	r.logged()
 	r.must("null", "OP_NETWORK_SET_PARAMS", net(params{"add_reserved_ips": []any{"192.0.2.6", "192.0.2.6", "10.0.0.1"}, "remove_reserved_ips": []any{"192.0.2.5"}}))
 	r.logged(" - WARNING: Cannot reserve IP address 192.0.2.6: IP 192.0.2.6 is already externally reserved",
 		" - WARNING: Cannot reserve IP address 10.0.0.1: 192.0.2.0/28 does not contain 10.0.0.1",
