@@ -47,6 +47,7 @@ func TestModifyRefusals(t *testing.T) {
 		{"Got disk index 1, but there are only 1", params{"disks": []any{[]any{"remove", 1, params{}}}}},
 		{"Only positive integer or -1 is accepted", params{"nics": []any{[]any{"add", "nosuch", params{}}}}},
 		{"No netparams found for the network lone, probably not connected (connect it to node group 'default')", params{"nics": []any{[]any{"add", params{"network": "lone"}}}}},
+		{"Invalid IP address '' (an interface without an address has 'none')", params{"nics": []any{[]any{"add", params{"ip": ""}}}}},
 		{"Cannot find NIC with identifier nosuch", params{"nics": []any{[]any{"modify", "nosuch", params{}}}}},
 		{"Disk size change not possible, use grow-disk", params{"disks": []any{[]any{0, params{"size": 99}}}}},
 		{"Only one NIC add/attach/remove/detach operation is supported at a time (give each its index: [action, index, values])",

@@ -61,6 +61,9 @@ func readNIC(given map[string]any, place string) (nicRequest, error) {
 	text := func(key string) string { s, _ := given[key].(string); return s }
 	r := nicRequest{name: nameParam(given), mac: strings.ToLower(text("mac")), ip: strings.ToLower(text("ip")),
 		network: text("network"), params: cluster.Params{}, place: place}
+	if given["ip"] == "" {
+		return r, fault.New(fault.Invalid, "Invalid IP address ''").At(place + ".ip").WithHint("an interface without an address has 'none'")
+	}
 	for _, key := range []string{"mode", "link", "vlan"} {
 		if given[key] != nil {
 			r.params[key] = given[key]
