@@ -19,19 +19,26 @@ var creationRenames = map[string]string{"os": "os_type", "name": "instance_name"
 const versionKey = "__version__"
 
 func requireVersion(_ *request, body parameters) (parameters, error) {
-	version := body[versionKey]
+	version, given := body[versionKey]
 	delete(body, versionKey)
 	switch version {
-	case nil, int64(0), false:
-		return nil, badRequest("Instance creation request version 0 is no longer supported")
-	case int64(1), true:
+	case int64(1), 1.0, true:
 		return nil, nil
+	case int64(0), 0.0, false:
+		given = false
+	}
+	if !given {
+		return nil, badRequest("Instance creation request version 0 is no longer supported")
 	}
 	raw, err := json.Marshal(version)
 	if err != nil {
 		return nil, err
 	}
-	return nil, badRequest("Unsupported request data version %s", raw)
+	word := strings.Trim(string(raw), `"`)
+	if version == nil {
+		word = "None"
+	}
+	return nil, badRequest("Unsupported request data version %s", word)
 }
 
 // innerCreations reads the creation requests of several instances at once.
