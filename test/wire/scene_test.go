@@ -2,7 +2,10 @@
 
 package wire
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // The cluster that calls are about: four instances, two networks, two groups. It is made
 // anew, as far as needed, where the two have come to differ.
@@ -23,7 +26,7 @@ func (d *draw) prepare(id string, params object) *call {
 	return c
 }
 
-// instance removes an instance, and makes it as it was if it is one of the fixture.
+// renew removes an instance, and makes it as it was if it is one of the fixture.
 func (d *draw) renew(name string) []*call {
 	calls := []*call{d.prepare("OP_INSTANCE_REMOVE", object{"instance_name": name, "ignore_failures": true, "shutdown_timeout": 0})}
 	if changes, ok := fixture[name]; ok {
@@ -79,7 +82,7 @@ func defaults(names ...string) object {
 // settings resets what calls change of the cluster and of its node.
 func (d *draw) settings() []*call {
 	set := func(params object) *call { return d.prepare("OP_CLUSTER_SET_PARAMS", params) }
-	return []*call{
+	calls := []*call{
 		set(object{"candidate_pool_size": 10}), set(object{"beparams": object{"memory": 128, "vcpus": 1, "auto_balance": true, "always_failover": false, "spindle_use": 1}}),
 		set(object{"hvparams": object{"fake": object{"migration_mode": "live"}, "kvm": object{"acpi": true}}}), set(object{"nicparams": object{"mode": "bridged", "link": "br0", "vlan": ""}}),
 		set(object{"ipolicy": object{"vcpu-ratio": 100000, "spindle-ratio": 100000, "disk-templates": list{"diskless", "file"}}}), set(object{"ndparams": object{"ssh_port": 22, "oob_program": "", "spindle_count": 1}}),
@@ -89,13 +92,18 @@ func (d *draw) settings() []*call {
 		set(object{"compression_tools": list{"gzip", "gzip-fast", "gzip-slow"}}), set(object{"install_image": ""}), set(object{"file_storage_dir": "/srv/ganeti/file-storage"}), set(object{"shared_file_storage_dir": ""}),
 		set(object{"enabled_disk_templates": list{"diskless", "file"}}), set(object{"enabled_hypervisors": list{"fake"}}),
 		d.prepare("OP_NODE_SET_PARAMS", object{"node_name": "node1", "ndparams": defaults("oob_program", "ssh_port", "spindle_count", "ovs")}), d.prepare("OP_NODE_SET_PARAMS", object{"node_name": "node1", "vm_capable": true}),
-		d.untag("cluster", nil), d.untag("node", "node1"), d.untag("nodegroup", "default"),
 	}
+	return slices.Concat(calls, d.untag("cluster", nil), d.untag("node", "node1"), d.untag("nodegroup", "default"))
 }
 
-// untag takes all tags that calls set from a thing.
-func (d *draw) untag(kind string, name any) *call {
-	return d.prepare("OP_TAGS_DEL", object{"kind": kind, "name": name, "tags": list{"web", "env:prod", "a", "b", "x@y-z+1/2*3._"}})
+// untag takes all tags that calls set from a thing: one by one, for one that is not there
+// would keep the others from going.
+func (d *draw) untag(kind string, name any) []*call {
+	var calls []*call
+	for _, tag := range []string{"web", "env:prod", "a", "b", "x", "x@y-z+1/2*3._"} {
+		calls = append(calls, d.prepare("OP_TAGS_DEL", object{"kind": kind, "name": name, "tags": list{tag}}))
+	}
+	return calls
 }
 
 // all makes everything anew.
