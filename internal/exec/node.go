@@ -195,7 +195,7 @@ func nodeModify(_ context.Context, env *Env) (Plan, error) {
 func checkNodeRequest(env *Env, node *cluster.Node) error {
 	op := env.Op
 	given, raised := 0, 0
-	for _, name := range []string{"master_capable", "vm_capable", "secondary_ip", "ndparams", "powered"} {
+	for _, name := range []string{"master_capable", "vm_capable", "secondary_ip", "ndparams", "powered", "hv_state", "disk_state"} {
 		if op.Has(name) {
 			given++
 		}

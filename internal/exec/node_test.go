@@ -93,6 +93,9 @@ func TestNodeModify(t *testing.T) {
 	r.must(`[["secondary_ip","192.0.2.10"]]`, "OP_NODE_SET_PARAMS", node("node2", params{"secondary_ip": "192.0.2.10"}))
 	r.refuses("OpPrereqError", "To transition from a multi-homed to a single-homed cluster requires the --force option to be passed, and the target node to be the master",
 		"OP_NODE_SET_PARAMS", node("node2", params{"secondary_ip": r.keeper.Snapshot().NodeNamed("node2").PrimaryIP}))
+	for _, state := range []string{"hv_state", "disk_state"} { // an empty one changes nothing, and is a modification
+		r.must("[]", "OP_NODE_SET_PARAMS", node("node2", params{state: params{}}))
+	}
 }
 
 func TestNodeModifyKeepsThePoolFull(t *testing.T) {
