@@ -131,6 +131,7 @@ func TestBadRequestsAreExplainedAndChangeNothing(t *testing.T) {
 		{"POST", "/2/instances", create, 400, "('Parameter 'OP_INSTANCE_CREATE.instance_name' fails validation', 'wrong_input')"},
 		{"POST", "/2/instances", map[string]any{"__version__": 2}, 400, "Unsupported request data version 2"},
 		{"POST", "/2/instances", `{"__version__":0.0}`, 400, "Instance creation request version 0 is no longer supported"},
+		{"POST", "/2/instances", `{"reason":["x"]}`, 400, "Instance creation request version 0 is no longer supported"},
 		{"POST", "/2/instances", `{"__version__":null}`, 400, "Unsupported request data version None"},
 		{"POST", "/2/instances", `{"__version__":"x"}`, 400, "Unsupported request data version x"},
 		{"POST", "/2/instances", `{"__version__":1.0}`, 400, "OP_INSTANCE_CREATE.instance_name"},

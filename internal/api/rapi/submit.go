@@ -87,11 +87,11 @@ func (s *jobSpec) build(r *request) (*opcode.Opcode, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := ownHops(body)
+	static, err := s.static(r, body)
 	if err != nil {
 		return nil, err
 	}
-	static, err := s.static(r, body)
+	before, err := ownHops(body)
 	if err != nil {
 		return nil, err
 	}
