@@ -316,10 +316,12 @@ func (m *memory) clean(at string, v any) any {
 	return v
 }
 
+// jobPlace is the place of a job's number, which may be asked for again and again.
+var jobPlace = regexp.MustCompile(`\.id\+*(\[\])?$`)
+
 // isJobNumber tells whether a number at a place is that of a job.
 func isJobNumber(at string) bool {
-	return strings.HasSuffix(at, ".id") || strings.HasSuffix(at, ".id[]") || strings.HasSuffix(at, ".id+[]") || strings.HasSuffix(at, ".id+") ||
-		strings.Contains(at, ".depends")
+	return jobPlace.MatchString(at) || strings.Contains(at, ".depends")
 }
 
 // canonical writes equal numbers equally: 1 and 1.0 are one.

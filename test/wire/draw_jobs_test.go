@@ -193,8 +193,9 @@ func job(d *draw) []*call {
 		return []*call{d.luxi("job", "SubmitJob", list{o})}
 	case 4:
 		first, second := d.delay(), d.delay()
-		// -2 would be a job of before, of which each side has its own
-		second["depends"] = list{list{pick[any](d, -1, -1, -999999999), pick[any](d, list{}, list{"success"}, list{"error"})}}
+		// -2 would be a job of before, of which each side has its own; over one far before
+		// the first the reference's thread dies, and its connection is closed minutes later
+		second["depends"] = list{list{-1, pick[any](d, list{}, list{"success"}, list{"error"})}}
 		return []*call{d.luxi("job", "SubmitManyJobs", list{list{first}, list{second}})}
 	case 5:
 		return []*call{d.luxi("job", pick(d, "SubmitJob", "SubmitManyJobs", "SubmitJobToDrainedQueue"), some[any](d, 2, list{}, list{list{}}, nil, "x", 5, object{}, list{5}, list{nil}, list{object{}})...)}

@@ -59,9 +59,10 @@ func (p *pattern) UnmarshalJSON(data []byte) error {
 
 func (p pattern) fits(text string) bool { return p.Regexp == nil || p.MatchString(text) }
 
-// fits tells whether a difference is one of the class.
-func (k *class) fits(c *call, d difference) bool {
-	return k.At.fits(d.at) && k.Reference.fits(d.reference) && k.Drover.fits(d.drover) && k.Call.fits(c.String()) &&
+// fits tells whether a difference is one of the class. about is the call, or the look at
+// the state with the call that it comes after.
+func (k *class) fits(about string, d difference) bool {
+	return k.At.fits(d.at) && k.Reference.fits(d.reference) && k.Drover.fits(d.drover) && k.Call.fits(about) &&
 		(!k.Hint || hinted(d)) && (!k.Longer || strings.HasPrefix(d.drover, d.reference)) && (!k.Trail || sameTrail(d)) && (!k.Fields || moreFields(d)) && (k.Same.Regexp == nil || sameMatch(k.Same, d))
 }
 
@@ -112,9 +113,9 @@ func sameMatch(p pattern, d difference) bool {
 type ledger []*class
 
 // classify returns the class of a difference, nil when it has none.
-func (l ledger) classify(c *call, d difference) *class {
+func (l ledger) classify(about string, d difference) *class {
 	for _, k := range l {
-		if k.fits(c, d) {
+		if k.fits(about, d) {
 			return k
 		}
 	}
@@ -211,7 +212,7 @@ func (a *account) add(l ledger, c *call, found []difference) bool {
 	a.calls++
 	asides, classes, unnamed := map[string]difference{}, map[string]difference{}, false
 	for _, d := range found {
-		switch k := l.classify(c, d); {
+		switch k := l.classify(a.about(c), d); {
 		case k == nil:
 			unnamed = true
 			a.unknown[c.Class+" "+d.at] = append(a.unknown[c.Class+" "+d.at], a.example(c, d))
@@ -260,12 +261,16 @@ func (a *account) keep(name string, c *call, d difference) {
 	}
 }
 
-func (a *account) example(c *call, d difference) string {
-	what := c.String()
+// about is what a difference is about: a call, or a look after one.
+func (a *account) about(c *call) string {
 	if c.State {
-		what = c.Class + " after " + a.after
+		return c.Class + " after " + a.after
 	}
-	return fmt.Sprintf("%s (%s)\n      at %s\n      Ganeti %s\n      Drover %s", clip(what), c.ID, d.at, clip(d.reference), clip(d.drover))
+	return c.String()
+}
+
+func (a *account) example(c *call, d difference) string {
+	return fmt.Sprintf("%s (%s)\n      at %s\n      Ganeti %s\n      Drover %s", clip(a.about(c)), c.ID, d.at, clip(d.reference), clip(d.drover))
 }
 
 func clip(text string) string {

@@ -189,7 +189,7 @@ func (r *run) look(of []string, first bool) {
 			c.Mends = round > 0
 			theirs, ours := r.both(c)
 			for _, d := range r.compare(c, theirs, ours) {
-				k := r.accounts.ledger.classify(c, d)
+				k := r.accounts.ledger.classify(r.accounts.states.about(c), d)
 				if (k == nil || !k.Aside) && !r.baseline[c.Class+d.at+d.reference+d.drover] {
 					differ = append(differ, c)
 				}
