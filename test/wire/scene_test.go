@@ -17,7 +17,7 @@ var fixture = map[string]object{
 	"w4.example": {"no_install": true},
 }
 
-var instances = []string{"w1.example", "w2.example", "w3.example", "w4.example", "x1.example", "x2.example", "-x"}
+var instances = []string{"w1.example", "w2.example", "w3.example", "w4.example", "x1.example", "x2.example", "-x", "x y"}
 
 // prepare is a job whose outcome nobody looks at.
 func (d *draw) prepare(id string, params object) *call {
