@@ -26,6 +26,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
@@ -63,6 +64,9 @@ type Config struct {
 	OneThread bool
 	// Log is told what the driver finds; nil for nobody.
 	Log *slog.Logger
+
+	// adopt is how long a process that was found may take to answer, before others are not kept waiting for it.
+	adopt time.Duration
 }
 
 // Driver implements hypervisor.Driver. It is safe for concurrent use.
@@ -82,6 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.adopt = cmp.Or(cfg.adopt, adoptTime)
 	var err error
 	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
 		return nil, fault.New(fault.Environment, "cannot tell the directory of machines: %w", err)

@@ -3,6 +3,7 @@ package kvm
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,8 +31,9 @@ func needQEMU(t *testing.T) {
 // node opens drivers of one directory, one after the other, as a node that is started again does.
 type node struct {
 	*testing.T
-	dir  string
-	last *Driver
+	dir   string
+	adopt time.Duration
+	last  *Driver
 }
 
 func newNode(t *testing.T) *node {
@@ -51,7 +53,7 @@ func (n *node) open() *Driver {
 	if err != nil {
 		n.Fatal(err)
 	}
-	n.last, err = Open(n.Context(), Config{Dir: n.dir, Volumes: storage.Pools{disks}, Accelerator: "tcg", OneThread: true})
+	n.last, err = Open(n.Context(), Config{adopt: n.adopt, Dir: n.dir, Volumes: storage.Pools{disks}, Accelerator: "tcg", OneThread: true, Log: slog.New(slog.NewTextHandler(n.Output(), nil))})
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -369,6 +371,43 @@ func TestNotLetGo(t *testing.T) {
 	n.start(d, spec)
 }
 
+// TestAnotherProgramIsAtTheMonitor: a machine that cannot be asked is left alone, and asked again.
+func TestAnotherProgramIsAtTheMonitor(t *testing.T) {
+	n := newNode(t)
+	d := n.open()
+	spec := n.guest(d)
+	n.start(d, spec)
+	n.look(d).await("GUEST-UP")
+	pid := d.things[uuid].running().pid
+	_ = d.Close()
+	conn, err := dial(d.things[uuid].dir, monitorFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := awaitText(conn.Read, "QMP"); err != nil { // QEMU is busy with us
+		t.Fatal(err)
+	}
+	n.adopt = 100 * time.Millisecond // whoever is at the monitor stays longer
+	d = n.open()
+	n.is(d, hypervisor.Running)
+	if changed, err := d.Start(t.Context(), spec); err != nil || changed {
+		t.Errorf("it runs already: %v, %v", changed, err)
+	}
+	if err := d.Reboot(t.Context(), one); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("it cannot be asked: %v", err)
+	}
+	told := changes(d)
+	_ = conn.Close()
+	<-told // it answers
+	if err := d.Reboot(t.Context(), one); err != nil {
+		t.Error(err)
+	}
+	if is := d.things[uuid].running().pid; is != pid {
+		t.Errorf("its process is %d, and was %d", is, pid)
+	}
+}
+
 func TestOneProcess(t *testing.T) {
 	n := newNode(t)
 	d := n.open()
@@ -452,7 +491,7 @@ func TestGrowing(t *testing.T) {
 			Size int64 `json:"virtual-size"`
 		}
 	}
-	if err := d.things[uuid].running().qmp.Do(t.Context(), "query-named-block-nodes", nil, &nodes); err != nil {
+	if err := d.things[uuid].running().do(t.Context(), "query-named-block-nodes", nil, &nodes); err != nil {
 		t.Fatal(err)
 	}
 	for _, one := range nodes {

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/qmp"
@@ -35,21 +36,36 @@ const (
 type process struct {
 	machine *machine
 	pid     int
-	qmp     *qmp.Client
-	serial  net.Conn
 	now     atomic.Pointer[hypervisor.State]
 	look    chan struct{} // there is something to ask
 	changed chan struct{} // capacity 1: the state may have changed
 	gone    chan struct{} // closed when the process is no more
-	let     atomic.Bool   // the driver has let it go
 	once    sync.Once
+
+	mu     sync.Mutex
+	let    bool        // the driver has let it go
+	qmp    *qmp.Client // nil while the process is silent
+	serial net.Conn
 }
 
+// state is what the machine does; one that cannot be asked runs, as far as anybody can tell.
 func (p *process) state() hypervisor.State {
 	if s := p.now.Load(); s != nil {
 		return *s
 	}
-	return hypervisor.Paused
+	return hypervisor.Running
+}
+
+// do has a command carried out; Unavailable by a process that is silent.
+func (p *process) do(ctx context.Context, command string, arguments, out any) error {
+	p.mu.Lock()
+	c := p.qmp
+	p.mu.Unlock()
+	if c == nil {
+		return fault.New(fault.Unavailable, "the QEMU of instance %s (process %d) does not answer at its monitor", p.machine.record().Name, p.pid).
+			WithHint("another program may be connected to it; it is asked again and again")
+	}
+	return c.Do(ctx, command, arguments, out)
 }
 
 // socket opens a socket in the directory of a machine, whose path may be longer than sockets' may.
@@ -84,6 +100,22 @@ func dial(dir, name string) (conn net.Conn, err error) {
 		conn, err = net.DialUnix("unix", nil, at)
 		return err
 	})
+}
+
+// dialFreed connects to a line that another connection may just be leaving: until QEMU has seen that, there is no room for the next.
+func dialFreed(ctx context.Context, dir, name string) (net.Conn, error) {
+	const pause = 20 * time.Millisecond
+	for {
+		conn, err := dial(dir, name)
+		if !errors.Is(err, syscall.EAGAIN) {
+			return conn, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 func closeAll(files []*os.File) {
@@ -187,7 +219,8 @@ func (m *machine) openDisk(ctx context.Context, n int, disk hypervisor.Disk, dir
 }
 
 // errHeld is about a machine that has a process.
-var errHeld = fault.New(fault.Busy, "the machine has a process already")
+var errHeld error = fault.New(fault.Busy, "the machine has a process already, which nobody watches").
+	WithHint("start the node's agent again, which looks for it")
 
 // lockHeld takes the lock that says that a machine has a process; the process inherits it.
 func lockHeld(dir string) (*os.File, error) {
@@ -225,7 +258,7 @@ func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, args []string,
 	defer cancel()
 	err = p.connect(ctx)
 	if err == nil && !spec.StartPaused {
-		err = p.qmp.Do(ctx, "cont", nil, nil)
+		err = p.do(ctx, "cont", nil, nil)
 	}
 	if err == nil {
 		err = p.refresh(ctx)
@@ -258,11 +291,12 @@ func (p *process) hasGone() { p.once.Do(func() { close(p.gone) }) }
 
 // connect opens the monitor and the serial line.
 func (p *process) connect(ctx context.Context) error {
-	conn, err := dial(p.machine.dir, monitorFile)
+	conn, err := dialFreed(ctx, p.machine.dir, monitorFile)
 	if err != nil {
 		return fault.New(fault.Unavailable, "cannot reach QEMU: %w", err)
 	}
 	opened := make(chan struct{})
+	defer close(opened)
 	go func() { // a QEMU that ends before it greets leaves the socket to nobody
 		select {
 		case <-p.gone:
@@ -270,25 +304,35 @@ func (p *process) connect(ctx context.Context) error {
 		case <-opened:
 		}
 	}()
-	p.qmp, err = qmp.Open(ctx, conn, p.heard)
-	close(opened)
+	monitor, err := qmp.Open(ctx, conn, p.heard)
 	if err != nil {
 		return err
 	}
-	if p.serial, err = dial(p.machine.dir, serialFile); err != nil {
-		_ = p.qmp.Close()
+	serial, err := dialFreed(ctx, p.machine.dir, serialFile)
+	if err != nil {
+		_ = monitor.Close()
 		return fault.New(fault.Unavailable, "cannot reach the serial line: %w", err)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.let {
+		return errors.Join(errLetGo, monitor.Close(), serial.Close())
+	}
+	p.qmp, p.serial = monitor, serial
+	line := &p.machine.line
+	line.Attach(serial)
+	go func() { _, _ = io.Copy(line, serial) }()
 	return nil
 }
+
+// errLetGo is about a process that the driver has let go.
+var errLetGo = errors.New("the driver is closed")
 
 // have makes the process the machine's, and watches it.
 func (m *machine) have(p *process) {
 	m.mu.Lock()
 	m.process = p
 	m.mu.Unlock()
-	m.line.Attach(p.serial)
-	go func() { _, _ = io.Copy(&m.line, p.serial) }()
 	go p.watch()
 }
 
@@ -307,37 +351,68 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// watch follows the process until it is gone or let go.
+// watch follows the process until it is gone or let go. One that does not answer, for another program is at its monitor, is asked again and
+// again: that nobody can ask it is no reason to end it.
 func (p *process) watch() {
+	pauses := backoff.Pauses{First: 100 * time.Millisecond, Longest: 5 * time.Second}
+	for tries := 0; ; tries++ {
+		p.mu.Lock()
+		monitor, let := p.qmp, p.let
+		p.mu.Unlock()
+		if let {
+			return
+		}
+		if monitor != nil {
+			p.follow(monitor)
+			tries = 0
+		}
+		select {
+		case <-p.gone:
+			p.bury()
+			return
+		case <-time.After(pauses.After(tries + 1)):
+		}
+		p.reconnect()
+	}
+}
+
+// follow asks for the state whenever it may have changed, until the monitor ends.
+func (p *process) follow(monitor *qmp.Client) {
+	m := p.machine
 	for {
 		select {
 		case <-p.look:
 			ctx, cancel := context.WithTimeout(context.Background(), endTime)
 			if err := p.refresh(ctx); err == nil {
-				p.machine.driver.noteChange()
+				m.driver.noteChange()
 			}
 			cancel()
-		case <-p.qmp.Done():
-			if p.let.Load() {
-				return
-			}
-			p.lost()
+		case <-monitor.Done():
+			m.line.Attach(nil)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			_ = p.serial.Close()
+			p.qmp = nil
 			return
 		}
 	}
 }
 
-// lost is called when the monitor has ended: QEMU has, or is about to.
-func (p *process) lost() {
-	select {
-	case <-p.gone:
-	case <-time.After(endTime): // it does not speak any more, and would never be stopped
-		_ = p.kill()
-		<-p.gone
+// reconnect tries to reach a process that was silent.
+func (p *process) reconnect() {
+	ctx, cancel := context.WithTimeout(context.Background(), p.machine.driver.cfg.adopt)
+	defer cancel()
+	if err := p.connect(ctx); err != nil {
+		return
 	}
+	if err := p.settle(ctx); err == nil {
+		p.machine.driver.noteChange()
+	}
+}
+
+// bury takes a process that is gone off its machine.
+func (p *process) bury() {
 	m := p.machine
-	_ = p.serial.Close()
-	m.line.Attach(nil)
 	m.mu.Lock()
 	if m.process == p {
 		m.process = nil
@@ -360,7 +435,7 @@ func (p *process) kill() error {
 // refresh asks for the state.
 func (p *process) refresh(ctx context.Context) error {
 	var status struct{ Status string }
-	if err := p.qmp.Do(ctx, "query-status", nil, &status); err != nil {
+	if err := p.do(ctx, "query-status", nil, &status); err != nil {
 		return err
 	}
 	state := stateOf(status.Status)
@@ -386,7 +461,7 @@ const againTime = 3 * time.Second
 // askGuest presses the power button and waits until the guest has ended, or the time is over.
 func (p *process) askGuest(ctx context.Context, limit time.Duration) error {
 	press := func() error {
-		if err := p.qmp.Do(ctx, "system_powerdown", nil, nil); err != nil && !fault.Is(err, fault.Unavailable) {
+		if err := p.do(ctx, "system_powerdown", nil, nil); err != nil && !fault.Is(err, fault.Unavailable) {
 			return err
 		}
 		return nil
@@ -418,7 +493,7 @@ func (p *process) askGuest(ctx context.Context, limit time.Duration) error {
 // end has the process end, by its own doing or by force, and waits until it is gone.
 func (p *process) end(ctx context.Context) error {
 	soon, cancel := context.WithTimeout(ctx, endTime)
-	_ = p.qmp.Do(soon, "quit", nil, nil)
+	_ = p.do(soon, "quit", nil, nil)
 	select {
 	case <-p.gone:
 	case <-soon.Done():
@@ -432,19 +507,14 @@ func (p *process) end(ctx context.Context) error {
 	case <-ctx.Done():
 		return fault.New(fault.Unavailable, "QEMU (process %d) of instance %s does not end: %w", p.pid, p.machine.record().Name, context.Cause(ctx))
 	}
-	m := p.machine
-	m.mu.Lock()
-	if m.process == p {
-		m.process = nil
-	}
-	m.mu.Unlock()
+	p.bury()
 	return nil
 }
 
 // reset restarts the guest within its machine.
 func (p *process) reset(ctx context.Context) error {
 	for _, command := range []string{"system_reset", "cont"} {
-		if err := p.qmp.Do(ctx, command, nil, nil); err != nil {
+		if err := p.do(ctx, command, nil, nil); err != nil {
 			return err
 		}
 	}
@@ -453,8 +523,11 @@ func (p *process) reset(ctx context.Context) error {
 
 // resize tells the guest the size of a disk in MiB, whose volume has it already.
 func (p *process) resize(ctx context.Context, n, size int) error {
-	return p.qmp.Do(ctx, "block_resize", map[string]any{"node-name": "content" + strconv.Itoa(n), "size": int64(size) << 20}, nil)
+	return p.do(ctx, "block_resize", map[string]any{"node-name": "content" + strconv.Itoa(n), "size": int64(size) << 20}, nil)
 }
+
+// adoptTime is the usual Config.adopt.
+const adoptTime = 10 * time.Second
 
 // adopt finds the process of a machine that another driver started.
 func (m *machine) adopt(ctx context.Context) {
@@ -478,25 +551,36 @@ func (m *machine) adopt(ctx context.Context) {
 		log.Warn("the end of the machine's process cannot be watched", "process", pid, "error", err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+	ctx, cancel := context.WithTimeout(ctx, m.driver.cfg.adopt)
 	defer cancel()
-	var status struct{ Status string }
 	if err = p.connect(ctx); err == nil {
-		err = p.qmp.Do(ctx, "query-status", nil, &status)
+		err = p.settle(ctx)
 	}
-	switch {
-	case err != nil:
-		log.Error("the machine does not answer, and is ended", "process", pid, "error", err)
-	case status.Status == "prelaunch" && (m.rec.Spec == nil || !m.rec.Spec.StartPaused):
-		log.Warn("the machine was being started when its agent ended; it has not run, and is ended", "process", pid)
+	if err != nil {
+		log.Warn("the machine has a process that does not answer; it is left alone, and asked again", "process", pid, "error", err)
+	}
+	select {
+	case <-p.gone: // it was ended
 	default:
-		state := stateOf(status.Status)
-		p.now.Store(&state)
 		m.have(p)
-		return
 	}
-	_ = p.kill()
-	<-p.gone
+}
+
+// settle finds out what a process that another driver started does. One whose guest was not let go has not been started, and is ended.
+func (p *process) settle(ctx context.Context) error {
+	var status struct{ Status string }
+	if err := p.do(ctx, "query-status", nil, &status); err != nil {
+		return err
+	}
+	if spec := p.machine.record().Spec; status.Status == "prelaunch" && (spec == nil || !spec.StartPaused) {
+		p.machine.driver.cfg.Log.Warn("the machine was being started when its agent ended; it has not run, and is ended",
+			"instance", p.machine.record().Name, "uuid", p.machine.uuid, "process", p.pid)
+		return p.end(ctx)
+	}
+	state := stateOf(status.Status)
+	p.now.Store(&state)
+	signal(p.changed)
+	return nil
 }
 
 // letGo ends the connections and leaves the process alone.
@@ -505,9 +589,13 @@ func (m *machine) letGo() {
 	if p == nil {
 		return
 	}
-	p.let.Store(true)
-	_ = p.qmp.Close()
-	_ = p.serial.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.let = true
+	if p.qmp != nil {
+		_ = p.qmp.Close()
+		_ = p.serial.Close()
+	}
 }
 
 // awaitEnd has gone closed when a process ends that is no child.
