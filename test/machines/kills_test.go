@@ -36,7 +36,7 @@ func TestKills(t *testing.T) {
 		seed = n
 	}
 	t.Logf("DROVER_SEED=%d", seed)
-	k := &kills{site: newSite(t, "--agents"), rng: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // it is to be repeated
+	k := &kills{site: newSite(t, "--agents"), rng: rand.New(rand.NewPCG(seed, 1))}
 	k.offer()
 	for round := range rounds {
 		k.round(round)

@@ -17,7 +17,7 @@ func readConsole(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Querier.ReadConsole(ctx, instance, uint64(at), job.Seconds(seconds)) //nolint:gosec // it is not negative
+	return d.Querier.ReadConsole(ctx, instance, uint64(at), job.Seconds(seconds))
 }
 
 // typeConsole types on an instance's serial line.
