@@ -141,7 +141,7 @@ func Run(ctx context.Context, o Options) (err error) {
 			tell(o, systemd.Status(status))
 		},
 	}
-	o.Log.Info("the agent of a node is there", "node", id.node(), "data", o.Data)
+	o.Log.Info("the agent of a node is there", "node", id.node(), "data", o.Data, "hypervisor", driver.Kind())
 	tell(o, systemd.StateReady)
 	d.Run(ctx)
 	tell(o, systemd.StateStopping)

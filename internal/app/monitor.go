@@ -95,7 +95,7 @@ func (m *monitors) follow(ctx context.Context) error {
 // answer serves one node until ctx ends or its listener is closed.
 func (m *monitors) answer(ctx context.Context, node string, l *gate.Listener) {
 	n := mond.Node{
-		Name: node, Hypervisor: "fake", Inventory: m.c.keeper.Snapshot, Log: m.c.log,
+		Name: node, Hypervisor: m.c.keeper.Snapshot().Cluster().EnabledHypervisors[0], Inventory: m.c.keeper.Snapshot, Log: m.c.log,
 		Instances: func(ctx context.Context) ([]hypervisor.Instance, time.Time, error) {
 			return m.c.instancesOn(ctx, node)
 		},

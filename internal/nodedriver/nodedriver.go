@@ -33,6 +33,7 @@ type Settings struct {
 	QEMU        string `toml:"qemu"`
 	Accelerator string `toml:"accelerator"`
 	GuestUser   string `toml:"guest-user"`
+	Network     string `toml:"network"`
 }
 
 // Defaults are the settings of who says nothing: instances are pretended.
@@ -44,6 +45,7 @@ func (s *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&s.QEMU, "qemu", s.QEMU, "kvm: the program (default: qemu-system-x86_64 of the search path)")
 	f.StringVar(&s.Accelerator, "accelerator", s.Accelerator, "kvm: what QEMU runs guests by, kvm or tcg (default: kvm, if a guest that is tried comes up by it)")
 	f.StringVar(&s.GuestUser, "guest-user", s.GuestUser, "kvm: user that QEMU runs as, who should own nothing (default: nobody where this runs as root, else the same)")
+	f.StringVar(&s.Network, "network", s.Network, "kvm: what network cards are joined to: bridge (of the node, that their links name; takes root) or user (a network of its own each; default)")
 }
 
 // Arguments are the settings as flags, for another process that is to run instances likewise.
@@ -59,9 +61,12 @@ func (s *Settings) Arguments() (args []string) {
 	return args
 }
 
+// networks are what network cards can be joined to.
+var networks = []string{"user", "bridge"}
+
 // Values are those that a setting takes, for settings that take few.
 func Values() map[string][]string {
-	return map[string][]string{"hypervisor": kinds(), "accelerator": {"kvm", "tcg"}}
+	return map[string][]string{"hypervisor": kinds(), "accelerator": {"kvm", "tcg"}, "network": networks}
 }
 
 // Node is where a node is, for its driver.
@@ -131,11 +136,14 @@ func (s *Settings) Check() error {
 		return err
 	}
 	if s.Kind() != kvm.Kind {
-		for name, value := range map[string]string{"qemu": s.QEMU, "accelerator": s.Accelerator, "guest-user": s.GuestUser} {
+		for name, value := range map[string]string{"qemu": s.QEMU, "accelerator": s.Accelerator, "guest-user": s.GuestUser, "network": s.Network} {
 			if value != "" {
 				return fault.New(fault.Invalid, "%s: it is about hypervisor kvm, and would have no effect with %s", name, s.Kind()).At(name)
 			}
 		}
+	}
+	if s.Network != "" && !slices.Contains(networks, s.Network) {
+		return fault.New(fault.Invalid, "network: there is no %q", s.Network).At("network").WithHint("one of: %s", strings.Join(networks, ", "))
 	}
 	if !slices.Contains([]string{"", "kvm", "tcg"}, s.Accelerator) {
 		return fault.New(fault.Invalid, "accelerator: there is no %q", s.Accelerator).At("accelerator").WithHint("one of: kvm, tcg; or leave it out, and a guest is tried")
@@ -181,6 +189,6 @@ func openKVM(ctx context.Context, s Settings, n Node) (hypervisor.Driver, error)
 		return nil, err
 	}
 	return kvm.Open(ctx, kvm.Config{
-		Dir: n.Dir, Volumes: storage.Pools{disks}, QEMU: s.QEMU, Accelerator: s.Accelerator, User: s.GuestUser, Log: cmp.Or(n.Log, slog.New(slog.DiscardHandler)),
+		Dir: n.Dir, Volumes: storage.Pools{disks}, QEMU: s.QEMU, Accelerator: s.Accelerator, User: s.GuestUser, Bridges: s.Network == "bridge", Log: cmp.Or(n.Log, slog.New(slog.DiscardHandler)),
 	})
 }

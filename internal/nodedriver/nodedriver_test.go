@@ -49,12 +49,12 @@ func TestADirectoryIsOfOneKind(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	for _, good := range []Settings{{}, Defaults(), {Hypervisor: "kvm"}, {Hypervisor: "kvm", Accelerator: "tcg", GuestUser: "nobody", QEMU: "/usr/bin/kvm"}} {
+	for _, good := range []Settings{{}, Defaults(), {Hypervisor: "kvm"}, {Hypervisor: "kvm", Accelerator: "tcg", GuestUser: "nobody", QEMU: "/usr/bin/kvm", Network: "bridge"}} {
 		if err := good.Check(); err != nil {
 			t.Errorf("%+v: %v", good, err)
 		}
 	}
-	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}} {
+	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}, {Hypervisor: "kvm", Network: "wifi"}, {Hypervisor: "fake", Network: "bridge"}} {
 		if err := bad.Check(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}

@@ -23,7 +23,7 @@ func TestAFirstMachine(t *testing.T) {
 	if err := os.Symlink(filepath.Dir(filepath.Dir(guest.Kernel)), filepath.Join(cache, "drover", "guest")); err != nil {
 		t.Fatal(err)
 	}
-	s := &site{T: t, bin: testkit.Build(t), data: t.TempDir()}
+	s := &site{TB: t, bin: testkit.Build(t), data: t.TempDir()}
 	t.Cleanup(s.endGuests)
 	cmd := exec.CommandContext(t.Context(), s.bin, "dev", "--hypervisor", "kvm", "--accelerator", "tcg", "--data", s.data, "--rapi", "127.0.0.1:0")
 	cmd.Env, cmd.Stderr = append(os.Environ(), "XDG_CACHE_HOME="+cache), t.Output()

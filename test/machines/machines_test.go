@@ -21,7 +21,7 @@ import (
 
 // site is a cluster whose nodes run virtual machines.
 type site struct {
-	*testing.T
+	testing.TB
 	bin, data string
 	args      []string
 	dev       *testkit.Dev
@@ -32,7 +32,7 @@ func newSite(t *testing.T, args ...string) *site {
 	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
 		testkit.Missingf(t, "qemu-system-x86_64 is not installed")
 	}
-	s := &site{T: t, bin: testkit.Build(t), data: t.TempDir(), args: args}
+	s := &site{TB: t, bin: testkit.Build(t), data: t.TempDir(), args: args}
 	t.Cleanup(s.endGuests)
 	s.begin()
 	return s

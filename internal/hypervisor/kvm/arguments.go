@@ -11,7 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor"
 )
 
-// The descriptors that a QEMU finds open, from the first behind the usual three; disks follow, and then the kernel and its first disk.
+// The descriptors that a QEMU finds open, from the first behind the usual three; disks follow, then the kernel and its first disk, then taps.
 const (
 	monitorFD = 3 + iota
 	serialFD
@@ -27,6 +27,8 @@ type setup struct {
 	accelerator string
 	// oneThread has all processors of the guest, and what it does with its devices, in one thread.
 	oneThread bool
+	// bridges: network cards are joined to the node's bridges, by taps that are open; else each has a network of its own.
+	bridges bool
 }
 
 // sandbox denies QEMU whatever it does not need once it runs: other programs, other users, old system calls.
@@ -140,6 +142,17 @@ func bootArguments(spec *hypervisor.Spec, p params, _ setup) ([]string, error) {
 	return args, nil
 }
 
+// bootFiles are the files that a machine starts from, by the parameters that name them.
+func bootFiles(p params) (names []string) {
+	for _, name := range []string{"kernel_path", "initrd_path"} {
+		if p.text(name) == "" {
+			break // a first disk is nothing without a kernel
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
 // opened is the path of a file that is open already.
 func opened(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
@@ -226,8 +239,12 @@ func nicArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error)
 			}
 			device["mac"] = nic.MAC
 		}
+		end := map[string]any{"type": "user", "id": "net" + strconv.Itoa(n)}
+		if with.bridges {
+			end["type"], end["fd"] = "tap", strconv.Itoa(firstDiskFD+len(spec.Disks)+len(bootFiles(p))+n)
+		}
 		args = append(args,
-			"-netdev", object(map[string]any{"type": "user", "id": "net" + strconv.Itoa(n)}),
+			"-netdev", object(end),
 			"-device", object(plugged(with, len(spec.Disks)+n, device)))
 	}
 	return args, nil

@@ -47,6 +47,8 @@ func TestArguments(t *testing.T) {
 			"cpu_type": "qemu64,+ssse3", "cpu_cores": 1.0, "acpi": false, "reboot_behavior": "exit"}}, setup{machine: "pc-q35-7.2", accelerator: "tcg", oneThread: true}},
 		{"of before, without a serial line", hypervisor.Spec{Name: "three", UUID: uuid, Memory: 128, VCPUs: 1, Disks: disks[:1], NICs: nics, Params: map[string]any{
 			"kernel_path": "", "serial_console": false, "disk_cache": "none", "disk_discard": "ignore", "nic_type": "e1000"}}, setup{machine: "pc-i440fx-7.2", accelerator: "tcg"}},
+		{"on a bridge", hypervisor.Spec{Name: "four", UUID: uuid, Memory: 128, VCPUs: 1, Disks: disks[:1], NICs: nics, Params: map[string]any{
+			"kernel_path": "/boot/vmlinuz", "initrd_path": "/boot/initrd"}}, setup{machine: "pc-q35-7.2", accelerator: "kvm", bridges: true}},
 	} {
 		args, err := arguments(&c.spec, c.with)
 		if err != nil {

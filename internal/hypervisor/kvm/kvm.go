@@ -12,6 +12,7 @@
 //   - A guest that ended itself is told from one that was ended, also by a driver that was away (TestAGuestThatEndsItself).
 //   - Nothing that comes from elsewhere becomes an option of QEMU (TestNothingBecomesAnOption).
 //   - QEMU opens no file: it is handed its disks, and its user has no rights (TestAGuestHasNoRights).
+//   - What a machine is joined to a bridge by is gone when the machine is (TestBridges).
 //   - The machine type of a thing never changes once it was started, so that the guest finds the same devices (TestMachineTypesArePinned).
 package kvm
 
@@ -60,6 +61,9 @@ type Config struct {
 	Accelerator string
 	// User has QEMU run as another user, who should own nothing; empty is nobody if the agent is root, and the agent's own user else.
 	User string
+	// Bridges joins network cards to the bridges of the node that their links name, which takes root; else each has a network of its own, by
+	// which it gets out.
+	Bridges bool
 	// OneThread keeps an emulated guest to one thread, which is easier on a machine with more guests than processors.
 	OneThread bool
 	// Log is told what the driver finds; nil for nobody.

@@ -34,7 +34,9 @@ type node struct {
 	*testing.T
 	dir   string
 	adopt time.Duration
-	last  *Driver
+	// bridges is Config.Bridges.
+	bridges bool
+	last    *Driver
 }
 
 func newNode(t *testing.T) *node {
@@ -54,7 +56,7 @@ func (n *node) open() *Driver {
 	if err != nil {
 		n.Fatal(err)
 	}
-	n.last, err = Open(n.Context(), Config{adopt: n.adopt, Dir: n.dir, Volumes: storage.Pools{disks}, Accelerator: "tcg", OneThread: true, Log: slog.New(slog.NewTextHandler(n.Output(), nil))})
+	n.last, err = Open(n.Context(), Config{adopt: n.adopt, Bridges: n.bridges, Dir: n.dir, Volumes: storage.Pools{disks}, Accelerator: "tcg", OneThread: true, Log: slog.New(slog.NewTextHandler(n.Output(), nil))})
 	if err != nil {
 		n.Fatal(err)
 	}

@@ -226,7 +226,7 @@ func (m *machine) start(ctx context.Context, spec *hypervisor.Spec) (bool, error
 	if err := m.chooseType(&next); err != nil {
 		return false, err
 	}
-	with := setup{machine: next.Machine, accelerator: m.driver.accelerator(spec), oneThread: m.driver.cfg.OneThread}
+	with := setup{machine: next.Machine, accelerator: m.driver.accelerator(spec), oneThread: m.driver.cfg.OneThread, bridges: m.driver.cfg.Bridges}
 	args, err := arguments(spec, with)
 	if err != nil {
 		return false, err

@@ -24,7 +24,7 @@ const (
 	migrations = "machines are not moved while they run"
 	ofSPICE    = "it is about SPICE, which is not there (spice_bind)"
 	ofVNC      = "it is about VNC, which is not there (vnc_bind_address)"
-	ofTaps     = "it is about bridges, and networks are in user mode"
+	ofTaps     = "QEMU itself moves what comes over a bridge, in one queue"
 )
 
 // parameters is the table of all that the reference has for kvm. docs/compat/kvm.md tells it to people.

@@ -154,12 +154,18 @@ func (m *machine) openFiles(ctx context.Context, spec *hypervisor.Spec) (files [
 		}
 		files = append(files, f)
 	}
-	for _, name := range []string{"kernel_path", "initrd_path"} {
-		path := params(spec.Params).text(name)
-		if path == "" {
-			break // a first disk is nothing without a kernel
+	for _, name := range bootFiles(params(spec.Params)) {
+		f, err := m.openBoot(name, params(spec.Params).text(name))
+		if err != nil {
+			return files, err
 		}
-		f, err := m.openBoot(name, path)
+		files = append(files, f)
+	}
+	if !m.driver.cfg.Bridges {
+		return files, nil
+	}
+	for n := range spec.NICs {
+		f, err := openTap(ctx, n, &spec.NICs[n])
 		if err != nil {
 			return files, err
 		}
