@@ -17,16 +17,22 @@ func collectorGoal() uint64 {
 // TestSpareGarbageIsNoMemory asks the collector when it will collect, and the system how much memory the
 // process has. The race detector, which would touch it, is run with -short.
 func TestSpareGarbageIsNoMemory(t *testing.T) {
-	goal, memory := collectorGoal(), resident(t, "RssAnon")
-	release := spareGarbage()
-	if more := collectorGoal() - goal; more < spare {
-		t.Errorf("the collector waits for %d bytes more", more)
+	touched := 0
+	for range 3 { // the runtime clears what was in use before, which a stretch as long as this seldom was: on a busy machine, once in forty times
+		goal, memory := collectorGoal(), resident(t, "RssAnon")
+		release := spareGarbage()
+		if more := collectorGoal() - goal; more < spare {
+			t.Errorf("the collector waits for %d bytes more", more)
+		}
+		more := resident(t, "RssAnon") - memory
+		release()
+		if more := int64(collectorGoal()) - int64(goal); more > spare/2 {
+			t.Errorf("when released, the collector still waits for %d bytes more", more)
+		}
+		if more <= spare/1024/4 || testing.Short() {
+			return
+		}
+		touched = int(more)
 	}
-	if more := resident(t, "RssAnon") - memory; more > spare/1024/4 && !testing.Short() {
-		t.Errorf("%d kB more in memory", more)
-	}
-	release()
-	if more := int64(collectorGoal()) - int64(goal); more > spare/2 {
-		t.Errorf("when released, the collector still waits for %d bytes more", more)
-	}
+	t.Errorf("%d kB more in memory", touched)
 }

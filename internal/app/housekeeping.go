@@ -11,10 +11,6 @@ import (
 // controllerItself is who does what nobody asked for.
 var controllerItself = queue.By{Account: reason.Account{Surface: "controller", Name: "drover"}}
 
-// DefaultArchiveAfter is how long ended jobs stay among the others, unless
-// Options say otherwise; then they move to the archive, where they stay.
-const DefaultArchiveAfter = 6 * time.Hour
-
 const (
 	// archiveEvery is how often it is looked for jobs to archive.
 	archiveEvery = 5 * time.Minute

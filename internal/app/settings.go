@@ -225,6 +225,10 @@ func (s settings) differences(other settings) []string {
 	return out
 }
 
+// DefaultArchiveAfter is how long ended jobs stay among the others, unless
+// Options say otherwise; then they move to the archive, where they stay.
+const DefaultArchiveAfter = 6 * time.Hour
+
 // devDefaults are those of `drover dev`: a cluster to try things on.
 func devDefaults() settings {
 	return settings{

@@ -40,9 +40,6 @@ type List struct {
 	Extra func(cmd *cobra.Command) func(fields []string, filter qlang.Node) ([]string, qlang.Node)
 }
 
-// The lists.
-var ()
-
 // Options are the options that all lists share.
 type Options struct {
 	Fields, separator, Filter, units string
