@@ -25,6 +25,8 @@ type Dev struct {
 		Password string `json:"rapi_password"`
 		LUXI     string `json:"luxi"`
 		Peer     string `json:"peer"`
+		// AgentAddress is where agents of nodes are taken in.
+		AgentAddress string `json:"agent_address"`
 		// Agents are the processes of nodes, by name.
 		Agents map[string]int `json:"agents"`
 		// Where servers are made, with an account for that.

@@ -2,6 +2,7 @@ package machines
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -23,8 +24,10 @@ import (
 type site struct {
 	testing.TB
 	bin, data string
-	args      []string
-	dev       *testkit.Dev
+	// nodes is where the nodes are, if not below data.
+	nodes string
+	args  []string
+	dev   *testkit.Dev
 }
 
 func newSite(t *testing.T, args ...string) *site {
@@ -44,10 +47,12 @@ func (s *site) begin() {
 	s.dev = testkit.StartDev(s, s.bin, s.data, append(args, s.args...)...)
 }
 
+func (s *site) nodesDir() string { return cmp.Or(s.nodes, filepath.Join(s.data, "nodes")) }
+
 // guests are the processes of guests, which are found by the lock that each holds.
 func (s *site) guests() []int {
 	s.Helper()
-	return s.holders(filepath.Join(s.data, "nodes", "*", "kvm", "*", "held"))
+	return s.holders(filepath.Join(s.nodesDir(), "*", "kvm", "*", "held"))
 }
 
 // holders are the processes that have one of these files open, other than this one.
@@ -84,7 +89,7 @@ func (s *site) endGuests() {
 // offer has the nodes know an operating system whose disks start.
 func (s *site) offer() {
 	s.Helper()
-	nodes, err := filepath.Glob(filepath.Join(s.data, "nodes", "*"))
+	nodes, err := filepath.Glob(filepath.Join(s.nodesDir(), "*"))
 	if err != nil || len(nodes) == 0 {
 		s.Fatal("there is no node", err)
 	}
