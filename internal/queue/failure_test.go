@@ -16,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // brief is how long the queue bears a failing store in tests that wait for its
@@ -99,18 +100,21 @@ func TestAnOutageOfTheStoreIsOutlasted(t *testing.T) {
 			r.began(ends, 0)
 			r.began(goes, 0)
 			over := faulty.Outage(err)
-			r.finish(ends, 0, nil)                                                         // which cannot be stored
-			for _, want := range []string{"was not confirmed in time", "is tried again"} { // the second is not taken in
+			for _, want := range []string{"was not confirmed in time", "is tried again"} { // the second is not taken in, for the first has shown the outage
 				_, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay), Key: "twice"})
 				if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), want) {
 					t.Errorf("a submission is told %v, not %q", err, want)
 				}
 			}
+			r.finish(ends, 0, nil) // which cannot be stored
 			if err := r.q.Health(); err == nil {
 				t.Error("all is said to be well")
 			}
 			over()
 			r.status(ends, job.Success)
+			for limit := time.Now().Add(testkit.Patience()); r.q.Health() != nil && time.Now().Before(limit); { // what is stored is seen a moment before the queue hears of it
+				time.Sleep(time.Millisecond)
+			}
 			id := r.submit(delay)
 			r.finish(goes, 0, nil)
 			r.status(goes, job.Success)
