@@ -32,7 +32,7 @@ func TestSpareGarbageIsNoMemory(t *testing.T) {
 		if more <= spare/1024/4 || testing.Short() {
 			return
 		}
-		touched = int(more)
+		touched = more
 	}
 	t.Errorf("%d kB more in memory", touched)
 }

@@ -67,7 +67,7 @@ func (s *site) startByJob(c *luxiwire.Client) time.Duration {
 	s.Helper()
 	began := time.Now()
 	var id int
-	if err := c.Call(s.Context(), "SubmitJob", []any{[]any{map[string]any{"OP_ID": "OP_INSTANCE_STARTUP", "instance_name": "one.example"}}}, &id); err != nil {
+	if err := c.Call(s.Context(), "SubmitJob", []any{[]any{map[string]any{"OP_ID": "OP_INSTANCE_STARTUP", "instance_name": "one.example", "reason": []any{}}}}, &id); err != nil {
 		s.Fatal(err)
 	}
 	for status := any("queued"); ; {
