@@ -46,11 +46,20 @@ func (l *Line) Write(p []byte) (int, error) {
 // kept is the end of what is in memory.
 func (l *Line) kept() []byte { return l.ring[max(0, len(l.ring)-Kept):] }
 
-// Attach says where keys go from now on; nil when nobody is there to take them.
+// Attach says where keys go from now on.
 func (l *Line) Attach(keys io.Writer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.keys = keys
+}
+
+// Detach says that nobody takes keys there any more. Where another one takes them by now, it goes on.
+func (l *Line) Detach(keys io.Writer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.keys == keys {
+		l.keys = nil
+	}
 }
 
 // ErrNobodyThere is the error about keys for a machine that does not run.

@@ -88,7 +88,13 @@ func TestKeys(t *testing.T) {
 	if err := l.Type([]byte("root\n")); err != nil || keys.String() != "root\n" {
 		t.Error(keys.String(), err)
 	}
-	l.Attach(nil)
+	var next bytes.Buffer
+	l.Attach(&next)
+	l.Detach(&keys) // who goes late takes nobody's place away
+	if err := l.Type([]byte("x")); err != nil || next.String() != "x" {
+		t.Error(next.String(), err)
+	}
+	l.Detach(&next)
 	if err := l.Type([]byte("x")); !errors.Is(err, ErrNobodyThere) {
 		t.Error(err)
 	}

@@ -273,8 +273,9 @@ func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, args []string,
 		m.have(p)
 		return nil
 	}
-	_ = syscall.Kill(p.pid, syscall.SIGKILL) // it is a child that has not been waited for, or gone
+	_ = p.kill()
 	<-p.gone
+	p.disconnect()
 	return fault.New(fault.Failed, "QEMU for instance %s did not start: %s", spec.Name, m.complaint(err)).
 		WithHint("%s has what it said", filepath.Join(m.dir, complainFile))
 }
@@ -394,14 +395,23 @@ func (p *process) follow(monitor *qmp.Client) {
 			}
 			cancel()
 		case <-monitor.Done():
-			m.line.Attach(nil)
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			_ = p.serial.Close()
-			p.qmp = nil
+			p.disconnect()
 			return
 		}
 	}
+}
+
+// disconnect ends the connections to the process, if there are any.
+func (p *process) disconnect() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.qmp == nil {
+		return
+	}
+	p.machine.line.Detach(p.serial)
+	_ = p.qmp.Close()
+	_ = p.serial.Close()
+	p.qmp = nil
 }
 
 // reconnect tries to reach a process that was silent.
@@ -596,12 +606,9 @@ func (m *machine) letGo() {
 		return
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.let = true
-	if p.qmp != nil {
-		_ = p.qmp.Close()
-		_ = p.serial.Close()
-	}
+	p.mu.Unlock()
+	p.disconnect()
 }
 
 // awaitEnd has gone closed when a process ends that is no child.
