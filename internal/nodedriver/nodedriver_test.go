@@ -71,6 +71,19 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+func TestPresent(t *testing.T) {
+	for path, want := range map[string]fault.Code{"/bin/sh": "", "/nonexistent/qemu": fault.Environment} {
+		s := Settings{Hypervisor: "kvm", QEMU: path}
+		if err := s.Present(); fault.CodeOf(err) != want {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	s := Defaults()
+	if err := s.Present(); err != nil {
+		t.Errorf("what pretends needs nothing: %v", err)
+	}
+}
+
 // TestParamsAreParameters: what new clusters get is known to the reference.
 func TestParamsAreParameters(t *testing.T) {
 	for _, k := range table {

@@ -29,11 +29,11 @@ func Write(path string, text []byte) error {
 		}
 		return err
 	}
-	return flush(filepath.Dir(path))
+	return Flush(filepath.Dir(path))
 }
 
-// flush has the names of a directory on disk.
-func flush(dir string) error {
+// Flush has the names of a directory on disk.
+func Flush(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -326,8 +326,14 @@ func TestAdoption(t *testing.T) {
 	if changed, err := d.Start(t.Context(), spec); err != nil || changed {
 		t.Errorf("it runs already: %v, %v", changed, err)
 	}
+	if count := Running(n.dir); count != 1 {
+		t.Errorf("%d machines are said to run", count)
+	}
 	if changed, err := d.Stop(t.Context(), one, hypervisor.Stop{Timeout: testkit.Patience()}); err != nil || !changed {
 		t.Errorf("Stop: %v, %v", changed, err)
+	}
+	if count := Running(n.dir); count != 0 {
+		t.Errorf("%d machines are said to run", count)
 	}
 }
 
@@ -563,5 +569,47 @@ func TestNoQEMU(t *testing.T) {
 	_, err = Open(t.Context(), Config{Dir: t.TempDir(), QEMU: "/bin/false"})
 	if !fault.Is(err, fault.Environment) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestAnotherHypervisor: what is of another kind is not run by this one.
+func TestAnotherHypervisor(t *testing.T) {
+	n := newNode(t)
+	d := n.open()
+	for kind, want := range map[string]fault.Code{"fake": fault.Unsupported, "xen-pvm": fault.Unsupported, Kind: ""} {
+		spec := n.guest(d)
+		spec.Hypervisor = kind
+		if _, err := d.Start(t.Context(), spec); fault.CodeOf(err) != want {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if _, err := d.Stop(t.Context(), one, hypervisor.Stop{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// watched looks at what is written down when a disk is made.
+type watched struct {
+	Volumes
+	dir string
+	t   *testing.T
+}
+
+func (w watched) Ensure(ctx context.Context, template, id string, size int) (made, grown bool, err error) {
+	r, err := readRecord(filepath.Join(w.dir, "kvm", uuid))
+	if err != nil || diskIndex(r.Disks, id) < 0 {
+		w.t.Errorf("disk %s is made before it is written down: %v", id, err)
+	}
+	return w.Volumes.Ensure(ctx, template, id, size)
+}
+
+// TestNothingIsMadeThatNobodyKnows: a driver that is killed while it makes disks leaves none that is not in its files.
+func TestNothingIsMadeThatNobodyKnows(t *testing.T) {
+	n := newNode(t)
+	d := n.open()
+	d.cfg.Volumes = watched{d.cfg.Volumes, n.dir, t}
+	disks := []hypervisor.Disk{{UUID: "a", Size: 1}, {UUID: "b", Size: 1}}
+	if _, err := d.Prepare(t.Context(), one, hypervisor.Mark{}, disks); err != nil {
+		t.Fatal(err)
 	}
 }

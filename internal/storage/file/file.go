@@ -18,6 +18,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/storage"
+	"github.com/drover-project/drover/internal/wholefile"
 )
 
 const (
@@ -103,21 +104,12 @@ func (d *Driver) make(id string, size int) error {
 		}
 	}
 	if err == nil {
-		err = d.flush()
+		err = wholefile.Flush(d.dir)
 	}
 	if err != nil {
 		return fault.New(fault.Environment, "cannot make disk %s: %w", id, err)
 	}
 	return nil
-}
-
-// flush has the names of the directory on disk.
-func (d *Driver) flush() error {
-	f, err := os.Open(d.dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // room refuses what does not fit any more.
@@ -145,7 +137,7 @@ func (d *Driver) Remove(ctx context.Context, id string) (bool, error) {
 	case err != nil:
 		return false, fault.New(fault.Environment, "cannot remove disk %s: %w", id, err)
 	}
-	if err := d.flush(); err != nil {
+	if err := wholefile.Flush(d.dir); err != nil {
 		return false, fault.New(fault.Environment, "cannot remove disk %s: %w", id, err)
 	}
 	return true, nil
