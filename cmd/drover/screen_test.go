@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -14,7 +13,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"golang.org/x/sys/unix"
+
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // onScreen carries a program out on a terminal of 80 columns and 24 lines, and takes keys and
@@ -30,7 +30,7 @@ func onScreen(ts *testscript.TestScript, neg bool, args []string) {
 	const limit = time.Minute
 	ctx, stop := context.WithTimeout(context.Background(), limit)
 	defer stop()
-	ours, theirs, err := openTerminal()
+	ours, theirs, err := testkit.Terminal()
 	ts.Check(err)
 	defer ours.Close() //nolint:errcheck // nothing was kept in it
 	cmd := exec.CommandContext(ctx, programIn(ts, command[0]), command[1:]...)
@@ -66,26 +66,6 @@ func keyOf(name string) string {
 		return sent
 	}
 	return name
-}
-
-// openTerminal opens a pair: what a person has before them, and what a program has.
-func openTerminal() (ours, theirs *os.File, err error) {
-	if ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
-		return nil, nil, err
-	}
-	fd := int(ours.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		return nil, nil, err
-	}
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
-		return nil, nil, err
-	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		return nil, nil, err
-	}
-	theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	return ours, theirs, err
 }
 
 // printed is what a program has shown, without the commands to the terminal.

@@ -164,6 +164,41 @@ func (s *site) key(instance, keys string) {
 	}
 }
 
+// sits has somebody sit down before an instance at a terminal, see what it said, type, see that, and leave.
+func (s *site) sits(instance string) {
+	s.Helper()
+	ours, theirs, err := testkit.Terminal()
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = ours.Close() }()
+	cmd := exec.CommandContext(s.Context(), s.bin, "instance", "console", instance)
+	cmd.Env = append(os.Environ(), "TERM=xterm", "DROVER_LUXI="+filepath.Join(s.data, "luxi.sock"))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := errors.Join(cmd.Start(), theirs.Close()); err != nil {
+		s.Fatal(err)
+	}
+	late := time.AfterFunc(testkit.Patience(), func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	shown := ""
+	for _, step := range [][2]string{{"GUEST-UP", "y"}, {"y", "\x1d"}} {
+		for chunk := make([]byte, 1024); !strings.Contains(shown, step[0]); {
+			n, err := ours.Read(chunk)
+			if shown += string(chunk[:n]); err != nil {
+				s.Fatalf("%q is not shown, but %q: %v, %v", step[0], shown, err, cmd.Wait())
+			}
+		}
+		_, shown, _ = strings.Cut(shown, step[0])
+		if _, err := ours.WriteString(step[1]); err != nil {
+			s.Fatal(err)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		s.Errorf("who leaves is told %v", err)
+	}
+}
+
 // status is what a list says of an instance.
 func (s *site) status(instance string) string {
 	s.Helper()
@@ -221,6 +256,8 @@ func aMachineLives(t *testing.T, s *site) {
 	if text := s.drover("instance", "log", "one.example"); !strings.Contains(text, "GUEST-UP") {
 		t.Errorf("the log is %q", text)
 	}
+	s.sits("one.example")
+	at = s.await("one.example", "y", at)
 	var log struct{ Text string }
 	if err := json.Unmarshal([]byte(s.drover("instance", "log", "one.example", "--output", "json")), &log); err != nil || !strings.Contains(log.Text, "GUEST-UP") {
 		t.Errorf("the log as data is %+v, %v", log, err)
