@@ -233,13 +233,13 @@ func TestInstallRunsTheScript(t *testing.T) {
 	writeOS(t, a, "failing", map[string]string{"ganeti_api_version": "20\n",
 		"create": "#!/bin/sh\necho create script fails on purpose\nexit 1\n"})
 	spec := hypervisor.Spec{UUID: "uuid", Name: "one", Disks: []hypervisor.Disk{{UUID: "d", Size: 8}}}
-	if err := a.Install(t.Context(), Order{}, spec, "works+v", map[string]string{"color": "red"}); err != nil {
+	if err := a.Install(t.Context(), Order{}, spec, "works+v", map[string]string{"color": "red"}, func(string) {}); err != nil {
 		t.Error("works:", err)
 	}
-	if err := a.Install(t.Context(), Order{}, spec, "noop+default", nil); err != nil {
+	if err := a.Install(t.Context(), Order{}, spec, "noop+default", nil, func(string) {}); err != nil {
 		t.Error("noop:", err)
 	}
-	err := a.Install(t.Context(), Order{}, spec, "failing", nil)
+	err := a.Install(t.Context(), Order{}, spec, "failing", nil, func(string) {})
 	want := "OS create script failed (exited with exit code 1), last lines in the log file:\ncreate script fails on purpose"
 	if !fault.Is(err, fault.Failed) || err.Error() != want {
 		t.Errorf("failing: %v", err)

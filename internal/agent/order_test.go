@@ -134,7 +134,7 @@ func TestAScriptEndsBeforeTheNextLeaderActs(t *testing.T) {
 		order.Step++
 		done := make(chan error, 1)
 		go func() {
-			done <- former.Install(t.Context(), order, hypervisor.Spec{UUID: "uuid", Name: "one"}, "os", nil)
+			done <- former.Install(t.Context(), order, hypervisor.Spec{UUID: "uuid", Name: "one"}, "os", nil, func(string) {})
 		}()
 		for limit := time.After(testkit.Patience()); ; {
 			if _, err := os.Stat(pipe + ".begun"); err == nil {
@@ -185,7 +185,7 @@ func TestARelativeDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	a := tasked(t, "node")
 	writeOS(t, a, "os", map[string]string{"ganeti_api_version": "20\n", "create": "#!/bin/sh\npwd\n"})
-	if err := a.Install(t.Context(), Order{Epoch: 1}, hypervisor.Spec{UUID: "uuid", Name: "one"}, "os", nil); err != nil {
+	if err := a.Install(t.Context(), Order{Epoch: 1}, hypervisor.Spec{UUID: "uuid", Name: "one"}, "os", nil, func(string) {}); err != nil {
 		t.Error(err)
 	}
 	if err := a.RunTask(t.Context(), Order{Epoch: 1}, aTask(1, "shell", map[string]any{"cmd": "true", "cwd": "/"}), func(string) {}); err != nil {

@@ -26,8 +26,8 @@ const (
 // whose disks are prepared. The name may carry a variant; params are the
 // parameters for the script. When ctx ends, the script is killed with all that
 // it started. What it started is not waited for when it ends by itself. A controller that cannot be sure that it leads ends it, too,
-// and when it is sure again the script begins anew, as it would under the next leader.
-func (a *Agent) Install(ctx context.Context, order Order, spec hypervisor.Spec, name string, params map[string]string) error {
+// and when it is sure again the script begins anew, as it would under the next leader, which log is told.
+func (a *Agent) Install(ctx context.Context, order Order, spec hypervisor.Spec, name string, params map[string]string, log func(line string)) error {
 	claim := effect.Claim{
 		Order: order, Of: thing(spec.Name), Kind: effect.Script, What: "install instance " + spec.Name,
 		Name: fmt.Sprintf("job %d, opcode %d: install %s", order.Job, order.Opcode, spec.UUID),
@@ -40,6 +40,7 @@ func (a *Agent) Install(ctx context.Context, order Order, spec hypervisor.Spec, 
 		if err := a.cfg.Lead.Await(ctx); err != nil {
 			return killed(err)
 		}
+		log("The script was ended, for the controller was not sure for a while that it leads; it begins anew")
 	}
 }
 

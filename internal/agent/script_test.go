@@ -24,7 +24,9 @@ func installing(ctx context.Context, t *testing.T, script string) error {
 	a := testAgent(t)
 	writeOS(t, a, "os", map[string]string{"ganeti_api_version": "20\n", "create": "#!/bin/sh\n" + script})
 	done := make(chan error, 1)
-	go func() { done <- a.Install(ctx, Order{}, hypervisor.Spec{UUID: "uuid", Name: "one"}, "os", nil) }()
+	go func() {
+		done <- a.Install(ctx, Order{}, hypervisor.Spec{UUID: "uuid", Name: "one"}, "os", nil, func(string) {})
+	}()
 	select {
 	case err := <-done:
 		return err

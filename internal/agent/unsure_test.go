@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ type unsure struct {
 	lead   effect.Lead
 	again  string     // the file with which the script succeeds
 	result chan error // of the installation
+	told   []string   // of it, to be read behind its result
 }
 
 // installUnsure returns when the script has ended, with all that it started.
@@ -44,7 +46,7 @@ func installUnsure(ctx context.Context, t *testing.T) *unsure {
 	script := fmt.Sprintf("#!/bin/sh\ntest -e %s && exit 0\nexec 3> %s\necho begun >&3\nsleep 600\n", u.again, pipe)
 	writeOS(t, a, "os", map[string]string{"ganeti_api_version": "20\n", "create": script})
 	go func() {
-		u.result <- a.Install(ctx, Order{Epoch: 1, Job: 1, Step: 1}, hypervisor.Spec{UUID: "uuid", Name: "one"}, "os", nil)
+		u.result <- a.Install(ctx, Order{Epoch: 1, Job: 1, Step: 1}, hypervisor.Spec{UUID: "uuid", Name: "one"}, "os", nil, func(line string) { u.told = append(u.told, line) })
 	}()
 	r, err := os.Open(pipe) // when the script opens it
 	if err == nil {
@@ -72,6 +74,9 @@ func TestAScriptBeginsAnewWhenItsLeaderIsSureAgain(t *testing.T) {
 	u.sure(time.Hour)
 	if err := <-u.result; err != nil {
 		t.Errorf("a script that was ended while its controller was not sure: %v", err)
+	}
+	if len(u.told) != 1 || !strings.Contains(u.told[0], "begins anew") {
+		t.Errorf("its job is told %q", u.told)
 	}
 }
 

@@ -190,8 +190,8 @@ var (
 	callDrop = call[toDrop, none]{name: "drop", lasts: true, do: func(ctx context.Context, n Served, a toDrop, _ func(string)) (none, error) {
 		return none{}, n.Drop(ctx, a.Order, a.Thing, a.Disks)
 	}}
-	callInstall = call[toInstall, none]{name: "install", lasts: true, do: func(ctx context.Context, n Served, a toInstall, _ func(string)) (none, error) {
-		return none{}, n.Install(ctx, a.Order, plain(a.Spec), a.OS, a.Params)
+	callInstall = call[toInstall, none]{name: "install", lasts: true, do: func(ctx context.Context, n Served, a toInstall, log func(string)) (none, error) {
+		return none{}, n.Install(ctx, a.Order, plain(a.Spec), a.OS, a.Params, log)
 	}}
 	callStart = call[toRun, none]{name: "start", lasts: true, do: func(ctx context.Context, n Served, a toRun, _ func(string)) (none, error) {
 		return none{}, n.Start(ctx, a.Order, plain(a.Spec), a.Trail)

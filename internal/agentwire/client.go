@@ -401,8 +401,8 @@ func (c *Client) Drop(ctx context.Context, order agent.Order, of hypervisor.Thin
 }
 
 // Install runs a creation script.
-func (c *Client) Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string) error {
-	_, err := callInstall.ask(ctx, c, toInstall{order, spec, os, params}, quiet)
+func (c *Client) Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(string)) error {
+	_, err := callInstall.ask(ctx, c, toInstall{order, spec, os, params}, log)
 	return err
 }
 

@@ -151,7 +151,9 @@ func installing(ctx context.Context, r *nodetest.Rig) (begun, on *nodetest.Pipe,
 	begun, on, count = r.Pipe(), r.Pipe(), r.TempDir()+"/count"
 	r.OS("slow", fmt.Sprintf("echo x >> %s\nexec 3> %s\necho begun >&3\nread x < %s\n", count, begun.Path, on.Path))
 	result = make(chan error, 1)
-	go func() { result <- r.Node.Install(ctx, nodetest.Order(1, 1), nodetest.Spec(nodetest.One), "slow", nil) }()
+	go func() {
+		result <- r.Node.Install(ctx, nodetest.Order(1, 1), nodetest.Spec(nodetest.One), "slow", nil, func(string) {})
+	}()
 	begun.Begun()
 	return begun, on, count, result
 }

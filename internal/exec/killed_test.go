@@ -58,11 +58,11 @@ type stoppedOnly struct {
 	t *testing.T
 }
 
-func (n stoppedOnly) Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string) error {
+func (n stoppedOnly) Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(string)) error {
 	if i, err := n.Instance(ctx, spec.Thing()); err == nil && i.Active() {
 		n.t.Errorf("%s is installed while it runs", spec.Name)
 	}
-	return n.anyNode.Install(ctx, order, spec, os, params)
+	return n.anyNode.Install(ctx, order, spec, os, params, log)
 }
 
 // term is one controller that carries an opcode out, or goes on with it. It is killed when so many things happened: calls of a

@@ -33,7 +33,8 @@ type Node interface {
 
 	Prepare(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []hypervisor.Disk) error
 	Drop(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []string) error
-	Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string) error
+	// Install hands what people should know of it over line by line.
+	Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(line string)) error
 	Start(ctx context.Context, order agent.Order, spec hypervisor.Spec, trail reason.Trail) error
 	Stop(ctx context.Context, order agent.Order, of hypervisor.Thing, how hypervisor.Stop, trail reason.Trail) error
 	RebootSoft(ctx context.Context, order agent.Order, of hypervisor.Thing, trail reason.Trail) error

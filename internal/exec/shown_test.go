@@ -44,9 +44,9 @@ func (n heard) Drop(ctx context.Context, order agent.Order, of hypervisor.Thing,
 	return n.anyNode.Drop(ctx, order, of, disks)
 }
 
-func (n heard) Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string) error {
+func (n heard) Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(string)) error {
 	n.note(order, installSystem, spec.UUID)
-	return n.anyNode.Install(ctx, order, spec, os, params)
+	return n.anyNode.Install(ctx, order, spec, os, params, log)
 }
 
 func (n heard) Start(ctx context.Context, order agent.Order, spec hypervisor.Spec, trail reason.Trail) error {

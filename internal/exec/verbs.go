@@ -105,7 +105,7 @@ var nodeVerbs = map[string]verb{
 			next = installed(env.Op, inst)
 		}
 		params := scriptParams(c.FillOS(next), next.OSParamsPrivate, env.Op.Map("osparams_secret"))
-		return node.Install(ctx, order, specOf(c, next, nil, nil), next.OS, params)
+		return node.Install(ctx, order, specOf(c, next, nil, nil), next.OS, params, func(line string) { env.Logf("%s", line) })
 	}),
 	startInstance: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a startArgs) error {
 		inst, err := env.present(s)

@@ -99,7 +99,7 @@ func (e *effects) end() {
 		if status := string(rows[0][0]); status != `"success"` {
 			e.g.Errorf("job %d was acknowledged, and ended with %s: %s, %s", id, status, rows[0][2], rows[0][1])
 		}
-		again += strings.Count(string(rows[0][1]), "it is run again") + strings.Count(string(rows[0][1]), "it goes on: ")
+		again += strings.Count(string(rows[0][1]), "it is run again") + strings.Count(string(rows[0][1]), "it goes on: ") + strings.Count(string(rows[0][1]), "it begins anew")
 	}
 	if len(e.jobs) == 0 || whole < len(e.jobs) || len(runs) > len(e.jobs)+again {
 		e.g.Errorf("%d jobs that were run again %d times: %d scripts ran, %d of them to their end", len(e.jobs), again, len(runs), whole)

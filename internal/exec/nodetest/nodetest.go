@@ -413,7 +413,7 @@ func errorsArrive(r *Rig) {
 func script(r *Rig) {
 	out := filepath.Join(r.TempDir(), "environment")
 	r.OS("debian", "env > "+out+"\n")
-	r.Must(r.Node.Install(r.Context(), Order(1, 1), Spec(One), "debian", map[string]string{"mirror": "http://\u00e4"}))
+	r.Must(r.Node.Install(r.Context(), Order(1, 1), Spec(One), "debian", map[string]string{"mirror": "http://\u00e4"}, func(string) {}))
 	got, err := os.ReadFile(out)
 	r.Must(err)
 	want := "OSP_MIRROR=http://\u00e4"
@@ -421,7 +421,7 @@ func script(r *Rig) {
 		r.Errorf("the script's environment lacks %s:\n%s", want, got)
 	}
 	r.OS("broken", "echo one; echo two >&2; exit 3\n")
-	err = r.Node.Install(r.Context(), Order(2, 1), Spec(One), "broken", nil)
+	err = r.Node.Install(r.Context(), Order(2, 1), Spec(One), "broken", nil, func(string) {})
 	r.Want(fault.Failed, err)
 	if want := "OS create script failed (exited with exit code 3), last lines in the log file:\none\ntwo"; err == nil || err.Error() != want {
 		r.Errorf("the error is %v", err)
@@ -433,7 +433,7 @@ func scriptIsEnded(r *Rig) {
 	r.OS("slow", "exec 3> "+p.Path+"\necho begun >&3\nsleep 600\n")
 	ctx, stop := context.WithCancelCause(r.Context())
 	result := make(chan error, 1)
-	go func() { result <- r.Node.Install(ctx, Order(1, 1), Spec(One), "slow", nil) }()
+	go func() { result <- r.Node.Install(ctx, Order(1, 1), Spec(One), "slow", nil, func(string) {}) }()
 	p.Begun()
 	stop(fault.New(fault.Canceled, "nobody needs it"))
 	err := Within(r.T, result, "the end of a script that was ended")
@@ -459,7 +459,7 @@ func beside(r *Rig) {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	result := make(chan error, 1)
-	go func() { result <- r.Node.Install(ctx, Order(1, 1), Spec(One), "slow", nil) }()
+	go func() { result <- r.Node.Install(ctx, Order(1, 1), Spec(One), "slow", nil, func(string) {}) }()
 	p.Begun()
 	done := make(chan error, 64)
 	for i := range 64 {

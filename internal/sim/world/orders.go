@@ -103,8 +103,8 @@ func (s sender) Drop(ctx context.Context, o agent.Order, of hypervisor.Thing, di
 }
 
 // Install implements exec.Node.
-func (s sender) Install(ctx context.Context, o agent.Order, spec hypervisor.Spec, os string, params map[string]string) error {
-	return s.send(ctx, o, spec.Thing(), "install", func(ctx context.Context) error { return s.ordered.Install(ctx, o, spec, os, params) })
+func (s sender) Install(ctx context.Context, o agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(string)) error {
+	return s.send(ctx, o, spec.Thing(), "install", func(ctx context.Context) error { return s.ordered.Install(ctx, o, spec, os, params, log) })
 }
 
 // Start implements exec.Node.
