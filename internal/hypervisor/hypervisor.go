@@ -180,6 +180,9 @@ type Node struct {
 	BootID string
 	// Version names the driver and the version of what it drives.
 	Version string
+	// Hypervisor is the kind of what runs its instances; empty from an agent that does not tell it. StandsIn: it pretends to be any other as well.
+	Hypervisor string
+	StandsIn   bool
 }
 
 // Stop says how an instance is to be stopped.

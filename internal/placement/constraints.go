@@ -18,6 +18,7 @@ const (
 	Incapable   Constraint = "vm-capable"
 	Full        Constraint = "full"
 	Unreported  Constraint = "report"
+	Hypervisor  Constraint = "hypervisor"
 	Policy      Constraint = "policy"
 	Memory      Constraint = "memory"
 	Disk        Constraint = "disk"
@@ -111,6 +112,17 @@ var constraints = []constraint{
 			return Verdict{Detail: report.Failed}, report.Failed != ""
 		},
 		text: func(v Verdict) string { return "it does not tell its state: " + v.Detail },
+	},
+	{
+		name: Hypervisor, means: "it runs instances of this hypervisor; one that pretends takes them only where no candidate runs them for real", many: "of another hypervisor",
+		check: func(c *candidate) (Verdict, bool) {
+			report, wanted := c.Reports[c.node.UUID], c.Instance.Hypervisor
+			if report.Hypervisor == "" || wanted == "" || report.Hypervisor == wanted {
+				return Verdict{}, false
+			}
+			return Verdict{Detail: report.Hypervisor}, !report.StandsIn || c.real
+		},
+		text: func(v Verdict) string { return "it runs instances of " + v.Detail },
 	},
 	{
 		name: Memory, means: "so much memory is free, and not promised to instances that do not run or are being made", many: "with too little memory", counted: true, unit: mebibytes,

@@ -42,6 +42,9 @@ func backend(c *cluster.Cluster, inst *cluster.Instance, name string) int64 {
 // Report is what a node told about itself last: memory and disk space for instances in MiB, all of it and what is free, and its processors.
 type Report struct {
 	Memory, MemoryFree, Disk, DiskFree, CPUs int64
+	// Hypervisor is what its instances are run by; empty if it did not say. StandsIn: it pretends to be any other as well.
+	Hypervisor string
+	StandsIn   bool
 	// Failed is why there are no figures; empty when there are.
 	Failed string
 }
@@ -112,6 +115,7 @@ var allocationRanks = map[string]int{cluster.AllocPreferred: 0, cluster.AllocLas
 func Decide(w World, r Request) Decision {
 	d := Decision{Need: NeedOf(w.Inventory.Cluster(), r.Instance)}
 	look := newLook(w, r, d.Need)
+	look.real = forReal(w, r)
 	var fitting []*candidate
 	for node := range w.Inventory.Nodes() {
 		if r.Node != "" && node.UUID != r.Node {
@@ -195,6 +199,8 @@ type look struct {
 	own       []string // those tags of the instance
 	// sharing are the nodes that have an instance with one of them, by UUID: the first of its instances by name that has one.
 	sharing map[string]shared
+	// real: a candidate has told that it runs the instance's hypervisor itself, so nobody needs to pretend it.
+	real bool
 }
 
 // shared is an exclusive tag, and the instance that has it.
@@ -246,6 +252,18 @@ func (l *look) share() map[string]shared {
 		}
 	}
 	return nodes
+}
+
+// forReal reports whether a candidate runs the instance's hypervisor itself. It matters where another would pretend to.
+func forReal(w World, r Request) bool {
+	for _, report := range w.Reports {
+		if report.StandsIn && report.Hypervisor != r.Instance.Hypervisor {
+			return slices.ContainsFunc(Candidates(w.Inventory, r), func(n *cluster.Node) bool {
+				return w.Reports[n.UUID].Hypervisor == r.Instance.Hypervisor
+			})
+		}
+	}
+	return false
 }
 
 func (l *look) excludes(tag string) bool {

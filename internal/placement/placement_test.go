@@ -50,6 +50,13 @@ func (s *site) node(name, group string, change ...func(*cluster.Node)) {
 	s.Reports[n.UUID] = placement.Report{Memory: 8192, MemoryFree: 8192, Disk: 102400, DiskFree: 102400, CPUs: 4}
 }
 
+// runs says what runs the instances of a node.
+func (s *site) runs(node, hypervisor string, standsIn bool) {
+	r := s.Reports["uuid of "+node]
+	r.Hypervisor, r.StandsIn = hypervisor, standsIn
+	s.Reports["uuid of "+node] = r
+}
+
 // instance adds an instance with so much memory; secondary may be empty.
 func (s *site) instance(name, primary, secondary string, memory int64, tags ...string) *cluster.Instance {
 	i := instance(name, memory, 0, 1, tags...)
@@ -117,10 +124,13 @@ func TestDecide(t *testing.T) {
 	s.Claims = []placement.Claim{{Instance: "other", Node: "uuid of tight", Need: placement.Need{Memory: 6000}}}
 	s.node("unheard", "g1")
 	delete(s.Reports, "uuid of unheard")
+	s.node("xen", "g1")
+	s.runs("xen", "xen-pvm", false)
 	s.node("worn", "g1")
 	s.put(func() cluster.Object { i := instance("d", 128, 0, 15); i.PrimaryNode = "uuid of worn"; return i }())
 
 	request := placement.Request{Instance: instance("new", 4096, 2048, 2, "service:web", "owner:me"), Full: map[string]string{"uuid of full": "no space left"}}
+	request.Instance.Hypervisor = "kvm"
 	d := placement.Decide(s.world(), request)
 	const want = `plain: most free memory, 8192 MiB, of 2 candidates
 1 plain : 8192 MiB of memory are free, 4096 would be left
@@ -139,6 +149,7 @@ func TestDecide(t *testing.T) {
 0 tight memory: 4096 MiB of memory are needed and 2192 are free: 1904 short
 0 unheard report: it does not tell its state: nothing was heard of it
 0 worn vcpus: 2 virtual processors are needed and 1 are left by the vcpu-ratio: 1 short
+0 xen hypervisor: it runs instances of xen-pvm
 `
 	if got := told(d); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
@@ -247,6 +258,10 @@ func random(rt *rapid.T) (placement.World, placement.Request) {
 		})
 		r := s.Reports["uuid of "+name(i)]
 		r.MemoryFree, r.DiskFree, r.CPUs = int64(1024*few("free", 8)), int64(1024*few("disk", 8)), int64(few("cpus", 4))
+		if i < 3 {
+			r.Hypervisor = rapid.SampledFrom([]string{"", "kvm", "xen-pvm", "fake"}).Draw(rt, "hypervisor")
+			r.StandsIn = r.Hypervisor == "fake"
+		}
 		if some("silent") {
 			r = placement.Report{Failed: "away"}
 		}
@@ -272,6 +287,7 @@ func random(rt *rapid.T) (placement.World, placement.Request) {
 			Need: placement.Need{Memory: int64(512 * few("memory", 4)), Disk: int64(1024 * few("disk", 2)), VCPUs: int64(few("vcpus", 2))}, Tags: tags()})
 	}
 	r := placement.Request{Instance: instance("new", int64(512*few("memory", 8)), int64(1024*few("disk", 4)), int64(1+few("vcpus", 3)), tags()...), IgnorePolicy: some("ignore policy"), Full: map[string]string{}}
+	r.Instance.Hypervisor = rapid.SampledFrom([]string{"kvm", "fake"}).Draw(rt, "wanted")
 	if some("one group") {
 		r.Group = rapid.SampledFrom(groups).Draw(rt, "asked for")
 	}
@@ -282,6 +298,21 @@ func random(rt *rapid.T) (placement.World, placement.Request) {
 		r.Full["uuid of node0"] = "no"
 	}
 	return s.world(), r
+}
+
+// inventorial are the constraints of which the inventory, and what was asked for, tell alone.
+var inventorial = []placement.Constraint{
+	placement.OtherGroup, placement.Unallocable, placement.Offline, placement.Drained, placement.Incapable, placement.Full, placement.Policy,
+}
+
+// pretended reports whether the instance would be pretended on the node although another that can be asked runs such for real.
+func pretended(w placement.World, r placement.Request) bool {
+	for n := range w.Inventory.Nodes() {
+		if (r.Node == "" || r.Node == n.UUID) && w.Reports[n.UUID].Hypervisor == r.Instance.Hypervisor && !slices.Contains(inventorial, model(w, r, n)) {
+			return true
+		}
+	}
+	return false
 }
 
 // The first constraint that a node breaks, worked out in another way: from the whole inventory for each question.
@@ -348,6 +379,9 @@ func model(w placement.World, r placement.Request, n *cluster.Node) placement.Co
 		return placement.Policy
 	case report.Failed != "":
 		return placement.Unreported
+	case report.StandsIn && report.Hypervisor != r.Instance.Hypervisor && pretended(w, r),
+		!report.StandsIn && report.Hypervisor != "" && report.Hypervisor != r.Instance.Hypervisor:
+		return placement.Hypervisor
 	case free < need.Memory:
 		return placement.Memory
 	case need.Disk > 0 && min(report.DiskFree, report.Disk-disk) < need.Disk:
@@ -473,5 +507,27 @@ func TestTheFirstThatSharesATagIsTold(t *testing.T) {
 	d := placement.Decide(s.world(), r)
 	if v := d.Nodes[0]; v.Fails != placement.Exclusion || v.Detail != "service:web, which i2 has" {
 		t.Errorf("told is %+v", v)
+	}
+}
+
+// Where some nodes run virtual machines and others pretend, one goes where it is run; where all pretend, any does.
+func TestNobodyPretendsWhatAnotherRuns(t *testing.T) {
+	s := newSite()
+	s.node("a", "g1")
+	s.runs("a", "fake", true)
+	s.node("b", "g1")
+	s.runs("b", "fake", true)
+	r := placement.Request{Instance: instance("new", 100, 0, 1)}
+	r.Instance.Hypervisor = "kvm"
+	if d := placement.Decide(s.world(), r); d.Node != "a" {
+		t.Errorf("where all pretend: %s", told(d))
+	}
+	s.runs("b", "kvm", false)
+	if d := placement.Decide(s.world(), r); d.Node != "b" || d.Nodes[1].Text() != "it runs instances of fake" {
+		t.Errorf("beside one that runs it: %s", told(d))
+	}
+	r.Instance.Hypervisor = "fake"
+	if d := placement.Decide(s.world(), r); d.Node != "a" || d.Nodes[1].Text() != "it runs instances of kvm" {
+		t.Errorf("pretended on purpose: %s", told(d))
 	}
 }

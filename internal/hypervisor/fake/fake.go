@@ -500,7 +500,7 @@ func (d *Driver) Node(ctx context.Context) (out hypervisor.Node, err error) {
 			MemoryTotal: d.cfg.Memory, MemoryNode: d.cfg.MemoryNode, MemoryFree: d.free(),
 			DiskTotal: d.cfg.Disk, DiskFree: max(0, d.cfg.Disk-d.disk),
 			CPUs: d.cfg.CPUs, CPUNodes: 1, CPUSockets: 1, CPUReserved: 1,
-			BootID: "fake:" + former, Version: "fake 1",
+			BootID: "fake:" + former, Version: "fake 1", Hypervisor: Kind, StandsIn: true,
 		}
 		return nil
 	})
