@@ -1,11 +1,11 @@
 // Package audit holds the record of what people and programs did to a
 // cluster that is no job: rules added, changed and removed, jobs cancelled,
 // archived and moved in the line, the queue drained, environments and task
-// graphs stored, deployments begun and stopped. Jobs record themselves.
+// graphs stored, deployments begun and stopped, consoles typed on. Jobs record themselves.
 //
 // Invariants:
 //   - An event is written in the transaction of the change that it tells of:
-//     neither is there without the other.
+//     neither is there without the other. One that tells of no change of the store is there before what it tells of.
 //   - An event never changes.
 package audit
 
@@ -38,6 +38,7 @@ const (
 	WatcherGoOn   Verb = "watcher.continue"
 	FormatRaise   Verb = "format.raise"
 	ServerMatch   Verb = "server.match"
+	ConsoleType   Verb = "console.type"
 
 	EnvironmentPut    Verb = "environment.put"
 	EnvironmentDelete Verb = "environment.delete"
@@ -64,6 +65,7 @@ func Verbs() map[Verb]string {
 		QueueDrain: "the queue was told to take no new jobs", QueueUndrain: "the queue takes jobs again",
 		WatcherPause: "watchers were told to do nothing for a time", WatcherGoOn: "watchers may go on",
 		ServerMatch:    "an operator said which instance a server is",
+		ConsoleType:    "somebody began to type on the serial line of an instance",
 		FormatRaise:    "the format of the store was raised: programs that do not know it cannot lead on it any more",
 		EnvironmentPut: "the state to be reached of an environment, or of a node of it, was set", EnvironmentDelete: "an environment was removed",
 		EnvironmentReveal: "the state of an environment was shown with its secrets",

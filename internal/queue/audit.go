@@ -34,6 +34,14 @@ func (q *Queue) Note(tx *store.Tx, e audit.Event) *audit.Event {
 	return made
 }
 
+// Record makes an event durable that tells of something besides the store, which is done when it is.
+func (q *Queue) Record(ctx context.Context, e audit.Event) error {
+	return q.change(ctx, func(w *work) error {
+		q.record(w, e)
+		return nil
+	})
+}
+
 // putEvents adds a work's events to its transaction. They never change, so to
 // write them again repeats what is true.
 func putEvents(tx *store.Tx, events []*audit.Event) {

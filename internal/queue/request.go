@@ -102,7 +102,7 @@ func (q *Queue) change(ctx context.Context, f func(*work) error) error {
 		if refused = q.usable(); refused != nil {
 			return
 		}
-		if refused = f(w); refused == nil && len(w.keys)+len(q.unsettled) > 0 {
+		if refused = f(w); refused == nil && len(w.keys)+len(w.events)+len(q.unsettled) > 0 {
 			durable = w.answer()
 		}
 	})

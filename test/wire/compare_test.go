@@ -301,7 +301,7 @@ func (m *memory) clean(at string, v any) any {
 		for i := range v {
 			v[i] = m.clean(at+"[]", v[i])
 		}
-		if byUUID.MatchString(at) && !slices.ContainsFunc(v, isNumber) {
+		if unordered.MatchString(at) && !slices.ContainsFunc(v, isNumber) {
 			sortTexts(v)
 		}
 		return v
@@ -347,9 +347,9 @@ func (m *memory) cleanText(text string) string {
 	})
 }
 
-// byUUID is the place of a list of a network's instances or groups, which come in the order of
-// their UUIDs. It may stand behind the status of its value.
-var byUUID = regexp.MustCompile(`(^|\.)(inst_list|group_list)\+*(\[\])?$`)
+// unordered is the place of a list whose order means nothing: a network's instances or groups, which come in that of their
+// UUIDs, and the templates of a policy, which come in that of a hash table. It may stand behind the status of its value.
+var unordered = regexp.MustCompile(`(^|\.)(inst_list|group_list|disk-templates)\+*(\[\])?$`)
 
 func isNumber(v any) bool {
 	_, ok := v.(json.Number)

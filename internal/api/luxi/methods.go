@@ -62,6 +62,8 @@ type Deps struct {
 	// Current reports whether a state that is not older than a revision, and was read
 	// before the call, is what the controller that leads shows; nil for that one itself.
 	Current func(revision int64) bool
+	// typists are those who type on consoles.
+	typists *typists
 	// NewID gives each request an id, which its context carries (requestid); nil
 	// for none.
 	NewID func() string
