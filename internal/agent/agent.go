@@ -93,6 +93,9 @@ func New(cfg Config) (*Agent, error) {
 // Node returns the node's name.
 func (a *Agent) Node() string { return a.cfg.Node }
 
+// Away is 0: whoever has the agent can reach it.
+func (a *Agent) Away() time.Duration { return 0 }
+
 // Close ends the reports and closes the driver. Instances keep running.
 func (a *Agent) Close() error {
 	a.reporter.close()

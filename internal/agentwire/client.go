@@ -328,6 +328,16 @@ func (c *Client) canceled(ctx context.Context, text []byte) bool {
 // Node implements exec.Node, as do the others.
 func (c *Client) Node() string { return c.node }
 
+// Away tells how long an order would wait for the node.
+func (c *Client) Away() time.Duration {
+	now, end := context.WithCancel(context.Background())
+	end()
+	if _, err := c.conn(now); err == nil {
+		return 0
+	}
+	return c.away
+}
+
 func quiet(string) {}
 
 // Instance tells about one instance.

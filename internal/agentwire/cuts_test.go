@@ -346,6 +346,9 @@ func TestNobodyWaitsForever(t *testing.T) {
 		return nil, errors.New("it never came")
 	}
 	c := NewClient("node1", never, 20*time.Millisecond)
+	if most := c.Away(); most != 20*time.Millisecond {
+		t.Errorf("an order would wait for %s", most)
+	}
 	if err := c.Stop(t.Context(), nodetest.Order(1, 1), nodetest.One, hypervisor.Stop{}, nil); !fault.Is(err, fault.Environment) {
 		t.Errorf("an order for a node that is away: %v", err)
 	}
@@ -356,6 +359,9 @@ func TestNobodyWaitsForever(t *testing.T) {
 	}
 	w := &wire{}
 	r := nodetest.New(t, w.reach)
+	if most := r.Node.Away(); most != 0 {
+		t.Errorf("an order would wait %s for a node that is there", most)
+	}
 	w.lies(true)
 	r.Node.(*Client).away = 50 * time.Millisecond
 	if err := r.Node.Stop(t.Context(), nodetest.Order(1, 1), nodetest.One, hypervisor.Stop{}, nil); !fault.Is(err, fault.Unavailable) {

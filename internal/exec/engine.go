@@ -204,6 +204,9 @@ func (g *engine) order(ctx context.Context, v verb, s *work.Step, index int, und
 	if undo {
 		number++
 	}
+	if most := node.Away(); most > 0 {
+		g.env.Warnf("Node %s is away: \"%s\" waits for it, for %s at most", node.Node(), s.Text, most)
+	}
 	order := g.env.orderNumber(number*work.MaxSteps + index + 1)
 	return v.order(ctx, g.env, node, order, s)
 }

@@ -18,6 +18,8 @@ import (
 type Node interface {
 	// Node is the node's name.
 	Node() string
+	// Away is how long an order that is given now would wait at most for the node, which cannot be reached; 0 when it can.
+	Away() time.Duration
 
 	// Instance tells about one instance: NotFound when the node has nothing of it, Exists when something else
 	// is under its name, which is what whatever changes something is answered with then, too (hypervisor.Stranger).

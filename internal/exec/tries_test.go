@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/fault"
@@ -103,5 +104,21 @@ func TestWhatIsBeingTakenBackIsLeftToTheNext(t *testing.T) {
 	}
 	if _, err := again(t.Context(), 3); !errors.Is(err, error(errKilled)) || r.whole() != before {
 		t.Errorf("under the next controller it ends with %v:\n%s\nbefore:\n%s", err, r.whole(), before)
+	}
+}
+
+// distant is a node that cannot be reached at the moment.
+type distant struct{ anyNode }
+
+func (distant) Away() time.Duration { return time.Minute }
+
+// A job whose order waits for a node that is away says so: for whom, and for how long at most.
+func TestAnOrderThatWaitsForItsNodeSaysSo(t *testing.T) {
+	r := newRig(t, "node1")
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", placed("one", 128, nil))
+	r.wrap = func(n Node) Node { return distant{n} }
+	r.must("null", "OP_INSTANCE_STARTUP", params{"instance_name": "one"})
+	if len(r.log) != 1 || !strings.Contains(r.log[0], "Node node1 is away: \"start instance one") || !strings.Contains(r.log[0], "waits for it, for 1m0s at most") {
+		t.Errorf("the log is %q", r.log)
 	}
 }
