@@ -157,6 +157,14 @@ func (a *Agent) Drop(ctx context.Context, order Order, of hypervisor.Thing, disk
 	})
 }
 
+// Adjust has an instance that runs have the devices of a specification, see hypervisor.Driver.
+func (a *Agent) Adjust(ctx context.Context, order Order, spec hypervisor.Spec) error {
+	return a.carryOut(ctx, order, spec.Name, "adjust the devices of", func() error {
+		_, err := a.cfg.Driver.Adjust(ctx, spec)
+		return err
+	})
+}
+
 // Remove removes a stopped instance with its disks and its reason file.
 func (a *Agent) Remove(ctx context.Context, order Order, of hypervisor.Thing) error {
 	return a.carryOut(ctx, order, of.Name, "remove", func() error {

@@ -187,6 +187,9 @@ var (
 	callPrepare = call[toDisks, none]{name: "prepare", lasts: true, do: func(ctx context.Context, n Served, a toDisks, _ func(string)) (none, error) {
 		return none{}, n.Prepare(ctx, a.Order, a.Thing, a.Disks)
 	}}
+	callAdjust = call[toRun, none]{name: "adjust", lasts: true, do: func(ctx context.Context, n Served, a toRun, _ func(string)) (none, error) {
+		return none{}, n.Adjust(ctx, a.Order, plain(a.Spec))
+	}}
 	callDrop = call[toDrop, none]{name: "drop", lasts: true, do: func(ctx context.Context, n Served, a toDrop, _ func(string)) (none, error) {
 		return none{}, n.Drop(ctx, a.Order, a.Thing, a.Disks)
 	}}
@@ -223,7 +226,7 @@ var calls = map[string]served{
 	callInfo.name: callInfo.served(), callState.name: callState.served(), callFindOS.name: callFindOS.served(), callDelay.name: callDelay.served(),
 	callReadConsole.name: callReadConsole.served(), callTypeConsole.name: callTypeConsole.served(),
 	callOSes.name: callOSes.served(), callReason.name: callReason.served(),
-	callPrepare.name: callPrepare.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(), callStart.name: callStart.served(),
+	callPrepare.name: callPrepare.served(), callAdjust.name: callAdjust.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(), callStart.name: callStart.served(),
 	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),
 	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(),
 }

@@ -404,6 +404,12 @@ func (c *Client) Prepare(ctx context.Context, order agent.Order, of hypervisor.T
 	return err
 }
 
+// Adjust plugs devices in and pulls them out.
+func (c *Client) Adjust(ctx context.Context, order agent.Order, spec hypervisor.Spec) error {
+	_, err := callAdjust.ask(ctx, c, toRun{Order: order, Spec: spec}, quiet)
+	return err
+}
+
 // Drop removes disks.
 func (c *Client) Drop(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []string) error {
 	_, err := callDrop.ask(ctx, c, toDrop{order, of, disks}, quiet)

@@ -26,6 +26,8 @@ type modification struct {
 	env         *Env
 	nics, disks []itemChange
 	be, hv      cluster.Params
+	// live: devices are plugged into the instance, which runs, and pulled out.
+	live bool
 	// result collects what was changed.
 	result []pair
 }
@@ -51,6 +53,7 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 	if err := m.check(inst); err != nil {
 		return Plan{}, err
 	}
+	m.live = m.plugs(ctx, inst)
 	if err := m.checkOS(ctx, inst); err != nil {
 		return Plan{}, err
 	}
@@ -66,6 +69,9 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 	change := inInventory(modifyInstance, inst.UUID, "change instance "+inst.Name, args)
 	change.Keeps = true
 	before, behind := disks.onNode(inst)
+	if m.live {
+		before, behind = m.adjusting(inst, disks.gone, before, behind)
+	}
 	return Plan{Dry: m.result, Work: &work.Work{Steps: append(append(before, change), behind...)}}, nil
 }
 
@@ -118,11 +124,58 @@ func (m *modification) check(inst *cluster.Instance) error {
 			return err
 		}
 	}
-	if op.Bool("hotplug") || op.Bool("hotplug_if_possible") {
-		m.env.Warnf("Hotplug is not supported by this hypervisor")
+	return nil
+}
+
+// plugs decides whether the instance's devices are changed while it runs, as the opcode asks for. What does not run has them at its start.
+func (m *modification) plugs(ctx context.Context, inst *cluster.Instance) bool {
+	op := m.env.Op
+	if !op.Bool("hotplug") && !op.Bool("hotplug_if_possible") {
+		return false
+	}
+	running, err := m.pluggable(ctx, inst)
+	if err != nil { // which is no reason to refuse: newer clients ask for it by default
+		m.env.Warnf("%s", err)
 		m.env.Infof("Modification will take place without hotplugging.")
 	}
-	return nil
+	return running && err == nil
+}
+
+// pluggable reports whether an instance runs, or why its devices could not be changed if it did.
+func (m *modification) pluggable(ctx context.Context, inst *cluster.Instance) (bool, error) {
+	_, a, err := m.env.primary(inst)
+	if err != nil {
+		return false, err
+	}
+	info, err := a.Info(ctx)
+	if err != nil {
+		return false, err
+	}
+	if !info.Hotplug {
+		return false, hypervisor.NoHotplug()
+	}
+	return active(ctx, a, inst)
+}
+
+// adjusting puts the orders in that change what runs: disks are pulled out before anything else, for they are kept if the guest does not let
+// go of them; the rest follows when the inventory tells of it, and has its effect at the next start where it fails.
+func (m *modification) adjusting(inst *cluster.Instance, gone []string, before, behind []work.Step) (steps, rest []work.Step) {
+	if len(gone) > 0 {
+		pull := onNode(adjustDevices, inst.PrimaryNode, inst.UUID, "pull the disks out of instance "+inst.Name, adjustArgs{gone})
+		pull.Fails = "Could not hotplug device"
+		back := onNode(adjustDevices, "", "", "plug the disks of instance "+inst.Name+" in again", adjustArgs{})
+		back.Fails = "Could not plug the disks of instance " + inst.Name + " in again: it has them from its next start on"
+		pull.Undo = &back
+		before = append([]work.Step{pull}, before...)
+	}
+	if len(m.nics)+len(m.disks) > 0 {
+		plug := onNode(adjustDevices, inst.PrimaryNode, inst.UUID, "change the devices of instance "+inst.Name, adjustArgs{})
+		plug.Says, plug.Ends = []string{" - INFO: Trying to hotplug device..."}, []string{" - INFO: Hotplug done."}
+		plug.Fails, plug.Tolerated = "Could not hotplug device", true
+		plug.Left = "Instance " + inst.Name + " has its devices as they are told of from its next start on"
+		behind = append([]work.Step{plug}, behind...)
+	}
+	return before, behind
 }
 
 // checkOS checks a new operating system, and new parameters for its scripts.
@@ -285,12 +338,14 @@ func (m *modification) diskAgent(ctx context.Context, inst *cluster.Instance, d 
 		return err
 	}
 	for _, c := range m.disks {
-		if c.action == remove {
+		if c.action == remove && !m.live {
 			return fault.New(fault.WrongState, "Instance '%s' is marked to be up, can't remove volume from a running instance without using hotplug", inst.Name).At(c.place).
 				WithHint("stop it first")
 		}
 	}
-	m.env.Infof("The changed disks are seen by instance %s after its next start", inst.Name)
+	if !m.live || slices.ContainsFunc(m.disks, func(c itemChange) bool { return c.action != add && c.action != remove }) {
+		m.env.Infof("The changed disks are seen by instance %s after its next start", inst.Name)
+	}
 	return nil
 }
 

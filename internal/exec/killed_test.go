@@ -44,7 +44,9 @@ func killable(t *testing.T) *rig {
 	r.must("null", "OP_TAGS_SET", params{"kind": "cluster", "tags": []any{"there"}})
 	r.onNode("node1", "left", "left-behind", life)
 	r.onNode("node1", "left2", "left-as-well", life)
-	r.wrap = func(n Node) Node { return stoppedOnly{n, t} }
+	var had []string
+	var refuse error
+	r.wrap = func(n Node) Node { return stoppedOnly{plugs{n, &had, &refuse}, t} }
 	r.keeper.OnChange(func(*cluster.Snapshot) {
 		_ = r.called() // a controller may die behind a commit, and not undo it
 	})

@@ -35,6 +35,8 @@ type Node interface {
 
 	Prepare(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []hypervisor.Disk) error
 	Drop(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []string) error
+	// Adjust has an instance that runs have the disks and network cards of the specification, and no others.
+	Adjust(ctx context.Context, order agent.Order, spec hypervisor.Spec) error
 	// Install hands what people should know of it over line by line.
 	Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(line string)) error
 	Start(ctx context.Context, order agent.Order, spec hypervisor.Spec, trail reason.Trail) error

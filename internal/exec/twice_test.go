@@ -18,6 +18,8 @@ func TestStepsRunTwiceLeaveWhatOnceLeaves(t *testing.T) {
 		requests[id] = []params{p, samples[id]}
 	}
 	requests["OP_INSTANCE_REBOOT"] = append(requests["OP_INSTANCE_REBOOT"], params{"instance_name": "up", "reboot_type": "soft"})
+	requests["OP_INSTANCE_SET_PARAMS"] = append(requests["OP_INSTANCE_SET_PARAMS"],
+		params{"instance_name": "up", "hotplug": true, "disks": []any{[]any{"add", 1, params{"size": 4}}, []any{"remove", 0, params{}}}})
 	for id, list := range requests {
 		for _, p := range list {
 			once, twice := killable(t), killable(t)

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
@@ -25,6 +26,7 @@ var verbs = func() map[string]verb {
 const (
 	prepareDisks    = "prepare-disks"    // make the disks that are not there, and let those grow that are too small
 	dropDisks       = "drop-disks"       // remove disks
+	adjustDevices   = "adjust-devices"   // have what runs have the devices that the inventory tells of
 	removeFromNode  = "remove-from-node" // remove what the node has of the instance
 	renameOnNode    = "rename-on-node"
 	installSystem   = "install"
@@ -46,6 +48,11 @@ type prepareArgs struct {
 type dropArgs struct {
 	Name  string   `json:"name"`
 	Disks []string `json:"disks"` // UUIDs
+}
+
+type adjustArgs struct {
+	// Without are disks by UUID that are to be pulled out although the inventory has them yet.
+	Without []string `json:"without,omitempty"`
 }
 
 type renameArgs struct {
@@ -85,6 +92,15 @@ var nodeVerbs = map[string]verb{
 	}),
 	dropDisks: ordering(func(ctx context.Context, _ *Env, node Node, order agent.Order, s *work.Step, a dropArgs) error {
 		return node.Drop(ctx, order, thing(s, a.Name), a.Disks)
+	}),
+	adjustDevices: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a adjustArgs) error {
+		inst, err := env.present(s)
+		if err != nil {
+			return err
+		}
+		spec := specOf(env.snapshot().Cluster(), inst, nil, nil)
+		spec.Disks = slices.DeleteFunc(spec.Disks, func(d hypervisor.Disk) bool { return slices.Contains(a.Without, d.UUID) })
+		return node.Adjust(ctx, order, spec)
 	}),
 	removeFromNode: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a meant) error {
 		return env.unlessGone(node.Remove(ctx, order, thing(s, a.Name)))

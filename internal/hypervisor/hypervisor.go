@@ -183,6 +183,8 @@ type Node struct {
 	// Hypervisor is the kind of what runs its instances; empty from an agent that does not tell it. StandsIn: it pretends to be any other as well.
 	Hypervisor string
 	StandsIn   bool
+	// Hotplug: devices can be plugged into what runs (Driver.Adjust).
+	Hotplug bool
 }
 
 // Stop says how an instance is to be stopped.
@@ -220,6 +222,11 @@ type Driver interface {
 	Start(ctx context.Context, spec Spec) (changed bool, err error)
 	// Stop ends the instance; one that is unknown is as good as stopped.
 	Stop(ctx context.Context, of Thing, how Stop) (changed bool, err error)
+	// Adjust has an instance that is active have the disks and network cards of the specification, and no others: what is missing is
+	// plugged in, what is too much pulled out. Nothing else of the specification counts. What is not active has them when it is started. Busy
+	// when the guest does not let go of something, which it then keeps; Exhausted when there is no place for more; Unsupported where machines
+	// are pretended. Once more it does what is left to be done.
+	Adjust(ctx context.Context, spec Spec) (changed bool, err error)
 	// Reboot restarts the guest inside its running machine. WrongState when
 	// it is not running.
 	Reboot(ctx context.Context, of Thing) error
@@ -259,6 +266,11 @@ func Stranger(of Thing, there string) error {
 func NoConsole(of Thing, kind string) error {
 	return fault.New(fault.Unsupported, "instance %s has no console: the hypervisor %s of its node only pretends to run it", of.Name, kind).
 		WithHint("a node whose agent is set to hypervisor kvm runs virtual machines")
+}
+
+// NoHotplug is the error about the devices of what is pretended. The words are the reference's.
+func NoHotplug() error {
+	return fault.New(fault.Unsupported, "Hotplug is not supported by this hypervisor")
 }
 
 // CheckName refuses instance names that could not be the name of a file:

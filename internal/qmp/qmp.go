@@ -15,8 +15,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -116,6 +118,12 @@ func (c *Client) Close() error {
 // What QEMU refuses is Failed, or NotFound where it knows no such device. Unavailable when ctx ends first, and
 // then the command may still be carried out, or when QEMU goes.
 func (c *Client) Do(ctx context.Context, command string, arguments, out any) error {
+	return c.DoWith(ctx, nil, command, arguments, out)
+}
+
+// DoWith is Do for a command that QEMU is handed an open file with: add-fd, getfd. The file stays the caller's. It takes a connection over a
+// Unix socket.
+func (c *Client) DoWith(ctx context.Context, file *os.File, command string, arguments, out any) error {
 	if err := ctx.Err(); err != nil { // nothing is sent
 		return fault.New(fault.Unavailable, "QEMU was not asked to %s: %w", command, err)
 	}
@@ -133,7 +141,7 @@ func (c *Client) Do(ctx context.Context, command string, arguments, out any) err
 		return fault.New(fault.Internal, "cannot write the command %s: %w", command, err)
 	}
 	c.writing.Lock()
-	_, err = c.conn.Write(append(line, '\n'))
+	err = c.send(append(line, '\n'), file)
 	c.writing.Unlock()
 	if err != nil {
 		c.end(fault.New(fault.Unavailable, "QEMU takes no command: %w", err))
@@ -151,6 +159,23 @@ func (c *Client) Do(ctx context.Context, command string, arguments, out any) err
 	case <-ctx.Done():
 		return fault.New(fault.Unavailable, "QEMU did not answer %s in time: %w", command, context.Cause(ctx))
 	}
+}
+
+// send writes a line, with an open file beside it unless that is nil.
+func (c *Client) send(line []byte, file *os.File) error {
+	if file == nil {
+		_, err := c.conn.Write(line)
+		return err
+	}
+	conn, is := c.conn.(*net.UnixConn)
+	if !is {
+		return errors.New("files are handed over a Unix socket only")
+	}
+	n, _, err := conn.WriteMsgUnix(line, syscall.UnixRights(int(file.Fd())), nil)
+	if err == nil && n < len(line) { // the file has gone with the first part
+		_, err = conn.Write(line[n:])
+	}
+	return err
 }
 
 func (a answer) into(command string, out any) error {

@@ -34,6 +34,11 @@ func TestAFirstMachine(t *testing.T) {
 	at = s.await("guest1", "# ", at)
 	s.key("guest1", "echo answer-$((6*7))\n")
 	s.await("guest1", "answer-42", at)
+	s.drover("instance", "modify", "guest1", "--hotplug", "--disk", "add:size=4M", "--net", "add", "--yes")
+	s.drover("instance", "modify", "guest1", "--hotplug", "--disk", "remove", "--net", "remove", "--yes") // the guest lets go of them
+	if disks, err := filepath.Glob(filepath.Join(s.data, "nodes", "*", "disks", "*")); err != nil || len(disks) != 1 {
+		t.Errorf("the disks are %v, %v", disks, err)
+	}
 
 	follow := exec.CommandContext(t.Context(), "sh", "-eu")
 	follow.Dir = filepath.Dir(filepath.Dir(s.bin)) // where bin/drover is

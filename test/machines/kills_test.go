@@ -88,7 +88,7 @@ func (k *kills) draw(name string, there bool) []string {
 		{"instance", "start", name}, {"instance", "stop", name, "--timeout", "1"}, {"instance", "stop", name, "--timeout", "0"},
 		{"instance", "reboot", "--type", "hard", name}, {"instance", "reboot", "--type", "soft", name},
 		{"instance", "grow-disk", name, "0", "1M"}, {"instance", "remove", "--yes", name},
-		{"instance", "modify", name, "--disk", "add:size=1M", "--yes"},
+		{"instance", "modify", name, "--disk", "add:size=1M", "--yes"}, {"instance", "modify", name, "--disk", "add:size=1M", "--net", "add", "--hotplug", "--yes"},
 	}
 	return all[k.rng.IntN(len(all))]
 }

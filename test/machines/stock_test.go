@@ -82,6 +82,7 @@ func TestStockGntInstance(t *testing.T) {
 		{"list --no-headers -o name,status,oper_ram", ""},
 		{"reboot --type=hard stock.example", "GUEST-UP"},
 		{"grow-disk stock.example 0 4m", ""},
+		{"modify --hotplug --disk add:size=1M --net add stock.example", ""},
 		{"shutdown stock.example", "BUTTON\r\nBYE"},
 		{"startup stock.example", "GUEST-UP"},
 		{"console stock.example", ""},
@@ -94,7 +95,8 @@ func TestStockGntInstance(t *testing.T) {
 		if err := errors.Join(ask.Encode(append([]string{"gnt-instance"}, strings.Fields(c.line)...)), answers.Decode(&told)); err != nil || told.Status != 0 {
 			t.Fatalf("gnt-instance %s: %v, %+v", c.line, err, told)
 		}
-		if verb, _, _ := strings.Cut(c.line, " "); verb == "list" && !strings.Contains(told.Stdout, "running") || verb == "console" && !strings.Contains(told.Stdout+told.Stderr, "drover instance console stock.example") {
+		if verb, _, _ := strings.Cut(c.line, " "); verb == "list" && !strings.Contains(told.Stdout, "running") ||
+			verb == "modify" && !strings.Contains(told.Stdout+told.Stderr, "Hotplug done.") || verb == "console" && !strings.Contains(told.Stdout+told.Stderr, "drover instance console stock.example") {
 			t.Errorf("gnt-instance %s says %+v", c.line, told)
 		}
 		if c.says != "" {

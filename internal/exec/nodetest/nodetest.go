@@ -296,6 +296,7 @@ func disks(r *Rig) {
 	more[0].Size = 150
 	r.Must(r.Node.Prepare(ctx, Order(1, 2), One, more[:1]))
 	r.Must(r.Node.Drop(ctx, Order(1, 3), One, []string{"d2"}))
+	r.Want(fault.Unsupported, r.Node.Adjust(ctx, Order(1, 4), hypervisor.Spec{UUID: One.UUID, Name: One.Name})) // what is pretended
 	got, err := r.Node.Instance(ctx, One)
 	r.Must(err)
 	if len(got.Disks) != 1 || got.Disks[0].Size != 150 || got.State != hypervisor.Stopped {

@@ -507,6 +507,11 @@ func (d *Driver) Node(ctx context.Context) (out hypervisor.Node, err error) {
 	return out, err
 }
 
+// Adjust is Unsupported: what is pretended has its devices from its next start on.
+func (d *Driver) Adjust(context.Context, hypervisor.Spec) (bool, error) {
+	return false, hypervisor.NoHotplug()
+}
+
 // Console is Unsupported: what is pretended prints nothing.
 func (d *Driver) Console(of hypervisor.Thing) (*console.Line, error) {
 	return nil, hypervisor.NoConsole(of, Kind)

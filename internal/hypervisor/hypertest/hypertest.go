@@ -33,6 +33,7 @@ func Run(t *testing.T, open Opener) {
 		{"stranger", (*suite).stranger},
 		{"namesakes", (*suite).namesakes},
 		{"startNeedsDisks", (*suite).startNeedsDisks},
+		{"devices", (*suite).devices},
 		{"reboot", (*suite).reboot},
 		{"paused", (*suite).paused},
 		{"removeRunning", (*suite).removeRunning},
@@ -175,6 +176,35 @@ func (s *suite) disks() {
 func (s *suite) startNeedsDisks() {
 	_, err := s.d.Start(s.Context(), spec("one", hypervisor.Disk{UUID: "missing", Size: 1}))
 	s.refused("Start without its disk", fault.WrongState, err)
+}
+
+// devices are plugged into what runs, once; what does not run has them when it is started.
+func (s *suite) devices() {
+	ctx := s.Context()
+	a, b := hypervisor.Disk{UUID: "a", Size: 1, Template: "file"}, hypervisor.Disk{UUID: "b", Size: 1, Template: "file"}
+	with := spec("one", a, b)
+	with.NICs = append(with.NICs, hypervisor.NIC{UUID: "second-nic-of-one", MAC: "aa:00:00:00:00:02", Mode: "bridged", Link: "br0"})
+	if !s.node().Hotplug {
+		_, err := s.d.Adjust(ctx, with)
+		s.refused("Adjust", fault.Unsupported, err)
+		return
+	}
+	s.do("Adjust of nothing", false)(s.d.Adjust(ctx, with))
+	s.do("Prepare", true)(s.d.Prepare(ctx, thing("one"), hypervisor.Mark{}, []hypervisor.Disk{a}))
+	s.do("Adjust of what does not run", false)(s.d.Adjust(ctx, with))
+	s.do("Start", true)(s.d.Start(ctx, spec("one", a)))
+	_, err := s.d.Adjust(ctx, with)
+	s.refused("Adjust with a disk that is not there", fault.WrongState, err)
+	s.do("Prepare", true)(s.d.Prepare(ctx, thing("one"), hypervisor.Mark{}, []hypervisor.Disk{b}))
+	s.do("Adjust", true)(s.d.Adjust(ctx, with))
+	s.do("second Adjust", false)(s.d.Adjust(ctx, with))
+	_, err = s.d.Drop(ctx, thing("one"), []string{"b"})
+	s.refused("Drop of a disk that was plugged in", fault.WrongState, err)
+	s.do("Prepare of a larger one", true)(s.d.Prepare(ctx, thing("one"), hypervisor.Mark{}, []hypervisor.Disk{{UUID: "b", Size: 2, Template: "file"}}))
+	s.d = s.open(s.T, s.dir)
+	s.do("Adjust behind another driver", false)(s.d.Adjust(ctx, with))
+	s.do("Stop", true)(s.d.Stop(ctx, thing("one"), hypervisor.Stop{Force: true}))
+	s.do("Drop", true)(s.d.Drop(ctx, thing("one"), []string{"b"}))
 }
 
 func (s *suite) reboot() {

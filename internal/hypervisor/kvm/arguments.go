@@ -27,6 +27,9 @@ type setup struct {
 	accelerator string
 	// oneThread has all processors of the guest, and what it does with its devices, in one thread.
 	oneThread bool
+	// slots are where disks and network cards are plugged in, of ports many.
+	slots slots
+	ports int
 	// bridges: network cards are joined to the node's bridges, by taps that are open; else each has a network of its own.
 	bridges bool
 }
@@ -47,6 +50,9 @@ var (
 func arguments(spec *hypervisor.Spec, with setup) ([]string, error) {
 	p := params(spec.Params)
 	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if err := with.fits(); err != nil {
 		return nil, err
 	}
 	args := []string{"-name", "guest=" + escaped(spec.Name) + ",debug-threads=on", "-nodefaults", "-no-user-config", "-S", "-display", "none", "-vga", "none"}
@@ -197,32 +203,45 @@ func plugged(with setup, n int, device map[string]any) map[string]any {
 
 func diskArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error) {
 	var args []string
-	if hasPorts(with.machine) {
-		for n := range len(spec.Disks) + len(spec.NICs) {
-			args = append(args, port(n)...)
-		}
+	for n := range with.ports {
+		args = append(args, port(n)...)
 	}
-	for n, disk := range spec.Disks {
-		node, file := "disk"+strconv.Itoa(n), "file"+strconv.Itoa(n)
-		cache := map[string]any{"direct": p.text("disk_cache") == "none"}
-		discard := "unmap" // what a guest gives back is given back
-		if p.text("disk_discard") == "ignore" {
-			discard = "ignore"
-		}
-		device := map[string]any{"driver": "virtio-blk-pci", "id": node, "drive": "content" + strconv.Itoa(n), "serial": serial(disk.UUID)}
+	for n := range spec.Disks {
+		disk := diskParts(&spec.Disks[n], p, with)
 		if n == 0 && p.text("kernel_path") == "" {
-			device["bootindex"] = 1
-		}
-		if p.text("disk_cache") == "writethrough" {
-			device["write-cache"] = "off"
+			disk.device["bootindex"] = 1
 		}
 		args = append(args,
-			"-add-fd", fmt.Sprintf("fd=%d,set=%d", firstDiskFD+n, n+1),
-			"-blockdev", object(map[string]any{"driver": "file", "node-name": file, "filename": "/dev/fdset/" + strconv.Itoa(n+1), "read-only": disk.ReadOnly, "cache": cache, "discard": discard}),
-			"-blockdev", object(map[string]any{"driver": "raw", "node-name": "content" + strconv.Itoa(n), "file": file, "read-only": disk.ReadOnly, "cache": cache, "discard": discard}),
-			"-device", object(plugged(with, n, device)))
+			"-add-fd", fmt.Sprintf("fd=%d,set=%d", firstDiskFD+n, disk.set),
+			"-blockdev", object(disk.file), "-blockdev", object(disk.content), "-device", object(disk.device))
 	}
 	return args, nil
+}
+
+// parts are a disk as QEMU knows it: the set of the open file, the file, what is in it, and the device that the guest sees.
+type parts struct {
+	set                   int
+	file, content, device map[string]any
+}
+
+func diskParts(disk *hypervisor.Disk, p params, with setup) parts {
+	slot := with.slots[disk.UUID]
+	of := named(slot)
+	cache := map[string]any{"direct": p.text("disk_cache") == "none"}
+	discard := "unmap" // what a guest gives back is given back
+	if p.text("disk_discard") == "ignore" {
+		discard = "ignore"
+	}
+	device := map[string]any{"driver": "virtio-blk-pci", "id": of.disk, "drive": of.content, "serial": serial(disk.UUID)}
+	if p.text("disk_cache") == "writethrough" {
+		device["write-cache"] = "off"
+	}
+	return parts{
+		set:     of.set,
+		file:    map[string]any{"driver": "file", "node-name": of.file, "filename": "/dev/fdset/" + strconv.Itoa(of.set), "read-only": disk.ReadOnly, "cache": cache, "discard": discard},
+		content: map[string]any{"driver": "raw", "node-name": of.content, "file": of.file, "read-only": disk.ReadOnly, "cache": cache, "discard": discard},
+		device:  plugged(with, slot, device),
+	}
 }
 
 // serial is what the guest sees of a disk's UUID; virtio has room for 20 letters.
@@ -230,22 +249,31 @@ func serial(uuid string) string { return uuid[:min(20, len(uuid))] }
 
 func nicArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error) {
 	var args []string
-	for n, nic := range spec.NICs {
-		id := "nic" + strconv.Itoa(n)
-		device := map[string]any{"driver": nicDevices[p.text("nic_type")], "id": id, "netdev": "net" + strconv.Itoa(n)}
-		if nic.MAC != "" {
-			if !isMAC.MatchString(nic.MAC) {
-				return nil, fault.New(fault.Invalid, "%.100q is no MAC address", nic.MAC).At("nics")
-			}
-			device["mac"] = nic.MAC
+	for n := range spec.NICs {
+		fd := strconv.Itoa(firstDiskFD + len(spec.Disks) + len(bootFiles(p)) + n)
+		end, device, err := nicParts(n, &spec.NICs[n], p, with, fd)
+		if err != nil {
+			return nil, err
 		}
-		end := map[string]any{"type": "user", "id": "net" + strconv.Itoa(n)}
-		if with.bridges {
-			end["type"], end["fd"] = "tap", strconv.Itoa(firstDiskFD+len(spec.Disks)+len(bootFiles(p))+n)
-		}
-		args = append(args,
-			"-netdev", object(end),
-			"-device", object(plugged(with, len(spec.Disks)+n, device)))
+		args = append(args, "-netdev", object(end), "-device", object(device))
 	}
 	return args, nil
+}
+
+// nicParts are a network card as QEMU knows it: the node's end, whose tap is an open file with a number or name, and the device that the guest sees.
+func nicParts(n int, nic *hypervisor.NIC, p params, with setup, fd string) (end, device map[string]any, err error) {
+	slot := with.slots[nicKey(n, nic)]
+	of := named(slot)
+	device = map[string]any{"driver": nicDevices[p.text("nic_type")], "id": of.nic, "netdev": of.net}
+	if nic.MAC != "" {
+		if !isMAC.MatchString(nic.MAC) {
+			return nil, nil, fault.New(fault.Invalid, "%.100q is no MAC address", nic.MAC).At("nics")
+		}
+		device["mac"] = nic.MAC
+	}
+	end = map[string]any{"type": "user", "id": of.net}
+	if with.bridges {
+		end["type"], end["fd"] = "tap", fd
+	}
+	return end, plugged(with, slot, device), nil
 }

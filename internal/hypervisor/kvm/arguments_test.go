@@ -31,6 +31,13 @@ func pairs(args []string) (out [][2]string) {
 	return out
 }
 
+// plugging gives the devices of a machine that was never started their slots.
+func plugging(with setup, spec *hypervisor.Spec) setup {
+	with.slots = assign(nil, spec)
+	with.ports = portsFor(with.machine, with.slots)
+	return with
+}
+
 // TestArguments has the command lines to read.
 func TestArguments(t *testing.T) {
 	var text strings.Builder
@@ -50,7 +57,7 @@ func TestArguments(t *testing.T) {
 		{"on a bridge", hypervisor.Spec{Name: "four", UUID: uuid, Memory: 128, VCPUs: 1, Disks: disks[:1], NICs: nics, Params: map[string]any{
 			"kernel_path": "/boot/vmlinuz", "initrd_path": "/boot/initrd"}}, setup{machine: "pc-q35-7.2", accelerator: "kvm", bridges: true}},
 	} {
-		args, err := arguments(&c.spec, c.with)
+		args, err := arguments(&c.spec, plugging(c.with, &c.spec))
 		if err != nil {
 			t.Fatal(c.what, err)
 		}
@@ -74,8 +81,9 @@ func TestNothingBecomesAnOption(t *testing.T) {
 	with := setup{machine: "pc-q35-7.2", accelerator: "tcg"}
 	build := func(name, uuid, disk, mac, kernel, line, cpu, machine string) ([]string, error) {
 		with.machine = machine
-		return arguments(&hypervisor.Spec{Name: name, UUID: uuid, Memory: 64, Disks: []hypervisor.Disk{{UUID: disk}}, NICs: []hypervisor.NIC{{MAC: mac}},
-			Params: map[string]any{"kernel_path": kernel, "kernel_args": line, "cpu_type": cpu}}, with)
+		spec := &hypervisor.Spec{Name: name, UUID: uuid, Memory: 64, Disks: []hypervisor.Disk{{UUID: disk}}, NICs: []hypervisor.NIC{{MAC: mac}},
+			Params: map[string]any{"kernel_path": kernel, "kernel_args": line, "cpu_type": cpu}}
+		return arguments(spec, plugging(with, spec))
 	}
 	want, err := build("one", uuid, "disk", "aa:00:00:00:00:01", "/vmlinuz", "ro", "qemu64", "pc-q35-7.2")
 	if err != nil {

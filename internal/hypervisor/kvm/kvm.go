@@ -14,6 +14,8 @@
 //   - Nothing that comes from elsewhere becomes an option of QEMU (TestNothingBecomesAnOption).
 //   - QEMU opens no file: it is handed its disks, and its user has no rights (TestAGuestHasNoRights).
 //   - What a machine is joined to a bridge by is gone when the machine is (TestBridges).
+//   - What a guest has not let go of is kept, with its disk and its slot (TestAGuestThatDoesNotLetGo); a device that stays keeps its slot,
+//     whatever comes and goes beside it (TestSlots).
 //   - The machine type of a thing never changes once it was started, so that the guest finds the same devices (TestMachineTypesArePinned).
 package kvm
 
@@ -72,6 +74,8 @@ type Config struct {
 
 	// adopt is how long a process that was found may take to answer, before others are not kept waiting for it.
 	adopt time.Duration
+	// pull is how long a guest may take to let go of a device.
+	pull time.Duration
 }
 
 // Driver implements hypervisor.Driver. It is safe for concurrent use.
@@ -91,7 +95,7 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	cfg.adopt = cmp.Or(cfg.adopt, adoptTime)
+	cfg.adopt, cfg.pull = cmp.Or(cfg.adopt, adoptTime), cmp.Or(cfg.pull, pullTime)
 	var err error
 	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
 		return nil, fault.New(fault.Environment, "cannot tell the directory of machines: %w", err)

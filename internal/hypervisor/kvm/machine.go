@@ -153,11 +153,11 @@ func (m *machine) tellSize(ctx context.Context, disk hypervisor.Disk) error {
 	if p == nil || r.Spec == nil {
 		return nil
 	}
-	n := diskIndex(r.Spec.Disks, disk.UUID)
-	if n < 0 {
+	slot, has := r.slots()[disk.UUID]
+	if !has {
 		return nil
 	}
-	return p.resize(ctx, n, disk.Size)
+	return p.resize(ctx, slot, disk.Size)
 }
 
 // drop removes disks.
@@ -226,7 +226,9 @@ func (m *machine) start(ctx context.Context, spec *hypervisor.Spec) (bool, error
 	if err := m.chooseType(&next); err != nil {
 		return false, err
 	}
-	with := setup{machine: next.Machine, accelerator: m.driver.accelerator(spec), oneThread: m.driver.cfg.OneThread, bridges: m.driver.cfg.Bridges}
+	next.Slots = assign(before.slots(), spec)
+	next.Ports = portsFor(next.Machine, next.Slots)
+	with := setup{machine: next.Machine, slots: next.Slots, ports: next.Ports, accelerator: m.driver.accelerator(spec), oneThread: m.driver.cfg.OneThread, bridges: m.driver.cfg.Bridges}
 	args, err := arguments(spec, with)
 	if err != nil {
 		return false, err

@@ -26,7 +26,7 @@ func (d *Driver) Node(ctx context.Context) (hypervisor.Node, error) {
 	out := hypervisor.Node{
 		MemoryTotal: total, MemoryFree: free, MemoryNode: max(0, total-free-d.given()),
 		CPUs: runtime.NumCPU(), CPUNodes: counted("/sys/devices/system/node/node[0-9]*"), CPUSockets: sockets(),
-		Hypervisor: Kind, Version: "QEMU " + d.qemu.version + " (" + d.cfg.Accelerator + ")",
+		Hypervisor: Kind, Hotplug: true, Version: "QEMU " + d.qemu.version + " (" + d.cfg.Accelerator + ")",
 	}
 	if out.DiskTotal, out.DiskFree, err = d.cfg.Volumes.Space(ctx); err != nil {
 		return hypervisor.Node{}, err

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +27,7 @@ type process struct {
 	now     atomic.Pointer[hypervisor.State]
 	look    chan struct{} // there is something to ask
 	changed chan struct{} // capacity 1: the state may have changed
+	pulled  chan struct{} // capacity 1: the guest may have let go of a device
 	gone    chan struct{} // closed when the process is no more
 	once    sync.Once
 
@@ -47,6 +47,11 @@ func (p *process) state() hypervisor.State {
 
 // do has a command carried out; Unavailable by a process that is silent.
 func (p *process) do(ctx context.Context, command string, arguments, out any) error {
+	return p.doWith(ctx, nil, command, arguments, out)
+}
+
+// doWith is do for a command that QEMU is handed an open file with.
+func (p *process) doWith(ctx context.Context, file *os.File, command string, arguments, out any) error {
 	p.mu.Lock()
 	c := p.qmp
 	p.mu.Unlock()
@@ -54,7 +59,7 @@ func (p *process) do(ctx context.Context, command string, arguments, out any) er
 		return fault.New(fault.Unavailable, "the QEMU of instance %s (process %d) does not answer at its monitor", p.machine.record().Name, p.pid).
 			WithHint("another program may be connected to it; it is asked again and again")
 	}
-	return c.Do(ctx, command, arguments, out)
+	return c.DoWith(ctx, file, command, arguments, out)
 }
 
 // run begins the process, waits for its monitor and lets the guest go.
@@ -107,7 +112,7 @@ func (m *machine) complaint(err error) string {
 }
 
 func (m *machine) newProcess(pid int) *process {
-	return &process{machine: m, pid: pid, look: make(chan struct{}, 1), changed: make(chan struct{}, 1), gone: make(chan struct{})}
+	return &process{machine: m, pid: pid, look: make(chan struct{}, 1), changed: make(chan struct{}, 1), pulled: make(chan struct{}, 1), gone: make(chan struct{})}
 }
 
 func (p *process) hasGone() { p.once.Do(func() { close(p.gone) }) }
@@ -164,6 +169,8 @@ func (p *process) heard(e qmp.Event) {
 	switch e.Name {
 	case "SHUTDOWN", "STOP", "RESUME", "RESET", "GUEST_PANICKED", "SUSPEND", "WAKEUP":
 		signal(p.look)
+	case "DEVICE_DELETED":
+		signal(p.pulled)
 	}
 }
 
@@ -353,7 +360,7 @@ func (p *process) reset(ctx context.Context) error {
 	return p.refresh(ctx)
 }
 
-// resize tells the guest the size of a disk in MiB, whose volume has it already.
-func (p *process) resize(ctx context.Context, n, size int) error {
-	return p.do(ctx, "block_resize", map[string]any{"node-name": "content" + strconv.Itoa(n), "size": int64(size) << 20}, nil)
+// resize tells the guest the size of the disk in a slot in MiB, whose volume has it already.
+func (p *process) resize(ctx context.Context, slot, size int) error {
+	return p.do(ctx, "block_resize", map[string]any{"node-name": named(slot).content, "size": int64(size) << 20}, nil)
 }

@@ -21,8 +21,20 @@ type record struct {
 	// Spec is what the machine was started with last.
 	Spec *hypervisor.Spec `json:"spec,omitempty"`
 	// Machine is the machine type of the first start, and asked for is what machine_version said then.
-	Machine  string `json:"machine,omitempty"`
+	Machine string `json:"machine,omitempty"`
+	// Slots are where the devices of Spec are, and Ports how many slots the machine was started with, 0 where that does not count. A machine that a
+	// program of before started has none, and was given them in order.
+	Slots    slots  `json:"slots,omitzero"`
+	Ports    int    `json:"ports,omitempty"`
 	AskedFor string `json:"asked_for,omitempty"`
+}
+
+// slots are where the devices are that the machine was started with last.
+func (r *record) slots() slots {
+	if r.Slots == nil && r.Spec != nil {
+		return assign(nil, r.Spec)
+	}
+	return r.Slots
 }
 
 const recordFile = "machine.json"

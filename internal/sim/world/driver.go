@@ -338,6 +338,11 @@ func (d driver) Node(context.Context) (hypervisor.Node, error) {
 		BootID: d.name, Version: "pretended"}, nil
 }
 
+// Adjust is Unsupported: no guest of the world has devices.
+func (d driver) Adjust(context.Context, hypervisor.Spec) (bool, error) {
+	return false, hypervisor.NoHotplug()
+}
+
 // Console is Unsupported: no guest of the world prints anything.
 func (d driver) Console(of hypervisor.Thing) (*console.Line, error) {
 	return nil, hypervisor.NoConsole(of, "sim")

@@ -102,6 +102,11 @@ func (s sender) Drop(ctx context.Context, o agent.Order, of hypervisor.Thing, di
 	return s.send(ctx, o, of, "drop disks of", func(ctx context.Context) error { return s.ordered.Drop(ctx, o, of, disks) })
 }
 
+// Adjust implements exec.Node.
+func (s sender) Adjust(ctx context.Context, o agent.Order, spec hypervisor.Spec) error {
+	return s.send(ctx, o, spec.Thing(), "adjust", func(ctx context.Context) error { return s.ordered.Adjust(ctx, o, spec) })
+}
+
 // Install implements exec.Node.
 func (s sender) Install(ctx context.Context, o agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(string)) error {
 	return s.send(ctx, o, spec.Thing(), "install", func(ctx context.Context) error { return s.ordered.Install(ctx, o, spec, os, params, log) })
