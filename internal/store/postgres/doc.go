@@ -8,7 +8,12 @@
 //     left. A take-over of the lease waits for the batch under way, and the next
 //     one of the former leader is refused.
 //   - A commit whose outcome is unknown, because the connection broke, is looked
-//     up by its transaction's number, never guessed.
+//     up by its transaction's number, never guessed, and the batch is made once
+//     (TestACommitThatWasNotAnsweredIsLookedUp). Where nobody can tell, it is not tried
+//     again, and no read lease is granted any more.
 //   - What others commit is heard of by one notification a batch. A notification
-//     that was missed is found by its number at the next connection.
+//     that was missed is found by its number at the next connection
+//     (TestWhatTookLongIsTakenAsItIs).
+//   - What the server refuses is answered at once; what passes is tried again
+//     (TestOnlyARefusalIsAnsweredAtOnce).
 package postgres
