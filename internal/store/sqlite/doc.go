@@ -12,7 +12,8 @@
 //   - Nothing is answered before the commit that holds it has returned, with
 //     journal_mode=WAL and synchronous=FULL.
 //   - After a commit that failed in an unknown way nothing is accepted until
-//     the store is opened anew, for the state in memory could differ from that on disk.
+//     the store is opened anew, for the state in memory could differ from that on disk
+//     (TestFailedFlushIsMended, TestAStoreIsMendedWithANewLog).
 //   - Readers see the tables and what is recent as at one moment, and never an older one
 //     than before.
 //   - Files that were removed or replaced, a log that lost its end, and a feed or recent

@@ -14,8 +14,8 @@ import (
 
 // breakFlush has the next flush of a file fail, as that of a broken disk does: where this
 // process has it open, a device is put in its place that takes everything and
-// flushes nothing.
-func breakFlush(t *testing.T, file string) {
+// flushes nothing, until the function is called that it returns.
+func breakFlush(t *testing.T, file string) (mend func()) {
 	t.Helper()
 	device, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -27,22 +27,36 @@ func breakFlush(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	broken := 0
+	kept := map[int]int{} // what was open there
 	for _, e := range entries {
 		if at, err := os.Readlink(filepath.Join(open, e.Name())); err != nil || at != file {
 			continue
 		}
 		fd, err := strconv.Atoi(e.Name())
 		if err == nil {
+			kept[fd], err = syscall.Dup(fd)
+		}
+		if err == nil {
 			err = syscall.Dup3(int(device.Fd()), fd, syscall.O_CLOEXEC)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		broken++
 	}
-	if broken == 0 {
+	if len(kept) == 0 {
 		t.Fatalf("%s is not open", file)
+	}
+	t.Cleanup(func() {
+		for _, fd := range kept {
+			_ = syscall.Close(fd)
+		}
+	})
+	return func() {
+		for fd, was := range kept {
+			if err := syscall.Dup3(was, fd, syscall.O_CLOEXEC); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 
@@ -103,6 +117,49 @@ func TestFailedFlushIsMended(t *testing.T) {
 	for n := range 5 {
 		if got := <-seen; got != strconv.Itoa(n+1) {
 			t.Errorf("the feed tells of %q, not of %d", got, n+1)
+		}
+	}
+}
+
+// TestAStoreIsMendedWithANewLog: where nobody else has the database open, the log that could not be flushed goes with the
+// connection that failed, and another comes in its place. The store takes that one for its own.
+func TestAStoreIsMendedWithANewLog(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.readers.SetMaxIdleConns(0) // whoever has read has closed it
+	log := filepath.Join(dir, FileName+"-wal")
+	if _, err := store.Commit(t.Context(), s, job("1", "1")); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var works func() // the former log stays open, so that none of its name can be taken for it
+	onWriter(s, func() { works = breakFlush(t, log) })
+	if _, err := store.Commit(t.Context(), s, job("lost", "1")); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("what could not be flushed is answered with %v", err)
+	}
+	works()
+	for _, id := range []string{"2", "3"} {
+		if _, err := store.Commit(t.Context(), s, job(id, id)); err != nil {
+			t.Errorf("job %s, though the disk works again: %v", id, err)
+		}
+	}
+	if after, err := os.Stat(log); err != nil || os.SameFile(before, after) {
+		t.Errorf("the log is the same, %v: the test shows nothing", err)
+	}
+	for _, id := range []string{"1", "2", "3"} {
+		if _, err := s.Get(t.Context(), store.Key{Kind: "job", ID: id}); err != nil {
+			t.Errorf("job %s was acknowledged: %v", id, err)
 		}
 	}
 }
