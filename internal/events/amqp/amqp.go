@@ -1,7 +1,8 @@
 // Package amqp publishes and consumes events over RabbitMQ.
 //
 // Invariants:
-//   - A message counts as published when the broker has confirmed it, one by one.
+//   - A message counts as published when the broker has confirmed it, one by one
+//     (TestAMessageCountsWhenItIsConfirmed).
 //   - A message is acknowledged after what it says is dealt with, durably; what
 //     cannot be read goes to the dead-letter exchange.
 //   - A connection that breaks is made anew, ever more rarely while that fails, for
