@@ -5,7 +5,8 @@
 // travel (package agentwire) is told elsewhere.
 //
 // Invariants:
-//   - A token counts once, for the key that used it first, and until its time (TestATokenCountsOnce).
+//   - A token counts once, for the key that used it first, and until its time (TestATokenCountsOnce), whether or not who has the
+//     place renews meanwhile (TestATokenOutlivesARenewal).
 //   - A certificate counts as long as its node keeps its number: the newest, and the one that it was asked for with, whose holder
 //     may not have had the answer (TestTwoCertificatesCount). A node that was removed, and one of the same name that is another, keeps neither.
 //   - A store that was put back to an older state knows its agents still: what was signed behind the newest that a node keeps was its agent's

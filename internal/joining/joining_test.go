@@ -103,6 +103,24 @@ func TestAStoreOfBeforeKnowsItsAgents(t *testing.T) {
 	h.Denied("another node", h.Admit("node1", third), "not in the cluster")
 }
 
+// TestATokenOutlivesARenewal: whoever was given one to take the place of an agent may do so, though that one renews its
+// certificate meanwhile; and a token that was used stays that of its key.
+func TestATokenOutlivesARenewal(t *testing.T) {
+	h := newHouse(t)
+	_, r := h.Request()
+	first := h.joined("node1")
+	secret := h.Secret("node1")
+	second := h.Parsed(h.Renew(t.Context(), "node1", first, r))
+	h.admitted("who has renewed", h.Admit("node1", second))
+	_, mine := h.Request()
+	taken := h.Parsed(h.Join(t.Context(), "node1", secret, mine))
+	h.admitted("who takes its place", h.Admit("node1", taken))
+	h.Denied("whose place was taken", h.Admit("node1", second), "was revoked")
+	h.Parsed(h.Renew(t.Context(), "node1", taken, mine))
+	_, err := h.Join(t.Context(), "node1", secret, r)
+	h.Denied("another key, with a token that was used", err, "was used by another agent")
+}
+
 // parsedAndAdmitted renews a certificate of node1, and shows the next.
 func (h *house) parsedAndAdmitted(c *x509.Certificate, request []byte) {
 	h.T.Helper()
