@@ -3,6 +3,7 @@ package events_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
@@ -85,6 +86,62 @@ func TestAnEndIsPublishedThoughThePictureIsLate(t *testing.T) {
 	if _, err := r.queue.Wait(t.Context(), id, (*job.Job).Final); err != nil {
 		t.Error(err)
 	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// listed is a store that says when somebody lists its jobs.
+type listed struct {
+	store.Store
+
+	tell func()
+}
+
+func (s *listed) List(ctx context.Context, kind store.Kind, opts store.Options) iter.Seq2[store.Object, error] {
+	if kind == queue.KindJob {
+		s.tell()
+	}
+	return s.Store.List(ctx, kind, opts)
+}
+
+// TestAnEndIsCaughtUpWithThoughThePictureIsLate: where the feed does not reach back, too, the store has the end of a job before the
+// queue shows it, and whoever has caught up does not look again.
+func TestAnEndIsCaughtUpWithThoughThePictureIsLate(t *testing.T) {
+	kept := &lagging{late: make(chan func(), 10)}
+	c := controller.New(t, controller.Options{Cluster: "c.example", WrapQueue: func(beneath store.Store) store.Store {
+		kept.Store = beneath
+		return kept
+	}})
+	r, b := &rig{T: t, store: &shortFeed{Store: c.Store}, shown: c.Picture, queue: c.Queue}, newBroker()
+	id := r.submit(tags("cluster", ""))
+	show := <-kept.late // it has ended, and the picture does not show it
+	head, err := c.Store.Get(t.Context(), store.Key{Kind: queue.KindJob, ID: id.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All up to the very change before it is published.
+	cursor := store.Put{Key: store.Key{Kind: events.KindCursor, ID: "published"}, Value: fmt.Appendf(nil, `{"revision": %d, "ended": 1}`, head.Revision-1)}
+	if _, err := store.Commit(t.Context(), c.Store, store.Tx{Put: []store.Put{cursor}}); err != nil {
+		t.Fatal(err)
+	}
+	r.forget()
+	catchUp := sync.OnceFunc(func() {
+		time.AfterFunc(100*time.Millisecond, func() { // as above
+			show()
+			go func() {
+				for f := range kept.late {
+					f()
+				}
+			}()
+		})
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	o := &events.Outbox{Store: &listed{r.store, catchUp}, Queue: r.queue, Picture: r.shown, Publish: b.publish, Log: slog.New(slog.DiscardHandler)}
+	done := make(chan error, 1)
+	go func() { done <- o.Run(ctx) }()
+	b.await(t, "c.example:"+id.String()+":0:success")
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
