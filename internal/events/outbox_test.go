@@ -3,6 +3,7 @@ package events_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
@@ -379,6 +380,33 @@ func TestWhatEndsDuringACatchUpIsPublished(t *testing.T) {
 	stop = r.run(b)
 	defer stop()
 	b.await(t, "c.example:"+late.String()+":0:success")
+}
+
+// TestWhatWasArchivedMeanwhileIsPublished: a job that is in the archive is caught up with by when it ended. Another may have ended in the
+// same microsecond, or later and become durable before, and been published: that passes nothing over.
+func TestWhatWasArchivedMeanwhileIsPublished(t *testing.T) {
+	for name, before := range map[string]time.Duration{"in the same microsecond": 0, "half an hour before": 30 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			r, b := newRig(t), newBroker()
+			id, j := r.end()
+			if archived, err := r.queue.Archive(t.Context(), j.ID, queue.By{}); err != nil || !archived {
+				t.Fatalf("it is archived: %v, %v", archived, err)
+			}
+			now, err := r.store.Revision(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Appendf(nil, `{"revision": %d, "ended": %d}`, now, int64(j.Ops[0].End)+before.Microseconds())
+			key := store.Key{Kind: events.KindCursor, ID: "published"}
+			if _, err := store.Commit(t.Context(), r.store, store.Tx{Put: []store.Put{{Key: key, Value: text}}}); err != nil {
+				t.Fatal(err)
+			}
+			r.forget()
+			stop := r.run(b)
+			defer stop()
+			b.await(t, id)
+		})
+	}
 }
 
 // A place in the stream that cannot be read keeps nobody from going on with the present.
