@@ -9,9 +9,11 @@
 // Invariants:
 //   - Both ends keep package nodetest's promises (TestOverHTTP, TestOverTLS).
 //   - A call whose connection is cut is repeated, and joined or answered: nothing is done twice (TestHistoriesOfCuts, TestACutIsJoined,
-//     TestALateCopyIsNotCarriedOut). When
+//     TestALateCopyIsNotCarriedOut, TestACallThatGoesOnIsNotForgotten). When
 //     the agent has begun anew meanwhile, what may not be done twice is looked up in its journal, and Unavailable if it ended in the midst: nobody
-//     knows (TestAnotherAgentDoesNothingTwice, TestTheNextAgentKnowsWhatWasDone).
+//     knows (TestAnotherAgentDoesNothingTwice, TestTheNextAgentKnowsWhatWasDone,
+//     TestACallIsNotedBeforeItIsTold).
+//   - An agent keeps an answer until it is told that it has come (TestWhatWasHadIsSaidUntilItArrives), or has too many.
 //   - Ending a call is a call of its own: a connection that is lost ends nothing (TestALostConnectionEndsNothing).
 //   - What either end sends is bounded, and refused where it is read (TestHostileAgents, TestHostileControllers).
 //   - A node is who its certificate says, and serves one connection, the newest (TestOnlyTheNodeItself, TestTheNewestConnection).
