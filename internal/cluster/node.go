@@ -27,8 +27,8 @@ type Node struct {
 type NodeAgent struct {
 	// Token is the one with which an agent may join; nil if there is none.
 	Token *JoinToken `json:"token,omitempty"`
-	// Serial is that of the newest certificate, as hexadecimal digits, and Until when it ends, in seconds since 1970. Empty before an
-	// agent has joined.
+	// Serial is that of the newest certificate, as hexadecimal digits, and Until when the last of all that were signed ends, in seconds since
+	// 1970. Empty before an agent has joined.
 	Serial string `json:"serial,omitempty"`
 	Until  int64  `json:"until,omitempty"`
 	// Former is the certificate with which the newest was asked for: its answer may have been lost.

@@ -10,7 +10,7 @@
 //   - A certificate counts as long as its node keeps its number: the newest, and the one that it was asked for with, whose holder
 //     may not have had the answer (TestTwoCertificatesCount). A node that was removed, and one of the same name that is another, keeps neither.
 //   - A store that was put back to an older state knows its agents still: what was signed behind the newest that a node keeps was its agent's
-//     (TestAStoreOfBeforeKnowsItsAgents).
+//     (TestAStoreOfBeforeKnowsItsAgents). One that was revoked is none of those, whose clock ever was ahead (TestARevokedCertificateIsNoneOfLater).
 //   - A certificate that has ended counts for nothing but to ask for the next (TestEndedCertificatesRenewOnce).
 package joining
 
@@ -51,7 +51,7 @@ func Join(node *cluster.Node, secret string, key []byte, now time.Time) (keep fu
 		t.Key = hash
 	}
 	return func(c *x509.Certificate) *cluster.NodeAgent {
-		return &cluster.NodeAgent{Token: &t, Serial: SerialOf(c), Until: c.NotAfter.Unix()}
+		return &cluster.NodeAgent{Token: &t, Serial: SerialOf(c), Until: until(node.Agent, c)}
 	}, nil
 }
 
@@ -72,11 +72,15 @@ func Renew(node *cluster.Node, c *x509.Certificate) (keep func(next *x509.Certif
 	if err := counts(node, c); err != nil {
 		return nil, err
 	}
-	token := node.Agent.Token
+	a := *node.Agent
 	return func(next *x509.Certificate) *cluster.NodeAgent {
-		return &cluster.NodeAgent{Token: token, Serial: SerialOf(next), Until: next.NotAfter.Unix(), Former: SerialOf(c)}
+		return &cluster.NodeAgent{Token: a.Token, Serial: SerialOf(next), Until: until(&a, next), Former: SerialOf(c)}
 	}, nil
 }
+
+// until is behind which end a certificate is of later than all that a node has known, when it keeps the number of another one. The clock by which that
+// one was signed may be behind those of before.
+func until(a *cluster.NodeAgent, c *x509.Certificate) int64 { return max(a.Until, c.NotAfter.Unix()) }
 
 // counts refuses a certificate whose number the node does not keep.
 func counts(node *cluster.Node, c *x509.Certificate) error {

@@ -121,6 +121,42 @@ func TestATokenOutlivesARenewal(t *testing.T) {
 	h.Denied("another key, with a token that was used", err, "was used by another agent")
 }
 
+// TestANodeWithoutANumberLetsNobodyIn: of one that keeps no number nobody can tell which certificate is its agent's, so none counts by its date
+// alone; who has the token joins.
+func TestANodeWithoutANumberLetsNobodyIn(t *testing.T) {
+	h := newHouse(t)
+	_, r := h.Request()
+	was := h.joined("node1")
+	n := h.Named("node1").Clone()
+	n.Agent = nil
+	h.Put("node1", n)
+	for _, what := range []string{"a node that has no agent elsewhere", "one that waits for its agent"} {
+		h.Denied(what, h.Admit("node1", was), "was revoked")
+		_, err := h.Renew(t.Context(), "node1", was, r)
+		h.Denied(what+", and a renewal", err, "was revoked")
+		h.Secret("node1")
+	}
+}
+
+// TestARevokedCertificateIsNoneOfLater: that one ends after the newest of its node does not bring it back. It was signed by a controller whose clock
+// was ahead of the one that leads now, or before a clock was put right.
+func TestARevokedCertificateIsNoneOfLater(t *testing.T) {
+	h := newHouse(t)
+	_, r := h.Request()
+	revoked := h.joined("node1")
+	h.Later(-time.Minute)
+	mine := h.joined("node1")
+	h.Denied("the agent of before", h.Admit("node1", revoked), "was revoked")
+	h.admitted("who joined in its place", h.Admit("node1", mine))
+	h.Later(-time.Minute)
+	next := h.Parsed(h.Renew(t.Context(), "node1", mine, r))
+	h.Denied("the agent of before, behind a renewal", h.Admit("node1", revoked), "was revoked")
+	h.admitted("the one that was renewed", h.Admit("node1", mine))
+	last := h.Parsed(h.Renew(t.Context(), "node1", next, r))
+	h.Denied("one that was renewed twice", h.Admit("node1", mine), "was revoked")
+	h.admitted("the newest", h.Admit("node1", last))
+}
+
 // parsedAndAdmitted renews a certificate of node1, and shows the next.
 func (h *house) parsedAndAdmitted(c *x509.Certificate, request []byte) {
 	h.T.Helper()
