@@ -37,6 +37,22 @@ func TestNobodyIsTakenForAnother(t *testing.T) {
 	}
 }
 
+// TestARequestIsOfWhoHasItsKey: who wants a certificate for a key has to have it. Another's request with a signature that is not by its key, as who saw
+// the key alone could make it, is refused, and the token is not used up by it.
+func TestARequestIsOfWhoHasItsKey(t *testing.T) {
+	h := authoritytest.New(t)
+	secret := h.Secret("node1")
+	_, theirs := h.Request()
+	_, mine := h.Request()
+	theirs[len(theirs)-1] ^= 1 // within the signature, which is behind all that is signed
+	if _, err := h.Join(t.Context(), "node1", secret, theirs); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a request with a wrong signature: %v", err)
+	}
+	if err := h.Admit("node1", h.Parsed(h.Join(t.Context(), "node1", secret, mine))); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTrustByFingerprint has an agent meet controllers of its cluster and of another.
 func TestTrustByFingerprint(t *testing.T) {
 	h, foreign := authoritytest.New(t), authoritytest.New(t)
