@@ -116,3 +116,23 @@ func TestNothingIsGrantedInDoubt(t *testing.T) {
 		})
 	}
 }
+
+// TestTheEndOfATermCallsOff: whoever waits with a lease for the next one is told at once that the term is over, and not when the lease was to be renewed:
+// from then on another leader may commit.
+func TestTheEndOfATermCallsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair()
+		p.batch(1, true)
+		p.exchange(t)
+		go p.exchange(t)
+		synctest.Wait()
+		if !p.Covers(1) {
+			t.Fatal("who waits for the next lease has none meanwhile")
+		}
+		p.Close()
+		synctest.Wait()
+		if p.Covers(1) {
+			t.Error("a lease of a term that is over was not called off")
+		}
+	})
+}
