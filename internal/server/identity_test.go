@@ -249,9 +249,18 @@ func TestTableByInstance(t *testing.T) {
 	if table.At("", "u1") != nil || table.At("", "u4") != &other {
 		t.Error("a server is still found by the instance that it is not any more")
 	}
+	taker := &server.Server{ID: "d", Number: 4, Instance: "snf-1", UUID: "u4"}
+	table.Put(taker)
+	last := other
+	last.UUID = "u5"
+	table.Put(&last)
+	if table.At("", "u4") != taker {
+		t.Error("an instance that is another server's by now is not found, since one that it was has let it go")
+	}
+	table.Remove("d")
 	table.Remove("a")
 	table.Remove("b")
-	if got := called(table, "", "snf-1"); !slices.Equal(got, []string{"c"}) || table.At("", "u4") != nil || table.At("far", "u1") != nil || called(table, "far", "snf-1") != nil {
+	if got := called(table, "", "snf-1"); !slices.Equal(got, []string{"c"}) || table.At("", "u4") != nil || table.At("", "u5") != nil || table.At("far", "u1") != nil || called(table, "far", "snf-1") != nil {
 		t.Errorf("of those removed is left: %v", got)
 	}
 }
