@@ -123,3 +123,57 @@ func TestBounds(t *testing.T) {
 		}
 	}
 }
+
+// filled sets every field of a struct that is stored, at any depth, to something that is not its zero value; numbers and texts may be anything.
+func filled(t *testing.T, v reflect.Value, deep int) {
+	t.Helper()
+	if raw, ok := v.Addr().Interface().(*json.RawMessage); ok {
+		*raw = json.RawMessage(`{"any":"thing"}`)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).Tag.Get("json") != "-" {
+				filled(t, v.Field(i), deep)
+			}
+		}
+	case reflect.Pointer:
+		if deep > 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			filled(t, v.Elem(), deep-1)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			filled(t, v.Index(i), deep)
+		}
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.String:
+		v.SetString("text")
+	case reflect.Int, reflect.Uint8:
+		v.Set(reflect.ValueOf(2).Convert(v.Type())) // of modes, one that may be stored
+	default:
+		t.Fatalf("a field of a work is a %s: have it filled in", v.Type())
+	}
+}
+
+// TestWhatIsKeptIsAllOfAWork: who goes on with a work finds all that was planned, also that nothing is taken back behind a step, that a failure ends nothing, and
+// what to tell of what is left. But for what is said not to be stored nothing is dropped.
+func TestWhatIsKeptIsAllOfAWork(t *testing.T) {
+	w := new(Work)
+	filled(t, reflect.ValueOf(w).Elem(), 1)
+	text, err := w.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Decode(text); err != nil || !reflect.DeepEqual(again, w) {
+		t.Errorf("it is kept as %s, and read as %+v, %v, from %+v", text, again, err, w)
+	}
+	for what, kept := range map[string]bool{"Tolerated": w.Steps[0].Tolerated, "Left": w.Steps[0].Undo.Left != "", "Placement": w.Placement != nil} {
+		if !kept {
+			t.Errorf("%s was left out", what)
+		}
+	}
+}
