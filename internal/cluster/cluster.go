@@ -1,5 +1,5 @@
 // Package cluster holds the inventory: the values that describe a cluster (its
-// own settings, node groups, nodes, instances, networks), the defaults of a
+// own settings, node groups, nodes, instances, networks, images), the defaults of a
 // fresh one, and Snapshot, an immutable view of all of them with indexes.
 //
 // Invariants:
@@ -25,6 +25,7 @@ const (
 	KindNode     Kind = "node"
 	KindInstance Kind = "instance"
 	KindNetwork  Kind = "network"
+	KindImage    Kind = "image"
 )
 
 // Meta is what every inventory object has.
@@ -59,9 +60,9 @@ func (m *Meta) Touch(now int64) {
 }
 
 // Object is an inventory value that a Snapshot can hold: *Cluster, *Group,
-// *Node, *Instance or *Network.
+// *Node, *Instance, *Network or *Image.
 type Object interface {
-	// Kind says which of the five it is.
+	// Kind says which of the six it is.
 	Kind() Kind
 	// Identity returns the UUID.
 	Identity() string

@@ -24,6 +24,7 @@ type state struct {
 	nodes     table[*Node]
 	instances table[*Instance]
 	networks  table[*Network]
+	images    table[*Image]
 
 	nodesByGroup       refs // group -> nodes
 	instancesByNode    refs // primary node -> instances
@@ -42,6 +43,7 @@ func Empty() *Snapshot {
 		nodes:              newTable[*Node]("Node"),
 		instances:          newTable[*Instance]("Instance"),
 		networks:           newTable[*Network]("Network"),
+		images:             newTable[*Image]("Image"),
 		nodesByGroup:       newRefs(),
 		instancesByNode:    newRefs(),
 		secondariesByNode:  newRefs(),
@@ -54,7 +56,7 @@ func Empty() *Snapshot {
 
 func (s state) copy() state {
 	return state{
-		groups: s.groups.copy(), nodes: s.nodes.copy(), instances: s.instances.copy(), networks: s.networks.copy(),
+		groups: s.groups.copy(), nodes: s.nodes.copy(), instances: s.instances.copy(), networks: s.networks.copy(), images: s.images.copy(),
 		nodesByGroup: s.nodesByGroup.copy(), instancesByNode: s.instancesByNode.copy(),
 		secondariesByNode: s.secondariesByNode.copy(), instancesByNetwork: s.instancesByNetwork.copy(),
 		groupsByNetwork: s.groupsByNetwork.copy(), tagged: s.tagged.copy(), promises: s.promises.Copy(),
@@ -111,6 +113,8 @@ func (s *Snapshot) apply(c Change) {
 		s.instances.delete(c.UUID, (*Instance).Label)
 	case KindNetwork:
 		s.networks.delete(c.UUID, (*Network).Label)
+	case KindImage:
+		s.images.delete(c.UUID, (*Image).Label)
 	}
 }
 
@@ -126,6 +130,8 @@ func (s *Snapshot) put(o Object) {
 		s.instances.put(o.Name, o.UUID, o, (*Instance).Label)
 	case *Network:
 		s.networks.put(o.Name, o.UUID, o, (*Network).Label)
+	case *Image:
+		s.images.put(o.Name, o.UUID, o, (*Image).Label)
 	}
 }
 
@@ -190,6 +196,8 @@ func (s *Snapshot) Object(kind Kind, uuid string) Object {
 		return orNil(s.instances.byUUID.Get(uuid))
 	case KindNetwork:
 		return orNil(s.networks.byUUID.Get(uuid))
+	case KindImage:
+		return orNil(s.images.byUUID.Get(uuid))
 	}
 	return nil
 }
@@ -213,6 +221,9 @@ func (s *Snapshot) Instance(uuid string) *Instance { i, _ := s.instances.byUUID.
 // Network returns the network with a UUID, nil if there is none.
 func (s *Snapshot) Network(uuid string) *Network { n, _ := s.networks.byUUID.Get(uuid); return n }
 
+// Image returns the image with a UUID, nil if there is none.
+func (s *Snapshot) Image(uuid string) *Image { i, _ := s.images.byUUID.Get(uuid); return i }
+
 // FindGroup looks a group up by UUID, name, or unique beginning of its name
 // before a dot. Errors: NotFound, Ambiguous, in the reference's words; so do
 // the other Find functions.
@@ -226,6 +237,9 @@ func (s *Snapshot) FindInstance(key string) (*Instance, error) { return s.instan
 
 // FindNetwork looks a network up as FindGroup does.
 func (s *Snapshot) FindNetwork(key string) (*Network, error) { return s.networks.find(key) }
+
+// FindImage looks an image up as FindGroup does.
+func (s *Snapshot) FindImage(key string) (*Image, error) { return s.images.find(key) }
 
 // InstanceNamed returns the instance with exactly this name, nil if there is
 // none.
@@ -241,6 +255,9 @@ func (s *Snapshot) GroupNamed(name string) *Group { g, _ := s.groups.exact(name)
 // none.
 func (s *Snapshot) NetworkNamed(name string) *Network { n, _ := s.networks.exact(name); return n }
 
+// ImageNamed returns the image with exactly this name, nil if there is none.
+func (s *Snapshot) ImageNamed(name string) *Image { i, _ := s.images.exact(name); return i }
+
 // Groups yields all groups in nice order of names.
 func (s *Snapshot) Groups() iter.Seq[*Group] { return s.groups.all() }
 
@@ -252,6 +269,9 @@ func (s *Snapshot) Instances() iter.Seq[*Instance] { return s.instances.all() }
 
 // Networks yields all networks in nice order of names.
 func (s *Snapshot) Networks() iter.Seq[*Network] { return s.networks.all() }
+
+// Images yields all images in nice order of names.
+func (s *Snapshot) Images() iter.Seq[*Image] { return s.images.all() }
 
 // GroupCount returns the number of groups.
 func (s *Snapshot) GroupCount() int { return s.groups.byUUID.Len() }

@@ -41,6 +41,8 @@ func Decode(kind string, data []byte) (Object, error) {
 		o = &Instance{}
 	case KindNetwork:
 		o = &Network{}
+	case KindImage:
+		o = &Image{}
 	default:
 		return nil, fault.New(fault.Invalid, "%q is no kind of inventory object", kind)
 	}
@@ -53,7 +55,7 @@ func Decode(kind string, data []byte) (Object, error) {
 // Holds reports whether a kind of stored object belongs to the inventory.
 func Holds(kind string) bool {
 	switch Kind(kind) {
-	case KindCluster, KindGroup, KindNode, KindInstance, KindNetwork:
+	case KindCluster, KindGroup, KindNode, KindInstance, KindNetwork, KindImage:
 		return true
 	}
 	return false

@@ -219,7 +219,7 @@ type dependence struct {
 
 var inventoryKinds = []store.Kind{
 	store.Kind(cluster.KindCluster), store.Kind(cluster.KindGroup), store.Kind(cluster.KindNode),
-	store.Kind(cluster.KindInstance), store.Kind(cluster.KindNetwork),
+	store.Kind(cluster.KindInstance), store.Kind(cluster.KindNetwork), store.Kind(cluster.KindImage),
 }
 
 // dependences serve clients that come back when the watch that told them is
@@ -231,6 +231,7 @@ var dependences = map[string]dependence{
 	"node":     {own: store.Kind(cluster.KindNode), others: inventoryKinds},
 	"group":    {own: store.Kind(cluster.KindGroup), others: inventoryKinds},
 	"network":  {own: store.Kind(cluster.KindNetwork), others: inventoryKinds},
+	"image":    {own: store.Kind(cluster.KindImage), others: inventoryKinds},
 	"server":   {own: tagsync.KindServer, timed: []string{"pending_age"}},
 }
 

@@ -28,9 +28,10 @@ const (
 	Node
 	NodeRes
 	Network
+	Image
 )
 
-var levelNames = [...]string{"cluster", "instance", "nodegroup", "node", "node-res", "network"}
+var levelNames = [...]string{"cluster", "instance", "nodegroup", "node", "node-res", "network", "image"}
 
 // String returns the level's name as clients see it in lock names.
 func (l Level) String() string { return levelNames[l] }

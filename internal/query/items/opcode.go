@@ -123,7 +123,7 @@ func jobSideFields[R any](row func(R) opcodeRow) []query.Field[R] {
 			Get: ofOp(row, func(r opcodeRow) query.Cell { return text(string(r.op().Status)) })},
 		{Def: def("summary", "Summary", query.KindText, "One short text for the opcode"), From: query.InMemory,
 			Get: ofOp(row, func(r opcodeRow) query.Cell { return text(r.op().Summary()) })},
-		{Def: def("object_kind", "Object_kind", query.KindText, "What kind of object the opcode is about: instance, node, group, network or cluster"), From: query.InMemory,
+		{Def: def("object_kind", "Object_kind", query.KindText, "What kind of object the opcode is about: instance, node, group, network, image or cluster"), From: query.InMemory,
 			Get: ofOp(row, func(r opcodeRow) query.Cell { kind, _ := objectOf(r.op().Input); return textOrUnavail(kind) })},
 		{Def: def("object", "Object", query.KindText, "Name of the object that the opcode is about"), From: query.InMemory, Mode: query.ModeHostname,
 			Get: ofOp(row, func(r opcodeRow) query.Cell { _, name := objectOf(r.op().Input); return textOrUnavail(name) })},
@@ -229,7 +229,7 @@ func stepInto(v any, key string) (any, bool) {
 
 // objectParams are the parameters that name what an opcode is about.
 var objectParams = []struct{ param, kind string }{
-	{"instance_name", "instance"}, {"node_name", "node"}, {"group_name", "group"}, {"network_name", "network"},
+	{"instance_name", "instance"}, {"node_name", "node"}, {"group_name", "group"}, {"network_name", "network"}, {"image_name", "image"},
 }
 
 // objectOf tells what an opcode is about; both empty when it is about nothing

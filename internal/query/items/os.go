@@ -31,11 +31,31 @@ var osTable = query.Table[osRow]{
 
 func osRows(v *query.View, _ osRow) []osRow {
 	names, at, asked := onNodes(v, func(answer query.NodeState) map[string]query.OSState { return answer.OS })
+	names = addImages(v, names, at, asked)
 	out := make([]osRow, len(names))
 	for i, name := range names {
 		out[i] = osRow{name: name, at: at[name], asked: asked}
 	}
 	return out
+}
+
+// addImages adds the operating system whose variants are the images of the cluster, which any node can install, unless nodes have one of their own of
+// that name.
+func addImages(v *query.View, names []string, at map[string]map[string]query.OSState, asked []string) []string {
+	all := query.OSState{Valid: true, Trusted: true, Parameters: cluster.ImageParameters(), APIVersions: []int64{20}}
+	for i := range v.Inventory.Images() {
+		all.Variants = append(all.Variants, i.Name)
+	}
+	if len(all.Variants) == 0 || at[cluster.ImageOS] != nil {
+		return names
+	}
+	at[cluster.ImageOS] = map[string]query.OSState{}
+	for _, uuid := range asked {
+		at[cluster.ImageOS][uuid] = all
+	}
+	names = append(names, cluster.ImageOS)
+	slices.SortFunc(names, query.CompareIdentities)
+	return names
 }
 
 // onNodes gathers what nodes have under names: the names in nice order, what each node has

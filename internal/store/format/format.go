@@ -43,16 +43,19 @@ const (
 	// Agents has nodes whose agents are elsewhere (agent, of a node): programs of before would run an agent of their own in their
 	// place.
 	Agents = 3
+	// Images has images that machines are installed from (image), in the inventory.
+	Images = 4
 )
 
 // Newest is the greatest that this program knows.
-const Newest = Agents
+const Newest = Images
 
 // formats are all of them, the first one first.
 var formats = [...]string{
 	First:      "as of the first version: jobs about tags name the instance",
 	Identities: "jobs about tags may say by its UUID which instance is meant, nodes keep what they have under UUIDs, and what opcodes do is kept as steps",
 	Agents:     "nodes may have agents of their own, in processes elsewhere",
+	Images:     "the inventory may have images that machines are installed from",
 }
 
 // Brought says what a format brought; nothing of one that this program does not know.
