@@ -230,6 +230,10 @@ type Driver interface {
 	// Reboot restarts the guest inside its running machine. WrongState when
 	// it is not running.
 	Reboot(ctx context.Context, of Thing) error
+	// Seed has a stopped instance find a CD beside its disks at each start from now on, until it is removed; an empty one takes it away.
+	// WrongState when it is active, NotFound when it is not known, Unsupported where machines are pretended. Taking away what
+	// is not there is no error, whatever is asked about.
+	Seed(ctx context.Context, of Thing, cd []byte) error
 	// Instance tells about one instance, also when it has another name on the node; NotFound when there is
 	// nothing of it on this node.
 	Instance(ctx context.Context, of Thing) (Instance, error)
@@ -271,6 +275,12 @@ func NoConsole(of Thing, kind string) error {
 // NoHotplug is the error about the devices of what is pretended. The words are the reference's.
 func NoHotplug() error {
 	return fault.New(fault.Unsupported, "Hotplug is not supported by this hypervisor")
+}
+
+// NoSeed is the error about a CD for a thing whose kind of hypervisor has no machines that could read one.
+func NoSeed(of Thing, kind string) error {
+	return fault.New(fault.Unsupported, "instance %s cannot be told anything at its first start: the hypervisor %s of its node only pretends to run it", of.Name, kind).
+		WithHint("a node whose agent is set to hypervisor kvm runs virtual machines")
 }
 
 // CheckName refuses instance names that could not be the name of a file:

@@ -437,6 +437,14 @@ func (d *Driver) Reboot(ctx context.Context, of hypervisor.Thing) error {
 	})
 }
 
+// Seed is Unsupported, but for taking away what nothing here has.
+func (d *Driver) Seed(_ context.Context, of hypervisor.Thing, cd []byte) error {
+	if len(cd) == 0 {
+		return nil
+	}
+	return hypervisor.NoSeed(of, Kind)
+}
+
 // Instance tells about one instance.
 func (d *Driver) Instance(ctx context.Context, of hypervisor.Thing) (out hypervisor.Instance, err error) {
 	if err := of.Check(); err != nil {

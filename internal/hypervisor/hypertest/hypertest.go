@@ -35,6 +35,7 @@ func Run(t *testing.T, open Opener) {
 		{"startNeedsDisks", (*suite).startNeedsDisks},
 		{"devices", (*suite).devices},
 		{"reboot", (*suite).reboot},
+		{"seed", (*suite).seed},
 		{"paused", (*suite).paused},
 		{"removeRunning", (*suite).removeRunning},
 		{"rename", (*suite).rename},
@@ -507,4 +508,33 @@ func (s *suite) concurrent() {
 		}
 		s.state(fmt.Sprintf("i%02d", n), want)
 	}
+}
+
+// seed gives an instance a CD, where the driver runs machines.
+func (s *suite) seed() {
+	ctx := s.Context()
+	i := spec("one.example")
+	cd := make([]byte, 64<<10)
+	if err := s.d.Seed(ctx, i.Thing(), nil); err != nil {
+		s.Fatalf("taking a seed from what is not there: %v", err)
+	}
+	s.do("Prepare", true)(s.d.Prepare(ctx, i.Thing(), mark, nil))
+	err := s.d.Seed(ctx, i.Thing(), cd)
+	if fault.Is(err, fault.Unsupported) {
+		return
+	}
+	if err != nil {
+		s.Fatalf("Seed: %v", err)
+	}
+	s.refused("a seed for what is not there", fault.NotFound, s.d.Seed(ctx, thing("two.example"), cd))
+	s.do("Start with a seed", true)(s.d.Start(ctx, i))
+	s.refused("another seed for what runs", fault.WrongState, s.d.Seed(ctx, i.Thing(), cd))
+	s.do("Stop", true)(s.d.Stop(ctx, i.Thing(), hypervisor.Stop{}))
+	for range 2 {
+		if err := s.d.Seed(ctx, i.Thing(), nil); err != nil {
+			s.Fatalf("taking a seed away: %v", err)
+		}
+	}
+	s.do("Start without a seed", true)(s.d.Start(ctx, i))
+	s.do("Stop", true)(s.d.Stop(ctx, i.Thing(), hypervisor.Stop{}))
 }

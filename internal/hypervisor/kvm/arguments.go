@@ -11,7 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor"
 )
 
-// The descriptors that a QEMU finds open, from the first behind the usual three; disks follow, then the kernel and its first disk, then taps.
+// The descriptors that a QEMU finds open, from the first behind the usual three; disks follow, then the kernel and its first disk, then taps, and a seed.
 const (
 	monitorFD = 3 + iota
 	serialFD
@@ -32,6 +32,8 @@ type setup struct {
 	ports int
 	// bridges: network cards are joined to the node's bridges, by taps that are open; else each has a network of its own.
 	bridges bool
+	// seed: the last file that is open is a CD, for the guest to read alone.
+	seed bool
 }
 
 // sandbox denies QEMU whatever it does not need once it runs: other programs, other users, old system calls.
@@ -59,7 +61,7 @@ func arguments(spec *hypervisor.Spec, with setup) ([]string, error) {
 	if isUUID.MatchString(spec.UUID) {
 		args = append(args, "-uuid", spec.UUID)
 	}
-	for _, part := range []func(*hypervisor.Spec, params, setup) ([]string, error){machineArguments, processorArguments, bootArguments, lineArguments, diskArguments, nicArguments} {
+	for _, part := range []func(*hypervisor.Spec, params, setup) ([]string, error){machineArguments, processorArguments, bootArguments, lineArguments, diskArguments, nicArguments, seedArguments} {
 		more, err := part(spec, p, with)
 		if err != nil {
 			return nil, err
@@ -276,4 +278,24 @@ func nicParts(n int, nic *hypervisor.NIC, p params, with setup, fd string) (end,
 		end["type"], end["fd"] = "tap", fd
 	}
 	return end, plugged(with, slot, device), nil
+}
+
+// seedArguments are those of the CD that a machine was given. It has a slot like the others, and takes none from them.
+func seedArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error) {
+	if !with.seed {
+		return nil, nil
+	}
+	fd := firstDiskFD + len(spec.Disks) + len(bootFiles(p))
+	if with.bridges {
+		fd += len(spec.NICs)
+	}
+	slot := with.slots[seedKey]
+	set := named(slot).set
+	device := map[string]any{"driver": "virtio-blk-pci", "id": "seed", "drive": "seed-content", "serial": "seed"}
+	return []string{
+		"-add-fd", fmt.Sprintf("fd=%d,set=%d", fd, set),
+		"-blockdev", object(map[string]any{"driver": "file", "node-name": "seed-file", "filename": "/dev/fdset/" + strconv.Itoa(set), "read-only": true}),
+		"-blockdev", object(map[string]any{"driver": "raw", "node-name": "seed-content", "file": "seed-file", "read-only": true}),
+		"-device", object(plugged(with, slot, device)),
+	}, nil
 }

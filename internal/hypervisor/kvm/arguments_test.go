@@ -33,7 +33,7 @@ func pairs(args []string) (out [][2]string) {
 
 // plugging gives the devices of a machine that was never started their slots.
 func plugging(with setup, spec *hypervisor.Spec) setup {
-	with.slots = assign(nil, spec)
+	with.slots = assign(nil, spec, with.seed)
 	with.ports = portsFor(with.machine, with.slots)
 	return with
 }
@@ -56,6 +56,8 @@ func TestArguments(t *testing.T) {
 			"kernel_path": "", "serial_console": false, "disk_cache": "none", "disk_discard": "ignore", "nic_type": "e1000"}}, setup{machine: "pc-i440fx-7.2", accelerator: "tcg"}},
 		{"on a bridge", hypervisor.Spec{Name: "four", UUID: uuid, Memory: 128, VCPUs: 1, Disks: disks[:1], NICs: nics, Params: map[string]any{
 			"kernel_path": "/boot/vmlinuz", "initrd_path": "/boot/initrd"}}, setup{machine: "pc-q35-7.2", accelerator: "kvm", bridges: true}},
+		{"with a seed, on a bridge", hypervisor.Spec{Name: "five", UUID: uuid, Memory: 128, VCPUs: 1, Disks: disks[:1], NICs: nics, Params: map[string]any{
+			"kernel_path": ""}}, setup{machine: "pc-q35-7.2", accelerator: "kvm", bridges: true, seed: true}},
 	} {
 		args, err := arguments(&c.spec, plugging(c.with, &c.spec))
 		if err != nil {

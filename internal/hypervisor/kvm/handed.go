@@ -20,6 +20,7 @@ const (
 	serialFile   = "serial"
 	heldFile     = "held"
 	complainFile = "complaints"
+	seedFile     = "seed.iso"
 )
 
 // socket opens a socket in the directory of a machine, whose path may be longer than sockets' may.
@@ -78,8 +79,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// openFiles opens what QEMU is handed: its lines, its lock and its disks.
-func (m *machine) openFiles(ctx context.Context, spec *hypervisor.Spec) (files []*os.File, err error) {
+// openFiles opens what QEMU is handed: its lines, its lock, its disks, and its seed if it has one.
+func (m *machine) openFiles(ctx context.Context, spec *hypervisor.Spec, seeded bool) (files []*os.File, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(files)
@@ -115,13 +116,19 @@ func (m *machine) openFiles(ctx context.Context, spec *hypervisor.Spec) (files [
 		}
 		files = append(files, f)
 	}
-	if !m.driver.cfg.Bridges {
-		return files, nil
+	if m.driver.cfg.Bridges {
+		for n := range spec.NICs {
+			f, err := openTap(ctx, n, &spec.NICs[n])
+			if err != nil {
+				return files, err
+			}
+			files = append(files, f)
+		}
 	}
-	for n := range spec.NICs {
-		f, err := openTap(ctx, n, &spec.NICs[n])
+	if seeded {
+		f, err := os.Open(m.seedPath())
 		if err != nil {
-			return files, err
+			return files, fault.New(fault.Environment, "cannot open the seed of %s: %w", spec.Name, err)
 		}
 		files = append(files, f)
 	}

@@ -16,6 +16,7 @@
 //   - What a machine is joined to a bridge by is gone when the machine is (TestBridges).
 //   - What a guest has not let go of is kept, with its disk and its slot (TestAGuestThatDoesNotLetGo); a device that stays keeps its slot,
 //     whatever comes and goes beside it (TestSlots).
+//   - A machine has the seed that it was given at each of its starts, to read alone, and never another's (TestSeed).
 //   - The machine type of a thing never changes once it was started, so that the guest finds the same devices (TestMachineTypesArePinned).
 package kvm
 
@@ -384,6 +385,23 @@ func (d *Driver) Reboot(ctx context.Context, of hypervisor.Thing) error {
 	}
 	defer m.unlock()
 	return m.reboot(ctx)
+}
+
+// Seed keeps a CD for a machine, or takes it away.
+func (d *Driver) Seed(ctx context.Context, of hypervisor.Thing, cd []byte) error {
+	m, err := d.hold(ctx, "seed", of)
+	switch {
+	case err != nil && len(cd) == 0 && fault.Is(err, fault.Exists): // nothing of it is here
+		return nil
+	case err != nil:
+		return err
+	case m == nil && len(cd) == 0:
+		return nil
+	case m == nil:
+		return fault.New(fault.NotFound, "instance %s is not known on this node", of.Name)
+	}
+	defer m.unlock()
+	return m.seed(cd)
 }
 
 // Instance tells about one machine.

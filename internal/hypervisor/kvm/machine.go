@@ -226,14 +226,18 @@ func (m *machine) start(ctx context.Context, spec *hypervisor.Spec) (bool, error
 	if err := m.chooseType(&next); err != nil {
 		return false, err
 	}
-	next.Slots = assign(before.slots(), spec)
+	seeded := m.hasSeed()
+	next.Slots = assign(before.slots(), spec, seeded)
 	next.Ports = portsFor(next.Machine, next.Slots)
-	with := setup{machine: next.Machine, slots: next.Slots, ports: next.Ports, accelerator: m.driver.accelerator(spec), oneThread: m.driver.cfg.OneThread, bridges: m.driver.cfg.Bridges}
+	with := setup{
+		machine: next.Machine, slots: next.Slots, ports: next.Ports, seed: seeded,
+		accelerator: m.driver.accelerator(spec), oneThread: m.driver.cfg.OneThread, bridges: m.driver.cfg.Bridges,
+	}
 	args, err := arguments(spec, with)
 	if err != nil {
 		return false, err
 	}
-	files, err := m.openFiles(ctx, spec)
+	files, err := m.openFiles(ctx, spec, with.seed)
 	if err != nil {
 		return false, err
 	}

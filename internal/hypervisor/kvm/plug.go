@@ -242,7 +242,8 @@ func (a *adjustment) close(ctx context.Context, node string) error {
 // plugAll plugs in what is to be there and is not. It is written down before, with its slots, so that the next try goes on with these.
 func (a *adjustment) plugAll(ctx context.Context) (changed bool, err error) {
 	next := *a.record()
-	next.Slots = assign(next.Slots, a.spec)
+	_, seeded := next.Slots[seedKey]
+	next.Slots = assign(next.Slots, a.spec, seeded)
 	if hasPorts(next.Machine) && next.Slots.end() > next.Ports {
 		return false, fault.New(fault.Exhausted, "instance %s has no free slot: it was started with %d", a.record().Name, next.Ports).
 			WithHint("it gets more when it is stopped and started")

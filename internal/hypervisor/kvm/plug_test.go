@@ -24,7 +24,7 @@ func TestSlots(t *testing.T) {
 			for _, uuid := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"x", "y", "z"}), rapid.ID[string]).Draw(t, "nics") {
 				spec.NICs = append(spec.NICs, hypervisor.NIC{UUID: uuid})
 			}
-			next := assign(have, spec)
+			next := assign(have, spec, false)
 			for key, slot := range next {
 				if was, had := have[key]; had && was != slot {
 					t.Fatalf("%s was in slot %d and is in %d", key, was, slot)
@@ -113,7 +113,7 @@ func TestATryThatNobodyFinished(t *testing.T) {
 	m := d.things[uuid]
 	a := adjustment{machine: m, process: m.running(), there: map[string]bool{}, spec: &spec}
 	next := *m.record()
-	next.Slots, next.Spec = assign(next.Slots, &spec), &spec
+	next.Slots, next.Spec = assign(next.Slots, &spec, false), &spec
 	if err := m.save(&next); err != nil {
 		t.Fatal(err)
 	}

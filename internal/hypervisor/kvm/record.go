@@ -32,7 +32,7 @@ type record struct {
 // slots are where the devices are that the machine was started with last.
 func (r *record) slots() slots {
 	if r.Slots == nil && r.Spec != nil {
-		return assign(nil, r.Spec)
+		return assign(nil, r.Spec, false)
 	}
 	return r.Slots
 }

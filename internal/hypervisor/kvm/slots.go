@@ -28,14 +28,20 @@ func nicKey(n int, nic *hypervisor.NIC) string {
 	return nic.UUID
 }
 
-// assign gives each device of a specification a slot: the one that it has, or else the first that is free.
-func assign(have slots, spec *hypervisor.Spec) slots {
+// seedKey is what the CD goes by that a machine was given; nothing else is called so, for a dot is in no UUID.
+const seedKey = "seed.iso"
+
+// assign gives each device of a specification, and the CD if there is one, a slot: the one that it has, or else the first that is free.
+func assign(have slots, spec *hypervisor.Spec, seeded bool) slots {
 	keys := make([]string, 0, len(spec.Disks)+len(spec.NICs))
 	for i := range spec.Disks {
 		keys = append(keys, spec.Disks[i].UUID)
 	}
 	for i := range spec.NICs {
 		keys = append(keys, nicKey(i, &spec.NICs[i]))
+	}
+	if seeded {
+		keys = append(keys, seedKey)
 	}
 	out, taken := slots{}, map[int]bool{}
 	for _, key := range keys {

@@ -343,6 +343,14 @@ func (d driver) Adjust(context.Context, hypervisor.Spec) (bool, error) {
 	return false, hypervisor.NoHotplug()
 }
 
+// Seed is Unsupported, but for taking away what nothing here has.
+func (d driver) Seed(_ context.Context, of hypervisor.Thing, cd []byte) error {
+	if len(cd) == 0 {
+		return nil
+	}
+	return hypervisor.NoSeed(of, "sim")
+}
+
 // Console is Unsupported: no guest of the world prints anything.
 func (d driver) Console(of hypervisor.Thing) (*console.Line, error) {
 	return nil, hypervisor.NoConsole(of, "sim")
