@@ -11,6 +11,8 @@
 //   - A state that State hands out knows every change whose call returned before, and soon what changed by itself
 //     (TestWhatChangesByItselfIsReported).
 //   - An order is about the instance that has the UUID, whatever it is called: what else is under its name is left alone.
+//   - A machine is told what it was last installed with, and nothing of before (TestAnotherSystemForgetsTheSeed).
+//   - A disk on which the content of an image was not written whole reads as zeros (TestAnImageThatIsNotWrittenWhole).
 //   - Calls for one instance take place one after the other; calls for
 //     different instances do not wait for each other.
 package agent
@@ -23,6 +25,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/agent/effect"
+	"github.com/drover-project/drover/internal/agent/imagecache"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/reason"
@@ -41,7 +44,7 @@ type Config struct {
 	Node string
 	// Dir is where the agent keeps its files; it is made when it does not
 	// exist. Reason files are in instance-reason/ below it, operating system
-	// definitions in os/.
+	// definitions in os/, copies of images in images/.
 	Dir string
 	// Driver runs the instances.
 	Driver hypervisor.Driver
@@ -62,6 +65,7 @@ type Agent struct {
 	cfg      Config
 	reporter *reporter
 	fence    *effect.Fence
+	images   *imagecache.Cache
 }
 
 // Order says on whose behalf a node changes something.
@@ -85,7 +89,7 @@ func New(cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, fence: fence, reporter: newReporter(cfg.Node, cfg.Driver, cfg.Now)}
+	a := &Agent{cfg: cfg, fence: fence, reporter: newReporter(cfg.Node, cfg.Driver, cfg.Now), images: imagecache.Open(filepath.Join(cfg.Dir, imagesDir), cfg.Now)}
 	cfg.Driver.Watch(a.reporter.changed)
 	return a, nil
 }

@@ -28,12 +28,22 @@ const (
 // it started. What it started is not waited for when it ends by itself. A controller that cannot be sure that it leads ends it, too,
 // and when it is sure again the script begins anew, as it would under the next leader, which log is told.
 func (a *Agent) Install(ctx context.Context, order Order, spec hypervisor.Spec, name string, params map[string]string, log func(line string)) error {
+	return a.install(ctx, order, &spec, log, func(hold *effect.Hold) error {
+		if err := a.cfg.Driver.Seed(ctx, spec.Thing(), nil); err != nil { // what it was told for another system
+			return err
+		}
+		return a.runCreate(ctx, hold, spec, name, params)
+	})
+}
+
+// install has something write on the disks of an instance by an effect, which begins anew if the controller was not sure that it leads.
+func (a *Agent) install(ctx context.Context, order Order, spec *hypervisor.Spec, log func(line string), write func(*effect.Hold) error) error {
 	claim := effect.Claim{
 		Order: order, Of: thing(spec.Name), Kind: effect.Script, What: "install instance " + spec.Name,
 		Name: fmt.Sprintf("job %d, opcode %d: install %s", order.Job, order.Opcode, spec.UUID),
 	}
 	for {
-		err := a.carryOutBy(ctx, claim, func(hold *effect.Hold) error { return a.runCreate(ctx, hold, spec, name, params) })
+		err := a.carryOutBy(ctx, claim, write)
 		if !errors.Is(err, effect.ErrUnsure) {
 			return err
 		}

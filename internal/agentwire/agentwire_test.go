@@ -2,10 +2,12 @@ package agentwire
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,5 +110,25 @@ func TestConsole(t *testing.T) {
 	}
 	if _, err := n.ReadConsole(t.Context(), hypervisor.Thing{UUID: "u", Name: "mute"}, 0, 0); !fault.Is(err, fault.Unsupported) {
 		t.Errorf("one that is pretended: %v", err)
+	}
+}
+
+// old is the connection of an agent of before, that knows no images.
+type old struct{}
+
+func (old) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := `{"code":"not_found","message":"there is no call \"` + r.URL.Path + `\"","hint":"the controller may be newer than the agent"}`
+	return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+}
+
+// TestAnAgentOfBefore says what is wrong with it.
+func TestAnAgentOfBefore(t *testing.T) {
+	c := NewClient("node1", func(context.Context) (http.RoundTripper, error) { return old{}, nil }, 0)
+	_, fetch := c.FetchImage(t.Context(), nodetest.Order(1, 1), agent.Image{Name: "one"}, func(string) {})
+	install := c.InstallImage(t.Context(), nodetest.Order(1, 1), nodetest.Spec(nodetest.One), agent.Image{Name: "one"}, nil, func(string) {})
+	for _, err := range []error{fetch, install} {
+		if !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "the agent of node node1 is older than this controller, and knows nothing of images") {
+			t.Error(err)
+		}
 	}
 }

@@ -121,6 +121,16 @@ type (
 		OS     string            `json:"os"`
 		Params map[string]string `json:"params"`
 	}
+	toFetch struct {
+		Order agent.Order `json:"order"`
+		Image agent.Image `json:"image"`
+	}
+	toInstallImage struct {
+		Order  agent.Order       `json:"order"`
+		Spec   hypervisor.Spec   `json:"spec"`
+		Image  agent.Image       `json:"image"`
+		Params map[string]string `json:"params"`
+	}
 	toRun struct {
 		Order agent.Order     `json:"order"`
 		Spec  hypervisor.Spec `json:"spec"`
@@ -196,6 +206,12 @@ var (
 	callInstall = call[toInstall, none]{name: "install", lasts: true, do: func(ctx context.Context, n Served, a toInstall, log func(string)) (none, error) {
 		return none{}, n.Install(ctx, a.Order, plain(a.Spec), a.OS, a.Params, log)
 	}}
+	callFetchImage = call[toFetch, agent.Image]{name: "fetch-image", lasts: true, do: func(ctx context.Context, n Served, a toFetch, log func(string)) (agent.Image, error) {
+		return n.FetchImage(ctx, a.Order, a.Image, log)
+	}}
+	callInstallImage = call[toInstallImage, none]{name: "install-image", lasts: true, do: func(ctx context.Context, n Served, a toInstallImage, log func(string)) (none, error) {
+		return none{}, n.InstallImage(ctx, a.Order, plain(a.Spec), a.Image, a.Params, log)
+	}}
 	callStart = call[toRun, none]{name: "start", lasts: true, do: func(ctx context.Context, n Served, a toRun, _ func(string)) (none, error) {
 		return none{}, n.Start(ctx, a.Order, plain(a.Spec), a.Trail)
 	}}
@@ -226,7 +242,8 @@ var calls = map[string]served{
 	callInfo.name: callInfo.served(), callState.name: callState.served(), callFindOS.name: callFindOS.served(), callDelay.name: callDelay.served(),
 	callReadConsole.name: callReadConsole.served(), callTypeConsole.name: callTypeConsole.served(),
 	callOSes.name: callOSes.served(), callReason.name: callReason.served(),
-	callPrepare.name: callPrepare.served(), callAdjust.name: callAdjust.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(), callStart.name: callStart.served(),
+	callPrepare.name: callPrepare.served(), callAdjust.name: callAdjust.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(),
+	callFetchImage.name: callFetchImage.served(), callInstallImage.name: callInstallImage.served(), callStart.name: callStart.served(),
 	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),
 	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(),
 }

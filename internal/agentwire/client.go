@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -420,6 +421,27 @@ func (c *Client) Drop(ctx context.Context, order agent.Order, of hypervisor.Thin
 func (c *Client) Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(string)) error {
 	_, err := callInstall.ask(ctx, c, toInstall{order, spec, os, params}, log)
 	return err
+}
+
+// FetchImage has the node keep a copy of an image, and look at it.
+func (c *Client) FetchImage(ctx context.Context, order agent.Order, image agent.Image, log func(string)) (agent.Image, error) {
+	found, err := callFetchImage.ask(ctx, c, toFetch{order, image}, log)
+	return found, c.newer(err, "images")
+}
+
+// InstallImage writes an image on the first disk of an instance.
+func (c *Client) InstallImage(ctx context.Context, order agent.Order, spec hypervisor.Spec, image agent.Image, params map[string]string, log func(string)) error {
+	_, err := callInstallImage.ask(ctx, c, toInstallImage{order, spec, image, params}, log)
+	return c.newer(err, "images")
+}
+
+// newer is the error of a call that an agent of before does not know.
+func (c *Client) newer(err error, what string) error {
+	if err == nil || !fault.Is(err, fault.NotFound) || !strings.HasPrefix(err.Error(), noSuchCall) {
+		return err
+	}
+	return fault.New(fault.Unsupported, "the agent of node %s is older than this controller, and knows nothing of %s", c.node, what).
+		WithHint("upgrade it: machines run on while it is started anew")
 }
 
 // Start starts an instance.

@@ -38,6 +38,9 @@ var statuses = map[fault.Code]int{
 	fault.Unsupported: http.StatusMethodNotAllowed, fault.Busy: http.StatusTooManyRequests, fault.Conflict: http.StatusConflict, fault.Unavailable: http.StatusServiceUnavailable,
 }
 
+// noSuchCall begins the error about a call that an agent does not know. Agents of before have said it, so it stays.
+const noSuchCall = "there is no call "
+
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	w.Header().Set(headerAgent, h.calls.self)
@@ -58,7 +61,7 @@ func (h *Handler) serve(w http.ResponseWriter, hr *http.Request) error {
 	name, _ := strings.CutPrefix(hr.URL.Path, pathCalls)
 	c, known := calls[name]
 	if !known && hr.URL.Path != pathCancel {
-		return fault.New(fault.NotFound, "there is no call %.100q", hr.URL.Path).WithHint("the controller may be newer than the agent")
+		return fault.New(fault.NotFound, noSuchCall+"%.100q", hr.URL.Path).WithHint("the controller may be newer than the agent")
 	}
 	r, err := h.request(w, hr)
 	if err != nil {

@@ -63,6 +63,7 @@ var layers = []struct {
 	{"internal/jobfilter", Core},
 	{"internal/query", Core},
 	{"internal/query/items", Core},
+	{"internal/diskimage", Core},
 	{"internal/cluster", Core},
 	{"internal/servertag", Core},
 	{"internal/server", Core},
@@ -104,6 +105,7 @@ var layers = []struct {
 	{"internal/tinyguest", Engine}, // what runs guests boots it, and so do tests of adapters
 	{"internal/seed", Engine},      // it writes by way of temporary files
 	{"internal/agent/effect", Engine},
+	{"internal/agent/imagecache", Engine},
 	{"internal/gate", Engine},
 	{"internal/metrics", Engine},   // what is counted by engines and adapters
 	{"internal/forwarded", Engine}, // what the transports share that may stand behind proxies

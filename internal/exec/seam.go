@@ -39,6 +39,11 @@ type Node interface {
 	Adjust(ctx context.Context, order agent.Order, spec hypervisor.Spec) error
 	// Install hands what people should know of it over line by line.
 	Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(line string)) error
+	// FetchImage has the node keep a copy of an image and look at it: what it returns is complete. How far that came is handed over line by line.
+	FetchImage(ctx context.Context, order agent.Order, image agent.Image, log func(line string)) (agent.Image, error)
+	// InstallImage writes an image on the first disk; params are what the instance is told at its first start (cluster.ImageParameters). What
+	// people should know of it is handed over line by line.
+	InstallImage(ctx context.Context, order agent.Order, spec hypervisor.Spec, image agent.Image, params map[string]string, log func(line string)) error
 	Start(ctx context.Context, order agent.Order, spec hypervisor.Spec, trail reason.Trail) error
 	Stop(ctx context.Context, order agent.Order, of hypervisor.Thing, how hypervisor.Stop, trail reason.Trail) error
 	RebootSoft(ctx context.Context, order agent.Order, of hypervisor.Thing, trail reason.Trail) error

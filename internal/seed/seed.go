@@ -4,6 +4,8 @@
 // Invariants:
 //   - The same seed is the same bytes, whenever it is made (TestTheSameSeedIsTheSameBytes): who keeps one need not ask whether it changed.
 //   - What a machine reads is what was given, byte for byte, under the names and the label that the data source wants (TestASeedIsReadBack).
+//   - Whatever a key, a name or a text has in it, it stays a text of the meta data, and what is no public key is refused without being told
+//     (TestWhatAMachineIsTold, TestWhatIsNoKeyIsRefusedAndNotTold).
 //   - Nothing of a seed stays behind in the directory for temporary files, where the library that writes it puts what it was
 //     given (TestNothingStaysBehind): passwords may be in it.
 package seed
@@ -34,9 +36,28 @@ type Seed struct {
 	NetworkConfig []byte
 }
 
+// Check refuses a seed that lacks what it needs, or has a part that is too long, as ISO does.
+func (s Seed) Check() error {
+	_, err := s.parts()
+	return err
+}
+
 // ISO is the seed as an image of a CD, of which the label is Label. An error is TooLarge or Invalid and names the part, or Environment if
 // there was no room for temporary files.
 func (s Seed) ISO() ([]byte, error) {
+	parts, err := s.parts()
+	if err != nil {
+		return nil, err
+	}
+	image, err := write(parts)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot make a seed: %w", err).WithHint("it needs room in the directory for temporary files ($TMPDIR)")
+	}
+	return image, nil
+}
+
+// parts are the files of the seed, by their names.
+func (s Seed) parts() (map[string][]byte, error) {
 	files := []struct {
 		name, field string
 		text        []byte
@@ -59,11 +80,7 @@ func (s Seed) ISO() ([]byte, error) {
 			parts[f.name] = f.text
 		}
 	}
-	image, err := write(parts)
-	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot make a seed: %w", err).WithHint("it needs room in the directory for temporary files ($TMPDIR)")
-	}
-	return image, nil
+	return parts, nil
 }
 
 // write makes an image of files, by their names.

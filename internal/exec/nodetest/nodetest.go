@@ -220,6 +220,7 @@ func Run(t *testing.T, reach Reach) {
 		{"errors", errorsArrive},
 		{"a script", script},
 		{"a script that is ended", scriptIsEnded},
+		{"images", images},
 		{"a delay", delay},
 		{"orders beside one another", beside},
 		{"tasks", tasks},
@@ -489,4 +490,36 @@ func (r *Rig) FailOnce(method string, happens func()) {
 		}
 		return nil
 	})
+}
+
+// images has the node fetch an image, and refuse to write it on a disk that is only pretended.
+func images(r *Rig) {
+	content := make([]byte, 1024)
+	content[510], content[511] = 0x55, 0xaa
+	path := filepath.Join(r.TempDir(), "one.img")
+	r.Must(os.WriteFile(path, content, 0o644))
+	var told []string
+	log := func(line string) { told = append(told, line) }
+	found, err := r.Node.FetchImage(r.Context(), Order(1, 1), agent.Image{Name: "one", Source: path}, log)
+	r.Must(err)
+	if len(found.SHA256) != 64 || found.Format != "raw" || found.Size != 1024 || found.VirtualSize != 1 || found.Source != path || len(told) != 2 {
+		r.Errorf("the image is %+v, and it was told %q", found, told)
+	}
+	again, err := r.Node.FetchImage(r.Context(), Order(1, 2), found, log)
+	if r.Must(err); again != found || len(told) != 2 {
+		r.Errorf("what is there is fetched again: %+v, %q", again, told)
+	}
+	_, err = r.Node.FetchImage(r.Context(), Order(1, 3), agent.Image{Name: "one", Source: path + "x"}, log)
+	r.Want(fault.NotFound, err)
+	r.Made(One)
+	r.Want(fault.Unsupported, r.Node.InstallImage(r.Context(), Order(1, 4), Spec(One), found, map[string]string{"user_data": "x"}, log))
+	wrong := found
+	wrong.VirtualSize = 1 << 20
+	r.Want(fault.Invalid, r.Node.InstallImage(r.Context(), Order(1, 5), Spec(One), wrong, nil, log))
+	newer := Order(2, 1)
+	newer.Epoch = 2
+	r.Must(r.Node.RebootSoft(r.Context(), newer, One, nil))
+	_, err = r.Node.FetchImage(r.Context(), Order(3, 1), found, log)
+	r.Want(fault.Fenced, err)
+	r.Want(fault.Fenced, r.Node.InstallImage(r.Context(), Order(3, 2), Spec(One), found, nil, log))
 }

@@ -107,6 +107,18 @@ func (s sender) Adjust(ctx context.Context, o agent.Order, spec hypervisor.Spec)
 	return s.send(ctx, o, spec.Thing(), "adjust", func(ctx context.Context) error { return s.ordered.Adjust(ctx, o, spec) })
 }
 
+// FetchImage implements exec.Node. Nodes of the world have no images.
+func (s sender) FetchImage(context.Context, agent.Order, agent.Image, func(string)) (agent.Image, error) {
+	return agent.Image{}, noImages()
+}
+
+// InstallImage implements exec.Node, likewise.
+func (s sender) InstallImage(context.Context, agent.Order, hypervisor.Spec, agent.Image, map[string]string, func(string)) error {
+	return noImages()
+}
+
+func noImages() error { return fault.New(fault.Unsupported, "nodes of the world have no images") }
+
 // Install implements exec.Node.
 func (s sender) Install(ctx context.Context, o agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(string)) error {
 	return s.send(ctx, o, spec.Thing(), "install", func(ctx context.Context) error { return s.ordered.Install(ctx, o, spec, os, params, log) })

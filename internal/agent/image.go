@@ -1,0 +1,187 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/drover-project/drover/internal/agent/effect"
+	"github.com/drover-project/drover/internal/agent/imagecache"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/seed"
+)
+
+const imagesDir = "images"
+
+// Image says which image is meant.
+type Image = imagecache.Image
+
+// ImageOS is the operating system that installs images: its variants are those that the cluster has. It lives on no node.
+func ImageOS(variants []string) OS {
+	o := OS{Name: cluster.ImageOS, Variants: variants, APIVersions: slices.Clone(apiVersions)}
+	for _, p := range cluster.ImageParameters() {
+		o.Parameters = append(o.Parameters, Parameter{Name: p[0], Doc: p[1]})
+	}
+	return o
+}
+
+// FirstStart is what an instance is told at its first start, by the parameters of ImageOS. Invalid or TooLarge if it cannot be told.
+func FirstStart(of hypervisor.Thing, params map[string]string) (seed.Seed, error) {
+	s, err := seed.Told{
+		ID: of.UUID, Hostname: of.Name,
+		SSHKeys: params[cluster.SSHKeys], UserData: params[cluster.UserData], NetworkConfig: params[cluster.NetworkConfig],
+	}.Seed()
+	if err == nil {
+		err = s.Check()
+	}
+	return s, err
+}
+
+// FetchImage has the node keep a copy of an image, and look at it: what it returns is complete. What the image says of itself is held to.
+func (a *Agent) FetchImage(ctx context.Context, order Order, image Image, log func(line string)) (Image, error) {
+	if err := a.fence.Check(ctx, effect.Claim{Order: order, What: "fetch image " + image.Name}); err != nil {
+		return Image{}, err
+	}
+	return a.images.Look(ctx, image, log)
+}
+
+// InstallImage writes the content of an image on the first disk of an instance, and keeps what the instance is told at its first start, by the
+// parameters of ImageOS. It is fetched before anything is done to the instance. If it fails the disk is empty.
+func (a *Agent) InstallImage(ctx context.Context, order Order, spec hypervisor.Spec, image Image, params map[string]string, log func(line string)) error {
+	if err := a.fence.Check(ctx, effect.Claim{Order: order, What: "install instance " + spec.Name}); err != nil {
+		return err
+	}
+	told, err := FirstStart(spec.Thing(), params)
+	if err != nil {
+		return err
+	}
+	cd, err := told.ISO()
+	if err != nil {
+		return err
+	}
+	disk, err := a.firstDisk(ctx, &spec, image)
+	if err != nil {
+		return err
+	}
+	program, err := imagecache.Program()
+	if err != nil {
+		return err
+	}
+	copied, release, err := a.images.Have(ctx, image, log)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return a.install(ctx, order, &spec, log, func(hold *effect.Hold) error {
+		if err := empty(disk); err != nil {
+			return err
+		}
+		if err := a.cfg.Driver.Seed(ctx, spec.Thing(), cd); err != nil {
+			return err
+		}
+		log(fmt.Sprintf("writing image %s on disk 0 of %s", image.Name, spec.Name))
+		err := a.writeImage(ctx, hold, imagecache.CopyArguments(program, image.Format, copied, disk), image)
+		if left := a.clearHalf(ctx, err, spec.Thing(), disk); left != nil {
+			err = errors.Join(err, left)
+		}
+		return err
+	})
+}
+
+// clearHalf leaves neither half a disk nor what the instance was to be told, if an installation failed. What ended for its controller no longer leads is
+// left to the next one, who begins it anew, and may do so by now.
+func (a *Agent) clearHalf(ctx context.Context, err error, of hypervisor.Thing, disk string) error {
+	if err == nil || !fault.Is(err, fault.Failed) && !fault.Is(err, fault.Exhausted) && !fault.Is(context.Cause(ctx), fault.Canceled) {
+		return nil
+	}
+	return errors.Join(empty(disk), a.cfg.Driver.Seed(context.WithoutCancel(ctx), of, nil))
+}
+
+// firstDisk is the path of the disk that an image is written on.
+func (a *Agent) firstDisk(ctx context.Context, spec *hypervisor.Spec, image Image) (string, error) {
+	if len(spec.Disks) == 0 {
+		return "", fault.New(fault.Invalid, "instance %s has no disk that the image %s could be written on", spec.Name, image.Name).At("disks")
+	}
+	first := spec.Disks[0]
+	if int64(first.Size) < image.VirtualSize {
+		return "", fault.New(fault.Invalid, "disk 0 of %s has %d MiB, and the image %s needs %d", spec.Name, first.Size, image.Name, image.VirtualSize).At("disks")
+	}
+	there, err := a.cfg.Driver.Instance(ctx, spec.Thing())
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(there.Disks, func(d hypervisor.Disk) bool { return d.UUID == first.UUID })
+	switch {
+	case i < 0:
+		return "", fault.New(fault.WrongState, "disk 0 (%s) of instance %s does not exist on node %s", first.UUID, spec.Name, a.cfg.Node)
+	case there.Disks[i].Path == "":
+		return "", fault.New(fault.Unsupported, "images cannot be installed on node %s: its hypervisor, %s, only pretends to have disks", a.cfg.Node, a.cfg.Driver.Kind()).
+			WithHint("a node whose agent is set to hypervisor kvm has disks; drover instance add NAME --os noop makes an instance here")
+	}
+	return there.Disks[i].Path, nil
+}
+
+// writeImage runs the program that writes an image on a disk.
+func (a *Agent) writeImage(ctx context.Context, hold *effect.Hold, args []string, image Image) error {
+	output := &tail{limit: keptOutput}
+	exit, err := hold.Run(ctx, effect.Command{Args: args, Dir: "/", Env: []string{"PATH=/sbin:/bin:/usr/sbin:/usr/bin", "LC_ALL=C"}, Output: output})
+	const what = "the writing of image "
+	switch {
+	case ctx.Err() != nil && err != nil:
+		code := fault.Canceled
+		if fault.Is(context.Cause(ctx), fault.Fenced) {
+			code = fault.Fenced
+		}
+		return fault.New(code, what+"%s was ended: %w", image.Name, context.Cause(ctx))
+	case err != nil:
+		return err
+	case !exit.Known:
+		return fault.New(fault.Failed, what+"%s was killed on node %s", image.Name, a.cfg.Node)
+	case exit.Status != 0:
+		text := output.lastLines(shownLines)
+		code := fault.Failed
+		if strings.Contains(text, syscall.ENOSPC.Error()) || strings.Contains(text, "No space left on device") {
+			code = fault.Exhausted
+		}
+		return fault.New(code, what+"%s failed on node %s (exited with exit code %d):\n%s", image.Name, a.cfg.Node, exit.Status, text)
+	}
+	return nil
+}
+
+// empty has a disk read as zeros, and keeps its size.
+func empty(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return fault.New(fault.Environment, "the disk cannot be emptied: %w", err)
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err == nil {
+		const hole = 0x2 | 0x1 // FALLOC_FL_PUNCH_HOLE, which wants FALLOC_FL_KEEP_SIZE
+		err = syscall.Fallocate(int(f.Fd()), hole, 0, max(1, size))
+	}
+	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
+		err = zero(f, size)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fault.New(fault.Environment, "the disk cannot be emptied: %w", err)
+	}
+	return nil
+}
+
+// zero writes zeros, where there can be no holes.
+func zero(f *os.File, size int64) error {
+	zeros := make([]byte, 1<<20)
+	for at := int64(0); at < size; at += int64(len(zeros)) {
+		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), size-at)], at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
