@@ -18,7 +18,7 @@ const (
 // ask about them.
 func All(source Source, names Names) Catalogue {
 	all := queryExecutors(source)
-	for _, part := range []Catalogue{namingExecutors(names), instanceExecutors, clusterExecutors, groupExecutors, tagAndTestExecutors} {
+	for _, part := range []Catalogue{namingExecutors(names), instanceExecutors, clusterExecutors, groupExecutors, imageExecutors, tagAndTestExecutors} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -37,7 +37,7 @@ var instanceExecutors = Catalogue{
 	"OP_INSTANCE_STARTUP":    {Locks: ownInstance, Prepare: startup, Resumable: true, Why: setsAState},
 	"OP_INSTANCE_SHUTDOWN":   {Locks: ownInstance, Prepare: shutdown, Resumable: true, Why: setsAState},
 	"OP_INSTANCE_REBOOT":     {Locks: ownInstance, Prepare: reboot, Resumable: true, Why: "it ends with the instance running; at worst the guest restarts twice"},
-	"OP_INSTANCE_REINSTALL":  {Locks: ownInstance, Prepare: reinstall, Resumable: true, Why: "it installs from the beginning"},
+	"OP_INSTANCE_REINSTALL":  {Locks: reinstallLocks, Prepare: reinstall, Resumable: true, Why: "it installs from the beginning"},
 	"OP_INSTANCE_SET_PARAMS": {Locks: ownInstance, Prepare: instanceModify, Why: listsOnce},
 	"OP_INSTANCE_GROW_DISK":  {Locks: ownInstance, Prepare: growDisk, Why: "a second run would grow the disk again"},
 	"OP_INSTANCE_QUERY_DATA": {Prepare: instanceQueryData, Resumable: true, Why: asksOnly},
@@ -73,6 +73,11 @@ var groupExecutors = Catalogue{
 	"OP_NETWORK_SET_PARAMS": {Locks: ownNetwork, Prepare: networkModify, Why: "a second run would find the addresses taken that the first one set aside"},
 	"OP_NETWORK_CONNECT":    {Locks: connectLocks, Prepare: networkConnect, Resumable: true, Why: setsAState},
 	"OP_NETWORK_DISCONNECT": {Locks: connectLocks, Prepare: networkDisconnect, Resumable: true, Why: setsAState},
+}
+
+var imageExecutors = Catalogue{
+	"OP_IMAGE_ADD":    {Locks: newImage, Prepare: imageAdd, Why: createsOnce},
+	"OP_IMAGE_REMOVE": {Locks: ownImage, Prepare: imageRemove, Why: removesOnce},
 }
 
 var tagAndTestExecutors = Catalogue{

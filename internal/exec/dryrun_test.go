@@ -3,6 +3,7 @@ package exec
 import (
 	"encoding/json"
 	"maps"
+	"path/filepath"
 	"testing"
 
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -51,6 +52,8 @@ var samples = map[string]params{
 	"OP_NETWORK_SET_PARAMS":    {"network_name": "free", "gateway": "203.0.113.1"},
 	"OP_NETWORK_CONNECT":       {"network_name": "free", "group_name": "default", "network_mode": "bridged", "network_link": "br1"},
 	"OP_NETWORK_DISCONNECT":    {"network_name": "net", "group_name": "default"},
+	"OP_IMAGE_ADD":             {"image_name": "new", "source": startable},
+	"OP_IMAGE_REMOVE":          {"image_name": "there"},
 	"OP_TAGS_GET":              {"kind": "cluster"},
 	"OP_TAGS_SEARCH":           {"pattern": "."},
 	"OP_TAGS_SET":              {"kind": "cluster", "tags": []any{"new"}},
@@ -59,6 +62,15 @@ var samples = map[string]params{
 	"OP_TEST_DUMMY":            {"result": 1, "messages": []any{"x"}, "fail": true, "submit_jobs": []any{[]any{params{"OP_ID": "OP_CLUSTER_QUERY"}}}},
 	"OP_TEST_JQUEUE":           {"fail": true},
 }
+
+// startable is an image of 512 bytes.
+var startable = func() string {
+	path, err := filepath.Abs(filepath.Join("testdata", "startable.img"))
+	if err != nil {
+		panic(err)
+	}
+	return path
+}()
 
 // A dry run succeeds where the opcode would, changes neither the inventory nor
 // a node, and submits nothing; so does asking for the locks, and a check without a job.

@@ -34,6 +34,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/inventory"
@@ -131,6 +132,8 @@ type Env struct {
 	full map[string]string
 	// places are those that creations have chosen; nil for one that goes on behind a restart.
 	places *places
+	// found is the image that a node fetched, as it is.
+	found *agent.Image
 	// placement is what was decided last, as Placed is told it.
 	placement json.RawMessage
 

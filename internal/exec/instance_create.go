@@ -33,6 +33,7 @@ func createLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error
 		node = n.UUID
 	}
 	request = append(request, want(lock.Node, node, lock.Shared), want(lock.NodeRes, node, lock.Shared))
+	request = append(request, usedImage(op.Str("os_type"), snap)...)
 	for _, nic := range op.List("nics") {
 		m, _ := nic.(map[string]any)
 		if text, _ := m["network"].(string); text != "" && text != none {
@@ -66,7 +67,9 @@ type creation struct {
 	// install says whether the operating system is installed, start whether
 	// the instance is started.
 	install, start bool
-	secret         map[string]any
+	// image is the UUID of the image that is installed; empty for an operating system of the node's.
+	image  string
+	secret map[string]any
 }
 
 // create prepares OP_INSTANCE_CREATE.
@@ -310,13 +313,21 @@ func (c *creation) choose(ctx context.Context, request placement.Request) error 
 
 // checkNode asks the node whether it can take the instance.
 func (c *creation) checkNode(ctx context.Context) error {
-	os, err := c.agent.FindOS(ctx, c.inst.OS, c.env.Op.Bool("force_variant"))
+	os, image, err := c.env.findOS(ctx, c.agent, c.inst.OS, c.env.Op.Bool("force_variant"))
 	if err != nil {
 		return err
 	}
 	snap := c.env.snapshot()
 	if err := checkOSParams(os, c.node.Name, snap.Cluster().FillOS(c.inst), c.inst.OSParamsPrivate, c.secret); err != nil {
 		return err
+	}
+	if c.image = ""; image != nil {
+		c.image = image.UUID
+	}
+	if image != nil && c.install {
+		if err := c.env.checkImage(c.inst, image, c.secret); err != nil {
+			return err
+		}
 	}
 	if err := c.checkStrangers(ctx); err != nil {
 		return err
@@ -422,7 +433,7 @@ func (c *creation) bringUp(w *work.Work) *work.Work {
 		said = append(said, " - INFO: Waiting for instance "+inst.Name+" to sync disks", " - INFO: Instance "+inst.Name+"'s disks are in sync")
 	}
 	if c.install {
-		s := onNode(installSystem, node.UUID, inst.UUID, "install "+inst.OS+" on instance "+inst.Name, installArgs{})
+		s := onNode(installSystem, node.UUID, inst.UUID, "install "+inst.OS+" on instance "+inst.Name, installArgs{Image: c.image})
 		s.Says, s.Anew = []string{"* running the instance OS create scripts..."}, true
 		s.Fails = "Could not add os for instance " + inst.Name + " on node " + node.Name
 		w.Steps = append(w.Steps, s)

@@ -38,14 +38,21 @@ func reinstall(ctx context.Context, env *Env) (Plan, error) {
 		return Plan{}, err
 	}
 	next := installed(op, inst)
-	os, err := a.FindOS(ctx, next.OS, op.Bool("force_variant"))
+	os, image, err := env.findOS(ctx, a, next.OS, op.Bool("force_variant"))
 	if err != nil {
 		return Plan{}, err
 	}
 	if err := checkOSParams(os, node.Name, env.snapshot().Cluster().FillOS(next), next.OSParamsPrivate, op.Map("osparams_secret")); err != nil {
 		return Plan{}, err
 	}
-	install := onNode(installSystem, node.UUID, inst.UUID, "install "+next.OS+" on instance "+inst.Name, installArgs{Given: true})
+	how := installArgs{Given: true}
+	if image != nil {
+		how.Image = image.UUID
+		if err := env.checkImage(next, image, op.Map("osparams_secret")); err != nil {
+			return Plan{}, err
+		}
+	}
+	install := onNode(installSystem, node.UUID, inst.UUID, "install "+next.OS+" on instance "+inst.Name, how)
 	install.Says, install.Anew = []string{"Running the instance OS create scripts..."}, true
 	install.Fails = "Could not install OS for instance " + inst.Name + " on node " + node.Name
 	set := inInventory(setSystem, inst.UUID, "remember what is installed on instance "+inst.Name, nil)

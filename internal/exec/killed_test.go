@@ -30,6 +30,7 @@ var several = map[string]params{
 	"OP_INSTANCE_SET_PARAMS": {"instance_name": "down", "beparams": params{"vcpus": 2}, "disks": []any{[]any{"add", 1, params{"size": 4}}, []any{"remove", 0, params{}}}},
 	"OP_INSTANCE_GROW_DISK":  {"instance_name": "down", "disk": 0, "amount": 8},
 	"OP_NODE_CLEAR_ORPHANS":  {"node_name": "node1"},
+	"OP_IMAGE_ADD":           {"image_name": "new", "source": startable},
 }
 
 // killable is a rig on whose cluster each of them succeeds, and each of the samples.
@@ -42,6 +43,9 @@ func killable(t *testing.T) *rig {
 	r.must("null", "OP_NETWORK_ADD", params{"network_name": "free", "network": "203.0.113.0/28"})
 	r.must("null", "OP_GROUP_ADD", params{"group_name": "empty"})
 	r.must("null", "OP_TAGS_SET", params{"kind": "cluster", "tags": []any{"there"}})
+	if _, err := r.run("OP_IMAGE_ADD", params{"image_name": "there", "source": startable}); err != nil {
+		t.Fatal(err)
+	}
 	r.onNode("node1", "left", "left-behind", life)
 	r.onNode("node1", "left2", "left-as-well", life)
 	var had []string

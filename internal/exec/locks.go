@@ -67,6 +67,43 @@ func ownNetwork(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error)
 	return lock.Request{want(lock.Network, network.UUID, lock.Exclusive)}, nil
 }
 
+// ownImage locks the image that the opcode names.
+func ownImage(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+	image, err := findImage(op.Str("image_name"), snap)
+	if err != nil {
+		return nil, err
+	}
+	return lock.Request{want(lock.Image, image.UUID, lock.Exclusive)}, nil
+}
+
+// newImage locks the name of an image that is to be added.
+func newImage(op *opcode.Opcode, _ *cluster.Snapshot) (lock.Request, error) {
+	return lock.Request{want(lock.Image, op.Str("image_name"), lock.Exclusive)}, nil
+}
+
+// usedImage shares the image that an operating system is, if it is one: it is not removed while it is installed.
+func usedImage(os string, snap *cluster.Snapshot) lock.Request {
+	if base, variant := cluster.OSName(os); base == cluster.ImageOS {
+		if image := snap.ImageNamed(variant); image != nil {
+			return lock.Request{want(lock.Image, image.UUID, lock.Shared)}
+		}
+	}
+	return nil
+}
+
+// reinstallLocks locks an instance, and shares the image that it is installed from.
+func reinstallLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+	request, err := ownInstance(op, snap)
+	if err != nil {
+		return nil, err
+	}
+	inst, err := findInstance(op, snap)
+	if err != nil {
+		return nil, err
+	}
+	return append(request, usedImage(installed(op, inst).OS, snap)...), nil
+}
+
 // instanceNodes returns the UUIDs of the nodes that hold anything of the
 // instance, the primary first.
 func instanceNodes(inst *cluster.Instance) []string {

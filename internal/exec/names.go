@@ -78,6 +78,17 @@ func findNetwork(name string, snap *cluster.Snapshot) (*cluster.Network, error) 
 	return network, reword(err, "Network", name, "not found")
 }
 
+func findImage(name string, snap *cluster.Snapshot) (*cluster.Image, error) {
+	image := snap.Image(name)
+	if image == nil {
+		image = snap.ImageNamed(name)
+	}
+	if image == nil { // no beginning of a name will do: there may be dots in those of images
+		return nil, fault.New(fault.NotFound, "Image '%s' not found", name).WithHint("drover image list shows which there are")
+	}
+	return image, nil
+}
+
 // reword gives a failed look-up the words that opcodes use for it.
 func reword(err error, what, name, words string) error {
 	if fault.Is(err, fault.NotFound) {

@@ -92,6 +92,9 @@ func (e *Env) checkMasterOS(ctx context.Context, os string, params cluster.Param
 		return err
 	}
 	definition, err := a.FindOS(ctx, os, true)
+	if base, _ := cluster.OSName(os); fault.Is(err, fault.NotFound) && base == cluster.ImageOS {
+		definition, err = agent.ImageOS(nil), nil
+	}
 	if fault.Is(err, fault.NotFound) {
 		e.Infof("OS %s not found on node %s, validation skipped", os, node.Name)
 		return nil

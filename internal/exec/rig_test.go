@@ -339,7 +339,7 @@ func (r *rig) dump() string {
 	r.Helper()
 	snap := r.keeper.Snapshot()
 	all := []any{snap.Cluster(), slices.Collect(snap.Groups()), slices.Collect(snap.Nodes()),
-		slices.Collect(snap.Networks()), slices.Collect(snap.Instances())}
+		slices.Collect(snap.Networks()), slices.Collect(snap.Instances()), slices.Collect(snap.Images())}
 	text, err := json.Marshal(all)
 	if err != nil {
 		r.Fatal(err)

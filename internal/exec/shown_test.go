@@ -49,6 +49,16 @@ func (n heard) Install(ctx context.Context, order agent.Order, spec hypervisor.S
 	return n.anyNode.Install(ctx, order, spec, os, params, log)
 }
 
+func (n heard) InstallImage(ctx context.Context, order agent.Order, spec hypervisor.Spec, image agent.Image, params map[string]string, log func(string)) error {
+	n.note(order, installSystem, spec.UUID)
+	return n.anyNode.InstallImage(ctx, order, spec, image, params, log)
+}
+
+func (n heard) FetchImage(ctx context.Context, order agent.Order, image agent.Image, log func(string)) (agent.Image, error) {
+	n.note(order, fetchImage, "")
+	return n.anyNode.FetchImage(ctx, order, image, log)
+}
+
 func (n heard) Start(ctx context.Context, order agent.Order, spec hypervisor.Spec, trail reason.Trail) error {
 	n.note(order, startInstance, spec.UUID)
 	return n.anyNode.Start(ctx, order, spec, trail)

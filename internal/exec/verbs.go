@@ -16,7 +16,7 @@ import (
 // and arguments are stored: a later program has to know those of today.
 var verbs = func() map[string]verb {
 	all := map[string]verb{}
-	for _, part := range []map[string]verb{nodeVerbs, creationVerbs, instanceVerbs} {
+	for _, part := range []map[string]verb{nodeVerbs, creationVerbs, instanceVerbs, imageVerbs} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -30,6 +30,7 @@ const (
 	removeFromNode  = "remove-from-node" // remove what the node has of the instance
 	renameOnNode    = "rename-on-node"
 	installSystem   = "install"
+	fetchImage      = "fetch-image" // have the node keep a copy of an image, and look at it
 	startInstance   = "start"
 	stopInstance    = "stop"
 	restartInstance = "restart" // within its machine, or with a new one
@@ -68,6 +69,12 @@ type stopArgs struct {
 type installArgs struct {
 	// Given: the opcode says what is installed, and with which parameters; else the instance does.
 	Given bool `json:"given,omitempty"`
+	// Image is the UUID of the image that is installed; empty for an operating system of the node's.
+	Image string `json:"image,omitempty"`
+}
+
+type fetchArgs struct {
+	Image agent.Image `json:"image"`
 }
 
 type startArgs struct {
@@ -121,7 +128,24 @@ var nodeVerbs = map[string]verb{
 			next = installed(env.Op, inst)
 		}
 		params := scriptParams(c.FillOS(next), next.OSParamsPrivate, env.Op.Map("osparams_secret"))
-		return node.Install(ctx, order, specOf(c, next, nil, nil), next.OS, params, func(line string) { env.Logf("%s", line) })
+		spec, log := specOf(c, next, nil, nil), func(line string) { env.Logf("%s", line) }
+		if a.Image == "" {
+			return node.Install(ctx, order, spec, next.OS, params, log)
+		}
+		image := env.snapshot().Image(a.Image)
+		if image == nil {
+			return fault.New(fault.Conflict, "the image %s was removed meanwhile", next.OS)
+		}
+		return node.InstallImage(ctx, order, spec, orderedImage(image), params, log)
+	}),
+	fetchImage: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, _ *work.Step, a fetchArgs) error {
+		found, err := node.FetchImage(ctx, order, a.Image, func(line string) { env.Logf("%s", line) })
+		if err != nil {
+			return err
+		}
+		env.found = &found
+		env.Logf("image %s is %s, for a disk of %s, and has the SHA-256 %s", found.Name, found.Format, sizeText(found.VirtualSize), found.SHA256)
+		return nil
 	}),
 	startInstance: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a startArgs) error {
 		inst, err := env.present(s)

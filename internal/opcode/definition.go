@@ -78,7 +78,7 @@ func CommonParams() []Param { return slices.Clone(commonParams) }
 
 var (
 	catalogue = slices.Concat(clusterOpcodes, queryOpcodes, nodeOpcodes, groupOpcodes, instanceOpcodes,
-		instanceDiskOpcodes, instanceMoveOpcodes, networkOpcodes, tagOpcodes, backupOpcodes, testOpcodes, deployOpcodes)
+		instanceDiskOpcodes, instanceMoveOpcodes, networkOpcodes, imageOpcodes, tagOpcodes, backupOpcodes, testOpcodes, deployOpcodes)
 	byID = indexByID(catalogue)
 )
 

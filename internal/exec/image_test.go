@@ -1,0 +1,193 @@
+package exec
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/job"
+)
+
+// imaging is a node that tells what is installed from an image, and has no disks to do so.
+type imaging struct {
+	anyNode
+
+	installed *[]imageInstalled
+}
+
+type imageInstalled struct {
+	instance string
+	image    agent.Image
+	params   map[string]string
+}
+
+func (n imaging) InstallImage(_ context.Context, _ agent.Order, spec hypervisor.Spec, image agent.Image, params map[string]string, log func(string)) error {
+	*n.installed = append(*n.installed, imageInstalled{spec.Name, image, params})
+	log("writing image " + image.Name)
+	return nil
+}
+
+// imageRig is a cluster whose nodes run machines, as far as it knows, and that has the image tiny.
+func imageRig(t *testing.T) (*rig, *[]imageInstalled) {
+	t.Helper()
+	r := newRig(t)
+	installed := new([]imageInstalled)
+	r.wrap = func(n Node) Node { return imaging{n, installed} }
+	if _, err := r.run("OP_CLUSTER_SET_PARAMS", params{"enabled_hypervisors": []any{"fake", "kvm"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.run("OP_IMAGE_ADD", params{"image_name": "tiny", "source": startable}); err != nil {
+		t.Fatal(err)
+	}
+	return r, installed
+}
+
+// refusesLike has an opcode fail with an error of a class that has a text in it, and change nothing.
+func (r *rig) refusesLike(class, text, id string, p params) {
+	r.Helper()
+	before := r.dump()
+	_, err := r.run(id, p)
+	if err == nil {
+		r.Fatalf("%s%v succeeds", id, p)
+	}
+	if got, said, _ := job.DecodeError(job.EncodeError(err)); got != class || !strings.Contains(said, text) || r.dump() != before {
+		r.Errorf("%s%v: %s: %s", id, p, got, said)
+	}
+}
+
+// fromImage are the parameters of a creation from the image.
+func fromImage(more params) params {
+	p := params{"hypervisor": "kvm", "os_type": "image+tiny", "start": false}
+	for name, v := range more {
+		p[name] = v
+	}
+	return creating(p)
+}
+
+func TestImageAdd(t *testing.T) {
+	r, _ := imageRig(t)
+	content, err := os.ReadFile(startable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(content)
+	digest := hex.EncodeToString(sum[:])
+	image := r.keeper.Snapshot().ImageNamed("tiny")
+	if image == nil || image.SHA256 != digest || image.Format != "raw" || image.Size != 512 || image.VirtualSize != 1 || image.Source != startable || image.CTime == 0 {
+		t.Fatalf("the image is %+v", image)
+	}
+	result, err := r.run("OP_IMAGE_ADD", params{"image_name": "again", "source": startable, "sha256": digest, "format": "raw", "node_name": "node1"})
+	var told struct{ Name, SHA256, Format string }
+	if err != nil || json.Unmarshal([]byte(result), &told) != nil || told.Name != "again" || told.SHA256 != digest || told.Format != "raw" {
+		t.Errorf("%s, %v", result, err)
+	}
+	for _, c := range []struct {
+		kind, text string
+		p          params
+	}{
+		{"OpPrereqError", "'tiny' is already in the cluster", params{"image_name": "tiny", "source": startable}},
+		{"OpPrereqError", "not a valid name of an image", params{"image_name": "a+b", "source": startable}},
+		{"OpPrereqError", "not a valid name of an image", params{"image_name": "../etc", "source": startable}},
+		{"OpPrereqError", "no source of an image", params{"image_name": "new", "source": "disk.img"}},
+		{"OpPrereqError", "everybody who lists images would see them", params{"image_name": "new", "source": "https://me:secret@example.com/x"}},
+		{"OpPrereqError", "no SHA-256", params{"image_name": "new", "source": startable, "sha256": "abc"}},
+		{"OpPrereqError", "node9", params{"image_name": "new", "source": startable, "node_name": "node9"}},
+		{"OpExecError", "no such file on the node", params{"image_name": "new", "source": "/nonexistent/x"}},
+		{"OpExecError", "it has another SHA-256", params{"image_name": "new", "source": startable, "sha256": strings.Repeat("0", 64)}},
+	} {
+		r.refusesLike(c.kind, c.text, "OP_IMAGE_ADD", c.p)
+	}
+	r.must("null", "OP_IMAGE_REMOVE", params{"image_name": "again"})
+	r.refusesLike("OpPrereqError", "Image 'again' not found", "OP_IMAGE_REMOVE", params{"image_name": "again"})
+	r.down["node1"] = true
+	r.refusesLike("OpPrereqError", "No node of 1 that were asked", "OP_IMAGE_ADD", params{"image_name": "new", "source": startable})
+}
+
+func TestCreateFromAnImage(t *testing.T) {
+	r, installed := imageRig(t)
+	if _, err := r.run("OP_CLUSTER_SET_PARAMS", params{"osparams": params{"image": params{"ssh_keys": "ssh-ed25519 ALL"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.run("OP_INSTANCE_CREATE", fromImage(params{"osparams_private": params{"user_data": "#cloud-config password"}, "osparams_secret": params{"network_config": "version: 2"}})); err != nil {
+		t.Fatal(err)
+	}
+	all := *installed
+	if len(all) != 1 || all[0].image != orderedImage(r.keeper.Snapshot().ImageNamed("tiny")) {
+		t.Fatalf("what was installed is %+v", all)
+	}
+	for name, want := range map[string]string{"user_data": "#cloud-config password", "network_config": "version: 2", "ssh_keys": "ssh-ed25519 ALL"} {
+		if got := all[0].params[name]; got != want {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+	if text := strings.Join(r.log, "\n"); strings.Contains(text, "password") || !strings.Contains(text, "writing image tiny") {
+		t.Errorf("the log is %s", text)
+	}
+	// Installed with another system, and from the image again.
+	inst := all[0].instance
+	for _, os := range []string{"noop", "image+tiny"} {
+		if _, err := r.run("OP_INSTANCE_REINSTALL", params{"instance_name": inst, "os_type": os}); err == nil {
+			continue
+		} else if os == "image+tiny" || !strings.Contains(err.Error(), "user_data") { // a parameter of the image alone
+			t.Fatal(os, err)
+		}
+	}
+	if all = *installed; len(all) != 2 || all[1].params["user_data"] != "#cloud-config password" || all[1].params["network_config"] != "" {
+		t.Errorf("what was installed again is %+v", all)
+	}
+}
+
+func TestWhatCannotBeInstalledFromAnImage(t *testing.T) {
+	r, installed := imageRig(t)
+	for _, c := range []struct {
+		kind, text string
+		p          params
+	}{
+		{"OpPrereqError", "only pretended", fromImage(params{"hypervisor": "fake"})},
+		{"OpPrereqError", "Image 'none' not found", fromImage(params{"os_type": "image+none"})},
+		{"OpPrereqError", "must include a variant", fromImage(params{"os_type": "image"})},
+		{"OpPrereqError", "are not supported by the OS image: mirror", fromImage(params{"osparams": params{"mirror": "x"}})},
+		{"OpPrereqError", "user_data has 70000 bytes", fromImage(params{"osparams_private": params{"user_data": strings.Repeat("x", 70000)}})},
+		{"OpPrereqError", "begins a private key", fromImage(params{"osparams": params{"ssh_keys": "-----BEGIN OPENSSH PRIVATE KEY-----"}})},
+	} {
+		if strings.Contains(c.text, "not supported by") {
+			c.kind = "OpExecError" // as the reference has it
+		}
+		r.refusesLike(c.kind, c.text, "OP_INSTANCE_CREATE", c.p)
+	}
+	big := r.keeper.Snapshot().ImageNamed("tiny").Clone()
+	big.VirtualSize = 4096
+	if err := r.keeper.Update(t.Context(), func(*cluster.Snapshot) ([]cluster.Change, error) { return []cluster.Change{cluster.Put(big)}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	r.refusesLike("OpPrereqError", "Image tiny needs a disk of 4.0G", "OP_INSTANCE_CREATE", fromImage(nil))
+	if len(*installed) > 0 {
+		t.Errorf("%+v", *installed)
+	}
+}
+
+// TestADefinitionOfTheName: what operators have under the name goes on to work, and is not taken for an image.
+func TestADefinitionOfTheName(t *testing.T) {
+	r, installed := imageRig(t)
+	dir := filepath.Join(r.dir, "node1", "os", "image")
+	for name, text := range map[string]string{"ganeti_api_version": "20\n", "create": "#!/bin/sh\nexit 0\n", "variants.list": "tiny\nold\n"} {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.refusesLike("OpPrereqError", "it cannot be told which is meant", "OP_INSTANCE_CREATE", fromImage(nil))
+	if _, err := r.run("OP_INSTANCE_CREATE", fromImage(params{"os_type": "image+old"})); err != nil || len(*installed) > 0 {
+		t.Errorf("%v, %+v", err, *installed)
+	}
+}
