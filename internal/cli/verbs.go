@@ -20,6 +20,7 @@ const looking = `
 	deploy graph: show
 	filter: export info list list-fields stats test
 	group: info list list-fields list-tags
+	image: info list list-fields
 	instance: console explain-placement info list list-fields list-tags log
 	job: explain info list list-fields wait watch
 	lock: list list-fields
@@ -29,7 +30,7 @@ const looking = `
 	network: info list list-fields list-tags
 	node: info list list-fields list-tags orphans
 	os: diagnose info list
-	query: deployment environment event explain export fields filter group instance job lock network node opcode parse reason server server-tag task
+	query: deployment environment event explain export fields filter group image instance job lock network node opcode parse reason server server-tag task
 	server: list show
 	server tag: check list show
 	tag: list search
@@ -51,6 +52,7 @@ const changing = `
 	deploy graph: put
 	deploy node: put
 	group: add add-tags assign-nodes modify remove-tags rename
+	image: add
 	instance: activate-disks add add-tags change-group deactivate-disks grow-disk reboot remove-tags rename replace-disks start stop
 	job: archive autoarchive change-priority drain submit undrain
 	manage project: add
@@ -80,6 +82,7 @@ var asking = []shell.Verb{
 	{Path: "cluster format raise", Does: shell.Destroys, Question: "Raise the format of the store? Programs that do not know it cannot lead any more.", Example: "cluster format raise"},
 	{Path: "group remove", Does: shell.Destroys, Question: "Remove the node group %s?", Example: "group remove spare"},
 	{Path: "group evacuate", Does: shell.Disturbs, Question: "Move all instances out of %s?", Example: "group evacuate default"},
+	{Path: "image remove", Does: shell.Destroys, Question: "Remove the image %s?", Example: "image remove debian12"},
 	{Path: "network remove", Does: shell.Destroys, Question: "Remove the network %s?", Example: "network remove lab"},
 	{Path: "backup export", Does: shell.Destroys, When: "the instance is removed", Question: "Remove %s with all data after the export?",
 		Example: "backup export web1 --target-node node2.drover.example --remove-instance"},

@@ -29,11 +29,26 @@ func InstanceCommand(sh *shell.Shell) *cobra.Command {
 		if o.Verb == "console" && !sh.Classic() {
 			continue // instanceConsole asks, too
 		}
+		if param := installs[o.Verb]; param != "" && !sh.Classic() {
+			own := o.Extra
+			o.Extra = func(cmd *cobra.Command) func(map[string]any) error {
+				first, then := imageOptions(cmd, param), own(cmd)
+				return func(params map[string]any) error {
+					if err := first(params); err != nil {
+						return err
+					}
+					return then(params)
+				}
+			}
+		}
 		verbs = append(verbs, o.Command(sh))
 	}
 	verbs = append(verbs, itemTags(sh, "instance")...)
 	return sh.Group("instance", "Create, run and inspect instances", verbs...)
 }
+
+// installs are the verbs that install an operating system, with the parameter that names it.
+var installs = map[string]string{"add": "os_type", "reinstall": "os_type"}
 
 var instanceOperations = []work.Operation{
 	{
@@ -144,6 +159,8 @@ Disks and network interfaces are given one by one, as often as needed:
   --disk 0:size=10G,name=root     the number, then its parameters
   --net 0:link=br0,mac=auto       likewise; --net -1 or --no-nics for none
   -s 10G                          one disk of that size
+An image (drover image list) is installed by --image NAME, with --ssh-key FILE
+and --user-data FILE for its first start.
 Backend parameters: -B memory=512,vcpus=2. Hypervisor parameters:
 -H fake or -H kvm:kernel_path=/boot/vmlinuz.`
 

@@ -21,7 +21,7 @@ import (
 // them, in completions.
 var nameFields = map[string][2]string{
 	"instance": {"name", "status"}, "node": {"name", "role"}, "group": {"name", "alloc_policy"},
-	"network": {"name", "network"}, "job": {"id", "summary"}, "filter": {"rule", "action_text"},
+	"network": {"name", "network"}, "image": {"name", "format"}, "job": {"id", "summary"}, "filter": {"rule", "action_text"},
 	"server": {"name", "status"}, "environment": {"name", "status"}, "deployment": {"id", "status"},
 }
 
@@ -33,10 +33,10 @@ var (
 		"node_name": "node", "nodes": "node", "pnode": "node", "snode": "node", "remote_node": "node", "target_node": "node",
 		"src_node": "node", "on_nodes": "node", "node_names": "node",
 		"group_name": "group", "group": "group", "target_groups": "group",
-		"network_name": "network", "network": "network",
+		"network_name": "network", "network": "network", "image_name": "image",
 		"os_type": "os", "os_name": "os", "os": "os",
 	}
-	OptionKinds = map[string]string{"node": "node"}
+	OptionKinds = map[string]string{"node": "node", "image": "image"}
 )
 
 // CompleteItems offers names of items as values of the options of a command.

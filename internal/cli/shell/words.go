@@ -40,6 +40,7 @@ var rewordings = []rewording{
 	noSuch(`Node (?:name )?'?([^ ']+)'? not (?:found|known)`, "node", "node"),
 	noSuch(`Node[gG]roup (?:name )?'?([^ ']+)'? not (?:found|known)`, "group", "node group"),
 	noSuch(`Network (?:name )?'?([^ ']+)'? not (?:found|known)`, "network", "network"),
+	noSuch(`Image (?:name )?'?([^ ']+)'? not (?:found|known)`, "image", "image"),
 	noSuch(`Filter rule with UUID (\S+) does not exist`, "", "rule"),
 	{theirs: regexp.MustCompile(`^there is no environment "(.*)"$`), ours: `there is no environment "$1"`, kind: "environment", field: "name", list: "drover deploy env list"},
 	{theirs: regexp.MustCompile(`^there is no deployment (\d+)$`), ours: "there is no deployment $1", list: "drover deploy history"},
