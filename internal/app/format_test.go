@@ -296,7 +296,7 @@ func unfitNeverLeads(t *testing.T, url string) {
 	set(format.Newest + 1)
 	dir := t.TempDir()
 	second := startWith(t, app.Options{Data: dir, Store: url, Name: "c2", Peer: "127.0.0.1:0", LUXI: filepath.Join(dir, "l")})
-	const why = "this controller cannot lead: the store has format 4, and this program reads 1-3"
+	why := fmt.Sprintf("this controller cannot lead: the store has format %d, and this program reads 1-%d", format.Newest+1, format.Newest)
 	second.awaitNote(t, why)
 	second.delay(t) // by the one that leads
 	var rows []struct{ Name, Role, Note string }
