@@ -12,7 +12,7 @@
 //     TestALateCopyIsNotCarriedOut, TestACallThatGoesOnIsNotForgotten). When
 //     the agent has begun anew meanwhile, what may not be done twice is looked up in its journal, and Unavailable if it ended in the midst: nobody
 //     knows (TestAnotherAgentDoesNothingTwice, TestTheNextAgentKnowsWhatWasDone,
-//     TestACallIsNotedBeforeItIsTold).
+//     TestACallIsNotedBeforeItIsTold, TestANoteThatCannotBeReadIsNoLeave).
 //   - An agent keeps an answer until it is told that it has come (TestWhatWasHadIsSaidUntilItArrives), or has too many.
 //   - Ending a call is a call of its own: a connection that is lost ends nothing (TestALostConnectionEndsNothing).
 //   - What either end sends is bounded, and refused where it is read (TestHostileAgents, TestHostileControllers).

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +107,29 @@ func TestWhatWasHadIsSaidUntilItArrives(t *testing.T) {
 	for i, want := range [][]string{nil, {asked[0].ID}, {asked[0].ID}, {asked[2].ID}} {
 		if !slices.Equal(asked[i].Had, want) {
 			t.Errorf("request %d says that %v were had, want %v", i+1, asked[i].Had, want)
+		}
+	}
+}
+
+// TestANoteThatCannotBeReadIsNoLeave to carry a call out again: nobody knows what came of it.
+func TestANoteThatCannotBeReadIsNoLeave(t *testing.T) {
+	dir := t.TempDir()
+	h, err := NewHandler(silent{}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for what, text := range map[string]string{"nothing": "", "half an end": `{"result":`, "something else": `"x"`} {
+		id := newID()
+		if err := os.WriteFile(filepath.Join(dir, id), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := h.calls.begin(&request{ID: id, Repeat: true}, "reboot-soft", true, func(context.Context, Served, func(string)) (any, error) {
+			t.Errorf("a call of which %s is noted is carried out", what)
+			return none{}, nil
+		})
+		if !fault.Is(err, fault.Unavailable) {
+			t.Errorf("a call of which %s is noted: %v", what, err)
 		}
 	}
 }
