@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/exec/nodetest"
 	"github.com/drover-project/drover/internal/fault"
@@ -131,5 +132,28 @@ func TestANoteThatCannotBeReadIsNoLeave(t *testing.T) {
 		if !fault.Is(err, fault.Unavailable) {
 			t.Errorf("a call of which %s is noted: %v", what, err)
 		}
+	}
+}
+
+// TestWhatMayHaveChangedANodeIsCounted: whoever keeps what a node told last sees that it may be otherwise by now, also behind a call of which
+// nobody knows what became; a question changes nothing.
+func TestWhatMayHaveChangedANodeIsCounted(t *testing.T) {
+	lost := false
+	conn := trips(func(*http.Request) (*http.Response, error) {
+		if lost {
+			return nil, errors.New("the wire is cut")
+		}
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"end":{"result":{}}}` + "\n"))}, nil
+	})
+	c := NewClient("node1", func(context.Context) (http.RoundTripper, error) { return conn, nil }, time.Millisecond)
+	if _, err := c.Info(t.Context()); err != nil || c.Changes() != 0 {
+		t.Errorf("behind a question: %d changes, %v", c.Changes(), err)
+	}
+	if err := c.Remove(t.Context(), nodetest.Order(1, 1), nodetest.One); err != nil || c.Changes() != 1 {
+		t.Errorf("behind an order: %d changes, %v", c.Changes(), err)
+	}
+	lost = true
+	if err := c.Remove(t.Context(), nodetest.Order(2, 1), nodetest.One); !fault.Is(err, fault.Unavailable) || c.Changes() != 2 {
+		t.Errorf("behind one whose answer is lost: %d changes, %v", c.Changes(), err)
 	}
 }
