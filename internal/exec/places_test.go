@@ -220,7 +220,30 @@ func TestWhosePlaceWasTakenChoosesAgainBehindARestart(t *testing.T) {
 		return fullNode{n, func(string) error { return fault.New(fault.Exhausted, "not enough disk space") }}
 	}
 	got, _ := r.livesOn(r.opcode("OP_INSTANCE_CREATE", placed("one", 2000, params{"pnode": "node1"})), 2, 1000)
-	if got.err == nil || got.err.Error() != "Could not create the disks of instance one on node node1: not enough disk space" {
-		t.Errorf("one that was told its node: %v", got.err)
+	if got.err == nil || got.err.Error() != "Could not create the disks of instance one on node node1: not enough disk space" ||
+		slices.ContainsFunc(r.log, func(line string) bool { return strings.Contains(line, "passed over") }) {
+		t.Errorf("one that was told its node: %v, with %q", got.err, r.log)
+	}
+}
+
+// Behind a restart nobody remembers which places were chosen. One whose memory was promised to others meanwhile finds that out when it is added, and
+// chooses again: the node would have promised more than it has.
+func TestWhoseMemoryWasPromisedBehindARestartChoosesAgain(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	op := r.opcode("OP_INSTANCE_CREATE", placed("one", 2000, nil))
+	if got := r.live(op, 1, false, 3); !got.dead || r.state("node1", "one") == "" {
+		t.Fatalf("it was to be killed when its disks are made on node1: %v", got.err)
+	}
+	r.update(func(snap *cluster.Snapshot) []cluster.Change {
+		return []cluster.Change{cluster.Put(&cluster.Instance{Meta: cluster.NewMeta("other", 1), Name: "other", PrimaryNode: snap.NodeNamed("node1").UUID,
+			AdminState: cluster.AdminDown, Hypervisor: "fake", BEParams: cluster.Params{"maxmem": int64(6000), "minmem": int64(6000)}})}
+	})
+	r.log = nil
+	if got := r.live(op, 2, true, 1000); got.err != nil || got.result != `["node2"]` {
+		t.Errorf("under the next controller it comes to %s, %v", got.result, got.err)
+	}
+	r.logs(" - INFO: Node node1 is passed over: The memory that was free for instance one is promised to others by now")
+	if r.state("node1", "one") != "" || r.onItsNode("one").Name != "one" {
+		t.Errorf("node1 has %s of it", r.state("node1", "one"))
 	}
 }
