@@ -24,3 +24,21 @@ func TestOrdersAreRememberedWithinBounds(t *testing.T) {
 		t.Fatalf("only %d instances are remembered", len(l.latest))
 	}
 }
+
+// TestAnOrderOfNobodyIsNoRepetition: what is ordered on nobody's behalf is done each time, however often, beside orders that are somebody's.
+func TestAnOrderOfNobodyIsNoRepetition(t *testing.T) {
+	l := &orders{latest: map[string]carried{}}
+	for _, o := range []Order{{}, {}, {Epoch: 1}, {Epoch: 1}, {Step: 1}, {Step: 1}} {
+		if l.repeated(o, "one") {
+			t.Errorf("%+v is taken for a repetition", o)
+		}
+		l.enter(o, "one")
+	}
+	somebodys := Order{Epoch: 1, Job: 7, Step: 1}
+	if l.repeated(somebodys, "one") {
+		t.Error("a first order is taken for a repetition")
+	}
+	if l.enter(somebodys, "one"); !l.repeated(somebodys, "one") {
+		t.Error("an order that was carried out is none")
+	}
+}
