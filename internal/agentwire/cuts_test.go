@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -336,6 +337,51 @@ func TestTheNextAgentKnowsWhatWasDone(t *testing.T) {
 	}
 	if n := r.Calls("reboot"); n != 4 {
 		t.Errorf("4 orders rebooted %d times", n)
+	}
+}
+
+// TestWhatCannotBeNotedIsNotBegun: a call that may not be done twice is in the journal before it begins. Where that cannot be written it is refused, for an
+// agent that was started again would do it once more.
+func TestWhatCannotBeNotedIsNotBegun(t *testing.T) {
+	w := &wire{journal: filepath.Join(t.TempDir(), "calls")}
+	r := nodetest.New(t, w.reach)
+	r.Made(nodetest.One)
+	r.Must(os.Remove(w.journal))
+	if err := r.Node.RebootSoft(t.Context(), nodetest.Order(2, 1), nodetest.One, nil); !fault.Is(err, fault.Environment) {
+		t.Errorf("a reboot that cannot be noted: %v", err)
+	}
+	if n := r.Calls("reboot"); n != 0 {
+		t.Errorf("it was rebooted %d times", n)
+	}
+	r.Must(os.Mkdir(w.journal, 0o700))
+	r.Must(r.Node.RebootSoft(t.Context(), nodetest.Order(2, 1), nodetest.One, nil))
+}
+
+// TestTheJournalForgetsWhatWasAnswered: a node that is rebooted often keeps no more of it than what a controller may still ask for.
+func TestTheJournalForgetsWhatWasAnswered(t *testing.T) {
+	w := &wire{journal: t.TempDir()}
+	r := nodetest.New(t, w.reach)
+	r.Made(nodetest.One)
+	for n := 2; n < 12; n++ {
+		r.Must(r.Node.RebootSoft(t.Context(), nodetest.Order(n, 1), nodetest.One, nil))
+	}
+	left, err := os.ReadDir(w.journal)
+	if err != nil || len(left) != 1 {
+		t.Errorf("of calls that were answered %d are kept, %v", len(left), err)
+	}
+}
+
+// TestNamesAreRememberedForLong: a copy that comes late is known for one as long as it may come, however many calls are made meanwhile, and the memory does
+// not grow for ever.
+func TestNamesAreRememberedForLong(t *testing.T) {
+	var n names
+	for i := range 4 * keptNames {
+		if n.add(strconv.Itoa(i)); i >= keptNames && !n.has(strconv.Itoa(i-keptNames+1)) {
+			t.Fatalf("of %d calls that of %d before is forgotten", i+1, keptNames-1)
+		}
+	}
+	if n.has("0") || len(n.newer)+len(n.older) > 2*keptNames {
+		t.Errorf("%d names are remembered", len(n.newer)+len(n.older))
 	}
 }
 

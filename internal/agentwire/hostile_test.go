@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/drover-project/drover/internal/exec/nodetest"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/reason"
 )
 
 // answering is an agent that answers each call with the same.
@@ -267,6 +269,65 @@ func TestParametersKeepTheirNumbers(t *testing.T) {
 		}
 		if got := plain(spec).Params["p"]; fmt.Sprintf("%T %v", got, got) != fmt.Sprintf("%T %v", v, v) {
 			t.Errorf("%T %v arrives as %T %v", v, v, got, got)
+		}
+	}
+}
+
+// specified is a node that notes the specifications that it is given.
+type specified struct {
+	Served
+
+	got []hypervisor.Spec
+}
+
+func (*specified) Node() string { return "node1" }
+
+func (n *specified) Start(_ context.Context, _ agent.Order, spec hypervisor.Spec, _ reason.Trail) error {
+	n.got = append(n.got, spec)
+	return nil
+}
+
+func (n *specified) RebootHard(_ context.Context, _ agent.Order, spec hypervisor.Spec, _ hypervisor.Stop, _ reason.Trail) error {
+	n.got = append(n.got, spec)
+	return nil
+}
+
+func (n *specified) Install(_ context.Context, _ agent.Order, spec hypervisor.Spec, _ string, _ map[string]string, _ func(string)) error {
+	n.got = append(n.got, spec)
+	return nil
+}
+
+// TestEachOrderHasTheNumbersOfItsParameters: whichever order brings a specification, drivers find in it what the inventory has, as they do where the node is in
+// the process of the controller.
+func TestEachOrderHasTheNumbersOfItsParameters(t *testing.T) {
+	n := &specified{}
+	h := newHandler(t, n)
+	s := httptest.NewUnstartedServer(h)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	defer h.Close()
+	c := NewClient("node1", over(s, func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
+	}), 0)
+	want := map[string]any{"vnc_port": int64(5900), "ratio": 1.5, "acpi": true, "kernel_args": "ro"}
+	spec := nodetest.Spec(nodetest.One)
+	spec.Params = want
+	for what, err := range map[string]error{
+		"start":   c.Start(t.Context(), nodetest.Order(1, 1), spec, nil),
+		"reboot":  c.RebootHard(t.Context(), nodetest.Order(2, 1), spec, hypervisor.Stop{}, nil),
+		"install": c.Install(t.Context(), nodetest.Order(3, 1), spec, "os", nil, quiet),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if len(n.got) != 3 {
+		t.Fatalf("%d specifications came", len(n.got))
+	}
+	for i := range n.got {
+		if !reflect.DeepEqual(n.got[i].Params, want) {
+			t.Errorf("order %d brings %#v, want %#v", i+1, n.got[i].Params, want)
 		}
 	}
 }
