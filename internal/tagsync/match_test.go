@@ -151,6 +151,44 @@ func (r *rig) events() (out []*audit.Event) {
 	return out
 }
 
+// TestAnInstanceIsOneServersHoweverManyAsk has operators say at the same time of several servers that they are one and the same instance: one of them is heard,
+// and the others are told whose it is.
+func TestAnInstanceIsOneServersHoweverManyAsk(t *testing.T) {
+	r := newRigAround(t, func(b tagsync.Backend) tagsync.Backend { return forgetful{b} })
+	servers := []*server.Server{r.create(), r.create(), r.create(), r.create()}
+	r.asOfBefore()
+	for _, s := range servers {
+		r.until(s.ID, "is unmatched", func(s *server.Server) bool { return s.Unmatched != 0 })
+	}
+	begin, answers := make(chan struct{}), make(chan error)
+	for _, s := range servers {
+		go func() {
+			<-begin
+			_, err := r.engine.Match(r.ctx, s.ID, servers[0].UUID, false, audit.By{})
+			answers <- err
+		}()
+	}
+	close(begin)
+	heard := 0
+	for range servers {
+		switch err := <-answers; {
+		case err == nil:
+			heard++
+		case !fault.Is(err, fault.Exists):
+			t.Errorf("one that was not the first: %v", err)
+		}
+	}
+	known := 0
+	for _, s := range servers {
+		if now := r.engine.Servers().Get(s.ID); now.UUID != "" {
+			known++
+		}
+	}
+	if heard != 1 || known != 1 {
+		t.Errorf("%d were told that they have the instance, and %d have it", heard, known)
+	}
+}
+
 // TestAnInstanceThatWasPutBackIsMatched: it has another UUID, so an operator says that it is the server's.
 func TestAnInstanceThatWasPutBackIsMatched(t *testing.T) {
 	r := newRig(t)
