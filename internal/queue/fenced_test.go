@@ -2,15 +2,62 @@ package queue_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
+	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/stores"
 )
+
+// A leader that does not know yet that another leads does not say of its picture that it is as new as what that one wrote: whoever was told of that would
+// be shown what was there before.
+func TestAFencedQueueCatchesUpWithNothing(t *testing.T) {
+	s := stores.Open(t, "")
+	lease, err := s.AcquireLease(ctx, "leader", "me", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := picture.New()
+	keeper, err := inventory.Open(ctx, s, lease.Epoch, shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := queue.Open(ctx, queue.Config{Store: s, Epoch: lease.Epoch, Life: "life", Inventory: keeper, Picture: shown, Executors: exec.Catalogue{},
+		Nodes: func(string) (exec.Node, error) { return nil, fault.New(fault.Unavailable, "no nodes here") },
+		Now:   time.Now, NewUUID: testkit.NewUUID, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		q.Close()
+		keeper.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	q.Run()
+	if err := q.CatchUp(ctx); err != nil {
+		t.Fatalf("while it leads: %v", err)
+	}
+	before := shown.Load().Revision
+	_, err = store.Commit(ctx, s, store.Tx{Put: []store.Put{{Key: store.Key{Kind: "other", ID: "one"}, Value: []byte("theirs")}}})
+	if err := errors.Join(err, s.ReleaseLease(ctx, lease)); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.CatchUp(ctx); !fault.Is(err, fault.Fenced) || shown.Load().Revision != before {
+		t.Errorf("it catches up with revision %d from %d, %v", shown.Load().Revision, before, err)
+	}
+}
 
 // A leader that is told once that another leads writes nothing a second time, however patient it is with a store that fails: what
 // was refused may not come to be later.

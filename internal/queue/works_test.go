@@ -3,7 +3,9 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/drover-project/drover/internal/exec"
@@ -13,6 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/testkit/controller"
 )
@@ -226,5 +229,53 @@ func TestChildrenAreSubmittedOnce(t *testing.T) {
 	l.check(err)
 	if _, err := l.Queue.Submit(l.Context(), queue.Submission{Ops: []*opcode.Opcode{op}, Key: "opcode/9/0/0"}); !fault.Is(err, fault.Invalid) {
 		t.Error("a client took the key of an opcode's job")
+	}
+}
+
+// A job that is killed while its steps are on their way to the store has begun nothing: no node is given an order, also none that would take something back.
+func TestWhatIsKilledBeforeItsStepsAreKeptHasNotBegun(t *testing.T) {
+	l := newLives(t, format.Steps)
+	l.check(l.Close())
+	var faulty *faultstore.Store
+	var orders atomic.Int64
+	l.Controller = controller.Start(l.Context(), l.T, controller.Options{Dir: l.dir, Format: func() int { return format.Steps },
+		WrapQueue: func(s store.Store) store.Store {
+			faulty = faultstore.New(s)
+			return faulty
+		},
+		OnCall: func(_ string, c fake.Call) error {
+			if c.Method == "rename" {
+				orders.Add(1)
+			}
+			return nil
+		}})
+	gate := make(chan struct{})
+	keeps := faulty.Inject(faultstore.Fault{Do: faultstore.Hold, Gate: gate, When: func(tx store.Tx) bool {
+		return slices.ContainsFunc(tx.Put, func(p store.Put) bool { return p.Kind == exec.KindWork })
+	}})
+	id := l.submit("OP_INSTANCE_RENAME", map[string]any{"instance_name": "one", "new_name": "two", "name_check": false, "ip_check": false})
+	<-keeps
+	ends, written := make(chan struct{}), 0
+	faulty.Inject(faultstore.Fault{When: func(tx store.Tx) bool { // it only looks: the first is the kill
+		if touches(queue.KindJob, id.String())(tx) {
+			if written++; written == 2 {
+				close(ends)
+			}
+		}
+		return false
+	}})
+	killed := make(chan error, 1)
+	go func() {
+		_, err := l.Queue.Cancel(l.Context(), id, true, queue.By{})
+		killed <- err
+	}()
+	<-ends
+	close(gate)
+	l.check(<-killed)
+	if j := l.ends(id); j.Status() != job.Error || orders.Load() != 0 {
+		t.Errorf("it ends as %s, behind %d orders", j.Encode(), orders.Load())
+	}
+	if left := l.records(); len(left) > 0 {
+		t.Errorf("left is %v", left)
 	}
 }
