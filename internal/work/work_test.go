@@ -127,7 +127,7 @@ func TestBounds(t *testing.T) {
 // filled sets every field of a struct that is stored, at any depth, to something that is not its zero value; numbers and texts may be anything.
 func filled(t *testing.T, v reflect.Value, deep int) {
 	t.Helper()
-	if raw, ok := v.Addr().Interface().(*json.RawMessage); ok {
+	if raw, ok := reflect.TypeAssert[*json.RawMessage](v.Addr()); ok {
 		*raw = json.RawMessage(`{"any":"thing"}`)
 		return
 	}
