@@ -24,7 +24,7 @@ import (
 var (
 	shown = map[store.Kind]string{
 		"job": "7", "filter": "x", "queue": "flags",
-		"cluster": "x", "group": "x", "node": "x", "instance": "x", "network": "x",
+		"cluster": "x", "group": "x", "node": "x", "instance": "x", "network": "x", "image": "x",
 	}
 	passed = map[store.Kind]string{
 		"sealing-key":            "a note for the store over the store",

@@ -28,7 +28,7 @@ import (
 var patience = testkit.Patience()
 
 // ofItems are the items that a standby knows.
-var ofItems = []string{"job", "filter", "instance", "node", "group", "network"}
+var ofItems = []string{"job", "filter", "instance", "node", "group", "network", "image"}
 
 // stored are the fields of an item that a standby knows.
 func stored(t *testing.T, what string) (names []string) {
