@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,9 +67,7 @@ func (r *rig) refusesLike(class, text, id string, p params) {
 // fromImage are the parameters of a creation from the image.
 func fromImage(more params) params {
 	p := params{"hypervisor": "kvm", "os_type": "image+tiny", "start": false}
-	for name, v := range more {
-		p[name] = v
-	}
+	maps.Copy(p, more)
 	return creating(p)
 }
 
