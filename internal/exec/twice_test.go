@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/work"
 )
 
@@ -68,6 +69,8 @@ type walk struct {
 	id   string
 	p    params
 	work *work.Work
+	// found is what a node found that was ordered to look: it is not kept, for whoever takes over orders it again.
+	found *agent.Image
 }
 
 // plan makes the steps of an opcode.
@@ -77,13 +80,15 @@ func (r *rig) plan(id string, p params) *walk {
 	if err != nil || plan.Work == nil {
 		r.Fatalf("%s%v: %+v, %v", id, p, plan, err)
 	}
-	return &walk{r, id, p, plan.Work}
+	return &walk{rig: r, id: id, p: p, work: plan.Work}
 }
 
 // step carries one out, or takes it back, as a leader of its own does.
 func (w *walk) step(i int, undo bool) {
 	w.Helper()
 	env := w.env(w.opcode(w.id, w.p))
+	env.found = w.found
+	defer func() { w.found = env.found }()
 	env.Epoch = int64(env.Job) // it is another job under another leader, so nodes answer none of its orders from memory
 	g := newEngine(env, w.work, work.Progress{Done: i})
 	s := &w.work.Steps[i]
