@@ -32,7 +32,12 @@ func (q *Queue) expireRules(ctx context.Context) {
 				continue
 			}
 			q.cfg.Log.Error("a filter rule whose time is over cannot be ended", "error", err)
-			next = now.Add(longestPause)
+			select { // whatever the bell says: that the rule is back rings it, too
+			case <-ctx.Done():
+				return
+			case <-time.After(longestPause):
+			}
+			continue
 		}
 		if !q.awaitExpiry(ctx, now, next) {
 			return

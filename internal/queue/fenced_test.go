@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,6 +75,37 @@ func TestAFencedQueueWritesNothingAgain(t *testing.T) {
 	}
 	if o, err := faulty.Get(ctx, store.Key{Kind: queue.KindJob, ID: "1"}); !fault.Is(err, fault.NotFound) {
 		t.Errorf("it was written again: revision %d, %v", o.Revision, err)
+	}
+}
+
+// A store that refuses the end of a rule for good is not asked for it again and again.
+func TestARuleThatCannotEndIsLeftForAWhile(t *testing.T) {
+	r, faulty := newFaultyRig(t, 1)
+	pause := rule(t, 1, `"PAUSE"`, `[["opcode",["=","OP_ID","OP_TEST_DELAY"]]]`)
+	pause.Until = time.Now().Add(300 * time.Millisecond)
+	uuid, _, err := r.q.PutFilter(ctx, "", pause, queue.By{})
+	r.check(err)
+	var tries atomic.Int32
+	ends := touches(queue.KindFilter, uuid)
+	counted := func(tx store.Tx) bool {
+		is := ends(tx)
+		if is {
+			tries.Add(1)
+		}
+		return is
+	}
+	faulty.Inject(faultstore.Fault{When: counted, Skip: 1 << 30}) // strikes never
+	refusal := faultstore.Fault{Do: faultstore.FailBefore, Err: fault.New(fault.TooLarge, "injected"), When: ends}
+	struck := faulty.Inject(refusal)
+	for range 1000 {
+		faulty.Inject(refusal)
+	}
+	soon(t, struck)
+	for i := range 100 { // the store has time for as many ends
+		r.check(r.q.SetDrained(ctx, i%2 == 0, queue.By{}))
+	}
+	if n := tries.Load(); n > 10 {
+		t.Errorf("the end was tried %d times", n)
 	}
 }
 
