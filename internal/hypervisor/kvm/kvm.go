@@ -11,6 +11,7 @@
 //     let go when the driver died has not been started (TestAdoption, TestNotLetGo).
 //   - A guest that ended itself is told from one that was ended, also by a driver that was away (TestAGuestThatEndsItself).
 //   - No disk is made before it is written down (TestNothingIsMadeThatNobodyKnows).
+//   - What QEMU complains of fills no disk, for a guest may have it complain without end (TestComplaintsAreBounded).
 //   - Nothing that comes from elsewhere becomes an option of QEMU (TestNothingBecomesAnOption).
 //   - QEMU opens no file: it is handed its disks, and its user has no rights (TestAGuestHasNoRights).
 //   - What a machine is joined to a bridge by is gone when the machine is (TestBridges).

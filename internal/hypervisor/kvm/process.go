@@ -64,9 +64,9 @@ func (p *process) doWith(ctx context.Context, file *os.File, command string, arg
 
 // run begins the process, waits for its monitor and lets the guest go.
 func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, args []string, files []*os.File) error {
-	complaints, err := os.OpenFile(filepath.Join(m.dir, complainFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	complaints, err := m.openComplaints()
 	if err != nil {
-		return fault.New(fault.Environment, "cannot make a file in %s: %w", m.dir, err)
+		return err
 	}
 	defer func() { _ = complaints.Close() }()
 	cmd := exec.Command(m.driver.qemu.path, args...) //nolint:noctx // a guest outlives who started it
@@ -99,6 +99,28 @@ func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, args []string,
 	p.disconnect()
 	return fault.New(fault.Failed, "QEMU for instance %s did not start: %s", spec.Name, m.complaint(err)).
 		WithHint("%s has what it said", filepath.Join(m.dir, complainFile))
+}
+
+// mostComplaints is how much of what QEMU complains of is kept, in bytes: a guest can have it complain without end.
+const mostComplaints = 1 << 20
+
+// openComplaints opens the file that QEMU writes its complaints at the end of, wherever that is by then (boundComplaints).
+func (m *machine) openComplaints() (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(m.dir, complainFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot make a file in %s: %w", m.dir, err)
+	}
+	return f, nil
+}
+
+// boundComplaints empties the file when it has become too long.
+func (m *machine) boundComplaints() error {
+	path := filepath.Join(m.dir, complainFile)
+	info, err := os.Stat(path)
+	if err != nil || info.Size() <= mostComplaints {
+		return err
+	}
+	return os.Truncate(path, 0)
 }
 
 // complaint is what QEMU said, or the error if it said nothing.
@@ -206,11 +228,18 @@ func (p *process) watch() {
 	}
 }
 
-// follow asks for the state whenever it may have changed, until the monitor ends.
+// boundEvery is the pause between two looks at how much QEMU has complained.
+const boundEvery = 10 * time.Second
+
+// follow asks for the state whenever it may have changed, until the monitor ends, and looks at how much QEMU complains.
 func (p *process) follow(monitor *qmp.Client) {
 	m := p.machine
+	bound := time.NewTicker(boundEvery)
+	defer bound.Stop()
 	for {
 		select {
+		case <-bound.C:
+			_ = m.boundComplaints() // the next time, then
 		case <-p.look:
 			ctx, cancel := context.WithTimeout(context.Background(), endTime)
 			if err := p.refresh(ctx); err == nil {
