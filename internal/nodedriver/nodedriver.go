@@ -44,7 +44,7 @@ func (s *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&s.Hypervisor, "hypervisor", s.Hypervisor, "what runs instances: kvm (QEMU, virtual machines) or fake (nothing: they are pretended)")
 	f.StringVar(&s.QEMU, "qemu", s.QEMU, "kvm: the program (default: qemu-system-x86_64 of the search path)")
 	f.StringVar(&s.Accelerator, "accelerator", s.Accelerator, "kvm: what QEMU runs guests by, kvm or tcg (default: kvm, if a guest that is tried comes up by it)")
-	f.StringVar(&s.GuestUser, "guest-user", s.GuestUser, "kvm: user that QEMU runs as, who should own nothing (default: nobody where this runs as root, else the same)")
+	f.StringVar(&s.GuestUser, "guest-user", s.GuestUser, "kvm: user that QEMU runs as, who should own nothing, or FIRST-LAST: each machine as another user with a number of these (default: nobody where this runs as root, else the same)")
 	f.StringVar(&s.Network, "network", s.Network, "kvm: what network cards are joined to: bridge (of the node, that their links name; takes root) or user (a network of its own each; default)")
 }
 
@@ -141,6 +141,9 @@ func (s *Settings) Check() error {
 				return fault.New(fault.Invalid, "%s: it is about hypervisor kvm, and would have no effect with %s", name, s.Kind()).At(name)
 			}
 		}
+	}
+	if err := kvm.CheckUser(s.GuestUser); err != nil {
+		return err
 	}
 	if s.Network != "" && !slices.Contains(networks, s.Network) {
 		return fault.New(fault.Invalid, "network: there is no %q", s.Network).At("network").WithHint("one of: %s", strings.Join(networks, ", "))

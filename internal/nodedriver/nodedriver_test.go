@@ -54,7 +54,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%+v: %v", good, err)
 		}
 	}
-	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}, {Hypervisor: "kvm", Network: "wifi"}, {Hypervisor: "fake", Network: "bridge"}} {
+	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}, {Hypervisor: "kvm", Network: "wifi"}, {Hypervisor: "kvm", GuestUser: "0-5"}, {Hypervisor: "fake", Network: "bridge"}} {
 		if err := bad.Check(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}

@@ -13,6 +13,7 @@
 //   - No disk is made before it is written down (TestNothingIsMadeThatNobodyKnows).
 //   - What QEMU complains of fills no disk, for a guest may have it complain without end (TestComplaintsAreBounded).
 //   - Nothing that comes from elsewhere becomes an option of QEMU (TestNothingBecomesAnOption).
+//   - Where there is a range of users no two machines of a node have the same (TestEachGuestHasItsUser).
 //   - QEMU opens no file: it is handed its disks, and its user has no rights (TestAGuestHasNoRights).
 //   - What a machine is joined to a bridge by is gone when the machine is (TestBridges).
 //   - What a guest has not let go of is kept, with its disk and its slot (TestAGuestThatDoesNotLetGo); a device that stays keeps its slot,
@@ -64,7 +65,7 @@ type Config struct {
 	QEMU string
 	// Accelerator is "kvm" or "tcg"; empty is asked of a guest that is run for it, see Probe.
 	Accelerator string
-	// User has QEMU run as another user, who should own nothing; empty is nobody if the agent is root, and the agent's own user else.
+	// User has QEMU run as another user, who should own nothing, or each machine as one of a range of numbers, FIRST-LAST; empty is nobody if the agent is root, and the agent's own user else.
 	User string
 	// Bridges joins network cards to the bridges of the node that their links name, which takes root; else each has a network of its own, by
 	// which it gets out.
@@ -85,9 +86,12 @@ type Driver struct {
 	cfg  Config
 	qemu *program
 	user *credential
+	// guests are the users of whom each machine has one of its own, if it has.
+	guests numbers
 
 	mu      sync.Mutex
 	things  map[string]*machine // by UUID
+	runsAs  map[string]uint32   // whose number is whose, by UUID of the machine
 	changed func()              // see Watch
 	bad     map[string]error    // why there is no machine of a UUID that has a directory
 }
@@ -102,11 +106,14 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
 		return nil, fault.New(fault.Environment, "cannot tell the directory of machines: %w", err)
 	}
-	d := &Driver{cfg: cfg, things: map[string]*machine{}, bad: map[string]error{}, changed: func() {}}
+	d := &Driver{cfg: cfg, things: map[string]*machine{}, runsAs: map[string]uint32{}, bad: map[string]error{}, changed: func() {}}
 	if err := os.MkdirAll(d.dir(), 0o700); err != nil {
 		return nil, fault.New(fault.Environment, "cannot make the directory of machines: %w", err)
 	}
 	if d.user, err = credentialOf(cfg.User); err != nil {
+		return nil, err
+	}
+	if d.guests, _, err = rangeOf(cfg.User); err != nil {
 		return nil, err
 	}
 	if d.qemu, err = openProgram(ctx, cfg.QEMU); err != nil {
@@ -141,6 +148,9 @@ func (d *Driver) load(ctx context.Context) error {
 			m := d.newMachine(rec)
 			m.written = true
 			d.things[uuid] = m
+			if rec.User != 0 {
+				d.runsAs[uuid] = rec.User
+			}
 			all.Go(func() { m.adopt(ctx) })
 		default:
 			d.bad[uuid] = fault.New(fault.Environment, "the state of the machine with UUID %s cannot be read: %w", uuid, cmp.Or(err, errors.New("it is another one's"))).
@@ -273,6 +283,7 @@ func (d *Driver) forget(m *machine) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.things, m.uuid)
+	delete(d.runsAs, m.uuid)
 }
 
 // Prepare makes and grows disks.

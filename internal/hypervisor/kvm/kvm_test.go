@@ -36,6 +36,8 @@ type node struct {
 	adopt time.Duration
 	// pull is Config.pull.
 	pull time.Duration
+	// user is Config.User.
+	user string
 	// bridges is Config.Bridges.
 	bridges bool
 	last    *Driver
@@ -58,7 +60,7 @@ func (n *node) open() *Driver {
 	if err != nil {
 		n.Fatal(err)
 	}
-	n.last, err = Open(n.Context(), Config{adopt: n.adopt, pull: n.pull, Bridges: n.bridges, Dir: n.dir, Volumes: storage.Pools{disks}, Accelerator: "tcg", OneThread: true, Log: slog.New(slog.NewTextHandler(n.Output(), nil))})
+	n.last, err = Open(n.Context(), Config{User: n.user, adopt: n.adopt, pull: n.pull, Bridges: n.bridges, Dir: n.dir, Volumes: storage.Pools{disks}, Accelerator: "tcg", OneThread: true, Log: slog.New(slog.NewTextHandler(n.Output(), nil))})
 	if err != nil {
 		n.Fatal(err)
 	}

@@ -226,6 +226,11 @@ func (m *machine) start(ctx context.Context, spec *hypervisor.Spec) (bool, error
 	if err := m.chooseType(&next); err != nil {
 		return false, err
 	}
+	user, err := m.driver.userFor(m, before.User)
+	if err != nil {
+		return false, err
+	}
+	next.User = user
 	seeded := m.hasSeed()
 	next.Slots = assign(before.slots(), spec, seeded)
 	next.Ports = portsFor(next.Machine, next.Slots)

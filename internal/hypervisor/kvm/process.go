@@ -72,7 +72,7 @@ func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, args []string,
 	cmd := exec.Command(m.driver.qemu.path, args...) //nolint:noctx // a guest outlives who started it
 	cmd.Dir, cmd.Env, cmd.ExtraFiles = "/", []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}, files
 	cmd.Stdout, cmd.Stderr = complaints, complaints
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: m.driver.user.asCredential()}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: m.driver.credential(m.record())}
 	if err := cmd.Start(); err != nil {
 		return fault.New(fault.Environment, "cannot start QEMU for instance %s: %w", spec.Name, err)
 	}

@@ -5,8 +5,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
-	"strconv"
 	"syscall"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -121,49 +119,4 @@ func (p *program) machineType(asked string) (string, error) {
 	}
 	return "", fault.New(fault.Unsupported, "QEMU %s has no machine type %.100q", p.version, asked).At("hvparams").
 		WithHint("%s -machine help lists them", p.path)
-}
-
-// credential is the user that QEMU runs as; nil is the agent's own.
-type credential struct{ uid, gid uint32 }
-
-func (c *credential) asCredential() *syscall.Credential {
-	if c == nil {
-		return nil
-	}
-	return &syscall.Credential{Uid: c.uid, Gid: c.gid, Groups: groupOf(kvmDevice)}
-}
-
-// groupOf is the group of a device, which who uses it needs to have.
-func groupOf(path string) []uint32 {
-	var is syscall.Stat_t
-	if err := syscall.Stat(path, &is); err != nil || is.Mode&0o060 != 0o060 || is.Gid == 0 {
-		return []uint32{}
-	}
-	return []uint32{is.Gid}
-}
-
-// credentialOf looks the user up that guests are to run as.
-func credentialOf(name string) (*credential, error) {
-	root := os.Geteuid() == 0
-	if name == "" && !root {
-		return nil, nil
-	}
-	if name == "" {
-		name = "nobody"
-	}
-	u, err := user.Lookup(name)
-	if err != nil {
-		return nil, fault.New(fault.Environment, "there is no user %q for guests to run as: %w", name, err)
-	}
-	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
-	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
-	switch {
-	case err1 != nil || err2 != nil:
-		return nil, fault.New(fault.Environment, "user %q has no number", name)
-	case uid == uint64(os.Geteuid()):
-		return nil, nil
-	case !root:
-		return nil, fault.New(fault.Environment, "guests cannot run as %q: only root may give its rights up", name)
-	}
-	return &credential{uid: uint32(uid), gid: uint32(gid)}, nil
 }

@@ -22,6 +22,8 @@ type record struct {
 	Spec *hypervisor.Spec `json:"spec,omitempty"`
 	// Machine is the machine type of the first start, and asked for is what machine_version said then.
 	Machine string `json:"machine,omitempty"`
+	// User is the number of the user that it runs as, where each machine has one of its own.
+	User uint32 `json:"user,omitempty"`
 	// Slots are where the devices of Spec are, and Ports how many slots the machine was started with, 0 where that does not count. A machine that a
 	// program of before started has none, and was given them in order.
 	Slots    slots  `json:"slots,omitzero"`
