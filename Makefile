@@ -123,7 +123,7 @@ fmt: ## format all Go files
 
 .PHONY: fmt-check
 fmt-check: ## fail if a Go file is not formatted
-	@out=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .); if [ -n "$$out" ]; then echo "not formatted (make fmt):"; echo "$$out"; exit 1; fi
+	@out=$$(find . -path ./.cache -prune -o -name '*.go' -print0 | xargs -0 "$$($(GO) env GOROOT)/bin/gofmt" -l); if [ -n "$$out" ]; then echo "not formatted (make fmt):"; echo "$$out"; exit 1; fi
 
 .PHONY: tidy-check
 tidy-check: ## fail if go.mod or go.sum is not tidy

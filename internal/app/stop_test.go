@@ -22,9 +22,13 @@ func (c cluster) submitDelay(t *testing.T, seconds float64) (id int) {
 // awaitStatus waits until a job has a status.
 func (c cluster) awaitStatus(t testing.TB, id int, want string) {
 	t.Helper()
+	client := c.dial(t) // one for all questions: a job may change often
 	for status := ""; status != want; {
 		var change [2]json.RawMessage
-		c.call(t, "WaitForJobChange", &change, id, []string{"status"}, []string{status}, 0, 10)
+		const noLog = 1 << 30 // what the job says is no change of its status
+		if err := client.Call(t.Context(), "WaitForJobChange", []any{id, []string{"status"}, []string{status}, noLog, 10}, &change); err != nil {
+			t.Fatal(err)
+		}
 		var values []string
 		if err := json.Unmarshal(change[0], &values); err != nil {
 			t.Fatal(err)
