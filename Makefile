@@ -26,7 +26,7 @@ PACKAGES     ?= ./...
 TEST_BINARY  := $(CURDIR)/.cache/test/drover
 TEST_FLAGS   := -vet=off -ldflags '-s -w' -p 4
 TEST_TIMEOUT ?= 9m
-RACE_TIMEOUT ?= 15m
+RACE_TIMEOUT ?= 25m
 # It ends what hangs; Python takes long on a machine that is busy.
 STOCK_TIMEOUT ?= 30m
 FUZZTIME     ?= 10s
