@@ -153,6 +153,7 @@ func startCluster(env *testscript.Env) error {
 	env.Setenv("DROVER_LUXI", filepath.Join(dir, "luxi.sock"))
 	env.Setenv("DATA", dir)
 	env.Setenv("TZ", "UTC")
+	env.Setenv("GORACE", "atexit_sleep_ms=10") // with the race detector each of a thousand commands would rest for a second before it ends
 	return setCloud(env, filepath.Join(dir, "ready.json"))
 }
 
