@@ -67,7 +67,17 @@ func TestHotplug(t *testing.T) {
 		t.Errorf("the log is %q", r.log)
 	}
 
+	// What was pulled out is plugged in again when the rest fails.
 	had, refuse = nil, nil
+	r.failOn("node1", "prepare", false)
+	r.refuses("OpExecError", "Could not create the disks of instance one: the driver is broken on purpose", "OP_INSTANCE_SET_PARAMS",
+		hot(params{"disks": []any{[]any{"remove", -1, params{}}, []any{"add", params{"size": 4}}}}))
+	if len(had) != 2 || !strings.HasPrefix(had[0], "1 disks") || !strings.HasPrefix(had[1], "2 disks") || len(r.instance("one").Disks) != 2 {
+		t.Errorf("the node adjusted %q", had)
+	}
+	r.failOn("node1", "", false)
+
+	had = nil
 	if _, err := r.run("OP_INSTANCE_SET_PARAMS", hot(params{"disks": []any{[]any{"remove", -1, params{}}}})); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,8 @@ every other node holds its copy to it.
 const maxFile = 1 << 20
 
 // imageOptions are the options by which an instance is installed from an image. They stand for its operating system and its parameters.
-func imageOptions(cmd *cobra.Command, param string) func(map[string]any) error {
+func imageOptions(cmd *cobra.Command) func(map[string]any) error {
+	const param = "os_type"
 	f := cmd.Flags()
 	image := f.String("image", "", "install this image; the same as --os image+NAME")
 	keys := f.StringArray("ssh-key", nil, "file of public keys of who may log in; may be repeated")

@@ -29,10 +29,10 @@ func InstanceCommand(sh *shell.Shell) *cobra.Command {
 		if o.Verb == "console" && !sh.Classic() {
 			continue // instanceConsole asks, too
 		}
-		if param := installs[o.Verb]; param != "" && !sh.Classic() {
+		if slices.Contains(installing, o.Verb) && !sh.Classic() {
 			own := o.Extra
 			o.Extra = func(cmd *cobra.Command) func(map[string]any) error {
-				first, then := imageOptions(cmd, param), own(cmd)
+				first, then := imageOptions(cmd), own(cmd)
 				return func(params map[string]any) error {
 					if err := first(params); err != nil {
 						return err
@@ -47,8 +47,8 @@ func InstanceCommand(sh *shell.Shell) *cobra.Command {
 	return sh.Group("instance", "Create, run and inspect instances", verbs...)
 }
 
-// installs are the verbs that install an operating system, with the parameter that names it.
-var installs = map[string]string{"add": "os_type", "reinstall": "os_type"}
+// installing are the verbs that install an operating system.
+var installing = []string{"add", "reinstall"}
 
 var instanceOperations = []work.Operation{
 	{

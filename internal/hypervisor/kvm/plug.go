@@ -3,8 +3,8 @@ package kvm
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -137,11 +137,9 @@ func known(err error) error {
 	return err
 }
 
-// without writes down that a device is no more.
+// without writes down that a device is no more. Its slot stays its own until others are given out: it may come again, changed.
 func (a *adjustment) without(key string) error {
 	next := *a.record()
-	next.Slots = maps.Clone(next.Slots)
-	delete(next.Slots, key)
 	spec := *next.Spec
 	spec.Disks = slices.DeleteFunc(slices.Clone(spec.Disks), func(d hypervisor.Disk) bool { return d.UUID == key })
 	spec.NICs = nil
@@ -154,12 +152,15 @@ func (a *adjustment) without(key string) error {
 	return a.save(&next)
 }
 
+// askedBefore is in what QEMU says when the guest was asked to let go of a device, and has not.
+const askedBefore = "already in the process of unplug"
+
 // pull has the guest let go of a device, and waits until it has.
 func (a *adjustment) pull(ctx context.Context, id, what string) error {
 	if !a.there[id] {
 		return nil
 	}
-	if err := known(a.do(ctx, "device_del", map[string]any{"id": id}, nil)); err != nil && !a.asked(ctx, id) {
+	if err := known(a.do(ctx, "device_del", map[string]any{"id": id}, nil)); err != nil && !strings.Contains(err.Error(), askedBefore) {
 		return err
 	}
 	limit, cancel := context.WithTimeout(ctx, a.driver.cfg.pull)
@@ -181,12 +182,6 @@ func (a *adjustment) pull(ctx context.Context, id, what string) error {
 				WithHint("a guest whose operating system runs lets go: try again then, or stop the instance")
 		}
 	}
-}
-
-// asked reports whether the guest was asked before, and QEMU refuses to ask again.
-func (a *adjustment) asked(ctx context.Context, id string) bool {
-	there, err := a.devices(ctx)
-	return err == nil && there[id]
 }
 
 // takeDiskOff closes the file of a disk that the guest does not have, or of one that was not plugged in whole.
@@ -244,9 +239,9 @@ func (a *adjustment) plugAll(ctx context.Context) (changed bool, err error) {
 	next := *a.record()
 	_, seeded := next.Slots[seedKey]
 	next.Slots = assign(next.Slots, a.spec, seeded)
-	if hasPorts(next.Machine) && next.Slots.end() > next.Ports {
-		return false, fault.New(fault.Exhausted, "instance %s has no free slot: it was started with %d", a.record().Name, next.Ports).
-			WithHint("it gets more when it is stopped and started")
+	with := setup{machine: next.Machine, slots: next.Slots, ports: next.Ports}
+	if err := with.fits(); err != nil {
+		return false, err
 	}
 	spec := *next.Spec
 	spec.Disks, spec.NICs = slices.Clone(a.spec.Disks), slices.Clone(a.spec.NICs)

@@ -89,6 +89,17 @@ func TestAGuestThatDoesNotLetGo(t *testing.T) {
 	if got := d.things[uuid].record().Slots; !maps.Equal(got, slots{"disk-1": 0, "nic-1": 2}) {
 		t.Errorf("the devices are in %v", got)
 	}
+	// A card that is to be another one comes into the slot that it had, though one before it is free.
+	without.NICs = []hypervisor.NIC{{UUID: "nic-1", MAC: "aa:00:00:00:00:02"}}
+	if _, err := d.Adjust(t.Context(), without); !fault.Is(err, fault.Busy) {
+		t.Fatalf("a guest without an operating system has let go of its card: %v", err)
+	}
+	if err := d.Reboot(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := d.Adjust(t.Context(), without); err != nil || !changed || d.things[uuid].record().Slots["nic-1"] != 2 {
+		t.Errorf("another card: %t, %v, %v", changed, err, d.things[uuid].record().Slots)
+	}
 	// The free slot is the next one's.
 	third := hypervisor.Disk{UUID: "disk-3", Size: 1, Template: "file"}
 	if _, err := d.Prepare(t.Context(), one, hypervisor.Mark{}, []hypervisor.Disk{third}); err != nil {

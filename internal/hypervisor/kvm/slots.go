@@ -85,7 +85,8 @@ func (s *setup) fits() error {
 		return nil
 	}
 	if end := s.slots.end(); end > min(s.ports, mostSlots) {
-		return fault.New(fault.Exhausted, "the machine has %d slots for disks and network cards, and number %d would be needed", min(s.ports, mostSlots), end)
+		return fault.New(fault.Exhausted, "the machine has %d slots for disks and network cards, and number %d would be needed", min(s.ports, mostSlots), end).
+			WithHint("one that is stopped and started has up to %d", mostSlots)
 	}
 	return nil
 }
