@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/lock"
 )
 
 // imaging is a node that tells what is installed from an image, and has no disks to do so.
@@ -69,6 +71,27 @@ func fromImage(more params) params {
 	p := params{"hypervisor": "kvm", "os_type": "image+tiny", "start": false}
 	maps.Copy(p, more)
 	return creating(p)
+}
+
+// An image is shared by what is installed from it, so that it is not removed meanwhile.
+func TestAnImageThatIsInstalledIsLocked(t *testing.T) {
+	r, _ := imageRig(t)
+	snap := r.keeper.Snapshot()
+	shared := want(lock.Image, snap.ImageNamed("tiny").UUID, lock.Shared)
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", fromImage(params{"instance_name": "there"}))
+	for id, p := range map[string]params{
+		"OP_INSTANCE_CREATE":    fromImage(params{"instance_name": "new"}),
+		"OP_INSTANCE_REINSTALL": {"instance_name": "there", "os_type": "image+tiny"},
+	} {
+		request, err := r.all.Locks(r.opcode(id, p), r.keeper.Snapshot())
+		if err != nil || !slices.Contains(request, shared) {
+			t.Errorf("%s locks %v, %v", id, request, err)
+		}
+	}
+	request, err := r.all.Locks(r.opcode("OP_IMAGE_REMOVE", params{"image_name": "tiny"}), snap)
+	if err != nil || !slices.Contains(request, lock.Want{Name: shared.Name, Mode: lock.Exclusive}) {
+		t.Errorf("a removal locks %v, %v", request, err)
+	}
 }
 
 func TestImageAdd(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -127,11 +128,24 @@ func TestAnImageIsFetchedOnce(t *testing.T) {
 	}
 }
 
+// wanted is how many want an image.
+func (r *rig) wanted(content []byte) int {
+	r.Cache.mu.Lock()
+	defer r.Cache.mu.Unlock()
+	sum := sha256.Sum256(content)
+	if of := r.copies[hex.EncodeToString(sum[:])]; of != nil {
+		return of.users
+	}
+	return 0
+}
+
 func TestOneFetchForTwo(t *testing.T) {
 	r := newRig(t)
 	content := bootable(1<<20, 'a')
 	r.serve = func(w http.ResponseWriter, _ *http.Request) {
-		time.Sleep(50 * time.Millisecond)
+		for began := time.Now(); r.wanted(content) < 8 && time.Since(began) < testkit.Patience(); { // all have come, and wait for this one
+			runtime.Gosched()
+		}
 		_, _ = w.Write(content)
 	}
 	var all sync.WaitGroup

@@ -66,6 +66,18 @@ func TestWhoTypesIsTold(t *testing.T) {
 	}
 }
 
+// TestNobodyTypesUntold: where it cannot be made durable that somebody types, no key is typed.
+func TestNobodyTypesUntold(t *testing.T) {
+	r := newRig(t)
+	r.furnish()
+	client := r.client()
+	name := r.query("instance", []string{"name"}, nil).Data[0][0][1]
+	r.queue.Close()
+	if err := client.Call(t.Context(), "TypeConsole", []any{name, []byte("x")}, nil); err == nil || fault.Is(err, fault.Unsupported) {
+		t.Errorf("it came to the node: %v", err)
+	}
+}
+
 // TestTypistsComeAndGo: who comes back is told of anew, everybody for himself; where it cannot be told, nobody types.
 func TestTypistsComeAndGo(t *testing.T) {
 	typing, events := &typists{last: map[typist]time.Time{}}, 0

@@ -201,9 +201,11 @@ func (s *suite) devices() {
 	s.do("second Adjust", false)(s.d.Adjust(ctx, with))
 	_, err = s.d.Drop(ctx, thing("one"), []string{"b"})
 	s.refused("Drop of a disk that was plugged in", fault.WrongState, err)
-	s.do("Prepare of a larger one", true)(s.d.Prepare(ctx, thing("one"), hypervisor.Mark{}, []hypervisor.Disk{{UUID: "b", Size: 2, Template: "file"}}))
 	s.d = s.open(s.T, s.dir)
+	_, err = s.d.Drop(ctx, thing("one"), []string{"b"})
+	s.refused("Drop behind another driver", fault.WrongState, err)
 	s.do("Adjust behind another driver", false)(s.d.Adjust(ctx, with))
+	s.do("Prepare of a larger one", true)(s.d.Prepare(ctx, thing("one"), hypervisor.Mark{}, []hypervisor.Disk{{UUID: "b", Size: 2, Template: "file"}}))
 	s.do("Stop", true)(s.d.Stop(ctx, thing("one"), hypervisor.Stop{Force: true}))
 	s.do("Drop", true)(s.d.Drop(ctx, thing("one"), []string{"b"}))
 }

@@ -54,6 +54,8 @@ func TestAGuestThatDoesNotLetGo(t *testing.T) {
 	d := n.open()
 	without := n.guest(d)
 	n.start(d, without)
+	guest := n.look(d)
+	guest.await("GUEST-UP") // before, its firmware has not found its slots, and QEMU asks nobody
 	if _, err := d.Prepare(t.Context(), one, hypervisor.Mark{}, []hypervisor.Disk{second}); err != nil {
 		t.Fatal(err)
 	}
@@ -86,10 +88,21 @@ func TestAGuestThatDoesNotLetGo(t *testing.T) {
 	if changed, err := d.Drop(t.Context(), one, []string{second.UUID}); err != nil || !changed {
 		t.Fatalf("the disk that the guest has let go of: %t, %v", changed, err)
 	}
+	var nodes []struct {
+		Name string `json:"node-name"`
+	}
+	if err := p.do(t.Context(), "query-named-block-nodes", map[string]any{"flat": true}, &nodes); err != nil || len(nodes) != 2 {
+		t.Errorf("QEMU has open %v, %v", nodes, err)
+	}
+	var sets []struct{}
+	if err := p.do(t.Context(), "query-fdsets", nil, &sets); err != nil || len(sets) != 1 {
+		t.Errorf("QEMU holds %d files, %v", len(sets), err)
+	}
 	if got := d.things[uuid].record().Slots; !maps.Equal(got, slots{"disk-1": 0, "nic-1": 2}) {
 		t.Errorf("the devices are in %v", got)
 	}
 	// A card that is to be another one comes into the slot that it had, though one before it is free.
+	guest.await("GUEST-UP")
 	without.NICs = []hypervisor.NIC{{UUID: "nic-1", MAC: "aa:00:00:00:00:02"}}
 	if _, err := d.Adjust(t.Context(), without); !fault.Is(err, fault.Busy) {
 		t.Fatalf("a guest without an operating system has let go of its card: %v", err)
