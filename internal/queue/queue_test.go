@@ -3,6 +3,7 @@ package queue_test
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -324,6 +325,35 @@ func TestWhatACrashInterruptedGoesOnFirst(t *testing.T) {
 	}
 	r.finish(urgent, 0, nil)
 	r.status(urgent, job.Success)
+}
+
+// A message is in the log of its job however near to the end it was left: a hundred opcodes at once end about when their
+// messages are to be written.
+func TestNoMessageIsLostToTheEnd(t *testing.T) {
+	const jobs, rounds = 100, 4
+	r := newRig(t, jobs)
+	for range rounds {
+		ids := make([]job.ID, jobs)
+		for i := range ids {
+			ids[i] = r.submit(dummy)
+		}
+		var all sync.WaitGroup
+		for i, id := range ids {
+			all.Go(func() {
+				g := r.gate(id, 0)
+				<-g.began
+				g.env.Logf("almost over")
+				time.Sleep(5*time.Millisecond + time.Duration(i-jobs/2)*10*time.Microsecond)
+				g.end <- nil
+			})
+		}
+		all.Wait()
+		for _, id := range ids {
+			if j := r.status(id, job.Success); len(j.Ops[0].Log) != 1 {
+				t.Fatalf("job %d has the log %v", id, j.Ops[0].Log)
+			}
+		}
+	}
 }
 
 func TestLogMessagesShowWhileTheOpcodeRuns(t *testing.T) {

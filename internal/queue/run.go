@@ -237,11 +237,24 @@ func (r *run) takeLog(over bool) machine.Log {
 	return log
 }
 
-// writeLog has the messages written that wait for it.
+// writeLog has the messages written that wait for it. They are taken where they are applied: between the two the opcode could
+// end, and what comes behind its end has no effect.
 func (r *run) writeLog() {
-	if log := r.takeLog(false); len(log.Entries) > 0 || log.Steps != nil {
-		r.q.update(func(w *work) { r.q.apply(w, log) })
+	if !r.waits() {
+		return
 	}
+	r.q.update(func(w *work) {
+		if r.waits() {
+			r.q.apply(w, r.takeLog(false))
+		}
+	})
+}
+
+// waits reports whether there are messages, or steps, that are not handed over.
+func (r *run) waits() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.entries) > 0 || r.steps != nil
 }
 
 // submitChildren submits jobs on behalf of an opcode, which may still run when
