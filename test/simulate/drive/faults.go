@@ -5,6 +5,10 @@ import "github.com/drover-project/drover/internal/sim/overlay"
 // knownFaults are faults that the code once had, or could have: each must be found within
 // so many seeds. Most change the code itself; what is beneath the ports of a simulation is
 // changed in what stands for it there. Who moves or changes a text that is here moves it here, too.
+//
+// What no controller comes by is not here, but held by a test of its own: a take-over and a late write of the epoch before it in
+// one batch (TestATakeOverFencesWhatIsBehindItInItsBatch of groupcommit; who gives the lead away has written all before, and who takes it
+// has a queue of its own only then).
 var knownFaults = []knownFault{
 	{"two-scripts", "what a leader began on a node goes on when another leads", []overlay.Edit{
 		{File: "internal/agent/effect/decide.go", Old: "	case runs.Epoch < epoch:\n		return Verdict{End, ", New: "	case runs.Epoch < epoch:\n		return Verdict{Go, "},
@@ -50,11 +54,6 @@ var knownFaults = []knownFault{
 	}},
 	{"old-epoch", "the store takes what is written under an epoch that another has taken over", []overlay.Edit{
 		{File: "internal/store/groupcommit/batch.go", Old: "!b.Leases.inForce(tx.Epoch) {", New: "tx.Epoch > b.Leases.Newest() {"},
-	}},
-	{"old-epoch-in-batch", "a take-over in a batch does not fence what is behind it in the same batch", []overlay.Edit{
-		{File: "internal/store/groupcommit/batch.go", Old: "!b.Leases.inForce(tx.Epoch) {", New: "!b.Leases.inForce(tx.Epoch) && !b.before.inForce(tx.Epoch) {"},
-		{File: "internal/store/groupcommit/batch.go", Old: "Leases: leases.clone(), ", New: "Leases: leases.clone(), before: leases, "},
-		{File: "internal/store/groupcommit/batch.go", Old: "	Leases *Leases\n", New: "	Leases *Leases\n	before *Leases\n"},
 	}},
 	{"seized-from-another", "a seizure that is meant for an older epoch takes the lease from a newer holder", []overlay.Edit{
 		{File: "internal/store/groupcommit/lease.go", Old: "		if have.Epoch != epoch {", New: "		if have.Epoch != epoch && false {"},
