@@ -12,26 +12,60 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/testkit"
 )
 
 // noFormats is the last revision whose program knows of no formats.
 const noFormats = "bd1d089"
 
-// TestTheRevisionOfBeforeIsThere: `make upgrade-test` builds the program of a revision, which the history has to have, with no formats in it.
-func TestTheRevisionOfBeforeIsThere(t *testing.T) {
+// program is one of a revision, without some files of its, and with texts that are others.
+type program struct {
+	revision string
+	without  []string
+	changes  map[string][2]string // of files, each of which has the text once
+}
+
+// lastOf are the programs that know no later format, from the first one on: of all formats but this program's newest.
+var lastOf = [format.Newest - format.First]program{
+	// The first program that seals secrets, which those before it cannot read, as if it had not learned the next format with that.
+	{revision: "a85a251", changes: map[string][2]string{"internal/store/format/format.go": {"const Newest = Identities", "const Newest = First"}},
+		without: []string{"internal/store/sqlite/migrations/0005_format_2.sql", "internal/store/postgres/migrations/0003_format_2.sql"}},
+	{revision: "6ca0813"},
+	{revision: "14eb42d"},
+}
+
+// TestTheRevisionsOfBeforeAreThere: `make upgrade-test` builds programs of revisions that the history has to have, each with the
+// formats that it is taken for.
+func TestTheRevisionsOfBeforeAreThere(t *testing.T) {
 	root := testkit.Root(t)
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
 		t.Skip("the sources have no history here")
 	}
-	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-tree", "--name-only", noFormats, "cmd/drover/main.go", "internal/store/format").CombinedOutput()
-	if err != nil || strings.TrimSpace(string(out)) != "cmd/drover/main.go" {
-		t.Errorf("of %s there are %q, %v", noFormats, out, err)
+	git := func(args ...string) string {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", root}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	for revision, there := range map[string]string{noFormats: "cmd/drover/main.go\n", lastOf[0].revision: "cmd/drover/main.go\ninternal/app/format.go\ninternal/app/keys.go\n"} {
+		if got := git("ls-tree", "--name-only", revision, "cmd/drover/main.go", "internal/app/keys.go", "internal/app/format.go"); got != there {
+			t.Errorf("of %s there are %q, want %q", revision, got, there)
+		}
+	}
+	for i, p := range lastOf[1:] {
+		known := strings.Fields(git("grep", "-hoE", `^[[:space:]][A-Z][a-z]+ += [0-9]+$`, p.revision, "--", "internal/store/format/format.go"))
+		if got, want := known[len(known)-1], strconv.Itoa(format.First+1+i); got != want {
+			t.Errorf("%s knows formats up to %s, want %s", p.revision, got, want)
+		}
 	}
 }
 
@@ -117,11 +151,7 @@ func (k *killed) isTaken(t *testing.T, bin, data string, byIdentity bool) {
 	if got := fmt.Sprint(instances); got != "["+k.inventory+"]" {
 		t.Errorf("the inventory has %s, want %s", got, k.inventory)
 	}
-	text, _ := ask("cluster", "verify")
-	if !byIdentity {
-		text = k.verify
-	}
-	if k.verify == "" && strings.Contains(text, "ERROR") != strings.Contains(k.inventory, "ERROR") || !strings.Contains(text, k.verify) {
+	if text, _ := ask("cluster", "verify"); byIdentity && (k.verify == "" && strings.Contains(text, "ERROR") != strings.Contains(k.inventory, "ERROR") || !strings.Contains(text, k.verify)) {
 		t.Errorf("cluster verify says\n%s\nwant %q", text, k.verify)
 	}
 	for _, args := range k.then {

@@ -30,7 +30,7 @@ var holding = [2]string{
 // TestKilledInEachOfTheTen kills the program of before between the steps of each opcode that has several, and has either program take
 // over; with -update the stores are kept.
 func TestKilledInEachOfTheTen(t *testing.T) {
-	now, before := testkit.Build(t), buildOf(t, noFormats, map[string][2]string{"internal/hypervisor/fake/fake.go": holding})
+	now, before := testkit.Build(t), buildOf(t, program{revision: noFormats, changes: map[string][2]string{"internal/hypervisor/fake/fake.go": holding}})
 	for _, k := range kills {
 		t.Run(k.name, func(t *testing.T) {
 			data := shortDir(t)
