@@ -244,11 +244,11 @@ func SetParams(own, changes Params) Params {
 
 // CheckBEParams checks backend parameters as opcodes carry them and turns the
 // old "memory" into minmem and maxmem, whatever these are: clients send all three.
-// Null stands for the default, of "memory" for nothing.
+// Null stands for the default; of "memory", which no instance has, it and "default" stand for nothing.
 func CheckBEParams(p Params) (Params, error) {
 	p = p.Clone()
 	for name, v := range p {
-		if v == nil && name == "memory" {
+		if name == "memory" && (v == nil || v == UseDefault) {
 			delete(p, name)
 		} else if v == nil {
 			p[name] = UseDefault

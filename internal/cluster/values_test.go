@@ -69,6 +69,9 @@ func TestCheckParams(t *testing.T) {
 			t.Errorf("%s: %v was accepted (%v)", name, p, err)
 		}
 	}
+	if be, err := cluster.CheckBEParams(cluster.Params{"memory": "default"}); err != nil || len(be) != 0 {
+		t.Errorf("the default of what is none: %v, %v", be, err)
+	}
 	if be, err := cluster.CheckBEParams(cluster.Params{"vcpus": nil, "memory": nil}); err != nil || !reflect.DeepEqual(be, cluster.Params{"vcpus": cluster.UseDefault}) {
 		t.Errorf("null became %v, %v", be, err)
 	}

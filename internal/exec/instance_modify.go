@@ -354,6 +354,9 @@ func (d *diskChanges) change(c itemChange, i int, maker diskMaker, node string) 
 	n := strconv.Itoa(i)
 	switch c.action {
 	case add:
+		if c.values["size"] == nil {
+			return fault.New(fault.Invalid, "Required disk parameter 'size' missing").At(c.place + ".size")
+		}
 		disk, err := maker.disk(i, c.values)
 		if err != nil {
 			return err

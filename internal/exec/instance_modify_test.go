@@ -54,7 +54,7 @@ func TestModifyRefusals(t *testing.T) {
 			params{"nics": []any{[]any{"remove", params{}}, []any{"remove", params{}}}}},
 		{"NIC name 'a' already used", params{"nics": []any{[]any{"add", 0, params{"name": "a"}}, []any{"add", 0, params{"name": "a"}}}}},
 		{"disk name 'a' already used", params{"disks": []any{[]any{"add", 0, params{"size": 4, "name": "a"}}, []any{"add", 0, params{"size": 4, "name": "a"}}}}},
-		{"Missing disk size", params{"disks": []any{[]any{"add", params{}}}}},
+		{"Required disk parameter 'size' missing", params{"disks": []any{[]any{"add", params{}}}}},
 	}
 	for _, c := range cases {
 		r.refuses("OpPrereqError", c.text, "OP_INSTANCE_SET_PARAMS", one(c.changes))

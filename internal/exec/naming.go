@@ -33,6 +33,9 @@ func (n Names) checkNewName(ctx context.Context, env *Env, param, refusal string
 		return op, "", nil
 	}
 	name := op.Str(param)
+	if _, err := cluster.NormalName(name); err != nil {
+		return nil, "", err
+	}
 	full, address, err := n.Resolve(ctx, name)
 	if err != nil {
 		return nil, "", fault.New(fault.Unresolved, "The given name (%s) does not resolve: %w", name, err).At(param).

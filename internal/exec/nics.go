@@ -48,7 +48,7 @@ func readNICs(list []any, address string) ([]nicRequest, error) {
 // could be taken for an index.
 func freeName(names map[string]bool, what, name, place string) error {
 	if _, err := strconv.Atoi(name); err == nil {
-		return fault.New(fault.Invalid, "Purely numeric names are not allowed, got %s name '%s'", what, name).At(place + ".name")
+		return fault.New(fault.Invalid, "Invalid name '%s'. Purely numeric %s names are not allowed", name, what).At(place + ".name")
 	}
 	if name != "" && names[name] {
 		return fault.New(fault.Ambiguous, "%s name '%s' already used", what, name).At(place + ".name")
