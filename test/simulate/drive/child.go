@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drover-project/drover/internal/fault"
 )
 
@@ -49,6 +51,10 @@ type outcome struct {
 	trouble string
 }
 
+// mostMemory is how many bytes of addresses a child may have. A fault can make a history that grows without end: it is broken
+// by that, and the machine is not to be.
+const mostMemory = 6 << 30
+
 // child runs a program with a task, in a process of one processor.
 func child(ctx context.Context, program string, do task) (*outcome, error) {
 	text, err := json.Marshal(do)
@@ -62,6 +68,9 @@ func child(ctx context.Context, program string, do task) (*outcome, error) {
 	lines, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
+	}
+	if err == nil {
+		err = unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: mostMemory, Max: mostMemory}, nil)
 	}
 	if err != nil {
 		return nil, fault.New(fault.Environment, "cannot run the simulation: %w", err)
