@@ -85,7 +85,7 @@ func (s *Set) difference(t *Tag, there bool, sight Sight) Difference {
 	agree := there == t.Wanted
 	switch {
 	case doing != nil:
-		return Difference{What: UnderWay, Why: s.WaitOf(t).Why, Do: "nothing before it has ended"}
+		return Difference{What: UnderWay, Why: s.WaitOf(t).Why, Do: "nothing before it has ended" + doing.explained()}
 	case agree && t.Wanted && t.Seen == Present:
 		return Difference{}
 	case agree && t.Wanted:
@@ -98,11 +98,20 @@ func (s *Set) difference(t *Tag, there bool, sight Sight) Difference {
 		return Difference{What: GivenUp, Why: "the cluster refuses it for good: " + t.Failure.Text, Do: "nothing: somebody has to ask for something else"}
 	case before != nil && before.ID != 0:
 		return Difference{What: Waits, Why: fmt.Sprintf("job %d about other tags of this server has to end first", before.ID),
-			Do: fmt.Sprintf("nothing before that: drover job explain %d tells what it waits for", before.ID)}
+			Do: "nothing before that" + before.explained()}
 	case t.Wanted:
 		return Difference{What: Lacking, Why: "it is wanted since " + when(t) + ", and the cluster does not have it" + t.failures(), Do: "a job adds it"}
 	}
 	return Difference{What: Lingering, Why: "it is to go since " + when(t) + ", and the cluster still has it" + t.failures(), Do: "a job removes it"}
+}
+
+// explained is which command tells what the job waits for: a rule may hold it. It is
+// empty for a job that has no id yet.
+func (j *Job) explained() string {
+	if j.ID == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": drover job explain %d tells what it waits for", j.ID)
 }
 
 // open is a job unless the sight shows that it has ended.

@@ -101,13 +101,16 @@ func TestWhatWaitsForAnotherJobSaysSo(t *testing.T) {
 	p := DefaultPolicy()
 	s := having(t, "first")
 	s = s.Begin(s.Next(Sight{Now: 10, Instance: true}).Steps[0], 10)
+	if found := s.Compare(p, Sight{Now: 10, Instance: true}); len(found) != 1 || strings.Contains(found[0].Do, "explain") {
+		t.Errorf("before it has an id: %+v", found)
+	}
 	s = s.Submitted(s.Jobs[0].Serial, 7, 11)
 	s, _, err := s.Want(p, User, []string{"second"}, alice)
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := s.Compare(p, Sight{Now: 11, Instance: true})
-	if len(found) != 2 || found[0].What != UnderWay || found[1].What != Waits || !found[1].IsDrift() || !strings.Contains(found[1].Do, "drover job explain 7") {
+	if len(found) != 2 || found[0].What != UnderWay || !strings.Contains(found[0].Do, "drover job explain 7") || found[1].What != Waits || !found[1].IsDrift() || !strings.Contains(found[1].Do, "drover job explain 7") {
 		t.Errorf("found is %+v", found)
 	}
 	found = s.Compare(p, Sight{Now: 11, Instance: true, Ended: map[job.ID]Outcome{7: {OK: true}}})

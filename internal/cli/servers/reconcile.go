@@ -113,6 +113,8 @@ func (r *reconciliation) text() string {
 	switch {
 	case r.Left:
 		verdict += ", and something was left alone: drover server reconcile tells what"
+	case !r.Drift && len(r.Findings) > 0:
+		verdict += ", and jobs are at it"
 	case r.Fixed && len(r.Findings) == 1:
 		verdict += ", and was dealt with"
 	case r.Fixed && len(r.Findings) > 0:

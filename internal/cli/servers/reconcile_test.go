@@ -16,6 +16,8 @@ func TestReconciliationIsToldWithItsStatus(t *testing.T) {
 		{"raw":"cyclades:user:x_y","what":"misspelt","why":"it stands for no name","do":"nothing"}]}`
 	away := `{"server":"s2","name":"db","backend":"far","instance":"snf-2","unreachable":"no route","differences":[]}`
 	gone := `{"server":"s3","name":"old","instance":"snf-3","missing":true,"differences":[]}`
+	busy := `{"server":"s4","name":"app","instance":"snf-4","differences":[{"namespace":"user","tag":"a","raw":"cyclades:user:a","what":"under-way",
+		"why":"job 7 is to add it","do":"nothing before it has ended: drover job explain 7 tells what it waits for"}]}`
 	for _, tc := range []struct {
 		answer, text string
 		fix          bool
@@ -31,6 +33,9 @@ func TestReconciliationIsToldWithItsStatus(t *testing.T) {
 		{`{"looked":1,"drift":true,"fixed":true,"left":true,"findings":[` + gone + `]}`, "s3 (old, snf-3 on cluster own)\n" +
 			"  the instance is not there any more; the server becomes DELETED\n" +
 			"1 server looked at; 1 of them differs from its cluster, and something was left alone: drover server reconcile tells what\n", true, shell.ExitWouldChange},
+		{`{"looked":1,"drift":false,"fixed":true,"findings":[` + busy + `]}`, "s4 (app, snf-4 on cluster own)\n" +
+			"  under-way    a: job 7 is to add it; nothing before it has ended: drover job explain 7 tells what it waits for\n" +
+			"1 server looked at; 1 of them differs from its cluster, and jobs are at it\n", true, shell.ExitOK},
 		{`{"looked":1,"drift":true,"fixed":false,"findings":[` + away + `]}`, "s2 (db, snf-2 on cluster far)\n  the cluster cannot be asked: no route\n" +
 			"1 server looked at; 1 of them differs from its cluster\n", true, shell.ExitFailed},
 	} {
