@@ -221,6 +221,28 @@ func TestTableOfMethods(t *testing.T) {
 	}
 }
 
+// TestThePageHasOurMethods: who writes a client finds each request that the reference does not
+// have in docs/compat/luxi.md.
+func TestThePageHasOurMethods(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "compat", "luxi.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, added, _ := strings.Cut(string(page), "\n## Added\n")
+	ours := slices.Concat(deployMethods, serverMethods)
+	if i := slices.IndexFunc(jobMethods, func(m method) bool { return m.name == "QueryOSes" }); i >= 0 {
+		ours = append(ours, jobMethods[i:]...)
+	}
+	for _, m := range ours {
+		if !strings.Contains(added, "`"+m.name+"`") {
+			t.Errorf("the page says nothing of %s", m.name)
+		}
+	}
+	if len(ours) < 30 {
+		t.Errorf("only %d methods are our own", len(ours))
+	}
+}
+
 func TestSpaced(t *testing.T) {
 	for text, want := range map[string]string{
 		`[null,1,"a,b:c\",d",{"k":[ ]}]`: `[null, 1, "a,b:c\",d", {"k": []}]`,
