@@ -61,6 +61,15 @@ type settings struct {
 // reloadable are the settings that a running controller takes up.
 var reloadable = []string{"log-level"}
 
+// inPlaceOf tells in help what is taken where a setting has no default of its own, which
+// help names by itself.
+func inPlaceOf(setting, otherwise string) string {
+	if setting != "" {
+		return ""
+	}
+	return " (default: " + otherwise + ")"
+}
+
 // register makes a flag of each setting; what the settings are is the default.
 func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Name, "name", s.Name, "name of this controller among others (default: that of the machine)")
@@ -71,7 +80,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.RAPICertificate, "rapi-certificate", s.RAPICertificate, "PEM file with certificate and key of RAPI (default: one of its own in the data directory)")
 	f.StringVar(&s.RAPIUsers, "rapi-users", s.RAPIUsers, "file with the accounts of RAPI (default: one in the data directory, with an account that is made at the first start)")
 	f.BoolVar(&s.RequireAuthentication, "require-authentication", s.RequireAuthentication, "let nobody read over RAPI without an account; =false lets everybody")
-	f.StringVar(&s.LUXI, "luxi", s.LUXI, "path of the LUXI socket (default: luxi.sock in the data directory)")
+	f.StringVar(&s.LUXI, "luxi", s.LUXI, "path of the LUXI socket"+inPlaceOf(s.LUXI, "luxi.sock in the data directory"))
 	f.StringVar(&s.Peer, "peer", s.Peer, "address at which other controllers of the same store reach this one; with it, it stands by while another leads")
 	f.StringVar(&s.PeerAddress, "peer-address", s.PeerAddress, "address that the others are told, where they reach this one at another than that of peer")
 	f.StringVar(&s.AgentAddress, "agent-address", s.AgentAddress, "address at which agents of nodes that are elsewhere connect; port 0 picks a free one (default: none, all nodes live in this process)")

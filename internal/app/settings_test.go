@@ -96,6 +96,23 @@ func TestMistakesInTheConfiguration(t *testing.T) {
 	}
 }
 
+// TestHelpNamesOneDefault: of a setting that has a default pflag tells it, and its text
+// must not tell another.
+func TestHelpNamesOneDefault(t *testing.T) {
+	for name, s := range map[string]settings{"dev": devDefaults(), "serve": serveDefaults()} {
+		flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
+		s.register(flags)
+		for line := range strings.Lines(flags.FlagUsages()) {
+			if strings.Count(line, "(default") > 1 {
+				t.Errorf("drover %s --help: %s", name, line)
+			}
+		}
+		if n := strings.Count(flags.FlagUsages(), "--luxi"); n != 1 || !strings.Contains(flags.Lookup("luxi").Usage+flags.Lookup("luxi").DefValue, "luxi.sock") {
+			t.Errorf("drover %s --help does not tell where its socket is", name)
+		}
+	}
+}
+
 // TestShownSettingsSayTheSame reads what --check-config shows as a configuration.
 func TestShownSettingsSayTheSame(t *testing.T) {
 	s := serveDefaults()
