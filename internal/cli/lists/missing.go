@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/cli/shell"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/qlang"
 )
 
@@ -99,14 +101,14 @@ func (o *Options) tellNearest(ctx context.Context, sh *shell.Shell, what string)
 }
 
 // nearestValue is the value of a field that was probably meant; empty if there is none
-// near, or one item has the value itself.
+// near, or one item has the value itself, or could have it.
 func nearestValue(ctx context.Context, sh *shell.Shell, what, field, value string) string {
 	var found listing.Answer
 	groups := map[string]any{"group_by": []string{field}, "figures": []string{"count"}}
 	if sh.Ask(ctx, "Query", &found, what, []string{}, qlang.JSON(&qlang.All{}), groups) != nil {
 		return "" // it was only for a hint
 	}
-	var values []string
+	values := possible(what, field)
 	for _, row := range found.Data {
 		values = append(values, CellText(row[0]))
 	}
@@ -114,6 +116,23 @@ func nearestValue(ctx context.Context, sh *shell.Shell, what, field, value strin
 		return ""
 	}
 	return qlang.Suggest(value, slices.Values(values))
+}
+
+// possible are the values that a field may have, of one that has no others, whether or not
+// anything has them now: who looks for jobs that run finds none where none does.
+func possible(what, field string) []string {
+	var out []string
+	switch what + " " + field {
+	case "job status":
+		for _, s := range job.Statuses {
+			out = append(out, string(s))
+		}
+	case "event what":
+		for v := range audit.Verbs() {
+			out = append(out, string(v))
+		}
+	}
+	return out
 }
 
 // typed is the filter as it was typed; empty if there is none.

@@ -3,11 +3,14 @@ package queries
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/cli/debug"
 	"github.com/drover-project/drover/internal/cli/deployments"
 	"github.com/drover-project/drover/internal/cli/filters"
@@ -81,12 +84,27 @@ func Command(sh *shell.Shell) *cobra.Command {
 	query.Long = queryHelp
 	for _, l := range usualLists {
 		var o lists.Options
-		kind := &cobra.Command{Use: l.What + " [-o FIELDS]", Short: "List any fields of every " + l.What, Long: queryHelp, Args: shell.Exactly(0),
+		kind := &cobra.Command{Use: l.What + " [-o FIELDS]", Short: "List any fields of every " + l.What, Long: about(l.What) + queryHelp, Args: shell.Exactly(0),
 			RunE: func(cmd *cobra.Command, _ []string) error { return queryItems(cmd.Context(), sh, l, &o) }}
 		o.Register(kind, l.What)
 		query.AddCommand(shell.Heeding(l.SharedOptions(), kind))
 	}
 	return query
+}
+
+// about tells in help what the values of a kind of item mean, where nothing else does: what
+// was done that is an event.
+func about(what string) string {
+	if what != "event" {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("What may be done that is an event (what), and is no job:\n")
+	verbs := audit.Verbs()
+	for _, v := range slices.Sorted(maps.Keys(verbs)) {
+		fmt.Fprintf(&b, "  %-19s %s\n", v, strings.ReplaceAll(listing.Fold(verbs[v], 58), "\n", "\n"+strings.Repeat(" ", 20)))
+	}
+	return b.String() + "\n"
 }
 
 // checkKind refuses what is no kind of item.
