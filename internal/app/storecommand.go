@@ -270,10 +270,11 @@ func compareStores(ctx context.Context, from, to string) (count int, err error) 
 // the cluster.
 func BackupCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "backup", Short: "Backups of the cluster's state"}
-	var place string
 	var replace bool
-	flag := func(c *cobra.Command, otherwise string) *cobra.Command {
-		c.Flags().StringVar(&place, "at", otherwise, "place of the store: the data directory of a controller, or the URL of a PostgreSQL database")
+	// Each verb has a variable of its own: a flag sets its variable to its default when it is declared.
+	var from, to string
+	flag := func(c *cobra.Command, place *string, otherwise string) *cobra.Command {
+		c.Flags().StringVar(place, "at", otherwise, "place of the store: the data directory of a controller, or the URL of a PostgreSQL database")
 		return c
 	}
 	create := flag(&cobra.Command{
@@ -290,11 +291,11 @@ Without --at it is the store of this machine's controller.`,
 			if err != nil {
 				return err
 			}
-			from, err := placeFor(cmd, place)
+			place, err := placeFor(cmd, from)
 			if err != nil {
 				return err
 			}
-			err = imageOf(cmd.Context(), from, func(img *image.Image) error {
+			err = imageOf(cmd.Context(), place, func(img *image.Image) error {
 				_, err := image.Create(args[0], img, time.Now(), replace)
 				return err
 			})
@@ -303,7 +304,7 @@ Without --at it is the store of this machine's controller.`,
 			}
 			return tellBackup(cmd, args[0], form)
 		},
-	}, "")
+	}, &from, "")
 	create.Flags().BoolVar(&replace, "yes", false, "replace a file that is there")
 	cmd.AddCommand(create, &cobra.Command{
 		Use:   "verify FILE",
@@ -326,20 +327,20 @@ on by ` + jumpText + ` later. The store begins another life: what nodes have kep
 since is not taken for what the restored cluster does.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := restore(cmd.Context(), args[0], place)
+			n, err := restore(cmd.Context(), args[0], to)
 			if err != nil {
 				return err
 			}
 			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "restored %d objects, and compared them\n", n); err != nil {
 				return err
 			}
-			lacked, err := lackedAt(args[0], place)
+			lacked, err := lackedAt(args[0], to)
 			if lacked != "" {
 				cmd.PrintErrln(lacked)
 			}
 			return err
 		},
-	}, serveDefaults().Data))
+	}, &to, serveDefaults().Data))
 	return cmd
 }
 

@@ -54,3 +54,23 @@ func TestTheStoreOfThisMachineIsFound(t *testing.T) {
 		t.Errorf("a configuration with mistakes: %q, %v", got, err)
 	}
 }
+
+// TestABackupIsOfThisMachinesStore where nothing says of which it is.
+func TestABackupIsOfThisMachinesStore(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	s, err := sqlite.Open(filepath.Join(DefaultData(), storeDir), sqlite.Options{})
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := BackupCommand()
+	var told strings.Builder
+	cmd.SetOut(&told)
+	cmd.SetErr(&told)
+	cmd.SetArgs([]string{"create", filepath.Join(t.TempDir(), "backup")})
+	if err := cmd.Execute(); err != nil || !strings.Contains(told.String(), DefaultData()) {
+		t.Errorf("%v\n%s", err, told.String())
+	}
+}
