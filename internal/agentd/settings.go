@@ -31,7 +31,7 @@ type settings struct {
 }
 
 func defaults() settings {
-	return settings{Data: "/var/lib/drover-agent", LogLevel: daemon.Level(slog.LevelInfo), LogFormat: "text", Settings: nodedriver.Defaults()}
+	return settings{Data: "/var/lib/drover-agent", LogLevel: daemon.Level{Level: slog.LevelInfo}, LogFormat: "text", Settings: nodedriver.Defaults()}
 }
 
 // register makes a flag of each setting; what the settings are is the default.
@@ -121,6 +121,6 @@ func (e *configurationError) Unwrap() error { return e.error }
 
 func (s *settings) options(errors io.Writer) Options {
 	return Options{
-		Driver: s.Settings, Data: s.Data, Controllers: s.controllers(), Tasks: s.Tasks, Metrics: s.Metrics, Manager: systemd.FromEnvironment(os.Getenv), Log: daemon.NewLog(errors, s.LogFormat, slog.Level(s.LogLevel)),
+		Driver: s.Settings, Data: s.Data, Controllers: s.controllers(), Tasks: s.Tasks, Metrics: s.Metrics, Manager: systemd.FromEnvironment(os.Getenv), Log: daemon.NewLog(errors, s.LogFormat, s.LogLevel.Level),
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -71,5 +70,5 @@ func (c *clusterSettings) open(log *slog.Logger) (*ganeti.Cluster, error) {
 			return nil, fault.New(fault.Environment, "cannot read the certificate of cluster %s: %w", c.Name, err)
 		}
 	}
-	return ganeti.Open(ganeti.Config{URL: c.URL, User: c.User, Password: strings.TrimSpace(string(password)), CA: ca, Every: time.Duration(c.Every), Log: log})
+	return ganeti.Open(ganeti.Config{URL: c.URL, User: c.User, Password: strings.TrimSpace(string(password)), CA: ca, Every: c.Every.Duration, Log: log})
 }

@@ -50,7 +50,7 @@ has all do so.`,
 				return err
 			}
 			if verbose {
-				s.LogLevel = daemon.Level(slog.LevelDebug)
+				s.LogLevel = daemon.Level{Level: slog.LevelDebug}
 			}
 			if agents && s.Peer != "" {
 				return fault.New(fault.Invalid, "--agents: the agents of nodes are run by a controller that is alone").At("agents").WithHint("leave --peer out; agents of nodes elsewhere join with a token: drover node token NODE")
@@ -73,7 +73,7 @@ has all do so.`,
 				}
 				defer o.tellRunning(cmd.ErrOrStderr())
 			}
-			o.Demo, o.Out, o.TellPasswords, o.Log = demo, cmd.OutOrStdout(), true, daemon.NewLog(cmd.ErrOrStderr(), s.LogFormat, slog.Level(s.LogLevel))
+			o.Demo, o.Out, o.TellPasswords, o.Log = demo, cmd.OutOrStdout(), true, daemon.NewLog(cmd.ErrOrStderr(), s.LogFormat, s.LogLevel.Level)
 			return Run(cmd.Context(), o)
 		},
 	}
@@ -153,7 +153,7 @@ func (e *configurationError) Unwrap() error { return e.error }
 // serve runs a controller with these settings.
 func serve(cmd *cobra.Command, from source, s settings) error {
 	at := new(slog.LevelVar)
-	at.Set(slog.Level(s.LogLevel))
+	at.Set(s.LogLevel.Level)
 	o := s.options()
 	o.Out, o.Log = cmd.OutOrStdout(), daemon.NewLog(cmd.ErrOrStderr(), s.LogFormat, at)
 	o.TellPasswords = onTerminal(o.Out)
@@ -167,7 +167,7 @@ func serve(cmd *cobra.Command, from source, s settings) error {
 		if err != nil {
 			return err
 		}
-		at.Set(slog.Level(now.LogLevel))
+		at.Set(now.LogLevel.Level)
 		later := slices.DeleteFunc(now.differences(s), func(name string) bool { return slices.Contains(reloadable, name) })
 		if len(later) > 0 {
 			o.Log.Warn("some settings that changed need a restart", "settings", strings.Join(later, " "))

@@ -98,9 +98,10 @@ func (o Options) doubts() []string {
 		}
 	}
 	if o.Users != "" {
-		if _, err := os.ReadFile(o.Users); err != nil {
-			out = append(out, fmt.Sprintf("rapi-users: nobody can log in: %v", err))
-		}
+		out = append(out, doubtsOfUsers(o.Users)...)
+	}
+	if o.StopGrace > serviceStop-stopBesides {
+		out = append(out, fmt.Sprintf("stop-grace: the service as packaged is killed %v after it was told to stop (TimeoutStopSec), and a stop takes some seconds besides", serviceStop))
 	}
 	if o.Certificate != "" {
 		if cert, err := openCertificate(o); err == nil {
@@ -108,6 +109,29 @@ func (o Options) doubts() []string {
 				out = append(out, "rapi-certificate: "+text)
 			}
 		}
+	}
+	return out
+}
+
+const (
+	// serviceStop is the time that packaging/systemd/drover.service has for a stop, and stopBesides what goes by after running opcodes had theirs.
+	serviceStop = 30 * time.Second
+	stopBesides = 5 * time.Second
+)
+
+// doubtsOfUsers are those about the file with the accounts of RAPI.
+func doubtsOfUsers(path string) []string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return []string{fmt.Sprintf("rapi-users: nobody can log in: %v", err)}
+	}
+	var out []string
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 {
+		out = append(out, "rapi-users: everybody on this machine can read it")
+	}
+	_, faults := rapi.ParseUsers(string(text))
+	for _, why := range faults {
+		out = append(out, fmt.Sprintf("rapi-users: %v", why))
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"encoding/pem"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // TestWhatCannotStartIsRefused has a line for each kind of settings that no start could take.
@@ -118,7 +120,21 @@ func TestDoubtsAreTold(t *testing.T) {
 			t.Errorf("no %q in %s", want, told)
 		}
 	}
-	if more := (Options{}).doubts(); len(more) != 0 {
+	users := filepath.Join(dir, "users")
+	if err := os.WriteFile(users, []byte("gus secret wrte\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	told = strings.Join((Options{Users: users, StopGrace: time.Minute}).doubts(), "\n")
+	for _, want := range []string{"rapi-users: everybody on this machine", "line 1: it has a right that means nothing", "stop-grace: "} {
+		if !strings.Contains(told, want) {
+			t.Errorf("no %q in %s", want, told)
+		}
+	}
+	unit, err := os.ReadFile(filepath.Join(testkit.Root(t), "packaging/systemd/drover.service"))
+	if err != nil || !strings.Contains(string(unit), fmt.Sprintf("\nTimeoutStopSec=%.0f\n", serviceStop.Seconds())) {
+		t.Errorf("the unit has another time for a stop than is told: %v", err)
+	}
+	if more := (Options{StopGrace: defaultStopGrace}).doubts(); len(more) != 0 {
 		t.Error(more)
 	}
 }

@@ -129,7 +129,7 @@ func (s *settings) options() Options {
 		PublicURL: public, TrustedProxies: proxies,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
 		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, AutoFinalize: s.AutoFinalize, ReadyFile: s.ReadyFile,
-		StopGrace: time.Duration(s.StopGrace), ArchiveAfter: time.Duration(s.ArchiveAfter),
+		StopGrace: s.StopGrace.Duration, ArchiveAfter: s.ArchiveAfter.Duration,
 	}
 }
 
@@ -148,10 +148,10 @@ func (s *settings) check() error {
 		return fault.New(fault.Invalid, "first-server-number: numbers begin with 1 at least, not %d", s.FirstServerNumber).At("first-server-number")
 	case s.FirstServerNumber > maxFirstServer:
 		return fault.New(fault.Invalid, "first-server-number: %d is more than %d", s.FirstServerNumber, maxFirstServer).At("first-server-number")
-	case s.StopGrace < 0:
-		return fault.New(fault.Invalid, "stop-grace: the time is negative: %v", &s.StopGrace).At("stop-grace")
-	case s.ArchiveAfter <= 0:
-		return fault.New(fault.Invalid, "archive-after: the time is not positive: %v", &s.ArchiveAfter).At("archive-after")
+	case s.StopGrace.Duration < 0:
+		return fault.New(fault.Invalid, "stop-grace: the time is negative: %v", s.StopGrace.Duration).At("stop-grace")
+	case s.ArchiveAfter.Duration <= 0:
+		return fault.New(fault.Invalid, "archive-after: the time is not positive: %v", s.ArchiveAfter.Duration).At("archive-after")
 	}
 	if s.PeerAddress != "" && s.Peer == "" {
 		return fault.New(fault.Invalid, "peer-address: the controller is alone").At("peer-address").WithHint("name the address to listen at as peer")
@@ -242,7 +242,7 @@ const DefaultArchiveAfter = 6 * time.Hour
 func devDefaults() settings {
 	return settings{
 		Data: DefaultData(), RAPI: "127.0.0.1:5080", Mond: "127.0.0.1:0", Compute: "127.0.0.1:0", Nodes: 3, Tasks: true, AutoFinalize: true, FirstServerNumber: 1,
-		StopGrace: daemon.Duration(defaultStopGrace), ArchiveAfter: daemon.Duration(DefaultArchiveAfter), LogLevel: daemon.Level(slog.LevelWarn), LogFormat: "text",
+		StopGrace: daemon.Duration{Duration: defaultStopGrace}, ArchiveAfter: daemon.Duration{Duration: DefaultArchiveAfter}, LogLevel: daemon.Level{Level: slog.LevelWarn}, LogFormat: "text",
 		Settings: nodedriver.Defaults(),
 	}
 }
@@ -252,7 +252,7 @@ func serveDefaults() settings {
 	s := devDefaults()
 	s.Data, s.LUXI = filepath.Join("/var/lib", "drover"), "/run/drover/luxi.sock"
 	s.Tasks = false
-	s.RAPI, s.Mond, s.Nodes, s.LogLevel = ":5080", "", 1, daemon.Level(slog.LevelInfo)
+	s.RAPI, s.Mond, s.Nodes, s.LogLevel = ":5080", "", 1, daemon.Level{Level: slog.LevelInfo}
 	s.Compute = ""
 	s.RequireAuthentication = true // dev is reached over loopback alone
 	return s

@@ -55,7 +55,7 @@ func TestFlagsCountBeforeTheFileAndTheFileBeforeDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Nodes != 7 || s.StopGrace.String() != "2s" || s.ArchiveAfter.String() != "48h0m0s" || slog.Level(s.LogLevel) != slog.LevelDebug ||
+	if s.Nodes != 7 || s.StopGrace.String() != "2s" || s.ArchiveAfter.String() != "48h0m0s" || s.LogLevel.Level != slog.LevelDebug ||
 		s.LogFormat != "json" || s.RequireAuthentication || s.RAPI != ":5080" || s.Mond != "" {
 		t.Errorf("%+v", s)
 	}
@@ -72,6 +72,9 @@ func TestMistakesInTheConfiguration(t *testing.T) {
 		"nodes = 1\nnodes = 2\n":                   "drover.toml:2:",
 		"nodes =\n":                                "drover.toml:1:",
 		"stop-grace = \"soon\"\n":                  `"soon" is no time`,
+		"archive-after = 5\n":                      `"5" is no time`, // five what?
+		"log-level = 4\n":                          `"4" is none of debug, info, warn, error`,
+		"rapi = 5080\n":                            "rapi is a text; write it in quotation marks",
 		"stop-grace = \"-1s\"\n":                   "stop-grace: the time is negative",
 		"archive-after = \"0s\"\n":                 "archive-after: the time is not positive",
 		"log-level = \"loud\"\n":                   `"loud" is none of debug, info, warn, error`,

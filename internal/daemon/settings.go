@@ -39,11 +39,15 @@ func Decode(file string, into any, listed string) error {
 	}
 	if wrong, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, column := wrong.Position()
-		text := strings.TrimPrefix(wrong.Error(), "toml: ")
-		if field := strings.Index(text, " into struct field "); field >= 0 { // the name of a Go type, which helps nobody
-			text = text[:field] + " as " + strings.Join(wrong.Key(), ".")
+		text, field, kind := strings.TrimPrefix(wrong.Error(), "toml: "), strings.Join(wrong.Key(), "."), ""
+		if before, after, of := strings.Cut(text, " into struct field "); of { // the name of a Go type, which helps nobody
+			text, kind = before+" as "+field, after[strings.LastIndexByte(after, ' ')+1:]
 		}
-		return fault.New(fault.Invalid, "%s:%d:%d: %s", file, row, column, text).At(strings.Join(wrong.Key(), "."))
+		refused := fault.New(fault.Invalid, "%s:%d:%d: %s", file, row, column, text).At(field)
+		if kind == "string" {
+			refused = refused.WithHint("%s is a text; write it in quotation marks", field)
+		}
+		return refused
 	}
 	if err != nil {
 		return fault.New(fault.Invalid, "%s: %w", file, err)
@@ -51,11 +55,8 @@ func Decode(file string, into any, listed string) error {
 	return nil
 }
 
-// Duration is a time as a text: 5s, 6h.
-type Duration time.Duration
-
-// String implements pflag.Value.
-func (d *Duration) String() string { return time.Duration(*d).String() }
+// Duration is a time as a text: 5s, 6h. It is no number of Go's, into which a file could write one without a unit.
+type Duration struct{ time.Duration }
 
 // Set implements pflag.Value.
 func (d *Duration) Set(text string) error {
@@ -63,7 +64,7 @@ func (d *Duration) Set(text string) error {
 	if err != nil {
 		return fault.New(fault.Invalid, "%q is no time; write it as 90s, 15m or 6h", text)
 	}
-	*d = Duration(t)
+	d.Duration = t
 	return nil
 }
 
@@ -73,13 +74,13 @@ func (*Duration) Type() string { return "duration" }
 // UnmarshalText is for the configuration file.
 func (d *Duration) UnmarshalText(text []byte) error { return d.Set(string(text)) }
 
-// Level is a level of the log.
-type Level slog.Level
+// Level is a level of the log, as a word and not as one of slog's numbers.
+type Level struct{ slog.Level }
 
 var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
 // String implements pflag.Value.
-func (l *Level) String() string { return strings.ToLower(slog.Level(*l).String()) }
+func (l *Level) String() string { return strings.ToLower(l.Level.String()) }
 
 // Set implements pflag.Value.
 func (l *Level) Set(text string) error {
@@ -87,7 +88,7 @@ func (l *Level) Set(text string) error {
 	if !ok {
 		return fault.New(fault.Invalid, "%q is none of debug, info, warn, error", text)
 	}
-	*l = Level(found)
+	l.Level = found
 	return nil
 }
 
