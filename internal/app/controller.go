@@ -19,6 +19,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -279,6 +281,14 @@ func newUUID() string {
 // newPassword returns a random password.
 func newPassword() string { return strings.ToLower(rand.Text()) }
 
+// architecture is the word size and the architecture of Go's name, as uname(1) names it and clients read it.
+func architecture(name string) [2]string {
+	if known, ok := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[name]; ok {
+		name = known
+	}
+	return [2]string{fmt.Sprintf("%dbits", strconv.IntSize), name}
+}
+
 // ofProgram is what the program tells about itself: the reference whose
 // interfaces it speaks, under the reference's numbers, and its own version.
 func ofProgram() query.Runtime {
@@ -286,6 +296,6 @@ func ofProgram() query.Runtime {
 	return query.Runtime{
 		SoftwareVersion: "3.0.2", VCSVersion: "(drover) version " + version.Current().Version,
 		ProtocolVersion: protocol, ConfigVersion: protocol, OSAPIVersion: 20,
-		Architecture: [2]string{"64bits", "x86_64"},
+		Architecture: architecture(runtime.GOARCH),
 	}
 }

@@ -77,11 +77,7 @@ func (m *monitors) follow(ctx context.Context) error {
 		if m.serving[node.Name] != nil {
 			continue
 		}
-		port := m.port
-		if port != 0 {
-			port += len(m.serving)
-		}
-		l, err := m.gate.Listen(ctx, net.JoinHostPort(m.host, strconv.Itoa(port)))
+		l, err := m.gate.Listen(ctx, net.JoinHostPort(m.host, strconv.Itoa(m.freePort())))
 		if err != nil {
 			return fault.New(fault.Environment, "cannot listen for the monitoring agent of %s: %w", node.Name, err).
 				WithHint("choose another address with --mond; port 0 picks a free one for each node")
@@ -90,6 +86,24 @@ func (m *monitors) follow(ctx context.Context) error {
 		m.parts.Go(func() { m.answer(ctx, node.Name, l) })
 	}
 	return nil
+}
+
+// freePort is the first, from the one that was named, at which no node of the cluster is served; 0 if none was named.
+// A node that was removed leaves a gap, and those behind it keep theirs.
+func (m *monitors) freePort() int {
+	if m.port == 0 {
+		return 0
+	}
+	taken := map[string]bool{}
+	for _, l := range m.serving {
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		taken[port] = true
+	}
+	port := m.port
+	for taken[strconv.Itoa(port)] {
+		port++
+	}
+	return port
 }
 
 // answer serves one node until ctx ends or its listener is closed.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -132,6 +133,9 @@ func Run(ctx context.Context, o Options) (err error) {
 			return fault.New(fault.Environment, "cannot tell where the directory %s is: %w", *dir, err)
 		}
 	}
+	if err := o.tryAddresses(ctx); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return fault.New(fault.Environment, "cannot make the data directory: %w", err)
 	}
@@ -148,6 +152,28 @@ func Run(ctx context.Context, o Options) (err error) {
 			return err
 		}
 	}
+}
+
+// tryAddresses listens for a moment where a new controller is to, before anything is made for it: one that cannot begin
+// leaves no store, account and certificate behind, which are root's where somebody tried it by hand.
+func (o Options) tryAddresses(ctx context.Context) error {
+	if _, err := os.Stat(filepath.Join(o.Data, storeDir)); err == nil {
+		return nil
+	}
+	for _, at := range []struct{ surface, setting, address string }{{"RAPI", "rapi", o.RAPI}, {"the Compute API", "compute", o.Compute}} {
+		if at.address == "" {
+			continue
+		}
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at.address)
+		if err != nil {
+			return fault.New(fault.Environment, "cannot listen for %s: %w", at.surface, err).
+				WithHint("choose another address with --%s; port 0 picks a free one", at.setting)
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runOnce runs a controller until ctx ends, or it cannot begin or go on.
