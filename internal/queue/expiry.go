@@ -10,6 +10,10 @@ import (
 	"github.com/drover-project/drover/internal/reason"
 )
 
+// longestLook is how long rules that end by themselves go unlooked at. Their end is a time of day and a timer a length:
+// a clock that is set, or a machine that slept, would have a rule in force long after its end.
+const longestLook = time.Minute
+
 // bell wakes one goroutine that waits.
 type bell chan struct{}
 
@@ -52,11 +56,11 @@ func (q *Queue) rules() []jobfilter.Rule {
 }
 
 // awaitExpiry returns when it is time to look at the rules again: they changed,
-// or the next one is due; false when ctx has ended.
+// the next one is due, or a while has passed; false when ctx has ended.
 func (q *Queue) awaitExpiry(ctx context.Context, now, next time.Time) bool {
 	var due <-chan time.Time
 	if !next.IsZero() {
-		timer := time.NewTimer(next.Sub(now))
+		timer := time.NewTimer(min(next.Sub(now), longestLook))
 		defer timer.Stop()
 		due = timer.C
 	}

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/drover-project/drover/internal/exec"
@@ -159,7 +160,7 @@ func (q *Queue) giveUp(w *work, err error) {
 	if q.m.Job(id) != nil {
 		stored := q.live(id) != nil
 		if !stored {
-			q.lost[id] = err
+			q.lose(id, err)
 		}
 		q.apply(again, machine.Unstorable{Job: id, Stored: stored, Err: err})
 		if stored && q.m.Job(id) == nil {
@@ -170,6 +171,22 @@ func (q *Queue) giveUp(w *work, err error) {
 		q.forgetKill(b.job)
 	}
 	q.flush(again)
+}
+
+// keptLost is how many jobs that were never taken are remembered, for those whose submissions have not been answered yet:
+// as many as two of the largest submissions have.
+const keptLost = 2 * machine.MaxJobs
+
+// lose remembers why the store never took a job, and forgets the oldest of which that was so.
+func (q *Queue) lose(id job.ID, err error) {
+	q.lost[id] = err
+	if len(q.lost) <= keptLost {
+		return
+	}
+	ids := slices.Sorted(maps.Keys(q.lost))
+	for _, old := range ids[:len(ids)/2] {
+		delete(q.lost, old)
+	}
 }
 
 // first has something done before anybody is told how the work ended.
