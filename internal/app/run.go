@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -160,11 +159,14 @@ func (o Options) tryAddresses(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(o.Data, storeDir)); err == nil {
 		return nil
 	}
-	for _, at := range []struct{ surface, setting, address string }{{"RAPI", "rapi", o.RAPI}, {"the Compute API", "compute", o.Compute}} {
+	for _, at := range []struct {
+		of                        gate.Surface
+		surface, setting, address string
+	}{{gate.RAPI, "RAPI", "rapi", o.RAPI}, {gate.Compute, "the Compute API", "compute", o.Compute}} {
 		if at.address == "" {
 			continue
 		}
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at.address)
+		l, err := gateOf(at.of, o).Listen(ctx, at.address)
 		if err != nil {
 			return fault.New(fault.Environment, "cannot listen for %s: %w", at.surface, err).
 				WithHint("choose another address with --%s; port 0 picks a free one", at.setting)
@@ -224,14 +226,6 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 		m.stopping.Store(true)
 		stop(errStopping)
 	})()
-	var parts sync.WaitGroup
-	run := func(part func(context.Context) error) {
-		parts.Go(func() {
-			if err := part(ctx); err != nil {
-				stop(err)
-			}
-		})
-	}
 	// Of a change that is being stored when the lead is lost nobody here knows whether
 	// it took effect, so clients are told no more than that.
 	clients, endClients := context.WithCancelCause(context.WithoutCancel(asked))
@@ -249,30 +243,16 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 	defer c.onGround()()
 	c.takeAgents(s)
 	m.leading.Store(c)
-	for _, part := range []func(context.Context) error{
-		c.keepLease, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
-		s.serveMonitors, c.reconcile, c.keepWatchdog, m.keepCertificate, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
-	} {
-		run(part)
+	var parts sync.WaitGroup
+	for _, part := range m.parts(c, o, s) {
+		parts.Go(func() {
+			if err := part(ctx); err != nil {
+				stop(err)
+			}
+		})
 	}
-	for _, part := range c.eventParts() {
-		run(part)
-	}
-	if o.Demo && c.fresh && !o.Agents { // they are to be there first
-		run(c.seed)
-	}
-	run(c.keepFormat)
-	if m.group != nil {
-		run(func(ctx context.Context) error { return m.group.proclaim(ctx, c) })
-		run(c.keepAssured)
-	} else {
-		run(func(ctx context.Context) error { return c.rapi.Serve(ctx, s.rapiListener, s.cert) })
-		run(func(ctx context.Context) error { return c.luxi.Serve(ctx, s.luxiListener) })
-		run(func(ctx context.Context) error { return s.serveCompute(ctx, c.compute, o.Log) })
-		run(func(ctx context.Context) error { return m.serveAgents(ctx, s) })
-		if o.Agents {
-			run(func(ctx context.Context) error { return c.keepAgents(ctx, s, o) })
-		} else if err := s.announce(o); err != nil {
+	if m.group == nil && !o.Agents {
+		if err := s.announce(o); err != nil {
 			stop(err)
 		}
 	}
@@ -287,6 +267,32 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 		return cause
 	}
 	return nil
+}
+
+// parts are what a leader does at once, each until its context ends; the error of one ends the term. One that is alone serves its
+// surfaces itself; in a group they stay open from term to term.
+func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Context) error {
+	all := []func(context.Context) error{
+		c.keepLease, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
+		s.serveMonitors, c.reconcile, c.keepWatchdog, m.keepCertificate, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
+		c.keepFormat,
+	}
+	all = append(all, c.eventParts()...)
+	if o.Demo && c.fresh && !o.Agents { // they are to be there first
+		all = append(all, c.seed)
+	}
+	if m.group != nil {
+		return append(all, func(ctx context.Context) error { return m.group.proclaim(ctx, c) }, c.keepAssured)
+	}
+	if o.Agents {
+		all = append(all, func(ctx context.Context) error { return c.keepAgents(ctx, s, o) })
+	}
+	return append(all,
+		func(ctx context.Context) error { return c.rapi.Serve(ctx, s.rapiListener, s.cert) },
+		func(ctx context.Context) error { return c.luxi.Serve(ctx, s.luxiListener) },
+		func(ctx context.Context) error { return s.serveCompute(ctx, c.compute, o.Log) },
+		func(ctx context.Context) error { return m.serveAgents(ctx, s) },
+	)
 }
 
 // errStopping is what clients are told whose requests a stop ends.
