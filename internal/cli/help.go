@@ -34,22 +34,22 @@ func addHelp(root *cobra.Command, sh *shell.Shell) {
 	if !sh.Classic() {
 		addExamples(root)
 	}
-	page := root.HelpFunc()
+	write := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 && words[0] != "help" && !sh.Classic() {
 			sh.Wrong = sh.NeedsCommand(cmd, words)
 			return
 		}
 		shell.HideUnheeded(cmd)
-		if !sh.Classic() {
-			page(cmd, args)
-			return
-		}
-		var text strings.Builder
-		root.SetOut(&text)
-		page(cmd, args)
+		var page strings.Builder // the framework tells of no error of writing
+		root.SetOut(&page)
+		write(cmd, args)
 		root.SetOut(sh.Out)
-		sh.Wrong = sh.Printf("%s", strings.ReplaceAll(text.String(), "drover "+sh.Persona.Noun, sh.Persona.Name))
+		text := page.String()
+		if sh.Classic() {
+			text = strings.ReplaceAll(text, "drover "+sh.Persona.Noun, sh.Persona.Name)
+		}
+		sh.Wrong = sh.Printf("%s", text)
 	})
 	root.SetHelpCommand(&cobra.Command{
 		Use: "help [COMMAND...]", Short: "Tell about a command",

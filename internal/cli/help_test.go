@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/cli/shelltest"
@@ -126,3 +129,20 @@ func TestExamplesAreCommandLines(t *testing.T) {
 		}
 	}
 }
+
+// TestHelpThatCannotBeWrittenFails: a full device, as with any other output.
+func TestHelpThatCannotBeWrittenFails(t *testing.T) {
+	for _, args := range [][]string{{"drover", "--help"}, {"drover", "instance", "list", "--help"}, {"gnt-job", "list", "--help"}} {
+		var text bytes.Buffer
+		status := Main(t.Context(), shell.Env{Args: args, Stdin: strings.NewReader(""), Stdout: full{}, Stderr: &text,
+			Getenv: func(string) string { return "" }, Now: time.Now})
+		if status != shell.ExitFailed || !strings.Contains(text.String(), "no space left") {
+			t.Errorf("%v: %d, %s", args, status, &text)
+		}
+	}
+}
+
+// full is a device that is full.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
