@@ -116,6 +116,13 @@ func TestConstantsOfOtherLanguagesAreToldOf(t *testing.T) {
 	}
 }
 
+// TestSpansAreNumbersOrTexts: as the agents take them.
+func TestSpansAreNumbersOrTexts(t *testing.T) {
+	for _, span := range []string{"10", "'10'", "0.5", "10m", "1h30m", "500ms", "1.5h", "~", "{yaql_exp: $.x}"} {
+		must(t, "f", "[{id: a, type: shell, parameters: {cmd: x, timeout: "+span+", interval: "+span+"}}]")
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	many, inOneLine := strings.Builder{}, strings.Builder{}
 	for i := range 100_000 {
@@ -135,6 +142,9 @@ func TestRefusals(t *testing.T) {
 		"- {id: a, type: shell, cross-depends: [{role: b}]}":                "task a: field cross-depends[0]: missing property 'name'",
 		"- {id: a, type: shell, cross-depends: [{name: b, policy: some}]}":  "field cross-depends[0].policy: value must be one of 'all', 'any'",
 		"- {id: a, type: shell, parameters: {strategy: {type: slowly}}}":    "field parameters.strategy.type: value must be one of 'parallel', 'one_by_one'",
+		"- {id: a, type: shell, parameters: {timeout: soon}}":               "field parameters.timeout: ",
+		"- {id: a, type: shell, parameters: {interval: -1m}}":               "field parameters.interval: ",
+		"- {id: a, type: shell, parameters: {retries: 10m}}":                "field parameters.retries: ",
 		"- {id: a, type: shell, role: b, roles: c}":                         "the field is there twice, under two names",
 		"- {id: a, type: shell, condition: {yaql_exp: 7}}":                  "yaql_exp must be the text of an expression",
 		"- {id: a, type: shell, condition: {yaql_exp: $, yaql_exp_arg: 7}}": "expressions take no yaql_exp_arg",
