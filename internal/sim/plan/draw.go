@@ -105,6 +105,10 @@ func (s Shape) drawWork(p *Plan) {
 			p.Faults = append(p.Faults, Fault{At: s.moment(r), Who: who, Do: x.does, For: lasting(r)})
 		}
 	}
+	if p.Has(Deployments) && r.IntN(2) == 0 { // nobody can tell what became of the end of a task, and who asks leads on
+		long := Span(time.Duration(5_500+r.IntN(6_000)) * time.Millisecond)
+		p.Faults = append(p.Faults, Fault{Port: Answer, Nth: 1 + r.IntN(s.Crossings[Answer]), Do: Silence, For: long})
+	}
 	if p.Has(Events) && r.IntN(2) == 0 {
 		p.Faults = append(p.Faults, s.crossing(r, []Port{Publish}))
 	}
