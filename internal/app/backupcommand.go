@@ -1,0 +1,104 @@
+package app
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-project/drover/internal/store/image"
+)
+
+// BackupCommand returns the verbs of `drover backup` that are about the state of
+// the cluster.
+func BackupCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "backup", Short: "Backups of the cluster's state"}
+	cmd.AddCommand(createBackup(), verifyBackup(), restoreBackup())
+	return cmd
+}
+
+// atPlace gives a command the option that names a store.
+func atPlace(cmd *cobra.Command, place *string, otherwise string) {
+	cmd.Flags().StringVar(place, "at", otherwise, "place of the store: the data directory of a controller, or the URL of a PostgreSQL database")
+}
+
+func createBackup() *cobra.Command {
+	var from string
+	var replace bool
+	cmd := &cobra.Command{
+		Use:   "create FILE",
+		Short: "Write all that the store holds to a file, also while controllers use it",
+		Long: `create writes one consistent picture of the store to FILE, with a checksum, and
+reads it again. Only its owner can read it, and secrets are sealed in it as they are
+in the store: the file with the key is not part of it. It has what is in the store;
+certificates, accounts and the configuration are files of their own.
+Without --at it is the store of this machine's controller.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			form, err := formOf(cmd)
+			if err != nil {
+				return err
+			}
+			place, err := placeFor(cmd, from)
+			if err != nil {
+				return err
+			}
+			err = imageOf(cmd.Context(), place, func(img *image.Image) error {
+				_, err := image.Create(args[0], img, time.Now(), replace)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return tellBackup(cmd, args[0], form)
+		},
+	}
+	atPlace(cmd, &from, "")
+	cmd.Flags().BoolVar(&replace, "yes", false, "replace a file that is there")
+	return cmd
+}
+
+func verifyBackup() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Prove that a backup is whole, and tell what it is",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			form, err := formOf(cmd)
+			if err != nil {
+				return err
+			}
+			return tellBackup(cmd, args[0], form)
+		},
+	}
+}
+
+func restoreBackup() *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make a store from a backup, where there is none",
+		Long: `restore makes a store from a backup, at a place that has none yet, and compares
+the two object by object. What may have been given out after the backup was
+made is not given again: revisions, epochs, job ids and the numbers of servers go
+on by ` + jumpText + ` later. The store begins another life: what nodes have kept of jobs
+since is not taken for what the restored cluster does.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := restore(cmd.Context(), args[0], to)
+			if err != nil {
+				return err
+			}
+			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "restored %d objects, and compared them\n", n); err != nil {
+				return err
+			}
+			lacked, err := lackedAt(args[0], to)
+			if lacked != "" {
+				cmd.PrintErrln(lacked)
+			}
+			return err
+		},
+	}
+	atPlace(cmd, &to, serveDefaults().Data)
+	return cmd
+}
