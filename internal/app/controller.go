@@ -160,6 +160,20 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 	if err = c.bootstrap(ctx, o); err != nil {
 		return c, err
 	}
+	if err = c.openEngines(ctx, o); err != nil {
+		return c, err
+	}
+	if err = c.raiseAlone(ctx); err != nil {
+		return c, err
+	}
+	c.queue.Run() // opcodes that are queries find the querier whole
+	c.rollout.Run(c.queue)
+	return c, c.openServers(ctx, o)
+}
+
+// openEngines opens what answers queries, carries deployments out and runs jobs. Nothing runs yet.
+func (c *controller) openEngines(ctx context.Context, o Options) (err error) {
+	log := o.Log
 	c.fleet = agent.NewFleet(func(node string) (*agent.Agent, error) {
 		if c.ground != nil {
 			return c.ground.Agent(&c.seen, node, &c.lead)
@@ -170,7 +184,7 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 	c.rollout, err = rollout.Open(ctx, rollout.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Inventory: c.keeper, Now: time.Now, Log: log,
 		Functions: dirOf(o.Functions), Digest: c.sealed.Ring().Digest})
 	if err != nil {
-		return c, err
+		return err
 	}
 	c.querier.Rollout = c.rollout
 	executors := exec.All(c.querier.Source, hostNames())
@@ -181,15 +195,10 @@ func (m *member) openController(ctx context.Context, o Options, lease store.Leas
 		Now: time.Now, NewUUID: c.newUUID, Log: log, Grace: o.StopGrace,
 	})
 	if err != nil {
-		return c, err
+		return err
 	}
 	c.querier.Queue = c.queue
-	if err = c.raiseAlone(ctx); err != nil {
-		return c, err
-	}
-	c.queue.Run() // opcodes that are queries find the querier whole
-	c.rollout.Run(c.queue)
-	return c, c.openServers(ctx, o)
+	return nil
 }
 
 // bootstrap makes a cluster where there is none.

@@ -226,19 +226,8 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 		m.stopping.Store(true)
 		stop(errStopping)
 	})()
-	// Of a change that is being stored when the lead is lost nobody here knows whether
-	// it took effect, so clients are told no more than that.
 	clients, endClients := context.WithCancelCause(context.WithoutCancel(asked))
-	defer context.AfterFunc(ctx, func() {
-		cause := context.Cause(ctx)
-		if fault.Is(cause, fault.Fenced) {
-			if c.successor == "" { // who asked for the lead waits until it is given up
-				c.lead.Lose(cause)
-			}
-			cause = errNotLeading
-		}
-		endClients(cause)
-	})()
+	defer context.AfterFunc(ctx, func() { endClients(c.overFor(context.Cause(ctx))) })()
 	c.term, c.endTerm = clients, stop
 	defer c.onGround()()
 	c.takeAgents(s)
@@ -267,6 +256,18 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 		return cause
 	}
 	return nil
+}
+
+// overFor notes why a term is over, and returns what clients are told. Of a change that is being stored when the lead is lost nobody
+// here knows whether it took effect, so they are told no more than that.
+func (c *controller) overFor(cause error) error {
+	if !fault.Is(cause, fault.Fenced) {
+		return cause
+	}
+	if c.successor == "" { // who asked for the lead waits until it is given up
+		c.lead.Lose(cause)
+	}
+	return errNotLeading
 }
 
 // parts are what a leader does at once, each until its context ends; the error of one ends the term. One that is alone serves its
