@@ -307,14 +307,7 @@ func (o Operation) register(sh *shell.Shell, cmd *cobra.Command, def *opcode.Def
 			}
 		}
 	}
-	negated := map[string]*bool{} // by parameter: --no-X for what is on by default
-	for i := range def.Params {
-		if p := &def.Params[i]; p.Default == true && o.hasOption(p.Name) {
-			name := "no-" + strings.ReplaceAll(p.Name, "_", "-")
-			negated[p.Name] = cmd.Flags().Bool(name, false, "do not "+p.Doc)
-			cmd.Flags().Lookup(name).Hidden = true
-		}
-	}
+	negated := o.registerNegated(cmd, def)
 	for name, param := range o.Names {
 		if p, ok := def.Param(param); ok {
 			add(name, "", p, true)
@@ -341,6 +334,19 @@ func (o Operation) register(sh *shell.Shell, cmd *cobra.Command, def *opcode.Def
 		}
 		return out, own(out)
 	}
+}
+
+// registerNegated adds --no-X for what is on by default; they are returned by parameter.
+func (o Operation) registerNegated(cmd *cobra.Command, def *opcode.Definition) map[string]*bool {
+	negated := map[string]*bool{}
+	for i := range def.Params {
+		if p := &def.Params[i]; p.Default == true && o.hasOption(p.Name) {
+			name := "no-" + strings.ReplaceAll(p.Name, "_", "-")
+			negated[p.Name] = cmd.Flags().Bool(name, false, "do not "+p.Doc)
+			cmd.Flags().Lookup(name).Hidden = true
+		}
+	}
+	return negated
 }
 
 // itemOptions are the options whose values are names of items, with their kinds.
