@@ -254,6 +254,7 @@ func (t *term) deploymentsAgree() {
 		}
 		for i := range all {
 			t.outcome(d, &all[i])
+			t.stored(&all[i])
 			for j := range all {
 				t.inOrder(&all[i], &all[j])
 			}
@@ -265,6 +266,17 @@ func (t *term) deploymentsAgree() {
 func (t *term) outcome(d *course.Deployment, x *course.Task) {
 	if d.Status == course.Done && !x.State.Passed() {
 		t.life.w.verdict.Breakf(check.PlanOutcome, "deployment %d is %s, and its task %s on %s %s", d.ID, d.Status, x.Task, x.Node, x.State)
+	}
+}
+
+// stored: a task whose success is stored is shown as one, whatever became of the answer.
+func (t *term) stored(x *course.Task) {
+	r := &t.life.w.rollouts
+	r.mu.Lock()
+	passed := r.passed[[2]int64{x.Deployment, int64(x.Step)}]
+	r.mu.Unlock()
+	if passed > 0 && x.State != course.Ready {
+		t.life.w.verdict.Breakf(check.PictureStored, "deployment %d shows its task %s on %s as %s, and its success is stored", x.Deployment, x.Task, x.Node, x.State)
 	}
 }
 
