@@ -110,7 +110,7 @@ func TestRenameToTheSameName(t *testing.T) {
 	r.create("one", false)
 	r.must(`"one"`, "OP_INSTANCE_RENAME", one(params{"new_name": "ONE"}))
 	r.refuses("OpPrereqError", "IP address check requires a name check", "OP_INSTANCE_RENAME", one(params{"new_name": "two", "name_check": false}))
-	r.refuses("OpPrereqError", "Invalid hostname 'x y' (1 to 255 of: letters a-z, digits, dot, dash, underscore; no empty label)", "OP_INSTANCE_RENAME", params{"instance_name": "one", "new_name": "x y", "name_check": true})
+	r.refuses("OpPrereqError", "Invalid hostname 'un known' (1 to 255 of: letters a-z, digits, dot, dash, underscore; no empty label)", "OP_INSTANCE_RENAME", params{"instance_name": "one", "new_name": "un known", "name_check": true})
 	r.refuses("OpPrereqError", "The given name (unknown) does not resolve: no such host (name_check: false takes any name)",
 		"OP_INSTANCE_RENAME", one(params{"new_name": "unknown"}))
 	r.must(`"unknown"`, "OP_INSTANCE_RENAME", one(params{"new_name": "unknown", "name_check": false, "ip_check": false}))
