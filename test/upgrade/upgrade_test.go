@@ -146,7 +146,7 @@ func embeddedStore(t *testing.T, now, before string, knows int) {
 	says(t, "", now, "--luxi", d.Ready.LUXI, "instance", "add", "shop2", "--os", "noop")
 	says(t, "", now, "--luxi", d.Ready.LUXI, "instance", "stop", "shop2")
 	if knows < format.Images { // what it brings waits
-		refuses(t, "format", now, "--luxi", d.Ready.LUXI, "image", "add", "early", filepath.Join(data, "none"), "--node", "node1.drover.example")
+		refuses(t, "needs format", now, "--luxi", d.Ready.LUXI, "image", "add", "early", filepath.Join(data, "none"), "--node", "node1.drover.example")
 	}
 	stop(d, d.Kill)
 	d = turn(before) // nothing has changed for it
