@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -139,4 +140,57 @@ func TestContextsEndInOneOrder(t *testing.T) {
 			t.Fatalf("they end in another order:\n%v\n%v", first, again)
 		}
 	}
+}
+
+// TestASelectWaitsInOneOrder: timers that a select waits for take their places among others in the order in which they were
+// made, and not in that of their addresses.
+func TestASelectWaitsInOneOrder(t *testing.T) {
+	if !order.Repeats {
+		t.Skip("only with the overlay (make simulate)")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	waits := func(seed uint64, falls bool) (first string) {
+		order.Begin(seed)
+		defer order.End()
+		synctest.Test(t, func(t *testing.T) {
+			a, b := two(t, falls)
+			select {
+			case <-a:
+				first = "the older"
+			case <-b:
+				first = "the younger"
+			}
+		})
+		return first
+	}
+	came := map[string]int{}
+	for seed := range uint64(20) {
+		up, down := waits(seed, false), waits(seed, true)
+		if up != down {
+			t.Errorf("seed %d: %s comes first, and %s where the younger is before it in memory", seed, up, down)
+		}
+		came[up]++
+	}
+	if len(came) != 2 {
+		t.Errorf("one comes first with every seed: %v", came)
+	}
+}
+
+// two returns timers of one moment, the older first, of which the younger is the one with the higher address, or with
+// the lower one.
+func two(t *testing.T, falls bool) (older, younger <-chan time.Time) {
+	t.Helper()
+	at := func(c <-chan time.Time) uintptr { return reflect.ValueOf(c).Pointer() }
+	older = time.After(time.Second)
+	for range 1 << 16 {
+		younger = time.After(time.Second)
+		if at(younger) < at(older) == falls {
+			return older, younger
+		}
+		if falls {
+			older = younger
+		}
+	}
+	t.Fatal("all addresses are in order")
+	return nil, nil
 }

@@ -27,6 +27,11 @@ var ofRuntime = []Edit{
 	{"../os/tempfile.go", "//go:linkname runtime_rand runtime.rand\n", "//go:linkname runtime_rand runtime.simRand\n"},
 	// Which case of a select that could go on does.
 	{"select.go", "		j := cheaprandn(uint32(norder + 1))\n", "		j := simOrder(uint32(norder + 1))\n"},
+	// In which order a select locks its channels, waits for them and leaves them: that of their addresses. It counts where several
+	// belong to timers, which take their places among others by it.
+	{"chan.go", "	lock mutex\n}\n\ntype waitq struct {\n", "	lock mutex\n	made uintptr\n}\n\ntype waitq struct {\n"},
+	{"chan.go", "	c.dataqsiz = uint(size)\n", "	c.dataqsiz = uint(size)\n	simChannels++\n	c.made = simChannels\n"},
+	{"select.go", "	return uintptr(unsafe.Pointer(c))\n", "	return c.made\n"},
 	// Which of several timers of one moment comes first.
 	{"time.go", "			t.rand = cheaprand()\n", "			t.rand = simOrder(1 << 31)\n"},
 	// A mutex that was waited for longer than a millisecond of real time is handed over.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 type wires struct {
 	mu        sync.Mutex
 	listeners map[string]*listener
-	open      map[*wire]bool
+	// open are in the order in which they were opened: it is that in which they end, and a set of addresses has another each time.
+	open []*wire
 }
 
 // address is where a life is reached. It implements net.Addr.
@@ -106,7 +108,7 @@ func (l *life) dial(ctx context.Context, to string) (net.Conn, error) {
 func (ws *wires) keep(c *wire) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ws.open[c] = true
+	ws.open = append(ws.open, c)
 	return !c.apart()
 }
 
@@ -114,7 +116,7 @@ func (ws *wires) keep(c *wire) bool {
 func (ws *wires) broken(l *life) {
 	ws.mu.Lock()
 	var all []*wire
-	for c := range ws.open {
+	for _, c := range ws.open {
 		if c.life == l || c.other.life == l {
 			all = append(all, c)
 		}
@@ -261,7 +263,7 @@ func (c *wire) Close() error {
 	c.other.change(func() { c.other.ended = true })
 	c.w.wires.mu.Lock()
 	defer c.w.wires.mu.Unlock()
-	delete(c.w.wires.open, c)
+	c.w.wires.open = slices.DeleteFunc(c.w.wires.open, func(x *wire) bool { return x == c })
 	return nil
 }
 

@@ -97,7 +97,7 @@ func Run(p plan.Plan, o Options) *Result {
 	w.epochs, w.effects, w.rules = check.NewEpochs(w.verdict), check.NewEffects(w.verdict), check.NewRules(w.verdict)
 	w.cluster, w.broker = newRemote(w), &broker{w: w, taken: map[string]int{}}
 	w.rollouts.passed = map[[2]int64]int64{}
-	w.wires.listeners, w.wires.open = map[string]*listener{}, map[*wire]bool{}
+	w.wires.listeners = map[string]*listener{}
 	w.db = memory.New(memory.Options{Observe: w.committed})
 	for i := range p.Size.Nodes {
 		w.nodes = append(w.nodes, newNode(w, i))
