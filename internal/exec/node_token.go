@@ -8,10 +8,8 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/joining"
 )
-
-// TokenTime is how long a token may be used.
-const TokenTime = time.Hour
 
 // JoinAccess is what an agent needs beside the secret of its token to find the controllers, and to know them.
 type JoinAccess struct {
@@ -61,7 +59,7 @@ func (e *Env) tokened(snap *cluster.Snapshot) (*cluster.Node, error) {
 		node.Agent = &cluster.NodeAgent{}
 	}
 	if t := node.Agent.Token; t == nil || t.Hash != hash { // the same again keeps what is known of it
-		node.Agent.Token = &cluster.JoinToken{Hash: hash, Until: time.Unix(0, e.nanos()).Add(TokenTime).Unix()}
+		node.Agent.Token = &cluster.JoinToken{Hash: hash, Until: time.Unix(0, e.nanos()).Add(joining.TokenTime).Unix()}
 	}
 	return node, nil
 }

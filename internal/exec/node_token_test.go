@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/joining"
 )
 
 // TestNodeToken lets agents join as nodes that are there, and that are not.
@@ -36,7 +37,7 @@ func TestNodeToken(t *testing.T) {
 	if n.Agent.Token.Hash != hash || n.PrimaryIP != "127.0.0.3" || n.Group == "" || !n.MasterCandidate || n.Agent.Serial != "" {
 		t.Errorf("the new node is %+v with %+v", n, n.Agent.Token)
 	}
-	if left := time.Unix(n.Agent.Token.Until, 0).Sub(time.Unix(0, n.MTime)); left > TokenTime || left < TokenTime-time.Minute {
+	if left := time.Unix(n.Agent.Token.Until, 0).Sub(time.Unix(0, n.MTime)); left > joining.TokenTime || left < joining.TokenTime-time.Minute {
 		t.Errorf("the token counts for %v", left)
 	}
 	// An agent joins; another token takes nothing away until it is used, and the same again does not make a used one new.

@@ -26,8 +26,9 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 )
 
-// CertificateTime is how long a certificate of an agent counts, and RenewAfter when it is to be renewed.
+// TokenTime is how long a token may be used, CertificateTime how long a certificate of an agent counts, and RenewAfter when it is to be renewed.
 const (
+	TokenTime       = time.Hour
 	CertificateTime = 24 * time.Hour
 	RenewAfter      = CertificateTime * 2 / 3
 )

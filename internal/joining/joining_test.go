@@ -54,7 +54,7 @@ func TestATokenCountsOnce(t *testing.T) {
 	again := h.Parsed(h.Join(t.Context(), "node1", secret, mine))
 	h.admitted("who joined again", h.Admit("node1", again))
 	h.Denied("the certificate whose answer was lost", h.Admit("node1", first), "was revoked")
-	h.Later(time.Hour + time.Second)
+	h.Later(joining.TokenTime + time.Second)
 	_, err = h.Join(t.Context(), "node1", secret, mine)
 	h.Denied("an old token", err, "ended at")
 }

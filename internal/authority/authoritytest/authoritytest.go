@@ -96,7 +96,7 @@ func (h *House) Secret(name string) string {
 		n.Agent = &cluster.NodeAgent{}
 	}
 	secret := rand.Text()
-	n.Agent.Token = &cluster.JoinToken{Hash: joining.HashOf(secret), Until: h.Clock().Add(time.Hour).Unix()}
+	n.Agent.Token = &cluster.JoinToken{Hash: joining.HashOf(secret), Until: h.Clock().Add(joining.TokenTime).Unix()}
 	h.Put(name, n)
 	return secret
 }
