@@ -3,6 +3,7 @@ package app_test
 import (
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,12 +42,16 @@ func (l lines) await(t *testing.T, message, key string, value any) {
 	}
 }
 
-// TestJournal reads in the log what becomes of a job and of a rule.
+// TestJournal reads in the log, and in the figures, what becomes of a job and of a rule.
 func TestJournal(t *testing.T) {
 	log := make(lines, 10000)
 	c := startWith(t, app.Options{Data: t.TempDir(), Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	c.call(t, "SubmitJob", new(any), []any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", "x", 1}}}})
 	log.await(t, "a job ended", "status", "success")
+	if _, figures := c.page(t, "/metrics"); !strings.Contains(figures, `drover_jobs_submitted_total{opcode="OP_TEST_DELAY"} 1`) ||
+		!strings.Contains(figures, `drover_jobs_ended_total{opcode="OP_TEST_DELAY",status="success"} 1`) {
+		t.Errorf("the job is not counted:\n%s", figures)
+	}
 	c.call(t, "ReplaceFilter", new(any), nil, 5, []any{}, "CONTINUE", [][]any{})
 	log.await(t, "a filter rule was put", "priority", 5.0)
 	c.call(t, "QueryFilters", new(any), nil, []string{"uuid"})
