@@ -52,5 +52,5 @@ func TestClassicSpellings(t *testing.T) {
 }
 
 func classicRoot(tool string) *cobra.Command {
-	return newRoot(shell.New(shell.Env{Args: []string{tool}, Getenv: func(string) string { return "" }}), nil)
+	return newRoot(shell.New(shell.Env{Args: []string{tool}, Getenv: func(string) string { return "" }}), nil, nil)
 }

@@ -45,7 +45,7 @@ func Main(ctx context.Context, env Env) int {
 	if sh.Classic() && !slices.Contains(shell.ClassicNouns, sh.Persona.Noun) {
 		return sh.Report(ctx, &shell.ExitError{Status: shell.ExitFailed, Err: fmt.Errorf("there is no such tool here; there are gnt-%s", strings.Join(shell.ClassicNouns, ", gnt-"))})
 	}
-	root := newRoot(sh, env.Extra)
+	root := newRoot(sh, env.Extra, env.Args[1:])
 	args := sh.Persona.WithEnvironment(env.Args[1:], env.Getenv)
 	if sh.Classic() {
 		args = sh.Persona.WithoutHelp(root, shell.FieldsOf(args))
@@ -62,7 +62,8 @@ func Main(ctx context.Context, env Env) int {
 	return sh.Report(ctx, err)
 }
 
-func newRoot(sh *shell.Shell, extra []*cobra.Command) *cobra.Command {
+// newRoot returns the command with all below it that a command line may need.
+func newRoot(sh *shell.Shell, extra []*cobra.Command, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use: "drover", Short: "Control a cluster of virtual machines", Long: rootHelp, Version: version.Current().String(),
 		SilenceErrors: true, SilenceUsage: true,
@@ -83,7 +84,7 @@ func newRoot(sh *shell.Shell, extra []*cobra.Command) *cobra.Command {
 	if sh.Classic() {
 		sh.Flags.RegisterClassic(root.PersistentFlags())
 	}
-	addNouns(root, sh, extra)
+	addNouns(root, sh, extra, args)
 	if !sh.Classic() {
 		root.AddCommand(shell.Heeding(nil, manCommand()))
 	}
@@ -119,9 +120,14 @@ func before(sh *shell.Shell, cmd *cobra.Command, args []string) error {
 }
 
 // addNouns adds the nouns that talk to a controller, and the commands that others
-// bring along: as they are, or as more verbs of a noun that is there.
-func addNouns(root *cobra.Command, sh *shell.Shell, extra []*cobra.Command) {
-	for _, noun := range nouns {
+// bring along: as they are, or as more verbs of a noun that is there. A command of these which runs by itself needs no
+// noun: a controller would keep a thousand options in memory for as long as it runs.
+func addNouns(root *cobra.Command, sh *shell.Shell, extra []*cobra.Command, args []string) {
+	needed := nouns
+	if slices.ContainsFunc(extra, func(c *cobra.Command) bool { return c.Runnable() && len(args) > 0 && args[0] == c.Name() }) {
+		needed = nil
+	}
+	for _, noun := range needed {
 		c := shell.Heeding(shell.Asking, noun(sh))
 		shell.CompleteRest(c)
 		root.AddCommand(c)

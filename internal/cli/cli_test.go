@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/cli/shelltest"
 )
@@ -64,7 +66,7 @@ func TestWrongCommandLines(t *testing.T) {
 }
 
 func TestHelpOfEveryCommand(t *testing.T) {
-	root := newRoot(shelltest.New("", nil).Shell, nil)
+	root := newRoot(shelltest.New("", nil).Shell, nil, nil)
 	n := 0
 	var walk func(path []string)
 	walk = func(path []string) {
@@ -92,4 +94,20 @@ func TestHelpOfEveryCommand(t *testing.T) {
 // may have any letters.
 func matchesAny(text, parts string) bool {
 	return strings.Contains(text, parts) || slices.ContainsFunc(strings.Split(parts, "|"), func(part string) bool { return strings.Contains(text, part) })
+}
+
+// TestWhatRunsByItselfIsSparedTheNouns: a controller keeps no commands that nobody gives it. Help, completion and a word that is none have all.
+func TestWhatRunsByItselfIsSparedTheNouns(t *testing.T) {
+	for _, tc := range []struct {
+		args  []string
+		spare bool
+	}{{[]string{"dev", "--data", "d"}, true}, {nil, false}, {[]string{"help", "dev"}, false}, {[]string{"backup", "create"}, false}, {[]string{"job", "list", "dev"}, false}} {
+		dev := &cobra.Command{Use: "dev", Run: func(*cobra.Command, []string) {}}
+		backup := &cobra.Command{Use: "backup"}
+		backup.AddCommand(&cobra.Command{Use: "create", Run: func(*cobra.Command, []string) {}})
+		root := newRoot(shelltest.New("", nil).Shell, []*cobra.Command{dev, backup}, tc.args)
+		if spare := commandAt(root, "job list") == nil; spare != tc.spare || commandAt(root, "dev") == nil || commandAt(root, "backup create") == nil {
+			t.Errorf("%q: spared is %v", tc.args, spare)
+		}
+	}
 }

@@ -102,7 +102,7 @@ func TestSlipsOfOptions(t *testing.T) {
 func TestExamplesAreCommandLines(t *testing.T) {
 	for path, lines := range examples {
 		for _, line := range lines {
-			root := newRoot(shelltest.New("", nil).Shell, nil)
+			root := newRoot(shelltest.New("", nil).Shell, nil, nil)
 			words := shell.Words(line)
 			cmd, rest, err := root.Find(words[1:])
 			if err != nil || shell.PathOf(cmd) != path || words[0] != "drover" {

@@ -53,7 +53,7 @@ func pages(root *cobra.Command) []manual.Page {
 	}
 	for _, noun := range shell.ClassicNouns {
 		name := "gnt-" + noun
-		classic := newRoot(shell.New(Env{Args: []string{name}, Getenv: func(string) string { return "" }}), nil)
+		classic := newRoot(shell.New(Env{Args: []string{name}, Getenv: func(string) string { return "" }}), nil, nil)
 		all = append(all, manual.Page{Name: name, Section: administrators, Version: number, Command: commandAt(classic, noun), Called: name,
 			Further: []string{"drover-" + noun + "(1)"}})
 	}

@@ -25,7 +25,7 @@ func commands(t *testing.T) map[string]*cobra.Command {
 			walk(below)
 		}
 	}
-	walk(newRoot(sh, nil))
+	walk(newRoot(sh, nil, nil))
 	return found
 }
 

@@ -28,7 +28,7 @@ func completeOptions(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		completeOptions(c)
 	}
-	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { // its own: those of all commands come to it when it is run
 		if _, has := cmd.GetFlagCompletionFunc(f.Name); !has && !namesFile.MatchString(f.Usage) {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // the option exists
 		}
