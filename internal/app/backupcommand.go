@@ -1,7 +1,10 @@
 package app
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,4 +104,30 @@ since is not taken for what the restored cluster does.`,
 	}
 	atPlace(cmd, &to, serveDefaults().Data)
 	return cmd
+}
+
+func tellBackup(cmd *cobra.Command, path, form string) error {
+	f, err := image.Open(path)
+	if err != nil {
+		return err
+	}
+	keys, err := keysIn(f.Image())
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%s: %d objects as of revision %d, made %s\n", path, f.Objects, f.Revision, f.Made.Format(time.RFC3339))
+	if len(keys) > 0 {
+		text += "its secrets are sealed with the key " + strings.Join(keys, ", ") + ", which is not in it\n"
+	}
+	if form != "table" {
+		data, err := json.MarshalIndent(map[string]any{"file": path, "objects": f.Objects, "revision": f.Revision, "made": f.Made.Format(time.RFC3339), "keys": keys}, "", "  ")
+		if err != nil {
+			return err
+		}
+		if text, err = inForm(data, form); err != nil {
+			return err
+		}
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), text)
+	return err
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -129,5 +130,24 @@ func TestAStartWithoutRoomSaysSo(t *testing.T) {
 		if noRoom(err) != want {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// TestAStoreIsNotLoadedOver: a restore into a place that has a store is refused, and leaves that as it is.
+func TestAStoreIsNotLoadedOver(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	if err := Load(dir, picture()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, FileName)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Load(dir, picture()); !fault.Is(err, fault.WrongState) {
+		t.Errorf("a store was loaded over: %v", err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("the store that was there is another: %v", err)
 	}
 }
