@@ -1,6 +1,7 @@
 package kvm
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -11,7 +12,8 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor"
 )
 
-// The descriptors that a QEMU finds open, from the first behind the usual three; disks follow, then the kernel and its first disk, then taps, and a seed.
+// The descriptors that a QEMU finds open, from the first behind the usual three; disks follow, then the kernel and its first disk, then taps, a seed, and
+// the discs of CD drives.
 const (
 	monitorFD = 3 + iota
 	serialFD
@@ -32,7 +34,7 @@ type setup struct {
 	ports int
 	// bridges: network cards are joined to the node's bridges, by taps that are open; else each has a network of its own.
 	bridges bool
-	// seed: the last file that is open is a CD, for the guest to read alone.
+	// seed: behind taps a file is open that is a CD, for the guest to read alone.
 	seed bool
 }
 
@@ -57,11 +59,20 @@ func arguments(spec *hypervisor.Spec, with setup) ([]string, error) {
 	if err := with.fits(); err != nil {
 		return nil, err
 	}
+	if err := checkBoot(spec, p); err != nil {
+		return nil, err
+	}
+	if p.text("disk_aio") == "native" && p.text("disk_cache") != "none" {
+		return nil, fault.New(fault.Invalid, "the hypervisor parameter disk_aio=native goes around the node's memory, and needs disk_cache=none").At("hvparams")
+	}
+	if _, err := parseMask(cmp.Or(p.text("cpu_mask"), "all"), max(1, spec.VCPUs)); err != nil {
+		return nil, err
+	}
 	args := []string{"-name", "guest=" + escaped(spec.Name) + ",debug-threads=on", "-nodefaults", "-no-user-config", "-S", "-display", "none", "-vga", "none"}
 	if isUUID.MatchString(spec.UUID) {
 		args = append(args, "-uuid", spec.UUID)
 	}
-	for _, part := range []func(*hypervisor.Spec, params, setup) ([]string, error){machineArguments, processorArguments, bootArguments, lineArguments, diskArguments, nicArguments, seedArguments} {
+	for _, part := range []func(*hypervisor.Spec, params, setup) ([]string, error){machineArguments, processorArguments, bootArguments, lineArguments, diskArguments, nicArguments, seedArguments, cdArguments} {
 		more, err := part(spec, p, with)
 		if err != nil {
 			return nil, err
@@ -211,7 +222,7 @@ func diskArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error
 	for n := range spec.Disks {
 		disk := diskParts(&spec.Disks[n], p, with)
 		if n == 0 && p.text("kernel_path") == "" {
-			disk.device["bootindex"] = 1
+			disk.device["bootindex"] = diskBoots(p)
 		}
 		args = append(args,
 			"-add-fd", fmt.Sprintf("fd=%d,set=%d", firstDiskFD+n, disk.set),
@@ -238,9 +249,13 @@ func diskParts(disk *hypervisor.Disk, p params, with setup) parts {
 	if p.text("disk_cache") == "writethrough" {
 		device["write-cache"] = "off"
 	}
+	file := map[string]any{"driver": "file", "node-name": of.file, "filename": "/dev/fdset/" + strconv.Itoa(of.set), "read-only": disk.ReadOnly, "cache": cache, "discard": discard}
+	if p.text("disk_aio") == "native" {
+		file["aio"] = "native"
+	}
 	return parts{
 		set:     of.set,
-		file:    map[string]any{"driver": "file", "node-name": of.file, "filename": "/dev/fdset/" + strconv.Itoa(of.set), "read-only": disk.ReadOnly, "cache": cache, "discard": discard},
+		file:    file,
 		content: map[string]any{"driver": "raw", "node-name": of.content, "file": of.file, "read-only": disk.ReadOnly, "cache": cache, "discard": discard},
 		device:  plugged(with, slot, device),
 	}
@@ -256,6 +271,9 @@ func nicArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error)
 		end, device, err := nicParts(n, &spec.NICs[n], p, with, fd)
 		if err != nil {
 			return nil, err
+		}
+		if n == 0 && p.text("boot_order") == "network" && p.text("kernel_path") == "" {
+			device["bootindex"] = 1
 		}
 		args = append(args, "-netdev", object(end), "-device", object(device))
 	}

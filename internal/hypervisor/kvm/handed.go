@@ -79,7 +79,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// openFiles opens what QEMU is handed: its lines, its lock, its disks, and its seed if it has one.
+// openFiles opens what QEMU is handed: its lines, its lock, its disks, what it starts from, its taps, its seed if it has one, and its discs.
 func (m *machine) openFiles(ctx context.Context, spec *hypervisor.Spec, seeded bool) (files []*os.File, err error) {
 	defer func() {
 		if err != nil {
@@ -110,7 +110,7 @@ func (m *machine) openFiles(ctx context.Context, spec *hypervisor.Spec, seeded b
 		files = append(files, f)
 	}
 	for _, name := range bootFiles(params(spec.Params)) {
-		f, err := m.openBoot(name, params(spec.Params).text(name))
+		f, err := m.openNamed(name, params(spec.Params).text(name))
 		if err != nil {
 			return files, err
 		}
@@ -132,11 +132,21 @@ func (m *machine) openFiles(ctx context.Context, spec *hypervisor.Spec, seeded b
 		}
 		files = append(files, f)
 	}
+	for _, name := range cdFiles(params(spec.Params)) {
+		f, err := m.openNamed(name, params(spec.Params).text(name))
+		if err != nil {
+			return files, err
+		}
+		files = append(files, f)
+	}
 	return files, nil
 }
 
-// openBoot opens what a machine starts from. QEMU opens it once more, without the way there, so its user has to have the right to read it.
-func (m *machine) openBoot(name, path string) (*os.File, error) {
+// openNamed opens a file of the node that a parameter names. QEMU opens it once more, without the way there, so its user has to have the right to read it.
+func (m *machine) openNamed(name, path string) (*os.File, error) {
+	if !filepath.IsAbs(path) {
+		return nil, refused(name, path, "the path of a file on the node")
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fault.New(fault.Environment, "what the hypervisor parameter %s names cannot be opened: %w", name, err).At("hvparams")

@@ -84,6 +84,9 @@ func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, args []string,
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	err = p.connect(ctx)
+	if mask := params(spec.Params).text("cpu_mask"); err == nil && mask != "" {
+		err = p.pin(ctx, mask, max(1, spec.VCPUs))
+	}
 	if err == nil && !spec.StartPaused {
 		err = p.do(ctx, "cont", nil, nil)
 	}
@@ -97,6 +100,9 @@ func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, args []string,
 	_ = p.kill()
 	<-p.gone
 	p.disconnect()
+	if fault.Is(err, fault.Environment) { // it is the node's, and not QEMU's to tell
+		return err
+	}
 	return fault.New(fault.Failed, "QEMU for instance %s did not start: %s", spec.Name, m.complaint(err)).
 		WithHint("%s has what it said", filepath.Join(m.dir, complainFile))
 }
