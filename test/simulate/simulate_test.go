@@ -62,7 +62,7 @@ func TestHistories(t *testing.T) {
 
 // rare are places that some of a few hundred histories come by, or they mean little.
 var rare = []string{
-	"an order of an old leader is refused", "the answer of a commit is lost",
+	"an order of an old leader is refused", "the answer of a commit is lost", "somebody else takes the name of a server that is being made",
 	"fault: kill", "fault: pause", "fault: reset", "fault: silence", "fault: slow", "fault: lose",
 	"jobs: canceled", "jobs: error", "jobs: success",
 }

@@ -44,7 +44,9 @@ type instance struct {
 
 // remoteJob is a job of the cluster.
 type remoteJob struct {
-	op      *opcode.Opcode
+	op *opcode.Opcode
+	// foreign: somebody else asked for it.
+	foreign bool
 	over    bool
 	outcome servertag.Outcome
 }
@@ -84,11 +86,24 @@ func (c *remote) submit(key string, op *opcode.Opcode) job.ID {
 		c.w.Reached.Add("a cluster is handed a job again")
 		return id
 	}
-	c.newest++
-	id := c.newest
-	c.keys[key], c.jobs[id] = id, &remoteJob{op: op}
-	go c.run(id, c.jobs[id])
+	id := c.begin(&remoteJob{op: op})
+	c.keys[key] = id
+	if op.ID == "OP_INSTANCE_CREATE" && c.w.streams.IntN("neighbour", neighbours) == 0 {
+		c.begin(&remoteJob{op: op, foreign: true})
+	}
 	return id
+}
+
+// neighbours is how many creations there are to one whose name somebody else asks for at that moment, too: which of the two comes
+// first is anybody's guess. The cluster had no such instance when the name was chosen.
+const neighbours = 5
+
+// begin has a job run. The caller holds the mutex.
+func (c *remote) begin(j *remoteJob) job.ID {
+	c.newest++
+	c.jobs[c.newest] = j
+	go c.run(c.newest, j)
+	return c.newest
 }
 
 // instanceOf names what an opcode is about.
@@ -113,6 +128,9 @@ func (c *remote) run(id job.ID, j *remoteJob) {
 	time.Sleep(c.w.streams.Between("cluster/"+name, 100*time.Millisecond, 6*time.Second))
 	c.mu.Lock()
 	j.outcome = c.do(name, j.op)
+	if j.foreign && j.outcome.OK {
+		c.estranged(name)
+	}
 	changed := began
 	c.mu.Unlock()
 	time.Sleep(c.w.streams.Between("cluster/"+name, time.Millisecond, 500*time.Millisecond))
@@ -122,6 +140,14 @@ func (c *remote) run(id job.ID, j *remoteJob) {
 	c.w.tellf("cluster", "job %d, %s %s, ends: %v %s", id, j.op.ID, name, j.outcome.OK, j.outcome.Text)
 	c.tell(name)
 	close(done)
+}
+
+// estranged makes the instance that was just made somebody else's, and of nobody's servers. The caller holds the mutex.
+func (c *remote) estranged(name string) {
+	i := c.instances[name]
+	clear(i.tags)
+	c.foreign[name] = instance{uuid: i.uuid, tags: map[string]bool{}, made: i.made}
+	c.w.Reached.Add("somebody else takes the name of a server that is being made")
 }
 
 // tell says that something happened to an instance. The caller holds the mutex.
