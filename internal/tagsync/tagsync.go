@@ -309,16 +309,45 @@ func (e *Engine) CreateMany(ctx context.Context, w *Wish, n int) ([]*server.Serv
 	select {
 	case err = <-durable:
 	case <-ctx.Done():
+		e.beside(func() { e.created(made, <-durable) })
 		return nil, context.Cause(ctx)
 	}
 	if err != nil {
+		e.beside(func() { e.created(made, err) })
 		return nil, err
 	}
-	e.cfg.Picture.Publish()
-	for _, s := range made {
+	e.created(made, nil)
+	return made, nil
+}
+
+// created takes in what became of servers that were written down. Where nobody can tell the store is asked until it answers: what
+// it has is made, and not left to whoever leads next.
+func (e *Engine) created(servers []*server.Server, err error) {
+	switch {
+	case err == nil:
+		e.cfg.Picture.Publish()
+	case !fault.Is(err, fault.Unavailable):
+		return
+	}
+	for _, s := range servers {
+		for tries := 1; err != nil && e.refresh(s.ID) != nil; tries++ {
+			select {
+			case <-e.ctx.Done():
+				return
+			case <-time.After(pauses().After(tries)):
+			}
+		}
 		e.kick(s.ID)
 	}
-	return made, nil
+}
+
+// beside has something done beside the workers, unless the engine closes.
+func (e *Engine) beside(do func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed {
+		e.running.Go(do)
+	}
 }
 
 // enqueueNew numbers servers and hands them to the store, with numbers whose
@@ -392,7 +421,7 @@ func errNoServer(id string) error {
 // there is none.
 func (e *Engine) Change(id string, f func(*server.Server) (*server.Server, error)) (*server.Server, error) {
 	s, err := e.change(id, f)
-	if err == nil {
+	if err == nil || fault.Is(err, fault.Unavailable) { // what may have taken effect is shown, too, and done
 		e.kick(id)
 	}
 	return s, err

@@ -62,6 +62,7 @@ const (
 	TaskOrder     = "a task begins after what it needs"
 	LeftAlone     = "what nobody's job made is left alone"
 	LeftTold      = "a job tells what it leaves"
+	UponStored    = "a server is changed upon what is stored of it"
 	Cleared       = "what jobs left is cleared when somebody asks for it"
 )
 

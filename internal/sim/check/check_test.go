@@ -143,3 +143,38 @@ func TestRules(t *testing.T) {
 		want(t, tc.action, v, tc.want...)
 	}
 }
+
+func TestServers(t *testing.T) {
+	started, stopped := map[string]bool{"start": false}, map[string]bool{"stop": false}
+	takenOn := map[string]bool{"start": true}
+	for _, tc := range []struct {
+		name string
+		are  []Wishes
+		want []string
+	}{
+		{"a newer wish", []Wishes{{Generation: 1, Tags: "a"}, {Generation: 2, Tags: "a b"}}, nil},
+		{"the same ones", []Wishes{{Generation: 1, Tags: "a", Jobs: started}, {Generation: 1, Tags: "a", Jobs: started}}, nil},
+		{"a job", []Wishes{{Jobs: started}, {Jobs: takenOn}, {}}, nil},
+		{"the task behind it", []Wishes{{Newest: [2]int64{1, 0}, Jobs: started}, {Newest: [2]int64{2, 0}, Jobs: stopped}}, nil},
+		{"the wishes of before", []Wishes{{Generation: 2, Tags: "a b"}, {Generation: 1, Tags: "a"}}, []string{UponStored}},
+		{"others in their place", []Wishes{{Generation: 2, Tags: "a b"}, {Generation: 2, Tags: "a c"}}, []string{UponStored}},
+		{"a task that is forgotten", []Wishes{{Newest: [2]int64{2, 0}}, {Newest: [2]int64{1, 0}}}, []string{UponStored}},
+		{"a job that is forgotten", []Wishes{{Newest: [2]int64{0, 2}}, {Newest: [2]int64{0, 1}}}, []string{UponStored}},
+		{"a job that was taken, and is to be", []Wishes{{Jobs: takenOn}, {Jobs: started}}, []string{UponStored}},
+		{"a job that was over, and is not", []Wishes{{Jobs: takenOn}, {}, {Jobs: takenOn}}, []string{UponStored}},
+	} {
+		v := verdict()
+		s := NewServers(v)
+		for _, is := range tc.are {
+			s.Stored("1", is)
+			s.Stored("2", Wishes{})
+		}
+		want(t, tc.name, v, tc.want...)
+	}
+	v := verdict()
+	s := NewServers(v)
+	s.Stored("1", Wishes{Generation: 2})
+	s.Gone("1")
+	s.Stored("1", Wishes{Generation: 1})
+	want(t, "one that is gone, and comes again,", v)
+}

@@ -106,13 +106,31 @@ func (s Shape) drawWork(p *Plan) {
 		}
 	}
 	if p.Has(Deployments) && r.IntN(2) == 0 { // nobody can tell what became of the end of a task, and who asks leads on
-		long := Span(time.Duration(5_500+r.IntN(6_000)) * time.Millisecond)
+		long := doubtful(r)
 		p.Faults = append(p.Faults, Fault{Port: Answer, Nth: 1 + r.IntN(s.Crossings[Answer]), Do: Silence, For: long})
 	}
 	if p.Has(Events) && r.IntN(2) == 0 {
 		p.Faults = append(p.Faults, s.crossing(r, []Port{Publish}))
 	}
+	s.drawDoubt(p)
 }
+
+// doubts is how many commits there are of which nobody can tell, where they are drawn.
+const doubts = 3
+
+// drawDoubt has the answers of commits lost for so long that nobody can tell what became of them, while who asked leads on, where
+// others are about to change the same objects.
+func (s Shape) drawDoubt(p *Plan) {
+	r := NewStreams(p.Seed).Of("doubt")
+	if p.Has(Servers) && r.IntN(2) == 0 {
+		for range doubts {
+			p.Faults = append(p.Faults, Fault{Port: Answer, Nth: 1 + r.IntN(s.Crossings[Answer]), Do: Silence, For: doubtful(r)})
+		}
+	}
+}
+
+// doubtful is longer than a store looks for the outcome of a commit, and shorter than a lease.
+func doubtful(r *rand.Rand) Span { return Span(time.Duration(5_500+r.IntN(6_000)) * time.Millisecond) }
 
 // moment is when something may go wrong.
 func (s Shape) moment(r *rand.Rand) Span {

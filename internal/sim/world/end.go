@@ -20,6 +20,9 @@ import (
 // settleTime is how long jobs may take once all is healed.
 const settleTime = 20 * time.Minute
 
+// settledTime is within which servers were looked at that are to be.
+const settledTime = 5 * time.Second
+
 // settle waits until all jobs have ended, and compares what the leader shows a while later: who
 // stands by has heard of the last end then.
 func (w *world) settle() {
@@ -31,6 +34,9 @@ func (w *world) settle() {
 			t.rulesAreOver()
 		}
 		w.clearRules()
+	}
+	if w.plan.Has(plan.Servers) { // what became of a change that nobody told of is found out when a server is looked at again
+		time.Sleep(lookAround + settledTime)
 	}
 	limit := time.Now().Add(settleTime)
 	undone, quiet := "nobody leads", false

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/sim/check"
 	"github.com/drover-project/drover/internal/sim/history"
+	"github.com/drover-project/drover/internal/sim/memory"
 	"github.com/drover-project/drover/internal/sim/plan"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/tagsync"
@@ -143,6 +145,31 @@ func (u *user) begin(id string, do server.Do) {
 	u.w.tellf(u.name, "%s %s: %v", do, id, fault.CodeOf(err))
 }
 
+// wished takes in what is stored of servers. The tags of one that is deleted are forgotten.
+func (w *world) wished(c memory.Committed) {
+	for _, x := range c.Writes {
+		if x.Key.Kind != tagsync.KindServer {
+			continue
+		}
+		s, err := server.Decode(x.Value)
+		if x.Deleted || err != nil || s.Deleted != 0 {
+			w.wishes.Gone(x.Key.ID)
+			continue
+		}
+		now := check.Wishes{Generation: s.Tags.Generation, Newest: [2]int64{s.Serial, s.Tags.Serial}, Jobs: map[string]bool{}}
+		for _, tag := range s.Tags.Wanted(servertag.User) {
+			now.Tags += tag.Raw + " "
+		}
+		for _, task := range s.Tasks {
+			now.Jobs[fmt.Sprintf("task %d, %s by %s", task.Serial, task.Do, task.Asked)] = task.Job != 0
+		}
+		for i := range s.Tags.Jobs {
+			now.Jobs[fmt.Sprintf("tags %d", s.Tags.Jobs[i].Serial)] = s.Tags.Jobs[i].ID != 0
+		}
+		w.wishes.Stored(x.Key.ID, now)
+	}
+}
+
 // serversUndone tells of a server that is not as it is wanted yet. The tags of one that could
 // not be made come to nothing.
 func (t *term) serversUndone() string {
@@ -154,9 +181,31 @@ func (t *term) serversUndone() string {
 	return ""
 }
 
+// serversStored holds what a leader shows of servers to what is stored.
+func (t *term) serversStored() {
+	w := t.life.w
+	s := w.db.Open(memory.Handle{Name: "servers"})
+	defer func() { _ = s.Close() }() // it never fails
+	stored := 0
+	for o, err := range s.List(context.Background(), tagsync.KindServer, store.Options{}) {
+		var is []byte
+		shown := t.servers.Servers().Get(o.ID)
+		if err == nil && shown != nil {
+			is, err = shown.Encode()
+		}
+		if stored++; err != nil || !bytes.Equal(is, o.Value) {
+			w.verdict.Breakf(check.PictureStored, "the leader shows server %s as %s, and stored is %s (%v)", o.ID, is, o.Value, err)
+		}
+	}
+	if shown := t.servers.Servers().Len(); shown != stored {
+		w.verdict.Breakf(check.PictureStored, "the leader shows %d servers, and %d are stored", shown, stored)
+	}
+}
+
 // serversAgree holds servers against their cluster.
 func (t *term) serversAgree() {
 	w := t.life.w
+	t.serversStored()
 	owned := map[string]bool{}
 	for s := range t.servers.Servers().All() {
 		if s.Status() == server.Failed || s.Deleted != 0 {

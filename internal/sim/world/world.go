@@ -64,6 +64,7 @@ type world struct {
 	cluster  *remote
 	broker   *broker
 	rules    *check.Rules
+	wishes   *check.Servers
 	rollouts rollouts
 	wires    wires
 	// strangers are on nodes from the beginning.
@@ -95,6 +96,7 @@ func Run(p plan.Plan, o Options) *Result {
 		crossed: map[plan.Port]int{}, keys: map[string]*request{}, servers: map[string]*wanted{}, acted: map[string]job.ID{}, begins: map[string]int{}, leftovers: map[string]bool{}}
 	w.verdict = &check.Verdict{Since: w.since, Tell: func(b check.Broken) { w.tell(Event{Lane: "check", Mark: Wrong, Text: b.String()}) }}
 	w.epochs, w.effects, w.rules = check.NewEpochs(w.verdict), check.NewEffects(w.verdict), check.NewRules(w.verdict)
+	w.wishes = check.NewServers(w.verdict)
 	w.cluster, w.broker = newRemote(w), &broker{w: w, taken: map[string]int{}}
 	w.rollouts.passed = map[[2]int64]int64{}
 	w.wires.listeners = map[string]*listener{}
@@ -150,6 +152,7 @@ func (w *world) since() time.Duration { return time.Since(w.begun) }
 func (w *world) committed(c memory.Committed) {
 	w.epochs.Committed(c)
 	w.rollouts.recorded(c)
+	w.wished(c)
 	h := fnv.New64a()
 	for _, x := range c.Writes {
 		_, _ = fmt.Fprintf(h, "%s/%s@%d=%s;", x.Key.Kind, x.Key.ID, x.Revision, x.Value)

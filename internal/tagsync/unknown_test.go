@@ -1,0 +1,49 @@
+package tagsync_test
+
+import (
+	"testing"
+
+	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/faultstore"
+	"github.com/drover-project/drover/internal/tagsync"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+func putsServer(tx store.Tx) bool { return len(tx.Put) > 0 && tx.Put[0].Kind == tagsync.KindServer }
+
+// TestAServerIsMadeThatNobodyWasToldOf: the store has it, so the next leader would make it, whenever that comes.
+func TestAServerIsMadeThatNobodyWasToldOf(t *testing.T) {
+	r := newRig(t)
+	catalogue := r.engine.Catalogue()
+	create := func(do faultstore.Effect) {
+		r.store.Inject(faultstore.Fault{Do: do, When: putsServer})
+		if s, err := r.engine.Create(r.ctx, &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: catalogue.Flavors[3], Image: catalogue.Images[0], Asked: r.asked()}); err == nil {
+			t.Fatalf("it is acknowledged as %s", s.ID)
+		}
+	}
+	create(faultstore.FailBefore)
+	create(faultstore.FailAfter)
+	var id string
+	testkit.Until(r, "the leader shows it", r.shown.Changed, func() bool {
+		for s := range r.engine.Servers().All() {
+			id = s.ID
+		}
+		return id != ""
+	}, func() any { return r.engine.Servers().Len() })
+	r.until(id, "is active and at rest", func(s *server.Server) bool { return s.Status() == server.Active && atRest(s) })
+	if n := r.engine.Servers().Len(); n != 1 {
+		t.Errorf("there are %d servers", n)
+	}
+}
+
+// TestAWishIsFulfilledThatNobodyWasToldOf, without anybody asking for anything else.
+func TestAWishIsFulfilledThatNobodyWasToldOf(t *testing.T) {
+	r := newRig(t)
+	s := r.create()
+	r.store.Inject(faultstore.Fault{Do: faultstore.FailAfter, When: putsServer})
+	if _, err := r.engine.Want(s.ID, user, []string{"a"}, r.asked()); err == nil {
+		t.Fatal("it is acknowledged")
+	}
+	r.until(s.ID, "has its tag", func(s *server.Server) bool { return s.Tags.Has(user, "a") && atRest(s) })
+}
