@@ -52,10 +52,12 @@ const (
 	// Strangers are on nodes, and instances among those of servers, under names that somebody
 	// asks for: nobody's job made them. What jobs left is cleared beside them.
 	Strangers Work = "strangers"
+	// Short names of instances, without their domains, are used, and come to mean two.
+	Short Work = "short"
 )
 
 // works are all kinds of work, in order.
-var works = []Work{Rules, Tags, Servers, Deployments, Events, Group, Strangers}
+var works = []Work{Rules, Tags, Servers, Deployments, Events, Group, Strangers, Short}
 
 // Has tells whether a plan has a kind of work.
 func (p Plan) Has(w Work) bool { return slices.Contains(p.Work, w) }

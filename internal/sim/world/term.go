@@ -222,11 +222,7 @@ func (t *term) open(ctx context.Context, s store.Store) (err error) {
 	if err != nil {
 		return err
 	}
-	for j := range t.queue.Jobs().All() {
-		if !j.Final() && j.Started != 0 {
-			t.interrupted++
-		}
-	}
+	t.interrupted = interrupted(t.queue.Jobs().All(), t.keeper.Snapshot(), w.Reached)
 	querier.Queue = t.queue
 	t.queue.Run()
 	if t.rollout != nil {

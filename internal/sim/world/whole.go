@@ -121,11 +121,8 @@ func (g *ground) of(t *app.Term) *term {
 	if g.terms[t] == nil {
 		g.terms[t] = &term{life: l, lease: t.Lease, shown: t.Picture}
 		g.now = g.terms[t]
-		for j := range t.Picture.Load().Jobs.All() {
-			if !j.Final() && j.Started != 0 {
-				g.now.interrupted++
-			}
-		}
+		shown := t.Picture.Load()
+		g.now.interrupted = interrupted(shown.Jobs.All(), shown.Inventory, l.w.Reached)
 	}
 	return g.terms[t]
 }

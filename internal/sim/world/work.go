@@ -36,6 +36,7 @@ var kinds = map[plan.Work]kind{
 	plan.Events:      {(*world).hear, (*term).eventsUndone, (*term).eventsAgree},
 	plan.Group:       {(*world).read, nil, (*term).standbysAgree},
 	plan.Strangers:   {(*world).estrange, nil, (*term).strangersAgree},
+	plan.Short:       {(*world).shorten, nil, nil},
 }
 
 // beside is a client that asks for another kind of work.
