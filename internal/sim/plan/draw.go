@@ -26,12 +26,12 @@ var (
 	// Small is three controllers with few nodes.
 	Small = Shape{
 		Largest: Size{Controllers: 3, Nodes: 5, Instances: 6, Clients: 3, Requests: 10, Trouble: Span(90 * time.Second)}, Faults: 5,
-		Crossings: map[Port]int{Commit: 120, Answer: 120, Order: 60, Done: 60, Told: 36, Publish: 50},
+		Crossings: map[Port]int{Commit: 120, Answer: 120, Order: 60, Done: 60, Told: 36, Publish: 50, Wish: 20},
 	}
 	// Large is three controllers with fifty nodes.
 	Large = Shape{
 		Largest: Size{Controllers: 3, Nodes: 50, Instances: 30, Clients: 10, Requests: 12, Trouble: Span(90 * time.Second)}, Faults: 5,
-		Crossings: map[Port]int{Commit: 300, Answer: 300, Order: 200, Done: 200, Told: 120, Publish: 150},
+		Crossings: map[Port]int{Commit: 300, Answer: 300, Order: 200, Done: 200, Told: 120, Publish: 150, Wish: 24},
 	}
 )
 
@@ -112,20 +112,25 @@ func (s Shape) drawWork(p *Plan) {
 	if p.Has(Events) && r.IntN(2) == 0 {
 		p.Faults = append(p.Faults, s.crossing(r, []Port{Publish}))
 	}
-	s.drawDoubt(p)
+	s.drawTogether(p)
 }
 
-// doubts is how many commits there are of which nobody can tell, where they are drawn.
+// doubts is how many changes of servers there are of which nobody can tell, where they are drawn.
 const doubts = 3
 
-// drawDoubt has the answers of commits lost for so long that nobody can tell what became of them, while who asked leads on, where
-// others are about to change the same objects.
-func (s Shape) drawDoubt(p *Plan) {
-	r := NewStreams(p.Seed).Of("doubt")
+// drawTogether draws what goes wrong together. Users are not told what became of a change for so long that nobody can tell, while who
+// asked leads on. And the leader is cut off from the store, so that another takes the lead, while one who stands by is, too, and
+// hears of neither.
+func (s Shape) drawTogether(p *Plan) {
+	r := NewStreams(p.Seed).Of("together")
 	if p.Has(Servers) && r.IntN(2) == 0 {
 		for range doubts {
-			p.Faults = append(p.Faults, Fault{Port: Answer, Nth: 1 + r.IntN(s.Crossings[Answer]), Do: Silence, For: doubtful(r)})
+			p.Faults = append(p.Faults, Fault{Port: Wish, Nth: 1 + r.IntN(s.Crossings[Wish]), Do: Silence, For: doubtful(r)})
 		}
+	}
+	if p.Has(Group) && r.IntN(2) == 0 {
+		at, long := s.moment(r), doubtful(r)
+		p.Faults = append(p.Faults, Fault{At: at, Who: Standby, Do: Silence, For: long}, Fault{At: at, Who: Leader, Do: Reset, For: long})
 	}
 }
 

@@ -81,7 +81,7 @@ type Fault struct {
 	// Port and Nth name a crossing: the Nth of the port by whomever it is.
 	Port Port `json:"port,omitempty"`
 	Nth  int  `json:"nth,omitempty"`
-	// Who is what it strikes at a time: a controller, Leader, All, Cluster, Broker or Tasks. At a
+	// Who is what it strikes at a time: a controller, Leader, Standby, All, Cluster, Broker or Tasks. At a
 	// crossing it is whoever crosses.
 	Who string `json:"who,omitempty"`
 	Do  Kind   `json:"do"`
@@ -89,11 +89,12 @@ type Fault struct {
 	For Span `json:"for"`
 }
 
-// Leader stands for whoever leads, and All for every controller, as when the database is
+// Leader stands for whoever leads, Standby for one who does not, and All for every controller, as when the database is
 // away.
 const (
-	Leader = "leader"
-	All    = "all"
+	Leader  = "leader"
+	Standby = "standby"
+	All     = "all"
 )
 
 // Cluster is the cluster that servers are on, and Broker who is told of events: each may be
@@ -149,6 +150,8 @@ const (
 	Told Port = "told"
 	// Publish is before the broker gets a message.
 	Publish Port = "publish"
+	// Wish is in the midst of a change of what a user wants of a server.
+	Wish Port = "wish"
 )
 
 // strikes are the kinds that may strike at a port.
@@ -160,6 +163,7 @@ var strikes = map[Port][]Kind{
 	Told:   {Kill, Pause, Lose},
 	// The broker goes away with it: nothing else does at this port.
 	Publish: {Kill, Reset, Reset},
+	Wish:    {Silence},
 }
 
 // ports are all ports that there are in each history, in order.

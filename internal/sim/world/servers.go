@@ -99,6 +99,7 @@ func (u *user) wish(n int) {
 // about asks something of a server. One that is gone, or is being deleted, has no tags.
 func (u *user) about(id string, in history.Input, do func(*term) (string, error)) {
 	u.once(in, func(_ context.Context, t *term) (history.Output, error) {
+		u.midst(t)
 		is, err := do(t)
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.WrongState) {
 			u.w.tellf(u.name, "%s is gone: %v", id, err)
@@ -108,8 +109,14 @@ func (u *user) about(id string, in history.Input, do func(*term) (string, error)
 	})
 }
 
+// midst has happen what the plan has for the midst of a change: about when it takes effect, and is not answered yet.
+func (u *user) midst(t *term) {
+	time.AfterFunc(u.w.streams.Between("wish/"+u.name, 300*time.Microsecond, 2500*time.Microsecond), func() { u.w.crosses(plan.Wish, t.life.process) })
+}
+
 func (u *user) create() {
 	t := u.leader()
+	u.midst(t)
 	catalogue := t.servers.Catalogue()
 	name := fmt.Sprintf("%s-%d", u.name, len(u.ids))
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
@@ -141,6 +148,7 @@ func (u *user) begin(id string, do server.Do) {
 		u.w.mu.Unlock()
 	}
 	t := u.leader()
+	u.midst(t)
 	_, err := t.servers.Begin(id, do, u.by(t))
 	u.w.tellf(u.name, "%s %s: %v", do, id, fault.CodeOf(err))
 }

@@ -280,6 +280,8 @@ func (w *world) meant(who string) []*process {
 		return w.procs
 	case who == plan.Leader && t != nil:
 		return []*process{t.life.process}
+	case who == plan.Standby && t != nil:
+		i = slices.IndexFunc(w.procs, func(p *process) bool { return p != t.life.process })
 	}
 	return w.procs[max(0, i) : max(0, i)+1]
 }
