@@ -69,7 +69,7 @@ func DrawOf(seed uint64, s Shape) Plan {
 	if p.Has(Group) {
 		p.Size.Trouble = groupFor
 		for i := range p.Faults {
-			p.Faults[i].At = min(p.Faults[i].At, p.Faults[i].At*groupFor/s.Largest.Trouble+Span(quiet))
+			p.Faults[i].At = s.earlier(p.Faults[i].At)
 		}
 	}
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int {
@@ -136,6 +136,15 @@ func (s Shape) drawTogether(p *Plan) {
 
 // doubtful is longer than a store looks for the outcome of a commit, and shorter than a lease.
 func doubtful(r *rand.Rand) Span { return Span(time.Duration(5_500+r.IntN(6_000)) * time.Millisecond) }
+
+// earlier is when something goes wrong in a shorter history that would at a time; zero stays what it is.
+func (s Shape) earlier(at Span) Span {
+	if at == 0 {
+		return 0
+	}
+	const second = Span(time.Second)
+	return Span(quiet) + (at-Span(quiet))*((groupFor-Span(quiet))/second)/((s.Largest.Trouble-Span(quiet))/second)
+}
 
 // moment is when something may go wrong.
 func (s Shape) moment(r *rand.Rand) Span {

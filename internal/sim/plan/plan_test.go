@@ -122,3 +122,22 @@ func TestStreamsAreApart(t *testing.T) {
 		t.Error("two streams are one")
 	}
 }
+
+// TestTroubleOfAGroupIsSpreadOverIt: its histories are shorter, and what goes wrong at a time does so at any of theirs.
+func TestTroubleOfAGroupIsSpreadOverIt(t *testing.T) {
+	thirds := [3]int{}
+	for seed := range uint64(2000) {
+		p := Draw(seed)
+		if !p.Has(Group) {
+			continue
+		}
+		for _, f := range p.Faults {
+			if f.Port == "" {
+				thirds[min(2, 3*time.Duration(f.At-Span(quiet))/time.Duration(groupFor))]++
+			}
+		}
+	}
+	if min(thirds[0], thirds[1], thirds[2]) == 0 {
+		t.Errorf("faults strike in the thirds of the time %v times", thirds)
+	}
+}
