@@ -34,6 +34,7 @@ type Shared interface {
 	HandLease(ctx context.Context, lease Lease, to string, ttl time.Duration) error
 
 	// Lend has batches wait, from the next one on, for read leases that a lessor has
-	// granted: none is committed through this handle while one runs. Nil for none.
+	// granted: none is committed through this handle while one runs, and none is granted
+	// between the commit of a batch and its answers. Nil for none.
 	Lend(l *readlease.Lessor)
 }

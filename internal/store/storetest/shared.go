@@ -32,6 +32,7 @@ func RunShared(t *testing.T, open OpenShared) {
 		{"a lease is handed to one that is named", awaitHanded},
 		{"waiting for a lease ends with its context", awaitEnds},
 		{"nothing is committed while a read lease runs", lent},
+		{"no read lease is of what is not answered yet", lentBehindAnswers},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -278,6 +279,24 @@ func awaitEnds(f *sharing) {
 	}
 	if l, err := a.Lease(f.ctx, "leader"); err != nil || l.Epoch != held.Epoch || l.Holder != "a" {
 		f.Errorf("the lease is now %+v, %v", l, err)
+	}
+}
+
+// lentBehindAnswers asks for a read lease while the answer to a transaction is given. Who leads shows a transaction when it is
+// answered, and not before: a lease of its revision would let another show more than the leader does.
+func lentBehindAnswers(f *sharing) {
+	s := f.handle()
+	lessor := readlease.NewLessor(func() time.Time { return time.Now().Add(long) }, func() {})
+	s.Lend(lessor)
+	_, err := store.Commit(f.ctx, s, jobTx(1))
+	f.must(err)
+	granted := make(chan readlease.Answer, 1)
+	s.Enqueue(jobTx(2), func(store.Revision, error) {
+		// Who says that it holds one is answered at once while a batch is on its way.
+		granted <- lessor.Answer(f.ctx, readlease.Request{Holder: "a", Serial: 1, Holds: true})
+	})
+	if a := <-granted; a.For > 0 {
+		f.Errorf("while it is answered a read lease is granted: %+v", a)
 	}
 }
 
