@@ -1,6 +1,7 @@
 package authority_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/drover-project/drover/internal/authority"
 	"github.com/drover-project/drover/internal/authority/authoritytest"
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 )
 
@@ -50,6 +52,27 @@ func TestARequestIsOfWhoHasItsKey(t *testing.T) {
 	}
 	if err := h.Admit("node1", h.Parsed(h.Join(t.Context(), "node1", secret, mine))); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNoCertificateIsHandedOutBeforeItCounts: what a node is to keep is decided, and the store does not say that it does. Whoever asked
+// gets no certificate, which would count only if the store has it after all.
+func TestNoCertificateIsHandedOutBeforeItCounts(t *testing.T) {
+	h := authoritytest.New(t)
+	_, r := h.Request()
+	_, mine := h.Joined("node1")
+	secret := h.Secret("node2")
+	h.Update = func(_ context.Context, name string, decide func(*cluster.Node) (*cluster.NodeAgent, error)) error {
+		if _, err := decide(h.Named(name)); err != nil {
+			return err
+		}
+		return fault.New(fault.Unavailable, "the store does not answer")
+	}
+	if text, err := h.Renew(t.Context(), "node1", mine, r); text != nil || !fault.Is(err, fault.Unavailable) {
+		t.Errorf("who renews is told %q, %v", text, err)
+	}
+	if text, err := h.Join(t.Context(), "node2", secret, r); text != nil || !fault.Is(err, fault.Unavailable) {
+		t.Errorf("who joins is told %q, %v", text, err)
 	}
 }
 

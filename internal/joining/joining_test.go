@@ -82,6 +82,19 @@ func TestTwoCertificatesCount(t *testing.T) {
 	h.Denied("a node that was removed", h.Admit("node1", last), "not in the cluster")
 }
 
+// TestAnAnswerMayBeLostTwice: whoever asked with a certificate and had no answer asks with it again, and may have no answer again. That
+// one counts on, and the one of which nobody heard does not.
+func TestAnAnswerMayBeLostTwice(t *testing.T) {
+	h := newHouse(t)
+	_, r := h.Request()
+	mine := h.joined("node1")
+	lost := h.Parsed(h.Renew(t.Context(), "node1", mine, r))
+	h.Parsed(h.Renew(t.Context(), "node1", mine, r))
+	h.admitted("the one that was asked with twice", h.Admit("node1", mine))
+	h.Denied("the one of which nobody heard", h.Admit("node1", lost), "was revoked")
+	h.parsedAndAdmitted(mine, r)
+}
+
 func TestAStoreOfBeforeKnowsItsAgents(t *testing.T) {
 	h := newHouse(t)
 	_, r := h.Request()
