@@ -1,10 +1,12 @@
 package queue_test
 
 import (
+	"context"
 	"fmt"
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -12,6 +14,7 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/queue/machine"
+	"github.com/drover-project/drover/internal/store"
 )
 
 func (r *rig) submitMany(subs ...queue.Submission) []queue.Outcome {
@@ -82,6 +85,47 @@ func TestKnownKeyIsAnsweredWhileDrained(t *testing.T) {
 	r.check(r.q.SetDrained(ctx, true, queue.By{}))
 	if again, err := r.q.Submit(ctx, sub); again != id || err != nil {
 		t.Errorf("known key while drained: %d, %v", again, err)
+	}
+}
+
+// readSlowly is a store of which the first read of a submission key takes long: meanwhile is what happens until it returns.
+type readSlowly struct {
+	store.Store
+	first     atomic.Bool // behind the first read
+	meanwhile func()
+}
+
+func (s *readSlowly) Get(ctx context.Context, key store.Key) (store.Object, error) {
+	o, err := s.Store.Get(ctx, key)
+	if key.Kind == queue.KindSubmission && !s.first.Swap(true) {
+		s.meanwhile()
+	}
+	return o, err
+}
+
+// TestAKeyIsLookedUpAgainBehindAnArchival has a job come, end and go into the archive while the same submission, which was
+// sent twice, waits for the store to tell that nobody has its key. What it was told is of before: it is that job.
+func TestAKeyIsLookedUpAgainBehindAnArchival(t *testing.T) {
+	slow := &readSlowly{}
+	r := newRigWith(t, 1, func(r *rig) {
+		r.wrap = func(s store.Store) store.Store {
+			slow.Store = s
+			return slow
+		}
+	})
+	sub := queue.Submission{Ops: parse(t, delay), Key: "k"}
+	var first job.ID
+	slow.meanwhile = func() {
+		var err error
+		first, err = r.q.Submit(ctx, sub)
+		r.check(err)
+		r.status(first, job.Success)
+		if ok, err := r.q.Archive(ctx, first, queue.By{}); !ok || err != nil {
+			t.Errorf("it stays out of the archive: %v", err)
+		}
+	}
+	if again, err := r.q.Submit(ctx, sub); err != nil || first == 0 || again != first {
+		t.Errorf("job %d, %v; want job %d", again, err, first)
 	}
 }
 
