@@ -170,3 +170,32 @@ func TestAStoreIsMendedWithANewLog(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAMendedStoreHasLostIsNoticed: the disk that failed to flush has lost what it had flushed before, too. Then nothing
+// is acknowledged any more, as if the store had been opened like that.
+func TestWhatAMendedStoreHasLostIsNoticed(t *testing.T) {
+	dir := t.TempDir()
+	mustClose(t, mustOpen(t, dir, Options{})) // its tables are in the database, and not in the log alone
+	s := mustOpen(t, dir, Options{})
+	s.readers.SetMaxIdleConns(0) // whoever has read has closed it
+	log := filepath.Join(dir, FileName+"-wal")
+	commitJobs(t, s, 3)
+	var works func()
+	onWriter(s, func() { works = breakFlush(t, log) })
+	if _, err := store.Commit(t.Context(), s, job("lost", "1")); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("what could not be flushed is answered with %v", err)
+	}
+	works()
+	if err := os.Truncate(log, 0); err != nil {
+		t.Fatal(err)
+	}
+	if revision, err := store.Commit(t.Context(), s, job("4", "1")); err == nil {
+		t.Errorf("behind a loss revision %d is acknowledged", revision)
+	}
+	for _, err := range s.Watch(t.Context(), 0) {
+		if err == nil {
+			t.Error("a watch goes on")
+		}
+		break
+	}
+}
