@@ -240,6 +240,25 @@ func TestSubmissionKeyIsAnsweredWhenItsJobIsDurable(t *testing.T) {
 	}
 }
 
+// TestARepeatedSubmissionWaitsForItsJob: a submission comes again while its job is on its way to the store, which fails once. The second
+// answer waits, as the first one does, until the job is there; whoever asks again needs no third try.
+func TestARepeatedSubmissionWaitsForItsJob(t *testing.T) {
+	r, faulty := newPatientRig(t, 1, patience)
+	goOn := stall(t, r, faulty)
+	faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: touches(queue.KindJob, "1")})
+	submit := func(ctx context.Context) error {
+		id, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, delay), Key: "k"})
+		if err == nil && id != 1 {
+			t.Errorf("it is answered with job %d", id)
+		}
+		return err
+	}
+	first, second := handedOver(submit), handedOver(submit)
+	goOn()
+	r.check(soon(t, second))
+	r.check(soon(t, first))
+}
+
 func TestUnreadableSubmissionKeyMakesNoSecondJob(t *testing.T) {
 	r, faulty := newFaultyRig(t, 1)
 	sub := queue.Submission{Ops: parse(t, delay), Key: "k"}
