@@ -190,6 +190,31 @@ func TestWritingAgainKeepsARuleAsItIs(t *testing.T) {
 	}
 }
 
+// TestWritingAgainShowsLocksAsTheyAre: a write fails by which a job came to wait for a lock, and one behind it succeeds by which it waits no
+// more. When the first is written again it does not bring the job back to where it waited.
+func TestWritingAgainShowsLocksAsTheyAre(t *testing.T) {
+	r, faulty := newPatientRig(t, 2, patience)
+	r.began(r.submit(shutdown("web1")), 0)
+	goOn := stall(t, r, faulty)
+	faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: touches(queue.KindJob, "2")})
+	submitted := handedOver(func(ctx context.Context) error {
+		_, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, shutdown("web1"))})
+		return err
+	})
+	cancelled := handedOver(func(ctx context.Context) error {
+		_, err := r.q.Cancel(ctx, 2, false, queue.By{})
+		return err
+	})
+	goOn()
+	r.check(soon(t, cancelled))
+	r.check(soon(t, submitted)) // it was written again
+	for l := range r.shown.Load().Locks.All() {
+		if len(l.Pending) > 0 {
+			t.Errorf("%v wait for %s", l.Pending, l.Name)
+		}
+	}
+}
+
 func TestCloseSettlesWhatIsWrittenAgain(t *testing.T) {
 	r, faulty := newFaultyRig(t, 1)
 	goOn := stall(t, r, faulty)
