@@ -201,3 +201,23 @@ func TestWhatWasBeingKilledIsNotRunAgain(t *testing.T) {
 		t.Errorf("it is %s: %s", j.Status(), j.Ops[0].Result)
 	}
 }
+
+// TestARuleDoesNotChangeWhyAJobEnds: what runs and is to end, and comes under a rule that rejects it, ends for what was asked of it before. Above all
+// it stays one that is killed, so that the next controller takes its opcode back and does not go on with it.
+func TestARuleDoesNotChangeWhyAJobEnds(t *testing.T) {
+	rejectAll := jobfilter.Rule{UUID: "a", Action: jobfilter.Action{Kind: jobfilter.Reject}}
+	for why, ask := range map[string]Cancel{job.Killed: {Job: 1, Kill: true}, job.ByRequest: {Job: 1}} {
+		d := newDesk(t, 1, Loaded{Resumable: always, LastID: 1, Jobs: []*job.Job{interruptedJob(1, "", dummyOp)}})
+		d.do(ask)
+		plan, err := d.PlanRules(func([]jobfilter.Rule, job.ID) ([]jobfilter.Rule, []string, error) {
+			return []jobfilter.Rule{rejectAll}, []string{rejectAll.UUID}, nil
+		}, inTurn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.do(plan)
+		if got := d.Job(1).CancelReason; got != why {
+			t.Errorf("it was to end for %q, and does for %q", why, got)
+		}
+	}
+}
