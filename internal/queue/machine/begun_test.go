@@ -78,6 +78,20 @@ func TestWhatWasBeingKilledIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestWhatIsCancelledAndNotKilledGoesOn: of a job that is to be cancelled the opcode that has begun comes to its end, also behind a restart; it is not
+// taken back.
+func TestWhatIsCancelledAndNotKilledGoesOn(t *testing.T) {
+	d := newDesk(t, 1, Loaded{})
+	m, err := New(Loaded{World: d.world(1), Resumable: always, LastID: 1, Jobs: []*job.Job{begunJob(1, "").RequestCancel(job.ByRequest)},
+		Begun: map[job.ID]Begun{1: {Steps: []job.Step{{}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := m.Apply(Recover{}, d.now); len(r.Starts) != 1 || r.Starts[0].Undo {
+		t.Errorf("it begins as %+v", r.Starts)
+	}
+}
+
 // Only what begins under a format that has steps is said to be kept; what goes on stays what it was.
 func TestOpcodesBeginAsTheFormatAllows(t *testing.T) {
 	for _, stepwise := range []bool{false, true} {
