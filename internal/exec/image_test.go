@@ -88,7 +88,17 @@ func TestAnImageThatIsInstalledIsLocked(t *testing.T) {
 			t.Errorf("%s locks %v, %v", id, request, err)
 		}
 	}
-	request, err := r.all.Locks(r.opcode("OP_IMAGE_REMOVE", params{"image_name": "tiny"}), snap)
+	// It is the image that is to be installed, whichever is there.
+	_, err := r.run("OP_IMAGE_ADD", params{"image_name": "other", "source": startable, "node_name": "node1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := want(lock.Image, r.keeper.Snapshot().ImageNamed("other").UUID, lock.Shared)
+	request, err := r.all.Locks(r.opcode("OP_INSTANCE_REINSTALL", params{"instance_name": "there", "os_type": "image+other"}), r.keeper.Snapshot())
+	if err != nil || !slices.Contains(request, other) {
+		t.Errorf("to install another image locks %v, %v", request, err)
+	}
+	request, err = r.all.Locks(r.opcode("OP_IMAGE_REMOVE", params{"image_name": "tiny"}), snap)
 	if err != nil || !slices.Contains(request, lock.Want{Name: shared.Name, Mode: lock.Exclusive}) {
 		t.Errorf("a removal locks %v, %v", request, err)
 	}
