@@ -90,14 +90,14 @@ func (s *system) Hold(ctx context.Context, of string) (release func(), err error
 		if err != nil {
 			return nil, err
 		}
-		switch err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB); {
-		case err == nil && isAt(f, path):
+		switch held, err := holds(f, path); {
+		case err != nil:
+			return nil, errors.Join(err, f.Close())
+		case held:
 			return func() {
 				_ = os.Remove(path)
 				_ = f.Close()
 			}, nil
-		case err != nil && !errors.Is(err, syscall.EWOULDBLOCK):
-			return nil, errors.Join(err, f.Close())
 		}
 		_ = f.Close() // it was only locked
 		if ctx.Err() != nil {
@@ -108,6 +108,16 @@ func (s *system) Hold(ctx context.Context, of string) (release func(), err error
 		case <-time.After(again):
 		}
 	}
+}
+
+// holds locks an open file, if nobody else has it, and tells whether it is then the one that has a path. One that is not was that of
+// somebody who has left.
+func holds(f *os.File, path string) (bool, error) {
+	err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil && isAt(f, path), err
 }
 
 func flock(f *os.File, how int) error {

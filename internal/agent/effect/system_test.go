@@ -405,6 +405,36 @@ func TestWhatEndedWellHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+// TestWhoHoldsWhatWasLeftHoldsNothing: of two who have opened the file of a thing one has its turn and leaves, which removes the file. The
+// other has a file that is nobody's then: whoever comes next makes another, and would hold the thing beside it.
+func TestWhoHoldsWhatWasLeftHoldsNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "thing"+holdEnd)
+	open := func() *os.File {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	is := func(who string, f *os.File, want bool) {
+		t.Helper()
+		if held, err := holds(f, path); held != want || err != nil {
+			t.Errorf("%s holds it: %t, %v", who, held, err)
+		}
+	}
+	first, second := open(), open()
+	is("the first", first, true)
+	is("the second, meanwhile", second, false)
+	if err := errors.Join(os.Remove(path), first.Close()); err != nil {
+		t.Fatal(err)
+	}
+	is("the second, behind the first", second, false)
+	third := open()
+	is("the third", third, true)
+	is("the second, beside the third", second, false)
+}
+
 // TestAgentsTakeTurns has agents of one node act on one thing.
 func TestAgentsTakeTurns(t *testing.T) {
 	dir := t.TempDir()
