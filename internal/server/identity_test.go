@@ -28,6 +28,7 @@ func TestMarks(t *testing.T) {
 	failed := fresh.Settle(policy, server.Sight{Sight: servertag.Sight{Now: 90, Ended: map[job.ID]servertag.Outcome{7: lost}}})
 	deleted := begin(t, failed, server.Delete, alice)
 	near := asked(t)
+	refused := near.Settle(policy, server.Sight{Sight: servertag.Sight{Now: 90, Ended: map[job.ID]servertag.Outcome{7: lost}}})
 	for what, c := range map[string]struct {
 		server *server.Server
 		sight  server.Sight
@@ -44,6 +45,7 @@ func TestMarks(t *testing.T) {
 		"the same, and another one took its place":  {unmarked, seen("u1", servertag.Outcome{OK: true, Began: 51, Ended: 60}), false},
 		"no mark of Drover's own cluster is needed": {near, seen("u1", servertag.Outcome{OK: true, Began: 40, Ended: 60}), true},
 		"nor does it count there":                   {near, with(seen("u1", lost), "snf-1", server.Mark("s1")), false},
+		"nor long after the creation failed":        {refused, with(seen("u1"), "snf-1", server.Mark("s1")), false},
 		"another one took its place here":           {near, seen("u1", servertag.Outcome{OK: true, Began: 40, Ended: 49}), false},
 	} {
 		if got := c.server.Own(c.sight); got.Instance != c.own || got.Doubt {
@@ -257,6 +259,13 @@ func TestTableByInstance(t *testing.T) {
 	if table.At("", "u4") != taker {
 		t.Error("an instance that is another server's by now is not found, since one that it was has let it go")
 	}
+	moved := renamed
+	moved.Instance = "snf-9" // and is the same
+	table.Put(&moved)
+	if got := called(table, "", "snf-9"); !slices.Equal(got, []string{"c"}) || slices.Contains(called(table, "", "snf-1"), "c") || table.At("", "u3") != &moved {
+		t.Errorf("behind another renaming snf-9 is %v, and snf-1 %v", got, called(table, "", "snf-1"))
+	}
+	table.Put(&renamed)
 	table.Remove("d")
 	table.Remove("a")
 	table.Remove("b")
