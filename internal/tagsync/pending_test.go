@@ -1,8 +1,11 @@
 package tagsync_test
 
 import (
+	"strconv"
 	"testing"
 
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
 	"github.com/drover-project/drover/internal/tagsync"
@@ -51,5 +54,41 @@ func TestNothingIsToldUponWhatMayFail(t *testing.T) {
 	s = r.settled(s.ID)
 	if !s.Tags.Has(user, "x") || !s.Tags.Has(user, "b") {
 		t.Errorf("there are %q", s.Tags.Names(user))
+	}
+}
+
+// TestNobodyIsToldToBeGoneUponWhatMayFail: a server is about to be removed, which the store does not take in the end. Nobody who asks for something of it
+// meanwhile is told that it is not there.
+func TestNobodyIsToldToBeGoneUponWhatMayFail(t *testing.T) {
+	r := newRig(t)
+	s := r.create()
+	gate := make(chan struct{})
+	held := r.store.Inject(faultstore.Fault{Do: faultstore.Hold, Gate: gate, When: func(tx store.Tx) bool { return len(tx.Put) == 1 && tx.Put[0].Kind == tagsync.KindServer }})
+	failed := r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: func(tx store.Tx) bool { return len(tx.Delete) == 1 && tx.Delete[0].Kind == tagsync.KindServer }})
+	const many = 20 // so that some come in time
+	answers := make(chan error, many)
+	ask := func(name string) {
+		_, err := r.engine.Want(s.ID, user, []string{name}, r.asked())
+		answers <- err
+	}
+	go ask("first")
+	<-held
+	removed := make(chan error, 1)
+	go func() {
+		_, err := r.engine.Change(s.ID, func(*server.Server) (*server.Server, error) { return nil, nil })
+		removed <- err
+	}()
+	<-failed
+	for i := range many - 1 {
+		go ask("later-" + strconv.Itoa(i))
+	}
+	close(gate)
+	if err := <-removed; err == nil {
+		t.Error("what the store did not take is said to be done")
+	}
+	for range many {
+		if err := <-answers; fault.Is(err, fault.NotFound) {
+			t.Errorf("of a server that is there is told: %v", err)
+		}
 	}
 }
