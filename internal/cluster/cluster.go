@@ -171,6 +171,8 @@ type Init struct {
 	// hypervisor is its default.
 	Hypervisors   []string
 	DiskTemplates []string
+	// VolumeGroup is LVM's for disks of template plain; empty for none.
+	VolumeGroup string
 }
 
 // New returns a fresh cluster with the reference's defaults.
@@ -182,6 +184,7 @@ func New(in Init) *Cluster {
 	c.MasterIP = in.MasterIP
 	c.EnabledHypervisors = append([]string(nil), in.Hypervisors...)
 	c.EnabledDiskTemplates = append([]string(nil), in.DiskTemplates...)
+	c.VolumeGroup = in.VolumeGroup
 	c.IPolicy["disk-templates"] = anyList(in.DiskTemplates)
 	return c
 }

@@ -19,6 +19,8 @@ type Setup struct {
 	// the default.
 	Hypervisors   []string
 	DiskTemplates []string
+	// VolumeGroup is LVM's for disks of template plain; empty for none.
+	VolumeGroup string
 	// HVParams are parameters of the default hypervisor that differ from the reference's; none for none.
 	HVParams cluster.Params
 	// Elsewhere says that the nodes have agents in processes of their own.
@@ -51,7 +53,7 @@ func First(setup Setup) ([]cluster.Change, error) {
 	changes := []cluster.Change{cluster.Put(group)}
 	settings := cluster.New(cluster.Init{
 		Name: setup.Name, UUID: setup.NewUUID(), Time: now, MasterIP: "127.0.0.254",
-		Hypervisors: setup.Hypervisors, DiskTemplates: setup.DiskTemplates,
+		Hypervisors: setup.Hypervisors, DiskTemplates: setup.DiskTemplates, VolumeGroup: setup.VolumeGroup,
 	})
 	if len(setup.HVParams) > 0 {
 		hv := setup.Hypervisors[0]

@@ -25,6 +25,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor/kvm"
 	"github.com/drover-project/drover/internal/storage"
 	"github.com/drover-project/drover/internal/storage/file"
+	"github.com/drover-project/drover/internal/storage/lvm"
 )
 
 // Settings are what an operator can say about how the instances of a node are run.
@@ -34,6 +35,7 @@ type Settings struct {
 	Accelerator string `toml:"accelerator"`
 	GuestUser   string `toml:"guest-user"`
 	Network     string `toml:"network"`
+	VolumeGroup string `toml:"volume-group"`
 }
 
 // Defaults are the settings of who says nothing: instances are pretended.
@@ -46,6 +48,7 @@ func (s *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&s.Accelerator, "accelerator", s.Accelerator, "kvm: what QEMU runs guests by, kvm or tcg (default: kvm, if a guest that is tried comes up by it)")
 	f.StringVar(&s.GuestUser, "guest-user", s.GuestUser, "kvm: user that QEMU runs as, who should own nothing, or FIRST-LAST: each machine as another user with a number of these (default: nobody where this runs as root, else the same)")
 	f.StringVar(&s.Network, "network", s.Network, "kvm: what network cards are joined to: bridge (of the node, that their links name; takes root) or user (a network of its own each; default)")
+	f.StringVar(&s.VolumeGroup, "volume-group", s.VolumeGroup, "kvm: LVM's volume group that has the disks of template plain (takes root; default: the node has none)")
 }
 
 // Arguments are the settings as flags, for another process that is to run instances likewise.
@@ -136,7 +139,7 @@ func (s *Settings) Check() error {
 		return err
 	}
 	if s.Kind() != kvm.Kind {
-		for name, value := range map[string]string{"qemu": s.QEMU, "accelerator": s.Accelerator, "guest-user": s.GuestUser, "network": s.Network} {
+		for name, value := range map[string]string{"qemu": s.QEMU, "accelerator": s.Accelerator, "guest-user": s.GuestUser, "network": s.Network, "volume-group": s.VolumeGroup} {
 			if value != "" {
 				return fault.New(fault.Invalid, "%s: it is about hypervisor kvm, and would have no effect with %s", name, s.Kind()).At(name)
 			}
@@ -144,6 +147,11 @@ func (s *Settings) Check() error {
 	}
 	if err := kvm.CheckUser(s.GuestUser); err != nil {
 		return err
+	}
+	if s.VolumeGroup != "" {
+		if err := lvm.CheckGroup(s.VolumeGroup); err != nil {
+			return fault.New(fault.Invalid, "volume-group: %w", err).At("volume-group")
+		}
 	}
 	if s.Network != "" && !slices.Contains(networks, s.Network) {
 		return fault.New(fault.Invalid, "network: there is no %q", s.Network).At("network").WithHint("one of: %s", strings.Join(networks, ", "))
@@ -187,11 +195,32 @@ func openFake(_ context.Context, _ Settings, n Node) (hypervisor.Driver, error) 
 }
 
 func openKVM(ctx context.Context, s Settings, n Node) (hypervisor.Driver, error) {
-	disks, err := file.Open(filepath.Join(n.Dir, "disks"))
+	pools, err := openPools(ctx, s, n)
 	if err != nil {
 		return nil, err
 	}
 	return kvm.Open(ctx, kvm.Config{
-		Dir: n.Dir, Volumes: storage.Pools{disks}, QEMU: s.QEMU, Accelerator: s.Accelerator, User: s.GuestUser, Bridges: s.Network == "bridge", Log: cmp.Or(n.Log, slog.New(slog.DiscardHandler)),
+		Dir: n.Dir, Volumes: pools, QEMU: s.QEMU, Accelerator: s.Accelerator, User: s.GuestUser, Bridges: s.Network == "bridge", Log: cmp.Or(n.Log, slog.New(slog.DiscardHandler)),
 	})
+}
+
+// openPools opens where the disks of a node are. A node with a volume group is known for the room of that, as in Ganeti.
+func openPools(ctx context.Context, s Settings, n Node) (pools storage.Pools, err error) {
+	if s.VolumeGroup != "" {
+		group, err := lvm.Open(ctx, s.VolumeGroup)
+		if err != nil {
+			return nil, err
+		}
+		pools = append(pools, group)
+	}
+	files, err := file.Open(filepath.Join(n.Dir, "disks"))
+	return append(pools, files), err
+}
+
+// Templates are the disk templates that new clusters enable beside diskless.
+func (s *Settings) Templates() []string {
+	if s.VolumeGroup != "" {
+		return []string{cluster.DiskFile, cluster.DiskPlain}
+	}
+	return []string{cluster.DiskFile}
 }

@@ -49,12 +49,12 @@ func TestADirectoryIsOfOneKind(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	for _, good := range []Settings{{}, Defaults(), {Hypervisor: "kvm"}, {Hypervisor: "kvm", Accelerator: "tcg", GuestUser: "nobody", QEMU: "/usr/bin/kvm", Network: "bridge"}} {
+	for _, good := range []Settings{{}, Defaults(), {Hypervisor: "kvm"}, {Hypervisor: "kvm", Accelerator: "tcg", GuestUser: "nobody", QEMU: "/usr/bin/kvm", Network: "bridge", VolumeGroup: "vg0"}} {
 		if err := good.Check(); err != nil {
 			t.Errorf("%+v: %v", good, err)
 		}
 	}
-	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}, {Hypervisor: "kvm", Network: "wifi"}, {Hypervisor: "kvm", GuestUser: "0-5"}, {Hypervisor: "fake", Network: "bridge"}} {
+	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}, {Hypervisor: "kvm", Network: "wifi"}, {Hypervisor: "kvm", GuestUser: "0-5"}, {Hypervisor: "fake", Network: "bridge"}, {Hypervisor: "fake", VolumeGroup: "vg0"}, {Hypervisor: "kvm", VolumeGroup: "-x"}} {
 		if err := bad.Check(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -62,7 +62,7 @@ func TestSettings(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	want := Settings{Hypervisor: "kvm", Accelerator: "tcg", QEMU: "/usr/bin/q"}
+	want := Settings{Hypervisor: "kvm", Accelerator: "tcg", QEMU: "/usr/bin/q", VolumeGroup: "vg0"}
 	var got Settings
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	got.Register(f)

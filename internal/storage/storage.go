@@ -9,6 +9,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -46,14 +47,18 @@ type Driver interface {
 	Space(ctx context.Context) (Space, error)
 }
 
-// Pools are the drivers of a node; the first has the volumes for which nobody says a template.
+// Pools are the drivers of a node. The room of the first is what the node is known for.
 type Pools []Driver
+
+// unsaid is the template of disks for which nobody says one: there was no other before.
+const unsaid = "file"
 
 // of returns the driver of a template.
 func (p Pools) of(template string) (Driver, error) {
+	template = cmp.Or(template, unsaid)
 	names := make([]string, 0, len(p))
-	for i, d := range p {
-		if d.Template() == template || template == "" && i == 0 {
+	for _, d := range p {
+		if d.Template() == template {
 			return d, nil
 		}
 		names = append(names, d.Template())

@@ -17,7 +17,7 @@ func TestPoolsGoByTemplate(t *testing.T) {
 	}
 	pools := storage.Pools{d}
 	if made, _, err := pools.Ensure(ctx, "", "one", 1); err != nil || !made {
-		t.Errorf("no template is the first one: %v", err)
+		t.Errorf("no template is that of files: %v", err)
 	}
 	path, err := pools.Path(ctx, "file", "one")
 	if err != nil || path == "" {

@@ -237,6 +237,14 @@ type parts struct {
 	file, content, device map[string]any
 }
 
+// protocol is how QEMU gets at what a disk is kept in.
+func protocol(disk *hypervisor.Disk) string {
+	if disk.Template == "plain" {
+		return "host_device" // a block device
+	}
+	return "file"
+}
+
 func diskParts(disk *hypervisor.Disk, p params, with setup) parts {
 	slot := with.slots[disk.UUID]
 	of := named(slot)
@@ -249,7 +257,7 @@ func diskParts(disk *hypervisor.Disk, p params, with setup) parts {
 	if p.text("disk_cache") == "writethrough" {
 		device["write-cache"] = "off"
 	}
-	file := map[string]any{"driver": "file", "node-name": of.file, "filename": "/dev/fdset/" + strconv.Itoa(of.set), "read-only": disk.ReadOnly, "cache": cache, "discard": discard}
+	file := map[string]any{"driver": protocol(disk), "node-name": of.file, "filename": "/dev/fdset/" + strconv.Itoa(of.set), "read-only": disk.ReadOnly, "cache": cache, "discard": discard}
 	if p.text("disk_aio") == "native" {
 		file["aio"] = "native"
 	}

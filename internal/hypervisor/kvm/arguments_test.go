@@ -60,6 +60,8 @@ func TestArguments(t *testing.T) {
 			"kernel_path": ""}}, setup{machine: "pc-q35-7.2", accelerator: "kvm", bridges: true, seed: true}},
 		{"from a disc, with a second one", hypervisor.Spec{Name: "six", UUID: uuid, Memory: 128, VCPUs: 1, Disks: disks[:1], NICs: nics, Params: map[string]any{
 			"kernel_path": "", "boot_order": "cdrom", "cdrom_image_path": "/a.iso", "cdrom2_image_path": "/b.iso", "disk_aio": "native", "disk_cache": "none"}}, setup{machine: "pc-q35-7.2", accelerator: "kvm", bridges: true, seed: true}},
+		{"from a logical volume", hypervisor.Spec{Name: "eight", UUID: uuid, Memory: 128, VCPUs: 1, Disks: []hypervisor.Disk{{UUID: "d-1", Size: 1, Template: "plain"}}, Params: map[string]any{
+			"kernel_path": ""}}, setup{machine: "pc-i440fx-7.2", accelerator: "kvm"}},
 		{"from the network", hypervisor.Spec{Name: "seven", UUID: uuid, Memory: 128, VCPUs: 1, Disks: disks[:1], NICs: nics, Params: map[string]any{
 			"kernel_path": "", "boot_order": "network"}}, setup{machine: "pc-i440fx-7.2", accelerator: "kvm"}},
 	} {

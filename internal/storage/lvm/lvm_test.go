@@ -1,0 +1,347 @@
+package lvm
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/storage"
+	"github.com/drover-project/drover/internal/storage/storagetest"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// Where the kernel has no device mapper LVM's tools can do nothing, so the tests run this program in place of each: a volume group is a directory, whose volumes are files.
+// TestTheToolsTakeWhatIsAsked holds what is asked of them to the real ones.
+const asTool = "DROVER_TEST_LVM"
+
+func TestMain(m *testing.M) {
+	if dir := filepath.Dir(os.Args[0]); filepath.Base(dir) == asTool {
+		if err := pretend(dir, filepath.Base(os.Args[0]), os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, " ", err)
+			os.Exit(5)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+const (
+	groupSize = 64 // MiB
+	group     = "vg0"
+)
+
+// newTools makes a directory with tools that pretend.
+func newTools(t *testing.T, dir string) string {
+	t.Helper()
+	tools := filepath.Join(dir, asTool)
+	if err := os.MkdirAll(tools, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"vgs", "lvs", "lvcreate", "lvextend", "lvchange", "lvremove"} {
+		if err := os.Symlink(self, filepath.Join(tools, name)); err != nil && !os.IsExist(err) {
+			t.Fatal(err)
+		}
+	}
+	return tools
+}
+
+// options are the arguments of a tool: what stands alone, and the values of options, of which some come several times.
+func options(args []string) (alone []string, values map[string][]string) {
+	values = map[string][]string{}
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "--yes" || args[i] == "--quiet" || args[i] == "--nosuffix":
+		case strings.HasPrefix(args[i], "--"):
+			values[args[i]] = append(values[args[i]], args[i+1])
+			i++
+		default:
+			alone = append(alone, args[i])
+		}
+	}
+	return alone, values
+}
+
+// pretend does what a tool does.
+func pretend(dir, tool string, args []string) error {
+	if text, err := os.ReadFile(dir + "/fail"); err == nil && string(text) == tool {
+		return fmt.Errorf("%s was told to fail", tool)
+	}
+	state := dir + "/state.json"
+	lvs := map[string]*volume{}
+	if text, err := os.ReadFile(state); err == nil {
+		if err := json.Unmarshal(text, &lvs); err != nil {
+			return err
+		}
+	}
+	alone, values := options(args)
+	if len(alone) != 1 {
+		return fmt.Errorf("arguments %q", args)
+	}
+	vg, name, _ := strings.Cut(alone[0], "/")
+	if vg != group {
+		return fmt.Errorf("Volume group %q not found", vg)
+	}
+	used := 0
+	for _, v := range lvs {
+		size, _ := v.whole()
+		used += size
+	}
+	size := 0
+	if text := values["--size"]; len(text) > 0 {
+		size, _ = strconv.Atoi(strings.TrimSuffix(text[0], "m"))
+	}
+	v := lvs[name]
+	switch tool {
+	case "vgs":
+		return json.NewEncoder(os.Stdout).Encode(map[string]any{"report": []any{map[string]any{"vg": []any{map[string]any{
+			"vg_size": strconv.Itoa(groupSize * mib), "vg_free": strconv.Itoa((groupSize - used) * mib)}}}}})
+	case "lvs":
+		return json.NewEncoder(os.Stdout).Encode(map[string]any{"report": []any{map[string]any{"lv": slices.Collect(maps.Values(lvs))}}})
+	case "lvcreate":
+		name = values["--name"][0]
+		v = &volume{Name: name, Path: dir + "/" + name, Tags: strings.Join(values["--addtag"], ","), Active: "active"}
+		lvs[name] = v
+	case "lvremove":
+		delete(lvs, name)
+	case "lvchange":
+		tags := append(v.tags(), values["--addtag"]...)
+		v.Tags = strings.Join(slices.DeleteFunc(tags, func(tag string) bool { return slices.Contains(values["--deltag"], tag) }), ",")
+		if len(values["--activate"]) > 0 {
+			v.Active = "active"
+		}
+	}
+	if size > 0 { // what the group held before is still there
+		if used+size > groupSize {
+			return errors.New("Volume group has insufficient free space")
+		}
+		old, _ := os.ReadFile(v.Path)
+		if err := os.WriteFile(v.Path, append(old, bytes.Repeat([]byte("old"), (size*mib-len(old)+2)/3)...)[:size*mib], 0o600); err != nil {
+			return err
+		}
+		v.Size = strconv.Itoa(size * mib)
+	}
+	text, err := json.Marshal(lvs)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(state, text, 0o600)
+}
+
+func open0(t *testing.T, dir string) *Driver {
+	t.Helper()
+	d, err := open(t.Context(), group, newTools(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestConformanceOfStorage(t *testing.T) {
+	storagetest.Run(t, func(t *testing.T, dir string) storage.Driver { return open0(t, dir) })
+}
+
+// fail has a tool fail from now on; "" none.
+func (d *Driver) fail(t *testing.T, tool string) {
+	t.Helper()
+	if err := os.WriteFile(d.tools+"/fail", []byte(tool), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWhatAKillLeaves: at each tool that a call runs the agent may be killed. The disk is then not there, or as large as it was, and the next call
+// makes it whole, with zeros alone.
+func TestWhatAKillLeaves(t *testing.T) {
+	for _, tool := range []string{"lvcreate", "lvchange", "lvextend"} {
+		d := open0(t, t.TempDir())
+		d.fail(t, tool)
+		_, _, err := d.Ensure(t.Context(), "one", 2)
+		if _, there := d.Volume(t.Context(), "one"); (err != nil) != fault.Is(there, fault.NotFound) {
+			t.Errorf("%s failed: %v, and the disk: %v", tool, err, there)
+		}
+		if list, listed := d.Volumes(t.Context()); listed != nil || err != nil && len(list) > 0 {
+			t.Errorf("%s failed: %+v, %v", tool, list, listed)
+		}
+		d.fail(t, "")
+		if made, _, err2 := d.Ensure(t.Context(), "one", 2); err2 != nil || made != (err != nil) {
+			t.Errorf("behind %s: %v, %v", tool, made, err2)
+		}
+		d.fail(t, tool)
+		_, _, err = d.Ensure(t.Context(), "one", 4)
+		if v, there := d.Volume(t.Context(), "one"); there != nil || err != nil && v.Size != 2 {
+			t.Errorf("%s failed when it grew: %+v, %v", tool, v, there)
+		}
+		d.fail(t, "")
+		if _, grown, err2 := d.Ensure(t.Context(), "one", 4); err2 != nil || grown != (err != nil) {
+			t.Errorf("growing behind %s: %v, %v", tool, grown, err2)
+		}
+		v, err := d.Volume(t.Context(), "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err := os.ReadFile(v.Path); err != nil || !bytes.Equal(data, make([]byte, 4*mib)) {
+			t.Errorf("%s: a guest sees what was there before: %v", tool, err)
+		}
+	}
+}
+
+// TestStrangers: a volume that was made by somebody else, under the name of a disk, is neither grown, nor used, nor removed, and the answer says what to type.
+func TestStrangers(t *testing.T) {
+	d := open0(t, t.TempDir())
+	if _, err := d.tool(t.Context(), "lvcreate", "--name", "one", "--size", "4m", group); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(d.tools + "/one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err1 := d.Ensure(t.Context(), "one", 8)
+	_, err2 := d.Remove(t.Context(), "one")
+	_, err3 := d.Volume(t.Context(), "one")
+	for _, err := range []error{err1, err2, err3} {
+		if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "lvrename vg0 one NAME") {
+			t.Errorf("%v", err)
+		}
+	}
+	if after, err := os.ReadFile(d.tools + "/one"); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("it was changed: %v", err)
+	}
+	if list, err := d.Volumes(t.Context()); err != nil || len(list) > 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// TestANodeThatStartsAnew has forgotten its volumes; who needs one has it known again.
+func TestANodeThatStartsAnew(t *testing.T) {
+	d := open0(t, t.TempDir())
+	if _, _, err := d.Ensure(t.Context(), "one", 1); err != nil {
+		t.Fatal(err)
+	}
+	state := d.tools + "/state.json"
+	text, err := os.ReadFile(state)
+	if err == nil {
+		err = os.WriteFile(state, bytes.ReplaceAll(text, []byte(`"lv_active":"active"`), []byte(`"lv_active":""`)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Volume(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = os.ReadFile(state); err != nil || !bytes.Contains(text, []byte(`"lv_active":"active"`)) {
+		t.Errorf("it is not active: %s, %v", text, err)
+	}
+}
+
+func TestGroupsThatAreNone(t *testing.T) {
+	for name, want := range map[string]fault.Code{"": fault.Invalid, "-x": fault.Invalid, "a/b": fault.Invalid, "..": fault.Invalid, "a b": fault.Invalid, "vg1": fault.Environment} {
+		if _, err := open(t.Context(), name, newTools(t, t.TempDir())); !fault.Is(err, want) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if _, err := open(t.Context(), group, t.TempDir()); !fault.Is(err, fault.Environment) {
+		t.Errorf("without tools: %v", err)
+	}
+}
+
+// TestTheToolsTakeWhatIsAsked gives the real tools, on a volume group in a file, what the driver asks of them. Without a device mapper a volume cannot be
+// written to, but made, grown, marked, listed and removed.
+func TestTheToolsTakeWhatIsAsked(t *testing.T) {
+	d := realTools(t)
+	before, err := d.Space(t.Context())
+	if err != nil || before.Total < 100 || before.Free != before.Total {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	if _, _, err := d.Ensure(t.Context(), "one", 8); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "cannot overwrite") {
+		t.Fatalf("a volume that cannot be overwritten: %v", err)
+	}
+	if _, err := d.Volume(t.Context(), "one"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("it is there all the same: %v", err)
+	}
+	if _, err := d.tool(t.Context(), "lvchange", "--deltag", unwritten+"0", d.name("one")); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := d.Volume(t.Context(), "one"); err != nil || v.Size != 8 || v.Path != "/dev/"+d.group+"/one" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if _, _, err := d.Ensure(t.Context(), "one", 16); err == nil {
+		t.Error("it was overwritten, though it cannot be")
+	}
+	if list, err := d.Volumes(t.Context()); err != nil || len(list) != 1 || list[0].Size != 8 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if after, err := d.Space(t.Context()); err != nil || after.Free != before.Free-16 {
+		t.Errorf("%+v, %v", after, err)
+	}
+	if _, _, err := d.Ensure(t.Context(), "two", before.Total); !fault.Is(err, fault.Exhausted) {
+		t.Errorf("more than there is: %v", err)
+	}
+	if removed, err := d.Remove(t.Context(), "one"); err != nil || !removed {
+		t.Errorf("%v, %v", removed, err)
+	}
+}
+
+// realTools makes a volume group in a file, and tools that do without a device mapper.
+func realTools(t *testing.T) *Driver {
+	t.Helper()
+	for _, tool := range []string{"losetup", "pvcreate", "vgcreate", "lvcreate"} {
+		if _, err := exec.LookPath(tool); err != nil || os.Getuid() != 0 {
+			testkit.Missingf(t, "%s is not installed, or this is not root", tool)
+		}
+	}
+	dir := t.TempDir()
+	file := dir + "/disk"
+	err := os.WriteFile(file, nil, 0o600)
+	if err == nil {
+		err = os.Truncate(file, 128*mib)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(name string, args ...string) string {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %q: %v, %s", name, args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	loop, err := exec.CommandContext(t.Context(), "losetup", "--find", "--show", file).Output()
+	if err != nil {
+		testkit.Missingf(t, "there are no loop devices here: %v", err)
+	}
+	device := strings.TrimSpace(string(loop))
+	name := fmt.Sprintf("drover-test-%d", os.Getpid())
+	config := `global{activation=0} devices{scan="/dev" filter=["a|^` + device + `$|","r|.*|"] use_devicesfile=0}`
+	t.Cleanup(func() {
+		if out, err := exec.Command("losetup", "--detach", device).CombinedOutput(); err != nil {
+			t.Errorf("%v, %s", err, out)
+		}
+	})
+	run("pvcreate", "--config", config, "--yes", device)
+	run("vgcreate", "--config", config, name, device)
+	for _, tool := range []string{"vgs", "lvs", "lvcreate", "lvextend", "lvchange", "lvremove"} {
+		text := "#!/bin/sh\nexec " + tool + " --config '" + config + "' \"$@\"\n"
+		if err := os.WriteFile(filepath.Join(dir, tool), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := open(t.Context(), name, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
