@@ -247,6 +247,8 @@ func TestCreateInNetwork(t *testing.T) {
 	mac := nic(params{"mac": got.MAC})
 	mac["instance_name"] = "two"
 	r.refuses("OpPrereqError", "MAC address "+got.MAC+" already in use in cluster", "OP_INSTANCE_CREATE", mac)
+	twice := creating(params{"instance_name": "two", "start": false, "nics": []any{params{"mac": "aa:00:00:01:02:03"}, params{"mac": "AA:00:00:01:02:03"}}})
+	r.refuses("OpPrereqError", "MAC address aa:00:00:01:02:03 already in use in cluster", "OP_INSTANCE_CREATE", twice)
 	r.must("null", "OP_INSTANCE_REMOVE", one(nil))
 	if free := r.keeper.Snapshot().Network(network).FreeCount(); free != 5 {
 		t.Fatalf("%d addresses are free after removal", free)

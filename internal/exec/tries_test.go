@@ -73,6 +73,23 @@ func TestEachTryIsAWorkOfItsOwn(t *testing.T) {
 	}
 }
 
+// TestHowFarAnotherTryCameSaysNothing: the controller ended between keeping the steps of another try and noting how far that came. What is noted is of the
+// try before, so the opcode begins with its first step: here one that cannot be done any more.
+func TestHowFarAnotherTryCameSaysNothing(t *testing.T) {
+	r := killable(t)
+	inst := r.instance("down")
+	for try, lost := range map[int]bool{0: false, 1: true} {
+		env := r.env(r.opcode("OP_INSTANCE_REINSTALL", params{"instance_name": "down", "osparams_secret": params{"root": "<redacted>"}}))
+		env.Resumed, env.Stepwise = true, true
+		env.Kept = &Kept{Work: &work.Work{Try: try, Steps: []work.Step{
+			onNode(installSystem, inst.PrimaryNode, inst.UUID, "install it", installArgs{Given: true}), inInventory(setSystem, inst.UUID, "remember it", nil),
+		}}, Progress: work.Progress{Try: 0, Done: 1}}
+		if _, err := r.all.Run(t.Context(), env); (err != nil) != lost {
+			t.Errorf("try %d, of which try 0 came behind the first step: %v", try, err)
+		}
+	}
+}
+
 // A controller whose term ends while it takes something back says nothing of what is left: the next one goes on with it.
 func TestWhatIsBeingTakenBackIsLeftToTheNext(t *testing.T) {
 	r := killable(t)
