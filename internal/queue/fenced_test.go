@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -122,5 +123,48 @@ func TestARuleThatCouldNotEndEndsLater(t *testing.T) {
 	r.status(id, job.Success)
 	if rules := r.shown.Load().Rules; len(rules) > 0 {
 		t.Errorf("the rules are %+v", rules)
+	}
+}
+
+// TestAFencedQueueStartsNothing: a job was to run, and that is durable. What was decided behind it is refused, since another leads, and the queue hears of
+// both at the same moment: the job does not begin.
+func TestAFencedQueueStartsNothing(t *testing.T) {
+	r, faulty := newPatientRig(t, 3, patience)
+	gate := make(chan struct{})
+	held := faulty.Inject(faultstore.Fault{Do: faultstore.Hold, When: touches(queue.KindQueue, "flags"), Gate: gate})
+	drained := handedOver(func(ctx context.Context) error { return r.q.SetDrained(ctx, false, queue.By{}) })
+	soon(t, held)
+	faulty.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: touches(queue.KindJob, "2"), Err: fault.New(fault.Fenced, "another leads")})
+	submit := func(ctx context.Context) error {
+		_, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, dummy)})
+		return err
+	}
+	first, second := handedOver(submit), handedOver(submit)
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	r.beforeLocks = sync.OnceFunc(func() { // the queue hears of nothing meanwhile
+		close(asked)
+		<-goOn
+	})
+	third := make(chan error, 1)
+	go func() {
+		_, err := r.q.Submit(ctx, queue.Submission{Ops: parse(t, shutdown("web1"))})
+		third <- err
+	}()
+	soon(t, asked)
+	close(gate)
+	_, err := store.Commit(ctx, faulty, store.Tx{}) // behind both answers
+	r.check(err)
+	close(goOn)
+	r.check(soon(t, drained))
+	r.check(soon(t, first))
+	if err := soon(t, second); err == nil {
+		t.Error("what another leads over is acknowledged")
+	}
+	_ = soon(t, third) // whether it is taken is no matter here
+	r.status(1, job.Queued)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := r.runs["1/0"]; n != 0 {
+		t.Errorf("it has begun %d times", n)
 	}
 }

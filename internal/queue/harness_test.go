@@ -38,6 +38,8 @@ type rig struct {
 	// storePatience is how long the queue bears a store that fails; half a minute
 	// if it is not set.
 	storePatience time.Duration
+	// beforeLocks is called when it is asked which locks OP_INSTANCE_SHUTDOWN needs, under the queue's mutex, if it is set.
+	beforeLocks func()
 	// beforeLook is called before OP_INSTANCE_REBOOT looks for its instance.
 	beforeLook func()
 	// format is that of the store; the first one if it is not set, under which what opcodes did is not kept.
@@ -132,7 +134,12 @@ func (r *rig) catalogue() exec.Catalogue {
 		"OP_TEST_DELAY": {Resumable: true, Why: "waiting again does no harm", Prepare: func(context.Context, *exec.Env) (exec.Plan, error) {
 			return exec.Plan{Do: func(context.Context) (any, error) { return nil, nil }}, nil
 		}},
-		"OP_INSTANCE_SHUTDOWN": {Prepare: controlled, Why: "the test says so", Locks: ownInstance},
+		"OP_INSTANCE_SHUTDOWN": {Prepare: controlled, Why: "the test says so", Locks: func(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
+			if r.beforeLocks != nil {
+				r.beforeLocks()
+			}
+			return ownInstance(op, snap)
+		}},
 		"OP_INSTANCE_REBOOT": {Why: "the test says so", Locks: func(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error) {
 			if snap.InstanceNamed(op.Str("instance_name")) == nil {
 				return nil, fault.New(fault.NotFound, "not known")
