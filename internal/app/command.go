@@ -63,7 +63,7 @@ has all do so.`,
 				if _, given := from.flags["nodes"]; !given {
 					o.Nodes = 1 // they would all be this machine
 				}
-				if err := o.Driver.Present(); err != nil {
+				if err := o.Driver.Present(cmd.Context()); err != nil {
 					return err
 				}
 				if demo {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -26,7 +27,7 @@ var preflights = []struct {
 	setting string
 	check   func(o Options) error
 }{
-	{"hypervisor", func(o Options) error { return o.Driver.Present() }},
+	{"hypervisor", func(o Options) error { return o.Driver.Present(context.Background()) }},
 	{"rapi", func(o Options) error { return checkAddress(o.RAPI) }},
 	{"mond", func(o Options) error { return checkAddress(o.Mond) }},
 	{"compute", func(o Options) error { return checkAddress(o.Compute) }},

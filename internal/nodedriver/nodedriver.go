@@ -107,12 +107,15 @@ func kinds() (names []string) {
 // Kind is the kind of hypervisor that is set.
 func (s *Settings) Kind() string { return cmp.Or(s.Hypervisor, table[0].name) }
 
-// Present refuses settings whose program is not on this machine.
-func (s *Settings) Present() error {
+// Present refuses settings whose program, or volume group, is not on this machine.
+func (s *Settings) Present(ctx context.Context) error {
 	if s.Kind() != kvm.Kind {
 		return nil
 	}
 	_, err := kvm.Find(s.QEMU)
+	if err == nil && s.VolumeGroup != "" {
+		_, err = lvm.Open(ctx, s.VolumeGroup)
+	}
 	return err
 }
 

@@ -72,14 +72,16 @@ func TestArguments(t *testing.T) {
 }
 
 func TestPresent(t *testing.T) {
-	for path, want := range map[string]fault.Code{"/bin/sh": "", "/nonexistent/qemu": fault.Environment} {
-		s := Settings{Hypervisor: "kvm", QEMU: path}
-		if err := s.Present(); fault.CodeOf(err) != want {
-			t.Errorf("%s: %v", path, err)
+	for s, want := range map[Settings]fault.Code{
+		{Hypervisor: "kvm", QEMU: "/bin/sh"}: "", {Hypervisor: "kvm", QEMU: "/nonexistent/qemu"}: fault.Environment,
+		{Hypervisor: "kvm", QEMU: "/bin/sh", VolumeGroup: "drover-no-such-group"}: fault.Environment,
+	} {
+		if err := s.Present(t.Context()); fault.CodeOf(err) != want {
+			t.Errorf("%+v: %v", s, err)
 		}
 	}
 	s := Defaults()
-	if err := s.Present(); err != nil {
+	if err := s.Present(t.Context()); err != nil {
 		t.Errorf("what pretends needs nothing: %v", err)
 	}
 }
