@@ -68,7 +68,7 @@ func (h *clients) objects() (all []string) {
 func (h *clients) client(ctx context.Context, id int) {
 	random := rand.New(rand.NewPCG(uint64(id), uint64(time.Now().UnixNano())))
 	all := h.objects()
-	var told int64 // the newest revision that this client knows of
+	told := h.g.prepared // the newest revision that this client knows of
 	for n := 0; ctx.Err() == nil; n++ {
 		rest(h.g, time.Duration(random.Int64N(int64(breath))))
 		m := h.g.members[random.IntN(len(h.g.members))]

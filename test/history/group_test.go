@@ -37,6 +37,8 @@ type group struct {
 	db       *pgserver.Server
 	url      string
 	members  []*member
+	// prepared is a revision that has what the group was prepared with: no read that may be old is to be older.
+	prepared int64
 }
 
 type member struct {

@@ -112,6 +112,12 @@ func (g *group) prepare() {
 	}); err != nil {
 		g.Fatal(err)
 	}
+	if err := tagged.get(g.Context(), "/2/instances/"+taggedInstance+"/tags", new([]string)); err != nil {
+		g.Fatal(err)
+	}
+	if g.prepared = tagged.revision; g.prepared == 0 {
+		g.Fatal("an answer does not say as of when it is")
+	}
 	held := []any{[]any{"opcode", []any{"=", "comment", "held"}}}
 	if err := g.members[0].ask(g.Context(), new(any), "ReplaceFilter", nil, 0, held, "PAUSE", []any{}); err != nil {
 		g.Fatal(err)
