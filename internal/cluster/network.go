@@ -39,7 +39,7 @@ func (n *Network) Clone() *Network {
 	return &c
 }
 
-// minBits and maxBits bound the prefix of a subnet: smaller ones have no
+// minPrefix and maxPrefix bound the prefix of a subnet: smaller ones have no
 // address to give, larger ones would make the maps below huge.
 const (
 	minPrefix = 16
