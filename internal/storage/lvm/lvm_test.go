@@ -43,6 +43,9 @@ const (
 // newTools makes a directory with tools that pretend.
 func newTools(t *testing.T, dir string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("each call of a tool is this program, which is slow to begin under the race detector")
+	}
 	tools := filepath.Join(dir, asTool)
 	if err := os.MkdirAll(tools, 0o700); err != nil {
 		t.Fatal(err)
