@@ -309,7 +309,13 @@ func (e *Engine) CreateMany(ctx context.Context, w *Wish, n int) ([]*server.Serv
 	select {
 	case err = <-durable:
 	case <-ctx.Done():
-		e.beside(func() { e.created(made, <-durable) })
+		e.beside(func() {
+			select {
+			case err := <-durable:
+				e.created(made, err)
+			case <-e.ctx.Done(): // no stop waits for a store that does not answer
+			}
+		})
 		return nil, context.Cause(ctx)
 	}
 	if err != nil {

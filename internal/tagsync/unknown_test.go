@@ -1,7 +1,10 @@
 package tagsync_test
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/store"
@@ -46,4 +49,41 @@ func TestAWishIsFulfilledThatNobodyWasToldOf(t *testing.T) {
 		t.Fatal("it is acknowledged")
 	}
 	r.until(s.ID, "has its tag", func(s *server.Server) bool { return s.Tags.Has(user, "a") && atRest(s) })
+}
+
+// TestAServerIsMadeWhoseUserLeft before its store had answered; a stop meanwhile does not wait for that answer.
+func TestAServerIsMadeWhoseUserLeft(t *testing.T) {
+	r := newRig(t)
+	catalogue := r.engine.Catalogue()
+	leave := func() (answer func()) {
+		gate := make(chan struct{})
+		held := r.store.Inject(faultstore.Fault{Do: faultstore.Hold, Gate: gate, When: putsServer})
+		ctx, cancel := context.WithCancel(r.ctx)
+		left := make(chan error, 1)
+		go func() {
+			_, err := r.engine.Create(ctx, &tagsync.Wish{Name: "web", Project: "p", User: "u", Flavor: catalogue.Flavors[3], Image: catalogue.Images[0], Asked: r.asked()})
+			left <- err
+		}()
+		<-held
+		cancel()
+		if err := <-left; err == nil {
+			t.Error("who left was told")
+		}
+		return sync.OnceFunc(func() { close(gate) })
+	}
+	leave()()
+	testkit.Until(r, "the leader shows it", r.shown.Changed, func() bool { return r.engine.Servers().Len() == 1 }, func() any { return r.engine.Servers().Len() })
+	for s := range r.engine.Servers().All() {
+		r.until(s.ID, "is active and at rest", func(s *server.Server) bool { return s.Status() == server.Active && atRest(s) })
+	}
+	answer := leave()
+	t.Cleanup(answer)
+	stopped := make(chan struct{})
+	go func() { r.engine.Close(); close(stopped) }()
+	select {
+	case <-stopped:
+	case <-time.After(testkit.Patience()):
+		t.Error("the stop waits for a store that does not answer")
+	}
+	answer()
 }
