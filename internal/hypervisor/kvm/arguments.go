@@ -311,17 +311,27 @@ func seedArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error
 	if !with.seed {
 		return nil, nil
 	}
+	slot := with.slots[seedKey]
+	device := plugged(with, slot, map[string]any{"driver": "virtio-blk-pci", "serial": "seed"})
+	return medium("seed", behindTaps(spec, p, with), named(slot).set, device), nil
+}
+
+// behindTaps is the first descriptor behind those of taps.
+func behindTaps(spec *hypervisor.Spec, p params, with setup) int {
 	fd := firstDiskFD + len(spec.Disks) + len(bootFiles(p))
 	if with.bridges {
 		fd += len(spec.NICs)
 	}
-	slot := with.slots[seedKey]
-	set := named(slot).set
-	device := map[string]any{"driver": "virtio-blk-pci", "id": "seed", "drive": "seed-content", "serial": "seed"}
+	return fd
+}
+
+// medium are the arguments of an open file that the guest may read, by a device, and never write.
+func medium(name string, fd, set int, device map[string]any) []string {
+	device["id"], device["drive"] = name, name+"-content"
 	return []string{
 		"-add-fd", fmt.Sprintf("fd=%d,set=%d", fd, set),
-		"-blockdev", object(map[string]any{"driver": "file", "node-name": "seed-file", "filename": "/dev/fdset/" + strconv.Itoa(set), "read-only": true}),
-		"-blockdev", object(map[string]any{"driver": "raw", "node-name": "seed-content", "file": "seed-file", "read-only": true}),
-		"-device", object(plugged(with, slot, device)),
-	}, nil
+		"-blockdev", object(map[string]any{"driver": "file", "node-name": name + "-file", "filename": "/dev/fdset/" + strconv.Itoa(set), "read-only": true}),
+		"-blockdev", object(map[string]any{"driver": "raw", "node-name": name + "-content", "file": name + "-file", "read-only": true}),
+		"-device", object(device),
+	}
 }

@@ -1,7 +1,6 @@
 package kvm
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -23,25 +22,17 @@ func cdFiles(p params) (names []string) {
 
 // cdArguments are those of the drives, whose discs are the last files that are open. They are IDE's, as every system's installer knows them.
 func cdArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error) {
-	fd := firstDiskFD + len(spec.Disks) + len(bootFiles(p))
-	if with.bridges {
-		fd += len(spec.NICs)
-	}
+	fd := behindTaps(spec, p, with)
 	if with.seed {
 		fd++
 	}
 	var args []string
 	for n := range cdFiles(p) {
-		name, set := "cd"+strconv.Itoa(n), firstCDSet+n
-		device := map[string]any{"driver": "ide-cd", "id": name, "drive": name + "-content", "bus": "ide." + strconv.Itoa(n)}
+		device := map[string]any{"driver": "ide-cd", "bus": "ide." + strconv.Itoa(n)}
 		if n == 0 && p.text("boot_order") == "cdrom" && p.text("kernel_path") == "" {
 			device["bootindex"] = 1
 		}
-		args = append(args,
-			"-add-fd", fmt.Sprintf("fd=%d,set=%d", fd+n, set),
-			"-blockdev", object(map[string]any{"driver": "file", "node-name": name + "-file", "filename": "/dev/fdset/" + strconv.Itoa(set), "read-only": true}),
-			"-blockdev", object(map[string]any{"driver": "raw", "node-name": name + "-content", "file": name + "-file", "read-only": true}),
-			"-device", object(device))
+		args = append(args, medium("cd"+strconv.Itoa(n), fd+n, firstCDSet+n, device)...)
 	}
 	return args, nil
 }

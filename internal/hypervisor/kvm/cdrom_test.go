@@ -119,4 +119,12 @@ func TestDiscsThatAreNone(t *testing.T) {
 		}
 		n.is(d, hypervisor.Stopped)
 	}
+	secret := filepath.Join(t.TempDir(), "secret.iso")
+	if err := os.WriteFile(secret, disc(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec.Params = map[string]any{"kernel_path": "", "cdrom_image_path": secret}
+	if _, err := d.Start(t.Context(), spec); d.user != nil && (!fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "not everybody may read")) {
+		t.Errorf("a file that is the node's own: %v", err)
+	}
 }

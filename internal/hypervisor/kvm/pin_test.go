@@ -55,7 +55,7 @@ func TestAMachineIsPinned(t *testing.T) {
 		mask  string
 		least int // threads that are pinned
 		every bool
-	}{{"all", 0, false}, {strconv.Itoa(number), 2, true}, {"all:" + strconv.Itoa(number), 1, false}} {
+	}{{"all", 0, false}, {strconv.Itoa(number), 2, true}, {"all:" + strconv.Itoa(number), 1, false}, {strconv.Itoa(number) + ":all", 1, false}} {
 		spec.Params = map[string]any{"kernel_path": "", "cpu_mask": tc.mask}
 		n.start(d, spec)
 		threads, found := n.pinned(d), 0
