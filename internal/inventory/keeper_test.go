@@ -40,7 +40,7 @@ func open(t *testing.T, s store.Store, epoch int64) *Keeper {
 
 func setup(nodes ...string) Setup {
 	count := 0
-	return Setup{Name: "cluster.example", Nodes: nodes, Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless"},
+	return Setup{Name: "cluster.example", Nodes: nodes, Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless"}, VolumeGroup: "vg0",
 		Now: time.Unix(1, 0), NewUUID: func() string { count++; return fmt.Sprintf("uuid-%d", count) }}
 }
 
@@ -72,7 +72,7 @@ func TestBootstrapSurvives(t *testing.T) {
 	if c == nil || group == nil || first == nil || snap.NodeCount() != 2 {
 		t.Fatalf("after reopening: %v %v %v", c, group, first)
 	}
-	if c.Name != "cluster.example" || c.MasterNode != first.UUID || c.Hypervisor() != "fake" ||
+	if c.Name != "cluster.example" || c.MasterNode != first.UUID || c.Hypervisor() != "fake" || c.VolumeGroup != "vg0" ||
 		first.Group != group.UUID || !first.MasterCandidate || first.PrimaryIP != "127.0.0.1" {
 		t.Fatalf("cluster %+v, node %+v", c, first)
 	}

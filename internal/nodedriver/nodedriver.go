@@ -198,7 +198,7 @@ func openFake(_ context.Context, _ Settings, n Node) (hypervisor.Driver, error) 
 }
 
 func openKVM(ctx context.Context, s Settings, n Node) (hypervisor.Driver, error) {
-	pools, err := openPools(ctx, s, n)
+	pools, err := openPools(ctx, s, n, func(ctx context.Context, group string) (storage.Driver, error) { return lvm.Open(ctx, group) })
 	if err != nil {
 		return nil, err
 	}
@@ -208,9 +208,9 @@ func openKVM(ctx context.Context, s Settings, n Node) (hypervisor.Driver, error)
 }
 
 // openPools opens where the disks of a node are. A node with a volume group is known for the room of that, as in Ganeti.
-func openPools(ctx context.Context, s Settings, n Node) (pools storage.Pools, err error) {
+func openPools(ctx context.Context, s Settings, n Node, openGroup func(ctx context.Context, group string) (storage.Driver, error)) (pools storage.Pools, err error) {
 	if s.VolumeGroup != "" {
-		group, err := lvm.Open(ctx, s.VolumeGroup)
+		group, err := openGroup(ctx, s.VolumeGroup)
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,9 @@
 package nodedriver
 
 import (
+	"context"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/storage"
 	"github.com/drover-project/drover/internal/testkit"
 )
 
@@ -94,6 +97,42 @@ func TestParamsAreParameters(t *testing.T) {
 			if _, is := known[name]; !is {
 				t.Errorf("%s has no parameter %s", k.name, name)
 			}
+		}
+	}
+}
+
+// group is a volume group that has a size alone.
+type group struct{ storage.Driver }
+
+func (group) Template() string { return cluster.DiskPlain }
+func (group) Space(context.Context) (storage.Space, error) {
+	return storage.Space{Total: 7, Free: 5}, nil
+}
+
+// TestAVolumeGroup is asked for by its name. The node is then known for its room, files go on to be there beside it, and new clusters use both.
+func TestAVolumeGroup(t *testing.T) {
+	asked := ""
+	opens := func(_ context.Context, name string) (storage.Driver, error) {
+		asked = name
+		return group{}, nil
+	}
+	for _, tc := range []struct {
+		s         Settings
+		templates []string
+	}{{Settings{}, []string{"file"}}, {Settings{VolumeGroup: "vg0"}, []string{"file", "plain"}}} {
+		asked = ""
+		pools, err := openPools(t.Context(), tc.s, Node{Dir: t.TempDir()}, opens)
+		if err != nil || asked != tc.s.VolumeGroup || !slices.Equal(tc.s.Templates(), tc.templates) || len(pools) != len(tc.templates) {
+			t.Fatalf("%+v: %v, %v, %q, %v", tc.s, pools, err, asked, tc.s.Templates())
+		}
+		if total, _, err := pools.Space(t.Context()); err != nil || (total == 7) != (asked != "") {
+			t.Errorf("%+v: the node has %d MiB, %v", tc.s, total, err)
+		}
+		if made, _, err := pools.Ensure(t.Context(), "", "of before", 1); err != nil || !made {
+			t.Errorf("%+v: a disk for which nobody says a template: %v", tc.s, err)
+		}
+		if _, err := pools.Path(t.Context(), "file", "of before"); err != nil {
+			t.Errorf("%+v: it is no file: %v", tc.s, err)
 		}
 	}
 }

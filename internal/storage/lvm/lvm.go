@@ -84,7 +84,7 @@ func (d *Driver) tool(ctx context.Context, name string, args ...string) ([]byte,
 			return nil, fault.New(fault.Canceled, "%s was ended: %w", name, context.Cause(ctx))
 		}
 		said := strings.Join(strings.Fields(fault.Clip(complaint.String(), 500)), " ")
-		return nil, fault.New(fault.Environment, "%s failed: %s", name, cmp.Or(said, err.Error())).WithHint("the agent's user has to be root, and lvm2 installed")
+		return nil, fault.New(fault.Environment, "%s failed: %s", name, cmp.Or(said, err.Error())).WithHint("it takes root, and lvm2; vgs and lvs show what there is")
 	}
 	return out.Bytes(), nil
 }
@@ -154,7 +154,7 @@ func (v *volume) unwritten() (from int, left bool) {
 	return 0, false
 }
 
-// whole is the size in MiB on the group, and ready what of that a guest may see.
+// whole is its size on the group, in MiB.
 func (v *volume) whole() (size int, err error) {
 	bytes, err := strconv.ParseInt(v.Size, 10, 64)
 	if err != nil {
