@@ -60,7 +60,7 @@ func race(t *testing.T, seed uint64) string {
 // and other seeds are others.
 func TestASeedIsOneOrder(t *testing.T) {
 	if !order.Repeats {
-		t.Skip("only with the overlay (make simulate)")
+		t.Skip("only with the overlay (make simulate REPEAT=n)")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	race(t, 0) // what is made once is made
@@ -83,7 +83,7 @@ func TestASeedIsOneOrder(t *testing.T) {
 // histories of a seed alone.
 func TestAMapMoreIsNoOtherOrder(t *testing.T) {
 	if !order.Repeats {
-		t.Skip("only with the overlay (make simulate)")
+		t.Skip("only with the overlay (make simulate REPEAT=n)")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	walk := func(more bool) (keys []int) {
@@ -111,7 +111,7 @@ func TestAMapMoreIsNoOtherOrder(t *testing.T) {
 // which they came, wherever in memory they are.
 func TestContextsEndInOneOrder(t *testing.T) {
 	if !order.Repeats {
-		t.Skip("only with the overlay (make simulate)")
+		t.Skip("only with the overlay (make simulate REPEAT=n)")
 	}
 	const many = 50
 	ends := func(apart int) (ended []int) {
@@ -146,7 +146,7 @@ func TestContextsEndInOneOrder(t *testing.T) {
 // made, and not in that of their addresses.
 func TestASelectWaitsInOneOrder(t *testing.T) {
 	if !order.Repeats {
-		t.Skip("only with the overlay (make simulate)")
+		t.Skip("only with the overlay (make simulate REPEAT=n)")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	waits := func(seed uint64, falls bool) (first string) {

@@ -55,3 +55,17 @@ func (d driver) build(ctx context.Context, name string, changes []overlay.Edit) 
 	}
 	return program, nil
 }
+
+// testOrder tests what the order of a seed rests upon, by itself: those tests have nothing to say without the overlay.
+func (d driver) testOrder(ctx context.Context) error {
+	file, err := writeOverlay(ctx, filepath.Join(d.dir, "order"), nil)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-tags", "simulation", "-overlay", file, "./internal/sim/order")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fault.New(fault.Failed, "a seed is not one order: %w\n%s", err, out)
+	}
+	return nil
+}

@@ -11,6 +11,9 @@ import (
 // repeat lives through seeds in two processes each, in the second from the last one to the
 // first, and tells which are two histories.
 func (d driver) repeat(ctx context.Context, seeds, from uint64, shape string) error {
+	if err := d.testOrder(ctx); err != nil {
+		return err
+	}
 	program, err := d.build(ctx, "healthy", nil)
 	if err != nil {
 		return err
