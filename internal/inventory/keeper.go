@@ -224,7 +224,7 @@ func (k *Keeper) carryOut(batch []*update) []*update {
 		return nil
 	}
 	err := k.commit(tx, &state.Change{Inventory: next, Objects: objects(tx)})
-	if err != nil && !refused(err) {
+	if err != nil && !store.Refused(err) {
 		return k.lookUp(tx, accepted, err)
 	}
 	answerAll(accepted, err)

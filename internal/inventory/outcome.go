@@ -24,15 +24,6 @@ func pauses() backoff.Pauses {
 	return backoff.Pauses{First: 10 * time.Millisecond, Longest: longestPause}
 }
 
-// refused tells an error by which the store says that a transaction was not made.
-func refused(err error) bool {
-	switch fault.CodeOf(err) {
-	case fault.Invalid, fault.TooLarge, fault.Conflict, fault.Fenced:
-		return true
-	}
-	return false
-}
-
 // lookUp finds out what became of a transaction of which the store cannot say so,
 // and shows what there is. It answers the updates of the transaction if it was
 // made, and those that wait no longer; it returns those that are to be carried out
@@ -47,7 +38,7 @@ func (k *Keeper) lookUp(tx store.Tx, batch []*update, cause error) []*update {
 			return nil
 		case err == nil:
 			return batch
-		case refused(err): // another controller leads, and knows
+		case store.Refused(err): // another controller leads, and knows
 			answerAll(batch, unknown(cause))
 			return nil
 		}

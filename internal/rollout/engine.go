@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/audit"
+	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/library"
@@ -84,9 +85,10 @@ type Engine struct {
 	runs         map[int64]*run // of deployments that are under way
 	byJob        map[job.ID]origin
 
-	acts chan func()
-	stop context.CancelFunc
-	done chan struct{}
+	acts   chan func()
+	stop   context.CancelFunc
+	ending <-chan struct{} // closed when Close begins: nothing is looked up any more
+	done   chan struct{}
 }
 
 // place is a task on a node of an environment.
@@ -174,6 +176,7 @@ func (e *Engine) Run(q *queue.Queue) {
 	e.queue = q
 	var ctx context.Context
 	ctx, e.stop = context.WithCancel(context.Background())
+	e.ending = ctx.Done()
 	go e.drive(ctx)
 }
 
@@ -238,12 +241,40 @@ func (e *Engine) act(ctx context.Context, f func() error) error {
 
 // commit makes a transaction durable, with the events that tell of it. show takes over what it changed; it is called with
 // mu held, before the picture tells anybody that something changed: who is woken by it sees the change.
+//
+// What came of it is never guessed: when the store cannot say, it is written again until that is known, for nobody else writes what is in it.
+// Only the end of the engine leaves it unknown, as fault.Unavailable; whoever leads next reads what there is.
 func (e *Engine) commit(tx store.Tx, show func(), told ...audit.Event) error {
+	return e.commitUntil(e.ending, tx, show, told...)
+}
+
+// commitUntil is commit for who waits no longer than until over is closed.
+func (e *Engine) commitUntil(over <-chan struct{}, tx store.Tx, show func(), told ...audit.Event) error {
 	tx.Epoch = e.cfg.Epoch
 	change := &state.Change{}
 	for _, event := range told {
 		change.Events = append(change.Events, e.queue.Note(&tx, event))
 	}
+	for tries := 1; ; tries++ {
+		err := e.write(tx, show, change)
+		if err == nil || store.Refused(err) || fault.Is(err, fault.WrongState) { // damage is not mended by asking again
+			return err
+		}
+		select {
+		case <-time.After(pauses().After(tries)):
+		case <-over:
+			return fault.New(fault.Unavailable, "it is not known whether the change was stored: %w", err)
+		}
+	}
+}
+
+// pauses are those between tries to store what is to be stored.
+func pauses() backoff.Pauses {
+	return backoff.Pauses{First: 10 * time.Millisecond, Longest: time.Second}
+}
+
+// write hands a transaction to the store, and shows it once it is durable.
+func (e *Engine) write(tx store.Tx, show func(), change *state.Change) error {
 	durable := make(chan error, 1)
 	e.cfg.Store.Enqueue(tx, func(revision store.Revision, err error) {
 		if err == nil {
@@ -260,6 +291,27 @@ func (e *Engine) commit(tx store.Tx, show func(), told ...audit.Event) error {
 		e.cfg.Picture.Publish()
 	}
 	return err
+}
+
+// confirmTime is how long a client waits for a change while the store cannot say what came of it.
+const confirmTime = 30 * time.Second
+
+// patiently has what is kept changed by f, while nobody else changes anything, and waits for it. When the store does not answer it
+// waits no longer than confirmTime: f goes on, and those behind it wait for their turn.
+func (e *Engine) patiently(f func() error) error {
+	over := make(chan error, 1)
+	go func() {
+		e.changing.Lock()
+		defer e.changing.Unlock()
+		over <- f()
+	}()
+	select {
+	case err := <-over:
+		return err
+	case <-time.After(confirmTime):
+		return fault.New(fault.Unavailable, "the change was not confirmed in time").
+			WithHint("it may take effect when the store works again; look before you repeat it")
+	}
 }
 
 // put is the write of a value of our own, which cannot fail to encode.

@@ -112,9 +112,20 @@ func (e *Engine) PutEnvironment(name string, file course.File, graphs []string, 
 	if err != nil {
 		return nil, err
 	}
+	var kept *Kept
+	err = e.patiently(func() (err error) {
+		kept, err = e.putEnvironment(name, read, graphs, by)
+		return err
+	})
+	if err != nil {
+		return nil, err // and leave alone what may still be at work
+	}
+	return kept, nil
+}
+
+// putEnvironment stores what was read of an environment, for who holds the baton.
+func (e *Engine) putEnvironment(name string, read *environment.Environment, graphs []string, by By) (*Kept, error) {
 	kept := &Kept{Name: name, Nodes: len(read.Nodes), Warnings: told(read.Warnings)}
-	e.changing.Lock()
-	defer e.changing.Unlock()
 	now := e.cfg.Now().UnixNano()
 	x := &course.Environment{Name: name, Status: read.Status, Secrets: read.Secrets, Graphs: slices.Concat(read.Graphs, graphs), Created: now, Modified: now,
 		By: who(by), Trail: by.Trail, Generation: 1}
@@ -205,7 +216,7 @@ func (e *Engine) PutNode(environmentName, uid string, file course.File, host str
 			return nil, err
 		}
 	}
-	return &Kept{Name: uid, Nodes: 1, Warnings: told(warnings)}, e.changeNodes(environmentName, uid, by, func(x *course.Environment, parts *parts) error {
+	err = e.changeNodes(environmentName, uid, by, func(x *course.Environment, parts *parts) error {
 		node := course.Node{UID: uid, Roles: read.Tags, Part: parts.add(read.Part), Host: e.host(host, read.Part)}
 		if old := x.Node(uid); old != nil {
 			if node.Host == "" {
@@ -217,6 +228,7 @@ func (e *Engine) PutNode(environmentName, uid string, file course.File, host str
 		x.Nodes = append(x.Nodes, node)
 		return nil
 	})
+	return &Kept{Name: uid, Nodes: 1, Warnings: told(warnings)}, err
 }
 
 // DeleteNode takes a node out of an environment. What is remembered of its tasks stays.
@@ -232,23 +244,23 @@ func (e *Engine) DeleteNode(environmentName, uid string, by By) error {
 }
 
 func (e *Engine) changeNodes(name, uid string, by By, change func(*course.Environment, *parts) error) error {
-	e.changing.Lock()
-	defer e.changing.Unlock()
-	old, err := e.Environment(name)
-	if err != nil {
-		return err
-	}
-	x := *old
-	x.Nodes = slices.Clone(old.Nodes)
-	x.Generation++
-	x.Modified, x.By, x.Trail = e.cfg.Now().UnixNano(), who(by), by.Trail
-	parts := e.newParts()
-	if err := change(&x, parts); err != nil {
-		return err
-	}
-	done := audit.New(audit.EnvironmentPut, name, by)
-	done.Name = "node " + uid
-	return e.storeEnvironment(&x, parts, done)
+	return e.patiently(func() error {
+		old, err := e.Environment(name)
+		if err != nil {
+			return err
+		}
+		x := *old
+		x.Nodes = slices.Clone(old.Nodes)
+		x.Generation++
+		x.Modified, x.By, x.Trail = e.cfg.Now().UnixNano(), who(by), by.Trail
+		parts := e.newParts()
+		if err := change(&x, parts); err != nil {
+			return err
+		}
+		done := audit.New(audit.EnvironmentPut, name, by)
+		done.Name = "node " + uid
+		return e.storeEnvironment(&x, parts, done)
+	})
 }
 
 // deletedAtOnce is how many successes a transaction deletes at most: an environment may have tens of thousands.
@@ -257,8 +269,11 @@ const deletedAtOnce = 1000
 // DeleteEnvironment removes an environment with all that is known of successes in it, and at last itself: who is told that it
 // failed finds it there, and deletes it again. Its deployments stay as history.
 func (e *Engine) DeleteEnvironment(name string, by By) error {
-	e.changing.Lock()
-	defer e.changing.Unlock()
+	return e.patiently(func() error { return e.deleteEnvironment(name, by) })
+}
+
+// deleteEnvironment is DeleteEnvironment for who holds the baton.
+func (e *Engine) deleteEnvironment(name string, by By) error {
 	if _, err := e.Environment(name); err != nil {
 		return err
 	}
@@ -320,13 +335,14 @@ func (e *Engine) PutGraph(name string, files []course.File, by By) (*Kept, error
 		return nil, err
 	}
 	x.Tasks, x.Expressions = len(whole.Tasks), whole.Expressions
-	e.changing.Lock()
-	defer e.changing.Unlock()
-	if old, err := e.Graph(name); err == nil {
-		x.Generation = old.Generation + 1
-	}
-	tx := store.Tx{Put: []store.Put{put(KindGraph, name, x)}}
-	if err := e.commit(tx, func() { e.graphs[name] = x }, audit.New(audit.GraphPut, name, by)); err != nil {
+	err = e.patiently(func() error {
+		if old, err := e.Graph(name); err == nil {
+			x.Generation = old.Generation + 1
+		}
+		tx := store.Tx{Put: []store.Put{put(KindGraph, name, x)}}
+		return e.commit(tx, func() { e.graphs[name] = x }, audit.New(audit.GraphPut, name, by))
+	})
+	if err != nil {
 		return nil, err
 	}
 	return &Kept{Name: name, Tasks: x.Tasks, Warnings: told(append(whole.Warnings, graph.Dangling(whole)...))}, nil
@@ -334,8 +350,11 @@ func (e *Engine) PutGraph(name string, files []course.File, by By) (*Kept, error
 
 // DeleteGraph removes a graph that no environment uses.
 func (e *Engine) DeleteGraph(name string, by By) error {
-	e.changing.Lock()
-	defer e.changing.Unlock()
+	return e.patiently(func() error { return e.deleteGraph(name, by) })
+}
+
+// deleteGraph is DeleteGraph for who holds the baton.
+func (e *Engine) deleteGraph(name string, by By) error {
 	if _, err := e.Graph(name); err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 		return nil, nil, err
 	}
 	d.Chunks = len(pieces)
-	if err := e.storePlan(d, pieces); err != nil {
+	if err := e.patiently(func() error { return e.storePlan(d, pieces) }); err != nil {
 		return nil, nil, err
 	}
 	warnings := make([]string, len(p.Warnings))
@@ -85,10 +85,8 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 }
 
 // storePlan makes a plan durable, with the next number. What it was computed from may have changed meanwhile: then it is
-// refused when it is to be carried out.
+// refused when it is to be carried out. The caller holds the baton.
 func (e *Engine) storePlan(d *course.Deployment, pieces [][]byte) error {
-	e.changing.Lock()
-	defer e.changing.Unlock()
 	e.mu.Lock()
 	d.ID = e.latest + 1
 	e.mu.Unlock()

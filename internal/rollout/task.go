@@ -3,10 +3,8 @@ package rollout
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/drover-project/drover/internal/agent"
-	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
@@ -133,40 +131,25 @@ func (e *Engine) record(r *run, d *course.Deployment, step int32, id job.ID) *co
 }
 
 // remember makes the end of a task durable. With a success in earnest the state of the deployment becomes the old state
-// of the task on the node. When the store cannot say what became of that, it is written again until it can, or the term of the controller is
-// over (nil is never): it says the same, and nobody else writes it. A task whose success is stored is not run again.
+// of the task on the node. Where the store cannot say what became of that, it is looked up until the term of the controller is
+// over (nil is never). A task whose success is stored is not run again.
 func (e *Engine) remember(term context.Context, r *run, d *course.Deployment, x *course.Record) error {
 	var over <-chan struct{}
 	if term != nil {
 		over = term.Done()
 	}
-	for tries := 1; ; tries++ {
-		err := e.keepRecord(r, d, x)
-		if !fault.Is(err, fault.Unavailable) {
-			return err
-		}
-		select {
-		case <-time.After(pauses().After(tries)):
-		case <-over:
-			return err
-		}
-	}
+	return e.keepRecord(over, r, d, x)
 }
 
-// pauses are those between tries to store what is to be stored.
-func pauses() backoff.Pauses {
-	return backoff.Pauses{First: 10 * time.Millisecond, Longest: time.Second}
-}
-
-// keepRecord writes how a task ended, and shows it.
-func (e *Engine) keepRecord(r *run, d *course.Deployment, x *course.Record) error {
+// keepRecord writes how a task ended, and shows it; until over is closed it is found out whether it was.
+func (e *Engine) keepRecord(over <-chan struct{}, r *run, d *course.Deployment, x *course.Record) error {
 	tx := store.Tx{Put: []store.Put{put(KindRecord, x.Key(), x)}}
 	success := x.State == course.Ready && d.Mode == course.Earnest
 	if success {
 		s := course.Success{Environment: d.Environment, Task: x.Task, Node: x.Node, Deployment: d.ID}
 		tx.Put = append(tx.Put, put(KindSuccess, s.Key(), s))
 	}
-	return e.commit(tx, func() {
+	return e.commitUntil(over, tx, func() {
 		r.records[x.Step] = x
 		if success {
 			e.successes[place{d.Environment, x.Node, x.Task}] = d.ID

@@ -115,7 +115,7 @@ func TestWhatMovedOnIsTold(t *testing.T) {
 }
 
 // TestAnEnvironmentIsRemovedInPortions removes an environment in which very many tasks have succeeded, at first from a store that
-// fails in the midst of it. What it leaves is no old state of the next environment of that name.
+// takes no more in the midst of it. What it leaves is no old state of the next environment of that name.
 func TestAnEnvironmentIsRemovedInPortions(t *testing.T) {
 	r := web(t)
 	r.end(r.start(Wish{Environment: "prod"}))
@@ -140,8 +140,8 @@ func TestAnEnvironmentIsRemovedInPortions(t *testing.T) {
 		largest = max(largest, n)
 		return n > 0
 	}
-	struck := r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: ofSuccesses, Skip: 1})
-	r.refused(r.engine.DeleteEnvironment("prod", by), fault.Unavailable, "")
+	struck := r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: ofSuccesses, Skip: 1, Err: fault.New(fault.TooLarge, "no more of these")})
+	r.refused(r.engine.DeleteEnvironment("prod", by), fault.TooLarge, "")
 	select {
 	case <-struck:
 	default:

@@ -267,7 +267,11 @@ func (e *Engine) Reveal(ctx context.Context, name string, by By) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v, e.commit(store.Tx{}, func() {}, audit.New(audit.EnvironmentReveal, name, by))
+	err = e.patiently(func() error { return e.commit(store.Tx{}, func() {}, audit.New(audit.EnvironmentReveal, name, by)) })
+	if err != nil { // nobody sees secrets without its being told
+		return nil, err
+	}
+	return v, nil
 }
 
 // state returns the state of an environment, of which something is hidden.

@@ -188,6 +188,15 @@ func PresentFormat(ctx context.Context, s Store) (n int, at Revision, err error)
 	return n, o.Revision, err
 }
 
+// Refused tells an error by which a store says that it has not made a transaction, and will not make it: nothing is to be looked up.
+func Refused(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.Invalid, fault.TooLarge, fault.Conflict, fault.Fenced:
+		return true
+	}
+	return false
+}
+
 // Commit enqueues a transaction and waits for its outcome. When ctx ends first the outcome is
 // unknown, and the transaction may still commit.
 func Commit(ctx context.Context, s Store, tx Tx) (Revision, error) {
