@@ -100,6 +100,7 @@ func (g *engine) run(ctx context.Context) (json.RawMessage, error) {
 			return nil, err
 		case unsure(err):
 			g.env.Warnf("It is not known whether this was done: %s; nothing is taken back, what was done before is left as it is", s.Text)
+			g.tellLeft()
 			return nil, err
 		case g.work.Stays(g.at):
 			g.set(g.at.Done, g.failed(s))
@@ -108,6 +109,15 @@ func (g *engine) run(ctx context.Context) (json.RawMessage, error) {
 			g.cause = err
 			g.takeBack()
 			return nil, g.cause
+		}
+	}
+}
+
+// tellLeft tells what the steps that were done leave, should it turn out that the one behind them was not.
+func (g *engine) tellLeft() {
+	for _, s := range g.work.Steps[:g.at.Done] {
+		if s.Undo != nil && s.Undo.Left != "" {
+			g.env.Warnf("If it was not: %s", s.Undo.Left)
 		}
 	}
 }

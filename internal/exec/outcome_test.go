@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -77,9 +78,11 @@ func TestNothingIsUndoneUponAGuess(t *testing.T) {
 		with params
 		name string
 		warn string
+		left string // what the job says of what it leaves, should the change not have been made
 	}{
-		{"OP_INSTANCE_CREATE", creating(nil), "one", " - WARNING: It is not known whether this was done: add instance one to the inventory; nothing is taken back, what was done before is left as it is"},
-		{"OP_INSTANCE_RENAME", one(params{"new_name": "other"}), "other", " - WARNING: It is not known whether this was done: rename instance one to other; nothing is taken back, what was done before is left as it is"},
+		{"OP_INSTANCE_CREATE", creating(nil), "one", " - WARNING: It is not known whether this was done: add instance one to the inventory; nothing is taken back, what was done before is left as it is",
+			" - WARNING: If it was not: Node NODE still has what there is of the instance one (UUID) that was not created; next: drover node clear-orphans NODE UUID"},
+		{"OP_INSTANCE_RENAME", one(params{"new_name": "other"}), "other", " - WARNING: It is not known whether this was done: rename instance one to other; nothing is taken back, what was done before is left as it is", ""},
 	} {
 		r := newRig(t)
 		if test.id != "OP_INSTANCE_CREATE" {
@@ -103,8 +106,14 @@ func TestNothingIsUndoneUponAGuess(t *testing.T) {
 			t.Errorf("%s ends with %v", test.id, err)
 		}
 		r.logs(test.warn)
+		told := r.log
 		over.Store(true)
 		r.must("null", "OP_TAGS_SET", params{"kind": "cluster", "tags": []string{"works-again"}})
-		r.onItsNode(test.name)
+		there := r.onItsNode(test.name)
+		if test.left != "" {
+			node := r.keeper.Snapshot().Node(r.instance(test.name).PrimaryNode).Name
+			r.log = told
+			r.logs(strings.NewReplacer("NODE", node, "UUID", there.UUID).Replace(test.left))
+		}
 	}
 }

@@ -83,10 +83,10 @@ func fails(t *testing.T, r *world.Result) {
 
 // TestFound lives through the plans of what was found once, in several orders each.
 func TestFound(t *testing.T) {
-	const orders = 10
+	const orders = 5
 	files, err := filepath.Glob("testdata/found/*.json")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
 	}
 	o := world.Options{Dir: t.TempDir(), Keep: true, Reached: new(check.Reached)}
 	for _, name := range files {

@@ -87,6 +87,8 @@ func (t *term) acts(id job.ID, instance string) {
 	case j == nil || j.Final():
 	case t.writesAgain(): // its end is not stored yet, for the store failed
 		w.Reached.Add("a job acts upon the end of another that is not stored")
+	case !j.Ops[j.Next()].Stepwise: // whoever goes on with it looks the names up that it was given, which may mean something else by now
+		w.Reached.Add("a job acts before one of which nothing was kept goes on")
 	default:
 		w.verdict.Breakf(check.NoneBetween, "job %d acts on %s under epoch %d, and job %d had begun and is %s", id, instance, t.lease.Epoch, before, j.Status())
 	}
