@@ -109,7 +109,10 @@ type Hub struct {
 	mu    sync.Mutex
 	door  Door // nil while another controller leads
 	links map[string]*link
-	news  chan struct{} // closed when a link is there that was not
+	// opened is when the door was opened, and lost since when a node is away that was there since then.
+	opened time.Time
+	lost   map[string]time.Time
+	news   chan struct{} // closed when a link is there that was not, or one was lost
 	// greeting are connections whose other end is not known yet.
 	greeting map[net.Conn]struct{}
 	greets   sync.WaitGroup
@@ -117,14 +120,15 @@ type Hub struct {
 
 // NewHub returns a hub without connections, that is shut.
 func NewHub(log *slog.Logger) *Hub {
-	return &Hub{log: log, links: map[string]*link{}, greeting: map[net.Conn]struct{}{}, news: make(chan struct{})}
+	return &Hub{log: log, links: map[string]*link{}, lost: map[string]time.Time{}, greeting: map[net.Conn]struct{}{}, news: make(chan struct{})}
 }
 
 // Open takes agents in from now on, through a door.
 func (h *Hub) Open(d Door) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.door = d
+	h.door, h.opened = d, time.Now()
+	h.tell()
 }
 
 // present is the door; nil while the hub is shut.
@@ -261,8 +265,8 @@ func (h *Hub) add(d Door, node string, l *link) {
 		go old.Close() //nolint:errcheck // it is not needed any more
 	}
 	h.links[node] = l
-	close(h.news)
-	h.news = make(chan struct{})
+	delete(h.lost, node)
+	h.tell()
 	h.log.Info("an agent is connected", "node", node)
 	l.SetStateHook(func(c *http.ClientConn) {
 		if c.Err() != nil {
@@ -276,9 +280,46 @@ func (h *Hub) drop(node string, l *link) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.links[node] == l {
-		delete(h.links, node)
+		h.lose(node)
 		h.log.Warn("an agent is away", "node", node)
 	}
+}
+
+// lose notes that a node is away from now on. Who calls it holds mu.
+func (h *Hub) lose(node string) {
+	delete(h.links, node)
+	h.lost[node] = time.Now()
+	h.tell()
+}
+
+// tell tells who waits for news. Who calls it holds mu.
+func (h *Hub) tell() {
+	close(h.news)
+	h.news = make(chan struct{})
+}
+
+// News is closed when an agent comes, or is lost.
+func (h *Hub) News() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.news
+}
+
+// Away tells since when a node is away: since its agent was lost, or since agents are taken in if it has not come yet. No time is for one that is
+// there, and for all while nobody is taken in.
+func (h *Hub) Away(node string) (since time.Time, lost bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch l := h.links[node]; {
+	case h.door == nil || l != nil && l.Err() == nil:
+		return time.Time{}, false
+	case l != nil: // it is about to be noted
+		return time.Now(), true
+	}
+	if since, lost = h.lost[node]; !lost {
+		since = h.opened
+	}
+	return since, lost
 }
 
 // Conn waits for the link of a node, until ctx ends.
@@ -314,7 +355,7 @@ func (h *Hub) Keep(keeps func(node string, shown *x509.Certificate) bool) {
 	defer h.mu.Unlock()
 	for node, l := range h.links {
 		if !keeps(node, l.shown) {
-			delete(h.links, node)
+			h.lose(node)
 			go l.Close() //nolint:errcheck // nobody needs it
 			h.log.Warn("the link of an agent is ended: its certificate counts no more", "node", node)
 		}
@@ -331,7 +372,7 @@ func (h *Hub) Linked(node string) bool {
 func (h *Hub) Shut() {
 	h.mu.Lock()
 	links := h.links
-	h.links, h.door = map[string]*link{}, nil
+	h.links, h.lost, h.door = map[string]*link{}, map[string]time.Time{}, nil
 	h.mu.Unlock()
 	for _, l := range links {
 		_ = l.Close()

@@ -98,6 +98,33 @@ func overTLS(t *testing.T, a *agent.Agent) exec.Node {
 // TestOverTLS holds both ends to the suite, over a link whose both ends show certificates.
 func TestOverTLS(t *testing.T) { nodetest.Run(t, overTLS) }
 
+// TestWhoIsAway asks a hub since when nodes are away.
+func TestWhoIsAway(t *testing.T) {
+	ca := newHouse(t)
+	hub, l := ca.hub(slog.New(slog.DiscardHandler))
+	opened, lost := hub.Away("node1")
+	if opened.IsZero() || lost {
+		t.Errorf("one that has not come is away since %v, lost %v", opened, lost)
+	}
+	stop := dial(t, dialer("node1", l, ca.config("node1"), http.NotFoundHandler()))
+	news := hub.News()
+	for ; !hub.Linked("node1"); news = hub.News() {
+		<-news
+	}
+	if since, lost := hub.Away("node1"); !since.IsZero() || lost {
+		t.Errorf("one that is there is away since %v, lost %v", since, lost)
+	}
+	stop()
+	<-news
+	if since, lost := hub.Away("node1"); !since.After(opened) || !lost {
+		t.Errorf("one that went is away since %v, lost %v", since, lost)
+	}
+	hub.Shut()
+	if since, lost := hub.Away("node1"); !since.IsZero() || lost {
+		t.Errorf("a hub that is shut says of a node that it is away since %v, lost %v", since, lost)
+	}
+}
+
 // logged hands over what is logged, for tests that wait for it.
 type logged chan string
 

@@ -19,8 +19,10 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/joining"
 	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/schedule"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/format"
 )
@@ -223,27 +225,61 @@ func (c *controller) openDoor(ca *authority.Authority) {
 	})
 }
 
-// lookEvery is the pause between two looks at who is linked: with many agents it takes a millisecond, and the inventory changes with each job.
+// lookEvery is the pause between two looks at who is linked: with many agents it takes a millisecond, the inventory changes with each job, and at the
+// beginning of a term all agents come at once.
 const lookEvery = 100 * time.Millisecond
 
-// followNodes ends the links of agents whose node is gone, or was given to another.
-func (c *controller) followNodes(ctx context.Context, news <-chan struct{}) {
+// followNodes ends the links of agents whose node is gone, or was given to another, and has opcodes wait for nodes that are away.
+func (c *controller) followNodes(ctx context.Context, changed <-chan struct{}) {
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-news:
-		}
-		snap := c.keeper.Snapshot()
+		linked := c.agents.hub.News()
 		now := time.Now()
+		snap := c.keeper.Snapshot()
 		c.agents.hub.Keep(func(node string, shown *x509.Certificate) bool {
 			return joining.Admit(snap.NodeNamed(node), shown, now) == nil
 		})
+		away, patience := c.waitedFor(now)
+		c.queue.Await(away)
+		over := time.NewTimer(patience)
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-linked:
+		case <-over.C:
+		}
+		over.Stop()
 		select {
 		case <-ctx.Done():
 		case <-time.After(lookEvery):
 		}
 	}
+}
+
+// waitedFor are the nodes whose agents are waited for, by UUID: those that have joined, do not follow this controller, and have not been away for
+// too long. Patience is until when that is so.
+func (c *controller) waitedFor(now time.Time) (away map[string]*schedule.Absence, patience time.Duration) {
+	away, patience = map[string]*schedule.Absence{}, agentwire.Away
+	for n := range c.keeper.Snapshot().Nodes() {
+		if n.Agent == nil || n.Agent.Serial == "" || n.Offline {
+			continue
+		}
+		since, lost, is := c.awaySince(n.Name)
+		left := agentwire.Away - now.Sub(since)
+		if is && left > 0 {
+			away[n.UUID] = &schedule.Absence{Node: n.Name, UUID: n.UUID, Since: job.At(since), Lost: lost}
+			patience = min(patience, left)
+		}
+	}
+	return away, patience
+}
+
+// awaySince tells since when the agent of a node is away, if it is. Before agents are taken in that is since the term began.
+func (c *controller) awaySince(node string) (since time.Time, lost, is bool) {
+	if since, lost = c.agents.hub.Away(node); since.IsZero() && !c.agents.hub.Linked(node) {
+		since = c.begun
+	}
+	return since, lost, !since.IsZero()
 }
 
 // awayAt is a node that is elsewhere; nil if there is none of that name, or it lives in the controller's process.
@@ -281,6 +317,10 @@ func (c *controller) elsewhere(node string) (away *agentwire.Client, is bool, er
 		return nil, true, fault.New(fault.Unavailable, "node %s has no agent yet", node).WithHint("an agent joins with a token: drover node token %s", node)
 	}
 	a := c.agents
+	if since, _, is := c.awaySince(node); is && time.Since(since) > agentwire.Away {
+		return nil, true, fault.New(fault.Unavailable, "node %s is away: its agent has not been connected for %s", node, time.Since(since).Round(time.Second)).
+			WithHint("see whether its agent runs and reaches the controller")
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if away = a.clients[node]; away == nil {

@@ -82,10 +82,18 @@ func (l *transcript) has(text string) bool { return l.times(text) > 0 }
 // runAgent has an agent join, and runs it until what is returned is called.
 func runAgent(t *testing.T, token joining.Token) (log *transcript, stop func()) {
 	t.Helper()
+	return runAgentAt(t, agentd.Options{Data: t.TempDir()}, &token)
+}
+
+// runAgentAt is runAgent with options; without a token the agent has joined already.
+func runAgentAt(t *testing.T, o agentd.Options, token *joining.Token) (log *transcript, stop func()) {
+	t.Helper()
 	log = &transcript{}
-	o := agentd.Options{Data: t.TempDir(), Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	if err := agentd.Join(t.Context(), o, token); err != nil {
-		t.Fatal(err)
+	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if token != nil {
+		if err := agentd.Join(t.Context(), o, *token); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -198,6 +198,10 @@ func (c *controller) openEngines(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	c.querier.Queue = c.queue
+	if c.agents.taken { // nothing begins on a node before its agent follows this controller
+		away, _ := c.waitedFor(c.begun)
+		c.queue.Await(away)
+	}
 	return nil
 }
 

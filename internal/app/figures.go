@@ -132,12 +132,12 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		tell(jobsDesc, float64(shown.Jobs.CountIn(s)), string(s))
 	}
 	census := c.queue.Census()
-	for what, n := range map[string]int{"filter": census.Held, "depend": census.Dependency, "bucket": census.Bucket, "slot": census.Slot, "lock": census.Lock} {
+	for what, n := range map[string]int{"filter": census.Held, "depend": census.Dependency, "node": census.Node, "bucket": census.Bucket, "slot": census.Slot, "lock": census.Lock} {
 		tell(waitingDesc, float64(n), what)
 	}
 	held := map[string]int{}
 	for j := range shown.Jobs.Unfinished() {
-		if j.Hold != nil {
+		if j.Hold != nil && j.Hold.Rule != "" {
 			held[j.Hold.Rule]++
 		}
 	}

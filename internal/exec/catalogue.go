@@ -27,19 +27,19 @@ func All(source Source, names Names) Catalogue {
 func namingExecutors(names Names) Catalogue {
 	names.places = newPlaces()
 	return Catalogue{
-		"OP_INSTANCE_CREATE": {Locks: createLocks, Prepare: names.create, Why: createsOnce},
-		"OP_INSTANCE_RENAME": {Locks: renameLocks, Prepare: names.rename, Why: removesOnce},
+		"OP_INSTANCE_CREATE": {Locks: createLocks, Asks: true, Prepare: names.create, Why: createsOnce},
+		"OP_INSTANCE_RENAME": {Locks: renameLocks, Asks: true, Prepare: names.rename, Why: removesOnce},
 	}
 }
 
 var instanceExecutors = Catalogue{
-	"OP_INSTANCE_REMOVE":     {Locks: ownInstance, Prepare: instanceRemove, Why: removesOnce},
-	"OP_INSTANCE_STARTUP":    {Locks: ownInstance, Prepare: startup, Resumable: true, Why: setsAState},
-	"OP_INSTANCE_SHUTDOWN":   {Locks: ownInstance, Prepare: shutdown, Resumable: true, Why: setsAState},
-	"OP_INSTANCE_REBOOT":     {Locks: ownInstance, Prepare: reboot, Resumable: true, Why: "it ends with the instance running; at worst the guest restarts twice"},
-	"OP_INSTANCE_REINSTALL":  {Locks: reinstallLocks, Prepare: reinstall, Resumable: true, Why: "it installs from the beginning"},
-	"OP_INSTANCE_SET_PARAMS": {Locks: ownInstance, Prepare: instanceModify, Why: listsOnce},
-	"OP_INSTANCE_GROW_DISK":  {Locks: ownInstance, Prepare: growDisk, Why: "a second run would grow the disk again"},
+	"OP_INSTANCE_REMOVE":     {Locks: ownInstance, Asks: true, Prepare: instanceRemove, Why: removesOnce},
+	"OP_INSTANCE_STARTUP":    {Locks: ownInstance, Asks: true, Prepare: startup, Resumable: true, Why: setsAState},
+	"OP_INSTANCE_SHUTDOWN":   {Locks: ownInstance, Asks: true, Prepare: shutdown, Resumable: true, Why: setsAState},
+	"OP_INSTANCE_REBOOT":     {Locks: ownInstance, Asks: true, Prepare: reboot, Resumable: true, Why: "it ends with the instance running; at worst the guest restarts twice"},
+	"OP_INSTANCE_REINSTALL":  {Locks: reinstallLocks, Asks: true, Prepare: reinstall, Resumable: true, Why: "it installs from the beginning"},
+	"OP_INSTANCE_SET_PARAMS": {Locks: ownInstance, Asks: true, Prepare: instanceModify, Why: listsOnce},
+	"OP_INSTANCE_GROW_DISK":  {Locks: ownInstance, Asks: true, Prepare: growDisk, Why: "a second run would grow the disk again"},
 	"OP_INSTANCE_QUERY_DATA": {Prepare: instanceQueryData, Resumable: true, Why: asksOnly},
 	"OP_INSTANCE_CONSOLE":    {Prepare: console, Resumable: true, Why: asksOnly},
 }
@@ -56,7 +56,7 @@ var clusterExecutors = Catalogue{
 	"OP_NODE_ADD":              {Locks: exclusiveCluster, Prepare: nodeAdd, Why: createsOnce},
 	"OP_NODE_REMOVE":           {Locks: exclusiveCluster, Prepare: nodeRemove, Why: removesOnce},
 	"OP_NODE_ORPHANS":          {Prepare: nodeOrphans, Resumable: true, Why: asksOnly},
-	"OP_NODE_CLEAR_ORPHANS":    {Locks: OnNode("node"), Prepare: nodeClearOrphans, Resumable: true, Why: setsAState},
+	"OP_NODE_CLEAR_ORPHANS":    {Locks: OnNode("node"), Asks: true, Prepare: nodeClearOrphans, Resumable: true, Why: setsAState},
 	"OP_NODE_SET_PARAMS":       {Locks: OnNode("node"), Prepare: nodeModify, Resumable: true, Why: setsAState},
 }
 
@@ -86,7 +86,7 @@ var tagAndTestExecutors = Catalogue{
 	"OP_TAGS_SET":    {Locks: tagLocks, Prepare: tagsSet, Resumable: true, Why: setsAState},
 	"OP_TAGS_DEL":    {Locks: tagLocks, Prepare: tagsDel, Why: removesOnce},
 
-	"OP_TEST_DELAY":  {Locks: delayLocks, Prepare: testDelay, Resumable: true, Why: waitsOn},
+	"OP_TEST_DELAY":  {Locks: delayLocks, Asks: true, Prepare: testDelay, Resumable: true, Why: waitsOn},
 	"OP_TEST_DUMMY":  {Prepare: testDummy, Why: submitsOnce},
 	"OP_TEST_JQUEUE": {Prepare: testJobQueue, Resumable: true, Why: asksOnly},
 }

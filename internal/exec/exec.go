@@ -49,6 +49,8 @@ type Executor struct {
 	// Locks tells what the opcode needs to hold before Prepare. Every opcode
 	// shares the cluster lock besides, unless it asks for it itself.
 	Locks func(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error)
+	// Asks says that the opcode has nodes do something, or tell: those whose locks it asks for. Others change the inventory alone.
+	Asks bool
 	// Prepare checks everything that can be known before and returns the work.
 	Prepare func(ctx context.Context, env *Env) (Plan, error)
 	// Resumable opcodes may be run again from the beginning after the
@@ -222,6 +224,25 @@ func (c Catalogue) Locks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Reques
 		return nil, err
 	}
 	return append(request, shareCluster...), nil
+}
+
+// Nodes returns with which nodes an opcode works, by UUID, as far as that can be told before it begins: those that it has do something, and
+// whose locks it asks for by name.
+func (c Catalogue) Nodes(op *opcode.Opcode, snap *cluster.Snapshot) (uuids []string) {
+	x := c[op.ID]
+	if !x.Asks || x.Locks == nil {
+		return nil
+	}
+	request, err := x.Locks(op, snap)
+	if err != nil {
+		return nil // it will be told
+	}
+	for _, w := range request {
+		if w.Name.Level == lock.Node && w.Name.Item != lock.All {
+			uuids = append(uuids, w.Name.Item)
+		}
+	}
+	return uuids
 }
 
 // Resumable reports whether an opcode may be run again after the controller

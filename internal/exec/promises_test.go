@@ -107,3 +107,33 @@ func TestOrdersOfAnOpcodeAreTold(t *testing.T) {
 		}
 	}
 }
+
+// TestWithWhichNodesOpcodesWork: those that change the inventory alone work with none, whatever they lock, so that nobody waits for a node to be told
+// that it is offline.
+func TestWithWhichNodesOpcodesWork(t *testing.T) {
+	r := newRig(t, "node1", "node2", "node3")
+	r.create("one", false)
+	r.mirror("one", "node2")
+	snap := r.keeper.Snapshot()
+	for _, c := range []struct {
+		op   string
+		args params
+		want []string
+	}{
+		{"OP_INSTANCE_STARTUP", one(nil), []string{"node1", "node2"}},
+		{"OP_INSTANCE_STARTUP", params{"instance_name": "nobody"}, nil},
+		{"OP_NODE_CLEAR_ORPHANS", params{"node_name": "node2", "uuids": []string{"x"}}, []string{"node2"}},
+		{"OP_NODE_SET_PARAMS", params{"node_name": "node2", "offline": true}, nil},
+		{"OP_TAGS_SET", params{"kind": "node", "name": "node2", "tags": []string{"x"}}, nil},
+		{"OP_CLUSTER_VERIFY_CONFIG", nil, nil},
+		{"OP_TEST_DELAY", params{"duration": 1, "on_nodes": []string{"node3"}, "on_master": false, "no_locks": false}, []string{"node3"}},
+	} {
+		var got []string
+		for _, uuid := range r.all.Nodes(r.opcode(c.op, c.args), snap) {
+			got = append(got, snap.Node(uuid).Name)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s %v works with %v, want %v", c.op, c.args, got, c.want)
+		}
+	}
+}

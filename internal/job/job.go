@@ -99,8 +99,8 @@ type Job struct {
 	Waits []*Span
 	// Archived is set on jobs that were read from the archive.
 	Archived bool
-	// Hold says which rule keeps the job from going on; nil when none does. It
-	// follows from the rules and is not stored with the job.
+	// Hold says which rule or node keeps the job from going on; nil when none does. It
+	// follows from what is, and is not stored with the job.
 	Hold *Hold
 	// whole: the job was read from a store that had it in one object, though it
 	// has other parts by now; see Parts.
@@ -109,11 +109,15 @@ type Job struct {
 	brief *Brief
 }
 
-// Hold says by which filter rule a job is held, and since when.
+// Hold says by what a job is held, and since when: a filter rule, or a node that has to come.
 type Hold struct {
-	Rule  string // UUID of the filter rule
+	Rule  string // UUID of the filter rule, or empty
+	Node  string // the node's name, or empty
 	Since Time
 }
+
+// By tells whether it is the same that holds the job.
+func (h *Hold) By(other Hold) bool { return h.Rule == other.Rule && h.Node == other.Node }
 
 // Op is one opcode of a job with its fate.
 type Op struct {

@@ -16,7 +16,7 @@ type Span struct {
 	To   Time `json:"to,omitempty"`
 	// Opcode is the place of the opcode that it is about.
 	Opcode int `json:"opcode"`
-	// On is what was in the way: the UUID of a rule, or the name of a limit or of a
+	// On is what was in the way: the UUID of a rule, or the name of a node, of a limit or of a
 	// lock. Jobs are those that were: the ones it depends on, or that had the
 	// lock; of many the first few.
 	On   string `json:"on,omitempty"`
@@ -35,6 +35,7 @@ type SpanKind string
 const (
 	HeldByRule        SpanKind = "rule"
 	WaitForDependency SpanKind = "dependency"
+	WaitForNode       SpanKind = "node" // its agent
 	WaitForLimit      SpanKind = "limit"
 	WaitForLock       SpanKind = "lock"
 	Restart           SpanKind = "restart"  // of the controller

@@ -21,7 +21,7 @@ var table = []Figure{
 	{
 		Name: "drover_jobs_waiting", Kind: Gauge, Unit: "jobs", Labels: []string{"for"},
 		Help:   "Jobs that have not ended and do not run, by what they wait for.",
-		Advice: "`filter`: a rule (`drover filter stats`); `depend`: another job; `bucket`: a place under a rule's limit; `slot`: raise `max_running_jobs`, or wait; `lock`: `drover lock list`. `drover top holds` shows all of it.",
+		Advice: "`filter`: a rule (`drover filter stats`); `depend`: another job; `node`: the agent of a node, which is away; `bucket`: a place under a rule's limit; `slot`: raise `max_running_jobs`, or wait; `lock`: `drover lock list`. `drover top holds` shows all of it.",
 	},
 	{
 		Name: "drover_held_jobs", Kind: Gauge, Unit: "jobs", Labels: []string{"rule"},

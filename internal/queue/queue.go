@@ -34,6 +34,7 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue/machine"
+	"github.com/drover-project/drover/internal/schedule"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/format"
 )
@@ -90,6 +91,8 @@ type Queue struct {
 	// world is the inventory that the machine knows, and stepwise what it knows of the format.
 	world    *cluster.Snapshot
 	stepwise bool
+	// away are the nodes that opcodes wait for.
+	away map[string]*schedule.Absence
 	// works are the steps of opcodes that run, as they are stored, by the ids of their records; found is what the
 	// controller before kept of those that go on.
 	works map[string][]byte
@@ -268,7 +271,7 @@ func (q *Queue) lookAround(w *work) {
 
 // worldOf is what the inventory means for the machine.
 func (q *Queue) worldOf(snap *cluster.Snapshot) machine.World {
-	w := machine.World{Stepwise: q.stepwise, LockName: snap.LockName, Locks: func(op *opcode.Opcode) lock.Request {
+	w := machine.World{Stepwise: q.stepwise, LockName: snap.LockName, Away: q.away, Nodes: func(op *opcode.Opcode) []string { return q.cfg.Executors.Nodes(op, snap) }, Locks: func(op *opcode.Opcode) lock.Request {
 		request, err := q.cfg.Executors.Locks(op, snap)
 		if err != nil {
 			return nil
@@ -279,6 +282,18 @@ func (q *Queue) worldOf(snap *cluster.Snapshot) machine.World {
 		w.MaxRunning = int(c.MaxRunningJobs)
 	}
 	return w
+}
+
+// Await has opcodes that work with certain nodes, by UUID, wait for their agents, in no slot and without locks, until it is called again
+// without them. Nobody changes what is handed over.
+func (q *Queue) Await(away map[string]*schedule.Absence) {
+	q.update(func(w *work) {
+		if len(away) == 0 && len(q.away) == 0 {
+			return
+		}
+		q.away = away
+		q.apply(w, q.worldOf(q.world))
+	})
 }
 
 // keepsSteps reports whether what opcodes do is kept: programs of before a format would not know what to do with it.

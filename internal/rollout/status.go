@@ -76,7 +76,7 @@ func withJob(t *course.Task, now *state.State, id job.ID) {
 	if j == nil {
 		return
 	}
-	if j.Hold != nil {
+	if j.Hold != nil && j.Hold.Rule != "" {
 		t.Held = j.Hold.Rule
 		for _, r := range now.Rules {
 			if r.UUID == t.Held {

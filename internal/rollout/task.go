@@ -15,7 +15,7 @@ import (
 // Executors are those of the opcodes of deployments.
 func (e *Engine) Executors() exec.Catalogue {
 	return exec.Catalogue{"OP_DEPLOY_TASK": {
-		Locks: exec.OnNode("node"), Prepare: e.prepare, Resumable: true,
+		Locks: exec.OnNode("node"), Asks: true, Prepare: e.prepare, Resumable: true,
 		Why: "what was recorded is not done again, and the node knows commands that it has begun",
 	}}
 }

@@ -5,7 +5,7 @@
 //
 // Invariants:
 //   - The order of the questions is fixed: ended, cancel, rules, dependencies,
-//     buckets, slots. Locks come last and are the queue's business, so a job
+//     nodes, buckets, slots. Locks come last and are the queue's business, so a job
 //     that waits for a lock takes no slot.
 //   - A job counts in a bucket only while an opcode of it is in flight, so a
 //     held job starves nobody.
@@ -38,6 +38,8 @@ const (
 	Hold Step = "hold"
 	// WaitDependency: another job has to end first.
 	WaitDependency Step = "wait-dependency"
+	// WaitNode: the agent of a node that the next opcode works with has to come.
+	WaitNode Step = "wait-node"
 	// WaitBucket: as many jobs as allowed run in a bucket of this job.
 	WaitBucket Step = "wait-bucket"
 	// WaitSlot: as many jobs as allowed run in the cluster.
@@ -72,6 +74,24 @@ func (b Bucket) String() string {
 	return fmt.Sprintf("ad-hoc limit rate-limit:%d:%s", b.Limit, b.Label)
 }
 
+// Absence is that of a node that is waited for: its agent is not connected. It lasts until the agent comes, or has been waited for long enough.
+type Absence struct {
+	Node string `json:"node"`
+	UUID string `json:"uuid"`
+	// Since is when the agent was lost, or when this controller began to lead.
+	Since job.Time `json:"since"`
+	// Lost says that the agent has followed this controller before; else it may not know yet who leads.
+	Lost bool `json:"lost"`
+}
+
+// String says what keeps work from the node, for as long as it is away.
+func (a *Absence) String() string {
+	if a.Lost {
+		return "node " + a.Node + ", which is away"
+	}
+	return "node " + a.Node + ", which does not follow this controller yet"
+}
+
 // Buckets returns the buckets of a job: that of the rule which applies to it,
 // then the ad-hoc ones of its reason trails.
 func Buckets(d jobfilter.Decision, adhoc []reason.Bucket) []Bucket {
@@ -104,6 +124,8 @@ type Facts struct {
 	Rule jobfilter.Decision
 	// Depend gives the status of another job and whether it exists.
 	Depend func(job.ID) (job.Status, bool)
+	// Away is a node that the next opcode works with and that is waited for; nil for none.
+	Away *Absence
 	// Buckets are those of the job; InFlight counts the jobs in one.
 	Buckets  []Bucket
 	InFlight func(Bucket) int
@@ -120,6 +142,8 @@ type Verdict struct {
 	Rule *jobfilter.Rule
 	// On are the jobs that have to end first, with WaitDependency.
 	On []job.ID
+	// Away is the node that has to come, with WaitNode.
+	Away *Absence
 	// Bucket is the full one, with WaitBucket.
 	Bucket Bucket
 	// Err is what the next opcode fails with, with Fail.
@@ -137,7 +161,7 @@ func Next(j *job.Job, f Facts) Verdict {
 	if j.CancelReason != "" {
 		return Verdict{Step: Cancel, Why: j.CancelReason}
 	}
-	for _, decide := range []func(*job.Job, Facts) (Verdict, bool){byRule, byDependency, byBucket, bySlot} {
+	for _, decide := range []func(*job.Job, Facts) (Verdict, bool){byRule, byDependency, byNode, byBucket, bySlot} {
 		if v, decided := decide(j, f); decided {
 			return v
 		}
@@ -176,6 +200,13 @@ func byDependency(j *job.Job, f Facts) (Verdict, bool) {
 		}
 	}
 	return Verdict{}, false
+}
+
+func byNode(_ *job.Job, f Facts) (Verdict, bool) {
+	if f.Away == nil {
+		return Verdict{}, false
+	}
+	return Verdict{Step: WaitNode, Away: f.Away, Why: "waits for " + f.Away.String()}, true
 }
 
 func byBucket(_ *job.Job, f Facts) (Verdict, bool) {

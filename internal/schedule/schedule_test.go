@@ -41,6 +41,7 @@ type world struct {
 	statuses map[job.ID]job.Status
 	inFlight int // in every bucket
 	slots    int
+	away     *schedule.Absence
 }
 
 func (w world) next(j *job.Job) schedule.Verdict {
@@ -50,6 +51,7 @@ func (w world) next(j *job.Job) schedule.Verdict {
 		Buckets:   schedule.Buckets(w.rule, schedule.AdHoc(j)),
 		InFlight:  func(schedule.Bucket) int { return w.inFlight },
 		SlotsFree: w.slots,
+		Away:      w.away,
 	})
 }
 
@@ -89,6 +91,10 @@ func TestNext(t *testing.T) {
 		"canceled is fine":   {newJob("", on("canceled")), world{statuses: seven(job.Canceled), slots: 1}, schedule.Run, ""},
 		"rule before it":     {newJob("", on()), world{rule: decision(jobfilter.Pause, 0), statuses: seven(job.Running), slots: 1}, schedule.Hold, ""},
 		"it before bucket":   {newJob("rate-limit:1:x", on()), world{statuses: seven(job.Running), inFlight: 1, slots: 1}, schedule.WaitDependency, ""},
+		"node away":          {plain, world{slots: 1, away: &schedule.Absence{Node: "n1", Lost: true}}, schedule.WaitNode, "waits for node n1, which is away"},
+		"node not come":      {plain, world{slots: 1, away: &schedule.Absence{Node: "n1"}}, schedule.WaitNode, "waits for node n1, which does not follow this controller yet"},
+		"node before bucket": {newJob("rate-limit:1:x"), world{inFlight: 1, slots: 1, away: &schedule.Absence{Node: "n1"}}, schedule.WaitNode, ""},
+		"it before node":     {newJob("", on()), world{statuses: seven(job.Running), slots: 1, away: &schedule.Absence{Node: "n1"}}, schedule.WaitDependency, ""},
 		"bucket before slot": {newJob("rate-limit:1:x"), world{inFlight: 1}, schedule.WaitBucket, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 // stepColours show at a glance how a job stands.
 var stepColours = map[schedule.Step]string{
 	schedule.Run: shell.Green, schedule.InFlight: shell.Green, schedule.Ended: shell.Bold, schedule.Cancel: shell.Red, schedule.Fail: shell.Red,
-	schedule.Hold: shell.Yellow, schedule.WaitDependency: shell.Yellow, schedule.WaitBucket: shell.Yellow, schedule.WaitSlot: shell.Yellow,
+	schedule.Hold: shell.Yellow, schedule.WaitDependency: shell.Yellow, schedule.WaitNode: shell.Yellow, schedule.WaitBucket: shell.Yellow, schedule.WaitSlot: shell.Yellow,
 }
 
 // outcomeColours do so for rules.
@@ -69,6 +69,9 @@ func briefly(sh *shell.Shell, b *strings.Builder, x *machine.Explanation) {
 	fmt.Fprintf(b, "%s\n", sh.Paint(stepColours[x.Step], why))
 	if x.Held != nil {
 		fmt.Fprintf(b, "held since %s, for %s\n", shell.Moment(x.Held.Since), sh.Since(x.Held.Since))
+	}
+	if a := x.Away; a != nil {
+		fmt.Fprintf(b, "node %s is not connected since %s, for %s\n", a.Node, shell.Moment(a.Since), sh.Since(a.Since))
 	}
 	if e := x.Expected; e != nil {
 		fmt.Fprintf(b, "likely to go on: %s\n", sh.Expected(e))

@@ -11,7 +11,7 @@ import (
 
 // spanWords begin the lines of a timeline.
 var spanWords = map[job.SpanKind]string{
-	job.HeldByRule: "held", job.WaitForDependency: "waited", job.WaitForLimit: "waited", job.WaitForLock: "waited",
+	job.HeldByRule: "held", job.WaitForDependency: "waited", job.WaitForNode: "waited", job.WaitForLimit: "waited", job.WaitForLock: "waited",
 	job.WaitForSlot: "waited", job.Ran: "ran", job.TookStep: "step",
 }
 

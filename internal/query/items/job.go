@@ -302,14 +302,14 @@ func jobNewFields() []query.Field[jobRow] {
 			Get: ofJob(func(j *job.Job) query.Cell { return truth(j.DryRun()) })},
 		{Def: def("held_by", "Held_by", query.KindText, "UUID of the filter rule that keeps the job from going on"), From: query.InMemory, Led: true,
 			Get: ofJob(func(j *job.Job) query.Cell {
-				if j.Hold == nil {
+				if j.Hold == nil || j.Hold.Rule == "" {
 					return query.Cell{Status: query.Unavail}
 				}
 				return text(j.Hold.Rule)
 			})},
 		{Def: def("held_since", "Held_since", query.KindOther, "Since when a filter rule holds the job, in seconds and microseconds"), From: query.InMemory, Led: true, Mode: query.ModeSeconds,
 			Get: ofJob(func(j *job.Job) query.Cell {
-				if j.Hold == nil {
+				if j.Hold == nil || j.Hold.Rule == "" {
 					return query.Cell{Status: query.Unavail}
 				}
 				return moment(j.Hold.Since)

@@ -110,7 +110,7 @@ func tagLifeFields() []query.Field[serverTag] {
 			return known(int64(r.job()))
 		}},
 		{Def: def("held_by", "HeldBy", query.KindText, "UUID of the filter rule that holds that job"), Mutual: true, Get: func(v *query.View, r serverTag) query.Cell {
-			if h := r.hold(v); h != nil {
+			if h := r.hold(v); h != nil && h.Rule != "" {
 				return text(h.Rule)
 			}
 			return query.Cell{Status: query.Unavail}

@@ -44,7 +44,7 @@ func waiting(v *query.View) map[job.ID]wait {
 	return m.waits
 }
 
-// waitsOf asks in the order of the queue: rules, dependencies, buckets, slots; and
+// waitsOf asks in the order of the queue: rules, dependencies, nodes, buckets, slots; and
 // locks of what has begun.
 func waitsOf(v *query.View) map[job.ID]wait {
 	if v.JobTable == nil {
@@ -111,6 +111,9 @@ func (q *lines) waitOf(j *job.Job) (wait, bool) {
 		return forSlot[1], q.full
 	case j.CancelReason != "":
 		return wait{}, false
+	case j.Hold != nil && j.Hold.Node != "":
+		node := "node " + j.Hold.Node
+		return wait{step: schedule.WaitNode, why: node, on: []string{node}}, true
 	case j.Hold != nil:
 		return q.heldBy(j.Hold.Rule), true
 	}
@@ -235,11 +238,11 @@ func jobWaitFields() []query.Field[jobRow] {
 	since := field("waits_since", "Waits_since", query.KindOther, "Since when that keeps it from going on, in seconds and microseconds", waitsSince)
 	since.Mode = query.ModeSeconds
 	return []query.Field[jobRow]{
-		{Def: def("step", "Step", query.KindText, "What becomes of the job next, in the words of its explanation: hold, wait-dependency, wait-bucket, wait-slot, in-flight, cancel, run or ended"),
+		{Def: def("step", "Step", query.KindText, "What becomes of the job next, in the words of its explanation: hold, wait-dependency, wait-node, wait-bucket, wait-slot, in-flight, cancel, run or ended"),
 			From: query.InMemory, Mutual: true, Get: jobStep},
-		field("wait_reason", "Wait_reason", query.KindText, "What keeps a job from going on: a filter rule, another job, a full limit, a lock, or that there is no slot",
+		field("wait_reason", "Wait_reason", query.KindText, "What keeps a job from going on: a filter rule, another job, a node that is away, a full limit, a lock, or that there is no slot",
 			func(w wait, _ *job.Job) query.Cell { return text(w.why) }),
-		field("waits_for", "Waits_for", query.KindOther, "What keeps it from going on, for programs, in the words of waited_for: rule UUID, job N, limit NAME, lock NAME, slot",
+		field("waits_for", "Waits_for", query.KindOther, "What keeps it from going on, for programs, in the words of waited_for: rule UUID, job N, node NAME, limit NAME, lock NAME, slot",
 			func(w wait, _ *job.Job) query.Cell { return known(w.on) }),
 		field("waits_for_jobs", "Waits_for_jobs", query.KindOther, "The jobs that keep it from going on: those it depends on, that have the lock or fill the limit, of many the first eight",
 			func(w wait, _ *job.Job) query.Cell { return known(numbers(w.jobs)) }),

@@ -7,8 +7,8 @@ import "github.com/drover-project/drover/internal/job"
 type Census struct {
 	// Held are kept by a filter rule.
 	Held int
-	// Dependency, Bucket, Slot and Lock wait for what their names say.
-	Dependency, Bucket, Slot, Lock int
+	// Dependency, Node, Bucket, Slot and Lock wait for what their names say.
+	Dependency, Node, Bucket, Slot, Lock int
 	// Running have a slot: an opcode of theirs runs.
 	Running int
 	// Slots is how many may run at once.
@@ -25,6 +25,8 @@ func (m *Machine) Census() Census {
 			c.Held++
 		case inDependents:
 			c.Dependency++
+		case inNodes:
+			c.Node++
 		case inBucket:
 			c.Bucket++
 		case inReady, inGranted:

@@ -46,6 +46,7 @@ func (m *Machine) facts(e *entry, slots int) schedule.Facts {
 	return schedule.Facts{
 		Rule:      e.rule,
 		Depend:    func(id job.ID) (job.Status, bool) { return m.status(e, id) },
+		Away:      m.away(e),
 		Buckets:   schedule.Buckets(e.rule, e.adhoc),
 		InFlight:  m.inFlight,
 		SlotsFree: slots,
@@ -82,6 +83,9 @@ func (m *Machine) decide(e *entry, slots int) {
 		e.place = inHold
 	case schedule.WaitDependency:
 		e.place = inDependents
+	case schedule.WaitNode:
+		e.awaits = v.Away.UUID
+		m.enter(e, inNodes)
 	case schedule.WaitBucket:
 		e.wants = v.Bucket
 		m.enter(e, inBucket)
@@ -102,34 +106,36 @@ func (m *Machine) decide(e *entry, slots int) {
 // on, also if it was let go at this very moment and did not get what it was let go for;
 // nil if nothing does.
 func (m *Machine) holdOf(e *entry, v schedule.Verdict) *job.Hold {
-	var by string
+	var by job.Hold
 	var rule *jobfilter.Rule
 	switch {
 	case v.Step == schedule.Hold:
-		by, rule = v.Rule.UUID, v.Rule
+		by.Rule, rule = v.Rule.UUID, v.Rule
 	case v.Step == schedule.WaitBucket && v.Bucket.Rule != "":
-		by, rule = v.Bucket.Rule, e.rule.Rule
+		by.Rule, rule = v.Bucket.Rule, e.rule.Rule
+	case v.Step == schedule.WaitNode:
+		by.Node = v.Away.Node
 	default:
 		return nil
 	}
-	if old := e.job.Hold; old != nil && old.Rule == by {
+	if old := e.job.Hold; old != nil && old.By(by) {
 		return old
 	}
-	if e.let != nil && e.letAt == m.at() && e.let.Rule == by {
+	if e.let != nil && e.letAt == m.at() && e.let.By(by) {
 		return e.let
 	}
-	// A rule takes many jobs at the same moment: they share the note.
-	since := m.heldSince(e, rule)
-	if last := m.lastHold; last == nil || last.Rule != by || last.Since != since {
-		m.lastHold = &job.Hold{Rule: by, Since: since}
+	// Many jobs are taken at the same moment: they share the note.
+	by.Since = m.heldSince(e, rule)
+	if last := m.lastHold; last == nil || *last != by {
+		m.lastHold = &by
 	}
 	return m.lastHold
 }
 
 // heldSince is when a hold that is found now began: now, or after a restart since
-// the rule was there and nothing else is known of the job.
+// the rule was there and nothing else is known of the job. A node is waited for from now on.
 func (m *Machine) heldSince(e *entry, r *jobfilter.Rule) job.Time {
-	if !m.recovering {
+	if !m.recovering || r == nil {
 		return m.at()
 	}
 	since := e.job.Known()

@@ -190,6 +190,8 @@ func (c *course) blocked(e *entry) string {
 		e = next
 	}
 	switch {
+	case e.place == inNodes:
+		return fmt.Sprintf("nothing tells when node %s comes, for which job %d waits", e.job.Hold.Node, e.id())
 	case e.place == inHold && e.rule.Rule != nil:
 		return fmt.Sprintf("%s holds job %d until somebody changes that", e.rule.Rule.Describe(), e.id())
 	case len(c.unknown) > 0:

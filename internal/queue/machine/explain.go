@@ -12,7 +12,7 @@ import (
 )
 
 // Explanation says why a job is where it is, in the order in which the queue
-// asks: rules, dependencies, buckets, slots, locks.
+// asks: rules, dependencies, nodes, buckets, slots, locks.
 type Explanation struct {
 	Job     job.ID        `json:"job"`
 	Status  job.Status    `json:"status"`
@@ -30,6 +30,8 @@ type Explanation struct {
 	Expected *Expectation `json:"expected,omitempty"`
 	// Held says by which rule the job is held and since when.
 	Held *Held `json:"held,omitempty"`
+	// Away is the node for which the job waits, or the opcode that runs: its agent is not connected.
+	Away *schedule.Absence `json:"away,omitempty"`
 	// Rules are all rules in order, each with its verdict on this job.
 	Rules        []jobfilter.Verdict `json:"rules"`
 	Dependencies []Dependency        `json:"dependencies"`
@@ -43,8 +45,8 @@ type Explanation struct {
 
 // Remedy is something that would have to be different for a job to go on.
 type Remedy struct {
-	// Kind is what it is about, in the words of timelines: rule, dependency, limit,
-	// lock or slot. On is the rule (by UUID), the limit or the lock, Jobs are those
+	// Kind is what it is about, in the words of timelines: rule, dependency, node, limit,
+	// lock or slot. On is the rule (by UUID), the node, the limit or the lock, Jobs are those
 	// that would have to end, the first of them first.
 	Kind job.SpanKind `json:"kind"`
 	On   string       `json:"on,omitempty"`
@@ -135,9 +137,9 @@ func (m *Machine) explain(e *entry) Explanation {
 	x := Explanation{
 		Job: j.ID, Status: j.Status(), Summary: j.Summary(), Step: v.Step, Why: v.Why, Reason: j.Trail().Text(), Received: j.Received,
 		Rules: m.chain.Explain(int64(j.ID), e.inputs), Dependencies: m.explainDependencies(e),
-		Buckets: m.explainBuckets(e), Slots: m.explainSlots(e), Locks: m.explainLocks(e), Timeline: m.timeline(e),
+		Away: v.Away, Buckets: m.explainBuckets(e), Slots: m.explainSlots(e), Locks: m.explainLocks(e), Timeline: m.timeline(e),
 	}
-	if j.Hold != nil && e.rule.Rule != nil {
+	if j.Hold != nil && j.Hold.Rule != "" && e.rule.Rule != nil {
 		x.Held = &Held{Rule: j.Hold.Rule, By: e.rule.Rule.Describe(), Since: j.Hold.Since}
 	}
 	if w, waits := m.locks.Waiting(e.owner(), math.MaxInt); waits {
@@ -145,14 +147,28 @@ func (m *Machine) explain(e *entry) Explanation {
 	} else if e.place == inGranted {
 		x.Why = job.NoSlotWhileReady
 	} else if i := j.Next(); e.place == inRunner {
-		x.Why += atStep(&j.Ops[i])
+		text, node := atStep(&j.Ops[i])
+		x.Why += text
+		if x.Away = m.awayNamed(node); x.Away != nil {
+			x.Why += "; it waits for " + x.Away.String()
+		}
 	}
 	x.Change = m.remedies(e, v, x)
 	return x
 }
 
-// atStep says which step of an opcode runs, if it does several things.
-func atStep(op *job.Op) string {
+// awayNamed is the node of a name if it is waited for, else nil.
+func (m *Machine) awayNamed(node string) *schedule.Absence {
+	for _, a := range m.world.Away {
+		if a.Node == node {
+			return a
+		}
+	}
+	return nil
+}
+
+// atStep says which step of an opcode runs, and on which node, if it does several things.
+func atStep(op *job.Op) (text, node string) {
 	for i, s := range op.Steps {
 		if s.State != job.StepRunning {
 			continue
@@ -161,9 +177,9 @@ func atStep(op *job.Op) string {
 		if s.Node != "" {
 			where = " on " + s.Node
 		}
-		return fmt.Sprintf(", at step %d of %d: %s%s", i+1, len(op.Steps), s.Text, where)
+		return fmt.Sprintf(", at step %d of %d: %s%s", i+1, len(op.Steps), s.Text, where), s.Node
 	}
-	return ""
+	return "", ""
 }
 
 func (m *Machine) explainDependencies(e *entry) []Dependency {
@@ -292,6 +308,10 @@ func (m *Machine) standing(e *entry) (text string, on job.ID) {
 				return fmt.Sprintf(", and waits for job %d", id), id
 			}
 		}
+	case inNodes:
+		if a := m.world.Away[e.awaits]; a != nil {
+			return ", and waits for " + a.String(), 0
+		}
 	case inBucket:
 		return fmt.Sprintf(", number %d in the line of the %s", m.placeInLine(e), e.wants.Named(e.rule.Rule)), 0
 	case inLocks, inResume:
@@ -332,6 +352,9 @@ func (m *Machine) remedies(e *entry, v schedule.Verdict, x Explanation) []Remedy
 			out[i] = m.awaited(id)
 		}
 		return out
+	case schedule.WaitNode:
+		return []Remedy{{Kind: job.WaitForNode, On: v.Away.Node,
+			Text: fmt.Sprintf("the agent of node %s has to connect; see whether it runs, and reaches this controller. Else the job goes on without it after a while, and fails", v.Away.Node)}}
 	case schedule.WaitBucket:
 		r := Remedy{Kind: job.WaitForLimit, On: v.Bucket.String(),
 			Text: fmt.Sprintf("one of the jobs in flight in the %s has to end, or the limit has to grow", v.Bucket.Named(e.rule.Rule))}

@@ -113,9 +113,9 @@ func cameTrue(f jobfilter.JobForecast, was, is *job.Job) error {
 	case jobfilter.WouldCancel:
 		ok = is.Final() || runsOn && is.CancelReason != "" && is.Status() == job.Running
 	case jobfilter.WouldHold:
-		ok = is.Hold != nil && !is.Busy() || runsOn && is.Busy()
+		ok = is.Hold != nil && is.Hold.Rule != "" && !is.Busy() || runsOn && is.Busy()
 	case jobfilter.WouldRelease:
-		ok = is.Hold == nil && !is.Final()
+		ok = (is.Hold == nil || is.Hold.Node != "") && !is.Final()
 	case jobfilter.WouldLimit, jobfilter.NoEffect:
 		ok = !is.Final() && is.CancelReason == was.CancelReason
 	}

@@ -26,7 +26,7 @@ func (h *world) check() error {
 // else is anywhere.
 func (h *world) checkPlaces() error {
 	m := h.m
-	ready, granted, full, running, members, edges, weight := 0, 0, 0, 0, 0, 0, 0
+	ready, granted, awaits, full, running, members, edges, weight := 0, 0, 0, 0, 0, 0, 0, 0
 	var err error
 	m.jobs.Scan(func(id job.ID, e *entry) bool {
 		ok := true
@@ -37,6 +37,10 @@ func (h *world) checkPlaces() error {
 		case inGranted:
 			granted++
 			_, ok = m.granted.tree.Get(e.rank)
+		case inNodes:
+			awaits++
+			_, ok = m.awaiting.Get(awaiting{e.awaits, e.rank})
+			ok = ok && m.world.Away[e.awaits] != nil && e.job.Hold != nil && e.job.Hold.Node == m.world.Away[e.awaits].Node
 		case inBucket:
 			full++
 			_, ok = m.full.Get(waiter{e.wants, e.rank})
@@ -48,13 +52,13 @@ func (h *world) checkPlaces() error {
 			_, ok = m.locks.Waiting(e.owner(), 1)
 			ok = (ok || m.closing) && e.job.Status() == job.Running
 		case inHold:
-			ok = e.job.Hold != nil
+			ok = e.job.Hold != nil && e.job.Hold.Rule != ""
 		case inDependents:
 			ok = e.pending > 0
 		default:
 			ok = false
 		}
-		if e.place == inReady || e.place == inGranted || e.place == inBucket {
+		if e.place == inReady || e.place == inGranted || e.place == inNodes || e.place == inBucket {
 			ok = ok && e.rank == e.newRank()
 		}
 		inFlight := e.begun() || e.place == inLocks || e.place == inGranted
@@ -84,8 +88,8 @@ func (h *world) checkPlaces() error {
 	if weight != m.weight {
 		return fmt.Errorf("all jobs take %d bytes, and count as %d", weight, m.weight)
 	}
-	if c.Running != running || c.Slot != ready+granted || c.Bucket != full || c.Slots != m.world.MaxRunning ||
-		c.Held+c.Dependency+c.Bucket+c.Slot+c.Lock+c.Running != m.jobs.Len() {
+	if c.Running != running || c.Slot != ready+granted || c.Bucket != full || c.Node != awaits || awaits != m.awaiting.Len() || c.Slots != m.world.MaxRunning ||
+		c.Held+c.Dependency+c.Node+c.Bucket+c.Slot+c.Lock+c.Running != m.jobs.Len() {
 		return fmt.Errorf("the census is wrong: %+v of %d jobs", c, m.jobs.Len())
 	}
 	counted := 0
@@ -123,8 +127,12 @@ func (h *world) checkNobodyIsForgotten() error {
 			if e.place != inDependents {
 				err = fmt.Errorf("job %d is to wait for others and does not", id)
 			}
+		case schedule.WaitNode:
+			if e.place != inNodes && e.place != inBucket && e.place != inReady { // those are asked when it is their turn
+				err = fmt.Errorf("job %d is to wait for a node and does not", id)
+			}
 		default:
-			if e.place == inHold || e.place == inDependents {
+			if e.place == inHold || e.place == inDependents || e.place == inNodes {
 				err = fmt.Errorf("job %d waits for nothing: %s", id, v.Step)
 			}
 		}

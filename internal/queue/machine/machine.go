@@ -63,6 +63,8 @@ type Machine struct {
 	// ready are those that wait for a slot only, granted those that have their
 	// locks besides.
 	ready, granted line
+	// awaiting are those that wait for a node.
+	awaiting *btree.BTreeG[awaiting]
 	// full are those that wait for a place in a bucket, members those that have one.
 	full    *btree.BTreeG[waiter]
 	members *btree.BTreeG[member]
@@ -206,7 +208,7 @@ func New(l Loaded) (*Machine, error) {
 	}
 	m := &Machine{
 		resumable: l.Resumable, begun: l.Begun, world: l.World, token: &token{}, lastID: l.LastID, unread: l.Unread,
-		ready: newLine(), granted: newLine(), full: newTree(waiter.less), members: newTree(member.less),
+		ready: newLine(), granted: newLine(), awaiting: newTree(awaiting.less), full: newTree(waiter.less), members: newTree(member.less),
 		counts: newTree(count.less), edges: newTree(edge.less), locks: lock.NewTable(),
 		rules: l.Rules, chain: chain, flags: l.Flags,
 	}
@@ -238,6 +240,7 @@ func (m *Machine) Clone() *Machine {
 	m.token = c.cloned.since
 	c.jobs, c.ending, c.keys = *m.jobs.Copy(), *m.ending.Copy(), *m.keys.Copy()
 	c.ready, c.granted = m.ready.copy(), m.granted.copy()
+	c.awaiting = m.awaiting.Copy()
 	c.full, c.members, c.counts, c.edges = m.full.Copy(), m.members.Copy(), m.counts.Copy(), m.edges.Copy()
 	c.locks = m.locks.Clone()
 	c.offered, c.out = nil, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/schedule"
 	"github.com/drover-project/drover/internal/state"
 )
 
@@ -103,6 +104,7 @@ var steps = []struct {
 	{"rule", (*world).changeRules},
 	{"drain", (*world).drain},
 	{"inventory", (*world).inventory},
+	{"nodes", (*world).nodes},
 	{"fail a write", (*world).failWrite},
 	{"archive", (*world).archive},
 	{"refuse a job", (*world).unstorable},
@@ -119,6 +121,7 @@ type world struct {
 	now  time.Time
 	max  int
 	move string // what the locks of OP_INSTANCE_SHUTDOWN are prefixed with
+	away map[string]*schedule.Absence
 
 	// The store: what is durable, and the transactions on their way.
 	jobs     map[job.ID]*job.Job
@@ -241,7 +244,13 @@ func (h *world) seen(id job.ID) *job.Job {
 // world is what the inventory means at the moment.
 func (h *world) world() World {
 	prefix := h.move
-	return World{MaxRunning: h.max, LockName: func(n lock.Name) string { return "the lock " + n.String() }, Locks: func(op *opcode.Opcode) lock.Request {
+	nodes := func(op *opcode.Opcode) []string {
+		if op.ID != "OP_INSTANCE_SHUTDOWN" {
+			return nil
+		}
+		return []string{"of everybody", "of " + op.Str("instance_name")}
+	}
+	return World{MaxRunning: h.max, Nodes: nodes, Away: h.away, LockName: func(n lock.Name) string { return "the lock " + n.String() }, Locks: func(op *opcode.Opcode) lock.Request {
 		if op.ID != "OP_INSTANCE_SHUTDOWN" {
 			return nil
 		}
@@ -686,6 +695,17 @@ func (h *world) inventory() {
 	h.apply(h.world())
 }
 
+// nodes has nodes go away, and come.
+func (h *world) nodes() {
+	h.away = map[string]*schedule.Absence{}
+	for _, uuid := range []string{"of everybody", "of web1", "of web2"} {
+		if h.n(3) == 0 {
+			h.away[uuid] = &schedule.Absence{UUID: uuid, Node: "node " + uuid, Since: job.At(h.now), Lost: h.n(2) == 0}
+		}
+	}
+	h.apply(h.world())
+}
+
 // archive moves a durable end into the archive.
 func (h *world) archive() {
 	for _, id := range slices.Sorted(maps.Keys(h.jobs)) {
@@ -726,6 +746,8 @@ func (h *world) stop() {
 // comes to an end.
 func (h *world) runDry() error {
 	h.apply(SetDrained{On: false})
+	h.away = nil
+	h.apply(h.world())
 	for _, r := range slices.Clone(h.m.Rules()) {
 		plan, err := h.m.PlanRules(without(r.UUID), inTurn)
 		if err != nil {

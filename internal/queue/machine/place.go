@@ -23,6 +23,7 @@ const (
 	inReady                   // in line for a slot
 	inHold                    // a rule holds it
 	inDependents              // waits for other jobs
+	inNodes                   // waits for a node to come
 	inBucket                  // waits for a place in a bucket
 	inLocks                   // waits in the lock table
 	inGranted                 // has its locks, in line for a slot
@@ -41,7 +42,8 @@ type entry struct {
 	rule   jobfilter.Decision
 
 	place   place
-	rank    rank            // with inReady, inBucket, inGranted
+	rank    rank            // with inReady, inNodes, inBucket, inGranted
+	awaits  string          // UUID of the node, with inNodes
 	wants   schedule.Bucket // with inBucket
 	wait    wait            // what keeps it from going on
 	let     *job.Hold       // by which it was held until letAt
@@ -124,6 +126,25 @@ func (l line) before(r rank) int {
 	return n
 }
 
+// awaiting is a job that waits for a node.
+type awaiting struct {
+	node string // UUID
+	rank
+}
+
+func (a awaiting) less(b awaiting) bool {
+	return cmp.Or(cmp.Compare(a.node, b.node), a.compare(b.rank)) < 0
+}
+
+// firstAwaiting is the first one that waits for a node.
+func (m *Machine) firstAwaiting(uuid string) (a awaiting, some bool) {
+	m.awaiting.Ascend(awaiting{uuid, rank{priority: math.MinInt}}, func(first awaiting) bool {
+		a, some = first, first.node == uuid
+		return false
+	})
+	return a, some
+}
+
 // waiter is a job that waits for a place in a bucket.
 type waiter struct {
 	bucket schedule.Bucket
@@ -189,6 +210,8 @@ func (m *Machine) enter(e *entry, p place) {
 		m.ready.tree.Set(e.rank)
 	case inGranted:
 		m.granted.tree.Set(e.rank)
+	case inNodes:
+		m.awaiting.Set(awaiting{e.awaits, e.rank})
 	case inBucket:
 		m.full.Set(waiter{e.wants, e.rank})
 	default:
@@ -206,6 +229,8 @@ func (m *Machine) leave(e *entry) {
 		}
 	case inGranted:
 		m.granted.tree.Delete(e.rank)
+	case inNodes:
+		m.awaiting.Delete(awaiting{e.awaits, e.rank})
 	case inBucket:
 		m.full.Delete(waiter{e.wants, e.rank})
 	default:

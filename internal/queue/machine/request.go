@@ -88,6 +88,9 @@ func (c ChangePriority) apply(m *Machine) {
 	case inGranted:
 		m.granted.tree.Delete(e.rank)
 		m.enter(e, inGranted)
+	case inNodes:
+		m.leave(e)
+		m.enter(e, inNodes)
 	case inBucket:
 		m.full.Delete(waiter{e.wants, e.rank})
 		m.enter(e, inBucket)

@@ -17,7 +17,7 @@ import (
 // kindAt is what a job waits for that is in a place.
 var kindAt = map[place]job.SpanKind{
 	inReady: job.WaitForSlot, inHold: job.HeldByRule, inDependents: job.WaitForDependency,
-	inBucket: job.WaitForLimit, inLocks: job.WaitForLock, inGranted: job.WaitForSlot, inRunner: job.Ran,
+	inNodes: job.WaitForNode, inBucket: job.WaitForLimit, inLocks: job.WaitForLock, inGranted: job.WaitForSlot, inRunner: job.Ran,
 	inResume: job.WaitForLock,
 }
 

@@ -117,6 +117,8 @@ func (m *Machine) waitOf(e *entry, v schedule.Verdict, h *job.Hold) wait {
 		if m.recovering {
 			w.since = e.job.Known()
 		}
+	case schedule.WaitNode:
+		w.span = &job.Span{Kind: job.WaitForNode, On: v.Away.Node, Text: v.Why}
 	case schedule.WaitBucket:
 		w.span = &job.Span{Kind: job.WaitForLimit, On: v.Bucket.String(), Text: v.Why}
 	default:

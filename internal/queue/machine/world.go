@@ -3,10 +3,13 @@ package machine
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/lock"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/schedule"
 	"github.com/drover-project/drover/internal/state"
 )
 
@@ -21,6 +24,10 @@ type World struct {
 	Locks func(*opcode.Opcode) lock.Request
 	// Stepwise says that what opcodes do is kept from now on, so that others can go on with it.
 	Stepwise bool
+	// Nodes tells with which nodes an opcode works, by UUID, as far as that can be told before it begins. It must be a function of the
+	// opcode alone. Away are those that are waited for, by UUID.
+	Nodes func(*opcode.Opcode) []string
+	Away  map[string]*schedule.Absence
 	// LockName is what people call a lock; nil for its own name.
 	LockName func(lock.Name) string
 }
@@ -33,7 +40,42 @@ func (m *Machine) lockName(n lock.Name) string {
 	return m.world.LockName(n)
 }
 
-func (w World) apply(m *Machine) { m.world = w }
+// What waited for a node that is waited for no more goes on.
+func (w World) apply(m *Machine) {
+	before := m.world.Away
+	m.world = w
+	for _, uuid := range slices.Sorted(maps.Keys(before)) {
+		if w.Away[uuid] == nil {
+			m.came(uuid)
+		}
+	}
+}
+
+// came lets those be decided upon again that waited for a node.
+func (m *Machine) came(uuid string) {
+	for {
+		first, some := m.firstAwaiting(uuid)
+		if !some {
+			return
+		}
+		e := m.entry(first.id)
+		m.leave(e)
+		m.sort(e)
+	}
+}
+
+// away is the node that the next opcode works with and that is waited for, nil for none.
+func (m *Machine) away(e *entry) *schedule.Absence {
+	if len(m.world.Away) == 0 {
+		return nil
+	}
+	for _, uuid := range m.world.Nodes(e.inputs[e.job.Next()]) {
+		if a := m.world.Away[uuid]; a != nil {
+			return a
+		}
+	}
+	return nil
+}
 
 // SetDrained makes the queue refuse new jobs, or take them again. By tells who wants it
 // drained; of several it is the first.
