@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/drover-project/drover/internal/console"
@@ -40,4 +41,14 @@ func (a *Agent) TypeConsole(ctx context.Context, of hypervisor.Thing, keys []byt
 		return err
 	}
 	return line.Type(keys)
+}
+
+// OpenScreen connects to the screen of an instance until ctx ends; see hypervisor.Driver.
+func (a *Agent) OpenScreen(ctx context.Context, of hypervisor.Thing) (io.ReadWriteCloser, error) {
+	s, err := a.cfg.Driver.Screen(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { _ = s.Close() })
+	return s, nil
 }

@@ -23,7 +23,12 @@ import (
 // overHTTP reaches an agent over a loopback connection.
 func overHTTP(t *testing.T, a *agent.Agent) exec.Node {
 	t.Helper()
-	h := newHandler(t, a)
+	return clientOf(t, newHandler(t, a), a.Node())
+}
+
+// clientOf reaches a handler over a loopback connection.
+func clientOf(t *testing.T, h *Handler, node string) *Client {
+	t.Helper()
 	s := httptest.NewUnstartedServer(h)
 	s.EnableHTTP2 = true
 	s.StartTLS()
@@ -31,7 +36,7 @@ func overHTTP(t *testing.T, a *agent.Agent) exec.Node {
 		h.Close()
 		s.Close()
 	})
-	return NewClient(a.Node(), over(s, func(ctx context.Context, network, _ string) (net.Conn, error) {
+	return NewClient(node, over(s, func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
 	}), 0)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"time"
 
 	"github.com/drover-project/drover/internal/agent"
@@ -22,6 +23,7 @@ type Served interface {
 	OSes(ctx context.Context) ([]agent.OS, error)
 	ReadConsole(ctx context.Context, of hypervisor.Thing, at uint64, wait time.Duration) (console.Piece, error)
 	TypeConsole(ctx context.Context, of hypervisor.Thing, keys []byte) error
+	OpenScreen(ctx context.Context, of hypervisor.Thing) (io.ReadWriteCloser, error)
 	// Reason is why an instance changed its state last; nil if nobody knows.
 	Reason(instance string) reason.Trail
 }

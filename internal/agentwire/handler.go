@@ -59,6 +59,9 @@ func (h *Handler) serve(w http.ResponseWriter, hr *http.Request) error {
 		return fault.New(fault.Unsupported, "a call is a POST")
 	}
 	name, _ := strings.CutPrefix(hr.URL.Path, pathCalls)
+	if hr.URL.Path == pathScreen {
+		return h.screen(w, hr)
+	}
 	c, known := calls[name]
 	if !known && hr.URL.Path != pathCancel {
 		return fault.New(fault.NotFound, noSuchCall+"%.100q", hr.URL.Path).WithHint("the controller may be newer than the agent")
@@ -100,10 +103,15 @@ func (h *Handler) request(w http.ResponseWriter, hr *http.Request) (*request, er
 		}
 		return nil, fault.New(fault.Invalid, "the call cannot be read: %w", err)
 	}
+	return &r, h.meant(&r)
+}
+
+// meant refuses a call for another node.
+func (h *Handler) meant(r *request) error {
 	if node := h.calls.node.Node(); r.Node != node {
-		return nil, fault.New(fault.Denied, "the call is for node %.300q, and this is %s", r.Node, node)
+		return fault.New(fault.Denied, "the call is for node %.300q, and this is %s", r.Node, node)
 	}
-	return &r, nil
+	return nil
 }
 
 // canceled ends a call.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
@@ -434,6 +435,14 @@ func (a away) TypeConsole(ctx context.Context, of hypervisor.Thing, keys []byte)
 		return err
 	}
 	return a.Client.TypeConsole(ctx, of, keys)
+}
+
+// OpenScreen implements live.Node.
+func (a away) OpenScreen(ctx context.Context, of hypervisor.Thing) (io.ReadWriteCloser, error) {
+	if err := a.linked(); err != nil {
+		return nil, err
+	}
+	return a.Client.OpenScreen(ctx, of)
 }
 
 // lastOf is what a node told last.

@@ -26,6 +26,7 @@ package hypervisor
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -247,6 +248,10 @@ type Driver interface {
 	// Console is the serial line of an instance; NotFound when there is nothing of it on this node, Unsupported where machines are
 	// pretended.
 	Console(of Thing) (*console.Line, error)
+	// Screen connects to the screen of an instance that is active, in the protocol RFB without a password (RFC 6143); several may look at a time, and
+	// each may use its keyboard. The connection ends with the machine. WrongState when it is not active, NotFound when there is nothing of it on this
+	// node, Busy when too many look, Unsupported where there is none.
+	Screen(ctx context.Context, of Thing) (net.Conn, error)
 	// Watch has changed called whenever an instance has changed without a call: its guest ended itself, or its process was
 	// killed. It must not wait, and replaces what was said before.
 	Watch(changed func())

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/drover-project/drover/internal/console"
@@ -28,6 +29,15 @@ func (q *Querier) TypeConsole(ctx context.Context, instance string, keys []byte)
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
 	return node.TypeConsole(ctx, of, keys)
+}
+
+// OpenScreen connects to the screen of an instance until ctx ends, in the protocol RFB; see hypervisor.Driver.
+func (q *Querier) OpenScreen(ctx context.Context, instance string) (io.ReadWriteCloser, error) {
+	node, of, err := q.nodeOf(instance)
+	if err != nil {
+		return nil, err
+	}
+	return node.OpenScreen(ctx, of)
 }
 
 // nodeOf finds the node that has an instance.

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/drover-project/drover/internal/agent"
@@ -18,6 +19,8 @@ type Node interface {
 	// ReadConsole and TypeConsole are about the serial line of an instance.
 	ReadConsole(ctx context.Context, of hypervisor.Thing, at uint64, wait time.Duration) (console.Piece, error)
 	TypeConsole(ctx context.Context, of hypervisor.Thing, keys []byte) error
+	// OpenScreen connects to the screen of an instance, until ctx ends.
+	OpenScreen(ctx context.Context, of hypervisor.Thing) (io.ReadWriteCloser, error)
 }
 
 // Nodes finds a node by its name; Unavailable when it does not answer.

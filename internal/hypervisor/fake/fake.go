@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -522,6 +523,11 @@ func (d *Driver) Adjust(context.Context, hypervisor.Spec) (bool, error) {
 
 // Console is Unsupported: what is pretended prints nothing.
 func (d *Driver) Console(of hypervisor.Thing) (*console.Line, error) {
+	return nil, hypervisor.NoConsole(of, Kind)
+}
+
+// Screen is Unsupported, too.
+func (d *Driver) Screen(_ context.Context, of hypervisor.Thing) (net.Conn, error) {
 	return nil, hypervisor.NoConsole(of, Kind)
 }
 

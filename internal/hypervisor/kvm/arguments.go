@@ -72,7 +72,7 @@ func arguments(spec *hypervisor.Spec, with setup) ([]string, error) {
 	if isUUID.MatchString(spec.UUID) {
 		args = append(args, "-uuid", spec.UUID)
 	}
-	for _, part := range []func(*hypervisor.Spec, params, setup) ([]string, error){machineArguments, processorArguments, bootArguments, lineArguments, diskArguments, nicArguments, seedArguments, cdArguments} {
+	for _, part := range []func(*hypervisor.Spec, params, setup) ([]string, error){machineArguments, processorArguments, bootArguments, lineArguments, screenArguments, diskArguments, nicArguments, seedArguments, cdArguments} {
 		more, err := part(spec, p, with)
 		if err != nil {
 			return nil, err

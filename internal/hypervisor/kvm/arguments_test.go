@@ -62,6 +62,10 @@ func TestArguments(t *testing.T) {
 			"kernel_path": "", "boot_order": "cdrom", "cdrom_image_path": "/a.iso", "cdrom2_image_path": "/b.iso", "disk_aio": "native", "disk_cache": "none"}}, setup{machine: "pc-q35-7.2", accelerator: "kvm", bridges: true, seed: true}},
 		{"from a logical volume", hypervisor.Spec{Name: "eight", UUID: uuid, Memory: 128, VCPUs: 1, Disks: []hypervisor.Disk{{UUID: "d-1", Size: 1, Template: "plain"}}, Params: map[string]any{
 			"kernel_path": ""}}, setup{machine: "pc-i440fx-7.2", accelerator: "kvm"}},
+		{"with a pointer, for another keyboard", hypervisor.Spec{Name: "nine", UUID: uuid, Memory: 128, VCPUs: 1, Params: map[string]any{
+			"kernel_path": "", "usb_mouse": "tablet", "keymap": "de-ch"}}, setup{machine: "pc-q35-7.2", accelerator: "kvm"}},
+		{"without a screen", hypervisor.Spec{Name: "ten", UUID: uuid, Memory: 128, VCPUs: 1, Params: map[string]any{
+			"kernel_path": "", "vga": "none", "usb_mouse": "tablet"}}, setup{machine: "pc-i440fx-7.2", accelerator: "kvm"}},
 		{"from the network", hypervisor.Spec{Name: "seven", UUID: uuid, Memory: 128, VCPUs: 1, Disks: disks[:1], NICs: nics, Params: map[string]any{
 			"kernel_path": "", "boot_order": "network"}}, setup{machine: "pc-i440fx-7.2", accelerator: "kvm"}},
 	} {
@@ -126,6 +130,9 @@ func TestNothingBecomesAnOption(t *testing.T) {
 		}
 	})
 	for _, bad := range []string{"x,process=y", "-snapshot", "a b", "\n", `"`} {
+		if _, err := arguments(&hypervisor.Spec{Name: "one", UUID: uuid, Params: map[string]any{"keymap": bad}}, with); !fault.Is(err, fault.Invalid) {
+			t.Errorf("the keymap %q: %v", bad, err)
+		}
 		if _, err := build("one", uuid, "d", bad, "/vmlinuz", "", "", "pc-q35-7.2"); !fault.Is(err, fault.Invalid) {
 			t.Errorf("the MAC address %q: %v", bad, err)
 		}

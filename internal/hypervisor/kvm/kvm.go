@@ -14,6 +14,7 @@
 //   - What QEMU complains of fills no disk, for a guest may have it complain without end (TestComplaintsAreBounded).
 //   - Nothing that comes from elsewhere becomes an option of QEMU (TestNothingBecomesAnOption).
 //   - Where there is a range of users no two machines of a node have the same (TestEachGuestHasItsUser).
+//   - The screen of a machine listens nowhere: QEMU is handed each who may see it, and none puts the others out (TestScreen).
 //   - QEMU opens no file: it is handed its disks, and its user has no rights (TestAGuestHasNoRights).
 //   - What a machine is joined to a bridge by is gone when the machine is (TestBridges).
 //   - What a guest has not let go of is kept, with its disk and its slot (TestAGuestThatDoesNotLetGo); a device that stays keeps its slot,

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/console"
@@ -22,6 +23,9 @@ type machine struct {
 	held    chan struct{}
 	removed bool
 	line    console.Line
+	// viewers is how many look at the screen, and shown how many ever did.
+	viewers atomic.Int32
+	shown   atomic.Uint64
 
 	mu      sync.Mutex
 	rec     *record

@@ -23,7 +23,7 @@ const (
 	notYet     = "it is not built"
 	migrations = "machines are not moved while they run"
 	ofSPICE    = "it is about SPICE, which is not there (spice_bind)"
-	ofVNC      = "it is about VNC, which is not there (vnc_bind_address)"
+	ofPorts    = "it is about a screen that listens at a port, and none does (vnc_bind_address)"
 	ofTaps     = "QEMU itself moves what comes over a bridge, in one queue"
 )
 
@@ -47,7 +47,7 @@ var parameters = []parameter{
 	{"initrd_path", []string{"*"}, ""},
 	{"kernel_args", []string{"*"}, ""},
 	{"kernel_path", []string{"*"}, ""},
-	{"keymap", []string{"*"}, ofVNC},
+	{"keymap", []string{"*"}, ""},
 	{"kvm_extra", []string{""}, "options that are passed on unread could be anything"},
 	{"kvm_flag", []string{"", "enabled", "disabled"}, "it is enabled or disabled"},
 	{"kvm_path", []string{"/usr/bin/kvm"}, "the agent's own setting says which QEMU runs"},
@@ -80,19 +80,19 @@ var parameters = []parameter{
 	{"spice_use_vdagent", []string{"*"}, ofSPICE},
 	{"spice_zlib_glz_wan_compression", []string{"*"}, ofSPICE},
 	{"usb_devices", []string{""}, notYet},
-	{"usb_mouse", []string{""}, notYet},
+	{"usb_mouse", []string{"", "tablet", "mouse"}, "a pointer is one or the other"},
 	{"use_chroot", []string{"false"}, "guests run under a sandbox, and open no files"},
 	{"use_guest_agent", []string{"false"}, notYet},
 	{"use_localtime", []string{"*"}, ""},
 	{"user_shutdown", []string{"*"}, ""},
-	{"vga", []string{""}, notYet},
+	{"vga", []string{"", "std", "none"}, "a display is QEMU's standard one, or there is none"},
 	{"vhost_net", []string{"*"}, ofTaps},
 	{"virtio_net_queues", []string{"1"}, ofTaps},
-	{"vnc_bind_address", []string{""}, notYet},
-	{"vnc_password_file", []string{"*"}, ofVNC},
-	{"vnc_tls", []string{"*"}, ofVNC},
-	{"vnc_x509_path", []string{"*"}, ofVNC},
-	{"vnc_x509_verify", []string{"*"}, ofVNC},
+	{"vnc_bind_address", []string{""}, "a screen listens nowhere: who may see it is handed to it by the node's agent"},
+	{"vnc_password_file", []string{"*"}, ofPorts},
+	{"vnc_tls", []string{"*"}, ofPorts},
+	{"vnc_x509_path", []string{"*"}, ofPorts},
+	{"vnc_x509_verify", []string{"*"}, ofPorts},
 	{"vnet_hdr", []string{"*"}, ofTaps},
 }
 

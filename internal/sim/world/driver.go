@@ -3,6 +3,7 @@ package world
 import (
 	"cmp"
 	"context"
+	"net"
 	"slices"
 	"time"
 
@@ -353,6 +354,11 @@ func (d driver) Seed(_ context.Context, of hypervisor.Thing, cd []byte) error {
 
 // Console is Unsupported: no guest of the world prints anything.
 func (d driver) Console(of hypervisor.Thing) (*console.Line, error) {
+	return nil, hypervisor.NoConsole(of, "sim")
+}
+
+// Screen is Unsupported, too.
+func (d driver) Screen(_ context.Context, of hypervisor.Thing) (net.Conn, error) {
 	return nil, hypervisor.NoConsole(of, "sim")
 }
 
