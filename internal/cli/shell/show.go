@@ -3,10 +3,11 @@ package shell
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/cli/listing"
-	"github.com/drover-project/drover/internal/deploy/dump"
-	"go.yaml.in/yaml/v3"
 )
 
 // Structured reports whether --output asks for data rather than a text.
@@ -62,10 +63,20 @@ func (sh *Shell) ShowJSON(value any) error {
 }
 
 // unescaped writes <, > and & as they are in JSON that a controller wrote for
-// pages of the web, too.
+// pages of the web, too; and with escapes what only JSON allows to stand without: readers of YAML, who are to read JSON as well, refuse it.
 func unescaped(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); i++ {
+		if text[i] >= 0x7f {
+			r, size := utf8.DecodeRune(text[i:])
+			if unicode.IsControl(r) || r == byteOrderMark {
+				out = fmt.Appendf(out, `\u%04x`, r)
+			} else {
+				out = append(out, text[i:i+size]...)
+			}
+			i += size - 1
+			continue
+		}
 		if text[i] != '\\' {
 			out = append(out, text[i])
 			continue
@@ -81,39 +92,6 @@ func unescaped(text []byte) []byte {
 	return out
 }
 
+const byteOrderMark = 0xfeff
+
 var webEscapes = map[string]byte{`\u003c`: '<', `\u003e`: '>', `\u0026`: '&'}
-
-// ShowYAML goes through JSON, so that both forms have the same keys.
-func (sh *Shell) ShowYAML(value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	var node yaml.Node // keeps the order of keys
-	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&node); err != nil {
-		return err
-	}
-	blockStyle(&node)
-	enc := yaml.NewEncoder(sh.Out)
-	enc.SetIndent(2)
-	if err := enc.Encode(&node); err != nil {
-		return err
-	}
-	return enc.Close()
-}
-
-// blockStyle takes away the braces and quotes that came with JSON; the encoder
-// puts back the quotes that readers of YAML 1.2 need. Those of 1.1, such as PyYAML and
-// Drover itself, take further texts for something else.
-func blockStyle(node *yaml.Node) {
-	empty := len(node.Content) == 0 && (node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode)
-	if !empty {
-		node.Style = 0
-	}
-	if node.Tag == "!!str" && dump.Reads(node.Value) {
-		node.Style = yaml.SingleQuotedStyle
-	}
-	for _, child := range node.Content {
-		blockStyle(child)
-	}
-}
