@@ -176,6 +176,14 @@ func kvmDefaults() Params {
 	}
 }
 
+// OwnHVParams are the types of parameters that the reference does not have, by hypervisor. They have no defaults: where nobody says one it is not
+// there, so that whoever knows the reference's parameters alone finds those.
+func OwnHVParams() map[string]map[string]ParamType {
+	return map[string]map[string]ParamType{
+		"kvm": {"firmware": TypeText, "tpm": TypeText},
+	}
+}
+
 func lxcDefaults() Params {
 	return Params{
 		"cpu_mask":          "",

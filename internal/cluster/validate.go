@@ -62,6 +62,7 @@ func HVTypes(hypervisor string) map[string]ParamType {
 	for name, v := range defaults {
 		out[name] = typeOf(v)
 	}
+	maps.Copy(out, OwnHVParams()[hypervisor])
 	return out
 }
 

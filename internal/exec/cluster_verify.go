@@ -200,6 +200,8 @@ func (r *report) instances(snap *cluster.Snapshot, nodes []*cluster.Node, live m
 				r.problemf("ENODEORPHANINSTANCE", "node", n.Name, "unknown instance %s on this node (%s, %s); %s", i.Name, identity(&i), i.MadeBy, r.env.next(n.Name, &i))
 			case i.Active() && inst.PrimaryNode != n.UUID:
 				r.problemf("EINSTANCEWRONGNODE", "instance", inst.Name, "instance should not run on node %s", n.Name)
+			case i.Trouble != "":
+				r.problemf("ENODEHV", "instance", inst.Name, "%s", i.Trouble)
 			}
 		}
 		for inst := range snap.PrimariesOn(n.UUID) {

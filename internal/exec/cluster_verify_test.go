@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -71,6 +72,29 @@ func TestVerifyGroup(t *testing.T) {
 	r.must("null", "OP_GROUP_ADD", params{"group_name": "rack2"})
 	r.must("true", "OP_CLUSTER_VERIFY_GROUP", params{"group_name": "rack2"})
 	r.logged("* Verifying group 'rack2'", "* Empty node group, skipping verification")
+}
+
+// troubled is a node that says of each of its instances what is wrong with it.
+type troubled struct {
+	anyNode
+}
+
+func (n troubled) Instances(ctx context.Context) ([]hypervisor.Instance, error) {
+	list, err := n.anyNode.Instances(ctx)
+	for i := range list {
+		list[i].Trouble = "its TPM has ended"
+	}
+	return list, err
+}
+
+// TestVerifyTellsTrouble: what a node says is wrong with an instance that runs is told.
+func TestVerifyTellsTrouble(t *testing.T) {
+	r := newRig(t)
+	r.create("one", true)
+	r.wrap = func(n Node) Node { return troubled{n} }
+	r.must("false", "OP_CLUSTER_VERIFY_GROUP", params{"group_name": "default"})
+	r.logged("* Verifying group 'default'", "* Gathering data (1 nodes)", "* Verifying node status", "* Verifying instance status",
+		"  - ERROR: instance one: its TPM has ended", "* Other Notes", "  - NOTICE: 1 non-redundant instance(s) found.")
 }
 
 func TestVerifyDisks(t *testing.T) {

@@ -150,6 +150,8 @@ type Instance struct {
 	// EndedItself says of a stopped instance that its guest ended it, as by a shutdown that its user typed, and that nobody has
 	// stopped or started it since.
 	EndedItself bool
+	// Trouble is what is wrong with an instance that is active, for people; empty when nothing is known to be.
+	Trouble string
 	// Disks that exist on the node, in the order they were made.
 	Disks []Disk
 	// MadeBy is the mark of the first Prepare or Start, which made it.

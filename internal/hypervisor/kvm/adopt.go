@@ -30,13 +30,14 @@ func (m *machine) adopt(ctx context.Context) {
 		log.Warn("whether the machine runs cannot be told", "error", err)
 		return
 	}
-	pid, err := processThatHolds(filepath.Join(m.dir, heldFile))
+	pid, err := processThatHolds(filepath.Join(m.dir, heldFile), heldFD)
 	if err != nil {
 		log.Warn("the machine has a process that cannot be found", "error", err)
 		return
 	}
 	p := m.newProcess(pid)
-	if err := p.awaitEnd(); err != nil {
+	p.tpm = m.adoptTPM()
+	if err := awaitEnd(pid, p.hasGone); err != nil {
 		log.Warn("the end of the machine's process cannot be watched", "process", pid, "error", err)
 		return
 	}
@@ -84,9 +85,9 @@ func (m *machine) letGo() {
 	p.disconnect()
 }
 
-// awaitEnd has gone closed when a process ends that is no child.
-func (p *process) awaitEnd() error {
-	fd, err := unix.PidfdOpen(p.pid, 0)
+// awaitEnd has somebody told when a process ends that is no child.
+func awaitEnd(pid int, gone func()) error {
+	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return err
 	}
@@ -98,13 +99,13 @@ func (p *process) awaitEnd() error {
 				break
 			}
 		}
-		p.hasGone()
+		gone()
 	}()
 	return nil
 }
 
-// processThatHolds finds the process that has a file open.
-func processThatHolds(path string) (int, error) {
+// processThatHolds finds the process that has a file open, by a descriptor that is always the same.
+func processThatHolds(path string, descriptor int) (int, error) {
 	var wanted syscall.Stat_t
 	if err := syscall.Stat(path, &wanted); err != nil {
 		return 0, err
@@ -118,8 +119,8 @@ func processThatHolds(path string) (int, error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		var is syscall.Stat_t // its place among the descriptors is always the same
-		if err := syscall.Stat(fmt.Sprintf("/proc/%d/fd/%d", pid, heldFD), &is); err == nil && is.Ino == wanted.Ino && is.Dev == wanted.Dev {
+		var is syscall.Stat_t
+		if err := syscall.Stat(fmt.Sprintf("/proc/%d/fd/%d", pid, descriptor), &is); err == nil && is.Ino == wanted.Ino && is.Dev == wanted.Dev {
 			return pid, nil
 		}
 	}

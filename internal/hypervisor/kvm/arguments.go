@@ -12,8 +12,8 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor"
 )
 
-// The descriptors that a QEMU finds open, from the first behind the usual three; disks follow, then the kernel and its first disk, then taps, a seed, and
-// the discs of CD drives.
+// The descriptors that a QEMU finds open, from the first behind the usual three; disks follow, then the kernel and its first disk, then taps, a seed,
+// the discs of CD drives, the firmware's code and variables, and the line to the TPM.
 const (
 	monitorFD = 3 + iota
 	serialFD
@@ -36,6 +36,8 @@ type setup struct {
 	bridges bool
 	// seed: behind taps a file is open that is a CD, for the guest to read alone.
 	seed bool
+	// firmware is what the machine starts by, nil for QEMU's own.
+	firmware *firmware
 }
 
 // sandbox denies QEMU whatever it does not need once it runs: other programs, other users, old system calls.
@@ -72,7 +74,9 @@ func arguments(spec *hypervisor.Spec, with setup) ([]string, error) {
 	if isUUID.MatchString(spec.UUID) {
 		args = append(args, "-uuid", spec.UUID)
 	}
-	for _, part := range []func(*hypervisor.Spec, params, setup) ([]string, error){machineArguments, processorArguments, bootArguments, lineArguments, screenArguments, diskArguments, nicArguments, seedArguments, cdArguments} {
+	for _, part := range []func(*hypervisor.Spec, params, setup) ([]string, error){
+		machineArguments, processorArguments, bootArguments, lineArguments, screenArguments, diskArguments, nicArguments, seedArguments, cdArguments, firmwareArguments, tpmArguments,
+	} {
 		more, err := part(spec, p, with)
 		if err != nil {
 			return nil, err
@@ -106,6 +110,7 @@ func machineArguments(spec *hypervisor.Spec, p params, with setup) ([]string, er
 	if !p.is("acpi", true) {
 		machine += ",acpi=off"
 	}
+	machine += with.firmware.options()
 	accelerator := with.accelerator
 	if accelerator == "tcg" && with.oneThread {
 		accelerator += ",thread=single"

@@ -68,6 +68,11 @@ func TestArguments(t *testing.T) {
 			"kernel_path": "", "vga": "none", "usb_mouse": "tablet"}}, setup{machine: "pc-i440fx-7.2", accelerator: "kvm"}},
 		{"from the network", hypervisor.Spec{Name: "seven", UUID: uuid, Memory: 128, VCPUs: 1, Disks: disks[:1], NICs: nics, Params: map[string]any{
 			"kernel_path": "", "boot_order": "network"}}, setup{machine: "pc-i440fx-7.2", accelerator: "kvm"}},
+		{"by secure boot, with a TPM, from a disc", hypervisor.Spec{Name: "nine", UUID: uuid, Memory: 128, VCPUs: 1, Disks: disks[:1], NICs: nics, Params: map[string]any{
+			"kernel_path": "", "boot_order": "cdrom", "cdrom_image_path": "/a.iso", "firmware": "uefi-secure", "tpm": "2.0"}},
+			setup{machine: "pc-q35-7.2", accelerator: "kvm", bridges: true, seed: true, firmware: &firmware{kind: "uefi-secure", guarded: true}}},
+		{"by UEFI", hypervisor.Spec{Name: "ten", UUID: uuid, Memory: 128, VCPUs: 1, Params: map[string]any{
+			"kernel_path": "", "firmware": "uefi", "tpm": "none"}}, setup{machine: "pc-i440fx-7.2", accelerator: "kvm", firmware: &firmware{kind: "uefi"}}},
 	} {
 		args, err := arguments(&c.spec, plugging(c.with, &c.spec))
 		if err != nil {
@@ -145,21 +150,21 @@ func TestNothingBecomesAnOption(t *testing.T) {
 	}
 }
 
-// TestParameters: the table knows what the reference has, takes its defaults, and refuses what is not done.
+// TestParameters: the table knows what there is, takes the defaults, and refuses what is not done.
 func TestParameters(t *testing.T) {
 	defaults := cluster.New(cluster.Init{}).HVParams["kvm"]
-	for name := range defaults {
+	for name := range cluster.HVTypes("kvm") {
 		if !slices.ContainsFunc(parameters, func(p parameter) bool { return p.name == name }) {
 			t.Errorf("%s is not in the table", name)
 		}
 	}
-	if len(parameters) != len(defaults) {
-		t.Errorf("the table has %d parameters, the reference %d", len(parameters), len(defaults))
+	if len(parameters) != len(cluster.HVTypes("kvm")) {
+		t.Errorf("the table has %d parameters, and there are %d", len(parameters), len(cluster.HVTypes("kvm")))
 	}
 	if err := params(map[string]any(defaults)).check(); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
-	for name, value := range map[string]any{"kvm_extra": "-snapshot", "vnc_bind_address": "0.0.0.0", "disk_type": "ide", "virtio_net_queues": 4.0, "use_chroot": true, "nosuch": 1} {
+	for name, value := range map[string]any{"kvm_extra": "-snapshot", "vnc_bind_address": "0.0.0.0", "disk_type": "ide", "virtio_net_queues": 4.0, "use_chroot": true, "firmware": "efi", "tpm": "1.2", "nosuch": 1} {
 		err := params(map[string]any{name: value}).check()
 		if !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%v: %v", name, value, err)

@@ -20,14 +20,21 @@ func cdFiles(p params) (names []string) {
 	return names
 }
 
-// cdArguments are those of the drives, whose discs are the last files that are open. They are IDE's, as every system's installer knows them.
-func cdArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error) {
-	fd := behindTaps(spec, p, with)
+// behindDiscs is the first descriptor behind those of discs.
+func behindDiscs(spec *hypervisor.Spec, p params, with setup) int {
+	fd := behindTaps(spec, p, with) + len(cdFiles(p))
 	if with.seed {
 		fd++
 	}
+	return fd
+}
+
+// cdArguments are those of the drives, whose discs are open files behind the seed. They are IDE's, as every system's installer knows them.
+func cdArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error) {
+	discs := cdFiles(p)
+	fd := behindDiscs(spec, p, with) - len(discs)
 	var args []string
-	for n := range cdFiles(p) {
+	for n := range discs {
 		device := map[string]any{"driver": "ide-cd", "bus": "ide." + strconv.Itoa(n)}
 		if n == 0 && p.text("boot_order") == "cdrom" && p.text("kernel_path") == "" {
 			device["bootindex"] = 1

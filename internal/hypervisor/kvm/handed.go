@@ -79,8 +79,9 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// openFiles opens what QEMU is handed: its lines, its lock, its disks, what it starts from, its taps, its seed if it has one, and its discs.
-func (m *machine) openFiles(ctx context.Context, spec *hypervisor.Spec, seeded bool) (files []*os.File, err error) {
+// openFiles opens what QEMU is handed: its lines, its lock, its disks, what it starts from, its taps, its seed if it has one, its discs, and its
+// firmware if that is not QEMU's own. Behind them comes the line to its TPM, see startTPM.
+func (m *machine) openFiles(ctx context.Context, spec *hypervisor.Spec, with setup) (files []*os.File, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(files)
@@ -125,7 +126,7 @@ func (m *machine) openFiles(ctx context.Context, spec *hypervisor.Spec, seeded b
 			files = append(files, f)
 		}
 	}
-	if seeded {
+	if with.seed {
 		f, err := os.Open(m.seedPath())
 		if err != nil {
 			return files, fault.New(fault.Environment, "cannot open the seed of %s: %w", spec.Name, err)
@@ -138,6 +139,13 @@ func (m *machine) openFiles(ctx context.Context, spec *hypervisor.Spec, seeded b
 			return files, err
 		}
 		files = append(files, f)
+	}
+	if with.firmware != nil {
+		flash, err := m.openFirmware(with.firmware)
+		if err != nil {
+			return files, err
+		}
+		files = append(files, flash...)
 	}
 	return files, nil
 }
@@ -200,10 +208,12 @@ var errHeld error = fault.New(fault.Busy, "the machine has a process already, wh
 	WithHint("start the node's agent again, which looks for it")
 
 // lockHeld takes the lock that says that a machine has a process; the process inherits it.
-func lockHeld(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, heldFile), os.O_RDWR|os.O_CREATE, 0o600)
+func lockHeld(dir string) (*os.File, error) { return lockFile(filepath.Join(dir, heldFile)) }
+
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot lock the machine in %s: %w", dir, err)
+		return nil, fault.New(fault.Environment, "cannot lock the machine in %s: %w", filepath.Dir(path), err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()

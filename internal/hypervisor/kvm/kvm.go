@@ -2,7 +2,7 @@
 // protocol (package qmp) and which outlives it.
 //
 // What it knows of a thing is in kvm/UUID/ of the node's directory: machine.json (name, disks, with what it was started last), the sockets of
-// a machine that runs, and what QEMU complained of.
+// a machine that runs, what QEMU complained of, and what a machine keeps beside its disks: the variables of its firmware, the state of its TPM.
 //
 // Invariants:
 //   - A machine has one process at most: it holds a lock from before it begins until it is gone, and the next cannot begin before
@@ -19,6 +19,9 @@
 //   - What a machine is joined to a bridge by is gone when the machine is (TestBridges).
 //   - What a guest has not let go of is kept, with its disk and its slot (TestAGuestThatDoesNotLetGo); a device that stays keeps its slot,
 //     whatever comes and goes beside it (TestSlots).
+//   - The variables of a machine's firmware, and the state of its TPM, are the machine's: they are there at each of its starts, nobody else
+//     reads them, and they go when it is removed (TestFirmwareIsKept, TestTPM).
+//   - A TPM ends with its machine, however that ends, and one that ends before is told (TestTPM, TestTPMIsLost).
 //   - A machine has the seed that it was given at each of its starts, to read alone, and never another's (TestSeed).
 //   - The machine type of a thing never changes once it was started, so that the guest finds the same devices (TestMachineTypesArePinned).
 package kvm
@@ -78,6 +81,8 @@ type Config struct {
 
 	// adopt is how long a process that was found may take to answer, before others are not kept waiting for it.
 	adopt time.Duration
+	// firmware are the directories with descriptors of firmware.
+	firmware []string
 	// pull is how long a guest may take to let go of a device.
 	pull time.Duration
 }
@@ -103,6 +108,9 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.adopt, cfg.pull = cmp.Or(cfg.adopt, adoptTime), cmp.Or(cfg.pull, pullTime)
+	if cfg.firmware == nil {
+		cfg.firmware = firmwareDirs()
+	}
 	var err error
 	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
 		return nil, fault.New(fault.Environment, "cannot tell the directory of machines: %w", err)

@@ -74,7 +74,7 @@ func (n *node) endAll() {
 		n.Error(err)
 	}
 	for _, path := range held {
-		if pid, err := processThatHolds(path); err == nil {
+		if pid, err := processThatHolds(path, heldFD); err == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
@@ -148,7 +148,12 @@ type reading struct {
 // await waits until the guest has said something, behind what was waited for before.
 func (r *reading) await(want string) {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), testkit.Patience())
+	r.awaitFor(testkit.Patience(), want)
+}
+
+func (r *reading) awaitFor(limit time.Duration, want string) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	for {
 		if _, rest, found := strings.Cut(r.seen, want); found {

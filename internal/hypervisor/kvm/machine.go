@@ -79,6 +79,9 @@ func (m *machine) state() hypervisor.State {
 func (m *machine) info() hypervisor.Instance {
 	r, state := m.record(), m.state()
 	i := hypervisor.Instance{Name: r.Name, UUID: r.UUID, State: state, EndedItself: state == hypervisor.Stopped && m.running() != nil, Disks: slices.Clone(r.Disks), MadeBy: r.MadeBy}
+	if p := m.running(); p != nil && p.lostTPM.Load() && i.Active() {
+		i.Trouble = "its TPM has ended, and it runs on without it; it has one again when it is stopped and started"
+	}
 	if i.Active() && r.Spec != nil {
 		i.Memory, i.VCPUs = r.Spec.Memory, r.Spec.VCPUs
 	}
@@ -209,6 +212,9 @@ func (m *machine) remove(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := m.freeTPM(); err != nil { // it would write there
+		return err
+	}
 	return m.clear()
 }
 
@@ -230,6 +236,15 @@ func (m *machine) start(ctx context.Context, spec *hypervisor.Spec) (bool, error
 	if err := m.chooseType(&next); err != nil {
 		return false, err
 	}
+	firmware, err := m.chooseFirmware(&next)
+	if err != nil {
+		return false, err
+	}
+	if hasTPM(spec.Params) {
+		if _, err := findTPM(); err != nil {
+			return false, err
+		}
+	}
 	user, err := m.driver.userFor(m, before.User)
 	if err != nil {
 		return false, err
@@ -239,14 +254,14 @@ func (m *machine) start(ctx context.Context, spec *hypervisor.Spec) (bool, error
 	next.Slots = assign(before.slots(), spec, seeded)
 	next.Ports = portsFor(next.Machine, next.Slots)
 	with := setup{
-		machine: next.Machine, slots: next.Slots, ports: next.Ports, seed: seeded,
+		machine: next.Machine, slots: next.Slots, ports: next.Ports, seed: seeded, firmware: firmware,
 		accelerator: m.driver.accelerator(spec), oneThread: m.driver.cfg.OneThread, bridges: m.driver.cfg.Bridges,
 	}
 	args, err := arguments(spec, with)
 	if err != nil {
 		return false, err
 	}
-	files, err := m.openFiles(ctx, spec, with.seed)
+	files, err := m.openFiles(ctx, spec, with)
 	if err != nil {
 		return false, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 )
 
-// parameter says what the driver makes of one of the reference's hypervisor parameters.
+// parameter says what the driver makes of a hypervisor parameter.
 type parameter struct {
 	name string
 	// takes are the values that are done; a single "*" is any.
@@ -27,7 +27,7 @@ const (
 	ofTaps     = "QEMU itself moves what comes over a bridge, in one queue"
 )
 
-// parameters is the table of all that the reference has for kvm. docs/compat/kvm.md tells it to people.
+// parameters is the table of all that the reference has for kvm, and of those of our own (cluster.OwnHVParams). docs/compat/kvm.md tells it to people.
 var parameters = []parameter{
 	{"acpi", []string{"*"}, ""},
 	{"boot_order", []string{"disk", "cdrom", "network"}, "there is no floppy drive"},
@@ -43,6 +43,7 @@ var parameters = []parameter{
 	{"disk_cache", []string{"default", "writeback", "writethrough", "none"}, "QEMU knows no other"},
 	{"disk_discard", []string{"default", "ignore", "unmap"}, "QEMU knows no other"},
 	{"disk_type", []string{"paravirtual"}, "disks are virtio's"},
+	{"firmware", []string{"", bios, "uefi", "uefi-secure"}, "there is no other"},
 	{"floppy_image_path", []string{""}, "there is no floppy drive"},
 	{"initrd_path", []string{"*"}, ""},
 	{"kernel_args", []string{"*"}, ""},
@@ -79,6 +80,7 @@ var parameters = []parameter{
 	{"spice_use_tls", []string{"*"}, ofSPICE},
 	{"spice_use_vdagent", []string{"*"}, ofSPICE},
 	{"spice_zlib_glz_wan_compression", []string{"*"}, ofSPICE},
+	{"tpm", []string{"", "none", "2.0"}, "there is no other"},
 	{"usb_devices", []string{""}, notYet},
 	{"usb_mouse", []string{"", "tablet", "mouse"}, "a pointer is one or the other"},
 	{"use_chroot", []string{"false"}, "guests run under a sandbox, and open no files"},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,9 +31,12 @@ type process struct {
 	pulled  chan struct{} // capacity 1: the guest may have let go of a device
 	gone    chan struct{} // closed when the process is no more
 	once    sync.Once
+	tpm     *tpm        // nil for a machine without one
+	lostTPM atomic.Bool // it has ended, and the machine has not
 
 	mu     sync.Mutex
 	let    bool        // the driver has let it go
+	ending bool        // it was told to end
 	qmp    *qmp.Client // nil while the process is silent
 	serial net.Conn
 }
@@ -64,23 +68,10 @@ func (p *process) doWith(ctx context.Context, file *os.File, command string, arg
 
 // run begins the process, waits for its monitor and lets the guest go.
 func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, args []string, files []*os.File) error {
-	complaints, err := m.openComplaints()
+	p, err := m.beginProcess(spec, args, files)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = complaints.Close() }()
-	cmd := exec.Command(m.driver.qemu.path, args...) //nolint:noctx // a guest outlives who started it
-	cmd.Dir, cmd.Env, cmd.ExtraFiles = "/", []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}, files
-	cmd.Stdout, cmd.Stderr = complaints, complaints
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: m.driver.credential(m.record())}
-	if err := cmd.Start(); err != nil {
-		return fault.New(fault.Environment, "cannot start QEMU for instance %s: %w", spec.Name, err)
-	}
-	p := m.newProcess(cmd.Process.Pid)
-	go func() {
-		_ = cmd.Wait() // what it complained of says more
-		p.hasGone()
-	}()
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	err = p.connect(ctx)
@@ -100,11 +91,44 @@ func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, args []string,
 	_ = p.kill()
 	<-p.gone
 	p.disconnect()
+	ended := p.endTPM(ctx)
 	if fault.Is(err, fault.Environment) { // it is the node's, and not QEMU's to tell
-		return err
+		return errors.Join(err, ended)
 	}
-	return fault.New(fault.Failed, "QEMU for instance %s did not start: %s", spec.Name, m.complaint(err)).
-		WithHint("%s has what it said", filepath.Join(m.dir, complainFile))
+	return errors.Join(fault.New(fault.Failed, "QEMU for instance %s did not start: %s", spec.Name, m.complaint(err)).
+		WithHint("%s has what it said", filepath.Join(m.dir, complainFile)), ended)
+}
+
+// beginProcess begins QEMU, and before it the TPM of a machine that has one.
+func (m *machine) beginProcess(spec *hypervisor.Spec, args []string, files []*os.File) (*process, error) {
+	complaints, err := m.openComplaints()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = complaints.Close() }()
+	var companion *tpm
+	if hasTPM(spec.Params) {
+		var line *os.File
+		if companion, line, err = m.startTPM(complaints); err != nil {
+			return nil, err
+		}
+		defer func() { _ = line.Close() }() // it is QEMU's alone; without a QEMU the TPM ends
+		files = append(slices.Clip(files), line)
+	}
+	cmd := exec.Command(m.driver.qemu.path, args...) //nolint:noctx // a guest outlives who started it
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = "/", []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}, files
+	cmd.Stdout, cmd.Stderr = complaints, complaints
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: m.driver.credential(m.record())}
+	if err := cmd.Start(); err != nil {
+		return nil, fault.New(fault.Environment, "cannot start QEMU for instance %s: %w", spec.Name, err)
+	}
+	p := m.newProcess(cmd.Process.Pid)
+	p.tpm = companion
+	go func() {
+		_ = cmd.Wait() // what it complained of says more
+		p.hasGone()
+	}()
+	return p, nil
 }
 
 // mostComplaints is how much of what QEMU complains of is kept, in bytes: a guest can have it complain without end.
@@ -190,6 +214,9 @@ func (m *machine) have(p *process) {
 	m.process = p
 	m.mu.Unlock()
 	go p.watch()
+	if p.tpm != nil {
+		go p.watchTPM()
+	}
 }
 
 // heard is told of each event; what has changed is asked for, so that there is one meaning of a state.
@@ -366,6 +393,9 @@ func (p *process) askGuest(ctx context.Context, limit time.Duration) error {
 
 // end has the process end, by its own doing or by force, and waits until it is gone.
 func (p *process) end(ctx context.Context) error {
+	p.mu.Lock()
+	p.ending = true
+	p.mu.Unlock()
 	soon, cancel := context.WithTimeout(ctx, endTime)
 	_ = p.do(soon, "quit", nil, nil)
 	select {
@@ -382,7 +412,7 @@ func (p *process) end(ctx context.Context) error {
 		return fault.New(fault.Unavailable, "QEMU (process %d) of instance %s does not end: %w", p.pid, p.machine.record().Name, context.Cause(ctx))
 	}
 	p.bury()
-	return nil
+	return p.endTPM(ctx)
 }
 
 // reset restarts the guest within its machine.

@@ -29,6 +29,8 @@ type record struct {
 	Slots    slots  `json:"slots,omitzero"`
 	Ports    int    `json:"ports,omitempty"`
 	AskedFor string `json:"asked_for,omitempty"`
+	// Firmware is for which code the machine's variables were made, by the kind of firmware.
+	Firmware map[string]string `json:"firmware,omitempty"`
 }
 
 // slots are where the devices are that the machine was started with last.
