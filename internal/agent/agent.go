@@ -169,6 +169,14 @@ func (a *Agent) Adjust(ctx context.Context, order Order, spec hypervisor.Spec) e
 	})
 }
 
+// Balloon asks the guest of an instance that runs to have another memory in MiB, see hypervisor.Driver.
+func (a *Agent) Balloon(ctx context.Context, order Order, of hypervisor.Thing, memory int) error {
+	return a.carryOut(ctx, order, of.Name, "change the memory of", func() error {
+		_, err := a.cfg.Driver.Balloon(ctx, of, memory)
+		return err
+	})
+}
+
 // Remove removes a stopped instance with its disks and its reason file.
 func (a *Agent) Remove(ctx context.Context, order Order, of hypervisor.Thing) error {
 	return a.carryOut(ctx, order, of.Name, "remove", func() error {

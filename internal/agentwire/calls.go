@@ -146,6 +146,11 @@ type (
 		Name  string           `json:"name,omitempty"`
 		Trail reason.Trail     `json:"trail,omitempty"`
 	}
+	toBalloon struct {
+		Order  agent.Order      `json:"order"`
+		Thing  hypervisor.Thing `json:"thing"`
+		Memory int              `json:"memory"`
+	}
 	toTask struct {
 		Order  agent.Order `json:"order"`
 		Task   agent.Task  `json:"task"`
@@ -202,6 +207,9 @@ var (
 	callAdjust = call[toRun, none]{name: "adjust", lasts: true, do: func(ctx context.Context, n Served, a toRun, _ func(string)) (none, error) {
 		return none{}, n.Adjust(ctx, a.Order, plain(a.Spec))
 	}}
+	callBalloon = call[toBalloon, none]{name: "balloon", lasts: true, do: func(ctx context.Context, n Served, a toBalloon, _ func(string)) (none, error) {
+		return none{}, n.Balloon(ctx, a.Order, a.Thing, a.Memory)
+	}}
 	callDrop = call[toDrop, none]{name: "drop", lasts: true, do: func(ctx context.Context, n Served, a toDrop, _ func(string)) (none, error) {
 		return none{}, n.Drop(ctx, a.Order, a.Thing, a.Disks)
 	}}
@@ -244,7 +252,7 @@ var calls = map[string]served{
 	callInfo.name: callInfo.served(), callState.name: callState.served(), callFindOS.name: callFindOS.served(), callDelay.name: callDelay.served(),
 	callReadConsole.name: callReadConsole.served(), callTypeConsole.name: callTypeConsole.served(),
 	callOSes.name: callOSes.served(), callReason.name: callReason.served(),
-	callPrepare.name: callPrepare.served(), callAdjust.name: callAdjust.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(),
+	callPrepare.name: callPrepare.served(), callAdjust.name: callAdjust.served(), callBalloon.name: callBalloon.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(),
 	callFetchImage.name: callFetchImage.served(), callInstallImage.name: callInstallImage.served(), callStart.name: callStart.served(),
 	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),
 	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(),

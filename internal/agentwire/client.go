@@ -411,6 +411,12 @@ func (c *Client) Adjust(ctx context.Context, order agent.Order, spec hypervisor.
 	return err
 }
 
+// Balloon asks a guest to have another memory.
+func (c *Client) Balloon(ctx context.Context, order agent.Order, of hypervisor.Thing, memory int) error {
+	_, err := callBalloon.ask(ctx, c, toBalloon{order, of, memory}, quiet)
+	return err
+}
+
 // Drop removes disks.
 func (c *Client) Drop(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []string) error {
 	_, err := callDrop.ask(ctx, c, toDrop{order, of, disks}, quiet)

@@ -19,7 +19,7 @@ type pair [2]any
 
 // notYet are the parameters of OP_INSTANCE_SET_PARAMS that cannot be carried
 // out yet.
-var notYet = []string{"runtime_mem", "disk_template", "pnode", "pnode_uuid", "remote_node", "remote_node_uuid", "instance_communication"}
+var notYet = []string{"disk_template", "pnode", "pnode_uuid", "remote_node", "remote_node_uuid", "instance_communication"}
 
 // modification is OP_INSTANCE_SET_PARAMS once it is read.
 type modification struct {
@@ -61,7 +61,14 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	balloon, err := m.planMemory(ctx, inst)
+	if err != nil {
+		return Plan{}, err
+	}
 	args := modifyArgs{Disks: disks.after, Change: len(m.disks) > 0, Result: disks.result}
+	if balloon != nil {
+		args.Result = append([]pair{{"runtime_memory", env.Op.Int("runtime_mem")}}, args.Result...)
+	}
 	// What the step will do later is tried here, so that a refusal comes first.
 	if _, err := m.apply(env.snapshot(), inst.Clone(), args); err != nil {
 		return Plan{}, err
@@ -71,6 +78,9 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 	before, behind := disks.onNode(inst)
 	if m.live {
 		before, behind = m.adjusting(inst, disks.gone, before, behind)
+	}
+	if balloon != nil {
+		before = append([]work.Step{*balloon}, before...)
 	}
 	return Plan{Dry: m.result, Work: &work.Work{Steps: append(append(before, change), behind...)}}, nil
 }
@@ -110,7 +120,7 @@ func (m *modification) read(inst *cluster.Instance) error {
 		return err
 	}
 	if len(m.nics)+len(m.disks)+len(op.Map("beparams"))+len(m.hv)+len(op.Map("osparams"))+len(op.Map("osparams_private")) == 0 &&
-		!op.Has("os_name") && !op.Has("offline") {
+		!op.Has("os_name") && !op.Has("offline") && !op.Has("runtime_mem") {
 		return fault.New(fault.Invalid, "No changes submitted")
 	}
 	return nil
@@ -198,6 +208,44 @@ func (m *modification) checkOS(ctx context.Context, inst *cluster.Instance) erro
 		return err
 	}
 	return checkOSParams(os, node.Name, cluster.SetParams(nil, public), cluster.SetParams(nil, private))
+}
+
+// planMemory is the step that gives what runs another memory, nil if that is not asked for. It counts between the bounds that the instance is
+// to have.
+func (m *modification) planMemory(ctx context.Context, inst *cluster.Instance) (*work.Step, error) {
+	op := m.env.Op
+	if !op.Has("runtime_mem") {
+		return nil, nil
+	}
+	node, a, err := m.env.primary(inst)
+	if err != nil {
+		return nil, err
+	}
+	live, err := a.Instance(ctx, thingOf(inst))
+	switch {
+	case fault.Is(err, fault.NotFound) || err == nil && !live.Active():
+		return nil, fault.New(fault.WrongState, "Instance %s is not running", inst.Name).At("runtime_mem")
+	case err != nil:
+		return nil, fault.New(fault.Environment, "Error checking node %s: %w", node.Name, err)
+	}
+	next := inst.Clone()
+	next.BEParams = cluster.SetParams(inst.BEParams, m.be)
+	bounds := m.env.snapshot().Cluster().FillBE(next)
+	least, most, memory := intParam(bounds, "minmem"), intParam(bounds, "maxmem"), int(op.Int("runtime_mem"))
+	if !op.Bool("force") && (memory < least || memory > most) {
+		return nil, fault.New(fault.Invalid, "Instance %s must have memory between %d and %d MB of memory unless --force is given", inst.Name, least, most).At("runtime_mem")
+	}
+	if more := memory - live.Memory; more > 0 {
+		if err := roomFor(ctx, a, "ballooning memory for instance "+inst.Name, more); err != nil {
+			return nil, err
+		}
+	}
+	step := onNode(balloonInstance, inst.PrimaryNode, inst.UUID, "have instance "+inst.Name+" use "+sizeText(int64(memory))+" of memory", balloonArgs{inst.Name, memory})
+	step.Fails = "Cannot modify instance runtime memory"
+	back := onNode(balloonInstance, "", "", "have instance "+inst.Name+" use as much memory as before", balloonArgs{inst.Name, live.Memory})
+	back.Fails = "Could not give instance " + inst.Name + " the memory of before"
+	step.Undo = &back
+	return &step, nil
 }
 
 // apply makes all changes in inst, a copy of the newest value, and notes them.

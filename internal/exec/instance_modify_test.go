@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
 )
 
 func TestModifyParameters(t *testing.T) {
@@ -28,6 +29,47 @@ func TestModifyParameters(t *testing.T) {
 	r.refuses("OpPrereqError", "Instance 'one' is marked to be up, can't change to offline without being down first", "OP_INSTANCE_SET_PARAMS", one(params{"offline": true}))
 }
 
+// TestRuntimeMemory: what runs is given another memory between its bounds, in the reference's words; a change that fails gives it back.
+func TestRuntimeMemory(t *testing.T) {
+	r := newRig(t)
+	r.create("one", true)
+	set := func(p params) params { return one(p) }
+	r.must(`[["be/maxmem",512],["be/minmem",64]]`, "OP_INSTANCE_SET_PARAMS", set(params{"beparams": params{"minmem": 64, "maxmem": 512}}))
+	r.must("null", "OP_INSTANCE_REBOOT", one(params{"reboot_type": "hard"}))
+	memory := func(want int) {
+		t.Helper()
+		a, err := r.fleet.Agent("node1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := a.Instance(t.Context(), thingOf(r.instance("one"))); err != nil || got.Memory != want {
+			t.Errorf("it has %d MiB, %v; want %d", got.Memory, err, want)
+		}
+	}
+	memory(512)
+	r.must(`[["runtime_memory",100]]`, "OP_INSTANCE_SET_PARAMS", set(params{"runtime_mem": 100}))
+	memory(100)
+	for _, bad := range []int{63, 513} {
+		r.refuses("OpPrereqError", "Instance one must have memory between 64 and 512 MB of memory unless --force is given", "OP_INSTANCE_SET_PARAMS", set(params{"runtime_mem": bad}))
+	}
+	r.must(`[["runtime_memory",32]]`, "OP_INSTANCE_SET_PARAMS", set(params{"runtime_mem": 32, "force": true}))
+	memory(32)
+	r.must(`[["runtime_memory",600],["be/maxmem",640]]`, "OP_INSTANCE_SET_PARAMS", set(params{"runtime_mem": 600, "beparams": params{"maxmem": 640}, "dry_run": true}))
+	r.refuses("OpExecError", "Cannot modify instance runtime memory: instance one was started with at most 512 MiB of memory, and cannot have 600 (another maxmem counts from its next start on)", "OP_INSTANCE_SET_PARAMS",
+		set(params{"runtime_mem": 600, "beparams": params{"maxmem": 640}}))
+	r.refuses("OpPrereqError", "Not enough memory on node node1 for ballooning memory for instance one: needed 9968 MiB, available 7136 MiB", "OP_INSTANCE_SET_PARAMS",
+		set(params{"runtime_mem": 10000, "force": true}))
+	r.refusing(prepareDisks, fault.Environment)
+	r.refuses("OpExecError", "Could not create the disks of instance one: said on purpose", "OP_INSTANCE_SET_PARAMS",
+		set(params{"runtime_mem": 64, "disks": []any{[]any{"add", params{"size": 4}}}}))
+	memory(32)
+	r.wrap = nil
+	r.must("null", "OP_INSTANCE_SHUTDOWN", one(nil))
+	r.refuses("OpPrereqError", "Instance one is not running", "OP_INSTANCE_SET_PARAMS", set(params{"runtime_mem": 100}))
+	r.must("null", "OP_INSTANCE_STARTUP", one(nil))
+	memory(512)
+}
+
 func TestModifyRefusals(t *testing.T) {
 	r := newRig(t)
 	r.create("one", false)
@@ -38,7 +80,7 @@ func TestModifyRefusals(t *testing.T) {
 		changes params
 	}{
 		{"No changes submitted", params{}},
-		{"Parameter 'runtime_mem' can't be changed yet", params{"runtime_mem": 5}},
+		{"Instance one is not running", params{"runtime_mem": 128}},
 		{"Instance allocation to group " + group + " (default) violates policy: memory-size value 1 is not in range [16, 32768]", params{"beparams": params{"minmem": 1}}},
 		{"minmem (128 MiB) is more than maxmem (64 MiB)", params{"beparams": params{"maxmem": 64}}},
 		{"Instance allocation to group " + group + " (default) violates policy: cpu-count value 99 is not in range [1, 8]", params{"beparams": params{"vcpus": 99}}},

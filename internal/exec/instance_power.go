@@ -76,7 +76,7 @@ func startup(ctx context.Context, env *Env) (Plan, error) {
 	spec.StartPaused = op.Bool("startup_paused")
 	running, err := active(ctx, a, inst)
 	if err == nil && !running {
-		err = roomFor(ctx, a, "starting instance "+inst.Name, spec.Memory)
+		err = roomFor(ctx, a, "starting instance "+inst.Name, spec.MinMemory)
 	}
 	if err != nil {
 		return Plan{}, err
@@ -172,7 +172,7 @@ func reboot(ctx context.Context, env *Env) (Plan, error) {
 	}
 	running, err := active(ctx, a, inst)
 	if err == nil && !running {
-		err = roomFor(ctx, a, "starting instance "+inst.Name, specOf(env.snapshot().Cluster(), inst, nil, nil).Memory)
+		err = roomFor(ctx, a, "starting instance "+inst.Name, specOf(env.snapshot().Cluster(), inst, nil, nil).MinMemory)
 	}
 	if err != nil {
 		return Plan{}, err

@@ -116,7 +116,7 @@ func TestPowerPrerequisites(t *testing.T) {
 	}
 	r.refuses("OpPrereqError", "Instance 'not-a-uuid' not known", "OP_INSTANCE_STARTUP", one(params{"instance_uuid": "not-a-uuid"}))
 	r.refuses("OpPrereqError", "Not enough memory on node node1 for starting instance one: needed 9000 MiB, available 7168 MiB",
-		"OP_INSTANCE_STARTUP", one(params{"beparams": params{"maxmem": 9000}}))
+		"OP_INSTANCE_STARTUP", one(params{"beparams": params{"memory": 9000}}))
 	r.down["node1"] = true
 	r.refuses("OpPrereqError", "Can't contact node node1: node node1 does not answer", "OP_INSTANCE_STARTUP", one(nil))
 }

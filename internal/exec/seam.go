@@ -37,6 +37,8 @@ type Node interface {
 	Drop(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []string) error
 	// Adjust has an instance that runs have the disks and network cards of the specification, and no others.
 	Adjust(ctx context.Context, order agent.Order, spec hypervisor.Spec) error
+	// Balloon asks the guest of an instance that runs to have another memory, in MiB.
+	Balloon(ctx context.Context, order agent.Order, of hypervisor.Thing, memory int) error
 	// Install hands what people should know of it over line by line.
 	Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(line string)) error
 	// FetchImage has the node keep a copy of an image and look at it: what it returns is complete. How far that came is handed over line by line.

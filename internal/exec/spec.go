@@ -13,7 +13,7 @@ func specOf(c *cluster.Cluster, inst *cluster.Instance, hv, be cluster.Params) h
 	backend := cluster.Fill(c.FillBE(inst), be)
 	spec := hypervisor.Spec{
 		Name: inst.Name, UUID: inst.UUID, Hypervisor: inst.Hypervisor,
-		Memory: intParam(backend, "maxmem"), VCPUs: intParam(backend, "vcpus"),
+		Memory: intParam(backend, "maxmem"), MinMemory: intParam(backend, "minmem"), VCPUs: intParam(backend, "vcpus"),
 		Disks: make([]hypervisor.Disk, len(inst.Disks)), NICs: make([]hypervisor.NIC, len(inst.NICs)),
 		Params: cluster.Fill(c.FillHV(inst), hv),
 	}

@@ -21,6 +21,7 @@ func TestStepsRunTwiceLeaveWhatOnceLeaves(t *testing.T) {
 	requests["OP_INSTANCE_REBOOT"] = append(requests["OP_INSTANCE_REBOOT"], params{"instance_name": "up", "reboot_type": "soft"})
 	requests["OP_INSTANCE_SET_PARAMS"] = append(requests["OP_INSTANCE_SET_PARAMS"],
 		params{"instance_name": "up", "hotplug": true, "disks": []any{[]any{"add", 1, params{"size": 4}}, []any{"remove", 0, params{}}}})
+	requests["OP_INSTANCE_SET_PARAMS"] = append(requests["OP_INSTANCE_SET_PARAMS"], params{"instance_name": "up", "runtime_mem": 64, "force": true})
 	for id, list := range requests {
 		for _, p := range list {
 			once, twice := killable(t), killable(t)

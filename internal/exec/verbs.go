@@ -26,6 +26,7 @@ var verbs = func() map[string]verb {
 const (
 	prepareDisks    = "prepare-disks"    // make the disks that are not there, and let those grow that are too small
 	dropDisks       = "drop-disks"       // remove disks
+	balloonInstance = "balloon-instance" // ask the guest of what runs to have another memory
 	adjustDevices   = "adjust-devices"   // have what runs have the devices that the inventory tells of
 	removeFromNode  = "remove-from-node" // remove what the node has of the instance
 	renameOnNode    = "rename-on-node"
@@ -54,6 +55,11 @@ type dropArgs struct {
 type adjustArgs struct {
 	// Without are disks by UUID that are to be pulled out although the inventory has them yet.
 	Without []string `json:"without,omitempty"`
+}
+
+type balloonArgs struct {
+	Name   string `json:"name"`
+	Memory int    `json:"memory"` // MiB
 }
 
 type renameArgs struct {
@@ -108,6 +114,9 @@ var nodeVerbs = map[string]verb{
 		spec := specOf(env.snapshot().Cluster(), inst, nil, nil)
 		spec.Disks = slices.DeleteFunc(spec.Disks, func(d hypervisor.Disk) bool { return slices.Contains(a.Without, d.UUID) })
 		return node.Adjust(ctx, order, spec)
+	}),
+	balloonInstance: ordering(func(ctx context.Context, _ *Env, node Node, order agent.Order, s *work.Step, a balloonArgs) error {
+		return node.Balloon(ctx, order, thing(s, a.Name), a.Memory)
 	}),
 	removeFromNode: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a meant) error {
 		return env.unlessGone(node.Remove(ctx, order, thing(s, a.Name)))

@@ -120,8 +120,9 @@ type Spec struct {
 	// Hypervisor is the kind of the instance, as the inventory has it. A driver that runs machines refuses those of another
 	// kind; one that pretends does so with all.
 	Hypervisor string `json:"hypervisor,omitempty"`
-	// Memory in MiB.
-	Memory int `json:"memory"`
+	// Memory in MiB, at most; and MinMemory, with which it may do where a start finds no more, 0 for all of it.
+	Memory    int `json:"memory"`
+	MinMemory int `json:"min_memory,omitempty"`
 	// VCPUs is the number of virtual processors.
 	VCPUs int    `json:"vcpus"`
 	Disks []Disk `json:"disks"`
@@ -138,13 +139,35 @@ type Spec struct {
 // Thing is the instance that is to run.
 func (s *Spec) Thing() Thing { return Thing{UUID: s.UUID, Name: s.Name} }
 
+// StartMemory is how much of its memory an instance is started with on a node that has so much free, both in MiB: all of it if that fits, else what
+// there is. Exhausted when that is less than it can do with.
+func (s *Spec) StartMemory(free int) (int, error) {
+	least := s.Memory
+	if s.MinMemory > 0 {
+		least = min(s.MinMemory, s.Memory)
+	}
+	if least > free {
+		return 0, fault.New(fault.Exhausted, "not enough memory: %d MiB needed, %d MiB free", least, free)
+	}
+	return min(s.Memory, free), nil
+}
+
+// CheckBalloon refuses a memory in MiB that an instance cannot have that was started with this specification. Invalid then.
+func (s *Spec) CheckBalloon(memory int) error {
+	if memory < 1 || memory > s.Memory {
+		return fault.New(fault.Invalid, "instance %s was started with at most %d MiB of memory, and cannot have %d", s.Name, s.Memory, memory).
+			WithHint("another maxmem counts from its next start on")
+	}
+	return nil
+}
+
 // Instance is what a driver knows about one instance.
 type Instance struct {
 	Name string
 	// UUID is empty for what is under a name without anybody knowing whose it is: no call is about it.
 	UUID  string
 	State State
-	// Memory in MiB and VCPUs of the running machine; zero when stopped.
+	// Memory in MiB, as much of it as the guest has by now, and VCPUs of the running machine; zero when stopped.
 	Memory int
 	VCPUs  int
 	// EndedItself says of a stopped instance that its guest ended it, as by a shutdown that its user typed, and that nobody has
@@ -230,6 +253,9 @@ type Driver interface {
 	// when the guest does not let go of something, which it then keeps; Exhausted when there is no place for more; Unsupported where machines
 	// are pretended. Once more it does what is left to be done.
 	Adjust(ctx context.Context, spec Spec) (changed bool, err error)
+	// Balloon asks the guest of an active instance to do with so much memory in MiB, or to use so much again; how far it has come, Instance tells.
+	// A guest without a driver for that keeps what it has. WrongState when it is not active, Invalid for more than it was started with.
+	Balloon(ctx context.Context, of Thing, memory int) (changed bool, err error)
 	// Reboot restarts the guest inside its running machine. WrongState when
 	// it is not running.
 	Reboot(ctx context.Context, of Thing) error

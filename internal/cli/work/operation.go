@@ -321,7 +321,7 @@ func (o Operation) register(sh *shell.Shell, cmd *cobra.Command, def *opcode.Def
 		out := map[string]any{}
 		for name, text := range texts {
 			if cmd.Flags().Changed(name) {
-				out[params[name].Name] = shell.ParamValue(params[name], text.Text)
+				out[params[name].Name] = paramValue(params[name], text.Text)
 			}
 		}
 		for param, off := range negated {
@@ -456,9 +456,17 @@ func (o Operation) tasks(sh *shell.Shell, args []string, read func() (map[string
 	return tasks, nil
 }
 
-// sizeByPlace is the parameter that is a size of a disk: with a unit, as sizes are written
-// everywhere.
-const sizeByPlace = "amount"
+// sizes are the parameters that may have a unit, as sizes are written everywhere: how much a disk grows, and the memory of what runs.
+var sizes = []string{"amount", "runtime_mem"}
+
+func paramValue(p *opcode.Param, text string) any {
+	if slices.Contains(sizes, p.Name) {
+		if n, ok := cluster.Mebibytes(text); ok {
+			return n
+		}
+	}
+	return shell.ParamValue(p, text)
+}
 
 // placeValue reads what is given by position as an option of that name would be.
 func placeValue(def *opcode.Definition, name, text string) any {
@@ -466,12 +474,7 @@ func placeValue(def *opcode.Definition, name, text string) any {
 	if !ok {
 		return text
 	}
-	if name == sizeByPlace {
-		if n, ok := cluster.Mebibytes(text); ok {
-			return n
-		}
-	}
-	return shell.ParamValue(p, text)
+	return paramValue(p, text)
 }
 
 func (o Operation) carryOut(ctx context.Context, sh *shell.Shell, args []string, tasks []Task) error {

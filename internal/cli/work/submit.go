@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,7 +74,7 @@ func WithChoices(id string, err error, given func(param string) string) error {
 	case wrong.Kind != opcode.Mismatch || !has:
 	case len(p.Type.Allowed()) > 0:
 		return f.WithHint("one of %s", strings.Join(p.Type.Allowed(), ", "))
-	case p.Name == sizeByPlace:
+	case slices.Contains(sizes, p.Name):
 		return f.WithHint("a size such as 512M or 10G")
 	case shell.KindOf(p) == shell.KindBool:
 		return f.WithHint("yes or no")

@@ -212,6 +212,7 @@ func Run(t *testing.T, reach Reach) {
 		{"what is there", whatIsThere},
 		{"strangers", strangers},
 		{"disks", disks},
+		{"memory", memory},
 		{"figures and states", figures},
 		{"operating systems", operatingSystems},
 		{"reasons", reasons},
@@ -275,10 +276,11 @@ func strangers(r *Rig) {
 	r.Made(One)
 	other := hypervisor.Thing{UUID: "7a4f0f3c-2222-4c67-a7f8-6f6d0f3f0002", Name: One.Name}
 	for what, err := range map[string]error{
-		"stop":   r.Node.Stop(r.Context(), Order(2, 1), other, hypervisor.Stop{Force: true}, nil),
-		"drop":   r.Node.Drop(r.Context(), Order(2, 2), other, []string{"a"}),
-		"remove": r.Node.Remove(r.Context(), Order(2, 3), other),
-		"reboot": r.Node.RebootSoft(r.Context(), Order(2, 4), other, nil),
+		"stop":    r.Node.Stop(r.Context(), Order(2, 1), other, hypervisor.Stop{Force: true}, nil),
+		"drop":    r.Node.Drop(r.Context(), Order(2, 2), other, []string{"a"}),
+		"balloon": r.Node.Balloon(r.Context(), Order(2, 5), other, 256),
+		"remove":  r.Node.Remove(r.Context(), Order(2, 3), other),
+		"reboot":  r.Node.RebootSoft(r.Context(), Order(2, 4), other, nil),
 	} {
 		if !fault.Is(err, fault.Exists) {
 			r.Errorf("%s of something else under the name: %v", what, err)
@@ -303,6 +305,17 @@ func disks(r *Rig) {
 	if len(got.Disks) != 1 || got.Disks[0].Size != 150 || got.State != hypervisor.Stopped {
 		r.Errorf("the instance is %+v", got)
 	}
+}
+
+func memory(r *Rig) {
+	ctx := r.Context()
+	r.Made(One)
+	r.Must(r.Node.Balloon(ctx, Order(2, 1), One, 256))
+	if got, err := r.Node.Instance(ctx, One); err != nil || got.Memory != 256 {
+		r.Errorf("the instance is %+v, %v", got, err)
+	}
+	r.Must(r.Node.Stop(ctx, Order(3, 1), One, hypervisor.Stop{Force: true}, nil))
+	r.Want(fault.WrongState, r.Node.Balloon(ctx, Order(3, 2), One, 256))
 }
 
 func figures(r *Rig) {

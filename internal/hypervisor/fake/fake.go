@@ -95,6 +95,8 @@ type record struct {
 	MadeBy hypervisor.Mark `json:"made_by,omitzero"`
 	// Spec is what the machine was last started with; null when stopped.
 	Spec *hypervisor.Spec `json:"spec"`
+	// Memory is what it has by now, in MiB; 0 for all of Spec's.
+	Memory int `json:"memory,omitempty"`
 	// Boots counts starts and reboots.
 	Boots int `json:"boots"`
 
@@ -153,7 +155,7 @@ func (r *record) memory() int {
 	if r.Spec == nil {
 		return 0
 	}
-	return r.Spec.Memory
+	return cmp.Or(r.Memory, r.Spec.Memory)
 }
 
 func (r *record) space() int {
@@ -174,7 +176,7 @@ func (r *record) info() hypervisor.Instance {
 		i.State = hypervisor.Stopped
 	}
 	if r.Spec != nil {
-		i.Memory, i.VCPUs = r.Spec.Memory, r.Spec.VCPUs
+		i.Memory, i.VCPUs = r.memory(), r.Spec.VCPUs
 	}
 	return i
 }
@@ -397,10 +399,11 @@ func (d *Driver) Start(ctx context.Context, spec hypervisor.Spec) (changed bool,
 				return fault.New(fault.WrongState, "disk %d (%s) of instance %s does not exist on this node", i, disk.UUID, spec.Name)
 			}
 		}
-		if free := d.free(); spec.Memory > free {
-			return fault.New(fault.Exhausted, "not enough memory: %d MiB needed, %d MiB free", spec.Memory, free)
+		memory, err := spec.StartMemory(d.free())
+		if err != nil {
+			return err
 		}
-		next.Name, next.State, next.Spec = spec.Name, hypervisor.Running, &spec
+		next.Name, next.State, next.Spec, next.Memory = spec.Name, hypervisor.Running, &spec, memory
 		if spec.StartPaused {
 			next.State = hypervisor.Paused
 		}
@@ -418,8 +421,28 @@ func (d *Driver) Stop(ctx context.Context, of hypervisor.Thing, _ hypervisor.Sto
 			return nil
 		}
 		next := *old
-		next.State, next.Spec = hypervisor.Stopped, nil
+		next.State, next.Spec, next.Memory = hypervisor.Stopped, nil, 0
 		changed = true
+		return d.save(&next)
+	})
+	return changed && err == nil, err
+}
+
+// Balloon has the memory be as it is wanted: what is pretended has no guest that would have to agree.
+func (d *Driver) Balloon(ctx context.Context, of hypervisor.Thing, memory int) (changed bool, err error) {
+	err = d.change(ctx, "balloon", of, func(old *record) error {
+		if old == nil || !old.active() {
+			return fault.New(fault.WrongState, "instance %s is not running", of.Name)
+		}
+		if err := old.Spec.CheckBalloon(memory); err != nil {
+			return err
+		}
+		if more := memory - old.memory(); more > d.free() {
+			return fault.New(fault.Exhausted, "not enough memory: %d MiB needed, %d MiB free", more, d.free())
+		}
+		next := *old
+		next.Memory = memory
+		changed = memory != old.memory()
 		return d.save(&next)
 	})
 	return changed && err == nil, err

@@ -42,6 +42,7 @@ func Run(t *testing.T, open Opener) {
 		{"unknown", (*suite).unknown},
 		{"badNames", (*suite).badNames},
 		{"memory", (*suite).memory},
+		{"balloon", (*suite).balloon},
 		{"survives", (*suite).survives},
 		{"canceled", (*suite).canceled},
 		{"concurrent", (*suite).concurrent},
@@ -439,6 +440,44 @@ func (s *suite) memory() {
 	if err != nil || len(list) != 1 || list[0].Name != "one" {
 		s.Fatalf("Instances: %v, %v", list, err)
 	}
+}
+
+// balloon has an instance give memory back, and have it again. When its guest does so, and whether, is the guest's.
+func (s *suite) balloon() {
+	ctx := s.Context()
+	_, err := s.d.Balloon(ctx, thing("one"), 64)
+	s.refused("Balloon of what is not there", fault.WrongState, err)
+	i := spec("one")
+	i.MinMemory = 32
+	has := func(what string, least, most int) {
+		s.Helper()
+		if got := s.state("one", hypervisor.Running); got.Memory < least || got.Memory > most {
+			s.Fatalf("%s it has %d MiB of memory", what, got.Memory)
+		}
+	}
+	s.do("Start", true)(s.d.Start(ctx, i))
+	has("where there is room for all of it", 64, 64)
+	for _, bad := range []int{0, -1, 65} {
+		_, err := s.d.Balloon(ctx, thing("one"), bad)
+		s.refused(fmt.Sprintf("Balloon to %d", bad), fault.Invalid, err)
+	}
+	s.do("Balloon to what it has", false)(s.d.Balloon(ctx, thing("one"), 64))
+	s.do("Balloon", true)(s.d.Balloon(ctx, thing("one"), 48))
+	has("behind the first", 48, 64)
+	s.d = s.open(s.T, s.dir)
+	has("behind another driver", 48, 64)
+	if _, err := s.d.Balloon(ctx, thing("one"), 64); err != nil {
+		s.Fatalf("Balloon back: %v", err)
+	}
+	has("behind the second", 48, 64)
+	_, err = s.d.Balloon(ctx, hypervisor.Thing{UUID: "another", Name: "one"}, 64)
+	s.refused("Balloon of a stranger", fault.Exists, err)
+	s.do("Stop", true)(s.d.Stop(ctx, thing("one"), hypervisor.Stop{Force: true}))
+	_, err = s.d.Balloon(ctx, thing("one"), 64)
+	s.refused("Balloon of what was stopped", fault.WrongState, err)
+	i.Memory, i.MinMemory = s.node().MemoryFree+1, 32
+	s.do("Start with as much as there is", true)(s.d.Start(ctx, i))
+	has("where there is not room for all of it", 32, i.Memory)
 }
 
 // survives leaves the first driver behind without closing it, as a killed

@@ -67,10 +67,7 @@ func (p *process) settle(ctx context.Context) error {
 			"instance", p.machine.record().Name, "uuid", p.machine.uuid, "process", p.pid)
 		return p.end(ctx)
 	}
-	state := stateOf(status.Status)
-	p.now.Store(&state)
-	signal(p.changed)
-	return nil
+	return p.refresh(ctx)
 }
 
 // letGo ends the connections and leaves the process alone.

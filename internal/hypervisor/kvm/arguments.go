@@ -75,7 +75,7 @@ func arguments(spec *hypervisor.Spec, with setup) ([]string, error) {
 		args = append(args, "-uuid", spec.UUID)
 	}
 	for _, part := range []func(*hypervisor.Spec, params, setup) ([]string, error){
-		machineArguments, processorArguments, bootArguments, lineArguments, screenArguments, diskArguments, nicArguments, seedArguments, cdArguments, firmwareArguments, tpmArguments,
+		machineArguments, processorArguments, bootArguments, lineArguments, screenArguments, diskArguments, nicArguments, seedArguments, cdArguments, balloonArguments, firmwareArguments, tpmArguments,
 	} {
 		more, err := part(spec, p, with)
 		if err != nil {

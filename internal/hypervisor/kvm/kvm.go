@@ -12,6 +12,7 @@
 //   - A guest that ended itself is told from one that was ended, also by a driver that was away (TestAGuestThatEndsItself).
 //   - No disk is made before it is written down (TestNothingIsMadeThatNobodyKnows).
 //   - What QEMU complains of fills no disk, for a guest may have it complain without end (TestComplaintsAreBounded).
+//   - What is told of a machine's memory is what its guest has by now, as QEMU says it; a guest that gives nothing back has all of it (TestBalloon).
 //   - Nothing that comes from elsewhere becomes an option of QEMU (TestNothingBecomesAnOption).
 //   - Where there is a range of users no two machines of a node have the same (TestEachGuestHasItsUser).
 //   - The screen of a machine listens nowhere: QEMU is handed each who may see it, and none puts the others out (TestScreen).
@@ -393,6 +394,19 @@ func (d *Driver) Stop(ctx context.Context, of hypervisor.Thing, how hypervisor.S
 	}
 	defer m.unlock()
 	return m.stop(ctx, how)
+}
+
+// Balloon asks the guest of a machine to have another memory.
+func (d *Driver) Balloon(ctx context.Context, of hypervisor.Thing, memory int) (bool, error) {
+	m, err := d.hold(ctx, "balloon", of)
+	if err != nil {
+		return false, err
+	}
+	if m == nil {
+		return false, fault.New(fault.WrongState, "instance %s is not running", of.Name)
+	}
+	defer m.unlock()
+	return m.balloon(ctx, memory)
 }
 
 // Reboot resets the machine.

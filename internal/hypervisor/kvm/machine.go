@@ -84,6 +84,9 @@ func (m *machine) info() hypervisor.Instance {
 	}
 	if i.Active() && r.Spec != nil {
 		i.Memory, i.VCPUs = r.Spec.Memory, r.Spec.VCPUs
+		if p := m.running(); p != nil && p.memory.Load() > 0 {
+			i.Memory = int(p.memory.Load())
+		}
 	}
 	return i
 }
@@ -227,7 +230,12 @@ func (m *machine) start(ctx context.Context, spec *hypervisor.Spec) (bool, error
 	if err := m.clearProcess(); err != nil {
 		return false, err
 	}
-	if err := m.driver.hasMemory(spec.Memory); err != nil {
+	_, free, err := m.driver.memory()
+	if err != nil {
+		return false, err
+	}
+	memory, err := spec.StartMemory(free)
+	if err != nil {
 		return false, err
 	}
 	next := *before
@@ -270,7 +278,7 @@ func (m *machine) start(ctx context.Context, spec *hypervisor.Spec) (bool, error
 	if err := m.save(&next); err != nil {
 		return false, err
 	}
-	if err := m.run(ctx, spec, args, files); err != nil {
+	if err := m.run(ctx, spec, memory, args, files); err != nil {
 		if wasThere {
 			err = errors.Join(err, m.save(before))
 		}

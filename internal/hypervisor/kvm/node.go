@@ -39,18 +39,6 @@ func (d *Driver) Node(ctx context.Context) (hypervisor.Node, error) {
 	return out, nil
 }
 
-// hasMemory refuses a start for which there is no memory.
-func (d *Driver) hasMemory(wanted int) error {
-	_, free, err := d.memory()
-	if err != nil {
-		return err
-	}
-	if wanted > free {
-		return fault.New(fault.Exhausted, "not enough memory: %d MiB needed, %d MiB free", wanted, free)
-	}
-	return nil
-}
-
 // memory is all of the node's memory and what is free for guests, in MiB: what the system could give, less what guests may still take of
 // their own.
 func (d *Driver) memory() (total, free int, err error) {

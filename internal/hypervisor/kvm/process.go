@@ -31,8 +31,9 @@ type process struct {
 	pulled  chan struct{} // capacity 1: the guest may have let go of a device
 	gone    chan struct{} // closed when the process is no more
 	once    sync.Once
-	tpm     *tpm        // nil for a machine without one
-	lostTPM atomic.Bool // it has ended, and the machine has not
+	memory  atomic.Int64 // MiB that the guest has by now; 0 while nobody knows
+	tpm     *tpm         // nil for a machine without one
+	lostTPM atomic.Bool  // it has ended, and the machine has not
 
 	mu     sync.Mutex
 	let    bool        // the driver has let it go
@@ -66,8 +67,8 @@ func (p *process) doWith(ctx context.Context, file *os.File, command string, arg
 	return c.DoWith(ctx, file, command, arguments, out)
 }
 
-// run begins the process, waits for its monitor and lets the guest go.
-func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, args []string, files []*os.File) error {
+// run begins the process, waits for its monitor and lets the guest go, to have so much memory in MiB.
+func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, memory int, args []string, files []*os.File) error {
 	p, err := m.beginProcess(spec, args, files)
 	if err != nil {
 		return err
@@ -77,6 +78,9 @@ func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, args []string,
 	err = p.connect(ctx)
 	if mask := params(spec.Params).text("cpu_mask"); err == nil && mask != "" {
 		err = p.pin(ctx, mask, max(1, spec.VCPUs))
+	}
+	if err == nil && memory < spec.Memory {
+		err = p.balloon(ctx, memory)
 	}
 	if err == nil && !spec.StartPaused {
 		err = p.do(ctx, "cont", nil, nil)
@@ -222,7 +226,7 @@ func (m *machine) have(p *process) {
 // heard is told of each event; what has changed is asked for, so that there is one meaning of a state.
 func (p *process) heard(e qmp.Event) {
 	switch e.Name {
-	case "SHUTDOWN", "STOP", "RESUME", "RESET", "GUEST_PANICKED", "SUSPEND", "WAKEUP":
+	case "SHUTDOWN", "BALLOON_CHANGE", "STOP", "RESUME", "RESET", "GUEST_PANICKED", "SUSPEND", "WAKEUP":
 		signal(p.look)
 	case "DEVICE_DELETED":
 		signal(p.pulled)
@@ -337,6 +341,9 @@ func (p *process) kill() error {
 func (p *process) refresh(ctx context.Context) error {
 	var status struct{ Status string }
 	if err := p.do(ctx, "query-status", nil, &status); err != nil {
+		return err
+	}
+	if err := p.askMemory(ctx); err != nil {
 		return err
 	}
 	state := stateOf(status.Status)

@@ -17,7 +17,7 @@ const (
 	// spareSlots are those of a machine with ports that nothing is in when it starts: so much can be plugged in while it runs.
 	spareSlots = 8
 	// mostSlots is how many a machine with ports can have: its bus has 32 places, and some are its own.
-	mostSlots = 28
+	mostSlots = 27
 )
 
 // nicKey is by what a network card is known: its UUID, or its place where it has none.

@@ -227,17 +227,18 @@ func (d driver) Start(ctx context.Context, spec hypervisor.Spec) (bool, error) {
 				return false, fault.New(fault.WrongState, "disk %s of %s does not exist", k.UUID, spec.Name)
 			}
 		}
-		if d.free() < spec.Memory {
-			return false, fault.New(fault.Exhausted, "there is no memory for %s", spec.Name)
+		memory, err := spec.StartMemory(d.free())
+		if err != nil {
+			return false, err
 		}
 		if !known {
 			i.MadeBy = spec.By
 		}
-		i.Name, i.UUID, i.State, i.Memory, i.VCPUs = spec.Name, spec.UUID, hypervisor.Running, spec.Memory, spec.VCPUs
+		i.Name, i.UUID, i.State, i.Memory, i.VCPUs = spec.Name, spec.UUID, hypervisor.Running, memory, spec.VCPUs
 		if spec.StartPaused {
 			i.State = hypervisor.Paused
 		}
-		d.machines[spec.UUID] = i
+		d.machines[spec.UUID], d.started[spec.UUID] = i, spec
 		return true, nil
 	})
 }
@@ -337,6 +338,26 @@ func (d driver) Node(context.Context) (hypervisor.Node, error) {
 	defer d.mu.Unlock()
 	return hypervisor.Node{MemoryTotal: nodeMemory, MemoryFree: d.free(), DiskTotal: nodeDisk, DiskFree: nodeDisk - d.used(""), CPUs: 16, CPUNodes: 1, CPUSockets: 1,
 		BootID: d.name, Version: "pretended"}, nil
+}
+
+// Balloon implements hypervisor.Driver. Guests of the world agree at once, up to what their node has.
+func (d driver) Balloon(ctx context.Context, of hypervisor.Thing, memory int) (bool, error) {
+	return d.work(ctx, of, "balloon", func(i hypervisor.Instance, _ bool) (bool, error) {
+		if !i.Active() {
+			return false, fault.New(fault.WrongState, "%s does not run", of.Name)
+		}
+		spec := d.started[of.UUID]
+		if err := spec.CheckBalloon(memory); err != nil {
+			return false, err
+		}
+		if memory-i.Memory > d.free() {
+			return false, fault.New(fault.Exhausted, "there is no memory for %s", of.Name)
+		}
+		changed := i.Memory != memory
+		i.Memory = memory
+		d.machines[of.UUID] = i
+		return changed, nil
+	})
 }
 
 // Adjust is Unsupported: no guest of the world has devices.

@@ -35,7 +35,9 @@ type node struct {
 	pids    int
 	// machines are the instances that the hypervisor knows, by UUID.
 	machines map[string]hypervisor.Instance
-	acting   map[*acting]bool
+	// started are with what they were started last, by UUID.
+	started map[string]hypervisor.Spec
+	acting  map[*acting]bool
 }
 
 // holding is who holds a thing, and whom the node followed when that began.
@@ -55,7 +57,7 @@ const system = "pretended"
 
 func newNode(w *world, i int) *node {
 	n := &node{w: w, name: fmt.Sprintf("node%d", i+1), noted: map[string]effect.Effect{}, procs: map[int]*proc{}, held: map[string]holding{}, acting: map[*acting]bool{},
-		changed: make(chan struct{}), machines: map[string]hypervisor.Instance{}}
+		changed: make(chan struct{}), machines: map[string]hypervisor.Instance{}, started: map[string]hypervisor.Spec{}}
 	n.dir = filepath.Join(w.Dir, n.full())
 	if err := n.install(); err != nil {
 		panic(err) // the directory cannot be used

@@ -109,6 +109,11 @@ func (s sender) Adjust(ctx context.Context, o agent.Order, spec hypervisor.Spec)
 	return s.send(ctx, o, spec.Thing(), "adjust", func(ctx context.Context) error { return s.ordered.Adjust(ctx, o, spec) })
 }
 
+// Balloon implements exec.Node.
+func (s sender) Balloon(ctx context.Context, o agent.Order, of hypervisor.Thing, memory int) error {
+	return s.send(ctx, o, of, "balloon", func(ctx context.Context) error { return s.ordered.Balloon(ctx, o, of, memory) })
+}
+
 // FetchImage implements exec.Node. Nodes of the world have no images.
 func (s sender) FetchImage(context.Context, agent.Order, agent.Image, func(string)) (agent.Image, error) {
 	return agent.Image{}, noImages()
