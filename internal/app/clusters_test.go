@@ -140,11 +140,13 @@ func TestTwoClusters(t *testing.T) {
 		Findings []struct{ Server, Unreachable string }
 	}
 	c.call(t, "ReconcileServers", &report, nil, false)
+	c.farIs(t, 1, "well 1", "away 1")
 	if !report.Drift || len(report.Findings) != 1 || report.Findings[0].Server != there || report.Findings[0].Unreachable == "" {
 		t.Errorf("with the far cluster away: %+v", report)
 	}
 	way.set(false)
 	c.tagged(there, "late", active)
+	c.farIs(t, 0, "well 2", "away 0")
 	// What an administrator does there is taken in, too.
 	var id int
 	far.call(t, "SubmitJob", &id, []any{map[string]any{"OP_ID": "OP_INSTANCE_REMOVE", "instance_name": "snf-2", "ignore_failures": true, "reason": []any{}}})
@@ -152,4 +154,34 @@ func TestTwoClusters(t *testing.T) {
 	far.call(t, "WaitForJobChange", &done, id, []string{"end_ts"}, []any{nil}, 0, 30)
 	c.call(t, "ReconcileServers", &report, there, true)
 	c.until("server", []string{"status"}, there, func(row []string) bool { return row[0] == "DELETED" })
+}
+
+// farIs holds what the controller tells of its further cluster, in its list, its notes and its figures, to whether that is away.
+func (c *compute) farIs(t *testing.T, away int, figures ...string) {
+	t.Helper()
+	var clusters []struct {
+		Name, Away, Why string
+		Servers         int
+	}
+	c.call(t, "QueryServerClusters", &clusters)
+	if len(clusters) != 2 || clusters[1].Name != "far" || clusters[1].Servers != 1 || (clusters[1].Away != "") != (away == 1) || (clusters[1].Why != "") != (away == 1) {
+		t.Errorf("with %d away the clusters are %+v", away, clusters)
+	}
+	_, h := c.health(t)
+	noted := 0
+	for _, note := range h.Notes {
+		if note.Part == "cluster" && !note.Since.IsZero() && strings.HasPrefix(note.Text, "clusters of servers that do not answer: 1 of 2 ") {
+			noted++
+		}
+	}
+	if !h.Ready || noted != away {
+		t.Errorf("with %d away the health is %+v", away, h)
+	}
+	_, page := c.page(t, "/metrics")
+	for _, figure := range figures {
+		state, n, _ := strings.Cut(figure, " ")
+		if want := fmt.Sprintf("drover_server_clusters{state=%q} %s\n", state, n); !strings.Contains(page, want) {
+			t.Errorf("with %d away there is no figure %s", away, want)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -231,6 +232,26 @@ func (c *controller) waits(ctx context.Context, id job.ID) string {
 		return "it is not known what job " + strconv.FormatInt(int64(id), 10) + " waits for: " + err.Error()
 	}
 	return x.Why
+}
+
+// clustersAway tells of clusters of servers that do not answer, if there are any. Everybody may read it, so it has no names.
+func (c *controller) clustersAway() *Problem {
+	if c.servers == nil {
+		return nil
+	}
+	all, away, since := c.servers.Clusters(), 0, time.Time{}
+	for _, cluster := range all {
+		if cluster.Away.IsZero() {
+			continue
+		}
+		if away++; since.IsZero() || cluster.Away.Before(since) {
+			since = cluster.Away
+		}
+	}
+	if away == 0 {
+		return nil
+	}
+	return &Problem{Part: "cluster", Text: fmt.Sprintf("clusters of servers that do not answer: %d of %d (drover server cluster list names them)", away, len(all)), Since: since}
 }
 
 // reconcile has all servers looked at from time to time, until ctx ends.

@@ -98,12 +98,13 @@ var (
 	leaderDesc    = metrics.NewGauge("drover_leader")
 	epochDesc     = metrics.NewGauge("drover_leader_epoch")
 	certDesc      = metrics.NewGauge("drover_certificate_not_after_seconds")
+	clustersDesc  = metrics.NewGauge("drover_server_clusters")
 	buildDesc     = metrics.NewGauge("drover_build_info")
 )
 
 // Describe implements prometheus.Collector.
 func (*gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{jobsDesc, waitingDesc, heldDesc, slotsDesc, slotsUsedDesc, locksDesc, revisionDesc, lagDesc, leaderDesc, epochDesc, certDesc, buildDesc} {
+	for _, d := range []*prometheus.Desc{jobsDesc, waitingDesc, heldDesc, slotsDesc, slotsUsedDesc, locksDesc, revisionDesc, lagDesc, leaderDesc, epochDesc, certDesc, clustersDesc, buildDesc} {
 		out <- d
 	}
 }
@@ -157,6 +158,14 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell(locksDesc, float64(locks))
 	tell(leaderDesc, 1)
 	tell(epochDesc, float64(c.lease.Epoch))
+	if c.servers != nil {
+		states := map[bool]int{}
+		for _, cluster := range c.servers.Clusters() {
+			states[cluster.Away.IsZero()]++
+		}
+		tell(clustersDesc, float64(states[true]), "well")
+		tell(clustersDesc, float64(states[false]), "away")
+	}
 	g.collectLag(tell, shown)
 }
 

@@ -23,7 +23,7 @@ type Health struct {
 
 // Problem is one thing that is wrong.
 type Problem struct {
-	// Part is what has it: "queue", "store", "format", "inventory", "node", "certificate" or "group".
+	// Part is what has it: "queue", "store", "format", "inventory", "node", "cluster" (of servers), "certificate" or "group".
 	Part string `json:"part"`
 	Text string `json:"text"`
 	// Since is when it was first seen; absent where that is not known.
@@ -71,6 +71,9 @@ func (c *controller) health(h *Health) {
 	}
 	if text := c.agentsAway(); text != "" {
 		h.Notes = append(h.Notes, Problem{Part: "node", Text: text})
+	}
+	if away := c.clustersAway(); away != nil {
+		h.Notes = append(h.Notes, *away)
 	}
 	for _, text := range c.queue.Unreadable() {
 		h.Notes = append(h.Notes, Problem{Part: "queue", Text: text})

@@ -32,6 +32,7 @@ const looking = `
 	os: diagnose info list
 	query: deployment environment event explain export fields filter group image instance job lock network node opcode parse reason server server-tag task
 	server: list show
+	server cluster: list
 	server tag: check list show
 	tag: list search
 	top

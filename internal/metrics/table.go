@@ -94,6 +94,11 @@ var table = []Figure{
 		Advice: "Growing for longer than seconds: the controller has no processor time, or a standby cannot follow its database; what it shows is as old.",
 	},
 	{
+		Name: "drover_server_clusters", Kind: Gauge, Unit: "clusters", Labels: []string{"state"},
+		Help:   "Clusters that servers are on: `well`, or `away`, which do not answer.",
+		Advice: "Any `away`: their servers wait, and no others; `drover server cluster list` says which, since when and why.",
+	},
+	{
 		Name: "drover_leader", Kind: Gauge, Unit: "1 or 0",
 		Help:   "1 while this controller leads.",
 		Advice: "The sum over a group is 1, but for the moment in which the lead goes over. 0 for longer than a few seconds: `drover cluster masters`, `/readyz` and the logs of all of them.",

@@ -25,6 +25,7 @@ import (
 type mute struct {
 	asked  chan struct{} // has one for each look
 	answer chan error
+	met    tagsync.Met
 }
 
 func newMute() *mute { return &mute{asked: make(chan struct{}, 1000), answer: make(chan error)} }
@@ -48,6 +49,8 @@ func (m *mute) Creation(context.Context, string, *server.Server) (servertag.Outc
 }
 
 func (m *mute) Has(string) bool { return false }
+
+func (m *mute) Met() tagsync.Met { return m.met }
 
 func (m *mute) Follow(ctx context.Context, _ func(server.Ref)) error {
 	<-ctx.Done()
@@ -247,4 +250,25 @@ func TestWhatIsNotAboutTheJobIsTriedAgain(t *testing.T) {
 		tag := s.Tags.Find(user, "a")
 		return tag != nil && tag.Status() == servertag.Active
 	})
+}
+
+// TestClustersTellHowTheyAre: one that does not answer is away since it first did not, with the newest reason, until it answers.
+func TestClustersTellHowTheyAre(t *testing.T) {
+	far := newMute()
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	met := []tagsync.Met{{}}
+	for i, err := range []error{nil, errors.New("no route"), errors.New("refused"), nil} {
+		met = append(met, met[i].Then(at(int64(i)), err))
+	}
+	want := []tagsync.Met{{}, {Answered: at(0)}, {Answered: at(0), Away: at(1), Why: "no route"}, {Answered: at(0), Away: at(1), Why: "refused"}, {Answered: at(3)}}
+	if !slices.Equal(met, want) {
+		t.Errorf("it was met %+v", met)
+	}
+	far.met = want[3]
+	r := rigBeside(t, far)
+	r.create()
+	all := r.engine.Clusters()
+	if len(all) != 2 || all[0].Name != "" || all[0].Servers != 1 || all[0].Met != (tagsync.Met{}) || all[1].Name != "far" || all[1].Servers != 0 || all[1].Met != want[3] || all[1].AtOnce < 1 {
+		t.Errorf("there are %+v", all)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
@@ -37,6 +38,29 @@ type Backend interface {
 	// it has ended or something of it is different, and with none when any
 	// instance may be, until ctx ends. It may call too often. Of an instance it tells what it knows: name, UUID, or both.
 	Follow(ctx context.Context, changed func(instance server.Ref)) error
+	// Met tells how the cluster was met by all that was asked of it; nothing where nobody has to be asked.
+	Met() Met
+}
+
+// Met is how a cluster was met.
+type Met struct {
+	// Answered is when it answered last, the zero time if it never did.
+	Answered time.Time `json:"answered,omitzero"`
+	// Away is since when it has not answered, and Why the newest reason; both are empty while it does, or was not asked.
+	Away time.Time `json:"away,omitzero"`
+	Why  string    `json:"why,omitempty"`
+}
+
+// Then is how a cluster was met when it was asked once more: it answered, whatever it said, or did not, for a reason.
+func (m Met) Then(at time.Time, err error) Met {
+	switch {
+	case err == nil:
+		return Met{Answered: at}
+	case m.Away.IsZero():
+		m.Away = at
+	}
+	m.Why = err.Error()
+	return m
 }
 
 // about are the codes of errors that are about a job itself. That something is denied is about the account, and that it is not the
@@ -154,6 +178,9 @@ func ReadOutcome(status job.Status, result []byte) servertag.Outcome {
 
 // maxTold is how much of what a cluster says about a failure is kept, in bytes.
 const maxTold = 1 << 10
+
+// Met tells nothing: nobody has to be asked.
+func (Local) Met() Met { return Met{} }
 
 // Follow follows the picture.
 func (l Local) Follow(ctx context.Context, changed func(server.Ref)) error {

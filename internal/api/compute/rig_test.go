@@ -114,6 +114,8 @@ func (c *cloud) Has(instance string) bool {
 	return c.instances[instance].Instance
 }
 
+func (*cloud) Met() tagsync.Met { return tagsync.Met{} }
+
 func (c *cloud) Follow(ctx context.Context, changed func(server.Ref)) error {
 	c.mu.Lock()
 	c.changed = changed

@@ -13,6 +13,7 @@ import (
 // serverMethods are the requests of operators about servers of the Compute API.
 var serverMethods = []method{
 	{"ReconcileServers", 2, 2, reconcileServers}, // id or null, whether to fix what differs
+	{"QueryServerClusters", 0, 0, queryServerClusters},
 	{"ChangeServerTags", 4, 4, changeServerTags}, // id, namespace, what to do, tags
 	{"MatchServer", 3, 4, matchServer},           // id, instance, whether only to tell what it would do, [reason trail]
 	{"AskIdentity", 3, 3, askIdentity},           // method, path with query, body or null
@@ -46,6 +47,14 @@ func reconcileServers(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		return nil, fault.New(fault.NotFound, "this controller keeps no servers")
 	}
 	return d.Servers.Examine(ctx, id, fix)
+}
+
+// queryServerClusters tells how the clusters are that servers are on.
+func queryServerClusters(_ context.Context, d *Deps, _ *arguments) (any, error) {
+	if d.Servers == nil {
+		return nil, fault.New(fault.NotFound, "this controller keeps no servers")
+	}
+	return d.Servers.Clusters(), nil
 }
 
 // matchServer has a server be the instance that somebody vouches for.

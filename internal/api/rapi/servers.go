@@ -9,6 +9,18 @@ var serverResources = []route{
 		get: {access: reading, serve: func(r *request) (any, error) { return r.reconcile(false) }},
 		put: {access: writing, serve: func(r *request) (any, error) { return r.reconcile(true) }},
 	}},
+	{"/2/servers/clusters", methods{get: {access: reading, serve: (*request).serverClusters}}},
+}
+
+// serverClusters tells how the clusters are that servers are on.
+func (r *request) serverClusters() (any, error) {
+	if err := r.checkParameters(); err != nil {
+		return nil, err
+	}
+	if r.Servers == nil {
+		return nil, fault.New(fault.NotFound, "this controller keeps no servers")
+	}
+	return r.Servers.Clusters(), nil
 }
 
 // reconcile looks at one server, the parameter server, or at all.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -106,9 +107,16 @@ func anythingMayBeDifferent(t *testing.T, status int) {
 	s.set(true, s.instances)
 	c.expect(1, server.Ref{Name: "snf-1"})
 	<-s.refused
+	<-s.refused // whoever asks again knows how it was before
+	if now := c.Met(); now.Away.IsZero() || !strings.Contains(now.Why, strconv.Itoa(status)) {
+		t.Errorf("in the outage it was met as %+v", now)
+	}
 	s.set(false, s.instances)
 	await("snf-1") // its job is not known any more
 	await("")
+	if now := c.Met(); !now.Away.IsZero() || now.Answered.IsZero() {
+		t.Errorf("behind the outage it was met as %+v", now)
+	}
 	s.set(true, "")
 	c.expect(2, server.Ref{Name: "snf-2"})
 	<-s.refused

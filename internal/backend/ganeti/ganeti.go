@@ -36,6 +36,7 @@ import (
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/server"
+	"github.com/drover-project/drover/internal/tagsync"
 )
 
 // Config is how a cluster is reached.
@@ -75,6 +76,27 @@ type Cluster struct {
 	known map[string]*remoteInstance
 	// news is closed when there is another one.
 	news chan struct{}
+	met  tagsync.Met
+}
+
+// Met implements tagsync.Backend. Whoever refuses is there.
+func (c *Cluster) Met() tagsync.Met {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.met
+}
+
+// meet notes how a request ended; one that was given up says nothing.
+func (c *Cluster) meet(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	if _, answered := errors.AsType[*answeredError](err); answered {
+		err = nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.met = c.met.Then(time.Now(), err)
 }
 
 // Open takes in how a cluster is reached. It asks nothing yet.
@@ -138,7 +160,8 @@ func each[T any](ctx context.Context, c *Cluster, q request, take func(T) error)
 }
 
 // send sends a request, and has a good answer read.
-func (c *Cluster) send(ctx context.Context, q request, read func(io.Reader) error) error {
+func (c *Cluster) send(ctx context.Context, q request, read func(io.Reader) error) (err error) {
+	defer func() { c.meet(ctx, err) }()
 	var body io.Reader = http.NoBody
 	if q.body != nil {
 		text, err := json.Marshal(q.body)

@@ -30,7 +30,7 @@ id.`
 
 // Command returns the noun "server".
 func Command(sh *shell.Shell) *cobra.Command {
-	c := sh.Group("server", "Work with the servers of the Compute API", serverReconcile(sh), shell.Heeding(shell.Changing, serverMatch(sh)))
+	c := sh.Group("server", "Work with the servers of the Compute API", serverReconcile(sh), serverClusters(sh), shell.Heeding(shell.Changing, serverMatch(sh)))
 	c.Long = serverHelp
 	c.AddCommand(shell.Heeds(AsUser, serverList(sh), serverShow(sh), serverCreate(sh),
 		serverAct(sh, "start", "Start servers", "os-start", nil, "ACTIVE"), serverAct(sh, "stop", "Stop servers", "os-stop", nil, "SHUTOFF"),

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/sim/plan"
+	"github.com/drover-project/drover/internal/tagsync"
 )
 
 // remote is where servers are: another cluster than the group's own, with a queue of its
@@ -303,6 +304,9 @@ func (b ofCluster) Has(name string) bool {
 	defer b.mu.Unlock()
 	return b.instances[name] != nil
 }
+
+// Met implements tagsync.Backend.
+func (ofCluster) Met() tagsync.Met { return tagsync.Met{} }
 
 // lookAround is how often a controller looks for what it was not told of.
 const lookAround = 30 * time.Second
