@@ -36,6 +36,43 @@ func Check(r *Rule) []Warning {
 	return out
 }
 
+// CheckAmong warns of what a rule may mean beside the others: the same place
+// in the order as another, or power over every job.
+func CheckAmong(r *Rule, others []*Rule) []Warning {
+	out := Check(r)
+	if len(r.Predicates) == 0 && r.Deciding() && (r.Action.Kind == Reject || r.Action.Kind == Pause) {
+		out = append(out, Warning{
+			Place:   "predicates",
+			Message: "without predicates the rule concerns every job: " + everyJob[r.Action.Kind],
+			Hint:    `for new jobs alone, write the predicate ["jobid", [">", "id", "watermark"]]`,
+		})
+	}
+	for _, o := range others {
+		if o.UUID != r.UUID && o.Priority == r.Priority && o.Watermark == r.Watermark {
+			out = append(out, Warning{
+				Place:   "priority",
+				Message: "rule " + o.Short() + " has the same priority as " + r.called() + " and no job came in between: the order of their UUIDs decides which is asked first",
+				Hint:    "give one of them another priority",
+			})
+		}
+	}
+	return out
+}
+
+// called names the rule where it may be one of several that are new.
+func (r *Rule) called() string {
+	if r.Name == "" && r.fresh {
+		return "this one"
+	}
+	return r.Short()
+}
+
+// everyJob says what an action means for a cluster.
+var everyJob = map[Kind]string{
+	Reject: "all that wait are cancelled, and all that come are refused",
+	Pause:  "nothing begins any more",
+}
+
 func (s scope[T]) check(n qlang.Node, at string) []Warning {
 	return append(s.warn(n, at), backtracking(n, at)...)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/jobfilter"
-	"github.com/drover-project/drover/internal/reason"
 )
 
 func named(uuid, name string) *jobfilter.Rule { return &jobfilter.Rule{UUID: uuid, Name: name} }
@@ -84,36 +83,6 @@ func TestDigestFollowsTheRules(t *testing.T) {
 	for _, rules := range [][]*jobfilter.Rule{{a}, {a, &c}, {}} {
 		if other := jobfilter.Digest(rules); other == one {
 			t.Errorf("%d other rules have the same digest", len(rules))
-		}
-	}
-}
-
-func TestCheckAmong(t *testing.T) {
-	all := func(k jobfilter.Kind) *jobfilter.Rule {
-		return &jobfilter.Rule{UUID: "b", Action: jobfilter.Action{Kind: k}, Reason: reason.Trail{}}
-	}
-	other := []*jobfilter.Rule{{UUID: "aaaaaaaa-0", Priority: 0, Watermark: 0}}
-	for _, tc := range []struct {
-		rule   *jobfilter.Rule
-		others []*jobfilter.Rule
-		want   []string
-	}{
-		{all(jobfilter.Reject), nil, []string{"predicates: without predicates the rule concerns every job: all that wait are cancelled, and all that come are refused"}},
-		{all(jobfilter.Pause), nil, []string{"predicates: without predicates the rule concerns every job: nothing begins any more"}},
-		{all(jobfilter.Accept), nil, nil},
-		{&jobfilter.Rule{UUID: "b", Action: jobfilter.Action{Kind: jobfilter.Reject}, Shadow: true}, nil, nil},
-		{all(jobfilter.Accept), other, []string{"priority: rule aaaaaaaa has the same priority as b and no job came in between: the order of their UUIDs decides which is asked first"}},
-		{&jobfilter.Rule{UUID: "b", Watermark: 1}, other, nil},
-	} {
-		got := jobfilter.CheckAmong(tc.rule, tc.others)
-		if len(got) != len(tc.want) {
-			t.Errorf("%s: got %v, want %v", tc.rule.Action, got, tc.want)
-			continue
-		}
-		for i, w := range got {
-			if !strings.HasPrefix(w.String(), tc.want[i]) {
-				t.Errorf("got %s, want %s", w, tc.want[i])
-			}
 		}
 	}
 }

@@ -47,6 +47,8 @@ type rigOptions struct {
 	openReading bool
 	// observe is told of each request and its status.
 	observe func(what, outcome string)
+	// newID gives ids to requests that bring none; nil for no ids.
+	newID func() string
 	// format is that of the store; 0 for the newest.
 	format int
 	// store is the URL of the store; empty for an embedded one.
@@ -85,6 +87,7 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	r.rapi = rapi.New(rapi.Config{
 		Format:  present,
 		Observe: observe,
+		NewID:   options.newID,
 		Queue:   r.queue, Users: users, RequireAuthentication: !options.openReading, Now: time.Now, Log: log,
 		Querier: c.Querier,
 	})

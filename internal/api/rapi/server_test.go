@@ -217,6 +217,18 @@ func TestBodyLimitAndContentType(t *testing.T) {
 	}
 }
 
+// TestIDOfARequest: an answer names the request by the id that it brought, or by one of ours where that is none.
+func TestIDOfARequest(t *testing.T) {
+	r := newRig(t, rigOptions{newID: func() string { return "ours-1" }})
+	for brought, want := range map[string]string{"theirs-1": "theirs-1", "": "ours-1", "two words": "ours-1", strings.Repeat("x", 65): "ours-1"} {
+		h := header("admin", "secret")
+		h.Set("X-Request-ID", brought)
+		if got := r.send(http.MethodGet, "/2/info", nil, h).header.Get("X-Request-ID"); got != want {
+			t.Errorf("request %q: the answer names %q, want %q", brought, got, want)
+		}
+	}
+}
+
 // TestReinstallWithoutABody: a body that says nothing is taken for none, as there; PHP's
 // clients write [] for an object without keys.
 func TestReinstallWithoutABody(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/drover-project/drover/internal/cli/listing"
 	"github.com/drover-project/drover/internal/cli/shell"
-	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/luxiwire"
 )
@@ -80,15 +79,6 @@ func (e LogEntry) Text() string {
 // Line is the entry as people read it.
 func (e LogEntry) Line() string { return e.At.Format(time.ANSIC) + " " + e.Text() }
 
-// Ending is how a job ended.
-type Ending struct {
-	ID       job.ID
-	Status   string
-	Statuses []string
-	Results  []json.RawMessage
-	Took     time.Duration // from when it was received to its end
-}
-
 // change is what WaitForJobChange returns: the fields, then new log entries.
 type change struct {
 	fields []json.RawMessage
@@ -151,88 +141,6 @@ func wait(ctx context.Context, sh *shell.Shell, c *change, p *progress, id job.I
 		case <-tick.C:
 			p.tick(ctx)
 		}
-	}
-}
-
-// EndingFields are the fields of a job that ReadEnding reads, in its order; a job that begins is news, too.
-var EndingFields = []string{"status", "start_ts", "opstatus", "opresult", "received_ts", "end_ts"}
-
-// ReadEnding reads the fields EndingFields of a job.
-func ReadEnding(id job.ID, fields []json.RawMessage) (Ending, error) {
-	end := Ending{ID: id}
-	var received, ended *shell.Pair
-	into := []any{&end.Status, new(any), &end.Statuses, &end.Results, &received, &ended}
-	if len(fields) != len(into) {
-		return end, fault.New(fault.Internal, "the controller returned %d fields of job %d instead of %d", len(fields), id, len(into))
-	}
-	if string(fields[0]) == "null" {
-		return end, fault.New(fault.NotFound, "Job %d not found", id)
-	}
-	var err error
-	for i, value := range into {
-		err = errors.Join(err, json.Unmarshal(fields[i], value))
-	}
-	if received != nil && ended != nil {
-		end.Took = time.Duration(shell.Elapsed(received, ended) * float64(time.Second))
-	}
-	return end, err
-}
-
-// Result is what the job's opcode returned; of several opcodes, the list of it.
-func (e Ending) Result() any {
-	if len(e.Results) == 1 {
-		return e.Results[0]
-	}
-	return e.Results
-}
-
-// Failure is the text of the first opcode that did not succeed, in our words
-// or in the classic ones.
-func (e Ending) Failure(classic bool) string {
-	for i, status := range e.Statuses {
-		if status == string(job.Success) || i >= len(e.Results) {
-			continue
-		}
-		return resultText(e.Results[i], classic)
-	}
-	return ""
-}
-
-// Verdict says how a job that did not succeed ended.
-func (e Ending) Verdict() string {
-	text := e.Failure(false)
-	if e.Status == string(job.Canceled) {
-		if text == "" || text == "null" || text == "Job canceled by request" {
-			return "was canceled"
-		}
-		return "was canceled: " + text
-	}
-	return "failed: " + text
-}
-
-// ClassicVerdict says it in the classic way.
-func (e Ending) ClassicVerdict() string {
-	if e.Status == string(job.Canceled) {
-		return "Unhandled Ganeti error: Job was canceled"
-	}
-	return e.Failure(true)
-}
-
-// resultText words an opcode's result as a failure.
-func resultText(result json.RawMessage, classic bool) string {
-	var pair luxiwire.Error
-	var text string
-	switch {
-	case json.Unmarshal(result, &pair) == nil && classic:
-		return shell.ClassicPair(pair.Class, pair.Args)
-	case json.Unmarshal(result, &pair) == nil && len(pair.Args) > 1:
-		return fmt.Sprintf("%s (%v)", pair.Error(), pair.Args[1])
-	case json.Unmarshal(result, &pair) == nil:
-		return pair.Error()
-	case json.Unmarshal(result, &text) == nil:
-		return text
-	default:
-		return string(result)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/drover-project/drover/internal/cli/classic"
 	"github.com/drover-project/drover/internal/cli/shell"
@@ -292,20 +291,6 @@ func finish(ctx context.Context, sh *shell.Shell, t Task, s submitted) (Outcome,
 	return out, nil
 }
 
-// Succeeded says that a job has done its work. The classic tools say nothing then.
-func Succeeded(sh *shell.Shell, end Ending) { succeeded(sh, Task{}, end) }
-
-func succeeded(sh *shell.Shell, t Task, end Ending) {
-	if sh.Classic() || sh.Structured() {
-		return
-	}
-	text := fmt.Sprintf("job %d succeeded after %s", end.ID, end.Took.Round(100*time.Millisecond))
-	if t.before != "" {
-		text += ": " + t.before
-	}
-	sh.Notef("%s\n", prefixed(t.Target, text))
-}
-
 // Result reads what an opcode returns that only asks. The classic tools run a job of it.
 func Result(ctx context.Context, sh *shell.Shell, op *opcode.Opcode, into any) error {
 	if !sh.Classic() {
@@ -336,19 +321,6 @@ func Made(ctx context.Context, sh *shell.Shell, op *opcode.Opcode, into any) err
 		return shell.ErrFailed
 	}
 	return json.Unmarshal(end.Results[0], into)
-}
-
-// failedTask says that a task's job did not succeed. The classic tools name
-// the job only where there may be several.
-func failedTask(sh *shell.Shell, t Task, end Ending) string {
-	switch {
-	case !sh.Classic():
-		return prefixed(t.Target, fmt.Sprintf("Job %d %s", end.ID, end.Verdict()))
-	case t.Target == "":
-		return end.ClassicVerdict()
-	default:
-		return fmt.Sprintf("Job %d for %s has failed: %s", end.ID, t.Target, end.ClassicVerdict())
-	}
 }
 
 // printResults shows what opcodes returned, those that returned something.
