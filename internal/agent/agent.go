@@ -56,6 +56,8 @@ type Config struct {
 	Lead *effect.Lead
 	// Log is told what earlier controllers left; nil for nobody.
 	Log *slog.Logger
+	// Told is called when the node's instances are not what they were in the report before, by whatever; nil for nobody.
+	Told func()
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -89,7 +91,7 @@ func New(cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, fence: fence, reporter: newReporter(cfg.Node, cfg.Driver, cfg.Now), images: imagecache.Open(filepath.Join(cfg.Dir, imagesDir), cfg.Now)}
+	a := &Agent{cfg: cfg, fence: fence, reporter: newReporter(cfg), images: imagecache.Open(filepath.Join(cfg.Dir, imagesDir), cfg.Now)}
 	cfg.Driver.Watch(a.reporter.changed)
 	return a, nil
 }

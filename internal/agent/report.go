@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"time"
 
@@ -32,6 +33,8 @@ type State struct {
 	Instances []hypervisor.Instance // by name
 	// Err says why there are no figures; nil when there are.
 	Err error
+	// Number tells the report from those before it, also from those of an agent before this one; 0 before the first.
+	Number uint64
 	// revision is how many changes had ended when the driver was asked.
 	revision uint64
 }
@@ -43,6 +46,7 @@ type reporter struct {
 	node   string
 	driver hypervisor.Driver
 	now    func() time.Time
+	told   func()
 	stop   context.CancelFunc
 	ended  chan struct{} // closed when there are no more reports
 	asking chan struct{} // holds a token while the driver is asked
@@ -52,13 +56,14 @@ type reporter struct {
 	mu        sync.Mutex
 	revision  uint64
 	newest    State
+	number    uint64        // of the newest
 	published chan struct{} // closed with the next report
 }
 
-func newReporter(node string, driver hypervisor.Driver, now func() time.Time) *reporter {
+func newReporter(cfg Config) *reporter {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &reporter{
-		node: node, driver: driver, now: now, stop: stop, ended: make(chan struct{}), asking: make(chan struct{}, 1),
+		node: cfg.Node, driver: cfg.Driver, now: cfg.Now, told: cfg.Told, number: uint64(cfg.Now().UnixNano()), stop: stop, ended: make(chan struct{}), asking: make(chan struct{}, 1),
 		stale: make(chan struct{}, 1), wanted: make(chan struct{}, 1), revision: 1, published: make(chan struct{}),
 	}
 	go r.run(ctx)
@@ -129,10 +134,21 @@ func (r *reporter) read(ctx context.Context) State {
 
 func (r *reporter) publish(s State) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	before := r.newest
+	r.number++
+	s.Number = r.number
 	r.newest = s
 	close(r.published)
 	r.published = make(chan struct{})
+	r.mu.Unlock()
+	if r.told != nil && !s.Shows(&before) {
+		r.told()
+	}
+}
+
+// Shows tells whether a state shows the same of the node's instances as another one.
+func (s *State) Shows(other *State) bool {
+	return (s.Err == nil) == (other.Err == nil) && s.Node.BootID == other.Node.BootID && reflect.DeepEqual(s.Instances, other.Instances)
 }
 
 // changed is to be called when a call that may have changed something is about
@@ -169,6 +185,28 @@ func (a *Agent) State(ctx context.Context, fresh bool) (State, error) {
 		case <-published:
 		case <-ctx.Done():
 			return State{}, fault.New(fault.Unavailable, "node %s did not tell its state in time: %w", r.node, context.Cause(ctx))
+		case <-r.ended:
+			return State{}, fault.New(fault.Unavailable, "node %s does not tell its state: its agent is shut down", r.node)
+		}
+		r.mu.Lock()
+		s, published = r.newest, r.published
+		r.mu.Unlock()
+	}
+	return s, nil
+}
+
+// Next waits for a state other than the one of a number, 0 for any; it knows all changes that this agent had made when it was asked. Unavailable when
+// ctx ends first or the agent is closed.
+func (a *Agent) Next(ctx context.Context, after uint64) (State, error) {
+	r := a.reporter
+	r.mu.Lock()
+	s, want, published := r.newest, r.revision, r.published
+	r.mu.Unlock()
+	for s.Number == 0 || s.Number == after || s.revision < want {
+		select {
+		case <-published:
+		case <-ctx.Done():
+			return State{}, fault.New(fault.Unavailable, "node %s told nothing new: %w", r.node, context.Cause(ctx))
 		case <-r.ended:
 			return State{}, fault.New(fault.Unavailable, "node %s does not tell its state: its agent is shut down", r.node)
 		}

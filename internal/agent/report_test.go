@@ -274,3 +274,37 @@ func TestWhatChangesByItselfIsReported(t *testing.T) {
 		}
 	})
 }
+
+// TestNextTellsWhatIsNew waits for the next report of a number: at once for none, behind a change in time, and never the same twice.
+func TestNextTellsWhatIsNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		a := reporting(t, func() error { return nil })
+		next := func(after uint64) State {
+			t.Helper()
+			s, err := a.Next(t.Context(), after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		first := next(0)
+		begun := time.Now()
+		a.reporter.changed()
+		second := next(first.Number)
+		if took := time.Since(begun); took > gather || second.Number == first.Number || !second.Shows(&first) {
+			t.Errorf("behind a change the next report came after %v: %+v behind %+v", took, second, first)
+		}
+		begun = time.Now()
+		if third := next(second.Number); third.Number == second.Number || time.Since(begun) > heartbeat {
+			t.Errorf("without one it came after %v: %+v", time.Since(begun), third)
+		}
+		a.reporter.told = func() { told++ }
+		a.reporter.publish(State{Instances: []hypervisor.Instance{{Name: "web1", State: hypervisor.Running}}})
+		a.reporter.publish(State{Instances: []hypervisor.Instance{{Name: "web1", State: hypervisor.Running}}})
+		a.reporter.publish(State{Instances: []hypervisor.Instance{{Name: "web1", EndedItself: true}}})
+		if told != 2 {
+			t.Errorf("of two changes of instances %d were told", told)
+		}
+	})
+}

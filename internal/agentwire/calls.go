@@ -21,6 +21,8 @@ type Served interface {
 	exec.Node
 	// OSes lists the operating system definitions of the node.
 	OSes(ctx context.Context) ([]agent.OS, error)
+	// Next waits for a state other than the one of a number; see agent.Agent.
+	Next(ctx context.Context, after uint64) (agent.State, error)
 	ReadConsole(ctx context.Context, of hypervisor.Thing, at uint64, wait time.Duration) (console.Piece, error)
 	TypeConsole(ctx context.Context, of hypervisor.Thing, keys []byte) error
 	OpenScreen(ctx context.Context, of hypervisor.Thing) (io.ReadWriteCloser, error)
@@ -104,6 +106,9 @@ type (
 	freshly struct {
 		Fresh bool `json:"fresh"`
 	}
+	toNext struct {
+		After uint64 `json:"after"`
+	}
 	duration struct {
 		For time.Duration `json:"for"`
 	}
@@ -159,11 +164,20 @@ type (
 	// told is a state on the wire.
 	told struct {
 		At        time.Time             `json:"at"`
+		Number    uint64                `json:"number"`
 		Node      hypervisor.Node       `json:"node"`
 		Instances []hypervisor.Instance `json:"instances"`
 		Error     *failure              `json:"error,omitempty"`
 	}
 )
+
+func tell(s agent.State) told {
+	return told{At: s.At, Number: s.Number, Node: s.Node, Instances: s.Instances, Error: failed(s.Err)}
+}
+
+func (t *told) state() agent.State {
+	return agent.State{At: t.At, Number: t.Number, Node: t.Node, Instances: t.Instances, Err: t.Error.fault()}
+}
 
 // The calls, one for each method of the port that goes to the node.
 var (
@@ -181,7 +195,11 @@ var (
 	}}
 	callState = call[freshly, told]{name: "state", do: func(ctx context.Context, n Served, a freshly, _ func(string)) (told, error) {
 		s, err := n.State(ctx, a.Fresh)
-		return told{At: s.At, Node: s.Node, Instances: s.Instances, Error: failed(s.Err)}, err
+		return tell(s), err
+	}}
+	callNext = call[toNext, told]{name: "next-state", do: func(ctx context.Context, n Served, a toNext, _ func(string)) (told, error) {
+		s, err := n.Next(ctx, a.After)
+		return tell(s), err
 	}}
 	callFindOS = call[aName, agent.OS]{name: "find-os", do: func(ctx context.Context, n Served, a aName, _ func(string)) (agent.OS, error) {
 		return n.FindOS(ctx, a.Name, a.Force)
@@ -249,7 +267,7 @@ var (
 // calls are all of them, by name.
 var calls = map[string]served{
 	callInstance.name: callInstance.served(), callNamed.name: callNamed.served(), callInstances.name: callInstances.served(),
-	callInfo.name: callInfo.served(), callState.name: callState.served(), callFindOS.name: callFindOS.served(), callDelay.name: callDelay.served(),
+	callInfo.name: callInfo.served(), callState.name: callState.served(), callNext.name: callNext.served(), callFindOS.name: callFindOS.served(), callDelay.name: callDelay.served(),
 	callReadConsole.name: callReadConsole.served(), callTypeConsole.name: callTypeConsole.served(),
 	callOSes.name: callOSes.served(), callReason.name: callReason.served(),
 	callPrepare.name: callPrepare.served(), callAdjust.name: callAdjust.served(), callBalloon.name: callBalloon.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(),

@@ -364,7 +364,14 @@ func (c *Client) Info(ctx context.Context) (hypervisor.Node, error) {
 // State returns what the node reported last.
 func (c *Client) State(ctx context.Context, fresh bool) (agent.State, error) {
 	s, err := callState.ask(ctx, c, freshly{fresh}, quiet)
-	return agent.State{At: s.At, Node: s.Node, Instances: s.Instances, Err: s.Error.fault()}, err
+	return s.state(), err
+}
+
+// Next waits for a state other than the one of a number, which the node tells as soon as there is one. It knows all changes whose calls had returned when
+// it was asked for. Unsupported by agents of before.
+func (c *Client) Next(ctx context.Context, after uint64) (agent.State, error) {
+	s, err := callNext.ask(ctx, c, toNext{after}, quiet)
+	return s.state(), c.newer(err, "telling its state by itself")
 }
 
 // FindOS tells about an operating system definition of the node.

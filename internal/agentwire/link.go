@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -366,6 +368,13 @@ func (h *Hub) Keep(keeps func(node string, shown *x509.Certificate) bool) {
 func (h *Hub) Linked(node string) bool {
 	l, _ := h.link(node)
 	return l != nil
+}
+
+// Nodes are those whose agents are connected.
+func (h *Hub) Nodes() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.links))
 }
 
 // Shut ends all links and takes nobody in; agents dial again, and find another controller or this one.

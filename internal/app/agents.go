@@ -5,21 +5,17 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/agentwire"
 	"github.com/drover-project/drover/internal/authority"
 	"github.com/drover-project/drover/internal/cluster"
-	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/gate"
-	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/joining"
 	"github.com/drover-project/drover/internal/live"
@@ -230,8 +226,11 @@ func (c *controller) openDoor(ca *authority.Authority) {
 // beginning of a term all agents come at once.
 const lookEvery = 100 * time.Millisecond
 
-// followNodes ends the links of agents whose node is gone, or was given to another, and has opcodes wait for nodes that are away.
+// followNodes ends the links of agents whose node is gone, or was given to another, has opcodes wait for nodes that are away, and listens to those that
+// are there.
 func (c *controller) followNodes(ctx context.Context, changed <-chan struct{}) {
+	nodes := &listeners{c: c, to: map[string]bool{}}
+	defer nodes.all.Wait()
 	for {
 		linked := c.agents.hub.News()
 		now := time.Now()
@@ -241,6 +240,7 @@ func (c *controller) followNodes(ctx context.Context, changed <-chan struct{}) {
 		})
 		away, patience := c.waitedFor(now)
 		c.queue.Await(away)
+		nodes.listen(ctx)
 		over := time.NewTimer(patience)
 		select {
 		case <-ctx.Done():
@@ -345,114 +345,9 @@ func (c *controller) agentsAway() string {
 	return fmt.Sprintf("nodes whose agents are not connected: %d (drover node list shows them with ?)", missing)
 }
 
-// away is a node that is elsewhere, to those who look: they do not wait for one that is not connected, and not long for one that may not be any more.
-type away struct {
-	*agentwire.Client
-	hub  *agentwire.Hub
-	last *lastState
-}
-
-// lastState is what a node told last.
-type lastState struct {
-	mu    sync.Mutex
-	state agent.State
-	// changes is how many changes had been made when it was asked.
-	changes uint64
-}
-
-// Times of states of nodes that are elsewhere.
-const (
-	// stateTime is how long a node may take whose last state may be shown.
-	stateTime = 500 * time.Millisecond
-	// stateAge is how old that may be: as old as that of a node in this process.
-	stateAge = 15 * time.Second
-)
-
-func (a away) linked() error {
-	if !a.hub.Linked(a.Node()) {
-		return fault.New(fault.Unavailable, "node %s is away: its agent is not connected", a.Node())
-	}
-	return nil
-}
-
-// State implements live.Node.
-func (a away) State(ctx context.Context, fresh bool) (agent.State, error) {
-	if err := a.linked(); err != nil {
-		return agent.State{}, err
-	}
-	changes := a.Changes()
-	last, usable := a.last.at(changes)
-	limit := ctx
-	if usable = usable && !fresh; usable {
-		var cancel context.CancelFunc
-		limit, cancel = context.WithTimeout(ctx, stateTime)
-		defer cancel()
-	}
-	s, err := a.Client.State(limit, fresh)
-	switch {
-	case err == nil:
-		a.last.put(s, changes)
-	case usable:
-		return last, nil
-	}
-	return s, err
-}
-
-// at is the last state, if it is not too old, and nothing was changed since.
-func (l *lastState) at(changes uint64) (s agent.State, usable bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.state, l.changes == changes && time.Since(l.state.At) < stateAge
-}
-
-func (l *lastState) put(s agent.State, changes uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s.At.After(l.state.At) {
-		l.state, l.changes = s, changes
-	}
-}
-
-// OSes implements live.Node.
-func (a away) OSes(ctx context.Context) ([]agent.OS, error) {
-	if err := a.linked(); err != nil {
-		return nil, err
-	}
-	return a.Client.OSes(ctx)
-}
-
-// ReadConsole implements live.Node.
-func (a away) ReadConsole(ctx context.Context, of hypervisor.Thing, at uint64, wait time.Duration) (console.Piece, error) {
-	if err := a.linked(); err != nil {
-		return console.Piece{}, err
-	}
-	return a.Client.ReadConsole(ctx, of, at, wait)
-}
-
-// TypeConsole implements live.Node.
-func (a away) TypeConsole(ctx context.Context, of hypervisor.Thing, keys []byte) error {
-	if err := a.linked(); err != nil {
-		return err
-	}
-	return a.Client.TypeConsole(ctx, of, keys)
-}
-
-// OpenScreen implements live.Node.
-func (a away) OpenScreen(ctx context.Context, of hypervisor.Thing) (io.ReadWriteCloser, error) {
-	if err := a.linked(); err != nil {
-		return nil, err
-	}
-	return a.Client.OpenScreen(ctx, of)
-}
-
-// lastOf is what a node told last.
-func (a *agents) lastOf(node string) *lastState {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.states[node] == nil {
-		a.states[node] = &lastState{}
-	}
-	return a.states[node]
+// awayNode is a node that is elsewhere.
+func (c *controller) awayNode(at *agentwire.Client) away {
+	return away{at, c.agents.hub, c.agents.lastOf(at.Node())}
 }
 
 // liveNodes are those that queries reach.
@@ -464,7 +359,7 @@ func (c *controller) liveNodes() live.Nodes {
 		case err != nil:
 			return nil, err
 		case is:
-			return away{at, c.agents.hub, c.agents.lastOf(node)}, nil
+			return c.awayNode(at), nil
 		}
 		return local(node)
 	}

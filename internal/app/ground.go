@@ -106,8 +106,11 @@ func (c *controller) nodes() exec.Nodes {
 	local := exec.Local(c.fleet)
 	if c.ground == nil {
 		return func(node string) (exec.Node, error) {
-			if away, is, err := c.elsewhere(node); is {
-				return away, err
+			switch at, is, err := c.elsewhere(node); {
+			case err != nil:
+				return nil, err
+			case is:
+				return c.awayNode(at), nil
 			}
 			return local(node)
 		}

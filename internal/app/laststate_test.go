@@ -13,17 +13,17 @@ func TestAnOldStateIsNotShown(t *testing.T) {
 	var l lastState
 	shown := func(what string, changes uint64, want bool) {
 		t.Helper()
-		if _, usable := l.at(changes); usable != want {
+		if _, usable, newest := l.at(changes); usable != want || newest {
 			t.Errorf("%s it may be shown: %t", what, usable)
 		}
 	}
 	shown("before there is one", 0, false)
 	now := time.Now()
-	l.put(agent.State{At: now}, 3)
+	l.put(agent.State{At: now}, 3, false)
 	shown("unchanged", 3, true)
 	shown("behind a change", 4, false)
-	l.put(agent.State{At: now.Add(-time.Second)}, 4)
+	l.put(agent.State{At: now.Add(-time.Second)}, 4, false)
 	shown("when one of before comes late,", 4, false)
-	l.state.At = now.Add(-stateAge)
+	l.came = now.Add(-stateAge)
 	shown("when time has passed", 3, false)
 }

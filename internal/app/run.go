@@ -276,7 +276,7 @@ func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Con
 	all := []func(context.Context) error{
 		c.keepLease, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
 		s.serveMonitors, c.reconcile, c.keepWatchdog, m.keepCertificate, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
-		c.keepFormat,
+		c.keepFormat, c.querier.HearNodes,
 	}
 	all = append(all, c.eventParts()...)
 	if o.Demo && c.fresh && !o.Agents { // they are to be there first

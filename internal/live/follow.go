@@ -40,7 +40,7 @@ type follower struct {
 // Follow yields what is new in the answer of a query: first the state as it is
 // (or, with a revision of an earlier update, what is new since), then each
 // change as it becomes durable, until ctx ends, which is no error. Values that
-// only nodes know are asked again when anything changes that may concern them.
+// only nodes know are asked again when anything changes that may concern them, and when a node tells something new.
 func (q *Querier) Follow(ctx context.Context, r query.Request, since store.Revision) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		s, err := q.open(ctx, r)

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/deploy/course"
@@ -57,6 +58,7 @@ type Querier struct {
 	Log     *slog.Logger
 
 	watches watches
+	nodes   bell
 }
 
 // Source returns the state that a query is answered from, as it is now. The end
@@ -320,24 +322,31 @@ func takeReport(ctx context.Context, a Node, fresh bool, state *query.NodeState)
 	if err == nil {
 		err = s.Err
 	}
+	if !s.At.IsZero() {
+		state.AsOf = s.At.UnixNano()
+	}
+	state.Instances = instancesIn(&s)
 	if err != nil {
 		return err
 	}
 	n := s.Node
-	state.AsOf = s.At.UnixNano()
 	state.BootID = n.BootID
 	state.Hypervisor = &query.HypervisorState{
 		MemoryTotal: int64(n.MemoryTotal), MemoryNode: int64(n.MemoryNode), MemoryFree: int64(n.MemoryFree),
 		CPUs: int64(n.CPUs), CPUNodes: int64(n.CPUNodes), CPUSockets: int64(n.CPUSockets), CPUsReserved: int64(n.CPUReserved),
 	}
 	state.Storage = &query.Space{Total: int64(n.DiskTotal), Free: int64(n.DiskFree)}
-	state.Instances = make(map[string]query.InstanceState, len(s.Instances))
+	return nil
+}
+
+func instancesIn(s *agent.State) map[string]query.InstanceState {
+	out := make(map[string]query.InstanceState, len(s.Instances))
 	for _, i := range s.Instances {
 		if i.State != hypervisor.Stopped || i.EndedItself {
-			state.Instances[i.UUID] = query.InstanceState{Memory: int64(i.Memory), VCPUs: int64(i.VCPUs), Shutdown: i.EndedItself}
+			out[i.UUID] = query.InstanceState{Memory: int64(i.Memory), VCPUs: int64(i.VCPUs), Shutdown: i.EndedItself}
 		}
 	}
-	return nil
+	return out
 }
 
 func askOS(ctx context.Context, a Node, state *query.NodeState) error {

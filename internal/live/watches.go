@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -48,6 +49,8 @@ type shared struct {
 	users int         // guarded by watches.mu, as is gone
 	gone  *time.Timer // ends an idle one
 
+	live atomic.Bool // it shows what only nodes know
+
 	mu       sync.Mutex
 	watch    *query.Watch
 	gather   *picture.Follower
@@ -59,6 +62,7 @@ type shared struct {
 	failed   bool
 	rest     time.Time // when the next changes are looked at
 	look     time.Time // when nodes' values are looked at again; zero for not
+	heard    uint64    // how often nodes had told something new when they were looked at last
 }
 
 // entry is what one step of a watch found.
@@ -117,13 +121,15 @@ func (s *shared) begin(ctx context.Context) error {
 	if s.watch != nil {
 		return nil
 	}
+	heard, _ := s.q.nodes.heard()
 	gather, now := s.q.Picture.Follow()
 	watch, err := items.All.Watch(s.q.source(ctx, now), s.r)
 	if err != nil {
 		gather.Close()
 		return err
 	}
-	s.watch, s.gather = watch, gather
+	s.watch, s.gather, s.heard = watch, gather, heard
+	s.live.Store(watch.Live())
 	s.revision, s.first = now.Revision, now.Revision
 	return nil
 }
@@ -166,7 +172,11 @@ func (w *watches) close(s *shared) {
 func (s *shared) advance(ctx context.Context) error {
 	begun := time.Now()
 	now, changes, complete := s.gather.Next()
-	again := s.failed || !complete || !s.look.IsZero() && !begun.Before(s.look)
+	heard, _ := s.q.nodes.heard()
+	if now.Revision == s.revision { // what is new has a revision of its own, which comes
+		heard = s.heard
+	}
+	again := s.failed || !complete || s.watch.Live() && heard != s.heard || !s.look.IsZero() && !begun.Before(s.look)
 	if len(changes) == 0 && !again {
 		return nil
 	}
@@ -174,7 +184,7 @@ func (s *shared) advance(ctx context.Context) error {
 	if s.failed = err != nil; err != nil {
 		return err
 	}
-	s.revision = now.Revision
+	s.revision, s.heard = now.Revision, heard
 	s.look = time.Time{}
 	if s.watch.Live() && len(changes) > 0 {
 		s.look = begun.Add(settle)
@@ -204,6 +214,18 @@ func (s *shared) note(events []query.Event) {
 		s.log = s.log[1:]
 		s.dropped++
 	}
+}
+
+// live reports whether anybody watches what only nodes know.
+func (w *watches) live() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.open {
+		if s.live.Load() {
+			return true
+		}
+	}
+	return false
 }
 
 // end is the place behind the last entry of the log.

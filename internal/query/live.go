@@ -23,7 +23,7 @@ const (
 type NodeState struct {
 	// Failed says why there is no answer; empty when there is one.
 	Failed string
-	// AsOf is when the state was taken, ns since the epoch.
+	// AsOf is when the state was taken, ns since the epoch; of a node that does not answer the last one that it told, zero for none.
 	AsOf   int64
 	BootID string
 	// Hypervisor, Storage and Spindles are nil when the node has nothing to
@@ -32,7 +32,7 @@ type NodeState struct {
 	Storage    *Space
 	Spindles   *Space
 	// Instances are those that the hypervisor reports, by UUID: the active
-	// ones, and those that their own user shut down.
+	// ones, and those that their own user shut down. Of a node that does not answer they are what it reported last.
 	Instances map[string]InstanceState
 	// Consoles tell, by instance UUID, how to reach the console; also of
 	// instances that do not run.

@@ -25,6 +25,8 @@ func instanceLiveFields() []query.Field[instance] {
 			Get: func(v *query.View, i instance) query.Cell { return text(instanceStatus(v, i)) }},
 		{Def: def("oper_state", "Running", query.KindBool, "Whether a node reports the instance"),
 			From: query.Live, Need: query.NeedInstances, Get: operState},
+		{Def: def("told_state", "ToldState", query.KindText, "What its primary node told of it last: running or down; also of a node that does not answer now, whose told_at says when that was"),
+			From: query.Live, Need: query.NeedInstances, Get: toldState},
 		{Def: def("oper_ram", "Memory", query.KindUnit, "Memory in MiB that it has at the moment"),
 			From: query.Live, Need: query.NeedInstances,
 			Get: func(v *query.View, i instance) query.Cell {
@@ -112,6 +114,18 @@ func operState(v *query.View, i instance) query.Cell {
 	}
 	_, found := v.Answers.Instance(i.UUID, i.PrimaryNode)
 	return truth(found)
+}
+
+// toldState is what the primary node told of an instance last, also one that is away.
+func toldState(v *query.View, i instance) query.Cell {
+	answer := v.Answers.Nodes[i.PrimaryNode]
+	if answer.AsOf == 0 {
+		return query.Cell{Status: query.NoData}
+	}
+	if s, reported := answer.Instances[i.UUID]; reported && !s.Shutdown {
+		return text(statusRunning)
+	}
+	return text("down")
 }
 
 // reported is a value out of the report on an instance.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 )
@@ -186,6 +187,7 @@ func nodeLiveFields() []query.Field[node] {
 			Get: func(v *query.View, n node) query.Cell {
 				return nodeAnswer(v, n, func(s query.NodeState) query.Cell { return textOrNoData(s.BootID) })
 			}},
+		{Def: def("told_at", "ToldAt", query.KindTimestamp, "When the node told its state last, also if it does not answer now"), From: query.Live, Need: query.NeedNode, Get: nodeTold},
 		hv("mtotal", "MTotal", query.KindUnit, "Memory of the machine in MiB", func(h *query.HypervisorState) int64 { return h.MemoryTotal }),
 		hv("mnode", "MNode", query.KindUnit, "Memory in MiB that the node's own system uses", func(h *query.HypervisorState) int64 { return h.MemoryNode }),
 		hv("mfree", "MFree", query.KindUnit, "Memory in MiB that is free for instances", func(h *query.HypervisorState) int64 { return h.MemoryFree }),
@@ -201,6 +203,14 @@ func nodeLiveFields() []query.Field[node] {
 }
 
 // nodeAnswer is a value out of what the node answered.
+// nodeTold is when a node told its state last, also of one that is away.
+func nodeTold(v *query.View, n node) query.Cell {
+	if answer := v.Answers.Nodes[n.UUID]; answer.AsOf != 0 {
+		return since(job.Time(answer.AsOf / 1000))
+	}
+	return query.Cell{Status: query.NoData}
+}
+
 func nodeAnswer(v *query.View, n node, get func(query.NodeState) query.Cell) query.Cell {
 	if n.Offline {
 		return query.Cell{Status: query.Offline}
