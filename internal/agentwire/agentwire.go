@@ -8,7 +8,7 @@
 //
 // Invariants:
 //   - Both ends keep package nodetest's promises (TestOverHTTP, TestOverTLS).
-//   - A call whose connection is cut is repeated, and joined or answered: nothing is done twice (TestHistoriesOfCuts, TestACutIsJoined,
+//   - A call whose connection is cut is repeated, and joined or answered: nothing is done twice (TestHistories, TestHistoriesOfCuts, TestACutIsJoined,
 //     TestALateCopyIsNotCarriedOut, TestACallThatGoesOnIsNotForgotten). When
 //     the agent has begun anew meanwhile, what may not be done twice is looked up in its journal, and Unavailable if it ended in the midst: nobody
 //     knows (TestAnotherAgentDoesNothingTwice, TestTheNextAgentKnowsWhatWasDone,
