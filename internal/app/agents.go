@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -33,6 +34,8 @@ var authorityKey = store.Key{Kind: kindAuthority, ID: "authority"}
 type agents struct {
 	m   *member
 	hub *agentwire.Hub // shut while another controller leads
+	// patience is for how long work waits for a node that is away.
+	patience time.Duration
 	// taken says that agents are taken in here, and at is where.
 	taken bool
 	at    string
@@ -45,7 +48,7 @@ type agents struct {
 }
 
 func newAgents(m *member, o Options) *agents {
-	return &agents{m: m, hub: agentwire.NewHub(o.Log), taken: o.AgentAddress != "", clients: map[string]*agentwire.Client{}, states: map[string]*lastState{}}
+	return &agents{patience: cmp.Or(o.agentPatience, agentwire.Away), m: m, hub: agentwire.NewHub(o.Log), taken: o.AgentAddress != "", clients: map[string]*agentwire.Client{}, states: map[string]*lastState{}}
 }
 
 // listenAgents opens the address at which agents connect.
@@ -260,13 +263,13 @@ func (c *controller) followNodes(ctx context.Context, changed <-chan struct{}) {
 // waitedFor are the nodes whose agents are waited for, by UUID: those that have joined, do not follow this controller, and have not been away for
 // too long. Patience is until when that is so.
 func (c *controller) waitedFor(now time.Time) (away map[string]*schedule.Absence, patience time.Duration) {
-	away, patience = map[string]*schedule.Absence{}, agentwire.Away
+	away, patience = map[string]*schedule.Absence{}, c.agents.patience
 	for n := range c.keeper.Snapshot().Nodes() {
 		if n.Agent == nil || n.Agent.Serial == "" || n.Offline {
 			continue
 		}
 		since, lost, is := c.awaySince(n.Name)
-		left := agentwire.Away - now.Sub(since)
+		left := c.agents.patience - now.Sub(since)
 		if is && left > 0 {
 			away[n.UUID] = &schedule.Absence{Node: n.Name, UUID: n.UUID, Since: job.At(since), Lost: lost}
 			patience = min(patience, left)
@@ -318,14 +321,14 @@ func (c *controller) elsewhere(node string) (away *agentwire.Client, is bool, er
 		return nil, true, fault.New(fault.Unavailable, "node %s has no agent yet", node).WithHint("an agent joins with a token: drover node token %s", node)
 	}
 	a := c.agents
-	if since, _, is := c.awaySince(node); is && time.Since(since) > agentwire.Away {
+	if since, _, is := c.awaySince(node); is && time.Since(since) > c.agents.patience {
 		return nil, true, fault.New(fault.Unavailable, "node %s is away: its agent has not been connected for %s", node, time.Since(since).Round(time.Second)).
 			WithHint("see whether its agent runs and reaches the controller")
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if away = a.clients[node]; away == nil {
-		away = agentwire.NewClient(node, a.hub.Conn(node), 0)
+		away = agentwire.NewClient(node, a.hub.Conn(node), a.patience)
 		a.clients[node] = away
 	}
 	return away, true, nil

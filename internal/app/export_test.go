@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/format"
@@ -56,4 +57,10 @@ func LifeAt(t *testing.T, place string) (text string) {
 		t.Fatal(err)
 	}
 	return text
+}
+
+// WithAgentPatience has work wait for nodes that are away for so long.
+func (o Options) WithAgentPatience(d time.Duration) Options {
+	o.agentPatience = d
+	return o
 }

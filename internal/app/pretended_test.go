@@ -24,41 +24,57 @@ type guests struct {
 
 	mu      sync.Mutex
 	changed []func()
-	ended   map[string]bool // by name
+	ended   map[string]bool       // by name
+	called  func(fake.Call) error // sees each call of the driver; nil for nobody
+	reboots map[string]int        // by name
 }
 
 func newGuests(tb testing.TB, dir string) *guests {
 	tb.Helper()
-	d, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake")})
-	if err != nil {
+	g := &guests{ended: map[string]bool{}, reboots: map[string]int{}}
+	var err error
+	if g.Driver, err = fake.Open(fake.Config{Dir: filepath.Join(dir, "fake"), Fault: g.sees}); err != nil {
 		tb.Fatal(err)
 	}
-	return &guests{Driver: d, ended: map[string]bool{}}
+	return g
 }
 
-func (m *guests) Watch(changed func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.changed = append(m.changed, changed)
+func (g *guests) sees(c fake.Call) error {
+	g.mu.Lock()
+	if c.Method == "reboot" && !c.After {
+		g.reboots[c.Name]++
+	}
+	called := g.called
+	g.mu.Unlock()
+	if called == nil {
+		return nil
+	}
+	return called(c)
+}
+
+func (g *guests) Watch(changed func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.changed = append(g.changed, changed)
 }
 
 // ends has the guest of an instance end itself.
-func (m *guests) ends(name string) {
-	m.mu.Lock()
-	m.ended[name] = true
-	changed := m.changed
-	m.mu.Unlock()
+func (g *guests) ends(name string) {
+	g.mu.Lock()
+	g.ended[name] = true
+	changed := g.changed
+	g.mu.Unlock()
 	for _, f := range changed {
 		f()
 	}
 }
 
-func (m *guests) Instances(ctx context.Context) ([]hypervisor.Instance, error) {
-	all, err := m.Driver.Instances(ctx)
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (g *guests) Instances(ctx context.Context) ([]hypervisor.Instance, error) {
+	all, err := g.Driver.Instances(ctx)
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for i := range all {
-		if m.ended[all[i].Name] {
+		if g.ended[all[i].Name] {
 			all[i].State, all[i].EndedItself, all[i].Memory, all[i].VCPUs = hypervisor.Stopped, true, 0, 0
 		}
 	}

@@ -57,6 +57,8 @@ type Options struct {
 	PeerAddress string
 	// AgentAddress is where agents of nodes that are elsewhere connect; empty for none. AgentAdvertise is the one that they are told; empty for that one.
 	AgentAddress, AgentAdvertise string
+	// agentPatience is for how long work waits for a node that is away; zero for agentwire.Away. Tests are in a hurry.
+	agentPatience time.Duration
 	// Agents has the nodes of a new cluster as processes of their own, over that address.
 	Agents bool
 	// NodeData is the directory of the nodes that live in the process of the
