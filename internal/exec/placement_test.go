@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/placement"
 	"github.com/drover-project/drover/internal/work"
@@ -77,6 +78,26 @@ func TestPlacementOfCreations(t *testing.T) {
 	d, kept, err = r.decides(placed("three", 8000, nil))
 	if !fault.Is(err, fault.Exhausted) || d.Node != "" || kept != nil || len(d.Nodes) != 4 {
 		t.Errorf("where nothing fits: %+v, %v", d, err)
+	}
+}
+
+// A node that does not have what the hypervisor parameters ask for is passed over.
+func TestPlacementHeedsWhatNodesTake(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.update(func(snap *cluster.Snapshot) []cluster.Change {
+		c := snap.Cluster().Clone()
+		c.HVParams["fake"] = cluster.Params{"cpu_type": "EPYC"}
+		return []cluster.Change{cluster.Put(c)}
+	})
+	r.wrap = func(n Node) Node {
+		return reporting{n, func(s *agent.State) error {
+			s.Node.Takes = map[string][]string{"cpu_type": {map[string]string{"node1": "Haswell", "node2": "EPYC"}[n.Node()]}}
+			return nil
+		}}
+	}
+	d, _, err := r.decides(placed("one", 100, nil))
+	if err != nil || d.Node != "node2" || d.Nodes[1].Text() != "cpu_type=EPYC is needed, and it has Haswell" {
+		t.Errorf("%+v, %v", d, err)
 	}
 }
 

@@ -209,6 +209,9 @@ type Node struct {
 	// Hypervisor is the kind of what runs its instances; empty from an agent that does not tell it. StandsIn: it pretends to be any other as well.
 	Hypervisor string
 	StandsIn   bool
+	// Takes are the values that parameters of the hypervisor may have on this node, where that is the node's to say (models of processors by
+	// cpu_type), by parameter; of one that is not there nothing is known.
+	Takes map[string][]string
 	// Hotplug: devices can be plugged into what runs (Driver.Adjust).
 	Hotplug bool
 }

@@ -19,6 +19,7 @@ const (
 	Full        Constraint = "full"
 	Unreported  Constraint = "report"
 	Hypervisor  Constraint = "hypervisor"
+	Parameters  Constraint = "hvparams"
 	Policy      Constraint = "policy"
 	Memory      Constraint = "memory"
 	Disk        Constraint = "disk"
@@ -123,6 +124,14 @@ var constraints = []constraint{
 			return Verdict{Detail: report.Hypervisor}, !report.StandsIn || c.real
 		},
 		text: func(v Verdict) string { return "it runs instances of " + v.Detail },
+	},
+	{
+		name: Parameters, means: "it has what the instance's hypervisor parameters ask for: the model of processor (cpu_type), the firmware, the TPM", many: "without what the hypervisor parameters ask for",
+		check: func(c *candidate) (Verdict, bool) {
+			lacks := lacking(c.params, c.Reports[c.node.UUID].Takes)
+			return Verdict{Detail: lacks}, lacks != ""
+		},
+		text: func(v Verdict) string { return v.Detail },
 	},
 	{
 		name: Memory, means: "so much memory is free, and not promised to instances that do not run or are being made", many: "with too little memory", counted: true, unit: mebibytes,

@@ -45,6 +45,8 @@ type Report struct {
 	// Hypervisor is what its instances are run by; empty if it did not say. StandsIn: it pretends to be any other as well.
 	Hypervisor string
 	StandsIn   bool
+	// Takes are the values that hypervisor parameters may have on it, by parameter; of a parameter that is not there it said nothing.
+	Takes map[string][]string
 	// Failed is why there are no figures; empty when there are.
 	Failed string
 }
@@ -192,6 +194,7 @@ type look struct {
 
 	cluster *cluster.Cluster
 	need    Need
+	params  cluster.Params     // the instance's hypervisor parameters, in effect
 	claims  map[string][]Claim // by node
 	groups  map[string]*group
 	// exclusive are the beginnings of tags that two instances of one node may not share.
@@ -221,6 +224,7 @@ const ExclusionPrefix = "htools:iextags:"
 
 func newLook(w World, r Request, need Need) *look {
 	l := &look{World: w, Request: r, cluster: w.Inventory.Cluster(), need: need, claims: map[string][]Claim{}, groups: map[string]*group{}}
+	l.params = l.cluster.FillHV(r.Instance)
 	for _, c := range w.Claims {
 		if c.Instance != r.Instance.UUID && w.Inventory.Instance(c.Instance) == nil {
 			l.claims[c.Node] = append(l.claims[c.Node], c)

@@ -57,6 +57,13 @@ func (s *site) runs(node, hypervisor string, standsIn bool) {
 	s.Reports["uuid of "+node] = r
 }
 
+// takes says which values of a hypervisor parameter a node takes.
+func (s *site) takes(node, parameter string, values ...string) {
+	r := s.Reports["uuid of "+node]
+	r.Takes = map[string][]string{parameter: values}
+	s.Reports["uuid of "+node] = r
+}
+
 // instance adds an instance with so much memory; secondary may be empty.
 func (s *site) instance(name, primary, secondary string, memory int64, tags ...string) *cluster.Instance {
 	i := instance(name, memory, 0, 1, tags...)
@@ -113,7 +120,10 @@ func TestDecide(t *testing.T) {
 	s.instance("b", "drained", "mirror", 5000)
 	s.node("nodisk", "g1")
 	s.Reports["uuid of nodisk"] = placement.Report{Memory: 8192, MemoryFree: 8192, Disk: 102400, DiskFree: 2047, CPUs: 4}
+	s.node("old", "g1")
+	s.takes("old", "cpu_type", "486", "EPYC", "EPYC-Rome", "Haswell", "Haswell-v1", "EPYC-v1")
 	s.node("plain", "g1")
+	s.takes("plain", "cpu_type", "EPYC-Milan")
 	s.node("silent", "g1")
 	s.Reports["uuid of silent"] = placement.Report{Failed: "connection refused"}
 	s.node("small1", "g4")
@@ -130,7 +140,7 @@ func TestDecide(t *testing.T) {
 	s.put(func() cluster.Object { i := instance("d", 128, 0, 15); i.PrimaryNode = "uuid of worn"; return i }())
 
 	request := placement.Request{Instance: instance("new", 4096, 2048, 2, "service:web", "owner:me"), Full: map[string]string{"uuid of full": "no space left"}}
-	request.Instance.Hypervisor = "kvm"
+	request.Instance.Hypervisor, request.Instance.HVParams = "kvm", cluster.Params{"cpu_type": "EPYC-Milan,+pcid"}
 	d := placement.Decide(s.world(), request)
 	const want = `plain: most free memory, 8192 MiB, of 2 candidates
 1 plain : 8192 MiB of memory are free, 4096 would be left
@@ -142,6 +152,7 @@ func TestDecide(t *testing.T) {
 0 half memory: 4096 MiB of memory are needed and 1096 are free: 3000 short
 0 mirror n+1: 4096 MiB of memory are needed and 3192 are free beside what is kept for the instances of drained: 904 short
 0 nodisk disk: 2048 MiB of disk space are needed and 2047 are free: 1 short
+0 old hvparams: cpu_type=EPYC-Milan is needed, and it has EPYC-Rome, EPYC-v1, EPYC and 3 others
 0 silent report: it does not tell its state: connection refused
 0 small1 policy: the policy of its group refuses it: memory-size value 4096 is not in range [1, 512]
 0 store vm-capable: it is not meant for instances (not vm_capable)
@@ -261,6 +272,7 @@ func random(rt *rapid.T) (placement.World, placement.Request) {
 		if i < 3 {
 			r.Hypervisor = rapid.SampledFrom([]string{"", "kvm", "xen-pvm", "fake"}).Draw(rt, "hypervisor")
 			r.StandsIn = r.Hypervisor == "fake"
+			r.Takes = rapid.SampledFrom([]map[string][]string{nil, {"cpu_type": {"EPYC"}}, {"cpu_type": {"EPYC", "Haswell"}, "tpm": {"none"}}, {"tpm": nil}}).Draw(rt, "takes")
 		}
 		if some("silent") {
 			r = placement.Report{Failed: "away"}
@@ -288,6 +300,7 @@ func random(rt *rapid.T) (placement.World, placement.Request) {
 	}
 	r := placement.Request{Instance: instance("new", int64(512*few("memory", 8)), int64(1024*few("disk", 4)), int64(1+few("vcpus", 3)), tags()...), IgnorePolicy: some("ignore policy"), Full: map[string]string{}}
 	r.Instance.Hypervisor = rapid.SampledFrom([]string{"kvm", "fake"}).Draw(rt, "wanted")
+	r.Instance.HVParams = rapid.SampledFrom([]cluster.Params{nil, {"cpu_type": ""}, {"cpu_type": "Haswell,-avx2"}, {"cpu_type": "EPYC", "tpm": "v2.0"}}).Draw(rt, "hvparams")
 	if some("one group") {
 		r.Group = rapid.SampledFrom(groups).Draw(rt, "asked for")
 	}
@@ -313,6 +326,13 @@ func pretended(w placement.World, r placement.Request) bool {
 		}
 	}
 	return false
+}
+
+// lacks reports whether a node does not take what a hypervisor parameter begins with.
+func lacks(i *cluster.Instance, report placement.Report, parameter string) bool {
+	value, _ := i.HVParams[parameter].(string)
+	takes, told := report.Takes[parameter]
+	return told && value != "" && !slices.ContainsFunc(takes, func(t string) bool { return t == value || strings.HasPrefix(value, t+",") })
 }
 
 // The first constraint that a node breaks, worked out in another way: from the whole inventory for each question.
@@ -382,6 +402,8 @@ func model(w placement.World, r placement.Request, n *cluster.Node) placement.Co
 	case report.StandsIn && report.Hypervisor != r.Instance.Hypervisor && pretended(w, r),
 		!report.StandsIn && report.Hypervisor != "" && report.Hypervisor != r.Instance.Hypervisor:
 		return placement.Hypervisor
+	case lacks(r.Instance, report, "cpu_type"), lacks(r.Instance, report, "tpm"):
+		return placement.Parameters
 	case free < need.Memory:
 		return placement.Memory
 	case need.Disk > 0 && min(report.DiskFree, report.Disk-disk) < need.Disk:

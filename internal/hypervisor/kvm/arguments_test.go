@@ -69,7 +69,7 @@ func TestArguments(t *testing.T) {
 		{"from the network", hypervisor.Spec{Name: "seven", UUID: uuid, Memory: 128, VCPUs: 1, Disks: disks[:1], NICs: nics, Params: map[string]any{
 			"kernel_path": "", "boot_order": "network"}}, setup{machine: "pc-i440fx-7.2", accelerator: "kvm"}},
 		{"by secure boot, with a TPM, from a disc", hypervisor.Spec{Name: "nine", UUID: uuid, Memory: 128, VCPUs: 1, Disks: disks[:1], NICs: nics, Params: map[string]any{
-			"kernel_path": "", "boot_order": "cdrom", "cdrom_image_path": "/a.iso", "firmware": "uefi-secure", "tpm": "2.0"}},
+			"kernel_path": "", "boot_order": "cdrom", "cdrom_image_path": "/a.iso", "firmware": "uefi-secure", "tpm": "v2.0"}},
 			setup{machine: "pc-q35-7.2", accelerator: "kvm", bridges: true, seed: true, firmware: &firmware{kind: "uefi-secure", guarded: true}}},
 		{"by UEFI", hypervisor.Spec{Name: "ten", UUID: uuid, Memory: 128, VCPUs: 1, Params: map[string]any{
 			"kernel_path": "", "firmware": "uefi", "tpm": "none"}}, setup{machine: "pc-i440fx-7.2", accelerator: "kvm", firmware: &firmware{kind: "uefi"}}},
@@ -164,7 +164,7 @@ func TestParameters(t *testing.T) {
 	if err := params(map[string]any(defaults)).check(); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
-	for name, value := range map[string]any{"kvm_extra": "-snapshot", "vnc_bind_address": "0.0.0.0", "disk_type": "ide", "virtio_net_queues": 4.0, "use_chroot": true, "firmware": "efi", "tpm": "1.2", "nosuch": 1} {
+	for name, value := range map[string]any{"kvm_extra": "-snapshot", "vnc_bind_address": "0.0.0.0", "disk_type": "ide", "virtio_net_queues": 4.0, "use_chroot": true, "firmware": "efi", "tpm": "v1.2", "nosuch": 1} {
 		err := params(map[string]any{name: value}).check()
 		if !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%v: %v", name, value, err)

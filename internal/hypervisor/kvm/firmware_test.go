@@ -168,7 +168,7 @@ func TestANodeWithout(t *testing.T) {
 	d.cfg.firmware = []string{t.TempDir()}
 	t.Setenv("PATH", t.TempDir())
 	for _, c := range []struct{ name, value, want string }{
-		{"firmware", "uefi", "apt-get install ovmf"}, {"firmware", "uefi-secure", "pc-q35"}, {"tpm", "2.0", "apt-get install swtpm"},
+		{"firmware", "uefi", "apt-get install ovmf"}, {"firmware", "uefi-secure", "pc-q35"}, {"tpm", "v2.0", "apt-get install swtpm"},
 	} {
 		spec := hypervisor.Spec{Name: one.Name, UUID: uuid, Memory: 64, VCPUs: 1, Params: map[string]any{"kernel_path": "", c.name: c.value}}
 		_, err := d.Start(t.Context(), spec)
@@ -190,7 +190,7 @@ func TestSecureBoot(t *testing.T) {
 	d := n.open()
 	n.start(d, hypervisor.Spec{Name: one.Name, UUID: uuid, Memory: 512, VCPUs: 1, Params: map[string]any{
 		"kernel_path": guest.Kernel, "initrd_path": guest.Initrd, "kernel_args": "panic=1", "serial_console": true,
-		"firmware": "uefi-secure", "tpm": "2.0"}})
+		"firmware": "uefi-secure", "tpm": "v2.0"}})
 	r := n.look(d)
 	for _, said := range []string{"Secure boot enabled", "2.0 TPM", "GUEST-UP"} {
 		r.awaitFor(4*testkit.Patience(), said) // a firmware that is emulated takes its time

@@ -134,6 +134,9 @@ func Open(ctx context.Context, cfg Config) (*Driver, error) {
 		d.cfg.Accelerator, why = d.probe(ctx)
 		cfg.Log.Info("guests are run by "+map[string]string{"kvm": "the processor (KVM)", "tcg": "emulation"}[d.cfg.Accelerator], "why", why)
 	}
+	if err := d.qemu.askModels(ctx, d.cfg.Accelerator); err != nil { // nothing is known of them then, and all are tried
+		cfg.Log.Warn("which models of processors there are cannot be told", "error", err)
+	}
 	return d, d.load(ctx)
 }
 

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +30,7 @@ func (d *Driver) Node(ctx context.Context) (hypervisor.Node, error) {
 		CPUs: runtime.NumCPU(), CPUNodes: counted("/sys/devices/system/node/node[0-9]*"), CPUSockets: sockets(),
 		Hypervisor: Kind, Hotplug: true, Version: "QEMU " + d.qemu.version + " (" + d.cfg.Accelerator + ")",
 	}
+	out.Takes = d.takes()
 	if out.DiskTotal, out.DiskFree, err = d.cfg.Volumes.Space(ctx); err != nil {
 		return hypervisor.Node{}, err
 	}
@@ -37,6 +40,23 @@ func (d *Driver) Node(ctx context.Context) (hypervisor.Node, error) {
 	}
 	out.BootID = strings.TrimSpace(string(id))
 	return out, nil
+}
+
+// takes are the values of parameters that depend on what the node has.
+func (d *Driver) takes() map[string][]string {
+	out := map[string][]string{"firmware": {bios}, "tpm": {"none"}}
+	for _, kind := range slices.Sorted(maps.Keys(firmwareFeatures)) {
+		if len(findFirmware(d.cfg.firmware, kind, d.qemu.types[usualType])) > 0 {
+			out["firmware"] = append(out["firmware"], kind)
+		}
+	}
+	if _, err := findTPM(); err == nil {
+		out["tpm"] = append(out["tpm"], "v2.0")
+	}
+	if len(d.qemu.models) > 0 {
+		out["cpu_type"] = d.qemu.models
+	}
+	return out
 }
 
 // memory is all of the node's memory and what is free for guests, in MiB: what the system could give, less what guests may still take of

@@ -80,7 +80,7 @@ var parameters = []parameter{
 	{"spice_use_tls", []string{"*"}, ofSPICE},
 	{"spice_use_vdagent", []string{"*"}, ofSPICE},
 	{"spice_zlib_glz_wan_compression", []string{"*"}, ofSPICE},
-	{"tpm", []string{"", "none", "2.0"}, "there is no other"},
+	{"tpm", []string{"", "none", "v2.0"}, "there is no other"},
 	{"usb_devices", []string{""}, notYet},
 	{"usb_mouse", []string{"", "tablet", "mouse"}, "a pointer is one or the other"},
 	{"use_chroot", []string{"false"}, "guests run under a sandbox, and open no files"},

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -17,6 +18,8 @@ type program struct {
 	version string
 	// types has the machine types' own names, by all names that they go by.
 	types map[string]string
+	// models are the processors that it can run as they are, by name, each with all of its features; "max" and "host" are what there is.
+	models []string
 }
 
 // usualType is the machine type of new machines.
@@ -34,34 +37,46 @@ func Find(path string) (string, error) {
 	return found, nil
 }
 
-// openProgram finds a QEMU and asks it what it can do, which takes a tenth of a second.
+// openProgram finds a QEMU and asks it what it can do.
 func openProgram(ctx context.Context, path string) (*program, error) {
 	found, err := Find(path)
 	if err != nil {
 		return nil, err
 	}
+	p := &program{path: found, types: map[string]string{}}
+	if err := p.converse(ctx, "tcg", p.askTypes); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// converse runs QEMU without a machine and asks it something, which takes a tenth of a second.
+func (p *program) converse(ctx context.Context, accelerator string, ask func(context.Context, *qmp.Client) error) error {
 	ours, theirs, err := pair()
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot talk to QEMU: %w", err)
+		return fault.New(fault.Environment, "cannot talk to QEMU: %w", err)
 	}
 	defer func() { _ = theirs.Close() }()
-	cmd := exec.CommandContext(ctx, found, "-nodefaults", "-no-user-config", "-S", "-machine", "none", "-display", "none",
+	cmd := exec.CommandContext(ctx, p.path, "-accel", accelerator, "-nodefaults", "-no-user-config", "-S", "-machine", "none", "-display", "none",
 		"-chardev", "socket,id=monitor,fd=3", "-mon", "chardev=monitor,mode=control")
 	var said tail
 	cmd.Dir, cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = "/", []*os.File{theirs}, &said, &said
 	if err := cmd.Start(); err != nil {
 		_ = ours.Close()
-		return nil, fault.New(fault.Environment, "cannot start QEMU: %w", err)
+		return fault.New(fault.Environment, "cannot start QEMU: %w", err)
 	}
 	_ = theirs.Close() // its end is QEMU's alone, so it ends with QEMU
-	p := &program{path: found, types: map[string]string{}}
-	asked := p.ask(ctx, ours)
+	c, asked := qmp.Open(ctx, ours, func(qmp.Event) {})
+	if asked == nil {
+		asked = ask(ctx, c)
+		_ = c.Close()
+	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	if asked != nil {
-		return nil, fault.New(fault.Environment, "%s does not say what it can do: %w %s", found, asked, said)
+		return fault.New(fault.Environment, "%s does not say what it can do: %w %s", p.path, asked, said)
 	}
-	return p, nil
+	return nil
 }
 
 // tail is the beginning of what a program says.
@@ -89,12 +104,27 @@ func pair() (net.Conn, *os.File, error) {
 	return conn, theirs, nil
 }
 
-func (p *program) ask(ctx context.Context, conn net.Conn) error {
-	c, err := qmp.Open(ctx, conn, func(qmp.Event) {})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }()
+// askModels asks which processors it can run by an accelerator.
+func (p *program) askModels(ctx context.Context, accelerator string) error {
+	return p.converse(ctx, accelerator, func(ctx context.Context, c *qmp.Client) error {
+		var all []struct {
+			Name  string   `json:"name"`
+			Lacks []string `json:"unavailable-features"`
+		}
+		if err := c.Do(ctx, "query-cpu-definitions", nil, &all); err != nil {
+			return err
+		}
+		for _, model := range all {
+			if len(model.Lacks) == 0 {
+				p.models = append(p.models, model.Name)
+			}
+		}
+		slices.Sort(p.models)
+		return nil
+	})
+}
+
+func (p *program) askTypes(ctx context.Context, c *qmp.Client) error {
 	var machines []struct{ Name, Alias string }
 	if err := c.Do(ctx, "query-machines", nil, &machines); err != nil {
 		return err

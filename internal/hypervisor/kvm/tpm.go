@@ -38,13 +38,13 @@ const (
 )
 
 // hasTPM reports whether a machine is to have a TPM.
-func hasTPM(p params) bool { return p.text("tpm") == "2.0" }
+func hasTPM(p params) bool { return p.text("tpm") == "v2.0" }
 
 // findTPM is where the program is. Environment when the node has none.
 func findTPM() (string, error) {
 	found, err := exec.LookPath("swtpm")
 	if err != nil {
-		return "", fault.New(fault.Environment, "the node has no swtpm, which the hypervisor parameter tpm=2.0 takes: %w", err).At("hvparams").
+		return "", fault.New(fault.Environment, "the node has no swtpm, which the hypervisor parameter tpm=v2.0 takes: %w", err).At("hvparams").
 			WithHint("install it there (Debian: apt-get install swtpm)")
 	}
 	return found, nil

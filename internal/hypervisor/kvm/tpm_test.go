@@ -20,7 +20,7 @@ func (n *node) withTPM(d *Driver) hypervisor.Spec {
 	n.Helper()
 	spec := n.guest(d)
 	spec.StartPaused = true
-	spec.Params = map[string]any{"kernel_path": "", "tpm": "2.0"}
+	spec.Params = map[string]any{"kernel_path": "", "tpm": "v2.0"}
 	n.start(d, spec)
 	return spec
 }
