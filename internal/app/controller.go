@@ -33,6 +33,7 @@ import (
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/backend/ganeti"
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/events/amqp"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/identity"
@@ -64,8 +65,10 @@ type controller struct {
 	keeper  *inventory.Keeper
 	queue   *queue.Queue
 	querier *live.Querier
-	rollout *rollout.Engine
-	picture *picture.Picture
+	// keyboards are those of serial lines.
+	keyboards *console.Keyboards
+	rollout   *rollout.Engine
+	picture   *picture.Picture
 	// broker is told of events; nil for none.
 	broker *amqp.Broker
 	// remotes are the further clusters of servers, by name.
@@ -198,6 +201,7 @@ func (c *controller) openEngines(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	c.querier.Queue = c.queue
+	c.keyboards = console.NewKeyboards(time.Now, c.queue.Record)
 	if c.agents.taken { // nothing begins on a node before its agent follows this controller
 		away, _ := c.waitedFor(c.begun)
 		c.queue.Await(away)

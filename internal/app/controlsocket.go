@@ -24,7 +24,7 @@ func listenLUXI(o Options) (l *gate.Listener, path string, err error) {
 
 // newLUXI returns the server of a controller's methods.
 func (c *controller) newLUXI(o Options) *luxi.Server {
-	deps := luxi.Deps{Queue: c.queue, Rollout: c.rollout, Servers: c.servers, Querier: c.querier, Log: o.Log, Observe: c.figures.observe("luxi", o.Log), NewID: c.requestIDs.Next}
+	deps := luxi.Deps{Queue: c.queue, Rollout: c.rollout, Servers: c.servers, Querier: c.querier, Keyboards: c.keyboards, Log: o.Log, Observe: c.figures.observe("luxi", o.Log), NewID: c.requestIDs.Next}
 	if c.keystone == nil {
 		deps.Accounts = c.accountsAPI.Operate
 	}

@@ -39,6 +39,9 @@ const (
 	FormatRaise   Verb = "format.raise"
 	ServerMatch   Verb = "server.match"
 	ConsoleType   Verb = "console.type"
+	ConsoleTake   Verb = "console.take"
+	ConsoleOpen   Verb = "console.open"
+	ConsoleRefuse Verb = "console.refuse"
 
 	EnvironmentPut    Verb = "environment.put"
 	EnvironmentDelete Verb = "environment.delete"
@@ -66,6 +69,9 @@ func Verbs() map[Verb]string {
 		WatcherPause: "watchers were told to do nothing for a time", WatcherGoOn: "watchers may go on",
 		ServerMatch:    "an operator said which instance a server is",
 		ConsoleType:    "somebody began to type on the serial line of an instance",
+		ConsoleTake:    "somebody took the keyboard of a serial line over from who typed there",
+		ConsoleOpen:    "the console of an instance was opened with a ticket",
+		ConsoleRefuse:  "a ticket for a console was refused: it had been used, was over, or was for another one",
 		FormatRaise:    "the format of the store was raised: programs that do not know it cannot lead on it any more",
 		EnvironmentPut: "the state to be reached of an environment, or of a node of it, was set", EnvironmentDelete: "an environment was removed",
 		EnvironmentReveal: "the state of an environment was shown with its secrets",

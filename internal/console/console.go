@@ -1,10 +1,12 @@
-// Package console holds the serial line of a virtual machine: what the guest printed last, and those who look at it.
+// Package console holds the serial line of a virtual machine: what the guest printed last, those who look at it, and the one of them who types.
 //
 // Invariants:
 //   - What a guest prints takes a bounded amount of memory, however much it is and however slow those are who look (TestAFlood).
 //   - Who begins to look sees the last Kept bytes from before, and then all, in order; who is too slow sees how much was left out
 //     and never something out of order (TestWhoIsTooSlow).
 //   - A guest is never held up by somebody who looks.
+//   - One types on a line at a time; who takes over from another one is told of, and the other learns it (TestOneTypes). Nothing is typed
+//     of which it could not be made durable who types (TestWhoTypesIsTold).
 package console
 
 import (

@@ -2,81 +2,111 @@ package luxi
 
 import (
 	"context"
-	"maps"
 	"math"
-	"sync"
-	"time"
 
 	"github.com/drover-project/drover/internal/audit"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
-	"github.com/drover-project/drover/internal/reason"
 )
 
-// readConsole tells what an instance printed on its serial line behind a position, and waits for it if that is nothing.
+// maxSitting is how long the id may be of who sits before a console.
+const maxSitting = 64
+
+// sitting is who sits before a console, as a client says it.
+type sitting struct {
+	ID string `json:"id"`
+	// Turn is the number of the turn that the client has seen.
+	Turn uint64 `json:"turn"`
+}
+
+// piece is what was printed, and whose turn it is to type.
+type piece struct {
+	console.Piece
+	Turn *console.Turn `json:"turn,omitempty"`
+}
+
+// who is somebody who sits before a console.
+func (a *arguments) who(id string, by audit.By) console.Sitting {
+	if len(id) > maxSitting {
+		a.fail(fault.New(fault.TooLarge, "who sits before a console has a name of %d bytes, and %d are allowed", len(id), maxSitting))
+	}
+	return console.Sitting{ID: id, By: by}
+}
+
+// sits is the instance of a request with who sits before its console.
+func (a *arguments) sits(d *Deps, id string) (inst *cluster.Instance, who console.Sitting, err error) {
+	name := a.str(0)
+	who = a.who(id, a.as(-1))
+	if err := a.bad(); err != nil {
+		return nil, who, err
+	}
+	inst, err = d.Querier.Picture.Load().Inventory.FindInstance(name)
+	return inst, who, err
+}
+
+// readConsole tells what an instance printed on its serial line behind a position, and waits for it if that is nothing; one who sits before it is told
+// when it is another one's turn, too.
 func readConsole(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	instance, at, seconds := a.str(0), a.integer(1), a.number(2)
 	if at < 0 || math.IsNaN(seconds) || seconds < 0 {
 		a.fail(fault.New(fault.Invalid, "a position and a time are not negative").At("args[1]"))
 	}
-	if err := a.bad(); err != nil {
+	if !a.has(3) {
+		if err := a.bad(); err != nil {
+			return nil, err
+		}
+		return d.Querier.ReadConsole(ctx, instance, uint64(at), job.Seconds(seconds))
+	}
+	var s sitting
+	a.object(3, &s)
+	inst, who, err := a.sits(d, s.ID)
+	if err != nil {
 		return nil, err
 	}
-	return d.Querier.ReadConsole(ctx, instance, uint64(at), job.Seconds(seconds))
+	turn, changed := d.Keyboards.Turn(inst.UUID, who)
+	if turn.Number != s.Turn {
+		seconds = 0
+	}
+	waits, end := context.WithCancel(ctx)
+	defer end()
+	go func() {
+		select {
+		case <-changed:
+			end()
+		case <-waits.Done():
+		}
+	}()
+	p, err := d.Querier.ReadConsole(waits, instance, uint64(at), job.Seconds(seconds))
+	if err != nil && waits.Err() != nil && ctx.Err() == nil { // it is another one's turn
+		p, err = console.Piece{From: uint64(at), Next: uint64(at)}, nil
+	}
+	turn, _ = d.Keyboards.Turn(inst.UUID, who)
+	return piece{p, &turn}, err
 }
 
-// typeConsole types on an instance's serial line.
+// typeConsole types on an instance's serial line, if it is the turn of who asks or nobody's. Who takes over need not type anything.
 func typeConsole(ctx context.Context, d *Deps, a *arguments) (any, error) {
-	instance := a.str(0)
 	var keys []byte
 	a.decode(1, "Bytes", &keys)
-	if err := a.bad(); err != nil {
-		return nil, err
-	}
-	inst, err := d.Querier.Picture.Load().Inventory.FindInstance(instance)
+	over := a.optionalBool(3)
+	inst, who, err := a.sits(d, a.optionalStr(2))
 	if err != nil {
 		return nil, err
 	}
-	by := a.as(-1)
-	err = d.typists.seat(typist{inst.UUID, by.Account}, time.Now(), func() error {
-		e := audit.New(audit.ConsoleType, inst.UUID, by)
-		e.Name = inst.Name
-		return d.Queue.Record(ctx, e)
-	})
+	if err := d.Keyboards.Type(ctx, inst.UUID, inst.Name, who, over); err != nil || len(keys) == 0 {
+		return nil, err
+	}
+	return nil, d.Querier.TypeConsole(ctx, inst.Name, keys)
+}
+
+// leaveConsole gives the keyboard of an instance back.
+func leaveConsole(_ context.Context, d *Deps, a *arguments) (any, error) {
+	inst, who, err := a.sits(d, a.str(1))
 	if err != nil {
 		return nil, err
 	}
-	return nil, d.Querier.TypeConsole(ctx, instance, keys)
-}
-
-// typist is who types on the serial line of an instance, which goes by its UUID.
-type typist struct {
-	instance string
-	account  reason.Account
-}
-
-// leftAfter is how long somebody may type nothing and has not left. Who comes back later is told of anew.
-const leftAfter = 10 * time.Minute
-
-// typists are those who type, each with when that was last.
-type typists struct {
-	mu   sync.Mutex
-	last map[typist]time.Time
-}
-
-// seat has an event tell of who begins to type before a key is typed: nothing is typed of which it could not be made durable.
-func (t *typists) seat(who typist, now time.Time, tell func() error) error {
-	t.mu.Lock()
-	last, known := t.last[who]
-	t.mu.Unlock()
-	if !known || now.Sub(last) > leftAfter {
-		if err := tell(); err != nil {
-			return err
-		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	maps.DeleteFunc(t.last, func(_ typist, last time.Time) bool { return now.Sub(last) > leftAfter })
-	t.last[who] = now
-	return nil
+	d.Keyboards.Leave(inst.UUID, who)
+	return nil, nil
 }

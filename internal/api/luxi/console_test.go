@@ -1,15 +1,13 @@
 package luxi
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/luxiwire"
 )
 
 // TestConsoles: what is asked about the console of an instance that has none, or badly, is answered in words.
@@ -33,12 +31,19 @@ func TestConsoles(t *testing.T) {
 		{"ReadConsole", []any{name, "x", 0}, fault.Invalid, "Int"},
 		{"TypeConsole", []any{name, "not Base64!"}, fault.Invalid, "Bytes"},
 		{"TypeConsole", []any{name, nil}, fault.Invalid, "Bytes"},
+		{"ReadConsole", []any{name, 0, 0, map[string]any{"id": "a"}}, fault.Unsupported, "only pretends"},
+		{"ReadConsole", []any{name, 0, 0, map[string]any{"seat": "a"}}, fault.Invalid, "seat"},
+		{"ReadConsole", []any{name, 0, 0, "a"}, fault.Invalid, "JSObject"},
+		{"ReadConsole", []any{name, 0, 0, map[string]any{"id": strings.Repeat("a", maxSitting+1)}}, fault.TooLarge, "64"},
+		{"TypeConsole", []any{name, []byte("x"), 1}, fault.Invalid, "String"},
+		{"TypeConsole", []any{name, []byte("x"), "a", "yes"}, fault.Invalid, "Bool"},
+		{"LeaveConsole", []any{"nosuch", "a"}, fault.NotFound, "nosuch"},
 	} {
 		err := client.Call(t.Context(), tc.method, tc.args, nil)
 		if !fault.Is(err, tc.code) || !strings.Contains(err.Error(), tc.text) {
 			t.Errorf("%s %v: %v", tc.method, tc.args, err)
 		}
-		if tc.code == fault.Invalid {
+		if tc.code == fault.Invalid || tc.code == fault.TooLarge {
 			client = r.client() // the connection is closed
 		}
 	}
@@ -78,27 +83,46 @@ func TestNobodyTypesUntold(t *testing.T) {
 	}
 }
 
-// TestTypistsComeAndGo: who comes back is told of anew, everybody for himself; where it cannot be told, nobody types.
-func TestTypistsComeAndGo(t *testing.T) {
-	typing, events := &typists{last: map[typist]time.Time{}}, 0
-	tell := func() error { events++; return nil }
-	alice, bob := typist{"web1", reason.Account{Name: "alice"}}, typist{"web1", reason.Account{Name: "bob"}}
-	at := time.Unix(0, 0)
-	lost := errors.New("the store is away")
-	if err := typing.seat(alice, at, func() error { return lost }); !errors.Is(err, lost) {
-		t.Errorf("what could not be told of: %v", err)
+// TestOneTypes has two sit before one console: the second is told that he looks, takes over, and the first is told at once.
+func TestOneTypes(t *testing.T) {
+	r := newRig(t)
+	r.furnish()
+	name := r.query("instance", []string{"name"}, nil).Data[0][0][1]
+	first, second := r.client(), r.client()
+	types := func(c *luxiwire.Client, id string, over bool) error {
+		return c.Call(t.Context(), "TypeConsole", []any{name, []byte{}, id, over}, nil)
 	}
-	for i, step := range []struct {
-		who   typist
-		after time.Duration
-		want  int
-	}{{alice, 0, 1}, {bob, 0, 2}, {alice, leftAfter, 2}, {alice, leftAfter, 2}, {bob, 0, 3}, {alice, leftAfter + 1, 4}} {
-		at = at.Add(step.after)
-		if err := typing.seat(step.who, at, tell); err != nil || events != step.want {
-			t.Errorf("step %d: %d events, want %d; %v", i, events, step.want, err)
+	if err := types(first, "one", false); err != nil {
+		t.Fatal(err)
+	}
+	if err := types(second, "two", false); !fault.Is(err, fault.Conflict) {
+		t.Errorf("two type: %v", err)
+	}
+	if err := types(second, "two", true); err != nil {
+		t.Errorf("taking over: %v", err)
+	}
+	if err := types(first, "one", false); !fault.Is(err, fault.Conflict) {
+		t.Errorf("who lost the keyboard types on: %v", err)
+	}
+	if err := first.Call(t.Context(), "LeaveConsole", []any{name, "one"}, nil); err != nil {
+		t.Error(err)
+	}
+	if err := types(first, "one", false); !fault.Is(err, fault.Conflict) {
+		t.Errorf("who lost the keyboard gave it back: %v", err)
+	}
+	if err := second.Call(t.Context(), "LeaveConsole", []any{name, "two"}, nil); err != nil {
+		t.Error(err)
+	}
+	if err := types(first, "one", false); err != nil {
+		t.Errorf("who is alone looks: %v", err)
+	}
+	var told []string
+	for _, row := range r.query("event", []string{"what", "before", "after"}, nil).Data {
+		if row[0][1] == string(audit.ConsoleTake) {
+			told = append(told, fmt.Sprint(row))
 		}
 	}
-	if len(typing.last) != 1 {
-		t.Errorf("who has left is kept: %v", typing.last)
+	if len(told) != 1 || !strings.Contains(told[0], "luxi") {
+		t.Errorf("told is %v", told)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/live"
@@ -62,8 +63,8 @@ type Deps struct {
 	// Current reports whether a state that is not older than a revision, and was read
 	// before the call, is what the controller that leads shows; nil for that one itself.
 	Current func(revision int64) bool
-	// typists are those who type on consoles.
-	typists *typists
+	// Keyboards are those of consoles.
+	Keyboards *console.Keyboards
 	// NewID gives each request an id, which its context carries (requestid); nil
 	// for none.
 	NewID func() string
@@ -117,8 +118,9 @@ var jobMethods = []method{
 	{"ExplainJob", 1, 1, explainJob},       // id
 	{"TestFilter", 2, 2, testFilter},       // rule or edits, days of archived jobs
 	{"ChangeFilters", 2, 3, changeFilters}, // edits, digest or null, [reason trail]
-	{"ReadConsole", 3, 3, readConsole},     // instance, position, seconds
-	{"TypeConsole", 2, 2, typeConsole},     // instance, bytes in Base64
+	{"ReadConsole", 3, 4, readConsole},     // instance, position, seconds, [{"id", "turn"} of who sits before it]
+	{"TypeConsole", 2, 4, typeConsole},     // instance, bytes in Base64, [id of who sits before it], [whether to take over]
+	{"LeaveConsole", 2, 2, leaveConsole},   // instance, id of who sits before it
 	{"QueryMasters", 0, 0, queryMasters},
 	{"MasterFailover", 0, 0, masterFailover},
 	{"QueryFormat", 0, 0, queryFormat},

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/inventory"
@@ -44,7 +45,7 @@ func newRigOn(t testing.TB, url string) *rig {
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	c := controller.New(t, controller.Options{URL: url, Log: log, Cluster: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
 		Names: exec.Names{Resolve: anyName, Answers: func(context.Context, string) bool { return false }}})
-	server := New(Deps{Queue: c.Queue, Log: log, Querier: c.Querier})
+	server := New(Deps{Queue: c.Queue, Log: log, Querier: c.Querier, Keyboards: console.NewKeyboards(time.Now, c.Queue.Record)})
 	return &rig{TB: t, queue: c.Queue, keeper: c.Keeper, server: server, path: listen(t, server)}
 }
 

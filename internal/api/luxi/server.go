@@ -71,7 +71,6 @@ func newServer(deps Deps, table []method) *Server {
 		conns:    map[net.Conn]*attention{},
 		memory:   intake.NewBudget(maxInFlight),
 	}
-	s.deps.typists = &typists{last: map[typist]time.Time{}}
 	for _, m := range table {
 		s.methods[m.name] = m
 	}

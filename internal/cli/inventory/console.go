@@ -1,11 +1,10 @@
 package inventory
 
 import (
-	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -62,18 +61,16 @@ started again. --follow goes on with what comes.`,
 	return cmd
 }
 
-// leave is the key that leaves a console: Ctrl-].
-const leave = 0x1d
-
 // instanceConsole is the verb by which somebody sits down before an instance.
 func instanceConsole(sh *shell.Shell) *cobra.Command {
 	var show bool
 	cmd := shell.Heeding(shell.Asking, &cobra.Command{
 		Use: "console INSTANCE", Short: "Sit down before an instance, at its serial line",
 		Long: `console shows what an instance prints on its serial line, from the last 64 KiB on, and
-sends it what is typed. Ctrl-] leaves. Several people may look at one instance, and
-what one of them types all see. The guest has to offer a login there: most images do
-on ttyS0. --show asks how clients are told to reach the console, and changes nothing.`,
+sends it what is typed. Ctrl-] leaves. Several people may look at one instance, and one
+of them types: whoever pressed a key first, until he leaves. The others are told who that
+is, and take over from him with Ctrl-T. The guest has to offer a login there: most images
+do on ttyS0. --show asks how clients are told to reach the console, and changes nothing.`,
 		Args: shell.Exactly(1), ValidArgsFunction: lists.CompleteNames(sh, "instance", false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if show {
@@ -117,11 +114,16 @@ var errLeft = errors.New("left")
 
 // sit has a terminal be that of an instance until its person leaves.
 func sit(ctx context.Context, sh *shell.Shell, instance string, in, out *os.File) error {
-	var p printed
-	if err := sh.Ask(ctx, "ReadConsole", &p, instance, 0, 0); err != nil { // before the screen changes
+	s := &seat{id: rand.Text()}
+	p, err := s.read(ctx, sh.Ask, instance, 0, 0) // before the screen changes
+	if err != nil {
 		return err
 	}
 	sh.Notef("The console of %s; Ctrl-] leaves.\n", instance)
+	if p.Turn.taken() {
+		sh.Notef("%s\n", s.told(p.Turn))
+	}
+	s.sees(p.Turn)
 	was, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return fault.New(fault.Environment, "the terminal cannot be had key by key: %w", err)
@@ -132,14 +134,12 @@ func sit(ctx context.Context, sh *shell.Shell, instance string, in, out *os.File
 	}()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	go func() { end(sendKeys(ctx, sh, instance, in)) }()
+	go func() { end(s.sendKeys(ctx, sh, instance, in)) }()
 	for {
 		if _, err := out.Write(p.Text); err != nil {
 			return err
 		}
-		at := p.Next
-		p = printed{}
-		if err := sh.Stay(ctx, "ReadConsole", &p, instance, at, lookFor); err != nil {
+		if p, err = s.read(ctx, sh.Stay, instance, p.Next, lookFor); err != nil {
 			if cause := context.Cause(ctx); cause != nil {
 				err = cause
 			}
@@ -148,30 +148,9 @@ func sit(ctx context.Context, sh *shell.Shell, instance string, in, out *os.File
 			}
 			return err
 		}
-	}
-}
-
-// sendKeys sends what is typed to an instance, until its person leaves. It tells of keys that nobody took, and goes on: the instance may be
-// started yet.
-func sendKeys(ctx context.Context, sh *shell.Shell, instance string, in io.Reader) error {
-	client, err := sh.Another(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
-	for chunk := make([]byte, 1024); ; {
-		n, err := in.Read(chunk)
-		if err != nil {
-			return err
+		if text := s.told(p.Turn); text != "" {
+			sh.Rawf("\r\n[%s]\r\n", text)
 		}
-		keys, _, left := bytes.Cut(chunk[:n], []byte{leave})
-		if len(keys) > 0 {
-			if err := client.Call(ctx, "TypeConsole", []any{instance, keys}, nil); err != nil {
-				sh.Rawf("\r\n[%s]\r\n", err)
-			}
-		}
-		if left {
-			return errLeft
-		}
+		s.sees(p.Turn)
 	}
 }
