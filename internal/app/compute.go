@@ -17,6 +17,7 @@ import (
 	"github.com/drover-project/drover/internal/api/compute"
 	identityapi "github.com/drover-project/drover/internal/api/identity"
 	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/api/remoteconsole"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/forwarded"
 	"github.com/drover-project/drover/internal/gate"
@@ -208,15 +209,31 @@ func (c *controller) newCompute(o Options) http.Handler {
 	if c.keystone != nil { // which asks nobody before it removes a project
 		session, keep = c.keystone.Session, func(string) (func(), error) { return func() {}, nil }
 	}
-	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Waits: c.waits, Now: time.Now, Log: c.log})
+	consoles := remoteconsole.New(remoteconsole.Config{
+		Server: func(id string) *server.Server { return c.servers.Servers().Get(id) }, May: c.mayAct(), Instances: c.querier, Keyboards: c.keyboards, Record: c.queue.Record,
+		Count: func(outcome remoteconsole.Outcome) { c.figures.tickets.WithLabelValues(string(outcome)).Inc() }, Now: time.Now, Log: c.log,
+	})
+	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Console: consoles.Issue, Waits: c.waits, Now: time.Now, Log: c.log})
 	trust := forwarded.Trust{Scheme: computeScheme(o), Public: o.PublicURL, Proxies: o.TrustedProxies}
 	return trust.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.keystone == nil && ofIdentity(r) {
 			c.accountsAPI.ServeHTTP(w, r)
 			return
 		}
+		if strings.HasPrefix(r.URL.EscapedPath(), remoteconsole.Prefix) {
+			consoles.ServeHTTP(w, r)
+			return
+		}
 		servers.ServeHTTP(w, r)
 	}))
+}
+
+// mayAct tells who may act in a project at the moment; nil where another identity service knows it, which is asked about tokens alone.
+func (c *controller) mayAct() func(user, project string) error {
+	if c.keystone != nil {
+		return nil
+	}
+	return c.accounts.MayAct
 }
 
 // ofIdentity tells requests of the Identity API from those of the others.

@@ -28,6 +28,8 @@ type figures struct {
 	// stoodBy are requests that came while another controller led, by interface and who
 	// answered them.
 	stoodBy *prometheus.CounterVec
+	// tickets are those for consoles that were shown, by what became of them.
+	tickets *prometheus.CounterVec
 }
 
 func newFigures() *figures {
@@ -40,10 +42,11 @@ func newFigures() *figures {
 		opcodeWait:  metrics.NewHistogram("drover_opcode_wait_seconds"),
 		opcodeTime:  metrics.NewHistogram("drover_opcode_duration_seconds"),
 		stoodBy:     metrics.NewCounter("drover_standby_requests_total"),
+		tickets:     metrics.NewCounter("drover_console_tickets_total"),
 	}
 	missed := metrics.NewCounter("drover_journal_gaps_total")
 	f.missed = missed.WithLabelValues() // shown also while it is 0
-	f.all.MustRegister(f.requests, f.requestTime, f.submitted, f.ended, f.opcodeWait, f.opcodeTime, missed, f.stoodBy,
+	f.all.MustRegister(f.requests, f.requestTime, f.submitted, f.ended, f.opcodeWait, f.opcodeTime, missed, f.stoodBy, f.tickets,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return f
 }

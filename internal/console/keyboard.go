@@ -14,10 +14,13 @@ import (
 
 // Sitting is somebody who sits before the serial line of an instance. Two of one account are two.
 type Sitting struct {
-	// ID is known to who sits alone. Clients of an account that do not say it are one.
+	// ID is known to who sits alone. Who has none only passes by: he types where nobody does, and takes no turn.
 	ID string
 	By audit.By
 }
+
+// passes tells whether somebody does not sit down.
+func (s *Sitting) passes() bool { return s.ID == "" }
 
 // is tells whether two are the same.
 func (s *Sitting) is(other *Sitting) bool {
@@ -111,7 +114,7 @@ func fateOf(types *typist, who *Sitting, over bool) fate {
 		return begins
 	case types.is(who):
 		return goesOn
-	case over:
+	case over && !who.passes():
 		return takesOver
 	}
 	return looks
@@ -181,10 +184,12 @@ func (k *Keyboards) typesNow(uuid string, who Sitting, number uint64) bool {
 	if b.number != number {
 		return false
 	}
-	if b.typist == nil || !b.typist.is(&who) {
-		k.pass(b, &typist{Sitting: who, since: now})
+	if !who.passes() {
+		if b.typist == nil || !b.typist.is(&who) {
+			k.pass(b, &typist{Sitting: who, since: now})
+		}
+		b.typist.heard = now
 	}
-	b.typist.heard = now
 	b.told[who.By.Account] = now
 	k.forget(now)
 	return true
@@ -224,4 +229,25 @@ func (k *Keyboards) Leave(uuid string, who Sitting) {
 	if b := k.board(uuid, k.now()); b.typist != nil && b.typist.is(&who) {
 		k.pass(b, nil)
 	}
+}
+
+// Look reads what was printed, for somebody who sits before the line of an instance and has seen a turn. It does not wait for more where another turn is
+// to be told, or as soon as one is.
+func (k *Keyboards) Look(ctx context.Context, uuid string, who Sitting, seen, at uint64, read func(ctx context.Context, wait bool) (Piece, error)) (Piece, Turn, error) {
+	turn, changed := k.Turn(uuid, who)
+	waits, end := context.WithCancel(ctx)
+	defer end()
+	go func() {
+		select {
+		case <-changed:
+			end()
+		case <-waits.Done():
+		}
+	}()
+	p, err := read(waits, turn.Number == seen)
+	if err != nil && waits.Err() != nil && ctx.Err() == nil { // it is another one's turn
+		p, err = Piece{From: at, Next: at}, nil
+	}
+	turn, _ = k.Turn(uuid, who)
+	return p, turn, err
 }

@@ -101,12 +101,25 @@ func TestOneTypes(t *testing.T) {
 	if err := d.Type(t.Context(), "other", "web2", bob, false); err != nil {
 		t.Errorf("on another line: %v", err)
 	}
+	passer := sitting("", "carol")
+	for _, over := range []bool{false, true} {
+		if err := d.types(passer, over); !fault.Is(err, fault.Conflict) {
+			t.Errorf("who passes by types in between: %v", err)
+		}
+	}
+	d.Leave("u", alice)
+	if err := d.types(passer, false); err != nil {
+		t.Errorf("who passes by where nobody types: %v", err)
+	}
+	if turn, _ := d.Turn("u", bob); turn.Who != "" {
+		t.Errorf("who passes by has sat down: %+v", turn)
+	}
 }
 
 // TestWhoTypesIsTold: nothing is typed, and nothing taken over, of which it could not be made durable; who comes back after a time is told of anew.
 func TestWhoTypesIsTold(t *testing.T) {
 	d := newDesk(t)
-	alice, bob := sitting("", "alice"), sitting("", "bob")
+	alice, bob := sitting("a", "alice"), sitting("b", "bob")
 	d.lost = errors.New("the store is away")
 	if err := d.types(alice, false); !errors.Is(err, d.lost) {
 		t.Errorf("what could not be told: %v", err)

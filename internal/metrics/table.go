@@ -124,6 +124,11 @@ var table = []Figure{
 		Advice: "`leader` alone though most only read: the standby has no read lease (its clock, or its way to the leader).",
 	},
 	{
+		Name: "drover_console_tickets_total", Kind: Counter, Unit: "tickets", Labels: []string{"outcome"},
+		Help:   "Tickets for consoles of servers that were shown, by what became of them: `opened`, `used` (before), `expired`, `foreign` (for another console, or of who may act there no more), `unknown`.",
+		Advice: "Others than `opened`: `drover query event` has `console.refuse`, by whom and from where. Many `unknown`: somebody guesses, or the controller that leads has changed.",
+	},
+	{
 		Name: "drover_certificate_not_after_seconds", Kind: Gauge, Unit: "seconds since 1970",
 		Help:   "When the certificate of RAPI ends, in seconds since 1970.",
 		Advice: "Renew it before: from 30 days before that the log and the notes of `/readyz` say so, too.",

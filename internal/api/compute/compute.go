@@ -30,6 +30,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/intake"
@@ -48,6 +49,8 @@ type Config struct {
 	Engine *tagsync.Engine
 	// Identity is where clients get tokens; empty for beside this API.
 	Identity string
+	// Console makes a ticket for a console, and returns the path that has it; see remoteconsole.Consoles.
+	Console func(ctx context.Context, of console.Grant) (path string, err error)
 	// Waits says what a job of Drover's own cluster waits for, in a sentence; empty
 	// for nothing.
 	Waits func(ctx context.Context, id job.ID) string

@@ -250,6 +250,9 @@ func act(r *request) (result, error) {
 		return result{}, fault.New(fault.Invalid, "The body of an action must be an object with one key")
 	}
 	for key, argument := range body {
+		if protocol, is := oldConsoles[key]; is && r.flavour == nova && !r.since(withConsoles) {
+			return r.oldConsole(s, protocol, argument)
+		}
 		a, known := actions[key]
 		if !known {
 			return result{}, fault.New(fault.Invalid, "There is no such action: %s", fault.Clip(key, 100)).

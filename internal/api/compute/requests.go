@@ -43,6 +43,7 @@ var (
 		"name": done, "description": done, "accessIPv4": done, "accessIPv6": done, "OS-DCF:diskConfig": done,
 		"hostname": {Why: "the instance is named by the cluster"},
 	}}}
+	bodyOfConsole  = intake.Object{"remote_console": {Done: true, In: intake.Object{"protocol": done, "type": done}}}
 	bodyOfMetadata = intake.Object{"metadata": done}
 	bodyOfItem     = intake.Object{"meta": done}
 	bodyOfTags     = intake.Object{"tags": done}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/api/compute"
+	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/job"
@@ -150,6 +151,8 @@ type rig struct {
 	log *logged
 	// kept is how many requests keep a project from being removed.
 	kept atomic.Int64
+	// consoles is why there are none.
+	consoles error
 	// token is that of a member of the project home.
 	token string
 	home  identity.Project
@@ -218,7 +221,10 @@ func newRig(t *testing.T) *rig {
 	})
 	r.api = compute.New(compute.Config{Engine: r.engine, Keep: r.keep, Now: r.now, Log: log,
 		Session: func(_ context.Context, token string) (*identity.Session, error) { return r.accounts.Session(token) },
-		Waits:   func(context.Context, job.ID) string { return "" }})
+		Console: func(_ context.Context, of console.Grant) (string, error) {
+			return "/console/" + string(of.Kind) + "/" + of.Server + "?token=of-" + of.Name, r.consoles
+		},
+		Waits: func(context.Context, job.ID) string { return "" }})
 	r.home, r.token = r.join("alice", "home", identity.Member)
 	return r
 }

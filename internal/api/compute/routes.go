@@ -44,6 +44,7 @@ var routes = []route{
 	{"PUT", []string{"servers", "{}"}, renameServer, both},
 	{"DELETE", []string{"servers", "{}"}, deleteServer, both},
 	{"POST", []string{"servers", "{}", "action"}, act, both},
+	{"POST", []string{"servers", "{}", "remote-consoles"}, openRemoteConsole, novas},
 	{"GET", []string{"servers", "{}", "metadata"}, showMetadata, both},
 	{"POST", []string{"servers", "{}", "metadata"}, addMetadata, both},
 	{"PUT", []string{"servers", "{}", "metadata"}, replaceMetadata, both},

@@ -20,6 +20,7 @@ const Newest = "2.52"
 
 // The microversions that change something here.
 const (
+	withConsoles     = 6
 	withLock         = 9
 	withDescription  = 19
 	withTags         = 26

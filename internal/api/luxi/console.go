@@ -65,24 +65,12 @@ func readConsole(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	turn, changed := d.Keyboards.Turn(inst.UUID, who)
-	if turn.Number != s.Turn {
-		seconds = 0
-	}
-	waits, end := context.WithCancel(ctx)
-	defer end()
-	go func() {
-		select {
-		case <-changed:
-			end()
-		case <-waits.Done():
+	p, turn, err := d.Keyboards.Look(ctx, inst.UUID, who, s.Turn, uint64(at), func(ctx context.Context, wait bool) (console.Piece, error) {
+		if !wait {
+			seconds = 0
 		}
-	}()
-	p, err := d.Querier.ReadConsole(waits, instance, uint64(at), job.Seconds(seconds))
-	if err != nil && waits.Err() != nil && ctx.Err() == nil { // it is another one's turn
-		p, err = console.Piece{From: uint64(at), Next: uint64(at)}, nil
-	}
-	turn, _ = d.Keyboards.Turn(inst.UUID, who)
+		return d.Querier.ReadConsole(ctx, instance, uint64(at), job.Seconds(seconds))
+	})
 	return piece{p, &turn}, err
 }
 

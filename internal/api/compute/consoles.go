@@ -1,0 +1,85 @@
+package compute
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/drover-project/drover/internal/console"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
+	"github.com/drover-project/drover/internal/server"
+)
+
+// consoleTypes are the types of consoles that Nova has, by protocol; those that are served are console's kinds.
+var consoleTypes = map[string][]string{
+	"vnc": {"novnc", "xvpvnc"}, "serial": {"serial"}, "spice": {"spice-html5"}, "rdp": {"rdp-html5"}, "mks": {"webmks"},
+}
+
+// oldConsoles are the actions that were before remote consoles (microversion 2.6), by protocol.
+var oldConsoles = map[string]string{"os-getVNCConsole": "vnc", "os-getSerialConsole": "serial", "os-getSPICEConsole": "spice", "os-getRDPConsole": "rdp"}
+
+// wantedConsole is what a client asks for.
+type wantedConsole struct {
+	Protocol string `json:"protocol"`
+	Type     string `json:"type"`
+}
+
+// openRemoteConsole makes the address of a console.
+func openRemoteConsole(r *request) (result, error) {
+	if !r.since(withConsoles) {
+		return result{}, errNoRoute
+	}
+	s, err := r.server()
+	if err != nil {
+		return result{}, err
+	}
+	var body struct {
+		Wanted *wantedConsole `json:"remote_console"`
+	}
+	if err := r.read(bodyOfConsole, &body); err != nil {
+		return result{}, err
+	}
+	if body.Wanted == nil {
+		return result{}, fault.New(fault.Invalid, "remote_console is missing: an object with a protocol and a type").At("remote_console")
+	}
+	address, err := r.console(s, *body.Wanted)
+	return result{http.StatusOK, object{"remote_console": object{"protocol": body.Wanted.Protocol, "type": body.Wanted.Type, "url": address}}}, err
+}
+
+// oldConsole does the same for an action.
+func (r *request) oldConsole(s *server.Server, protocol string, argument json.RawMessage) (result, error) {
+	wanted := wantedConsole{Protocol: protocol}
+	if err := (intake.Key{Done: true, In: intake.Object{"type": done}}).Check("type", argument); err != nil {
+		return result{}, err
+	}
+	if json.Unmarshal(argument, &wanted) != nil || wanted.Protocol != protocol {
+		return result{}, fault.New(fault.Invalid, "A console needs a type").At("type")
+	}
+	address, err := r.console(s, wanted)
+	return result{http.StatusOK, object{"console": object{"type": wanted.Type, "url": address}}}, err
+}
+
+// console makes the address of a console of a server.
+func (r *request) console(s *server.Server, wanted wantedConsole) (string, error) {
+	types, known := consoleTypes[wanted.Protocol]
+	if !known || !slices.Contains(types, wanted.Type) {
+		return "", fault.New(fault.Invalid, "There is no console of protocol %.100q and type %.100q", wanted.Protocol, wanted.Type).At("type")
+	}
+	kind := console.Kind(wanted.Type)
+	if kind != console.Serial && kind != console.VNC {
+		return "", fault.New(fault.Invalid, "Unavailable console type %s.", wanted.Type).At("type").WithHint("there are novnc and serial")
+	}
+	if is := s.Status(); is != server.Active && is != server.Rebooting {
+		return "", fault.New(fault.WrongState, "Instance %s is not ready: it is %s", s.ID, is)
+	}
+	path, err := r.api.cfg.Console(r.Context(), console.Grant{Kind: kind, Server: s.ID, User: r.session.User.ID, Project: s.Project, Name: r.session.User.Name})
+	switch fault.CodeOf(err) {
+	case fault.Unsupported:
+		return "", fault.New(fault.Invalid, "Unavailable console type %s: %w", wanted.Type, err).At("type")
+	case fault.Environment, fault.Failed: // the node's, at the moment
+		return "", fault.New(fault.Unavailable, "The console of instance %s cannot be reached: %w", s.ID, err)
+	}
+	return "ws" + strings.TrimPrefix(r.base(), "http") + path, err
+}

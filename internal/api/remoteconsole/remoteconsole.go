@@ -1,0 +1,264 @@
+// Package remoteconsole shows the consoles of servers to clients that speak WebSocket (RFC 6455): the serial line and the screen of a machine, its bytes in
+// binary messages, as noVNC, websockify and nova's serial proxy have it.
+//
+// Who may act on a server gets a ticket over the Compute API, as part of a URL; whoever shows it is let in.
+//
+// Invariants:
+//   - A ticket opens the one console that it was made for, once and within TicketTime, while its user still may act on the server (TestTickets,
+//     TestWhoMayNoLonger). Only its hash is kept.
+//   - That a console was opened, and that a ticket was refused, is told by an event; no byte moves before that is durable (TestNothingUntold).
+//   - Messages, silence and connections of one user are bounded (TestLimits).
+//   - On a serial line one types, whatever way each came (TestOneTypes).
+package remoteconsole
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/drover-project/drover/internal/audit"
+	"github.com/drover-project/drover/internal/console"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
+	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/server"
+)
+
+// Prefix is the path below which consoles are.
+const Prefix = "/console/"
+
+// Instances reaches the consoles of instances, by their UUIDs; live.Querier does.
+type Instances interface {
+	ReadConsole(ctx context.Context, instance string, at uint64, wait time.Duration) (console.Piece, error)
+	TypeConsole(ctx context.Context, instance string, keys []byte) error
+	OpenScreen(ctx context.Context, instance string) (io.ReadWriteCloser, error)
+}
+
+// Config is what consoles need.
+type Config struct {
+	// Server is the server with an id; nil if there is none.
+	Server func(id string) *server.Server
+	// May refuses a user who may not act in a project any more; nil where nobody can tell.
+	May       func(user, project string) error
+	Instances Instances
+	Keyboards *console.Keyboards
+	// Record makes an event durable.
+	Record func(context.Context, audit.Event) error
+	// Count counts outcomes of tickets.
+	Count func(Outcome)
+	Now   func() time.Time
+	Log   *slog.Logger
+
+	// idle and every are idleTime and lookEvery.
+	idle, every time.Duration
+}
+
+// Consoles are those of all servers. They are safe for concurrent use.
+type Consoles struct {
+	cfg     Config
+	tickets *tickets
+
+	mu   sync.Mutex
+	open map[string]int // by user
+}
+
+// Limits of a connection.
+const (
+	// mostOpen is how many connections one user has at a time.
+	mostOpen = 16
+	// maxMessage is how long a message of a client may be: what is pasted.
+	maxMessage = 1 << 20
+	// idleTime is how long nothing may come or go before a connection is ended, and lookEvery the pause between two looks at that, at whether the
+	// client is still there, and whether its user still may look.
+	idleTime  = time.Hour
+	lookEvery = 30 * time.Second
+	// sendTime is how long a client may take for a message, or to answer that it is there.
+	sendTime = 30 * time.Second
+)
+
+// New returns consoles without tickets.
+func New(cfg Config) *Consoles {
+	if cfg.idle == 0 {
+		cfg.idle = idleTime
+	}
+	if cfg.every == 0 {
+		cfg.every = lookEvery
+	}
+	return &Consoles{cfg: cfg, tickets: newTickets(cfg.Now), open: map[string]int{}}
+}
+
+// Issue makes a ticket for a console that can be had at the moment, and returns the path with it where a WebSocket finds that. Unsupported for
+// a machine that has no such console.
+func (c *Consoles) Issue(ctx context.Context, g console.Grant) (path string, err error) {
+	s := c.cfg.Server(g.Server)
+	if s == nil || s.UUID == "" {
+		return "", fault.New(fault.WrongState, "Instance %s is not ready", g.Server)
+	}
+	if s.Backend != "" {
+		return "", fault.New(fault.Unsupported, "its cluster shows no consoles here")
+	}
+	if err := c.tryOut(ctx, g.Kind, s.UUID); err != nil {
+		return "", err
+	}
+	text, err := c.tickets.issue(g)
+	if err != nil {
+		return "", err
+	}
+	return Prefix + string(g.Kind) + "/" + url.PathEscape(g.Server) + "?token=" + text, nil
+}
+
+// tryOut looks whether there is such a console.
+func (c *Consoles) tryOut(ctx context.Context, kind console.Kind, uuid string) error {
+	if kind == console.Serial {
+		_, err := c.cfg.Instances.ReadConsole(ctx, uuid, 0, 0)
+		return err
+	}
+	screen, err := c.cfg.Instances.OpenScreen(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	_ = screen.Close()
+	return nil
+}
+
+// subprotocol is what clients of consoles call messages that are bytes.
+const subprotocol = "binary"
+
+// ServeHTTP takes a WebSocket, and serves it until either end ends it.
+func (c *Consoles) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	kind, id, ok := consoleOf(r.URL)
+	switch {
+	case !ok:
+		http.Error(w, "There is no such console.", http.StatusNotFound)
+		return
+	case !strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+		w.Header().Set("Upgrade", "websocket")
+		http.Error(w, "This is the console of a server, for clients that speak WebSocket.\nThe address is good for one connection, and still is.", http.StatusUpgradeRequired)
+		return
+	case !takesBytes(r.Header.Values("Sec-WebSocket-Protocol")):
+		http.Error(w, "A console has the subprotocol binary alone.", http.StatusBadRequest)
+		return
+	}
+	s, status, err := c.admit(r, kind, id)
+	if err != nil {
+		http.Error(w, err.Error(), status)
+		return
+	}
+	defer c.leave(s.grant.User)
+	// A page of another origin may connect: it has the ticket, and the browser adds nothing that would let it in.
+	s.conn, err = websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{subprotocol}, InsecureSkipVerify: true})
+	if err != nil {
+		return // it was answered
+	}
+	s.conn.SetReadLimit(maxMessage)
+	s.serve(r.Context(), r.URL.Query().Get("take-over") == "true")
+}
+
+// consoleOf reads whose console a path is.
+func consoleOf(u *url.URL) (kind console.Kind, id string, ok bool) {
+	rest, _ := strings.CutPrefix(u.EscapedPath(), Prefix)
+	first, id, _ := strings.Cut(rest, "/")
+	kind = console.Kind(first)
+	id, err := url.PathUnescape(id)
+	return kind, id, err == nil && id != "" && (kind == console.Serial || kind == console.VNC)
+}
+
+// takesBytes tells whether a client takes the subprotocol, or says nothing of any.
+func takesBytes(offers []string) bool {
+	for _, line := range offers {
+		if slices.ContainsFunc(strings.Split(line, ","), func(one string) bool { return strings.EqualFold(strings.TrimSpace(one), subprotocol) }) {
+			return true
+		}
+	}
+	return len(offers) == 0
+}
+
+// admit takes a ticket, and tells of it.
+func (c *Consoles) admit(r *http.Request, kind console.Kind, id string) (s *session, status int, err error) {
+	g, outcome := c.tickets.redeem(r.URL.Query().Get("token"), kind, id)
+	at := c.cfg.Server(id)
+	if outcome == Opened && (at == nil || c.may(g, at) != nil) {
+		outcome = Foreign
+	}
+	c.cfg.Count(outcome)
+	by := audit.By{Account: reason.Account{Surface: "compute", Name: g.Name, From: from(r)}}
+	if outcome == Unknown {
+		c.cfg.Log.Warn("a console was asked for with no ticket that is known", "from", by.Account.From)
+		return nil, http.StatusUnauthorized, fault.New(fault.Denied, "There is no such ticket: it is over, or was made before another controller led.")
+	}
+	verb := audit.ConsoleOpen
+	if outcome != Opened {
+		verb = audit.ConsoleRefuse
+	}
+	if err := c.cfg.Record(r.Context(), eventOf(verb, at, id, kind, outcome, by)); err != nil {
+		return nil, http.StatusServiceUnavailable, err
+	}
+	if outcome != Opened {
+		return nil, http.StatusUnauthorized, fault.New(fault.Denied, "The ticket is refused: it is %s.", outcome)
+	}
+	if !c.enter(g.User) {
+		return nil, http.StatusTooManyRequests, fault.New(fault.Busy, "There are already %d consoles of this user, as many as there may be.", mostOpen)
+	}
+	return &session{consoles: c, grant: g, server: at, by: by}, 0, nil
+}
+
+// eventOf tells of a ticket that was shown.
+func eventOf(verb audit.Verb, at *server.Server, id string, kind console.Kind, outcome Outcome, by audit.By) audit.Event {
+	id = fault.Clip(id, 100)
+	e := audit.New(verb, id, by)
+	if at != nil {
+		e.Object, e.Name = at.UUID, at.Instance
+	}
+	after, err := json.Marshal(map[string]string{"console": string(kind), "server": id, "ticket": string(outcome)})
+	if err != nil { // texts only
+		panic(err)
+	}
+	e.After = after
+	return e
+}
+
+// may refuses who may not act on a server any more.
+func (c *Consoles) may(g console.Grant, at *server.Server) error {
+	if at.Project != g.Project || at.Deleted != 0 || at.UUID == "" {
+		return fault.New(fault.Denied, "the server is not there any more")
+	}
+	if c.cfg.May == nil {
+		return nil
+	}
+	return c.cfg.May(g.User, g.Project)
+}
+
+// from is where a request came from.
+func from(r *http.Request) string {
+	if origin := intake.Origin(r.RemoteAddr); origin.IsValid() {
+		return origin.Addr().String()
+	}
+	return r.RemoteAddr
+}
+
+func (c *Consoles) enter(user string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[user] >= mostOpen {
+		return false
+	}
+	c.open[user]++
+	return true
+}
+
+func (c *Consoles) leave(user string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[user]--; c.open[user] == 0 {
+		delete(c.open, user)
+	}
+}

@@ -1,0 +1,238 @@
+package remoteconsole
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/audit"
+	"github.com/drover-project/drover/internal/console"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/server"
+)
+
+// session is one connection to a console.
+type session struct {
+	consoles *Consoles
+	grant    console.Grant
+	server   *server.Server
+	by       audit.By
+	conn     *websocket.Conn
+	// moved is when something came or went last, in nanoseconds since the epoch.
+	moved atomic.Int64
+}
+
+// errIdle ends a connection over which nothing came or went.
+var errIdle = errors.New("nothing came or went for too long")
+
+// serve serves the connection until either end ends it, ctx does, or it has to be.
+func (s *session) serve(ctx context.Context, takeOver bool) {
+	s.touch()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() { end(s.watch(ctx)) }()
+	var err error
+	if s.grant.Kind == console.Serial {
+		err = s.serial(ctx, takeOver)
+	} else {
+		err = s.screen(ctx)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	status, why := farewell(err)
+	_ = s.conn.Close(status, why) // to a client that may be gone
+	s.consoles.cfg.Log.Debug("a console was left", "server", s.grant.Server, "console", s.grant.Kind, "user", s.grant.Name, "why", err)
+}
+
+// farewell is what a client is told at the end. A reason of a WebSocket has 123 bytes at most.
+func farewell(err error) (websocket.StatusCode, string) {
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
+		return websocket.StatusNormalClosure, "the machine has ended"
+	case errors.Is(err, context.Canceled):
+		return websocket.StatusGoingAway, "the controller ends, or leads no more"
+	}
+	return websocket.StatusPolicyViolation, fault.Clip(err.Error(), 100)
+}
+
+func (s *session) touch() { s.moved.Store(s.consoles.cfg.Now().UnixNano()) }
+
+// watch returns why the connection is to end: it is idle, its client has gone, or its user may not look any more.
+func (s *session) watch(ctx context.Context) error {
+	c := s.consoles
+	look := time.NewTicker(c.cfg.every)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-look.C:
+		}
+		if c.cfg.Now().Sub(time.Unix(0, s.moved.Load())) > c.cfg.idle {
+			return errIdle
+		}
+		at := c.cfg.Server(s.grant.Server)
+		if at == nil {
+			return fault.New(fault.Denied, "the server is not there any more")
+		}
+		if err := c.may(s.grant, at); err != nil {
+			return err
+		}
+		limit, cancel := context.WithTimeout(ctx, sendTime)
+		err := s.conn.Ping(limit)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// receive waits for a message of the client, until the connection is closed: the end of a context would cut it, and nobody be told why.
+func (s *session) receive() (kind websocket.MessageType, message []byte, err error) {
+	if kind, message, err = s.conn.Read(context.Background()); err == nil {
+		s.touch()
+	}
+	return kind, message, err
+}
+
+// send sends bytes to the client, who may take a time for them, whatever ends meanwhile.
+func (s *session) send(text []byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), sendTime)
+	defer cancel()
+	s.touch()
+	return s.conn.Write(ctx, websocket.MessageBinary, text)
+}
+
+// screen moves the bytes of a screen.
+func (s *session) screen(ctx context.Context) error {
+	screen, err := s.consoles.cfg.Instances.OpenScreen(ctx, s.server.UUID)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = screen.Close() }()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() {
+		for {
+			kind, message, err := s.receive()
+			if err == nil && kind != websocket.MessageBinary {
+				err = fault.New(fault.Invalid, "a screen takes binary messages alone")
+			}
+			if err == nil {
+				_, err = screen.Write(message)
+			}
+			if err != nil {
+				end(err)
+				_ = screen.Close()
+				return
+			}
+		}
+	}()
+	for piece := make([]byte, 32<<10); ; {
+		n, err := screen.Read(piece)
+		if n > 0 {
+			if e := s.send(piece[:n]); e != nil {
+				return e
+			}
+		}
+		if err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
+			}
+			return err
+		}
+	}
+}
+
+// lookFor is how long one look waits for what is printed.
+const lookFor = 20 * time.Second
+
+// serial moves the bytes of a serial line. What the person is to know stands between them, in brackets.
+func (s *session) serial(ctx context.Context, takeOver bool) error {
+	cfg, uuid := &s.consoles.cfg, s.server.UUID
+	who := console.Sitting{ID: rand.Text(), By: s.by}
+	defer cfg.Keyboards.Leave(uuid, who)
+	if takeOver {
+		if err := cfg.Keyboards.Type(ctx, uuid, s.server.Instance, who, true); err != nil {
+			return err
+		}
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() { end(s.keys(ctx, who)) }()
+	var seen console.Turn
+	for at := uint64(0); ; {
+		piece, turn, err := cfg.Keyboards.Look(ctx, uuid, who, seen.Number, at, func(ctx context.Context, wait bool) (console.Piece, error) {
+			if wait {
+				return cfg.Instances.ReadConsole(ctx, uuid, at, lookFor)
+			}
+			return cfg.Instances.ReadConsole(ctx, uuid, at, 0)
+		})
+		if err == nil && len(piece.Text) > 0 {
+			err = s.send(piece.Text)
+		}
+		if text := told(seen, turn); err == nil && text != "" {
+			err = s.note(text)
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		if err != nil {
+			return err
+		}
+		at, seen = piece.Next, turn
+	}
+}
+
+// note tells the person something.
+func (s *session) note(text string) error {
+	return s.send(fmt.Appendf(nil, "\r\n[%s]\r\n", text))
+}
+
+// told is what somebody is told who sees a turn behind another one; empty if that is nothing.
+func told(was, is console.Turn) string {
+	switch taken := is.Who != "" && !is.Yours; {
+	case was.Number == is.Number:
+		return ""
+	case taken && was.Yours:
+		return is.Who + " has taken the keyboard over, and you look"
+	case taken:
+		return is.Who + " types since " + is.Since.UTC().Format(time.TimeOnly) + " UTC, and you look; a new address with &take-over=true takes the keyboard over"
+	case is.Who == "" && was.Who != "" && !was.Yours:
+		return was.Who + " has left the keyboard: you may type"
+	}
+	return ""
+}
+
+// keys sends what is typed to the machine, and tells of keys that nobody took.
+func (s *session) keys(ctx context.Context, who console.Sitting) error {
+	cfg := &s.consoles.cfg
+	for {
+		_, message, err := s.receive()
+		if err != nil {
+			return err
+		}
+		for keys := range slices.Chunk(message, agent.MaxKeys) {
+			err := cfg.Keyboards.Type(ctx, s.server.UUID, s.server.Instance, who, false)
+			if err == nil {
+				err = cfg.Instances.TypeConsole(ctx, s.server.UUID, keys)
+			}
+			if err == nil {
+				continue
+			}
+			if err := s.note(err.Error()); err != nil {
+				return err
+			}
+			break
+		}
+	}
+}
