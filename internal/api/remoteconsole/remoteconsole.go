@@ -203,7 +203,7 @@ func (c *Consoles) admit(r *http.Request, kind console.Kind, id string) (s *sess
 		return nil, http.StatusServiceUnavailable, err
 	}
 	if outcome != Opened {
-		return nil, http.StatusUnauthorized, fault.New(fault.Denied, "The ticket is refused: it is %s.", outcome)
+		return nil, http.StatusUnauthorized, fault.New(fault.Denied, "The ticket is refused: %s.", outcome)
 	}
 	if !c.enter(g.User) {
 		return nil, http.StatusTooManyRequests, fault.New(fault.Busy, "There are already %d consoles of this user, as many as there may be.", mostOpen)
