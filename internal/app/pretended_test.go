@@ -111,6 +111,14 @@ func joins(tb testing.TB, token joining.Token, dir string, driver hypervisor.Dri
 // run serves the node at addresses until what is returned is called.
 func (m *joined) run(tb testing.TB, addresses []string) (stop func()) {
 	tb.Helper()
+	dial, stop := m.open(tb, addresses)
+	dial()
+	return stop
+}
+
+// open is run in two: it does not dial yet.
+func (m *joined) open(tb testing.TB, addresses []string) (dial, stop func()) {
+	tb.Helper()
 	log := slog.New(slog.DiscardHandler)
 	a, err := agent.New(agent.Config{Node: m.token.Node, Dir: m.dir, Driver: m.driver, Log: log})
 	if err != nil {
@@ -125,10 +133,12 @@ func (m *joined) run(tb testing.TB, addresses []string) (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		d.Run(ctx)
-	}()
+	dial = func() {
+		go func() {
+			defer close(ended)
+			d.Run(ctx)
+		}()
+	}
 	stop = sync.OnceFunc(func() {
 		cancel()
 		<-ended
@@ -138,5 +148,5 @@ func (m *joined) run(tb testing.TB, addresses []string) (stop func()) {
 		}
 	})
 	tb.Cleanup(stop)
-	return stop
+	return dial, stop
 }

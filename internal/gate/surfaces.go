@@ -36,7 +36,7 @@ var (
 		Beyond: "an answer with `busy` to 16 at a time, others are closed"}
 	Peers = Surface{Name: "other controllers", Most: 2048, Share: 2, Strangers: 64, Header: 3 * time.Second, Idle: 2 * time.Minute,
 		Beyond: "the connection is closed"}
-	Agents = Surface{Name: "agents of nodes that are elsewhere", Most: 4096, Share: 2, Strangers: 64, Header: 10 * time.Second,
+	Agents = Surface{Name: "agents of nodes that are elsewhere", Most: 4096, Share: 2, Strangers: 256, Header: 10 * time.Second,
 		Beyond: "the connection is closed"}
 	Monitors = Surface{Name: "monitoring agents, of all nodes together", Most: 1024, Share: 1, Header: 10 * time.Second, Body: 10 * time.Second, Answer: 30 * time.Second, Idle: time.Minute,
 		Beyond: RAPI.Beyond}
