@@ -36,6 +36,7 @@ const (
 	SourceStart    = "gnt:daemon:noded:start"
 	SourceShutdown = "gnt:daemon:noded:shutdown"
 	SourceReboot   = "gnt:daemon:noded:reboot"
+	SourceMigrate  = "gnt:daemon:noded:migrate"
 )
 
 // Config is what an agent needs to know about its node.
@@ -213,11 +214,35 @@ func (a *Agent) Rename(ctx context.Context, order Order, of hypervisor.Thing, to
 func (a *Agent) Start(ctx context.Context, order Order, spec hypervisor.Spec, trail reason.Trail) error {
 	spec.By = mark(order)
 	return a.carryOut(ctx, order, spec.Name, "start", func() error {
+		source := SourceStart
+		if was, err := a.cfg.Driver.Instance(ctx, spec.Thing()); err == nil && was.State == hypervisor.Incoming {
+			source = SourceMigrate
+		}
 		changed, err := a.cfg.Driver.Start(ctx, spec)
 		if err != nil || !changed {
 			return err
 		}
-		return a.writeReason(spec.Name, trail, SourceStart)
+		return a.writeReason(spec.Name, trail, source)
+	})
+}
+
+// Receive has an instance wait for what another node sends, see hypervisor.Driver.
+func (a *Agent) Receive(ctx context.Context, order Order, spec hypervisor.Spec) error {
+	spec.By = mark(order)
+	return a.carryOut(ctx, order, spec.Name, "receive", func() error {
+		_, err := a.cfg.Driver.Receive(ctx, spec)
+		return err
+	})
+}
+
+// Send hands an instance over to the node that waits for it, and writes its reason file if it ran.
+func (a *Agent) Send(ctx context.Context, order Order, of hypervisor.Thing, trail reason.Trail) error {
+	return a.carryOut(ctx, order, of.Name, "send", func() error {
+		changed, err := a.cfg.Driver.Send(ctx, of)
+		if err != nil || !changed {
+			return err
+		}
+		return a.writeReason(of.Name, trail, SourceMigrate)
 	})
 }
 

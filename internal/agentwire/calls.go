@@ -243,6 +243,12 @@ var (
 	callStart = call[toRun, none]{name: "start", lasts: true, do: func(ctx context.Context, n Served, a toRun, _ func(string)) (none, error) {
 		return none{}, n.Start(ctx, a.Order, plain(a.Spec), a.Trail)
 	}}
+	callReceive = call[toRun, none]{name: "receive", lasts: true, do: func(ctx context.Context, n Served, a toRun, _ func(string)) (none, error) {
+		return none{}, n.Receive(ctx, a.Order, plain(a.Spec))
+	}}
+	callSend = call[toThing, none]{name: "send", lasts: true, do: func(ctx context.Context, n Served, a toThing, _ func(string)) (none, error) {
+		return none{}, n.Send(ctx, a.Order, a.Thing, a.Trail)
+	}}
 	callStop = call[toThing, none]{name: "stop", lasts: true, do: func(ctx context.Context, n Served, a toThing, _ func(string)) (none, error) {
 		return none{}, n.Stop(ctx, a.Order, a.Thing, a.Stop, a.Trail)
 	}}
@@ -272,6 +278,7 @@ var calls = map[string]served{
 	callOSes.name: callOSes.served(), callReason.name: callReason.served(),
 	callPrepare.name: callPrepare.served(), callAdjust.name: callAdjust.served(), callBalloon.name: callBalloon.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(),
 	callFetchImage.name: callFetchImage.served(), callInstallImage.name: callInstallImage.served(), callStart.name: callStart.served(),
+	callReceive.name: callReceive.served(), callSend.name: callSend.served(),
 	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),
 	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(),
 }

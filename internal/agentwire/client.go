@@ -424,6 +424,18 @@ func (c *Client) Balloon(ctx context.Context, order agent.Order, of hypervisor.T
 	return err
 }
 
+// Receive has an instance wait for what another node sends.
+func (c *Client) Receive(ctx context.Context, order agent.Order, spec hypervisor.Spec) error {
+	_, err := callReceive.ask(ctx, c, toRun{Order: order, Spec: spec}, quiet)
+	return err
+}
+
+// Send hands an instance over to the node that waits for it.
+func (c *Client) Send(ctx context.Context, order agent.Order, of hypervisor.Thing, trail reason.Trail) error {
+	_, err := callSend.ask(ctx, c, toThing{Order: order, Thing: of, Trail: trail}, quiet)
+	return err
+}
+
 // Drop removes disks.
 func (c *Client) Drop(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []string) error {
 	_, err := callDrop.ask(ctx, c, toDrop{order, of, disks}, quiet)

@@ -219,7 +219,7 @@ func (c *controller) bootstrap(ctx context.Context, o Options) error {
 		return err
 	}
 	setup := inventory.Setup{
-		Name: "dev.drover.example", Hypervisors: []string{o.Driver.Kind()}, HVParams: cluster.Fill(o.Driver.Params(), o.HVParams), DiskTemplates: append([]string{cluster.DiskDiskless}, o.Driver.Templates()...), VolumeGroup: o.Driver.VolumeGroup,
+		Name: "dev.drover.example", Hypervisors: []string{o.Driver.Kind()}, HVParams: cluster.Fill(o.Driver.Params(), o.HVParams), DiskTemplates: append([]string{cluster.DiskDiskless}, o.Driver.Templates()...), VolumeGroup: o.Driver.Group(),
 		Now: time.Now(), NewUUID: c.newUUID, Elsewhere: o.Agents,
 	}
 	for i := range o.Nodes {

@@ -90,6 +90,10 @@ type Disk struct {
 	// Nodes are the UUIDs of the nodes that hold it, the primary first; both
 	// of a DRBD pair.
 	Nodes []string `json:"nodes"`
+	// Children are the volumes of which a DRBD disk consists on each of its nodes: data, and what DRBD keeps for itself.
+	Children []Disk `json:"children,omitempty"`
+	// Stale are the nodes, by UUID, whose copy was left behind: the disk was used while they were away.
+	Stale []string `json:"stale,omitempty"`
 }
 
 // Disk templates.
@@ -107,6 +111,30 @@ const (
 	// no template that can be asked for.
 	DiskMixed = "mixed"
 )
+
+// Mirroring is where else than on an instance's primary node its disks are.
+type Mirroring string
+
+// The kinds of mirroring.
+const (
+	// Unmirrored disks are on one node.
+	Unmirrored Mirroring = ""
+	// InternalMirror: a second node of the cluster has them, too.
+	InternalMirror Mirroring = "internal"
+	// ExternalMirror: any node reaches them, for they are kept elsewhere, or there are none.
+	ExternalMirror Mirroring = "external"
+)
+
+// MirroringOf says how the disks of a template are mirrored. The names are the reference's, which counts instances without disks among the latter.
+func MirroringOf(template string) Mirroring {
+	switch template {
+	case DiskDRBD:
+		return InternalMirror
+	case DiskDiskless, DiskBlock, DiskSharedFile, DiskGluster, DiskRBD, DiskExt:
+		return ExternalMirror
+	}
+	return Unmirrored
+}
 
 // Kind is KindInstance.
 func (*Instance) Kind() Kind { return KindInstance }
@@ -126,14 +154,43 @@ func (i *Instance) Clone() *Instance {
 	for n := range c.NICs {
 		c.NICs[n].Params = c.NICs[n].Params.Clone()
 	}
-	c.Disks = slices.Clone(i.Disks)
-	for n := range c.Disks {
-		d := &c.Disks[n]
+	c.Disks = cloneDisks(i.Disks)
+	return &c
+}
+
+func cloneDisks(disks []Disk) []Disk {
+	out := slices.Clone(disks)
+	for n := range out {
+		d := &out[n]
 		d.Params = d.Params.Clone()
 		d.Nodes = slices.Clone(d.Nodes)
 		d.LogicalID = slices.Clone(d.LogicalID)
+		d.Children = cloneDisks(d.Children)
+		d.Stale = slices.Clone(d.Stale)
 	}
-	return &c
+	return out
+}
+
+// MoveTo makes another node the primary one, which has the second copy of the disks or reaches them. The copies of the node that was it
+// until now are stale if that was away.
+func (i *Instance) MoveTo(node string, away bool) {
+	for n := range i.Disks {
+		d := &i.Disks[n]
+		if d.Type != DiskDRBD {
+			d.Nodes = []string{node}
+			continue
+		}
+		if away {
+			d.Stale = append(slices.DeleteFunc(d.Stale, func(s string) bool { return s == i.PrimaryNode }), i.PrimaryNode)
+		}
+		d.Nodes = append([]string{node}, slices.DeleteFunc(d.Nodes, func(s string) bool { return s == node })...)
+	}
+	i.PrimaryNode = node
+}
+
+// StaleOn returns the index of the first disk whose copy on a node was left behind; -1 if there is none.
+func (i *Instance) StaleOn(node string) int {
+	return slices.IndexFunc(i.Disks, func(d Disk) bool { return slices.Contains(d.Stale, node) })
 }
 
 // DiskTemplate returns the type that all disks have: "diskless" without disks,

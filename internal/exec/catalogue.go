@@ -10,6 +10,7 @@ const (
 	createsOnce = "a second run would find what the first one made, and could not tell whose it is"
 	removesOnce = "a second run would miss what the first one removed, and could not tell who did"
 	listsOnce   = "it changes lists by position, and a second run would meet other positions"
+	movesOnce   = "a second run would find the instance moved, and move it back"
 	submitsOnce = "a second run would submit its jobs again"
 )
 
@@ -27,8 +28,11 @@ func All(source Source, names Names) Catalogue {
 func namingExecutors(names Names) Catalogue {
 	names.places = newPlaces()
 	return Catalogue{
-		"OP_INSTANCE_CREATE": {Locks: createLocks, Asks: true, Prepare: names.create, Why: createsOnce},
-		"OP_INSTANCE_RENAME": {Locks: renameLocks, Asks: true, Prepare: names.rename, Why: removesOnce},
+		"OP_INSTANCE_CREATE":        {Locks: createLocks, Asks: true, Prepare: names.create, Why: createsOnce},
+		"OP_INSTANCE_RENAME":        {Locks: renameLocks, Asks: true, Prepare: names.rename, Why: removesOnce},
+		"OP_INSTANCE_REPLACE_DISKS": {Locks: replaceLocks, Asks: true, Prepare: names.replaceDisks, Why: "a second run would find the new node in place of the old one"},
+		"OP_INSTANCE_FAILOVER":      {Locks: relocationLocks, Asks: true, Prepare: names.failover, Why: movesOnce},
+		"OP_INSTANCE_MIGRATE":       {Locks: relocationLocks, Asks: true, Prepare: names.migrate, Why: movesOnce},
 	}
 }
 

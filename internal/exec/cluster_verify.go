@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -202,6 +203,8 @@ func (r *report) instances(snap *cluster.Snapshot, nodes []*cluster.Node, live m
 				r.problemf("EINSTANCEWRONGNODE", "instance", inst.Name, "instance should not run on node %s", n.Name)
 			case i.Trouble != "":
 				r.problemf("ENODEHV", "instance", inst.Name, "%s", i.Trouble)
+			case i.State == hypervisor.Incoming:
+				r.problemf("EINSTANCEWRONGNODE", "instance", inst.Name, "node %s waits for a migration that broke off; next: drover instance migrate --cleanup %s", n.Name, inst.Name)
 			}
 		}
 		for inst := range snap.PrimariesOn(n.UUID) {
@@ -211,6 +214,17 @@ func (r *report) instances(snap *cluster.Snapshot, nodes []*cluster.Node, live m
 			case answered && inst.AdminState == cluster.AdminUp && !running[inst.UUID]:
 				r.problemf("EINSTANCEDOWN", "instance", inst.Name, "instance not running on its primary node %s", n.Name)
 			}
+			r.mirrors(snap, inst)
+		}
+	}
+}
+
+// mirrors tells of copies that are out of date.
+func (r *report) mirrors(snap *cluster.Snapshot, inst *cluster.Instance) {
+	for i := range inst.Disks {
+		for _, node := range inst.Disks[i].Stale {
+			r.problemf("EINSTANCEFAULTYDISK", "instance", inst.Name, "disk/%d is degraded: the copy on node %s is out of date; next: drover instance replace-disks --on-secondary %s",
+				i, nodeName(snap, node), inst.Name)
 		}
 	}
 }
@@ -229,7 +243,7 @@ func (r *report) notes(snap *cluster.Snapshot, nodes []*cluster.Node) {
 			switch {
 			case inst.AdminState == cluster.AdminOffline:
 				offline++
-			case inst.DiskTemplate() != cluster.DiskDiskless && len(inst.SecondaryNodes()) == 0:
+			case mirroringOf(inst) == cluster.Unmirrored:
 				single++
 			}
 		}
@@ -286,7 +300,7 @@ func groupVerifyDisks(ctx context.Context, env *Env) (Plan, error) {
 			broken[n.UUID] = err.Error()
 			continue
 		}
-		for inst := range snap.PrimariesOn(n.UUID) {
+		for inst := range instancesOn(snap, n.UUID) {
 			for i := range inst.Disks {
 				if !live[inst.Disks[i].UUID] {
 					missing[inst.Name] = append(missing[inst.Name], [2]string{n.UUID, inst.Disks[i].UUID})
@@ -295,6 +309,22 @@ func groupVerifyDisks(ctx context.Context, env *Env) (Plan, error) {
 		}
 	}
 	return answer([]any{broken, []string{}, missing}), nil
+}
+
+// instancesOn yields the instances that have disks on a node: those that run there, and those whose second copies are there.
+func instancesOn(snap *cluster.Snapshot, node string) iter.Seq[*cluster.Instance] {
+	return func(yield func(*cluster.Instance) bool) {
+		for inst := range snap.PrimariesOn(node) {
+			if !yield(inst) {
+				return
+			}
+		}
+		for inst := range snap.SecondariesOn(node) {
+			if !yield(inst) {
+				return
+			}
+		}
+	}
 }
 
 // disksOn returns the UUIDs of the disks that are on a node.

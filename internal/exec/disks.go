@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -24,18 +25,18 @@ var logicalIDs = map[string]func(c *cluster.Cluster, place diskPlace) []any{
 		return []any{p.driver, p.file(c.SharedFileDir)}
 	},
 	cluster.DiskPlain: func(c *cluster.Cluster, p diskPlace) []any {
-		vg := p.vg
-		if vg == "" {
-			vg = c.VolumeGroup
-		}
-		return []any{vg, p.uuid + ".disk" + strconv.Itoa(p.index)}
+		return []any{cmp.Or(p.vg, c.VolumeGroup), p.uuid + ".disk" + strconv.Itoa(p.index)}
+	},
+	cluster.DiskDRBD: func(*cluster.Cluster, diskPlace) []any { return nil }, // allotted when the inventory gets it (allotDevices)
+	cluster.DiskExt: func(_ *cluster.Cluster, p diskPlace) []any {
+		return []any{p.provider, p.uuid + ".ext.disk" + strconv.Itoa(p.index)}
 	},
 }
 
 // diskPlace is what the storage name of a disk is made from.
 type diskPlace struct {
-	instance, dir, driver, vg, uuid string
-	index                           int
+	instance, dir, driver, vg, uuid, provider string
+	index                                     int
 }
 
 func (p diskPlace) file(base string) string {
@@ -101,7 +102,7 @@ type diskMaker struct {
 
 func (m diskMaker) disk(index int, given map[string]any) (cluster.Disk, error) {
 	place := "disks[" + strconv.Itoa(index) + "]"
-	if err := checkDiskKeys(given, place); err != nil {
+	if err := checkDiskKeys(given, place, m.template); err != nil {
 		return cluster.Disk{}, err
 	}
 	size, err := diskSize(given["size"])
@@ -123,7 +124,11 @@ func (m diskMaker) disk(index int, given map[string]any) (cluster.Disk, error) {
 	if given["spindles"] != nil {
 		return d, fault.New(fault.Invalid, "Spindles in instance disks cannot be specified when exclusive storage is not active").At(place + ".spindles")
 	}
-	if given["provider"] != nil {
+	provider, _ := given["provider"].(string)
+	switch {
+	case m.template == cluster.DiskExt && provider == "":
+		return d, fault.New(fault.Invalid, "Missing provider for template '%s'", m.template).At(place + ".provider")
+	case m.template != cluster.DiskExt && given["provider"] != nil:
 		return d, fault.New(fault.Invalid, "The 'provider' option is only valid for the ext template, not %s", m.template).At(place + ".provider")
 	}
 	if given["adopt"] != nil {
@@ -135,18 +140,23 @@ func (m diskMaker) disk(index int, given map[string]any) (cluster.Disk, error) {
 	}
 	vg, _ := given["vg"].(string)
 	d.LogicalID = logicalIDs[m.template](m.cluster, diskPlace{instance: m.instance, index: index, uuid: d.UUID,
-		dir: dir, driver: driver, vg: vg})
+		dir: dir, driver: driver, vg: vg, provider: provider})
+	if m.template == cluster.DiskDRBD {
+		vg = cmp.Or(vg, m.cluster.VolumeGroup)
+		metaVG, _ := given["metavg"].(string)
+		d.Children = m.volumesOf(&d, vg, cmp.Or(metaVG, vg))
+	}
 	return d, nil
 }
 
 // diskKeys are the properties of a disk that clients may give. Storage
-// providers may have more, but none that is supported.
+// providers may have more.
 var diskKeys = map[string]bool{"size": true, "mode": true, "name": true, "vg": true, "metavg": true, "adopt": true, "spindles": true,
 	"access": true, "provider": true}
 
-func checkDiskKeys(given map[string]any, place string) error {
+func checkDiskKeys(given map[string]any, place, template string) error {
 	for _, key := range slices.Sorted(maps.Keys(given)) {
-		if !diskKeys[key] {
+		if !diskKeys[key] && template != cluster.DiskExt { // whose providers know what they may be
 			return fault.New(fault.Mistyped, "Unknown parameter '%s'", key).At(place + "." + key)
 		}
 	}

@@ -255,6 +255,9 @@ func (g *engine) takeBack() {
 				g.env.Warnf("%s", s.Undo.Left)
 			}
 			g.set(i, job.StepLeft)
+			if s.Undo.Needed {
+				return
+			}
 		default:
 			g.set(i, job.StepUndone)
 		}

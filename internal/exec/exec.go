@@ -180,6 +180,13 @@ func (e *Env) firstf(format string, args ...any) {
 	}
 }
 
+// firstWarnf is Warnf, likewise.
+func (e *Env) firstWarnf(format string, args ...any) {
+	if e.try == 0 {
+		e.Warnf(format, args...)
+	}
+}
+
 // Warnf leaves a message that clients show as a warning.
 func (e *Env) Warnf(format string, args ...any) { e.Logf(" - WARNING: "+format, args...) }
 
@@ -227,7 +234,7 @@ func (c Catalogue) Locks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Reques
 }
 
 // Nodes returns with which nodes an opcode works, by UUID, as far as that can be told before it begins: those that it has do something, and
-// whose locks it asks for by name.
+// whose locks it asks for by name. One that is marked offline is told nothing, and not waited for.
 func (c Catalogue) Nodes(op *opcode.Opcode, snap *cluster.Snapshot) (uuids []string) {
 	x := c[op.ID]
 	if !x.Asks || x.Locks == nil {
@@ -238,7 +245,8 @@ func (c Catalogue) Nodes(op *opcode.Opcode, snap *cluster.Snapshot) (uuids []str
 		return nil // it will be told
 	}
 	for _, w := range request {
-		if w.Name.Level == lock.Node && w.Name.Item != lock.All {
+		n := snap.Node(w.Name.Item)
+		if w.Name.Level == lock.Node && w.Name.Item != lock.All && (n == nil || !n.Offline) {
 			uuids = append(uuids, w.Name.Item)
 		}
 	}

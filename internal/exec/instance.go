@@ -2,6 +2,7 @@ package exec
 
 import (
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/work"
 )
 
@@ -52,11 +53,21 @@ var instanceVerbs = map[string]verb{
 		for i := range inst.Disks {
 			if inst.Disks[i].UUID == a.Disk {
 				inst.Disks[i].Size, inst.Disks[i].MTime = a.Size, a.MTime
+				if len(inst.Disks[i].Children) > 0 {
+					inst.Disks[i].Children[0].Size = a.Size // the data
+				}
 			}
 		}
 		return nil, nil, nil
 	}),
 	modifyInstance: altering(modified),
+	movePrimary: altering(func(_ *Env, snap *cluster.Snapshot, inst *cluster.Instance, a movePrimaryArgs) ([]cluster.Change, any, error) {
+		if snap.Node(a.To) == nil {
+			return nil, nil, fault.New(fault.NotFound, "the node with UUID %s is not in the cluster any more", a.To)
+		}
+		inst.MoveTo(a.To, a.Away)
+		return nil, nil, nil
+	}),
 }
 
 // altering is a verb that alters the instance of its step, a copy of which it gets; serial number and time are taken care of.

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,15 +25,24 @@ func createLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error
 	if err != nil {
 		return nil, err
 	}
-	node := lock.All
-	if op.Has("pnode") || op.Has("pnode_uuid") {
-		n, err := findNode(op, "pnode", snap)
-		if err != nil {
-			return nil, err
+	nodes := []string{lock.All}
+	if named(op, "pnode") {
+		nodes = nil
+		for _, field := range []string{"pnode", "snode"} {
+			if !named(op, field) {
+				continue
+			}
+			n, err := findNode(op, field, snap)
+			if err != nil && field == "snode" && op.Str("disk_template") != cluster.DiskDRBD {
+				continue // it is ignored where disks are not mirrored
+			}
+			if err != nil {
+				return nil, err
+			}
+			nodes = append(nodes, n.UUID)
 		}
-		node = n.UUID
 	}
-	request = append(request, want(lock.Node, node, lock.Shared), want(lock.NodeRes, node, lock.Shared))
+	request = append(request, sharing(nodes...)...)
 	request = append(request, usedImage(op.Str("os_type"), snap)...)
 	for _, nic := range op.List("nics") {
 		m, _ := nic.(map[string]any)
@@ -57,13 +67,15 @@ type creation struct {
 	nics  []nicRequest
 	node  *cluster.Node
 	agent Node
+	// second is the node that has the second copy of mirrored disks; nil for other disks.
+	second *cluster.Node
 	// places are those that creations have chosen. chosen says that this one chose its
 	// node.
 	places  *places
 	chosen  bool
 	address string // what the name was resolved to, if it was
-	// left is what the node has of creations of this name that did not end.
-	left []hypervisor.Instance
+	// left is what nodes have of creations of this name that did not end.
+	left []leftThing
 	// install says whether the operating system is installed, start whether
 	// the instance is started.
 	install, start bool
@@ -98,7 +110,7 @@ func (n Names) create(ctx context.Context, env *Env) (Plan, error) {
 	if err := c.settle(ctx); err != nil {
 		return Plan{}, err
 	}
-	return Plan{Dry: []string{c.node.Name}, Work: c.plan(), Again: func(cause error) bool {
+	return Plan{Dry: c.nodeNames(), Work: c.plan(), Again: func(cause error) bool {
 		c.places.release(inst.UUID)
 		return c.passOver(cause)
 	}}, nil
@@ -116,17 +128,26 @@ func (c *creation) settle(ctx context.Context) error {
 
 // takenError is that of an instance whose node was chosen and has no room after all.
 // Nothing is left of it there.
-type takenError struct{ error }
+type takenError struct {
+	error
+	// node is the UUID of the node; empty for the primary one.
+	node string
+}
 
 func (e takenError) Unwrap() error { return e.error }
 
 // passOver has a node that has no room not chosen again; false if that is not what is wrong.
 func (c *creation) passOver(err error) bool {
-	if _, taken := errors.AsType[takenError](err); !taken || !c.chosen {
+	taken, is := errors.AsType[takenError](err)
+	if !is || !c.chosen {
 		return false
 	}
-	c.env.Infof("Node %s is passed over: %v", c.node.Name, err)
-	c.env.passOver(c.node.UUID, err)
+	full := c.node
+	if c.second != nil && c.second.UUID == taken.node {
+		full = c.second
+	}
+	c.env.Infof("Node %s is passed over: %v", full.Name, err)
+	c.env.passOver(full.UUID, err)
 	c.chosen = false
 	return true
 }
@@ -150,7 +171,7 @@ func (c *creation) tryNode(ctx context.Context) error {
 	}
 	err = c.checkNode(ctx)
 	if fault.Is(err, fault.Exhausted) {
-		return takenError{err}
+		return takenError{err, ""}
 	}
 	return err
 }
@@ -169,22 +190,38 @@ func refuseCreation(env *Env) error {
 		return fault.New(fault.Invalid, "Instances can't be created by mode '%s' yet", op.Str("mode")).At("mode").WithHint("use 'create'")
 	case op.Bool("forthcoming"), op.Bool("commit"):
 		return fault.New(fault.Invalid, "Forthcoming instances are not supported yet").At("forthcoming")
-	case op.Has("iallocator") && (op.Has("pnode") || op.Has("pnode_uuid")):
+	case op.Has("iallocator") && named(op, "pnode"):
 		return fault.New(fault.Invalid, "Do not specify both, iallocator and node").At("iallocator")
 	case !checkAllocator(op.Str("iallocator")):
 		return fault.New(fault.Failed, "Failure while running the iallocator script: iallocator module '%s' not found in the search path",
 			op.Str("iallocator")).At("iallocator")
-	case op.Bool("opportunistic_locking") && !op.Has("iallocator") && (op.Has("pnode") || op.Has("pnode_uuid")):
+	case op.Bool("opportunistic_locking") && !op.Has("iallocator") && named(op, "pnode"):
 		return fault.New(fault.Invalid, "Opportunistic locking is only available in combination with an instance allocator").At("opportunistic_locking")
 	case op.Bool("instance_communication"): // no network for it can be set yet
 		return fault.New(fault.NotFound, "Network '%s' not found", c.CommNetwork).At("instance_communication")
 	case op.Str("compress") != none && !slices.Contains(c.CompressionTools, op.Str("compress")):
 		return fault.New(fault.Invalid, "Compression tool not allowed, tools allowed are [%s]", strings.Join(c.CompressionTools, ", ")).At("compress")
 	}
-	if op.Has("snode") || op.Has("snode_uuid") {
-		env.Warnf("Secondary node will be ignored on non-mirrored disk template")
-	}
 	return nil
+}
+
+// named tells which nodes the opcode names.
+func named(op *opcode.Opcode, field string) bool { return op.Has(field) || op.Has(field+"_uuid") }
+
+// nodes are those that hold anything of the new instance, the primary first.
+func (c *creation) nodes() []*cluster.Node {
+	if c.second == nil {
+		return []*cluster.Node{c.node}
+	}
+	return []*cluster.Node{c.node, c.second}
+}
+
+func (c *creation) nodeNames() []string {
+	names := make([]string, 0, 2)
+	for _, n := range c.nodes() {
+		names = append(names, n.Name)
+	}
+	return names
 }
 
 // freeInstanceName refuses a name that an instance has.
@@ -265,33 +302,75 @@ func (c *creation) checkInstallation() error {
 	return nil
 }
 
-// place finds the node of the new instance: the one that was asked for, or the one that placement chooses.
+// place finds the node of the new instance, and that of the second copy of mirrored disks: those that were asked for, or those that placement chooses.
 func (c *creation) place(ctx context.Context) error {
-	op, snap := c.env.Op, c.env.snapshot()
+	op := c.env.Op
 	request := placement.Request{Instance: c.inst, NICs: len(op.List("nics")), Full: c.env.full, IgnorePolicy: op.Bool("ignore_ipolicy")}
+	c.second = nil
 	var err error
-	if named := op.Has("pnode") || op.Has("pnode_uuid"); named {
-		if c.node, err = findNode(op, "pnode", snap); err == nil {
-			request.Node = c.node.UUID
-			c.env.decide(ctx, c.places, request)
-			err = hosting(c.node)
-		}
+	if named(op, "pnode") {
+		err = c.takeNamed(ctx, request)
 	} else {
 		err = c.choose(ctx, request)
 	}
 	if err != nil {
 		return err
 	}
+	if c.second != nil && c.second.Group != c.node.Group {
+		c.env.firstWarnf("The primary and secondary nodes are in two different node groups; the disk parameters from the first disk's node group will be used")
+	}
 	c.inst.PrimaryNode = c.node.UUID
 	for i := range c.inst.Disks {
-		c.inst.Disks[i].Nodes = []string{c.node.UUID}
+		c.inst.Disks[i].Nodes = nil
+		for _, n := range c.nodes() {
+			c.inst.Disks[i].Nodes = append(c.inst.Disks[i].Nodes, n.UUID)
+		}
 	}
-	c.agent, err = c.env.agent(c.node)
+	if c.agent, err = c.env.agent(c.node); err != nil || c.second == nil {
+		return err
+	}
+	_, err = c.env.agent(c.second)
 	return err
 }
 
-// choose has the node chosen among all that could take the instance.
+// takeNamed takes the nodes that the opcode names, whatever speaks against them but that they may take no instances.
+func (c *creation) takeNamed(ctx context.Context, request placement.Request) error {
+	op, snap := c.env.Op, c.env.snapshot()
+	var err error
+	if c.node, err = findNode(op, "pnode", snap); err != nil {
+		return err
+	}
+	request.Node = c.node.UUID
+	mirrored := cluster.MirroringOf(c.inst.DiskTemplate()) == cluster.InternalMirror
+	switch {
+	case !mirrored && named(op, "snode"):
+		c.env.firstWarnf("Secondary node will be ignored on non-mirrored disk template")
+	case mirrored && !named(op, "snode"):
+		return fault.New(fault.Invalid, "The networked disk templates need a mirror node").At("snode").
+			WithHint("name both nodes, or none: then both are chosen")
+	case mirrored:
+		if c.second, err = findNode(op, "snode", snap); err != nil {
+			return err
+		}
+		if c.second == c.node {
+			return fault.New(fault.Invalid, "The secondary node cannot be the primary node").At("snode")
+		}
+		request.Second = c.second.UUID
+	}
+	c.env.decide(ctx, c.places, request)
+	for _, n := range c.nodes() {
+		if err := hosting(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choose has the nodes chosen among all that could take the instance.
 func (c *creation) choose(ctx context.Context, request placement.Request) error {
+	if named(c.env.Op, "snode") {
+		return fault.New(fault.Invalid, "A secondary node is named, and no primary node").At("snode").WithHint("name both nodes, or none: then both are chosen")
+	}
 	if name := c.env.Op.Str("group_name"); name != "" {
 		group, err := findGroup(name, c.env.snapshot())
 		if err != nil {
@@ -307,7 +386,12 @@ func (c *creation) choose(ctx context.Context, request placement.Request) error 
 	if c.node == nil {
 		return fault.New(fault.Conflict, "the node %s was removed meanwhile", d.Node)
 	}
-	c.env.Infof("Selected nodes for instance %s: %s (%s)", c.inst.Name, c.node.Name, d.Why)
+	if d.Mirror != nil {
+		if c.second = c.env.snapshot().Node(d.Mirror.UUID); c.second == nil {
+			return fault.New(fault.Conflict, "the node %s was removed meanwhile", d.Mirror.Node)
+		}
+	}
+	c.env.Infof("Selected nodes for instance %s: %s (%s)", c.inst.Name, strings.Join(c.nodeNames(), ", "), d.Why)
 	return nil
 }
 
@@ -339,13 +423,32 @@ func (c *creation) checkNode(ctx context.Context) error {
 	return roomFor(ctx, c.agent, "creating instance "+c.inst.Name, spec.Memory)
 }
 
-// checkStrangers refuses what the node has under the new name, but for what an earlier creation has left, which nobody
+// leftThing is something that a node has of an earlier creation.
+type leftThing struct {
+	node string
+	hypervisor.Instance
+}
+
+// checkStrangers refuses what the nodes have under the new name, but for what an earlier creation has left, which nobody
 // uses: the new instance has UUIDs of its own, and is made beside it.
 func (c *creation) checkStrangers(ctx context.Context) error {
 	c.left = nil
-	all, err := c.agent.Named(ctx, c.inst.Name)
+	for _, n := range c.nodes() {
+		a, err := c.env.agent(n)
+		if err != nil {
+			return err
+		}
+		if err := c.checkStrangersOn(ctx, n, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *creation) checkStrangersOn(ctx context.Context, node *cluster.Node, a Node) error {
+	all, err := a.Named(ctx, c.inst.Name)
 	if err != nil {
-		return fault.New(fault.Environment, "Can't get the state of instance %s from node %s: %w", c.inst.Name, c.node.Name, err)
+		return fault.New(fault.Environment, "Can't get the state of instance %s from node %s: %w", c.inst.Name, node.Name, err)
 	}
 	for i := range all {
 		there := &all[i]
@@ -354,13 +457,13 @@ func (c *creation) checkStrangers(ctx context.Context) error {
 		switch {
 		case there.UUID == c.inst.UUID: // this creation has come here before
 		case there.Active():
-			return fault.New(fault.WrongState, "Instance '%s' is not in the cluster, but runs on node %s (%s)", c.inst.Name, c.node.Name, identity(there)).
+			return fault.New(fault.WrongState, "Instance '%s' is not in the cluster, but runs on node %s (%s)", c.inst.Name, node.Name, identity(there)).
 				WithHint(next, c.inst.UUID)
 		case there.LeftBy(c.env.Life) && c.env.snapshot().Instance(there.UUID) == nil:
-			c.left = append(c.left, *there)
+			c.left = append(c.left, leftThing{node.Name, *there})
 		default:
 			return fault.New(fault.Exists, "Instance '%s' is not in the cluster, but node %s has one of that name (%s, %d disks)",
-				c.inst.Name, c.node.Name, identity(there), len(there.Disks)).WithHint(next, c.inst.UUID)
+				c.inst.Name, node.Name, identity(there), len(there.Disks)).WithHint(next, c.inst.UUID)
 		}
 	}
 	return nil
@@ -400,38 +503,58 @@ var creationVerbs = map[string]verb{addInstance: changing(adding)}
 // plan are the steps of the creation. Behind the inventory nothing is taken back: if the installation or the start fails the
 // instance stays, stopped, so that the operator can look at it.
 func (c *creation) plan() *work.Work {
-	inst, node, name := c.inst, c.node, c.inst.Name
-	w := &work.Work{Result: encodeArgs([]string{node.Name})}
-	disks := onNode(prepareDisks, node.UUID, inst.UUID, "make the disks of instance "+name, prepareArgs{name, disksOf(inst)})
-	for i := range inst.Disks {
-		disks.Says = append(disks.Says, fmt.Sprintf("* disk %d, size %s", i, sizeText(inst.Disks[i].Size)))
+	inst, name := c.inst, c.inst.Name
+	w := &work.Work{Result: encodeArgs(c.nodeNames())}
+	for _, n := range c.nodes() {
+		w.Steps = append(w.Steps, c.making(n))
 	}
-	disks.Says = append(disks.Says, "* creating instance disks...")
+	kept := inst.Clone()
+	kept.OSParamsPrivate = nil
+	adds := inInventory(addInstance, inst.UUID, "add instance "+name+" to the inventory", addArgs{Instance: kept, Address: c.address, Chosen: c.chosen, Total: c.places.total(inst.UUID)})
+	adds.Says, adds.Keeps = []string{"adding instance " + name + " to cluster config"}, true
+	adds.Ends = []string{"adding disks to cluster config"}
+	await := len(inst.Disks) > 0 && c.env.Op.Bool("wait_for_sync")
+	if await && c.second == nil {
+		adds.Ends = append(adds.Ends, " - INFO: Waiting for instance "+name+" to sync disks", " - INFO: Instance "+name+"'s disks are in sync")
+	}
+	w.Steps = append(w.Steps, adds)
+	if await && c.second != nil {
+		w.Steps = append(w.Steps, awaiting(inst, c.second.UUID))
+	}
+	return c.bringUp(w)
+}
+
+// making is the step that makes the disks on a node.
+func (c *creation) making(node *cluster.Node) work.Step {
+	inst, name := c.inst, c.inst.Name
+	text := "make the disks of instance " + name
+	if node == c.second {
+		text += " on its second node"
+	}
+	disks := onNode(prepareDisks, node.UUID, inst.UUID, text, prepareArgs{name, c.env.copiesOf(inst, disksOf(inst), node.UUID)})
+	if node == c.node {
+		for i := range inst.Disks {
+			disks.Says = append(disks.Says, fmt.Sprintf("* disk %d, size %s", i, sizeText(inst.Disks[i].Size)))
+		}
+		disks.Says = append(disks.Says, "* creating instance disks...")
+	}
 	for i := range c.left {
-		disks.Says = append(disks.Says, fmt.Sprintf(" - INFO: Node %s has another instance %s (%s), %s, whose creation did not end; it is left there until: drover node clear-orphans %s %s",
-			node.Name, name, identity(&c.left[i]), c.left[i].MadeBy, node.Name, c.left[i].UUID))
+		if left := &c.left[i]; left.node == node.Name {
+			disks.Says = append(disks.Says, fmt.Sprintf(" - INFO: Node %s has another instance %s (%s), %s, whose creation did not end; it is left there until: drover node clear-orphans %s %s",
+				node.Name, name, identity(&left.Instance), left.MadeBy, node.Name, left.UUID))
+		}
 	}
 	disks.Fails = "Could not create the disks of instance " + name + " on node " + node.Name
 	back := onNode(removeFromNode, "", "", "remove the disks of instance "+name, meant{name})
 	back.Fails = "Could not remove the disks of instance " + name + " from node " + node.Name
 	back.Left = "Node " + node.Name + " still has what there is of the instance " + name + " (" + inst.UUID + ") that was not created; next: drover node clear-orphans " + node.Name + " " + inst.UUID
 	disks.Undo = &back
-
-	kept := inst.Clone()
-	kept.OSParamsPrivate = nil
-	adds := inInventory(addInstance, inst.UUID, "add instance "+name+" to the inventory", addArgs{Instance: kept, Address: c.address, Chosen: c.chosen, Total: c.places.total(inst.UUID)})
-	adds.Says, adds.Keeps = []string{"adding instance " + name + " to cluster config"}, true
-	w.Steps = append(w.Steps, disks, adds)
-	return c.bringUp(w)
+	return disks
 }
 
 // bringUp adds the steps that install and start the instance.
 func (c *creation) bringUp(w *work.Work) *work.Work {
 	inst, node := c.inst, c.node
-	said := []string{"adding disks to cluster config"}
-	if len(inst.Disks) > 0 && c.env.Op.Bool("wait_for_sync") {
-		said = append(said, " - INFO: Waiting for instance "+inst.Name+" to sync disks", " - INFO: Instance "+inst.Name+"'s disks are in sync")
-	}
 	if c.install {
 		s := onNode(installSystem, node.UUID, inst.UUID, "install "+inst.OS+" on instance "+inst.Name, installArgs{Image: c.image})
 		s.Says, s.Anew = []string{"* running the instance OS create scripts..."}, true
@@ -444,7 +567,6 @@ func (c *creation) bringUp(w *work.Work) *work.Work {
 		mark := inInventory(markInstance, inst.UUID, "mark instance "+inst.Name+" as up", markArgs{State: cluster.AdminUp, Source: cluster.SourceAdmin, Did: true})
 		w.Steps = append(w.Steps, s, mark)
 	}
-	w.Steps[1].Ends = said
 	return w
 }
 
@@ -459,7 +581,8 @@ func disksOf(inst *cluster.Instance) []hypervisor.Disk {
 // elsewhere reports whether what was kept of a creation was taken back because the node that was chosen for it has no room after all,
 // and has that node not chosen again: the creation is planned anew, as it is under the controller that began it.
 func (e *Env) elsewhere(err error) bool {
-	if _, taken := errors.AsType[takenError](err); !taken || e.Kept.Work == nil {
+	taken, is := errors.AsType[takenError](err)
+	if !is || e.Kept.Work == nil {
 		return false
 	}
 	for i := range e.Kept.Work.Steps {
@@ -471,12 +594,9 @@ func (e *Env) elsewhere(err error) bool {
 		if readErr != nil || !a.Chosen || a.Instance == nil {
 			return false
 		}
-		name := a.Instance.PrimaryNode
-		if node := e.snapshot().Node(name); node != nil {
-			name = node.Name
-		}
-		e.Infof("Node %s is passed over: %v", name, err)
-		e.passOver(a.Instance.PrimaryNode, err)
+		full := cmp.Or(taken.node, a.Instance.PrimaryNode)
+		e.Infof("Node %s is passed over: %v", nodeName(e.snapshot(), full), err)
+		e.passOver(full, err)
 		return true
 	}
 	return false
@@ -494,7 +614,7 @@ func adding(env *Env, snap *cluster.Snapshot, _ *work.Step, a addArgs) ([]cluste
 	case node == nil:
 		return nil, nil, fault.New(fault.NotFound, "the node with UUID %s is not in the cluster any more", inst.PrimaryNode)
 	case a.Chosen && env.taken(snap, inst, a.Total):
-		return nil, nil, takenError{fault.New(fault.Failed, "The memory that was free for instance %s is promised to others by now", inst.Name)}
+		return nil, nil, takenError{fault.New(fault.Failed, "The memory that was free for instance %s is promised to others by now", inst.Name), ""}
 	}
 	nics, err := readNICs(env.Op.List("nics"), a.Address)
 	if err != nil {
@@ -505,6 +625,7 @@ func adding(env *Env, snap *cluster.Snapshot, _ *work.Step, a addArgs) ([]cluste
 		return nil, nil, err
 	}
 	inst.OSParamsPrivate = env.Op.Map("osparams_private")
+	allotDevices(snap, inst)
 	return append(w.changes(), cluster.Put(inst)), nil, nil
 }
 

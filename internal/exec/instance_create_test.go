@@ -82,7 +82,7 @@ func TestCreatePrerequisites(t *testing.T) {
 		{"Can't use drained node: node3", params{"pnode": "node3"}},
 		{"Do not specify both, iallocator and node", params{"iallocator": "hail"}},
 		{"Selected hypervisor (kvm) not enabled in the cluster (fake)", params{"hypervisor": "kvm"}},
-		{"Disk template 'drbd' is not enabled in cluster. Enabled disk templates are: diskless,file,plain", params{"disk_template": "drbd"}},
+		{"Disk template 'rbd' is not enabled in cluster. Enabled disk templates are: diskless,file,plain,drbd,ext", params{"disk_template": "rbd"}},
 		{"A diskless instance can't have disks", params{"disk_template": "diskless"}},
 		{"Missing disk size", params{"disks": []any{params{}}}},
 		{"Invalid disk size 'big'", params{"disks": []any{params{"size": "big"}}}},

@@ -60,11 +60,24 @@ func growDisk(ctx context.Context, env *Env) (Plan, error) {
 			return Plan{}, err
 		}
 	}
+	second, err := env.secondOnline(inst)
+	if err != nil {
+		return Plan{}, err
+	}
 	what := fmt.Sprintf("disk %d of instance %s", index, inst.Name)
 	grow := onNode(prepareDisks, node.UUID, inst.UUID, fmt.Sprintf("let %s grow to %s", what, sizeText(target)), prepareArgs{inst.Name, []hypervisor.Disk{diskOf(&disk)}})
 	grow.Says = []string{fmt.Sprintf("Growing disk %d of instance '%s' by %s to %s", index, inst.Name, sizeText(target-old), sizeText(target))}
 	grow.Fails = "Grow request failed on node " + node.Name
-	return Plan{Work: &work.Work{Steps: []work.Step{
-		grow, inInventory(setDiskSize, inst.UUID, "remember the size of "+what, diskSizeArgs{disk.UUID, disk.MTime, target}),
-	}}}, nil
+	steps := []work.Step{grow}
+	if second != nil {
+		copied := env.copiesOf(inst, []hypervisor.Disk{diskOf(&disk)}, second.UUID)
+		grown := onNode(prepareDisks, second.UUID, inst.UUID, fmt.Sprintf("let the second copy of %s grow to %s", what, sizeText(target)), prepareArgs{inst.Name, copied})
+		grown.Fails = "Grow request failed on node " + second.Name
+		steps = append(steps, grown)
+	}
+	steps = append(steps, inInventory(setDiskSize, inst.UUID, "remember the size of "+what, diskSizeArgs{disk.UUID, disk.MTime, target}))
+	if second != nil && op.Bool("wait_for_sync") {
+		steps = append(steps, awaiting(inst, second.UUID))
+	}
+	return Plan{Work: &work.Work{Steps: steps}}, nil
 }

@@ -75,7 +75,7 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 	}
 	change := inInventory(modifyInstance, inst.UUID, "change instance "+inst.Name, args)
 	change.Keeps = true
-	before, behind := disks.onNode(inst)
+	before, behind := disks.onNodes(m.env, inst)
 	if m.live {
 		before, behind = m.adjusting(inst, disks.gone, before, behind)
 	}
@@ -258,6 +258,7 @@ func (m *modification) apply(snap *cluster.Snapshot, inst *cluster.Instance, arg
 	m.note(args.Result...)
 	if args.Change {
 		inst.Disks = args.Disks
+		allotDevices(snap, inst)
 	}
 	w := newWiring(snap, node.Group, m.env.connecting())
 	if err := m.changeNICs(w, inst); err != nil {
@@ -355,7 +356,7 @@ func (m *modification) planDisks(ctx context.Context, inst *cluster.Instance) (d
 		if err != nil {
 			return d, err
 		}
-		if err := d.change(c, i, maker, inst.PrimaryNode); err != nil {
+		if err := d.change(c, i, maker, instanceNodes(inst)); err != nil {
 			return d, err
 		}
 	}
@@ -381,6 +382,9 @@ func (m *modification) diskAgent(ctx context.Context, inst *cluster.Instance, d 
 			return err
 		}
 	}
+	if _, err := m.env.secondOnline(inst); err != nil {
+		return err
+	}
 	running, err := active(ctx, d.node, inst)
 	if err != nil || !running {
 		return err
@@ -398,7 +402,7 @@ func (m *modification) diskAgent(ctx context.Context, inst *cluster.Instance, d 
 }
 
 // change makes one change in the list of disks.
-func (d *diskChanges) change(c itemChange, i int, maker diskMaker, node string) error {
+func (d *diskChanges) change(c itemChange, i int, maker diskMaker, nodes []string) error {
 	n := strconv.Itoa(i)
 	switch c.action {
 	case add:
@@ -409,7 +413,7 @@ func (d *diskChanges) change(c itemChange, i int, maker diskMaker, node string) 
 		if err != nil {
 			return err
 		}
-		disk.Nodes = []string{node}
+		disk.Nodes = nodes
 		d.after = insert(d.after, i, disk)
 		d.added = append(d.added, diskOf(&disk))
 		d.result = append(d.result, pair{"disk/" + n, "add:size=" + strconv.FormatInt(disk.Size, 10) + ",mode=" + disk.Mode})
@@ -443,26 +447,32 @@ func (d *diskChanges) alter(c itemChange, disk *cluster.Disk, n string, now int6
 	return nil
 }
 
-// onNode are the steps that make the new disks, before the inventory tells of them, and take the removed ones away, when it does not
+// onNodes are the steps that make the new disks, before the inventory tells of them, and take the removed ones away, when it does not
 // tell of them any more: a removal that fails leaves disks that nobody has, and no instance that lacks some.
-func (d *diskChanges) onNode(inst *cluster.Instance) (before, behind []work.Step) {
-	if len(d.added) > 0 {
-		uuids := make([]string, len(d.added))
-		for i := range d.added {
-			uuids[i] = d.added[i].UUID
+func (d *diskChanges) onNodes(env *Env, inst *cluster.Instance) (before, behind []work.Step) {
+	for i, node := range instanceNodes(inst) {
+		which, where := "", " its node"
+		if i > 0 {
+			which, where = " on its second node", " its second node"
 		}
-		disks := onNode(prepareDisks, inst.PrimaryNode, inst.UUID, "make the new disks of instance "+inst.Name, prepareArgs{inst.Name, d.added})
-		disks.Fails = "Could not create the disks of instance " + inst.Name
-		drop := onNode(dropDisks, "", "", "remove the new disks of instance "+inst.Name, dropArgs{inst.Name, uuids})
-		drop.Fails = "Could not remove the new disks of instance " + inst.Name + " from its node"
-		disks.Undo = &drop
-		before = []work.Step{disks}
-	}
-	if len(d.gone) > 0 {
-		drop := onNode(dropDisks, inst.PrimaryNode, inst.UUID, "remove disks of instance "+inst.Name, dropArgs{inst.Name, d.gone})
-		drop.Fails, drop.Tolerated = "can't remove instance's disks", true
-		drop.Left = "Disks that instance " + inst.Name + " has no more are left on its node: " + strings.Join(d.gone, ", ")
-		behind = []work.Step{drop}
+		if len(d.added) > 0 {
+			uuids := make([]string, len(d.added))
+			for n := range d.added {
+				uuids[n] = d.added[n].UUID
+			}
+			disks := onNode(prepareDisks, node, inst.UUID, "make the new disks of instance "+inst.Name+which, prepareArgs{inst.Name, env.copiesOf(inst, d.added, node)})
+			disks.Fails = "Could not create the disks of instance " + inst.Name
+			drop := onNode(dropDisks, "", "", "remove the new disks of instance "+inst.Name, dropArgs{inst.Name, uuids})
+			drop.Fails = "Could not remove the new disks of instance " + inst.Name + " from" + where
+			disks.Undo = &drop
+			before = append(before, disks)
+		}
+		if len(d.gone) > 0 {
+			drop := onNode(dropDisks, node, inst.UUID, "remove disks of instance "+inst.Name+which, dropArgs{inst.Name, d.gone})
+			drop.Fails, drop.Tolerated = "can't remove instance's disks", true
+			drop.Left = "Disks that instance " + inst.Name + " has no more are left on" + where + ": " + strings.Join(d.gone, ", ")
+			behind = append(behind, drop)
+		}
 	}
 	return before, behind
 }

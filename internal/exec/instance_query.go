@@ -2,6 +2,8 @@ package exec
 
 import (
 	"context"
+	"slices"
+	"strconv"
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -26,11 +28,11 @@ func instanceQueryData(ctx context.Context, env *Env) (Plan, error) {
 	}
 	result := make(map[string]any, len(wanted))
 	for _, inst := range wanted {
-		var live *hypervisor.Instance
+		var live, second *hypervisor.Instance
 		if !env.Op.Bool("static") {
-			live = env.lookAt(ctx, inst)
+			live, second = env.lookAt(ctx, inst), env.lookAtSecond(ctx, inst)
 		}
-		result[inst.Name] = describeInstance(snap, inst, live)
+		result[inst.Name] = describeInstance(snap, inst, live, second)
 	}
 	return answer(result), nil
 }
@@ -58,7 +60,25 @@ func (e *Env) lookAt(ctx context.Context, inst *cluster.Instance) *hypervisor.In
 	return &live
 }
 
-func describeInstance(snap *cluster.Snapshot, inst *cluster.Instance, live *hypervisor.Instance) map[string]any {
+// lookAtSecond asks the node that has the second copy of an instance's disks; nil when there is none, or it cannot tell.
+func (e *Env) lookAtSecond(ctx context.Context, inst *cluster.Instance) *hypervisor.Instance {
+	node := e.secondary(inst)
+	if node == nil {
+		return nil
+	}
+	a, err := e.onlineAgent(node)
+	var live hypervisor.Instance
+	if err == nil {
+		live, err = a.Instance(ctx, thingOf(inst))
+	}
+	if err != nil {
+		e.Warnf("Can't get the state of the second copies of instance %s from node %s: %v", inst.Name, node.Name, err)
+		return nil
+	}
+	return &live
+}
+
+func describeInstance(snap *cluster.Snapshot, inst *cluster.Instance, live, second *hypervisor.Instance) map[string]any {
 	c := snap.Cluster()
 	group, groupName := groupOf(snap, inst.PrimaryNode)
 	secondaries, groups, groupNames := []string{}, []string{}, []string{}
@@ -71,7 +91,7 @@ func describeInstance(snap *cluster.Snapshot, inst *cluster.Instance, live *hype
 		"pnode": nodeName(snap, inst.PrimaryNode), "pnode_group_uuid": group, "pnode_group_name": groupName,
 		"snodes": secondaries, "snodes_group_uuids": groups, "snodes_group_names": groupNames,
 		"os": inst.OS, "hypervisor": inst.Hypervisor, "network_port": orNullInt(inst.NetworkPort),
-		"disk_template": inst.DiskTemplate(), "nics": describeNICs(snap, inst), "disks": describeDisks(snap, inst, live),
+		"disk_template": inst.DiskTemplate(), "nics": describeNICs(snap, inst), "disks": describeDisks(snap, inst, live, second),
 		"hv_instance": inst.HVParams, "hv_actual": c.FillHV(inst), "be_instance": inst.BEParams, "be_actual": c.FillBE(inst),
 		"os_instance": inst.OSParams, "os_actual": c.FillOS(inst),
 		"serial_no": inst.Serial, "mtime": epochSeconds(inst.MTime), "ctime": epochSeconds(inst.CTime),
@@ -149,7 +169,7 @@ func describeNetwork(snap *cluster.Snapshot, uuid string) any {
 	return out
 }
 
-func describeDisks(snap *cluster.Snapshot, inst *cluster.Instance, live *hypervisor.Instance) []map[string]any {
+func describeDisks(snap *cluster.Snapshot, inst *cluster.Instance, live, second *hypervisor.Instance) []map[string]any {
 	out := make([]map[string]any, len(inst.Disks))
 	for i := range inst.Disks {
 		d := &inst.Disks[i]
@@ -157,13 +177,37 @@ func describeDisks(snap *cluster.Snapshot, inst *cluster.Instance, live *hypervi
 		for n, uuid := range d.Nodes {
 			nodes[n] = nodeName(snap, uuid)
 		}
-		out[i] = map[string]any{
-			"iv_name": d.IVName, "dev_type": d.Type, "logical_id": d.LogicalID, "drbd_info": nil, "nodes": nodes,
-			"pstatus": diskStatus(d, live), "sstatus": nil, "children": []any{}, "mode": d.Mode, "size": d.Size,
-			"spindles": orNullInt(d.Spindles), "name": orNull(d.Name), "uuid": d.UUID,
-		}
+		out[i] = describeDisk(d, nodes)
+		out[i]["iv_name"], out[i]["drbd_info"] = d.IVName, describeDRBD(snap, inst, d)
+		out[i]["pstatus"], out[i]["sstatus"] = diskStatus(d, live), mirrorStatus(d, second)
 	}
 	return out
+}
+
+// describeDisk is what is said of a disk, and of each volume that it consists of.
+func describeDisk(d *cluster.Disk, nodes []string) map[string]any {
+	children := make([]any, len(d.Children))
+	for i := range d.Children {
+		children[i] = describeDisk(&d.Children[i], nodes)
+	}
+	return map[string]any{
+		"iv_name": nil, "dev_type": d.Type, "logical_id": d.LogicalID, "drbd_info": nil, "nodes": nodes, "pstatus": nil, "sstatus": nil,
+		"children": children, "mode": d.Mode, "size": d.Size, "spindles": orNullInt(d.Spindles), "name": orNull(d.Name), "uuid": d.UUID,
+	}
+}
+
+// describeDRBD tells of the two ends of a mirrored disk; null for another.
+func describeDRBD(snap *cluster.Snapshot, inst *cluster.Instance, d *cluster.Disk) any {
+	id, is := readDRBD(d)
+	if !is {
+		return nil
+	}
+	second := id.a
+	if second == inst.PrimaryNode {
+		second = id.b
+	}
+	return map[string]any{"primary_node": nodeName(snap, inst.PrimaryNode), "primary_minor": id.minor(inst.PrimaryNode),
+		"secondary_node": nodeName(snap, second), "secondary_minor": id.minor(second), "port": id.port}
 }
 
 // diskStatus is [path, major, minor, percent in sync, seconds to sync,
@@ -172,5 +216,30 @@ func diskStatus(d *cluster.Disk, live *hypervisor.Instance) any {
 	if live == nil || !live.Active() || len(d.LogicalID) == 0 {
 		return nil
 	}
+	if id, mirrored := readDRBD(d); mirrored {
+		minor := id.minor(d.Nodes[0])
+		return []any{"/dev/drbd" + strconv.FormatInt(minor, 10), drbdMajor, minor, nil, nil, len(d.Stale) > 0, 0}
+	}
 	return []any{d.LogicalID[len(d.LogicalID)-1], nil, nil, nil, nil, false, 0}
 }
+
+// mirrorStatus is that of the second copy of a disk, as its node tells it; null where that was not asked.
+func mirrorStatus(d *cluster.Disk, live *hypervisor.Instance) any {
+	id, mirrored := readDRBD(d)
+	if live == nil || !mirrored {
+		return nil
+	}
+	i := slices.IndexFunc(live.Disks, func(l hypervisor.Disk) bool { return l.UUID == d.UUID })
+	if i < 0 {
+		return nil
+	}
+	minor, degraded := id.minor(d.Nodes[1]), slices.Contains(d.Stale, d.Nodes[1])
+	var percent any
+	if behind := live.Disks[i].Behind; behind > 0 {
+		percent, degraded = 100*(1-float64(behind)/float64(live.Disks[i].Size)), true
+	}
+	return []any{"/dev/drbd" + strconv.FormatInt(minor, 10), drbdMajor, minor, percent, nil, degraded, 0}
+}
+
+// drbdMajor is the number of DRBD's devices.
+const drbdMajor = 147

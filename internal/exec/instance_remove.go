@@ -27,6 +27,9 @@ func instanceRemove(_ context.Context, env *Env) (Plan, error) {
 	default:
 		w.Steps = clearing(inst, node, op.Int("shutdown_timeout"), ignore)
 	}
+	if second := env.secondary(inst); second != nil {
+		w.Steps = append(w.Steps, env.clearingSecond(inst, second, ignore)...)
+	}
 	w.Steps = append(w.Steps, inInventory(forgetInstance, inst.UUID, "forget instance "+inst.Name, nil))
 	return Plan{Work: w}, nil
 }
@@ -43,6 +46,20 @@ func clearing(inst *cluster.Instance, node *cluster.Node, timeout int64, ignore 
 		remove.Fails = "can't remove instance's disks"
 	}
 	return []work.Step{stop, remove}
+}
+
+// clearingSecond removes the second copy of an instance's disks. What a node has that is offline stays there, and is told.
+func (e *Env) clearingSecond(inst *cluster.Instance, node *cluster.Node, ignore bool) []work.Step {
+	if node.Offline {
+		e.Warnf("Node %s is offline: what it has of instance %s (%s) stays there until: drover node clear-orphans %s", node.Name, inst.Name, inst.UUID, node.Name)
+		return nil
+	}
+	s := onNode(removeFromNode, node.UUID, inst.UUID, "remove the second copy of the disks of instance "+inst.Name, meant{inst.Name})
+	s.Fails, s.Tolerated = "Can't remove instance's disks", ignore
+	if ignore {
+		s.Fails = "can't remove instance's disks"
+	}
+	return []work.Step{s}
 }
 
 // forgetting takes an instance out of the inventory and gives its addresses back.

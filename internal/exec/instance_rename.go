@@ -62,7 +62,18 @@ func (n Names) rename(ctx context.Context, env *Env) (Plan, error) {
 	if err := env.nameFree(ctx, a, inst, name); err != nil {
 		return Plan{}, err
 	}
-	return Plan{Dry: name, Work: renaming(inst, node, name)}, nil
+	nodes := []*cluster.Node{node}
+	if second := env.secondary(inst); second != nil {
+		a, err := env.onlineAgent(second)
+		if err == nil {
+			err = env.nameFree(ctx, a, inst, name)
+		}
+		if err != nil {
+			return Plan{}, err
+		}
+		nodes = append(nodes, second)
+	}
+	return Plan{Dry: name, Work: renaming(inst, nodes, name)}, nil
 }
 
 // nameFree refuses a new name under which the node of an instance has something else.
@@ -85,15 +96,22 @@ func (e *Env) nameFree(ctx context.Context, a Node, inst *cluster.Instance, name
 	return nil
 }
 
-// renaming gives an instance another name, on its node and then in the inventory.
-func renaming(inst *cluster.Instance, node *cluster.Node, name string) *work.Work {
-	onIt := onNode(renameOnNode, node.UUID, inst.UUID, "rename instance "+inst.Name+" to "+name+" on its node", renameArgs{inst.Name, name})
-	onIt.Fails = "Could not rename instance " + inst.Name + " on node " + node.Name
-	back := onNode(renameOnNode, "", "", "give instance "+inst.Name+" its name back", renameArgs{name, inst.Name})
-	back.Fails = "Could not give instance " + inst.Name + " its name back on node " + node.Name
-	back.Left = "On node " + node.Name + " instance " + inst.Name + " (" + inst.UUID + ") is still called " + name + ": rename it again when the node works"
-	onIt.Undo = &back
-	return &work.Work{Result: encodeArgs(name), Steps: []work.Step{
-		onIt, inInventory(nameInstance, inst.UUID, "rename instance "+inst.Name+" to "+name, renameArgs{inst.Name, name}),
-	}}
+// renaming gives an instance another name, on its nodes and then in the inventory.
+func renaming(inst *cluster.Instance, nodes []*cluster.Node, name string) *work.Work {
+	w := &work.Work{Result: encodeArgs(name)}
+	for i, node := range nodes {
+		text := "rename instance " + inst.Name + " to " + name + " on its node"
+		if i > 0 {
+			text = "rename instance " + inst.Name + " to " + name + " on its second node"
+		}
+		onIt := onNode(renameOnNode, node.UUID, inst.UUID, text, renameArgs{inst.Name, name})
+		onIt.Fails = "Could not rename instance " + inst.Name + " on node " + node.Name
+		back := onNode(renameOnNode, "", "", "give instance "+inst.Name+" its name back", renameArgs{name, inst.Name})
+		back.Fails = "Could not give instance " + inst.Name + " its name back on node " + node.Name
+		back.Left = "On node " + node.Name + " instance " + inst.Name + " (" + inst.UUID + ") is still called " + name + ": rename it again when the node works"
+		onIt.Undo = &back
+		w.Steps = append(w.Steps, onIt)
+	}
+	w.Steps = append(w.Steps, inInventory(nameInstance, inst.UUID, "rename instance "+inst.Name+" to "+name, renameArgs{inst.Name, name}))
+	return w
 }

@@ -20,25 +20,29 @@ import (
 
 // several are the requests of the opcodes that do several things, on the cluster of the rig that killable makes.
 var several = map[string]params{
-	"OP_INSTANCE_CREATE":     creating(params{"instance_name": "new", "nics": []any{params{"network": "net", "ip": "pool"}}}),
-	"OP_INSTANCE_REMOVE":     {"instance_name": "up"},
-	"OP_INSTANCE_RENAME":     {"instance_name": "down", "new_name": "other"},
-	"OP_INSTANCE_STARTUP":    {"instance_name": "down"},
-	"OP_INSTANCE_SHUTDOWN":   {"instance_name": "up"},
-	"OP_INSTANCE_REBOOT":     {"instance_name": "up", "reboot_type": "full"},
-	"OP_INSTANCE_REINSTALL":  {"instance_name": "down", "os_type": "noop"},
-	"OP_INSTANCE_SET_PARAMS": {"instance_name": "down", "beparams": params{"vcpus": 2}, "disks": []any{[]any{"add", 1, params{"size": 4}}, []any{"remove", 0, params{}}}},
-	"OP_INSTANCE_GROW_DISK":  {"instance_name": "down", "disk": 0, "amount": 8},
-	"OP_NODE_CLEAR_ORPHANS":  {"node_name": "node1"},
-	"OP_IMAGE_ADD":           {"image_name": "new", "source": startable},
+	"OP_INSTANCE_CREATE":        creating(params{"instance_name": "new", "nics": []any{params{"network": "net", "ip": "pool"}}}),
+	"OP_INSTANCE_REMOVE":        {"instance_name": "up"},
+	"OP_INSTANCE_RENAME":        {"instance_name": "down", "new_name": "other"},
+	"OP_INSTANCE_STARTUP":       {"instance_name": "down"},
+	"OP_INSTANCE_SHUTDOWN":      {"instance_name": "up"},
+	"OP_INSTANCE_REBOOT":        {"instance_name": "up", "reboot_type": "full"},
+	"OP_INSTANCE_REINSTALL":     {"instance_name": "down", "os_type": "noop"},
+	"OP_INSTANCE_SET_PARAMS":    {"instance_name": "down", "beparams": params{"vcpus": 2}, "disks": []any{[]any{"add", 1, params{"size": 4}}, []any{"remove", 0, params{}}}},
+	"OP_INSTANCE_GROW_DISK":     {"instance_name": "down", "disk": 0, "amount": 8},
+	"OP_NODE_CLEAR_ORPHANS":     {"node_name": "node1"},
+	"OP_IMAGE_ADD":              {"image_name": "new", "source": startable},
+	"OP_INSTANCE_FAILOVER":      {"instance_name": "pair"},
+	"OP_INSTANCE_MIGRATE":       {"instance_name": "pair"},
+	"OP_INSTANCE_REPLACE_DISKS": {"instance_name": "pair", "mode": "replace_on_secondary"},
 }
 
 // killable is a rig on whose cluster each of them succeeds, and each of the samples.
 func killable(t *testing.T) *rig {
 	t.Helper()
-	r := newRig(t, "node1", "node2")
+	r := newRig(t, "node1", "node2", "node3")
 	r.create("up", true)
 	r.create("down", false)
+	r.mirrored("pair", true)
 	r.network("net", "192.0.2.0/28", "")
 	r.must("null", "OP_NETWORK_ADD", params{"network_name": "free", "network": "203.0.113.0/28"})
 	r.must("null", "OP_GROUP_ADD", params{"group_name": "empty"})
@@ -186,6 +190,9 @@ func (r *rig) whole() string {
 	}
 	for inst := range r.keeper.Snapshot().Instances() {
 		out += fmt.Sprintf("%s %s %s %s %d nics:", inst.Name, inst.AdminState, inst.OS, inst.BEParams, len(inst.Disks))
+		for _, node := range instanceNodes(inst) {
+			out += fmt.Sprint(" on ", nodeName(snap, node), inst.StaleOn(node))
+		}
 		for i := range inst.Disks {
 			out += fmt.Sprint(" ", inst.Disks[i].Size)
 		}
@@ -194,7 +201,7 @@ func (r *rig) whole() string {
 		}
 		out += "\n"
 	}
-	for _, name := range []string{"node1", "node2"} {
+	for _, name := range []string{"node1", "node2", "node3"} {
 		a, err := r.fleet.Agent(name)
 		var list []hypervisor.Instance
 		if err == nil {
@@ -227,40 +234,69 @@ func TestKilledAnywhere(t *testing.T) {
 		if of, many := several[id]; many {
 			p = of
 		}
-		t.Run(id, func(t *testing.T) {
-			undisturbed := killable(t)
-			before := undisturbed.whole()
-			want := undisturbed.live(undisturbed.opcode(id, p), 1, false, 1000)
-			if want.err != nil {
-				t.Fatal(want.err)
-			}
-			whole, kills := undisturbed.whole(), 0
-			for first, over := 1, false; !over; first++ {
-				for second := 1; ; second++ {
-					r := killable(t)
-					got, deaths := r.livesOn(r.opcode(id, p), first, second)
-					if kills += deaths; got.err != nil || got.result != want.result || r.whole() != whole {
-						t.Fatalf("killed at %d and %d: %s, %v\n%s\nwant %s\n%s", first, second, got.result, got.err, r.whole(), want.result, whole)
-					}
-					if over = deaths == 0; deaths < 2 || testing.Short() && second > 1 {
-						break
-					}
-				}
-			}
-			if kills == 0 && whole != before {
-				t.Error("it was never killed")
-			}
-		})
+		t.Run(id, func(t *testing.T) { killedAnywhere(t, killable, id, p, !testing.Short()) })
 	}
 	if left := slices.DeleteFunc(slices.Collect(maps.Keys(several)), func(id string) bool { return samples[id] != nil }); len(left) > 0 {
 		t.Errorf("no samples of %v", left)
 	}
 }
 
+// killedAnywhere holds an opcode to coming to what it comes to undisturbed, wherever its controllers are killed.
+// With twice the one that goes on is killed, too.
+func killedAnywhere(t *testing.T, begin func(*testing.T) *rig, id string, p params, twice bool) {
+	undisturbed := begin(t)
+	before := undisturbed.whole()
+	want := undisturbed.live(undisturbed.opcode(id, p), 1, false, 1000)
+	if want.err != nil {
+		t.Fatal(want.err)
+	}
+	whole, kills := undisturbed.whole(), 0
+	for first, over := 1, false; !over; first++ {
+		for second := 1; ; second++ {
+			r := begin(t)
+			got, deaths := r.livesOn(r.opcode(id, p), first, second)
+			if kills += deaths; got.err != nil || got.result != want.result || r.whole() != whole {
+				t.Fatalf("killed at %d and %d: %s, %v\n%s\nwant %s\n%s", first, second, got.result, got.err, r.whole(), want.result, whole)
+			}
+			if over = deaths == 0; deaths < 2 || !twice && second > 1 {
+				break
+			}
+		}
+	}
+	if kills == 0 && whole != before {
+		t.Error("it was never killed")
+	}
+}
+
+// runningTwice are the instances that run on several nodes which are in service.
+func (r *rig) runningTwice() (names []string) {
+	r.Helper()
+	runs := map[string]string{}
+	for n := range r.keeper.Snapshot().Nodes() {
+		a, err := r.fleet.Agent(n.Name)
+		var list []hypervisor.Instance
+		if err == nil && !n.Offline {
+			list, err = a.Instances(r.Context())
+		}
+		if err != nil {
+			r.Fatal(err)
+		}
+		for _, i := range list {
+			if on := runs[i.UUID]; i.Active() && on != "" {
+				names = append(names, i.Name+" on "+on+" and "+n.Name)
+			} else if i.Active() {
+				runs[i.UUID] = n.Name
+			}
+		}
+	}
+	return names
+}
+
 // livesOn carries an opcode out by a controller that is killed at the first, one that is killed at the second, and one that is not, as
 // far as it takes them; deaths is how many were killed.
 func (r *rig) livesOn(op *opcode.Opcode, first, second int) (got lived, deaths int) {
 	r.Helper()
+	before := len(r.runningTwice())
 	begun := 0 // the furthest step that an earlier life gave an order for
 	for epoch, until := range []int{first, second, 1000} {
 		done := 0
@@ -268,6 +304,9 @@ func (r *rig) livesOn(op *opcode.Opcode, first, second int) (got lived, deaths i
 			done = kept.Progress.Of(kept.Work).Done
 		}
 		got = r.live(op, int64(epoch)+1, epoch > 0, until)
+		if twice := r.runningTwice(); len(twice) > before {
+			r.Errorf("killed at %d and %d: behind life %d there run %v", first, second, epoch+1, twice)
+		}
 		furthest := begun
 		for _, g := range got.orders {
 			if !g.undo && g.try == 0 && (g.step < done || g.verb == installSystem && g.step < begun) {

@@ -32,10 +32,15 @@ func ownInstance(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error
 		return nil, err
 	}
 	request := lock.Request{want(lock.Instance, inst.Name, lock.Exclusive)}
-	for _, node := range instanceNodes(inst) {
+	return append(request, sharing(instanceNodes(inst)...)...), nil
+}
+
+// sharing shares nodes: whoever wants to change one waits.
+func sharing(nodes ...string) (request lock.Request) {
+	for _, node := range nodes {
 		request = append(request, want(lock.Node, node, lock.Shared), want(lock.NodeRes, node, lock.Shared))
 	}
-	return request, nil
+	return request
 }
 
 // OnNode locks the node that a parameter of the opcode names.

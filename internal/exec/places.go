@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -18,6 +19,9 @@ type places struct {
 
 type claim struct {
 	placement.Claim
+
+	// second is that of the second copy of mirrored disks; zero for other disks.
+	second placement.Claim
 
 	// total is the memory that the node has for instances in MiB, 0 if it did not say.
 	total int64
@@ -40,6 +44,9 @@ func (p *places) decide(newest func() *cluster.Snapshot, reports map[string]plac
 	world := placement.World{Inventory: newest(), Reports: reports}
 	for _, c := range p.claims {
 		world.Claims = append(world.Claims, c.Claim)
+		if c.second.Node != "" {
+			world.Claims = append(world.Claims, c.second)
+		}
 	}
 	d := placement.Decide(world, r)
 	node := d.UUID
@@ -47,7 +54,11 @@ func (p *places) decide(newest func() *cluster.Snapshot, reports map[string]plac
 		node = r.Node
 	}
 	if node != "" {
-		p.claims[r.Instance.UUID] = claim{placement.Claim{Instance: r.Instance.UUID, Node: node, Need: d.Need, Tags: r.Instance.Tags}, reports[node].Memory}
+		c := claim{Claim: placement.Claim{Instance: r.Instance.UUID, Node: node, Need: d.Need, Tags: r.Instance.Tags}, total: reports[node].Memory}
+		if second := cmp.Or(r.Second, d.SecondUUID()); second != "" {
+			c.second = placement.Claim{Instance: r.Instance.UUID, Node: second, Need: placement.Need{Disk: d.Need.Disk}}
+		}
+		p.claims[r.Instance.UUID] = c
 	}
 	return d
 }
@@ -81,7 +92,7 @@ func (p *places) taken(snap *cluster.Snapshot, uuid string) bool {
 // does not know of.
 func (p *places) claimed(snap *cluster.Snapshot, node, except string) (sum int64) {
 	for uuid, c := range p.claims {
-		if c.Node == node && uuid != except && snap.Instance(uuid) == nil {
+		if c.Node == node && uuid != except && !c.Kept(snap) {
 			sum += c.Need.Memory
 		}
 	}

@@ -81,7 +81,7 @@ func newRigOn(t testing.TB, url string, nodes ...string) *rig {
 		t.Fatal(err)
 	}
 	err = r.keeper.Bootstrap(t.Context(), inventory.Setup{Name: "cluster.example", Nodes: nodes,
-		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file", "plain"},
+		Hypervisors: []string{"fake"}, DiskTemplates: []string{"diskless", "file", "plain", "drbd", "ext"},
 		Now: time.Unix(1000, 0), NewUUID: r.newUUID})
 	if err != nil {
 		t.Fatal(err)
@@ -352,6 +352,20 @@ func (r *rig) create(name string, start bool) {
 	r.Helper()
 	r.must(`["node1"]`, "OP_INSTANCE_CREATE", params{"instance_name": name, "mode": "create", "pnode": "node1",
 		"disk_template": "file", "disks": []any{params{"size": 8}}, "nics": []any{params{}}, "os_type": "noop+default", "start": start})
+}
+
+// mirrored makes an instance on node1 whose disks have their second copies on node2, started or not.
+func (r *rig) mirrored(name string, start bool) {
+	r.Helper()
+	r.must(`["node1","node2"]`, "OP_INSTANCE_CREATE", params{"instance_name": name, "mode": "create", "pnode": "node1", "snode": "node2",
+		"disk_template": "drbd", "disks": []any{params{"size": 8}}, "nics": []any{params{}}, "os_type": "noop+default", "start": start})
+}
+
+// shared makes an instance on node1 whose disks every node reaches, started or not.
+func (r *rig) shared(name string, start bool) {
+	r.Helper()
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", params{"instance_name": name, "mode": "create", "pnode": "node1",
+		"disk_template": "ext", "disks": []any{params{"size": 8, "provider": "san"}}, "nics": []any{params{}}, "os_type": "noop+default", "start": start})
 }
 
 func (r *rig) instance(name string) *cluster.Instance {

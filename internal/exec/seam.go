@@ -47,6 +47,10 @@ type Node interface {
 	// people should know of it is handed over line by line.
 	InstallImage(ctx context.Context, order agent.Order, spec hypervisor.Spec, image agent.Image, params map[string]string, log func(line string)) error
 	Start(ctx context.Context, order agent.Order, spec hypervisor.Spec, trail reason.Trail) error
+	// Receive has an instance wait for what another node sends, and Send hands it over: it runs on neither node then, until it is started where it is
+	// waited for.
+	Receive(ctx context.Context, order agent.Order, spec hypervisor.Spec) error
+	Send(ctx context.Context, order agent.Order, of hypervisor.Thing, trail reason.Trail) error
 	Stop(ctx context.Context, order agent.Order, of hypervisor.Thing, how hypervisor.Stop, trail reason.Trail) error
 	RebootSoft(ctx context.Context, order agent.Order, of hypervisor.Thing, trail reason.Trail) error
 	RebootHard(ctx context.Context, order agent.Order, spec hypervisor.Spec, how hypervisor.Stop, trail reason.Trail) error

@@ -22,6 +22,7 @@ func TestStepsRunTwiceLeaveWhatOnceLeaves(t *testing.T) {
 	requests["OP_INSTANCE_SET_PARAMS"] = append(requests["OP_INSTANCE_SET_PARAMS"],
 		params{"instance_name": "up", "hotplug": true, "disks": []any{[]any{"add", 1, params{"size": 4}}, []any{"remove", 0, params{}}}})
 	requests["OP_INSTANCE_SET_PARAMS"] = append(requests["OP_INSTANCE_SET_PARAMS"], params{"instance_name": "up", "runtime_mem": 64, "force": true})
+	requests["OP_INSTANCE_CREATE"] = append(requests["OP_INSTANCE_CREATE"], creating(params{"disk_template": "drbd", "instance_name": "new", "pnode": "node1", "snode": "node2"}))
 	for id, list := range requests {
 		for _, p := range list {
 			once, twice := killable(t), killable(t)

@@ -16,7 +16,7 @@ import (
 // and arguments are stored: a later program has to know those of today.
 var verbs = func() map[string]verb {
 	all := map[string]verb{}
-	for _, part := range []map[string]verb{nodeVerbs, creationVerbs, instanceVerbs, imageVerbs} {
+	for _, part := range []map[string]verb{nodeVerbs, creationVerbs, instanceVerbs, mirrorVerbs, imageVerbs} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -30,6 +30,8 @@ const (
 	adjustDevices   = "adjust-devices"   // have what runs have the devices that the inventory tells of
 	removeFromNode  = "remove-from-node" // remove what the node has of the instance
 	renameOnNode    = "rename-on-node"
+	receiveInstance = "receive" // have it wait for what another node sends
+	sendInstance    = "send"    // hand it over to the node that waits for it
 	installSystem   = "install"
 	fetchImage      = "fetch-image" // have the node keep a copy of an image, and look at it
 	startInstance   = "start"
@@ -99,7 +101,7 @@ var nodeVerbs = map[string]verb{
 	prepareDisks: ordering(func(ctx context.Context, _ *Env, node Node, order agent.Order, s *work.Step, a prepareArgs) error {
 		err := node.Prepare(ctx, order, thing(s, a.Name), a.Disks)
 		if fault.Is(err, fault.Exhausted) {
-			return takenError{err}
+			return takenError{err, s.Node}
 		}
 		return err
 	}),
@@ -170,6 +172,19 @@ var nodeVerbs = map[string]verb{
 		spec := specOf(env.snapshot().Cluster(), inst, hv, be)
 		spec.StartPaused = a.Paused
 		return node.Start(ctx, order, spec, env.Op.Reason)
+	}),
+	receiveInstance: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, _ struct{}) error {
+		inst, err := env.present(s)
+		if err != nil {
+			return err
+		}
+		return node.Receive(ctx, order, specOf(env.snapshot().Cluster(), inst, nil, nil))
+	}),
+	sendInstance: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a meant) error {
+		return node.Send(ctx, order, thing(s, a.Name), env.Op.Reason)
+	}),
+	awaitSync: ordering(func(ctx context.Context, env *Env, node Node, _ agent.Order, s *work.Step, a awaitArgs) error {
+		return env.awaitCopies(ctx, node, thing(s, a.Name), a.Disks)
 	}),
 	stopInstance: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a stopArgs) error {
 		return env.unlessGone(node.Stop(ctx, order, thing(s, a.Name), stopWithin(a.Timeout), env.Op.Reason))

@@ -19,6 +19,8 @@
 //     of which there is nothing on the node, while something else is under its name, leaves
 //     that alone and is answered with both UUIDs (Stranger).
 //   - By whom a thing was made (MadeBy) never changes.
+//   - What is handed over from node to node (Receive, Send, Start) runs on neither of them until the last of the three, and on the one that
+//     received it behind that: a driver never runs what it has sent, or waits for, unless it is told to start it.
 //   - Errors carry a code of package fault; a failed call leaves the state as
 //     it was.
 package hypervisor
@@ -84,6 +86,8 @@ const (
 	Running State = "running"
 	// Paused: it holds its memory, but its processors stand still.
 	Paused State = "paused"
+	// Incoming: it holds its memory and waits for what another node sends. It does not run.
+	Incoming State = "incoming"
 )
 
 // Disk is one disk of an instance.
@@ -97,6 +101,10 @@ type Disk struct {
 	Template string `json:"template,omitempty"`
 	// ReadOnly disks are given to the instance without the right to write.
 	ReadOnly bool `json:"readonly,omitempty"`
+	// From is the name of the node that the content of a mirrored disk is copied from when it is made here; empty for one that is not.
+	From string `json:"from,omitempty"`
+	// Behind is how many MiB of a mirrored disk are not copied yet. It is told, and not asked for.
+	Behind int `json:"behind,omitempty"`
 	// Path is where scripts of the node find the content, as Driver.Instance tells it; empty where that is pretended.
 	Path string `json:"-"`
 }
@@ -181,7 +189,7 @@ type Instance struct {
 	MadeBy Mark
 }
 
-// Active reports whether the instance holds memory: it runs or is paused.
+// Active reports whether the instance runs or is paused.
 func (i Instance) Active() bool { return i.State == Running || i.State == Paused }
 
 // LeftBy reports whether a controller of this life of the store made the instance, and it does not run: if
@@ -214,6 +222,8 @@ type Node struct {
 	Takes map[string][]string
 	// Hotplug: devices can be plugged into what runs (Driver.Adjust).
 	Hotplug bool
+	// Migrates: what runs can be handed over to another node while it runs (Driver.Receive, Driver.Send).
+	Migrates bool
 }
 
 // Stop says how an instance is to be stopped.
@@ -246,10 +256,16 @@ type Driver interface {
 	// Rename gives a stopped instance another name, whatever it is called. WrongState when it is active,
 	// Stranger when something else has the new name, NotFound when it is not known.
 	Rename(ctx context.Context, of Thing, to string) (changed bool, err error)
-	// Start runs the instance, under the name that the specification has. Exhausted when memory is short,
-	// WrongState when a disk of the specification does not exist.
+	// Start runs the instance, under the name that the specification has; one that is Incoming goes on where it was sent. Exhausted when memory is
+	// short, WrongState when a disk of the specification does not exist.
 	Start(ctx context.Context, spec Spec) (changed bool, err error)
-	// Stop ends the instance; one that is unknown is as good as stopped.
+	// Receive has an instance that does not run wait, as Incoming, for what another node sends, with all the memory that it will need. What is
+	// active stays so. Exhausted and WrongState as with Start; Unsupported where that cannot be done.
+	Receive(ctx context.Context, spec Spec) (changed bool, err error)
+	// Send ends an instance that is active by handing what it is doing over to the node that waits for it. What is not active is as good as
+	// sent. Unsupported where that cannot be done.
+	Send(ctx context.Context, of Thing) (changed bool, err error)
+	// Stop ends the instance, or its waiting; one that is unknown is as good as stopped.
 	Stop(ctx context.Context, of Thing, how Stop) (changed bool, err error)
 	// Adjust has an instance that is active have the disks and network cards of the specification, and no others: what is missing is
 	// plugged in, what is too much pulled out. Nothing else of the specification counts. What is not active has them when it is started. Busy
@@ -311,6 +327,12 @@ func NoConsole(of Thing, kind string) error {
 // NoHotplug is the error about the devices of what is pretended. The words are the reference's.
 func NoHotplug() error {
 	return fault.New(fault.Unsupported, "Hotplug is not supported by this hypervisor")
+}
+
+// NoMigration is the error about what runs where it cannot be handed over to another node.
+func NoMigration(name string) error {
+	return fault.New(fault.Unsupported, "instance %s cannot be handed over while it runs: its hypervisor does not migrate yet", name).
+		WithHint("drover instance failover stops it and starts it on the other node")
 }
 
 // NoSeed is the error about a CD for a thing whose kind of hypervisor has no machines that could read one.

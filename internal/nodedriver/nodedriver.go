@@ -194,7 +194,7 @@ func isFile(path string) bool {
 }
 
 func openFake(_ context.Context, _ Settings, n Node) (hypervisor.Driver, error) {
-	return fake.Open(fake.Config{Dir: n.Dir, ByUUID: n.ByUUID})
+	return fake.Open(fake.Config{Dir: n.Dir, ByUUID: n.ByUUID, SyncRate: syncRate})
 }
 
 func openKVM(ctx context.Context, s Settings, n Node) (hypervisor.Driver, error) {
@@ -222,8 +222,22 @@ func openPools(ctx context.Context, s Settings, n Node, openGroup func(ctx conte
 
 // Templates are the disk templates that new clusters enable beside diskless.
 func (s *Settings) Templates() []string {
-	if s.VolumeGroup != "" {
+	switch {
+	case s.Kind() == fake.Kind:
+		return []string{cluster.DiskFile, cluster.DiskDRBD, cluster.DiskPlain, cluster.DiskSharedFile, cluster.DiskExt}
+	case s.VolumeGroup != "":
 		return []string{cluster.DiskFile, cluster.DiskPlain}
 	}
 	return []string{cluster.DiskFile}
 }
+
+// Group is the volume group of new clusters: that of the nodes, or a name where volumes are pretended.
+func (s *Settings) Group() string {
+	if s.Kind() == fake.Kind {
+		return "xenvg"
+	}
+	return s.VolumeGroup
+}
+
+// syncRate is how many MiB of a mirrored disk are copied in a second where that is pretended: long enough to be seen, and no more.
+const syncRate = 4096

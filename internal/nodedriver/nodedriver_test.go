@@ -119,7 +119,7 @@ func TestAVolumeGroup(t *testing.T) {
 	for _, tc := range []struct {
 		s         Settings
 		templates []string
-	}{{Settings{}, []string{"file"}}, {Settings{VolumeGroup: "vg0"}, []string{"file", "plain"}}} {
+	}{{Settings{Hypervisor: "kvm"}, []string{"file"}}, {Settings{Hypervisor: "kvm", VolumeGroup: "vg0"}, []string{"file", "plain"}}} {
 		asked = ""
 		pools, err := openPools(t.Context(), tc.s, Node{Dir: t.TempDir()}, opens)
 		if err != nil || asked != tc.s.VolumeGroup || !slices.Equal(tc.s.Templates(), tc.templates) || len(pools) != len(tc.templates) {

@@ -4,7 +4,6 @@ package opcode
 var instanceDiskOpcodes = []*Definition{
 	{
 		ID:           "OP_INSTANCE_REPLACE_DISKS",
-		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Replaces disks of a replicated instance, or its secondary node.",
 		Result:       "null",

@@ -4,7 +4,6 @@ package opcode
 var instanceMoveOpcodes = []*Definition{
 	{
 		ID:           "OP_INSTANCE_FAILOVER",
-		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Moves an instance to its other node by stopping and starting it.",
 		Result:       "null",
@@ -22,7 +21,6 @@ var instanceMoveOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_INSTANCE_MIGRATE",
-		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Moves an instance to another node without stopping it.",
 		Result:       "null",

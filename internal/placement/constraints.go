@@ -2,8 +2,7 @@ package placement
 
 import (
 	"fmt"
-
-	"github.com/drover-project/drover/internal/cluster"
+	"slices"
 )
 
 // Constraint names what keeps a node from taking an instance.
@@ -26,6 +25,9 @@ const (
 	VCPUs       Constraint = "vcpus"
 	Exclusion   Constraint = "exclusion"
 	Failover    Constraint = "n+1"
+	Taken       Constraint = "other-node"
+	Takeover    Constraint = "takeover"
+	Mirror      Constraint = "mirror"
 )
 
 // constraint is a row of the table: the check of a node, and what is said of one that does not pass it.
@@ -41,7 +43,18 @@ type constraint struct {
 	// counted: need and have are amounts, in unit.
 	counted bool
 	unit    string
+	// only says that just one of both is asked for it: a node that is to run the instance, or one that is to have the second copy of its disks.
+	only role
 }
+
+// role is what a node is looked at for.
+type role int
+
+const (
+	either role = iota
+	primary
+	mirror
+)
 
 // nearest tells of the node that comes nearest to passing, where that can be counted, or else what is said of one of them.
 func (c *constraint) nearest(v Verdict) string {
@@ -64,6 +77,13 @@ var constraints = []constraint{
 			return Verdict{Detail: c.group.Name}, c.Group != "" && c.node.Group != c.Group
 		},
 		text: func(v Verdict) string { return "it is in group " + v.Detail },
+	},
+	{
+		name: Taken, means: "it is another node than the one that the disks are on, or that the instance leaves", many: "that the instance has or leaves",
+		check: func(c *candidate) (Verdict, bool) {
+			return Verdict{}, c.node.UUID == c.Beside || slices.Contains(c.Leaves, c.node.UUID)
+		},
+		text: func(Verdict) string { return "the instance has its disks there, or leaves it" },
 	},
 	{
 		name: Unallocable, means: "its group's allocation policy is not unallocable, unless the group or the node was asked for", many: "in a group that takes no new instances",
@@ -134,7 +154,7 @@ var constraints = []constraint{
 		text: func(v Verdict) string { return v.Detail },
 	},
 	{
-		name: Memory, means: "so much memory is free, and not promised to instances that do not run or are being made", many: "with too little memory", counted: true, unit: mebibytes,
+		name: Memory, only: primary, means: "so much memory is free, and not promised to instances that do not run or are being made", many: "with too little memory", counted: true, unit: mebibytes,
 		check: func(c *candidate) (Verdict, bool) {
 			have := c.left().free
 			return Verdict{Need: c.need.Memory, Have: have}, have < c.need.Memory
@@ -150,7 +170,7 @@ var constraints = []constraint{
 		text: func(v Verdict) string { return short(v, "MiB of disk space", "free") },
 	},
 	{
-		name: VCPUs, means: "its processors, times the vcpu-ratio of its group's instance policy, are not all promised", many: "with too few processors", counted: true,
+		name: VCPUs, only: primary, means: "its processors, times the vcpu-ratio of its group's instance policy, are not all promised", many: "with too few processors", counted: true,
 		check: func(c *candidate) (Verdict, bool) {
 			cpus := c.Reports[c.node.UUID].CPUs
 			if c.group.ratio == 0 || cpus == 0 {
@@ -162,12 +182,12 @@ var constraints = []constraint{
 		text: func(v Verdict) string { return short(v, "virtual processors", "left by the vcpu-ratio") },
 	},
 	{
-		name: Exclusion, means: "no instance of it has the same exclusive tag (cluster tags " + ExclusionPrefix + "PREFIX)", many: "that exclude it by a tag",
+		name: Exclusion, only: primary, means: "no instance of it has the same exclusive tag (cluster tags " + ExclusionPrefix + "PREFIX)", many: "that exclude it by a tag",
 		check: func(c *candidate) (Verdict, bool) { return Verdict{Detail: c.left().conflict}, c.left().conflict != "" },
 		text:  func(v Verdict) string { return "no two instances of a node may have the tag " + v.Detail },
 	},
 	{
-		name: Failover, means: "what stays free is enough for the instances that would come to it if one other node failed (N+1)", many: "that keep memory for a failover", counted: true, unit: mebibytes,
+		name: Failover, only: primary, means: "what stays free is enough for the instances that would come to it if one other node failed (N+1)", many: "that keep memory for a failover", counted: true, unit: mebibytes,
 		check: func(c *candidate) (Verdict, bool) {
 			have := c.left().free - c.left().reserve
 			return Verdict{Need: c.need.Memory, Have: have, Detail: c.peerName()}, c.left().reserve > 0 && have < c.need.Memory
@@ -176,18 +196,37 @@ var constraints = []constraint{
 			return short(v, "MiB of memory", "free beside what is kept for the instances of "+v.Detail)
 		},
 	},
+	{
+		name: Takeover, only: mirror, means: "of a node for the second copy of disks: what is free is enough for all instances that would come to it if the primary node failed, the new one among them",
+		many: "that could not take the primary node's instances over", counted: true, unit: mebibytes,
+		check: func(c *candidate) (Verdict, bool) {
+			need := c.left().from[c.Beside] + c.need.Memory
+			return Verdict{Need: need, Have: c.left().free, Detail: c.nameOf(c.Beside)}, c.left().free < need
+		},
+		text: func(v Verdict) string {
+			return short(v, "MiB of memory", "free if "+v.Detail+" failed")
+		},
+	},
 }
 
-func (c *candidate) peerName() string {
-	var peer *cluster.Node
-	if c.left().peer != "" {
-		peer = c.Inventory.Node(c.left().peer)
-	}
-	if peer == nil {
-		return c.left().peer
-	}
-	return peer.Name
+// mirrorless is said of a node that could run the instance, if there were one for the second copy of its disks. It is asked last, of those that
+// rank before the one that is chosen.
+var mirrorless = constraint{
+	name: Mirror, means: "of an instance with mirrored disks: beside it another node of its group can have the second copy of the disks", many: "beside which no node can have the second copy of the disks",
+	text: func(v Verdict) string { return "no node can have the second copy of the disks: " + v.Detail },
 }
+
+func (c *candidate) peerName() string { return c.nameOf(c.left().peer) }
+
+func (c *candidate) nameOf(uuid string) string {
+	if n := c.Inventory.Node(uuid); n != nil {
+		return n.Name
+	}
+	return uuid
+}
+
+// table are all constraints, in the order in which they are asked.
+func table() []constraint { return append(slices.Clip(constraints), mirrorless) }
 
 // short says how much is missing.
 func short(v Verdict, what, left string) string {
@@ -199,9 +238,9 @@ func (v Verdict) Text() string {
 	if v.Fails == "" {
 		return fmt.Sprintf("%d MiB of memory are free, %d would be left", v.Have, v.Margin())
 	}
-	for i := range constraints {
-		if constraints[i].name == v.Fails {
-			return constraints[i].text(v)
+	for _, c := range table() {
+		if c.name == v.Fails {
+			return c.text(v)
 		}
 	}
 	return "it breaks the constraint " + string(v.Fails) + ", which this program does not know"
@@ -209,9 +248,9 @@ func (v Verdict) Text() string {
 
 // Meanings are the constraints in the order in which they are asked, each with what it asks of a node.
 func Meanings() [][2]string {
-	out := make([][2]string, len(constraints))
-	for i := range constraints {
-		out[i] = [2]string{string(constraints[i].name), constraints[i].means}
+	var out [][2]string
+	for _, c := range table() {
+		out = append(out, [2]string{string(c.name), c.means})
 	}
 	return out
 }

@@ -51,12 +51,18 @@ type Report struct {
 	Failed string
 }
 
-// Claim is the place of an instance that is being made: the inventory does not know it yet.
+// Claim is the place of an instance that is being made, or moved: the inventory does not know it yet.
 type Claim struct {
 	// Instance and Node are UUIDs.
 	Instance, Node string
 	Need           Need
 	Tags           []string
+}
+
+// Kept reports whether the inventory knows of the place by now.
+func (c Claim) Kept(snap *cluster.Snapshot) bool {
+	inst := snap.Instance(c.Instance)
+	return inst != nil && (inst.PrimaryNode == c.Node || slices.Contains(inst.SecondaryNodes(), c.Node))
 }
 
 // World is what a decision is made upon.
@@ -74,6 +80,12 @@ type Request struct {
 	NICs     int
 	// Node is the UUID of the only node that is looked at; empty for all.
 	Node string
+	// Second is the UUID of the only node that is looked at for the second copy of mirrored disks; empty for all.
+	Second string
+	// Beside is the UUID of the primary node of an instance when a node for the second copy of its disks is looked for; empty when one is that runs it.
+	Beside string
+	// Leaves are nodes by UUID that the instance is to leave.
+	Leaves []string
 	// Group is the UUID of the only group that is allowed, whatever its policy of allocation; empty for those that allow allocation.
 	Group string
 	// Full are nodes by UUID that had no room after all, with what they said.
@@ -91,6 +103,16 @@ type Decision struct {
 	Need Need
 	// Nodes are those that fit by rank, then the others by name.
 	Nodes []Verdict
+	// Mirror is the decision about the second copy of mirrored disks, beside the node that was chosen or asked for; nil for other disks.
+	Mirror *Decision
+}
+
+// SecondUUID is the UUID of the node that was chosen for the second copy of mirrored disks; empty for other disks, or if none fits.
+func (d *Decision) SecondUUID() string {
+	if d.Mirror == nil {
+		return ""
+	}
+	return d.Mirror.UUID
 }
 
 // Verdict is what is to be said of one node.
@@ -113,8 +135,69 @@ func (v Verdict) Margin() int64 { return v.Have - v.Need }
 var allocationRanks = map[string]int{cluster.AllocPreferred: 0, cluster.AllocLastResort: 1}
 
 // Decide decides where an instance goes: of the nodes that break no constraint, in the best groups, the one with the most free memory; among
-// equals the first by name.
+// equals the first by name. One with mirrored disks gets a second node, in the group of the first; a node beside which there is none is passed over.
 func Decide(w World, r Request) Decision {
+	d, fitting := rank(w, r)
+	if mirrored(r) {
+		fitting = d.mirror(w, r, fitting)
+	}
+	if len(fitting) == 0 {
+		d.Why = d.none()
+		return d
+	}
+	best := fitting[0]
+	d.UUID, d.Node = best.node.UUID, best.node.Name
+	d.Why = fmt.Sprintf("most free memory, %d MiB, of %d candidates", best.left().free, len(fitting))
+	return d
+}
+
+// mirrored reports whether a request is for an instance whose disks are to be on two nodes.
+func mirrored(r Request) bool {
+	return r.Beside == "" && cluster.MirroringOf(r.Instance.DiskTemplate()) == cluster.InternalMirror
+}
+
+// beside is the request for the second copy of the disks of an instance that is to run on a node.
+func (r Request) beside(node *cluster.Node) Request {
+	r.Beside, r.Group, r.Node = node.UUID, node.Group, r.Second
+	return r
+}
+
+// mirror decides about the second copy, and returns the candidates that are left. A node that was asked for has it decided whatever stands against it.
+func (d *Decision) mirror(w World, r Request, fitting []*candidate) []*candidate {
+	if len(fitting) == 0 && r.Node != "" {
+		if n := w.Inventory.Node(r.Node); n != nil {
+			m := Decide(w, r.beside(n))
+			d.Mirror = &m
+		}
+	}
+	for i, c := range fitting {
+		m := Decide(w, r.beside(c.node))
+		if d.Mirror = &m; m.UUID != "" {
+			d.fail(i)
+			return fitting[i:]
+		}
+		d.Nodes[i].Detail = m.Why
+	}
+	d.fail(len(fitting))
+	return nil
+}
+
+// fail has the first nodes that fit be told as those beside which there is no other.
+func (d *Decision) fail(count int) {
+	failed := slices.Clone(d.Nodes[:count])
+	d.Nodes = d.Nodes[count:]
+	for i := range d.Nodes {
+		if d.Nodes[i].Rank > 0 {
+			d.Nodes[i].Rank -= count
+		}
+	}
+	for i := range failed {
+		d.Nodes = append(d.Nodes, Verdict{Node: failed[i].Node, Fails: Mirror, Detail: failed[i].Detail})
+	}
+}
+
+// rank looks at all nodes: those that fit are told with their rank, and returned.
+func rank(w World, r Request) (Decision, []*candidate) {
 	d := Decision{Need: NeedOf(w.Inventory.Cluster(), r.Instance)}
 	look := newLook(w, r, d.Need)
 	look.real = forReal(w, r)
@@ -138,14 +221,7 @@ func Decide(w World, r Request) Decision {
 		fits[i] = Verdict{Node: c.node.Name, Rank: i + 1, Need: d.Need.Memory, Have: c.left().free}
 	}
 	d.Nodes = append(fits, d.Nodes...)
-	if len(fitting) == 0 {
-		d.Why = d.none()
-		return d
-	}
-	best := fitting[0]
-	d.UUID, d.Node = best.node.UUID, best.node.Name
-	d.Why = fmt.Sprintf("most free memory, %d MiB, of %d candidates", best.left().free, len(fitting))
-	return d
+	return d, fitting
 }
 
 // Err is why no node was chosen, which says what is in the way on how many nodes; nil if one was. It is fault.Exhausted, or fault.Invalid
@@ -168,8 +244,8 @@ func (d *Decision) none() string {
 		return "there is none to choose from"
 	}
 	var parts []string
-	for i := range constraints {
-		c, count := &constraints[i], 0
+	for _, c := range table() {
+		count := 0
 		var nearest *Verdict
 		for n := range d.Nodes {
 			v := &d.Nodes[n]
@@ -226,7 +302,7 @@ func newLook(w World, r Request, need Need) *look {
 	l := &look{World: w, Request: r, cluster: w.Inventory.Cluster(), need: need, claims: map[string][]Claim{}, groups: map[string]*group{}}
 	l.params = l.cluster.FillHV(r.Instance)
 	for _, c := range w.Claims {
-		if c.Instance != r.Instance.UUID && w.Inventory.Instance(c.Instance) == nil {
+		if c.Instance != r.Instance.UUID && !c.Kept(w.Inventory) {
 			l.claims[c.Node] = append(l.claims[c.Node], c)
 		}
 	}
@@ -319,7 +395,14 @@ func (c *candidate) preference() int { return allocationRanks[c.group.AllocPolic
 
 // verdict tells the first constraint that the node breaks, if it breaks one.
 func (c *candidate) verdict() Verdict {
+	is := primary
+	if c.Beside != "" {
+		is = mirror
+	}
 	for i := range constraints {
+		if constraints[i].only != either && constraints[i].only != is {
+			continue
+		}
 		if v, broken := constraints[i].check(c); broken {
 			v.Node, v.Fails = c.node.Name, constraints[i].name
 			return v
@@ -333,7 +416,8 @@ type load struct {
 	free, disk, vcpus int64 // vcpus are those promised, the others what is left
 	reserve           int64 // memory for the instances of one other node, if that fails; peer is its UUID
 	peer              string
-	conflict          string // an exclusive tag, and whose it is
+	from              map[string]int64 // memory for the instances of each other node, by UUID
+	conflict          string           // an exclusive tag, and whose it is
 }
 
 // left is what the node has left, summed up when it is asked for first.
@@ -374,6 +458,9 @@ func (c *candidate) weighSecondaries(disk *int64) {
 	moves := map[string]int64{}
 	for inst := range c.Inventory.SecondariesOn(c.node.UUID) {
 		*disk += inst.DiskUsage()
+		if inst.UUID == c.Instance.UUID { // it moves
+			continue
+		}
 		if inst.AdminState == cluster.AdminOffline || c.cluster.FillBE(inst)["auto_balance"] == false {
 			continue
 		}
@@ -382,6 +469,7 @@ func (c *candidate) weighSecondaries(disk *int64) {
 			c.load.reserve, c.load.peer = sum, inst.PrimaryNode
 		}
 	}
+	c.load.from = moves
 }
 
 // conflicts notes that an instance that is being made on the node shares an exclusive tag with the new one.
@@ -401,6 +489,9 @@ func (c *candidate) conflicts(tags []string) {
 func Candidates(snap *cluster.Snapshot, r Request) []*cluster.Node {
 	l := newLook(World{Inventory: snap}, r, Need{})
 	var out []*cluster.Node
+	if n := snap.Node(r.Node); n != nil && mirrored(r) {
+		out = Candidates(snap, r.beside(n))
+	}
 	for node := range snap.Nodes() {
 		c := candidate{look: l, node: node, group: l.groupOf(node)}
 		if (r.Node == "" || r.Node == node.UUID) && c.verdict().Fails == Unreported {

@@ -371,7 +371,9 @@ func model(w placement.World, r placement.Request, n *cluster.Node) placement.Co
 	}
 	var claimed int64
 	for _, k := range w.Claims {
-		if k.Node == n.UUID && k.Instance != r.Instance.UUID && w.Inventory.Instance(k.Instance) == nil {
+		there := w.Inventory.Instance(k.Instance)
+		known := there != nil && (there.PrimaryNode == n.UUID || slices.Contains(there.SecondaryNodes(), n.UUID))
+		if k.Node == n.UUID && k.Instance != r.Instance.UUID && !known {
 			claimed += k.Need.Memory
 			disk += k.Need.Disk
 			vcpus += k.Need.VCPUs

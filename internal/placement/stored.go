@@ -22,6 +22,7 @@ type stored struct {
 	Need   []int64          `json:"need,omitempty"` // where it is not
 	Have   []int64          `json:"have"`
 	Detail map[string][]int `json:"detail,omitempty"` // which nodes it is said of
+	Mirror *stored          `json:"mirror,omitempty"`
 }
 
 // packed is a stored decision that is too large to be kept in plain text.
@@ -37,20 +38,7 @@ const (
 
 // Encode returns the decision as a job keeps it, as JSON.
 func (d *Decision) Encode() (json.RawMessage, error) {
-	s := stored{UUID: d.UUID, Node: d.Node, Why: d.Why, Memory: d.Need.Memory, Disk: d.Need.Disk, VCPUs: d.Need.VCPUs}
-	for i, v := range d.Nodes {
-		s.Nodes, s.Need, s.Have = append(s.Nodes, v.Node), append(s.Need, v.Need), append(s.Have, v.Have)
-		if v.Fails != "" {
-			s.Fails = append(s.Fails, v.Fails)
-		}
-		if v.Detail != "" {
-			if s.Detail == nil {
-				s.Detail = map[string][]int{}
-			}
-			s.Detail[v.Detail] = append(s.Detail[v.Detail], i)
-		}
-	}
-	text, err := json.Marshal(s)
+	text, err := json.Marshal(d.stored())
 	if err != nil || len(text) <= plainSize {
 		return text, err
 	}
@@ -66,6 +54,27 @@ func (d *Decision) Encode() (json.RawMessage, error) {
 		return nil, fault.New(fault.Internal, "a placement decision cannot be packed: %w", err)
 	}
 	return json.Marshal(packed{b.Bytes()})
+}
+
+// stored is the decision as columns.
+func (d *Decision) stored() *stored {
+	s := &stored{UUID: d.UUID, Node: d.Node, Why: d.Why, Memory: d.Need.Memory, Disk: d.Need.Disk, VCPUs: d.Need.VCPUs}
+	for i, v := range d.Nodes {
+		s.Nodes, s.Need, s.Have = append(s.Nodes, v.Node), append(s.Need, v.Need), append(s.Have, v.Have)
+		if v.Fails != "" {
+			s.Fails = append(s.Fails, v.Fails)
+		}
+		if v.Detail != "" {
+			if s.Detail == nil {
+				s.Detail = map[string][]int{}
+			}
+			s.Detail[v.Detail] = append(s.Detail[v.Detail], i)
+		}
+	}
+	if d.Mirror != nil {
+		s.Mirror = d.Mirror.stored()
+	}
+	return s
 }
 
 // Decode reads a decision that a job has kept; fault.WrongState if it is none.
@@ -111,5 +120,10 @@ func (s *stored) decision() (*Decision, error) {
 			d.Nodes[i].Detail = detail
 		}
 	}
-	return d, nil
+	if s.Mirror == nil {
+		return d, nil
+	}
+	var err error
+	d.Mirror, err = s.Mirror.decision()
+	return d, err
 }

@@ -7,6 +7,7 @@
 //   - What is next follows from the steps and how far they came alone (TestNext, TestEverythingIsUndoneOnce).
 //   - Steps are done in order, each once unless it may be repeated; when one fails those before it are taken back, the newest
 //     first and the failed one itself among them, unless one behind which everything stays is done (TestEverythingIsUndoneOnce).
+//   - Where one cannot be taken back of which that is needed, nothing before it is (TestWhatIsNeededHoldsTheRest in package exec).
 //   - A work has at most MaxSteps steps and MaxSize bytes (TestBounds).
 //   - Steps hold no secret, only the name of the parameter that has it.
 package work
@@ -60,6 +61,8 @@ type Step struct {
 	Undo *Step `json:"undo,omitempty"`
 	// Keeps: once it is done nothing is taken back any more, whatever fails.
 	Keeps bool `json:"keeps,omitempty"`
+	// Needed: what is before it is taken back only when this was. It is said of a step that takes one back.
+	Needed bool `json:"needed,omitempty"`
 	// Left says what is left, and what to type, when it was to take something away, and failed.
 	Left string `json:"left,omitempty"`
 	// Tolerated: its failure is told in the log and ends nothing.

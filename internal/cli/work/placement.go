@@ -20,6 +20,8 @@ type Placement struct {
 	VCPUs  int64 `json:"vcpus"`
 	// Nodes are those that fit by rank, then the others by name.
 	Nodes []Verdict `json:"nodes"`
+	// Mirror is the decision about the second copy of mirrored disks, beside the node; nil for other disks.
+	Mirror *Placement `json:"mirror,omitempty"`
 }
 
 // Verdict is what is said of one node: its rank, or the first constraint that it breaks.
@@ -39,13 +41,27 @@ func (p *Placement) Summary() string {
 	case p.Node == "":
 		return "no node fits: " + p.Why
 	case len(p.Nodes) == 1:
-		return "it would go to " + p.Node + ": " + p.Nodes[0].Text
+		return "it would go to " + p.Node + ": " + p.Nodes[0].Text + p.second()
 	}
-	return fmt.Sprintf("it would go to %s: %s", p.Node, p.Why)
+	return fmt.Sprintf("it would go to %s: %s%s", p.Node, p.Why, p.second())
+}
+
+// second says where the second copy of the disks would go.
+func (p *Placement) second() string {
+	if p.Mirror == nil || p.Mirror.Node == "" {
+		return ""
+	}
+	return "; the second copy of its disks to " + p.Mirror.Node
 }
 
 // Table tells of each node, the best first.
 func (p *Placement) Table(sh *shell.Shell) string {
+	head := fmt.Sprintf("asked for: %d MiB of memory, %d MiB of disk space, virtual processors: %d\n", p.Memory, p.Disk, p.VCPUs)
+	return head + p.verdicts(sh)
+}
+
+// verdicts tells of each node, and of each of those that could have the second copy of the disks.
+func (p *Placement) verdicts(sh *shell.Shell) string {
 	t := &shell.Table{}
 	t.Add("RANK", "NODE", "FAILS", "WHY")
 	for _, v := range p.Nodes {
@@ -55,7 +71,6 @@ func (p *Placement) Table(sh *shell.Shell) string {
 		}
 		t.Add(rank, v.Node, fails, v.Text)
 	}
-	head := fmt.Sprintf("asked for: %d MiB of memory, %d MiB of disk space, virtual processors: %d\n", p.Memory, p.Disk, p.VCPUs)
 	lines := strings.SplitAfter(t.String(), "\n")
 	lines[0] = sh.Paint(shell.Bold, strings.TrimSuffix(lines[0], "\n")) + "\n"
 	for i, v := range p.Nodes {
@@ -63,5 +78,9 @@ func (p *Placement) Table(sh *shell.Shell) string {
 			lines[i+1] = sh.Paint(shell.Green, strings.TrimSuffix(lines[i+1], "\n")) + "\n"
 		}
 	}
-	return head + strings.Join(lines, "")
+	out := strings.Join(lines, "")
+	if p.Mirror != nil {
+		out += "\nthe second copy of its disks, in the same group:\n" + p.Mirror.verdicts(sh)
+	}
+	return out
 }

@@ -213,6 +213,7 @@ func Run(t *testing.T, reach Reach) {
 		{"strangers", strangers},
 		{"disks", disks},
 		{"memory", memory},
+		{"what is handed over", migrated},
 		{"figures and states", figures},
 		{"operating systems", operatingSystems},
 		{"reasons", reasons},
@@ -281,6 +282,7 @@ func strangers(r *Rig) {
 		"balloon": r.Node.Balloon(r.Context(), Order(2, 5), other, 256),
 		"remove":  r.Node.Remove(r.Context(), Order(2, 3), other),
 		"reboot":  r.Node.RebootSoft(r.Context(), Order(2, 4), other, nil),
+		"send":    r.Node.Send(r.Context(), Order(2, 6), other, nil),
 	} {
 		if !fault.Is(err, fault.Exists) {
 			r.Errorf("%s of something else under the name: %v", what, err)
@@ -316,6 +318,32 @@ func memory(r *Rig) {
 	}
 	r.Must(r.Node.Stop(ctx, Order(3, 1), One, hypervisor.Stop{Force: true}, nil))
 	r.Want(fault.WrongState, r.Node.Balloon(ctx, Order(3, 2), One, 256))
+}
+
+// migrated is an instance that the node sends, and one that it receives: the latter runs when it is started, and not before.
+func migrated(r *Rig) {
+	ctx, other := r.Context(), hypervisor.Thing{UUID: "7a4f0f3c-3333-4c67-a7f8-6f6d0f3f0003", Name: "three.example.com"}
+	state := func(of hypervisor.Thing, want hypervisor.State) {
+		r.Helper()
+		if got, err := r.Node.Instance(ctx, of); err != nil || got.State != want {
+			r.Errorf("%s is %+v, want %s, %v", of.Name, got, want, err)
+		}
+	}
+	r.Made(One)
+	r.Must(r.Node.Send(ctx, Order(2, 1), One, reason.Trail{{Source: "user", Reason: "away with it"}}))
+	state(One, hypervisor.Stopped)
+	spec := Spec(other)
+	r.Must(r.Node.Prepare(ctx, Order(3, 1), other, spec.Disks))
+	r.Must(r.Node.Receive(ctx, Order(3, 2), spec))
+	state(other, hypervisor.Incoming)
+	r.Must(r.Node.Start(ctx, Order(3, 3), spec, reason.Trail{{Source: "user", Reason: "here it is"}}))
+	state(other, hypervisor.Running)
+	for name, want := range map[string]string{One.Name: "away with it", other.Name: "here it is"} {
+		trail := r.Agent.Reason(name)
+		if len(trail) != 2 || trail[0].Reason != want || trail[1].Source != agent.SourceMigrate {
+			r.Errorf("the reason file of %s has %+v", name, trail)
+		}
+	}
 }
 
 func figures(r *Rig) {

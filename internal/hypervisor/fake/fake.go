@@ -17,12 +17,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -59,6 +62,10 @@ type Config struct {
 	Disk int
 	// CPUs is the number of logical processors (default 32).
 	CPUs int
+	// SyncRate is how many MiB of a mirrored disk are copied in a second; 0 copies at once.
+	SyncRate int
+	// Now is the clock of copies; nil is the machine's.
+	Now func() time.Time
 	// Fault, when set, is asked before and after each call; an error fails
 	// the call. Tests use it to break a driver at a chosen point.
 	Fault func(Call) error
@@ -99,10 +106,37 @@ type record struct {
 	Memory int `json:"memory,omitempty"`
 	// Boots counts starts and reboots.
 	Boots int `json:"boots"`
+	// Copies are what of mirrored disks was to be copied here, by UUID.
+	Copies map[string]copying `json:"copies,omitempty"`
 
 	// file is the name of the file, without its suffix; why says of a stranger why it is one, nil if it has no UUID.
 	file string
 	why  error
+}
+
+// copying is the copy of a mirrored disk: so many MiB, from a moment on.
+type copying struct {
+	MiB  int       `json:"mib"`
+	From time.Time `json:"from"`
+}
+
+// behind is how much of a disk is not copied yet at this moment.
+func (d *Driver) behind(r *record, disk string) int {
+	c, copied := r.Copies[disk]
+	if !copied || d.cfg.SyncRate == 0 {
+		return 0
+	}
+	return max(0, c.MiB-int(d.cfg.Now().Sub(c.From).Seconds()*float64(d.cfg.SyncRate)))
+}
+
+// copies notes that so much of a mirrored disk is to be copied, beside what is left of before.
+func (d *Driver) copies(r *record, disk string, mib int) {
+	c := copying{d.behind(r, disk) + mib, d.cfg.Now()}
+	r.Copies = maps.Clone(r.Copies)
+	if r.Copies == nil {
+		r.Copies = map[string]copying{}
+	}
+	r.Copies[disk] = c
 }
 
 // Open reads the state of the directory, and moves it to the newest layout if it may.
@@ -118,6 +152,9 @@ func Open(cfg Config) (*Driver, error) {
 	}
 	if cfg.CPUs == 0 {
 		cfg.CPUs = 32
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	d := &Driver{cfg: cfg}
 	begun, err := d.moveBegun()
@@ -149,7 +186,10 @@ func (d *Driver) forget(uuid string) {
 	}
 }
 
-func (r *record) active() bool { return r.State != hypervisor.Stopped && r.State != "" }
+func (r *record) active() bool { return r.State == hypervisor.Running || r.State == hypervisor.Paused }
+
+// idle reports whether nothing holds memory for it.
+func (r *record) idle() bool { return r.State == hypervisor.Stopped || r.State == "" }
 
 func (r *record) memory() int {
 	if r.Spec == nil {
@@ -161,7 +201,9 @@ func (r *record) memory() int {
 func (r *record) space() int {
 	sum := 0
 	for _, disk := range r.Disks {
-		sum += disk.Size
+		if cluster.MirroringOf(disk.Template) != cluster.ExternalMirror { // which is not here
+			sum += disk.Size
+		}
 	}
 	return sum
 }
@@ -170,8 +212,11 @@ func (r *record) disk(uuid string) int {
 	return slices.IndexFunc(r.Disks, func(d hypervisor.Disk) bool { return d.UUID == uuid })
 }
 
-func (r *record) info() hypervisor.Instance {
+func (d *Driver) info(r *record) hypervisor.Instance {
 	i := hypervisor.Instance{Name: r.Name, UUID: r.UUID, State: r.State, Disks: slices.Clone(r.Disks), MadeBy: r.MadeBy}
+	for n := range i.Disks {
+		i.Disks[n].Behind = d.behind(r, i.Disks[n].UUID)
+	}
 	if i.State == "" { // it could not be read
 		i.State = hypervisor.Stopped
 	}
@@ -246,7 +291,7 @@ func (d *Driver) find(of hypervisor.Thing, life string) (*record, error) {
 		return r, nil
 	}
 	for _, there := range d.named(of.Name) {
-		if i := there.info(); !i.LeftBy(life) {
+		if i := d.info(there); !i.LeftBy(life) {
 			return nil, there.stranger(of)
 		}
 	}
@@ -294,7 +339,13 @@ func (d *Driver) Prepare(ctx context.Context, of hypervisor.Thing, by hypervisor
 			switch {
 			case i < 0:
 				next.Disks = append(next.Disks, disk)
+				if disk.From != "" {
+					d.copies(&next, disk.UUID, disk.Size)
+				}
 			case next.Disks[i].Size < disk.Size:
+				if disk.From != "" {
+					d.copies(&next, disk.UUID, disk.Size-next.Disks[i].Size)
+				}
 				next.Disks[i].Size = disk.Size
 			default:
 				continue
@@ -330,6 +381,8 @@ func (d *Driver) Drop(ctx context.Context, of hypervisor.Thing, disks []string) 
 		if !changed {
 			return nil
 		}
+		next.Copies = maps.Clone(old.Copies)
+		maps.DeleteFunc(next.Copies, func(disk string, _ copying) bool { return next.disk(disk) < 0 })
 		return d.save(&next)
 	})
 	return changed && err == nil, err
@@ -352,7 +405,7 @@ func (d *Driver) Remove(ctx context.Context, of hypervisor.Thing) (changed bool,
 			return remove(of.UUID)
 		case old == nil:
 			return nil
-		case old.active():
+		case !old.idle():
 			return fault.New(fault.WrongState, "instance %s is %s and can't be removed", of.Name, old.State)
 		}
 		return remove(old.file)
@@ -373,7 +426,7 @@ func (d *Driver) Rename(ctx context.Context, of hypervisor.Thing, to string) (ch
 			return nil
 		case len(d.named(to)) > 0:
 			return d.named(to)[0].stranger(hypervisor.Thing{UUID: of.UUID, Name: to})
-		case old.active():
+		case !old.idle():
 			return fault.New(fault.WrongState, "instance %s is %s and can't be renamed", of.Name, old.State)
 		}
 		next := *old
@@ -384,9 +437,27 @@ func (d *Driver) Rename(ctx context.Context, of hypervisor.Thing, to string) (ch
 	return changed && err == nil, err
 }
 
-// Start marks the instance as running.
+// Start marks the instance as running. One that was received is not booted.
 func (d *Driver) Start(ctx context.Context, spec hypervisor.Spec) (changed bool, err error) {
-	err = d.change(ctx, "start", spec.Thing(), func(old *record) error {
+	return d.enter(ctx, "start", spec, func(next *record) {
+		if next.State != hypervisor.Incoming {
+			next.Boots++
+		}
+		next.State = hypervisor.Running
+		if spec.StartPaused {
+			next.State = hypervisor.Paused
+		}
+	})
+}
+
+// Receive marks the instance as one that waits for another node.
+func (d *Driver) Receive(ctx context.Context, spec hypervisor.Spec) (changed bool, err error) {
+	return d.enter(ctx, "receive", spec, func(next *record) { next.State = hypervisor.Incoming })
+}
+
+// enter has an instance that is not active get its memory, and a state.
+func (d *Driver) enter(ctx context.Context, method string, spec hypervisor.Spec, into func(next *record)) (changed bool, err error) {
+	err = d.change(ctx, method, spec.Thing(), func(old *record) error {
 		next := record{UUID: spec.UUID, State: hypervisor.Stopped, MadeBy: spec.By}
 		if old != nil {
 			next = *old
@@ -394,30 +465,40 @@ func (d *Driver) Start(ctx context.Context, spec hypervisor.Spec) (changed bool,
 		if next.active() {
 			return nil
 		}
+		was := next.State
+		if into(&next); next.State == was {
+			return nil
+		}
 		for i, disk := range spec.Disks {
 			if next.disk(disk.UUID) < 0 {
 				return fault.New(fault.WrongState, "disk %d (%s) of instance %s does not exist on this node", i, disk.UUID, spec.Name)
 			}
 		}
-		memory, err := spec.StartMemory(d.free())
+		memory, err := spec.StartMemory(d.free() + next.memory())
 		if err != nil {
 			return err
 		}
-		next.Name, next.State, next.Spec, next.Memory = spec.Name, hypervisor.Running, &spec, memory
-		if spec.StartPaused {
-			next.State = hypervisor.Paused
-		}
-		next.Boots++
+		next.Name, next.Spec, next.Memory = spec.Name, &spec, memory
 		changed = true
 		return d.save(&next)
 	})
 	return changed && err == nil, err
 }
 
+// Send ends an instance that is active.
+func (d *Driver) Send(ctx context.Context, of hypervisor.Thing) (changed bool, err error) {
+	return d.leave(ctx, "send", of, (*record).active)
+}
+
 // Stop marks the instance as stopped, whatever the guest would say.
 func (d *Driver) Stop(ctx context.Context, of hypervisor.Thing, _ hypervisor.Stop) (changed bool, err error) {
-	err = d.change(ctx, "stop", of, func(old *record) error {
-		if old == nil || !old.active() {
+	return d.leave(ctx, "stop", of, func(r *record) bool { return !r.idle() })
+}
+
+// leave marks what is in a state as stopped.
+func (d *Driver) leave(ctx context.Context, method string, of hypervisor.Thing, in func(*record) bool) (changed bool, err error) {
+	err = d.change(ctx, method, of, func(old *record) error {
+		if old == nil || !in(old) {
 			return nil
 		}
 		next := *old
@@ -485,7 +566,7 @@ func (d *Driver) Instance(ctx context.Context, of hypervisor.Thing) (out hypervi
 		if r == nil {
 			return fault.New(fault.NotFound, "instance %s is not known on this node", of.Name)
 		}
-		out = r.info()
+		out = d.info(r)
 		return nil
 	})
 	return out, err
@@ -498,7 +579,7 @@ func (d *Driver) Named(ctx context.Context, name string) (out []hypervisor.Insta
 	}
 	err = d.within(ctx, "named", name, func() error {
 		for _, r := range d.named(name) {
-			out = append(out, r.info())
+			out = append(out, d.info(r))
 		}
 		return nil
 	})
@@ -510,10 +591,10 @@ func (d *Driver) Instances(ctx context.Context) (out []hypervisor.Instance, err 
 	err = d.within(ctx, "instances", "", func() error {
 		out = make([]hypervisor.Instance, 0, len(d.things)+len(d.strangers))
 		for _, r := range d.things {
-			out = append(out, r.info())
+			out = append(out, d.info(r))
 		}
 		for _, r := range d.strangers {
-			out = append(out, r.info())
+			out = append(out, d.info(r))
 		}
 		slices.SortFunc(out, func(a, b hypervisor.Instance) int {
 			return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.UUID, b.UUID))
@@ -532,7 +613,7 @@ func (d *Driver) Node(ctx context.Context) (out hypervisor.Node, err error) {
 			MemoryTotal: d.cfg.Memory, MemoryNode: d.cfg.MemoryNode, MemoryFree: d.free(),
 			DiskTotal: d.cfg.Disk, DiskFree: max(0, d.cfg.Disk-d.disk),
 			CPUs: d.cfg.CPUs, CPUNodes: 1, CPUSockets: 1, CPUReserved: 1,
-			BootID: "fake:" + former, Version: "fake 1", Hypervisor: Kind, StandsIn: true,
+			BootID: "fake:" + former, Version: "fake 1", Hypervisor: Kind, StandsIn: true, Migrates: true,
 		}
 		return nil
 	})

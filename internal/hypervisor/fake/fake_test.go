@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -161,4 +162,57 @@ func TestUnreadableFileCostsItsOwnInstance(t *testing.T) {
 			t.Errorf("%s: after it was removed: %v", what, err)
 		}
 	}
+}
+
+// TestCopiesTakeTheirTime: what is copied from another node is behind for as long as the rate says, also for a driver that was opened meanwhile, and
+// room elsewhere is none of the node's.
+func TestCopiesTakeTheirTime(t *testing.T) {
+	now, dir := time.Unix(1000, 0), t.TempDir()
+	open := func() *Driver {
+		d, err := Open(Config{Dir: dir, Disk: 1000, SyncRate: 10, Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	d, of := open(), hypervisor.Thing{UUID: "u", Name: "one"}
+	behind := func(want ...int) {
+		t.Helper()
+		i, err := d.Instance(t.Context(), of)
+		if err != nil || len(i.Disks) != len(want) {
+			t.Fatalf("%+v, %v", i, err)
+		}
+		for n := range want {
+			if i.Disks[n].Behind != want[n] {
+				t.Errorf("disk %d is %d MiB behind, want %d", n, i.Disks[n].Behind, want[n])
+			}
+		}
+	}
+	prepare := func(disks ...hypervisor.Disk) {
+		t.Helper()
+		if _, err := d.Prepare(t.Context(), of, hypervisor.Mark{}, disks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copied := hypervisor.Disk{UUID: "a", Size: 100, Template: "drbd", From: "node1"}
+	prepare(copied, hypervisor.Disk{UUID: "b", Size: 100, Template: "drbd"}, hypervisor.Disk{UUID: "c", Size: 5000, Template: "ext"})
+	behind(100, 0, 0)
+	now = now.Add(4 * time.Second)
+	d = open()
+	behind(60, 0, 0)
+	copied.Size = 150
+	prepare(copied)
+	behind(110, 0, 0)
+	if n, err := d.Node(t.Context()); err != nil || n.DiskFree != 1000-250 {
+		t.Errorf("%+v, %v", n, err)
+	}
+	now = now.Add(time.Hour)
+	behind(0, 0, 0)
+	for range 2 { // made anew it is copied anew
+		if _, err := d.Drop(t.Context(), of, []string{"a"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prepare(copied)
+	behind(0, 0, 150)
 }

@@ -34,6 +34,7 @@ func Run(t *testing.T, open Opener) {
 		{"namesakes", (*suite).namesakes},
 		{"startNeedsDisks", (*suite).startNeedsDisks},
 		{"devices", (*suite).devices},
+		{"handedOver", (*suite).handedOver},
 		{"reboot", (*suite).reboot},
 		{"seed", (*suite).seed},
 		{"paused", (*suite).paused},
@@ -209,6 +210,54 @@ func (s *suite) devices() {
 	s.do("Prepare of a larger one", true)(s.d.Prepare(ctx, thing("one"), hypervisor.Mark{}, []hypervisor.Disk{{UUID: "b", Size: 2, Template: "file"}}))
 	s.do("Stop", true)(s.d.Stop(ctx, thing("one"), hypervisor.Stop{Force: true}))
 	s.do("Drop", true)(s.d.Drop(ctx, thing("one"), []string{"b"}))
+}
+
+// handedOver is what one driver sends and another receives: it is active on neither until it is started, at most once, and keeps the memory
+// where it is waited for.
+func (s *suite) handedOver() {
+	ctx, disk := s.Context(), hypervisor.Disk{UUID: "a", Size: 1, Template: "file"}
+	i := spec("one", disk)
+	if !s.node().Migrates {
+		_, err := s.d.Receive(ctx, i)
+		s.refused("Receive", fault.Unsupported, err)
+		_, err = s.d.Send(ctx, i.Thing())
+		s.refused("Send", fault.Unsupported, err)
+		return
+	}
+	dir := s.TempDir()
+	other := s.open(s.T, dir)
+	s.do("Send of nothing", false)(s.d.Send(ctx, i.Thing()))
+	_, err := other.Receive(ctx, i)
+	s.refused("Receive without its disk", fault.WrongState, err)
+	for _, d := range []hypervisor.Driver{s.d, other} {
+		s.do("Prepare", true)(d.Prepare(ctx, i.Thing(), mark, i.Disks))
+	}
+	s.do("Start", true)(s.d.Start(ctx, i))
+	huge := i
+	huge.Memory = s.node().MemoryFree + 1<<20
+	_, err = other.Receive(ctx, huge)
+	s.refused("Receive of more than there is", fault.Exhausted, err)
+	s.do("Receive", true)(other.Receive(ctx, i))
+	s.do("second Receive", false)(other.Receive(ctx, i))
+	other = s.open(s.T, dir)
+	got, err := other.Instance(ctx, i.Thing())
+	if err != nil || got.State != hypervisor.Incoming || got.Active() || got.Memory != 64 {
+		s.Fatalf("what waits is %+v, %v", got, err)
+	}
+	s.refused("Reboot of what waits", fault.WrongState, other.Reboot(ctx, i.Thing()))
+	_, err = other.Remove(ctx, i.Thing())
+	s.refused("Remove of what waits", fault.WrongState, err)
+	s.do("Send", true)(s.d.Send(ctx, i.Thing()))
+	s.do("second Send", false)(s.d.Send(ctx, i.Thing()))
+	s.state("one", hypervisor.Stopped)
+	s.do("Start of what waits", true)(other.Start(ctx, i))
+	s.do("Receive of what runs", false)(other.Receive(ctx, i))
+	if got, err = other.Instance(ctx, i.Thing()); err != nil || got.State != hypervisor.Running {
+		s.Fatalf("what was received is %+v, %v", got, err)
+	}
+	s.do("Receive where it was", true)(s.d.Receive(ctx, i))
+	s.do("Stop of what waits", true)(s.d.Stop(ctx, i.Thing(), hypervisor.Stop{}))
+	s.state("one", hypervisor.Stopped)
 }
 
 func (s *suite) reboot() {

@@ -17,6 +17,16 @@ const pullTime = 10 * time.Second
 // closeTime is how long QEMU may take to close the file of a disk that no device has.
 const closeTime = 5 * time.Second
 
+// Receive is Unsupported: machines are not migrated yet.
+func (d *Driver) Receive(_ context.Context, spec hypervisor.Spec) (bool, error) {
+	return false, hypervisor.NoMigration(spec.Name)
+}
+
+// Send is Unsupported, likewise.
+func (d *Driver) Send(_ context.Context, of hypervisor.Thing) (bool, error) {
+	return false, hypervisor.NoMigration(of.Name)
+}
+
 // Adjust plugs devices into a machine that runs, and pulls them out.
 func (d *Driver) Adjust(ctx context.Context, spec hypervisor.Spec) (bool, error) {
 	m, err := d.hold(ctx, "adjust", spec.Thing())

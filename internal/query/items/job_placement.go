@@ -20,6 +20,8 @@ type Placement struct {
 	VCPUs  int64 `json:"vcpus"`
 	// Nodes are those that fit by rank, then the others by name.
 	Nodes []PlacementVerdict `json:"nodes"`
+	// Mirror is the decision about the second copy of mirrored disks; nil for other disks.
+	Mirror *Placement `json:"mirror,omitempty"`
 }
 
 // PlacementVerdict is what was said of one node.
@@ -44,9 +46,16 @@ func PlacementOf(kept json.RawMessage) *Placement {
 	if err != nil {
 		return &Placement{Why: err.Error(), Nodes: []PlacementVerdict{}}
 	}
+	return placementOf(d)
+}
+
+func placementOf(d *placement.Decision) *Placement {
 	p := &Placement{Node: d.Node, UUID: d.UUID, Why: d.Why, Memory: d.Need.Memory, Disk: d.Need.Disk, VCPUs: d.Need.VCPUs, Nodes: make([]PlacementVerdict, len(d.Nodes))}
 	for i, v := range d.Nodes {
 		p.Nodes[i] = PlacementVerdict{Node: v.Node, Rank: v.Rank, Fails: string(v.Fails), Need: v.Need, Have: v.Have, Margin: v.Margin(), Text: v.Text()}
+	}
+	if d.Mirror != nil {
+		p.Mirror = placementOf(d.Mirror)
 	}
 	return p
 }

@@ -365,6 +365,16 @@ func (d driver) Adjust(context.Context, hypervisor.Spec) (bool, error) {
 	return false, hypervisor.NoHotplug()
 }
 
+// Receive is Unsupported: no guest of the world moves.
+func (d driver) Receive(_ context.Context, spec hypervisor.Spec) (bool, error) {
+	return false, hypervisor.NoMigration(spec.Name)
+}
+
+// Send is Unsupported, likewise.
+func (d driver) Send(_ context.Context, of hypervisor.Thing) (bool, error) {
+	return false, hypervisor.NoMigration(of.Name)
+}
+
 // Seed is Unsupported, but for taking away what nothing here has.
 func (d driver) Seed(_ context.Context, of hypervisor.Thing, cd []byte) error {
 	if len(cd) == 0 {

@@ -114,6 +114,16 @@ func (s sender) Balloon(ctx context.Context, o agent.Order, of hypervisor.Thing,
 	return s.send(ctx, o, of, "balloon", func(ctx context.Context) error { return s.ordered.Balloon(ctx, o, of, memory) })
 }
 
+// Receive implements exec.Node.
+func (s sender) Receive(ctx context.Context, o agent.Order, spec hypervisor.Spec) error {
+	return s.send(ctx, o, spec.Thing(), "receive", func(ctx context.Context) error { return s.ordered.Receive(ctx, o, spec) })
+}
+
+// Send implements exec.Node.
+func (s sender) Send(ctx context.Context, o agent.Order, of hypervisor.Thing, trail reason.Trail) error {
+	return s.send(ctx, o, of, "send", func(ctx context.Context) error { return s.ordered.Send(ctx, o, of, trail) })
+}
+
 // FetchImage implements exec.Node. Nodes of the world have no images.
 func (s sender) FetchImage(context.Context, agent.Order, agent.Image, func(string)) (agent.Image, error) {
 	return agent.Image{}, noImages()
