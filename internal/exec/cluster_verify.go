@@ -223,7 +223,7 @@ func (r *report) instances(snap *cluster.Snapshot, nodes []*cluster.Node, live m
 func (r *report) mirrors(snap *cluster.Snapshot, inst *cluster.Instance) {
 	for i := range inst.Disks {
 		for _, node := range inst.Disks[i].Stale {
-			r.problemf("EINSTANCEFAULTYDISK", "instance", inst.Name, "disk/%d is degraded: the copy on node %s is out of date; next: drover instance replace-disks --on-secondary %s",
+			r.problemf("EINSTANCEFAULTYDISK", "instance", inst.Name, "disk/%d is degraded: the copy on node %s is out of date; next: drover instance replace-disks --mode replace_on_secondary %s",
 				i, nodeName(snap, node), inst.Name)
 		}
 	}

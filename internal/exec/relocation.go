@@ -322,7 +322,7 @@ func (r *relocation) checkDisks(ctx context.Context) error {
 
 // mend says how copies come to be up to date.
 func (r *relocation) mend() string {
-	return "drover instance replace-disks --on-secondary " + r.inst.Name + " copies its disks anew; a copy that is under way is waited for by drover instance info " + r.inst.Name
+	return "drover instance replace-disks --mode replace_on_secondary " + r.inst.Name + " copies its disks anew; a copy that is under way is waited for by drover instance info " + r.inst.Name
 }
 
 // The verb that makes another node the primary one of an instance.
@@ -457,7 +457,7 @@ func (r *relocation) fromTheDead() []work.Step {
 // whenBack says what is to be done when a node is back that was left without being told.
 func (r *relocation) whenBack() string {
 	if mirroringOf(r.inst) == cluster.InternalMirror {
-		return "drover instance replace-disks --on-secondary " + r.inst.Name + " stops what runs of the instance there, and copies its disks anew"
+		return "drover instance replace-disks --mode replace_on_secondary " + r.inst.Name + " stops what runs of the instance there, and copies its disks anew"
 	}
 	return "drover instance migrate --cleanup " + r.inst.Name + " stops what runs of the instance there"
 }

@@ -110,7 +110,7 @@ func TestFailoverFromTheDead(t *testing.T) {
 		" - WARNING: Could not shutdown instance pair on node node1, proceeding anyway; please make sure node node1 is down; error details: Node is marked offline",
 		"* activating the instance's disks on target node node2",
 		"* starting the instance on the target node node2",
-		" - INFO: When node node1 is back: drover instance replace-disks --on-secondary pair stops what runs of the instance there, and copies its disks anew")
+		" - INFO: When node node1 is back: drover instance replace-disks --mode replace_on_secondary pair stops what runs of the instance there, and copies its disks anew")
 	inst := r.instance("pair")
 	if r.state("node2", "pair") != hypervisor.Running || nodeName(r.keeper.Snapshot(), inst.PrimaryNode) != "node2" || inst.StaleOn(inst.SecondaryNodes()[0]) != 0 {
 		t.Errorf("node2 has it %q, the inventory %+v", r.state("node2", "pair"), inst)
