@@ -189,7 +189,7 @@ func (c *controller) openEngines(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	c.querier.Rollout = c.rollout
+	c.querier.Rollout, c.querier.Plans = c.rollout, c.rollout.Plans
 	executors := exec.All(c.querier.Source, hostNames())
 	maps.Copy(executors, c.rollout.Executors())
 	executors["OP_NODE_TOKEN"] = exec.NodeToken(c.joinAccess)

@@ -64,7 +64,7 @@ func (g *group) follow(ctx context.Context, f *standby.Follower) error {
 }
 
 func (g *group) newReader(f *standby.Follower, o Options, s *surfaces) *reader {
-	querier := &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Store: g.m.store, Runtime: ofProgram(), Log: o.Log}
+	querier := &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Plans: f.Plans(), Store: g.m.store, Runtime: ofProgram(), Log: o.Log}
 	return &reader{
 		picture: f.Picture(),
 		rapi: rapi.New(rapi.Config{Querier: querier, Users: s.users, RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,

@@ -51,7 +51,9 @@ type Querier struct {
 	// Store is what the state is kept in; its feed tells clients that were away
 	// what changed.
 	Store store.Store
-	// Rollout knows environments and deployments; nil where there are none.
+	// Plans reads the plans of deployments.
+	Plans *rollout.Plans
+	// Rollout keeps environments and deployments; nil where another controller does, or nobody.
 	Rollout *rollout.Engine
 	Nodes   Nodes
 	Runtime query.Runtime
@@ -100,11 +102,25 @@ func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
 			return fault.New(fault.Canceled, "the query was given up: %w", context.Cause(ctx))
 		}),
 	}
-	if q.Rollout != nil {
-		src.Environments, src.Deployments = q.Rollout.Environments, q.Rollout.Deployments
-		src.Tasks = func() iter.Seq2[*course.Task, error] { return q.Rollout.AllTasks(ctx) }
+	src.Deployments = now.Deployments
+	src.Plan = func(d *course.Deployment) (*course.Course, error) {
+		c, err := q.Plans.Course(ctx, d)
+		return c, q.here(err)
+	}
+	src.Tasks = func(d *course.Deployment) ([]course.Task, error) {
+		tasks, err := q.Plans.Tasks(ctx, now.Deployments, d)
+		return tasks, q.here(err)
 	}
 	return src
+}
+
+// here is why a plan cannot be read. Who stands by has the leader asked: it may lack the key that plans are sealed with.
+func (q *Querier) here(err error) error {
+	if err != nil && q.Stored != nil {
+		q.Log.Warn("a plan cannot be read; the leader is asked", "error", err)
+		return ErrLed
+	}
+	return err
 }
 
 // ErrLed refuses what only the controller that leads can answer.

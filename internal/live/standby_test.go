@@ -44,7 +44,7 @@ func (r *rig) follows() *live.Querier {
 			r.Errorf("the feed was not followed to the end: %v", err)
 		}
 	})
-	return &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Store: s, Log: slog.New(slog.DiscardHandler)}
+	return &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Plans: f.Plans(), Store: s, Log: slog.New(slog.DiscardHandler)}
 }
 
 // storedFields are the fields of an item that are answered from what is stored.

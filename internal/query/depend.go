@@ -2,6 +2,7 @@ package query
 
 import (
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/state"
 )
 
@@ -15,6 +16,8 @@ import (
 type Delta struct {
 	Changes  []*state.Change
 	Was, Now *cluster.Snapshot
+	// Jobs are those of the later state; nil if there is no table of them.
+	Jobs *job.Table
 }
 
 // Affected are the keys of objects whose rows may be different.

@@ -123,11 +123,11 @@ type Source struct {
 	// Events yields what was recorded of changes that are no jobs, oldest first;
 	// nil where nothing was.
 	Events func() iter.Seq2[*audit.Event, error]
-	// Environments and Deployments return what there is of them; Tasks yields the tasks of all deployments, and an error
-	// of it ends the query.
-	Environments func() []*course.Environment
-	Deployments  func() []*course.Deployment
-	Tasks        func() iter.Seq2[*course.Task, error]
+	// Deployments are the environments and deployments, in brief; nil where there are none. Plan returns the plan of one of
+	// them, Tasks its tasks as they are in this state; an error ends the query.
+	Deployments *course.Table
+	Plan        func(*course.Deployment) (*course.Course, error)
+	Tasks       func(*course.Deployment) ([]course.Task, error)
 	// Servers are those of the Compute API; nil where there are none.
 	Servers *server.Table
 	// Runtime is what only the running program knows.

@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/tidwall/btree"
@@ -125,7 +126,7 @@ func (f *tracker[R]) step(src *Source, d *Delta) ([]Event, error) {
 	}
 	v := NewView(src, f.r.Fields)
 	now := make(map[string][]*tracked[R], len(a.keys))
-	for key := range a.keys {
+	for _, key := range slices.Sorted(maps.Keys(a.keys)) { // those that belong together after one another
 		if err := v.Err(); err != nil {
 			return nil, err
 		}

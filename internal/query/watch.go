@@ -78,7 +78,7 @@ func (w *Watch) Step(src *Source, changes []*state.Change) ([]Event, error) {
 	if w.broken {
 		return w.Again(src)
 	}
-	events, err := w.follow.step(src, &Delta{Changes: changes, Was: w.inv, Now: src.Inventory})
+	events, err := w.follow.step(src, &Delta{Changes: changes, Was: w.inv, Now: src.Inventory, Jobs: src.JobTable})
 	w.inv, w.broken = src.Inventory, err != nil
 	return events, err
 }

@@ -102,7 +102,7 @@ func (r *rig) over(id int64) *course.Progress {
 	r.Helper()
 	for {
 		changed := r.engine.cfg.Picture.Changed()
-		d, err := r.engine.Deployment(id)
+		d, err := r.engine.Deployment(r.Context(), id)
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -16,17 +16,17 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
 
 // sourceDeploy marks the hop of a trail that tells for which deployment and task a job is.
 const sourceDeploy = "gnt:deploy"
 
-// run is a deployment that is under way. Guarded by Engine.mu; machine and jobs belong to the driving goroutine.
+// run is a deployment that is under way. The deployment is guarded by Engine.mu; machine and jobs belong to the driving goroutine.
 type run struct {
-	d       *course.Deployment
-	course  *course.Course
-	records map[int32]*course.Record
+	d      *course.Deployment
+	course *course.Course
 
 	nodes   map[string]*course.Node // of the deployment, by UID
 	machine *course.Machine
@@ -37,36 +37,13 @@ type run struct {
 	values *secret.Values // what hidden returns
 }
 
-// Deployment returns a deployment; NotFound if there is none.
-func (e *Engine) Deployment(id int64) (*course.Deployment, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	d := e.deployments[id]
-	if d == nil {
-		return nil, fault.New(fault.NotFound, "there is no deployment %d", id)
-	}
-	return d, nil
-}
-
-// Deployments returns all deployments, the oldest first, without values.
-func (e *Engine) Deployments() []*course.Deployment {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	out := make([]*course.Deployment, 0, len(e.deployments))
-	for _, d := range e.deployments {
-		out = append(out, d)
-	}
-	slices.SortFunc(out, func(a, b *course.Deployment) int { return int(a.ID - b.ID) })
-	return shown(out)
-}
-
 // Begin carries out a plan. Refused with fault.Conflict if what it was computed from is not what there is.
 func (e *Engine) Begin(ctx context.Context, id int64, by By) (*course.Deployment, error) {
-	return e.change(ctx, id, audit.DeploymentBegin, by, func(d *course.Deployment, env *course.Environment) error {
+	return e.change(ctx, id, audit.DeploymentBegin, by, func(d *course.Deployment, now course.Basis) error {
 		if d.Status != course.Planned {
 			return fault.New(fault.WrongState, "deployment %d was begun already; it is %s", id, d.Status)
 		}
-		if now := e.basis(env, d.Graphs); !now.Equal(d.Basis) {
+		if !now.Equal(d.Basis) {
 			return fault.New(fault.Conflict, "the plan of deployment %d was computed from a state that has moved on: %s", id, moved(d.Basis, now)).
 				WithHint("plan again: drover deploy run %s", d.Environment)
 		}
@@ -96,11 +73,11 @@ func (e *Engine) Resume(ctx context.Context, id int64, retry bool, by By) (*cour
 	if retry {
 		what = audit.DeploymentRetry
 	}
-	return e.change(ctx, id, what, by, func(d *course.Deployment, env *course.Environment) error {
+	return e.change(ctx, id, what, by, func(d *course.Deployment, now course.Basis) error {
 		if d.Status != course.Halted && d.Status != course.Broken {
 			return fault.New(fault.WrongState, "deployment %d is %s; only one that was stopped, or failed, can go on", id, d.Status)
 		}
-		if now := e.basis(env, d.Graphs); d.Mode == course.Earnest && now.Latest != d.ID {
+		if d.Mode == course.Earnest && now.Latest != d.ID {
 			return fault.New(fault.Conflict, "deployment %d can no longer go on: deployment %d ran since", id, now.Latest)
 		}
 		if retry {
@@ -110,14 +87,22 @@ func (e *Engine) Resume(ctx context.Context, id int64, retry bool, by By) (*cour
 	})
 }
 
+// allowed says whether an attempt of a deployment may begin, with the basis that its plan would have now, and notes in the deployment what
+// the attempt is.
+type allowed func(d *course.Deployment, now course.Basis) error
+
 // change begins an attempt of a deployment. Whether it may begin is decided, kept and acted upon by the driving goroutine in
 // one go: a client that leaves finds it begun or untouched, never stored as running and driven by nobody.
-func (e *Engine) change(ctx context.Context, id int64, what audit.Verb, by By, allowed func(*course.Deployment, *course.Environment) error) (*course.Deployment, error) {
-	old, err := e.Deployment(id)
+func (e *Engine) change(ctx context.Context, id int64, what audit.Verb, by By, may allowed) (*course.Deployment, error) {
+	known, err := deploymentOf(e.known(), id)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := e.attempt(old, by, allowed); err != nil {
+	old, err := e.whole(ctx, known)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := e.attempt(known, old, by, may); err != nil {
 		return nil, err
 	}
 	r, err := e.load(ctx, old) // may take long, and nobody waits for it
@@ -125,23 +110,28 @@ func (e *Engine) change(ctx context.Context, id int64, what audit.Verb, by By, a
 		return nil, err
 	}
 	r.fresh = true
+	change := &state.Change{}
+	if err := e.Plans.Records(ctx, id, func(x *course.Record) { change.Records = append(change.Records, x) }); err != nil {
+		return nil, err
+	}
 	var next *course.Deployment
 	keep := func() (err error) {
 		e.changing.Lock()
 		defer e.changing.Unlock()
-		if next, err = e.attempt(old, by, allowed); err != nil {
+		if next, err = e.attempt(known, old, by, may); err != nil {
 			return err
 		}
-		tx := store.Tx{Put: []store.Put{put(KindDeployment, next.Key(), next)}}
-		return e.commit(tx, func() {
-			r.d = next
-			e.deployments[id], e.runs[id] = next, r
-		}, done(what, next, by))
+		change.Deployments = []*course.Deployment{next}
+		return e.commit(store.Tx{Put: []store.Put{put(KindDeployment, next.Key(), next)}}, change, done(what, next, by))
 	}
 	err = e.act(ctx, func() error {
 		if err := keep(); err != nil {
 			return err
 		}
+		r.d = next
+		e.mu.Lock()
+		e.runs[id] = r
+		e.mu.Unlock()
 		e.begin(r)
 		return nil
 	})
@@ -151,25 +141,22 @@ func (e *Engine) change(ctx context.Context, id int64, what audit.Verb, by By, a
 	return next.Shown(), nil
 }
 
-// attempt is a deployment with its next attempt begun, if it may begin.
-func (e *Engine) attempt(old *course.Deployment, by By, allowed func(*course.Deployment, *course.Environment) error) (*course.Deployment, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if now := e.deployments[old.ID]; now != old {
+// attempt is a deployment with its next attempt begun, if it may begin. It is as the picture knew it, and must be so still.
+func (e *Engine) attempt(known, old *course.Deployment, by By, may allowed) (*course.Deployment, error) {
+	now := e.known()
+	if now.Deployment(old.ID) != known {
 		return nil, fault.New(fault.Conflict, "deployment %d was changed at this moment", old.ID).WithHint("look at it: drover deploy status %d", old.ID)
 	}
-	env, err := e.environment(old.Environment)
+	env, err := environmentOf(now, old.Environment)
 	if err != nil {
 		return nil, err
 	}
 	d := *old
-	if err := allowed(&d, env); err != nil {
+	if err := may(&d, now.BasisOf(env, d.Graphs, e.functions)); err != nil {
 		return nil, err
 	}
-	for _, other := range e.deployments {
-		if other.Environment == d.Environment && other.Status.Active() {
-			return nil, underWay(other)
-		}
+	if other := now.ActiveIn(d.Environment); other != nil {
+		return nil, underWay(other)
 	}
 	d.Status, d.Why, d.Ended, d.Counts = course.Running, "", 0, nil
 	d.Attempt++
@@ -184,24 +171,26 @@ func done(what audit.Verb, d *course.Deployment, by By) audit.Event {
 	return event
 }
 
-// keep stores a deployment and shows it.
-func (e *Engine) keep(d *course.Deployment, told ...audit.Event) error {
-	return e.commit(store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}, func() {
-		e.deployments[d.ID] = d
-		if r := e.runs[d.ID]; r != nil {
-			r.d = d
-		}
-	}, told...)
+// keep stores what became of a deployment that is under way, and shows it.
+func (e *Engine) keep(r *run, d *course.Deployment, told ...audit.Event) error {
+	tx := store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}
+	err := e.commit(tx, &state.Change{Deployments: []*course.Deployment{d}}, told...)
+	if err == nil {
+		e.mu.Lock()
+		r.d = d
+		e.mu.Unlock()
+	}
+	return err
 }
 
 // Stop lets nothing more of a deployment begin. What runs comes to its end.
 func (e *Engine) Stop(ctx context.Context, id int64, by By) (*course.Deployment, error) {
-	old, err := e.Deployment(id)
+	known, err := deploymentOf(e.known(), id)
 	if err != nil {
 		return nil, err
 	}
-	if old.Status != course.Running {
-		return nil, fault.New(fault.WrongState, "deployment %d is %s, not running", id, old.Status)
+	if known.Status != course.Running {
+		return nil, fault.New(fault.WrongState, "deployment %d is %s, not running", id, known.Status)
 	}
 	var next course.Deployment
 	err = e.act(ctx, func() error {
@@ -211,7 +200,7 @@ func (e *Engine) Stop(ctx context.Context, id int64, by By) (*course.Deployment,
 		}
 		next = *r.d
 		next.Status, next.Why = course.Stopping, "stopped by "+who(by)
-		if err := e.keep(&next, done(audit.DeploymentStop, &next, by)); err != nil {
+		if err := e.keep(r, &next, done(audit.DeploymentStop, &next, by)); err != nil {
 			return err
 		}
 		e.carryOut(r, r.machine.Stop(next.Why))
@@ -274,8 +263,6 @@ func (e *Engine) drive(ctx context.Context) {
 
 // outstanding are the jobs whose end is awaited.
 func (e *Engine) outstanding() []job.ID {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	var out []job.ID
 	for id := range e.byJob {
 		out = append(out, id)
@@ -286,14 +273,12 @@ func (e *Engine) outstanding() []job.ID {
 // begin lets an attempt of a deployment go on from what it has come to.
 func (e *Engine) begin(r *run) {
 	ended := map[int32]course.State{}
-	e.mu.Lock()
-	for i, x := range r.records {
-		if x.Counts(r.d) {
-			ended[i] = x.State
+	for k := range e.known().Known(r.d.ID) {
+		if k.Record != nil && k.Record.Counts(r.d) {
+			ended[k.Step] = k.Record.State
 		}
 	}
 	r.machine = course.NewMachine(r.course, ended)
-	e.mu.Unlock()
 	e.carryOut(r, r.machine.Begin())
 }
 
@@ -303,10 +288,8 @@ func (e *Engine) jobsEnded(ctx context.Context, ids []job.ID) {
 	var order []*run
 	follows := map[*run]course.Decision{}
 	for _, id := range slices.Compact(ids) {
-		e.mu.Lock()
 		from, ours := e.byJob[id]
-		r := e.runs[from.deployment]
-		e.mu.Unlock()
+		r := e.runOf(from.deployment)
 		if !ours || r == nil {
 			continue
 		}
@@ -314,9 +297,7 @@ func (e *Engine) jobsEnded(ctx context.Context, ids []job.ID) {
 		if !over {
 			continue
 		}
-		e.mu.Lock()
 		delete(e.byJob, id)
-		e.mu.Unlock()
 		if !slices.Contains(order, r) {
 			order = append(order, r)
 		}
@@ -329,13 +310,12 @@ func (e *Engine) jobsEnded(ctx context.Context, ids []job.ID) {
 
 // outcome says how the job of a step ended, and why if it could not tell itself; over is false if it has not.
 func (e *Engine) outcome(ctx context.Context, r *run, step int32, id job.ID) (s course.State, why string, over bool) {
-	j := e.cfg.Picture.Load().Jobs.Get(id)
+	now := e.cfg.Picture.Load()
+	j := now.Jobs.Get(id)
 	if j != nil && !j.Final() {
 		return "", "", false
 	}
-	e.mu.Lock()
-	x := r.records[step]
-	e.mu.Unlock()
+	x := now.Deployments.Task(r.d.ID, step).Record
 	if x != nil && x.Counts(r.d) {
 		return x.State, "", true
 	}
@@ -368,7 +348,7 @@ func (e *Engine) ended(r *run, step int32, id job.ID, s course.State, why string
 	if s == course.Failed && why != "" {
 		x := e.record(r, r.d, step, id)
 		x.State, x.Error = s, why
-		if err := e.keepRecord(e.ending, r, r.d, x); err != nil {
+		if err := e.keepRecord(e.ending, r.d, x); err != nil {
 			e.cfg.Log.Error("the end of a task cannot be stored", "deployment", r.d.ID, "step", step, "error", err)
 		}
 	}
@@ -425,14 +405,12 @@ func (e *Engine) start(r *run, starts []course.Start) {
 		e.later(func() { e.startAgain(r, starts) })
 		return
 	}
-	e.mu.Lock()
 	for i, o := range outcomes {
 		if o.Err == nil {
 			r.jobs[starts[i].Step] = o.ID
 			e.byJob[o.ID] = origin{r.d.ID, starts[i].Step}
 		}
 	}
-	e.mu.Unlock()
 	refused := course.Decision{}
 	var before []job.ID
 	for i, o := range outcomes {
@@ -482,7 +460,7 @@ func (e *Engine) opcode(r *run, step int32, master string) (*opcode.Opcode, erro
 			roles = append(roles, role)
 		}
 	}
-	op, err := opcode.FromMap("OP_DEPLOY_TASK", map[string]any{
+	op, err := opcode.FromMap(course.TaskOpcode, map[string]any{
 		"deployment": r.d.ID, "step": int64(step), "attempt": int64(r.d.Attempt), "environment": r.d.Environment,
 		"task": s.Task, "task_type": s.Type, "node": s.Node, "node_name": hostOf(node, s, master), "roles": roles,
 	})
@@ -498,7 +476,7 @@ func (e *Engine) opcode(r *run, step int32, master string) (*opcode.Opcode, erro
 func (e *Engine) over(r *run, d course.Decision) {
 	next := *r.d
 	next.Status, next.Why, next.Counts, next.Ended = d.Status, d.Why, r.machine.Counts(), e.cfg.Now().UnixNano()
-	if err := e.keep(&next); err != nil {
+	if err := e.keep(r, &next); err != nil {
 		e.cfg.Log.Error("the end of a deployment cannot be stored; that is tried again", "deployment", r.d.ID, "error", err)
 		e.later(func() {
 			if e.runOf(r.d.ID) == r {
@@ -508,8 +486,8 @@ func (e *Engine) over(r *run, d course.Decision) {
 		return
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	delete(e.runs, r.d.ID)
+	e.mu.Unlock()
 	for _, id := range r.jobs {
 		delete(e.byJob, id)
 	}

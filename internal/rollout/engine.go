@@ -2,7 +2,8 @@
 // out: each task of a plan on each node becomes a job of the queue.
 //
 // What may begin, and what the end of a task means for the others, is decided by the machine of package course; the
-// engine hands jobs to the queue, hears how they ended, and keeps what became of them.
+// engine hands jobs to the queue, hears how they ended, and keeps what became of them. What is known of them at once is in the picture
+// (state.State), which every controller has; the rest is read from the store when it is needed.
 //
 // Invariants:
 //   - What is told is durable. A plan is stored as a whole or not at all.
@@ -17,7 +18,6 @@ import (
 	"encoding/json"
 	"io/fs"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,7 +36,7 @@ import (
 	"github.com/drover-project/drover/internal/store"
 )
 
-// The kinds of objects that the engine keeps in the store.
+// The kinds of objects that the engine keeps in the store. The picture has environments, graphs and deployments in brief (course.Table).
 const (
 	KindEnvironment store.Kind = "environment"
 	KindGraph       store.Kind = "task-graph"
@@ -67,6 +67,9 @@ type Config struct {
 
 // Engine is safe for concurrent use.
 type Engine struct {
+	// Plans reads the plans of the engine's store; it is never changed.
+	Plans *Plans
+
 	cfg      Config
 	language *expression.Language
 	// functions are the versions of the operator's own functions.
@@ -76,23 +79,15 @@ type Engine struct {
 	changing  baton // held while environments, graphs or deployments are changed, until that is stored: one after the other
 	computing turns // for what is computed from them: plans, and expressions that somebody tries
 
-	mu           sync.Mutex // guards what follows
-	environments map[string]*course.Environment
-	graphs       map[string]*course.Graph
-	deployments  map[int64]*course.Deployment
-	latest       int64 // number of the newest deployment
-	successes    map[place]int64
-	runs         map[int64]*run // of deployments that are under way
-	byJob        map[job.ID]origin
+	mu   sync.Mutex
+	runs map[int64]*run // of deployments that are under way; guarded by mu
 
+	byJob  map[job.ID]origin // belongs to the driving goroutine
 	acts   chan func()
 	stop   context.CancelFunc
 	ending <-chan struct{} // closed when Close begins: nothing is looked up any more
 	done   chan struct{}
 }
-
-// place is a task on a node of an environment.
-type place struct{ environment, node, task string }
 
 // origin says what a job is for.
 type origin struct {
@@ -128,46 +123,50 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		}
 		cfg.Digest = ring.Digest
 	}
-	e := &Engine{cfg: cfg, language: language, functions: own.Versions, environments: map[string]*course.Environment{}, graphs: map[string]*course.Graph{},
-		deployments: map[int64]*course.Deployment{}, successes: map[place]int64{}, runs: map[int64]*run{}, byJob: map[job.ID]origin{},
+	e := &Engine{cfg: cfg, language: language, functions: own.Versions, Plans: NewPlans(cfg.Store), runs: map[int64]*run{}, byJob: map[job.ID]origin{},
 		changing: make(baton, 1), computing: make(turns, mostComputing), acts: make(chan func()), done: make(chan struct{})}
-	err = each(ctx, e, KindEnvironment, func(x *course.Environment) { e.environments[x.Name] = x })
-	if err == nil {
-		err = each(ctx, e, KindGraph, func(x *course.Graph) { e.graphs[x.Name] = x })
+	if err := e.rename(ctx); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = each(ctx, e, KindDeployment, func(x *course.Deployment) {
-			e.deployments[x.ID] = x
-			e.latest = max(e.latest, x.ID)
-		})
-	}
-	if err == nil {
-		err = each(ctx, e, KindSuccess, func(x *course.Success) { e.successes[place{x.Environment, x.Node, x.Task}] = x.Deployment })
-	}
-	if err == nil {
-		err = e.rename(ctx)
-	}
-	for _, d := range e.deployments {
-		if err == nil && d.Status.Active() {
-			e.runs[d.ID], err = e.load(ctx, d)
-		}
-	}
-	return e, err
+	return e, e.show(ctx)
 }
 
-// each reads the objects of a kind. One that cannot be read is told and left alone.
-func each[T any](ctx context.Context, e *Engine, kind store.Kind, take func(*T)) error {
-	for o, err := range e.cfg.Store.List(ctx, kind, store.Options{}) {
+// show puts what is stored into the picture, and makes runs of the deployments that are under way.
+func (e *Engine) show(ctx context.Context) error {
+	c := &state.Change{}
+	for x, err := range all[course.Environment](ctx, e, KindEnvironment) {
 		if err != nil {
 			return err
 		}
-		x := new(T)
-		if err := json.Unmarshal(o.Value, x); err != nil {
-			e.cfg.Log.Error("a stored object cannot be read and is set aside; restore it from a backup", "kind", kind, "id", o.ID, "error", err)
-			continue
-		}
-		take(x)
+		c.Environments = append(c.Environments, x)
 	}
+	for x, err := range all[course.Graph](ctx, e, KindGraph) {
+		if err != nil {
+			return err
+		}
+		c.Graphs = append(c.Graphs, x.Brief())
+	}
+	var active []*course.Deployment
+	for x, err := range all[course.Deployment](ctx, e, KindDeployment) {
+		if err != nil {
+			return err
+		}
+		c.Deployments = append(c.Deployments, x.Brief())
+		if x.Status.Active() {
+			active = append(active, x)
+		}
+	}
+	for _, d := range active {
+		var err error
+		if e.runs[d.ID], err = e.load(ctx, d); err != nil {
+			return err
+		}
+		if err := e.Plans.Records(ctx, d.ID, func(x *course.Record) { c.Records = append(c.Records, x) }); err != nil {
+			return err
+		}
+	}
+	e.cfg.Picture.Committed(c)
+	e.cfg.Picture.Publish()
 	return nil
 }
 
@@ -239,24 +238,22 @@ func (e *Engine) act(ctx context.Context, f func() error) error {
 	}
 }
 
-// commit makes a transaction durable, with the events that tell of it. show takes over what it changed; it is called with
-// mu held, before the picture tells anybody that something changed: who is woken by it sees the change.
+// commit makes a transaction durable, with the events that tell of it, and shows what it changed.
 //
 // What came of it is never guessed: when the store cannot say, it is written again until that is known, for nobody else writes what is in it.
 // Only the end of the engine leaves it unknown, as fault.Unavailable; whoever leads next reads what there is.
-func (e *Engine) commit(tx store.Tx, show func(), told ...audit.Event) error {
-	return e.commitUntil(e.ending, tx, show, told...)
+func (e *Engine) commit(tx store.Tx, change *state.Change, told ...audit.Event) error {
+	return e.commitUntil(e.ending, tx, change, told...)
 }
 
 // commitUntil is commit for who waits no longer than until over is closed.
-func (e *Engine) commitUntil(over <-chan struct{}, tx store.Tx, show func(), told ...audit.Event) error {
+func (e *Engine) commitUntil(over <-chan struct{}, tx store.Tx, change *state.Change, told ...audit.Event) error {
 	tx.Epoch = e.cfg.Epoch
-	change := &state.Change{}
 	for _, event := range told {
 		change.Events = append(change.Events, e.queue.Note(&tx, event))
 	}
 	for tries := 1; ; tries++ {
-		err := e.write(tx, show, change)
+		err := e.write(tx, change)
 		if err == nil || store.Refused(err) || fault.Is(err, fault.WrongState) { // damage is not mended by asking again
 			return err
 		}
@@ -274,13 +271,10 @@ func pauses() backoff.Pauses {
 }
 
 // write hands a transaction to the store, and shows it once it is durable.
-func (e *Engine) write(tx store.Tx, show func(), change *state.Change) error {
+func (e *Engine) write(tx store.Tx, change *state.Change) error {
 	durable := make(chan error, 1)
 	e.cfg.Store.Enqueue(tx, func(revision store.Revision, err error) {
 		if err == nil {
-			e.mu.Lock()
-			show()
-			e.mu.Unlock()
 			change.Revision = int64(revision)
 			e.cfg.Picture.Committed(change)
 		}
@@ -297,17 +291,20 @@ func (e *Engine) write(tx store.Tx, show func(), change *state.Change) error {
 const confirmTime = 30 * time.Second
 
 // patiently has what is kept changed by f, while nobody else changes anything, and waits for it. When the store does not answer it
-// waits no longer than confirmTime: f goes on, and those behind it wait for their turn.
-func (e *Engine) patiently(f func() error) error {
+// waits no longer than confirmTime, nor than ctx: f goes on, and those behind it wait for their turn.
+func (e *Engine) patiently(ctx context.Context, f func(context.Context) error) error {
 	over := make(chan error, 1)
+	doing := context.WithoutCancel(ctx) // who leaves ends the waiting
 	go func() {
 		e.changing.Lock()
 		defer e.changing.Unlock()
-		over <- f()
+		over <- f(doing)
 	}()
 	select {
 	case err := <-over:
 		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	case <-time.After(confirmTime):
 		return fault.New(fault.Unavailable, "the change was not confirmed in time").
 			WithHint("it may take effect when the store works again; look before you repeat it")
@@ -323,37 +320,8 @@ func put(kind store.Kind, id string, v any) store.Put {
 	return store.Put{Key: store.Key{Kind: kind, ID: id}, Value: text}
 }
 
-// load reads the course of a deployment and what became of its tasks.
+// load prepares a deployment to be carried out.
 func (e *Engine) load(ctx context.Context, d *course.Deployment) (*run, error) {
-	r := &run{d: d, nodes: byUID(d), course: &course.Course{}, records: map[int32]*course.Record{}, jobs: map[int32]job.ID{}}
-	for i := range d.Chunks {
-		o, err := e.cfg.Store.Get(ctx, store.Key{Kind: KindPlan, ID: chunkKey(d.ID, i)})
-		if err != nil {
-			return nil, err
-		}
-		if err := r.course.Add(o.Value); err != nil {
-			return nil, err
-		}
-	}
-	err := e.recordsOf(ctx, d, func(x *course.Record) { r.records[x.Step] = x })
-	return r, err
-}
-
-// recordsOf reads what became of the tasks of a deployment.
-func (e *Engine) recordsOf(ctx context.Context, d *course.Deployment, take func(*course.Record)) error {
-	prefix := d.Key() + "/"
-	for o, err := range e.cfg.Store.List(ctx, KindRecord, store.Options{After: prefix}) {
-		if err != nil {
-			return err
-		}
-		if !strings.HasPrefix(o.ID, prefix) {
-			break
-		}
-		x := &course.Record{}
-		if err := json.Unmarshal(o.Value, x); err != nil {
-			return fault.New(fault.Internal, "the record %s of a task cannot be read: %w", o.ID, err)
-		}
-		take(x)
-	}
-	return nil
+	c, err := e.Plans.Course(ctx, d)
+	return &run{d: d, nodes: byUID(d), course: c, jobs: map[int32]job.ID{}}, err
 }

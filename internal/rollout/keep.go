@@ -1,11 +1,13 @@
 package rollout
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
+	"iter"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/deploy/course"
@@ -13,8 +15,9 @@ import (
 	"github.com/drover-project/drover/internal/deploy/environment"
 	"github.com/drover-project/drover/internal/deploy/graph"
 	"github.com/drover-project/drover/internal/deploy/plan"
-	"github.com/drover-project/drover/internal/deploy/state"
+	deploystate "github.com/drover-project/drover/internal/deploy/state"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
 
@@ -30,60 +33,6 @@ func checkName(what, name string) error {
 
 // who is the name under which a change is kept.
 func who(by By) string { return by.Account.String() }
-
-// Environments returns all environments, by name, without values.
-func (e *Engine) Environments() []*course.Environment {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return shown(sorted(e.environments))
-}
-
-// Graphs returns all graphs, by name.
-func (e *Engine) Graphs() []*course.Graph {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return sorted(e.graphs)
-}
-
-func sorted[K ~string, V any](m map[K]V) []V {
-	out := make([]V, 0, len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, m[k])
-	}
-	return out
-}
-
-// Environment returns an environment; NotFound if there is none.
-func (e *Engine) Environment(name string) (*course.Environment, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.environment(name)
-}
-
-// environment is Environment for who holds mu.
-func (e *Engine) environment(name string) (*course.Environment, error) {
-	x := e.environments[name]
-	if x == nil {
-		return nil, fault.New(fault.NotFound, "there is no environment %q", name)
-	}
-	return x, nil
-}
-
-// Graph returns a graph; NotFound if there is none.
-func (e *Engine) Graph(name string) (*course.Graph, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.graph(name)
-}
-
-// graph is Graph for who holds mu.
-func (e *Engine) graph(name string) (*course.Graph, error) {
-	x := e.graphs[name]
-	if x == nil {
-		return nil, fault.New(fault.NotFound, "there is no task graph %q", name)
-	}
-	return x, nil
-}
 
 // Kept is what was stored, with what a person should know of it.
 type Kept struct {
@@ -103,17 +52,17 @@ func told(warnings []document.Warning) []string {
 
 // PutEnvironment stores the state to be reached of an environment, a text of YAML or JSON. Graphs that it names replace
 // those that the environment had; without any these stay.
-func (e *Engine) PutEnvironment(name string, file course.File, graphs []string, by By) (*Kept, error) {
+func (e *Engine) PutEnvironment(ctx context.Context, name string, file course.File, graphs []string, by By) (*Kept, error) {
 	if err := checkName("an environment", name); err != nil {
 		return nil, err
 	}
-	space := state.NewSpace()
+	space := deploystate.NewSpace()
 	read, err := environment.Read(space, file.Path, []byte(file.Text))
 	if err != nil {
 		return nil, err
 	}
 	var kept *Kept
-	err = e.patiently(func() (err error) {
+	err = e.patiently(ctx, func(context.Context) (err error) {
 		kept, err = e.putEnvironment(name, read, graphs, by)
 		return err
 	})
@@ -129,7 +78,8 @@ func (e *Engine) putEnvironment(name string, read *environment.Environment, grap
 	now := e.cfg.Now().UnixNano()
 	x := &course.Environment{Name: name, Status: read.Status, Secrets: read.Secrets, Graphs: slices.Concat(read.Graphs, graphs), Created: now, Modified: now,
 		By: who(by), Trail: by.Trail, Generation: 1}
-	if old, err := e.Environment(name); err == nil {
+	known := e.known()
+	if old := known.Environment(name); old != nil {
 		x.Created, x.Generation = old.Created, old.Generation+1
 		if len(x.Graphs) == 0 {
 			x.Graphs = old.Graphs
@@ -142,7 +92,7 @@ func (e *Engine) putEnvironment(name string, read *environment.Environment, grap
 				return nil, err
 			}
 		}
-		if _, err := e.Graph(name); err != nil {
+		if err := hasGraph(known, name); err != nil {
 			return nil, err
 		}
 	}
@@ -171,7 +121,7 @@ func (e *Engine) putEnvironment(name string, read *environment.Environment, grap
 
 // host returns the node of the cluster that stands for a node of an environment: the one that the file names, or the one
 // that has a name of the node's own.
-func (e *Engine) host(named string, part *state.Part) string {
+func (e *Engine) host(named string, part *deploystate.Part) string {
 	if named != "" {
 		return named
 	}
@@ -197,16 +147,16 @@ func (e *Engine) hasHost(name string) bool {
 
 func (e *Engine) storeEnvironment(x *course.Environment, parts *parts, done audit.Event) error {
 	tx := store.Tx{Put: append(parts.puts, put(KindEnvironment, x.Name, x))}
-	return e.commit(tx, func() { e.environments[x.Name] = x }, done)
+	return e.commit(tx, &state.Change{Environments: []*course.Environment{x}}, done)
 }
 
 // PutNode stores the state to be reached of one node of an environment, with the data that is its own.
-func (e *Engine) PutNode(environmentName, uid string, file course.File, host string, by By) (*Kept, error) {
+func (e *Engine) PutNode(ctx context.Context, environmentName, uid string, file course.File, host string, by By) (*Kept, error) {
 	n, warnings, err := document.Parse(file.Path, []byte(file.Text))
 	if err != nil {
 		return nil, err
 	}
-	space := state.NewSpace()
+	space := deploystate.NewSpace()
 	read, err := environment.ReadNode(space, uid, n)
 	if err != nil {
 		return nil, err
@@ -216,7 +166,7 @@ func (e *Engine) PutNode(environmentName, uid string, file course.File, host str
 			return nil, err
 		}
 	}
-	err = e.changeNodes(environmentName, uid, by, func(x *course.Environment, parts *parts) error {
+	err = e.changeNodes(ctx, environmentName, uid, by, func(x *course.Environment, parts *parts) error {
 		node := course.Node{UID: uid, Roles: read.Tags, Part: parts.add(read.Part), Host: e.host(host, read.Part)}
 		if old := x.Node(uid); old != nil {
 			if node.Host == "" {
@@ -232,8 +182,8 @@ func (e *Engine) PutNode(environmentName, uid string, file course.File, host str
 }
 
 // DeleteNode takes a node out of an environment. What is remembered of its tasks stays.
-func (e *Engine) DeleteNode(environmentName, uid string, by By) error {
-	return e.changeNodes(environmentName, uid, by, func(x *course.Environment, _ *parts) error {
+func (e *Engine) DeleteNode(ctx context.Context, environmentName, uid string, by By) error {
+	return e.changeNodes(ctx, environmentName, uid, by, func(x *course.Environment, _ *parts) error {
 		before := len(x.Nodes)
 		x.Nodes = slices.DeleteFunc(x.Nodes, func(n course.Node) bool { return n.UID == uid })
 		if len(x.Nodes) == before {
@@ -243,9 +193,9 @@ func (e *Engine) DeleteNode(environmentName, uid string, by By) error {
 	})
 }
 
-func (e *Engine) changeNodes(name, uid string, by By, change func(*course.Environment, *parts) error) error {
-	return e.patiently(func() error {
-		old, err := e.Environment(name)
+func (e *Engine) changeNodes(ctx context.Context, name, uid string, by By, change func(*course.Environment, *parts) error) error {
+	return e.patiently(ctx, func(ctx context.Context) error {
+		old, err := e.environment(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -268,49 +218,52 @@ const deletedAtOnce = 1000
 
 // DeleteEnvironment removes an environment with all that is known of successes in it, and at last itself: who is told that it
 // failed finds it there, and deletes it again. Its deployments stay as history.
-func (e *Engine) DeleteEnvironment(name string, by By) error {
-	return e.patiently(func() error { return e.deleteEnvironment(name, by) })
+func (e *Engine) DeleteEnvironment(ctx context.Context, name string, by By) error {
+	return e.patiently(ctx, func(ctx context.Context) error { return e.deleteEnvironment(ctx, name, by) })
 }
 
 // deleteEnvironment is DeleteEnvironment for who holds the baton.
-func (e *Engine) deleteEnvironment(name string, by By) error {
-	if _, err := e.Environment(name); err != nil {
+func (e *Engine) deleteEnvironment(ctx context.Context, name string, by By) error {
+	known := e.known()
+	if _, err := environmentOf(known, name); err != nil {
 		return err
 	}
-	var found []place
-	e.mu.Lock()
-	for _, d := range e.deployments {
-		if d.Environment == name && d.Status.Active() {
-			e.mu.Unlock()
-			return underWay(d)
-		}
+	if d := known.ActiveIn(name); d != nil {
+		return underWay(d)
 	}
-	for p := range e.successes {
-		if p.environment == name {
-			found = append(found, p)
+	tx := store.Tx{}
+	for s, err := range e.successes(ctx, name) {
+		if err != nil {
+			return err
 		}
+		tx.Delete = append(tx.Delete, store.Key{Kind: KindSuccess, ID: s.Key()})
 	}
-	e.mu.Unlock()
-	for some := range slices.Chunk(found, deletedAtOnce) {
-		if err := e.forget(some); err != nil {
+	for some := range slices.Chunk(tx.Delete, deletedAtOnce) {
+		if err := e.commit(store.Tx{Delete: some}, &state.Change{}); err != nil {
 			return err
 		}
 	}
-	tx := store.Tx{Delete: []store.Key{{Kind: KindEnvironment, ID: name}}}
-	return e.commit(tx, func() { delete(e.environments, name) }, audit.New(audit.EnvironmentDelete, name, by))
+	tx = store.Tx{Delete: []store.Key{{Kind: KindEnvironment, ID: name}}}
+	return e.commit(tx, &state.Change{EnvironmentsRemoved: []string{name}}, audit.New(audit.EnvironmentDelete, name, by))
 }
 
-// forget deletes successes.
-func (e *Engine) forget(successes []place) error {
-	tx := store.Tx{}
-	for _, p := range successes {
-		tx.Delete = append(tx.Delete, store.Key{Kind: KindSuccess, ID: course.Success{Environment: p.environment, Node: p.node, Task: p.task}.Key()})
-	}
-	return e.commit(tx, func() {
-		for _, p := range successes {
-			delete(e.successes, p)
+// successes yields the successes in an environment.
+func (e *Engine) successes(ctx context.Context, environment string) iter.Seq2[course.Success, error] {
+	prefix := course.SuccessPrefix(environment)
+	return func(yield func(course.Success, error) bool) {
+		for o, err := range e.cfg.Store.List(ctx, KindSuccess, store.Options{After: prefix}) {
+			if err == nil && !strings.HasPrefix(o.ID, prefix) {
+				return
+			}
+			var s course.Success
+			if err == nil {
+				err = json.Unmarshal(o.Value, &s)
+			}
+			if !yield(s, err) || err != nil {
+				return
+			}
 		}
-	})
+	}
 }
 
 func underWay(d *course.Deployment) error {
@@ -319,7 +272,7 @@ func underWay(d *course.Deployment) error {
 }
 
 // PutGraph stores a graph of tasks, after it was checked as a whole.
-func (e *Engine) PutGraph(name string, files []course.File, by By) (*Kept, error) {
+func (e *Engine) PutGraph(ctx context.Context, name string, files []course.File, by By) (*Kept, error) {
 	if err := checkName("a task graph", name); err != nil {
 		return nil, err
 	}
@@ -335,12 +288,12 @@ func (e *Engine) PutGraph(name string, files []course.File, by By) (*Kept, error
 		return nil, err
 	}
 	x.Tasks, x.Expressions = len(whole.Tasks), whole.Expressions
-	err = e.patiently(func() error {
-		if old, err := e.Graph(name); err == nil {
+	err = e.patiently(ctx, func(context.Context) error {
+		if old := e.known().Graph(name); old != nil {
 			x.Generation = old.Generation + 1
 		}
 		tx := store.Tx{Put: []store.Put{put(KindGraph, name, x)}}
-		return e.commit(tx, func() { e.graphs[name] = x }, audit.New(audit.GraphPut, name, by))
+		return e.commit(tx, &state.Change{Graphs: []*course.Graph{x}}, audit.New(audit.GraphPut, name, by))
 	})
 	if err != nil {
 		return nil, err
@@ -349,22 +302,23 @@ func (e *Engine) PutGraph(name string, files []course.File, by By) (*Kept, error
 }
 
 // DeleteGraph removes a graph that no environment uses.
-func (e *Engine) DeleteGraph(name string, by By) error {
-	return e.patiently(func() error { return e.deleteGraph(name, by) })
+func (e *Engine) DeleteGraph(ctx context.Context, name string, by By) error {
+	return e.patiently(ctx, func(context.Context) error { return e.deleteGraph(name, by) })
 }
 
 // deleteGraph is DeleteGraph for who holds the baton.
 func (e *Engine) deleteGraph(name string, by By) error {
-	if _, err := e.Graph(name); err != nil {
+	known := e.known()
+	if err := hasGraph(known, name); err != nil {
 		return err
 	}
-	for _, x := range e.Environments() {
+	for x := range known.Environments() {
 		if slices.ContainsFunc(x.Graphs, func(g string) bool { _, n := course.GraphType(g); return n == name }) {
 			return fault.New(fault.WrongState, "the environment %s uses the task graph %s", x.Name, name)
 		}
 	}
 	tx := store.Tx{Delete: []store.Key{{Kind: KindGraph, ID: name}}}
-	return e.commit(tx, func() { delete(e.graphs, name) }, audit.New(audit.GraphDelete, name, by))
+	return e.commit(tx, &state.Change{GraphsRemoved: []string{name}}, audit.New(audit.GraphDelete, name, by))
 }
 
 // compile reads graphs and merges them, later ones over earlier ones.
@@ -393,7 +347,7 @@ func (e *Engine) newParts() *parts {
 	return &parts{seen: map[course.Digest]bool{}, digest: e.digest}
 }
 
-func (p *parts) add(part *state.Part) course.Digest {
+func (p *parts) add(part *deploystate.Part) course.Digest {
 	text := []byte(plan.Canonical(part.Data()))
 	d := p.digest(text)
 	if !p.seen[d] {

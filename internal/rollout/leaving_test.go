@@ -70,7 +70,7 @@ func TestWhoLeavesLeavesNothingHalfDone(t *testing.T) {
 	}
 	first := r.plan(Wish{Environment: "prod"}).ID
 	r.leaving(begin(first))
-	if d, err := r.engine.Deployment(first); err != nil || d.Status != course.Planned {
+	if d, err := r.engine.Deployment(r.Context(), first); err != nil || d.Status != course.Planned {
 		t.Fatalf("nobody began it, and it is %v, %v", d, err)
 	}
 	r.leavingLate(begin(first))
@@ -93,7 +93,7 @@ func TestWhoLeavesLeavesNothingHalfDone(t *testing.T) {
 		return err
 	}
 	r.leaving(stop)
-	if d, err := r.engine.Deployment(second); err != nil || d.Status != course.Running {
+	if d, err := r.engine.Deployment(r.Context(), second); err != nil || d.Status != course.Running {
 		t.Fatalf("nobody stopped it, and it is %v, %v", d, err)
 	}
 	r.leavingLate(stop)
@@ -109,7 +109,7 @@ func TestWhoLeavesLeavesNothingHalfDone(t *testing.T) {
 		return err
 	}
 	r.leaving(resume)
-	if d, err := r.engine.Deployment(second); err != nil || d.Status != course.Halted || d.Attempt != 1 {
+	if d, err := r.engine.Deployment(r.Context(), second); err != nil || d.Status != course.Halted || d.Attempt != 1 {
 		t.Fatalf("nobody resumed it, and it is %v, %v", d, err)
 	}
 	r.leavingLate(resume)
@@ -180,6 +180,6 @@ func TestAFilterOfNodesIsBounded(t *testing.T) {
 	r.environment("e", "hosts: {\"1\": node1}\nnodes: {\"1\": {uid: \"1\", roles: [n]}}", "g")
 	_, _, err := r.engine.Plan(t.Context(), Wish{Environment: "e"}, by)
 	r.refused(err, fault.Invalid, "node_filter of the graph, on node 1: Collection length exceeds 10000 elements")
-	_, err = r.engine.PutGraph("h", []course.File{{Path: "h.yaml", Text: "node_filter: '$.uid in ['\ntasks: []"}}, by)
+	_, err = r.engine.PutGraph(r.Context(), "h", []course.File{{Path: "h.yaml", Text: "node_filter: '$.uid in ['\ntasks: []"}}, by)
 	r.refused(err, fault.Invalid, "node_filter of the graph: h.yaml:1:")
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/deploy/report"
 	"github.com/drover-project/drover/internal/deploy/secret"
-	"github.com/drover-project/drover/internal/deploy/state"
+	deploystate "github.com/drover-project/drover/internal/deploy/state"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/yaql"
 	"github.com/drover-project/drover/yaql/yaqljson"
@@ -74,7 +75,7 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 		return nil, nil, err
 	}
 	d.Chunks = len(pieces)
-	if err := e.patiently(func() error { return e.storePlan(d, pieces) }); err != nil {
+	if err := e.patiently(ctx, func(context.Context) error { return e.storePlan(d, pieces) }); err != nil {
 		return nil, nil, err
 	}
 	warnings := make([]string, len(p.Warnings))
@@ -87,20 +88,15 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 // storePlan makes a plan durable, with the next number. What it was computed from may have changed meanwhile: then it is
 // refused when it is to be carried out. The caller holds the baton.
 func (e *Engine) storePlan(d *course.Deployment, pieces [][]byte) error {
-	e.mu.Lock()
-	d.ID = e.latest + 1
-	e.mu.Unlock()
+	d.ID = e.known().Newest() + 1
 	tx := store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}
 	for i, text := range pieces {
 		tx.Put = append(tx.Put, store.Put{Key: store.Key{Kind: KindPlan, ID: chunkKey(d.ID, i)}, Value: text})
 	}
-	return e.commit(tx, func() {
-		e.latest = d.ID
-		e.deployments[d.ID] = d
-	})
+	return e.commit(tx, &state.Change{Deployments: []*course.Deployment{d}})
 }
 
-// ground is what a plan is computed from, all of one moment.
+// ground is what a plan is computed from.
 type ground struct {
 	env    *course.Environment
 	names  []string // of the graphs
@@ -111,11 +107,14 @@ type ground struct {
 	latest *course.Deployment
 }
 
-// groundOf returns what there is for a plan to be computed from.
-func (e *Engine) groundOf(w Wish) (*ground, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	env, err := e.environment(w.Environment)
+// place is a task on a node of an environment.
+type place struct{ node, task string }
+
+// groundOf reads what there is for a plan to be computed from. What changes meanwhile is newer than the basis, with which the plan is
+// refused when it is to be carried out.
+func (e *Engine) groundOf(ctx context.Context, w Wish) (*ground, error) {
+	now := e.known()
+	env, err := e.environment(ctx, w.Environment)
 	if err != nil {
 		return nil, err
 	}
@@ -126,31 +125,46 @@ func (e *Engine) groundOf(w Wish) (*ground, error) {
 	if len(g.names) == 0 {
 		return nil, noGraph(env, w.Type)
 	}
+	g.basis = now.BasisOf(env, nil, e.functions)
 	for _, name := range g.names {
-		x, err := e.graph(name)
+		x, err := e.Graph(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		g.graphs = append(g.graphs, x)
+		g.basis.Graphs = append(g.basis.Graphs, x.Generation)
 	}
-	g.basis = e.basis(env, g.names)
-	for p, id := range e.successes {
-		d := e.deployments[id]
-		if p.environment != env.Name || d == nil {
+	return g, g.readSuccesses(ctx, e, now)
+}
+
+// readSuccesses finds the deployments in which tasks last succeeded.
+func (g *ground) readSuccesses(ctx context.Context, e *Engine, now *course.Table) error {
+	in := map[int64]*course.Deployment{}
+	for s, err := range e.successes(ctx, g.env.Name) {
+		if err != nil {
+			return err
+		}
+		d, read := in[s.Deployment]
+		if known := now.Deployment(s.Deployment); !read && known != nil {
+			if d, err = e.whole(ctx, known); err != nil {
+				return err
+			}
+		}
+		if in[s.Deployment] = d; d == nil {
 			continue
 		}
-		g.last[p] = d
+		g.last[place{s.Node, s.Task}] = d
 		if g.latest == nil || d.ID > g.latest.ID {
 			g.latest = d
 		}
 	}
-	return g, nil
+	return nil
 }
 
 // compute makes the plan of a deployment, with what hides its secrets, and notes in the deployment what the plan was computed
 // from. Nothing waits for it.
 func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish) (*plan.Plan, []int32, *secret.Veil, error) {
-	from, err := e.groundOf(w)
+	from, err := e.groundOf(ctx, w)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -179,7 +193,7 @@ func (e *Engine) planFrom(r *reader, from *ground, d *course.Deployment, w Wish,
 	if err := knownTasks(whole, w.Only); err != nil {
 		return nil, nil, err
 	}
-	in := plan.Input{Tasks: whole.Tasks, Space: r.space, Common: r.part(env.Common), Parts: map[string]*state.Part{},
+	in := plan.Input{Tasks: whole.Tasks, Space: r.space, Common: r.part(env.Common), Parts: map[string]*deploystate.Part{},
 		Settings: settings, Events: w.Events, Refreshed: w.Refreshed}
 	if len(w.Only) > 0 {
 		in.Only = w.Only
@@ -264,30 +278,14 @@ func (e *Engine) filtered(ctx context.Context, g *graph.Graph, in plan.Input) ([
 	return out, nil
 }
 
-// basis is what a plan of an environment rests on now. The caller holds mu.
-func (e *Engine) basis(env *course.Environment, graphs []string) course.Basis {
-	b := course.Basis{Environment: env.Generation, Functions: e.functions}
-	for _, name := range graphs {
-		if g := e.graphs[name]; g != nil {
-			b.Graphs = append(b.Graphs, g.Generation)
-		}
-	}
-	for id, d := range e.deployments {
-		if d.Environment == env.Name && d.Mode == course.Earnest && d.Status != course.Planned && id > b.Latest {
-			b.Latest, b.LatestEnded = id, d.Ended
-		}
-	}
-	return b
-}
-
 // old tells the plan of the state of each task's last success on each node.
 func (g *ground) old(r *reader, in *plan.Input) {
 	if g.latest == nil {
 		return
 	}
 	in.OldCommon = r.part(g.latest.Common)
-	in.Old = func(task, uid string) (common, node *state.Part, ok bool) {
-		d := g.last[place{g.env.Name, uid, task}]
+	in.Old = func(task, uid string) (common, node *deploystate.Part, ok bool) {
+		d := g.last[place{uid, task}]
 		if d == nil {
 			return nil, nil, false
 		}
@@ -305,16 +303,16 @@ func (g *ground) old(r *reader, in *plan.Input) {
 type reader struct {
 	e      *Engine
 	ctx    context.Context
-	space  *state.Space
-	known  map[course.Digest]*state.Part
+	space  *deploystate.Space
+	known  map[course.Digest]*deploystate.Part
 	failed error // the first error
 }
 
 func (e *Engine) reader(ctx context.Context) *reader {
-	return &reader{e: e, ctx: ctx, space: state.NewSpace(), known: map[course.Digest]*state.Part{}}
+	return &reader{e: e, ctx: ctx, space: deploystate.NewSpace(), known: map[course.Digest]*deploystate.Part{}}
 }
 
-func (r *reader) part(d course.Digest) *state.Part {
+func (r *reader) part(d course.Digest) *deploystate.Part {
 	if p := r.known[d]; p != nil {
 		return p
 	}

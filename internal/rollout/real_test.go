@@ -47,7 +47,7 @@ func TestTheRealGraphRunsToItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRig(t, 1)
-	if _, err := r.engine.PutGraph("deployment", files, by); err != nil {
+	if _, err := r.engine.PutGraph(r.Context(), "deployment", files, by); err != nil {
 		t.Fatal(err)
 	}
 	r.environment("fuel", first, "deployment")

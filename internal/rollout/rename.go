@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"slices"
 
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/store"
@@ -21,13 +20,16 @@ const mostRenamed = 50
 // rename gives the parts that an earlier version named other names, once. The old ones go in the transaction that has everything
 // refer to the new ones; what nothing refers to goes, too.
 func (e *Engine) rename(ctx context.Context) error {
+	before, err := e.namedBefore(ctx)
+	if err != nil || !before {
+		return err
+	}
+	old, err := e.referring(ctx)
+	if err != nil {
+		return err
+	}
 	uses := map[course.Digest]bool{}
-	for _, x := range e.environments {
-		eachDigest(&x.Common, x.Nodes, func(d *course.Digest) { uses[*d] = true })
-	}
-	for _, d := range e.deployments {
-		eachDigest(&d.Common, d.Nodes, func(d *course.Digest) { uses[*d] = true })
-	}
+	old.eachDigest(func(d *course.Digest) { uses[*d] = true })
 	next := map[course.Digest]course.Digest{}
 	last := store.Tx{Epoch: e.cfg.Epoch}
 	for after := ""; after < keyed; {
@@ -55,35 +57,66 @@ func (e *Engine) rename(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(last.Delete) == 0 {
-		return nil
-	}
-	e.refer(next, &last)
-	_, err := store.Commit(ctx, e.cfg.Store, last)
+	old.refer(next, &last)
+	_, err = store.Commit(ctx, e.cfg.Store, last)
 	e.cfg.Log.Info("states of environments have names that tell nothing of what they hold", "parts", len(next), "error", err)
 	return err
 }
 
+// namedBefore tells whether there are parts that an earlier version named.
+func (e *Engine) namedBefore(ctx context.Context) (bool, error) {
+	for o, err := range e.cfg.Store.List(ctx, KindPart, store.Options{Limit: 1}) {
+		return err == nil && o.ID < keyed, err
+	}
+	return false, nil
+}
+
+// referring are what refers to parts of states.
+type referring struct {
+	environments []*course.Environment
+	deployments  []*course.Deployment
+}
+
+// referring reads all that refers to parts of states.
+func (e *Engine) referring(ctx context.Context) (*referring, error) {
+	r := &referring{}
+	for x, err := range all[course.Environment](ctx, e, KindEnvironment) {
+		if err != nil {
+			return nil, err
+		}
+		r.environments = append(r.environments, x)
+	}
+	for d, err := range all[course.Deployment](ctx, e, KindDeployment) {
+		if err != nil {
+			return nil, err
+		}
+		r.deployments = append(r.deployments, d)
+	}
+	return r, nil
+}
+
 // refer has environments and deployments refer to parts by their new names, and written so.
-func (e *Engine) refer(next map[course.Digest]course.Digest, tx *store.Tx) {
-	change := func(d *course.Digest) {
+func (r *referring) refer(next map[course.Digest]course.Digest, tx *store.Tx) {
+	r.eachDigest(func(d *course.Digest) {
 		if to, known := next[*d]; known {
 			*d = to
 		}
+	})
+	for _, x := range r.environments {
+		tx.Put = append(tx.Put, put(KindEnvironment, x.Name, x))
 	}
-	for name, old := range e.environments {
-		x := *old
-		x.Nodes = slices.Clone(x.Nodes)
-		eachDigest(&x.Common, x.Nodes, change)
-		e.environments[name] = &x
-		tx.Put = append(tx.Put, put(KindEnvironment, name, &x))
+	for _, d := range r.deployments {
+		tx.Put = append(tx.Put, put(KindDeployment, d.Key(), d))
 	}
-	for id, old := range e.deployments {
-		d := *old
-		d.Nodes = slices.Clone(d.Nodes)
-		eachDigest(&d.Common, d.Nodes, change)
-		e.deployments[id] = &d
-		tx.Put = append(tx.Put, put(KindDeployment, d.Key(), &d))
+}
+
+// eachDigest calls f with all references.
+func (r *referring) eachDigest(f func(*course.Digest)) {
+	for _, x := range r.environments {
+		eachDigest(&x.Common, x.Nodes, f)
+	}
+	for _, d := range r.deployments {
+		eachDigest(&d.Common, d.Nodes, f)
 	}
 }
 

@@ -136,14 +136,14 @@ func (r *rig) open(nodes int) {
 
 func (r *rig) graph(name, text string) {
 	r.Helper()
-	if _, err := r.engine.PutGraph(name, []course.File{{Path: name + ".yaml", Text: text}}, by); err != nil {
+	if _, err := r.engine.PutGraph(r.Context(), name, []course.File{{Path: name + ".yaml", Text: text}}, by); err != nil {
 		r.Fatal(err)
 	}
 }
 
 func (r *rig) environment(name, text string, graphs ...string) {
 	r.Helper()
-	if _, err := r.engine.PutEnvironment(name, course.File{Path: name + ".yaml", Text: text}, graphs, by); err != nil {
+	if _, err := r.engine.PutEnvironment(r.Context(), name, course.File{Path: name + ".yaml", Text: text}, graphs, by); err != nil {
 		r.Fatal(err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/store"
 )
 
 const webGraph = `
@@ -309,19 +308,16 @@ func TestStoredPlansAgreeWithNewOnes(t *testing.T) {
 func TestNobodyIsToldOfWhatIsNotShown(t *testing.T) {
 	r := newRig(t, 1)
 	changed := r.engine.cfg.Picture.Changed()
-	err := r.engine.commit(store.Tx{Put: []store.Put{put(KindGraph, "g", &course.Graph{Name: "g"})}}, func() {
-		select {
-		case <-changed:
-			t.Error("the picture changed before the graph was shown")
-		default:
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
+	put := make(chan error, 1)
+	go func() {
+		_, err := r.engine.PutGraph(r.Context(), "g", []course.File{{Path: "g.yaml", Text: webGraph}}, by)
+		put <- err
+	}()
+	<-changed
+	if _, err := r.engine.Graph(t.Context(), "g"); err != nil {
+		t.Errorf("the picture changed before the graph was shown: %v", err)
 	}
-	select {
-	case <-changed:
-	default:
-		t.Error("the picture did not change")
+	if err := <-put; err != nil {
+		t.Fatal(err)
 	}
 }

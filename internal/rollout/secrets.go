@@ -29,12 +29,3 @@ func (r *run) hidden() *secret.Values {
 	r.once.Do(func() { r.values = secret.NewValues(r.course.Hidden) })
 	return r.values
 }
-
-// shown are copies of what is told, without values.
-func shown[T interface{ Shown() T }](all []T) []T {
-	out := make([]T, len(all))
-	for i, x := range all {
-		out[i] = x.Shown()
-	}
-	return out
-}

@@ -12,30 +12,33 @@ import (
 
 // Tasks returns the tasks of a deployment as they are now, in the order of its plan.
 func (e *Engine) Tasks(ctx context.Context, id int64) ([]course.Task, error) {
-	_, tasks, err := e.tasks(ctx, id)
-	return tasks, err
+	now := e.cfg.Picture.Load()
+	d, err := deploymentOf(now.Deployments, id)
+	if err != nil {
+		return nil, err
+	}
+	return e.tasks(ctx, now, d)
 }
 
-// tasks returns the course of a deployment and its tasks.
-func (e *Engine) tasks(ctx context.Context, id int64) (*course.Course, []course.Task, error) {
-	d, err := e.Deployment(id)
-	if err != nil {
-		return nil, nil, err
-	}
-	r := e.runOf(id)
-	if r == nil {
-		if r, err = e.load(ctx, d); err != nil {
-			return nil, nil, err
+// tasks returns the tasks of a deployment, with what jobs tell of them.
+func (e *Engine) tasks(ctx context.Context, now *state.State, d *course.Deployment) ([]course.Task, error) {
+	tasks, err := e.Plans.Tasks(ctx, now.Deployments, d)
+	for i := range tasks {
+		if t := &tasks[i]; t.State == course.Given {
+			withJob(t, now)
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return r.course, e.tasksOf(r), nil
+	return tasks, err
 }
 
 // Explain tells all about a task of a deployment on a node; NotFound if its plan has no such task there.
 func (e *Engine) Explain(ctx context.Context, id int64, task, node string) (*course.Explanation, error) {
-	c, tasks, err := e.tasks(ctx, id)
+	now := e.cfg.Picture.Load()
+	d, err := deploymentOf(now.Deployments, id)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := e.tasks(ctx, now, d)
 	if err != nil {
 		return nil, err
 	}
@@ -43,36 +46,16 @@ func (e *Engine) Explain(ctx context.Context, id int64, task, node string) (*cou
 	if i < 0 {
 		return nil, fault.New(fault.NotFound, "the plan of deployment %d has no task %q on node %q", id, task, node)
 	}
+	c, err := e.Plans.Course(ctx, d)
+	if err != nil {
+		return nil, err
+	}
 	return c.Explain(tasks[i])
 }
 
-// tasksOf describes the tasks of a run. The caller holds mu.
-func (e *Engine) tasksOf(r *run) []course.Task {
-	now := e.cfg.Picture.Load()
-	out := make([]course.Task, len(r.course.Steps))
-	for i := range r.course.Steps {
-		s := &r.course.Steps[i]
-		t := course.Task{Deployment: r.d.ID, Environment: r.d.Environment, Step: int32(i), Task: s.Task, Node: s.Node, Type: s.Type, State: course.Waiting, Why: s.Why}
-		if !s.Run {
-			t.State = course.Skipped
-		}
-		if x := r.records[t.Step]; x != nil && (x.Counts(r.d) || !r.d.Status.Active()) {
-			t.State, t.Error, t.Job, t.Begun, t.Ended = x.State, x.Error, x.Job, x.Begun, x.Ended
-		} else if id := r.jobs[t.Step]; id != 0 {
-			withJob(&t, now, id)
-		}
-		out[i] = t
-	}
-	if !r.d.Status.Active() && r.d.Status != course.Planned {
-		r.course.MarkBlocked(out)
-	}
-	return out
-}
-
 // withJob tells about the job of a task that has not ended.
-func withJob(t *course.Task, now *state.State, id job.ID) {
-	t.State, t.Job = course.Given, int64(id)
-	j := now.Jobs.Get(id)
+func withJob(t *course.Task, now *state.State) {
+	j := now.Jobs.Get(job.ID(t.Job))
 	if j == nil {
 		return
 	}
@@ -85,40 +68,42 @@ func withJob(t *course.Task, now *state.State, id job.ID) {
 		}
 	}
 	t.Running = j.Status() == job.Running
-	if j.Status() == job.Canceled {
-		t.State = course.Stopped
-	}
 }
 
 // Progress returns how far a deployment is.
 func (e *Engine) Progress(ctx context.Context, id int64) (*course.Progress, error) {
-	tasks, err := e.Tasks(ctx, id)
+	now := e.cfg.Picture.Load()
+	known, err := deploymentOf(now.Deployments, id)
 	if err != nil {
 		return nil, err
 	}
-	d, err := e.Deployment(id)
+	tasks, err := e.tasks(ctx, now, known)
+	if err != nil {
+		return nil, err
+	}
+	d, err := e.whole(ctx, known)
 	if err != nil {
 		return nil, err
 	}
 	var left *course.Course
-	if r := e.runOf(id); r != nil {
-		left = r.course
+	if d.Status.Active() {
+		if left, err = e.Plans.Course(ctx, d); err != nil {
+			return nil, err
+		}
 	}
 	p := course.ProgressOf(d.Shown(), left, tasks)
-	p.Moved = e.moved(d)
+	p.Moved = e.moved(now.Deployments, d)
 	return p, nil
 }
 
 // moved says what changed of what a deployment was planned from, as long as that could matter: it may be begun, or go on. It
 // goes on as it was planned.
-func (e *Engine) moved(d *course.Deployment) string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	env, err := e.environment(d.Environment)
-	if err != nil || d.Status != course.Planned && d.Status != course.Halted && d.Status != course.Broken {
+func (e *Engine) moved(t *course.Table, d *course.Deployment) string {
+	env := t.Environment(d.Environment)
+	if env == nil || d.Status != course.Planned && d.Status != course.Halted && d.Status != course.Broken {
 		return ""
 	}
-	now := e.basis(env, d.Graphs)
+	now := t.BasisOf(env, d.Graphs, e.functions)
 	if d.Status != course.Planned && now.Latest == d.ID {
 		now.Latest, now.LatestEnded = d.Basis.Latest, d.Basis.LatestEnded
 	}

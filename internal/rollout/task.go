@@ -9,12 +9,13 @@ import (
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
 
 // Executors are those of the opcodes of deployments.
 func (e *Engine) Executors() exec.Catalogue {
-	return exec.Catalogue{"OP_DEPLOY_TASK": {
+	return exec.Catalogue{course.TaskOpcode: {
 		Locks: exec.OnNode("node"), Asks: true, Prepare: e.prepare, Resumable: true,
 		Why: "what was recorded is not done again, and the node knows commands that it has begun",
 	}}
@@ -77,10 +78,7 @@ func recorded(env *exec.Env, x *course.Record) (any, error) {
 
 // carry has a task carried out on its node, and keeps how it ended before the job ends.
 func (e *Engine) carry(ctx context.Context, env *exec.Env, node exec.Node, r *run, d *course.Deployment, step int32) (any, error) {
-	e.mu.Lock()
-	before := r.records[step]
-	e.mu.Unlock()
-	if before != nil && before.Counts(d) {
+	if before := e.known().Task(d.ID, step).Record; before != nil && before.Counts(d) {
 		return recorded(env, before)
 	}
 	s := &r.course.Steps[step]
@@ -107,7 +105,7 @@ func (e *Engine) carry(ctx context.Context, env *exec.Env, node exec.Node, r *ru
 		x.State, x.Error = course.Failed, err.Error()
 	}
 	x.Ended = e.cfg.Now().UnixNano()
-	if err := e.remember(env.Term, r, d, x); err != nil {
+	if err := e.remember(env.Term, d, x); err != nil {
 		return nil, err
 	}
 	if x.State == course.Failed {
@@ -133,26 +131,20 @@ func (e *Engine) record(r *run, d *course.Deployment, step int32, id job.ID) *co
 // remember makes the end of a task durable. With a success in earnest the state of the deployment becomes the old state
 // of the task on the node. Where the store cannot say what became of that, it is looked up until the term of the controller is
 // over (nil is never). A task whose success is stored is not run again.
-func (e *Engine) remember(term context.Context, r *run, d *course.Deployment, x *course.Record) error {
+func (e *Engine) remember(term context.Context, d *course.Deployment, x *course.Record) error {
 	var over <-chan struct{}
 	if term != nil {
 		over = term.Done()
 	}
-	return e.keepRecord(over, r, d, x)
+	return e.keepRecord(over, d, x)
 }
 
 // keepRecord writes how a task ended, and shows it; until over is closed it is found out whether it was.
-func (e *Engine) keepRecord(over <-chan struct{}, r *run, d *course.Deployment, x *course.Record) error {
+func (e *Engine) keepRecord(over <-chan struct{}, d *course.Deployment, x *course.Record) error {
 	tx := store.Tx{Put: []store.Put{put(KindRecord, x.Key(), x)}}
-	success := x.State == course.Ready && d.Mode == course.Earnest
-	if success {
+	if x.State == course.Ready && d.Mode == course.Earnest {
 		s := course.Success{Environment: d.Environment, Task: x.Task, Node: x.Node, Deployment: d.ID}
 		tx.Put = append(tx.Put, put(KindSuccess, s.Key(), s))
 	}
-	return e.commitUntil(over, tx, func() {
-		r.records[x.Step] = x
-		if success {
-			e.successes[place{d.Environment, x.Node, x.Task}] = d.ID
-		}
-	})
+	return e.commitUntil(over, tx, &state.Change{Records: []*course.Record{x}})
 }

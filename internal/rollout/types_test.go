@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
 )
@@ -44,9 +45,9 @@ func TestGraphsOfTypes(t *testing.T) {
 	}
 	_, _, err := r.engine.Plan(t.Context(), Wish{Environment: "e", Type: "deletion"}, by)
 	r.refused(err, fault.Invalid, "the environment e has no task graph of the type deletion")
-	r.refused(r.engine.DeleteGraph("disks", by), fault.WrongState, "the environment e uses the task graph disks")
+	r.refused(r.engine.DeleteGraph(r.Context(), "disks", by), fault.WrongState, "the environment e uses the task graph disks")
 	for _, graphs := range [][]string{{"provision=missing"}, {"=web"}, {"a b=web"}} {
-		if _, err := r.engine.PutEnvironment("f", course.File{Path: "f.yaml", Text: "nodes: {}"}, graphs, by); err == nil {
+		if _, err := r.engine.PutEnvironment(r.Context(), "f", course.File{Path: "f.yaml", Text: "nodes: {}"}, graphs, by); err == nil {
 			t.Errorf("an environment with the graphs %v was taken", graphs)
 		}
 	}
@@ -58,7 +59,7 @@ func TestAHostThatIsNotThere(t *testing.T) {
 	r := newRig(t, 1)
 	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*'}\n- {id: b, type: shell, version: 2.1.0, role: '*', requires: [a]}")
 	const env = "nodes: {\"1\": {uid: \"1\", roles: [n]}, \"2\": {uid: \"2\", roles: [n]}}\nhosts: {\"1\": node1, \"2\": node9}"
-	kept, err := r.engine.PutEnvironment("e", course.File{Path: "e.yaml", Text: env}, []string{"g"}, by)
+	kept, err := r.engine.PutEnvironment(r.Context(), "e", course.File{Path: "e.yaml", Text: env}, []string{"g"}, by)
 	if want := "hosts names node9 for node 2, which is no node of the cluster; tasks cannot run on it"; err != nil || !slices.Equal(kept.Warnings, []string{want}) {
 		t.Errorf("warned of is %v (%v)", kept, err)
 	}
@@ -66,9 +67,14 @@ func TestAHostThatIsNotThere(t *testing.T) {
 	r.refused(err, fault.Invalid, "task a is to run on node 2, for which hosts names node9, which is no node of the cluster")
 	r.environment("e", strings.Replace(env, "node9", "node1", 1), "g")
 	id := r.plan(Wish{Environment: "e"}).ID
-	r.engine.mu.Lock()
-	r.engine.deployments[id].Nodes[1].Host = "node9"
-	r.engine.mu.Unlock()
+	d, err := r.engine.Deployment(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Nodes[1].Host = "node9"
+	if _, err := store.Commit(t.Context(), r.store, store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := r.engine.Begin(t.Context(), id, by); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +131,7 @@ func TestAnEnvironmentIsRemovedInPortions(t *testing.T) {
 		s := course.Success{Environment: "prod", Node: "1", Task: fmt.Sprint("more", i), Deployment: 1}
 		tx.Put = append(tx.Put, put(KindSuccess, s.Key(), s))
 	}
-	if err := r.engine.commit(tx, func() {}); err != nil {
+	if err := r.engine.commit(tx, &state.Change{}); err != nil {
 		t.Fatal(err)
 	}
 	r.another()
@@ -141,17 +147,17 @@ func TestAnEnvironmentIsRemovedInPortions(t *testing.T) {
 		return n > 0
 	}
 	struck := r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: ofSuccesses, Skip: 1, Err: fault.New(fault.TooLarge, "no more of these")})
-	r.refused(r.engine.DeleteEnvironment("prod", by), fault.TooLarge, "")
+	r.refused(r.engine.DeleteEnvironment(t.Context(), "prod", by), fault.TooLarge, "")
 	select {
 	case <-struck:
 	default:
 		t.Fatal("successes were not deleted in portions")
 	}
-	if _, err := r.engine.Environment("prod"); err != nil {
+	if _, err := r.engine.environment(t.Context(), "prod"); err != nil {
 		t.Errorf("the environment whose removal failed: %v", err)
 	}
 	r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: ofSuccesses, Skip: 100})
-	if err := r.engine.DeleteEnvironment("prod", by); err != nil {
+	if err := r.engine.DeleteEnvironment(t.Context(), "prod", by); err != nil {
 		t.Fatal(err)
 	}
 	if largest == 0 || largest > deletedAtOnce {

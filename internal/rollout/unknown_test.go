@@ -27,11 +27,11 @@ func TestLostAnswersOfChangesAreLookedUp(t *testing.T) {
 				<-struck
 			}
 			losing("putting a graph", func() error {
-				_, err := r.engine.PutGraph("web", []course.File{{Path: "web.yaml", Text: webGraph}}, by)
+				_, err := r.engine.PutGraph(r.Context(), "web", []course.File{{Path: "web.yaml", Text: webGraph}}, by)
 				return err
 			})
 			losing("putting an environment", func() error {
-				_, err := r.engine.PutEnvironment("prod", course.File{Path: "prod.yaml", Text: webEnvironment}, []string{"web"}, by)
+				_, err := r.engine.PutEnvironment(r.Context(), "prod", course.File{Path: "prod.yaml", Text: webEnvironment}, []string{"web"}, by)
 				return err
 			})
 			var id int64
@@ -74,7 +74,7 @@ func TestLostAnswersOfChangesAreLookedUp(t *testing.T) {
 			if again := r.shown(); again != shown {
 				t.Errorf("this controller showed\n%s\nand the next one shows\n%s", shown, again)
 			}
-			losing("deleting", func() error { return r.engine.DeleteEnvironment("prod", by) })
+			losing("deleting", func() error { return r.engine.DeleteEnvironment(t.Context(), "prod", by) })
 			shown = r.shown()
 			r.another()
 			if again := r.shown(); again != shown {
@@ -100,17 +100,18 @@ func ofKinds(tx store.Tx) bool {
 	return false
 }
 
-// shown is what the engine has of environments, graphs and deployments, as a text.
+// shown is what the picture has of environments, graphs and deployments, as a text.
 func (r *rig) shown() string {
 	r.Helper()
 	text := ""
-	for _, d := range r.engine.Deployments() {
+	now := r.engine.known()
+	for d := range now.Deployments() {
 		text += string(put(KindDeployment, d.Key(), d).Value) + "\n"
 	}
-	for _, g := range r.engine.Graphs() {
+	for g := range now.Graphs() {
 		text += string(put(KindGraph, g.Name, g).Value) + "\n"
 	}
-	for _, x := range r.engine.Environments() {
+	for x := range now.Environments() {
 		text += string(put(KindEnvironment, x.Name, x).Value) + "\n"
 	}
 	return text
@@ -124,7 +125,7 @@ func TestClientsWaitForAStoreWithABound(t *testing.T) {
 		silent := make(chan struct{})
 		var order []string
 		asks := func(what string) error {
-			return e.patiently(func() error {
+			return e.patiently(t.Context(), func(context.Context) error {
 				<-silent
 				order = append(order, what)
 				return nil

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"iter"
 	"slices"
 
 	"github.com/drover-project/drover/internal/audit"
@@ -10,28 +9,11 @@ import (
 	"github.com/drover-project/drover/internal/deploy/expression"
 	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/deploy/secret"
-	"github.com/drover-project/drover/internal/deploy/state"
+	deploystate "github.com/drover-project/drover/internal/deploy/state"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 )
-
-// AllTasks yields the tasks of all deployments, the oldest first.
-func (e *Engine) AllTasks(ctx context.Context) iter.Seq2[*course.Task, error] {
-	return func(yield func(*course.Task, error) bool) {
-		for _, d := range e.Deployments() {
-			tasks, err := e.Tasks(ctx, d.ID)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for i := range tasks {
-				if !yield(&tasks[i], nil) {
-					return
-				}
-			}
-		}
-	}
-}
 
 // At names a state: that of a deployment, or the one to be reached of an environment if Deployment is 0.
 type At struct {
@@ -40,16 +22,18 @@ type At struct {
 }
 
 // Latest returns the latest deployment in earnest of an environment; NotFound if there was none.
-func (e *Engine) Latest(name string) (*course.Deployment, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	env, err := e.environment(name)
-	if err != nil {
+func (e *Engine) Latest(ctx context.Context, name string) (*course.Deployment, error) {
+	now := e.known()
+	if _, err := environmentOf(now, name); err != nil {
 		return nil, err
 	}
-	d := e.deployments[e.basis(env, nil).Latest]
-	if d == nil {
+	known := now.LatestIn(name)
+	if known == nil {
 		return nil, fault.New(fault.NotFound, "the environment %s was never deployed", name)
+	}
+	d, err := e.whole(ctx, known)
+	if err != nil {
+		return nil, err
 	}
 	return d.Shown(), nil
 }
@@ -62,15 +46,15 @@ type stored struct {
 	secrets     []string
 }
 
-func (e *Engine) at(a At) (*stored, error) {
+func (e *Engine) at(ctx context.Context, a At) (*stored, error) {
 	if a.Deployment == 0 {
-		x, err := e.Environment(a.Environment)
+		x, err := e.environment(ctx, a.Environment)
 		if err != nil {
 			return nil, err
 		}
 		return &stored{x.Name, x.Common, x.Nodes, x.Secrets}, nil
 	}
-	d, err := e.Deployment(a.Deployment)
+	d, err := e.Deployment(ctx, a.Deployment)
 	if err != nil {
 		return nil, err
 	}
@@ -103,11 +87,11 @@ type Difference struct {
 
 // Diff compares two states, and returns the first differences of each part, without secrets.
 func (e *Engine) Diff(ctx context.Context, before, after At) ([]Difference, error) {
-	old, err := e.at(before)
+	old, err := e.at(ctx, before)
 	if err != nil {
 		return nil, err
 	}
-	now, err := e.at(after)
+	now, err := e.at(ctx, after)
 	if err != nil {
 		return nil, err
 	}
@@ -190,12 +174,12 @@ func (e *Engine) Eval(ctx context.Context, q Question) (*Answer, error) {
 		return nil, err
 	}
 	defer e.computing.end()
-	now, err := e.at(q.New)
+	now, err := e.at(ctx, q.New)
 	if err != nil {
 		return nil, err
 	}
 	if q.Old == nil {
-		if latest, err := e.Latest(now.environment); err == nil {
+		if latest, err := e.Latest(ctx, now.environment); err == nil {
 			q.Old = &At{Deployment: latest.ID}
 		}
 	}
@@ -207,7 +191,7 @@ func (e *Engine) Eval(ctx context.Context, q Question) (*Answer, error) {
 	in := expression.Surroundings{New: r.space.View(common, node), Node: r.space.View(nil, node), Common: r.space.View(common, nil), Old: r.space.View(nil, nil)}
 	secrets := now.secrets
 	if q.Old != nil {
-		before, err := e.at(*q.Old)
+		before, err := e.at(ctx, *q.Old)
 		if err != nil {
 			return nil, err
 		}
@@ -243,7 +227,7 @@ func (e *Engine) Eval(ctx context.Context, q Question) (*Answer, error) {
 }
 
 // of returns the parts of a state that a node sees.
-func (r *reader) of(s *stored, uid string) (common, node *state.Part, err error) {
+func (r *reader) of(s *stored, uid string) (common, node *deploystate.Part, err error) {
 	if uid == "" {
 		return r.part(s.common), r.space.NewPart(nil), nil
 	}
@@ -267,7 +251,9 @@ func (e *Engine) Reveal(ctx context.Context, name string, by By) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = e.patiently(func() error { return e.commit(store.Tx{}, func() {}, audit.New(audit.EnvironmentReveal, name, by)) })
+	err = e.patiently(ctx, func(context.Context) error {
+		return e.commit(store.Tx{}, &state.Change{}, audit.New(audit.EnvironmentReveal, name, by))
+	})
 	if err != nil { // nobody sees secrets without its being told
 		return nil, err
 	}
@@ -276,12 +262,12 @@ func (e *Engine) Reveal(ctx context.Context, name string, by By) (any, error) {
 
 // state returns the state of an environment, of which something is hidden.
 func (e *Engine) state(ctx context.Context, name string, hidden func(*reader, *course.Environment, any) (*secret.Veil, error)) (any, error) {
-	x, err := e.Environment(name)
+	x, err := e.environment(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	r := e.reader(ctx)
-	parts, hosts := map[string]*state.Part{}, map[string]string{}
+	parts, hosts := map[string]*deploystate.Part{}, map[string]string{}
 	for _, n := range x.Nodes {
 		parts[n.UID] = r.part(n.Part)
 		if n.Host != "" {

@@ -25,6 +25,7 @@ var (
 	shown = map[store.Kind]string{
 		"job": "7", "filter": "x", "queue": "flags",
 		"cluster": "x", "group": "x", "node": "x", "instance": "x", "network": "x", "image": "x",
+		"environment": "x", "task-graph": "x", "deployment": "7",
 	}
 	passed = map[store.Kind]string{
 		"sealing-key":            "a note for the store over the store",
@@ -47,13 +48,10 @@ var (
 		"server-number":          "the same",
 		"store":                  "what the store says of itself; its format is looked at (TestAFormatThatCannotBeReadIsNoPicture)",
 		"event-cursor":           "how far the leader has told of events",
-		"environment":            "deployments are the leader's",
-		"task-graph":             "the same",
-		"state-part":             "the same",
-		"deployment":             "the same",
-		"deployment-plan":        "the same",
-		"deployment-task":        "the same",
+		"state-part":             "states are computed with by the leader",
 		"task-success":           "the same",
+		"deployment-plan":        "read from the store",
+		"deployment-task":        "read while its deployment is under way, and else from the store",
 	}
 )
 

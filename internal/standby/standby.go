@@ -24,6 +24,7 @@ import (
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/format"
@@ -37,13 +38,14 @@ type Follower struct {
 	store  store.Store
 	feed   Feed
 	stored *queue.Stored
+	plans  *rollout.Plans
 	shown  *picture.Picture
 	from   store.Revision
 }
 
 // Open reads the picture that a store holds. Run keeps it up to date.
 func Open(ctx context.Context, s store.Store, feed Feed) (*Follower, error) {
-	f := &Follower{store: s, feed: feed, stored: queue.NewStored(s), shown: picture.New()}
+	f := &Follower{store: s, feed: feed, stored: queue.NewStored(s), plans: rollout.NewPlans(s), shown: picture.New()}
 	revision, err := s.Revision(ctx)
 	if err != nil {
 		return nil, err
@@ -54,6 +56,9 @@ func Open(ctx context.Context, s store.Store, feed Feed) (*Follower, error) {
 		err = format.Own().CanRead(n)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := f.readDeployments(ctx); err != nil {
 		return nil, err
 	}
 	if err := f.readJobs(ctx); err != nil {
@@ -90,6 +95,9 @@ func (f *Follower) Picture() *picture.Picture { return f.shown }
 
 // Stored reads what the picture has not: jobs that ended long ago.
 func (f *Follower) Stored() *queue.Stored { return f.stored }
+
+// Plans reads the plans of deployments.
+func (f *Follower) Plans() *rollout.Plans { return f.plans }
 
 // chunk is how many jobs are shown together while all are read: of most of those that
 // have ended only little stays in memory.
@@ -140,6 +148,7 @@ func (f *Follower) change(ctx context.Context, p store.Progress) (*state.Change,
 	c := &state.Change{Revision: int64(p.Revision)}
 	jobs := map[string]*store.Change{} // by id: the head, nil where only other parts changed
 	var objects []cluster.Change
+	var records []store.Change
 	for _, last := range newest(p.Changes) {
 		var err error
 		switch {
@@ -158,6 +167,10 @@ func (f *Follower) change(ctx context.Context, p store.Progress) (*state.Change,
 			err = takeFlags(c, last.Value)
 		case last.Key == store.FormatKey:
 			err = readable(last.Value)
+		case last.Kind == rollout.KindRecord:
+			records = append(records, last)
+		case deployed[last.Kind] != nil:
+			err = deployed[last.Kind](c, last.ID, last.Value)
 		case inventory.Has(last.Kind):
 			objects, err = takeObject(objects, last)
 		}
@@ -167,6 +180,9 @@ func (f *Follower) change(ctx context.Context, p store.Progress) (*state.Change,
 	}
 	if len(objects) > 0 {
 		c.Inventory = f.shown.Load().Inventory.With(objects...)
+	}
+	if err := f.takeTasks(ctx, c, records); err != nil {
+		return nil, err
 	}
 	for id, head := range jobs {
 		if err := f.takeJob(ctx, c, id, head); err != nil {

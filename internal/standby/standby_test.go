@@ -28,7 +28,7 @@ import (
 var patience = testkit.Patience()
 
 // ofItems are the items that a standby knows.
-var ofItems = []string{"job", "filter", "instance", "node", "group", "network", "image"}
+var ofItems = []string{"job", "filter", "instance", "node", "group", "network", "image", "environment", "deployment", "task"}
 
 // stored are the fields of an item that a standby knows.
 func stored(t *testing.T, what string) (names []string) {
@@ -108,7 +108,7 @@ func (r rig) agree(f *standby.Follower, when string) {
 	if lead := r.leads.Picture.Load(); s.Flags.Drained != lead.Flags.Drained || (s.Flags.WatcherPause == nil) != (lead.Flags.WatcherPause == nil) {
 		r.Errorf("%s: the switches are %+v, the leader's %+v", when, s.Flags, lead.Flags)
 	}
-	follows := &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Store: r.leads.Store, Runtime: r.leads.Querier.Runtime}
+	follows := &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Plans: f.Plans(), Store: r.leads.Store, Runtime: r.leads.Querier.Runtime}
 	for _, what := range ofItems {
 		if got, want := told(r.T, follows, what), told(r.T, r.leads.Querier, what); got != want {
 			r.Errorf("%s: of %ss it tells\n%s\nand the leader\n%s", when, what, got, want)

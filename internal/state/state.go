@@ -1,5 +1,5 @@
 // Package state is what a controller knows at one moment, as a value: its jobs,
-// rules, locks and switches and the inventory, as of one revision of the store.
+// rules, locks and switches, the inventory, servers and deployments, as of one revision of the store.
 //
 // Invariants:
 //   - A State never changes and may be read from any number of goroutines.
@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
@@ -35,6 +36,8 @@ type State struct {
 	Inventory *cluster.Snapshot
 	// Servers are those that users have over the Compute API.
 	Servers *server.Table
+	// Deployments are environments, task graphs and deployments, and what became of the tasks of those that are under way.
+	Deployments *course.Table
 }
 
 // Flags are the switches of the queue as a whole.
@@ -100,6 +103,14 @@ type Change struct {
 	// Servers are new values of servers, ServersRemoved those taken out, by id.
 	Servers        []*server.Server
 	ServersRemoved []string
+	// Environments, Graphs and Deployments are new values; those named by EnvironmentsRemoved and GraphsRemoved were taken out.
+	Environments        []*course.Environment
+	EnvironmentsRemoved []string
+	Graphs              []*course.Graph
+	GraphsRemoved       []string
+	Deployments         []*course.Deployment
+	// Records say how tasks of deployments that are under way ended.
+	Records []*course.Record
 }
 
 // Hold says which rule holds a job, nil for none.
@@ -116,7 +127,7 @@ type Object struct {
 
 // Empty returns the picture of nothing.
 func Empty() *State {
-	return &State{Jobs: job.NewTable(), Inventory: cluster.Empty(), Servers: server.NewTable()}
+	return &State{Jobs: job.NewTable(), Inventory: cluster.Empty(), Servers: server.NewTable(), Deployments: course.NewTable()}
 }
 
 // With returns the picture after changes, made in order. The receiver stays as
@@ -128,6 +139,9 @@ func (s *State) With(changes ...*Change) *State {
 	}
 	if slices.ContainsFunc(changes, (*Change).ofServers) {
 		next.Servers = s.Servers.Copy()
+	}
+	if slices.ContainsFunc(changes, (*Change).ofDeployments) {
+		next.Deployments = s.Deployments.Copy()
 	}
 	var locks []lock.State
 	for _, c := range changes {
@@ -142,8 +156,13 @@ func (c *Change) ofJobs() bool { return len(c.Jobs)+len(c.Holds)+len(c.Archived)
 
 func (c *Change) ofServers() bool { return len(c.Servers)+len(c.ServersRemoved) > 0 }
 
-// apply makes one change in place; the State is not shared yet, nor is its table
-// of jobs if the change is about jobs.
+func (c *Change) ofDeployments() bool {
+	return len(c.Environments)+len(c.EnvironmentsRemoved)+len(c.Graphs)+len(c.GraphsRemoved)+len(c.Deployments)+len(c.Records) > 0 ||
+		slices.ContainsFunc(c.Jobs, func(j *job.Job) bool { _, ok := course.KnownOf(j); return ok })
+}
+
+// apply makes one change in place; the State is not shared yet, nor are its tables
+// of what the change is about.
 func (s *State) apply(c *Change) {
 	s.Revision = max(s.Revision, c.Revision)
 	for _, j := range c.Jobs {
@@ -163,12 +182,40 @@ func (s *State) apply(c *Change) {
 	for _, id := range c.ServersRemoved {
 		s.Servers.Remove(id)
 	}
+	s.setDeployments(c)
 	s.setRules(c)
 	if c.Flags != nil {
 		s.Flags = *c.Flags
 	}
 	if c.Inventory != nil {
 		s.Inventory = c.Inventory
+	}
+}
+
+// setDeployments takes in what changed of deployments; that one was begun comes before what its jobs tell.
+func (s *State) setDeployments(c *Change) {
+	for _, e := range c.Environments {
+		s.Deployments.PutEnvironment(e)
+	}
+	for _, name := range c.EnvironmentsRemoved {
+		s.Deployments.RemoveEnvironment(name)
+	}
+	for _, g := range c.Graphs {
+		s.Deployments.PutGraph(g)
+	}
+	for _, name := range c.GraphsRemoved {
+		s.Deployments.RemoveGraph(name)
+	}
+	for _, d := range c.Deployments {
+		s.Deployments.PutDeployment(d)
+	}
+	for _, r := range c.Records {
+		s.Deployments.PutRecord(r)
+	}
+	for _, j := range c.Jobs {
+		if k, ok := course.KnownOf(j); ok {
+			s.Deployments.PutJob(k)
+		}
 	}
 }
 

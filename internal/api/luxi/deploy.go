@@ -35,20 +35,20 @@ func (a *arguments) file(i int) (f course.File) {
 	return f
 }
 
-func putEnvironment(_ context.Context, d *Deps, a *arguments) (any, error) {
+func putEnvironment(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	name, file, graphs, by := a.str(0), a.file(1), a.strs(2), a.as(3)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Rollout.PutEnvironment(name, file, graphs, by)
+	return d.Rollout.PutEnvironment(ctx, name, file, graphs, by)
 }
 
-func deleteEnvironment(_ context.Context, d *Deps, a *arguments) (any, error) {
+func deleteEnvironment(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	name, by := a.str(0), a.as(1)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return nil, d.Rollout.DeleteEnvironment(name, by)
+	return nil, d.Rollout.DeleteEnvironment(ctx, name, by)
 }
 
 func queryEnvironment(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -62,46 +62,46 @@ func queryEnvironment(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	return d.Rollout.State(ctx, name)
 }
 
-func putEnvironmentNode(_ context.Context, d *Deps, a *arguments) (any, error) {
+func putEnvironmentNode(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	name, uid, file, host, by := a.str(0), a.str(1), a.file(2), a.optionalStr(3), a.as(4)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Rollout.PutNode(name, uid, file, host, by)
+	return d.Rollout.PutNode(ctx, name, uid, file, host, by)
 }
 
-func deleteEnvironmentNode(_ context.Context, d *Deps, a *arguments) (any, error) {
+func deleteEnvironmentNode(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	name, uid, by := a.str(0), a.str(1), a.as(2)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return nil, d.Rollout.DeleteNode(name, uid, by)
+	return nil, d.Rollout.DeleteNode(ctx, name, uid, by)
 }
 
-func putTaskGraph(_ context.Context, d *Deps, a *arguments) (any, error) {
+func putTaskGraph(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	var files []course.File
 	name, by := a.str(0), a.as(2)
 	a.object(1, &files)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Rollout.PutGraph(name, files, by)
+	return d.Rollout.PutGraph(ctx, name, files, by)
 }
 
-func deleteTaskGraph(_ context.Context, d *Deps, a *arguments) (any, error) {
+func deleteTaskGraph(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	name, by := a.str(0), a.as(1)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return nil, d.Rollout.DeleteGraph(name, by)
+	return nil, d.Rollout.DeleteGraph(ctx, name, by)
 }
 
-func queryTaskGraph(_ context.Context, d *Deps, a *arguments) (any, error) {
+func queryTaskGraph(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	name := a.str(0)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Rollout.Graph(name)
+	return d.Rollout.Graph(ctx, name)
 }
 
 // planned is the answer to a wish.
@@ -169,12 +169,12 @@ func explainDeploymentTask(ctx context.Context, d *Deps, a *arguments) (any, err
 	return d.Rollout.Explain(ctx, id, task, node)
 }
 
-func latestDeployment(_ context.Context, d *Deps, a *arguments) (any, error) {
+func latestDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	name := a.str(0)
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Rollout.Latest(name)
+	return d.Rollout.Latest(ctx, name)
 }
 
 func diffStates(ctx context.Context, d *Deps, a *arguments) (any, error) {

@@ -19,25 +19,25 @@ var deployResources = []route{
 		get: deploying(getEnvironment, "show-secrets"),
 		put: changing(queryBody, putEnvironment),
 		del: changing(0, func(r *request, e *rollout.Engine) (any, error) {
-			return nil, e.DeleteEnvironment(r.variables["name"], r.who())
+			return nil, e.DeleteEnvironment(r.Context(), r.variables["name"], r.who())
 		}),
 	}},
 	{"/2/environments/{name}/nodes/{uid}", methods{
 		put: changing(queryBody, putNode),
 		del: changing(0, func(r *request, e *rollout.Engine) (any, error) {
-			return nil, e.DeleteNode(r.variables["name"], r.variables["uid"], r.who())
+			return nil, e.DeleteNode(r.Context(), r.variables["name"], r.variables["uid"], r.who())
 		}),
 	}},
-	{"/2/task-graphs", methods{get: deploying(func(_ *request, e *rollout.Engine) (any, error) { return e.Graphs(), nil })}},
+	{"/2/task-graphs", methods{get: deploying(func(r *request, e *rollout.Engine) (any, error) { return e.Graphs(r.Context()) })}},
 	{"/2/task-graphs/{name}", methods{
-		get: deploying(func(r *request, e *rollout.Engine) (any, error) { return e.Graph(r.variables["name"]) }),
+		get: deploying(func(r *request, e *rollout.Engine) (any, error) { return e.Graph(r.Context(), r.variables["name"]) }),
 		put: changing(queryBody, putGraph),
 		del: changing(0, func(r *request, e *rollout.Engine) (any, error) {
-			return nil, e.DeleteGraph(r.variables["name"], r.who())
+			return nil, e.DeleteGraph(r.Context(), r.variables["name"], r.who())
 		}),
 	}},
 	{"/2/deployments", methods{
-		get:  deploying(func(_ *request, e *rollout.Engine) (any, error) { return e.Deployments(), nil }),
+		get:  deploying(func(r *request, e *rollout.Engine) (any, error) { return e.Deployments(r.Context()) }),
 		post: changing(opcodeBody, planDeployment),
 	}},
 	{"/2/deployments/{id}", methods{get: ofDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) { return e.Progress(r.Context(), id) })}},
@@ -131,7 +131,7 @@ func putEnvironment(r *request, e *rollout.Engine) (any, error) {
 	} else if err := r.into(&body); err != nil {
 		return nil, err
 	}
-	return e.PutEnvironment(r.variables["name"], body.File, body.Graphs, r.who())
+	return e.PutEnvironment(r.Context(), r.variables["name"], body.File, body.Graphs, r.who())
 }
 
 func putNode(r *request, e *rollout.Engine) (any, error) {
@@ -142,7 +142,7 @@ func putNode(r *request, e *rollout.Engine) (any, error) {
 	if err := r.into(&body); err != nil {
 		return nil, err
 	}
-	return e.PutNode(r.variables["name"], r.variables["uid"], body.File, body.Host, r.who())
+	return e.PutNode(r.Context(), r.variables["name"], r.variables["uid"], body.File, body.Host, r.who())
 }
 
 func putGraph(r *request, e *rollout.Engine) (any, error) {
@@ -152,7 +152,7 @@ func putGraph(r *request, e *rollout.Engine) (any, error) {
 	if err := r.into(&body); err != nil {
 		return nil, err
 	}
-	return e.PutGraph(r.variables["name"], body.Files, r.who())
+	return e.PutGraph(r.Context(), r.variables["name"], body.Files, r.who())
 }
 
 // planDeployment answers with the deployment, which is carried out by its resource begin.

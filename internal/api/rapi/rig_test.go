@@ -18,12 +18,10 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/api/rapi"
-	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue"
-	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/testkit/controller"
 )
 
@@ -59,20 +57,9 @@ func newRig(t testing.TB, options rigOptions) *rig {
 	t.Helper()
 	r := &rig{TB: t, dir: t.TempDir()}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	var deployments *rollout.Engine
 	c := controller.New(t, controller.Options{Dir: r.dir, URL: options.store, Log: log, Memory: 24105,
-		Cluster: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"},
-		Executors: func(c *controller.Controller) exec.Catalogue {
-			var err error
-			deployments, err = rollout.Open(t.Context(), rollout.Config{Store: c.Store, Picture: c.Picture, Inventory: c.Keeper, Now: time.Now, Log: log})
-			r.check(err)
-			c.Querier.Rollout = deployments
-			executors := exec.All(c.Querier.Source, exec.Names{})
-			maps.Copy(executors, deployments.Executors())
-			return executors
-		}})
+		Cluster: "cluster.gntpeer.example", Nodes: []string{"node1.gntpeer.example"}})
 	r.queue, r.keeper, r.shown = c.Queue, c.Keeper, c.Picture
-	deployments.Run(r.queue)
 	usersPath := filepath.Join(r.dir, "users")
 	r.check(os.WriteFile(usersPath, fmt.Appendf(nil, usersText, rapi.HA1("admin", "secret")), 0o600))
 	users := rapi.OpenUsers(usersPath, log)
@@ -92,10 +79,7 @@ func newRig(t testing.TB, options rigOptions) *rig {
 		Querier: c.Querier,
 	})
 	r.server = httptest.NewServer(r.rapi)
-	t.Cleanup(func() {
-		r.server.Close()
-		deployments.Close()
-	})
+	t.Cleanup(r.server.Close)
 	return r
 }
 

@@ -101,6 +101,13 @@ type Graph struct {
 	Trail       reason.Trail `json:"trail,omitempty"`
 }
 
+// Brief returns the graph without its files.
+func (g *Graph) Brief() *Graph {
+	x := *g
+	x.Files = nil
+	return &x
+}
+
 // File is a file of tasks.
 type File struct {
 	Path string `json:"path"`
@@ -209,6 +216,16 @@ func (d *Deployment) Shown() *Deployment {
 	return &x
 }
 
+// Brief returns what lists show of the deployment, and what is decided by: all but the state to be reached, which never changes.
+func (d *Deployment) Brief() *Deployment { return d.With(&Deployment{}) }
+
+// With returns the deployment with the state to be reached of another value of it, which is not brief.
+func (d *Deployment) With(whole *Deployment) *Deployment {
+	x := *d
+	x.Settings, x.Secrets, x.Nodes = whole.Settings, whole.Secrets, whole.Nodes
+	return &x
+}
+
 // Course is the plan of a deployment as it is carried out.
 type Course struct {
 	// Hidden are the secrets that the plan was computed from, in the forms in which they are looked for in texts.
@@ -302,7 +319,18 @@ func (r *Record) Key() string { return RecordKey(r.Deployment, r.Step) }
 
 // RecordKey names the record of a step of a deployment.
 func RecordKey(deployment int64, step int32) string {
-	return strconv.FormatInt(deployment, 10) + "/" + strconv.Itoa(int(step))
+	return RecordPrefix(deployment) + strconv.Itoa(int(step))
+}
+
+// RecordPrefix is what the names of the records of a deployment begin with.
+func RecordPrefix(deployment int64) string { return strconv.FormatInt(deployment, 10) + "/" }
+
+// StepOf returns the step that a record is of, by the record's name; ok is false for what is none.
+func StepOf(key string) (deployment int64, step int32, ok bool) {
+	first, second, ok := strings.Cut(key, "/")
+	deployment, err := strconv.ParseInt(first, 10, 64)
+	n, wrong := strconv.ParseInt(second, 10, 32)
+	return deployment, int32(n), ok && err == nil && wrong == nil && n >= 0
 }
 
 // Counts tells whether the record still counts in an attempt of its deployment: failures do until they are retried.
@@ -317,4 +345,7 @@ type Success struct {
 }
 
 // Key names the success in the store.
-func (s Success) Key() string { return s.Environment + "/" + s.Node + "/" + s.Task }
+func (s Success) Key() string { return SuccessPrefix(s.Environment) + s.Node + "/" + s.Task }
+
+// SuccessPrefix is what the names of the successes in an environment begin with.
+func SuccessPrefix(environment string) string { return environment + "/" }

@@ -20,3 +20,30 @@ type Task struct {
 	Begun   int64 `json:"begun,omitempty"`
 	Ended   int64 `json:"ended,omitempty"`
 }
+
+// Task tells of a step of a deployment, with what is known of it beside the plan.
+func (c *Course) Task(d *Deployment, step int32, k Known) Task {
+	s := &c.Steps[step]
+	t := Task{Deployment: d.ID, Environment: d.Environment, Step: step, Task: s.Task, Node: s.Node, Type: s.Type, State: Waiting, Why: s.Why}
+	switch x := k.Record; {
+	case !s.Run:
+		t.State = Skipped
+	case x != nil && (x.Counts(d) || !d.Status.Active()):
+		t.State, t.Error, t.Job, t.Begun, t.Ended = x.State, x.Error, x.Job, x.Begun, x.Ended
+	case k.Job != 0:
+		t.State, t.Job = k.State, k.Job
+	}
+	return t
+}
+
+// Tasks tells of all steps of a deployment, in the order of the plan.
+func (c *Course) Tasks(d *Deployment, known func(step int32) Known) []Task {
+	out := make([]Task, len(c.Steps))
+	for i := range c.Steps {
+		out[i] = c.Task(d, int32(i), known(int32(i)))
+	}
+	if !d.Status.Active() && d.Status != Planned {
+		c.MarkBlocked(out)
+	}
+	return out
+}

@@ -1,7 +1,6 @@
 package items
 
 import (
-	"iter"
 	"strconv"
 
 	"github.com/drover-project/drover/internal/query"
@@ -80,14 +79,4 @@ func timeField[R any](name, title, doc string, get func(R) int64) query.Field[R]
 func trailField[R any](get func(R) reason.Trail) query.Field[R] {
 	return query.Field[R]{Def: def("reason_trail", "Reason_trail", query.KindOther, "Why, hop by hop: source, reason and nanoseconds since the epoch"),
 		Get: func(_ *query.View, r R) query.Cell { return known(get(r)) }}
-}
-
-func listOf[R any](rows []R) iter.Seq[R] {
-	return func(yield func(R) bool) {
-		for _, r := range rows {
-			if !yield(r) {
-				return
-			}
-		}
-	}
 }

@@ -1,10 +1,13 @@
 package items
 
 import (
+	"cmp"
 	"iter"
 	"strconv"
 
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -33,9 +36,23 @@ var deploymentTable = query.Table[*course.Deployment]{
 		if v.Deployments == nil {
 			return none[*course.Deployment]
 		}
-		return listOf(v.Deployments())
+		return v.Deployments.Deployments()
 	},
+	Stored:   true,
+	Compare:  func(a, b *course.Deployment) int { return cmp.Compare(a.ID, b.ID) },
 	Identity: func(d *course.Deployment) string { return d.Key() },
+	Affected: func(d *query.Delta) (a query.Affected) {
+		for _, c := range d.Changes {
+			for _, d := range c.Deployments {
+				a.Add(d.Key())
+			}
+		}
+		return a
+	},
+	RowsOf: func(v *query.View, _ *query.Delta, key string) []*course.Deployment {
+		id, _ := strconv.ParseInt(key, 10, 64) // it was made of a number
+		return rowOrNone(v.Deployments.Deployment(id))
+	},
 }.Indexed()
 
 var deployTaskTable = query.Table[*course.Task]{
@@ -56,27 +73,135 @@ var deployTaskTable = query.Table[*course.Task]{
 			}
 			return known(t.Job)
 		}},
-		textField("held_by", "HeldBy", "UUID of the filter rule that holds its job", func(t *course.Task) string { return t.Held }),
+		{Def: def("held_by", "HeldBy", query.KindText, "UUID of the filter rule that holds its job"), Led: true, Get: func(v *query.View, t *course.Task) query.Cell {
+			if t.State != course.Given || v.JobTable == nil {
+				return text("")
+			}
+			if j := v.JobTable.Get(job.ID(t.Job)); j != nil && j.Hold != nil {
+				return text(j.Hold.Rule)
+			}
+			return text("")
+		}},
 		timeField("begun", "Begun", "When it began", func(t *course.Task) int64 { return t.Begun }),
 		timeField("ended", "Ended", "When it ended", func(t *course.Task) int64 { return t.Ended }),
 	}),
 	All: func(v *query.View) iter.Seq[*course.Task] {
-		if v.Tasks == nil {
+		if v.Deployments == nil {
 			return none[*course.Task]
 		}
 		return func(yield func(*course.Task) bool) {
-			for t, err := range v.Tasks() {
-				if err != nil {
-					v.Failed = err
-					return
-				}
-				if !yield(t) {
-					return
+			for d := range v.Deployments.Deployments() {
+				for t := range tasksOf(v, d) {
+					if !yield(t) {
+						return
+					}
 				}
 			}
 		}
 	},
-	Identity: func(t *course.Task) string {
-		return strconv.FormatInt(t.Deployment, 10) + "/" + strconv.Itoa(int(t.Step))
+	Narrow: deployTaskPaths,
+	Stored: true,
+	Compare: func(a, b *course.Task) int {
+		return cmp.Or(cmp.Compare(a.Deployment, b.Deployment), cmp.Compare(a.Step, b.Step))
 	},
+	Identity: func(t *course.Task) string { return course.RecordKey(t.Deployment, t.Step) },
+	Affected: tasksAffected,
+	RowsOf:   taskNow,
 }.Indexed()
+
+// tasksOf yields the tasks of a deployment.
+func tasksOf(v *query.View, d *course.Deployment) iter.Seq[*course.Task] {
+	return func(yield func(*course.Task) bool) {
+		tasks, err := v.Tasks(d)
+		if err != nil {
+			v.Failed = err
+			return
+		}
+		for i := range tasks {
+			if !yield(&tasks[i]) {
+				return
+			}
+		}
+	}
+}
+
+// deployTaskPaths are the ways to the tasks of one deployment: the plans of the others need not be read.
+func deployTaskPaths(_ *query.Table[*course.Task], v *query.View, tests []qlang.Node) (ways []query.Path[*course.Task]) {
+	if v.Deployments == nil {
+		return nil
+	}
+	for _, test := range tests {
+		c, ok := test.(*qlang.Compare)
+		if !ok || c.Op != qlang.Eq || c.Field != "deployment" || !c.Value.IsInt() {
+			continue
+		}
+		way := query.Path[*course.Task]{Index: c.Field, Sorted: true, Rows: none[*course.Task]}
+		if d := v.Deployments.Deployment(c.Value.Int.Int64()); d != nil && c.Value.Int.IsInt64() {
+			way.Count, way.Rows = d.Steps, tasksOf(v, d)
+		}
+		ways = append(ways, way)
+	}
+	return ways
+}
+
+// tasksAffected names the tasks that changed: those of which jobs and records tell, and all of a deployment that did, since what is over
+// is shown otherwise than what is under way.
+func tasksAffected(d *query.Delta) (a query.Affected) {
+	byJob := func(j *job.Job) {
+		if k, ok := course.KnownOf(j); ok {
+			a.Add(course.RecordKey(k.Deployment, k.Step))
+		}
+	}
+	for _, c := range d.Changes {
+		for _, j := range c.Jobs {
+			byJob(j)
+		}
+		for _, h := range c.Holds {
+			if d.Jobs == nil {
+				continue
+			}
+			if j := d.Jobs.Get(h.Job); j != nil { // one that has ended meanwhile is among those that changed
+				byJob(j)
+			}
+		}
+		for _, r := range c.Records {
+			a.Add(r.Key())
+		}
+		for _, d := range c.Deployments {
+			for step := range d.Steps {
+				a.Add(course.RecordKey(d.ID, int32(step))) // a plan has not so many
+			}
+		}
+	}
+	return a
+}
+
+// taskNow returns a task that changed as it is now.
+func taskNow(v *query.View, _ *query.Delta, key string) []*course.Task {
+	id, step, ok := course.StepOf(key)
+	d := v.Deployments.Deployment(id)
+	if !ok || d == nil {
+		return nil
+	}
+	if !d.Status.Active() { // how one ended is told of all of them together
+		over, known := v.Memo.([]course.Task)
+		if !known || len(over) > 0 && over[0].Deployment != id {
+			over, v.Failed = v.Tasks(d)
+			v.Memo = over
+		}
+		if int(step) >= len(over) {
+			return nil
+		}
+		return []*course.Task{&over[step]}
+	}
+	c, err := v.Plan(d)
+	if err != nil {
+		v.Failed = err
+		return nil
+	}
+	if int(step) >= len(c.Steps) { // somebody else made a job that says so
+		return nil
+	}
+	t := c.Task(d, step, v.Deployments.Task(id, step))
+	return []*course.Task{&t}
+}

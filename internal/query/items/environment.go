@@ -1,6 +1,7 @@
 package items
 
 import (
+	"cmp"
 	"iter"
 
 	"github.com/drover-project/drover/internal/deploy/course"
@@ -23,10 +24,34 @@ var environmentTable = query.Table[*course.Environment]{
 		trailField(func(e *course.Environment) reason.Trail { return e.Trail }),
 	}),
 	All: func(v *query.View) iter.Seq[*course.Environment] {
-		if v.Environments == nil {
+		if v.Deployments == nil {
 			return none[*course.Environment]
 		}
-		return listOf(v.Environments())
+		return v.Deployments.Environments()
 	},
+	Stored:   true,
+	Compare:  func(a, b *course.Environment) int { return cmp.Compare(a.Name, b.Name) },
 	Identity: func(e *course.Environment) string { return e.Name },
+	Affected: func(d *query.Delta) (a query.Affected) {
+		for _, c := range d.Changes {
+			for _, e := range c.Environments {
+				a.Add(e.Name)
+			}
+			for _, name := range c.EnvironmentsRemoved {
+				a.Add(name)
+			}
+		}
+		return a
+	},
+	RowsOf: func(v *query.View, _ *query.Delta, name string) []*course.Environment {
+		return rowOrNone(v.Deployments.Environment(name))
+	},
 }.Indexed()
+
+// rowOrNone is a row, or none for nil.
+func rowOrNone[T any](row *T) []*T {
+	if row == nil {
+		return nil
+	}
+	return []*T{row}
+}

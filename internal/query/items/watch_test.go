@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/jobfilter"
 	"github.com/drover-project/drover/internal/lock"
@@ -21,12 +22,13 @@ import (
 type world struct {
 	*state.State
 	archived *job.Table
+	records  map[int64]map[int32]*course.Record // of tasks, as they are stored
 	live     func(query.Need, []string) map[string]query.NodeState
 }
 
 func drawWorld(t *rapid.T) *world {
 	inventory, jobs := drawInventory(t), drawJobs(t)
-	w := &world{State: state.Empty(), archived: job.NewTable(), live: inventory.Live}
+	w := &world{State: state.Empty(), archived: job.NewTable(), records: map[int64]map[int32]*course.Record{}, live: inventory.Live}
 	c := &state.Change{Inventory: inventory.Inventory}
 	for j, err := range jobs.Jobs(true) {
 		if err != nil {
@@ -46,7 +48,9 @@ func drawWorld(t *rapid.T) *world {
 func (w *world) source() *query.Source {
 	now, archived := w.State, w.archived.Copy()
 	return &query.Source{
-		Inventory: now.Inventory, JobTable: now.Jobs, Live: w.live, Servers: now.Servers,
+		Inventory: now.Inventory, JobTable: now.Jobs, Live: w.live, Servers: now.Servers, Deployments: now.Deployments,
+		Plan:  func(*course.Deployment) (*course.Course, error) { return aCourse, nil },
+		Tasks: w.tasks,
 		Rules: func() []*jobfilter.Rule { return now.Rules },
 		Locks: func() []lock.State { return slices.Collect(now.Locks.All()) },
 		Jobs: func(old bool) iter.Seq2[*job.Job, error] {
@@ -95,8 +99,10 @@ func (w *world) drawChange(t *rapid.T) *state.Change {
 			s.Holders = lock.OwnersOf(lock.Owner(w.drawID(t)))
 		}
 		c.Locks = []lock.State{s}
-	case 4, 5:
+	case 4:
 		w.drawServers(t, c)
+	case 5, 6:
+		w.drawDeployments(t, c)
 	default:
 		w.drawObjects(t, c)
 	}
@@ -196,6 +202,10 @@ var watchCases = []struct {
 	{"server", configOf(serverTable), serverTests},
 	{"server-tag", configOf(serverTagTable), serverTagTests},
 	{"server-tag", slices.DeleteFunc(configOf(serverTagTable), func(f string) bool { return f == "held_by" }), serverTagTests},
+	{"environment", configOf(environmentTable), environmentTests},
+	{"deployment", configOf(deploymentTable), deploymentTests},
+	{"task", configOf(deployTaskTable), deployTaskTests},
+	{"task", slices.DeleteFunc(configOf(deployTaskTable), func(f string) bool { return f == "held_by" }), deployTaskTests},
 	{"cluster", []string{"name", "master_node", "tags"}, []string{`name == "c"`}},
 }
 

@@ -109,9 +109,9 @@ func (d *deployer) something() {
 }
 
 // puts asks for a change of what plans are computed from, until it is acknowledged.
-func (d *deployer) puts(what string, put func(*term) error) {
+func (d *deployer) puts(what string, put func(context.Context, *term) error) {
 	asked := d.w.since()
-	if err := d.ask(func(_ context.Context, t *term) error { return put(t) }); err != nil {
+	if err := d.ask(func(ctx context.Context, t *term) error { return put(ctx, t) }); err != nil {
 		panic(fmt.Sprintf("%s: %v", what, err)) // it is a good one
 	}
 	d.w.tellf(d.name, "puts %s", what)
@@ -122,8 +122,8 @@ func (d *deployer) puts(what string, put func(*term) error) {
 }
 
 func (d *deployer) putGraph() {
-	d.puts("a graph", func(t *term) error {
-		_, err := t.rollout.PutGraph(environment, []course.File{{Path: "tasks.yaml", Text: tasks}}, d.by())
+	d.puts("a graph", func(ctx context.Context, t *term) error {
+		_, err := t.rollout.PutGraph(ctx, environment, []course.File{{Path: "tasks.yaml", Text: tasks}}, d.by())
 		return err
 	})
 }
@@ -140,8 +140,8 @@ func (d *deployer) putEnvironment() {
 	if err != nil {
 		panic(err) // it has nothing that could not be written
 	}
-	d.puts("the environment", func(t *term) error {
-		_, err := t.rollout.PutEnvironment(environment, course.File{Path: "prod.json", Text: string(text)}, []string{environment}, d.by())
+	d.puts("the environment", func(ctx context.Context, t *term) error {
+		_, err := t.rollout.PutEnvironment(ctx, environment, course.File{Path: "prod.json", Text: string(text)}, []string{environment}, d.by())
 		return err
 	})
 }
@@ -235,17 +235,15 @@ func (r *rollouts) recorded(c memory.Committed) {
 }
 
 func (t *term) deploymentsUndone() string {
-	for _, d := range t.rollout.Deployments() {
-		if d.Status.Active() {
-			return fmt.Sprintf("deployment %d is %s: %s", d.ID, d.Status, d.Why)
-		}
+	for d := range t.shown.Load().Deployments.Active() {
+		return fmt.Sprintf("deployment %d is %s: %s", d.ID, d.Status, d.Why)
 	}
 	return ""
 }
 
 // deploymentsAgree holds deployments to their plans.
 func (t *term) deploymentsAgree() {
-	for _, d := range t.rollout.Deployments() {
+	for d := range t.shown.Load().Deployments.Deployments() {
 		t.life.w.Reached.Add("deployments: " + string(d.Status))
 		all, err := t.rollout.Tasks(context.Background(), d.ID)
 		if err != nil {

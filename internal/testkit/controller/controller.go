@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/postgres"
 	"github.com/drover-project/drover/internal/store/sqlite"
@@ -79,6 +81,7 @@ type Controller struct {
 	Picture *picture.Picture
 	Keeper  *inventory.Keeper
 	Fleet   *agent.Fleet
+	Rollout *rollout.Engine
 	Queue   *queue.Queue
 	Querier *live.Querier
 }
@@ -107,6 +110,7 @@ func Start(ctx context.Context, t testkit.Failing, o Options) *Controller {
 		t.Fatalf("opening a controller: %v", err)
 	}
 	c.Queue.Run()
+	c.Rollout.Run(c.Queue)
 	return c
 }
 
@@ -162,7 +166,14 @@ func open(ctx context.Context, o Options) (*Controller, error) {
 	if reach == nil {
 		reach = exec.Local(c.Fleet)
 	}
-	c.Queue, err = queue.Open(ctx, queue.Config{Store: c.Store, Life: "life", Inventory: c.Keeper, Picture: c.Picture, Executors: o.Executors(c), Nodes: reach,
+	c.Rollout, err = rollout.Open(ctx, rollout.Config{Store: c.Store, Picture: c.Picture, Inventory: c.Keeper, Now: time.Now, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	c.Querier.Rollout, c.Querier.Plans = c.Rollout, c.Rollout.Plans
+	executors := o.Executors(c)
+	maps.Copy(executors, c.Rollout.Executors())
+	c.Queue, err = queue.Open(ctx, queue.Config{Store: c.Store, Life: "life", Inventory: c.Keeper, Picture: c.Picture, Executors: executors, Nodes: reach,
 		Now: time.Now, NewUUID: o.NewUUID, Log: o.Log, Patience: o.Patience, Grace: o.Grace, Format: o.Format})
 	c.Querier.Queue = c.Queue
 	return c, err
@@ -190,6 +201,7 @@ func (o Options) openAgent(node string) (*agent.Agent, error) {
 
 // Close stops a controller in good order and closes its store.
 func (c *Controller) Close() error {
+	c.Rollout.Close()
 	c.Queue.Close()
 	c.Keeper.Close()
 	return errors.Join(c.Fleet.Close(), c.Store.Close())
