@@ -59,15 +59,33 @@ func (e *Engine) prepare(ctx context.Context, env *exec.Env) (exec.Plan, error) 
 
 // prepareEnded prepares a task of a deployment that is over: its end was recorded, and the controller died before its job ended.
 func (e *Engine) prepareEnded(ctx context.Context, env *exec.Env, id int64, step int32) (exec.Plan, error) {
+	x, err := e.recordOfJob(ctx, env, id, step)
+	if err != nil {
+		return exec.Plan{}, err
+	}
+	return exec.Plan{Do: func(context.Context) (any, error) { return recorded(env, x) }}, nil
+}
+
+// carryEnded is what is left to do of a task whose deployment has been found to be over since it was prepared.
+func (e *Engine) carryEnded(ctx context.Context, env *exec.Env, id int64, step int32) (any, error) {
+	x, err := e.recordOfJob(ctx, env, id, step)
+	if err != nil {
+		return nil, err
+	}
+	return recorded(env, x)
+}
+
+// recordOfJob reads how a task ended that a job was for; fault.WrongState if it is not recorded.
+func (e *Engine) recordOfJob(ctx context.Context, env *exec.Env, id int64, step int32) (*course.Record, error) {
 	o, err := e.cfg.Store.Get(ctx, store.Key{Kind: KindRecord, ID: course.RecordKey(id, step)})
 	if err != nil && !fault.Is(err, fault.NotFound) {
-		return exec.Plan{}, err
+		return nil, err
 	}
 	x := &course.Record{}
 	if err != nil || json.Unmarshal(o.Value, x) != nil || int64(x.Attempt) != env.Op.Int("attempt") || x.Job != int64(env.Job) {
-		return exec.Plan{}, fault.New(fault.WrongState, "deployment %d is not under way", id)
+		return nil, fault.New(fault.WrongState, "deployment %d is not under way", id)
 	}
-	return exec.Plan{Do: func(context.Context) (any, error) { return recorded(env, x) }}, nil
+	return x, nil
 }
 
 // recorded is the end of a task that is known.
@@ -78,7 +96,11 @@ func recorded(env *exec.Env, x *course.Record) (any, error) {
 
 // carry has a task carried out on its node, and keeps how it ended before the job ends.
 func (e *Engine) carry(ctx context.Context, env *exec.Env, node exec.Node, r *run, d *course.Deployment, step int32) (any, error) {
-	if before := e.known().Task(d.ID, step).Record; before != nil && before.Counts(d) {
+	now := e.known()
+	if known := now.Deployment(d.ID); known == nil || known.Attempt != d.Attempt || !known.Status.Active() { // it is over meanwhile, as a record says
+		return e.carryEnded(ctx, env, d.ID, step)
+	}
+	if before := now.Task(d.ID, step).Record; before != nil && before.Counts(d) {
 		return recorded(env, before)
 	}
 	s := &r.course.Steps[step]
