@@ -22,8 +22,13 @@ func TestTheScreenOfAServer(t *testing.T) {
 	s.drover("node", "list")
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience())
 	defer cancel()
-	ready := &s.dev.Ready
-	cloud, err := openstack.LogIn(ctx, &openstack.Cloud{AuthURL: ready.Identity, Username: ready.ComputeUser, Password: ready.ComputePassword, Project: ready.ComputeProject, UserDomain: "Default", ProjectDomain: "Default"})
+	lookAtAServer(ctx, t, s.dev.Ready.Identity, s.dev.Ready.ComputePassword)
+}
+
+// lookAtAServer has the first user of a cluster make a server and see its screen, by way of the controller whose Identity API that is.
+func lookAtAServer(ctx context.Context, t *testing.T, identity, password string) {
+	t.Helper()
+	cloud, err := openstack.LogIn(ctx, &openstack.Cloud{AuthURL: identity, Username: "demo", Password: password, Project: "demo", UserDomain: "Default", ProjectDomain: "Default"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package machines
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -35,7 +36,7 @@ func (g *group) beginController(n int) {
 	g.Helper()
 	dir := g.dir(n)
 	cmd := exec.CommandContext(g.Context(), g.bin, "serve", "--name", fmt.Sprint("c", n), "--data", dir, "--luxi", filepath.Join(dir, "luxi.sock"), "--ready-file", filepath.Join(dir, "ready.json"),
-		"--store", g.store, "--peer", "127.0.0.1:0", "--agent-address", cmp.Or(g.at[n], "127.0.0.1:0"), "--rapi", "127.0.0.1:0", "--log-level", "error", "--hypervisor", "kvm", "--accelerator", "tcg")
+		"--store", g.store, "--peer", "127.0.0.1:0", "--agent-address", cmp.Or(g.at[n], "127.0.0.1:0"), "--rapi", "127.0.0.1:0", "--compute", "127.0.0.1:0", "--log-level", "error", "--hypervisor", "kvm", "--accelerator", "tcg")
 	cmd.Stderr = g.Output()
 	g.run[n] = testkit.Start(g, cmd, dir)
 	g.at[n] = g.run[n].Ready.AgentAddress
@@ -69,7 +70,8 @@ func (g *group) join() {
 	g.Fatalf("the agent of the node does not join")
 }
 
-// TestTakeOver kills the controller that leads while machines start and restart: the other goes on with that, and each machine runs once.
+// TestTakeOver kills the controller that leads while machines start and restart: the other goes on with that, and each machine runs once. Before that
+// the one that stands by shows a user the screen of a server.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
@@ -86,6 +88,14 @@ func TestTakeOver(t *testing.T) {
 	}
 	g.offer()
 	g.join()
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience())
+	defer cancel()
+	password, err := os.ReadFile(filepath.Join(g.dir(0), "os_password"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lookAtAServer(ctx, t, g.run[1].Ready.Identity, strings.TrimSpace(string(password))) // this one stands by, and passes all of it on
+	g.drover("instance", "remove", "snf-1", "--yes", "--submit")
 	for _, name := range names {
 		g.drover("instance", "add", name, "--os", "tiny", "--disk", "0:size=1M", "-B", "memory=64", "--name-check=no", "--ip-check=no", "--node", "far.example", "--submit")
 	}
