@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/queue"
@@ -168,5 +169,38 @@ func TestJobsThatTheQueueDoesNotTakeAreSubmittedAgain(t *testing.T) {
 	}
 	if p := r.end(stopped); p.Status != course.Halted || len(r.began(stopped)) != 8 {
 		t.Errorf("%s: %s\n%s", p.Status, p.Why, r.states(stopped))
+	}
+}
+
+// TestATaskOfADeploymentThatHasJustEnded carries a task out that was prepared while its deployment was under way, and begins when that is
+// over: what was recorded is not done again, and what nobody recorded is not done.
+func TestATaskOfADeploymentThatHasJustEnded(t *testing.T) {
+	r := newRig(t, 1)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*', parameters: {cmd: x}}")
+	r.environment("e", "hosts: {\"1\": node1}\nnodes: {\"1\": {uid: \"1\", roles: [n]}}", "g")
+	id := r.start(Wish{Environment: "e"})
+	r.end(id)
+	d, err := r.engine.Deployment(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Status = course.Running // as it was when the task was prepared
+	before, err := r.engine.load(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := r.engine.Tasks(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.began(id)
+	for of, want := range map[job.ID]fault.Code{job.ID(tasks[0].Job): "", job.ID(tasks[0].Job + 1): fault.WrongState} {
+		env := &exec.Env{Job: of, Op: r.job(tasks[0].Job).Ops[0].Input, Log: func(string, any) {}}
+		if _, err := r.engine.carry(t.Context(), env, simulated{name: "node1", sim: r.sim}, before, d, 0); want == "" && err != nil || want != "" && !fault.Is(err, want) {
+			t.Errorf("job %d ends with %v", of, err)
+		}
+	}
+	if began := r.began(id); len(began) > 0 {
+		t.Errorf("%v were begun again", began)
 	}
 }
