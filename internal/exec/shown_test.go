@@ -84,6 +84,21 @@ func (n heard) Rename(ctx context.Context, order agent.Order, of hypervisor.Thin
 	return n.anyNode.Rename(ctx, order, of, to)
 }
 
+func (n heard) Balloon(ctx context.Context, order agent.Order, of hypervisor.Thing, memory int) error {
+	n.note(order, balloonInstance, of.UUID)
+	return n.anyNode.Balloon(ctx, order, of, memory)
+}
+
+func (n heard) Receive(ctx context.Context, order agent.Order, spec hypervisor.Spec) error {
+	n.note(order, receiveInstance, spec.UUID)
+	return n.anyNode.Receive(ctx, order, spec)
+}
+
+func (n heard) Send(ctx context.Context, order agent.Order, of hypervisor.Thing, trail reason.Trail) error {
+	n.note(order, sendInstance, of.UUID)
+	return n.anyNode.Send(ctx, order, of, trail)
+}
+
 func (n heard) Remove(ctx context.Context, order agent.Order, of hypervisor.Thing) error {
 	n.note(order, removeFromNode, of.UUID)
 	return n.anyNode.Remove(ctx, order, of)
@@ -200,8 +215,15 @@ var requests = map[string]func(drawing) params{
 		for range rapid.IntRange(0, 2).Draw(d.T, "more disks") {
 			p["disks"] = []any{params{"size": 4}, params{"size": 8}}
 		}
+		mirrored := d.yes("mirrored")
+		if mirrored {
+			p["disk_template"] = cluster.DiskDRBD
+		}
 		if d.yes("placed") {
 			p["pnode"] = d.name("node_name")
+			if mirrored {
+				p["snode"] = d.name("node_name")
+			}
 		}
 		if rapid.IntRange(0, 4).Draw(d.T, "memory") == 0 {
 			p["beparams"] = params{"memory": d.one("MiB", 64, 4096, 100000)}
@@ -326,7 +348,7 @@ func (r *rig) compareOrders(rt *rapid.T, planned []job.Step, orders []given, who
 	r.Helper()
 	var due []int // the steps that are orders
 	for i := range planned {
-		if planned[i].Node != "" {
+		if planned[i].Node != "" && planned[i].Verb != awaitSync { // which only looks
 			due = append(due, i)
 		}
 	}
