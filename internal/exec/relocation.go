@@ -138,7 +138,7 @@ func (r *relocation) checkMirroring() error {
 		return fault.New(fault.WrongState, "Instance mixes internal and external mirroring. This is not currently supported.")
 	}
 	return fault.New(fault.WrongState, "Instance's disk layout '%s' does not allow %s", strings.Join(bad, ", "), what).
-		WithHint("its disks are on %s alone; drover instance move copies them", r.from.Name)
+		WithHint("its disks are on %s alone", r.from.Name)
 }
 
 // choose finds the node that the instance goes to: the one that has the second copy of its disks; where any node reaches them the one that was asked for,

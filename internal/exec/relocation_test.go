@@ -240,8 +240,8 @@ func TestRelocationsAreRefused(t *testing.T) {
 		text string
 	}{
 		{"OP_INSTANCE_FAILOVER", params{"instance_name": "nosuch"}, "Instance 'nosuch' not known"},
-		{"OP_INSTANCE_FAILOVER", params{"instance_name": "up"}, "Instance's disk layout 'file' does not allow failovers (its disks are on node1 alone; drover instance move copies them)"},
-		{"OP_INSTANCE_MIGRATE", params{"instance_name": "up"}, "Instance's disk layout 'file' does not allow migrations (its disks are on node1 alone; drover instance move copies them)"},
+		{"OP_INSTANCE_FAILOVER", params{"instance_name": "up"}, "Instance's disk layout 'file' does not allow failovers (its disks are on node1 alone)"},
+		{"OP_INSTANCE_MIGRATE", params{"instance_name": "up"}, "Instance's disk layout 'file' does not allow migrations (its disks are on node1 alone)"},
 		{"OP_INSTANCE_FAILOVER", params{"instance_name": "pair", "target_node": "node3"}, "Instances with disk types drbd cannot be failed over to arbitrary nodes (neither an iallocator nor a target node can be passed) (the second copy of its disks is on node2)"},
 		{"OP_INSTANCE_MIGRATE", params{"instance_name": "pair", "iallocator": "hail"}, "Instances with disk types drbd cannot be migrated to arbitrary nodes (neither an iallocator nor a target node can be passed) (the second copy of its disks is on node2)"},
 		{"OP_INSTANCE_MIGRATE", params{"instance_name": "san", "target_node": "node1"}, "Cannot migrate instance san to its primary (node1)"},

@@ -333,7 +333,7 @@ def check_nodes_and_groups(c):
 
 
 # How many fields each item has; those of jobs are fifteen more than Ganeti's.
-FIELD_COUNTS = {"instance": 296, "node": 50, "group": 25, "network": 19, "export": 2, "job": 33, "lock": 4, "filter": 20}
+FIELD_COUNTS = {"instance": 297, "node": 51, "group": 25, "network": 19, "export": 2, "job": 33, "lock": 4, "filter": 20}
 
 # The Python types of the values of each kind of field.
 NUMBER, ANY = (int, float), (object, )
@@ -528,14 +528,14 @@ def check_every_method(c):
         x.ConnectNetwork("net", "default", "bridged", "br0"), x.DisconnectNetwork("net", "default"), x.ModifyNetwork("net", gateway="192.0.2.1"),
         x.AddNetworkTags("net", ["a"]), x.DeleteNetworkTags("net", ["a"]), x.DeleteNetwork("net"), x.CreateGroup("g", alloc_policy="preferred"),
         x.ModifyGroup("default", alloc_policy="preferred"), x.RenameGroup("default", "d"), x.AssignGroupNodes("default", [n]),
-        x.AddGroupTags("default", ["a"]), x.DeleteGroupTags("default", ["a"]), x.DeleteGroup("nosuch"),
+        x.AddGroupTags("default", ["a"]), x.MigrateInstance(i, mode="live"), x.FailoverInstance(i),
+        x.ReplaceInstanceDisks(i, disks=[0], mode="replace_on_primary"), x.DeleteGroupTags("default", ["a"]), x.DeleteGroup("nosuch"),
     ]
     for unsupported in [
             lambda: x.InstancesMultiAlloc([x.InstanceAllocation("create", "m.example.com", "diskless", [], [], os="noop")], iallocator="hail"),
             lambda: x.ActivateInstanceDisks(i, ignore_size=True), lambda: x.DeactivateInstanceDisks(i, force=True),
-            lambda: x.RecreateInstanceDisks(i, disks=[0]), lambda: x.ReplaceInstanceDisks(i, disks=[0], iallocator="hail"),
+            lambda: x.RecreateInstanceDisks(i, disks=[0]),
             lambda: x.PrepareExport(i, "local"), lambda: x.ExportInstance(i, "local", n, shutdown=True),
-            lambda: x.MigrateInstance(i, mode="live"), lambda: x.FailoverInstance(i),
             lambda: x.EvacuateNode(n, iallocator="hail", mode="all"), lambda: x.MigrateNode(n, mode="live"), lambda: x.PowercycleNode(n),
             lambda: x.GetNodeStorageUnits(n, "file", "name,size"), lambda: x.ModifyNodeStorageUnits(n, "lvm-pv", "sda", allocatable=False),
             lambda: x.RepairNodeStorageUnits(n, "lvm-vg", "vg"),

@@ -22,10 +22,10 @@ var knownFaults = []knownFault{
 	}},
 	{"creation-undone", "a creation whose commit is not certain is undone on the node, although it was committed", []overlay.Edit{
 		{File: "internal/exec/exec.go", Old: "func unsure(err error) bool { return fault.Is(err, fault.Unavailable) }", New: "func unsure(error) bool { return false }"},
-		{File: "internal/inventory/keeper.go", Old: "	if err != nil && !refused(err) {", New: "	if err != nil && !refused(err) && false {"},
+		{File: "internal/inventory/keeper.go", Old: "	if err != nil && !store.Refused(err) {", New: "	if err != nil && !store.Refused(err) && false {"},
 	}},
 	{"old-inventory", "after an uncertain commit the leader shows the old inventory", []overlay.Edit{
-		{File: "internal/inventory/keeper.go", Old: "	if err != nil && !refused(err) {", New: "	if err != nil && !refused(err) && false {"},
+		{File: "internal/inventory/keeper.go", Old: "	if err != nil && !store.Refused(err) {", New: "	if err != nil && !store.Refused(err) && false {"},
 	}},
 	{"no-locks", "an opcode whose locks could not be told runs without any", []overlay.Edit{
 		{File: "internal/queue/run.go", Old: "Unlocked:  r.Unlocked,", New: "Unlocked:  false,"},
@@ -77,7 +77,7 @@ var knownFaults = []knownFault{
 		{File: "internal/deploy/course/record.go", Old: "slices.Equal(b.Graphs, other.Graphs) && ", New: ""},
 	}},
 	{"success-again", "a task whose success is stored runs again under the next leader", []overlay.Edit{
-		{File: "internal/rollout/task.go", Old: "	if before != nil && before.Counts(d) {", New: "	if before != nil && before.Counts(d) && false {"},
+		{File: "internal/rollout/task.go", Old: "before != nil && before.Counts(d) {", New: "before != nil && before.Counts(d) && false {"},
 	}},
 	{"ended-unseen", "jobs of deployments that ended while nobody led are not looked at", []overlay.Edit{
 		{File: "internal/rollout/drive.go", Old: "		} else if !r.fresh {", New: "		} else if !r.fresh && false {"},
@@ -92,15 +92,15 @@ var knownFaults = []knownFault{
 		{File: "internal/app/assure.go", Old: "	if c.group == nil || c.isSure() {", New: "	if c.group == nil || c.isSure() || c.term.Err() == nil {"},
 	}},
 	{"end-guessed", "the end of a task counts as not stored when the store cannot say what became of it", []overlay.Edit{
-		{File: "internal/rollout/task.go", Old: "		if !fault.Is(err, fault.Unavailable) {", New: "		if !fault.Is(err, fault.Unavailable) || tries > 0 {"},
+		{File: "internal/rollout/engine.go", Old: "		if err == nil || store.Refused(err) ||", New: "		if err == nil || tries > 0 || store.Refused(err) ||"},
 	}},
 	{"server-by-name", "a server takes an instance over that has its name, whoever made that", []overlay.Edit{
 		{File: "internal/server/identity.go", Old: "	if !sight.Instance || s.owns(sight) {", New: "	if !sight.Instance || s.UUID == \"\" || s.owns(sight) {"},
 	}},
 	{"strangers-cleared", "a creation clears what has its name on the node, whoever made that", []overlay.Edit{
 		{File: "internal/exec/instance_create.go", Old: "		case there.LeftBy(c.env.Life) && ", New: "		case "},
-		{File: "internal/exec/instance_create.go", Old: "	w.Steps = append(w.Steps, disks, adds)\n", New: "	for i := range c.left {\n" +
-			"		w.Steps = append(w.Steps, onNode(removeFromNode, node.UUID, c.left[i].UUID, \"clear\", meant{name}))\n	}\n	w.Steps = append(w.Steps, disks, adds)\n"},
+		{File: "internal/exec/instance_create.go", Old: "	w.Steps = append(w.Steps, adds)\n", New: "	for i := range c.left {\n" +
+			"		w.Steps = append(w.Steps, onNode(removeFromNode, c.nodes()[0].UUID, c.left[i].Instance.UUID, \"clear\", meant{name}))\n	}\n	w.Steps = append(w.Steps, adds)\n"},
 	}},
 	{"strangers-are-orphans", "what a job of another store made is taken for what a job of this one left", []overlay.Edit{
 		{File: "internal/exec/node_orphans.go", Old: "	case i.MadeBy.Life != life:", New: "	case i.MadeBy.Life != life && false:"},
