@@ -177,22 +177,9 @@ func (a *Agent) State(ctx context.Context, fresh bool) (State, error) {
 	if fresh || r.now().Sub(r.newest.At) > maxAge {
 		r.revision++
 	}
-	s, want, published := r.newest, r.revision, r.published
+	want := r.revision
 	r.mu.Unlock()
-	for s.revision < want {
-		signal(r.wanted)
-		select {
-		case <-published:
-		case <-ctx.Done():
-			return State{}, fault.New(fault.Unavailable, "node %s did not tell its state in time: %w", r.node, context.Cause(ctx))
-		case <-r.ended:
-			return State{}, fault.New(fault.Unavailable, "node %s does not tell its state: its agent is shut down", r.node)
-		}
-		r.mu.Lock()
-		s, published = r.newest, r.published
-		r.mu.Unlock()
-	}
-	return s, nil
+	return r.wait(ctx, true, "did not tell its state in time", func(s State) bool { return s.revision >= want })
 }
 
 // Next waits for a state other than the one of a number, 0 for any; it knows all changes that this agent had made when it was asked. Unavailable when
@@ -200,19 +187,29 @@ func (a *Agent) State(ctx context.Context, fresh bool) (State, error) {
 func (a *Agent) Next(ctx context.Context, after uint64) (State, error) {
 	r := a.reporter
 	r.mu.Lock()
-	s, want, published := r.newest, r.revision, r.published
+	want := r.revision
 	r.mu.Unlock()
-	for s.Number == 0 || s.Number == after || s.revision < want {
+	return r.wait(ctx, false, "told nothing new", func(s State) bool { return s.Number != 0 && s.Number != after && s.revision >= want })
+}
+
+// wait returns the first state that is enough. Who is in a hurry has the driver asked for it; late says what the node did where none came in time.
+func (r *reporter) wait(ctx context.Context, hurry bool, late string, enough func(State) bool) (State, error) {
+	for {
+		r.mu.Lock()
+		s, published := r.newest, r.published
+		r.mu.Unlock()
+		if enough(s) {
+			return s, nil
+		}
+		if hurry {
+			signal(r.wanted)
+		}
 		select {
 		case <-published:
 		case <-ctx.Done():
-			return State{}, fault.New(fault.Unavailable, "node %s told nothing new: %w", r.node, context.Cause(ctx))
+			return State{}, fault.New(fault.Unavailable, "node %s %s: %w", r.node, late, context.Cause(ctx))
 		case <-r.ended:
 			return State{}, fault.New(fault.Unavailable, "node %s does not tell its state: its agent is shut down", r.node)
 		}
-		r.mu.Lock()
-		s, published = r.newest, r.published
-		r.mu.Unlock()
 	}
-	return s, nil
 }
