@@ -189,6 +189,14 @@ func (c *Consoles) admit(r *http.Request, kind console.Kind, id string) (s *sess
 	if outcome == Opened && (at == nil || c.may(g, at) != nil) {
 		outcome = Foreign
 	}
+	if outcome == Opened && !c.enter(g.User) {
+		outcome = Crowded
+	}
+	defer func() {
+		if outcome == Opened && err != nil {
+			c.leave(g.User)
+		}
+	}()
 	c.cfg.Count(outcome)
 	by := audit.By{Account: reason.Account{Surface: "compute", Name: g.Name, From: from(r)}}
 	if outcome == Unknown {
@@ -202,11 +210,12 @@ func (c *Consoles) admit(r *http.Request, kind console.Kind, id string) (s *sess
 	if err := c.cfg.Record(r.Context(), eventOf(verb, at, id, kind, outcome, by)); err != nil {
 		return nil, http.StatusServiceUnavailable, err
 	}
-	if outcome != Opened {
-		return nil, http.StatusUnauthorized, fault.New(fault.Denied, "The ticket is refused: %s.", outcome)
-	}
-	if !c.enter(g.User) {
+	switch outcome {
+	case Opened:
+	case Crowded:
 		return nil, http.StatusTooManyRequests, fault.New(fault.Busy, "There are already %d consoles of this user, as many as there may be.", mostOpen)
+	default:
+		return nil, http.StatusUnauthorized, fault.New(fault.Denied, "The ticket is refused: %s.", outcome)
 	}
 	return &session{consoles: c, grant: g, server: at, by: by}, 0, nil
 }

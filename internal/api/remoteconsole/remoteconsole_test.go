@@ -63,6 +63,9 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 			if at := r.at; at.ID == id {
 				return &at
 			}
+			if id == "s2" { // another one of the project, which its users may reach as well
+				return &server.Server{ID: "s2", UUID: "u2", Instance: "snf-2", Project: "home"}
+			}
 			return nil
 		},
 		May: func(string, string) error {
@@ -328,6 +331,11 @@ func TestLimits(t *testing.T) {
 		all = append(all, r.opens(r.issue(console.Serial)))
 	}
 	r.refused(r.issue(console.Serial), http.StatusTooManyRequests)
+	r.set(func() { // and nobody is told that one more was opened
+		if last := r.events[len(r.events)-1]; len(r.events) != mostOpen+1 || !strings.HasPrefix(last, "console.refuse") || !strings.Contains(last, `"ticket":"crowded"`) || r.counts[mostOpen] != Crowded {
+			t.Errorf("told is %q, counted %v", last, r.counts)
+		}
+	})
 	if err := all[0].Write(t.Context(), websocket.MessageBinary, make([]byte, maxMessage+1)); err != nil {
 		t.Error(err)
 	}

@@ -31,6 +31,8 @@ const (
 	Expired Outcome = "expired"
 	// Foreign is a ticket for another console, or of somebody who may not act on the server any more.
 	Foreign Outcome = "foreign"
+	// Crowded is one whose user has as many consoles open as there may be.
+	Crowded Outcome = "crowded"
 	// Unknown is what is no ticket, or was one of another controller's term.
 	Unknown Outcome = "unknown"
 )
