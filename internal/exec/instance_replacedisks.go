@@ -47,17 +47,8 @@ func replaceLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, erro
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case named(op, "remote_node"):
-		node, err := findNode(op, "remote_node", snap)
-		if err != nil {
-			return nil, err
-		}
-		return append(request, sharing(node.UUID)...), nil
-	case op.Has("iallocator"):
-		return append(request, sharing(lock.All)...), nil
-	}
-	return request, nil
+	further, err := furtherNode(op, "remote_node", op.Has("iallocator"), snap)
+	return append(request, further...), err
 }
 
 // replaceDisks prepares OP_INSTANCE_REPLACE_DISKS.

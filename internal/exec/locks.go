@@ -109,6 +109,21 @@ func reinstallLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, er
 	return append(request, usedImage(installed(op, inst).OS, snap)...), nil
 }
 
+// furtherNode shares a node that an opcode names beside those of its instance; all of them, where it names none and one is to be chosen.
+func furtherNode(op *opcode.Opcode, field string, chosen bool, snap *cluster.Snapshot) (lock.Request, error) {
+	switch {
+	case named(op, field):
+		node, err := findNode(op, field, snap)
+		if err != nil {
+			return nil, err
+		}
+		return sharing(node.UUID), nil
+	case chosen:
+		return sharing(lock.All), nil
+	}
+	return nil, nil
+}
+
 // instanceNodes returns the UUIDs of the nodes that hold anything of the
 // instance, the primary first.
 func instanceNodes(inst *cluster.Instance) []string {

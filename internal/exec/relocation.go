@@ -43,17 +43,8 @@ func relocationLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, e
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case named(op, "target_node"):
-		node, err := findNode(op, "target_node", snap)
-		if err != nil {
-			return nil, err
-		}
-		return append(request, sharing(node.UUID)...), nil
-	case mirroringOf(inst) == cluster.ExternalMirror:
-		return append(request, sharing(lock.All)...), nil
-	}
-	return request, nil
+	further, err := furtherNode(op, "target_node", mirroringOf(inst) == cluster.ExternalMirror, snap)
+	return append(request, further...), err
 }
 
 // mirroringOf says how all disks of an instance are mirrored; there is none where they differ.

@@ -98,7 +98,7 @@ var knownFaults = []knownFault{
 		{File: "internal/server/identity.go", Old: "	if !sight.Instance || s.owns(sight) {", New: "	if !sight.Instance || s.UUID == \"\" || s.owns(sight) {"},
 	}},
 	{"strangers-cleared", "a creation clears what has its name on the node, whoever made that", []overlay.Edit{
-		{File: "internal/exec/instance_create.go", Old: "		case there.LeftBy(c.env.Life) && ", New: "		case "},
+		{File: "internal/exec/instance_create_nodes.go", Old: "		case there.LeftBy(c.env.Life) && ", New: "		case "},
 		{File: "internal/exec/instance_create.go", Old: "	w.Steps = append(w.Steps, adds)\n", New: "	for i := range c.left {\n" +
 			"		w.Steps = append(w.Steps, onNode(removeFromNode, c.nodes()[0].UUID, c.left[i].Instance.UUID, \"clear\", meant{name}))\n	}\n	w.Steps = append(w.Steps, adds)\n"},
 	}},
