@@ -20,6 +20,12 @@ import (
 // whenever it is asked for its state.
 func reporting(t *testing.T, hook func() error) *Agent {
 	t.Helper()
+	return reportingTo(t, hook, nil)
+}
+
+// reportingTo calls told as well when something new is reported.
+func reportingTo(t *testing.T, hook func() error, told func()) *Agent {
+	t.Helper()
 	dir := t.TempDir()
 	driver, err := fake.Open(fake.Config{Dir: filepath.Join(dir, "fake"), Fault: func(c fake.Call) error {
 		if c.Method == "node" && !c.After {
@@ -30,7 +36,7 @@ func reporting(t *testing.T, hook func() error) *Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(Config{Node: "node1", Dir: dir, Driver: driver})
+	a, err := New(Config{Node: "node1", Dir: dir, Driver: driver, Told: told})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,8 +284,8 @@ func TestWhatChangesByItselfIsReported(t *testing.T) {
 // TestNextTellsWhatIsNew waits for the next report of a number: at once for none, behind a change in time, and never the same twice.
 func TestNextTellsWhatIsNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := 0
-		a := reporting(t, func() error { return nil })
+		var told atomic.Int64
+		a := reportingTo(t, func() error { return nil }, func() { told.Add(1) })
 		next := func(after uint64) State {
 			t.Helper()
 			s, err := a.Next(t.Context(), after)
@@ -299,11 +305,11 @@ func TestNextTellsWhatIsNew(t *testing.T) {
 		if third := next(second.Number); third.Number == second.Number || time.Since(begun) > heartbeat {
 			t.Errorf("without one it came after %v: %+v", time.Since(begun), third)
 		}
-		a.reporter.told = func() { told++ }
+		before := told.Load()
 		a.reporter.publish(State{Instances: []hypervisor.Instance{{Name: "web1", State: hypervisor.Running}}})
 		a.reporter.publish(State{Instances: []hypervisor.Instance{{Name: "web1", State: hypervisor.Running}}})
 		a.reporter.publish(State{Instances: []hypervisor.Instance{{Name: "web1", EndedItself: true}}})
-		if told != 2 {
+		if told := told.Load() - before; told != 2 {
 			t.Errorf("of two changes of instances %d were told", told)
 		}
 	})

@@ -89,8 +89,11 @@ func TestWorkWaitsForItsNode(t *testing.T) {
 	// Later in the term it is the same.
 	stop()
 	until(t, "that the node is away", func() bool { return !strings.Contains(c.seen(t, "node", away, "mtotal"), "131072") })
+	until(t, "that the queue knows it", func() bool {
+		probe := c.submit(t, map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "on_nodes": []string{away}, "no_locks": false})
+		return c.explains(t, probe).Step == "wait-node" // what begins before that fails
+	})
 	id := c.submit(t, about("OP_INSTANCE_REBOOT", "web1"))
-	until(t, "that the queue knows it", func() bool { return c.explains(t, id).Step == "wait-node" })
 	c.waitsFor(t, id, away, "which is away")
 	// What waited when a leader ended waits under the next one from the beginning.
 	if err := c.stop(); err != nil {

@@ -70,7 +70,9 @@ func (c cluster) dial(t testing.TB) *luxiwire.Client {
 
 func (c cluster) call(t testing.TB, method string, result any, args ...any) {
 	t.Helper()
-	if err := c.dial(t).Call(t.Context(), method, args, result); err != nil {
+	client := c.dial(t)
+	defer func() { _ = client.Close() }() // there may be only so many, and tests ask again and again
+	if err := client.Call(t.Context(), method, args, result); err != nil {
 		t.Fatalf("%s: %v", method, err)
 	}
 }
