@@ -194,9 +194,7 @@ func (s *Set) due(a Action, now job.Time, wake *job.Time) []*Tag {
 		case t.Wanted != (a == Add) || !t.Pending() || s.Changing(t.Raw) != nil:
 		case t.Failure != nil && t.Failure.Final:
 		case t.Retry > now:
-			if *wake == 0 || t.Retry < *wake {
-				*wake = t.Retry
-			}
+			*wake = sooner(*wake, t.Retry)
 		case t.Alone:
 			alone = append(alone, t)
 		default:
@@ -207,6 +205,28 @@ func (s *Set) due(a Action, now job.Time, wake *job.Time) []*Tag {
 		return alone[:1]
 	}
 	return due
+}
+
+// Turn begins all that is to be done next about a server: tags to add and to remove, and an effect. Wake is when something is to be
+// tried again; zero for never.
+func (s Set) Turn(p *Policy, sight Sight) (next Set, wake job.Time) {
+	plan := s.Next(sight)
+	for _, step := range plan.Steps {
+		s = s.Begin(step, sight.Now)
+	}
+	effect, again := s.NextEffect(p, sight)
+	if effect != nil {
+		s = s.BeginEffect(effect)
+	}
+	return s, sooner(plan.Wake, again)
+}
+
+// sooner is the first of two times, of which zero is never.
+func sooner(a, b job.Time) job.Time {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // Begin records that a job for the step is about to be submitted. Once this is

@@ -136,9 +136,7 @@ func (s *Set) NextEffect(p *Policy, sight Sight) (*Change, job.Time) {
 		if a.Retry <= sight.Now {
 			return false
 		}
-		if wake == 0 || a.Retry < wake {
-			wake = a.Retry
-		}
+		wake = sooner(wake, a.Retry)
 		return true
 	}
 	for i := range s.Effects {

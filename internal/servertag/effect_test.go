@@ -120,3 +120,23 @@ func TestEffectsFollowTheirTags(t *testing.T) {
 		}
 	})
 }
+
+// TestATurnWakesForWhatIsDueFirst: tags and effects each have their own time, and neither waits for the other's.
+func TestATurnWakesForWhatIsDueFirst(t *testing.T) {
+	p := DefaultPolicy()
+	p.Effects = []Effect{{Namespace: User, Tag: "a", Label: "open"}}
+	for _, c := range []struct{ tag, effect, want job.Time }{{0, 0, 0}, {20, 0, 20}, {0, 20, 20}, {20, 30, 20}, {30, 20, 20}} {
+		sight := Sight{Now: 10, Instance: true, Tags: []string{rawUser("a"), rawUser("b")}}
+		if c.tag != 0 {
+			sight.Tags = sight.Tags[:1]
+		}
+		s := having(t, "a", "b").Settle(p, sight).BeginEffect(&Change{Effect: p.Effects[0]})
+		s.Find(User, "b").Retry = c.tag
+		if c.effect != 0 {
+			s.Effects[0].Serial, s.Effects[0].Retry = 0, c.effect
+		}
+		if next, wake := s.Turn(p, sight); wake != c.want || next.Serial != s.Serial {
+			t.Errorf("a tag due at %d and an effect at %d wake at %d, want %d; begun: %+v", c.tag, c.effect, wake, c.want, next.Jobs)
+		}
+	}
+}

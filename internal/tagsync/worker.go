@@ -224,19 +224,9 @@ func (e *Engine) turn(id string) (wake job.Time, err error) {
 		if next == nil || next.Deleting() || next.Deleted != 0 {
 			return next, nil
 		}
-		plan := next.Tags.Next(sight.Sight)
-		wake = plan.Wake
-		for _, step := range plan.Steps {
-			next = next.WithTags(next.Tags.Begin(step, sight.Now))
-		}
-		effect, again := next.Tags.NextEffect(e.cfg.Policy, sight.Sight)
-		if effect != nil {
-			next = next.WithTags(next.Tags.BeginEffect(effect))
-		}
-		if again != 0 && (wake == 0 || again < wake) {
-			wake = again
-		}
-		return next, nil
+		tags, again := next.Tags.Turn(e.cfg.Policy, sight.Sight)
+		wake = again
+		return next.WithTags(tags), nil
 	})
 	if fault.Is(err, fault.NotFound) || s == nil {
 		return 0, nil
