@@ -49,6 +49,26 @@ func TestLimitsOfRequestsAreNamed(t *testing.T) {
 	}
 }
 
+func TestOverlongFrameIsRefusedWithItsLimit(t *testing.T) {
+	_, path := echoServer(t, nil)
+	c := dialRaw(t, path)
+	sent := make(chan error, 1)
+	go func() { // far more than the socket's buffer, and no end of the message
+		_, err := c.Write([]byte(`{"method":"Echo","args":["` + strings.Repeat("x", 2_000_000)))
+		sent <- err
+	}()
+	r, ok := c.receive()
+	if message, _ := r.Result.(string); !ok || !strings.Contains(message, "limit of 100000 bytes") {
+		t.Errorf("got %+v, %v", r, ok)
+	}
+	if _, ok := c.receive(); ok {
+		t.Error("the connection goes on")
+	}
+	if err := <-sent; err != nil {
+		t.Errorf("the client was cut off before it could read why: %v", err)
+	}
+}
+
 func TestConnectionsAreLimited(t *testing.T) {
 	s, _ := echoServer(t, nil)
 	path := listenAt(t, s, gate.Surface{Most: 2, Share: 16, Local: true})

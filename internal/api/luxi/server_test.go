@@ -82,26 +82,6 @@ func TestWhatIsNotUnderstoodClosesTheConnection(t *testing.T) {
 	}
 }
 
-func TestOverlongFrameIsRefusedWithItsLimit(t *testing.T) {
-	_, path := echoServer(t, nil)
-	c := dialRaw(t, path)
-	sent := make(chan error, 1)
-	go func() { // far more than the socket's buffer, and no end of the message
-		_, err := c.Write([]byte(`{"method":"Echo","args":["` + strings.Repeat("x", 2_000_000)))
-		sent <- err
-	}()
-	r, ok := c.receive()
-	if message, _ := r.Result.(string); !ok || !strings.Contains(message, "limit of 100000 bytes") {
-		t.Errorf("got %+v, %v", r, ok)
-	}
-	if _, ok := c.receive(); ok {
-		t.Error("the connection goes on")
-	}
-	if err := <-sent; err != nil {
-		t.Errorf("the client was cut off before it could read why: %v", err)
-	}
-}
-
 func TestNobodyStallsOthers(t *testing.T) {
 	block := make(chan struct{})
 	_, path := echoServer(t, block)
