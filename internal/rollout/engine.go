@@ -77,7 +77,9 @@ type Engine struct {
 	queue     *queue.Queue
 
 	changing  baton // held while environments, graphs or deployments are changed, until that is stored: one after the other
-	computing turns // for what is computed from them: plans, and expressions that somebody tries
+	numbering baton // held by who stores a plan, and gives it its number; taken before changing
+	planning  turns // for plans that are computed, which hold nothing else
+	trying    turns // for expressions that somebody tries
 
 	mu   sync.Mutex
 	runs map[int64]*run // of deployments that are under way; guarded by mu
@@ -124,7 +126,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		cfg.Digest = ring.Digest
 	}
 	e := &Engine{cfg: cfg, language: language, functions: own.Versions, Plans: NewPlans(cfg.Store), runs: map[int64]*run{}, byJob: map[job.ID]origin{},
-		changing: make(baton, 1), computing: make(turns, mostComputing), acts: make(chan func()), done: make(chan struct{})}
+		changing: make(baton, 1), numbering: make(baton, 1), planning: make(turns, mostComputing), trying: make(turns, mostComputing), acts: make(chan func()), done: make(chan struct{})}
 	if err := e.rename(ctx); err != nil {
 		return nil, err
 	}
@@ -198,7 +200,7 @@ func (b baton) Lock() { b <- struct{}{} }
 // Unlock hands it on.
 func (b baton) Unlock() { <-b }
 
-// mostComputing is how many plans and expressions are computed at a time; each may take a processor and some hundred megabytes.
+// mostComputing is how many plans, and how many expressions, are computed at a time; each may take a processor and some hundred megabytes.
 const mostComputing = 2
 
 // turns lets so many do something at a time as there is room in the channel.
@@ -293,11 +295,16 @@ const confirmTime = 30 * time.Second
 // patiently has what is kept changed by f, while nobody else changes anything, and waits for it. When the store does not answer it
 // waits no longer than confirmTime, nor than ctx: f goes on, and those behind it wait for their turn.
 func (e *Engine) patiently(ctx context.Context, f func(context.Context) error) error {
+	return waitFor(ctx, e.changing, f)
+}
+
+// waitFor has f done by who holds a baton, and waits for it as patiently says.
+func waitFor(ctx context.Context, held baton, f func(context.Context) error) error {
 	over := make(chan error, 1)
 	doing := context.WithoutCancel(ctx) // who leaves ends the waiting
 	go func() {
-		e.changing.Lock()
-		defer e.changing.Unlock()
+		held.Lock()
+		defer held.Unlock()
 		over <- f(doing)
 	}()
 	select {

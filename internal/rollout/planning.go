@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/deploy/document"
@@ -38,11 +39,18 @@ type Wish struct {
 	Refreshed []string `json:"refreshed,omitempty"`
 }
 
-func chunkKey(deployment int64, i int) string {
-	return strconv.FormatInt(deployment, 10) + "/" + strconv.Itoa(i)
-}
+func chunkKey(deployment int64, i int) string { return planPrefix(deployment) + strconv.Itoa(i) }
+
+// planPrefix is what the names of the pieces of a plan begin with.
+func planPrefix(deployment int64) string { return strconv.FormatInt(deployment, 10) + "/" }
+
+// mostPlanned is how often a plan is computed while what it is computed from changes.
+const mostPlanned = 3
 
 // Plan computes what a deployment would do, and stores it. It can be run as long as nothing it was computed from changes.
+//
+// It is computed of what there is at its beginning, and holds up nobody who changes that meanwhile: then it is computed anew, and in the end
+// refused with fault.Conflict.
 func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, []string, error) {
 	if w.Environment == "" {
 		return nil, nil, fault.New(fault.Invalid, "a deployment is of an environment: name it").At("environment")
@@ -53,47 +61,121 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 	if !slices.Contains([]course.Mode{course.Earnest, course.Noop, course.DryRun}, w.Mode) {
 		return nil, nil, fault.New(fault.Invalid, "the mode of a deployment is run, noop or dry-run, not %q", w.Mode).At("mode")
 	}
+	if err := e.planning.begin(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer e.planning.end()
+	for tries := 1; ; tries++ {
+		p, err := e.draft(ctx, w, by)
+		if err != nil {
+			return nil, nil, err
+		}
+		err = waitFor(ctx, e.numbering, func(ctx context.Context) error { return e.storePlan(ctx, p) })
+		if fault.Is(err, fault.Conflict) && tries < mostPlanned {
+			continue
+		}
+		if err != nil { // and leave alone what may still be at work
+			return nil, nil, err
+		}
+		return p.deployment.Shown(), p.warnings, nil
+	}
+}
+
+// draft is a plan that is not stored.
+type draft struct {
+	deployment *course.Deployment // without a number
+	pieces     [][]byte
+	warnings   []string
+}
+
+// draft computes a plan.
+func (e *Engine) draft(ctx context.Context, w Wish, by By) (*draft, error) {
 	d := &course.Deployment{Environment: w.Environment, Mode: w.Mode, Force: w.Force, Only: w.Only,
 		Events: w.Events, Refreshed: w.Refreshed, Status: course.Planned,
 		Created: e.cfg.Now().UnixNano(), By: who(by), Trail: by.Trail}
-	if err := e.computing.begin(ctx); err != nil {
-		return nil, nil, err
-	}
-	defer e.computing.end()
 	p, order, hide, err := e.compute(ctx, d, w)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c := course.Of(p, order, report.Why(p, hide))
 	c.Hidden = hide.Texts()
 	d.Steps, d.Runs = len(p.Steps), p.Len()
 	if err := checkHosts(d, c, e.master(), e.hasHost); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	pieces, err := c.Encode()
-	if err != nil {
-		return nil, nil, err
+	out := &draft{deployment: d, warnings: make([]string, len(p.Warnings))}
+	if out.pieces, err = c.Encode(); err != nil {
+		return nil, err
 	}
-	d.Chunks = len(pieces)
-	if err := e.patiently(ctx, func(context.Context) error { return e.storePlan(d, pieces) }); err != nil {
-		return nil, nil, err
-	}
-	warnings := make([]string, len(p.Warnings))
+	d.Chunks = len(out.pieces)
 	for i, text := range p.Warnings {
-		warnings[i] = hide.Text(text)
+		out.warnings[i] = hide.Text(text)
 	}
-	return d.Shown(), warnings, nil
+	return out, nil
 }
 
-// storePlan makes a plan durable, with the next number. What it was computed from may have changed meanwhile: then it is
-// refused when it is to be carried out. The caller holds the baton.
-func (e *Engine) storePlan(d *course.Deployment, pieces [][]byte) error {
+// storePlan makes a plan durable, with the next number: first its pieces, in portions, so that others write between them; then, if what it was
+// computed from is what there still is, the deployment, with which all of it counts. The caller holds numbering.
+func (e *Engine) storePlan(ctx context.Context, p *draft) error {
+	d := p.deployment
 	d.ID = e.known().Newest() + 1
-	tx := store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}
-	for i, text := range pieces {
-		tx.Put = append(tx.Put, store.Put{Key: store.Key{Kind: KindPlan, ID: chunkKey(d.ID, i)}, Value: text})
+	if err := e.clearPlan(ctx, d.ID); err != nil {
+		return err
 	}
-	return e.commit(tx, &state.Change{Deployments: []*course.Deployment{d}})
+	tx, size := store.Tx{}, 0
+	for i, text := range p.pieces {
+		tx.Put = append(tx.Put, store.Put{Key: store.Key{Kind: KindPlan, ID: chunkKey(d.ID, i)}, Value: text})
+		if size += len(text); size < portion && i < len(p.pieces)-1 {
+			continue
+		}
+		if err := e.commit(tx, &state.Change{}); err != nil {
+			return err
+		}
+		tx, size = store.Tx{}, 0
+	}
+	err := e.storeDeployment(d)
+	if err != nil && store.Refused(err) {
+		if clearing := e.clearPlan(ctx, d.ID); clearing != nil {
+			e.cfg.Log.Warn("a plan that was refused stays in the store until the next one", "error", clearing)
+		}
+	}
+	return err
+}
+
+// portion is about how many bytes of a plan are written at once. Whoever writes something else waits for one of them.
+const portion = 256 << 10
+
+// storeDeployment makes a deployment durable whose plan is stored, unless what that was computed from has changed.
+func (e *Engine) storeDeployment(d *course.Deployment) error {
+	e.changing.Lock()
+	defer e.changing.Unlock()
+	env, err := environmentOf(e.known(), d.Environment)
+	if err != nil {
+		return err
+	}
+	if now := e.known().BasisOf(env, d.Graphs, e.functions); !now.Equal(d.Basis) {
+		return fault.New(fault.Conflict, "the environment %s cannot be planned, for it changes meanwhile: %s", d.Environment, moved(d.Basis, now)).
+			WithHint("plan again when others have made their changes")
+	}
+	return e.commit(store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}, &state.Change{Deployments: []*course.Deployment{d}})
+}
+
+// clearPlan removes pieces of a plan of which no deployment tells: it was refused, or its controller died before.
+func (e *Engine) clearPlan(ctx context.Context, id int64) error {
+	prefix, tx := planPrefix(id), store.Tx{}
+	for o, err := range e.cfg.Store.List(ctx, KindPlan, store.Options{After: prefix}) {
+		if err != nil {
+			return err
+		}
+		if !strings.HasPrefix(o.ID, prefix) {
+			break
+		}
+		tx.Delete = append(tx.Delete, store.Key{Kind: KindPlan, ID: o.ID})
+	}
+	if len(tx.Delete) == 0 {
+		return nil
+	}
+	return e.commit(tx, &state.Change{})
 }
 
 // ground is what a plan is computed from.

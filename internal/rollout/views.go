@@ -170,10 +170,10 @@ type Compared struct {
 // Eval evaluates an expression as tasks have theirs evaluated. It tells no secret as it is; what an expression makes of one can be
 // anything.
 func (e *Engine) Eval(ctx context.Context, q Question) (*Answer, error) {
-	if err := e.computing.begin(ctx); err != nil {
+	if err := e.trying.begin(ctx); err != nil {
 		return nil, err
 	}
-	defer e.computing.end()
+	defer e.trying.end()
 	now, err := e.at(ctx, q.New)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/drover-project/drover/internal/deploy/document"
 	"github.com/drover-project/drover/internal/deploy/expression"
@@ -41,12 +42,18 @@ type Input struct {
 	Refreshed []string
 }
 
-// Build computes a plan.
+// Build computes a plan. One that would have more than MostSteps, MostBytes or MostRelations is refused with fault.TooLarge, by Build or by
+// Order.
 func Build(ctx context.Context, language *expression.Language, in Input) (*Plan, error) {
+	return build(ctx, language, in, usualBounds())
+}
+
+func build(ctx context.Context, language *expression.Language, in Input, most bounds) (*Plan, error) {
 	b, err := newBuilder(language, in)
 	if err != nil {
 		return nil, err
 	}
+	b.most, b.plan.mostRelations = most, most.relations
 	if err := b.expand(ctx); err != nil {
 		return nil, err
 	}
@@ -77,6 +84,10 @@ type builder struct {
 	related    map[relatedKey]*related
 	ownNodes   []*nodeSet
 	asking     sync.Mutex // held while in.Old is asked
+
+	most    bounds
+	bytes   atomic.Int64 // that were computed, by all shards
+	members int          // of all step sets
 }
 
 // placement puts a task on nodes.
@@ -159,6 +170,9 @@ func (b *builder) expand(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	if err := b.checkPlaced(); err != nil {
+		return err
 	}
 	if err := b.evaluate(ctx); err != nil {
 		return err

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"math"
+
 	"github.com/drover-project/drover/internal/deploy/graph"
 )
 
@@ -14,6 +16,7 @@ type network struct {
 	next   [][]int32 // what comes after each step and point
 	waits  []int32   // for how many others
 	points map[point]int32
+	edges  int
 }
 
 type point struct {
@@ -21,7 +24,8 @@ type point struct {
 	steps *stepSet
 }
 
-func (p *Plan) network() *network {
+// network spells the relations out, as long as they are not more than so many.
+func (p *Plan) network(most int) (*network, error) {
 	n := &network{plan: p, next: make([][]int32, len(p.Steps)), waits: make([]int32, len(p.Steps)), points: map[point]int32{}}
 	for i := range p.Steps {
 		for _, r := range p.Steps[i].requires {
@@ -30,13 +34,17 @@ func (p *Plan) network() *network {
 		for _, r := range p.Steps[i].requiredFor {
 			n.relate(int32(i), r, true)
 		}
+		if n.edges > most {
+			return nil, tooLarge(most, "relations")
+		}
 	}
-	return n
+	return n, nil
 }
 
 func (n *network) edge(from, to int32) {
 	n.next[from] = append(n.next[from], to)
 	n.waits[to]++
+	n.edges++
 }
 
 // relate enters one relation of a step; before says that the step comes before the others.
@@ -76,7 +84,10 @@ func (n *network) join(step, other int32, before bool) {
 // Order returns the steps in an order in which each comes after all that it depends on, always the same for a plan.
 // Steps that depend on one another in a circle are an error that names them.
 func (p *Plan) Order() ([]int32, error) {
-	n := p.network()
+	n, err := p.network(p.mostRelations)
+	if err != nil {
+		return nil, err
+	}
 	waits := n.waits
 	var ready, order []int32
 	for i, w := range waits {
@@ -150,9 +161,9 @@ func (p *Plan) circle(n *network, waits []int32) error {
 }
 
 // After returns for each step, and then for points in time that keep relations between many steps short, which of them
-// it comes after.
+// it comes after. Order tells of a plan that has too many.
 func (p *Plan) After() [][]int32 {
-	n := p.network()
+	n, _ := p.network(math.MaxInt)
 	after := make([][]int32, len(n.next))
 	for from, list := range n.next {
 		for _, to := range list {

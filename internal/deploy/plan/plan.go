@@ -15,6 +15,8 @@ type Plan struct {
 	Warnings []string
 	Roles    []string // that nodes have, and their tags, sorted
 
+	mostRelations int
+
 	virtual int32
 	ids     []string          // of tasks
 	at      []map[int32]int32 // for each node: the step of a task

@@ -27,6 +27,9 @@ func (b *builder) relate(ctx context.Context, s *Step) error {
 			continue
 		}
 		relations, err := b.relationsOf(ctx, s, t, f.name, f.cross)
+		if err == nil && b.members > b.most.relations {
+			return tooLarge(b.most.relations, "relations")
+		}
 		if err != nil {
 			return b.wrap(s.Task, b.nodes[s.Node].UID, f.name, t, err)
 		}
@@ -179,6 +182,7 @@ func (b *builder) stepSet(tasks *taskSet, nodes *nodeSet) *stepSet {
 		for _, n := range nodes.nodes {
 			b.plan.onNode(tasks, n, func(s int32) { set.steps = append(set.steps, s) })
 		}
+		b.members += len(set.steps)
 		slices.Sort(set.steps)
 		b.stepSets[key] = set
 	}

@@ -103,6 +103,7 @@ func (h *shard) run(ctx context.Context, number int) {
 			if err := h.put(ctx, h.placements[i], int32(n)); err != nil {
 				h.failure = failure{err, i, int32(n)}
 			}
+			runtime.Gosched() // whoever waits for a processor has it before the next step
 		}
 	}
 }

@@ -33,6 +33,9 @@ func (h *shard) step(ctx context.Context, t *graph.Task, n int32) (*Step, error)
 		}
 		h.computed = append(h.computed, v)
 	}
+	if err := h.take(ctx, h.computed); err != nil {
+		return nil, err
+	}
 	get := func(name string) (any, bool) {
 		for i := range p.dynamic {
 			if p.dynamic[i].Name == name {

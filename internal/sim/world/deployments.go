@@ -149,13 +149,17 @@ func (d *deployer) putEnvironment() {
 // plan plans a deployment, and begins it if nothing was changed meanwhile.
 func (d *deployer) plan() {
 	var id int64
-	if err := d.ask(func(ctx context.Context, t *term) error {
+	switch err := d.ask(func(ctx context.Context, t *term) error {
 		p, _, err := t.rollout.Plan(ctx, rollout.Wish{Environment: environment}, d.by())
 		if err == nil {
 			id = p.ID
 		}
 		return err
-	}); err != nil {
+	}); {
+	case fault.Is(err, fault.Conflict): // others were quicker each time
+		d.w.tellf(d.name, "plans nothing: %v", err)
+		return
+	case err != nil:
 		panic(err) // the environment is there
 	}
 	planned := d.w.since()
