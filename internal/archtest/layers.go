@@ -72,6 +72,7 @@ var layers = []struct {
 	{"internal/work", Core},
 	{"internal/joining", Core},
 	{"internal/placement", Core},
+	{"internal/evacuation", Core},
 	{"internal/schedule", Core},
 	{"internal/state", Core},
 	{"internal/deploy/*", Core},

@@ -188,6 +188,18 @@ func (i *Instance) MoveTo(node string, away bool) {
 	i.PrimaryNode = node
 }
 
+// Mirroring says how all disks are mirrored; they are not where they differ in that.
+func (i *Instance) Mirroring() Mirroring {
+	if len(i.Disks) == 0 {
+		return ExternalMirror
+	}
+	of := MirroringOf(i.Disks[0].Type)
+	if slices.ContainsFunc(i.Disks, func(d Disk) bool { return MirroringOf(d.Type) != of }) {
+		return Unmirrored
+	}
+	return of
+}
+
 // StaleOn returns the index of the first disk whose copy on a node was left behind; -1 if there is none.
 func (i *Instance) StaleOn(node string) int {
 	return slices.IndexFunc(i.Disks, func(d Disk) bool { return slices.Contains(d.Stale, node) })

@@ -33,6 +33,8 @@ func namingExecutors(names Names) Catalogue {
 		"OP_INSTANCE_REPLACE_DISKS": {Locks: replaceLocks, Asks: true, Prepare: names.replaceDisks, Why: "a second run would find the new node in place of the old one"},
 		"OP_INSTANCE_FAILOVER":      {Locks: relocationLocks, Asks: true, Prepare: names.failover, Why: movesOnce},
 		"OP_INSTANCE_MIGRATE":       {Locks: relocationLocks, Asks: true, Prepare: names.migrate, Why: movesOnce},
+		"OP_NODE_EVACUATE":          {Locks: evacuationLocks, Prepare: names.evacuate, Why: submitsOnce},
+		"OP_NODE_MIGRATE":           {Locks: nodeMigrationLocks, Prepare: names.migrateNode, Why: submitsOnce},
 	}
 }
 

@@ -243,7 +243,7 @@ func (r *report) notes(snap *cluster.Snapshot, nodes []*cluster.Node) {
 			switch {
 			case inst.AdminState == cluster.AdminOffline:
 				offline++
-			case mirroringOf(inst) == cluster.Unmirrored:
+			case inst.Mirroring() == cluster.Unmirrored:
 				single++
 			}
 		}

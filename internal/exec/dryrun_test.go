@@ -26,6 +26,8 @@ var samples = map[string]params{
 	"OP_INSTANCE_FAILOVER":      {"instance_name": "pair"},
 	"OP_INSTANCE_MIGRATE":       {"instance_name": "pair"},
 	"OP_INSTANCE_REPLACE_DISKS": {"instance_name": "pair", "mode": "replace_on_secondary"},
+	"OP_NODE_EVACUATE":          {"node_name": "node1", "mode": "secondary-only"},
+	"OP_NODE_MIGRATE":           {"node_name": "node1"},
 	"OP_QUERY":                  {"what": "node", "fields": []any{"name"}},
 	"OP_QUERY_FIELDS":           {"what": "node"},
 	"OP_CLUSTER_QUERY":          {},

@@ -41,14 +41,7 @@ func (p *places) release(uuid string) {
 func (p *places) decide(newest func() *cluster.Snapshot, reports map[string]placement.Report, r placement.Request) placement.Decision {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	world := placement.World{Inventory: newest(), Reports: reports}
-	for _, c := range p.claims {
-		world.Claims = append(world.Claims, c.Claim)
-		if c.second.Node != "" {
-			world.Claims = append(world.Claims, c.second)
-		}
-	}
-	d := placement.Decide(world, r)
+	d := placement.Decide(p.world(newest(), reports), r)
 	node := d.UUID
 	if r.Node != "" {
 		node = r.Node
@@ -61,6 +54,25 @@ func (p *places) decide(newest func() *cluster.Snapshot, reports map[string]plac
 		p.claims[r.Instance.UUID] = c
 	}
 	return d
+}
+
+// world is what a decision is made upon, with the places that others have chosen.
+func (p *places) world(snap *cluster.Snapshot, reports map[string]placement.Report) placement.World {
+	w := placement.World{Inventory: snap, Reports: reports}
+	for _, c := range p.claims {
+		w.Claims = append(w.Claims, c.Claim)
+		if c.second.Node != "" {
+			w.Claims = append(w.Claims, c.second)
+		}
+	}
+	return w
+}
+
+// seen is world for whoever takes no place.
+func (p *places) seen(snap *cluster.Snapshot, reports map[string]placement.Report) placement.World {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.world(snap, reports)
 }
 
 // total is the memory that the node of an instance has for instances, in MiB; 0 if it did not say.

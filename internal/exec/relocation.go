@@ -43,20 +43,8 @@ func relocationLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, e
 	if err != nil {
 		return nil, err
 	}
-	further, err := furtherNode(op, "target_node", mirroringOf(inst) == cluster.ExternalMirror, snap)
+	further, err := furtherNode(op, "target_node", inst.Mirroring() == cluster.ExternalMirror, snap)
 	return append(request, further...), err
-}
-
-// mirroringOf says how all disks of an instance are mirrored; there is none where they differ.
-func mirroringOf(inst *cluster.Instance) cluster.Mirroring {
-	if len(inst.Disks) == 0 {
-		return cluster.ExternalMirror
-	}
-	of := cluster.MirroringOf(inst.Disks[0].Type)
-	if slices.ContainsFunc(inst.Disks, func(d cluster.Disk) bool { return cluster.MirroringOf(d.Type) != of }) {
-		return cluster.Unmirrored
-	}
-	return of
 }
 
 // failover prepares OP_INSTANCE_FAILOVER.
@@ -116,7 +104,7 @@ func (r *relocation) checkMirroring() error {
 	if r.failover {
 		what = "failovers"
 	}
-	if mirroringOf(r.inst) != cluster.Unmirrored {
+	if r.inst.Mirroring() != cluster.Unmirrored {
 		return nil
 	}
 	var bad []string
@@ -143,7 +131,7 @@ func (r *relocation) choose(ctx context.Context, p *places) error {
 			return err
 		}
 	}
-	if mirroringOf(r.inst) == cluster.InternalMirror {
+	if r.inst.Mirroring() == cluster.InternalMirror {
 		if r.to = r.env.secondary(r.inst); r.to == nil {
 			return fault.New(fault.WrongState, "No secondary node but using %s disk types", r.inst.DiskTemplate())
 		}
@@ -328,7 +316,7 @@ type movePrimaryArgs struct {
 // plan are the steps of the relocation.
 func (r *relocation) plan() *work.Work {
 	w := &work.Work{}
-	if mirroringOf(r.inst) == cluster.ExternalMirror {
+	if r.inst.Mirroring() == cluster.ExternalMirror {
 		w.Steps = append(w.Steps, r.attaching())
 	}
 	switch {
@@ -345,7 +333,7 @@ func (r *relocation) plan() *work.Work {
 		what = "Failover instance "
 	}
 	first.Says = append(append([]string{what + r.inst.Name}, r.notes...), first.Says...)
-	if mirroringOf(r.inst) == cluster.ExternalMirror && r.away == "" {
+	if r.inst.Mirroring() == cluster.ExternalMirror && r.away == "" {
 		w.Steps = append(w.Steps, r.letGo())
 	}
 	return w
@@ -447,7 +435,7 @@ func (r *relocation) fromTheDead() []work.Step {
 
 // whenBack says what is to be done when a node is back that was left without being told.
 func (r *relocation) whenBack() string {
-	if mirroringOf(r.inst) == cluster.InternalMirror {
+	if r.inst.Mirroring() == cluster.InternalMirror {
 		return "drover instance replace-disks --mode replace_on_secondary " + r.inst.Name + " stops what runs of the instance there, and copies its disks anew"
 	}
 	return "drover instance migrate --cleanup " + r.inst.Name + " stops what runs of the instance there"
@@ -473,7 +461,7 @@ func (r *relocation) handing() []work.Step {
 func (r *relocation) cleanup(ctx context.Context) (Plan, error) {
 	snap := r.env.snapshot()
 	nodes := []*cluster.Node{r.from, r.env.secondary(r.inst)}
-	if mirroringOf(r.inst) == cluster.ExternalMirror {
+	if r.inst.Mirroring() == cluster.ExternalMirror {
 		nodes = slices.Collect(snap.Nodes())
 	}
 	var runs []*cluster.Node

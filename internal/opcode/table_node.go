@@ -179,7 +179,6 @@ var nodeOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_NODE_MIGRATE",
-		Unsupported:  true,
 		SummaryField: "node_name",
 		Doc:          "Submits jobs that migrate all primary instances away from a node.",
 		Result:       `object{string: list of array[bool, (string or job id)]} (key "jobs")`,
@@ -197,7 +196,6 @@ var nodeOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_NODE_EVACUATE",
-		Unsupported:  true,
 		SummaryField: "node_name",
 		Doc:          "Submits jobs that move instances away from a node.",
 		Result:       `object{string: list of array[bool, (string or job id)]} (key "jobs")`,

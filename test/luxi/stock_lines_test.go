@@ -67,8 +67,9 @@ var life = []string{
 	"gnt-debug locks", "gnt-os list", "gnt-os modify --hidden yes noop", "gnt-backup list",
 	"gnt-debug submit-job testdata/job.json", "gnt-cluster info", "gnt-cluster rename -f other", "gnt-cluster renew-crypto -f",
 	"gnt-instance add -t drbd -s 64M -n node1:node2 -o noop --no-name-check --no-ip-check pair", "gnt-instance migrate -f pair", "gnt-instance failover -f pair",
-	"gnt-instance replace-disks -s pair", "gnt-node failover -f node1", "gnt-instance remove -f pair",
-	"gnt-instance remove -f web2", "gnt-node remove node2", "gnt-cluster epo --all --force",
+	"gnt-instance replace-disks -s pair", "gnt-node failover -f node1", "gnt-instance remove -f web2",
+	"gnt-node migrate -f node2", "gnt-instance migrate -f pair", "gnt-node evacuate -f -p -I hail node2", "gnt-instance remove -f pair",
+	"gnt-node remove node2", "gnt-cluster epo --all --force",
 }
 
 // refused need opcodes that this version cannot carry out.
@@ -78,7 +79,7 @@ var refused = []string{
 	"gnt-debug iallocator --mode=allocate x", "gnt-debug test-osparams --os-parameters=a=b", "gnt-group evacuate default",
 	"gnt-instance activate-disks web1", "gnt-instance deactivate-disks web1", "gnt-instance recreate-disks web1",
 	"gnt-instance batch-create testdata/batch.json", "gnt-instance change-group web1", "gnt-instance move -f -n node2 web1",
-	"gnt-node evacuate -f -p -I hail node1", "gnt-node migrate -f node1", "gnt-node health", "gnt-node power status node1",
+	"gnt-node health", "gnt-node power status node1",
 	"gnt-node powercycle --yes node2", "gnt-node list-storage", "gnt-node modify-storage --allocatable=yes node1 lvm-vg x",
 	"gnt-node repair-storage node1 lvm-vg x", "gnt-node restricted-command x node1", "gnt-node volumes", "gnt-storage diagnose", "gnt-storage info",
 }

@@ -126,7 +126,8 @@ var instanceOperations = []work.Operation{
 	},
 	{
 		Noun: "instance", Verb: "replace-disks", Short: "Replace the disks of mirrored instances", ID: "OP_INSTANCE_REPLACE_DISKS",
-		Target: "instance_name", Complete: "instance",
+		Target: "instance_name", Complete: "instance", Letters: map[string]string{"remote_node": "n", "iallocator": "I"},
+		Names: map[string]string{"new-secondary": "remote_node"}, Extra: replacementMode,
 	},
 	{
 		Noun: "instance", Verb: "recreate-disks", Short: "Make the disks of instances anew", ID: "OP_INSTANCE_RECREATE_DISKS",
@@ -174,6 +175,21 @@ func forceConfirms(cmd *cobra.Command) func(map[string]any) error {
 			return cmd.Flags().Set("yes", "true")
 		}
 		return nil
+	}
+}
+
+// replacementMode makes options of where copies are made anew, as the classic tool has them. Who names a new node, or an allocator, means another node.
+func replacementMode(cmd *cobra.Command) func(map[string]any) error {
+	mode := modeOptions(cmd, []modeOption{
+		{"on-primary", "p", "replace_on_primary", "the copies on the primary node"},
+		{"on-secondary", "s", "replace_on_secondary", "the copies on the secondary node"},
+		{"auto", "a", "replace_auto", "the copies that are out of date"},
+	})
+	return func(params map[string]any) error {
+		if params["mode"] == nil && (params["remote_node"] != nil || params["remote_node_uuid"] != nil || params["iallocator"] != nil) {
+			params["mode"] = "replace_new_secondary"
+		}
+		return mode(params)
 	}
 }
 

@@ -38,8 +38,11 @@ func NodeCommand(sh *shell.Shell) *cobra.Command {
 				return shell.Counted(len(uuids), "leftover") + " on " + targets[0]
 			}},
 		{Verb: "remove", Short: "Remove nodes from the cluster", ID: "OP_NODE_REMOVE", Target: "node_name", Complete: "node"},
-		{Verb: "evacuate", Short: "Move the instances off nodes", ID: "OP_NODE_EVACUATE", Target: "node_name", Complete: "node", Letters: map[string]string{"remote_node": "n", "iallocator": "I"}},
-		{Verb: "migrate", Short: "Migrate the primary instances of nodes", ID: "OP_NODE_MIGRATE", Target: "node_name", Complete: "node", Letters: map[string]string{"target_node": "n", "iallocator": "I"}},
+		{Verb: "evacuate", Short: "Move the instances off nodes", ID: "OP_NODE_EVACUATE", Target: "node_name", Complete: "node", Letters: map[string]string{"remote_node": "n", "iallocator": "I"},
+			Names: map[string]string{"new-secondary": "remote_node"}, Extra: evacuationMode, Long: evacuateHelp,
+			Children: &work.Children{Good: "All instances evacuated successfully.", Bad: "There were %d errors during the evacuation."}},
+		{Verb: "migrate", Short: "Migrate the primary instances of nodes", ID: "OP_NODE_MIGRATE", Target: "node_name", Complete: "node", Letters: map[string]string{"target_node": "n", "iallocator": "I"},
+			Extra: forceConfirms, Children: &work.Children{Good: "All instances migrated successfully.", Bad: "There were %d errors during the node migration."}},
 		{Verb: "powercycle", Short: "Switch nodes off and on", ID: "OP_NODE_POWERCYCLE", Target: "node_name", Complete: "node", Letters: map[string]string{"force": "f"}},
 	} {
 		if o.Noun = "node"; o.Own && sh.Classic() {
@@ -51,4 +54,52 @@ func NodeCommand(sh *shell.Shell) *cobra.Command {
 		verbs = append(verbs, nodeOrphans(sh), nodeToken(sh))
 	}
 	return sh.Group("node", "Nodes of the cluster", append(verbs, itemTags(sh, "node")...)...)
+}
+
+const evacuateHelp = `Move all instances off nodes, or those that run there (--primary-only), or the
+second copies of mirrored disks (--secondary-only). Placement chooses where to,
+unless --remote-node names where second copies go. With --dry-run it is told
+what would go where, and what cannot leave; if anything cannot, nothing is moved.`
+
+// evacuationMode makes options of what is to leave, as the classic tool has them; everything, if none is given.
+func evacuationMode(cmd *cobra.Command) func(map[string]any) error {
+	force, mode := forceConfirms(cmd), modeOptions(cmd, []modeOption{
+		{"primary-only", "p", "primary-only", "what runs there alone; second copies of disks stay"},
+		{"secondary-only", "s", "secondary-only", "second copies of mirrored disks alone"},
+	})
+	return func(params map[string]any) error {
+		if err := mode(params); err != nil {
+			return err
+		}
+		switch {
+		case params["mode"] != nil:
+		case params["remote_node"] != nil || params["remote_node_uuid"] != nil:
+			params["mode"] = "secondary-only"
+		default:
+			params["mode"] = "all"
+		}
+		return force(params)
+	}
+}
+
+// modeOption is an option without a value that stands for a value of the parameter "mode".
+type modeOption struct{ name, letter, mode, help string }
+
+// modeOptions adds such options. The function that it returns sets the parameter; two of them contradict one another.
+func modeOptions(cmd *cobra.Command, options []modeOption) func(map[string]any) error {
+	for _, o := range options {
+		cmd.Flags().BoolP(o.name, o.letter, false, o.help)
+	}
+	return func(params map[string]any) error {
+		for _, o := range options {
+			if given, _ := cmd.Flags().GetBool(o.name); !given {
+				continue
+			}
+			if params["mode"] != nil && params["mode"] != o.mode {
+				return shell.Usage("--%s contradicts mode=%v", o.name, params["mode"])
+			}
+			params["mode"] = o.mode
+		}
+		return nil
+	}
 }

@@ -11,6 +11,30 @@ import (
 	"github.com/drover-project/drover/internal/job"
 )
 
+// Children is how the jobs that a job makes are waited for.
+type Children struct {
+	// Finds: what they find is what the user asked for. They succeed with the result false when something is wrong.
+	Finds bool
+	// Good and Bad are what the classic tool says in the end: of all, and with the number of those that failed.
+	Good, Bad string
+}
+
+// ended says what became of them in all.
+func (c *Children) ended(sh *shell.Shell, failures, findings int) error {
+	switch {
+	case failures > 0 && sh.Classic():
+		return sh.Printf(c.Bad+"\n", failures)
+	case failures+findings == 0 && sh.Classic() && c.Good != "":
+		return sh.Printf("%s\n", c.Good)
+	case failures+findings == 0 || sh.Classic():
+	case c.Finds:
+		sh.Notef("%s failed, %s found errors\n", shell.Counted(failures, "job"), shell.Counted(findings, "job"))
+	default:
+		sh.Notef("%s failed\n", shell.Counted(failures, "job"))
+	}
+	return nil
+}
+
 // childOutcome is what became of a job that another one submitted.
 type childOutcome struct {
 	Job    job.ID   `json:"job"`
@@ -36,9 +60,9 @@ func children(result json.RawMessage) ([]Answer, error) {
 	return r.Jobs, nil
 }
 
-// awaitChildren waits for the jobs that a job made and shows what they log, which
+// await waits for the jobs that a job made and shows what they log, which
 // is what the user asked for. It reports whether all was well.
-func awaitChildren(ctx context.Context, sh *shell.Shell, result json.RawMessage) ([]childOutcome, bool, error) {
+func (c *Children) await(ctx context.Context, sh *shell.Shell, result json.RawMessage) ([]childOutcome, bool, error) {
 	made, err := children(result)
 	if err != nil {
 		return nil, false, err
@@ -55,16 +79,11 @@ func awaitChildren(ctx context.Context, sh *shell.Shell, result json.RawMessage)
 		switch {
 		case out[i].Status != string(job.Success):
 			failures++
-		case !out[i].good():
+		case c.Finds && !out[i].good():
 			findings++
 		}
 	}
-	if failures > 0 && sh.Classic() {
-		err = sh.Printf("%d job(s) failed while verifying the cluster.\n", failures)
-	} else if failures+findings > 0 && !sh.Classic() {
-		sh.Notef("%s failed, %s found errors\n", shell.Counted(failures, "job"), shell.Counted(findings, "job"))
-	}
-	return out, failures+findings == 0, err
+	return out, failures+findings == 0, c.ended(sh, failures, findings)
 }
 
 func announceChildren(sh *shell.Shell, made []Answer) error {

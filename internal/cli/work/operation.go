@@ -79,8 +79,8 @@ type Operation struct {
 	Shown bool
 	// Asks says that the opcode changes nothing: drover makes no job of it.
 	Asks bool
-	// Children says that the jobs which the result names are waited for too.
-	Children bool
+	// Children has the jobs waited for, too, that the result names; nil for none.
+	Children *Children
 	// Before says of instances, by their status, that they were as the verb would have them
 	// before it was asked for.
 	Before map[string]string
@@ -445,7 +445,10 @@ func (o Operation) tasks(sh *shell.Shell, args []string, read func() (map[string
 		if err != nil {
 			return nil, err
 		}
-		tasks[i] = Task{Target: target, Ops: []*opcode.Opcode{op}, Shown: o.Shown, Asks: o.Asks, children: o.Children && !sh.Flags.DryRun}
+		tasks[i] = Task{Target: target, Ops: []*opcode.Opcode{op}, Shown: o.Shown, Asks: o.Asks}
+		if !sh.Flags.DryRun {
+			tasks[i].children = o.Children
+		}
 		if sh.Classic() && o.Told != nil {
 			tasks[i].told = func(result json.RawMessage) string { return o.Told(target, result) }
 		}

@@ -25,9 +25,8 @@ type Task struct {
 	Shown  bool   // the result is what the user asked for
 	AsIs   bool   // the user wrote the opcodes: they are not asked about before
 	Asks   bool   // the opcodes only ask: no job is made of them, but by the classic tools
-	// children: the result names jobs that are waited for too, and what they
-	// find is what the user asked for.
-	children bool
+	// children has the jobs waited for, too, that the result names; nil for none.
+	children *Children
 	// explain: what is said of each node is what the user asked for.
 	explain bool
 	// told words the result for a person; nil if there is nothing to tell.
@@ -276,9 +275,9 @@ func finish(ctx context.Context, sh *shell.Shell, t Task, s submitted) (Outcome,
 	out.Result = end.Result()
 	out.Note = t.before
 	succeeded(sh, t, end)
-	if t.children && len(end.Results) == 1 {
+	if t.children != nil && len(end.Results) == 1 {
 		var good bool
-		out.Jobs, good, err = awaitChildren(ctx, sh, end.Results[0])
+		out.Jobs, good, err = t.children.await(ctx, sh, end.Results[0])
 		out.bad = !good
 		return out, err
 	}
