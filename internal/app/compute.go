@@ -210,7 +210,7 @@ func (c *controller) newCompute(o Options) http.Handler {
 		session, keep = c.keystone.Session, func(string) (func(), error) { return func() {}, nil }
 	}
 	consoles := remoteconsole.New(remoteconsole.Config{
-		Server: func(id string) *server.Server { return c.servers.Servers().Get(id) }, May: c.mayAct(), Instances: c.querier, Keyboards: c.keyboards, Record: c.queue.Record,
+		Server: func(id string) *server.Server { return c.servers.Servers().Get(id) }, Instances: c.querier, Keyboards: c.keyboards, Record: c.queue.Record,
 		Count: func(outcome remoteconsole.Outcome) { c.figures.tickets.WithLabelValues(string(outcome)).Inc() }, Now: time.Now, Log: c.log,
 	})
 	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Console: consoles.Issue, Waits: c.waits, Now: time.Now, Log: c.log})
@@ -226,14 +226,6 @@ func (c *controller) newCompute(o Options) http.Handler {
 		}
 		servers.ServeHTTP(w, r)
 	}))
-}
-
-// mayAct tells who may act in a project at the moment; nil where another identity service knows it, which is asked about tokens alone.
-func (c *controller) mayAct() func(user, project string) error {
-	if c.keystone != nil {
-		return nil
-	}
-	return c.accounts.MayAct
 }
 
 // ofIdentity tells requests of the Identity API from those of the others.

@@ -32,13 +32,18 @@ func startCompute(t *testing.T, o app.Options) *compute {
 		}
 	})
 	domain := map[string]any{"id": "default"}
-	answer := c.request(http.MethodPost, c.ready.Identity+"/auth/tokens", map[string]any{"auth": map[string]any{
+	c.token = c.logIn(map[string]any{
 		"identity": map[string]any{"methods": []string{"password"}, "password": map[string]any{
 			"user": map[string]any{"name": c.ready.OSUsername, "domain": domain, "password": c.ready.OSPassword}}},
 		"scope": map[string]any{"project": map[string]any{"name": c.ready.OSProject, "domain": domain}},
-	}}, nil, http.StatusCreated)
-	c.token = answer.Get("X-Subject-Token")
+	})
 	return c
+}
+
+// logIn returns a token for what a login is.
+func (c *compute) logIn(auth map[string]any) (token string) {
+	c.Helper()
+	return c.request(http.MethodPost, c.ready.Identity+"/auth/tokens", map[string]any{"auth": auth}, nil, http.StatusCreated).Get("X-Subject-Token")
 }
 
 // request sends a body, if there is one, and reads the answer into a value, if

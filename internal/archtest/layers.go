@@ -71,6 +71,7 @@ var layers = []struct {
 	{"internal/lock", Core},
 	{"internal/work", Core},
 	{"internal/joining", Core},
+	{"internal/rights", Core},
 	{"internal/placement", Core},
 	{"internal/evacuation", Core},
 	{"internal/schedule", Core},

@@ -1,5 +1,7 @@
 package console
 
+import "context"
+
 // Kind is a kind of console, in Nova's words.
 type Kind string
 
@@ -14,4 +16,6 @@ type Grant struct {
 	Kind Kind
 	// Server, User and Project are ids, and Name is the user's.
 	Server, User, Project, Name string
+	// Still refuses who may not act on the server any more: Denied. Any other error says that nobody can tell at the moment.
+	Still func(context.Context) error
 }

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/store"
 )
 
@@ -39,11 +40,11 @@ const (
 	KindCredential store.Kind = "application-credential"
 )
 
-// Roles.
+// Roles; what each may do is in package rights.
 const (
-	Member = "member"
-	Reader = "reader"
-	Admin  = "admin"
+	Member = rights.Member
+	Reader = rights.Reader
+	Admin  = rights.Admin
 )
 
 // Roles lists all roles.
@@ -78,8 +79,13 @@ type Session struct {
 	credential string // the id of the one that it came from
 }
 
-// Admin reports whether the session may administer.
-func (s *Session) Admin() bool { return slices.Contains(s.Roles, Admin) }
+// Account is who asks with the session.
+func (s *Session) Account() rights.Account {
+	if s.Project == nil {
+		return rights.InProject(s.User.ID, "", nil)
+	}
+	return rights.InProject(s.User.ID, s.Project.ID, s.Roles)
+}
 
 // Config is what a service needs.
 type Config struct {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/rights"
 )
 
 // administer makes a user who administers in a project of the same name.
@@ -75,7 +76,7 @@ func lastAdministrator(t *testing.T, how, who string) {
 	if err := undoings[how](t, r); !fault.Is(err, fault.Conflict) {
 		t.Fatalf("got %v", err)
 	}
-	if s, err := r.Session(r.log(t, identity.Login{User: "root", Password: "opensesame"})); err != nil || !s.Admin() {
+	if s, err := r.Session(r.log(t, identity.Login{User: "root", Password: "opensesame"})); err != nil || s.Account().May(rights.Administer, rights.Of{}) != rights.Allowed {
 		t.Errorf("root administers no more: %v", err)
 	}
 	r.administer(t, "second")

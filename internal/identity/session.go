@@ -43,17 +43,6 @@ func (s *Service) Session(text string) (*Session, error) {
 	return session, nil
 }
 
-// MayAct refuses a user who may not change anything in a project, by their ids: Denied.
-func (s *Service) MayAct(user, project string) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	u, p := s.users[user], s.projects[project]
-	if u == nil || !u.Enabled || p == nil || !p.Enabled || !slices.ContainsFunc(u.Roles[project], func(role string) bool { return role != Reader }) {
-		return ErrDenied()
-	}
-	return nil
-}
-
 // Revoke ends a session.
 func (s *Service) Revoke(ctx context.Context, text string) error {
 	return remove(ctx, s, KindToken, s.tokens, hashOf(text))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 )
@@ -156,7 +157,7 @@ func listKeyPairs(r *request) (result, error) {
 // limits tells what a project may have, and has: -1 is no limit. Nova's flavour has
 // the keys that it has there, Cyclades' those of tags too.
 func limits(r *request) (result, error) {
-	if of := r.URL.Query().Get("tenant_id"); of != "" && of != r.session.Project.ID {
+	if of := r.URL.Query().Get("tenant_id"); r.account.May(rights.Look, rights.Of{Project: of}) != rights.Allowed {
 		return result{}, refused{fault.New(fault.Denied, "Limits are those of one project: that of the token.").At("tenant_id"), http.StatusForbidden}
 	}
 	var instances, cores, ram int64

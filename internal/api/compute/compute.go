@@ -24,7 +24,6 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +34,7 @@ import (
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/tagsync"
@@ -108,7 +108,8 @@ type request struct {
 	minor   int
 	said    bool
 	session *identity.Session
-	path    []string // decoded variables of the route
+	account rights.Account // who asks with the session
+	path    []string       // decoded variables of the route
 }
 
 // result is an answer without an error.
@@ -186,25 +187,25 @@ func (r *request) answer() (result, error) {
 		}
 		return result{}, err
 	}
-	if r.session = session; session.Project == nil {
+	if r.session, r.account = session, session.Account(); session.Project == nil {
 		return result{}, fault.New(fault.Denied, "The token is for no project.")
 	}
 	segments := strings.Split(rest, "/")
 	if segments[0] == session.Project.ID {
 		segments = segments[1:] // as catalogues once had it
 	}
-	h, err := r.find(segments)
+	rt, err := r.find(segments)
 	if err != nil {
 		return result{}, err
 	}
-	if r.Method != http.MethodGet && !slices.ContainsFunc(session.Roles, func(role string) bool { return role != identity.Reader }) {
+	if r.account.May(rt.needs, rights.Of{}) != rights.Allowed {
 		return result{}, errForbidden
 	}
-	return h(r)
+	return rt.serve(r)
 }
 
 // find looks a path up in the table, and decodes its variables.
-func (r *request) find(segments []string) (handler, error) {
+func (r *request) find(segments []string) (*route, error) {
 	known := false
 	for i := range routes {
 		rt := &routes[i]
@@ -225,7 +226,7 @@ func (r *request) find(segments []string) (handler, error) {
 			}
 			r.path = append(r.path, text)
 		}
-		return rt.serve, nil
+		return rt, nil
 	}
 	if known && r.flavour == cyclades {
 		return nil, errMethod
@@ -244,7 +245,7 @@ var (
 	errMethod    = refused{fault.New(fault.Invalid, "Method not allowed"), http.StatusMethodNotAllowed}
 	errMedia     = refused{fault.New(fault.Invalid, "Unsupported Content-Type"), http.StatusUnsupportedMediaType}
 	errItems     = refused{fault.New(fault.Denied, "A server has at most %d items of metadata", maxMetadata).At("metadata"), http.StatusForbidden}
-	errForbidden = refused{fault.New(fault.Denied, "Policy doesn't allow this to be done with the role reader."), http.StatusForbidden}
+	errForbidden = refused{fault.New(fault.Denied, "Policy doesn't allow this to be done with the roles of the token."), http.StatusForbidden}
 )
 
 // slow holds up the answer to a wrong token, so that they cannot be tried out.
@@ -326,7 +327,7 @@ func (r *request) server() (*server.Server, error) {
 			s = servers.Numbered(n)
 		}
 	}
-	if s == nil || s.Project != r.session.Project.ID {
+	if s == nil || r.account.May(rights.Look, rights.Of{Project: s.Project}) != rights.Allowed {
 		return nil, fault.New(fault.NotFound, "Instance %s could not be found.", fault.Clip(id, 100))
 	}
 	return s, nil

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/intake"
+	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/server"
 )
 
@@ -61,6 +64,18 @@ func (r *request) oldConsole(s *server.Server, protocol string, argument json.Ra
 	return result{http.StatusOK, object{"console": object{"type": wanted.Type, "url": address}}}, err
 }
 
+// still asks, whenever it is called, whether whoever has a token may have something done in a project: Denied, also when the session was to end
+// by now and nobody can be asked about it.
+func (a *API) still(was *identity.Session, token, project string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		now, err := a.cfg.Session(ctx, token)
+		if err == nil && now.Account().May(rights.Change, rights.Of{Project: project}) != rights.Allowed || err != nil && !a.cfg.Now().Before(was.Expires) {
+			return identity.ErrDenied()
+		}
+		return err
+	}
+}
+
 // console makes the address of a console of a server.
 func (r *request) console(s *server.Server, wanted wantedConsole) (string, error) {
 	types, known := consoleTypes[wanted.Protocol]
@@ -74,7 +89,8 @@ func (r *request) console(s *server.Server, wanted wantedConsole) (string, error
 	if is := s.Status(); is != server.Active && is != server.Rebooting {
 		return "", fault.New(fault.WrongState, "Instance %s is not ready: it is %s", s.ID, is)
 	}
-	path, err := r.api.cfg.Console(r.Context(), console.Grant{Kind: kind, Server: s.ID, User: r.session.User.ID, Project: s.Project, Name: r.session.User.Name})
+	path, err := r.api.cfg.Console(r.Context(), console.Grant{Kind: kind, Server: s.ID, User: r.session.User.ID, Project: s.Project, Name: r.session.User.Name,
+		Still: r.api.still(r.session, r.Header.Get("X-Auth-Token"), s.Project)})
 	switch fault.CodeOf(err) {
 	case fault.Unsupported:
 		return "", fault.New(fault.Invalid, "Unavailable console type %s: %w", wanted.Type, err).At("type")

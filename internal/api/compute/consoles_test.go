@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/identity"
 )
 
 // TestConsoles: addresses of consoles in both of Nova's ways, for whoever may act on a server.
@@ -62,5 +63,53 @@ func TestConsoles(t *testing.T) {
 	r.settled(s.ID)
 	if a := ask(); a.status != http.StatusConflict || !strings.Contains(a.text, "not ready") {
 		t.Errorf("of one that is stopped: %d %s", a.status, a.text)
+	}
+}
+
+// TestWhoMayStill: a console that was granted is as good as the token that it was asked for with.
+func TestWhoMayStill(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*rig) error
+		want   fault.Code
+	}{
+		"nothing": {func(*rig) error { return nil }, ""},
+		"another project": {func(r *rig) error {
+			_, err := r.accounts.EditProject(t.Context(), r.home.ID, identity.ProjectEdit{Name: new("yard")})
+			return err
+		}, ""},
+		"the project": {func(r *rig) error {
+			_, err := r.accounts.EditProject(t.Context(), r.home.ID, identity.ProjectEdit{Enabled: new(false)})
+			return err
+		}, fault.Denied},
+		"the user": {func(r *rig) error {
+			_, err := r.accounts.EditUser(t.Context(), "alice", identity.UserEdit{Enabled: new(false)})
+			return err
+		}, fault.Denied},
+		"the password": {func(r *rig) error {
+			_, err := r.accounts.EditUser(t.Context(), "alice", identity.UserEdit{Password: new("sesameopen")})
+			return err
+		}, fault.Denied},
+		"the token": {func(r *rig) error { return r.accounts.Revoke(t.Context(), r.token) }, fault.Denied},
+		"all roles": {func(r *rig) error { return r.accounts.SetRole(t.Context(), "alice", "home", identity.Member, false) }, fault.Denied},
+		"all roles but the reader's": {func(r *rig) error {
+			if err := r.accounts.SetRole(t.Context(), "alice", "home", identity.Reader, true); err != nil {
+				return err
+			}
+			return r.accounts.SetRole(t.Context(), "alice", "home", identity.Member, false)
+		}, fault.Denied},
+		"who can tell":               {func(r *rig) error { r.away = true; return nil }, fault.Unavailable},
+		"who can tell, for too long": {func(r *rig) error { r.away, r.clock.ahead = true, identity.TokenLife; return nil }, fault.Denied},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newRig(t)
+			s := r.create("web1")
+			if a := r.ask(http.MethodPost, at(nova, s)+"/remote-consoles", `{"remote_console":{"protocol":"vnc","type":"novnc"}}`, "X-Openstack-Nova-Api-Version", "2.6"); a.status != http.StatusOK {
+				t.Fatal(a)
+			}
+			r.check(c.change(r))
+			if err := r.granted.Still(t.Context()); fault.CodeOf(err) != c.want && (err != nil || c.want != "") {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
 	}
 }

@@ -151,8 +151,11 @@ type rig struct {
 	log *logged
 	// kept is how many requests keep a project from being removed.
 	kept atomic.Int64
-	// consoles is why there are none.
+	// consoles is why there are none, and granted the one that was asked for last.
 	consoles error
+	granted  console.Grant
+	// away: the identity service does not answer.
+	away bool
 	// token is that of a member of the project home.
 	token string
 	home  identity.Project
@@ -220,8 +223,14 @@ func newRig(t *testing.T) *rig {
 		r.check(kept.Close())
 	})
 	r.api = compute.New(compute.Config{Engine: r.engine, Keep: r.keep, Now: r.now, Log: log,
-		Session: func(_ context.Context, token string) (*identity.Session, error) { return r.accounts.Session(token) },
+		Session: func(_ context.Context, token string) (*identity.Session, error) {
+			if r.away {
+				return nil, fault.New(fault.Unavailable, "the identity service cannot be reached")
+			}
+			return r.accounts.Session(token)
+		},
 		Console: func(_ context.Context, of console.Grant) (string, error) {
+			r.granted = of
 			return "/console/" + string(of.Kind) + "/" + of.Server + "?token=of-" + of.Name, r.consoles
 		},
 		Waits: func(context.Context, job.ID) string { return "" }})

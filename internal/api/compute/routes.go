@@ -3,6 +3,8 @@ package compute
 import (
 	"net/http"
 	"slices"
+
+	"github.com/drover-project/drover/internal/rights"
 )
 
 // handler answers one request.
@@ -13,6 +15,7 @@ type handler func(*request) (result, error)
 type route struct {
 	method string
 	path   []string
+	needs  rights.Right
 	serve  handler
 	in     []flavour
 }
@@ -37,43 +40,43 @@ var (
 
 // routes are all resources below the roots of the flavours.
 var routes = []route{
-	{"GET", []string{"servers"}, listServers, both},
-	{"POST", []string{"servers"}, createServer, both},
-	{"GET", []string{"servers", "detail"}, listServersInFull, both},
-	{"GET", []string{"servers", "{}"}, showServer, both},
-	{"PUT", []string{"servers", "{}"}, renameServer, both},
-	{"DELETE", []string{"servers", "{}"}, deleteServer, both},
-	{"POST", []string{"servers", "{}", "action"}, act, both},
-	{"POST", []string{"servers", "{}", "remote-consoles"}, openRemoteConsole, novas},
-	{"GET", []string{"servers", "{}", "metadata"}, showMetadata, both},
-	{"POST", []string{"servers", "{}", "metadata"}, addMetadata, both},
-	{"PUT", []string{"servers", "{}", "metadata"}, replaceMetadata, both},
-	{"GET", []string{"servers", "{}", "metadata", "{}"}, showItem, both},
-	{"PUT", []string{"servers", "{}", "metadata", "{}"}, putItem, both},
-	{"DELETE", []string{"servers", "{}", "metadata", "{}"}, deleteItem, both},
-	{"GET", []string{"servers", "{}", "tags"}, listTags, both},
-	{"PUT", []string{"servers", "{}", "tags"}, replaceTags, both},
-	{"DELETE", []string{"servers", "{}", "tags"}, deleteTags, both},
-	{"GET", []string{"servers", "{}", "tags", "{}"}, checkTag, both},
-	{"PUT", []string{"servers", "{}", "tags", "{}"}, addTag, both},
-	{"DELETE", []string{"servers", "{}", "tags", "{}"}, deleteTag, both},
-	{"GET", []string{"servers", "{}", "os-drover-tag-lives", "{}"}, lifeOfTag, both},
-	{"GET", []string{"servers", "{}", "ips"}, listAddresses, novas},
-	{"GET", []string{"servers", "{}", "ips", "{}"}, showAddresses, novas},
-	{"GET", []string{"os-availability-zone"}, listZones, novas},
-	{"GET", []string{"os-availability-zone", "detail"}, listZonesInFull, novas},
-	{"GET", []string{"flavors"}, listFlavors, both},
-	{"GET", []string{"flavors", "detail"}, listFlavorsInFull, both},
-	{"GET", []string{"flavors", "{}"}, showFlavor, both},
-	{"GET", []string{"flavors", "{}", "os-extra_specs"}, fixed("extra_specs", object{}), both},
-	{"GET", []string{"images"}, listOldImages, both},
-	{"GET", []string{"images", "detail"}, listOldImagesInFull, both},
-	{"GET", []string{"images", "{}"}, showOldImage, both},
-	{"GET", []string{"extensions"}, fixed("extensions", []any{}), both},
-	{"GET", []string{"os-keypairs"}, listKeyPairs, both},
-	{"GET", []string{"limits"}, limits, both},
-	{"GET", []string{"images"}, listImages, images},
-	{"GET", []string{"images", "{}"}, showImage, images},
+	{"GET", []string{"servers"}, rights.Look, listServers, both},
+	{"POST", []string{"servers"}, rights.Change, createServer, both},
+	{"GET", []string{"servers", "detail"}, rights.Look, listServersInFull, both},
+	{"GET", []string{"servers", "{}"}, rights.Look, showServer, both},
+	{"PUT", []string{"servers", "{}"}, rights.Change, renameServer, both},
+	{"DELETE", []string{"servers", "{}"}, rights.Change, deleteServer, both},
+	{"POST", []string{"servers", "{}", "action"}, rights.Change, act, both},
+	{"POST", []string{"servers", "{}", "remote-consoles"}, rights.Change, openRemoteConsole, novas},
+	{"GET", []string{"servers", "{}", "metadata"}, rights.Look, showMetadata, both},
+	{"POST", []string{"servers", "{}", "metadata"}, rights.Change, addMetadata, both},
+	{"PUT", []string{"servers", "{}", "metadata"}, rights.Change, replaceMetadata, both},
+	{"GET", []string{"servers", "{}", "metadata", "{}"}, rights.Look, showItem, both},
+	{"PUT", []string{"servers", "{}", "metadata", "{}"}, rights.Change, putItem, both},
+	{"DELETE", []string{"servers", "{}", "metadata", "{}"}, rights.Change, deleteItem, both},
+	{"GET", []string{"servers", "{}", "tags"}, rights.Look, listTags, both},
+	{"PUT", []string{"servers", "{}", "tags"}, rights.Change, replaceTags, both},
+	{"DELETE", []string{"servers", "{}", "tags"}, rights.Change, deleteTags, both},
+	{"GET", []string{"servers", "{}", "tags", "{}"}, rights.Look, checkTag, both},
+	{"PUT", []string{"servers", "{}", "tags", "{}"}, rights.Change, addTag, both},
+	{"DELETE", []string{"servers", "{}", "tags", "{}"}, rights.Change, deleteTag, both},
+	{"GET", []string{"servers", "{}", "os-drover-tag-lives", "{}"}, rights.Look, lifeOfTag, both},
+	{"GET", []string{"servers", "{}", "ips"}, rights.Look, listAddresses, novas},
+	{"GET", []string{"servers", "{}", "ips", "{}"}, rights.Look, showAddresses, novas},
+	{"GET", []string{"os-availability-zone"}, rights.Look, listZones, novas},
+	{"GET", []string{"os-availability-zone", "detail"}, rights.Look, listZonesInFull, novas},
+	{"GET", []string{"flavors"}, rights.Look, listFlavors, both},
+	{"GET", []string{"flavors", "detail"}, rights.Look, listFlavorsInFull, both},
+	{"GET", []string{"flavors", "{}"}, rights.Look, showFlavor, both},
+	{"GET", []string{"flavors", "{}", "os-extra_specs"}, rights.Look, fixed("extra_specs", object{}), both},
+	{"GET", []string{"images"}, rights.Look, listOldImages, both},
+	{"GET", []string{"images", "detail"}, rights.Look, listOldImagesInFull, both},
+	{"GET", []string{"images", "{}"}, rights.Look, showOldImage, both},
+	{"GET", []string{"extensions"}, rights.Look, fixed("extensions", []any{}), both},
+	{"GET", []string{"os-keypairs"}, rights.Look, listKeyPairs, both},
+	{"GET", []string{"limits"}, rights.Look, limits, both},
+	{"GET", []string{"images"}, rights.Look, listImages, images},
+	{"GET", []string{"images", "{}"}, rights.Look, showImage, images},
 }
 
 // fixed answers with what never changes.

@@ -11,7 +11,7 @@ import (
 
 // own refuses to touch credentials of others.
 func (r *request) own() error {
-	if r.path[0] != r.session.User.ID {
+	if !r.owns(r.path[0]) {
 		return fault.New(fault.NotFound, "Could not find user: %s.", r.path[0])
 	}
 	return nil

@@ -23,6 +23,7 @@ import (
 	"github.com/drover-project/drover/internal/forwarded"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/intake"
+	"github.com/drover-project/drover/internal/rights"
 )
 
 // Service is one entry of the catalogue.
@@ -64,16 +65,17 @@ type request struct {
 	w      http.ResponseWriter
 	header http.Header
 	path   []string // what stands for "{}" in the route
-	// session is that of X-Auth-Token; nil without one.
+	// session is that of X-Auth-Token; nil without one. account is who asks with it.
 	session *identity.Session
+	account rights.Account
 }
 
 // route is one resource with one method.
 type route struct {
 	method, path string
-	// open: nobody needs a token; admin: only administrators may.
-	open, admin bool
-	serve       func(*request) (status int, answer any, err error)
+	// needs is what is needed of who asks; of none no token is looked at.
+	needs rights.Right
+	serve func(*request) (status int, answer any, err error)
 }
 
 // ServeHTTP answers one request.
@@ -132,21 +134,21 @@ func (a *API) answer(r *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if token := r.Header.Get("X-Auth-Token"); token != "" && !rt.open {
+	if token := r.Header.Get("X-Auth-Token"); token != "" && rt.needs != rights.None {
 		session, err := a.cfg.Accounts.Session(token)
 		if err != nil {
 			a.slow(r)
 			return 0, nil, err
 		}
-		r.session = session
+		r.session, r.account = session, session.Account()
 	}
-	switch {
-	case !rt.open && r.session == nil:
+	switch r.account.May(rt.needs, rights.Of{}) {
+	case rights.Allowed:
+		return rt.serve(r)
+	case rights.Unknown:
 		return 0, nil, errDenied()
-	case rt.admin && !r.session.Admin():
-		return 0, nil, fault.New(fault.WrongState, "You are not authorized to perform the requested action.").At("forbidden")
 	}
-	return rt.serve(r)
+	return 0, nil, fault.New(fault.WrongState, "You are not authorized to perform the requested action.").At("forbidden")
 }
 
 // find finds the route of a path below the prefix, and its variables.
@@ -179,9 +181,9 @@ func (a *API) Operate(ctx context.Context, method, path string, body []byte) (st
 	if err != nil {
 		return errorBody(fault.New(fault.Invalid, "%s %s is no request", fault.Clip(method, 20), fault.Clip(path, 200)))
 	}
-	r := &request{Request: in, api: a, header: http.Header{}, session: &identity.Session{Roles: []string{identity.Admin}, Methods: []string{"socket"}}}
+	r := &request{Request: in, api: a, header: http.Header{}, session: &identity.Session{Methods: []string{"socket"}}, account: rights.Operator()}
 	rt, err := r.find(strings.TrimPrefix(in.URL.EscapedPath(), a.cfg.Prefix))
-	if err == nil && rt.open {
+	if err == nil && rt.needs == rights.None {
 		err = errNotFound()
 	}
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 
 	api "github.com/drover-project/drover/internal/api/identity"
 	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/store/sqlite"
 	"github.com/drover-project/drover/internal/testkit"
 )
@@ -225,7 +226,7 @@ func TestMembersSeeThemselves(t *testing.T) {
 	} {
 		r.explained(c.method+" "+c.path, r.ask(r.member, c.method, c.path, c.body), http.StatusForbidden)
 	}
-	if s, err := r.accounts.Session(r.member); err != nil || s.Admin() || len(r.accounts.Users()) != 2 {
+	if s, err := r.accounts.Session(r.member); err != nil || s.Account().May(rights.Administer, rights.Of{}) == rights.Allowed || len(r.accounts.Users()) != 2 {
 		t.Errorf("something was changed: %v", err)
 	}
 }
@@ -268,7 +269,7 @@ func TestCredentialsHaveTheRolesThatWereAsked(t *testing.T) {
 	token := in.header.Get("X-Subject-Token")
 	again := r.ask("", http.MethodPost, tokens, `{"auth":{"identity":{"methods":["token"],"token":{"id":"`+token+`"}}}}`).header.Get("X-Subject-Token")
 	for _, token := range []string{token, again} {
-		if s, err := r.accounts.Session(token); err != nil || s.Admin() || s.Project.ID != r.home.ID {
+		if s, err := r.accounts.Session(token); err != nil || s.Account().May(rights.Administer, rights.Of{}) == rights.Allowed || s.Project.ID != r.home.ID {
 			t.Errorf("the session is %+v, %v", s, err)
 		}
 		r.explained("administering", r.ask(token, http.MethodPost, "/identity/v3/projects", `{"project":{"name":"x"}}`), http.StatusForbidden)

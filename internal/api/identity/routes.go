@@ -9,41 +9,42 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/rights"
 )
 
 // routes are all resources. "{}" stands for one segment.
 var routes = []route{
-	{method: "GET", path: "", open: true, serve: versions},
-	{method: "GET", path: "/v3", open: true, serve: version},
-	{method: "POST", path: "/v3/auth/tokens", open: true, serve: logIn},
-	{method: "GET", path: "/v3/auth/tokens", serve: showToken},
-	{method: "DELETE", path: "/v3/auth/tokens", serve: revoke},
-	{method: "GET", path: "/v3/auth/catalog", serve: catalog},
-	{method: "GET", path: "/v3/auth/projects", serve: ownProjects},
-	{method: "GET", path: "/v3/auth/domains", serve: noDomains},
-	{method: "GET", path: "/v3/users/{}/projects", serve: ownProjects},
-	{method: "GET", path: "/v3/projects", serve: listProjects},
-	{method: "GET", path: "/v3/projects/{}", serve: showProject},
-	{method: "POST", path: "/v3/projects", admin: true, serve: addProject},
-	{method: "PATCH", path: "/v3/projects/{}", admin: true, serve: editProject},
-	{method: "DELETE", path: "/v3/projects/{}", admin: true, serve: removeProject},
-	{method: "GET", path: "/v3/users", serve: listUsers},
-	{method: "GET", path: "/v3/users/{}", serve: showUser},
-	{method: "POST", path: "/v3/users", admin: true, serve: addUser},
-	{method: "PATCH", path: "/v3/users/{}", admin: true, serve: editUser},
-	{method: "DELETE", path: "/v3/users/{}", admin: true, serve: removeUser},
-	{method: "POST", path: "/v3/users/{}/password", open: true, serve: changePassword},
-	{method: "GET", path: "/v3/roles", serve: listRoles},
-	{method: "GET", path: "/v3/roles/{}", serve: showRole},
-	{method: "PUT", path: "/v3/projects/{}/users/{}/roles/{}", admin: true, serve: giveRole},
-	{method: "DELETE", path: "/v3/projects/{}/users/{}/roles/{}", admin: true, serve: takeRole},
-	{method: "GET", path: "/v3/role_assignments", serve: listAssignments},
-	{method: "GET", path: "/v3/domains", serve: listDomains},
-	{method: "GET", path: "/v3/domains/{}", serve: showDomain},
-	{method: "GET", path: "/v3/users/{}/application_credentials", serve: listCredentials},
-	{method: "POST", path: "/v3/users/{}/application_credentials", serve: addCredential},
-	{method: "GET", path: "/v3/users/{}/application_credentials/{}", serve: showCredential},
-	{method: "DELETE", path: "/v3/users/{}/application_credentials/{}", serve: removeCredential},
+	{method: "GET", path: "", needs: rights.None, serve: versions},
+	{method: "GET", path: "/v3", needs: rights.None, serve: version},
+	{method: "POST", path: "/v3/auth/tokens", needs: rights.None, serve: logIn},
+	{method: "GET", path: "/v3/auth/tokens", needs: rights.Known, serve: showToken},
+	{method: "DELETE", path: "/v3/auth/tokens", needs: rights.Known, serve: revoke},
+	{method: "GET", path: "/v3/auth/catalog", needs: rights.Known, serve: catalog},
+	{method: "GET", path: "/v3/auth/projects", needs: rights.Known, serve: ownProjects},
+	{method: "GET", path: "/v3/auth/domains", needs: rights.Known, serve: noDomains},
+	{method: "GET", path: "/v3/users/{}/projects", needs: rights.Known, serve: ownProjects},
+	{method: "GET", path: "/v3/projects", needs: rights.Known, serve: listProjects},
+	{method: "GET", path: "/v3/projects/{}", needs: rights.Known, serve: showProject},
+	{method: "POST", path: "/v3/projects", needs: rights.Administer, serve: addProject},
+	{method: "PATCH", path: "/v3/projects/{}", needs: rights.Administer, serve: editProject},
+	{method: "DELETE", path: "/v3/projects/{}", needs: rights.Administer, serve: removeProject},
+	{method: "GET", path: "/v3/users", needs: rights.Known, serve: listUsers},
+	{method: "GET", path: "/v3/users/{}", needs: rights.Known, serve: showUser},
+	{method: "POST", path: "/v3/users", needs: rights.Administer, serve: addUser},
+	{method: "PATCH", path: "/v3/users/{}", needs: rights.Administer, serve: editUser},
+	{method: "DELETE", path: "/v3/users/{}", needs: rights.Administer, serve: removeUser},
+	{method: "POST", path: "/v3/users/{}/password", needs: rights.None, serve: changePassword},
+	{method: "GET", path: "/v3/roles", needs: rights.Known, serve: listRoles},
+	{method: "GET", path: "/v3/roles/{}", needs: rights.Known, serve: showRole},
+	{method: "PUT", path: "/v3/projects/{}/users/{}/roles/{}", needs: rights.Administer, serve: giveRole},
+	{method: "DELETE", path: "/v3/projects/{}/users/{}/roles/{}", needs: rights.Administer, serve: takeRole},
+	{method: "GET", path: "/v3/role_assignments", needs: rights.Known, serve: listAssignments},
+	{method: "GET", path: "/v3/domains", needs: rights.Known, serve: listDomains},
+	{method: "GET", path: "/v3/domains/{}", needs: rights.Known, serve: showDomain},
+	{method: "GET", path: "/v3/users/{}/application_credentials", needs: rights.Known, serve: listCredentials},
+	{method: "POST", path: "/v3/users/{}/application_credentials", needs: rights.Known, serve: addCredential},
+	{method: "GET", path: "/v3/users/{}/application_credentials/{}", needs: rights.Known, serve: showCredential},
+	{method: "DELETE", path: "/v3/users/{}/application_credentials/{}", needs: rights.Known, serve: removeCredential},
 }
 
 // domain is the one domain there is.
@@ -211,7 +212,7 @@ func errNoToken() error { return fault.New(fault.NotFound, "Could not find token
 func (r *request) subject() (*identity.Session, string, error) {
 	text := r.Header.Get("X-Subject-Token")
 	s, err := r.api.cfg.Accounts.Session(text)
-	if err != nil || s.User.ID != r.session.User.ID && !r.session.Admin() {
+	if err != nil || !r.administers() && !r.owns(s.User.ID) {
 		return nil, "", errNoToken()
 	}
 	return s, text, nil
@@ -261,16 +262,26 @@ func roleBodies(roles []string) []any {
 	return out
 }
 
+// administers tells whether who asks keeps accounts, and so may know of all.
+func (r *request) administers() bool {
+	return r.account.May(rights.Administer, rights.Of{}) == rights.Allowed
+}
+
+// owns tells whether who asks is a user, by its id.
+func (r *request) owns(user string) bool {
+	return r.account.May(rights.Known, rights.Of{User: user}) == rights.Allowed
+}
+
 // projects are those that the session may know of.
 func (r *request) projects() []identity.Project {
-	if r.session.Admin() {
+	if r.administers() {
 		return r.api.cfg.Accounts.Projects()
 	}
 	return r.api.cfg.Accounts.ProjectsOf(r.session.User)
 }
 
 func ownProjects(r *request) (int, any, error) {
-	if len(r.path) > 0 && r.path[0] != r.session.User.ID {
+	if len(r.path) > 0 && !r.owns(r.path[0]) {
 		return 0, nil, errNotFound()
 	}
 	return list(r, "projects", r.api.cfg.Accounts.ProjectsOf(r.session.User), projectFilters, projectBody)
@@ -347,7 +358,7 @@ func removeProject(r *request) (int, any, error) {
 
 // users are those that the session may know of.
 func (r *request) users() []identity.User {
-	if r.session.Admin() {
+	if r.administers() {
 		return r.api.cfg.Accounts.Users()
 	}
 	return []identity.User{r.session.User}

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/query/items"
+	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/store/format"
 )
 
@@ -23,7 +24,7 @@ var features = []string{"instance-create-reqv1", "instance-reinstall-reqv1", "no
 
 // constant returns a handler that always gives the same answer.
 func constant(v any) handler {
-	return handler{serve: func(*request) (any, error) { return v, nil }}
+	return handler{needs: rights.None, serve: func(*request) (any, error) { return v, nil }}
 }
 
 // oldInfoNames are names under which cluster settings are repeated.

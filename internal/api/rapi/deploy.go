@@ -3,11 +3,11 @@ package rapi
 import (
 	"bytes"
 	"encoding/json"
-	"net/http"
 
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/rollout"
 )
 
@@ -58,7 +58,7 @@ var deployResources = []route{
 // deploying answers a question about deployments, of whoever has an account: what is deployed is for those who are in charge of it.
 // Further parameters of the query string are named.
 func deploying(f func(*request, *rollout.Engine) (any, error), parameters ...string) handler {
-	return handler{access: reading, serve: func(r *request) (any, error) {
+	return handler{needs: rights.Look, serve: func(r *request) (any, error) {
 		if err := r.checkParameters(append([]string{"reason"}, parameters...)...); err != nil { // dry-run among them: nothing here only checks
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func deploying(f func(*request, *rollout.Engine) (any, error), parameters ...str
 // changing carries out a change, with a body of at most so many bytes.
 func changing(body int64, f func(*request, *rollout.Engine) (any, error)) handler {
 	h := deploying(f)
-	h.access, h.body = writing, body
+	h.needs, h.body = rights.Change, body
 	return h
 }
 
@@ -112,8 +112,9 @@ func getEnvironment(r *request, e *rollout.Engine) (any, error) {
 		return nil, err
 	case !reveal:
 		return e.State(r.Context(), r.variables["name"])
-	case !r.account.may("write"):
-		return nil, failure(http.StatusForbidden, "Forbidden")
+	}
+	if err := authorize(r.account, rights.Change); err != nil {
+		return nil, err
 	}
 	return e.Reveal(r.Context(), r.variables["name"], r.who())
 }

@@ -21,14 +21,18 @@ import (
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/testkit"
 )
 
 func TestOpenResourcesTakeNoBody(t *testing.T) {
 	for _, r := range resources {
 		for method, h := range r.methods {
-			if h.access == open && h.body != 0 {
+			if h.needs == rights.None && h.body != 0 {
 				t.Errorf("%s %s takes a body from anybody", method, r.path)
+			}
+			if h.needs == 0 {
+				t.Errorf("%s %s says not what is needed of who asks: it is for nobody", method, r.path)
 			}
 			if h.body > queryBody {
 				t.Errorf("%s %s takes a body of %d bytes", method, r.path, h.body)
@@ -93,8 +97,8 @@ func endless(panics bool) iter.Seq2[*live.Update, error] {
 
 func TestPanicInTheMiddleOfAnAnswerEndsTheConnection(t *testing.T) {
 	s := bare(t,
-		route{"/late", methods{get: {serve: func(*request) (any, error) { return eventStream{updates: endless(true)}, nil }}}},
-		route{"/early", methods{get: {serve: func(*request) (any, error) { panic("a fault of ours") }}}})
+		route{"/late", methods{get: {needs: rights.None, serve: func(*request) (any, error) { return eventStream{updates: endless(true)}, nil }}}},
+		route{"/early", methods{get: {needs: rights.None, serve: func(*request) (any, error) { panic("a fault of ours") }}}})
 	server := httptest.NewServer(s)
 	defer server.Close()
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
@@ -140,7 +144,7 @@ func TestPartOfTheLeadersAnswerIsNotFollowed(t *testing.T) {
 
 func TestStreamThatNobodyReadsIsEnded(t *testing.T) {
 	ended := make(chan struct{})
-	s := bare(t, route{"/events", methods{get: {serve: func(*request) (any, error) {
+	s := bare(t, route{"/events", methods{get: {needs: rights.None, serve: func(*request) (any, error) {
 		return eventStream{updates: func(yield func(*live.Update, error) bool) {
 			defer close(ended)
 			endless(false)(yield)

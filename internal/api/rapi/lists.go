@@ -12,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/rights"
 )
 
 // item describes how a kind of object is listed.
@@ -53,7 +54,7 @@ var (
 
 // list returns the handler of a list: names and paths, or with bulk=1 objects.
 func list(it *item) handler {
-	return handler{stored: true, serve: func(r *request) (any, error) {
+	return handler{needs: rights.None, stored: true, serve: func(r *request) (any, error) {
 		bulk, err := r.flag("bulk")
 		if err != nil {
 			return nil, err
@@ -115,7 +116,7 @@ func (it *item) objects(r *request) (any, error) {
 
 // single returns the handler of one object, found by name or UUID.
 func single(it *item) handler {
-	return handler{stored: true, serve: func(r *request) (any, error) {
+	return handler{needs: rights.None, stored: true, serve: func(r *request) (any, error) {
 		return it.object(r, slices.Concat(it.bulk, it.single))
 	}}
 }

@@ -3,6 +3,8 @@ package rapi
 import (
 	"net/http"
 	"slices"
+
+	"github.com/drover-project/drover/internal/rights"
 )
 
 // Short names for the methods and for common places of parameters.
@@ -35,8 +37,8 @@ var clusterResources = []route{
 	{"/2", methods{get: constant(nil)}},
 	{"/version", methods{get: constant(protocolVersion)}},
 	{"/2/features", methods{get: constant(features)}},
-	{"/2/info", methods{get: {serve: clusterInfo}}},
-	{"/2/os", methods{get: {serve: listOS}}},
+	{"/2/info", methods{get: {needs: rights.None, serve: clusterInfo}}},
+	{"/2/os", methods{get: {needs: rights.None, serve: listOS}}},
 	{"/2/redistribute-config", methods{put: submits(jobSpec{class: "redist_config", opcode: "OP_CLUSTER_REDIST_CONF", body: bodyOptional})}},
 	{"/2/modify", methods{put: submits(jobSpec{class: "cluster_modify", opcode: "OP_CLUSTER_SET_PARAMS", body: bodyRequired,
 		more: refuseCompressionTools})}},
@@ -50,7 +52,7 @@ var nodeResources = []route{
 	{"/2/nodes/{name}/tags", tagMethods("nodes_name_tags", "node", "node")},
 	{"/2/nodes/{name}/powercycle", methods{post: submits(jobSpec{class: "nodes_name_powercycle", opcode: "OP_NODE_POWERCYCLE",
 		body: bodyOptional, path: nodeName, flags: map[string]string{"force": "force"}})}},
-	{"/2/nodes/{name}/role", methods{get: {serve: nodeRole}, put: submits(jobSpec{class: "nodes_name_role", opcode: "OP_NODE_SET_PARAMS",
+	{"/2/nodes/{name}/role", methods{get: {needs: rights.None, serve: nodeRole}, put: submits(jobSpec{class: "nodes_name_role", opcode: "OP_NODE_SET_PARAMS",
 		path: nodeName, flags: map[string]string{"force": "force", "auto-promote": "auto_promote"}, more: roleFlags})}},
 	{"/2/nodes/{name}/evacuate", methods{post: submits(jobSpec{class: "nodes_name_evacuate", opcode: "OP_NODE_EVACUATE",
 		body: bodyOptional, path: nodeName, flags: dryRun})}},
@@ -82,7 +84,7 @@ var instanceResources = []route{
 		flags: map[string]string{"static": "static"}, more: onlyThisInstance})}},
 	{"/2/instances/{name}/reboot", methods{post: onInstance("reboot", "OP_INSTANCE_REBOOT", jobSpec{body: bodyOptional, path: instanceName, texts: meant,
 		flags: map[string]string{"dry-run": "dry_run", "ignore_secondaries": "ignore_secondaries"}, more: rebootType})}},
-	{"/2/instances/{name}/reinstall", methods{post: {access: writing, body: opcodeBody, serve: reinstall}}},
+	{"/2/instances/{name}/reinstall", methods{post: {needs: rights.Change, body: opcodeBody, serve: reinstall}}},
 	{"/2/instances/{name}/replace-disks", methods{post: onInstance("replace_disks", "OP_INSTANCE_REPLACE_DISKS", jobSpec{
 		body: bodyOptional, path: instanceName, more: replacedDisks})}},
 	{"/2/instances/{name}/startup", methods{put: onInstance("startup", "OP_INSTANCE_STARTUP", jobSpec{path: instanceName, texts: meant,
@@ -109,7 +111,7 @@ var instanceResources = []route{
 		renames: map[string]string{"custom_beparams": "beparams", "custom_hvparams": "hvparams"}, more: splitUSBDevices})}},
 	{"/2/instances/{name}/disk/{disk}/grow", methods{post: onInstance("disk_grow", "OP_INSTANCE_GROW_DISK", jobSpec{
 		body: bodyOptional, path: instanceName, more: diskOfPath})}},
-	{"/2/instances/{name}/console", methods{get: {access: reading, serve: console}}},
+	{"/2/instances/{name}/console", methods{get: {needs: rights.Look, serve: console}}},
 }
 
 // onInstance is submits for the part of an instance's resource that the class
@@ -163,31 +165,31 @@ func tagMethodsWith(class, kind, item string, more func(*request, parameters) (p
 	change := func(opcode string) handler {
 		return submits(jobSpec{class: class, opcode: opcode, flags: dryRun, fixed: parameters{"kind": kind}, more: more})
 	}
-	return methods{get: {stored: true, serve: listTags(item)}, put: change("OP_TAGS_SET"), del: change("OP_TAGS_DEL")}
+	return methods{get: {needs: rights.None, stored: true, serve: listTags(item)}, put: change("OP_TAGS_SET"), del: change("OP_TAGS_DEL")}
 }
 
 // jobResources are the resources of jobs.
 var jobResources = []route{
 	{"/2/jobs", methods{get: list(jobItem)}},
-	{"/2/jobs/{id}", methods{get: {stored: true, serve: singleJob}, del: {access: writing, body: opcodeBody, serve: cancelJob}}},
-	{"/2/jobs/{id}/explain", methods{get: {serve: explainJob}}},
-	{"/2/jobs/{id}/wait", methods{get: {access: writing, body: opcodeBody, serve: waitForJob}}},
+	{"/2/jobs/{id}", methods{get: {needs: rights.None, stored: true, serve: singleJob}, del: {needs: rights.Change, body: opcodeBody, serve: cancelJob}}},
+	{"/2/jobs/{id}/explain", methods{get: {needs: rights.None, serve: explainJob}}},
+	{"/2/jobs/{id}/wait", methods{get: {needs: rights.Change, body: opcodeBody, serve: waitForJob}}},
 }
 
 // queryResources are queries of any item.
 var queryResources = []route{
-	{"/2/query/{item}", methods{get: {access: reading, stored: true, serve: queryByURL}, put: {access: reading, body: queryBody, serve: queryByBody}}},
-	{"/2/query/{item}/fields", methods{get: {serve: queryFields}}},
-	{"/2/query/{item}/watch", methods{get: {access: reading, serve: queryWatch}}},
+	{"/2/query/{item}", methods{get: {needs: rights.Look, stored: true, serve: queryByURL}, put: {needs: rights.Look, body: queryBody, serve: queryByBody}}},
+	{"/2/query/{item}/fields", methods{get: {needs: rights.None, serve: queryFields}}},
+	{"/2/query/{item}/watch", methods{get: {needs: rights.Look, serve: queryWatch}}},
 }
 
 // filterResources are the resources of filter rules.
 var filterResources = []route{
-	{"/2/filters", methods{get: list(filterItem), post: {access: writing, body: opcodeBody, serve: putFilter}}},
+	{"/2/filters", methods{get: list(filterItem), post: {needs: rights.Change, body: opcodeBody, serve: putFilter}}},
 	{"/2/filters/{uuid}", methods{
-		get:   {stored: true, serve: singleFilter},
-		put:   {access: writing, body: opcodeBody, serve: putFilter},
-		patch: {access: writing, body: opcodeBody, serve: modifyFilter}, // our own
-		del:   {access: writing, body: opcodeBody, serve: deleteFilter},
+		get:   {needs: rights.None, stored: true, serve: singleFilter},
+		put:   {needs: rights.Change, body: opcodeBody, serve: putFilter},
+		patch: {needs: rights.Change, body: opcodeBody, serve: modifyFilter}, // our own
+		del:   {needs: rights.Change, body: opcodeBody, serve: deleteFilter},
 	}},
 }

@@ -2,23 +2,14 @@ package rapi
 
 import (
 	"strings"
-)
 
-// access says who may use a method of a resource.
-type access uint8
-
-const (
-	// open: everyone, or every user if authentication is required.
-	open access = iota
-	// reading: users with the option read or write.
-	reading
-	// writing: users with the option write.
-	writing
+	"github.com/drover-project/drover/internal/rights"
 )
 
 // handler answers one method of one resource.
 type handler struct {
-	access access
+	// needs is what is needed of who asks. Where reading needs no right, that is still an account if authentication is required.
+	needs rights.Right
 	// body is how large a body may be, in bytes; 0 for a handler that looks at
 	// none. Those that are open have none: see the tests.
 	body int64

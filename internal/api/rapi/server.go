@@ -37,6 +37,7 @@ import (
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/requestid"
+	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/tagsync"
 )
 
@@ -286,7 +287,7 @@ func (s *Server) answer(req *request) (any, error) {
 	if !ok {
 		return nil, failure(http.StatusNotImplemented, "Method %s is unsupported for path %s", req.Method, req.URL.RequestURI())
 	}
-	if err := authorize(account, h.access); err != nil {
+	if err := authorize(account, h.needs); err != nil {
 		return nil, err
 	}
 	req.variables = variables
@@ -318,7 +319,7 @@ func (s *Server) answer(req *request) (any, error) {
 			if err != nil {
 				return err
 			}
-			return authorize(account, h.access)
+			return authorize(account, h.needs)
 		}
 		answer = e
 	}
@@ -410,14 +411,13 @@ func (s *Server) slowDown(r *http.Request, name string) {
 
 func unauthorized() error { return failure(http.StatusUnauthorized, "Unauthorized") }
 
-func authorize(account *user, needed access) error {
-	switch {
-	case needed == open:
+// authorize says in RAPI's words whether an account may do something.
+func authorize(account *user, needs rights.Right) error {
+	switch account.rights().May(needs, rights.Of{}) {
+	case rights.Allowed:
 		return nil
-	case account == nil:
+	case rights.Unknown:
 		return unauthorized()
-	case account.may("write"), needed == reading && account.may("read"):
-		return nil
 	}
 	return failure(http.StatusForbidden, "Forbidden")
 }

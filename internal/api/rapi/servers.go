@@ -1,15 +1,18 @@
 package rapi
 
-import "github.com/drover-project/drover/internal/fault"
+import (
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/rights"
+)
 
 // serverResources are our own: what operators ask about the servers of the
 // Compute API. GET tells what differs from the clusters, PUT has it dealt with, too.
 var serverResources = []route{
 	{"/2/servers/reconciliation", methods{
-		get: {access: reading, serve: func(r *request) (any, error) { return r.reconcile(false) }},
-		put: {access: writing, serve: func(r *request) (any, error) { return r.reconcile(true) }},
+		get: {needs: rights.Look, serve: func(r *request) (any, error) { return r.reconcile(false) }},
+		put: {needs: rights.Change, serve: func(r *request) (any, error) { return r.reconcile(true) }},
 	}},
-	{"/2/servers/clusters", methods{get: {access: reading, serve: (*request).serverClusters}}},
+	{"/2/servers/clusters", methods{get: {needs: rights.Look, serve: (*request).serverClusters}}},
 }
 
 // serverClusters tells how the clusters are that servers are on.

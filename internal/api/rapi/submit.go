@@ -12,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
+	"github.com/drover-project/drover/internal/rights"
 )
 
 // bodyUse says what a resource that makes a job does with the body.
@@ -50,7 +51,7 @@ type jobSpec struct {
 
 // submits returns the handler of a resource that makes a job.
 func submits(spec jobSpec) handler {
-	return handler{access: writing, body: opcodeBody, serve: func(r *request) (any, error) {
+	return handler{needs: rights.Change, body: opcodeBody, serve: func(r *request) (any, error) {
 		op, err := spec.build(r)
 		if err != nil {
 			return nil, err

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/rights"
 )
 
 // Realm is the name under which clients authenticate. It is part of the
@@ -30,7 +31,13 @@ type user struct {
 	options []string
 }
 
-func (u *user) may(option string) bool { return slices.Contains(u.options, option) }
+// rights are those of the account; nil stands for a request without one.
+func (u *user) rights() rights.Account {
+	if u == nil {
+		return rights.Account{}
+	}
+	return rights.Listed(u.options)
+}
 
 func (u *user) verify(password string) bool {
 	if u.ha1 {
@@ -71,7 +78,7 @@ func ParseUsers(text string) (*Users, []error) {
 			continue
 		}
 		users.byName[u.name] = u
-		if slices.ContainsFunc(u.options, func(o string) bool { return o != "read" && o != "write" }) {
+		if slices.ContainsFunc(u.options, func(word string) bool { return !rights.IsListed(word) }) {
 			faults = append(faults, fault.New(fault.Invalid, "users file, line %d: it has a right that means nothing; there are read and write", number))
 		}
 	}

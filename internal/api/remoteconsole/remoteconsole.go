@@ -4,8 +4,8 @@
 // Who may act on a server gets a ticket over the Compute API, as part of a URL; whoever shows it is let in.
 //
 // Invariants:
-//   - A ticket opens the one console that it was made for, once and within TicketTime, while its user still may act on the server (TestTickets,
-//     TestWhoMayNoLonger). Only its hash is kept.
+//   - A ticket opens the one console that it was made for, once and within TicketTime, while the token that it was asked for with may act on the server (TestTickets,
+//     TestWhoMayNoLonger); so it is of a console that is open. Only its hash is kept.
 //   - That a console was opened, and that a ticket was refused, is told by an event; no byte moves before that is durable (TestNothingUntold).
 //   - Messages, silence and connections of one user are bounded (TestLimits).
 //   - On a serial line one types, whatever way each came (TestOneTypes).
@@ -46,9 +46,7 @@ type Instances interface {
 // Config is what consoles need.
 type Config struct {
 	// Server is the server with an id; nil if there is none.
-	Server func(id string) *server.Server
-	// May refuses a user who may not act in a project any more; nil where nobody can tell.
-	May       func(user, project string) error
+	Server    func(id string) *server.Server
 	Instances Instances
 	Keyboards *console.Keyboards
 	// Record makes an event durable.
@@ -83,6 +81,8 @@ const (
 	lookEvery = 30 * time.Second
 	// sendTime is how long a client may take for a message, or to answer that it is there.
 	sendTime = 30 * time.Second
+	// mayTime is how long it may take to find out whether somebody still may look.
+	mayTime = 10 * time.Second
 )
 
 // New returns consoles without tickets.
@@ -186,7 +186,7 @@ func takesBytes(offers []string) bool {
 func (c *Consoles) admit(r *http.Request, kind console.Kind, id string) (s *session, status int, err error) {
 	g, outcome := c.tickets.redeem(r.URL.Query().Get("token"), kind, id)
 	at := c.cfg.Server(id)
-	if outcome == Opened && (at == nil || c.may(g, at) != nil) {
+	if outcome == Opened && c.may(r.Context(), g, at) != nil {
 		outcome = Foreign
 	}
 	if outcome == Opened && !c.enter(g.User) {
@@ -235,15 +235,18 @@ func eventOf(verb audit.Verb, at *server.Server, id string, kind console.Kind, o
 	return e
 }
 
-// may refuses who may not act on a server any more.
-func (c *Consoles) may(g console.Grant, at *server.Server) error {
-	if at.Project != g.Project || at.Deleted != 0 || at.UUID == "" {
+// may refuses who may not act on a server any more, which is nil if it is gone. Where nobody can tell who may, it is as it was: at most two minutes
+// ago they might, or they look already.
+func (c *Consoles) may(ctx context.Context, g console.Grant, at *server.Server) error {
+	if at == nil || at.Project != g.Project || at.Deleted != 0 || at.UUID == "" {
 		return fault.New(fault.Denied, "the server is not there any more")
 	}
-	if c.cfg.May == nil {
-		return nil
+	ctx, cancel := context.WithTimeout(ctx, mayTime)
+	defer cancel()
+	if err := g.Still(ctx); fault.Is(err, fault.Denied) {
+		return fault.New(fault.Denied, "the token that the console was asked for with is over, or may not act on the server any more")
 	}
-	return c.cfg.May(g.User, g.Project)
+	return nil
 }
 
 // from is where a request came from.

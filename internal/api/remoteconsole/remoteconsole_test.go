@@ -34,7 +34,8 @@ type rig struct {
 	mu     sync.Mutex
 	ahead  time.Duration
 	at     server.Server
-	gone   bool // whoever made a ticket may act no more
+	still  error // whether whoever asked for a ticket may still act, and how often that was asked
+	asks   int
 	lost   error
 	events []string
 	counts []Outcome
@@ -65,14 +66,6 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 			}
 			if id == "s2" { // another one of the project, which its users may reach as well
 				return &server.Server{ID: "s2", UUID: "u2", Instance: "snf-2", Project: "home"}
-			}
-			return nil
-		},
-		May: func(string, string) error {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if r.gone {
-				return fault.New(fault.Denied, "they may not")
 			}
 			return nil
 		},
@@ -130,10 +123,24 @@ func (r *rig) OpenScreen(ctx context.Context, _ string) (io.ReadWriteCloser, err
 	return ours, nil
 }
 
+// asked tells whether alice may act.
+func (r *rig) asked(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asks++
+	return r.still
+}
+
+func (r *rig) timesAsked() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asks
+}
+
 // issue makes a ticket of alice's.
 func (r *rig) issue(kind console.Kind) string {
 	r.Helper()
-	path, err := r.Issue(r.Context(), console.Grant{Kind: kind, Server: "s1", User: "a", Project: "home", Name: "alice"})
+	path, err := r.Issue(r.Context(), console.Grant{Kind: kind, Server: "s1", User: "a", Project: "home", Name: "alice", Still: r.asked})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -296,7 +303,7 @@ func TestTickets(t *testing.T) {
 // TestWhoMayNoLonger: a ticket is no right, nor is a console that is open.
 func TestWhoMayNoLonger(t *testing.T) {
 	for what, change := range map[string]func(*rig){
-		"the user":     func(r *rig) { r.gone = true },
+		"the user":     func(r *rig) { r.still = fault.New(fault.Denied, "they may not") },
 		"the project":  func(r *rig) { r.at.Project = "lab" },
 		"the server":   func(r *rig) { r.at.Deleted = 1 },
 		"all of it":    func(r *rig) { r.at.ID = "s9" },
@@ -312,6 +319,17 @@ func TestWhoMayNoLonger(t *testing.T) {
 				t.Errorf("who looks goes on, or ends with %v %q", status, why)
 			}
 		})
+	}
+}
+
+// TestNobodyToAsk: where nobody can tell who may act, whoever could goes on.
+func TestNobodyToAsk(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.every = time.Millisecond })
+	r.still = fault.New(fault.Unavailable, "the identity service cannot be reached")
+	c := r.opens(r.issue(console.Serial))
+	for begun := r.timesAsked(); r.timesAsked() < begun+3; { // who reads answers that it is there, too
+		c.key("still here")
+		c.await("still here")
 	}
 }
 

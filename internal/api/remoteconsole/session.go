@@ -80,11 +80,7 @@ func (s *session) watch(ctx context.Context) error {
 		if c.cfg.Now().Sub(time.Unix(0, s.moved.Load())) > c.cfg.idle {
 			return errIdle
 		}
-		at := c.cfg.Server(s.grant.Server)
-		if at == nil {
-			return fault.New(fault.Denied, "the server is not there any more")
-		}
-		if err := c.may(s.grant, at); err != nil {
+		if err := c.may(ctx, s.grant, c.cfg.Server(s.grant.Server)); err != nil {
 			return err
 		}
 		limit, cancel := context.WithTimeout(ctx, sendTime)
