@@ -12,12 +12,12 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/drover-project/drover/internal/api/compute"
 	identityapi "github.com/drover-project/drover/internal/api/identity"
+	"github.com/drover-project/drover/internal/api/luxi"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/forwarded"
 	"github.com/drover-project/drover/internal/luxiwire"
@@ -361,11 +361,6 @@ func handshake(conn net.Conn, by reason.Account) (in *bufio.Reader, ok bool, err
 	return in, answer.StatusCode == http.StatusSwitchingProtocols, conn.SetDeadline(time.Time{})
 }
 
-// asks tells whether a request changes nothing, so that it can be sent again.
-func asks(method string) bool {
-	return strings.HasPrefix(method, "Query") || slices.Contains([]string{"WaitForJobChange", "CheckJob", "ExplainJob", "TestFilter"}, method)
-}
-
 // relayed is a client's connection to this controller, and the one to the leader
 // on which its requests go on.
 type relayed struct {
@@ -403,7 +398,7 @@ func (r *relayed) answer(ctx context.Context, frame []byte) bool {
 		}
 	}
 	r.g.m.figures.stoodBy.WithLabelValues("luxi", byLeader).Inc()
-	again := err == nil && asks(req.Method)
+	again := err == nil && luxi.Asks(req.Method)
 	for {
 		if r.to == nil {
 			if r.to, r.in, err = r.g.leader.dialLUXI(ctx, r.by); err != nil {

@@ -9,24 +9,24 @@ import (
 
 // deployMethods are the requests of deployments.
 var deployMethods = []method{
-	{"PutEnvironment", 3, 4, putEnvironment},               // name, file, names of graphs, [reason trail]
-	{"DeleteEnvironment", 1, 2, deleteEnvironment},         // name, [reason trail]
-	{"QueryEnvironment", 1, 3, queryEnvironment},           // name, [whether with secrets], [reason trail]
-	{"PutEnvironmentNode", 4, 5, putEnvironmentNode},       // environment, uid, file, node of the cluster or null, [reason trail]
-	{"DeleteEnvironmentNode", 2, 3, deleteEnvironmentNode}, // environment, uid, [reason trail]
-	{"PutTaskGraph", 2, 3, putTaskGraph},                   // name, files, [reason trail]
-	{"DeleteTaskGraph", 1, 2, deleteTaskGraph},             // name, [reason trail]
-	{"QueryTaskGraph", 1, 1, queryTaskGraph},               // name
-	{"PlanDeployment", 1, 2, planDeployment},               // wish, [reason trail]
-	{"BeginDeployment", 1, 2, beginDeployment},             // id, [reason trail]
-	{"StopDeployment", 1, 2, stopDeployment},               // id, [reason trail]
-	{"ResumeDeployment", 2, 3, resumeDeployment},           // id, whether to retry what failed, [reason trail]
-	{"QueryDeployment", 1, 1, queryDeployment},             // id
-	{"QueryDeploymentTasks", 1, 1, queryDeploymentTasks},   // id
-	{"ExplainDeploymentTask", 3, 3, explainDeploymentTask}, // id, task, node
-	{"LatestDeployment", 1, 1, latestDeployment},           // environment
-	{"DiffStates", 2, 2, diffStates},                       // old and new state
-	{"EvalExpression", 1, 1, evalExpression},               // question
+	{"PutEnvironment", 3, 4, changes, putEnvironment},               // name, file, names of graphs, [reason trail]
+	{"DeleteEnvironment", 1, 2, changes, deleteEnvironment},         // name, [reason trail]
+	{"QueryEnvironment", 1, 3, asks, queryEnvironment},              // name, [whether with secrets], [reason trail]
+	{"PutEnvironmentNode", 4, 5, changes, putEnvironmentNode},       // environment, uid, file, node of the cluster or null, [reason trail]
+	{"DeleteEnvironmentNode", 2, 3, changes, deleteEnvironmentNode}, // environment, uid, [reason trail]
+	{"PutTaskGraph", 2, 3, changes, putTaskGraph},                   // name, files, [reason trail]
+	{"DeleteTaskGraph", 1, 2, changes, deleteTaskGraph},             // name, [reason trail]
+	{"QueryTaskGraph", 1, 1, asks, queryTaskGraph},                  // name
+	{"PlanDeployment", 1, 2, changes, planDeployment},               // wish, [reason trail]
+	{"BeginDeployment", 1, 2, changes, beginDeployment},             // id, [reason trail]
+	{"StopDeployment", 1, 2, changes, stopDeployment},               // id, [reason trail]
+	{"ResumeDeployment", 2, 3, changes, resumeDeployment},           // id, whether to retry what failed, [reason trail]
+	{"QueryDeployment", 1, 1, asks, queryDeployment},                // id
+	{"QueryDeploymentTasks", 1, 1, asks, queryDeploymentTasks},      // id
+	{"ExplainDeploymentTask", 3, 3, asks, explainDeploymentTask},    // id, task, node
+	{"LatestDeployment", 1, 1, asks, latestDeployment},              // environment
+	{"DiffStates", 2, 2, asks, diffStates},                          // old and new state
+	{"EvalExpression", 1, 1, asks, evalExpression},                  // question
 }
 
 // file reads a file with its path.

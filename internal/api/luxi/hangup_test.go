@@ -16,7 +16,7 @@ import (
 func TestWorkEndsWhenItsClientHangsUp(t *testing.T) {
 	ended := make(chan error, 1)
 	s := newServer(Deps{Log: slog.New(slog.DiscardHandler)}, []method{
-		{"Wait", 0, 0, func(ctx context.Context, _ *Deps, _ *arguments) (any, error) {
+		{"Wait", 0, 0, asks, func(ctx context.Context, _ *Deps, _ *arguments) (any, error) {
 			<-ctx.Done()
 			ended <- context.Cause(ctx)
 			return nil, context.Cause(ctx)

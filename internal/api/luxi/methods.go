@@ -77,54 +77,73 @@ type Deps struct {
 type method struct {
 	name     string
 	min, max int
+	effect   effect
 	run      func(ctx context.Context, d *Deps, a *arguments) (any, error)
+}
+
+// effect is what a method may leave behind, and so who may carry it out, and how often.
+type effect uint8
+
+const (
+	// changes: one that leads carries it out, once. Whether one that was lost did is not known.
+	changes effect = iota
+	// asks: one that leads answers, and may be asked again.
+	asks
+	// asksStored: what is stored is enough to answer, so a controller that stands by may, too.
+	asksStored
+)
+
+// Asks tells whether a method changes nothing, so that a request can be sent again.
+func Asks(name string) bool {
+	i := slices.IndexFunc(Methods, func(m method) bool { return m.name == name })
+	return i >= 0 && Methods[i].effect != changes
 }
 
 // Methods are all the requests that the server understands.
 var Methods = slices.Concat(jobMethods, deployMethods, serverMethods)
 
 var jobMethods = []method{
-	{"SubmitJob", 1, 2, submitJob},                   // opcodes, [key]
-	{"SubmitJobToDrainedQueue", 1, 2, submitDrained}, // opcodes, [key]
-	{"SubmitManyJobs", 1, 2, submitManyJobs},         // lists of opcodes, [keys]
-	{"WaitForJobChange", 5, 5, waitForJobChange},     // id, fields, previous values, previous log serial, seconds
-	{"CancelJob", 1, 3, cancelJob},                   // id, [kill]
-	{"ChangeJobPriority", 2, 3, changeJobPriority},   // id, priority
-	{"ArchiveJob", 1, 2, archiveJob},                 // id
-	{"AutoArchiveJobs", 2, 3, autoArchiveJobs},       // age and timeout in seconds
-	{"PickupJob", 1, 1, pickupJob},                   // id
-	{"SetDrainFlag", 1, 2, setDrainFlag},             // on or off
-	{"SetWatcherPause", 1, 2, setWatcherPause},       // until, in seconds since the epoch, or null
+	{"SubmitJob", 1, 2, changes, submitJob},                   // opcodes, [key]
+	{"SubmitJobToDrainedQueue", 1, 2, changes, submitDrained}, // opcodes, [key]
+	{"SubmitManyJobs", 1, 2, changes, submitManyJobs},         // lists of opcodes, [keys]
+	{"WaitForJobChange", 5, 5, asks, waitForJobChange},        // id, fields, previous values, previous log serial, seconds
+	{"CancelJob", 1, 3, changes, cancelJob},                   // id, [kill]
+	{"ChangeJobPriority", 2, 3, changes, changeJobPriority},   // id, priority
+	{"ArchiveJob", 1, 2, changes, archiveJob},                 // id
+	{"AutoArchiveJobs", 2, 3, changes, autoArchiveJobs},       // age and timeout in seconds
+	{"PickupJob", 1, 1, changes, pickupJob},                   // id
+	{"SetDrainFlag", 1, 2, changes, setDrainFlag},             // on or off
+	{"SetWatcherPause", 1, 2, changes, setWatcherPause},       // until, in seconds since the epoch, or null
 
-	{"ReplaceFilter", 5, 6, replaceFilter}, // uuid or null, priority, predicates, action, reason
-	{"DeleteFilter", 1, 2, deleteFilter},   // uuid
-	{"QueryFilters", 2, 2, queryFilters},   // uuids or null, fields
+	{"ReplaceFilter", 5, 6, changes, replaceFilter},  // uuid or null, priority, predicates, action, reason
+	{"DeleteFilter", 1, 2, changes, deleteFilter},    // uuid
+	{"QueryFilters", 2, 2, asksStored, queryFilters}, // uuids or null, fields
 
-	{"Query", 3, 4, runQuery},                        // kind, fields, filter or null, [options]
-	{"QueryFields", 2, 2, queryFields},               // kind, fields or null
-	{"QueryJobs", 2, 2, queryJobs},                   // ids or null, fields
-	{"QueryInstances", 3, 3, queryItems("instance")}, // names, fields, lock
-	{"QueryNodes", 3, 3, queryItems("node")},
-	{"QueryGroups", 3, 3, queryItems("group")},
-	{"QueryNetworks", 3, 3, queryItems("network")},
-	{"QueryExports", 2, 2, queryExports}, // nodes, lock
-	{"QueryTags", 2, 2, queryTags},       // kind, name
-	{"QueryClusterInfo", 0, anything, queryClusterInfo},
-	{"QueryConfigValues", 1, 1, queryConfigValues}, // names
+	{"Query", 3, 4, asksStored, runQuery},                        // kind, fields, filter or null, [options]
+	{"QueryFields", 2, 2, asks, queryFields},                     // kind, fields or null
+	{"QueryJobs", 2, 2, asksStored, queryJobs},                   // ids or null, fields
+	{"QueryInstances", 3, 3, asksStored, queryItems("instance")}, // names, fields, lock
+	{"QueryNodes", 3, 3, asksStored, queryItems("node")},
+	{"QueryGroups", 3, 3, asksStored, queryItems("group")},
+	{"QueryNetworks", 3, 3, asksStored, queryItems("network")},
+	{"QueryExports", 2, 2, asks, queryExports}, // nodes, lock
+	{"QueryTags", 2, 2, asksStored, queryTags}, // kind, name
+	{"QueryClusterInfo", 0, anything, asks, queryClusterInfo},
+	{"QueryConfigValues", 1, 1, asks, queryConfigValues}, // names
 
 	// Our own.
-	{"QueryOSes", 2, 2, queryOSes},         // names or null, fields; as OP_OS_DIAGNOSE, without a job
-	{"CheckJob", 1, 1, checkJob},           // opcodes
-	{"ExplainJob", 1, 1, explainJob},       // id
-	{"TestFilter", 2, 2, testFilter},       // rule or edits, days of archived jobs
-	{"ChangeFilters", 2, 3, changeFilters}, // edits, digest or null, [reason trail]
-	{"ReadConsole", 3, 4, readConsole},     // instance, position, seconds, [{"id", "turn"} of who sits before it]
-	{"TypeConsole", 2, 4, typeConsole},     // instance, bytes in Base64, [id of who sits before it], [whether to take over]
-	{"LeaveConsole", 2, 2, leaveConsole},   // instance, id of who sits before it
-	{"QueryMasters", 0, 0, queryMasters},
-	{"MasterFailover", 0, 0, masterFailover},
-	{"QueryFormat", 0, 0, queryFormat},
-	{"RaiseFormat", 0, 1, raiseFormat}, // [reason trail]
+	{"QueryOSes", 2, 2, asks, queryOSes},            // names or null, fields; as OP_OS_DIAGNOSE, without a job
+	{"CheckJob", 1, 1, asks, checkJob},              // opcodes
+	{"ExplainJob", 1, 1, asks, explainJob},          // id
+	{"TestFilter", 2, 2, asks, testFilter},          // rule or edits, days of archived jobs
+	{"ChangeFilters", 2, 3, changes, changeFilters}, // edits, digest or null, [reason trail]
+	{"ReadConsole", 3, 4, changes, readConsole},     // instance, position, seconds, [{"id", "turn"} of who sits before it]
+	{"TypeConsole", 2, 4, changes, typeConsole},     // instance, bytes in Base64, [id of who sits before it], [whether to take over]
+	{"LeaveConsole", 2, 2, changes, leaveConsole},   // instance, id of who sits before it
+	{"QueryMasters", 0, 0, asks, queryMasters},
+	{"MasterFailover", 0, 0, changes, masterFailover},
+	{"QueryFormat", 0, 0, asks, queryFormat},
+	{"RaiseFormat", 0, 1, changes, raiseFormat}, // [reason trail]
 }
 
 // unknownMethod is the answer to a request of a method that is not in the

@@ -196,18 +196,12 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, a *attention, by rea
 	return s.reply(conn, result, revision, err)
 }
 
-// fromStored are the methods that can be answered from what is stored.
-var fromStored = map[string]bool{
-	"Query": true, "QueryFilters": true, "QueryTags": true,
-	"QueryJobs": true, "QueryInstances": true, "QueryNodes": true, "QueryGroups": true, "QueryNetworks": true,
-}
-
 // AnswerStored answers a request for a controller that does not lead: as the one that
 // leads would, unless the request takes an older answer. done is false, and nothing was
 // said, if only the one that leads can; open tells whether the connection can be
 // used for another request.
 func (s *Server) AnswerStored(ctx context.Context, conn net.Conn, by reason.Account, req luxiwire.Request) (done, open bool) {
-	if !fromStored[req.Method] {
+	if s.methods[req.Method].effect != asksStored {
 		return false, true
 	}
 	begun, known := time.Now(), s.deps.Querier.Picture.Load().Revision

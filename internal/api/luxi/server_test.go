@@ -26,16 +26,16 @@ import (
 func echoServer(t *testing.T, block chan struct{}, limits ...func(*Server)) (*Server, string) {
 	t.Helper()
 	s := newServer(Deps{Log: slog.New(slog.DiscardHandler)}, []method{
-		{"Echo", 1, 1, func(_ context.Context, _ *Deps, a *arguments) (any, error) { return a.items[0], nil }},
-		{"Fail", 0, 0, func(context.Context, *Deps, *arguments) (any, error) {
+		{"Echo", 1, 1, asks, func(_ context.Context, _ *Deps, a *arguments) (any, error) { return a.items[0], nil }},
+		{"Fail", 0, 0, asks, func(context.Context, *Deps, *arguments) (any, error) {
 			return nil, fault.New(fault.NotFound, "no such thing").At("x").WithHint("look elsewhere")
 		}},
-		{"Block", 0, 0, func(context.Context, *Deps, *arguments) (any, error) {
+		{"Block", 0, 0, asks, func(context.Context, *Deps, *arguments) (any, error) {
 			for range block {
 			}
 			return true, nil
 		}},
-		{"Panic", 0, 0, func(context.Context, *Deps, *arguments) (any, error) { panic("on purpose") }},
+		{"Panic", 0, 0, asks, func(context.Context, *Deps, *arguments) (any, error) { panic("on purpose") }},
 	})
 	s.maxFrame = 100_000
 	for _, set := range limits {
@@ -124,7 +124,7 @@ func TestServeAnswersWhatItBegan(t *testing.T) {
 	block := make(chan struct{})
 	entered := make(chan struct{})
 	s := newServer(Deps{Log: slog.New(slog.DiscardHandler)}, []method{
-		{"Block", 0, 0, func(context.Context, *Deps, *arguments) (any, error) {
+		{"Block", 0, 0, asks, func(context.Context, *Deps, *arguments) (any, error) {
 			close(entered)
 			<-block
 			return "done", nil
@@ -163,7 +163,7 @@ func TestServeEndsThoughAClientDoesNotRead(t *testing.T) {
 		}
 	})
 	s := newServer(Deps{Log: slog.New(slog.DiscardHandler), Querier: &live.Querier{}}, []method{
-		{"Long", 0, 0, func(context.Context, *Deps, *arguments) (any, error) { return long, nil }},
+		{"Long", 0, 0, asks, func(context.Context, *Deps, *arguments) (any, error) { return long, nil }},
 	})
 	s.farewell = 10 * time.Millisecond
 	path := filepath.Join(t.TempDir(), "s")
@@ -198,6 +198,24 @@ func TestTableOfMethods(t *testing.T) {
 	slices.Sort(names)
 	if again := slices.Compact(slices.Clone(names)); len(again) != len(names) {
 		t.Error("a method is there twice")
+	}
+}
+
+// TestWhatOnlyAsks: a request that changes something is never sent again, and never answered by a controller that stands by; nor is one that nobody knows.
+func TestWhatOnlyAsks(t *testing.T) {
+	for name, want := range map[string]effect{
+		"SubmitJob": changes, "CancelJob": changes, "ReplaceFilter": changes, "TypeConsole": changes, "AskIdentity": changes, "BeginDeployment": changes, "NoSuchMethod": changes,
+		"WaitForJobChange": asks, "CheckJob": asks, "QueryOSes": asks, "QueryClusterInfo": asks, "ExplainDeploymentTask": asks, "QueryServerClusters": asks,
+		"Query": asksStored, "QueryJobs": asksStored, "QueryTags": asksStored,
+	} {
+		if got := New(Deps{}).methods[name].effect; got != want || Asks(name) != (want != changes) {
+			t.Errorf("%s: %d, and asks: %t", name, got, Asks(name))
+		}
+	}
+	for _, m := range Methods {
+		if strings.HasPrefix(m.name, "Query") && m.effect == changes {
+			t.Errorf("%s is a question that is not asked again", m.name)
+		}
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 
 // serverMethods are the requests of operators about servers of the Compute API.
 var serverMethods = []method{
-	{"ReconcileServers", 2, 2, reconcileServers}, // id or null, whether to fix what differs
-	{"QueryServerClusters", 0, 0, queryServerClusters},
-	{"ChangeServerTags", 4, 4, changeServerTags}, // id, namespace, what to do, tags
-	{"MatchServer", 3, 4, matchServer},           // id, instance, whether only to tell what it would do, [reason trail]
-	{"AskIdentity", 3, 3, askIdentity},           // method, path with query, body or null
+	{"ReconcileServers", 2, 2, changes, reconcileServers}, // id or null, whether to fix what differs
+	{"QueryServerClusters", 0, 0, asks, queryServerClusters},
+	{"ChangeServerTags", 4, 4, changes, changeServerTags}, // id, namespace, what to do, tags
+	{"MatchServer", 3, 4, changes, matchServer},           // id, instance, whether only to tell what it would do, [reason trail]
+	{"AskIdentity", 3, 3, changes, askIdentity},           // method, path with query, body or null
 }
 
 // askIdentity hands a request to the Identity API, as an administrator's: whoever
