@@ -255,6 +255,14 @@ func (i *Instance) DiskUsage() int64 {
 	return sum
 }
 
+// LocalDiskUsage is what of that is of the node's own room: disks that any node reaches are kept elsewhere.
+func (i *Instance) LocalDiskUsage() int64 {
+	if MirroringOf(i.DiskTemplate()) == ExternalMirror {
+		return 0
+	}
+	return i.DiskUsage()
+}
+
 // OSName splits an OS with variant ("debian+minimal") into name and variant.
 func OSName(os string) (name, variant string) {
 	name, variant, _ = strings.Cut(os, "+")

@@ -28,7 +28,7 @@ func whole(v any) int64 {
 // promise adds what an instance may use to what is promised on its node, so many times: 1, or -1 to take it back.
 func (s *Snapshot) promise(inst *Instance, times int64) {
 	p, _ := s.promises.Get(inst.PrimaryNode)
-	p.Disk += times * inst.DiskUsage()
+	p.Disk += times * inst.LocalDiskUsage()
 	if inst.AdminState != AdminOffline {
 		add := func(sum, defaults *int64, name string) {
 			if v, own := inst.BEParams[name]; own {

@@ -132,7 +132,7 @@ func checkPromises(t *rapid.T, s *cluster.Snapshot, model map[string]*cluster.In
 		if i.PrimaryNode != node {
 			continue
 		}
-		want[2] += i.DiskUsage()
+		want[2] += i.LocalDiskUsage()
 		for n, name := range []string{"maxmem", "vcpus"} {
 			v, own := i.BEParams[name]
 			if !own && s.Cluster() != nil {

@@ -89,8 +89,19 @@ func chooseTemplate(c *cluster.Cluster, asked string, disks int) (string, error)
 	case asked == cluster.DiskDiskless || logicalIDs[asked] != nil:
 		return asked, nil
 	}
-	return "", fault.New(fault.Invalid, "Disks of template '%s' can't be made yet", asked).At("disk_template").
+	if asked == "" {
+		return "", fault.New(fault.Invalid, "None of the cluster's enabled disk templates (%s) can be made", strings.Join(c.EnabledDiskTemplates, ", ")).At("disk_template").
+			WithHint("drover cluster modify --enabled-disk-templates diskless,file")
+	}
+	return "", fault.New(fault.Invalid, "Disks of template '%s' can't be made: %s", asked, notMade[asked]).At("disk_template").
 		WithHint("use one of %s", strings.Join(slices.Sorted(maps.Keys(logicalIDs)), ", "))
+}
+
+// notMade says of the reference's other templates why they are not made, and what there is instead.
+var notMade = map[string]string{
+	cluster.DiskBlock:   "devices that are there already are not taken over; plain makes logical volumes",
+	cluster.DiskRBD:     "there is no client of Ceph; sharedfile keeps disks in a directory that several nodes reach, which may be CephFS",
+	cluster.DiskGluster: "there is no client of Gluster; sharedfile keeps disks in a directory that several nodes reach, which may be a mounted volume",
 }
 
 // diskMaker makes the disks of one instance.

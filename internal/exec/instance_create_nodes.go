@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -119,8 +120,34 @@ func (c *creation) choose(ctx context.Context, request placement.Request) error 
 	return nil
 }
 
+// checkTemplates refuses nodes that were named and keep no disks of the instance's template; those that are chosen do.
+func (c *creation) checkTemplates(ctx context.Context) error {
+	template := c.inst.DiskTemplate()
+	if c.chosen || template == cluster.DiskDiskless {
+		return nil
+	}
+	for _, n := range c.nodes() {
+		a, err := c.env.agent(n)
+		if err != nil {
+			return err
+		}
+		info, err := a.Info(ctx)
+		if err != nil {
+			return fault.New(fault.Environment, "Can't get data from node %s: %w", n.Name, err)
+		}
+		if len(info.Templates) > 0 && !slices.Contains(info.Templates, template) {
+			return fault.New(fault.Invalid, "Node %s keeps no disks of template '%s'", n.Name, template).At("disk_template").
+				WithHint("it has: %s", strings.Join(info.Templates, ", "))
+		}
+	}
+	return nil
+}
+
 // checkNode asks the node whether it can take the instance.
 func (c *creation) checkNode(ctx context.Context) error {
+	if err := c.checkTemplates(ctx); err != nil {
+		return err
+	}
 	os, image, err := c.env.findOS(ctx, c.agent, c.inst.OS, c.env.Op.Bool("force_variant"))
 	if err != nil {
 		return err

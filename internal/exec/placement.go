@@ -30,7 +30,7 @@ func (e *Env) reports(ctx context.Context, nodes []*cluster.Node) map[string]pla
 			found[i] = placement.Report{
 				Memory: int64(info.MemoryTotal - info.MemoryNode), MemoryFree: int64(info.MemoryFree),
 				Disk: int64(info.DiskTotal), DiskFree: int64(info.DiskFree), CPUs: int64(info.CPUs),
-				Hypervisor: info.Hypervisor, StandsIn: info.StandsIn, Takes: info.Takes,
+				Hypervisor: info.Hypervisor, StandsIn: info.StandsIn, Takes: info.Takes, Templates: info.Templates,
 			}
 		})
 	}

@@ -92,10 +92,40 @@ func (n Names) relocate(ctx context.Context, r *relocation) (Plan, error) {
 	if err := r.checkSource(ctx); err != nil {
 		return Plan{}, err
 	}
+	if err := r.checkLeftBehind(ctx); err != nil {
+		return Plan{}, err
+	}
 	if err := r.checkDisks(ctx); err != nil {
 		return Plan{}, err
 	}
 	return Plan{Work: r.plan()}, nil
+}
+
+// checkLeftBehind refuses to move a machine that is more than pretended and has disks that every node reaches: what it keeps beside them would stay
+// behind, and the node that is left would remove them.
+func (r *relocation) checkLeftBehind(ctx context.Context) error {
+	if len(r.inst.Disks) == 0 || r.inst.Mirroring() != cluster.ExternalMirror {
+		return nil
+	}
+	nodes := []*cluster.Node{r.to}
+	if r.away == "" {
+		nodes = append(nodes, r.from)
+	}
+	for _, n := range nodes {
+		a, err := r.env.onlineAgent(n)
+		if err != nil {
+			return err
+		}
+		info, err := a.Info(ctx)
+		if err != nil {
+			return fault.New(fault.Environment, "Can't get data from node %s: %w", n.Name, err)
+		}
+		if info.Hypervisor != "" && !info.StandsIn {
+			return fault.New(fault.Unsupported, "Instance %s can't be moved yet: its disks are where other nodes reach them, but what the machine keeps beside them "+
+				"(what it is told at its first start, the variables of its firmware, its TPM) is on node %s alone", r.inst.Name, r.from.Name)
+		}
+	}
+	return nil
 }
 
 // checkMirroring refuses an instance whose disks are on one node alone.

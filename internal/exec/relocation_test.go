@@ -336,6 +336,60 @@ func TestMirroredCreations(t *testing.T) {
 }
 
 // lagging is a node whose copies of mirrored disks are so many MiB behind.
+// machineNode is a node that runs machines, and keeps their disks.
+type machineNode struct {
+	anyNode
+
+	templates []string
+}
+
+func (n machineNode) Info(ctx context.Context) (hypervisor.Node, error) {
+	info, err := n.anyNode.Info(ctx)
+	info.Hypervisor, info.StandsIn, info.Templates = "kvm", false, n.templates
+	return info, err
+}
+
+// What a machine keeps beside its disks is on its node alone, so its disks are not moved without that. Removing them there would remove them.
+func TestDisksOfMachinesStayWhereTheyAre(t *testing.T) {
+	r := moveable(t)
+	for _, machines := range []string{"node1", "node2"} {
+		r.wrap = func(n Node) Node {
+			if n.Node() == machines {
+				return machineNode{n, nil}
+			}
+			return n
+		}
+		before := r.dump()
+		for _, op := range []string{"OP_INSTANCE_FAILOVER", "OP_INSTANCE_MIGRATE"} {
+			_, err := r.run(op, params{"instance_name": "san", "target_node": "node2"})
+			if !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "on node node1 alone") || r.dump() != before {
+				t.Errorf("%s, where %s runs machines: %v", op, machines, err)
+			}
+		}
+	}
+}
+
+// A node is not given disks of a template that it does not keep, and no template is taken that nobody makes.
+func TestTemplatesThatAreNotThere(t *testing.T) {
+	r := moveable(t)
+	r.wrap = func(n Node) Node { return machineNode{n, []string{"file", "sharedfile"}} }
+	for _, tc := range []struct {
+		p    params
+		text string
+	}{
+		{params{"disk_template": "plain", "pnode": "node1"}, "Node node1 keeps no disks of template 'plain' (it has: file, sharedfile)"},
+		{params{"disk_template": "drbd", "pnode": "node1", "snode": "node2"}, "Node node1 keeps no disks of template 'drbd' (it has: file, sharedfile)"},
+		{params{"disk_template": "rbd"}, "Disks of template 'rbd' can't be made: there is no client of Ceph; sharedfile keeps disks in a directory that several nodes reach, which may be CephFS (use one of drbd, ext, file, plain, sharedfile)"},
+	} {
+		r.must("null", "OP_CLUSTER_SET_PARAMS", params{"enabled_disk_templates": []any{"file", "plain", "drbd", "ext", "rbd", "diskless"}})
+		p := params{"instance_name": "refused", "mode": "create", "disks": []any{params{"size": 8}}, "nics": []any{}, "os_type": "noop"}
+		maps.Copy(p, tc.p)
+		if _, err := r.run("OP_INSTANCE_CREATE", p); err == nil || err.Error() != tc.text {
+			t.Errorf("%v: %v", tc.p, err)
+		}
+	}
+}
+
 type lagging struct {
 	anyNode
 

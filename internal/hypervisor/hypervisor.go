@@ -220,6 +220,8 @@ type Node struct {
 	// Takes are the values that parameters of the hypervisor may have on this node, where that is the node's to say (models of processors by
 	// cpu_type), by parameter; of one that is not there nothing is known.
 	Takes map[string][]string
+	// Templates are those of disks that it keeps; empty where nobody says, and all are pretended.
+	Templates []string
 	// Hotplug: devices can be plugged into what runs (Driver.Adjust).
 	Hotplug bool
 	// Migrates: what runs can be handed over to another node while it runs (Driver.Receive, Driver.Send).

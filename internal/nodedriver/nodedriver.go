@@ -36,6 +36,7 @@ type Settings struct {
 	GuestUser   string `toml:"guest-user"`
 	Network     string `toml:"network"`
 	VolumeGroup string `toml:"volume-group"`
+	SharedDir   string `toml:"shared-directory"`
 }
 
 // Defaults are the settings of who says nothing: instances are pretended.
@@ -49,6 +50,7 @@ func (s *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&s.GuestUser, "guest-user", s.GuestUser, "kvm: user that QEMU runs as, who should own nothing, or FIRST-LAST: each machine as another user with a number of these (default: nobody where this runs as root, else the same)")
 	f.StringVar(&s.Network, "network", s.Network, "kvm: what network cards are joined to: bridge (of the node, that their links name; takes root) or user (a network of its own each; default)")
 	f.StringVar(&s.VolumeGroup, "volume-group", s.VolumeGroup, "kvm: LVM's volume group that has the disks of template plain (takes root; default: the node has none)")
+	f.StringVar(&s.SharedDir, "shared-directory", s.SharedDir, "kvm: directory that several nodes reach, and that has the disks of template sharedfile (default: the node has none)")
 }
 
 // Arguments are the settings as flags, for another process that is to run instances likewise.
@@ -107,7 +109,7 @@ func kinds() (names []string) {
 // Kind is the kind of hypervisor that is set.
 func (s *Settings) Kind() string { return cmp.Or(s.Hypervisor, table[0].name) }
 
-// Present refuses settings whose program, or volume group, is not on this machine.
+// Present refuses settings whose program, volume group or shared directory is not on this machine.
 func (s *Settings) Present(ctx context.Context) error {
 	if s.Kind() != kvm.Kind {
 		return nil
@@ -115,6 +117,9 @@ func (s *Settings) Present(ctx context.Context) error {
 	_, err := kvm.Find(s.QEMU)
 	if err == nil && s.VolumeGroup != "" {
 		_, err = lvm.Open(ctx, s.VolumeGroup)
+	}
+	if err == nil && s.SharedDir != "" {
+		_, err = file.OpenShared(s.SharedDir)
 	}
 	return err
 }
@@ -142,7 +147,7 @@ func (s *Settings) Check() error {
 		return err
 	}
 	if s.Kind() != kvm.Kind {
-		for name, value := range map[string]string{"qemu": s.QEMU, "accelerator": s.Accelerator, "guest-user": s.GuestUser, "network": s.Network, "volume-group": s.VolumeGroup} {
+		for name, value := range map[string]string{"qemu": s.QEMU, "accelerator": s.Accelerator, "guest-user": s.GuestUser, "network": s.Network, "volume-group": s.VolumeGroup, "shared-directory": s.SharedDir} {
 			if value != "" {
 				return fault.New(fault.Invalid, "%s: it is about hypervisor kvm, and would have no effect with %s", name, s.Kind()).At(name)
 			}
@@ -155,6 +160,9 @@ func (s *Settings) Check() error {
 		if err := lvm.CheckGroup(s.VolumeGroup); err != nil {
 			return fault.New(fault.Invalid, "volume-group: %w", err).At("volume-group")
 		}
+	}
+	if s.SharedDir != "" && !filepath.IsAbs(s.SharedDir) {
+		return fault.New(fault.Invalid, "shared-directory: %.200q is no whole path", s.SharedDir).At("shared-directory")
 	}
 	if s.Network != "" && !slices.Contains(networks, s.Network) {
 		return fault.New(fault.Invalid, "network: there is no %q", s.Network).At("network").WithHint("one of: %s", strings.Join(networks, ", "))
@@ -217,18 +225,33 @@ func openPools(ctx context.Context, s Settings, n Node, openGroup func(ctx conte
 		pools = append(pools, group)
 	}
 	files, err := file.Open(filepath.Join(n.Dir, "disks"))
-	return append(pools, files), err
+	if err != nil {
+		return nil, err
+	}
+	pools = append(pools, files)
+	if s.SharedDir != "" {
+		shared, err := file.OpenShared(s.SharedDir)
+		if err != nil {
+			return nil, err
+		}
+		pools = append(pools, shared)
+	}
+	return pools, nil
 }
 
 // Templates are the disk templates that new clusters enable beside diskless.
 func (s *Settings) Templates() []string {
-	switch {
-	case s.Kind() == fake.Kind:
+	if s.Kind() == fake.Kind {
 		return []string{cluster.DiskFile, cluster.DiskDRBD, cluster.DiskPlain, cluster.DiskSharedFile, cluster.DiskExt}
-	case s.VolumeGroup != "":
-		return []string{cluster.DiskFile, cluster.DiskPlain}
 	}
-	return []string{cluster.DiskFile}
+	out := []string{cluster.DiskFile}
+	if s.VolumeGroup != "" {
+		out = append(out, cluster.DiskPlain)
+	}
+	if s.SharedDir != "" {
+		out = append(out, cluster.DiskSharedFile)
+	}
+	return out
 }
 
 // Group is the volume group of new clusters: that of the nodes, or a name where volumes are pretended.

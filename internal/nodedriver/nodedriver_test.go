@@ -57,7 +57,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%+v: %v", good, err)
 		}
 	}
-	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}, {Hypervisor: "kvm", Network: "wifi"}, {Hypervisor: "kvm", GuestUser: "0-5"}, {Hypervisor: "fake", Network: "bridge"}, {Hypervisor: "fake", VolumeGroup: "vg0"}, {Hypervisor: "kvm", VolumeGroup: "-x"}} {
+	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}, {Hypervisor: "kvm", Network: "wifi"}, {Hypervisor: "kvm", GuestUser: "0-5"}, {Hypervisor: "fake", Network: "bridge"}, {Hypervisor: "fake", VolumeGroup: "vg0"}, {Hypervisor: "kvm", VolumeGroup: "-x"}, {Hypervisor: "kvm", SharedDir: "disks"}, {Hypervisor: "fake", SharedDir: "/srv"}} {
 		if err := bad.Check(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -65,7 +65,7 @@ func TestSettings(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	want := Settings{Hypervisor: "kvm", Accelerator: "tcg", QEMU: "/usr/bin/q", VolumeGroup: "vg0"}
+	want := Settings{Hypervisor: "kvm", Accelerator: "tcg", QEMU: "/usr/bin/q", VolumeGroup: "vg0", SharedDir: "/srv/disks"}
 	var got Settings
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	got.Register(f)
@@ -78,6 +78,7 @@ func TestPresent(t *testing.T) {
 	for s, want := range map[Settings]fault.Code{
 		{Hypervisor: "kvm", QEMU: "/bin/sh"}: "", {Hypervisor: "kvm", QEMU: "/nonexistent/qemu"}: fault.Environment,
 		{Hypervisor: "kvm", QEMU: "/bin/sh", VolumeGroup: "drover-no-such-group"}: fault.Environment,
+		{Hypervisor: "kvm", QEMU: "/bin/sh", SharedDir: "/nonexistent/disks"}:     fault.Environment,
 	} {
 		if err := s.Present(t.Context()); fault.CodeOf(err) != want {
 			t.Errorf("%+v: %v", s, err)
@@ -98,6 +99,19 @@ func TestParamsAreParameters(t *testing.T) {
 				t.Errorf("%s has no parameter %s", k.name, name)
 			}
 		}
+	}
+}
+
+// TestASharedDirectory has a pool of its own, behind that of the node, and new clusters use it. A node where it is missing has no disks at all.
+func TestASharedDirectory(t *testing.T) {
+	s := Settings{Hypervisor: "kvm", SharedDir: t.TempDir()}
+	pools, err := openPools(t.Context(), s, Node{Dir: t.TempDir()}, nil)
+	if want := []string{"file", "sharedfile"}; err != nil || !slices.Equal(pools.Templates(), want) || !slices.Equal(s.Templates(), want) {
+		t.Errorf("%v, %v, %v", pools.Templates(), s.Templates(), err)
+	}
+	s.SharedDir += "/missing"
+	if _, err := openPools(t.Context(), s, Node{Dir: t.TempDir()}, nil); !fault.Is(err, fault.Environment) {
+		t.Error(err)
 	}
 }
 

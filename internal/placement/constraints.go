@@ -3,6 +3,9 @@ package placement
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/drover-project/drover/internal/cluster"
 )
 
 // Constraint names what keeps a node from taking an instance.
@@ -19,6 +22,7 @@ const (
 	Unreported  Constraint = "report"
 	Hypervisor  Constraint = "hypervisor"
 	Parameters  Constraint = "hvparams"
+	Template    Constraint = "disk-template"
 	Policy      Constraint = "policy"
 	Memory      Constraint = "memory"
 	Disk        Constraint = "disk"
@@ -150,6 +154,17 @@ var constraints = []constraint{
 		check: func(c *candidate) (Verdict, bool) {
 			lacks := lacking(c.params, c.Reports[c.node.UUID].Takes)
 			return Verdict{Detail: lacks}, lacks != ""
+		},
+		text: func(v Verdict) string { return v.Detail },
+	},
+	{
+		name: Template, means: "it keeps disks of the instance's template", many: "that keep no disks of its template",
+		check: func(c *candidate) (Verdict, bool) {
+			keeps, wanted := c.Reports[c.node.UUID].Templates, c.Instance.DiskTemplate()
+			if len(keeps) == 0 || wanted == cluster.DiskDiskless || wanted == cluster.DiskMixed || slices.Contains(keeps, wanted) {
+				return Verdict{}, false
+			}
+			return Verdict{Detail: "it keeps no disks of the template " + wanted + "; it has " + strings.Join(keeps, ", ")}, true
 		},
 		text: func(v Verdict) string { return v.Detail },
 	},

@@ -26,7 +26,7 @@ type Need struct {
 
 // NeedOf is what an instance takes.
 func NeedOf(c *cluster.Cluster, inst *cluster.Instance) Need {
-	return Need{Memory: backend(c, inst, "maxmem"), Disk: inst.DiskUsage(), VCPUs: backend(c, inst, "vcpus")}
+	return Need{Memory: backend(c, inst, "maxmem"), Disk: inst.LocalDiskUsage(), VCPUs: backend(c, inst, "vcpus")}
 }
 
 // backend is an effective backend parameter, without a copy of the others.
@@ -47,6 +47,8 @@ type Report struct {
 	StandsIn   bool
 	// Takes are the values that hypervisor parameters may have on it, by parameter; of a parameter that is not there it said nothing.
 	Takes map[string][]string
+	// Templates are those of disks that it keeps; of none it said nothing.
+	Templates []string
 	// Failed is why there are no figures; empty when there are.
 	Failed string
 }
@@ -457,7 +459,7 @@ func (c *candidate) weighSecondaries(disk *int64) {
 	}
 	moves := map[string]int64{}
 	for inst := range c.Inventory.SecondariesOn(c.node.UUID) {
-		*disk += inst.DiskUsage()
+		*disk += inst.LocalDiskUsage()
 		if inst.UUID == c.Instance.UUID { // it moves
 			continue
 		}

@@ -64,6 +64,13 @@ func (s *site) takes(node, parameter string, values ...string) {
 	s.Reports["uuid of "+node] = r
 }
 
+// keeps says which disks a node keeps.
+func (s *site) keeps(node string, templates ...string) {
+	r := s.Reports["uuid of "+node]
+	r.Templates = templates
+	s.Reports["uuid of "+node] = r
+}
+
 // instance adds an instance with so much memory; secondary may be empty.
 func (s *site) instance(name, primary, secondary string, memory int64, tags ...string) *cluster.Instance {
 	i := instance(name, memory, 0, 1, tags...)
@@ -124,6 +131,7 @@ func TestDecide(t *testing.T) {
 	s.takes("old", "cpu_type", "486", "EPYC", "EPYC-Rome", "Haswell", "Haswell-v1", "EPYC-v1")
 	s.node("plain", "g1")
 	s.takes("plain", "cpu_type", "EPYC-Milan")
+	s.keeps("plain", "file", "sharedfile")
 	s.node("silent", "g1")
 	s.Reports["uuid of silent"] = placement.Report{Failed: "connection refused"}
 	s.node("small1", "g4")
@@ -132,6 +140,8 @@ func TestDecide(t *testing.T) {
 	s.instance("c", "tagged", "", 128, "service:web")
 	s.node("tight", "g1")
 	s.Claims = []placement.Claim{{Instance: "other", Node: "uuid of tight", Need: placement.Need{Memory: 6000}}}
+	s.node("templates", "g1")
+	s.keeps("templates", "plain", "sharedfile")
 	s.node("unheard", "g1")
 	delete(s.Reports, "uuid of unheard")
 	s.node("xen", "g1")
@@ -157,6 +167,7 @@ func TestDecide(t *testing.T) {
 0 small1 policy: the policy of its group refuses it: memory-size value 4096 is not in range [1, 512]
 0 store vm-capable: it is not meant for instances (not vm_capable)
 0 tagged exclusion: no two instances of a node may have the tag service:web, which c has
+0 templates disk-template: it keeps no disks of the template file; it has plain, sharedfile
 0 tight memory: 4096 MiB of memory are needed and 2192 are free: 1904 short
 0 unheard report: it does not tell its state: nothing was heard of it
 0 worn vcpus: 2 virtual processors are needed and 1 are left by the vcpu-ratio: 1 short
@@ -167,6 +178,20 @@ func TestDecide(t *testing.T) {
 	}
 	if err := d.Err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Disks that every node reaches take nothing of a node's room.
+func TestDisksThatAreElsewhere(t *testing.T) {
+	s := newSite()
+	s.node("node1", "g1")
+	s.Reports["uuid of node1"] = placement.Report{Memory: 8192, MemoryFree: 8192, Disk: 1024, DiskFree: 1024, CPUs: 4}
+	for template, want := range map[string]string{cluster.DiskSharedFile: "node1", cluster.DiskExt: "node1", cluster.DiskFile: ""} {
+		i := instance("new", 10, 2048, 1)
+		i.Disks[0].Type = template
+		if d := placement.Decide(s.world(), placement.Request{Instance: i}); d.Node != want {
+			t.Errorf("%s: %s", template, told(d))
+		}
 	}
 }
 
@@ -274,6 +299,7 @@ func random(rt *rapid.T) (placement.World, placement.Request) {
 			r.StandsIn = r.Hypervisor == "fake"
 			r.Takes = rapid.SampledFrom([]map[string][]string{nil, {"cpu_type": {"EPYC"}}, {"cpu_type": {"EPYC", "Haswell"}, "tpm": {"none"}}, {"tpm": nil}}).Draw(rt, "takes")
 		}
+		r.Templates = rapid.SampledFrom([][]string{nil, nil, {"file"}, {"plain"}}).Draw(rt, "templates")
 		if some("silent") {
 			r = placement.Report{Failed: "away"}
 		}
@@ -406,6 +432,8 @@ func model(w placement.World, r placement.Request, n *cluster.Node) placement.Co
 		return placement.Hypervisor
 	case lacks(r.Instance, report, "cpu_type"), lacks(r.Instance, report, "tpm"):
 		return placement.Parameters
+	case len(report.Templates) > 0 && len(r.Instance.Disks) > 0 && !slices.Contains(report.Templates, r.Instance.Disks[0].Type):
+		return placement.Template
 	case free < need.Memory:
 		return placement.Memory
 	case need.Disk > 0 && min(report.DiskFree, report.Disk-disk) < need.Disk:

@@ -56,15 +56,21 @@ const unsaid = "file"
 // of returns the driver of a template.
 func (p Pools) of(template string) (Driver, error) {
 	template = cmp.Or(template, unsaid)
-	names := make([]string, 0, len(p))
 	for _, d := range p {
 		if d.Template() == template {
 			return d, nil
 		}
-		names = append(names, d.Template())
 	}
 	return nil, fault.New(fault.Unsupported, "this node keeps no disks of the template %q", template).At("disk_template").
-		WithHint("it has: %s", strings.Join(names, ", "))
+		WithHint("it has: %s", strings.Join(p.Templates(), ", "))
+}
+
+// Templates are those of the drivers.
+func (p Pools) Templates() (names []string) {
+	for _, d := range p {
+		names = append(names, d.Template())
+	}
+	return names
 }
 
 // Ensure makes or grows a volume of a template.

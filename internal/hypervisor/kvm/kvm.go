@@ -56,6 +56,8 @@ type Volumes interface {
 	Remove(ctx context.Context, template, id string) (bool, error)
 	// Path is where the content is, as it is; NotFound when there is no such volume.
 	Path(ctx context.Context, template, id string) (string, error)
+	// Templates are those that there are disks of.
+	Templates() []string
 	// Space is how much room there is in MiB.
 	Space(ctx context.Context) (total, free int, err error)
 }

@@ -30,7 +30,7 @@ func (d *Driver) Node(ctx context.Context) (hypervisor.Node, error) {
 		CPUs: runtime.NumCPU(), CPUNodes: counted("/sys/devices/system/node/node[0-9]*"), CPUSockets: sockets(),
 		Hypervisor: Kind, Hotplug: true, Version: "QEMU " + d.qemu.version + " (" + d.cfg.Accelerator + ")",
 	}
-	out.Takes = d.takes()
+	out.Takes, out.Templates = d.takes(), d.cfg.Volumes.Templates()
 	if out.DiskTotal, out.DiskFree, err = d.cfg.Volumes.Space(ctx); err != nil {
 		return hypervisor.Node{}, err
 	}

@@ -1,8 +1,9 @@
-// Package file keeps disks as files of a directory, one for each, raw and with holes where nothing was written.
+// Package file keeps disks as files of a directory, one for each, raw and with holes where nothing was written: a directory of the node's own
+// (disk template "file"), or one that several nodes reach ("sharedfile").
 //
 // Invariants:
-//   - A volume's file gets its name when it has its size: what a kill leaves behind has no name of a volume, and Open clears it
-//     (TestWhatAKillLeaves).
+//   - A volume's file gets its size at one moment. One that has none yet is no volume, and is made whole by the next call (TestWhatAKillLeaves).
+//   - A directory that several nodes reach is never made: where it is missing nothing is mounted, and the disks are elsewhere (TestASharedDirectory).
 //   - Files are their owner's alone.
 package file
 
@@ -22,38 +23,41 @@ import (
 )
 
 const (
-	suffix   = ".raw"
-	halfMade = ".new-"
-	mib      = 1 << 20
+	suffix = ".raw"
+	mib    = 1 << 20
 )
 
 // Driver keeps volumes in a directory. It implements storage.Driver.
 type Driver struct {
-	dir string
-	mu  sync.Mutex // sizes change, and room is given out, by one at a time
+	dir, template string
+
+	mu sync.Mutex // sizes change, and room is given out, by one at a time
 }
 
-// Open makes the directory if it is not there. A directory has one driver at a time.
+// Open opens a directory of the node's own, which it makes if it is not there. It has one driver at a time.
 func Open(dir string) (*Driver, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.New(fault.Environment, "cannot make the directory of disks: %w", err)
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot list the directory of disks: %w", err)
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), halfMade) {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
-				return nil, fault.New(fault.Environment, "cannot clear what was half made: %w", err)
-			}
-		}
-	}
-	return &Driver{dir: dir}, nil
+	return &Driver{dir: dir, template: "file"}, nil
 }
 
-// Template returns "file".
-func (d *Driver) Template() string { return "file" }
+// OpenShared opens a directory that several nodes reach, each of which has a driver of its own. Who has two of them make or grow the same volume at
+// the same time is to be kept from it.
+func OpenShared(dir string) (*Driver, error) {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
+		return nil, fault.New(fault.Environment, "the directory of disks that nodes share is not there: %w", err).
+			WithHint("see that it is mounted; a new one is made by hand, once: install -d -m 700 %s", dir)
+	}
+	return &Driver{dir: dir, template: "sharedfile"}, nil
+}
+
+// Template returns "file", or "sharedfile".
+func (d *Driver) Template() string { return d.template }
 
 func (d *Driver) path(id string) string { return filepath.Join(d.dir, id+suffix) }
 
@@ -91,17 +95,15 @@ func (d *Driver) Ensure(ctx context.Context, id string, size int) (made, grown b
 	return false, true, nil
 }
 
-// make puts a file of the size in place.
+// make makes a file of the size.
 func (d *Driver) make(id string, size int) error {
-	f, err := os.CreateTemp(d.dir, halfMade)
+	f, err := os.OpenFile(d.path(id), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err == nil {
-		err = errors.Join(f.Truncate(int64(size)*mib), f.Sync(), f.Close())
-		if err == nil {
-			err = os.Rename(f.Name(), d.path(id))
-		}
-		if err != nil {
+		err = f.Truncate(int64(size) * mib)
+		if err != nil { // it has no size
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
+		err = errors.Join(err, f.Sync(), f.Close())
 	}
 	if err == nil {
 		err = wholefile.Flush(d.dir)
@@ -160,6 +162,8 @@ func (d *Driver) volume(id string) (storage.Volume, error) {
 		return storage.Volume{}, fault.New(fault.Environment, "cannot look at disk %s: %w", id, err)
 	case !info.Mode().IsRegular(): // a link that somebody put there would lead elsewhere
 		return storage.Volume{}, fault.New(fault.Environment, "%s is no plain file", d.path(id)).WithHint("Drover has not put it there; move it away")
+	case info.Size() == 0:
+		return storage.Volume{}, fault.New(fault.NotFound, "disk %s is not whole on this node", id)
 	}
 	return storage.Volume{ID: id, Size: int(info.Size() / mib), Path: d.path(id)}, nil
 }
@@ -206,6 +210,9 @@ func (d *Driver) space() (storage.Space, error) {
 	}
 	promised := int64(0)
 	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), suffix) {
+			continue
+		}
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

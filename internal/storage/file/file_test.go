@@ -11,30 +11,84 @@ import (
 )
 
 func TestConformanceOfStorage(t *testing.T) {
-	storagetest.Run(t, func(t *testing.T, dir string) storage.Driver {
-		d, err := Open(filepath.Join(dir, "disks"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	})
+	opens := map[string]func(dir string) (*Driver, error){
+		"file":       func(dir string) (*Driver, error) { return Open(filepath.Join(dir, "disks")) },
+		"sharedfile": OpenShared,
+	}
+	for template, open := range opens {
+		t.Run(template, func(t *testing.T) {
+			storagetest.Run(t, func(t *testing.T, dir string) storage.Driver {
+				d, err := open(dir)
+				if err != nil || d.Template() != template {
+					t.Fatal(d, err)
+				}
+				return d
+			})
+		})
+	}
 }
 
+// TestWhatAKillLeaves: between its name and its size a file is nobody's disk, and keeps nobody from making one.
 func TestWhatAKillLeaves(t *testing.T) {
-	dir := t.TempDir()
-	left := filepath.Join(dir, halfMade+"17")
-	if err := os.WriteFile(left, make([]byte, 1000), 0o600); err != nil {
+	d, err := Open(t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := Open(dir)
-	if err != nil {
+	if err := os.WriteFile(d.path("one"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := d.Volumes(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("%v, %v", list, err)
 	}
-	if _, err := os.Lstat(left); !os.IsNotExist(err) {
-		t.Errorf("it is still there: %v", err)
+	if v, err := d.Volume(t.Context(), "one"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("%v, %v", v, err)
+	}
+	if made, _, err := d.Ensure(t.Context(), "one", 3); err != nil || !made {
+		t.Errorf("%v, %v", made, err)
+	}
+	if v, err := d.Volume(t.Context(), "one"); err != nil || v.Size != 3 {
+		t.Errorf("%v, %v", v, err)
+	}
+}
+
+// TestASharedDirectory is looked at by several nodes, and made by none.
+func TestASharedDirectory(t *testing.T) {
+	dir := t.TempDir()
+	missing := filepath.Join(dir, "unmounted")
+	if _, err := OpenShared(missing); !fault.Is(err, fault.Environment) {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(missing); !os.IsNotExist(err) {
+		t.Errorf("it was made: %v", err)
+	}
+	here, err := OpenShared(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := OpenShared(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made, _, err := here.Ensure(t.Context(), "one", 2); err != nil || !made {
+		t.Fatal(made, err)
+	}
+	if v, err := there.Volume(t.Context(), "one"); err != nil || v.Size != 2 {
+		t.Errorf("%v, %v", v, err)
+	}
+	if made, grown, err := there.Ensure(t.Context(), "one", 3); err != nil || made || !grown {
+		t.Error(made, grown, err)
+	}
+	if made, grown, err := here.Ensure(t.Context(), "one", 3); err != nil || made || grown {
+		t.Error(made, grown, err)
+	}
+	if err := os.Rename(dir, dir+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	if made, _, err := here.Ensure(t.Context(), "two", 1); !fault.Is(err, fault.Environment) {
+		t.Error(made, err)
+	}
+	if err := os.Rename(dir+"-away", dir); err != nil {
+		t.Fatal(err)
 	}
 }
 
