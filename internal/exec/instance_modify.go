@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/placement"
 	"github.com/drover-project/drover/internal/work"
 )
 
@@ -53,6 +54,7 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 	if err := m.check(inst); err != nil {
 		return Plan{}, err
 	}
+	m.warnOfNode(ctx, inst)
 	m.live = m.plugs(ctx, inst)
 	if err := m.checkOS(ctx, inst); err != nil {
 		return Plan{}, err
@@ -135,6 +137,23 @@ func (m *modification) check(inst *cluster.Instance) error {
 		}
 	}
 	return nil
+}
+
+// warnOfNode tells of new hypervisor parameters what the instance's node does not take, so that nobody finds out at the next start alone.
+func (m *modification) warnOfNode(ctx context.Context, inst *cluster.Instance) {
+	node := m.env.snapshot().Node(inst.PrimaryNode)
+	if len(m.hv) == 0 || node == nil {
+		return
+	}
+	info, err := m.env.reported(ctx, node)
+	if err != nil { // it says so when it is to start it
+		return
+	}
+	next := inst.Clone()
+	next.HVParams = cluster.SetParams(inst.HVParams, m.hv)
+	if lacks := placement.Lacking(m.env.snapshot().Cluster().FillHV(next), info.Takes); lacks != "" {
+		m.env.Warnf("Node %s does not take this: %s. The instance will not start there", node.Name, lacks)
+	}
 }
 
 // plugs decides whether the instance's devices are changed while it runs, as the opcode asks for. What does not run has them at its start.

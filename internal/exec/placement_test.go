@@ -101,6 +101,25 @@ func TestPlacementHeedsWhatNodesTake(t *testing.T) {
 	}
 }
 
+// Who gives an instance what its node does not take is told so at once.
+func TestWhatANodeDoesNotTakeIsTold(t *testing.T) {
+	r := newRig(t, "node1")
+	r.create("one", false)
+	r.update(func(snap *cluster.Snapshot) []cluster.Change {
+		inst := snap.InstanceNamed("one").Clone()
+		inst.Hypervisor = "kvm"
+		return []cluster.Change{cluster.Put(inst)}
+	})
+	r.wrap = func(n Node) Node {
+		return reporting{n, func(s *agent.State) error {
+			s.Node.Takes = map[string][]string{"vnc_tls": {"false"}}
+			return nil
+		}}
+	}
+	r.must(`[["hv/vnc_tls",true]]`, "OP_INSTANCE_SET_PARAMS", params{"instance_name": "one", "hvparams": params{"vnc_tls": true}})
+	r.logs(" - WARNING: Node node1 does not take this: vnc_tls=true is needed, and it has false. The instance will not start there")
+}
+
 // Two that choose at the same time heed each other's exclusive tags.
 func TestPlacementHeedsTagsOfClaims(t *testing.T) {
 	r := newRig(t, "node1", "node2")

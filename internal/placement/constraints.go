@@ -150,9 +150,9 @@ var constraints = []constraint{
 		text: func(v Verdict) string { return "it runs instances of " + v.Detail },
 	},
 	{
-		name: Parameters, means: "it has what the instance's hypervisor parameters ask for: the model of processor (cpu_type), the firmware, the TPM", many: "without what the hypervisor parameters ask for",
+		name: Parameters, means: "it has what the instance's hypervisor parameters ask for: the model of processor (cpu_type), the firmware, the TPM, a screen without a port (vnc_*)", many: "without what the hypervisor parameters ask for",
 		check: func(c *candidate) (Verdict, bool) {
-			lacks := lacking(c.params, c.Reports[c.node.UUID].Takes)
+			lacks := Lacking(c.params, c.Reports[c.node.UUID].Takes)
 			return Verdict{Detail: lacks}, lacks != ""
 		},
 		text: func(v Verdict) string { return v.Detail },

@@ -10,11 +10,14 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 )
 
-// lacking says which value of an instance's hypervisor parameters a node does not take, of those of which it tells what it takes, and what it
+// Lacking says which value of an instance's hypervisor parameters a node does not take, of those of which it tells what it takes, and what it
 // takes instead; empty when it takes them all. A parameter that is empty, or that nobody has set, asks for nothing.
-func lacking(params cluster.Params, takes map[string][]string) string {
+func Lacking(params cluster.Params, takes map[string][]string) string {
 	for _, name := range slices.Sorted(maps.Keys(takes)) {
-		value, _ := params[name].(string)
+		value, text := params[name].(string)
+		if !text && params[name] != nil {
+			value = fmt.Sprint(params[name])
+		}
 		value, _, _ = strings.Cut(value, ",") // behind a processor's model its features follow
 		if value != "" && !slices.Contains(takes[name], value) {
 			return fmt.Sprintf("%s=%s is needed, and it has %s", name, value, nearest(takes[name], value))
@@ -28,7 +31,7 @@ const mostNamed = 3
 
 // nearest names the values whose names are most like one that is not among them, and how many others there are.
 func nearest(values []string, wanted string) string {
-	if len(values) == 0 {
+	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return "none"
 	}
 	sorted := slices.Clone(values)

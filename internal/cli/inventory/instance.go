@@ -239,7 +239,7 @@ func splitHypervisor(params map[string]any) {
 	text, ok := params["hypervisor"].(string)
 	name, rest, found := strings.Cut(text, ":")
 	if ok && found {
-		params["hypervisor"], params["hvparams"] = name, shell.ObjectValue(rest)
+		params["hypervisor"], params["hvparams"] = name, shell.TextsValue(rest)
 	}
 }
 

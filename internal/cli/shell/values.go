@@ -27,6 +27,9 @@ func ParamValue(p *opcode.Param, text string) any {
 	case KindList:
 		return listValue(text)
 	case KindObject:
+		if holdsTexts(p.Name) {
+			return TextsValue(text)
+		}
 		return ObjectValue(text)
 	case kindAny:
 		if v, ok := ParseJSON(text); ok {
@@ -34,6 +37,16 @@ func ParamValue(p *opcode.Param, text string) any {
 		}
 	}
 	return text
+}
+
+// holdsTexts reports whether the values of an object are sent as they are written. The controller knows their types by tables, and of one that is a text
+// the spelling counts: cpu_type=486 is no number.
+func holdsTexts(param string) bool {
+	switch param {
+	case "hvparams", "osparams", "osparams_private", "osparams_secret":
+		return true
+	}
+	return false
 }
 
 // The kinds of values that command lines tell apart, as help texts name them.
@@ -136,7 +149,14 @@ func listValue(text string) any {
 // ObjectValue reads k=v,k=v. A key without a value is true, and one with "no_"
 // before it is false: so operators write backend and hypervisor parameters. A
 // comma that belongs to a value is written \,.
-func ObjectValue(text string) any {
+func ObjectValue(text string) any { return object(text, scalar) }
+
+// TextsValue is ObjectValue for objects whose values are texts, also those that look like numbers or booleans.
+func TextsValue(text string) any {
+	return object(text, func(value string) any { return value })
+}
+
+func object(text string, read func(value string) any) any {
 	out := map[string]any{}
 	for _, item := range splitEscaped(text) {
 		if item == "" {
@@ -145,7 +165,7 @@ func ObjectValue(text string) any {
 		key, value, given := strings.Cut(item, "=")
 		switch {
 		case given:
-			out[key] = scalar(value)
+			out[key] = read(value)
 		case strings.HasPrefix(key, "no_"):
 			out[strings.TrimPrefix(key, "no_")] = false
 		default:

@@ -24,6 +24,8 @@ func TestParamValues(t *testing.T) {
 		{"OP_TEST_DELAY", "on_nodes", `["a,b"]`, []any{"a,b"}},
 		{"OP_INSTANCE_CREATE", "beparams", "memory=512,always_failover,no_auto_balance", map[string]any{"memory": int64(512), "always_failover": true, "auto_balance": false}},
 		{"OP_INSTANCE_CREATE", "hvparams", `a=x\,y,b=`, map[string]any{"a": "x,y", "b": ""}},
+		{"OP_INSTANCE_CREATE", "hvparams", `cpu_type=486,vnc_tls=true,acpi,no_serial_console`, map[string]any{"cpu_type": "486", "vnc_tls": "true", "acpi": true, "serial_console": false}},
+		{"OP_INSTANCE_SET_PARAMS", "osparams", `id=007,dhcp=yes`, map[string]any{"id": "007", "dhcp": "yes"}},
 		{"OP_INSTANCE_CREATE", "disks", `[{"size":1}]`, []any{map[string]any{"size": json.Number("1")}}},
 		{"OP_INSTANCE_CREATE", "instance_name", "1234", "1234"},
 		{"OP_INSTANCE_REBOOT", "reboot_type", "hard", "hard"},

@@ -164,7 +164,7 @@ func TestParameters(t *testing.T) {
 	if err := params(map[string]any(defaults)).check(); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
-	for name, value := range map[string]any{"kvm_extra": "-snapshot", "vnc_bind_address": "0.0.0.0", "disk_type": "ide", "virtio_net_queues": 4.0, "use_chroot": true, "firmware": "efi", "tpm": "v1.2", "nosuch": 1} {
+	for name, value := range map[string]any{"kvm_extra": "-snapshot", "vnc_bind_address": "0.0.0.0", "vnc_password_file": "/etc/vnc", "vnc_tls": true, "vnc_x509_path": "/etc/pki", "vnc_x509_verify": true, "disk_type": "ide", "virtio_net_queues": 4.0, "use_chroot": true, "firmware": "efi", "tpm": "v1.2", "nosuch": 1} {
 		err := params(map[string]any{name: value}).check()
 		if !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%v: %v", name, value, err)

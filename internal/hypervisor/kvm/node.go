@@ -45,6 +45,11 @@ func (d *Driver) Node(ctx context.Context) (hypervisor.Node, error) {
 // takes are the values of parameters that depend on what the node has.
 func (d *Driver) takes() map[string][]string {
 	out := map[string][]string{"firmware": {bios}, "tpm": {"none"}}
+	for _, p := range parameters {
+		if strings.HasPrefix(p.name, "vnc_") { // who asks for a screen that is guarded is not to find out at the start that it is not
+			out[p.name] = p.takes
+		}
+	}
 	for _, kind := range slices.Sorted(maps.Keys(firmwareFeatures)) {
 		if len(findFirmware(d.cfg.firmware, kind, d.qemu.types[usualType])) > 0 {
 			out["firmware"] = append(out["firmware"], kind)

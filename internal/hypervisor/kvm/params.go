@@ -23,7 +23,7 @@ const (
 	notYet     = "it is not built"
 	migrations = "machines are not moved while they run"
 	ofSPICE    = "it is about SPICE, which is not there (spice_bind)"
-	ofPorts    = "it is about a screen that listens at a port, and none does (vnc_bind_address)"
+	ofPorts    = "a screen listens at no port that it could guard: who may see it is handed to it by the node's agent"
 	ofTaps     = "QEMU itself moves what comes over a bridge, in one queue"
 )
 
@@ -91,10 +91,10 @@ var parameters = []parameter{
 	{"vhost_net", []string{"*"}, ofTaps},
 	{"virtio_net_queues", []string{"1"}, ofTaps},
 	{"vnc_bind_address", []string{""}, "a screen listens nowhere: who may see it is handed to it by the node's agent"},
-	{"vnc_password_file", []string{"*"}, ofPorts},
-	{"vnc_tls", []string{"*"}, ofPorts},
-	{"vnc_x509_path", []string{"*"}, ofPorts},
-	{"vnc_x509_verify", []string{"*"}, ofPorts},
+	{"vnc_password_file", []string{""}, ofPorts},
+	{"vnc_tls", []string{"false"}, ofPorts},
+	{"vnc_x509_path", []string{""}, ofPorts},
+	{"vnc_x509_verify", []string{"false"}, ofPorts},
 	{"vnet_hdr", []string{"*"}, ofTaps},
 }
 
