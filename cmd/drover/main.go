@@ -34,7 +34,7 @@ func run() int {
 		StdoutTerminal: isTerminal(os.Stdout),
 		StderrTerminal: isTerminal(os.Stderr) && isTerminal(os.Stdin),
 		Columns:        columns(),
-		Extra:          []*cobra.Command{app.DevCommand(), app.ServeCommand(), app.StoreCommand(), app.BackupCommand(), agentd.Command(), bench.Command(), yaqlcmd.New()},
+		Extra:          []*cobra.Command{app.DevCommand(), app.ServeCommand(), app.StoreCommand(), app.BackupCommand(), app.ImageCommand(), agentd.Command(), bench.Command(), yaqlcmd.New()},
 	})
 }
 

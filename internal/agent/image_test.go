@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/drover-project/drover/internal/agent/imagecache"
@@ -137,6 +138,36 @@ func TestAnImageThatIsNotWrittenWhole(t *testing.T) {
 		if len(r.driver.cd) > 0 {
 			t.Errorf("behind a program that %s there is a CD", name)
 		}
+	}
+}
+
+// TestADiskThatFillsUp in the midst of a copy: the real program says so, and what it wrote is taken back, so that there is room again.
+func TestADiskThatFillsUp(t *testing.T) {
+	r := newImaged(t)
+	small := t.TempDir()
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=512k"); err != nil {
+		t.Skipf("a small file system takes root: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(small, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	r.driver.disk = filepath.Join(small, "disk")
+	if err := errors.Join(os.WriteFile(r.driver.disk, nil, 0o600), os.Truncate(r.driver.disk, 3<<20)); err != nil {
+		t.Fatal(err)
+	}
+	err := r.install(1, map[string]string{cluster.UserData: "a secret"})
+	if !fault.Is(err, fault.Exhausted) || !strings.Contains(err.Error(), "image tiny") {
+		t.Error(err)
+	}
+	r.has(nil)
+	var room syscall.Statfs_t
+	if err := syscall.Statfs(small, &room); err != nil || room.Bavail+1 < room.Blocks {
+		t.Errorf("of %d blocks %d are free, %v", room.Blocks, room.Bavail, err)
+	}
+	if len(r.driver.cd) > 0 {
+		t.Error("there is a CD for a machine that has no system")
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/nodedriver"
 	"github.com/drover-project/drover/internal/tinyguest"
@@ -17,12 +16,8 @@ import (
 // bootsTiny has the machines of a new cluster that is for trying start from a tiny guest, which is made at the first time, unless they
 // are told otherwise. Where it cannot be made people are told, and machines start from their disks.
 func (o *Options) bootsTiny(ctx context.Context, told io.Writer) error {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = o.Data
-	}
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(told, format+"\n", args...) } // nowhere else to say it
-	guest, err := tinyguest.Build(ctx, tinyguest.Options{Dir: filepath.Join(cache, "drover", "guest"), Progress: func(text string) { say("tiny guest: %s", text) }})
+	guest, err := tinyguest.Build(ctx, tinyguest.Options{Dir: guestDir(o.Data), Progress: func(text string) { say("tiny guest: %s", text) }})
 	switch {
 	case fault.Is(err, fault.Canceled):
 		return err
@@ -30,7 +25,7 @@ func (o *Options) bootsTiny(ctx context.Context, told io.Writer) error {
 		say("There is no tiny guest, so machines start from their disks: %v", err)
 		return nil
 	}
-	o.HVParams = cluster.Params{"kernel_path": guest.Kernel, "initrd_path": guest.Initrd, "kernel_args": "quiet panic=1", "root_path": ""}
+	o.HVParams = startsTiny(guest)
 	return nil
 }
 

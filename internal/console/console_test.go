@@ -38,18 +38,28 @@ func TestWhoLooksSeesWhatWasBefore(t *testing.T) {
 
 func TestAFlood(t *testing.T) {
 	var l Line
-	want := ""
+	var all strings.Builder
 	for i := range 20_000 {
 		line := fmt.Sprintf("line %d\n", i)
-		want += line
+		all.WriteString(line)
 		put(&l, line)
 	}
+	want := all.String()
 	reads(t, &l, 0, want[len(want)-Kept:], uint64(len(want)-Kept))
 	put(&l, strings.Repeat("x", 3*Kept))
 	if cap(l.ring) > 4*Kept {
 		t.Errorf("it takes %d bytes", cap(l.ring))
 	}
 	reads(t, &l, 0, strings.Repeat("x", Kept), uint64(len(want)+2*Kept))
+	before := cap(l.ring)
+	piece := bytes.Repeat([]byte("y"), 32<<10)
+	for range 100 << 20 / len(piece) { // a guest that prints 100 MB
+		_, _ = l.Write(piece)
+	}
+	if cap(l.ring) != before {
+		t.Errorf("behind 100 MB it takes %d bytes, and took %d", cap(l.ring), before)
+	}
+	reads(t, &l, 0, strings.Repeat("y", Kept), uint64(len(want)+3*Kept+100<<20-Kept))
 }
 
 func TestWhoIsTooSlow(t *testing.T) {

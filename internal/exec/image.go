@@ -129,6 +129,8 @@ func imageRemove(_ context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	env.Infof("Copies of image %s stay on nodes until nobody has used them for 30 days, or their room is needed: another image may have the same content, and instances are being installed. "+
+		"They may be removed by hand: images/%s in the directory of a node's agent", image.Name, image.SHA256)
 	return updatePlan(env, nil, func(*cluster.Snapshot) ([]cluster.Change, error) {
 		return []cluster.Change{cluster.Delete(cluster.KindImage, image.UUID)}, nil
 	})
