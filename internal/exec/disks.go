@@ -2,6 +2,7 @@ package exec
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -142,6 +143,11 @@ func (m diskMaker) disk(index int, given map[string]any) (cluster.Disk, error) {
 	case m.template != cluster.DiskExt && given["provider"] != nil:
 		return d, fault.New(fault.Invalid, "The 'provider' option is only valid for the ext template, not %s", m.template).At(place + ".provider")
 	}
+	if m.template == cluster.DiskExt {
+		if err := providerParams(d.Params, given, place); err != nil {
+			return d, err
+		}
+	}
 	if given["adopt"] != nil {
 		return d, fault.New(fault.Invalid, "Disks can't be adopted yet").At(place + ".adopt")
 	}
@@ -164,6 +170,24 @@ func (m diskMaker) disk(index int, given map[string]any) (cluster.Disk, error) {
 // providers may have more.
 var diskKeys = map[string]bool{"size": true, "mode": true, "name": true, "vg": true, "metavg": true, "adopt": true, "spindles": true,
 	"access": true, "provider": true}
+
+// providerParams keeps what a storage provider is told of a disk: all that means nothing to others, as text.
+func providerParams(params cluster.Params, given map[string]any, place string) error {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if diskKeys[key] {
+			continue
+		}
+		switch v := given[key].(type) {
+		case string:
+			params[key] = v
+		case int64, float64, bool:
+			params[key] = fmt.Sprint(v)
+		default:
+			return fault.New(fault.Mistyped, "The parameter '%s' of a storage provider must be a text", key).At(place + "." + key)
+		}
+	}
+	return nil
+}
 
 func checkDiskKeys(given map[string]any, place, template string) error {
 	for _, key := range slices.Sorted(maps.Keys(given)) {

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -387,6 +388,23 @@ func TestTemplatesThatAreNotThere(t *testing.T) {
 		if _, err := r.run("OP_INSTANCE_CREATE", p); err == nil || err.Error() != tc.text {
 			t.Errorf("%v: %v", tc.p, err)
 		}
+	}
+}
+
+// What a storage provider is told of a disk is what was said, as text, and goes to the node with it.
+func TestWhatProvidersAreTold(t *testing.T) {
+	r := moveable(t)
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", params{"instance_name": "new", "mode": "create", "pnode": "node1", "disk_template": "ext", "nics": []any{}, "os_type": "noop",
+		"disks": []any{params{"size": 8, "name": "data", "provider": "san", "tier": "gold", "lun": 7}}})
+	inst := r.instance("new")
+	got := diskOf(&inst.Disks[0]).External
+	want := hypervisor.External{Provider: "san", Name: inst.Disks[0].UUID + ".ext.disk0", Label: "data", Params: map[string]string{"tier": "gold", "lun": "7"}}
+	if got == nil || !reflect.DeepEqual(*got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	p := params{"instance_name": "other", "mode": "create", "pnode": "node1", "disk_template": "ext", "nics": []any{}, "os_type": "noop", "disks": []any{params{"size": 8, "provider": "san", "tier": []any{"gold"}}}}
+	if _, err := r.run("OP_INSTANCE_CREATE", p); !fault.Is(err, fault.Mistyped) || !strings.Contains(err.Error(), "'tier'") {
+		t.Error(err)
 	}
 }
 

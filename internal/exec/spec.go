@@ -34,7 +34,21 @@ func thingOf(inst *cluster.Instance) hypervisor.Thing {
 }
 
 func diskOf(d *cluster.Disk) hypervisor.Disk {
-	return hypervisor.Disk{UUID: d.UUID, Size: int(d.Size), Template: d.Type, ReadOnly: d.Mode == "ro"}
+	return hypervisor.Disk{UUID: d.UUID, Size: int(d.Size), Template: d.Type, ReadOnly: d.Mode == "ro", External: externalOf(d)}
+}
+
+// externalOf says who makes a disk of template ext; nil for others.
+func externalOf(d *cluster.Disk) *hypervisor.External {
+	if d.Type != cluster.DiskExt || len(d.LogicalID) != 2 {
+		return nil
+	}
+	out := &hypervisor.External{Label: d.Name, Params: map[string]string{}}
+	out.Provider, _ = d.LogicalID[0].(string)
+	out.Name, _ = d.LogicalID[1].(string)
+	for name, value := range d.Params {
+		out.Params[name], _ = value.(string)
+	}
+	return out
 }
 
 func intParam(p cluster.Params, name string) int {

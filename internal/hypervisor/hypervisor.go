@@ -99,6 +99,8 @@ type Disk struct {
 	// Template is the kind of storage, for example "file"; drivers that know
 	// one kind only may ignore it.
 	Template string `json:"template,omitempty"`
+	// External says who makes a disk of template "ext", and how he knows it; nil for others.
+	External *External `json:"external,omitempty"`
 	// ReadOnly disks are given to the instance without the right to write.
 	ReadOnly bool `json:"readonly,omitempty"`
 	// From is the name of the node that the content of a mirrored disk is copied from when it is made here; empty for one that is not.
@@ -107,6 +109,14 @@ type Disk struct {
 	Behind int `json:"behind,omitempty"`
 	// Path is where scripts of the node find the content, as Driver.Instance tells it; empty where that is pretended.
 	Path string `json:"-"`
+}
+
+// External is a volume that operators' scripts make: those of Provider, which know it as Name and have Params. Label is what people call its disk.
+type External struct {
+	Provider string            `json:"provider"`
+	Name     string            `json:"name"`
+	Params   map[string]string `json:"params,omitempty"`
+	Label    string            `json:"label,omitempty"`
 }
 
 // NIC is one network card of an instance.

@@ -24,6 +24,7 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor/fake"
 	"github.com/drover-project/drover/internal/hypervisor/kvm"
 	"github.com/drover-project/drover/internal/storage"
+	"github.com/drover-project/drover/internal/storage/ext"
 	"github.com/drover-project/drover/internal/storage/file"
 	"github.com/drover-project/drover/internal/storage/lvm"
 )
@@ -37,6 +38,7 @@ type Settings struct {
 	Network     string `toml:"network"`
 	VolumeGroup string `toml:"volume-group"`
 	SharedDir   string `toml:"shared-directory"`
+	Providers   string `toml:"storage-providers"`
 }
 
 // Defaults are the settings of who says nothing: instances are pretended.
@@ -51,6 +53,7 @@ func (s *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&s.Network, "network", s.Network, "kvm: what network cards are joined to: bridge (of the node, that their links name; takes root) or user (a network of its own each; default)")
 	f.StringVar(&s.VolumeGroup, "volume-group", s.VolumeGroup, "kvm: LVM's volume group that has the disks of template plain (takes root; default: the node has none)")
 	f.StringVar(&s.SharedDir, "shared-directory", s.SharedDir, "kvm: directory that several nodes reach, and that has the disks of template sharedfile (default: the node has none)")
+	f.StringVar(&s.Providers, "storage-providers", s.Providers, "kvm: directory of the scripts that make disks of template ext, a directory for each provider, as Ganeti has them (default: the node has none)")
 }
 
 // Arguments are the settings as flags, for another process that is to run instances likewise.
@@ -147,7 +150,7 @@ func (s *Settings) Check() error {
 		return err
 	}
 	if s.Kind() != kvm.Kind {
-		for name, value := range map[string]string{"qemu": s.QEMU, "accelerator": s.Accelerator, "guest-user": s.GuestUser, "network": s.Network, "volume-group": s.VolumeGroup, "shared-directory": s.SharedDir} {
+		for name, value := range map[string]string{"qemu": s.QEMU, "accelerator": s.Accelerator, "guest-user": s.GuestUser, "network": s.Network, "volume-group": s.VolumeGroup, "shared-directory": s.SharedDir, "storage-providers": s.Providers} {
 			if value != "" {
 				return fault.New(fault.Invalid, "%s: it is about hypervisor kvm, and would have no effect with %s", name, s.Kind()).At(name)
 			}
@@ -161,8 +164,10 @@ func (s *Settings) Check() error {
 			return fault.New(fault.Invalid, "volume-group: %w", err).At("volume-group")
 		}
 	}
-	if s.SharedDir != "" && !filepath.IsAbs(s.SharedDir) {
-		return fault.New(fault.Invalid, "shared-directory: %.200q is no whole path", s.SharedDir).At("shared-directory")
+	for name, path := range map[string]string{"shared-directory": s.SharedDir, "storage-providers": s.Providers} {
+		if path != "" && !filepath.IsAbs(path) {
+			return fault.New(fault.Invalid, "%s: %.200q is no whole path", name, path).At(name)
+		}
 	}
 	if s.Network != "" && !slices.Contains(networks, s.Network) {
 		return fault.New(fault.Invalid, "network: there is no %q", s.Network).At("network").WithHint("one of: %s", strings.Join(networks, ", "))
@@ -236,6 +241,13 @@ func openPools(ctx context.Context, s Settings, n Node, openGroup func(ctx conte
 		}
 		pools = append(pools, shared)
 	}
+	if s.Providers != "" {
+		provided, err := ext.Open(filepath.Join(n.Dir, "ext"), s.Providers)
+		if err != nil {
+			return nil, err
+		}
+		pools = append(pools, provided)
+	}
 	return pools, nil
 }
 
@@ -250,6 +262,9 @@ func (s *Settings) Templates() []string {
 	}
 	if s.SharedDir != "" {
 		out = append(out, cluster.DiskSharedFile)
+	}
+	if s.Providers != "" {
+		out = append(out, cluster.DiskExt)
 	}
 	return out
 }

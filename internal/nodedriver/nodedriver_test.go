@@ -57,7 +57,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%+v: %v", good, err)
 		}
 	}
-	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}, {Hypervisor: "kvm", Network: "wifi"}, {Hypervisor: "kvm", GuestUser: "0-5"}, {Hypervisor: "fake", Network: "bridge"}, {Hypervisor: "fake", VolumeGroup: "vg0"}, {Hypervisor: "kvm", VolumeGroup: "-x"}, {Hypervisor: "kvm", SharedDir: "disks"}, {Hypervisor: "fake", SharedDir: "/srv"}} {
+	for _, bad := range []Settings{{Hypervisor: "xen"}, {Hypervisor: "fake", QEMU: "x"}, {Hypervisor: "fake", Accelerator: "tcg"}, {Hypervisor: "fake", GuestUser: "x"}, {Hypervisor: "kvm", Accelerator: "hvf"}, {Hypervisor: "kvm", Network: "wifi"}, {Hypervisor: "kvm", GuestUser: "0-5"}, {Hypervisor: "fake", Network: "bridge"}, {Hypervisor: "fake", VolumeGroup: "vg0"}, {Hypervisor: "kvm", VolumeGroup: "-x"}, {Hypervisor: "kvm", SharedDir: "disks"}, {Hypervisor: "fake", SharedDir: "/srv"}, {Hypervisor: "kvm", Providers: "ext"}, {Hypervisor: "fake", Providers: "/srv"}} {
 		if err := bad.Check(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -65,7 +65,7 @@ func TestSettings(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	want := Settings{Hypervisor: "kvm", Accelerator: "tcg", QEMU: "/usr/bin/q", VolumeGroup: "vg0", SharedDir: "/srv/disks"}
+	want := Settings{Hypervisor: "kvm", Accelerator: "tcg", QEMU: "/usr/bin/q", VolumeGroup: "vg0", SharedDir: "/srv/disks", Providers: "/srv/ext"}
 	var got Settings
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	got.Register(f)
@@ -109,6 +109,10 @@ func TestASharedDirectory(t *testing.T) {
 	if want := []string{"file", "sharedfile"}; err != nil || !slices.Equal(pools.Templates(), want) || !slices.Equal(s.Templates(), want) {
 		t.Errorf("%v, %v, %v", pools.Templates(), s.Templates(), err)
 	}
+	s.Providers = t.TempDir()
+	if pools, err = openPools(t.Context(), s, Node{Dir: t.TempDir()}, nil); err != nil || !slices.Equal(pools.Templates(), []string{"file", "sharedfile", "ext"}) || !slices.Equal(s.Templates(), pools.Templates()) {
+		t.Errorf("%v, %v, %v", pools.Templates(), s.Templates(), err)
+	}
 	s.SharedDir += "/missing"
 	if _, err := openPools(t.Context(), s, Node{Dir: t.TempDir()}, nil); !fault.Is(err, fault.Environment) {
 		t.Error(err)
@@ -142,7 +146,7 @@ func TestAVolumeGroup(t *testing.T) {
 		if total, _, err := pools.Space(t.Context()); err != nil || (total == 7) != (asked != "") {
 			t.Errorf("%+v: the node has %d MiB, %v", tc.s, total, err)
 		}
-		if made, _, err := pools.Ensure(t.Context(), "", "of before", 1); err != nil || !made {
+		if made, _, err := pools.Ensure(t.Context(), "", storage.Disk{ID: "of before", Size: 1}); err != nil || !made {
 			t.Errorf("%+v: a disk for which nobody says a template: %v", tc.s, err)
 		}
 		if _, err := pools.Path(t.Context(), "file", "of before"); err != nil {

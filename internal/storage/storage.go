@@ -4,7 +4,7 @@
 // Invariants that every driver keeps, and that package storagetest checks:
 //   - Each call either has happened or has not: what is half made behind a kill is no volume, and is made whole by the next call.
 //   - Ensure and Remove are idempotent. Nothing ever gets smaller.
-//   - A new volume reads as zeros.
+//   - A new volume reads as zeros, as far as that is the driver's to say: operators' scripts answer for theirs.
 //   - Errors carry a code of package fault; a failed call leaves what was there.
 package storage
 
@@ -16,6 +16,21 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 )
+
+// Disk is a disk that is to have a volume.
+type Disk struct {
+	// ID is its UUID.
+	ID string `json:"id"`
+	// Size is how large it is to be at least, in MiB.
+	Size int `json:"size"`
+	// Provider are the operator's scripts that make the volume, which know it as Name and have Params; empty for volumes of other templates. Label is
+	// what people call the disk, and Owner the instance that it is of.
+	Provider string            `json:"provider,omitempty"`
+	Name     string            `json:"name,omitempty"`
+	Params   map[string]string `json:"params,omitempty"`
+	Label    string            `json:"label,omitempty"`
+	Owner    string            `json:"owner,omitempty"`
+}
 
 // Volume is the room of one disk.
 type Volume struct {
@@ -35,15 +50,15 @@ type Space struct{ Total, Free int }
 type Driver interface {
 	// Template is the disk template's name, for example "file".
 	Template() string
-	// Ensure makes the volume, or grows it, to have at least this size in MiB. Exhausted when there is no room.
-	Ensure(ctx context.Context, id string, size int) (made, grown bool, err error)
+	// Ensure makes the volume of a disk, or grows it. Exhausted when there is no room.
+	Ensure(ctx context.Context, disk Disk) (made, grown bool, err error)
 	// Remove removes the volume with its content.
 	Remove(ctx context.Context, id string) (removed bool, err error)
 	// Volume tells about one volume; NotFound when there is none.
 	Volume(ctx context.Context, id string) (Volume, error)
 	// Volumes lists all, ordered by ID.
 	Volumes(ctx context.Context) ([]Volume, error)
-	// Space tells how much room there is at this moment.
+	// Space tells how much room there is at this moment; zero where nobody can tell.
 	Space(ctx context.Context) (Space, error)
 }
 
@@ -74,12 +89,12 @@ func (p Pools) Templates() (names []string) {
 }
 
 // Ensure makes or grows a volume of a template.
-func (p Pools) Ensure(ctx context.Context, template, id string, size int) (made, grown bool, err error) {
+func (p Pools) Ensure(ctx context.Context, template string, disk Disk) (made, grown bool, err error) {
 	d, err := p.of(template)
 	if err != nil {
 		return false, false, err
 	}
-	return d.Ensure(ctx, id, size)
+	return d.Ensure(ctx, disk)
 }
 
 // Remove removes a volume of a template.

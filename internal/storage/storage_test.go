@@ -16,7 +16,7 @@ func TestPoolsGoByTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	pools := storage.Pools{d}
-	if made, _, err := pools.Ensure(ctx, "", "one", 1); err != nil || !made {
+	if made, _, err := pools.Ensure(ctx, "", storage.Disk{ID: "one", Size: 1}); err != nil || !made {
 		t.Errorf("no template is that of files: %v", err)
 	}
 	path, err := pools.Path(ctx, "file", "one")
@@ -26,7 +26,7 @@ func TestPoolsGoByTemplate(t *testing.T) {
 	if _, free, err := pools.Space(ctx); err != nil || free <= 0 {
 		t.Errorf("%d, %v", free, err)
 	}
-	_, _, err1 := pools.Ensure(ctx, "drbd", "two", 1)
+	_, _, err1 := pools.Ensure(ctx, "drbd", storage.Disk{ID: "two", Size: 1})
 	_, err2 := pools.Remove(ctx, "drbd", "two")
 	_, err3 := pools.Path(ctx, "drbd", "two")
 	for _, err := range []error{err1, err2, err3} {

@@ -244,7 +244,8 @@ type parts struct {
 
 // protocol is how QEMU gets at what a disk is kept in.
 func protocol(disk *hypervisor.Disk) string {
-	if disk.Template == "plain" {
+	switch disk.Template {
+	case "plain", "ext":
 		return "host_device" // a block device
 	}
 	return "file"

@@ -2,14 +2,17 @@ package kvm
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/storage"
+	"github.com/drover-project/drover/internal/storage/ext"
 	"github.com/drover-project/drover/internal/storage/file"
 	"github.com/drover-project/drover/internal/testkit"
 )
@@ -40,8 +43,9 @@ func (d *devices) losetup(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-func (d *devices) Ensure(ctx context.Context, id string, size int) (made, grown bool, err error) {
-	if made, grown, err = d.Driver.Ensure(ctx, id, size); err != nil {
+func (d *devices) Ensure(ctx context.Context, disk storage.Disk) (made, grown bool, err error) {
+	id := disk.ID
+	if made, grown, err = d.Driver.Ensure(ctx, disk); err != nil {
 		return made, grown, err
 	}
 	v, err := d.Driver.Volume(ctx, id)
@@ -56,38 +60,85 @@ func (d *devices) Ensure(ctx context.Context, id string, size int) (made, grown 
 	return made, grown, err
 }
 
-// TestADiskThatIsABlockDevice: a machine starts from it, and sees that it grows.
-func TestADiskThatIsABlockDevice(t *testing.T) {
+// needLoops skips a test where there are no loop devices.
+func needLoops(t *testing.T) {
+	t.Helper()
 	if _, err := exec.LookPath("losetup"); err != nil || os.Getuid() != 0 {
 		testkit.Missingf(t, "losetup is not installed, or this is not root")
 	}
 	if out, err := exec.CommandContext(t.Context(), "losetup", "--find").CombinedOutput(); err != nil {
 		testkit.Missingf(t, "there are no loop devices here: %s", out)
 	}
+}
+
+// TestADiskThatIsABlockDevice: a machine starts from it, and sees that it grows.
+func TestADiskThatIsABlockDevice(t *testing.T) {
+	needLoops(t)
 	n := newNode(t)
 	files, err := file.Open(n.dir + "/disks")
 	if err != nil {
 		t.Fatal(err)
 	}
-	volumes := &devices{files, t, map[string]string{}}
-	d, err := Open(t.Context(), Config{Dir: n.dir, Volumes: storage.Pools{volumes}, Accelerator: "tcg", OneThread: true, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	n.livesOn(&devices{files, t, map[string]string{}}, hypervisor.Disk{UUID: "disk-1", Size: 1, Template: "plain"})
+}
+
+// TestADiskOfAProvider is a block device that an operator's scripts make.
+func TestADiskOfAProvider(t *testing.T) {
+	needLoops(t)
+	n := newNode(t)
+	providers, volumes := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{
+		"parameters.list": "",
+		"create":          `truncate -s "${VOL_SIZE}M" "$at"`,
+		"attach":          `[ -e "$at" ] || exit 1; losetup --find --show "$at" | tee "$at.device"; [ -s "$at.device" ]`,
+		"detach":          `losetup --detach "$(cat "$at.device")"; rm "$at.device"`,
+		"remove":          `rm "$at"`,
+		"grow":            `truncate -s "${VOL_NEW_SIZE}M" "$at"; losetup --set-capacity "$(cat "$at.device")"`,
+		"setinfo":         "", "verify": "",
+	} {
+		if name == "attach" { // it is as it was for who asks again
+			text = `[ ! -s "$at.device" ] || exec cat "$at.device"` + "\n" + text
+		}
+		path := filepath.Join(providers, "loops", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("#!/bin/sh\nat="+volumes+"/$VOL_NAME\n"+text+"\n"), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := ext.Open(n.dir+"/ext", providers)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = d.Close() }()
-	disk := hypervisor.Disk{UUID: "disk-1", Size: 1, Template: "plain"}
-	spec := hypervisor.Spec{Name: one.Name, UUID: uuid, Memory: 64, VCPUs: 1, Disks: []hypervisor.Disk{disk}, Params: map[string]any{"kernel_path": ""}}
-	if _, err := d.Prepare(t.Context(), one, hypervisor.Mark{}, spec.Disks); err != nil {
-		t.Fatal(err)
+	n.livesOn(d, hypervisor.Disk{UUID: "disk-1", Size: 1, Template: "ext", External: &hypervisor.External{Provider: "loops", Name: "u.ext.disk0"}})
+	if left, err := os.ReadDir(volumes); err != nil || len(left) > 0 {
+		t.Errorf("the provider still has %v, %v", left, err)
 	}
-	if err := os.WriteFile(volumes.loops[disk.UUID], TinyDisk(), 0); err != nil {
-		t.Fatal(err)
+}
+
+// livesOn has a machine start from a disk that is a block device, which grows while it runs, and removes it.
+func (n *node) livesOn(volumes storage.Driver, disk hypervisor.Disk) {
+	n.Helper()
+	ctx := n.Context()
+	d, err := Open(ctx, Config{Dir: n.dir, Volumes: storage.Pools{volumes}, Accelerator: "tcg", OneThread: true, Log: slog.New(slog.NewTextHandler(n.Output(), nil))})
+	if err != nil {
+		n.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	spec := hypervisor.Spec{Name: one.Name, UUID: uuid, Memory: 64, VCPUs: 1, Disks: []hypervisor.Disk{disk}, Params: map[string]any{"kernel_path": ""}}
+	if _, err := d.Prepare(ctx, one, hypervisor.Mark{}, spec.Disks); err != nil {
+		n.Fatal(err)
+	}
+	v, err := volumes.Volume(ctx, disk.UUID)
+	if err == nil {
+		err = os.WriteFile(v.Path, TinyDisk(), 0)
+	}
+	if err != nil {
+		n.Fatal(err)
 	}
 	n.start(d, spec)
 	n.look(d).await("GUEST-UP")
 	disk.Size = 2
-	if changed, err := d.Prepare(t.Context(), one, hypervisor.Mark{}, []hypervisor.Disk{disk}); err != nil || !changed {
-		t.Fatalf("growing: %v, %v", changed, err)
+	if changed, err := d.Prepare(ctx, one, hypervisor.Mark{}, []hypervisor.Disk{disk}); err != nil || !changed {
+		n.Fatalf("growing: %v, %v", changed, err)
 	}
 	var drives []struct {
 		Medium struct {
@@ -96,16 +147,16 @@ func TestADiskThatIsABlockDevice(t *testing.T) {
 			} `json:"image"`
 		} `json:"inserted"`
 	}
-	if err := d.things[uuid].running().do(t.Context(), "query-block", nil, &drives); err != nil || len(drives) != 1 || drives[0].Medium.Image.Size != 2<<20 {
-		t.Errorf("QEMU sees %+v, %v", drives, err)
+	if err := d.things[uuid].running().do(ctx, "query-block", nil, &drives); err != nil || len(drives) != 1 || drives[0].Medium.Image.Size != 2<<20 {
+		n.Errorf("QEMU sees %+v, %v", drives, err)
 	}
-	if _, err := d.Remove(t.Context(), one); err == nil {
-		t.Error("a machine that runs was removed")
+	if _, err := d.Remove(ctx, one); err == nil {
+		n.Error("a machine that runs was removed")
 	}
-	if _, err := d.Stop(t.Context(), one, hypervisor.Stop{}); err != nil {
-		t.Fatal(err)
+	if _, err := d.Stop(ctx, one, hypervisor.Stop{}); err != nil {
+		n.Fatal(err)
 	}
-	if _, err := d.Remove(t.Context(), one); err != nil {
-		t.Error(err)
+	if _, err := d.Remove(ctx, one); err != nil {
+		n.Error(err)
 	}
 }

@@ -43,6 +43,7 @@ import (
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/storage"
 )
 
 // Kind is the driver's name in the inventory.
@@ -50,8 +51,8 @@ const Kind = "kvm"
 
 // Volumes are the disks of the node; see package storage, whose Pools do this.
 type Volumes interface {
-	// Ensure makes or grows the volume of a disk to have at least this size in MiB.
-	Ensure(ctx context.Context, template, id string, size int) (made, grown bool, err error)
+	// Ensure makes or grows the volume of a disk.
+	Ensure(ctx context.Context, template string, disk storage.Disk) (made, grown bool, err error)
 	// Remove removes the volume with its content.
 	Remove(ctx context.Context, template, id string) (bool, error)
 	// Path is where the content is, as it is; NotFound when there is no such volume.

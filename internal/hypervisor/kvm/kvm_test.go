@@ -604,12 +604,12 @@ type watched struct {
 	t   *testing.T
 }
 
-func (w watched) Ensure(ctx context.Context, template, id string, size int) (made, grown bool, err error) {
+func (w watched) Ensure(ctx context.Context, template string, disk storage.Disk) (made, grown bool, err error) {
 	r, err := readRecord(filepath.Join(w.dir, "kvm", uuid))
-	if err != nil || diskIndex(r.Disks, id) < 0 {
-		w.t.Errorf("disk %s is made before it is written down: %v", id, err)
+	if err != nil || diskIndex(r.Disks, disk.ID) < 0 {
+		w.t.Errorf("disk %s is made before it is written down: %v", disk.ID, err)
 	}
-	return w.Volumes.Ensure(ctx, template, id, size)
+	return w.Volumes.Ensure(ctx, template, disk)
 }
 
 // TestNothingIsMadeThatNobodyKnows: a driver that is killed while it makes disks leaves none that is not in its files.

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/storage"
 )
 
 // machine is one thing on the node: what is written down of it, and its process if there is one.
@@ -128,7 +129,7 @@ func (m *machine) prepare(ctx context.Context, disks []hypervisor.Disk) (changed
 	var made []hypervisor.Disk
 	for _, disk := range disks {
 		disk = next.Disks[diskIndex(next.Disks, disk.UUID)]
-		isNew, grown, err := m.driver.cfg.Volumes.Ensure(ctx, disk.Template, disk.UUID, disk.Size)
+		isNew, grown, err := m.driver.cfg.Volumes.Ensure(ctx, disk.Template, wanted(&disk, next.Name))
 		if isNew {
 			made = append(made, disk)
 		}
@@ -141,6 +142,15 @@ func (m *machine) prepare(ctx context.Context, disks []hypervisor.Disk) (changed
 		changed = changed || isNew || grown
 	}
 	return changed, nil
+}
+
+// wanted is a disk of an instance as its storage is to have it.
+func wanted(disk *hypervisor.Disk, owner string) storage.Disk {
+	out := storage.Disk{ID: disk.UUID, Size: disk.Size, Owner: owner}
+	if e := disk.External; e != nil {
+		out.Provider, out.Name, out.Params, out.Label = e.Provider, e.Name, e.Params, e.Label
+	}
+	return out
 }
 
 func diskIndex(disks []hypervisor.Disk, uuid string) int {

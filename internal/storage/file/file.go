@@ -70,7 +70,8 @@ func begin(ctx context.Context, id string) error {
 }
 
 // Ensure makes or grows a volume's file.
-func (d *Driver) Ensure(ctx context.Context, id string, size int) (made, grown bool, err error) {
+func (d *Driver) Ensure(ctx context.Context, disk storage.Disk) (made, grown bool, err error) {
+	id, size := disk.ID, disk.Size
 	if err := begin(ctx, id); err != nil {
 		return false, false, err
 	}

@@ -43,7 +43,7 @@ func TestWhatAKillLeaves(t *testing.T) {
 	if v, err := d.Volume(t.Context(), "one"); !fault.Is(err, fault.NotFound) {
 		t.Errorf("%v, %v", v, err)
 	}
-	if made, _, err := d.Ensure(t.Context(), "one", 3); err != nil || !made {
+	if made, _, err := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 3}); err != nil || !made {
 		t.Errorf("%v, %v", made, err)
 	}
 	if v, err := d.Volume(t.Context(), "one"); err != nil || v.Size != 3 {
@@ -69,22 +69,22 @@ func TestASharedDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made, _, err := here.Ensure(t.Context(), "one", 2); err != nil || !made {
+	if made, _, err := here.Ensure(t.Context(), storage.Disk{ID: "one", Size: 2}); err != nil || !made {
 		t.Fatal(made, err)
 	}
 	if v, err := there.Volume(t.Context(), "one"); err != nil || v.Size != 2 {
 		t.Errorf("%v, %v", v, err)
 	}
-	if made, grown, err := there.Ensure(t.Context(), "one", 3); err != nil || made || !grown {
+	if made, grown, err := there.Ensure(t.Context(), storage.Disk{ID: "one", Size: 3}); err != nil || made || !grown {
 		t.Error(made, grown, err)
 	}
-	if made, grown, err := here.Ensure(t.Context(), "one", 3); err != nil || made || grown {
+	if made, grown, err := here.Ensure(t.Context(), storage.Disk{ID: "one", Size: 3}); err != nil || made || grown {
 		t.Error(made, grown, err)
 	}
 	if err := os.Rename(dir, dir+"-away"); err != nil {
 		t.Fatal(err)
 	}
-	if made, _, err := here.Ensure(t.Context(), "two", 1); !fault.Is(err, fault.Environment) {
+	if made, _, err := here.Ensure(t.Context(), storage.Disk{ID: "two", Size: 1}); !fault.Is(err, fault.Environment) {
 		t.Error(made, err)
 	}
 	if err := os.Rename(dir+"-away", dir); err != nil {
@@ -97,7 +97,7 @@ func TestFilesAreTheirOwners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := d.Ensure(t.Context(), "one", 1); err != nil {
+	if _, _, err := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]os.FileMode{d.dir: 0o700, d.path("one"): 0o600} {
@@ -119,7 +119,7 @@ func TestNoLinks(t *testing.T) {
 	if v, err := d.Volume(t.Context(), "one"); !fault.Is(err, fault.Environment) {
 		t.Errorf("%v, %v", v, err)
 	}
-	if _, _, err := d.Ensure(t.Context(), "one", 1); !fault.Is(err, fault.Environment) {
+	if _, _, err := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 1}); !fault.Is(err, fault.Environment) {
 		t.Error(err)
 	}
 }
@@ -135,13 +135,13 @@ func TestRoomThatIsPromised(t *testing.T) {
 		t.Skipf("this machine has %d MiB of room, %v", before.Free, err)
 	}
 	half := before.Free/2 + 1024
-	if _, _, err := d.Ensure(t.Context(), "one", half); err != nil {
+	if _, _, err := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: half}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := d.Ensure(t.Context(), "two", half); !fault.Is(err, fault.Exhausted) {
+	if _, _, err := d.Ensure(t.Context(), storage.Disk{ID: "two", Size: half}); !fault.Is(err, fault.Exhausted) {
 		t.Errorf("room is given out twice: %v", err)
 	}
-	if _, _, err := d.Ensure(t.Context(), "one", 2*half); !fault.Is(err, fault.Exhausted) {
+	if _, _, err := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 2 * half}); !fault.Is(err, fault.Exhausted) {
 		t.Errorf("room is given out twice: %v", err)
 	}
 }

@@ -200,7 +200,8 @@ func begin(ctx context.Context, id string) error {
 }
 
 // Ensure makes or grows a volume, and overwrites what is new of it.
-func (d *Driver) Ensure(ctx context.Context, id string, size int) (made, grown bool, err error) {
+func (d *Driver) Ensure(ctx context.Context, disk storage.Disk) (made, grown bool, err error) {
+	id, size := disk.ID, disk.Size
 	if err := begin(ctx, id); err != nil {
 		return false, false, err
 	}

@@ -171,7 +171,7 @@ func TestWhatAKillLeaves(t *testing.T) {
 	for _, tool := range []string{"lvcreate", "lvchange", "lvextend"} {
 		d := open0(t, t.TempDir())
 		d.fail(t, tool)
-		_, _, err := d.Ensure(t.Context(), "one", 2)
+		_, _, err := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 2})
 		if _, there := d.Volume(t.Context(), "one"); (err != nil) != fault.Is(there, fault.NotFound) {
 			t.Errorf("%s failed: %v, and the disk: %v", tool, err, there)
 		}
@@ -179,16 +179,16 @@ func TestWhatAKillLeaves(t *testing.T) {
 			t.Errorf("%s failed: %+v, %v", tool, list, listed)
 		}
 		d.fail(t, "")
-		if made, _, err2 := d.Ensure(t.Context(), "one", 2); err2 != nil || made != (err != nil) {
+		if made, _, err2 := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 2}); err2 != nil || made != (err != nil) {
 			t.Errorf("behind %s: %v, %v", tool, made, err2)
 		}
 		d.fail(t, tool)
-		_, _, err = d.Ensure(t.Context(), "one", 4)
+		_, _, err = d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 4})
 		if v, there := d.Volume(t.Context(), "one"); there != nil || err != nil && v.Size != 2 {
 			t.Errorf("%s failed when it grew: %+v, %v", tool, v, there)
 		}
 		d.fail(t, "")
-		if _, grown, err2 := d.Ensure(t.Context(), "one", 4); err2 != nil || grown != (err != nil) {
+		if _, grown, err2 := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 4}); err2 != nil || grown != (err != nil) {
 			t.Errorf("growing behind %s: %v, %v", tool, grown, err2)
 		}
 		v, err := d.Volume(t.Context(), "one")
@@ -211,7 +211,7 @@ func TestStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err1 := d.Ensure(t.Context(), "one", 8)
+	_, _, err1 := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 8})
 	_, err2 := d.Remove(t.Context(), "one")
 	_, err3 := d.Volume(t.Context(), "one")
 	for _, err := range []error{err1, err2, err3} {
@@ -230,7 +230,7 @@ func TestStrangers(t *testing.T) {
 // TestANodeThatStartsAnew has forgotten its volumes; who needs one has it known again.
 func TestANodeThatStartsAnew(t *testing.T) {
 	d := open0(t, t.TempDir())
-	if _, _, err := d.Ensure(t.Context(), "one", 1); err != nil {
+	if _, _, err := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 1}); err != nil {
 		t.Fatal(err)
 	}
 	state := d.tools + "/state.json"
@@ -268,7 +268,7 @@ func TestTheToolsTakeWhatIsAsked(t *testing.T) {
 	if err != nil || before.Total < 100 || before.Free != before.Total {
 		t.Fatalf("%+v, %v", before, err)
 	}
-	if _, _, err := d.Ensure(t.Context(), "one", 8); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "cannot overwrite") {
+	if _, _, err := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 8}); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "cannot overwrite") {
 		t.Fatalf("a volume that cannot be overwritten: %v", err)
 	}
 	if _, err := d.Volume(t.Context(), "one"); !fault.Is(err, fault.NotFound) {
@@ -280,7 +280,7 @@ func TestTheToolsTakeWhatIsAsked(t *testing.T) {
 	if v, err := d.Volume(t.Context(), "one"); err != nil || v.Size != 8 || v.Path != "/dev/"+d.group+"/one" {
 		t.Errorf("%+v, %v", v, err)
 	}
-	if _, _, err := d.Ensure(t.Context(), "one", 16); err == nil {
+	if _, _, err := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 16}); err == nil {
 		t.Error("it was overwritten, though it cannot be")
 	}
 	if list, err := d.Volumes(t.Context()); err != nil || len(list) != 1 || list[0].Size != 8 {
@@ -289,7 +289,7 @@ func TestTheToolsTakeWhatIsAsked(t *testing.T) {
 	if after, err := d.Space(t.Context()); err != nil || after.Free != before.Free-16 {
 		t.Errorf("%+v, %v", after, err)
 	}
-	if _, _, err := d.Ensure(t.Context(), "two", before.Total); !fault.Is(err, fault.Exhausted) {
+	if _, _, err := d.Ensure(t.Context(), storage.Disk{ID: "two", Size: before.Total}); !fault.Is(err, fault.Exhausted) {
 		t.Errorf("more than there is: %v", err)
 	}
 	if removed, err := d.Remove(t.Context(), "one"); err != nil || !removed {

@@ -45,7 +45,7 @@ type suite struct {
 
 func (s *suite) ensure(id string, size int, wantMade, wantGrown bool) {
 	s.Helper()
-	made, grown, err := s.d.Ensure(s.Context(), id, size)
+	made, grown, err := s.d.Ensure(s.Context(), storage.Disk{ID: id, Size: size})
 	if err != nil || made != wantMade || grown != wantGrown {
 		s.Fatalf("Ensure(%s, %d): %v, %v, %v; want %v, %v", id, size, made, grown, err, wantMade, wantGrown)
 	}
@@ -134,17 +134,20 @@ func (s *suite) survives() {
 
 func (s *suite) space() {
 	before, err := s.d.Space(s.Context())
+	if err == nil && before == (storage.Space{}) {
+		return // nobody can tell
+	}
 	if err != nil || before.Total <= 0 || before.Free < 0 || before.Free > before.Total {
 		s.Fatalf("Space: %+v, %v", before, err)
 	}
-	if _, _, err := s.d.Ensure(s.Context(), "huge", before.Total+1<<20); !fault.Is(err, fault.Exhausted) {
+	if _, _, err := s.d.Ensure(s.Context(), storage.Disk{ID: "huge", Size: before.Total + 1<<20}); !fault.Is(err, fault.Exhausted) {
 		s.Fatalf("a volume that is larger than the node: %v", err)
 	}
 	if _, err := s.d.Volume(s.Context(), "huge"); !fault.Is(err, fault.NotFound) {
 		s.Fatalf("it was made all the same: %v", err)
 	}
 	s.ensure("one", 1, true, false)
-	if _, _, err := s.d.Ensure(s.Context(), "one", before.Total+1<<20); !fault.Is(err, fault.Exhausted) {
+	if _, _, err := s.d.Ensure(s.Context(), storage.Disk{ID: "one", Size: before.Total + 1<<20}); !fault.Is(err, fault.Exhausted) {
 		s.Fatalf("growing beyond the node: %v", err)
 	}
 	s.volume("one", 1)
@@ -152,7 +155,7 @@ func (s *suite) space() {
 
 func (s *suite) badNames() {
 	for _, id := range []string{"", "..", "../x", "a/b", ".hidden", "a\x00b"} {
-		_, _, err1 := s.d.Ensure(s.Context(), id, 1)
+		_, _, err1 := s.d.Ensure(s.Context(), storage.Disk{ID: id, Size: 1})
 		_, err2 := s.d.Remove(s.Context(), id)
 		_, err3 := s.d.Volume(s.Context(), id)
 		for _, err := range []error{err1, err2, err3} {
@@ -166,7 +169,7 @@ func (s *suite) badNames() {
 func (s *suite) canceled() {
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
-	if _, _, err := s.d.Ensure(ctx, "one", 1); err == nil {
+	if _, _, err := s.d.Ensure(ctx, storage.Disk{ID: "one", Size: 1}); err == nil {
 		s.Error("it was made though nobody wanted it any more")
 	}
 	if _, err := s.d.Volume(s.Context(), "one"); !fault.Is(err, fault.NotFound) {
