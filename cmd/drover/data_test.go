@@ -30,7 +30,7 @@ func asdata(ts *testscript.TestScript, neg bool, args []string) {
 		words := append(strings.Fields(line), "--output", "json")
 		err := ts.Exec("drover", words...)
 		var exit *exec.ExitError
-		if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != shell.ExitWouldChange) {
+		if err != nil && (!errors.As(err, &exit) || !slices.Contains([]int{shell.ExitWouldChange, shell.ExitNotWell}, exit.ExitCode())) { // they told something
 			ts.Fatalf("%s: %v: %s", line, err, ts.ReadFile("stderr"))
 		}
 		if err := holdsData(ts.ReadFile("stdout")); err != nil {

@@ -21,9 +21,10 @@ func openCertificate(o Options) (*rapi.CertificateFile, error) {
 // another that has ended or will soon.
 const certificateEvery = 24 * time.Hour
 
-// watch has a certificate told of from now on.
-func (m *member) watch(cert *rapi.CertificateFile) {
-	m.cert.Store(cert)
+// watch has a certificate told of from now on, and accounts.
+func (m *member) watch(s *surfaces) {
+	m.cert.Store(s.cert)
+	m.users.Store(s.users)
 	m.tellCertificate()
 }
 

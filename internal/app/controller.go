@@ -34,6 +34,7 @@ import (
 	"github.com/drover-project/drover/internal/backend/ganeti"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/console"
+	"github.com/drover-project/drover/internal/events"
 	"github.com/drover-project/drover/internal/events/amqp"
 	"github.com/drover-project/drover/internal/exec"
 	"github.com/drover-project/drover/internal/identity"
@@ -71,6 +72,8 @@ type controller struct {
 	picture   *picture.Picture
 	// broker is told of events; nil for none.
 	broker *amqp.Broker
+	// outbox publishes events, where there is somebody to be told.
+	outbox *events.Outbox
 	// remotes are the further clusters of servers, by name.
 	remotes map[string]*ganeti.Cluster
 	// accounts and servers are those of the Compute API.
@@ -201,6 +204,7 @@ func (c *controller) openEngines(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	c.querier.Queue = c.queue
+	c.outbox = &events.Outbox{Store: c.store, Epoch: c.lease.Epoch, Queue: c.queue, Picture: c.picture, Log: log}
 	c.keyboards = console.NewKeyboards(time.Now, c.queue.Record)
 	if c.agents.taken { // nothing begins on a node before its agent follows this controller
 		away, _ := c.waitedFor(c.begun)

@@ -29,6 +29,7 @@ func (c *controller) newLUXI(o Options) *luxi.Server {
 		deps.Accounts = c.accountsAPI.Operate
 	}
 	deps.Format, deps.RaiseFormat = c.formatState, c.raiseFormat
+	deps.Health = c.clusterHealth
 	if c.group != nil {
 		deps.Masters, deps.Failover, deps.Assured = c.group.masters, c.group.failover, c.assured
 	}

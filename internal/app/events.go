@@ -20,18 +20,17 @@ func (c *controller) openEvents(url string) (err error) {
 // how opcodes ended, here and on further clusters, and hears of instances what it and others published. What
 // goes on in this process it knows without a broker.
 func (c *controller) eventParts() []func(context.Context) error {
-	outbox := &events.Outbox{Store: c.store, Epoch: c.lease.Epoch, Queue: c.queue, Picture: c.picture, Log: c.log}
 	if c.ground != nil && c.ground.Publish != nil {
-		outbox.Publish = c.ground.Publish
-		return []func(context.Context) error{outbox.Run}
+		c.outbox.Publish = c.ground.Publish
+		return []func(context.Context) error{c.outbox.Run}
 	}
 	if c.broker == nil {
 		return nil
 	}
-	outbox.Publish = c.broker.Publish
+	c.outbox.Publish = c.broker.Publish
 	key := "ganeti." + strings.TrimSuffix(instancePrefix, "-") + ".event.op"
 	parts := []func(context.Context) error{
-		outbox.Run,
+		c.outbox.Run,
 		func(ctx context.Context) error {
 			c.broker.Consume(ctx, amqp.Queue("servers"), key, c.takeEvent)
 			return nil

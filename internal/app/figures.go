@@ -136,8 +136,8 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		tell(jobsDesc, float64(shown.Jobs.CountIn(s)), string(s))
 	}
 	census := c.queue.Census()
-	for what, n := range map[string]int{"filter": census.Held, "depend": census.Dependency, "node": census.Node, "bucket": census.Bucket, "slot": census.Slot, "lock": census.Lock} {
-		tell(waitingDesc, float64(n), what)
+	for what, n := range waitingFor(&census) {
+		tell(waitingDesc, float64(n.Jobs), what)
 	}
 	held := map[string]int{}
 	for j := range shown.Jobs.Unfinished() {
@@ -151,7 +151,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	tell(slotsDesc, float64(census.Slots))
-	tell(slotsUsedDesc, float64(census.Running))
+	tell(slotsUsedDesc, float64(census.Running.Jobs))
 	locks := 0
 	for s := range shown.Locks.All() {
 		if s.Holders.Len() > 0 {

@@ -389,8 +389,11 @@ func (r *relayed) serve(ctx context.Context) {
 // answer has one request answered; false ends the connection.
 func (r *relayed) answer(ctx context.Context, frame []byte) bool {
 	req, err := luxiwire.ParseRequest(frame)
-	if err == nil && req.Method == "MasterFailover" {
+	switch {
+	case err == nil && req.Method == "MasterFailover":
 		return r.reply(nil, r.g.failover(ctx))
+	case err == nil && req.Method == luxi.QueryHealth: // also while nobody leads
+		return r.reply(r.g.m.clusterHealth(ctx), nil)
 	}
 	if here := r.g.reading.Load(); here != nil && err == nil {
 		if done, open := here.luxi.AnswerStored(ctx, r.client, r.by, req); done {

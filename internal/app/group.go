@@ -137,7 +137,7 @@ func (g *group) run(asked context.Context, o Options) error {
 		return err
 	}
 	defer s.close()
-	g.m.watch(s.cert)
+	g.m.watch(s)
 	l, err := gateOf(gate.Peers, o).Listen(asked, o.Peer)
 	if err != nil {
 		return fault.New(fault.Environment, "cannot listen for other controllers: %w", err).WithHint("choose another address with --peer")

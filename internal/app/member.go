@@ -1,10 +1,12 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/requestid"
@@ -22,6 +24,9 @@ type member struct {
 	shared store.Shared
 	// meter is the store with its account, and figures all that is measured.
 	meter *meter.Store
+	// name is that of the controller where it is alone, data its directory, and started when it was.
+	name, data string
+	started    time.Time
 	// sealed is the store with the secrets of its values sealed, with the keys of a file.
 	sealed     *sealed.Store
 	keyFile    string
@@ -34,8 +39,9 @@ type member struct {
 	ground *Ground
 	// leading is the controller of the present term, nil while another leads.
 	leading atomic.Pointer[controller]
-	// cert is that of RAPI, nil before it was read.
-	cert atomic.Pointer[rapi.CertificateFile]
+	// cert and users are those of RAPI, nil before they were read.
+	cert  atomic.Pointer[rapi.CertificateFile]
+	users atomic.Pointer[rapi.UsersFile]
 	// agents are those of nodes that are elsewhere.
 	agents *agents
 	group  *group // nil for a controller that is alone
@@ -61,7 +67,8 @@ func openMember(ctx context.Context, o Options) (*member, error) {
 }
 
 func newMember(opened store.Store, o Options) *member {
-	m := &member{log: o.Log, manager: o.Manager, autoFinalize: o.AutoFinalize, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6])}
+	host, _ := hostName() // for people; where it counts (groups, leases) one that has no name ends the start
+	m := &member{name: cmp.Or(o.Name, host), data: o.Data, started: time.Now().UTC(), log: o.Log, manager: o.Manager, autoFinalize: o.AutoFinalize, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6])}
 	m.meter = meter.New(opened, m.figures.all, o.Log)
 	m.store = m.meter
 	m.agents = newAgents(m, o)

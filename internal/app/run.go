@@ -216,7 +216,7 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 			return err
 		}
 		defer s.close()
-		m.watch(s.cert)
+		m.watch(s)
 	}
 	if err := c.serveOn(asked, s, o); err != nil {
 		return err

@@ -58,6 +58,7 @@ var layers = []struct {
 	{"yaql/*", Leaf},
 	{"yaql/internal/*", Leaf},
 
+	{"internal/health", Core},
 	{"internal/opcode", Core},
 	{"internal/job", Core},
 	{"internal/jobfilter", Core},

@@ -10,7 +10,7 @@ import (
 // looking are the verbs of each noun that only look.
 const looking = `
 	backup: list list-fields
-	cluster: getmaster info list-tags master-ping masters search-tags verify version
+	cluster: getmaster health info list-tags master-ping masters search-tags verify version
 	cluster format: info
 	cluster queue: info
 	cluster watcher: info

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -43,15 +44,21 @@ type Outbox struct {
 	Log     *slog.Logger
 
 	at cursor
+	// looked is the revision of at, for who asks.
+	looked atomic.Int64
 	// told counts the opcodes of unfinished jobs that are published.
 	told map[job.ID]int
 }
+
+// Looked is the revision of the store up to which everything was looked at, and published if there was an event in it; 0 before Run has begun.
+func (o *Outbox) Looked() int64 { return o.looked.Load() }
 
 // Run publishes until ctx ends, which is no error. It begins where the last run
 // ended, the very first one at the present.
 func (o *Outbox) Run(ctx context.Context) error {
 	o.told = map[job.ID]int{}
 	err := o.resume(ctx)
+	o.looked.Store(int64(o.at.Revision))
 	for err == nil {
 		err = o.follow(ctx)
 		if fault.Is(err, fault.Compacted) { // it was away for longer than the feed reaches back
@@ -113,6 +120,7 @@ func (o *Outbox) follow(ctx context.Context) error {
 			published += n
 		}
 		o.at.Revision = changes[len(changes)-1].Revision
+		o.looked.Store(int64(o.at.Revision))
 		if published > 0 { // else the cursor's own change would be one to write down
 			if err := o.save(ctx); err != nil {
 				return err
@@ -208,6 +216,7 @@ func (o *Outbox) catchUp(ctx context.Context) error {
 		}
 	}
 	o.at.Revision = revision
+	o.looked.Store(int64(revision))
 	return o.save(ctx)
 }
 

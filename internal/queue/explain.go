@@ -13,6 +13,9 @@ type Explanation = machine.Explanation
 // Census is how many jobs are where in the queue.
 type Census = machine.Census
 
+// Count is how many jobs are in a place, and which of them is there for the longest time.
+type Count = machine.Count
+
 // Census counts the jobs that have not ended by what they wait for. It asks a
 // clone of the machine and holds up nobody.
 func (q *Queue) Census() Census { return q.look().Census() }

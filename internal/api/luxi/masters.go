@@ -65,6 +65,11 @@ func raiseFormat(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	return d.RaiseFormat(ctx, by)
 }
 
+// QueryHealth asks how the cluster is: package health. Any controller answers it, also one that is not certain who leads.
+const QueryHealth = "QueryHealth"
+
+func queryHealth(ctx context.Context, d *Deps, _ *arguments) (any, error) { return d.Health(ctx), nil }
+
 func queryMasters(ctx context.Context, d *Deps, _ *arguments) (any, error) {
 	if d.Masters == nil {
 		return nil, errAlone

@@ -25,6 +25,7 @@ import (
 
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/health"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/luxiwire"
@@ -54,6 +55,8 @@ type Deps struct {
 	// the leader; nil for a controller that is alone.
 	Masters  func(ctx context.Context) ([]Master, error)
 	Failover func(ctx context.Context) error
+	// Health says how the cluster is.
+	Health func(ctx context.Context) health.Report
 	// Format tells of the format of the store, and RaiseFormat raises it.
 	Format      func(ctx context.Context) (Format, error)
 	RaiseFormat func(ctx context.Context, by queue.By) (Format, error)
@@ -140,6 +143,7 @@ var jobMethods = []method{
 	{"ReadConsole", 3, 4, changes, readConsole},     // instance, position, seconds, [{"id", "turn"} of who sits before it]
 	{"TypeConsole", 2, 4, changes, typeConsole},     // instance, bytes in Base64, [id of who sits before it], [whether to take over]
 	{"LeaveConsole", 2, 2, changes, leaveConsole},   // instance, id of who sits before it
+	{QueryHealth, 0, 0, asks, queryHealth},
 	{"QueryMasters", 0, 0, asks, queryMasters},
 	{"MasterFailover", 0, 0, changes, masterFailover},
 	{"QueryFormat", 0, 0, asks, queryFormat},

@@ -87,6 +87,12 @@ func ReadCertificate(path string) (*CertificateFile, error) {
 // soon is how long before its end a certificate is told of.
 const soon = 30 * 24 * time.Hour
 
+// Path is that of the file, and Own tells whether Drover made what is in it, and renews that.
+func (f *CertificateFile) Path() string { return f.path }
+
+// Own: see Path.
+func (f *CertificateFile) Own() bool { return f.own && madeHere(f.Current().Leaf) }
+
 // NotAfter is when the certificate ends.
 func (f *CertificateFile) NotAfter() time.Time { return f.Current().Leaf.NotAfter }
 

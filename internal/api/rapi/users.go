@@ -209,6 +209,18 @@ func (f *UsersFile) Current() *Users {
 	return users
 }
 
+// Trouble says why nobody has an account though somebody is to have one: the file cannot be read, or has nothing in it, not so much as a
+// comment. Empty if neither is so.
+func (f *UsersFile) Trouble() string {
+	f.Current()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.trouble == "" && len(f.text) == 0 {
+		return f.path + " is empty"
+	}
+	return f.trouble
+}
+
 func (f *UsersFile) read() *Users {
 	text, err := readUsers(f.path)
 	if err != nil {

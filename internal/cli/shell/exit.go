@@ -21,6 +21,7 @@ const (
 	ExitUnreachable  = 3
 	ExitWouldChange  = 4
 	ExitWouldCancel  = 5
+	ExitNotWell      = 6
 	ExitNotConfirmed = 13
 	ExitUnknownField = 14
 	ExitInterrupted  = 130
@@ -42,6 +43,7 @@ var Statuses = []Status{
 	{ExitWouldChange, "would change", "a preview says that something would change, or is not as it should be, and was asked to tell: " +
 		"`filter test` and `deploy plan` with `--detailed-exitcode`, `server reconcile`"},
 	{ExitWouldCancel, "would cancel", "as 4, and jobs would be cancelled or refused"},
+	{ExitNotWell, "not well", "`cluster health` found a problem, which it tells"},
 	{ExitNotConfirmed, "not confirmed", "not confirmed: a question was answered with no, or could not be asked"},
 	{ExitUnknownField, "unknown field", "a list was asked for a field that does not exist; the others are shown. (In a filter or an order it is 1: nothing can be shown)"},
 	{ExitInterrupted, "interrupted", "interrupted; jobs that were submitted go on"},

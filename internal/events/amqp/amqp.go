@@ -53,6 +53,44 @@ type Broker struct {
 	mu         sync.Mutex // held while a message is published: their order is kept
 	connection *amqp.Connection
 	channel    *amqp.Channel
+
+	failing  sync.Mutex // held while troubles are looked at
+	troubles map[string]trouble
+}
+
+// trouble is why something fails that is tried again and again, and since when.
+type trouble struct {
+	since time.Time
+	err   error
+}
+
+// Trouble is why the broker cannot be used at the moment, and since when; no error if nothing fails. Of several it is what fails for the
+// longest time.
+func (b *Broker) Trouble() (since time.Time, err error) {
+	b.failing.Lock()
+	defer b.failing.Unlock()
+	for _, t := range b.troubles {
+		if err == nil || t.since.Before(since) {
+			since, err = t.since, t.err
+		}
+	}
+	return since, err
+}
+
+// note takes note of how an attempt ended, and returns since when it had failed before; zero if it had not.
+func (b *Broker) note(what string, err error) (since time.Time) {
+	b.failing.Lock()
+	defer b.failing.Unlock()
+	since = b.troubles[what].since
+	switch {
+	case err == nil:
+		delete(b.troubles, what)
+	case since.IsZero():
+		b.troubles[what] = trouble{time.Now(), err}
+	default:
+		b.troubles[what] = trouble{since, err}
+	}
+	return since
 }
 
 // Open takes a URL such as amqp://user:password@host:5672/vhost. It connects when
@@ -63,7 +101,7 @@ func Open(address string, log *slog.Logger) (*Broker, error) {
 		return nil, fault.New(fault.Invalid, "the address of the broker is not an AMQP URL: %s", reasonOf(err)).At("events").
 			WithHint("for example amqp://user:password@broker.example:5672/")
 	}
-	return &Broker{url: address, log: log.With("broker", net.JoinHostPort(u.Host, "*"))}, nil
+	return &Broker{url: address, troubles: map[string]trouble{}, log: log.With("broker", net.JoinHostPort(u.Host, "*"))}, nil
 }
 
 // reasonOf says what is wrong with a URL without repeating it: it may hold a password.
@@ -153,13 +191,17 @@ func (b *Broker) publish(ctx context.Context, m events.Message) error {
 
 // persist tries something until it goes well or ctx ends.
 func (b *Broker) persist(ctx context.Context, trouble string, try func() error) error {
+	defer b.note(trouble, nil)
 	for failures := 1; ; failures++ {
 		err := try()
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && err != nil {
 			return context.Cause(ctx)
+		}
+		if since := b.note(trouble, err); err == nil {
+			if !since.IsZero() {
+				b.log.Info("the broker can be used again", "since", since.UTC().Format(time.RFC3339))
+			}
+			return nil
 		}
 		pause := pauses().After(failures)
 		b.log.Warn(trouble+" now; it is tried again", "error", err, "after", pause)

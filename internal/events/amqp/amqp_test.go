@@ -105,9 +105,15 @@ func TestEventsSurviveTheBroker(t *testing.T) {
 	server.Kill(syscall.SIGTERM)
 	published := make(chan error, 1)
 	go func() { published <- b.Publish(ctx, message(3)) }()
+	for _, err := b.Trouble(); err == nil && ctx.Err() == nil; _, err = b.Trouble() { // why, for who asks
+		time.Sleep(time.Millisecond)
+	}
 	server.Up()
 	if err := <-published; err != nil {
 		t.Fatal(err)
+	}
+	if since, err := b.Trouble(); err != nil {
+		t.Errorf("what was published has failed since %v: %v", since, err)
 	}
 	second, leave := context.WithCancel(ctx)
 	refused = make(chan struct{})

@@ -32,7 +32,7 @@ func TestOthersDoNotWaitForANode(t *testing.T) {
 	d := newDesk(t, 1, Loaded{})
 	d.do(d.away(1, "n1"))
 	first, second, other := d.submit("n1"), d.submit("n1"), d.submit("n2")
-	if c := d.Census(); c.Node != 2 || c.Running != 1 || d.Job(other).Status() != job.Waiting && d.Job(other).Status() != job.Running {
+	if c := d.Census(); c.Node.Jobs != 2 || c.Node.Oldest != first || c.Running.Jobs != 1 || d.Job(other).Status() != job.Waiting && d.Job(other).Status() != job.Running {
 		t.Fatalf("%+v", c)
 	}
 	x, _ := d.Explain(first)

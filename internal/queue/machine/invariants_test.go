@@ -88,8 +88,8 @@ func (h *world) checkPlaces() error {
 	if weight != m.weight {
 		return fmt.Errorf("all jobs take %d bytes, and count as %d", weight, m.weight)
 	}
-	if c.Running != running || c.Slot != ready+granted || c.Bucket != full || c.Node != awaits || awaits != m.awaiting.Len() || c.Slots != m.world.MaxRunning ||
-		c.Held+c.Dependency+c.Node+c.Bucket+c.Slot+c.Lock+c.Running != m.jobs.Len() {
+	if c.Running.Jobs != running || c.Slot.Jobs != ready+granted || c.Bucket.Jobs != full || c.Node.Jobs != awaits || awaits != m.awaiting.Len() || c.Slots != m.world.MaxRunning ||
+		c.Held.Jobs+c.Dependency.Jobs+c.Node.Jobs+c.Bucket.Jobs+c.Slot.Jobs+c.Lock.Jobs+c.Running.Jobs != m.jobs.Len() {
 		return fmt.Errorf("the census is wrong: %+v of %d jobs", c, m.jobs.Len())
 	}
 	counted := 0

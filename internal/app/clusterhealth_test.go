@@ -1,0 +1,135 @@
+package app_test
+
+import (
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/app"
+	"github.com/drover-project/drover/internal/health"
+	"github.com/drover-project/drover/internal/testkit/pgserver"
+)
+
+// awaitLine asks how the cluster is until a line says so, and returns the report. What a line says may take a moment to be known.
+func (c cluster) awaitLine(t *testing.T, state health.State, part, what string) health.Report {
+	t.Helper()
+	again, limit := time.NewTicker(20*time.Millisecond), time.After(patience)
+	defer again.Stop()
+	for {
+		var r health.Report
+		c.call(t, "QueryHealth", &r)
+		if slices.ContainsFunc(r.Lines, func(l health.Line) bool {
+			return l.State == state && l.Part == part && strings.Contains(l.What+" "+l.Why, what)
+		}) {
+			return r
+		}
+		select {
+		case <-again.C:
+		case <-limit:
+			t.Fatalf("nothing says %s %s %q in %+v", state, part, what, r)
+		}
+	}
+}
+
+// firstThree tells whether one of the first three lines is about a part.
+func firstThree(r health.Report, part string) bool {
+	return slices.ContainsFunc(r.Lines[:min(3, len(r.Lines))], func(l health.Line) bool { return l.Part == part })
+}
+
+// TestHealthOfAnIncident makes what may happen to a controller that is alone, one thing after the other, and has it named.
+func TestHealthOfAnIncident(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pem, users := filepath.Join(dir, "rapi.pem"), filepath.Join(dir, "users")
+	if _, err := rapi.OpenCertificate(pem, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(users, []byte("op secret write\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := startWith(t, app.Options{Data: filepath.Join(dir, "data"), Name: "alone", Certificate: pem, Users: users})
+	r := c.awaitLine(t, health.OK, "member", "controller alone, version ")
+	for _, l := range r.Lines {
+		if l.State == health.Problem && l.Part != "disk" { // which may be full where this runs
+			t.Errorf("of a new cluster it is said: %+v", l)
+		}
+	}
+	c.awaitLine(t, health.OK, "disk", "; the store takes ")
+	c.call(t, "SetDrainFlag", new(any), true, []any{[]any{"gnt:user", "new disks", 1}})
+	if r := c.awaitLine(t, health.Problem, "queue", "new disks"); r.Well || !firstThree(r, "queue") {
+		t.Errorf("of a drained queue: %+v", r)
+	}
+	c.call(t, "SetDrainFlag", new(any), false)
+	if err := os.WriteFile(users, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.awaitLine(t, health.Problem, "accounts", users+" is empty"); !firstThree(r, "accounts") {
+		t.Errorf("of an empty file of accounts: %+v", r)
+	}
+	if err := os.WriteFile(users, []byte("# nobody\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.awaitLine(t, health.OK, "queue", "takes jobs"); slices.ContainsFunc(r.Lines, func(l health.Line) bool { return l.Part == "accounts" }) {
+		t.Errorf("that nobody is to have an account is a problem: %+v", r)
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHealthOfAGroup: whoever is asked names a controller that is gone, and a database that is away.
+func TestHealthOfAGroup(t *testing.T) {
+	t.Parallel()
+	at := pgserver.Start(t, false).URL("health")
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	way := newLine(t, filepath.Join(q.Get("host"), ".s.PGSQL.5432"))
+	host, port, _ := net.SplitHostPort(way.listener.Addr().String()) // an address has both
+	q.Set("host", host)
+	q.Set("port", port)
+	all := groupOver(t, "postgres:///?"+q.Encode(), "postgres:///?"+q.Encode())
+	for _, c := range all {
+		c.awaitLine(t, health.OK, "lead", "c1 leads for ")
+		c.awaitLine(t, health.OK, "member", "2 controllers (c1, c2), version ")
+		c.awaitLine(t, health.OK, "certificate", "good until ")
+	}
+	db, err := pgx.Connect(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close(t.Context()) }()
+	gone := registered(t, db, "c9", time.Time{})
+	for _, c := range all {
+		if r := c.awaitLine(t, health.Problem, "member", "controller c9 does not answer"); r.Well || !firstThree(r, "member") {
+			t.Errorf("of one that is gone: %+v", r)
+		}
+	}
+	gone()
+	way.set(true)
+	for _, c := range all {
+		if r := c.awaitLine(t, health.Problem, "store", "the store "); r.Lines[0].Part != "store" {
+			t.Errorf("of a database that is away: %+v", r)
+		}
+	}
+	if r := all[1].awaitLine(t, health.Problem, "lead", "c1 does not know whether it still leads"); !firstThree(r, "store") || !firstThree(r, "lead") {
+		t.Errorf("when nobody hears who leads: %+v", r)
+	}
+	way.set(false)
+	all[1].awaitLine(t, health.OK, "store", "works")
+	for _, c := range all {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
