@@ -174,6 +174,7 @@ func serve(cmd *cobra.Command, from source, s settings) error {
 		}
 		return nil
 	}
+	o.Log.Info("the configuration was read", "file", cmp.Or(from.file, "none"), "log_level", s.LogLevel.Level)
 	return Run(cmd.Context(), o)
 }
 

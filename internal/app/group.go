@@ -302,6 +302,9 @@ func (g *group) standBy(ctx context.Context, o Options, s *surfaces) (store.Leas
 	parts.Go(func() { g.keepWatchdog(here) })
 	parts.Go(func() { _ = g.m.keepCertificate(here) }) // it ends with its context
 	parts.Go(func() { g.keepReading(here, o, s) })
+	if g.m.ground == nil {
+		parts.Go(func() { g.tellLeader(here) })
+	}
 	g.m.tellManager(systemd.StateReady, systemd.Status("stands by"))
 	if err := g.awaitFormat(here); err != nil {
 		return store.Lease{}, err
@@ -343,7 +346,6 @@ func (g *group) proclaim(ctx context.Context, c *controller) error {
 	if err != nil {
 		return err
 	}
-	c.log.Warn("this controller leads", "name", me.Name, "epoch", me.Epoch)
 	select {
 	case <-ctx.Done():
 		return nil

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -34,8 +35,15 @@ func (c *controller) journal(ctx context.Context) error {
 
 // tell goes through changes that were made to a state, in order.
 func (c *controller) tell(ctx context.Context, was *state.State, changes []*state.Change) {
-	newer := map[job.ID]*job.Job{}
+	newer, drained := map[job.ID]*job.Job{}, was.Flags.Drained
 	for _, change := range changes {
+		if f := change.Flags; f != nil && f.Drained != drained {
+			if drained = f.Drained; drained {
+				c.log.InfoContext(ctx, "the queue takes no new jobs", "why", f.Drain.String(), "revision", change.Revision)
+			} else {
+				c.log.InfoContext(ctx, "the queue takes jobs again", "revision", change.Revision)
+			}
+		}
 		for _, r := range change.Rules {
 			c.log.InfoContext(ctx, "a filter rule was put", "rule", r.UUID, "priority", r.Priority, "action", r.Action.Kind, "revision", change.Revision)
 		}
@@ -78,25 +86,39 @@ func (c *controller) tellJob(ctx context.Context, before, j *job.Job, revision i
 	if now.Final() {
 		c.figures.ended.WithLabelValues(first, string(now)).Inc()
 	}
-	at, text := slog.LevelInfo, ""
+	text := ""
 	switch {
 	case now == job.Running:
 		text = "a job began"
-	case now == job.Error:
-		at, text = slog.LevelWarn, "a job failed"
+	case now == job.Error: // which is a matter of whoever asked for it
+		text = "a job failed"
 	case now.Final():
 		text = "a job ended"
 	case now == job.Queued && before == nil:
 		text = "a job was taken"
 	}
-	if text == "" || !c.log.Enabled(ctx, at) {
+	if text == "" || !c.log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
 	what := "?"
 	if len(j.Ops) > 0 {
 		what = fault.Clip(j.Ops[0].Input.Summary(), 200)
 	}
-	c.log.Log(ctx, at, text, "job", j.ID, "what", what, "opcodes", len(j.Ops), "status", now, "revision", revision)
+	told := []any{"job", j.ID, "what", what, "opcodes", len(j.Ops), "status", now, "revision", revision}
+	if now == job.Error {
+		told = append(told, "error", failure(j))
+	}
+	c.log.InfoContext(ctx, text, told...)
+}
+
+// failure is what a job failed with, in one line.
+func failure(j *job.Job) string {
+	for i := range j.Ops {
+		if _, text, failed := job.DecodeError(j.Ops[i].Result); failed {
+			return fault.Clip(strings.Join(strings.Fields(text), " "), 500)
+		}
+	}
+	return ""
 }
 
 // tellOpcode tells what is new about an opcode of a job.

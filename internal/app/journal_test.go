@@ -60,3 +60,38 @@ func TestJournal(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTheLogTellsALife: each turn of a controller's life is one line, and what users do wrong is no alarm.
+func TestTheLogTellsALife(t *testing.T) {
+	log := make(lines, 10000)
+	c := startWith(t, app.Options{Data: t.TempDir(), Name: "alone", Log: slog.New(slog.NewJSONHandler(log, nil))})
+	log.await(t, "a controller starts", "store", "embedded")
+	log.await(t, "this controller leads", "epoch", 1.0)
+	c.call(t, "SubmitJob", new(any), []any{map[string]any{"OP_ID": "OP_INSTANCE_STARTUP", "instance_name": "nosuch", "reason": [][]any{{"user", "x", 1}}}})
+	for limit := time.After(testkit.Patience()); ; {
+		var line struct{ Level, Msg, Error string }
+		select {
+		case text := <-log:
+			if err := json.Unmarshal(text, &line); err != nil {
+				t.Fatal(err)
+			}
+		case <-limit:
+			t.Fatal("nothing tells that a job failed")
+		}
+		if line.Msg == "a job failed" {
+			if line.Level != "INFO" || !strings.Contains(line.Error, "nosuch") {
+				t.Errorf("it is told as %+v", line)
+			}
+			break
+		}
+	}
+	c.call(t, "SetDrainFlag", new(any), true)
+	log.await(t, "the queue takes no new jobs", "level", "INFO")
+	c.call(t, "SetDrainFlag", new(any), false)
+	log.await(t, "the queue takes jobs again", "level", "INFO")
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	log.await(t, "the controller stops", "why", "it was told to")
+	log.await(t, "the controller has ended", "why", "it was told to")
+}

@@ -144,6 +144,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		o.ArchiveAfter = DefaultArchiveAfter
 	}
 	defer spareGarbage()()
+	o.tellStart()
+	defer context.AfterFunc(ctx, func() { o.Log.Info("the controller stops", "why", "it was told to") })()
+	defer o.tellEnd(ctx, &err)
 	for {
 		err := runOnce(ctx, o)
 		if _, early := errors.AsType[*notBegunError](err); !early || !passes(err) {
@@ -248,6 +251,7 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 		}
 	}
 	c.report(systemd.StateReady)
+	c.tellBeginning()
 	<-ctx.Done()
 	m.leading.Store(nil) // what comes now waits for the next leader
 	if asked.Err() != nil {

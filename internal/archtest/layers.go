@@ -54,6 +54,7 @@ var layers = []struct {
 	{"internal/qlang", Leaf},
 	{"internal/requestid", Leaf},
 	{"internal/version", Leaf},
+	{"internal/logmessage", Leaf},
 	{"yaql", Leaf},
 	{"yaql/*", Leaf},
 	{"yaql/internal/*", Leaf},

@@ -62,6 +62,9 @@ type Drain struct {
 
 // String tells it to a person.
 func (d *Drain) String() string {
+	if d == nil {
+		return "nobody knows by whom and why"
+	}
 	text := "drained by " + d.Who + " on " + time.Unix(0, d.At).UTC().Format(time.RFC3339)
 	if d.Why != "" {
 		text += ": " + d.Why

@@ -105,7 +105,7 @@ func (m *member) start() {
 	data := m.g.path(m.name)
 	cmd := exec.CommandContext(m.g.Context(), m.g.bin, "serve", "--name", m.name, "--data", data, "--luxi", data+".sock", "--rapi", "127.0.0.1:0",
 		"--peer", "127.0.0.1:0", "--peer-address", m.peer.url, "--store", m.line.url, "--rapi-users", m.g.path("users"), "--node-data", m.g.path("nodes"), "--nodes", "2",
-		"--log-level", "warn")
+		"--log-level", "info")
 	cmd.Stderr = m.log
 	m.dev = testkit.Start(m.g, cmd, data)
 	m.peer.leadTo(m.dev.Ready.Peer)

@@ -106,7 +106,7 @@ func (m *Store) note(kind int, err error) {
 	case before == nil && now != nil:
 		m.log.Warn("the store cannot be "+doing[kind], "error", err)
 	case before != nil && now == nil:
-		m.log.Warn("the store can be "+doing[kind]+" again", "after", time.Since(before.Since).Round(time.Millisecond))
+		m.log.Info("the store can be "+doing[kind]+" again", "after", time.Since(before.Since).Round(time.Millisecond))
 	}
 }
 
