@@ -18,6 +18,7 @@ import (
 	"github.com/drover-project/drover/internal/health"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store/sqlite"
 	"github.com/drover-project/drover/internal/version"
 )
@@ -191,12 +192,12 @@ func (m *member) disk() *health.Disk {
 	if m.data == "" || syscall.Statfs(m.data, &s) != nil {
 		return nil
 	}
-	block := uint64(s.Bsize) //nolint:gosec // a size
+	block := uint64(s.Bsize)
 	d := &health.Disk{Path: m.data, Free: s.Bavail * block, Size: s.Blocks * block}
 	if m.shared == nil {
 		for _, name := range []string{sqlite.FileName, sqlite.FileName + "-wal"} {
 			if info, err := os.Stat(filepath.Join(m.data, storeDir, name)); err == nil {
-				d.Store += uint64(info.Size()) //nolint:gosec // a size
+				d.Store += uint64(info.Size())
 			}
 		}
 	}
@@ -237,14 +238,7 @@ func (c *controller) tellCluster() *health.Cluster {
 			q.Failed++
 		}
 	}
-	held := map[string]queue.Count{}
-	for j := range shown.Jobs.Unfinished() {
-		if j.Hold != nil && j.Hold.Rule != "" {
-			n := held[j.Hold.Rule]
-			n.Add(j.ID, j.Hold.Since)
-			held[j.Hold.Rule] = n
-		}
-	}
+	held := heldJobs(shown)
 	for _, r := range shown.Rules {
 		if n := held[r.UUID]; n.Jobs > 0 {
 			out.Rules = append(out.Rules, health.Rule{UUID: r.UUID, Name: r.Name, Jobs: toldJobs(n)})
@@ -257,6 +251,19 @@ func (c *controller) tellCluster() *health.Cluster {
 	}
 	out.Events = c.tellEvents(shown.Revision)
 	return out
+}
+
+// heldJobs are the jobs that filter rules hold, by the rules' UUIDs.
+func heldJobs(shown *state.State) map[string]queue.Count {
+	held := map[string]queue.Count{}
+	for j := range shown.Jobs.Unfinished() {
+		if j.Hold != nil && j.Hold.Rule != "" {
+			n := held[j.Hold.Rule]
+			n.Add(j.ID, j.Hold.Since)
+			held[j.Hold.Rule] = n
+		}
+	}
+	return held
 }
 
 // waitingFor are the jobs that wait, by what for, in the words of figures.
@@ -272,7 +279,7 @@ func toldJobs(n queue.Count) health.Jobs {
 	return j
 }
 
-// tellNodes tells which nodes are not in service, and which are but away.
+// tellNodes tells which nodes are not in service, and which are but away. Each is in one list at the most.
 func (c *controller) tellNodes(snap *cluster.Snapshot) health.Nodes {
 	var out health.Nodes
 	for n := range snap.Nodes() {
@@ -280,13 +287,11 @@ func (c *controller) tellNodes(snap *cluster.Snapshot) health.Nodes {
 		switch {
 		case n.Offline:
 			out.Offline = append(out.Offline, n.Name)
-			continue
-		case n.Drained:
-			out.Drained = append(out.Drained, n.Name)
-		}
-		if n.Agent != nil && !c.agents.hub.Linked(n.Name) {
+		case n.Agent != nil && !c.agents.hub.Linked(n.Name):
 			since, _, _ := c.awaySince(n.Name)
 			out.Away = append(out.Away, health.AwayNode{Name: n.Name, Since: since.UTC()})
+		case n.Drained:
+			out.Drained = append(out.Drained, n.Name)
 		}
 	}
 	if later := c.lead.Overtaken(); len(later) > 0 {

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -98,7 +99,13 @@ func TestHealthOfAGroup(t *testing.T) {
 	host, port, _ := net.SplitHostPort(way.listener.Addr().String()) // an address has both
 	q.Set("host", host)
 	q.Set("port", port)
-	all := groupOver(t, "postgres:///?"+q.Encode(), "postgres:///?"+q.Encode())
+	log := &heldLog{}
+	all := groupWith(t, slices.Repeat([]string{"postgres:///?" + q.Encode()}, 2), func(o *app.Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) })
+	for limit := time.Now().Add(patience); !strings.Contains(log.text(), `msg="this controller stands by" name=c2 leader=c1 `); time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("nothing tells who stands by:\n%s", log.text())
+		}
+	}
 	for _, c := range all {
 		c.awaitLine(t, health.OK, "lead", "c1 leads for ")
 		c.awaitLine(t, health.OK, "member", "2 controllers (c1, c2), version ")

@@ -90,24 +90,39 @@ func (f *figures) observeStandby(api string, log *slog.Logger) func(ctx context.
 type gauges struct{ m *member }
 
 var (
-	jobsDesc      = metrics.NewGauge("drover_jobs")
-	waitingDesc   = metrics.NewGauge("drover_jobs_waiting")
-	heldDesc      = metrics.NewGauge("drover_held_jobs")
-	slotsDesc     = metrics.NewGauge("drover_slots")
-	slotsUsedDesc = metrics.NewGauge("drover_slots_used")
-	locksDesc     = metrics.NewGauge("drover_locks_held")
-	revisionDesc  = metrics.NewGauge("drover_store_revision")
-	lagDesc       = metrics.NewGauge("drover_feed_lag_revisions")
-	leaderDesc    = metrics.NewGauge("drover_leader")
-	epochDesc     = metrics.NewGauge("drover_leader_epoch")
-	certDesc      = metrics.NewGauge("drover_certificate_not_after_seconds")
-	clustersDesc  = metrics.NewGauge("drover_server_clusters")
-	buildDesc     = metrics.NewGauge("drover_build_info")
+	jobsDesc       = metrics.NewGauge("drover_jobs")
+	waitingDesc    = metrics.NewGauge("drover_jobs_waiting")
+	waitingOldDesc = metrics.NewGauge("drover_jobs_waiting_oldest_seconds")
+	runningOldDesc = metrics.NewGauge("drover_job_running_oldest_seconds")
+	drainedDesc    = metrics.NewGauge("drover_queue_drained")
+	heldDesc       = metrics.NewGauge("drover_held_jobs")
+	heldOldDesc    = metrics.NewGauge("drover_held_oldest_seconds")
+	slotsDesc      = metrics.NewGauge("drover_slots")
+	slotsUsedDesc  = metrics.NewGauge("drover_slots_used")
+	locksDesc      = metrics.NewGauge("drover_locks_held")
+	revisionDesc   = metrics.NewGauge("drover_store_revision")
+	lagDesc        = metrics.NewGauge("drover_feed_lag_revisions")
+	failingDesc    = metrics.NewGauge("drover_store_failing_seconds")
+	storeSizeDesc  = metrics.NewGauge("drover_store_size_bytes")
+	diskFreeDesc   = metrics.NewGauge("drover_disk_free_bytes")
+	diskSizeDesc   = metrics.NewGauge("drover_disk_size_bytes")
+	eventsDesc     = metrics.NewGauge("drover_events_failing_seconds")
+	nodesDesc      = metrics.NewGauge("drover_nodes")
+	nodesAheadDesc = metrics.NewGauge("drover_nodes_ahead")
+	leaderDesc     = metrics.NewGauge("drover_leader")
+	epochDesc      = metrics.NewGauge("drover_leader_epoch")
+	certDesc       = metrics.NewGauge("drover_certificate_not_after_seconds")
+	peerCertDesc   = metrics.NewGauge("drover_peer_certificate_not_after_seconds")
+	accountsDesc   = metrics.NewGauge("drover_accounts_missing")
+	clustersDesc   = metrics.NewGauge("drover_server_clusters")
+	buildDesc      = metrics.NewGauge("drover_build_info")
 )
 
 // Describe implements prometheus.Collector.
 func (*gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{jobsDesc, waitingDesc, heldDesc, slotsDesc, slotsUsedDesc, locksDesc, revisionDesc, lagDesc, leaderDesc, epochDesc, certDesc, clustersDesc, buildDesc} {
+	for _, d := range []*prometheus.Desc{jobsDesc, waitingDesc, waitingOldDesc, runningOldDesc, drainedDesc, heldDesc, heldOldDesc, slotsDesc, slotsUsedDesc, locksDesc,
+		revisionDesc, lagDesc, failingDesc, storeSizeDesc, diskFreeDesc, diskSizeDesc, eventsDesc, nodesDesc, nodesAheadDesc, leaderDesc, epochDesc, certDesc, peerCertDesc,
+		accountsDesc, clustersDesc, buildDesc} {
 		out <- d
 	}
 }
@@ -120,34 +135,107 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	tell := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	build := version.Current()
-	tell(buildDesc, 1, build.Version, build.Commit, build.Go)
-	if cert := g.m.cert.Load(); cert != nil {
-		tell(certDesc, float64(cert.NotAfter().Unix()))
-	}
+	g.m.collect(tell)
 	c := g.m.leads()
 	if c == nil {
 		tell(leaderDesc, 0)
-		g.collectStandby(tell)
+		g.m.collectStandby(tell)
 		return
 	}
-	shown := c.picture.Load()
+	tell(leaderDesc, 1)
+	tell(epochDesc, float64(c.lease.Epoch))
+	g.m.newest(tell)
+	shown, now := c.picture.Load(), time.Now()
+	c.collectQueue(tell, shown, now)
+	c.collectAround(tell, shown, now)
+}
+
+// teller shows the value of a figure.
+type teller func(d *prometheus.Desc, value float64, labels ...string)
+
+// truth is 1 for what is so.
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// collect tells what every controller has, whether it leads or not.
+func (m *member) collect(tell teller) {
+	build := version.Current()
+	tell(buildDesc, 1, build.Version, build.Commit, build.Go)
+	if cert := m.cert.Load(); cert != nil {
+		tell(certDesc, float64(cert.NotAfter().Unix()))
+	}
+	if m.group != nil && m.group.cert != nil {
+		tell(peerCertDesc, float64(m.group.cert.NotAfter().Unix()))
+	}
+	if users := m.users.Load(); users != nil {
+		tell(accountsDesc, truth(users.Trouble() != ""))
+	}
+	failing := 0.0
+	if t := m.meter.Trouble(); t != nil {
+		failing = time.Since(t.Since).Seconds()
+	}
+	tell(failingDesc, failing)
+	if d := m.disk(); d != nil {
+		tell(diskFreeDesc, float64(d.Free))
+		tell(diskSizeDesc, float64(d.Size))
+		if d.Store > 0 {
+			tell(storeSizeDesc, float64(d.Store))
+		}
+	}
+}
+
+// collectStandby tells how far behind a controller is that follows another.
+func (m *member) collectStandby(tell teller) {
+	if m.group == nil {
+		return
+	}
+	if here := m.group.reading.Load(); here != nil {
+		if newest, known := m.newest(tell); known {
+			tell(lagDesc, float64(max(0, newest-here.picture.Load().Revision)), "picture")
+		}
+	}
+}
+
+// newest tells the revision of the store, unless that does not say it: then its own figures tell.
+func (m *member) newest(tell teller) (revision int64, known bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	newest, err := m.store.Revision(ctx)
+	if err != nil {
+		return 0, false
+	}
+	tell(revisionDesc, float64(newest))
+	return int64(newest), true
+}
+
+// collectQueue tells how the queue is.
+func (c *controller) collectQueue(tell teller, shown *state.State, now time.Time) {
+	since := func(t job.Time) float64 { return max(0, now.Sub(time.UnixMicro(int64(t))).Seconds()) }
 	for _, s := range job.Statuses {
 		tell(jobsDesc, float64(shown.Jobs.CountIn(s)), string(s))
 	}
 	census := c.queue.Census()
 	for what, n := range waitingFor(&census) {
 		tell(waitingDesc, float64(n.Jobs), what)
-	}
-	held := map[string]int{}
-	for j := range shown.Jobs.Unfinished() {
-		if j.Hold != nil && j.Hold.Rule != "" {
-			held[j.Hold.Rule]++
+		if n.Jobs > 0 {
+			tell(waitingOldDesc, since(n.Since), what)
 		}
 	}
+	running := 0.0
+	if census.Running.Jobs > 0 {
+		running = since(census.Running.Since)
+	}
+	tell(runningOldDesc, running)
+	tell(drainedDesc, truth(shown.Flags.Drained))
+	held := heldJobs(shown)
 	for _, r := range shown.Rules {
-		if n := held[r.UUID]; n > 0 {
-			tell(heldDesc, float64(n), r.UUID)
+		if n := held[r.UUID]; n.Jobs > 0 {
+			tell(heldDesc, float64(n.Jobs), r.UUID)
+			tell(heldOldDesc, since(n.Since), r.UUID)
 		}
 	}
 	tell(slotsDesc, float64(census.Slots))
@@ -159,8 +247,18 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	tell(locksDesc, float64(locks))
-	tell(leaderDesc, 1)
-	tell(epochDesc, float64(c.lease.Epoch))
+}
+
+// collectAround tells how nodes, clusters of servers and the broker are.
+func (c *controller) collectAround(tell teller, shown *state.State, now time.Time) {
+	nodes := c.tellNodes(shown.Inventory)
+	well := nodes.All
+	for state, n := range map[string]int{"offline": len(nodes.Offline), "drained": len(nodes.Drained), "away": len(nodes.Away)} {
+		tell(nodesDesc, float64(n), state)
+		well -= n
+	}
+	tell(nodesDesc, float64(well), "in_service")
+	tell(nodesAheadDesc, float64(len(nodes.Ahead)))
 	if c.servers != nil {
 		states := map[bool]int{}
 		for _, cluster := range c.servers.Clusters() {
@@ -169,24 +267,12 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		tell(clustersDesc, float64(states[true]), "well")
 		tell(clustersDesc, float64(states[false]), "away")
 	}
-	g.collectLag(tell, shown)
-}
-
-// collectStandby tells how far behind a controller is that follows another.
-func (g *gauges) collectStandby(tell func(*prometheus.Desc, float64, ...string)) {
-	if g.m.group == nil {
-		return
-	}
-	if here := g.m.group.reading.Load(); here != nil {
-		g.collectLag(tell, here.picture.Load())
-	}
-}
-
-func (g *gauges) collectLag(tell func(*prometheus.Desc, float64, ...string), shown *state.State) {
-	ctx, cancel := context.WithTimeout(context.Background(), readTime)
-	defer cancel()
-	if newest, err := g.m.store.Revision(ctx); err == nil { // else the store's own figures tell
-		tell(revisionDesc, float64(newest))
-		tell(lagDesc, float64(max(0, int64(newest)-shown.Revision)), "picture")
+	if e := c.tellEvents(shown.Revision); e != nil {
+		failing := 0.0
+		if e.Trouble != nil {
+			failing = now.Sub(e.Trouble.Since).Seconds()
+		}
+		tell(eventsDesc, failing)
+		tell(lagDesc, float64(e.Behind), "events")
 	}
 }

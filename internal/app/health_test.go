@@ -57,16 +57,27 @@ func TestHealthAndFigures(t *testing.T) {
 		t.Errorf("readyz: %d %+v", status, h)
 	}
 	c.call(t, "QueryJobs", new(any), nil, []string{"id"})
+	c.call(t, "ReplaceFilter", new(any), nil, 5, []any{}, "PAUSE", [][]any{})
+	c.call(t, "SubmitJob", new(any), []any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": [][]any{{"user", "x", 1}}}})
+	c.call(t, "SetDrainFlag", new(any), true)
+	for _, text := c.page(t, "/metrics"); !strings.Contains(text, `drover_jobs_waiting{for="filter"} 1`); _, text = c.page(t, "/metrics") {
+		runtime.Gosched()
+	}
 	status, text := c.page(t, "/metrics")
 	if status != http.StatusOK {
 		t.Fatal(status, text)
 	}
 	lines := strings.Split(text, "\n")
+	if strings.Contains(text, `drover_feed_lag_revisions{`) {
+		t.Error("what a controller shows that is alone lags behind nothing")
+	}
 	for _, want := range []string{
 		`drover_jobs{status="running"} 0`, `drover_requests_total{api="luxi",code="ok",method="QueryJobs"} 1`,
-		`drover_requests_total{api="rapi",code="200",method="GET"} 2`, `drover_request_duration_seconds_count{api="luxi",method="QueryJobs"} 1`,
-		`drover_jobs_waiting{for="filter"} 0`, `drover_slots_used 0`, `drover_leader 1`, `drover_leader_epoch 1`, `drover_store_revision `,
-		`drover_feed_lag_revisions{reader="picture"} `, `drover_build_info{`, `drover_store_transactions_total{outcome="committed"} `,
+		`drover_requests_total{api="rapi",code="200",method="GET"} `, `drover_request_duration_seconds_count{api="luxi",method="QueryJobs"} 1`,
+		`drover_jobs_waiting{for="filter"} 1`, `drover_slots_used 0`, `drover_leader 1`, `drover_leader_epoch 1`, `drover_store_revision `,
+		`drover_jobs_waiting_oldest_seconds{for="filter"} `, `drover_held_oldest_seconds{rule="`, `drover_job_running_oldest_seconds 0`, `drover_queue_drained 1`,
+		`drover_nodes{state="in_service"} 2`, `drover_nodes{state="away"} 0`, `drover_nodes_ahead 0`, `drover_store_failing_seconds 0`, `drover_store_size_bytes `,
+		`drover_disk_free_bytes `, `drover_disk_size_bytes `, `drover_accounts_missing 0`, `drover_build_info{`, `drover_store_transactions_total{outcome="committed"} `,
 		`drover_store_commit_seconds_count `,
 	} {
 		if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, want) }) {

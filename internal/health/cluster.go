@@ -104,7 +104,7 @@ func rules(c *Cluster, now time.Time) []Line {
 }
 
 // nodes tells of those that are not in service.
-func nodes(c *Cluster, now time.Time) []Line {
+func nodes(c *Cluster, _ time.Time) []Line {
 	var lines []Line
 	n := &c.Nodes
 	if len(n.Ahead) > 0 {

@@ -24,9 +24,29 @@ var table = []Figure{
 		Advice: "`filter`: a rule (`drover filter stats`); `depend`: another job; `node`: the agent of a node, which is away; `bucket`: a place under a rule's limit; `slot`: raise `max_running_jobs`, or wait; `lock`: `drover lock list`. `drover top holds` shows all of it.",
 	},
 	{
+		Name: "drover_jobs_waiting_oldest_seconds", Kind: Gauge, Unit: "seconds", Labels: []string{"for"},
+		Help:   "For how long the job waits that waits longest, by what it waits for; there where one waits.",
+		Advice: "`drover cluster health` names the job, `drover job explain` says what it waits for; [a job waits](runbook.md#a-job-waits).",
+	},
+	{
+		Name: "drover_job_running_oldest_seconds", Kind: Gauge, Unit: "seconds",
+		Help:   "For how long the opcode runs that runs longest; 0 if none runs.",
+		Advice: "Longer than such opcodes take: `drover job list --running`, then `drover job watch`.",
+	},
+	{
+		Name: "drover_queue_drained", Kind: Gauge, Unit: "1 or 0",
+		Help:   "1 while the queue takes no new jobs.",
+		Advice: "`drover cluster health` says who drained it, when and why; `drover job undrain` ends it.",
+	},
+	{
 		Name: "drover_held_jobs", Kind: Gauge, Unit: "jobs", Labels: []string{"rule"},
 		Help:   "Jobs that a filter rule holds, by rule.",
 		Advice: "A rule that was forgotten: `drover filter info RULE` says who added it, when and why.",
+	},
+	{
+		Name: "drover_held_oldest_seconds", Kind: Gauge, Unit: "seconds", Labels: []string{"rule"},
+		Help:   "For how long a filter rule holds the job that it holds longest, by rule.",
+		Advice: "Days: a rule that was forgotten, as above.",
 	},
 	{
 		Name: "drover_slots", Kind: Gauge, Unit: "jobs",
@@ -90,8 +110,43 @@ var table = []Figure{
 	},
 	{
 		Name: "drover_feed_lag_revisions", Kind: Gauge, Unit: "revisions", Labels: []string{"reader"},
-		Help:   "How many revisions a reader is behind the store.",
-		Advice: "Growing for longer than seconds: the controller has no processor time, or a standby cannot follow its database; what it shows is as old.",
+		Help:   "How many revisions a reader is behind the store: `picture`, what a controller that stands by shows, or `events`, what the broker was told. 0 when nothing lags.",
+		Advice: "Growing for longer than seconds, `picture`: the controller has no processor time, or cannot follow its database; what it shows is as old. `events`: see `drover_events_failing_seconds`.",
+	},
+	{
+		Name: "drover_store_failing_seconds", Kind: Gauge, Unit: "seconds",
+		Help:   "For how long the store has failed this controller; 0 while it works.",
+		Advice: "[The database is away](runbook.md#the-database-is-away), or [the disk is full](runbook.md#the-disk-is-full).",
+	},
+	{
+		Name: "drover_store_size_bytes", Kind: Gauge, Unit: "bytes",
+		Help:   "How much an embedded store has of its disk, with its log. Of a database its server tells.",
+		Advice: "It grows by about a kilobyte a job; the archive is kept.",
+	},
+	{
+		Name: "drover_disk_free_bytes", Kind: Gauge, Unit: "bytes",
+		Help:   "What is free on the disk of the data directory, for the controller.",
+		Advice: "Below a twentieth of the disk: make room. When it is full, an embedded store takes no changes.",
+	},
+	{
+		Name: "drover_disk_size_bytes", Kind: Gauge, Unit: "bytes",
+		Help:   "The size of the disk of the data directory.",
+		Advice: "Compare with `drover_disk_free_bytes`.",
+	},
+	{
+		Name: "drover_events_failing_seconds", Kind: Gauge, Unit: "seconds",
+		Help:   "For how long the broker cannot be used; 0 while it can. There where one is named.",
+		Advice: "[Events do not arrive](runbook.md#events-do-not-arrive). What was not told is told when it answers.",
+	},
+	{
+		Name: "drover_nodes", Kind: Gauge, Unit: "nodes", Labels: []string{"state"},
+		Help:   "Nodes, by how they are: `in_service`, `away` (their agents are not connected), `drained`, `offline`. Each counts once.",
+		Advice: "Any `away` for longer than a restart takes: [nodes are away](runbook.md#nodes-are-away).",
+	},
+	{
+		Name: "drover_nodes_ahead", Kind: Gauge, Unit: "nodes",
+		Help:   "Nodes that follow a controller of a later epoch, and refuse the orders of this one.",
+		Advice: "Any: [the database was put back](runbook.md#the-database-was-put-back).",
 	},
 	{
 		Name: "drover_server_clusters", Kind: Gauge, Unit: "clusters", Labels: []string{"state"},
@@ -132,6 +187,16 @@ var table = []Figure{
 		Name: "drover_certificate_not_after_seconds", Kind: Gauge, Unit: "seconds since 1970",
 		Help:   "When the certificate of RAPI ends, in seconds since 1970.",
 		Advice: "Renew it before: from 30 days before that the log and the notes of `/readyz` say so, too.",
+	},
+	{
+		Name: "drover_peer_certificate_not_after_seconds", Kind: Gauge, Unit: "seconds since 1970",
+		Help:   "When the certificate ends that the controller shows to others of its group, in seconds since 1970.",
+		Advice: "A start of the controller renews it, from 30 days before.",
+	},
+	{
+		Name: "drover_accounts_missing", Kind: Gauge, Unit: "1 or 0",
+		Help:   "1 while the file of RAPI's accounts cannot be read, or is empty, so that nobody can log in.",
+		Advice: "[Nobody can log in](runbook.md#nobody-can-log-in).",
 	},
 	{
 		Name: "drover_build_info", Kind: Gauge, Unit: "1", Labels: []string{"version", "revision", "go"},
