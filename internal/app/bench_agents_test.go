@@ -3,8 +3,12 @@ package app_test
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -47,99 +51,205 @@ func inUse() float64 {
 	return float64(m.HeapInuse+m.StackInuse) / mebibyte
 }
 
-// BenchmarkAgents connects 1,000 agents with 10 pretended instances each to a controller in the same process, over mutual TLS. Memory and processor time are those
-// of both ends.
+// BenchmarkAgents connects 1,000 agents with 10 pretended instances each, which are in a process of their own, to a controller over mutual TLS. What is measured of memory
+// and processor time is told for both ends.
 func BenchmarkAgents(b *testing.B) {
-	const nodes, instances = 1000, 10
-	dir := b.TempDir()
+	if os.Getenv(crowdTo) != "" {
+		serveCrowd(b)
+		return
+	}
+	const nodes = 1000
 	quiet := slog.New(slog.DiscardHandler)
+	dir := b.TempDir()
 	c := startWith(b, app.Options{Data: dir, AgentAddress: "127.0.0.1:0", Log: quiet})
-	all := make([]*joined, nodes)
 	tokens := c.tokens(b, nodes)
+	agents := startCrowd(b, tokens)
+
+	without, before, begun := agents.memory(b), agents.processor(b), time.Now()
+	agents.asked(b, "dial")
+	c.knowsAll(b, nodes)
+	b.ReportMetric(time.Since(begun).Seconds(), "s-all-known")
+	report(b, before, agents.processor(b), 1, "s-cpu-all-known")
+	with := agents.memory(b)
+	report(b, without, with, 1, "MiB-connections")
+	report(b, ends{}, with, 1, "MiB-in-all")
+
+	before, begun = agents.processor(b), time.Now()
+	time.Sleep(20 * time.Second)
+	report(b, before, agents.processor(b), 100/time.Since(begun).Seconds(), "%-idle")
+
+	names := make([]string, nodes)
+	for i := range names {
+		names[i] = tokens[i].Node
+	}
+	before, begun = agents.processor(b), time.Now()
+	c.jobDone(b, map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 1e-9, "on_master": false, "on_nodes": names})
+	b.ReportMetric(time.Since(begun).Seconds(), "s-order-to-all")
+	report(b, before, agents.processor(b), 1, "s-cpu-order-to-all")
+
+	for _, slots := range []int{20, 100} {
+		c.jobDone(b, map[string]any{"OP_ID": "OP_CLUSTER_SET_PARAMS", "max_running_jobs": slots})
+		before, begun = agents.processor(b), time.Now()
+		jobs := c.jobsOn(b, names)
+		of := fmt.Sprintf("-of-%d-slots", slots)
+		b.ReportMetric(jobs/time.Since(begun).Seconds(), "jobs/s"+of)
+		report(b, before, agents.processor(b), 1e6/jobs, "us-cpu/job"+of)
+	}
+
+	if err := c.stop(); err != nil {
+		b.Fatal(err)
+	}
+	before, begun = agents.processor(b), time.Now()
+	c = startWith(b, app.Options{Data: dir, AgentAddress: c.ready.AgentAddress, Log: quiet})
+	c.knowsAll(b, nodes)
+	b.ReportMetric(time.Since(begun).Seconds(), "s-taken-over")
+	report(b, before, agents.processor(b), 1, "s-cpu-taken-over")
+	b.ReportMetric(0, "ns/op")
+	agents.end(b)
+	if err := c.stop(); err != nil {
+		b.Error(err)
+	}
+}
+
+// ends are what the controller and the agents have used.
+type ends struct{ controller, agents float64 }
+
+// report tells how much more both ends have used.
+func report(b *testing.B, before, now ends, times float64, what string) {
+	b.Helper()
+	b.ReportMetric(times*(now.controller-before.controller), "controller-"+what)
+	b.ReportMetric(times*(now.agents-before.agents), "agents-"+what)
+}
+
+// A crowd of agents is this benchmark, run by another process: what it is to do comes on its standard input, and what came of it is told in file 3. Each is one JSON value.
+
+// crowdTo is the directory of a crowd, in its environment.
+const crowdTo = "DROVER_BENCH_AGENTS"
+
+// crowdOf are the agents of another process.
+type crowdOf struct {
+	program *exec.Cmd
+	tell    *json.Encoder
+	ask     *json.Decoder
+	over    func()
+}
+
+// startCrowd has agents join, and returns before they dial.
+func startCrowd(b *testing.B, tokens []joining.Token) *crowdOf {
+	b.Helper()
+	answers, told, err := os.Pipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.CommandContext(b.Context(), os.Args[0], "-test.run", "^$", "-test.bench", "^BenchmarkAgents$", "-test.benchtime", "1x")
+	cmd.Env, cmd.ExtraFiles, cmd.Stderr = append(os.Environ(), crowdTo+"="+b.TempDir()), []*os.File{told}, os.Stderr
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	_ = told.Close()
+	a := &crowdOf{program: cmd, tell: json.NewEncoder(in), ask: json.NewDecoder(answers), over: func() { _, _ = in.Close(), answers.Close() }}
+	a.asked(b, tokens)
+	return a
+}
+
+// asked has the crowd do something, and returns what it tells.
+func (a *crowdOf) asked(b *testing.B, what any) (told float64) {
+	b.Helper()
+	if err := errors.Join(a.tell.Encode(what), a.ask.Decode(&told)); err != nil {
+		b.Fatal(err)
+	}
+	return told
+}
+
+func (a *crowdOf) memory(b *testing.B) ends {
+	b.Helper()
+	return ends{inUse(), a.asked(b, "memory")}
+}
+
+func (a *crowdOf) processor(b *testing.B) ends {
+	b.Helper()
+	return ends{processorTime().Seconds(), a.asked(b, "processor")}
+}
+
+func (a *crowdOf) end(b *testing.B) {
+	b.Helper()
+	a.over()
+	if err := a.program.Wait(); err != nil {
+		b.Error(err)
+	}
+}
+
+// serveCrowd is the other process.
+func serveCrowd(b *testing.B) {
+	b.Helper()
+	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.NewFile(3, "answers"))
+	var tokens []joining.Token
+	if err := in.Decode(&tokens); err != nil {
+		b.Fatal(err)
+	}
+	dials := make([]func(), len(tokens))
 	var joining sync.WaitGroup
 	turn := make(chan struct{}, 16)
-	for i := range all {
+	for i, token := range tokens {
 		joining.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()
-			home := fmt.Sprintf("%s/agents/%d", dir, i)
+			home := fmt.Sprintf("%s/%d", os.Getenv(crowdTo), i)
 			driver, err := fake.Open(fake.Config{Dir: home + "/fake"})
 			if err != nil {
 				b.Error(err)
 				return
 			}
 			guests := &crowd{Driver: driver}
-			for k := range instances {
+			for k := range 10 {
 				guests.all = append(guests.all, hypervisor.Instance{Name: fmt.Sprintf("web%d-%d", i, k), UUID: fmt.Sprintf("%08d-0000-4000-8000-%012d", i, k), State: hypervisor.Running, Memory: 1024, VCPUs: 1})
 			}
-			all[i] = joins(b, tokens[i], home, guests)
+			dials[i], _ = joins(b, token, home, guests).open(b, token.Addresses)
 		})
 	}
 	joining.Wait()
-	if b.Failed() {
-		b.FailNow()
+	for what := "join"; !b.Failed(); {
+		var told float64
+		switch what {
+		case "dial":
+			for _, dial := range dials {
+				dial()
+			}
+		case "memory":
+			told = inUse()
+		case "processor":
+			told = processorTime().Seconds()
+		}
+		if err := out.Encode(told); err != nil {
+			return
+		}
+		if err := in.Decode(&what); err != nil {
+			return // it was enough
+		}
 	}
+}
 
-	stops := make([]func(), nodes)
-	dials := make([]func(), nodes)
-	for i, j := range all {
-		dials[i], stops[i] = j.open(b, tokens[i].Addresses)
-	}
-	without, used, begun := inUse(), processorTime(), time.Now()
-	for _, dial := range dials {
-		dial()
-	}
-	c.knowsAll(b, nodes)
-	b.ReportMetric(time.Since(begun).Seconds(), "s-all-known")
-	b.ReportMetric((processorTime() - used).Seconds(), "s-cpu-all-known")
-	b.ReportMetric(inUse()-without, "MiB-connections")
-	b.ReportMetric(inUse(), "MiB-in-all")
-
-	used, begun = processorTime(), time.Now()
-	time.Sleep(20 * time.Second)
-	b.ReportMetric(100*(processorTime()-used).Seconds()/time.Since(begun).Seconds(), "%-idle")
-
-	names := make([]string, nodes)
-	for i := range names {
-		names[i] = tokens[i].Node
-	}
-	used, begun = processorTime(), time.Now()
-	c.jobDone(b, map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 1e-9, "on_master": false, "on_nodes": names})
-	b.ReportMetric(time.Since(begun).Seconds(), "s-order-to-all")
-	b.ReportMetric((processorTime() - used).Seconds(), "s-cpu-order-to-all")
-
+// jobsOn has jobs do nothing on one node each, and returns how many have ended.
+func (c cluster) jobsOn(b *testing.B, names []string) float64 {
+	b.Helper()
 	const jobs, perCall = 10_000, 100
-	used, begun = processorTime(), time.Now()
 	client := c.dial(b)
 	for k := range jobs / perCall {
 		var list []any
 		for i := range perCall {
-			op := map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 1e-9, "on_master": false, "on_nodes": []string{names[(k*perCall+i)%nodes]}, "reason": []any{}}
+			op := map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 1e-9, "on_master": false, "on_nodes": []string{names[(k*perCall+i)%len(names)]}, "reason": []any{}}
 			list = append(list, []any{op})
 		}
 		if err := client.Call(b.Context(), "SubmitManyJobs", []any{list}, new(any)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	c.delay(b)
-	b.ReportMetric(jobs/time.Since(begun).Seconds(), "jobs/s")
-	b.ReportMetric((processorTime()-used).Seconds()*1e6/jobs, "us-cpu/job")
-
-	if err := c.stop(); err != nil {
-		b.Fatal(err)
-	}
-	used, begun = processorTime(), time.Now()
-	c = startWith(b, app.Options{Data: dir, AgentAddress: c.ready.AgentAddress, Log: quiet})
-	c.knowsAll(b, nodes)
-	b.ReportMetric(time.Since(begun).Seconds(), "s-taken-over")
-	b.ReportMetric((processorTime() - used).Seconds(), "s-cpu-taken-over")
-	b.ReportMetric(0, "ns/op")
-	for _, stop := range stops {
-		stop()
-	}
-	if err := c.stop(); err != nil {
-		b.Error(err)
-	}
+	c.delay(b) // behind all of them
+	return jobs
 }
 
 // jobDone hands a job in, and waits for its end.
