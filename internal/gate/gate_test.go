@@ -175,6 +175,26 @@ func TestStrangersMakeRoom(t *testing.T) {
 	}
 }
 
+// TestAThousandAgentsComeAtOnce: none of them is ended for the sake of another before it could show who it is.
+func TestAThousandAgentsComeAtOnce(t *testing.T) {
+	g := New(Agents, plenty, slog.New(slog.DiscardHandler))
+	var all []*Conn
+	for range 1000 {
+		here, there := net.Pipe()
+		t.Cleanup(func() { _, _ = here.Close(), there.Close() })
+		in, why := g.enter(here)
+		if why != "" {
+			t.Fatal(why)
+		}
+		all = append(all, in)
+	}
+	for i, c := range all {
+		if !c.in {
+			t.Fatalf("the one that came as number %d was ended", i)
+		}
+	}
+}
+
 // scarce is a listener that fails as often as it is told.
 type scarce struct {
 	net.Listener

@@ -26,7 +26,8 @@ type Surface struct {
 	Beyond string
 }
 
-// The surfaces of the program.
+// The surfaces of the program. Strangers of Agents are many, as a thousand agents come at once at the beginning of a term: one that is ended for the sake of the next has cost
+// its handshake, and has to come again.
 var (
 	RAPI = Surface{Name: "RAPI", Most: 2048, Share: 3, Header: 10 * time.Second, Body: time.Minute, Answer: 2 * time.Minute, Idle: 3 * time.Minute,
 		Beyond: "503 to 16 at a time, others are closed"}
@@ -36,7 +37,7 @@ var (
 		Beyond: "an answer with `busy` to 16 at a time, others are closed"}
 	Peers = Surface{Name: "other controllers", Most: 2048, Share: 2, Strangers: 64, Header: 3 * time.Second, Idle: 2 * time.Minute,
 		Beyond: "the connection is closed"}
-	Agents = Surface{Name: "agents of nodes that are elsewhere", Most: 4096, Share: 2, Strangers: 256, Header: 10 * time.Second,
+	Agents = Surface{Name: "agents of nodes that are elsewhere", Most: 4096, Share: 2, Strangers: 1024, Header: 10 * time.Second,
 		Beyond: "the connection is closed"}
 	Monitors = Surface{Name: "monitoring agents, of all nodes together", Most: 1024, Share: 1, Header: 10 * time.Second, Body: 10 * time.Second, Answer: 30 * time.Second, Idle: time.Minute,
 		Beyond: RAPI.Beyond}
