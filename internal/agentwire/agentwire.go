@@ -16,7 +16,8 @@
 //   - An agent keeps an answer until it is told that it has come (TestWhatWasHadIsSaidUntilItArrives), or has too many.
 //   - Ending a call is a call of its own: a connection that is lost ends nothing (TestALostConnectionEndsNothing).
 //   - What either end sends is bounded, and refused where it is read (TestHostileAgents, TestHostileControllers).
-//   - A screen is a stream both ways that ends when either end does, and holds up no other call (TestScreen).
+//   - A screen is a stream both ways that ends when either end does, and holds up no other call (TestScreen); what of it is on its way is
+//     little, so that who types meanwhile does not wait for it (TestLittleIsOnItsWay).
 //   - A node is who its certificate says, and serves one connection, the newest (TestOnlyTheNodeItself, TestTheNewestConnection).
 package agentwire
 

@@ -42,7 +42,7 @@ func clientOf(t *testing.T, h *Handler, node string) *Client {
 }
 
 // newHandler is a handler that keeps nothing on disk.
-func newHandler(t *testing.T, n Served) *Handler {
+func newHandler(t testing.TB, n Served) *Handler {
 	t.Helper()
 	h, err := NewHandler(n, "")
 	if err != nil {

@@ -170,7 +170,7 @@ func ask(ctx context.Context, addresses []string, config *tls.Config, said hello
 func (d *Dialer) serve(ctx context.Context, conn net.Conn) {
 	l := &single{conn: conn, over: make(chan struct{})}
 	s := &http.Server{
-		Handler: d.Handler, Protocols: new(http.Protocols), HTTP2: pings(), ReadHeaderTimeout: greetTime, MaxHeaderBytes: 16 << 10,
+		Handler: d.Handler, Protocols: new(http.Protocols), HTTP2: settings(maxToAgent), ReadHeaderTimeout: greetTime, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(d.Log.Handler(), slog.LevelDebug),
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateClosed {

@@ -37,9 +37,16 @@ const (
 	maxStreams = 1000
 )
 
-// pings are from both sides: each has to find out by itself that the other is gone.
-func pings() *http.HTTP2Config {
-	return &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingWait, MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: 1 << 20}
+// How much of one body each end takes that nobody has read yet: what else goes that way waits behind it. Screens come to the controller, and whoever types on a serial
+// line meanwhile waits for 5 ms where 12.5 MB come through in a second.
+const (
+	maxToController = 64 << 10
+	maxToAgent      = 1 << 20
+)
+
+// settings of HTTP/2, with pings from both sides: each has to find out by itself that the other is gone.
+func settings(unread int) *http.HTTP2Config {
+	return &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingWait, MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: unread}
 }
 
 // hello is what an agent says first.
@@ -177,7 +184,7 @@ func (h *Hub) take(conn *tls.Conn) {
 		return
 	}
 	// A client of HTTP dials by itself: it is handed what there is.
-	transport := &http.Transport{Protocols: new(http.Protocols), HTTP2: pings(), DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
+	transport := &http.Transport{Protocols: new(http.Protocols), HTTP2: settings(maxToController), DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
 	transport.Protocols.SetHTTP2(true)
 	client, err := transport.NewClientConn(context.Background(), "https", "agent:443")
 	if err != nil {
