@@ -37,6 +37,8 @@ const (
 	maxRequest = 16 << 20
 	// maxFrame is the size of one value of an answer: the states of all instances of a node fit into it.
 	maxFrame = 64 << 20
+	// usualFrame is the size of most of them, for which room is made at first.
+	usualFrame = 512
 	// maxRefusal is the size of an answer that is no stream.
 	maxRefusal = 64 << 10
 	// maxOutput is how much output of a call the agent keeps for who joins it.

@@ -153,6 +153,9 @@ func (e *end) result(err error) (json.RawMessage, error) {
 
 // connection waits for the node, for as long as a call waits for one that is away.
 func (a *asking) connection(ctx context.Context) (http.RoundTripper, error) {
+	if conn := a.client.present(); conn != nil && a.why.Err() == nil {
+		return conn, nil
+	}
 	limit, cancel := context.WithDeadline(ctx, a.lost.Add(a.patience()))
 	defer cancel()
 	if !a.sent { // nothing is to be ended yet
@@ -235,7 +238,7 @@ func refused(node string, res *http.Response) error {
 // read reads an answer to its end.
 func (a *asking) read(body io.Reader) (*end, error) {
 	s := bufio.NewScanner(body)
-	s.Buffer(nil, maxFrame)
+	s.Buffer(make([]byte, 0, usualFrame), maxFrame)
 	s.Split(wholeLines)
 	for s.Scan() {
 		var f frame
@@ -331,13 +334,27 @@ func (c *Client) Node() string { return c.node }
 
 // Away tells how long an order would wait for the node.
 func (c *Client) Away() time.Duration {
-	now, end := context.WithCancel(context.Background())
-	end()
-	if _, err := c.conn(now); err == nil {
+	if c.present() != nil {
 		return 0
 	}
 	return c.away
 }
+
+// present is the connection of a node that is there; nil for one that is away.
+func (c *Client) present() http.RoundTripper {
+	conn, err := c.conn(ended)
+	if err != nil {
+		return nil
+	}
+	return conn
+}
+
+// ended is a context that has ended: who waits by it does not wait.
+var ended = func() context.Context {
+	ctx, end := context.WithCancel(context.Background())
+	end()
+	return ctx
+}()
 
 func quiet(string) {}
 
