@@ -22,6 +22,8 @@ type Definition struct {
 	// Unsupported says that nothing carries the opcode out in this version: clients
 	// may ask about it, but no job with it is taken.
 	Unsupported bool
+	// MadeBy says what makes jobs with it, which clients cannot submit; empty for what they can.
+	MadeBy string
 
 	place map[string]int
 	// source is of the trail entry that submission adds.

@@ -5,7 +5,8 @@ var deployOpcodes = []*Definition{
 	{
 		ID:           "OP_DEPLOY_TASK",
 		SummaryField: "task",
-		Doc:          "Carries out one task of a deployment on one node. Deployments make jobs of it.",
+		Doc:          "Carries out one task of a deployment on one node. Deployments make jobs of it, and nobody else can.",
+		MadeBy:       "deployments (drover deploy run)",
 		Result:       "map of status and, of a failure that the task tolerates, error",
 		Params: []Param{
 			required("deployment", Positive, "number of the deployment"),

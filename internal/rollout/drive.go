@@ -158,7 +158,7 @@ func (e *Engine) attempt(known, old *course.Deployment, by By, may allowed) (*co
 	if other := now.ActiveIn(d.Environment); other != nil {
 		return nil, underWay(other)
 	}
-	d.Status, d.Why, d.Ended, d.Counts = course.Running, "", 0, nil
+	d.Status, d.Why, d.Ended, d.Counts, d.Cancelled = course.Running, "", 0, nil, nil
 	d.Attempt++
 	d.By, d.Trail = who(by), by.Trail
 	return &d, nil
@@ -475,7 +475,8 @@ func (e *Engine) opcode(r *run, step int32, master string) (*opcode.Opcode, erro
 // over ends a deployment.
 func (e *Engine) over(r *run, d course.Decision) {
 	next := *r.d
-	next.Status, next.Why, next.Counts, next.Ended = d.Status, d.Why, r.machine.Counts(), e.cfg.Now().UnixNano()
+	next.Status, next.Why, next.Ended = d.Status, d.Why, e.cfg.Now().UnixNano()
+	next.Counts, next.Cancelled = r.machine.Counts(), r.machine.Cancelled()
 	if err := e.keep(r, &next); err != nil {
 		e.cfg.Log.Error("the end of a deployment cannot be stored; that is tried again", "deployment", r.d.ID, "error", err)
 		e.later(func() {

@@ -113,9 +113,34 @@ func (p *Plans) Tasks(ctx context.Context, now *course.Table, d *course.Deployme
 	if d.Status.Active() {
 		return c.Tasks(d, func(step int32) course.Known { return now.Task(d.ID, step) }), nil
 	}
-	ended := map[int32]*course.Record{}
-	if d.Status != course.Planned {
-		err = p.Records(ctx, d.ID, func(x *course.Record) { ended[x.Step] = x })
+	ended := map[int32]course.Known{}
+	if d.Counts[course.Stopped] > 0 {
+		if err := p.cancelled(ctx, d, ended); err != nil {
+			return nil, err
+		}
 	}
-	return c.Tasks(d, func(step int32) course.Known { return course.Known{Record: ended[step]} }), err
+	if d.Status != course.Planned {
+		err = p.Records(ctx, d.ID, func(x *course.Record) {
+			k := ended[x.Step]
+			k.Record = x
+			ended[x.Step] = k
+		})
+	}
+	return c.Tasks(d, func(step int32) course.Known { return ended[step] }), err
+}
+
+// cancelled adds the tasks of a deployment that is over whose jobs were cancelled.
+func (p *Plans) cancelled(ctx context.Context, d *course.Deployment, to map[int32]course.Known) error {
+	o, err := p.store.Get(ctx, store.Key{Kind: KindDeployment, ID: d.Key()})
+	if err != nil {
+		return err
+	}
+	whole := &course.Deployment{}
+	if err := json.Unmarshal(o.Value, whole); err != nil {
+		return fault.New(fault.Internal, "the stored deployment %d cannot be read: %w", d.ID, err)
+	}
+	for _, step := range whole.Cancelled {
+		to[step] = course.Known{State: course.Stopped}
+	}
+	return nil
 }

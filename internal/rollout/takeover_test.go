@@ -106,9 +106,23 @@ func TestJobsThatEndWhileNobodyLeads(t *testing.T) {
 	}
 	r.another()
 	p = r.end(id)
-	want := "1/motd ready\n1/web ready\n2/motd ready\n2/web ready\n3/database ready\n3/motd ready\n4/motd error\n4/web "
-	if got := r.states(id); p.Status != course.Broken || p.Why != "1 task failed, 1 was cancelled" || !strings.HasPrefix(got, want) {
+	want := "1/motd ready\n1/web ready\n2/motd ready\n2/web ready\n3/database ready\n3/motd ready\n4/motd error\n4/web stopped"
+	if got := r.states(id); p.Status != course.Broken || p.Why != "1 task failed, 1 was cancelled" || got != want || p.States[course.Stopped] != 1 {
 		t.Errorf("%s: %s\n%s", p.Status, p.Why, got)
+	}
+	if len(r.engine.known().Deployment(id).Cancelled) > 0 {
+		t.Error("which tasks were cancelled is in the picture")
+	}
+	if p := r.until(id, "looked at", func(*course.Progress) bool { return true }); len(p.Cancelled) > 0 {
+		t.Error("which tasks were cancelled is told twice")
+	}
+	r.simulate(nil)
+	if _, err := r.engine.Resume(t.Context(), id, false, by); err != nil {
+		t.Fatal(err)
+	}
+	want = strings.Replace(want, "4/web stopped", "4/web ready", 1)
+	if p, got := r.end(id), r.states(id); p.Attempt != 2 || got != want {
+		t.Errorf("resumed it is %s: %s\n%s", p.Status, p.Why, got)
 	}
 }
 

@@ -116,7 +116,7 @@ func TestFollowersTellOfDeployments(t *testing.T) {
 		}},
 		{"a task was cancelled, and with it all is over", func() error {
 			_, err := r.leads.Queue.Cancel(t.Context(), r.tasks(id, course.Given, course.Failed, course.Blocked, course.Ready), false, queue.By{})
-			r.tasks(id, course.Waiting, course.Failed, course.Blocked, course.Ready)
+			r.tasks(id, course.Stopped, course.Failed, course.Blocked, course.Ready)
 			return err
 		}},
 		{"resumed", func() error {
@@ -126,7 +126,7 @@ func TestFollowersTellOfDeployments(t *testing.T) {
 		}},
 		{"stopped", func() error {
 			_, err := deployments.Stop(t.Context(), id, rollout.By{})
-			r.tasks(id, course.Waiting, course.Failed, course.Blocked, course.Ready)
+			r.tasks(id, course.Stopped, course.Failed, course.Blocked, course.Ready)
 			return err
 		}},
 		{"tried again", func() error {

@@ -34,7 +34,7 @@ func checkJob(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTrails(ops); err != nil {
+	if err := checkOutside(ops); err != nil {
 		return nil, err
 	}
 	found, err := d.Queue.Check(ctx, ops)

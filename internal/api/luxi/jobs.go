@@ -35,7 +35,7 @@ func submitOne(ctx context.Context, d *Deps, a *arguments, name string, ignoreDr
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTrails(ops); err != nil {
+	if err := checkOutside(ops); err != nil {
 		return nil, err
 	}
 	return d.Queue.Submit(ctx, queue.Submission{Ops: signed(ops, a.by.Entry(time.Now())), Key: key, IgnoreDrain: ignoreDrain})
@@ -58,7 +58,7 @@ func submitManyJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		subs[i] = queue.Submission{Ops: signed(ops, by), Refused: checkTrails(ops)}
+		subs[i] = queue.Submission{Ops: signed(ops, by), Refused: checkOutside(ops)}
 		if len(keys) > 0 {
 			subs[i].Key = keys[i]
 		}
@@ -108,9 +108,12 @@ func opcodeFault(method string, index int, err error) error {
 	return out
 }
 
-// checkTrails refuses reason entries that only the system may make.
-func checkTrails(ops []*opcode.Opcode) error {
+// checkOutside refuses what only the system may make: opcodes of its own, and reason entries.
+func checkOutside(ops []*opcode.Opcode) error {
 	for i, op := range ops {
+		if by := op.Definition().MadeBy; by != "" {
+			return fault.New(fault.Denied, "jobs with %s are made by %s, and cannot be submitted", op.ID, by).At(fmt.Sprintf("ops[%d].OP_ID", i))
+		}
 		if err := reason.CheckOutside(op.Reason, allowedSource); err != nil {
 			if f, ok := errors.AsType[*fault.Error](err); ok {
 				return f.At(fmt.Sprintf("ops[%d].%s", i, f.Field))

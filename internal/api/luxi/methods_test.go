@@ -328,6 +328,24 @@ func TestExplainAndTest(t *testing.T) {
 	}
 }
 
+// TestTasksOfDeploymentsAreNotSubmitted: who could, would have a node carry out what no deployment says, or have a deployment go on where it must not.
+func TestTasksOfDeploymentsAreNotSubmitted(t *testing.T) {
+	r := newRig(t)
+	task := map[string]any{"OP_ID": "OP_DEPLOY_TASK", "deployment": 1, "step": 0, "attempt": 1, "environment": "prod", "task": "a", "task_type": "shell",
+		"node": "1", "node_name": "node1", "reason": []any{}}
+	const says = "jobs with OP_DEPLOY_TASK are made by deployments (drover deploy run), and cannot be submitted"
+	for _, method := range []string{"SubmitJob", "SubmitJobToDrainedQueue", "CheckJob"} {
+		if code, _, text := r.refused(method, []any{task}); code != fault.Denied || text != says {
+			t.Errorf("%s: %s, %s", method, code, text)
+		}
+	}
+	var answers [][2]any
+	r.call("SubmitManyJobs", &answers, []any{[]any{task}})
+	if len(answers) != 1 || answers[0][0] != false || answers[0][1] != says {
+		t.Errorf("many: %v", answers)
+	}
+}
+
 func TestCheckJob(t *testing.T) {
 	r := newRig(t)
 	r.call("ReplaceFilter", nil, nil, 5, []any{}, "PAUSE", []any{})

@@ -337,6 +337,16 @@ func (m *Machine) Counts() map[State]int {
 	return out
 }
 
+// Cancelled returns the steps whose jobs were cancelled.
+func (m *Machine) Cancelled() (steps []int32) {
+	for i := range m.steps {
+		if m.State(int32(i)) == Stopped {
+			steps = append(steps, int32(i))
+		}
+	}
+	return steps
+}
+
 // Stopping says why nothing begins any more; empty while something may.
 func (m *Machine) Stopping() string { return m.stop }
 

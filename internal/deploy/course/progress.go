@@ -71,7 +71,7 @@ func (p *Progress) count(t *Task) {
 func (p *Progress) Done() int { return p.States[Ready] + p.States[Tolerated] }
 
 // MarkBlocked tells which of the tasks of a deployment that is over did not run because of others: those that wait for one
-// that failed become Blocked.
+// that failed, or was cancelled, become Blocked.
 func (c *Course) MarkBlocked(tasks []Task) {
 	blocked := make([]bool, len(c.After))
 	next := make([][]int32, len(c.After))
@@ -82,7 +82,7 @@ func (c *Course) MarkBlocked(tasks []Task) {
 	}
 	var work []int32
 	for i := range tasks {
-		if tasks[i].State == Failed {
+		if s := tasks[i].State; s == Failed || s == Stopped {
 			work = append(work, int32(i))
 		}
 	}

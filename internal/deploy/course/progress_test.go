@@ -63,6 +63,10 @@ func TestWhatFailedTasksBlock(t *testing.T) {
 	if want := []course.State{course.Ready, course.Failed, course.Blocked, course.Skipped, course.Blocked}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+	tasks[1].State, tasks[2].State = course.Stopped, course.Waiting // its job was cancelled
+	if chain().MarkBlocked(tasks); tasks[1].State != course.Stopped || tasks[2].State != course.Blocked {
+		t.Errorf("behind a cancelled task it is %v", tasks)
+	}
 }
 
 func ids(tasks []course.Task) []string {

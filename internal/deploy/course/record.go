@@ -188,6 +188,8 @@ type Deployment struct {
 	Runs   int           `json:"runs"`
 	Chunks int           `json:"chunks"`
 	Counts map[State]int `json:"counts,omitempty"` // at the end
+	// Cancelled are the steps whose jobs were cancelled in the attempt that is over: of them no record tells. It is not in the picture.
+	Cancelled []int32 `json:"cancelled,omitempty"`
 	// Created, Begun and Ended are in nanoseconds since the epoch, 0 for not yet. By and Trail tell who wants it, and why.
 	Created int64        `json:"created"`
 	Begun   int64        `json:"begun,omitempty"`
@@ -212,17 +214,18 @@ func (d *Deployment) Node(uid string) *Node {
 // Shown returns what is told of the deployment: without values of its state, which may be secret.
 func (d *Deployment) Shown() *Deployment {
 	x := *d
-	x.Settings = nil
+	x.Settings, x.Cancelled = nil, nil
 	return &x
 }
 
-// Brief returns what lists show of the deployment, and what is decided by: all but the state to be reached, which never changes.
+// Brief returns what lists show of the deployment, and what is decided by: all but the state to be reached, which never changes, and which
+// tasks were cancelled.
 func (d *Deployment) Brief() *Deployment { return d.With(&Deployment{}) }
 
-// With returns the deployment with the state to be reached of another value of it, which is not brief.
+// With returns the deployment with what Brief leaves out, of another value of it, which is not brief.
 func (d *Deployment) With(whole *Deployment) *Deployment {
 	x := *d
-	x.Settings, x.Secrets, x.Nodes = whole.Settings, whole.Secrets, whole.Nodes
+	x.Settings, x.Secrets, x.Nodes, x.Cancelled = whole.Settings, whole.Secrets, whole.Nodes, whole.Cancelled
 	return &x
 }
 

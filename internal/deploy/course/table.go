@@ -25,7 +25,8 @@ type Table struct {
 type Known struct {
 	Deployment int64
 	Step       int32
-	// Job is that of an attempt, 0 for none; State says what became of it: Given, Stopped or Blocked.
+	// Job is that of an attempt, 0 for none; State says what became of it: Given, Stopped or Blocked, empty for none. Of a deployment
+	// that is over it is Stopped where the job was cancelled.
 	Job     int64
 	Attempt int
 	State   State

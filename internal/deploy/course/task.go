@@ -30,7 +30,7 @@ func (c *Course) Task(d *Deployment, step int32, k Known) Task {
 		t.State = Skipped
 	case x != nil && (x.Counts(d) || !d.Status.Active()):
 		t.State, t.Error, t.Job, t.Begun, t.Ended = x.State, x.Error, x.Job, x.Begun, x.Ended
-	case k.Job != 0:
+	case k.State != "":
 		t.State, t.Job = k.State, k.Job
 	}
 	return t
