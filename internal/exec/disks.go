@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 // none is what clients say to take a name, an address or a network away.
@@ -54,6 +55,10 @@ func newDisks(env *Env, c *cluster.Cluster, inst *cluster.Instance) ([]cluster.D
 	template, err := chooseTemplate(c, env.Op.Str("disk_template"), len(list))
 	if err != nil {
 		return nil, err
+	}
+	if template == cluster.DiskDRBD && env.Format < format.Mirrors {
+		return nil, fault.New(fault.WrongState, "mirrored disks need format %d of the store, which has %d", format.Mirrors, env.Format).At("disk_template").
+			WithHint("drover cluster format info says who keeps the group from it")
 	}
 	maker := diskMaker{env: env, cluster: c, instance: inst.Name, template: template}
 	disks := make([]cluster.Disk, len(list))

@@ -98,6 +98,8 @@ type Env struct {
 	// transactions of the inventory.
 	Stepwise bool
 	Keep     func(ctx context.Context, w *work.Work) error
+	// Format is the present one of the store.
+	Format int
 	// Locks are those that the opcode holds.
 	Locks lock.Request
 	// Show is told how far the opcode came, whenever that changes; nil for nobody.

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/placement"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 // dead marks node1 as offline, and has nobody reach it.
@@ -422,4 +423,16 @@ func (n lagging) Instance(ctx context.Context, of hypervisor.Thing) (hypervisor.
 		}
 	}
 	return i, err
+}
+
+// Mirrored disks are made from the format on that every program which may lead keeps all of: one of before would forget whose copy is out of date.
+func TestMirroredDisksWaitForTheirFormat(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	before := r.dump()
+	env := r.env(r.opcode("OP_INSTANCE_CREATE", creating(params{"disk_template": "drbd", "instance_name": "new", "pnode": "node1", "snode": "node2"})))
+	env.Format = format.Mirrors - 1
+	if _, err := r.all.Run(r.Context(), env); !fault.Is(err, fault.WrongState) || !strings.Contains(err.Error(), "mirrored disks need format 5 of the store, which has 4") || r.dump() != before {
+		t.Errorf("it comes to %v", err)
+	}
+	r.mirrored("new", true)
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/store/faultstore"
+	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/testkit/stores"
 )
 
@@ -249,7 +250,7 @@ func (r *rig) oses(ctx context.Context, node string) query.NodeState {
 func (r *rig) env(op *opcode.Opcode) *Env {
 	r.jobs++
 	return &Env{
-		Job: r.jobs, Life: life, Op: op, Inventory: r.keeper, Nodes: r.nodes,
+		Job: r.jobs, Life: life, Format: format.Newest, Op: op, Inventory: r.keeper, Nodes: r.nodes,
 		Log: func(kind string, payload any) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -4,6 +4,7 @@ package opcode
 var instanceDiskOpcodes = []*Definition{
 	{
 		ID:           "OP_INSTANCE_REPLACE_DISKS",
+		Since:        5,
 		SummaryField: "instance_name",
 		Doc:          "Replaces disks of a replicated instance, or its secondary node.",
 		Result:       "null",

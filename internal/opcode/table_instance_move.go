@@ -4,6 +4,7 @@ package opcode
 var instanceMoveOpcodes = []*Definition{
 	{
 		ID:           "OP_INSTANCE_FAILOVER",
+		Since:        5,
 		SummaryField: "instance_name",
 		Doc:          "Moves an instance to its other node by stopping and starting it.",
 		Result:       "null",
@@ -21,6 +22,7 @@ var instanceMoveOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_INSTANCE_MIGRATE",
+		Since:        5,
 		SummaryField: "instance_name",
 		Doc:          "Moves an instance to another node without stopping it.",
 		Result:       "null",

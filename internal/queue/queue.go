@@ -297,7 +297,15 @@ func (q *Queue) Await(away map[string]*schedule.Absence) {
 }
 
 // keepsSteps reports whether what opcodes do is kept: programs of before a format would not know what to do with it.
-func (q *Queue) keepsSteps() bool { return q.cfg.Format == nil || q.cfg.Format() >= format.Steps }
+func (q *Queue) keepsSteps() bool { return q.format() >= format.Steps }
+
+// format is the present one of the store.
+func (q *Queue) format() int {
+	if q.cfg.Format == nil {
+		return format.Newest
+	}
+	return q.cfg.Format()
+}
 
 // inventoryChanged lets waiting jobs use slots that a new limit opens.
 func (q *Queue) inventoryChanged(*cluster.Snapshot) { q.update(func(*work) {}) }

@@ -148,6 +148,7 @@ func (q *Queue) env(r *run) *exec.Env {
 		Placed:    r.place,
 		Term:      q.ctx,
 		Stepwise:  r.Stepwise,
+		Format:    q.format(),
 		Undo:      r.Undo,
 		Locks:     r.Locks,
 		Keep: func(ctx context.Context, w *steps.Work) error {

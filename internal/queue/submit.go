@@ -55,8 +55,8 @@ func (q *Queue) SubmitMany(ctx context.Context, subs []Submission) ([]Outcome, e
 // tooNew refuses opcodes that programs of before, which may lead next, could not read.
 func (q *Queue) tooNew(ops []*opcode.Opcode) error {
 	for _, op := range ops {
-		if d := op.Definition(); d != nil && q.cfg.Format != nil && d.Since > q.cfg.Format() {
-			return fault.New(fault.WrongState, "%s needs format %d of the store, which has %d", op.ID, d.Since, q.cfg.Format()).
+		if d := op.Definition(); d != nil && d.Since > q.format() {
+			return fault.New(fault.WrongState, "%s needs format %d of the store, which has %d", op.ID, d.Since, q.format()).
 				WithHint("drover cluster format info says who keeps the group from it")
 		}
 	}

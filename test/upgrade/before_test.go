@@ -39,6 +39,7 @@ var lastOf = [format.Newest - format.First]program{
 		without: []string{"internal/store/sqlite/migrations/0005_format_2.sql", "internal/store/postgres/migrations/0003_format_2.sql"}},
 	{revision: "6ca0813"},
 	{revision: "14eb42d"},
+	{revision: "6e87672"},
 }
 
 // TestTheRevisionsOfBeforeAreThere: `make upgrade-test` builds programs of revisions that the history has to have, each with the

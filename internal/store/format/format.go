@@ -45,10 +45,14 @@ const (
 	Agents = 3
 	// Images has images that machines are installed from (image), in the inventory.
 	Images = 4
+	// Mirrors has mirrored disks: what each consists of on its nodes, and whose copy was left behind (children, stale, of a disk). Programs of before
+	// that change such an instance would forget it, and take a copy for a good one that is not. With it come the steps that move instances, and jobs
+	// that say which node they wait for.
+	Mirrors = 5
 )
 
 // Newest is the greatest that this program knows.
-const Newest = Images
+const Newest = Mirrors
 
 // formats are all of them, the first one first.
 var formats = [...]string{
@@ -56,6 +60,7 @@ var formats = [...]string{
 	Identities: "jobs about tags may say by its UUID which instance is meant, nodes keep what they have under UUIDs, and what opcodes do is kept as steps",
 	Agents:     "nodes may have agents of their own, in processes elsewhere",
 	Images:     "the inventory may have images that machines are installed from",
+	Mirrors:    "instances may have mirrored disks, and be moved; jobs say which node they wait for",
 }
 
 // Brought says what a format brought; nothing of one that this program does not know.
