@@ -87,10 +87,10 @@ func ReadCertificate(path string) (*CertificateFile, error) {
 // soon is how long before its end a certificate is told of.
 const soon = 30 * 24 * time.Hour
 
-// Path is that of the file, and Own tells whether Drover made what is in it, and renews that.
+// Path is that of the file.
 func (f *CertificateFile) Path() string { return f.path }
 
-// Own: see Path.
+// Own tells whether Drover made what is in the file, and renews that.
 func (f *CertificateFile) Own() bool { return f.own && madeHere(f.Current().Leaf) }
 
 // NotAfter is when the certificate ends.
