@@ -201,6 +201,9 @@ func (p *planner) attach(inst *cluster.Instance) ([]Move, string) {
 	if to == nil {
 		return nil, why
 	}
+	if r := p.Reports[to.UUID]; len(inst.Disks) > 0 && r.Hypervisor != "" && !r.StandsIn {
+		return nil, "its disks are where other nodes reach them, but what the machine keeps beside them is on " + p.Node.Name + " alone"
+	}
 	p.move(inst, to)
 	return []Move{{Migrate, to, why}}, ""
 }
@@ -228,7 +231,7 @@ func (p *planner) replace(inst *cluster.Instance, before []Move) ([]Move, string
 
 // firm are the constraints that hold for a node that was asked for, too: what else speaks against it is for whoever asked to know.
 var firm = []placement.Constraint{placement.Offline, placement.Drained, placement.Incapable, placement.Unreported, placement.Hypervisor, placement.Parameters,
-	placement.Memory, placement.Disk}
+	placement.Template, placement.Memory, placement.Disk}
 
 // choose has placement choose a node, or judge the one that was asked for; nil comes with why there is none.
 func (p *planner) choose(r placement.Request) (to *cluster.Node, why string) {

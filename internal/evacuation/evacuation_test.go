@@ -133,6 +133,25 @@ func TestWhatCannotLeave(t *testing.T) {
 	}
 }
 
+// Of machines that are more than pretended their nodes keep what is not on their disks, and nodes keep only disks of some templates.
+func TestMachinesThatAreNotPretended(t *testing.T) {
+	s := newSite("node1", "node2")
+	for uuid, r := range s.reports {
+		r.Hypervisor, r.Templates = "kvm", []string{cluster.DiskFile, cluster.DiskExt}
+		s.reports[uuid] = r
+	}
+	s.instance("a", cluster.DiskExt, 64, "node1").Hypervisor = "kvm"
+	s.instance("b", cluster.DiskDiskless, 64, "node1").Hypervisor = "kvm"
+	s.instance("c", cluster.DiskDRBD, 64, "elsewhere", "node1").Hypervisor = "kvm"
+	s.node("elsewhere", nil)
+	expect(t, s.plan("node1", evacuation.Primaries),
+		"a cannot leave: its disks are where other nodes reach them, but what the machine keeps beside them is on node1 alone",
+		"b: to node2 (most free memory, 4096 MiB, of 2 candidates)")
+	w := s.world()
+	expect(t, texts(evacuation.Plan(w, evacuation.Request{Node: w.Inventory.NodeNamed("node1"), Mode: evacuation.Secondaries, To: w.Inventory.NodeNamed("node2")})),
+		"c cannot leave: node2: it keeps no disks of the template drbd; it has file, ext")
+}
+
 // A node that was asked for is taken, unless it cannot do it.
 func TestWhereAnOperatorSays(t *testing.T) {
 	s := newSite("node1", "node2", "node3")
