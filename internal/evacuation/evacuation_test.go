@@ -133,6 +133,16 @@ func TestWhatCannotLeave(t *testing.T) {
 	}
 }
 
+// What was thought out for an instance that stays after all takes no room from those behind it.
+func TestWhoStaysTakesNothing(t *testing.T) {
+	s := newSite("node1", "node2")
+	s.instance("a", cluster.DiskDRBD, 3000, "node1", "node2")
+	s.instance("b", cluster.DiskExt, 1000, "node1")
+	expect(t, s.plan("node1", evacuation.Everything),
+		"a cannot leave: of 2 candidates 2 that the instance has or leaves",
+		"b: to node2 (most free memory, 4096 MiB, of 1 candidates)")
+}
+
 // Of machines that are more than pretended their nodes keep what is not on their disks, and nodes keep only disks of some templates.
 func TestMachinesThatAreNotPretended(t *testing.T) {
 	s := newSite("node1", "node2")

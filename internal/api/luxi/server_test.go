@@ -16,6 +16,7 @@ import (
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/testkit"
 )
 
@@ -210,6 +211,12 @@ func TestWhatOnlyAsks(t *testing.T) {
 	} {
 		if got := New(Deps{}).methods[name].effect; got != want || Asks(name) != (want != changes) {
 			t.Errorf("%s: %d, and asks: %t", name, got, Asks(name))
+		}
+		if want == asksStored {
+			continue
+		}
+		if done, open := New(Deps{}).AnswerStored(t.Context(), nil, reason.Account{}, luxiwire.Request{Method: name}); done || !open {
+			t.Errorf("%s: a controller that does not lead answers it, or ends the connection: %t, %t", name, done, open)
 		}
 	}
 	for _, m := range Methods {
