@@ -11,6 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // ofDeployments chooses the transactions that change the status of a deployment.
@@ -119,6 +120,38 @@ func TestWhoLeavesLeavesNothingHalfDone(t *testing.T) {
 	}
 }
 
+// TestWhoLeavesEndsTheWaitingNotTheDoing has a client leave before what it asked for has had its turn.
+func TestWhoLeavesEndsTheWaitingNotTheDoing(t *testing.T) {
+	ctx, leave := context.WithCancelCause(t.Context())
+	leave(errLeft)
+	held, done := make(baton, 1), make(chan error, 1)
+	held.Lock()
+	if err := waitFor(ctx, held, func(ctx context.Context) error { done <- ctx.Err(); return nil }); !errors.Is(err, errLeft) {
+		t.Errorf("who has left is answered with %v", err)
+	}
+	held.Unlock()
+	if err := <-done; err != nil {
+		t.Errorf("what was asked for has ended with its client: %v", err)
+	}
+}
+
+// TestAnAttemptIsOfADeploymentAsItIs has a deployment run to its end while another begin of it was being made ready.
+func TestAnAttemptIsOfADeploymentAsItIs(t *testing.T) {
+	r := web(t)
+	id := r.plan(Wish{Environment: "prod"}).ID
+	known := r.engine.known().Deployment(id)
+	old, err := r.engine.whole(t.Context(), known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.engine.Begin(t.Context(), id, by); err != nil {
+		t.Fatal(err)
+	}
+	r.end(id)
+	_, err = r.engine.attempt(known, old, by, func(*course.Deployment, course.Basis) error { return nil })
+	r.refused(err, fault.Conflict, "deployment 1 was changed at this moment")
+}
+
 // slowStates is a store that reads states when it is let.
 type slowStates struct {
 	store.Store
@@ -181,6 +214,21 @@ func TestAPlanHoldsUpNobody(t *testing.T) {
 }
 
 // TestAFilterOfNodesIsBounded plans by a graph whose filter would take all memory.
+// TestExpressionsDoNotWaitForPlans has as many plans under way as may be.
+func TestExpressionsDoNotWaitForPlans(t *testing.T) {
+	r := web(t)
+	for range mostComputing {
+		if err := r.engine.planning.begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience())
+	defer cancel()
+	if _, err := r.engine.Eval(ctx, Question{Expression: "1 + 1", New: At{Environment: "prod"}, Node: "1"}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAFilterOfNodesIsBounded(t *testing.T) {
 	r := newRig(t, 1)
 	r.graph("g", "node_filter: 'range(3000000000).toList().len() > 0'\ntasks:\n- {id: a, type: shell, version: 2.1.0, role: '*', parameters: {cmd: 'true'}}")
