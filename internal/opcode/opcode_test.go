@@ -3,6 +3,7 @@ package opcode_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -265,5 +266,20 @@ func TestSecretsOfNestedJobsAreRedacted(t *testing.T) {
 				t.Errorf("%s: %s is secret by itself, and not inside another opcode", d.ID, p.Name)
 			}
 		}
+	}
+}
+
+// Below these formats of the store a program of before may lead, which does not know the opcode, or forgets what it has left behind.
+func TestWhichFormatsOpcodesNeed(t *testing.T) {
+	needs := map[string]int{}
+	for _, d := range opcode.All() {
+		if d.Since != 0 {
+			needs[d.ID] = d.Since
+		}
+	}
+	want := map[string]int{"OP_NODE_ORPHANS": 2, "OP_NODE_CLEAR_ORPHANS": 2, "OP_NODE_TOKEN": 3, "OP_IMAGE_ADD": 4, "OP_IMAGE_REMOVE": 4,
+		"OP_INSTANCE_FAILOVER": 5, "OP_INSTANCE_MIGRATE": 5, "OP_INSTANCE_REPLACE_DISKS": 5, "OP_NODE_EVACUATE": 5, "OP_NODE_MIGRATE": 5}
+	if !maps.Equal(needs, want) {
+		t.Errorf("%v, want %v", needs, want)
 	}
 }

@@ -179,6 +179,7 @@ var nodeOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_NODE_MIGRATE",
+		Since:        5,
 		SummaryField: "node_name",
 		Doc:          "Submits jobs that migrate all primary instances away from a node.",
 		Result:       `object{string: list of array[bool, (string or job id)]} (key "jobs")`,
@@ -196,6 +197,7 @@ var nodeOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_NODE_EVACUATE",
+		Since:        5,
 		SummaryField: "node_name",
 		Doc:          "Submits jobs that move instances away from a node.",
 		Result:       `object{string: list of array[bool, (string or job id)]} (key "jobs")`,
