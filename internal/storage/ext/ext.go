@@ -11,14 +11,12 @@
 package ext
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -142,17 +140,9 @@ func ifThere(err error) error {
 	return err
 }
 
-// begin checks what every call has checked.
-func begin(ctx context.Context, id string) error {
-	if err := ctx.Err(); err != nil {
-		return fault.New(fault.Canceled, "nothing was done about disk %s: %w", id, err)
-	}
-	return storage.CheckID(id)
-}
-
 // Ensure has the provider make or grow a volume.
 func (d *Driver) Ensure(ctx context.Context, disk storage.Disk) (made, grown bool, err error) {
-	if err := begin(ctx, disk.ID); err != nil {
+	if err := storage.Begin(ctx, disk.ID); err != nil {
 		return false, false, err
 	}
 	v := d.hold(disk.ID)
@@ -308,7 +298,7 @@ func (d *Driver) usable(path string) error {
 
 // Remove has the provider remove a volume.
 func (d *Driver) Remove(ctx context.Context, id string) (bool, error) {
-	if err := begin(ctx, id); err != nil {
+	if err := storage.Begin(ctx, id); err != nil {
 		return false, err
 	}
 	v := d.hold(id)
@@ -347,7 +337,7 @@ func (d *Driver) Remove(ctx context.Context, id string) (bool, error) {
 
 // Volume attaches a volume, and tells where it is.
 func (d *Driver) Volume(ctx context.Context, id string) (storage.Volume, error) {
-	if err := begin(ctx, id); err != nil {
+	if err := storage.Begin(ctx, id); err != nil {
 		return storage.Volume{}, err
 	}
 	v := d.hold(id)
@@ -365,33 +355,15 @@ func (d *Driver) Volume(ctx context.Context, id string) (storage.Volume, error) 
 
 // Volumes attaches all volumes, and tells where they are.
 func (d *Driver) Volumes(ctx context.Context) ([]storage.Volume, error) {
-	if err := begin(ctx, "any"); err != nil {
+	if err := storage.Begin(ctx, "any"); err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(d.dir)
-	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot list the volumes: %w", err)
-	}
-	out := []storage.Volume{}
-	for _, e := range entries {
-		id, is := strings.CutSuffix(e.Name(), suffix)
-		if !is || storage.CheckID(id) != nil {
-			continue
-		}
-		switch v, err := d.Volume(ctx, id); {
-		case err == nil:
-			out = append(out, v)
-		case !fault.Is(err, fault.NotFound):
-			return nil, err
-		}
-	}
-	slices.SortFunc(out, func(a, b storage.Volume) int { return cmp.Compare(a.ID, b.ID) })
-	return out, nil
+	return storage.InDirectory(d.dir, suffix, func(id string) (storage.Volume, error) { return d.Volume(ctx, id) })
 }
 
 // Space is zero: providers do not tell how much room they have.
 func (d *Driver) Space(ctx context.Context) (storage.Space, error) {
-	return storage.Space{}, begin(ctx, "any")
+	return storage.Space{}, storage.Begin(ctx, "any")
 }
 
 func (d *Driver) busy(id string) string { return filepath.Join(d.dir, id+".busy") }

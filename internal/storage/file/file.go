@@ -61,18 +61,10 @@ func (d *Driver) Template() string { return d.template }
 
 func (d *Driver) path(id string) string { return filepath.Join(d.dir, id+suffix) }
 
-// begin checks what every call has checked.
-func begin(ctx context.Context, id string) error {
-	if err := ctx.Err(); err != nil {
-		return fault.New(fault.Canceled, "nothing was done about disk %s: %w", id, err)
-	}
-	return storage.CheckID(id)
-}
-
 // Ensure makes or grows a volume's file.
 func (d *Driver) Ensure(ctx context.Context, disk storage.Disk) (made, grown bool, err error) {
 	id, size := disk.ID, disk.Size
-	if err := begin(ctx, id); err != nil {
+	if err := storage.Begin(ctx, id); err != nil {
 		return false, false, err
 	}
 	d.mu.Lock()
@@ -129,7 +121,7 @@ func (d *Driver) room(size int) error {
 
 // Remove removes a volume's file.
 func (d *Driver) Remove(ctx context.Context, id string) (bool, error) {
-	if err := begin(ctx, id); err != nil {
+	if err := storage.Begin(ctx, id); err != nil {
 		return false, err
 	}
 	d.mu.Lock()
@@ -148,7 +140,7 @@ func (d *Driver) Remove(ctx context.Context, id string) (bool, error) {
 
 // Volume looks at a volume's file.
 func (d *Driver) Volume(ctx context.Context, id string) (storage.Volume, error) {
-	if err := begin(ctx, id); err != nil {
+	if err := storage.Begin(ctx, id); err != nil {
 		return storage.Volume{}, err
 	}
 	return d.volume(id)
@@ -171,30 +163,15 @@ func (d *Driver) volume(id string) (storage.Volume, error) {
 
 // Volumes lists the files.
 func (d *Driver) Volumes(ctx context.Context) ([]storage.Volume, error) {
-	if err := begin(ctx, "any"); err != nil {
+	if err := storage.Begin(ctx, "any"); err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(d.dir)
-	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot list the directory of disks: %w", err)
-	}
-	out := []storage.Volume{}
-	for _, e := range entries {
-		if id, is := strings.CutSuffix(e.Name(), suffix); is && storage.CheckID(id) == nil {
-			switch v, err := d.volume(id); {
-			case err == nil:
-				out = append(out, v)
-			case !fault.Is(err, fault.NotFound): // removed since it was listed
-				return nil, err
-			}
-		}
-	}
-	return out, nil
+	return storage.InDirectory(d.dir, suffix, d.volume)
 }
 
 // Space tells how much room the file system has, less what volumes may still grow to need.
 func (d *Driver) Space(ctx context.Context) (storage.Space, error) {
-	if err := begin(ctx, "any"); err != nil {
+	if err := storage.Begin(ctx, "any"); err != nil {
 		return storage.Space{}, err
 	}
 	return d.space()

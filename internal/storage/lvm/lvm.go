@@ -191,18 +191,10 @@ func (d *Driver) find(ctx context.Context, id string) (*volume, error) {
 	return &all[i], nil
 }
 
-// begin refuses a call that nobody waits for.
-func begin(ctx context.Context, id string) error {
-	if err := ctx.Err(); err != nil {
-		return fault.New(fault.Canceled, "nothing was done about disk %s: %w", id, err)
-	}
-	return nil
-}
-
 // Ensure makes or grows a volume, and overwrites what is new of it.
 func (d *Driver) Ensure(ctx context.Context, disk storage.Disk) (made, grown bool, err error) {
 	id, size := disk.ID, disk.Size
-	if err := begin(ctx, id); err != nil {
+	if err := storage.Begin(ctx, id); err != nil {
 		return false, false, err
 	}
 	d.mu.Lock()
@@ -288,7 +280,7 @@ func (d *Driver) activate(ctx context.Context, v *volume) error {
 
 // Remove removes a volume.
 func (d *Driver) Remove(ctx context.Context, id string) (bool, error) {
-	if err := begin(ctx, id); err != nil {
+	if err := storage.Begin(ctx, id); err != nil {
 		return false, err
 	}
 	d.mu.Lock()
@@ -303,7 +295,7 @@ func (d *Driver) Remove(ctx context.Context, id string) (bool, error) {
 
 // Volume looks at a volume, and has the kernel know it.
 func (d *Driver) Volume(ctx context.Context, id string) (storage.Volume, error) {
-	if err := begin(ctx, id); err != nil {
+	if err := storage.Begin(ctx, id); err != nil {
 		return storage.Volume{}, err
 	}
 	v, err := d.find(ctx, id)
@@ -337,7 +329,7 @@ func (v *volume) shown() (out storage.Volume, ready bool, err error) {
 
 // Volumes lists those that were made here.
 func (d *Driver) Volumes(ctx context.Context) ([]storage.Volume, error) {
-	if err := begin(ctx, "any"); err != nil {
+	if err := storage.Begin(ctx, "any"); err != nil {
 		return nil, err
 	}
 	all, err := d.list(ctx)
