@@ -101,11 +101,7 @@ func TestHealthOfAGroup(t *testing.T) {
 	q.Set("port", port)
 	log := &heldLog{}
 	all := groupWith(t, slices.Repeat([]string{"postgres:///?" + q.Encode()}, 2), func(o *app.Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) })
-	for limit := time.Now().Add(patience); !strings.Contains(log.text(), `msg="this controller stands by" name=c2 leader=c1 `); time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("nothing tells who stands by:\n%s", log.text())
-		}
-	}
+	until(t, "that the log tells who stands by", func() bool { return strings.Contains(log.text(), `msg="this controller stands by" name=c2 leader=c1 `) })
 	for _, c := range all {
 		c.awaitLine(t, health.OK, "lead", "c1 leads for ")
 		c.awaitLine(t, health.OK, "member", "2 controllers (c1, c2), version ")

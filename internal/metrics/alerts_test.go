@@ -149,7 +149,7 @@ QUIET
 func TestRulesFire(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("promtool is not installed")
+		testkit.Missingf(t, "promtool is not installed")
 	}
 	dir := t.TempDir()
 	quiet := ""
