@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "write what the commands of the tutorial
 // block is a block of the page that holds a file, or commands and what they print.
 var block = regexp.MustCompile("(?s)```(yaml|console)(?: (\\S+))?\n(.*?)```")
 
-// jobNumber is the number of a job, which depends on what else the cluster had to do.
-var jobNumber = regexp.MustCompile(`job \d+`)
+// jobNumber is the number of a job, which depends on what else the cluster had to do, and how long it took.
+var jobNumber = regexp.MustCompile(`job \d+(, took [0-9.]+(ms|s))?`)
 
 // TestTutorial does what docs/deployments.md says, from an empty directory to a rollout on four nodes, and compares what is
 // printed.

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -298,7 +299,7 @@ func TestStoredPlansAgreeWithNewOnes(t *testing.T) {
 	first := told()
 	r.close()
 	r.open(0)
-	if again := told(); !slices.Equal(first, again) {
+	if again := told(); !reflect.DeepEqual(first, again) {
 		t.Errorf("planned again it is\n%+v\nwas\n%+v", again, first)
 	}
 }

@@ -2,7 +2,10 @@ package rollout
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
@@ -23,12 +26,51 @@ func (e *Engine) Tasks(ctx context.Context, id int64) ([]course.Task, error) {
 // tasks returns the tasks of a deployment, with what jobs tell of them.
 func (e *Engine) tasks(ctx context.Context, now *state.State, d *course.Deployment) ([]course.Task, error) {
 	tasks, err := e.Plans.Tasks(ctx, now.Deployments, d)
+	var waits map[int64]*course.Wait // asked for once, if there is somebody who may wait
 	for i := range tasks {
-		if t := &tasks[i]; t.State == course.Given {
-			withJob(t, now)
+		t := &tasks[i]
+		if t.State != course.Given {
+			continue
 		}
+		if withJob(t, now); t.Running || t.Held != "" {
+			continue
+		}
+		if waits == nil {
+			waits = waitsOf(now)
+		}
+		t.Wait = waits[t.Job]
 	}
 	return tasks, err
+}
+
+// waitsOf tells for what jobs wait that others have.
+func waitsOf(now *state.State) map[int64]*course.Wait {
+	waits := map[int64]*course.Wait{}
+	for s := range now.Locks.All() {
+		if len(s.Pending) == 0 {
+			continue
+		}
+		w := &course.Wait{Lock: now.Inventory.LockName(s.Name)}
+		for o := range s.Holders.All() {
+			w.Job = int64(o)
+			break
+		}
+		if j := now.Jobs.Get(job.ID(w.Job)); j != nil {
+			w.What, w.Since = purpose(j), int64(j.Started)*int64(time.Microsecond)
+		}
+		for _, p := range s.Pending {
+			waits[int64(p.Owner)] = w
+		}
+	}
+	return waits
+}
+
+// purpose says for people what a job does.
+func purpose(j *job.Job) string {
+	if k, ok := course.KnownOf(j); ok {
+		return fmt.Sprintf("task %s on node %s of deployment %d", j.Ops[0].Input.Str("task"), j.Ops[0].Input.Str("node"), k.Deployment)
+	}
+	return strings.Join(j.Summary(), ", ")
 }
 
 // Explain tells all about a task of a deployment on a node; NotFound if its plan has no such task there.
@@ -50,7 +92,7 @@ func (e *Engine) Explain(ctx context.Context, id int64, task, node string) (*cou
 	if err != nil {
 		return nil, err
 	}
-	return c.Explain(tasks[i])
+	return c.Explain(d, tasks[i].Step, tasks)
 }
 
 // withJob tells about the job of a task that has not ended.
@@ -85,13 +127,11 @@ func (e *Engine) Progress(ctx context.Context, id int64) (*course.Progress, erro
 	if err != nil {
 		return nil, err
 	}
-	var left *course.Course
-	if d.Status.Active() {
-		if left, err = e.Plans.Course(ctx, d); err != nil {
-			return nil, err
-		}
+	c, err := e.Plans.Course(ctx, d)
+	if err != nil {
+		return nil, err
 	}
-	p := course.ProgressOf(d.Shown(), left, tasks)
+	p := course.ProgressOf(d.Shown(), c, tasks)
 	p.Moved = e.moved(now.Deployments, d)
 	return p, nil
 }

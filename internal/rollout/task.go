@@ -114,7 +114,11 @@ func (e *Engine) carry(ctx context.Context, env *exec.Env, node exec.Node, r *ru
 		}
 		task.Parameters = shown
 	}
-	err := node.RunTask(ctx, env.Order(), task, func(line string) { env.Logf("%s", line) })
+	printed := &tail{}
+	err := node.RunTask(ctx, env.Order(), task, func(line string) {
+		printed.add(line)
+		env.Logf("%s", line)
+	})
 	switch {
 	case err == nil:
 		x.State = course.Ready
@@ -125,6 +129,9 @@ func (e *Engine) carry(ctx context.Context, env *exec.Env, node exec.Node, r *ru
 		env.Warnf("%v; the task says that this is no failure of the node", err)
 	default:
 		x.State, x.Error = course.Failed, err.Error()
+	}
+	if x.State != course.Ready {
+		x.Output = printed.lines()
 	}
 	x.Ended = e.cfg.Now().UnixNano()
 	if err := e.remember(env.Term, d, x); err != nil {

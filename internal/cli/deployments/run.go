@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -195,37 +194,8 @@ func explainStored(sh *shell.Shell, cmd *cobra.Command) {
 		if err := sh.Do(cmd.Context(), "ExplainDeploymentTask", &x, id, args[1], args[2]); err != nil {
 			return err
 		}
-		return sh.ShowTimes(x, stampKeys, func() error { return sh.Printf("%s", explanationPage(&x)) })
+		return sh.ShowTimes(x, stampKeys, func() error { return sh.Printf("%s", listing.Fold(explanationPage(&x, sh.Now()), sh.Width)) })
 	}
-}
-
-// explanationPage tells for people all about a task of a stored plan.
-func explanationPage(x *course.Explanation) string {
-	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s/%s (%s): %s\n%s", x.Node, x.Task.Task, x.Type, x.Why, x.State)
-	switch {
-	case x.Held != "":
-		fmt.Fprintf(b, ", held by %s", holding(&x.Task))
-	case x.Running:
-		b.WriteString(", running")
-	}
-	if x.Job > 0 {
-		fmt.Fprintf(b, ", job %d", x.Job)
-	}
-	b.WriteString("\n")
-	if x.Error != "" {
-		fmt.Fprintf(b, "error: %s\n", x.Error)
-	}
-	if x.Parameters != nil {
-		fmt.Fprintf(b, "parameters: %s\n", x.Parameters)
-	}
-	for _, name := range x.Requires {
-		fmt.Fprintf(b, "requires %s\n", name)
-	}
-	for _, name := range x.RequiredFor {
-		fmt.Fprintf(b, "is required for %s\n", name)
-	}
-	return b.String()
 }
 
 func deployRun(sh *shell.Shell) *cobra.Command {
@@ -333,7 +303,7 @@ func deploymentStatus(ctx context.Context, sh *shell.Shell, id int64) error {
 	if err := json.Unmarshal(whole, &p); err != nil {
 		return err
 	}
-	return sh.ShowTimes(whole, stampKeys, func() error { return sh.Printf("%s", progressPage(&p)) })
+	return sh.ShowTimes(whole, stampKeys, func() error { return sh.Printf("%s", listing.Fold(progressPage(&p, sh.Now()), sh.Width)) })
 }
 
 // progressLine tells in a line how far a deployment is.
@@ -349,51 +319,6 @@ func progressLine(p *course.Progress) string {
 		text += ", longest chain " + strconv.Itoa(len(p.Longest)) + ": " + p.Longest[0]
 	}
 	return text
-}
-
-// progressPage tells all that people want to know of a deployment.
-func progressPage(p *course.Progress) string {
-	b := &strings.Builder{}
-	fmt.Fprintf(b, "deployment %d of %s: %s", p.ID, p.Environment, p.Status)
-	if p.Mode != course.Earnest {
-		fmt.Fprintf(b, " (%s)", p.Mode)
-	}
-	if p.Why != "" {
-		fmt.Fprintf(b, ", %s", p.Why)
-	}
-	fmt.Fprintf(b, "\n%d of %s done\n", p.Done(), shell.Counted(p.Runs, "task"))
-	if p.Moved != "" {
-		fmt.Fprintf(b, "what it was planned from has changed: %s\n", p.Moved)
-	}
-	for _, uid := range slices.Sorted(maps.Keys(p.ByNode)) {
-		n := p.ByNode[uid]
-		fmt.Fprintf(b, "node %s: %d of %d", uid, n.Passed, n.Runs)
-		if n.Failed > 0 {
-			fmt.Fprintf(b, ", %d failed", n.Failed)
-		}
-		b.WriteString("\n")
-	}
-	for _, t := range p.Running {
-		fmt.Fprintf(b, "running: %s on node %s, job %d\n", t.Task, t.Node, t.Job)
-	}
-	for _, t := range p.Held {
-		fmt.Fprintf(b, "held: %s on node %s, job %d, by %s\n", t.Task, t.Node, t.Job, holding(&t))
-	}
-	for _, t := range p.Unsuccessful {
-		fmt.Fprintf(b, "failed: %s on node %s: %s\n", t.Task, t.Node, t.Error)
-	}
-	if len(p.Longest) > 0 {
-		fmt.Fprintf(b, "longest chain: %s\n", strings.Join(p.Longest, ", then "))
-	}
-	return b.String()
-}
-
-// holding names the filter rule that holds a task.
-func holding(t *course.Task) string {
-	if t.HeldWhy != "" {
-		return t.HeldWhy
-	}
-	return "filter rule " + t.Held
 }
 
 // lookAgain is how often a deployment that is followed is looked at.

@@ -8,10 +8,13 @@ type Progress struct {
 
 	States map[State]int    `json:"states"`
 	ByNode map[string]Tally `json:"by_node"`
-	// Running, Held and Unsuccessful are the tasks that run, whose jobs a filter rule holds, and that failed.
+	// Running, Held, Queued, Unsuccessful and Stopped are the tasks that run, whose jobs a filter rule holds, whose jobs wait for what
+	// others have, that failed, and whose jobs were cancelled.
 	Running      []Task `json:"running"`
 	Held         []Task `json:"held"`
+	Queued       []Task `json:"queued"`
 	Unsuccessful []Task `json:"unsuccessful"`
+	Stopped      []Task `json:"stopped"`
 	// Longest is the longest chain of tasks that wait for one another, from one that could go on now: what the
 	// deployment waits for most.
 	Longest []string `json:"longest"`
@@ -29,16 +32,43 @@ type Tally struct {
 // named bounds the tasks that a progress names in each of its lists.
 const named = 100
 
-// ProgressOf sums up the tasks of a deployment. The longest chain is looked for in the course that is left, if there is one.
-func ProgressOf(d *Deployment, left *Course, tasks []Task) *Progress {
-	p := &Progress{Deployment: d, States: map[State]int{}, ByNode: map[string]Tally{}, Running: []Task{}, Held: []Task{}, Unsuccessful: []Task{}, Longest: []string{}}
+// ProgressOf sums up the tasks of a deployment, by its course.
+func ProgressOf(d *Deployment, c *Course, tasks []Task) *Progress {
+	p := &Progress{Deployment: d, States: map[State]int{}, ByNode: map[string]Tally{}, Running: []Task{}, Held: []Task{}, Queued: []Task{},
+		Unsuccessful: []Task{}, Stopped: []Task{}, Longest: []string{}}
 	for i := range tasks {
 		p.count(&tasks[i])
 	}
-	if left != nil {
-		p.Longest = longest(left, tasks)
+	if d.Status.Active() {
+		p.Longest = longest(c, tasks)
+	}
+	for _, list := range [][]Task{p.Unsuccessful, p.Stopped} {
+		if len(list) == 0 {
+			continue
+		}
+		before := c.before()
+		for i := range list {
+			list[i].Blocks = c.blockedBy(list[i].Step, before, tasks)
+		}
 	}
 	return p
+}
+
+// blockedBy is how many tasks cannot run since one did not succeed.
+func (c *Course) blockedBy(step int32, before [][]int32, tasks []Task) (n int) {
+	c.reach([]int32{step}, before, func(at int32) (further bool) {
+		if int(at) < len(tasks) {
+			switch tasks[at].State {
+			case Waiting, Blocked, Given:
+				n++
+			case Skipped:
+			default:
+				return false
+			}
+		}
+		return true
+	})
+	return n
 }
 
 // count adds a task.
@@ -56,10 +86,14 @@ func (p *Progress) count(t *Task) {
 	case t.State == Failed:
 		n.Failed++
 		list = &p.Unsuccessful
+	case t.State == Stopped:
+		list = &p.Stopped
 	case t.Running:
 		list = &p.Running
 	case t.Held != "":
 		list = &p.Held
+	case t.Wait != nil:
+		list = &p.Queued
 	}
 	if list != nil && len(*list) < named {
 		*list = append(*list, *t)
@@ -74,12 +108,7 @@ func (p *Progress) Done() int { return p.States[Ready] + p.States[Tolerated] }
 // that failed, or was cancelled, become Blocked.
 func (c *Course) MarkBlocked(tasks []Task) {
 	blocked := make([]bool, len(c.After))
-	next := make([][]int32, len(c.After))
-	for i, list := range c.After {
-		for _, a := range list {
-			next[a] = append(next[a], int32(i))
-		}
-	}
+	next := c.before()
 	var work []int32
 	for i := range tasks {
 		if s := tasks[i].State; s == Failed || s == Stopped {

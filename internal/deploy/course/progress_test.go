@@ -42,10 +42,51 @@ func TestProgress(t *testing.T) {
 		{"ready error blocked skipped blocked", "done 1 map[1:{2 1 1} 2:{1 0 0} 3:{1 0 0}] running [] held [] failed [b] []"},
 		{"ready ready ready skipped ready", "done 4 map[1:{2 2 0} 2:{1 1 0} 3:{1 1 0}] running [] held [] failed [] []"},
 	} {
-		p := course.ProgressOf(&course.Deployment{}, chain(), tasks(c.states))
+		p := course.ProgressOf(&course.Deployment{Status: course.Running}, chain(), tasks(c.states))
 		got := fmt.Sprint("done ", p.Done(), " ", p.ByNode, " running ", ids(p.Running), " held ", ids(p.Held), " failed ", ids(p.Unsuccessful), " ", p.Longest)
 		if got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.states, got, c.want)
+		}
+	}
+}
+
+// TestWhatIsInTheWay asks of each task for what it cannot run, through points in time and skipped tasks.
+func TestWhatIsInTheWay(t *testing.T) {
+	for _, c := range []struct{ states, roots, blocks string }{
+		{"ready error blocked skipped blocked", "c: b, d: b", "b: 2"},
+		{"error blocked blocked skipped blocked", "b: a, c: a, d: a", "a: 3"},
+		{"stopped blocked blocked skipped blocked", "b: a, c: a, d: a", "a: 3"},
+		{"tolerated running waiting skipped waiting", "", ""},
+		{"ready error given skipped waiting", "c: b, d: b", "b: 2"}, // it may have a job already
+		{"ready ready error skipped ready", "", "c: 0"},
+	} {
+		var tasks []course.Task
+		for i, s := range strings.Fields(c.states) {
+			x := chain().Steps[i]
+			tasks = append(tasks, course.Task{Step: int32(i), Task: x.Task, Node: x.Node, State: course.State(s)})
+		}
+		var roots, blocks []string
+		for i := range tasks {
+			x, err := chain().Explain(&course.Deployment{}, int32(i), tasks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(x.Roots) > 0 {
+				roots = append(roots, tasks[i].Task+": "+strings.Join(ids(x.Roots), " "))
+			}
+			if len(x.Requirements) != len(x.Requires) {
+				t.Errorf("%s: %s requires %v, told are %v", c.states, tasks[i].Task, x.Requires, x.Requirements)
+			}
+		}
+		p := course.ProgressOf(&course.Deployment{}, chain(), tasks)
+		for _, x := range slices.Concat(p.Unsuccessful, p.Stopped) {
+			blocks = append(blocks, fmt.Sprintf("%s: %d", x.Task, x.Blocks))
+		}
+		if got := strings.Join(roots, ", "); got != c.roots {
+			t.Errorf("%s: roots %q, want %q", c.states, got, c.roots)
+		}
+		if got := strings.Join(blocks, ", "); got != c.blocks {
+			t.Errorf("%s: blocks %q, want %q", c.states, got, c.blocks)
 		}
 	}
 }

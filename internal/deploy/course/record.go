@@ -313,8 +313,9 @@ type Record struct {
 	Job        int64  `json:"job"`
 	Begun      int64  `json:"begun"` // nanoseconds since the epoch
 	Ended      int64  `json:"ended"`
-	// Error says what went wrong.
-	Error string `json:"error,omitempty"`
+	// Error says what went wrong, and Output what the task printed last, line by line, as it may be told; of a success nothing is kept.
+	Error  string   `json:"error,omitempty"`
+	Output []string `json:"output,omitempty"`
 }
 
 // Key names the record in the store.

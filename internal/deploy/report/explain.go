@@ -30,7 +30,7 @@ func Explain(w io.Writer, p *plan.Plan, step int32, hide *secret.Veil) error {
 		out.decision(t, d)
 	}
 	if s.Run {
-		out.printf("parameters: %s\n", plan.Canonical(hide.Value(nil, s.Parameters)))
+		out.printf("%s", Parameters(hide.Value(nil, s.Parameters)))
 	}
 	walker := p.Walker()
 	for _, direction := range []struct {
