@@ -176,6 +176,44 @@ func TestASelectWaitsInOneOrder(t *testing.T) {
 	}
 }
 
+// TestWhoGivesWayIsDrawn: who lets others go first is one of those that can go on, of whom the next is drawn. In Go's own queue
+// for such, each waits its turn, and until nobody else can go on: that depends on what else the process does.
+func TestWhoGivesWayIsDrawn(t *testing.T) {
+	if !order.Repeats {
+		t.Skip("only with the overlay (make simulate REPEAT=n)")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	give := func(seed uint64) string {
+		var told strings.Builder
+		order.Begin(seed)
+		synctest.Test(t, func(*testing.T) {
+			var all sync.WaitGroup
+			for i := range 4 {
+				all.Go(func() {
+					for range 5 {
+						fmt.Fprintf(&told, "%d", i) // one processor
+						runtime.Gosched()
+					}
+				})
+			}
+			all.Wait()
+		})
+		order.End()
+		return told.String()
+	}
+	orders := map[string]bool{}
+	for seed := range uint64(20) {
+		first := give(seed)
+		if again := give(seed); again != first {
+			t.Fatalf("seed %d is two orders: %s and %s", seed, first, again)
+		}
+		orders[first] = true
+	}
+	if len(orders) < 15 {
+		t.Errorf("20 seeds are %d orders", len(orders))
+	}
+}
+
 // two returns timers of one moment, the older first, of which the younger is the one with the higher address, or with
 // the lower one.
 func two(t *testing.T, falls bool) (older, younger <-chan time.Time) {

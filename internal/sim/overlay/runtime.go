@@ -40,6 +40,8 @@ var ofRuntime = []Edit{
 	{"proc.go", "func runqget(pp *p) (gp *g, inheritTime bool) {\n", "func runqget(pp *p) (gp *g, inheritTime bool) {\n	if simOn {\n		return simNext(pp), false\n	}\n"},
 	// Every so many steps, also counted before the simulation, another queue has its turn.
 	{"proc.go", "	if pp.schedtick%61 == 0 && !sched.runq.empty() {\n", "	if !simOn && pp.schedtick%61 == 0 && !sched.runq.empty() {\n"},
+	// Who lets others go first is drawn among them.
+	{"proc.go", "	if preempted && sched.gcwaiting.Load() {\n", "	if simOn {\n		runqput(pp, gp, false)\n	} else if preempted && sched.gcwaiting.Load() {\n"},
 	// Who runs for ten milliseconds of real time gives way, and who is in a system call loses its processor.
 	{"proc.go", "func retake(now int64) uint32 {\n", "func retake(now int64) uint32 {\n	if simOn {\n		return 0\n	}\n"},
 }
