@@ -37,6 +37,29 @@ type Wish struct {
 	// Events and Refreshed are those of plan.Input.
 	Events    []string `json:"events,omitempty"`
 	Refreshed []string `json:"refreshed,omitempty"`
+	// Basis is that of a plan that somebody was shown, who wants this one; nil for whatever there is.
+	Basis *course.Basis `json:"basis,omitempty"`
+}
+
+// Preview is what a plan would be, which is not stored.
+type Preview struct {
+	Deployment *course.Deployment `json:"deployment"` // without a number
+	Tasks      []course.Task      `json:"tasks"`
+	Warnings   []string           `json:"warnings"`
+}
+
+// check refuses a wish that means nothing, and fills in what it leaves out.
+func (w *Wish) check() error {
+	if w.Environment == "" {
+		return fault.New(fault.Invalid, "a deployment is of an environment: name it").At("environment")
+	}
+	if w.Mode == "" {
+		w.Mode = course.Earnest
+	}
+	if !slices.Contains([]course.Mode{course.Earnest, course.Noop, course.DryRun}, w.Mode) {
+		return fault.New(fault.Invalid, "the mode of a deployment is run, noop or dry-run, not %q", w.Mode).At("mode")
+	}
+	return nil
 }
 
 func chunkKey(deployment int64, i int) string { return planPrefix(deployment) + strconv.Itoa(i) }
@@ -52,14 +75,8 @@ const mostPlanned = 3
 // It is computed of what there is at its beginning, and holds up nobody who changes that meanwhile: then it is computed anew, and in the end
 // refused with fault.Conflict.
 func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, []string, error) {
-	if w.Environment == "" {
-		return nil, nil, fault.New(fault.Invalid, "a deployment is of an environment: name it").At("environment")
-	}
-	if w.Mode == "" {
-		w.Mode = course.Earnest
-	}
-	if !slices.Contains([]course.Mode{course.Earnest, course.Noop, course.DryRun}, w.Mode) {
-		return nil, nil, fault.New(fault.Invalid, "the mode of a deployment is run, noop or dry-run, not %q", w.Mode).At("mode")
+	if err := w.check(); err != nil {
+		return nil, nil, err
 	}
 	if err := e.planning.begin(ctx); err != nil {
 		return nil, nil, err
@@ -81,10 +98,27 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 	}
 }
 
+// Preview computes what a deployment would do, and stores nothing.
+func (e *Engine) Preview(ctx context.Context, w Wish, by By) (*Preview, error) {
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	if err := e.planning.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer e.planning.end()
+	p, err := e.draft(ctx, w, by)
+	if err != nil {
+		return nil, err
+	}
+	d := p.deployment
+	return &Preview{d.Shown(), p.course.Tasks(d, func(int32) course.Known { return course.Known{} }), p.warnings}, nil
+}
+
 // draft is a plan that is not stored.
 type draft struct {
 	deployment *course.Deployment // without a number
-	pieces     [][]byte
+	course     *course.Course
 	warnings   []string
 }
 
@@ -97,17 +131,17 @@ func (e *Engine) draft(ctx context.Context, w Wish, by By) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w.Basis != nil && !d.Basis.Equal(*w.Basis) {
+		return nil, fault.New(fault.Conflict, "the plan that was shown was computed from a state that has moved on: %s", moved(*w.Basis, d.Basis)).
+			WithHint("look at what it would be now: drover deploy plan %s", w.Environment)
+	}
 	c := course.Of(p, order, report.Why(p, hide))
 	c.Hidden = hide.Texts()
 	d.Steps, d.Runs = len(p.Steps), p.Len()
 	if err := checkHosts(d, c, e.master(), e.hasHost); err != nil {
 		return nil, err
 	}
-	out := &draft{deployment: d, warnings: make([]string, len(p.Warnings))}
-	if out.pieces, err = c.Encode(); err != nil {
-		return nil, err
-	}
-	d.Chunks = len(out.pieces)
+	out := &draft{deployment: d, course: c, warnings: make([]string, len(p.Warnings))}
 	for i, text := range p.Warnings {
 		out.warnings[i] = hide.Text(text)
 	}
@@ -118,14 +152,18 @@ func (e *Engine) draft(ctx context.Context, w Wish, by By) (*draft, error) {
 // computed from is what there still is, the deployment, with which all of it counts. The caller holds numbering.
 func (e *Engine) storePlan(ctx context.Context, p *draft) error {
 	d := p.deployment
-	d.ID = e.known().Newest() + 1
+	pieces, err := p.course.Encode()
+	if err != nil {
+		return err
+	}
+	d.ID, d.Chunks = e.known().Newest()+1, len(pieces)
 	if err := e.clearPlan(ctx, d.ID); err != nil {
 		return err
 	}
 	tx, size := store.Tx{}, 0
-	for i, text := range p.pieces {
+	for i, text := range pieces {
 		tx.Put = append(tx.Put, store.Put{Key: store.Key{Kind: KindPlan, ID: chunkKey(d.ID, i)}, Value: text})
-		if size += len(text); size < portion && i < len(p.pieces)-1 {
+		if size += len(text); size < portion && i < len(pieces)-1 {
 			continue
 		}
 		if err := e.commit(tx, &state.Change{}); err != nil {
@@ -133,7 +171,7 @@ func (e *Engine) storePlan(ctx context.Context, p *draft) error {
 		}
 		tx, size = store.Tx{}, 0
 	}
-	err := e.storeDeployment(d)
+	err = e.storeDeployment(d)
 	if err != nil && store.Refused(err) {
 		if clearing := e.clearPlan(ctx, d.ID); clearing != nil {
 			e.cfg.Log.Warn("a plan that was refused stays in the store until the next one", "error", clearing)

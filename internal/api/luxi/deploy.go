@@ -18,6 +18,7 @@ var deployMethods = []method{
 	{"DeleteTaskGraph", 1, 2, changes, deleteTaskGraph},             // name, [reason trail]
 	{"QueryTaskGraph", 1, 1, asks, queryTaskGraph},                  // name
 	{"PlanDeployment", 1, 2, changes, planDeployment},               // wish, [reason trail]
+	{"PreviewDeployment", 1, 2, asks, previewDeployment},            // wish, [reason trail]
 	{"BeginDeployment", 1, 2, changes, beginDeployment},             // id, [reason trail]
 	{"StopDeployment", 1, 2, changes, stopDeployment},               // id, [reason trail]
 	{"ResumeDeployment", 2, 3, changes, resumeDeployment},           // id, whether to retry what failed, [reason trail]
@@ -119,6 +120,16 @@ func planDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	}
 	made, warnings, err := d.Rollout.Plan(ctx, w, by)
 	return planned{made, warnings}, err
+}
+
+func previewDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	var w rollout.Wish
+	a.object(0, &w)
+	by := a.as(1)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Preview(ctx, w, by)
 }
 
 func beginDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {

@@ -54,7 +54,7 @@ func Command(sh *shell.Shell) *cobra.Command {
 		sh.Group("graph", "Task graphs", graphPut(sh), graphShow(sh), graphDelete(sh)),
 		deployRun(sh), deployStop(sh), deployGoOn(sh, "resume", "Let a deployment go on that was stopped or failed; what failed stays so", false),
 		deployGoOn(sh, "retry", "Try again what failed in a deployment, and what depends on it", true),
-		deployStatus(sh), deployLogs(sh), history, tasks, deployDiff(sh), deployConsole(sh))
+		deployStatus(sh), deployWatch(sh), deployLogs(sh), history, tasks, deployDiff(sh), deployConsole(sh))
 	completeNames(sh, cmd)
 	return cmd
 }
@@ -258,74 +258,4 @@ func graphDelete(sh *shell.Shell) *cobra.Command {
 			return sh.Do(cmd.Context(), "DeleteTaskGraph", nil, args[0], sh.UserTrail())
 		},
 	})
-}
-
-func deployDiff(sh *shell.Shell) *cobra.Command {
-	return &cobra.Command{
-		Use: "diff ENVIRONMENT|DEPLOYMENT [ENVIRONMENT|DEPLOYMENT]", Short: "Compare the states of environments and deployments", Args: shell.Between(1, 2),
-		Long: "Compare two states: that of a deployment, by its number, or the one to be reached of an environment, by its name.\nWith one environment only, its state is compared with that of its latest deployment.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			before, after, err := twoStates(cmd.Context(), sh, args)
-			if err != nil {
-				return err
-			}
-			var found []struct {
-				Node, Path string
-				Old, New   json.RawMessage
-				Came, Gone bool
-			}
-			if err := sh.Do(cmd.Context(), "DiffStates", &found, before, after); err != nil {
-				return err
-			}
-			return sh.Show(found, func() error {
-				for _, d := range found {
-					where := "common"
-					if d.Node != "" {
-						where = "node " + d.Node
-					}
-					text := string(d.Old) + " -> " + string(d.New)
-					switch {
-					case d.Came:
-						text = "came: " + string(d.New)
-					case d.Gone:
-						text = "went: " + string(d.Old)
-					}
-					if err := sh.Printf("%s%s: %s\n", where, d.Path, text); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-	}
-}
-
-// stateAt names a state.
-type stateAt struct {
-	Environment string `json:"environment,omitempty"`
-	Deployment  int64  `json:"deployment,omitempty"`
-}
-
-func stateNamed(text string) stateAt {
-	if n, ok := shell.NumberValue(text).(int64); ok {
-		return stateAt{Deployment: n}
-	}
-	return stateAt{Environment: text}
-}
-
-// twoStates are those that arguments name. What one environment alone is compared with is its latest deployment.
-func twoStates(ctx context.Context, sh *shell.Shell, args []string) (before, after stateAt, err error) {
-	before = stateNamed(args[0])
-	if len(args) > 1 {
-		return before, stateNamed(args[1]), nil
-	}
-	after = before
-	if after.Deployment != 0 {
-		return before, after, shell.Usage("give a second state to compare that of deployment %d with", after.Deployment)
-	}
-	var latest struct{ ID int64 }
-	if err := sh.Do(ctx, "LatestDeployment", &latest, after.Environment); err != nil {
-		return before, after, err
-	}
-	return stateAt{Deployment: latest.ID}, after, nil
 }

@@ -36,6 +36,7 @@ func progressPage(p *course.Progress, now time.Time) string {
 	if p.Moved != "" {
 		fmt.Fprintf(b, "what it was planned from has changed: %s\n", p.Moved)
 	}
+	taskLines(b, p)
 	nodeLines(b, p)
 	some(b, p.Running, "that run", func(t *course.Task) { fmt.Fprintf(b, "running: %s, job %d\n", whereIs(t), t.Job) })
 	some(b, p.Held, "that are held", func(t *course.Task) { fmt.Fprintf(b, "held: %s, job %d, by %s\n", whereIs(t), t.Job, holding(t)) })
@@ -65,6 +66,39 @@ func some(b *strings.Builder, tasks []course.Task, what string, tell func(*cours
 	if n := len(tasks) - shownTasks; n > 0 {
 		fmt.Fprintf(b, "and %d more %s\n", n, what)
 	}
+}
+
+// taskLines tells how far those tasks are that are under way.
+func taskLines(b *strings.Builder, p *course.Progress) {
+	if !p.Status.Active() {
+		return
+	}
+	shown := 0
+	for _, t := range p.ByTask {
+		if t.Ended == t.Runs || t.Ended+t.Running == 0 {
+			continue
+		}
+		if shown++; shown > shownTasks {
+			b.WriteString("and more tasks that are under way\n")
+			return
+		}
+		fmt.Fprintf(b, "task %s: %s\n", t.Task, tally(&t))
+	}
+}
+
+// tally says how far a task is.
+func tally(t *course.TaskTally) string {
+	text := fmt.Sprintf("%d of %d done", t.Passed, t.Runs)
+	if t.Running > 0 {
+		text += fmt.Sprintf(", %d running", t.Running)
+	}
+	if t.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", t.Failed)
+	}
+	if n := t.Ended - t.Passed - t.Failed; n > 0 {
+		text += fmt.Sprintf(", %d could not begin", n)
+	}
+	return text
 }
 
 // nodeLines tells how far nodes are: those on which all is done together, of the others each by itself.

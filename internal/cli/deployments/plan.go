@@ -34,7 +34,7 @@ type planInput struct {
 }
 
 // The forms of a plan.
-var forms = []string{"tree", "json", "yaml", "dot", "mermaid"}
+var forms = []string{"text", "tree", "json", "yaml", "dot", "mermaid"}
 
 // errSomethingToDo ends a command that was asked to tell whether there is something to do.
 var errSomethingToDo = &shell.ExitError{Status: shell.ExitWouldChange}
@@ -42,7 +42,7 @@ var errSomethingToDo = &shell.ExitError{Status: shell.ExitWouldChange}
 func newPlan() *cobra.Command {
 	in := &planInput{}
 	var output string
-	var detailed bool
+	var detailed, all bool
 	cmd := &cobra.Command{
 		Use:   "plan --env FILE --graph PATH... [--old FILE]",
 		Short: "Compute what a deployment would do",
@@ -70,7 +70,7 @@ func newPlan() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := show(cmd, p, order, output, hide); err != nil {
+			if err := show(cmd, p, order, output, all, hide); err != nil {
 				return err
 			}
 			if detailed && p.Len() > 0 {
@@ -81,7 +81,8 @@ func newPlan() *cobra.Command {
 	}
 	in.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&output, "output", "o", "tree", "form of the plan: "+strings.Join(forms, ", "))
+	flags.StringVarP(&output, "output", "o", forms[0], "form of the plan: "+strings.Join(forms, ", "))
+	flags.BoolVar(&all, "all", false, "as text: tell of all tasks and reasons, however many they are")
 	flags.BoolVar(&detailed, "detailed-exitcode", false, "end with status 0 if there is nothing to do, and 4 if there is something")
 	return cmd
 }
@@ -196,9 +197,9 @@ func known(g *graph.Graph, ids []string) error {
 	return nil
 }
 
-func show(cmd *cobra.Command, p *plan.Plan, order []int32, form string, hide hiding) error {
+func show(cmd *cobra.Command, p *plan.Plan, order []int32, form string, all bool, hide hiding) error {
 	out := cmd.OutOrStdout()
-	if form != "tree" {
+	if form != "tree" && form != "text" {
 		for _, w := range p.Warnings {
 			warnText(cmd.ErrOrStderr(), w)
 		}
@@ -217,5 +218,12 @@ func show(cmd *cobra.Command, p *plan.Plan, order []int32, form string, hide hid
 	if err != nil {
 		return err
 	}
-	return report.Tree(out, p, order, veil)
+	if form == "tree" {
+		return report.Tree(out, p, order, veil)
+	}
+	for _, w := range p.Warnings {
+		warnText(cmd.ErrOrStderr(), veil.Text(w))
+	}
+	_, err = io.WriteString(out, planPage("", p.Len(), len(p.Steps), report.Rows(p, order, veil), all, shell.UsualWidth))
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/cli/work"
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/deploy/report"
 	"github.com/drover-project/drover/internal/fault"
 )
 
@@ -63,25 +65,38 @@ func asOption(err error) error {
 	return f.At(options[f.Field])
 }
 
-// planned is a plan that the controller has stored.
+// planned is a plan: one that the controller has stored, or one that it has only shown, which has the tasks.
 type planned struct {
 	Deployment course.Deployment `json:"deployment"`
+	Tasks      []course.Task     `json:"tasks"`
 	Warnings   []string          `json:"warnings"`
+}
+
+// planOptions are those of plans of environments that the controller has.
+type planOptions struct {
+	form                string
+	save, all, detailed bool
 }
 
 // planStored lets the command that plans from files plan what the controller has, if it is given an environment.
 func planStored(sh *shell.Shell, cmd *cobra.Command) {
 	var w deployWish
+	var o planOptions
 	fromFiles := cmd.RunE
 	cmd.Use = "plan ENVIRONMENT | --env FILE --graph PATH... [--old FILE]"
-	cmd.Long += "\n\nOf an ENVIRONMENT that the controller keeps, the plan is stored, and can be run with: drover deploy run --plan ID."
+	cmd.Long += "\n\nOf an ENVIRONMENT that the controller keeps nothing is stored, unless --save says so: then the plan has a number, and can be\n" +
+		"run with: drover deploy run --plan ID."
 	cmd.Args = shell.Between(0, 1)
 	cmd.Flags().StringSliceVar(&w.nodes, "node", nil, "of a stored environment: let only these nodes take part, by uid")
 	cmd.Flags().StringVar(&w.kind, "type", "", "of a stored environment: plan by its graphs of this type")
 	cmd.Flags().BoolVar(&w.noop, "noop", false, "of a stored environment: plan to run tasks in the way of their type that changes nothing")
 	cmd.Flags().BoolVar(&w.force, "force", false, "of a stored environment: evaluate conditions as in a first deployment")
+	cmd.Flags().BoolVar(&o.save, "save", false, "of a stored environment: keep the plan, to be run as it is")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
+			if o.save {
+				return shell.Usage("--save is for plans of environments that the controller has; of files nothing is stored")
+			}
 			return fromFiles(cmd, args)
 		}
 		if err := neverRevealed(cmd); err != nil {
@@ -93,15 +108,15 @@ func planStored(sh *shell.Shell, cmd *cobra.Command) {
 				return err
 			}
 		}
-		form, err := cmd.Flags().GetString("output")
-		if err != nil {
+		for flag, to := range map[string]*bool{"detailed-exitcode": &o.detailed, "all": &o.all} {
+			if *to, err = cmd.Flags().GetBool(flag); err != nil {
+				return err
+			}
+		}
+		if o.form, err = cmd.Flags().GetString("output"); err != nil {
 			return err
 		}
-		detailed, err := cmd.Flags().GetBool("detailed-exitcode")
-		if err != nil {
-			return err
-		}
-		return planOf(cmd.Context(), sh, &w, args[0], form, detailed)
+		return planOf(cmd.Context(), sh, &w, args[0], &o)
 	}
 }
 
@@ -113,47 +128,89 @@ func neverRevealed(cmd *cobra.Command) error {
 	return nil
 }
 
-func planOf(ctx context.Context, sh *shell.Shell, w *deployWish, environment, form string, detailed bool) error {
-	var p planned
-	if err := sh.Do(ctx, "PlanDeployment", &p, w.parameters(environment, false), sh.UserTrail()); err != nil {
-		return asOption(err)
+func planOf(ctx context.Context, sh *shell.Shell, w *deployWish, environment string, o *planOptions) error {
+	if !slices.Contains([]string{"text", "tree", "json", "yaml"}, o.form) {
+		return shell.Usage("the plan of a stored environment is shown as text, tree, json or yaml, not as %q", o.form)
 	}
-	warnAll(sh, p.Warnings)
-	var tasks []course.Task
-	if err := sh.Do(ctx, "QueryDeploymentTasks", &tasks, p.Deployment.ID); err != nil {
-		return err
-	}
-	value, err := shell.Timed(map[string]any{"deployment": p.Deployment, "tasks": tasks}, stampKeys)
+	p, err := planWith(ctx, sh, w.parameters(environment, false), o.save)
 	if err != nil {
 		return err
 	}
-	switch form {
+	warnAll(sh, p.Warnings)
+	value, err := shell.Timed(map[string]any{"deployment": p.Deployment, "tasks": p.Tasks}, stampKeys)
+	if err != nil {
+		return err
+	}
+	switch o.form {
 	case "json":
 		err = sh.ShowJSON(value)
 	case "yaml":
 		err = sh.ShowYAML(value)
 	case "tree":
-		err = planTree(sh, &p.Deployment, tasks)
+		err = planTree(sh, p)
 	default:
-		return shell.Usage("a stored plan is shown as tree, json or yaml, not as %q", form)
+		err = sh.Printf("%s", p.page(o.all, sh.Line))
 	}
-	if err == nil && detailed && p.Deployment.Runs > 0 {
+	if err == nil && o.save {
+		sh.Notef("plan %d is kept: drover deploy run --plan %d carries it out\n", p.Deployment.ID, p.Deployment.ID)
+	}
+	if err == nil && o.detailed && p.Deployment.Runs > 0 {
 		return errSomethingToDo
 	}
 	return err
 }
 
-func planTree(sh *shell.Shell, d *course.Deployment, tasks []course.Task) error {
-	if err := sh.Printf("deployment %d of %s: %d of %d tasks run\n", d.ID, d.Environment, d.Runs, d.Steps); err != nil {
+// planWith has a plan made, and stored if it is to be.
+func planWith(ctx context.Context, sh *shell.Shell, wish map[string]any, save bool) (*planned, error) {
+	p := &planned{}
+	if !save {
+		return p, asOption(sh.Ask(ctx, "PreviewDeployment", p, wish, sh.UserTrail()))
+	}
+	if err := sh.Do(ctx, "PlanDeployment", p, wish, sh.UserTrail()); err != nil {
+		return nil, asOption(err)
+	}
+	return p, sh.Do(ctx, "QueryDeploymentTasks", &p.Tasks, p.Deployment.ID)
+}
+
+// rows are the tasks that run, as pages tell of them.
+func (p *planned) rows() []report.Row {
+	roles := map[string][]string{}
+	for _, n := range p.Deployment.Nodes {
+		roles[n.UID] = n.Roles
+	}
+	var out []report.Row
+	for _, t := range p.Tasks {
+		if t.State != course.Skipped {
+			out = append(out, report.Row{Task: t.Task, Node: t.Node, Roles: roles[t.Node], Why: t.Why})
+		}
+	}
+	return out
+}
+
+// page tells what the plan runs.
+func (p *planned) page(all bool, width int) string {
+	return planPage(p.head(), p.Deployment.Runs, p.Deployment.Steps, p.rows(), all, width)
+}
+
+// head says what the plan is of.
+func (p *planned) head() string {
+	if p.Deployment.ID == 0 {
+		return p.Deployment.Environment + ": "
+	}
+	return fmt.Sprintf("deployment %d of %s: ", p.Deployment.ID, p.Deployment.Environment)
+}
+
+func planTree(sh *shell.Shell, p *planned) error {
+	if err := sh.Printf("%s%d of %d tasks run\n", p.head(), p.Deployment.Runs, p.Deployment.Steps); err != nil {
 		return err
 	}
 	byNode := map[string][]course.Task{}
-	for _, t := range tasks {
+	for _, t := range p.Tasks {
 		if t.State != course.Skipped {
 			byNode[t.Node] = append(byNode[t.Node], t)
 		}
 	}
-	for _, uid := range slices.Sorted(maps.Keys(byNode)) {
+	for _, uid := range slices.SortedFunc(maps.Keys(byNode), byNumber) {
 		if err := sh.Printf("node %s\n", uid); err != nil {
 			return err
 		}
@@ -201,22 +258,24 @@ func explainStored(sh *shell.Shell, cmd *cobra.Command) {
 func deployRun(sh *shell.Shell) *cobra.Command {
 	var w deployWish
 	var plan int64
-	cmd := shell.Heeding([]string{"luxi", "output", "reason", "dry-run", "submit"}, &cobra.Command{
+	cmd := shell.Heeding([]string{"luxi", "output", "reason", "dry-run", "submit", "yes"}, &cobra.Command{
 		Use: "run ENVIRONMENT | --plan ID", Short: "Plan a deployment and carry it out", Args: shell.Between(0, 1),
 		Long: "Plan a deployment of an environment and carry it out, or carry out a plan that was stored; that is refused if\n" +
-			"what it was computed from has changed. With --dry-run nodes only report what they would do; with --noop tasks\n" +
+			"what it was computed from has changed. What is to run is told first, and on a terminal it is asked whether to go on,\n" +
+			"unless --yes is given. With --dry-run nodes only report what they would do; with --noop tasks\n" +
 			"run in the way of their type that changes nothing. Neither counts as a success of its tasks.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (plan != 0) == (len(args) == 1) {
 				return shell.Usage("give either an environment or --plan ID")
 			}
+			var err error
 			if plan == 0 {
-				var p planned
-				if err := sh.Do(cmd.Context(), "PlanDeployment", &p, w.parameters(args[0], sh.Flags.DryRun), sh.UserTrail()); err != nil {
-					return asOption(err)
-				}
-				warnAll(sh, p.Warnings)
-				plan = p.Deployment.ID
+				plan, err = planToRun(cmd.Context(), sh, w.parameters(args[0], sh.Flags.DryRun))
+			} else {
+				err = showStored(cmd.Context(), sh, plan)
+			}
+			if err != nil {
+				return err
 			}
 			return goOn(cmd.Context(), sh, "BeginDeployment", plan, sh.UserTrail())
 		},
@@ -225,6 +284,75 @@ func deployRun(sh *shell.Shell) *cobra.Command {
 	cmd.Flags().StringArrayVarP(&w.graphs, "graph", "g", nil, "name of a stored task graph, instead of those of the environment")
 	cmd.Flags().Int64Var(&plan, "plan", 0, "number of a stored plan")
 	return cmd
+}
+
+// planToRun has a plan stored that is to be run, and returns its number. On a terminal it is shown before, and asked about; what is stored then is
+// what was shown.
+func planToRun(ctx context.Context, sh *shell.Shell, wish map[string]any) (int64, error) {
+	ask := asks(sh)
+	if ask {
+		shown, err := planWith(ctx, sh, wish, false)
+		if err != nil {
+			return 0, err
+		}
+		if err := sure(sh, shown); err != nil {
+			return 0, err
+		}
+		wish["basis"] = shown.Deployment.Basis
+	}
+	var p planned
+	if err := sh.Do(ctx, "PlanDeployment", &p, wish, sh.UserTrail()); err != nil {
+		return 0, asOption(err)
+	}
+	warnAll(sh, p.Warnings)
+	if ask || sh.Structured() || sh.Flags.Submit {
+		return p.Deployment.ID, nil
+	}
+	return p.Deployment.ID, showTasks(ctx, sh, &p)
+}
+
+// asks tells whether it is asked before a deployment is begun: of a person, where something is to be done.
+func asks(sh *shell.Shell) bool {
+	return sh.Person && !sh.Structured() && !sh.Flags.Yes && !sh.Flags.DryRun
+}
+
+// sure shows what is to run, and asks whether it is to.
+func sure(sh *shell.Shell, p *planned) error {
+	sh.Notef("%s", p.page(false, sh.Line))
+	if p.Deployment.Runs == 0 {
+		return nil
+	}
+	return sh.Confirm("Run " + shell.Counted(p.Deployment.Runs, "task") + "?")
+}
+
+// showTasks shows what a stored plan runs.
+func showTasks(ctx context.Context, sh *shell.Shell, p *planned) error {
+	if err := sh.Do(ctx, "QueryDeploymentTasks", &p.Tasks, p.Deployment.ID); err != nil {
+		return err
+	}
+	sh.Notef("%s", p.page(false, sh.Line))
+	return nil
+}
+
+// showStored shows what a plan runs that was stored before, and asks on a terminal whether it is to.
+func showStored(ctx context.Context, sh *shell.Shell, id int64) error {
+	if sh.Structured() || sh.Flags.Submit && !asks(sh) {
+		return nil
+	}
+	p := &planned{}
+	if err := sh.Do(ctx, "QueryDeployment", &p.Deployment, id); err != nil {
+		return err
+	}
+	if p.Deployment.Status != course.Planned { // to begin it is refused with a better reason
+		return nil
+	}
+	if !asks(sh) {
+		return showTasks(ctx, sh, p)
+	}
+	if err := sh.Do(ctx, "QueryDeploymentTasks", &p.Tasks, id); err != nil {
+		return err
+	}
+	return sure(sh, p)
 }
 
 // goOn has a deployment begun or resumed, and follows it unless told otherwise.
@@ -236,7 +364,22 @@ func goOn(ctx context.Context, sh *shell.Shell, method string, id int64, args ..
 		return sh.Show(map[string]int64{"id": id}, func() error { return sh.Printf("%d\n", id) })
 	}
 	sh.Notef("deployment %d\n", id)
-	return followDeployment(ctx, sh, id)
+	return followDeployment(ctx, sh, id, false)
+}
+
+func deployWatch(sh *shell.Shell) *cobra.Command {
+	return shell.Heeding(shell.Asking, &cobra.Command{
+		Use: "watch ID", Short: "Follow a deployment to its end, task by task", Args: shell.Exactly(1),
+		Long: "Follow a deployment to its end: tell of each task when it has ended on all nodes, and of failures at once. The exit\n" +
+			"status is that of drover deploy run.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := deploymentID(args[0])
+			if err != nil {
+				return err
+			}
+			return followDeployment(cmd.Context(), sh, id, true)
+		},
+	})
 }
 
 func deployGoOn(sh *shell.Shell, verb, short string, retry bool) *cobra.Command {
@@ -324,23 +467,29 @@ func progressLine(p *course.Progress) string {
 // lookAgain is how often a deployment that is followed is looked at.
 const lookAgain = 500 * time.Millisecond
 
-// followDeployment waits for the end of a deployment, and shows on a terminal how far it is. One that did not succeed is a
-// failure of the command.
-func followDeployment(ctx context.Context, sh *shell.Shell, id int64) error {
+// followDeployment waits for the end of a deployment, and shows on a terminal how far it is; with lines it tells of tasks and failures as they
+// end. One that did not succeed is a failure of the command.
+func followDeployment(ctx context.Context, sh *shell.Shell, id int64, lines bool) error {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
+	told := &tidings{}
 	for {
 		var p course.Progress
 		if err := sh.Stay(ctx, "QueryDeployment", &p, id); err != nil {
 			return err
 		}
+		if p.Status == course.Planned {
+			return fault.New(fault.WrongState, "deployment %d has not begun", id).WithHint("drover deploy run --plan %d begins it", id)
+		}
 		if sh.Person {
-			sh.Rawf("%s%s", work.EraseLine, listing.Cut(listing.Printable(progressLine(&p)), sh.Line-1))
+			sh.Rawf("%s", work.EraseLine)
+		}
+		if lines && !sh.Structured() {
+			if err := sh.Printf("%s", listing.Fold(told.since(&p), sh.Width)); err != nil {
+				return err
+			}
 		}
 		if !p.Status.Active() {
-			if sh.Person {
-				sh.Rawf("%s", work.EraseLine)
-			}
 			if err := deploymentStatus(ctx, sh, id); err != nil {
 				return err
 			}
@@ -349,11 +498,41 @@ func followDeployment(ctx context.Context, sh *shell.Shell, id int64) error {
 			}
 			return nil
 		}
+		if sh.Person {
+			sh.Rawf("%s", listing.Cut(listing.Printable(progressLine(&p)), sh.Line-1))
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			sh.Notef("deployment %d goes on; drover deploy status %d tells how far it is\n", id, id)
+			sh.Notef("deployment %d goes on; drover deploy watch %d follows it\n", id, id)
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// tidings are what was told of a deployment that is followed.
+type tidings struct {
+	ended  map[string]bool // tasks
+	failed map[int32]bool  // steps
+}
+
+// since tells what is new: tasks that have ended on all nodes, and failures.
+func (x *tidings) since(p *course.Progress) string {
+	if x.ended == nil {
+		x.ended, x.failed = map[string]bool{}, map[int32]bool{}
+	}
+	b := &strings.Builder{}
+	for i := range p.Unsuccessful {
+		if t := &p.Unsuccessful[i]; !x.failed[t.Step] {
+			x.failed[t.Step] = true
+			failure(b, t)
+		}
+	}
+	for _, t := range p.ByTask {
+		if t.Ended == t.Runs && !x.ended[t.Task] {
+			x.ended[t.Task] = true
+			fmt.Fprintf(b, "%s: %s\n", t.Task, tally(&t))
+		}
+	}
+	return b.String()
 }

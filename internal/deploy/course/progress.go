@@ -8,6 +8,8 @@ type Progress struct {
 
 	States map[State]int    `json:"states"`
 	ByNode map[string]Tally `json:"by_node"`
+	// ByTask tells of each task that runs somewhere, in the order of the plan.
+	ByTask []TaskTally `json:"by_task"`
 	// Running, Held, Queued, Unsuccessful and Stopped are the tasks that run, whose jobs a filter rule holds, whose jobs wait for what
 	// others have, that failed, and whose jobs were cancelled.
 	Running      []Task `json:"running"`
@@ -29,12 +31,21 @@ type Tally struct {
 	Failed int `json:"failed"`
 }
 
+// TaskTally counts the nodes of a task.
+type TaskTally struct {
+	Task string `json:"task"`
+	Tally
+	// Running are those on which it runs, Ended those on which nothing becomes of it any more in this attempt.
+	Running int `json:"running"`
+	Ended   int `json:"ended"`
+}
+
 // named bounds the tasks that a progress names in each of its lists.
 const named = 100
 
 // ProgressOf sums up the tasks of a deployment, by its course.
 func ProgressOf(d *Deployment, c *Course, tasks []Task) *Progress {
-	p := &Progress{Deployment: d, States: map[State]int{}, ByNode: map[string]Tally{}, Running: []Task{}, Held: []Task{}, Queued: []Task{},
+	p := &Progress{Deployment: d, States: map[State]int{}, ByNode: map[string]Tally{}, ByTask: tallies(tasks), Running: []Task{}, Held: []Task{}, Queued: []Task{},
 		Unsuccessful: []Task{}, Stopped: []Task{}, Longest: []string{}}
 	for i := range tasks {
 		p.count(&tasks[i])
@@ -52,6 +63,38 @@ func ProgressOf(d *Deployment, c *Course, tasks []Task) *Progress {
 		}
 	}
 	return p
+}
+
+// tallies counts the nodes of each task that runs somewhere.
+func tallies(tasks []Task) []TaskTally {
+	out, at := []TaskTally{}, map[string]int{}
+	for i := range tasks {
+		t := &tasks[i]
+		if t.State == Skipped {
+			continue
+		}
+		n, known := at[t.Task]
+		if !known {
+			n = len(out)
+			at[t.Task] = n
+			out = append(out, TaskTally{Task: t.Task})
+		}
+		x := &out[n]
+		x.Runs++
+		switch {
+		case t.State.Passed():
+			x.Passed++
+		case t.State == Failed:
+			x.Failed++
+		}
+		if t.State.Final() {
+			x.Ended++
+		}
+		if t.Running {
+			x.Running++
+		}
+	}
+	return out
 }
 
 // blockedBy is how many tasks cannot run since one did not succeed.

@@ -111,6 +111,7 @@ func newBuilder(language *expression.Language, in Input) (*builder, error) {
 	b.plan.virtual = b.master + 1
 	for _, n := range b.nodes {
 		b.plan.Nodes = append(b.plan.Nodes, n.UID)
+		b.plan.Tags = append(b.plan.Tags, n.Tags)
 	}
 	for _, n := range in.Nodes {
 		b.plan.Roles = append(b.plan.Roles, n.Tags...)

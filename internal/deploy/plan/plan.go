@@ -9,8 +9,9 @@ import (
 
 // Plan says what a deployment does. It is immutable.
 type Plan struct {
-	Nodes    []string // by index: the nodes in order, then the master and the virtual node
-	Steps    []Step   // by node, and for each node in the order of the graph
+	Nodes    []string   // by index: the nodes in order, then the master and the virtual node
+	Tags     [][]string // roles and tags of each node
+	Steps    []Step     // by node, and for each node in the order of the graph
 	Groups   []Group
 	Warnings []string
 	Roles    []string // that nodes have, and their tags, sorted

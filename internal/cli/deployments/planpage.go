@@ -1,0 +1,101 @@
+package deployments
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-project/drover/internal/cli/listing"
+	"github.com/drover-project/drover/internal/cli/shell"
+	"github.com/drover-project/drover/internal/deploy/report"
+)
+
+// How much a page of a plan tells, unless all is asked for.
+const (
+	planLines    = 38 // so that a question has room on a screen of 40
+	namedNodes   = 6  // nodes that are named; of more it is told how many have which role
+	shownRoles   = 4
+	shownReasons = 3 // of a task
+)
+
+// planPage tells for people what a plan runs: a line that sums it up, then each task with its nodes and the reason, folded to a width.
+func planPage(head string, runs, steps int, rows []report.Row, all bool, width int) string {
+	if runs == 0 {
+		return fmt.Sprintf("%snothing to do: 0 of %d tasks run\n", head, steps)
+	}
+	seen := map[string]bool{}
+	for _, r := range rows {
+		seen[r.Node] = true
+	}
+	return rowsPage(fmt.Sprintf("%s%d of %d tasks run, on %s", head, runs, steps, shell.Counted(len(seen), "node")), rows, all, width)
+}
+
+// rowsPage tells of each task with its nodes and the reason, below a line that sums it up.
+func rowsPage(head string, rows []report.Row, all bool, width int) string {
+	lines := []string{head}
+	groups := report.Groups(rows)
+	for i := range groups {
+		told := groupLines(&groups[i], all, width)
+		if left := len(groups) - i; !all && len(lines)+len(told) > planLines {
+			lines = append(lines, fmt.Sprintf("and %d more; --all shows them", left))
+			break
+		}
+		lines = append(lines, told...)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// groupLines tell of a task.
+func groupLines(g *report.Group, all bool, width int) []string {
+	head := g.Task + " on " + nodesAndRoles(g)
+	if len(g.Reasons) == 1 {
+		return folded(head+": "+g.Reasons[0].Why, "", width)
+	}
+	lines := folded(head+":", "", width)
+	for i, c := range g.Reasons {
+		if !all && i == shownReasons {
+			lines = append(lines, fmt.Sprintf("    and %d more reasons", len(g.Reasons)-i))
+			break
+		}
+		lines = append(lines, folded(few(c.Nodes)+": "+c.Why, "    ", width)...)
+	}
+	return lines
+}
+
+// few names nodes if they are few, else it says how many they are.
+func few(uids []string) string {
+	if len(uids) == 1 {
+		return "node " + uids[0]
+	}
+	if len(uids) > namedNodes {
+		return shell.Counted(len(uids), "node")
+	}
+	uids = slices.Clone(uids)
+	slices.SortFunc(uids, byNumber)
+	return "nodes " + strings.Join(uids, ", ")
+}
+
+// nodesAndRoles names the nodes of a task if they are few, else it says how many of each role they are.
+func nodesAndRoles(g *report.Group) string {
+	text := few(g.Nodes)
+	if len(g.Nodes) <= namedNodes || len(g.Roles) == 0 {
+		return text
+	}
+	var parts []string
+	for _, r := range g.Roles[:min(len(g.Roles), shownRoles)] {
+		parts = append(parts, fmt.Sprintf("%s %d", r.Name, r.Nodes))
+	}
+	if len(g.Roles) > shownRoles {
+		parts = append(parts, "...")
+	}
+	return text + " (" + strings.Join(parts, ", ") + ")"
+}
+
+// folded is a text in lines of a width, each behind an indent; what goes on stands further right. A word that is wider is cut.
+func folded(text, indent string, width int) []string {
+	lines := strings.Split(listing.Fold(indent+listing.Printable(text), width), "\n")
+	for i, line := range lines {
+		lines[i] = listing.Cut(line, width)
+	}
+	return lines
+}
