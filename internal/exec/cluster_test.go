@@ -87,10 +87,12 @@ func TestClusterModify(t *testing.T) {
 		"uid_pool": []any{[]any{5, 9}}, "instance_communication_network": ""})
 	set(params{"add_uids": []any{[]any{1, 3}}, "remove_uids": []any{[]any{5, 9}}, "osparams": params{"unknown": params{"x": "y"}}})
 	r.logged(" - INFO: OS unknown not found on node node1, validation skipped")
+	set(params{"candidate_pool_size": 5}) // all are checked at each change
+	r.logged(" - INFO: OS unknown not found on node node1, validation skipped")
 	set(params{"hidden_os": []any{[]any{"add", "b"}, []any{"add", "a"}}, "enabled_data_collectors": params{"drbd": false},
 		"data_collector_interval": params{"drbd": 9}})
 	set(params{"hidden_os": []any{[]any{"remove", "b"}, []any{"remove", "b"}, []any{"add", "a"}}, "blacklisted_os": []any{[]any{"remove", "c"}}})
-	r.logged("OS b not found in hidden OS list, ignoring", "OS a already in hidden OS list, ignoring", "OS c not found in blacklisted OS list, ignoring")
+	r.logged(" - INFO: OS unknown not found on node node1, validation skipped", "OS b not found in hidden OS list, ignoring", "OS a already in hidden OS list, ignoring", "OS c not found in blacklisted OS list, ignoring")
 	c := r.keeper.Snapshot().Cluster()
 	be := c.BEParams[cluster.DefaultProfile]
 	checks := map[string]bool{

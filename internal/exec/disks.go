@@ -146,7 +146,7 @@ func (m diskMaker) disk(index int, given map[string]any) (cluster.Disk, error) {
 	case m.template == cluster.DiskExt && provider == "":
 		return d, fault.New(fault.Invalid, "Missing provider for template '%s'", m.template).At(place + ".provider")
 	case m.template != cluster.DiskExt && given["provider"] != nil:
-		return d, fault.New(fault.Invalid, "The 'provider' option is only valid for the ext template, not %s", m.template).At(place + ".provider")
+		return d, fault.New(fault.Invalid, "The 'provider' option is only valid for the ext disk template, not %s", m.template).At(place + ".provider")
 	}
 	if m.template == cluster.DiskExt {
 		if err := providerParams(d.Params, given, place); err != nil {

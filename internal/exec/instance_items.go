@@ -171,6 +171,7 @@ func (m *modification) changeNICs(w *wiring, inst *cluster.Instance) error {
 				return err
 			}
 			inst.NICs = insert(inst.NICs, i, nic)
+			m.countLink(w, &nic)
 			m.note(pair{"nic." + n, describeNIC(w, &nic)})
 		case remove:
 			w.release(&inst.NICs[i])
@@ -182,6 +183,7 @@ func (m *modification) changeNICs(w *wiring, inst *cluster.Instance) error {
 			if err := m.changeNIC(w, c, &inst.NICs[i], n); err != nil {
 				return err
 			}
+			m.countLink(w, &inst.NICs[i])
 		}
 	}
 	names := map[string]bool{}
@@ -191,6 +193,13 @@ func (m *modification) changeNICs(w *wiring, inst *cluster.Instance) error {
 		}
 	}
 	return nil
+}
+
+// countLink counts an interface whose link nobody looks at.
+func (m *modification) countLink(w *wiring, nic *cluster.NIC) {
+	if w.snap.Cluster().NICParam(nic, "mode") == cluster.NICOpenvSwitch {
+		m.unchecked++
+	}
 }
 
 func newNIC(w *wiring, c itemChange) (cluster.NIC, error) {

@@ -31,6 +31,8 @@ type modification struct {
 	live bool
 	// result collects what was changed.
 	result []pair
+	// unchecked is how many interfaces were added or changed of whose links nobody looks whether they are there.
+	unchecked int
 }
 
 // modifyArgs are what the step that changes an instance has from its plan; the rest is the opcode's.
@@ -74,6 +76,9 @@ func instanceModify(ctx context.Context, env *Env) (Plan, error) {
 	// What the step will do later is tried here, so that a refusal comes first.
 	if _, err := m.apply(env.snapshot(), inst.Clone(), args); err != nil {
 		return Plan{}, err
+	}
+	for range m.unchecked {
+		env.Infof("OVS links are currently not checked for correctness") // the reference's words
 	}
 	change := inInventory(modifyInstance, inst.UUID, "change instance "+inst.Name, args)
 	change.Keeps = true
@@ -269,7 +274,7 @@ func (m *modification) planMemory(ctx context.Context, inst *cluster.Instance) (
 
 // apply makes all changes in inst, a copy of the newest value, and notes them.
 func (m *modification) apply(snap *cluster.Snapshot, inst *cluster.Instance, args modifyArgs) ([]cluster.Change, error) {
-	m.result = []pair{}
+	m.result, m.unchecked = []pair{}, 0
 	node := snap.Node(inst.PrimaryNode)
 	if node == nil {
 		return nil, fault.New(fault.WrongState, "Instance '%s' has no primary node", inst.Name)

@@ -70,6 +70,21 @@ func TestRuntimeMemory(t *testing.T) {
 	memory(512)
 }
 
+// TestUncheckedLinks: of an interface of Open vSwitch nobody looks whether its link is there, and the job says so.
+func TestUncheckedLinks(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	change := func(nics ...any) {
+		if _, err := r.run("OP_INSTANCE_SET_PARAMS", params{"instance_name": "one", "nics": nics}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change([]any{"add", -1, params{"mode": "openvswitch"}})
+	r.logged(" - INFO: OVS links are currently not checked for correctness")
+	change([]any{"modify", 1, params{"link": "br7"}}, []any{"add", -1, params{"mode": "bridged"}})
+	r.logged(" - INFO: OVS links are currently not checked for correctness")
+}
+
 func TestModifyRefusals(t *testing.T) {
 	r := newRig(t)
 	r.create("one", false)

@@ -67,24 +67,33 @@ func jsonText(v any) string {
 }
 
 // checkClusterOSParams checks the parameters that the cluster sets for
-// operating systems, by the definitions that its master node has. What is
-// taken away is not checked, nor is what no definition is there for.
+// operating systems, by the definitions that its master node has: at each change of the
+// cluster all that are set behind it, as there. What is taken away is not checked, nor is
+// what no definition is there for, which the job's log says.
 func (e *Env) checkClusterOSParams(ctx context.Context) error {
+	after := e.snapshot().Cluster().Clone()
 	for _, name := range []string{"osparams", "osparams_private_cluster"} {
-		given := e.Op.Map(name)
-		for _, os := range slices.Sorted(maps.Keys(given)) {
-			values, _ := given[os].(map[string]any)
-			if err := e.checkMasterOS(ctx, os, cluster.SetParams(nil, values)); err != nil {
-				return err
-			}
+		if err := setOSParams(after, e.Op, name, nil); err != nil {
+			return err
+		}
+	}
+	all := map[string]bool{}
+	for _, params := range []map[string]cluster.Params{after.OSParams, after.OSParamsPrivate} {
+		for os := range params {
+			all[os] = true
+		}
+	}
+	for _, os := range slices.Sorted(maps.Keys(all)) {
+		if err := e.checkMasterOS(ctx, os, after.OSParams[os], after.OSParamsPrivate[os]); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (e *Env) checkMasterOS(ctx context.Context, os string, params cluster.Params) error {
+func (e *Env) checkMasterOS(ctx context.Context, os string, layers ...cluster.Params) error {
 	node := e.snapshot().Node(e.snapshot().Cluster().MasterNode)
-	if node == nil || len(params) == 0 {
+	if node == nil {
 		return nil
 	}
 	a, err := e.agent(node)
@@ -102,5 +111,5 @@ func (e *Env) checkMasterOS(ctx context.Context, os string, params cluster.Param
 	if err != nil {
 		return err
 	}
-	return checkOSParams(definition, node.Name, params)
+	return checkOSParams(definition, node.Name, layers...)
 }
