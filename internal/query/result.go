@@ -145,6 +145,9 @@ func (r *Result) AppendValues(dst []byte) []byte {
 	return dst
 }
 
+// AppendRow appends row i as a list of its cells, each [status, value].
+func (r *Result) AppendRow(dst []byte, i int) []byte { return r.listOf(appendCell)(dst, i) }
+
 // AppendObject appends row i as an object with the field names as keys.
 func (r *Result) AppendObject(dst []byte, i int) []byte {
 	row := make([]Cell, len(r.Fields))
