@@ -9,7 +9,7 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 # Debian packages that the tests drive Drover with, or compare it to.
-TEST_PACKAGES := python3-ganeti-rapi python3-yaql python3-novaclient python3-openstackclient postgresql rabbitmq-server nginx-light haproxy prometheus qemu-system-x86 qemu-utils iproute2 lvm2 ovmf swtpm
+TEST_PACKAGES := python3-ganeti-rapi python3-yaql python3-novaclient python3-openstackclient postgresql rabbitmq-server nginx-light haproxy prometheus qemu-system-x86 qemu-utils iproute2 lvm2 ovmf swtpm chromium-headless-shell
 # Ganeti's own tools and the Python libraries that they import, which are unpacked and not installed.
 STOCK_PACKAGES := ganeti-3.0 python3-pyparsing python3-openssl python3-pycurl python3-pyinotify python3-psutil \
 	python3-bitarray python3-cryptography python3-cffi-backend python3-six python3-simplejson ganeti-htools-3.0 libpcre3
@@ -107,6 +107,22 @@ vet-tags: ## run go vet on what is behind build tags
 vet-modules: ## build and vet the modules of their own
 	cd bench/yaql && $(GO) vet ./... && $(GO) build -o /dev/null ./... && $(GO) mod tidy -diff
 	cd bench/river && $(GO) vet ./... && $(GO) mod tidy -diff
+	cd tools/webbuild && $(GO) vet ./... && $(GO) build -o /dev/null ./... && $(GO) mod tidy -diff
+
+.PHONY: web
+web: ## build the page of its sources (web/)
+	cd tools/webbuild && $(GO) run .
+
+.PHONY: web-check
+web-check: ## fail if the page is not what its sources make, or too large
+	cd tools/webbuild && $(GO) run . -check
+
+.PHONY: web-shots
+web-shots: ## make pictures of the page's screens, in .cache/web-shots, and those of docs/web anew
+	@./.ci/install chromium-headless-shell
+	@mkdir -p .cache/web-shots
+	DROVER_WEB_SHOTS=$(CURDIR)/.cache/web-shots CGO_ENABLED=0 $(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run TestPictures ./test/web
+	@for picture in docs/web/*.png; do cp .cache/web-shots/$$(basename $$picture) $$picture; done
 
 .PHONY: vulncheck
 vulncheck: ## look for known vulnerabilities, where their data can be had

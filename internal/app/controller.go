@@ -31,6 +31,7 @@ import (
 	identityapi "github.com/drover-project/drover/internal/api/identity"
 	"github.com/drover-project/drover/internal/api/luxi"
 	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/api/web"
 	"github.com/drover-project/drover/internal/backend/ganeti"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/console"
@@ -86,6 +87,7 @@ type controller struct {
 	rapi     *rapi.Server
 	luxi     *luxi.Server
 	compute  http.Handler
+	web      *web.Server
 	// doorOpens is done when agents are taken in.
 	doorOpens sync.Once
 	// shutAgents ends the links of agents; nil where none are taken in.
@@ -247,6 +249,9 @@ func (c *controller) openAgent(o Options, node string) (*agent.Agent, error) {
 func (c *controller) close() {
 	defer c.endLending()()
 	renewed := c.keepOn()
+	if c.web != nil {
+		c.web.Close()
+	}
 	if c.servers != nil {
 		c.servers.Close()
 	}

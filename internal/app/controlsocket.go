@@ -23,13 +23,16 @@ func listenLUXI(o Options) (l *gate.Listener, path string, err error) {
 }
 
 // newLUXI returns the server of a controller's methods.
-func (c *controller) newLUXI(o Options) *luxi.Server {
+func (c *controller) newLUXI(s *surfaces, o Options) *luxi.Server {
 	deps := luxi.Deps{Queue: c.queue, Rollout: c.rollout, Servers: c.servers, Querier: c.querier, Keyboards: c.keyboards, Log: o.Log, Observe: c.figures.observe("luxi", o.Log), NewID: c.requestIDs.Next}
 	if c.keystone == nil {
 		deps.Accounts = c.accountsAPI.Operate
 	}
 	deps.Format, deps.RaiseFormat = c.formatState, c.raiseFormat
 	deps.Health = c.clusterHealth
+	if s.ready.Web != "" {
+		deps.WebLink = func(name string) string { return s.ready.Web + "/" + c.web.Link(name) }
+	}
 	if c.group != nil {
 		deps.Masters, deps.Failover, deps.Assured = c.group.masters, c.group.failover, c.assured
 	}

@@ -238,6 +238,7 @@ func unavailable(w http.ResponseWriter, r *http.Request, status int, text string
 const (
 	surfaceRAPI    = "rapi"
 	surfaceCompute = "compute"
+	surfaceWeb     = "web"
 )
 
 // front answers the requests of RAPI: itself while this process leads, and
@@ -283,8 +284,11 @@ func (g *group) forward(surface string) http.Handler {
 // serve answers a request of a surface, which ends with the term at the latest.
 func (c *controller) serve(w http.ResponseWriter, r *http.Request) {
 	var h http.Handler = c.rapi
-	if r.Header.Get(headerSurface) == surfaceCompute {
+	switch r.Header.Get(headerSurface) {
+	case surfaceCompute:
 		h = c.compute
+	case surfaceWeb:
+		h = c.web
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)

@@ -159,6 +159,7 @@ func (g *group) run(asked context.Context, o Options) error {
 		},
 		func(ctx context.Context) error { return g.serveLUXI(ctx, s.luxiListener) },
 		func(ctx context.Context) error { return s.serveCompute(ctx, g.computeFront(), o.Log) },
+		func(ctx context.Context) error { return s.serveWeb(ctx, g.forward(surfaceWeb), o.Log) },
 		func(ctx context.Context) error { return g.m.serveAgents(ctx, s) },
 		func(context.Context) error { return s.announce(o) },
 	})

@@ -29,6 +29,8 @@ type Ready struct {
 	OSUsername string `json:"os_username,omitempty"`
 	OSPassword string `json:"os_password,omitempty"`
 	OSProject  string `json:"os_project,omitempty"`
+	// Web is the URL of the page.
+	Web string `json:"web,omitempty"`
 	// Peer is where other controllers connect.
 	Peer string `json:"peer,omitempty"`
 	// Hypervisor is that of the nodes in the controller's process.
@@ -75,10 +77,10 @@ func (a announcement) write(w io.Writer) error {
 
   RAPI   %s   %s
   LUXI   %s
-%s
+%s%s
 Try:  drover --luxi %s job list
 %sStop it with Ctrl-C; it goes on where it was at the next start.
-`, version.Current().Version, a.RAPI, a.account(), a.LUXI, a.openstack(), a.LUXI, a.machine())
+`, version.Current().Version, a.RAPI, a.account(), a.LUXI, a.page(), a.openstack(), a.LUXI, a.machine())
 	return err
 }
 
@@ -99,6 +101,14 @@ func (a announcement) account() string {
 		return "user " + a.RAPIUser + "   password " + a.RAPIPassword
 	}
 	return "user " + a.RAPIUser + "   password in " + filepath.Join(a.data, "rapi", "password")
+}
+
+// page says where browsers see the cluster.
+func (a announcement) page() string {
+	if a.Web == "" {
+		return ""
+	}
+	return "  Page   " + a.Web + "   (drover --luxi " + a.LUXI + " web prints an address that signs in)\n"
 }
 
 // openstack says how to reach the OpenStack interfaces, and to log in there.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -80,6 +81,10 @@ type Options struct {
 	// Compute is the address of the Compute API, with identity and images; empty
 	// for none.
 	Compute string
+	// Web is the address of the page; empty for none. It is plain HTTP on loopback, and elsewhere over TLS with RAPI's certificate. WebURL is where people reach
+	// it, if that is another address.
+	Web    string
+	WebURL *url.URL
 	// Keystone is the URL of the identity service, with /v3, whose tokens the Compute
 	// API takes; empty for accounts of its own. KeystoneCA is the file with who vouches
 	// for its certificate; empty for those that the machine trusts.
@@ -167,7 +172,7 @@ func (o Options) tryAddresses(ctx context.Context) error {
 	for _, at := range []struct {
 		of                        gate.Surface
 		surface, setting, address string
-	}{{gate.RAPI, "RAPI", "rapi", o.RAPI}, {gate.Compute, "the Compute API", "compute", o.Compute}} {
+	}{{gate.RAPI, "RAPI", "rapi", o.RAPI}, {gate.Compute, "the Compute API", "compute", o.Compute}, {gate.Web, "the page", "web", o.Web}} {
 		if at.address == "" {
 			continue
 		}
@@ -298,6 +303,7 @@ func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Con
 		func(ctx context.Context) error { return c.rapi.Serve(ctx, s.rapiListener, s.cert) },
 		func(ctx context.Context) error { return c.luxi.Serve(ctx, s.luxiListener) },
 		func(ctx context.Context) error { return s.serveCompute(ctx, c.compute, o.Log) },
+		func(ctx context.Context) error { return s.serveWeb(ctx, c.web, o.Log) },
 		func(ctx context.Context) error { return m.serveAgents(ctx, s) },
 	)
 }
@@ -317,6 +323,9 @@ type surfaces struct {
 	rapiListener, luxiListener *gate.Listener
 	computeListener            *gate.Listener        // nil without the Compute API
 	computeCert                *rapi.CertificateFile // nil while that is plain HTTP
+
+	webListener *gate.Listener        // nil without the page
+	webCert     *rapi.CertificateFile // nil while that is plain HTTP
 
 	agentListener *gate.Listener // nil where no agents are taken in
 
@@ -363,6 +372,9 @@ func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
 	if err = s.listenAgents(ctx, o); err != nil {
 		return s, err
 	}
+	if err = s.listenWeb(ctx, o); err != nil {
+		return s, err
+	}
 	return s, s.listenCompute(ctx, o)
 }
 
@@ -372,7 +384,8 @@ func (c *controller) serveOn(ctx context.Context, s *surfaces, o Options) error 
 		RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
 		Beside: c.pages(), Observe: c.figures.observe("rapi", o.Log), NewID: c.requestIDs.Next})
 	c.accountsAPI = c.newIdentity()
-	c.luxi = c.newLUXI(o)
+	c.web = c.newWeb(s, o)
+	c.luxi = c.newLUXI(s, o)
 	c.compute = c.newCompute(o)
 	if err := c.openAccounts(ctx, s, o); err != nil {
 		return err
@@ -421,7 +434,7 @@ func (s *surfaces) announce(o Options) error {
 
 // close closes what listens; what serves already has done so.
 func (s *surfaces) close() {
-	for _, l := range []*gate.Listener{s.rapiListener, s.luxiListener, s.computeListener, s.agentListener} {
+	for _, l := range []*gate.Listener{s.rapiListener, s.luxiListener, s.computeListener, s.webListener, s.agentListener} {
 		if l != nil {
 			_ = l.Close()
 		}

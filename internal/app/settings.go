@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"log/slog"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"time"
@@ -37,6 +38,8 @@ type settings struct {
 	NodeData              string           `toml:"node-data"`
 	Compute               string           `toml:"compute"`
 	ComputeTLS            bool             `toml:"compute-tls"`
+	Web                   string           `toml:"web"`
+	WebURL                string           `toml:"web-url"`
 	PublicURL             string           `toml:"public-url"`
 	TrustedProxies        string           `toml:"trusted-proxies"`
 	Keystone              string           `toml:"keystone"`
@@ -89,6 +92,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Mond, "mond", s.Mond, "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
 	f.StringVar(&s.Compute, "compute", s.Compute, "address of the OpenStack Compute API, with identity and images; port 0 picks a free one, \"\" has none")
 	f.BoolVar(&s.ComputeTLS, "compute-tls", s.ComputeTLS, "serve that over TLS, with the certificate of RAPI (default: over plain HTTP)")
+	f.StringVar(&s.Web, "web", s.Web, "address of the page; port 0 picks a free one, \"\" has none; plain HTTP on loopback, else TLS with the certificate of RAPI")
+	f.StringVar(&s.WebURL, "web-url", s.WebURL, "URL under which people reach the page, behind a proxy or a name (default: the address)")
 	f.StringVar(&s.PublicURL, "public-url", s.PublicURL, "URL under which clients reach that, behind a proxy (default: what requests say)")
 	f.StringVar(&s.TrustedProxies, "trusted-proxies", s.TrustedProxies, "addresses and networks, separated by commas, of proxies whose headers Forwarded or X-Forwarded-* are believed (default: none)")
 	f.StringVar(&s.Keystone, "keystone", s.Keystone, "URL, with /v3, of the identity service whose tokens the Compute API takes (default: accounts of its own)")
@@ -123,7 +128,12 @@ func (s *settings) offer(cmd *cobra.Command) {
 func (s *settings) options() Options {
 	public, _ := forwarded.ParsePublic(s.PublicURL)        // checked, or not given
 	proxies, _ := forwarded.ParseProxies(s.TrustedProxies) // checked
+	var page *url.URL
+	if s.WebURL != "" {
+		page, _ = parseWebURL(s.WebURL) // checked
+	}
 	return Options{
+		Web: s.Web, WebURL: page,
 		Driver: s.Settings, Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, AgentAddress: s.AgentAddress, AgentAdvertise: s.AgentAdvertise, NodeData: s.NodeData, Data: s.Data, Store: s.Store, KeyFile: s.KeyFile, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
 		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
 		PublicURL: public, TrustedProxies: proxies,
@@ -177,6 +187,11 @@ func (s *settings) checkProxies() error {
 	if s.PublicURL != "" {
 		if _, err := forwarded.ParsePublic(s.PublicURL); err != nil {
 			return fault.New(fault.Invalid, "public-url: %w", err).At("public-url")
+		}
+	}
+	if s.WebURL != "" {
+		if _, err := parseWebURL(s.WebURL); err != nil {
+			return err
 		}
 	}
 	if _, err := forwarded.ParseProxies(s.TrustedProxies); err != nil {
@@ -241,7 +256,7 @@ const DefaultArchiveAfter = 6 * time.Hour
 // devDefaults are those of `drover dev`: a cluster to try things on.
 func devDefaults() settings {
 	return settings{
-		Data: DefaultData(), RAPI: "127.0.0.1:5080", Mond: "127.0.0.1:0", Compute: "127.0.0.1:0", Nodes: 3, Tasks: true, AutoFinalize: true, FirstServerNumber: 1,
+		Data: DefaultData(), RAPI: "127.0.0.1:5080", Mond: "127.0.0.1:0", Compute: "127.0.0.1:0", Web: "127.0.0.1:0", Nodes: 3, Tasks: true, AutoFinalize: true, FirstServerNumber: 1,
 		StopGrace: daemon.Duration{Duration: defaultStopGrace}, ArchiveAfter: daemon.Duration{Duration: DefaultArchiveAfter}, LogLevel: daemon.Level{Level: slog.LevelWarn}, LogFormat: "text",
 		Settings: nodedriver.Defaults(),
 	}
@@ -253,7 +268,7 @@ func serveDefaults() settings {
 	s.Data, s.LUXI = filepath.Join("/var/lib", "drover"), "/run/drover/luxi.sock"
 	s.Tasks = false
 	s.RAPI, s.Mond, s.Nodes, s.LogLevel = ":5080", "", 1, daemon.Level{Level: slog.LevelInfo}
-	s.Compute = ""
+	s.Compute, s.Web = "", ""
 	s.RequireAuthentication = true // dev is reached over loopback alone
 	return s
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/drover-project/drover/internal/cli/inventory"
 	"github.com/drover-project/drover/internal/cli/jobs"
 	"github.com/drover-project/drover/internal/cli/manage"
+	"github.com/drover-project/drover/internal/cli/page"
 	"github.com/drover-project/drover/internal/cli/queries"
 	"github.com/drover-project/drover/internal/cli/servers"
 	"github.com/drover-project/drover/internal/cli/shell"
@@ -161,5 +162,5 @@ func commandAt(root *cobra.Command, path string) *cobra.Command {
 var nouns = []func(*shell.Shell) *cobra.Command{
 	jobs.Command, filters.Command, inventory.InstanceCommand, inventory.NodeCommand, inventory.GroupCommand, inventory.NetworkCommand, inventory.ImageCommand,
 	inventory.OSCommand, inventory.BackupCommand, inventory.TagCommand, inventory.ClusterCommand, queries.Command, debug.LockCommand, debug.Command, deployments.Command,
-	servers.Command, manage.Command, debug.BurninCommand, versionCommand, jobs.WhyCommand, top.Command,
+	servers.Command, manage.Command, debug.BurninCommand, versionCommand, jobs.WhyCommand, top.Command, page.Command,
 }

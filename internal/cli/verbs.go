@@ -63,7 +63,8 @@ const changing = `
 	node: add add-tags drain modify offline online remove-tags token undrain
 	server: create reboot reconcile start stop
 	server tag: add delete
-	tag: add remove`
+	tag: add remove
+	web`
 
 // asking are the verbs that ask before they disturb what runs, or destroy
 // something.

@@ -29,9 +29,11 @@ type Surface struct {
 // The surfaces of the program. Strangers of Agents are many, as a thousand agents come at once at the beginning of a term: one that is ended for the sake of the next has cost
 // its handshake, and has to come again.
 var (
-	RAPI = Surface{Name: "RAPI", Most: 2048, Share: 3, Header: 10 * time.Second, Body: time.Minute, Answer: 2 * time.Minute, Idle: 3 * time.Minute,
+	RAPI = Surface{Name: "RAPI", Most: 2048, Share: 2, Header: 10 * time.Second, Body: time.Minute, Answer: 2 * time.Minute, Idle: 3 * time.Minute,
 		Beyond: "503 to 16 at a time, others are closed"}
 	Compute = Surface{Name: "Compute, Identity and Image APIs", Most: 2048, Share: 2, Header: RAPI.Header, Body: RAPI.Body, Answer: RAPI.Answer, Idle: RAPI.Idle,
+		Beyond: RAPI.Beyond}
+	Web = Surface{Name: "the page", Most: 2048, Share: 1, Header: RAPI.Header, Body: RAPI.Body, Answer: RAPI.Answer, Idle: RAPI.Idle,
 		Beyond: RAPI.Beyond}
 	LUXI = Surface{Name: "LUXI", Most: 1000, Share: 2, Local: true, Body: luxiwire.FrameTimeout, Answer: luxiwire.SendTimeout, Idle: luxiwire.IdleTimeout,
 		Beyond: "an answer with `busy` to 16 at a time, others are closed"}
@@ -44,7 +46,7 @@ var (
 )
 
 // Surfaces returns all surfaces, in the order in which they are shown.
-func Surfaces() []Surface { return []Surface{RAPI, Compute, LUXI, Peers, Agents, Monitors} }
+func Surfaces() []Surface { return []Surface{RAPI, Compute, Web, LUXI, Peers, Agents, Monitors} }
 
 // parts is what the files of a process are divided into.
 const parts = 16

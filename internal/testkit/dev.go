@@ -25,6 +25,7 @@ type Dev struct {
 		Password string `json:"rapi_password"`
 		LUXI     string `json:"luxi"`
 		Peer     string `json:"peer"`
+		Web      string `json:"web"`
 		// AgentAddress is where agents of nodes are taken in.
 		AgentAddress string `json:"agent_address"`
 		// Agents are the processes of nodes, by name.

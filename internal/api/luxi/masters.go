@@ -70,6 +70,14 @@ const QueryHealth = "QueryHealth"
 
 func queryHealth(ctx context.Context, d *Deps, _ *arguments) (any, error) { return d.Health(ctx), nil }
 
+// webLink makes an address of the page that signs in once, as whoever asks.
+func webLink(_ context.Context, d *Deps, a *arguments) (any, error) {
+	if d.WebLink == nil {
+		return nil, fault.New(fault.Unsupported, "the page is not served").WithHint("the setting web says at which address it is to be")
+	}
+	return d.WebLink(a.by.Name), nil
+}
+
 func queryMasters(ctx context.Context, d *Deps, _ *arguments) (any, error) {
 	if d.Masters == nil {
 		return nil, errAlone

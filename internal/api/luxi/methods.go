@@ -57,6 +57,8 @@ type Deps struct {
 	Failover func(ctx context.Context) error
 	// Health says how the cluster is.
 	Health func(ctx context.Context) health.Report
+	// WebLink makes the address of the page for somebody of this machine, which signs in once; nil where the page is not served.
+	WebLink func(name string) string
 	// Format tells of the format of the store, and RaiseFormat raises it.
 	Format      func(ctx context.Context) (Format, error)
 	RaiseFormat func(ctx context.Context, by queue.By) (Format, error)
@@ -143,6 +145,7 @@ var jobMethods = []method{
 	{"ReadConsole", 3, 4, changes, readConsole},     // instance, position, seconds, [{"id", "turn"} of who sits before it]
 	{"TypeConsole", 2, 4, changes, typeConsole},     // instance, bytes in Base64, [id of who sits before it], [whether to take over]
 	{"LeaveConsole", 2, 2, changes, leaveConsole},   // instance, id of who sits before it
+	{"WebLink", 0, 0, changes, webLink},
 	{QueryHealth, 0, 0, asks, queryHealth},
 	{"QueryMasters", 0, 0, asks, queryMasters},
 	{"MasterFailover", 0, 0, changes, masterFailover},

@@ -3,6 +3,7 @@ package rapi
 import (
 	"bytes"
 	"crypto/md5" //nolint:gosec // the format of existing users files
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
@@ -133,6 +134,16 @@ func splitWords(text string) []string {
 
 // Verify reports whether the credentials are those of an account.
 func (u *Users) Verify(name, password string) bool { return u.find(name, password) != nil }
+
+// Account returns what an account may do, and a text that changes with its password and tells nothing of it; ok is false if there is none.
+func (u *Users) Account(name string) (may rights.Account, stamp string, ok bool) {
+	found := u.byName[name]
+	if found == nil {
+		return rights.Account{}, "", false
+	}
+	sum := sha256.Sum256([]byte(found.secret))
+	return found.rights(), hex.EncodeToString(sum[:]), true
+}
 
 // find returns the user that the credentials belong to, nil for none.
 func (u *Users) find(name, password string) *user {

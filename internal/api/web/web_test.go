@@ -1,0 +1,465 @@
+package web
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"pgregory.net/rapid"
+
+	"github.com/drover-project/drover/internal/live"
+	"github.com/drover-project/drover/internal/qlang"
+	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/rights"
+	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// TestEachRequestNeedsItsRight goes through the whole table as nobody, and as accounts that may nothing, look, and change.
+func TestEachRequestNeedsItsRight(t *testing.T) {
+	r := newRig(t)
+	for _, q := range requests {
+		path := strings.NewReplacer("{id}", "1", "{item}", "job").Replace(q.path)
+		for _, who := range []struct {
+			name string
+			may  []rights.Right
+		}{{"", []rights.Right{rights.None}}, {"cy", []rights.Right{rights.None, rights.Known}}, {"bo", []rights.Right{rights.None, rights.Known, rights.Look}},
+			{"ada", []rights.Right{rights.None, rights.Known, rights.Look, rights.Change}}} {
+			session := ""
+			if who.name != "" {
+				session = r.signIn(who.name, "secret")
+			}
+			status, text, _ := r.ask(q.method, path, session, "[]")
+			lets := slices.Contains(who.may, q.needs)
+			refused := status == http.StatusUnauthorized || status == http.StatusForbidden
+			if lets == refused {
+				t.Errorf("%s %s as %q: %d %s", q.method, path, who.name, status, text)
+			}
+			if !lets && (status == http.StatusUnauthorized) != (who.name == "") {
+				t.Errorf("%s %s as %q is refused by %d", q.method, path, who.name, status)
+			}
+		}
+	}
+}
+
+// TestSessionsEnd: with the account, with its password, with time, and when somebody signs out; and with a session what it has open.
+func TestSessionsEnd(t *testing.T) {
+	for name, end := range map[string]func(r *rig, session string){
+		"the account is gone":       func(r *rig, _ string) { r.people.set("bo", "", "") },
+		"it has another password":   func(r *rig, _ string) { r.people.set("bo", "other", "read") },
+		"it was signed out":         func(r *rig, s string) { r.ask("DELETE", "/session", s, "") },
+		"nothing was heard of it":   func(r *rig, _ string) { r.clock.pass(sessionIdle) },
+		"its time is over":          func(r *rig, s string) { passInUse(r, s, sessionTime) },
+		"the controller is another": func(r *rig, _ string) { r.web.sessions = newSessions(r.clock.Now) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			session := r.signIn("bo", "secret")
+			if status, text, _ := r.ask("GET", "/session", session, ""); status != http.StatusOK || !strings.Contains(text, `"account":"bo","change":false`) {
+				t.Fatalf("signed in: %d %s", status, text)
+			}
+			end(r, session)
+			if status, text, _ := r.ask("GET", "/session", session, ""); status != http.StatusUnauthorized {
+				t.Errorf("the session goes on: %d %s", status, text)
+			}
+		})
+	}
+	r := newRig(t)
+	s := r.openStream(r.signIn("bo", "secret"))
+	r.people.set("bo", "secret", "") // it may look no more
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience())
+	defer cancel()
+	for {
+		if _, _, err := s.conn.Read(ctx); err != nil {
+			if websocket.CloseStatus(err) != signedOut {
+				t.Errorf("a tab of an account that may look no more ends with %v", err)
+			}
+			return
+		}
+	}
+}
+
+// passInUse has time pass while a session is in use.
+func passInUse(r *rig, session string, d time.Duration) {
+	for ; d > 0; d -= sessionIdle / 2 {
+		r.ask("GET", "/session", session, "")
+		r.clock.pass(sessionIdle / 2)
+	}
+}
+
+// TestOtherSites: pages of other sites, and names that lead here, change nothing and see nothing.
+func TestOtherSites(t *testing.T) {
+	r := newRig(t)
+	session := r.signIn("ada", "secret")
+	id := r.submit(600)
+	cancel := fmt.Sprintf("/api/jobs/%d/cancel", id)
+	for _, headers := range [][]string{
+		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Host", "evil.example"}, {"Content-Type", "text/plain"},
+		{"Content-Type", "application/x-www-form-urlencoded"},
+	} {
+		if status, text, _ := r.ask("POST", cancel, session, `{"reason":"x"}`, headers...); status != http.StatusForbidden && status != http.StatusBadRequest {
+			t.Errorf("%q: %d %s", headers, status, text)
+		}
+	}
+	if status, text, _ := r.ask("GET", "/session", session, "", "Host", "rebound.example:80"); status != http.StatusForbidden {
+		t.Errorf("another name: %d %s", status, text)
+	}
+	_, answer, err := websocket.Dial(t.Context(), r.http.URL+"/stream", &websocket.DialOptions{HTTPHeader: http.Header{"Cookie": {r.web.cookie() + "=" + session}, "Origin": {"https://evil.example"}}}) //nolint:bodyclose // it was read
+	if err == nil || answer == nil || answer.StatusCode != http.StatusForbidden {
+		t.Errorf("a stream for another site: %v", err)
+	}
+	j, err := r.c.Queue.Job(t.Context(), id)
+	if err != nil || j.Final() {
+		t.Errorf("the job is over: %v", err)
+	}
+}
+
+// TestHeaders: the page runs alone, with what it came with.
+func TestHeaders(t *testing.T) {
+	r := newRig(t)
+	for _, path := range []string{"/", "/jobs/7", "/session", "/assets/none.js"} {
+		_, _, h := r.ask("GET", path, "", "")
+		for _, part := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "trusted-types 'none'", "base-uri 'none'"} {
+			if !strings.Contains(h.Get("Content-Security-Policy"), part) {
+				t.Errorf("%s: the policy lacks %s", path, part)
+			}
+		}
+		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cross-Origin-Opener-Policy") != "same-origin" {
+			t.Errorf("%s: %v", path, h)
+		}
+	}
+	_, text, h := r.ask("POST", "/session", "", `{"name":"ada","password":"secret"}`)
+	for _, part := range []string{"__Host-drover-", "; Path=/", "; Secure", "; HttpOnly", "; SameSite=Strict"} {
+		if !strings.Contains(h.Get("Set-Cookie"), part) {
+			t.Errorf("the cookie %q lacks %s (%s)", h.Get("Set-Cookie"), part, text)
+		}
+	}
+}
+
+// TestLinks: a link signs in once, for five minutes, and only its hash is kept.
+func TestLinks(t *testing.T) {
+	r := newRig(t)
+	code := strings.TrimPrefix(r.web.Link("root"), "#code=")
+	sign := func() (int, string) {
+		status, _, h := r.ask("POST", "/session", "", fmt.Sprintf(`{"code":%q}`, code))
+		return status, sessionIn(h)
+	}
+	status, secret := sign()
+	if status != http.StatusOK {
+		t.Fatalf("a link: %d", status)
+	}
+	if _, text, _ := r.ask("GET", "/session", secret, ""); !strings.Contains(text, `"account":"root","change":true`) {
+		t.Errorf("signed in by a link: %s", text)
+	}
+	if status, _ := sign(); status != http.StatusForbidden {
+		t.Errorf("the second time: %d", status)
+	}
+	code = strings.TrimPrefix(r.web.Link("root"), "#code=")
+	if kept := fmt.Sprint(r.web.sessions.codes, r.web.sessions.open); strings.Contains(kept, code) || strings.Contains(kept, secret) {
+		t.Error("a secret is kept")
+	}
+	r.clock.pass(codeTime)
+	if status, _ := sign(); status != http.StatusForbidden {
+		t.Errorf("after five minutes: %d", status)
+	}
+	for range 2 * mostCodes {
+		r.web.Link("root")
+	}
+	if n := len(r.web.sessions.codes); n > mostCodes {
+		t.Errorf("%d codes are kept", n)
+	}
+	for range 2 * mostOfAccount {
+		r.signIn("bo", "secret")
+	}
+	if n := count(r.web.sessions.open, func(s *session) bool { return s.name == "bo" }); n > mostOfAccount {
+		t.Errorf("%d sessions are kept", n)
+	}
+}
+
+// TestWhatIsDoneSaysWhy: without a reason nothing is done; with one, it is kept with who did it and where.
+func TestWhatIsDoneSaysWhy(t *testing.T) {
+	r := newRig(t)
+	session := r.signIn("ada", "secret")
+	preview := func(edit string) string {
+		status, text, _ := r.ask("POST", "/api/rules/preview", session, edit)
+		var f struct{ Digest string }
+		if err := json.Unmarshal([]byte(text), &f); err != nil || status != http.StatusOK {
+			t.Fatalf("preview: %d %s", status, text)
+		}
+		return f.Digest
+	}
+	const edit = `"edit":{"do":"put","rule":"","parts":{"action":"PAUSE","name":"lab"}},"when":"opcode: OP_ID == \"OP_TEST_DELAY\""`
+	digest := preview("{" + edit + "}")
+	for body, want := range map[string]int{
+		"{" + edit + `,"digest":"` + digest + `"}`:                        http.StatusBadRequest, // no reason
+		"{" + edit + `,"reason":"OPS-1"}`:                                 http.StatusBadRequest, // nobody has seen what it would do
+		"{" + edit + `,"reason":"OPS-1","digest":"of other rules"}`:       http.StatusConflict,
+		"{" + edit + `,"reason":"OPS-1","digest":"` + digest + `","x":1}`: http.StatusBadRequest,
+	} {
+		if status, text, _ := r.ask("POST", "/api/rules", session, body); status != want {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
+	if status, text, _ := r.ask("POST", "/api/rules", session, "{"+edit+`,"reason":"OPS-1","digest":"`+digest+`"}`); status != http.StatusOK {
+		t.Fatalf("a rule: %d %s", status, text)
+	}
+	id := r.submit(1)
+	for path, body := range map[string]string{"priority": `{"priority":-10`, "cancel": `{`} {
+		if status, text, _ := r.ask("POST", fmt.Sprintf("/api/jobs/%d/%s", id, path), session, strings.TrimSuffix(body, ",")+`}`); status != http.StatusBadRequest || !strings.Contains(text, "say why") {
+			t.Errorf("%s without a reason: %d %s", path, status, text)
+		}
+	}
+	for _, body := range [][2]string{{"priority", `{"priority":-10,"reason":"OPS-2"}`}, {"cancel", `{"reason":"OPS-3"}`}} {
+		if status, text, _ := r.ask("POST", fmt.Sprintf("/api/jobs/%d/%s", id, body[0]), session, body[1]); status != http.StatusOK || !strings.Contains(text, `"done":true`) {
+			t.Errorf("%v: %d %s", body, status, text)
+		}
+	}
+	events := r.query("event", "what,who,surface,reason_trail", "")
+	for what, why := range map[string]string{"filter.add": "OPS-1", "job.change-priority": "OPS-2", "job.cancel": "OPS-3"} {
+		if !slices.ContainsFunc(events, func(row string) bool {
+			return strings.Contains(row, `"`+what+`"`) && strings.Contains(row, `"ada"`) && strings.Contains(row, `"web"`) && strings.Contains(row, `["gnt:user","`+why+`"`) && strings.Contains(row, `"gnt:client:drover-web"`)
+		}) {
+			t.Errorf("nothing tells of %s because of %s: %s", what, why, events)
+		}
+	}
+}
+
+// query asks the querier itself; rows are as JSON.
+func (r *rig) query(item, fields, filter string) (rows []string) {
+	r.Helper()
+	q := query.Request{What: item, Fields: words(fields)}
+	if filter != "" {
+		node, err := qlang.ParseText(filter)
+		if err != nil {
+			r.Fatal(err)
+		}
+		q.Filter = node
+	}
+	result, err := r.c.Querier.Query(r.Context(), q)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for i := range result.Len() {
+		rows = append(rows, string(result.AppendRow(nil, i)))
+	}
+	return rows
+}
+
+// TestViews shows every view there is: it answers, with the command that shows the same; and lists with what they take.
+func TestViews(t *testing.T) {
+	r := newRig(t)
+	id := r.submit(0)
+	s := r.openStream(r.signIn("bo", "secret"))
+	about := map[string]string{"job": id.String(), "node": "node1.example", "instance": "web1", "object": "web1"}
+	for name, v := range views {
+		if name == "instance" {
+			continue // there is none, which is an error
+		}
+		kind, _, _ := strings.Cut(name, ".")
+		asks := []string{fmt.Sprintf(`{"view":%q,"id":%q}`, name, about[kind])}
+		if v.list {
+			asks = append(asks, fmt.Sprintf(`{"view":%q,"filter":"name != \"x\"","sort":"-name","limit":7}`, name))
+			if v.item == "job" {
+				asks[1] = fmt.Sprintf(`{"view":%q,"filter":"id == 1","sort":"-id","limit":7}`, name)
+			}
+		}
+		for _, a := range asks {
+			s.watch(`{"watch":{"x":` + a + `}}`)
+			if m := s.next(); m.W != "x" || m.Error != nil || !m.Reset || !strings.HasPrefix(m.Command, "drover ") {
+				t.Errorf("%s: %+v", a, m)
+			}
+			s.watch(`{"watch":{}}`)
+		}
+	}
+	for a, want := range map[string]string{
+		`{"view":"none"}`: "there is no view", `{"view":"jobs","filter":"nope == 1"}`: "nope", `{"view":"jobs","filter":"status =="}`: "a value is missing",
+		`{"view":"jobs","limit":100000}`: "at most", `{"view":"job","id":"x"}`: "number of a job", `{"view":"job","id":"1","filter":"id == 1"}`: "is no list", `{"view":"job.explain","id":"99"}`: "99", `{"view":"instance","id":"web1"}`: "web1",
+	} {
+		s.watch(`{"watch":{"x":` + a + `}}`)
+		if m := s.next(); m.Error == nil || !strings.Contains(m.Error.Message+m.Error.Hint, want) {
+			t.Errorf("%s: %+v", a, m.Error)
+		}
+		s.watch(`{"watch":{}}`)
+	}
+}
+
+// TestAJobIsSeen from submission to its end by a tab, which a second one that was away goes on from.
+func TestAJobIsSeen(t *testing.T) {
+	r := newRig(t)
+	session := r.signIn("bo", "secret")
+	s := r.openStream(session)
+	s.watch(`{"watch":{"x":{"view":"jobs"}}}`)
+	first := s.next()
+	if !first.Reset || len(first.Rows) != 0 {
+		t.Fatalf("at first: %+v", first)
+	}
+	id := r.submit(0)
+	for ended := false; !ended; {
+		last := s.next()
+		if last.Reset {
+			t.Errorf("all over again: %+v", last)
+		}
+		for _, row := range last.Rows {
+			ended = row[0] == id.String() && strings.Contains(fmt.Sprint(row[1]), "ended")
+		}
+	}
+	again := r.openStream(session)
+	again.watch(`{"watch":{"x":{"view":"jobs","since":"` + first.Revision + `"}}}`)
+	if m := again.next(); m.Reset || len(m.Rows) != 1 {
+		t.Errorf("a tab that was away: %+v", m)
+	}
+	stranger := r.openStream(session)
+	stranger.watch(`{"watch":{"x":{"view":"jobs","since":"99999"}}}`)
+	if m := stranger.next(); !m.Reset || len(m.Rows) != 1 {
+		t.Errorf("a tab that knows an unknown revision: %+v", m)
+	}
+}
+
+// reader is what a tab makes of messages.
+type reader struct {
+	order []string
+	rows  map[string]string
+}
+
+func (r *reader) take(t *rapid.T, text []byte) {
+	var m struct {
+		Reset bool
+		Rows  [][2]json.RawMessage
+		Left  []string
+		Order []string
+	}
+	if err := json.Unmarshal(append(append([]byte{'{'}, text...), '}'), &m); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	if m.Reset {
+		*r = reader{rows: map[string]string{}}
+	}
+	for _, id := range m.Left {
+		delete(r.rows, id)
+	}
+	r.order = slices.DeleteFunc(r.order, func(id string) bool { return slices.Contains(m.Left, id) })
+	for _, row := range m.Rows {
+		var id string
+		if err := json.Unmarshal(row[0], &id); err != nil {
+			t.Fatal(err)
+		}
+		if _, known := r.rows[id]; !known {
+			r.order = append(r.order, id)
+		}
+		r.rows[id] = string(row[1])
+	}
+	if m.Order != nil {
+		r.order = m.Order
+	}
+}
+
+// TestATabThatDoesNotRead: whatever messages it reads, and however far behind it was, it has what the view shows; and no more messages are kept than that takes.
+func TestATabThatDoesNotRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := &feed{tabs: map[*tab]bool{}}
+		r := reader{rows: map[string]string{}}
+		at := -1
+		for revision := range rapid.IntRange(1, 3*mostKept).Draw(t, "steps") {
+			ids := rapid.SliceOfNDistinct(rapid.IntRange(0, 5), 0, 6, rapid.ID[int]).Draw(t, "rows")
+			u := &live.Update{Revision: store.Revision(revision + 1), Fields: []query.Def{}}
+			for _, id := range ids {
+				u.Events = append(u.Events, query.Event{ID: strconv.Itoa(id), Row: fmt.Appendf(nil, "[[0,%d]]", rapid.IntRange(0, 1).Draw(t, "value"))})
+			}
+			f.show(u)
+			if len(f.news) > mostKept {
+				t.Fatalf("%d messages are kept", len(f.news))
+			}
+			if rapid.IntRange(0, 9).Draw(t, "reads") > 1 && revision > 0 {
+				continue
+			}
+			var texts [][]byte
+			texts, at, _ = f.take(at, 0)
+			for _, text := range texts {
+				r.take(t, text)
+			}
+			if !slices.Equal(r.order, f.now.order) {
+				t.Fatalf("it has %v, there is %v", r.order, f.now.order)
+			}
+			for id, row := range f.now.rows {
+				if r.rows[id] != string(row) {
+					t.Fatalf("row %s is %s, not %s", id, r.rows[id], row)
+				}
+			}
+		}
+	})
+}
+
+// TestTabsAreBounded: of one session, and in what one asks for.
+func TestTabsAreBounded(t *testing.T) {
+	r := newRig(t)
+	session := r.signIn("bo", "secret")
+	for range mostTabs {
+		r.openStream(session)
+	}
+	_, answer, err := websocket.Dial(t.Context(), r.http.URL+"/stream", &websocket.DialOptions{HTTPHeader: http.Header{"Cookie": {r.web.cookie() + "=" + session}, "Origin": {r.http.URL}}}) //nolint:bodyclose // it was read
+	if err == nil || answer.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("one tab more: %v", err)
+	}
+	s := r.openStream(r.signIn("ada", "secret"))
+	many := map[string]ask{}
+	for i := range mostViews + 1 {
+		many[strconv.Itoa(i)] = ask{View: "jobs"}
+	}
+	s.watch(string(encoded(wish{Watch: many})))
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience())
+	defer cancel()
+	for err = nil; err == nil; {
+		_, _, err = s.conn.Read(ctx)
+	}
+	if websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+		t.Errorf("more views than there may be: %v", err)
+	}
+}
+
+// TestThePageIsOfItsSources fails when a source was changed and the page not built anew (make web).
+func TestThePageIsOfItsSources(t *testing.T) {
+	const sources = "../../../web"
+	text, err := dist.ReadFile("dist/sources.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		listed[name] = sum
+	}
+	err = filepath.WalkDir(sources, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(name) == ".md" {
+			return err
+		}
+		rel, err := filepath.Rel(sources, name)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		sum := keyOf(string(text))
+		if listed[filepath.ToSlash(rel)] != hex.EncodeToString(sum[:]) {
+			t.Errorf("%s is not what the page was made of", rel)
+		}
+		delete(listed, filepath.ToSlash(rel))
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if len(listed) > 0 {
+		t.Errorf("the page was made of what is gone: %v", listed)
+	}
+}

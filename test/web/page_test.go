@@ -1,0 +1,331 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-project/drover/internal/testkit"
+)
+
+// cluster is a controller with the page, and its command line.
+type cluster struct {
+	*testing.T
+	*testkit.Dev
+	bin string
+}
+
+// start starts a controller; with instances, jobs that wait, and one that failed, or empty.
+func start(t *testing.T, bin string, full bool) *cluster {
+	t.Helper()
+	dir := t.TempDir()
+	users := filepath.Join(dir, "users")
+	if err := os.WriteFile(users, []byte("ada secret read,write\nbo secret read\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, "data")
+	c := &cluster{t, testkit.StartDev(t, bin, data, "--rapi-users", users, "--compute", "", "--mond", ""), bin}
+	if !full {
+		return c
+	}
+	c.drover("instance", "add", "web1", "--os", "noop", "--no-name-check", "--reason", "OPS-7: the shop grows")
+	c.drover("instance", "add", "db1", "--os", "noop", "--no-name-check", "--reason", "OPS-8: a database")
+	c.drover("filter", "add", "--action", "PAUSE", "--name", "backup", "--reason", "the databases are being backed up", "--when", `opcode: OP_ID == "OP_INSTANCE_REBOOT" and instance_name =~ m/^db/`)
+	c.drover("instance", "reboot", "db1", "--submit", "--yes", "--reason", "OPS-9: new kernel")
+	c.drover("job", "submit", "OP_TEST_DELAY", "duration=3600", "--submit", "--reason", "a long night")
+	c.fails("job", "submit", "OP_TEST_DELAY", "duration=0", `on_nodes=["nowhere.example"]`)
+	return c
+}
+
+// drover runs the command line on the controller.
+func (c *cluster) drover(args ...string) string {
+	c.Helper()
+	out, err := c.run(args...)
+	if err != nil {
+		c.Fatalf("drover %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(out)
+}
+
+func (c *cluster) fails(args ...string) {
+	c.Helper()
+	if out, err := c.run(args...); err == nil {
+		c.Fatalf("drover %s does not fail: %s", strings.Join(args, " "), out)
+	}
+}
+
+func (c *cluster) run(args ...string) (string, error) {
+	cmd := exec.CommandContext(c.Context(), c.bin, append([]string{"--luxi", c.Ready.LUXI}, args...)...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// link is the part of an address that signs in.
+func (c *cluster) link() string {
+	_, code, _ := strings.Cut(c.drover("web", "--print"), "#")
+	return "/#" + code
+}
+
+// screens are the addresses of all of them, with what each shows of a full cluster.
+func screens(node string) map[string]string {
+	return map[string]string{
+		"now": "/", "jobs": "/jobs", "job": "/jobs/3", "failed": "/jobs/5", "instances": "/instances", "instance": "/instances/web1", "nodes": "/nodes", "node": "/nodes/" + node, "rules": "/rules",
+	}
+}
+
+// TestSignIn: with an account, after a wrong password; with a link, once; and out again.
+func TestSignIn(t *testing.T) {
+	c := start(t, testkit.Build(t), false)
+	p := sitDown(t, c.Ready.Web)
+	p.allow("/session") // which is refused while nobody is signed in
+	tab := p.tab()
+	tab.open("/jobs")
+	tab.types("input[name=name]", "ada")
+	tab.types("input[name=password]", "guess\r")
+	tab.shows("there is no such account, or it has another password")
+	tab.types("input[name=password]", "secret\r")
+	tab.until("the jobs are shown", `document.querySelector("main.list")`)
+	if at := eval[string](tab, `location.pathname`); at != "/jobs" {
+		t.Errorf("after signing in it is at %s", at)
+	}
+	tab.click("button", "Sign out")
+	tab.shows("Sign in with an account")
+	link := c.link()
+	tab.open(link)
+	tab.shows("Why jobs wait")
+	if hash := eval[string](tab, `location.hash`); hash != "" {
+		t.Errorf("the code stays in the address: %s", hash)
+	}
+	stranger := sitDown(t, c.Ready.Web)
+	stranger.allow("/session")
+	other := stranger.tab()
+	other.open(link)
+	other.shows("the link is over")
+}
+
+// TestScreens opens each screen by its address alone, light and dark, with data and without, and has axe look at it.
+func TestScreens(t *testing.T) {
+	bin := testkit.Build(t)
+	for _, full := range []bool{true, false} {
+		c := start(t, bin, full)
+		node := strings.Fields(c.drover("node", "list", "--no-headers", "-o", "name"))[0]
+		tab := sitDown(t, c.Ready.Web).tab()
+		tab.open(c.link())
+		tab.shows("Why jobs wait")
+		for name, path := range screens(node) {
+			if !full && (name == "job" || name == "failed" || name == "instance") {
+				continue
+			}
+			for _, scheme := range []string{"light", "dark"} {
+				tab.colours(scheme)
+				tab.open(path)
+				tab.axe(fmt.Sprintf("%s, %s, with data: %v", path, scheme, full))
+			}
+			if !full && name != "node" && name != "nodes" {
+				tab.until(path+" says what to do first", `document.querySelector(".empty, .rulelist")`)
+			}
+			tab.size(320, 700)
+			if wide := eval[int](tab, `document.documentElement.scrollWidth`); wide > 320 {
+				t.Errorf("%s is %d wide in 320", path, wide)
+			}
+			tab.size(1280, 900)
+		}
+	}
+}
+
+// axe fails for what keeps people with screen readers, or poor sight, out.
+func (t *tab) axe(where string) {
+	t.Helper()
+	script, err := os.ReadFile("testdata/axe-core-4.14.1.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eval[int](t, string(script)+`;1`)
+	eval[int](t, `(window.found = undefined, axe.run(document, {resultTypes: ["violations"]}).then((r) => { window.found = JSON.stringify(r.violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 200) + " " + (n.any[0]?.message ?? "")).join(" | "))); }), 1)`)
+	t.until("axe has looked", `window.found`)
+	var wrong []string
+	if err := json.Unmarshal([]byte(eval[string](t, `window.found`)), &wrong); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range wrong {
+		t.Errorf("axe at %s: %s", where, text)
+	}
+}
+
+// TestTheWalkThrough: who never saw the page finds what holds the oldest job that waits, without a click.
+func TestTheWalkThrough(t *testing.T) {
+	c := start(t, testkit.Build(t), true)
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	tab.shows("rule backup")
+	tab.shows("the databases are being backed up")
+	tab.shows("drover filter delete backup")
+}
+
+// TestAJobFromItsBeginningToItsEnd is seen without loading the page anew, in two tabs.
+func TestAJobFromItsBeginningToItsEnd(t *testing.T) {
+	c := start(t, testkit.Build(t), false)
+	p := sitDown(t, c.Ready.Web)
+	list := p.tab()
+	list.open(c.link())
+	list.open("/jobs")
+	list.shows("No job was submitted yet")
+	c.drover("job", "submit", "OP_TEST_DELAY", "duration=600", "--submit", "--reason", "OPS-1: look")
+	list.until("the job runs", `document.querySelector('[data-id="1"]')?.innerText.includes("running")`)
+	one := p.tab()
+	one.open("/jobs/1")
+	one.shows("OPS-1: look")
+	one.click("button", "Cancel")
+	one.types("dialog input.reason", "OPS-2: enough\r")
+	one.until("it is told what came of it", `document.querySelector("dialog [role=status]")`)
+	one.click("dialog button", "Close")
+	c.drover("job", "cancel", "1", "--kill", "--yes", "--reason", "OPS-3: now")
+	for _, tab := range []*tab{list, one} {
+		tab.until("the job has ended", `document.querySelector('[data-id="1"]')?.innerText.match(/canceled|error/)`)
+	}
+	if events := c.drover("query", "event", "-o", "what,who,surface,reason", "--no-headers"); !strings.Contains(events, "web") || !strings.Contains(events, "OPS-2: enough") {
+		t.Errorf("the events tell nothing of the page: %s", events)
+	}
+}
+
+// TestARule is foreseen while it is typed, added, seen to hold a job, and taken away.
+func TestARule(t *testing.T) {
+	c := start(t, testkit.Build(t), true)
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	tab.open("/rules")
+	tab.types("textarea.when", `opcode: OP_ID == "OP_INSTANCE_SHUTDOWN"`)
+	tab.until("it is foreseen", `document.querySelector(".effect")?.innerText.includes("would")`)
+	tab.types(`input[placeholder=rack3]`, "evening")
+	tab.click("button", "Add the rule…")
+	tab.types("dialog input.reason", "OPS-4: nobody stops anything\r")
+	tab.shows("The rule evening is in force")
+	tab.click("dialog button", "Close")
+	c.drover("instance", "stop", "web1", "--submit", "--yes", "--reason", "OPS-5: stop it")
+	tab.until("it holds a job", `[...document.querySelectorAll(".rulelist > li")].some((e) => e.innerText.includes("evening") && e.innerText.includes("holds 1 now"))`)
+	tab.until("it can be deleted", `[...document.querySelectorAll(".rulelist > li")].find((e) => e.innerText.includes("evening"))?.querySelector("button")`)
+	eval[int](tab, `([...document.querySelectorAll(".rulelist > li")].find((e) => e.innerText.includes("evening")).querySelector("button").click(), 1)`)
+	tab.until("what that would do is shown", `document.querySelector("dialog .effect")`)
+	tab.types("dialog input.reason", "OPS-6: the evening is over\r")
+	tab.shows("The rule is gone.")
+	tab.open("/instances/web1")
+	tab.until("the job went on", `document.querySelector("h1")?.innerText.includes("ADMIN_down")`)
+}
+
+// TestReadOnly: who may only look sees no button that would fail, and everything else.
+func TestReadOnly(t *testing.T) {
+	c := start(t, testkit.Build(t), true)
+	p := sitDown(t, c.Ready.Web)
+	p.allow("/session")
+	tab := p.tab()
+	tab.open("/")
+	tab.types("input[name=name]", "bo")
+	tab.types("input[name=password]", "secret\r")
+	tab.shows("bo (read only)")
+	tab.shows("rule backup")
+	tab.open("/jobs/3")
+	tab.shows("paused by filter rule backup")
+	tab.lacks(".head .buttons button")
+	tab.open("/rules")
+	tab.lacks("#editor")
+	tab.lacks(".rulelist button")
+}
+
+// TestTheConnectionIsLost: the page says so, and how old what it shows is; and goes on by itself when the controller is back.
+func TestTheConnectionIsLost(t *testing.T) {
+	bin := testkit.Build(t)
+	dir := t.TempDir()
+	users := filepath.Join(dir, "users")
+	if err := os.WriteFile(users, []byte("ada secret read,write\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin := func(web string) *testkit.Dev {
+		return testkit.StartDev(t, bin, filepath.Join(dir, "data"), "--rapi-users", users, "--compute", "", "--mond", "", "--web", web)
+	}
+	d := begin("127.0.0.1:0")
+	p := sitDown(t, d.Ready.Web)
+	p.allow("/session", "/stream", "ERR_CONNECTION")
+	tab := p.tab()
+	signIn := func() {
+		tab.types("input[name=name]", "ada")
+		tab.types("input[name=password]", "secret\r")
+		tab.shows("Why jobs wait")
+		tab.until("it is live", `document.querySelector(".l-live")`)
+	}
+	tab.open("/")
+	signIn()
+	d.Kill()
+	tab.shows("The connection is lost. What is shown is")
+	tab.shows("Why jobs wait")
+	begin(strings.TrimPrefix(d.Ready.Web, "http://"))
+	tab.shows("Sign in with an account") // the controller is another one, which knows no sessions
+	signIn()
+}
+
+// TestHostileTextIsText: markup, control characters, marks that turn text around, and very long texts.
+func TestHostileTextIsText(t *testing.T) {
+	c := start(t, testkit.Build(t), false)
+	const markup = `<img src=x onerror="document.title='taken'"><script>document.title="taken"</script>`
+	why := markup + "\u202e turned \u0007" + strings.Repeat("long ", 2000)
+	c.drover("job", "submit", "OP_TEST_DELAY", "duration=600", "--submit", "--reason", why)
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	for _, path := range []string{"/", "/jobs", "/jobs/1"} {
+		tab.open(path)
+		tab.shows(`<img src=x onerror=`)
+		if n := eval[int](tab, `document.querySelectorAll("img, script:not([type=module])").length`); n != 0 {
+			t.Errorf("%s: text became %d elements", path, n)
+		}
+		if title := eval[string](tab, `document.title`); title == "taken" {
+			t.Errorf("%s: a text was run", path)
+		}
+		if wide := eval[int](tab, `document.documentElement.scrollWidth`); wide > 1280 {
+			t.Errorf("%s is %d wide", path, wide)
+		}
+	}
+}
+
+// TestManyJobs: of many rows those are there that are seen, also while one scrolls.
+func TestManyJobs(t *testing.T) {
+	c := start(t, testkit.Build(t), false)
+	c.drover("filter", "add", "--action", "PAUSE", "--all-jobs", "--yes", "--reason", "hold them")
+	c.drover("job", "submit", "OP_TEST_DELAY", "duration=1", "--submit")
+	c.drover("debug", "delay", "1", "--submit")
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	tab.open("/jobs?filter=" + `status+%3D%3D+%22queued%22`)
+	tab.until("both are there", `document.querySelectorAll(".row").length === 2`)
+	if eval[string](tab, `document.querySelector("input.filter").value`) != `status == "queued"` {
+		t.Error("the filter is not in the box")
+	}
+	tab.types("input.filter", " and prio")
+	tab.shows("Most urgent priority among")
+}
+
+// TestPictures keeps pictures of all screens in $DROVER_WEB_SHOTS, at three widths, light and dark.
+func TestPictures(t *testing.T) {
+	if os.Getenv("DROVER_WEB_SHOTS") == "" {
+		t.Skip("DROVER_WEB_SHOTS says where pictures are to be kept")
+	}
+	c := start(t, testkit.Build(t), true)
+	node := strings.Fields(c.drover("node", "list", "--no-headers", "-o", "name"))[0]
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	tab.shows("Why jobs wait")
+	for _, size := range [][2]int64{{390, 844}, {1280, 900}, {2560, 1440}} {
+		tab.size(size[0], size[1])
+		for _, scheme := range []string{"light", "dark"} {
+			tab.colours(scheme)
+			for name, path := range screens(node) {
+				tab.open(path)
+				time.Sleep(200 * time.Millisecond) // what comes behind the first data
+				tab.shoot(fmt.Sprintf("%s-%d-%s", name, size[0], scheme))
+			}
+		}
+	}
+}

@@ -1,0 +1,44 @@
+import { effect } from "@preact/signals";
+import { type ComponentType, render } from "preact";
+import { useState, useEffect } from "preact/hooks";
+import { address, followLinks } from "./address";
+import { Frame } from "./parts/frame";
+import { begin, type Problem, who } from "./session";
+import { connect, disconnect } from "./stream";
+import { InstanceScreen, InstancesScreen } from "./instances/instances";
+import { JobScreen } from "./job/job";
+import { JobsScreen } from "./jobs/jobs";
+import { NodeScreen, NodesScreen } from "./nodes/nodes";
+import { NowScreen } from "./now/now";
+import { RulesScreen } from "./rules/rules";
+import { SignIn } from "./signin/signin";
+
+/** The screens, by the beginning of their addresses; what follows is what they are about. */
+const screens: Record<string, { all?: ComponentType; one?: ComponentType<{ id: string }> }> = {
+	"": { all: NowScreen },
+	jobs: { all: JobsScreen, one: JobScreen },
+	nodes: { all: NodesScreen, one: NodeScreen },
+	instances: { all: InstancesScreen, one: InstanceScreen },
+	rules: { all: RulesScreen },
+};
+
+function Screen() {
+	const [, first = "", ...rest] = address.value.pathname.split("/");
+	const id = decodeURIComponent(rest.join("/"));
+	const found = screens[first];
+	if (found?.one && id !== "") return <found.one id={id} key={id} />;
+	if (found?.all && id === "") return <found.all />;
+	return <main class="message"><h1>There is no such screen</h1><p>Nothing is at <code>{address.value.pathname}</code>.</p><p><a href="/" data-in>See what happens now</a></p></main>;
+}
+
+function Page() {
+	const [problem, setProblem] = useState<Problem>();
+	useEffect(() => { void begin().then(setProblem); }, []);
+	if (who.value === undefined) return <main class="message" aria-busy="true"><p>{problem ? problem.message + "; it is tried again" : "…"}</p></main>;
+	if (who.value === null) return <SignIn problem={problem} />;
+	return <Frame><Screen /></Frame>;
+}
+
+effect(() => { if (who.value) connect(); else disconnect(); });
+followLinks();
+render(<Page />, document.getElementById("page")!);
