@@ -46,6 +46,7 @@ const (
 	EnvironmentPut    Verb = "environment.put"
 	EnvironmentDelete Verb = "environment.delete"
 	EnvironmentReveal Verb = "environment.reveal"
+	EnvironmentForget Verb = "environment.forget"
 	GraphPut          Verb = "task-graph.put"
 	GraphDelete       Verb = "task-graph.delete"
 	DeploymentBegin   Verb = "deployment.begin"
@@ -74,8 +75,8 @@ func Verbs() map[Verb]string {
 		ConsoleRefuse:  "a ticket for a console was refused: it had been used, was over, or was for another one",
 		FormatRaise:    "the format of the store was raised: programs that do not know it cannot lead on it any more",
 		EnvironmentPut: "the state to be reached of an environment, or of a node of it, was set", EnvironmentDelete: "an environment was removed",
-		EnvironmentReveal: "the state of an environment was shown with its secrets",
-		GraphPut:          "a task graph was stored", GraphDelete: "a task graph was removed",
+		EnvironmentReveal: "the state of an environment was shown with its secrets", EnvironmentForget: "what was done on a node of an environment counts no more",
+		GraphPut: "a task graph was stored", GraphDelete: "a task graph was removed",
 		DeploymentBegin: "a plan was begun to be carried out", DeploymentResume: "a deployment was let go on",
 		Unreadable:      "the stored event cannot be read: what was done is lost",
 		DeploymentRetry: "what had failed in a deployment was tried again", DeploymentStop: "a deployment was told to begin nothing more",

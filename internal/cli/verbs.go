@@ -107,6 +107,7 @@ var asking = []shell.Verb{
 	{Path: "manage project remove", Does: shell.Destroys, Question: "Remove the project %s with all roles in it?", Example: "manage project remove lab"},
 	{Path: "deploy env delete", ByName: true, Does: shell.Destroys, Question: "Remove the environment %s and what is known of successes in it?", Example: "deploy env delete shop"},
 	{Path: "deploy node delete", ByName: true, Does: shell.Destroys, Question: "Remove the node %[2]s from the environment %[1]s?", Example: "deploy node delete shop a"},
+	{Path: "deploy node forget", ByName: true, Does: shell.Destroys, Question: "Forget what was done on the node %[2]s of the environment %[1]s? All of it runs there again.", Example: "deploy node forget shop a"},
 	{Path: "deploy graph delete", ByName: true, Does: shell.Destroys, Question: "Remove the task graph %s?", Example: "deploy graph delete base"},
 }
 

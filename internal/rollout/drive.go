@@ -348,7 +348,7 @@ func (e *Engine) ended(r *run, step int32, id job.ID, s course.State, why string
 	if s == course.Failed && why != "" {
 		x := e.record(r, r.d, step, id)
 		x.State, x.Error = s, why
-		if err := e.keepRecord(e.ending, r.d, x); err != nil {
+		if err := e.keepRecord(e.ending, r.d, x, course.Identity{}); err != nil {
 			e.cfg.Log.Error("the end of a task cannot be stored", "deployment", r.d.ID, "step", step, "error", err)
 		}
 	}

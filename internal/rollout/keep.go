@@ -62,8 +62,8 @@ func (e *Engine) PutEnvironment(ctx context.Context, name string, file course.Fi
 		return nil, err
 	}
 	var kept *Kept
-	err = e.patiently(ctx, func(context.Context) (err error) {
-		kept, err = e.putEnvironment(name, read, graphs, by)
+	err = e.patiently(ctx, func(ctx context.Context) (err error) {
+		kept, err = e.putEnvironment(ctx, name, read, graphs, by)
 		return err
 	})
 	if err != nil {
@@ -73,7 +73,7 @@ func (e *Engine) PutEnvironment(ctx context.Context, name string, file course.Fi
 }
 
 // putEnvironment stores what was read of an environment, for who holds the baton.
-func (e *Engine) putEnvironment(name string, read *environment.Environment, graphs []string, by By) (*Kept, error) {
+func (e *Engine) putEnvironment(ctx context.Context, name string, read *environment.Environment, graphs []string, by By) (*Kept, error) {
 	kept := &Kept{Name: name, Nodes: len(read.Nodes), Warnings: told(read.Warnings)}
 	now := e.cfg.Now().UnixNano()
 	x := &course.Environment{Name: name, Status: read.Status, Secrets: read.Secrets, Graphs: slices.Concat(read.Graphs, graphs), Created: now, Modified: now,
@@ -114,6 +114,11 @@ func (e *Engine) putEnvironment(name string, read *environment.Environment, grap
 			kept.Warnings = append(kept.Warnings, "no node of the cluster is known for node "+n.UID+"; tasks cannot run on it")
 		case n.Host != "" && !e.hasHost(n.Host):
 			kept.Warnings = append(kept.Warnings, fmt.Sprintf("hosts names %s for node %s, which is no node of the cluster; tasks cannot run on it", n.Host, n.UID))
+		}
+	}
+	if old := known.Environment(name); old != nil {
+		if err := e.forgetGone(ctx, old, func(uid string) bool { return x.Node(uid) != nil }); err != nil {
+			return nil, err
 		}
 	}
 	return kept, e.storeEnvironment(x, parts, audit.New(audit.EnvironmentPut, name, by))
@@ -181,9 +186,12 @@ func (e *Engine) PutNode(ctx context.Context, environmentName, uid string, file 
 	return &Kept{Name: uid, Nodes: 1, Warnings: told(warnings)}, err
 }
 
-// DeleteNode takes a node out of an environment. What is remembered of its tasks stays.
+// DeleteNode takes a node out of an environment, with what is remembered of its tasks.
 func (e *Engine) DeleteNode(ctx context.Context, environmentName, uid string, by By) error {
 	return e.changeNodes(ctx, environmentName, uid, by, func(x *course.Environment, _ *parts) error {
+		if err := e.forgetGone(ctx, x, func(other string) bool { return other != uid }); err != nil {
+			return err
+		}
 		before := len(x.Nodes)
 		x.Nodes = slices.DeleteFunc(x.Nodes, func(n course.Node) bool { return n.UID == uid })
 		if len(x.Nodes) == before {

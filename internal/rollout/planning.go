@@ -127,7 +127,11 @@ func (e *Engine) draft(ctx context.Context, w Wish, by By) (*draft, error) {
 	d := &course.Deployment{Environment: w.Environment, Mode: w.Mode, Force: w.Force, Only: w.Only,
 		Events: w.Events, Refreshed: w.Refreshed, Status: course.Planned,
 		Created: e.cfg.Now().UnixNano(), By: who(by), Trail: by.Trail}
-	p, order, hide, err := e.compute(ctx, d, w)
+	from, err := e.groundOf(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	p, order, hide, err := e.compute(ctx, d, w, from)
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +148,9 @@ func (e *Engine) draft(ctx context.Context, w Wish, by By) (*draft, error) {
 	out := &draft{deployment: d, course: c, warnings: make([]string, len(p.Warnings))}
 	for i, text := range p.Warnings {
 		out.warnings[i] = hide.Text(text)
+	}
+	if len(from.replaced) > 0 && !w.Force {
+		out.warnings = append(out.warnings, replaced(from.replaced))
 	}
 	return out, nil
 }
@@ -225,6 +232,8 @@ type ground struct {
 	// last tells of each task on each node in which deployment it last succeeded; latest is the latest of these.
 	last   map[place]*course.Deployment
 	latest *course.Deployment
+	// replaced are nodes of which a success does not count: it was on another machine.
+	replaced []string
 }
 
 // place is a task on a node of an environment.
@@ -273,6 +282,10 @@ func (g *ground) readSuccesses(ctx context.Context, e *Engine, now *course.Table
 		if in[s.Deployment] = d; d == nil {
 			continue
 		}
+		if !e.counts(s, d, g.env.Node(s.Node)) {
+			g.replaced = append(g.replaced, s.Node)
+			continue
+		}
 		g.last[place{s.Node, s.Task}] = d
 		if g.latest == nil || d.ID > g.latest.ID {
 			g.latest = d
@@ -283,11 +296,7 @@ func (g *ground) readSuccesses(ctx context.Context, e *Engine, now *course.Table
 
 // compute makes the plan of a deployment, with what hides its secrets, and notes in the deployment what the plan was computed
 // from. Nothing waits for it.
-func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish) (*plan.Plan, []int32, *secret.Veil, error) {
-	from, err := e.groundOf(ctx, w)
-	if err != nil {
-		return nil, nil, nil, err
-	}
+func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish, from *ground) (*plan.Plan, []int32, *secret.Veil, error) {
 	env := from.env
 	d.Graphs, d.Common, d.Settings, d.Secrets, d.Basis = from.names, env.Common, env.Settings, env.Secrets, from.basis
 	settings, err := decode(env.Settings)

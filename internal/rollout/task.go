@@ -105,6 +105,10 @@ func (e *Engine) carry(ctx context.Context, env *exec.Env, node exec.Node, r *ru
 	}
 	s := &r.course.Steps[step]
 	x := e.record(r, d, step, env.Job)
+	var on course.Identity
+	if n := r.nodes[s.Node]; n != nil {
+		on = e.machine(n.Host)
+	}
 	task := agent.Task{Deployment: d.ID, Step: int(step), Attempt: d.Attempt, Type: s.Type, Parameters: s.Parameters,
 		Noop: d.Mode == course.Noop, Dry: d.Mode == course.DryRun, Hidden: r.hidden()}
 	if task.Dry { // it is only told
@@ -134,7 +138,7 @@ func (e *Engine) carry(ctx context.Context, env *exec.Env, node exec.Node, r *ru
 		x.Output = printed.lines()
 	}
 	x.Ended = e.cfg.Now().UnixNano()
-	if err := e.remember(env.Term, d, x); err != nil {
+	if err := e.remember(env.Term, d, x, on); err != nil {
 		return nil, err
 	}
 	if x.State == course.Failed {
@@ -160,19 +164,19 @@ func (e *Engine) record(r *run, d *course.Deployment, step int32, id job.ID) *co
 // remember makes the end of a task durable. With a success in earnest the state of the deployment becomes the old state
 // of the task on the node. Where the store cannot say what became of that, it is looked up until the term of the controller is
 // over (nil is never). A task whose success is stored is not run again.
-func (e *Engine) remember(term context.Context, d *course.Deployment, x *course.Record) error {
+func (e *Engine) remember(term context.Context, d *course.Deployment, x *course.Record, on course.Identity) error {
 	var over <-chan struct{}
 	if term != nil {
 		over = term.Done()
 	}
-	return e.keepRecord(over, d, x)
+	return e.keepRecord(over, d, x, on)
 }
 
-// keepRecord writes how a task ended, and shows it; until over is closed it is found out whether it was.
-func (e *Engine) keepRecord(over <-chan struct{}, d *course.Deployment, x *course.Record) error {
+// keepRecord writes how a task ended, on which machine, and shows it; until over is closed it is found out whether it was.
+func (e *Engine) keepRecord(over <-chan struct{}, d *course.Deployment, x *course.Record, on course.Identity) error {
 	tx := store.Tx{Put: []store.Put{put(KindRecord, x.Key(), x)}}
 	if x.State == course.Ready && d.Mode == course.Earnest {
-		s := course.Success{Environment: d.Environment, Task: x.Task, Node: x.Node, Deployment: d.ID}
+		s := course.Success{Environment: d.Environment, Task: x.Task, Node: x.Node, Deployment: d.ID, Machine: on}
 		tx.Put = append(tx.Put, put(KindSuccess, s.Key(), s))
 	}
 	return e.commitUntil(over, tx, &state.Change{Records: []*course.Record{x}})

@@ -82,6 +82,8 @@ type Difference struct {
 	New  any    `json:"new"`
 	// Came and Gone: only the new state, only the old one has it.
 	Came bool `json:"came,omitempty"`
+	// Host: it is about the node of the cluster that is the node's host, and no value of the state.
+	Host bool `json:"host,omitempty"`
 	Gone bool `json:"gone,omitempty"`
 }
 
@@ -114,6 +116,7 @@ func (e *Engine) Diff(ctx context.Context, before, after At) ([]Difference, erro
 		uids = append(uids, n.UID)
 	}
 	slices.Sort(uids)
+	var hosts []Difference // of which nothing is secret
 	for _, uid := range slices.Compact(uids) {
 		x, y := old.node(uid), now.node(uid)
 		switch {
@@ -122,6 +125,9 @@ func (e *Engine) Diff(ctx context.Context, before, after At) ([]Difference, erro
 		case y == nil:
 			out = append(out, Difference{Node: uid, Old: r.part(x.Part).Data(), Gone: true})
 		default:
+			if x.Host != y.Host {
+				hosts = append(hosts, Difference{Node: uid, Old: x.Host, New: y.Host, Host: true})
+			}
 			compare(uid, x.Part, y.Part)
 		}
 	}
@@ -132,7 +138,7 @@ func (e *Engine) Diff(ctx context.Context, before, after At) ([]Difference, erro
 	for i, d := range out {
 		out[i].Old, out[i].New = plain(hide.Found("$", d.Path, d.Old)), plain(hide.Found("$", d.Path, d.New))
 	}
-	return out, r.failed
+	return append(out, hosts...), r.failed
 }
 
 // plain is a value as JSON.

@@ -14,6 +14,7 @@ var deployMethods = []method{
 	{"QueryEnvironment", 1, 3, asks, queryEnvironment},              // name, [whether with secrets], [reason trail]
 	{"PutEnvironmentNode", 4, 5, changes, putEnvironmentNode},       // environment, uid, file, node of the cluster or null, [reason trail]
 	{"DeleteEnvironmentNode", 2, 3, changes, deleteEnvironmentNode}, // environment, uid, [reason trail]
+	{"ForgetEnvironmentNode", 2, 3, changes, forgetEnvironmentNode}, // environment, uid, [reason trail]
 	{"PutTaskGraph", 2, 3, changes, putTaskGraph},                   // name, files, [reason trail]
 	{"DeleteTaskGraph", 1, 2, changes, deleteTaskGraph},             // name, [reason trail]
 	{"QueryTaskGraph", 1, 1, asks, queryTaskGraph},                  // name
@@ -77,6 +78,14 @@ func deleteEnvironmentNode(ctx context.Context, d *Deps, a *arguments) (any, err
 		return nil, err
 	}
 	return nil, d.Rollout.DeleteNode(ctx, name, uid, by)
+}
+
+func forgetEnvironmentNode(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	name, uid, by := a.str(0), a.str(1), a.as(2)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	return d.Rollout.Forget(ctx, name, uid, by)
 }
 
 func putTaskGraph(ctx context.Context, d *Deps, a *arguments) (any, error) {

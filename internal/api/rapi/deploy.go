@@ -28,6 +28,9 @@ var deployResources = []route{
 			return nil, e.DeleteNode(r.Context(), r.variables["name"], r.variables["uid"], r.who())
 		}),
 	}},
+	{"/2/environments/{name}/nodes/{uid}/forget", methods{put: changing(0, func(r *request, e *rollout.Engine) (any, error) {
+		return e.Forget(r.Context(), r.variables["name"], r.variables["uid"], r.who())
+	})}},
 	{"/2/task-graphs", methods{get: deploying(func(r *request, e *rollout.Engine) (any, error) { return e.Graphs(r.Context()) })}},
 	{"/2/task-graphs/{name}", methods{
 		get: deploying(func(r *request, e *rollout.Engine) (any, error) { return e.Graph(r.Context(), r.variables["name"]) }),

@@ -50,7 +50,7 @@ func Command(sh *shell.Shell) *cobra.Command {
 	tasks.Use = "tasks [DEPLOYMENT...]"
 	cmd.AddCommand(
 		sh.Group("env", "Environments", lists.Command(sh, EnvironmentList), lists.FieldsCommand(sh, EnvironmentList), envPut(sh), envShow(sh), envDelete(sh)),
-		sh.Group("node", "Nodes of environments", nodePut(sh), nodeDelete(sh)),
+		sh.Group("node", "Nodes of environments", nodePut(sh), nodeDelete(sh), nodeForget(sh)),
 		sh.Group("graph", "Task graphs", graphPut(sh), graphShow(sh), graphDelete(sh)),
 		deployRun(sh), deployStop(sh), deployGoOn(sh, "resume", "Let a deployment go on that was stopped or failed; what failed stays so", false),
 		deployGoOn(sh, "retry", "Try again what failed in a deployment, and what depends on it", true),
@@ -202,6 +202,26 @@ func nodeDelete(sh *shell.Shell) *cobra.Command {
 		Use: "delete ENVIRONMENT UID", Short: "Take a node out of an environment", Args: shell.Exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return sh.Do(cmd.Context(), "DeleteEnvironmentNode", nil, args[0], args[1], sh.UserTrail())
+		},
+	})
+}
+
+func nodeForget(sh *shell.Shell) *cobra.Command {
+	return shell.Heeding([]string{"luxi", "output", "yes", "reason"}, &cobra.Command{
+		Use: "forget ENVIRONMENT UID", Short: "Have all tasks on a node count as never done", Args: shell.Exactly(2),
+		Long: "Have all tasks on a node of an environment count as never done: the next deployment runs there as on a new machine.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var f struct {
+				Environment string `json:"environment"`
+				Node        string `json:"node"`
+				Tasks       int    `json:"tasks"`
+			}
+			if err := sh.Do(cmd.Context(), "ForgetEnvironmentNode", &f, args[0], args[1], sh.UserTrail()); err != nil {
+				return err
+			}
+			return sh.Show(f, func() error {
+				return sh.Printf("node %s of %s: %s forgotten\n", f.Node, f.Environment, shell.Counted(f.Tasks, "finished task"))
+			})
 		},
 	})
 }

@@ -31,6 +31,7 @@ func deployDiff(sh *shell.Shell) *cobra.Command {
 				Node, Path string
 				Old, New   json.RawMessage
 				Came, Gone bool
+				Host       bool
 			}
 			if err := sh.Do(cmd.Context(), "DiffStates", &found, before, after); err != nil {
 				return err
@@ -43,6 +44,8 @@ func deployDiff(sh *shell.Shell) *cobra.Command {
 					}
 					text := string(d.Old) + " -> " + string(d.New)
 					switch {
+					case d.Host:
+						where += " host"
 					case d.Came:
 						text = "came: " + string(d.New)
 					case d.Gone:

@@ -346,10 +346,28 @@ type Success struct {
 	Task        string `json:"task"`
 	Node        string `json:"node"`
 	Deployment  int64  `json:"deployment"`
+	// Machine is the one on which it did; empty where nobody knows, as of successes that earlier versions kept.
+	Machine Identity `json:"machine,omitzero"`
 }
 
 // Key names the success in the store.
-func (s Success) Key() string { return SuccessPrefix(s.Environment) + s.Node + "/" + s.Task }
+func (s Success) Key() string { return SuccessOn(s.Environment, s.Node) + s.Task }
+
+// SuccessOn is what the names of the successes on a node of an environment begin with.
+func SuccessOn(environment, node string) string { return SuccessPrefix(environment) + node + "/" }
+
+// Identity is what carries tasks of a node out, by what a machine that takes its place does not have: the UUID under which the cluster knows it, and the
+// key with which its agent has joined, if it did and that is known.
+type Identity struct {
+	UUID string `json:"uuid,omitempty"`
+	Key  string `json:"key,omitempty"`
+}
+
+// Same tells whether they may be those of one machine: nothing that is known of both differs.
+func (m Identity) Same(other Identity) bool {
+	differ := func(a, b string) bool { return a != "" && b != "" && a != b }
+	return !differ(m.UUID, other.UUID) && !differ(m.Key, other.Key)
+}
 
 // SuccessPrefix is what the names of the successes in an environment begin with.
 func SuccessPrefix(environment string) string { return environment + "/" }

@@ -1,0 +1,169 @@
+package rollout
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
+)
+
+// machines is an environment of two nodes on the first two of three hosts, deployed.
+func machines(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t, 3)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*', condition: {yaql_exp: changed($.v)}}")
+	r.hosts("node1", "node2")
+	r.end(r.start(Wish{Environment: "e"}))
+	return r
+}
+
+// hosts puts the environment with its nodes on these hosts.
+func (r *rig) hosts(hosts ...string) {
+	r.Helper()
+	nodes, on := []string{}, []string{}
+	for i, host := range hosts {
+		nodes = append(nodes, fmt.Sprintf(`"%d": {"uid": "%d", "roles": ["n"]}`, i+1, i+1))
+		on = append(on, fmt.Sprintf(`"%d": %q`, i+1, host))
+	}
+	r.environment("e", fmt.Sprintf(`{"common": {"v": 1}, "nodes": {%s}, "hosts": {%s}}`, strings.Join(nodes, ", "), strings.Join(on, ", ")), "g")
+}
+
+// alter changes a node of the cluster.
+func (r *rig) alter(name string, change func(*cluster.Node)) {
+	r.Helper()
+	err := r.keeper.Update(r.Context(), func(snap *cluster.Snapshot) ([]cluster.Change, error) {
+		n, err := snap.FindNode(name)
+		if err != nil {
+			return nil, err
+		}
+		next := n.Clone()
+		change(next)
+		out := []cluster.Change{cluster.Put(next)}
+		if next.UUID != n.UUID {
+			out = append([]cluster.Change{cluster.Delete(cluster.KindNode, n.UUID)}, out...)
+		}
+		return out, nil
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// joined is an agent that has joined with a key.
+func joined(key string) func(*cluster.Node) {
+	return func(n *cluster.Node) {
+		n.Agent = &cluster.NodeAgent{Token: &cluster.JoinToken{Hash: "hash", Key: key}, Serial: "01"}
+	}
+}
+
+// TestWhatIsDeployedBelongsToMachines: a node that is another machine than the one that was deployed runs everything, and that is told; one that is the
+// same machine does not.
+func TestWhatIsDeployedBelongsToMachines(t *testing.T) {
+	const second = "node 2 is another machine than the one that was deployed; nothing counts as done there"
+	for _, c := range []struct {
+		name   string
+		change func(r *rig)
+		runs   string
+		warns  []string
+	}{
+		{"nothing has changed", func(*rig) {}, "", nil},
+		{"another host", func(r *rig) { r.hosts("node1", "node3") }, "2/a", []string{second}},
+		{"moved there and back", func(r *rig) { r.hosts("node1", "node3"); r.hosts("node1", "node2") }, "", nil},
+		{"out of the environment and back", func(r *rig) { r.hosts("node1"); r.hosts("node1", "node2") }, "2/a", nil},
+		{"taken out and back", func(r *rig) {
+			if err := r.engine.DeleteNode(r.Context(), "e", "2", by); err != nil {
+				r.Fatal(err)
+			}
+			r.hosts("node1", "node2")
+		}, "2/a", nil},
+		{"the host left the cluster and came again", func(r *rig) {
+			r.alter("node2", func(n *cluster.Node) { n.UUID = "00000000-0000-4000-8000-00000000aaaa" })
+		}, "2/a", []string{second}},
+		{"its agent joined", func(r *rig) { r.alter("node2", joined("key")) }, "", nil}, // nothing is known of before
+		{"its agent joined with another key", func(r *rig) {
+			r.alter("node2", joined("key"))
+			r.end(r.start(Wish{Environment: "e", Force: true}))
+			r.alter("node2", joined("")) // a token that nobody has used yet
+			if d := r.plan(Wish{Environment: "e"}); d.Runs != 0 {
+				r.Errorf("a new token has %d tasks run", d.Runs)
+			}
+			r.alter("node2", joined("other"))
+		}, "2/a", []string{second}},
+		{"successes of an earlier version", func(r *rig) { r.withoutMachines() }, "", nil},
+		{"successes of an earlier version, another host", func(r *rig) { r.withoutMachines(); r.hosts("node3", "node2") }, "1/a",
+			[]string{strings.Replace(second, "node 2", "node 1", 1)}},
+		{"forgotten", func(r *rig) {
+			if x, err := r.engine.Forget(r.Context(), "e", "2", by); err != nil || x.Tasks != 1 {
+				r.Errorf("forgotten is %+v (%v)", x, err)
+			}
+		}, "2/a", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := machines(t)
+			c.change(r)
+			shown, err := r.engine.Preview(t.Context(), Wish{Environment: "e"}, by)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var runs []string
+			for _, x := range shown.Tasks {
+				if x.State != course.Skipped {
+					runs = append(runs, x.Node+"/"+x.Task)
+				}
+			}
+			if got := strings.Join(runs, " "); got != c.runs || !slices.Equal(shown.Warnings, append([]string{}, c.warns...)) {
+				t.Errorf("%q runs, with %q; want %q with %q", got, shown.Warnings, c.runs, c.warns)
+			}
+			r.end(r.start(Wish{Environment: "e"}))
+			if d := r.plan(Wish{Environment: "e"}); d.Runs != 0 {
+				t.Errorf("when it was deployed %d tasks run again", d.Runs)
+			}
+		})
+	}
+}
+
+// withoutMachines has all successes be as earlier versions kept them.
+func (r *rig) withoutMachines() {
+	r.Helper()
+	tx := store.Tx{}
+	for o, err := range r.store.List(r.Context(), KindSuccess, store.Options{}) {
+		var s map[string]any
+		if err != nil || json.Unmarshal(o.Value, &s) != nil || s["machine"] == nil {
+			r.Fatalf("a success is %s (%v)", o.Value, err)
+		}
+		delete(s, "machine")
+		tx.Put = append(tx.Put, put(KindSuccess, o.ID, s))
+	}
+	if _, err := store.Commit(r.Context(), r.store, tx); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// TestForget: plans of before are refused, what is not there cannot be forgotten, and differences tell of hosts.
+func TestForget(t *testing.T) {
+	r := machines(t)
+	d := r.plan(Wish{Environment: "e"})
+	if _, err := r.engine.Forget(t.Context(), "e", "1", by); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.engine.Begin(t.Context(), d.ID, by)
+	r.refused(err, fault.Conflict, "the environment is at generation 2, not 1")
+	if x, err := r.engine.Forget(t.Context(), "e", "1", by); err != nil || x.Tasks != 0 {
+		t.Errorf("forgotten twice is %+v (%v)", x, err)
+	}
+	_, err = r.engine.Forget(t.Context(), "e", "9", by)
+	r.refused(err, fault.NotFound, `has no node "9"`)
+	_, err = r.engine.Forget(t.Context(), "f", "9", by)
+	r.refused(err, fault.NotFound, `no environment "f"`)
+	r.hosts("node1", "node3")
+	found, err := r.engine.Diff(t.Context(), At{Deployment: 1}, At{Environment: "e"})
+	if err != nil || len(found) != 1 || fmt.Sprint(found[0]) != fmt.Sprint(Difference{Node: "2", Old: "node2", New: "node3", Host: true}) {
+		t.Errorf("the states differ in %+v (%v)", found, err)
+	}
+}
