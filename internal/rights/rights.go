@@ -4,6 +4,7 @@
 //	surface                        who asks                                        what is needed of them
 //	LUXI                           who reaches the socket: Operator                nothing more
 //	RAPI, its watches              a line of the users file: Listed                needs of handler (api/rapi/resources.go)
+//	the page                       a line of the users file; by a link Operator    needs of request (api/web/requests.go)
 //	Compute, Image                 the token's user and project: InProject         needs of route (api/compute/routes.go), and the project
 //	Identity                       the same; over the socket Operator              needs of route (api/identity/routes.go), and the user
 //	consoles                       the token that the ticket was made with         Change, and the project
@@ -15,7 +16,7 @@
 //   - A word that means nothing gives nothing, also beside words that mean something (TestTheTable).
 //   - What is of another project or user is not there, whatever the account may do (TestTheTable).
 //   - A right that was taken away is gone on every surface at the next request, and of what is open when it is next looked at
-//     (app.TestARightTakenAwayIsGone, remoteconsole.TestWhoMayNoLonger, rapi.TestWatchEndsWithItsAccount, compute.TestWhoMayStill).
+//     (app.TestARightTakenAwayIsGone, remoteconsole.TestWhoMayNoLonger, rapi.TestWatchEndsWithItsAccount, web.TestSessionsEnd, compute.TestWhoMayStill).
 package rights
 
 import "slices"

@@ -1,4 +1,4 @@
-import { Ago, Command, Part, size, State, Wrong } from "../parts/bits";
+import { Ago, Command, Part, Said, size, State, Wrong } from "../parts/bits";
 import { useReady } from "../parts/frame";
 import { type Column, List } from "../parts/list";
 import { Facts, JobsAbout, LastChange } from "../parts/thing";
@@ -9,7 +9,7 @@ const columns: Column[] = [
 	{ title: "State", field: "status", class: "medium", show: (r) => <State of={r.text("status")} /> },
 	{ title: "Node", field: "pnode", class: "medium", show: (r) => <a href={"/nodes/" + r.text("pnode")} data-in>{r.text("pnode")}</a> },
 	{ title: "Memory", field: "be/maxmem", class: "number", show: (r) => size(r.value("oper_ram") ?? r.value("be/maxmem")) },
-	{ title: "Changed because", class: "medium faint optional", show: (r) => <span title={r.text("last_change_reason")}>{r.text("last_change_reason")}</span> },
+	{ title: "Changed because", class: "medium faint optional", show: (r) => <Said text={r.text("last_change_reason")} /> },
 	{ title: "Changed", field: "last_change", class: "time", show: (r) => <Ago at={r.value("last_change")} /> },
 ];
 

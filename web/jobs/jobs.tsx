@@ -1,4 +1,4 @@
-import { Ago, Command, State, summary } from "../parts/bits";
+import { Ago, Command, Said, State, summary } from "../parts/bits";
 import { type Column, List } from "../parts/list";
 import type { Row } from "../stream";
 
@@ -7,7 +7,7 @@ const columns: Column[] = [
 	{ title: "State", field: "status", class: "short", show: (r) => <State of={r.text("status")} /> },
 	{ title: "What", class: "wide", show: (r) => <span title={summary(r)}>{summary(r)}</span> },
 	{ title: "Waits for", field: "wait_reason", class: "medium", show: (r) => r.text("wait_reason") && <span title={r.text("wait_reason")}>{r.text("wait_reason")}{r.value("place") ? <span class="faint"> · number {r.value("place")}</span> : null}</span> },
-	{ title: "Reason", field: "reason", class: "medium faint optional", show: (r) => <span title={r.text("reason")}>{r.text("reason")}</span> },
+	{ title: "Reason", field: "reason", class: "medium faint optional", show: (r) => <Said text={r.text("reason")} /> },
 	{ title: "Since", class: "time", show: (r) => <Ago at={since(r)} /> },
 ];
 

@@ -1,5 +1,5 @@
 import { nodeState } from "../now/now";
-import { Ago, Command, Empty, Meter, missing, Part, size, State, Wrong } from "../parts/bits";
+import { Ago, Command, Empty, Meter, missing, Part, Said, size, State, Wrong } from "../parts/bits";
 import { useReady } from "../parts/frame";
 import { type Column, List } from "../parts/list";
 import { Facts, JobsAbout, LastChange } from "../parts/thing";
@@ -16,7 +16,7 @@ const columns: Column[] = [
 	{ title: "State", class: "short", show: (r) => <State of={nodeState(r)} /> },
 	{ title: "Instances", field: "pinst_cnt", class: "number", show: (r) => r.value("pinst_cnt") },
 	{ title: "Memory", field: "mfree", class: "medium", show: (r) => <Memory r={r} /> },
-	{ title: "Changed because", class: "medium faint optional", show: (r) => <span title={r.text("last_change_reason")}>{r.text("last_change_reason")}</span> },
+	{ title: "Changed because", class: "medium faint optional", show: (r) => <Said text={r.text("last_change_reason")} /> },
 	{ title: "Told", field: "told_at", class: "time", show: (r) => <Ago at={r.value("told_at")} /> },
 ];
 

@@ -1,6 +1,6 @@
 // What the cluster does now, and what holds what waits.
 import { to } from "../address";
-import { Ago, Command, Empty, lasting, Meter, moment, Part, Sentence, size, State, summary, Wrong } from "../parts/bits";
+import { Ago, Command, Empty, lasting, Meter, moment, Part, Said, Sentence, size, State, summary, Wrong } from "../parts/bits";
 import { useReady } from "../parts/frame";
 import { now, type Row, useView } from "../stream";
 
@@ -90,7 +90,7 @@ function Running() {
 		<ul class="rows">{rows.map((r) => <li key={r.id} data-id={r.id}>
 			<a href={"/jobs/" + r.id} data-in><span class="number">{r.id}</span> <span class="words">{summary(r)}</span></a>
 			<span class="faint"><Ago at={r.value("start_ts")} bare /></span>
-			{r.text("reason") && <div class="reason">{r.text("reason")}</div>}
+			{r.text("reason") && <div class="reason"><Said text={r.text("reason")} /></div>}
 		</li>)}</ul>
 	</Part>;
 }
@@ -103,7 +103,7 @@ function Failed() {
 		<ul class="rows">{rows.map((r) => <li key={r.id} data-id={r.id}>
 			<a href={"/jobs/" + r.id} data-in><span class="number">{r.id}</span> <span class="words">{summary(r)}</span></a>
 			<span class="faint"><Ago at={r.value("end_ts")} /></span>
-			{r.text("reason") && <div class="reason">{r.text("reason")}</div>}
+			{r.text("reason") && <div class="reason"><Said text={r.text("reason")} /></div>}
 		</li>)}</ul>
 	</Part>;
 }

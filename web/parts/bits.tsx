@@ -102,6 +102,13 @@ export function Meter({ used, of, label }: { used: number; of: number; label: st
 	return <span class="meter" role="img" aria-label={label} title={label}><span class={share > 0.9 ? "full" : ""} style={{ width: Math.round(share * 100) + "%" }} /></span>;
 }
 
+/** What people said, of a reason as one text, without the hops that programs added; all of it is told on hover. */
+export function Said({ text }: { text: string }) {
+	const own = text.startsWith("gnt:user: ") ? text.slice("gnt:user: ".length) : text;
+	const end = own.search(/(^|; )(gnt:|luxid)/);
+	return <span title={text}>{end < 0 ? own : own.slice(0, end)}</span>;
+}
+
 /** A part of a screen. */
 export function Part({ title, aside, command, children, id }: { title: ComponentChildren; aside?: ComponentChildren; command?: string; children: ComponentChildren; id?: string }) {
 	return <section class="part" id={id}>

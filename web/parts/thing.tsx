@@ -1,6 +1,6 @@
 // What the pages of nodes and instances have in common.
 import { useView, type Row } from "../stream";
-import { Ago, cellText, Empty, missing, Part, State, Wrong } from "./bits";
+import { Ago, cellText, Empty, missing, Part, Said, State, Wrong } from "./bits";
 import { Trail } from "./trail";
 
 /** Facts of a row: what each is called, and its field. */
@@ -28,6 +28,6 @@ export function JobsAbout({ name }: { name: string }) {
 		{error && <Wrong problem={error} />}
 		{known && rows.length === 0 && <Empty><p>There is none.</p></Empty>}
 		<ul class="rows">{rows.map((r) => <li key={r.id} data-id={r.text("job")}><a href={"/jobs/" + r.text("job")} data-in><span class="number">{r.text("job")}</span> <span class="words">{r.text("summary")}</span></a> <State of={r.text("job_status")} />
-			{r.text("reason") && <div class="reason">{r.text("reason")}</div>}</li>)}</ul>
+			{r.text("reason") && <div class="reason"><Said text={r.text("reason")} /></div>}</li>)}</ul>
 	</Part>;
 }
