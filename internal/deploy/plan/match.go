@@ -27,8 +27,14 @@ type Node struct {
 // a name, any other text is the name itself.
 type matcher struct {
 	compile  *yaql.Expression
-	compiled map[string]*yaql.Regex
+	compiled map[string]*compiled
 	known    map[[2]string]bool // whether a pattern fits a name
+}
+
+// compiled is a pattern with what each name begins with that it fits: most names of a large graph need no further look.
+type compiled struct {
+	*yaql.Regex
+	prefix string
 }
 
 func newMatcher() (*matcher, error) {
@@ -37,7 +43,7 @@ func newMatcher() (*matcher, error) {
 		return nil, err
 	}
 	compile, err := engine.Compile("regex($)")
-	return &matcher{compile: compile, compiled: map[string]*yaql.Regex{}, known: map[[2]string]bool{}}, err
+	return &matcher{compile: compile, compiled: map[string]*compiled{}, known: map[[2]string]bool{}}, err
 }
 
 func pattern(name string) (string, bool) {
@@ -55,18 +61,23 @@ func (m *matcher) match(ctx context.Context, name, text string) (bool, error) {
 	if !ok {
 		return name == text, nil
 	}
+	re := m.compiled[p]
+	if re == nil {
+		v, err := m.compile.Eval(ctx, p)
+		regex, ok := v.(*yaql.Regex)
+		if err != nil || !ok {
+			return false, fault.New(fault.Invalid, "the pattern %s: %w", name, err)
+		}
+		re = &compiled{regex, prefixOf(p)}
+		m.compiled[p] = re
+	}
+	if !strings.HasPrefix(text, re.prefix) {
+		return false, nil
+	}
 	key := [2]string{p, text}
 	fits, done := m.known[key]
 	if done {
 		return fits, nil
-	}
-	re := m.compiled[p]
-	if re == nil {
-		v, err := m.compile.Eval(ctx, p)
-		if re, ok = v.(*yaql.Regex); err != nil || !ok {
-			return false, fault.New(fault.Invalid, "the pattern %s: %w", name, err)
-		}
-		m.compiled[p] = re
 	}
 	found, err := re.Search(text, nil)
 	if err != nil {
@@ -75,6 +86,27 @@ func (m *matcher) match(ctx context.Context, name, text string) (bool, error) {
 	fits = found != nil && found.Group(0).Start == 0 // of several matches the first is found
 	m.known[key] = fits
 	return fits, nil
+}
+
+// prefixOf is what all names begin with that a regular expression fits from their beginning on: its first letters, as far as they mean themselves.
+// Where there are alternatives, or flags, nothing is said.
+func prefixOf(p string) string {
+	if strings.Contains(p, "|") || strings.Contains(p, "(?") {
+		return ""
+	}
+	p = strings.TrimPrefix(p, "^")
+	n := 0
+	for n < len(p) && plainLetter(p[n]) {
+		n++
+	}
+	if n > 0 && n < len(p) && strings.IndexByte("*?{", p[n]) >= 0 { // the last one need not be there
+		n--
+	}
+	return p[:n]
+}
+
+func plainLetter(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
 // Resolve returns the UIDs of the nodes that a role means; see resolve. Of several that anyOne is asked of it is the
