@@ -229,10 +229,6 @@ func (p *planner) replace(inst *cluster.Instance, before []Move) ([]Move, string
 	return append(before, Move{ReplaceSecondary, to, why}), ""
 }
 
-// firm are the constraints that hold for a node that was asked for, too: what else speaks against it is for whoever asked to know.
-var firm = []placement.Constraint{placement.Offline, placement.Drained, placement.Incapable, placement.Unreported, placement.Hypervisor, placement.Parameters,
-	placement.Template, placement.Memory, placement.Disk}
-
 // choose has placement choose a node, or judge the one that was asked for; nil comes with why there is none.
 func (p *planner) choose(r placement.Request) (to *cluster.Node, why string) {
 	r.IgnorePolicy = p.IgnorePolicy
@@ -243,7 +239,7 @@ func (p *planner) choose(r placement.Request) (to *cluster.Node, why string) {
 	}
 	r.Node = p.To.UUID
 	d := placement.Decide(p.World, r)
-	if len(d.Nodes) == 1 && slices.Contains(firm, d.Nodes[0].Fails) {
+	if len(d.Nodes) == 1 && d.Nodes[0].Fails.Firm() {
 		return nil, p.To.Name + ": " + d.Nodes[0].Text()
 	}
 	return p.To, "it was asked for"

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/drover-project/drover/internal/agent"
@@ -184,7 +185,7 @@ func (e *Env) checkImage(inst *cluster.Instance, image *cluster.Image, secret cl
 		return fault.New(fault.Invalid, "Image %s needs a disk of %s, %s", image.Name, sizeText(image.VirtualSize), has).At("disks").
 			WithHint("give the first disk at least %dM", image.VirtualSize)
 	}
-	if image.Format != diskimage.Raw && image.Format != diskimage.QCOW2 {
+	if !slices.Contains(diskimage.Formats(), image.Format) {
 		return fault.New(fault.Unsupported, "Image %s has the format %q, which this program does not know", image.Name, image.Format)
 	}
 	_, err := agent.FirstStart(hypervisor.Thing{UUID: inst.UUID, Name: inst.Name}, scriptParams(e.snapshot().Cluster().FillOS(inst), inst.OSParamsPrivate, secret))

@@ -25,19 +25,19 @@ const (
 // ActionDoc describes a kind of action for help texts.
 type ActionDoc struct {
 	Kind Kind
-	// Form is the action's JSON form.
-	Form string
-	Doc  string
+	// Typed is how commands take it, with N for a number; Form is its JSON form.
+	Typed, Form string
+	Doc         string
 }
 
 // Actions lists all kinds of action.
 func Actions() []ActionDoc {
 	return []ActionDoc{
-		{Accept, `"ACCEPT"`, "the job may run; no further rule is asked"},
-		{Pause, `"PAUSE"`, "the job stays queued; of a running job the current opcode finishes and the next does not start"},
-		{Reject, `"REJECT"`, "the job is refused, or cancelled if it is queued already"},
-		{Continue, `"CONTINUE"`, "the rule is switched off: the next one is asked"},
-		{RateLimit, `["RATE_LIMIT", n]`, "at most n of the jobs that this rule applies to run at once"},
+		{Accept, "ACCEPT", `"ACCEPT"`, "the job may run; no further rule is asked"},
+		{Pause, "PAUSE", `"PAUSE"`, "the job stays queued; of a running job the current opcode finishes and the next does not start"},
+		{Reject, "REJECT", `"REJECT"`, "the job is refused, or cancelled if it is queued already"},
+		{Continue, "CONTINUE", `"CONTINUE"`, "the rule is switched off: the next one is asked"},
+		{RateLimit, "RATE_LIMIT N", `["RATE_LIMIT", n]`, "at most n of the jobs that this rule applies to run at once"},
 	}
 }
 

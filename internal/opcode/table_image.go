@@ -1,5 +1,7 @@
 package opcode
 
+import "github.com/drover-project/drover/internal/diskimage"
+
 // imageOpcodes are the opcodes about images.
 var imageOpcodes = []*Definition{
 	{
@@ -12,7 +14,7 @@ var imageOpcodes = []*Definition{
 			required("image_name", NonEmptyString, "name of the image"),
 			required("source", NonEmptyString, "where nodes get it: an absolute path that they can read, or a URL (https, http)"),
 			optional("sha256", NonEmptyString, "SHA-256 that the file has to have, as hexadecimal digits; left out, it is found"),
-			optional("format", Enum("ImageFormat", "raw", "qcow2"), "format of the file; left out, it is found if there is no doubt"),
+			optional("format", Enum("ImageFormat", diskimage.Formats()...), "format of the file; left out, it is found if there is no doubt"),
 			optional("node_name", NonEmptyString, "name of the node that fetches it first; left out, the first that answers"),
 			optional("node_uuid", NonEmptyString, "UUID of the node, instead of its name"),
 		},

@@ -49,6 +49,13 @@ type constraint struct {
 	unit    string
 	// only says that just one of both is asked for it: a node that is to run the instance, or one that is to have the second copy of its disks.
 	only role
+	// firm holds for a node that was asked for, too, where what else speaks against it is for whoever asked to know.
+	firm bool
+}
+
+// Firm tells whether the constraint keeps an instance from a node that was asked for.
+func (f Constraint) Firm() bool {
+	return slices.ContainsFunc(constraints, func(c constraint) bool { return c.name == f && c.firm })
 }
 
 // role is what a node is looked at for.
@@ -95,17 +102,17 @@ var constraints = []constraint{
 		text:  func(v Verdict) string { return "its group " + v.Detail + " takes no new instances (it is unallocable)" },
 	},
 	{
-		name: Offline, means: "it is not marked offline", many: "offline",
+		name: Offline, firm: true, means: "it is not marked offline", many: "offline",
 		check: func(c *candidate) (Verdict, bool) { return Verdict{}, c.node.Offline },
 		text:  func(Verdict) string { return "it is marked offline" },
 	},
 	{
-		name: Drained, means: "it is not drained", many: "drained",
+		name: Drained, firm: true, means: "it is not drained", many: "drained",
 		check: func(c *candidate) (Verdict, bool) { return Verdict{}, c.node.Drained },
 		text:  func(Verdict) string { return "it is drained" },
 	},
 	{
-		name: Incapable, means: "it is vm_capable", many: "not meant for instances",
+		name: Incapable, firm: true, means: "it is vm_capable", many: "not meant for instances",
 		check: func(c *candidate) (Verdict, bool) { return Verdict{}, !c.node.VMCapable },
 		text:  func(Verdict) string { return "it is not meant for instances (not vm_capable)" },
 	},
@@ -128,7 +135,7 @@ var constraints = []constraint{
 		text: func(v Verdict) string { return "the policy of its group refuses it: " + v.Detail },
 	},
 	{
-		name: Unreported, means: "it tells its state", many: "that do not tell their state",
+		name: Unreported, firm: true, means: "it tells its state", many: "that do not tell their state",
 		check: func(c *candidate) (Verdict, bool) {
 			report, told := c.Reports[c.node.UUID]
 			if !told {
@@ -139,7 +146,7 @@ var constraints = []constraint{
 		text: func(v Verdict) string { return "it does not tell its state: " + v.Detail },
 	},
 	{
-		name: Hypervisor, means: "it runs instances of this hypervisor; one that pretends takes them only where no candidate runs them for real", many: "of another hypervisor",
+		name: Hypervisor, firm: true, means: "it runs instances of this hypervisor; one that pretends takes them only where no candidate runs them for real", many: "of another hypervisor",
 		check: func(c *candidate) (Verdict, bool) {
 			report, wanted := c.Reports[c.node.UUID], c.Instance.Hypervisor
 			if report.Hypervisor == "" || wanted == "" || report.Hypervisor == wanted {
@@ -150,7 +157,7 @@ var constraints = []constraint{
 		text: func(v Verdict) string { return "it runs instances of " + v.Detail },
 	},
 	{
-		name: Parameters, means: "it has what the instance's hypervisor parameters ask for: the model of processor (cpu_type), the firmware, the TPM, a screen without a port (vnc_*)", many: "without what the hypervisor parameters ask for",
+		name: Parameters, firm: true, means: "it has what the instance's hypervisor parameters ask for: the model of processor (cpu_type), the firmware, the TPM, a screen without a port (vnc_*)", many: "without what the hypervisor parameters ask for",
 		check: func(c *candidate) (Verdict, bool) {
 			lacks := Lacking(c.params, c.Reports[c.node.UUID].Takes)
 			return Verdict{Detail: lacks}, lacks != ""
@@ -158,7 +165,7 @@ var constraints = []constraint{
 		text: func(v Verdict) string { return v.Detail },
 	},
 	{
-		name: Template, means: "it keeps disks of the instance's template", many: "that keep no disks of its template",
+		name: Template, firm: true, means: "it keeps disks of the instance's template", many: "that keep no disks of its template",
 		check: func(c *candidate) (Verdict, bool) {
 			keeps, wanted := c.Reports[c.node.UUID].Templates, c.Instance.DiskTemplate()
 			if len(keeps) == 0 || wanted == cluster.DiskDiskless || wanted == cluster.DiskMixed || slices.Contains(keeps, wanted) {
@@ -169,7 +176,7 @@ var constraints = []constraint{
 		text: func(v Verdict) string { return v.Detail },
 	},
 	{
-		name: Memory, only: primary, means: "so much memory is free, and not promised to instances that do not run or are being made", many: "with too little memory", counted: true, unit: mebibytes,
+		name: Memory, only: primary, firm: true, means: "so much memory is free, and not promised to instances that do not run or are being made", many: "with too little memory", counted: true, unit: mebibytes,
 		check: func(c *candidate) (Verdict, bool) {
 			have := c.left().free
 			return Verdict{Need: c.need.Memory, Have: have}, have < c.need.Memory
@@ -177,7 +184,7 @@ var constraints = []constraint{
 		text: func(v Verdict) string { return short(v, "MiB of memory", "free") },
 	},
 	{
-		name: Disk, means: "so much disk space is free, and not promised", many: "with too little disk space", counted: true, unit: mebibytes,
+		name: Disk, firm: true, means: "so much disk space is free, and not promised", many: "with too little disk space", counted: true, unit: mebibytes,
 		check: func(c *candidate) (Verdict, bool) {
 			have := c.left().disk
 			return Verdict{Need: c.need.Disk, Have: have}, c.need.Disk > 0 && have < c.need.Disk

@@ -51,7 +51,7 @@ conditions, of which all must hold, and "not" before one negates it:
   jobid: id > "watermark"
   every job
 --predicates takes the same as JSON, as requests carry it:
-` + predicateForms() + `Actions: ACCEPT, PAUSE, REJECT, CONTINUE, "RATE_LIMIT n".
+` + predicateForms() + `Actions: ` + strings.Join(typedActions(), ", ") + `.
 What operators the filters have is told by drover query --help.`
 
 // predicateForms lists the kinds of predicate.
@@ -63,16 +63,31 @@ func predicateForms() string {
 	return b.String()
 }
 
+// typedActions are the kinds of action as they are typed on a command line.
+func typedActions() (all []string) {
+	for _, a := range jobfilter.Actions() {
+		typed := a.Typed
+		if strings.Contains(typed, " ") {
+			typed = `"` + typed + `"`
+		}
+		all = append(all, typed)
+	}
+	return all
+}
+
 func (r *ruleText) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&r.when, "when", "", "which jobs the rule concerns, for example 'opcode: OP_ID == \"OP_INSTANCE_CREATE\"'")
 	f.StringVar(&r.predicates, "predicates", "", "the same as JSON; [] concerns every job")
 	f.BoolVar(&r.all, "all-jobs", false, "the rule concerns every job")
-	f.StringVar(&r.action, "action", "", "what to do with these jobs: ACCEPT, PAUSE, REJECT, CONTINUE or \"RATE_LIMIT N\"")
+	f.StringVar(&r.action, "action", "", "what to do with these jobs: "+strings.Join(typedActions(), ", "))
 	f.IntVar(&r.priority, "rule-priority", 0, "rules with smaller numbers are asked first (default: behind those that there are)")
 	r.labels.register(cmd)
-	actions := []string{"ACCEPT", "PAUSE", "REJECT", "CONTINUE", "RATE_LIMIT 1"}
+	var actions []string
+	for _, a := range jobfilter.Actions() {
+		actions = append(actions, strings.Replace(a.Typed, " N", " 1", 1))
+	}
 	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(actions, cobra.ShellCompDirectiveNoFileComp)) // the option exists
 }
 

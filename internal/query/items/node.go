@@ -202,7 +202,6 @@ func nodeLiveFields() []query.Field[node] {
 	}
 }
 
-// nodeAnswer is a value out of what the node answered.
 // nodeTold is when a node told its state last, also of one that is away.
 func nodeTold(v *query.View, n node) query.Cell {
 	if answer := v.Answers.Nodes[n.UUID]; answer.AsOf != 0 {
@@ -211,6 +210,7 @@ func nodeTold(v *query.View, n node) query.Cell {
 	return query.Cell{Status: query.NoData}
 }
 
+// nodeAnswer is a value out of what the node answered.
 func nodeAnswer(v *query.View, n node, get func(query.NodeState) query.Cell) query.Cell {
 	if n.Offline {
 		return query.Cell{Status: query.Offline}
