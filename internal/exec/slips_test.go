@@ -41,7 +41,7 @@ func TestSlipsAreRefused(t *testing.T) {
 		"nothing":           {"The OS parameter 'test_param' must be a text, got null", "OP_INSTANCE_CREATE", made(params{"osparams": params{"test_param": nil}})},
 		"a number":          {"The OS parameter 'test_param' must be a text, got 5", "OP_INSTANCE_CREATE", made(params{"osparams": params{"test_param": 5}})},
 		"spindles":          {"Spindles in instance disks cannot be specified when exclusive storage is not active", "OP_INSTANCE_SET_PARAMS", disk(params{"size": 32, "spindles": 2})},
-		"a provider":        {"The 'provider' option is only valid for the ext template, not file", "OP_INSTANCE_SET_PARAMS", disk(params{"size": 32, "provider": "x"})},
+		"a provider":        {"The 'provider' option is only valid for the ext disk template, not file", "OP_INSTANCE_SET_PARAMS", disk(params{"size": 32, "provider": "x"})},
 		"a relative image":  {"Zeroing image must be an absolute path or a URL", "OP_CLUSTER_SET_PARAMS", params{"zeroing_image": "x"}},
 	} {
 		before := r.dump()
