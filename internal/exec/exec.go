@@ -332,6 +332,8 @@ func (c Catalogue) run(ctx context.Context, env *Env) (json.RawMessage, error) {
 			return nil, err
 		case env.Unlocked:
 			return nil, c.unlocked(op, env)
+		case env.try == 0 && c.meansOthers(op, env):
+			return nil, ErrAskAgain
 		case env.Op.DryRun:
 			env.Infof("dry-run mode requested, not actually executing the operation")
 			return encodeResult(plan.Dry)
@@ -357,10 +359,21 @@ func lostSecret(op *opcode.Opcode) error {
 		At(name).WithHint("submit the job again")
 }
 
-// ErrAskAgain is how Run ends for an opcode without locks (Env.Unlocked) that needs
-// some by now: what it names has come while it was to begin. Nothing was done. It is
-// not for clients: whoever runs opcodes gets the locks and runs it again.
-var ErrAskAgain = fault.New(fault.Conflict, "the opcode needs locks that could not be told when it began")
+// ErrAskAgain is how Run ends for an opcode that needs other locks than it has: what it
+// names came while it was to begin without any (Env.Unlocked), or is something else by
+// now, say the only instance that is left of those that a short name could mean. Nothing
+// was done. It is not for clients: whoever runs opcodes gets the locks and runs it again.
+var ErrAskAgain = fault.New(fault.Conflict, "the opcode needs other locks than could be told when it began")
+
+// meansOthers reports whether an opcode needs other locks than it has, now that what it will
+// do is planned: a plan is carried out under the locks of what it is about.
+func (c Catalogue) meansOthers(op *opcode.Opcode, env *Env) bool {
+	if env.Locks == nil || c[op.ID].Locks == nil {
+		return false
+	}
+	request, err := c.Locks(op, env.snapshot())
+	return err == nil && !request.Equal(env.Locks)
+}
 
 // unlocked is why an opcode without locks does not go on: ErrAskAgain, or that they
 // cannot be told now either.

@@ -99,7 +99,8 @@ func (d Done) apply(m *Machine) {
 }
 
 // AskAgain says that an opcode which began without locks, for nobody could tell which
-// it needs, found that this can be told now. It has done nothing, and asks for them.
+// it needs, or with those of something else, found that this can be told now. It has done
+// nothing, gives back what it holds, and asks for them.
 type AskAgain struct {
 	Start
 
