@@ -649,11 +649,12 @@ func (h *world) release() {
 	}
 }
 
-// askAgain has an opcode that runs without locks ask for them. In this world none can be
-// told for it then either, so that it begins again without.
+// askAgain has an opcode ask for its locks again: one that runs without, of which in this world none
+// can be told then either, so that it begins again without, or one that means something else by now. What
+// has begun asks so only where its old locks are of nothing that it acts upon, which this world does not know.
 func (h *world) askAgain() {
 	r, ok := h.oneRun()
-	if e, there := h.m.jobs.Get(r.id); !ok || !there || e.request != nil {
+	if e, there := h.m.jobs.Get(r.id); !ok || !there || e.request != nil && h.interrupted[r] {
 		return
 	}
 	delete(h.runs, r)
