@@ -19,6 +19,13 @@ import (
 func TestThePageAtAStandby(t *testing.T) {
 	url := pgserver.Start(t, false).URL("page")
 	all := groupWith(t, []string{url, url}, func(o *app.Options) { o.Web = "127.0.0.1:0" })
+	defer func() {
+		for i, c := range all {
+			if err := c.stop(); err != nil {
+				t.Errorf("controller %d: %v", i+1, err)
+			}
+		}
+	}()
 	second := all[1]
 	session := second.signIn(t)
 	if status := second.whoAmI(t, session); status != http.StatusOK {
