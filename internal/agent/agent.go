@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/agent/effect"
+	"github.com/drover-project/drover/internal/agent/exports"
 	"github.com/drover-project/drover/internal/agent/imagecache"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -45,7 +46,7 @@ type Config struct {
 	Node string
 	// Dir is where the agent keeps its files; it is made when it does not
 	// exist. Reason files are in instance-reason/ below it, operating system
-	// definitions in os/, copies of images in images/.
+	// definitions in os/, copies of images in images/, exports of instances in export/.
 	Dir string
 	// Driver runs the instances.
 	Driver hypervisor.Driver
@@ -69,6 +70,7 @@ type Agent struct {
 	reporter *reporter
 	fence    *effect.Fence
 	images   *imagecache.Cache
+	exports  *exports.Exports
 }
 
 // Order says on whose behalf a node changes something.
@@ -92,7 +94,8 @@ func New(cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, fence: fence, reporter: newReporter(cfg), images: imagecache.Open(filepath.Join(cfg.Dir, imagesDir), cfg.Now)}
+	a := &Agent{cfg: cfg, fence: fence, reporter: newReporter(cfg), images: imagecache.Open(filepath.Join(cfg.Dir, imagesDir), cfg.Now),
+		exports: exports.Open(filepath.Join(cfg.Dir, exportsDir), cfg.Now())}
 	cfg.Driver.Watch(a.reporter.changed)
 	return a, nil
 }

@@ -25,10 +25,15 @@ type filed struct {
 	hypervisor.Driver
 	disk string
 	cd   []byte
+	// asked is called when somebody asks for an instance; nil for nobody.
+	asked func()
 }
 
 func (f *filed) Instance(ctx context.Context, of hypervisor.Thing) (hypervisor.Instance, error) {
 	i, err := f.Driver.Instance(ctx, of)
+	if f.asked != nil {
+		f.asked()
+	}
 	for n := range i.Disks {
 		i.Disks[n].Path = f.disk
 	}

@@ -36,6 +36,8 @@ type OS struct {
 	Variants    []string
 	Parameters  []Parameter
 	APIVersions []int
+	// Scripts are those that it has of export, import and rename, which it need not have.
+	Scripts []string
 }
 
 // OSes lists the operating systems of the node, by name. A definition is a
@@ -76,6 +78,11 @@ func (a *Agent) readOS(name string) OS {
 	for _, line := range readLines(filepath.Join(dir, "parameters.list")) {
 		param, doc, _ := strings.Cut(line, " ")
 		o.Parameters = append(o.Parameters, Parameter{Name: param, Doc: strings.TrimSpace(doc)})
+	}
+	for _, name := range []string{"export", "import", "rename"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() && info.Mode()&0o100 != 0 {
+			o.Scripts = append(o.Scripts, name)
+		}
 	}
 	script, err := os.Stat(filepath.Join(dir, "create"))
 	switch {

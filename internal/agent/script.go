@@ -42,26 +42,32 @@ func (a *Agent) install(ctx context.Context, order Order, spec *hypervisor.Spec,
 		Order: order, Of: thing(spec.Name), Kind: effect.Script, What: "install instance " + spec.Name,
 		Name: fmt.Sprintf("job %d, opcode %d: install %s", order.Job, order.Opcode, spec.UUID),
 	}
+	return a.byEffect(ctx, claim, "create", log, write)
+}
+
+// byEffect has a script of an operating system, or what does its work, carried out by an effect, which begins anew if the controller was not sure for
+// a while that it leads.
+func (a *Agent) byEffect(ctx context.Context, claim effect.Claim, script string, log func(line string), do func(*effect.Hold) error) error {
 	for {
-		err := a.carryOutBy(ctx, claim, write)
+		err := a.carryOutBy(ctx, claim, do)
 		if !errors.Is(err, effect.ErrUnsure) {
 			return err
 		}
 		if err := a.cfg.Lead.Await(ctx); err != nil {
-			return killed(err)
+			return killed(script, err)
 		}
 		log("The script was ended, for the controller was not sure for a while that it leads; it begins anew")
 	}
 }
 
-// killed is the error of a creation script that was ended before its time. That of a leader who has lost the lead says so: what
+// killed is the error of a script that was ended before its time. That of a leader who has lost the lead says so: what
 // becomes of the instance is for the next one.
-func killed(why error) error {
+func killed(script string, why error) error {
 	code := fault.Canceled
 	if fault.Is(why, fault.Fenced) {
 		code = fault.Fenced
 	}
-	return fault.New(code, "OS create script was killed: %w", why)
+	return fault.New(code, "OS %s script was killed: %w", script, why)
 }
 
 func (a *Agent) runCreate(ctx context.Context, hold *effect.Hold, spec hypervisor.Spec, name string, params map[string]string) error {
@@ -69,28 +75,36 @@ func (a *Agent) runCreate(ctx context.Context, hold *effect.Hold, spec hyperviso
 	if err != nil || o.Path == "" {
 		return err
 	}
-	_, variant, _ := strings.Cut(name, "+")
-	env, err := a.scriptEnvironment(ctx, spec, o.Name, variant, params)
+	env, err := a.scriptEnvironment(ctx, spec, o.Name, variantOf(name), params)
 	if err != nil {
 		return err
 	}
+	const script = "create"
+	return a.runScript(ctx, hold, script, []string{filepath.Join(o.Path, script)}, o.Path, env)
+}
+
+func variantOf(name string) string {
+	_, variant, _ := strings.Cut(name, "+")
+	return variant
+}
+
+// runScript runs a script of an operating system.
+func (a *Agent) runScript(ctx context.Context, hold *effect.Hold, script string, args []string, dir string, env []string) error {
 	output := &tail{limit: keptOutput}
-	exit, err := hold.Run(ctx, effect.Command{
-		Args: []string{filepath.Join(o.Path, "create")}, Dir: o.Path, Env: env, Output: output,
-	})
+	exit, err := hold.Run(ctx, effect.Command{Args: args, Dir: dir, Env: env, Output: output})
 	switch {
 	case ctx.Err() != nil && err != nil:
-		return killed(context.Cause(ctx))
+		return killed(script, context.Cause(ctx))
 	case fault.Is(err, fault.Unavailable):
-		return killed(err)
+		return killed(script, err)
 	case err != nil:
 		return err
 	case !exit.Known:
-		return fault.New(fault.Failed, "OS create script was killed on node %s", a.cfg.Node)
+		return fault.New(fault.Failed, "OS %s script was killed on node %s", script, a.cfg.Node)
 	case exit.Status == 0:
 		return nil
 	}
-	return fault.New(fault.Failed, "OS create script failed (exited with exit code %d), last lines in the log file:\n%s", exit.Status, output.lastLines(shownLines))
+	return fault.New(fault.Failed, "OS %s script failed (exited with exit code %d), last lines in the log file:\n%s", script, exit.Status, output.lastLines(shownLines))
 }
 
 // tail keeps the end of what is written to it.

@@ -131,6 +131,9 @@ func TestAnAgentOfBefore(t *testing.T) {
 	c := NewClient("node1", func(context.Context) (http.RoundTripper, error) { return old{}, nil }, 0)
 	_, fetch := c.FetchImage(t.Context(), nodetest.Order(1, 1), agent.Image{Name: "one"}, func(string) {})
 	install := c.InstallImage(t.Context(), nodetest.Order(1, 1), nodetest.Spec(nodetest.One), agent.Image{Name: "one"}, nil, func(string) {})
+	if _, err := c.Exports(t.Context()); !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "knows nothing of exports of instances") {
+		t.Error(err)
+	}
 	for _, err := range []error{fetch, install} {
 		if !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "the agent of node node1 is older than this controller, and knows nothing of images") {
 			t.Error(err)

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/agent/exports"
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/reason"
@@ -138,6 +140,37 @@ type (
 		Image  agent.Image       `json:"image"`
 		Params map[string]string `json:"params"`
 	}
+	toDump struct {
+		Order  agent.Order       `json:"order"`
+		Spec   hypervisor.Spec   `json:"spec"`
+		Dump   agent.Dump        `json:"dump"`
+		Params map[string]string `json:"params"`
+	}
+	toRenameSystem struct {
+		Order  agent.Order       `json:"order"`
+		Spec   hypervisor.Spec   `json:"spec"`
+		OS     string            `json:"os"`
+		Former string            `json:"former"`
+		Params map[string]string `json:"params"`
+	}
+	toReadDump struct {
+		From exports.Place `json:"from"`
+		At   int64         `json:"at"`
+	}
+	toKeepDump struct {
+		Order agent.Order   `json:"order"`
+		To    exports.Place `json:"to"`
+		Piece agent.Piece   `json:"piece"`
+	}
+	toFinish struct {
+		Order  agent.Order   `json:"order"`
+		ID     string        `json:"id"`
+		Export export.Export `json:"export"`
+	}
+	toExport struct {
+		Order agent.Order `json:"order"`
+		Name  string      `json:"name"` // of an export, or the id of what is being made
+	}
 	toRun struct {
 		Order agent.Order     `json:"order"`
 		Spec  hypervisor.Spec `json:"spec"`
@@ -240,6 +273,36 @@ var (
 	callInstallImage = call[toInstallImage, none]{name: "install-image", lasts: true, do: func(ctx context.Context, n Served, a toInstallImage, log func(string)) (none, error) {
 		return none{}, n.InstallImage(ctx, a.Order, plain(a.Spec), a.Image, a.Params, log)
 	}}
+	callExports = call[nothing, []string]{name: "exports", do: func(ctx context.Context, n Served, _ nothing, _ func(string)) ([]string, error) {
+		return n.Exports(ctx)
+	}}
+	callExport = call[aName, export.Export]{name: "export", do: func(ctx context.Context, n Served, a aName, _ func(string)) (export.Export, error) {
+		return n.Export(ctx, a.Name)
+	}}
+	callDumpDisk = call[toDump, none]{name: "dump-disk", lasts: true, do: func(ctx context.Context, n Served, a toDump, log func(string)) (none, error) {
+		return none{}, n.DumpDisk(ctx, a.Order, plain(a.Spec), a.Dump, a.Params, log)
+	}}
+	callImportDisk = call[toDump, none]{name: "import-disk", lasts: true, do: func(ctx context.Context, n Served, a toDump, log func(string)) (none, error) {
+		return none{}, n.ImportDisk(ctx, a.Order, plain(a.Spec), a.Dump, a.Params, log)
+	}}
+	callRenameSystem = call[toRenameSystem, none]{name: "rename-system", lasts: true, do: func(ctx context.Context, n Served, a toRenameSystem, log func(string)) (none, error) {
+		return none{}, n.RenameSystem(ctx, a.Order, plain(a.Spec), a.OS, a.Former, a.Params, log)
+	}}
+	callReadDump = call[toReadDump, agent.Piece]{name: "read-dump", do: func(ctx context.Context, n Served, a toReadDump, _ func(string)) (agent.Piece, error) {
+		return n.ReadDump(ctx, a.From, a.At)
+	}}
+	callKeepDump = call[toKeepDump, none]{name: "keep-dump", lasts: true, do: func(ctx context.Context, n Served, a toKeepDump, _ func(string)) (none, error) {
+		return none{}, n.KeepDump(ctx, a.Order, a.To, a.Piece)
+	}}
+	callFinishExport = call[toFinish, none]{name: "finish-export", lasts: true, do: func(ctx context.Context, n Served, a toFinish, _ func(string)) (none, error) {
+		return none{}, n.FinishExport(ctx, a.Order, a.ID, a.Export)
+	}}
+	callDiscardExport = call[toExport, none]{name: "discard-export", lasts: true, do: func(ctx context.Context, n Served, a toExport, _ func(string)) (none, error) {
+		return none{}, n.DiscardExport(ctx, a.Order, a.Name)
+	}}
+	callRemoveExport = call[toExport, none]{name: "remove-export", lasts: true, do: func(ctx context.Context, n Served, a toExport, _ func(string)) (none, error) {
+		return none{}, n.RemoveExport(ctx, a.Order, a.Name)
+	}}
 	callStart = call[toRun, none]{name: "start", lasts: true, do: func(ctx context.Context, n Served, a toRun, _ func(string)) (none, error) {
 		return none{}, n.Start(ctx, a.Order, plain(a.Spec), a.Trail)
 	}}
@@ -278,6 +341,9 @@ var calls = map[string]served{
 	callOSes.name: callOSes.served(), callReason.name: callReason.served(),
 	callPrepare.name: callPrepare.served(), callAdjust.name: callAdjust.served(), callBalloon.name: callBalloon.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(),
 	callFetchImage.name: callFetchImage.served(), callInstallImage.name: callInstallImage.served(), callStart.name: callStart.served(),
+	callExports.name: callExports.served(), callExport.name: callExport.served(), callDumpDisk.name: callDumpDisk.served(), callImportDisk.name: callImportDisk.served(),
+	callRenameSystem.name: callRenameSystem.served(), callReadDump.name: callReadDump.served(), callKeepDump.name: callKeepDump.served(),
+	callFinishExport.name: callFinishExport.served(), callDiscardExport.name: callDiscardExport.served(), callRemoveExport.name: callRemoveExport.served(),
 	callReceive.name: callReceive.served(), callSend.name: callSend.served(),
 	callStop.name: callStop.served(), callRebootSoft.name: callRebootSoft.served(), callRebootHard.name: callRebootHard.served(),
 	callRename.name: callRename.served(), callRemove.name: callRemove.served(), callRunTask.name: callRunTask.served(),

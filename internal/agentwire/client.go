@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/agent/exports"
 	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/reason"
@@ -476,6 +478,69 @@ func (c *Client) InstallImage(ctx context.Context, order agent.Order, spec hyper
 	_, err := callInstallImage.ask(ctx, c, toInstallImage{order, spec, image, params}, log)
 	return c.newer(err, "images")
 }
+
+// Exports lists the exports that the node keeps.
+func (c *Client) Exports(ctx context.Context) ([]string, error) {
+	names, err := callExports.ask(ctx, c, nothing{}, quiet)
+	return names, c.newer(err, exported)
+}
+
+// Export tells what an export says.
+func (c *Client) Export(ctx context.Context, name string) (export.Export, error) {
+	e, err := callExport.ask(ctx, c, aName{Name: name}, quiet)
+	return e, c.newer(err, exported)
+}
+
+// DumpDisk dumps a disk.
+func (c *Client) DumpDisk(ctx context.Context, order agent.Order, spec hypervisor.Spec, d agent.Dump, params map[string]string, log func(string)) error {
+	_, err := callDumpDisk.ask(ctx, c, toDump{order, spec, d, params}, log)
+	return c.newer(err, exported)
+}
+
+// ImportDisk writes a dump on a disk.
+func (c *Client) ImportDisk(ctx context.Context, order agent.Order, spec hypervisor.Spec, d agent.Dump, params map[string]string, log func(string)) error {
+	_, err := callImportDisk.ask(ctx, c, toDump{order, spec, d, params}, log)
+	return c.newer(err, exported)
+}
+
+// RenameSystem has the operating system of an instance know its new name.
+func (c *Client) RenameSystem(ctx context.Context, order agent.Order, spec hypervisor.Spec, os, former string, params map[string]string, log func(string)) error {
+	_, err := callRenameSystem.ask(ctx, c, toRenameSystem{order, spec, os, former, params}, log)
+	return c.newer(err, exported)
+}
+
+// ReadDump reads a part of a dump.
+func (c *Client) ReadDump(ctx context.Context, from exports.Place, at int64) (agent.Piece, error) {
+	piece, err := callReadDump.ask(ctx, c, toReadDump{from, at}, quiet)
+	return piece, c.newer(err, exported)
+}
+
+// KeepDump writes a part of a dump.
+func (c *Client) KeepDump(ctx context.Context, order agent.Order, to exports.Place, piece agent.Piece) error {
+	_, err := callKeepDump.ask(ctx, c, toKeepDump{order, to, piece}, quiet)
+	return c.newer(err, exported)
+}
+
+// FinishExport puts an export in place.
+func (c *Client) FinishExport(ctx context.Context, order agent.Order, id string, e export.Export) error {
+	_, err := callFinishExport.ask(ctx, c, toFinish{order, id, e}, quiet)
+	return c.newer(err, exported)
+}
+
+// DiscardExport removes what is being made.
+func (c *Client) DiscardExport(ctx context.Context, order agent.Order, id string) error {
+	_, err := callDiscardExport.ask(ctx, c, toExport{order, id}, quiet)
+	return c.newer(err, exported)
+}
+
+// RemoveExport removes an export.
+func (c *Client) RemoveExport(ctx context.Context, order agent.Order, name string) error {
+	_, err := callRemoveExport.ask(ctx, c, toExport{order, name}, quiet)
+	return c.newer(err, exported)
+}
+
+// exported is what agents of before know nothing of.
+const exported = "exports of instances"
 
 // newer is the error of a call that an agent of before does not know.
 func (c *Client) newer(err error, what string) error {

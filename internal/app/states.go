@@ -175,6 +175,14 @@ func (a away) OSes(ctx context.Context) ([]agent.OS, error) {
 	return a.Client.OSes(ctx)
 }
 
+// Exports implements live.Node.
+func (a away) Exports(ctx context.Context) ([]string, error) {
+	if err := a.linked(); err != nil {
+		return nil, err
+	}
+	return a.Client.Exports(ctx)
+}
+
 // ReadConsole implements live.Node.
 func (a away) ReadConsole(ctx context.Context, of hypervisor.Thing, at uint64, wait time.Duration) (console.Piece, error) {
 	if err := a.linked(); err != nil {

@@ -66,6 +66,7 @@ var layers = []struct {
 	{"internal/query", Core},
 	{"internal/query/items", Core},
 	{"internal/diskimage", Core},
+	{"internal/export", Core},
 	{"internal/cluster", Core},
 	{"internal/servertag", Core},
 	{"internal/server", Core},
@@ -109,6 +110,7 @@ var layers = []struct {
 	{"internal/tinyguest", Engine}, // what runs guests boots it, and so do tests of adapters
 	{"internal/seed", Engine},      // it writes by way of temporary files
 	{"internal/agent/effect", Engine},
+	{"internal/agent/exports", Engine},
 	{"internal/agent/imagecache", Engine},
 	{"internal/gate", Engine},
 	{"internal/metrics", Engine},   // what is counted by engines and adapters

@@ -42,6 +42,7 @@ const looking = `
 // changing are those that change something which another command brings back, or
 // that take away no more than what they name.
 const changing = `
+	backup: import
 	burnin
 	man
 	cluster: add-tags master-failover modify redist-conf remove-tags

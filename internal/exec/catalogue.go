@@ -19,7 +19,7 @@ const (
 // ask about them.
 func All(source Source, names Names) Catalogue {
 	all := queryExecutors(source)
-	for _, part := range []Catalogue{namingExecutors(names), instanceExecutors, clusterExecutors, groupExecutors, imageExecutors, tagAndTestExecutors} {
+	for _, part := range []Catalogue{namingExecutors(names), instanceExecutors, clusterExecutors, groupExecutors, imageExecutors, exportExecutors, tagAndTestExecutors} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -84,6 +84,12 @@ var groupExecutors = Catalogue{
 var imageExecutors = Catalogue{
 	"OP_IMAGE_ADD":    {Locks: newImage, Prepare: imageAdd, Why: createsOnce},
 	"OP_IMAGE_REMOVE": {Locks: ownImage, Prepare: imageRemove, Why: removesOnce},
+}
+
+var exportExecutors = Catalogue{
+	"OP_BACKUP_PREPARE": {Prepare: backupPrepare, Resumable: true, Why: asksOnly},
+	"OP_BACKUP_EXPORT":  {Locks: exportLocks, Asks: true, Prepare: backupExport, Why: "a second run would stop the instance once more"},
+	"OP_BACKUP_REMOVE":  {Locks: exportOwnerLocks, Prepare: backupRemove, Resumable: true, Why: setsAState},
 }
 
 var tagAndTestExecutors = Catalogue{

@@ -28,6 +28,9 @@ var samples = map[string]params{
 	"OP_INSTANCE_REPLACE_DISKS": {"instance_name": "pair", "mode": "replace_on_secondary"},
 	"OP_NODE_EVACUATE":          {"node_name": "node1", "mode": "secondary-only"},
 	"OP_NODE_MIGRATE":           {"node_name": "node1"},
+	"OP_BACKUP_PREPARE":         {"instance_name": "up", "mode": "local"},
+	"OP_BACKUP_EXPORT":          {"instance_name": "up", "target_node": "node2", "long_sleep": true},
+	"OP_BACKUP_REMOVE":          {"instance_name": "up"},
 	"OP_QUERY":                  {"what": "node", "fields": []any{"name"}},
 	"OP_QUERY_FIELDS":           {"what": "node"},
 	"OP_CLUSTER_QUERY":          {},
@@ -108,7 +111,7 @@ func TestDryRunsChangeNothing(t *testing.T) {
 // nodeStates returns what the nodes have, as text.
 func (r *rig) nodeStates() string {
 	r.Helper()
-	var all [][]hypervisor.Instance
+	var all []any
 	for _, name := range []string{"node1", "node2", "node3"} {
 		a, err := r.fleet.Agent(name)
 		var list []hypervisor.Instance
@@ -118,7 +121,11 @@ func (r *rig) nodeStates() string {
 		if err != nil {
 			r.Fatal(err)
 		}
-		all = append(all, list)
+		kept, err := a.Exports(r.Context())
+		if err != nil {
+			r.Fatal(err)
+		}
+		all = append(all, list, kept)
 	}
 	text, err := json.Marshal(all)
 	if err != nil {

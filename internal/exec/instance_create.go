@@ -42,6 +42,11 @@ func createLocks(op *opcode.Opcode, snap *cluster.Snapshot) (lock.Request, error
 		}
 	}
 	request = append(request, sharing(nodes...)...)
+	source, err := sourceLocks(op, snap, request)
+	if err != nil {
+		return nil, err
+	}
+	request = append(request, source...)
 	request = append(request, usedImage(op.Str("os_type"), snap)...)
 	for _, nic := range op.List("nics") {
 		m, _ := nic.(map[string]any)
@@ -81,6 +86,8 @@ type creation struct {
 	// image is the UUID of the image that is installed; empty for an operating system of the node's.
 	image  string
 	secret map[string]any
+	// from is what the instance is imported from; nil for one that is installed.
+	from *importing
 }
 
 // create prepares OP_INSTANCE_CREATE.
@@ -91,6 +98,13 @@ func (n Names) create(ctx context.Context, env *Env) (Plan, error) {
 	if err := checkGivenOSParams(env.Op); err != nil {
 		return Plan{}, err
 	}
+	var from *importing
+	if env.Op.Str("mode") == "import" {
+		var err error
+		if from, env.Op, err = findExport(ctx, env); err != nil {
+			return Plan{}, err
+		}
+	}
 	op, address, err := n.checkNewName(ctx, env, "instance_name", "Cannot do IP address check without a name check")
 	if err != nil {
 		return Plan{}, err
@@ -100,8 +114,13 @@ func (n Names) create(ctx context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	if from != nil {
+		if err := from.checkSizes(inst); err != nil {
+			return Plan{}, err
+		}
+	}
 	env.places = n.places
-	c := &creation{env: env, inst: inst, secret: op.Map("osparams_secret"), places: n.places, address: address}
+	c := &creation{env: env, inst: inst, from: from, secret: op.Map("osparams_secret"), places: n.places, address: address}
 	env.atEnd(func() { c.places.release(inst.UUID) })
 	if err := c.checkInstallation(); err != nil {
 		return Plan{}, err
@@ -185,8 +204,9 @@ func refuseCreation(env *Env) error {
 		}
 	}
 	switch {
-	case op.Str("mode") != "create":
-		return fault.New(fault.Invalid, "Instances can't be created by mode '%s' yet", op.Str("mode")).At("mode").WithHint("use 'create'")
+	case op.Str("mode") == "remote-import":
+		return fault.New(fault.Invalid, "Instances can't be created by mode '%s'", op.Str("mode")).At("mode").
+			WithHint("export it there to a node, copy the directory of the export below export/ of a node here, and import it by mode 'import'")
 	case op.Bool("forthcoming"), op.Bool("commit"):
 		return fault.New(fault.Invalid, "Forthcoming instances are not supported yet").At("forthcoming")
 	case op.Has("iallocator") && named(op, "pnode"):
@@ -249,6 +269,9 @@ func newInstance(env *Env) (*cluster.Instance, error) {
 	if err := setNewParams(op, c, inst); err != nil {
 		return nil, err
 	}
+	if op.Bool("identify_defaults") {
+		identifyDefaults(c, inst)
+	}
 	inst.Disks, err = newDisks(env, c, inst)
 	return inst, err
 }
@@ -274,9 +297,15 @@ func setNewParams(op *opcode.Opcode, c *cluster.Cluster, inst *cluster.Instance)
 // instance started.
 func (c *creation) checkInstallation() error {
 	op := c.env.Op
-	c.install, c.start = !op.Bool("no_install") && len(c.inst.Disks) > 0, op.Bool("start")
+	c.install, c.start = !op.Bool("no_install") && len(c.inst.Disks) > 0 && c.from == nil, op.Bool("start")
 	if c.inst.OS == "" {
 		return fault.New(fault.Invalid, "No guest OS or OS image specified").At("os_type")
+	}
+	if c.from != nil {
+		if op.Bool("no_install") {
+			c.env.firstf("No-installation mode has no effect during import")
+		}
+		return nil
 	}
 	if op.Bool("no_install") && c.start {
 		c.env.firstf("No-installation mode selected, disabling startup")
@@ -301,6 +330,8 @@ type addArgs struct {
 	// Chosen says that its node was chosen, with so much memory for instances, in MiB.
 	Chosen bool  `json:"chosen,omitempty"`
 	Total  int64 `json:"total,omitempty"`
+	// NICs are its interfaces where the opcode does not have them, but an export: as opcodes have them.
+	NICs []any `json:"nics,omitempty"`
 }
 
 // The verb that puts a new instance into the inventory.
@@ -313,12 +344,19 @@ var creationVerbs = map[string]verb{addInstance: changing(adding)}
 func (c *creation) plan() *work.Work {
 	inst, name := c.inst, c.inst.Name
 	w := &work.Work{Result: encodeArgs(c.nodeNames())}
+	if s := c.fetching(); s != nil {
+		w.Steps = append(w.Steps, *s)
+	}
 	for _, n := range c.nodes() {
 		w.Steps = append(w.Steps, c.making(n))
 	}
 	kept := inst.Clone()
 	kept.OSParamsPrivate = nil
-	adds := inInventory(addInstance, inst.UUID, "add instance "+name+" to the inventory", addArgs{Instance: kept, Address: c.address, Chosen: c.chosen, Total: c.places.total(inst.UUID)})
+	args := addArgs{Instance: kept, Address: c.address, Chosen: c.chosen, Total: c.places.total(inst.UUID)}
+	if c.from != nil {
+		args.NICs = c.env.Op.List("nics")
+	}
+	adds := inInventory(addInstance, inst.UUID, "add instance "+name+" to the inventory", args)
 	adds.Says, adds.Keeps = []string{"adding instance " + name + " to cluster config"}, true
 	adds.Ends = []string{"adding disks to cluster config"}
 	await := len(inst.Disks) > 0 && c.env.Op.Bool("wait_for_sync")
@@ -363,6 +401,9 @@ func (c *creation) making(node *cluster.Node) work.Step {
 // bringUp adds the steps that install and start the instance.
 func (c *creation) bringUp(w *work.Work) *work.Work {
 	inst, node := c.inst, c.node
+	if c.from != nil {
+		w.Steps = append(w.Steps, c.importSteps()...)
+	}
 	if c.install {
 		s := onNode(installSystem, node.UUID, inst.UUID, "install "+inst.OS+" on instance "+inst.Name, installArgs{Image: c.image})
 		s.Says, s.Anew = []string{"* running the instance OS create scripts..."}, true
@@ -424,7 +465,11 @@ func adding(env *Env, snap *cluster.Snapshot, _ *work.Step, a addArgs) ([]cluste
 	case a.Chosen && env.taken(snap, inst, a.Total):
 		return nil, nil, takenError{fault.New(fault.Failed, "The memory that was free for instance %s is promised to others by now", inst.Name), ""}
 	}
-	nics, err := readNICs(env.Op.List("nics"), a.Address)
+	list := env.Op.List("nics")
+	if len(list) == 0 {
+		list = a.NICs
+	}
+	nics, err := readNICs(list, a.Address)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -148,13 +148,20 @@ func (c *creation) checkNode(ctx context.Context) error {
 	if err := c.checkTemplates(ctx); err != nil {
 		return err
 	}
-	os, image, err := c.env.findOS(ctx, c.agent, c.inst.OS, c.env.Op.Bool("force_variant"))
+	os, image, err := c.findOS(ctx)
 	if err != nil {
 		return err
 	}
+	if c.from != nil {
+		if err := c.from.checkContent(ctx, c.node, c.agent); err != nil {
+			return err
+		}
+	}
 	snap := c.env.snapshot()
-	if err := checkOSParams(os, c.node.Name, snap.Cluster().FillOS(c.inst), c.inst.OSParamsPrivate, c.secret); err != nil {
-		return err
+	if os.Name != "" { // what is not there is not needed
+		if err := checkOSParams(os, c.node.Name, snap.Cluster().FillOS(c.inst), c.inst.OSParamsPrivate, c.secret); err != nil {
+			return err
+		}
 	}
 	if c.image = ""; image != nil {
 		c.image = image.UUID

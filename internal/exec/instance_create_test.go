@@ -75,7 +75,7 @@ func TestCreatePrerequisites(t *testing.T) {
 	}{
 		{"Instance 'exists' is already in the cluster", params{"instance_name": "exists"}},
 		{"Invalid hostname 'a b' (1 to 255 of: letters a-z, digits, dot, dash, underscore; no empty label)", params{"instance_name": "a b"}},
-		{"Instances can't be created by mode 'import' yet (use 'create')", params{"mode": "import"}},
+		{"No export found for relative path one (drover backup list shows which there are)", params{"mode": "import"}},
 		{"Instance 'exists' is already in the cluster", params{"instance_name": "Exists", "mode": "import"}},
 		{"Node 'nosuch' not known", params{"pnode": "nosuch"}},
 		{"Can't use offline node: node2", params{"pnode": "node2"}},

@@ -31,6 +31,7 @@ var several = map[string]params{
 	"OP_INSTANCE_GROW_DISK":     {"instance_name": "down", "disk": 0, "amount": 8},
 	"OP_NODE_CLEAR_ORPHANS":     {"node_name": "node1"},
 	"OP_IMAGE_ADD":              {"image_name": "new", "source": startable},
+	"OP_BACKUP_EXPORT":          {"instance_name": "up", "target_node": "node2", "long_sleep": true, "remove_instance": true},
 	"OP_INSTANCE_FAILOVER":      {"instance_name": "pair"},
 	"OP_INSTANCE_MIGRATE":       {"instance_name": "pair"},
 	"OP_INSTANCE_REPLACE_DISKS": {"instance_name": "pair", "mode": "replace_on_secondary"},
@@ -135,7 +136,7 @@ func (r *rig) live(op *opcode.Opcode, epoch int64, resumed bool, until int) (out
 	wrap := r.wrap
 	defer func() { r.wrap = wrap }()
 	r.wrap = func(n Node) Node {
-		if n = (heard{n, &out.orders}); wrap != nil {
+		if n = (heard{n, &out.orders, r.keeper.Snapshot()}); wrap != nil {
 			n = wrap(n)
 		}
 		return n

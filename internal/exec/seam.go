@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/agent/exports"
+	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -56,6 +58,24 @@ type Node interface {
 	RebootHard(ctx context.Context, order agent.Order, spec hypervisor.Spec, how hypervisor.Stop, trail reason.Trail) error
 	Rename(ctx context.Context, order agent.Order, of hypervisor.Thing, to string) error
 	Remove(ctx context.Context, order agent.Order, of hypervisor.Thing) error
+
+	// Exports lists the exports of instances that the node keeps, by name, and Export tells what one says that is meant by its name or path: NotFound
+	// if there is none.
+	Exports(ctx context.Context) ([]string, error)
+	Export(ctx context.Context, name string) (export.Export, error)
+	// DumpDisk dumps a disk of an instance that does not run to what is being made under an id, ImportDisk writes a dump on a disk; both begin from the
+	// beginning when they come again. RenameSystem has the operating system on its disks know its new name. What people should know is handed over line by line.
+	DumpDisk(ctx context.Context, order agent.Order, spec hypervisor.Spec, d agent.Dump, params map[string]string, log func(line string)) error
+	ImportDisk(ctx context.Context, order agent.Order, spec hypervisor.Spec, d agent.Dump, params map[string]string, log func(line string)) error
+	RenameSystem(ctx context.Context, order agent.Order, spec hypervisor.Spec, os, former string, params map[string]string, log func(line string)) error
+	// ReadDump reads the first part of a dump from a place on, and KeepDump writes one to what is being made.
+	ReadDump(ctx context.Context, from exports.Place, at int64) (agent.Piece, error)
+	KeepDump(ctx context.Context, order agent.Order, to exports.Place, piece agent.Piece) error
+	// FinishExport puts what was made under an id in the place of the export of that name, DiscardExport removes what is being made, and RemoveExport
+	// the export of a name, if there is any.
+	FinishExport(ctx context.Context, order agent.Order, id string, e export.Export) error
+	DiscardExport(ctx context.Context, order agent.Order, id string) error
+	RemoveExport(ctx context.Context, order agent.Order, name string) error
 
 	// RunTask carries a task of a deployment out, and hands its output over line by line.
 	RunTask(ctx context.Context, order agent.Order, task agent.Task, log func(line string)) error

@@ -9,7 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/agent/exports"
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/reason"
@@ -28,10 +30,14 @@ type heard struct {
 	anyNode
 
 	orders *[]given
+	snap   *cluster.Snapshot // before
 }
 
 func (n heard) note(order agent.Order, verb, of string) {
-	*n.orders = append(*n.orders, given{n.Node(), verb, of, (order.Step - 1) % work.MaxSteps, (order.Step - 1) / work.MaxSteps / 2, (order.Step-1)/work.MaxSteps%2 == 1})
+	next := given{n.Node(), verb, of, (order.Step - 1) % work.MaxSteps, (order.Step - 1) / work.MaxSteps / 2, (order.Step-1)/work.MaxSteps%2 == 1}
+	if len(*n.orders) == 0 || verb != copyDumps || (*n.orders)[len(*n.orders)-1] != next { // which comes for each piece
+		*n.orders = append(*n.orders, next)
+	}
 }
 
 func (n heard) Prepare(ctx context.Context, order agent.Order, of hypervisor.Thing, disks []hypervisor.Disk) error {
@@ -57,6 +63,36 @@ func (n heard) InstallImage(ctx context.Context, order agent.Order, spec hypervi
 func (n heard) FetchImage(ctx context.Context, order agent.Order, image agent.Image, log func(string)) (agent.Image, error) {
 	n.note(order, fetchImage, "")
 	return n.anyNode.FetchImage(ctx, order, image, log)
+}
+
+func (n heard) DumpDisk(ctx context.Context, order agent.Order, spec hypervisor.Spec, d agent.Dump, params map[string]string, log func(string)) error {
+	n.note(order, dumpDisk, spec.UUID)
+	return n.anyNode.DumpDisk(ctx, order, spec, d, params, log)
+}
+
+func (n heard) ImportDisk(ctx context.Context, order agent.Order, spec hypervisor.Spec, d agent.Dump, params map[string]string, log func(string)) error {
+	n.note(order, importDisk, spec.UUID)
+	return n.anyNode.ImportDisk(ctx, order, spec, d, params, log)
+}
+
+func (n heard) FinishExport(ctx context.Context, order agent.Order, id string, e export.Export) error {
+	n.note(order, finishExport, n.snap.InstanceNamed(e.Name).UUID)
+	return n.anyNode.FinishExport(ctx, order, id, e)
+}
+
+func (n heard) KeepDump(ctx context.Context, order agent.Order, to exports.Place, piece agent.Piece) error {
+	n.note(order, copyDumps, "")
+	return n.anyNode.KeepDump(ctx, order, to, piece)
+}
+
+func (n heard) DiscardExport(ctx context.Context, order agent.Order, id string) error {
+	n.note(order, discardExport, "")
+	return n.anyNode.DiscardExport(ctx, order, id)
+}
+
+func (n heard) RemoveExport(ctx context.Context, order agent.Order, name string) error {
+	n.note(order, removeExport, "")
+	return n.anyNode.RemoveExport(ctx, order, name)
 }
 
 func (n heard) Start(ctx context.Context, order agent.Order, spec hypervisor.Spec, trail reason.Trail) error {
@@ -287,7 +323,7 @@ func (r *rig) shownIsDone(rt *rapid.T, id string, p params) (done int, lost bool
 		return 0, false // nothing begins without its locks
 	}
 	orders := []given{}
-	r.wrap = func(n Node) Node { return heard{n, &orders} }
+	r.wrap = func(n Node) Node { return heard{n, &orders, r.keeper.Snapshot()} }
 	defer func() { r.wrap = nil }()
 	r.mu.Lock()
 	uuids := r.uuids
@@ -359,7 +395,7 @@ func (r *rig) compareSteps(rt *rapid.T, planned, shown, kept []job.Step, whole b
 }
 
 // compareOrders holds the orders that nodes got to the steps that were shown: each is that of its step, they come in turn, and what
-// takes steps back comes behind them, in the opposite order.
+// takes steps back comes behind them, in the opposite order. What is discarded of an export is of no instance.
 func (r *rig) compareOrders(rt *rapid.T, planned []job.Step, orders []given, whole bool) {
 	r.Helper()
 	var due []int // the steps that are orders
@@ -380,7 +416,7 @@ func (r *rig) compareOrders(rt *rapid.T, planned []job.Step, orders []given, who
 		}
 	}
 	for k, g := range back {
-		if s := planned[g.step]; g.node != s.Node || g.of != s.Of || k > 0 && back[k-1].step <= g.step {
+		if s := planned[g.step]; g.node != s.Node || g.of != s.Of && g.verb != discardExport || k > 0 && back[k-1].step <= g.step {
 			rt.Fatalf("taken back is %+v, planned were %+v", back, planned)
 		}
 	}

@@ -312,7 +312,7 @@ func consoles(snap *cluster.Snapshot, node string) map[string]map[string]any {
 	return out
 }
 
-// ask takes the state of one node; operating systems are not in it and asked for.
+// ask takes the state of one node; operating systems and exports are not in it and asked for.
 func (q *Querier) ask(ctx context.Context, need query.Need, name string) query.NodeState {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
@@ -323,6 +323,12 @@ func (q *Querier) ask(ctx context.Context, need query.Need, name string) query.N
 	}
 	if err == nil && need&query.NeedOS != 0 {
 		err = askOS(ctx, a, &state)
+	}
+	if err == nil && need&query.NeedExports != 0 {
+		state.Exports, err = a.Exports(ctx)
+		if state.AsOf == 0 {
+			state.AsOf = time.Now().UnixNano()
+		}
 	}
 	if err != nil {
 		state.Failed = err.Error()

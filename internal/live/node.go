@@ -17,6 +17,8 @@ type Node interface {
 	// from now on; see agent.Agent. With an error comes what it told last, if that is known.
 	State(ctx context.Context, fresh bool) (agent.State, error)
 	OSes(ctx context.Context) ([]agent.OS, error)
+	// Exports lists the exports of instances that the node keeps.
+	Exports(ctx context.Context) ([]string, error)
 	// ReadConsole and TypeConsole are about the serial line of an instance.
 	ReadConsole(ctx context.Context, of hypervisor.Thing, at uint64, wait time.Duration) (console.Piece, error)
 	TypeConsole(ctx context.Context, of hypervisor.Thing, keys []byte) error

@@ -4,7 +4,6 @@ package opcode
 var backupOpcodes = []*Definition{
 	{
 		ID:           "OP_BACKUP_PREPARE",
-		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Prepares an export and returns what the receiver needs to know.",
 		Result:       "(null or object)",
@@ -16,7 +15,6 @@ var backupOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_BACKUP_EXPORT",
-		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Exports an instance.",
 		Result:       "array[bool, list of bool]",
@@ -41,7 +39,6 @@ var backupOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_BACKUP_REMOVE",
-		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Removes the export of an instance.",
 		Result:       "null",

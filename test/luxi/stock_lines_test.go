@@ -65,6 +65,9 @@ var life = []string{
 	"gnt-node modify -D yes node2", "gnt-node modify -D no node2", "gnt-node add-tags node2 a", "gnt-node remove-tags node2 a", "gnt-node list-fields",
 	"gnt-filter list", "gnt-filter list-fields", "gnt-job list-fields", "gnt-job archive 1", "gnt-job autoarchive all", "gnt-debug delay --no-master 0.01",
 	"gnt-debug locks", "gnt-os list", "gnt-os modify --hidden yes noop", "gnt-backup list",
+	"gnt-backup export -n node2 --long-sleep web1", "gnt-backup list -n node2", "gnt-backup list-fields",
+	"gnt-backup import -n node1 -t file --src-node node2 --src-dir web1 --no-name-check --no-ip-check --net 0:mac=auto copy", "gnt-instance info copy",
+	"gnt-instance remove -f copy", "gnt-backup remove web1",
 	"gnt-debug submit-job testdata/job.json", "gnt-cluster info", "gnt-cluster rename -f other", "gnt-cluster renew-crypto -f",
 	"gnt-instance add -t drbd -s 64M -n node1:node2 -o noop --no-name-check --no-ip-check pair", "gnt-instance migrate -f pair", "gnt-instance failover -f pair",
 	"gnt-instance replace-disks -s pair", "gnt-node failover -f node1", "gnt-instance remove -f web2",
@@ -74,7 +77,6 @@ var life = []string{
 
 // refused need opcodes that this version cannot carry out.
 var refused = []string{
-	"gnt-backup export -n node2 web1", "gnt-backup remove web1",
 	"gnt-cluster activate-master-ip", "gnt-cluster deactivate-master-ip --yes", "gnt-cluster destroy --yes-do-it", "gnt-cluster repair-disk-sizes",
 	"gnt-debug iallocator --mode=allocate x", "gnt-debug test-osparams --os-parameters=a=b", "gnt-group evacuate default",
 	"gnt-instance activate-disks web1", "gnt-instance deactivate-disks web1", "gnt-instance recreate-disks web1",
@@ -90,5 +92,4 @@ var elsewhere = []string{
 	"gnt-cluster getmaster", "gnt-cluster init", "gnt-cluster master-failover", "gnt-cluster upgrade", // the files of an installation
 	"gnt-debug metad", "gnt-debug wconfd", "gnt-node list-drbd", // other daemons
 	"gnt-debug test-jobqueue", // a job of OP_TEST_JQUEUE that connects to it: docs/compat/opcodes.md
-	"gnt-backup import",       // OP_INSTANCE_CREATE in a mode that is not carried out
 }

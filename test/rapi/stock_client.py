@@ -515,6 +515,20 @@ def check_bad_queries(c):
     assert c.node in c.client.GetNodes()
 
 
+def check_export_and_import(c):
+    name = "kept.example.com"
+    checks = {"name_check": False, "ip_check": False, "start": False}
+    c.succeed(c.client.CreateInstance("create", name, "file", [{"size": 1024}], [{}], os="noop", pnode=c.node, **checks))
+    assert c.succeed(c.client.PrepareExport(name, "local"))["opresult"] == [None]
+    assert c.succeed(c.client.ExportInstance(name, "local", c.node))["opresult"] == [[True, [True]]]
+    assert rows(c.client.Query("export", ["node", "export"])) == [{"node": [0, c.node], "export": [0, name]}]
+    c.succeed(c.client.DeleteInstance(name))
+    c.succeed(c.client.CreateInstance("import", name, "file", [], [], pnode=c.node, src_node=c.node, **checks))
+    found = c.client.GetInstance(name)
+    assert found["disk.sizes"] == [1024] and found["os"] == "noop", found
+    c.succeed(c.client.DeleteInstance(name))
+
+
 def check_every_method(c):
     """All other methods of the client must be understood: each makes a job, or tells that this version cannot."""
     c.succeed(c.create("all.example.com"))
@@ -531,12 +545,12 @@ def check_every_method(c):
         x.AddGroupTags("default", ["a"]), x.MigrateInstance(i, mode="live"), x.FailoverInstance(i),
         x.ReplaceInstanceDisks(i, disks=[0], mode="replace_on_primary"), x.DeleteGroupTags("default", ["a"]), x.DeleteGroup("nosuch"),
         x.EvacuateNode(n, iallocator="hail", mode="all"), x.MigrateNode(n, mode="live"),
+        x.PrepareExport(i, "local"), x.ExportInstance(i, "local", n, shutdown=True),
     ]
     for unsupported in [
             lambda: x.InstancesMultiAlloc([x.InstanceAllocation("create", "m.example.com", "diskless", [], [], os="noop")], iallocator="hail"),
             lambda: x.ActivateInstanceDisks(i, ignore_size=True), lambda: x.DeactivateInstanceDisks(i, force=True),
             lambda: x.RecreateInstanceDisks(i, disks=[0]),
-            lambda: x.PrepareExport(i, "local"), lambda: x.ExportInstance(i, "local", n, shutdown=True),
             lambda: x.PowercycleNode(n),
             lambda: x.GetNodeStorageUnits(n, "file", "name,size"), lambda: x.ModifyNodeStorageUnits(n, "lvm-pv", "sda", allocatable=False),
             lambda: x.RepairNodeStorageUnits(n, "lvm-vg", "vg"),

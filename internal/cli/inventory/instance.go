@@ -219,18 +219,23 @@ func instanceAddOptions(cmd *cobra.Command) func(map[string]any) error {
 		if *noInstall {
 			params["no_install"] = true
 		}
-		primary, secondary, two := strings.Cut(*nodes, ":")
-		if primary != "" {
-			params["pnode"] = primary
-		}
-		if two {
-			params["snode"] = secondary
-		}
+		putNodes(params, *nodes)
 		splitHypervisor(params)
 		if err := addDisks(params, *disks, *size); err != nil {
 			return err
 		}
 		return addNICs(params, *nets, *noNICs)
+	}
+}
+
+// putNodes reads PRIMARY:SECONDARY into two parameters.
+func putNodes(params map[string]any, nodes string) {
+	primary, secondary, two := strings.Cut(nodes, ":")
+	if primary != "" {
+		params["pnode"] = primary
+	}
+	if two {
+		params["snode"] = secondary
 	}
 }
 

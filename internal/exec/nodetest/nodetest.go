@@ -223,6 +223,7 @@ func Run(t *testing.T, reach Reach) {
 		{"a script", script},
 		{"a script that is ended", scriptIsEnded},
 		{"images", images},
+		{"exports", keptExports},
 		{"a delay", delay},
 		{"orders beside one another", beside},
 		{"tasks", tasks},

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/agent/exports"
 	"github.com/drover-project/drover/internal/exec"
+	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/job"
@@ -135,6 +137,52 @@ func (s sender) InstallImage(context.Context, agent.Order, hypervisor.Spec, agen
 }
 
 func noImages() error { return fault.New(fault.Unsupported, "nodes of the world have no images") }
+
+// Exports implements exec.Node. Nodes of the world keep no exports.
+func (s sender) Exports(context.Context) ([]string, error) { return nil, noExports() }
+
+// Export implements exec.Node, likewise, and so do the others that are about exports.
+func (s sender) Export(context.Context, string) (export.Export, error) {
+	return export.Export{}, noExports()
+}
+
+// DumpDisk implements exec.Node.
+func (s sender) DumpDisk(context.Context, agent.Order, hypervisor.Spec, agent.Dump, map[string]string, func(string)) error {
+	return noExports()
+}
+
+// ImportDisk implements exec.Node.
+func (s sender) ImportDisk(context.Context, agent.Order, hypervisor.Spec, agent.Dump, map[string]string, func(string)) error {
+	return noExports()
+}
+
+// RenameSystem implements exec.Node.
+func (s sender) RenameSystem(context.Context, agent.Order, hypervisor.Spec, string, string, map[string]string, func(string)) error {
+	return noExports()
+}
+
+// ReadDump implements exec.Node.
+func (s sender) ReadDump(context.Context, exports.Place, int64) (agent.Piece, error) {
+	return agent.Piece{}, noExports()
+}
+
+// KeepDump implements exec.Node.
+func (s sender) KeepDump(context.Context, agent.Order, exports.Place, agent.Piece) error {
+	return noExports()
+}
+
+// FinishExport implements exec.Node.
+func (s sender) FinishExport(context.Context, agent.Order, string, export.Export) error {
+	return noExports()
+}
+
+// DiscardExport implements exec.Node.
+func (s sender) DiscardExport(context.Context, agent.Order, string) error { return noExports() }
+
+// RemoveExport implements exec.Node.
+func (s sender) RemoveExport(context.Context, agent.Order, string) error { return noExports() }
+
+func noExports() error { return fault.New(fault.Unsupported, "nodes of the world keep no exports") }
 
 // Install implements exec.Node.
 func (s sender) Install(ctx context.Context, o agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(string)) error {

@@ -1,0 +1,233 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/drover-project/drover/internal/agent/effect"
+	"github.com/drover-project/drover/internal/agent/exports"
+	"github.com/drover-project/drover/internal/export"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+)
+
+const exportsDir = "export"
+
+// Dump says which disk of an instance is dumped, or comes from a dump, where the dump is, and what it is.
+type Dump struct {
+	exports.Place
+
+	// Disk is the place of the disk among those of the instance.
+	Disk int         `json:"disk"`
+	Form export.Form `json:"form"`
+	// OS is the operating system whose scripts make and read dumps of the form Script.
+	OS string `json:"os"`
+}
+
+// Piece is a part of a dump on its way to another node.
+type Piece = exports.Piece
+
+// Exports lists the exports that the node keeps, by name.
+func (a *Agent) Exports(ctx context.Context) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fault.New(fault.Canceled, "listing exports was interrupted: %w", err)
+	}
+	return a.exports.List()
+}
+
+// Export tells what an export says, which is meant by its name or its whole path. NotFound if there is none, Invalid if it is no sound one.
+func (a *Agent) Export(_ context.Context, name string) (export.Export, error) {
+	e, err := a.exports.Read(name)
+	if err != nil {
+		return export.Export{}, err
+	}
+	return *e, nil
+}
+
+// DumpDisk dumps a disk of an instance that does not run, to what is being made under an id. Once more it begins from the beginning.
+func (a *Agent) DumpDisk(ctx context.Context, order Order, spec hypervisor.Spec, d Dump, params map[string]string, log func(line string)) error {
+	const script = "export"
+	path, err := a.exports.Path(d.Place)
+	if err != nil {
+		return err
+	}
+	return a.onDisk(ctx, order, &spec, &d, script, log, func(hold *effect.Hold, disk string) error {
+		switch d.Form {
+		case export.Script:
+			return a.runDump(ctx, hold, &spec, &d, params, script, []string{"/bin/sh", "-c", `umask 077; exec "$0" >"$1"`}, path, disk)
+		case export.Raw:
+			return a.exports.Dump(ctx, d.Place, disk, tellCopy(log, d.what(script)+" "+spec.Name))
+		}
+		return a.exports.Keep(d.Place, Piece{}) // an empty one
+	})
+}
+
+// ImportDisk writes a dump on a disk of an instance that does not run. Once more it begins from the beginning. One of the form Raw that was not
+// written whole leaves a disk that reads as zeros.
+func (a *Agent) ImportDisk(ctx context.Context, order Order, spec hypervisor.Spec, d Dump, params map[string]string, log func(line string)) error {
+	const script = "import"
+	path, err := a.exports.Path(d.Place)
+	if err != nil {
+		return err
+	}
+	return a.onDisk(ctx, order, &spec, &d, script, log, func(hold *effect.Hold, disk string) error {
+		switch d.Form {
+		case export.Script:
+			return a.runDump(ctx, hold, &spec, &d, params, script, []string{"/bin/sh", "-c", `exec "$0" <"$1"`}, path, disk)
+		case export.Raw:
+			if err := empty(disk); err != nil {
+				return err
+			}
+			err := a.exports.Restore(ctx, d.Place, disk, tellCopy(log, d.what(script)+" "+spec.Name))
+			if err != nil { // half a disk is worse than none
+				err = errors.Join(err, empty(disk))
+			}
+			return err
+		}
+		return nil
+	})
+}
+
+// onDisk has something done with a disk of an instance that does not run, by an effect that begins anew if the controller was not sure that it leads.
+func (a *Agent) onDisk(ctx context.Context, order Order, spec *hypervisor.Spec, d *Dump, script string, log func(string), do func(hold *effect.Hold, disk string) error) error {
+	what := d.what(script)
+	claim := effect.Claim{Order: order, Of: thing(spec.Name), What: what + " instance " + spec.Name}
+	if d.Form == export.Script {
+		claim.Kind, claim.Name = effect.Script, fmt.Sprintf("job %d, opcode %d: %s %s", order.Job, order.Opcode, what, spec.UUID)
+	}
+	return a.byEffect(ctx, claim, script, log, func(hold *effect.Hold) error {
+		disk, err := a.diskPath(ctx, spec, d)
+		if err != nil {
+			return err
+		}
+		return do(hold, disk)
+	})
+}
+
+// what says for people what is done with the disk.
+func (d *Dump) what(script string) string { return fmt.Sprintf("%s disk %d of", script, d.Disk) }
+
+// diskPath is where the content of a disk is; empty where that is pretended.
+func (a *Agent) diskPath(ctx context.Context, spec *hypervisor.Spec, d *Dump) (string, error) {
+	there, err := a.cfg.Driver.Instance(ctx, spec.Thing())
+	if err != nil {
+		return "", err
+	}
+	if there.State != hypervisor.Stopped && there.State != "" {
+		return "", fault.New(fault.WrongState, "instance %s is %s on node %s, and its disks change meanwhile", spec.Name, there.State, a.cfg.Node)
+	}
+	if d.Disk < 0 || d.Disk >= len(spec.Disks) {
+		return "", fault.New(fault.Invalid, "instance %s has no disk %d", spec.Name, d.Disk).At("disks")
+	}
+	uuid := spec.Disks[d.Disk].UUID
+	i := slices.IndexFunc(there.Disks, func(disk hypervisor.Disk) bool { return disk.UUID == uuid })
+	switch {
+	case i < 0:
+		return "", fault.New(fault.WrongState, "disk %d (%s) of instance %s does not exist on node %s", d.Disk, uuid, spec.Name, a.cfg.Node)
+	case there.Disks[i].Path == "" && d.Form == export.Raw:
+		return "", fault.New(fault.Unsupported, "disk %d of %s has no content on node %s: its hypervisor, %s, only pretends to have disks", d.Disk, spec.Name, a.cfg.Node, a.cfg.Driver.Kind())
+	}
+	return there.Disks[i].Path, nil
+}
+
+// runDump runs a script of the operating system that writes or reads a dump.
+func (a *Agent) runDump(ctx context.Context, hold *effect.Hold, spec *hypervisor.Spec, d *Dump, params map[string]string, script string, shell []string, dump, disk string) error {
+	o, variant, err := a.withScript(ctx, d.OS, script)
+	if err != nil {
+		return err
+	}
+	env, err := a.scriptEnvironment(ctx, *spec, o.Name, variant, params)
+	if err != nil {
+		return err
+	}
+	prefix := map[string]string{"export": "EXPORT_", "import": "IMPORT_"}[script]
+	env = append(env, prefix+"INDEX="+strconv.Itoa(d.Disk))
+	if disk != "" {
+		env = append(env, prefix+"DEVICE="+disk, prefix+"DISK_PATH="+disk)
+	}
+	return a.runScript(ctx, hold, script, append(shell, filepath.Join(o.Path, script), dump), o.Path, env)
+}
+
+// withScript finds an operating system that has a script which not all have.
+func (a *Agent) withScript(ctx context.Context, name, script string) (o OS, variant string, err error) {
+	if o, err = a.FindOS(ctx, name, true); err != nil {
+		return o, "", err
+	}
+	if !slices.Contains(o.Scripts, script) {
+		return o, "", fault.New(fault.WrongState, "OS '%s' has no %s script on node %s", o.Name, script, a.cfg.Node)
+	}
+	return o, variantOf(name), nil
+}
+
+// RenameSystem runs the script of the operating system that has an instance know its new name. One that has no such script needs none.
+func (a *Agent) RenameSystem(ctx context.Context, order Order, spec hypervisor.Spec, os, former string, params map[string]string, log func(line string)) error {
+	claim := effect.Claim{Order: order, Of: thing(spec.Name), Kind: effect.Script, What: "tell its new name to instance " + spec.Name,
+		Name: fmt.Sprintf("job %d, opcode %d: rename %s", order.Job, order.Opcode, spec.UUID)}
+	const script = "rename"
+	return a.byEffect(ctx, claim, script, log, func(hold *effect.Hold) error {
+		o, err := a.FindOS(ctx, os, true)
+		if err != nil || !slices.Contains(o.Scripts, script) {
+			return err
+		}
+		env, err := a.scriptEnvironment(ctx, spec, o.Name, variantOf(os), params)
+		if err != nil {
+			return err
+		}
+		return a.runScript(ctx, hold, script, []string{filepath.Join(o.Path, script)}, o.Path, append(env, "OLD_INSTANCE_NAME="+former))
+	})
+}
+
+// ReadDump reads the first part of a dump from a place on.
+func (a *Agent) ReadDump(_ context.Context, from exports.Place, at int64) (Piece, error) {
+	return a.exports.Piece(from, at)
+}
+
+// KeepDump writes a part of a dump to what is being made under an id.
+func (a *Agent) KeepDump(ctx context.Context, order Order, to exports.Place, piece Piece) error {
+	if err := a.fence.Check(ctx, effect.Claim{Order: order, What: "keep a dump"}); err != nil {
+		return err
+	}
+	return a.exports.Keep(to, piece)
+}
+
+// FinishExport puts what was made under an id in the place of the export of that name. Once more it does nothing.
+func (a *Agent) FinishExport(ctx context.Context, order Order, id string, e export.Export) error {
+	return a.onExport(ctx, order, e.Name, "finish the export of", func() error { return a.exports.Finish(id, &e) })
+}
+
+// DiscardExport removes what is being made under an id, if there is anything.
+func (a *Agent) DiscardExport(ctx context.Context, order Order, id string) error {
+	if err := a.fence.Check(ctx, effect.Claim{Order: order, What: "discard what was to be an export"}); err != nil {
+		return err
+	}
+	return a.exports.Discard(id)
+}
+
+// RemoveExport removes the export of a name, if there is one.
+func (a *Agent) RemoveExport(ctx context.Context, order Order, name string) error {
+	return a.onExport(ctx, order, name, "remove the export of", func() error { return a.exports.Remove(name) })
+}
+
+// onExport does something to the export of a name, one at a time.
+func (a *Agent) onExport(ctx context.Context, order Order, name, what string, act func() error) error {
+	return a.carryOutBy(ctx, effect.Claim{Order: order, Of: "export " + name, What: what + " instance " + name}, func(*effect.Hold) error { return act() })
+}
+
+// tellEvery is the pause between two lines that tell how far a copy has come.
+const tellEvery = 10 * time.Second
+
+// tellCopy tells from time to time how far a copy has come.
+func tellCopy(log func(string), what string) func(done, size int64) {
+	last := time.Now()
+	return func(done, size int64) {
+		if time.Since(last) >= tellEvery && size > 0 {
+			last = time.Now()
+			log(fmt.Sprintf("%s: %d of %d MiB", what, done>>20, size>>20))
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/drover-project/drover/internal/agent/exports"
+	"github.com/drover-project/drover/internal/export"
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// TestTheContentOfADisk goes into a dump, and comes from it on a disk on which something else was before.
+func TestTheContentOfADisk(t *testing.T) {
+	r := newImaged(t)
+	d := Dump{Place: exports.Place{ID: "id", File: "d0"}, Form: export.Raw}
+	content := append(bytes.Repeat([]byte{'d'}, 1<<20), make([]byte, 2<<20)...)
+	if err := os.WriteFile(r.driver.disk, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	order := func(step int) Order { return Order{Epoch: 1, Job: 2, Step: step} }
+	if err := r.DumpDisk(t.Context(), order(1), r.spec, d, nil, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	for step := 2; step < 4; step++ {
+		if err := os.WriteFile(r.driver.disk, bytes.Repeat([]byte{'x'}, 3<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.ImportDisk(t.Context(), order(step), r.spec, d, nil, func(string) {}); err != nil {
+			t.Fatal(err)
+		}
+		r.has(content[:1<<20])
+	}
+	d.Disk = 1
+	if err := r.DumpDisk(t.Context(), order(4), r.spec, d, nil, func(string) {}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a disk that is not there: %v", err)
+	}
+}
+
+// TestADumpThatIsNotWrittenWhole leaves zeros.
+func TestADumpThatIsNotWrittenWhole(t *testing.T) {
+	r := newImaged(t)
+	d := Dump{Place: exports.Place{ID: "id", File: "d0"}, Form: export.Raw}
+	if err := r.DumpDisk(t.Context(), Order{Epoch: 1, Job: 2, Step: 1}, r.spec, d, nil, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	r.driver.asked = func() { // the hold is had by then
+		if err := os.Truncate(filepath.Join(r.cfg.Dir, exportsDir, ".staged", "id", "d0"), 4<<20); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := r.ImportDisk(ctx, Order{Epoch: 1, Job: 2, Step: 2}, r.spec, d, nil, func(string) {}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a dump that is too large: %v", err)
+	}
+	r.has(nil)
+	r.driver.asked = stop
+	if err := r.ImportDisk(ctx, Order{Epoch: 1, Job: 2, Step: 3}, r.spec, d, nil, func(string) {}); err == nil {
+		t.Error("nobody wanted it any more")
+	}
+	r.has(nil)
+}

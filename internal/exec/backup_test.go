@@ -1,0 +1,223 @@
+package exec
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/agent/exports"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/export"
+	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/hypervisor"
+)
+
+// exportsOn are the exports of a node.
+func (r *rig) exportsOn(node string) []string {
+	r.Helper()
+	a, err := r.fleet.Agent(node)
+	var names []string
+	if err == nil {
+		names, err = a.Exports(r.Context())
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	return names
+}
+
+// says is what an export of a node says.
+func (r *rig) says(node, name string) export.Export {
+	r.Helper()
+	a, err := r.fleet.Agent(node)
+	var e export.Export
+	if err == nil {
+		e, err = a.Export(r.Context(), name)
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	return e
+}
+
+// nothingStaged holds that nothing is left on a node of what was to become an export.
+func (r *rig) nothingStaged(node string) {
+	r.Helper()
+	if left, _ := filepath.Glob(filepath.Join(r.dir, node, "export", ".staged", "*")); len(left) > 0 {
+		r.Errorf("%s still has %v", node, left)
+	}
+}
+
+// TestExportAndImport takes an instance to another node and back, under another name and under its own.
+func TestExportAndImport(t *testing.T) {
+	r := newRig(t, "node1", "node2", "node3")
+	r.create("one", true)
+	r.must("null", "OP_TAGS_SET", params{"kind": "instance", "name": "one", "tags": []any{"red"}})
+	was := r.instance("one")
+	r.must(`[true,[true]]`, "OP_BACKUP_EXPORT", one(params{"target_node": "node3", "long_sleep": true}))
+	r.must(`[true,[true]]`, "OP_BACKUP_EXPORT", one(params{"target_node": "node2", "long_sleep": true}))
+	if r.state("node1", "one") != hypervisor.Running || r.instance("one").AdminState != cluster.AdminUp {
+		t.Error("it does not run again")
+	}
+	if len(r.exportsOn("node3")) != 0 || !slices.Equal(r.exportsOn("node2"), []string{"one"}) {
+		t.Errorf("node2 has %v, node3 %v", r.exportsOn("node2"), r.exportsOn("node3"))
+	}
+	e := r.says("node2", "one")
+	if e.Name != "one" || e.OS != "noop+default" || len(e.Disks) != 1 || e.Disks[0].Form != export.Pretended || e.NICs[0].MAC != was.NICs[0].MAC || e.BEParams["maxmem"] == "" {
+		t.Errorf("it says %+v", e)
+	}
+	r.refuses("OpPrereqError", "MAC address "+was.NICs[0].MAC+" already in use in cluster", "OP_INSTANCE_CREATE",
+		params{"instance_name": "two", "mode": "import", "src_path": "one", "pnode": "node1", "disk_template": "file", "disks": []any{}, "nics": []any{}})
+	r.must(`["node3"]`, "OP_INSTANCE_CREATE", params{"instance_name": "two", "mode": "import", "src_path": "one", "pnode": "node3",
+		"disk_template": "file", "disks": []any{}, "nics": []any{params{"mac": "auto"}}, "start": false, "identify_defaults": true})
+	if two := r.instance("two"); two.Disks[0].Size != was.Disks[0].Size || len(two.HVParams) != 0 || len(two.BEParams) != 0 || !slices.Equal(two.Tags, was.Tags) || two.OS != was.OS {
+		t.Errorf("it came as %+v", two)
+	}
+	r.must(`[true,[true]]`, "OP_BACKUP_EXPORT", one(params{"target_node": "node2", "remove_instance": true}))
+	if r.keeper.Snapshot().InstanceNamed("one") != nil || r.state("node1", "one") != "" {
+		t.Error("it is still there")
+	}
+	r.must(`["node2"]`, "OP_INSTANCE_CREATE", params{"instance_name": "one", "mode": "import", "pnode": "node2", "src_node": "node2", "disk_template": "file", "disks": []any{}, "nics": []any{}})
+	if got := r.instance("one"); got.NICs[0].MAC != was.NICs[0].MAC || r.state("node2", "one") != hypervisor.Running || len(got.BEParams) == 0 {
+		t.Errorf("it came as %+v", got)
+	}
+	r.must("null", "OP_BACKUP_REMOVE", one(nil))
+	r.must("null", "OP_BACKUP_REMOVE", one(nil))
+	for _, node := range []string{"node1", "node2", "node3"} {
+		if r.nothingStaged(node); len(r.exportsOn(node)) > 0 {
+			t.Errorf("%s still has %v", node, r.exportsOn(node))
+		}
+	}
+}
+
+func TestWhatCannotBeExported(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.create("one", true)
+	for _, c := range []struct {
+		text   string
+		params params
+	}{
+		{"Not all disks could be snapshotted, and you requested a live export; aborting (disks are not snapshotted here: let the instance be stopped, and allow that with long_sleep (--long-sleep))",
+			params{"shutdown": false}},
+		{"Not all disks could be snapshotted, and you did not allow the instance to remain offline for a longer time through the --long-sleep option; aborting" +
+			" (with --long-sleep it stands still until its disks are dumped on its own node, and is started again then)", nil},
+		{"Can not remove instance without shutting it down before", params{"shutdown": false, "remove_instance": true}},
+		{"The long sleep option only makes sense when the instance can be shut down.", params{"shutdown": false, "long_sleep": true}},
+		{"Instances can't be exported to other clusters (export to a node (mode local), copy the directory of the export below export/ of a node of the other cluster, and import it there)",
+			params{"mode": "remote", "target_node": []any{}}},
+		{"Dumps are not compressed on their way, and \"gzip\" was asked for (leave it out, or say none)", params{"compress": "gzip"}},
+		{"An export with zero_free_space is not supported (leave it out; dumps have holes where the disk has zeros, and nothing is compressed, so there is nothing to be zeroed)",
+			params{"zero_free_space": true, "long_sleep": true}},
+		{"Node 'node7' not known", params{"target_node": "node7"}},
+	} {
+		p := one(params{"target_node": "node2"})
+		maps.Copy(p, c.params)
+		r.refuses("OpPrereqError", c.text, "OP_BACKUP_EXPORT", p)
+	}
+	if len(r.exportsOn("node2")) > 0 || r.state("node1", "one") != hypervisor.Running {
+		t.Error("something was done")
+	}
+	r.must("null", "OP_BACKUP_PREPARE", one(params{"mode": "local"}))
+	r.refuses("OpPrereqError", "Instances can't be exported to other clusters (export to a node (mode local), copy the directory of the export below export/ of a node of the other cluster, and import it there)",
+		"OP_BACKUP_PREPARE", one(params{"mode": "remote"}))
+}
+
+// TestAnExportThatFailsLeavesTheOneBefore, and has the instance run again.
+func TestAnExportThatFailsLeavesTheOneBefore(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.create("one", true)
+	p := one(params{"target_node": "node2", "long_sleep": true})
+	r.must(`[true,[true]]`, "OP_BACKUP_EXPORT", p)
+	before := r.says("node2", "one").ID
+	r.wrap = func(n Node) Node { return failing{n} }
+	if _, err := r.run("OP_BACKUP_EXPORT", p); !fault.Is(err, fault.Failed) || !strings.Contains(err.Error(), "Could not copy the dumps of instance one from node1 to node2") {
+		t.Fatal(err)
+	}
+	r.wrap = nil
+	if r.says("node2", "one").ID != before || r.state("node1", "one") != hypervisor.Running {
+		t.Errorf("the export is %+v, the instance %s", r.says("node2", "one"), r.state("node1", "one"))
+	}
+	r.nothingStaged("node1")
+	r.nothingStaged("node2")
+}
+
+// TestScriptsDumpAndImport with an operating system that has the scripts for it.
+func TestScriptsDumpAndImport(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	for _, node := range []string{"node1", "node2"} {
+		dir := filepath.Join(r.dir, node, "os", "own")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			"create": "#!/bin/sh\n", "export": "#!/bin/sh\necho note >&2\necho \"$INSTANCE_NAME $EXPORT_INDEX\"\n",
+			"import": "#!/bin/sh\n{ cat; echo \"for $INSTANCE_NAME $IMPORT_INDEX\"; } >>" + r.dir + "/imported\n",
+			"rename": "#!/bin/sh\necho \"was $OLD_INSTANCE_NAME\" >>" + r.dir + "/imported\n", "ganeti_api_version": "20\n",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", params{"instance_name": "one", "mode": "create", "pnode": "node1", "disk_template": "file",
+		"disks": []any{params{"size": 8}, params{"size": 8}}, "nics": []any{}, "os_type": "own", "start": false})
+	r.must(`[true,[true,true]]`, "OP_BACKUP_EXPORT", one(params{"target_node": "node1"}))
+	bring := params{"instance_name": "two", "mode": "import", "src_path": "one", "pnode": "node2", "disk_template": "file", "disks": []any{}, "nics": []any{}, "start": false}
+	r.must(`["node2"]`, "OP_INSTANCE_CREATE", bring)
+	text, err := os.ReadFile(filepath.Join(r.dir, "imported"))
+	if want := "one 0\nfor two 0\none 1\nfor two 1\nwas one\n"; err != nil || string(text) != want {
+		t.Errorf("%q, %v; want %q", text, err, want)
+	}
+	if err := os.Remove(filepath.Join(r.dir, "node2", "os", "own", "import")); err != nil {
+		t.Fatal(err)
+	}
+	bring["instance_name"] = "three"
+	r.refuses("OpPrereqError", "The dumps were made by the export script of the OS 'own', and node node2 has no import script of it", "OP_INSTANCE_CREATE", bring)
+	if err := os.WriteFile(filepath.Join(r.dir, "node1", "os", "own", "export"), []byte("#!/bin/sh\necho broken >&2; exit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.run("OP_BACKUP_EXPORT", one(params{"target_node": "node2"}))
+	if !fault.Is(err, fault.Failed) || !strings.HasSuffix(err.Error(), "OS export script failed (exited with exit code 3), last lines in the log file:\nbroken") {
+		t.Error(err)
+	}
+	r.nothingStaged("node1")
+	r.nothingStaged("node2")
+}
+
+// TestAnImportGoesOnUnderAnother controller, which knows the export no more.
+func TestAnImportGoesOnUnderAnother(t *testing.T) {
+	plain := params{"instance_name": "two", "mode": "import", "src_path": "one", "pnode": "node2", "disk_template": "file", "disks": []any{}, "nics": []any{}, "start": false}
+	for until := 1; ; until++ {
+		r := newRig(t, "node1", "node2")
+		r.create("one", false)
+		r.must(`[true,[true]]`, "OP_BACKUP_EXPORT", one(params{"target_node": "node1", "remove_instance": true}))
+		r.keeper.OnChange(func(*cluster.Snapshot) { _ = r.called() })
+		op := r.opcode("OP_INSTANCE_CREATE", plain)
+		first := r.live(op, 1, false, until)
+		if !first.dead {
+			if first.err != nil || until < 4 {
+				t.Fatalf("undisturbed it comes to %v, %d times", first.err, until)
+			}
+			return
+		}
+		if then := r.live(op, 2, true, 1000); then.err != nil || then.result != `["node2"]` {
+			t.Fatalf("killed at %d it comes to %s, %v", until, then.result, then.err)
+		}
+		if two := r.instance("two"); len(two.NICs) != 1 || len(two.Disks) != 1 || r.state("node2", "two") != hypervisor.Stopped {
+			t.Errorf("killed at %d it is %+v", until, two)
+		}
+		r.nothingStaged("node2")
+	}
+}
+
+// failing is a node that keeps no dumps of others.
+type failing struct{ anyNode }
+
+func (failing) KeepDump(context.Context, agent.Order, exports.Place, agent.Piece) error {
+	return fault.New(fault.Exhausted, "there is no room")
+}
