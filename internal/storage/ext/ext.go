@@ -6,6 +6,7 @@
 // Invariants:
 //   - A script that was ended in its midst has made no volume: what it has left is found by attaching it, and removed before the next try
 //     (TestWhatAKillLeaves).
+//   - A volume that was to be removed is not forgotten before the script that removes it has ended well (TestARemovalThatWasEnded).
 //   - Scripts get no environment but the documented one, and no parameter that their provider does not list (TestEnvironment, TestWhatAProviderIsNot).
 //   - A script that makes, grows or removes a volume and outlives its agent is waited for before another does so (TestAScriptThatOutlivesItsAgent).
 package ext
@@ -125,7 +126,7 @@ func (d *Driver) write(r *record) error {
 }
 
 func (d *Driver) forget(id string) error {
-	err := errors.Join(ifThere(os.Remove(d.path(id))), ifThere(os.Remove(d.busy(id))), wholefile.Flush(d.dir))
+	err := errors.Join(ifThere(os.Remove(d.path(id))), ifThere(os.Remove(d.busy(id))), ifThere(os.Remove(d.outcome(id))), wholefile.Flush(d.dir))
 	if err != nil {
 		return fault.New(fault.Environment, "cannot forget disk %s: %w", id, err)
 	}
@@ -204,7 +205,9 @@ func behind(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 
-// clear removes what may have been left of a volume in the midst of making or removing it. That something is there is seen by attaching it.
+// clear removes what may have been left of a volume in the midst of making or removing it. That something is there is seen by attaching it. Of what was
+// made by half that cannot be attached there is nothing. What was to be removed is gone if the script said so, to an agent or behind its end; else
+// it may be that its provider cannot be reached, and it is not forgotten before the script says that it is gone.
 func (d *Driver) clear(ctx context.Context, v *volume, r *record) error {
 	p, err := d.provider(r.Provider)
 	if err != nil {
@@ -213,22 +216,44 @@ func (d *Driver) clear(ctx context.Context, v *volume, r *record) error {
 	if err := d.await(ctx, r.ID); err != nil {
 		return err
 	}
-	_, err = d.attach(ctx, v, r)
-	switch {
-	case fault.Is(err, fault.Canceled):
-		return err
-	case err != nil: // there is none
+	if r.Doing == removing && d.removed(r.ID) {
 		return d.forget(r.ID)
 	}
-	if err := d.run(ctx, p, "detach", r); err != nil {
-		return err
+	_, unattached := d.attach(ctx, v, r)
+	switch {
+	case fault.Is(unattached, fault.Canceled):
+		return unattached
+	case unattached != nil && r.Doing == making: // there is none
+		return d.forget(r.ID)
+	case unattached == nil:
+		err = d.run(ctx, p, "detach", r)
 	}
-	return d.destroy(ctx, v, p, r)
+	if err == nil {
+		err = d.destroy(ctx, v, p, r)
+	}
+	if err != nil && unattached != nil && !fault.Is(err, fault.Canceled) {
+		return fault.New(fault.Failed, "the storage provider %s can neither attach nor remove the volume %s, whose removal was ended in its midst, so it may be there still: %w; %w",
+			p.name, r.Name, unattached, err).
+			WithHint("see whether the provider works, and try again; if it is known that the volume is gone, remove %s on the node before", d.path(r.ID))
+	}
+	return err
+}
+
+// outcome is the file that has what the script which removes a volume came to, also where its agent was gone by then.
+func (d *Driver) outcome(id string) string { return filepath.Join(d.dir, id+".removed") }
+
+// removed reports whether the script that removes a volume has ended well.
+func (d *Driver) removed(id string) bool {
+	text, err := os.ReadFile(d.outcome(id))
+	return err == nil && string(text) == "0\n"
 }
 
 // destroy has the provider remove a volume that is there, and forgets it.
 func (d *Driver) destroy(ctx context.Context, v *volume, p *provider, r *record) error {
 	v.path = ""
+	if err := ifThere(os.Remove(d.outcome(r.ID))); err != nil {
+		return fault.New(fault.Environment, "cannot remove disk %s: %w", r.ID, err)
+	}
 	if err := d.run(ctx, p, "remove", r); err != nil {
 		return err
 	}

@@ -149,23 +149,29 @@ func TestEnvironment(t *testing.T) {
 	s.has()
 }
 
+// half is a driver that comes behind one which was killed while it made or removed a volume, of which there is something or nothing.
+func (s *shelf) half(doing string, there bool) *Driver {
+	s.Helper()
+	d := s.open()
+	err := d.write(&record{Disk: disk("one", 4), Doing: doing})
+	if err == nil && there {
+		err = os.WriteFile(filepath.Join(s.volumes, "one.ext.disk0"), []byte("half"), 0o600)
+	}
+	if err == nil && !there && doing == removing { // the script ended well behind its agent
+		err = os.WriteFile(d.outcome("one"), []byte("0\n"), 0o600)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	return d
+}
+
 // TestWhatAKillLeaves: whoever was killed while a volume was made, or removed, has left what the next call clears.
 func TestWhatAKillLeaves(t *testing.T) {
 	for _, doing := range []string{making, removing} {
 		for _, there := range []bool{false, true} {
 			s := newShelf(t, t.TempDir())
-			half := func() *Driver {
-				d := s.open()
-				if err := d.write(&record{Disk: disk("one", 4), Doing: doing}); err != nil {
-					t.Fatal(err)
-				}
-				if there {
-					if err := os.WriteFile(filepath.Join(s.volumes, "one.ext.disk0"), []byte("half"), 0o600); err != nil {
-						t.Fatal(err)
-					}
-				}
-				return d
-			}
+			half := func() *Driver { return s.half(doing, there) }
 			d := half()
 			if _, err := d.Volume(t.Context(), "one"); !fault.Is(err, fault.NotFound) {
 				t.Errorf("what was left by %s: %v", doing, err)
@@ -188,6 +194,39 @@ func TestWhatAKillLeaves(t *testing.T) {
 				t.Errorf("behind %s: %v, %v", doing, info, err)
 			}
 		}
+	}
+}
+
+// TestARemovalThatWasEnded is not taken for one that was done, while the provider cannot be reached.
+func TestARemovalThatWasEnded(t *testing.T) {
+	s := newShelf(t, t.TempDir())
+	d := s.open()
+	if _, _, err := d.Ensure(t.Context(), disk("one", 4)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.write(&record{Disk: disk("one", 4), Doing: removing}); err != nil {
+		t.Fatal(err)
+	}
+	d = s.open()
+	s.script("attach", "echo the shelf is away; exit 1")
+	s.script("remove", "echo the shelf is away; exit 1")
+	for range 2 {
+		removed, err := d.Remove(t.Context(), "one")
+		if !fault.Is(err, fault.Failed) || removed || !strings.Contains(err.Error(), "the volume one.ext.disk0, whose removal was ended in its midst, so it may be there still") {
+			t.Errorf("%v, %v", removed, err)
+		}
+		if _, _, err := d.Ensure(t.Context(), disk("one", 4)); err == nil {
+			t.Error("it is made anew")
+		}
+	}
+	s.has("one.ext.disk0")
+	s.script("remove", `rm "$at"; echo done`)
+	if removed, err := d.Remove(t.Context(), "one"); err != nil || !removed {
+		t.Errorf("it can be attached no more, but removed: %v, %v", removed, err)
+	}
+	s.has()
+	if removed, err := d.Remove(t.Context(), "one"); err != nil || removed {
+		t.Errorf("it is forgotten: %v, %v", removed, err)
 	}
 }
 

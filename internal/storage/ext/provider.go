@@ -132,7 +132,11 @@ func (d *Driver) output(ctx context.Context, p *provider, script string, r *reco
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fault.New(fault.Failed, "it took longer than %s", within))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(p.dir, script))
+	args := []string{filepath.Join(p.dir, script)}
+	if script == "remove" { // what it came to is known also to an agent that comes behind this one
+		args = []string{"/bin/sh", "-c", `"$1"; s=$?; echo $s >"$2"; exit $s`, "sh", args[0], d.outcome(r.ID)}
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir, cmd.Env = p.dir, environment(r, more)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
