@@ -65,6 +65,7 @@ var table = []Message{
 	{"Accounts and clients", Error, "an identity request failed", "What `error` says, on no fault of the client's.", "If it comes again: report it with this line."},
 	{"Accounts and clients", Error, "a RAPI request panicked", "A fault of the program; that request alone failed.", program},
 	{"Accounts and clients", Error, "a Compute request panicked", "A fault of the program; that request alone failed.", program},
+	{"Accounts and clients", Error, "a request of the page panicked", "A fault of the program; that request alone failed.", program},
 	{"Accounts and clients", Error, "a LUXI method panicked", "A fault of the program; that request alone failed.", program},
 	{"Accounts and clients", Error, "a LUXI listing panicked", "A fault of the program; that list alone failed.", program},
 	{"Accounts and clients", Error, "the certificate of RAPI could not be renewed", "The file cannot be written.", "See to its disk and rights."},
