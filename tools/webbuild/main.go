@@ -153,7 +153,7 @@ func sum(text []byte) string {
 func compressed(text []byte) int {
 	var out bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level exists
-	_, _ = w.Write(text)                                   // it is in memory
+	_, _ = w.Write(text)                                    // it is in memory
 	_ = w.Close()
 	return out.Len()
 }
