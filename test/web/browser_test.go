@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 		options = append(options, chromedp.NoSandbox)
 	}
 	allocator, _ := chromedp.NewExecAllocator(ctx, options...)
-	browser.allocator = allocator
+	browser.allocator = allocator //nolint:fatcontext // one browser for all tests
 	status := m.Run()
 	end()
 	_ = os.RemoveAll(dir) // it may still write; what is left is in a directory of its own
@@ -74,7 +74,7 @@ func sitDown(t *testing.T, base string) *person {
 		testkit.Missingf(t, "there is no browser (Debian's package chromium-headless-shell)")
 	}
 	browser.once.Do(func() {
-		browser.ctx, _ = chromedp.NewContext(browser.allocator) // it ends with that
+		browser.ctx, _ = chromedp.NewContext(browser.allocator) //nolint:fatcontext // begun once; it ends with the allocator
 		browser.err = chromedp.Do(browser.ctx)
 	})
 	if browser.err != nil {
