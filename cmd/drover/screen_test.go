@@ -19,8 +19,8 @@ import (
 
 // onScreen carries a program out on a terminal of 80 columns and 24 lines, and takes keys and
 // patterns in turn: screen STATUS PATTERN [KEYS PATTERN...] KEYS : PROGRAM [ARG...]. Keys are
-// pressed when the pattern before them was shown since the last ones; the program must end after the
-// last keys, with the status.
+// pressed when the pattern before them was shown since the last ones; in place of keys "!PROGRAM ARG..." is
+// carried out beside. The program must end after the last keys, with the status.
 func onScreen(ts *testscript.TestScript, neg bool, args []string) {
 	colon := slices.Index(args, ":")
 	if neg || colon < 3 || colon%2 == 0 || colon == len(args)-1 {
@@ -47,6 +47,11 @@ func onScreen(ts *testscript.TestScript, neg bool, args []string) {
 		if !shown.until(ctx, regexp.MustCompile(steps[i])) {
 			_ = cmd.Process.Kill() // it is over
 			ts.Fatalf("%s was not shown, but %q", steps[i], shown.text())
+		}
+		if beside, is := strings.CutPrefix(steps[i+1], "!"); is {
+			words := strings.Fields(beside)
+			ts.Check(ts.Exec(words[0], words[1:]...))
+			continue
 		}
 		_, err := ours.WriteString(keyOf(steps[i+1]))
 		ts.Check(err)

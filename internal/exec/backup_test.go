@@ -146,6 +146,28 @@ func TestAnExportThatFailsLeavesTheOneBefore(t *testing.T) {
 	r.nothingStaged("node2")
 }
 
+// TestAnExportThatCannotDumpStartsTheInstanceAgain, which it has stopped.
+func TestAnExportThatCannotDumpStartsTheInstanceAgain(t *testing.T) {
+	r := newRig(t)
+	r.create("one", true)
+	r.wrap = func(n Node) Node { return full{n} }
+	if _, err := r.run("OP_BACKUP_EXPORT", one(params{"target_node": "node1", "long_sleep": true})); !fault.Is(err, fault.Failed) ||
+		!strings.Contains(err.Error(), "Could not dump disk 0 of instance one on node node1") {
+		t.Fatal(err)
+	}
+	if is := r.state("node1", "one"); is != hypervisor.Running {
+		t.Errorf("the instance is %s", is)
+	}
+	r.nothingStaged("node1")
+}
+
+// full is a node without room for dumps.
+type full struct{ anyNode }
+
+func (full) DumpDisk(context.Context, agent.Order, hypervisor.Spec, agent.Dump, map[string]string, func(string)) error {
+	return fault.New(fault.Exhausted, "there is no room")
+}
+
 // TestScriptsDumpAndImport with an operating system that has the scripts for it.
 func TestScriptsDumpAndImport(t *testing.T) {
 	r := newRig(t, "node1", "node2")

@@ -54,6 +54,15 @@ func TestEachRequestNeedsItsRight(t *testing.T) {
 	}
 }
 
+// TestWhatChangesSomethingNeedsTheRightTo: whatever is no question, but for signing in and out.
+func TestWhatChangesSomethingNeedsTheRightTo(t *testing.T) {
+	for _, q := range requests {
+		if q.method != http.MethodGet && q.path != "/session" && q.needs != rights.Change {
+			t.Errorf("%s %s needs %v", q.method, q.path, q.needs)
+		}
+	}
+}
+
 // TestSessionsEnd: with the account, with its password, with time, and when somebody signs out; and with a session what it has open.
 func TestSessionsEnd(t *testing.T) {
 	for name, end := range map[string]func(r *rig, session string){
@@ -73,6 +82,10 @@ func TestSessionsEnd(t *testing.T) {
 			end(r, session)
 			if status, text, _ := r.ask("GET", "/session", session, ""); status != http.StatusUnauthorized {
 				t.Errorf("the session goes on: %d %s", status, text)
+			}
+			r.people.set("bo", "secret", "read") // it is as it was
+			if status, text, _ := r.ask("GET", "/session", session, ""); status != http.StatusUnauthorized {
+				t.Errorf("the session has come back: %d %s", status, text)
 			}
 		})
 	}
