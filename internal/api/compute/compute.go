@@ -31,6 +31,7 @@ import (
 
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/job"
@@ -253,17 +254,9 @@ func (r *request) slow() {
 	if r.Header.Get("X-Auth-Token") == "" {
 		return
 	}
-	count, wait := r.api.brake.Wrong(intake.Origin(r.RemoteAddr), r.api.cfg.Now())
-	if intake.WorthLogging(count) {
+	gate.SlowDown(r.Request, r.api.brake, r.api.cfg.Now(), func(count int, wait time.Duration) {
 		r.api.cfg.Log.Warn("wrong tokens over the Compute API", "from", r.RemoteAddr, "wrong_from_there", count, "answered_after", wait)
-	}
-	if wait == 0 {
-		return
-	}
-	select {
-	case <-r.Context().Done():
-	case <-time.After(wait):
-	}
+	})
 }
 
 // asked tells who asks, for what follows from it.

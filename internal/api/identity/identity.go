@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/forwarded"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/intake"
@@ -226,17 +227,9 @@ func match(pattern, path string) (variables []string, ok bool) {
 
 // slow holds up the answer to wrong credentials.
 func (a *API) slow(r *request) {
-	count, wait := a.brake.Wrong(intake.Origin(r.RemoteAddr), a.cfg.Now())
-	if intake.WorthLogging(count) {
+	gate.SlowDown(r.Request, a.brake, a.cfg.Now(), func(count int, wait time.Duration) {
 		a.cfg.Log.Warn("wrong credentials over the Identity API", "from", r.RemoteAddr, "wrong_from_there", count, "answered_after", wait)
-	}
-	if wait == 0 {
-		return
-	}
-	select {
-	case <-r.Context().Done():
-	case <-time.After(wait):
-	}
+	})
 }
 
 // statuses are the statuses of the codes of errors; any other is 500.

@@ -396,17 +396,9 @@ func (s *Server) account(r *http.Request) (*user, error) {
 
 // slowDown waits as long as the answer to wrong credentials has to.
 func (s *Server) slowDown(r *http.Request, name string) {
-	count, wait := s.brake.Wrong(intake.Origin(r.RemoteAddr), s.config.Now())
-	if intake.WorthLogging(count) {
+	gate.SlowDown(r, s.brake, s.config.Now(), func(count int, wait time.Duration) {
 		s.config.Log.Warn("wrong credentials over RAPI", "from", r.RemoteAddr, "user", fault.Clip(name, 100), "wrong_from_there", count, "answered_after", wait)
-	}
-	if wait == 0 {
-		return
-	}
-	select {
-	case <-r.Context().Done():
-	case <-time.After(wait):
-	}
+	})
 }
 
 func unauthorized() error { return failure(http.StatusUnauthorized, "Unauthorized") }

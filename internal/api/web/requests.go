@@ -129,18 +129,23 @@ func jobOf(r *http.Request) (job.ID, error) {
 	return job.ID(id), nil
 }
 
+// aboutJob reads the number of a job, what is asked for of it into wish, and who asks why, which wish has at reason when it is read.
+func (s *Server) aboutJob(w http.ResponseWriter, r *http.Request, v *visitor, wish any, reason *string) (id job.ID, by queue.By, err error) {
+	if id, err = jobOf(r); err != nil {
+		return id, by, err
+	}
+	if err = read(w, r, wish); err != nil {
+		return id, by, err
+	}
+	by, err = s.because(v, *reason)
+	return id, by, err
+}
+
 func cancelJob(s *Server, w http.ResponseWriter, r *http.Request, v *visitor) (any, error) {
 	var wish struct {
 		Reason string `json:"reason"`
 	}
-	id, err := jobOf(r)
-	if err == nil {
-		err = read(w, r, &wish)
-	}
-	if err != nil {
-		return nil, err
-	}
-	by, err := s.because(v, wish.Reason)
+	id, by, err := s.aboutJob(w, r, v, &wish, &wish.Reason)
 	if err != nil {
 		return nil, err
 	}
@@ -153,14 +158,7 @@ func changePriority(s *Server, w http.ResponseWriter, r *http.Request, v *visito
 		Priority int    `json:"priority"`
 		Reason   string `json:"reason"`
 	}
-	id, err := jobOf(r)
-	if err == nil {
-		err = read(w, r, &wish)
-	}
-	if err != nil {
-		return nil, err
-	}
-	by, err := s.because(v, wish.Reason)
+	id, by, err := s.aboutJob(w, r, v, &wish, &wish.Reason)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/rights"
@@ -112,17 +113,9 @@ func (s *Server) admit(with credentials) (session, bool) {
 
 // slowDown waits as long as the answer to wrong credentials has to.
 func (s *Server) slowDown(r *http.Request, name string) {
-	count, wait := s.brake.Wrong(intake.Origin(r.RemoteAddr), s.cfg.Now())
-	if intake.WorthLogging(count) {
+	gate.SlowDown(r, s.brake, s.cfg.Now(), func(count int, wait time.Duration) {
 		s.cfg.Log.Warn("wrong credentials at the page", "from", r.RemoteAddr, "account", fault.Clip(name, 100), "wrong_from_there", count, "answered_after", wait)
-	}
-	if wait == 0 {
-		return
-	}
-	select {
-	case <-r.Context().Done():
-	case <-time.After(wait):
-	}
+	})
 }
 
 // keep has the browser keep a session's secret, or with a negative age forget it.
