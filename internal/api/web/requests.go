@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/intake"
@@ -104,7 +105,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) error {
 
 // because is who does something here and why, and that it was here: that hop says nothing, so that the words of it all are those that were typed. Without a reason nothing is done.
 func (s *Server) because(v *visitor, why string) (queue.By, error) {
-	if why == "" {
+	if strings.TrimSpace(why) == "" {
 		return queue.By{}, fault.New(fault.Invalid, "say why: it is kept with what is done").At("reason")
 	}
 	now := s.cfg.Now().UnixNano()
@@ -155,14 +156,17 @@ func cancelJob(s *Server, w http.ResponseWriter, r *http.Request, v *visitor) (a
 
 func changePriority(s *Server, w http.ResponseWriter, r *http.Request, v *visitor) (any, error) {
 	var wish struct {
-		Priority int    `json:"priority"`
+		Priority *int   `json:"priority"`
 		Reason   string `json:"reason"`
 	}
 	id, by, err := s.aboutJob(w, r, v, &wish, &wish.Reason)
+	if err == nil && wish.Priority == nil {
+		err = fault.New(fault.Invalid, "say which priority the job is to have").At("priority")
+	}
 	if err != nil {
 		return nil, err
 	}
-	a, err := s.cfg.Queue.ChangePriority(r.Context(), id, wish.Priority, by)
+	a, err := s.cfg.Queue.ChangePriority(r.Context(), id, *wish.Priority, by)
 	return outcome{a.OK, a.Message}, err
 }
 
