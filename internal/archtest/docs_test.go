@@ -34,7 +34,7 @@ func filesNamed(t *testing.T, ending string) map[string]string {
 // records are the pages that say how to see something again.
 var records = []string{"track-record.md", "reliability.md"}
 
-// TestRecordsNameTests fails when a test that reproduces a bug of old, or shows a
+// TestRecordsNameTests fails when a test that a page names, as it reproduces a bug of old, or shows a
 // promise, was renamed or removed.
 func TestRecordsNameTests(t *testing.T) {
 	there := map[string]bool{}
@@ -43,15 +43,19 @@ func TestRecordsNameTests(t *testing.T) {
 			there[name] = true
 		}
 	}
-	for _, page := range records {
-		names := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(read(t, "docs", page), -1)
+	for page, text := range filesNamed(t, ".md") {
+		record := slices.Contains(records, filepath.Base(page))
+		if !record && filepath.Base(page) != "ARCHITECTURE.md" && filepath.Base(filepath.Dir(page)) != "adding" { // TestFilter is a method of LUXI
+			continue
+		}
+		names := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(text, -1)
 		for _, name := range names {
 			if !there[name] {
-				t.Errorf("docs/%s names %s, which does not exist", page, name)
+				t.Errorf("%s names %s, which does not exist", page, name)
 			}
 		}
-		if len(names) == 0 {
-			t.Errorf("docs/%s names no test", page)
+		if len(names) == 0 && record {
+			t.Errorf("%s names no test", page)
 		}
 	}
 }

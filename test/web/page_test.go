@@ -290,8 +290,8 @@ func TestHostileTextIsText(t *testing.T) {
 	}
 }
 
-// TestManyJobs: of many rows those are there that are seen, also while one scrolls.
-func TestManyJobs(t *testing.T) {
+// TestAnAddressHasItsFilter: the rows that the filter of an address lets through, the filter in its box, and what it may go on with.
+func TestAnAddressHasItsFilter(t *testing.T) {
 	c := start(t, testkit.Build(t), false)
 	c.drover("filter", "add", "--action", "PAUSE", "--all-jobs", "--yes", "--reason", "hold them")
 	c.drover("job", "submit", "OP_TEST_DELAY", "duration=1", "--submit")
