@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/forwarded"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/rights"
