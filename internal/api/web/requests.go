@@ -204,6 +204,9 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request, v *visitor, previe
 	if len(e.Parts.Reason) > 0 {
 		return c, fault.New(fault.Invalid, "the reason stands beside the edit").At("edit.parts.reason")
 	}
+	if !preview && e.Verb == jobfilter.Put && wish.When == "" && len(e.Parts.Predicates) == 0 { // a field that was forgotten is not everything
+		return c, fault.New(fault.Invalid, "say which jobs the rule concerns").At("when").WithHint("every job, if it is for all")
+	}
 	if e.Verb == jobfilter.Change {
 		return c, fault.New(fault.Unsupported, "the page changes no part of a rule").WithHint("drover filter modify does")
 	}

@@ -229,6 +229,10 @@ func TestWhatIsDoneSaysWhy(t *testing.T) {
 			t.Errorf("%s: %d %s", body, status, text)
 		}
 	}
+	all := strings.Replace(edit, `opcode: OP_ID == \"OP_TEST_DELAY\"`, "", 1)
+	if status, text, _ := r.ask("POST", "/api/rules", session, "{"+all+`,"reason":"OPS-1","digest":"`+preview("{"+all+"}")+`"}`); status != http.StatusBadRequest || !strings.Contains(text, "say which jobs") {
+		t.Errorf("a rule for every job by a field that was left empty: %d %s", status, text)
+	}
 	if status, text, _ := r.ask("POST", "/api/rules", session, "{"+edit+`,"reason":"OPS-1","digest":"`+digest+`"}`); status != http.StatusOK {
 		t.Fatalf("a rule: %d %s", status, text)
 	}
