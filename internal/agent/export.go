@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-project/drover/internal/agent/effect"
 	"github.com/drover-project/drover/internal/agent/exports"
+	"github.com/drover-project/drover/internal/agent/pieces"
 	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -29,8 +30,8 @@ type Dump struct {
 	OS string `json:"os"`
 }
 
-// Piece is a part of a dump on its way to another node.
-type Piece = exports.Piece
+// Piece is a part of a dump, or of an image, on its way to another node.
+type Piece = pieces.Piece
 
 // Exports lists the exports that the node keeps, by name.
 func (a *Agent) Exports(ctx context.Context) ([]string, error) {

@@ -52,6 +52,21 @@ func (a *Agent) FetchImage(ctx context.Context, order Order, image Image, log fu
 	return a.images.Look(ctx, image, log)
 }
 
+// ReadImage reads a part of a copy of the image with a sum from a place on, for another node, or tells its size alone, for a place before the beginning.
+// NotFound where the node has no copy.
+func (a *Agent) ReadImage(_ context.Context, sum string, at int64) (Piece, error) {
+	return a.images.Piece(sum, at)
+}
+
+// KeepImage takes a piece of an image that another node has: the first waits until nobody else fetches the image, the last has it checked and kept. It
+// returns true when the node has a whole copy, and no more has to come.
+func (a *Agent) KeepImage(ctx context.Context, order Order, image Image, piece Piece, log func(line string)) (bool, error) {
+	if err := a.fence.Check(ctx, effect.Claim{Order: order, What: "keep image " + image.Name}); err != nil {
+		return false, err
+	}
+	return a.images.Keep(ctx, image, fmt.Sprintf("job %d of %s, opcode %d", order.Job, order.Life, order.Opcode), piece, log)
+}
+
 // InstallImage writes the content of an image on the first disk of an instance, and keeps what the instance is told at its first start, by the
 // parameters of ImageOS. It is fetched before anything is done to the instance. If it fails the disk is empty.
 func (a *Agent) InstallImage(ctx context.Context, order Order, spec hypervisor.Spec, image Image, params map[string]string, log func(line string)) error {

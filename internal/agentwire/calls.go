@@ -134,6 +134,15 @@ type (
 		Order agent.Order `json:"order"`
 		Image agent.Image `json:"image"`
 	}
+	toReadImage struct {
+		SHA256 string `json:"sha256"`
+		At     int64  `json:"at"`
+	}
+	toKeepImage struct {
+		Order agent.Order `json:"order"`
+		Image agent.Image `json:"image"`
+		Piece agent.Piece `json:"piece"`
+	}
 	toInstallImage struct {
 		Order  agent.Order       `json:"order"`
 		Spec   hypervisor.Spec   `json:"spec"`
@@ -270,6 +279,12 @@ var (
 	callFetchImage = call[toFetch, agent.Image]{name: "fetch-image", lasts: true, do: func(ctx context.Context, n Served, a toFetch, log func(string)) (agent.Image, error) {
 		return n.FetchImage(ctx, a.Order, a.Image, log)
 	}}
+	callReadImage = call[toReadImage, agent.Piece]{name: "read-image", do: func(ctx context.Context, n Served, a toReadImage, _ func(string)) (agent.Piece, error) {
+		return n.ReadImage(ctx, a.SHA256, a.At)
+	}}
+	callKeepImage = call[toKeepImage, bool]{name: "keep-image", lasts: true, do: func(ctx context.Context, n Served, a toKeepImage, log func(string)) (bool, error) {
+		return n.KeepImage(ctx, a.Order, a.Image, a.Piece, log)
+	}}
 	callInstallImage = call[toInstallImage, none]{name: "install-image", lasts: true, do: func(ctx context.Context, n Served, a toInstallImage, log func(string)) (none, error) {
 		return none{}, n.InstallImage(ctx, a.Order, plain(a.Spec), a.Image, a.Params, log)
 	}}
@@ -340,7 +355,7 @@ var calls = map[string]served{
 	callReadConsole.name: callReadConsole.served(), callTypeConsole.name: callTypeConsole.served(),
 	callOSes.name: callOSes.served(), callReason.name: callReason.served(),
 	callPrepare.name: callPrepare.served(), callAdjust.name: callAdjust.served(), callBalloon.name: callBalloon.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(),
-	callFetchImage.name: callFetchImage.served(), callInstallImage.name: callInstallImage.served(), callStart.name: callStart.served(),
+	callFetchImage.name: callFetchImage.served(), callInstallImage.name: callInstallImage.served(), callReadImage.name: callReadImage.served(), callKeepImage.name: callKeepImage.served(), callStart.name: callStart.served(),
 	callExports.name: callExports.served(), callExport.name: callExport.served(), callDumpDisk.name: callDumpDisk.served(), callImportDisk.name: callImportDisk.served(),
 	callRenameSystem.name: callRenameSystem.served(), callReadDump.name: callReadDump.served(), callKeepDump.name: callKeepDump.served(),
 	callFinishExport.name: callFinishExport.served(), callDiscardExport.name: callDiscardExport.served(), callRemoveExport.name: callRemoveExport.served(),

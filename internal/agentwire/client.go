@@ -473,6 +473,18 @@ func (c *Client) FetchImage(ctx context.Context, order agent.Order, image agent.
 	return found, c.newer(err, "images")
 }
 
+// ReadImage reads a part of the node's copy of an image.
+func (c *Client) ReadImage(ctx context.Context, sum string, at int64) (agent.Piece, error) {
+	piece, err := callReadImage.ask(ctx, c, toReadImage{sum, at}, quiet)
+	return piece, c.newer(err, copiedImages)
+}
+
+// KeepImage hands a part of an image over.
+func (c *Client) KeepImage(ctx context.Context, order agent.Order, image agent.Image, piece agent.Piece, log func(string)) (bool, error) {
+	have, err := callKeepImage.ask(ctx, c, toKeepImage{order, image, piece}, log)
+	return have, c.newer(err, copiedImages)
+}
+
 // InstallImage writes an image on the first disk of an instance.
 func (c *Client) InstallImage(ctx context.Context, order agent.Order, spec hypervisor.Spec, image agent.Image, params map[string]string, log func(string)) error {
 	_, err := callInstallImage.ask(ctx, c, toInstallImage{order, spec, image, params}, log)
@@ -540,7 +552,10 @@ func (c *Client) RemoveExport(ctx context.Context, order agent.Order, name strin
 }
 
 // exported is what agents of before know nothing of.
-const exported = "exports of instances"
+const (
+	exported     = "exports of instances"
+	copiedImages = "images that come from other nodes"
+)
 
 // newer is the error of a call that an agent of before does not know.
 func (c *Client) newer(err error, what string) error {

@@ -112,6 +112,7 @@ var layers = []struct {
 	{"internal/agent/effect", Engine},
 	{"internal/agent/exports", Engine},
 	{"internal/agent/imagecache", Engine},
+	{"internal/agent/pieces", Engine},
 	{"internal/gate", Engine},
 	{"internal/metrics", Engine},   // what is counted by engines and adapters
 	{"internal/forwarded", Engine}, // what the transports share that may stand behind proxies

@@ -39,9 +39,9 @@ func (n imaging) InstallImage(_ context.Context, _ agent.Order, spec hypervisor.
 }
 
 // imageRig is a cluster whose nodes run machines, as far as it knows, and that has the image tiny.
-func imageRig(t *testing.T) (*rig, *[]imageInstalled) {
+func imageRig(t *testing.T, nodes ...string) (*rig, *[]imageInstalled) {
 	t.Helper()
-	r := newRig(t)
+	r := newRig(t, nodes...)
 	installed := new([]imageInstalled)
 	r.wrap = func(n Node) Node { return imaging{n, installed} }
 	if _, err := r.run("OP_CLUSTER_SET_PARAMS", params{"enabled_hypervisors": []any{"fake", "kvm"}}); err != nil {

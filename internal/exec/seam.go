@@ -45,6 +45,10 @@ type Node interface {
 	Install(ctx context.Context, order agent.Order, spec hypervisor.Spec, os string, params map[string]string, log func(line string)) error
 	// FetchImage has the node keep a copy of an image and look at it: what it returns is complete. How far that came is handed over line by line.
 	FetchImage(ctx context.Context, order agent.Order, image agent.Image, log func(line string)) (agent.Image, error)
+	// ReadImage reads the first part of a node's copy of the image with a sum from a place on, or tells its size alone for a place before the beginning:
+	// NotFound where there is no copy. KeepImage hands a part over, and tells whether the node has a whole copy now.
+	ReadImage(ctx context.Context, sum string, at int64) (agent.Piece, error)
+	KeepImage(ctx context.Context, order agent.Order, image agent.Image, piece agent.Piece, log func(line string)) (bool, error)
 	// InstallImage writes an image on the first disk; params are what the instance is told at its first start (cluster.ImageParameters). What
 	// people should know of it is handed over line by line.
 	InstallImage(ctx context.Context, order agent.Order, spec hypervisor.Spec, image agent.Image, params map[string]string, log func(line string)) error

@@ -147,6 +147,9 @@ var nodeVerbs = map[string]verb{
 		if image == nil {
 			return fault.New(fault.Conflict, "the image %s was removed meanwhile", next.OS)
 		}
+		if err := env.bringImage(ctx, order, node, orderedImage(image)); err != nil {
+			return err
+		}
 		return node.InstallImage(ctx, order, spec, orderedImage(image), params, log)
 	}),
 	fetchImage: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, _ *work.Step, a fetchArgs) error {

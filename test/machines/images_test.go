@@ -72,3 +72,36 @@ func TestAMachineFromAnImage(t *testing.T) {
 		t.Errorf("it leaves %v, %v", left, err)
 	}
 }
+
+// TestAnImageFromAnotherNode has a machine be installed on a node that has no copy of its image, which is gone from where it came from.
+func TestAnImageFromAnotherNode(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("qemu-img"); err != nil {
+		testkit.Missingf(t, "qemu-img is not installed")
+	}
+	s := newSite(t, "--agents", "--nodes", "2")
+	content := append(kvm.TinyDisk(), bytes.Repeat([]byte("more "), 300_000)...) // two pieces
+	path := filepath.Join(t.TempDir(), "tiny.raw")
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Fields(s.drover("node", "list", "--no-headers", "-o", "name"))
+	if len(names) != 2 {
+		t.Fatalf("the nodes are %q", names)
+	}
+	s.drover("image", "add", "tiny", path, "--node", names[0])
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	s.drover("instance", "add", "web1.example", "--image", "tiny", "-n", names[1], "--disk", "0:size=3M", "-B", "memory=64", "--name-check=no", "--ip-check=no")
+	s.await("web1.example", "GUEST-UP", 0)
+	copies, err := filepath.Glob(filepath.Join(s.nodesDir(), "*", "images", "*"))
+	if err != nil || len(copies) != 2 {
+		t.Fatalf("the copies are %v, %v", copies, err)
+	}
+	for _, path := range copies {
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%s has %d bytes, %v", path, len(got), err)
+		}
+	}
+}

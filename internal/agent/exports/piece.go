@@ -1,7 +1,6 @@
 package exports
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,25 +8,12 @@ import (
 	"os"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/drover-project/drover/internal/agent/pieces"
 	"github.com/drover-project/drover/internal/fault"
 )
 
-// maxPiece is how much of a dump goes at once, in bytes.
-const maxPiece = 1 << 20
-
 // Piece is a part of a dump on its way to another node.
-type Piece struct {
-	// From is where the piece begins; with the one from 0 a dump begins anew.
-	From int64 `json:"from"`
-	// At is where Data begins. Before and behind it are zeros until Next, where the next piece begins.
-	At   int64  `json:"at"`
-	Data []byte `json:"data,omitempty"`
-	Next int64  `json:"next"`
-	// Size is how long the dump is; the piece whose Next it is ends it.
-	Size int64 `json:"size"`
-}
+type Piece = pieces.Piece
 
 // Piece reads the first of a dump that is no hole, from a place on.
 func (x *Exports) Piece(p Place, at int64) (Piece, error) {
@@ -40,7 +26,7 @@ func (x *Exports) Piece(p Place, at int64) (Piece, error) {
 		return Piece{}, err
 	}
 	defer f.Close() //nolint:errcheck // it was read
-	out, err := piece(f, at)
+	out, err := pieces.Read(f, at)
 	if err != nil {
 		return out, fault.New(fault.Environment, "cannot read the dump %s: %w", p.File, err)
 	}
@@ -67,36 +53,13 @@ func openDump(path string) (*os.File, error) {
 	return f, nil
 }
 
-func piece(f *os.File, at int64) (Piece, error) {
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return Piece{}, err
-	}
-	p := Piece{From: at, At: at, Next: size, Size: size}
-	if at < 0 || at >= size {
-		return p, nil
-	}
-	p.At, err = f.Seek(at, unix.SEEK_DATA)
-	switch {
-	case errors.Is(err, syscall.ENXIO): // there is none behind
-		p.At = at
-		return p, nil
-	case err != nil: // a file system, or a device, that knows no holes
-		p.At = at
-	}
-	p.Data = make([]byte, min(maxPiece, size-p.At))
-	if _, err := f.ReadAt(p.Data, p.At); err != nil {
-		return p, err
-	}
-	p.Next = p.At + int64(len(p.Data))
-	p.Data = bytes.TrimRight(p.Data, "\x00")
-	return p, nil
-}
-
 // Keep writes a piece of a dump that is being made. The last one has it whole, and on disk.
 func (x *Exports) Keep(p Place, piece Piece) error {
-	if p.ID == "" || piece.From < 0 || piece.At < piece.From || piece.At+int64(len(piece.Data)) > piece.Size || piece.Next > piece.Size {
-		return fault.New(fault.Invalid, "a piece of %d bytes at %d is none of a dump of %d", len(piece.Data), piece.At, piece.Size)
+	if p.ID == "" {
+		return fault.New(fault.Invalid, "a dump is kept for what is being made under an id, and there is none")
+	}
+	if err := piece.Check(); err != nil {
+		return err
 	}
 	path, err := x.Path(p)
 	if err != nil {
@@ -109,7 +72,7 @@ func (x *Exports) Keep(p Place, piece Piece) error {
 	f, err := os.OpenFile(path, flags, 0o600)
 	if err == nil {
 		_, err = f.WriteAt(piece.Data, piece.At)
-		if err == nil && piece.Next == piece.Size {
+		if err == nil && piece.Last() {
 			err = errors.Join(f.Truncate(piece.Size), f.Sync())
 		}
 		err = errors.Join(err, f.Close())
@@ -121,30 +84,6 @@ func (x *Exports) Keep(p Place, piece Piece) error {
 		return fault.New(fault.Environment, "cannot write the dump %s: %w", p.File, err)
 	}
 	return nil
-}
-
-// Copy copies what a file or block device has to another, but for zeros: where the other has something before it is to read as zeros. It returns when what
-// was copied is on disk.
-func Copy(ctx context.Context, to, from *os.File, told func(done, size int64)) error {
-	for at := int64(0); ; {
-		if err := ctx.Err(); err != nil {
-			return fault.New(fault.Canceled, "the copy was ended: %w", context.Cause(ctx))
-		}
-		p, err := piece(from, at)
-		if err == nil {
-			_, err = to.WriteAt(p.Data, p.At)
-		}
-		if errors.Is(err, syscall.ENOSPC) {
-			return fault.New(fault.Exhausted, "there is no room: %w", err)
-		}
-		if err != nil {
-			return fault.New(fault.Environment, "cannot copy: %w", err)
-		}
-		if told(p.Next, p.Size); p.Next >= p.Size {
-			return to.Sync()
-		}
-		at = p.Next
-	}
 }
 
 // Dump makes a dump with the content of a file or block device.
@@ -167,7 +106,7 @@ func (x *Exports) Dump(ctx context.Context, p Place, from string, told func(done
 		err = out.Truncate(size)
 	}
 	if err == nil {
-		err = Copy(ctx, out, in, told)
+		err = pieces.Copy(ctx, out, in, told)
 	}
 	return errors.Join(err, out.Close())
 }
@@ -197,7 +136,7 @@ func (x *Exports) Restore(ctx context.Context, p Place, disk string, told func(d
 	case size > room:
 		err = fault.New(fault.Invalid, "the dump %s has %d bytes, and the disk only %d", p.File, size, room).At("disks")
 	default:
-		err = Copy(ctx, out, in, told)
+		err = pieces.Copy(ctx, out, in, told)
 	}
 	return errors.Join(err, out.Close())
 }

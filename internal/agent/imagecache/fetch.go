@@ -29,16 +29,9 @@ func (c *Cache) fetch(ctx context.Context, image Image, log func(string)) (found
 		return Image{}, fault.New(fault.Failed, "there it has %d bytes, and the image has %d", size, image.Size).
 			WithHint("what is there was changed: add it as another image")
 	}
-	limit, err := c.makeRoom(max(size, image.Size))
+	to, limit, err := c.half(image, max(size, image.Size))
 	if err != nil {
 		return Image{}, err
-	}
-	if max(size, image.Size) > limit {
-		return Image{}, fault.New(fault.Exhausted, "there is no room for it in %s: it has %d bytes, and %d may be used", c.dir, max(size, image.Size), limit)
-	}
-	to, err := os.CreateTemp(c.dir, halfMade+"*")
-	if err != nil {
-		return Image{}, trouble(err)
 	}
 	defer func() {
 		if left := ifThere(os.Remove(to.Name())); err != nil && left != nil { // one that is kept has another name
@@ -46,14 +39,8 @@ func (c *Cache) fetch(ctx context.Context, image Image, log func(string)) (found
 		}
 		_ = to.Close()
 	}()
-	if err := syscall.Flock(int(to.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return Image{}, trouble(err)
-	}
 	log(fmt.Sprintf("fetching image %s from %s", image.Name, image.Source))
-	copied := &progress{cache: c, image: image, to: to, size: max(size, image.Size), limit: limit, log: log, told: c.now(), begun: c.now()}
-	if copied.exact = image.Size > 0; copied.exact {
-		copied.limit = image.Size
-	}
+	copied := &progress{cache: c, image: image, to: to, size: max(size, image.Size), limit: limit, log: log, exact: image.Size > 0, told: c.now(), begun: c.now()}
 	if err := copied.all(ctx, cancel, from); err != nil {
 		return Image{}, err
 	}

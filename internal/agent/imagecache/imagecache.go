@@ -7,6 +7,7 @@
 //   - Who wants the same image at the same time waits for one fetch (TestOneFetchForTwo).
 //   - No source fills the disk: of the room that is free a tenth stays (TestNoRoom, TestABodyWithoutAnEnd).
 //   - A copy that somebody uses is not taken away (TestRoomIsMade).
+//   - What is brought from another node is held to all that, whoever sends it (TestWhatAnotherNodeBrings), and given up when no more comes (TestWhatNobodyGoesOnWith).
 package imagecache
 
 import (
@@ -60,6 +61,8 @@ type Cache struct {
 
 	mu     sync.Mutex
 	copies map[string]*one // by sum
+	// incoming are images that are brought piece by piece, by sum.
+	incoming map[string]*incoming
 }
 
 // one is a copy that is wanted, or used.
@@ -70,7 +73,7 @@ type one struct {
 
 // Open returns the cache in a directory, which is made when the first image comes.
 func Open(dir string, now func() time.Time) *Cache {
-	c := &Cache{dir: dir, stall: stall, now: now, copies: map[string]*one{}}
+	c := &Cache{dir: dir, stall: stall, now: now, copies: map[string]*one{}, incoming: map[string]*incoming{}}
 	c.room = c.free
 	return c
 }
@@ -167,18 +170,15 @@ func (c *Cache) Have(ctx context.Context, image Image, log func(string)) (path s
 	if image.SHA256 == "" {
 		return "", nil, about(image, fault.New(fault.Invalid, "it is not said which sum it has").At("sha256"))
 	}
+	letGo, err := c.hold(ctx, image)
+	if err != nil {
+		return "", nil, about(image, err)
+	}
+	defer letGo()
 	of := c.use(image.SHA256)
 	release = func() { c.unuse(image.SHA256, of) }
-	select {
-	case of.held <- struct{}{}:
-		defer func() { <-of.held }()
-	case <-ctx.Done():
-		release()
-		return "", nil, about(image, fault.New(fault.Canceled, "its fetch for another one was waited for: %w", context.Cause(ctx)))
-	}
 	path = filepath.Join(c.dir, image.SHA256)
-	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() == image.Size {
-		_ = os.Chtimes(path, time.Time{}, c.now()) // it counts as used; one that does not is fetched again some day
+	if c.has(image) {
 		return path, release, nil
 	}
 	if _, err := c.fetch(ctx, image, log); err != nil {

@@ -10,7 +10,10 @@
 package nodetest
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -553,6 +556,7 @@ func images(r *Rig) {
 	}
 	_, err = r.Node.FetchImage(r.Context(), Order(1, 3), agent.Image{Name: "one", Source: path + "x"}, log)
 	r.Want(fault.NotFound, err)
+	broughtImage(r, found, content)
 	r.Made(One)
 	r.Want(fault.Unsupported, r.Node.InstallImage(r.Context(), Order(1, 4), Spec(One), found, map[string]string{"user_data": "x"}, log))
 	wrong := found
@@ -564,4 +568,32 @@ func images(r *Rig) {
 	_, err = r.Node.FetchImage(r.Context(), Order(3, 1), found, log)
 	r.Want(fault.Fenced, err)
 	r.Want(fault.Fenced, r.Node.InstallImage(r.Context(), Order(3, 2), Spec(One), found, nil, log))
+	_, err = r.Node.KeepImage(r.Context(), Order(3, 3), found, agent.Piece{Data: content, Next: 1024, Size: 1024}, log)
+	r.Want(fault.Fenced, err)
+}
+
+// broughtImage has the node tell what it has of an image, and take another one that comes in two pieces.
+func broughtImage(r *Rig, has agent.Image, content []byte) {
+	ctx, log := r.Context(), func(string) {}
+	if p, err := r.Node.ReadImage(ctx, has.SHA256, -1); err != nil || p.Size != has.Size || len(p.Data) != 0 {
+		r.Errorf("it has %+v, %v", p, err)
+	}
+	if p, err := r.Node.ReadImage(ctx, has.SHA256, 0); err != nil || p.Next != has.Size || !bytes.Equal(p.Data, content[:512]) {
+		r.Errorf("it reads as %+v, %v", p, err)
+	}
+	other := slices.Clone(content)
+	other[0] = 'x'
+	sum := sha256.Sum256(other)
+	brought := has
+	brought.Name, brought.SHA256 = "two", hex.EncodeToString(sum[:])
+	_, err := r.Node.ReadImage(ctx, brought.SHA256, -1)
+	r.Want(fault.NotFound, err)
+	for i, p := range []agent.Piece{{Data: other[:600], Next: 600, Size: 1024}, {From: 600, At: 1024, Next: 1024, Size: 1024}} {
+		if have, err := r.Node.KeepImage(ctx, Order(1, 6), brought, p, log); err != nil || have != (i == 1) {
+			r.Errorf("piece %d: %v, %v", i, have, err)
+		}
+	}
+	if p, err := r.Node.ReadImage(ctx, brought.SHA256, 0); err != nil || p.Size != 1024 {
+		r.Errorf("what was brought is %+v, %v", p, err)
+	}
 }

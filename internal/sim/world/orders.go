@@ -131,6 +131,16 @@ func (s sender) FetchImage(context.Context, agent.Order, agent.Image, func(strin
 	return agent.Image{}, noImages()
 }
 
+// ReadImage implements exec.Node.
+func (s sender) ReadImage(context.Context, string, int64) (agent.Piece, error) {
+	return agent.Piece{}, noImages()
+}
+
+// KeepImage implements exec.Node.
+func (s sender) KeepImage(context.Context, agent.Order, agent.Image, agent.Piece, func(string)) (bool, error) {
+	return false, noImages()
+}
+
 // InstallImage implements exec.Node, likewise.
 func (s sender) InstallImage(context.Context, agent.Order, hypervisor.Spec, agent.Image, map[string]string, func(string)) error {
 	return noImages()

@@ -1,0 +1,107 @@
+package exec
+
+import (
+	"context"
+	"sync"
+
+	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// maxLookers is how many nodes are asked at a time for a copy of an image.
+const maxLookers = 16
+
+// bringImage has a node have an image that another one has a copy of. If that fails the job tells so, and the node fetches the image from its source. Only
+// what ends the order as a whole is an error.
+func (e *Env) bringImage(ctx context.Context, order agent.Order, node Node, image agent.Image) error {
+	if _, err := node.ReadImage(ctx, image.SHA256, -1); !fault.Is(err, fault.NotFound) {
+		return nil // it has a copy; or it says why not where it is told to install it
+	}
+	from := e.nodeWithImage(ctx, image, node)
+	if from == nil {
+		return nil
+	}
+	e.Logf("copying image %s from node %s", image.Name, from.Node())
+	err := copyImage(ctx, order, image, from, node, e.logLine)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil, fault.Is(err, fault.Fenced), fault.Is(err, fault.Exhausted):
+		return err
+	}
+	e.Logf("image %s did not come from node %s, and is fetched from its source: %v", image.Name, from.Node(), err)
+	return nil
+}
+
+// nodeWithImage is a node that has a copy of an image, the first that says so of all that are there; nil if none does.
+func (e *Env) nodeWithImage(ctx context.Context, image agent.Image, but Node) Node {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var (
+		asked   = make(chan *cluster.Node)
+		found   = make(chan Node, maxLookers) // each tells of one at most
+		lookers sync.WaitGroup
+	)
+	for range maxLookers {
+		lookers.Go(func() {
+			for node := range asked {
+				if a := e.withCopy(ctx, node, image); a != nil && node.Name != but.Node() {
+					found <- a
+					stop()
+					return
+				}
+			}
+		})
+	}
+	for node := range e.snapshot().Nodes() {
+		select {
+		case asked <- node:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(asked)
+	lookers.Wait()
+	select {
+	case first := <-found:
+		return first
+	default:
+		return nil
+	}
+}
+
+// withCopy is a node if it has a copy of an image; nil if it has none, or is not there. The job is not about that node, and does not wait for it.
+func (e *Env) withCopy(ctx context.Context, node *cluster.Node, image agent.Image) Node {
+	if online(node) != nil {
+		return nil
+	}
+	a, err := e.Nodes(node.Name)
+	if err != nil || a.Away() > 0 {
+		return nil
+	}
+	if p, err := a.ReadImage(ctx, image.SHA256, -1); err != nil || p.Size != image.Size {
+		return nil
+	}
+	return a
+}
+
+// copyImage has a node have the copy of another, piece by piece.
+func copyImage(ctx context.Context, order agent.Order, image agent.Image, from, to Node, log func(string)) error {
+	for next := int64(0); ; {
+		p, err := from.ReadImage(ctx, image.SHA256, next)
+		if err != nil {
+			return err
+		}
+		if p.From != next || p.Check() != nil || p.Size != image.Size {
+			return fault.New(fault.Failed, "node %s tells of another file than it was asked for", from.Node())
+		}
+		if have, err := to.KeepImage(ctx, order, image, p, log); have || err != nil {
+			return err
+		}
+		if next = p.Next; p.Last() {
+			return fault.New(fault.Internal, "node %s has all of the image %s, and says that it has not", to.Node(), image.Name)
+		}
+	}
+}
