@@ -188,6 +188,16 @@ func (r *report) nodes(ctx context.Context, nodes []*cluster.Node) map[string][]
 	return live
 }
 
+// disks tells of disks that a node has of an instance, and the inventory has not.
+func (r *report) disks(n *cluster.Node, inst *cluster.Instance, there *hypervisor.Instance) {
+	if inst == nil {
+		return
+	}
+	for _, d := range unknownDisks(inst, there) {
+		r.problemf("ENODEORPHANLV", "node", n.Name, "disk %s (%d MiB) is of instance %s, which has no such disk; next: drover node clear-orphans %s %s", d.UUID, d.Size, inst.Name, n.Name, d.UUID)
+	}
+}
+
 // instances compares what runs with what should run, both ways.
 func (r *report) instances(snap *cluster.Snapshot, nodes []*cluster.Node, live map[string][]hypervisor.Instance) {
 	for _, n := range nodes {
@@ -206,6 +216,7 @@ func (r *report) instances(snap *cluster.Snapshot, nodes []*cluster.Node, live m
 			case i.State == hypervisor.Incoming:
 				r.problemf("EINSTANCEWRONGNODE", "instance", inst.Name, "node %s waits for a migration that broke off; next: drover instance migrate --cleanup %s", n.Name, inst.Name)
 			}
+			r.disks(n, inst, &i)
 		}
 		for inst := range snap.PrimariesOn(n.UUID) {
 			switch {

@@ -488,17 +488,25 @@ func (d *diskChanges) onNodes(env *Env, inst *cluster.Instance) (before, behind 
 			disks.Fails = "Could not create the disks of instance " + inst.Name
 			drop := onNode(dropDisks, "", "", "remove the new disks of instance "+inst.Name, dropArgs{inst.Name, uuids})
 			drop.Fails = "Could not remove the new disks of instance " + inst.Name + " from" + where
+			drop.Left = env.leftDisks(inst, node, uuids)
 			disks.Undo = &drop
 			before = append(before, disks)
 		}
 		if len(d.gone) > 0 {
 			drop := onNode(dropDisks, node, inst.UUID, "remove disks of instance "+inst.Name+which, dropArgs{inst.Name, d.gone})
 			drop.Fails, drop.Tolerated = "can't remove instance's disks", true
-			drop.Left = "Disks that instance " + inst.Name + " has no more are left on" + where + ": " + strings.Join(d.gone, ", ")
+			drop.Left = env.leftDisks(inst, node, d.gone)
 			behind = append(behind, drop)
 		}
 	}
 	return before, behind
+}
+
+// leftDisks says of disks that an instance does not have that a node may have them, and what to type.
+func (e *Env) leftDisks(inst *cluster.Instance, node string, disks []string) string {
+	name := nodeName(e.snapshot(), node)
+	return "Disks that instance " + inst.Name + " does not have may be left on node " + name + ": " + strings.Join(disks, ", ") +
+		"; next: drover node orphans " + name + ", drover node clear-orphans " + name + " " + strings.Join(disks, " ")
 }
 
 func orNull(text string) any {

@@ -182,7 +182,7 @@ func TestModifyDisksFailures(t *testing.T) {
 	gone := r.instance("one").Disks[0].UUID
 	r.must(`[["disk/0","remove"]]`, "OP_INSTANCE_SET_PARAMS", one(params{"disks": []any{[]any{"remove", params{}}}}))
 	r.logged("Warning: can't remove instance's disks: the driver is broken on purpose",
-		" - WARNING: Disks that instance one has no more are left on its node: "+gone)
+		" - WARNING: Disks that instance one does not have may be left on node node1: "+gone+"; next: drover node orphans node1, drover node clear-orphans node1 "+gone)
 	r.failOn("node1", "", false)
 	r.must("null", "OP_INSTANCE_REMOVE", one(nil))
 	r.create("one", false)

@@ -19,7 +19,10 @@ type unknownThing struct {
 	Size  int              `json:"size"` // MiB
 	// MadeBy is the mark that it has.
 	MadeBy hypervisor.Mark `json:"made_by"`
-	// Kind is orphan for what a job of this store has left, stranger for everything else; Why says why it is taken for that.
+	// Of is the UUID of the instance that a disk belongs to.
+	Of string `json:"of,omitempty"`
+	// Kind is orphan for what a job of this store has left, disk for one of an instance of the inventory that has no such disk there,
+	// stranger for everything else; Why says why it is taken for that.
 	Kind string `json:"kind"`
 	Why  string `json:"why"`
 }
@@ -28,6 +31,8 @@ type unknownThing struct {
 const (
 	orphan   = "orphan"
 	stranger = "stranger"
+	// unknownDisk has no mark: a job may have left it, or it was added behind the backup that the store was restored from.
+	unknownDisk = "disk"
 )
 
 // classified tells what a job of this store has left from what is somebody else's. Job ids come again under another life of the store,
@@ -52,6 +57,17 @@ func classified(i *hypervisor.Instance, life string) unknownThing {
 	return t
 }
 
+// unknownDisks are the disks of what a node has of an instance which that does not have in the inventory, on whatever node.
+func unknownDisks(inst *cluster.Instance, there *hypervisor.Instance) (all []unknownThing) {
+	for _, d := range there.Disks {
+		if !slices.ContainsFunc(inst.Disks, func(known cluster.Disk) bool { return known.UUID == d.UUID }) {
+			all = append(all, unknownThing{UUID: d.UUID, Of: inst.UUID, Name: inst.Name, State: there.State, Disks: 1, Size: d.Size, Kind: unknownDisk,
+				Why: "instance " + inst.Name + " has no such disk in the inventory"})
+		}
+	}
+	return all
+}
+
 // next says what may be done about something that a node has and the inventory does not know.
 func (e *Env) next(node string, i *hypervisor.Instance) string {
 	if t := classified(i, e.Life); t.Kind != orphan {
@@ -72,9 +88,12 @@ func (e *Env) unknownOn(ctx context.Context, node *cluster.Node) ([]unknownThing
 	}
 	snap, out := e.snapshot(), []unknownThing{}
 	for i := range list {
-		if list[i].UUID == "" || snap.Instance(list[i].UUID) == nil {
+		inst := snap.Instance(list[i].UUID)
+		if list[i].UUID == "" || inst == nil {
 			out = append(out, classified(&list[i], e.Life))
+			continue
 		}
+		out = append(out, unknownDisks(inst, &list[i])...)
 	}
 	return out, nil
 }
@@ -110,12 +129,10 @@ func nodeClearOrphans(ctx context.Context, env *Env) (Plan, error) {
 	}
 	w, removed := &work.Work{}, []string{}
 	for _, t := range found {
-		if t.Kind != orphan || len(wanted) > 0 && !slices.Contains(wanted, t.UUID) {
+		if !t.cleared(wanted) {
 			continue
 		}
-		s := onNode(removeFromNode, node.UUID, t.UUID, "remove what is left of instance "+t.Name+" ("+t.UUID+")", meant{t.Name})
-		s.Fails = "Could not remove what is left of instance " + t.Name + " (" + t.UUID + ") from node " + node.Name
-		w.Steps, removed = append(w.Steps, s), append(removed, t.UUID)
+		w.Steps, removed = append(w.Steps, clearOne(node, &t)), append(removed, t.UUID)
 	}
 	if len(removed) == 0 {
 		return Plan{}, fault.New(fault.WrongState, "Node %s has nothing that a job has left there", node.Name).
@@ -123,6 +140,29 @@ func nodeClearOrphans(ctx context.Context, env *Env) (Plan, error) {
 	}
 	w.Result = encodeArgs(removed)
 	return Plan{Dry: removed, Work: w}, nil
+}
+
+// cleared reports whether it is to be removed when these are asked for. Disks of instances are not what anybody means who names nothing.
+func (t *unknownThing) cleared(wanted []string) bool {
+	switch t.Kind {
+	case orphan:
+		return len(wanted) == 0 || slices.Contains(wanted, t.UUID)
+	case unknownDisk:
+		return slices.Contains(wanted, t.UUID)
+	}
+	return false
+}
+
+// clearOne is the step that removes something from a node which the inventory does not know.
+func clearOne(node *cluster.Node, t *unknownThing) work.Step {
+	if t.Kind == unknownDisk {
+		s := onNode(dropDisks, node.UUID, t.Of, "remove disk "+t.UUID+", which instance "+t.Name+" has no more", dropArgs{t.Name, []string{t.UUID}})
+		s.Fails = "Could not remove disk " + t.UUID + " of instance " + t.Name + " from node " + node.Name
+		return s
+	}
+	s := onNode(removeFromNode, node.UUID, t.UUID, "remove what is left of instance "+t.Name+" ("+t.UUID+")", meant{t.Name})
+	s.Fails = "Could not remove what is left of instance " + t.Name + " (" + t.UUID + ") from node " + node.Name
+	return s
 }
 
 // checkOrphan refuses to remove what no job has left.
@@ -134,7 +174,7 @@ func checkOrphan(snap *cluster.Snapshot, node *cluster.Node, found []unknownThin
 	switch {
 	case i < 0:
 		return fault.New(fault.NotFound, "Node %s has nothing with the UUID %s", node.Name, uuid).At("uuids").WithHint("drover node orphans %s lists what is there", node.Name)
-	case found[i].Kind != orphan:
+	case found[i].Kind == stranger:
 		return fault.New(fault.WrongState, "%s (%s) on node %s is left alone: %s", found[i].Name, uuid, node.Name, found[i].Why).At("uuids").
 			WithHint("whoever knows what it is has to remove it on the node")
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/lock"
 )
@@ -342,7 +343,14 @@ func TestAnotherCopyOfAnInstanceIsNoOrphan(t *testing.T) {
 	r := newRig(t, "node1", "node2")
 	r.create("one", false)
 	uuid := r.instance("one").UUID
-	a := r.onNode("node2", "one", uuid, life)
+	a, err := r.fleet.Agent("node2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := []hypervisor.Disk{{UUID: r.instance("one").Disks[0].UUID, Size: 8}}
+	if err := a.Prepare(t.Context(), agent.Order{Life: life, Job: 7}, thingOf(r.instance("one")), own); err != nil {
+		t.Fatal(err)
+	}
 	r.must("[]", "OP_NODE_ORPHANS", params{"node_name": "node2"})
 	for _, given := range []params{{"node_name": "node2"}, {"node_name": "node2", "uuids": []any{uuid}}} {
 		if got, err := r.run("OP_NODE_CLEAR_ORPHANS", given); !strings.Contains(fmt.Sprint(err), "has nothing that a job has left there") && !strings.Contains(fmt.Sprint(err), "is instance 'one' of the cluster") {
@@ -351,3 +359,57 @@ func TestAnotherCopyOfAnInstanceIsNoOrphan(t *testing.T) {
 	}
 	r.has(a, "one", uuid)
 }
+
+// TestDisksThatAnInstanceDoesNotHave: a disk of an instance that the inventory does not know of is told of, and removed when it is named:
+// it has no mark, so it may as well be newer than the backup that the store was restored from.
+func TestDisksThatAnInstanceDoesNotHave(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	inst := r.instance("one")
+	a, err := r.fleet.Agent("node1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Prepare(t.Context(), agent.Order{}, thingOf(inst), []hypervisor.Disk{{UUID: "late", Size: 8}}); err != nil {
+		t.Fatal(err)
+	}
+	r.must(`[{"uuid":"late","name":"one","state":"stopped","disks":1,"size":8,"made_by":{"life":"","job":0,"opcode":0},"of":"`+inst.UUID+`","kind":"disk",`+
+		`"why":"instance one has no such disk in the inventory"}]`, "OP_NODE_ORPHANS", params{"node_name": "node1"})
+	r.must("false", "OP_CLUSTER_VERIFY_GROUP", params{"group_name": "default"})
+	r.logs("  - ERROR: node node1: disk late (8 MiB) is of instance one, which has no such disk; next: drover node clear-orphans node1 late")
+	r.refuses("OpPrereqError", "Node node1 has nothing that a job has left there (drover node orphans node1 lists what else it has and the inventory does not know)",
+		"OP_NODE_CLEAR_ORPHANS", params{"node_name": "node1"})
+	r.refuses("OpPrereqError", "Node node1 has nothing with the UUID "+inst.Disks[0].UUID+" (drover node orphans node1 lists what is there)",
+		"OP_NODE_CLEAR_ORPHANS", params{"node_name": "node1", "uuids": []any{inst.Disks[0].UUID}})
+	late := params{"node_name": "node1", "uuids": []any{"late"}}
+	r.must(`["late"]`, "OP_NODE_CLEAR_ORPHANS", params{"node_name": "node1", "uuids": []any{"late"}, "dry_run": true})
+	r.must(`["late"]`, "OP_NODE_CLEAR_ORPHANS", late)
+	there, err := a.Instance(t.Context(), thingOf(inst))
+	if err != nil || len(there.Disks) != 1 || there.Disks[0].UUID != inst.Disks[0].UUID {
+		t.Errorf("the node has %+v, %v", there, err)
+	}
+}
+
+// TestDisksThatCannotBeTakenBackAreNamed: who adds a disk, and can neither do it nor take back what may have been made, says which it is.
+func TestDisksThatCannotBeTakenBackAreNamed(t *testing.T) {
+	r := newRig(t)
+	r.create("one", false)
+	held := fault.New(fault.Busy, "instance one is held by somebody")
+	r.wrap = func(n Node) Node { return holding{n, held} }
+	r.refuses("OpExecError", "Could not create the disks of instance one: instance one is held by somebody", "OP_INSTANCE_SET_PARAMS",
+		one(params{"disks": []any{[]any{"add", params{"size": 4}}}}))
+	uuid := fmt.Sprintf("00000000-0000-4000-8000-%012x", r.uuids)
+	r.logs(" - WARNING: Disks that instance one does not have may be left on node node1: " + uuid + "; next: drover node orphans node1, drover node clear-orphans node1 " + uuid)
+}
+
+// holding is a node whose things somebody holds.
+type holding struct {
+	anyNode
+
+	err error
+}
+
+func (n holding) Prepare(context.Context, agent.Order, hypervisor.Thing, []hypervisor.Disk) error {
+	return n.err
+}
+func (n holding) Drop(context.Context, agent.Order, hypervisor.Thing, []string) error { return n.err }

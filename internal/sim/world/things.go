@@ -76,7 +76,7 @@ func (t *term) agreesWithNodes(snap *cluster.Snapshot) {
 		if did == nil {
 			did = &changes{}
 		}
-		w.onItsNode(inst, snap, removed[inst.Name], *did)
+		t.onItsNode(inst, snap, removed[inst.Name], *did)
 		if inst.Name != taggedInstance {
 			w.doneOnce(inst, *did)
 		}
@@ -103,13 +103,32 @@ func (t *term) toldOf(n *node, m *hypervisor.Instance) {
 		w.Reached.Add("something is left by a job of which nothing was kept")
 		return
 	}
+	if log := logOf(j); !strings.Contains(log, m.UUID) {
+		w.verdict.Breakf(check.LeftTold, "%s has %s (%s) of job %d, which is %s and says: %s %s", n.name, m.Name, m.UUID, j.ID, j.Status(), j.Ops[0].Result, log)
+	}
+}
+
+// logOf is what a job of one opcode logged.
+func logOf(j *job.Job) string {
 	var log strings.Builder
 	for _, e := range j.Ops[0].Log {
 		log.Write(e.Payload)
 	}
-	if !strings.Contains(log.String(), m.UUID) {
-		w.verdict.Breakf(check.LeftTold, "%s has %s (%s) of job %d, which is %s and says: %s %s", n.name, m.Name, m.UUID, j.ID, j.Status(), j.Ops[0].Result, log.String())
+	return log.String()
+}
+
+// toldOfDisk tells whether a job that changed the disks of an instance told that it leaves one.
+func (t *term) toldOfDisk(inst *cluster.Instance, disk string) bool {
+	for live := range t.queue.Jobs().All() {
+		if live.Ops[0].Input.Str("instance_uuid") != inst.UUID {
+			continue
+		}
+		if j, err := t.queue.Job(context.Background(), live.ID); err == nil && strings.Contains(logOf(j), disk) {
+			t.life.w.Reached.Add("a disk is left by a job that says so")
+			return true
+		}
 	}
+	return false
 }
 
 // all is what is on the node.
@@ -124,7 +143,8 @@ func (n *node) all() (all []hypervisor.Instance) {
 }
 
 // onItsNode holds an instance of the inventory against the nodes.
-func (w *world) onItsNode(inst *cluster.Instance, snap *cluster.Snapshot, removed bool, did changes) {
+func (t *term) onItsNode(inst *cluster.Instance, snap *cluster.Snapshot, removed bool, did changes) {
+	w := t.life.w
 	primary, on := snap.Node(inst.PrimaryNode).Name, []string{}
 	var there hypervisor.Instance
 	for _, n := range w.nodes {
@@ -144,15 +164,19 @@ func (w *world) onItsNode(inst *cluster.Instance, snap *cluster.Snapshot, remove
 	case there.Name != inst.Name:
 		w.verdict.Breakf(check.OnItsNode, "%s (%s) is called %s on its node", inst.Name, inst.UUID, there.Name)
 	}
-	w.hasItsDisks(inst, &there, did)
+	t.hasItsDisks(inst, &there, did)
 }
 
 // hasItsDisks holds the disks of an instance against those that it has on its node. Where a job failed that had one grow, it
-// may be larger than the inventory says.
-func (w *world) hasItsDisks(inst *cluster.Instance, there *hypervisor.Instance, did changes) {
-	if len(there.Disks) != len(inst.Disks) {
-		w.verdict.Breakf(check.OnItsNode, "%s (%s) has %d disks in the inventory, and %v on its node", inst.Name, inst.UUID, len(inst.Disks), there.Disks)
-		return
+// may be larger than the inventory says; and one that a job could not take back is there, if the job told of it.
+func (t *term) hasItsDisks(inst *cluster.Instance, there *hypervisor.Instance, did changes) {
+	w := t.life.w
+	for _, d := range there.Disks {
+		known := slices.ContainsFunc(inst.Disks, func(k cluster.Disk) bool { return k.UUID == d.UUID })
+		if !known && !t.toldOfDisk(inst, d.UUID) {
+			w.verdict.Breakf(check.OnItsNode, "%s (%s) has %d disks in the inventory, and %v on its node", inst.Name, inst.UUID, len(inst.Disks), there.Disks)
+			return
+		}
 	}
 	for i := range inst.Disks {
 		d := &inst.Disks[i]
