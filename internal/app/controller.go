@@ -60,6 +60,8 @@ import (
 type controller struct {
 	*member
 
+	// store is that of the process, and knows when this term is over.
+	store *termStore
 	lease store.Lease
 	// lead is how long this controller may be sure that it leads; what runs on its nodes and cannot be joined ends with it.
 	lead    effect.Lead
@@ -135,7 +137,7 @@ func dirOf(path string) fs.FS {
 // none.
 func (m *member) openController(ctx context.Context, o Options, lease store.Lease) (c *controller, err error) {
 	log := o.Log
-	c = &controller{member: m, lease: lease, picture: picture.New(), begun: time.Now()}
+	c = &controller{member: m, store: newTermStore(m.store, lease.Epoch), lease: lease, picture: picture.New(), begun: time.Now()}
 	c.hearings = newHearings(c.store, c.lease.Epoch, c.begun)
 	c.seen = Term{Lease: lease, Picture: c.picture}
 	c.lend()

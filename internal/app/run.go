@@ -285,7 +285,7 @@ func (c *controller) overFor(cause error) error {
 // surfaces itself; in a group they stay open from term to term.
 func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Context) error {
 	all := []func(context.Context) error{
-		c.keepLease, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
+		c.keepLease, c.store.wait, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
 		s.serveMonitors, c.reconcile, c.keepWatchdog, m.keepCertificate, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
 		c.keepFormat, c.querier.HearNodes,
 	}
