@@ -35,6 +35,8 @@ func namingExecutors(names Names) Catalogue {
 		"OP_INSTANCE_MIGRATE":       {Locks: relocationLocks, Asks: true, Prepare: names.migrate, Why: movesOnce},
 		"OP_NODE_EVACUATE":          {Locks: evacuationLocks, Prepare: names.evacuate, Why: submitsOnce},
 		"OP_NODE_MIGRATE":           {Locks: nodeMigrationLocks, Prepare: names.migrateNode, Why: submitsOnce},
+
+		"OP_INSTANCE_RECREATE_DISKS": {Locks: recreateLocks, Asks: true, Prepare: names.recreateDisks, Why: "a second run would find the disks that the first one made"},
 	}
 }
 
@@ -48,6 +50,9 @@ var instanceExecutors = Catalogue{
 	"OP_INSTANCE_GROW_DISK":  {Locks: ownInstance, Asks: true, Prepare: growDisk, Why: "a second run would grow the disk again"},
 	"OP_INSTANCE_QUERY_DATA": {Prepare: instanceQueryData, Resumable: true, Why: asksOnly},
 	"OP_INSTANCE_CONSOLE":    {Prepare: console, Resumable: true, Why: asksOnly},
+
+	"OP_INSTANCE_ACTIVATE_DISKS":   {Locks: ownInstance, Asks: true, Prepare: activateDisks, Resumable: true, Why: setsAState},
+	"OP_INSTANCE_DEACTIVATE_DISKS": {Locks: ownInstance, Asks: true, Prepare: deactivateDisks, Resumable: true, Why: setsAState},
 }
 
 var clusterExecutors = Catalogue{
@@ -64,6 +69,8 @@ var clusterExecutors = Catalogue{
 	"OP_NODE_ORPHANS":          {Prepare: nodeOrphans, Resumable: true, Why: asksOnly},
 	"OP_NODE_CLEAR_ORPHANS":    {Locks: OnNode("node"), Asks: true, Prepare: nodeClearOrphans, Resumable: true, Why: setsAState},
 	"OP_NODE_SET_PARAMS":       {Locks: OnNode("node"), Prepare: nodeModify, Resumable: true, Why: setsAState},
+
+	"OP_CLUSTER_REPAIR_DISK_SIZES": {Locks: sizesLocks, Prepare: repairDiskSizes, Resumable: true, Why: setsAState},
 }
 
 var groupExecutors = Catalogue{

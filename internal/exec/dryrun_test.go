@@ -69,6 +69,11 @@ var samples = map[string]params{
 	"OP_TEST_DELAY":             {"duration": 1000},
 	"OP_TEST_DUMMY":             {"result": 1, "messages": []any{"x"}, "fail": true, "submit_jobs": []any{[]any{params{"OP_ID": "OP_CLUSTER_QUERY"}}}},
 	"OP_TEST_JQUEUE":            {"fail": true},
+
+	"OP_INSTANCE_ACTIVATE_DISKS":   {"instance_name": "pair", "wait_for_sync": true},
+	"OP_INSTANCE_DEACTIVATE_DISKS": {"instance_name": "active"},
+	"OP_INSTANCE_RECREATE_DISKS":   {"instance_name": "lost"},
+	"OP_CLUSTER_REPAIR_DISK_SIZES": {},
 }
 
 // startable is an image of 512 bytes.

@@ -61,6 +61,8 @@ var instanceVerbs = map[string]verb{
 		return nil, nil, nil
 	}),
 	modifyInstance: altering(modified),
+	setActive:      changing(activated),
+	noteRecreated:  altering(recreated),
 	movePrimary: altering(func(_ *Env, snap *cluster.Snapshot, inst *cluster.Instance, a movePrimaryArgs) ([]cluster.Change, any, error) {
 		if snap.Node(a.To) == nil {
 			return nil, nil, fault.New(fault.NotFound, "the node with UUID %s is not in the cluster any more", a.To)

@@ -35,6 +35,9 @@ var several = map[string]params{
 	"OP_INSTANCE_FAILOVER":      {"instance_name": "pair"},
 	"OP_INSTANCE_MIGRATE":       {"instance_name": "pair"},
 	"OP_INSTANCE_REPLACE_DISKS": {"instance_name": "pair", "mode": "replace_on_secondary"},
+
+	"OP_INSTANCE_ACTIVATE_DISKS": {"instance_name": "pair", "wait_for_sync": true},
+	"OP_INSTANCE_RECREATE_DISKS": {"instance_name": "lost", "disks": []any{[]any{0, params{"size": 12}}}},
 }
 
 // killable is a rig on whose cluster each of them succeeds, and each of the samples.
@@ -44,6 +47,10 @@ func killable(t *testing.T) *rig {
 	r.create("up", true)
 	r.create("down", false)
 	r.mirrored("pair", true)
+	r.mirrored("lost", false)
+	r.lose("lost", "node1", "node2")
+	r.create("active", false)
+	r.must(r.device("active"), "OP_INSTANCE_ACTIVATE_DISKS", params{"instance_name": "active"})
 	r.network("net", "192.0.2.0/28", "")
 	r.must("null", "OP_NETWORK_ADD", params{"network_name": "free", "network": "203.0.113.0/28"})
 	r.must("null", "OP_GROUP_ADD", params{"group_name": "empty"})
@@ -190,7 +197,7 @@ func (r *rig) whole() string {
 		out += fmt.Sprintln(n.Name, n.Gateway, n.Reserved)
 	}
 	for inst := range r.keeper.Snapshot().Instances() {
-		out += fmt.Sprintf("%s %s %s %s %d nics:", inst.Name, inst.AdminState, inst.OS, inst.BEParams, len(inst.Disks))
+		out += fmt.Sprintf("%s %s %v %s %s %d nics:", inst.Name, inst.AdminState, inst.DisksActive, inst.OS, inst.BEParams, len(inst.Disks))
 		for _, node := range instanceNodes(inst) {
 			out += fmt.Sprint(" on ", nodeName(snap, node), inst.StaleOn(node))
 		}

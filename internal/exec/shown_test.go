@@ -208,6 +208,13 @@ func request(rt *rapid.T, r *rig) (id string, p params) {
 			r.onNode(node, "left", r.newUUID(), life)
 		}
 	}
+	if id == "OP_INSTANCE_RECREATE_DISKS" && rapid.IntRange(0, 3).Draw(rt, "lost") > 0 {
+		if inst := snap.InstanceNamed(p["instance_name"].(string)); inst != nil && inst.AdminState != cluster.AdminUp {
+			for _, uuid := range instanceNodes(inst) {
+				r.lose(inst.Name, snap.Node(uuid).Name)
+			}
+		}
+	}
 	return id, p
 }
 
@@ -311,6 +318,12 @@ var requests = map[string]func(drawing) params{
 	"OP_TAGS_DEL":           func(d drawing) params { return params{"tags": []any{d.one("tag", "x", "y", "z")}} },
 	"OP_TEST_DELAY":         func(drawing) params { return params{"duration": 0.0001} },
 	"OP_TEST_DUMMY":         func(d drawing) params { return params{"fail": d.yes("fail")} },
+
+	"OP_INSTANCE_RECREATE_DISKS": func(d drawing) params {
+		return d.one("disks on", params{}, params{"iallocator": "hail"}, params{"nodes": []any{d.name("node_name")}},
+			params{"disks": []any{[]any{0, params{"size": 12}}}}).(params)
+	},
+	"OP_INSTANCE_DEACTIVATE_DISKS": func(d drawing) params { return params{"force": d.yes("force")} },
 }
 
 // shownIsDone asks what an opcode will do, and has it done, with a node that fails or without. It returns 1 if it went to its end. Lost says

@@ -69,10 +69,9 @@ var clusterOpcodes = []*Definition{
 		},
 	},
 	{
-		ID:          "OP_CLUSTER_REPAIR_DISK_SIZES",
-		Unsupported: true,
-		Doc:         "Corrects recorded disk sizes to those that the disks really have.",
-		Result:      "list of array[non-empty string, int >= 0, non-empty string, int >= 0]",
+		ID:     "OP_CLUSTER_REPAIR_DISK_SIZES",
+		Doc:    "Corrects recorded disk sizes to those that the disks really have.",
+		Result: "list of array[non-empty string, int >= 0, non-empty string, int >= 0]",
 		Params: []Param{
 			defaulted("instances", List(NonEmptyString), []any{}, "names of the instances; all if empty"),
 		},

@@ -22,7 +22,6 @@ var instanceDiskOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_INSTANCE_ACTIVATE_DISKS",
-		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Makes a stopped instance's disks available on its node.",
 		Result:       "list of array[non-empty string, non-empty string, (null or non-empty string)]",
@@ -35,7 +34,6 @@ var instanceDiskOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_INSTANCE_DEACTIVATE_DISKS",
-		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Releases a stopped instance's disks.",
 		Result:       "null",
@@ -47,7 +45,6 @@ var instanceDiskOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_INSTANCE_RECREATE_DISKS",
-		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Makes lost disks of an instance again, empty.",
 		Result:       "null",

@@ -19,6 +19,9 @@ var lines = [][]string{
 	{"gnt-instance", "list", "--filter", `status == "running"`},
 	{"gnt-instance", "list", "-o", "+tags,be/memory,ctime,disk.sizes,nic.ips,snodes,hvparams"},
 	{"gnt-instance", "list", "--units", "g", "-o", "name,be/maxmem,oper_ram"}, {"gnt-instance", "list", "-o", "name,nic.ip/3", "-v"},
+	{"gnt-instance", "activate-disks", "web1"}, {"gnt-instance", "deactivate-disks", "web1"}, {"gnt-instance", "recreate-disks", "web1"},
+	{"gnt-instance", "recreate-disks", "-n", "node2", "web1"}, {"gnt-instance", "recreate-disks", "-n", "node1:node2", "web1"},
+	{"gnt-cluster", "repair-disk-sizes"}, {"gnt-cluster", "repair-disk-sizes", "nosuch"},
 	{"gnt-instance", "info", "web1"}, {"gnt-instance", "info", "nosuch"}, {"gnt-instance", "list-tags", "web1"},
 	{"gnt-instance", "list-tags", "nosuch"}, {"gnt-instance", "startup", "nosuch"},
 
@@ -61,6 +64,7 @@ var life = []string{
 	"gnt-instance startup four", "gnt-instance reboot four", "gnt-instance remove -f four", "gnt-network disconnect net1 default", "gnt-network remove net1",
 	"gnt-instance shutdown web1", "gnt-instance modify --disk add:size=64M web1", "gnt-instance modify --disk 1:name=data web1",
 	"gnt-instance modify --disk 1:remove web1", "gnt-instance grow-disk web1 0 64M", "gnt-instance reinstall -f -o noop+default web1",
+	"gnt-instance activate-disks web1", "gnt-instance deactivate-disks web1", "gnt-cluster repair-disk-sizes web1",
 	"gnt-instance console --show-cmd web1", "gnt-instance list-fields", "gnt-instance remove-tags web1 env:prod", "gnt-instance start web1",
 	"gnt-node modify -D yes node2", "gnt-node modify -D no node2", "gnt-node add-tags node2 a", "gnt-node remove-tags node2 a", "gnt-node list-fields",
 	"gnt-filter list", "gnt-filter list-fields", "gnt-job list-fields", "gnt-job archive 1", "gnt-job autoarchive all", "gnt-debug delay --no-master 0.01",
@@ -77,9 +81,8 @@ var life = []string{
 
 // refused need opcodes that this version cannot carry out.
 var refused = []string{
-	"gnt-cluster activate-master-ip", "gnt-cluster deactivate-master-ip --yes", "gnt-cluster destroy --yes-do-it", "gnt-cluster repair-disk-sizes",
+	"gnt-cluster activate-master-ip", "gnt-cluster deactivate-master-ip --yes", "gnt-cluster destroy --yes-do-it",
 	"gnt-debug iallocator --mode=allocate x", "gnt-debug test-osparams --os-parameters=a=b", "gnt-group evacuate default",
-	"gnt-instance activate-disks web1", "gnt-instance deactivate-disks web1", "gnt-instance recreate-disks web1",
 	"gnt-instance batch-create testdata/batch.json", "gnt-instance change-group web1", "gnt-instance move -f -n node2 web1",
 	"gnt-node health", "gnt-node power status node1",
 	"gnt-node powercycle --yes node2", "gnt-node list-storage", "gnt-node modify-storage --allocatable=yes node1 lvm-vg x",

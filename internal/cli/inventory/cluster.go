@@ -33,6 +33,8 @@ func ClusterCommand(sh *shell.Shell) *cobra.Command {
 		work.Operation{Noun: "cluster", Verb: "verify", Short: "Check the configuration and the nodes", ID: "OP_CLUSTER_VERIFY", Children: &work.Children{Finds: true, Bad: "%d job(s) failed while verifying the cluster."},
 			Letters: map[string]string{"verbose": "v", "group_name": "g", "ignore_errors": "I"}}.Command(sh),
 		work.Operation{Noun: "cluster", Verb: "redist-conf", Short: "Send the configuration to all nodes again", ID: "OP_CLUSTER_REDIST_CONF"}.Command(sh),
+		work.Operation{Noun: "cluster", Verb: "repair-disk-sizes", Short: "Record the sizes of disks as nodes have them", ID: "OP_CLUSTER_REPAIR_DISK_SIZES",
+			Rest: "instances", Complete: "instance"}.Command(sh),
 	}
 	verbs = append(verbs, itemTags(sh, "cluster")...)
 	return sh.Group("cluster", "Settings and state of the whole cluster", verbs...)

@@ -131,11 +131,11 @@ var instanceOperations = []work.Operation{
 	},
 	{
 		Noun: "instance", Verb: "recreate-disks", Short: "Make the disks of instances anew", ID: "OP_INSTANCE_RECREATE_DISKS",
-		Target: "instance_name", Complete: "instance", Unasked: true,
+		Target: "instance_name", Complete: "instance", Unasked: true, Letters: map[string]string{"iallocator": "I"}, Extra: recreateOptions,
 	},
 	{
 		Noun: "instance", Verb: "activate-disks", Short: "Attach the disks of stopped instances on their nodes", ID: "OP_INSTANCE_ACTIVATE_DISKS",
-		Target: "instance_name", Complete: "instance",
+		Target: "instance_name", Complete: "instance", Told: classic.Activated,
 	},
 	{
 		Noun: "instance", Verb: "deactivate-disks", Short: "Detach the disks of stopped instances", ID: "OP_INSTANCE_DEACTIVATE_DISKS",
@@ -225,6 +225,34 @@ func instanceAddOptions(cmd *cobra.Command) func(map[string]any) error {
 			return err
 		}
 		return addNICs(params, *nets, *noNICs)
+	}
+}
+
+// recreateOptions are the options that say which disks are made anew, as what, and where.
+func recreateOptions(cmd *cobra.Command) func(map[string]any) error {
+	disks := cmd.Flags().StringArray("disk", nil, "a disk, N or N:size=SIZE,mode=MODE; may be repeated; all without it")
+	nodes := cmd.Flags().StringP("node", "n", "", "the node that gets the disks, or PRIMARY:SECONDARY")
+	return func(params map[string]any) error {
+		if *nodes != "" {
+			params["nodes"] = strings.Split(*nodes, ":")
+		}
+		var list []any
+		for _, text := range *disks {
+			number, rest, _ := strings.Cut(text, ":")
+			n, err := strconv.Atoi(number)
+			if err != nil || n < 0 {
+				return shell.Usage("--disk wants the number of a disk, or N:size=SIZE, got %q", text)
+			}
+			changes := shell.TextsValue(rest)
+			if err := sizeInMiB(changes); err != nil {
+				return err
+			}
+			list = append(list, []any{n, changes})
+		}
+		if len(list) > 0 {
+			params["disks"] = list
+		}
+		return nil
 	}
 }
 

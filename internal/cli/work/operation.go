@@ -41,7 +41,7 @@ type Operation struct {
 	// target; there is one job then.
 	Places []string
 	// Rest is a parameter that takes all arguments behind the target, as a
-	// list; there is one job then.
+	// list; there is one job then. Without a target it takes all, or none.
 	Rest string
 	// Fixed are parameters that the command sets by itself.
 	Fixed map[string]any
@@ -247,7 +247,7 @@ func (o Operation) use() string {
 
 func (o Operation) checkArgs(cmd *cobra.Command, args []string) error {
 	switch {
-	case o.Target == "" && len(o.Places) == 0 && len(args) > 0:
+	case o.Target == "" && len(o.Places) == 0 && o.Rest == "" && len(args) > 0:
 		return shell.Exactly(0)(cmd, args)
 	case o.Target != "" && len(o.Places) == 0 && len(args) == 0:
 		return shell.AtLeast(1)(cmd, args)
@@ -420,6 +420,9 @@ func (o Operation) tasks(sh *shell.Shell, args []string, read func() (map[string
 		}
 	}
 	targets := []string{""}
+	if o.Target == "" && o.Rest != "" && len(args) > 0 {
+		params[o.Rest] = args
+	}
 	if o.Target != "" {
 		targets = args
 		if o.Rest != "" {
