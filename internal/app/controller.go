@@ -191,12 +191,12 @@ func (c *controller) openEngines(ctx context.Context, o Options) (err error) {
 		return c.openAgent(o, node)
 	})
 	c.querier = &live.Querier{Picture: c.picture, Store: c.store, Nodes: c.liveNodes(), Runtime: ofProgram(), Log: log}
-	c.rollout, err = rollout.Open(ctx, rollout.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Inventory: c.keeper, Now: time.Now, Log: log,
+	c.rollout, err = rollout.Open(ctx, rollout.Config{Store: c.store, Epoch: c.lease.Epoch, Picture: c.picture, Now: time.Now, Log: log,
 		Functions: dirOf(o.Functions), Digest: c.sealed.Ring().Digest})
 	if err != nil {
 		return err
 	}
-	c.querier.Rollout, c.querier.Plans = c.rollout, c.rollout.Plans
+	c.querier.Deployments = c.rollout.Reader
 	executors := exec.All(c.querier.Source, hostNames())
 	maps.Copy(executors, c.rollout.Executors())
 	executors["OP_NODE_TOKEN"] = exec.NodeToken(c.joinAccess)

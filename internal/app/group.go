@@ -83,6 +83,8 @@ type peerRecord struct {
 	// Epoch is that of its term, for the one that leads, and Key that with which it seals secrets.
 	Epoch int64  `json:"epoch,omitempty"`
 	Key   string `json:"key,omitempty"`
+	// Functions are the versions of the operator's own functions that it evaluates expressions with, for the one that leads.
+	Functions []string `json:"functions,omitempty"`
 
 	// revision is that of the record.
 	revision store.Revision
@@ -336,7 +338,7 @@ func (g *group) keepWatchdog(ctx context.Context) {
 // proclaim tells the others who leads, and ends the term when it is asked to.
 func (g *group) proclaim(ctx context.Context, c *controller) error {
 	me := g.self
-	me.Epoch, me.Key = c.lease.Epoch, c.sealed.Ring().ID()
+	me.Epoch, me.Key, me.Functions = c.lease.Epoch, c.sealed.Ring().ID(), c.rollout.Functions()
 	text, err := json.Marshal(me)
 	if err == nil {
 		_, err = store.Commit(ctx, g.m.store, store.Tx{Epoch: c.lease.Epoch, Put: []store.Put{{Key: leaderKey, Value: text}}})

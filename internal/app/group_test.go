@@ -116,6 +116,7 @@ func TestGroup(t *testing.T) {
 	t.Run("standbys forward", func(t *testing.T) { standbysForward(t, server.URL("forward")) })
 	t.Run("standbys answer", func(t *testing.T) { standbysAnswer(t, server.URL("answer")) })
 	t.Run("standbys answer as the leader", func(t *testing.T) { standbysAnswerAsTheLeader(t, server.URL("same")) })
+	t.Run("standbys tell of deployments", func(t *testing.T) { standbysTellOfDeployments(t, server.URL("deployed")) })
 	t.Run("takeover", func(t *testing.T) { takeover(t, server.URL("takeover")) })
 	t.Run("a former leader shows nothing old", func(t *testing.T) { formerLeader(t, server.URL("former")) })
 	t.Run("names are taken once", func(t *testing.T) { namesAreTakenOnce(t, server.URL("names")) })

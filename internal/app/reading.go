@@ -10,6 +10,7 @@ import (
 	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/picture"
+	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/standby"
 )
 
@@ -35,9 +36,7 @@ func (g *group) keepReading(ctx context.Context, o Options, s *surfaces) {
 		f, err := standby.Open(ctx, g.m.store, g.learning(g.m.shared.Follow))
 		if err == nil {
 			g.remember(ctx) // the feed tells of nobody who came while the store was read
-			g.reading.Store(g.newReader(f, o, s))
-			err = g.follow(ctx, f)
-			g.reading.Store(nil)
+			err = g.read(ctx, f, o, s)
 		}
 		if ctx.Err() != nil {
 			return
@@ -53,6 +52,17 @@ func (g *group) keepReading(ctx context.Context, o Options, s *surfaces) {
 	}
 }
 
+// read answers from what is followed, until it cannot be followed, or ctx ends.
+func (g *group) read(ctx context.Context, f *standby.Follower, o Options, s *surfaces) error {
+	r, err := g.newReader(f, o, s)
+	if err != nil {
+		return err
+	}
+	g.reading.Store(r)
+	defer g.reading.Store(nil)
+	return g.follow(ctx, f)
+}
+
 // follow moves the picture, and asks for read leases of it meanwhile.
 func (g *group) follow(ctx context.Context, f *standby.Follower) error {
 	asking, stop := context.WithCancel(ctx)
@@ -63,8 +73,16 @@ func (g *group) follow(ctx context.Context, f *standby.Follower) error {
 	return f.Run(ctx)
 }
 
-func (g *group) newReader(f *standby.Follower, o Options, s *surfaces) *reader {
-	querier := &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Plans: f.Plans(), Store: g.m.store, Runtime: ofProgram(), Log: o.Log}
+func (g *group) newReader(f *standby.Follower, o Options, s *surfaces) (*reader, error) {
+	deployments, err := rollout.NewReader(rollout.ReaderConfig{Store: g.m.store, Picture: f.Picture(), Now: time.Now, Log: o.Log, Functions: dirOf(o.Functions),
+		Leads: func(ctx context.Context) ([]string, error) {
+			p, err := g.whoLeads(ctx)
+			return p.Functions, err
+		}})
+	if err != nil {
+		return nil, err
+	}
+	querier := &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Deployments: deployments, Store: g.m.store, Runtime: ofProgram(), Log: o.Log}
 	return &reader{
 		picture: f.Picture(),
 		rapi: rapi.New(rapi.Config{Querier: querier, Users: s.users, RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
@@ -72,5 +90,5 @@ func (g *group) newReader(f *standby.Follower, o Options, s *surfaces) *reader {
 			Observe: g.m.figures.observeStandby("rapi", o.Log), NewID: g.m.requestIDs.Next}),
 		luxi: luxi.New(luxi.Deps{Querier: querier, Current: g.lessee.Covers, Log: o.Log,
 			Observe: g.m.figures.observeStandby("luxi", o.Log), NewID: g.m.requestIDs.Next}),
-	}
+	}, nil
 }

@@ -380,7 +380,7 @@ func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
 
 // serveOn prepares the interfaces to serve what a controller has.
 func (c *controller) serveOn(ctx context.Context, s *surfaces, o Options) error {
-	c.rapi = rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Servers: c.servers, Format: c.format.Format, Users: s.users,
+	c.rapi = rapi.New(rapi.Config{Queue: c.queue, Querier: c.querier, Rollout: c.rollout, Servers: c.servers, Format: c.format.Format, Users: s.users,
 		RequireAuthentication: o.RequireAuthentication, Now: time.Now, Log: o.Log,
 		Beside: c.pages(), Observe: c.figures.observe("rapi", o.Log), NewID: c.requestIDs.Next})
 	c.accountsAPI = c.newIdentity()

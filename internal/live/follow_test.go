@@ -103,7 +103,7 @@ func nextOf(r *rig, q *live.Querier, since store.Revision) *live.Update {
 
 // restarted is a querier on the same state that nobody has asked anything yet.
 func (r *rig) restarted() *live.Querier {
-	return &live.Querier{Queue: r.Queue, Picture: r.Picture, Plans: r.Querier.Plans, Store: r.Store, Nodes: r.Nodes, Log: r.Querier.Log}
+	return &live.Querier{Queue: r.Queue, Picture: r.Picture, Deployments: r.Querier.Deployments, Store: r.Store, Nodes: r.Nodes, Log: r.Querier.Log}
 }
 
 func TestNextTellsWhatIsNew(t *testing.T) {

@@ -51,13 +51,11 @@ type Querier struct {
 	// Store is what the state is kept in; its feed tells clients that were away
 	// what changed.
 	Store store.Store
-	// Plans reads the plans of deployments.
-	Plans *rollout.Plans
-	// Rollout keeps environments and deployments; nil where another controller does, or nobody.
-	Rollout *rollout.Engine
-	Nodes   Nodes
-	Runtime query.Runtime
-	Log     *slog.Logger
+	// Deployments answers about environments, task graphs and deployments; nil where nobody keeps any.
+	Deployments *rollout.Reader
+	Nodes       Nodes
+	Runtime     query.Runtime
+	Log         *slog.Logger
 
 	watches watches
 	nodes   bell
@@ -104,27 +102,18 @@ func (q *Querier) source(ctx context.Context, now *state.State) *query.Source {
 	}
 	src.Deployments = now.Deployments
 	src.Plan = func(d *course.Deployment) (*course.Course, error) {
-		c, err := q.Plans.Course(ctx, d)
-		return c, q.here(err)
+		c, err := q.Deployments.Plans.Course(ctx, d)
+		return c, err
 	}
 	src.Tasks = func(d *course.Deployment) ([]course.Task, error) {
-		tasks, err := q.Plans.Tasks(ctx, now.Deployments, d)
-		return tasks, q.here(err)
+		tasks, err := q.Deployments.Plans.Tasks(ctx, now.Deployments, d)
+		return tasks, err
 	}
 	return src
 }
 
-// here is why a plan cannot be read. Who stands by has the leader asked: it may lack the key that plans are sealed with.
-func (q *Querier) here(err error) error {
-	if err != nil && q.Stored != nil {
-		q.Log.Warn("a plan cannot be read; the leader is asked", "error", err)
-		return ErrLed
-	}
-	return err
-}
-
 // ErrLed refuses what only the controller that leads can answer.
-var ErrLed error = fault.New(fault.Unavailable, "only the controller that leads can tell this")
+var ErrLed = rollout.ErrLed
 
 // kept is what the store has of jobs.
 func (q *Querier) kept() *queue.Stored {

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/queue"
+	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/standby"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/sqlite"
@@ -44,7 +45,12 @@ func (r *rig) follows() *live.Querier {
 			r.Errorf("the feed was not followed to the end: %v", err)
 		}
 	})
-	return &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Plans: f.Plans(), Store: s, Log: slog.New(slog.DiscardHandler)}
+	log := slog.New(slog.DiscardHandler)
+	deployments, err := rollout.NewReader(rollout.ReaderConfig{Store: s, Picture: f.Picture(), Now: time.Now, Log: log})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Deployments: deployments, Store: s, Log: log}
 }
 
 // storedFields are the fields of an item that are answered from what is stored.

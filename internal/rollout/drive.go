@@ -378,7 +378,7 @@ func (e *Engine) byController(r *run) By {
 
 // start makes jobs of tasks.
 func (e *Engine) start(r *run, starts []course.Start) {
-	master := e.master()
+	master := masterOf(e.inventory())
 	subs := make([]queue.Submission, len(starts))
 	at := map[int32]int{}
 	for i, s := range starts {

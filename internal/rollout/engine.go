@@ -24,10 +24,7 @@ import (
 	"github.com/drover-project/drover/internal/audit"
 	"github.com/drover-project/drover/internal/backoff"
 	"github.com/drover-project/drover/internal/deploy/course"
-	"github.com/drover-project/drover/internal/deploy/expression"
-	"github.com/drover-project/drover/internal/deploy/library"
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/inventory"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/queue"
@@ -52,12 +49,11 @@ type By = audit.By
 
 // Config is what an engine needs. All fields but Functions and Digest are required.
 type Config struct {
-	Store     store.Store
-	Epoch     int64
-	Picture   *picture.Picture
-	Inventory *inventory.Keeper
-	Now       func() time.Time
-	Log       *slog.Logger
+	Store   store.Store
+	Epoch   int64
+	Picture *picture.Picture
+	Now     func() time.Time
+	Log     *slog.Logger
 	// Digest names a text by what it holds, so that only who has its key can tell whether a text that he guesses is the one;
 	// nil for a key that ends with the engine.
 	Digest func(text []byte) string
@@ -67,19 +63,14 @@ type Config struct {
 
 // Engine is safe for concurrent use.
 type Engine struct {
-	// Plans reads the plans of the engine's store; it is never changed.
-	Plans *Plans
+	// Reader answers questions.
+	*Reader
 
-	cfg      Config
-	language *expression.Language
-	// functions are the versions of the operator's own functions.
-	functions []string
-	queue     *queue.Queue
+	cfg   Config
+	queue *queue.Queue
 
 	changing  baton // held while environments, graphs or deployments are changed, until that is stored: one after the other
 	numbering baton // held by who stores a plan, and gives it its number; taken before changing
-	planning  turns // for plans that are computed, which hold nothing else
-	trying    turns // for expressions that somebody tries
 
 	mu   sync.Mutex
 	runs map[int64]*run // of deployments that are under way; guarded by mu
@@ -97,24 +88,9 @@ type origin struct {
 	step       int32
 }
 
-// CheckFunctions says what is wrong with the operator's own functions.
-func CheckFunctions(dir fs.FS) error {
-	_, _, err := languageOf(dir)
-	return err
-}
-
-func languageOf(dir fs.FS) (*library.Library, *expression.Language, error) {
-	own, err := library.ReadDir(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	language, err := expression.NewLanguage(own.Functions...)
-	return own, language, err
-}
-
 // Open reads what is stored. Tasks can be carried out from now on; Run lets deployments go on.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
-	own, language, err := languageOf(cfg.Functions)
+	reader, err := NewReader(ReaderConfig{Store: cfg.Store, Picture: cfg.Picture, Now: cfg.Now, Log: cfg.Log, Functions: cfg.Functions})
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +101,8 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		}
 		cfg.Digest = ring.Digest
 	}
-	e := &Engine{cfg: cfg, language: language, functions: own.Versions, Plans: NewPlans(cfg.Store), runs: map[int64]*run{}, byJob: map[job.ID]origin{},
-		changing: make(baton, 1), numbering: make(baton, 1), planning: make(turns, mostComputing), trying: make(turns, mostComputing), acts: make(chan func()), done: make(chan struct{})}
+	e := &Engine{Reader: reader, cfg: cfg, runs: map[int64]*run{}, byJob: map[job.ID]origin{},
+		changing: make(baton, 1), numbering: make(baton, 1), acts: make(chan func()), done: make(chan struct{})}
 	if err := e.rename(ctx); err != nil {
 		return nil, err
 	}
@@ -136,20 +112,20 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 // show puts what is stored into the picture, and makes runs of the deployments that are under way.
 func (e *Engine) show(ctx context.Context) error {
 	c := &state.Change{}
-	for x, err := range all[course.Environment](ctx, e, KindEnvironment) {
+	for x, err := range all[course.Environment](ctx, e.Reader, KindEnvironment) {
 		if err != nil {
 			return err
 		}
 		c.Environments = append(c.Environments, x)
 	}
-	for x, err := range all[course.Graph](ctx, e, KindGraph) {
+	for x, err := range all[course.Graph](ctx, e.Reader, KindGraph) {
 		if err != nil {
 			return err
 		}
 		c.Graphs = append(c.Graphs, x.Brief())
 	}
 	var active []*course.Deployment
-	for x, err := range all[course.Deployment](ctx, e, KindDeployment) {
+	for x, err := range all[course.Deployment](ctx, e.Reader, KindDeployment) {
 		if err != nil {
 			return err
 		}
@@ -199,24 +175,6 @@ func (b baton) Lock() { b <- struct{}{} }
 
 // Unlock hands it on.
 func (b baton) Unlock() { <-b }
-
-// mostComputing is how many plans, and how many expressions, are computed at a time; each may take a processor and some hundred megabytes.
-const mostComputing = 2
-
-// turns lets so many do something at a time as there is room in the channel.
-type turns chan struct{}
-
-// begin waits for a turn, until ctx ends. end must follow.
-func (t turns) begin(ctx context.Context) error {
-	select {
-	case t <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (t turns) end() { <-t }
 
 // errClosing is the answer to requests that come too late.
 var errClosing = fault.New(fault.Unavailable, "the controller is shutting down")

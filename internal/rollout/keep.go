@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/audit"
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/deploy/document"
 	"github.com/drover-project/drover/internal/deploy/environment"
@@ -112,7 +113,7 @@ func (e *Engine) putEnvironment(ctx context.Context, name string, read *environm
 		switch {
 		case n.Host == "" && n.UID != plan.Master:
 			kept.Warnings = append(kept.Warnings, "no node of the cluster is known for node "+n.UID+"; tasks cannot run on it")
-		case n.Host != "" && !e.hasHost(n.Host):
+		case n.Host != "" && !hasHost(e.inventory(), n.Host):
 			kept.Warnings = append(kept.Warnings, fmt.Sprintf("hosts names %s for node %s, which is no node of the cluster; tasks cannot run on it", n.Host, n.UID))
 		}
 	}
@@ -130,7 +131,7 @@ func (e *Engine) host(named string, part *deploystate.Part) string {
 	if named != "" {
 		return named
 	}
-	snap := e.cfg.Inventory.Snapshot()
+	snap := e.inventory()
 	for _, key := range []string{"fqdn", "hostname", "name"} {
 		v, _ := part.Get(key)
 		name, _ := v.(string)
@@ -145,8 +146,8 @@ func (e *Engine) host(named string, part *deploystate.Part) string {
 }
 
 // hasHost tells whether the cluster has a node of a name.
-func (e *Engine) hasHost(name string) bool {
-	_, err := e.cfg.Inventory.Snapshot().FindNode(name)
+func hasHost(in *cluster.Snapshot, name string) bool {
+	_, err := in.FindNode(name)
 	return err == nil
 }
 
@@ -167,7 +168,7 @@ func (e *Engine) PutNode(ctx context.Context, environmentName, uid string, file 
 		return nil, err
 	}
 	if host != "" {
-		if _, err := e.cfg.Inventory.Snapshot().FindNode(host); err != nil {
+		if _, err := e.inventory().FindNode(host); err != nil {
 			return nil, err
 		}
 	}
@@ -256,7 +257,7 @@ func (e *Engine) deleteEnvironment(ctx context.Context, name string, by By) erro
 }
 
 // successes yields the successes in an environment.
-func (e *Engine) successes(ctx context.Context, environment string) iter.Seq2[course.Success, error] {
+func (e *Reader) successes(ctx context.Context, environment string) iter.Seq2[course.Success, error] {
 	prefix := course.SuccessPrefix(environment)
 	return func(yield func(course.Success, error) bool) {
 		for o, err := range e.cfg.Store.List(ctx, KindSuccess, store.Options{After: prefix}) {
@@ -330,7 +331,7 @@ func (e *Engine) deleteGraph(name string, by By) error {
 }
 
 // compile reads graphs and merges them, later ones over earlier ones.
-func (e *Engine) compile(graphs []*course.Graph) (*graph.Graph, error) {
+func (e *Reader) compile(graphs []*course.Graph) (*graph.Graph, error) {
 	whole := &graph.Graph{}
 	for _, g := range graphs {
 		for _, f := range g.Files {

@@ -12,7 +12,7 @@ import (
 )
 
 // known is what the picture has: what is decided by.
-func (e *Engine) known() *course.Table { return e.cfg.Picture.Load().Deployments }
+func (e *Reader) known() *course.Table { return e.cfg.Picture.Load().Deployments }
 
 func environmentOf(t *course.Table, name string) (*course.Environment, error) {
 	if x := t.Environment(name); x != nil {
@@ -37,7 +37,7 @@ func deploymentOf(t *course.Table, id int64) (*course.Deployment, error) {
 }
 
 // read reads an object of the store whole.
-func read[T any](ctx context.Context, e *Engine, kind store.Kind, id string) (*T, error) {
+func read[T any](ctx context.Context, e *Reader, kind store.Kind, id string) (*T, error) {
 	o, err := e.cfg.Store.Get(ctx, store.Key{Kind: kind, ID: id})
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func read[T any](ctx context.Context, e *Engine, kind store.Kind, id string) (*T
 }
 
 // all yields the objects of a kind. One that cannot be read is told and left alone.
-func all[T any](ctx context.Context, e *Engine, kind store.Kind) iter.Seq2[*T, error] {
+func all[T any](ctx context.Context, e *Reader, kind store.Kind) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for o, err := range e.cfg.Store.List(ctx, kind, store.Options{}) {
 			if err != nil {
@@ -70,7 +70,7 @@ func all[T any](ctx context.Context, e *Engine, kind store.Kind) iter.Seq2[*T, e
 }
 
 // environment returns an environment whole; NotFound if there is none.
-func (e *Engine) environment(ctx context.Context, name string) (*course.Environment, error) {
+func (e *Reader) environment(ctx context.Context, name string) (*course.Environment, error) {
 	if _, err := environmentOf(e.known(), name); err != nil {
 		return nil, err
 	}
@@ -78,12 +78,12 @@ func (e *Engine) environment(ctx context.Context, name string) (*course.Environm
 }
 
 // Environments returns all environments, by name, without values.
-func (e *Engine) Environments() []*course.Environment {
+func (e *Reader) Environments() []*course.Environment {
 	return slices.Collect(e.known().Environments())
 }
 
 // Graph returns a graph; NotFound if there is none.
-func (e *Engine) Graph(ctx context.Context, name string) (*course.Graph, error) {
+func (e *Reader) Graph(ctx context.Context, name string) (*course.Graph, error) {
 	if err := hasGraph(e.known(), name); err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (e *Engine) Graph(ctx context.Context, name string) (*course.Graph, error) 
 }
 
 // Graphs returns all graphs, by name.
-func (e *Engine) Graphs(ctx context.Context) ([]*course.Graph, error) {
+func (e *Reader) Graphs(ctx context.Context) ([]*course.Graph, error) {
 	out := []*course.Graph{}
 	for x, err := range all[course.Graph](ctx, e, KindGraph) {
 		if err != nil {
@@ -103,7 +103,7 @@ func (e *Engine) Graphs(ctx context.Context) ([]*course.Graph, error) {
 }
 
 // Deployment returns a deployment whole; NotFound if there is none.
-func (e *Engine) Deployment(ctx context.Context, id int64) (*course.Deployment, error) {
+func (e *Reader) Deployment(ctx context.Context, id int64) (*course.Deployment, error) {
 	known, err := deploymentOf(e.known(), id)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (e *Engine) Deployment(ctx context.Context, id int64) (*course.Deployment, 
 }
 
 // whole returns a deployment as the picture knows it, with the state to be reached, which the store has.
-func (e *Engine) whole(ctx context.Context, known *course.Deployment) (*course.Deployment, error) {
+func (e *Reader) whole(ctx context.Context, known *course.Deployment) (*course.Deployment, error) {
 	stored, err := read[course.Deployment](ctx, e, KindDeployment, known.Key())
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (e *Engine) whole(ctx context.Context, known *course.Deployment) (*course.D
 }
 
 // Deployments returns all deployments, the oldest first, without values.
-func (e *Engine) Deployments(ctx context.Context) ([]*course.Deployment, error) {
+func (e *Reader) Deployments(ctx context.Context) ([]*course.Deployment, error) {
 	now, out := e.known(), []*course.Deployment{}
 	for x, err := range all[course.Deployment](ctx, e, KindDeployment) {
 		if err != nil {

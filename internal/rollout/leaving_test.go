@@ -172,7 +172,7 @@ func (s slowStates) Get(ctx context.Context, key store.Key) (store.Object, error
 func TestAPlanHoldsUpNobody(t *testing.T) {
 	r := web(t)
 	slow := slowStates{r.store, make(chan struct{}), make(chan struct{})}
-	r.engine.cfg.Store = slow
+	r.engine.cfg.Store, r.engine.Reader.cfg.Store = slow, slow
 	planned := make(chan error, mostComputing)
 	for range mostComputing {
 		go func() {
@@ -213,7 +213,6 @@ func TestAPlanHoldsUpNobody(t *testing.T) {
 	r.end(1)
 }
 
-// TestAFilterOfNodesIsBounded plans by a graph whose filter would take all memory.
 // TestExpressionsDoNotWaitForPlans has as many plans under way as may be.
 func TestExpressionsDoNotWaitForPlans(t *testing.T) {
 	r := web(t)
@@ -229,6 +228,7 @@ func TestExpressionsDoNotWaitForPlans(t *testing.T) {
 	}
 }
 
+// TestAFilterOfNodesIsBounded plans by a graph whose filter would take all memory.
 func TestAFilterOfNodesIsBounded(t *testing.T) {
 	r := newRig(t, 1)
 	r.graph("g", "node_filter: 'range(3000000000).toList().len() > 0'\ntasks:\n- {id: a, type: shell, version: 2.1.0, role: '*', parameters: {cmd: 'true'}}")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/audit"
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/state"
@@ -17,12 +18,12 @@ import (
 // What a task has brought about is on a machine. It counts for a node of an environment as long as the node is there, and that machine is the node's host:
 // another host, a node that was removed from the cluster and added again, or one whose agent has joined with another key is a new machine.
 
-// machine is what a node of the cluster is; nothing of one that there is not.
-func (e *Engine) machine(host string) (m course.Identity) {
+// machineOf is what a node of the cluster is; nothing of one that there is not.
+func machineOf(in *cluster.Snapshot, host string) (m course.Identity) {
 	if host == "" {
 		return m
 	}
-	n, err := e.cfg.Inventory.Snapshot().FindNode(host)
+	n, err := in.FindNode(host)
 	if err != nil {
 		return m
 	}
@@ -34,18 +35,18 @@ func (e *Engine) machine(host string) (m course.Identity) {
 }
 
 // counts tells whether a success on a node was on the machine that is the node's now, with the deployment that it was in.
-func (e *Engine) counts(s course.Success, d *course.Deployment, n *course.Node) bool {
+func counts(in *cluster.Snapshot, s course.Success, d *course.Deployment, n *course.Node) bool {
 	if n == nil || n.Host == "" { // the master, which is no machine of its own
 		return true
 	}
 	then := s.Machine
 	if before := d.Node(s.Node); then.UUID == "" && before != nil && before.Host != "" {
-		if then = e.machine(before.Host); then.UUID == "" { // no longer in the cluster
+		if then = machineOf(in, before.Host); then.UUID == "" { // no longer in the cluster
 			return before.Host == n.Host
 		}
 		then.Key = ""
 	}
-	return then.Same(e.machine(n.Host))
+	return then.Same(machineOf(in, n.Host))
 }
 
 // replaced says of which nodes nothing counts, for they are other machines than those that were deployed.

@@ -107,7 +107,7 @@ func TestWhatIsDeployedBelongsToMachines(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := machines(t)
 			c.change(r)
-			shown, err := r.engine.Preview(t.Context(), Wish{Environment: "e"}, by)
+			shown, err := r.preview(Wish{Environment: "e"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/deploy/document"
 	"github.com/drover-project/drover/internal/deploy/graph"
@@ -83,7 +84,11 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 	}
 	defer e.planning.end()
 	for tries := 1; ; tries++ {
-		p, err := e.draft(ctx, w, by)
+		from, err := e.groundOf(ctx, w)
+		if err != nil {
+			return nil, nil, err
+		}
+		p, err := e.draft(ctx, w, by, from)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -98,21 +103,31 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 	}
 }
 
-// Preview computes what a deployment would do, and stores nothing.
-func (e *Engine) Preview(ctx context.Context, w Wish, by By) (*Preview, error) {
+// Preview reads what a deployment would be planned from. What is returned computes what it would do, which takes longer, and reads nothing that
+// may change meanwhile. Nothing is stored.
+func (e *Reader) Preview(ctx context.Context, w Wish, by By) (compute func() (*Preview, error), err error) {
 	if err := w.check(); err != nil {
 		return nil, err
 	}
-	if err := e.planning.begin(ctx); err != nil {
+	if err := e.asLeader(ctx); err != nil {
 		return nil, err
 	}
-	defer e.planning.end()
-	p, err := e.draft(ctx, w, by)
+	from, err := e.groundOf(ctx, w)
 	if err != nil {
 		return nil, err
 	}
-	d := p.deployment
-	return &Preview{d.Shown(), p.course.Tasks(d, func(int32) course.Known { return course.Known{} }), p.warnings}, nil
+	return func() (*Preview, error) {
+		if err := e.planning.begin(ctx); err != nil {
+			return nil, err
+		}
+		defer e.planning.end()
+		p, err := e.draft(ctx, w, by, from)
+		if err != nil {
+			return nil, err
+		}
+		d := p.deployment
+		return &Preview{d.Shown(), p.course.Tasks(d, func(int32) course.Known { return course.Known{} }), p.warnings}, nil
+	}, nil
 }
 
 // draft is a plan that is not stored.
@@ -122,15 +137,11 @@ type draft struct {
 	warnings   []string
 }
 
-// draft computes a plan.
-func (e *Engine) draft(ctx context.Context, w Wish, by By) (*draft, error) {
+// draft computes a plan of what was read.
+func (e *Reader) draft(ctx context.Context, w Wish, by By, from *ground) (*draft, error) {
 	d := &course.Deployment{Environment: w.Environment, Mode: w.Mode, Force: w.Force, Only: w.Only,
 		Events: w.Events, Refreshed: w.Refreshed, Status: course.Planned,
 		Created: e.cfg.Now().UnixNano(), By: who(by), Trail: by.Trail}
-	from, err := e.groundOf(ctx, w)
-	if err != nil {
-		return nil, err
-	}
 	p, order, hide, err := e.compute(ctx, d, w, from)
 	if err != nil {
 		return nil, err
@@ -142,7 +153,7 @@ func (e *Engine) draft(ctx context.Context, w Wish, by By) (*draft, error) {
 	c := course.Of(p, order, report.Why(p, hide))
 	c.Hidden = hide.Texts()
 	d.Steps, d.Runs = len(p.Steps), p.Len()
-	if err := checkHosts(d, c, e.master(), e.hasHost); err != nil {
+	if err := checkHosts(d, c, from.hosts); err != nil {
 		return nil, err
 	}
 	out := &draft{deployment: d, course: c, warnings: make([]string, len(p.Warnings))}
@@ -226,7 +237,8 @@ func (e *Engine) clearPlan(ctx context.Context, id int64) error {
 // ground is what a plan is computed from.
 type ground struct {
 	env    *course.Environment
-	names  []string // of the graphs
+	hosts  *cluster.Snapshot // what there was of the cluster
+	names  []string          // of the graphs
 	graphs []*course.Graph
 	basis  course.Basis
 	// last tells of each task on each node in which deployment it last succeeded; latest is the latest of these.
@@ -241,13 +253,14 @@ type place struct{ node, task string }
 
 // groundOf reads what there is for a plan to be computed from. What changes meanwhile is newer than the basis, with which the plan is
 // refused when it is to be carried out.
-func (e *Engine) groundOf(ctx context.Context, w Wish) (*ground, error) {
-	now := e.known()
+func (e *Reader) groundOf(ctx context.Context, w Wish) (*ground, error) {
+	shown := e.cfg.Picture.Load()
+	now := shown.Deployments
 	env, err := e.environment(ctx, w.Environment)
 	if err != nil {
 		return nil, err
 	}
-	g := &ground{env: env, names: w.Graphs, last: map[place]*course.Deployment{}}
+	g := &ground{env: env, hosts: shown.Inventory, names: w.Graphs, last: map[place]*course.Deployment{}}
 	if len(g.names) == 0 {
 		g.names = env.GraphsOf(w.Type)
 	}
@@ -267,7 +280,7 @@ func (e *Engine) groundOf(ctx context.Context, w Wish) (*ground, error) {
 }
 
 // readSuccesses finds the deployments in which tasks last succeeded.
-func (g *ground) readSuccesses(ctx context.Context, e *Engine, now *course.Table) error {
+func (g *ground) readSuccesses(ctx context.Context, e *Reader, now *course.Table) error {
 	in := map[int64]*course.Deployment{}
 	for s, err := range e.successes(ctx, g.env.Name) {
 		if err != nil {
@@ -282,7 +295,7 @@ func (g *ground) readSuccesses(ctx context.Context, e *Engine, now *course.Table
 		if in[s.Deployment] = d; d == nil {
 			continue
 		}
-		if !e.counts(s, d, g.env.Node(s.Node)) {
+		if !counts(g.hosts, s, d, g.env.Node(s.Node)) {
 			g.replaced = append(g.replaced, s.Node)
 			continue
 		}
@@ -296,14 +309,14 @@ func (g *ground) readSuccesses(ctx context.Context, e *Engine, now *course.Table
 
 // compute makes the plan of a deployment, with what hides its secrets, and notes in the deployment what the plan was computed
 // from. Nothing waits for it.
-func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish, from *ground) (*plan.Plan, []int32, *secret.Veil, error) {
+func (e *Reader) compute(ctx context.Context, d *course.Deployment, w Wish, from *ground) (*plan.Plan, []int32, *secret.Veil, error) {
 	env := from.env
 	d.Graphs, d.Common, d.Settings, d.Secrets, d.Basis = from.names, env.Common, env.Settings, env.Secrets, from.basis
 	settings, err := decode(env.Settings)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	r := e.reader(ctx)
+	r := e.states(ctx)
 	p, order, err := e.planFrom(r, from, d, w, settings)
 	hide, wrong := r.veil(env.Secrets, map[string]any{"settings": settings}, p.Parameters()) // a graph may hold secrets of its own
 	if wrong != nil {
@@ -313,7 +326,7 @@ func (e *Engine) compute(ctx context.Context, d *course.Deployment, w Wish, from
 }
 
 // planFrom makes a plan and its order.
-func (e *Engine) planFrom(r *reader, from *ground, d *course.Deployment, w Wish, settings any) (*plan.Plan, []int32, error) {
+func (e *Reader) planFrom(r *stateReader, from *ground, d *course.Deployment, w Wish, settings any) (*plan.Plan, []int32, error) {
 	ctx, env := r.ctx, from.env
 	whole, err := e.compile(from.graphs)
 	if err != nil {
@@ -386,7 +399,7 @@ func knownTasks(g *graph.Graph, ids []string) error {
 }
 
 // filtered leaves out the nodes that the graph's filter is not for.
-func (e *Engine) filtered(ctx context.Context, g *graph.Graph, in plan.Input) ([]plan.Node, error) {
+func (e *Reader) filtered(ctx context.Context, g *graph.Graph, in plan.Input) ([]plan.Node, error) {
 	if g.NodeFilter == "" {
 		return in.Nodes, nil
 	}
@@ -408,7 +421,7 @@ func (e *Engine) filtered(ctx context.Context, g *graph.Graph, in plan.Input) ([
 }
 
 // old tells the plan of the state of each task's last success on each node.
-func (g *ground) old(r *reader, in *plan.Input) {
+func (g *ground) old(r *stateReader, in *plan.Input) {
 	if g.latest == nil {
 		return
 	}
@@ -428,24 +441,24 @@ func (g *ground) old(r *reader, in *plan.Input) {
 	}
 }
 
-// reader reads parts of states, each once.
-type reader struct {
-	e      *Engine
+// stateReader reads parts of states, each once.
+type stateReader struct {
+	whose  *Reader
 	ctx    context.Context
 	space  *deploystate.Space
 	known  map[course.Digest]*deploystate.Part
 	failed error // the first error
 }
 
-func (e *Engine) reader(ctx context.Context) *reader {
-	return &reader{e: e, ctx: ctx, space: deploystate.NewSpace(), known: map[course.Digest]*deploystate.Part{}}
+func (e *Reader) states(ctx context.Context) *stateReader {
+	return &stateReader{whose: e, ctx: ctx, space: deploystate.NewSpace(), known: map[course.Digest]*deploystate.Part{}}
 }
 
-func (r *reader) part(d course.Digest) *deploystate.Part {
+func (r *stateReader) part(d course.Digest) *deploystate.Part {
 	if p := r.known[d]; p != nil {
 		return p
 	}
-	o, err := r.e.cfg.Store.Get(r.ctx, store.Key{Kind: KindPart, ID: string(d)})
+	o, err := r.whose.cfg.Store.Get(r.ctx, store.Key{Kind: KindPart, ID: string(d)})
 	var v any
 	if err == nil {
 		v, err = decode(o.Value)
@@ -465,9 +478,8 @@ func decode(text json.RawMessage) (any, error) {
 	return yaqljson.Decode(text)
 }
 
-// master is the name of the cluster's master node.
-func (e *Engine) master() string {
-	snap := e.cfg.Inventory.Snapshot()
+// masterOf is the name of the master node of a cluster.
+func masterOf(snap *cluster.Snapshot) string {
 	c := snap.Cluster()
 	if c == nil {
 		return ""
@@ -479,12 +491,13 @@ func (e *Engine) master() string {
 }
 
 // checkHosts refuses plans with tasks on nodes that no node of the cluster stands for.
-func checkHosts(d *course.Deployment, c *course.Course, master string, has func(string) bool) error {
+func checkHosts(d *course.Deployment, c *course.Course, in *cluster.Snapshot) error {
+	master := masterOf(in)
 	nodes := byUID(d)
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		host := hostOf(nodes[s.Node], s, master)
-		if s.Run && host != "" && !has(host) {
+		if s.Run && host != "" && !hasHost(in, host) {
 			return fault.New(fault.Invalid, "task %s is to run on node %s, for which hosts names %s, which is no node of the cluster", s.Task, s.Node, host).
 				WithHint("mend hosts in the file of the environment, or add the node to the cluster; they are: drover node list")
 		}

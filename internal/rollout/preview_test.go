@@ -24,7 +24,7 @@ func TestAPreviewStoresNothing(t *testing.T) {
 		return n
 	}
 	before := stored()
-	shown, err := r.engine.Preview(t.Context(), Wish{Environment: "prod"}, by)
+	shown, err := r.preview(Wish{Environment: "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +47,8 @@ func TestAPreviewStoresNothing(t *testing.T) {
 	}
 	_, _, err = r.engine.Plan(t.Context(), Wish{Environment: "prod", Basis: &shown.Deployment.Basis}, by)
 	r.refused(err, fault.Conflict, "the plan that was shown was computed from a state that has moved on: the environment is at generation 2, not 1")
-	_, err = r.engine.Preview(t.Context(), Wish{}, by)
+	_, err = r.preview(Wish{})
 	r.refused(err, fault.Invalid, "name it")
-	_, err = r.engine.Preview(t.Context(), Wish{Environment: "prod", Mode: "loud"}, by)
+	_, err = r.preview(Wish{Environment: "prod", Mode: "loud"})
 	r.refused(err, fault.Invalid, "loud")
 }

@@ -80,13 +80,13 @@ type referring struct {
 // referring reads all that refers to parts of states.
 func (e *Engine) referring(ctx context.Context) (*referring, error) {
 	r := &referring{}
-	for x, err := range all[course.Environment](ctx, e, KindEnvironment) {
+	for x, err := range all[course.Environment](ctx, e.Reader, KindEnvironment) {
 		if err != nil {
 			return nil, err
 		}
 		r.environments = append(r.environments, x)
 	}
-	for d, err := range all[course.Deployment](ctx, e, KindDeployment) {
+	for d, err := range all[course.Deployment](ctx, e.Reader, KindDeployment) {
 		if err != nil {
 			return nil, err
 		}

@@ -74,6 +74,15 @@ func (n simulated) RunTask(ctx context.Context, _ agent.Order, t agent.Task, log
 
 var by = By{Account: reason.Account{Surface: "test", Name: "alice"}, Trail: reason.Trail{{Source: "user", Reason: "release 7", Time: 1}}}
 
+// preview computes what a plan would be.
+func (r *rig) preview(w Wish) (*Preview, error) {
+	compute, err := r.engine.Preview(r.Context(), w, by)
+	if err != nil {
+		return nil, err
+	}
+	return compute()
+}
+
 // newRig starts a controller with so many nodes, called node1 and so on, on a new store.
 func newRig(t testing.TB, nodes int) *rig {
 	t.Helper()
@@ -115,7 +124,7 @@ func (r *rig) open(nodes int) {
 		}
 		must(r.keeper.Bootstrap(ctx, setup))
 	}
-	r.engine, err = Open(ctx, Config{Store: r.store, Picture: shown, Inventory: r.keeper, Now: time.Now, Log: slog.New(slog.DiscardHandler), Functions: r.functions})
+	r.engine, err = Open(ctx, Config{Store: r.store, Picture: shown, Now: time.Now, Log: slog.New(slog.DiscardHandler), Functions: r.functions})
 	must(err)
 	executors := r.engine.Executors()
 	executors["OP_TEST_DELAY"] = exec.Executor{Prepare: func(context.Context, *exec.Env) (exec.Plan, error) {

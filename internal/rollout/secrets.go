@@ -9,7 +9,7 @@ import (
 
 // veil hides the secrets of all parts that were read and of further values, each seen from the root of a state; secret are
 // those that the usual rules and some more say.
-func (r *reader) veil(own []string, values ...any) (*secret.Veil, error) {
+func (r *stateReader) veil(own []string, values ...any) (*secret.Veil, error) {
 	rules, err := secret.NewRules(own)
 	if err != nil {
 		return nil, err

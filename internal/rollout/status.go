@@ -14,7 +14,7 @@ import (
 )
 
 // Tasks returns the tasks of a deployment as they are now, in the order of its plan.
-func (e *Engine) Tasks(ctx context.Context, id int64) ([]course.Task, error) {
+func (e *Reader) Tasks(ctx context.Context, id int64) ([]course.Task, error) {
 	now := e.cfg.Picture.Load()
 	d, err := deploymentOf(now.Deployments, id)
 	if err != nil {
@@ -24,15 +24,24 @@ func (e *Engine) Tasks(ctx context.Context, id int64) ([]course.Task, error) {
 }
 
 // tasks returns the tasks of a deployment, with what jobs tell of them.
-func (e *Engine) tasks(ctx context.Context, now *state.State, d *course.Deployment) ([]course.Task, error) {
+func (e *Reader) tasks(ctx context.Context, now *state.State, d *course.Deployment) ([]course.Task, error) {
 	tasks, err := e.Plans.Tasks(ctx, now.Deployments, d)
+	if err != nil {
+		return nil, err
+	}
 	var waits map[int64]*course.Wait // asked for once, if there is somebody who may wait
 	for i := range tasks {
 		t := &tasks[i]
 		if t.State != course.Given {
 			continue
 		}
-		if withJob(t, now); t.Running || t.Held != "" {
+		withJob(t, now)
+		switch {
+		case t.Running:
+			continue
+		case e.cfg.Leads != nil: // which rule holds it, or who has its locks, is in no other picture
+			return nil, ErrLed
+		case t.Held != "":
 			continue
 		}
 		if waits == nil {
@@ -40,7 +49,7 @@ func (e *Engine) tasks(ctx context.Context, now *state.State, d *course.Deployme
 		}
 		t.Wait = waits[t.Job]
 	}
-	return tasks, err
+	return tasks, nil
 }
 
 // waitsOf tells for what jobs wait that others have.
@@ -74,7 +83,7 @@ func purpose(j *job.Job) string {
 }
 
 // Explain tells all about a task of a deployment on a node; NotFound if its plan has no such task there.
-func (e *Engine) Explain(ctx context.Context, id int64, task, node string) (*course.Explanation, error) {
+func (e *Reader) Explain(ctx context.Context, id int64, task, node string) (*course.Explanation, error) {
 	now := e.cfg.Picture.Load()
 	d, err := deploymentOf(now.Deployments, id)
 	if err != nil {
@@ -113,7 +122,7 @@ func withJob(t *course.Task, now *state.State) {
 }
 
 // Progress returns how far a deployment is.
-func (e *Engine) Progress(ctx context.Context, id int64) (*course.Progress, error) {
+func (e *Reader) Progress(ctx context.Context, id int64) (*course.Progress, error) {
 	now := e.cfg.Picture.Load()
 	known, err := deploymentOf(now.Deployments, id)
 	if err != nil {
@@ -132,23 +141,26 @@ func (e *Engine) Progress(ctx context.Context, id int64) (*course.Progress, erro
 		return nil, err
 	}
 	p := course.ProgressOf(d.Shown(), c, tasks)
-	p.Moved = e.moved(now.Deployments, d)
-	return p, nil
+	p.Moved, err = e.moved(ctx, now.Deployments, d)
+	return p, err
 }
 
 // moved says what changed of what a deployment was planned from, as long as that could matter: it may be begun, or go on. It
 // goes on as it was planned.
-func (e *Engine) moved(t *course.Table, d *course.Deployment) string {
+func (e *Reader) moved(ctx context.Context, t *course.Table, d *course.Deployment) (string, error) {
 	env := t.Environment(d.Environment)
 	if env == nil || d.Status != course.Planned && d.Status != course.Halted && d.Status != course.Broken {
-		return ""
+		return "", nil
+	}
+	if err := e.asLeader(ctx); err != nil {
+		return "", err
 	}
 	now := t.BasisOf(env, d.Graphs, e.functions)
 	if d.Status != course.Planned && now.Latest == d.ID {
 		now.Latest, now.LatestEnded = d.Basis.Latest, d.Basis.LatestEnded
 	}
 	if now.Equal(d.Basis) {
-		return ""
+		return "", nil
 	}
-	return moved(d.Basis, now)
+	return moved(d.Basis, now), nil
 }

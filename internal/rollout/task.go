@@ -107,7 +107,7 @@ func (e *Engine) carry(ctx context.Context, env *exec.Env, node exec.Node, r *ru
 	x := e.record(r, d, step, env.Job)
 	var on course.Identity
 	if n := r.nodes[s.Node]; n != nil {
-		on = e.machine(n.Host)
+		on = machineOf(e.inventory(), n.Host)
 	}
 	task := agent.Task{Deployment: d.ID, Step: int(step), Attempt: d.Attempt, Type: s.Type, Parameters: s.Parameters,
 		Noop: d.Mode == course.Noop, Dry: d.Mode == course.DryRun, Hidden: r.hidden()}

@@ -22,7 +22,7 @@ type At struct {
 }
 
 // Latest returns the latest deployment in earnest of an environment; NotFound if there was none.
-func (e *Engine) Latest(ctx context.Context, name string) (*course.Deployment, error) {
+func (e *Reader) Latest(ctx context.Context, name string) (*course.Deployment, error) {
 	now := e.known()
 	if _, err := environmentOf(now, name); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ type stored struct {
 	secrets     []string
 }
 
-func (e *Engine) at(ctx context.Context, a At) (*stored, error) {
+func (e *Reader) at(ctx context.Context, a At) (*stored, error) {
 	if a.Deployment == 0 {
 		x, err := e.environment(ctx, a.Environment)
 		if err != nil {
@@ -88,7 +88,7 @@ type Difference struct {
 }
 
 // Diff compares two states, and returns the first differences of each part, without secrets.
-func (e *Engine) Diff(ctx context.Context, before, after At) ([]Difference, error) {
+func (e *Reader) Diff(ctx context.Context, before, after At) ([]Difference, error) {
 	old, err := e.at(ctx, before)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (e *Engine) Diff(ctx context.Context, before, after At) ([]Difference, erro
 	if err != nil {
 		return nil, err
 	}
-	r := e.reader(ctx)
+	r := e.states(ctx)
 	r.part(old.common) // for its secrets, which what is the nodes' own may hold, too
 	r.part(now.common)
 	out := []Difference{}
@@ -175,11 +175,14 @@ type Compared struct {
 
 // Eval evaluates an expression as tasks have theirs evaluated. It tells no secret as it is; what an expression makes of one can be
 // anything.
-func (e *Engine) Eval(ctx context.Context, q Question) (*Answer, error) {
+func (e *Reader) Eval(ctx context.Context, q Question) (*Answer, error) {
 	if err := e.trying.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer e.trying.end()
+	if err := e.asLeader(ctx); err != nil {
+		return nil, err
+	}
 	now, err := e.at(ctx, q.New)
 	if err != nil {
 		return nil, err
@@ -189,7 +192,7 @@ func (e *Engine) Eval(ctx context.Context, q Question) (*Answer, error) {
 			q.Old = &At{Deployment: latest.ID}
 		}
 	}
-	r := e.reader(ctx)
+	r := e.states(ctx)
 	common, node, err := r.of(now, q.Node)
 	if err != nil {
 		return nil, err
@@ -233,7 +236,7 @@ func (e *Engine) Eval(ctx context.Context, q Question) (*Answer, error) {
 }
 
 // of returns the parts of a state that a node sees.
-func (r *reader) of(s *stored, uid string) (common, node *deploystate.Part, err error) {
+func (r *stateReader) of(s *stored, uid string) (common, node *deploystate.Part, err error) {
 	if uid == "" {
 		return r.part(s.common), r.space.NewPart(nil), nil
 	}
@@ -245,15 +248,15 @@ func (r *reader) of(s *stored, uid string) (common, node *deploystate.Part, err 
 }
 
 // State returns the state to be reached of an environment as a value that can be put again: common, and nodes by UID.
-func (e *Engine) State(ctx context.Context, name string) (any, error) {
-	return e.state(ctx, name, func(r *reader, x *course.Environment, settings any) (*secret.Veil, error) {
+func (e *Reader) State(ctx context.Context, name string) (any, error) {
+	return e.state(ctx, name, func(r *stateReader, x *course.Environment, settings any) (*secret.Veil, error) {
 		return r.veil(x.Secrets, map[string]any{"settings": settings})
 	})
 }
 
 // Reveal is State with secrets. That it was asked for is an event.
 func (e *Engine) Reveal(ctx context.Context, name string, by By) (any, error) {
-	v, err := e.state(ctx, name, func(*reader, *course.Environment, any) (*secret.Veil, error) { return nil, nil })
+	v, err := e.state(ctx, name, func(*stateReader, *course.Environment, any) (*secret.Veil, error) { return nil, nil })
 	if err != nil {
 		return nil, err
 	}
@@ -267,12 +270,12 @@ func (e *Engine) Reveal(ctx context.Context, name string, by By) (any, error) {
 }
 
 // state returns the state of an environment, of which something is hidden.
-func (e *Engine) state(ctx context.Context, name string, hidden func(*reader, *course.Environment, any) (*secret.Veil, error)) (any, error) {
+func (e *Reader) state(ctx context.Context, name string, hidden func(*stateReader, *course.Environment, any) (*secret.Veil, error)) (any, error) {
 	x, err := e.environment(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	r := e.reader(ctx)
+	r := e.states(ctx)
 	parts, hosts := map[string]*deploystate.Part{}, map[string]string{}
 	for _, n := range x.Nodes {
 		parts[n.UID] = r.part(n.Part)

@@ -96,9 +96,6 @@ func (f *Follower) Picture() *picture.Picture { return f.shown }
 // Stored reads what the picture has not: jobs that ended long ago.
 func (f *Follower) Stored() *queue.Stored { return f.stored }
 
-// Plans reads the plans of deployments.
-func (f *Follower) Plans() *rollout.Plans { return f.plans }
-
 // chunk is how many jobs are shown together while all are read: of most of those that
 // have ended only little stays in memory.
 const chunk = 2000

@@ -108,7 +108,9 @@ func (r rig) agree(f *standby.Follower, when string) {
 	if lead := r.leads.Picture.Load(); s.Flags.Drained != lead.Flags.Drained || (s.Flags.WatcherPause == nil) != (lead.Flags.WatcherPause == nil) {
 		r.Errorf("%s: the switches are %+v, the leader's %+v", when, s.Flags, lead.Flags)
 	}
-	follows := &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Plans: f.Plans(), Store: r.leads.Store, Runtime: r.leads.Querier.Runtime}
+	deployments := r.reader(f)
+	r.sameAnswers(deployments, when)
+	follows := &live.Querier{Stored: f.Stored(), Picture: f.Picture(), Deployments: deployments, Store: r.leads.Store, Runtime: r.leads.Querier.Runtime}
 	for _, what := range ofItems {
 		if got, want := told(r.T, follows, what), told(r.T, r.leads.Querier, what); got != want {
 			r.Errorf("%s: of %ss it tells\n%s\nand the leader\n%s", when, what, got, want)

@@ -4,31 +4,32 @@ import (
 	"context"
 
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/rollout"
 )
 
 // deployMethods are the requests of deployments.
 var deployMethods = []method{
-	{"PutEnvironment", 3, 4, changes, putEnvironment},               // name, file, names of graphs, [reason trail]
-	{"DeleteEnvironment", 1, 2, changes, deleteEnvironment},         // name, [reason trail]
-	{"QueryEnvironment", 1, 3, asks, queryEnvironment},              // name, [whether with secrets], [reason trail]
-	{"PutEnvironmentNode", 4, 5, changes, putEnvironmentNode},       // environment, uid, file, node of the cluster or null, [reason trail]
-	{"DeleteEnvironmentNode", 2, 3, changes, deleteEnvironmentNode}, // environment, uid, [reason trail]
-	{"ForgetEnvironmentNode", 2, 3, changes, forgetEnvironmentNode}, // environment, uid, [reason trail]
-	{"PutTaskGraph", 2, 3, changes, putTaskGraph},                   // name, files, [reason trail]
-	{"DeleteTaskGraph", 1, 2, changes, deleteTaskGraph},             // name, [reason trail]
-	{"QueryTaskGraph", 1, 1, asks, queryTaskGraph},                  // name
-	{"PlanDeployment", 1, 2, changes, planDeployment},               // wish, [reason trail]
-	{"PreviewDeployment", 1, 2, asks, previewDeployment},            // wish, [reason trail]
-	{"BeginDeployment", 1, 2, changes, beginDeployment},             // id, [reason trail]
-	{"StopDeployment", 1, 2, changes, stopDeployment},               // id, [reason trail]
-	{"ResumeDeployment", 2, 3, changes, resumeDeployment},           // id, whether to retry what failed, [reason trail]
-	{"QueryDeployment", 1, 1, asks, queryDeployment},                // id
-	{"QueryDeploymentTasks", 1, 1, asks, queryDeploymentTasks},      // id
-	{"ExplainDeploymentTask", 3, 3, asks, explainDeploymentTask},    // id, task, node
-	{"LatestDeployment", 1, 1, asks, latestDeployment},              // environment
-	{"DiffStates", 2, 2, asks, diffStates},                          // old and new state
-	{"EvalExpression", 1, 1, asks, evalExpression},                  // question
+	{"PutEnvironment", 3, 4, changes, putEnvironment},                  // name, file, names of graphs, [reason trail]
+	{"DeleteEnvironment", 1, 2, changes, deleteEnvironment},            // name, [reason trail]
+	{"QueryEnvironment", 1, 3, asksStored, queryEnvironment},           // name, [whether with secrets], [reason trail]
+	{"PutEnvironmentNode", 4, 5, changes, putEnvironmentNode},          // environment, uid, file, node of the cluster or null, [reason trail]
+	{"DeleteEnvironmentNode", 2, 3, changes, deleteEnvironmentNode},    // environment, uid, [reason trail]
+	{"ForgetEnvironmentNode", 2, 3, changes, forgetEnvironmentNode},    // environment, uid, [reason trail]
+	{"PutTaskGraph", 2, 3, changes, putTaskGraph},                      // name, files, [reason trail]
+	{"DeleteTaskGraph", 1, 2, changes, deleteTaskGraph},                // name, [reason trail]
+	{"QueryTaskGraph", 1, 1, asksStored, queryTaskGraph},               // name
+	{"PlanDeployment", 1, 2, changes, planDeployment},                  // wish, [reason trail]
+	{"PreviewDeployment", 1, 2, asksStored, previewDeployment},         // wish, [reason trail]
+	{"BeginDeployment", 1, 2, changes, beginDeployment},                // id, [reason trail]
+	{"StopDeployment", 1, 2, changes, stopDeployment},                  // id, [reason trail]
+	{"ResumeDeployment", 2, 3, changes, resumeDeployment},              // id, whether to retry what failed, [reason trail]
+	{"QueryDeployment", 1, 1, asksStored, queryDeployment},             // id
+	{"QueryDeploymentTasks", 1, 1, asksStored, queryDeploymentTasks},   // id
+	{"ExplainDeploymentTask", 3, 3, asksStored, explainDeploymentTask}, // id, task, node
+	{"LatestDeployment", 1, 1, asksStored, latestDeployment},           // environment
+	{"DiffStates", 2, 2, asksStored, diffStates},                       // old and new state
+	{"EvalExpression", 1, 1, asksStored, evalExpression},               // question
 }
 
 // file reads a file with its path.
@@ -59,9 +60,12 @@ func queryEnvironment(ctx context.Context, d *Deps, a *arguments) (any, error) {
 		return nil, err
 	}
 	if reveal {
+		if d.Rollout == nil { // that secrets were asked for is an event, which the one that leads writes
+			return nil, live.ErrLed
+		}
 		return d.Rollout.Reveal(ctx, name, by)
 	}
-	return d.Rollout.State(ctx, name)
+	return d.Querier.Deployments.State(ctx, name)
 }
 
 func putEnvironmentNode(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -111,7 +115,7 @@ func queryTaskGraph(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Rollout.Graph(ctx, name)
+	return d.Querier.Deployments.Graph(ctx, name)
 }
 
 // planned is the answer to a wish.
@@ -138,7 +142,11 @@ func previewDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) 
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Rollout.Preview(ctx, w, by)
+	compute, err := d.Querier.Deployments.Preview(ctx, w, by)
+	if err != nil {
+		return nil, err
+	}
+	return later(func() (any, error) { return compute() }), nil
 }
 
 func beginDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -170,7 +178,7 @@ func queryDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Rollout.Progress(ctx, id)
+	return d.Querier.Deployments.Progress(ctx, id)
 }
 
 func queryDeploymentTasks(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -178,7 +186,7 @@ func queryDeploymentTasks(ctx context.Context, d *Deps, a *arguments) (any, erro
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Rollout.Tasks(ctx, id)
+	return d.Querier.Deployments.Tasks(ctx, id)
 }
 
 func explainDeploymentTask(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -186,7 +194,7 @@ func explainDeploymentTask(ctx context.Context, d *Deps, a *arguments) (any, err
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Rollout.Explain(ctx, id, task, node)
+	return d.Querier.Deployments.Explain(ctx, id, task, node)
 }
 
 func latestDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -194,7 +202,7 @@ func latestDeployment(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Rollout.Latest(ctx, name)
+	return d.Querier.Deployments.Latest(ctx, name)
 }
 
 func diffStates(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -204,7 +212,7 @@ func diffStates(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Rollout.Diff(ctx, before, after)
+	return d.Querier.Deployments.Diff(ctx, before, after)
 }
 
 func evalExpression(ctx context.Context, d *Deps, a *arguments) (any, error) {
@@ -213,5 +221,5 @@ func evalExpression(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	if err := a.bad(); err != nil {
 		return nil, err
 	}
-	return d.Rollout.Eval(ctx, q)
+	return d.Querier.Deployments.Eval(ctx, q)
 }

@@ -192,6 +192,7 @@ func (s *Server) answer(ctx context.Context, conn net.Conn, a *attention, by rea
 	}
 	begun := time.Now()
 	result, revision, err := s.callNotOlder(ctx, by, req)
+	result, err = s.finish(req.Method, result, err)
 	s.observe(ctx, req.Method, err, begun)
 	return s.reply(conn, result, revision, err)
 }
@@ -211,6 +212,9 @@ func (s *Server) AnswerStored(ctx context.Context, conn net.Conn, by reason.Acco
 	result, revision, err := s.callNotOlder(ctx, by, req)
 	// Whatever was read was not older than known, and is now looked at: see Current.
 	if errors.Is(err, live.ErrLed) || !req.Stale && !s.deps.Current(known) {
+		return false, true
+	}
+	if result, err = s.finish(req.Method, result, err); errors.Is(err, live.ErrLed) {
 		return false, true
 	}
 	s.observe(ctx, req.Method, err, begun)
@@ -277,6 +281,20 @@ func (s *Server) callNotOlder(ctx context.Context, by reason.Account, req luxiwi
 	return result, revision, err
 }
 
+// later is a result that is still to be computed, of what was read: that takes long, and what the controller that leads does meanwhile changes
+// nothing about it.
+type later func() (any, error)
+
+// finish computes a result that is still to be computed.
+func (s *Server) finish(method string, so any, failed error) (result any, err error) {
+	compute, ok := so.(later)
+	if !ok || failed != nil {
+		return so, failed
+	}
+	defer s.rescue(method, &err)
+	return compute()
+}
+
 // listing is a result that computes itself piece by piece.
 type listing interface{ Chunks() iter.Seq[[]byte] }
 
@@ -332,13 +350,16 @@ func (s *Server) call(ctx context.Context, by reason.Account, req luxiwire.Reque
 		return nil, err
 	}
 	args.by = by
-	defer func() {
-		if p := recover(); p != nil {
-			s.deps.Log.Error("a LUXI method panicked", "method", req.Method, "panic", p, "stack", string(debug.Stack()))
-			err = fault.New(fault.Internal, "%s failed by a fault of the controller: %v", req.Method, p)
-		}
-	}()
+	defer s.rescue(m.name, &err)
 	return m.run(ctx, &s.deps, args)
+}
+
+// rescue makes an error of a panic. It is deferred.
+func (s *Server) rescue(method string, err *error) {
+	if p := recover(); p != nil {
+		s.deps.Log.Error("a LUXI method panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
+		*err = fault.New(fault.Internal, "%s failed by a fault of the controller: %v", method, p)
+	}
 }
 
 // refuse answers a request that was not understood, then takes in and drops

@@ -206,8 +206,8 @@ func TestTableOfMethods(t *testing.T) {
 func TestWhatOnlyAsks(t *testing.T) {
 	for name, want := range map[string]effect{
 		"SubmitJob": changes, "CancelJob": changes, "ReplaceFilter": changes, "TypeConsole": changes, "AskIdentity": changes, "BeginDeployment": changes, "NoSuchMethod": changes,
-		"WaitForJobChange": asks, "CheckJob": asks, "QueryOSes": asks, "QueryClusterInfo": asks, "ExplainDeploymentTask": asks, "QueryServerClusters": asks,
-		"Query": asksStored, "QueryJobs": asksStored, "QueryTags": asksStored,
+		"WaitForJobChange": asks, "CheckJob": asks, "QueryOSes": asks, "QueryClusterInfo": asks, "QueryServerClusters": asks,
+		"Query": asksStored, "QueryJobs": asksStored, "QueryTags": asksStored, "ExplainDeploymentTask": asksStored, "PreviewDeployment": asksStored,
 	} {
 		if got := New(Deps{}).methods[name].effect; got != want || Asks(name) != (want != changes) {
 			t.Errorf("%s: %d, and asks: %t", name, got, Asks(name))

@@ -7,6 +7,7 @@ import (
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/rollout"
 )
@@ -14,7 +15,7 @@ import (
 // deployResources are our own: environments, task graphs and deployments. How far a deployment is, tell its resource,
 // and the changes of its jobs.
 var deployResources = []route{
-	{"/2/environments", methods{get: deploying(func(_ *request, e *rollout.Engine) (any, error) { return e.Environments(), nil })}},
+	{"/2/environments", methods{get: deploying(func(_ *request, e *rollout.Reader) (any, error) { return e.Environments(), nil })}},
 	{"/2/environments/{name}", methods{
 		get: deploying(getEnvironment, "show-secrets"),
 		put: changing(queryBody, putEnvironment),
@@ -31,21 +32,21 @@ var deployResources = []route{
 	{"/2/environments/{name}/nodes/{uid}/forget", methods{put: changing(0, func(r *request, e *rollout.Engine) (any, error) {
 		return e.Forget(r.Context(), r.variables["name"], r.variables["uid"], r.who())
 	})}},
-	{"/2/task-graphs", methods{get: deploying(func(r *request, e *rollout.Engine) (any, error) { return e.Graphs(r.Context()) })}},
+	{"/2/task-graphs", methods{get: deploying(func(r *request, e *rollout.Reader) (any, error) { return e.Graphs(r.Context()) })}},
 	{"/2/task-graphs/{name}", methods{
-		get: deploying(func(r *request, e *rollout.Engine) (any, error) { return e.Graph(r.Context(), r.variables["name"]) }),
+		get: deploying(func(r *request, e *rollout.Reader) (any, error) { return e.Graph(r.Context(), r.variables["name"]) }),
 		put: changing(queryBody, putGraph),
 		del: changing(0, func(r *request, e *rollout.Engine) (any, error) {
 			return nil, e.DeleteGraph(r.Context(), r.variables["name"], r.who())
 		}),
 	}},
 	{"/2/deployments", methods{
-		get:  deploying(func(r *request, e *rollout.Engine) (any, error) { return e.Deployments(r.Context()) }),
+		get:  deploying(func(r *request, e *rollout.Reader) (any, error) { return e.Deployments(r.Context()) }),
 		post: changing(opcodeBody, planDeployment),
 	}},
-	{"/2/deployments/{id}", methods{get: ofDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) { return e.Progress(r.Context(), id) })}},
-	{"/2/deployments/{id}/tasks", methods{get: ofDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) { return e.Tasks(r.Context(), id) })}},
-	{"/2/deployments/{id}/tasks/{node}/{task}", methods{get: ofDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) {
+	{"/2/deployments/{id}", methods{get: ofDeployment(func(r *request, e *rollout.Reader, id int64) (any, error) { return e.Progress(r.Context(), id) })}},
+	{"/2/deployments/{id}/tasks", methods{get: ofDeployment(func(r *request, e *rollout.Reader, id int64) (any, error) { return e.Tasks(r.Context(), id) })}},
+	{"/2/deployments/{id}/tasks/{node}/{task}", methods{get: ofDeployment(func(r *request, e *rollout.Reader, id int64) (any, error) {
 		return e.Explain(r.Context(), id, r.variables["task"], r.variables["node"])
 	})}},
 	{"/2/deployments/{id}/begin", methods{put: toDeployment(func(r *request, e *rollout.Engine, id int64) (any, error) { return e.Begin(r.Context(), id, r.who()) })}},
@@ -60,27 +61,38 @@ var deployResources = []route{
 
 // deploying answers a question about deployments, of whoever has an account: what is deployed is for those who are in charge of it.
 // Further parameters of the query string are named.
-func deploying(f func(*request, *rollout.Engine) (any, error), parameters ...string) handler {
-	return handler{needs: rights.Look, serve: func(r *request) (any, error) {
-		if err := r.checkParameters(append([]string{"reason"}, parameters...)...); err != nil { // dry-run among them: nothing here only checks
+func deploying(f func(*request, *rollout.Reader) (any, error), parameters ...string) handler {
+	return handler{needs: rights.Look, stored: true, serve: func(r *request) (any, error) {
+		if err := r.aboutDeployments(parameters...); err != nil {
 			return nil, err
 		}
-		if r.Querier.Rollout == nil {
-			return nil, fault.New(fault.NotFound, "this controller keeps no environments")
-		}
-		return f(r, r.Querier.Rollout)
+		return f(r, r.Querier.Deployments)
 	}}
 }
 
 // changing carries out a change, with a body of at most so many bytes.
 func changing(body int64, f func(*request, *rollout.Engine) (any, error)) handler {
-	h := deploying(f)
-	h.needs, h.body = rights.Change, body
-	return h
+	return handler{needs: rights.Change, body: body, serve: func(r *request) (any, error) {
+		if err := r.aboutDeployments(); err != nil {
+			return nil, err
+		}
+		return f(r, r.Rollout)
+	}}
 }
 
-func withID(f func(*request, *rollout.Engine, int64) (any, error)) func(*request, *rollout.Engine) (any, error) {
-	return func(r *request, e *rollout.Engine) (any, error) {
+// aboutDeployments refuses parameters of the query string that mean nothing, dry-run among them: nothing here only checks.
+func (r *request) aboutDeployments(parameters ...string) error {
+	if err := r.checkParameters(append([]string{"reason"}, parameters...)...); err != nil {
+		return err
+	}
+	if r.Querier.Deployments == nil {
+		return fault.New(fault.NotFound, "this controller keeps no environments")
+	}
+	return nil
+}
+
+func withID[E any](f func(*request, E, int64) (any, error)) func(*request, E) (any, error) {
+	return func(r *request, e E) (any, error) {
 		id, err := job.ParseID(r.variables["id"]) // numbers of deployments look like those of jobs
 		if err != nil {
 			return nil, fault.New(fault.NotFound, "there is no deployment %s", r.variables["id"])
@@ -89,7 +101,7 @@ func withID(f func(*request, *rollout.Engine, int64) (any, error)) func(*request
 	}
 }
 
-func ofDeployment(f func(*request, *rollout.Engine, int64) (any, error)) handler {
+func ofDeployment(f func(*request, *rollout.Reader, int64) (any, error)) handler {
 	return deploying(withID(f))
 }
 
@@ -108,7 +120,7 @@ func (r *request) into(x any) error {
 }
 
 // getEnvironment shows secrets to who may change them, and asks for it.
-func getEnvironment(r *request, e *rollout.Engine) (any, error) {
+func getEnvironment(r *request, e *rollout.Reader) (any, error) {
 	reveal, err := r.flag("show-secrets")
 	switch {
 	case err != nil:
@@ -119,7 +131,10 @@ func getEnvironment(r *request, e *rollout.Engine) (any, error) {
 	if err := authorize(r.account, rights.Change); err != nil {
 		return nil, err
 	}
-	return e.Reveal(r.Context(), r.variables["name"], r.who())
+	if r.Rollout == nil { // that secrets were asked for is an event, which the one that leads writes
+		return nil, live.ErrLed
+	}
+	return r.Rollout.Reveal(r.Context(), r.variables["name"], r.who())
 }
 
 // putEnvironment takes a file of YAML or JSON, with names of graphs; or the state itself, as it is shown.

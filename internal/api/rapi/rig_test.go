@@ -76,7 +76,7 @@ func newRig(t testing.TB, options rigOptions) *rig {
 		Observe: observe,
 		NewID:   options.newID,
 		Queue:   r.queue, Users: users, RequireAuthentication: !options.openReading, Now: time.Now, Log: log,
-		Querier: c.Querier,
+		Querier: c.Querier, Rollout: c.Rollout,
 	})
 	r.server = httptest.NewServer(r.rapi)
 	t.Cleanup(r.server.Close)

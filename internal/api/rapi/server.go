@@ -38,6 +38,7 @@ import (
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/requestid"
 	"github.com/drover-project/drover/internal/rights"
+	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/tagsync"
 )
 
@@ -46,6 +47,8 @@ import (
 type Config struct {
 	Queue   *queue.Queue
 	Querier *live.Querier
+	// Rollout keeps environments, task graphs and deployments; nil where nobody does.
+	Rollout *rollout.Engine
 	// Servers keeps the servers of the Compute API; nil where there are none.
 	Servers *tagsync.Engine
 	// Format tells the format of the store; nil for the newest.
@@ -60,7 +63,7 @@ type Config struct {
 	// figures. They are open to everybody.
 	Beside map[string]http.Handler
 	// Leader answers what only the controller that leads can; nil where this one
-	// does. Without it Queue and Servers are not needed.
+	// does. With it Queue, Rollout and Servers are not needed.
 	Leader http.Handler
 	// Current reports whether a state that is not older than a revision, and was read
 	// before the call, is what Leader shows. It is needed with Leader.

@@ -201,7 +201,7 @@ func (d *deployer) change(what string, do func(context.Context, *term, int64) er
 // openRollout opens the engine of deployments in a term.
 func (t *term) openRollout(ctx context.Context, s store.Store, log *slog.Logger) (err error) {
 	if t.life.w.plan.Has(plan.Deployments) {
-		t.rollout, err = rollout.Open(ctx, rollout.Config{Store: s, Epoch: t.lease.Epoch, Picture: t.shown, Inventory: t.keeper, Now: time.Now, Log: log})
+		t.rollout, err = rollout.Open(ctx, rollout.Config{Store: s, Epoch: t.lease.Epoch, Picture: t.shown, Now: time.Now, Log: log})
 	}
 	return err
 }

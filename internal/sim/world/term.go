@@ -214,7 +214,7 @@ func (t *term) open(ctx context.Context, s store.Store) (err error) {
 	querier := &live.Querier{Picture: t.shown, Store: s, Nodes: live.Local(t.fleet), Log: log, Runtime: query.Runtime{SoftwareVersion: "1"}}
 	executors := exec.All(querier.Source, exec.Names{})
 	if t.rollout != nil {
-		querier.Rollout, querier.Plans = t.rollout, t.rollout.Plans
+		querier.Deployments = t.rollout.Reader
 		maps.Copy(executors, t.rollout.Executors())
 	}
 	t.queue, err = queue.Open(ctx, queue.Config{Store: watched{s, t}, Epoch: t.lease.Epoch, Life: lifeOfStore, Inventory: t.keeper, Picture: t.shown, Executors: executors,

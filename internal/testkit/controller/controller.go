@@ -166,11 +166,11 @@ func open(ctx context.Context, o Options) (*Controller, error) {
 	if reach == nil {
 		reach = exec.Local(c.Fleet)
 	}
-	c.Rollout, err = rollout.Open(ctx, rollout.Config{Store: c.Store, Picture: c.Picture, Inventory: c.Keeper, Now: time.Now, Log: o.Log})
+	c.Rollout, err = rollout.Open(ctx, rollout.Config{Store: c.Store, Picture: c.Picture, Now: time.Now, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
-	c.Querier.Rollout, c.Querier.Plans = c.Rollout, c.Rollout.Plans
+	c.Querier.Deployments = c.Rollout.Reader
 	executors := o.Executors(c)
 	maps.Copy(executors, c.Rollout.Executors())
 	c.Queue, err = queue.Open(ctx, queue.Config{Store: c.Store, Life: "life", Inventory: c.Keeper, Picture: c.Picture, Executors: executors, Nodes: reach,
