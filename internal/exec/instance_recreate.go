@@ -252,7 +252,7 @@ func (r *recreation) checkLost(ctx context.Context) error {
 			return err
 		}
 		for _, i := range r.disks {
-			if false && there[i] != nil {
+			if there[i] != nil {
 				return r.refuse(i, n)
 			}
 		}
