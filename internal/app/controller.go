@@ -104,6 +104,7 @@ type controller struct {
 	// term is that of clients: it ends when the controller is to lead no more, which
 	// endTerm brings about.
 	term    context.Context
+	owed    owed
 	endTerm context.CancelCauseFunc
 	// life is that of the store.
 	life string

@@ -202,7 +202,9 @@ func (l *leaderClient) RoundTrip(r *http.Request) (*http.Response, error) {
 func (l *leaderClient) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errLeadHere) {
 		if c := l.g.m.leads(); c != nil && c.assured(r.Context()) == nil { // nothing was sent: the body is as it came
-			c.serve(w, r)
+			if !c.serve(w, r) {
+				l.proxy.ServeHTTP(w, r)
+			}
 			return
 		}
 	}
@@ -271,9 +273,8 @@ func (g *group) forward(surface string) http.Handler {
 			return
 		}
 		switch err := c.assured(r.Context()); {
-		case err == nil:
-			c.serve(w, r)
-		case c.term.Err() != nil:
+		case err == nil && c.serve(w, r):
+		case err == nil, c.term.Err() != nil:
 			g.leader.proxy.ServeHTTP(w, r)
 		default:
 			unavailable(w, r, http.StatusServiceUnavailable, err.Error())
@@ -281,8 +282,13 @@ func (g *group) forward(surface string) http.Handler {
 	})
 }
 
-// serve answers a request of a surface, which ends with the term at the latest.
-func (c *controller) serve(w http.ResponseWriter, r *http.Request) {
+// serve answers a request of a surface, which ends with the term at the latest; false if the term takes none any more.
+func (c *controller) serve(w http.ResponseWriter, r *http.Request) bool {
+	answered, taken := c.owed.take(r)
+	if !taken {
+		return false
+	}
+	defer answered()
 	var h http.Handler = c.rapi
 	switch r.Header.Get(headerSurface) {
 	case surfaceCompute:
@@ -294,6 +300,7 @@ func (c *controller) serve(w http.ResponseWriter, r *http.Request) {
 	defer cancel(nil)
 	defer context.AfterFunc(c.term, func() { cancel(context.Cause(c.term)) })()
 	h.ServeHTTP(w, r.WithContext(ctx))
+	return true
 }
 
 // upgrade is the protocol that a connection between controllers is turned into

@@ -56,6 +56,9 @@ type group struct {
 	resigning chan resignation
 	// unfit says why this process cannot lead, nil if it can.
 	unfit atomic.Pointer[Problem]
+	// staying ends when the process is leaving, and takes the lead no more; leaves has it do so.
+	staying context.Context //nolint:containedctx // it is a state of the process
+	leaves  context.CancelFunc
 }
 
 // The kinds of objects that controllers keep of themselves.
@@ -122,6 +125,7 @@ func newGroup(m *member, name, instance string) *group {
 	own := format.Own()
 	g := &group{m: m, resigning: make(chan resignation), strangers: intake.NewBrake(),
 		self: peerRecord{Name: name, Instance: instance, Started: time.Now().UTC(), Version: version.Number, Formats: &own}}
+	g.staying, g.leaves = context.WithCancel(context.Background())
 	g.roster = newRoster(g.peers)
 	g.leader, g.lessee = newLeaderClient(g), readlease.NewLessee(instance)
 	return g
@@ -133,7 +137,9 @@ func fingerprint(der []byte) string {
 }
 
 // run serves as one of the group until ctx ends.
-func (g *group) run(asked context.Context, o Options) error {
+func (g *group) run(stopping context.Context, o Options) error {
+	asked, end := g.untilLeft(stopping, o)
+	defer end()
 	s, err := openSurfaces(asked, o)
 	if err != nil {
 		return err
@@ -312,7 +318,20 @@ func (g *group) standBy(ctx context.Context, o Options, s *surfaces) (store.Leas
 	if err := g.awaitFormat(here); err != nil {
 		return store.Lease{}, err
 	}
-	return g.m.shared.AwaitLease(here, leaseName, g.self.holder(), leaseTime, assurance)
+	return g.awaitLease(here)
+}
+
+// awaitLease waits until this process is given the lease. One that is leaving takes it no more.
+func (g *group) awaitLease(ctx context.Context) (store.Lease, error) {
+	staying, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(g.staying, stop)()
+	lease, err := g.m.shared.AwaitLease(staying, leaseName, g.self.holder(), leaseTime, assurance)
+	if err != nil && staying.Err() != nil {
+		<-ctx.Done()
+		return lease, context.Cause(ctx)
+	}
+	return lease, err
 }
 
 // keepWatchdog keeps the service manager's watchdog quiet while another leads,
@@ -459,8 +478,11 @@ func (g *group) masters(ctx context.Context) ([]luxi.Master, error) {
 // failover makes this controller the leader: it asks the present one to end its
 // term in good order, and has the lease before anybody else.
 func (g *group) failover(ctx context.Context) error {
-	if g.m.leads() != nil {
+	switch {
+	case g.m.leads() != nil:
 		return fault.New(fault.WrongState, "this controller leads already")
+	case g.staying.Err() != nil:
+		return fault.New(fault.WrongState, "this controller is leaving").WithHint("ask another one: drover cluster masters lists them")
 	}
 	p, err := g.presentLeader(ctx)
 	if err != nil {

@@ -59,7 +59,9 @@ func (g *group) takeForwarded(w http.ResponseWriter, r *http.Request) {
 	}
 	r.RemoteAddr = r.Header.Get(headerRemote)
 	r.Header.Del(headerRemote)
-	c.serve(w, r)
+	if !c.serve(w, r) {
+		notLeading(w)
+	}
 }
 
 // tlsFrom is how to take the connection of another controller, and of nobody else.
@@ -108,6 +110,8 @@ func (g *group) tellStatus(w http.ResponseWriter, r *http.Request) {
 	}
 	if unfit := g.unfit.Load(); unfit != nil {
 		st.Unfit = unfit.Text
+	} else if g.staying.Err() != nil {
+		st.Unfit = "it is leaving"
 	}
 	if err := json.NewEncoder(w).Encode(st); err != nil {
 		g.m.log.Debug("another controller did not wait for the answer", "error", err)

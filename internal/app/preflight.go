@@ -101,8 +101,12 @@ func (o Options) doubts() []string {
 	if o.Users != "" {
 		out = append(out, doubtsOfUsers(o.Users)...)
 	}
-	if o.StopGrace > serviceStop-stopBesides {
-		out = append(out, fmt.Sprintf("stop-grace: the service as packaged is killed %v after it was told to stop (TimeoutStopSec), and a stop takes some seconds besides", serviceStop))
+	delay := o.ShutdownDelay
+	if o.Peer == "" {
+		delay = 0
+	}
+	if o.StopGrace+delay > serviceStop-stopBesides {
+		out = append(out, fmt.Sprintf("stop-grace: with shutdown-delay it is more than the service has as packaged: it is killed %v after it was told to stop (TimeoutStopSec), and a stop takes some seconds besides", serviceStop))
 	}
 	if o.Certificate != "" {
 		if cert, err := openCertificate(o); err == nil {

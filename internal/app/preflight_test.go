@@ -134,7 +134,13 @@ func TestDoubtsAreTold(t *testing.T) {
 	if err != nil || !strings.Contains(string(unit), fmt.Sprintf("\nTimeoutStopSec=%.0f\n", serviceStop.Seconds())) {
 		t.Errorf("the unit has another time for a stop than is told: %v", err)
 	}
-	if more := (Options{StopGrace: defaultStopGrace}).doubts(); len(more) != 0 {
+	if more := (Options{StopGrace: defaultStopGrace, ShutdownDelay: time.Minute}).doubts(); len(more) != 0 { // who is alone does not wait for it
+		t.Error(more)
+	}
+	if more := (Options{Peer: ":0", StopGrace: defaultStopGrace, ShutdownDelay: defaultShutdownDelay}).doubts(); len(more) != 0 {
+		t.Error(more)
+	}
+	if more := (Options{Peer: ":0", ShutdownDelay: time.Minute}).doubts(); len(more) != 1 {
 		t.Error(more)
 	}
 }

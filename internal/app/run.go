@@ -108,6 +108,8 @@ type Options struct {
 	// then they are ended, and resumed or marked as lost at the next start. Zero
 	// ends them at once.
 	StopGrace time.Duration
+	// ShutdownDelay is how long a controller of a group goes on serving when it is to stop, so that others see that it is leaving.
+	ShutdownDelay time.Duration
 	// AutoFinalize raises the format of the store as soon as all controllers can keep a newer
 	// one; otherwise an operator does.
 	AutoFinalize bool
@@ -272,11 +274,14 @@ func (m *member) lead(asked context.Context, o Options, lease store.Lease, s *su
 // overFor notes why a term is over, and returns what clients are told. Of a change that is being stored when the lead is lost nobody
 // here knows whether it took effect, so they are told no more than that.
 func (c *controller) overFor(cause error) error {
-	if !fault.Is(cause, fault.Fenced) {
+	switch {
+	case !fault.Is(cause, fault.Fenced):
 		return cause
-	}
-	if c.successor == "" { // who asked for the lead waits until it is given up
+	case c.successor == "":
 		c.lead.Lose(cause)
+	default: // who asked for the lead waits until it is given up
+		c.leading.CompareAndSwap(c, nil)
+		c.owed.close()
 	}
 	return errNotLeading
 }

@@ -54,6 +54,7 @@ type settings struct {
 	AutoFinalize          bool             `toml:"auto-finalize"`
 	ReadyFile             string           `toml:"ready-file"`
 	StopGrace             daemon.Duration  `toml:"stop-grace"`
+	ShutdownDelay         daemon.Duration  `toml:"shutdown-delay"`
 	ArchiveAfter          daemon.Duration  `toml:"archive-after"`
 	LogLevel              daemon.Level     `toml:"log-level"`
 	LogFormat             daemon.LogFormat `toml:"log-format"`
@@ -109,6 +110,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.BoolVar(&s.AutoFinalize, "auto-finalize", s.AutoFinalize, "raise the format of the store as soon as all controllers can keep a newer one; =false leaves it to drover cluster format raise")
 	f.StringVar(&s.ReadyFile, "ready-file", s.ReadyFile, "file to write, as JSON, when everything listens")
 	f.Var(&s.StopGrace, "stop-grace", "how long running opcodes may go on after the first signal; a second one ends all at once")
+	f.Var(&s.ShutdownDelay, "shutdown-delay", "how long a controller with peers goes on serving after the first signal, while /readyz says that it is leaving and another leads")
 	f.Var(&s.ArchiveAfter, "archive-after", "how long ended jobs stay before they move to the archive")
 	f.Var(&s.LogLevel, "log-level", "what is logged: debug, info, warn or error")
 	f.Var(&s.LogFormat, "log-format", "how it is logged: text or json")
@@ -139,7 +141,7 @@ func (s *settings) options() Options {
 		PublicURL: public, TrustedProxies: proxies,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
 		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, AutoFinalize: s.AutoFinalize, ReadyFile: s.ReadyFile,
-		StopGrace: s.StopGrace.Duration, ArchiveAfter: s.ArchiveAfter.Duration,
+		StopGrace: s.StopGrace.Duration, ShutdownDelay: s.ShutdownDelay.Duration, ArchiveAfter: s.ArchiveAfter.Duration,
 	}
 }
 
@@ -160,6 +162,8 @@ func (s *settings) check() error {
 		return fault.New(fault.Invalid, "first-server-number: %d is more than %d", s.FirstServerNumber, maxFirstServer).At("first-server-number")
 	case s.StopGrace.Duration < 0:
 		return fault.New(fault.Invalid, "stop-grace: the time is negative: %v", s.StopGrace.Duration).At("stop-grace")
+	case s.ShutdownDelay.Duration < 0:
+		return fault.New(fault.Invalid, "shutdown-delay: the time is negative: %v", s.ShutdownDelay.Duration).At("shutdown-delay")
 	case s.ArchiveAfter.Duration <= 0:
 		return fault.New(fault.Invalid, "archive-after: the time is not positive: %v", s.ArchiveAfter.Duration).At("archive-after")
 	}
@@ -269,6 +273,7 @@ func serveDefaults() settings {
 	s.Tasks = false
 	s.RAPI, s.Mond, s.Nodes, s.LogLevel = ":5080", "", 1, daemon.Level{Level: slog.LevelInfo}
 	s.Compute, s.Web = "", ""
+	s.ShutdownDelay = daemon.Duration{Duration: defaultShutdownDelay}
 	s.RequireAuthentication = true // dev is reached over loopback alone
 	return s
 }

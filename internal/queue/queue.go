@@ -123,6 +123,9 @@ type Queue struct {
 	trouble atomic.Pointer[trouble]
 	writes  atomic.Uint64
 	runners sync.WaitGroup
+	// quiet: nothing begins any more, though requests are taken. opcodes are those of the runners that carry out one.
+	quiet   bool
+	opcodes sync.WaitGroup
 	crew    crew
 	stop    context.CancelCauseFunc
 	ctx     context.Context // ends when running opcodes are to end
@@ -181,6 +184,24 @@ func (q *Queue) Run() {
 	})
 	q.cfg.Inventory.OnChange(q.inventoryChanged)
 	q.runners.Go(func() { q.expireRules(q.expiries) })
+}
+
+// Quiesce has nothing begin any more, while requests are taken as before, and returns when what runs has ended, or ctx has. It is
+// for a queue that is about to be closed, and not taken back.
+func (q *Queue) Quiesce(ctx context.Context) {
+	q.update(func(w *work) {
+		q.quiet = true
+		q.apply(w, machine.Stop{})
+	})
+	ended := make(chan struct{})
+	go func() {
+		q.opcodes.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
 }
 
 // Close ends the queue in two steps. First nothing begins any more and no

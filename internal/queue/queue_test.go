@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -388,4 +389,35 @@ func TestWritesGrowWhileJobsMove(t *testing.T) {
 	if ended := r.q.Writes(); submitted <= before || ended <= submitted {
 		t.Errorf("%d at first, %d once the job ran, %d at its end", before, submitted, ended)
 	}
+}
+
+// TestAQuietQueueTakesWhatItDoesNotBegin: what runs comes to its end, what comes is taken and begins when the queue is opened again.
+func TestAQuietQueueTakesWhatItDoesNotBegin(t *testing.T) {
+	r := newRig(t, 2)
+	runs := r.submit(dummy)
+	r.began(runs, 0)
+	over, end := context.WithCancel(t.Context())
+	end()
+	r.q.Quiesce(over) // it gives up waiting
+	quiet := make(chan struct{})
+	go func() {
+		r.q.Quiesce(t.Context())
+		close(quiet)
+	}()
+	later := r.submit(dummy)
+	select {
+	case <-quiet:
+		t.Error("it is quiet while something runs")
+	default:
+	}
+	r.finish(runs, 0, nil)
+	r.status(runs, job.Success)
+	<-quiet
+	if j, err := r.q.Job(ctx, later); err != nil || j.Status() != job.Queued {
+		t.Errorf("what came later is %v, %v", j, err)
+	}
+	r.crash()
+	r.began(later, 0)
+	r.finish(later, 0, nil)
+	r.status(later, job.Success)
 }

@@ -26,9 +26,10 @@ var errKilled = fault.New(fault.Failed, job.Killed)
 func (q *Queue) start(ctx context.Context, s machine.Start) {
 	q.mu.Lock()
 	givenUp := !q.m.Runs(s)
-	begins := !givenUp && q.phase == open && q.failed == nil
+	begins := !givenUp && q.phase == open && !q.quiet && q.failed == nil
 	if begins {
 		q.runners.Add(1)
+		q.opcodes.Add(1)
 	}
 	if givenUp {
 		q.forgetKill(s.Job)
@@ -43,6 +44,7 @@ func (q *Queue) start(ctx context.Context, s machine.Start) {
 	}
 	q.crew.do(q.ctx, func() {
 		defer q.runners.Done()
+		defer q.opcodes.Done()
 		q.run(ctx, s)
 	})
 }

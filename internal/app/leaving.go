@@ -1,0 +1,182 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-project/drover/internal/systemd"
+)
+
+// A controller of a group that is told to stop does not go at once: whoever divides requests among controllers has to see first that it
+// is going. It says so on /readyz, gives the lead to one that stands by, and goes on answering as one that stands by
+// itself for the delay of its settings. What runs has its grace meanwhile, beside requests that are taken as ever.
+
+const (
+	// defaultShutdownDelay is enough for two checks in a row of a balancer that looks every two seconds.
+	defaultShutdownDelay = 5 * time.Second
+	// leaveAgain is how often one that is leaving looks whether the lead came to it all the same.
+	leaveAgain = 100 * time.Millisecond
+	// successorTime bounds how long another may take to say that it could lead.
+	successorTime = time.Second
+)
+
+// untilLeft is when a controller that is asked to stop has left: at once without a delay. The second result ends it.
+func (g *group) untilLeft(asked context.Context, o Options) (left context.Context, end func()) {
+	if o.ShutdownDelay == 0 {
+		return asked, func() {}
+	}
+	left, stop := context.WithCancelCause(context.WithoutCancel(asked))
+	leaving := context.AfterFunc(asked, func() {
+		g.leave(left, o)
+		stop(context.Cause(asked))
+	})
+	return left, func() {
+		leaving()
+		stop(nil)
+	}
+}
+
+// leave has a controller that goes on serving be one that is leaving, until its delay is over.
+func (g *group) leave(ctx context.Context, o Options) {
+	over, cancel := context.WithTimeout(ctx, o.ShutdownDelay)
+	defer cancel()
+	g.m.stopping.Store(true)
+	g.leaves()
+	g.m.tellManager(systemd.StateStopping, systemd.Status("is leaving"), systemd.MoreTime(o.ShutdownDelay+2*o.StopGrace+stopBesides))
+	g.m.log.Info("this controller is leaving", "name", g.self.Name, "shutdown_delay_seconds", o.ShutdownDelay.Seconds())
+	again := time.NewTicker(leaveAgain)
+	defer again.Stop()
+	for {
+		if c := g.m.leads(); c != nil {
+			g.handOver(ctx, c, o.StopGrace)
+		}
+		select {
+		case <-over.Done():
+			return
+		case <-again.C:
+		}
+	}
+}
+
+// handOver gives the lead to one that stands by, if there is any who could take it. What runs may end before, for as long as
+// the grace lasts: while nothing new begins, requests are answered here.
+func (g *group) handOver(ctx context.Context, c *controller, grace time.Duration) {
+	to, known := g.successor(ctx)
+	if !known {
+		return // it leads until it has left
+	}
+	quiet, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	c.queue.Quiesce(quiet)
+	asked := resignation{successor: to.holder(), over: make(chan struct{})}
+	select {
+	case g.resigning <- asked:
+		g.m.log.Info("this controller hands the lead over", "to", to.Name, "address", to.Address)
+	case <-c.term.Done():
+		return
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-asked.over:
+	case <-ctx.Done():
+	}
+}
+
+// successor is who is to have the lead after this controller: of those that stand by, and could lead, the one that knows most.
+func (g *group) successor(ctx context.Context) (p peerRecord, known bool) {
+	peers, err := g.peers(ctx)
+	if err != nil {
+		return p, false
+	}
+	type fit struct {
+		peer peerRecord
+		at   int64
+	}
+	var mu sync.Mutex
+	var all []fit
+	var asked sync.WaitGroup
+	limit, cancel := context.WithTimeout(ctx, successorTime)
+	defer cancel()
+	for _, p := range peers {
+		asked.Go(func() {
+			st, err := g.status(limit, p)
+			if err == nil && st.Role == roleStandby && st.Unfit == "" {
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, fit{p, st.Revision})
+			}
+		})
+	}
+	asked.Wait()
+	if len(all) == 0 {
+		return p, false
+	}
+	return slices.MaxFunc(all, func(a, b fit) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.peer.Name, a.peer.Name)) }).peer, true
+}
+
+const (
+	// changesEnd and questionsEnd bound how long a term that is given up waits for the answers that it owes: those of changes, and of all else,
+	// among which are requests that wait for something to happen.
+	changesEnd   = 2 * time.Second
+	questionsEnd = 100 * time.Millisecond
+)
+
+// owed counts the requests that a term answers, so that one which is given up can answer those that it took.
+type owed struct {
+	mu                 sync.Mutex
+	closed             bool
+	changes, questions int
+	changed            chan struct{} // closed and replaced when one was answered, once closed
+}
+
+// take takes a request, unless no more are taken; answered says that it was answered.
+func (o *owed) take(r *http.Request) (answered func(), taken bool) {
+	of := &o.changes
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		of = &o.questions
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil, false
+	}
+	*of++
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if *of--; o.changed != nil {
+			close(o.changed)
+			o.changed = make(chan struct{})
+		}
+	}, true
+}
+
+// close takes no more requests, and waits until those that were taken are answered, for as long as their kinds are waited for.
+func (o *owed) close() {
+	changes, questions := time.NewTimer(changesEnd), time.NewTimer(questionsEnd)
+	defer changes.Stop()
+	defer questions.Stop()
+	for patient := true; ; {
+		o.mu.Lock()
+		if !o.closed {
+			o.closed, o.changed = true, make(chan struct{})
+		}
+		left, asked, changed := o.changes, o.questions, o.changed
+		o.mu.Unlock()
+		if left == 0 && (asked == 0 || !patient) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-questions.C:
+			patient = false
+		case <-changes.C:
+			return
+		}
+	}
+}
