@@ -76,7 +76,7 @@ var asking = []shell.Verb{
 	{Path: "instance modify", Does: shell.Destroys, When: "a disk is removed", Question: "Remove %s with all data?", Example: "instance modify web1 --disk 0:remove"},
 	{Path: "instance migrate", Does: shell.Disturbs, Question: "Migrate %s?", Example: "instance migrate web1"},
 	{Path: "instance failover", Does: shell.Disturbs, Question: "Fail %s over? What fails over stops on the way.", Example: "instance failover web1"},
-	{Path: "instance move", Does: shell.Disturbs, Question: "Move %s?", Example: "instance move web1"},
+	{Path: "instance move", Does: shell.Disturbs, Question: "Move %s? What moves stops until its disks are copied.", Example: "instance move web1 --target-node node2.drover.example"},
 	{Path: "node remove", Does: shell.Destroys, Question: "Remove %s from the cluster?", Example: "node remove node2.drover.example"},
 	{Path: "node clear-orphans", Does: shell.Destroys, Question: "Remove %s, with all data?", Example: "node clear-orphans node1.drover.example"},
 	{Path: "node evacuate", Does: shell.Disturbs, Question: "Move all instances off %s?", Example: "node evacuate node1.drover.example"},

@@ -111,10 +111,10 @@ func backupExport(ctx context.Context, env *Env) (Plan, error) {
 	if err := x.checkTarget(); err != nil {
 		return Plan{}, err
 	}
-	if err := x.checkSource(ctx); err != nil {
+	if err := x.chooseForm(ctx); err != nil {
 		return Plan{}, err
 	}
-	if err := x.chooseForm(ctx); err != nil {
+	if err := x.checkSource(ctx); err != nil {
 		return Plan{}, err
 	}
 	says := exported(env, x.inst, x.id, x.form)
@@ -188,11 +188,17 @@ func (x *exporting) checkSource(ctx context.Context) error {
 	case !op.Bool("shutdown"):
 		return fault.New(fault.WrongState, "Not all disks could be snapshotted, and you requested a live export; aborting").At("shutdown").
 			WithHint("disks are not snapshotted here: let the instance be stopped, and allow that with long_sleep (--long-sleep)")
-	case !op.Bool("long_sleep"):
+	case !op.Bool("long_sleep") && !x.instant():
 		return fault.New(fault.WrongState, "Not all disks could be snapshotted, and you did not allow the instance to remain offline for a longer time through the --long-sleep option; aborting").
 			At("long_sleep").WithHint("with --long-sleep it stands still until its disks are dumped on its own node, and is started again then")
 	}
 	return nil
+}
+
+// instant reports whether the dumps take no longer than the snapshots that the reference makes: of pretended disks that it would snapshot.
+func (x *exporting) instant() bool {
+	snapshotted := []string{cluster.DiskPlain, cluster.DiskDRBD, cluster.DiskExt}
+	return x.form == export.Pretended && !slices.ContainsFunc(x.inst.Disks, func(d cluster.Disk) bool { return !slices.Contains(snapshotted, d.Type) })
 }
 
 // chooseForm decides how the disks are dumped: by the operating system's own script, if it has one.

@@ -73,7 +73,7 @@ func TestExportAndImport(t *testing.T) {
 	}
 	r.refuses("OpPrereqError", "MAC address "+was.NICs[0].MAC+" already in use in cluster", "OP_INSTANCE_CREATE",
 		params{"instance_name": "two", "mode": "import", "src_path": "one", "pnode": "node1", "disk_template": "file", "disks": []any{}, "nics": []any{}})
-	r.must(`["node3"]`, "OP_INSTANCE_CREATE", params{"instance_name": "two", "mode": "import", "src_path": "one", "pnode": "node3",
+	r.must(`["node3"]`, "OP_INSTANCE_CREATE", params{"instance_name": "two", "mode": "import", "src_path": "/var/lib/ganeti/export/one", "src_node": "node2", "pnode": "node3",
 		"disk_template": "file", "disks": []any{}, "nics": []any{params{"mac": "auto"}}, "start": false, "identify_defaults": true})
 	if two := r.instance("two"); two.Disks[0].Size != was.Disks[0].Size || len(two.HVParams) != 0 || len(two.BEParams) != 0 || !slices.Equal(two.Tags, was.Tags) || two.OS != was.OS {
 		t.Errorf("it came as %+v", two)

@@ -52,6 +52,7 @@ var instanceExecutors = Catalogue{
 	"OP_INSTANCE_CONSOLE":    {Prepare: console, Resumable: true, Why: asksOnly},
 
 	"OP_INSTANCE_ACTIVATE_DISKS":   {Locks: ownInstance, Asks: true, Prepare: activateDisks, Resumable: true, Why: setsAState},
+	"OP_INSTANCE_MOVE":             {Locks: moveLocks, Asks: true, Prepare: instanceMove, Why: movesOnce},
 	"OP_INSTANCE_DEACTIVATE_DISKS": {Locks: ownInstance, Asks: true, Prepare: deactivateDisks, Resumable: true, Why: setsAState},
 }
 

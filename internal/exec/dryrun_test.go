@@ -74,6 +74,7 @@ var samples = map[string]params{
 	"OP_INSTANCE_DEACTIVATE_DISKS": {"instance_name": "active"},
 	"OP_INSTANCE_RECREATE_DISKS":   {"instance_name": "lost"},
 	"OP_CLUSTER_REPAIR_DISK_SIZES": {},
+	"OP_INSTANCE_MOVE":             {"instance_name": "up", "target_node": "node2"},
 }
 
 // startable is an image of 512 bytes.

@@ -54,6 +54,15 @@ func exportPath(op *opcode.Opcode) string {
 	return op.Str("instance_name")
 }
 
+// ownExport is how a node knows an export that is named by its place among those of the reference's nodes: DIRECTORY/ganeti/export/NAME.
+func ownExport(at string) string {
+	dir, name := path.Split(path.Clean(at))
+	if path.IsAbs(at) && strings.HasSuffix(dir, "/ganeti/export/") {
+		return name
+	}
+	return at
+}
+
 // findExport finds the export of an import, and fills the opcode in with what it says and the opcode does not.
 func findExport(ctx context.Context, env *Env) (*importing, *opcode.Opcode, error) {
 	op := env.Op
@@ -65,6 +74,7 @@ func findExport(ctx context.Context, env *Env) (*importing, *opcode.Opcode, erro
 	if err != nil {
 		return nil, nil, err
 	}
+	x.at = ownExport(x.at)
 	if x.Export, err = a.Export(ctx, x.at); err != nil {
 		return nil, nil, fault.New(fault.CodeOf(err), "No export or invalid export found in dir %s: %w", x.at, err).At("src_path")
 	}

@@ -37,6 +37,7 @@ var several = map[string]params{
 	"OP_INSTANCE_REPLACE_DISKS": {"instance_name": "pair", "mode": "replace_on_secondary"},
 
 	"OP_INSTANCE_ACTIVATE_DISKS": {"instance_name": "pair", "wait_for_sync": true},
+	"OP_INSTANCE_MOVE":           {"instance_name": "up", "target_node": "node2"},
 	"OP_INSTANCE_RECREATE_DISKS": {"instance_name": "lost", "disks": []any{[]any{0, params{"size": 12}}}},
 }
 

@@ -323,6 +323,9 @@ var requests = map[string]func(drawing) params{
 		return d.one("disks on", params{}, params{"iallocator": "hail"}, params{"nodes": []any{d.name("node_name")}},
 			params{"disks": []any{[]any{0, params{"size": 12}}}}).(params)
 	},
+	"OP_INSTANCE_MOVE": func(d drawing) params {
+		return params{"target_node": d.name("node_name"), "ignore_consistency": d.yes("ignore consistency")}
+	},
 	"OP_INSTANCE_DEACTIVATE_DISKS": func(d drawing) params { return params{"force": d.yes("force")} },
 }
 

@@ -43,7 +43,6 @@ var instanceMoveOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_INSTANCE_MOVE",
-		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Moves an instance to any node by copying its disks.",
 		Result:       "null",

@@ -64,6 +64,7 @@ var life = []string{
 	"gnt-instance startup four", "gnt-instance reboot four", "gnt-instance remove -f four", "gnt-network disconnect net1 default", "gnt-network remove net1",
 	"gnt-instance shutdown web1", "gnt-instance modify --disk add:size=64M web1", "gnt-instance modify --disk 1:name=data web1",
 	"gnt-instance modify --disk 1:remove web1", "gnt-instance grow-disk web1 0 64M", "gnt-instance reinstall -f -o noop+default web1",
+	"gnt-instance move -f -n node2 web1", "gnt-instance start web1", "gnt-instance move -f -n node1 web1", "gnt-instance shutdown web1",
 	"gnt-instance activate-disks web1", "gnt-instance deactivate-disks web1", "gnt-cluster repair-disk-sizes web1",
 	"gnt-instance console --show-cmd web1", "gnt-instance list-fields", "gnt-instance remove-tags web1 env:prod", "gnt-instance start web1",
 	"gnt-node modify -D yes node2", "gnt-node modify -D no node2", "gnt-node add-tags node2 a", "gnt-node remove-tags node2 a", "gnt-node list-fields",
@@ -83,7 +84,7 @@ var life = []string{
 var refused = []string{
 	"gnt-cluster activate-master-ip", "gnt-cluster deactivate-master-ip --yes", "gnt-cluster destroy --yes-do-it",
 	"gnt-debug iallocator --mode=allocate x", "gnt-debug test-osparams --os-parameters=a=b", "gnt-group evacuate default",
-	"gnt-instance batch-create testdata/batch.json", "gnt-instance change-group web1", "gnt-instance move -f -n node2 web1",
+	"gnt-instance batch-create testdata/batch.json", "gnt-instance change-group web1",
 	"gnt-node health", "gnt-node power status node1",
 	"gnt-node powercycle --yes node2", "gnt-node list-storage", "gnt-node modify-storage --allocatable=yes node1 lvm-vg x",
 	"gnt-node repair-storage node1 lvm-vg x", "gnt-node restricted-command x node1", "gnt-node volumes", "gnt-storage diagnose", "gnt-storage info",

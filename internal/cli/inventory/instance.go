@@ -117,8 +117,8 @@ var instanceOperations = []work.Operation{
 		Target: "instance_name", Complete: "instance", Letters: map[string]string{"target_node": "n"}, Extra: forceConfirms,
 	},
 	{
-		Noun: "instance", Verb: "move", Short: "Copy a stopped instance to another node", ID: "OP_INSTANCE_MOVE",
-		Target: "instance_name", Complete: "instance", Letters: map[string]string{"target_node": "n"},
+		Noun: "instance", Verb: "move", Short: "Stop instances, copy their disks to another node, and start them there", ID: "OP_INSTANCE_MOVE",
+		Target: "instance_name", Complete: "instance", Letters: map[string]string{"target_node": "n"}, Extra: forceConfirms,
 	},
 	{
 		Noun: "instance", Verb: "grow-disk", Short: "Make a disk of an instance larger", ID: "OP_INSTANCE_GROW_DISK",
