@@ -36,6 +36,21 @@ type bench struct {
 // TestStockTools holds our tools against Ganeti's, and Ganeti's on our controller,
 // each on a cluster of its own.
 func TestStockTools(t *testing.T) {
+	root := stockRoot(t)
+	binary := testkit.Build(t)
+	for name, check := range map[string]func(*bench){"equal": toolsWriteTheSame, "life": toolsWork, "refused": toolsAreRefused, "all": everythingIsHeld, "balancers": balancersWork} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, root, binary)
+			b.furnish()
+			check(b)
+		})
+	}
+}
+
+// stockRoot is where Ganeti's packages are unpacked; a test that lacks them, or what they need, is skipped.
+func stockRoot(t *testing.T) string {
+	t.Helper()
 	cache := filepath.Join(testkit.Root(t), ".cache/ganeti")
 	root := filepath.Join(cache, "root")
 	if _, err := os.Stat(filepath.Join(cache, "complete")); err != nil { // see .ci/unpack
@@ -46,15 +61,7 @@ func TestStockTools(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		missingf(t, "Ganeti's tools cannot be loaded here: %v\n%s", err, out)
 	}
-	binary := testkit.Build(t)
-	for name, check := range map[string]func(*bench){"equal": toolsWriteTheSame, "life": toolsWork, "refused": toolsAreRefused, "all": everythingIsHeld, "balancers": balancersWork} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBench(t, root, binary)
-			b.furnish()
-			check(b)
-		})
-	}
+	return root
 }
 
 // missingf skips a test for want of what Ganeti's tools need; in make stock-tools,
