@@ -1,8 +1,12 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"io"
 	"io/fs"
 	"net/http"
@@ -48,6 +52,7 @@ func hides(ts *testscript.TestScript, neg bool, args []string) {
 			hidden(ts, line+" --output json", ts.ReadFile("stdout")+ts.ReadFile("stderr"))
 		}
 	}
+	bundleHides(ts, filepath.Join(filepath.Dir(data), filepath.Base(data)+"-bundle.tar.gz"))
 	ts.Check(ts.Exec("drover", "backup", "create", filepath.Join(data, "backup"), "--at", data))
 	seen := map[string]bool{}
 	ts.Check(filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
@@ -63,6 +68,36 @@ func hides(ts *testscript.TestScript, neg bool, args []string) {
 		if !seen[name] {
 			ts.Fatalf("there was no file %s", name)
 		}
+	}
+}
+
+// bundleHides has a bundle made, and looks into each of its files, also into those that are compressed once more.
+func bundleHides(ts *testscript.TestScript, name string) {
+	ts.Check(ts.Exec("drover", "debug", "bundle", name))
+	f, err := os.Open(name)
+	ts.Check(err)
+	defer func() { ts.Check(errors.Join(f.Close(), os.Remove(name))) }()
+	small, err := gzip.NewReader(f)
+	ts.Check(err)
+	files := 0
+	for in := tar.NewReader(small); ; files++ {
+		head, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		ts.Check(err)
+		text, err := io.ReadAll(in)
+		ts.Check(err)
+		if strings.HasSuffix(head.Name, ".gz") {
+			inner, err := gzip.NewReader(bytes.NewReader(text))
+			ts.Check(err)
+			text, err = io.ReadAll(inner)
+			ts.Check(err)
+		}
+		hidden(ts, "the file "+head.Name+" of a bundle", string(text))
+	}
+	if files < 5 {
+		ts.Fatalf("the bundle has %d files", files)
 	}
 }
 

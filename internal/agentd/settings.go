@@ -121,6 +121,6 @@ func (e *configurationError) Unwrap() error { return e.error }
 
 func (s *settings) options(errors io.Writer) Options {
 	return Options{
-		Driver: s.Settings, Data: s.Data, Controllers: s.controllers(), Tasks: s.Tasks, Metrics: s.Metrics, Manager: systemd.FromEnvironment(os.Getenv), Log: daemon.NewLog(errors, s.LogFormat, s.LogLevel.Level),
+		Driver: s.Settings, Data: s.Data, Controllers: s.controllers(), Tasks: s.Tasks, Metrics: s.Metrics, Manager: systemd.FromEnvironment(os.Getenv), Log: daemon.NewLog(errors, s.LogFormat, s.LogLevel.Level, nil),
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -52,16 +51,10 @@ func (m *member) clusterHealth(ctx context.Context) health.Report {
 
 // gather asks all controllers of the group.
 func (g *group) gather(ctx context.Context, f *health.Facts) {
-	limit, cancel := context.WithTimeout(ctx, readTime)
-	peers, err := g.peers(limit)
-	cancel()
+	peers, err := g.known(ctx)
 	if err != nil {
-		f.Remembered, peers = err.Error(), g.roster.others("")
+		f.Remembered = err.Error()
 	}
-	if !slices.ContainsFunc(peers, func(p peerRecord) bool { return p.Instance == g.self.Instance }) {
-		peers = append(peers, g.self)
-	}
-	slices.SortFunc(peers, func(a, b peerRecord) int { return strings.Compare(a.Name, b.Name) })
 	told := make([]toldHealth, len(peers))
 	var asked sync.WaitGroup
 	for i, p := range peers {

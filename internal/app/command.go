@@ -73,7 +73,8 @@ has all do so.`,
 				}
 				defer o.tellRunning(cmd.ErrOrStderr())
 			}
-			o.Demo, o.Out, o.TellPasswords, o.Log = demo, cmd.OutOrStdout(), true, daemon.NewLog(cmd.ErrOrStderr(), s.LogFormat, s.LogLevel.Level)
+			o.Demo, o.Out, o.TellPasswords, o.Recent = demo, cmd.OutOrStdout(), true, daemon.NewRecent(keptLog)
+			o.Log = daemon.NewLog(cmd.ErrOrStderr(), s.LogFormat, s.LogLevel.Level, o.Recent)
 			return Run(cmd.Context(), o)
 		},
 	}
@@ -155,7 +156,8 @@ func serve(cmd *cobra.Command, from source, s settings) error {
 	at := new(slog.LevelVar)
 	at.Set(s.LogLevel.Level)
 	o := s.options()
-	o.Out, o.Log = cmd.OutOrStdout(), daemon.NewLog(cmd.ErrOrStderr(), s.LogFormat, at)
+	o.Out, o.Recent = cmd.OutOrStdout(), daemon.NewRecent(keptLog)
+	o.Log = daemon.NewLog(cmd.ErrOrStderr(), s.LogFormat, at, o.Recent)
 	o.TellPasswords = onTerminal(o.Out)
 	o.Manager = systemd.FromEnvironment(os.Getenv)
 	hangup := make(chan os.Signal, 1)

@@ -29,7 +29,7 @@ func (c *controller) newLUXI(s *surfaces, o Options) *luxi.Server {
 		deps.Accounts = c.accountsAPI.Operate
 	}
 	deps.Format, deps.RaiseFormat = c.formatState, c.raiseFormat
-	deps.Health = c.clusterHealth
+	deps.Health, deps.Bundle = c.clusterHealth, c.bundle
 	if s.ready.Web != "" {
 		deps.WebLink = func(name string) string { return s.ready.Web + "/" + c.web.Link(name) }
 	}

@@ -405,6 +405,8 @@ func (r *relayed) answer(ctx context.Context, frame []byte) bool {
 		return r.reply(nil, r.g.failover(ctx))
 	case err == nil && req.Method == luxi.QueryHealth: // also while nobody leads
 		return r.reply(r.g.m.clusterHealth(ctx), nil)
+	case err == nil && req.Method == luxi.MakeBundle:
+		return r.reply(r.g.m.bundle(ctx), nil)
 	}
 	if here := r.g.reading.Load(); here != nil && err == nil {
 		if done, open := here.luxi.AnswerStored(ctx, r.client, r.by, req); done {

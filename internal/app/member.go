@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/daemon"
 	"github.com/drover-project/drover/internal/requestid"
 	"github.com/drover-project/drover/internal/sealed"
 	"github.com/drover-project/drover/internal/store"
@@ -34,7 +35,10 @@ type member struct {
 	requestIDs *requestid.Source
 	manager    systemd.Manager
 	log        *slog.Logger
-	stopping   atomic.Bool
+	// recent is the newest of the log, and settings are those of the process, without passwords.
+	recent   *daemon.Recent
+	settings string
+	stopping atomic.Bool
 	// ground is what the controller stands on that has no machine; nil on one.
 	ground *Ground
 	// leading is the controller of the present term, nil while another leads.
@@ -68,7 +72,7 @@ func openMember(ctx context.Context, o Options) (*member, error) {
 
 func newMember(opened store.Store, o Options) *member {
 	host, _ := hostName() // for people; where it counts (groups, leases) one that has no name ends the start
-	m := &member{name: cmp.Or(o.Name, host), data: o.Data, started: time.Now().UTC(), log: o.Log, manager: o.Manager, autoFinalize: o.AutoFinalize, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6])}
+	m := &member{name: cmp.Or(o.Name, host), data: o.Data, started: time.Now().UTC(), log: o.Log, recent: cmp.Or(o.Recent, daemon.NewRecent(0)), settings: o.Settings, manager: o.Manager, autoFinalize: o.AutoFinalize, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6])}
 	m.meter = meter.New(opened, m.figures.all, o.Log)
 	m.store = m.meter
 	m.agents = newAgents(m, o)

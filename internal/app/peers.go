@@ -22,6 +22,7 @@ func (g *group) servePeers(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /peer/status", g.tellStatus)
 	mux.HandleFunc("GET "+healthPath, g.tellPeerHealth)
+	mux.HandleFunc("GET "+bundlePath, g.tellBundle)
 	mux.HandleFunc("POST /peer/resign", g.resign)
 	mux.HandleFunc("GET "+keysPath, g.tellKeys)
 	mux.HandleFunc("POST "+leasePath, g.grantLease)

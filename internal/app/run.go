@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/daemon"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/nodedriver"
@@ -126,6 +127,9 @@ type Options struct {
 	Out           io.Writer
 	TellPasswords bool
 	Log           *slog.Logger
+	// Recent is what is kept of that log, nil for nothing, and Settings are these as a file, without passwords: both for a bundle.
+	Recent   *daemon.Recent
+	Settings string
 }
 
 // Run runs a controller with its cluster until ctx ends: its store, the

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -134,8 +135,11 @@ func (s *settings) options() Options {
 	if s.WebURL != "" {
 		page, _ = parseWebURL(s.WebURL) // checked
 	}
+	shown := &strings.Builder{}
+	_ = s.tell(shown, "") // nothing there can fail
 	return Options{
-		Web: s.Web, WebURL: page,
+		Settings: shown.String(),
+		Web:      s.Web, WebURL: page,
 		Driver: s.Settings, Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, AgentAddress: s.AgentAddress, AgentAdvertise: s.AgentAdvertise, NodeData: s.NodeData, Data: s.Data, Store: s.Store, KeyFile: s.KeyFile, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
 		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
 		PublicURL: public, TrustedProxies: proxies,

@@ -14,7 +14,7 @@ const looking = `
 	cluster format: info
 	cluster queue: info
 	cluster watcher: info
-	debug: allocator locks
+	debug: allocator bundle locks
 	deploy: console diff explain history logs schema status tasks validate watch
 	deploy env: list list-fields show
 	deploy graph: show

@@ -11,16 +11,25 @@ import (
 )
 
 // NewLog returns the log of a daemon; its level can be changed while it
-// runs. What is written on behalf of a request names it.
-func NewLog(w io.Writer, f LogFormat, at slog.Leveler) *slog.Logger {
+// runs. What is written on behalf of a request names it. The newest of it is kept, too, as text; nil for nowhere.
+func NewLog(w io.Writer, f LogFormat, at slog.Leveler, kept *Recent) *slog.Logger {
+	out := written(w, f, at)
+	if kept != nil {
+		out = slog.NewMultiHandler(out, slog.NewTextHandler(kept, &slog.HandlerOptions{Level: at}))
+	}
+	return slog.New(ofRequests{out})
+}
+
+// written is the handler that writes a log where it is read.
+func written(w io.Writer, f LogFormat, at slog.Leveler) slog.Handler {
 	kind := func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewTextHandler(w, o) }
 	if f == "json" {
 		kind = func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewJSONHandler(w, o) }
 	}
 	if file, ok := w.(*os.File); ok && f == "text" && systemd.OnJournal(file, os.Getenv) {
-		return slog.New(ofRequests{systemd.NewJournalHandler(w, at, kind)})
+		return systemd.NewJournalHandler(w, at, kind)
 	}
-	return slog.New(ofRequests{kind(w, &slog.HandlerOptions{Level: at})})
+	return kind(w, &slog.HandlerOptions{Level: at})
 }
 
 // ofRequests is a handler that adds the id of the request to what is logged on

@@ -70,6 +70,11 @@ const QueryHealth = "QueryHealth"
 
 func queryHealth(ctx context.Context, d *Deps, _ *arguments) (any, error) { return d.Health(ctx), nil }
 
+// MakeBundle gathers what is needed to find out what went wrong. Any controller does it, also one that is not certain who leads.
+const MakeBundle = "MakeBundle"
+
+func makeBundle(ctx context.Context, d *Deps, _ *arguments) (any, error) { return d.Bundle(ctx), nil }
+
 // webLink makes an address of the page that signs in once, as whoever asks.
 func webLink(_ context.Context, d *Deps, a *arguments) (any, error) {
 	if d.WebLink == nil {

@@ -57,6 +57,8 @@ type Deps struct {
 	Failover func(ctx context.Context) error
 	// Health says how the cluster is.
 	Health func(ctx context.Context) health.Report
+	// Bundle gathers what all controllers tell of themselves.
+	Bundle func(ctx context.Context) health.Bundle
 	// WebLink makes the address of the page for somebody of this machine, which signs in once; nil where the page is not served.
 	WebLink func(name string) string
 	// Format tells of the format of the store, and RaiseFormat raises it.
@@ -147,6 +149,7 @@ var jobMethods = []method{
 	{"LeaveConsole", 2, 2, changes, leaveConsole},   // instance, id of who sits before it
 	{"WebLink", 0, 0, changes, webLink},
 	{QueryHealth, 0, 0, asks, queryHealth},
+	{MakeBundle, 0, 0, asks, makeBundle},
 	{"QueryMasters", 0, 0, asks, queryMasters},
 	{"MasterFailover", 0, 0, changes, masterFailover},
 	{"QueryFormat", 0, 0, asks, queryFormat},

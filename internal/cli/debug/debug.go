@@ -15,7 +15,7 @@ import (
 func Command(sh *shell.Shell) *cobra.Command {
 	locks := lists.Command(sh, LockList)
 	locks.Use = "locks [NAME...]"
-	return sh.Group("debug", "Tools for tests and for looking inside", locks, shell.Heeding(shell.Making, debugDelay(sh)),
+	return sh.Group("debug", "Tools for tests and for looking inside", locks, bundleCommand(sh), shell.Heeding(shell.Making, debugDelay(sh)),
 		work.Operation{Noun: "debug", Verb: "allocator", Short: "Ask an allocator what it would do", ID: "OP_TEST_ALLOCATOR", Shown: true}.Command(sh))
 }
 
