@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ type bench struct {
 
 	dir    string // with our tools under their classic names
 	socket string
+	remote string // the address of the remote API, with who asks
 	root   string // where Ganeti's packages are unpacked
 	// Ganeti's tools, as stock_tool.py is them.
 	asked *json.Encoder
@@ -92,6 +94,7 @@ func newBench(t *testing.T, root, binary string) *bench {
 	cluster := testkit.StartDev(t, binary, t.TempDir())
 	t.Cleanup(func() { _ = cluster.Gone() }) // the end of the test's context ends it
 	b.socket = cluster.Ready.LUXI
+	b.remote = strings.Replace(cluster.Ready.RAPI, "https://", "https://"+cluster.Ready.User+":"+cluster.Ready.Password+"@", 1)
 	return b
 }
 
@@ -267,10 +270,46 @@ func balancersWork(b *bench) {
 	if out := b.run(env("hinfo"), htools, "--version"); out.Status != 0 {
 		missingf(b.T, "Ganeti's balancing tools cannot be loaded here: %s", out)
 	}
-	for _, tool := range []string{"hinfo", "hbal", "hspace", "hcheck"} {
+	for _, tool := range []string{"hinfo", "hbal", "hspace", "hcheck", "hroller", "hsqueeze", "harep"} {
 		out := b.run(env(tool), htools, "-L"+b.socket)
 		if out.Status != 0 || out.Stdout == "" || out.Stderr != "" {
 			b.Errorf("%s: %s", tool, out)
 		}
 	}
+	b.balances(env("hbal"), htools)
+}
+
+// score is how uneven a cluster is, as hbal tells it.
+var score = regexp.MustCompile(`(?m)^Initial score: ([0-9.]+)$`)
+
+// balances has hbal move instances that are all on one node, over the socket, and finds the cluster more even afterwards, over the remote API, too.
+func (b *bench) balances(env []string, hbal string) {
+	b.Helper()
+	const instances = 4
+	for i := range instances {
+		line := []string{"gnt-instance", "add", "-t", "drbd", "-s", "64M", "-n", "node1:node2", "-o", "noop", "-B", "memory=256", "--no-name-check", "--no-ip-check", fmt.Sprint("heavy", i)}
+		if out := b.theirs(line); out.Status != 0 {
+			b.Fatalf("%v: %s", line, out)
+		}
+	}
+	scored := func(args ...string) float64 {
+		out := b.run(env, hbal, args...)
+		m := score.FindStringSubmatch(out.Stdout)
+		if out.Status != 0 || m == nil {
+			b.Fatalf("hbal %v: %s", args, out)
+		}
+		n, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return n
+	}
+	before := scored("-L"+b.socket, "-X")
+	after := scored("-L" + b.socket)
+	remote := scored("-m" + b.remote)
+	moved := b.theirs([]string{"gnt-instance", "list", "--no-headers", "-o", "pnode", "heavy0", "heavy1", "heavy2", "heavy3"})
+	if after >= before || remote >= before || !strings.Contains(moved.Stdout, "node2") || !strings.Contains(moved.Stdout, "node1") {
+		b.Errorf("the score went from %v to %v, %v over the remote API; they are on\n%s", before, after, remote, moved.Stdout)
+	}
+	b.Logf("the score went from %v to %v", before, after)
 }
