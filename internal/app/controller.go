@@ -218,17 +218,27 @@ func (c *controller) openEngines(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
+// newClusterName is the name of a cluster that nobody has named.
+const newClusterName = "dev.drover.example"
+
 // bootstrap makes a cluster where there is none.
 func (c *controller) bootstrap(ctx context.Context, o Options) error {
-	if c.keeper.Snapshot().Cluster() != nil {
+	if known := c.keeper.Snapshot().Cluster(); known != nil {
+		if wanted, err := cluster.NormalName(o.ClusterName); err == nil && wanted != known.Name {
+			c.log.Info("the setting cluster-name is for a new cluster; this one has another name", "name", known.Name, "cluster_name", wanted)
+		}
 		return nil
 	}
 	c.fresh = true
 	if err := c.beginFormat(ctx); err != nil {
 		return err
 	}
+	name, err := cluster.NormalName(cmp.Or(o.ClusterName, newClusterName))
+	if err != nil {
+		return err
+	}
 	setup := inventory.Setup{
-		Name: "dev.drover.example", Hypervisors: []string{o.Driver.Kind()}, HVParams: cluster.Fill(o.Driver.Params(), o.HVParams), DiskTemplates: append([]string{cluster.DiskDiskless}, o.Driver.Templates()...), VolumeGroup: o.Driver.Group(),
+		Name: name, Hypervisors: []string{o.Driver.Kind()}, HVParams: cluster.Fill(o.Driver.Params(), o.HVParams), DiskTemplates: append([]string{cluster.DiskDiskless}, o.Driver.Templates()...), VolumeGroup: o.Driver.Group(),
 		Now: time.Now(), NewUUID: c.newUUID, Elsewhere: o.Agents,
 	}
 	for i := range o.Nodes {

@@ -73,6 +73,13 @@ var preflights = []struct {
 		return err
 	}},
 	{"luxi", checkSocket},
+	{"luxi-group", func(o Options) error {
+		if o.LUXIGroup == "" {
+			return nil
+		}
+		_, err := groupNamed(o.LUXIGroup)
+		return err
+	}},
 	{"data", func(o Options) error { return checkWritable(o.Data) }},
 	{"node-data", func(o Options) error { return checkWritable(o.NodeData) }},
 }

@@ -41,6 +41,10 @@ type Options struct {
 	RequireAuthentication bool
 	// LUXI is the path of the socket; empty for one in the data directory.
 	LUXI string
+	// LUXIGroup is the group whose members may open it, by name or number; empty for the process's user alone.
+	LUXIGroup string
+	// ClusterName is that of a new cluster; empty for one that says it is for trying.
+	ClusterName string
 	// Store is the URL of the store; empty for the embedded one below Data.
 	Store string
 	// KeyFile is the file with the keys that secrets are sealed with in the store; empty for

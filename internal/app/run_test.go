@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/drover-project/drover/internal/app"
@@ -230,5 +231,28 @@ func TestMonitoringTellsWhyAnInstanceChanged(t *testing.T) {
 	trail := report.Data.Instances[0].StateReason
 	if len(trail) == 0 || trail[0][1] != "kernel" || trail[len(trail)-1][0] != "gnt:daemon:noded:shutdown" {
 		t.Errorf("the trail is %v", trail)
+	}
+}
+
+// TestASocketForAGroupAndANamedCluster: settings say who may open the socket, and what a new cluster is called; one that is there keeps its name.
+func TestASocketForAGroupAndANamedCluster(t *testing.T) {
+	dir := t.TempDir()
+	named := func(name string) (mode os.FileMode, cluster string) {
+		c := startWith(t, app.Options{Data: dir, LUXI: filepath.Join(dir, "l"), LUXIGroup: strconv.Itoa(os.Getgid()), ClusterName: name})
+		info, err := os.Stat(c.ready.LUXI)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var values []string
+		c.call(t, "QueryConfigValues", &values, []string{"cluster_name"})
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+		return info.Mode().Perm(), values[0]
+	}
+	for _, name := range []string{"Prod.example.", "other.example"} {
+		if mode, got := named(name); mode != 0o660 || got != "prod.example" {
+			t.Errorf("with the name %s the socket has mode %o, and the cluster is %s", name, mode, got)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/daemon"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/forwarded"
@@ -31,6 +32,8 @@ type settings struct {
 	RAPIUsers             string           `toml:"rapi-users"`
 	RequireAuthentication bool             `toml:"require-authentication"`
 	LUXI                  string           `toml:"luxi"`
+	LUXIGroup             string           `toml:"luxi-group"`
+	ClusterName           string           `toml:"cluster-name"`
 	Peer                  string           `toml:"peer"`
 	PeerAddress           string           `toml:"peer-address"`
 	Mond                  string           `toml:"mond"`
@@ -86,6 +89,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.RAPIUsers, "rapi-users", s.RAPIUsers, "file with the accounts of RAPI (default: one in the data directory, with an account that is made at the first start)")
 	f.BoolVar(&s.RequireAuthentication, "require-authentication", s.RequireAuthentication, "let nobody read over RAPI without an account; =false lets everybody")
 	f.StringVar(&s.LUXI, "luxi", s.LUXI, "path of the LUXI socket"+inPlaceOf(s.LUXI, "luxi.sock in the data directory"))
+	f.StringVar(&s.LUXIGroup, "luxi-group", s.LUXIGroup, "group, by name or number, whose members may open that socket, and so do everything (default: the controller's user alone)")
+	f.StringVar(&s.ClusterName, "cluster-name", s.ClusterName, "name of a new cluster (default: "+newClusterName+"); drover cluster rename gives one that is there another")
 	f.StringVar(&s.Peer, "peer", s.Peer, "address at which other controllers of the same store reach this one; with it, it stands by while another leads")
 	f.StringVar(&s.PeerAddress, "peer-address", s.PeerAddress, "address that the others are told, where they reach this one at another than that of peer")
 	f.StringVar(&s.AgentAddress, "agent-address", s.AgentAddress, "address at which agents of nodes that are elsewhere connect; port 0 picks a free one (default: none, all nodes live in this process)")
@@ -141,7 +146,7 @@ func (s *settings) options() Options {
 		Settings: shown.String(),
 		Web:      s.Web, WebURL: page,
 		Driver: s.Settings, Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, AgentAddress: s.AgentAddress, AgentAdvertise: s.AgentAdvertise, NodeData: s.NodeData, Data: s.Data, Store: s.Store, KeyFile: s.KeyFile, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
-		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
+		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, LUXIGroup: s.LUXIGroup, ClusterName: s.ClusterName, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
 		PublicURL: public, TrustedProxies: proxies,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
 		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, AutoFinalize: s.AutoFinalize, ReadyFile: s.ReadyFile,
@@ -170,6 +175,11 @@ func (s *settings) check() error {
 		return fault.New(fault.Invalid, "shutdown-delay: the time is negative: %v", s.ShutdownDelay.Duration).At("shutdown-delay")
 	case s.ArchiveAfter.Duration <= 0:
 		return fault.New(fault.Invalid, "archive-after: the time is not positive: %v", s.ArchiveAfter.Duration).At("archive-after")
+	}
+	if s.ClusterName != "" {
+		if _, err := cluster.NormalName(s.ClusterName); err != nil {
+			return fault.New(fault.Invalid, "cluster-name: %w", err).At("cluster-name")
+		}
 	}
 	if s.PeerAddress != "" && s.Peer == "" {
 		return fault.New(fault.Invalid, "peer-address: the controller is alone").At("peer-address").WithHint("name the address to listen at as peer")

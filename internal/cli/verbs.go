@@ -45,7 +45,7 @@ const changing = `
 	backup: import
 	burnin
 	man
-	cluster: add-tags master-failover modify redist-conf remove-tags repair-disk-sizes
+	cluster: add-tags master-failover modify redist-conf remove-tags rename repair-disk-sizes
 	cluster queue: drain undrain
 	cluster watcher: continue pause
 	debug: delay

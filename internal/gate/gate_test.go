@@ -272,7 +272,7 @@ func TestRefusalsInPlainText(t *testing.T) {
 func TestSocket(t *testing.T) {
 	g, dir := New(LUXI, plenty, slog.New(slog.DiscardHandler)), t.TempDir()
 	path := filepath.Join(dir, "s")
-	first, err := g.ListenUnix(path, 0o600)
+	first, err := g.ListenUnix(path, 0o600, SameGroup)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestSocket(t *testing.T) {
 	if err != nil || info.Mode() != os.ModeSocket|0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if _, err := g.ListenUnix(path, 0o600); !fault.Is(err, fault.Exists) {
+	if _, err := g.ListenUnix(path, 0o600, SameGroup); !fault.Is(err, fault.Exists) {
 		t.Errorf("a socket in use: %v", err)
 	}
 	if got := first.Addr().String(); got != path {
@@ -290,9 +290,16 @@ func TestSocket(t *testing.T) {
 	if err := first.Listener.(*socket).UnixListener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second, err := g.ListenUnix(path, 0o660)
+	group := os.Getgid()
+	if os.Getuid() == 0 {
+		group = 7 // root may give it to any
+	}
+	second, err := g.ListenUnix(path, 0o660, group)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if info, err = os.Lstat(path); err != nil || info.Mode() != os.ModeSocket|0o660 || int(info.Sys().(*syscall.Stat_t).Gid) != group {
+		t.Errorf("mode %v, group of %+v, %v", info.Mode(), info.Sys(), err)
 	}
 	for range 2 {
 		if err := second.Close(); err != nil {
@@ -302,10 +309,10 @@ func TestSocket(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := g.ListenUnix(path, 0o600); !fault.Is(err, fault.Exists) {
+	if _, err := g.ListenUnix(path, 0o600, SameGroup); !fault.Is(err, fault.Exists) {
 		t.Errorf("a file in the way: %v", err)
 	}
-	if _, err := g.ListenUnix(filepath.Join(dir, strings.Repeat("x", 120)), 0o600); !fault.Is(err, fault.Invalid) {
+	if _, err := g.ListenUnix(filepath.Join(dir, strings.Repeat("x", 120)), 0o600, SameGroup); !fault.Is(err, fault.Invalid) {
 		t.Errorf("a long path: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {

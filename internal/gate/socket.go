@@ -15,12 +15,15 @@ import (
 // maxPath is the longest path of a unix socket on Linux.
 const maxPath = 107
 
+// SameGroup is the group of a socket that nobody names one for.
+const SameGroup = -1
+
 // ListenUnix makes a socket at the path with the given permissions, for example
 // 0600 for the owner alone or 0660 for a group. A socket that a dead process
 // left there is replaced; one that is answered on is not. The socket comes
 // into being with its permissions: there is no moment in which others could
-// connect. It is removed when the listener is closed.
-func (g *Gate) ListenUnix(path string, mode fs.FileMode) (*Listener, error) {
+// connect. It is removed when the listener is closed. group is the id of the group that it is given; SameGroup leaves it to the process's own.
+func (g *Gate) ListenUnix(path string, mode fs.FileMode, group int) (*Listener, error) {
 	if err := CheckPath(path); err != nil {
 		return nil, err
 	}
@@ -40,7 +43,15 @@ func (g *Gate) ListenUnix(path string, mode fs.FileMode) (*Listener, error) {
 		return nil, fault.New(fault.Environment, "cannot make a socket at %s: %w", path, err)
 	}
 	listener.SetUnlinkOnClose(false)
-	if err := errors.Join(os.Chmod(made, mode), os.Rename(made, path)); err != nil {
+	err = os.Chmod(made, mode)
+	if err == nil && group != SameGroup {
+		const sameOwner = -1
+		err = os.Chown(made, sameOwner, group)
+	}
+	if err == nil {
+		err = os.Rename(made, path)
+	}
+	if err != nil {
 		return nil, errors.Join(fault.New(fault.Environment, "cannot make a socket at %s: %w", path, err), listener.Close(), os.Remove(made))
 	}
 	return g.guard(&socket{UnixListener: listener, path: path}), nil

@@ -75,7 +75,7 @@ func listenAt(t testing.TB, s *Server, limits gate.Surface) string {
 // socketAt opens a socket for LUXI.
 func socketAt(t testing.TB, path string, limits gate.Surface) *gate.Listener {
 	t.Helper()
-	l, err := gate.New(limits, gate.Files(), slog.New(slog.DiscardHandler)).ListenUnix(path, 0o600)
+	l, err := gate.New(limits, gate.Files(), slog.New(slog.DiscardHandler)).ListenUnix(path, 0o600, gate.SameGroup)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,7 @@ func ClusterCommand(sh *shell.Shell) *cobra.Command {
 		work.Operation{Noun: "cluster", Verb: "modify", Short: "Change the settings of the cluster", ID: "OP_CLUSTER_SET_PARAMS",
 			Letters: map[string]string{"beparams": "B", "hvparams": "H", "force": "f", "nicparams": "N", "diskparams": "D", "mac_prefix": "m",
 				"candidate_pool_size": "C", "default_iallocator": "I"}}.Command(sh),
+		work.Operation{Noun: "cluster", Verb: "rename", Short: "Give the cluster another name", ID: "OP_CLUSTER_RENAME", Places: []string{"name"}}.Command(sh),
 		work.Operation{Noun: "cluster", Verb: "verify", Short: "Check the configuration and the nodes", ID: "OP_CLUSTER_VERIFY", Children: &work.Children{Finds: true, Bad: "%d job(s) failed while verifying the cluster."},
 			Letters: map[string]string{"verbose": "v", "group_name": "g", "ignore_errors": "I"}}.Command(sh),
 		work.Operation{Noun: "cluster", Verb: "redist-conf", Short: "Send the configuration to all nodes again", ID: "OP_CLUSTER_REDIST_CONF"}.Command(sh),
