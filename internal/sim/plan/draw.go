@@ -120,7 +120,7 @@ const doubts = 3
 
 // drawTogether draws what goes wrong together. Users are not told what became of a change for so long that nobody can tell, while who
 // asked leads on. And the leader is cut off from the store, so that another takes the lead, while one who stands by is, too, and
-// hears of neither.
+// hears of neither; in half of these that is all there is, but for a witness: any change that is asked of that leader calls off what it granted.
 func (s Shape) drawTogether(p *Plan) {
 	r := NewStreams(p.Seed).Of("together")
 	if p.Has(Servers) && r.IntN(2) == 0 {
@@ -130,6 +130,9 @@ func (s Shape) drawTogether(p *Plan) {
 	}
 	if p.Has(Group) && r.IntN(2) == 0 {
 		at, long := s.moment(r), doubtful(r)
+		if r.IntN(2) == 0 {
+			p.Work, p.Faults, p.Size.Clients, p.Size.Requests = []Work{Group, Witness}, nil, 1, 1
+		}
 		p.Faults = append(p.Faults, Fault{At: at, Who: Standby, Do: Silence, For: long}, Fault{At: at, Who: Leader, Do: Reset, For: long})
 	}
 }

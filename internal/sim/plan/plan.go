@@ -54,9 +54,12 @@ const (
 	Strangers Work = "strangers"
 	// Short names of instances, without their domains, are used, and come to mean two.
 	Short Work = "short"
+	// Witness: with whole controllers, somebody changes something at whoever leads, and at once reads it at the others. It is drawn where that is
+	// all that is asked for.
+	Witness Work = "witness"
 )
 
-// works are all kinds of work, in order.
+// works are the kinds of work of which any may be drawn, in order.
 var works = []Work{Rules, Tags, Servers, Deployments, Events, Group, Strangers, Short}
 
 // Has tells whether a plan has a kind of work.
@@ -213,8 +216,8 @@ func Parse(text []byte) (p Plan, err error) {
 		}
 	}
 	for _, w := range p.Work {
-		if !slices.Contains(works, w) {
-			return p, fault.New(fault.Invalid, "there is no work %q, but %v", w, works).At("work")
+		if w != Witness && !slices.Contains(works, w) {
+			return p, fault.New(fault.Invalid, "there is no work %q, but %v and %v", w, works, Witness).At("work")
 		}
 	}
 	for _, f := range p.Faults {

@@ -102,6 +102,13 @@ func (p *process) isApart() bool {
 	return p.away > 0
 }
 
+// isCut tells whether a controller is cut from the database.
+func (p *process) isCut() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cut > 0
+}
+
 func (l *life) isDead() bool {
 	select {
 	case <-l.dead:

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/sim/check"
 	"github.com/drover-project/drover/internal/sim/history"
+	"github.com/drover-project/drover/internal/sim/plan"
 )
 
 // readers is how many clients ask controllers that they happen upon, over LUXI, and how
@@ -32,6 +33,9 @@ const spell = 2 * time.Second
 const breath = 700 * time.Millisecond
 
 func (w *world) read(parts *sync.WaitGroup) {
+	if w.plan.Has(plan.Witness) {
+		return // they would ask for changes everywhere
+	}
 	ready := make(chan struct{})
 	for i := range readers {
 		r := &reader{client: w.beside("reader", i)}
@@ -87,7 +91,11 @@ func (r *reader) something(n int) {
 // connect opens a connection to a controller that the reader happens upon; nil if that one
 // is dead.
 func (r *reader) connect() (p *process, c *luxiwire.Client, end func()) {
-	p = r.w.procs[r.draw.IntN(len(r.w.procs))]
+	return r.connectTo(r.w.procs[r.draw.IntN(len(r.w.procs))])
+}
+
+// connectTo opens a connection to a controller; nil if that one is dead.
+func (r *reader) connectTo(p *process) (at *process, c *luxiwire.Client, end func()) {
 	p.mu.Lock()
 	l := p.now
 	p.mu.Unlock()
@@ -115,8 +123,11 @@ func (r *reader) connect() (p *process, c *luxiwire.Client, end func()) {
 }
 
 // over asks, and notes what was answered.
-func (r *reader) over(in history.Input) {
-	at, c, end := r.connect()
+func (r *reader) over(in history.Input) { r.overAt(r.w.procs[r.draw.IntN(len(r.w.procs))], in) }
+
+// overAt asks a controller.
+func (r *reader) overAt(p *process, in history.Input) {
+	at, c, end := r.connectTo(p)
 	if c == nil {
 		return
 	}
@@ -318,4 +329,27 @@ func (t *term) standbysAgree() {
 			w.verdict.Breakf(check.Standbys, "%s shows %v, and stored is %v", p.name, got, want)
 		}
 	}
+}
+
+// witness changes something at whoever leads by then, and at once reads it where nobody leads, as often as it can. It asks nothing of a leader that is
+// cut off.
+func (w *world) witness(parts *sync.WaitGroup) {
+	const rest = 100 * time.Millisecond
+	r := &reader{client: w.beside("witness", 0)}
+	parts.Go(func() {
+		for n := 0; w.since() < time.Duration(w.plan.Size.Trouble); n++ {
+			r.within(rest)
+			t := w.leads()
+			if t == nil || w.outdated(t) || t.life.isCut() {
+				continue
+			}
+			object := fmt.Sprintf("rule read%d", readObjects)
+			r.overAt(t.life.process, history.Input{Object: object, Do: "put", Value: 1 + r.id*1000 + n})
+			for _, p := range w.procs {
+				if p.leads() == nil {
+					r.overAt(p, history.Input{Object: object, Do: "read"})
+				}
+			}
+		}
+	})
 }

@@ -37,6 +37,7 @@ var kinds = map[plan.Work]kind{
 	plan.Group:       {(*world).read, nil, (*term).standbysAgree},
 	plan.Strangers:   {(*world).estrange, nil, (*term).strangersAgree},
 	plan.Short:       {(*world).shorten, nil, nil},
+	plan.Witness:     {(*world).witness, nil, nil},
 }
 
 // beside is a client that asks for another kind of work.
