@@ -1,7 +1,6 @@
 package agentwire
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -64,10 +64,7 @@ func (c *call[A, R]) served() served {
 
 // read reads a JSON value that has no other fields than are known here. Numbers without a type keep their digits.
 func read(text []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	d.UseNumber()
-	return d.Decode(into)
+	return intake.ReadNumbers(text, into)
 }
 
 // ask has the agent carry the call out.
@@ -80,7 +77,7 @@ func (c *call[A, R]) ask(ctx context.Context, to *Client, args A, log func(strin
 	if err != nil {
 		return result, err
 	}
-	if err := json.Unmarshal(answer, &result); err != nil {
+	if err := intake.ReadOpen(answer, &result); err != nil {
 		return result, fault.New(fault.Internal, "node %s answered %s with something else: %w", to.node, c.name, err)
 	}
 	return result, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -229,7 +230,7 @@ func refused(node string, res *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
 	var f failure
 	if err == nil {
-		err = json.Unmarshal(text, &f)
+		err = intake.ReadOpen(text, &f)
 	}
 	if err != nil || f.Message == "" {
 		return fault.New(fault.Unavailable, "node %s answered with status %d", node, res.StatusCode)
@@ -244,7 +245,7 @@ func (a *asking) read(body io.Reader) (*end, error) {
 	s.Split(wholeLines)
 	for s.Scan() {
 		var f frame
-		if err := json.Unmarshal(s.Bytes(), &f); err != nil {
+		if err := intake.ReadOpen(s.Bytes(), &f); err != nil {
 			return nil, fault.New(fault.Unavailable, "the answer of node %s cannot be read: %w", a.client.node, err)
 		}
 		switch {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 )
 
 // Handler serves an agent to controllers. It asks nobody who they are: the link does.
@@ -95,12 +97,14 @@ func (h *Handler) serve(w http.ResponseWriter, hr *http.Request) error {
 // request reads a request.
 func (h *Handler) request(w http.ResponseWriter, hr *http.Request) (*request, error) {
 	var r request
-	d := json.NewDecoder(http.MaxBytesReader(w, hr.Body, maxRequest))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, fault.New(fault.TooLarge, "a call has more than %d bytes", maxRequest)
-		}
+	text, err := io.ReadAll(http.MaxBytesReader(w, hr.Body, maxRequest))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, fault.New(fault.TooLarge, "a call has more than %d bytes", maxRequest)
+	}
+	if err == nil {
+		err = intake.Read(text, &r)
+	}
+	if err != nil {
 		return nil, fault.New(fault.Invalid, "the call cannot be read: %w", err)
 	}
 	return &r, h.meant(&r)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 )
 
 // A link begins with TLS, in which the controller shows a certificate, and the agent one if it has it. Then each side says one line of JSON, the agent
@@ -76,7 +77,7 @@ func readGreeting(conn net.Conn, into any) error {
 			return err
 		}
 		if one[0] == '\n' {
-			return json.Unmarshal(line, into)
+			return intake.ReadOpen(line, into)
 		}
 		line = append(line, one[0])
 	}

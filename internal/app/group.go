@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -431,6 +432,9 @@ func (g *group) status(ctx context.Context, p peerRecord) (peerStatus, error) {
 	return st, err
 }
 
+// maxPeerAnswer bounds what another controller answers, in bytes: a few hundred for each controller that it knows.
+const maxPeerAnswer = 1 << 20
+
 // ask sends a request to a controller.
 func (g *group) ask(ctx context.Context, p peerRecord, method, path string, limit time.Duration, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -449,7 +453,11 @@ func (g *group) ask(ctx context.Context, p peerRecord, method, path string, limi
 	if answer.StatusCode != http.StatusOK {
 		return fault.New(fault.Unavailable, "the controller %s answers %s", p.Name, answer.Status)
 	}
-	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxPeerAnswer))
+	if err == nil {
+		err = intake.ReadOpen(text, into)
+	}
+	if err != nil {
 		return fault.New(fault.Unavailable, "the controller %s cannot be understood: %w", p.Name, err)
 	}
 	return nil

@@ -147,7 +147,7 @@ func (g *group) takeLUXI(ctx context.Context, w http.ResponseWriter, r *http.Req
 	var by reason.Account
 	c := g.m.leads()
 	switch {
-	case r.Header.Get("Upgrade") != upgrade || json.Unmarshal([]byte(r.Header.Get(headerAccount)), &by) != nil:
+	case r.Header.Get("Upgrade") != upgrade || intake.ReadOpen([]byte(r.Header.Get(headerAccount)), &by) != nil:
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	case c == nil:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/readlease"
 )
 
@@ -41,7 +42,11 @@ func (c *controller) endLending() (gone func()) {
 // grantLease answers a controller that asks for a read lease.
 func (g *group) grantLease(w http.ResponseWriter, r *http.Request) {
 	var asked readlease.Request
-	if err := json.NewDecoder(io.LimitReader(r.Body, maxLeaseMessage)).Decode(&asked); err != nil {
+	text, err := io.ReadAll(io.LimitReader(r.Body, maxLeaseMessage))
+	if err == nil {
+		err = intake.ReadOpen(text, &asked)
+	}
+	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
@@ -115,5 +120,5 @@ func (l *leaderClient) askLease(ctx context.Context, asked readlease.Request, li
 	if err != nil {
 		return a, err
 	}
-	return a, json.Unmarshal(text, &a)
+	return a, intake.ReadOpen(text, &a)
 }

@@ -5,6 +5,7 @@
 // Invariants:
 //   - A text is measured without decoding it, in one pass and without memory.
 //   - What was taken from a Budget is given back, however a request ends.
+//   - A text that Read takes has one meaning, whoever reads it (FuzzRead, TestRead).
 package intake
 
 import (

@@ -1,13 +1,13 @@
 package jobfilter
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/reason"
 )
 
@@ -43,9 +43,7 @@ type Edit struct {
 // parts (in the form of ParseRule) and renew_watermark.
 func ParseEdit(body []byte) (Edit, error) {
 	var e Edit
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&e); err != nil {
+	if err := intake.Read(body, &e); err != nil {
 		return e, fault.New(fault.Invalid, "a change of a filter rule cannot be read: %w", err).
 			WithHint("it is an object with the keys do (put, modify, delete), rule, parts and renew_watermark")
 	}

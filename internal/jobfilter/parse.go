@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -44,9 +45,12 @@ func Modify(r Rule, body []byte) (Rule, error) {
 // overlay puts the parts that body gives in place of those of the rule.
 func overlay(r Rule, body []byte) (Rule, error) {
 	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(body, &keys); err != nil || keys == nil {
-		if !json.Valid(body) {
+	if err := intake.Read(body, &keys); err != nil || keys == nil {
+		switch {
+		case !json.Valid(body):
 			return r, fault.New(fault.Invalid, "Unable to parse JSON data")
+		case bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")):
+			return r, err
 		}
 		return r, fault.New(fault.Invalid, "Invalid body contents, not a dictionary").
 			WithHint(`a filter rule is an object such as {"priority": 1, "predicates": [["jobid", [">", "id", "watermark"]]], "action": "PAUSE"}`)

@@ -1,12 +1,12 @@
 package joining
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 )
 
 // Token is all that an agent needs to join.
@@ -50,9 +50,7 @@ func ParseToken(text string) (t Token, err error) {
 	if err != nil {
 		return refuse("a part of it is missing, or was changed")
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&t); err != nil {
+	if err := intake.Read(raw, &t); err != nil {
 		return refuse("a part of it is missing, or was changed")
 	}
 	if t.Node == "" || t.Secret == "" || t.Authority == "" || len(t.Addresses) == 0 {

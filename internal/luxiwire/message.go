@@ -3,6 +3,7 @@ package luxiwire
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -32,17 +33,21 @@ func ParseRequest(frame []byte) (Request, error) {
 		return Request{}, err
 	}
 	var method, args, revision, stale json.RawMessage
+	of := map[string]*json.RawMessage{"method": &method, "args": &args, "revision": &revision, "stale": &stale}
 	for key, value := range members(frame) {
-		switch key {
-		case "method":
-			method = value
-		case "args":
-			args = value
-		case "revision":
-			revision = value
-		case "stale":
-			stale = value
+		part := of[key]
+		for known := range of {
+			if part == nil && strings.EqualFold(known, key) {
+				return Request{}, fault.New(fault.Invalid, "the key '%s' is not written so", key).At(key).WithHint("it is '%s'", known)
+			}
 		}
+		if part == nil {
+			continue
+		}
+		if *part != nil {
+			return Request{}, fault.New(fault.Invalid, "the key '%s' is there twice", key).At(key)
+		}
+		*part = value
 	}
 	switch {
 	case method == nil:
@@ -87,6 +92,9 @@ func checkTop(frame []byte) error {
 	}
 	if err := intake.CheckValues(frame, MaxValues); err != nil {
 		return fault.New(fault.TooLarge, where+"%w", err)
+	}
+	if err := intake.CheckText(frame); err != nil {
+		return fault.New(fault.Invalid, where+"Malformed JSON: %w", err)
 	}
 	if !json.Valid(frame) {
 		var v any

@@ -278,19 +278,29 @@ func (r *request) read(keys intake.Object, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := intake.CheckText(text); err != nil {
-		return fault.New(fault.Invalid, "Malformed request body: %w", err)
-	}
 	if err := intake.CheckValues(text, maxValues); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, v); err != nil {
-		return fault.New(fault.Invalid, "Malformed request body")
+	if err := intake.ReadOpen(text, v); err != nil {
+		return malformed(err)
 	}
 	if keys == nil {
 		return nil
 	}
 	return keys.Check(text)
+}
+
+// malformed says in the API's words why a body is not what a request needs.
+func malformed(err error) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return fault.New(fault.Invalid, "Malformed request body")
+	}
+	told := fault.New(f.Code, "Malformed request body: %s", f.Message).At(f.Field)
+	if f.Hint != "" {
+		told = told.WithHint("%s", f.Hint)
+	}
+	return told
 }
 
 // body reads the whole body.

@@ -57,7 +57,7 @@ func (r *request) oldConsole(s *server.Server, protocol string, argument json.Ra
 	if err := (intake.Key{Done: true, In: intake.Object{"type": done}}).Check("type", argument); err != nil {
 		return result{}, err
 	}
-	if json.Unmarshal(argument, &wanted) != nil || wanted.Protocol != protocol {
+	if intake.ReadOpen(argument, &wanted) != nil || wanted.Protocol != protocol {
 		return result{}, fault.New(fault.Invalid, "A console needs a type").At("type")
 	}
 	address, err := r.console(s, wanted)

@@ -278,7 +278,7 @@ func rebootOf(argument json.RawMessage) (server.Do, error) {
 	var how struct {
 		Type string `json:"type"`
 	}
-	if json.Unmarshal(argument, &how) == nil {
+	if intake.ReadOpen(argument, &how) == nil {
 		switch strings.ToUpper(how.Type) {
 		case "SOFT":
 			return server.Reboot, nil

@@ -256,14 +256,11 @@ func (r *request) read(keys intake.Object, v any) error {
 	if err != nil {
 		return fault.New(fault.TooLarge, "the body is larger than %d bytes, or cannot be read", maxBody)
 	}
-	if err := intake.CheckText(text); err != nil {
-		return err
-	}
 	if err := intake.CheckValues(text, maxValues); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, v); err != nil {
-		return fault.New(fault.Invalid, "the body is no JSON object as it is expected here") // what it is may be a secret
+	if err := intake.ReadOpen(text, v); err != nil { // which tells no values: they may be secrets
+		return err
 	}
 	return keys.Check(text)
 }

@@ -52,7 +52,11 @@ func TestDoneOrRefused(t *testing.T) {
 		token := map[bool]string{true: r.member, false: r.admin}[outer == "application_credential"]
 		for key, w := range keys {
 			path := "/identity/v3/" + places[outer]
-			made := r.ask(token, http.MethodPost, path, `{"`+outer+`":{"name":"new `+key+`","`+key+`":`+w.value+`}}`)
+			name := `"name":"new ` + key + `",`
+			if key == "name" {
+				name = ""
+			}
+			made := r.ask(token, http.MethodPost, path, `{"`+outer+`":{`+name+`"`+key+`":`+w.value+`}}`)
 			r.doneOrRefused(outer+"."+key, made, http.StatusCreated, outer, key, w)
 			if outer == "application_credential" || key == "name" {
 				continue

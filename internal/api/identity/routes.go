@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/rights"
 )
 
@@ -121,7 +122,7 @@ func (s *scope) UnmarshalJSON(text []byte) error {
 	var body struct {
 		Project *reference `json:"project"`
 	}
-	if err := json.Unmarshal(text, &body); err != nil {
+	if err := intake.ReadOpen(text, &body); err != nil {
 		return err
 	}
 	if body.Project != nil {

@@ -1,13 +1,13 @@
 package luxi
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/luxiwire"
 	"github.com/drover-project/drover/internal/qlang"
@@ -91,21 +91,17 @@ func (a *arguments) decode(i int, kind string, into any) {
 // object reads an object of options; one that there is not is refused, since
 // nothing would come of it.
 func (a *arguments) object(i int, into any) {
-	dec := json.NewDecoder(bytes.NewReader(a.items[i]))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
+	err := intake.Read(a.items[i], into)
 	if err == nil {
 		return
 	}
-	_, unknown, _ := strings.Cut(err.Error(), "unknown field ")
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		unknown = wrong.Field + " as " + wrong.Value
+	at := fmt.Sprintf("args[%d]", i)
+	if f, ok := errors.AsType[*fault.Error](err); ok && strings.HasPrefix(f.Field, "[") {
+		at += f.Field
+	} else if ok && f.Field != "" {
+		at += "." + f.Field
 	}
-	f := fault.New(fault.Invalid, "Unable to read JSObject").At(fmt.Sprintf("args[%d]", i))
-	if unknown != "" {
-		f = f.WithHint("there is no option %s", unknown)
-	}
-	a.fail(f)
+	a.fail(fault.New(fault.Invalid, "Unable to read JSObject").At(at).WithHint("%s", err))
 }
 
 func (a *arguments) str(i int) (out string)      { a.decode(i, "String", &out); return out }

@@ -120,11 +120,11 @@ func TestUnanswerableQueriesKeepTheConnection(t *testing.T) {
 func TestBadOptionsOfQuery(t *testing.T) {
 	r := newRig(t)
 	for options, want := range map[string]string{
-		`{"limt":1}`:        `there is no option "limt"`,
-		`{"limit":"x"}`:     "there is no option limit as string",
+		`{"limt":1}`:        "the key 'limt' means nothing here",
+		`{"limit":"x"}`:     "limit: string is not what is expected here",
 		`{"limit":-1}`:      "must not be negative",
 		`{"sort":["nmae"]}`: "did you mean 'name'?",
-		`{"sort":"name"}`:   "there is no option sort as string",
+		`{"sort":"name"}`:   "sort: string is not what is expected here",
 		`[]`:                "Unable to read JSObject",
 		`{"after":"x"}`:     "token",
 		`{"figures":["median(x)"],"group_by":[]}`: "median(x)",

@@ -1,11 +1,9 @@
 package rapi
 
 import (
-	"bytes"
-	"encoding/json"
-
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/rights"
@@ -111,9 +109,7 @@ func toDeployment(f func(*request, *rollout.Engine, int64) (any, error)) handler
 
 // into reads the body; what means nothing in it is refused.
 func (r *request) into(x any) error {
-	d := json.NewDecoder(bytes.NewReader(r.rawBody))
-	d.DisallowUnknownFields()
-	if err := d.Decode(x); err != nil {
+	if err := intake.Read(r.rawBody, x); err != nil {
 		return badRequest("The body cannot be read: %s", err)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -92,12 +91,10 @@ func read(w http.ResponseWriter, r *http.Request, into any) error {
 	if err != nil {
 		return fault.New(fault.Invalid, "the body did not arrive: %w", err)
 	}
-	if err := errors.Join(intake.CheckValues(text, maxValues), intake.CheckText(text)); err != nil {
+	if err := intake.CheckValues(text, maxValues); err != nil {
 		return err
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	if err := intake.Read(text, into); err != nil {
 		return fault.New(fault.Invalid, "the body cannot be read: %w", err)
 	}
 	return nil

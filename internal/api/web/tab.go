@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/rights"
 )
 
@@ -142,7 +142,7 @@ func (t *tab) listen(ctx context.Context) error {
 			return err
 		}
 		var w wish
-		if err := json.Unmarshal(text, &w); err != nil {
+		if err := intake.Read(text, &w); err != nil {
 			return fault.New(fault.Invalid, "what the tab asks for cannot be read")
 		}
 		if len(w.Watch) > mostViews {
