@@ -94,7 +94,7 @@ func New(cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, fence: fence, reporter: newReporter(cfg), images: imagecache.Open(filepath.Join(cfg.Dir, imagesDir), cfg.Now),
+	a := &Agent{cfg: cfg, fence: fence, reporter: newReporter(cfg), images: imagecache.Open(filepath.Join(cfg.Dir, imagesDir), cfg.Now, stoodOn(cfg.Driver)),
 		exports: exports.Open(filepath.Join(cfg.Dir, exportsDir), cfg.Now())}
 	cfg.Driver.Watch(a.reporter.changed)
 	return a, nil

@@ -11,10 +11,13 @@ import (
 
 	"github.com/drover-project/drover/internal/agent/effect"
 	"github.com/drover-project/drover/internal/agent/exports"
+	"github.com/drover-project/drover/internal/agent/imagecache"
 	"github.com/drover-project/drover/internal/agent/pieces"
+	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/qemuimg"
 )
 
 const exportsDir = "export"
@@ -57,12 +60,14 @@ func (a *Agent) DumpDisk(ctx context.Context, order Order, spec hypervisor.Spec,
 	if err != nil {
 		return err
 	}
-	return a.onDisk(ctx, order, &spec, &d, script, log, func(hold *effect.Hold, disk string) error {
-		switch d.Form {
-		case export.Script:
-			return a.runDump(ctx, hold, &spec, &d, params, script, []string{"/bin/sh", "-c", `umask 077; exec "$0" >"$1"`}, path, disk)
-		case export.Raw:
-			return a.exports.Dump(ctx, d.Place, disk, tellCopy(log, d.what(script)+" "+spec.Name))
+	return a.onDisk(ctx, order, &spec, &d, script, log, func(hold *effect.Hold, disk *hypervisor.Disk) error {
+		switch {
+		case d.Form == export.Script:
+			return a.runDump(ctx, hold, &spec, &d, params, script, []string{"/bin/sh", "-c", `umask 077; exec "$0" >"$1"`}, path, disk.Path)
+		case d.Form == export.Raw && disk.Kept() != diskimage.Raw:
+			return a.dumpLayers(ctx, hold, disk.File, path, d.what(script)+" "+spec.Name)
+		case d.Form == export.Raw:
+			return a.exports.Dump(ctx, d.Place, disk.Path, tellCopy(log, d.what(script)+" "+spec.Name))
 		}
 		return a.exports.Keep(d.Place, Piece{}) // an empty one
 	})
@@ -76,17 +81,17 @@ func (a *Agent) ImportDisk(ctx context.Context, order Order, spec hypervisor.Spe
 	if err != nil {
 		return err
 	}
-	return a.onDisk(ctx, order, &spec, &d, script, log, func(hold *effect.Hold, disk string) error {
+	return a.onDisk(ctx, order, &spec, &d, script, log, func(hold *effect.Hold, disk *hypervisor.Disk) error {
 		switch d.Form {
 		case export.Script:
-			return a.runDump(ctx, hold, &spec, &d, params, script, []string{"/bin/sh", "-c", `exec "$0" <"$1"`}, path, disk)
+			return a.runDump(ctx, hold, &spec, &d, params, script, []string{"/bin/sh", "-c", `exec "$0" <"$1"`}, path, disk.Path)
 		case export.Raw:
-			if err := empty(disk); err != nil {
+			if err := a.blank(ctx, spec.Thing(), disk); err != nil {
 				return err
 			}
-			err := a.exports.Restore(ctx, d.Place, disk, tellCopy(log, d.what(script)+" "+spec.Name))
+			err := a.restore(ctx, hold, &spec, &d, path, disk, log)
 			if err != nil { // half a disk is worse than none
-				err = errors.Join(err, empty(disk))
+				err = errors.Join(err, a.blank(context.WithoutCancel(ctx), spec.Thing(), disk))
 			}
 			return err
 		}
@@ -94,15 +99,40 @@ func (a *Agent) ImportDisk(ctx context.Context, order Order, spec hypervisor.Spe
 	})
 }
 
+// restore writes a dump on a disk that reads as zeros.
+func (a *Agent) restore(ctx context.Context, hold *effect.Hold, spec *hypervisor.Spec, d *Dump, path string, disk *hypervisor.Disk, log func(string)) error {
+	what := d.what("import") + " " + spec.Name
+	if disk.Kept() == diskimage.Raw {
+		return a.exports.Restore(ctx, d.Place, disk.Path, tellCopy(log, what))
+	}
+	if err := a.exports.Fits(d.Place, int64(spec.Disks[d.Disk].Size)<<20); err != nil {
+		return err
+	}
+	program, err := qemuimg.Program()
+	if err != nil {
+		return err
+	}
+	return a.convert(ctx, hold, imagecache.CopyArguments(program, diskimage.Raw, path, disk.Kept(), disk.Path), what)
+}
+
+// dumpLayers makes a dump of a disk whose format is not raw: its content as it is, with holes where that has zeros.
+func (a *Agent) dumpLayers(ctx context.Context, hold *effect.Hold, disk *qemuimg.File, path, what string) error {
+	program, err := qemuimg.Program()
+	if err != nil {
+		return err
+	}
+	return a.convert(ctx, hold, []string{program, "convert", "-t", "writeback", "--image-opts", "-O", diskimage.Raw, "--", disk.Options(), path}, what)
+}
+
 // onDisk has something done with a disk of an instance that does not run, by an effect that begins anew if the controller was not sure that it leads.
-func (a *Agent) onDisk(ctx context.Context, order Order, spec *hypervisor.Spec, d *Dump, script string, log func(string), do func(hold *effect.Hold, disk string) error) error {
+func (a *Agent) onDisk(ctx context.Context, order Order, spec *hypervisor.Spec, d *Dump, script string, log func(string), do func(hold *effect.Hold, disk *hypervisor.Disk) error) error {
 	what := d.what(script)
 	claim := effect.Claim{Order: order, Of: thing(spec.Name), What: what + " instance " + spec.Name}
 	if d.Form == export.Script {
 		claim.Kind, claim.Name = effect.Script, fmt.Sprintf("job %d, opcode %d: %s %s", order.Job, order.Opcode, what, spec.UUID)
 	}
 	return a.byEffect(ctx, claim, script, log, func(hold *effect.Hold) error {
-		disk, err := a.diskPath(ctx, spec, d)
+		disk, err := a.diskOf(ctx, spec, d)
 		if err != nil {
 			return err
 		}
@@ -113,27 +143,27 @@ func (a *Agent) onDisk(ctx context.Context, order Order, spec *hypervisor.Spec, 
 // what says for people what is done with the disk.
 func (d *Dump) what(script string) string { return fmt.Sprintf("%s disk %d of", script, d.Disk) }
 
-// diskPath is where the content of a disk is; empty where that is pretended.
-func (a *Agent) diskPath(ctx context.Context, spec *hypervisor.Spec, d *Dump) (string, error) {
+// diskOf is a disk as the node has it; where it is pretended it has no path.
+func (a *Agent) diskOf(ctx context.Context, spec *hypervisor.Spec, d *Dump) (*hypervisor.Disk, error) {
 	there, err := a.cfg.Driver.Instance(ctx, spec.Thing())
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if there.State != hypervisor.Stopped && there.State != "" {
-		return "", fault.New(fault.WrongState, "instance %s is %s on node %s, and its disks change meanwhile", spec.Name, there.State, a.cfg.Node)
+		return nil, fault.New(fault.WrongState, "instance %s is %s on node %s, and its disks change meanwhile", spec.Name, there.State, a.cfg.Node)
 	}
 	if d.Disk < 0 || d.Disk >= len(spec.Disks) {
-		return "", fault.New(fault.Invalid, "instance %s has no disk %d", spec.Name, d.Disk).At("disks")
+		return nil, fault.New(fault.Invalid, "instance %s has no disk %d", spec.Name, d.Disk).At("disks")
 	}
 	uuid := spec.Disks[d.Disk].UUID
 	i := slices.IndexFunc(there.Disks, func(disk hypervisor.Disk) bool { return disk.UUID == uuid })
 	switch {
 	case i < 0:
-		return "", fault.New(fault.WrongState, "disk %d (%s) of instance %s does not exist on node %s", d.Disk, uuid, spec.Name, a.cfg.Node)
+		return nil, fault.New(fault.WrongState, "disk %d (%s) of instance %s does not exist on node %s", d.Disk, uuid, spec.Name, a.cfg.Node)
 	case there.Disks[i].Path == "" && d.Form == export.Raw:
-		return "", fault.New(fault.Unsupported, "disk %d of %s has no content on node %s: its hypervisor, %s, only pretends to have disks", d.Disk, spec.Name, a.cfg.Node, a.cfg.Driver.Kind())
+		return nil, fault.New(fault.Unsupported, "disk %d of %s has no content on node %s: its hypervisor, %s, only pretends to have disks", d.Disk, spec.Name, a.cfg.Node, a.cfg.Driver.Kind())
 	}
-	return there.Disks[i].Path, nil
+	return &there.Disks[i], nil
 }
 
 // runDump runs a script of the operating system that writes or reads a dump.

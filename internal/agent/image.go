@@ -13,9 +13,12 @@ import (
 	"github.com/drover-project/drover/internal/agent/effect"
 	"github.com/drover-project/drover/internal/agent/imagecache"
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/qemuimg"
 	"github.com/drover-project/drover/internal/seed"
+	"github.com/drover-project/drover/internal/storage"
 )
 
 const imagesDir = "images"
@@ -52,6 +55,20 @@ func (a *Agent) FetchImage(ctx context.Context, order Order, image Image, log fu
 	return a.images.Look(ctx, image, log)
 }
 
+// stoodOn tells which images the disks of a node stand on, by their sums.
+func stoodOn(d hypervisor.Driver) func() (map[string]bool, error) {
+	return func() (map[string]bool, error) {
+		all, err := d.Instances(context.Background())
+		sums := map[string]bool{}
+		for i := range all {
+			for _, disk := range all[i].Disks {
+				sums[disk.Image] = true
+			}
+		}
+		return sums, err
+	}
+}
+
 // ReadImage reads a part of a copy of the image with a sum from a place on, for another node, or tells its size alone, for a place before the beginning.
 // NotFound where the node has no copy.
 func (a *Agent) ReadImage(_ context.Context, sum string, at int64) (Piece, error) {
@@ -85,7 +102,7 @@ func (a *Agent) InstallImage(ctx context.Context, order Order, spec hypervisor.S
 	if err != nil {
 		return err
 	}
-	program, err := imagecache.Program()
+	program, err := qemuimg.Program()
 	if err != nil {
 		return err
 	}
@@ -95,14 +112,13 @@ func (a *Agent) InstallImage(ctx context.Context, order Order, spec hypervisor.S
 	}
 	defer release()
 	return a.install(ctx, order, &spec, log, func(hold *effect.Hold) error {
-		if err := empty(disk); err != nil {
+		if err := a.blank(ctx, spec.Thing(), disk); err != nil {
 			return err
 		}
 		if err := a.cfg.Driver.Seed(ctx, spec.Thing(), cd); err != nil {
 			return err
 		}
-		log(fmt.Sprintf("writing image %s on disk 0 of %s", image.Name, spec.Name))
-		err := a.writeImage(ctx, hold, imagecache.CopyArguments(program, image.Format, copied, disk), image)
+		err := a.putImage(ctx, hold, &spec, disk, image, copied, program, log)
 		if left := a.clearHalf(ctx, err, spec.Thing(), disk); left != nil {
 			err = errors.Join(err, left)
 		}
@@ -110,62 +126,80 @@ func (a *Agent) InstallImage(ctx context.Context, order Order, spec hypervisor.S
 	})
 }
 
+// putImage has a disk be what an image is: it stands on the copy of the image where it can, and has it written on it else.
+func (a *Agent) putImage(ctx context.Context, hold *effect.Hold, spec *hypervisor.Spec, disk *hypervisor.Disk, image Image, copied, program string, log func(string)) error {
+	if disk.Kept() == diskimage.QCOW2 && (disk.Template == "" || disk.Template == cluster.DiskFile) { // others are not this node's alone
+		log(fmt.Sprintf("disk 0 of %s stands on image %s", spec.Name, image.Name))
+		return a.cfg.Driver.Blank(ctx, spec.Thing(), disk.UUID, &storage.Base{SHA256: image.SHA256, Path: copied, Format: image.Format})
+	}
+	log(fmt.Sprintf("writing image %s on disk 0 of %s", image.Name, spec.Name))
+	return a.convert(ctx, hold, imagecache.CopyArguments(program, image.Format, copied, disk.Kept(), disk.Path), "the writing of image "+image.Name)
+}
+
+// blank has a disk read as zeros.
+func (a *Agent) blank(ctx context.Context, of hypervisor.Thing, disk *hypervisor.Disk) error {
+	if disk.Kept() == diskimage.QCOW2 {
+		return a.cfg.Driver.Blank(ctx, of, disk.UUID, nil)
+	}
+	return empty(disk.Path)
+}
+
 // clearHalf leaves neither half a disk nor what the instance was to be told, if an installation failed. What ended for its controller no longer leads is
 // left to the next one, who begins it anew, and may do so by now.
-func (a *Agent) clearHalf(ctx context.Context, err error, of hypervisor.Thing, disk string) error {
+func (a *Agent) clearHalf(ctx context.Context, err error, of hypervisor.Thing, disk *hypervisor.Disk) error {
 	if err == nil || !fault.Is(err, fault.Failed) && !fault.Is(err, fault.Exhausted) && !fault.Is(context.Cause(ctx), fault.Canceled) {
 		return nil
 	}
-	return errors.Join(empty(disk), a.cfg.Driver.Seed(context.WithoutCancel(ctx), of, nil))
+	ctx = context.WithoutCancel(ctx)
+	return errors.Join(a.blank(ctx, of, disk), a.cfg.Driver.Seed(ctx, of, nil))
 }
 
-// firstDisk is the path of the disk that an image is written on.
-func (a *Agent) firstDisk(ctx context.Context, spec *hypervisor.Spec, image Image) (string, error) {
+// firstDisk is the disk that an image is installed on, as the node has it.
+func (a *Agent) firstDisk(ctx context.Context, spec *hypervisor.Spec, image Image) (*hypervisor.Disk, error) {
 	if len(spec.Disks) == 0 {
-		return "", fault.New(fault.Invalid, "instance %s has no disk that the image %s could be written on", spec.Name, image.Name).At("disks")
+		return nil, fault.New(fault.Invalid, "instance %s has no disk that the image %s could be written on", spec.Name, image.Name).At("disks")
 	}
 	first := spec.Disks[0]
 	if int64(first.Size) < image.VirtualSize {
-		return "", fault.New(fault.Invalid, "disk 0 of %s has %d MiB, and the image %s needs %d", spec.Name, first.Size, image.Name, image.VirtualSize).At("disks")
+		return nil, fault.New(fault.Invalid, "disk 0 of %s has %d MiB, and the image %s needs %d", spec.Name, first.Size, image.Name, image.VirtualSize).At("disks")
 	}
 	there, err := a.cfg.Driver.Instance(ctx, spec.Thing())
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	i := slices.IndexFunc(there.Disks, func(d hypervisor.Disk) bool { return d.UUID == first.UUID })
 	switch {
 	case i < 0:
-		return "", fault.New(fault.WrongState, "disk 0 (%s) of instance %s does not exist on node %s", first.UUID, spec.Name, a.cfg.Node)
+		return nil, fault.New(fault.WrongState, "disk 0 (%s) of instance %s does not exist on node %s", first.UUID, spec.Name, a.cfg.Node)
 	case there.Disks[i].Path == "":
-		return "", fault.New(fault.Unsupported, "images cannot be installed on node %s: its hypervisor, %s, only pretends to have disks", a.cfg.Node, a.cfg.Driver.Kind()).
+		return nil, fault.New(fault.Unsupported, "images cannot be installed on node %s: its hypervisor, %s, only pretends to have disks", a.cfg.Node, a.cfg.Driver.Kind()).
 			WithHint("a node whose agent is set to hypervisor kvm has disks; drover instance add NAME --os noop makes an instance here")
 	}
-	return there.Disks[i].Path, nil
+	return &there.Disks[i], nil
 }
 
-// writeImage runs the program that writes an image on a disk.
-func (a *Agent) writeImage(ctx context.Context, hold *effect.Hold, args []string, image Image) error {
+// convert runs the program that writes the content of disks; what says what for.
+func (a *Agent) convert(ctx context.Context, hold *effect.Hold, args []string, what string) error {
 	output := &tail{limit: keptOutput}
 	exit, err := hold.Run(ctx, effect.Command{Args: args, Dir: "/", Env: []string{"PATH=/sbin:/bin:/usr/sbin:/usr/bin", "LC_ALL=C"}, Output: output})
-	const what = "the writing of image "
 	switch {
 	case ctx.Err() != nil && err != nil:
 		code := fault.Canceled
 		if fault.Is(context.Cause(ctx), fault.Fenced) {
 			code = fault.Fenced
 		}
-		return fault.New(code, what+"%s was ended: %w", image.Name, context.Cause(ctx))
+		return fault.New(code, "%s was ended: %w", what, context.Cause(ctx))
 	case err != nil:
 		return err
 	case !exit.Known:
-		return fault.New(fault.Failed, what+"%s was killed on node %s", image.Name, a.cfg.Node)
+		return fault.New(fault.Failed, "%s was killed on node %s", what, a.cfg.Node)
 	case exit.Status != 0:
 		text := output.lastLines(shownLines)
 		code := fault.Failed
 		if strings.Contains(text, syscall.ENOSPC.Error()) || strings.Contains(text, "No space left on device") {
 			code = fault.Exhausted
 		}
-		return fault.New(code, what+"%s failed on node %s (exited with exit code %d):\n%s", image.Name, a.cfg.Node, exit.Status, text)
+		return fault.New(code, "%s failed on node %s (exited with exit code %d):\n%s", what, a.cfg.Node, exit.Status, text)
 	}
 	return nil
 }

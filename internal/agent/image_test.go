@@ -12,11 +12,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/drover-project/drover/internal/agent/imagecache"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
+	"github.com/drover-project/drover/internal/qemuimg"
 	"github.com/drover-project/drover/internal/testkit"
 )
 
@@ -24,7 +24,9 @@ import (
 type filed struct {
 	hypervisor.Driver
 	disk string
-	cd   []byte
+	// format is that of the disk; empty for one that is as it is.
+	format string
+	cd     []byte
 	// asked is called when somebody asks for an instance; nil for nobody.
 	asked func()
 }
@@ -36,6 +38,9 @@ func (f *filed) Instance(ctx context.Context, of hypervisor.Thing) (hypervisor.I
 	}
 	for n := range i.Disks {
 		i.Disks[n].Path = f.disk
+		if f.format != "" {
+			i.Disks[n].File = &qemuimg.File{Path: f.disk, Format: f.format}
+		}
 	}
 	return i, err
 }
@@ -81,7 +86,7 @@ func newImaged(t *testing.T) *imaged {
 
 func (r *imaged) install(job int, params map[string]string) error {
 	r.Helper()
-	if _, err := imagecache.Program(); err != nil {
+	if _, err := qemuimg.Program(); err != nil {
 		testkit.Missingf(r.T, "qemu-img is not installed")
 	}
 	return r.InstallImage(r.Context(), Order{Epoch: 1, Job: 1, Opcode: job, Step: 1}, r.spec, r.image, params, func(string) {})
@@ -106,6 +111,25 @@ func TestAnImageIsInstalled(t *testing.T) {
 		if !bytes.Contains(r.driver.cd, []byte(want)) {
 			t.Errorf("its CD lacks %q", want)
 		}
+	}
+}
+
+// TestScriptsWriteOnDisksAsTheyAre, and are not let near others.
+func TestScriptsWriteOnDisksAsTheyAre(t *testing.T) {
+	r := newImaged(t)
+	r.driver.format = "qcow2"
+	dir := filepath.Join(r.cfg.Dir, "os", "debian")
+	err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "ganeti_api_version"), []byte("20\n"), 0o644),
+		os.WriteFile(filepath.Join(dir, "create"), []byte("#!/bin/sh\necho x >\"$DISK_0_PATH\"\n"), 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = r.Install(t.Context(), Order{Epoch: 1, Job: 2, Step: 1}, r.spec, "debian", nil, func(string) {})
+	if !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "disk 0 of instance one has the format qcow2") {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(r.driver.disk); err != nil || got[0] != 'x' || len(got) != 3<<20 {
+		t.Errorf("the disk has %d bytes, %v", len(got), err)
 	}
 }
 

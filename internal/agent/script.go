@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/agent/effect"
+	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 )
@@ -158,6 +159,10 @@ func (a *Agent) scriptEnvironment(ctx context.Context, spec hypervisor.Spec, nam
 		n := strconv.Itoa(i)
 		env = append(env, "DISK_"+n+"_UUID="+disk.UUID, "DISK_"+n+"_SIZE="+strconv.Itoa(disk.Size), "DISK_"+n+"_ACCESS="+access(disk))
 		if at := slices.IndexFunc(there.Disks, func(d hypervisor.Disk) bool { return d.UUID == disk.UUID }); at >= 0 && there.Disks[at].Path != "" {
+			if format := there.Disks[at].Kept(); format != diskimage.Raw {
+				return nil, fault.New(fault.Unsupported, "disk %d of instance %s has the format %s, and scripts of operating systems write on disks as they are", i, spec.Name, format).At("os_type").
+					WithHint("install it from an image (--image NAME), or give it a disk of the format raw")
+			}
 			env = append(env, "DISK_"+n+"_PATH="+there.Disks[at].Path)
 		}
 	}

@@ -113,6 +113,7 @@ var layers = []struct {
 	{"internal/agent/exports", Engine},
 	{"internal/agent/imagecache", Engine},
 	{"internal/agent/pieces", Engine},
+	{"internal/qemuimg", Engine},
 	{"internal/gate", Engine},
 	{"internal/metrics", Engine},   // what is counted by engines and adapters
 	{"internal/forwarded", Engine}, // what the transports share that may stand behind proxies

@@ -123,6 +123,57 @@ func lookQCOW2(head []byte) (Head, error) {
 	return Head{Format: QCOW2, VirtualSize: int64(virtual)}, nil
 }
 
+// Layer is what the beginning of a disk of the node's own says, of the format qcow2, that may stand on an image.
+type Layer struct {
+	// VirtualSize is how large the disk is, in bytes.
+	VirtualSize int64
+	// Base is the name of what it stands on, as it is in the file, and BaseFormat which format that has; both empty for nothing.
+	Base, BaseFormat string
+}
+
+// LookLayer reads the header of a disk of the node's own. What else than its base would lead elsewhere, and a base whose format is not said, is refused. The
+// code of errors is Invalid.
+func LookLayer(head []byte) (Layer, error) {
+	if !bytes.HasPrefix(head, []byte(qcow2Magic)) || len(head) < layerHeader {
+		return Layer{}, fault.New(fault.Invalid, "it is no disk of the format qcow2")
+	}
+	at, length := binary.BigEndian.Uint64(head[8:]), binary.BigEndian.Uint32(head[16:])
+	if at == 0 && length == 0 {
+		h, err := lookQCOW2(head)
+		return Layer{VirtualSize: h.VirtualSize}, err
+	}
+	if length == 0 || at >= uint64(len(head)) || uint64(length) > uint64(len(head))-at {
+		return Layer{}, fault.New(fault.Invalid, "it stands on a file whose name is not in its header")
+	}
+	bare := bytes.Clone(head)
+	clear(bare[8:20])
+	h, err := lookQCOW2(bare)
+	l := Layer{VirtualSize: h.VirtualSize, Base: string(head[at : at+uint64(length)]), BaseFormat: baseFormat(head)}
+	if err == nil && !slices.Contains(Formats(), l.BaseFormat) {
+		err = fault.New(fault.Invalid, "it does not say which format %.200q has, which it stands on", l.Base)
+	}
+	return l, err
+}
+
+// layerHeader is how long the header of version 3 is, in bytes, behind which its extensions are.
+const layerHeader = 104
+
+// baseFormat is what the extension of a header says of its backing file; empty if there is none.
+func baseFormat(head []byte) string {
+	const format = 0xe2792aca
+	for at := uint64(binary.BigEndian.Uint32(head[100:])); at >= layerHeader && at+8 <= uint64(len(head)); {
+		kind, length := binary.BigEndian.Uint32(head[at:]), uint64(binary.BigEndian.Uint32(head[at+4:]))
+		if kind == 0 || at+8+length > uint64(len(head)) {
+			break
+		}
+		if kind == format {
+			return string(head[at+8 : at+8+length])
+		}
+		at += 8 + (length+7)/8*8
+	}
+	return ""
+}
+
 // backing is the name of a backing file, for people; its length if the name is not in what was read.
 func backing(head []byte, at uint64, length uint32) string {
 	if at >= uint64(len(head)) || uint64(length) > uint64(len(head))-at {

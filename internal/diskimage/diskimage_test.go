@@ -85,6 +85,45 @@ func TestWhatLeadsElsewhereIsRefused(t *testing.T) {
 	}
 }
 
+// layerOn is a disk that stands on a file of a name and, if it says so, of a format.
+func layerOn(base, format string) []byte {
+	return qcow2(1<<20, func(h []byte) {
+		h[103] = layerHeader
+		if format != "" {
+			copy(h[layerHeader:], "\xe2\x79\x2a\xca\x00\x00\x00"+string(rune(len(format)))+format)
+		}
+		h[14], h[15], h[19] = 1, 0, byte(len(base))
+		copy(h[256:], base)
+	})
+}
+
+func TestLayers(t *testing.T) {
+	if got, err := LookLayer(layerOn("../images/x", "raw")); err != nil || got != (Layer{VirtualSize: 1 << 20, Base: "../images/x", BaseFormat: "raw"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := LookLayer(qcow2(1<<20, nil)); err != nil || got != (Layer{VirtualSize: 1 << 20}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for name, head := range map[string][]byte{
+		"a base of no format": layerOn("../images/x", ""), "a base of another format": layerOn("../images/x", "vmdk"), "no disk": bootable(),
+		"data elsewhere": qcow2(1<<20, func(h []byte) { h[79] = externalData }), "a name further on": qcow2(1<<20, func(h []byte) { h[10], h[19] = 1, 11 }),
+		"nothing": nil,
+	} {
+		if got, err := LookLayer(head); err == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func FuzzLookLayer(f *testing.F) {
+	f.Add(layerOn("../images/x", "qcow2"))
+	f.Fuzz(func(t *testing.T, head []byte) {
+		if got, err := LookLayer(head); err == nil && (got.Base == "") != (got.BaseFormat == "") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 func TestMiB(t *testing.T) {
 	for bytes, want := range map[int64]int64{0: 0, 1: 1, 1 << 20: 1, 1<<20 + 1: 2, 1<<62 + 5: 1<<42 + 1} {
 		if got := MiB(bytes); got != want {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store/format"
 )
@@ -153,6 +154,11 @@ func (m diskMaker) disk(index int, given map[string]any) (cluster.Disk, error) {
 			return d, err
 		}
 	}
+	if m.template != cluster.DiskExt {
+		if err := formatOf(&d, given, place); err != nil {
+			return d, err
+		}
+	}
 	if given["adopt"] != nil {
 		return d, fault.New(fault.Invalid, "Disks can't be adopted yet").At(place + ".adopt")
 	}
@@ -176,6 +182,27 @@ func (m diskMaker) disk(index int, given map[string]any) (cluster.Disk, error) {
 var diskKeys = map[string]bool{"size": true, "mode": true, "name": true, "vg": true, "metavg": true, "adopt": true, "spindles": true,
 	"access": true, "provider": true}
 
+// formatKey is a key of disks that are files, of our own: what their content is kept in. To storage providers it may mean what they like.
+const formatKey = "format"
+
+// formatOf has a disk keep the format that it is to have; that of a file is raw if nobody says.
+func formatOf(d *cluster.Disk, given map[string]any, place string) error {
+	if given[formatKey] == nil {
+		return nil
+	}
+	format, _ := given[formatKey].(string)
+	switch {
+	case !slices.Contains(diskimage.Formats(), format):
+		return fault.New(fault.Invalid, "There is no format of disks '%v'", given[formatKey]).At(place+"."+formatKey).WithHint("one of: %s", strings.Join(diskimage.Formats(), ", "))
+	case d.Type != cluster.DiskFile && d.Type != cluster.DiskSharedFile:
+		return fault.New(fault.Invalid, "The 'format' option is only valid for disks that are files, not for the template '%s'", d.Type).At(place + "." + formatKey).
+			WithHint("templates file and sharedfile have formats")
+	case format != diskimage.Raw:
+		d.Params[formatKey] = format
+	}
+	return nil
+}
+
 // providerParams keeps what a storage provider is told of a disk: all that means nothing to others, as text.
 func providerParams(params cluster.Params, given map[string]any, place string) error {
 	for _, key := range slices.Sorted(maps.Keys(given)) {
@@ -196,7 +223,7 @@ func providerParams(params cluster.Params, given map[string]any, place string) e
 
 func checkDiskKeys(given map[string]any, place, template string) error {
 	for _, key := range slices.Sorted(maps.Keys(given)) {
-		if !diskKeys[key] && template != cluster.DiskExt { // whose providers know what they may be
+		if !diskKeys[key] && key != formatKey && template != cluster.DiskExt { // whose providers know what they may be
 			return fault.New(fault.Mistyped, "Unknown parameter '%s'", key).At(place + "." + key)
 		}
 	}

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -125,9 +126,12 @@ func (e *Env) fetchingNode(ctx context.Context) (*cluster.Node, error) {
 }
 
 // imageRemove prepares OP_IMAGE_REMOVE. Copies on nodes stay until they are not used for long, or their room is needed.
-func imageRemove(_ context.Context, env *Env) (Plan, error) {
+func imageRemove(ctx context.Context, env *Env) (Plan, error) {
 	image, err := findImage(env.Op.Str("image_name"), env.snapshot())
 	if err != nil {
+		return Plan{}, err
+	}
+	if err := env.notStoodOn(ctx, image); err != nil {
 		return Plan{}, err
 	}
 	env.Infof("Copies of image %s stay on nodes until nobody has used them for 30 days, or their room is needed: another image may have the same content, and instances are being installed. "+
@@ -135,6 +139,41 @@ func imageRemove(_ context.Context, env *Env) (Plan, error) {
 	return updatePlan(env, nil, func(*cluster.Snapshot) ([]cluster.Change, error) {
 		return []cluster.Change{cluster.Delete(cluster.KindImage, image.UUID)}, nil
 	})
+}
+
+// maxNamed is how many instances an error names.
+const maxNamed = 5
+
+// notStoodOn refuses to remove an image that disks of instances stand on, as far as nodes tell of them; where one does not, its copy stays all the same for
+// as long as a disk there needs it.
+func (e *Env) notStoodOn(ctx context.Context, image *cluster.Image) error {
+	var users []string
+	for node := range e.snapshot().Nodes() {
+		a, err := e.Nodes(node.Name)
+		var state agent.State
+		if err == nil {
+			state, err = a.State(ctx, false)
+		}
+		if err != nil {
+			e.Warnf("Node %s does not tell whether disks there stand on image %s (continuing): %v", node.Name, image.Name, err)
+			continue
+		}
+		for i := range state.Instances {
+			if inst := &state.Instances[i]; slices.ContainsFunc(inst.Disks, func(d hypervisor.Disk) bool { return d.Image == image.SHA256 }) {
+				users = append(users, inst.Name+" on "+node.Name)
+			}
+		}
+	}
+	if len(users) == 0 {
+		return nil
+	}
+	slices.Sort(users)
+	named := strings.Join(users[:min(len(users), maxNamed)], ", ")
+	if more := len(users) - maxNamed; more > 0 {
+		named += fmt.Sprintf(", and %d more", more)
+	}
+	return fault.New(fault.WrongState, "Image %s cannot be removed: disks of instances stand on it: %s", image.Name, named).At("image_name").
+		WithHint("remove these instances, or install them anew from another image (drover instance reinstall NAME --image OTHER)")
 }
 
 // findOS returns the definition of an operating system that NAME or NAME+VARIANT asks for on a node: the node's own, or the one whose variants are the

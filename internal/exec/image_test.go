@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/lock"
@@ -221,5 +222,53 @@ func TestADefinitionOfTheName(t *testing.T) {
 	r.refusesLike("OpPrereqError", "it cannot be told which is meant", "OP_INSTANCE_CREATE", fromImage(nil))
 	if _, err := r.run("OP_INSTANCE_CREATE", fromImage(params{"os_type": "image+old"})); err != nil || len(*installed) > 0 {
 		t.Errorf("%v, %+v", err, *installed)
+	}
+}
+
+// stood is a node that tells of an instance which stands on an image.
+type stood struct {
+	anyNode
+
+	on  string
+	err error
+}
+
+func (n stood) State(context.Context, bool) (agent.State, error) {
+	disk := hypervisor.Disk{UUID: "d", Image: n.on}
+	return agent.State{Instances: []hypervisor.Instance{{Name: "web1", Disks: []hypervisor.Disk{disk}}, {Name: "web2", Disks: []hypervisor.Disk{{}, disk}}, {Name: "web3"}}}, n.err
+}
+
+// TestAnImageThatDisksStandOn is not removed, and it is told whose they are. A node that does not tell keeps its copy anyway.
+func TestAnImageThatDisksStandOn(t *testing.T) {
+	r, _ := imageRig(t)
+	image := r.keeper.Snapshot().ImageNamed("tiny")
+	r.wrap = func(n Node) Node { return stood{n, image.SHA256, nil} }
+	r.refusesLike("OpPrereqError", "disks of instances stand on it: web1 on node1, web2 on node1", "OP_IMAGE_REMOVE", params{"image_name": "tiny"})
+	r.wrap = func(n Node) Node { return stood{n, strings.Repeat("0", 64), nil} }
+	r.must("null", "OP_IMAGE_REMOVE", params{"image_name": "tiny", "dry_run": true})
+	r.wrap = func(n Node) Node { return stood{n, image.SHA256, fault.New(fault.Unavailable, "it is away")} }
+	r.must("null", "OP_IMAGE_REMOVE", params{"image_name": "tiny"})
+	if text := strings.Join(r.log, "\n"); !strings.Contains(text, "Node node1 does not tell whether disks there stand on image tiny") {
+		t.Errorf("the log is %s", text)
+	}
+}
+
+// TestTheFormatOfADisk is kept with the disk, and told to its node; where it means nothing it is refused.
+func TestTheFormatOfADisk(t *testing.T) {
+	r := newRig(t)
+	disk := func(more params) params { p := params{"size": 8}; maps.Copy(p, more); return p }
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"disks": []any{disk(params{"format": "qcow2"}), disk(params{"format": "raw"}), disk(nil)}}))
+	for i, want := range []string{"qcow2", "", ""} {
+		if got := diskOf(&r.instance("one").Disks[i]); got.Format != want {
+			t.Errorf("disk %d has the format %q", i, got.Format)
+		}
+	}
+	r.refusesLike("OpPrereqError", "There is no format of disks 'vmdk'", "OP_INSTANCE_CREATE", creating(params{"instance_name": "two", "disks": []any{disk(params{"format": "vmdk"})}}))
+	r.refusesLike("OpPrereqError", "There is no format of disks '7'", "OP_INSTANCE_CREATE", creating(params{"instance_name": "two", "disks": []any{disk(params{"format": 7})}}))
+	r.refusesLike("OpPrereqError", "only valid for disks that are files, not for the template 'plain'", "OP_INSTANCE_CREATE",
+		creating(params{"instance_name": "two", "disk_template": "plain", "disks": []any{disk(params{"format": "qcow2"})}}))
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"instance_name": "three", "disk_template": "ext", "disks": []any{disk(params{"provider": "san", "format": "thin"})}}))
+	if got := diskOf(&r.instance("three").Disks[0]); got.Format != "" || got.External.Params["format"] != "thin" {
+		t.Errorf("a provider is told %+v", got)
 	}
 }

@@ -34,7 +34,11 @@ func thingOf(inst *cluster.Instance) hypervisor.Thing {
 }
 
 func diskOf(d *cluster.Disk) hypervisor.Disk {
-	return hypervisor.Disk{UUID: d.UUID, Size: int(d.Size), Template: d.Type, ReadOnly: d.Mode == "ro", External: externalOf(d)}
+	out := hypervisor.Disk{UUID: d.UUID, Size: int(d.Size), Template: d.Type, ReadOnly: d.Mode == "ro", External: externalOf(d)}
+	if d.Type != cluster.DiskExt {
+		out.Format, _ = d.Params[formatKey].(string)
+	}
+	return out
 }
 
 // externalOf says who makes a disk of template ext; nil for others.

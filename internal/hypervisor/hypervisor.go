@@ -33,7 +33,10 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/console"
+	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/qemuimg"
+	"github.com/drover-project/drover/internal/storage"
 )
 
 // Thing says which instance is meant. The UUID decides; the Name is for people and for files
@@ -99,6 +102,10 @@ type Disk struct {
 	// Template is the kind of storage, for example "file"; drivers that know
 	// one kind only may ignore it.
 	Template string `json:"template,omitempty"`
+	// Format is what the content is kept in when the disk is made: "raw" if it is empty, or "qcow2"; drivers that only pretend may ignore it.
+	Format string `json:"format,omitempty"`
+	// Image is the SHA-256 of the image of the node that the content stands on; empty for none. It is told, and not asked for.
+	Image string `json:"image,omitempty"`
 	// External says who makes a disk of template "ext", and how he knows it; nil for others.
 	External *External `json:"external,omitempty"`
 	// ReadOnly disks are given to the instance without the right to write.
@@ -109,6 +116,16 @@ type Disk struct {
 	Behind int `json:"behind,omitempty"`
 	// Path is where scripts of the node find the content, as Driver.Instance tells it; empty where that is pretended.
 	Path string `json:"-"`
+	// File is the same for who reads formats.
+	File *qemuimg.File `json:"-"`
+}
+
+// Kept is the format that the content of a disk has which the node tells of: "raw" where it is as it is, or is pretended.
+func (d *Disk) Kept() string {
+	if d.File == nil {
+		return diskimage.Raw
+	}
+	return d.File.Format
 }
 
 // External is a volume that operators' scripts make: those of Provider, which know it as Name and have Params. Label is what people call its disk.
@@ -294,6 +311,9 @@ type Driver interface {
 	// WrongState when it is active, NotFound when it is not known, Unsupported where machines are pretended. Taking away what
 	// is not there is no error, whatever is asked about.
 	Seed(ctx context.Context, of Thing, cd []byte) error
+	// Blank has a disk of an instance that does not run read as zeros again, or as an image of the node on which it stands from now on. Unsupported for a
+	// disk whose format has no such thing, and where disks are pretended; WrongState when it is active, NotFound when it is not known.
+	Blank(ctx context.Context, of Thing, disk string, base *storage.Base) error
 	// Instance tells about one instance, also when it has another name on the node; NotFound when there is
 	// nothing of it on this node.
 	Instance(ctx context.Context, of Thing) (Instance, error)
@@ -345,6 +365,11 @@ func NoHotplug() error {
 func NoMigration(name string) error {
 	return fault.New(fault.Unsupported, "instance %s cannot be handed over while it runs: its hypervisor does not migrate yet", name).
 		WithHint("drover instance failover stops it and starts it on the other node")
+}
+
+// NoLayers is the answer of a driver whose disks are only pretended.
+func NoLayers(of Thing, kind string) error {
+	return fault.New(fault.Unsupported, "disks of instance %s have no layers: the hypervisor %s only pretends to have disks", of.Name, kind)
 }
 
 // NoSeed is the error about a CD for a thing whose kind of hypervisor has no machines that could read one.

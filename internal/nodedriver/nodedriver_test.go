@@ -149,7 +149,7 @@ func TestAVolumeGroup(t *testing.T) {
 		if made, _, err := pools.Ensure(t.Context(), "", storage.Disk{ID: "of before", Size: 1}); err != nil || !made {
 			t.Errorf("%+v: a disk for which nobody says a template: %v", tc.s, err)
 		}
-		if _, err := pools.Path(t.Context(), "file", "of before"); err != nil {
+		if _, err := pools.Volume(t.Context(), "file", "of before"); err != nil {
 			t.Errorf("%+v: it is no file: %v", tc.s, err)
 		}
 	}

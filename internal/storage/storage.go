@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/qemuimg"
 )
 
 // Disk is a disk that is to have a volume.
@@ -23,6 +24,8 @@ type Disk struct {
 	ID string `json:"id"`
 	// Size is how large it is to be at least, in MiB.
 	Size int `json:"size"`
+	// Format is that of a new volume, raw if it is empty; one that is there keeps its own.
+	Format string `json:"format,omitempty"`
 	// Provider are the operator's scripts that make the volume, which know it as Name and have Params; empty for volumes of other templates. Label is
 	// what people call the disk, and Owner the instance that it is of.
 	Provider string            `json:"provider,omitempty"`
@@ -38,8 +41,29 @@ type Volume struct {
 	ID string
 	// Size in MiB.
 	Size int
-	// Path is the file or block device that has the content as it is ("raw").
-	Path string
+	// Path is the file or block device that has the content, in Format: as it is (diskimage.Raw), or as diskimage.QCOW2.
+	Path, Format string
+	// Base is the image that the content stands on; nil for none.
+	Base *Base
+}
+
+// Base is a copy of an image on the node, which volumes of the format qcow2 stand on: they have what differs.
+type Base struct{ SHA256, Path, Format string }
+
+// File is the volume as it is told to who reads formats.
+func (v *Volume) File() *qemuimg.File {
+	f := &qemuimg.File{Path: v.Path, Format: v.Format}
+	if v.Base != nil {
+		f.Base = &qemuimg.File{Path: v.Base.Path, Format: v.Base.Format}
+	}
+	return f
+}
+
+// Layered is what drivers do besides whose volumes may have the format qcow2. Nobody may use the volume meanwhile.
+type Layered interface {
+	// Blank has a volume of that format read as zeros again, or as a copy of an image, at one moment. It keeps its size, which is not smaller
+	// than the image's.
+	Blank(ctx context.Context, id string, base *Base) error
 }
 
 // Space is how much room there is for volumes, in MiB. Free counts what existing volumes may still grow to need: a volume that was given
@@ -106,14 +130,39 @@ func (p Pools) Remove(ctx context.Context, template, id string) (bool, error) {
 	return d.Remove(ctx, id)
 }
 
-// Path tells where the content of a volume is.
-func (p Pools) Path(ctx context.Context, template, id string) (string, error) {
+// Volume tells about a volume of a template.
+func (p Pools) Volume(ctx context.Context, template, id string) (Volume, error) {
 	d, err := p.of(template)
 	if err != nil {
-		return "", err
+		return Volume{}, err
 	}
-	v, err := d.Volume(ctx, id)
-	return v.Path, err
+	return d.Volume(ctx, id)
+}
+
+// Blank has a volume of the format qcow2 read as zeros again, or as an image. Unsupported where there are none.
+func (p Pools) Blank(ctx context.Context, template, id string, base *Base) error {
+	d, err := p.of(template)
+	if err != nil {
+		return err
+	}
+	l, is := d.(Layered)
+	if !is {
+		return fault.New(fault.Unsupported, "disks of the template %q have no layers", d.Template()).At("disk_template")
+	}
+	return l.Blank(ctx, id, base)
+}
+
+// Fits refuses what a template has no room for, in MiB. Exhausted then.
+func (p Pools) Fits(ctx context.Context, template string, more int) error {
+	d, err := p.of(template)
+	if err != nil {
+		return err
+	}
+	s, err := d.Space(ctx)
+	if err == nil && s != (Space{}) && more > s.Free {
+		err = fault.New(fault.Exhausted, "not enough disk space: %d MiB needed, %d MiB free", more, s.Free)
+	}
+	return err
 }
 
 // Space tells how much room the first pool has.

@@ -19,17 +19,23 @@ func TestPoolsGoByTemplate(t *testing.T) {
 	if made, _, err := pools.Ensure(ctx, "", storage.Disk{ID: "one", Size: 1}); err != nil || !made {
 		t.Errorf("no template is that of files: %v", err)
 	}
-	path, err := pools.Path(ctx, "file", "one")
-	if err != nil || path == "" {
-		t.Errorf("%q, %v", path, err)
+	v, err := pools.Volume(ctx, "file", "one")
+	if err != nil || v.Path == "" || v.Format != "raw" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if err := pools.Fits(ctx, "file", 1<<40); !fault.Is(err, fault.Exhausted) {
+		t.Error(err)
+	}
+	if err := pools.Blank(ctx, "file", "one", nil); !fault.Is(err, fault.Unsupported) {
+		t.Error(err)
 	}
 	if _, free, err := pools.Space(ctx); err != nil || free <= 0 {
 		t.Errorf("%d, %v", free, err)
 	}
 	_, _, err1 := pools.Ensure(ctx, "drbd", storage.Disk{ID: "two", Size: 1})
 	_, err2 := pools.Remove(ctx, "drbd", "two")
-	_, err3 := pools.Path(ctx, "drbd", "two")
-	for _, err := range []error{err1, err2, err3} {
+	_, err3 := pools.Volume(ctx, "drbd", "two")
+	for _, err := range []error{err1, err2, err3, pools.Blank(ctx, "drbd", "two", nil), pools.Fits(ctx, "drbd", 1)} {
 		if !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "drbd") || !strings.Contains(err.Error(), "file") {
 			t.Errorf("another template: %v", err)
 		}

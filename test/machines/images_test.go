@@ -105,3 +105,45 @@ func TestAnImageFromAnotherNode(t *testing.T) {
 		}
 	}
 }
+
+// TestMachinesShareAnImage has two machines stand on one image, which stays for as long as they do, one of them exported and brought back, and grown.
+func TestMachinesShareAnImage(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("qemu-img"); err != nil {
+		testkit.Missingf(t, "qemu-img is not installed")
+	}
+	s := newSite(t, "--agents")
+	path := filepath.Join(t.TempDir(), "tiny.raw")
+	if err := os.WriteFile(path, append(kvm.TinyDisk(), bytes.Repeat([]byte("more "), 300_000)...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.drover("image", "add", "tiny", path)
+	for _, name := range []string{"a.example", "b.example"} {
+		s.drover("instance", "add", name, "--image", "tiny", "--disk", "0:size=8M,format=qcow2", "-B", "memory=64", "--name-check=no", "--ip-check=no")
+		s.await(name, "GUEST-UP", 0)
+	}
+	disks, err := filepath.Glob(filepath.Join(s.nodesDir(), "*", "disks", "*.qcow2"))
+	if err != nil || len(disks) != 2 {
+		t.Fatalf("the disks are %v, %v", disks, err)
+	}
+	for _, path := range disks {
+		if info, err := os.Stat(path); err != nil || info.Size() > 1<<20 {
+			t.Errorf("%s has %v, %v", path, info, err)
+		}
+	}
+	if text := s.fails("image", "remove", "--yes", "tiny"); !strings.Contains(text, "stand on it: a.example on ") || !strings.Contains(text, "b.example on ") {
+		t.Errorf("it is told %s", text)
+	}
+	s.drover("instance", "grow-disk", "a.example", "0", "8M")
+	s.drover("backup", "export", "a.example", "-n", strings.Fields(s.drover("node", "list", "--no-headers", "-o", "name"))[0], "--long-sleep")
+	s.drover("instance", "remove", "--yes", "a.example", "b.example")
+	s.drover("image", "remove", "--yes", "tiny")
+	for _, format := range []string{"qcow2", "raw"} { // an export stands on nothing
+		s.drover("backup", "import", "a.example", "--disk", "0:size=16M,format="+format, "--start", "--name-check=no", "--ip-check=no")
+		s.await("a.example", "GUEST-UP", 0)
+		s.drover("instance", "remove", "--yes", "--shutdown-timeout", "1", "a.example")
+	}
+	if left, err := filepath.Glob(filepath.Join(s.nodesDir(), "*", "disks", "*")); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %v, %v", left, err)
+	}
+}

@@ -123,6 +123,18 @@ func (s *site) drover(args ...string) string {
 	return out.String()
 }
 
+// fails is what a command says that cannot be done.
+func (s *site) fails(args ...string) string {
+	s.Helper()
+	cmd := exec.CommandContext(s.Context(), s.bin, args...)
+	cmd.Env = append(os.Environ(), "DROVER_LUXI="+filepath.Join(s.data, "luxi.sock"))
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		s.Fatalf("drover %s is done:\n%s", strings.Join(args, " "), out)
+	}
+	return string(out)
+}
+
 // printed is what an instance printed behind a position.
 type printed struct {
 	Text []byte `json:"text"`

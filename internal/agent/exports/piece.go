@@ -111,6 +111,31 @@ func (x *Exports) Dump(ctx context.Context, p Place, from string, told func(done
 	return errors.Join(err, out.Close())
 }
 
+// Fits refuses a dump that is larger than a disk, in bytes.
+func (x *Exports) Fits(p Place, room int64) error {
+	path, err := x.Path(p)
+	if err != nil {
+		return err
+	}
+	f, err := openDump(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was looked at
+	info, err := f.Stat()
+	if err != nil {
+		return fault.New(fault.Environment, "cannot look at the dump %s: %w", p.File, err)
+	}
+	return fits(p, info.Size(), room)
+}
+
+func fits(p Place, size, room int64) error {
+	if size > room {
+		return fault.New(fault.Invalid, "the dump %s has %d bytes, and the disk only %d", p.File, size, room).At("disks")
+	}
+	return nil
+}
+
 // Restore writes a dump on a disk that reads as zeros.
 func (x *Exports) Restore(ctx context.Context, p Place, disk string, told func(done, size int64)) error {
 	path, err := x.Path(p)
@@ -131,11 +156,10 @@ func (x *Exports) Restore(ctx context.Context, p Place, disk string, told func(d
 	if err == nil {
 		room, err = out.Seek(0, io.SeekEnd)
 	}
-	switch {
-	case err != nil:
-	case size > room:
-		err = fault.New(fault.Invalid, "the dump %s has %d bytes, and the disk only %d", p.File, size, room).At("disks")
-	default:
+	if err == nil {
+		err = fits(p, size, room)
+	}
+	if err == nil {
 		err = pieces.Copy(ctx, out, in, told)
 	}
 	return errors.Join(err, out.Close())

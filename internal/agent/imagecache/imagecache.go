@@ -6,7 +6,7 @@
 //   - A fetch that fails, or is killed, leaves nothing (TestNothingIsLeft).
 //   - Who wants the same image at the same time waits for one fetch (TestOneFetchForTwo).
 //   - No source fills the disk: of the room that is free a tenth stays (TestNoRoom, TestABodyWithoutAnEnd).
-//   - A copy that somebody uses is not taken away (TestRoomIsMade).
+//   - A copy that somebody uses, or that a disk stands on, is not taken away (TestRoomIsMade, TestWhatDisksStandOnStays).
 //   - What is brought from another node is held to all that, whoever sends it (TestWhatAnotherNodeBrings), and given up when no more comes (TestWhatNobodyGoesOnWith).
 package imagecache
 
@@ -58,6 +58,8 @@ type Cache struct {
 	stall time.Duration
 	now   func() time.Time
 	room  func() (free int64, err error) // bytes
+	// stoodOn are the sums of images that disks of the node stand on.
+	stoodOn func() (map[string]bool, error)
 
 	mu     sync.Mutex
 	copies map[string]*one // by sum
@@ -71,9 +73,9 @@ type one struct {
 	users int
 }
 
-// Open returns the cache in a directory, which is made when the first image comes.
-func Open(dir string, now func() time.Time) *Cache {
-	c := &Cache{dir: dir, stall: stall, now: now, copies: map[string]*one{}, incoming: map[string]*incoming{}}
+// Open returns the cache in a directory, which is made when the first image comes. Copies whose sums are among stoodOn stay for as long as they are.
+func Open(dir string, now func() time.Time, stoodOn func() (map[string]bool, error)) *Cache {
+	c := &Cache{dir: dir, stall: stall, now: now, stoodOn: stoodOn, copies: map[string]*one{}, incoming: map[string]*incoming{}}
 	c.room = c.free
 	return c
 }
@@ -242,9 +244,13 @@ func (c *Cache) makeRoom(size int64) (int64, error) {
 	if err != nil {
 		return 0, trouble(err)
 	}
+	needed, err := c.stoodOn()
+	if err != nil {
+		return 0, fault.New(fault.Environment, "it cannot be told which images disks stand on, so none is taken away: %w", err)
+	}
 	var all []kept
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && cluster.CheckSHA256(e.Name()) == nil {
+		if info, err := e.Info(); err == nil && cluster.CheckSHA256(e.Name()) == nil && !needed[e.Name()] {
 			all = append(all, kept{e.Name(), info.ModTime()})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/qemuimg"
 	"github.com/drover-project/drover/internal/testkit"
 )
 
@@ -32,13 +34,16 @@ type rig struct {
 	asked  atomic.Int64
 	mu     sync.Mutex
 	lines  []string
+	stood  map[string]bool
+	unsure error
 	passed atomic.Int64 // time that has passed beside the real one
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t}
-	r.Cache = Open(filepath.Join(t.TempDir(), "images"), func() time.Time { return time.Now().Add(time.Duration(r.passed.Load())) })
+	r.Cache = Open(filepath.Join(t.TempDir(), "images"), func() time.Time { return time.Now().Add(time.Duration(r.passed.Load())) },
+		func() (map[string]bool, error) { return r.stood, r.unsure })
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		r.asked.Add(1)
 		r.serve(w, q)
@@ -277,6 +282,26 @@ func TestRoomIsMade(t *testing.T) {
 	release()
 }
 
+// TestWhatDisksStandOnStays, however long nobody has asked for it, and however much its room is needed; where nobody can tell, nothing goes.
+func TestWhatDisksStandOnStays(t *testing.T) {
+	r := newRig(t)
+	one, two := bootable(1<<20, 'a'), bootable(1<<20, 'b')
+	image := of(one, r.file(one))
+	r.have(image, one)
+	r.stood = map[string]bool{image.SHA256: true}
+	r.passed.Add(int64(2 * unused))
+	r.room = func() (int64, error) { return 2<<20 - int64(len(r.there()))<<20, nil }
+	if _, err := r.Look(t.Context(), of(two, r.file(two)), r.log); !fault.Is(err, fault.Exhausted) || len(r.there()) != 1 {
+		t.Errorf("%v, %v", err, r.there())
+	}
+	r.stood, r.unsure = nil, errors.New("who knows")
+	if _, err := r.Look(t.Context(), of(two, r.file(two)), r.log); !fault.Is(err, fault.Environment) || len(r.there()) != 1 {
+		t.Errorf("%v, %v", err, r.there())
+	}
+	r.unsure = nil
+	r.have(of(two, r.file(two)), two)
+}
+
 // TestNothingIsLeft: what a kill left goes, and what is being fetched by another stays.
 func TestNothingIsLeft(t *testing.T) {
 	r := newRig(t)
@@ -341,7 +366,7 @@ func TestASecretOfTheNode(t *testing.T) {
 // qemuImg runs the program, which is skipped where there is none.
 func qemuImg(t *testing.T, args ...string) {
 	t.Helper()
-	program, err := Program()
+	program, err := qemuimg.Program()
 	if err != nil {
 		testkit.Missingf(t, "qemu-img is not installed")
 	}
@@ -395,7 +420,7 @@ func TestImagesOfQEMU(t *testing.T) {
 // TestTheProgramIsMissing: a node without it says so.
 func TestTheProgramIsMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if _, err := Program(); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "qemu-utils") {
+	if _, err := qemuimg.Program(); !fault.Is(err, fault.Environment) || !strings.Contains(err.Error(), "qemu-utils") {
 		t.Error(err)
 	}
 }

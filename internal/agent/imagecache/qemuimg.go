@@ -11,21 +11,13 @@ import (
 
 	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/qemuimg"
 )
-
-// Program finds the program that reads and writes images.
-func Program() (string, error) {
-	path, err := exec.LookPath("qemu-img")
-	if err != nil {
-		return "", fault.New(fault.Environment, "the program qemu-img is not on the node").WithHint("on Debian: apt-get install --no-install-recommends qemu-utils")
-	}
-	return path, nil
-}
 
 // CopyArguments is the command line that writes an image on a disk which is there, and has room. All formats are said, both paths are absolute,
 // and what has been written is on disk when it ends.
-func CopyArguments(program, format, image, disk string) []string {
-	return []string{program, "convert", "-n", "-t", "writeback", "-f", format, "-O", diskimage.Raw, "--", image, disk}
+func CopyArguments(program, format, image, diskFormat, disk string) []string {
+	return []string{program, "convert", "-n", "-t", "writeback", "-f", format, "-O", diskFormat, "--", image, disk}
 }
 
 const (
@@ -53,7 +45,7 @@ func ask(ctx context.Context, path string, is diskimage.Head) error {
 	if is.Format == diskimage.Raw {
 		return nil
 	}
-	program, err := Program()
+	program, err := qemuimg.Program()
 	if err != nil {
 		return err
 	}

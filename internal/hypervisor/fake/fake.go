@@ -28,6 +28,7 @@ import (
 	"github.com/drover-project/drover/internal/console"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/storage"
 )
 
 // Kind is the driver's name in the inventory.
@@ -434,6 +435,11 @@ func (d *Driver) Reboot(ctx context.Context, of hypervisor.Thing) error {
 		next.Boots++
 		return d.save(&next)
 	})
+}
+
+// Blank is Unsupported: disks have no content.
+func (d *Driver) Blank(_ context.Context, of hypervisor.Thing, _ string, _ *storage.Base) error {
+	return hypervisor.NoLayers(of, Kind)
 }
 
 // Seed is Unsupported, but for taking away what nothing here has.

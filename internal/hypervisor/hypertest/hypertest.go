@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 )
@@ -37,6 +38,7 @@ func Run(t *testing.T, open Opener) {
 		{"handedOver", (*suite).handedOver},
 		{"reboot", (*suite).reboot},
 		{"seed", (*suite).seed},
+		{"blank", (*suite).blank},
 		{"paused", (*suite).paused},
 		{"removeRunning", (*suite).removeRunning},
 		{"rename", (*suite).rename},
@@ -627,4 +629,26 @@ func (s *suite) seed() {
 	}
 	s.do("Start without a seed", true)(s.d.Start(ctx, i))
 	s.do("Stop", true)(s.d.Stop(ctx, i.Thing(), hypervisor.Stop{}))
+}
+
+// blank has a disk of the format qcow2 begin anew, where the driver has such disks.
+func (s *suite) blank() {
+	ctx := s.Context()
+	i := spec("one.example")
+	i.Disks = []hypervisor.Disk{{UUID: "layers", Size: 1, Template: "file", Format: diskimage.QCOW2}, {UUID: "plain", Size: 1, Template: "file"}}
+	s.do("Prepare", true)(s.d.Prepare(ctx, i.Thing(), mark, i.Disks))
+	err := s.d.Blank(ctx, i.Thing(), "layers", nil)
+	if fault.Is(err, fault.Unsupported) {
+		return
+	}
+	if err != nil {
+		s.Fatalf("Blank: %v", err)
+	}
+	s.refused("a disk that is as it is", fault.Unsupported, s.d.Blank(ctx, i.Thing(), "plain", nil))
+	s.refused("a disk that is not there", fault.WrongState, s.d.Blank(ctx, i.Thing(), "none", nil))
+	s.refused("an instance that is not there", fault.NotFound, s.d.Blank(ctx, thing("two.example"), "layers", nil))
+	s.do("Start", true)(s.d.Start(ctx, i))
+	s.refused("what runs", fault.WrongState, s.d.Blank(ctx, i.Thing(), "layers", nil))
+	s.do("Stop", true)(s.d.Stop(ctx, i.Thing(), hypervisor.Stop{}))
+	s.do("Remove", true)(s.d.Remove(ctx, i.Thing()))
 }

@@ -8,11 +8,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/qemuimg"
 )
 
-// The descriptors that a QEMU finds open, from the first behind the usual three; disks follow, then the kernel and its first disk, then taps, a seed,
+// The descriptors that a QEMU finds open, from the first behind the usual three; disks follow, then the images that they stand on, then the kernel and its first disk, then taps, a seed,
 // the discs of CD drives, the firmware's code and variables, and the line to the TPM.
 const (
 	monitorFD = 3 + iota
@@ -38,6 +40,8 @@ type setup struct {
 	seed bool
 	// firmware is what the machine starts by, nil for QEMU's own.
 	firmware *firmware
+	// layers say by UUID how disks are kept that are not as they are.
+	layers map[string]*qemuimg.File
 }
 
 // sandbox denies QEMU whatever it does not need once it runs: other programs, other users, old system calls.
@@ -147,7 +151,7 @@ func processorArguments(spec *hypervisor.Spec, p params, _ setup) ([]string, err
 }
 
 // bootArguments are those of a kernel that the machine starts from; without one it starts from its first disk.
-func bootArguments(spec *hypervisor.Spec, p params, _ setup) ([]string, error) {
+func bootArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error) {
 	if p.text("kernel_path") == "" {
 		return nil, nil
 	}
@@ -158,7 +162,7 @@ func bootArguments(spec *hypervisor.Spec, p params, _ setup) ([]string, error) {
 	if p.is("serial_console", true) {
 		line += " console=ttyS0," + strconv.Itoa(speed(p))
 	}
-	kernel := firstDiskFD + len(spec.Disks)
+	kernel := with.behindDisks(spec)
 	args := []string{"-kernel", opened(kernel), "-append", strings.TrimSpace(line)}
 	if p.text("initrd_path") != "" {
 		args = append(args, "-initrd", opened(kernel+1))
@@ -224,22 +228,31 @@ func diskArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error
 	for n := range with.ports {
 		args = append(args, port(n)...)
 	}
+	baseFD := firstDiskFD + len(spec.Disks)
 	for n := range spec.Disks {
 		disk := diskParts(&spec.Disks[n], p, with)
 		if n == 0 && p.text("kernel_path") == "" {
 			disk.device["bootindex"] = diskBoots(p)
 		}
-		args = append(args,
-			"-add-fd", fmt.Sprintf("fd=%d,set=%d", firstDiskFD+n, disk.set),
-			"-blockdev", object(disk.file), "-blockdev", object(disk.content), "-device", object(disk.device))
+		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=%d", firstDiskFD+n, disk.set))
+		if disk.baseSet > 0 {
+			args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=%d", baseFD, disk.baseSet))
+			baseFD++
+		}
+		for _, node := range disk.nodes {
+			args = append(args, "-blockdev", object(node))
+		}
+		args = append(args, "-device", object(disk.device))
 	}
 	return args, nil
 }
 
-// parts are a disk as QEMU knows it: the set of the open file, the file, what is in it, and the device that the guest sees.
+// parts are a disk as QEMU knows it: the sets of its open file and of that which it stands on, if there is one; the files and what is in them, each behind
+// what it needs; and the device that the guest sees.
 type parts struct {
-	set                   int
-	file, content, device map[string]any
+	set, baseSet int
+	nodes        []map[string]any
+	device       map[string]any
 }
 
 // protocol is how QEMU gets at what a disk is kept in.
@@ -267,12 +280,22 @@ func diskParts(disk *hypervisor.Disk, p params, with setup) parts {
 	if p.text("disk_aio") == "native" {
 		file["aio"] = "native"
 	}
-	return parts{
-		set:     of.set,
-		file:    file,
-		content: map[string]any{"driver": "raw", "node-name": of.content, "file": of.file, "read-only": disk.ReadOnly, "cache": cache, "discard": discard},
-		device:  plugged(with, slot, device),
+	content := map[string]any{"driver": diskimage.Raw, "node-name": of.content, "file": of.file, "read-only": disk.ReadOnly, "cache": cache, "discard": discard}
+	out := parts{set: of.set, nodes: []map[string]any{file}, device: plugged(with, slot, device)}
+	if layer := with.layers[disk.UUID]; layer != nil {
+		content["driver"], content["backing"] = layer.Format, nil // what the file says that it stands on does not count
+		if layer.Base != nil {
+			out.baseSet, content["backing"] = of.baseSet, of.base
+			out.nodes = append(out.nodes,
+				map[string]any{"driver": "file", "node-name": of.baseFile, "filename": "/dev/fdset/" + strconv.Itoa(of.baseSet), "read-only": true},
+				map[string]any{"driver": layer.Base.Format, "node-name": of.base, "file": of.baseFile, "read-only": true})
+			if layer.Base.Format != diskimage.Raw {
+				out.nodes[len(out.nodes)-1]["backing"] = nil
+			}
+		}
 	}
+	out.nodes = append(out.nodes, content)
+	return out
 }
 
 // serial is what the guest sees of a disk's UUID; virtio has room for 20 letters.
@@ -281,7 +304,7 @@ func serial(uuid string) string { return uuid[:min(20, len(uuid))] }
 func nicArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error) {
 	var args []string
 	for n := range spec.NICs {
-		fd := strconv.Itoa(firstDiskFD + len(spec.Disks) + len(bootFiles(p)) + n)
+		fd := strconv.Itoa(with.behindDisks(spec) + len(bootFiles(p)) + n)
 		end, device, err := nicParts(n, &spec.NICs[n], p, with, fd)
 		if err != nil {
 			return nil, err
@@ -324,7 +347,7 @@ func seedArguments(spec *hypervisor.Spec, p params, with setup) ([]string, error
 
 // behindTaps is the first descriptor behind those of taps.
 func behindTaps(spec *hypervisor.Spec, p params, with setup) int {
-	fd := firstDiskFD + len(spec.Disks) + len(bootFiles(p))
+	fd := with.behindDisks(spec) + len(bootFiles(p))
 	if with.bridges {
 		fd += len(spec.NICs)
 	}

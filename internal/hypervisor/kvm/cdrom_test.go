@@ -46,9 +46,9 @@ func TestAMachineStartsFromADisc(t *testing.T) {
 	if err := os.WriteFile(path, disc(), 0o444); err != nil {
 		t.Fatal(err)
 	}
-	empty, err := d.cfg.Volumes.Path(t.Context(), "file", "disk-1")
+	v, err := d.cfg.Volumes.Volume(t.Context(), "file", "disk-1")
 	if err == nil {
-		err = os.WriteFile(empty, make([]byte, 1<<20), 0o600)
+		err = os.WriteFile(v.Path, make([]byte, 1<<20), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestAMachineStartsFromADisc(t *testing.T) {
 	if _, err := d.Stop(t.Context(), one, hypervisor.Stop{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(empty, TinyDisk(), 0o600); err != nil {
+	if err := os.WriteFile(v.Path, TinyDisk(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(path, 0); err != nil { // nothing to start from is on it

@@ -110,6 +110,10 @@ func (m *machine) openFiles(ctx context.Context, spec *hypervisor.Spec, with set
 		}
 		files = append(files, f)
 	}
+	bases, err := openBases(spec, with)
+	if files = append(files, bases...); err != nil {
+		return files, err
+	}
 	for _, name := range bootFiles(params(spec.Params)) {
 		f, err := m.openNamed(name, params(spec.Params).text(name))
 		if err != nil {
@@ -182,7 +186,7 @@ func (m *machine) openDisk(ctx context.Context, n int, disk hypervisor.Disk, dir
 	if i < 0 {
 		return nil, missing
 	}
-	path, err := m.driver.cfg.Volumes.Path(ctx, m.record().Disks[i].Template, disk.UUID)
+	v, err := m.driver.cfg.Volumes.Volume(ctx, m.record().Disks[i].Template, disk.UUID)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil, missing
@@ -196,7 +200,7 @@ func (m *machine) openDisk(ctx context.Context, n int, disk hypervisor.Disk, dir
 	if direct {
 		flags |= syscall.O_DIRECT
 	}
-	f, err := os.OpenFile(path, flags, 0)
+	f, err := os.OpenFile(v.Path, flags, 0)
 	if err != nil {
 		return nil, fault.New(fault.Environment, "cannot open disk %d of instance %s: %w", n, m.record().Name, err)
 	}

@@ -55,8 +55,12 @@ type Volumes interface {
 	Ensure(ctx context.Context, template string, disk storage.Disk) (made, grown bool, err error)
 	// Remove removes the volume with its content.
 	Remove(ctx context.Context, template, id string) (bool, error)
-	// Path is where the content is, as it is; NotFound when there is no such volume.
-	Path(ctx context.Context, template, id string) (string, error)
+	// Volume tells where the content is, and how; NotFound when there is no such volume.
+	Volume(ctx context.Context, template, id string) (storage.Volume, error)
+	// Blank has a volume with layers read as zeros again, or as an image.
+	Blank(ctx context.Context, template, id string, base *storage.Base) error
+	// Fits refuses so many MiB more than there is room for.
+	Fits(ctx context.Context, template string, more int) error
 	// Templates are those that there are disks of.
 	Templates() []string
 	// Space is how much room there is in MiB.
@@ -428,6 +432,19 @@ func (d *Driver) Reboot(ctx context.Context, of hypervisor.Thing) error {
 	return m.reboot(ctx)
 }
 
+// Blank has a disk begin anew.
+func (d *Driver) Blank(ctx context.Context, of hypervisor.Thing, disk string, base *storage.Base) error {
+	m, err := d.hold(ctx, "blank", of)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		return fault.New(fault.NotFound, "instance %s is not known on this node", of.Name)
+	}
+	defer m.unlock()
+	return m.blank(ctx, disk, base)
+}
+
 // Seed keeps a CD for a machine, or takes it away.
 func (d *Driver) Seed(ctx context.Context, of hypervisor.Thing, cd []byte) error {
 	m, err := d.hold(ctx, "seed", of)
@@ -462,7 +479,11 @@ func (d *Driver) Instance(ctx context.Context, of hypervisor.Thing) (hypervisor.
 	i := m.info()
 	for n := range i.Disks {
 		disk := &i.Disks[n]
-		if disk.Path, err = d.cfg.Volumes.Path(ctx, disk.Template, disk.UUID); err != nil && !fault.Is(err, fault.NotFound) {
+		v, err := d.cfg.Volumes.Volume(ctx, disk.Template, disk.UUID)
+		switch {
+		case err == nil:
+			disk.Path, disk.File = v.Path, v.File()
+		case !fault.Is(err, fault.NotFound):
 			return hypervisor.Instance{}, err
 		}
 	}

@@ -110,7 +110,8 @@ func (n *node) guest(d *Driver) hypervisor.Spec {
 	if _, err := d.Prepare(n.Context(), one, hypervisor.Mark{}, spec.Disks); err != nil {
 		n.Fatal(err)
 	}
-	path, err := d.cfg.Volumes.Path(n.Context(), "file", disk.UUID)
+	v, err := d.cfg.Volumes.Volume(n.Context(), "file", disk.UUID)
+	path := v.Path
 	if err == nil {
 		err = os.WriteFile(path, TinyDisk(), 0o600)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/console"
+	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/storage"
@@ -129,7 +130,7 @@ func (m *machine) prepare(ctx context.Context, disks []hypervisor.Disk) (changed
 	var made []hypervisor.Disk
 	for _, disk := range disks {
 		disk = next.Disks[diskIndex(next.Disks, disk.UUID)]
-		isNew, grown, err := m.driver.cfg.Volumes.Ensure(ctx, disk.Template, wanted(&disk, next.Name))
+		isNew, grown, err := m.ensure(ctx, &disk)
 		if isNew {
 			made = append(made, disk)
 		}
@@ -144,9 +145,31 @@ func (m *machine) prepare(ctx context.Context, disks []hypervisor.Disk) (changed
 	return changed, nil
 }
 
+// ensure makes or grows the volume of a disk. One with a format that a machine is using is grown by that: nobody else may change its file, and is told its size by it.
+func (m *machine) ensure(ctx context.Context, disk *hypervisor.Disk) (isNew, grown bool, err error) {
+	v, err := m.driver.cfg.Volumes.Volume(ctx, disk.Template, disk.UUID)
+	if err != nil || v.Format != diskimage.QCOW2 || !m.uses(disk.UUID) {
+		return m.driver.cfg.Volumes.Ensure(ctx, disk.Template, wanted(disk, m.record().Name))
+	}
+	if disk.Size <= v.Size {
+		return false, false, nil
+	}
+	return false, true, m.driver.cfg.Volumes.Fits(ctx, disk.Template, disk.Size-v.Size)
+}
+
+// uses tells whether the machine has a process that has a disk open.
+func (m *machine) uses(disk string) bool {
+	r := m.record()
+	if m.running() == nil || r.Spec == nil {
+		return false
+	}
+	_, has := r.slots()[disk]
+	return has && diskIndex(r.Spec.Disks, disk) >= 0
+}
+
 // wanted is a disk of an instance as its storage is to have it.
 func wanted(disk *hypervisor.Disk, owner string) storage.Disk {
-	out := storage.Disk{ID: disk.UUID, Size: disk.Size, Owner: owner}
+	out := storage.Disk{ID: disk.UUID, Size: disk.Size, Format: disk.Format, Owner: owner}
 	if e := disk.External; e != nil {
 		out.Provider, out.Name, out.Params, out.Label = e.Provider, e.Name, e.Params, e.Label
 	}
@@ -274,6 +297,9 @@ func (m *machine) start(ctx context.Context, spec *hypervisor.Spec) (bool, error
 	with := setup{
 		machine: next.Machine, slots: next.Slots, ports: next.Ports, seed: seeded, firmware: firmware,
 		accelerator: m.driver.accelerator(spec), oneThread: m.driver.cfg.OneThread, bridges: m.driver.cfg.Bridges,
+	}
+	if with.layers, err = m.layersOf(ctx, spec.Disks); err != nil {
+		return false, err
 	}
 	args, err := arguments(spec, with)
 	if err != nil {

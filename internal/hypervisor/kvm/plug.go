@@ -202,7 +202,7 @@ func (a *adjustment) takeDiskOff(ctx context.Context, of names) error {
 	if err := a.do(ctx, "query-named-block-nodes", map[string]any{"flat": true}, &nodes); err != nil {
 		return err
 	}
-	for _, name := range []string{of.content, of.file} {
+	for _, name := range []string{of.content, of.base, of.baseFile, of.file} {
 		for _, node := range nodes {
 			if node.Name != name {
 				continue
@@ -219,8 +219,11 @@ func (a *adjustment) takeDiskOff(ctx context.Context, of names) error {
 		return err
 	}
 	for _, set := range sets {
-		if set.ID == of.set {
-			return a.do(ctx, "remove-fd", map[string]any{"fdset-id": of.set}, nil)
+		if set.ID != of.set && set.ID != of.baseSet {
+			continue
+		}
+		if err := a.do(ctx, "remove-fd", map[string]any{"fdset-id": set.ID}, nil); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -294,11 +297,18 @@ func (a *adjustment) plugDisk(ctx context.Context, n int, disk *hypervisor.Disk,
 			err = errors.Join(err, a.takeDiskOff(context.WithoutCancel(ctx), of))
 		}
 	}()
-	parts := diskParts(disk, p, a.setup())
+	with := a.setup()
+	if with.layers, err = a.layersOf(ctx, []hypervisor.Disk{*disk}); err != nil {
+		return err
+	}
+	parts := diskParts(disk, p, with)
 	if err := a.doWith(ctx, f, "add-fd", map[string]any{"fdset-id": parts.set}, nil); err != nil {
 		return err
 	}
-	for _, part := range []map[string]any{parts.file, parts.content} {
+	if err := a.handBase(ctx, with.base(disk.UUID), parts.baseSet); err != nil {
+		return err
+	}
+	for _, part := range parts.nodes {
 		if err := a.do(ctx, "blockdev-add", part, nil); err != nil {
 			return err
 		}

@@ -149,7 +149,7 @@ func TestATryThatNobodyFinished(t *testing.T) {
 	if err := a.doWith(t.Context(), f, "add-fd", map[string]any{"fdset-id": parts.set}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.do(t.Context(), "blockdev-add", parts.file, nil); err != nil {
+	if err := a.do(t.Context(), "blockdev-add", parts.nodes[0], nil); err != nil {
 		t.Fatal(err)
 	}
 	_ = f.Close()

@@ -95,10 +95,16 @@ func (s *setup) fits() error {
 type names struct {
 	disk, file, content string
 	set                 int
-	nic, net            string
+	// base, in baseFile, is what the content stands on.
+	base, baseFile string
+	baseSet        int
+	nic, net       string
 }
+
+// behindSets is beyond all sets of open files but those of bases.
+const behindSets = 3000
 
 func named(slot int) names {
 	n := strconv.Itoa(slot)
-	return names{disk: "disk" + n, file: "file" + n, content: "content" + n, set: slot + 1, nic: "nic" + n, net: "net" + n}
+	return names{disk: "disk" + n, file: "file" + n, content: "content" + n, set: slot + 1, base: "base" + n, baseFile: "basefile" + n, baseSet: behindSets + slot, nic: "nic" + n, net: "net" + n}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/sim/check"
+	"github.com/drover-project/drover/internal/storage"
 )
 
 // driver is the hypervisor of a node as the agent of one life sees it in a term: what it
@@ -373,6 +374,11 @@ func (d driver) Receive(_ context.Context, spec hypervisor.Spec) (bool, error) {
 // Send is Unsupported, likewise.
 func (d driver) Send(_ context.Context, of hypervisor.Thing) (bool, error) {
 	return false, hypervisor.NoMigration(of.Name)
+}
+
+// Blank implements hypervisor.Driver.
+func (d driver) Blank(_ context.Context, of hypervisor.Thing, _ string, _ *storage.Base) error {
+	return hypervisor.NoLayers(of, "world")
 }
 
 // Seed is Unsupported, but for taking away what nothing here has.

@@ -22,6 +22,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/storage"
 	"github.com/drover-project/drover/internal/wholefile"
@@ -375,7 +376,7 @@ func (d *Driver) Volume(ctx context.Context, id string) (storage.Volume, error) 
 		return storage.Volume{}, fault.New(fault.NotFound, "disk %s is not on this node", id)
 	}
 	path, err := d.attach(ctx, v, r)
-	return storage.Volume{ID: id, Size: r.Size, Path: path}, err
+	return storage.Volume{ID: id, Size: r.Size, Path: path, Format: diskimage.Raw}, err
 }
 
 // Volumes attaches all volumes, and tells where they are.

@@ -2,12 +2,14 @@ package file
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/storage"
 	"github.com/drover-project/drover/internal/storage/storagetest"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 func TestConformanceOfStorage(t *testing.T) {
@@ -24,6 +26,16 @@ func TestConformanceOfStorage(t *testing.T) {
 				}
 				return d
 			})
+			if _, err := exec.LookPath("qemu-img"); err != nil {
+				testkit.Missingf(t, "qemu-img is not installed")
+			}
+			storagetest.RunLayered(t, func(t *testing.T, dir string) storage.Driver {
+				d, err := open(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d
+			})
 		})
 	}
 }
@@ -34,7 +46,7 @@ func TestWhatAKillLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(d.path("one"), nil, 0o600); err != nil {
+	if err := os.WriteFile(d.path("one", raw), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := d.Volumes(t.Context()); err != nil || len(list) != 0 {
@@ -100,7 +112,7 @@ func TestFilesAreTheirOwners(t *testing.T) {
 	if _, _, err := d.Ensure(t.Context(), storage.Disk{ID: "one", Size: 1}); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]os.FileMode{d.dir: 0o700, d.path("one"): 0o600} {
+	for path, want := range map[string]os.FileMode{d.dir: 0o700, d.path("one", raw): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
@@ -113,7 +125,7 @@ func TestNoLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("/etc/passwd", d.path("one")); err != nil {
+	if err := os.Symlink("/etc/passwd", d.path("one", raw)); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := d.Volume(t.Context(), "one"); !fault.Is(err, fault.Environment) {

@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/storage"
 )
@@ -324,7 +325,7 @@ func (v *volume) shown() (out storage.Volume, ready bool, err error) {
 	if from, left := v.unwritten(); left {
 		size = min(size, from)
 	}
-	return storage.Volume{ID: v.Name, Size: size, Path: v.Path}, size > 0, err
+	return storage.Volume{ID: v.Name, Size: size, Path: v.Path, Format: diskimage.Raw}, size > 0, err
 }
 
 // Volumes lists those that were made here.

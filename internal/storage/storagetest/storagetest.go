@@ -3,10 +3,15 @@ package storagetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
+	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/storage"
 )
@@ -17,6 +22,15 @@ type Opener func(t *testing.T, dir string) storage.Driver
 
 // Run checks a driver against the contract of package storage.
 func Run(t *testing.T, open Opener) {
+	run(t, open, "")
+}
+
+// RunLayered checks it with volumes of the format qcow2, for which qemu-img and qemu-io are needed.
+func RunLayered(t *testing.T, open Opener) {
+	t.Run(diskimage.QCOW2, func(t *testing.T) { run(t, open, diskimage.QCOW2) })
+}
+
+func run(t *testing.T, open Opener, format string) {
 	cases := []struct {
 		name string
 		run  func(*suite)
@@ -31,7 +45,7 @@ func Run(t *testing.T, open Opener) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			c.run(&suite{T: t, open: open, dir: dir, d: open(t, dir)})
+			c.run(&suite{T: t, open: open, dir: dir, d: open(t, dir), format: format})
 		})
 	}
 }
@@ -41,11 +55,13 @@ type suite struct {
 	open Opener
 	dir  string
 	d    storage.Driver
+	// format is that of its volumes; empty for what the driver makes without being told.
+	format string
 }
 
 func (s *suite) ensure(id string, size int, wantMade, wantGrown bool) {
 	s.Helper()
-	made, grown, err := s.d.Ensure(s.Context(), storage.Disk{ID: id, Size: size})
+	made, grown, err := s.d.Ensure(s.Context(), storage.Disk{ID: id, Size: size, Format: s.format})
 	if err != nil || made != wantMade || grown != wantGrown {
 		s.Fatalf("Ensure(%s, %d): %v, %v, %v; want %v, %v", id, size, made, grown, err, wantMade, wantGrown)
 	}
@@ -54,7 +70,7 @@ func (s *suite) ensure(id string, size int, wantMade, wantGrown bool) {
 func (s *suite) volume(id string, size int) storage.Volume {
 	s.Helper()
 	v, err := s.d.Volume(s.Context(), id)
-	if err != nil || v.ID != id || v.Size != size || v.Path == "" {
+	if err != nil || v.ID != id || v.Size != size || v.Path == "" || v.Format != cmp.Or(s.format, diskimage.Raw) || v.Base != nil {
 		s.Fatalf("Volume(%s): %+v, %v; want %d MiB", id, v, err, size)
 	}
 	return v
@@ -89,40 +105,71 @@ func (s *suite) life() {
 func (s *suite) content() {
 	const mib = 1 << 20
 	s.ensure("one", 1, true, false)
-	path := s.volume("one", 1).Path
-	if got := s.read(path); len(got) != mib || !bytes.Equal(got, make([]byte, mib)) {
+	v := s.volume("one", 1)
+	if got := s.read(v); len(got) != mib || !bytes.Equal(got, make([]byte, mib)) {
 		s.Fatalf("a new volume has %d bytes that are not all zero", len(got))
 	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		s.Fatal(err)
-	}
-	if _, err = f.WriteAt([]byte("here"), mib-4); err == nil {
-		err = f.Close()
-	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.write(v, mib-512)
 	s.ensure("one", 2, false, true)
-	if got := s.read(s.volume("one", 2).Path); len(got) != 2*mib || string(got[mib-4:mib]) != "here" || !bytes.Equal(got[mib:], make([]byte, mib)) {
+	if got := s.read(s.volume("one", 2)); len(got) != 2*mib || got[mib-512] != 'a' || got[mib-1] != 'a' || !bytes.Equal(got[mib:], make([]byte, mib)) {
 		s.Fatal("growing changes the content")
+	}
+	if l, is := s.d.(storage.Layered); is && s.format != "" {
+		if err := l.Blank(s.Context(), "one", nil); err != nil {
+			s.Fatal(err)
+		}
+		if got := s.read(s.volume("one", 2)); !bytes.Equal(got, make([]byte, 2*mib)) {
+			s.Fatal("what was blanked has content")
+		}
 	}
 	if _, err := s.d.Remove(s.Context(), "one"); err != nil {
 		s.Fatal(err)
 	}
 	s.ensure("one", 2, true, false)
-	if got := s.read(s.volume("one", 2).Path); !bytes.Equal(got, make([]byte, 2*mib)) {
+	if got := s.read(s.volume("one", 2)); !bytes.Equal(got, make([]byte, 2*mib)) {
 		s.Fatal("a new volume has the content of one that was removed")
 	}
 }
 
-func (s *suite) read(path string) []byte {
+// read is the content of a volume.
+func (s *suite) read(v storage.Volume) []byte {
 	s.Helper()
+	path := v.Path
+	if v.Format != diskimage.Raw {
+		path = filepath.Join(s.TempDir(), "content")
+		s.qemu("qemu-img", "convert", "--image-opts", "-O", diskimage.Raw, v.File().Options(), path)
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		s.Fatal(err)
 	}
 	return data
+}
+
+// write writes 512 letters to a volume.
+func (s *suite) write(v storage.Volume, at int64) {
+	s.Helper()
+	if v.Format != diskimage.Raw {
+		s.qemu("qemu-io", "-c", fmt.Sprintf("write -P 0x61 %d 512", at), "--image-opts", v.File().Options())
+		return
+	}
+	f, err := os.OpenFile(v.Path, os.O_RDWR, 0)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if _, err = f.WriteAt(bytes.Repeat([]byte("a"), 512), at); err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *suite) qemu(name string, args ...string) {
+	s.Helper()
+	if out, err := exec.CommandContext(s.Context(), name, args...).CombinedOutput(); err != nil {
+		s.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
 }
 
 func (s *suite) survives() {
@@ -140,7 +187,7 @@ func (s *suite) space() {
 	if err != nil || before.Total <= 0 || before.Free < 0 || before.Free > before.Total {
 		s.Fatalf("Space: %+v, %v", before, err)
 	}
-	if _, _, err := s.d.Ensure(s.Context(), storage.Disk{ID: "huge", Size: before.Total + 1<<20}); !fault.Is(err, fault.Exhausted) {
+	if _, _, err := s.d.Ensure(s.Context(), storage.Disk{ID: "huge", Size: before.Total + 1<<20, Format: s.format}); !fault.Is(err, fault.Exhausted) {
 		s.Fatalf("a volume that is larger than the node: %v", err)
 	}
 	if _, err := s.d.Volume(s.Context(), "huge"); !fault.Is(err, fault.NotFound) {
@@ -155,7 +202,7 @@ func (s *suite) space() {
 
 func (s *suite) badNames() {
 	for _, id := range []string{"", "..", "../x", "a/b", ".hidden", "a\x00b"} {
-		_, _, err1 := s.d.Ensure(s.Context(), storage.Disk{ID: id, Size: 1})
+		_, _, err1 := s.d.Ensure(s.Context(), storage.Disk{ID: id, Size: 1, Format: s.format})
 		_, err2 := s.d.Remove(s.Context(), id)
 		_, err3 := s.d.Volume(s.Context(), id)
 		for _, err := range []error{err1, err2, err3} {
@@ -169,7 +216,7 @@ func (s *suite) badNames() {
 func (s *suite) canceled() {
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
-	if _, _, err := s.d.Ensure(ctx, storage.Disk{ID: "one", Size: 1}); err == nil {
+	if _, _, err := s.d.Ensure(ctx, storage.Disk{ID: "one", Size: 1, Format: s.format}); err == nil {
 		s.Error("it was made though nobody wanted it any more")
 	}
 	if _, err := s.d.Volume(s.Context(), "one"); !fault.Is(err, fault.NotFound) {
