@@ -110,7 +110,7 @@ func TestHelpNamesOneDefault(t *testing.T) {
 				t.Errorf("drover %s --help: %s", name, line)
 			}
 		}
-		if n := strings.Count(flags.FlagUsages(), "--luxi"); n != 1 || !strings.Contains(flags.Lookup("luxi").Usage+flags.Lookup("luxi").DefValue, "luxi.sock") {
+		if n := strings.Count(flags.FlagUsages(), "--luxi "); n != 1 || !strings.Contains(flags.Lookup("luxi").Usage+flags.Lookup("luxi").DefValue, "luxi.sock") {
 			t.Errorf("drover %s --help does not tell where its socket is", name)
 		}
 	}

@@ -12,10 +12,12 @@ package rabbit
 import (
 	"crypto/rand"
 	"errors"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -92,20 +94,28 @@ func Start(tb testing.TB) *Broker {
 	return b
 }
 
+// leastPort and beyondPorts bound the ports of brokers: below those that systems give out to whoever asks for any, which somebody else may have got
+// before the broker listens.
+const leastPort, beyondPorts = 10_000, 32_000
+
 // freePorts returns ports that nobody listens on at this moment.
 func freePorts(tb testing.TB, n int) (ports []string) {
 	tb.Helper()
-	for range n {
+	const tries = 1000
+	for range tries {
 		var listen net.ListenConfig
-		l, err := listen.Listen(tb.Context(), "tcp", "127.0.0.1:0")
+		port := strconv.Itoa(leastPort + mathrand.IntN(beyondPorts-leastPort))
+		l, err := listen.Listen(tb.Context(), "tcp", net.JoinHostPort("127.0.0.1", port))
 		if err != nil {
-			tb.Fatal(err)
+			continue // it is somebody's
 		}
 		defer func() { _ = l.Close() }() // all are held until all are found
-		_, port, _ := net.SplitHostPort(l.Addr().String())
-		ports = append(ports, port)
+		if ports = append(ports, port); len(ports) == n {
+			return ports
+		}
 	}
-	return ports
+	tb.Fatalf("no %d free ports were found", n)
+	return nil
 }
 
 // command is a program of the broker, run as its user and ended with the test.
