@@ -113,7 +113,7 @@ var kills = []killed{
 	{name: "reboot", setup: [][]string{add}, command: []string{"instance", "reboot", "one", "--type", "full", "--shutdown-timeout", "0", "--submit"}, hold: "stop one true", again: true, inventory: "[one running 8]"},
 	{name: "reinstall", setup: [][]string{add, stop}, command: []string{"instance", "reinstall", "one", "-o", "held", "--yes", "--submit"}, again: true, inventory: "[one ADMIN_down 8]"},
 	{name: "modify", setup: [][]string{add, stop}, command: []string{"instance", "modify", "one", "--disk", "add:size=4M", "--submit"}, hold: "prepare one true",
-		says: notAgain + "it changes lists by position", inventory: "[one ADMIN_down 8]", then: [][]string{{"instance", "modify", "one", "--disk", "add:size=4M"}}},
+		says: notAgain + "it changes lists by position", inventory: "[one ADMIN_down 8]", verify: "is of instance one, which has no such disk", then: [][]string{{"instance", "modify", "one", "--disk", "add:size=4M"}}},
 	{name: "grow", setup: [][]string{add, stop}, command: []string{"instance", "grow-disk", "one", "0", "8M", "--submit"}, hold: "prepare one true",
 		says: notAgain + "a second run would grow the disk again", inventory: "[one ADMIN_down 8]", then: [][]string{{"instance", "grow-disk", "one", "0", "8M"}}},
 	{name: "task", setup: [][]string{{"deploy", "graph", "put", "base", "tasks.yaml"}, {"deploy", "env", "put", "prod", "prod.yaml", "--graph", "base"}},
