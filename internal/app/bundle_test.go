@@ -63,4 +63,9 @@ func TestBundle(t *testing.T) {
 		}
 		t.Logf("asked of c%d it took %v", i+1, time.Since(began))
 	}
+	for _, c := range all {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	}
 }
