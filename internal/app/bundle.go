@@ -29,6 +29,8 @@ const (
 	profileTime = time.Second
 	// maxGoroutines bounds what is told of goroutines, in bytes.
 	maxGoroutines = 4 << 20
+	// maxBundle bounds what another controller answers, in bytes: its log and its goroutines, in Base64, and as much for the rest.
+	maxBundle = 32 << 20
 )
 
 // bundleParts are what a controller tells of itself: one entry adds one file.
@@ -137,7 +139,7 @@ func (g *group) bundles(ctx context.Context, out *health.Bundle) {
 				told[i] = g.m.ownBundle(ctx)
 				return
 			}
-			wrong[i] = g.ask(ctx, p, http.MethodGet, bundlePath, bundleTime, &told[i])
+			wrong[i] = g.askMuch(ctx, p, http.MethodGet, bundlePath, bundleTime, maxBundle, &told[i])
 		})
 	}
 	asked.Wait()

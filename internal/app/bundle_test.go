@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bytes"
 	"log/slog"
 	"slices"
 	"strings"
@@ -20,7 +21,8 @@ func TestBundle(t *testing.T) {
 	server := pgserver.Start(t, false)
 	url := server.URL("bundle")
 	all := groupWith(t, []string{url, url}, func(o *app.Options) {
-		o.Recent = daemon.NewRecent(1 << 20)
+		o.Recent = daemon.NewRecent(4 << 20)
+		_, _ = o.Recent.Write(bytes.Repeat([]byte("a line of long ago\n"), 3<<20/19)) // much is told
 		o.Log = daemon.NewLog(t.Output(), "text", slog.LevelInfo, o.Recent)
 		o.Settings = "name = " + o.Name
 	})

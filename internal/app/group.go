@@ -437,6 +437,11 @@ const maxPeerAnswer = 1 << 20
 
 // ask sends a request to a controller.
 func (g *group) ask(ctx context.Context, p peerRecord, method, path string, limit time.Duration, into any) error {
+	return g.askMuch(ctx, p, method, path, limit, maxPeerAnswer, into)
+}
+
+// askMuch is ask for an answer of at most so many bytes.
+func (g *group) askMuch(ctx context.Context, p peerRecord, method, path string, limit time.Duration, most int64, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, "https://"+p.Address+path, http.NoBody)
@@ -453,7 +458,7 @@ func (g *group) ask(ctx context.Context, p peerRecord, method, path string, limi
 	if answer.StatusCode != http.StatusOK {
 		return fault.New(fault.Unavailable, "the controller %s answers %s", p.Name, answer.Status)
 	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxPeerAnswer))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, most))
 	if err == nil {
 		err = intake.ReadOpen(text, into)
 	}
