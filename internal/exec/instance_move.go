@@ -139,7 +139,7 @@ func (m *moving) steps() []work.Step {
 	prepare.Fails = "Could not create the disks on node " + m.to.Name
 	back := onNode(removeFromNode, "", "", "remove the copies of the disks of instance "+inst.Name, meant{inst.Name})
 	back.Fails = "Could not remove the copies of the disks of instance " + inst.Name + " from node " + m.to.Name
-	back.Left = "Node " + m.to.Name + " still has them; nothing uses them (" + inst.UUID + "); drover node clear-orphans " + m.to.Name + " removes them"
+	back.Left = "Node " + m.to.Name + " still has them (" + inst.UUID + "), and nothing uses them: a move of the instance there takes them, else whoever looks after the node removes them"
 	prepare.Undo = &back
 	steps := append([]work.Step{stop, prepare}, m.copying()...)
 	if inst.AdminState == cluster.AdminUp {
@@ -150,7 +150,7 @@ func (m *moving) steps() []work.Step {
 	remove := onNode(removeFromNode, m.from.UUID, inst.UUID, "remove the disks of instance "+inst.Name, meant{inst.Name})
 	remove.Says = []string{" - INFO: Removing the disks on the original node"}
 	remove.Fails, remove.Tolerated = "Could not remove the disks of instance "+inst.Name+" from node "+m.from.Name, true
-	remove.Left = "Node " + m.from.Name + " still has the disks of instance " + inst.Name + " (" + inst.UUID + ") as they were; drover node clear-orphans " + m.from.Name + " removes them"
+	remove.Left = "Node " + m.from.Name + " still has the disks of instance " + inst.Name + " (" + inst.UUID + ") as they were, and nothing uses them: a move of the instance back there takes them, else whoever looks after the node removes them"
 	return append(steps, m.relocation.moving(), remove)
 }
 

@@ -133,3 +133,24 @@ func TestExportOfWhatWouldBeSnapshotted(t *testing.T) {
 		t.Errorf("of a disk in a file: %v", err)
 	}
 }
+
+// What a move could not remove is told with what takes it, which is so: a move back.
+func TestAMoveBackTakesWhatWasLeft(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	r.create("one", false)
+	r.failOn("node1", "remove", false)
+	r.must("null", "OP_INSTANCE_MOVE", one(params{"target_node": "node2"}))
+	r.logs(" - WARNING: Node node1 still has the disks of instance one (" + r.instance("one").UUID +
+		") as they were, and nothing uses them: a move of the instance back there takes them, else whoever looks after the node removes them")
+	r.failOn("node1", "", false)
+	r.must("null", "OP_INSTANCE_MOVE", one(params{"target_node": "node1"}))
+	for node, want := range map[string]int{"node1": 1, "node2": 0} {
+		a, err := r.fleet.Agent(node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there, err := a.Named(t.Context(), "one"); err != nil || len(there) != want || want > 0 && len(there[0].Disks) != 1 {
+			t.Errorf("%s has %+v, %v", node, there, err)
+		}
+	}
+}
