@@ -153,7 +153,7 @@ func TestLeavingSaysSo(t *testing.T) {
 	all := groupWith(t, slices.Repeat([]string{server.URL("says")}, 3), func(o *app.Options) {
 		o.ShutdownDelay, o.StopGrace = 6*time.Second, time.Minute
 	})
-	id := all[0].submitDelay(t, 1)
+	id := all[0].submitDelay(t, 4)
 	left := make(chan error, 2)
 	go func() { left <- all[2].stop() }() // it is no successor
 	all[0].awaitLeaving(t, "c3")
@@ -165,6 +165,11 @@ func TestLeavingSaysSo(t *testing.T) {
 	}
 	var later int // it is taken here, and runs where the lead is then
 	all[0].call(t, "SubmitJob", &later, []any{map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "reason": []any{}}})
+	var runs [][]string
+	all[0].call(t, "QueryJobs", &runs, []int{id}, []string{"status"})
+	if runs[0][0] != "running" {
+		t.Errorf("a request waits until what runs has ended, which is %s", runs[0][0])
+	}
 	all[1].awaitStatus(t, later, "success")
 	all[1].awaitStatus(t, id, "success")
 	for range 2 {
