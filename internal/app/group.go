@@ -55,6 +55,9 @@ type group struct {
 	lessor atomic.Pointer[readlease.Lessor]
 	// resigning asks the term of this process to end.
 	resigning chan resignation
+	// keyless is whether the keys of the leader could not be learned, which one at a time tries.
+	keyless atomic.Bool
+	keys    sync.Mutex
 	// unfit says why this process cannot lead, nil if it can.
 	unfit atomic.Pointer[Problem]
 	// staying ends when the process is leaving, and takes the lead no more; leaves has it do so.

@@ -158,9 +158,29 @@ func (g *group) learning(feed sealed.Feed) sealed.Feed {
 // remember reads who belongs to the group, for when the store cannot be asked. If that fails those are known who were before.
 func (g *group) remember(ctx context.Context) { _ = g.roster.refresh(ctx, time.Now()) }
 
-// tryKeys learns the keys of the leader, or says why not: the first thing that cannot be read has it tried again.
+// tryKeys learns the keys of the leader, or says why not; keepKeys tries again.
 func (g *group) tryKeys(ctx context.Context) {
-	if err := g.learnKeys(ctx); err != nil && ctx.Err() == nil {
+	g.keys.Lock()
+	defer g.keys.Unlock()
+	err := g.learnKeys(ctx)
+	if before := g.keyless.Swap(err != nil); err != nil && !before && ctx.Err() == nil {
 		g.m.log.Warn("the keys of the leader, with which secrets are sealed, are not known yet", "error", err)
+	}
+}
+
+// keepKeys tries again, until ctx ends, to learn what could not be: nothing else may come that has it tried, and whoever takes the
+// lead without the keys can only give it up.
+func (g *group) keepKeys(ctx context.Context) {
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+			if g.keyless.Load() {
+				g.tryKeys(ctx)
+			}
+		}
 	}
 }

@@ -29,13 +29,17 @@ var readAgain = backoff.Pauses{First: time.Second, Longest: time.Minute}
 
 // keepReading keeps a reader until ctx ends.
 func (g *group) keepReading(ctx context.Context, o Options, s *surfaces) {
+	var trying sync.WaitGroup
+	defer trying.Wait()
+	trying.Go(func() { g.keepKeys(ctx) })
 	for failures := 1; ctx.Err() == nil; failures++ {
 		begun := time.Now()
 		g.remember(ctx)
 		g.tryKeys(ctx)
 		f, err := standby.Open(ctx, g.m.store, g.learning(g.m.shared.Follow))
 		if err == nil {
-			g.remember(ctx) // the feed tells of nobody who came while the store was read
+			g.remember(ctx) // the feed tells of nobody who came, or took the lead, before the store was read
+			g.tryKeys(ctx)
 			err = g.read(ctx, f, o, s)
 		}
 		if ctx.Err() != nil {
