@@ -55,9 +55,9 @@ type group struct {
 	lessor atomic.Pointer[readlease.Lessor]
 	// resigning asks the term of this process to end.
 	resigning chan resignation
-	// keyless is whether the keys of the leader could not be learned, which one at a time tries.
+	// keyless is whether the keys of the leader could not be learned. Whoever learns them puts a token into learns meanwhile.
 	keyless atomic.Bool
-	keys    sync.Mutex
+	learns  chan struct{}
 	// unfit says why this process cannot lead, nil if it can.
 	unfit atomic.Pointer[Problem]
 	// staying ends when the process is leaving, and takes the lead no more; leaves has it do so.
@@ -127,7 +127,7 @@ func openGroup(m *member, o Options) (*group, error) {
 // newGroup is a process among others, in a life of its own.
 func newGroup(m *member, name, instance string) *group {
 	own := format.Own()
-	g := &group{m: m, resigning: make(chan resignation), strangers: intake.NewBrake(),
+	g := &group{m: m, resigning: make(chan resignation), learns: make(chan struct{}, 1), strangers: intake.NewBrake(),
 		self: peerRecord{Name: name, Instance: instance, Started: time.Now().UTC(), Version: version.Number, Formats: &own}}
 	g.staying, g.leaves = context.WithCancel(context.Background())
 	g.roster = newRoster(g.peers)

@@ -160,8 +160,12 @@ func (g *group) remember(ctx context.Context) { _ = g.roster.refresh(ctx, time.N
 
 // tryKeys learns the keys of the leader, or says why not; keepKeys tries again.
 func (g *group) tryKeys(ctx context.Context) {
-	g.keys.Lock()
-	defer g.keys.Unlock()
+	select {
+	case g.learns <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-g.learns }()
 	err := g.learnKeys(ctx)
 	if before := g.keyless.Swap(err != nil); err != nil && !before && ctx.Err() == nil {
 		g.m.log.Warn("the keys of the leader, with which secrets are sealed, are not known yet", "error", err)
