@@ -21,6 +21,11 @@ export function to(path: string, parameters: Record<string, string> = {}): strin
 	return text === "" ? path : path + "?" + text;
 }
 
+/** The address of this screen with some parameters changed, or left out where they are empty. */
+export function change(parameters: Record<string, string>): string {
+	return to(address.value.pathname, { ...Object.fromEntries(address.value.searchParams), ...parameters });
+}
+
 export const parameter = (name: string): string => address.value.searchParams.get(name) ?? "";
 
 /** Links within the page change the address alone. */

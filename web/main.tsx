@@ -5,11 +5,13 @@ import { address, followLinks } from "./address";
 import { Frame } from "./parts/frame";
 import { begin, type Problem, who } from "./session";
 import { connect, disconnect } from "./stream";
+import { AuditScreen, EventScreen } from "./audit/audit";
 import { InstanceScreen, InstancesScreen } from "./instances/instances";
 import { JobScreen } from "./job/job";
 import { JobsScreen } from "./jobs/jobs";
 import { NodeScreen, NodesScreen } from "./nodes/nodes";
 import { NowScreen } from "./now/now";
+import { QueryScreen } from "./query/query";
 import { RulesScreen } from "./rules/rules";
 import { SignIn } from "./signin/signin";
 
@@ -20,6 +22,8 @@ const screens: Record<string, { all?: ComponentType; one?: ComponentType<{ id: s
 	nodes: { all: NodesScreen, one: NodeScreen },
 	instances: { all: InstancesScreen, one: InstanceScreen },
 	rules: { all: RulesScreen },
+	query: { all: QueryScreen },
+	audit: { all: AuditScreen, one: EventScreen },
 };
 
 function Screen() {

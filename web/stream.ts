@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { type Problem, who } from "./session";
 
 /** What is asked for; the names of views are those of the controller. */
-export interface Ask { view: string; id?: string; filter?: string; sort?: string; limit?: number }
+export interface Ask { view: string; id?: string; filter?: string; sort?: string; limit?: number; item?: string; fields?: string; by?: string; figures?: string }
 
 export interface Field { name: string; title: string; kind: string; doc: string }
 

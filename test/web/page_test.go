@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,6 +76,7 @@ func (c *cluster) link() string {
 func screens(node string) map[string]string {
 	return map[string]string{
 		"now": "/", "jobs": "/jobs", "job": "/jobs/3", "failed": "/jobs/5", "instances": "/instances", "instance": "/instances/web1", "nodes": "/nodes", "node": "/nodes/" + node, "rules": "/rules",
+		"query": "/query", "groups": "/query?item=job&by=status&figures=count,max(id)", "audit": "/audit", "event": "/audit/1",
 	}
 }
 
@@ -118,7 +120,7 @@ func TestScreens(t *testing.T) {
 		tab.open(c.link())
 		tab.shows("Why jobs wait")
 		for name, path := range screens(node) {
-			if !full && (name == "job" || name == "failed" || name == "instance") {
+			if !full && (name == "job" || name == "failed" || name == "instance" || name == "groups" || name == "event") {
 				continue
 			}
 			for _, scheme := range []string{"light", "dark"} {
@@ -305,6 +307,59 @@ func TestAnAddressHasItsFilter(t *testing.T) {
 	}
 	tab.types("input.filter", " and prio")
 	tab.shows("Most urgent priority among")
+}
+
+// TestAnyQuestion: an item is chosen, fields by what they mean, groups, a filter; it goes on by itself, and can be sent on, explained and kept as a file.
+func TestAnyQuestion(t *testing.T) {
+	c := start(t, testkit.Build(t), true)
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	tab.open("/query")
+	tab.until("jobs are shown", `document.querySelectorAll(".row").length === 5`)
+	eval[int](tab, `((s) => { s.value = "instance"; s.dispatchEvent(new Event("change", {bubbles: true})); return 1; })(document.querySelector("select"))`)
+	tab.until("instances are shown", `location.search === "?item=instance" && document.querySelector('.row')?.innerText.includes("db1")`)
+	tab.types(`input[aria-label=Fields]`, "disk_temp")
+	tab.shows("Type that all its disks have")
+	tab.types(`input[aria-label=Fields]`, "\tname\r")
+	tab.until("the fields are in the address", `new URLSearchParams(location.search).get("fields") === "disk_template,name"`)
+	tab.until("there are two columns, the first with what it means", `document.querySelectorAll(".titles > *").length === 2 && document.querySelector(".titles button").title.startsWith("Type that all its disks have")`)
+	tab.types("input.filter", "name =~ m/^web2$/\r")
+	tab.shows("Nothing fits the filter.")
+	c.drover("instance", "add", "web2", "--os", "noop", "--no-name-check", "--reason", "OPS-11: one more")
+	tab.until("the new one comes by itself", `document.querySelector(".row")?.innerText.includes("web2")`)
+	tab.click("summary", "How it is carried out")
+	tab.shows("3 considered (all looked at), 1 left by the filter")
+	file := eval[string](tab, `document.querySelector("a[download]").getAttribute("href")`)
+	eval[int](tab, `(fetch(`+quote(file)+`).then((r) => r.text()).then((t) => { window.file = t; }), 1)`)
+	tab.until("the file is there", `window.file`)
+	want := c.drover("query", "instance", "-o", "disk_template,name", "--filter", `name =~ m/^web2$/`, "--output", "csv")
+	if got := strings.TrimSpace(eval[string](tab, `window.file`)); got != want {
+		t.Errorf("the file has %q, the command line says %q", got, want)
+	}
+	tab.open("/query?item=job&by=status&figures=count,max(id)&sort=-count")
+	tab.until("there are groups", `document.querySelectorAll(".row").length === 4`)
+	tab.shows("drover query job --group-by status --figures 'count,max(id)' --sort -count")
+	tab.open("/query?item=job&fields=id,nope")
+	tab.shows(`job has no field "nope"`)
+	tab.open("/query?item=moon")
+	tab.shows(`there is no kind of item "moon"`)
+}
+
+// TestAudit: who changed what, why and over which surface, as it is done, and what it was before.
+func TestAudit(t *testing.T) {
+	c := start(t, testkit.Build(t), true)
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	tab.open("/audit")
+	tab.until("the rule is there", `document.querySelector('[data-id="1"]')?.innerText.includes("the databases are being backed up")`)
+	c.drover("filter", "modify", "backup", "--rule-priority", "7", "--reason", "OPS-10: first of all")
+	tab.until("its change comes by itself, first", `document.querySelector(".row")?.innerText.includes("OPS-10: first of all")`)
+	tab.click("[role=cell] a", "filter.modify")
+	tab.until("it has an address", `location.pathname === "/audit/2"`)
+	tab.shows("parts of a filter rule were changed")
+	tab.until("it tells what was before and after", `[...document.querySelectorAll("pre")].some((e) => e.innerText.includes('"priority": 7'))`)
+	tab.open("/audit?filter=" + url.QueryEscape(`surface == "rapi"`))
+	tab.shows("Nothing fits the filter.")
 }
 
 // TestPictures keeps pictures of all screens in $DROVER_WEB_SHOTS, at three widths, light and dark.

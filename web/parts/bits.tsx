@@ -49,7 +49,7 @@ export function Ago({ at, bare }: { at: any; bare?: boolean }) {
 }
 
 /** A command to copy. */
-export function Command({ text, quiet }: { text: string; quiet?: boolean }) {
+export function Command({ text, quiet, name }: { text: string; quiet?: boolean; name?: string }) {
 	const [copied, setCopied] = useState(false);
 	if (text === "") return null;
 	const copy = async () => {
@@ -67,7 +67,7 @@ export function Command({ text, quiet }: { text: string; quiet?: boolean }) {
 		setTimeout(() => setCopied(false), 1500);
 	};
 	return <button type="button" class={quiet ? "command quiet" : "command"} onClick={copy} title={"Copy: " + text}>
-		<code>{text}</code><span aria-live="polite">{copied ? "copied" : "copy"}</span>
+		{name ?? <code>{text}</code>}<span aria-live="polite">{copied ? "copied" : "copy"}</span>
 	</button>;
 }
 

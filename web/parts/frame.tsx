@@ -5,14 +5,14 @@ import { signOut, who } from "../session";
 import { age, line, newer } from "../stream";
 import { lasting } from "./bits";
 
-const places = [["/", "Now", "n"], ["/jobs", "Jobs", "j"], ["/instances", "Instances", "i"], ["/nodes", "Nodes", "o"], ["/rules", "Rules", "r"]] as const;
+const places = [["/", "Now", "n"], ["/jobs", "Jobs", "j"], ["/instances", "Instances", "i"], ["/nodes", "Nodes", "o"], ["/rules", "Rules", "r"], ["/query", "Query", "q"], ["/audit", "Audit", "a"]] as const;
 
 /** What is around every screen: where one can go, who is signed in, and whether what is shown is what is. */
 export function Frame({ children }: { children: ComponentChildren }) {
 	const at = "/" + address.value.pathname.split("/")[1];
 	const me = who.value!;
 	useKeys();
-	useEffect(() => { document.title = (places.find(([path]) => path === at)?.[1] ?? "Drover") + " · " + me.cluster; }, [at]);
+	useEffect(() => { document.title = (places.find(([path]) => path === at)?.[1] ?? "Drover") + " · " + me.cluster; document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }); }, [at]);
 	return <>
 		<a class="skip" href="#screen">To what is shown</a>
 		<header class="top">

@@ -1,24 +1,27 @@
 // Lists of any length: a filter in the address, counts, and of the rows those that are seen.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { address, go, parameter, to } from "../address";
+import { address, change, go, parameter, to } from "../address";
 import { ask as request } from "../session";
 import { type Field, type Row, type Shown, useView } from "../stream";
 import { Command, Empty, Wrong } from "./bits";
 import { useReady } from "./frame";
 
-export interface Column { title: string; field?: string; class?: string; show: (r: Row) => ComponentChildren }
+export interface Column { title: string; doc?: string; field?: string; class?: string; show: (r: Row) => ComponentChildren }
 
-interface Wish {
+interface Titled {
 	title: string;
+	columns: Column[];
+	name: (r: Row) => string;
+	href?: (r: Row) => string;
+}
+
+interface Wish extends Titled {
 	view: string;
 	/** Of which kind of item the fields are that the filter knows. */
 	item: string;
-	columns: Column[];
 	/** Filters that are often wanted. */
 	chips: [string, string][];
-	name: (r: Row) => string;
-	href: (r: Row) => string;
 	empty: ComponentChildren;
 }
 
@@ -33,20 +36,25 @@ export function List(w: Wish) {
 	const counts = useView({ view: w.view + ".count", filter });
 	useReady(shown.known);
 	const all = counts.rows.reduce((n, r) => n + (r.value("count") ?? 0), 0);
-	const sorted = (c: Column) => c.field && (sort === c.field ? "ascending" : sort === "-" + c.field ? "descending" : "none");
-	const sortBy = (c: Column) => go(to(address.value.pathname, { filter, sort: sort === c.field ? "-" + c.field : sort === "-" + c.field ? "" : c.field! }));
 	return <main class="list">
 		<div class="head"><h1>{w.title}</h1><span class="faint" role="status">{counts.known ? all.toLocaleString() + (filter ? " fit" : "") : ""}
 			{counts.rows.map((r) => <span key={r.id}> · {String(r.cells[0]?.[1] ?? "")} {r.value("count")?.toLocaleString()}</span>)}</span><Command text={shown.command} quiet /></div>
 		<Filter item={w.item} value={filter} error={shown} />
 		<div class="chips" role="group" aria-label="Often wanted">{w.chips.map(([name, f]) => <a key={name} href={to(address.value.pathname, { filter: f, sort })} data-in aria-current={f === filter ? "true" : undefined}>{name}</a>)}</div>
-		<Rows w={w} shown={shown} all={all} sorted={sorted} sortBy={sortBy} more={() => shown.rows.length >= limit && limit < most && setLimit(Math.min(limit * 2, most))} />
+		<Rows w={w} shown={shown} all={all} more={() => shown.rows.length >= limit && limit < most && setLimit(Math.min(limit * 2, most))} />
 		{shown.known && !shown.error && shown.rows.length === 0 && (filter ? <Empty><p>Nothing fits the filter.</p><p><a href={address.value.pathname} data-in>Show all</a></p></Empty> : <Empty>{w.empty}</Empty>)}
 		{shown.rows.length >= most && <p class="faint">The first {most.toLocaleString()} are shown; a filter brings others up.</p>}
 	</main>;
 }
 
-function Rows({ w, shown, all, sorted, sortBy, more }: { w: Wish; shown: Shown; all: number; sorted: (c: Column) => any; sortBy: (c: Column) => void; more: () => void }) {
+/** How many rows of a list are shown at most. */
+export const mostRows = most;
+
+/** The rows of a list, sorted by a click on a title. */
+export function Rows({ w, shown, all, more, wide }: { w: Titled; shown: Shown; all: number; more: () => void; wide?: boolean }) {
+	const sort = parameter("sort");
+	const sorted = (c: Column) => c.field ? (sort === c.field ? "ascending" : sort === "-" + c.field ? "descending" : "none") : undefined;
+	const sortBy = (c: Column) => go(change({ sort: sort === c.field ? "-" + c.field : sort === "-" + c.field ? "" : c.field! }));
 	const box = useRef<HTMLDivElement>(null);
 	const [first, setFirst] = useState(0);
 	const [fit, setFit] = useState(30);
@@ -66,15 +74,14 @@ function Rows({ w, shown, all, sorted, sortBy, more }: { w: Wish; shown: Shown; 
 	}, [shown.rows.length]);
 	const from = Math.max(first - 5, 0);
 	const part = shown.rows.slice(from, first + fit + 5);
-	const open = (r: Row) => go(w.href(r));
 	if (shown.rows.length === 0) return null;
-	return <div class="table" role="table" aria-label={w.title} aria-rowcount={all + 1} style={{ "--columns": w.columns.length }}>
+	return <div class={wide ? "table wide-table" : "table"} role="table" aria-label={w.title} aria-rowcount={all + 1} style={{ "--columns": w.columns.length }}>
 		<div class="titles" role="row" aria-rowindex={1}>{w.columns.map((c) => <div key={c.title} role="columnheader" class={c.class} aria-sort={sorted(c)}>
-			{c.field ? <button type="button" onClick={() => sortBy(c)}>{c.title}<span aria-hidden="true">{{ ascending: " ↑", descending: " ↓" }[sorted(c) as string] ?? ""}</span></button> : c.title}
+			{c.field ? <button type="button" title={c.doc} onClick={() => sortBy(c)}>{c.title}<span aria-hidden="true">{{ ascending: " ↑", descending: " ↓" }[sorted(c) as string] ?? ""}</span></button> : c.title}
 		</div>)}</div>
 		<div class="window" ref={box} role="rowgroup" tabIndex={0} aria-label={w.title + ", rows"}>
 			<div role="presentation" class="long" style={{ height: shown.rows.length * height + "px" }}>
-				{part.map((r, i) => <div key={(from + i) % 200} role="row" class="row" data-id={w.name(r)} aria-rowindex={from + i + 2} style={{ transform: `translateY(${(from + i) * height}px)` }} onClick={() => getSelection()?.isCollapsed !== false && open(r)}>
+				{part.map((r, i) => <div key={(from + i) % 200} role="row" class="row" data-id={w.name(r)} aria-rowindex={from + i + 2} style={{ transform: `translateY(${(from + i) * height}px)` }} onClick={(e) => w.href && !(e.target as Element).closest("a, button") && getSelection()?.isCollapsed !== false && go(w.href(r))}>
 					{w.columns.map((c) => <div key={c.title} role="cell" class={c.class}>{c.show(r)}</div>)}
 				</div>)}
 			</div>
@@ -84,7 +91,7 @@ function Rows({ w, shown, all, sorted, sortBy, more }: { w: Wish; shown: Shown; 
 
 const fieldsOf = new Map<string, Promise<Field[]>>();
 
-function fields(item: string): Promise<Field[]> {
+export function fields(item: string): Promise<Field[]> {
 	let found = fieldsOf.get(item);
 	if (!found) {
 		found = request<Field[]>("GET", "/api/fields/" + item).catch(() => []);
@@ -93,8 +100,20 @@ function fields(item: string): Promise<Field[]> {
 	return found;
 }
 
-/** The filter: in the address when Enter is pressed, with the fields that there are as one types, and what each means. */
-function Filter({ item, value, error }: { item: string; value: string; error: Shown }) {
+interface Boxed {
+	item: string;
+	value: string;
+	label: string;
+	placeholder: string;
+	class?: string;
+	/** What stands behind a field that was chosen. */
+	after: string;
+	id: string;
+	commit: (text: string) => void;
+}
+
+/** A text with names of fields in it: completed with those that there are as one types, and what each means. */
+export function Completed({ item, value, label, placeholder, class: kind, after, id, commit }: Boxed) {
 	const [text, setText] = useState(value);
 	const [found, setFound] = useState<Field[]>([]);
 	const [chosen, setChosen] = useState(0);
@@ -109,14 +128,13 @@ function Filter({ item, value, error }: { item: string; value: string; error: Sh
 		setChosen(0);
 	};
 	const put = (f: Field) => {
-		const at = input.current!.selectionStart!, w = word();
-		const next = text.slice(0, at - w.length) + f.name + " " + text.slice(at);
-		setText(next);
+		const at = input.current!.selectionStart!, w = word(), end = at - w.length + f.name.length + after.length;
+		setText(text.slice(0, at - w.length) + f.name + after + text.slice(at));
 		setFound([]);
 		input.current!.focus();
-		queueMicrotask(() => input.current!.setSelectionRange(at - w.length + f.name.length + 1, at - w.length + f.name.length + 1));
+		queueMicrotask(() => input.current!.setSelectionRange(end, end));
 	};
-	const commit = () => { setFound([]); go(to(address.value.pathname, { filter: text.trim(), sort: parameter("sort") })); };
+	const send = (t: string) => { setFound([]); commit(t.trim()); };
 	const key = (e: KeyboardEvent) => {
 		if (found.length > 0 && (e.key === "ArrowDown" || e.key === "ArrowUp")) {
 			e.preventDefault();
@@ -125,19 +143,28 @@ function Filter({ item, value, error }: { item: string; value: string; error: Sh
 			e.preventDefault();
 			put(found[chosen]);
 		} else if (e.key === "Escape") {
-			if (found.length > 0) setFound([]); else { setText(""); go(to(address.value.pathname, { sort: parameter("sort") })); }
+			if (found.length > 0) setFound([]); else { setText(""); send(""); }
 		} else if (e.key === "Enter") {
 			e.preventDefault();
-			commit();
+			send(text);
 		}
 	};
-	return <form class="filterbox" role="search" onSubmit={(e) => { e.preventDefault(); commit(); }}>
-		<input ref={input} class="filter" type="text" spellcheck={false} autocomplete="off" autocapitalize="off" value={text} placeholder={'Filter, for example status == "running" and reason =~ m/OPS-/'}
-			aria-label="Filter" role="combobox" aria-expanded={found.length > 0} aria-controls="completions" aria-autocomplete="list" aria-activedescendant={found.length > 0 ? "completion" + chosen : undefined}
-			onInput={(e) => { setText(e.currentTarget.value); void suggest(); }} onKeyDown={key} onBlur={() => setTimeout(() => setFound([]), 200)} />
-		<button type="submit">Filter</button>
-		<ul id="completions" role="listbox" aria-label="Fields" hidden={found.length === 0}>{found.map((f, i) => <li key={f.name} id={"completion" + i} role="option" aria-selected={i === chosen} onMouseDown={(e) => { e.preventDefault(); put(f); }}>
+	return <span class="completed">
+		<input ref={input} class={kind} type="text" spellcheck={false} autocomplete="off" autocapitalize="off" value={text} placeholder={placeholder}
+			aria-label={label} role="combobox" aria-expanded={found.length > 0} aria-controls={id} aria-autocomplete="list" aria-activedescendant={found.length > 0 ? id + chosen : undefined}
+			onInput={(e) => { setText(e.currentTarget.value); void suggest(); }} onKeyDown={key} onBlur={() => { setTimeout(() => setFound([]), 200); }} />
+		<ul id={id} class="completions" role="listbox" aria-label="Fields" hidden={found.length === 0}>{found.map((f, i) => <li key={f.name} id={id + i} role="option" aria-selected={i === chosen} onMouseDown={(e) => { e.preventDefault(); put(f); }}>
 			<b>{f.name}</b> <span class="faint">{f.kind} · {f.doc}</span></li>)}</ul>
+	</span>;
+}
+
+/** The filter: in the address when Enter is pressed. */
+export function Filter({ item, value, error }: { item: string; value: string; error: Shown }) {
+	const form = useRef<HTMLFormElement>(null);
+	const commit = (text: string) => go(change({ filter: text }));
+	return <form ref={form} class="filterbox" role="search" onSubmit={(e) => { e.preventDefault(); commit(form.current!.querySelector("input")!.value.trim()); }}>
+		<Completed item={item} value={value} label="Filter" class="filter" id="completions" after=" " placeholder={'Filter, for example status == "running" and reason =~ m/OPS-/'} commit={commit} />
+		<button type="submit">Filter</button>
 		{error.error && <Wrong problem={error.error} />}
 	</form>;
 }

@@ -31,6 +31,11 @@ type ask struct {
 	Filter string `json:"filter"`
 	Sort   string `json:"sort"`
 	Limit  int    `json:"limit"`
+	// Item, Fields, By and Figures are those of a view of anything.
+	Item    string `json:"item"`
+	Fields  string `json:"fields"`
+	By      string `json:"by"`
+	Figures string `json:"figures"`
 	// Since is the revision of the last message about it that the tab has seen; it is no part of what is asked.
 	Since string `json:"since"`
 }
@@ -57,6 +62,8 @@ type view struct {
 	by, figures                string
 	// list: the ask may narrow it with a filter, sort it, and say how many rows it wants.
 	list bool
+	// any: the ask says of which item, with which fields, or by what in groups.
+	any bool
 	// value is what is shown in place of a query, looked at after changes and every so often. It rests at least as long as pause after each look.
 	value        func(ctx context.Context, s *Server, id string) (any, error)
 	every, pause time.Duration
@@ -77,6 +84,7 @@ const (
 	jobFields      = "id,status,summary,wait_reason,place,priority,reason,received_ts,start_ts,end_ts,waits_since,step"
 	nodeFields     = "name,role,group,offline,drained,master,pinst_cnt,sinst_cnt,mtotal,mfree,dtotal,dfree,told_at,last_change_reason"
 	instanceFields = "name,status,pnode,os,be/vcpus,oper_ram,be/maxmem,tags,last_change_reason,last_change"
+	eventFields    = "id,timestamp,what,object,name,who,surface,from,reason"
 	changeFields   = "last_change,last_change_job,last_change_reason,last_change_trail"
 )
 
@@ -113,6 +121,12 @@ var views = map[string]view{
 
 	"rules": {item: "filter", fields: "uuid,rule,rule_name,priority,action_text,predicates_text,reason,added_by,until,shadow,held,decides,would_hold,changed,longest_hold,comment", limit: 500,
 		command: "drover filter list"},
+
+	"query": {limit: 200, list: true, any: true},
+
+	"audit":       {item: "event", fields: eventFields, sort: "-id", limit: 200, list: true, command: "drover query event"},
+	"audit.count": {item: "event", by: "what", figures: "count", list: true, command: "drover query event --group-by what --figures count"},
+	"event":       {item: "event", fields: eventFields + ",reason_trail,before,after", filter: "id == $id", command: "drover query event -o +reason_trail,before,after --filter 'id == $id'"},
 }
 
 // source is a view as it changes.
@@ -129,6 +143,10 @@ func (s *Server) sourceOf(a ask) (source, string, error) {
 	}
 	if a.Limit < 0 || a.Limit > mostRows {
 		return nil, "", fault.New(fault.TooLarge, "a list has at most %d rows at a time", mostRows)
+	}
+	v, err := v.opened(a)
+	if err != nil {
+		return nil, "", err
 	}
 	command := strings.ReplaceAll(v.command, "$id", quoted(a.ID))
 	if a.Filter != "" {
@@ -192,10 +210,10 @@ func (v view) request(a ask) (query.Request, error) {
 		filter = &qlang.And{Args: all}
 	}
 	r := query.Request{What: v.item, Fields: words(v.fields), Filter: filter, Options: query.Options{Sort: query.ParseSort(words(v.sort)), Limit: v.limit}}
-	if a.Sort != "" && v.figures == "" {
+	if a.Sort != "" && (v.figures == "" || v.any) {
 		r.Options.Sort = query.ParseSort(words(a.Sort))
 	}
-	if a.Limit != 0 && v.figures == "" {
+	if a.Limit != 0 && (v.figures == "" || v.any) {
 		r.Options.Limit = a.Limit
 	}
 	return r, nil
@@ -203,13 +221,13 @@ func (v view) request(a ask) (query.Request, error) {
 
 // literal is what a view is about, as filters write it: of jobs a number, else a text.
 func (v view) literal(id string) (string, error) {
-	if v.item != "job" {
+	if v.item != "job" && v.item != "event" {
 		text, err := qlang.Text(&qlang.Compare{Op: qlang.Eq, Field: "name", Value: qlang.TextValue(id)})
 		return strings.TrimPrefix(text, "name == "), err
 	}
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil && strings.Contains(v.filter, "$id") {
-		return "", fault.New(fault.Invalid, "%q is no number of a job", fault.Clip(id, 50))
+		return "", fault.New(fault.Invalid, "%q is no number of %s", fault.Clip(id, 50), map[string]string{"job": "a job", "event": "an event"}[v.item])
 	}
 	return strconv.FormatInt(n, 10), nil
 }

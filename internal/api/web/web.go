@@ -112,7 +112,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	begun := time.Now()
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		if p == http.ErrAbortHandler { //nolint:errorlint // it is never wrapped
+			panic(p) // the client is gone
+		}
+		if p != nil {
 			s.cfg.Log.Error("a request of the page panicked", "panic", p, "stack", string(debug.Stack()))
 			if out.begun {
 				panic(http.ErrAbortHandler)

@@ -22,6 +22,7 @@ import (
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
+	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/testkit"
@@ -284,14 +285,22 @@ func TestViews(t *testing.T) {
 	r := newRig(t)
 	id := r.submit(0)
 	s := r.openStream(r.signIn("bo", "secret"))
-	about := map[string]string{"job": id.String(), "node": "node1.example", "instance": "web1", "object": "web1"}
+	about := map[string]string{"job": id.String(), "node": "node1.example", "instance": "web1", "object": "web1", "event": "1"}
 	for name, v := range views {
 		if name == "instance" {
 			continue // there is none, which is an error
 		}
 		kind, _, _ := strings.Cut(name, ".")
 		asks := []string{fmt.Sprintf(`{"view":%q,"id":%q}`, name, about[kind])}
-		if v.list {
+		switch {
+		case v.any:
+			asks = nil
+			for _, t := range things {
+				asks = append(asks, fmt.Sprintf(`{"view":%q,"item":%q,"limit":7}`, name, t.Item), fmt.Sprintf(`{"view":%q,"item":%q,"figures":"count"}`, name, t.Item))
+			}
+		case v.list && v.item == "event":
+			asks = append(asks, fmt.Sprintf(`{"view":%q,"filter":"id == 1","sort":"-id","limit":7}`, name))
+		case v.list:
 			asks = append(asks, fmt.Sprintf(`{"view":%q,"filter":"name != \"x\"","sort":"-name","limit":7}`, name))
 			if v.item == "job" {
 				asks[1] = fmt.Sprintf(`{"view":%q,"filter":"id == 1","sort":"-id","limit":7}`, name)
@@ -308,12 +317,89 @@ func TestViews(t *testing.T) {
 	for a, want := range map[string]string{
 		`{"view":"none"}`: "there is no view", `{"view":"jobs","filter":"nope == 1"}`: "nope", `{"view":"jobs","filter":"status =="}`: "a value is missing",
 		`{"view":"jobs","limit":100000}`: "at most", `{"view":"job","id":"x"}`: "number of a job", `{"view":"job","id":"1","filter":"id == 1"}`: "is no list", `{"view":"job.explain","id":"99"}`: "99", `{"view":"instance","id":"web1"}`: "web1",
+		`{"view":"query","item":"moon"}`: "no kind of item", `{"view":"query","item":"job","fields":"id,statsu"}`: "did you mean status?", `{"view":"query","item":"job","by":"nope"}`: "no field",
+		`{"view":"query","item":"job","by":"status","figures":"most(id)"}`: "no figure", `{"view":"jobs","item":"node"}`: "of its own", `{"view":"query","item":"job","fields":"` + strings.Repeat("id,", mostColumns) + `id"}`: "columns",
+		`{"view":"event","id":"x"}`: "number of an event",
 	} {
 		s.watch(`{"watch":{"x":` + a + `}}`)
 		if m := s.next(); m.Error == nil || !strings.Contains(m.Error.Message+m.Error.Hint, want) {
 			t.Errorf("%s: %+v", a, m.Error)
 		}
 		s.watch(`{"watch":{}}`)
+	}
+}
+
+// TestAnyQuestion: of every item of the catalogue all fields of its row, in groups, as a file, and how it is carried out; what is wrong is named.
+func TestAnyQuestion(t *testing.T) {
+	r := newRig(t)
+	for range 3 {
+		r.submit(600)
+	}
+	session := r.signIn("bo", "secret")
+	status, text, _ := r.ask("GET", "/api/catalogue", session, "")
+	var c struct{ Items []thing }
+	if err := json.Unmarshal([]byte(text), &c); err != nil || status != http.StatusOK || len(c.Items) != len(things) {
+		t.Fatalf("%d %s", status, text)
+	}
+	for _, item := range items.All.Names() {
+		_, err := thingOf(item)
+		if other := slices.Contains([]string{"cluster", "os", "extstorage"}, item); (err == nil) == other { // those have commands of their own, not drover query
+			t.Errorf("%s: %v", item, err)
+		}
+	}
+	s := r.openStream(session)
+	for a, want := range map[string]string{
+		`"item":"job","by":"status"`: "drover query job --group-by status --figures count",
+		`"item":"job","by":"status","figures":"max(id)","sort":"-max(id)","limit":1`:    "drover query job --group-by status --figures 'max(id)' --sort '-max(id)'",
+		`"item":"job","fields":"id,reason","filter":"id > 1","limit":1`:                 "drover query job -o 'id,reason' --sort -id --filter 'id > 1'",
+		`"item":"job","fields":"id","filter":"id == 2 and status != \"x\"","sort":"id"`: "drover query job -o id --filter 'id == 2 and status != \"x\"' --sort id",
+	} {
+		s.watch(`{"watch":{"x":{"view":"query",` + a + `}}}`)
+		if m := s.next(); m.Error != nil || m.Command != want || len(m.Rows) == 0 || len(m.Rows) > 2 {
+			t.Errorf("%s: %+v", a, m)
+		}
+		s.watch(`{"watch":{}}`)
+	}
+	status, text, header := r.ask("GET", "/api/query.csv?item=job&fields=id,status&sort=id&filter=id+%3C+3", session, "")
+	if lines := strings.Split(strings.TrimSpace(text), "\n"); status != http.StatusOK || len(lines) != 3 || lines[0] != "id,status" || !strings.HasPrefix(lines[1], "1,") {
+		t.Errorf("as a file: %d %s", status, text)
+	}
+	if header.Get("Content-Disposition") != `attachment; filename="job.csv"` || !strings.HasPrefix(header.Get("Content-Type"), "text/csv") {
+		t.Errorf("as a file: %v", header)
+	}
+	if status, text, _ := r.ask("GET", "/api/explain?item=job&filter=id+%3D%3D+1", session, ""); status != http.StatusOK || !strings.Contains(text, "1 considered") {
+		t.Errorf("how it is carried out: %d %s", status, text)
+	}
+	for _, path := range []string{"/api/query.csv?item=moon", "/api/query.csv?item=job&filter=%28", "/api/query.csv?item=job&fields=nope", "/api/explain?item=job&sort=nope", "/api/explain"} {
+		if status, text, _ := r.ask("GET", path, session, ""); status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
+
+// TestCellsAsText: values as files have them. What a spreadsheet would take for a formula is a text in it.
+func TestCellsAsText(t *testing.T) {
+	for _, c := range []struct {
+		kind query.Kind
+		cell query.Cell
+		want string
+	}{
+		{query.KindText, query.Cell{Value: "web1"}, "web1"},
+		{query.KindText, query.Cell{Value: `=HYPERLINK("http://evil.example")`}, `'=HYPERLINK("http://evil.example")`},
+		{query.KindText, query.Cell{Value: "@SUM(A1)"}, "'@SUM(A1)"},
+		{query.KindText, query.Cell{Value: "-1+1"}, "'-1+1"},
+		{query.KindNumber, query.Cell{Value: int64(-10)}, "-10"},
+		{query.KindOther, query.Cell{Value: []string{"a", "b"}}, `["a","b"]`},
+		{query.KindOther, query.Cell{Value: [2]int64{1, 500_000}}, "1970-01-01T00:00:01.5Z"},
+		{query.KindTimestamp, query.Cell{Value: 1.5}, "1970-01-01T00:00:01.5Z"},
+		{query.KindTimestamp, query.Cell{Value: nil}, ""},
+		{query.KindUnit, query.Cell{Status: query.Unavail}, ""},
+		{query.KindUnit, query.Cell{Status: query.NoData}, "(nodata)"},
+		{query.KindUnit, query.Cell{Status: query.Offline}, "(offline)"},
+	} {
+		if got := cellText(c.kind, c.cell); got != c.want {
+			t.Errorf("%+v: %q, not %q", c.cell, got, c.want)
+		}
 	}
 }
 

@@ -1,8 +1,6 @@
 package queries
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +36,7 @@ func queryExplain(sh *shell.Shell) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := sh.Show(ex, func() error { return sh.Printf("%s", explained(&ex, time.Now())) }); err != nil {
+		if err := sh.Show(ex, func() error { return sh.Printf("%s", ex.Text(time.Now())) }); err != nil {
 			return err
 		}
 		var asked listing.Answer
@@ -48,27 +46,4 @@ func queryExplain(sh *shell.Shell) *cobra.Command {
 		return lists.WarnUnknown(cmd.Context(), sh, l.What, asked.Fields, nil)
 	}
 	return cmd
-}
-
-// explained puts an explanation in words.
-func explained(ex *query.Explanation, now time.Time) string {
-	var b strings.Builder
-	how := map[string]string{"names": "found by their names", "index": "found by the index of " + ex.Index, "scan": "all looked at"}[ex.Access]
-	fmt.Fprintf(&b, "rows:  %d considered (%s), %d left by the filter\n", ex.Considered, how, ex.Kept)
-	if len(ex.Live) == 0 {
-		b.WriteString("nodes: none is asked\n")
-		return b.String()
-	}
-	fmt.Fprintf(&b, "nodes: %s comes from %s\n", strings.Join(ex.Live, ", "), shell.Counted(ex.Nodes, "node"))
-	if ex.AsOf != 0 {
-		age := max(0, now.Sub(time.Unix(0, ex.AsOf)))
-		fmt.Fprintf(&b, "       the oldest of what they told is %.1f s old (lists ask them now with --fresh)\n", age.Seconds())
-	}
-	if ex.Silent > 0 {
-		fmt.Fprintf(&b, "       %d of them do not answer\n", ex.Silent)
-	}
-	if ex.FilterLive {
-		b.WriteString("       the filter is applied again to what they told\n")
-	}
-	return b.String()
 }
