@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/agent/effect"
+	"github.com/drover-project/drover/internal/deploy/graph"
 	"github.com/drover-project/drover/internal/deploy/secret"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor/fake"
@@ -142,6 +143,24 @@ func TestTasks(t *testing.T) {
 	}
 	if there, err := os.ReadDir(filepath.Join(dir, "etc")); err != nil || len(there) != 2 {
 		t.Errorf("besides there are %v, %v", there, err)
+	}
+}
+
+// TestNeededParameters holds what is said of a graph before it is deployed (graph.Lint) to what tasks need.
+func TestNeededParameters(t *testing.T) {
+	a := tasked(t, t.TempDir())
+	for kind := range taskKinds {
+		want := ""
+		if needs := graph.Needed(kind); len(needs) > 0 {
+			want = "a task of type " + kind + " needs the parameter " + strings.Join(needs, " and ")
+		}
+		got := ""
+		if err := taskKinds[kind](&taskRun{agent: a, ctx: t.Context(), task: Task{Type: kind, Parameters: json.RawMessage("{}")}, log: func(string) {}}); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", kind, got, want)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ const looking = `
 	cluster queue: info
 	cluster watcher: info
 	debug: allocator bundle locks
-	deploy: console diff explain history logs schema status tasks validate watch
+	deploy: console diff explain history lint logs schema status tasks validate watch
 	deploy env: list list-fields show
 	deploy graph: show
 	filter: export info list list-fields stats test

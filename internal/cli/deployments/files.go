@@ -26,7 +26,7 @@ func onFiles() *cobra.Command {
 		Long: "Check task graphs and plan deployments. A graph is made of tasks, whose fields may be computed by YAQL\n" +
 			"expressions over the state to be reached and the state of the task's last success.",
 	}
-	cmd.AddCommand(newValidate(), newPlan(), newExplain(), newSchema())
+	cmd.AddCommand(newValidate(), newLint(), newPlan(), newExplain(), newSchema())
 	return cmd
 }
 
@@ -65,23 +65,17 @@ var graphFiles = map[string]bool{"tasks.yaml": true, "deployment_tasks.yaml": tr
 // loadGraph reads graphs: files, and directories with the graphs below them in the order of their paths. Later ones
 // override and extend earlier ones by the ids of tasks.
 func loadGraph(language *expression.Language, paths []string) (*graph.Graph, error) {
+	sources, err := graphSources(paths)
+	if err != nil {
+		return nil, err
+	}
 	whole := &graph.Graph{}
-	for _, path := range paths {
-		files, err := filesOfGraph(path)
+	for _, s := range sources {
+		g, err := graph.Read(language, s.File, s.Text)
 		if err != nil {
 			return nil, err
 		}
-		for _, file := range files {
-			text, err := read(file, os.Stdin)
-			if err != nil {
-				return nil, err
-			}
-			g, err := graph.Read(language, file, text)
-			if err != nil {
-				return nil, err
-			}
-			whole = whole.Merge(g)
-		}
+		whole = whole.Merge(g)
 	}
 	return whole, nil
 }

@@ -47,6 +47,8 @@ func (p Position) String() string {
 type Warning struct {
 	Position
 	Message string
+	// Rule is the name of what was looked for, of those of package graph.
+	Rule string
 }
 
 func (w Warning) String() string { return w.Position.String() + ": " + w.Message }
@@ -201,8 +203,8 @@ func (r *reader) entries(out *Node, n *yaml.Node, depth int) error {
 		}
 		name := key.Value
 		if at, twice := places[name]; twice {
-			r.warnings = append(r.warnings, Warning{r.at(n.Content[i]),
-				fmt.Sprintf("the key %q is there twice, first in line %d; the last one counts", name, out.Keys[at].Line)})
+			r.warnings = append(r.warnings, Warning{Position: r.at(n.Content[i]), Rule: "repeated-key",
+				Message: fmt.Sprintf("the key %q is there twice, first in line %d; the last one counts", name, out.Keys[at].Line)})
 			out.Keys[at].Position = r.at(n.Content[i])
 			out.Items[at] = item
 			continue

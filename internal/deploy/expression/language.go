@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/drover-project/drover/internal/deploy/dump"
 	"github.com/drover-project/drover/yaql"
@@ -19,7 +20,8 @@ const (
 type Language struct {
 	engine  *yaql.Engine
 	helpers []*yaql.Function
-	known   map[string]bool // names of functions that compute the same from the same
+	known   map[string]bool      // names of functions that compute the same from the same
+	scope   func() *yaql.Context // the functions that expressions can call; nothing is evaluated in it
 }
 
 // NewLanguage returns the language of tasks with further functions of an operator's own. These must compute the same
@@ -30,6 +32,12 @@ func NewLanguage(helpers ...*yaql.Function) (*Language, error) {
 		return nil, err
 	}
 	l := &Language{engine: engine, helpers: helpers, known: map[string]bool{}}
+	l.scope = sync.OnceValue(func() *yaql.Context {
+		c := engine.NewContext()
+		all, _ := (&Evaluator{language: l}).functions() // evaluators are made with them, and tell what is wrong
+		c.Register(all...)
+		return c
+	})
 	for _, f := range engine.Functions() {
 		l.known[f.Name()] = true
 	}
@@ -102,6 +110,13 @@ func (x *Expression) String() string { return x.text }
 
 // Doubts returns what is probably not meant in the expression.
 func (x *Expression) Doubts() []yaql.Doubt { return x.code.Doubts() }
+
+// Impossible returns the errors of calls in the expression that fail whatever the states are: of functions and methods that there
+// are not, and with arguments that they do not take.
+func (l *Language) Impossible(x *Expression) []*yaql.Error { return x.code.Impossible(l.scope()) }
+
+// Likened returns where the expression compares something with a text that is a constant in other languages, in quotes.
+func (x *Expression) Likened() []yaql.Doubt { return x.code.Likened() }
 
 // Predicate compiles an expression that looks at one value, which is $. It is bounded as all expressions of tasks are.
 func (l *Language) Predicate(text string) (func(ctx context.Context, data any) (bool, error), error) {

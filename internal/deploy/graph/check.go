@@ -23,7 +23,7 @@ func Dangling(g *Graph) []document.Warning {
 				if ids[name] || strings.HasPrefix(name, "/") {
 					continue
 				}
-				out = append(out, document.Warning{Position: f.Position,
+				out = append(out, document.Warning{Position: f.Position, Rule: ruleDangling,
 					Message: fmt.Sprintf("task %s: %s names the task %q, which the graph lacks", t.ID, f.Name, name)})
 			}
 		}
@@ -58,6 +58,14 @@ func (f *Field) names() []string {
 
 // Circles refuses graphs in which tasks wait for one another on the same node, whatever nodes there are.
 func Circles(g *Graph) error {
+	if r := circle(g); r != nil {
+		return r.err
+	}
+	return nil
+}
+
+// circle is what Circles refuses.
+func circle(g *Graph) *refusal {
 	before := map[string][]string{}
 	tasks := map[string]*Task{}
 	for _, t := range g.Tasks {
@@ -76,7 +84,7 @@ func Circles(g *Graph) error {
 	s := &search{before: before, tasks: tasks, done: map[string]bool{}, on: map[string]int{}}
 	for _, t := range g.Tasks {
 		if found := s.from(t.ID); found != nil {
-			return Circle(tasks[found[0]].Position, found, s.stuck()-len(found)+1)
+			return refused(ruleCircle, tasks[found[0]].Position, Circle(tasks[found[0]].Position, found, s.stuck()-len(found)+1))
 		}
 	}
 	return nil

@@ -34,7 +34,7 @@ func UnknownRoles(g *Graph, ofNodes []string) []document.Warning {
 				if known[bare] || known["primary-"+bare] || strings.HasPrefix(role, "/") {
 					continue
 				}
-				out = append(out, document.Warning{Position: f.Position,
+				out = append(out, document.Warning{Position: f.Position, Rule: ruleRole,
 					Message: fmt.Sprintf("task %s: %s names the role %q, which no node and no group has", t.ID, f.Name, role)})
 			}
 		}
@@ -75,7 +75,7 @@ func stars(t *Task) []document.Warning {
 			if f.Name == "groups" {
 				where = f.Name
 			}
-			out = append(out, document.Warning{Position: f.Position,
+			out = append(out, document.Warning{Position: f.Position, Rule: ruleStar,
 				Message: fmt.Sprintf("task %s: a star in %s means no node; for all nodes write role: '*'", t.ID, where)})
 		}
 	}

@@ -60,55 +60,65 @@ type Graph struct {
 // renamed are the fields that have another name in files.
 var renamed = map[string]string{"role": "roles", "cross-depends": "cross_depends", "cross-depended-by": "cross_depended_by"}
 
-// Read reads a graph: a list of tasks, or a map with tasks in it.
+// Read reads a graph: a list of tasks, or a map with tasks in it. Its error is the first of all that Lint refuses in the file.
 func Read(language *expression.Language, file string, text []byte) (*Graph, error) {
+	c := &compiler{language: language}
+	g := c.graph(file, text)
+	if len(c.refusals) > 0 {
+		return nil, c.refusals[0].err
+	}
+	return g, nil
+}
+
+// graph reads a graph, without what is refused in it.
+func (c *compiler) graph(file string, text []byte) *Graph {
+	g := &Graph{}
 	if n := listed(text); n > maxTasks { // which takes no reading
-		return nil, tooMany(file, n)
+		c.tooMany(file, n)
+		return g
 	}
 	root, warnings, err := document.Parse(file, text)
 	if err != nil {
-		return nil, err
+		c.refuse(ruleYAML, placed(file, err), err)
+		return g
 	}
-	g := &Graph{Warnings: warnings}
+	g.Warnings = warnings
 	tasks := root
 	if root.Kind == document.Map {
-		if err := validate(root); err != nil {
-			return nil, err
-		}
-		if err := g.properties(language, root); err != nil {
-			return nil, err
-		}
+		c.refusals = append(c.refusals, validate(root)...)
+		c.properties(g, root)
 		tasks = root.Get("tasks")
 	}
-	if tasks.Kind == document.Scalar && tasks.Scalar == nil {
-		return g, nil
-	}
-	if tasks.Kind != document.List {
-		return nil, fault.New(fault.Invalid, "%s: a graph is a list of tasks", tasks.Position)
-	}
-	if len(tasks.Items) > maxTasks {
-		return nil, tooMany(file, len(tasks.Items))
+	switch {
+	case tasks == nil || tasks.Kind == document.Scalar && tasks.Scalar == nil:
+		return g
+	case tasks.Kind != document.List && len(c.refusals) > 0:
+		return g
+	case tasks.Kind != document.List:
+		c.refuse(ruleForm, tasks.Position, fault.New(fault.Invalid, "%s: a graph is a list of tasks", tasks.Position))
+		return g
+	case len(tasks.Items) > maxTasks:
+		c.tooMany(file, len(tasks.Items))
+		return g
 	}
 	if root.Kind == document.List {
-		if err := validate(root); err != nil {
-			return nil, err
-		}
+		c.refusals = append(c.refusals, validate(root)...)
 	}
-	c := &compiler{language: language}
 	for _, n := range tasks.Items {
-		t, err := c.task(n)
-		if err != nil {
-			return nil, err
+		if id := n.Get("id"); id == nil || id.Kind != document.Scalar {
+			continue // its form was refused
 		}
+		t := c.task(n)
 		g.Tasks = append(g.Tasks, t)
 		g.Warnings = append(append(g.Warnings, unknownFields(n)...), stars(t)...)
 	}
 	g.Expressions, g.Warnings = c.count, append(g.Warnings, c.warnings...)
-	return g, g.unique()
+	c.unique(g)
+	return g
 }
 
-func tooMany(file string, n int) error {
-	return fault.New(fault.TooLarge, "%s: the graph has %d tasks; %d are the limit", file, n, maxTasks)
+func (c *compiler) tooMany(file string, n int) {
+	c.refuse(ruleForm, document.Position{File: file}, fault.New(fault.TooLarge, "%s: the graph has %d tasks; %d are the limit", file, n, maxTasks))
 }
 
 // listed counts the items of the first list of a text, if it is written with one to a line: those that are indented as its
@@ -128,37 +138,37 @@ func listed(text []byte) int {
 	return n
 }
 
-func (g *Graph) properties(language *expression.Language, root *document.Node) error {
+// properties reads what goes for all tasks of a graph.
+func (c *compiler) properties(g *Graph, root *document.Node) {
 	if f := root.Get("node_filter"); f != nil {
 		g.NodeFilter, _ = f.Scalar.(string)
-		if _, err := language.Predicate(g.NodeFilter); g.NodeFilter != "" && err != nil {
-			return fault.New(fault.Invalid, "node_filter of the graph: %w", Located(f, err)).At("node_filter")
+		if _, err := c.language.Predicate(g.NodeFilter); g.NodeFilter != "" && err != nil {
+			c.refuse(ruleExpression, placeOf(f, err), fault.New(fault.Invalid, "node_filter of the graph: %w", Located(f, err)).At("node_filter"))
 		}
 	}
 	g.Outcomes = map[string]any{}
 	for _, name := range []string{"on_success", "on_error", "on_stop"} {
 		if n := root.Get(name); n != nil {
 			g.Outcomes[name] = n.Value()
-			g.Warnings = append(g.Warnings, document.Warning{Position: n.Position, Message: name + " has no effect: nodes get no status of a graph"})
+			g.Warnings = append(g.Warnings, document.Warning{Position: n.Position, Rule: ruleNoEffect, Message: name + " has no effect: nodes get no status of a graph"})
 		}
 	}
-	return nil
 }
 
 // unique refuses graphs that hold a task twice.
-func (g *Graph) unique() error {
+func (c *compiler) unique(g *Graph) {
 	first := map[string]*Task{}
 	for _, t := range g.Tasks {
 		if other := first[t.ID]; other != nil {
-			return fault.New(fault.Invalid, "%s: Tasks duplication found: %s, first at %s", t.Position, t.ID, other.Position)
+			c.refuse(ruleTwice, t.Position, fault.New(fault.Invalid, "%s: Tasks duplication found: %s, first at %s", t.Position, t.ID, other.Position))
+			continue
 		}
 		first[t.ID] = t
 	}
-	return nil
 }
 
 // task compiles a task of a file.
-func (c *compiler) task(n *document.Node) (*Task, error) {
+func (c *compiler) task(n *document.Node) *Task {
 	id, _ := n.Get("id").Scalar.(string)
 	t := &Task{ID: id, Position: n.Position}
 	for i, k := range n.Keys {
@@ -167,19 +177,27 @@ func (c *compiler) task(n *document.Node) (*Task, error) {
 			name = short
 		}
 		if t.Get(name) != nil {
-			return nil, fault.New(fault.Invalid, "%s: the field is there twice, under two names", k.Position).At(field(id, k.Name))
+			c.refuse(ruleTwice, k.Position, fault.New(fault.Invalid, "%s: the field is there twice, under two names", k.Position).At(field(id, k.Name)))
+			continue
 		}
-		value, err := c.template(n.Items[i])
-		if err != nil {
-			return nil, inTask(id, k.Name, err)
-		}
+		value := c.field(id, k.Name, n.Items[i])
 		c.count += value.Expressions
 		value, there := asRecord(name, value)
 		if there {
 			t.Fields = append(t.Fields, Field{name, value})
 		}
 	}
-	return t, nil
+	return t
+}
+
+// field compiles the value of a field.
+func (c *compiler) field(task, name string, n *document.Node) *Template {
+	before := len(c.refusals)
+	t := c.template(n)
+	for _, r := range c.refusals[before:] {
+		r.err = inTask(task, name, r.err)
+	}
+	return t
 }
 
 // Record compiles a task in the form that stored tasks have: fields are called as expressions know them, roles and
@@ -193,9 +211,9 @@ func Record(language *expression.Language, n *document.Node) (*Task, error) {
 	}
 	t := &Task{ID: fmt.Sprint(id.Scalar), Position: n.Position}
 	for i, k := range n.Keys {
-		value, err := c.template(n.Items[i])
-		if err != nil {
-			return nil, inTask(t.ID, k.Name, err)
+		value := c.field(t.ID, k.Name, n.Items[i])
+		if len(c.refusals) > 0 {
+			return nil, c.refusals[0].err
 		}
 		t.Fields = append(t.Fields, Field{k.Name, value})
 	}

@@ -2,7 +2,6 @@ package graph
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/drover-project/drover/internal/deploy/document"
 	"github.com/drover-project/drover/internal/deploy/expression"
@@ -31,36 +30,43 @@ type Template struct {
 	node *document.Node // of the text of the expression
 }
 
-// compiler makes templates.
+// compiler makes templates. It goes on behind what it refuses, as if a null stood there.
 type compiler struct {
 	language *expression.Language
 	count    int
 	warnings []document.Warning
+	refusals []*refusal
+	found    *[]Finding // of Lint; nil where nobody asks
+}
+
+func (c *compiler) refuse(rule string, at document.Position, err error) {
+	c.refusals = append(c.refusals, refused(rule, at, err))
 }
 
 // template compiles a value of a document.
-func (c *compiler) template(n *document.Node) (*Template, error) {
+func (c *compiler) template(n *document.Node) *Template {
 	t := &Template{Position: n.Position}
 	switch n.Kind {
 	case document.Scalar:
 		t.Constant, t.Static = n.Scalar, true
-		return t, nil
+		return t
 	case document.Map:
 		if x := n.Get(computedKey); x != nil {
-			return t, c.computed(t, x, n)
+			c.computed(t, x, n)
+			return t
 		}
 		for _, k := range n.Keys {
 			t.Keys = append(t.Keys, k.Name)
+			if c.found != nil {
+				*c.found = append(*c.found, nearly(k)...)
+			}
 		}
 	}
 	t.Static = true
 	for i, item := range n.Items {
 		part := &Template{Static: true, Constant: item.Value(), Position: item.Position}
 		if n.Kind != document.Map || n.Keys[i].Name != "regex" { // texts below regex are left as they are
-			var err error
-			if part, err = c.template(item); err != nil {
-				return nil, err
-			}
+			part = c.template(item)
 		}
 		t.Items = append(t.Items, part)
 		t.Static = t.Static && part.Static
@@ -69,26 +75,42 @@ func (c *compiler) template(n *document.Node) (*Template, error) {
 	if t.Static {
 		t.Constant, t.Items, t.Keys = n.Value(), nil, nil
 	}
-	return t, nil
+	return t
 }
 
-func (c *compiler) computed(t *Template, x, whole *document.Node) error {
+func (c *compiler) computed(t *Template, x, whole *document.Node) {
 	text, ok := x.Scalar.(string)
 	if x.Kind != document.Scalar || !ok {
-		return fault.New(fault.Invalid, "%s: %s must be the text of an expression", x.Position, computedKey)
+		c.refuse(ruleForm, x.Position, fault.New(fault.Invalid, "%s: %s must be the text of an expression", x.Position, computedKey))
+		t.Static = true
+		return
 	}
 	if arg := whole.Get("yaql_exp_arg"); arg != nil {
-		return fault.New(fault.Invalid, "%s: expressions take no yaql_exp_arg", arg.Position)
+		c.refuse(ruleForm, arg.Position, fault.New(fault.Invalid, "%s: expressions take no yaql_exp_arg", arg.Position))
+		t.Static = true
+		return
 	}
 	code, err := c.language.Compile(text)
 	if err != nil {
-		return Located(x, err)
+		c.refuse(ruleExpression, placeOf(x, err), Located(x, err))
+		t.Static = true
+		return
+	}
+	if c.found != nil {
+		*c.found = append(*c.found, doubts(c.language, code, x)...)
 	}
 	t.Computed, t.Expressions, t.node = code, 1, x
 	for _, d := range code.Doubts() {
-		c.warnings = append(c.warnings, document.Warning{Position: x.Inside(d.Offset), Message: d.Text})
+		c.warnings = append(c.warnings, document.Warning{Position: x.Inside(d.Offset), Message: d.Text, Rule: ruleConstant})
 	}
-	return nil
+}
+
+// placeOf is where in a file an error in the text of a node is.
+func placeOf(n *document.Node, err error) document.Position {
+	if e, ok := errors.AsType[*yaql.Error](err); ok {
+		return n.Inside(e.Offset)
+	}
+	return n.Position
 }
 
 // Located says where in a file an error in the text of a node is.
@@ -115,6 +137,3 @@ func (t *Template) Located(err error) error {
 	}
 	return Located(t.node, err)
 }
-
-// field describes a field for messages.
-func field(task, name string) string { return fmt.Sprintf("task %s: field %s", task, name) }

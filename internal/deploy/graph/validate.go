@@ -34,18 +34,49 @@ var schema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return c.Compile(schemaName)
 })
 
-// validate checks the form of a graph. The error names the first place that is wrong.
-func validate(root *document.Node) error {
+// validate checks the form of a graph, and names the places that are wrong, the clearest one first.
+func validate(root *document.Node) []*refusal {
 	s, err := schema()
 	if err != nil {
-		return fault.New(fault.Internal, "the schema of task graphs: %w", err)
+		return []*refusal{refused(ruleForm, root.Position, fault.New(fault.Internal, "the schema of task graphs: %w", err))}
 	}
 	err = s.Validate(instance(root))
 	wrong, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
-		return err
+		return nil
 	}
-	leaf := clearest(wrong)
+	out := []*refusal{misshapen(root, clearest(wrong))}
+	for _, leaf := range each(wrong) {
+		if r := misshapen(root, leaf); r.err.Error() != out[0].err.Error() {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// each returns the clearest error of each place that is wrong by itself.
+func each(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	switch e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf: // the alternative that was meant, most likely
+		meant := clearest(e)
+		for _, c := range e.Causes {
+			if clearest(c) == meant {
+				return each(c)
+			}
+		}
+	}
+	var out []*jsonschema.ValidationError
+	for _, c := range e.Causes {
+		out = append(out, each(c)...)
+	}
+	return out
+}
+
+// misshapen says which place of a graph is wrong, and how.
+func misshapen(root *document.Node, leaf *jsonschema.ValidationError) *refusal {
 	at := root
 	path := strings.Builder{}
 	task := ""
@@ -70,7 +101,7 @@ func validate(root *document.Node) error {
 	if where != "" {
 		where = "field " + where + ": "
 	}
-	return fault.New(fault.Invalid, "%s: %s%s%s", at.Position, task, where, what).At(strings.TrimSuffix(where, ": "))
+	return refused(ruleForm, at.Position, fault.New(fault.Invalid, "%s: %s%s%s", at.Position, task, where, what).At(strings.TrimSuffix(where, ": ")))
 }
 
 // step goes to the part of a node that a step of a JSON pointer names.
@@ -148,13 +179,13 @@ func unknownFields(n *document.Node) []document.Warning {
 	var out []document.Warning
 	for _, k := range n.Keys {
 		if k.Name == "stage" {
-			out = append(out, document.Warning{Position: k.Position,
+			out = append(out, document.Warning{Position: k.Position, Rule: ruleNoEffect,
 				Message: "the field \"stage\" has no effect: tasks of plugins' stages are not put into place; name what the task requires"})
 		}
 		if slices.Contains(knownFields, k.Name) {
 			continue
 		}
-		out = append(out, document.Warning{Position: k.Position, Message: fmt.Sprintf("the field %q of a task means nothing", k.Name)})
+		out = append(out, document.Warning{Position: k.Position, Rule: ruleField, Message: fmt.Sprintf("the field %q of a task means nothing", k.Name)})
 	}
 	return out
 }
