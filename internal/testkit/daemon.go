@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -73,4 +75,28 @@ func awaitWord(lines *bufio.Scanner, name, isReady string, ready chan<- error) {
 	if !up {
 		ready <- fmt.Errorf("%s ended:\n%s", name, said.String())
 	}
+}
+
+// leastPort and beyondPorts bound the ports of daemons: below those that systems give out to whoever asks for any, which somebody else may have got
+// before the daemon listens.
+const leastPort, beyondPorts = 10_000, 32_000
+
+// FreePorts returns ports that nobody listens on at this moment, for daemons that take no open one.
+func FreePorts(tb testing.TB, n int) (ports []string) {
+	tb.Helper()
+	const tries = 1000
+	for range tries {
+		var listen net.ListenConfig
+		port := strconv.Itoa(leastPort + rand.IntN(beyondPorts-leastPort))
+		l, err := listen.Listen(tb.Context(), "tcp", net.JoinHostPort("127.0.0.1", port))
+		if err != nil {
+			continue // it is somebody's
+		}
+		defer func() { _ = l.Close() }() // all are held until all are found
+		if ports = append(ports, port); len(ports) == n {
+			return ports
+		}
+	}
+	tb.Fatalf("no %d free ports were found", n)
+	return nil
 }

@@ -12,12 +12,9 @@ package rabbit
 import (
 	"crypto/rand"
 	"errors"
-	mathrand "math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -74,7 +71,7 @@ func Start(tb testing.TB) *Broker {
 			tb.Fatal(err)
 		}
 	}
-	ports := freePorts(tb, 3)
+	ports := testkit.FreePorts(tb, 3)
 	b.port = ports[0]
 	b.env = []string{
 		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "LANG=C.UTF-8",
@@ -92,30 +89,6 @@ func Start(tb testing.TB) *Broker {
 	}
 	b.Up()
 	return b
-}
-
-// leastPort and beyondPorts bound the ports of brokers: below those that systems give out to whoever asks for any, which somebody else may have got
-// before the broker listens.
-const leastPort, beyondPorts = 10_000, 32_000
-
-// freePorts returns ports that nobody listens on at this moment.
-func freePorts(tb testing.TB, n int) (ports []string) {
-	tb.Helper()
-	const tries = 1000
-	for range tries {
-		var listen net.ListenConfig
-		port := strconv.Itoa(leastPort + mathrand.IntN(beyondPorts-leastPort))
-		l, err := listen.Listen(tb.Context(), "tcp", net.JoinHostPort("127.0.0.1", port))
-		if err != nil {
-			continue // it is somebody's
-		}
-		defer func() { _ = l.Close() }() // all are held until all are found
-		if ports = append(ports, port); len(ports) == n {
-			return ports
-		}
-	}
-	tb.Fatalf("no %d free ports were found", n)
-	return nil
 }
 
 // command is a program of the broker, run as its user and ended with the test.
