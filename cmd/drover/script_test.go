@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	program := func() { os.Exit(run()) }
 	testscript.Main(m, map[string]func(){
 		"drover": program, "gnt-job": program, "gnt-filter": program, "gnt-instance": program,
-		"gnt-node": program, "gnt-os": program, "gnt-cluster": program, "gnt-debug": program, "gnt-storage": program,
+		"gnt-node": program, "gnt-group": program, "gnt-os": program, "gnt-cluster": program, "gnt-debug": program, "gnt-storage": program,
 	})
 }
 

@@ -35,6 +35,8 @@ func namingExecutors(names Names) Catalogue {
 		"OP_INSTANCE_MIGRATE":       {Locks: relocationLocks, Asks: true, Prepare: names.migrate, Why: movesOnce},
 		"OP_NODE_EVACUATE":          {Locks: evacuationLocks, Prepare: names.evacuate, Why: submitsOnce},
 		"OP_NODE_MIGRATE":           {Locks: nodeMigrationLocks, Prepare: names.migrateNode, Why: submitsOnce},
+		"OP_INSTANCE_CHANGE_GROUP":  {Locks: changeGroupLocks, Prepare: names.changeGroup, Why: submitsOnce},
+		"OP_GROUP_EVACUATE":         {Locks: groupEvacuationLocks, Prepare: names.evacuateGroup, Why: submitsOnce},
 
 		"OP_INSTANCE_RECREATE_DISKS": {Locks: recreateLocks, Asks: true, Prepare: names.recreateDisks, Why: "a second run would find the disks that the first one made"},
 	}

@@ -28,6 +28,7 @@ var samples = map[string]params{
 	"OP_INSTANCE_REPLACE_DISKS": {"instance_name": "pair", "mode": "replace_on_secondary"},
 	"OP_NODE_EVACUATE":          {"node_name": "node1", "mode": "secondary-only"},
 	"OP_NODE_MIGRATE":           {"node_name": "node1"},
+	"OP_GROUP_EVACUATE":         {"group_name": "empty"},
 	"OP_BACKUP_PREPARE":         {"instance_name": "up", "mode": "local"},
 	"OP_BACKUP_EXPORT":          {"instance_name": "up", "target_node": "node2", "long_sleep": true},
 	"OP_BACKUP_REMOVE":          {"instance_name": "up"},
@@ -70,6 +71,7 @@ var samples = map[string]params{
 	"OP_TEST_DUMMY":             {"result": 1, "messages": []any{"x"}, "fail": true, "submit_jobs": []any{[]any{params{"OP_ID": "OP_CLUSTER_QUERY"}}}},
 	"OP_TEST_JQUEUE":            {"fail": true},
 
+	"OP_INSTANCE_CHANGE_GROUP":     {"instance_name": "pair", "target_groups": []any{"far"}},
 	"OP_INSTANCE_ACTIVATE_DISKS":   {"instance_name": "pair", "wait_for_sync": true},
 	"OP_INSTANCE_DEACTIVATE_DISKS": {"instance_name": "active"},
 	"OP_INSTANCE_RECREATE_DISKS":   {"instance_name": "lost"},

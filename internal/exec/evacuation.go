@@ -2,8 +2,6 @@ package exec
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/drover-project/drover/internal/cluster"
@@ -13,12 +11,10 @@ import (
 	"github.com/drover-project/drover/internal/opcode"
 )
 
-// leaving is OP_NODE_EVACUATE or OP_NODE_MIGRATE: what is to leave a node does so by jobs, one for each instance. Which they are is a plan
-// (package evacuation); it is told before any of them is submitted, and by a dry run.
+// leaving is OP_NODE_EVACUATE or OP_NODE_MIGRATE: what is to leave a node does so by jobs, one for each instance.
 type leaving struct {
-	env *Env
+	departure
 	evacuation.Request
-	courses []evacuation.Course
 }
 
 // evacuationLocks share the node, those that its instances may go to, and the instances: the plan is made while nothing of that is changed.
@@ -52,9 +48,13 @@ func leavingLocks(op *opcode.Opcode, to string, mode evacuation.Mode, snap *clus
 	return request, nil
 }
 
+func newLeaving(env *Env, r evacuation.Request) *leaving {
+	return &leaving{departure{env: env, live: r.Live, ignorePolicy: r.IgnorePolicy}, r}
+}
+
 // evacuate prepares OP_NODE_EVACUATE. If anything cannot leave, nothing does.
 func (n Names) evacuate(ctx context.Context, env *Env) (Plan, error) {
-	l := &leaving{env: env, Request: evacuation.Request{Mode: evacuation.Mode(env.Op.Str("mode")), IgnorePolicy: env.Op.Bool("ignore_soft_errors")}}
+	l := newLeaving(env, evacuation.Request{Mode: evacuation.Mode(env.Op.Str("mode")), IgnorePolicy: env.Op.Bool("ignore_soft_errors")})
 	if err := l.ask("remote_node"); err != nil {
 		return Plan{}, err
 	}
@@ -79,7 +79,7 @@ func (n Names) migrateNode(ctx context.Context, env *Env) (Plan, error) {
 	if env.Op.Has("live") && env.Op.Has("mode") {
 		return Plan{}, fault.New(fault.Invalid, "Only one of the 'live' and 'mode' parameters are accepted").At("live")
 	}
-	l := &leaving{env: env, Request: evacuation.Request{Mode: evacuation.Primaries, Live: true, IgnorePolicy: env.Op.Bool("ignore_ipolicy")}}
+	l := newLeaving(env, evacuation.Request{Mode: evacuation.Primaries, Live: true, IgnorePolicy: env.Op.Bool("ignore_ipolicy")})
 	if err := l.ask("target_node"); err != nil {
 		return Plan{}, err
 	}
@@ -129,125 +129,6 @@ func (l *leaving) tell(verb, doing string) {
 		l.env.Infof("No instances to %s from node '%s'", verb, l.Node.Name)
 		return
 	}
-	names := make([]string, len(l.courses))
-	for i := range l.courses {
-		names[i] = l.courses[i].Instance.Name
-	}
-	l.env.Infof("%s instances from node '%s': %s", doing, l.Node.Name, strings.Join(names, ", "))
-	for i := range l.courses {
-		if l.courses[i].Cannot != "" {
-			l.env.Warnf("%s", l.courses[i].Text())
-		} else {
-			l.env.Infof("%s", l.courses[i].Text())
-		}
-	}
-}
-
-// mostNamed is how many of those that cannot leave an error names.
-const mostNamed = 10
-
-// stuck is the error if some cannot leave.
-func (l *leaving) stuck() error {
-	var stuck []string
-	for i := range l.courses {
-		if c := &l.courses[i]; c.Cannot != "" {
-			stuck = append(stuck, fmt.Sprintf("%s (%s)", c.Instance.Name, c.Cannot))
-		}
-	}
-	if len(stuck) == 0 {
-		return nil
-	}
-	if more := len(stuck) - mostNamed; more > 0 {
-		stuck = append(stuck[:mostNamed], fmt.Sprintf("and %d more", more))
-	}
-	return fault.New(fault.Exhausted, "Unable to evacuate instances %s", strings.Join(stuck, ", ")).
-		WithHint("nothing was moved; what can be is moved one by one: drover instance migrate, failover, replace-disks")
-}
-
-// planned is a course as a dry run shows it.
-type planned struct {
-	Instance string        `json:"instance"`
-	Moves    []plannedMove `json:"moves"`
-	Cannot   string        `json:"cannot,omitempty"`
-}
-
-type plannedMove struct {
-	Do  evacuation.Verb `json:"do"`
-	To  string          `json:"to"`
-	Why string          `json:"why"`
-}
-
-// plan submits a job for each instance that leaves. The others are in the result as jobs that were not taken.
-func (l *leaving) plan() (Plan, error) {
-	jobs := make([][]*opcode.Opcode, 0, len(l.courses))
-	dry := make([]planned, len(l.courses))
-	for i := range l.courses {
-		c := &l.courses[i]
-		dry[i] = planned{Instance: c.Instance.Name, Moves: []plannedMove{}, Cannot: c.Cannot}
-		for _, m := range c.Moves {
-			dry[i].Moves = append(dry[i].Moves, plannedMove{m.Verb, m.To.Name, m.Why})
-		}
-		if c.Cannot != "" {
-			continue
-		}
-		ops, err := l.job(c)
-		if err != nil {
-			return Plan{}, err
-		}
-		jobs = append(jobs, ops)
-	}
-	return Plan{
-		Dry: map[string]any{"jobs": []any{}, "plan": dry},
-		Do: func(ctx context.Context) (any, error) {
-			submitted, err := l.env.submitChildren(ctx, jobs)
-			if err != nil {
-				return nil, err
-			}
-			for i := range l.courses {
-				if l.courses[i].Cannot != "" {
-					submitted = slices.Insert(submitted, i, [2]any{false, l.courses[i].Text()})
-				}
-			}
-			return map[string]any{"jobs": submitted}, nil
-		},
-	}, nil
-}
-
-// job are the opcodes of a course.
-func (l *leaving) job(c *evacuation.Course) (ops []*opcode.Opcode, err error) {
-	for _, m := range c.Moves {
-		id, p := "OP_INSTANCE_REPLACE_DISKS", map[string]any{"instance_name": c.Instance.Name, "instance_uuid": c.Instance.UUID}
-		if l.IgnorePolicy {
-			p["ignore_ipolicy"] = true
-		}
-		switch m.Verb {
-		case evacuation.ReplaceSecondary:
-			p["mode"], p["remote_node"], p["early_release"] = replaceSecondary, m.To.Name, l.env.Op.Bool("early_release")
-		default:
-			id = "OP_INSTANCE_MIGRATE"
-			l.migration(c, m, p)
-		}
-		op, err := opcode.FromMap(id, p)
-		if err != nil {
-			return nil, err
-		}
-		ops = append(ops, op)
-	}
-	return ops, nil
-}
-
-// migration are the parameters of a migration. That of an evacuation may stop what cannot be handed over.
-func (l *leaving) migration(c *evacuation.Course, m evacuation.Move, p map[string]any) {
-	if c.Instance.Mirroring() == cluster.ExternalMirror {
-		p["target_node"] = m.To.Name
-	}
-	p["allow_failover"] = !l.Live
-	if !l.Live {
-		return
-	}
-	for _, name := range []string{"mode", "live", "allow_runtime_changes"} {
-		if l.env.Op.Has(name) {
-			p[name] = l.env.Op.Params[name]
-		}
-	}
+	l.env.Infof("%s instances from node '%s': %s", doing, l.Node.Name, strings.Join(l.names(), ", "))
+	l.tellCourses()
 }

@@ -44,7 +44,9 @@ var several = map[string]params{
 // killable is a rig on whose cluster each of them succeeds, and each of the samples.
 func killable(t *testing.T) *rig {
 	t.Helper()
-	r := newRig(t, "node1", "node2", "node3")
+	r := newRig(t, "node1", "node2", "node3", "node8", "node9")
+	r.must("null", "OP_GROUP_ADD", params{"group_name": "far", "alloc_policy": "unallocable"})
+	r.must("null", "OP_GROUP_ASSIGN_NODES", params{"group_name": "far", "nodes": []any{"node8", "node9"}})
 	r.create("up", true)
 	r.create("down", false)
 	r.mirrored("pair", true)

@@ -189,8 +189,8 @@ func TestJobQueueOpcode(t *testing.T) {
 
 func TestOpcodeWithoutExecutor(t *testing.T) {
 	r := newRig(t)
-	r.refuses("OpPrereqError", "Opcode OP_INSTANCE_CHANGE_GROUP can't be executed yet (it is known, but has no executor in this version)",
-		"OP_INSTANCE_CHANGE_GROUP", one(nil))
+	r.refuses("OpPrereqError", "Opcode OP_CLUSTER_DESTROY can't be executed yet (it is known, but has no executor in this version)",
+		"OP_CLUSTER_DESTROY", nil)
 }
 
 // The catalogue of opcodes knows which of them nothing carries out; a package of

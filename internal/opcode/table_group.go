@@ -74,7 +74,6 @@ var groupOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_GROUP_EVACUATE",
-		Unsupported:  true,
 		SummaryField: "group_name",
 		Doc:          "Submits jobs that move all instances out of a node group.",
 		Result:       `object{string: list of array[bool, (string or job id)]} (key "jobs")`,

@@ -59,7 +59,6 @@ var instanceMoveOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_INSTANCE_CHANGE_GROUP",
-		Unsupported:  true,
 		SummaryField: "instance_name",
 		Doc:          "Submits jobs that move an instance to another node group.",
 		Result:       `object{string: list of array[bool, (string or job id)]} (key "jobs")`,

@@ -136,6 +136,14 @@ func (v Verdict) Margin() int64 { return v.Have - v.Need }
 // allocationRanks orders the policies of groups that allow allocation.
 var allocationRanks = map[string]int{cluster.AllocPreferred: 0, cluster.AllocLastResort: 1}
 
+// AllocationRank orders groups by their policies of allocation: the less the better. One that takes no new instances is behind all others.
+func AllocationRank(g *cluster.Group) int {
+	if rank, allocates := allocationRanks[g.AllocPolicy]; allocates {
+		return rank
+	}
+	return len(allocationRanks)
+}
+
 // Decide decides where an instance goes: of the nodes that break no constraint, in the best groups, the one with the most free memory; among
 // equals the first by name. One with mirrored disks gets a second node, in the group of the first; a node beside which there is none is passed over.
 func Decide(w World, r Request) Decision {

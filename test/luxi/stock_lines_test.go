@@ -77,14 +77,17 @@ var life = []string{
 	"gnt-instance add -t drbd -s 64M -n node1:node2 -o noop --no-name-check --no-ip-check pair", "gnt-instance migrate -f pair", "gnt-instance failover -f pair",
 	"gnt-instance replace-disks -s pair", "gnt-node failover -f node1", "gnt-instance remove -f web2",
 	"gnt-node migrate -f node2", "gnt-instance migrate -f pair", "gnt-node evacuate -f -p -I hail node2", "gnt-instance remove -f pair",
+	"gnt-group add rack4", "gnt-group assign-nodes rack4 node2", "gnt-instance add -t diskless -n node1 -o noop --no-name-check --no-ip-check four",
+	"gnt-instance change-group -I hail --to rack4 four", "gnt-group evacuate --sequential --to default rack4", "gnt-instance remove -f four",
+	"gnt-group assign-nodes default node2", "gnt-group remove rack4",
 	"gnt-node remove node2", "gnt-cluster epo --all --force",
 }
 
 // refused need opcodes that this version cannot carry out.
 var refused = []string{
 	"gnt-cluster activate-master-ip", "gnt-cluster deactivate-master-ip --yes", "gnt-cluster destroy --yes-do-it",
-	"gnt-debug iallocator --mode=allocate x", "gnt-debug test-osparams --os-parameters=a=b", "gnt-group evacuate default",
-	"gnt-instance batch-create testdata/batch.json", "gnt-instance change-group web1",
+	"gnt-debug iallocator --mode=allocate x", "gnt-debug test-osparams --os-parameters=a=b",
+	"gnt-instance batch-create testdata/batch.json",
 	"gnt-node health", "gnt-node power status node1",
 	"gnt-node powercycle --yes node2", "gnt-node list-storage", "gnt-node modify-storage --allocatable=yes node1 lvm-vg x",
 	"gnt-node repair-storage node1 lvm-vg x", "gnt-node restricted-command x node1", "gnt-node volumes", "gnt-storage diagnose", "gnt-storage info",

@@ -24,11 +24,18 @@ func GroupCommand(sh *shell.Shell) *cobra.Command {
 			Places: []string{"new_name"}, Complete: "group"},
 		{Verb: "assign-nodes", Short: "Put nodes into a node group", ID: "OP_GROUP_ASSIGN_NODES", Target: "group_name", Complete: "group",
 			Rest: "nodes", Letters: map[string]string{"force": "f"}},
-		{Verb: "evacuate", Short: "Move the instances out of node groups", ID: "OP_GROUP_EVACUATE", Target: "group_name",
-			Complete: "group"},
+		{Verb: "evacuate", Short: "Move the instances out of node groups", ID: "OP_GROUP_EVACUATE", Target: "group_name", Complete: "group",
+			Letters: map[string]string{"iallocator": "I"}, Unasked: true, Long: evacuateGroupHelp,
+			Children: &work.Children{Good: "All instances evacuated successfully.", Bad: "There were %d errors during the evacuation."}},
 	} {
 		o.Noun = "group"
 		verbs = append(verbs, o.Command(sh))
 	}
 	return sh.Group("group", "Groups of nodes", append(verbs, itemTags(sh, "group")...)...)
 }
+
+const evacuateGroupHelp = `Move all that is in node groups to others: those named by --target-groups (as
+well --to), or any that takes new instances. Mirrored disks are copied to the
+new primary node, which takes the instance over, and to another node of its
+group. With --dry-run it is told what would go where, and what cannot; if
+anything cannot, nothing is moved.`

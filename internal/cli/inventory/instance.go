@@ -147,9 +147,15 @@ var instanceOperations = []work.Operation{
 	},
 	{
 		Noun: "instance", Verb: "change-group", Short: "Move instances to another node group", ID: "OP_INSTANCE_CHANGE_GROUP",
-		Target: "instance_name", Complete: "instance", Letters: map[string]string{"iallocator": "I"},
+		Target: "instance_name", Complete: "instance", Letters: map[string]string{"iallocator": "I"}, Long: changeGroupHelp,
+		Children: &work.Children{Good: "Instance 'TARGET' changed group successfully.", Bad: "There were %d errors while changing group of instance 'TARGET'."},
 	},
 }
+
+const changeGroupHelp = `Move all that instances have to nodes of another group: of those named by
+--target-groups (as well --to), or of any that takes new instances. Mirrored
+disks are copied to the new primary node, which takes the instance over, and to
+another node of its group. With --dry-run it is told what would go where.`
 
 // anyName takes names that no resolver knows.
 var anyName = map[string]any{"name_check": false, "ip_check": false}

@@ -82,8 +82,11 @@ type ParamText struct{ Kind, Text string }
 // String returns the text.
 func (p *ParamText) String() string { return p.Text }
 
-// Set takes any text; the opcode's check says whether it fits.
+// Set takes any text; the opcode's check says whether it fits. A list that is given again gets longer.
 func (p *ParamText) Set(text string) error {
+	if p.Kind == KindList && p.Text != "" && !StartsJSON(p.Text) && !StartsJSON(text) {
+		text = p.Text + "," + text
+	}
 	p.Text = text
 	return nil
 }

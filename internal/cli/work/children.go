@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/drover-project/drover/internal/cli/classic"
 	"github.com/drover-project/drover/internal/cli/shell"
@@ -15,8 +16,19 @@ import (
 type Children struct {
 	// Finds: what they find is what the user asked for. They succeed with the result false when something is wrong.
 	Finds bool
-	// Good and Bad are what the classic tool says in the end: of all, and with the number of those that failed.
+	// Good and Bad are what the classic tool says in the end: of all, and with the number of those that failed. TARGET stands for what the command
+	// was about.
 	Good, Bad string
+}
+
+// of is how those of a job about an item are waited for.
+func (c *Children) of(target string) *Children {
+	if c == nil {
+		return nil
+	}
+	out := *c
+	out.Good, out.Bad = strings.ReplaceAll(c.Good, "TARGET", target), strings.ReplaceAll(c.Bad, "TARGET", strings.ReplaceAll(target, "%", "%%"))
+	return &out
 }
 
 // ended says what became of them in all.

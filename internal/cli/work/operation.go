@@ -450,7 +450,7 @@ func (o Operation) tasks(sh *shell.Shell, args []string, read func() (map[string
 		}
 		tasks[i] = Task{Target: target, Ops: []*opcode.Opcode{op}, Shown: o.Shown, Asks: o.Asks}
 		if !sh.Flags.DryRun {
-			tasks[i].children = o.Children
+			tasks[i].children = o.Children.of(target)
 		}
 		if sh.Classic() && o.Told != nil {
 			tasks[i].told = func(result json.RawMessage) string { return o.Told(target, result) }
