@@ -55,7 +55,7 @@ const changing = `
 	deploy node: put
 	group: add add-tags assign-nodes modify remove-tags rename
 	image: add
-	instance: activate-disks add add-tags change-group deactivate-disks grow-disk reboot remove-tags rename replace-disks start stop
+	instance: activate-disks add add-tags batch-create change-group deactivate-disks grow-disk reboot remove-tags rename replace-disks start stop
 	job: archive autoarchive change-priority drain submit undrain
 	manage project: add
 	manage server-tags: add delete

@@ -36,6 +36,7 @@ func namingExecutors(names Names) Catalogue {
 		"OP_NODE_EVACUATE":          {Locks: evacuationLocks, Prepare: names.evacuate, Why: submitsOnce},
 		"OP_NODE_MIGRATE":           {Locks: nodeMigrationLocks, Prepare: names.migrateNode, Why: submitsOnce},
 		"OP_INSTANCE_CHANGE_GROUP":  {Locks: changeGroupLocks, Prepare: names.changeGroup, Why: submitsOnce},
+		"OP_INSTANCE_MULTI_ALLOC":   {Locks: batchLocks, Prepare: names.multiAlloc, Why: submitsOnce},
 		"OP_GROUP_EVACUATE":         {Locks: groupEvacuationLocks, Prepare: names.evacuateGroup, Why: submitsOnce},
 
 		"OP_INSTANCE_RECREATE_DISKS": {Locks: recreateLocks, Asks: true, Prepare: names.recreateDisks, Why: "a second run would find the disks that the first one made"},

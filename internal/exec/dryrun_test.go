@@ -71,6 +71,7 @@ var samples = map[string]params{
 	"OP_TEST_DUMMY":             {"result": 1, "messages": []any{"x"}, "fail": true, "submit_jobs": []any{[]any{params{"OP_ID": "OP_CLUSTER_QUERY"}}}},
 	"OP_TEST_JQUEUE":            {"fail": true},
 
+	"OP_INSTANCE_MULTI_ALLOC":      {"instances": []any{params{"OP_ID": "OP_INSTANCE_CREATE", "instance_name": "new", "mode": "create", "disks": []any{}, "nics": []any{}, "os_type": "noop"}}},
 	"OP_INSTANCE_CHANGE_GROUP":     {"instance_name": "pair", "target_groups": []any{"far"}},
 	"OP_INSTANCE_ACTIVATE_DISKS":   {"instance_name": "pair", "wait_for_sync": true},
 	"OP_INSTANCE_DEACTIVATE_DISKS": {"instance_name": "active"},

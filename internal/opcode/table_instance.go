@@ -55,10 +55,9 @@ var instanceOpcodes = []*Definition{
 		},
 	},
 	{
-		ID:          "OP_INSTANCE_MULTI_ALLOC",
-		Unsupported: true,
-		Doc:         "Places several instances together and submits the jobs that create them.",
-		Result:      `object with "jobs"/"allocatable"/"failed" (declared as array[list of array[bool, (string or job id)], non-empty string])`,
+		ID:     "OP_INSTANCE_MULTI_ALLOC",
+		Doc:    "Places several instances together and submits the jobs that create them.",
+		Result: `object with "jobs"/"allocatable"/"failed" (declared as array[list of array[bool, (string or job id)], non-empty string])`,
 		Params: []Param{
 			defaulted("opportunistic_locking", Bool, false, "consider only nodes whose locks are free"),
 			optional("iallocator", NonEmptyString, "allocator that chooses nodes"),

@@ -80,6 +80,8 @@ var life = []string{
 	"gnt-group add rack4", "gnt-group assign-nodes rack4 node2", "gnt-instance add -t diskless -n node1 -o noop --no-name-check --no-ip-check four",
 	"gnt-instance change-group -I hail --to rack4 four", "gnt-group evacuate --sequential --to default rack4", "gnt-instance remove -f four",
 	"gnt-group assign-nodes default node2", "gnt-group remove rack4",
+	"gnt-instance batch-create testdata/batch.json", "gnt-instance info batch1", "gnt-instance remove -f batch1",
+	"gnt-instance batch-create -I hail testdata/batch2.json", "gnt-instance info batch2", "gnt-instance remove -f batch2", "gnt-instance remove -f batch3",
 	"gnt-node remove node2", "gnt-cluster epo --all --force",
 }
 
@@ -87,7 +89,6 @@ var life = []string{
 var refused = []string{
 	"gnt-cluster activate-master-ip", "gnt-cluster deactivate-master-ip --yes", "gnt-cluster destroy --yes-do-it",
 	"gnt-debug iallocator --mode=allocate x", "gnt-debug test-osparams --os-parameters=a=b",
-	"gnt-instance batch-create testdata/batch.json",
 	"gnt-node health", "gnt-node power status node1",
 	"gnt-node powercycle --yes node2", "gnt-node list-storage", "gnt-node modify-storage --allocatable=yes node1 lvm-vg x",
 	"gnt-node repair-storage node1 lvm-vg x", "gnt-node restricted-command x node1", "gnt-node volumes", "gnt-storage diagnose", "gnt-storage info",

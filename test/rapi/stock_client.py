@@ -529,6 +529,20 @@ def check_export_and_import(c):
     c.succeed(c.client.DeleteInstance(name))
 
 
+def check_multi_allocation(c):
+    one = lambda name, memory: c.client.InstanceAllocation("create", name, "diskless", [], [], os="noop", beparams={"memory": memory},
+                                                           name_check=False, ip_check=False)
+    done = c.succeed(c.client.InstancesMultiAlloc([one("one.example.com", 128), one("vast.example.com", 1 << 30), one("two.example.com", 128)], iallocator="hail"))
+    result = done["opresult"][0]
+    assert result["allocatable"] == ["one.example.com", "two.example.com"] and result["failed"] == ["vast.example.com"], result
+    for taken, job in result["jobs"]:
+        assert taken, result
+        c.succeed(job)
+    for name in result["allocatable"]:
+        assert c.client.GetInstance(name)["oper_state"] is True
+        c.succeed(c.client.DeleteInstance(name))
+
+
 def check_every_method(c):
     """All other methods of the client must be understood: each makes a job, or tells that this version cannot."""
     c.succeed(c.create("all.example.com"))
@@ -547,9 +561,9 @@ def check_every_method(c):
         x.EvacuateNode(n, iallocator="hail", mode="all"), x.MigrateNode(n, mode="live"),
         x.ActivateInstanceDisks(i, ignore_size=True), x.DeactivateInstanceDisks(i, force=True), x.RecreateInstanceDisks(i, disks=[0]),
         x.PrepareExport(i, "local"), x.ExportInstance(i, "local", n, shutdown=True),
+        x.InstancesMultiAlloc([x.InstanceAllocation("create", "m.example.com", "diskless", [], [], os="noop")], iallocator="hail"),
     ]
     for unsupported in [
-            lambda: x.InstancesMultiAlloc([x.InstanceAllocation("create", "m.example.com", "diskless", [], [], os="noop")], iallocator="hail"),
             lambda: x.PowercycleNode(n),
             lambda: x.GetNodeStorageUnits(n, "file", "name,size"), lambda: x.ModifyNodeStorageUnits(n, "lvm-pv", "sda", allocatable=False),
             lambda: x.RepairNodeStorageUnits(n, "lvm-vg", "vg"),

@@ -146,11 +146,22 @@ var instanceOperations = []work.Operation{
 		Target: "instance_name", Complete: "instance",
 	},
 	{
+		Noun: "instance", Verb: "batch-create", Short: "Create several instances, placed together", ID: "OP_INSTANCE_MULTI_ALLOC", File: "instances",
+		Letters: map[string]string{"iallocator": "I"}, Long: batchHelp,
+		Children: &work.Children{Good: "All instances created successfully.", Bad: "There were %d errors during the creation."},
+	},
+	{
 		Noun: "instance", Verb: "change-group", Short: "Move instances to another node group", ID: "OP_INSTANCE_CHANGE_GROUP",
 		Target: "instance_name", Complete: "instance", Letters: map[string]string{"iallocator": "I"}, Long: changeGroupHelp,
 		Children: &work.Children{Good: "Instance 'TARGET' changed group successfully.", Bad: "There were %d errors while changing group of instance 'TARGET'."},
 	},
 }
+
+const batchHelp = `Create several instances, placed together: FILE is a list of JSON objects with the
+parameters of OP_INSTANCE_CREATE (drover job submit --describe OP_INSTANCE_CREATE),
+or - for standard input. Either all name their nodes, or none: then placement
+chooses, each counting those before it. What fits nowhere is told, and not made.
+With --dry-run it is told where each would go.`
 
 const changeGroupHelp = `Move all that instances have to nodes of another group: of those named by
 --target-groups (as well --to), or of any that takes new instances. Mirrored

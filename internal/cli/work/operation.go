@@ -43,6 +43,8 @@ type Operation struct {
 	// Rest is a parameter that takes all arguments behind the target, as a
 	// list; there is one job then. Without a target it takes all, or none.
 	Rest string
+	// File is a parameter that a file of JSON gives, which is the only argument.
+	File string
 	// Fixed are parameters that the command sets by itself.
 	Fixed map[string]any
 	// Relaxed are parameters that drover sets where the classic tools, and the
@@ -242,11 +244,16 @@ func (o Operation) use() string {
 	for _, p := range o.Places {
 		words = append(words, strings.ToUpper(p))
 	}
+	if o.File != "" {
+		words = append(words, "FILE")
+	}
 	return strings.Join(words, " ")
 }
 
 func (o Operation) checkArgs(cmd *cobra.Command, args []string) error {
 	switch {
+	case o.File != "":
+		return shell.Exactly(1)(cmd, args)
 	case o.Target == "" && len(o.Places) == 0 && o.Rest == "" && len(args) > 0:
 		return shell.Exactly(0)(cmd, args)
 	case o.Target != "" && len(o.Places) == 0 && len(args) == 0:
@@ -367,7 +374,7 @@ func (o Operation) itemOptions(def *opcode.Definition) map[string]string {
 // hasOption reports whether a parameter is set by an option.
 func (o Operation) hasOption(param string) bool {
 	_, fixed := o.Fixed[param]
-	return !o.Plain && !fixed && param != o.Target && !slices.Contains(o.Places, param) && !slices.Contains(o.Hidden, param)
+	return !o.Plain && !fixed && param != o.Target && param != o.File && !slices.Contains(o.Places, param) && !slices.Contains(o.Hidden, param)
 }
 
 // optionHelp describes an option by its parameter: what it is, which words it
@@ -419,6 +426,11 @@ func (o Operation) tasks(sh *shell.Shell, args []string, read func() (map[string
 			return nil, &shell.ExitError{Status: shell.ExitFailed, Err: fault.New(fault.Failed, "Please give at least one of the parameters.")}
 		}
 	}
+	if o.File != "" {
+		if params[o.File], err = readJSON(sh, args[0]); err != nil {
+			return nil, err
+		}
+	}
 	targets := []string{""}
 	if o.Target == "" && o.Rest != "" && len(args) > 0 {
 		params[o.Rest] = args
@@ -460,6 +472,19 @@ func (o Operation) tasks(sh *shell.Shell, args []string, read func() (map[string
 		tasks[0].Target = "" // the classic tool speaks of one thing, and does not name it
 	}
 	return tasks, nil
+}
+
+// readJSON reads a file of JSON; - is standard input.
+func readJSON(sh *shell.Shell, path string) (any, error) {
+	text, err := sh.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	v, ok := shell.ParseJSON(string(text))
+	if !ok {
+		return nil, fault.New(fault.Invalid, "%s is no JSON", path)
+	}
+	return v, nil
 }
 
 // sizes are the parameters that may have a unit, as sizes are written everywhere: how much a disk grows, and the memory of what runs.
