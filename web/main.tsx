@@ -6,6 +6,7 @@ import { Frame } from "./parts/frame";
 import { begin, type Problem, who } from "./session";
 import { connect, disconnect } from "./stream";
 import { AuditScreen, EventScreen } from "./audit/audit";
+import { DeploymentScreen, DeploymentsScreen } from "./deployments/deployments";
 import { InstanceScreen, InstancesScreen } from "./instances/instances";
 import { JobScreen } from "./job/job";
 import { JobsScreen } from "./jobs/jobs";
@@ -22,6 +23,7 @@ const screens: Record<string, { all?: ComponentType; one?: ComponentType<{ id: s
 	nodes: { all: NodesScreen, one: NodeScreen },
 	instances: { all: InstancesScreen, one: InstanceScreen },
 	rules: { all: RulesScreen },
+	deployments: { all: DeploymentsScreen, one: DeploymentScreen },
 	query: { all: QueryScreen },
 	audit: { all: AuditScreen, one: EventScreen },
 };

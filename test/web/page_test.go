@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/fuel"
+	"github.com/drover-project/drover/yaql"
 )
 
 // cluster is a controller with the page, and its command line.
@@ -40,6 +43,7 @@ func start(t *testing.T, bin string, full bool) *cluster {
 	c.drover("instance", "reboot", "db1", "--submit", "--yes", "--reason", "OPS-9: new kernel")
 	c.drover("job", "submit", "OP_TEST_DELAY", "duration=3600", "--submit", "--reason", "a long night")
 	c.fails("job", "submit", "OP_TEST_DELAY", "duration=0", `on_nodes=["nowhere.example"]`)
+	c.theShop()
 	return c
 }
 
@@ -77,6 +81,7 @@ func screens(node string) map[string]string {
 	return map[string]string{
 		"now": "/", "jobs": "/jobs", "job": "/jobs/3", "failed": "/jobs/5", "instances": "/instances", "instance": "/instances/web1", "nodes": "/nodes", "node": "/nodes/" + node, "rules": "/rules",
 		"query": "/query", "groups": "/query?item=job&by=status&figures=count,max(id)", "audit": "/audit", "event": "/audit/1",
+		"deployments": "/deployments", "deployment": "/deployments/1?task=database",
 	}
 }
 
@@ -120,7 +125,7 @@ func TestScreens(t *testing.T) {
 		tab.open(c.link())
 		tab.shows("Why jobs wait")
 		for name, path := range screens(node) {
-			if !full && (name == "job" || name == "failed" || name == "instance" || name == "groups" || name == "event") {
+			if !full && (name == "job" || name == "failed" || name == "instance" || name == "groups" || name == "event" || name == "deployment") {
 				continue
 			}
 			for _, scheme := range []string{"light", "dark"} {
@@ -343,6 +348,97 @@ func TestAnyQuestion(t *testing.T) {
 	tab.shows(`job has no field "nope"`)
 	tab.open("/query?item=moon")
 	tab.shows(`there is no kind of item "moon"`)
+}
+
+// theShop stores a task graph and an environment of three nodes, whose tasks each take the controller's own node.
+func (c *cluster) theShop() {
+	c.Helper()
+	dir := c.TempDir()
+	node := strings.Fields(c.drover("node", "list", "--no-headers", "-o", "name"))[0]
+	const graph = `
+- {id: pre_deployment, type: stage}
+- {id: packages, type: shell, version: 2.1.0, role: '*', requires: [pre_deployment], parameters: {cmd: "true"}}
+- {id: database, type: shell, version: 2.1.0, role: [db], requires: [packages], condition: {yaql_exp: 'changed($.color)'}, parameters: {cmd: {yaql_exp: '"echo " + $.password'}}}
+- {id: shop, type: shell, version: 2.1.0, role: [web], requires: [packages], cross-depends: [{name: database}], parameters: {cmd: "true"}}
+- {id: smoke_test, type: shell, version: 2.1.0, role: [web], requires: [shop], parameters: {cmd: "true"}}
+`
+	env := fmt.Sprintf("common: {password: correct-horse, color: red}\nnodes: {'1': {uid: '1', roles: [web]}, '2': {uid: '2', roles: [web]}, '3': {uid: '3', roles: [db]}}\nhosts: {'1': %s, '2': %s, '3': %s}\n", node, node, node)
+	for name, text := range map[string]string{"graph.yaml": graph, "env.yaml": env} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			c.Fatal(err)
+		}
+	}
+	c.drover("deploy", "graph", "put", "shop", filepath.Join(dir, "graph.yaml"), "--reason", "OPS-20: the shop")
+	c.drover("deploy", "env", "put", "shop", filepath.Join(dir, "env.yaml"), "--graph", "shop", "--reason", "OPS-20: the shop")
+	c.drover("deploy", "plan", "shop", "--save", "--reason", "OPS-21: first time")
+}
+
+// TestADeployment is planned, looked at, held by a rule, and run to its end without loading the page anew; what is secret is told nowhere.
+func TestADeployment(t *testing.T) {
+	c := start(t, testkit.Build(t), false)
+	p := sitDown(t, c.Ready.Web)
+	p.allow("/api/deployments/9/") // of which there is none
+	tab := p.tab()
+	tab.open(c.link())
+	tab.open("/deployments")
+	tab.shows("Nothing was deployed yet.")
+	c.theShop()
+	tab.until("the plan comes by itself", `document.querySelector('.row[data-id="1"]')?.innerText.includes("planned")`)
+	tab.click("[role=cell] a", "1")
+	tab.shows("drover deploy run --plan 1")
+	tab.until("the graph is drawn", `document.querySelectorAll(".graph g").length === 5 && document.querySelectorAll(".graph path").length >= 4`)
+	tab.click(".tasks a", "database")
+	tab.until("it says why it runs", `document.querySelector("#nodes")?.innerText.includes("$.color was never there")`)
+	if task := eval[string](tab, `new URLSearchParams(location.search).get("task")`); task != "database" {
+		t.Errorf("the address has the task %q", task)
+	}
+	tab.click("#nodes summary", "Parameters")
+	tab.shows("drover deploy explain 1 database 3")
+	c.drover("filter", "add", "--action", "PAUSE", "--name", "freeze", "--all-jobs", "--yes", "--reason", "OPS-22: nothing goes on")
+	c.drover("deploy", "run", "--plan", "1", "--submit", "--yes", "--reason", "OPS-23: now")
+	tab.until("what holds it is told", `document.querySelector(".deployment")?.innerText.includes("OPS-22: nothing goes on") && document.querySelector(".g-held")`)
+	c.drover("filter", "delete", "freeze", "--yes", "--reason", "OPS-24: go on")
+	tab.until("it is seen to its end", `document.querySelector("h1")?.innerText.includes("ready") && document.querySelectorAll(".g-ready").length === 4`)
+	if text := tab.text(); strings.Contains(text, "correct-horse") {
+		t.Errorf("a secret is on the page: %s", text)
+	}
+	tab.open("/deployments/9")
+	tab.shows("All deployments")
+}
+
+// TestTheRealGraphIsDrawn: all tasks of a real deployment, as soon as the plan is there.
+func TestTheRealGraphIsDrawn(t *testing.T) {
+	library := testkit.FuelLibrary(t, "deployment")
+	c := start(t, testkit.Build(t), false)
+	node := strings.Fields(c.drover("node", "list", "--no-headers", "-o", "name"))[0]
+	env, hosts := fuel.Environment(t, fuel.Cloud(3)...), yaql.NewDict(0)
+	nodes, _ := env.Get("nodes")
+	nodes.(*yaql.Dict).Range(func(uid, _ any) bool {
+		_ = hosts.Set(uid, node)
+		return true
+	})
+	_ = env.Set("hosts", hosts)
+	file := filepath.Join(t.TempDir(), "env.json")
+	if err := os.WriteFile(file, []byte(plan.Canonical(env)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.drover("deploy", "graph", "put", "real", library)
+	c.drover("deploy", "env", "put", "real", file, "--graph", "real")
+	c.drover("deploy", "plan", "real", "--save")
+	tab := sitDown(t, c.Ready.Web).tab()
+	tab.open(c.link())
+	tab.open("/deployments/1")
+	eval[int](tab, `(document.querySelector('nav a[href="/deployments"]').click(), 1)`)
+	tab.shows("Environments")
+	eval[int](tab, `(new MutationObserver(() => { if (!window.drawn && document.querySelector(".graph g")) { const asked = performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/plan")).at(-1); requestAnimationFrame(() => { window.drawn = [asked.responseEnd - asked.startTime, performance.now() - asked.startTime, document.querySelectorAll(".graph g").length]; }); } }).observe(document.body, {subtree: true, childList: true}), 1)`)
+	tab.click("[role=cell] a", "1")
+	tab.until("the graph is drawn", `window.drawn`)
+	drawn := eval[[]float64](tab, `window.drawn`)
+	t.Logf("%.0f tasks: the plan was there after %.0f ms, drawn after %.0f ms", drawn[2], drawn[0], drawn[1])
+	if drawn[2] < 150 {
+		t.Errorf("%.0f tasks are drawn", drawn[2])
+	}
+	tab.axe("the real graph")
 }
 
 // TestAudit: who changed what, why and over which surface, as it is done, and what it was before.

@@ -11,6 +11,7 @@ export function Wrong({ problem }: { problem: Problem }) {
 
 const signs: Record<string, string> = {
 	queued: "◌", waiting: "◔", running: "▸", canceling: "⊘", canceled: "⊘", success: "✓", error: "✕",
+	given: "◔", held: "◔", begun: "▸", ready: "✓", tolerated: "✓", blocked: "⊘", stopped: "⊘", stopping: "⊘", skipped: "–",
 	planned: "◌", done: "✓", undone: "↶", left: "!", problem: "✕", note: "!", ok: "✓",
 };
 

@@ -39,6 +39,7 @@ var requests = []request{
 	{"GET", "/api/catalogue", rights.Look, catalogue},
 	{"GET", "/api/explain", rights.Look, explainQuery},
 	{"GET", "/api/query.csv", rights.Look, csvOf},
+	{"GET", "/api/deployments/{id}/plan", rights.Look, planOf},
 	{"POST", "/api/jobs/{id}/cancel", rights.Change, cancelJob},
 	{"POST", "/api/jobs/{id}/priority", rights.Change, changePriority},
 	{"POST", "/api/rules/preview", rights.Change, previewRule},

@@ -122,6 +122,13 @@ var views = map[string]view{
 	"rules": {item: "filter", fields: "uuid,rule,rule_name,priority,action_text,predicates_text,reason,added_by,until,shadow,held,decides,would_hold,changed,longest_hold,comment", limit: 500,
 		command: "drover filter list"},
 
+	"environments":      {item: "environment", fields: "name,status,node_cnt,graphs,generation,mtime,who,reason_trail", sort: "name", limit: 500, command: "drover deploy env list"},
+	"deployments":       {item: "deployment", fields: "id,environment,status,mode,runs,steps,begun,ended,created,who,why", sort: "-id", limit: 200, list: true, command: "drover query deployment"},
+	"deployments.count": {item: "deployment", by: "status", figures: "count", list: true, command: "drover query deployment --group-by status --figures count"},
+	"deployment":        {value: deploymentOf, every: time.Minute, pause: rest, command: "drover deploy status $id"},
+	"deployment.tasks":  {item: "task", fields: "step,node,task,type,state,why,error,job,held_by,begun,ended", filter: "deployment == $id", sort: "step", limit: 500, list: true, command: "drover deploy tasks $id"},
+	"deployment.step":   {value: stepOf, every: time.Minute, pause: rest, command: "drover deploy tasks"},
+
 	"query": {limit: 200, list: true, any: true},
 
 	"audit":       {item: "event", fields: eventFields, sort: "-id", limit: 200, list: true, command: "drover query event"},
@@ -219,15 +226,18 @@ func (v view) request(a ask) (query.Request, error) {
 	return r, nil
 }
 
+// numbered are the items whose views are about something that has a number, and what that is.
+var numbered = map[string]string{"job": "a job", "event": "an event", "task": "a deployment"}
+
 // literal is what a view is about, as filters write it: of jobs a number, else a text.
 func (v view) literal(id string) (string, error) {
-	if v.item != "job" && v.item != "event" {
+	if numbered[v.item] == "" {
 		text, err := qlang.Text(&qlang.Compare{Op: qlang.Eq, Field: "name", Value: qlang.TextValue(id)})
 		return strings.TrimPrefix(text, "name == "), err
 	}
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil && strings.Contains(v.filter, "$id") {
-		return "", fault.New(fault.Invalid, "%q is no number of %s", fault.Clip(id, 50), map[string]string{"job": "a job", "event": "an event"}[v.item])
+		return "", fault.New(fault.Invalid, "%q is no number of %s", fault.Clip(id, 50), numbered[v.item])
 	}
 	return strconv.FormatInt(n, 10), nil
 }

@@ -19,11 +19,13 @@ import (
 	"github.com/coder/websocket"
 	"pgregory.net/rapid"
 
+	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/query/items"
 	"github.com/drover-project/drover/internal/rights"
+	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/testkit"
 )
@@ -285,9 +287,9 @@ func TestViews(t *testing.T) {
 	r := newRig(t)
 	id := r.submit(0)
 	s := r.openStream(r.signIn("bo", "secret"))
-	about := map[string]string{"job": id.String(), "node": "node1.example", "instance": "web1", "object": "web1", "event": "1"}
+	about := map[string]string{"job": id.String(), "node": "node1.example", "instance": "web1", "object": "web1", "event": "1", "deployment": "1"}
 	for name, v := range views {
-		if name == "instance" {
+		if name == "instance" || name == "deployment" || name == "deployment.step" {
 			continue // there is none, which is an error
 		}
 		kind, _, _ := strings.Cut(name, ".")
@@ -302,6 +304,9 @@ func TestViews(t *testing.T) {
 			asks = append(asks, fmt.Sprintf(`{"view":%q,"filter":"id == 1","sort":"-id","limit":7}`, name))
 		case v.list:
 			asks = append(asks, fmt.Sprintf(`{"view":%q,"filter":"name != \"x\"","sort":"-name","limit":7}`, name))
+			if v.item == "task" || v.item == "deployment" {
+				asks[1] = fmt.Sprintf(`{"view":%q,"id":"1","filter":"environment != \"x\"","sort":"-environment","limit":7}`, name)
+			}
 			if v.item == "job" {
 				asks[1] = fmt.Sprintf(`{"view":%q,"filter":"id == 1","sort":"-id","limit":7}`, name)
 			}
@@ -319,13 +324,64 @@ func TestViews(t *testing.T) {
 		`{"view":"jobs","limit":100000}`: "at most", `{"view":"job","id":"x"}`: "number of a job", `{"view":"job","id":"1","filter":"id == 1"}`: "is no list", `{"view":"job.explain","id":"99"}`: "99", `{"view":"instance","id":"web1"}`: "web1",
 		`{"view":"query","item":"moon"}`: "no kind of item", `{"view":"query","item":"job","fields":"id,statsu"}`: "did you mean status?", `{"view":"query","item":"job","by":"nope"}`: "no field",
 		`{"view":"query","item":"job","by":"status","figures":"most(id)"}`: "no figure", `{"view":"jobs","item":"node"}`: "of its own", `{"view":"query","item":"job","fields":"` + strings.Repeat("id,", mostColumns) + `id"}`: "columns",
-		`{"view":"event","id":"x"}`: "number of an event",
+		`{"view":"event","id":"x"}`:      "number of an event",
+		`{"view":"deployment","id":"1"}`: "deployment", `{"view":"deployment","id":"x"}`: "number of a deployment", `{"view":"deployment.tasks","id":"x"}`: "number of a deployment", `{"view":"deployment.step","id":"1/0"}`: "deployment",
 	} {
 		s.watch(`{"watch":{"x":` + a + `}}`)
 		if m := s.next(); m.Error == nil || !strings.Contains(m.Error.Message+m.Error.Hint, want) {
 			t.Errorf("%s: %+v", a, m.Error)
 		}
 		s.watch(`{"watch":{}}`)
+	}
+}
+
+// TestADeployment: of a stored plan the graph, what would run and why, each task as it is, and no secret.
+func TestADeployment(t *testing.T) {
+	r := newRig(t)
+	const graph = `[{id: pre, type: stage}, {id: motd, type: shell, version: 2.1.0, role: '*', requires: [pre], parameters: {cmd: {yaql_exp: '"echo " + $.password'}}}, {id: last, type: shell, version: 2.1.0, role: '*', requires: [motd], condition: {yaql_exp: 'changed($.color)'}, parameters: {cmd: 'true'}}]`
+	by := rollout.By{}
+	if _, err := r.c.Rollout.PutGraph(t.Context(), "web", []course.File{{Path: "web.yaml", Text: graph}}, by); err != nil {
+		t.Fatal(err)
+	}
+	const env = "common: {password: correct-horse, color: red}\nnodes: {'1': {uid: '1', roles: [web]}, '2': {uid: '2', roles: [web]}}\nhosts: {'1': node1.example, '2': node1.example}"
+	if _, err := r.c.Rollout.PutEnvironment(t.Context(), "prod", course.File{Path: "env.yaml", Text: env}, []string{"web"}, by); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.c.Rollout.Plan(t.Context(), rollout.Wish{Environment: "prod"}, by); err != nil {
+		t.Fatal(err)
+	}
+	session := r.signIn("bo", "secret")
+	status, text, _ := r.ask("GET", "/api/deployments/1/plan", session, "")
+	var p planned
+	if err := json.Unmarshal([]byte(text), &p); err != nil || status != http.StatusOK {
+		t.Fatalf("the plan: %d %s", status, text)
+	}
+	if fmt.Sprint(p.Tasks) != "[motd last pre]" || len(p.Drawing.Lines) != 2 || p.Drawing.Points[1].Layer != 2 || len(p.Groups) < 2 || p.Groups[len(p.Groups)-1].Reasons[0].Why == "" {
+		t.Errorf("the plan: %s", text)
+	}
+	told := text
+	s := r.openStream(session)
+	for name, want := range map[string]string{"deployment": `"sums":[{"task":"motd","state":"waiting","nodes":2`, "deployment.tasks": "$.color was never there", "deployment.step": `drover deploy explain 1 last`, "deployments": "prod", "environments": "prod"} {
+		id := map[string]string{"deployment.step": "1/1"}[name]
+		if id == "" && name != "deployments" && name != "environments" {
+			id = "1"
+		}
+		s.watch(fmt.Sprintf(`{"watch":{"x":{"view":%q,"id":%q}}}`, name, id))
+		m := s.next()
+		got := fmt.Sprint(string(m.Value), m.Rows, m.Error)
+		if m.Error != nil || !strings.Contains(got, want) {
+			t.Errorf("%s: %+v %s", name, m, m.Value)
+		}
+		told += got
+		s.watch(`{"watch":{}}`)
+	}
+	if strings.Contains(told, "correct-horse") {
+		t.Errorf("a secret is told: %s", told)
+	}
+	for path, want := range map[string]int{"/api/deployments/9/plan": http.StatusNotFound, "/api/deployments/x/plan": http.StatusBadRequest} {
+		if status, text, _ := r.ask("GET", path, session, ""); status != want {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
 	}
 }
 

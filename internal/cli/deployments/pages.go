@@ -50,7 +50,7 @@ func progressPage(p *course.Progress, now time.Time) string {
 	if len(p.Longest) > 0 {
 		fmt.Fprintf(b, "longest chain: %s\n", strings.Join(p.Longest, ", then "))
 	}
-	if text := next(p); text != "" {
+	if text := p.Next(); text != "" {
 		fmt.Fprintf(b, "next: %s\n", text)
 	}
 	return b.String()
@@ -236,22 +236,6 @@ func holding(t *course.Task) string {
 	return "filter rule " + t.Held
 }
 
-// next is what somebody may want to do now, as a command.
-func next(p *course.Progress) string {
-	anew := fmt.Sprintf("drover deploy run %s plans anew", p.Environment)
-	switch {
-	case p.Moved != "":
-		return anew
-	case p.Status == course.Planned:
-		return fmt.Sprintf("drover deploy run --plan %d", p.ID)
-	case p.Status == course.Halted:
-		return fmt.Sprintf("drover deploy resume %d", p.ID)
-	case p.Status == course.Broken:
-		return fmt.Sprintf("mend what is wrong, then drover deploy retry %d; or %s", p.ID, anew)
-	}
-	return ""
-}
-
 // explanationPage tells for people all about a task of a stored plan.
 func explanationPage(x *course.Explanation, now time.Time) string {
 	b := &strings.Builder{}
@@ -300,7 +284,7 @@ func explanationPage(x *course.Explanation, now time.Time) string {
 	for _, name := range x.RequiredFor {
 		fmt.Fprintf(b, "is required for %s\n", name)
 	}
-	if text := next(&course.Progress{Deployment: &course.Deployment{ID: x.Deployment, Environment: x.Environment, Status: x.Status}}); text != "" && !x.State.Passed() {
+	if text := (&course.Progress{Deployment: &course.Deployment{ID: x.Deployment, Environment: x.Environment, Status: x.Status}}).Next(); text != "" && !x.State.Passed() {
 		fmt.Fprintf(b, "next: %s\n", text)
 	}
 	return b.String()

@@ -1,6 +1,9 @@
 package course
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Progress is how far a deployment is.
 type Progress struct {
@@ -142,6 +145,22 @@ func (p *Progress) count(t *Task) {
 		*list = append(*list, *t)
 	}
 	p.ByNode[t.Node] = n
+}
+
+// Next is what somebody may want to do now, as a command; empty for nothing.
+func (p *Progress) Next() string {
+	anew := fmt.Sprintf("drover deploy run %s plans anew", p.Environment)
+	switch {
+	case p.Moved != "":
+		return anew
+	case p.Status == Planned:
+		return fmt.Sprintf("drover deploy run --plan %d", p.ID)
+	case p.Status == Halted:
+		return fmt.Sprintf("drover deploy resume %d", p.ID)
+	case p.Status == Broken:
+		return fmt.Sprintf("mend what is wrong, then drover deploy retry %d; or %s", p.ID, anew)
+	}
+	return ""
 }
 
 // Done is how many tasks have passed that were to run.

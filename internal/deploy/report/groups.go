@@ -17,23 +17,23 @@ type Row struct {
 
 // Group is a task with all nodes on which it runs.
 type Group struct {
-	Task  string
-	Nodes []string
+	Task  string   `json:"task"`
+	Nodes []string `json:"nodes"`
 	// Roles are those of the nodes, those of most nodes first; Reasons say why it runs, in the order in which they come.
-	Roles   []Role
-	Reasons []Cause
+	Roles   []Role  `json:"roles"`
+	Reasons []Cause `json:"reasons"`
 }
 
 // Role is a role and how many nodes have it.
 type Role struct {
-	Name  string
-	Nodes int
+	Name  string `json:"name"`
+	Nodes int    `json:"nodes"`
 }
 
 // Cause is a reason for which a task runs on some nodes.
 type Cause struct {
-	Why   string
-	Nodes []string
+	Why   string   `json:"why"`
+	Nodes []string `json:"nodes"`
 }
 
 // Rows are the tasks that a plan runs, in the order in which they may, without what is to be hidden.
