@@ -42,3 +42,17 @@ func TestAnOrderOfNobodyIsNoRepetition(t *testing.T) {
 		t.Error("an order that was carried out is none")
 	}
 }
+
+// TestWhatEndsLateIsNoneOfTheNextOpcodes: an order that ends when another opcode has ordered something of its thing is not taken for one
+// of that opcode, whose step of the same number is still to be done.
+func TestWhatEndsLateIsNoneOfTheNextOpcodes(t *testing.T) {
+	l := &orders{latest: map[string]carried{}}
+	late, next := Order{Epoch: 1, Job: 7, Step: 2}, Order{Epoch: 1, Job: 8, Step: 1}
+	l.repeated(late, "one")
+	l.repeated(next, "one")
+	l.enter(late, "one")
+	next.Step = late.Step
+	if l.repeated(next, "one") {
+		t.Error("a step that nobody has begun is taken for done")
+	}
+}
