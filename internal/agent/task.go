@@ -140,7 +140,9 @@ func (r *taskRun) shell() error {
 	var p struct {
 		running
 
-		Cmd string `json:"cmd"`
+		Cmd  string            `json:"cmd"`
+		Args []word            `json:"args"`
+		Env  map[variable]word `json:"env"`
 	}
 	if err := r.decode(&p); err != nil {
 		return err
@@ -148,12 +150,13 @@ func (r *taskRun) shell() error {
 	if p.Cmd == "" {
 		return r.missing("cmd")
 	}
+	script := withArguments(p.Cmd, p.Args)
 	if r.task.Noop {
-		r.log("would run: " + p.Cmd)
+		r.log("would run: " + script)
 		return nil
 	}
 	// From a file, for everybody on the machine can read the arguments of programs.
-	return r.command(&p.running, program{args: []string{"/bin/sh"}, script: p.Cmd})
+	return r.command(&p.running, program{args: []string{"/bin/sh"}, script: script, env: environ(p.Env)})
 }
 
 // puppet takes the exit status 2 for a success: it means that something was changed.

@@ -109,6 +109,15 @@ func TestTasks(t *testing.T) {
 		{"shell", map[string]any{"cmd": "true", "retries": 1.5}, false, nil, "invalid: the parameter retries is refused"},
 		{"shell", map[string]any{"cmd": "true", "retries": nil, "timeout": nil, "cwd": nil}, false, nil, ""},
 		{"shell", map[string]any{"cmd": []string{"true"}}, false, nil, "invalid: the parameter cmd of a task of type shell is a JSON array"},
+		{"shell", map[string]any{"cmd": `printf '%s|' "$@"; echo "$#$X$PATH"`, "args": []any{"a b", "it's; $(id) `id`", "", 7, true, []any{1, "x"}, "-n", "é\nz"}, "env": map[string]any{"X": "'$1'", "PATH": "/usr/bin:/bin"}},
+			false, []string{"a b|it's; $(id) `id`||7|true|[1,\"x\"]|-n|é", "z|8'$1'/usr/bin:/bin"}, ""},
+		{"shell", map[string]any{"cmd": "echo $HOME$X", "env": map[string]any{"X": map[string]any{"a": 1}}, "args": nil}, false, []string{os.Getenv("HOME") + `{"a":1}`}, ""},
+		{"shell", map[string]any{"cmd": "rm $1", "args": []any{"a b"}}, true, []string{"would run: set -- 'a b'\nrm $1"}, ""},
+		{"shell", map[string]any{"cmd": "true", "args": []any{nil}}, false, nil, "invalid: the parameter args is refused: null is no argument"},
+		{"shell", map[string]any{"cmd": "true", "args": "x"}, false, nil, "invalid: the parameter args of a task of type shell is a JSON string"},
+		{"shell", map[string]any{"cmd": "true", "args": []any{"a\x00b"}}, false, nil, "invalid: the parameter args is refused: an argument or variable of a command cannot hold the character NUL"},
+		{"shell", map[string]any{"cmd": "true", "env": map[string]any{"A=B": "x"}}, false, nil, `invalid: the parameter env is refused: "A=B" is no name of a variable`},
+		{"shell", map[string]any{"cmd": "true", "env": map[string]any{"": "x"}}, false, nil, `invalid: the parameter env is refused: "" is no name of a variable`},
 		{"upload_file", map[string]any{"path": target, "data": "hello\n", "permissions": "0600"}, false, []string{"wrote " + target}, ""},
 		{"upload_file", map[string]any{"path": "motd", "cwd": dir + "/etc", "data": 7, "permissions": 640}, true, []string{"would write " + target}, ""},
 		{"upload_file", map[string]any{"path": "motd", "data": "hello"}, false, nil, `invalid: "motd" is no absolute path`},
@@ -606,10 +615,13 @@ func TestSecretsOfTasksAreNotTold(t *testing.T) {
 		{"shell", map[string]any{"cmd": "head -c 4194299 /dev/zero | tr '\\0' x; echo correct-horse"}, "xxx", false, false},
 		{"upload_file", map[string]any{"path": "/proc/correct-horse/x", "data": ""}, "", false, false},
 		{"shell", map[string]any{"cmd": "true", "cwd": "correct-horse"}, "", false, false},
+		{"shell", map[string]any{"cmd": "echo $1", "args": []any{"battery'staple"}}, "set -- '<redacted>'", true, false},
+		{"shell", map[string]any{"cmd": `echo 'battery'\''staple'`}, `with {"cmd":"echo '<redacted>'"}`, false, true},
+		{"shell", map[string]any{"cmd": "env | grep X=", "env": map[string]any{"X": "battery'staple"}}, "X=<redacted>", false, false},
 	} {
 		out := &lines{}
 		task := aTask(i, tc.kind, tc.parameters)
-		task.Noop, task.Dry, task.Hidden = tc.noop, tc.dry, secret.NewValues([]string{text})
+		task.Noop, task.Dry, task.Hidden = tc.noop, tc.dry, secret.NewValues([]string{text, "battery'staple"})
 		err := a.RunTask(t.Context(), Order{Epoch: 1, Job: 1, Step: i}, task, out.add)
 		told := strings.Join(out.all, "")
 		if (err != nil) != (tc.tells == "") || !strings.Contains(told, tc.tells) {
@@ -617,6 +629,9 @@ func TestSecretsOfTasksAreNotTold(t *testing.T) {
 		}
 		if err != nil && !strings.Contains(err.Error(), secret.Mark) {
 			t.Errorf("%d: %v", i, err)
+		}
+		if strings.Contains(told, "battery") || strings.Contains(told, "staple") {
+			t.Errorf("%d: told %q", i, told)
 		}
 		for n := 4; n <= len(text); n++ {
 			if strings.Contains(told, text[:n]) || err != nil && strings.Contains(err.Error(), text[:n]) {

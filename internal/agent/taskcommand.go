@@ -37,6 +37,8 @@ type program struct {
 	// script is the text of the file that is the last argument, if there is one, and input what is read on the standard input.
 	script string
 	input  []byte
+	// env is what the program's environment has beside the agent's.
+	env []string
 	// good are exit statuses that are successes, beside 0.
 	good []int
 }
@@ -165,7 +167,7 @@ func (c *command) begin(hold *effect.Hold) (effect.Process, error) {
 		c.run.log(joins)
 		return p, nil
 	}
-	x := effect.Command{Args: slices.Clone(c.args), Dir: c.Cwd, Log: c.output, Keep: maxOutput, Files: c.files}
+	x := effect.Command{Args: slices.Clone(c.args), Env: c.environment(), Dir: c.Cwd, Log: c.output, Keep: maxOutput, Files: c.files}
 	if _, err := os.Stat(c.output); err == nil {
 		if p, err := hold.Adopt(x); p != nil || err != nil {
 			c.run.log(joins)
@@ -177,6 +179,14 @@ func (c *command) begin(hold *effect.Hold) (effect.Process, error) {
 		return nil, c.trouble(err)
 	}
 	return hold.Begin(x)
+}
+
+// environment is that of the agent, with what the task adds to it; nil for that of the agent alone.
+func (c *command) environment() []string {
+	if c.env == nil {
+		return nil
+	}
+	return append(os.Environ(), c.env...)
 }
 
 // prepare writes the files that the command reads.

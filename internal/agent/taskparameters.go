@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"io/fs"
 	"math"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -77,6 +79,69 @@ func (l length) limit() (time.Duration, error) {
 			WithHint("leave it out for %s", taskTimeout)
 	}
 	return l.or(taskTimeout), nil
+}
+
+// word is an argument or a variable of a command: a text, or what else there is as JSON. No shell reads it.
+type word string
+
+// UnmarshalJSON refuses what no program can be given.
+func (w *word) UnmarshalJSON(b []byte) error {
+	text := string(b)
+	switch {
+	case text == "null":
+		return fault.New(fault.Invalid, "null is no argument and no variable of a command").WithHint("an empty text is one")
+	case b[0] == '"':
+		if err := json.Unmarshal(b, &text); err != nil {
+			return err
+		}
+	case b[0] == '[' || b[0] == '{':
+		compact := &bytes.Buffer{}
+		if err := json.Compact(compact, b); err != nil {
+			return err
+		}
+		text = compact.String()
+	}
+	if strings.ContainsRune(text, 0) {
+		return fault.New(fault.Invalid, "an argument or variable of a command cannot hold the character NUL")
+	}
+	*w = word(text)
+	return nil
+}
+
+// variable is the name of a variable of a command's environment.
+type variable string
+
+// UnmarshalText refuses what a shell could not name.
+func (v *variable) UnmarshalText(b []byte) error {
+	if !variableName.Match(b) {
+		return fault.New(fault.Invalid, "%q is no name of a variable: these are of letters, digits and _, and do not begin with a digit", fault.Clip(string(b), 100))
+	}
+	*v = variable(b)
+	return nil
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// environ are variables as programs get them.
+func environ(of map[variable]word) (out []string) {
+	for name, value := range of {
+		out = append(out, string(name)+"="+string(value))
+	}
+	return out
+}
+
+// withArguments is the text of a script whose $1, $2 and so on are arguments. They stand in it, and not among those of its shell, which
+// everybody on the machine can read.
+func withArguments(script string, args []word) string {
+	if len(args) == 0 {
+		return script
+	}
+	b := &strings.Builder{}
+	b.WriteString("set --")
+	for _, a := range args {
+		b.WriteString(" '" + strings.ReplaceAll(string(a), "'", `'\''`) + "'")
+	}
+	return b.String() + "\n" + script
 }
 
 // count is a number of retries, also as text.

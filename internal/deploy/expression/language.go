@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/drover-project/drover/internal/deploy/dump"
@@ -47,7 +48,7 @@ func NewLanguage(helpers ...*yaql.Function) (*Language, error) {
 	for name := range comparing {
 		l.known[name] = true
 	}
-	for _, name := range []string{"toYaml", "toJson", "isUndef"} {
+	for _, name := range []string{"toYaml", "toJson", "quoted", "isUndef"} {
 		l.known[name] = true
 	}
 	for _, name := range []string{"random", "randint", "now", "def", "lambda", "assert"} {
@@ -209,7 +210,44 @@ func (e *Evaluator) functions() ([]*yaql.Function, error) {
 		yaql.Described("Whether the old state had no answer.", "old($.mtu).isUndef()"))
 	add("toYaml", "value: any?", written(dump.YAML), yaql.AsMethod(), yaql.Described("The value as a YAML document.", "$.toYaml()"))
 	add("toJson", "value: any?", written(dump.JSON), yaql.AsMethod(), yaql.Described("The value as JSON.", "$.toJson()"))
+	add("quoted", "value: any?", func(c *yaql.Context, args []any) (any, error) {
+		v, err := c.Finalize(args[0])
+		if err != nil {
+			return nil, err
+		}
+		return quoted(v)
+	}, yaql.AsMethod(), yaql.Described("The value as a word of a command for sh, or the values of a list as words.", "$.name.quoted()"))
 	return append(out, e.language.helpers...), failed
+}
+
+// quoted is a value as a shell reads it and takes nothing in it for its own; of a list it is each of them as a word.
+func quoted(v any) (string, error) {
+	if items, ok := v.([]any); ok {
+		words := make([]string, len(items))
+		for i, x := range items {
+			if _, nested := x.([]any); nested {
+				return "", &yaql.Error{Class: yaql.TypeError, Message: "a list within a list is no word of a command", Offset: -1}
+			}
+			word, err := quoted(x)
+			if err != nil {
+				return "", err
+			}
+			words[i] = word
+		}
+		return strings.Join(words, " "), nil
+	}
+	text, ok := v.(string)
+	if !ok {
+		var err error
+		if text, err = dump.JSON(v); err != nil {
+			return "", err
+		}
+		text = strings.TrimSuffix(text, "\n")
+	}
+	if strings.ContainsRune(text, 0) {
+		return "", &yaql.Error{Class: yaql.ValueError, Message: "no word of a command can hold the character NUL", Offset: -1}
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'", nil
 }
 
 func lambda(v any) *yaql.Lambda {

@@ -50,9 +50,10 @@ func NewValues(texts []string) *Values {
 	return v
 }
 
-// addForms adds a line as it is, and as it is in JSON, in pieces if it is long.
+// addForms adds a line as it is, as it is in a word of a command, and as both are in JSON, in pieces if it is long.
 func addForms(all map[string]bool, line string) {
-	for _, form := range []string{line, inJSON(line)} {
+	word := strings.ReplaceAll(line, "'", `'\''`)
+	for _, form := range []string{line, inJSON(line), word, inJSON(word)} {
 		for len(form) >= 2*longest {
 			all[form[:longest]] = true
 			form = form[longest:]
