@@ -99,8 +99,8 @@ var knownFaults = []knownFault{
 	}},
 	{"strangers-cleared", "a creation clears what has its name on the node, whoever made that", []overlay.Edit{
 		{File: "internal/exec/instance_create_nodes.go", Old: "		case there.LeftBy(c.env.Life) && ", New: "		case "},
-		{File: "internal/exec/instance_create.go", Old: "	w.Steps = append(w.Steps, adds)\n", New: "	for i := range c.left {\n" +
-			"		w.Steps = append(w.Steps, onNode(removeFromNode, c.nodes()[0].UUID, c.left[i].Instance.UUID, \"clear\", meant{name}))\n	}\n	w.Steps = append(w.Steps, adds)\n"},
+		{File: "internal/exec/instance_create.go", Old: "	for _, n := range c.nodes() {\n		w.Steps = append(w.Steps, c.making(n))\n", New: "	for i := range c.left {\n" +
+			"		w.Steps = append(w.Steps, onNode(removeFromNode, c.nodes()[0].UUID, c.left[i].Instance.UUID, \"clear\", meant{name}))\n	}\n	for _, n := range c.nodes() {\n		w.Steps = append(w.Steps, c.making(n))\n"},
 	}},
 	{"strangers-are-orphans", "what a job of another store made is taken for what a job of this one left", []overlay.Edit{
 		{File: "internal/exec/node_orphans.go", Old: "	case i.MadeBy.Life != life:", New: "	case i.MadeBy.Life != life && false:"},
