@@ -14,6 +14,7 @@ import { NodeScreen, NodesScreen } from "./nodes/nodes";
 import { NowScreen } from "./now/now";
 import { QueryScreen } from "./query/query";
 import { RulesScreen } from "./rules/rules";
+import { ServerScreen, ServersScreen } from "./servers/servers";
 import { SignIn } from "./signin/signin";
 
 /** The screens, by the beginning of their addresses; what follows is what they are about. */
@@ -24,6 +25,7 @@ const screens: Record<string, { all?: ComponentType; one?: ComponentType<{ id: s
 	instances: { all: InstancesScreen, one: InstanceScreen },
 	rules: { all: RulesScreen },
 	deployments: { all: DeploymentsScreen, one: DeploymentScreen },
+	servers: { all: ServersScreen, one: ServerScreen },
 	query: { all: QueryScreen },
 	audit: { all: AuditScreen, one: EventScreen },
 };

@@ -11,13 +11,13 @@ export function Wrong({ problem }: { problem: Problem }) {
 
 const signs: Record<string, string> = {
 	queued: "◌", waiting: "◔", running: "▸", canceling: "⊘", canceled: "⊘", success: "✓", error: "✕",
-	given: "◔", held: "◔", begun: "▸", ready: "✓", tolerated: "✓", blocked: "⊘", stopped: "⊘", stopping: "⊘", skipped: "–",
+	PENDADD: "◔", PENDDEL: "◔", ACTIVE: "✓", SHUTOFF: "·", BUILD: "▸", ERROR: "✕", given: "◔", held: "◔", begun: "▸", ready: "✓", tolerated: "✓", blocked: "⊘", stopped: "⊘", stopping: "⊘", skipped: "–",
 	planned: "◌", done: "✓", undone: "↶", left: "!", problem: "✕", note: "!", ok: "✓",
 };
 
 /** A state: a sign, a word and a colour. */
 export function State({ of }: { of: string }) {
-	const kind = of.startsWith("ERROR") ? "error" : of.startsWith("ADMIN") || of.startsWith("USER") ? "canceled" : of;
+	const kind = of.startsWith("ERROR_") ? "error" : of.startsWith("ADMIN") || of.startsWith("USER") ? "canceled" : of;
 	return <span class={"state s-" + kind}><span aria-hidden="true">{signs[kind] ?? "·"}</span> {of}</span>;
 }
 

@@ -5,7 +5,7 @@ import { signOut, who } from "../session";
 import { age, line, newer } from "../stream";
 import { lasting } from "./bits";
 
-const places = [["/", "Now", "n"], ["/jobs", "Jobs", "j"], ["/instances", "Instances", "i"], ["/nodes", "Nodes", "o"], ["/rules", "Rules", "r"], ["/deployments", "Deployments", "d"], ["/query", "Query", "q"], ["/audit", "Audit", "a"]] as const;
+const places = [["/", "Now", "n"], ["/jobs", "Jobs", "j"], ["/instances", "Instances", "i"], ["/nodes", "Nodes", "o"], ["/rules", "Rules", "r"], ["/deployments", "Deployments", "d"], ["/servers", "Servers", "s"], ["/query", "Query", "q"], ["/audit", "Audit", "a"]] as const;
 
 /** What is around every screen: where one can go, who is signed in, and whether what is shown is what is. */
 export function Frame({ children }: { children: ComponentChildren }) {

@@ -109,7 +109,7 @@ var views = map[string]view{
 	"nodes.count": {item: "node", by: "role", figures: "count", list: true, command: "drover node list --group-by role --figures count"},
 	"node":        {item: "node", fields: nodeFields + ",uuid,pip,sip,mnode,ctotal,tags,pinst_list,sinst_list," + changeFields, filter: "name == $id", command: "drover why $id"},
 	"node.instances": {item: "instance", fields: instanceFields, filter: "pnode == $id or $id in snodes", sort: "name", limit: 500,
-		command: "drover instance list --filter 'pnode == $id'"},
+		command: `drover instance list --filter 'pnode == "$id"'`},
 
 	"instances":       {item: "instance", fields: instanceFields, sort: "name", limit: 200, list: true, command: "drover instance list"},
 	"instances.count": {item: "instance", by: "status", figures: "count", list: true, command: "drover instance list --group-by status --figures count"},
@@ -128,6 +128,13 @@ var views = map[string]view{
 	"deployment":        {value: deploymentOf, every: time.Minute, pause: rest, command: "drover deploy status $id"},
 	"deployment.tasks":  {item: "task", fields: "step,node,task,type,state,why,error,job,held_by,begun,ended", filter: "deployment == $id", sort: "step", limit: 500, list: true, command: "drover deploy tasks $id"},
 	"deployment.step":   {value: stepOf, every: time.Minute, pause: rest, command: "drover deploy tasks"},
+
+	"servers":       {item: "server", fields: "id,name,status,task,backend,instance,tags,pending,failed,pending_since,unmatched", sort: "name", limit: 200, list: true, command: "drover query server"},
+	"servers.count": {item: "server", by: "status", figures: "count", list: true, command: "drover query server --group-by status --figures count"},
+	"server": {item: "server", fields: "id,name,status,task,fault,project,flavor,image,backend,instance,instance_uuid,ctime,built,unmatched,deleted,tags,system_tags,generation,pending,failed,pending_since,jobs",
+		filter: "id == $id", command: `drover query server --filter 'id == "$id"'`},
+	"server.tags": {item: "server-tag", fields: "tag,namespace,raw,status,wanted,seen,job,held_by,waits_for,tries,retry,failure,user,front,asked,pending_since", filter: "server == $id", sort: "tag", limit: 500,
+		command: `drover query server-tag --filter 'server == "$id"'`},
 
 	"query": {limit: 200, list: true, any: true},
 

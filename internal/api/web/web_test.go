@@ -287,7 +287,7 @@ func TestViews(t *testing.T) {
 	r := newRig(t)
 	id := r.submit(0)
 	s := r.openStream(r.signIn("bo", "secret"))
-	about := map[string]string{"job": id.String(), "node": "node1.example", "instance": "web1", "object": "web1", "event": "1", "deployment": "1"}
+	about := map[string]string{"job": id.String(), "node": "node1.example", "instance": "web1", "object": "web1", "event": "1", "deployment": "1", "server": "d9c5d9f0-0000-4000-8000-000000000000"}
 	for name, v := range views {
 		if name == "instance" || name == "deployment" || name == "deployment.step" {
 			continue // there is none, which is an error
