@@ -253,6 +253,9 @@ func TestReadOnly(t *testing.T) {
 	tab.open("/jobs/3")
 	tab.shows("paused by filter rule backup")
 	tab.lacks(".head .buttons button")
+	tab.open("/jobs?filter=id+%3E+0")
+	tab.until("the jobs are there", `document.querySelector(".row")`)
+	tab.lacks(".head button:not(.command)")
 	tab.open("/rules")
 	tab.lacks("#editor")
 	tab.lacks(".rulelist button")
@@ -327,6 +330,39 @@ func TestAnAddressHasItsFilter(t *testing.T) {
 	}
 	tab.types("input.filter", " and prio")
 	tab.shows("Most urgent priority among")
+}
+
+// TestManyJobsAreCancelled: by the filter of the address, after it was shown which they are; another one that comes meanwhile is not cancelled unseen.
+func TestManyJobsAreCancelled(t *testing.T) {
+	c := start(t, testkit.Build(t), false)
+	c.drover("filter", "add", "--action", "PAUSE", "--all-jobs", "--yes", "--reason", "hold them")
+	for range 2 {
+		c.drover("job", "submit", "OP_TEST_DELAY", "duration=600", "--submit", "--reason", "OPS-77: a flood")
+	}
+	c.drover("job", "submit", "OP_TEST_DELAY", "duration=600", "--submit", "--reason", "OPS-78: dear")
+	p := sitDown(t, c.Ready.Web)
+	p.allow("/api/jobs/cancel") // which is refused once
+	tab := p.tab()
+	tab.open(c.link())
+	tab.open("/jobs")
+	tab.until("all are there", `document.querySelectorAll(".row").length === 3`)
+	tab.lacks(".head button:not(.command)") // without a filter there is no button
+	tab.open("/jobs?filter=" + url.QueryEscape(`reason =~ m/OPS-77/`))
+	tab.click("button", "Cancel all that fit")
+	tab.shows("2 jobs: 2 of them would end at once")
+	tab.axe("cancelling many")
+	tab.shoot("cancel-1280-light")
+	c.drover("job", "submit", "OP_TEST_DELAY", "duration=600", "--submit", "--reason", "OPS-77: one more")
+	tab.types("dialog input.reason", "OPS-79: it was a mistake\r")
+	tab.shows("job 4 fits by now, too, which the preview did not show")
+	tab.shows("3 jobs: 3 of them would end at once")
+	tab.click("dialog button", "Cancel 3 jobs")
+	tab.shows("3 were cancelled.")
+	tab.click("dialog button", "Close")
+	tab.until("the list shows it", `[...document.querySelectorAll(".row")].filter((r) => r.innerText.includes("canceled")).length === 3`)
+	if left := c.drover("query", "job", "--no-headers", "-o", "id", "--filter", `status == "queued"`); left != "3" {
+		t.Errorf("there are left: %s", left)
+	}
 }
 
 // TestAnyQuestion: an item is chosen, fields by what they mean, groups, a filter; it goes on by itself, and can be sent on, explained and kept as a file.

@@ -20,10 +20,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/query/items"
+	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/store"
@@ -258,6 +260,61 @@ func TestWhatIsDoneSaysWhy(t *testing.T) {
 		}) {
 			t.Errorf("nothing tells of %s because of %s: %s", what, why, events)
 		}
+	}
+}
+
+// TestManyJobsAreCancelled: those that a preview named, if no other fits by then; with the reason, and never for want of a filter.
+func TestManyJobsAreCancelled(t *testing.T) {
+	r := newRig(t)
+	session := r.signIn("ada", "secret")
+	ids := []job.ID{r.submit(600), r.submit(600), r.submit(600)}
+	filter := fmt.Sprintf(`"filter":"id <= %d"`, ids[1])
+	preview := func() (seen manyMeant) {
+		status, text, _ := r.ask("POST", "/api/jobs/cancel/preview", session, "{"+filter+"}")
+		if err := json.Unmarshal([]byte(text), &seen); err != nil || status != http.StatusOK {
+			t.Fatalf("preview: %d %s", status, text)
+		}
+		return seen
+	}
+	seen := preview()
+	if !slices.Equal(seen.IDs, ids[:2]) || len(seen.Jobs) != 2 || seen.Jobs[0].Text == "" || len(seen.Jobs[0].Summary) != 1 {
+		t.Errorf("the preview: %+v", seen)
+	}
+	all := fmt.Sprintf(`"ids":[%d,%d]`, ids[0], ids[1])
+	for body, want := range map[string]int{
+		"{" + filter + "," + all + "}":                                  http.StatusBadRequest, // no reason
+		`{` + filter + `,"reason":"OPS-1"}`:                             http.StatusBadRequest, // no preview
+		`{"filter":" ",` + all + `,"reason":"OPS-1"}`:                   http.StatusBadRequest,
+		`{"filter":"(",` + all + `,"reason":"OPS-1"}`:                   http.StatusBadRequest,
+		fmt.Sprintf(`{%s,"ids":[%d],"reason":"OPS-1"}`, filter, ids[0]): http.StatusConflict, // another one fits
+		`{"filter":"id > 0",` + all + `,"reason":"OPS-1"}`:              http.StatusConflict,
+		`{` + filter + `,` + all + `,"reason":"OPS-1","unknown":1}`:     http.StatusBadRequest,
+	} {
+		if status, text, _ := r.ask("POST", "/api/jobs/cancel", session, body); status != want {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
+	if preview(); len(r.query("event", "id", `what == "job.cancel"`)) != 0 {
+		t.Error("a request that was refused, or a preview, cancelled something")
+	}
+	if _, err := r.c.Queue.Cancel(t.Context(), ids[0], true, queue.By{}); err != nil {
+		t.Fatal(err)
+	}
+	for limit := time.Now().Add(testkit.Patience()); len(preview().IDs) != 1; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("the first job does not end")
+		}
+	}
+	status, text, _ := r.ask("POST", "/api/jobs/cancel", session, "{"+filter+","+all+`,"reason":"OPS-2"}`)
+	if status != http.StatusOK || !strings.Contains(text, "1 had ended already") {
+		t.Errorf("%d %s", status, text)
+	}
+	events := r.query("event", "object,who,surface,reason_trail", `what == "job.cancel"`)
+	if len(events) != 1 || !strings.Contains(events[0], `"`+ids[1].String()+`"`) || !strings.Contains(events[0], "OPS-2") || !strings.Contains(events[0], `"ada"`) {
+		t.Errorf("the events: %s", events)
+	}
+	if status, text, _ := r.ask("POST", "/api/jobs/cancel/preview", session, `{}`); status != http.StatusBadRequest || !strings.Contains(text, "say which jobs") {
+		t.Errorf("without a filter: %d %s", status, text)
 	}
 }
 
