@@ -126,6 +126,9 @@ func (m *member) tellHealth(ctx context.Context) toldHealth {
 		if unfit := g.unfit.Load(); unfit != nil {
 			own.Unfit = unfit.Text
 		}
+		if d := g.drained.Load(); d != nil {
+			own.Drained = d.String()
+		}
 		if g.cert != nil {
 			own.Certificates = append(own.Certificates, told509("other controllers", g.cert))
 		}

@@ -110,6 +110,7 @@ var (
 	nodesDesc      = metrics.NewGauge("drover_nodes")
 	nodesAheadDesc = metrics.NewGauge("drover_nodes_ahead")
 	leaderDesc     = metrics.NewGauge("drover_leader")
+	memberOutDesc  = metrics.NewGauge("drover_controller_drained")
 	epochDesc      = metrics.NewGauge("drover_leader_epoch")
 	certDesc       = metrics.NewGauge("drover_certificate_not_after_seconds")
 	peerCertDesc   = metrics.NewGauge("drover_peer_certificate_not_after_seconds")
@@ -121,7 +122,7 @@ var (
 // Describe implements prometheus.Collector.
 func (*gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{jobsDesc, waitingDesc, waitingOldDesc, runningOldDesc, drainedDesc, heldDesc, heldOldDesc, slotsDesc, slotsUsedDesc, locksDesc,
-		revisionDesc, lagDesc, failingDesc, storeSizeDesc, diskFreeDesc, diskSizeDesc, eventsDesc, nodesDesc, nodesAheadDesc, leaderDesc, epochDesc, certDesc, peerCertDesc,
+		revisionDesc, lagDesc, failingDesc, storeSizeDesc, diskFreeDesc, diskSizeDesc, eventsDesc, nodesDesc, nodesAheadDesc, leaderDesc, memberOutDesc, epochDesc, certDesc, peerCertDesc,
 		accountsDesc, clustersDesc, buildDesc} {
 		out <- d
 	}
@@ -136,6 +137,9 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	g.m.collect(tell)
+	if of := g.m.group; of != nil {
+		tell(memberOutDesc, map[bool]float64{true: 1}[of.drained.Load() != nil])
+	}
 	c := g.m.leads()
 	if c == nil {
 		tell(leaderDesc, 0)

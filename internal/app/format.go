@@ -160,7 +160,7 @@ func (c *controller) tryRaise(ctx context.Context, by *audit.By) (format.Raise, 
 		e.Before, e.After = json.RawMessage(format.Encode(r.From)), json.RawMessage(format.Encode(r.To))
 		change.Events = []*audit.Event{c.queue.Note(&tx, e)}
 	}
-	if err := c.commitRaise(ctx, tx, change); err != nil {
+	if err := c.commitShown(ctx, tx, change); err != nil {
 		return r, c.raisedAfterAll(ctx, r.To, err)
 	}
 	c.format.Set(r.To)
@@ -168,8 +168,8 @@ func (c *controller) tryRaise(ctx context.Context, by *audit.By) (format.Raise, 
 	return r, nil
 }
 
-// commitRaise makes a raise durable, and shows its event.
-func (c *controller) commitRaise(ctx context.Context, tx store.Tx, change *state.Change) error {
+// commitShown makes a transaction durable, and shows what it changed.
+func (c *controller) commitShown(ctx context.Context, tx store.Tx, change *state.Change) error {
 	durable := make(chan error, 1)
 	c.store.Enqueue(tx, func(revision store.Revision, err error) {
 		if err == nil {

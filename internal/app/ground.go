@@ -67,11 +67,10 @@ func Join(o Options, on *Ground) *Member {
 
 // Run is the controller's life: it stands by and leads in turn until ctx ends.
 func (m *Member) Run(ctx context.Context) error {
-	revision, err := m.g.register(ctx)
-	if err != nil {
+	if err := m.g.register(ctx); err != nil {
 		return err
 	}
-	defer m.g.unregister(revision)
+	defer m.g.unregister()
 	return m.g.serveAndLead(ctx, m.o, &surfaces{}, m.g.m.ground.Listener, nil)
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/readlease"
+	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/format"
 	"github.com/drover-project/drover/internal/systemd"
@@ -61,8 +62,14 @@ type group struct {
 	// unfit says why this process cannot lead, nil if it can.
 	unfit atomic.Pointer[Problem]
 	// staying ends when the process is leaving, and takes the lead no more; leaves has it do so.
-	staying context.Context //nolint:containedctx // it is a state of the process
-	leaves  context.CancelFunc
+	// drained says by whom this process is drained; nil if it is not.
+	drained atomic.Pointer[state.Drain]
+	// nowDrained has something when that changed.
+	nowDrained chan struct{}
+	// registered is the revision of what the store has of this process.
+	registered atomic.Int64
+	staying    context.Context //nolint:containedctx // it is a state of the process
+	leaves     context.CancelFunc
 }
 
 // The kinds of objects that controllers keep of themselves.
@@ -127,7 +134,7 @@ func openGroup(m *member, o Options) (*group, error) {
 // newGroup is a process among others, in a life of its own.
 func newGroup(m *member, name, instance string) *group {
 	own := format.Own()
-	g := &group{m: m, resigning: make(chan resignation), learns: make(chan struct{}, 1), strangers: intake.NewBrake(),
+	g := &group{m: m, resigning: make(chan resignation), nowDrained: make(chan struct{}, 1), learns: make(chan struct{}, 1), strangers: intake.NewBrake(),
 		self: peerRecord{Name: name, Instance: instance, Started: time.Now().UTC(), Version: version.Number, Formats: &own}}
 	g.staying, g.leaves = context.WithCancel(context.Background())
 	g.roster = newRoster(g.peers)
@@ -160,11 +167,10 @@ func (g *group) run(stopping context.Context, o Options) error {
 		return err
 	}
 	g.self.Agents = s.ready.AgentAddress
-	revision, err := g.register(asked)
-	if err != nil {
+	if err := g.register(asked); err != nil {
 		return notBegun(err)
 	}
-	defer g.unregister(revision)
+	defer g.unregister()
 	return g.serveAndLead(asked, o, s, l, []func(context.Context) error{
 		func(ctx context.Context) error {
 			return rapi.ServeHandler(ctx, gate.RAPI, s.rapiListener, s.cert, g.front(), o.Log)
@@ -188,7 +194,12 @@ func (g *group) serveAndLead(asked context.Context, o Options, s *surfaces, l ne
 	defer parts.Wait()
 	defer endTerm()
 	defer stop(nil)
-	for _, part := range append(clients, func(context.Context) error { return g.servePeers(term, l) }, g.leader.followLead) {
+	all := []func(context.Context) error{func(context.Context) error { return g.servePeers(term, l) }, g.leader.followLead}
+	all = append(all, clients...)
+	if g.m.ground == nil {
+		all = append(all, func(ctx context.Context) error { return g.keepDrained(ctx, o) })
+	}
+	for _, part := range all {
 		parts.Go(func() {
 			if err := part(ctx); err != nil {
 				stop(err)
@@ -238,26 +249,28 @@ func (g *group) terms(ctx context.Context, o Options, s *surfaces) error {
 
 // register writes into the store where this controller is. Another that runs
 // under the same name is left alone, and this one refused.
-func (g *group) register(ctx context.Context) (store.Revision, error) {
+func (g *group) register(ctx context.Context) error {
 	key := store.Key{Kind: kindPeer, ID: g.self.Name}
 	was, err := g.m.store.Get(ctx, key)
 	if err != nil && !fault.Is(err, fault.NotFound) {
-		return 0, err
+		return err
 	}
 	var other peerRecord
 	if err == nil && json.Unmarshal(was.Value, &other) == nil && other.Address != g.self.Address {
 		if g.runs(ctx, other) {
-			return 0, fault.New(fault.Busy, "a controller with the name %s runs already, at %s", other.Name, other.Address).At("name").
+			return fault.New(fault.Busy, "a controller with the name %s runs already, at %s", other.Name, other.Address).At("name").
 				WithHint("give each controller a name of its own")
 		}
 	}
 	text, err := json.Marshal(g.self)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return store.Commit(ctx, g.m.store, store.Tx{
+	revision, err := store.Commit(ctx, g.m.store, store.Tx{
 		Put: []store.Put{{Key: key, Value: text}}, Expect: []store.Expect{{Key: key, Revision: was.Revision}},
 	})
+	g.registered.Store(int64(revision))
+	return err
 }
 
 // runs tells whether a controller is where it said. It need not know this one
@@ -278,11 +291,11 @@ func (g *group) dialTLS(ctx context.Context, p peerRecord) (net.Conn, error) {
 
 // unregister takes this controller out of the store, unless another has its
 // place by now.
-func (g *group) unregister(revision store.Revision) {
+func (g *group) unregister() {
 	ctx, cancel := context.WithTimeout(context.Background(), statusTime)
 	defer cancel()
 	key := store.Key{Kind: kindPeer, ID: g.self.Name}
-	_, err := store.Commit(ctx, g.m.store, store.Tx{Delete: []store.Key{key}, Expect: []store.Expect{{Key: key, Revision: revision}}})
+	_, err := store.Commit(ctx, g.m.store, store.Tx{Delete: []store.Key{key}, Expect: []store.Expect{{Key: key, Revision: store.Revision(g.registered.Load())}}})
 	if err != nil {
 		g.m.log.Warn("this controller is still among those that run", "error", err)
 	}
@@ -325,17 +338,28 @@ func (g *group) standBy(ctx context.Context, o Options, s *surfaces) (store.Leas
 	return g.awaitLease(here)
 }
 
-// awaitLease waits until this process is given the lease. One that is leaving takes it no more.
+// awaitLease waits until this process is given the lease. One that is leaving takes it no more, and one that is drained only if no other could.
 func (g *group) awaitLease(ctx context.Context) (store.Lease, error) {
 	staying, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(g.staying, stop)()
-	lease, err := g.m.shared.AwaitLease(staying, leaseName, g.self.holder(), leaseTime, assurance)
-	if err != nil && staying.Err() != nil {
-		<-ctx.Done()
-		return lease, context.Cause(ctx)
+	g.lookDrained(staying)
+	for {
+		lease, err := g.awaitTurn(staying)
+		switch {
+		case err == nil:
+			return lease, nil
+		case staying.Err() != nil:
+			<-ctx.Done()
+			return lease, context.Cause(ctx)
+		case !errors.Is(err, errNotItsTurn):
+			return lease, err
+		}
+		select {
+		case <-staying.Done():
+		case <-time.After(drainEvery):
+		}
 	}
-	return lease, err
 }
 
 // keepWatchdog keeps the service manager's watchdog quiet while another leads,
@@ -421,6 +445,8 @@ type peerStatus struct {
 	Revision int64  `json:"revision"`
 	// Unfit says why it cannot lead.
 	Unfit string `json:"unfit,omitempty"`
+	// Drained: that is because it is drained, and it leads if no other can.
+	Drained bool `json:"drained,omitempty"`
 	// Others are those whom a leader knows: one that is cut off from the store learns from them whom else to ask.
 	Others []peerRecord `json:"others,omitempty"`
 }
@@ -499,6 +525,8 @@ func (g *group) failover(ctx context.Context) error {
 		return fault.New(fault.WrongState, "this controller leads already")
 	case g.staying.Err() != nil:
 		return fault.New(fault.WrongState, "this controller is leaving").WithHint("ask another one: drover cluster masters lists them")
+	case g.drained.Load() != nil:
+		return fault.New(fault.WrongState, "this controller is %s", g.drained.Load()).WithHint("drover cluster undrain-controller %s", g.self.Name)
 	}
 	p, err := g.presentLeader(ctx)
 	if err != nil {

@@ -45,6 +45,11 @@ func (m *member) health() Health {
 			h.Notes = append(h.Notes, *unfit)
 		}
 	}
+	if m.group != nil {
+		if d := m.group.drained.Load(); d != nil {
+			h.Notes = append(h.Notes, Problem{Part: "group", Text: "this controller is drained: it leads only if no other could", Since: time.Unix(0, d.At).UTC()})
+		}
+	}
 	if cert := m.cert.Load(); cert != nil {
 		if text := cert.Trouble(time.Now()); text != "" {
 			h.Notes = append(h.Notes, Problem{Part: "certificate", Text: text})

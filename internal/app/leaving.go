@@ -52,7 +52,7 @@ func (g *group) leave(ctx context.Context, o Options) {
 	defer again.Stop()
 	for {
 		if c := g.m.leads(); c != nil {
-			g.handOver(ctx, c, o.StopGrace)
+			g.handOver(ctx, c, o.StopGrace, true)
 		}
 		select {
 		case <-over.Done():
@@ -63,11 +63,11 @@ func (g *group) leave(ctx context.Context, o Options) {
 }
 
 // handOver gives the lead to one that stands by, if there is any who could take it. What runs may end before, for as long as
-// the grace lasts: while nothing new begins, requests are answered here.
-func (g *group) handOver(ctx context.Context, c *controller, grace time.Duration) {
-	to, known := g.successor(ctx)
+// the grace lasts: while nothing new begins, requests are answered here. It returns false if there is nobody.
+func (g *group) handOver(ctx context.Context, c *controller, grace time.Duration, drained bool) bool {
+	to, known := g.successor(ctx, drained)
 	if !known {
-		return // it leads until it has left
+		return false
 	}
 	quiet, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -77,46 +77,34 @@ func (g *group) handOver(ctx context.Context, c *controller, grace time.Duration
 	case g.resigning <- asked:
 		g.m.log.Info("this controller hands the lead over", "to", to.Name, "address", to.Address)
 	case <-c.term.Done():
-		return
+		return true
 	case <-ctx.Done():
-		return
+		return true
 	}
 	select {
 	case <-asked.over:
 	case <-ctx.Done():
 	}
+	return true
 }
 
-// successor is who is to have the lead after this controller: of those that stand by, and could lead, the one that knows most.
-func (g *group) successor(ctx context.Context) (p peerRecord, known bool) {
-	peers, err := g.peers(ctx)
+// successor is who is to have the lead after this controller: of those that stand by, and could lead, the one that knows most; one that is
+// drained only if it may be, and there is no other.
+func (g *group) successor(ctx context.Context, drained bool) (p peerRecord, known bool) {
+	others, err := g.able(ctx)
 	if err != nil {
 		return p, false
 	}
-	type fit struct {
-		peer peerRecord
-		at   int64
-	}
-	var mu sync.Mutex
-	var all []fit
-	var asked sync.WaitGroup
-	limit, cancel := context.WithTimeout(ctx, successorTime)
-	defer cancel()
-	for _, p := range peers {
-		asked.Go(func() {
-			st, err := g.status(limit, p)
-			if err == nil && st.Role == roleStandby && st.Unfit == "" {
-				mu.Lock()
-				defer mu.Unlock()
-				all = append(all, fit{p, st.Revision})
-			}
-		})
-	}
-	asked.Wait()
-	if len(all) == 0 {
+	others = slices.DeleteFunc(others, func(a able) bool { return a.status.Role != roleStandby || a.status.Drained && !drained })
+	if len(others) == 0 {
 		return p, false
 	}
-	return slices.MaxFunc(all, func(a, b fit) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.peer.Name, a.peer.Name)) }).peer, true
+	return slices.MaxFunc(others, func(a, b able) int {
+		if a.status.Drained != b.status.Drained {
+			return map[bool]int{true: -1, false: 1}[a.status.Drained]
+		}
+		return cmp.Or(cmp.Compare(a.status.Revision, b.status.Revision), cmp.Compare(b.peer.Name, a.peer.Name))
+	}).peer, true
 }
 
 const (

@@ -113,6 +113,8 @@ func (g *group) tellStatus(w http.ResponseWriter, r *http.Request) {
 		st.Unfit = unfit.Text
 	} else if g.staying.Err() != nil {
 		st.Unfit = "it is leaving"
+	} else if drained := g.drained.Load(); drained != nil {
+		st.Unfit, st.Drained = "it is "+drained.String(), true
 	}
 	if err := json.NewEncoder(w).Encode(st); err != nil {
 		g.m.log.Debug("another controller did not wait for the answer", "error", err)

@@ -27,7 +27,8 @@ var decoders = map[string]string{
 	"internal/deploy/course": ours, "internal/events": ours, "internal/exec": ours, "internal/hypervisor/fake": ours, "internal/hypervisor/kvm": ours, "internal/identity": ours,
 	"internal/job": ours, "internal/lock": ours, "internal/placement": ours, "internal/query": ours, "internal/queue": ours, "internal/rollout": ours, "internal/sealed": ours,
 	"internal/server": ours, "internal/standby": ours, "internal/store/format": ours, "internal/store/image": ours, "internal/store/life": ours, "internal/tagsync": ours,
-	"internal/tinyguest": ours, "internal/work": ours, "internal/app/heard.go": ours, "internal/app/restore.go": ours, "internal/app/group.go": ours, "internal/cluster": ours,
+	"internal/tinyguest": ours, "internal/work": ours, "internal/app/heard.go": ours, "internal/app/restore.go": ours, "internal/app/group.go": ours, "internal/app/drained.go": ours,
+	"internal/cluster":             ours,
 	"internal/api/rapi/cluster.go": ours, "internal/api/rapi/lists.go": ours, "internal/agent/imagecache": foreign,
 
 	"internal/cli": told, "internal/bench": told, "internal/openstack": told, "internal/luxiwire/client.go": told, "internal/luxiwire/errors.go": told,

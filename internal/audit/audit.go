@@ -1,7 +1,7 @@
 // Package audit holds the record of what people and programs did to a
 // cluster that is no job: rules added, changed and removed, jobs cancelled,
 // archived and moved in the line, the queue drained, environments and task
-// graphs stored, deployments begun and stopped, consoles typed on. Jobs record themselves.
+// graphs stored, deployments begun and stopped, consoles typed on, controllers drained. Jobs record themselves.
 //
 // Invariants:
 //   - An event is written in the transaction of the change that it tells of:
@@ -23,25 +23,28 @@ type Verb string
 
 // The verbs.
 const (
-	FilterAdd     Verb = "filter.add"
-	FilterReplace Verb = "filter.replace"
-	FilterModify  Verb = "filter.modify"
-	FilterDelete  Verb = "filter.delete"
-	FilterExpire  Verb = "filter.expire"
-	JobCancel     Verb = "job.cancel"
-	JobKill       Verb = "job.kill"
-	JobPriority   Verb = "job.change-priority"
-	JobArchive    Verb = "job.archive"
-	QueueDrain    Verb = "queue.drain"
-	QueueUndrain  Verb = "queue.undrain"
-	WatcherPause  Verb = "watcher.pause"
-	WatcherGoOn   Verb = "watcher.continue"
-	FormatRaise   Verb = "format.raise"
-	ServerMatch   Verb = "server.match"
-	ConsoleType   Verb = "console.type"
-	ConsoleTake   Verb = "console.take"
-	ConsoleOpen   Verb = "console.open"
-	ConsoleRefuse Verb = "console.refuse"
+	FilterAdd         Verb = "filter.add"
+	FilterReplace     Verb = "filter.replace"
+	FilterModify      Verb = "filter.modify"
+	FilterDelete      Verb = "filter.delete"
+	FilterExpire      Verb = "filter.expire"
+	JobCancel         Verb = "job.cancel"
+	JobKill           Verb = "job.kill"
+	JobPriority       Verb = "job.change-priority"
+	JobArchive        Verb = "job.archive"
+	QueueDrain        Verb = "queue.drain"
+	QueueUndrain      Verb = "queue.undrain"
+	WatcherPause      Verb = "watcher.pause"
+	WatcherGoOn       Verb = "watcher.continue"
+	FormatRaise       Verb = "format.raise"
+	ControllerDrain   Verb = "controller.drain"
+	ControllerUndrain Verb = "controller.undrain"
+	ControllerForget  Verb = "controller.forget"
+	ServerMatch       Verb = "server.match"
+	ConsoleType       Verb = "console.type"
+	ConsoleTake       Verb = "console.take"
+	ConsoleOpen       Verb = "console.open"
+	ConsoleRefuse     Verb = "console.refuse"
 
 	EnvironmentPut    Verb = "environment.put"
 	EnvironmentDelete Verb = "environment.delete"
@@ -68,13 +71,15 @@ func Verbs() map[Verb]string {
 		JobPriority: "the urgency of a job was changed", JobArchive: "jobs were moved into the archive",
 		QueueDrain: "the queue was told to take no new jobs", QueueUndrain: "the queue takes jobs again",
 		WatcherPause: "watchers were told to do nothing for a time", WatcherGoOn: "watchers may go on",
-		ServerMatch:    "an operator said which instance a server is",
-		ConsoleType:    "somebody began to type on the serial line of an instance",
-		ConsoleTake:    "somebody took the keyboard of a serial line over from who typed there",
-		ConsoleOpen:    "the console of an instance was opened with a ticket",
-		ConsoleRefuse:  "a ticket for a console was refused: it had been used, was over, or was for another one",
-		FormatRaise:    "the format of the store was raised: programs that do not know it cannot lead on it any more",
-		EnvironmentPut: "the state to be reached of an environment, or of a node of it, was set", EnvironmentDelete: "an environment was removed",
+		ServerMatch:     "an operator said which instance a server is",
+		ConsoleType:     "somebody began to type on the serial line of an instance",
+		ConsoleTake:     "somebody took the keyboard of a serial line over from who typed there",
+		ConsoleOpen:     "the console of an instance was opened with a ticket",
+		ConsoleRefuse:   "a ticket for a console was refused: it had been used, was over, or was for another one",
+		FormatRaise:     "the format of the store was raised: programs that do not know it cannot lead on it any more",
+		ControllerDrain: "a controller was told to leave the lead to others", ControllerUndrain: "a controller may lead again",
+		ControllerForget: "a controller that is lost was removed from those of the group",
+		EnvironmentPut:   "the state to be reached of an environment, or of a node of it, was set", EnvironmentDelete: "an environment was removed",
 		EnvironmentReveal: "the state of an environment was shown with its secrets", EnvironmentForget: "what was done on a node of an environment counts no more",
 		GraphPut: "a task graph was stored", GraphDelete: "a task graph was removed",
 		DeploymentBegin: "a plan was begun to be carried out", DeploymentResume: "a deployment was let go on",

@@ -45,7 +45,7 @@ const changing = `
 	backup: import
 	burnin
 	man
-	cluster: add-tags master-failover modify redist-conf remove-tags rename repair-disk-sizes
+	cluster: add-tags drain-controller master-failover modify redist-conf remove-tags rename repair-disk-sizes undrain-controller
 	cluster queue: drain undrain
 	cluster watcher: continue pause
 	debug: delay
@@ -83,6 +83,7 @@ var asking = []shell.Verb{
 	{Path: "node migrate", Does: shell.Disturbs, Question: "Migrate the instances of %s?", Example: "node migrate node1.drover.example"},
 	{Path: "node powercycle", Does: shell.Disturbs, Question: "Switch %s off and on, at once?", Example: "node powercycle node1.drover.example"},
 	{Path: "cluster format raise", Does: shell.Destroys, Question: "Raise the format of the store? Programs that do not know it cannot lead any more.", Example: "cluster format raise"},
+	{Path: "cluster forget-controller", Does: shell.Destroys, Question: "Forget the controller %s?", Example: "cluster forget-controller c3"},
 	{Path: "group remove", Does: shell.Destroys, Question: "Remove the node group %s?", Example: "group remove spare"},
 	{Path: "group evacuate", Does: shell.Disturbs, Question: "Move all instances out of %s?", Example: "group evacuate default"},
 	{Path: "image remove", Does: shell.Destroys, Question: "Remove the image %s?", Example: "image remove debian12"},

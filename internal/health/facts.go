@@ -43,6 +43,8 @@ type Member struct {
 	Stopping bool          `json:"stopping,omitempty"`
 	// Unfit says why it cannot lead; empty if it can.
 	Unfit string `json:"unfit,omitempty"`
+	// Drained says by whom it is drained, and why; empty if it is not.
+	Drained string `json:"drained,omitempty"`
 	// Store is what is wrong with its store, nil for nothing.
 	Store *Trouble `json:"store,omitempty"`
 	// Revision is the newest that it shows. Behind is how many the store was ahead of one that stands by, which had a second to come up with it.

@@ -89,13 +89,19 @@ func members(f *Facts) []Line {
 		switch {
 		case m.Silent != "":
 			lines = append(lines, Line{State: Problem, Part: "member", What: "controller " + m.Name + " does not answer", Why: m.Silent,
-				Do: "on its machine: systemctl status drover. If it is gone for good, start one of the same name elsewhere"})
+				Do: "on its machine: systemctl status drover. If it is gone for good, start one of the same name elsewhere, or: drover cluster forget-controller " + m.Name})
 			continue
 		case m.Stopping:
 			lines = append(lines, Line{State: Note, Part: "member", What: "controller " + m.Name + " is stopping", Why: "it was told to", Do: "start it again when its machine is ready"})
 		case m.Unfit != "":
 			lines = append(lines, Line{State: Problem, Part: "member", What: "controller " + m.Name + " cannot lead", Why: m.Unfit,
 				Do: "install the newer program there; a way back is a backup of before (docs/operations.md, Upgrades)"})
+		case m.Drained != "" && m.Role == Leads:
+			lines = append(lines, Line{State: Problem, Part: "member", What: "controller " + m.Name + " leads although it is drained: no other could", Why: m.Drained,
+				Do: "start another controller, or let it lead: drover cluster undrain-controller " + m.Name})
+		case m.Drained != "":
+			lines = append(lines, Line{State: Note, Part: "member", What: "controller " + m.Name + " is drained: it leads only if no other could", Why: m.Drained,
+				Do: "drover cluster undrain-controller " + m.Name + ", when it may lead again"})
 		case m.Behind > 0:
 			lines = append(lines, Line{State: Problem, Part: "member", What: fmt.Sprintf("controller %s is %s behind the store", m.Name, counted(int(m.Behind), "revision")),
 				Why: "it did not come up with it within a second; it hands on what it is asked meanwhile",

@@ -159,6 +159,11 @@ var table = []Figure{
 		Advice: "The sum over a group is 1, but for the moment in which the lead goes over. 0 for longer than a few seconds: `drover cluster masters`, `/readyz` and the logs of all of them.",
 	},
 	{
+		Name: "drover_controller_drained", Kind: Gauge, Unit: "1 or 0",
+		Help:   "1 while this controller is drained, and leads only if no other could. Absent for one that is alone.",
+		Advice: "`drover cluster masters` notes by whom, and why; `drover cluster undrain-controller` ends it. 1 where drover_leader is 1, too: no other controller could lead.",
+	},
+	{
 		Name: "drover_leader_epoch", Kind: Gauge, Unit: "epochs",
 		Help:   "The epoch under which this controller leads.",
 		Advice: "It grows by one each time the lead is taken. Often: leaders lose their lease (a slow database, a machine that stands still).",

@@ -38,6 +38,7 @@ var (
 		"event":                  "read from the store",
 		"controller":             "read from the store by whoever looks for controllers",
 		"controller-leader":      "the same",
+		"controller-drained":     "read from the store by the controller that it is about, and by the leader",
 		"controller-heard":       "the leader's own notes",
 		"agent-authority":        "signs for agents, which the leader takes in",
 		"user":                   "the Compute API is the leader's",

@@ -25,6 +25,28 @@ type Master struct {
 	Note string `json:"note,omitempty"`
 }
 
+// ControllerDrain is what became of a controller that was to be drained, or to be no more.
+type ControllerDrain struct {
+	Name string `json:"name"`
+	// Drained is how it is now, and Changed whether it was not so before.
+	Drained bool `json:"drained"`
+	Changed bool `json:"changed"`
+	// Leads: it is the one that leads. To is who gets the lead from it; empty while nobody could have it.
+	Leads bool   `json:"leads"`
+	To    string `json:"to,omitempty"`
+	// Why is by whom it is drained, since when, and why.
+	Why string `json:"why,omitempty"`
+}
+
+// Forgotten is a controller that was lost.
+type Forgotten struct {
+	Name    string    `json:"name"`
+	Address string    `json:"address"`
+	Started time.Time `json:"started"`
+	// Drained: it was, which is forgotten, too.
+	Drained bool `json:"drained"`
+}
+
 // Format is that of the store, and what can be done about it.
 type Format struct {
 	// Format is the present one, Next the one that it can be raised to now (the same where it
@@ -95,6 +117,30 @@ func masterFailover(ctx context.Context, d *Deps, _ *arguments) (any, error) {
 		return nil, errAlone
 	}
 	return nil, d.Failover(ctx)
+}
+
+func drainController(on bool) func(context.Context, *Deps, *arguments) (any, error) {
+	return func(ctx context.Context, d *Deps, a *arguments) (any, error) {
+		name, by, dry := a.str(0), a.as(1), a.optionalBool(2)
+		if err := a.bad(); err != nil {
+			return nil, err
+		}
+		if d.Drain == nil {
+			return nil, errAlone
+		}
+		return d.Drain(ctx, name, on, by, dry)
+	}
+}
+
+func forgetMaster(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	name, by, dry := a.str(0), a.as(1), a.optionalBool(2)
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	if d.Forget == nil {
+		return nil, errAlone
+	}
+	return d.Forget(ctx, name, by, dry)
 }
 
 var errAlone = fault.New(fault.WrongState, "this controller is alone").

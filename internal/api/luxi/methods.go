@@ -55,6 +55,9 @@ type Deps struct {
 	// the leader; nil for a controller that is alone.
 	Masters  func(ctx context.Context) ([]Master, error)
 	Failover func(ctx context.Context) error
+	// Drain has a controller lead no more, unless no other could, or again, and Forget removes one that is lost: or they say what would be done.
+	Drain  func(ctx context.Context, name string, on bool, by queue.By, dry bool) (ControllerDrain, error)
+	Forget func(ctx context.Context, name string, by queue.By, dry bool) (Forgotten, error)
 	// Health says how the cluster is.
 	Health func(ctx context.Context) health.Report
 	// Bundle gathers what all controllers tell of themselves.
@@ -152,6 +155,9 @@ var jobMethods = []method{
 	{MakeBundle, 0, 0, asks, makeBundle},
 	{"QueryMasters", 0, 0, asks, queryMasters},
 	{"MasterFailover", 0, 0, changes, masterFailover},
+	{"DrainController", 1, 3, changes, drainController(true)},    // name, [reason trail], [whether to change nothing]
+	{"UndrainController", 1, 3, changes, drainController(false)}, // the same
+	{"ForgetMaster", 1, 3, changes, forgetMaster},                // the same
 	{"QueryFormat", 0, 0, asks, queryFormat},
 	{"RaiseFormat", 0, 1, changes, raiseFormat}, // [reason trail]
 }
