@@ -16,7 +16,7 @@ import (
 // the cluster.
 func BackupCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "backup", Short: "Backups of the cluster's state"}
-	cmd.AddCommand(createBackup(), verifyBackup(), restoreBackup())
+	cmd.AddCommand(createBackup(), verifyBackup(), restoreBackup(), pruneBackups())
 	return cmd
 }
 

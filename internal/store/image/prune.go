@@ -1,0 +1,94 @@
+package image
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// Found is a backup in a directory.
+type Found struct {
+	Header
+
+	Path string
+}
+
+// Pruning is what becomes of the backups of a directory.
+type Pruning struct {
+	// Keep are the newest ones that are whole, and Remove those behind them, all newest first.
+	Keep, Remove []Found
+	// Broken are those newer than what is removed that are not whole, by their paths: they count for nothing, and are left where they are.
+	Broken map[string]error
+}
+
+// Prune decides which backups of a directory are to go, so that so many are left that are whole. Those that stay are read to their ends.
+// What is no backup is not looked at any further.
+func Prune(dir string, keep int) (p Pruning, err error) {
+	all, err := find(dir)
+	if err != nil {
+		return p, err
+	}
+	p.Broken = map[string]error{}
+	for i, f := range all {
+		if len(p.Keep) == keep {
+			p.Remove = all[i:]
+			break
+		}
+		if _, err := Open(f.Path); err != nil {
+			p.Broken[f.Path] = err
+			continue
+		}
+		p.Keep = append(p.Keep, f)
+	}
+	return p, nil
+}
+
+// find returns the files of a directory that begin as backups do, newest first.
+func find(dir string) (all []Found, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot look for backups: %w", err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if !e.Type().IsRegular() || e.Name()[0] == '.' { // ours are whole when they have a name
+			continue
+		}
+		head, is, err := headerOf(path)
+		if err != nil {
+			return nil, fault.New(fault.Environment, "cannot look whether it is a backup: %w", err)
+		}
+		if is {
+			all = append(all, Found{head, path})
+		}
+	}
+	slices.SortFunc(all, func(a, b Found) int {
+		return cmp.Or(b.Made.Compare(a.Made), cmp.Compare(b.Revision, a.Revision), cmp.Compare(a.Path, b.Path))
+	})
+	return all, nil
+}
+
+// maxHeader bounds the second line of a backup, in bytes.
+const maxHeader = 64 << 10
+
+// headerOf reads the beginning of a file; is tells whether it is that of a backup.
+func headerOf(path string) (head Header, is bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return head, false, err
+	}
+	defer func() { _ = f.Close() }() // it was read only
+	in := bufio.NewReader(io.LimitReader(f, maxHeader))
+	first, err := in.ReadString('\n')
+	if err != nil || first != firstLine && first != formatLine {
+		return head, false, nil // it is no backup, or shorter than one
+	}
+	second, err := in.ReadBytes('\n')
+	return head, err == nil && json.Unmarshal(second, &head) == nil, nil
+}
