@@ -9,6 +9,7 @@ import (
 
 // looking are the verbs of each noun that only look.
 const looking = `
+	archive: export
 	backup: list list-fields
 	cluster: getmaster health info list-tags master-ping masters search-tags verify version
 	cluster format: info
