@@ -64,3 +64,23 @@ func TestNotesAreRefusedWithTheirChange(t *testing.T) {
 		t.Errorf("there is a note: %v", err)
 	}
 }
+
+// TestANoteIsRefusedAlone: an update whose note the store would refuse costs those nothing that are written with it.
+func TestANoteIsRefusedAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *faultstore.Store, k *Keeper) {
+		var batch []*update
+		for _, change := range []Noted{noting(addTag("a"), "fits"), noting(addTag("b"), strings.Repeat("x", store.MaxValue)), noting(addTag("c"), "fits")} {
+			batch = append(batch, &update{ctx: t.Context(), answer: make(chan error, 1), change: change})
+		}
+		if again := k.carryOut(batch); len(again) > 0 {
+			t.Errorf("%d are carried out again", len(again))
+		}
+		for i, u := range batch {
+			tag := []string{"a", "b", "c"}[i]
+			err := <-u.answer
+			if refused := i == 1; (err != nil) != refused || k.Snapshot().Cluster().Tags.Has(tag) == refused {
+				t.Errorf("update %d: %v, and its tag is there: %t", i, err, k.Snapshot().Cluster().Tags.Has(tag))
+			}
+		}
+	})
+}
