@@ -158,6 +158,9 @@ func (e *Engine) attempt(known, old *course.Deployment, by By, may allowed) (*co
 	if other := now.ActiveIn(d.Environment); other != nil {
 		return nil, underWay(other)
 	}
+	if err := stillThere(e.cfg.Picture.Load().Inventory, old); err != nil {
+		return nil, err
+	}
 	d.Status, d.Why, d.Ended, d.Counts, d.Cancelled = course.Running, "", 0, nil, nil
 	d.Attempt++
 	d.By, d.Trail = who(by), by.Trail

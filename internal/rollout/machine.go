@@ -34,6 +34,17 @@ func machineOf(in *cluster.Snapshot, host string) (m course.Identity) {
 	return m
 }
 
+// stillThere refuses a deployment of which a node is another machine than the one that it was planned for: what was done there counts no more.
+func stillThere(in *cluster.Snapshot, d *course.Deployment) error {
+	for _, n := range d.Nodes {
+		if n.Machine != nil && !n.Machine.Same(machineOf(in, n.Host)) {
+			return fault.New(fault.Conflict, "node %s is another machine than the one that deployment %d was planned for (%s)", n.UID, d.ID, n.Host).
+				WithHint("plan again: drover deploy run %s", d.Environment)
+		}
+	}
+	return nil
+}
+
 // counts tells whether a success on a node was on the machine that is the node's now, with the deployment that it was in.
 func counts(in *cluster.Snapshot, s course.Success, d *course.Deployment, n *course.Node) bool {
 	if n == nil || n.Host == "" { // the master, which is no machine of its own

@@ -1,12 +1,14 @@
 package rollout
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/deploy/course"
 	"github.com/drover-project/drover/internal/fault"
@@ -126,6 +128,63 @@ func TestWhatIsDeployedBelongsToMachines(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAPlanIsForItsMachines: a plan is refused when a node has come to be another machine since, and so is to go on with what was stopped.
+func TestAPlanIsForItsMachines(t *testing.T) {
+	const refusal = "node 2 is another machine than the one that deployment"
+	for _, c := range []struct {
+		name    string
+		change  func(*cluster.Node)
+		refused bool
+	}{
+		{"nothing has changed", func(*cluster.Node) {}, false},
+		{"its agent joined", joined("key"), false},
+		{"the host left the cluster and came again", func(n *cluster.Node) { n.UUID = "00000000-0000-4000-8000-00000000aaaa" }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := machines(t)
+			planned := r.plan(Wish{Environment: "e", Force: true})
+			r.alter("node2", c.change)
+			_, err := r.engine.Begin(t.Context(), planned.ID, by)
+			if c.refused {
+				r.refused(err, fault.Conflict, refusal)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.end(planned.ID)
+		})
+	}
+	t.Run("with another key", func(t *testing.T) {
+		r := machines(t)
+		r.alter("node2", joined("key"))
+		planned := r.plan(Wish{Environment: "e", Force: true})
+		r.alter("node2", joined("other"))
+		_, err := r.engine.Begin(t.Context(), planned.ID, by)
+		r.refused(err, fault.Conflict, refusal)
+	})
+	t.Run("what failed goes on", func(t *testing.T) {
+		r := machines(t)
+		r.simulate(func(_ context.Context, node string, _ agent.Task) error {
+			if node == "node2" {
+				return fault.New(fault.Failed, "the disk is full")
+			}
+			return nil
+		})
+		id := r.start(Wish{Environment: "e", Force: true})
+		if p := r.end(id); p.Status != course.Broken {
+			t.Fatalf("it is %s", p.Status)
+		}
+		if _, err := r.engine.Resume(t.Context(), id, true, by); err != nil {
+			t.Fatal(err)
+		}
+		r.end(id)
+		r.alter("node2", func(n *cluster.Node) { n.UUID = "00000000-0000-4000-8000-00000000aaaa" })
+		_, err := r.engine.Resume(t.Context(), id, true, by)
+		r.refused(err, fault.Conflict, refusal)
+	})
 }
 
 // withoutMachines has all successes be as earlier versions kept them.

@@ -343,6 +343,10 @@ func (e *Reader) planFrom(r *stateReader, from *ground, d *course.Deployment, w 
 	if d.Nodes, err = takingPart(env, w.Nodes); err != nil {
 		return nil, nil, err
 	}
+	for i := range d.Nodes {
+		m := machineOf(from.hosts, d.Nodes[i].Host)
+		d.Nodes[i].Machine = &m
+	}
 	for _, n := range d.Nodes {
 		in.Parts[n.UID] = r.part(n.Part)
 		if n.UID != plan.Master {

@@ -48,6 +48,8 @@ type Node struct {
 	// Host is the node of the cluster whose agent carries tasks out.
 	Host string `json:"host,omitempty"`
 	Part Digest `json:"part"`
+	// Machine is what the host was when a deployment was planned; nil in environments, and where earlier versions planned it.
+	Machine *Identity `json:"machine,omitempty"`
 }
 
 // Node returns the node with a UID, nil if there is none.
