@@ -298,9 +298,10 @@ func TestHostileTextIsText(t *testing.T) {
 	const markup = `<img src=x onerror="document.title='taken'"><script>document.title="taken"</script>`
 	why := markup + "\u202e turned \u0007" + strings.Repeat("long ", 2000)
 	c.drover("job", "submit", "OP_TEST_DELAY", "duration=600", "--submit", "--reason", why)
+	c.drover("filter", "add", "--action", "PAUSE", "--all-jobs", "--yes", "--reason", why)
 	tab := sitDown(t, c.Ready.Web).tab()
 	tab.open(c.link())
-	for _, path := range []string{"/", "/jobs", "/jobs/1"} {
+	for _, path := range []string{"/", "/jobs", "/jobs/1", "/query", "/query?item=job&by=reason", "/audit", "/audit/1"} {
 		tab.open(path)
 		tab.shows(`<img src=x onerror=`)
 		if n := eval[int](tab, `document.querySelectorAll("img, script:not([type=module])").length`); n != 0 {

@@ -370,8 +370,15 @@ func TestViews(t *testing.T) {
 		}
 		for _, a := range asks {
 			s.watch(`{"watch":{"x":` + a + `}}`)
-			if m := s.next(); m.W != "x" || m.Error != nil || !m.Reset || !strings.HasPrefix(m.Command, "drover ") {
+			m := s.next()
+			if m.W != "x" || m.Error != nil || !m.Reset || !strings.HasPrefix(m.Command, "drover ") {
 				t.Errorf("%s: %+v", a, m)
+			}
+			if _, filter, has := strings.Cut(m.Command, "--filter '"); has {
+				filter, _, _ = strings.Cut(filter, "'")
+				if _, err := qlang.ParseText(filter); err != nil {
+					t.Errorf("%s: the command %q cannot be typed: %v", a, m.Command, err)
+				}
 			}
 			s.watch(`{"watch":{}}`)
 		}
