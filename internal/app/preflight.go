@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -60,6 +61,12 @@ var preflights = []struct {
 			return err
 		}
 		return rollout.CheckFunctions(dirOf(o.Functions))
+	}},
+	{"iallocators", func(o Options) (err error) {
+		for _, dir := range newAllocators(o.Allocators).dirs {
+			err = errors.Join(err, checkDirectory(dir))
+		}
+		return err
 	}},
 	{"server-effects", func(o Options) (err error) {
 		policy := servertag.DefaultPolicy()

@@ -104,6 +104,8 @@ type Options struct {
 	// Functions is the directory of the operator's own functions for expressions of
 	// tasks; empty for none.
 	Functions string
+	// Allocators are the directories, separated by colons, of programs that may choose nodes; empty for none.
+	Allocators string
 	// Demo fills a new cluster with instances, jobs and rules to look at.
 	Demo bool
 	// ReadyFile is written when everything listens, beside the one in the data

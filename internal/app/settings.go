@@ -55,6 +55,7 @@ type settings struct {
 	Nodes                 int              `toml:"nodes"`
 	Tasks                 bool             `toml:"tasks"`
 	Functions             string           `toml:"functions"`
+	Allocators            string           `toml:"iallocators"`
 	AutoFinalize          bool             `toml:"auto-finalize"`
 	ReadyFile             string           `toml:"ready-file"`
 	StopGrace             daemon.Duration  `toml:"stop-grace"`
@@ -112,6 +113,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	s.Settings.Register(f)
 	f.IntVar(&s.Nodes, "nodes", s.Nodes, "how many nodes a new cluster gets")
 	f.StringVar(&s.Functions, "functions", s.Functions, "directory with functions of your own for expressions of tasks, in files whose names end in .yaml or .yml")
+	f.StringVar(&s.Allocators, "iallocators", s.Allocators, "directories, separated by colons, of programs that may choose nodes, as Ganeti's /usr/lib/ganeti/iallocators; they run with the controller's rights (default: none)")
 	f.BoolVar(&s.Tasks, "tasks", s.Tasks, "let deployments run tasks on the nodes of this process: commands with its rights")
 	f.BoolVar(&s.AutoFinalize, "auto-finalize", s.AutoFinalize, "raise the format of the store as soon as all controllers can keep a newer one; =false leaves it to drover cluster format raise")
 	f.StringVar(&s.ReadyFile, "ready-file", s.ReadyFile, "file to write, as JSON, when everything listens")
@@ -149,7 +151,7 @@ func (s *settings) options() Options {
 		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, LUXIGroup: s.LUXIGroup, ClusterName: s.ClusterName, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
 		PublicURL: public, TrustedProxies: proxies,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
-		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, AutoFinalize: s.AutoFinalize, ReadyFile: s.ReadyFile,
+		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, Allocators: s.Allocators, AutoFinalize: s.AutoFinalize, ReadyFile: s.ReadyFile,
 		StopGrace: s.StopGrace.Duration, ShutdownDelay: s.ShutdownDelay.Duration, ArchiveAfter: s.ArchiveAfter.Duration,
 	}
 }

@@ -77,6 +77,7 @@ var layers = []struct {
 	{"internal/rights", Core},
 	{"internal/placement", Core},
 	{"internal/evacuation", Core},
+	{"internal/allocator", Core},
 	{"internal/schedule", Core},
 	{"internal/state", Core},
 	{"internal/deploy/*", Core},

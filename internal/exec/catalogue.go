@@ -36,6 +36,8 @@ func namingExecutors(names Names) Catalogue {
 		"OP_NODE_EVACUATE":          {Locks: evacuationLocks, Prepare: names.evacuate, Why: submitsOnce},
 		"OP_NODE_MIGRATE":           {Locks: nodeMigrationLocks, Prepare: names.migrateNode, Why: submitsOnce},
 		"OP_INSTANCE_CHANGE_GROUP":  {Locks: changeGroupLocks, Prepare: names.changeGroup, Why: submitsOnce},
+		"OP_CLUSTER_SET_PARAMS":     {Prepare: names.modifyCluster, Resumable: true, Why: setsAState},
+		"OP_TEST_ALLOCATOR":         {Prepare: names.testAllocator, Resumable: true, Why: asksOnly},
 		"OP_INSTANCE_MULTI_ALLOC":   {Locks: batchLocks, Prepare: names.multiAlloc, Why: submitsOnce},
 		"OP_GROUP_EVACUATE":         {Locks: groupEvacuationLocks, Prepare: names.evacuateGroup, Why: submitsOnce},
 
@@ -60,7 +62,6 @@ var instanceExecutors = Catalogue{
 }
 
 var clusterExecutors = Catalogue{
-	"OP_CLUSTER_SET_PARAMS":    {Prepare: clusterModify, Resumable: true, Why: setsAState},
 	"OP_CLUSTER_RENAME":        {Locks: exclusiveCluster, Prepare: clusterRename, Why: "a second run would refuse the name, which is then the present one"},
 	"OP_CLUSTER_REDIST_CONF":   {Prepare: redistribute, Resumable: true, Why: asksOnly},
 	"OP_CLUSTER_VERIFY":        {Prepare: clusterVerify, Why: submitsOnce},

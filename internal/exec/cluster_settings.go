@@ -35,11 +35,7 @@ const builtinAllocator = "hail"
 func checkAllocator(name string) bool { return name == "" || name == builtinAllocator }
 
 func setAllocator(c *cluster.Cluster, op *opcode.Opcode, name string, _ *cluster.Snapshot) error {
-	if !checkAllocator(op.Str(name)) {
-		return fault.New(fault.Invalid, "Invalid default iallocator script '%s' specified", op.Str(name)).At(name).
-			WithHint("%s is the only one there is", builtinAllocator)
-	}
-	c.IAllocator = op.Str(name)
+	c.IAllocator = op.Str(name) // which is there (Names.modifyCluster)
 	return nil
 }
 

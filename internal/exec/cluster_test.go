@@ -122,7 +122,7 @@ func TestClusterModifyRefusals(t *testing.T) {
 	}{
 		{"Parameter 'hv_state' of the cluster can't be changed yet", params{"hv_state": params{"fake": params{}}}},
 		{"CIDR netmask (99) not valid (1 to 32 bits)", params{"master_netmask": 99}},
-		{"Invalid default iallocator script 'nosuch' specified (hail is the only one there is)", params{"default_iallocator": "nosuch"}},
+		{"Invalid default iallocator script 'nosuch' specified (hail, which is placement, is there; and the programs in the directories of the setting iallocators)", params{"default_iallocator": "nosuch"}},
 		{"The tools 'bad name' contain illegal characters: only alphanumeric values, dashes, and underscores are allowed",
 			params{"compression_tools": []any{"gzip", "bad name"}}},
 		{"Install image must be an absolute path or a URL", params{"install_image": "image"}},

@@ -69,6 +69,7 @@ var samples = map[string]params{
 	"OP_TAGS_DEL":               {"kind": "cluster", "tags": []any{"there"}},
 	"OP_TEST_DELAY":             {"duration": 1000},
 	"OP_TEST_DUMMY":             {"result": 1, "messages": []any{"x"}, "fail": true, "submit_jobs": []any{[]any{params{"OP_ID": "OP_CLUSTER_QUERY"}}}},
+	"OP_TEST_ALLOCATOR":         {"direction": "in", "mode": "relocate", "name": "pair"},
 	"OP_TEST_JQUEUE":            {"fail": true},
 
 	"OP_INSTANCE_MULTI_ALLOC":      {"instances": []any{params{"OP_ID": "OP_INSTANCE_CREATE", "instance_name": "new", "mode": "create", "disks": []any{}, "nics": []any{}, "os_type": "noop"}}},

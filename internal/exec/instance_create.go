@@ -67,6 +67,7 @@ const automatic = "auto"
 // creation is OP_INSTANCE_CREATE once its checks are done.
 type creation struct {
 	env   *Env
+	names Names
 	inst  *cluster.Instance
 	nics  []nicRequest
 	node  *cluster.Node
@@ -92,7 +93,7 @@ type creation struct {
 
 // create prepares OP_INSTANCE_CREATE.
 func (n Names) create(ctx context.Context, env *Env) (Plan, error) {
-	if err := refuseCreation(env); err != nil {
+	if err := n.refuseCreation(env); err != nil {
 		return Plan{}, err
 	}
 	if err := checkGivenOSParams(env.Op); err != nil {
@@ -120,7 +121,7 @@ func (n Names) create(ctx context.Context, env *Env) (Plan, error) {
 		}
 	}
 	env.places = n.places
-	c := &creation{env: env, inst: inst, from: from, secret: op.Map("osparams_secret"), places: n.places, address: address}
+	c := &creation{env: env, names: n, inst: inst, from: from, secret: op.Map("osparams_secret"), places: n.places, address: address}
 	env.atEnd(func() { c.places.release(inst.UUID) })
 	if err := c.checkInstallation(); err != nil {
 		return Plan{}, err
@@ -196,7 +197,7 @@ func (c *creation) tryNode(ctx context.Context) error {
 
 // refuseCreation refuses what creation cannot do, or not yet, before anything
 // else.
-func refuseCreation(env *Env) error {
+func (n Names) refuseCreation(env *Env) error {
 	op, c := env.Op, env.snapshot().Cluster()
 	if op.Str("mode") == "import" { // whatever an export has: who has the name is to be told first
 		if err := freeInstanceName(op.Str("instance_name"), env.snapshot()); err != nil {
@@ -211,7 +212,7 @@ func refuseCreation(env *Env) error {
 		return fault.New(fault.Invalid, "Forthcoming instances are not supported yet").At("forthcoming")
 	case op.Has("iallocator") && named(op, "pnode"):
 		return fault.New(fault.Invalid, "Do not specify both, iallocator and node").At("iallocator")
-	case !checkAllocator(op.Str("iallocator")):
+	case !n.checkAllocator(op.Str("iallocator")):
 		return fault.New(fault.Failed, "Failure while running the iallocator script: iallocator module '%s' not found in the search path",
 			op.Str("iallocator")).At("iallocator")
 	case op.Bool("opportunistic_locking") && !op.Has("iallocator") && named(op, "pnode"):

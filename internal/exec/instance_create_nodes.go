@@ -1,7 +1,9 @@
 package exec
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -103,6 +105,9 @@ func (c *creation) choose(ctx context.Context, request placement.Request) error 
 		}
 		request.Group = group.UUID
 	}
+	if program := c.names.program(cmp.Or(c.env.Op.Str("iallocator"), c.env.snapshot().Cluster().IAllocator)); program != "" {
+		return c.allocate(ctx, program, request)
+	}
 	d := c.env.decide(ctx, c.places, request)
 	if err := d.Err(); err != nil {
 		return err
@@ -117,6 +122,28 @@ func (c *creation) choose(ctx context.Context, request placement.Request) error 
 		}
 	}
 	c.env.Infof("Selected nodes for instance %s: %s (%s)", c.inst.Name, strings.Join(c.nodeNames(), ", "), d.Why)
+	return nil
+}
+
+// allocate has a program choose the nodes. They are then taken as nodes that were named: whatever speaks against them but that they may take no instances
+// is the program's to know, and is told with the decision.
+func (c *creation) allocate(ctx context.Context, program string, request placement.Request) error {
+	nodes, info, err := c.names.allocate(ctx, c.env, program, request, c.env.Op.Str("group_name"))
+	if err != nil {
+		return err
+	}
+	c.node, request.Node = nodes[0], nodes[0].UUID
+	if len(nodes) > 1 {
+		c.second, request.Second = nodes[1], nodes[1].UUID
+	}
+	request.Group = ""
+	c.env.decideFor(ctx, c.places, request, fmt.Sprintf("iallocator %s chose it: %s", program, cmp.Or(info, "it does not say why")))
+	for _, n := range nodes {
+		if err := hosting(n); err != nil {
+			return err
+		}
+	}
+	c.env.Infof("Selected nodes for instance %s via iallocator %s: %s (%s)", c.inst.Name, program, strings.Join(c.nodeNames(), ", "), info)
 	return nil
 }
 

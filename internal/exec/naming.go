@@ -18,7 +18,18 @@ type Names struct {
 	// Answers reports whether a machine answers at an address.
 	Answers func(ctx context.Context, address string) bool
 
+	// Allocators are the programs that may choose nodes in place of placement; nil for none.
+	Allocators Allocators
+
 	places *places
+}
+
+// Allocators are programs that choose nodes, by name.
+type Allocators interface {
+	// Has reports whether there is one of that name.
+	Has(name string) bool
+	// Run asks one, and returns what it says: fault.Failed if that does not come, or is too long.
+	Run(ctx context.Context, name string, options []string, input []byte) ([]byte, error)
 }
 
 // checkNewName carries name_check and ip_check out for the name that a

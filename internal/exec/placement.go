@@ -59,8 +59,16 @@ func (e *Env) reported(ctx context.Context, node *cluster.Node) (hypervisor.Node
 
 // decide decides where an instance goes, and takes the place.
 func (e *Env) decide(ctx context.Context, p *places, r placement.Request) placement.Decision {
+	return e.decideFor(ctx, p, r, "")
+}
+
+// decideFor is decide for a node that somebody else has chosen: the decision says why, and what placement says of that node.
+func (e *Env) decideFor(ctx context.Context, p *places, r placement.Request, why string) placement.Decision {
 	reports := e.reports(ctx, placement.Candidates(e.snapshot(), r))
 	d := p.decide(e.snapshot, reports, r)
+	if why != "" {
+		d.UUID, d.Node, d.Why = r.Node, nodeName(e.snapshot(), r.Node), why
+	}
 	text, err := d.Encode()
 	if err != nil {
 		e.Warnf("How the node was chosen is not kept: %v", err)

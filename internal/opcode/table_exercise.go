@@ -19,7 +19,6 @@ var testOpcodes = []*Definition{
 	},
 	{
 		ID:           "OP_TEST_ALLOCATOR",
-		Unsupported:  true,
 		SummaryField: "iallocator",
 		Doc:          "Asks an allocator, or shows what it would be asked.",
 		Result:       "string",

@@ -73,6 +73,7 @@ var life = []string{
 	"gnt-backup export -n node2 --long-sleep web1", "gnt-backup list -n node2", "gnt-backup list-fields",
 	"gnt-backup import -n node1 -t file --src-node node2 --src-dir web1 --no-name-check --no-ip-check --net 0:mac=auto copy", "gnt-instance info copy",
 	"gnt-instance remove -f copy", "gnt-backup remove web1",
+	"gnt-debug iallocator --mode=allocate -t drbd --disks 64 -o noop x", "gnt-debug iallocator --mode=node-evacuate web1",
 	"gnt-debug submit-job testdata/job.json", "gnt-cluster info", "gnt-cluster rename -f other", "gnt-cluster renew-crypto -f",
 	"gnt-instance add -t drbd -s 64M -n node1:node2 -o noop --no-name-check --no-ip-check pair", "gnt-instance migrate -f pair", "gnt-instance failover -f pair",
 	"gnt-instance replace-disks -s pair", "gnt-node failover -f node1", "gnt-instance remove -f web2",
@@ -88,7 +89,7 @@ var life = []string{
 // refused need opcodes that this version cannot carry out.
 var refused = []string{
 	"gnt-cluster activate-master-ip", "gnt-cluster deactivate-master-ip --yes", "gnt-cluster destroy --yes-do-it",
-	"gnt-debug iallocator --mode=allocate x", "gnt-debug test-osparams --os-parameters=a=b",
+	"gnt-debug test-osparams --os-parameters=a=b",
 	"gnt-node health", "gnt-node power status node1",
 	"gnt-node powercycle --yes node2", "gnt-node list-storage", "gnt-node modify-storage --allocatable=yes node1 lvm-vg x",
 	"gnt-node repair-storage node1 lvm-vg x", "gnt-node restricted-command x node1", "gnt-node volumes", "gnt-storage diagnose", "gnt-storage info",

@@ -40,10 +40,10 @@ type bench struct {
 func TestStockTools(t *testing.T) {
 	root := stockRoot(t)
 	binary := testkit.Build(t)
-	for name, check := range map[string]func(*bench){"equal": toolsWriteTheSame, "life": toolsWork, "refused": toolsAreRefused, "all": everythingIsHeld, "balancers": balancersWork} {
+	for name, check := range map[string]func(*bench){"equal": toolsWriteTheSame, "life": toolsWork, "refused": toolsAreRefused, "all": everythingIsHeld, "balancers": balancersWork, "allocators": allocatorsWork} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, root, binary)
+			b := newBench(t, root, binary, name == "allocators")
 			b.furnish()
 			check(b)
 		})
@@ -83,7 +83,7 @@ func pythonOf(root string) []string {
 	return append(os.Environ(), "PYTHONPATH="+path, "PYTHONHASHSEED=3")
 }
 
-func newBench(t *testing.T, root, binary string) *bench {
+func newBench(t *testing.T, root, binary string, allocators bool) *bench {
 	t.Helper()
 	b := &bench{T: t, dir: t.TempDir(), root: root}
 	for _, noun := range []string{"job", "filter", "instance", "node", "group", "network", "cluster", "debug", "os", "backup"} {
@@ -91,7 +91,11 @@ func newBench(t *testing.T, root, binary string) *bench {
 			t.Fatal(err)
 		}
 	}
-	cluster := testkit.StartDev(t, binary, t.TempDir())
+	var args []string
+	if allocators {
+		args = []string{"--iallocators", b.allocators()}
+	}
+	cluster := testkit.StartDev(t, binary, t.TempDir(), args...)
 	t.Cleanup(func() { _ = cluster.Gone() }) // the end of the test's context ends it
 	b.socket = cluster.Ready.LUXI
 	b.remote = strings.Replace(cluster.Ready.RAPI, "https://", "https://"+cluster.Ready.User+":"+cluster.Ready.Password+"@", 1)
@@ -277,6 +281,41 @@ func balancersWork(b *bench) {
 		}
 	}
 	b.balances(env("hbal"), htools)
+}
+
+// allocators makes a directory with Ganeti's own allocator, which finds its libraries where they were unpacked.
+func (b *bench) allocators() string {
+	b.Helper()
+	libraries, err := filepath.Glob(filepath.Join(b.root, "lib", "*"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := b.TempDir()
+	program := fmt.Sprintf("#!/bin/sh\nLC_ALL=C.UTF-8 HTOOLS=hail LD_LIBRARY_PATH=%s exec %s \"$@\"\n", strings.Join(libraries, ":"), filepath.Join(b.root, "usr/lib/ganeti/3.0/usr/bin/htools"))
+	if err := os.WriteFile(filepath.Join(dir, "hail"), []byte(program), 0o700); err != nil {
+		b.Fatal(err)
+	}
+	return dir
+}
+
+// allocatorsWork has Ganeti's own allocator place an instance, and answer what gnt-debug asks it.
+func allocatorsWork(b *bench) {
+	for _, line := range []struct{ command, want string }{
+		{"gnt-instance add -I hail -t drbd -s 64M -o noop --no-name-check --no-ip-check placed", "via iallocator hail: node"},
+		{"gnt-debug iallocator --dir=out -I hail --mode=allocate -t drbd --disks 64,64 -o noop x", `"success":true`},
+		{"gnt-debug iallocator --dir=out -I hail --mode=multi-allocate --count 2 -t drbd --disks 64 -o noop x", `"success":true`},
+		{"gnt-debug iallocator --dir=out -I hail --mode=node-evacuate --evac-mode primary-only placed", `OP_INSTANCE_MIGRATE`},
+		{"gnt-debug iallocator --dir=out -I hail --mode=relocate placed", `"success":false`},
+		{"gnt-debug iallocator --dir=out -I hail --mode=change-group placed", `"success":`},
+		{"gnt-cluster modify --default-iallocator hail", ""},
+		{"gnt-instance add -t file -s 64M -o noop --no-name-check --no-ip-check default", "via iallocator hail: node"},
+	} {
+		words := strings.Fields(line.command)
+		out := b.theirs(words)
+		if out.Status != 0 || !strings.Contains(out.Stdout+out.Stderr, line.want) {
+			b.Errorf("%s: %s", line.command, out)
+		}
+	}
 }
 
 // score is how uneven a cluster is, as hbal tells it.
