@@ -20,8 +20,8 @@ const (
 	defaultShutdownDelay = 5 * time.Second
 	// leaveAgain is how often one that is leaving looks whether the lead came to it all the same.
 	leaveAgain = 100 * time.Millisecond
-	// successorTime bounds how long another may take to say that it could lead.
-	successorTime = time.Second
+	// successorTime bounds how long another may take to say that it could lead: on a machine that is very busy that takes a second and more.
+	successorTime = 3 * time.Second
 )
 
 // untilLeft is when a controller that is asked to stop has left: at once without a delay. The second result ends it.

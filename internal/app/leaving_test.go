@@ -93,7 +93,7 @@ func (b *balancer) submitOver(ctx context.Context, client *http.Client) (id int,
 // refused, and what was acknowledged is there.
 func TestLeavingInOrder(t *testing.T) {
 	server := pgserver.Start(t, false)
-	all := groupWith(t, slices.Repeat([]string{server.URL("leaving")}, 3), func(o *app.Options) { o.ShutdownDelay = 2 * time.Second })
+	all := groupWith(t, slices.Repeat([]string{server.URL("leaving")}, 3), func(o *app.Options) { o.ShutdownDelay = 4 * time.Second })
 	b := &balancer{t: t, all: all, down: make([]int, len(all))}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
