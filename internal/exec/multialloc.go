@@ -124,7 +124,7 @@ func (b *batch) check() error {
 	}
 	b.named = with
 	switch {
-	case with && without:
+	case with && without, len(b.ops) == 0: // the reference says the same of none
 		return fault.New(fault.Invalid, "There are instance objects providing pnode/snode while others do not").At("instances")
 	case with && op.Has("iallocator"):
 		return fault.New(fault.Invalid, "Do not specify both, iallocator and node").At("iallocator")
