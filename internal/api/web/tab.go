@@ -40,6 +40,9 @@ type wish struct {
 	Watch map[string]ask `json:"watch"`
 	// Hidden: nobody sees the tab.
 	Hidden bool `json:"hidden"`
+
+	// wrong is why it is none; it ends the stream behind what is just being sent, for a message that is cut off would take the reason with it.
+	wrong error
 }
 
 // tab is a stream: the page in one tab of a browser.
@@ -143,15 +146,17 @@ func (t *tab) listen(ctx context.Context) error {
 		}
 		var w wish
 		if err := intake.Read(text, &w); err != nil {
-			return fault.New(fault.Invalid, "what the tab asks for cannot be read")
-		}
-		if len(w.Watch) > mostViews {
-			return fault.New(fault.Invalid, "a tab shows at most %d views at a time", mostViews)
+			w = wish{wrong: fault.New(fault.Invalid, "what the tab asks for cannot be read")}
+		} else if len(w.Watch) > mostViews {
+			w = wish{wrong: fault.New(fault.Invalid, "a tab shows at most %d views at a time", mostViews)}
 		}
 		select {
 		case t.wishes <- w:
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+		if w.wrong != nil {
+			return w.wrong
 		}
 		time.Sleep(wishRest)
 	}
@@ -177,7 +182,9 @@ func (t *tab) serve(ctx context.Context) error {
 		case <-rested:
 			rested = nil
 		case w := <-t.wishes:
-			err = t.take(ctx, w)
+			if err = w.wrong; err == nil {
+				err = t.take(ctx, w)
+			}
 		case <-beat.C:
 			err = t.still()
 			if err == nil {
