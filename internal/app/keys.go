@@ -175,14 +175,15 @@ func (g *group) tryKeys(ctx context.Context) {
 // keepKeys tries again, until ctx ends, to learn what could not be: nothing else may come that has it tried, and whoever takes the
 // lead without the keys can only give it up.
 func (g *group) keepKeys(ctx context.Context) {
-	again := time.NewTicker(time.Second)
+	const pause = 200 * time.Millisecond // nobody may have led yet when the first try was made, and whoever leads may end at any moment
+	again := time.NewTicker(pause)
 	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-again.C:
-			if g.keyless.Load() {
+			if g.keyless.Load() || g.m.sealed.Ring() == nil {
 				g.tryKeys(ctx)
 			}
 		}

@@ -99,6 +99,14 @@ func TestTakeOver(t *testing.T) {
 	for _, name := range names {
 		g.drover("instance", "add", name, "--os", "tiny", "--disk", "0:size=1M", "-B", "memory=64", "--name-check=no", "--ip-check=no", "--node", "far.example", "--submit")
 	}
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) { // a controller that has just begun learns the key of the one that leads, without which it could not lead
+		if _, err := os.Stat(filepath.Join(g.dir(1), "key")); err == nil {
+			break
+		}
+		if time.Since(began) > testkit.Patience() {
+			t.Fatal("the controller that stands by does not learn the key")
+		}
+	}
 	for leads := range 2 { // it is killed; the other has the lead from then on
 		g.run[leads].Kill()
 		_ = g.run[leads].Gone()

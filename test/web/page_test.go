@@ -218,7 +218,9 @@ func TestAJobFromItsBeginningToItsEnd(t *testing.T) {
 // TestARule is foreseen while it is typed, added, seen to hold a job, and taken away.
 func TestARule(t *testing.T) {
 	c := start(t, testkit.Build(t), true)
-	tab := sitDown(t, c.Ready.Web).tab()
+	p := sitDown(t, c.Ready.Web)
+	p.allow("/api/rules/preview") // what was typed last is asked about a moment later, when the rule may be there and its name taken
+	tab := p.tab()
 	tab.open(c.link())
 	tab.open("/rules")
 	tab.types("textarea.when", `opcode: OP_ID == "OP_INSTANCE_SHUTDOWN"`)
