@@ -94,7 +94,7 @@ func TestTakeOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lookAtAServer(ctx, t, g.run[1].Ready.Identity, strings.TrimSpace(string(password))) // this one stands by, and passes all of it on
+	lookAtAServer(ctx, t, g.run[1].Ready.Identity, strings.TrimSpace(string(password)))     // this one stands by, and passes all of it on
 	g.drover("instance", "remove", "snf-1", "--yes", "--submit", "--shutdown-timeout", "3") // it may not listen yet, and all wait for that
 	for _, name := range names {
 		g.drover("instance", "add", name, "--os", "tiny", "--disk", "0:size=1M", "-B", "memory=64", "--name-check=no", "--ip-check=no", "--node", "far.example", "--submit")
