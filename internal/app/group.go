@@ -61,15 +61,15 @@ type group struct {
 	learns  chan struct{}
 	// unfit says why this process cannot lead, nil if it can.
 	unfit atomic.Pointer[Problem]
-	// staying ends when the process is leaving, and takes the lead no more; leaves has it do so.
 	// drained says by whom this process is drained; nil if it is not.
 	drained atomic.Pointer[state.Drain]
 	// nowDrained has something when that changed.
 	nowDrained chan struct{}
 	// registered is the revision of what the store has of this process.
 	registered atomic.Int64
-	staying    context.Context //nolint:containedctx // it is a state of the process
-	leaves     context.CancelFunc
+	// staying ends when the process is leaving, and takes the lead no more; leaves has it do so.
+	staying context.Context //nolint:containedctx // it is a state of the process
+	leaves  context.CancelFunc
 }
 
 // The kinds of objects that controllers keep of themselves.

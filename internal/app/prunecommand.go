@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/image"
 )
 
@@ -24,7 +26,7 @@ func pruneBackups() *cobra.Command {
 		Use:   "prune DIR --keep N",
 		Short: "Remove all but the newest backups of a directory",
 		Long: `prune removes the backups of one cluster in DIR, but for the N newest ones that are
-whole: those are read to their ends. One among them that is not whole does not count:
+whole: those are read to their ends. A directory with those of two is refused. One among them that is not whole does not count:
 it is left where it is, and named, and the exit status tells of it. What is no backup
 is left alone. Without --yes it says what it would do.`,
 		Args: cobra.ExactArgs(1),
@@ -36,7 +38,7 @@ is left alone. Without --yes it says what it would do.`,
 			if keep < 1 {
 				return fault.New(fault.Invalid, "keep: at least one backup is to stay, got %d", keep).At("keep")
 			}
-			p, err := image.Prune(args[0], keep)
+			p, err := image.Prune(args[0], keep, store.Kind(cluster.KindCluster))
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/store"
 )
 
 // Found is a backup in a directory.
@@ -28,9 +29,13 @@ type Pruning struct {
 }
 
 // Prune decides which backups of a directory are to go, so that so many are left that are whole. Those that stay are read to their ends.
-// What is no backup is not looked at any further.
-func Prune(dir string, keep int) (p Pruning, err error) {
+// What is no backup is not looked at any further. The object of a kind has the id by which stores are told apart: fault.WrongState for a directory
+// with backups of two, of which the newest may be those of one alone.
+func Prune(dir string, keep int, of store.Kind) (p Pruning, err error) {
 	all, err := find(dir)
+	if err == nil {
+		err = oneStore(all, of)
+	}
 	if err != nil {
 		return p, err
 	}
@@ -47,6 +52,35 @@ func Prune(dir string, keep int) (p Pruning, err error) {
 		p.Keep = append(p.Keep, f)
 	}
 	return p, nil
+}
+
+// oneStore refuses backups of several stores. Of one that has no such object, or cannot be read so far, nobody can tell.
+func oneStore(all []Found, of store.Kind) error {
+	var first, id string
+	for _, f := range all {
+		switch its := idIn(f.Path, of); {
+		case its == "":
+		case id == "":
+			first, id = f.Path, its
+		case its != id:
+			return fault.New(fault.WrongState, "%s and %s are backups of two clusters", first, f.Path).WithHint("keep those of each cluster in a directory of its own; nothing was changed")
+		}
+	}
+	return nil
+}
+
+// idIn is the id of the first object of a kind in a backup; empty if there is none.
+func idIn(path string, of store.Kind) string {
+	f := &File{path: path}
+	for o, err := range f.read(&f.Header, &f.Objects) {
+		if err != nil {
+			return ""
+		}
+		if o.Kind == of {
+			return o.ID
+		}
+	}
+	return ""
 }
 
 // find returns the files of a directory that begin as backups do, newest first.

@@ -4,10 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store/image"
 )
 
@@ -48,7 +50,7 @@ func TestPrune(t *testing.T) {
 		1: {[]string{newest}, []string{broken, third, second, oldest}}, 2: {[]string{newest, third}, []string{second, oldest}},
 		3: {[]string{newest, third, second}, []string{oldest}}, 4: {[]string{newest, third, second, oldest}, nil}, 9: {[]string{newest, third, second, oldest}, nil},
 	} {
-		p, err := image.Prune(dir, keep)
+		p, err := image.Prune(dir, keep, "cluster")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,8 +64,29 @@ func TestPrune(t *testing.T) {
 			t.Errorf("of %d to keep, %v are not whole", keep, p.Broken)
 		}
 	}
-	if _, err := image.Prune(filepath.Join(dir, "nowhere"), 1); err == nil {
+	if _, err := image.Prune(filepath.Join(dir, "nowhere"), 1, "cluster"); err == nil {
 		t.Error("a directory that is not there has no backups")
+	}
+}
+
+// TestPruneOfTwoClusters: the newest of all may be those of one, and the other would lose all that it has.
+func TestPruneOfTwoClusters(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for day, id := range []string{"a", "a", "b", "a"} {
+		img := &image.Image{Revision: 7, Epoch: 1, Objects: all(object("cluster", id, 3, "x"), object("job", "1", 3, "x"))}
+		if _, err := image.Create(filepath.Join(dir, strconv.Itoa(day)), img, time.Date(2030, 1, 1+day, 0, 0, 0, 0, time.UTC), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, err := image.Prune(dir, 1, "cluster"); !fault.Is(err, fault.WrongState) || len(p.Remove) > 0 {
+		t.Errorf("of two clusters: %v, and %v go", err, pathsOf(p.Remove))
+	}
+	if err := os.Remove(filepath.Join(dir, "2")); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := image.Prune(dir, 1, "cluster"); err != nil || len(p.Remove) != 2 {
+		t.Errorf("of one cluster: %v, and %v go", err, pathsOf(p.Remove))
 	}
 }
 
