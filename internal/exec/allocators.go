@@ -27,6 +27,11 @@ func (n Names) program(name string) string {
 // checkAllocator refuses an allocator that is neither placement nor a program that is there.
 func (n Names) checkAllocator(name string) bool { return checkAllocator(name) || n.program(name) != "" }
 
+// noAllocator is the error of an allocator that is not there.
+func noAllocator(name string) *fault.Error {
+	return fault.New(fault.Failed, "Failure while running the iallocator script: iallocator module '%s' not found in the search path", name).At("iallocator")
+}
+
 // told is what the nodes have told, for programs. One that does not tell counts as offline, with a warning.
 func (e *Env) told(ctx context.Context) map[string]allocator.Node {
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
@@ -80,7 +85,7 @@ func (e *Env) document(ctx context.Context, request map[string]any) ([]byte, err
 	return text, nil
 }
 
-// options are the cluster's parameters of allocators as options of a program.
+// allocatorOptions are the cluster's parameters of allocators as options of a program.
 func (e *Env) allocatorOptions() (options []string) {
 	params := e.snapshot().Cluster().IAllocatorParams
 	for _, name := range slices.Sorted(maps.Keys(params)) {
@@ -183,8 +188,7 @@ func (n Names) testAllocator(ctx context.Context, env *Env) (Plan, error) {
 	case name == "":
 		return Plan{}, fault.New(fault.Invalid, "Missing allocator name").At("iallocator")
 	case n.program(name) == "":
-		return Plan{}, fault.New(fault.Failed, "Failure while running the iallocator script: iallocator module '%s' not found in the search path", name).At("iallocator").
-			WithHint("the setting iallocators says where programs are")
+		return Plan{}, noAllocator(name).WithHint("the setting iallocators says where programs are")
 	}
 	return Plan{Do: func(ctx context.Context) (any, error) {
 		said, err := n.ask(ctx, env, name, request)

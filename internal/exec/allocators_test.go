@@ -81,6 +81,16 @@ func TestProgramsChooseNodes(t *testing.T) {
 		"OP_CLUSTER_SET_PARAMS", params{"default_iallocator": "nosuch"})
 }
 
+// A cluster's default program that is gone is missed, and nothing else chooses in its place.
+func TestADefaultProgramThatIsGone(t *testing.T) {
+	r, _ := withOracle(t)
+	r.must("null", "OP_CLUSTER_SET_PARAMS", params{"default_iallocator": "oracle"})
+	r.all = All(r.source, Names{Resolve: resolve, Answers: answers})
+	r.refuses("OpExecError", "Failure while running the iallocator script: iallocator module 'oracle' not found in the search path (it is the cluster's default; the setting iallocators says where programs are, and iallocator=hail is placement)",
+		"OP_INSTANCE_CREATE", placeless(nil))
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", placeless(params{"iallocator": "hail", "disk_template": "file"}))
+}
+
 // Whatever a program says that is no answer is told, and nothing is made.
 func TestAnswersThatAreNone(t *testing.T) {
 	r, o := withOracle(t)

@@ -213,8 +213,7 @@ func (n Names) refuseCreation(env *Env) error {
 	case op.Has("iallocator") && named(op, "pnode"):
 		return fault.New(fault.Invalid, "Do not specify both, iallocator and node").At("iallocator")
 	case !n.checkAllocator(op.Str("iallocator")):
-		return fault.New(fault.Failed, "Failure while running the iallocator script: iallocator module '%s' not found in the search path",
-			op.Str("iallocator")).At("iallocator")
+		return noAllocator(op.Str("iallocator"))
 	case op.Bool("opportunistic_locking") && !op.Has("iallocator") && named(op, "pnode"):
 		return fault.New(fault.Invalid, "Opportunistic locking is only available in combination with an instance allocator").At("opportunistic_locking")
 	case op.Bool("instance_communication"): // no network for it can be set yet

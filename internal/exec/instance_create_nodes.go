@@ -105,8 +105,11 @@ func (c *creation) choose(ctx context.Context, request placement.Request) error 
 		}
 		request.Group = group.UUID
 	}
-	if program := c.names.program(cmp.Or(c.env.Op.Str("iallocator"), c.env.snapshot().Cluster().IAllocator)); program != "" {
-		return c.allocate(ctx, program, request)
+	switch name := cmp.Or(c.env.Op.Str("iallocator"), c.env.snapshot().Cluster().IAllocator); {
+	case !c.names.checkAllocator(name): // the cluster's default one was there when it was chosen
+		return noAllocator(name).WithHint("it is the cluster's default; the setting iallocators says where programs are, and iallocator=%s is placement", builtinAllocator)
+	case c.names.program(name) != "":
+		return c.allocate(ctx, name, request)
 	}
 	d := c.env.decide(ctx, c.places, request)
 	if err := d.Err(); err != nil {

@@ -129,8 +129,7 @@ func (b *batch) check() error {
 	case with && op.Has("iallocator"):
 		return fault.New(fault.Invalid, "Do not specify both, iallocator and node").At("iallocator")
 	case !checkAllocator(op.Str("iallocator")):
-		return fault.New(fault.Failed, "Failure while running the iallocator script: iallocator module '%s' not found in the search path",
-			op.Str("iallocator")).At("iallocator")
+		return noAllocator(op.Str("iallocator"))
 	case op.Bool("opportunistic_locking") && with:
 		return fault.New(fault.Invalid, "Opportunistic locking is only available in combination with an instance allocator").At("opportunistic_locking")
 	case len(twice) > 0:
