@@ -117,6 +117,31 @@ func TestEvacuationsThatAreRefused(t *testing.T) {
 	}
 }
 
+// planned has instances leave by their jobs, and returns how its dry run has told that they do; false where it was refused as the dry run has told,
+// and nothing was done.
+func (r *rig) planned(rt *rapid.T, id string, p params) (plan []planned, carried bool) {
+	r.Helper()
+	dry, _, refused := r.all.Check(r.Context(), r.env(r.opcode(id, p)))
+	_, err := r.run(id, p)
+	if fmt.Sprint(err) != fmt.Sprint(refused) {
+		rt.Fatalf("its dry run comes to %v, it to %v", refused, err)
+	}
+	if err != nil {
+		if !fault.Is(err, fault.Exhausted) || len(r.submitted) > 0 {
+			rt.Fatalf("%v, and %d jobs", err, len(r.submitted))
+		}
+		return nil, false
+	}
+	var told struct {
+		Plan []planned `json:"plan"`
+	}
+	if err := json.Unmarshal(dry, &told); err != nil {
+		rt.Fatal(err)
+	}
+	r.children()
+	return told.Plan, true
+}
+
 // In any cluster an evacuation comes to what its dry run has told: it leaves nothing of what it means, or nothing is done and every instance that
 // cannot leave is named; and nothing runs on two nodes.
 func TestEvacuationsComeToWhatWasPlanned(t *testing.T) {
@@ -125,29 +150,15 @@ func TestEvacuationsComeToWhatWasPlanned(t *testing.T) {
 		r := newRig(t, nodes...)
 		names := r.populate(rt, nodes)
 		p := params{"node_name": rapid.SampledFrom(nodes).Draw(rt, "node"), "mode": rapid.SampledFrom([]string{"primary-only", "secondary-only", "all"}).Draw(rt, "mode")}
-		var told struct {
-			Plan []planned `json:"plan"`
-		}
-		dry, _, refused := r.all.Check(r.Context(), r.env(r.opcode("OP_NODE_EVACUATE", p)))
-		_, err := r.run("OP_NODE_EVACUATE", p)
-		if fmt.Sprint(err) != fmt.Sprint(refused) {
-			rt.Fatalf("its dry run comes to %v, it to %v", refused, err)
-		}
-		if err != nil {
-			if !fault.Is(err, fault.Exhausted) || len(r.submitted) > 0 {
-				rt.Fatalf("%v, and %d jobs", err, len(r.submitted))
-			}
+		plan, carried := r.planned(rt, "OP_NODE_EVACUATE", p)
+		if !carried {
 			return
 		}
-		if err := json.Unmarshal(dry, &told); err != nil {
-			rt.Fatal(err)
-		}
-		r.children()
 		snap := r.keeper.Snapshot()
 		if left := evacuation.Instances(snap, snap.NodeNamed(p["node_name"].(string)).UUID, evacuation.Mode(p["mode"].(string))); len(left) > 0 {
 			rt.Fatalf("%v leaves %s there", p, left[0].Name)
 		}
-		for _, c := range told.Plan {
+		for _, c := range plan {
 			inst := r.instance(c.Instance)
 			for i, m := range c.Moves {
 				at := nodeName(snap, inst.PrimaryNode)

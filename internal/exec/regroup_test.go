@@ -1,8 +1,6 @@
 package exec
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-project/drover/internal/evacuation"
-	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 )
 
@@ -199,29 +196,15 @@ func TestGroupsAreLeftAsPlanned(t *testing.T) {
 		names := r.populate(rt, nodes)
 		r.spoil(rt)
 		p := params{"group_name": rapid.SampledFrom([]string{"default", "far"}).Draw(rt, "group"), "force_failover": rapid.Bool().Draw(rt, "failover")}
-		var told struct {
-			Plan []planned `json:"plan"`
-		}
-		dry, _, refused := r.all.Check(r.Context(), r.env(r.opcode("OP_GROUP_EVACUATE", p)))
-		_, err := r.run("OP_GROUP_EVACUATE", p)
-		if fmt.Sprint(err) != fmt.Sprint(refused) {
-			rt.Fatalf("its dry run comes to %v, it to %v", refused, err)
-		}
-		if err != nil {
-			if !fault.Is(err, fault.Exhausted) || len(r.submitted) > 0 {
-				rt.Fatalf("%v, and %d jobs", err, len(r.submitted))
-			}
+		plan, carried := r.planned(rt, "OP_GROUP_EVACUATE", p)
+		if !carried {
 			return
 		}
-		if err := json.Unmarshal(dry, &told); err != nil {
-			rt.Fatal(err)
-		}
-		r.children()
 		snap := r.keeper.Snapshot()
 		if left := evacuation.InstancesOf(snap, snap.GroupNamed(p["group_name"].(string)).UUID); len(left) > 0 {
 			rt.Fatalf("%v leaves %s there", p, left[0].Name)
 		}
-		for _, c := range told.Plan {
+		for _, c := range plan {
 			inst := r.instance(c.Instance)
 			if got := evacuation.GroupsOf(snap, inst); len(got) != 1 || snap.Group(got[0]).Name != c.Group {
 				rt.Fatalf("%+v comes to %v", c, got)
