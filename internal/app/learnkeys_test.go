@@ -15,10 +15,13 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/api/rapi"
+	"github.com/drover-project/drover/internal/backoff"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/readlease"
 	"github.com/drover-project/drover/internal/sealed"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/sqlite"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // latecomer is a store of which somebody takes the lead just before it is read whole. Its feed tells of nothing.
@@ -28,6 +31,8 @@ type latecomer struct {
 
 	once  sync.Once
 	takes func()
+	// fails: the store cannot be read when somebody has just taken the lead.
+	fails bool
 }
 
 // sharing is the rest of a store that is shared.
@@ -40,6 +45,9 @@ type sharing interface {
 
 func (l *latecomer) Revision(ctx context.Context) (store.Revision, error) {
 	l.once.Do(l.takes)
+	if l.fails {
+		return 0, fault.New(fault.Unavailable, "the store is away")
+	}
 	return l.Store.Revision(ctx)
 }
 
@@ -50,6 +58,15 @@ func (*latecomer) Follow(ctx context.Context, _ store.Revision) iter.Seq2[store.
 // TestKeysOfALatecomerAreLearned: whoever takes the lead while a standby reads the store tells it the keys as anybody else does, also
 // where it cannot when it is asked first. A standby without them could not take the lead.
 func TestKeysOfALatecomerAreLearned(t *testing.T) {
+	again := readAgain
+	readAgain = backoff.Pauses{First: time.Hour, Longest: time.Hour} // who leads may have ended by then
+	defer func() { readAgain = again }()
+	for name, fails := range map[string]bool{"the store is read": false, "the store cannot be read": true} {
+		t.Run(name, func(t *testing.T) { keysOfALatecomerAreLearned(t, fails) })
+	}
+}
+
+func keysOfALatecomerAreLearned(t *testing.T, fails bool) {
 	dir := t.TempDir()
 	below, err := sqlite.Open(filepath.Join(dir, "store"), sqlite.Options{})
 	if err != nil {
@@ -61,14 +78,14 @@ func TestKeysOfALatecomerAreLearned(t *testing.T) {
 	}
 	var asked atomic.Int32
 	leader := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != keysPath || asked.Add(1) == 1 {
+		if r.URL.Path != keysPath || asked.Add(1) == 1 && !fails {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(string(ring.Text()))
 	}))
 	defer leader.Close()
-	s := &latecomer{Store: below}
+	s := &latecomer{Store: below, fails: fails}
 	s.takes = func() {
 		text, err := json.Marshal(peerRecord{Name: "c2", Instance: "other", Address: leader.Listener.Addr().String(), Fingerprint: fingerprint(leader.Certificate().Raw), Key: ring.ID()})
 		if err == nil {
@@ -89,13 +106,11 @@ func TestKeysOfALatecomerAreLearned(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var reading sync.WaitGroup
 	reading.Go(func() { m.group.keepReading(ctx, o, &surfaces{}) })
-	for range time.Tick(10 * time.Millisecond) {
-		if got := m.sealed.Ring(); got != nil {
-			if got.ID() != ring.ID() {
-				t.Errorf("the key %s was learned, not %s", got.ID(), ring.ID())
-			}
-			break
-		}
+	for began := time.Now(); m.sealed.Ring() == nil && time.Since(began) < testkit.Patience(); {
+		time.Sleep(10 * time.Millisecond) // between looks
+	}
+	if got := m.sealed.Ring(); got == nil || got.ID() != ring.ID() {
+		t.Errorf("the key %s was not learned", ring.ID())
 	}
 	stop()
 	reading.Wait()

@@ -133,15 +133,12 @@ func (k *kills) settle() {
 	var waiting []string
 	for began := time.Now(); time.Since(began) < 4*testkit.Patience(); {
 		rows, err := k.jobs()
+		waiting = nil
 		if fault.Is(err, fault.Unavailable) { // a controller that is taking the lead lets go of those whom it sent on to the one before
 			waiting = []string{err.Error()}
-			time.Sleep(50 * time.Millisecond) // between looks
-			continue
-		}
-		if err != nil {
+		} else if err != nil {
 			k.Fatal(err)
 		}
-		waiting = nil
 		for _, row := range rows {
 			if status := fmt.Sprint(row[1]); !slices.Contains([]string{"success", "error", "canceled"}, status) {
 				waiting = append(waiting, fmt.Sprint(row...))
