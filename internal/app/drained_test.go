@@ -168,6 +168,7 @@ func TestDrainedStandby(t *testing.T) {
 	all := groupWith(t, slices.Repeat([]string{pgserver.Start(t, false).URL("standby")}, 3), func(o *app.Options) { options = append(options, *o) })
 	all[0].call(t, "DrainController", new(any), "c2")
 	until(t, "c2 knows it", func() bool { return all[0].note(t, "c2") != "" })
+	time.Sleep(2500 * time.Millisecond) // nothing tells that it does not wait for the lead: it looks each second whether it may, and would do so by then
 	leads, next := 0, 2
 	for range 4 { // each time the drained one has waited for longer than the other
 		if err := all[leads].stop(); err != nil {
