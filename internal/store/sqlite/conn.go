@@ -136,6 +136,10 @@ func writeError(err error) (answer error, usable bool) {
 	if malformed(err) {
 		return damagedFile(err), false
 	}
+	if locked(err) {
+		return fault.New(fault.Unavailable, "another program keeps the store's database locked: %w", err).
+			WithHint("end what has drover.db open; the store goes on by itself"), false
+	}
 	if mendable(err) {
 		return fault.New(fault.Unavailable, "whether the store has what it was writing shows when it can be opened anew: %w", err).WithHint("see to the disk"), false
 	}
@@ -158,8 +162,14 @@ func noRoom(err error) bool {
 }
 
 // mendable reports whether the database can be opened anew after a failure: a disk
-// that failed may work again.
+// that failed may work again, and who locked it may be gone, and may have written.
 func mendable(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
-	return ok && e.Code()&0xff == sqlite3.SQLITE_IOERR
+	return ok && e.Code()&0xff == sqlite3.SQLITE_IOERR || locked(err)
+}
+
+// locked reports whether somebody else had the lock that was asked for, for as long as SQLite waited.
+func locked(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code()&0xff == sqlite3.SQLITE_BUSY
 }

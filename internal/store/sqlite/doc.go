@@ -14,6 +14,8 @@
 //   - After a commit that failed in an unknown way nothing is accepted until
 //     the store is opened anew, for the state in memory could differ from that on disk
 //     (TestFailedFlushIsMended, TestAStoreIsMendedWithANewLog).
+//   - A commit waits for who has the database locked for a moment; one that stays locked is refused, and
+//     the store goes on when it is free (locked_test.go).
 //   - Readers see the tables and what is recent as at one moment, and never an older one
 //     than before.
 //   - Files that were removed or replaced, a log that lost its end, and a feed or recent

@@ -221,7 +221,7 @@ var errBusy = errors.New("somebody reads what the log holds")
 
 // commit writes what the batch comes to and makes it durable.
 func (w *writer) commit(b *groupcommit.Batch) error {
-	if err := w.sql.begin.exec(); err != nil {
+	if err := w.begin(); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	_ = w.log.extend(w.place.logSize) // commits are slower without, and the log has what room there is
@@ -246,6 +246,18 @@ func (w *writer) commit(b *groupcommit.Batch) error {
 	w.mark.set(b.Revision)
 	w.recent.Store(next)
 	return w.place.check()
+}
+
+// begin takes the lock for writing. Others have it at times for a moment: a reader that finds the
+// head of the log half written reads it again under that lock. SQLite waits for it, but not where
+// the connection has a query under way.
+func (w *writer) begin() error {
+	err := w.sql.begin.exec()
+	if locked(err) && w.held.rows != nil {
+		_ = w.held.end()
+		err = w.sql.begin.exec()
+	}
+	return err
 }
 
 // change writes the batch where it belongs, and returns what is recent with it.

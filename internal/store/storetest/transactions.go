@@ -381,6 +381,9 @@ func wholeForReaders(f *fixture) {
 	f.commit(write(0))
 	ctx, stop := context.WithCancel(f.ctx)
 	var readers sync.WaitGroup
+	// Also where a commit fails: a reader that outlives the test hides why.
+	defer readers.Wait()
+	defer stop()
 	for range 3 {
 		readers.Go(func() {
 			for ctx.Err() == nil {
@@ -402,8 +405,6 @@ func wholeForReaders(f *fixture) {
 	for n := range 200 {
 		f.commit(write(n))
 	}
-	stop()
-	readers.Wait()
 }
 
 func reopenKeeps(f *fixture) {
