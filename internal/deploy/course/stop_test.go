@@ -12,14 +12,16 @@ func TestWhatAStopComesTo(t *testing.T) {
 		After: [][]int32{nil, nil, {0, 1}}, Groups: []Group{{Name: "g", Nodes: []string{"1", "2"}, Tolerance: 0}}}
 	for name, test := range map[string]struct {
 		asked bool
+		late  bool // asked when the first has ended
 		ends  [3]State
 		want  Status
 		why   string
 	}{
-		"a stop, one fails and one is cancelled": {true, [3]State{Failed, Stopped, Stopped}, Halted, "stopped by alice"},
-		"a stop, all are cancelled":              {true, [3]State{Stopped, Stopped, Stopped}, Halted, "stopped by alice"},
-		"a stop that comes too late":             {true, [3]State{Ready, Ready, Ready}, Done, ""},
-		"too many failures, the rest is stopped": {false, [3]State{Failed, Stopped, Stopped}, Broken, "1 of 2 nodes of the group g failed, of which 0 may"},
+		"a stop, one fails and one is cancelled": {true, false, [3]State{Failed, Stopped, Stopped}, Halted, "stopped by alice"},
+		"a stop, all are cancelled":              {true, false, [3]State{Stopped, Stopped, Stopped}, Halted, "stopped by alice"},
+		"a stop that comes too late":             {true, false, [3]State{Ready, Ready, Ready}, Done, ""},
+		"too many failures, the rest is stopped": {false, false, [3]State{Failed, Stopped, Stopped}, Broken, "1 of 2 nodes of the group g failed, of which 0 may"},
+		"too many failures, and then a stop":     {false, true, [3]State{Failed, Stopped, Stopped}, Halted, "1 of 2 nodes of the group g failed, of which 0 may"},
 	} {
 		m := NewMachine(c, nil)
 		if d := m.Begin(); len(d.Start) != 3 {
@@ -33,6 +35,9 @@ func TestWhatAStopComesTo(t *testing.T) {
 		var last Decision
 		for i, s := range test.ends {
 			last = m.Ended(int32(i), s)
+			if i == 0 && test.late {
+				m.Stop("stopped by alice")
+			}
 		}
 		if !last.Over || last.Status != test.want || last.Why != test.why {
 			t.Errorf("%s: it comes to %v, %s (%s)", name, last.Over, last.Status, last.Why)

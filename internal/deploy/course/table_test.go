@@ -36,12 +36,15 @@ func TestJobsOfTasks(t *testing.T) {
 			}
 		}
 	}
-	first, last := NewTable(), NewTable()
+	first, last, between := NewTable(), NewTable(), NewTable()
 	first.PutDeployment(d)
 	take(first)
 	take(last)
 	last.PutDeployment(d)
-	for when, table := range map[string]*Table{"the deployment first": first, "the jobs first": last} {
+	between.PutDeployment(&Deployment{ID: 1, Status: Halted, Attempt: 1, Steps: 2})
+	take(between)
+	between.PutDeployment(d)
+	for when, table := range map[string]*Table{"the deployment first": first, "the jobs first": last, "the jobs before its next attempt is told": between} {
 		if got := knows(table); !slices.Equal(got, want) {
 			t.Errorf("%s: %+v", when, got)
 		}
