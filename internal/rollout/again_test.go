@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/deploy/course"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
 )
@@ -22,7 +23,10 @@ func TestWhatCouldNotBeStoredIsStoredLater(t *testing.T) {
 		return slices.ContainsFunc(tx.Put, func(p store.Put) bool { return p.Key.Kind == KindSuccess })
 	}
 	for name, strike := range map[string]func(r *rig){
-		"the end is not stored":             func(r *rig) { r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: ends}) },
+		"the end is not stored": func(r *rig) { r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: ends}) },
+		"the end is refused once": func(r *rig) {
+			r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: ends, Err: fault.New(fault.WrongState, "damage")})
+		},
 		"the end is stored, and not told":   func(r *rig) { r.store.Inject(faultstore.Fault{Do: faultstore.FailAfter, When: ends}) },
 		"a success is not stored":           func(r *rig) { r.store.Inject(faultstore.Fault{Do: faultstore.FailBefore, When: success}) },
 		"a success is stored, and not told": func(r *rig) { r.store.Inject(faultstore.Fault{Do: faultstore.FailAfter, When: success}) },
