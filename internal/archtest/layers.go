@@ -78,6 +78,7 @@ var layers = []struct {
 	{"internal/placement", Core},
 	{"internal/evacuation", Core},
 	{"internal/allocator", Core},
+	{"internal/ssconf", Core},
 	{"internal/schedule", Core},
 	{"internal/state", Core},
 	{"internal/deploy/*", Core},

@@ -63,6 +63,17 @@ func (g *Gate) Listen(ctx context.Context, address string) (*Listener, error) {
 	return g.guard(l), nil
 }
 
+// ListenPacket opens a socket for datagrams. None of them takes a place: whoever reads them answers one after the other, and the system drops those for
+// which it has no room.
+func ListenPacket(ctx context.Context, address string) (net.PacketConn, error) {
+	var listen net.ListenConfig
+	conn, err := listen.ListenPacket(ctx, "udp", address)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "%w", err)
+	}
+	return conn, nil
+}
+
 func (g *Gate) guard(l net.Listener) *Listener {
 	return &Listener{Listener: l, gate: g, closed: make(chan struct{}), refuse: func(conn net.Conn, _ string) { _ = conn.Close() }}
 }

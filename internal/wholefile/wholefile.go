@@ -3,7 +3,7 @@
 // Invariants:
 //   - A reader, and a machine that lost its power, finds what was written or what was there before, and nothing in between
 //     (TestWhatFailsLeavesWhatWasThere; that it is flushed first shows in the code alone).
-//   - A file is its owner's alone, from its first moment on (TestNobodyElseReads).
+//   - A file that is not shared is its owner's alone, from its first moment on (TestNobodyElseReads).
 package wholefile
 
 import (
@@ -15,11 +15,25 @@ import (
 
 // Write puts a file in place, readable by its owner alone.
 func Write(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	const private = 0o600
+	return write(path, text, private)
+}
+
+// Share puts a file in place that everybody may read, and nobody is to change.
+func Share(path string, text []byte) error {
+	const shared = 0o444
+	return write(path, text, shared)
+}
+
+func write(path string, text []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // it is its owner's alone
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(text)
+	if err == nil && mode.Perm() != 0o600 {
+		err = f.Chmod(mode)
+	}
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}

@@ -23,6 +23,22 @@ func TestNobodyElseReads(t *testing.T) {
 	}
 }
 
+func TestEverybodyReadsWhatIsShared(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for _, text := range []string{"before", "after"} {
+		if err := Share(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o444 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+		if is, err := os.ReadFile(path); err != nil || string(is) != text {
+			t.Errorf("%q, %v", is, err)
+		}
+	}
+}
+
 // TestWhatFailsLeavesWhatWasThere puts a file where a directory is.
 func TestWhatFailsLeavesWhatWasThere(t *testing.T) {
 	dir := t.TempDir()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/query"
 	"github.com/drover-project/drover/internal/testkit"
+	"github.com/drover-project/drover/internal/testkit/recordedcluster"
 )
 
 // recordedSource is the state in which the recordings were made: the inventory
@@ -29,7 +29,7 @@ func recordedSource(t testing.TB) *query.Source {
 	t.Helper()
 	jobs := recordedJobs(t)
 	rules := recordedRules(t)
-	inv := asRecorded(t, recordedInventory(t))
+	inv := asRecorded(t, recordedcluster.Inventory(t))
 	live := recordedLive(t, inv)
 	return &query.Source{
 		Inventory: inv,
@@ -56,66 +56,11 @@ func asRecorded(t testing.TB, inv *cluster.Snapshot) *cluster.Snapshot {
 	t.Helper()
 	for _, m := range columnsOf(t, "Query_instance_all_fields.json") {
 		i := inv.Instance(m["uuid"].(string)).Clone()
-		i.MTime, i.Serial = seconds2ns(m["mtime"]), m["serial_no"].(int64)
+		i.MTime, i.Serial = recordedcluster.Nanoseconds(m["mtime"]), m["serial_no"].(int64)
 		i.OSParams, _ = m["custom_osparams"].(map[string]any)
 		inv = inv.With(cluster.Put(i))
 	}
 	return inv
-}
-
-// seconds2ns reads the recorded times, seconds as a decimal number.
-func seconds2ns(v any) int64 {
-	switch v := v.(type) {
-	case float64:
-		return int64(math.Round(v * 1e9))
-	case int64:
-		return v * 1e9
-	}
-	return 0
-}
-
-// recordedInventory turns the reference's configuration file into ours.
-func recordedInventory(t testing.TB) *cluster.Snapshot {
-	t.Helper()
-	var file struct{ Content cluster.Params }
-	conformance(t, "golden/files/config_data.json", &file)
-	c := file.Content
-	object := func(v any) map[string]any { m, _ := v.(map[string]any); return m }
-	load := func(m map[string]any, o cluster.Object, changes *[]cluster.Change) {
-		m["ctime"], m["mtime"] = seconds2ns(m["ctime"]), seconds2ns(m["mtime"])
-		data, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(data, o); err != nil {
-			t.Fatalf("%s: %v", o.Kind(), err)
-		}
-		*changes = append(*changes, cluster.Put(o))
-	}
-	var changes []cluster.Change
-	load(object(c["cluster"]), &cluster.Cluster{}, &changes)
-	for _, m := range object(c["nodes"]) {
-		load(object(m), &cluster.Node{}, &changes)
-	}
-	for _, m := range object(c["nodegroups"]) {
-		load(object(m), &cluster.Group{}, &changes)
-	}
-	for _, m := range object(c["networks"]) {
-		load(object(m), &cluster.Network{}, &changes)
-	}
-	disks := object(c["disks"])
-	for _, v := range object(c["instances"]) {
-		m := object(v)
-		var own []any
-		for _, uuid := range m["disks"].([]any) {
-			d := object(disks[uuid.(string)])
-			d["ctime"], d["mtime"] = seconds2ns(d["ctime"]), seconds2ns(d["mtime"])
-			own = append(own, d)
-		}
-		m["disks"] = own
-		load(m, &cluster.Instance{}, &changes)
-	}
-	return cluster.Empty().With(changes...)
 }
 
 // columnsOf returns the rows of a recorded answer by field name.
