@@ -179,6 +179,7 @@ func (g *group) run(stopping context.Context, o Options) error {
 		func(ctx context.Context) error { return s.serveCompute(ctx, g.computeFront(), o.Log) },
 		func(ctx context.Context) error { return s.serveWeb(ctx, g.forward(surfaceWeb), o.Log) },
 		func(ctx context.Context) error { return g.m.serveAgents(ctx, s) },
+		func(ctx context.Context) error { return s.ganeti.serve(ctx) },
 		func(context.Context) error { return s.announce(o) },
 	})
 }

@@ -87,6 +87,7 @@ var preflights = []struct {
 		_, err := groupNamed(o.LUXIGroup)
 		return err
 	}},
+	{"ganeti-dir", checkGanetiDir},
 	{"data", func(o Options) error { return checkWritable(o.Data) }},
 	{"node-data", func(o Options) error { return checkWritable(o.NodeData) }},
 }

@@ -64,6 +64,11 @@ func (g *group) read(ctx context.Context, f *standby.Follower, o Options, s *sur
 	}
 	g.reading.Store(r)
 	defer g.reading.Store(nil)
+	keeping, stop := context.WithCancel(ctx)
+	var files sync.WaitGroup
+	defer files.Wait()
+	defer stop()
+	files.Go(func() { _ = s.ganeti.keep(keeping, f.Picture()) }) // it ends with its context
 	return g.follow(ctx, f)
 }
 

@@ -33,6 +33,8 @@ type Ready struct {
 	Web string `json:"web,omitempty"`
 	// Peer is where other controllers connect.
 	Peer string `json:"peer,omitempty"`
+	// Confd is where questions of Ganeti's programs to confd are answered.
+	Confd string `json:"confd,omitempty"`
 	// Hypervisor is that of the nodes in the controller's process.
 	Hypervisor string `json:"hypervisor"`
 	// AgentAddress is where agents of nodes connect, and Agents are the processes of nodes that this one has begun, by the nodes' names.

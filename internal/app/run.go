@@ -43,6 +43,9 @@ type Options struct {
 	LUXI string
 	// LUXIGroup is the group whose members may open it, by name or number; empty for the process's user alone.
 	LUXIGroup string
+	// GanetiDir is kept as programs of Ganeti expect their directory (package ssconf), and Confd is the address at which their questions are answered
+	// (package confd); empty for none.
+	GanetiDir, Confd string
 	// ClusterName is that of a new cluster; empty for one that says it is for trying.
 	ClusterName string
 	// Store is the URL of the store; empty for the embedded one below Data.
@@ -181,6 +184,9 @@ func (o Options) tryAddresses(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(o.Data, storeDir)); err == nil {
 		return nil
 	}
+	if err := checkGanetiDir(o); err != nil {
+		return err
+	}
 	for _, at := range []struct {
 		of                        gate.Surface
 		surface, setting, address string
@@ -197,7 +203,14 @@ func (o Options) tryAddresses(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	if o.Confd == "" {
+		return nil
+	}
+	conn, err := listenConfd(ctx, o)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // runOnce runs a controller until ctx ends, or it cannot begin or go on.
@@ -302,7 +315,7 @@ func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Con
 	all := []func(context.Context) error{
 		c.keepLease, c.store.wait, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
 		s.serveMonitors, c.reconcile, c.keepWatchdog, m.keepCertificate, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
-		c.keepFormat, c.querier.HearNodes,
+		c.keepFormat, c.querier.HearNodes, func(ctx context.Context) error { return s.ganeti.keep(ctx, c.picture) },
 	}
 	all = append(all, c.eventParts()...)
 	if o.Demo && c.fresh && !o.Agents { // they are to be there first
@@ -320,6 +333,7 @@ func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Con
 		func(ctx context.Context) error { return s.serveCompute(ctx, c.compute, o.Log) },
 		func(ctx context.Context) error { return s.serveWeb(ctx, c.web, o.Log) },
 		func(ctx context.Context) error { return m.serveAgents(ctx, s) },
+		func(ctx context.Context) error { return s.ganeti.serve(ctx) },
 	)
 }
 
@@ -343,6 +357,8 @@ type surfaces struct {
 	webCert     *rapi.CertificateFile // nil while that is plain HTTP
 
 	agentListener *gate.Listener // nil where no agents are taken in
+
+	ganeti *ganetiDir // nil where no programs of Ganeti are made to feel at home
 
 	monitors      *monitors
 	serveMonitors func(context.Context) error
@@ -382,6 +398,9 @@ func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
 	}
 	s.ready.RAPI = "https://" + s.rapiListener.Addr().String()
 	if s.luxiListener, s.ready.LUXI, err = listenLUXI(o); err != nil {
+		return s, err
+	}
+	if s.ganeti, err = openGanetiDir(ctx, o, &s.ready); err != nil {
 		return s, err
 	}
 	if err = s.listenAgents(ctx, o); err != nil {
@@ -457,4 +476,5 @@ func (s *surfaces) close() {
 	if s.monitors != nil {
 		s.monitors.close()
 	}
+	s.ganeti.close()
 }

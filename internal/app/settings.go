@@ -33,6 +33,8 @@ type settings struct {
 	RequireAuthentication bool             `toml:"require-authentication"`
 	LUXI                  string           `toml:"luxi"`
 	LUXIGroup             string           `toml:"luxi-group"`
+	GanetiDir             string           `toml:"ganeti-dir"`
+	Confd                 string           `toml:"confd"`
 	ClusterName           string           `toml:"cluster-name"`
 	Peer                  string           `toml:"peer"`
 	PeerAddress           string           `toml:"peer-address"`
@@ -91,6 +93,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.BoolVar(&s.RequireAuthentication, "require-authentication", s.RequireAuthentication, "let nobody read over RAPI without an account; =false lets everybody")
 	f.StringVar(&s.LUXI, "luxi", s.LUXI, "path of the LUXI socket"+inPlaceOf(s.LUXI, "luxi.sock in the data directory"))
 	f.StringVar(&s.LUXIGroup, "luxi-group", s.LUXIGroup, "group, by name or number, whose members may open that socket, and so do everything (default: the controller's user alone)")
+	f.StringVar(&s.GanetiDir, "ganeti-dir", s.GanetiDir, "directory that is kept as programs of Ganeti expect theirs, which find it by GANETI_ROOTDIR, and / without: ssconf files, the key of confd, the socket (default: none)")
+	f.StringVar(&s.Confd, "confd", s.Confd, "address, of UDP, at which their questions to confd are answered; they ask at port 1814 (default: none)")
 	f.StringVar(&s.ClusterName, "cluster-name", s.ClusterName, "name of a new cluster (default: "+newClusterName+"); drover cluster rename gives one that is there another")
 	f.StringVar(&s.Peer, "peer", s.Peer, "address at which other controllers of the same store reach this one; with it, it stands by while another leads")
 	f.StringVar(&s.PeerAddress, "peer-address", s.PeerAddress, "address that the others are told, where they reach this one at another than that of peer")
@@ -148,7 +152,7 @@ func (s *settings) options() Options {
 		Settings: shown.String(),
 		Web:      s.Web, WebURL: page,
 		Driver: s.Settings, Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, AgentAddress: s.AgentAddress, AgentAdvertise: s.AgentAdvertise, NodeData: s.NodeData, Data: s.Data, Store: s.Store, KeyFile: s.KeyFile, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
-		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, LUXIGroup: s.LUXIGroup, ClusterName: s.ClusterName, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
+		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, LUXIGroup: s.LUXIGroup, GanetiDir: s.GanetiDir, Confd: s.Confd, ClusterName: s.ClusterName, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
 		PublicURL: public, TrustedProxies: proxies,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
 		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, Allocators: s.Allocators, AutoFinalize: s.AutoFinalize, ReadyFile: s.ReadyFile,
@@ -188,6 +192,9 @@ func (s *settings) check() error {
 	}
 	if s.AgentAdvertise != "" && s.AgentAddress == "" {
 		return fault.New(fault.Invalid, "agent-advertise: no agents are taken in").At("agent-advertise").WithHint("name the address to listen at as agent-address")
+	}
+	if s.Confd != "" && s.GanetiDir == "" {
+		return fault.New(fault.Invalid, "confd: the key that questions are signed with has no place").At("confd").WithHint("name the directory that programs of Ganeti look into as ganeti-dir")
 	}
 	if s.Peer != "" && s.Store == "" {
 		return fault.New(fault.Invalid, "peer: the embedded store has one controller").At("peer").

@@ -9,7 +9,6 @@
 package ssconf
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -17,6 +16,7 @@ import (
 	"strconv"
 
 	"github.com/drover-project/drover/internal/cluster"
+	"github.com/drover-project/drover/internal/query"
 )
 
 // Prefix is what the name of each file begins with.
@@ -199,6 +199,5 @@ func parameter(value any) string {
 	case bool:
 		return truth(value)
 	}
-	out, _ := json.Marshal(value) // parameters were read from JSON
-	return string(out)
+	return string(query.AppendValue(nil, value))
 }

@@ -2,7 +2,6 @@ package luxi
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -12,23 +11,22 @@ import (
 	"github.com/drover-project/drover/internal/testkit"
 )
 
-// burnins are what Ganeti's burnin tries with instances of a disk template: its phases, as it tells them. Left out are those that ask confd
-// ("Checking confd results", "Adding and detaching disks", "Attaching and removing disks"), which there is not; and of diskless instances
-// reinstallation, which Ganeti refuses.
+// burnins are what Ganeti's burnin tries with instances of a disk template: its phases, as it tells them. Left out are "Adding and detaching disks" and
+// "Attaching and removing disks", for disks cannot be detached here; and of diskless instances reinstallation, which Ganeti refuses.
 var burnins = map[string]struct {
 	options, phases []string
 }{
 	"drbd": {withDisks, []string{"Creating instances", "Stopping and starting instances", "Replacing disks on the same nodes", "Changing the secondary node", "Growing disks",
 		"Failing over instances", "Migrating instances", "Exporting and re-importing instances", "Reinstalling instances", "Rebooting instances",
-		"Renaming the instances to their own name", "Adding and removing NICs", "Activating/deactivating disks", "Removing instances"}},
+		"Renaming the instances to their own name", "Checking confd results", "Adding and removing NICs", "Activating/deactivating disks", "Removing instances"}},
 	"plain": {withDisks, []string{"Creating instances", "Stopping and starting instances", "Growing disks", "Skipping migration (disk template plain does not support it)",
-		"Moving instances", "Exporting and re-importing instances", "Reinstalling instances", "Rebooting instances", "Renaming the instances to their own name",
+		"Moving instances", "Exporting and re-importing instances", "Reinstalling instances", "Rebooting instances", "Renaming the instances to their own name", "Checking confd results",
 		"Adding and removing NICs", "Activating/deactivating disks", "Removing instances"}},
 	"file": {withDisks, []string{"Creating instances", "Stopping and starting instances", "Growing disks", "Skipping migration (disk template file does not support it)",
-		"Moving instances", "Reinstalling instances", "Rebooting instances", "Renaming the instances to their own name", "Adding and removing NICs",
+		"Moving instances", "Reinstalling instances", "Rebooting instances", "Renaming the instances to their own name", "Checking confd results", "Adding and removing NICs",
 		"Activating/deactivating disks", "Removing instances"}},
 	"diskless": {[]string{"--no-reinstall"}, []string{"Creating instances", "Stopping and starting instances", "Failing over instances", "Migrating instances", "Rebooting instances",
-		"Renaming the instances to their own name", "Adding and removing NICs", "Activating/deactivating disks", "Removing instances"}},
+		"Renaming the instances to their own name", "Checking confd results", "Adding and removing NICs", "Activating/deactivating disks", "Removing instances"}},
 }
 
 var withDisks = []string{"--disk-size", "64m", "--disk-growth", "32m", "--no-add-disks"}
@@ -36,24 +34,18 @@ var withDisks = []string{"--disk-size", "64m", "--disk-growth", "32m", "--no-add
 // TestBurnin runs Ganeti's own burnin, as it is, on a cluster of three nodes.
 func TestBurnin(t *testing.T) {
 	root := stockRoot(t)
-	// The end of a directory that Ganeti's programs are told to live in names the host, and below it the socket is where they look for it.
+	// The end of a directory that Ganeti's programs are told to live in names the host.
 	const host = "node1.drover.example"
 	dir := t.TempDir()
 	home := filepath.Join(dir, host)
-	sockets := filepath.Join(home, "var/run/ganeti/socket")
-	for _, d := range []string{sockets, filepath.Join(home, "var/log/ganeti"), filepath.Join(dir, "data")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cluster := testkit.StartDev(t, testkit.Build(t), filepath.Join(dir, "data"), "--nodes", "3", "--luxi", filepath.Join(sockets, "ganeti-query"))
+	cluster := testkit.StartDev(t, testkit.Build(t), filepath.Join(dir, "data"), "--nodes", "3", "--ganeti-dir", home, "--confd", confdAddress(t))
 	t.Cleanup(func() { _ = cluster.Gone() })
 	for template, want := range burnins {
 		t.Run(template, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			args := slices.Concat([]string{filepath.Join(root, "usr/share/ganeti/3.0/burnin"), "-p", "-o", "noop+default", "-t", template, "--mem-size", "128",
-				"--no-confd", "--no-name-check", "--no-ip-check"}, want.options, []string{template + "-1", template + "-2"})
+				"--no-name-check", "--no-ip-check"}, want.options, []string{template + "-1", template + "-2"})
 			cmd := exec.CommandContext(ctx, testkit.Python, args...)
 			cmd.Env = append(pythonOf(root), "GANETI_ROOTDIR="+home, "GANETI_HOSTNAME="+host)
 			out, err := cmd.CombinedOutput()

@@ -51,7 +51,10 @@ func server(inv *cluster.Snapshot) *Server {
 
 // ask is a datagram with a question as JSON, signed with a key at a time.
 func ask(key []byte, at, text string) []byte {
-	out, _ := json.Marshal(signed{Msg: text, Salt: at, HMAC: sum(key, at, text)})
+	out, err := json.Marshal(signed{Msg: text, Salt: at, HMAC: sum(key, at, text)})
+	if err != nil {
+		panic(err)
+	}
 	return append([]byte(magic), out...)
 }
 

@@ -141,6 +141,8 @@ var jobMethods = []method{
 	{"QueryClusterInfo", 0, anything, asks, queryClusterInfo},
 	{"QueryConfigValues", 1, 1, asks, queryConfigValues}, // names
 
+	{"echo", 1, 1, asks, echo}, // a text; what the watcher asks of another daemon's socket, which is linked to this one
+
 	// Our own.
 	{"QueryOSes", 2, 2, asks, queryOSes},            // names or null, fields; as OP_OS_DIAGNOSE, without a job
 	{"CheckJob", 1, 1, asks, checkJob},              // opcodes

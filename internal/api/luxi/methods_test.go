@@ -465,6 +465,10 @@ func TestConfigValues(t *testing.T) {
 	if echo != until {
 		t.Errorf("got %v", echo)
 	}
+	var heard string
+	if r.call("echo", &heard, "who is there"); heard != "who is there" {
+		t.Errorf("echo says %q", heard)
+	}
 	r.call("SetDrainFlag", nil, true)
 	var values []any
 	r.call("QueryConfigValues", &values, []string{"cluster_name", "master_node", "drain_flag", "watcher_pause", "volume_group_name", "nosuch"})

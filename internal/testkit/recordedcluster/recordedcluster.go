@@ -18,7 +18,9 @@ func Inventory(t testing.TB) *cluster.Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file struct{ Content cluster.Params }
+	var file struct {
+		Content cluster.Params `json:"content"`
+	}
 	if err := json.Unmarshal(text, &file); err != nil {
 		t.Fatal(err)
 	}
