@@ -29,6 +29,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -166,6 +167,8 @@ type Spec struct {
 	Params map[string]any `json:"params,omitempty"`
 	// StartPaused asks Start to leave the instance in state Paused.
 	StartPaused bool `json:"start_paused,omitempty"`
+	// Snapshot asks Start for a snapshot under this id of the disks as they are before the instance runs; see Driver.Snapshot. Empty for none.
+	Snapshot string `json:"snapshot,omitempty"`
 	// By is who orders the start: what Start makes of an instance that the node does not
 	// know has this mark.
 	By Mark `json:"-"`
@@ -253,6 +256,8 @@ type Node struct {
 	Hotplug bool
 	// Migrates: what runs can be handed over to another node while it runs (Driver.Receive, Driver.Send).
 	Migrates bool
+	// Snapshots are the templates of disks that can be copied while an instance runs, as they were at one moment (Driver.Snapshot).
+	Snapshots []string
 }
 
 // Stop says how an instance is to be stopped.
@@ -304,6 +309,15 @@ type Driver interface {
 	// Balloon asks the guest of an active instance to do with so much memory in MiB, or to use so much again; how far it has come, Instance tells.
 	// A guest without a driver for that keeps what it has. WrongState when it is not active, Invalid for more than it was started with.
 	Balloon(ctx context.Context, of Thing, memory int) (changed bool, err error)
+	// Snapshot has what all disks of an active instance have at one moment be kept under an id, to be copied while the instance goes on. An instance has
+	// one snapshot at most: another id takes the place of the one before. It ends by Release, and when the instance is stopped, its disks or
+	// devices change, or the node has no room for it. WrongState when it is not active, Unsupported for disks of templates that Node.Snapshots does not have.
+	Snapshot(ctx context.Context, of Thing, id string) (changed bool, err error)
+	// CopySnapshot writes what a disk had to a file, with holes where that was zeros, and returns when it is on disk; where disks are pretended it writes
+	// nothing. WrongState when there is no snapshot of the id, Exhausted when there is no room for the copy, or was none for the snapshot.
+	CopySnapshot(ctx context.Context, of Thing, id, disk string, to *os.File, told func(done, size int64)) error
+	// Release ends the snapshot of an id, and whatever copies it. Once more, and for what is not there, it does nothing.
+	Release(ctx context.Context, of Thing, id string) (changed bool, err error)
 	// Reboot restarts the guest inside its running machine. WrongState when
 	// it is not running.
 	Reboot(ctx context.Context, of Thing) error
@@ -370,6 +384,11 @@ func NoMigration(name string) error {
 // NoLayers is the answer of a driver whose disks are only pretended.
 func NoLayers(of Thing, kind string) error {
 	return fault.New(fault.Unsupported, "disks of instance %s have no layers: the hypervisor %s only pretends to have disks", of.Name, kind)
+}
+
+// NoSnapshots is the error about the disks of a thing that cannot be snapshotted.
+func NoSnapshots(of Thing, kind string) error {
+	return fault.New(fault.Unsupported, "disks of instance %s cannot be snapshotted: the hypervisor %s of its node does not do that", of.Name, kind)
 }
 
 // NoSeed is the error about a CD for a thing whose kind of hypervisor has no machines that could read one.

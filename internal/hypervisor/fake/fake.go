@@ -373,7 +373,7 @@ func (d *Driver) enter(ctx context.Context, method string, spec hypervisor.Spec,
 		if err != nil {
 			return err
 		}
-		next.Name, next.Spec, next.Memory = spec.Name, &spec, memory
+		next.Name, next.Spec, next.Memory, next.Snapshot = spec.Name, &spec, memory, spec.Snapshot
 		changed = true
 		return d.save(&next)
 	})
@@ -397,7 +397,7 @@ func (d *Driver) leave(ctx context.Context, method string, of hypervisor.Thing, 
 			return nil
 		}
 		next := *old
-		next.State, next.Spec, next.Memory = hypervisor.Stopped, nil, 0
+		next.State, next.Spec, next.Memory, next.Snapshot = hypervisor.Stopped, nil, 0, ""
 		changed = true
 		return d.save(&next)
 	})
@@ -513,7 +513,7 @@ func (d *Driver) Node(ctx context.Context) (out hypervisor.Node, err error) {
 			MemoryTotal: d.cfg.Memory, MemoryNode: d.cfg.MemoryNode, MemoryFree: d.free(),
 			DiskTotal: d.cfg.Disk, DiskFree: max(0, d.cfg.Disk-d.disk),
 			CPUs: d.cfg.CPUs, CPUNodes: 1, CPUSockets: 1, CPUReserved: 1,
-			BootID: "fake:" + former, Version: "fake 1", Hypervisor: Kind, StandsIn: true, Migrates: true,
+			BootID: "fake:" + former, Version: "fake 1", Hypervisor: Kind, StandsIn: true, Migrates: true, Snapshots: snapshotted,
 		}
 		return nil
 	})

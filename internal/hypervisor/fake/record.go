@@ -24,6 +24,8 @@ type record struct {
 	Spec *hypervisor.Spec `json:"spec"`
 	// Memory is what it has by now, in MiB; 0 for all of Spec's.
 	Memory int `json:"memory,omitempty"`
+	// Snapshot is the id of the snapshot of its disks; empty for none.
+	Snapshot string `json:"snapshot,omitempty"`
 	// Boots counts starts and reboots.
 	Boots int `json:"boots"`
 	// Copies are what of mirrored disks was to be copied here, by UUID.

@@ -39,6 +39,7 @@ func Run(t *testing.T, open Opener) {
 		{"reboot", (*suite).reboot},
 		{"seed", (*suite).seed},
 		{"blank", (*suite).blank},
+		{"snapshot", (*suite).snapshot},
 		{"paused", (*suite).paused},
 		{"removeRunning", (*suite).removeRunning},
 		{"rename", (*suite).rename},
@@ -340,6 +341,11 @@ func (s *suite) stranger() {
 		"Stop":     func() error { _, err := s.d.Stop(ctx, second, hypervisor.Stop{Force: true}); return err },
 		"Reboot":   func() error { return s.d.Reboot(ctx, second) },
 		"Instance": func() error { _, err := s.d.Instance(ctx, second); return err },
+	}
+	if len(s.node().Snapshots) > 0 {
+		verbs["Snapshot"] = func() error { _, err := s.d.Snapshot(ctx, second, "id"); return err }
+		verbs["Release"] = func() error { _, err := s.d.Release(ctx, second, "id"); return err }
+		verbs["CopySnapshot"] = func() error { return s.d.CopySnapshot(ctx, second, "id", "old", nil, func(int64, int64) {}) }
 	}
 	check := func(state hypervisor.State) {
 		s.Helper()

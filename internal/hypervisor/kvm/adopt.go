@@ -67,7 +67,26 @@ func (p *process) settle(ctx context.Context) error {
 			"instance", p.machine.record().Name, "uuid", p.machine.uuid, "process", p.pid)
 		return p.end(ctx)
 	}
+	if p.machine.record().Snapshot != "" {
+		if err := p.settleSnapshot(ctx, status.Status); err != nil {
+			return err
+		}
+	}
 	return p.refresh(ctx)
+}
+
+// settleSnapshot has a guest that stood still for a snapshot go on, and ends what copied for a driver that is no more. The snapshot is kept: who had it made
+// goes on.
+func (p *process) settleSnapshot(ctx context.Context, status string) error {
+	if status == "paused" {
+		if err := p.do(ctx, "cont", nil, nil); err != nil {
+			return err
+		}
+		if err := p.dropSnapshot(ctx); err != nil { // it is of no one moment
+			return err
+		}
+	}
+	return p.endCopies(ctx, p.layers())
 }
 
 // letGo ends the connections and leaves the process alone.

@@ -154,6 +154,9 @@ func (m *machine) ensure(ctx context.Context, disk *hypervisor.Disk) (isNew, gro
 	if disk.Size <= v.Size {
 		return false, false, nil
 	}
+	if err := m.endSnapshot(ctx); err != nil { // it is of the disk as it was
+		return false, false, err
+	}
 	return false, true, m.driver.cfg.Volumes.Fits(ctx, disk.Template, disk.Size-v.Size)
 }
 
@@ -273,7 +276,7 @@ func (m *machine) start(ctx context.Context, spec *hypervisor.Spec) (bool, error
 	}
 	next := *before
 	kept := *spec
-	next.Name, next.Spec = spec.Name, &kept
+	next.Name, next.Spec, next.Snapshot = spec.Name, &kept, spec.Snapshot
 	if err := m.chooseType(&next); err != nil {
 		return false, err
 	}

@@ -47,6 +47,9 @@ func (m *machine) adjust(ctx context.Context, spec *hypervisor.Spec) (bool, erro
 	case r.Slots == nil || r.Spec == nil:
 		return false, fault.New(fault.WrongState, "instance %s was started by an earlier version of the program, and its devices can be changed when it has been started again", i.Name)
 	}
+	if err := m.endSnapshot(ctx); err != nil { // it is of the devices of before
+		return false, err
+	}
 	there, err := p.devices(ctx)
 	if err != nil {
 		return false, err
@@ -212,30 +215,16 @@ func (a *adjustment) takeDiskOff(ctx context.Context, of names) error {
 			}
 		}
 	}
-	var sets []struct {
-		ID int `json:"fdset-id"`
-	}
-	if err := a.do(ctx, "query-fdsets", nil, &sets); err != nil {
-		return err
-	}
-	for _, set := range sets {
-		if set.ID != of.set && set.ID != of.baseSet {
-			continue
-		}
-		if err := a.do(ctx, "remove-fd", map[string]any{"fdset-id": set.ID}, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.removeSets(ctx, of.set, of.baseSet)
 }
 
 // close has QEMU close a node of a disk. One whose device is gone may be in use for a moment: QEMU lets go of it when all its threads have looked away.
-func (a *adjustment) close(ctx context.Context, node string) error {
+func (p *process) close(ctx context.Context, node string) error {
 	const pause = 5 * time.Millisecond
 	limit, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	for {
-		err := a.do(limit, "blockdev-del", map[string]any{"node-name": node}, nil)
+		err := p.do(limit, "blockdev-del", map[string]any{"node-name": node}, nil)
 		if !fault.Is(err, fault.Failed) {
 			return err
 		}

@@ -29,11 +29,13 @@ type process struct {
 	look    chan struct{} // there is something to ask
 	changed chan struct{} // capacity 1: the state may have changed
 	pulled  chan struct{} // capacity 1: the guest may have let go of a device
+	jobs    chan struct{} // capacity 1: a job may have come further
 	gone    chan struct{} // closed when the process is no more
 	once    sync.Once
 	memory  atomic.Int64 // MiB that the guest has by now; 0 while nobody knows
 	tpm     *tpm         // nil for a machine without one
 	lostTPM atomic.Bool  // it has ended, and the machine has not
+	halted  atomic.Bool  // it stands still for a snapshot
 
 	mu     sync.Mutex
 	let    bool        // the driver has let it go
@@ -81,6 +83,9 @@ func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, memory int, ar
 	}
 	if err == nil && memory < spec.Memory {
 		err = p.balloon(ctx, memory)
+	}
+	if err == nil && spec.Snapshot != "" {
+		err = p.takeSnapshot(ctx)
 	}
 	if err == nil && !spec.StartPaused {
 		err = p.do(ctx, "cont", nil, nil)
@@ -168,7 +173,7 @@ func (m *machine) complaint(err error) string {
 }
 
 func (m *machine) newProcess(pid int) *process {
-	return &process{machine: m, pid: pid, look: make(chan struct{}, 1), changed: make(chan struct{}, 1), pulled: make(chan struct{}, 1), gone: make(chan struct{})}
+	return &process{machine: m, pid: pid, look: make(chan struct{}, 1), changed: make(chan struct{}, 1), pulled: make(chan struct{}, 1), jobs: make(chan struct{}, 1), gone: make(chan struct{})}
 }
 
 func (p *process) hasGone() { p.once.Do(func() { close(p.gone) }) }
@@ -230,6 +235,8 @@ func (p *process) heard(e qmp.Event) {
 		signal(p.look)
 	case "DEVICE_DELETED":
 		signal(p.pulled)
+	case "JOB_STATUS_CHANGE":
+		signal(p.jobs)
 	}
 }
 
@@ -340,13 +347,18 @@ func (p *process) kill() error {
 // refresh asks for the state.
 func (p *process) refresh(ctx context.Context) error {
 	var status struct{ Status string }
+	halted := p.halted.Load()
 	if err := p.do(ctx, "query-status", nil, &status); err != nil {
 		return err
 	}
+	halted = halted || p.halted.Load()
 	if err := p.askMemory(ctx); err != nil {
 		return err
 	}
 	state := stateOf(status.Status)
+	if state == hypervisor.Paused && halted {
+		state = hypervisor.Running
+	}
 	p.now.Store(&state)
 	signal(p.changed)
 	return nil

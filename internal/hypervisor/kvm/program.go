@@ -2,6 +2,7 @@ package kvm
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -16,6 +17,8 @@ import (
 type program struct {
 	path    string
 	version string
+	// snapshots: it can keep what disks had while a guest goes on, without harm to that.
+	snapshots bool
 	// types has the machine types' own names, by all names that they go by.
 	types map[string]string
 	// models are the processors that it can run as they are, by name, each with all of its features; "max" and "host" are what there is.
@@ -136,7 +139,17 @@ func (p *program) askTypes(ctx context.Context, c *qmp.Client) error {
 		}
 	}
 	p.version = c.Version()
+	p.snapshots = keepsSnapshots(p.version)
 	return nil
+}
+
+// keepsSnapshots reports whether a QEMU can give up a snapshot instead of what a guest writes: since 7.1.
+func keepsSnapshots(version string) bool {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	return major > 7 || major == 7 && minor >= 1
 }
 
 // machineType is the own name of the machine type that is asked for; empty asks for the usual one.

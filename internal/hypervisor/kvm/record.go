@@ -29,6 +29,8 @@ type record struct {
 	Slots    slots  `json:"slots,omitzero"`
 	Ports    int    `json:"ports,omitempty"`
 	AskedFor string `json:"asked_for,omitempty"`
+	// Snapshot is the id of the snapshot of the machine's disks, empty if there is none; written down before it is made, so it may be there in part.
+	Snapshot string `json:"snapshot,omitempty"`
 	// Firmware is for which code the machine's variables were made, by the kind of firmware.
 	Firmware map[string]string `json:"firmware,omitempty"`
 }

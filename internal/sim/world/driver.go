@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net"
+	"os"
 	"slices"
 	"time"
 
@@ -380,6 +381,19 @@ func (d driver) Send(_ context.Context, of hypervisor.Thing) (bool, error) {
 func (d driver) Blank(_ context.Context, of hypervisor.Thing, _ string, _ *storage.Base) error {
 	return hypervisor.NoLayers(of, "world")
 }
+
+// Snapshot is Unsupported, and so are the others that are about snapshots: nodes of the world keep no exports.
+func (d driver) Snapshot(_ context.Context, of hypervisor.Thing, _ string) (bool, error) {
+	return false, hypervisor.NoSnapshots(of, d.Kind())
+}
+
+// CopySnapshot is Unsupported.
+func (d driver) CopySnapshot(_ context.Context, of hypervisor.Thing, _, _ string, _ *os.File, _ func(done, size int64)) error {
+	return hypervisor.NoSnapshots(of, d.Kind())
+}
+
+// Release has nothing to end.
+func (d driver) Release(context.Context, hypervisor.Thing, string) (bool, error) { return false, nil }
 
 // Seed is Unsupported, but for taking away what nothing here has.
 func (d driver) Seed(_ context.Context, of hypervisor.Thing, cd []byte) error {
