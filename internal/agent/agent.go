@@ -222,6 +222,9 @@ func (a *Agent) Start(ctx context.Context, order Order, spec hypervisor.Spec, tr
 			source = SourceMigrate
 		}
 		changed, err := a.cfg.Driver.Start(ctx, spec)
+		if err == nil && !changed && spec.Snapshot != "" { // it was started by another order, which knew nothing of that
+			_, err = a.cfg.Driver.Snapshot(ctx, spec.Thing(), spec.Snapshot)
+		}
 		if err != nil || !changed {
 			return err
 		}

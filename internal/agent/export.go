@@ -31,6 +31,8 @@ type Dump struct {
 	Form export.Form `json:"form"`
 	// OS is the operating system whose scripts make and read dumps of the form Script.
 	OS string `json:"os"`
+	// Snapshot says that what is dumped is what the disk had when the snapshot was made that has the id of Place, and not what it has.
+	Snapshot bool `json:"snapshot,omitempty"`
 }
 
 // Piece is a part of a dump, or of an image, on its way to another node.
@@ -53,7 +55,24 @@ func (a *Agent) Export(_ context.Context, name string) (export.Export, error) {
 	return *e, nil
 }
 
-// DumpDisk dumps a disk of an instance that does not run, to what is being made under an id. Once more it begins from the beginning.
+// SnapshotDisks has what the disks of an instance that runs have at one moment be kept under an id, see hypervisor.Driver.
+func (a *Agent) SnapshotDisks(ctx context.Context, order Order, of hypervisor.Thing, id string) error {
+	return a.carryOut(ctx, order, of.Name, "snapshot the disks of", func() error {
+		_, err := a.cfg.Driver.Snapshot(ctx, of, id)
+		return err
+	})
+}
+
+// ReleaseSnapshot ends the snapshot of an id, if there is one.
+func (a *Agent) ReleaseSnapshot(ctx context.Context, order Order, of hypervisor.Thing, id string) error {
+	return a.carryOut(ctx, order, of.Name, "let go of the snapshot of", func() error {
+		_, err := a.cfg.Driver.Release(ctx, of, id)
+		return err
+	})
+}
+
+// DumpDisk dumps a disk of an instance that does not run, or that there is a snapshot of, to what is being made under an id. Once more it begins from the
+// beginning.
 func (a *Agent) DumpDisk(ctx context.Context, order Order, spec hypervisor.Spec, d Dump, params map[string]string, log func(line string)) error {
 	const script = "export"
 	path, err := a.exports.Path(d.Place)
@@ -62,6 +81,8 @@ func (a *Agent) DumpDisk(ctx context.Context, order Order, spec hypervisor.Spec,
 	}
 	return a.onDisk(ctx, order, &spec, &d, script, log, func(hold *effect.Hold, disk *hypervisor.Disk) error {
 		switch {
+		case d.Snapshot:
+			return a.dumpSnapshot(ctx, &spec, &d, disk, tellCopy(log, d.what(script)+" "+spec.Name))
 		case d.Form == export.Script:
 			return a.runDump(ctx, hold, &spec, &d, params, script, []string{"/bin/sh", "-c", `umask 077; exec "$0" >"$1"`}, path, disk.Path)
 		case d.Form == export.Raw && disk.Kept() != diskimage.Raw:
@@ -71,6 +92,19 @@ func (a *Agent) DumpDisk(ctx context.Context, order Order, spec hypervisor.Spec,
 		}
 		return a.exports.Keep(d.Place, Piece{}) // an empty one
 	})
+}
+
+// dumpSnapshot makes a dump of what a disk had.
+func (a *Agent) dumpSnapshot(ctx context.Context, spec *hypervisor.Spec, d *Dump, disk *hypervisor.Disk, told func(done, size int64)) error {
+	to, err := a.exports.Create(d.Place)
+	if err != nil {
+		return err
+	}
+	err = a.cfg.Driver.CopySnapshot(ctx, spec.Thing(), d.ID, disk.UUID, to, told)
+	if err := to.Close(); err != nil {
+		return fault.New(fault.Environment, "cannot write the dump %s: %w", d.File, err)
+	}
+	return err
 }
 
 // ImportDisk writes a dump on a disk of an instance that does not run. Once more it begins from the beginning. One of the form Raw that was not
@@ -149,11 +183,14 @@ func (a *Agent) diskOf(ctx context.Context, spec *hypervisor.Spec, d *Dump) (*hy
 	if err != nil {
 		return nil, err
 	}
-	if there.State != hypervisor.Stopped && there.State != "" {
+	if there.State != hypervisor.Stopped && there.State != "" && !d.Snapshot {
 		return nil, fault.New(fault.WrongState, "instance %s is %s on node %s, and its disks change meanwhile", spec.Name, there.State, a.cfg.Node)
 	}
 	if d.Disk < 0 || d.Disk >= len(spec.Disks) {
 		return nil, fault.New(fault.Invalid, "instance %s has no disk %d", spec.Name, d.Disk).At("disks")
+	}
+	if d.Snapshot && d.Form == export.Script {
+		return nil, fault.New(fault.Unsupported, "scripts of operating systems read disks, and no snapshots of them").At("form")
 	}
 	uuid := spec.Disks[d.Disk].UUID
 	i := slices.IndexFunc(there.Disks, func(disk hypervisor.Disk) bool { return disk.UUID == uuid })

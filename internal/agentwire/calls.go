@@ -291,6 +291,12 @@ var (
 	callExport = call[aName, export.Export]{name: "export", do: func(ctx context.Context, n Served, a aName, _ func(string)) (export.Export, error) {
 		return n.Export(ctx, a.Name)
 	}}
+	callSnapshotDisks = call[toThing, none]{name: "snapshot-disks", lasts: true, do: func(ctx context.Context, n Served, a toThing, _ func(string)) (none, error) {
+		return none{}, n.SnapshotDisks(ctx, a.Order, a.Thing, a.Name)
+	}}
+	callReleaseSnapshot = call[toThing, none]{name: "release-snapshot", lasts: true, do: func(ctx context.Context, n Served, a toThing, _ func(string)) (none, error) {
+		return none{}, n.ReleaseSnapshot(ctx, a.Order, a.Thing, a.Name)
+	}}
 	callDumpDisk = call[toDump, none]{name: "dump-disk", lasts: true, do: func(ctx context.Context, n Served, a toDump, log func(string)) (none, error) {
 		return none{}, n.DumpDisk(ctx, a.Order, plain(a.Spec), a.Dump, a.Params, log)
 	}}
@@ -354,6 +360,7 @@ var calls = map[string]served{
 	callPrepare.name: callPrepare.served(), callAdjust.name: callAdjust.served(), callBalloon.name: callBalloon.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(),
 	callFetchImage.name: callFetchImage.served(), callInstallImage.name: callInstallImage.served(), callReadImage.name: callReadImage.served(), callKeepImage.name: callKeepImage.served(), callStart.name: callStart.served(),
 	callExports.name: callExports.served(), callExport.name: callExport.served(), callDumpDisk.name: callDumpDisk.served(), callImportDisk.name: callImportDisk.served(),
+	callSnapshotDisks.name: callSnapshotDisks.served(), callReleaseSnapshot.name: callReleaseSnapshot.served(),
 	callRenameSystem.name: callRenameSystem.served(), callReadDump.name: callReadDump.served(), callKeepDump.name: callKeepDump.served(),
 	callFinishExport.name: callFinishExport.served(), callDiscardExport.name: callDiscardExport.served(), callRemoveExport.name: callRemoveExport.served(),
 	callReceive.name: callReceive.served(), callSend.name: callSend.served(),

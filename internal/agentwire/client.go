@@ -504,6 +504,18 @@ func (c *Client) Export(ctx context.Context, name string) (export.Export, error)
 	return e, c.newer(err, exported)
 }
 
+// SnapshotDisks has what the disks of an instance have be kept.
+func (c *Client) SnapshotDisks(ctx context.Context, order agent.Order, of hypervisor.Thing, id string) error {
+	_, err := callSnapshotDisks.ask(ctx, c, toThing{Order: order, Thing: of, Name: id}, quiet)
+	return c.newer(err, snapshots)
+}
+
+// ReleaseSnapshot ends that.
+func (c *Client) ReleaseSnapshot(ctx context.Context, order agent.Order, of hypervisor.Thing, id string) error {
+	_, err := callReleaseSnapshot.ask(ctx, c, toThing{Order: order, Thing: of, Name: id}, quiet)
+	return c.newer(err, snapshots)
+}
+
 // DumpDisk dumps a disk.
 func (c *Client) DumpDisk(ctx context.Context, order agent.Order, spec hypervisor.Spec, d agent.Dump, params map[string]string, log func(string)) error {
 	_, err := callDumpDisk.ask(ctx, c, toDump{order, spec, d, params}, log)
@@ -555,6 +567,7 @@ func (c *Client) RemoveExport(ctx context.Context, order agent.Order, name strin
 // exported is what agents of before know nothing of.
 const (
 	exported     = "exports of instances"
+	snapshots    = "snapshots of disks"
 	copiedImages = "images that come from other nodes"
 )
 

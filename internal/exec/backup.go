@@ -88,14 +88,19 @@ type exporting struct {
 	// runs says that the instance is to be stopped, and started again if it is to stay.
 	runs bool
 	form export.Form
+	// snapshots says that what is dumped is what the disks had at one moment, while the instance goes on; whole why it cannot be, for people.
+	snapshots bool
+	whole     string
+	// keeps are the templates that the node snapshots.
+	keeps []string
 	// id is what the export is made under.
 	id string
 	// old are nodes that have an export of this name, which goes when the new one is there.
 	old []*cluster.Node
 }
 
-// backupExport prepares OP_BACKUP_EXPORT: the disks are dumped on the instance's own node, which is then free to run it again, and the dumps go to
-// the node that is to keep them.
+// backupExport prepares OP_BACKUP_EXPORT: the disks are dumped on the instance's own node, and the dumps go to the node that is to keep them. An instance
+// that runs goes on meanwhile where its disks can be snapshotted; where they cannot it is stopped until they are dumped.
 func backupExport(ctx context.Context, env *Env) (Plan, error) {
 	if err := refuseExport(env); err != nil {
 		return Plan{}, err
@@ -168,7 +173,7 @@ func (x *exporting) checkTarget() error {
 	return err
 }
 
-// checkSource looks whether the instance runs, and refuses to dump disks while it does.
+// checkSource looks whether the instance runs, and refuses to dump disks while it does that cannot be snapshotted.
 func (x *exporting) checkSource(ctx context.Context) error {
 	op := x.env.Op
 	var err error
@@ -178,27 +183,42 @@ func (x *exporting) checkSource(ctx context.Context) error {
 	if err := hasSomething(ctx, x.agent, x.inst); err != nil && len(x.inst.Disks) > 0 {
 		return err
 	}
-	switch remove := op.Bool("remove_instance"); {
+	remove, shutdown := op.Bool("remove_instance"), op.Bool("shutdown")
+	x.whole = x.cannotSnapshot()
+	switch {
 	case !x.runs:
 		return nil
-	case remove && !op.Bool("shutdown"):
+	case remove && !shutdown:
 		return fault.New(fault.WrongState, "Can not remove instance without shutting it down before")
 	case remove || len(x.inst.Disks) == 0:
 		return nil
-	case !op.Bool("shutdown"):
+	case x.whole == "":
+		x.snapshots = true
+		return nil
+	case !shutdown:
 		return fault.New(fault.WrongState, "Not all disks could be snapshotted, and you requested a live export; aborting").At("shutdown").
-			WithHint("disks are not snapshotted here: let the instance be stopped, and allow that with long_sleep (--long-sleep)")
-	case !op.Bool("long_sleep") && !x.instant():
+			WithHint("%s: let the instance be stopped, and allow that with long_sleep (--long-sleep)", x.whole)
+	case !op.Bool("long_sleep"):
 		return fault.New(fault.WrongState, "Not all disks could be snapshotted, and you did not allow the instance to remain offline for a longer time through the --long-sleep option; aborting").
-			At("long_sleep").WithHint("with --long-sleep it stands still until its disks are dumped on its own node, and is started again then")
+			At("long_sleep").WithHint("%s; with --long-sleep the instance stands still until its disks are dumped on its own node, and is started again then", x.whole)
 	}
 	return nil
 }
 
-// instant reports whether the dumps take no longer than the snapshots that the reference makes: of pretended disks that it would snapshot.
-func (x *exporting) instant() bool {
-	snapshotted := []string{cluster.DiskPlain, cluster.DiskDRBD, cluster.DiskExt}
-	return x.form == export.Pretended && !slices.ContainsFunc(x.inst.Disks, func(d cluster.Disk) bool { return !slices.Contains(snapshotted, d.Type) })
+// cannotSnapshot says for people why the disks cannot be dumped as they were at one moment while the instance goes on; empty when they can.
+func (x *exporting) cannotSnapshot() string {
+	if x.form == export.Script {
+		return "the export script of its OS reads the disks themselves, and no snapshots"
+	}
+	if len(x.keeps) == 0 {
+		return "node " + x.from.Name + " makes no snapshots of disks"
+	}
+	for i := range x.inst.Disks {
+		if template := x.inst.Disks[i].Type; !slices.Contains(x.keeps, template) {
+			return "node " + x.from.Name + " makes no snapshots of disks of the template " + template
+		}
+	}
+	return ""
 }
 
 // chooseForm decides how the disks are dumped: by the operating system's own script, if it has one.
@@ -211,6 +231,7 @@ func (x *exporting) chooseForm(ctx context.Context) error {
 	if err != nil {
 		return fault.New(fault.Environment, "Can't get data from node %s: %w", x.from.Name, err)
 	}
+	x.keeps = info.Snapshots
 	switch {
 	case slices.Contains(os.Scripts, "export"):
 		x.form = export.Script
@@ -282,16 +303,21 @@ func (x *exporting) result() []any {
 func (x *exporting) plan() *work.Work {
 	op, inst := x.env.Op, x.inst
 	w := &work.Work{Result: encodeArgs(x.result())}
-	if x.runs && op.Bool("shutdown") {
+	stops := x.runs && op.Bool("shutdown")
+	if stops {
 		w.Steps = append(w.Steps, x.stopping())
+	}
+	if x.snapshots {
+		w.Steps = append(w.Steps, x.snapshotting(stops))
 	}
 	for i := range inst.Disks {
 		w.Steps = append(w.Steps, x.dumping(i))
 	}
-	if x.runs && op.Bool("shutdown") && !op.Bool("remove_instance") {
-		start := onNode(startInstance, x.from.UUID, inst.UUID, "start instance "+inst.Name, startArgs{})
-		start.Says, start.Fails = []string{"Starting instance " + inst.Name}, "Could not start instance"
-		w.Steps = append(w.Steps, start)
+	switch {
+	case x.snapshots:
+		w.Steps = append(w.Steps, x.releasing())
+	case stops && !op.Bool("remove_instance"):
+		w.Steps = append(w.Steps, x.starting(startArgs{}))
 	}
 	if x.to != x.from && len(inst.Disks) > 0 {
 		w.Steps = append(w.Steps, x.copying(), x.discarding(x.from))
@@ -315,6 +341,9 @@ func (x *exporting) plan() *work.Work {
 func (x *exporting) stopping() work.Step {
 	stop := onNode(stopInstance, x.from.UUID, x.inst.UUID, "stop instance "+x.inst.Name, stopArgs{x.inst.Name, x.env.Op.Int("shutdown_timeout")})
 	stop.Says = []string{"Shutting down instance " + x.inst.Name}
+	if x.whole != "" && !x.env.Op.Bool("remove_instance") && len(x.inst.Disks) > 0 {
+		stop.Says = append(stop.Says, "It is started again when its disks are dumped: "+x.whole)
+	}
 	stop.Fails = "Could not shutdown instance " + x.inst.Name + " on node " + x.from.Name
 	start := onNode(startInstance, "", "", "start instance "+x.inst.Name+" again", startArgs{})
 	start.Fails = "Could not start instance " + x.inst.Name + " again"
@@ -323,9 +352,48 @@ func (x *exporting) stopping() work.Step {
 	return stop
 }
 
+func (x *exporting) starting(a startArgs) work.Step {
+	start := onNode(startInstance, x.from.UUID, x.inst.UUID, "start instance "+x.inst.Name, a)
+	start.Says, start.Fails = []string{"Starting instance " + x.inst.Name}, "Could not start instance"
+	return start
+}
+
+// snapshotting is the step that has what the disks have at one moment be kept: before the instance is started again, if it was stopped for that.
+func (x *exporting) snapshotting(stopped bool) work.Step {
+	var s work.Step
+	if stopped {
+		s = x.starting(startArgs{Snapshot: x.id})
+	} else {
+		s = onNode(snapshotDisks, x.from.UUID, x.inst.UUID, "snapshot the disks of instance "+x.inst.Name, snapshotArgs{x.inst.Name, x.id})
+		s.Fails = "Could not snapshot the disks of instance " + x.inst.Name + " on node " + x.from.Name
+	}
+	s.Says = slices.Concat(x.ofDisks("Creating a snapshot of"), s.Says)
+	undo := x.releasing()
+	undo.Node, undo.Of, undo.Says, undo.Tolerated = "", "", nil, false
+	s.Undo = &undo
+	return s
+}
+
+// releasing is the step that ends the snapshot.
+func (x *exporting) releasing() work.Step {
+	s := onNode(releaseDisks, x.from.UUID, x.inst.UUID, "let go of the snapshot of the disks of instance "+x.inst.Name, snapshotArgs{x.inst.Name, x.id})
+	s.Says, s.Tolerated = x.ofDisks("Removing snapshot of"), true
+	s.Fails = "Could not let go of the snapshot of the disks of instance " + x.inst.Name + " on node " + x.from.Name
+	s.Left = "Node " + x.from.Name + " goes on putting aside what instance " + x.inst.Name + " overwrites of its disks, until it is stopped or exported again"
+	return s
+}
+
+// ofDisks says something of each disk.
+func (x *exporting) ofDisks(what string) (lines []string) {
+	for i := range x.inst.Disks {
+		lines = append(lines, fmt.Sprintf("%s disk/%d on node %s", what, i, x.from.Name))
+	}
+	return lines
+}
+
 func (x *exporting) dumping(i int) work.Step {
 	disk := &x.inst.Disks[i]
-	s := onNode(dumpDisk, x.from.UUID, x.inst.UUID, fmt.Sprintf("dump disk %d of instance %s", i, x.inst.Name), dumpArgs{Disk: i, Form: x.form, ID: x.id, File: disk.UUID})
+	s := onNode(dumpDisk, x.from.UUID, x.inst.UUID, fmt.Sprintf("dump disk %d of instance %s", i, x.inst.Name), dumpArgs{Disk: i, Form: x.form, ID: x.id, File: disk.UUID, Snapshot: x.snapshots})
 	s.Says, s.Anew = []string{fmt.Sprintf("Exporting disk/%d from %s to %s", i, x.from.Name, x.to.Name)}, true
 	s.Fails = fmt.Sprintf("Could not dump disk %d of instance %s on node %s", i, x.inst.Name, x.from.Name)
 	if i == 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-project/drover/internal/export"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/reason"
 )
 
 // exportsOn are the exports of a node.
@@ -102,10 +103,10 @@ func TestWhatCannotBeExported(t *testing.T) {
 		text   string
 		params params
 	}{
-		{"Not all disks could be snapshotted, and you requested a live export; aborting (disks are not snapshotted here: let the instance be stopped, and allow that with long_sleep (--long-sleep))",
+		{"Not all disks could be snapshotted, and you requested a live export; aborting (node node1 makes no snapshots of disks of the template file: let the instance be stopped, and allow that with long_sleep (--long-sleep))",
 			params{"shutdown": false}},
 		{"Not all disks could be snapshotted, and you did not allow the instance to remain offline for a longer time through the --long-sleep option; aborting" +
-			" (with --long-sleep it stands still until its disks are dumped on its own node, and is started again then)", nil},
+			" (node node1 makes no snapshots of disks of the template file; with --long-sleep the instance stands still until its disks are dumped on its own node, and is started again then)", nil},
 		{"Can not remove instance without shutting it down before", params{"shutdown": false, "remove_instance": true}},
 		{"The long sleep option only makes sense when the instance can be shut down.", params{"shutdown": false, "long_sleep": true}},
 		{"Instances can't be exported to other clusters (export to a node (mode local), copy the directory of the export below export/ of a node of the other cluster, and import it there)",
@@ -125,6 +126,111 @@ func TestWhatCannotBeExported(t *testing.T) {
 	r.must("null", "OP_BACKUP_PREPARE", one(params{"mode": "local"}))
 	r.refuses("OpPrereqError", "Instances can't be exported to other clusters (export to a node (mode local), copy the directory of the export below export/ of a node of the other cluster, and import it there)",
 		"OP_BACKUP_PREPARE", one(params{"mode": "remote"}))
+}
+
+// TestAnExportOfWhatRuns has a snapshot dumped, with the instance stopped for a moment or not at all, and lets go of it whatever happens.
+func TestAnExportOfWhatRuns(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	create := creating(params{"disk_template": "plain", "disks": []any{params{"size": 8}, params{"size": 8}}})
+	r.must(`["node1"]`, "OP_INSTANCE_CREATE", create)
+	var orders []string
+	verbs := func(p params) []string {
+		orders = nil
+		r.wrap = func(n Node) Node { return noting{n, &orders} }
+		defer func() { r.wrap = nil }()
+		r.must(`[true,[true,true]]`, "OP_BACKUP_EXPORT", one(p))
+		return orders
+	}
+	for _, c := range []struct {
+		p    params
+		want string
+	}{
+		{params{"target_node": "node1"}, "stop start+snapshot dump-snapshot dump-snapshot release"},
+		{params{"target_node": "node1", "long_sleep": true}, "stop start+snapshot dump-snapshot dump-snapshot release"},
+		{params{"target_node": "node2", "shutdown": false}, "snapshot dump-snapshot dump-snapshot release"},
+	} {
+		if got := strings.Join(verbs(c.p), " "); got != c.want {
+			t.Errorf("%v: %s; want %s", c.p, got, c.want)
+		}
+		if is := r.state("node1", "one"); is != hypervisor.Running {
+			t.Errorf("%v: the instance is %s", c.p, is)
+		}
+	}
+	r.wrap = func(n Node) Node { return noting{full{n}, &orders} }
+	for _, shutdown := range []bool{true, false} {
+		orders = nil
+		if _, err := r.run("OP_BACKUP_EXPORT", one(params{"target_node": "node2", "shutdown": shutdown})); !fault.Is(err, fault.Failed) || !strings.Contains(err.Error(), "there is no room") {
+			t.Errorf("without room: %v", err)
+		}
+		if !slices.Contains(orders, "release") || r.state("node1", "one") != hypervisor.Running {
+			t.Errorf("%v are given, and it is %s", orders, r.state("node1", "one"))
+		}
+		r.nothingStaged("node1")
+	}
+	r.wrap = nil
+	if got := r.exportsOn("node2"); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("the export before is not kept: %v", got)
+	}
+	a, err := r.fleet.Agent("node1")
+	if err == nil {
+		err = a.DumpDisk(t.Context(), agent.Order{Epoch: 99, Job: 99}, hypervisor.Spec{Name: "one", UUID: r.instance("one").UUID, Disks: []hypervisor.Disk{{UUID: r.instance("one").Disks[0].UUID}}},
+			agent.Dump{Place: exports.Place{ID: "x", File: "d"}, Form: export.Pretended, Snapshot: true}, nil, func(string) {})
+	}
+	if !fault.Is(err, fault.WrongState) {
+		t.Errorf("a snapshot is left: %v", err)
+	}
+}
+
+// noting is a node that notes what is ordered for an export.
+type noting struct {
+	anyNode
+
+	orders *[]string
+}
+
+func (n noting) note(what string, more bool, then string) {
+	if more {
+		what += then
+	}
+	*n.orders = append(*n.orders, what)
+}
+
+func (n noting) Stop(ctx context.Context, order agent.Order, of hypervisor.Thing, how hypervisor.Stop, trail reason.Trail) error {
+	n.note("stop", false, "")
+	return n.anyNode.Stop(ctx, order, of, how, trail)
+}
+
+func (n noting) Start(ctx context.Context, order agent.Order, spec hypervisor.Spec, trail reason.Trail) error {
+	n.note("start", spec.Snapshot != "", "+snapshot")
+	return n.anyNode.Start(ctx, order, spec, trail)
+}
+
+func (n noting) SnapshotDisks(ctx context.Context, order agent.Order, of hypervisor.Thing, id string) error {
+	n.note("snapshot", false, "")
+	return n.anyNode.SnapshotDisks(ctx, order, of, id)
+}
+
+func (n noting) ReleaseSnapshot(ctx context.Context, order agent.Order, of hypervisor.Thing, id string) error {
+	n.note("release", false, "")
+	return n.anyNode.ReleaseSnapshot(ctx, order, of, id)
+}
+
+func (n noting) DumpDisk(ctx context.Context, order agent.Order, spec hypervisor.Spec, d agent.Dump, params map[string]string, log func(string)) error {
+	n.note("dump", d.Snapshot, "-snapshot")
+	return n.anyNode.DumpDisk(ctx, order, spec, d, params, log)
+}
+
+// TestAnExportOfWhatRunsKilledAnywhere comes to what it comes to undisturbed.
+func TestAnExportOfWhatRunsKilledAnywhere(t *testing.T) {
+	begin := func(t *testing.T) *rig {
+		r := newRig(t, "node1", "node2", "node3")
+		r.must(`["node1"]`, "OP_INSTANCE_CREATE", creating(params{"disk_template": "plain"}))
+		r.keeper.OnChange(func(*cluster.Snapshot) { _ = r.called() })
+		return r
+	}
+	for _, shutdown := range []bool{true, false} {
+		killedAnywhere(t, begin, "OP_BACKUP_EXPORT", one(params{"target_node": "node2", "shutdown": shutdown}), shutdown && !testing.Short())
+	}
 }
 
 // TestAnExportThatFailsLeavesTheOneBefore, and has the instance run again.

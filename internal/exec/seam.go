@@ -67,7 +67,10 @@ type Node interface {
 	// if there is none.
 	Exports(ctx context.Context) ([]string, error)
 	Export(ctx context.Context, name string) (export.Export, error)
-	// DumpDisk dumps a disk of an instance that does not run to what is being made under an id, ImportDisk writes a dump on a disk; both begin from the
+	// SnapshotDisks has what the disks of an instance that runs have at one moment be kept under an id, until ReleaseSnapshot or its end; see hypervisor.Driver.
+	SnapshotDisks(ctx context.Context, order agent.Order, of hypervisor.Thing, id string) error
+	ReleaseSnapshot(ctx context.Context, order agent.Order, of hypervisor.Thing, id string) error
+	// DumpDisk dumps a disk of an instance that does not run, or what a snapshot has of it, to what is being made under an id, ImportDisk writes a dump on a disk; both begin from the
 	// beginning when they come again. RenameSystem has the operating system on its disks know its new name. What people should know is handed over line by line.
 	DumpDisk(ctx context.Context, order agent.Order, spec hypervisor.Spec, d agent.Dump, params map[string]string, log func(line string)) error
 	ImportDisk(ctx context.Context, order agent.Order, spec hypervisor.Spec, d agent.Dump, params map[string]string, log func(line string)) error

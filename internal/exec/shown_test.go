@@ -65,6 +65,16 @@ func (n heard) FetchImage(ctx context.Context, order agent.Order, image agent.Im
 	return n.anyNode.FetchImage(ctx, order, image, log)
 }
 
+func (n heard) SnapshotDisks(ctx context.Context, order agent.Order, of hypervisor.Thing, id string) error {
+	n.note(order, snapshotDisks, of.UUID)
+	return n.anyNode.SnapshotDisks(ctx, order, of, id)
+}
+
+func (n heard) ReleaseSnapshot(ctx context.Context, order agent.Order, of hypervisor.Thing, id string) error {
+	n.note(order, releaseDisks, of.UUID)
+	return n.anyNode.ReleaseSnapshot(ctx, order, of, id)
+}
+
 func (n heard) DumpDisk(ctx context.Context, order agent.Order, spec hypervisor.Spec, d agent.Dump, params map[string]string, log func(string)) error {
 	n.note(order, dumpDisk, spec.UUID)
 	return n.anyNode.DumpDisk(ctx, order, spec, d, params, log)

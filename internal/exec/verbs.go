@@ -89,6 +89,8 @@ type startArgs struct {
 	// Given: the opcode has parameters that count for this start only.
 	Given  bool `json:"given,omitempty"`
 	Paused bool `json:"paused,omitempty"`
+	// Snapshot is the id under which what the disks have before it runs is kept; empty for none.
+	Snapshot string `json:"snapshot,omitempty"`
 }
 
 type restartArgs struct {
@@ -173,7 +175,7 @@ var nodeVerbs = map[string]verb{
 			}
 		}
 		spec := specOf(env.snapshot().Cluster(), inst, hv, be)
-		spec.StartPaused = a.Paused
+		spec.StartPaused, spec.Snapshot = a.Paused, a.Snapshot
 		return node.Start(ctx, order, spec, env.Op.Reason)
 	}),
 	receiveInstance: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, _ struct{}) error {

@@ -13,7 +13,9 @@ import (
 
 // The verbs of exports and imports. All are orders for a node.
 const (
-	dumpDisk      = "dump-disk"      // dump a disk of a stopped instance, to what is being made
+	snapshotDisks = "snapshot-disks" // keep what the disks of an instance have at this moment, under the id of what is being made
+	releaseDisks  = "release-snapshot"
+	dumpDisk      = "dump-disk"      // dump a disk of a stopped instance, or what a snapshot has of it, to what is being made
 	copyDumps     = "copy-dumps"     // have the node fetch dumps from another one
 	finishExport  = "finish-export"  // put what was made in the place of the export before
 	discardExport = "discard-export" // remove what is being made
@@ -29,6 +31,13 @@ type dumpArgs struct {
 	ID     string      `json:"id,omitempty"`
 	Export string      `json:"export,omitempty"`
 	File   string      `json:"file"`
+	// Snapshot: what is dumped is what the snapshot of the id has.
+	Snapshot bool `json:"snapshot,omitempty"`
+}
+
+type snapshotArgs struct {
+	Name string `json:"name"` // of the instance
+	ID   string `json:"id"`
 }
 
 type fetchedArgs struct {
@@ -53,6 +62,12 @@ type formerArgs struct {
 }
 
 var exportVerbs = map[string]verb{
+	snapshotDisks: ordering(func(ctx context.Context, _ *Env, node Node, order agent.Order, s *work.Step, a snapshotArgs) error {
+		return node.SnapshotDisks(ctx, order, thing(s, a.Name), a.ID)
+	}),
+	releaseDisks: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a snapshotArgs) error {
+		return env.unlessGone(node.ReleaseSnapshot(ctx, order, thing(s, a.Name), a.ID))
+	}),
 	dumpDisk: ordering(func(ctx context.Context, env *Env, node Node, order agent.Order, s *work.Step, a dumpArgs) error {
 		inst, params, err := env.scripted(s)
 		if err != nil {
@@ -104,7 +119,7 @@ var exportVerbs = map[string]verb{
 }
 
 func (a *dumpArgs) dump(inst *cluster.Instance) agent.Dump {
-	return agent.Dump{Place: exports.Place{ID: a.ID, Export: a.Export, File: a.File}, Disk: a.Disk, Form: a.Form, OS: inst.OS}
+	return agent.Dump{Place: exports.Place{ID: a.ID, Export: a.Export, File: a.File}, Disk: a.Disk, Form: a.Form, OS: inst.OS, Snapshot: a.Snapshot}
 }
 
 // scripted is the instance of a step, with the parameters that scripts of its operating system get.

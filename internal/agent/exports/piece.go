@@ -86,6 +86,28 @@ func (x *Exports) Keep(p Place, piece Piece) error {
 	return nil
 }
 
+// Create makes a dump that is empty, in the place of one that was begun: who may still write to that one writes to no dump.
+func (x *Exports) Create(p Place) (*os.File, error) {
+	if p.ID == "" {
+		return nil, fault.New(fault.Invalid, "a dump is made for what is being made under an id, and there is none")
+	}
+	path, err := x.Path(p)
+	if err != nil {
+		return nil, err
+	}
+	if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot make the dump %s: %w", p.File, err)
+	}
+	return f, nil
+}
+
 // Dump makes a dump with the content of a file or block device.
 func (x *Exports) Dump(ctx context.Context, p Place, from string, told func(done, size int64)) error {
 	path, err := x.Path(p)

@@ -16,6 +16,19 @@ func keptExports(r *Rig) {
 	d := agent.Dump{Place: exports.Place{ID: "first", File: "d0"}, Form: export.Pretended}
 	r.Made(One)
 	r.Want(fault.WrongState, r.Node.DumpDisk(ctx, Order(2, 1), spec, d, nil, log))
+	live := d
+	live.Snapshot = true
+	r.Want(fault.WrongState, r.Node.DumpDisk(ctx, Order(2, 11), spec, live, nil, log)) // of what there is no snapshot of
+	for range 2 {
+		r.Must(r.Node.SnapshotDisks(ctx, Order(2, 12), One, "first"))
+	}
+	r.Must(r.Node.DumpDisk(ctx, Order(2, 13), spec, live, nil, log))
+	script := live
+	script.Form = export.Script
+	r.Want(fault.Unsupported, r.Node.DumpDisk(ctx, Order(2, 14), spec, script, nil, log))
+	r.Must(r.Node.ReleaseSnapshot(ctx, Order(2, 15), One, "first"))
+	r.Want(fault.WrongState, r.Node.DumpDisk(ctx, Order(2, 16), spec, live, nil, log))
+	r.Must(r.Node.DiscardExport(ctx, Order(2, 17), "first"))
 	r.Must(r.Node.Stop(ctx, Order(2, 2), One, hypervisor.Stop{Force: true}, nil))
 	r.Must(r.Node.DumpDisk(ctx, Order(2, 3), spec, d, nil, log))
 	raw := d
@@ -53,6 +66,7 @@ func keptExports(r *Rig) {
 	for what, err := range map[string]error{
 		"dump": r.Node.DumpDisk(ctx, Order(4, 1), spec, d, nil, log), "import": r.Node.ImportDisk(ctx, Order(4, 2), spec, d, nil, log),
 		"rename": r.Node.RenameSystem(ctx, Order(4, 3), spec, "noop", "other", nil, log), "keep": r.Node.KeepDump(ctx, Order(4, 4), other, whole),
+		"snapshot": r.Node.SnapshotDisks(ctx, Order(4, 8), One, "first"), "release": r.Node.ReleaseSnapshot(ctx, Order(4, 9), One, "first"),
 		"finish": r.Node.FinishExport(ctx, Order(4, 5), "first", says), "discard": r.Node.DiscardExport(ctx, Order(4, 6), "first"),
 		"remove": r.Node.RemoveExport(ctx, Order(4, 7), One.Name),
 	} {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -117,8 +118,12 @@ func TestSnapshot(t *testing.T) {
 	n := newNode(t)
 	d := n.open()
 	n.start(d, n.patterned(d))
-	paused := false
-	d.Watch(func() { paused = paused || d.things[uuid].state() != hypervisor.Running })
+	var paused atomic.Bool
+	d.Watch(func() {
+		if d.things[uuid].state() != hypervisor.Running {
+			paused.Store(true)
+		}
+	})
 	n.write(d, 0, 1, 'a')
 	n.write(d, 1, 1, 'b')
 	for _, want := range []bool{true, false} {
@@ -158,7 +163,7 @@ func TestSnapshot(t *testing.T) {
 	if err != nil || content[1<<20] != 'q' || content[2<<20-1] != 'q' {
 		t.Errorf("what is written behind the snapshot is not on the disk: %x, %v", content[1<<20], err)
 	}
-	if d.noteChange(); paused {
+	if d.noteChange(); paused.Load() {
 		t.Error("it was told that the guest stood still")
 	}
 }
@@ -320,6 +325,14 @@ func TestASnapshotWithoutRoom(t *testing.T) {
 	d := n.open()
 	n.start(d, n.patterned(d))
 	n.write(d, 0, 1, 'a')
+	d.qemu.snapshots = false
+	if _, err := d.Snapshot(t.Context(), one, "other"); !fault.Is(err, fault.Unsupported) {
+		t.Errorf("by a QEMU that is too old: %v", err)
+	}
+	if i, err := d.Node(t.Context()); err != nil || len(i.Snapshots) > 0 {
+		t.Errorf("it says of itself %v, %v", i.Snapshots, err)
+	}
+	d.qemu.snapshots = true
 	if _, err := d.Snapshot(t.Context(), one, "id"); err != nil {
 		t.Fatal(err)
 	}
@@ -341,13 +354,6 @@ func TestASnapshotWithoutRoom(t *testing.T) {
 	}
 	if i, err := d.Instance(t.Context(), one); err != nil || i.State != hypervisor.Running {
 		t.Errorf("the guest is %s, %v", i.State, err)
-	}
-	d.qemu.snapshots = false
-	if _, err := d.Snapshot(t.Context(), one, "other"); !fault.Is(err, fault.Unsupported) {
-		t.Errorf("by a QEMU that is too old: %v", err)
-	}
-	if i, err := d.Node(t.Context()); err != nil || len(i.Snapshots) > 0 {
-		t.Errorf("it says of itself %v, %v", i.Snapshots, err)
 	}
 	for message, code := range map[string]fault.Code{saysFull: fault.Exhausted, saysBroken: fault.Exhausted, "Input/output error": fault.Failed} {
 		if err := copyFailed("x", message); !fault.Is(err, code) {

@@ -156,6 +156,16 @@ func (s sender) Export(context.Context, string) (export.Export, error) {
 	return export.Export{}, noExports()
 }
 
+// SnapshotDisks implements exec.Node.
+func (s sender) SnapshotDisks(context.Context, agent.Order, hypervisor.Thing, string) error {
+	return noExports()
+}
+
+// ReleaseSnapshot implements exec.Node.
+func (s sender) ReleaseSnapshot(context.Context, agent.Order, hypervisor.Thing, string) error {
+	return noExports()
+}
+
 // DumpDisk implements exec.Node.
 func (s sender) DumpDisk(context.Context, agent.Order, hypervisor.Spec, agent.Dump, map[string]string, func(string)) error {
 	return noExports()
