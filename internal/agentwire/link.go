@@ -77,7 +77,10 @@ func readGreeting(conn net.Conn, into any) error {
 			return err
 		}
 		if one[0] == '\n' {
-			return intake.ReadOpen(line, into)
+			if err := intake.ReadOpen(line, into); err != nil {
+				return fault.New(fault.Invalid, "what it says cannot be read: %w", err)
+			}
+			return nil
 		}
 		line = append(line, one[0])
 	}
@@ -220,6 +223,9 @@ func (h *Hub) greet(conn *tls.Conn) (d Door, shown *x509.Certificate, said hello
 		return nil, nil, said, err
 	}
 	if err := readGreeting(conn, &said); err != nil {
+		if fault.Is(err, fault.Invalid) { // it is there and listens
+			_ = writeGreeting(conn, welcome{Refused: failed(err)}) // or it is gone by now
+		}
 		return nil, nil, said, err
 	}
 	if all := conn.ConnectionState().PeerCertificates; len(all) > 0 {

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"testing"
 	"time"
 
@@ -64,3 +66,11 @@ func (o Options) WithAgentPatience(d time.Duration) Options {
 	o.agentPatience = d
 	return o
 }
+
+// PeerRequests answers what controllers ask of each other, for one that does not lead.
+func PeerRequests(ctx context.Context) http.Handler {
+	return (&group{m: &member{}}).peerRequests(ctx)
+}
+
+// ReadPeerStatus reads how another controller says that it is.
+func ReadPeerStatus(from io.Reader) error { return readPeer(from, maxPeerAnswer, &peerStatus{}) }

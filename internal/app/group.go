@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -488,11 +487,7 @@ func (g *group) askMuch(ctx context.Context, p peerRecord, method, path string, 
 	if answer.StatusCode != http.StatusOK {
 		return fault.New(fault.Unavailable, "the controller %s answers %s", p.Name, answer.Status)
 	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, most))
-	if err == nil {
-		err = intake.ReadOpen(text, into)
-	}
-	if err != nil {
+	if err := readPeer(answer.Body, most, into); err != nil {
 		return fault.New(fault.Unavailable, "the controller %s cannot be understood: %w", p.Name, err)
 	}
 	return nil

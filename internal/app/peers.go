@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/drover-project/drover/internal/api/luxi"
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/reason"
@@ -19,14 +21,7 @@ import (
 // servePeers answers other controllers until ctx ends: what their clients ask
 // of the leader, how this one is, and whether it makes room for another.
 func (g *group) servePeers(ctx context.Context, l net.Listener) error {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /peer/status", g.tellStatus)
-	mux.HandleFunc("GET "+healthPath, g.tellPeerHealth)
-	mux.HandleFunc("GET "+bundlePath, g.tellBundle)
-	mux.HandleFunc("POST /peer/resign", g.resign)
-	mux.HandleFunc("GET "+keysPath, g.tellKeys)
-	mux.HandleFunc("POST "+leasePath, g.grantLease)
-	mux.HandleFunc("POST /peer/luxi", func(w http.ResponseWriter, r *http.Request) { g.takeLUXI(ctx, w, r) })
+	mux := g.peerRequests(ctx)
 	server := gate.Peers.Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(headerRemote) == "" {
 			mux.ServeHTTP(w, r)
@@ -47,6 +42,31 @@ func (g *group) servePeers(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	return nil
+}
+
+// peerRequests are the requests that controllers send each other.
+func (g *group) peerRequests(ctx context.Context) *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /peer/status", g.tellStatus)
+	mux.HandleFunc("GET "+healthPath, g.tellPeerHealth)
+	mux.HandleFunc("GET "+bundlePath, g.tellBundle)
+	mux.HandleFunc("POST /peer/resign", g.resign)
+	mux.HandleFunc("GET "+keysPath, g.tellKeys)
+	mux.HandleFunc("POST "+leasePath, g.grantLease)
+	mux.HandleFunc("POST /peer/luxi", func(w http.ResponseWriter, r *http.Request) { g.takeLUXI(ctx, w, r) })
+	return mux
+}
+
+// readPeer reads what another controller says, of at most so many bytes. A program that is newer may say more than is known here.
+func readPeer(from io.Reader, most int64, into any) error {
+	text, err := io.ReadAll(io.LimitReader(from, most+1))
+	switch {
+	case err != nil:
+		return err
+	case int64(len(text)) > most: // what is cut off could be read as if it were all
+		return fault.New(fault.TooLarge, "it has more than %d bytes", most)
+	}
+	return intake.ReadOpen(text, into)
 }
 
 // takeForwarded answers what a client asked another controller. Whatever its
@@ -147,10 +167,13 @@ func (g *group) resign(w http.ResponseWriter, r *http.Request) {
 // takeLUXI serves a connection that another controller relays.
 func (g *group) takeLUXI(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	var by reason.Account
-	c := g.m.leads()
+	c, err := g.m.leads(), intake.ReadOpen([]byte(r.Header.Get(headerAccount)), &by)
 	switch {
-	case r.Header.Get("Upgrade") != upgrade || intake.ReadOpen([]byte(r.Header.Get(headerAccount)), &by) != nil:
+	case r.Header.Get("Upgrade") != upgrade:
 		w.WriteHeader(http.StatusBadRequest)
+		return
+	case err != nil:
+		http.Error(w, "the header "+headerAccount+" cannot be read: "+err.Error(), http.StatusBadRequest)
 		return
 	case c == nil:
 		notLeading(w)

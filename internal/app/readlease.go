@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
-	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/readlease"
 )
 
@@ -42,12 +40,8 @@ func (c *controller) endLending() (gone func()) {
 // grantLease answers a controller that asks for a read lease.
 func (g *group) grantLease(w http.ResponseWriter, r *http.Request) {
 	var asked readlease.Request
-	text, err := io.ReadAll(io.LimitReader(r.Body, maxLeaseMessage))
-	if err == nil {
-		err = intake.ReadOpen(text, &asked)
-	}
-	if err != nil {
-		w.WriteHeader(http.StatusBadRequest)
+	if err := readPeer(r.Body, maxLeaseMessage, &asked); err != nil {
+		http.Error(w, "what is asked for cannot be read: "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	lessor := g.lessor.Load()
@@ -116,9 +110,5 @@ func (l *leaderClient) askLease(ctx context.Context, asked readlease.Request, li
 		l.http.CloseIdleConnections()
 		return a, fault.New(fault.Unavailable, "the controller that was asked for a read lease answers %s", answer.Status)
 	}
-	text, err = io.ReadAll(io.LimitReader(answer.Body, maxLeaseMessage))
-	if err != nil {
-		return a, err
-	}
-	return a, intake.ReadOpen(text, &a)
+	return a, readPeer(answer.Body, maxLeaseMessage, &a)
 }

@@ -146,7 +146,7 @@ func (t *tab) listen(ctx context.Context) error {
 		}
 		var w wish
 		if err := intake.Read(text, &w); err != nil {
-			w = wish{wrong: fault.New(fault.Invalid, "what the tab asks for cannot be read")}
+			w = wish{wrong: fault.New(fault.Invalid, "what the tab asks for cannot be read: %w", err)}
 		} else if len(w.Watch) > mostViews {
 			w = wish{wrong: fault.New(fault.Invalid, "a tab shows at most %d views at a time", mostViews)}
 		}
