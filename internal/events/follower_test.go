@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,8 +21,8 @@ type remote struct {
 	mu   sync.Mutex
 	away bool
 	jobs map[job.ID]*job.Job
-	// silent is how often it does not answer about jobs although it lists them.
-	silent int
+	// silent is how often it does not answer about jobs although it lists them, and blind how often it does not about machines.
+	silent, blind int
 }
 
 // set sets how the opcodes of a job are; none archives it.
@@ -84,6 +85,13 @@ func (r *remote) Job(_ context.Context, id job.ID) (*job.Job, error) {
 }
 
 func (r *remote) Machine(context.Context, string) (*events.Machine, error) {
+	r.mu.Lock()
+	blind := r.blind > 0
+	r.blind--
+	r.mu.Unlock()
+	if blind {
+		return nil, fault.New(fault.Unavailable, "no route")
+	}
 	return &events.Machine{NICs: []events.NIC{{Name: "n", MAC: "aa:00:00:00:00:01", Firewall: events.Firewall("n", []string{"synnefo:network:n:limited"})}},
 		Disks: []events.Disk{}, HVParams: map[string]any{"boot": "d"}}, r.answers()
 }
@@ -142,6 +150,18 @@ func TestAJobOfASilentClusterIsAskedForAgain(t *testing.T) {
 	r.mu.Unlock()
 	r.set(1, job.Success)
 	b.await(t, "far.example:1:0:success")
+}
+
+// TestNoMessageLacksItsMachine: a machine that was started is told with its interfaces, though its cluster did not tell of them when it was asked first.
+func TestNoMessageLacksItsMachine(t *testing.T) {
+	kept, r, b := keep(t), &remote{jobs: map[job.ID]*job.Job{}, blind: 3}, newBroker()
+	stop := follow(t, kept, r, b)
+	defer stop()
+	begins(t, kept)
+	r.set(1, job.Success)
+	if m := b.await(t, "far.example:1:0:success")["far.example:1:0:success"]; !strings.Contains(string(m.Body), `"mac":"aa:00:00:00:00:01"`) {
+		t.Errorf("told is %s", m.Body)
+	}
 }
 
 // TestWhoDoesNotLeadFollowsNoCluster: a controller whose lead was taken over ends, and
