@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/jobfilter"
+	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/tagsync"
 )
@@ -47,4 +49,24 @@ func TestWhoAttendsIsToldOfALaterLook(t *testing.T) {
 	if err := <-attended; err != nil || !r.engine.Servers().Get(s.ID).Tags.Has(user, "adopted") {
 		t.Errorf("attended to, %v, the server has the tags %q", err, r.engine.Servers().Get(s.ID).Tags.Names(user))
 	}
+}
+
+// TestWhatIsToGoIsNotTagged: a tag that is wanted of a server that is being deleted makes no job.
+func TestWhatIsToGoIsNotTagged(t *testing.T) {
+	r := newRig(t)
+	s := r.create()
+	rule, err := jobfilter.ParseRule([]byte(`{"action":"PAUSE","predicates":[["opcode",["=","OP_ID","OP_INSTANCE_REMOVE"]]]}`))
+	r.check(err)
+	uuid, _, err := r.queue.PutFilter(t.Context(), "", rule, queue.By{})
+	r.check(err)
+	_, err = r.engine.Begin(s.ID, server.Delete, r.asked())
+	r.check(err)
+	_, err = r.engine.Want(s.ID, user, []string{"late"}, r.asked())
+	r.check(err)
+	r.check(r.engine.Attend(t.Context(), s.ID))
+	if now := r.engine.Servers().Get(s.ID); !now.Deleting() || len(now.Tags.Jobs) > 0 {
+		t.Errorf("it is to go: %t, with jobs about tags %+v", now.Deleting(), now.Tags.Jobs)
+	}
+	r.check(r.queue.DeleteFilter(t.Context(), uuid, queue.By{}))
+	r.until(s.ID, "is gone", func(s *server.Server) bool { return s == nil })
 }
