@@ -155,7 +155,11 @@ func (x *Exports) Finish(id string, e *export.Export) error {
 	if there, err := read(to); err == nil && there.ID == id {
 		return x.Discard(id)
 	}
-	text, err := e.Encode()
+	says, err := asDumped(from, e)
+	if err != nil {
+		return err
+	}
+	text, err := says.Encode()
 	if err != nil {
 		return err
 	}
@@ -176,6 +180,29 @@ func (x *Exports) Finish(id string, e *export.Export) error {
 		return fault.New(fault.Environment, "cannot put the export of %s in place: %w", e.Name, err)
 	}
 	return x.Discard(id)
+}
+
+// asDumped is what an export says, with disks as large as their dumps: a volume may be larger than its disk was asked for, and who imports it needs the
+// room for all that the guest could write to.
+func asDumped(dir string, e *export.Export) (*export.Export, error) {
+	const mib = 1 << 20
+	out := *e
+	out.Disks = slices.Clone(e.Disks)
+	for i := range out.Disks {
+		d := &out.Disks[i]
+		if d.Form != export.Raw {
+			continue
+		}
+		if err := export.CheckDump(d.Dump); err != nil {
+			return nil, err
+		}
+		info, err := os.Lstat(filepath.Join(dir, d.Dump))
+		if err != nil {
+			return nil, fault.New(fault.Environment, "cannot look at the dump of disk %d: %w", i, err)
+		}
+		d.Size = max(d.Size, (info.Size()+mib-1)/mib)
+	}
+	return &out, nil
 }
 
 // Discard removes what was made under an id, if there is anything.

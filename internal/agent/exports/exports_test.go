@@ -61,6 +61,30 @@ func TestANewExportTakesThePlace(t *testing.T) {
 	}
 }
 
+// TestAnExportHasRoomForItsDumps: a volume of LVM is of whole extents, however small its disk is.
+func TestAnExportHasRoomForItsDumps(t *testing.T) {
+	x := open(t)
+	const mib = 1 << 20
+	must(t, x.Keep(Place{ID: "id", File: "d0"}, Piece{Next: 12 * mib, Size: 12 * mib}))
+	must(t, x.Keep(Place{ID: "id", File: "d1"}, Piece{Next: 12*mib + 1, Size: 12*mib + 1}))
+	must(t, x.Keep(Place{ID: "id", File: "d2"}, Piece{Next: 3, Size: 3}))
+	says := &export.Export{ID: "id", Name: "web1", Disks: []export.Disk{
+		{Size: 10, Dump: "d0", Form: export.Raw}, {Size: 10, Dump: "d1", Form: export.Raw}, {Size: 10, Dump: "d2", Form: export.Script}}}
+	must(t, x.Finish("id", says))
+	e, err := x.Read("web1")
+	if err != nil || e.Disks[0].Size != 12 || e.Disks[1].Size != 13 || e.Disks[2].Size != 10 || says.Disks[0].Size != 10 {
+		t.Errorf("it says %+v, %v", e, err)
+	}
+	must(t, x.Keep(Place{ID: "other", File: "d0"}, Piece{Next: mib, Size: mib}))
+	says.ID = "other"
+	if err := x.Finish("other", says); err == nil {
+		t.Error("an export is whole that lacks a dump")
+	}
+	if e, err := x.Read("web1"); err != nil || e.ID != "id" {
+		t.Errorf("the one before says %+v, %v", e, err)
+	}
+}
+
 func TestNothingElseIsRead(t *testing.T) {
 	x := open(t)
 	x.make(t, "id", "web1", "content")
