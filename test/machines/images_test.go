@@ -106,7 +106,7 @@ func TestAnImageFromAnotherNode(t *testing.T) {
 	}
 }
 
-// TestMachinesShareAnImage has two machines stand on one image, which stays for as long as they do, one of them exported and brought back, and grown.
+// TestMachinesShareAnImage has two machines stand on one image, which stays for as long as they do, one of them exported while it runs and brought back, and grown.
 func TestMachinesShareAnImage(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("qemu-img"); err != nil {
@@ -135,7 +135,7 @@ func TestMachinesShareAnImage(t *testing.T) {
 		t.Errorf("it is told %s", text)
 	}
 	s.drover("instance", "grow-disk", "a.example", "0", "8M")
-	s.drover("backup", "export", "a.example", "-n", strings.Fields(s.drover("node", "list", "--no-headers", "-o", "name"))[0], "--long-sleep")
+	s.drover("backup", "export", "a.example", "-n", strings.Fields(s.drover("node", "list", "--no-headers", "-o", "name"))[0], "--shutdown=no")
 	s.drover("instance", "remove", "--yes", "a.example", "b.example")
 	s.drover("image", "remove", "--yes", "tiny")
 	for _, format := range []string{"qcow2", "raw"} { // an export stands on nothing

@@ -150,6 +150,18 @@ func (n *node) livesOn(volumes storage.Driver, disk hypervisor.Disk) {
 	if err := d.things[uuid].running().do(ctx, "query-block", nil, &drives); err != nil || len(drives) != 1 || drives[0].Medium.Image.Size != 2<<20 {
 		n.Errorf("QEMU sees %+v, %v", drives, err)
 	}
+	n.write(d, 0, 1, 'a')
+	if _, err := d.Snapshot(ctx, one, "id"); err != nil {
+		n.Fatal(err)
+	}
+	n.write(d, 0, 1, 'x')
+	if content, _, err := n.copied(d, "id", disk.UUID); err != nil || len(content) != 2<<20 || content[1<<20] != 'a' || content[2<<20-1] != 'a' {
+		n.Errorf("a copy of the snapshot has %d bytes, %v", len(content), err)
+	}
+	if _, err := d.Release(ctx, one, "id"); err != nil {
+		n.Fatal(err)
+	}
+	n.nothingOf(d)
 	if _, err := d.Remove(ctx, one); err == nil {
 		n.Error("a machine that runs was removed")
 	}

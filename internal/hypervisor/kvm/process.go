@@ -35,7 +35,7 @@ type process struct {
 	memory  atomic.Int64 // MiB that the guest has by now; 0 while nobody knows
 	tpm     *tpm         // nil for a machine without one
 	lostTPM atomic.Bool  // it has ended, and the machine has not
-	halted  atomic.Bool  // it stands still for a snapshot
+	halts   atomic.Int64 // how often it was told to stand still for a snapshot, and to go on behind it
 
 	mu     sync.Mutex
 	let    bool        // the driver has let it go
@@ -347,11 +347,11 @@ func (p *process) kill() error {
 // refresh asks for the state.
 func (p *process) refresh(ctx context.Context) error {
 	var status struct{ Status string }
-	halted := p.halted.Load()
+	halts := p.halts.Load()
 	if err := p.do(ctx, "query-status", nil, &status); err != nil {
 		return err
 	}
-	halted = halted || p.halted.Load()
+	halted := halts%2 == 1 || halts != p.halts.Load()
 	if err := p.askMemory(ctx); err != nil {
 		return err
 	}

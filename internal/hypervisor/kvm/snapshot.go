@@ -3,12 +3,16 @@ package kvm
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/drover-project/drover/internal/diskimage"
 	"github.com/drover-project/drover/internal/fault"
@@ -259,9 +263,9 @@ func (p *process) whileHalted(ctx context.Context, do func() error) error {
 	if status.Status != "running" {
 		return do()
 	}
-	p.halted.Store(true)
+	p.halts.Add(1)
 	defer func() {
-		p.halted.Store(false)
+		p.halts.Add(1)
 		signal(p.look)
 	}()
 	halt, cancel := context.WithTimeout(ctx, haltTime)
@@ -360,8 +364,53 @@ func (d *Driver) CopySnapshot(ctx context.Context, of hypervisor.Thing, id, disk
 	if err := p.awaitCopy(ctx, l, told); err != nil {
 		return err
 	}
-	if err := to.Sync(); err != nil {
+	if err := errors.Join(to.Sync(), dig(to)); err != nil {
 		return fault.New(fault.Environment, "cannot write the copy: %w", err)
+	}
+	return nil
+}
+
+// dig has what a file has room for, and nothing in, be holes.
+func dig(f *os.File) error {
+	end, err := f.Seek(0, io.SeekEnd)
+	for at := int64(0); err == nil && at < end; {
+		var hole, data int64
+		if hole, err = f.Seek(at, unix.SEEK_HOLE); err != nil || hole >= end {
+			break
+		}
+		if data, err = f.Seek(hole, unix.SEEK_DATA); errors.Is(err, syscall.ENXIO) { // there is none behind
+			data, err = end, nil
+		}
+		if err == nil {
+			err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, hole, data-hole)
+		}
+		at = data
+	}
+	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EINVAL) { // a file system that knows no holes
+		return nil
+	}
+	return err
+}
+
+// copyCommand is what has QEMU copy a disk. Of one that stands on an image a mirror would have what differs from that alone, and zeros elsewhere: QEMU says of
+// a snapshot which parts the first layer lacks, and a mirror takes them for empty. A backup reads them; what it writes for zeros takes room until it is done.
+func copyCommand(l layer, based bool) (command string, arguments map[string]any) {
+	arguments = map[string]any{"job-id": l.copy, "device": l.snap, "target": l.copied, "sync": "full", "auto-dismiss": false}
+	if based {
+		return "blockdev-backup", arguments
+	}
+	return "blockdev-mirror", arguments
+}
+
+// roomForAll refuses to copy what takes room for zeros, too, until it is done, where there is none.
+func roomForAll(to *os.File, size int64) error {
+	var there unix.Statfs_t
+	if err := unix.Fstatfs(int(to.Fd()), &there); err != nil {
+		return fault.New(fault.Environment, "cannot tell how much room there is for the copy: %w", err)
+	}
+	if free := int64(there.Bavail) * there.Bsize; free < size {
+		return fault.New(fault.Exhausted, "there is no room for a copy of the disk: it stands on an image, and its copy takes %d MiB until it is done; %d MiB are free", size>>20, free>>20).
+			WithHint("stop the instance and export it then: that takes as much as the disk has")
 	}
 	return nil
 }
@@ -397,9 +446,20 @@ func (m *machine) beginCopy(ctx context.Context, id, disk string, to *os.File) (
 	if err := to.Truncate(size); err != nil {
 		return nil, l, fault.New(fault.Environment, "cannot write the copy: %w", err)
 	}
+	layers, err := m.layersOf(ctx, r.Spec.Disks)
+	if err != nil {
+		return nil, l, err
+	}
+	based := layers[disk] != nil && layers[disk].Base != nil
+	if based {
+		if err := roomForAll(to, size); err != nil {
+			return nil, l, err
+		}
+	}
+	command, arguments := copyCommand(l, based)
 	err = p.openHanded(ctx, to, l.copiedSet, l.copiedFile, l.copied)
 	if err == nil {
-		err = p.do(ctx, "blockdev-mirror", map[string]any{"job-id": l.copy, "device": l.snap, "target": l.copied, "sync": "full", "auto-dismiss": false}, nil)
+		err = p.do(ctx, command, arguments, nil)
 	}
 	if err != nil {
 		err = errors.Join(err, p.endCopies(context.WithoutCancel(ctx), []layer{l}))
@@ -454,7 +514,7 @@ func (p *process) awaitCopy(ctx context.Context, l layer, told func(done, size i
 		case err != nil:
 		case j == nil:
 			return noSnapshot(name)
-		case j.Status == "ready": // all is there, and nothing will change any more
+		case j.Status == "ready" || j.Status == "concluded" && j.Error == "": // all is there, and nothing will change any more
 			told(j.Done, j.Size)
 			return nil
 		case j.Status == "concluded":

@@ -15,13 +15,18 @@ import (
 	"github.com/drover-project/drover/internal/hypervisor"
 )
 
-// patterned is a machine with a disk as it is and one with layers, each with a pattern at the second MiB.
+// patterned is a machine with a disk as it is, one that stands on an image, and one with layers that stands on nothing. The first two start with the tiny guest.
 func (n *node) patterned(d *Driver) hypervisor.Spec {
 	n.Helper()
 	spec := n.guest(d)
 	spec.Disks[0].Size = 4
-	spec.Disks = append(spec.Disks, hypervisor.Disk{UUID: "disk-2", Size: 4, Template: "file", Format: "qcow2"})
+	for _, uuid := range []string{"disk-2", "disk-3"} {
+		spec.Disks = append(spec.Disks, hypervisor.Disk{UUID: uuid, Size: 4, Template: "file", Format: "qcow2"})
+	}
 	if _, err := d.Prepare(n.Context(), one, hypervisor.Mark{}, spec.Disks); err != nil {
+		n.Fatal(err)
+	}
+	if err := d.Blank(n.Context(), one, "disk-2", n.image("raw")); err != nil {
 		n.Fatal(err)
 	}
 	return spec
@@ -68,7 +73,9 @@ func (n *node) hasOnly(d *Driver, id, disk string, mib int, pattern byte) {
 		n.Fatal(err)
 	}
 	want := make([]byte, 4<<20)
-	copy(want, content[:1<<20]) // what the machine starts from
+	if disk != "disk-3" {
+		copy(want, TinyDisk())
+	}
 	copy(want[mib<<20:], bytes.Repeat([]byte{pattern}, 1<<20))
 	if !bytes.Equal(content, want) {
 		n.Errorf("the copy of %s is of %d bytes, and its first of MiB %d is %x", disk, len(content), mib, content[mib<<20])
@@ -126,6 +133,7 @@ func TestSnapshot(t *testing.T) {
 	})
 	n.write(d, 0, 1, 'a')
 	n.write(d, 1, 1, 'b')
+	n.write(d, 2, 3, 'c')
 	for _, want := range []bool{true, false} {
 		if changed, err := d.Snapshot(t.Context(), one, "first"); err != nil || changed != want {
 			t.Fatalf("Snapshot: %t, %v", changed, err)
@@ -133,15 +141,17 @@ func TestSnapshot(t *testing.T) {
 		n.write(d, 0, 1, 'x')
 		n.write(d, 1, 1, 'y')
 		n.write(d, 1, 2, 'z')
+		n.write(d, 2, 3, 'z')
 	}
 	for range 2 { // once more it begins anew
 		n.hasOnly(d, "first", "disk-1", 1, 'a')
 	}
 	n.hasOnly(d, "first", "disk-2", 1, 'b')
+	n.hasOnly(d, "first", "disk-3", 3, 'c')
 	if changed, err := d.Snapshot(t.Context(), one, "second"); err != nil || !changed {
 		t.Fatalf("another snapshot: %t, %v", changed, err)
 	}
-	for id, disk := range map[string]string{"first": "disk-1", "second": "disk-3", "": "disk-1"} {
+	for id, disk := range map[string]string{"first": "disk-1", "second": "disk-4", "": "disk-1"} {
 		if _, _, err := n.copied(d, id, disk); !fault.Is(err, fault.WrongState) {
 			t.Errorf("a copy of %s of the snapshot %q: %v", disk, id, err)
 		}
@@ -354,6 +364,17 @@ func TestASnapshotWithoutRoom(t *testing.T) {
 	}
 	if i, err := d.Instance(t.Context(), one); err != nil || i.State != hypervisor.Running {
 		t.Errorf("the guest is %s, %v", i.State, err)
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "copy"))
+	if err == nil {
+		defer func() { _ = f.Close() }()
+		err = roomForAll(f, 1)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	if err := roomForAll(f, 1<<60); !fault.Is(err, fault.Exhausted) {
+		t.Errorf("a copy of 2^60 bytes: %v", err)
 	}
 	for message, code := range map[string]fault.Code{saysFull: fault.Exhausted, saysBroken: fault.Exhausted, "Input/output error": fault.Failed} {
 		if err := copyFailed("x", message); !fault.Is(err, code) {
