@@ -25,7 +25,7 @@
 //   - A TPM ends with its machine, however that ends, and one that ends before is told (TestTPM, TestTPMIsLost).
 //   - A machine has the seed that it was given at each of its starts, to read alone, and never another's (TestSeed).
 //   - A snapshot is of all disks at one moment, and costs the guest neither what it writes nor more than milliseconds; it leaves nothing behind a QEMU that is
-//     killed, and the next driver finds it (TestSnapshot, TestASnapshotWithoutRoom, TestASnapshotEnds, TestASnapshotOutlivesItsDriver).
+//     killed, and the next driver finds it (TestSnapshot, TestASnapshotIsOfOneMoment, TestASnapshotWithoutRoom, TestASnapshotEnds, TestASnapshotOutlivesItsDriver).
 //   - The machine type of a thing never changes once it was started, so that the guest finds the same devices (TestMachineTypesArePinned).
 package kvm
 

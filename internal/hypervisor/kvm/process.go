@@ -310,8 +310,14 @@ func (p *process) disconnect() {
 	p.qmp = nil
 }
 
-// reconnect tries to reach a process that was silent.
+// reconnect tries to reach a process that was silent, and that the driver has not let go: its monitor has room for one.
 func (p *process) reconnect() {
+	p.mu.Lock()
+	let := p.let
+	p.mu.Unlock()
+	if let {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), p.machine.driver.cfg.adopt)
 	defer cancel()
 	if err := p.connect(ctx); err != nil {

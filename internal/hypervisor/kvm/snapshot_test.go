@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -388,5 +392,97 @@ func TestWhichQEMUKeepsSnapshots(t *testing.T) {
 		if got := keepsSnapshots(version); got != want {
 			t.Errorf("%q: %t", version, got)
 		}
+	}
+}
+
+// spied has somebody stand between a driver that comes and the monitor of the machine, who notes what QEMU is told; files are handed on.
+func (n *node) spied(d *Driver) (told func() []string) {
+	n.Helper()
+	dir := d.things[uuid].dir
+	_ = d.Close()
+	if err := os.Rename(filepath.Join(dir, monitorFile), filepath.Join(dir, "behind")); err != nil {
+		n.Fatal(err)
+	}
+	var l *net.UnixListener
+	if err := socket(dir, monitorFile, func(at *net.UnixAddr) (err error) {
+		l, err = net.ListenUnix("unix", at)
+		return err
+	}); err != nil {
+		n.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false) // it goes with its directory
+	n.Cleanup(func() { _ = l.Close() })
+	var mu sync.Mutex
+	var lines []string
+	note := func(line []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, string(line))
+	}
+	go func() {
+		for { // a driver that was closed may come once more
+			in, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			behind, err := dialFreed(n.Context(), dir, "behind")
+			if err == nil {
+				go func() { _, _ = io.Copy(in, behind) }()
+				handOn(in, behind.(*net.UnixConn), note)
+				_ = behind.Close()
+			}
+			_ = in.Close()
+		}
+	}()
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(lines)
+	}
+}
+
+// handOn hands on what comes from one end, with the files that come along, until that ends.
+func handOn(from, to *net.UnixConn, note func(line []byte)) {
+	text, files := make([]byte, 64<<10), make([]byte, 1<<10)
+	for {
+		t, f, _, _, err := from.ReadMsgUnix(text, files)
+		if err != nil || t == 0 {
+			return
+		}
+		note(text[:t])
+		_, _, err = to.WriteMsgUnix(text[:t], files[:f], nil)
+		handed, _ := syscall.ParseSocketControlMessage(files[:f])
+		for i := range handed {
+			fds, _ := syscall.ParseUnixRights(&handed[i])
+			for _, fd := range fds {
+				_ = syscall.Close(fd)
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// TestASnapshotIsOfOneMoment: all disks are written through what puts aside between a stop of the guest and its going on.
+func TestASnapshotIsOfOneMoment(t *testing.T) {
+	n := newNode(t)
+	d := n.open()
+	n.start(d, n.patterned(d))
+	told := n.spied(d)
+	d = n.open()
+	if _, err := d.Snapshot(t.Context(), one, "id"); err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, line := range told() {
+		for _, command := range []string{"stop", "cont", "qom-set"} {
+			if strings.Contains(line, `"execute":"`+command+`"`) {
+				order = append(order, command)
+			}
+		}
+	}
+	if got := strings.Join(order, " "); got != "stop qom-set qom-set qom-set cont" {
+		t.Errorf("it was told %s", got)
 	}
 }
