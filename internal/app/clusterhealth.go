@@ -204,7 +204,7 @@ func (m *member) disk() *health.Disk {
 func (c *controller) tellCluster() *health.Cluster {
 	now := time.Now()
 	shown := c.picture.Load()
-	out := &health.Cluster{Epoch: c.lease.Epoch, Since: c.begun.UTC(), Format: c.format.Format(), Nodes: c.tellNodes(shown.Inventory)}
+	out := &health.Cluster{Epoch: c.lease.Epoch, Since: c.begun.UTC(), Format: c.format.Format(), Nodes: c.tellNodes(shown.Inventory), Watch: c.tellWatch()}
 	if of := shown.Inventory.Cluster(); of != nil {
 		out.Name = of.Name
 	}

@@ -105,6 +105,7 @@ type controller struct {
 	// endTerm brings about.
 	term    context.Context
 	owed    owed
+	lookout lookout
 	endTerm context.CancelCauseFunc
 	// life is that of the store.
 	life string

@@ -19,6 +19,13 @@ func TestGanetiDirectories(t *testing.T) {
 		o.GanetiDir, o.Confd = filepath.Join(o.Data, "ganeti"), "127.0.0.1:0"
 		dirs = append(dirs, o.GanetiDir)
 	})
+	defer func() {
+		for _, c := range all {
+			if err := c.stop(); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
 	hold := func(want string) {
 		t.Helper()
 		for i, dir := range dirs {

@@ -123,6 +123,8 @@ type Options struct {
 	// AutoFinalize raises the format of the store as soon as all controllers can keep a newer
 	// one; otherwise an operator does.
 	AutoFinalize bool
+	// WatchEvery is how often it is looked for instances that are to run and do not (package watcher); zero for never.
+	WatchEvery time.Duration
 	// ArchiveAfter is how long ended jobs stay before they move to the archive;
 	// zero is DefaultArchiveAfter.
 	ArchiveAfter time.Duration
@@ -316,6 +318,7 @@ func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Con
 		c.keepLease, c.store.wait, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
 		s.serveMonitors, c.reconcile, c.keepWatchdog, m.keepCertificate, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
 		c.keepFormat, c.querier.HearNodes, func(ctx context.Context) error { return s.ganeti.keep(ctx, c.picture) },
+		func(ctx context.Context) error { return c.keepWatch(ctx, o.WatchEvery) },
 	}
 	all = append(all, c.eventParts()...)
 	if o.Demo && c.fresh && !o.Agents { // they are to be there first

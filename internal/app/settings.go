@@ -62,6 +62,7 @@ type settings struct {
 	ReadyFile             string           `toml:"ready-file"`
 	StopGrace             daemon.Duration  `toml:"stop-grace"`
 	ShutdownDelay         daemon.Duration  `toml:"shutdown-delay"`
+	WatchEvery            daemon.Duration  `toml:"watch-every"`
 	ArchiveAfter          daemon.Duration  `toml:"archive-after"`
 	LogLevel              daemon.Level     `toml:"log-level"`
 	LogFormat             daemon.LogFormat `toml:"log-format"`
@@ -123,6 +124,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.ReadyFile, "ready-file", s.ReadyFile, "file to write, as JSON, when everything listens")
 	f.Var(&s.StopGrace, "stop-grace", "how long running opcodes may go on after the first signal; a second one ends all at once")
 	f.Var(&s.ShutdownDelay, "shutdown-delay", "how long a controller with peers goes on serving after the first signal, while /readyz says that it is leaving and another leads")
+	f.Var(&s.WatchEvery, "watch-every", "how often it is looked for instances that are to run and do not, which are started again; 0 never looks")
 	f.Var(&s.ArchiveAfter, "archive-after", "how long ended jobs stay before they move to the archive")
 	f.Var(&s.LogLevel, "log-level", "what is logged: debug, info, warn or error")
 	f.Var(&s.LogFormat, "log-format", "how it is logged: text or json")
@@ -156,7 +158,7 @@ func (s *settings) options() Options {
 		PublicURL: public, TrustedProxies: proxies,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
 		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, Allocators: s.Allocators, AutoFinalize: s.AutoFinalize, ReadyFile: s.ReadyFile,
-		StopGrace: s.StopGrace.Duration, ShutdownDelay: s.ShutdownDelay.Duration, ArchiveAfter: s.ArchiveAfter.Duration,
+		StopGrace: s.StopGrace.Duration, ShutdownDelay: s.ShutdownDelay.Duration, WatchEvery: s.WatchEvery.Duration, ArchiveAfter: s.ArchiveAfter.Duration,
 	}
 }
 
@@ -179,6 +181,10 @@ func (s *settings) check() error {
 		return fault.New(fault.Invalid, "stop-grace: the time is negative: %v", s.StopGrace.Duration).At("stop-grace")
 	case s.ShutdownDelay.Duration < 0:
 		return fault.New(fault.Invalid, "shutdown-delay: the time is negative: %v", s.ShutdownDelay.Duration).At("shutdown-delay")
+	case s.WatchEvery.Duration < 0:
+		return fault.New(fault.Invalid, "watch-every: the time is negative: %v", s.WatchEvery.Duration).At("watch-every")
+	case s.WatchEvery.Duration > 0 && s.WatchEvery.Duration < time.Second:
+		return fault.New(fault.Invalid, "watch-every: %v is less than a second", s.WatchEvery.Duration).At("watch-every").WithHint("0 never looks")
 	case s.ArchiveAfter.Duration <= 0:
 		return fault.New(fault.Invalid, "archive-after: the time is not positive: %v", s.ArchiveAfter.Duration).At("archive-after")
 	}
@@ -280,11 +286,14 @@ func (s settings) differences(other settings) []string {
 // Options say otherwise; then they move to the archive, where they stay.
 const DefaultArchiveAfter = 6 * time.Hour
 
+// defaultWatchEvery is how often it is looked for instances that do not run.
+const defaultWatchEvery = time.Minute
+
 // devDefaults are those of `drover dev`: a cluster to try things on.
 func devDefaults() settings {
 	return settings{
 		Data: DefaultData(), RAPI: "127.0.0.1:5080", Mond: "127.0.0.1:0", Compute: "127.0.0.1:0", Web: "127.0.0.1:0", Nodes: 3, Tasks: true, AutoFinalize: true, FirstServerNumber: 1,
-		StopGrace: daemon.Duration{Duration: defaultStopGrace}, ArchiveAfter: daemon.Duration{Duration: DefaultArchiveAfter}, LogLevel: daemon.Level{Level: slog.LevelWarn}, LogFormat: "text",
+		StopGrace: daemon.Duration{Duration: defaultStopGrace}, WatchEvery: daemon.Duration{Duration: defaultWatchEvery}, ArchiveAfter: daemon.Duration{Duration: DefaultArchiveAfter}, LogLevel: daemon.Level{Level: slog.LevelWarn}, LogFormat: "text",
 		Settings: nodedriver.Defaults(),
 	}
 }

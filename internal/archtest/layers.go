@@ -79,6 +79,7 @@ var layers = []struct {
 	{"internal/evacuation", Core},
 	{"internal/allocator", Core},
 	{"internal/ssconf", Core},
+	{"internal/watcher", Core},
 	{"internal/schedule", Core},
 	{"internal/state", Core},
 	{"internal/deploy/*", Core},

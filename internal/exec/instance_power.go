@@ -8,6 +8,7 @@ import (
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
+	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/work"
 )
 
@@ -57,6 +58,9 @@ func startup(ctx context.Context, env *Env) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	if byWatcher(op) && inst.AdminState != cluster.AdminUp {
+		return changedMind(env, "Instance "+inst.Name+" is not meant to run any more"), nil
+	}
 	if err := requireState(inst, "", cluster.AdminDown, cluster.AdminUp); err != nil {
 		return Plan{}, err
 	}
@@ -84,6 +88,19 @@ func startup(ctx context.Context, env *Env) (Plan, error) {
 	start := onNode(startInstance, node.UUID, inst.UUID, "start instance "+inst.Name, startArgs{Given: true, Paused: op.Bool("startup_paused")})
 	start.Fails = "Could not start instance '" + inst.Name + "'"
 	return again(start, env.marked(inst, cluster.AdminUp, cluster.SourceAdmin, !running)), nil
+}
+
+// byWatcher reports whether a watcher asks. That saw something before the job had its locks, and means to do something about it: no more if it is not so by now.
+func byWatcher(op *opcode.Opcode) bool {
+	return slices.ContainsFunc(op.Reason, func(e reason.Entry) bool { return e.Source == reason.SourceWatcher })
+}
+
+// changedMind is the plan of an opcode of a watcher for which the reason is gone.
+func changedMind(env *Env, why string) Plan {
+	return Plan{Do: func(context.Context) (any, error) {
+		env.Infof("%s, nothing is done", why)
+		return nil, nil
+	}}
 }
 
 // again is the plan of steps that establish a state: whoever goes on with them makes them anew.
@@ -141,6 +158,9 @@ func shutdown(ctx context.Context, env *Env) (Plan, error) {
 	ran, err := active(ctx, a, inst)
 	if err != nil {
 		return Plan{}, err
+	}
+	if byWatcher(op) && ran {
+		return changedMind(env, "Instance "+inst.Name+" runs again"), nil
 	}
 	stop := onNode(stopInstance, node.UUID, inst.UUID, "stop instance "+inst.Name, stopArgs{inst.Name, op.Int("timeout")})
 	stop.Fails = "Could not shutdown instance '" + inst.Name + "'"

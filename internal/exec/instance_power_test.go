@@ -47,6 +47,32 @@ func TestPowerCycle(t *testing.T) {
 	r.expect("up", hypervisor.Running, "testing OP_INSTANCE_REBOOT gnt:daemon:noded:start")
 }
 
+// A watcher saw something a moment ago. What it asks for rests upon that, and is not done when it is so no more.
+func TestAWatcherIsLate(t *testing.T) {
+	r := newRig(t)
+	watcher := params{"reason": []any{[]any{"gnt:watcher", "it is down", 1}}}
+	r.create("one", false)
+	r.must("null", "OP_INSTANCE_STARTUP", one(watcher))
+	r.logged(" - INFO: Instance one is not meant to run any more, nothing is done")
+	r.expect("down", hypervisor.Stopped, "")
+	r.must("null", "OP_INSTANCE_STARTUP", one(nil))
+	up := "testing OP_INSTANCE_STARTUP gnt:daemon:noded:start"
+	late := maps.Clone(watcher)
+	late["admin_state_source"] = "user"
+	r.must("null", "OP_INSTANCE_SHUTDOWN", one(late))
+	r.logged(" - INFO: Instance one runs again, nothing is done")
+	r.expect("up", hypervisor.Running, up)
+	r.must("null", "OP_INSTANCE_SHUTDOWN", one(params{"no_remember": true}))
+	r.must("null", "OP_INSTANCE_STARTUP", one(watcher))
+	r.expect("up", hypervisor.Running, "it is down gnt:daemon:noded:start")
+	r.must("null", "OP_INSTANCE_SHUTDOWN", one(params{"no_remember": true}))
+	r.must("null", "OP_INSTANCE_SHUTDOWN", one(late))
+	r.expect("down", hypervisor.Stopped, "testing OP_INSTANCE_SHUTDOWN gnt:daemon:noded:shutdown")
+	if got := r.instance("one").AdminStateSource; got != "user" {
+		t.Errorf("it was stopped by %s", got)
+	}
+}
+
 func TestStartupOfRunningInstanceChangesNothing(t *testing.T) {
 	r := newRig(t)
 	r.create("one", true)

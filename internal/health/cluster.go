@@ -135,6 +135,28 @@ func nodes(c *Cluster, _ time.Time) []Line {
 	return unless(lines, "nodes", counted(n.All, "node")+", all in service")
 }
 
+// instances tells of those that are to run and do not.
+func instances(c *Cluster, _ time.Time) []Line {
+	var lines []Line
+	if gone := c.Watch.GaveUp; len(gone) > 0 {
+		lines = append(lines, Line{State: Problem, Part: "instances", What: fmt.Sprintf("%s to run and did not stay up: %s", plural(len(gone), "instance is", "instances are"), listed(gone)),
+			Why: "they were started again several times, and are left alone now", Do: "drover instance info NAME, and the jobs of it, say what happens; then drover instance start NAME"})
+	}
+	if trying := c.Watch.Trying; len(trying) > 0 {
+		lines = append(lines, Line{State: Note, Part: "instances", What: fmt.Sprintf("%s to run and did not; they are started again: %s", plural(len(trying), "instance was", "instances were"), listed(trying)),
+			Why: "they stopped by themselves, or with their node", Do: "drover job info, with the number of the job, says how it went"})
+	}
+	return lines
+}
+
+// plural is a number of things with what they do.
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}
+
 // inventory tells of what is set aside.
 func inventory(c *Cluster, _ time.Time) []Line {
 	if len(c.Unreadable) == 0 {

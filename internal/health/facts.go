@@ -94,6 +94,7 @@ type Cluster struct {
 	// Rules are those that hold jobs.
 	Rules []Rule `json:"rules,omitempty"`
 	Nodes Nodes  `json:"nodes"`
+	Watch Watch  `json:"watch"`
 	// Unreadable are objects of the inventory that are set aside.
 	Unreadable []string `json:"unreadable,omitempty"`
 	// Servers are the clusters that servers are on.
@@ -137,6 +138,14 @@ type Rule struct {
 	UUID string `json:"uuid"`
 	Name string `json:"name,omitempty"`
 	Jobs `json:"jobs"`
+}
+
+// Watch is what the watcher has to do with instances that are to run and do not.
+type Watch struct {
+	// GaveUp are those that did not stay up, and are left alone.
+	GaveUp []string `json:"gave_up,omitempty"`
+	// Trying are those that are being started again, each with the job.
+	Trying []string `json:"trying,omitempty"`
 }
 
 // Nodes are those of the cluster.

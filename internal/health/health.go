@@ -32,7 +32,7 @@ var rank = map[State]int{Problem: 0, Note: 1, OK: 2}
 // Line is one thing that is said of a cluster.
 type Line struct {
 	State State `json:"state"`
-	// Part is what it is about: store, lead, member, clock, accounts, certificate, disk, queue, jobs, rule, nodes, inventory, events or servers.
+	// Part is what it is about: store, lead, member, clock, accounts, certificate, disk, queue, jobs, rule, nodes, instances, inventory, events or servers.
 	Part string `json:"part"`
 	// What is how it is, Why the reason as far as it is known, Do what helps. An OK line has What alone.
 	What string `json:"what"`
@@ -57,7 +57,7 @@ func Of(f *Facts) Report {
 		r.Lines = append(r.Lines, part(f)...)
 	}
 	if f.Cluster != nil {
-		for _, part := range []func(*Cluster, time.Time) []Line{queue, jobs, rules, nodes, inventory, events, servers} {
+		for _, part := range []func(*Cluster, time.Time) []Line{queue, jobs, rules, nodes, instances, inventory, events, servers} {
 			r.Lines = append(r.Lines, part(f.Cluster, f.Now)...)
 		}
 	}

@@ -54,6 +54,9 @@ var incidents = []struct {
 		[]string{"problem lead: c1 does not know whether it still leads: what is asked for is refused (the store does not tell"}},
 	{"a leader that was paused has not noticed", func(f *health.Facts) { f.Members[0].Doubt, f.Members[1].Role = "the store does not tell", health.Leads }, true,
 		[]string{"ok lead: c2 leads"}},
+	{"instances do not stay up", func(f *health.Facts) { f.Cluster.Watch.GaveUp = []string{"web1"} }, false, []string{"problem instances: 1 instance is to run and did not stay up: web1"}},
+	{"instances stopped", func(f *health.Facts) { f.Cluster.Watch.Trying = []string{"web1 (job 5)", "web2 (job 6)"} }, true,
+		[]string{"note instances: 2 instances were to run and did not; they are started again: web1 (job 5), web2 (job 6)"}},
 	{"the disk is full", func(f *health.Facts) {
 		f.Members[0].Store = &health.Trouble{Text: "the disk of the store is full", Since: now}
 		f.Members[0].Disk = &health.Disk{Path: "/var/lib/drover", Free: 0, Size: 40 << 30, Store: 39 << 30}

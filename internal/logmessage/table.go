@@ -109,4 +109,7 @@ var table = []Message{
 	{"Machines", Warn, "the machine has a process that does not answer; it is left alone, and asked again", "QEMU hangs, or the machine's disk does.", "See to the node's storage; `drover instance stop` ends it."},
 	{"Machines", Warn, "the machine was being started when its agent ended; it has not run, and is ended", "The agent was ended in the midst of a start.", "Start the instance again."},
 	{"Machines", Warn, "which models of processors there are cannot be told", "QEMU did not say.", "See whether QEMU of that node starts."},
+	{"Machines", Error, "an instance that is to run does not stay up; it is left alone now", "It was started again five times and was down each time.", "`drover instance info` and its jobs say what happens. Mend it, and start it; or stop it, if it is not to run. After eight hours it is tried again."},
+	{"Machines", Warn, "it could not be looked for instances that are to run and do not", "A query of the controller's own failed.", passes},
+	{"Machines", Warn, "an instance that does not run as it should could not be seen to; it is tried again", "The job was refused: `error` says why.", "See to what it says; a full queue or a rule may be it."},
 }

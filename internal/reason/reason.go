@@ -44,6 +44,8 @@ const LimitPrefix = "rate-limit:"
 const (
 	SourceUser   = "gnt:user"
 	SourceClient = "gnt:client"
+	// SourceWatcher is that of the watcher, ours or Ganeti's: what it asks for rests upon what it saw before.
+	SourceWatcher = "gnt:watcher"
 	// SourceAccount begins the source of the entry by which a surface tells who
 	// sent a request; the surface follows ("gnt:account:rapi").
 	SourceAccount = "gnt:account:"

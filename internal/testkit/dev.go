@@ -43,7 +43,7 @@ type Dev struct {
 // with further arguments, and waits until it is ready. It ends with the test.
 func StartDev(t testing.TB, bin, data string, args ...string) *Dev {
 	t.Helper()
-	all := []string{"dev", "--data", data, "--rapi", "127.0.0.1:0", "--nodes", "2", "--demo=false"}
+	all := []string{"dev", "--data", data, "--rapi", "127.0.0.1:0", "--nodes", "2", "--demo=false", "--watch-every", "0"}
 	cmd := exec.CommandContext(t.Context(), bin, append(all, args...)...)
 	cmd.Stderr = t.Output()
 	return Start(t, cmd, data)

@@ -195,8 +195,8 @@ func pairOf(err error) luxiwire.Error {
 }
 
 // allowedSource says which reserved sources clients may send: those with which
-// the command line and the client libraries begin a trail.
+// the command line, the client libraries and Ganeti's watcher begin a trail.
 func allowedSource(source string) bool {
-	return source == reason.SourceUser || source == reason.SourceClient ||
+	return source == reason.SourceUser || source == reason.SourceClient || source == reason.SourceWatcher ||
 		strings.HasPrefix(source, reason.SourceClient+":")
 }

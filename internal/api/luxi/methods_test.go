@@ -100,7 +100,7 @@ func TestReservedSourcesAreRefused(t *testing.T) {
 	r := newRig(t)
 	for source, allowed := range map[string]bool{
 		"user": true, "gnt:user": true, "gnt:client": true, "gnt:client:gnt-instance": true, "gnt:clientele": false,
-		"gnt:opcode:test_delay": false, "gnt:library:rlib2:x": false, "gnt:watcher": false, "gnt:": false, "luxid": false,
+		"gnt:opcode:test_delay": false, "gnt:library:rlib2:x": false, "gnt:watcher": true, "gnt:watchers": false, "gnt:": false, "luxid": false,
 	} {
 		entry := []any{[]any{source, "x", 1}}
 		err := r.client().Call(t.Context(), "SubmitJob", []any{[]any{delay(0.001, "reason", entry)}}, nil)
