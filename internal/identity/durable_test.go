@@ -3,9 +3,11 @@ package identity_test
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
+	"github.com/drover-project/drover/internal/store"
 	"github.com/drover-project/drover/internal/store/faultstore"
 )
 
@@ -125,6 +127,44 @@ func TestALoginThatIsOvertakenIsDenied(t *testing.T) {
 		if r.asked != nil {
 			t.Error("nothing overtook it")
 		}
+	}
+}
+
+// TestALoginWaitsForWhatIsBeingStored: while a new password is stored the old one begins no session, which would not end with the others.
+func TestALoginWaitsForWhatIsBeingStored(t *testing.T) {
+	r := newRig(t)
+	slow := faultstore.New(r.store)
+	r.store = slow
+	r.open(t)
+	puts := func(kind store.Kind) func(store.Tx) bool {
+		return func(tx store.Tx) bool { return len(tx.Put) > 0 && tx.Put[0].Key.Kind == kind }
+	}
+	gate, begun := make(chan struct{}), make(chan struct{}, 1)
+	held := slow.Inject(faultstore.Fault{Do: faultstore.Hold, Gate: gate, When: puts(identity.KindUser)})
+	changed, answered := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := r.EditUser(t.Context(), "alice", identity.UserEdit{Password: new("sesameopen")})
+		changed <- err
+	}()
+	<-held
+	slow.Inject(faultstore.Fault{When: func(tx store.Tx) bool {
+		if puts(identity.KindToken)(tx) {
+			begun <- struct{}{}
+		}
+		return false
+	}})
+	go func() {
+		_, _, err := r.Log(t.Context(), alice)
+		answered <- err
+	}()
+	select {
+	case <-begun:
+	case <-time.After(300 * time.Millisecond): // it would have begun by then
+	}
+	close(gate)
+	check(t, <-changed)
+	if err := <-answered; !fault.Is(err, fault.Denied) {
+		t.Errorf("the old password is answered with %v", err)
 	}
 }
 

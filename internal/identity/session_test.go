@@ -106,6 +106,21 @@ func TestSessionsOfACredentialEndWithIt(t *testing.T) {
 	}
 }
 
+// TestACredentialHasNoMoreThanItsUser: its sessions have its roles as far as the user has them still, from the next request on.
+func TestACredentialHasNoMoreThanItsUser(t *testing.T) {
+	r := newRig(t)
+	check(t, r.SetRole(t.Context(), "alice", "home", identity.Reader, true))
+	cred, secret, err := r.AddCredential(t.Context(), identity.Credential{Name: "ci", User: r.user.ID, Project: r.home.ID, Roles: []string{identity.Member}}, "")
+	check(t, err)
+	token := r.log(t, identity.Login{Credential: cred.ID, Secret: secret})
+	for what, want := range map[string][]string{"as it was made": {identity.Member}, "without its user's role": {}} {
+		check(t, r.SetRole(t.Context(), "alice", "home", identity.Member, len(want) > 0))
+		if s, err := r.Session(token); err != nil || !slices.Equal(s.Roles, want) {
+			t.Errorf("%s it has the roles %q, want %q, %v", what, s.Roles, want, err)
+		}
+	}
+}
+
 // TestAUserHasSoManySessions: the oldest make room, those of others do not.
 func TestAUserHasSoManySessions(t *testing.T) {
 	r := newRig(t)

@@ -97,7 +97,13 @@ func TestWhoMayStill(t *testing.T) {
 			}
 			return r.accounts.SetRole(t.Context(), "alice", "home", identity.Member, false)
 		}, fault.Denied},
-		"who can tell":               {func(r *rig) error { r.away = true; return nil }, fault.Unavailable},
+		"who can tell": {func(r *rig) error { r.away = true; return nil }, fault.Unavailable},
+		"who can tell, to the end": {func(r *rig) error {
+			session, err := r.accounts.Session(r.token)
+			r.check(err)
+			r.away, r.clock.stands = true, session.Expires
+			return nil
+		}, fault.Denied},
 		"who can tell, for too long": {func(r *rig) error { r.away, r.clock.ahead = true, identity.TokenLife; return nil }, fault.Denied},
 	} {
 		t.Run(what, func(t *testing.T) {

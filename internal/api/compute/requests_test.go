@@ -176,3 +176,16 @@ func TestChangesAreDoneOrRefused(t *testing.T) {
 		t.Errorf("something was done: %+v", s)
 	}
 }
+
+// TestARefusedBodyGivesItsRoomBack: more bodies that are too large than there is room for at once are followed by one that is not.
+func TestARefusedBodyGivesItsRoomBack(t *testing.T) {
+	r := newRig(t)
+	s := r.create("web")
+	large := `{"metadata":{"a":"` + strings.Repeat("x", 256<<10) + `"}}`
+	for range 16<<20/(256<<10) + 1 {
+		r.explained("a large body", r.ask("POST", at(nova, s)+"/metadata", large), http.StatusRequestEntityTooLarge)
+	}
+	if a := r.ask("POST", at(nova, s)+"/metadata", `{"metadata":{"a":"1"}}`); a.status != http.StatusOK {
+		t.Errorf("afterwards: %d %s", a.status, a.text)
+	}
+}

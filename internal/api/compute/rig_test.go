@@ -146,7 +146,8 @@ type rig struct {
 	cloud    *cloud
 	clock    struct {
 		sync.Mutex
-		ahead time.Duration
+		ahead  time.Duration
+		stands time.Time // zero while it goes
 	}
 	log *logged
 	// kept is how many requests keep a project from being removed.
@@ -164,6 +165,9 @@ type rig struct {
 func (r *rig) now() time.Time {
 	r.clock.Lock()
 	defer r.clock.Unlock()
+	if !r.clock.stands.IsZero() {
+		return r.clock.stands
+	}
 	return time.Now().Add(r.clock.ahead)
 }
 
