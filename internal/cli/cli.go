@@ -79,7 +79,7 @@ func newRoot(sh *shell.Shell, extra []*cobra.Command, args []string) *cobra.Comm
 	root.CompletionOptions.HiddenDefaultCmd = false
 	sh.Flags.Register(root.PersistentFlags())
 	// The options exist.
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(shell.Formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(shell.FormatNames(), cobra.ShellCompDirectiveNoFileComp))
 	_ = root.RegisterFlagCompletionFunc("reason", cobra.NoFileCompletions)
 	_ = root.RegisterFlagCompletionFunc("priority", cobra.FixedCompletions([]string{"low", "normal", "high"}, cobra.ShellCompDirectiveNoFileComp))
 	if sh.Classic() {

@@ -66,7 +66,7 @@ var writers = []struct {
 }{
 	{name: "--output yaml", write: func(text string) (string, error) {
 		var out bytes.Buffer
-		err := (&shell.Shell{Out: &out}).ShowYAML(value(text))
+		err := shell.WriteYAML(&out, value(text))
 		return out.String(), err
 	}},
 	{name: "--output json", json: true, write: func(text string) (string, error) {

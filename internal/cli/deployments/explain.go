@@ -1,12 +1,20 @@
 package deployments
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/drover-project/drover/internal/cli/shell"
+	"github.com/drover-project/drover/internal/deploy/plan"
 	"github.com/drover-project/drover/internal/deploy/report"
 	"github.com/drover-project/drover/internal/fault"
 )
+
+// explained write why a step runs or does not, by the names of formats; any other format shows what JSON says.
+var explained = map[string]func(out io.Writer, p *plan.Plan, step int32) error{"json": report.ExplainJSON, "yaml": report.ExplainYAML}
 
 func newExplain() *cobra.Command {
 	in := &planInput{}
@@ -40,19 +48,18 @@ func newExplain() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			form := "table"
-			if f := cmd.Flags().Lookup("output"); f != nil {
-				form = f.Value.String()
+			form := shell.FormatOf(cmd)
+			switch write := explained[form.Name]; {
+			case write != nil:
+				return write(cmd.OutOrStdout(), p, step)
+			case form.Data == nil:
+				return report.Explain(cmd.OutOrStdout(), p, step, veil)
 			}
-			switch form {
-			case "json":
-				return report.ExplainJSON(cmd.OutOrStdout(), p, step)
-			case "yaml":
-				return report.ExplainYAML(cmd.OutOrStdout(), p, step)
-			case "csv":
-				return shell.Usage("only lists can be shown as csv")
+			var text bytes.Buffer
+			if err := report.ExplainJSON(&text, p, step); err != nil {
+				return err
 			}
-			return report.Explain(cmd.OutOrStdout(), p, step, veil)
+			return form.Data(cmd.OutOrStdout(), json.RawMessage(text.Bytes()))
 		},
 	}
 	in.register(cmd)

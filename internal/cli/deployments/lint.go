@@ -17,8 +17,32 @@ import (
 	"github.com/drover-project/drover/internal/version"
 )
 
-// lintForms are how findings are shown.
-var lintForms = []string{"text", "json", "sarif"}
+// lintForm is a form in which findings are shown, as --output names it.
+type lintForm struct {
+	name string
+	// of is what help says of it beside the name.
+	of    string
+	write func(out io.Writer, found []graph.Finding, files int) error
+}
+
+// lintForms are all of them, the usual one first.
+var lintForms = []lintForm{
+	{"text", "", writeFindings},
+	{"json", "", func(out io.Writer, found []graph.Finding, _ int) error { return writeJSON(out, rows(found)) }},
+	{"sarif", "2.1.0, for code hosts and editors", func(out io.Writer, found []graph.Finding, _ int) error { return writeJSON(out, sarif(found)) }},
+}
+
+// lintFormNames are their names, and told with what help says of them.
+func lintFormNames() (names, told []string) {
+	for _, f := range lintForms {
+		names = append(names, f.name)
+		if f.of != "" {
+			f.name += " (" + f.of + ")"
+		}
+		told = append(told, f.name)
+	}
+	return names, told
+}
 
 func newLint() *cobra.Command {
 	var graphs []string
@@ -31,8 +55,10 @@ func newLint() *cobra.Command {
 			"methods that there are not, too. The exit status is 1 if there is an error.\n\nRules:\n" + ruleLines(),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains(lintForms, output) {
-				return shell.Usage("--output must be one of %s, got %q", strings.Join(lintForms, ", "), output)
+			form := slices.IndexFunc(lintForms, func(f lintForm) bool { return f.name == output })
+			if form < 0 {
+				names, _ := lintFormNames()
+				return shell.Usage("--output must be one of %s, got %q", strings.Join(names, ", "), output)
 			}
 			language, err := languageWith(functions)
 			if err != nil {
@@ -49,7 +75,7 @@ func newLint() *cobra.Command {
 				}
 			}
 			found := graph.Lint(language, sources, roles)
-			if err := showFindings(cmd.OutOrStdout(), found, len(sources), output); err != nil {
+			if err := lintForms[form].write(cmd.OutOrStdout(), found, len(sources)); err != nil {
 				return err
 			}
 			if errors, _ := levels(found); errors > 0 {
@@ -58,9 +84,10 @@ func newLint() *cobra.Command {
 			return nil
 		},
 	}
+	_, told := lintFormNames()
 	cmd.Flags().StringArrayVarP(&graphs, "graph", "g", nil, "file or directory of a task graph; later ones override earlier ones")
 	cmd.Flags().StringVarP(&env, "env", "e", "", "file of the environment that the graph is for; with it, roles that nobody has are found")
-	cmd.Flags().StringVar(&output, "output", "text", "how to show findings: "+strings.Join(lintForms, ", ")+" (2.1.0, for code hosts and editors)")
+	cmd.Flags().StringVar(&output, "output", lintForms[0].name, "how to show findings: "+strings.Join(told, ", "))
 	functionsFlag(cmd.Flags(), &functions)
 	_ = cmd.MarkFlagRequired("graph") // the flag exists
 	return cmd
@@ -127,13 +154,8 @@ func levels(found []graph.Finding) (errors, warnings int) {
 	return errors, warnings
 }
 
-func showFindings(out io.Writer, found []graph.Finding, files int, form string) error {
-	switch form {
-	case "json":
-		return writeJSON(out, rows(found))
-	case "sarif":
-		return writeJSON(out, sarif(found))
-	}
+// writeFindings writes them for people.
+func writeFindings(out io.Writer, found []graph.Finding, files int) error {
 	for _, f := range found {
 		if _, err := fmt.Fprintf(out, "%s: %s: %s [%s]\n", f.Position, level(f), f.Message, f.Rule); err != nil {
 			return err

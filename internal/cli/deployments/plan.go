@@ -33,8 +33,38 @@ type planInput struct {
 	reveal      bool
 }
 
-// The forms of a plan.
-var forms = []string{"text", "tree", "json", "yaml", "dot", "mermaid"}
+// planForm is a form in which a plan is shown, as --output names it.
+type planForm struct {
+	name string
+	// stored: plans of stored environments are shown so, too, by the format of the name if it is one.
+	stored bool
+	// write writes a plan from files; nil for the forms for people.
+	write func(out io.Writer, p *plan.Plan) error
+}
+
+// The forms for people.
+const (
+	formText = "text"
+	formTree = "tree"
+)
+
+// forms are all of them, the usual one first.
+var forms = []planForm{
+	{formText, true, nil}, {formTree, true, nil}, {"json", true, report.JSON}, {"yaml", true, report.YAML}, {"dot", false, report.DOT}, {"mermaid", false, report.Mermaid},
+}
+
+// formNames are the names of the forms that are meant.
+func formNames(meant func(planForm) bool) (names []string) {
+	for _, f := range forms {
+		if meant(f) {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// allForms are the names of all forms.
+func allForms() []string { return formNames(func(planForm) bool { return true }) }
 
 // errSomethingToDo ends a command that was asked to tell whether there is something to do.
 var errSomethingToDo = &shell.ExitError{Status: shell.ExitWouldChange}
@@ -51,8 +81,8 @@ func newPlan() *cobra.Command {
 			"without one no task ever ran.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains(forms, output) {
-				return shell.Usage("--output must be one of %s, got %q", strings.Join(forms, ", "), output)
+			if names := allForms(); !slices.Contains(names, output) {
+				return shell.Usage("--output must be one of %s, got %q", strings.Join(names, ", "), output)
 			}
 			if err := in.given(); err != nil {
 				return err
@@ -81,7 +111,7 @@ func newPlan() *cobra.Command {
 	}
 	in.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&output, "output", "o", forms[0], "form of the plan: "+strings.Join(forms, ", "))
+	flags.StringVarP(&output, "output", "o", forms[0].name, "form of the plan: "+strings.Join(allForms(), ", "))
 	flags.BoolVar(&all, "all", false, "as text: tell of all tasks and reasons, however many they are")
 	flags.BoolVar(&detailed, "detailed-exitcode", false, "end with status 0 if there is nothing to do, and 4 if there is something")
 	return cmd
@@ -199,26 +229,17 @@ func known(g *graph.Graph, ids []string) error {
 
 func show(cmd *cobra.Command, p *plan.Plan, order []int32, form string, all bool, hide hiding) error {
 	out := cmd.OutOrStdout()
-	if form != "tree" && form != "text" {
+	if i := slices.IndexFunc(forms, func(f planForm) bool { return f.name == form }); i >= 0 && forms[i].write != nil {
 		for _, w := range p.Warnings {
 			warnText(cmd.ErrOrStderr(), w)
 		}
-	}
-	switch form {
-	case "json":
-		return report.JSON(out, p)
-	case "yaml":
-		return report.YAML(out, p)
-	case "dot":
-		return report.DOT(out, p)
-	case "mermaid":
-		return report.Mermaid(out, p)
+		return forms[i].write(out, p)
 	}
 	veil, err := hide()
 	if err != nil {
 		return err
 	}
-	if form == "tree" {
+	if form == formTree {
 		return report.Tree(out, p, order, veil)
 	}
 	for _, w := range p.Warnings {

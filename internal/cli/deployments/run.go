@@ -129,8 +129,8 @@ func neverRevealed(cmd *cobra.Command) error {
 }
 
 func planOf(ctx context.Context, sh *shell.Shell, w *deployWish, environment string, o *planOptions) error {
-	if !slices.Contains([]string{"text", "tree", "json", "yaml"}, o.form) {
-		return shell.Usage("the plan of a stored environment is shown as text, tree, json or yaml, not as %q", o.form)
+	if names := formNames(func(f planForm) bool { return f.stored }); !slices.Contains(names, o.form) {
+		return shell.Usage("the plan of a stored environment is shown as %s, not as %q", shell.Alternatives(names, " or "), o.form)
 	}
 	p, err := planWith(ctx, sh, w.parameters(environment, false), o.save)
 	if err != nil {
@@ -141,12 +141,10 @@ func planOf(ctx context.Context, sh *shell.Shell, w *deployWish, environment str
 	if err != nil {
 		return err
 	}
-	switch o.form {
-	case "json":
-		err = sh.ShowJSON(value)
-	case "yaml":
-		err = sh.ShowYAML(value)
-	case "tree":
+	switch data := shell.FormatNamed(o.form).Data; {
+	case data != nil:
+		err = data(sh.Out, value)
+	case o.form == formTree:
 		err = planTree(sh, p)
 	default:
 		err = sh.Printf("%s", p.page(o.all, sh.Line))

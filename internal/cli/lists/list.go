@@ -263,7 +263,7 @@ func (o *Options) check(fields []string, output string) error {
 	if slices.Contains(fields, "") {
 		return shell.Usage("-o %q has a field without a name", o.Fields)
 	}
-	if slices.Contains(shell.Formats, o.Fields) {
+	if slices.Contains(shell.FormatNames(), o.Fields) {
 		return &shell.ExitError{Status: shell.ExitUsage,
 			Err: fault.New(fault.Invalid, "-o names the fields to show, and %s is none", o.Fields).WithHint("did you mean --output %s?", o.Fields)}
 	}
@@ -276,9 +276,8 @@ func (o *Options) checkFormat(output string) error {
 	for _, x := range []struct {
 		name  string
 		given bool
-		csv   bool
-	}{{"units", o.units != "", false}, {"separator", o.separator != "", true}, {"no-headers", o.noHeaders, true}, {"verbose", o.verbose, true}} {
-		if x.given && output != "table" && !(x.csv && output == "csv") {
+	}{{"units", o.units != ""}, {"separator", o.separator != ""}, {"no-headers", o.noHeaders}, {"verbose", o.verbose}} {
+		if x.given && !slices.Contains(shell.FormatNamed(output).Options, x.name) {
 			return shell.Usage("--%s would have no effect on --output %s", x.name, output)
 		}
 	}
@@ -286,6 +285,16 @@ func (o *Options) checkFormat(output string) error {
 		return shell.Usage("--separator of csv is one letter, got %q", o.separator)
 	}
 	return nil
+}
+
+// unwatched are the forms in which nothing is shown as it changes.
+func unwatched() (names []string) {
+	for _, f := range shell.Formats {
+		if !f.Watched {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // Show asks and shows.
@@ -299,8 +308,8 @@ func Show(ctx context.Context, sh *shell.Shell, what string, fields []string, fi
 	args := []any{what, fields, qlang.JSON(filter)}
 	more := o.extended()
 	if o.watch {
-		if o.fresh || len(o.groupBy)+len(o.figures) > 0 || sh.Flags.Output == "yaml" || sh.Flags.Output == "csv" {
-			return shell.Usage("--watch goes with neither --fresh, --group-by and --figures nor --output yaml and csv")
+		if o.fresh || len(o.groupBy)+len(o.figures) > 0 || !sh.Format().Watched {
+			return shell.Usage("--watch goes with neither --fresh, --group-by and --figures nor --output %s", shell.Alternatives(unwatched(), " and "))
 		}
 		return watch(ctx, sh, what, fields, filter, o)
 	}

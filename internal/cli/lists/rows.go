@@ -76,8 +76,8 @@ func tableOptions(sh *shell.Shell, o *Options) listing.Options {
 
 // showAnswer shows what a list found.
 func showAnswer(sh *shell.Shell, what string, a *listing.Answer, o *Options) error {
-	if sh.Flags.Output == "csv" {
-		return listing.WriteCSV(sh.Out, a, listing.Options{Separator: o.separator, NoHeaders: o.noHeaders, Verbose: o.verbose})
+	if write := sh.Format().Rows; write != nil {
+		return write(sh.Out, a, listing.Options{Separator: o.separator, NoHeaders: o.noHeaders, Verbose: o.verbose})
 	}
 	data, err := Objects(a)
 	if err != nil {
@@ -120,8 +120,8 @@ func noteUnknown(ctx context.Context, sh *shell.Shell, what string, unknown []st
 
 // ShowFields shows descriptions of fields.
 func ShowFields(ctx context.Context, sh *shell.Shell, what string, fields []listing.Field, o *Options) error {
-	if sh.Flags.Output == "csv" {
-		return WarnUnknown(ctx, sh, what, fields, listing.WriteFieldsCSV(sh.Out, fields))
+	if write := sh.Format().Fields; write != nil {
+		return WarnUnknown(ctx, sh, what, fields, write(sh.Out, fields))
 	}
 	err := sh.Show(fields, func() error {
 		return listing.WriteFields(sh.Out, fields, tableOptions(sh, o))

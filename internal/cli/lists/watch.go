@@ -142,7 +142,7 @@ func newWatchPage(sh *shell.Shell, what string, fields []string, filter qlang.No
 // showEvents shows rows with a sign and a time before each, or as JSON one to a
 // line.
 func showEvents(sh *shell.Shell, what string, u *update, events []rowEvent, w *watched, o *Options) error {
-	if sh.Flags.Output == "json" {
+	if sh.Structured() {
 		return showEventLines(sh, u.Fields, events)
 	}
 	a := &listing.Answer{Fields: append([]listing.Field{{Name: "sign", Title: " ", Kind: "text"}, {Name: "at", Title: "At", Kind: "text"}}, u.Fields...)}

@@ -60,7 +60,7 @@ func FieldsOf(args []string) []string {
 			continue
 		}
 		switch {
-		case slices.Contains([]string{"table", "json", "yaml", "csv"}, text):
+		case slices.Contains(FormatNames(), text):
 		case joined:
 			out[i] = "--fields=" + text
 		default:

@@ -19,7 +19,7 @@ type Flags struct {
 // Register adds the options.
 func (f *Flags) Register(set *pflag.FlagSet) {
 	set.StringVar(&f.luxi, "luxi", "", "the controller's socket (default: $DROVER_LUXI, else that of the local controller)")
-	set.StringVar(&f.Output, "output", "table", "how to show results: table, json, yaml, or csv for lists")
+	set.StringVar(&f.Output, "output", Formats[0].Name, "how to show results: "+formatHelp())
 	set.StringVar(&f.Reason, "reason", "", "why; it travels with the job and is remembered")
 	set.StringVar(&f.Priority, "priority", "", "urgency of jobs: low, normal or high")
 	set.BoolVar(&f.Submit, "submit", false, "print the job's id and do not wait for its end")
@@ -30,8 +30,8 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 
 // Check refuses a form of output that there is not.
 func (f *Flags) Check() error {
-	if !slices.Contains(Formats, f.Output) {
-		return Usage("--output must be table, json, yaml or csv, got %q", f.Output)
+	if names := FormatNames(); !slices.Contains(names, f.Output) {
+		return Usage("--output must be %s, got %q", Alternatives(names, " or "), f.Output)
 	}
 	return nil
 }

@@ -86,18 +86,15 @@ func (sh *Shell) CheckShared(cmd *cobra.Command) error {
 	return err
 }
 
-// Formats are the forms in which results are shown.
-var Formats = []string{"table", "json", "yaml", "csv"}
-
 // ClassicOutput reads --output of a list of the classic tools, where it is the
 // long form of -o. No field has the name of a format.
 func (sh *Shell) ClassicOutput(cmd *cobra.Command) error {
 	fields := cmd.Flags().Lookup("fields")
-	if !sh.Classic() || fields == nil || slices.Contains(Formats, sh.Flags.Output) {
+	if !sh.Classic() || fields == nil || slices.Contains(FormatNames(), sh.Flags.Output) {
 		return nil
 	}
 	text := sh.Flags.Output
-	sh.Flags.Output = Formats[0]
+	sh.Flags.Output = Formats[0].Name
 	return fields.Value.Set(text)
 }
 

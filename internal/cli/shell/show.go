@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"unicode"
 	"unicode/utf8"
 
@@ -11,20 +12,14 @@ import (
 )
 
 // Structured reports whether --output asks for data rather than a text.
-func (sh *Shell) Structured() bool { return sh.Flags.Output != "table" }
+func (sh *Shell) Structured() bool { return sh.Format().Data != nil }
 
 // Show writes a value as --output says; text makes the form for people.
 func (sh *Shell) Show(value any, text func() error) error {
-	switch sh.Flags.Output {
-	case "json":
-		return sh.ShowJSON(value)
-	case "yaml":
-		return sh.ShowYAML(value)
-	case "csv":
-		return Usage("only lists can be shown as csv")
-	default:
-		return text()
+	if f := sh.Format(); f.Data != nil {
+		return f.Data(sh.Out, value)
 	}
+	return text()
 }
 
 // ShowTimes is Show for what a controller sent with times in a form of its own: those
@@ -49,8 +44,11 @@ func Timed(value any, keys []string) (json.RawMessage, error) {
 	return listing.Times(raw, keys...)
 }
 
-// ShowJSON writes a value as JSON, for people to read: indented, and with <, > and & as they are.
-func (sh *Shell) ShowJSON(value any) error {
+// ShowJSON writes a value as JSON.
+func (sh *Shell) ShowJSON(value any) error { return WriteJSON(sh.Out, value) }
+
+// WriteJSON writes a value as JSON, for people to read: indented, and with <, > and & as they are.
+func WriteJSON(out io.Writer, value any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
@@ -58,7 +56,7 @@ func (sh *Shell) ShowJSON(value any) error {
 	if err := enc.Encode(value); err != nil {
 		return err
 	}
-	_, err := sh.Out.Write(unescaped(text.Bytes()))
+	_, err := out.Write(unescaped(text.Bytes()))
 	return err
 }
 

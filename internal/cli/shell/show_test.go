@@ -36,7 +36,7 @@ l: |-
   lines
 `
 	var out strings.Builder
-	if err := (&Shell{Out: &out}).ShowYAML(json.RawMessage(in)); err != nil || out.String() != want {
+	if err := WriteYAML(&out, json.RawMessage(in)); err != nil || out.String() != want {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }

@@ -3,6 +3,7 @@ package shell
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"unicode"
 
@@ -11,9 +12,9 @@ import (
 	"github.com/drover-project/drover/internal/deploy/dump"
 )
 
-// ShowYAML writes a value as YAML. It goes through JSON, so that both forms have the same keys in the same order. Every text stays one, whoever
+// WriteYAML writes a value as YAML. It goes through JSON, so that both forms have the same keys in the same order. Every text stays one, whoever
 // reads it, by the rules of YAML 1.1 or of 1.2 (test/texts).
-func (sh *Shell) ShowYAML(value any) error {
+func WriteYAML(out io.Writer, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -24,7 +25,7 @@ func (sh *Shell) ShowYAML(value any) error {
 	if err != nil {
 		return err
 	}
-	enc := yaml.NewEncoder(sh.Out)
+	enc := yaml.NewEncoder(out)
 	enc.SetIndent(2)
 	if err := enc.Encode(node); err != nil {
 		return err
