@@ -48,6 +48,62 @@ const (
 	Run Step = "run"
 )
 
+// Stand is how a job stands that a step is of.
+type Stand string
+
+// The ways in which jobs stand.
+const (
+	Goes  Stand = "goes"  // nothing keeps it
+	Waits Stand = "waits" // something does
+	Ends  Stand = "ends"  // it is cancelled, or fails
+	Over  Stand = "over"  // it has ended
+)
+
+// StepInfo is a step, with how a job stands of which it is the next, and for what such a job may wait.
+type StepInfo struct {
+	Step  Step
+	Stand Stand
+	For   []job.SpanKind
+	// Hidden: it is carried out in the moment in which it is decided, so no list shows it.
+	Hidden bool
+}
+
+// Steps are all of them.
+var Steps = []StepInfo{
+	{Step: Hold, Stand: Waits, For: []job.SpanKind{job.HeldByRule}},
+	{Step: WaitDependency, Stand: Waits, For: []job.SpanKind{job.WaitForDependency}},
+	{Step: WaitNode, Stand: Waits, For: []job.SpanKind{job.WaitForNode}},
+	{Step: WaitBucket, Stand: Waits, For: []job.SpanKind{job.WaitForLimit}},
+	{Step: WaitSlot, Stand: Waits, For: []job.SpanKind{job.WaitForSlot}},
+	{Step: InFlight, Stand: Goes, For: []job.SpanKind{job.WaitForLock, job.WaitForSlot}},
+	{Step: Cancel, Stand: Ends},
+	{Step: Fail, Stand: Ends, Hidden: true},
+	{Step: Run, Stand: Goes},
+	{Step: Ended, Stand: Over},
+}
+
+// Stand is how a job stands that the step is of.
+func (s Step) Stand() Stand {
+	for i := range Steps {
+		if Steps[i].Step == s {
+			return Steps[i].Stand
+		}
+	}
+	return ""
+}
+
+// StepNames names for help the steps that lists show.
+func StepNames() string {
+	var names []string
+	for i := range Steps {
+		if !Steps[i].Hidden {
+			names = append(names, string(Steps[i].Step))
+		}
+	}
+	n := len(names) - 1
+	return strings.Join(names[:n], ", ") + " or " + names[n]
+}
+
 // Bucket limits how many jobs are in flight at once: those to which one
 // RATE_LIMIT rule applies, or those that name the same ad-hoc limit in a
 // reason. The zero value is no bucket.

@@ -17,11 +17,8 @@ import (
 	"github.com/drover-project/drover/internal/schedule"
 )
 
-// stepColours show at a glance how a job stands.
-var stepColours = map[schedule.Step]string{
-	schedule.Run: shell.Green, schedule.InFlight: shell.Green, schedule.Ended: shell.Bold, schedule.Cancel: shell.Red, schedule.Fail: shell.Red,
-	schedule.Hold: shell.Yellow, schedule.WaitDependency: shell.Yellow, schedule.WaitNode: shell.Yellow, schedule.WaitBucket: shell.Yellow, schedule.WaitSlot: shell.Yellow,
-}
+// standColours show at a glance how a job stands.
+var standColours = map[schedule.Stand]string{schedule.Goes: shell.Green, schedule.Over: shell.Bold, schedule.Ends: shell.Red, schedule.Waits: shell.Yellow}
 
 // outcomeColours do so for rules.
 var outcomeColours = map[jobfilter.Outcome]string{
@@ -66,7 +63,7 @@ func briefly(sh *shell.Shell, b *strings.Builder, x *machine.Explanation) {
 	if x.Step == schedule.Ended { // says how
 		why = x.Why
 	}
-	fmt.Fprintf(b, "%s\n", sh.Paint(stepColours[x.Step], why))
+	fmt.Fprintf(b, "%s\n", sh.Paint(standColours[x.Step.Stand()], why))
 	if x.Held != nil {
 		fmt.Fprintf(b, "held since %s, for %s\n", shell.Moment(x.Held.Since), sh.Since(x.Held.Since))
 	}

@@ -9,12 +9,6 @@ import (
 	"github.com/drover-project/drover/internal/job"
 )
 
-// spanWords begin the lines of a timeline.
-var spanWords = map[job.SpanKind]string{
-	job.HeldByRule: "held", job.WaitForDependency: "waited", job.WaitForNode: "waited", job.WaitForLimit: "waited", job.WaitForLock: "waited",
-	job.WaitForSlot: "waited", job.Ran: "ran", job.TookStep: "step",
-}
-
 // explainTimeline tells what became of a job, a line for each stretch of time.
 func explainTimeline(sh *shell.Shell, b *strings.Builder, spans []job.Span) {
 	if len(spans) == 0 {
@@ -32,7 +26,7 @@ func explainTimeline(sh *shell.Shell, b *strings.Builder, spans []job.Span) {
 			took = "for " + shell.Span(float64(s.To-s.From)/1e6)
 		}
 		text := s.Text
-		if word := spanWords[s.Kind]; word != "" {
+		if word := s.Kind.Led(); word != "" {
 			text = word + ": " + text
 		}
 		t.Add(" ", clock(s.From), took, text)

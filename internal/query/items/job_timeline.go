@@ -16,7 +16,7 @@ func jobTimelineFields() []query.Field[jobRow] {
 			Get: ofWhole(func(j *job.Job) query.Cell { return known(timeline(j)) })},
 		{Def: def("waited", "Waited", query.KindFloat, "Seconds that it waited in all, as far as they are over; a filter may give 90s or 1h30m"), From: query.InMemory, Mode: query.ModeDuration,
 			Get: ofWhole(func(j *job.Job) query.Cell { return known(float64(j.Waited()) / 1e6) })},
-		{Def: def("waited_for", "Waited_for", query.KindOther, "What it waited for, each once: rule UUID, job N, limit NAME, lock NAME, slot, restart"), From: query.InMemory,
+		{Def: def("waited_for", "Waited_for", query.KindOther, "What it waited for, each once: "+job.WaitNames(true)), From: query.InMemory,
 			Get: ofWhole(func(j *job.Job) query.Cell { return known(waitedFor(j)) })},
 		{Def: def("ran_on", "Ran_on", query.KindOther, "Names of the nodes that its opcodes worked with"), From: query.InMemory,
 			Get: ofWhole(func(j *job.Job) query.Cell { return known(ranOn(j)) })},

@@ -238,11 +238,11 @@ func jobWaitFields() []query.Field[jobRow] {
 	since := field("waits_since", "Waits_since", query.KindOther, "Since when that keeps it from going on, in seconds and microseconds", waitsSince)
 	since.Mode = query.ModeSeconds
 	return []query.Field[jobRow]{
-		{Def: def("step", "Step", query.KindText, "What becomes of the job next, in the words of its explanation: hold, wait-dependency, wait-node, wait-bucket, wait-slot, in-flight, cancel, run or ended"),
+		{Def: def("step", "Step", query.KindText, "What becomes of the job next, in the words of its explanation: "+schedule.StepNames()),
 			From: query.InMemory, Mutual: true, Get: jobStep},
-		field("wait_reason", "Wait_reason", query.KindText, "What keeps a job from going on: a filter rule, another job, a node that is away, a full limit, a lock, or that there is no slot",
+		field("wait_reason", "Wait_reason", query.KindText, "What keeps a job from going on: "+job.WaitReasons(),
 			func(w wait, _ *job.Job) query.Cell { return text(w.why) }),
-		field("waits_for", "Waits_for", query.KindOther, "What keeps it from going on, for programs, in the words of waited_for: rule UUID, job N, node NAME, limit NAME, lock NAME, slot",
+		field("waits_for", "Waits_for", query.KindOther, "What keeps it from going on, for programs, in the words of waited_for: "+job.WaitNames(false),
 			func(w wait, _ *job.Job) query.Cell { return known(w.on) }),
 		field("waits_for_jobs", "Waits_for_jobs", query.KindOther, "The jobs that keep it from going on: those it depends on, that have the lock or fill the limit, of many the first eight",
 			func(w wait, _ *job.Job) query.Cell { return known(numbers(w.jobs)) }),
