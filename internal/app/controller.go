@@ -204,7 +204,7 @@ func (c *controller) openEngines(ctx context.Context, o Options) (err error) {
 	executors["OP_NODE_TOKEN"] = exec.NodeToken(c.joinAccess)
 	c.queue, err = queue.Open(ctx, queue.Config{
 		Store: c.store, Epoch: c.lease.Epoch, Life: c.life, Format: c.format.Format, Inventory: c.keeper, Picture: c.picture, Executors: executors, Nodes: c.nodes(),
-		Now: time.Now, NewUUID: c.newUUID, Log: log, Grace: o.StopGrace,
+		Now: time.Now, NewUUID: c.newUUID, Log: log, Grace: o.StopGrace, Told: c.told(),
 	})
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-project/drover/internal/events"
 	"github.com/drover-project/drover/internal/events/amqp"
+	"github.com/drover-project/drover/internal/store"
 )
 
 // openEvents takes the broker's URL in, if there is one.
@@ -41,6 +42,19 @@ func (c *controller) eventParts() []func(context.Context) error {
 		parts = append(parts, follower.Run)
 	}
 	return parts
+}
+
+// told tells up to which revision events are published; nil where nobody is told of any.
+func (c *controller) told() func() store.Revision {
+	if c.broker == nil && (c.ground == nil || c.ground.Publish == nil) {
+		return nil
+	}
+	return func() store.Revision {
+		if c.outbox == nil {
+			return 0
+		}
+		return store.Revision(c.outbox.Looked())
+	}
 }
 
 // takeEvent takes a message in.

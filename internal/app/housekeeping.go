@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
+	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
 )
@@ -24,6 +26,30 @@ func (c *controller) keepTidy(ctx context.Context, after time.Duration) error {
 	return regularly(ctx, archiveEvery, func() error {
 		if _, _, err := c.queue.AutoArchive(ctx, after, archiveLimit, controllerItself); err != nil && ctx.Err() == nil {
 			c.log.Warn("old jobs could not be archived", "error", err)
+		}
+		return nil
+	})
+}
+
+const (
+	// pruneEvery is how often it is looked for jobs that the archive need not keep.
+	pruneEvery = 15 * time.Minute
+	// pruneLimit is how long they may be removed for each time.
+	pruneLimit = 5 * time.Minute
+)
+
+// keepWithin removes what the archive need not keep, until ctx ends.
+func keepWithin(ctx context.Context, keep Keep, log *slog.Logger, prune func(context.Context, queue.Retention, time.Duration, queue.By) (queue.Pruning, error)) error {
+	if keep == (Keep{}) {
+		return nil
+	}
+	return regularly(ctx, pruneEvery, func() error {
+		p, err := prune(ctx, keep.from(time.Now()), pruneLimit, controllerItself)
+		switch {
+		case err != nil && ctx.Err() == nil && !fault.Is(err, fault.Busy):
+			log.Warn("the archive could not be pruned", "error", err)
+		case p.Jobs > 0:
+			log.Info("jobs of the archive were removed", "jobs", p.Jobs, "ended_from", time.UnixMicro(int64(p.First)), "ended_until", time.UnixMicro(int64(p.Last)), "bytes", p.Bytes)
 		}
 		return nil
 	})

@@ -128,6 +128,8 @@ type Options struct {
 	// ArchiveAfter is how long ended jobs stay before they move to the archive;
 	// zero is DefaultArchiveAfter.
 	ArchiveAfter time.Duration
+	// ArchiveKeep is what stays in the archive; all of it if it says nothing.
+	ArchiveKeep Keep
 	// Manager is the service manager that wants to know how it goes.
 	Manager systemd.Manager
 	// Hangup asks for what can be read anew while it runs: Reread, which may be
@@ -315,7 +317,8 @@ func (c *controller) overFor(cause error) error {
 // surfaces itself; in a group they stay open from term to term.
 func (m *member) parts(c *controller, o Options, s *surfaces) []func(context.Context) error {
 	all := []func(context.Context) error{
-		c.keepLease, c.store.wait, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) }, c.journal,
+		c.keepLease, c.store.wait, c.queue.Failed, func(ctx context.Context) error { return c.keepTidy(ctx, o.ArchiveAfter) },
+		func(ctx context.Context) error { return keepWithin(ctx, o.ArchiveKeep, c.log, c.queue.Prune) }, c.journal,
 		s.serveMonitors, c.reconcile, c.keepWatchdog, m.keepCertificate, func(ctx context.Context) error { return m.reload(ctx, o, s.cert) },
 		c.keepFormat, c.querier.HearNodes, func(ctx context.Context) error { return s.ganeti.keep(ctx, c.picture) },
 		func(ctx context.Context) error { return c.keepWatch(ctx, o.WatchEvery) },

@@ -64,6 +64,7 @@ type settings struct {
 	ShutdownDelay         daemon.Duration  `toml:"shutdown-delay"`
 	WatchEvery            daemon.Duration  `toml:"watch-every"`
 	ArchiveAfter          daemon.Duration  `toml:"archive-after"`
+	ArchiveKeep           string           `toml:"archive-keep"`
 	LogLevel              daemon.Level     `toml:"log-level"`
 	LogFormat             daemon.LogFormat `toml:"log-format"`
 
@@ -126,6 +127,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.Var(&s.ShutdownDelay, "shutdown-delay", "how long a controller with peers goes on serving after the first signal, while /readyz says that it is leaving and another leads")
 	f.Var(&s.WatchEvery, "watch-every", "how often it is looked for instances that are to run and do not, which are started again; 0 never looks")
 	f.Var(&s.ArchiveAfter, "archive-after", "how long ended jobs stay before they move to the archive")
+	f.StringVar(&s.ArchiveKeep, "archive-keep", s.ArchiveKeep, "what stays in the archive: an age, a number of jobs, or both (\"90d\", \"100000 jobs\", \"90d, 100000 jobs\"); what neither keeps is removed (default: all stays)")
 	f.Var(&s.LogLevel, "log-level", "what is logged: debug, info, warn or error")
 	f.Var(&s.LogFormat, "log-format", "how it is logged: text or json")
 }
@@ -148,6 +150,7 @@ func (s *settings) options() Options {
 	if s.WebURL != "" {
 		page, _ = parseWebURL(s.WebURL) // checked
 	}
+	kept, _ := parseKeep(s.ArchiveKeep) // checked
 	shown := &strings.Builder{}
 	_ = s.tell(shown, "") // nothing there can fail
 	return Options{
@@ -158,7 +161,7 @@ func (s *settings) options() Options {
 		PublicURL: public, TrustedProxies: proxies,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
 		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, Allocators: s.Allocators, AutoFinalize: s.AutoFinalize, ReadyFile: s.ReadyFile,
-		StopGrace: s.StopGrace.Duration, ShutdownDelay: s.ShutdownDelay.Duration, WatchEvery: s.WatchEvery.Duration, ArchiveAfter: s.ArchiveAfter.Duration,
+		StopGrace: s.StopGrace.Duration, ShutdownDelay: s.ShutdownDelay.Duration, WatchEvery: s.WatchEvery.Duration, ArchiveAfter: s.ArchiveAfter.Duration, ArchiveKeep: kept,
 	}
 }
 
@@ -187,6 +190,9 @@ func (s *settings) check() error {
 		return fault.New(fault.Invalid, "watch-every: %v is less than a second", s.WatchEvery.Duration).At("watch-every").WithHint("0 never looks")
 	case s.ArchiveAfter.Duration <= 0:
 		return fault.New(fault.Invalid, "archive-after: the time is not positive: %v", s.ArchiveAfter.Duration).At("archive-after")
+	}
+	if _, err := parseKeep(s.ArchiveKeep); err != nil {
+		return err
 	}
 	if s.ClusterName != "" {
 		if _, err := cluster.NormalName(s.ClusterName); err != nil {

@@ -77,6 +77,7 @@ func TestMistakesInTheConfiguration(t *testing.T) {
 		"rapi = 5080\n":                            "rapi is a text; write it in quotation marks",
 		"stop-grace = \"-1s\"\n":                   "stop-grace: the time is negative",
 		"archive-after = \"0s\"\n":                 "archive-after: the time is not positive",
+		"archive-keep = \"90\"\n":                  `archive-keep: there is no one age in "90"`, // 90 what?
 		"log-level = \"loud\"\n":                   `"loud" is none of debug, info, warn, error`,
 		"log-format = \"xml\"\n":                   `"xml" is neither text nor json`,
 		"peer-address = \"a:1\"\n":                 "peer-address: the controller is alone",

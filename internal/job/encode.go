@@ -306,6 +306,23 @@ func KeyOf(head []byte) (string, error) {
 	return s.Key, err
 }
 
+// Outline returns the submission key of a stored job, empty if it has none, and whether the job has other parts than its head.
+func Outline(head []byte) (key string, divided bool, err error) {
+	var s struct {
+		Key string `json:"key"`
+		Of  int    `json:"of"`
+		Ops []struct {
+			Logs int `json:"logs"`
+		} `json:"ops"`
+	}
+	err = json.Unmarshal(head, &s)
+	divided = s.Of > 1
+	for i := range s.Ops {
+		divided = divided || s.Ops[i].Logs > 1
+	}
+	return s.Key, divided, err
+}
+
 // complete adds what is in other parts to what the head has.
 func (s *stored) complete(id ID, rest func(name string) ([]byte, error)) error {
 	read := func(name string, into any) error {

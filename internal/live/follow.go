@@ -258,7 +258,7 @@ func (f *follower) touched(ctx context.Context, since store.Revision) (ids map[s
 	ids = map[string]bool{}
 	for _, c := range changes {
 		switch {
-		case c.Kind == on.own:
+		case c.Kind == on.own, c.Kind == queue.KindArchived && on.own == queue.KindJob:
 			ids[c.ID] = true
 		case c.Kind == queue.KindPart && on.own == queue.KindJob:
 			id, _, _ := strings.Cut(c.ID, "/")

@@ -133,7 +133,7 @@ func (f *rerun) step(src *Source, d *Delta) ([]Event, error) {
 
 // jobsChanged reports whether a job did: jobs change what nodes know.
 func jobsChanged(d *Delta) bool {
-	return slices.ContainsFunc(d.Changes, func(c *state.Change) bool { return len(c.Jobs)+len(c.Holds)+len(c.Archived) > 0 })
+	return slices.ContainsFunc(d.Changes, func(c *state.Change) bool { return len(c.Jobs)+len(c.Holds)+len(c.Archived)+len(c.Pruned) > 0 })
 }
 
 func (f *rerun) restart(src *Source) ([]Event, error) {

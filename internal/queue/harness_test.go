@@ -44,6 +44,8 @@ type rig struct {
 	beforeLook func()
 	// format is that of the store; the first one if it is not set, under which what opcodes did is not kept.
 	format int
+	// told is up to which revision others were told, if it is set.
+	told func() store.Revision
 	// grace is how long opcodes may go on when the queue closes.
 	grace time.Duration
 
@@ -84,6 +86,7 @@ func (r *rig) open() {
 		Executors: func(*controller.Controller) exec.Catalogue { return r.catalogue() },
 		Reach:     func(string) (exec.Node, error) { return nil, fault.New(fault.Unavailable, "no nodes here") },
 		Log:       slog.New(slog.NewTextHandler(r.t.Output(), nil)), Patience: r.storePatience, Grace: r.grace,
+		Told:   r.told,
 		Format: func() int { return max(r.format, format.First) },
 	})
 	r.store, r.keeper, r.shown, r.q = r.core.Store, r.core.Keeper, r.core.Picture, r.core.Queue

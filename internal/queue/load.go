@@ -27,7 +27,7 @@ func (q *Queue) load(ctx context.Context) error {
 	l := &loader{q: q, Loaded: machine.Loaded{
 		Keys: map[string]job.ID{}, Ended: map[job.ID]job.Status{}, Unread: map[job.ID]bool{}, Begun: map[job.ID]machine.Begun{}, Resumable: q.cfg.Executors.Resumable,
 	}}
-	for _, step := range []func(context.Context) error{l.jobs, l.works, l.floor, l.rules, l.flags, l.dependencies} {
+	for _, step := range []func(context.Context) error{l.jobs, l.works, l.floor, l.pruned, l.rules, l.flags, l.dependencies} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -249,6 +249,17 @@ func (l *loader) floor(ctx context.Context) error {
 	}
 	l.LastID = max(l.LastID, f.Job)
 	return nil
+}
+
+// pruned finds out up to which id jobs were pruned.
+func (l *loader) pruned(ctx context.Context) error {
+	id, err := l.q.prunedUpTo(ctx)
+	if fault.Is(err, fault.Internal) {
+		l.unreadable(store.Object{Key: PrunedKey}, err)
+		err = nil
+	}
+	l.q.pruned, l.LastID = id, max(l.LastID, id)
+	return err
 }
 
 func (l *loader) flags(ctx context.Context) error {

@@ -17,6 +17,9 @@ func (q *Queue) changeOf(w *work) *state.Change {
 	for _, key := range w.keys {
 		q.tell(c, key)
 	}
+	if w.pruned != nil {
+		c.Pruned = w.pruned.jobs
+	}
 	c.Holds = slices.Grow(c.Holds, len(w.held))
 	for _, id := range w.held {
 		if j := q.m.Job(id); j != nil {
@@ -48,8 +51,10 @@ func (q *Queue) tell(c *state.Change, key store.Key) {
 		}
 		c.RulesRemoved = append(c.RulesRemoved, key.ID)
 	case KindQueue:
-		flags := q.m.Flags()
-		c.Flags = &flags
+		if key == FlagsKey {
+			flags := q.m.Flags()
+			c.Flags = &flags
+		}
 	}
 }
 
@@ -75,7 +80,7 @@ func (q *Queue) CatchUp(ctx context.Context) error {
 
 // nothing reports whether a change leaves the picture as it is.
 func nothing(c *state.Change) bool {
-	return len(c.Jobs)+len(c.Holds)+len(c.Archived)+len(c.Rules)+len(c.RulesRemoved)+len(c.Locks)+len(c.Events) == 0 && c.Flags == nil
+	return len(c.Jobs)+len(c.Holds)+len(c.Archived)+len(c.Pruned)+len(c.Rules)+len(c.RulesRemoved)+len(c.Locks)+len(c.Events) == 0 && c.Flags == nil
 }
 
 // Jobs returns all jobs that are not archived, as they are now.

@@ -75,6 +75,9 @@ type Config struct {
 	// nobody knows whether they took effect; those that come then are refused. Zero for
 	// half a minute. What was decided is written again until the store works.
 	Patience time.Duration
+	// Told is the revision of the store up to which others were told how jobs ended; nil where nobody is. What went into the archive
+	// later is not pruned.
+	Told func() store.Revision
 	// Grace is how long opcodes that run may go on when the queue closes; zero
 	// ends them at once.
 	Grace time.Duration
@@ -105,7 +108,12 @@ type Queue struct {
 	// that arrived.
 	archiving map[job.ID]leaving
 	archivals uint64
-	handed    handed
+	// pruning are jobs of the archive on their way out of the store, pruned is the greatest id of one that went or goes.
+	pruning map[job.ID]bool
+	pruned  job.ID
+	// prunes is held by the one who prunes.
+	prunes sync.Mutex
+	handed handed
 	// unsettled are works that are on their way to the store, or will be again.
 	unsettled map[*work]bool
 	unread    []string // what could not be read from the store, or not be written
@@ -153,7 +161,7 @@ var errNotOpen = fault.New(fault.Unavailable, "the controller is starting")
 // Open loads the queue from the store and shows what it has. It takes requests
 // and runs jobs from Run on, so that what opcodes need can be built from it.
 func Open(ctx context.Context, cfg Config) (*Queue, error) {
-	q := &Queue{cfg: cfg, crew: newCrew(), kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]leaving{}, handed: handed{}, works: map[string][]byte{}, found: map[job.ID]*exec.Kept{}, unsettled: map[*work]bool{}, expiring: make(bell, 1), lost: map[job.ID]error{}}
+	q := &Queue{cfg: cfg, crew: newCrew(), kills: map[job.ID]context.CancelCauseFunc{}, archiving: map[job.ID]leaving{}, pruning: map[job.ID]bool{}, handed: handed{}, works: map[string][]byte{}, found: map[job.ID]*exec.Kept{}, unsettled: map[*work]bool{}, expiring: make(bell, 1), lost: map[job.ID]error{}}
 	if q.cfg.Patience == 0 {
 		q.cfg.Patience = defaultPatience
 	}

@@ -87,6 +87,9 @@ func (q *Queue) divide(w *work) []*work {
 		p := part(t.job)
 		p.begins = append(p.begins, t)
 	}
+	if w.pruned != nil {
+		part(w.pruned).pruned = w.pruned
+	}
 	if len(w.events) > 0 {
 		part("").events = w.events
 	}
@@ -151,7 +154,7 @@ func (q *Queue) giveUp(w *work, err error) {
 			delete(q.archiving, moving)
 		case key.Kind == KindFilter && !w.restores:
 			w.first(func(error) { q.restoreRule(key.ID) })
-		case key.Kind == KindQueue && !w.restores:
+		case key == FlagsKey && !w.restores:
 			stored := q.cfg.Picture.Load().Flags
 			q.apply(again, machine.SetDrained{On: stored.Drained, By: stored.Drain})
 			q.apply(again, machine.SetWatcherPause{Until: stored.WatcherPause})

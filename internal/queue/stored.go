@@ -54,7 +54,7 @@ func (s *Stored) Heads(ctx context.Context, kind store.Kind, from job.ID, most i
 func (s *Stored) archived(ctx context.Context, id job.ID) (*job.Job, error) {
 	o, err := s.read(ctx, store.Key{Kind: KindArchived, ID: id.String()})
 	if fault.Is(err, fault.NotFound) {
-		return nil, notFound(id)
+		return nil, s.missing(ctx, id)
 	}
 	if err != nil {
 		return nil, err

@@ -131,6 +131,9 @@ func (q *Queue) refuseOthers(ctx context.Context, subs []Submission, repeated []
 			continue
 		}
 		switch j, err := q.Job(ctx, o.ID); {
+		case fault.Is(err, fault.NotFound):
+			o.Err = fault.New(fault.Conflict, "the submission key %q belongs to job %d, which is not kept any more: whether it was the same cannot be told", subs[i].Key, o.ID).
+				At("key").WithHint("take a new key if it is to be done again")
 		case err != nil: // who asks for a stop must not be told of a start
 			o.Err = fault.New(fault.Unavailable, "the submission key belongs to job %d, and the store cannot tell whether that is what is asked for: %w", o.ID, err).
 				WithHint("try again, or look at the job: drover job info %d", o.ID)
@@ -158,6 +161,7 @@ func (p *past) of(s machine.Submit, archivals uint64) machine.Submit {
 	if p.archivals != archivals {
 		p.archivals = archivals
 		clear(p.keys)
+		clear(p.ended) // jobs of the archive may have been pruned
 	}
 	s.Known, s.Ended = p.keys, p.ended
 	return s
@@ -171,6 +175,10 @@ func (q *Queue) prepare(s machine.Submit) (machine.Submit, machine.Missing) {
 		return prepared, missing
 	}
 	missing.Jobs = slices.DeleteFunc(missing.Jobs, func(id job.ID) bool {
+		if q.pruning[id] {
+			s.Ended[id] = ""
+			return true
+		}
 		j := q.live(id)
 		if j != nil {
 			s.Ended[id] = j.Status()
@@ -225,9 +233,9 @@ func (q *Queue) recall(ctx context.Context, p *past, missing machine.Missing) er
 // refused by the store, and may have left its key behind for a moment.
 func (q *Queue) taken(ctx context.Context, id job.ID) (job.ID, error) {
 	q.mu.Lock()
-	unread := q.m.Unread(id)
+	unread, pruned := q.m.Unread(id), q.pruned
 	q.mu.Unlock()
-	if unread || q.live(id) != nil {
+	if unread || id <= pruned || q.live(id) != nil {
 		return id, nil
 	}
 	if _, err := q.read(ctx, store.Key{Kind: KindArchived, ID: id.String()}); err != nil {

@@ -45,6 +45,7 @@ type work struct {
 	begins   []begin
 	after    []func(error)
 	change   *state.Change // what the picture gains
+	pruned   *pruned       // what goes out of the archive
 	handed   []*job.Job    // see there
 	attempts int
 	failing  time.Time // when it failed first
@@ -116,7 +117,7 @@ func jobKey(id job.ID) store.Key { return store.Key{Kind: KindJob, ID: id.String
 // behind later ones, can only repeat what is true.
 func (q *Queue) flush(w *work) {
 	w.change = q.changeOf(w)
-	if len(w.keys)+len(w.gone)+len(w.after) == 0 && nothing(w.change) {
+	if len(w.keys)+len(w.gone)+len(w.after) == 0 && w.pruned == nil && nothing(w.change) {
 		return
 	}
 	// What changes in the picture without being stored gets a revision, too: then
@@ -148,6 +149,9 @@ func (q *Queue) flush(w *work) {
 		}
 	}
 	w.ruleTexts = nil
+	if w.pruned != nil {
+		tx.Put, tx.Delete = append(tx.Put, w.pruned.kept...), append(tx.Delete, w.pruned.gone...)
+	}
 	putEvents(&tx, w.events)
 	q.unsettled[w] = true
 	q.outcomes.expect()
@@ -184,6 +188,9 @@ func (q *Queue) present(key store.Key) (store.Put, bool) {
 		}
 		return store.Put{}, false
 	default:
+		if key == PrunedKey {
+			return store.Put{Key: key, Value: encode(Pruned{q.pruned})}, true
+		}
 		return store.Put{Key: key, Value: encode(q.m.Flags())}, true
 	}
 }

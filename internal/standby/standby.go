@@ -151,6 +151,10 @@ func (f *Follower) change(ctx context.Context, p store.Progress) (*state.Change,
 		switch {
 		case last.Kind == queue.KindJob:
 			jobs[last.ID] = &last
+		case last.Kind == queue.KindArchived && last.Value == nil:
+			if id, err := job.ParseID(last.ID); err == nil {
+				c.Pruned = append(c.Pruned, id)
+			}
 		case last.Kind == queue.KindPart:
 			id, _, _ := strings.Cut(last.ID, "/")
 			if _, known := jobs[id]; !known {

@@ -90,6 +90,8 @@ type Change struct {
 	Holds []Hold
 	// Archived are jobs that went into the archive, with their last values.
 	Archived []*job.Job
+	// Pruned are jobs of the archive that are there no more.
+	Pruned []job.ID
 	// Rules were added or replaced, those in RulesRemoved (by UUID) taken out.
 	Rules        []*jobfilter.Rule
 	RulesRemoved []string
@@ -155,7 +157,7 @@ func (s *State) With(changes ...*Change) *State {
 	return &next
 }
 
-func (c *Change) ofJobs() bool { return len(c.Jobs)+len(c.Holds)+len(c.Archived) > 0 }
+func (c *Change) ofJobs() bool { return len(c.Jobs)+len(c.Holds)+len(c.Archived)+len(c.Pruned) > 0 }
 
 func (c *Change) ofServers() bool { return len(c.Servers)+len(c.ServersRemoved) > 0 }
 

@@ -159,6 +159,49 @@ func autoArchiveJobs(ctx context.Context, d *Deps, a *arguments) (any, error) {
 	return [2]int{archived, left}, err
 }
 
+// prunedJobs is what the answer to PruneArchive says.
+type prunedJobs struct {
+	Jobs       int        `json:"jobs"`
+	FirstEnded *time.Time `json:"first_ended"`
+	LastEnded  *time.Time `json:"last_ended"`
+	Bytes      int64      `json:"bytes"`
+	Spared     int        `json:"spared"`
+	More       bool       `json:"more"`
+}
+
+func pruneArchive(ctx context.Context, d *Deps, a *arguments) (any, error) {
+	before, keep, limit, by, dry := job.Never, int64(0), a.number(2), a.as(3), a.optionalBool(4)
+	if a.has(0) {
+		before = job.Time(job.Seconds(a.number(0)) / time.Microsecond)
+	}
+	if a.has(1) {
+		if keep = a.integer(1); keep < 1 {
+			a.fail(fault.New(fault.Invalid, "so many newest jobs are kept as there are at least: 1, not %d", keep).At("keep"))
+		}
+	} else if before == job.Never {
+		a.fail(fault.New(fault.Invalid, "neither a time is given, nor how many jobs are kept: that would be all of them"))
+	}
+	if err := a.bad(); err != nil {
+		return nil, err
+	}
+	r := queue.Retention{Before: before, Keep: int(min(keep, math.MaxInt32))}
+	if dry {
+		p, err := d.Queue.Prunable(ctx, r)
+		return answerOf(p), err
+	}
+	p, err := d.Queue.Prune(ctx, r, min(job.Seconds(limit), luxiwire.MaxWait), by)
+	return answerOf(p), err
+}
+
+func answerOf(p queue.Pruning) prunedJobs {
+	out := prunedJobs{Jobs: p.Jobs, Bytes: p.Bytes, Spared: p.Spared, More: p.More}
+	if p.Jobs > 0 {
+		first, last := time.UnixMicro(int64(p.First)).UTC(), time.UnixMicro(int64(p.Last)).UTC()
+		out.FirstEnded, out.LastEnded = &first, &last
+	}
+	return out
+}
+
 func pickupJob(_ context.Context, _ *Deps, a *arguments) (any, error) {
 	a.jobID()
 	if err := a.bad(); err != nil {

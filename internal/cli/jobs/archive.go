@@ -15,7 +15,7 @@ import (
 
 // ArchiveCommand returns the noun "archive".
 func ArchiveCommand(sh *shell.Shell) *cobra.Command {
-	return sh.Group("archive", "Jobs that ended long ago", archiveExport(sh))
+	return sh.Group("archive", "Jobs that ended long ago", archiveExport(sh), archivePrune(sh))
 }
 
 func archiveExport(sh *shell.Shell) *cobra.Command {

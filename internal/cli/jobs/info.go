@@ -69,7 +69,7 @@ func jobInfo(sh *shell.Shell) *cobra.Command {
 			}); err != nil {
 				return err
 			}
-			return missingJobs(sh, missing)
+			return missingJobs(cmd.Context(), sh, missing)
 		},
 	}
 	if !sh.Classic() {
@@ -104,10 +104,10 @@ func askDetails(ctx context.Context, sh *shell.Shell, ids []job.ID) (all []*jobD
 
 // missingJobs tells about jobs that do not exist. To the classic tool they are
 // an answer, to us a failure.
-func missingJobs(sh *shell.Shell, ids []job.ID) error {
+func missingJobs(ctx context.Context, sh *shell.Shell, ids []job.ID) error {
 	for _, id := range ids {
 		if !sh.Classic() {
-			sh.Notef("%s\n", sh.ErrorText(noJob(id)))
+			sh.Notef("%s\n", sh.ErrorText(gone(ctx, sh, id)))
 		} else if err := sh.Printf("- Job ID %d not found\n", id); err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@ package jobs
 import (
 	"bytes"
 	"context"
+	"errors"
+	"strings"
 
 	"github.com/drover-project/drover/internal/cli/shell"
 	"github.com/drover-project/drover/internal/fault"
@@ -50,6 +52,18 @@ func renewed(op *opcode.Opcode) *opcode.Opcode {
 		}
 	}
 	return op.WithReason(kept)
+}
+
+// gone is the error of a job that there is not, and says whether it may have been pruned.
+func gone(ctx context.Context, sh *shell.Shell, id job.ID) error {
+	var ignored any
+	err := sh.Ask(ctx, "ExplainJob", &ignored, id)
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == fault.NotFound {
+		if _, why, pruned := strings.Cut(f.Message, ": "); pruned {
+			return fault.New(fault.NotFound, "there is no job %d: %s", id, why)
+		}
+	}
+	return noJob(id)
 }
 
 // noJob is the error of a job that there is not.

@@ -57,7 +57,7 @@ func showSteps(ctx context.Context, sh *shell.Shell, ids []job.ID) error {
 	}); err != nil {
 		return err
 	}
-	return missingJobs(sh, missing)
+	return missingJobs(ctx, sh, missing)
 }
 
 func readSteps(row []json.RawMessage) (j jobSteps, err error) {

@@ -23,6 +23,9 @@ func jobsOf(d *query.Delta) (a query.Affected) {
 		for _, j := range c.Archived {
 			a.Add(j.ID.String())
 		}
+		for _, id := range c.Pruned {
+			a.Add(id.String())
+		}
 	}
 	return a
 }

@@ -26,7 +26,7 @@ func (h *world) check() error {
 // else is anywhere.
 func (h *world) checkPlaces() error {
 	m := h.m
-	ready, granted, awaits, full, running, members, edges, weight := 0, 0, 0, 0, 0, 0, 0, 0
+	ready, granted, awaits, full, running, members, edges, named, weight := 0, 0, 0, 0, 0, 0, 0, 0, 0
 	var err error
 	m.jobs.Scan(func(id job.ID, e *entry) bool {
 		ok := true
@@ -75,6 +75,10 @@ func (h *world) checkPlaces() error {
 			}
 		}
 		edges += e.pending
+		for _, on := range e.job.Dependencies() {
+			named++
+			ok = ok && m.Named(on)
+		}
 		weight += e.weight
 		if !ok {
 			err = fmt.Errorf("job %d is not where it says (place %d)", id, e.place)
@@ -95,9 +99,9 @@ func (h *world) checkPlaces() error {
 	counted := 0
 	m.counts.Scan(func(c count) bool { counted += c.n; return true })
 	if ready != m.ready.tree.Len() || granted != m.granted.tree.Len() || full != m.full.Len() || running != m.running ||
-		members != m.members.Len() || counted != members || edges != m.edges.Len() || len(m.offered) > 0 {
-		return fmt.Errorf("somebody is in two places, or left behind: ready %d of %d, granted %d of %d, full %d of %d, running %d of %d, in buckets %d of %d, edges %d of %d",
-			ready, m.ready.tree.Len(), granted, m.granted.tree.Len(), full, m.full.Len(), running, m.running, members, m.members.Len(), edges, m.edges.Len())
+		members != m.members.Len() || counted != members || edges != m.edges.Len() || named != m.named.Len() || len(m.offered) > 0 {
+		return fmt.Errorf("somebody is in two places, or left behind: ready %d of %d, granted %d of %d, full %d of %d, running %d of %d, in buckets %d of %d, edges %d of %d, named %d of %d",
+			ready, m.ready.tree.Len(), granted, m.granted.tree.Len(), full, m.full.Len(), running, m.running, members, m.members.Len(), edges, m.edges.Len(), named, m.named.Len())
 	}
 	return nil
 }

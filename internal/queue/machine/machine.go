@@ -72,7 +72,9 @@ type Machine struct {
 	// offered are buckets that may have places for those who wait in full.
 	offered []schedule.Bucket
 	// edges lead from a job that has not ended to those that depend on it.
-	edges   *btree.BTreeG[edge]
+	edges *btree.BTreeG[edge]
+	// named are all that lead from a job, whether it has ended or not, to those that have not and depend on it.
+	named   *btree.BTreeG[edge]
 	running int
 	locks   *lock.Table
 
@@ -209,7 +211,7 @@ func New(l Loaded) (*Machine, error) {
 	m := &Machine{
 		resumable: l.Resumable, begun: l.Begun, world: l.World, token: &token{}, lastID: l.LastID, unread: l.Unread,
 		ready: newLine(), granted: newLine(), awaiting: newTree(awaiting.less), full: newTree(waiter.less), members: newTree(member.less),
-		counts: newTree(count.less), edges: newTree(edge.less), locks: lock.NewTable(),
+		counts: newTree(count.less), edges: newTree(edge.less), named: newTree(edge.less), locks: lock.NewTable(),
 		rules: l.Rules, chain: chain, flags: l.Flags,
 	}
 	for key, id := range l.Keys {
@@ -241,7 +243,8 @@ func (m *Machine) Clone() *Machine {
 	c.jobs, c.ending, c.keys = *m.jobs.Copy(), *m.ending.Copy(), *m.keys.Copy()
 	c.ready, c.granted = m.ready.copy(), m.granted.copy()
 	c.awaiting = m.awaiting.Copy()
-	c.full, c.members, c.counts, c.edges = m.full.Copy(), m.members.Copy(), m.counts.Copy(), m.edges.Copy()
+	c.full, c.members, c.counts = m.full.Copy(), m.members.Copy(), m.counts.Copy()
+	c.edges, c.named = m.edges.Copy(), m.named.Copy()
 	c.locks = m.locks.Clone()
 	c.offered, c.out = nil, nil
 	return &c

@@ -65,12 +65,18 @@ func (m *Machine) newEntry(j *job.Job) *entry {
 func (m *Machine) keep(e *entry) {
 	m.jobs.Set(e.id(), e)
 	m.weight += e.weight
+	for _, id := range job.DependenciesOf(e.inputs) {
+		m.named.Set(edge{id, e.id()})
+	}
 }
 
 // drop takes an entry out of them.
 func (m *Machine) drop(e *entry) {
 	m.jobs.Delete(e.id())
 	m.weight -= e.weight
+	for _, id := range job.DependenciesOf(e.inputs) {
+		m.named.Delete(edge{id, e.id()})
+	}
 }
 
 func (e *entry) id() job.ID { return e.job.ID }
@@ -310,6 +316,15 @@ func (m *Machine) disconnect(e *entry) {
 		m.edges.Delete(edge{id, e.id()})
 	}
 	e.pending = 0
+}
+
+// Named reports whether a job that has not ended depends on a job, which may have ended long ago.
+func (m *Machine) Named(id job.ID) (named bool) {
+	m.named.Ascend(edge{on: id}, func(x edge) bool {
+		named = x.on == id
+		return false
+	})
+	return named
 }
 
 // dependents returns who depends on a job that has not ended.

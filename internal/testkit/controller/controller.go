@@ -71,6 +71,8 @@ type Options struct {
 	Patience, Grace time.Duration
 	// Format is the queue's, too; nil for the newest.
 	Format func() int
+	// Told is the queue's, too.
+	Told func() store.Revision
 	// Log is where the controller writes to; nil for nowhere.
 	Log *slog.Logger
 }
@@ -174,7 +176,7 @@ func open(ctx context.Context, o Options) (*Controller, error) {
 	executors := o.Executors(c)
 	maps.Copy(executors, c.Rollout.Executors())
 	c.Queue, err = queue.Open(ctx, queue.Config{Store: c.Store, Life: "life", Inventory: c.Keeper, Picture: c.Picture, Executors: executors, Nodes: reach,
-		Now: time.Now, NewUUID: o.NewUUID, Log: o.Log, Patience: o.Patience, Grace: o.Grace, Format: o.Format})
+		Now: time.Now, NewUUID: o.NewUUID, Log: o.Log, Patience: o.Patience, Grace: o.Grace, Format: o.Format, Told: o.Told})
 	c.Querier.Queue = c.Queue
 	return c, err
 }

@@ -1,0 +1,73 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/queue"
+)
+
+func TestWhatTheArchiveKeeps(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for text, want := range map[string]Keep{
+		"": {}, " ": {}, "90d": {For: 90 * day}, "2w": {For: 14 * day}, "36h30m": {For: 36*time.Hour + 30*time.Minute},
+		"100000 jobs": {Jobs: 100000}, "90d, 100000 jobs": {90 * day, 100000}, "5 jobs,1w": {7 * day, 5},
+	} {
+		if got, err := parseKeep(text); got != want || err != nil {
+			t.Errorf("%q is %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"90", "0d", "-1d", "0 jobs", "-5 jobs", "d", "90d,", "90d, 80d", "5 jobs, 6 jobs", "many jobs", "99999d", "1.5d", "9999999999 jobs"} {
+		if got, err := parseKeep(text); err == nil || got != (Keep{}) {
+			t.Errorf("%q is taken as %+v", text, got)
+		}
+	}
+	now := time.UnixMicro(1e15)
+	if r := (Keep{For: day}).from(now); r != (queue.Retention{Before: job.At(now.Add(-day))}) {
+		t.Errorf("a day is %+v", r)
+	}
+	if r := (Keep{Jobs: 5}).from(now); r != (queue.Retention{Before: job.Never, Keep: 5}) {
+		t.Errorf("five jobs are %+v", r)
+	}
+}
+
+// What the archive need not keep goes every quarter of an hour, and nothing does where nothing is said.
+func TestTheArchiveIsPrunedByItself(t *testing.T) {
+	for _, keep := range []Keep{{}, {For: time.Minute, Jobs: 7}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			var asked []queue.Retention
+			var at []time.Duration
+			begun := time.Now()
+			over := make(chan error)
+			go func() {
+				over <- keepWithin(ctx, keep, slog.New(slog.DiscardHandler), func(_ context.Context, r queue.Retention, _ time.Duration, by queue.By) (queue.Pruning, error) {
+					asked, at = append(asked, r), append(at, time.Since(begun))
+					if by.Account.Name != "drover" {
+						t.Errorf("it is asked for by %+v", by)
+					}
+					return queue.Pruning{}, nil
+				})
+			}()
+			time.Sleep(40 * time.Minute)
+			stop()
+			if err := <-over; err != nil {
+				t.Error(err)
+			}
+			if keep == (Keep{}) {
+				if len(asked) > 0 {
+					t.Errorf("%+v was pruned", asked)
+				}
+				return
+			}
+			if len(asked) != 2 || at[0] != pruneEvery || asked[1] != (queue.Retention{Before: job.At(begun.Add(2*pruneEvery - time.Minute)), Keep: 7}) {
+				t.Errorf("after %v %+v was pruned", at, asked)
+			}
+		})
+	}
+}
