@@ -19,6 +19,7 @@ func TestANewControllerThatCannotListenLeavesNothing(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	for setting, change := range map[string]func(*Options){
 		"rapi":    func(o *Options) { o.RAPI = taken.Addr().String() },
+		"health":  func(o *Options) { o.Health = taken.Addr().String() },
 		"web":     func(o *Options) { o.Web = taken.Addr().String() },
 		"compute": func(o *Options) { o.Compute = taken.Addr().String() },
 	} {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -48,7 +47,8 @@ func notBegun(err error) error {
 // room is where a controller waits for its store: it says so to whoever asks over RAPI's
 // port, and to the service manager, and refuses everything else.
 type room struct {
-	o Options
+	o       Options
+	watcher *healthListener
 
 	mu  sync.Mutex
 	why Problem
@@ -78,6 +78,8 @@ func (r *room) await(ctx context.Context, why error) error {
 		}
 	})
 	begun, told := time.Now(), time.Time{}
+	r.say(why, begun)
+	r.watcher.show(r.health())
 	for ; passes(why); why = r.try(ctx) {
 		r.say(why, begun)
 		if time.Since(told) >= storeTold {
@@ -112,19 +114,22 @@ func (r *room) say(why error, since time.Time) {
 	}
 }
 
+// health are the pages that tell how it is.
+func (r *room) health() map[string]http.Handler {
+	return map[string]http.Handler{"/healthz": http.HandlerFunc(healthz), "/readyz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		r.mu.Lock()
+		why := r.why
+		r.mu.Unlock()
+		tellHealth(w, Health{Problems: []Problem{why}, Notes: []Problem{}})
+	})}
+}
+
 // pages are those of a controller that waits.
 func (r *room) pages() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", healthz)
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusServiceUnavailable)
-		out := json.NewEncoder(w)
-		out.SetEscapeHTML(false)
-		_ = out.Encode(Health{Problems: []Problem{r.why}, Notes: []Problem{}})
-	})
+	for path, page := range r.health() {
+		mux.Handle(path, page)
+	}
 	mux.Handle("/", rapi.Unavailable("the controller waits for its store; /readyz tells why"))
 	return mux
 }

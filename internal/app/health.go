@@ -104,7 +104,10 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 
 // readyz says whether requests are taken: status 200 or 503, and what is wrong.
 func (m *member) readyz(w http.ResponseWriter, _ *http.Request) {
-	h := m.health()
+	tellHealth(w, m.health())
+}
+
+func tellHealth(w http.ResponseWriter, h Health) {
 	w.Header().Set("Content-Type", "application/json")
 	if !h.Ready {
 		w.WriteHeader(http.StatusServiceUnavailable)

@@ -31,6 +31,7 @@ var preflights = []struct {
 	{"hypervisor", func(o Options) error { return o.Driver.Present(context.Background()) }},
 	{"rapi", func(o Options) error { return checkAddress(o.RAPI) }},
 	{"mond", func(o Options) error { return checkAddress(o.Mond) }},
+	{"health", func(o Options) error { return checkAddress(o.Health) }},
 	{"compute", func(o Options) error { return checkAddress(o.Compute) }},
 	{"peer", checkPeer},
 	{"agent-address", checkAgentAddress},

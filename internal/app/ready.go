@@ -31,6 +31,8 @@ type Ready struct {
 	OSProject  string `json:"os_project,omitempty"`
 	// Web is the URL of the page.
 	Web string `json:"web,omitempty"`
+	// Health is where those ask who watch the controller.
+	Health string `json:"health,omitempty"`
 	// Peer is where other controllers connect.
 	Peer string `json:"peer,omitempty"`
 	// Confd is where questions of Ganeti's programs to confd are answered.

@@ -53,6 +53,9 @@ type Options struct {
 	// KeyFile is the file with the keys that secrets are sealed with in the store; empty for
 	// one below Data. It is made where there is none and the store has nothing sealed.
 	KeyFile string
+	// Health is the address of a listener for health and figures alone; empty for none.
+	Health    string
+	healthURL string // where that is
 	// Mond is the address of the nodes' monitoring agents, of the first one if its
 	// port is not 0; empty for none.
 	Mond string
@@ -171,12 +174,18 @@ func Run(ctx context.Context, o Options) (err error) {
 	o.tellStart()
 	defer context.AfterFunc(ctx, func() { o.Log.Info("the controller stops", "why", "it was told to") })()
 	defer o.tellEnd(ctx, &err)
+	watched, err := openHealthListener(o)
+	if err != nil {
+		return err
+	}
+	defer watched.close()
+	o.healthURL = watched.url
 	for {
-		err := runOnce(ctx, o)
+		err := runOnce(ctx, o, watched)
 		if _, early := errors.AsType[*notBegunError](err); !early || !passes(err) {
 			return err
 		}
-		if err := (&room{o: o}).await(ctx, err); err != nil || ctx.Err() != nil {
+		if err := (&room{o: o, watcher: watched}).await(ctx, err); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -194,7 +203,7 @@ func (o Options) tryAddresses(ctx context.Context) error {
 	for _, at := range []struct {
 		of                        gate.Surface
 		surface, setting, address string
-	}{{gate.RAPI, "RAPI", "rapi", o.RAPI}, {gate.Compute, "the Compute API", "compute", o.Compute}, {gate.Web, "the page", "web", o.Web}} {
+	}{{gate.RAPI, "RAPI", "rapi", o.RAPI}, {gate.Compute, "the Compute API", "compute", o.Compute}, {gate.Web, "the page", "web", o.Web}, {gate.Health, "health and figures", "health", o.Health}} {
 		if at.address == "" {
 			continue
 		}
@@ -218,15 +227,17 @@ func (o Options) tryAddresses(ctx context.Context) error {
 }
 
 // runOnce runs a controller until ctx ends, or it cannot begin or go on.
-func runOnce(ctx context.Context, o Options) error {
+func runOnce(ctx context.Context, o Options, watched *healthListener) error {
 	m, err := openMember(ctx, o)
 	if err != nil {
 		return notBegun(err)
 	}
 	defer m.close()
-	watched, unwatch := context.WithCancel(ctx)
+	watched.show(m.pages())
+	defer watched.show(inPlaceOfPages("the controller is stopping"))
+	retrying, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { m.meter.Retry(watched) })
+	watch.Go(func() { m.meter.Retry(retrying) })
 	defer watch.Wait()
 	defer unwatch()
 	if m.group != nil {
@@ -382,7 +393,7 @@ func gateOf(s gate.Surface, o Options) *gate.Gate {
 
 // openSurfaces opens the interfaces, so that clients can connect from now on.
 func openSurfaces(ctx context.Context, o Options) (s *surfaces, err error) {
-	s = &surfaces{ready: Ready{PID: os.Getpid(), Hypervisor: o.Driver.Kind()}}
+	s = &surfaces{ready: Ready{PID: os.Getpid(), Hypervisor: o.Driver.Kind(), Health: o.healthURL}}
 	defer func() {
 		if err != nil {
 			s.close()

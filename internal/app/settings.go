@@ -44,6 +44,7 @@ type settings struct {
 	NodeData              string           `toml:"node-data"`
 	Compute               string           `toml:"compute"`
 	ComputeTLS            bool             `toml:"compute-tls"`
+	Health                string           `toml:"health"`
 	Web                   string           `toml:"web"`
 	WebURL                string           `toml:"web-url"`
 	PublicURL             string           `toml:"public-url"`
@@ -106,6 +107,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.Mond, "mond", s.Mond, "address of the nodes' monitoring agents; port 0 picks a free one for each, \"\" has none")
 	f.StringVar(&s.Compute, "compute", s.Compute, "address of the OpenStack Compute API, with identity and images; port 0 picks a free one, \"\" has none")
 	f.BoolVar(&s.ComputeTLS, "compute-tls", s.ComputeTLS, "serve that over TLS, with the certificate of RAPI (default: over plain HTTP)")
+	f.StringVar(&s.Health, "health", s.Health, "address of a listener for /healthz, /readyz and /metrics alone, in plain HTTP and without accounts; port 0 picks a free one (default: they are served beside RAPI only)")
 	f.StringVar(&s.Web, "web", s.Web, "address of the page; port 0 picks a free one, \"\" has none; plain HTTP on loopback, else TLS with the certificate of RAPI")
 	f.StringVar(&s.WebURL, "web-url", s.WebURL, "URL under which people reach the page, behind a proxy or a name (default: the address)")
 	f.StringVar(&s.PublicURL, "public-url", s.PublicURL, "URL under which clients reach that, behind a proxy (default: what requests say)")
@@ -155,7 +157,7 @@ func (s *settings) options() Options {
 	_ = s.tell(shown, "") // nothing there can fail
 	return Options{
 		Settings: shown.String(),
-		Web:      s.Web, WebURL: page,
+		Web:      s.Web, WebURL: page, Health: s.Health,
 		Driver: s.Settings, Name: s.Name, Peer: s.Peer, PeerAddress: s.PeerAddress, AgentAddress: s.AgentAddress, AgentAdvertise: s.AgentAdvertise, NodeData: s.NodeData, Data: s.Data, Store: s.Store, KeyFile: s.KeyFile, RAPI: s.RAPI, Certificate: s.RAPICertificate, Users: s.RAPIUsers,
 		RequireAuthentication: s.RequireAuthentication, LUXI: s.LUXI, LUXIGroup: s.LUXIGroup, GanetiDir: s.GanetiDir, Confd: s.Confd, ClusterName: s.ClusterName, Mond: s.Mond, Compute: s.Compute, ComputeTLS: s.ComputeTLS,
 		PublicURL: public, TrustedProxies: proxies,

@@ -330,7 +330,7 @@ func TestSurfacesLeaveFilesForTheRest(t *testing.T) {
 			}
 			sum += n
 		}
-		if sum > files*3/4 {
+		if sum > files*13/16 {
 			t.Errorf("all surfaces together have %d of %d files", sum, files)
 		}
 	}

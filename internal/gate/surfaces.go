@@ -43,10 +43,14 @@ var (
 		Beyond: "the connection is closed"}
 	Monitors = Surface{Name: "monitoring agents, of all nodes together", Most: 1024, Share: 1, Header: 10 * time.Second, Body: 10 * time.Second, Answer: 30 * time.Second, Idle: time.Minute,
 		Beyond: RAPI.Beyond}
+	Health = Surface{Name: "health and figures", Most: 64, Share: 1, Header: 5 * time.Second, Body: 5 * time.Second, Answer: 30 * time.Second, Idle: 2 * time.Minute,
+		Beyond: RAPI.Beyond}
 )
 
 // Surfaces returns all surfaces, in the order in which they are shown.
-func Surfaces() []Surface { return []Surface{RAPI, Compute, Web, LUXI, Peers, Agents, Monitors} }
+func Surfaces() []Surface {
+	return []Surface{RAPI, Compute, Web, LUXI, Peers, Agents, Monitors, Health}
+}
 
 // parts is what the files of a process are divided into.
 const parts = 16

@@ -24,6 +24,7 @@ var table = []Message{
 	{"Lead and members", Warn, "the format of the store was raised; programs that do not know it cannot lead any more", "All controllers know the newer one.", "Nothing; the way back is a backup of before."},
 	{"Lead and members", Error, "closing the controller", "A part failed while it ended; `error` says which.", "Nothing, unless a start fails, too."},
 	{"Lead and members", Warn, "the service manager was not told", "systemd's socket does not take messages.", "Look at `systemctl status`; the controller serves all the same."},
+	{"Lead and members", Warn, "nobody can be told how the controller is at its own address for that", "The listener of the setting `health` failed.", "See to its address; RAPI serves the same pages. It is tried again at the next start."},
 	{"Lead and members", Error, "not everything could be read anew; what could not stays as it was", "The configuration or the certificate has a mistake; `error` says which.", "Mend it: `drover serve --check-config`, then reload again."},
 	{"Lead and members", Warn, "a file for programs of Ganeti cannot be written; it is tried again and again", "The directory that `ganeti-dir` names cannot be written: `error` says why.", "See to its disk and rights; the file is written when it can be."},
 	{"Lead and members", Warn, "some settings that changed need a restart", "They are read at a start alone.", "Restart the controller when it suits."},
