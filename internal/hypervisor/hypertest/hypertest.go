@@ -339,11 +339,6 @@ func (s *suite) stranger() {
 			return err
 		},
 		"Stop":     func() error { _, err := s.d.Stop(ctx, second, hypervisor.Stop{Force: true}); return err },
-		"Snapshot": func() error { _, err := s.d.Snapshot(ctx, second, "id"); return err },
-		"Release":  func() error { _, err := s.d.Release(ctx, second, "id"); return err },
-		"CopySnapshot": func() error {
-			return s.d.CopySnapshot(ctx, second, "id", "old", nil, func(int64, int64) {})
-		},
 		"Reboot":   func() error { return s.d.Reboot(ctx, second) },
 		"Instance": func() error { _, err := s.d.Instance(ctx, second); return err },
 	}
