@@ -67,7 +67,7 @@ func (r *rig) archived() (out []*job.Job) {
 // A pruning removes what its dry run said, with all that belongs to it and nothing else, wherever it was interrupted and begun again.
 func TestPruningRemovesWhatItsDryRunSaid(t *testing.T) {
 	const jobs = 1300
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // any will do
+	random := rand.New(rand.NewPCG(1, 2))
 	r := newRig(t, 50)
 	r.fillArchive(jobs, "a")
 	if n, _, err := r.q.AutoArchive(ctx, 0, time.Hour, queue.By{}); n != jobs || err != nil {
