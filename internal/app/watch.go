@@ -103,7 +103,7 @@ func (c *controller) watch(ctx context.Context, every time.Duration, now time.Ti
 	return nil
 }
 
-// lookAround asks which instances do not do what they are to, and which of them jobs work on.
+// lookAround asks which instances do not do what they are to, by what nodes told last, and which of them jobs work on. A job asks the node itself.
 func (c *controller) lookAround(ctx context.Context) ([]watcher.Instance, error) {
 	busy := map[string]bool{}
 	if locks := c.querier.Source(ctx).Locks; locks != nil {
@@ -113,7 +113,7 @@ func (c *controller) lookAround(ctx context.Context) ([]watcher.Instance, error)
 			}
 		}
 	}
-	found, err := c.querier.Query(ctx, query.Request{What: "instance", Fields: []string{"uuid", "name", "status"}, Filter: unwell, Options: query.Options{Fresh: true}})
+	found, err := c.querier.Query(ctx, query.Request{What: "instance", Fields: []string{"uuid", "name", "status"}, Filter: unwell})
 	if err != nil {
 		return nil, err
 	}
