@@ -178,6 +178,16 @@ func TestWhoGetsNoAnswer(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}
+	question := func(salt int) []byte {
+		return ask(key, atNow, `{"protocol":1,"type":0,"rsalt":"`+strings.Repeat("s", salt)+`"}`)
+	}
+	longest := MaxQuestion - len(question(0))
+	if _, err := server(inventory()).Reply(question(longest)); err != nil {
+		t.Errorf("the longest question: %v", err)
+	}
+	if text, err := server(inventory()).Reply(question(longest + 1)); err == nil {
+		t.Errorf("a longer one: %s", text)
+	}
 	for _, at := range []string{"1700000300", "1699999700"} {
 		if _, err := server(inventory()).Reply(ask(key, at, ping)); err != nil {
 			t.Errorf("at %s: %v", at, err)
