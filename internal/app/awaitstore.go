@@ -47,8 +47,8 @@ func notBegun(err error) error {
 // room is where a controller waits for its store: it says so to whoever asks over RAPI's
 // port, and to the service manager, and refuses everything else.
 type room struct {
-	o       Options
-	watcher *healthListener
+	o      Options
+	health *healthListener
 
 	mu  sync.Mutex
 	why Problem
@@ -79,7 +79,7 @@ func (r *room) await(ctx context.Context, why error) error {
 	})
 	begun, told := time.Now(), time.Time{}
 	r.say(why, begun)
-	r.watcher.show(r.health())
+	r.health.show(r.tells())
 	for ; passes(why); why = r.try(ctx) {
 		r.say(why, begun)
 		if time.Since(told) >= storeTold {
@@ -114,8 +114,8 @@ func (r *room) say(why error, since time.Time) {
 	}
 }
 
-// health are the pages that tell how it is.
-func (r *room) health() map[string]http.Handler {
+// tells are the pages that tell how it is.
+func (r *room) tells() map[string]http.Handler {
 	return map[string]http.Handler{"/healthz": http.HandlerFunc(healthz), "/readyz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		r.mu.Lock()
 		why := r.why
@@ -127,7 +127,7 @@ func (r *room) health() map[string]http.Handler {
 // pages are those of a controller that waits.
 func (r *room) pages() http.Handler {
 	mux := http.NewServeMux()
-	for path, page := range r.health() {
+	for path, page := range r.tells() {
 		mux.Handle(path, page)
 	}
 	mux.Handle("/", rapi.Unavailable("the controller waits for its store; /readyz tells why"))

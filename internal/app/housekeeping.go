@@ -20,8 +20,8 @@ const (
 	archiveLimit = time.Minute
 )
 
-// keepTidy does what a cluster's watcher does elsewhere, until ctx ends: it
-// archives jobs that ended long ago.
+// keepTidy archives jobs that ended long ago, until ctx ends. Elsewhere a cluster's
+// watcher does that, too; ours is in watch.go.
 func (c *controller) keepTidy(ctx context.Context, after time.Duration) error {
 	return regularly(ctx, archiveEvery, func() error {
 		if _, _, err := c.queue.AutoArchive(ctx, after, archiveLimit, controllerItself); err != nil && ctx.Err() == nil {

@@ -185,7 +185,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		if _, early := errors.AsType[*notBegunError](err); !early || !passes(err) {
 			return err
 		}
-		if err := (&room{o: o, watcher: watched}).await(ctx, err); err != nil || ctx.Err() != nil {
+		if err := (&room{o: o, health: watched}).await(ctx, err); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}

@@ -38,7 +38,7 @@ func (c *controller) keepWatch(ctx context.Context, every time.Duration) error {
 		if flags := c.picture.Load().Flags; flags.Drained || flags.PausedUntil(now) != nil {
 			return nil
 		}
-		if err := c.watch(ctx, every, now); err != nil && ctx.Err() == nil {
+		if err := c.seeToInstances(ctx, every, now); err != nil && ctx.Err() == nil {
 			c.log.WarnContext(ctx, "it could not be looked for instances that are to run and do not", "error", err)
 		}
 		return nil
@@ -54,8 +54,8 @@ var unwell = func() qlang.Node {
 	return n
 }()
 
-// watch looks once.
-func (c *controller) watch(ctx context.Context, every time.Duration, now time.Time) error {
+// seeToInstances looks once, and has jobs do what is needed.
+func (c *controller) seeToInstances(ctx context.Context, every time.Duration, now time.Time) error {
 	seen, err := c.lookAround(ctx)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (c *controller) watch(ctx context.Context, every time.Duration, now time.Ti
 		}
 	}
 	for _, t := range tasks {
-		id, err := c.do(ctx, t, now)
+		id, err := c.submitTask(ctx, t, now)
 		if err != nil { // it was not tried
 			delete(next, t.UUID)
 			if tried, was := before[t.UUID]; was {
@@ -130,8 +130,8 @@ func (c *controller) lookAround(ctx context.Context) ([]watcher.Instance, error)
 	return seen, nil
 }
 
-// do submits the job of a task.
-func (c *controller) do(ctx context.Context, t watcher.Task, now time.Time) (job.ID, error) {
+// submitTask submits the job of a task.
+func (c *controller) submitTask(ctx context.Context, t watcher.Task, now time.Time) (job.ID, error) {
 	trail := reason.Trail{{Source: reason.SourceWatcher, Reason: t.Why, Time: now.UnixNano()}}
 	id, params := "OP_INSTANCE_STARTUP", map[string]any{"instance_name": t.Name, "reason": trail}
 	if t.Do == watcher.Cleanup {

@@ -34,12 +34,7 @@ var withDisks = []string{"--disk-size", "64m", "--disk-growth", "32m", "--no-add
 // TestBurnin runs Ganeti's own burnin, as it is, on a cluster of three nodes.
 func TestBurnin(t *testing.T) {
 	root := stockRoot(t)
-	// The end of a directory that Ganeti's programs are told to live in names the host.
-	const host = "node1.drover.example"
-	dir := t.TempDir()
-	home := filepath.Join(dir, host)
-	cluster := testkit.StartDev(t, testkit.Build(t), filepath.Join(dir, "data"), "--nodes", "3", "--ganeti-dir", home, "--confd", confdAddress(t))
-	t.Cleanup(func() { _ = cluster.Gone() })
+	env := startForStock(t, root, confdAddress(t), "--nodes", "3")
 	for template, want := range burnins {
 		t.Run(template, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -47,7 +42,7 @@ func TestBurnin(t *testing.T) {
 			args := slices.Concat([]string{filepath.Join(root, "usr/share/ganeti/3.0/burnin"), "-p", "-o", "noop+default", "-t", template, "--mem-size", "128",
 				"--no-name-check", "--no-ip-check"}, want.options, []string{template + "-1", template + "-2"})
 			cmd := exec.CommandContext(ctx, testkit.Python, args...)
-			cmd.Env = append(pythonOf(root), "GANETI_ROOTDIR="+home, "GANETI_HOSTNAME="+host)
+			cmd.Env = env
 			out, err := cmd.CombinedOutput()
 			var phases []string
 			for line := range strings.Lines(string(out)) {

@@ -29,19 +29,27 @@ func confdAddress(t *testing.T) string {
 	}
 }
 
-// TestConfd has Ganeti's own library ask all that it can, and read all files about the cluster.
-func TestConfd(t *testing.T) {
-	root := stockRoot(t)
+// startForStock starts a cluster of which Ganeti's programs find everything, in the environment that it returns.
+func startForStock(t *testing.T, root, confd string, args ...string) (env []string) {
+	t.Helper()
+	// The end of a directory that Ganeti's programs are told to live in names the host.
 	const host = "node1.drover.example"
 	dir := t.TempDir()
 	home := filepath.Join(dir, host)
-	cluster := testkit.StartDev(t, testkit.Build(t), filepath.Join(dir, "data"), "--nodes", "2", "--ganeti-dir", home, "--confd", confdAddress(t))
+	cluster := testkit.StartDev(t, testkit.Build(t), filepath.Join(dir, "data"), append([]string{"--ganeti-dir", home, "--confd", confd}, args...)...)
 	t.Cleanup(func() { _ = cluster.Gone() })
+	return append(pythonOf(root), "GANETI_ROOTDIR="+home, "GANETI_HOSTNAME="+host)
+}
+
+// TestConfd has Ganeti's own library ask all that it can, and read all files about the cluster.
+func TestConfd(t *testing.T) {
+	root := stockRoot(t)
+	env := startForStock(t, root, confdAddress(t))
 	const questions = `[[0, null], [1, "node1.drover.example"], [1, "node2.drover.example"], [1, "nosuch"], [3, null], [3, {"3": [0]}], [6, null], [2, {"1": "192.0.2.77"}], [10, "/cluster"]]`
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, testkit.Python, filepath.Join(testkit.Root(t), "test/luxi/confd_client.py"), questions)
-	cmd.Env = append(pythonOf(root), "GANETI_ROOTDIR="+home, "GANETI_HOSTNAME="+host)
+	cmd.Env = env
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	if err != nil {
@@ -72,18 +80,14 @@ func TestConfd(t *testing.T) {
 // TestWatcher has Ganeti's watcher look after a cluster: it finds RAPI, the files and the sockets, and has nothing to warn of.
 func TestWatcher(t *testing.T) {
 	root := stockRoot(t)
-	const host = "node1.drover.example"
-	dir := t.TempDir()
-	home := filepath.Join(dir, host)
 	at := confdAddress(t)
 	address, _, _ := net.SplitHostPort(at)
 	// Its port is RAPI's; which address that is at can be said.
-	cluster := testkit.StartDev(t, testkit.Build(t), filepath.Join(dir, "data"), "--nodes", "2", "--ganeti-dir", home, "--confd", at, "--rapi", address+":5080")
-	t.Cleanup(func() { _ = cluster.Gone() })
+	env := startForStock(t, root, at, "--rapi", address+":5080")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, testkit.Python, filepath.Join(testkit.Root(t), "test/luxi/watcher.py"), "--debug", "--ignore-pause", "--rapi-ip", address, "--wait-children")
-	cmd.Env = append(pythonOf(root), "GANETI_ROOTDIR="+home, "GANETI_HOSTNAME="+host)
+	cmd.Env = env
 	out, err := cmd.CombinedOutput()
 	if err != nil || strings.Contains(string(out), "WARNING") || !strings.Contains(string(out), "Successfully talked to remote API") {
 		t.Errorf("%v\n%s", err, out)

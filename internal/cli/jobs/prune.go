@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,6 +85,9 @@ func (k *keeping) arguments(cmd *cobra.Command, now time.Time) (before, keep any
 		keep = k.keep
 	}
 	if cmd.Flags().Changed("older-than") {
+		if _, err := strconv.Atoi(k.olderThan); err == nil { // elsewhere that is seconds; here somebody means days, and all would be gone
+			return nil, nil, shell.Usage("--older-than: %[1]s of what? Say %[1]sd for days; s, m, h and w are the other units", k.olderThan)
+		}
 		seconds, err := shell.AgeOf(k.olderThan)
 		if err != nil {
 			return nil, nil, err
