@@ -83,10 +83,7 @@ func (c *controller) seeToInstances(ctx context.Context, every time.Duration, no
 	for _, t := range tasks {
 		id, err := c.submitTask(ctx, t, now)
 		if err != nil { // it was not tried
-			delete(next, t.UUID)
-			if tried, was := before[t.UUID]; was {
-				next[t.UUID] = tried
-			}
+			next.Untried(t, before)
 			if ctx.Err() == nil && !fault.Is(err, fault.Drained) {
 				c.log.WarnContext(ctx, "an instance that does not run as it should could not be seen to; it is tried again", "instance", t.Name, "error", err)
 			}
@@ -105,14 +102,11 @@ func (c *controller) seeToInstances(ctx context.Context, every time.Duration, no
 
 // lookAround asks which instances do not do what they are to, by what nodes told last, and which of them jobs work on. A job asks the node itself.
 func (c *controller) lookAround(ctx context.Context) ([]watcher.Instance, error) {
-	busy := map[string]bool{}
-	if locks := c.querier.Source(ctx).Locks; locks != nil {
-		for _, l := range locks() {
-			if l.Name.Level == lock.Instance {
-				busy[l.Name.Item] = true
-			}
-		}
+	var locks []lock.State
+	if held := c.querier.Source(ctx).Locks; held != nil {
+		locks = held()
 	}
+	busy := instancesIn(locks)
 	found, err := c.querier.Query(ctx, query.Request{What: "instance", Fields: []string{"uuid", "name", "status"}, Filter: unwell})
 	if err != nil {
 		return nil, err
@@ -128,6 +122,17 @@ func (c *controller) lookAround(ctx context.Context) ([]watcher.Instance, error)
 		i.Wanted, i.Busy = true, busy[i.Name]
 	}
 	return seen, nil
+}
+
+// instancesIn are the names of instances whose locks jobs have, or wait for.
+func instancesIn(locks []lock.State) map[string]bool {
+	busy := map[string]bool{}
+	for _, l := range locks {
+		if l.Name.Level == lock.Instance {
+			busy[l.Name.Item] = true
+		}
+	}
+	return busy
 }
 
 // submitTask submits the job of a task.

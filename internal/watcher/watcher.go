@@ -117,6 +117,14 @@ func Look(b Book, seen []Instance, ended func(job int64) bool, first time.Durati
 	return tasks, notes, next
 }
 
+// Untried takes back a task that could not be begun: it does not count, and what was tried before does.
+func (b Book) Untried(t Task, before Book) {
+	delete(b, t.UUID)
+	if tried, was := before[t.UUID]; was {
+		b[t.UUID] = tried
+	}
+}
+
 // why is the reason of a task, which begins as there.
 func why(do Action, name string, attempt int) string {
 	if do == Cleanup {

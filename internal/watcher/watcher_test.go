@@ -83,6 +83,16 @@ func TestLook(t *testing.T) {
 	}
 }
 
+func TestUntried(t *testing.T) {
+	before := watcher.Book{"u": {Name: "web", Do: watcher.Start, Count: 2, Job: 7}}
+	next := watcher.Book{"u": {Name: "web", Do: watcher.Start, Count: 3}, "v": {Name: "db", Do: watcher.Start, Count: 1}}
+	next.Untried(watcher.Task{UUID: "u"}, before)
+	next.Untried(watcher.Task{UUID: "v"}, before)
+	if !maps.Equal(next, before) {
+		t.Errorf("%v", next)
+	}
+}
+
 func TestGivingUp(t *testing.T) {
 	b, down := watcher.Book{}, watcher.Instance{Status: "ERROR_down", Wanted: true}
 	var minutes []int
