@@ -18,18 +18,14 @@ import (
 	"github.com/drover-project/drover/internal/app"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/luxiwire"
+	"github.com/drover-project/drover/internal/testkit"
 	"github.com/drover-project/drover/internal/testkit/pgserver"
 )
 
-// freeAddress is an address of loopback at which nobody listens at the moment.
+// freeAddress is an address of loopback that nobody listens at, or calls from.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", testkit.FreePorts(t, 1)[0])
 }
 
 // awaitHealth asks an address for /readyz until it says what is wanted.
@@ -80,11 +76,9 @@ func TestControllersWaitForTheirDatabase(t *testing.T) {
 	server := pgserver.Start(t, false)
 	server.Kill(os.Interrupt)
 	shared := t.TempDir()
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
 	type life struct {
 		address, socket string
-		ended           chan error
+		stop            func() error
 	}
 	var lives []life
 	for _, of := range []struct{ name, schema, peer string }{{"alone", "alone", ""}, {"c1", "group", "127.0.0.1:0"}, {"c2", "group", "127.0.0.1:0"}} {
@@ -93,10 +87,10 @@ func TestControllersWaitForTheirDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		l := life{freeAddress(t), filepath.Join(dir, "luxi"), make(chan error, 1)}
+		l := life{freeAddress(t), filepath.Join(dir, "luxi"), nil}
 		o := app.Options{Data: dir, Store: server.URL(of.schema), Name: of.name, Peer: of.peer, RAPI: l.address, LUXI: l.socket, Nodes: 1,
 			NodeData: filepath.Join(shared, of.schema), Out: io.Discard, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-		go func() { l.ended <- app.Run(ctx, o) }()
+		l.stop = run(t, o)
 		lives = append(lives, l)
 	}
 	all := func(want func(int, app.Health) bool) {
@@ -111,11 +105,11 @@ func TestControllersWaitForTheirDatabase(t *testing.T) {
 	server.Kill(os.Interrupt)
 	all(func(status int, _ app.Health) bool { return status == http.StatusServiceUnavailable })
 	// Its last read failed, and nobody asks for another one.
-	client, err := luxiwire.Dial(ctx, lives[0].socket)
+	client, err := luxiwire.Dial(t.Context(), lives[0].socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := client.Call(ctx, "QueryJobs", []any{[]any{999}, []any{"id"}}, nil); err == nil {
+	if err := client.Call(t.Context(), "QueryJobs", []any{[]any{999}, []any{"id"}}, nil); err == nil {
 		t.Error("a job that only the store may know was told of")
 	}
 	if err := client.Close(); err != nil {
@@ -123,9 +117,8 @@ func TestControllersWaitForTheirDatabase(t *testing.T) {
 	}
 	server.Up()
 	all(isReady)
-	stop()
 	for i, l := range lives {
-		if err := <-l.ended; err != nil {
+		if err := l.stop(); err != nil {
 			t.Errorf("controller %d: %v", i, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/drover-project/drover/internal/app"
@@ -16,7 +17,7 @@ import (
 	"github.com/drover-project/drover/internal/testkit/pgserver"
 )
 
-// cluster is a development cluster that runs inside the test.
+// cluster is a development cluster that runs inside the test, until it is stopped or the test is over.
 type cluster struct {
 	ready app.Ready
 	stop  func() error
@@ -28,27 +29,38 @@ func start(t testing.TB, dir string, demo bool) cluster {
 	return startWith(t, app.Options{Data: dir, Demo: demo})
 }
 
+// run runs a controller until it is stopped or the test is over, and then closes what it told. Without that the controllers of a test
+// that failed would go on, and end the whole run when they log.
+func run(t testing.TB, o app.Options, told ...io.Closer) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- app.Run(ctx, o)
+		for _, c := range told {
+			_ = c.Close()
+		}
+	}()
+	stop = sync.OnceValue(func() error { cancel(); return <-done })
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
 // startWith is start with further options.
 func startWith(t testing.TB, o app.Options) cluster {
 	t.Helper()
 	dir := o.Data
-	ctx, cancel := context.WithCancel(context.Background())
 	told, tell := io.Pipe()
-	done := make(chan error, 1)
 	o.RAPI, o.Mond, o.Compute, o.Nodes, o.Out = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", 2, tell
 	o.ReadyFile = filepath.Join(dir, "elsewhere.json")
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
-	go func() {
-		done <- app.Run(ctx, o)
-		_ = tell.Close()
-	}()
+	c := cluster{stop: run(t, o, tell)}
 	if _, err := told.Read(make([]byte, 4096)); err != nil {
-		t.Fatal(err, <-done)
+		t.Fatal(err, c.stop())
 	}
 	go func() { _, _ = io.Copy(io.Discard, told) }()
-	c := cluster{stop: func() error { cancel(); return <-done }}
 	text, err := os.ReadFile(filepath.Join(dir, "elsewhere.json"))
 	if err != nil {
 		t.Fatal(err)
