@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/health"
 	"github.com/drover-project/drover/internal/store/image"
 )
 
@@ -35,6 +36,8 @@ func createBackup() *cobra.Command {
 reads it again. Only its owner can read it, and secrets are sealed in it as they are
 in the store: the file with the key is not part of it. It has what is in the store;
 certificates, accounts and the configuration are files of their own.
+One whose name ends in ` + image.Compressed + ` is compressed (zstd). In a directory it is made
+under a name with the time, compressed.
 Without --at it is the store of this machine's controller.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,14 +49,16 @@ Without --at it is the store of this machine's controller.`,
 			if err != nil {
 				return err
 			}
+			now := time.Now()
+			file := image.In(args[0], now)
 			err = imageOf(cmd.Context(), place, func(img *image.Image) error {
-				_, err := image.Create(args[0], img, time.Now(), replace)
+				_, err := image.Create(file, img, now, replace)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			return tellBackup(cmd, args[0], form)
+			return tellBackup(cmd, file, form)
 		},
 	}
 	atPlace(cmd, &from, "")
@@ -65,13 +70,19 @@ func verifyBackup() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Prove that a backup is whole, and tell what it is",
-		Args:  cobra.ExactArgs(1),
+		Long: `verify reads a backup to its end and compares its checksum. Of a directory it is the
+newest backup there.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			form, err := formOf(cmd)
 			if err != nil {
 				return err
 			}
-			return tellBackup(cmd, args[0], form)
+			file, err := image.NewestIn(args[0])
+			if err != nil {
+				return err
+			}
+			return tellBackup(cmd, file, form)
 		},
 	}
 }
@@ -115,12 +126,12 @@ func tellBackup(cmd *cobra.Command, path, form string) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s: %d objects as of revision %d, made %s\n", path, f.Objects, f.Revision, f.Made.Format(time.RFC3339))
+	text := fmt.Sprintf("%s: %d objects as of revision %d, made %s, %s\n", path, f.Objects, f.Revision, f.Made.Format(time.RFC3339), health.Size(uint64(f.Size)))
 	if len(keys) > 0 {
 		text += "its secrets are sealed with the key " + strings.Join(keys, ", ") + ", which is not in it\n"
 	}
 	if form != "table" {
-		data, err := json.MarshalIndent(map[string]any{"file": path, "objects": f.Objects, "revision": f.Revision, "made": f.Made.Format(time.RFC3339), "keys": keys}, "", "  ")
+		data, err := json.MarshalIndent(map[string]any{"file": path, "objects": f.Objects, "revision": f.Revision, "made": f.Made.Format(time.RFC3339), "bytes": f.Size, "keys": keys}, "", "  ")
 		if err != nil {
 			return err
 		}

@@ -230,11 +230,11 @@ func disks(f *Facts) []Line {
 			continue
 		}
 		limit := fullDisk(m.Disk)
-		l := Line{State: Problem, Part: "disk", What: fmt.Sprintf("%s of %s are free at %s of %s", size(m.Disk.Free), size(m.Disk.Size), m.Disk.Path, m.Name),
+		l := Line{State: Problem, Part: "disk", What: fmt.Sprintf("%s of %s are free at %s of %s", Size(m.Disk.Free), Size(m.Disk.Size), m.Disk.Path, m.Name),
 			Why: "the disk of the data directory fills up",
 			Do:  "make room; df and du say what takes it"}
 		if m.Disk.Store > 0 {
-			l.Why = fmt.Sprintf("the store takes %s of it", size(m.Disk.Store))
+			l.Why = fmt.Sprintf("the store takes %s of it", Size(m.Disk.Store))
 			l.Do = "make room: when the disk is full, changes are refused; drover job autoarchive makes the store no smaller"
 		}
 		switch {
@@ -245,7 +245,7 @@ func disks(f *Facts) []Line {
 			lines = append(lines, l)
 		default:
 			if m.Disk.Store > 0 {
-				l.What += fmt.Sprintf("; the store takes %s", size(m.Disk.Store))
+				l.What += fmt.Sprintf("; the store takes %s", Size(m.Disk.Store))
 			}
 			well = append(well, Line{State: OK, Part: "disk", What: l.What})
 		}
@@ -253,8 +253,8 @@ func disks(f *Facts) []Line {
 	return append(lines, well...)
 }
 
-// size is a number of bytes for people.
-func size(n uint64) string {
+// Size is a number of bytes for people.
+func Size(n uint64) string {
 	const step = 1024
 	unit, value := 0, float64(n)
 	for value >= step && unit < 4 {

@@ -51,8 +51,8 @@ type trailer struct {
 }
 
 // Create writes an image to a file that only its owner can read, all of it or
-// nothing; count is how many objects it has. A file that is there is replaced, if that
-// is said, and refused with fault.Exists otherwise.
+// nothing; count is how many objects it has. One whose name ends in Compressed is a frame of zstd around
+// the same. A file that is there is replaced, if that is said, and refused with fault.Exists otherwise.
 func Create(path string, img *Image, now time.Time, replace bool) (count int, err error) {
 	if _, err := os.Lstat(path); err == nil && !replace {
 		return 0, taken(path)
@@ -61,7 +61,7 @@ func Create(path string, img *Image, now time.Time, replace bool) (count int, er
 	if err != nil {
 		return 0, fault.New(fault.Environment, "cannot make the backup: %w", err)
 	}
-	count, err = write(f, img, now)
+	count, err = writeAs(path, f, img, now)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -143,8 +143,9 @@ func write(to io.Writer, img *Image, now time.Time) (count int, err error) {
 type File struct {
 	Header
 
-	// Objects is how many there are.
+	// Objects is how many there are, and Size how many bytes the file has.
 	Objects int
+	Size    int64
 	path    string
 }
 
@@ -157,6 +158,11 @@ func Open(path string) (*File, error) {
 			return nil, err
 		}
 	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot tell how large the backup is: %w", err)
+	}
+	f.Size = info.Size()
 	return f, nil
 }
 
@@ -184,12 +190,12 @@ func (r *reader) line() ([]byte, error) {
 // not what was written.
 func (f *File) read(head *Header, count *int) func(func(store.Object, error) bool) {
 	return func(yield func(store.Object, error) bool) {
-		file, err := os.Open(f.path)
+		file, err := openPlain(f.path)
 		if err != nil {
 			yield(store.Object{}, fault.New(fault.Environment, "cannot open the backup: %w", err))
 			return
 		}
-		defer func() { _ = file.Close() }() // it was read only
+		defer file.Close()
 		r := &reader{in: bufio.NewReaderSize(file, 1<<20), sum: sha256.New()}
 		n := 0
 		err = r.head(head)
@@ -228,11 +234,19 @@ func (r *reader) head(head *Header) error {
 	return err
 }
 
+// cut says why a file cannot be read on.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("it is cut short")
+	}
+	return err
+}
+
 // object reads the next object, or the end of the file.
 func (r *reader) object(count int) (o store.Object, end bool, err error) {
 	text, err := r.line()
 	if err != nil {
-		return o, false, errors.New("it is cut short")
+		return o, false, cut(err)
 	}
 	var t struct {
 		item
@@ -251,7 +265,7 @@ func (r *reader) object(count int) (o store.Object, end bool, err error) {
 	}
 	value := make([]byte, t.Size+1)
 	if _, err = io.ReadFull(r.in, value); err != nil {
-		return o, false, errors.New("it is cut short")
+		return o, false, cut(err)
 	}
 	r.sum.Write(text)
 	r.sum.Write(value)

@@ -4,7 +4,7 @@
 // A backup file begins with a line that names its format and one of JSON with
 // what the store had given out. Each object follows as a line of JSON and then its
 // value as it is; the last line tells how many there were, and the SHA-256 of
-// everything before it.
+// everything before it. All of it may be in a frame of zstd: what `zstd -d` makes of that is the file as it would be without.
 //
 // Invariants:
 //   - An image is complete: a file without its last line, or with another sum,

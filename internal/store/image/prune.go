@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/store"
@@ -108,16 +109,44 @@ func find(dir string) (all []Found, err error) {
 	return all, nil
 }
 
+// In is where a backup is made: a file as it is named, or in a directory one with the time in its name, compressed.
+func In(place string, now time.Time) string {
+	if isDir(place) {
+		return filepath.Join(place, "drover-"+now.UTC().Format("20060102T150405Z")+Compressed)
+	}
+	return place
+}
+
+// NewestIn is the backup of a directory that was made last, or a file as it is named; fault.NotFound for a directory without one.
+func NewestIn(place string) (string, error) {
+	if !isDir(place) {
+		return place, nil
+	}
+	all, err := find(place)
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.NotFound, "there is no backup in %s", place)
+	}
+	if err != nil {
+		return "", err
+	}
+	return all[0].Path, nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // maxHeader bounds the second line of a backup, in bytes.
 const maxHeader = 64 << 10
 
 // headerOf reads the beginning of a file; is tells whether it is that of a backup.
 func headerOf(path string) (head Header, is bool, err error) {
-	f, err := os.Open(path)
+	f, err := openPlain(path)
 	if err != nil {
 		return head, false, err
 	}
-	defer func() { _ = f.Close() }() // it was read only
+	defer f.Close()
 	in := bufio.NewReader(io.LimitReader(f, maxHeader))
 	first, err := in.ReadString('\n')
 	if err != nil || first != firstLine && first != formatLine {
