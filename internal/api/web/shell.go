@@ -7,7 +7,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
 	"strings"
@@ -33,6 +32,13 @@ type file struct {
 	text, less []byte
 }
 
+// kinds are the media types of the files by the ends of their names. They are told here since a machine's own table of them may say
+// otherwise, and a browser that is told not to guess would then run nothing.
+var kinds = map[string]string{
+	".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".txt": "text/plain; charset=utf-8",
+}
+
 // loadShell reads the files, which are in the program.
 func loadShell() *shell {
 	s := &shell{files: map[string]file{}}
@@ -46,7 +52,7 @@ func loadShell() *shell {
 			return err
 		}
 		_, _ = sum.Write(text) // a hash takes everything
-		s.files[strings.TrimPrefix(name, "dist/")] = file{mime.TypeByExtension(path.Ext(name)), text, compressed(text)}
+		s.files[strings.TrimPrefix(name, "dist/")] = file{kinds[path.Ext(name)], text, compressed(text)}
 		return nil
 	})
 	if err != nil { // they are in the program
