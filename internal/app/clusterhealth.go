@@ -152,7 +152,7 @@ func (m *member) tellHealth(ctx context.Context) toldHealth {
 	} else if m.group != nil {
 		own.Revision, own.Behind = m.group.lag(ctx)
 	}
-	own.Disk = m.disk()
+	own.Disk, own.Backups = m.disk(), m.backups.look(time.Now())
 	if trouble := m.meter.Trouble(); trouble != nil { // after what was just asked of it
 		own.Store = &health.Trouble{Text: trouble.Err.Error(), Since: trouble.Since}
 	}

@@ -86,6 +86,37 @@ func TestHealthOfAnIncident(t *testing.T) {
 	}
 }
 
+// TestHealthOfBackups: that there is none is told as soon as a directory for them is there, and the newest is known when it is made.
+func TestHealthOfBackups(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data, backups := filepath.Join(dir, "data"), filepath.Join(dir, "backups")
+	c := startWith(t, app.Options{Data: data, Name: "alone", Backups: backups})
+	if r := c.awaitLine(t, health.Note, "backup", "alone has no directory "+backups); slices.ContainsFunc(r.Lines, func(l health.Line) bool { return l.State == health.Problem && l.Part == "backup" }) {
+		t.Errorf("where nobody wants backups: %+v", r)
+	}
+	if _, text := c.page(t, "/metrics"); strings.Contains(text, "drover_backup_age_seconds") {
+		t.Error("where nobody wants backups there is a figure of them")
+	}
+	if err := os.Mkdir(backups, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.awaitLine(t, health.Problem, "backup", "alone has none in "+backups); r.Well || !firstThree(r, "backup") {
+		t.Errorf("of a directory without any: %+v", r)
+	}
+	if _, text := c.page(t, "/metrics"); !strings.Contains(text, "\ndrover_backup_age_seconds +Inf\n") {
+		t.Errorf("the age of none is\n%s", text)
+	}
+	must(t, app.BackupCommand(), "create", backups, "--at", data)
+	c.awaitLine(t, health.OK, "backup", "the newest of 1 in "+backups+" of alone is ")
+	if _, text := c.page(t, "/metrics"); strings.Contains(text, "\ndrover_backup_age_seconds +Inf\n") || !strings.Contains(text, "\ndrover_backup_age_seconds ") {
+		t.Errorf("the age of one is\n%s", text)
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestHealthOfAGroup: whoever is asked names a controller that is gone, and a database that is away.
 func TestHealthOfAGroup(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 
@@ -106,6 +107,7 @@ var (
 	storeSizeDesc  = metrics.NewGauge("drover_store_size_bytes")
 	diskFreeDesc   = metrics.NewGauge("drover_disk_free_bytes")
 	diskSizeDesc   = metrics.NewGauge("drover_disk_size_bytes")
+	backupAgeDesc  = metrics.NewGauge("drover_backup_age_seconds")
 	eventsDesc     = metrics.NewGauge("drover_events_failing_seconds")
 	nodesDesc      = metrics.NewGauge("drover_nodes")
 	nodesAheadDesc = metrics.NewGauge("drover_nodes_ahead")
@@ -122,7 +124,7 @@ var (
 // Describe implements prometheus.Collector.
 func (*gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{jobsDesc, waitingDesc, waitingOldDesc, runningOldDesc, drainedDesc, heldDesc, heldOldDesc, slotsDesc, slotsUsedDesc, locksDesc,
-		revisionDesc, lagDesc, failingDesc, storeSizeDesc, diskFreeDesc, diskSizeDesc, eventsDesc, nodesDesc, nodesAheadDesc, leaderDesc, memberOutDesc, epochDesc, certDesc, peerCertDesc,
+		revisionDesc, lagDesc, failingDesc, storeSizeDesc, diskFreeDesc, diskSizeDesc, backupAgeDesc, eventsDesc, nodesDesc, nodesAheadDesc, leaderDesc, memberOutDesc, epochDesc, certDesc, peerCertDesc,
 		accountsDesc, clustersDesc, buildDesc} {
 		out <- d
 	}
@@ -183,6 +185,13 @@ func (m *member) collect(tell teller) {
 		failing = time.Since(t.Since).Seconds()
 	}
 	tell(failingDesc, failing)
+	if b := m.backups.look(time.Now()); b != nil && !b.Missing {
+		age := math.Inf(1) // somebody wants backups, and there is none
+		if !b.Newest.IsZero() {
+			age = max(0, time.Since(b.Newest).Seconds())
+		}
+		tell(backupAgeDesc, age)
+	}
 	if d := m.disk(); d != nil {
 		tell(diskFreeDesc, float64(d.Free))
 		tell(diskSizeDesc, float64(d.Size))

@@ -48,7 +48,9 @@ type member struct {
 	users atomic.Pointer[rapi.UsersFile]
 	// agents are those of nodes that are elsewhere.
 	agents *agents
-	group  *group // nil for a controller that is alone
+	// backups are those of this machine.
+	backups backupDir
+	group   *group // nil for a controller that is alone
 	// autoFinalize raises the format of the store as soon as all can.
 	autoFinalize bool
 }
@@ -72,7 +74,7 @@ func openMember(ctx context.Context, o Options) (*member, error) {
 
 func newMember(opened store.Store, o Options) *member {
 	host, _ := hostName() // for people; where it counts (groups, leases) one that has no name ends the start
-	m := &member{name: cmp.Or(o.Name, host), data: o.Data, started: time.Now().UTC(), log: o.Log, recent: cmp.Or(o.Recent, daemon.NewRecent(0)), settings: o.Settings, manager: o.Manager, autoFinalize: o.AutoFinalize, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6])}
+	m := &member{name: cmp.Or(o.Name, host), data: o.Data, started: time.Now().UTC(), log: o.Log, recent: cmp.Or(o.Recent, daemon.NewRecent(0)), settings: o.Settings, manager: o.Manager, backups: backupDir{path: o.Backups}, autoFinalize: o.AutoFinalize, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6])}
 	m.meter = meter.New(opened, m.figures.all, o.Log)
 	m.store = m.meter
 	m.agents = newAgents(m, o)

@@ -133,6 +133,8 @@ type Options struct {
 	ArchiveAfter time.Duration
 	// ArchiveKeep is what stays in the archive; all of it if it says nothing.
 	ArchiveKeep Keep
+	// Backups is a directory with backups of the store; empty for none that is looked at.
+	Backups string
 	// Manager is the service manager that wants to know how it goes.
 	Manager systemd.Manager
 	// Hangup asks for what can be read anew while it runs: Reread, which may be

@@ -66,6 +66,7 @@ type settings struct {
 	WatchEvery            daemon.Duration  `toml:"watch-every"`
 	ArchiveAfter          daemon.Duration  `toml:"archive-after"`
 	ArchiveKeep           string           `toml:"archive-keep"`
+	Backups               string           `toml:"backups"`
 	LogLevel              daemon.Level     `toml:"log-level"`
 	LogFormat             daemon.LogFormat `toml:"log-format"`
 
@@ -130,6 +131,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.Var(&s.WatchEvery, "watch-every", "how often it is looked for instances that are to run and do not, which are started again; 0 never looks")
 	f.Var(&s.ArchiveAfter, "archive-after", "how long ended jobs stay before they move to the archive")
 	f.StringVar(&s.ArchiveKeep, "archive-keep", s.ArchiveKeep, "what stays in the archive: an age, a number of jobs, or both (\"90d\", \"100000 jobs\", \"90d, 100000 jobs\"); what neither keeps is removed (default: all stays)")
+	f.StringVar(&s.Backups, "backups", s.Backups, "directory with backups of the store on this machine, made by drover backup create: the age of the newest is told, and that there is none"+inPlaceOf(s.Backups, "none is looked at"))
 	f.Var(&s.LogLevel, "log-level", "what is logged: debug, info, warn or error")
 	f.Var(&s.LogFormat, "log-format", "how it is logged: text or json")
 }
@@ -163,7 +165,7 @@ func (s *settings) options() Options {
 		PublicURL: public, TrustedProxies: proxies,
 		Keystone: s.Keystone, KeystoneCA: s.KeystoneCA, Events: s.Events, ServerEffects: s.ServerEffects, ServerClusters: s.ServerClusters, FirstServerNumber: int64(s.FirstServerNumber),
 		Nodes: s.Nodes, Tasks: s.Tasks, Functions: s.Functions, Allocators: s.Allocators, AutoFinalize: s.AutoFinalize, ReadyFile: s.ReadyFile,
-		StopGrace: s.StopGrace.Duration, ShutdownDelay: s.ShutdownDelay.Duration, WatchEvery: s.WatchEvery.Duration, ArchiveAfter: s.ArchiveAfter.Duration, ArchiveKeep: kept,
+		StopGrace: s.StopGrace.Duration, ShutdownDelay: s.ShutdownDelay.Duration, WatchEvery: s.WatchEvery.Duration, ArchiveAfter: s.ArchiveAfter.Duration, ArchiveKeep: kept, Backups: s.Backups,
 	}
 }
 
@@ -313,6 +315,7 @@ func serveDefaults() settings {
 	s.Tasks = false
 	s.RAPI, s.Mond, s.Nodes, s.LogLevel = ":5080", "", 1, daemon.Level{Level: slog.LevelInfo}
 	s.Compute, s.Web = "", ""
+	s.Backups = "/var/lib/drover-backups"
 	s.ShutdownDelay = daemon.Duration{Duration: defaultShutdownDelay}
 	s.RequireAuthentication = true // dev is reached over loopback alone
 	return s

@@ -55,6 +55,8 @@ type Member struct {
 	Certificates []Certificate `json:"certificates,omitempty"`
 	// Disk is that of the data directory; nil if the system does not tell.
 	Disk *Disk `json:"disk,omitempty"`
+	// Backups are those that its machine has of the store; nil where nobody said where.
+	Backups *Backups `json:"backups,omitempty"`
 }
 
 // Trouble is what is wrong, and since when if that is known.
@@ -81,6 +83,18 @@ type Disk struct {
 	Size uint64 `json:"size"`
 	// Store is how much an embedded store has of it; 0 for another.
 	Store uint64 `json:"store,omitempty"`
+}
+
+// Backups are what a directory has of them.
+type Backups struct {
+	Dir string `json:"dir"`
+	// Missing: there is no such directory. Trouble says why it cannot be looked at; empty if it can.
+	Missing bool   `json:"missing,omitempty"`
+	Trouble string `json:"trouble,omitempty"`
+	Count   int    `json:"count"`
+	// Newest is when the newest was made, zero for none, and Bytes how large it is.
+	Newest time.Time `json:"newest,omitzero"`
+	Bytes  uint64    `json:"bytes,omitempty"`
 }
 
 // Cluster is what the controller that leads tells.

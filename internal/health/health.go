@@ -32,7 +32,7 @@ var rank = map[State]int{Problem: 0, Note: 1, OK: 2}
 // Line is one thing that is said of a cluster.
 type Line struct {
 	State State `json:"state"`
-	// Part is what it is about: store, lead, member, clock, accounts, certificate, disk, queue, jobs, rule, nodes, instances, inventory, events or servers.
+	// Part is what it is about: store, lead, member, clock, accounts, certificate, disk, backup, queue, jobs, rule, nodes, instances, inventory, events or servers.
 	Part string `json:"part"`
 	// What is how it is, Why the reason as far as it is known, Do what helps. An OK line has What alone.
 	What string `json:"what"`
@@ -53,7 +53,7 @@ type Report struct {
 // Of says how a cluster is: problems first, then notes, each in the order in which they are worth a look.
 func Of(f *Facts) Report {
 	r := Report{Time: f.Now}
-	for _, part := range []func(*Facts) []Line{stores, lead, members, clocks, accounts, certificates, disks} {
+	for _, part := range []func(*Facts) []Line{stores, lead, members, clocks, accounts, certificates, disks, backups} {
 		r.Lines = append(r.Lines, part(f)...)
 	}
 	if f.Cluster != nil {

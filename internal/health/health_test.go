@@ -23,6 +23,8 @@ func three() *health.Facts {
 		})
 	}
 	f.Members[0].Role = health.Leads
+	f.Members[1].Backups = &health.Backups{Dir: "/b", Count: 14, Newest: now.Add(-5 * time.Hour), Bytes: 3 << 20}
+	f.Members[2].Backups = &health.Backups{Dir: "/b", Count: 2, Newest: now.Add(-500 * time.Hour)}
 	f.Cluster = &health.Cluster{
 		Name: "c.example", Epoch: 4, Since: now.Add(-59 * time.Minute), Format: 4,
 		Queue: health.Queue{Slots: 20, Running: health.Jobs{Count: 2, Oldest: 9, Since: now.Add(-time.Minute)}, Ended: 40, Failed: 3},
@@ -100,6 +102,23 @@ var incidents = []struct {
 		[]string{"problem certificate: the certificate for RAPI of c2 begins only on 4 March 2026, 04:00 UTC"}},
 	{"a certificate ends this week", func(f *health.Facts) { f.Members[1].Certificates[0].End = now.AddDate(0, 0, 6) }, false, []string{"problem certificate: the certificate for RAPI of c2 ends on 10 March"}},
 	{"a certificate ends this month", func(f *health.Facts) { f.Members[1].Certificates[0].End = now.AddDate(0, 0, 29) }, true, []string{"note certificate: the certificate for RAPI of c2 ends on 2 April"}},
+	{"a controller has no backups, and another has", func(f *health.Facts) {
+		f.Members[0].Backups, f.Members[2].Backups = &health.Backups{Dir: "/b", Missing: true}, &health.Backups{Dir: "/b", Trouble: "permission denied"}
+	}, true, nil},
+	{"nobody looks at backups", func(f *health.Facts) { f.Members[1].Backups, f.Members[2].Backups = nil, nil }, true, nil},
+	{"the newest backup is old", func(f *health.Facts) { f.Members[1].Backups.Newest = now.Add(-49 * time.Hour) }, false,
+		[]string{"problem backup: the newest backup of the store is 2 days old (c2 has it in /b, and nobody has a newer one; 176400s)"}},
+	{"there is no backup", func(f *health.Facts) {
+		f.Members[1].Backups, f.Members[2].Backups = &health.Backups{Dir: "/b"}, &health.Backups{Dir: "/b", Missing: true}
+	}, false, []string{"problem backup: there is no backup of the store (c2 has none in /b; c3 has no directory /b"}},
+	{"backups cannot be looked at", func(f *health.Facts) {
+		f.Members[1].Backups, f.Members[2].Backups = &health.Backups{Dir: "/b", Trouble: "permission denied"}, nil
+	}, false,
+		[]string{"problem backup: there is no backup of the store (c2: permission denied"}},
+	{"nobody has arranged for backups", func(f *health.Facts) {
+		f.Members[1].Backups, f.Members[2].Backups = &health.Backups{Dir: "/b", Missing: true}, nil
+	}, true,
+		[]string{"note backup: no backup of the store is known (c2 has no directory /b"}},
 	{"the accounts are gone", func(f *health.Facts) { f.Members[2].Accounts = &health.Trouble{Text: "/etc/drover/users is empty"} }, false,
 		[]string{"problem accounts: nobody has an account of RAPI at c3 (/etc/drover/users is empty"}},
 	{"events do not arrive", func(f *health.Facts) {
@@ -193,7 +212,7 @@ func TestEveryPartIsTold(t *testing.T) {
 	for _, l := range health.Of(three()).Lines {
 		parts = append(parts, l.Part)
 	}
-	if got := strings.Join(slices.Compact(parts), " "); got != "store lead member certificate disk queue jobs nodes events servers" {
+	if got := strings.Join(slices.Compact(parts), " "); got != "store lead member certificate disk backup queue jobs nodes events servers" {
 		t.Errorf("told are %s", got)
 	}
 }

@@ -40,6 +40,7 @@ var alerts = []Alert{
 		"{{ $value }} jobs failed within an hour, more than half of all", "Many jobs fail"},
 	{"DroverCertificateEnds", `drover_certificate_not_after_seconds - time() < 7 * 86400 or drover_peer_certificate_not_after_seconds - time() < 7 * 86400`, "", true, "a certificate of {{ $labels.instance }} ends in {{ $value | humanizeDuration }}", "A certificate has ended"},
 	{"DroverAccountsMissing", `drover_accounts_missing == 1`, "1m", true, "nobody can log in at {{ $labels.instance }}", "Nobody can log in"},
+	{"DroverBackupOld", `min(drover_backup_age_seconds) > 2 * 86400`, "10m", false, "the newest backup was made {{ $value | humanizeDuration }} ago", "There is no new backup"},
 	{"DroverEventsFail", `drover_events_failing_seconds > 120`, "", false, "the broker is not told of events for {{ $value | humanizeDuration }}", "Events do not arrive"},
 	{"DroverNodesAway", `drover_nodes{state="away"} > 0`, "5m", false, "the agents of {{ $value }} nodes are away", "Nodes are away"},
 	{"DroverDatabasePutBack", `drover_nodes_ahead > 0`, "", true, "{{ $value }} nodes refuse the orders of this cluster", "The database was put back"},

@@ -101,6 +101,8 @@ tests:
       - {series: 'drover_jobs_ended_total{instance="c1",status="error"}', values: '0+1x180'}
       - {series: 'drover_certificate_not_after_seconds{instance="c1"}', values: '10000000x180'}
       - {series: 'drover_accounts_missing{instance="c1"}', values: '0x180'}
+      - {series: 'drover_backup_age_seconds{instance="c1"}', values: '9000000000x180'}
+      - {series: 'drover_backup_age_seconds{instance="c2"}', values: '80000+60x180'}
       - {series: 'drover_nodes{instance="c1",state="away"}', values: '0x180'}
       - {series: 'drover_nodes_ahead{instance="c1"}', values: '0x180'}
     alert_rule_test:
@@ -126,6 +128,8 @@ QUIET
       - {series: 'drover_jobs_ended_total{instance="c1",status="error"}', values: '0+10x180'}
       - {series: 'drover_certificate_not_after_seconds{instance="c1"}', values: '600000x180'}
       - {series: 'drover_accounts_missing{instance="c1"}', values: '1x180'}
+      - {series: 'drover_backup_age_seconds{instance="c1"}', values: '200000+60x180'}
+      - {series: 'drover_backup_age_seconds{instance="c2"}', values: '9000000000x180'}
       - {series: 'drover_events_failing_seconds{instance="c1"}', values: '0+60x180'}
       - {series: 'drover_nodes{instance="c1",state="away"}', values: '2x180'}
       - {series: 'drover_nodes_ahead{instance="c1"}', values: '1x180'}

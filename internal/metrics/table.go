@@ -134,6 +134,11 @@ var table = []Figure{
 		Advice: "Compare with `drover_disk_free_bytes`.",
 	},
 	{
+		Name: "drover_backup_age_seconds", Kind: Gauge, Unit: "seconds",
+		Help:   "How long ago the newest backup was made of those that this machine has (setting `backups`); `+Inf` where there is none in that directory, absent where there is no such directory.",
+		Advice: "The least of all controllers counts: [there is no new backup](runbook.md#there-is-no-new-backup).",
+	},
+	{
 		Name: "drover_events_failing_seconds", Kind: Gauge, Unit: "seconds",
 		Help:   "For how long the broker cannot be used; 0 while it can. There where one is named.",
 		Advice: "[Events do not arrive](runbook.md#events-do-not-arrive). What was not told is told when it answers.",

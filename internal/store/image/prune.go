@@ -122,14 +122,20 @@ func NewestIn(place string) (string, error) {
 	if !isDir(place) {
 		return place, nil
 	}
-	all, err := find(place)
-	if err == nil && len(all) == 0 {
+	f, count, err := Newest(place)
+	if err == nil && count == 0 {
 		err = fault.New(fault.NotFound, "there is no backup in %s", place)
 	}
-	if err != nil {
-		return "", err
+	return f.Path, err
+}
+
+// Newest is the backup of a directory that was made last, and how many there are; nothing of them but how they begin is read.
+func Newest(dir string) (f Found, count int, err error) {
+	all, err := find(dir)
+	if len(all) > 0 {
+		f = all[0]
 	}
-	return all[0].Path, nil
+	return f, len(all), err
 }
 
 func isDir(path string) bool {
