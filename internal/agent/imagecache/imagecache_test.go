@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -414,6 +415,41 @@ func TestImagesOfQEMU(t *testing.T) {
 	}
 	if len(r.there()) != 1 {
 		t.Errorf("there is %v", r.there())
+	}
+}
+
+// TestAnImageThatIsCutOff is refused, though its beginning is sound, and so is one with a damaged table; one that has lost room alone is taken.
+func TestAnImageThatIsCutOff(t *testing.T) {
+	r := newRig(t)
+	path := filepath.Join(t.TempDir(), "image")
+	qemuImg(t, "convert", "-f", "raw", "-O", "qcow2", r.file(bytes.Repeat(bootable(1<<20, 'a'), 3)), path)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const cluster, offset = 64 << 10, 1<<56 - 1
+	table := func(content []byte, at uint64) []byte { return content[binary.BigEndian.Uint64(content[at:])&offset:] }
+	first := func(content []byte) []byte { // where it says that the first cluster of the disk is
+		return content[binary.BigEndian.Uint64(table(content, 40))&offset:]
+	}
+	leaking, damaged := bytes.Clone(whole), bytes.Clone(whole)
+	clear(first(leaking)[:8])
+	binary.BigEndian.PutUint64(first(damaged), 1<<63|1<<40)
+	for name, c := range map[string]struct {
+		content []byte
+		sound   bool
+	}{
+		"whole": {whole, true}, "leaking": {leaking, true}, "its header": {whole[:300], false}, "half of it": {whole[:len(whole)/2], false},
+		"all but its end": {whole[:len(whole)-2*cluster], false}, "damaged": {damaged, false},
+	} {
+		before := len(r.there())
+		found, err := r.Look(t.Context(), Image{Name: "one", Source: r.file(c.content)}, r.log)
+		if c.sound && (err != nil || found.VirtualSize != 3) {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+		if !c.sound && (!fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "image one (") || !strings.Contains(err.Error(), "no sound image of the format qcow2: ERROR") || len(r.there()) != before) {
+			t.Errorf("%s: %v; there is %v", name, err, r.there())
+		}
 	}
 }
 

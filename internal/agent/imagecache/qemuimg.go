@@ -2,9 +2,11 @@ package imagecache
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os/exec"
 	"strings"
 	"time"
@@ -23,6 +25,8 @@ func CopyArguments(program, format, image, diskFormat, disk string) []string {
 const (
 	// askTime is how long the program may take to look at an image.
 	askTime = time.Minute
+	// checkTime is how long it may take to see whether all of an image is there, for which it reads the tables and not the content.
+	checkTime = 10 * time.Minute
 	// maxTold is how much it may have to say, in bytes.
 	maxTold = 1 << 20
 )
@@ -49,19 +53,12 @@ func ask(ctx context.Context, path string, is diskimage.Head) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	out, complaints := &capped{limit: maxTold}, &capped{limit: 4 << 10}
-	cmd := exec.CommandContext(ctx, program, "info", "-f", is.Format, "--output=json", "--", path)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = "/", []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}, out, complaints, time.Second
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return fault.New(fault.Canceled, "it was being looked at: %w", context.Cause(ctx))
-		}
-		return fault.New(fault.Invalid, "it is no sound image of the format %s: %s", is.Format, strings.ToValidUTF8(lastLine(complaints.Bytes(), err), "\uFFFD"))
+	out, words, err := look(ctx, askTime, program, "info", "-f", is.Format, "--output=json", "--", path)
+	if err != nil {
+		return unsound(ctx, is.Format, lastLine(words, err))
 	}
 	var t told
-	if err := json.Unmarshal(out.Bytes(), &t); err != nil {
+	if err := json.Unmarshal(out, &t); err != nil {
 		return fault.New(fault.Invalid, "what qemu-img says of it cannot be read: %w", err)
 	}
 	switch {
@@ -72,7 +69,41 @@ func ask(ctx context.Context, path string, is diskimage.Head) error {
 	case t.Format != is.Format || t.VirtualSize != is.VirtualSize:
 		return fault.New(fault.Invalid, "qemu-img says that it is of the format %.20s for a disk of %d bytes, and its beginning says %s and %d", t.Format, t.VirtualSize, is.Format, is.VirtualSize)
 	}
-	return nil
+	return check(ctx, program, path, is.Format)
+}
+
+// check has the program look whether all of an image is there: of one that was cut off, or is damaged, the rest would read as zeros.
+func check(ctx context.Context, program, path, format string) error {
+	const leaks = 3 // room that nobody uses is lost, and no content
+	_, words, err := look(ctx, checkTime, program, "check", "-q", "-f", format, "--", path)
+	var ended *exec.ExitError
+	if err == nil || errors.As(err, &ended) && ended.ExitCode() == leaks {
+		return nil
+	}
+	first, _, _ := bytes.Cut(words, []byte("\n")) // the others are like it
+	return unsound(ctx, format, cmp.Or(string(first), err.Error()))
+}
+
+// look runs the program, which changes nothing, and returns what it said and what it complained of.
+func look(ctx context.Context, limit time.Duration, program string, args ...string) (out, complaints []byte, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("qemu-img %s took longer than %s", args[0], limit))
+	defer cancel()
+	said, words := &capped{limit: maxTold}, &capped{limit: 4 << 10}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = "/", []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}, said, words, time.Second
+	if err = cmd.Run(); err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return said.Bytes(), words.Bytes(), err
+}
+
+// unsound is the error of an image that the program does not take for one.
+func unsound(ctx context.Context, format, words string) error {
+	if ctx.Err() != nil {
+		return fault.New(fault.Canceled, "it was being looked at: %w", context.Cause(ctx))
+	}
+	return fault.New(fault.Invalid, "it is no sound image of the format %s: %s", format, strings.ToValidUTF8(words, "\uFFFD")).
+		WithHint("it may have been cut off on its way: fetch it anew, or see what qemu-img check -f %s says of it", format)
 }
 
 // lastLine is the last of what a program complained of, or its error if it said nothing.
