@@ -31,9 +31,7 @@ func (d *Driver) Node(ctx context.Context) (hypervisor.Node, error) {
 		Hypervisor: Kind, Hotplug: true, Version: "QEMU " + d.qemu.version + " (" + d.cfg.Accelerator + ")",
 	}
 	out.Takes, out.Templates = d.takes(), d.cfg.Volumes.Templates()
-	if d.qemu.snapshots {
-		out.Snapshots = out.Templates
-	}
+	out.Snapshots = out.Templates
 	if out.DiskTotal, out.DiskFree, err = d.cfg.Volumes.Space(ctx); err != nil {
 		return hypervisor.Node{}, err
 	}

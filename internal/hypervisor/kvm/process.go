@@ -1,6 +1,7 @@
 package kvm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -31,6 +32,8 @@ type process struct {
 	pulled  chan struct{} // capacity 1: the guest may have let go of a device
 	jobs    chan struct{} // capacity 1: a job may have come further
 	gone    chan struct{} // closed when the process is no more
+	ended   error         // how a child of ours ended, when it has gone; nil for one that ended well, and for others
+	killed  atomic.Bool   // we have killed it
 	once    sync.Once
 	memory  atomic.Int64 // MiB that the guest has by now; 0 while nobody knows
 	tpm     *tpm         // nil for a machine without one
@@ -97,6 +100,7 @@ func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, memory int, ar
 		m.have(p)
 		return nil
 	}
+	p.endBehindMonitor()
 	_ = p.kill()
 	<-p.gone
 	p.disconnect()
@@ -104,8 +108,43 @@ func (m *machine) run(ctx context.Context, spec *hypervisor.Spec, memory int, ar
 	if fault.Is(err, fault.Environment) { // it is the node's, and not QEMU's to tell
 		return errors.Join(err, ended)
 	}
-	return errors.Join(fault.New(fault.Failed, "QEMU for instance %s did not start: %s", spec.Name, m.complaint(err)).
-		WithHint("%s has what it said", filepath.Join(m.dir, complainFile)), ended)
+	return errors.Join(p.notStarted(err), ended)
+}
+
+// endBehindMonitor waits for the end of a process whose monitor has gone, for a moment: how it ended says more than that it does not answer.
+func (p *process) endBehindMonitor() {
+	p.mu.Lock()
+	c := p.qmp
+	p.mu.Unlock()
+	if c != nil {
+		select {
+		case <-c.Done():
+		default:
+			return // it answers, and has refused something
+		}
+	}
+	select {
+	case <-p.gone:
+	case <-time.After(time.Second):
+	}
+}
+
+// notStarted is why a machine did not start whose process is no more: what QEMU said, or how it ended, or else the error that there was.
+func (p *process) notStarted(err error) error {
+	m := p.machine
+	said, how := m.complaint(), ""
+	if p.ended != nil && !p.killed.Load() {
+		how = "it ended by itself, or by somebody else (" + p.ended.Error() + ")"
+	}
+	text := strings.Join(slices.DeleteFunc([]string{said, how}, func(s string) bool { return s == "" }), "; ")
+	failed := fault.New(fault.Failed, "QEMU for instance %s did not start: %s", m.record().Name, cmp.Or(text, err.Error()))
+	switch {
+	case said != "":
+		return failed.WithHint("%s has what it said", filepath.Join(m.dir, complainFile))
+	case how != "":
+		return failed.WithHint("it said nothing; the node's kernel says (journalctl -k) whether it ended it for want of memory")
+	}
+	return failed
 }
 
 // beginProcess begins QEMU, and before it the TPM of a machine that has one.
@@ -134,7 +173,7 @@ func (m *machine) beginProcess(spec *hypervisor.Spec, args []string, files []*os
 	p := m.newProcess(cmd.Process.Pid)
 	p.tpm = companion
 	go func() {
-		_ = cmd.Wait() // what it complained of says more
+		p.ended = cmd.Wait()
 		p.hasGone()
 	}()
 	return p, nil
@@ -162,14 +201,10 @@ func (m *machine) boundComplaints() error {
 	return os.Truncate(path, 0)
 }
 
-// complaint is what QEMU said, or the error if it said nothing.
-func (m *machine) complaint(err error) string {
+// complaint is what QEMU said, in one line.
+func (m *machine) complaint() string {
 	data, _ := os.ReadFile(filepath.Join(m.dir, complainFile))
-	text := strings.TrimSpace(fault.Clip(string(data), 1000))
-	if text == "" {
-		return err.Error()
-	}
-	return strings.ReplaceAll(text, "\n", "; ")
+	return strings.ReplaceAll(strings.TrimSpace(fault.Clip(string(data), 1000)), "\n", "; ")
 }
 
 func (m *machine) newProcess(pid int) *process {
@@ -346,6 +381,7 @@ func (p *process) kill() error {
 	case <-p.gone:
 		return nil
 	default:
+		p.killed.Store(true)
 		return syscall.Kill(p.pid, syscall.SIGKILL)
 	}
 }

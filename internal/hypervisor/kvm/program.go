@@ -17,8 +17,6 @@ import (
 type program struct {
 	path    string
 	version string
-	// snapshots: it can keep what disks had while a guest goes on, without harm to that.
-	snapshots bool
 	// types has the machine types' own names, by all names that they go by.
 	types map[string]string
 	// models are the processors that it can run as they are, by name, each with all of its features; "max" and "host" are what there is.
@@ -50,7 +48,21 @@ func openProgram(ctx context.Context, path string) (*program, error) {
 	if err := p.converse(ctx, "tcg", p.askTypes); err != nil {
 		return nil, err
 	}
+	if tooOld(p.version) {
+		return nil, fault.New(fault.Unsupported, "%s is QEMU %s, which is too old: %s or later is needed", p.path, p.version, oldest).
+			WithHint("Debian 12 has it; the setting qemu names another one")
+	}
 	return p, nil
+}
+
+// oldest is the QEMU that has all that is used: network cards that are said in JSON came last.
+const oldest = "7.2"
+
+// tooOld reports whether a QEMU is older than that, or says no version.
+func tooOld(version string) bool {
+	var major, minor int
+	_, err := fmt.Sscanf(version, "%d.%d", &major, &minor)
+	return err != nil || major < 7 || major == 7 && minor < 2
 }
 
 // converse runs QEMU without a machine and asks it something, which takes a tenth of a second.
@@ -139,17 +151,7 @@ func (p *program) askTypes(ctx context.Context, c *qmp.Client) error {
 		}
 	}
 	p.version = c.Version()
-	p.snapshots = keepsSnapshots(p.version)
 	return nil
-}
-
-// keepsSnapshots reports whether a QEMU can give up a snapshot instead of what a guest writes: since 7.1.
-func keepsSnapshots(version string) bool {
-	var major, minor int
-	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		return false
-	}
-	return major > 7 || major == 7 && minor >= 1
 }
 
 // machineType is the own name of the machine type that is asked for; empty asks for the usual one.

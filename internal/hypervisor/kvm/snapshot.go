@@ -162,9 +162,6 @@ func (p *process) hasSnapshot(ctx context.Context) (bool, error) {
 
 // takeSnapshot makes a snapshot of all disks at one moment: for more than one a guest that runs stands still for that.
 func (p *process) takeSnapshot(ctx context.Context) error {
-	if q := p.machine.driver.qemu; !q.snapshots {
-		return fault.New(fault.Unsupported, "QEMU %s cannot snapshot disks without harm to the guest when there is no room; 7.1 and later can", q.version)
-	}
 	all := p.layers()
 	nodes, err := p.blockNodes(ctx)
 	if err != nil {

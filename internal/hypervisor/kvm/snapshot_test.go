@@ -339,14 +339,6 @@ func TestASnapshotWithoutRoom(t *testing.T) {
 	d := n.open()
 	n.start(d, n.patterned(d))
 	n.write(d, 0, 1, 'a')
-	d.qemu.snapshots = false
-	if _, err := d.Snapshot(t.Context(), one, "other"); !fault.Is(err, fault.Unsupported) {
-		t.Errorf("by a QEMU that is too old: %v", err)
-	}
-	if i, err := d.Node(t.Context()); err != nil || len(i.Snapshots) > 0 {
-		t.Errorf("it says of itself %v, %v", i.Snapshots, err)
-	}
-	d.qemu.snapshots = true
 	if _, err := d.Snapshot(t.Context(), one, "id"); err != nil {
 		t.Fatal(err)
 	}
@@ -383,14 +375,6 @@ func TestASnapshotWithoutRoom(t *testing.T) {
 	for message, code := range map[string]fault.Code{saysFull: fault.Exhausted, saysBroken: fault.Exhausted, "Input/output error": fault.Failed} {
 		if err := copyFailed("x", message); !fault.Is(err, code) {
 			t.Errorf("%s: %v", message, err)
-		}
-	}
-}
-
-func TestWhichQEMUKeepsSnapshots(t *testing.T) {
-	for version, want := range map[string]bool{"7.1.0": true, "7.0.99": false, "7.2.22": true, "10.0.2": true, "6.2.0": false, "": false, "devel": false} {
-		if got := keepsSnapshots(version); got != want {
-			t.Errorf("%q: %t", version, got)
 		}
 	}
 }
