@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/drover-project/drover/internal/agent/exports"
@@ -62,4 +63,26 @@ func TestADumpThatIsNotWrittenWhole(t *testing.T) {
 		t.Error("nobody wanted it any more")
 	}
 	r.has(nil)
+}
+
+// TestADumpThatFillsTheDisk fails and says which file there was no room for; when what there is of the export is discarded there is room again.
+func TestADumpThatFillsTheDisk(t *testing.T) {
+	r := newImaged(t)
+	dir := filepath.Join(r.cfg.Dir, exportsDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	smallRoom(t, dir)
+	d := Dump{Place: exports.Place{ID: "id", File: "d0"}, Form: export.Raw}
+	err := r.DumpDisk(t.Context(), Order{Epoch: 1, Job: 2, Step: 1}, r.spec, d, nil, func(string) {})
+	if !fault.Is(err, fault.Exhausted) || !strings.Contains(err.Error(), filepath.Join(dir, ".staged", "id", "d0")) {
+		t.Error(err)
+	}
+	if err := r.DiscardExport(t.Context(), Order{Epoch: 1, Job: 2, Step: 2}, "id"); err != nil {
+		t.Error(err)
+	}
+	hasRoom(t, dir)
+	if left, err := os.ReadDir(filepath.Join(dir, ".staged")); err != nil || len(left) > 0 {
+		t.Errorf("there is %v, %v", left, err)
+	}
 }

@@ -170,18 +170,33 @@ func TestAnImageThatIsNotWrittenWhole(t *testing.T) {
 	}
 }
 
+// smallRoom has a directory be a file system of its own, of 512 KiB.
+func smallRoom(t *testing.T, dir string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=512k"); err != nil {
+		t.Skipf("a small file system takes root: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// hasRoom tells of a file system that has less room than an empty one.
+func hasRoom(t *testing.T, dir string) {
+	t.Helper()
+	var room syscall.Statfs_t
+	if err := syscall.Statfs(dir, &room); err != nil || room.Bavail+1 < room.Blocks {
+		t.Errorf("of %d blocks %d are free, %v", room.Blocks, room.Bavail, err)
+	}
+}
+
 // TestADiskThatFillsUp in the midst of a copy: the real program says so, and what it wrote is taken back, so that there is room again.
 func TestADiskThatFillsUp(t *testing.T) {
 	r := newImaged(t)
 	small := t.TempDir()
-	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=512k"); err != nil {
-		t.Skipf("a small file system takes root: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(small, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	smallRoom(t, small)
 	r.driver.disk = filepath.Join(small, "disk")
 	if err := errors.Join(os.WriteFile(r.driver.disk, nil, 0o600), os.Truncate(r.driver.disk, 3<<20)); err != nil {
 		t.Fatal(err)
@@ -191,10 +206,7 @@ func TestADiskThatFillsUp(t *testing.T) {
 		t.Error(err)
 	}
 	r.has(nil)
-	var room syscall.Statfs_t
-	if err := syscall.Statfs(small, &room); err != nil || room.Bavail+1 < room.Blocks {
-		t.Errorf("of %d blocks %d are free, %v", room.Blocks, room.Bavail, err)
-	}
+	hasRoom(t, small)
 	if len(r.driver.cd) > 0 {
 		t.Error("there is a CD for a machine that has no system")
 	}
