@@ -28,20 +28,30 @@ func atPlace(cmd *cobra.Command, place *string, otherwise string) {
 
 func createBackup() *cobra.Command {
 	var from string
-	var replace bool
+	var replace, ifLeading bool
 	cmd := &cobra.Command{
-		Use:   "create FILE",
+		Use:   "create [FILE]",
 		Short: "Write all that the store holds to a file, also while controllers use it",
 		Long: `create writes one consistent picture of the store to FILE, with a checksum, and
 reads it again. Only its owner can read it, and secrets are sealed in it as they are
 in the store: the file with the key is not part of it. It has what is in the store;
 certificates, accounts and the configuration are files of their own.
 One whose name ends in ` + image.Compressed + ` is compressed (zstd). In a directory it is made
-under a name with the time, compressed.
+under a name with the time, compressed; without FILE in the directory that the setting
+backups of ` + defaultConfig + ` names. What root makes belongs to whom the directory belongs to.
 Without --at it is the store of this machine's controller.`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			form, err := formOf(cmd)
+			if err != nil {
+				return err
+			}
+			if ifLeading {
+				if leads, err := tellLeading(cmd, defaultConfig); err != nil || !leads {
+					return err
+				}
+			}
+			where, err := backupsAt(args, defaultConfig)
 			if err != nil {
 				return err
 			}
@@ -50,7 +60,7 @@ Without --at it is the store of this machine's controller.`,
 				return err
 			}
 			now := time.Now()
-			file := image.In(args[0], now)
+			file := image.In(where, now)
 			err = imageOf(cmd.Context(), place, func(img *image.Image) error {
 				_, err := image.Create(file, img, now, replace)
 				return err
@@ -63,28 +73,54 @@ Without --at it is the store of this machine's controller.`,
 	}
 	atPlace(cmd, &from, "")
 	cmd.Flags().BoolVar(&replace, "yes", false, "replace a file that is there")
+	onlyLeading(cmd, &ifLeading)
 	return cmd
 }
 
 func verifyBackup() *cobra.Command {
-	return &cobra.Command{
-		Use:   "verify FILE",
+	var into string
+	var ifLeading bool
+	cmd := &cobra.Command{
+		Use:   "verify [FILE]",
 		Short: "Prove that a backup is whole, and tell what it is",
 		Long: `verify reads a backup to its end and compares its checksum. Of a directory it is the
-newest backup there.`,
-		Args: cobra.ExactArgs(1),
+newest backup there; without FILE the directory is the one that the setting backups of
+` + defaultConfig + ` names. With --restore-into it is restored, too, into an empty
+place below DIR that is removed again, compared, and its store checked: a backup that
+nobody has restored is none.`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			form, err := formOf(cmd)
 			if err != nil {
 				return err
 			}
-			file, err := image.NewestIn(args[0])
+			if ifLeading {
+				if leads, err := tellLeading(cmd, defaultConfig); err != nil || !leads {
+					return err
+				}
+			}
+			where, err := backupsAt(args, defaultConfig)
 			if err != nil {
 				return err
 			}
-			return tellBackup(cmd, file, form)
+			file, err := image.NewestIn(where)
+			if err != nil {
+				return err
+			}
+			if err := tellBackup(cmd, file, form); err != nil || into == "" {
+				return err
+			}
+			n, err := tryRestore(cmd.Context(), file, into)
+			if err != nil {
+				return err
+			}
+			cmd.PrintErrf("restored %d objects into an empty place, compared them, and found their store consistent\n", n)
+			return nil
 		},
 	}
+	cmd.Flags().StringVar(&into, "restore-into", "", "directory in which it is restored to see that it can be; nothing stays there")
+	onlyLeading(cmd, &ifLeading)
+	return cmd
 }
 
 func restoreBackup() *cobra.Command {

@@ -39,7 +39,7 @@ type toldHealth struct {
 
 // clusterHealth says how the cluster is, whoever leads it, and also while nobody does.
 func (m *member) clusterHealth(ctx context.Context) health.Report {
-	f := health.Facts{Now: time.Now().UTC()}
+	f := health.Facts{Now: time.Now().UTC(), Asked: m.ownName()}
 	if m.group != nil {
 		m.group.gather(ctx, &f)
 	} else {

@@ -23,13 +23,14 @@ func pruneBackups() *cobra.Command {
 	var keep int
 	var sure bool
 	cmd := &cobra.Command{
-		Use:   "prune DIR --keep N",
+		Use:   "prune [DIR] --keep N",
 		Short: "Remove all but the newest backups of a directory",
 		Long: `prune removes the backups of one cluster in DIR, but for the N newest ones that are
 whole: those are read to their ends. A directory with those of two is refused. One among them that is not whole does not count:
 it is left where it is, and named, and the exit status tells of it. What is no backup
-is left alone. Without --yes it says what it would do.`,
-		Args: cobra.ExactArgs(1),
+is left alone. Without --yes it says what it would do; without DIR it is the directory that
+the setting backups of ` + defaultConfig + ` names.`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			form, err := formOf(cmd)
 			if err != nil {
@@ -38,7 +39,11 @@ is left alone. Without --yes it says what it would do.`,
 			if keep < 1 {
 				return fault.New(fault.Invalid, "keep: at least one backup is to stay, got %d", keep).At("keep")
 			}
-			p, err := image.Prune(args[0], keep, store.Kind(cluster.KindCluster))
+			where, err := backupsAt(args, defaultConfig)
+			if err != nil {
+				return err
+			}
+			p, err := image.Prune(where, keep, store.Kind(cluster.KindCluster))
 			if err != nil {
 				return err
 			}

@@ -32,7 +32,7 @@ func backups(f *Facts) []Line {
 		dir = b.Dir
 	}
 	l := Line{State: Problem, Part: "backup", What: "there is no backup of the store", Why: strings.Join(without, "; "),
-		Do: "drover backup create " + dir + " as the user drover, on the machine that leads; why the timer did not: systemctl status drover-backup"}
+		Do: "on the machine that leads: drover backup create " + dir + "; why the timer did not: systemctl status drover-backup"}
 	switch {
 	case dir == "":
 		return nil

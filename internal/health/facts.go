@@ -5,6 +5,8 @@ import "time"
 // Facts are what is known of a cluster at one moment, gathered by the controller that was asked.
 type Facts struct {
 	Now time.Time
+	// Asked is the name of the controller that gathered them.
+	Asked string
 	// Members are the controllers, in the order of their names.
 	Members []Member
 	// Remembered says why the controllers are those that were known before: the store does not tell. Empty if it does.

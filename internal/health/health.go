@@ -48,11 +48,17 @@ type Report struct {
 	Well  bool      `json:"well"`
 	Time  time.Time `json:"time"`
 	Lines []Line    `json:"lines"`
+	// Asked is the controller that was asked, and Leads whether it is certain that it leads.
+	Asked string `json:"asked"`
+	Leads bool   `json:"leads"`
 }
 
 // Of says how a cluster is: problems first, then notes, each in the order in which they are worth a look.
 func Of(f *Facts) Report {
-	r := Report{Time: f.Now}
+	r := Report{Time: f.Now, Asked: f.Asked}
+	for _, m := range f.Members {
+		r.Leads = r.Leads || m.Name == f.Asked && m.Role == Leads && m.Doubt == ""
+	}
 	for _, part := range []func(*Facts) []Line{stores, lead, members, clocks, accounts, certificates, disks, backups} {
 		r.Lines = append(r.Lines, part(f)...)
 	}

@@ -170,7 +170,11 @@ func TestLines(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := three()
 			c.make(f)
+			f.Asked = "c1"
 			r := health.Of(f)
+			if want := f.Members[0].Role == health.Leads && f.Members[0].Doubt == ""; r.Asked != "c1" || r.Leads != want {
+				t.Errorf("of who was asked it is said that it is %s, and leads: %v", r.Asked, r.Leads)
+			}
 			if r.Well != c.well || !r.Time.Equal(now) {
 				t.Errorf("well: %v", r.Well)
 			}

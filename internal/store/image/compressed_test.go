@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,6 +106,25 @@ func TestDamagedFrameIsNoticed(t *testing.T) {
 			rt.Fatalf("%d objects are equal: %v", n, err)
 		}
 	})
+}
+
+// TestWhoseABackupIs: one that root makes is for whom its directory belongs to, and for nobody else.
+func TestWhoseABackupIs(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		testkit.Missingf(t, "only root makes what belongs to others")
+	}
+	dir := t.TempDir()
+	if err := os.Chown(dir, 65534, 65533); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(made(t, dir, "a.zst", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 65534 || owner.Gid != 65533 || info.Mode().Perm() != 0o600 {
+		t.Errorf("it belongs to %d, %d, with %v", owner.Uid, owner.Gid, info.Mode())
+	}
 }
 
 // TestWhereABackupIsMade: in a directory it gets a name by the time, and the newest of one is found by when it was made.

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/drover-project/drover/internal/fault"
@@ -63,6 +64,9 @@ func Create(path string, img *Image, now time.Time, replace bool) (count int, er
 	}
 	count, err = writeAs(path, f, img, now)
 	if err == nil {
+		err = giveAway(f)
+	}
+	if err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
@@ -80,6 +84,21 @@ func Create(path string, img *Image, now time.Time, replace bool) (count int, er
 
 func taken(path string) error {
 	return fault.New(fault.Exists, "there is a file %s already", path).WithHint("name another, or say --yes to replace it")
+}
+
+// giveAway has a file that root makes belong to whom its directory belongs to: a controller looks at backups, and its user prunes them.
+func giveAway(f *os.File) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	info, err := os.Stat(filepath.Dir(f.Name()))
+	if err != nil {
+		return err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
+		return f.Chown(int(owner.Uid), int(owner.Gid))
+	}
+	return nil
 }
 
 // place gives a file its name. Without replace none that came meanwhile is lost.
