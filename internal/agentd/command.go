@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-project/drover/internal/daemon"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/joining"
 	"github.com/drover-project/drover/internal/nodedriver"
@@ -43,7 +44,8 @@ is there, and instances outlive it.`,
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is the agent of node %s\n", s.Data, id.Node)
 				return err
 			}
-			return Run(cmd.Context(), s.options(cmd.ErrOrStderr()))
+			o := s.options(cmd.ErrOrStderr())
+			return daemon.Last(o.Log, s.LogFormat, Run(cmd.Context(), o))
 		},
 	}
 	offer(cmd, &file)
@@ -98,7 +100,7 @@ reads the token from standard input, so that it is in no list of processes.`,
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is the agent of node %s; next: drover agent --data %s\n", s.Data, t.Node, s.Data)
 				return err
 			}
-			return Run(cmd.Context(), o)
+			return daemon.Last(o.Log, s.LogFormat, Run(cmd.Context(), o))
 		},
 	}
 	offer(cmd, &file)

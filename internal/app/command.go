@@ -75,7 +75,7 @@ has all do so.`,
 			}
 			o.Demo, o.Out, o.TellPasswords, o.Recent = demo, cmd.OutOrStdout(), true, daemon.NewRecent(keptLog)
 			o.Log = daemon.NewLog(cmd.ErrOrStderr(), s.LogFormat, s.LogLevel.Level, o.Recent)
-			return Run(cmd.Context(), o)
+			return daemon.Last(o.Log, s.LogFormat, Run(cmd.Context(), o))
 		},
 	}
 	shown := from.defaults
@@ -111,8 +111,11 @@ changed it says that they need a restart. A file with mistakes changes nothing.`
 			}
 			s, err := from.read()
 			switch {
-			case err != nil:
+			case err != nil && checkOnly:
 				return &configurationError{err}
+			case err != nil:
+				form := daemon.LogFormat(cmp.Or(from.flags["log-format"], string(s.LogFormat)))
+				return daemon.Last(daemon.NewLog(cmd.ErrOrStderr(), form, slog.LevelInfo, nil), form, &configurationError{err})
 			case checkOnly:
 				return checkConfig(cmd, s, from.file)
 			}
@@ -177,7 +180,7 @@ func serve(cmd *cobra.Command, from source, s settings) error {
 		return nil
 	}
 	o.Log.Info("the configuration was read", "file", cmp.Or(from.file, "none"), "log_level", s.LogLevel.Level)
-	return Run(cmd.Context(), o)
+	return daemon.Last(o.Log, s.LogFormat, Run(cmd.Context(), o))
 }
 
 // tell shows the settings in the form of a configuration file, without the

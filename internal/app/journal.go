@@ -86,18 +86,18 @@ func (c *controller) tellJob(ctx context.Context, before, j *job.Job, revision i
 	if now.Final() {
 		c.figures.ended.WithLabelValues(first, string(now)).Inc()
 	}
-	text := ""
+	text, level := "", slog.LevelDebug // but for its end: a line a job
 	switch {
 	case now == job.Running:
 		text = "a job began"
 	case now == job.Error: // which is a matter of whoever asked for it
-		text = "a job failed"
+		text, level = "a job failed", slog.LevelInfo
 	case now.Final():
-		text = "a job ended"
+		text, level = "a job ended", slog.LevelInfo
 	case now == job.Queued && before == nil:
 		text = "a job was taken"
 	}
-	if text == "" || !c.log.Enabled(ctx, slog.LevelInfo) {
+	if text == "" || !c.log.Enabled(ctx, level) {
 		return
 	}
 	what := "?"
@@ -105,10 +105,22 @@ func (c *controller) tellJob(ctx context.Context, before, j *job.Job, revision i
 		what = fault.Clip(j.Ops[0].Input.Summary(), 200)
 	}
 	told := []any{"job", j.ID, "what", what, "opcodes", len(j.Ops), "status", now, "revision", revision}
+	if now.Final() {
+		told = append(told, durations(j)...)
+	}
 	if now == job.Error {
 		told = append(told, "error", failure(j))
 	}
-	c.log.InfoContext(ctx, text, told...)
+	c.log.Log(ctx, level, text, told...)
+}
+
+// durations are for how long a job that has ended waited, and ran; one that never ran waited alone.
+func durations(j *job.Job) []any {
+	if len(j.Ops) == 0 || j.Ops[0].Exec == 0 {
+		return []any{"waited", between(j.Received, j.Ended)}
+	}
+	began := j.Ops[0].Exec
+	return []any{"waited", between(j.Received, began), "took", between(began, j.Ended)}
 }
 
 // failure is what a job failed with, in one line.

@@ -108,12 +108,12 @@ func (q *Queue) submit(ctx context.Context, subs []Submission, usable func() err
 
 // tellTaken logs which jobs a request made.
 func (q *Queue) tellTaken(ctx context.Context, outcomes []Outcome) {
-	if requestid.From(ctx) == "" || !q.cfg.Log.Enabled(ctx, slog.LevelInfo) {
+	if requestid.From(ctx) == "" || !q.cfg.Log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
 	for _, o := range outcomes {
 		if o.Err == nil {
-			q.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "a request handed in a job", slog.Any("job", o.ID))
+			q.cfg.Log.LogAttrs(ctx, slog.LevelDebug, "a request handed in a job", slog.Any("job", o.ID))
 		}
 	}
 }

@@ -41,17 +41,19 @@ type journalLine struct {
 }
 
 // NewJournalHandler returns a handler that writes lines for the journal; inner
-// makes the handler that writes their text, without time and level.
-func NewJournalHandler(out io.Writer, level slog.Leveler, inner func(io.Writer, *slog.HandlerOptions) slog.Handler) slog.Handler {
+// makes the handler that writes their text, without time and level, and with its values as replace has them.
+func NewJournalHandler(out io.Writer, level slog.Leveler, replace func([]string, slog.Attr) slog.Attr, inner func(io.Writer, *slog.HandlerOptions) slog.Handler) slog.Handler {
 	line := &journalLine{out: out}
-	return &journal{line: line, inner: inner(&line.buf, &slog.HandlerOptions{Level: level, ReplaceAttr: withoutTimeAndLevel})}
+	return &journal{line: line, inner: inner(&line.buf, &slog.HandlerOptions{Level: level, ReplaceAttr: withoutTimeAndLevel(replace)})}
 }
 
-func withoutTimeAndLevel(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
-		return slog.Attr{}
+func withoutTimeAndLevel(replace func([]string, slog.Attr) slog.Attr) func([]string, slog.Attr) slog.Attr {
+	return func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
+			return slog.Attr{}
+		}
+		return replace(groups, a)
 	}
-	return a
 }
 
 // Enabled implements slog.Handler.

@@ -90,7 +90,7 @@ func TestReloadingTellsTheTime(t *testing.T) {
 func TestJournalLines(t *testing.T) {
 	var out bytes.Buffer
 	level := new(slog.LevelVar)
-	log := slog.New(systemd.NewJournalHandler(&out, level, func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewTextHandler(w, o) }))
+	log := slog.New(systemd.NewJournalHandler(&out, level, func(_ []string, a slog.Attr) slog.Attr { return a }, func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewTextHandler(w, o) }))
 	log.Debug("not told")
 	log.With("job", 7).Warn("it waits")
 	log.WithGroup("a").Error("it failed", "b", 1)

@@ -308,7 +308,7 @@ func TestService(t *testing.T) {
 // TestSecondSignal: the first signal waits for what runs as long as the grace
 // lasts, and a second ends the process at once.
 func TestSecondSignal(t *testing.T) {
-	s := serve(t, testkit.Build(t), `stop-grace = "1h"`)
+	s := serve(t, testkit.Build(t), "stop-grace = \"1h\"\nlog-level = \"debug\"")
 	s.awaitTold("READY=1")
 	luxi, err := luxiwire.Dial(t.Context(), filepath.Join(s.dir, "luxi"))
 	if err != nil {

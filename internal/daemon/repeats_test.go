@@ -1,0 +1,137 @@
+package daemon_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-project/drover/internal/daemon"
+	"github.com/drover-project/drover/internal/fault"
+)
+
+// linesOf are the lines of a log in JSON, in the order in which they were written.
+func linesOf(t *testing.T, text string) (lines []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		var of map[string]any
+		if err := json.Unmarshal([]byte(line), &of); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		lines = append(lines, of)
+	}
+	return lines
+}
+
+// TestWhatRepeatsIsCounted: who is away for an hour is told of in a dozen lines, which say how often in all.
+func TestWhatRepeatsIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := daemon.NewLog(&out, "json", slog.LevelInfo, nil)
+		away := errors.New("no route to host")
+		const every, all = time.Second, 3600
+		for i := range all {
+			log.Warn("the broker cannot be used", "error", away, "after", time.Duration(i))
+			log.With("node", "n1").Error("it is away", "attempt", 7)
+			time.Sleep(every)
+		}
+		if err := daemon.Flush(log); err != nil {
+			t.Fatal(err)
+		}
+		told := map[any]float64{}
+		lines := linesOf(t, out.String())
+		for _, line := range lines {
+			count, more := line["repeated"].(float64)
+			if told[line["msg"]]++; more {
+				told[line["msg"]] += count - 1
+			}
+		}
+		if len(lines) > 24 || told["the broker cannot be used"] != all || told["it is away"] != all {
+			t.Errorf("%d lines tell of %v", len(lines), told)
+		}
+		if last := lines[len(lines)-1]; last["msg"] == "it is away" && (last["node"] != "n1" || last["attempt"] != 7.0) {
+			t.Errorf("the last is %v", last)
+		}
+	})
+}
+
+// TestWhatIsNewIsToldAtOnce: another value, another level, something new after a minute of rest, all that is no warning, and more than is remembered.
+func TestWhatIsNewIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := daemon.NewLog(&out, "json", slog.LevelDebug, nil)
+		want := 0
+		told := func(what string, say func()) {
+			t.Helper()
+			before := strings.Count(out.String(), "\n")
+			say()
+			want++
+			if got := strings.Count(out.String(), "\n"); got != before+1 {
+				t.Errorf("%s: %d lines", what, got-before)
+			}
+		}
+		told("the first", func() { log.Warn("a", "node", "n1") })
+		told("another node", func() { log.Warn("a", "node", "n2") })
+		told("another level", func() { log.Error("a", "node", "n1") })
+		told("with another", func() { log.With("job", 2).Warn("a", "node", "n1") })
+		told("in a group", func() { log.WithGroup("g").Warn("a", "node", "n1") })
+		for range 2 {
+			told("no warning", func() { log.Info("b") })
+			told("no warning", func() { log.Debug("b") })
+		}
+		time.Sleep(2 * time.Minute)
+		told("after a rest", func() { log.Warn("a", "node", "n1") })
+		for i := range 2000 {
+			told("many", func() { log.Warn("c", "job", i) })
+		}
+		told("the same beyond them", func() { log.Warn("c", "job", 1999) })
+		if err := daemon.Flush(log); err != nil || strings.Count(out.String(), "\n") != want {
+			t.Errorf("%d lines of %d, %v", strings.Count(out.String(), "\n"), want, err)
+		}
+	})
+}
+
+// TestTimesHaveTheirUnit in the name, and are seconds, in all forms.
+func TestTimesHaveTheirUnit(t *testing.T) {
+	var out bytes.Buffer
+	kept := daemon.NewRecent(1000)
+	daemon.NewLog(&out, "json", slog.LevelInfo, kept).Info("done", "took", 1500*time.Millisecond)
+	if got := linesOf(t, out.String())[0]; got["took_seconds"] != 1.5 || got["took"] != nil {
+		t.Errorf("the line is %v", got)
+	}
+	if text := string(kept.Text()); !strings.HasSuffix(text, " msg=done took_seconds=1.5\n") {
+		t.Errorf("what is kept is %s", text)
+	}
+}
+
+// TestTheLastLine: what ends a daemon is a line of its log, and where that is JSON nothing else is said.
+func TestTheLastLine(t *testing.T) {
+	ended := fault.New(fault.Unavailable, "the port is in use").At("rapi").WithHint("choose another")
+	for _, form := range []daemon.LogFormat{"json", "text"} {
+		var out bytes.Buffer
+		log := daemon.NewLog(&out, form, slog.LevelError, nil)
+		log.Error("it hurts")
+		log.Error("it hurts")
+		err := daemon.Last(log, form, ended)
+		if !errors.Is(err, ended) || (err.Error() == "") != (form == "json") {
+			t.Errorf("%s: it ends with %v", form, err)
+		}
+		if form == "text" { // whoever runs the command says it
+			if text := out.String(); strings.Count(text, "\n") != 2 || !strings.HasSuffix(text, " level=ERROR msg=\"it hurts\" repeated=1\n") {
+				t.Errorf("the log is %s", text)
+			}
+			continue
+		}
+		lines := linesOf(t, out.String())
+		if len(lines) != 3 || lines[1]["repeated"] != 1.0 || lines[2]["error"] != "the port is in use (choose another)" || lines[2]["setting"] != "rapi" {
+			t.Errorf("the log is %v", lines)
+		}
+	}
+	if err := daemon.Last(slog.New(slog.DiscardHandler), "json", nil); err != nil {
+		t.Error(err)
+	}
+}
