@@ -34,8 +34,13 @@ func run() int {
 		StdoutTerminal: isTerminal(os.Stdout),
 		StderrTerminal: isTerminal(os.Stderr) && isTerminal(os.Stdin),
 		Columns:        columns(),
-		Extra:          []*cobra.Command{app.DevCommand(), app.ServeCommand(), app.StoreCommand(), app.BackupCommand(), app.ImageCommand(), agentd.Command(), bench.Command(), yaqlcmd.New()},
+		Extra:          extraCommands(),
 	})
+}
+
+// extraCommands are those that do more than talk to a controller.
+func extraCommands() []*cobra.Command {
+	return []*cobra.Command{app.DevCommand(), app.ServeCommand(), app.StoreCommand(), app.BackupCommand(), app.ImageCommand(), agentd.Command(), bench.Command(), yaqlcmd.New()}
 }
 
 // columns is the width of the terminal that a person looks at, 0 for none.

@@ -27,7 +27,7 @@ var WaitKinds = []WaitKind{
 	{Kind: WaitForNode, Word: "node", Of: "NAME", What: "a node that is away", Led: "waited", Ends: "its agent connects; after a minute the job goes on without it, and fails"},
 	{Kind: WaitForLimit, Word: "limit", Of: "NAME", What: "a full limit", Led: "waited", Ends: "one of the jobs in flight in it ends, or the limit grows"},
 	{Kind: WaitForLock, Word: "lock", Of: "NAME", What: "a lock", Led: "waited", Ends: "the jobs that hold it end (`drover lock list`)"},
-	{Kind: WaitForSlot, Word: "slot", What: "a slot that is not free", Led: "waited", Ends: "a running job ends, or `max_running_jobs` grows (`drover cluster modify --max-running-jobs`)"},
+	{Kind: WaitForSlot, Word: "slot", What: "a slot that is not free", Led: "waited", Ends: "a running job ends, or `max_running_jobs` grows (`drover cluster modify --max-running-jobs N`)"},
 	{Kind: Restart, Word: "restart", What: "a start of the controller", Ends: "it leads", Past: true},
 }
 
