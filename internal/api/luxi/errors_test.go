@@ -61,3 +61,15 @@ func TestClassesOfFaults(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownMethods: the text is the reference's, with what was perhaps meant beside it.
+func TestUnknownMethods(t *testing.T) {
+	for method, hint := range map[string]string{"Ecko": "did you mean Echo?", "echo": "did you mean Echo?", "Destroy": ""} {
+		_, path := echoServer(t, nil)
+		got := dialRaw(t, path).ask(`{"method":"` + method + `","args":[1]}`)
+		want := `Failed to parse request: Unable to parse LUXI request method: Invalid string value for type LuxiReq: "` + method + `"`
+		if got.Success || got.Result != want || got.Fault == nil || got.Fault.Code != fault.Invalid || got.Fault.Hint != hint {
+			t.Errorf("%s: %+v, %+v", method, got, got.Fault)
+		}
+	}
+}

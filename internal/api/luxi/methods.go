@@ -16,20 +16,14 @@ package luxi
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/drover-project/drover/internal/console"
-	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/health"
-	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/live"
-	"github.com/drover-project/drover/internal/luxiwire"
-	"github.com/drover-project/drover/internal/qlang"
 	"github.com/drover-project/drover/internal/queue"
 	"github.com/drover-project/drover/internal/reason"
 	"github.com/drover-project/drover/internal/rollout"
@@ -163,36 +157,6 @@ var jobMethods = []method{
 	{"ForgetMaster", 1, 3, changes, forgetMaster},                // the same
 	{"QueryFormat", 0, 0, asks, queryFormat},
 	{"RaiseFormat", 0, 1, changes, raiseFormat}, // [reason trail]
-}
-
-// unknownMethod is the answer to a request of a method that is not in the
-// table.
-func unknownMethod(name string, known map[string]method) error {
-	err := fault.New(fault.Invalid, "Unable to parse LUXI request method: Invalid string value for type LuxiReq: %q", name)
-	if best := qlang.Suggest(name, maps.Keys(known)); best != "" {
-		err = err.WithHint("did you mean %s?", best)
-	}
-	return &parseError{err.Message, err}
-}
-
-// queueClasses are the classes of errors by which clients know that the queue takes
-// no jobs.
-var queueClasses = map[fault.Code]string{fault.Drained: "JobQueueDrainError", fault.Full: "JobQueueFull"}
-
-// pairOf is how an error travels. Errors that name their class keep it; for
-// others the code decides, as it does in the result of an opcode.
-func pairOf(err error) luxiwire.Error {
-	if pair, ok := errors.AsType[*luxiwire.Error](err); ok {
-		return *pair
-	}
-	if f, ok := errors.AsType[*fault.Error](err); ok && queueClasses[f.Code] != "" {
-		return luxiwire.Error{Class: queueClasses[f.Code], Args: []any{f.Message}}
-	}
-	var pair luxiwire.Error
-	if pair.UnmarshalJSON(job.EncodeError(err)) != nil || pair.Class != "OpPrereqError" {
-		return *luxiwire.Generic("%s", err.Error())
-	}
-	return pair
 }
 
 // allowedSource says which reserved sources clients may send: those with which

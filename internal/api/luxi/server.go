@@ -393,15 +393,5 @@ func send(conn net.Conn, message []byte) bool {
 	return conn.SetWriteDeadline(time.Now().Add(luxiwire.SendTimeout)) == nil && luxiwire.WriteFrame(conn, message) == nil
 }
 
-// parseError is an error of the request itself: it is answered as a plain
-// text in the words that clients know, and the connection is closed.
-type parseError struct {
-	text string
-	err  error
-}
-
-func (e *parseError) Error() string { return e.err.Error() }
-func (e *parseError) Unwrap() error { return e.err }
-
 // raw is a value that is already JSON.
 type raw = json.RawMessage
