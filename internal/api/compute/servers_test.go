@@ -2,7 +2,6 @@ package compute_test
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -291,60 +290,6 @@ func TestAProjectIsKeptUntilItsServerIsThere(t *testing.T) {
 		if r.kept.Load() != 0 {
 			t.Errorf("%s keeps its project for ever", what)
 		}
-	}
-}
-
-func TestLists(t *testing.T) {
-	r := newRig(t)
-	r.create("web1", "a", "b")
-	r.create("web2", "b", "c")
-	db := r.create("db1")
-	names := func(query string, headers ...string) string {
-		t.Helper()
-		a := r.ask(http.MethodGet, nova+"/servers/detail?"+query, "", headers...)
-		if a.status != http.StatusOK {
-			t.Errorf("%s: %d %s", query, a.status, a.text)
-			return ""
-		}
-		var out []string
-		for _, s := range a.read(r)["servers"].([]any) {
-			out = append(out, s.(map[string]any)["name"].(string))
-		}
-		return strings.Join(out, " ")
-	}
-	for query, want := range map[string]string{
-		"": "db1 web2 web1", "tags=a,b": "web1", "tags=b": "web2 web1", "tags-any=a,c": "web2 web1", "not-tags=a,b": "db1 web2",
-		"not-tags-any=b": "db1", "tags=b&not-tags=a": "web2", "tags=x": "", "tags=": "", "tags=a&tags=c": "web2",
-		"name=web": "web2 web1", "name=^web1$": "web1", "name=b1": "db1 web1", "status=active": "db1 web2 web1", "status=SHUTOFF": "",
-		"flavor=4": "db1 web2 web1", "flavor=1": "", "image=x": "", "unknown=1": "db1 web2 web1", "all_tenants=False": "db1 web2 web1", "all_tenants=no": "db1 web2 web1",
-		"limit=1": "db1", "limit=0": "", "changes-since=2001-01-01T00:00:00Z": "db1 web2 web1", "changes-since=2999-01-01T00:00:00": "",
-		"marker=" + db.ID: "web2 web1", "tags=b&limit=1": "web2",
-	} {
-		if got := names(query); got != want {
-			t.Errorf("%s: %q, want %q", query, got, want)
-		}
-	}
-	if got := names("tags=a", "X-Openstack-Nova-Api-Version", "2.25"); got != "db1 web2 web1" {
-		t.Errorf("before 2.26: %q", got)
-	}
-	for _, query := range []string{"limit=-1", "limit=x", "marker=x", "name=(", "status=nonsense", "changes-since=yesterday", "all_tenants=maybe"} {
-		r.explained(query, r.ask(http.MethodGet, nova+"/servers?"+query, ""), http.StatusBadRequest)
-	}
-	var pages []string
-	for path := nova + "/servers?limit=2"; path != ""; {
-		body := r.ask(http.MethodGet, path, "").read(r)
-		for _, s := range body["servers"].([]any) {
-			pages = append(pages, s.(map[string]any)["name"].(string))
-		}
-		path = ""
-		if links, more := body["servers_links"].([]any); more {
-			next, err := url.Parse(links[0].(map[string]any)["href"].(string))
-			r.check(err)
-			path = next.RequestURI()
-		}
-	}
-	if got := strings.Join(pages, " "); got != "db1 web2 web1" {
-		t.Errorf("in pages: %s", got)
 	}
 }
 

@@ -76,23 +76,6 @@ func TestFlavorsAreFiltered(t *testing.T) {
 	}
 }
 
-// TestNoFilterIsPassedOver: of those that clients know.
-func TestNoFilterIsPassedOver(t *testing.T) {
-	r := newRig(t)
-	s := r.create("web1")
-	for query, want := range map[string]int{
-		"uuid=" + s.ID: 1, "uuid=x": 0, "user_id=" + s.User: 1, "user_id=x": 0, "project_id=x": 0, "tenant_id=" + s.Project: 1, "description=x": 0, "access_ip_v4=192.0.2.1": 0,
-		"deleted=False": 1, "ip=": 1, "host=": 1,
-	} {
-		if got := r.ask(http.MethodGet, nova+"/servers?"+query, "").read(r)["servers"].([]any); len(got) != want {
-			t.Errorf("%s: %v", query, got)
-		}
-	}
-	for _, query := range []string{"deleted=True", "ip=10.0.0.1", "ip6=x", "host=node1", "locked=true", "key_name=x", "changes-before=2001-01-01T00:00:00Z"} {
-		r.explained(query, r.ask(http.MethodGet, nova+"/servers/detail?"+query, ""), http.StatusBadRequest)
-	}
-}
-
 // TestZonesAreListed: the clusters that a server can be on, and each server tells
 // on which it is.
 func TestZonesAreListed(t *testing.T) {
