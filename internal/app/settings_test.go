@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,61 @@ func TestMistakesInTheConfiguration(t *testing.T) {
 	}
 	if _, err := (source{defaults: serveDefaults(), file: filepath.Join(t.TempDir(), "none")}).read(); !fault.Is(err, fault.Environment) {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// TestDefaults: who says nothing of a setting has these, so none changes unnoticed. Those that are not among them are empty.
+func TestDefaults(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", "/somewhere")
+	for _, c := range []struct {
+		of   settings
+		want string
+	}{{devDefaults(), `archive-after = "6h0m0s"
+auto-finalize = true
+compute = "127.0.0.1:0"
+compute-tls = false
+data = "/somewhere/drover/dev"
+first-server-number = 1
+hypervisor = "fake"
+log-format = "text"
+log-level = "warn"
+mond = "127.0.0.1:0"
+nodes = 3
+rapi = "127.0.0.1:5080"
+require-authentication = false
+shutdown-delay = "0s"
+stop-grace = "5s"
+tasks = true
+watch-every = "1m0s"
+web = "127.0.0.1:0"
+`}, {serveDefaults(), `archive-after = "6h0m0s"
+auto-finalize = true
+backups = "/var/lib/drover-backups"
+compute-tls = false
+data = "/var/lib/drover"
+first-server-number = 1
+hypervisor = "fake"
+log-format = "text"
+log-level = "info"
+luxi = "/run/drover/luxi.sock"
+nodes = 1
+rapi = ":5080"
+require-authentication = true
+shutdown-delay = "5s"
+stop-grace = "5s"
+tasks = false
+watch-every = "1m0s"
+`}} {
+		var out bytes.Buffer
+		if err := c.of.tell(&out, ""); err != nil {
+			t.Fatal(err)
+		}
+		got := slices.DeleteFunc(strings.SplitAfter(out.String(), "\n"), func(line string) bool {
+			return strings.HasPrefix(line, "#") || strings.HasSuffix(line, " = \"\"\n")
+		})
+		if got := strings.Join(got, ""); got != c.want {
+			t.Errorf("the defaults are\n%s\nnot\n%s", got, c.want)
+		}
 	}
 }
 
