@@ -1,6 +1,7 @@
 package agentd
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/drover-project/drover/internal/agentwire"
 	"github.com/drover-project/drover/internal/authority/authoritytest"
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/joining"
 	"github.com/drover-project/drover/internal/metrics"
@@ -174,6 +176,26 @@ func TestFiguresAreThoseOfTheTable(t *testing.T) {
 	}
 	if got := get("/healthz"); got != "ok\n" {
 		t.Errorf("/healthz: %q", got)
+	}
+	// Who is one too many is told so.
+	for n := 1; ; n++ {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at)
+		c.must(err)
+		defer conn.Close() //nolint:errcheck // with the test
+		if n < gate.Monitors.Most/2 {
+			continue
+		}
+		_, err = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		c.must(err)
+		c.must(conn.SetReadDeadline(time.Now().Add(patience)))
+		text, err := bufio.NewReader(conn).ReadString('\n')
+		c.must(err)
+		if strings.HasPrefix(text, "HTTP/1.1 503 ") {
+			break
+		}
+		if n > gate.Monitors.Most {
+			t.Fatalf("connection %d is answered with %q", n, text)
+		}
 	}
 }
 

@@ -100,6 +100,7 @@ func (o *Options) listen(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, fault.New(fault.Environment, "cannot listen for those who ask for figures: %w", err).WithHint("choose another address with --metrics")
 	}
+	l.Refuse(gate.RefusalHTTP(nil, "text/plain; charset=utf-8", func(why string) []byte { return []byte(why + "\n") }))
 	o.Log.Info("figures are at /metrics", "address", l.Addr())
 	return l, nil
 }

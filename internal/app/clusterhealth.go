@@ -121,6 +121,7 @@ func (m *member) tellHealth(ctx context.Context) toldHealth {
 	t := toldHealth{Member: health.Member{Role: health.StandsBy, Version: build.Version, Commit: build.Commit, Clock: time.Now().UTC(), Started: m.started,
 		Stopping: m.stopping.Load(), Name: m.name}}
 	own := &t.Member
+	own.Crowds = m.crowds()
 	if g := m.group; g != nil {
 		t.Instance, own.Name, own.Address, own.Started = g.self.Instance, g.self.Name, g.self.Address, g.self.Started
 		if unfit := g.unfit.Load(); unfit != nil {

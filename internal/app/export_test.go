@@ -74,3 +74,9 @@ func PeerRequests(ctx context.Context) http.Handler {
 
 // ReadPeerStatus reads how another controller says that it is.
 func ReadPeerStatus(from io.Reader) error { return readPeer(from, maxPeerAnswer, &peerStatus{}) }
+
+// WithFiles has the controller behave as one whose process may open so many files.
+func (o Options) WithFiles(files int) Options {
+	o.files = files
+	return o
+}

@@ -125,7 +125,7 @@ var (
 func (*gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{jobsDesc, waitingDesc, waitingOldDesc, runningOldDesc, drainedDesc, heldDesc, heldOldDesc, slotsDesc, slotsUsedDesc, locksDesc,
 		revisionDesc, lagDesc, failingDesc, storeSizeDesc, diskFreeDesc, diskSizeDesc, backupAgeDesc, eventsDesc, nodesDesc, nodesAheadDesc, leaderDesc, memberOutDesc, epochDesc, certDesc, peerCertDesc,
-		accountsDesc, clustersDesc, buildDesc} {
+		accountsDesc, clustersDesc, buildDesc, openDesc, placesDesc, refusedDesc} {
 		out <- d
 	}
 }
@@ -139,6 +139,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	g.m.collect(tell)
+	g.m.collectGates(out)
 	if of := g.m.group; of != nil {
 		tell(memberOutDesc, map[bool]float64{true: 1}[of.drained.Load() != nil])
 	}

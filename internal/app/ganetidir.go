@@ -102,7 +102,7 @@ func openGanetiDir(ctx context.Context, o Options, ready *Ready) (*ganetiDir, er
 }
 
 func listenConfd(ctx context.Context, o Options) (net.PacketConn, error) {
-	conn, err := gate.ListenPacket(ctx, o.Confd)
+	conn, err := gate.Confd.ListenPacket(ctx, o.Confd)
 	if err != nil {
 		return nil, fault.New(fault.Environment, "cannot listen for questions to confd: %w", err).At("confd").WithHint("choose another address with --confd")
 	}

@@ -23,7 +23,7 @@ type Health struct {
 
 // Problem is one thing that is wrong.
 type Problem struct {
-	// Part is what has it: "queue", "store", "format", "inventory", "node", "cluster" (of servers), "certificate" or "group".
+	// Part is what has it: "queue", "store", "format", "inventory", "node", "cluster" (of servers), "certificate", "clients" or "group".
 	Part string `json:"part"`
 	Text string `json:"text"`
 	// Since is when it was first seen; absent where that is not known.
@@ -54,6 +54,9 @@ func (m *member) health() Health {
 		if text := cert.Trouble(time.Now()); text != "" {
 			h.Notes = append(h.Notes, Problem{Part: "certificate", Text: text})
 		}
+	}
+	for _, c := range m.crowds() {
+		h.Notes = append(h.Notes, Problem{Part: "clients", Text: c.Surface + ": clients are not let in: " + c.Text, Since: c.Since})
 	}
 	if m.stopping.Load() {
 		h.Problems = append(h.Problems, Problem{Part: "queue", Text: "the controller is stopping"})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-project/drover/internal/api/rapi"
 	"github.com/drover-project/drover/internal/daemon"
+	"github.com/drover-project/drover/internal/gate"
 	"github.com/drover-project/drover/internal/requestid"
 	"github.com/drover-project/drover/internal/sealed"
 	"github.com/drover-project/drover/internal/store"
@@ -32,6 +33,7 @@ type member struct {
 	sealed     *sealed.Store
 	keyFile    string
 	figures    *figures
+	gates      *gate.Gates // of the process; nil where that is another program
 	requestIDs *requestid.Source
 	manager    systemd.Manager
 	log        *slog.Logger
@@ -74,7 +76,7 @@ func openMember(ctx context.Context, o Options) (*member, error) {
 
 func newMember(opened store.Store, o Options) *member {
 	host, _ := hostName() // for people; where it counts (groups, leases) one that has no name ends the start
-	m := &member{name: cmp.Or(o.Name, host), data: o.Data, started: time.Now().UTC(), log: o.Log, recent: cmp.Or(o.Recent, daemon.NewRecent(0)), settings: o.Settings, manager: o.Manager, backups: backupDir{path: o.Backups}, autoFinalize: o.AutoFinalize, figures: newFigures(), requestIDs: requestid.NewSource(newPassword()[:6])}
+	m := &member{name: cmp.Or(o.Name, host), data: o.Data, started: time.Now().UTC(), log: o.Log, recent: cmp.Or(o.Recent, daemon.NewRecent(0)), settings: o.Settings, manager: o.Manager, backups: backupDir{path: o.Backups}, autoFinalize: o.AutoFinalize, figures: newFigures(), gates: o.gates, requestIDs: requestid.NewSource(newPassword()[:6])}
 	m.meter = meter.New(opened, m.figures.all, o.Log)
 	m.store = m.meter
 	m.agents = newAgents(m, o)

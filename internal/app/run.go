@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -71,6 +72,10 @@ type Options struct {
 	AgentAddress, AgentAdvertise string
 	// agentPatience is for how long work waits for a node that is away; zero for agentwire.Away. Tests are in a hurry.
 	agentPatience time.Duration
+	// files is how many files the process may open; zero for what the system says. Tests have few.
+	files int
+	// gates are those of the process.
+	gates *gate.Gates
 	// Agents has the nodes of a new cluster as processes of their own, over that address.
 	Agents bool
 	// NodeData is the directory of the nodes that live in the process of the
@@ -163,6 +168,7 @@ func Run(ctx context.Context, o Options) (err error) {
 			return fault.New(fault.Environment, "cannot tell where the directory %s is: %w", *dir, err)
 		}
 	}
+	o.gates = newGates(o)
 	if err := o.tryAddresses(ctx); err != nil {
 		return err
 	}
@@ -383,14 +389,16 @@ type surfaces struct {
 	serveMonitors func(context.Context) error
 }
 
-// gateOf is the gate of a surface. In a group a request takes two connections: that of
-// the client, and that to the leader.
-func gateOf(s gate.Surface, o Options) *gate.Gate {
-	files := gate.Files()
+// gateOf is the gate of a surface.
+func gateOf(s gate.Surface, o Options) *gate.Gate { return o.gates.Of(s) }
+
+// newGates are the gates of a process. In a group a request takes two connections: that of the client, and that to the leader.
+func newGates(o Options) *gate.Gates {
+	files := cmp.Or(o.files, gate.Files())
 	if o.Peer != "" {
 		files /= 2
 	}
-	return gate.New(s, files, o.Log)
+	return gate.NewGates(files, o.Log)
 }
 
 // openSurfaces opens the interfaces, so that clients can connect from now on.

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -51,7 +52,7 @@ func startWith(t testing.TB, o app.Options) cluster {
 	t.Helper()
 	dir := o.Data
 	told, tell := io.Pipe()
-	o.RAPI, o.Mond, o.Compute, o.Nodes, o.Out = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", 2, tell
+	o.RAPI, o.Mond, o.Compute, o.Nodes, o.Out = "127.0.0.1:0", cmp.Or(o.Mond, "127.0.0.1:0"), "127.0.0.1:0", 2, tell
 	o.ReadyFile = filepath.Join(dir, "elsewhere.json")
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))

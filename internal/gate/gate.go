@@ -9,6 +9,8 @@
 //     everything else: the store, jobs, connections to others.
 //   - Running out of files, or of memory for connections, ends no listener: it waits
 //     and goes on.
+//   - Whoever is not let in is counted, and a time in which somebody is not is told once at its beginning and
+//     once a minute while it lasts.
 //   - Who has not shown that it belongs here keeps out nobody who does.
 package gate
 
@@ -19,6 +21,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -30,6 +33,7 @@ import (
 
 // Gate lets in the connections of one surface, at however many listeners it has.
 type Gate struct {
+	surface                Surface
 	total, each, strangers int
 	log                    *slog.Logger
 
@@ -39,13 +43,16 @@ type Gate struct {
 	// unknown are the connections that have not shown who they are, the oldest first.
 	unknown []*Conn
 	// told is how many refusals are being told at the moment.
-	told   int
-	logged time.Time
+	told int
+	// refused is how many connections were turned away, or ended for the sake of others, since the gate was made.
+	refused int64
+	// crowded are times in which it did that, and starved those in which the system had no file or memory for a connection.
+	crowded, starved spell
 }
 
 // New returns the gate of a surface in a process that may open so many files.
 func New(s Surface, files int, log *slog.Logger) *Gate {
-	g := &Gate{total: s.places(files), log: log, from: map[netip.Prefix]int{}}
+	g := &Gate{surface: s, total: s.places(files), log: log, from: map[netip.Prefix]int{}}
 	g.each, g.strangers = max(g.total/2, 1), min(s.Strangers, max(g.total/2, 1))
 	if s.Strangers > 0 || s.Local {
 		g.each = g.total // they are told apart by more than their addresses
@@ -63,9 +70,9 @@ func (g *Gate) Listen(ctx context.Context, address string) (*Listener, error) {
 	return g.guard(l), nil
 }
 
-// ListenPacket opens a socket for datagrams. None of them takes a place: whoever reads them answers one after the other, and the system drops those for
-// which it has no room.
-func ListenPacket(ctx context.Context, address string) (net.PacketConn, error) {
+// ListenPacket opens a socket for datagrams at a UDP address. None of them takes a place: whoever reads them answers one after the other, and the system
+// drops those for which it has no room.
+func (Socket) ListenPacket(ctx context.Context, address string) (net.PacketConn, error) {
 	var listen net.ListenConfig
 	conn, err := listen.ListenPacket(ctx, "udp", address)
 	if err != nil {
@@ -117,16 +124,21 @@ func (l *Listener) Accept() (net.Conn, error) {
 		switch {
 		case err == nil:
 			failures = 0
-			in, why := l.gate.enter(conn)
+			in, ended, why := l.gate.enter(conn)
+			if ended != nil {
+				l.note(ended, fmt.Sprintf("%d others came after it, and it had not shown who it is", l.gate.strangers))
+			}
 			if why == "" {
 				return in, nil
 			}
 			l.turnAway(conn, why)
-		case !passes(err):
+		case !isOne(err, scarce) && !isOne(err, mishaps):
 			return nil, err
 		default:
-			if l.gate.worthLogging() {
-				l.gate.log.Warn("clients could not be accepted; it is tried again", "at", l.Addr(), "error", err)
+			if isOne(err, mishaps) {
+				l.gate.log.Debug("a client was gone before it was accepted", "surface", l.gate.surface.Key, "error", err)
+			} else if l.gate.starves(err) {
+				l.gate.log.Warn("clients could not be accepted; it is tried again", "surface", l.gate.surface.Key, "at", l.Addr(), "error", err)
 			}
 			failures++
 			select {
@@ -138,33 +150,31 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// passes tells whether accepting may succeed later (accept(2)).
-func passes(err error) bool {
-	for _, of := range []syscall.Errno{
-		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
-		// What befell one connection before it was accepted.
-		syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EHOSTUNREACH,
-	} {
-		if errors.Is(err, of) {
-			return true
-		}
-	}
-	return false
+// scarce are the errors of accept(2) that the system has nothing for a connection, and mishaps what befell one connection before it was accepted.
+var (
+	scarce  = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
+	mishaps = []error{syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EHOSTUNREACH}
+)
+
+// isOne tells whether an error is one of some.
+func isOne(err error, of []error) bool {
+	return slices.ContainsFunc(of, func(one error) bool { return errors.Is(err, one) })
 }
 
-// enter takes a place for a connection, or tells why there is none.
-func (g *Gate) enter(conn net.Conn) (in *Conn, why string) {
+// enter takes a place for a connection, or tells why there is none. A stranger that was ended for its sake is returned, too.
+func (g *Gate) enter(conn net.Conn) (in, ended *Conn, why string) {
 	from := intake.Origin(conn.RemoteAddr().String())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.strangers > 0 && len(g.unknown) >= g.strangers {
-		g.drop(g.unknown[0]) // who belongs here needs no longer than the others do to fill all these places
+		ended = g.unknown[0]
+		g.drop(ended) // who belongs here needs no longer than the others do to fill all these places
 	}
 	switch {
 	case g.open >= g.total:
-		return nil, fmt.Sprintf("there are already %d connections, as many as there may be", g.total)
+		return nil, ended, fmt.Sprintf("there are already %d connections, as many as there may be", g.total)
 	case g.from[from] >= g.each:
-		return nil, fmt.Sprintf("there are already %d connections from this address, as many as there may be", g.each)
+		return nil, ended, fmt.Sprintf("there are already %d connections from this address, as many as there may be", g.each)
 	}
 	in = &Conn{Conn: conn, gate: g, from: from, in: true}
 	g.open++
@@ -172,7 +182,7 @@ func (g *Gate) enter(conn net.Conn) (in *Conn, why string) {
 	if g.strangers > 0 {
 		g.unknown = append(g.unknown, in)
 	}
-	return in, ""
+	return in, ended, ""
 }
 
 // drop ends a connection that has not shown who it is. The caller holds mu.
@@ -205,26 +215,13 @@ func (g *Gate) know(c *Conn) {
 	}
 }
 
-// worthLogging is true once a second.
-func (g *Gate) worthLogging() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if time.Since(g.logged) < time.Second {
-		return false
-	}
-	g.logged = time.Now()
-	return true
-}
-
 // maxTold is how many clients that are not let in are told so at once; the
 // others find their connection closed.
 const maxTold = 16
 
 func (l *Listener) turnAway(conn net.Conn, why string) {
 	g := l.gate
-	if g.worthLogging() {
-		g.log.Warn("clients are turned away", "at", l.Addr(), "reason", why, "from", conn.RemoteAddr(), "limit", g.total, "limit_per_address", g.each)
-	}
+	l.note(conn, why)
 	g.mu.Lock()
 	tell := g.told < maxTold
 	if tell {

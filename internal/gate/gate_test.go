@@ -1,15 +1,20 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -182,7 +187,7 @@ func TestAThousandAgentsComeAtOnce(t *testing.T) {
 	for range 1000 {
 		here, there := net.Pipe()
 		t.Cleanup(func() { _, _ = here.Close(), there.Close() })
-		in, why := g.enter(here)
+		in, _, why := g.enter(here)
 		if why != "" {
 			t.Fatal(why)
 		}
@@ -195,19 +200,19 @@ func TestAThousandAgentsComeAtOnce(t *testing.T) {
 	}
 }
 
-// scarce is a listener that fails as often as it is told.
-type scarce struct {
+// failing is a listener that fails as often as it is told.
+type failing struct {
 	net.Listener
 	fail  []error
 	tries int
 }
 
-func (s *scarce) Addr() net.Addr { return &net.TCPAddr{} }
-func (s *scarce) Close() error   { return nil }
+func (s *failing) Addr() net.Addr { return &net.TCPAddr{} }
+func (s *failing) Close() error   { return nil }
 
-func (s *scarce) Accept() (net.Conn, error) {
+func (s *failing) Accept() (net.Conn, error) {
 	s.tries++
-	if s.tries <= len(s.fail) {
+	if s.tries <= len(s.fail) && s.fail[s.tries-1] != nil {
 		return nil, s.fail[s.tries-1]
 	}
 	mine, _ := net.Pipe()
@@ -217,7 +222,7 @@ func (s *scarce) Accept() (net.Conn, error) {
 func TestWhatPassesEndsNoListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emfile := &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
-		s := &scarce{fail: []error{emfile, emfile, syscall.ENFILE, syscall.ECONNABORTED, syscall.ENOMEM}}
+		s := &failing{fail: []error{emfile, emfile, syscall.ENFILE, syscall.ECONNABORTED, syscall.ENOMEM}}
 		begun := time.Now()
 		l := New(RAPI, plenty, slog.New(slog.DiscardHandler)).guard(s)
 		if _, err := l.Accept(); err != nil {
@@ -245,7 +250,7 @@ func TestWhatPassesEndsNoListener(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if _, err := New(RAPI, plenty, nil).guard(&scarce{fail: []error{syscall.EINVAL}}).Accept(); !errors.Is(err, syscall.EINVAL) {
+	if _, err := New(RAPI, plenty, nil).guard(&failing{fail: []error{syscall.EINVAL}}).Accept(); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("a listener that is broken: %v", err)
 	}
 }
@@ -375,5 +380,95 @@ func TestListenSaysWhatIsWrong(t *testing.T) {
 	defer cancel()
 	if _, err := New(RAPI, plenty, nil).Listen(ctx, "127.0.0.1:x"); !fault.Is(err, fault.Environment) {
 		t.Error(err)
+	}
+}
+
+// TestWhoIsNotLetInIsTold: once when it begins and once a minute while it lasts, with how many they were; it is over when nobody was refused for a minute.
+func TestWhoIsNotLetInIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		all := NewGates(plenty, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}})))
+		begun := time.Now()
+		s := &failing{fail: slices.Repeat([]error{syscall.EMFILE}, 10)}
+		l := all.Of(RAPI).guard(s)
+		l.Refuse(func(conn net.Conn, _ string) { _ = conn.Close() })
+		if all.Of(RAPI) != l.gate || all.Of(LUXI) == l.gate {
+			t.Error("a surface has not one gate")
+		}
+		told := func(refused int64, lines ...string) {
+			t.Helper()
+			if got := strings.Join(lines, "\n"); strings.TrimSpace(log.String()) != got {
+				t.Errorf("the log has\n%swant\n%s", log.String(), got)
+			}
+			log.Reset()
+			if a := all.Accounts()[0]; a.Refused != refused {
+				t.Errorf("%d were refused, want %d", a.Refused, refused)
+			}
+		}
+		if _, err := l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		told(0, `level=WARN msg="clients could not be accepted; it is tried again" surface=rapi at=:0 error="too many open files"`)
+		if a := all.Accounts()[0]; a.Crowded != nil || a.Starved == nil || a.Starved.Why != "too many open files" || !a.Starved.Since.Equal(begun) || a.Open != 1 || a.Places != 2048 {
+			t.Errorf("%+v, starved %+v", a, a.Starved)
+		}
+		l.gate.total = 1
+		refuse := func() {
+			s.tries, s.fail = 0, []error{nil, syscall.EINVAL} // one client, and then no more
+			_, _ = l.Accept()
+		}
+		const line = `level=WARN msg="clients are turned away" surface=rapi at=:0 reason="there are already 1 connections, as many as there may be" from=pipe clients=%d limit=1 limit_per_address=1024`
+		since := time.Now()
+		for range 90 {
+			refuse()
+			time.Sleep(time.Second)
+		}
+		told(90, fmt.Sprintf(line, 1), fmt.Sprintf(line, 60))
+		if a := all.Accounts()[0]; a.Starved != nil || a.Crowded == nil || !a.Crowded.Since.Equal(since) {
+			t.Errorf("starved %+v, crowded %+v", a.Starved, a.Crowded)
+		}
+		time.Sleep(time.Minute)
+		if a := all.Accounts()[0]; a.Crowded != nil {
+			t.Errorf("a minute after the last it is still crowded: %+v", a.Crowded)
+		}
+		refuse()
+		told(91, fmt.Sprintf(line, 1))
+		synctest.Wait()
+	})
+	var none *Gates
+	if got := none.Accounts(); got != nil {
+		t.Errorf("no gates tell %v", got)
+	}
+}
+
+// TestSurfacesAreAllListed: one that is made here and not listed would be in no page and in no test.
+func TestSurfacesAreAllListed(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "surfaces.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]int{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if c, ok := n.(*ast.CompositeLit); ok {
+			if of, ok := c.Type.(*ast.Ident); ok {
+				made[of.Name]++
+			}
+		}
+		return true
+	})
+	if made["Surface"] != len(Surfaces()) || made["Socket"] != len(Sockets()) {
+		t.Errorf("made are %v; listed are %d surfaces and %d sockets", made, len(Surfaces()), len(Sockets()))
+	}
+	keys := map[string]bool{}
+	for _, s := range Surfaces() {
+		if s.Key == "" || keys[s.Key] {
+			t.Errorf("the key %q of %s is empty, or another's", s.Key, s.Name)
+		}
+		keys[s.Key] = true
 	}
 }

@@ -9,7 +9,8 @@ import (
 
 // Surface is a kind of listener with its limits. Times that are zero are not bounded.
 type Surface struct {
-	Name string
+	// Key is its word in figures, settings and the log; Name is for people.
+	Key, Name string
 	// Most is how many connections there are at once, where Share allows it: how many
 	// sixteenths of the files that the process may open they may take.
 	Most, Share int
@@ -29,21 +30,21 @@ type Surface struct {
 // The surfaces of the program. Strangers of Agents are many, as a thousand agents come at once at the beginning of a term: one that is ended for the sake of the next has cost
 // its handshake, and has to come again.
 var (
-	RAPI = Surface{Name: "RAPI", Most: 2048, Share: 2, Header: 10 * time.Second, Body: time.Minute, Answer: 2 * time.Minute, Idle: 3 * time.Minute,
+	RAPI = Surface{Key: "rapi", Name: "RAPI", Most: 2048, Share: 2, Header: 10 * time.Second, Body: time.Minute, Answer: 2 * time.Minute, Idle: 3 * time.Minute,
 		Beyond: "503 to 16 at a time, others are closed"}
-	Compute = Surface{Name: "Compute, Identity and Image APIs", Most: 2048, Share: 2, Header: RAPI.Header, Body: RAPI.Body, Answer: RAPI.Answer, Idle: RAPI.Idle,
+	Compute = Surface{Key: "compute", Name: "Compute, Identity and Image APIs", Most: 2048, Share: 2, Header: RAPI.Header, Body: RAPI.Body, Answer: RAPI.Answer, Idle: RAPI.Idle,
 		Beyond: RAPI.Beyond}
-	Web = Surface{Name: "the page", Most: 2048, Share: 1, Header: RAPI.Header, Body: RAPI.Body, Answer: RAPI.Answer, Idle: RAPI.Idle,
+	Web = Surface{Key: "web", Name: "the page", Most: 2048, Share: 1, Header: RAPI.Header, Body: RAPI.Body, Answer: RAPI.Answer, Idle: RAPI.Idle,
 		Beyond: RAPI.Beyond}
-	LUXI = Surface{Name: "LUXI", Most: 1000, Share: 2, Local: true, Body: luxiwire.FrameTimeout, Answer: luxiwire.SendTimeout, Idle: luxiwire.IdleTimeout,
+	LUXI = Surface{Key: "luxi", Name: "LUXI", Most: 1000, Share: 2, Local: true, Body: luxiwire.FrameTimeout, Answer: luxiwire.SendTimeout, Idle: luxiwire.IdleTimeout,
 		Beyond: "an answer with `busy` to 16 at a time, others are closed"}
-	Peers = Surface{Name: "other controllers", Most: 2048, Share: 2, Strangers: 64, Header: 3 * time.Second, Idle: 2 * time.Minute,
+	Peers = Surface{Key: "peer", Name: "other controllers", Most: 2048, Share: 2, Strangers: 64, Header: 3 * time.Second, Idle: 2 * time.Minute,
 		Beyond: "the connection is closed"}
-	Agents = Surface{Name: "agents of nodes that are elsewhere", Most: 4096, Share: 2, Strangers: 1024, Header: 10 * time.Second,
+	Agents = Surface{Key: "agents", Name: "agents of nodes that are elsewhere", Most: 4096, Share: 2, Strangers: 1024, Header: 10 * time.Second,
 		Beyond: "the connection is closed"}
-	Monitors = Surface{Name: "monitoring agents, of all nodes together", Most: 1024, Share: 1, Header: 10 * time.Second, Body: 10 * time.Second, Answer: 30 * time.Second, Idle: time.Minute,
+	Monitors = Surface{Key: "mond", Name: "monitoring agents, of all nodes together", Most: 1024, Share: 1, Header: 10 * time.Second, Body: 10 * time.Second, Answer: 30 * time.Second, Idle: time.Minute,
 		Beyond: RAPI.Beyond}
-	Health = Surface{Name: "health and figures", Most: 64, Share: 1, Header: 5 * time.Second, Body: 5 * time.Second, Answer: 30 * time.Second, Idle: 2 * time.Minute,
+	Health = Surface{Key: "health", Name: "health and figures", Most: 64, Share: 1, Header: 5 * time.Second, Body: 5 * time.Second, Answer: 30 * time.Second, Idle: 2 * time.Minute,
 		Beyond: RAPI.Beyond}
 )
 
@@ -51,6 +52,18 @@ var (
 func Surfaces() []Surface {
 	return []Surface{RAPI, Compute, Web, LUXI, Peers, Agents, Monitors, Health}
 }
+
+// Socket is a surface of datagrams, which has no connections and so no places.
+type Socket struct {
+	// Key is its word in settings; Name is for people.
+	Key, Name string
+}
+
+// Confd answers the questions of Ganeti's programs, one after the other.
+var Confd = Socket{Key: "confd", Name: "confd"}
+
+// Sockets returns all surfaces of datagrams.
+func Sockets() []Socket { return []Socket{Confd} }
 
 // parts is what the files of a process are divided into.
 const parts = 16

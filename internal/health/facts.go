@@ -59,6 +59,16 @@ type Member struct {
 	Disk *Disk `json:"disk,omitempty"`
 	// Backups are those that its machine has of the store; nil where nobody said where.
 	Backups *Backups `json:"backups,omitempty"`
+	// Crowds are the surfaces that do not let everybody in.
+	Crowds []Crowd `json:"crowds,omitempty"`
+}
+
+// Crowd is a time in which clients are not let in at a surface of a controller.
+type Crowd struct {
+	Surface string `json:"surface"` // its name for people
+	Trouble
+	// Starved: the system has no file or memory for further clients. Else there are as many as there may be.
+	Starved bool `json:"starved,omitempty"`
 }
 
 // Trouble is what is wrong, and since when if that is known.

@@ -32,7 +32,7 @@ var rank = map[State]int{Problem: 0, Note: 1, OK: 2}
 // Line is one thing that is said of a cluster.
 type Line struct {
 	State State `json:"state"`
-	// Part is what it is about: store, lead, member, clock, accounts, certificate, disk, backup, queue, jobs, rule, nodes, instances, inventory, events or servers.
+	// Part is what it is about: store, lead, member, clock, accounts, certificate, disk, backup, clients, queue, jobs, rule, nodes, instances, inventory, events or servers.
 	Part string `json:"part"`
 	// What is how it is, Why the reason as far as it is known, Do what helps. An OK line has What alone.
 	What string `json:"what"`
@@ -59,7 +59,7 @@ func Of(f *Facts) Report {
 	for _, m := range f.Members {
 		r.Leads = r.Leads || m.Name == f.Asked && m.Role == Leads && m.Doubt == ""
 	}
-	for _, part := range []func(*Facts) []Line{stores, lead, members, clocks, accounts, certificates, disks, backups} {
+	for _, part := range []func(*Facts) []Line{stores, lead, members, clocks, accounts, certificates, disks, backups, clients} {
 		r.Lines = append(r.Lines, part(f)...)
 	}
 	if f.Cluster != nil {

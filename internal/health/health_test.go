@@ -148,6 +148,12 @@ var incidents = []struct {
 		[]string{"problem inventory: 1 object of the inventory cannot be read: node u-1", "problem queue: a part of the queue is set aside (job 7"}},
 	{"a controller stops", func(f *health.Facts) { f.Members[1].Stopping = true }, true, []string{"note member: controller c2 is stopping"}},
 	{"watchers are paused", func(f *health.Facts) { f.Cluster.Queue.PausedUntil = now.Add(time.Hour) }, true, []string{"note queue: watchers do nothing until 2026-03-04T04:00:00Z"}},
+	{"clients are turned away", func(f *health.Facts) {
+		f.Members[1].Crowds = []health.Crowd{{Surface: "LUXI", Trouble: health.Trouble{Text: "there are already 1000", Since: now.Add(-time.Minute)}}}
+	}, true, []string{"note clients: c2 turns clients away (LUXI) (there are already 1000; 60s)"}},
+	{"a controller has no file left", func(f *health.Facts) {
+		f.Members[1].Crowds = []health.Crowd{{Surface: "RAPI", Trouble: health.Trouble{Text: "too many open files", Since: now}, Starved: true}}
+	}, false, []string{"problem clients: c2 has no file or memory left for further clients (RAPI) (too many open files; 0s)"}},
 	{"the list of controllers is from memory", func(f *health.Facts) { f.Remembered = "timeout" }, false, []string{"problem store: the store does not tell which controllers there are (timeout"}},
 }
 

@@ -70,7 +70,7 @@ func TestAlertsAreWhole(t *testing.T) {
 // TestNoLabelIsAName: what a controller shows has as many lines as there are opcodes, rules, interfaces and states: no label is a tenant's, an
 // instance's or a node's name.
 func TestNoLabelIsAName(t *testing.T) {
-	bounded := []string{"status", "for", "rule", "opcode", "outcome", "reader", "state", "api", "method", "code", "answered_by", "version", "revision", "go"}
+	bounded := []string{"status", "for", "rule", "opcode", "outcome", "reader", "state", "api", "method", "code", "answered_by", "surface", "version", "revision", "go"}
 	for _, f := range metrics.Table() {
 		for _, l := range f.Labels {
 			if !slices.Contains(bounded, l) {

@@ -69,3 +69,9 @@ func NewGauge(name string) *prometheus.Desc {
 	f := Named(name, Gauge)
 	return prometheus.NewDesc(f.Name, f.Help, f.Labels, nil)
 }
+
+// NewTotal returns the description of a counter that is kept elsewhere, and looked up when somebody asks.
+func NewTotal(name string) *prometheus.Desc {
+	f := Named(name, Counter)
+	return prometheus.NewDesc(f.Name, f.Help, f.Labels, nil)
+}

@@ -194,6 +194,21 @@ var table = []Figure{
 		Advice: "Others than `opened`: `drover query event` has `console.refuse`, by whom and from where. Many `unknown`: somebody guesses, or the controller that leads has changed.",
 	},
 	{
+		Name: "drover_connections", Kind: Gauge, Unit: "connections", Labels: []string{"surface"},
+		Help:   "Connections that are let in, by surface ([limits](limits.md#connections)).",
+		Advice: "Near `drover_connections_limit`: [too many connections](runbook.md#too-many-connections).",
+	},
+	{
+		Name: "drover_connections_limit", Kind: Gauge, Unit: "connections", Labels: []string{"surface"},
+		Help:   "How many connections there may be at once, by surface.",
+		Advice: "It follows from how many files the process may open: `LimitNOFILE`.",
+	},
+	{
+		Name: "drover_connections_refused_total", Kind: Counter, Unit: "connections", Labels: []string{"surface"},
+		Help:   "Connections that were turned away, or ended for the sake of others before they had shown who they are, by surface.",
+		Advice: "Growing: [too many connections](runbook.md#too-many-connections).",
+	},
+	{
 		Name: "drover_certificate_not_after_seconds", Kind: Gauge, Unit: "seconds since 1970",
 		Help:   "When the certificate of RAPI ends, in seconds since 1970.",
 		Advice: "Renew it before: from 30 days before that the log and the notes of `/readyz` say so, too.",

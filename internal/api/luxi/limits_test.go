@@ -98,6 +98,26 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 }
 
+// TestAThousandClients: so many are connected at once, each is answered, and the next one is told why it is not.
+func TestAThousandClients(t *testing.T) {
+	const thousand, ends = 1000, 2
+	if room := gate.Files(); room < ends*thousand+100 {
+		t.Skipf("this process may open %d files", room)
+	}
+	s, _ := echoServer(t, nil)
+	limits := gate.LUXI
+	limits.Share = 16 // both ends are in this process
+	path := listenAt(t, s, limits)
+	for i := range thousand {
+		if got := dialRaw(t, path).ask(`{"method":"Echo","args":[1]}`); !got.Success {
+			t.Fatalf("client %d: %v", i, got)
+		}
+	}
+	if got, ok := dialRaw(t, path).receive(); !ok || got.Success || got.Fault.Code != fault.Busy || !strings.Contains(fmt.Sprint(got.Result), "already 1000 connections") {
+		t.Errorf("one more: %v, %v", got, ok)
+	}
+}
+
 func TestUnfinishedRequestsAreBoundedInTime(t *testing.T) {
 	_, path := echoServer(t, nil, func(s *Server) { s.begun = 100 * time.Millisecond })
 	slow := dialRaw(t, path)
