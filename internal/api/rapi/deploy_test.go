@@ -240,7 +240,7 @@ func TestBadDeployRequests(t *testing.T) {
 // an event.
 func TestDeploymentsAskForAnAccount(t *testing.T) {
 	r := newRig(t, rigOptions{openReading: true})
-	env := "secrets: [db.pin]\nsettings: {token: abc}\ncommon: {db: {password: hunter2, pin: 12, url: 'x:hunter2@y'}}\nnodes: {}\n"
+	env := "secrets: [db.pin]\nsettings: {token: xyzzy}\ncommon: {db: {password: hunter2, pin: 12, url: 'x:hunter2@y'}}\nnodes: {}\n"
 	if a := r.do("PUT", "/2/environments/prod", map[string]any{"file": named("env.yaml", env)}); a.status != http.StatusOK {
 		t.Fatal(a.text)
 	}
@@ -260,7 +260,7 @@ func TestDeploymentsAskForAnAccount(t *testing.T) {
 			t.Errorf("%s reads %d %s", account, a.status, a.text)
 		}
 	}
-	if a := r.do("GET", "/2/environments", nil); strings.Contains(a.text, "abc") {
+	if a := r.do("GET", "/2/environments", nil); strings.Contains(a.text, "xyzzy") {
 		t.Errorf("the list tells %s", a.text)
 	}
 	if a := read("?show-secrets=1", "reader", "read"); a.status != http.StatusForbidden {
