@@ -101,13 +101,11 @@ func TestMistakesInTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestDefaults: who says nothing of a setting has these, so none changes unnoticed. Those that are not among them are empty.
-func TestDefaults(t *testing.T) {
+// TestDefaultsOfDev: who says nothing of a setting has these of `drover dev`, and those that are not among them are empty. Those of
+// `drover serve` are held by packaging/drover.toml.
+func TestDefaultsOfDev(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", "/somewhere")
-	for _, c := range []struct {
-		of   settings
-		want string
-	}{{devDefaults(), `archive-after = "6h0m0s"
+	const want = `archive-after = "6h0m0s"
 auto-finalize = true
 compute = "127.0.0.1:0"
 compute-tls = false
@@ -125,34 +123,16 @@ stop-grace = "5s"
 tasks = true
 watch-every = "1m0s"
 web = "127.0.0.1:0"
-`}, {serveDefaults(), `archive-after = "6h0m0s"
-auto-finalize = true
-backups = "/var/lib/drover-backups"
-compute-tls = false
-data = "/var/lib/drover"
-first-server-number = 1
-hypervisor = "fake"
-log-format = "text"
-log-level = "info"
-luxi = "/run/drover/luxi.sock"
-nodes = 1
-rapi = ":5080"
-require-authentication = true
-shutdown-delay = "5s"
-stop-grace = "5s"
-tasks = false
-watch-every = "1m0s"
-`}} {
-		var out bytes.Buffer
-		if err := c.of.tell(&out, ""); err != nil {
-			t.Fatal(err)
-		}
-		got := slices.DeleteFunc(strings.SplitAfter(out.String(), "\n"), func(line string) bool {
-			return strings.HasPrefix(line, "#") || strings.HasSuffix(line, " = \"\"\n")
-		})
-		if got := strings.Join(got, ""); got != c.want {
-			t.Errorf("the defaults are\n%s\nnot\n%s", got, c.want)
-		}
+`
+	var out bytes.Buffer
+	if err := devDefaults().tell(&out, ""); err != nil {
+		t.Fatal(err)
+	}
+	lines := slices.DeleteFunc(strings.SplitAfter(out.String(), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "#") || strings.HasSuffix(line, " = \"\"\n")
+	})
+	if got := strings.Join(lines, ""); got != want {
+		t.Errorf("the defaults are\n%s\nnot\n%s", got, want)
 	}
 }
 
