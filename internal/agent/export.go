@@ -46,6 +46,14 @@ func (a *Agent) Exports(ctx context.Context) ([]string, error) {
 	return a.exports.List()
 }
 
+// HalfExports lists what is being made of exports on the node, or was left of some, by id.
+func (a *Agent) HalfExports(ctx context.Context) ([]exports.Half, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fault.New(fault.Canceled, "listing what is made of exports was interrupted: %w", err)
+	}
+	return a.exports.Halves()
+}
+
 // Export tells what an export says, which is meant by its name or its whole path. NotFound if there is none, Invalid if it is no sound one.
 func (a *Agent) Export(_ context.Context, name string) (export.Export, error) {
 	e, err := a.exports.Read(name)

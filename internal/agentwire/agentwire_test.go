@@ -134,6 +134,9 @@ func TestAnAgentOfBefore(t *testing.T) {
 	if _, err := c.Exports(t.Context()); !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), "knows nothing of exports of instances") {
 		t.Error(err)
 	}
+	if _, err := c.HalfExports(t.Context()); !fault.Is(err, fault.Unsupported) {
+		t.Error(err)
+	}
 	_, read := c.ReadImage(t.Context(), "x", 0)
 	_, keep := c.KeepImage(t.Context(), nodetest.Order(1, 1), agent.Image{Name: "one"}, agent.Piece{}, func(string) {})
 	for _, err := range []error{fetch, install, read, keep} {

@@ -288,6 +288,9 @@ var (
 	callExports = call[nothing, []string]{name: "exports", do: func(ctx context.Context, n Served, _ nothing, _ func(string)) ([]string, error) {
 		return n.Exports(ctx)
 	}}
+	callHalfExports = call[nothing, []exports.Half]{name: "half-exports", do: func(ctx context.Context, n Served, _ nothing, _ func(string)) ([]exports.Half, error) {
+		return n.HalfExports(ctx)
+	}}
 	callExport = call[aName, export.Export]{name: "export", do: func(ctx context.Context, n Served, a aName, _ func(string)) (export.Export, error) {
 		return n.Export(ctx, a.Name)
 	}}
@@ -359,7 +362,7 @@ var calls = map[string]served{
 	callOSes.name: callOSes.served(), callReason.name: callReason.served(),
 	callPrepare.name: callPrepare.served(), callAdjust.name: callAdjust.served(), callBalloon.name: callBalloon.served(), callDrop.name: callDrop.served(), callInstall.name: callInstall.served(),
 	callFetchImage.name: callFetchImage.served(), callInstallImage.name: callInstallImage.served(), callReadImage.name: callReadImage.served(), callKeepImage.name: callKeepImage.served(), callStart.name: callStart.served(),
-	callExports.name: callExports.served(), callExport.name: callExport.served(), callDumpDisk.name: callDumpDisk.served(), callImportDisk.name: callImportDisk.served(),
+	callExports.name: callExports.served(), callHalfExports.name: callHalfExports.served(), callExport.name: callExport.served(), callDumpDisk.name: callDumpDisk.served(), callImportDisk.name: callImportDisk.served(),
 	callSnapshotDisks.name: callSnapshotDisks.served(), callReleaseSnapshot.name: callReleaseSnapshot.served(),
 	callRenameSystem.name: callRenameSystem.served(), callReadDump.name: callReadDump.served(), callKeepDump.name: callKeepDump.served(),
 	callFinishExport.name: callFinishExport.served(), callDiscardExport.name: callDiscardExport.served(), callRemoveExport.name: callRemoveExport.served(),

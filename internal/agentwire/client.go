@@ -498,6 +498,12 @@ func (c *Client) Exports(ctx context.Context) ([]string, error) {
 	return names, c.newer(err, exported)
 }
 
+// HalfExports lists what is being made of exports, or was left of some.
+func (c *Client) HalfExports(ctx context.Context) ([]exports.Half, error) {
+	halves, err := callHalfExports.ask(ctx, c, nothing{}, quiet)
+	return halves, c.newer(err, "listing what is left of exports")
+}
+
 // Export tells what an export says.
 func (c *Client) Export(ctx context.Context, name string) (export.Export, error) {
 	e, err := callExport.ask(ctx, c, aName{Name: name}, quiet)

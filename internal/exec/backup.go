@@ -430,7 +430,7 @@ func (x *exporting) discarding(node *cluster.Node) work.Step {
 // leftOfExport says what is left on a node where dumps could not be discarded.
 func leftOfExport(node *cluster.Node, name, id string) (fails, left string) {
 	return "Could not discard the dumps of instance " + name + " on node " + node.Name,
-		"Node " + node.Name + " still has dumps of instance " + name + " in export/.staged/" + id + " of its agent's directory; they go by themselves when they are a week old and the agent starts"
+		"Node " + node.Name + " still has dumps of instance " + name + " in export/.staged/" + id + " of its agent's directory; next: drover node clear-orphans " + node.Name + " " + id
 }
 
 func (x *exporting) removing() []work.Step {

@@ -3,7 +3,9 @@ package exec
 import (
 	"context"
 	"slices"
+	"time"
 
+	"github.com/drover-project/drover/internal/agent/exports"
 	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
@@ -22,7 +24,8 @@ type unknownThing struct {
 	// Of is the UUID of the instance that a disk belongs to.
 	Of string `json:"of,omitempty"`
 	// Kind is orphan for what a job of this store has left, disk for one of an instance of the inventory that has no such disk there,
-	// stranger for everything else; Why says why it is taken for that.
+	// export for that of an instance which the inventory does not know, dumps for what is not whole of one, and stranger for everything else; Why
+	// says why it is taken for that.
 	Kind string `json:"kind"`
 	Why  string `json:"why"`
 }
@@ -33,6 +36,10 @@ const (
 	stranger = "stranger"
 	// unknownDisk has no mark: a job may have left it, or it was added behind the backup that the store was restored from.
 	unknownDisk = "disk"
+	// unknownExport is whole, and the instance may be made of it again: it goes when it is removed as an export.
+	unknownExport = "export"
+	// halfExport has no mark either, and its id for a UUID: a job makes an export of it, or could not discard it.
+	halfExport = "dumps"
 )
 
 // classified tells what a job of this store has left from what is somebody else's. Job ids come again under another life of the store,
@@ -95,7 +102,42 @@ func (e *Env) unknownOn(ctx context.Context, node *cluster.Node) ([]unknownThing
 		}
 		out = append(out, unknownDisks(inst, &list[i])...)
 	}
+	found, err := e.unknownExports(ctx, node, a)
+	return append(out, found...), err
+}
+
+// unknownExports lists what a node keeps of exports: those of instances that the inventory does not know, and what is not whole.
+func (e *Env) unknownExports(ctx context.Context, node *cluster.Node, a Node) (out []unknownThing, err error) {
+	whole, err := a.Exports(ctx)
+	var halves []exports.Half
+	if err == nil {
+		halves, err = a.HalfExports(ctx)
+	}
+	if err != nil && !fault.Is(err, fault.Unsupported) { // an agent of before tells of none
+		return nil, fault.New(fault.Environment, "Can't get data from node %s: %w", node.Name, err)
+	}
+	snap := e.snapshot()
+	for _, name := range whole {
+		if snap.InstanceNamed(name) == nil {
+			out = append(out, unknownThing{Name: name, Kind: unknownExport, Why: "it is an export of an instance that is not in the inventory; drover backup remove " + name + " removes it"})
+		}
+	}
+	for _, h := range halves {
+		const mib = 1 << 20
+		out = append(out, unknownThing{UUID: h.ID, Name: ownerOfDumps(snap, h.Files), Disks: len(h.Files), Size: int((h.Size + mib - 1) / mib), Kind: halfExport,
+			Why: "it is no whole export, and something of it was written last at " + h.Since.UTC().Format(time.RFC3339) + "; a job may be making it"})
+	}
 	return out, nil
+}
+
+// ownerOfDumps is the name of the instance whose disks were dumped, whose UUIDs dumps are called by; "-" if it has none of them any more.
+func ownerOfDumps(snap *cluster.Snapshot, files []string) string {
+	for inst := range snap.Instances() {
+		if slices.ContainsFunc(inst.Disks, func(d cluster.Disk) bool { return slices.Contains(files, d.UUID) }) {
+			return inst.Name
+		}
+	}
+	return "-"
 }
 
 // nodeOrphans prepares OP_NODE_ORPHANS. It holds no locks, so what a creation has just made, and is about to add to the inventory, is
@@ -109,7 +151,7 @@ func nodeOrphans(ctx context.Context, env *Env) (Plan, error) {
 	return answer(found), err
 }
 
-// nodeClearOrphans prepares OP_NODE_CLEAR_ORPHANS. It has its node for itself, which a creation shares from before its disks are made until it
+// nodeClearOrphans prepares OP_NODE_CLEAR_ORPHANS. It has its node for itself, which a creation, and an export, shares from before its disks are made until it
 // is over: so none is under way that has made something there and not added it to the inventory, for one that a restart interrupted goes
 // on before anybody else gets a lock.
 func nodeClearOrphans(ctx context.Context, env *Env) (Plan, error) {
@@ -147,7 +189,7 @@ func (t *unknownThing) cleared(wanted []string) bool {
 	switch t.Kind {
 	case orphan:
 		return len(wanted) == 0 || slices.Contains(wanted, t.UUID)
-	case unknownDisk:
+	case unknownDisk, halfExport:
 		return slices.Contains(wanted, t.UUID)
 	}
 	return false
@@ -158,6 +200,11 @@ func clearOne(node *cluster.Node, t *unknownThing) work.Step {
 	if t.Kind == unknownDisk {
 		s := onNode(dropDisks, node.UUID, t.Of, "remove disk "+t.UUID+", which instance "+t.Name+" has no more", dropArgs{t.Name, []string{t.UUID}})
 		s.Fails = "Could not remove disk " + t.UUID + " of instance " + t.Name + " from node " + node.Name
+		return s
+	}
+	if t.Kind == halfExport {
+		s := onNode(discardExport, node.UUID, "", "discard dumps "+t.UUID+", which are no whole export", exportArgs{t.UUID})
+		s.Fails = "Could not discard the dumps " + t.UUID + " on node " + node.Name
 		return s
 	}
 	s := onNode(removeFromNode, node.UUID, t.UUID, "remove what is left of instance "+t.Name+" ("+t.UUID+")", meant{t.Name})

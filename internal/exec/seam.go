@@ -66,6 +66,8 @@ type Node interface {
 	// Exports lists the exports of instances that the node keeps, by name, and Export tells what one says that is meant by its name or path: NotFound
 	// if there is none.
 	Exports(ctx context.Context) ([]string, error)
+	// HalfExports lists what is being made of exports on the node, or was left of some; Unsupported by agents of before.
+	HalfExports(ctx context.Context) ([]exports.Half, error)
 	Export(ctx context.Context, name string) (export.Export, error)
 	// SnapshotDisks has what the disks of an instance that runs have at one moment be kept under an id, until ReleaseSnapshot or its end; see hypervisor.Driver.
 	SnapshotDisks(ctx context.Context, order agent.Order, of hypervisor.Thing, id string) error

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/drover-project/drover/internal/agent"
+	"github.com/drover-project/drover/internal/agent/exports"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
 	"github.com/drover-project/drover/internal/lock"
@@ -253,6 +255,75 @@ func TestStrangersAreNotCleared(t *testing.T) {
 	if r.lastReason("node1", "one") == "" {
 		t.Error("the reason of instance one went with what was left under its name")
 	}
+}
+
+// TestWhatIsLeftOfExportsIsListed: exports of instances that are no more, and dumps that are no whole export, which go when they are named.
+func TestWhatIsLeftOfExportsIsListed(t *testing.T) {
+	r := newRig(t, "node1", "node2")
+	for _, name := range []string{"one", "two"} {
+		r.create(name, false)
+		r.must(`[true,[true]]`, "OP_BACKUP_EXPORT", params{"instance_name": name, "target_node": "node2"})
+	}
+	r.must("null", "OP_INSTANCE_REMOVE", params{"instance_name": "two"})
+	a, err := r.fleet.Agent("node2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := func(id, file string) {
+		t.Helper()
+		if err := a.KeepDump(t.Context(), agent.Order{Life: life, Job: 7}, exports.Place{ID: id, File: file}, agent.Piece{Data: []byte("half"), Next: 4, Size: 2<<20 + 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	half("half-of-one", r.instance("one").Disks[0].UUID)
+	half("half-of-nobody", "d0")
+	found := func() map[string]string {
+		t.Helper()
+		got, err := r.run("OP_NODE_ORPHANS", params{"node_name": "node2"})
+		var list []unknownThing
+		if err == nil {
+			err = json.Unmarshal([]byte(got), &list)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]string{}
+		for _, f := range list {
+			why, _, _ := strings.Cut(f.Why, " written last at ")
+			out[f.Kind+" "+cmp.Or(f.UUID, f.Name)] = fmt.Sprintf("%s, %d of %d MiB: %s", f.Name, f.Disks, f.Size, why)
+		}
+		return out
+	}
+	want := map[string]string{
+		"export two":           "two, 0 of 0 MiB: it is an export of an instance that is not in the inventory; drover backup remove two removes it",
+		"dumps half-of-one":    "one, 1 of 1 MiB: it is no whole export, and something of it was",
+		"dumps half-of-nobody": "-, 1 of 1 MiB: it is no whole export, and something of it was",
+	}
+	if got := found(); !maps.Equal(got, want) {
+		t.Errorf("found %q", got)
+	}
+	r.refuses("OpPrereqError", "Node node2 has nothing that a job has left there (drover node orphans node2 lists what else it has and the inventory does not know)",
+		"OP_NODE_CLEAR_ORPHANS", params{"node_name": "node2"})
+	r.must(`["half-of-one"]`, "OP_NODE_CLEAR_ORPHANS", params{"node_name": "node2", "uuids": []string{"half-of-one"}})
+	delete(want, "dumps half-of-one")
+	if got := found(); !maps.Equal(got, want) {
+		t.Errorf("behind that there is %q", got)
+	}
+	if got := r.exportsOn("node2"); !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("the exports are %v", got)
+	}
+	r.wrap = func(n Node) Node { return knowsNoHalves{n} } // an agent of before
+	delete(want, "dumps half-of-nobody")
+	if got := found(); !maps.Equal(got, want) {
+		t.Errorf("of an agent of before: %q", got)
+	}
+}
+
+// knowsNoHalves is an agent of before.
+type knowsNoHalves struct{ anyNode }
+
+func (knowsNoHalves) HalfExports(context.Context) ([]exports.Half, error) {
+	return nil, fault.New(fault.Unsupported, "an agent of before")
 }
 
 // Disks of an instance of which its node has nothing are neither made nor grown: they would be a thing of their own, beside what the same

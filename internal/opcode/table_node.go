@@ -31,7 +31,7 @@ var nodeOpcodes = []*Definition{
 	{
 		ID:           "OP_NODE_ORPHANS",
 		SummaryField: "node_name",
-		Doc:          "Lists what a node has that the inventory does not know: what jobs of this store have left there, disks that an instance does not have, and strangers.",
+		Doc:          "Lists what a node has that the inventory does not know: what jobs of this store have left there, disks that an instance does not have, exports of instances that are no more, dumps that are no whole export, and strangers.",
 		Result:       "list of map",
 		Since:        2,
 		Params: []Param{
@@ -48,7 +48,7 @@ var nodeOpcodes = []*Definition{
 		Params: []Param{
 			required("node_name", NonEmptyString, "name of the node"),
 			optional("node_uuid", NonEmptyString, "UUID of the node, instead of its name"),
-			defaulted("uuids", List(NonEmptyString), []any{}, "UUIDs of what is to be removed; all that jobs have left if empty, and no disk of an instance"),
+			defaulted("uuids", List(NonEmptyString), []any{}, "UUIDs of what is to be removed; all that jobs have left if empty, and neither a disk of an instance nor dumps"),
 		},
 	},
 	{

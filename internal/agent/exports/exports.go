@@ -64,6 +64,62 @@ func (x *Exports) List() ([]string, error) {
 	return names, nil
 }
 
+// Half is what is being made of an export, or of its copy on another node, or was left of one.
+type Half struct {
+	// ID is what it is made under, by which it is discarded.
+	ID string `json:"id"`
+	// Files are the names of its dumps, in order.
+	Files []string `json:"files"`
+	// Size is how many bytes they have.
+	Size int64 `json:"size"`
+	// Since is when something of it was written last.
+	Since time.Time `json:"since"`
+}
+
+// Halves lists what is not whole, by id.
+func (x *Exports) Halves() ([]Half, error) {
+	entries, err := os.ReadDir(filepath.Join(x.dir, staged))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.Environment, "cannot list what is made of exports: %w", err)
+	}
+	out := []Half{}
+	for _, e := range entries {
+		if !e.IsDir() || hypervisor.CheckName(e.Name()) != nil {
+			continue
+		}
+		h, err := half(filepath.Join(x.dir, staged, e.Name()))
+		if errors.Is(err, fs.ErrNotExist) { // it has just become whole, or was discarded
+			continue
+		}
+		if err != nil {
+			return nil, fault.New(fault.Environment, "cannot look at what is made of an export: %w", err)
+		}
+		out = append(out, h)
+	}
+	return out, nil
+}
+
+func half(dir string) (Half, error) {
+	h := Half{ID: filepath.Base(dir), Files: []string{}}
+	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if info.ModTime().After(h.Since) {
+			h.Since = info.ModTime()
+		}
+		if info.Mode().IsRegular() && e.Name() != export.File {
+			h.Files, h.Size = append(h.Files, e.Name()), h.Size+info.Size()
+		}
+		return nil
+	})
+	return h, err
+}
+
 // path is the directory of an export that is meant by its name, or by its whole path.
 func (x *Exports) path(name string) (string, error) {
 	if filepath.IsAbs(name) && filepath.Dir(filepath.Clean(name)) == x.dir {

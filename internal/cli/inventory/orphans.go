@@ -46,10 +46,12 @@ func nodeOrphans(sh *shell.Shell) *cobra.Command {
 		Use: "orphans [NODE...]", Short: "List what nodes have and the inventory does not know",
 		Long: `orphans lists what nodes have and the inventory does not know: orphans, which a job of
 this store has left there (clear-orphans removes them), disks that an instance does not
-have (clear-orphans removes those that it is given), and strangers, which nothing of
-Drover ever touches. Without names it asks all nodes that are not marked as away. MADE BY
-is the job, and which of its opcodes; that of a stranger may be of another store.
-Something that a creation has just made is listed, too, until it is in the inventory.`,
+have, and dumps that are no whole export (clear-orphans removes those that it is given),
+exports of instances that are no more (backup remove removes them), and strangers, which
+nothing of Drover ever touches. Without names it asks all nodes that are not marked as
+away. MADE BY is the job, and which of its opcodes; that of a stranger may be of another
+store. Something that a creation or an export has just made is listed, too, until it is
+in the inventory, or whole.`,
 		ValidArgsFunction: lists.CompleteNames(sh, "node", true),
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			var err error

@@ -2,6 +2,7 @@ package nodetest
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/drover-project/drover/internal/agent"
 	"github.com/drover-project/drover/internal/agent/exports"
@@ -45,7 +46,7 @@ func keptExports(r *Rig) {
 	if got, err := r.Node.ReadDump(ctx, other, 0); err != nil || !bytes.Equal(got.Data, content) || got.Next != got.Size {
 		r.Errorf("it keeps %+v, %v", got, err)
 	}
-	r.Must(r.Node.DiscardExport(ctx, Order(2, 7), "second"))
+	discardsHalf(r, Order(2, 7), "second")
 	_, err := r.Node.ReadDump(ctx, other, 0)
 	r.Want(fault.NotFound, err)
 	if names, err := r.Node.Exports(ctx); err != nil || len(names) != 1 || names[0] != One.Name {
@@ -73,5 +74,18 @@ func keptExports(r *Rig) {
 		if !fault.Is(err, fault.Fenced) {
 			r.Errorf("%s under an epoch that is over: %v", what, err)
 		}
+	}
+}
+
+// discardsHalf has the node tell of what is not whole, with a dump d1 of 700 bytes, and discard it.
+func discardsHalf(r *Rig, order agent.Order, id string) {
+	r.Helper()
+	for _, there := range []bool{true, false} {
+		got, err := r.Node.HalfExports(r.Context())
+		is := err == nil && len(got) == 1 && got[0].ID == id && slices.Equal(got[0].Files, []string{"d1"}) && got[0].Size == 700 && !got[0].Since.IsZero()
+		if err != nil || is != there {
+			r.Errorf("of what is not whole it tells %+v, %v", got, err)
+		}
+		r.Must(r.Node.DiscardExport(r.Context(), order, id))
 	}
 }
