@@ -24,6 +24,7 @@ import (
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/identity/keystone"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/keypair"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/tagsync"
@@ -69,6 +70,9 @@ func (c *controller) openServers(ctx context.Context, o Options) (err error) {
 		Policy: policy, Catalogue: server.DefaultCatalogue(), Prefix: instancePrefix, First: o.FirstServerNumber, Now: time.Now, NewUUID: c.newUUID, Log: c.log,
 	})
 	if err != nil {
+		return err
+	}
+	if c.keyPairs, err = keypair.Open(ctx, keypair.Config{Store: c.store, Epoch: c.lease.Epoch, Now: time.Now, Log: c.log}); err != nil {
 		return err
 	}
 	for _, text := range c.servers.Unreadable() {
@@ -198,6 +202,7 @@ func (c *controller) newIdentity() *identityapi.API {
 				{Type: "cyclades_compute", Name: "cyclades_compute", URL: base + "/compute/v2.0"},
 				{Type: "identity", Name: "drover", URL: base + identityPrefix + "/v3"},
 				{Type: "image", Name: "drover", URL: base + "/image"},
+				{Type: "network", Name: "drover", URL: base + "/network"},
 			}
 		}})
 }
@@ -213,7 +218,7 @@ func (c *controller) newCompute(o Options) http.Handler {
 		Server: func(id string) *server.Server { return c.servers.Servers().Get(id) }, Instances: c.querier, Keyboards: c.keyboards, Record: c.queue.Record,
 		Count: func(outcome remoteconsole.Outcome) { c.figures.tickets.WithLabelValues(string(outcome)).Inc() }, Now: time.Now, Log: c.log,
 	})
-	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Console: consoles.Issue, Waits: c.waits, Now: time.Now, Log: c.log})
+	servers := compute.New(compute.Config{Session: session, Keep: keep, Identity: o.Keystone, Engine: c.servers, Keys: c.keyPairs, Console: consoles.Issue, Waits: c.waits, Now: time.Now, Log: c.log})
 	trust := forwarded.Trust{Scheme: computeScheme(o), Public: o.PublicURL, Proxies: o.TrustedProxies}
 	return trust.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.keystone == nil && ofIdentity(r) {

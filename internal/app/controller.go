@@ -41,6 +41,7 @@ import (
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/identity/keystone"
 	"github.com/drover-project/drover/internal/inventory"
+	"github.com/drover-project/drover/internal/keypair"
 	"github.com/drover-project/drover/internal/live"
 	"github.com/drover-project/drover/internal/nodedriver"
 	"github.com/drover-project/drover/internal/picture"
@@ -82,6 +83,7 @@ type controller struct {
 	// accounts and servers are those of the Compute API.
 	accounts *identity.Service
 	servers  *tagsync.Engine
+	keyPairs *keypair.Service
 	// accountsAPI answers requests about accounts.
 	accountsAPI *identityapi.API
 	// keystone judges tokens in place of accounts; nil for none.

@@ -15,10 +15,11 @@ import (
 	"github.com/drover-project/drover/internal/rollout"
 	"github.com/drover-project/drover/internal/sealed"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/tagsync"
 )
 
 // sealedParts are the parts of stored objects that hold secrets: states of environments and what is made of them, the files
-// of task graphs, and parameters of operating systems that are not shown.
+// of task graphs, parameters of operating systems that are not shown, and what machines are told at their first start.
 func sealedParts() sealed.Parts {
 	params := []string{"osparams_private", "osparams_private_cluster"}
 	return sealed.Parts{
@@ -30,6 +31,7 @@ func sealedParts() sealed.Parts {
 		rollout.KindPlan:                 {"hidden", "parameters"},
 		store.Kind(cluster.KindCluster):  params,
 		store.Kind(cluster.KindInstance): params,
+		tagsync.KindServer:               {"user_data"},
 		queue.KindJob:                    params,
 		queue.KindArchived:               params,
 		queue.KindPart:                   params,

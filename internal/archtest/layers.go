@@ -95,6 +95,7 @@ var layers = []struct {
 	{"internal/inventory", Engine},
 	{"internal/tagsync", Engine},
 	{"internal/identity", Engine},
+	{"internal/keypair", Engine},
 	{"internal/store", Engine},
 	{"internal/store/format", Core},
 	{"internal/store/groupcommit", Engine}, // what the adapters of the store share

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
 )
 
 // Flavor is a size of servers.
@@ -16,12 +17,50 @@ type Flavor struct {
 	VCPUs int64 `json:"vcpus"`
 }
 
-// Image is what a server is made from: an operating system of the cluster.
+// Image is what a server is made from: an operating system of its cluster, or an image of Drover's own.
 type Image struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	// OS is the name of the operating system definition.
 	OS string `json:"os"`
+	// File is what an image of Drover's own cluster consists of; nil of an operating system. Servers do not keep it.
+	File *ImageFile `json:"-"`
+}
+
+// ImageFile is the file of an image, which its cluster's nodes have.
+type ImageFile struct {
+	// Format is raw or qcow2, Size in bytes, SHA256 in hexadecimal digits.
+	Format string
+	Size   int64
+	SHA256 string
+	// Room is how large a disk has to be for it, in MiB.
+	Room             int64
+	Created, Updated job.Time
+}
+
+// Fits refuses an image on a cluster that does not have it, and a flavor whose disk is too small for it. A cluster is
+// named, Drover's own by nothing.
+func (m *Image) Fits(backend string, f Flavor) error {
+	const mib = 1 << 20
+	switch {
+	case m.File == nil:
+		return nil
+	case backend != "":
+		return fault.New(fault.Invalid, "Image %s is not available in the availability zone %s", m.ID, backend).At("imageRef").
+			WithHint("it is one of Drover's own cluster; leave the zone out")
+	case f.Disk*1024 < m.File.Room:
+		return fault.New(fault.Invalid, "Flavor's disk is too small for requested image. Flavor disk is %d bytes, image is %d bytes.", f.Disk*1024*mib, m.File.Room*mib).At("flavorRef").
+			WithHint("choose a flavor with a disk of at least %d GiB", m.LeastDisk())
+	}
+	return nil
+}
+
+// LeastDisk is how large the disk of a flavor has to be for the image, in GiB.
+func (m *Image) LeastDisk() int64 {
+	if m.File == nil {
+		return 0
+	}
+	return (m.File.Room + 1023) / 1024
 }
 
 // Catalogue is what users may choose from.

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/reason"
@@ -65,8 +67,12 @@ func (s *Server) creation(trail reason.Trail, marked bool) (*opcode.Opcode, erro
 		template = "file"
 		disks = append(disks, map[string]any{"size": s.Flavor.Disk * gib})
 	}
-	for range s.NICs {
-		nics = append(nics, map[string]any{})
+	for i := range s.NICs {
+		nic := map[string]any{}
+		if i < len(s.Nets) {
+			nic["network"], nic["ip"] = s.Nets[i].ID, cmp.Or(s.Nets[i].IP, "pool")
+		}
+		nics = append(nics, nic)
 	}
 	for i := range s.Tags.Tags {
 		if t := &s.Tags.Tags[i]; t.Wanted {
@@ -76,11 +82,18 @@ func (s *Server) creation(trail reason.Trail, marked bool) (*opcode.Opcode, erro
 	if marked {
 		tags = append(tags, Mark(s.ID))
 	}
-	return opcode.FromMap("OP_INSTANCE_CREATE", map[string]any{
+	params := map[string]any{
 		"instance_name": s.Instance, "mode": "create", "disk_template": template, "disks": disks, "nics": nics,
 		"os_type": s.Image.OS, "beparams": map[string]any{"maxmem": s.Flavor.RAM, "minmem": s.Flavor.RAM, "vcpus": s.Flavor.VCPUs},
 		"name_check": false, "ip_check": false, "tags": tags, "reason": trail,
-	})
+	}
+	if g := s.Guest; g != nil && g.PublicKey != "" {
+		params["osparams"] = map[string]any{cluster.SSHKeys: g.PublicKey}
+	}
+	if g := s.Guest; g != nil && g.UserData != "" {
+		params["osparams_private"] = map[string]any{cluster.UserData: g.UserData}
+	}
+	return opcode.FromMap("OP_INSTANCE_CREATE", params)
 }
 
 // tagOpcodes are the opcodes of what is done to tags.

@@ -39,8 +39,11 @@ type Server struct {
 	User    string `json:"user"`
 	Flavor  Flavor `json:"flavor"`
 	Image   Image  `json:"image"`
-	// NICs is how many network interfaces it was made with.
-	NICs int `json:"nics"`
+	// NICs is how many network interfaces it was made with, Nets where the first of them are.
+	NICs int   `json:"nics"`
+	Nets []Net `json:"nets,omitempty"`
+	// Guest is what its machine is told at the first start; nil for nothing.
+	Guest *Guest `json:"guest,omitempty"`
 	// Backend is the cluster that it is on; empty for Drover's own. Instance is
 	// its name there, as it was seen last.
 	Backend  string `json:"backend,omitempty"`
@@ -74,6 +77,33 @@ type Told struct {
 	IPv6 string `json:"ipv6,omitempty"`
 	// Disk is who makes the partitions, AUTO or MANUAL; empty if nothing was said.
 	Disk string `json:"disk,omitempty"`
+}
+
+// Guest is what a machine is told at its first start.
+type Guest struct {
+	// KeyName is the user's name of the key pair, PublicKey its line of authorized_keys.
+	KeyName   string `json:"key_name,omitempty"`
+	PublicKey string `json:"public_key,omitempty"`
+	// UserData may hold secrets: it is sealed in the store, shown to nobody, and forgotten when the machine was made, or could not be.
+	UserData string `json:"user_data,omitempty"`
+}
+
+// forget returns what is kept of it when the machine was told.
+func (g *Guest) forget() *Guest {
+	if g == nil || g.UserData == "" {
+		return g
+	}
+	next := *g
+	next.UserData = ""
+	return &next
+}
+
+// KeyName is the user's name of the key pair that the server was made with; empty without one.
+func (s *Server) KeyName() string {
+	if s.Guest == nil {
+		return ""
+	}
+	return s.Guest.KeyName
 }
 
 // Do names what may be done to a server.
@@ -194,6 +224,9 @@ func (s *Server) Refused(serial int64, text string, now job.Time) *Server {
 	next.Tasks = slices.DeleteFunc(slices.Clone(s.Tasks), func(t Task) bool {
 		if t.Serial == serial {
 			next.Fault = &Fault{Do: t.Do, Text: text, Time: now}
+			if t.Do == Create {
+				next.Guest = next.Guest.forget()
+			}
 		}
 		return t.Serial == serial
 	})
@@ -258,6 +291,9 @@ func (s *Server) settleTask(sight Sight) (ended Do) {
 		s.Fault = &Fault{Do: task.Do, Job: task.Job, Text: outcome.Text, Time: sight.Now}
 	}
 	s.Tasks = s.Tasks[1:]
+	if task.Do == Create {
+		s.Guest = s.Guest.forget()
+	}
 	return task.Do
 }
 

@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/audit"
+	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/picture"
@@ -39,6 +40,7 @@ import (
 	"github.com/drover-project/drover/internal/servertag"
 	"github.com/drover-project/drover/internal/state"
 	"github.com/drover-project/drover/internal/store"
+	"github.com/drover-project/drover/internal/store/format"
 )
 
 // The kinds of objects that the engine keeps in the store.
@@ -238,14 +240,45 @@ func (e *Engine) happened(backend string, instance server.Ref) {
 	}
 }
 
+// format is that of the store now.
+func (e *Engine) format() int {
+	if e.cfg.Format == nil {
+		return format.Newest
+	}
+	return e.cfg.Format()
+}
+
+// Inventory is that of Drover's own cluster; an empty one where no servers may be there.
+func (e *Engine) Inventory() *cluster.Snapshot {
+	if now := e.cfg.Picture.Load().Inventory; e.HasBackend("") && now != nil {
+		return now
+	}
+	return cluster.Empty()
+}
+
 // Servers returns all servers as they are now.
 func (e *Engine) Servers() *server.Table { return e.cfg.Picture.Load().Servers }
 
 // Policy returns the rules about tags.
 func (e *Engine) Policy() *servertag.Policy { return e.cfg.Policy }
 
-// Catalogue returns what users may choose from.
-func (e *Engine) Catalogue() *server.Catalogue { return &e.cfg.Catalogue }
+// Catalogue returns what users may choose from now: what the engine was given, and the images of Drover's own cluster if servers may
+// be there.
+func (e *Engine) Catalogue() *server.Catalogue {
+	c := &server.Catalogue{Flavors: e.cfg.Catalogue.Flavors, Images: e.cfg.Catalogue.Images}
+	c.Images = slices.Clone(c.Images)
+	for image := range e.Inventory().Images() {
+		c.Images = append(c.Images, offered(image))
+	}
+	return c
+}
+
+// offered is an image of Drover's own cluster, as users see it. The inventory has times in nanoseconds.
+func offered(i *cluster.Image) server.Image {
+	return server.Image{ID: i.UUID, Name: i.Name, OS: cluster.ImageOS + "+" + i.Name, File: &server.ImageFile{
+		Format: i.Format, Size: i.Size, SHA256: i.SHA256, Room: i.VirtualSize, Created: job.Time(i.CTime / 1e3), Updated: job.Time(i.MTime / 1e3),
+	}}
+}
 
 // HasBackend reports whether there is a cluster of a name.
 func (e *Engine) HasBackend(name string) bool { return e.cfg.Backends[name] != nil }
@@ -265,6 +298,8 @@ type Wish struct {
 	Flavor                 server.Flavor
 	Image                  server.Image
 	NICs                   int
+	Nets                   []server.Net
+	Guest                  *server.Guest
 	Tags                   []string
 	Asked                  servertag.Asked
 }
@@ -289,11 +324,15 @@ func (e *Engine) CreateMany(ctx context.Context, w *Wish, n int) ([]*server.Serv
 	if e.cfg.Backends[w.Backend] == nil {
 		return nil, fault.New(fault.NotFound, "there is no cluster %q for servers", w.Backend).At("backend")
 	}
+	if now := e.format(); now < format.Guests && (len(w.Nets) > 0 || w.Guest != nil) {
+		return nil, fault.New(fault.WrongState, "networks, keys and user data of servers need format %d of the store, which has %d", format.Guests, now).At("server").
+			WithHint("it is raised when all controllers know it: drover cluster format info")
+	}
 	made := make([]*server.Server, n)
 	for i := range made {
 		s := &server.Server{
 			ID: e.cfg.NewUUID(), Name: w.Name, Description: w.Description, Metadata: w.Metadata, Told: w.Told,
-			Project: w.Project, User: w.User, Backend: w.Backend, Flavor: w.Flavor, Image: w.Image, NICs: w.NICs, Created: w.Asked.Time, Tags: tags,
+			Project: w.Project, User: w.User, Backend: w.Backend, Flavor: w.Flavor, Image: w.Image, NICs: w.NICs, Nets: w.Nets, Guest: w.Guest, Created: w.Asked.Time, Tags: tags,
 		}
 		if n > 1 {
 			s.Name += "-" + strconv.Itoa(i+1)

@@ -284,7 +284,7 @@ func (e *Engine) submit(ctx context.Context, b Backend, s *server.Server) error 
 // asStored leaves out of an opcode what jobs may not hold before the store's format lets them: programs of before would not
 // read them.
 func (e *Engine) asStored(op *opcode.Opcode, err error) (*opcode.Opcode, error) {
-	if err == nil && e.cfg.Format != nil && e.cfg.Format() < format.Identities && op.Has("kind") {
+	if err == nil && e.format() < format.Identities && op.Has("kind") {
 		delete(op.Params, "instance_uuid")
 	}
 	return op, err

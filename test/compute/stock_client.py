@@ -188,6 +188,42 @@ def check_nova_sorted(c):
     refused("400|Invalid", c.nova, "list", "--sort", "nosuch:asc")
 
 
+def check_openstack_networks(c):
+    assert [row["Name"] for row in c.rows("network", "list")] == ["office"]
+    net = c.rows("network", "show", "office")
+    assert [row["Subnet"] for row in c.rows("subnet", "list", "--network", "office")] == ["192.0.2.0/24"]
+    new = ("server", "create", "--image", "noop", "--flavor", "m1.diskless", "--wait")
+    c.rows(*new, "--network", "office", "web1")
+    c.rows(*new, "--nic", "net-id=%s,v4-fixed-ip=192.0.2.77" % net["id"], "web2")
+    assert "192.0.2.77" in str(c.rows("server", "show", "web2")["addresses"])
+    addresses = {row["Name"]: row["Networks"] for row in c.rows("server", "list")}
+    assert addresses == {"web1": {"office": ["192.0.2.2"]}, "web2": {"office": ["192.0.2.77"]}}, addresses
+    assert "192.0.2.77" in str(c.rows("port", "list", "--server", "web2"))
+    refused("already in use", c.openstack, *new, "--nic", "net-id=%s,v4-fixed-ip=192.0.2.77" % net["id"], "web3")
+    refused("management", c.openstack, *new, "--network", "management", "web3")
+    c.openstack("server", "delete", "--wait", "web2")
+    assert "192.0.2.77" not in str(c.rows("port", "list"))
+
+
+def check_openstack_keypairs(c):
+    assert "PRIVATE KEY" in c.openstack("keypair", "create", "mine")
+    assert [row["Name"] for row in c.rows("keypair", "list")] == ["mine"]
+    assert c.openstack("keypair", "show", "--public-key", "mine").startswith("ssh-ed25519 ")
+    refused("409|already exists", c.openstack, "keypair", "create", "mine")
+    refused("takes no key_name", c.openstack, "server", "create", "--image", "noop", "--flavor", "m1.diskless", "--network", "none", "--key-name", "mine", "web1")
+    c.openstack("keypair", "delete", "mine")
+    assert c.rows("keypair", "list") == []
+
+
+def check_sdk_creates(c):
+    """As Ansible does: waits until there is an address."""
+    import openstack
+    cloud = openstack.connect()
+    server = cloud.create_server("web1", image="noop", flavor="m1.diskless", network="office", wait=True, timeout=60)
+    assert server.status == "ACTIVE" and server.public_v4 == "192.0.2.2", (server.status, server.public_v4, server.addresses)
+    assert cloud.delete_server("web1", wait=True, timeout=60)
+
+
 def check_openstack_catalogue(c):
     assert "m1.tiny" in c.openstack("flavor", "list")
     assert "noop" in c.openstack("image", "list")

@@ -40,6 +40,7 @@ var lastOf = [format.Newest - format.First]program{
 	{revision: "6ca0813"},
 	{revision: "14eb42d"},
 	{revision: "6e87672"},
+	{revision: "3623e91"},
 }
 
 // TestTheRevisionsOfBeforeAreThere: `make upgrade-test` builds programs of revisions that the history has to have, each with the

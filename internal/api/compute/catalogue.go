@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/keypair"
 	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
@@ -142,18 +143,6 @@ func listZonesInFull(*request) (result, error) {
 	return result{}, refused{fault.New(fault.Denied, "Policy doesn't allow the hosts of availability zones to be shown."), http.StatusForbidden}
 }
 
-// listKeyPairs lists the key pairs of a user: nobody has any.
-func listKeyPairs(r *request) (result, error) {
-	q := r.URL.Query()
-	if _, err := pageOf(q); err != nil {
-		return result{}, err
-	}
-	if marker := q.Get("marker"); marker != "" {
-		return result{}, noMarker(marker)
-	}
-	return result{http.StatusOK, object{"keypairs": []any{}}}, nil
-}
-
 // limits tells what a project may have, and has: -1 is no limit. Nova's flavour has
 // the keys that it has there, Cyclades' those of tags too.
 func limits(r *request) (result, error) {
@@ -164,7 +153,7 @@ func limits(r *request) (result, error) {
 	for s := range r.api.cfg.Engine.Servers().Of(r.session.Project.ID) {
 		instances, cores, ram = instances+1, cores+s.Flavor.VCPUs, ram+s.Flavor.RAM
 	}
-	absolute := object{"maxTotalInstances": -1, "maxTotalCores": -1, "maxTotalRAMSize": -1, "maxServerMeta": maxMetadata, "maxTotalKeypairs": 0,
+	absolute := object{"maxTotalInstances": -1, "maxTotalCores": -1, "maxTotalRAMSize": -1, "maxServerMeta": maxMetadata, "maxTotalKeypairs": keypair.MaxPairs,
 		"maxServerGroups": 0, "maxServerGroupMembers": 0, "totalServerGroupsUsed": 0, "maxPersonality": 0, "maxPersonalitySize": 0,
 		"totalInstancesUsed": instances, "totalCoresUsed": cores, "totalRAMUsed": ram}
 	if !r.since(withoutNetworks) {

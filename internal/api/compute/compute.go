@@ -1,6 +1,6 @@
 // Package compute is the Compute API of OpenStack, in two flavours of one
 // service: /compute/v2.1 in Nova's words and /compute/v2.0 in those of Cyclades;
-// and as much of the Image API as clients ask for before they make a server.
+// and as much of the Image and Network APIs as clients ask for before they make a server.
 //
 // It translates: what a request means is decided by tagsync and below.
 //
@@ -35,6 +35,7 @@ import (
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/intake"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/keypair"
 	"github.com/drover-project/drover/internal/rights"
 	"github.com/drover-project/drover/internal/server"
 	"github.com/drover-project/drover/internal/servertag"
@@ -48,6 +49,8 @@ type Config struct {
 	// Keep keeps a project from being removed until release is called.
 	Keep   func(project string) (release func(), err error)
 	Engine *tagsync.Engine
+	// Keys are the key pairs of users.
+	Keys *keypair.Service
 	// Identity is where clients get tokens; empty for beside this API.
 	Identity string
 	// Console makes a ticket for a console, and returns the path that has it; see remoteconsole.Consoles.
@@ -93,10 +96,11 @@ const (
 	nova flavour = iota
 	cyclades
 	glance
+	neutron
 )
 
 // roots are the paths of the flavours.
-var roots = map[string]flavour{"/compute/v2.1": nova, "/compute/v2.0": cyclades, "/image/v2": glance}
+var roots = map[string]flavour{"/compute/v2.1": nova, "/compute/v2.0": cyclades, "/image/v2": glance, "/network/v2.0": neutron}
 
 // request is a request on its way.
 type request struct {
@@ -394,6 +398,9 @@ func (r *request) errorBody(status int, text string) object {
 	}
 	if r.flavour == cyclades {
 		return object{names[1]: object{"code": status, "message": text, "details": ""}}
+	}
+	if r.flavour == neutron {
+		return object{"NeutronError": object{"type": names[0], "message": text, "detail": ""}}
 	}
 	return object{names[0]: object{"code": status, "message": text}}
 }

@@ -37,6 +37,9 @@ type creation struct {
 	Tags        json.RawMessage   `json:"tags"`
 	// Project may be said, if it is that of the token.
 	Project string `json:"project"`
+	// KeyName and UserData are what its machine is told at the first start.
+	KeyName  string `json:"key_name"`
+	UserData string `json:"user_data"`
 	told
 }
 
@@ -59,6 +62,9 @@ func createServer(r *request) (result, error) {
 	n, err := countOf(body.Server)
 	if err != nil {
 		return result{}, err
+	}
+	if n > 1 && slices.ContainsFunc(wish.Nets, func(net server.Net) bool { return net.IP != "" }) {
+		return result{}, fault.New(fault.Invalid, "Unable to create servers: fixed IP addresses cannot be given to more than one").At("networks")
 	}
 	release, err := r.api.cfg.Keep(wish.Project)
 	if err != nil {
@@ -97,6 +103,9 @@ func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 			return nil, fault.New(fault.Invalid, "The requested availability zone is not available: %s", fault.Clip(c.Zone, 100)).At("availability_zone")
 		}
 	}
+	if err := w.Image.Fits(w.Backend, w.Flavor); err != nil {
+		return nil, err
+	}
 	if c.Project != "" && c.Project != w.Project {
 		return nil, fault.New(fault.Invalid, "A server is made in the project of the token, %s, not in %s", w.Project, fault.Clip(c.Project, 100)).At("project")
 	}
@@ -109,7 +118,10 @@ func (r *request) wish(c *creation) (*tagsync.Wish, error) {
 	if err := checkMetadata(c.Metadata); err != nil {
 		return nil, err
 	}
-	if w.NICs, err = r.nics(c.Networks); err != nil || c.Tags == nil {
+	if w.Guest, err = r.guest(c, &w.Image); err != nil {
+		return nil, err
+	}
+	if w.NICs, w.Nets, err = r.nics(c.Networks, w.Backend); err != nil || c.Tags == nil {
 		return w, err
 	}
 	if r.flavour == nova && !r.since(withCreateTags) {
@@ -170,25 +182,28 @@ func reference(raw json.RawMessage) string {
 // is wrong.
 func badReference(err error) error { return fault.New(fault.Invalid, "%s", err.Error()) }
 
-// nics is how many interfaces a server is to have.
-func (r *request) nics(networks json.RawMessage) (int, error) {
+// nics is how many interfaces a server is to have, and the networks that they are to be in, if those were chosen.
+func (r *request) nics(networks json.RawMessage, backend string) (int, []server.Net, error) {
 	var wish any
 	if networks != nil {
 		if err := json.Unmarshal(networks, &wish); err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
 	list, isList := wish.([]any)
 	switch {
 	case wish == "none", isList && len(list) == 0:
-		return 0, nil
+		return 0, nil, nil
 	case wish == "auto", wish == nil && !r.since(withNetworks):
-		return 1, nil
+		return 1, nil, nil
+	case isList:
+		nets, err := r.wishedNets(list, backend)
+		return len(nets), nets, err
 	case wish == nil:
-		return 0, fault.New(fault.Invalid, "Invalid input: 'networks' is a required property").At("networks")
+		return 0, nil, fault.New(fault.Invalid, "Invalid input: 'networks' is a required property").At("networks")
 	}
-	return 0, fault.New(fault.Invalid, "Invalid input for field/attribute networks. It must be \"auto\" or \"none\"").At("networks").
-		WithHint("networks, ports and addresses cannot be chosen: \"auto\" is one interface with the cluster's own settings, \"none\" is none")
+	return 0, nil, fault.New(fault.Invalid, "Invalid input for field/attribute networks. It must be a list, \"auto\" or \"none\"").At("networks").
+		WithHint("\"auto\" is one interface with the cluster's own settings, \"none\" is none")
 }
 
 // clearable reads a text that null takes away; nil if nothing is said.

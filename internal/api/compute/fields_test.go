@@ -105,6 +105,7 @@ func TestFieldsOfTheSchemas(t *testing.T) {
 func (r *rig) creation(f *field) {
 	var body any
 	r.check(json.Unmarshal([]byte(r.creationOf(nil)), &body))
+	r.furnish()
 	version := []string{"X-Openstack-Nova-Api-Version", f.latest()}
 	if f.Verdict == "refused" {
 		servers := r.engine.Servers().Len()
@@ -127,7 +128,7 @@ func (r *rig) creation(f *field) {
 		r.Fatal("nothing shows that it is done")
 	}
 	for _, version := range []string{f.Since, f.latest()} {
-		more := map[string]any{}
+		more := into(key)
 		if version < "2.37" && len(version) <= 4 { // then it need not be said
 			more["networks"] = "none"
 		}
@@ -231,7 +232,7 @@ var asks = map[string][2]string{
 	"availability_zone": {"nova", "far"}, "access_ip_v4": {"192.0.2.7", "192.0.2.8"}, "access_ip_v6": {"2001:db8::7", "::1"}, "changes-since": {"2001-01-01T00:00:00Z", "2999-01-01T00:00:00Z"},
 	"all_tenants": {"no", "yes"}, "sort_key": {"uuid", "nosuch"}, "sort_dir": {"asc", "up"}, "limit": {"1", "-1"}, "marker": {"", "nosuch"},
 	"tags": {"a", "b"}, "tags-any": {"b,a", "b,c"}, "not-tags": {"b", "a"}, "not-tags-any": {"b,c", "b,a"},
-	"user_id": {"USER", "x"}, "project_id": {"PROJECT", "x"}, "tenant_id": {"PROJECT", "x"}, "uuid": {"ID", "x"},
+	"user_id": {"USER", "x"}, "key_name": {"", "x"}, "project_id": {"PROJECT", "x"}, "tenant_id": {"PROJECT", "x"}, "uuid": {"ID", "x"},
 	"minRam": {"128", "129"}, "minDisk": {"0", "1"}, "is_public": {"True", "0"},
 }
 
@@ -260,7 +261,7 @@ func (r *rig) query(f *field) {
 	case f.Resource == "flavors" && key == "limit":
 		values = [2]string{"4", "-1"}
 	case f.Resource == "keypairs" && key == "user_id":
-		values = [2]string{"x", ""} // nobody has any
+		values = [2]string{"USER", "x"} // another's are nobody's business
 	case !known:
 		r.Fatal("nothing shows that it is done")
 	}

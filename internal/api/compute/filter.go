@@ -42,6 +42,7 @@ var filters = map[string]func(r *request, text string) (func(*server.Server) boo
 	"flavor":            equal(func(s *server.Server) string { return s.Flavor.ID }),
 	"image":             equal(func(s *server.Server) string { return s.Image.ID }),
 	"image_ref":         equal(func(s *server.Server) string { return s.Image.ID }),
+	"key_name":          equal(func(s *server.Server) string { return s.KeyName() }),
 	"uuid":              equal(func(s *server.Server) string { return s.ID }),
 	"user_id":           equal(func(s *server.Server) string { return s.User }),
 	"project_id":        equal(func(s *server.Server) string { return s.Project }),
@@ -92,7 +93,7 @@ func equal(of func(*server.Server) string) func(*request, string) (func(*server.
 
 // unheld are the filters of Nova by what servers do not have here: a list that took
 // no notice would show servers that were not asked for.
-var unheld = []string{"deleted", "soft_deleted", "ip", "ip6", "host", "hostname", "node", "locked", "key_name", "config_drive", "reservation_id",
+var unheld = []string{"deleted", "soft_deleted", "ip", "ip6", "host", "hostname", "node", "locked", "config_drive", "reservation_id",
 	"kernel_id", "ramdisk_id", "block_device_mapping", "changes-before", "launched_at", "terminated_at", "created_at", "progress", "root_device_name",
 	"launch_index", "locked_by", "auto_disk_config", "services", "metadata", "system_metadata", "info_cache", "security_groups", "pci_devices"}
 

@@ -8,17 +8,22 @@ import (
 	"strings"
 
 	"github.com/drover-project/drover/internal/fault"
+	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/server"
 )
 
 // oldImageBody is an image as the Compute API once showed it.
 func (r *request) oldImageBody(m server.Image) object {
 	link := r.base() + r.root() + "/images/" + m.ID
-	return object{"id": m.ID, "name": m.Name, "status": "ACTIVE", "progress": 100, "minDisk": 0, "minRam": 0, "metadata": object{},
+	out := object{"id": m.ID, "name": m.Name, "status": "ACTIVE", "progress": 100, "minDisk": m.LeastDisk(), "minRam": 0, "metadata": object{},
 		"created": created, "updated": created, "links": []any{object{"rel": "self", "href": link}, object{"rel": "bookmark", "href": link}}}
+	if f := m.File; f != nil {
+		out["created"], out["updated"], out["OS-EXT-IMG-SIZE:size"] = stamp(f.Created), stamp(f.Updated), f.Size
+	}
+	return out
 }
 
-// created is when images were made: they come with the program.
+// created is when operating systems were made of which nobody knows it.
 const created = "2026-01-01T00:00:00Z"
 
 func listOldImages(r *request) (result, error)       { return r.oldImages(false) }
@@ -49,16 +54,31 @@ func showOldImage(r *request) (result, error) {
 
 // imageBody is an image as the Image API shows it.
 func imageBody(m server.Image) object {
-	return object{"id": m.ID, "name": m.Name, "status": "active", "visibility": "public", "protected": false, "os_hidden": false, "tags": []any{},
-		"min_disk": 0, "min_ram": 0, "size": 0, "disk_format": "raw", "container_format": "bare", "checksum": nil, "owner": nil, "virtual_size": nil,
+	out := object{"id": m.ID, "name": m.Name, "status": "active", "visibility": "public", "protected": false, "os_hidden": false, "tags": []any{},
+		"min_disk": m.LeastDisk(), "min_ram": 0, "size": 0, "disk_format": formOf(m), "container_format": "bare", "checksum": nil, "owner": nil, "virtual_size": nil,
 		"created_at": created, "updated_at": created, "self": "/v2/images/" + m.ID, "file": "/v2/images/" + m.ID + "/file", "schema": "/v2/schemas/image"}
+	if f := m.File; f != nil {
+		const mib = 1 << 20
+		out["size"], out["virtual_size"], out["os_hash_algo"], out["os_hash_value"] = f.Size, f.Room*mib, "sha256", f.SHA256
+		out["created_at"], out["updated_at"] = stamp(f.Created), stamp(f.Updated)
+	}
+	return out
+}
+
+// formOf is the form of an image's disk; an operating system writes to one as it is.
+func formOf(m server.Image) string {
+	if m.File == nil {
+		return "raw"
+	}
+	return m.File.Format
 }
 
 // imageFilters are what a query may ask of images, by its keys. All images are
-// active, everybody's and of the one form.
+// active and everybody's.
 var imageFilters = map[string]func(m server.Image, text string) bool{
 	"id": func(m server.Image, text string) bool { return m.ID == text }, "name": func(m server.Image, text string) bool { return m.Name == text },
-	"status": isWord("active"), "visibility": isWord("public", "all"), "disk_format": isWord("raw"), "container_format": isWord("bare"), "member_status": isWord("accepted", "all"),
+	"status": isWord("active"), "visibility": isWord("public", "all"), "disk_format": func(m server.Image, text string) bool { return formOf(m) == text },
+	"container_format": isWord("bare"), "member_status": isWord("accepted", "all"),
 	"os_hidden": isFalse, "protected": isFalse, "owner": isWord(), "tag": isWord(),
 }
 
@@ -74,7 +94,20 @@ func isFalse(_ server.Image, text string) bool {
 // imageOrders are what images can be sorted by; in most they are alike.
 var imageOrders = map[string]func(a, b server.Image) int{
 	"name": func(a, b server.Image) int { return cmp.Compare(a.Name, b.Name) }, "id": func(a, b server.Image) int { return cmp.Compare(a.ID, b.ID) },
-	"status": alike, "size": alike, "disk_format": alike, "container_format": alike, "created_at": alike, "updated_at": alike,
+	"size": byFile(func(f server.ImageFile) int64 { return f.Size }), "disk_format": func(a, b server.Image) int { return cmp.Compare(formOf(a), formOf(b)) },
+	"created_at": byFile(func(f server.ImageFile) job.Time { return f.Created }), "updated_at": byFile(func(f server.ImageFile) job.Time { return f.Updated }),
+	"status": alike, "container_format": alike,
+}
+
+// byFile orders images by something of their files; what has none comes first.
+func byFile[T cmp.Ordered](of func(server.ImageFile) T) func(a, b server.Image) int {
+	value := func(m server.Image) (v T) {
+		if m.File != nil {
+			v = of(*m.File)
+		}
+		return v
+	}
+	return func(a, b server.Image) int { return cmp.Compare(value(a), value(b)) }
 }
 
 func alike(_, _ server.Image) int { return 0 }

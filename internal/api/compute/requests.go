@@ -20,11 +20,10 @@ var (
 			"name": done, "description": done, "imageRef": done, "flavorRef": done, "metadata": done, "tags": done,
 			"availability_zone": done, "accessIPv4": done, "accessIPv6": done, "OS-DCF:diskConfig": done,
 			"networks": done, "min_count": done, "max_count": done, "project": done,
-			"security_groups":            {So: []string{`[{"name":"default"}]`}, Why: "there are no security groups"},
-			"config_drive":               {So: []string{`"False"`, `"false"`}, Why: "there are no config drives"},
-			"adminPass":                  {Why: "leave it out: no password is set in the instance"},
-			"key_name":                   noFiles,
-			"user_data":                  noFiles,
+			"security_groups": {So: []string{`[{"name":"default"}]`}, Why: "there are no security groups"},
+			"config_drive":    {So: []string{`"False"`, `"false"`}, Why: "there are no config drives"},
+			"adminPass":       {Why: "leave it out: no password is set in the instance"},
+			"key_name":        done, "user_data": done,
 			"personality":                noFiles,
 			"trusted_image_certificates": {Why: "images have no signatures"},
 			"block_device_mapping":       noVolumes,
@@ -43,6 +42,12 @@ var (
 		"name": done, "description": done, "accessIPv4": done, "accessIPv6": done, "OS-DCF:diskConfig": done,
 		"hostname": {Why: "the instance is named by the cluster"},
 	}}}
+	bodyOfNet = intake.Object{
+		"uuid": done, "fixed_ip": done,
+		"port": {Why: "ports cannot be made beforehand: name the network"},
+		"tag":  {Why: "interfaces have no names in the machine"},
+	}
+	bodyOfKeyPair  = intake.Object{"keypair": {Done: true, In: intake.Object{"name": done, "public_key": done, "type": done, "user_id": done}}}
 	bodyOfConsole  = intake.Object{"remote_console": {Done: true, In: intake.Object{"protocol": done, "type": done}}}
 	bodyOfMetadata = intake.Object{"metadata": done}
 	bodyOfItem     = intake.Object{"meta": done}

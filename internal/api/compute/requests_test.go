@@ -47,8 +47,8 @@ var wishes = map[string]wish{
 	"security_groups":            refused(`[{"name":"no-such-group"}]`),
 	"config_drive":               refused(`true`),
 	"adminPass":                  refused(`"secret"`),
-	"key_name":                   refused(`"mine"`),
-	"user_data":                  refused(`"IyEvYmluL3No"`),
+	"key_name":                   {`"mine"`, func(s *server.Server) bool { return s.KeyName() == "mine" && s.Guest.PublicKey == publicKey }},
+	"user_data":                  {`"IyEvYmluL3No"`, func(s *server.Server) bool { return s.Guest != nil }}, // it is forgotten soon: TestGuests
 	"personality":                refused(`[{"path":"/etc/x","contents":""}]`),
 	"trusted_image_certificates": refused(`["x"]`),
 	"block_device_mapping":       refused(`[{"volume_id":"x"}]`),
@@ -75,6 +75,7 @@ var beside = []string{"os:scheduler_hints", "OS-SCH-HNT:scheduler_hints"}
 // refused with the key's name, and nothing is made.
 func TestDoneOrRefused(t *testing.T) {
 	r := newRig(t)
+	r.furnish()
 	table := compute.Bodies["creation"]
 	for _, key := range append(slices.Collect(maps.Keys(table["server"].In)), slices.Collect(maps.Keys(table))...) {
 		if _, known := wishes[key]; !known && key != "server" {
@@ -83,7 +84,7 @@ func TestDoneOrRefused(t *testing.T) {
 	}
 	for key, w := range wishes {
 		before := r.engine.Servers().Len()
-		a := r.ask(http.MethodPost, nova+"/servers", with(r.creationOf(nil), key, w.value))
+		a := r.ask(http.MethodPost, nova+"/servers", with(r.creationOf(into(key)), key, w.value))
 		if w.done == nil {
 			if r.explained(key, a, http.StatusBadRequest); !strings.Contains(a.text, strings.TrimSpace(key)) && key != "project" || r.engine.Servers().Len() != before {
 				t.Errorf("%s: %s", key, a.text)

@@ -22,6 +22,7 @@ import (
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/identity"
 	"github.com/drover-project/drover/internal/job"
+	"github.com/drover-project/drover/internal/keypair"
 	"github.com/drover-project/drover/internal/opcode"
 	"github.com/drover-project/drover/internal/picture"
 	"github.com/drover-project/drover/internal/server"
@@ -45,6 +46,7 @@ type cloud struct {
 	instances map[string]server.Sight
 	jobs      map[string]job.ID // by key
 	ended     map[job.ID]servertag.Outcome
+	asked     *opcode.Opcode // by the newest job
 }
 
 func newCloud() *cloud {
@@ -58,7 +60,7 @@ func (c *cloud) Submit(_ context.Context, key string, op *opcode.Opcode) (job.ID
 		return id, nil
 	}
 	id := job.ID(len(c.jobs) + 1)
-	c.jobs[key] = id
+	c.jobs[key], c.asked = id, op
 	name := op.Str("instance_name") + op.Str("name")
 	c.ended[id] = c.run(op, name)
 	if c.changed != nil {
@@ -124,6 +126,13 @@ func (c *cloud) Follow(ctx context.Context, changed func(server.Ref)) error {
 	changed(server.Ref{})
 	<-ctx.Done()
 	return nil
+}
+
+// newest is what the newest job asks for.
+func (c *cloud) newest() *opcode.Opcode {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked
 }
 
 // remove takes an instance away behind everybody's back.
@@ -226,7 +235,9 @@ func newRig(t *testing.T) *rig {
 		r.engine.Close()
 		r.check(kept.Close())
 	})
-	r.api = compute.New(compute.Config{Engine: r.engine, Keep: r.keep, Now: r.now, Log: log,
+	keys, err := keypair.Open(t.Context(), keypair.Config{Store: kept, Now: r.now, Log: log})
+	r.check(err)
+	r.api = compute.New(compute.Config{Engine: r.engine, Keys: keys, Keep: r.keep, Now: r.now, Log: log,
 		Session: func(_ context.Context, token string) (*identity.Session, error) {
 			if r.away {
 				return nil, fault.New(fault.Unavailable, "the identity service cannot be reached")

@@ -36,6 +36,7 @@ var (
 	both   = []flavour{nova, cyclades}
 	novas  = []flavour{nova}
 	images = []flavour{glance}
+	nets   = []flavour{neutron}
 )
 
 // routes are all resources below the roots of the flavours.
@@ -74,9 +75,23 @@ var routes = []route{
 	{"GET", []string{"images", "{}"}, rights.Look, showOldImage, both},
 	{"GET", []string{"extensions"}, rights.Look, fixed("extensions", []any{}), both},
 	{"GET", []string{"os-keypairs"}, rights.Look, listKeyPairs, both},
+	{"POST", []string{"os-keypairs"}, rights.Change, addKeyPair, novas},
+	{"GET", []string{"os-keypairs", "{}"}, rights.Look, showKeyPair, novas},
+	{"DELETE", []string{"os-keypairs", "{}"}, rights.Change, deleteKeyPair, novas},
 	{"GET", []string{"limits"}, rights.Look, limits, both},
 	{"GET", []string{"images"}, rights.Look, listImages, images},
 	{"GET", []string{"images", "{}"}, rights.Look, showImage, images},
+	{"GET", []string{"networks"}, rights.Look, networks.list, nets},
+	{"GET", []string{"networks", "{}"}, rights.Look, networks.show, nets},
+	{"GET", []string{"subnets"}, rights.Look, subnets.list, nets},
+	{"GET", []string{"subnets", "{}"}, rights.Look, subnets.show, nets},
+	{"GET", []string{"ports"}, rights.Look, ports.list, nets},
+	{"GET", []string{"ports", "{}"}, rights.Look, ports.show, nets},
+	// There are none of these, and clients ask for them on their way.
+	{"GET", []string{"floatingips"}, rights.Look, fixed("floatingips", []any{}), nets},
+	{"GET", []string{"routers"}, rights.Look, fixed("routers", []any{}), nets},
+	{"GET", []string{"security-groups"}, rights.Look, fixed("security_groups", []any{}), nets},
+	{"GET", []string{"extensions"}, rights.Look, fixed("extensions", []any{}), nets},
 }
 
 // fixed answers with what never changes.

@@ -92,8 +92,8 @@ func (r *request) full(s *server.Server) object {
 	}
 	maps.Copy(out, object{
 		"status": r.status(s), "tenant_id": s.Project, "user_id": s.User, "created": stamp(s.Created), "updated": stamp(s.Updated),
-		"hostId": "", "accessIPv4": s.Told.IPv4, "accessIPv6": s.Told.IPv6, "key_name": nil, "config_drive": "",
-		"metadata": metadataOf(s), "addresses": noAddresses, "image": object{"id": s.Image.ID, "links": []any{}},
+		"hostId": "", "accessIPv4": s.Told.IPv4, "accessIPv6": s.Told.IPv6, "key_name": keyNameOf(s), "config_drive": "",
+		"metadata": metadataOf(s), "addresses": r.addresses(s), "image": object{"id": s.Image.ID, "links": []any{}},
 		"security_groups": []any{object{"name": "default"}}, "OS-DCF:diskConfig": diskConfig(s), "OS-EXT-AZ:availability_zone": cmp.Or(s.Backend, anyZone),
 		"OS-EXT-STS:vm_state": state.vm, "OS-EXT-STS:task_state": task, "OS-EXT-STS:power_state": state.power,
 		"OS-SRV-USG:launched_at": nil, "OS-SRV-USG:terminated_at": nil, "os-extended-volumes:volumes_attached": []any{},
@@ -134,23 +134,6 @@ func (r *request) byVersion(s *server.Server, out object) {
 	if r.flavour == cyclades {
 		out["SNF:task_state"], out["suspended"], out["deleted"] = "", false, s.Deleted != 0
 	}
-}
-
-// noAddresses are those of a server, by network: networks are the cluster's own, and
-// it tells of no addresses.
-var noAddresses = object{}
-
-func listAddresses(r *request) (result, error) {
-	_, err := r.server()
-	return result{http.StatusOK, object{"addresses": noAddresses}}, err
-}
-
-func showAddresses(r *request) (result, error) {
-	s, err := r.server()
-	if err != nil {
-		return result{}, err
-	}
-	return result{}, fault.New(fault.NotFound, "Instance %s has no addresses in a network '%s'", s.ID, fault.Clip(r.path[1], 100))
 }
 
 func metadataOf(s *server.Server) map[string]string {

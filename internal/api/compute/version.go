@@ -20,8 +20,10 @@ const Newest = "2.52"
 
 // The microversions that change something here.
 const (
+	withKeyType      = 2
 	withConsoles     = 6
 	withLock         = 9
+	withKeyUser      = 10
 	withDescription  = 19
 	withTags         = 26
 	withoutImages    = 36
@@ -90,7 +92,7 @@ func (r *request) documents(path string) (result, bool) {
 	}
 	v21, v20 := entry("v2.1", Newest, "2.1", "/compute/v2.1/"), entry("v2.0", "", "", "/compute/v2.0/")
 	v20["status"] = "SUPPORTED"
-	image := entry("v2.9", "", "", "/image/v2/")
+	image, network := entry("v2.9", "", "", "/image/v2/"), object{"id": "v2.0", "status": "CURRENT", "links": []any{object{"rel": "self", "href": base + "/network/v2.0/"}}}
 	switch path {
 	case "/compute", "/compute/":
 		return result{http.StatusOK, object{"versions": []any{v20, v21}}}, true
@@ -102,6 +104,10 @@ func (r *request) documents(path string) (result, bool) {
 		return result{http.StatusOK, object{"version": v20}}, true
 	case "/image", "/image/":
 		return result{http.StatusMultipleChoices, object{"versions": []any{image}}}, true
+	case "/network", "/network/":
+		return result{http.StatusOK, object{"versions": []any{network}}}, true
+	case "/network/v2.0", "/network/v2.0/":
+		return result{http.StatusOK, object{"resources": []any{}}}, true
 	case "/image/v2", "/image/v2/":
 		return result{http.StatusOK, object{"versions": []any{image}}}, true
 	}

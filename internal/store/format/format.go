@@ -49,10 +49,13 @@ const (
 	// that change such an instance would forget it, and take a copy for a good one that is not. With it come the steps that move instances, and jobs
 	// that say which node they wait for.
 	Mirrors = 5
+	// Guests has servers that say which networks they are in and what their machines are told at the first start (nets, guest, of a server), and key
+	// pairs. Programs of before that change such a server before it is made would forget that, and make another one.
+	Guests = 6
 )
 
 // Newest is the greatest that this program knows.
-const Newest = Mirrors
+const Newest = Guests
 
 // formats are all of them, the first one first.
 var formats = [...]string{
@@ -61,6 +64,7 @@ var formats = [...]string{
 	Agents:     "nodes may have agents of their own, in processes elsewhere",
 	Images:     "the inventory may have images that machines are installed from",
 	Mirrors:    "instances may have mirrored disks, and be moved; jobs say which node they wait for",
+	Guests:     "servers of the Compute API may be in networks that their users choose, with keys and user data",
 }
 
 // Brought says what a format brought; nothing of one that this program does not know.
