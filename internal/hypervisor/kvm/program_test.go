@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
+	"github.com/drover-project/drover/internal/testkit"
 )
 
 // script is a program that is put in QEMU's place, for every user.
@@ -98,6 +100,10 @@ func TestAQEMUThatIsKilledAtItsStart(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		n.is(d, hypervisor.Stopped)
+		// Who killed it has the machine's lock from it, and ends a moment later.
+		for limit := time.Now().Add(testkit.Patience()); Running(n.dir) != 0 && time.Now().Before(limit); {
+			time.Sleep(time.Millisecond)
+		}
 	}
 	d.qemu.path = whole
 	n.start(d, spec)
