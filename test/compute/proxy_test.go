@@ -198,7 +198,7 @@ func (p *proxy) told(a account) []string {
 		found = append(found, links.FindAllString(string(text), -1)...)
 		return answer.Header
 	}
-	for _, path := range []string{"/identity", "/identity/v3", "/compute", "/compute/v2.1", "/image", "/compute/v2.1/servers", "/identity/v3/users"} {
+	for _, path := range []string{"/identity", "/identity/v3", "/compute", "/compute/v2.1", "/image", "/network", "/compute/v2.1/servers", "/identity/v3/users"} {
 		ask(http.MethodGet, root+path, "")
 	}
 	login, err := json.Marshal(map[string]any{"auth": map[string]any{"identity": map[string]any{"methods": []string{"password"}, "password": map[string]any{
@@ -207,7 +207,7 @@ func (p *proxy) told(a account) []string {
 	p.check(err)
 	token = ask(http.MethodPost, a.Identity+"/auth/tokens", string(login)).Get("X-Subject-Token")
 	_, server, _ := strings.Cut(ask(http.MethodPost, root+"/compute/v2.1/servers", `{"server":{"name":"web","flavorRef":"4","imageRef":"5d7d4e4c-6f4c-4c8b-9a52-0d1f6c0e5a01","networks":"none"}}`).Get("Location"), "/compute/v2.1/")
-	for _, path := range []string{"/compute/v2.1/servers/detail?limit=1", "/compute/v2.1/flavors", "/identity/v3/projects", "/identity/v3/users"} {
+	for _, path := range []string{"/compute/v2.1/servers/detail?limit=1", "/compute/v2.1/flavors", "/compute/v2.1/os-keypairs?limit=1", "/network/v2.0/networks", "/identity/v3/projects", "/identity/v3/users"} {
 		ask(http.MethodGet, root+path, "")
 	}
 	ask(http.MethodPut, root+"/compute/v2.1/"+server+"/tags/a", "")
@@ -221,7 +221,7 @@ func (p *proxy) tells(a account, root string) {
 	found := p.told(a)
 	for _, link := range found {
 		rest, ok := strings.CutPrefix(link, root)
-		if service, _, _ := strings.Cut(rest, "/"); !ok || !slices.Contains([]string{"identity", "compute", "image"}, service) {
+		if service, _, _ := strings.Cut(rest, "/"); !ok || !slices.Contains([]string{"identity", "compute", "image", "network"}, service) {
 			p.Errorf("%s does not begin with %s and a service", link, root)
 		}
 	}
