@@ -2,6 +2,7 @@ package openstack
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -27,7 +28,19 @@ type Server struct {
 	} `json:"fault,omitempty"`
 	Description *string           `json:"description"`
 	Metadata    map[string]string `json:"metadata"`
+	// KeyName is the key pair that it was made with; nil without one.
+	KeyName *string `json:"key_name"`
+	// Addresses are by the names of networks.
+	Addresses map[string][]Address `json:"addresses"`
 }
+
+// Address is one of a server.
+type Address struct {
+	IP string `json:"addr"`
+}
+
+// NIC is an interface of a server to be made: a network by name or id, and perhaps an address in it.
+type NIC struct{ Network, IP string }
 
 // Flavor is a size of servers. Within a server it has no id.
 type Flavor struct {
@@ -95,7 +108,10 @@ func (c *Client) FindServer(ctx context.Context, key string) (Server, error) {
 // Wish is a server to be made. Flavor and Image are names or ids.
 type Wish struct {
 	Name, Flavor, Image string
-	Network             bool   // with a network interface
+	Network             bool   // with a network interface, as the cluster has them
+	NICs                []NIC  // in place of that: in these networks
+	Key                 string // the name of a key pair; empty for none
+	UserData            string // what its machine is told at the first start
 	Zone                string // availability zone; empty for any
 	Metadata            map[string]string
 	Tags                []string
@@ -123,6 +139,17 @@ func (c *Client) Create(ctx context.Context, w *Wish) (string, error) {
 	if w.Network {
 		body["networks"] = "auto"
 	}
+	if len(w.NICs) > 0 {
+		if body["networks"], err = c.nics(ctx, w.NICs); err != nil {
+			return "", err
+		}
+	}
+	if w.Key != "" {
+		body["key_name"] = w.Key
+	}
+	if w.UserData != "" {
+		body["user_data"] = base64.StdEncoding.EncodeToString([]byte(w.UserData))
+	}
 	if w.Zone != "" {
 		body["availability_zone"] = w.Zone
 	}
@@ -135,6 +162,39 @@ func (c *Client) Create(ctx context.Context, w *Wish) (string, error) {
 	var out struct{ Server Server }
 	_, err = c.Do(ctx, http.MethodPost, compute, []string{"servers"}, nil, object{"server": body}, &out)
 	return out.Server.ID, err
+}
+
+// Network is one that servers may be in.
+type Network struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// Networks lists those that servers may be in.
+func (c *Client) Networks(ctx context.Context) ([]Network, error) {
+	var out struct{ Networks []Network }
+	_, err := c.Do(ctx, http.MethodGet, "network", []string{"v2.0", "networks"}, nil, nil, &out)
+	return out.Networks, err
+}
+
+// nics are interfaces as the Compute API reads them.
+func (c *Client) nics(ctx context.Context, wished []NIC) ([]object, error) {
+	networks, err := c.Networks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]object, len(wished))
+	for i, nic := range wished {
+		n, err := one("network", nic.Network, networks, func(n Network) string { return n.ID }, func(n Network) string { return n.Name })
+		if err != nil {
+			return nil, err
+		}
+		out[i] = object{"uuid": n.ID}
+		if nic.IP != "" {
+			out[i]["fixed_ip"] = nic.IP
+		}
+	}
+	return out, nil
 }
 
 // Flavors lists the sizes that servers may have, and Images what they are made

@@ -1,9 +1,6 @@
 package inventory
 
 import (
-	"errors"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,9 +42,6 @@ every other node holds its copy to it.
   drover image add debian12 https://cloud.debian.org/.../generic-amd64.qcow2
   drover instance add web1 --image debian12 -s 8G --ssh-key ~/.ssh/id.pub`
 
-// maxFile is how much is read of a file that an option names, in bytes: more than a machine can be told.
-const maxFile = 1 << 20
-
 // imageOptions are the options by which an instance is installed from an image. They stand for its operating system and its parameters.
 func imageOptions(cmd *cobra.Command) func(map[string]any) error {
 	const param = "os_type"
@@ -67,7 +61,7 @@ func imageOptions(cmd *cobra.Command) func(map[string]any) error {
 		}
 		var all strings.Builder
 		for _, file := range *keys {
-			text, err := textOf(cmd.InOrStdin(), file)
+			text, err := shell.TextOf(cmd.InOrStdin(), file)
 			if err != nil {
 				return err
 			}
@@ -79,7 +73,7 @@ func imageOptions(cmd *cobra.Command) func(map[string]any) error {
 		if *userData == "" {
 			return nil
 		}
-		text, err := textOf(cmd.InOrStdin(), *userData)
+		text, err := shell.TextOf(cmd.InOrStdin(), *userData)
 		if err != nil {
 			return err
 		}
@@ -104,24 +98,4 @@ func withParam(params map[string]any, of, name, value string) error {
 	given[name] = value
 	params[of] = given
 	return nil
-}
-
-// textOf reads a file that an option names; - is the standard input.
-func textOf(in io.Reader, name string) (string, error) {
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return "", shell.Usage("%v", err)
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		in = f
-	}
-	text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
-	if err == nil && len(text) > maxFile {
-		err = errors.New("it is larger than anything that a machine can be told")
-	}
-	if err != nil {
-		return "", shell.Usage("%s cannot be read: %v", name, err)
-	}
-	return string(text), nil
 }

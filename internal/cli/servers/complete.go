@@ -48,6 +48,10 @@ func completions(sh *shell.Shell) (words, options map[string]cobra.CompletionFun
 			found, err := cloud.Images(ctx)
 			return namesOf(found, func(i openstack.Image) string { return i.Name }), err
 		}),
+		"nic": offer(func(ctx context.Context, cloud *openstack.Client, _ []string) ([]string, error) {
+			found, err := cloud.Networks(ctx)
+			return namesOf(found, func(n openstack.Network) string { return n.Name }), err
+		}),
 		"status": cobra.FixedCompletions([]string{"ACTIVE", "SHUTOFF", "BUILD", "ERROR"}, cobra.ShellCompDirectiveNoFileComp),
 	}
 	return words, options

@@ -5,6 +5,7 @@ package servers
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -89,6 +90,14 @@ func showServer(ctx context.Context, sh *shell.Shell, cloud *openstack.Client, s
 		} {
 			t.Add(row[0], row[1])
 		}
+		for _, network := range slices.Sorted(maps.Keys(s.Addresses)) {
+			for _, a := range s.Addresses[network] {
+				t.Add("Address:", a.IP+" ("+network+")")
+			}
+		}
+		if s.KeyName != nil {
+			t.Add("Key:", *s.KeyName)
+		}
 		if s.Task != nil {
 			t.Add("Being done:", *s.Task)
 		}
@@ -144,8 +153,21 @@ func findServer(ctx context.Context, sh *shell.Shell, key string) (*openstack.Cl
 func serverCreate(sh *shell.Shell) *cobra.Command {
 	var w openstack.Wish
 	var wait bool
+	var nics []string
+	var userData string
 	cmd := &cobra.Command{Use: "create NAME --flavor FLAVOR --image IMAGE", Short: "Make a server", Args: shell.Exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
 		w.Name = args[0]
+		for _, nic := range nics {
+			network, ip, _ := strings.Cut(nic, "=")
+			w.NICs = append(w.NICs, openstack.NIC{Network: network, IP: ip})
+		}
+		if userData != "" {
+			text, err := shell.TextOf(sh.In, userData)
+			if err != nil {
+				return err
+			}
+			w.UserData = text
+		}
 		cloud, err := Cloud(cmd.Context(), sh)
 		if err != nil {
 			return err
@@ -167,7 +189,11 @@ func serverCreate(sh *shell.Shell) *cobra.Command {
 	f.StringVar(&w.Flavor, "flavor", "", "name or id of its size")
 	f.StringVar(&w.Image, "image", "", "name or id of what it is made from")
 	f.StringVar(&w.Zone, "availability-zone", "", "where it is made: the name of a cluster")
-	f.BoolVar(&w.Network, "network", false, "with a network interface")
+	f.BoolVar(&w.Network, "network", false, "with a network interface, as the cluster has them")
+	f.StringArrayVar(&nics, "nic", nil, "with an interface in this network: NETWORK, at a free address, or NETWORK=ADDRESS; may be repeated")
+	f.StringVar(&w.Key, "key-name", "", "name of the key pair whose owner may log in")
+	f.StringVar(&userData, "user-data", "", "file with what the machine does at its first start: #cloud-config or a script; - is the standard input")
+	cmd.MarkFlagsMutuallyExclusive("network", "nic")
 	f.StringArrayVar(&w.Tags, "tag", nil, "a tag; may be repeated")
 	f.StringToStringVar(&w.Metadata, "property", nil, "metadata: KEY=VALUE; may be repeated")
 	f.BoolVar(&wait, "wait", false, "wait until it runs")
