@@ -43,7 +43,13 @@ type Dev struct {
 // with further arguments, and waits until it is ready. It ends with the test.
 func StartDev(t testing.TB, bin, data string, args ...string) *Dev {
 	t.Helper()
-	all := []string{"dev", "--data", data, "--rapi", "127.0.0.1:0", "--nodes", "2", "--demo=false", "--watch-every", "0"}
+	return StartDevOfBefore(t, bin, data, append([]string{"--watch-every", "0"}, args...)...)
+}
+
+// StartDevOfBefore is StartDev of a program that knows of no watcher, which might do what a test does not expect.
+func StartDevOfBefore(t testing.TB, bin, data string, args ...string) *Dev {
+	t.Helper()
+	all := []string{"dev", "--data", data, "--rapi", "127.0.0.1:0", "--nodes", "2", "--demo=false"}
 	cmd := exec.CommandContext(t.Context(), bin, append(all, args...)...)
 	cmd.Stderr = t.Output()
 	return Start(t, cmd, data)

@@ -43,6 +43,19 @@ var lastOf = [format.Newest - format.First]program{
 	{revision: "3623e91"},
 }
 
+// startDev starts a program of either kind.
+func startDev(t testing.TB, bin, data string, args ...string) *testkit.Dev {
+	t.Helper()
+	help, err := exec.CommandContext(t.Context(), bin, "dev", "--help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(help), "--watch-every") {
+		return testkit.StartDev(t, bin, data, args...)
+	}
+	return testkit.StartDevOfBefore(t, bin, data, args...)
+}
+
 // TestTheRevisionsOfBeforeAreThere: `make upgrade-test` builds programs of revisions that the history has to have, each with the
 // formats that it is taken for.
 func TestTheRevisionsOfBeforeAreThere(t *testing.T) {
@@ -139,7 +152,7 @@ func TestJobsThatAProgramOfBeforeBegan(t *testing.T) {
 // isTaken starts a program on a store and holds what becomes of its job; only one that knows things by identity tells of all of them.
 func (k *killed) isTaken(t *testing.T, bin, data string, byIdentity bool) {
 	t.Helper()
-	d := testkit.StartDev(t, bin, data)
+	d := startDev(t, bin, data)
 	ask := func(args ...string) (string, error) {
 		return say(t, bin, append([]string{"--luxi", d.Ready.LUXI}, args...)...)
 	}

@@ -65,7 +65,7 @@ func (k *killed) kill(t *testing.T, bin, data string) {
 	files := shortDir(t)
 	write(t, filepath.Join(files, "prod.yaml"), "hosts: {\"1\": node1.drover.example}\nnodes: {\"1\": {uid: \"1\", roles: [web]}}\n", 0o644)
 	write(t, filepath.Join(files, "tasks.yaml"), "- {id: a, type: shell, version: 2.1.0, role: [web], parameters: {cmd: '"+waits+"'}}\n", 0o644)
-	d := testkit.StartDev(t, bin, data)
+	d := startDev(t, bin, data)
 	for i, args := range append(k.setup[:len(k.setup):len(k.setup)], k.command) {
 		if i == len(k.setup) {
 			write(t, hold, k.hold, 0o600)

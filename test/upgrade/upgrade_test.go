@@ -127,7 +127,7 @@ func embeddedStore(t *testing.T, now, before string, knows int) {
 	data := t.TempDir()
 	turn := func(bin string, args ...string) *testkit.Dev {
 		t.Helper()
-		d := testkit.StartDev(t, bin, data, args...)
+		d := startDev(t, bin, data, args...)
 		works(t, d)
 		return d
 	}
@@ -190,7 +190,7 @@ func (g *group) start(bin, name string) *testkit.Dev {
 		g.Fatal(err)
 	}
 	g.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return testkit.StartDev(g, bin, dir, "--name", name, "--store", g.url, "--peer", "127.0.0.1:0", "--mond", "", "--compute", "",
+	return startDev(g, bin, dir, "--name", name, "--store", g.url, "--peer", "127.0.0.1:0", "--mond", "", "--compute", "",
 		"--rapi-users", filepath.Join(g.shared, "users"), "--node-data", filepath.Join(g.shared, "nodes"))
 }
 
