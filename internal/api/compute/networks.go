@@ -256,7 +256,7 @@ func pageOfObjects(all []object, q url.Values) ([]object, error) {
 		}
 		all = all[i+1:]
 	}
-	if limit == 0 { // as Neutron has it
+	if limit == 0 || q.Get("limit") == "" { // as Neutron has it: no answer is cut off unasked
 		return all, nil
 	}
 	return all[:min(limit, len(all))], nil

@@ -107,6 +107,14 @@ func TestServersAreInNetworks(t *testing.T) {
 		t.Errorf("the port of an address: %s", one.text)
 	}
 	_, theirs := r.join("bob", "theirs", "member")
+	many := &cluster.Instance{Meta: cluster.NewMeta(s.UUID, 2), Name: s.Instance}
+	for i := range 1001 {
+		many.NICs = append(many.NICs, cluster.NIC{UUID: fmt.Sprint("n", i), MAC: "aa:00:00:00:00:05"})
+	}
+	r.wired(many)
+	if all := r.ask(http.MethodGet, "/network/v2.0/ports", ""); strings.Count(all.text, `"device_id"`) != len(many.NICs) {
+		t.Errorf("%d of %d ports are told", strings.Count(all.text, `"device_id"`), len(many.NICs))
+	}
 	if none := r.ask(http.MethodGet, "/network/v2.0/ports", "", "X-Auth-Token", theirs); none.text != `{"ports":[]}` {
 		t.Errorf("another project sees %s", none.text)
 	}
