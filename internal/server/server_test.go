@@ -175,3 +175,16 @@ func TestReasonsHoldNoWordsOfUsers(t *testing.T) {
 		t.Errorf("the reasons are %s", told)
 	}
 }
+
+// TestARefusedCreationForgetsWhatItsMachineWasToBeTold: nobody makes it any more, and it may hold secrets.
+func TestARefusedCreationForgetsWhatItsMachineWasToBeTold(t *testing.T) {
+	before := &server.Server{ID: "s1", Guest: &server.Guest{KeyName: "mine", UserData: "hunter2"}}
+	begun, err := before.Begin(server.Create, servertag.Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := begun.Refused(begun.Serial, "there is no such image", 1)
+	if after.Guest.UserData != "" || after.KeyName() != "mine" || begun.Guest.UserData == "" {
+		t.Errorf("it knows %+v, and the one before %+v", after.Guest, begun.Guest)
+	}
+}
