@@ -82,15 +82,18 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	return s, nil
 }
 
+// sumOf stands for a pair of a user.
+func sumOf(user, name string) [sha256.Size]byte { return sha256.Sum256([]byte(user + "\x00" + name)) }
+
 // idOf is the id of an object: names may have characters that ids of the store may not.
 func idOf(user, name string) string {
-	sum := sha256.Sum256([]byte(user + "\x00" + name))
+	sum := sumOf(user, name)
 	return hex.EncodeToString(sum[:])
 }
 
 // Number is what Nova shows as a key pair's id, which nothing asks by: it stays the same.
 func (p *Pair) Number() int64 {
-	sum := sha256.Sum256([]byte(p.User + "\x00" + p.Name))
+	sum := sumOf(p.User, p.Name)
 	return int64(binary.BigEndian.Uint32(sum[:])) & math.MaxInt32
 }
 

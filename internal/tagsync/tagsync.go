@@ -32,7 +32,6 @@ import (
 	"time"
 
 	"github.com/drover-project/drover/internal/audit"
-	"github.com/drover-project/drover/internal/cluster"
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/job"
 	"github.com/drover-project/drover/internal/picture"
@@ -248,37 +247,11 @@ func (e *Engine) format() int {
 	return e.cfg.Format()
 }
 
-// Inventory is that of Drover's own cluster; an empty one where no servers may be there.
-func (e *Engine) Inventory() *cluster.Snapshot {
-	if now := e.cfg.Picture.Load().Inventory; e.HasBackend("") && now != nil {
-		return now
-	}
-	return cluster.Empty()
-}
-
 // Servers returns all servers as they are now.
 func (e *Engine) Servers() *server.Table { return e.cfg.Picture.Load().Servers }
 
 // Policy returns the rules about tags.
 func (e *Engine) Policy() *servertag.Policy { return e.cfg.Policy }
-
-// Catalogue returns what users may choose from now: what the engine was given, and the images of Drover's own cluster if servers may
-// be there.
-func (e *Engine) Catalogue() *server.Catalogue {
-	c := &server.Catalogue{Flavors: e.cfg.Catalogue.Flavors, Images: e.cfg.Catalogue.Images}
-	c.Images = slices.Clone(c.Images)
-	for image := range e.Inventory().Images() {
-		c.Images = append(c.Images, offered(image))
-	}
-	return c
-}
-
-// offered is an image of Drover's own cluster, as users see it. The inventory has times in nanoseconds.
-func offered(i *cluster.Image) server.Image {
-	return server.Image{ID: i.UUID, Name: i.Name, OS: cluster.ImageOS + "+" + i.Name, File: &server.ImageFile{
-		Format: i.Format, Size: i.Size, SHA256: i.SHA256, Room: i.VirtualSize, Created: job.Time(i.CTime / 1e3), Updated: job.Time(i.MTime / 1e3),
-	}}
-}
 
 // HasBackend reports whether there is a cluster of a name.
 func (e *Engine) HasBackend(name string) bool { return e.cfg.Backends[name] != nil }
