@@ -59,6 +59,33 @@ func TestWhatRepeatsIsCounted(t *testing.T) {
 	})
 }
 
+// TestWhatRepeatsSeldomIsCounted: what comes again within a minute is the same, also when the first count of it is nothing.
+func TestWhatRepeatsSeldomIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := daemon.NewLog(&out, "json", slog.LevelInfo, nil)
+		const all = 120
+		for range all {
+			log.Warn("the broker cannot be used")
+			time.Sleep(30 * time.Second)
+		}
+		if err := daemon.Flush(log); err != nil {
+			t.Fatal(err)
+		}
+		told := 0.0
+		lines := linesOf(t, out.String())
+		for _, line := range lines {
+			count, more := line["repeated"].(float64)
+			if told++; more {
+				told += count - 1
+			}
+		}
+		if len(lines) > 12 || told != all {
+			t.Errorf("%d lines tell of %v", len(lines), told)
+		}
+	})
+}
+
 // TestWhatIsNewIsToldAtOnce: another value, another level, something new after a minute of rest, all that is no warning, and more than is remembered.
 func TestWhatIsNewIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
