@@ -5,12 +5,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/drover-project/drover/internal/fault"
 	"github.com/drover-project/drover/internal/hypervisor"
-	"github.com/drover-project/drover/internal/testkit"
 )
 
 // script is a program that is put in QEMU's place, for every user.
@@ -60,6 +59,23 @@ func TestAQEMUThatIsTooOld(t *testing.T) {
 	}
 }
 
+// awaitLock waits until nobody has the lock of the machine.
+func (n *node) awaitLock() {
+	n.Helper()
+	held, err := filepath.Glob(filepath.Join(n.dir, "kvm", "*", heldFile))
+	if err != nil || len(held) != 1 {
+		n.Fatalf("the locks are %q (%v)", held, err)
+	}
+	f, err := os.Open(held[0])
+	if err != nil {
+		n.Fatal(err)
+	}
+	defer func() { _ = f.Close() }() // which gives it up
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		n.Fatal(err)
+	}
+}
+
 // TestAQEMUThatIsKilledAtItsStart: the error says how it ended, nothing runs, and the next start is as any other.
 func TestAQEMUThatIsKilledAtItsStart(t *testing.T) {
 	n := newNode(t)
@@ -100,10 +116,7 @@ func TestAQEMUThatIsKilledAtItsStart(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		n.is(d, hypervisor.Stopped)
-		// Who killed it has the machine's lock from it, and ends a moment later.
-		for limit := time.Now().Add(testkit.Patience()); Running(n.dir) != 0 && time.Now().Before(limit); {
-			time.Sleep(time.Millisecond)
-		}
+		n.awaitLock() // who killed it has that from it, and ends a moment later
 	}
 	d.qemu.path = whole
 	n.start(d, spec)
