@@ -139,17 +139,7 @@ const ofOthers = "drover store advance "
 // TestRunbook carries out what the runbook has one look with, on a cluster.
 func TestRunbook(t *testing.T) {
 	lines, _ := commandsOf(t, "runbook.md")
-	dir, stop, err := cluster(3)
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("DROVER_LUXI", filepath.Join(dir, "luxi.sock"))
-	t.Chdir(t.TempDir())
+	onCluster(t, 3)
 	said(t, "drover debug delay 0.001")
 	for _, command := range lines {
 		if strings.HasPrefix(command, ofOthers) {

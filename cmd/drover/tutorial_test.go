@@ -20,15 +20,10 @@ var block = regexp.MustCompile("(?s)```(yaml|console)(?: (\\S+))?\n(.*?)```")
 // jobNumber is the number of a job, which depends on what else the cluster had to do, and how long it took.
 var jobNumber = regexp.MustCompile(`job \d+(, took [0-9.]+(ms|s))?`)
 
-// TestTutorial does what docs/deployments.md says, from an empty directory to a rollout on four nodes, and compares what is
-// printed.
-func TestTutorial(t *testing.T) {
-	page := filepath.Join(testkit.Root(t), "docs", "deployments.md")
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, stop, err := cluster(4)
+// onCluster has the commands of a test talk to a cluster with so many nodes, from an empty directory.
+func onCluster(t *testing.T, nodes int) {
+	t.Helper()
+	dir, stop, err := cluster(nodes)
 	t.Cleanup(func() {
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -39,6 +34,17 @@ func TestTutorial(t *testing.T) {
 	}
 	t.Setenv("DROVER_LUXI", filepath.Join(dir, "luxi.sock"))
 	t.Chdir(t.TempDir())
+}
+
+// TestTutorial does what docs/deployments.md says, from an empty directory to a rollout on four nodes, and compares what is
+// printed.
+func TestTutorial(t *testing.T) {
+	page := filepath.Join(testkit.Root(t), "docs", "deployments.md")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	onCluster(t, 4)
 	commands := 0
 	shown := block.ReplaceAllStringFunc(string(text), func(block string) string {
 		head, body, _ := strings.Cut(strings.TrimSuffix(block, "```"), "\n")
