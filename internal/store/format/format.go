@@ -49,8 +49,9 @@ const (
 	// that change such an instance would forget it, and take a copy for a good one that is not. With it come the steps that move instances, and jobs
 	// that say which node they wait for.
 	Mirrors = 5
-	// Guests has servers that say which networks they are in and what their machines are told at the first start (nets, guest, of a server), and key
-	// pairs. Programs of before that change such a server before it is made would forget that, and make another one.
+	// Guests has servers that say which networks they are in and what their machines are told at the first start (nets, guest, of a
+	// server). Programs of before that change such a server before it is made would forget that, and make another one. Key pairs, which came
+	// with it, are objects of their own, which they pass over.
 	Guests = 6
 )
 
