@@ -125,23 +125,51 @@ func tasksOf(v *query.View, d *course.Deployment) iter.Seq[*course.Task] {
 	}
 }
 
-// deployTaskPaths are the ways to the tasks of one deployment: the plans of the others need not be read.
+// deployTaskPaths are the ways to the tasks of one deployment, and to one of them: the plans of the others need not be read.
 func deployTaskPaths(_ *query.Table[*course.Task], v *query.View, tests []qlang.Node) (ways []query.Path[*course.Task]) {
 	if v.Deployments == nil {
 		return nil
 	}
-	for _, test := range tests {
-		c, ok := test.(*qlang.Compare)
-		if !ok || c.Op != qlang.Eq || c.Field != "deployment" || !c.Value.IsInt() {
-			continue
+	steps := numbersOf(tests, "step")
+	for _, id := range numbersOf(tests, "deployment") {
+		d := v.Deployments.Deployment(id)
+		if d == nil {
+			return []query.Path[*course.Task]{{Index: "deployment", Sorted: true, Rows: none[*course.Task]}}
 		}
-		way := query.Path[*course.Task]{Index: c.Field, Sorted: true, Rows: none[*course.Task]}
-		if d := v.Deployments.Deployment(c.Value.Int.Int64()); d != nil && c.Value.Int.IsInt64() {
-			way.Count, way.Rows = d.Steps, tasksOf(v, d)
+		ways = append(ways, query.Path[*course.Task]{Index: "deployment", Sorted: true, Count: d.Steps, Rows: tasksOf(v, d)})
+		for _, step := range steps {
+			ways = append(ways, query.Path[*course.Task]{Index: "deployment, step", Sorted: true, Count: 1, Rows: taskOf(v, d, step)})
 		}
-		ways = append(ways, way)
 	}
 	return ways
+}
+
+// numbersOf are the numbers that tests say a field is equal to.
+func numbersOf(tests []qlang.Node, field string) (numbers []int64) {
+	for _, test := range tests {
+		c, ok := test.(*qlang.Compare)
+		if !ok || c.Op != qlang.Eq || c.Field != field || !c.Value.IsInt() {
+			continue
+		}
+		n := int64(-1) // which is none that anything has
+		if c.Value.Int.IsInt64() {
+			n = c.Value.Int.Int64()
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+// taskOf yields a task of a deployment, if it has such a step.
+func taskOf(v *query.View, d *course.Deployment, step int64) iter.Seq[*course.Task] {
+	return func(yield func(*course.Task) bool) {
+		if step < 0 || step >= int64(d.Steps) {
+			return
+		}
+		for _, t := range taskNow(v, nil, course.RecordKey(d.ID, int32(step))) { // a plan has not so many
+			yield(t)
+		}
+	}
 }
 
 // tasksAffected names the tasks that changed: those of which jobs and records tell, and all of a deployment that did, since what is over

@@ -19,7 +19,7 @@ var environmentTests = []string{`name == "e0"`, `generation > 2`, `node_cnt == 1
 
 var deploymentTests = []string{`id == 1`, `status == "running"`, `attempt > 1`, `ended > 0`}
 
-var deployTaskTests = []string{`deployment == 1`, `state == "given"`, `state == "blocked"`, `step > 0`, `job > 0`, `held_by == "r0"`, `error =~ m/disk/`}
+var deployTaskTests = []string{`deployment == 1`, `deployment == 1 and step == 2`, `deployment == 2 and step == 9`, `state == "given"`, `state == "blocked"`, `step > 0`, `job > 0`, `held_by == "r0"`, `error =~ m/disk/`}
 
 // aCourse is the plan of each deployment: a task, one that needs it, one by itself, and one that does not run.
 var aCourse = &course.Course{
@@ -91,14 +91,18 @@ func (w *world) drawDeployments(t *rapid.T, c *state.Change) {
 
 func jobOf(deployment int64, step int32) job.ID { return job.ID(20*deployment + int64(step)) }
 
-// TestTasksOfOneDeployment: who asks for those of one deployment is answered from its plan alone, and for one that there is not, from none.
+// TestTasksOfOneDeployment: who asks for those of one deployment is answered from its plan alone, and for one that there is not, from none; who asks for
+// one task of a deployment that is under way, without looking at the others.
 func TestTasksOfOneDeployment(t *testing.T) {
 	known := course.NewTable()
 	for id := range int64(3) {
 		known.PutDeployment(&course.Deployment{ID: id + 1, Environment: "e", Status: course.Planned, Steps: 4})
 	}
+	known.PutDeployment(&course.Deployment{ID: 4, Environment: "e", Status: course.Running, Attempt: 1, Steps: 4})
+	known.PutRecord(&course.Record{Deployment: 4, Step: 2, State: course.Ready, Attempt: 1})
 	var read []int64
-	src := &query.Source{Inventory: cluster.Empty(), Deployments: known, Now: time.Unix(30, 0), Tasks: func(d *course.Deployment) ([]course.Task, error) {
+	plan := func(*course.Deployment) (*course.Course, error) { return aCourse, nil }
+	src := &query.Source{Plan: plan, Inventory: cluster.Empty(), Deployments: known, Now: time.Unix(30, 0), Tasks: func(d *course.Deployment) ([]course.Task, error) {
 		read = append(read, d.ID)
 		if d.ID == 3 {
 			return nil, errors.New("it cannot be read")
@@ -111,6 +115,14 @@ func TestTasksOfOneDeployment(t *testing.T) {
 	}{
 		{`deployment == 2 and node == "2"`, `2 2 "waiting"; 2 3 "skipped"`, 1},
 		{`deployment == 7`, "", 0},
+		{`deployment == 18446744073709551617`, "", 0},
+		{`deployment == 4 and step == 2`, `4 2 "ready"`, 0},
+		{`step == 1 and deployment == 4 and task == "b"`, `4 1 "waiting"`, 0},
+		{`deployment == 4 and step == 2 and step == 1`, "", 0},
+		{`deployment == 4 and step == 4`, "", 0},
+		{`deployment == 4 and step == 4294967297`, "", 0},
+		{`deployment == 4 and step == 18446744073709551617`, "", 0},
+		{`deployment == 2 and step == 3`, `2 3 "skipped"`, 1},
 		{`deployment == 1 or deployment == 2`, `1 0 "waiting"; 1 1 "waiting"; 1 2 "waiting"; 1 3 "skipped"; 2 0 "waiting"; 2 1 "waiting"; 2 2 "waiting"; 2 3 "skipped"`, 2},
 	} {
 		read = nil
