@@ -69,11 +69,11 @@ type Engine struct {
 	cfg   Config
 	queue *queue.Queue
 
-	changing  baton // held while environments, graphs or deployments are changed, until that is stored: one after the other
-	numbering baton // held by who stores a plan, and gives it its number; taken before changing
+	changing baton // held while environments, graphs or deployments are changed, until that is stored: one after the other
 
-	mu   sync.Mutex
-	runs map[int64]*run // of deployments that are under way; guarded by mu
+	mu      sync.Mutex
+	runs    map[int64]*run // of deployments that are under way; guarded by mu
+	storing map[int64]bool // the numbers of plans that are stored at this moment; guarded by mu
 
 	byJob  map[job.ID]origin // belongs to the driving goroutine
 	acts   chan func()
@@ -101,12 +101,15 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		}
 		cfg.Digest = ring.Digest
 	}
-	e := &Engine{Reader: reader, cfg: cfg, runs: map[int64]*run{}, byJob: map[job.ID]origin{},
-		changing: make(baton, 1), numbering: make(baton, 1), acts: make(chan func()), done: make(chan struct{})}
+	e := &Engine{Reader: reader, cfg: cfg, runs: map[int64]*run{}, storing: map[int64]bool{}, byJob: map[job.ID]origin{},
+		changing: make(baton, 1), acts: make(chan func()), done: make(chan struct{})}
 	if err := e.rename(ctx); err != nil {
 		return nil, err
 	}
-	return e, e.show(ctx)
+	if err := e.show(ctx); err != nil {
+		return nil, err
+	}
+	return e, e.clearGaps(ctx)
 }
 
 // show puts what is stored into the picture, and makes runs of the deployments that are under way.
@@ -253,18 +256,18 @@ const confirmTime = 30 * time.Second
 // patiently has what is kept changed by f, while nobody else changes anything, and waits for it. When the store does not answer it
 // waits no longer than confirmTime, nor than ctx: f goes on, and those behind it wait for their turn.
 func (e *Engine) patiently(ctx context.Context, f func(context.Context) error) error {
-	return waitFor(ctx, e.changing, f)
+	return waitFor(ctx, func(ctx context.Context) error {
+		e.changing.Lock()
+		defer e.changing.Unlock()
+		return f(ctx)
+	})
 }
 
-// waitFor has f done by who holds a baton, and waits for it as patiently says.
-func waitFor(ctx context.Context, held baton, f func(context.Context) error) error {
+// waitFor has f done, and waits for it as patiently says.
+func waitFor(ctx context.Context, f func(context.Context) error) error {
 	over := make(chan error, 1)
 	doing := context.WithoutCancel(ctx) // who leaves ends the waiting
-	go func() {
-		held.Lock()
-		defer held.Unlock()
-		over <- f(doing)
-	}()
+	go func() { over <- f(doing) }()
 	select {
 	case err := <-over:
 		return err

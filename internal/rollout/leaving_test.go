@@ -124,12 +124,12 @@ func TestWhoLeavesLeavesNothingHalfDone(t *testing.T) {
 func TestWhoLeavesEndsTheWaitingNotTheDoing(t *testing.T) {
 	ctx, leave := context.WithCancelCause(t.Context())
 	leave(errLeft)
-	held, done := make(baton, 1), make(chan error, 1)
-	held.Lock()
-	if err := waitFor(ctx, held, func(ctx context.Context) error { done <- ctx.Err(); return nil }); !errors.Is(err, errLeft) {
+	e, done := &Engine{changing: make(baton, 1)}, make(chan error, 1)
+	e.changing.Lock()
+	if err := e.patiently(ctx, func(ctx context.Context) error { done <- ctx.Err(); return nil }); !errors.Is(err, errLeft) {
 		t.Errorf("who has left is answered with %v", err)
 	}
-	held.Unlock()
+	e.changing.Unlock()
 	if err := <-done; err != nil {
 		t.Errorf("what was asked for has ended with its client: %v", err)
 	}
@@ -188,10 +188,8 @@ func TestAPlanHoldsUpNobody(t *testing.T) {
 	}
 	r.graph("web", webGraph)
 	r.environment("other", webEnvironment, "web")
-	for _, x := range []baton{r.engine.changing, r.engine.numbering} {
-		if len(x) != 0 {
-			t.Error("who computes a plan holds what others need")
-		}
+	if len(r.engine.changing) != 0 {
+		t.Error("who computes a plan holds what others need")
 	}
 	if len(r.engine.trying) != 0 {
 		t.Error("who computes a plan holds up expressions")

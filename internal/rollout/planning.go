@@ -92,7 +92,11 @@ func (e *Engine) Plan(ctx context.Context, w Wish, by By) (*course.Deployment, [
 		if err != nil {
 			return nil, nil, err
 		}
-		err = waitFor(ctx, e.numbering, func(ctx context.Context) error { return e.storePlan(ctx, p) })
+		pieces, err := p.course.Encode()
+		if err != nil {
+			return nil, nil, err
+		}
+		err = waitFor(ctx, func(ctx context.Context) error { return e.storePlan(ctx, p.deployment, pieces) })
 		if fault.Is(err, fault.Conflict) && tries < mostPlanned {
 			continue
 		}
@@ -166,15 +170,12 @@ func (e *Reader) draft(ctx context.Context, w Wish, by By, from *ground) (*draft
 	return out, nil
 }
 
-// storePlan makes a plan durable, with the next number: first its pieces, in portions, so that others write between them; then, if what it was
-// computed from is what there still is, the deployment, with which all of it counts. The caller holds numbering.
-func (e *Engine) storePlan(ctx context.Context, p *draft) error {
-	d := p.deployment
-	pieces, err := p.course.Encode()
-	if err != nil {
-		return err
-	}
-	d.ID, d.Chunks = e.known().Newest()+1, len(pieces)
+// storePlan makes a plan durable, with a number of its own: first its pieces, in portions, so that others write between them, plans of their own as well;
+// then, if what it was computed from is what there still is, the deployment, with which all of it counts.
+func (e *Engine) storePlan(ctx context.Context, d *course.Deployment, pieces [][]byte) error {
+	id, free := e.number()
+	defer free()
+	d.ID, d.Chunks = id, len(pieces)
 	if err := e.clearPlan(ctx, d.ID); err != nil {
 		return err
 	}
@@ -189,13 +190,31 @@ func (e *Engine) storePlan(ctx context.Context, p *draft) error {
 		}
 		tx, size = store.Tx{}, 0
 	}
-	err = e.storeDeployment(d)
-	if err != nil && store.Refused(err) {
+	err := e.storeDeployment(d)
+	if err != nil && !fault.Is(err, fault.Unavailable) {
 		if clearing := e.clearPlan(ctx, d.ID); clearing != nil {
 			e.cfg.Log.Warn("a plan that was refused stays in the store until the next one", "error", clearing)
 		}
 	}
 	return err
+}
+
+// number gives a plan its number, the lowest that no deployment and no other plan has that is stored at this moment, and is higher than those of all
+// deployments. It is given when all that the plan is computed from has been read, so of the deployments of an environment the one that is begun later has
+// the higher number. Who is told it calls free when the plan is stored, or is not.
+func (e *Engine) number() (id int64, free func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id = e.known().Newest() + 1
+	for e.storing[id] {
+		id++
+	}
+	e.storing[id] = true
+	return id, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.storing, id)
+	}
 }
 
 // portion is about how many bytes of a plan are written at once. Whoever writes something else waits for one of them.
@@ -214,6 +233,28 @@ func (e *Engine) storeDeployment(d *course.Deployment) error {
 			WithHint("plan again when others have made their changes")
 	}
 	return e.commit(store.Tx{Put: []store.Put{put(KindDeployment, d.Key(), d)}}, &state.Change{Deployments: []*course.Deployment{d}})
+}
+
+// clearGaps removes what a controller has left that died while it stored a plan, and another one with a higher number that was done before. What is left
+// of the highest number goes with the next plan, which has that number.
+func (e *Engine) clearGaps(ctx context.Context) error {
+	next := int64(1)
+	for d := range e.known().Deployments() {
+		for ; next < d.ID; next++ {
+			_, err := e.cfg.Store.Get(ctx, store.Key{Kind: KindDeployment, ID: strconv.FormatInt(next, 10)})
+			if err == nil { // it cannot be read, and may be mended
+				continue
+			}
+			if !fault.Is(err, fault.NotFound) {
+				return err
+			}
+			if err := e.clearPlan(ctx, next); err != nil {
+				return err
+			}
+		}
+		next++
+	}
+	return nil
 }
 
 // clearPlan removes pieces of a plan of which no deployment tells: it was refused, or its controller died before.

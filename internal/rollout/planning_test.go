@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/drover-project/drover/internal/deploy/course"
@@ -88,6 +89,9 @@ func TestWhatChangesWhilePlanningIsPlannedAnew(t *testing.T) {
 	})
 	_, _, err = r.engine.Plan(t.Context(), Wish{Environment: "prod"}, by)
 	r.refused(err, fault.NotFound, `there is no environment "prod"`)
+	if now := r.pieces(); !slices.Equal(now, before) {
+		t.Errorf("of plans there was %v and is %v", before, now)
+	}
 }
 
 // TestALargePlanIsStoredInPortions has others write between two portions of a plan, which counts as a whole or not at all: also when the
@@ -127,6 +131,93 @@ func TestALargePlanIsStoredInPortions(t *testing.T) {
 	}
 	if keys := r.pieces(); !slices.Equal(keys, []string{"1/0", "1/1", "1/2", "2/0"}) {
 		t.Errorf("stored are %v", keys)
+	}
+}
+
+// large is a controller with an environment whose plan takes three portions, and a small one, of whose plan the first portion is stored and the second is
+// not. What is returned lets it go on, and waits for its end.
+func large(t *testing.T) (r *rig, goOn func() (*course.Deployment, error)) {
+	t.Helper()
+	r = newRig(t, 1)
+	r.graph("g", "- {id: a, type: shell, version: 2.1.0, role: '*', parameters: {cmd: "+strings.Repeat("x", 2000)+"}}")
+	r.environment("large", simulatedNodes(1200, 1), "g")
+	r.environment("small", simulatedNodes(1, 1), "g")
+	struck, gate := make(chan struct{}), make(chan struct{})
+	r.meddle(func(n int) {
+		if n == 2 {
+			close(struck)
+			<-gate
+		}
+	})
+	type planned struct {
+		d   *course.Deployment
+		err error
+	}
+	done := make(chan planned, 1)
+	go func() {
+		d, _, err := r.engine.Plan(r.Context(), Wish{Environment: "large"}, by)
+		done <- planned{d, err}
+	}()
+	<-struck
+	open := sync.OnceFunc(func() { close(gate) })
+	t.Cleanup(open)
+	return r, func() (*course.Deployment, error) {
+		open()
+		p := <-done
+		return p.d, p.err
+	}
+}
+
+// TestPlansAreStoredBesideOneAnother plans and begins another environment while a large plan is stored: neither waits for the other, and each has a number
+// of its own.
+func TestPlansAreStoredBesideOneAnother(t *testing.T) {
+	r, goOn := large(t)
+	small := r.plan(Wish{Environment: "small"})
+	if _, err := r.engine.Begin(t.Context(), small.ID, by); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.end(small.ID); p.Status != course.Done || len(r.began(small.ID)) != 1 {
+		t.Errorf("it is %s: %s", p.Status, p.Why)
+	}
+	d, err := goOn()
+	if err != nil || d.ID != 1 || small.ID != 2 {
+		t.Fatalf("the large one is %+v (%v), the small one %+v", d, err, small)
+	}
+	tasks, err := r.engine.Tasks(t.Context(), d.ID)
+	if err != nil || len(tasks) != 1200 {
+		t.Errorf("%d tasks, %v", len(tasks), err)
+	}
+	if d := r.plan(Wish{Environment: "small"}); d.ID != 3 {
+		t.Errorf("the next one is deployment %d", d.ID)
+	}
+}
+
+// TestWhatADeadControllerLeavesOfAPlanGoes has a controller die while it stores a plan, and a later one was done: what is stored of the first goes, and what
+// is stored of a deployment that cannot be read stays.
+func TestWhatADeadControllerLeavesOfAPlanGoes(t *testing.T) {
+	r, goOn := large(t)
+	small := r.plan(Wish{Environment: "small"})
+	dead := r.store.Inject(faultstore.Fault{Do: faultstore.CrashBefore, Err: fault.New(fault.Fenced, "another leads"), When: ofPlans})
+	if _, err := goOn(); !fault.Is(err, fault.Fenced) {
+		t.Fatalf("a controller that died answers %v", err)
+	}
+	<-dead
+	left := r.pieces()
+	r.another()
+	if now := r.pieces(); !slices.Equal(now, []string{"2/0"}) || len(left) < 2 {
+		t.Errorf("of the plans there was %v and is %v", left, now)
+	}
+	newest := r.plan(Wish{Environment: "small"})
+	if newest.ID != small.ID+1 {
+		t.Errorf("the next one is deployment %d", newest.ID)
+	}
+	damage := store.Tx{Put: []store.Put{{Key: store.Key{Kind: KindDeployment, ID: small.Key()}, Value: []byte("[]")}}}
+	if _, err := store.Commit(t.Context(), r.store, damage); err != nil {
+		t.Fatal(err)
+	}
+	r.another()
+	if now := r.pieces(); r.engine.known().Deployment(small.ID) != nil || !slices.Equal(now, []string{"2/0", "3/0"}) {
+		t.Errorf("of the plans there is %v", now)
 	}
 }
 

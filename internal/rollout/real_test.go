@@ -15,11 +15,10 @@ import (
 	"github.com/drover-project/drover/yaql"
 )
 
-// realEnvironment is an environment of so many controllers, five computes and three storage nodes, all of which are simulated
-// by one node of the cluster.
-func realEnvironment(t *testing.T, controllers int) string {
+// realEnvironment is an environment of nodes like those that were recorded, all of which are simulated by one node of the cluster.
+func realEnvironment(t testing.TB, like ...string) string {
 	t.Helper()
-	env := fuel.Environment(t, fuel.Cloud(controllers)...)
+	env := fuel.Environment(t, like...)
 	nodes, _ := env.Get("nodes")
 	hosts := yaql.NewDict(0)
 	nodes.(*yaql.Dict).Range(func(uid, _ any) bool {
@@ -30,12 +29,11 @@ func realEnvironment(t *testing.T, controllers int) string {
 	return plan.Canonical(env)
 }
 
-// TestTheRealGraphRunsToItsEnd deploys an environment of three controllers, five computes and three storage nodes by the whole
-// real graph, again with nothing changed, and with a controller added.
-func TestTheRealGraphRunsToItsEnd(t *testing.T) {
-	first, added := realEnvironment(t, 3), realEnvironment(t, 4)
+// realGraph keeps the whole real graph, by the name deployment.
+func (r *rig) realGraph() {
+	r.Helper()
 	var files []course.File
-	err := filepath.WalkDir(testkit.FuelLibrary(t, "deployment"), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(testkit.FuelLibrary(r, "deployment"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() != "tasks.yaml" && d.Name() != "deployment_tasks.yaml" {
 			return err
 		}
@@ -44,12 +42,19 @@ func TestTheRealGraphRunsToItsEnd(t *testing.T) {
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		r.Fatal(err)
 	}
-	r := newRig(t, 1)
 	if _, err := r.engine.PutGraph(r.Context(), "deployment", files, by); err != nil {
-		t.Fatal(err)
+		r.Fatal(err)
 	}
+}
+
+// TestTheRealGraphRunsToItsEnd deploys an environment of three controllers, five computes and three storage nodes by the whole
+// real graph, again with nothing changed, and with a controller added.
+func TestTheRealGraphRunsToItsEnd(t *testing.T) {
+	first, added := realEnvironment(t, fuel.Cloud(3)...), realEnvironment(t, fuel.Cloud(4)...) // each with five computes and three storage nodes
+	r := newRig(t, 1)
+	r.realGraph()
 	r.environment("fuel", first, "deployment")
 	ran := map[string]bool{}
 	for _, round := range []string{"first", "unchanged", "added"} {
